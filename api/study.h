@@ -1,0 +1,226 @@
+// Study: what to vary, what to measure, what to spend (fettle.dev/v1alpha1).
+//
+// Plain values with the defaults that a document gets when it leaves a field out. Reading, writing,
+// defaulting and validating live in study_json.h, so that everything else can hold a Study without
+// knowing JSON or YAML. A Study that came from read_study() is valid: code below `api` relies on it.
+// Durations are seconds, quantities (memory) are plain numbers; both are written as people write
+// them ("2h", "20Gi") in documents. Value types: safe to share while nobody changes them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/metadata.h"
+#include "api/trainer_config.h"
+#include "base/json.h"
+
+namespace fettle::api {
+
+// ---- What to vary ------------------------------------------------------------------------------
+
+enum class ParameterType { kDouble, kInteger, kCategorical, kBoolean };
+enum class Scale { kLinear, kLog };
+
+// The parameter exists in a trial only if `parameter` (declared earlier) is active and has one of
+// the values `in`.
+struct Condition {
+  std::string parameter;
+  std::vector<Json> in;
+  bool operator==(const Condition&) const = default;
+};
+
+struct Parameter {
+  std::string name;
+  ParameterType type = ParameterType::kDouble;
+  double min = 0;              // Double, Integer: bounds, both included. Integers: |x| <= 2^53
+  double max = 0;
+  std::optional<double> step;  // values are min, min + step, ...; Integer without step: 1
+  Scale scale = Scale::kLinear;
+  std::vector<Json> values;    // Categorical: distinct scalars
+  std::optional<Condition> when;
+  std::string sets;            // field of the built-in trainer, e.g. "training.learningRate"; or ""
+  bool operator==(const Parameter&) const = default;
+};
+
+// ---- What to measure ---------------------------------------------------------------------------
+
+enum class Direction { kMinimize, kMaximize };
+// Which of a trial's reports is its objective: the one at its last step, or the best one.
+enum class Take { kLast, kBest };
+
+struct Objective {
+  std::string metric;
+  Direction direction = Direction::kMinimize;
+  std::optional<double> goal;
+  Take take = Take::kLast;
+  bool operator==(const Objective&) const = default;
+};
+
+struct Constraint {
+  std::string metric;
+  std::optional<double> min;
+  std::optional<double> max;
+  bool operator==(const Constraint&) const = default;
+};
+
+// What one `step` counts. Reports, rungs and untilStep are in this unit. A trial runs from 0 to max.
+struct Resource {
+  std::string unit = "epoch";
+  std::int64_t min = 1;
+  std::int64_t max = 1;
+  bool operator==(const Resource&) const = default;
+};
+
+// ---- How to search -----------------------------------------------------------------------------
+
+struct Algorithm {
+  std::string name = "auto";                  // auto, grid, random, sobol, tpe
+  std::int64_t seed = 0;
+  std::optional<std::int64_t> startup_trials; // tpe: random trials before the model is used
+  std::optional<std::int64_t> candidates;     // tpe: candidates drawn for each suggestion
+  std::optional<std::int64_t> points;         // grid: points along a Double without a step
+  bool shuffle = false;                       // grid: visit the grid in a seeded random order
+  bool operator==(const Algorithm&) const = default;
+};
+
+struct EarlyStopping {
+  std::string name;                  // asha, median
+  double reduction_factor = 3;       // asha: one in so many goes on from each rung
+  std::int64_t min_trials = 5;       // median: values needed at a step before anything is stopped
+  std::int64_t start_step = 1;       // median: no trial is stopped before this step
+  bool operator==(const EarlyStopping&) const = default;
+};
+
+// ---- What to spend -----------------------------------------------------------------------------
+
+struct Budget {
+  std::int64_t trials = 20;               // trials created
+  std::int64_t parallelism = 1;           // trials at once
+  std::int64_t failures = 5;              // failed trials that are still accepted
+  std::optional<double> wall_time;        // seconds in which at least one trial was running
+  std::optional<double> gpu_hours;
+  bool operator==(const Budget&) const = default;
+};
+
+// ---- How a trial runs --------------------------------------------------------------------------
+
+// For images that print neither JSON lines nor use the reporter: each match of `regex` in the
+// output is a metric. Groups 1 and 2 are its name and value, or the named groups `name`, `value`.
+struct MetricsFilter {
+  std::string regex;
+  bool operator==(const MetricsFilter&) const = default;
+};
+
+struct Checkpoints {
+  std::string claim;      // PersistentVolumeClaim; local runs ignore it
+  std::int64_t keep = 2;  // newest checkpoints kept for each trial
+  bool operator==(const Checkpoints&) const = default;
+};
+
+// Exactly one of the three; all absent: a CPU trial.
+struct Gpu {
+  std::optional<std::int64_t> count;
+  std::optional<double> fraction;   // in (0, 1)
+  std::optional<double> memory;     // bytes
+  bool operator==(const Gpu&) const = default;
+};
+
+struct Workers {
+  std::int64_t min = 1;
+  std::int64_t max = 1;
+  bool operator==(const Workers&) const = default;
+};
+
+enum class Execution { kJob, kPool };
+
+struct TrialTemplate {
+  std::optional<MetricsFilter> metrics;
+  std::optional<double> timeout;     // seconds one run may take
+  std::optional<double> heartbeat;   // seconds without a report after which a run counts as hung
+  std::int64_t retries = 2;          // runs after the first one that failed by the trial's own fault
+  double grace_period = 30;          // seconds between SIGTERM and SIGKILL
+  std::optional<Checkpoints> checkpoints;
+  std::optional<Gpu> gpu;
+  Workers workers;
+  Execution execution = Execution::kJob;
+  std::optional<TrainerConfig> trainer;  // exactly one of trainer and pod_template
+  Json pod_template;                     // `template`: a pod template, kept as it was written
+  bool operator==(const TrialTemplate&) const = default;
+};
+
+struct WarmStart {
+  std::vector<std::string> studies;
+  bool operator==(const WarmStart&) const = default;
+};
+
+struct StudySpec {
+  std::vector<Objective> objectives;
+  std::vector<Parameter> parameters;
+  std::vector<Constraint> constraints;
+  Resource resource;
+  Algorithm algorithm;
+  std::optional<EarlyStopping> early_stopping;
+  Budget budget;
+  TrialTemplate trial;
+  std::optional<WarmStart> warm_start;
+  bool suspend = false;
+  bool operator==(const StudySpec&) const = default;
+};
+
+// ---- What came of it ---------------------------------------------------------------------------
+
+// A metav1.Condition. Types of a Study: Running, Suspended, Succeeded, Failed.
+struct StatusCondition {
+  std::string type;
+  bool status = false;
+  std::string reason;       // CamelCase, for machines
+  std::string message;      // for people
+  std::int64_t since_ms = 0;  // when `status` last changed, Unix milliseconds
+  bool operator==(const StatusCondition&) const = default;
+};
+
+struct TrialCounts {
+  std::int64_t created = 0;
+  std::int64_t pending = 0;
+  std::int64_t running = 0;
+  std::int64_t completed = 0;   // reached their last step
+  std::int64_t stopped = 0;     // early, by a decision
+  std::int64_t failed = 0;
+  std::int64_t infeasible = 0;  // completed, but non-finite or outside a constraint
+  bool operator==(const TrialCounts&) const = default;
+};
+
+struct BestTrial {
+  std::string trial;
+  std::int64_t step = 0;
+  std::vector<double> objectives;  // in the order of spec.objectives
+  Json parameters;
+  bool operator==(const BestTrial&) const = default;
+};
+
+// Derived from the trials at every reconcile; never counted up. Does not grow with trials.
+struct StudyStatus {
+  std::int64_t observed_generation = 0;
+  std::vector<StatusCondition> conditions;
+  TrialCounts trials;
+  std::vector<BestTrial> best;   // one for a single objective; at most 100 of a Pareto front
+  std::string algorithm;         // the sampler in use and, for auto, why
+  double gpu_hours = 0;
+  double active_seconds = 0;     // time in which at least one trial was running
+  std::int64_t started_ms = 0;   // 0 = not yet
+  std::int64_t ended_ms = 0;
+  std::optional<double> eta_seconds;
+  std::string progress;          // display column, "37/100"
+  bool operator==(const StudyStatus&) const = default;
+};
+
+struct Study {
+  Metadata metadata;
+  StudySpec spec;
+  StudyStatus status;
+  bool operator==(const Study&) const = default;
+};
+
+}  // namespace fettle::api

@@ -1,0 +1,145 @@
+// Trial: one point of a Study's space and what came of it (fettle.dev/v1alpha1).
+//
+// Who writes what: spec and status are the operator's (the runner's), except status.report, which
+// belongs to whoever observes the training. Facts and decisions: before the core uses something it
+// observed, it stores it as a Fact whose `seq` is 1 + the highest one of the Study; every decision
+// (SearchOrigin, Stop, RunRecord) stores `basis`, the highest seq it saw. So the order in which
+// things were learnt is written down, and the same decisions can be taken again from the facts.
+// Value types: safe to share while nobody changes them.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/metadata.h"
+#include "api/study.h"
+#include "base/json.h"
+
+namespace fettle::api {
+
+// Where a trial came from, for replay.
+struct SearchOrigin {
+  std::int64_t basis = 0;
+  std::int64_t bracket = 0;
+  std::int64_t rung = 0;
+  bool operator==(const SearchOrigin&) const = default;
+};
+
+// Weights to start from: another trial's checkpoint (population-based training, warm weights).
+struct Parent {
+  std::string trial;
+  std::int64_t step = 0;
+  bool operator==(const Parent&) const = default;
+};
+
+// The decision to end a trial before untilStep.
+struct Stop {
+  std::string reason;   // EarlyStopped, GoalReached, BudgetSpent, StudyFailed ...
+  std::string message;
+  std::int64_t basis = 0;
+  bool operator==(const Stop&) const = default;
+};
+
+struct TrialSpec {
+  std::string study;
+  std::int64_t index = 0;          // 0, 1, 2 ... within the Study
+  Json parameters = Json::object();  // active parameters only; never changes
+  std::int64_t seed = 0;           // the trainer's seed
+  std::int64_t until_step = 1;     // only grows
+  std::int64_t workers = 1;        // now wanted
+  std::string worker_pod;          // Pool: which worker has it
+  std::optional<Parent> parent;
+  SearchOrigin search;
+  std::optional<Stop> stop;
+  bool suspend = false;            // stop gently, keep the checkpoint, go on later
+  bool operator==(const TrialSpec&) const = default;
+};
+
+// How a run ended.
+enum class Outcome {
+  kSucceeded,     // exit 0
+  kFailed,        // the trial's own fault: non-zero exit, no usable metric, bad template
+  kTimedOut,      // longer than trial.timeout
+  kHung,          // no report for trial.heartbeat
+  kOutOfMemory,   // over its own memory limit
+  kDisrupted,     // not its fault: preempted, node lost, runner killed
+  kStopped,       // we asked it to stop
+};
+
+struct RunRecord {
+  std::int64_t run = 0;
+  std::string pod_uid;             // of rank 0; local: the process id
+  std::int64_t workers = 1;
+  std::int64_t started_ms = 0;     // intent written
+  std::int64_t running_ms = 0;     // first seen running; 0 = never
+  std::int64_t ended_ms = 0;       // 0 = not ended
+  std::optional<Outcome> outcome;
+  std::string message;             // for people: "exit code 3: ... last lines of output"
+  bool operator==(const RunRecord&) const = default;
+};
+
+enum class FactKind {
+  kRung,      // objective values at a step early stopping looks at
+  kResult,    // the trial's final objective values (non-finite or constraint-breaking: infeasible)
+  kStopped,   // ended early by our decision; values: the last ones, if any
+  kFailed,    // ended without a result
+};
+
+struct Fact {
+  std::int64_t seq = 0;                      // 1, 2, 3 ... within the Study
+  FactKind kind = FactKind::kResult;
+  std::int64_t step = 0;
+  std::vector<std::optional<double>> values; // one an objective; absent = non-finite or missing
+  bool infeasible = false;
+  std::int64_t at_ms = 0;
+  bool operator==(const Fact&) const = default;
+};
+
+// One point of the learning curve: step, and metric name to value.
+struct HistoryPoint {
+  std::int64_t step = 0;
+  std::map<std::string, double> metrics;
+  bool operator==(const HistoryPoint&) const = default;
+};
+
+// What the training last said of itself. At most 4 KiB as JSON.
+struct Report {
+  std::int64_t step = 0;
+  std::map<std::string, double> metrics;   // newest values
+  std::string checkpoint;                  // newest durable checkpoint, "" = none
+  std::int64_t checkpoint_step = 0;
+  bool final_result = false;               // the trainer says it reached untilStep
+  std::int64_t at_ms = 0;
+  std::vector<HistoryPoint> history;       // at most 50, thinned logarithmically, rungs kept
+  bool operator==(const Report&) const = default;
+};
+
+// Terminal phases are Completed, Stopped, Failed; they are never left, except Completed -> Pending
+// when until_step grows.
+enum class TrialPhase { kPending, kRunning, kPaused, kCompleted, kStopped, kFailed };
+
+struct TrialStatus {
+  TrialPhase phase = TrialPhase::kPending;
+  std::vector<StatusCondition> conditions;  // Complete, Failed with reasons and messages
+  std::vector<RunRecord> runs;              // at most 20: the newest
+  std::vector<Fact> facts;                  // never pruned
+  std::optional<Report> report;
+  bool operator==(const TrialStatus&) const = default;
+};
+
+struct Trial {
+  Metadata metadata;
+  TrialSpec spec;
+  TrialStatus status;
+  bool operator==(const Trial&) const = default;
+};
+
+inline bool is_terminal(TrialPhase phase) {
+  return phase == TrialPhase::kCompleted || phase == TrialPhase::kStopped ||
+         phase == TrialPhase::kFailed;
+}
+
+}  // namespace fettle::api

@@ -1,0 +1,55 @@
+# What every target of the project shares: fettle_library, fettle_program and fettle_test.
+
+find_program(CCACHE_PROGRAM ccache)
+if(CCACHE_PROGRAM)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
+endif()
+
+# -ffp-contract=off and no -march: the same history gives the same decisions, and the reference
+# backend the same bits, on every x86-64 machine.
+add_compile_options(-Wall -Wextra -Wpedantic -Werror -Wshadow -Wnon-virtual-dtor -ffp-contract=off)
+if(FETTLE_SANITIZE)
+  add_compile_options(-fsanitize=${FETTLE_SANITIZE} -fno-omit-frame-pointer -g1)
+  add_link_options(-fsanitize=${FETTLE_SANITIZE})
+endif()
+
+find_program(MOLD_PROGRAM mold)
+if(MOLD_PROGRAM)
+  add_link_options(-fuse-ld=mold)
+endif()
+
+enable_testing()
+
+# fettle_library(name SOURCES ... [USES target...])
+function(fettle_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;USES" ${ARGN})
+  add_library(${name} STATIC ${ARG_SOURCES})
+  target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR})
+  target_link_libraries(${name} PUBLIC ${ARG_USES})
+endfunction()
+
+# fettle_program(name SOURCES ... [USES target...])
+function(fettle_program name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;USES" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
+  target_link_libraries(${name} PRIVATE ${ARG_USES})
+endfunction()
+
+# fettle_test(name SOURCES ... [USES target...]): a GoogleTest program, one ctest entry.
+# FETTLE_SOURCE_DIR and FETTLE_BINARY_DIR are defined for tests that read data or run programs.
+function(fettle_test name)
+  if(NOT FETTLE_TESTS)
+    return()
+  endif()
+  find_package(GTest REQUIRED)
+  cmake_parse_arguments(ARG "" "" "SOURCES;USES" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
+  target_compile_definitions(${name} PRIVATE FETTLE_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
+                                             FETTLE_BINARY_DIR="${CMAKE_BINARY_DIR}")
+  target_link_libraries(${name} PRIVATE ${ARG_USES} GTest::gmock GTest::gtest_main)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(${name} PROPERTIES TIMEOUT 300)
+endfunction()

@@ -1,0 +1,41 @@
+// Runs: the processes behind trials. On a cluster Jobs, locally child processes, in tests a table.
+//
+// Names are deterministic ("<trial>-r<run>"), so starting a run that exists succeeds and changes
+// nothing, and stopping or deleting one that is gone succeeds. Nothing blocks on the run itself.
+// Thread-safe.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "api/study.h"
+#include "api/trial.h"
+#include "base/result.h"
+#include "core/plan.h"
+
+namespace fettle::control {
+
+class Runs {
+ public:
+  virtual ~Runs() = default;
+
+  // Starts run `run` of `trial` with trial.spec.workers workers, up to trial.spec.until_step.
+  // kInvalid: it can never start as the template is written (the run then counts as failed).
+  virtual Status start(const api::Study& study, const api::Trial& trial, std::int64_t run) = 0;
+  virtual Status resize(const api::Trial& trial, std::int64_t run, std::int64_t workers) = 0;
+  // SIGTERM to all its processes, SIGKILL after the grace period.
+  virtual Status stop(const api::Trial& trial, std::int64_t run) = 0;
+  // Forgets a run that has exited, its log excepted.
+  virtual Status remove(const api::Trial& trial, std::int64_t run) = 0;
+  // The runs of a trial that exist now.
+  virtual Result<std::vector<core::Run>> observe(const api::Trial& trial) = 0;
+
+  // How many trials of this Study can run here at once.
+  virtual core::Capacity capacity(const api::Study& study) = 0;
+
+  // `listener` is called, from any thread, with the trial whose runs changed.
+  virtual void watch(std::function<void(const std::string& trial)> listener) = 0;
+};
+
+}  // namespace fettle::control

@@ -1,0 +1,63 @@
+// Store: where Studies and Trials live. On a cluster the Kubernetes API server, locally SQLite, in
+// tests a map.
+//
+// Semantics are the API server's. Every write carries the resourceVersion it was planned from and
+// fails with kConflict when the object has changed since; create of an existing name fails with
+// kAlreadyExists. spec and status are written separately; a status write leaves spec alone and the
+// other way round. Writes return the object as stored. An acknowledged write survives a crash.
+// Thread-safe.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "api/study.h"
+#include "api/trial.h"
+#include "base/result.h"
+
+namespace fettle::control {
+
+// Namespace and name.
+struct Key {
+  std::string ns;
+  std::string name;
+  auto operator<=>(const Key&) const = default;
+};
+
+enum class Kind { kStudy, kTrial };
+
+// Something about the object changed; read it again. Missed notices are made up for by resyncs.
+struct Change {
+  Kind kind = Kind::kStudy;
+  Key key;
+  std::string study;  // the Study it belongs to
+};
+
+class Store {
+ public:
+  virtual ~Store() = default;
+
+  virtual Result<api::Study> get_study(const Key& key) = 0;
+  virtual Result<api::Trial> get_trial(const Key& key) = 0;
+  virtual Result<std::vector<api::Study>> list_studies() = 0;
+  // The Study's trials, sorted by spec.index.
+  virtual Result<std::vector<api::Trial>> list_trials(const Key& study) = 0;
+
+  virtual Result<api::Study> create_study(const api::Study& study) = 0;
+  virtual Result<api::Study> update_study_spec(const api::Study& study) = 0;
+  virtual Result<api::Study> update_study_status(const api::Study& study) = 0;
+  virtual Result<api::Trial> create_trial(const api::Trial& trial) = 0;
+  virtual Result<api::Trial> update_trial_spec(const api::Trial& trial) = 0;
+  virtual Result<api::Trial> update_trial_status(const api::Trial& trial) = 0;
+
+  // Keeps an event for people to read (kubectl describe; fettle status --events).
+  virtual void record_event(const Change& about, bool warning, const std::string& reason,
+                            const std::string& message, std::int64_t now_ms) = 0;
+
+  // `listener` is called after every write, from the writing thread; it must return quickly and not
+  // call the store. One listener; set before the first write.
+  virtual void watch(std::function<void(const Change&)> listener) = 0;
+};
+
+}  // namespace fettle::control

@@ -1,0 +1,118 @@
+// The decisions: what to do next about a Study and about a Trial.
+//
+// plan_study and plan_trial are pure: no IO, no clock (now_ms is handed in), no randomness of their
+// own. The cluster, the local runner and the simulator execute the same plans. Actions are executed
+// in order, the first failing one ends the plan (the objects are read and planned again); so the
+// order is part of the contract: facts before decisions that rest on them, intent before action,
+// result before clean-up. Executing a plan twice, or half of it and then a new plan, does no harm:
+// names are deterministic and counters are derived.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "api/study.h"
+#include "api/trial.h"
+#include "search/search.h"
+
+namespace fettle::core {
+
+// ---- What is observed --------------------------------------------------------------------------
+
+// What runs can be had now. Local: worker slots on this machine.
+struct Capacity {
+  std::optional<std::int64_t> trials;  // most trials at once here; absent = no limit but the budget
+};
+
+struct StudyView {
+  const api::Study& study;
+  const std::vector<api::Trial>& trials;  // all of them, sorted by spec.index
+  Capacity capacity;
+};
+
+// What Kubernetes, a laptop and the simulator can all say about a run.
+enum class RunState { kPending, kRunning, kExited };
+
+struct Run {
+  std::int64_t id = 0;
+  std::int64_t workers = 1;
+  RunState state = RunState::kPending;
+  std::string reason;                     // Pending: what it waits for. Exited: explanation
+  std::string pod_uid;
+  std::int64_t started_ms = 0;            // when it began to run; 0 = unknown
+  std::int64_t ended_ms = 0;
+  std::optional<api::Outcome> outcome;    // Exited
+  std::optional<api::Report> report;      // newest report read from its output, if that is the way
+};
+
+struct TrialView {
+  const api::Study& study;
+  const api::Trial& trial;
+  const std::vector<Run>& runs;           // those that exist now
+};
+
+// ---- What is to be done ------------------------------------------------------------------------
+
+enum class EventType { kNormal, kWarning };
+
+// For people: why something started, stopped, waits or failed.
+struct EventNote {
+  EventType type = EventType::kNormal;
+  std::string reason;
+  std::string message;
+  bool operator==(const EventNote&) const = default;
+};
+
+struct CreateTrial { api::Trial trial; };
+// New facts for a trial's status; written with the resourceVersion that was seen.
+struct RecordFacts { std::string trial; std::vector<api::Fact> facts; };
+// Changes of a Trial's spec: stop, resume, resize, promotion.
+struct UpdateTrialSpec { std::string trial; api::TrialSpec spec; };
+struct UpdateStudyStatus { api::StudyStatus status; };
+struct UpdateTrialStatus { api::TrialStatus status; };
+struct StartRun { std::int64_t run = 0; };      // of spec.workers workers, up to spec.until_step
+struct ResizeRun { std::int64_t run = 0; std::int64_t workers = 1; };
+struct StopRun { std::int64_t run = 0; std::string reason; };  // gently: SIGTERM, then SIGKILL
+struct DeleteRun { std::int64_t run = 0; };     // its result is recorded: forget it
+struct Note { EventNote event; };
+
+using StudyAction =
+    std::variant<RecordFacts, UpdateTrialSpec, CreateTrial, UpdateStudyStatus, Note>;
+using TrialAction =
+    std::variant<UpdateTrialStatus, StartRun, ResizeRun, StopRun, DeleteRun, Note>;
+
+struct StudyPlan {
+  std::vector<StudyAction> actions;
+  std::optional<std::int64_t> wake_at_ms;  // plan again then, even if nothing happens
+};
+
+struct TrialPlan {
+  std::vector<TrialAction> actions;
+  std::optional<std::int64_t> wake_at_ms;
+};
+
+// Plans one Study. `sampler` is that of the Study's problem (problem_of); it is only a cache of
+// what follows from the view.
+StudyPlan plan_study(const StudyView& view, search::Sampler& sampler, std::int64_t now_ms);
+
+// Plans one Trial.
+TrialPlan plan_trial(const TrialView& view, std::int64_t now_ms);
+
+// ---- Helpers that callers share ----------------------------------------------------------------
+
+// The search problem a Study poses, and its history in seq order.
+search::Problem problem_of(const api::Study& study);
+search::History history_of(const api::Study& study, const std::vector<api::Trial>& trials);
+
+// Names: "<study>-<index>" and "<trial>-r<run>".
+std::string trial_name(const std::string& study, std::int64_t index);
+std::string run_name(const std::string& trial, std::int64_t run);
+
+// True when nothing will ever happen again unless the spec changes.
+bool is_finished(const api::StudyStatus& status);
+
+}  // namespace fettle::core

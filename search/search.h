@@ -1,0 +1,88 @@
+// Search: what to try next (Sampler) and who goes on (judge).
+//
+// Both are pure functions of the problem and the history: no clock, no randomness but what follows
+// from the seed, no IO. A sampler is a fold over the history in order; it may cache what it folded,
+// and gives the same answers without the cache. So a restarted study continues the same search.
+// Objectives are handed over as the user sees them; each sampler turns directions around itself.
+// A Sampler is not synchronised; use it from one thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/study.h"
+#include "api/trial.h"
+#include "base/json.h"
+#include "base/result.h"
+
+namespace fettle::search {
+
+// Everything that stays the same during a Study.
+struct Problem {
+  std::vector<api::Parameter> parameters;
+  std::vector<api::Objective> objectives;
+  api::Algorithm algorithm;
+  api::Resource resource;
+  std::int64_t parallelism = 1;
+  std::int64_t max_trials = 0;  // 0 = no limit known
+};
+
+// One thing that was learnt about a trial, in the order in which it was learnt.
+struct Event {
+  std::int64_t trial = 0;  // index into History::trials
+  api::Fact fact;
+};
+
+// All there is to know. `trials[i]` are the parameters of trial i (active ones only), in the order
+// of creation; trials without a terminal event (Result, Stopped, Failed) are pending.
+struct History {
+  std::vector<Json> trials;
+  std::vector<Event> events;
+};
+
+struct Suggestion {
+  std::vector<Json> points;  // parameters of the next trials, in order
+  bool exhausted = false;    // fewer than asked for: the finite space has no untried point left
+};
+
+class Sampler {
+ public:
+  virtual ~Sampler() = default;
+
+  // The next n points after those in `history`. suggest(h, n) equals n times suggest(h, 1), each
+  // point appended to h.trials as pending. Active parameters only, in declaration order, within
+  // bounds and on the step; never a point of a finite space twice.
+  virtual Suggestion suggest(const History& history, std::int64_t n) = 0;
+
+  // For people: the sampler in use and, where it was chosen automatically, why.
+  virtual std::string description() const = 0;
+};
+
+// The sampler that problem.algorithm names. Errors: an unknown name; a space it cannot search.
+Result<std::unique_ptr<Sampler>> make_sampler(const Problem& problem);
+
+// Names that make_sampler and judge know, for messages and for validation.
+std::vector<std::string> sampler_names();
+std::vector<std::string> early_stopping_names();
+
+enum class Verdict { kContinue, kStop };
+
+struct Judgement {
+  Verdict verdict = Verdict::kContinue;
+  std::int64_t rung = 0;    // index of the rung that was looked at
+  std::string reason;       // for people: "asha: rung 1 (step 3): 0.71 is not among the best 4 of 12"
+};
+
+// The steps at which early stopping wants a Rung fact, ascending, resource.max excluded: for asha
+// min, min*eta, min*eta^2 ...; for median every step from start_step. Empty without early stopping.
+std::vector<std::int64_t> rung_steps(const std::optional<api::EarlyStopping>& rules,
+                                     const api::Resource& resource);
+
+// Whether `trial` goes on, given its newest Rung event in `history` and all events before that.
+Judgement judge(const Problem& problem, const api::EarlyStopping& rules, const History& history,
+                std::int64_t trial);
+
+}  // namespace fettle::search
