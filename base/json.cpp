@@ -331,7 +331,6 @@ class Parser {
     out = Json::object();
     skip_space();
     if (take('}')) return true;
-    std::vector<std::string_view> keys;
     for (;;) {
       skip_space();
       if (peek() != '"') return fail("expected a member name in quotes");
