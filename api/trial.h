@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -136,6 +137,9 @@ struct Trial {
   TrialStatus status;
   bool operator==(const Trial&) const = default;
 };
+
+// How trials are handed around: shared and never changed.
+using TrialPtr = std::shared_ptr<const Trial>;
 
 inline bool is_terminal(TrialPhase phase) {
   return phase == TrialPhase::kCompleted || phase == TrialPhase::kStopped ||

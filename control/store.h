@@ -39,10 +39,10 @@ class Store {
   virtual ~Store() = default;
 
   virtual Result<api::Study> get_study(const Key& key) = 0;
-  virtual Result<api::Trial> get_trial(const Key& key) = 0;
+  virtual Result<api::TrialPtr> get_trial(const Key& key) = 0;
   virtual Result<std::vector<api::Study>> list_studies() = 0;
   // The Study's trials, sorted by spec.index.
-  virtual Result<std::vector<api::Trial>> list_trials(const Key& study) = 0;
+  virtual Result<std::vector<api::TrialPtr>> list_trials(const Key& study) = 0;
 
   virtual Result<api::Study> create_study(const api::Study& study) = 0;
   virtual Result<api::Study> update_study_spec(const api::Study& study) = 0;

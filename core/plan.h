@@ -30,7 +30,7 @@ struct Capacity {
 
 struct StudyView {
   const api::Study& study;
-  const std::vector<api::Trial>& trials;  // all of them, sorted by spec.index
+  const std::vector<api::TrialPtr>& trials;  // all of them, sorted by spec.index
   Capacity capacity;
 };
 
@@ -106,7 +106,7 @@ TrialPlan plan_trial(const TrialView& view, std::int64_t now_ms);
 
 // The search problem a Study poses, and its history in seq order.
 search::Problem problem_of(const api::Study& study);
-search::History history_of(const api::Study& study, const std::vector<api::Trial>& trials);
+search::History history_of(const api::Study& study, const std::vector<api::TrialPtr>& trials);
 
 // Names: "<study>-<index>" and "<trial>-r<run>".
 std::string trial_name(const std::string& study, std::int64_t index);
