@@ -1,0 +1,74 @@
+# The front door. `make run` and `make test` need nothing installed by hand on Debian 12.
+
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+BUILD := build
+STUDY := examples/fashion-mnist.yaml
+# Compiler output is cached outside the checkout.
+export CCACHE_DIR ?= $(HOME)/.cache/fettle/ccache
+export CCACHE_COMPILERCHECK ?= content
+
+.PHONY: help
+help: ## List what there is
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: run
+run: build ## Install what is missing, build, and tune a network on Fashion-MNIST
+	$(BUILD)/bin/fettle run $(STUDY)
+
+.PHONY: setup
+setup: ## Install missing Debian packages (needs root)
+	@scripts/setup.sh
+
+.PHONY: build
+build: setup ## Build build/bin/fettle and build/bin/fettle-trainer
+	@cmake -S . -B $(BUILD) -G Ninja -DFETTLE_TESTS=OFF $(if $(V),,--log-level=WARNING)
+	@cmake --build $(BUILD)
+
+.PHONY: test
+test: setup lint unit sanitize journey ## Everything that CI runs
+	@echo "make test: all passed"
+
+.PHONY: test-all
+test-all: test sanitize-thread ## make test, and what takes long: the thread sanitizer
+
+.PHONY: unit
+unit: setup
+	@cmake -S . -B $(BUILD) -G Ninja -DFETTLE_TESTS=ON --log-level=WARNING
+	@cmake --build $(BUILD)
+	@ctest --test-dir $(BUILD) --output-on-failure -j2
+
+.PHONY: sanitize
+sanitize: setup # the same tests under the address and undefined-behaviour sanitizers
+	@cmake -S . -B $(BUILD)-asan -G Ninja -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O1 \
+	  -DFETTLE_SANITIZE=address,undefined --log-level=WARNING
+	@cmake --build $(BUILD)-asan
+	@UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
+	  ctest --test-dir $(BUILD)-asan --output-on-failure -j2
+
+.PHONY: sanitize-thread
+sanitize-thread: setup
+	@cmake -S . -B $(BUILD)-tsan -G Ninja -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O1 \
+	  -DFETTLE_SANITIZE=thread --log-level=WARNING
+	@cmake --build $(BUILD)-tsan
+	@ctest --test-dir $(BUILD)-tsan --output-on-failure -j2
+
+.PHONY: journey
+journey: build ## The example, smaller, from the YAML to the best trial
+	@tests/journey.sh $(BUILD)/bin/fettle $(STUDY)
+
+.PHONY: lint
+lint: setup ## clang-format, clang-tidy, and the project's own rules
+	@scripts/lint.sh
+
+.PHONY: format
+format: ## Format every source file
+	@git ls-files '*.h' '*.cpp' | xargs clang-format -i
+
+.PHONY: bench
+bench: build ## Measure: the example, the trainer against PyTorch, overhead a trial
+	@scripts/bench.sh $(BUILD)
+
+.PHONY: clean
+clean: ## Remove the build folders (not the caches)
+	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan

@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# Style, as CI checks it: clang-format, clang-tidy, and rules that no tool knows.
+# Usage: scripts/lint.sh [--quick]   (--quick leaves clang-tidy out)
+set -euo pipefail
+cd "$(dirname "$0")/.."
+failed=0
+
+fail() {
+  printf 'lint: %s\n' "$1" >&2
+  failed=1
+}
+
+mapfile -t sources < <(git ls-files '*.cpp' '*.h')
+
+echo "lint: clang-format over ${#sources[@]} files"
+clang-format --dry-run -Werror "${sources[@]}" 2> /tmp/fettle-format.$$ || {
+  grep -E 'error:' /tmp/fettle-format.$$ | cut -d: -f1 | sort | uniq -c >&2
+  fail 'not formatted (make format mends it)'
+}
+rm -f /tmp/fettle-format.$$
+
+# Decisions are pure: clocks and entropy only in the programs and drivers that hand them in.
+impure=$(git grep -nE 'std::chrono::[a-z_]+::now|std::random_device|\bs?rand\(|\btime\(' -- \
+  api base search core control kernels ':!*_test.cpp' ':!control/clock.*' ':!kernels/bench/*' || true)
+[ -z "$impure" ] || fail "a clock or entropy in pure code:
+$impure"
+
+# Arrows point down only (docs/architecture.md): what each folder may include.
+allowed() {
+  case $1 in
+    base) echo base ;;
+    kernels) echo 'base|kernels' ;;
+    api) echo 'base|api' ;;
+    search) echo 'base|api|search' ;;
+    core) echo 'base|api|search|core' ;;
+    control) echo 'base|api|search|core|control' ;;
+    runtime) echo 'base|api|search|core|control|runtime' ;;
+    trainer) echo 'base|api|kernels|trainer' ;;
+    *) echo '.*' ;;
+  esac
+}
+for folder in base kernels api search core control runtime trainer; do
+  upward=$(git grep -nE '^#include "' -- "$folder/*.h" "$folder/*.cpp" ':!*_test.cpp' |
+    grep -vE "#include \"($(allowed "$folder"))/" || true)
+  [ -z "$upward" ] || fail "an include that points up:
+$upward"
+done
+
+long=$(wc -l "${sources[@]}" | awk '$2 != "total" && $1 > 600 {print $2 ": " $1 " lines"}')
+[ -z "$long" ] || fail "files over 600 lines:
+$long"
+
+if [ "${1:-}" != --quick ]; then
+  cmake -S . -B build -G Ninja -DFETTLE_TESTS=ON --log-level=WARNING
+  mapfile -t units < <(git ls-files '*.cpp' | grep -v -f <(printf '%s\n' .cu$))
+  echo "lint: clang-tidy over ${#units[@]} files"
+  scripts/tidy.py build "${units[@]}" || failed=1
+fi
+
+[ "$failed" -eq 0 ] && echo 'lint: clean'
+exit "$failed"
