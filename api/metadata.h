@@ -8,9 +8,9 @@
 namespace fettle::api {
 
 struct Metadata {
-  std::string name;        // a DNS label, at most 40 characters for a Study
-  std::string ns;          // namespace; "" where there is none (local runs)
-  std::string uid;         // set by the store on create; tells a name's former owners apart
+  std::string name;              // a DNS label, at most 40 characters for a Study
+  std::string ns;                // namespace; "" where there is none (local runs)
+  std::string uid;               // set by the store on create; tells a name's former owners apart
   std::string resource_version;  // opaque; changes with every write; "" before the first
   std::int64_t generation = 0;   // counts changes of spec; set by the store
   std::int64_t created_ms = 0;   // Unix milliseconds; set by the store

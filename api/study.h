@@ -2,9 +2,9 @@
 //
 // Plain values with the defaults that a document gets when it leaves a field out. Reading, writing,
 // defaulting and validating live in study_json.h, so that everything else can hold a Study without
-// knowing JSON or YAML. A Study that came from read_study() is valid: code below `api` relies on it.
-// Durations are seconds, quantities (memory) are plain numbers; both are written as people write
-// them ("2h", "20Gi") in documents. Value types: safe to share while nobody changes them.
+// knowing JSON or YAML. A Study that came from read_study() is valid: code below `api` relies on
+// it. Durations are seconds, quantities (memory) are plain numbers; both are written as people
+// write them ("2h", "20Gi") in documents. Value types: safe to share while nobody changes them.
 #pragma once
 
 #include <cstdint>
@@ -34,13 +34,13 @@ struct Condition {
 struct Parameter {
   std::string name;
   ParameterType type = ParameterType::kDouble;
-  double min = 0;              // Double, Integer: bounds, both included. Integers: |x| <= 2^53
+  double min = 0;  // Double, Integer: bounds, both included. Integers: |x| <= 2^53
   double max = 0;
   std::optional<double> step;  // values are min, min + step, ...; Integer without step: 1
   Scale scale = Scale::kLinear;
-  std::vector<Json> values;    // Categorical: distinct scalars
+  std::vector<Json> values;  // Categorical: distinct scalars
   std::optional<Condition> when;
-  std::string sets;            // field of the built-in trainer, e.g. "training.learningRate"; or ""
+  std::string sets;  // field of the built-in trainer, e.g. "training.learningRate"; or ""
   bool operator==(const Parameter&) const = default;
 };
 
@@ -65,7 +65,8 @@ struct Constraint {
   bool operator==(const Constraint&) const = default;
 };
 
-// What one `step` counts. Reports, rungs and untilStep are in this unit. A trial runs from 0 to max.
+// What one `step` counts. Reports, rungs and untilStep are in this unit. A trial runs from 0 to
+// max.
 struct Resource {
   std::string unit = "epoch";
   std::int64_t min = 1;
@@ -76,30 +77,30 @@ struct Resource {
 // ---- How to search -----------------------------------------------------------------------------
 
 struct Algorithm {
-  std::string name = "auto";                  // auto, grid, random, sobol, tpe
+  std::string name = "auto";  // auto, grid, random, sobol, tpe
   std::int64_t seed = 0;
-  std::optional<std::int64_t> startup_trials; // tpe: random trials before the model is used
-  std::optional<std::int64_t> candidates;     // tpe: candidates drawn for each suggestion
-  std::optional<std::int64_t> points;         // grid: points along a Double without a step
-  bool shuffle = false;                       // grid: visit the grid in a seeded random order
+  std::optional<std::int64_t> startup_trials;  // tpe: random trials before the model is used
+  std::optional<std::int64_t> candidates;      // tpe: candidates drawn for each suggestion
+  std::optional<std::int64_t> points;          // grid: points along a Double without a step
+  bool shuffle = false;                        // grid: visit the grid in a seeded random order
   bool operator==(const Algorithm&) const = default;
 };
 
 struct EarlyStopping {
-  std::string name;                  // asha, median
-  double reduction_factor = 3;       // asha: one in so many goes on from each rung
-  std::int64_t min_trials = 5;       // median: values needed at a step before anything is stopped
-  std::int64_t start_step = 1;       // median: no trial is stopped before this step
+  std::string name;             // asha, median
+  double reduction_factor = 3;  // asha: one in so many goes on from each rung
+  std::int64_t min_trials = 5;  // median: values needed at a step before anything is stopped
+  std::int64_t start_step = 1;  // median: no trial is stopped before this step
   bool operator==(const EarlyStopping&) const = default;
 };
 
 // ---- What to spend -----------------------------------------------------------------------------
 
 struct Budget {
-  std::int64_t trials = 20;               // trials created
-  std::int64_t parallelism = 1;           // trials at once
-  std::int64_t failures = 5;              // failed trials that are still accepted
-  std::optional<double> wall_time;        // seconds in which at least one trial was running
+  std::int64_t trials = 20;         // trials created
+  std::int64_t parallelism = 1;     // trials at once
+  std::int64_t failures = 5;        // failed trials that are still accepted
+  std::optional<double> wall_time;  // seconds in which at least one trial was running
   std::optional<double> gpu_hours;
   bool operator==(const Budget&) const = default;
 };
@@ -122,8 +123,8 @@ struct Checkpoints {
 // Exactly one of the three; all absent: a CPU trial.
 struct Gpu {
   std::optional<std::int64_t> count;
-  std::optional<double> fraction;   // in (0, 1)
-  std::optional<double> memory;     // bytes
+  std::optional<double> fraction;  // in (0, 1)
+  std::optional<double> memory;    // bytes
   bool operator==(const Gpu&) const = default;
 };
 
@@ -137,10 +138,10 @@ enum class Execution { kJob, kPool };
 
 struct TrialTemplate {
   std::optional<MetricsFilter> metrics;
-  std::optional<double> timeout;     // seconds one run may take
-  std::optional<double> heartbeat;   // seconds without a report after which a run counts as hung
-  std::int64_t retries = 2;          // runs after the first one that failed by the trial's own fault
-  double grace_period = 30;          // seconds between SIGTERM and SIGKILL
+  std::optional<double> timeout;    // seconds one run may take
+  std::optional<double> heartbeat;  // seconds without a report after which a run counts as hung
+  std::int64_t retries = 2;         // runs after the first one that failed by the trial's own fault
+  double grace_period = 30;         // seconds between SIGTERM and SIGKILL
   std::optional<Checkpoints> checkpoints;
   std::optional<Gpu> gpu;
   Workers workers;
@@ -175,8 +176,8 @@ struct StudySpec {
 struct StatusCondition {
   std::string type;
   bool status = false;
-  std::string reason;       // CamelCase, for machines
-  std::string message;      // for people
+  std::string reason;         // CamelCase, for machines
+  std::string message;        // for people
   std::int64_t since_ms = 0;  // when `status` last changed, Unix milliseconds
   bool operator==(const StatusCondition&) const = default;
 };
@@ -185,8 +186,8 @@ struct TrialCounts {
   std::int64_t created = 0;
   std::int64_t pending = 0;
   std::int64_t running = 0;
-  std::int64_t completed = 0;   // reached their last step
-  std::int64_t stopped = 0;     // early, by a decision
+  std::int64_t completed = 0;  // reached their last step
+  std::int64_t stopped = 0;    // early, by a decision
   std::int64_t failed = 0;
   std::int64_t infeasible = 0;  // completed, but non-finite or outside a constraint
   bool operator==(const TrialCounts&) const = default;
@@ -205,14 +206,14 @@ struct StudyStatus {
   std::int64_t observed_generation = 0;
   std::vector<StatusCondition> conditions;
   TrialCounts trials;
-  std::vector<BestTrial> best;   // one for a single objective; at most 100 of a Pareto front
-  std::string algorithm;         // the sampler in use and, for auto, why
+  std::vector<BestTrial> best;  // one for a single objective; at most 100 of a Pareto front
+  std::string algorithm;        // the sampler in use and, for auto, why
   double gpu_hours = 0;
-  double active_seconds = 0;     // time in which at least one trial was running
-  std::int64_t started_ms = 0;   // 0 = not yet
+  double active_seconds = 0;    // time in which at least one trial was running
+  std::int64_t started_ms = 0;  // 0 = not yet
   std::int64_t ended_ms = 0;
   std::optional<double> eta_seconds;
-  std::string progress;          // display column, "37/100"
+  std::string progress;  // display column, "37/100"
   bool operator==(const StudyStatus&) const = default;
 };
 

@@ -1,6 +1,7 @@
 // The built-in trainer's configuration: `spec.trial.trainer` of a Study, and what fettle-trainer
 // reads from the trial file. Plain values with defaults; fields, bounds and descriptions are listed
-// once, in trainer_fields.h, for reading, writing and for `sets`. Knows neither YAML nor Kubernetes.
+// once, in trainer_fields.h, for reading, writing and for `sets`. Knows neither YAML nor
+// Kubernetes.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +18,8 @@ struct NormalizeConfig {
 };
 
 struct AugmentConfig {
-  bool flip = false;      // mirror left-right with probability 1/2
-  std::int64_t shift = 0; // move by up to so many pixels in each direction, zeros moved in
+  bool flip = false;       // mirror left-right with probability 1/2
+  std::int64_t shift = 0;  // move by up to so many pixels in each direction, zeros moved in
   bool operator==(const AugmentConfig&) const = default;
 };
 
@@ -27,19 +28,27 @@ struct DataConfig {
   std::string format = "idx";
   std::string train_images;
   std::string train_labels;
-  std::string test_images;   // optional: scored once, at the end, never used for decisions
+  std::string test_images;  // optional: scored once, at the end, never used for decisions
   std::string test_labels;
-  std::int64_t train_samples = 0;       // 0 = all that validation leaves
-  std::int64_t validation_samples = 0;  // held out from the training files; 0 = a sixth
-  std::int64_t split_seed = 0;          // which samples are held out; not the trial's seed, so
-                                        // that all trials are judged on the same ones
+  std::int64_t train_samples = 0;            // 0 = all that validation leaves
+  std::int64_t validation_samples = 0;       // held out from the training files; 0 = a sixth
+  std::int64_t split_seed = 0;               // which samples are held out; not the trial's seed, so
+                                             // that all trials are judged on the same ones
   std::optional<NormalizeConfig> normalize;  // default: mean and deviation of the training samples
   AugmentConfig augment;
   bool operator==(const DataConfig&) const = default;
 };
 
 enum class LayerType {
-  kLinear, kConv, kBatchNorm, kRelu, kMaxPool, kAveragePool, kGlobalPool, kFlatten, kDropout,
+  kLinear,
+  kConv,
+  kBatchNorm,
+  kRelu,
+  kMaxPool,
+  kAveragePool,
+  kGlobalPool,
+  kFlatten,
+  kDropout,
 };
 
 // One entry of model.layers. Absent numbers take the model's default or the value in the comment.
@@ -56,8 +65,8 @@ struct LayerConfig {
 };
 
 struct ModelConfig {
-  std::int64_t kernel = 3;      // of every conv that names none
-  double dropout = 0;           // of every dropout layer that names none
+  std::int64_t kernel = 3;  // of every conv that names none
+  double dropout = 0;       // of every dropout layer that names none
   std::vector<LayerConfig> layers;
   bool operator==(const ModelConfig&) const = default;
 };
@@ -70,31 +79,31 @@ enum class BackendKind { kAuto, kReference, kOnednn };
 
 struct ScheduleConfig {
   ScheduleKind name = ScheduleKind::kConstant;
-  double warmup_epochs = 0;       // from 0 to the learning rate, linearly, by optimiser steps
-  double step_epochs = 10;        // step: multiply by gamma every so many epochs
+  double warmup_epochs = 0;  // from 0 to the learning rate, linearly, by optimiser steps
+  double step_epochs = 10;   // step: multiply by gamma every so many epochs
   double gamma = 0.1;
-  double final_fraction = 0;      // cosine, linear: learning rate at the end / at the start
+  double final_fraction = 0;  // cosine, linear: learning rate at the end / at the start
   bool operator==(const ScheduleConfig&) const = default;
 };
 
 struct TrainingConfig {
-  std::optional<std::int64_t> global_batch;      // exactly one of these two; default globalBatch 128
+  std::optional<std::int64_t> global_batch;  // exactly one of these two; default globalBatch 128
   std::optional<std::int64_t> batch_per_worker;
-  std::optional<std::int64_t> reference_batch;   // default: whichever of the two is set
-  std::optional<std::int64_t> max_per_worker;    // most samples held at once; default: no limit
-  std::optional<std::int64_t> epochs;            // default: the Study's resource.max
+  std::optional<std::int64_t> reference_batch;  // default: whichever of the two is set
+  std::optional<std::int64_t> max_per_worker;   // most samples held at once; default: no limit
+  std::optional<std::int64_t> epochs;           // default: the Study's resource.max
   Precision precision = Precision::kFp32;
   OptimizerKind optimizer = OptimizerKind::kSgd;
   double learning_rate = 0.01;
   ScalingRule learning_rate_scaling = ScalingRule::kAuto;
   ScheduleConfig schedule;
-  double momentum = 0;         // sgd, rmsprop
+  double momentum = 0;  // sgd, rmsprop
   bool nesterov = false;
-  double beta1 = 0.9;          // adam, adamw
+  double beta1 = 0.9;  // adam, adamw
   double beta2 = 0.999;
   double epsilon = 1e-8;
-  double smoothing = 0.99;     // rmsprop: decay of the mean square
-  double weight_decay = 0;     // adamw: decoupled; others: added to the gradient. Not on biases, norms
+  double smoothing = 0.99;  // rmsprop: decay of the mean square
+  double weight_decay = 0;  // adamw: decoupled; others: added to the gradient. Not on biases, norms
   std::optional<double> clip_norm;  // global gradient norm
   double label_smoothing = 0;
   BackendKind backend = BackendKind::kAuto;

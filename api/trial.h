@@ -38,7 +38,7 @@ struct Parent {
 
 // The decision to end a trial before untilStep.
 struct Stop {
-  std::string reason;   // EarlyStopped, GoalReached, BudgetSpent, StudyFailed ...
+  std::string reason;  // EarlyStopped, GoalReached, BudgetSpent, StudyFailed ...
   std::string message;
   std::int64_t basis = 0;
   bool operator==(const Stop&) const = default;
@@ -46,54 +46,54 @@ struct Stop {
 
 struct TrialSpec {
   std::string study;
-  std::int64_t index = 0;          // 0, 1, 2 ... within the Study
+  std::int64_t index = 0;            // 0, 1, 2 ... within the Study
   Json parameters = Json::object();  // active parameters only; never changes
-  std::int64_t seed = 0;           // the trainer's seed
-  std::int64_t until_step = 1;     // only grows
-  std::int64_t workers = 1;        // now wanted
-  std::string worker_pod;          // Pool: which worker has it
+  std::int64_t seed = 0;             // the trainer's seed
+  std::int64_t until_step = 1;       // only grows
+  std::int64_t workers = 1;          // now wanted
+  std::string worker_pod;            // Pool: which worker has it
   std::optional<Parent> parent;
   SearchOrigin search;
   std::optional<Stop> stop;
-  bool suspend = false;            // stop gently, keep the checkpoint, go on later
+  bool suspend = false;  // stop gently, keep the checkpoint, go on later
   bool operator==(const TrialSpec&) const = default;
 };
 
 // How a run ended.
 enum class Outcome {
-  kSucceeded,     // exit 0
-  kFailed,        // the trial's own fault: non-zero exit, no usable metric, bad template
-  kTimedOut,      // longer than trial.timeout
-  kHung,          // no report for trial.heartbeat
-  kOutOfMemory,   // over its own memory limit
-  kDisrupted,     // not its fault: preempted, node lost, runner killed
-  kStopped,       // we asked it to stop
+  kSucceeded,    // exit 0
+  kFailed,       // the trial's own fault: non-zero exit, no usable metric, bad template
+  kTimedOut,     // longer than trial.timeout
+  kHung,         // no report for trial.heartbeat
+  kOutOfMemory,  // over its own memory limit
+  kDisrupted,    // not its fault: preempted, node lost, runner killed
+  kStopped,      // we asked it to stop
 };
 
 struct RunRecord {
   std::int64_t run = 0;
-  std::string pod_uid;             // of rank 0; local: the process id
+  std::string pod_uid;  // of rank 0; local: the process id
   std::int64_t workers = 1;
-  std::int64_t started_ms = 0;     // intent written
-  std::int64_t running_ms = 0;     // first seen running; 0 = never
-  std::int64_t ended_ms = 0;       // 0 = not ended
+  std::int64_t started_ms = 0;  // intent written
+  std::int64_t running_ms = 0;  // first seen running; 0 = never
+  std::int64_t ended_ms = 0;    // 0 = not ended
   std::optional<Outcome> outcome;
-  std::string message;             // for people: "exit code 3: ... last lines of output"
+  std::string message;  // for people: "exit code 3: ... last lines of output"
   bool operator==(const RunRecord&) const = default;
 };
 
 enum class FactKind {
-  kRung,      // objective values at a step early stopping looks at
-  kResult,    // the trial's final objective values (non-finite or constraint-breaking: infeasible)
-  kStopped,   // ended early by our decision; values: the last ones, if any
-  kFailed,    // ended without a result
+  kRung,     // objective values at a step early stopping looks at
+  kResult,   // the trial's final objective values (non-finite or constraint-breaking: infeasible)
+  kStopped,  // ended early by our decision; values: the last ones, if any
+  kFailed,   // ended without a result
 };
 
 struct Fact {
-  std::int64_t seq = 0;                      // 1, 2, 3 ... within the Study
+  std::int64_t seq = 0;  // 1, 2, 3 ... within the Study
   FactKind kind = FactKind::kResult;
   std::int64_t step = 0;
-  std::vector<std::optional<double>> values; // one an objective; absent = non-finite or missing
+  std::vector<std::optional<double>> values;  // one an objective; absent = non-finite or missing
   bool infeasible = false;
   std::int64_t at_ms = 0;
   bool operator==(const Fact&) const = default;
@@ -109,12 +109,12 @@ struct HistoryPoint {
 // What the training last said of itself. At most 4 KiB as JSON.
 struct Report {
   std::int64_t step = 0;
-  std::map<std::string, double> metrics;   // newest values
-  std::string checkpoint;                  // newest durable checkpoint, "" = none
+  std::map<std::string, double> metrics;  // newest values
+  std::string checkpoint;                 // newest durable checkpoint, "" = none
   std::int64_t checkpoint_step = 0;
-  bool final_result = false;               // the trainer says it reached untilStep
+  bool final_result = false;  // the trainer says it reached untilStep
   std::int64_t at_ms = 0;
-  std::vector<HistoryPoint> history;       // at most 50, thinned logarithmically, rungs kept
+  std::vector<HistoryPoint> history;  // at most 50, thinned logarithmically, rungs kept
   bool operator==(const Report&) const = default;
 };
 

@@ -1,0 +1,16 @@
+// Which fields of a Study may change once it has trials. Pure; usable from any thread.
+#pragma once
+
+#include <vector>
+
+#include "api/field_error.h"
+#include "api/study.h"
+
+namespace fettle::api {
+
+// The fields that differ and may not: everything but budget.*, suspend, objectives[].goal and
+// trial.timeout, heartbeat, retries and gracePeriod, whose change acts from now on. One error a
+// field, in document order, with both values and the way out.
+std::vector<FieldError> forbidden_changes(const StudySpec& before, const StudySpec& after);
+
+}  // namespace fettle::api

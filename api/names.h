@@ -1,0 +1,83 @@
+// Names: how every enum, algorithm and early-stopping rule is spelt in documents. One table each.
+// Pure functions; usable from any thread.
+#pragma once
+
+#include <concepts>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "api/study.h"
+#include "api/trainer_config.h"
+#include "api/trial.h"
+
+namespace fettle::api {
+
+template <class E>
+struct EnumName {
+  E value;
+  std::string_view name;
+};
+
+// All values of an enum with their names, in the order in which messages list them (names.cpp).
+template <class E>
+std::span<const EnumName<E>> enum_names() = delete;
+
+template <>
+std::span<const EnumName<ParameterType>> enum_names();
+template <>
+std::span<const EnumName<Scale>> enum_names();
+template <>
+std::span<const EnumName<Direction>> enum_names();
+template <>
+std::span<const EnumName<Take>> enum_names();
+template <>
+std::span<const EnumName<Execution>> enum_names();
+template <>
+std::span<const EnumName<LayerType>> enum_names();
+template <>
+std::span<const EnumName<OptimizerKind>> enum_names();
+template <>
+std::span<const EnumName<Precision>> enum_names();
+template <>
+std::span<const EnumName<ScheduleKind>> enum_names();
+template <>
+std::span<const EnumName<ScalingRule>> enum_names();
+template <>
+std::span<const EnumName<BackendKind>> enum_names();
+template <>
+std::span<const EnumName<TrialPhase>> enum_names();
+template <>
+std::span<const EnumName<Outcome>> enum_names();
+template <>
+std::span<const EnumName<FactKind>> enum_names();
+
+template <class E>
+concept NamedEnum = std::is_enum_v<E> && requires {
+  enum_names<E>();
+};
+
+// Every value is in its table, so this always finds one.
+template <NamedEnum E>
+std::string_view to_string(E value) {
+  for (const EnumName<E>& entry : enum_names<E>()) {
+    if (entry.value == value) return entry.name;
+  }
+  return "unknown";
+}
+
+// from_string<Direction>("Maximize"); absent for a name that is not in the table.
+template <NamedEnum E>
+std::optional<E> from_string(std::string_view name) {
+  for (const EnumName<E>& entry : enum_names<E>()) {
+    if (entry.name == name) return entry.value;
+  }
+  return std::nullopt;
+}
+
+// Names of algorithms and early-stopping rules that documents may use. search implements exactly
+// these; a test there holds the two lists together.
+std::span<const std::string_view> algorithm_names();
+std::span<const std::string_view> early_stopping_names();
+
+}  // namespace fettle::api

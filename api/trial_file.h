@@ -1,0 +1,58 @@
+// TrialFile: what FETTLE_TRIAL points to, all that a process needs to know to run a trial.
+//
+// Constant within a run. Written by whoever starts the run, read by the built-in trainer and by
+// any other program that likes. A value type.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/study.h"
+#include "api/trainer_config.h"
+#include "base/json.h"
+#include "base/result.h"
+
+namespace fettle::api {
+
+struct TrialFile {
+  struct ObjectiveName {
+    std::string metric;
+    Direction direction = Direction::kMinimize;
+    bool operator==(const ObjectiveName&) const = default;
+  };
+  struct CheckpointPlace {
+    std::string directory;  // of this trial
+    std::int64_t keep = 2;
+    bool operator==(const CheckpointPlace&) const = default;
+  };
+  struct ParentPlace {
+    std::string directory;  // of the parent trial's checkpoints
+    std::int64_t step = 0;
+    bool operator==(const ParentPlace&) const = default;
+  };
+
+  std::string study;
+  std::string study_uid;
+  std::string trial;
+  std::int64_t index = 0;
+  std::int64_t run = 0;
+  std::int64_t seed = 0;
+  Json parameters = Json::object();
+  std::int64_t until_step = 1;
+  std::int64_t workers = 1;
+  Resource resource;
+  std::vector<std::int64_t> rungs;  // steps that early stopping looks at, ascending
+  std::vector<ObjectiveName> objectives;
+  CheckpointPlace checkpoints;
+  std::optional<ParentPlace> parent;
+  std::optional<TrainerConfig> trainer;  // resolved; absent for the user's own image
+  bool operator==(const TrialFile&) const = default;
+};
+
+Json write_trial_file(const TrialFile& file);
+// Errors list every wrong field, one a line.
+Result<TrialFile> read_trial_file(const Json& document);
+
+}  // namespace fettle::api
