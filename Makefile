@@ -22,8 +22,8 @@ setup: ## Install missing Debian packages (needs root)
 
 .PHONY: build
 build: setup ## Build build/bin/fettle and build/bin/fettle-trainer
-	@cmake -S . -B $(BUILD) -G Ninja -DFETTLE_TESTS=OFF $(if $(V),,--log-level=WARNING)
-	@cmake --build $(BUILD)
+	@cmake -S . -B $(BUILD) -G Ninja --log-level=WARNING
+	@cmake --build $(BUILD) --target fettle fettle-trainer
 
 .PHONY: test
 test: setup lint unit sanitize journey ## Everything that CI runs
@@ -34,7 +34,7 @@ test-all: test sanitize-thread ## make test, and what takes long: the thread san
 
 .PHONY: unit
 unit: setup
-	@cmake -S . -B $(BUILD) -G Ninja -DFETTLE_TESTS=ON --log-level=WARNING
+	@cmake -S . -B $(BUILD) -G Ninja --log-level=WARNING
 	@cmake --build $(BUILD)
 	@ctest --test-dir $(BUILD) --output-on-failure -j2
 
