@@ -204,6 +204,7 @@ struct BestTrial {
 // Derived from the trials at every reconcile; never counted up. Does not grow with trials.
 struct StudyStatus {
   std::int64_t observed_generation = 0;
+  std::int64_t updated_ms = 0;  // when this status was written; it is at most once a second
   std::vector<StatusCondition> conditions;
   TrialCounts trials;
   std::vector<BestTrial> best;  // one for a single objective; at most 100 of a Pareto front

@@ -3,7 +3,7 @@
 // Who writes what: spec and status are the operator's (the runner's), except status.report, which
 // belongs to whoever observes the training. Facts and decisions: before the core uses something it
 // observed, it stores it as a Fact whose `seq` is 1 + the highest one of the Study; every decision
-// (SearchOrigin, Stop, RunRecord) stores `basis`, the highest seq it saw. So the order in which
+// (SearchOrigin, Stop) stores `basis`, the highest seq it saw. So the order in which
 // things were learnt is written down, and the same decisions can be taken again from the facts.
 // Value types: safe to share while nobody changes them.
 #pragma once
@@ -70,13 +70,20 @@ enum class Outcome {
   kStopped,      // we asked it to stop
 };
 
+// One run of a trial, from intent to outcome. Old records are pruned, so each carries on what would
+// be lost with its predecessors: the newest alone says how many retries are spent.
 struct RunRecord {
   std::int64_t run = 0;
   std::string pod_uid;  // of rank 0; local: the process id
   std::int64_t workers = 1;
+  std::int64_t until_step = 1;  // how far this run was asked to go
   std::int64_t started_ms = 0;  // intent written
   std::int64_t running_ms = 0;  // first seen running; 0 = never
   std::int64_t ended_ms = 0;    // 0 = not ended
+  std::int64_t last_step = 0;   // the trial's newest reported step when the run ended
+  std::int64_t failures = 0;    // earlier runs that failed by the trial's own fault
+  double earlier_seconds = 0;   // worker-seconds of all earlier runs
+  std::optional<Outcome> stopping;  // why we asked it to stop; absent = we did not
   std::optional<Outcome> outcome;
   std::string message;  // for people: "exit code 3: ... last lines of output"
   bool operator==(const RunRecord&) const = default;

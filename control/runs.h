@@ -34,7 +34,8 @@ class Runs {
   // How many trials of this Study can run here at once.
   virtual core::Capacity capacity(const api::Study& study) = 0;
 
-  // `listener` is called, from any thread, with the trial whose runs changed.
+  // `listener` is called, from any thread, with the trial whose runs changed: its name, or
+  // "namespace/name" where there are namespaces.
   virtual void watch(std::function<void(const std::string& trial)> listener) = 0;
 };
 

@@ -1,0 +1,93 @@
+// Manager: keeps every Study and Trial of a Store going, until told to stop.
+//
+// It watches the Store and the Runs, keeps a work queue of objects to look at, and lets the two
+// controllers read each object, plan it (core/plan.h) and execute the plan. Missed notices are made
+// up for by a resync. All state is in Store and Runs: a Manager can be dropped at any moment, and
+// the next one goes on.
+//
+// run() or step() are called from one thread, the worker; wake() and the watch callbacks may come
+// from any thread. Store, Runs, Clock and Observer outlive the Manager; callbacks that arrive after
+// its end do nothing.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+#include "control/clock.h"
+#include "control/runs.h"
+#include "control/store.h"
+#include "control/work_queue.h"
+#include "core/plan.h"
+
+namespace fettle::control {
+
+// One look at one object, for logs and metrics.
+struct Reconciled {
+  Item item;
+  int actions = 0;        // executed
+  bool requeued = false;  // the plan was stale or failed and is made again
+  std::string error;      // "" or why the plan was not carried out
+  std::int64_t took_ms = 0;
+};
+
+// Who wants to see what happens. Called from the worker, between writes: return quickly.
+class Observer {
+ public:
+  virtual ~Observer() = default;
+  // An event, also kept by Store::record_event.
+  virtual void on_event(const Change& about, const core::EventNote& event, std::int64_t now_ms) {
+    (void)about, (void)event, (void)now_ms;
+  }
+  virtual void on_reconciled(const Reconciled& look) { (void)look; }
+};
+
+struct ManagerOptions {
+  std::int64_t resync_ms = 30'000;  // every object is looked at at least this often
+  int most_failures = 8;            // failures of the environment in a row, of one object
+};
+
+class StudyController;
+class TrialController;
+
+class Manager {
+ public:
+  Manager(Store& store, Runs& runs, Clock& clock, Observer& observer,
+          const ManagerOptions& options = {});
+  ~Manager();
+  Manager(const Manager&) = delete;
+  Manager& operator=(const Manager&) = delete;
+
+  // Works until `finished()` says so; it is asked before every look and at least once a second.
+  // Trials that still run then are left alone. Error: kIo, when the environment failed
+  // most_failures times in a row for one object: nothing is lost, but nothing goes on either.
+  Status run(const std::function<bool()>& finished);
+
+  // Makes run() ask finished() at once. From any thread, not from a signal handler.
+  void wake();
+
+  // For the simulator: one look at the next object that is due; false when none is. Error as run().
+  Result<bool> step();
+  // When step() will have something to do: 0 = now.
+  std::int64_t next_ms() const;
+
+ private:
+  Status resync();
+  Status settle(const Item& item, const Result<std::optional<std::int64_t>>& outcome,
+                Reconciled& look);
+
+  Store& store_;
+  Runs& runs_;
+  Clock& clock_;
+  Observer& observer_;
+  ManagerOptions options_;
+  std::shared_ptr<BlockingQueue> queue_;  // shared with the watch callbacks, which may outlive this
+  std::unique_ptr<StudyController> studies_;
+  std::unique_ptr<TrialController> trials_;
+  std::int64_t resync_at_ms_ = 0;
+};
+
+}  // namespace fettle::control

@@ -1,0 +1,94 @@
+// WorkQueue: what to look at next, with the semantics of client-go's workqueue.
+//
+// An item is queued (waits its turn), processing (somebody works on it) or both: an item added
+// while it is processed comes back exactly once when it is done. So no item is ever worked on twice
+// at the same time, and a burst of changes costs one more look. Delayed additions keep the earliest
+// time of an item; retries back off exponentially per item until forget().
+//
+// WorkQueue is pure and unsynchronised: time is handed in. BlockingQueue is the same behind a
+// mutex, for any number of threads.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "control/clock.h"
+#include "control/store.h"
+
+namespace fettle::control {
+
+// One object to reconcile.
+struct Item {
+  Kind kind = Kind::kStudy;
+  Key key;
+  auto operator<=>(const Item&) const = default;
+};
+
+// The n-th retry in a row of an item waits kRetryFirstMs * 2^n, at most kRetryMostMs.
+inline constexpr std::int64_t kRetryFirstMs = 5;
+inline constexpr std::int64_t kRetryMostMs = 60'000;
+
+class WorkQueue {
+ public:
+  // Queues `item`, unless it is queued already.
+  void add(const Item& item);
+  // Queues `item` once it is `at_ms`. Of several times for one item the earliest counts.
+  void add_at(const Item& item, std::int64_t at_ms);
+  // Queues `item` again after its back-off. Returns how many retries in a row this makes.
+  int retry(const Item& item, std::int64_t now_ms);
+  // Ends the item's row of retries.
+  void forget(const Item& item);
+
+  // The next item that is due, now processing; nothing when none is. Pair with done().
+  std::optional<Item> take(std::int64_t now_ms);
+  void done(const Item& item);
+
+  // When take() will have something: 0 = now, nothing = not before something is added.
+  std::optional<std::int64_t> next_ms() const;
+
+ private:
+  void release_due(std::int64_t now_ms);
+
+  std::deque<Item> queue_;
+  std::set<Item> dirty_;
+  std::set<Item> processing_;
+  std::set<std::pair<std::int64_t, Item>> waiting_;  // ordered by time
+  std::map<Item, std::int64_t> waiting_at_;          // the same, by item
+  std::map<Item, int> retries_;
+};
+
+// A WorkQueue for several threads. After shut_down() additions are dropped and wait() returns.
+class BlockingQueue {
+ public:
+  explicit BlockingQueue(Clock& clock) : clock_(clock) {}
+
+  void add(const Item& item);
+  void add_at(const Item& item, std::int64_t at_ms);
+  int retry(const Item& item);
+  void forget(const Item& item);
+  std::optional<Item> take();
+  void done(const Item& item);
+  std::optional<std::int64_t> next_ms() const;
+
+  // Blocks until an item is due, wake() or shut_down() is called, or `most_ms` have passed.
+  void wait(std::int64_t most_ms);
+  void wake();
+  void shut_down();
+
+ private:
+  Clock& clock_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  WorkQueue queue_;
+  bool woken_ = false;
+  bool closed_ = false;
+};
+
+}  // namespace fettle::control
