@@ -1,0 +1,68 @@
+// ProcessRuns: control::Runs as child processes of a supervisor.
+//
+// A run is a directory (layout.h) and, while it lives, a process tree that the supervisor owns.
+// observe() answers from memory, after a restart from outcome.json: a run that was recorded as
+// started, has no outcome and no process was Disrupted. Nothing blocks on a trial.
+// Thread-safe. A thread of its own reads what the supervisor says; the listener is called from it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "control/runs.h"
+#include "runtime/local/layout.h"
+#include "runtime/local/supervisor_client.h"
+#include "runtime/local/supervisor_wire.h"
+
+namespace fettle::local {
+
+class ProcessRuns final : public control::Runs {
+ public:
+  // `trainer`: path of fettle-trainer, for Studies that use the built-in one (may not exist
+  // otherwise). `supervisor` is started and is this Study's alone.
+  ProcessRuns(Layout layout, std::string trainer, std::unique_ptr<SupervisorClient> supervisor);
+  ~ProcessRuns() override;
+
+  Status start(const api::Study& study, const api::Trial& trial, std::int64_t run) override;
+  Status resize(const api::Trial& trial, std::int64_t run, std::int64_t workers) override;
+  Status stop(const api::Trial& trial, std::int64_t run) override;
+  Status remove(const api::Trial& trial, std::int64_t run) override;
+  Result<std::vector<core::Run>> observe(const api::Trial& trial) override;
+  core::Capacity capacity(const api::Study& study) override;
+  void watch(std::function<void(const std::string& trial)> listener) override;
+
+  // Stops all runs gently and lets the supervisor end; returns when it has. Runs then read as
+  // Disrupted (Stopped where somebody had asked for it). No start() afterwards.
+  void shutdown();
+  // From any thread, also during shutdown(): SIGKILL to every run now.
+  void kill();
+  // "" while the supervisor lives, otherwise why runs cannot be started any more.
+  std::string failure() const;
+
+ private:
+  struct Entry {
+    core::Run run;
+    bool removed = false;
+  };
+  using RunKey = std::pair<std::string, std::int64_t>;  // trial, run
+
+  void on_event(const SupervisorEvent& event);
+  void on_lost(const std::string& reason);
+  void recall(const api::Trial& trial);
+
+  const Layout layout_;
+  const std::string trainer_;
+  mutable std::mutex mutex_;
+  std::map<RunKey, Entry> runs_;
+  std::map<std::string, bool> recalled_;  // trials whose directories have been looked at
+  std::string failure_;
+  std::function<void(const std::string&)> listener_;
+  std::unique_ptr<SupervisorClient> supervisor_;  // last: its thread uses the members above
+};
+
+}  // namespace fettle::local

@@ -1,0 +1,45 @@
+// What a trial's process is given: command line, environment, working directory; and what a local
+// run cannot give, said before anything starts.
+//
+// A template's container is expanded exactly as Kubernetes does it (expand.h): values are data and
+// never pass through a shell. Pure, but for check_study, which looks whether this machine has a
+// GPU.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "api/study.h"
+#include "api/trial.h"
+#include "base/result.h"
+#include "runtime/local/layout.h"
+
+namespace fettle::local {
+
+struct RunCommand {
+  std::vector<std::string> arguments;  // arguments[0] is looked up in PATH
+  // In addition to what is inherited (kInheritedVariables in run_command.cpp).
+  std::vector<std::pair<std::string, std::string>> environment;
+  std::string directory;          // "" = that of `fettle run`
+  std::int64_t memory_limit = 0;  // bytes of resident memory of the process tree; 0 = none
+};
+
+// What of this Study a local run cannot do, in words: kInvalid. Call before the first trial.
+Status check_study(const api::Study& study);
+
+// The command of run `run`. `trainer` is the path of the built-in trainer.
+Result<RunCommand> make_command(const api::Study& study, const api::Trial& trial, std::int64_t run,
+                                const Layout& layout, const std::string& trainer);
+
+// Cores one trial asks for: training.threads, or the container's cpu request; at least 0.001.
+double cores_per_trial(const api::Study& study);
+
+// FETTLE_PARAM_<NAME>: upper case, everything but [A-Z0-9_] becomes _.
+std::string parameter_variable(const std::string& parameter);
+
+// The part of this process's environment that trials see.
+std::vector<std::string> inherited_environment();
+
+}  // namespace fettle::local

@@ -1,0 +1,55 @@
+// Session: everything one `fettle run` needs of this machine, opened in the one right order:
+// directory, lock, supervisor, store, runs.
+//
+// Lives on the main thread. shutdown() blocks; kill() may be called from any other thread while it
+// does. When the process dies without either, the supervisor does what shutdown() would have done.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+#include "runtime/local/layout.h"
+#include "runtime/local/process_runs.h"
+#include "runtime/local/sqlite_store.h"
+#include "runtime/local/study_lock.h"
+
+namespace fettle::local {
+
+struct SessionOptions {
+  std::string root = ".fettle";  // made if it is missing
+  std::string study;             // name of the Study
+  // What is started as `executable supervise --fd N`; it must end in run_supervisor(N).
+  std::string executable = "/proc/self/exe";
+  // The built-in trainer; "" = $FETTLE_TRAINER, else fettle-trainer beside this executable.
+  std::string trainer;
+  std::int64_t lock_wait_ms = 120'000;          // for a supervisor that is still cleaning up
+  std::function<void(const std::string&)> say;  // told what is being waited for
+};
+
+class Session {
+ public:
+  // kUnavailable: another `fettle run` has the Study. kIo: the environment failed. Both in words.
+  static Result<std::unique_ptr<Session>> open(const SessionOptions& options);
+  ~Session();
+
+  const Layout& layout() const { return layout_; }
+  SqliteStore& store() { return *store_; }
+  ProcessRuns& runs() { return *runs_; }
+
+  // Ctrl-C: stops all trials gently (each has its grace period), returns when the last has ended.
+  void shutdown() { runs_->shutdown(); }
+  // Ctrl-C again: no more patience.
+  void kill() { runs_->kill(); }
+
+ private:
+  Session(Layout layout, StudyLock lock) : layout_(std::move(layout)), lock_(std::move(lock)) {}
+
+  Layout layout_;
+  StudyLock lock_;
+  std::unique_ptr<SqliteStore> store_;
+  std::unique_ptr<ProcessRuns> runs_;
+};
+
+}  // namespace fettle::local

@@ -1,0 +1,81 @@
+// What runner and supervisor say to each other: JSON objects, one a line, over a stream socket.
+//
+// Both ends are the same executable, so there is no version to negotiate. A line is at most
+// kMaxMessageBytes; a longer or unreadable one means that the other end is broken. Pure functions.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "api/trial.h"
+#include "base/json.h"
+#include "base/result.h"
+
+namespace fettle::local {
+
+inline constexpr std::size_t kMaxMessageBytes = 4 << 20;
+
+// Runner to supervisor.
+struct SupervisorCommand {
+  enum class Kind {
+    kHello,     // first: study_directory, lock_fd
+    kStart,     // trial, run and everything below
+    kStop,      // trial, run: SIGTERM, after the grace period SIGKILL
+    kShutdown,  // stop every run, then exit
+    kKill,      // SIGKILL to every run now
+  };
+  Kind kind = Kind::kHello;
+
+  std::string study_directory;
+  int lock_fd = -1;
+
+  std::string trial;
+  std::int64_t run = 0;
+  std::string run_directory;  // exists; log and outcome go there
+  std::vector<std::string> arguments;
+  std::vector<std::pair<std::string, std::string>> environment;
+  std::string directory;          // working directory; "" = the supervisor's
+  std::int64_t memory_limit = 0;  // bytes; 0 = none
+  std::int64_t grace_ms = 0;
+  std::string metrics_regex;               // "" = JSON lines
+  std::vector<std::int64_t> rungs;         // steps at which reports are never held back
+  std::vector<api::HistoryPoint> history;  // of earlier runs
+};
+
+// How a run ended: what outcome.json holds.
+struct RunOutcome {
+  api::Outcome outcome = api::Outcome::kFailed;
+  std::string message;  // for people
+  std::optional<int> exit_code;
+  std::optional<int> signal;
+  std::int64_t started_ms = 0;
+  std::int64_t ended_ms = 0;
+  std::int64_t peak_memory = 0;  // bytes, resident, of the process tree
+  std::optional<api::Report> report;
+};
+
+// Supervisor to runner.
+struct SupervisorEvent {
+  enum class Kind { kReady, kStarted, kReport, kExited };
+  Kind kind = Kind::kReady;
+  std::string trial;
+  std::int64_t run = 0;
+  std::int64_t started_ms = 0;        // kStarted
+  std::int64_t pid = 0;               // kStarted: of the guard
+  std::optional<api::Report> report;  // kReport
+  std::optional<RunOutcome> outcome;  // kExited
+};
+
+std::string write_command(const SupervisorCommand& command);  // ends in a newline
+Result<SupervisorCommand> read_command(const std::string& line);
+std::string write_event(const SupervisorEvent& event);  // ends in a newline
+Result<SupervisorEvent> read_event(const std::string& line);
+
+Json write_outcome(const RunOutcome& outcome);
+Result<RunOutcome> read_outcome(const Json& document);
+
+}  // namespace fettle::local
