@@ -1,0 +1,29 @@
+#include "kernels/backend.h"
+
+#include <string>
+
+#include "kernels/reference/backend.h"
+#ifdef FETTLE_ONEDNN
+#include "kernels/onednn/backend.h"
+#endif
+
+namespace fettle::kernels {
+
+Result<std::unique_ptr<Backend>> make_backend(std::string_view name, int threads) {
+  if (threads < 1) {
+    return invalid("a backend with " + std::to_string(threads) + " threads, expected at least 1");
+  }
+  if (name == "reference") return reference_backend();
+  if (name == "onednn") {
+#ifdef FETTLE_ONEDNN
+    return onednn_backend(threads);
+#else
+    return invalid(
+        "this build has no onednn backend: install libdnnl-dev and configure with "
+        "-DFETTLE_ONEDNN=ON, or choose the backend reference");
+#endif
+  }
+  return invalid("there is no backend \"" + std::string(name) + "\", expected reference or onednn");
+}
+
+}  // namespace fettle::kernels

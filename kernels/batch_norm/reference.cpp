@@ -1,0 +1,156 @@
+#include "kernels/batch_norm/reference.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/reference/floats.h"
+#include "kernels/reference/fused.h"
+#include "kernels/relu/reference.h"
+
+namespace fettle::kernels {
+namespace {
+
+class ReferenceBatchNorm : public BatchNormOp {
+ public:
+  ReferenceBatchNorm(const BatchNormShape& shape, const PlanOptions& plan)
+      : shape_(shape),
+        channels_(shape.input.channels),
+        x_(plan.type, plan.max_samples * shape.input.size()),
+        y_(plan.type, plan.max_samples * shape.input.size()),
+        dy_(plan.type, plan.max_samples * shape.input.size()),
+        dx_(plan.type, plan.max_samples * shape.input.size()),
+        mean_(channels_),
+        inverse_deviation_(channels_),
+        sums_(channels_),
+        products_(channels_),
+        factor_(channels_),
+        offset_(channels_) {}
+
+  void forward_training(std::int64_t samples, ConstBuffer x, const float* scale, const float* shift,
+                        float* running_mean, float* running_variance, Buffer y) override {
+    const std::int64_t rows = rows_of(samples);
+    const float* input = x_.read(x, rows * channels_);
+    measure(rows, input);
+    const double n = static_cast<double>(rows);
+    const double unbiased = rows > 1 ? n / (n - 1) : 1;
+    for (std::int64_t c = 0; c < channels_; ++c) {
+      const double variance = products_[c] / n;
+      mean_[c] = static_cast<float>(sums_[c] / n);
+      inverse_deviation_[c] = static_cast<float>(1 / std::sqrt(variance + shape_.epsilon));
+      move_towards(sums_[c] / n, running_mean[c]);
+      move_towards(variance * unbiased, running_variance[c]);
+    }
+    normalise(rows, input, scale, shift, y);
+  }
+
+  void forward_inference(std::int64_t samples, ConstBuffer x, const float* scale,
+                         const float* shift, const float* running_mean,
+                         const float* running_variance, Buffer y) override {
+    const std::int64_t rows = rows_of(samples);
+    for (std::int64_t c = 0; c < channels_; ++c) {
+      mean_[c] = running_mean[c];
+      inverse_deviation_[c] = static_cast<float>(
+          1 / std::sqrt(static_cast<double>(running_variance[c]) + shape_.epsilon));
+    }
+    normalise(rows, x_.read(x, rows * channels_), scale, shift, y);
+  }
+
+  void backward(std::int64_t samples, ConstBuffer x, ConstBuffer y, Buffer dy, const float* scale,
+                Buffer dx, float* scale_gradient, float* shift_gradient) override {
+    const std::int64_t rows = rows_of(samples);
+    const float* gradient = masked_gradient(shape_.relu, rows * channels_, y_, y, dy_, dy);
+    const float* input = x_.read(x, rows * channels_);
+    measure_gradient(rows, input, gradient);
+    for (std::int64_t c = 0; c < channels_; ++c) {
+      scale_gradient[c] += static_cast<float>(products_[c]);
+      shift_gradient[c] += static_cast<float>(sums_[c]);
+    }
+    if (dx == nullptr) return;
+    const double n = static_cast<double>(rows);
+    float* input_gradient = dx_.target(dx);
+    for (std::int64_t row = 0; row < rows; ++row) {
+      for (std::int64_t c = 0; c < channels_; ++c) {
+        const std::int64_t i = row * channels_ + c;
+        const double common = (sums_[c] + normalised(input[i], c) * products_[c]) / n;
+        input_gradient[i] =
+            static_cast<float>(scale[c] * inverse_deviation_[c] * (gradient[i] - common));
+      }
+    }
+    dx_.write(dx, rows * channels_);
+  }
+
+ private:
+  std::int64_t rows_of(std::int64_t samples) const {
+    return samples * shape_.input.height * shape_.input.width;
+  }
+
+  double normalised(float x, std::int64_t c) const {
+    return (static_cast<double>(x) - mean_[c]) * inverse_deviation_[c];
+  }
+
+  void move_towards(double statistic, float& running) const {
+    running = static_cast<float>((1 - shape_.momentum) * static_cast<double>(running) +
+                                 shape_.momentum * statistic);
+  }
+
+  // sums_ = sum of x, products_ = sum of squared deviations from the mean, each per channel.
+  void measure(std::int64_t rows, const float* x) {
+    std::fill(sums_.begin(), sums_.end(), 0.0);
+    std::fill(products_.begin(), products_.end(), 0.0);
+    for (std::int64_t row = 0; row < rows; ++row) {
+      for (std::int64_t c = 0; c < channels_; ++c) sums_[c] += x[row * channels_ + c];
+    }
+    for (std::int64_t row = 0; row < rows; ++row) {
+      for (std::int64_t c = 0; c < channels_; ++c) {
+        const double deviation = x[row * channels_ + c] - sums_[c] / static_cast<double>(rows);
+        products_[c] += deviation * deviation;
+      }
+    }
+  }
+
+  // sums_ = sum of the gradient, products_ = sum of gradient x normalised input.
+  void measure_gradient(std::int64_t rows, const float* x, const float* gradient) {
+    std::fill(sums_.begin(), sums_.end(), 0.0);
+    std::fill(products_.begin(), products_.end(), 0.0);
+    for (std::int64_t row = 0; row < rows; ++row) {
+      for (std::int64_t c = 0; c < channels_; ++c) {
+        const std::int64_t i = row * channels_ + c;
+        sums_[c] += gradient[i];
+        products_[c] += gradient[i] * normalised(x[i], c);
+      }
+    }
+  }
+
+  void normalise(std::int64_t rows, const float* x, const float* scale, const float* shift,
+                 Buffer y) {
+    for (std::int64_t c = 0; c < channels_; ++c) {
+      factor_[c] = inverse_deviation_[c] * scale[c];
+      offset_[c] = shift[c];
+    }
+    float* output = y_.target(y);
+    for (std::int64_t row = 0; row < rows; ++row) {
+      for (std::int64_t c = 0; c < channels_; ++c) {
+        const std::int64_t i = row * channels_ + c;
+        const float value = (x[i] - mean_[c]) * factor_[c] + offset_[c];
+        output[i] = shape_.relu ? relu(value) : value;
+      }
+    }
+    y_.write(y, rows * channels_);
+  }
+
+  const BatchNormShape shape_;
+  const std::int64_t channels_;
+  Floats x_, y_, dy_, dx_;
+  AlignedArray<float> mean_, inverse_deviation_;  // of the last forward
+  AlignedArray<double> sums_, products_;
+  AlignedArray<float> factor_, offset_;
+};
+
+}  // namespace
+
+std::unique_ptr<BatchNormOp> reference_batch_norm(const BatchNormShape& shape,
+                                                  const PlanOptions& plan) {
+  return std::make_unique<ReferenceBatchNorm>(shape, plan);
+}
+
+}  // namespace fettle::kernels

@@ -1,0 +1,75 @@
+#include "kernels/linear/reference.h"
+
+#include <algorithm>
+
+#include "kernels/reference/floats.h"
+#include "kernels/reference/fused.h"
+#include "kernels/reference/product.h"
+
+namespace fettle::kernels {
+namespace {
+
+class ReferenceLinear : public WeightedOp {
+ public:
+  ReferenceLinear(const LinearShape& shape, const PlanOptions& plan)
+      : shape_(shape),
+        x_(plan.type, plan.max_samples * shape.inputs),
+        y_(plan.type, plan.max_samples * shape.outputs),
+        dy_(plan.type, plan.max_samples * shape.outputs),
+        dx_(plan.type, plan.max_samples * shape.inputs),
+        given_(plan.type, shape.inputs * shape.outputs),
+        weights_(shape.inputs * shape.outputs),
+        transposed_(shape.inputs * shape.outputs),
+        bias_(shape.outputs) {}
+
+  void set_weights(ConstBuffer weights, const float* bias) override {
+    const float* from = given_.read(weights, weights_.size());
+    std::copy_n(from, weights_.size(), weights_.data());
+    for (std::int64_t o = 0; o < shape_.outputs; ++o) {
+      for (std::int64_t i = 0; i < shape_.inputs; ++i) {
+        transposed_[i * shape_.outputs + o] = weights_[o * shape_.inputs + i];
+      }
+    }
+    if (shape_.bias) std::copy_n(bias, shape_.outputs, bias_.data());
+  }
+
+  void forward(std::int64_t samples, ConstBuffer x, Buffer y) override {
+    const float* input = x_.read(x, samples * shape_.inputs);
+    float* output = y_.target(y);
+    fill_rows(samples, shape_.outputs, shape_.bias ? bias_.data() : nullptr, output);
+    add_product(samples, shape_.outputs, shape_.inputs, {input, shape_.inputs, 1},
+                transposed_.data(), output);
+    if (shape_.relu) relu_forward(samples * shape_.outputs, output, output);
+    y_.write(y, samples * shape_.outputs);
+  }
+
+  void backward(std::int64_t samples, ConstBuffer x, ConstBuffer y, Buffer dy, Buffer dx,
+                float* weight_gradient, float* bias_gradient) override {
+    const float* gradient = masked_gradient(shape_.relu, samples * shape_.outputs, y_, y, dy_, dy);
+    const float* input = x_.read(x, samples * shape_.inputs);
+    add_product(shape_.outputs, shape_.inputs, samples, {gradient, 1, shape_.outputs}, input,
+                weight_gradient);
+    if (shape_.bias) add_rows(samples, shape_.outputs, gradient, bias_gradient);
+    if (dx == nullptr) return;
+    float* input_gradient = dx_.target(dx);
+    std::fill_n(input_gradient, samples * shape_.inputs, 0.0F);
+    add_product(samples, shape_.inputs, shape_.outputs, {gradient, shape_.outputs, 1},
+                weights_.data(), input_gradient);
+    dx_.write(dx, samples * shape_.inputs);
+  }
+
+ private:
+  const LinearShape shape_;
+  Floats x_, y_, dy_, dx_, given_;
+  AlignedArray<float> weights_;     // [outputs, inputs]
+  AlignedArray<float> transposed_;  // [inputs, outputs]: so that forward runs along outputs
+  AlignedArray<float> bias_;
+};
+
+}  // namespace
+
+std::unique_ptr<WeightedOp> reference_linear(const LinearShape& shape, const PlanOptions& plan) {
+  return std::make_unique<ReferenceLinear>(shape, plan);
+}
+
+}  // namespace fettle::kernels

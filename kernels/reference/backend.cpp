@@ -1,0 +1,78 @@
+#include "kernels/reference/backend.h"
+
+#include "kernels/batch_norm/reference.h"
+#include "kernels/cast/loops.h"
+#include "kernels/conv/reference.h"
+#include "kernels/dropout/reference.h"
+#include "kernels/linear/reference.h"
+#include "kernels/optimizer/loops.h"
+#include "kernels/pool/reference.h"
+#include "kernels/relu/reference.h"
+#include "kernels/shapes.h"
+#include "kernels/softmax_cross_entropy/reference.h"
+
+namespace fettle::kernels {
+namespace {
+
+class ReferenceBackend : public Backend {
+ public:
+  std::string_view name() const override { return "reference"; }
+
+  Result<std::unique_ptr<WeightedOp>> linear(const LinearShape& shape,
+                                             const PlanOptions& plan) override {
+    FETTLE_TRY(check_shape(shape, plan));
+    return reference_linear(shape, plan);
+  }
+  Result<std::unique_ptr<WeightedOp>> conv(const ConvShape& shape,
+                                           const PlanOptions& plan) override {
+    FETTLE_TRY(check_shape(shape, plan));
+    return reference_conv(shape, plan);
+  }
+  Result<std::unique_ptr<BatchNormOp>> batch_norm(const BatchNormShape& shape,
+                                                  const PlanOptions& plan) override {
+    FETTLE_TRY(check_shape(shape, plan));
+    return reference_batch_norm(shape, plan);
+  }
+  Result<std::unique_ptr<PoolOp>> pool(const PoolShape& shape, const PlanOptions& plan) override {
+    FETTLE_TRY(check_shape(shape, plan));
+    return reference_pool(shape, plan);
+  }
+  std::unique_ptr<ReluOp> relu(DataType type) override { return reference_relu(type); }
+  std::unique_ptr<DropoutOp> dropout(float rate, std::int64_t elements_per_sample,
+                                     DataType type) override {
+    return reference_dropout(rate, elements_per_sample, type);
+  }
+  std::unique_ptr<SoftmaxCrossEntropyOp> softmax_cross_entropy(std::int64_t classes,
+                                                               DataType type) override {
+    return reference_softmax_cross_entropy(classes, type);
+  }
+
+  void sgd(const UpdateBuffers& buffers, const UpdateSettings& settings) override {
+    update_all(buffers, SgdFormula(settings));
+  }
+  void adam(const UpdateBuffers& buffers, const UpdateSettings& settings) override {
+    update_all(buffers, AdamFormula(settings, /*decoupled=*/false));
+  }
+  void adamw(const UpdateBuffers& buffers, const UpdateSettings& settings) override {
+    update_all(buffers, AdamFormula(settings, /*decoupled=*/true));
+  }
+  void rmsprop(const UpdateBuffers& buffers, const UpdateSettings& settings) override {
+    update_all(buffers, RmspropFormula(settings));
+  }
+
+  double sum_of_squares(std::span<const float> values) override {
+    return sum_squares(static_cast<std::int64_t>(values.size()), values.data());
+  }
+  void to_bfloat16(std::span<const float> from, std::uint16_t* to) override {
+    round_all(static_cast<std::int64_t>(from.size()), from.data(), to);
+  }
+  void to_float32(std::span<const std::uint16_t> from, float* to) override {
+    widen_all(static_cast<std::int64_t>(from.size()), from.data(), to);
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> reference_backend() { return std::make_unique<ReferenceBackend>(); }
+
+}  // namespace fettle::kernels

@@ -1,0 +1,88 @@
+#include "kernels/shapes.h"
+
+#include <string>
+
+namespace fettle::kernels {
+namespace {
+
+// A pooling window remembers its largest input in 16 bits.
+constexpr std::int64_t kMaxWindow = 65535;
+constexpr std::int64_t kMaxElements = std::int64_t{1} << 40;
+
+Status check_positive(std::string_view what, std::int64_t found) {
+  if (found > 0) return success();
+  return invalid(std::string(what) + " is " + std::to_string(found) + ", expected at least 1");
+}
+
+Status check_plan(const PlanOptions& plan, std::int64_t elements_per_sample) {
+  FETTLE_TRY(check_positive("the largest number of samples", plan.max_samples));
+  if (elements_per_sample <= kMaxElements / plan.max_samples) return success();
+  return invalid(std::to_string(plan.max_samples) + " samples of " +
+                 std::to_string(elements_per_sample) + " elements are more than fit in memory");
+}
+
+Status check_image(const ImageShape& image) {
+  FETTLE_TRY(check_positive("the image height", image.height));
+  FETTLE_TRY(check_positive("the image width", image.width));
+  return check_positive("the number of channels", image.channels);
+}
+
+Status check_fits(std::int64_t kernel, std::int64_t length) {
+  if (kernel <= length) return success();
+  return invalid("a kernel of " + std::to_string(kernel) + " does not fit an input of " +
+                 std::to_string(length) +
+                 " (with padding): use a smaller kernel, more padding, or " +
+                 "fewer layers that shrink the image");
+}
+
+}  // namespace
+
+Status check_shape(const LinearShape& shape, const PlanOptions& plan) {
+  FETTLE_TRY(check_positive("the number of inputs of a linear layer", shape.inputs));
+  FETTLE_TRY(check_positive("the number of outputs of a linear layer", shape.outputs));
+  return check_plan(plan, shape.inputs + shape.outputs);
+}
+
+Status check_shape(const ConvShape& shape, const PlanOptions& plan) {
+  FETTLE_TRY(check_image(shape.input));
+  FETTLE_TRY(check_positive("the number of output channels", shape.channels));
+  FETTLE_TRY(check_positive("the kernel size", shape.kernel));
+  FETTLE_TRY(check_positive("the stride", shape.stride));
+  if (shape.padding < 0 || shape.padding >= shape.kernel) {
+    return invalid("a padding of " + std::to_string(shape.padding) + " with a kernel of " +
+                   std::to_string(shape.kernel) + ": expected 0 to kernel - 1");
+  }
+  FETTLE_TRY(check_fits(shape.kernel, shape.input.height + 2 * shape.padding));
+  FETTLE_TRY(check_fits(shape.kernel, shape.input.width + 2 * shape.padding));
+  return check_plan(plan, shape.input.size() + shape.output().size());
+}
+
+Status check_shape(const PoolShape& shape, const PlanOptions& plan) {
+  FETTLE_TRY(check_image(shape.input));
+  FETTLE_TRY(check_positive("the kernel height", shape.kernel_height));
+  FETTLE_TRY(check_positive("the kernel width", shape.kernel_width));
+  FETTLE_TRY(check_positive("the stride", shape.stride));
+  FETTLE_TRY(check_fits(shape.kernel_height, shape.input.height));
+  FETTLE_TRY(check_fits(shape.kernel_width, shape.input.width));
+  if (shape.kernel_height > kMaxWindow / shape.kernel_width) {
+    return invalid("a pooling window of " + std::to_string(shape.kernel_height) + " x " +
+                   std::to_string(shape.kernel_width) + ": expected at most " +
+                   std::to_string(kMaxWindow) + " elements");
+  }
+  return check_plan(plan, shape.input.size());
+}
+
+Status check_shape(const BatchNormShape& shape, const PlanOptions& plan) {
+  FETTLE_TRY(check_image(shape.input));
+  if (!(shape.epsilon > 0)) {
+    return invalid("the epsilon of batch norm is " + std::to_string(shape.epsilon) +
+                   ", expected a positive number");
+  }
+  if (!(shape.momentum >= 0 && shape.momentum <= 1)) {
+    return invalid("the momentum of batch norm is " + std::to_string(shape.momentum) +
+                   ", expected 0 to 1");
+  }
+  return check_plan(plan, shape.input.size());
+}
+
+}  // namespace fettle::kernels

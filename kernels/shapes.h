@@ -1,0 +1,17 @@
+// Which shapes a backend accepts: the same ones everywhere, in the same words.
+// Pure functions; usable from any thread.
+#pragma once
+
+#include "base/result.h"
+#include "kernels/backend.h"
+
+namespace fettle::kernels {
+
+// Sizes are positive, the kernel fits the (padded) input, strides and padding are sensible.
+// The error names what was found and what was expected.
+Status check_shape(const LinearShape& shape, const PlanOptions& plan);
+Status check_shape(const ConvShape& shape, const PlanOptions& plan);
+Status check_shape(const PoolShape& shape, const PlanOptions& plan);
+Status check_shape(const BatchNormShape& shape, const PlanOptions& plan);
+
+}  // namespace fettle::kernels
