@@ -1,0 +1,96 @@
+// Linear layers of every backend: against PyTorch, finite differences and the reference.
+#include "kernels/testing/weighted.h"
+
+namespace fettle::kernels::testing {
+namespace {
+
+WeightedInput input_for(const LinearShape& shape, std::int64_t samples) {
+  return random_input(samples, shape.inputs, shape.outputs, shape.inputs, shape.outputs);
+}
+
+std::string describe(const LinearShape& shape, std::int64_t samples) {
+  return std::to_string(samples) + " x " + std::to_string(shape.inputs) + " -> " +
+         std::to_string(shape.outputs) + (shape.relu ? " relu" : "");
+}
+
+class Linear : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(Linear, AgreesWithPyTorch) {
+  for (const Json& c : golden_cases("linear")) {
+    const LinearShape shape{integer_of(c, "inputs"), integer_of(c, "outputs"), true,
+                            boolean_of(c, "relu")};
+    const std::int64_t samples = integer_of(c, "samples");
+    auto op = must(backend(GetParam())->linear(shape, {samples, DataType::kFloat32}));
+    const WeightedInput input{samples, floats_of(c, "x"), floats_of(c, "w"), floats_of(c, "b"),
+                              floats_of(c, "dy")};
+    const WeightedOutput expected{floats_of(c, "y"), floats_of(c, "dx"), floats_of(c, "dw"),
+                                  floats_of(c, "db")};
+    expect_close(run(*op, DataType::kFloat32, input), expected, 1e-5, describe(shape, samples));
+  }
+}
+
+TEST_P(Linear, GradientsAreTheDerivatives) {
+  for (const bool relu : {false, true}) {
+    const LinearShape shape{5, 4, true, relu};
+    auto op = must(backend(GetParam())->linear(shape, {3, DataType::kFloat32}));
+    expect_weighted_gradients(*op, input_for(shape, 3), describe(shape, 3));
+  }
+}
+
+TEST_P(Linear, AddsGradients) {
+  const LinearShape shape{33, 18, true, true};
+  auto op = must(backend(GetParam())->linear(shape, {9, DataType::kFloat32}));
+  const double tolerance = GetParam() == "reference" ? 0 : 1e-6;
+  expect_accumulates(*op, DataType::kFloat32, input_for(shape, 9), tolerance, "33 -> 18");
+}
+
+TEST_P(Linear, WorksWithoutBias) {
+  const LinearShape shape{8, 3, false, false};
+  auto op = must(backend(GetParam())->linear(shape, {2, DataType::kFloat32}));
+  const Floats weights = random_floats(24, 1), x = random_floats(16, 2);
+  const Array w(DataType::kFloat32, weights), input(DataType::kFloat32, x);
+  Array y(DataType::kFloat32, 6), dy(DataType::kFloat32, random_floats(6, 3));
+  Floats dw(24);
+  op->set_weights(w.data(), nullptr);
+  op->forward(2, input.data(), y.data());
+  op->backward(2, input.data(), y.data(), dy.data(), nullptr, dw.data(), nullptr);
+  float first = 0;
+  for (std::size_t i = 0; i < 8; ++i) first += x[i] * weights[i];
+  EXPECT_FLOAT_EQ(y.floats()[0], first);
+}
+
+// Odd sizes, single rows, and fewer samples than the plan's largest number, one op for all.
+TEST_P(Linear, AgreesWithTheReference) {
+  for (const auto& [inputs, outputs] : {std::pair{1, 1},
+                                        {17, 3},
+                                        {3, 17},
+                                        {64, 48},
+                                        {130, 10},
+                                        {784, 100},
+                                        {100, 260},
+                                        {512, 512}}) {
+    for (const DataType type : {DataType::kFloat32, DataType::kBFloat16}) {
+      const LinearShape shape{inputs, outputs, true, true};
+      auto made = backend(GetParam())->linear(shape, {128, type});
+      if (!made.ok() && type == DataType::kBFloat16) continue;
+      auto op = must(std::move(made));
+      auto reference = must(backend("reference")->linear(shape, {128, type}));
+      for (const std::int64_t samples : {128, 1, 7, 33}) {
+        const WeightedInput input = input_for(shape, samples);
+        expect_close(run(*op, type, input), run(*reference, type, input),
+                     type == DataType::kFloat32 ? 2e-6 : 1e-2, describe(shape, samples));
+      }
+    }
+  }
+}
+
+TEST_P(Linear, RefusesShapesWithoutSense) {
+  const auto made = backend(GetParam())->linear({0, 5, true, false}, {1, DataType::kFloat32});
+  ASSERT_FALSE(made.ok());
+  EXPECT_THAT(made.error().message, ::testing::HasSubstr("inputs of a linear layer is 0"));
+}
+
+INSTANTIATE_TEST_SUITE_P(, Linear, ::testing::ValuesIn(backend_names()), backend_name_of);
+
+}  // namespace
+}  // namespace fettle::kernels::testing

@@ -1,0 +1,67 @@
+// What the kernels' tests share: typed arrays with reproducible contents, comparisons in words, the
+// backends to test, and PyTorch's numbers (scripts/pytorch_golden.py).
+#pragma once
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/json.h"
+#include "kernels/aligned.h"
+#include "kernels/backend.h"
+
+namespace fettle::kernels::testing {
+
+using Floats = std::vector<float>;
+
+// A Buffer of either type that is filled from, and read as, fp32 numbers.
+class Array {
+ public:
+  Array(DataType type, std::int64_t count);  // zeros
+  Array(DataType type, const Floats& values);
+
+  void* data() { return bytes_.data(); }
+  const void* data() const { return bytes_.data(); }
+  Floats floats() const;
+
+ private:
+  DataType type_;
+  std::int64_t count_;
+  AlignedArray<std::byte> bytes_;
+};
+
+// Multiples of 1/64 in [-1, 1]: exact in bf16, and drawn from `seed`, so always the same.
+Floats random_floats(std::int64_t count, std::uint64_t seed);
+
+// |found - expected| <= tolerance * (largest |expected|), for every element: the error of a sum is
+// relative to what was summed, not to what is left of it.
+void expect_close(const Floats& found, const Floats& expected, double tolerance,
+                  const std::string& what);
+
+// The backends of this build and machine: "reference", and "onednn" where there is one.
+std::vector<std::string> backend_names();
+std::unique_ptr<Backend> backend(std::string_view name);
+// How gtest names a test that was instantiated with backend_names().
+std::string backend_name_of(const ::testing::TestParamInfo<std::string>& instance);
+
+// Creates an operation or fails the test.
+template <class Op>
+std::unique_ptr<Op> must(Result<std::unique_ptr<Op>> made) {
+  EXPECT_TRUE(made.ok()) << (made.ok() ? "" : made.error().message);
+  return std::move(made).value();
+}
+
+// The cases of kernels/testdata/NAME.json.
+Json::Array golden_cases(const std::string& name);
+Floats floats_of(const Json& object, std::string_view key);
+std::int64_t integer_of(const Json& object, std::string_view key);
+// `otherwise` where the object has no such member.
+float number_of(const Json& object, std::string_view key, float otherwise);
+bool boolean_of(const Json& object, std::string_view key);
+
+}  // namespace fettle::kernels::testing

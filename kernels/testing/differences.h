@@ -1,0 +1,19 @@
+// Finite differences: the oracle that knows nothing of derivatives.
+#pragma once
+
+#include <functional>
+
+#include "kernels/testing/arrays.h"
+
+namespace fettle::kernels::testing {
+
+// Checks `gradient` = d f / d values by central differences (f(v + h) - f(v - h)) / 2h, element by
+// element. `f` must be smooth within `step`; it reads `values`, which are changed and put back.
+// The error of fp32 sums divided by h decides the tolerance: relative to the largest element.
+void expect_gradient(const std::function<double()>& f, float* values, const Floats& gradient,
+                     float step, double tolerance, const std::string& what);
+
+// sum of a[i] * b[i], in double: turns an output into the scalar whose gradient is taken.
+double dot(const Floats& a, const Floats& b);
+
+}  // namespace fettle::kernels::testing

@@ -1,0 +1,35 @@
+// One way to drive linear and convolution layers in tests.
+#pragma once
+
+#include "kernels/testing/arrays.h"
+
+namespace fettle::kernels::testing {
+
+struct WeightedInput {
+  std::int64_t samples = 1;
+  Floats x, weights, bias, dy;
+};
+
+struct WeightedOutput {
+  Floats y, dx, dw, db;
+};
+
+// Random contents. `patch`: inputs of one output; `outputs`: rows of the weights.
+WeightedInput random_input(std::int64_t samples, std::int64_t input_size, std::int64_t output_size,
+                           std::int64_t patch, std::int64_t outputs);
+
+// set_weights, forward, backward, in a new set of buffers.
+WeightedOutput run(WeightedOp& op, DataType type, const WeightedInput& input);
+
+void expect_close(const WeightedOutput& found, const WeightedOutput& expected, double tolerance,
+                  const std::string& what);
+
+// Gradients of halves, added up in the same buffers, against those of the whole; the reference
+// gives the same bits.
+void expect_accumulates(WeightedOp& op, DataType type, const WeightedInput& input, double tolerance,
+                        const std::string& what);
+
+// Compares dx, dw and db with finite differences of sum(y * dy). `op` computes in fp32.
+void expect_weighted_gradients(WeightedOp& op, const WeightedInput& input, const std::string& what);
+
+}  // namespace fettle::kernels::testing
