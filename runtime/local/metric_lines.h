@@ -1,0 +1,80 @@
+// MetricLines: from what a trial prints to its Report.
+//
+// Takes the bytes of standard output in any pieces. Without a regular expression a line that is a
+// JSON object is read as DESIGN says: every numeric, NaN or Infinity member but `step` is a metric,
+// `checkpoint` and `checkpoint_step` name the newest durable checkpoint, `"final": true` says that
+// untilStep was reached. With one, every match on a line is a metric: groups `name` and `value` (or
+// 1 and 2), and `step` if there is such a group or a name "step". All else is only log.
+// A JSON line without a step counts as the step after the last one; for a regular expression a line
+// does so when it repeats a metric of the current step.
+// Bounds: a line counts up to kMaxLineBytes, a report holds kMaxMetrics metrics. Never fails: the
+// bytes are a stranger's. Not synchronised; no IO; the time comes in from outside.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "api/trial.h"
+#include "base/result.h"
+
+namespace fettle::local {
+
+inline constexpr std::size_t kMaxLineBytes = 64 << 10;
+inline constexpr std::size_t kMaxMetrics = 32;
+inline constexpr std::size_t kMaxMetricName = 64;
+inline constexpr std::size_t kMaxCheckpointName = 512;
+
+struct MetricLinesOptions {
+  std::string regex;                       // RE2 syntax; "" = JSON lines
+  std::vector<std::int64_t> rungs;         // ascending
+  std::vector<api::HistoryPoint> history;  // of earlier runs of the trial
+};
+
+// kInvalid, in words: the regular expression cannot be read, or has not the groups it needs.
+Status check_metrics_regex(const std::string& regex);
+
+class MetricLines {
+ public:
+  // The regular expression must have passed check_metrics_regex.
+  explicit MetricLines(const MetricLinesOptions& options);
+  ~MetricLines();
+  MetricLines(const MetricLines&) = delete;
+  MetricLines& operator=(const MetricLines&) = delete;
+
+  void feed(std::string_view bytes, std::int64_t now_ms);
+  // The output has ended: a last line without a newline counts too.
+  void finish(std::int64_t now_ms);
+
+  // True once there was a metric or a checkpoint.
+  bool has_report() const { return lines_ > 0; }
+  const api::Report& report() const { return report_; }
+  // Lines that were understood; grows when the report changes.
+  std::int64_t lines() const { return lines_; }
+  // True since the last call if a rung was reached or the final result came: do not hold it back.
+  bool take_urgent();
+
+ private:
+  struct Pattern;
+  struct Found;
+
+  void line(std::string_view text);
+  void json_line(std::string_view text);
+  void regex_line(std::string_view text);
+  void add(Found found, bool step_may_stay);
+
+  std::unique_ptr<Pattern> pattern_;  // absent: JSON lines
+  std::vector<std::int64_t> rungs_;
+  api::Report report_;
+  std::string partial_;    // the beginning of a line, at most kMaxLineBytes
+  bool skipping_ = false;  // the line is too long: ignore it to its end
+  bool urgent_ = false;
+  std::int64_t lines_ = 0;
+  std::int64_t now_ms_ = 0;
+  std::vector<std::string> at_step_;  // metrics seen at the current step
+};
+
+}  // namespace fettle::local

@@ -1,0 +1,35 @@
+// What /proc says about processes: descendants, memory, whose they are.
+//
+// Everything here may be outdated the moment it is returned: processes come and go. Callers repeat
+// until nothing is left. Thread-safe.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace fettle::local {
+
+// All descendants of `root`, itself excluded; at most kMaxDescendants (a fork bomb has no end).
+inline constexpr std::size_t kMaxDescendants = 1 << 16;
+std::vector<pid_t> descendants(pid_t root);
+
+// Resident memory of all descendants of `root` in bytes. Pages that forked processes share are
+// counted once for each; where that alone exceeds `limit` (> 0) they are counted exactly.
+std::int64_t tree_memory(pid_t root, std::int64_t limit);
+
+// Memory of this machine in bytes.
+std::int64_t machine_memory();
+
+// Sends `signal` to every descendant of `root`, and to every process group they lead.
+// Returns how many there were.
+std::size_t signal_tree(pid_t root, int signal);
+
+// SIGKILLs every process, this one and its ancestors excepted, whose environment has FETTLE_TRIAL
+// naming a file under `study_directory`, until there is none left (or kSweepRounds rounds).
+// Returns how many were found. For what a runner and its supervisor that were both killed left.
+std::size_t sweep(const std::string& study_directory);
+
+}  // namespace fettle::local

@@ -1,0 +1,115 @@
+#include "runtime/local/study_lock.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include "base/file.h"
+
+namespace fettle::local {
+namespace {
+
+constexpr auto kPollInterval = std::chrono::milliseconds(50);
+
+struct flock whole_file(short type) {
+  struct flock range {};
+  range.l_type = type;
+  range.l_whence = SEEK_SET;
+  return range;
+}
+
+pid_t holder_of(int fd) {
+  struct flock range = whole_file(F_WRLCK);
+  if (::fcntl(fd, F_GETLK, &range) != 0 || range.l_type == F_UNLCK) return 0;
+  return range.l_pid;
+}
+
+Error held_by(pid_t pid) {
+  return {ErrorCode::kUnavailable,
+          "another fettle run (process " + std::to_string(pid) +
+              ") is at work on this Study; wait for it, or stop it with Ctrl-C"};
+}
+
+Error wait_over(const std::string& path, std::int64_t waited_ms) {
+  return {ErrorCode::kUnavailable,
+          "an earlier run of this Study is still stopping its trials after " +
+              std::to_string(waited_ms / 1000) + " s (" + path +
+              " is locked); try again when they have ended"};
+}
+
+Error cannot_open(const std::string& path, int code) {
+  std::string message = "cannot open " + path + " for writing: " + system_message(code);
+  if (code == EROFS || code == EACCES || code == EPERM) {
+    message += "; fettle keeps a Study's state there, so run it in a directory that can be written";
+  }
+  return io_error(message);
+}
+
+// Takes flock on fd, waiting for a supervisor but never for a runner.
+Status take(int fd, const std::string& path, const StudyLockOptions& options) {
+  const auto start = std::chrono::steady_clock::now();
+  bool said = false;
+  while (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    if (errno == EINTR) continue;
+    if (errno != EWOULDBLOCK) {
+      return io_error("cannot lock " + path + ": " + system_message(errno));
+    }
+    if (const pid_t pid = holder_of(fd); pid != 0) return held_by(pid);
+    const auto waited = std::chrono::duration_cast<std::chrono::milliseconds>(
+        std::chrono::steady_clock::now() - start);
+    if (waited.count() >= options.wait_ms) return wait_over(path, waited.count());
+    // Not at once: between a rival's two locks it looks like a supervisor for an instant.
+    if (!said && options.say && waited > 2 * kPollInterval) {
+      options.say("waiting for an earlier run of this Study to finish stopping its trials");
+      said = true;
+    }
+    std::this_thread::sleep_for(kPollInterval);
+  }
+  return success();
+}
+
+}  // namespace
+
+Result<StudyLock> StudyLock::acquire(const std::string& path, const StudyLockOptions& options) {
+  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  if (fd < 0) return cannot_open(path, errno);
+  StudyLock lock(fd);
+  FETTLE_TRY(take(fd, path, options));
+  struct flock range = whole_file(F_WRLCK);
+  if (::fcntl(fd, F_SETLK, &range) != 0) {
+    return io_error("cannot lock " + path + ": " + system_message(errno));
+  }
+  const std::string pid = std::to_string(::getpid()) + "\n";
+  if (::ftruncate(fd, 0) != 0 || ::pwrite(fd, pid.data(), pid.size(), 0) < 0) {
+    return io_error("cannot write " + path + ": " + system_message(errno));
+  }
+  return lock;
+}
+
+pid_t StudyLock::holder(const std::string& path) {
+  // Opening and closing would drop a record lock of this very process, so its own Session must not
+  // be asked about this way; a reader (fettle status) has none.
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return 0;
+  const pid_t pid = holder_of(fd);
+  ::close(fd);
+  return pid;
+}
+
+StudyLock::StudyLock(StudyLock&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+
+StudyLock& StudyLock::operator=(StudyLock&& other) noexcept {
+  std::swap(fd_, other.fd_);
+  return *this;
+}
+
+StudyLock::~StudyLock() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+}  // namespace fettle::local
