@@ -72,8 +72,8 @@ enum class Verdict { kContinue, kStop };
 
 struct Judgement {
   Verdict verdict = Verdict::kContinue;
-  std::int64_t rung = 0;    // index of the rung that was looked at
-  std::string reason;       // for people: "asha: rung 1 (step 3): 0.71 is not among the best 4 of 12"
+  std::int64_t rung = 0;  // index of the rung that was looked at
+  std::string reason;     // for people: "asha: rung 1 (step 3): 0.71 is not among the best 4 of 12"
 };
 
 // The steps at which early stopping wants a Rung fact, ascending, resource.max excluded: for asha

@@ -1,0 +1,207 @@
+#include "cli/suggest.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/json.h"
+#include "cli/exit_code.h"
+#include "cli/suggest_study.h"
+#include "search/search.h"
+
+namespace fettle::cli {
+namespace {
+
+constexpr std::streamsize kMaxLineBytes = 16 << 20;
+constexpr std::int64_t kMaxAsk = 1'000'000;  // one answer is one line: ask again for more
+
+// One study and the trials that were asked for.
+class Session {
+ public:
+  explicit Session(std::ostream& out) : out_(out) {}
+
+  Status handle(std::string_view line) {
+    FETTLE_ASSIGN(const Json message, parse_json(line, {.allow_non_finite = true}));
+    if (!message.is_object() || message.as_object().size() != 1) {
+      return invalid("a line is an object with one member: study, ask, tell or report");
+    }
+    const auto& [verb, content] = message.as_object().front();
+    if (verb == "study") return start(content);
+    if (verb != "ask" && verb != "tell" && verb != "report") {
+      return invalid("there is no request " + Json(verb).dump() +
+                     "; expected study, ask, tell or report");
+    }
+    if (!sampler_)
+      return invalid(verb + " before a study: the first line must be {\"study\": ...}");
+    if (verb == "ask") return ask(content);
+    return verb == "tell" ? tell(content) : report(content);
+  }
+
+ private:
+  Status start(const Json& content) {
+    if (sampler_) return invalid("there is a study already; start another process for another one");
+    FETTLE_ASSIGN(SuggestStudy study, read_suggest_study(content));
+    FETTLE_ASSIGN(sampler_, search::make_sampler(study.problem));
+    study_ = std::move(study);
+    rungs_ = search::rung_steps(study_.early_stopping, study_.problem.resource);
+    return success();
+  }
+
+  Status ask(const Json& content) {
+    if (!content.is_integer() || content.as_integer() < 1 || content.as_integer() > kMaxAsk) {
+      return invalid("ask must be a whole number from 1 to " + std::to_string(kMaxAsk) +
+                     "; found " + content.dump());
+    }
+    const std::int64_t wanted = content.as_integer();
+    const auto created = static_cast<std::int64_t>(history_.trials.size());
+    const std::int64_t limit = study_.problem.max_trials;
+    const std::int64_t allowed = limit > 0 ? std::min(wanted, limit - created) : wanted;
+    search::Suggestion suggestion = sampler_->suggest(history_, allowed);
+    std::string reply = "{\"trials\":[";
+    for (Json& point : suggestion.points) {
+      const std::size_t id = history_.trials.size();
+      reply += (reply.back() == '[' ? "" : ",");
+      reply += "{\"id\":" + std::to_string(id) + ",\"params\":" + point.dump() + "}";
+      history_.trials.push_back(std::move(point));
+      ended_.push_back(false);
+    }
+    const bool fewer = static_cast<std::int64_t>(suggestion.points.size()) < wanted;
+    out_ << reply << (fewer ? "],\"exhausted\":true}\n" : "]}\n") << std::flush;
+    return success();
+  }
+
+  // The trial that `content` names, which has not ended.
+  Result<std::size_t> trial_of(const Json& content, std::string_view verb) const {
+    const Json* id = content.find("id");
+    if (id == nullptr) return invalid(std::string(verb) + " needs the id of a trial");
+    if (!id->is_integer() || id->as_integer() < 0 ||
+        static_cast<std::size_t>(id->as_integer()) >= ended_.size()) {
+      return invalid("there is no trial " + id->dump() + "; " + std::to_string(ended_.size()) +
+                     " were asked for so far");
+    }
+    const auto trial = static_cast<std::size_t>(id->as_integer());
+    if (ended_[trial]) return invalid("trial " + id->dump() + " has ended already");
+    return trial;
+  }
+
+  // null, NaN and the infinities are no value: the trial is infeasible there.
+  static Result<std::optional<double>> read_value(const Json& json) {
+    if (json.is_null()) return std::optional<double>();
+    if (!json.is_number()) {
+      return invalid("a value must be a number or null; found " + std::string(json.type_name()));
+    }
+    const double value = json.as_double();
+    return std::isfinite(value) ? std::optional(value) : std::nullopt;
+  }
+
+  Result<api::Fact> read_fact(const Json& content) const {
+    const std::size_t objectives = study_.problem.objectives.size();
+    const Json* one = content.find("value");
+    const Json* several = content.find("values");
+    if ((one != nullptr) == (several != nullptr)) {
+      return invalid("give either value or, one an objective, values");
+    }
+    api::Fact fact;
+    fact.seq = static_cast<std::int64_t>(history_.events.size()) + 1;
+    fact.step = study_.problem.resource.max;
+    Json::Array list =
+        several != nullptr && several->is_array() ? several->as_array() : Json::Array();
+    if (one != nullptr) list = one->is_null() ? Json::Array(objectives) : Json::Array{*one};
+    if (list.size() != objectives) {
+      return invalid("there are " + std::to_string(objectives) +
+                     " objectives, so values must be an array of so many; found " +
+                     (several != nullptr ? several : one)->dump());
+    }
+    for (const Json& item : list) {
+      FETTLE_ASSIGN(const std::optional<double> value, read_value(item));
+      fact.values.push_back(value);
+      fact.infeasible |= !value.has_value();
+    }
+    return fact;
+  }
+
+  void record(std::size_t trial, const api::Fact& fact) {
+    history_.events.push_back({static_cast<std::int64_t>(trial), fact});
+    if (fact.kind != api::FactKind::kRung) ended_[trial] = true;
+  }
+
+  Status tell(const Json& content) {
+    FETTLE_ASSIGN(const std::size_t trial, trial_of(content, "tell"));
+    FETTLE_ASSIGN(const api::Fact fact, read_fact(content));
+    record(trial, fact);
+    return success();
+  }
+
+  Status report(const Json& content) {
+    FETTLE_ASSIGN(const std::size_t trial, trial_of(content, "report"));
+    FETTLE_ASSIGN(api::Fact fact, read_fact(content));
+    const Json* step = content.find("step");
+    if (step == nullptr || !step->is_integer() || step->as_integer() < 0) {
+      return invalid("report needs a step, a whole number of at least 0");
+    }
+    fact.step = step->as_integer();
+    bool stop = false;
+    if (fact.step >= study_.problem.resource.max) {
+      record(trial, fact);
+    } else if (std::binary_search(rungs_.begin(), rungs_.end(), fact.step)) {
+      stop = stops_at_rung(trial, fact);
+    }
+    out_ << (stop ? "{\"decision\":\"stop\"}\n" : "{\"decision\":\"continue\"}\n") << std::flush;
+    return success();
+  }
+
+  bool stops_at_rung(std::size_t trial, api::Fact fact) {
+    fact.kind = api::FactKind::kRung;
+    record(trial, fact);
+    const search::Judgement judgement = search::judge(study_.problem, *study_.early_stopping,
+                                                      history_, static_cast<std::int64_t>(trial));
+    if (judgement.verdict == search::Verdict::kContinue) return false;
+    fact.kind = api::FactKind::kStopped;
+    fact.seq += 1;
+    record(trial, fact);
+    return true;
+  }
+
+  std::ostream& out_;
+  SuggestStudy study_;
+  std::unique_ptr<search::Sampler> sampler_;  // none before the study
+  std::vector<std::int64_t> rungs_;
+  search::History history_;
+  std::vector<bool> ended_;
+};
+
+bool is_blank(std::string_view line) {
+  return line.find_first_not_of(" \t\r") == std::string_view::npos;
+}
+
+}  // namespace
+
+int run_suggest(std::istream& in, std::ostream& out) {
+  Session session(out);
+  std::vector<char> buffer(static_cast<std::size_t>(kMaxLineBytes) + 2);
+  for (std::int64_t number = 1; out; ++number) {
+    in.getline(buffer.data(), static_cast<std::streamsize>(buffer.size()));
+    const std::streamsize read = in.gcount();
+    if (in.eof() && read == 0) return kExitSucceeded;
+    Status status = success();
+    if (in.fail() && !in.eof()) {
+      in.clear();
+      in.ignore(std::numeric_limits<std::streamsize>::max(), '\n');
+      status = invalid("the line is longer than " + std::to_string(kMaxLineBytes) + " bytes");
+    } else {
+      const std::streamsize length = in.eof() ? read : read - 1;  // without the newline
+      const std::string_view line(buffer.data(), static_cast<std::size_t>(length));
+      if (!is_blank(line)) status = session.handle(line);
+    }
+    if (status.ok()) continue;
+    Json reply = Json::object({{"error", status.error().message}, {"line", number}});
+    out << reply.dump() << '\n' << std::flush;
+  }
+  return kExitEnvironment;
+}
+
+}  // namespace fettle::cli

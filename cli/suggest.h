@@ -1,0 +1,28 @@
+// `fettle suggest`: the search as a service for any program, one JSON object a line.
+//
+//   -> {"study": {"name", "direction": "minimize"|"maximize", "directions": [...], "seed",
+//                 "parallel", "max_trials", "algorithm": {"name", ...}, "space": [PARAM, ...],
+//                 "resource": {"min", "max"}, "early_stopping": {"name", ...}}}          no reply
+//      PARAM = {"name", "type": "float"|"int", "low", "high", "log", "step"}
+//            | {"name", "type": "categorical", "choices": [...]} | {"name", "type": "bool"}
+//              each optionally with "when": {"param": an earlier one, "in": [...]}
+//   -> {"ask": n}      <- {"trials": [{"id", "params"}, ...]}: n of them, or fewer and
+//                         "exhausted": true when the space or max_trials is used up
+//   -> {"tell": {"id", "value"}}   or "values": one an objective; null, NaN: infeasible    no reply
+//   -> {"report": {"id", "step", "value"}}   <- {"decision": "continue"|"stop"}
+//      A report at resource.max is the trial's result; a stopped trial is not told any more.
+//   A line that makes no sense: <- {"error": why, "line": its number}, and on it goes.
+//
+// Search, seeds and answers are those of `fettle run` (search/search.h).
+#pragma once
+
+#include <istream>
+#include <ostream>
+
+namespace fettle::cli {
+
+// Serves until the end of input. Returns the exit code: 0, or 3 if the output cannot be written.
+// One thread; flushes after every reply.
+int run_suggest(std::istream& in, std::ostream& out);
+
+}  // namespace fettle::cli

@@ -1,0 +1,79 @@
+// Dimension: the values of one parameter, and how they lie on the unit interval.
+//
+// A value has a coordinate: the number itself on a continuum (Double without a step), otherwise the
+// index of a cell (the k-th step, choice or Boolean), an exact integer in a double. The unit
+// interval [0, 1] carries the prior: equal lengths are equally probable, in the logarithm where the
+// scale says so, and each cell owns an interval of it.
+// Invariants: whatever comes out lies within [min, max] and on the step.
+// Immutable after make(); safe to share between threads.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/study.h"
+#include "base/json.h"
+#include "base/result.h"
+
+namespace fettle::search {
+
+class Dimension {
+ public:
+  // Errors: bounds that are not finite or the wrong way round, a logarithm of what is not positive,
+  // a step that is not positive or smaller than a double resolves, no choices or the same one
+  // twice.
+  static Result<Dimension> make(const api::Parameter& parameter);
+
+  // The same parameter with a continuum replaced by `points` values that include both ends, evenly
+  // spaced on its scale. Other dimensions stay as they are.
+  Dimension with_points(std::uint64_t points) const;
+
+  // How many values there are; 0 on a continuum.
+  std::uint64_t cells() const { return cells_; }
+  bool continuous() const { return cells_ == 0; }
+  // Choices without an order: neighbours on the unit interval have nothing to do with each other.
+  bool categorical() const { return !choices_.empty(); }
+
+  // `unit` in [0, 1] to the coordinate there.
+  double from_unit(double unit) const;
+
+  // The part of the unit interval that a coordinate owns; one point (low == high) on a continuum.
+  struct Interval {
+    double low = 0;
+    double high = 0;
+    double centre() const { return 0.5 * (low + high); }
+  };
+  Interval to_unit(double coordinate) const;
+
+  Json value(double coordinate) const;
+
+  // The coordinate of a value as it was written; nothing if it is no value of this parameter.
+  std::optional<double> coordinate(const Json& value) const;
+
+ private:
+  Dimension() = default;
+  Status set_range(const api::Parameter& parameter);
+  Status set_lattice(const api::Parameter& parameter);
+  Status set_choices(const std::vector<Json>& values);
+  double number(double coordinate) const;
+  double edge(double cell) const;
+
+  std::uint64_t cells_ = 0;
+  double min_ = 0;
+  double max_ = 0;
+  double step_ = 0;  // distance of cells; 0 = none, or cells evenly spaced in the logarithm
+  bool log_ = false;
+  bool integer_ = false;
+  double log_low_ = 0;  // of the outer edges, where log_
+  double log_high_ = 0;
+  std::vector<Json> choices_;
+  std::map<std::string, std::uint64_t> cell_of_choice_;
+};
+
+// How a scalar is written when 1 and 1.0 are one number: equal values have equal spellings.
+std::string canonical_scalar(const Json& value);
+
+}  // namespace fettle::search

@@ -1,0 +1,98 @@
+#include "search/fold.h"
+
+#include <utility>
+
+#include "base/check.h"
+
+namespace fettle::search {
+namespace {
+
+// Draws from the prior before a finite space is enumerated.
+constexpr int kMaxDraws = 32;
+
+}  // namespace
+
+FoldingSampler::FoldingSampler(Space space, std::int64_t seed, bool random_order)
+    : space_(std::move(space)), seed_(seed) {
+  if (random_order && space_.finite())
+    order_.emplace(space_.size(), draw_key(seed, Purpose::kOrder));
+}
+
+Suggestion FoldingSampler::suggest(const History& history, std::int64_t n) {
+  catch_up(history);
+  if (enumerating_) next_untried();  // past what is tried for good
+  const std::uint64_t cursor = cursor_;
+  Suggestion out;
+  for (std::int64_t i = 0; i < n; ++i) {
+    const std::optional<Point> point = propose(trials_);
+    if (!point) {
+      out.exhausted = true;
+      break;
+    }
+    out.points.push_back(space_.write(*point));
+    add(&*point);
+  }
+  while (!pending_keys_.empty()) remove_pending();
+  cursor_ = cursor;
+  return out;
+}
+
+void FoldingSampler::catch_up(const History& history) {
+  if (history.trials.size() < static_cast<std::size_t>(trials_) ||
+      history.events.size() < events_) {
+    reset();
+    tried_.clear();
+    trials_ = 0;
+    events_ = 0;
+    cursor_ = 0;
+  }
+  while (static_cast<std::size_t>(trials_) < history.trials.size()) {
+    const std::optional<Point> point =
+        space_.read(history.trials[static_cast<std::size_t>(trials_)]);
+    add(point ? &*point : nullptr);
+  }
+  pending_keys_.clear();  // these are there to stay
+  for (; events_ < history.events.size(); ++events_) {
+    const Event& event = history.events[events_];
+    CHECK(event.trial >= 0 && event.trial < trials_, "an event is of a trial of its history");
+    add_event(event);
+  }
+}
+
+void FoldingSampler::add(const Point* point) {
+  std::optional<std::uint64_t> key;
+  if (point != nullptr && tried_.insert(space_.key(*point)).second) key = space_.key(*point);
+  pending_keys_.push_back(key);
+  add_trial(point);
+  ++trials_;
+}
+
+void FoldingSampler::remove_pending() {
+  if (pending_keys_.back()) tried_.erase(*pending_keys_.back());
+  pending_keys_.pop_back();
+  remove_trial();
+  --trials_;
+}
+
+std::optional<Point> FoldingSampler::draw_untried(std::int64_t trial) const {
+  Random random(draw_key(seed_, Purpose::kPoint), static_cast<std::uint64_t>(trial));
+  Point point;
+  for (int i = 0; i < kMaxDraws; ++i) {
+    point = space_.draw(random);
+    if (!tried(point)) return point;
+  }
+  // In a space without an enumeration the same point again is all that is left: so it has next to
+  // no room (a continuum between two neighbouring doubles).
+  return space_.finite() ? next_untried() : std::optional(std::move(point));
+}
+
+std::optional<Point> FoldingSampler::next_untried() const {
+  enumerating_ = true;
+  for (; cursor_ < space_.size(); ++cursor_) {
+    Point point = space_.at(order_ ? order_->at(cursor_) : cursor_);
+    if (!tried(point)) return point;
+  }
+  return std::nullopt;
+}
+
+}  // namespace fettle::search
