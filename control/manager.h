@@ -18,38 +18,19 @@
 
 #include "base/result.h"
 #include "control/clock.h"
+#include "control/observer.h"
 #include "control/runs.h"
 #include "control/store.h"
 #include "control/work_queue.h"
-#include "core/plan.h"
 
 namespace fettle::control {
 
-// One look at one object, for logs and metrics.
-struct Reconciled {
-  Item item;
-  int actions = 0;        // executed
-  bool requeued = false;  // the plan was stale or failed and is made again
-  std::string error;      // "" or why the plan was not carried out
-  std::int64_t took_ms = 0;
-};
-
-// Who wants to see what happens. Called from the worker, between writes: return quickly.
-class Observer {
- public:
-  virtual ~Observer() = default;
-  // An event, also kept by Store::record_event.
-  virtual void on_event(const Change& about, const core::EventNote& event, std::int64_t now_ms) {
-    (void)about, (void)event, (void)now_ms;
-  }
-  virtual void on_reconciled(const Reconciled& look) { (void)look; }
-};
-
 struct ManagerOptions {
   std::int64_t resync_ms = 30'000;  // every object is looked at at least this often
-  int most_failures = 8;            // failures of the environment in a row, of one object
+  int most_failures = 10;           // failures of the environment in a row, of one object
 };
 
+struct Looked;
 class StudyController;
 class TrialController;
 
@@ -76,18 +57,19 @@ class Manager {
 
  private:
   Status resync();
-  Status settle(const Item& item, const Result<std::optional<std::int64_t>>& outcome,
-                Reconciled& look);
+  Status settle(const Item& item, const Result<Looked>& outcome, Reconciled& look);
 
   Store& store_;
   Runs& runs_;
   Clock& clock_;
   Observer& observer_;
-  ManagerOptions options_;
+  const ManagerOptions options_;
   std::shared_ptr<BlockingQueue> queue_;  // shared with the watch callbacks, which may outlive this
   std::unique_ptr<StudyController> studies_;
   std::unique_ptr<TrialController> trials_;
   std::int64_t resync_at_ms_ = 0;
+  int resyncs_ = 0;          // done by this Manager
+  int resync_failures_ = 0;  // in a row
 };
 
 }  // namespace fettle::control

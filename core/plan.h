@@ -41,18 +41,18 @@ struct Run {
   std::int64_t id = 0;
   std::int64_t workers = 1;
   RunState state = RunState::kPending;
-  std::string reason;                     // Pending: what it waits for. Exited: explanation
+  std::string reason;  // Pending: what it waits for. Exited: explanation
   std::string pod_uid;
-  std::int64_t started_ms = 0;            // when it began to run; 0 = unknown
+  std::int64_t started_ms = 0;  // when it began to run; 0 = unknown
   std::int64_t ended_ms = 0;
-  std::optional<api::Outcome> outcome;    // Exited
-  std::optional<api::Report> report;      // newest report read from its output, if that is the way
+  std::optional<api::Outcome> outcome;  // Exited
+  std::optional<api::Report> report;    // newest report read from its output, if that is the way
 };
 
 struct TrialView {
   const api::Study& study;
   const api::Trial& trial;
-  const std::vector<Run>& runs;           // those that exist now
+  const std::vector<Run>& runs;  // those that exist now
 };
 
 // ---- What is to be done ------------------------------------------------------------------------
@@ -67,23 +67,46 @@ struct EventNote {
   bool operator==(const EventNote&) const = default;
 };
 
-struct CreateTrial { api::Trial trial; };
+struct CreateTrial {
+  api::Trial trial;
+};
 // New facts for a trial's status; written with the resourceVersion that was seen.
-struct RecordFacts { std::string trial; std::vector<api::Fact> facts; };
+struct RecordFacts {
+  std::string trial;
+  std::vector<api::Fact> facts;
+};
 // Changes of a Trial's spec: stop, resume, resize, promotion.
-struct UpdateTrialSpec { std::string trial; api::TrialSpec spec; };
-struct UpdateStudyStatus { api::StudyStatus status; };
-struct UpdateTrialStatus { api::TrialStatus status; };
-struct StartRun { std::int64_t run = 0; };      // of spec.workers workers, up to spec.until_step
-struct ResizeRun { std::int64_t run = 0; std::int64_t workers = 1; };
-struct StopRun { std::int64_t run = 0; std::string reason; };  // gently: SIGTERM, then SIGKILL
-struct DeleteRun { std::int64_t run = 0; };     // its result is recorded: forget it
-struct Note { EventNote event; };
+struct UpdateTrialSpec {
+  std::string trial;
+  api::TrialSpec spec;
+};
+struct UpdateStudyStatus {
+  api::StudyStatus status;
+};
+struct UpdateTrialStatus {
+  api::TrialStatus status;
+};
+struct StartRun {
+  std::int64_t run = 0;
+};  // of spec.workers workers, up to spec.until_step
+struct ResizeRun {
+  std::int64_t run = 0;
+  std::int64_t workers = 1;
+};
+struct StopRun {
+  std::int64_t run = 0;
+  std::string reason;
+};  // gently: SIGTERM, then SIGKILL
+struct DeleteRun {
+  std::int64_t run = 0;
+};  // its result is recorded: forget it
+struct Note {
+  EventNote event;
+};
 
 using StudyAction =
     std::variant<RecordFacts, UpdateTrialSpec, CreateTrial, UpdateStudyStatus, Note>;
-using TrialAction =
-    std::variant<UpdateTrialStatus, StartRun, ResizeRun, StopRun, DeleteRun, Note>;
+using TrialAction = std::variant<UpdateTrialStatus, StartRun, ResizeRun, StopRun, DeleteRun, Note>;
 
 struct StudyPlan {
   std::vector<StudyAction> actions;
@@ -98,6 +121,10 @@ struct TrialPlan {
 // Plans one Study. `sampler` is that of the Study's problem (problem_of); it is only a cache of
 // what follows from the view.
 StudyPlan plan_study(const StudyView& view, search::Sampler& sampler, std::int64_t now_ms);
+
+// Plans a Study that cannot be searched (make_sampler refused it): it fails, saying why.
+StudyPlan plan_refused_study(const api::Study& study, const std::vector<api::TrialPtr>& trials,
+                             const std::string& why, std::int64_t now_ms);
 
 // Plans one Trial.
 TrialPlan plan_trial(const TrialView& view, std::int64_t now_ms);

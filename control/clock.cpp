@@ -1,0 +1,24 @@
+#include "control/clock.h"
+
+#include <chrono>
+
+namespace fettle::control {
+
+namespace {
+
+template <class C>
+std::int64_t milliseconds_of() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(C::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+SystemClock::SystemClock()
+    : offset_ms_(milliseconds_of<std::chrono::system_clock>() -
+                 milliseconds_of<std::chrono::steady_clock>()) {}
+
+std::int64_t SystemClock::now_ms() {
+  return offset_ms_ + milliseconds_of<std::chrono::steady_clock>();
+}
+
+}  // namespace fettle::control

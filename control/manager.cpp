@@ -1,0 +1,129 @@
+#include "control/manager.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "control/study_controller.h"
+#include "control/trial_controller.h"
+
+namespace fettle::control {
+
+namespace {
+
+// How long run() may sleep before it asks finished() again.
+constexpr std::int64_t kMostSleepMs = 1'000;
+
+// A change of a trial concerns its Study too: that is where facts are drawn from trials.
+void enqueue(BlockingQueue& queue, const Change& change) {
+  queue.add({change.kind, change.key});
+  if (change.kind == Kind::kTrial) queue.add({Kind::kStudy, {change.key.ns, change.study}});
+}
+
+// "namespace/name" or "name".
+Key key_of(const std::string& text) {
+  const std::size_t slash = text.find('/');
+  if (slash == std::string::npos) return {"", text};
+  return {text.substr(0, slash), text.substr(slash + 1)};
+}
+
+// Errors that go away by looking again: somebody else was faster, or it is not the time yet.
+bool is_transient(ErrorCode code) {
+  return code == ErrorCode::kConflict || code == ErrorCode::kAlreadyExists ||
+         code == ErrorCode::kNotFound || code == ErrorCode::kUnavailable;
+}
+
+}  // namespace
+
+Manager::Manager(Store& store, Runs& runs, Clock& clock, Observer& observer,
+                 const ManagerOptions& options)
+    : store_(store),
+      runs_(runs),
+      clock_(clock),
+      observer_(observer),
+      options_(options),
+      queue_(std::make_shared<BlockingQueue>(clock)),
+      studies_(std::make_unique<StudyController>(store, runs, clock, observer)),
+      trials_(std::make_unique<TrialController>(store, runs, clock, observer)) {
+  store_.watch([queue = queue_](const Change& change) { enqueue(*queue, change); });
+  runs_.watch([queue = queue_](const std::string& trial) {
+    queue->add({Kind::kTrial, key_of(trial)});
+  });
+}
+
+Manager::~Manager() { queue_->shut_down(); }
+
+Status Manager::run(const std::function<bool()>& finished) {
+  while (!finished()) {
+    FETTLE_ASSIGN(const bool worked, step());
+    if (!worked) queue_->wait(std::min(kMostSleepMs, resync_at_ms_ - clock_.now_ms()));
+  }
+  return success();
+}
+
+void Manager::wake() { queue_->wake(); }
+
+Result<bool> Manager::step() {
+  if (clock_.now_ms() >= resync_at_ms_) FETTLE_TRY(resync());
+  const std::optional<Item> item = queue_->take();
+  if (!item) return false;
+  Reconciled look;
+  look.item = *item;
+  const std::int64_t began_ms = clock_.now_ms();
+  const Result<Looked> outcome =
+      item->kind == Kind::kStudy ? studies_->reconcile(item->key) : trials_->reconcile(item->key);
+  look.took_ms = clock_.now_ms() - began_ms;
+  Status settled = settle(*item, outcome, look);
+  queue_->done(*item);
+  observer_.on_reconciled(look);
+  if (!settled.ok()) return settled.error();
+  return true;
+}
+
+std::int64_t Manager::next_ms() const {
+  return std::min(resync_at_ms_, queue_->next_ms().value_or(resync_at_ms_));
+}
+
+// What to do with the item now. Error: this cannot go on.
+Status Manager::settle(const Item& item, const Result<Looked>& outcome, Reconciled& look) {
+  if (outcome.ok()) {
+    look.actions = outcome->actions;
+    queue_->forget(item);
+    if (outcome->wake_at_ms) queue_->add_at(item, *outcome->wake_at_ms);
+    return success();
+  }
+  look.requeued = true;
+  look.error = outcome.error().message;
+  const int row = queue_->retry(item);
+  if (is_transient(outcome.error().code) || row < options_.most_failures) return success();
+  return Error(outcome.error())
+      .in(item.key.name + " failed " + std::to_string(row) + " times in a row");
+}
+
+// Queues everything there is. Trials that have ended are looked at once by each Manager: the one
+// before may have had no time to clean up after them.
+Status Manager::resync() {
+  const auto failed = [this](const Error& error) -> Status {
+    resync_at_ms_ = clock_.now_ms() + (kRetryFirstMs << std::min(resync_failures_, 10));
+    if (++resync_failures_ < options_.most_failures) return success();
+    return error;
+  };
+  const Result<std::vector<api::Study>> studies = store_.list_studies();
+  if (!studies.ok()) return failed(studies.error());
+  for (const api::Study& study : *studies) {
+    const Key key{study.metadata.ns, study.metadata.name};
+    const Result<std::vector<api::TrialPtr>> trials = store_.list_trials(key);
+    if (!trials.ok()) return failed(trials.error());
+    queue_->add({Kind::kStudy, key});
+    for (const api::TrialPtr& trial : *trials) {
+      if (resyncs_ > 0 && api::is_terminal(trial->status.phase)) continue;
+      queue_->add({Kind::kTrial, {trial->metadata.ns, trial->metadata.name}});
+    }
+  }
+  ++resyncs_;
+  resync_failures_ = 0;
+  resync_at_ms_ = clock_.now_ms() + options_.resync_ms;
+  return success();
+}
+
+}  // namespace fettle::control

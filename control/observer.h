@@ -1,0 +1,33 @@
+// Observer: who wants to see what the controllers do, for screens, logs and metrics.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "control/store.h"
+#include "control/work_queue.h"
+#include "core/plan.h"
+
+namespace fettle::control {
+
+// One look at one object, for logs and metrics.
+struct Reconciled {
+  Item item;
+  int actions = 0;        // executed
+  bool requeued = false;  // the plan was stale or failed and is made again
+  std::string error;      // "" or why the plan was not carried out
+  std::int64_t took_ms = 0;
+};
+
+// Who wants to see what happens. Called from the worker, between writes: return quickly.
+class Observer {
+ public:
+  virtual ~Observer() = default;
+  // An event, also kept by Store::record_event.
+  virtual void on_event(const Change& about, const core::EventNote& event, std::int64_t now_ms) {
+    (void)about, (void)event, (void)now_ms;
+  }
+  virtual void on_reconciled(const Reconciled& look) { (void)look; }
+};
+
+}  // namespace fettle::control

@@ -1,0 +1,114 @@
+#include "control/study_controller.h"
+
+#include <utility>
+#include <variant>
+
+#include "core/names.h"
+
+namespace fettle::control {
+
+Result<Looked> StudyController::reconcile(const Key& key) {
+  Result<api::Study> study = store_.get_study(key);
+  if (!study.ok() && study.error().code == ErrorCode::kNotFound) {
+    samplers_.erase(key);
+    return Looked{};
+  }
+  if (!study.ok()) return study.error();
+  FETTLE_ASSIGN(const std::vector<api::TrialPtr> trials, store_.list_trials(key));
+  FETTLE_ASSIGN(const core::StudyPlan plan, this->plan(*study, trials));
+  Looked looked{.actions = 0, .wake_at_ms = plan.wake_at_ms};
+  Objects objects{std::move(study).value(), {}};
+  for (const api::TrialPtr& trial : trials) objects.trials[trial->metadata.name] = trial;
+  for (const core::StudyAction& action : plan.actions) {
+    FETTLE_TRY(execute(action, objects));
+    ++looked.actions;
+  }
+  return looked;
+}
+
+Result<core::StudyPlan> StudyController::plan(const api::Study& study,
+                                              const std::vector<api::TrialPtr>& trials) {
+  const std::int64_t now_ms = clock_.now_ms();
+  const Result<search::Sampler*> sampler = sampler_of(study);
+  if (!sampler.ok()) {
+    return core::plan_refused_study(study, trials, sampler.error().message, now_ms);
+  }
+  return core::plan_study({study, trials, runs_.capacity(study)}, **sampler, now_ms);
+}
+
+Result<search::Sampler*> StudyController::sampler_of(const api::Study& study) {
+  CachedSampler& cached = samplers_[{study.metadata.ns, study.metadata.name}];
+  const bool fresh = cached.sampler != nullptr && cached.uid == study.metadata.uid &&
+                     cached.generation == study.metadata.generation;
+  if (!fresh) {
+    FETTLE_ASSIGN(auto sampler, search::make_sampler(core::problem_of(study)));
+    cached = {study.metadata.uid, study.metadata.generation, std::move(sampler)};
+  }
+  return cached.sampler.get();
+}
+
+Status StudyController::execute(const core::StudyAction& action, Objects& objects) {
+  if (const auto* facts = std::get_if<core::RecordFacts>(&action)) {
+    return record_facts(*facts, objects);
+  }
+  if (const auto* update = std::get_if<core::UpdateTrialSpec>(&action)) {
+    return update_spec(*update, objects);
+  }
+  if (const auto* creation = std::get_if<core::CreateTrial>(&action)) {
+    return create(creation->trial, objects.study);
+  }
+  if (const auto* update = std::get_if<core::UpdateStudyStatus>(&action)) {
+    objects.study.status = update->status;
+    FETTLE_ASSIGN(objects.study, store_.update_study_status(objects.study));
+    return success();
+  }
+  note(std::get<core::Note>(action).event, objects.study);
+  return success();
+}
+
+// An existing trial of that name is this decision, taken before: the error makes the Manager look
+// again, and what is stored counts. Unless it belongs to somebody else.
+Status StudyController::create(const api::Trial& trial, const api::Study& study) {
+  const Result<api::Trial> created = store_.create_trial(trial);
+  if (created.ok()) return success();
+  if (created.error().code != ErrorCode::kAlreadyExists) return created.error();
+  FETTLE_ASSIGN(const api::TrialPtr stored,
+                store_.get_trial({trial.metadata.ns, trial.metadata.name}));
+  const auto owner = stored->metadata.labels.find(core::kStudyUidLabel);
+  if (owner == stored->metadata.labels.end() || owner->second != study.metadata.uid) {
+    note({core::EventType::kWarning, "NameCollision",
+          "trial " + trial.metadata.name +
+              " exists but belongs to another Study; delete it or rename this Study"},
+         study);
+  }
+  return created.error();
+}
+
+Status StudyController::record_facts(const core::RecordFacts& action, Objects& objects) {
+  api::TrialPtr& trial = objects.trials.at(action.trial);
+  api::Trial next = *trial;
+  next.status.facts.insert(next.status.facts.end(), action.facts.begin(), action.facts.end());
+  FETTLE_ASSIGN(api::Trial stored, store_.update_trial_status(next));
+  trial = std::make_shared<api::Trial>(std::move(stored));
+  return success();
+}
+
+Status StudyController::update_spec(const core::UpdateTrialSpec& action, Objects& objects) {
+  api::TrialPtr& trial = objects.trials.at(action.trial);
+  api::Trial next = *trial;
+  next.spec = action.spec;
+  FETTLE_ASSIGN(api::Trial stored, store_.update_trial_spec(next));
+  trial = std::make_shared<api::Trial>(std::move(stored));
+  return success();
+}
+
+void StudyController::note(const core::EventNote& event, const api::Study& study) {
+  const api::Metadata& meta = study.metadata;
+  const Change about{Kind::kStudy, {meta.ns, meta.name}, meta.name};
+  const std::int64_t now_ms = clock_.now_ms();
+  store_.record_event(about, event.type == core::EventType::kWarning, event.reason, event.message,
+                      now_ms);
+  observer_.on_event(about, event, now_ms);
+}
+
+}  // namespace fettle::control

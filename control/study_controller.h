@@ -1,0 +1,59 @@
+// StudyController: reads a Study and its Trials, plans, carries the plan out.
+// Used by the Manager, from its worker thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "control/clock.h"
+#include "control/observer.h"
+#include "control/reconcile.h"
+#include "control/runs.h"
+#include "control/store.h"
+#include "core/plan.h"
+#include "search/search.h"
+
+namespace fettle::control {
+
+class StudyController {
+ public:
+  StudyController(Store& store, Runs& runs, Clock& clock, Observer& observer)
+      : store_(store), runs_(runs), clock_(clock), observer_(observer) {}
+
+  // Errors are those of the first action that failed; the actions before it are done.
+  // A Study that is gone is no error.
+  Result<Looked> reconcile(const Key& key);
+
+ private:
+  // A sampler is a cache of what follows from the facts. It lasts as long as the spec.
+  struct CachedSampler {
+    std::string uid;
+    std::int64_t generation = 0;
+    std::unique_ptr<search::Sampler> sampler;
+  };
+  // The objects of one look, as last written.
+  struct Objects {
+    api::Study study;
+    std::map<std::string, api::TrialPtr> trials;  // by name
+  };
+
+  Result<search::Sampler*> sampler_of(const api::Study& study);
+  Result<core::StudyPlan> plan(const api::Study& study, const std::vector<api::TrialPtr>& trials);
+  Status execute(const core::StudyAction& action, Objects& objects);
+  Status create(const api::Trial& trial, const api::Study& study);
+  Status record_facts(const core::RecordFacts& action, Objects& objects);
+  Status update_spec(const core::UpdateTrialSpec& action, Objects& objects);
+  void note(const core::EventNote& event, const api::Study& study);
+
+  Store& store_;
+  Runs& runs_;
+  Clock& clock_;
+  Observer& observer_;
+  std::map<Key, CachedSampler> samplers_;
+};
+
+}  // namespace fettle::control

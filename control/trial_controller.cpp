@@ -1,0 +1,93 @@
+#include "control/trial_controller.h"
+
+#include <utility>
+#include <variant>
+
+namespace fettle::control {
+
+namespace {
+
+// The object, or nothing where it is gone.
+template <class T>
+Result<std::optional<T>> if_there(Result<T> object) {
+  if (object.ok()) return std::optional<T>(std::move(object).value());
+  if (object.error().code == ErrorCode::kNotFound) return std::optional<T>();
+  return object.error();
+}
+
+// A run that can never start as it is written, seen as one that started and failed.
+core::Run refusal(std::int64_t run, const api::Trial& trial, const std::string& why,
+                  std::int64_t now_ms) {
+  core::Run refused;
+  refused.id = run;
+  refused.workers = trial.spec.workers;
+  refused.state = core::RunState::kExited;
+  refused.outcome = api::Outcome::kFailed;
+  refused.reason = why;
+  refused.started_ms = now_ms;
+  refused.ended_ms = now_ms;
+  return refused;
+}
+
+}  // namespace
+
+Result<Looked> TrialController::reconcile(const Key& key) {
+  FETTLE_ASSIGN(const auto stored, if_there(store_.get_trial(key)));
+  if (!stored) return Looked{};
+  FETTLE_ASSIGN(const auto study, if_there(store_.get_study({key.ns, (*stored)->spec.study})));
+  if (!study) return Looked{};
+  FETTLE_ASSIGN(std::vector<core::Run> runs, runs_.observe(**stored));
+  api::Trial trial = **stored;
+  refused_.clear();
+  Result<Looked> looked = carry_out(*study, trial, runs);
+  if (!looked.ok() || refused_.empty()) return looked;
+  runs.insert(runs.end(), refused_.begin(), refused_.end());
+  return carry_out(*study, trial, runs);
+}
+
+Result<Looked> TrialController::carry_out(const api::Study& study, api::Trial& trial,
+                                          const std::vector<core::Run>& runs) {
+  const api::Trial seen = trial;
+  const core::TrialPlan plan = core::plan_trial({study, seen, runs}, clock_.now_ms());
+  Looked looked{.actions = 0, .wake_at_ms = plan.wake_at_ms};
+  for (const core::TrialAction& action : plan.actions) {
+    FETTLE_TRY(execute(action, study, trial));
+    ++looked.actions;
+  }
+  return looked;
+}
+
+Status TrialController::execute(const core::TrialAction& action, const api::Study& study,
+                                api::Trial& trial) {
+  if (const auto* update = std::get_if<core::UpdateTrialStatus>(&action)) {
+    api::Trial next = trial;
+    next.status = update->status;
+    FETTLE_ASSIGN(trial, store_.update_trial_status(next));
+    return success();
+  }
+  if (const auto* start = std::get_if<core::StartRun>(&action)) {
+    Status started = runs_.start(study, trial, start->run);
+    if (started.ok() || started.error().code != ErrorCode::kInvalid) return started;
+    refused_.push_back(refusal(start->run, trial, started.error().message, clock_.now_ms()));
+    return success();
+  }
+  if (const auto* resize = std::get_if<core::ResizeRun>(&action)) {
+    return runs_.resize(trial, resize->run, resize->workers);
+  }
+  if (const auto* stop = std::get_if<core::StopRun>(&action)) return runs_.stop(trial, stop->run);
+  if (const auto* gone = std::get_if<core::DeleteRun>(&action)) {
+    return runs_.remove(trial, gone->run);
+  }
+  note(std::get<core::Note>(action).event, trial);
+  return success();
+}
+
+void TrialController::note(const core::EventNote& event, const api::Trial& trial) {
+  const Change about{Kind::kTrial, {trial.metadata.ns, trial.metadata.name}, trial.spec.study};
+  const std::int64_t now_ms = clock_.now_ms();
+  store_.record_event(about, event.type == core::EventType::kWarning, event.reason, event.message,
+                      now_ms);
+  observer_.on_event(about, event, now_ms);
+}
+
+}  // namespace fettle::control

@@ -1,0 +1,133 @@
+#include "control/work_queue.h"
+
+#include <algorithm>
+#include <chrono>
+
+namespace fettle::control {
+
+// ---- WorkQueue ---------------------------------------------------------------------------------
+
+void WorkQueue::add(const Item& item) {
+  if (!dirty_.insert(item).second) return;
+  if (processing_.count(item) == 0) queue_.push_back(item);
+}
+
+void WorkQueue::add_at(const Item& item, std::int64_t at_ms) {
+  const auto [known, inserted] = waiting_at_.emplace(item, at_ms);
+  if (!inserted) {
+    if (known->second <= at_ms) return;
+    waiting_.erase({known->second, item});
+    known->second = at_ms;
+  }
+  waiting_.emplace(at_ms, item);
+}
+
+int WorkQueue::retry(const Item& item, std::int64_t now_ms) {
+  const int row = ++retries_[item];
+  std::int64_t wait = kRetryFirstMs;
+  for (int i = 1; i < row && wait < kRetryMostMs; ++i) wait *= 2;
+  add_at(item, now_ms + std::min(wait, kRetryMostMs));
+  return row;
+}
+
+void WorkQueue::forget(const Item& item) { retries_.erase(item); }
+
+void WorkQueue::release_due(std::int64_t now_ms) {
+  while (!waiting_.empty() && waiting_.begin()->first <= now_ms) {
+    const Item item = waiting_.begin()->second;
+    waiting_.erase(waiting_.begin());
+    waiting_at_.erase(item);
+    add(item);
+  }
+}
+
+std::optional<Item> WorkQueue::take(std::int64_t now_ms) {
+  release_due(now_ms);
+  if (queue_.empty()) return std::nullopt;
+  const Item item = queue_.front();
+  queue_.pop_front();
+  dirty_.erase(item);
+  processing_.insert(item);
+  return item;
+}
+
+void WorkQueue::done(const Item& item) {
+  processing_.erase(item);
+  if (dirty_.count(item) > 0) queue_.push_back(item);
+}
+
+std::optional<std::int64_t> WorkQueue::next_ms() const {
+  if (!queue_.empty()) return 0;
+  if (waiting_.empty()) return std::nullopt;
+  return waiting_.begin()->first;
+}
+
+// ---- BlockingQueue -----------------------------------------------------------------------------
+
+void BlockingQueue::add(const Item& item) {
+  const std::lock_guard lock(mutex_);
+  if (closed_) return;
+  queue_.add(item);
+  changed_.notify_all();
+}
+
+void BlockingQueue::add_at(const Item& item, std::int64_t at_ms) {
+  const std::lock_guard lock(mutex_);
+  if (closed_) return;
+  queue_.add_at(item, at_ms);
+  changed_.notify_all();
+}
+
+int BlockingQueue::retry(const Item& item) {
+  const std::int64_t now_ms = clock_.now_ms();
+  const std::lock_guard lock(mutex_);
+  return queue_.retry(item, now_ms);
+}
+
+void BlockingQueue::forget(const Item& item) {
+  const std::lock_guard lock(mutex_);
+  queue_.forget(item);
+}
+
+std::optional<Item> BlockingQueue::take() {
+  const std::int64_t now_ms = clock_.now_ms();
+  const std::lock_guard lock(mutex_);
+  if (closed_) return std::nullopt;
+  return queue_.take(now_ms);
+}
+
+void BlockingQueue::done(const Item& item) {
+  const std::lock_guard lock(mutex_);
+  queue_.done(item);
+}
+
+std::optional<std::int64_t> BlockingQueue::next_ms() const {
+  const std::lock_guard lock(mutex_);
+  return queue_.next_ms();
+}
+
+void BlockingQueue::wait(std::int64_t most_ms) {
+  std::unique_lock lock(mutex_);
+  const std::int64_t end_ms = clock_.now_ms() + most_ms;
+  while (!woken_ && !closed_) {
+    const std::int64_t now_ms = clock_.now_ms();
+    const std::int64_t until_ms = std::min(end_ms, queue_.next_ms().value_or(end_ms));
+    if (until_ms <= now_ms) break;
+    changed_.wait_for(lock, std::chrono::milliseconds(until_ms - now_ms));
+  }
+  woken_ = false;
+}
+
+void BlockingQueue::wake() {
+  const std::lock_guard lock(mutex_);
+  woken_ = true;
+  changed_.notify_all();
+}
+
+void BlockingQueue::shut_down() {
+  const std::lock_guard lock(mutex_);
+  closed_ = true;
+  changed_.notify_all();
+}
+
+}  // namespace fettle::control

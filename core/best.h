@@ -1,0 +1,24 @@
+// The best trials of a Study. Pure functions; usable from any thread.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "api/study.h"
+#include "api/trial.h"
+
+namespace fettle::core {
+
+inline constexpr std::size_t kMaxFront = 100;  // trials of a Pareto front kept in Study.status
+
+// The feasible trial with the best first objective or, with several objectives, the Pareto front,
+// best first objective first, at most kMaxFront of it. Trials that reached their last step are
+// compared with each other; only where there is none, those that were stopped on the way.
+// Ties go to the trial that was created first.
+std::vector<api::BestTrial> best_trials(const api::Study& study,
+                                        const std::vector<api::TrialPtr>& trials);
+
+// Whether `objectives` reaches every goal that the Study sets; false if it sets none.
+bool reaches_goals(const api::StudySpec& spec, const std::vector<double>& objectives);
+
+}  // namespace fettle::core

@@ -1,0 +1,32 @@
+#include "core/conditions.h"
+
+#include <utility>
+
+namespace fettle::core {
+
+using api::StatusCondition;
+
+const StatusCondition* find_condition(const Conditions& conditions, const std::string& type) {
+  for (const StatusCondition& condition : conditions) {
+    if (condition.type == type) return &condition;
+  }
+  return nullptr;
+}
+
+bool is_true(const Conditions& conditions, const std::string& type) {
+  const StatusCondition* condition = find_condition(conditions, type);
+  return condition != nullptr && condition->status;
+}
+
+void set_condition(Conditions& conditions, StatusCondition wanted, std::int64_t now_ms) {
+  wanted.since_ms = now_ms;
+  for (StatusCondition& condition : conditions) {
+    if (condition.type != wanted.type) continue;
+    if (condition.status == wanted.status) wanted.since_ms = condition.since_ms;
+    condition = std::move(wanted);
+    return;
+  }
+  if (wanted.status) conditions.push_back(std::move(wanted));
+}
+
+}  // namespace fettle::core

@@ -1,0 +1,23 @@
+// Conditions as Kubernetes keeps them: one of a type, `since_ms` moves only when `status` does.
+// Pure functions; usable from any thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "api/study.h"
+
+namespace fettle::core {
+
+using Conditions = std::vector<api::StatusCondition>;
+
+const api::StatusCondition* find_condition(const Conditions& conditions, const std::string& type);
+
+bool is_true(const Conditions& conditions, const std::string& type);
+
+// Sets condition `wanted.type`; `wanted.since_ms` is ignored. One that is false and was never there
+// is left out: "not yet" needs no entry.
+void set_condition(Conditions& conditions, api::StatusCondition wanted, std::int64_t now_ms);
+
+}  // namespace fettle::core

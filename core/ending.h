@@ -1,0 +1,31 @@
+// Endings: whether a Study is over, and why. Pure functions; usable from any thread.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/study.h"
+#include "api/trial.h"
+#include "core/spending.h"
+
+namespace fettle::core {
+
+struct Ending {
+  bool success = true;
+  std::string reason;   // GoalReached, TooManyFailures, BudgetSpent, TrialsDone, SpaceExhausted,
+                        // AllTrialsFailed, NoResult
+  std::string message;  // for people
+};
+
+// Why the trials that still run are to be stopped now: the goal is reached, too many have failed,
+// or time or GPU-hours are spent. Once true it stays true until the spec changes.
+std::optional<Ending> ending_now(const api::Study& study, const std::vector<api::TrialPtr>& trials,
+                                 const Spending& spending);
+
+// The ending of a Study in which nothing runs and nothing will be created. `cause` is what
+// ending_now said; without it the trials or the space (`exhausted`) have come to their end.
+Ending final_ending(const api::Study& study, const std::vector<api::TrialPtr>& trials,
+                    const std::optional<Ending>& cause, bool exhausted);
+
+}  // namespace fettle::core

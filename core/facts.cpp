@@ -1,0 +1,99 @@
+#include "core/facts.h"
+
+#include <algorithm>
+
+#include "core/history.h"
+#include "core/report.h"
+#include "core/run_records.h"
+
+namespace fettle::core {
+
+using api::Fact;
+using api::FactKind;
+using api::HistoryPoint;
+using api::TrialPhase;
+
+namespace {
+
+// The step that a completed trial has reached: what its last run was asked for.
+std::int64_t completed_step(const api::Trial& trial) {
+  return trial.status.runs.empty() ? trial.spec.until_step : trial.status.runs.back().until_step;
+}
+
+// Whether the facts already tell how the trial ended. A promoted trial ends more than once.
+bool end_is_recorded(const api::Trial& trial) {
+  if (trial.status.phase == TrialPhase::kCompleted) {
+    const Fact* result = newest_fact(trial, FactKind::kResult);
+    return result != nullptr && result->step >= completed_step(trial);
+  }
+  const std::vector<Fact>& facts = trial.status.facts;
+  return std::any_of(facts.begin(), facts.end(), [](const Fact& fact) {
+    return fact.kind == FactKind::kStopped || fact.kind == FactKind::kFailed;
+  });
+}
+
+bool has_all_objectives(const api::StudySpec& spec, const HistoryPoint& point) {
+  return std::all_of(spec.objectives.begin(), spec.objectives.end(),
+                     [&point](const api::Objective& objective) {
+                       return point.metrics.count(objective.metric) > 0;
+                     });
+}
+
+void add_rung_facts(const api::Study& study, const api::Trial& trial,
+                    const std::vector<std::int64_t>& rungs, std::int64_t now_ms,
+                    std::vector<Fact>& facts) {
+  if (!trial.status.report || rungs.empty()) return;
+  const Fact* newest = newest_fact(trial, FactKind::kRung);
+  auto rung = std::upper_bound(rungs.begin(), rungs.end(), newest == nullptr ? -1 : newest->step);
+  if (rung == rungs.end() || *rung > trial.status.report->step) return;
+  const std::vector<HistoryPoint> curve = curve_of(*trial.status.report);
+  for (const HistoryPoint& point : curve) {
+    if (!has_all_objectives(study.spec, point)) continue;
+    for (; rung != rungs.end() && *rung <= point.step; ++rung) {
+      Measured measured = measure(study.spec, curve, point.step, /*final_values=*/false);
+      facts.push_back({.seq = 0,
+                       .kind = FactKind::kRung,
+                       .step = *rung,
+                       .values = std::move(measured.values),
+                       .infeasible = measured.infeasible,
+                       .at_ms = now_ms});
+    }
+  }
+}
+
+Fact end_fact(const api::Study& study, const api::Trial& trial, std::int64_t now_ms) {
+  Fact fact;
+  fact.at_ms = now_ms;
+  fact.step = trial.status.report ? trial.status.report->step : 0;
+  fact.values.resize(study.spec.objectives.size());
+  if (trial.status.phase == TrialPhase::kFailed) {
+    fact.kind = FactKind::kFailed;
+    return fact;
+  }
+  const bool completed = trial.status.phase == TrialPhase::kCompleted;
+  fact.kind = completed ? FactKind::kResult : FactKind::kStopped;
+  fact.infeasible = completed;
+  if (trial.status.report) {
+    const auto curve = curve_of(*trial.status.report);
+    Measured measured = measure(study.spec, curve, trial.status.report->step, completed);
+    fact.values = std::move(measured.values);
+    // A stopped trial that never reported is not infeasible: nothing is known about it.
+    fact.infeasible = measured.infeasible && (completed || !curve.empty());
+  }
+  if (completed) fact.step = completed_step(trial);
+  return fact;
+}
+
+}  // namespace
+
+std::vector<Fact> unrecorded_facts(const api::Study& study, const api::Trial& trial,
+                                   const std::vector<std::int64_t>& rungs, std::int64_t now_ms) {
+  std::vector<Fact> facts;
+  const bool terminal = api::is_terminal(trial.status.phase);
+  if (terminal && end_is_recorded(trial)) return facts;
+  add_rung_facts(study, trial, rungs, now_ms, facts);
+  if (terminal) facts.push_back(end_fact(study, trial, now_ms));
+  return facts;
+}
+
+}  // namespace fettle::core

@@ -1,0 +1,28 @@
+// What a Study's trials have taught so far, read off the trials.
+// Pure functions; usable from any thread.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "api/trial.h"
+
+namespace fettle::core {
+
+// The highest seq of any fact; 0 before the first.
+std::int64_t highest_seq(const std::vector<api::TrialPtr>& trials);
+
+// The index the next trial gets. `created` is what the Study's status last said: if the newest
+// trial was deleted by hand since, its index is not given to another.
+std::int64_t next_index(const std::vector<api::TrialPtr>& trials, std::int64_t created);
+
+// Trials that are pending, running or paused.
+std::int64_t count_active(const std::vector<api::TrialPtr>& trials);
+
+// The newest fact of this kind, or nullptr.
+const api::Fact* newest_fact(const api::Trial& trial, api::FactKind kind);
+
+// Result, Stopped or Failed: after it nothing more is learnt, unless the trial is promoted.
+bool is_terminal_fact(api::FactKind kind);
+
+}  // namespace fettle::core

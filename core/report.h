@@ -1,0 +1,46 @@
+// Reports of training: comparing them, joining those of a trial's runs, reading values off them.
+// Metrics may be non-finite. Pure functions; usable from any thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/study.h"
+#include "api/trial.h"
+
+namespace fettle::core {
+
+inline constexpr std::size_t kMaxHistoryPoints = 50;
+
+// Equality in which a non-finite metric equals a non-finite one: what survives a store.
+bool same_report(const api::Report& a, const api::Report& b);
+
+// `newer` as the continuation of `earlier`, the report of the trial's runs before it: points of the
+// curve that `newer` does not repeat are kept, and so is the checkpoint if it names none. At most
+// kMaxHistoryPoints points stay, thinned logarithmically; steps in `keep` go last.
+api::Report join_reports(const std::optional<api::Report>& earlier, const api::Report& newer,
+                         const std::vector<std::int64_t>& keep);
+
+// The learning curve, ascending by step, newest values included.
+std::vector<api::HistoryPoint> curve_of(const api::Report& report);
+
+// Objective values (one an objective, absent where non-finite or missing) and feasibility.
+struct Measured {
+  std::vector<std::optional<double>> values;
+  bool infeasible = false;  // a value absent, or a constraint broken
+};
+
+// The values as of the last point of `curve` at or before `step`; a metric that this point lacks is
+// taken from the newest point before it. `final_values`: a metric that a constraint names must be
+// there too, since nothing else will show that it holds.
+Measured measure(const api::StudySpec& spec, const std::vector<api::HistoryPoint>& curve,
+                 std::int64_t step, bool final_values);
+
+// The objective metrics that `report` never mentions, and those it does, for messages.
+std::vector<std::string> missing_metrics(const api::StudySpec& spec, const api::Report& report);
+std::vector<std::string> seen_metrics(const api::Report& report);
+
+}  // namespace fettle::core

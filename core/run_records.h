@@ -1,0 +1,49 @@
+// RunRecords: the ledger of a trial's runs in Trial.status.
+//
+// At most kMaxRunRecords are kept. What is asked of the whole ledger (failures, seconds) is carried
+// on from record to record, so the newest one answers for those that were pruned. Nothing is ever
+// counted up: appending derives from the record before.
+// Pure functions; usable from any thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "api/trial.h"
+
+namespace fettle::core {
+
+inline constexpr std::size_t kMaxRunRecords = 20;
+// Runs in a row that were disrupted without the trial getting any further: then it fails. Fewer
+// than kMaxRunRecords, so that pruning hides none of them.
+inline constexpr std::int64_t kMaxFruitlessDisruptions = 10;
+// Back-off before a retry: 1 s, 2 s, 4 s ... at most five minutes.
+inline constexpr std::int64_t kBackoffFirstMs = 1'000;
+inline constexpr std::int64_t kBackoffMostMs = 300'000;
+// Longest message kept in a record or condition, bytes.
+inline constexpr std::size_t kMaxMessageBytes = 1'024;
+
+// Failed, TimedOut, Hung and OutOfMemory count against trial.retries.
+bool is_own_fault(api::Outcome outcome);
+
+// Runs that failed by the trial's own fault, the newest included.
+std::int64_t failures_of(const api::TrialStatus& status);
+
+// Runs at the end of the ledger that were disrupted without progress.
+std::int64_t fruitless_disruptions(const api::TrialStatus& status);
+
+// How long to wait before run n + 1 after the n-th failure (or disruption) in a row; n >= 1.
+std::int64_t backoff_ms(std::int64_t n);
+
+// Seconds the run has been running, until `now_ms` if it still is; times its workers.
+double worker_seconds(const api::RunRecord& record, std::int64_t now_ms);
+
+// Appends the intent of the next run, with what it carries on, and prunes. Returns the record.
+api::RunRecord& append_run(api::TrialStatus& status, const api::TrialSpec& spec,
+                           std::int64_t now_ms);
+
+// `text` cut to kMaxMessageBytes at a character boundary; the end is kept, where errors are.
+std::string shorten(const std::string& text);
+
+}  // namespace fettle::core

@@ -1,0 +1,248 @@
+// plan_study: learn, judge, end or go on, report.
+//
+// The planner keeps the trials as they will be once the actions so far are carried out, so each
+// decision sees the ones before it, and a plan that is cut short is taken up by the next one at the
+// same point: whatever was written is read again, and the rest follows from it as before.
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "base/philox.h"
+#include "core/conditions.h"
+#include "core/ending.h"
+#include "core/facts.h"
+#include "core/history.h"
+#include "core/names.h"
+#include "core/plan.h"
+#include "core/run_records.h"
+#include "core/spending.h"
+#include "core/study_status.h"
+
+namespace fettle::core {
+
+using api::Trial;
+using api::TrialPtr;
+
+namespace {
+
+// Keeps the stream of trainer seeds apart from the samplers' use of the same seed.
+constexpr std::uint64_t kTrialSeedPurpose = 0x747261696E657273ULL;  // "trainers"
+
+// 53 bits, so that the seed survives every JSON reader.
+std::int64_t trial_seed(std::int64_t study_seed, std::int64_t index) {
+  const std::uint64_t key = mix_keys(static_cast<std::uint64_t>(study_seed), kTrialSeedPurpose);
+  return static_cast<std::int64_t>(mix_keys(key, static_cast<std::uint64_t>(index)) >> 11);
+}
+
+class StudyPlanner {
+ public:
+  StudyPlanner(const StudyView& view, search::Sampler& sampler, std::int64_t now_ms)
+      : study_(view.study),
+        capacity_(view.capacity),
+        sampler_(sampler),
+        now_ms_(now_ms),
+        trials_(view.trials) {}
+
+  StudyPlan plan() {
+    if (study_.metadata.deleted_ms != 0) return {};
+    record_facts();
+    const bool spec_is_new = study_.status.observed_generation != study_.metadata.generation;
+    if (is_finished(study_.status) && !spec_is_new) return std::move(plan_);
+    judge_trials();
+    const Spending spending = spending_of(study_, trials_, now_ms_);
+    const std::optional<Ending> draining = ending_now(study_, trials_, spending);
+    if (draining) {
+      stop_all(*draining);
+    } else {
+      set_suspended(study_.spec.suspend);
+      if (!study_.spec.suspend) create_trials();
+      wake_when_spent(spending);
+    }
+    report(spending, draining);
+    return std::move(plan_);
+  }
+
+ private:
+  void record_facts();
+  void judge_trials();
+  void judge_one(const search::Problem& problem, const search::History& history, TrialPtr& trial,
+                 std::int64_t basis);
+  void stop_all(const Ending& ending);
+  void stop(TrialPtr& trial, api::Stop stop);
+  void set_suspended(bool suspend);
+  void create_trials();
+  void create_trial(Json parameters);
+  void wake_when_spent(const Spending& spending);
+  void report(const Spending& spending, const std::optional<Ending>& draining);
+
+  void act(StudyAction action) { plan_.actions.push_back(std::move(action)); }
+  void note(EventType type, std::string reason, std::string message) {
+    act(Note{{type, std::move(reason), std::move(message)}});
+  }
+  void wake_at(std::int64_t at_ms) {
+    plan_.wake_at_ms = std::min(at_ms, plan_.wake_at_ms.value_or(at_ms));
+  }
+
+  const api::Study& study_;
+  const Capacity capacity_;
+  search::Sampler& sampler_;
+  const std::int64_t now_ms_;
+  std::vector<TrialPtr> trials_;  // as they are once plan_ is carried out
+  StudyPlan plan_;
+  bool exhausted_ = false;
+};
+
+void StudyPlanner::record_facts() {
+  const auto rungs = search::rung_steps(study_.spec.early_stopping, study_.spec.resource);
+  std::int64_t seq = highest_seq(trials_);
+  for (TrialPtr& trial : trials_) {
+    std::vector<api::Fact> facts = unrecorded_facts(study_, *trial, rungs, now_ms_);
+    if (facts.empty()) continue;
+    auto learnt = std::make_shared<Trial>(*trial);
+    for (api::Fact& fact : facts) {
+      fact.seq = ++seq;
+      learnt->status.facts.push_back(fact);
+    }
+    act(RecordFacts{trial->metadata.name, std::move(facts)});
+    trial = std::move(learnt);
+  }
+}
+
+// Judges every trial that goes on by its newest rung and what was known then, not only those with
+// a new fact: a stop that was decided but not written before a crash is decided again.
+void StudyPlanner::judge_trials() {
+  if (!study_.spec.early_stopping) return;
+  std::map<std::int64_t, TrialPtr*> by_seq;
+  for (TrialPtr& trial : trials_) {
+    if (api::is_terminal(trial->status.phase) || trial->spec.stop) continue;
+    const api::Fact* rung = newest_fact(*trial, api::FactKind::kRung);
+    if (rung != nullptr) by_seq[rung->seq] = &trial;
+  }
+  if (by_seq.empty()) return;
+  const search::Problem problem = problem_of(study_);
+  search::History history = history_of(study_, trials_);
+  const std::vector<search::Event> events = std::exchange(history.events, {});
+  auto next = events.begin();
+  for (const auto& [seq, trial] : by_seq) {
+    for (; next != events.end() && next->fact.seq <= seq; ++next) history.events.push_back(*next);
+    judge_one(problem, history, *trial, seq);
+  }
+}
+
+void StudyPlanner::judge_one(const search::Problem& problem, const search::History& history,
+                             TrialPtr& trial, std::int64_t basis) {
+  const search::Judgement judgement =
+      search::judge(problem, *study_.spec.early_stopping, history, trial->spec.index);
+  if (judgement.verdict == search::Verdict::kContinue) return;
+  stop(trial, {"EarlyStopped", judgement.reason, basis});
+}
+
+void StudyPlanner::stop_all(const Ending& ending) {
+  const std::int64_t basis = highest_seq(trials_);
+  for (TrialPtr& trial : trials_) {
+    if (api::is_terminal(trial->status.phase) || trial->spec.stop) continue;
+    stop(trial, {ending.reason, ending.message, basis});
+  }
+}
+
+void StudyPlanner::stop(TrialPtr& trial, api::Stop stop) {
+  auto stopped = std::make_shared<Trial>(*trial);
+  stopped->spec.stop = std::move(stop);
+  stopped->spec.stop->message = shorten(stopped->spec.stop->message);
+  act(UpdateTrialSpec{trial->metadata.name, stopped->spec});
+  note(EventType::kNormal, stopped->spec.stop->reason,
+       trial->metadata.name + " is stopped: " + stopped->spec.stop->message);
+  trial = std::move(stopped);
+}
+
+void StudyPlanner::set_suspended(bool suspend) {
+  for (TrialPtr& trial : trials_) {
+    if (api::is_terminal(trial->status.phase) || trial->spec.stop) continue;
+    if (trial->spec.suspend == suspend) continue;
+    auto changed = std::make_shared<Trial>(*trial);
+    changed->spec.suspend = suspend;
+    act(UpdateTrialSpec{trial->metadata.name, changed->spec});
+    trial = std::move(changed);
+  }
+}
+
+void StudyPlanner::create_trials() {
+  const api::Budget& budget = study_.spec.budget;
+  const std::int64_t slots =
+      std::min(budget.parallelism, capacity_.trials.value_or(budget.parallelism));
+  const std::int64_t created = next_index(trials_, study_.status.trials.created);
+  const std::int64_t wanted = std::min(slots - count_active(trials_), budget.trials - created);
+  if (wanted <= 0) return;
+  search::Suggestion suggestion = sampler_.suggest(history_of(study_, trials_), wanted);
+  exhausted_ = suggestion.exhausted;
+  for (Json& point : suggestion.points) create_trial(std::move(point));
+}
+
+void StudyPlanner::create_trial(Json parameters) {
+  Trial trial;
+  trial.spec.study = study_.metadata.name;
+  trial.spec.index = next_index(trials_, study_.status.trials.created);
+  trial.spec.parameters = std::move(parameters);
+  trial.spec.seed = trial_seed(study_.spec.algorithm.seed, trial.spec.index);
+  trial.spec.until_step = study_.spec.resource.max;
+  trial.spec.workers = study_.spec.trial.workers.min;
+  trial.spec.search.basis = highest_seq(trials_);
+  trial.metadata.name = trial_name(study_.metadata.name, trial.spec.index);
+  trial.metadata.ns = study_.metadata.ns;
+  trial.metadata.labels = {{kStudyLabel, study_.metadata.name},
+                           {kStudyUidLabel, study_.metadata.uid}};
+  act(CreateTrial{trial});
+  trials_.push_back(std::make_shared<Trial>(std::move(trial)));
+}
+
+void StudyPlanner::wake_when_spent(const Spending& spending) {
+  const api::Budget& budget = study_.spec.budget;
+  const auto after = [this](double seconds) {
+    return now_ms_ + 1 + static_cast<std::int64_t>(seconds * 1000);
+  };
+  if (budget.wall_time && spending.running) {
+    wake_at(after(*budget.wall_time - spending.active_seconds));
+  }
+  if (budget.gpu_hours && spending.gpus_in_use > 0) {
+    const double hours = (*budget.gpu_hours - spending.gpu_hours) / spending.gpus_in_use;
+    wake_at(after(hours * 3600));
+  }
+}
+
+void StudyPlanner::report(const Spending& spending, const std::optional<Ending>& draining) {
+  std::optional<Ending> ended;
+  const std::int64_t created = next_index(trials_, study_.status.trials.created);
+  const bool no_more = draining || exhausted_ || created >= study_.spec.budget.trials;
+  if (no_more && count_active(trials_) == 0) {
+    ended = final_ending(study_, trials_, draining, exhausted_);
+  }
+  const StudyOutlook outlook{trials_, spending, draining, ended, sampler_.description()};
+  api::StudyStatus next = study_status(study_, outlook, now_ms_);
+  const auto at_ms = write_time(study_.status, next, spending.running, now_ms_);
+  if (!at_ms) return;
+  if (*at_ms > now_ms_) return wake_at(*at_ms);
+  std::vector<EventNote> notes = status_notes(study_.status, next);
+  act(UpdateStudyStatus{std::move(next)});
+  for (EventNote& event : notes) act(Note{std::move(event)});
+}
+
+}  // namespace
+
+StudyPlan plan_study(const StudyView& view, search::Sampler& sampler, std::int64_t now_ms) {
+  return StudyPlanner(view, sampler, now_ms).plan();
+}
+
+StudyPlan plan_refused_study(const api::Study& study, const std::vector<TrialPtr>& trials,
+                             const std::string& why, std::int64_t now_ms) {
+  const Spending spending = spending_of(study, trials, now_ms);
+  const Ending refused{false, "InvalidSpec", why};
+  api::StudyStatus next =
+      study_status(study, {trials, spending, std::nullopt, refused, ""}, now_ms);
+  StudyPlan plan;
+  if (!write_time(study.status, next, /*running=*/false, now_ms)) return plan;
+  plan.actions.push_back(UpdateStudyStatus{std::move(next)});
+  plan.actions.push_back(Note{{EventType::kWarning, refused.reason, refused.message}});
+  return plan;
+}
+
+}  // namespace fettle::core

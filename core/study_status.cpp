@@ -1,0 +1,154 @@
+#include "core/study_status.h"
+
+#include <algorithm>
+
+#include "core/best.h"
+#include "core/conditions.h"
+#include "core/history.h"
+
+namespace fettle::core {
+
+using api::StudyStatus;
+using api::TrialCounts;
+using api::TrialPhase;
+using api::TrialPtr;
+
+namespace {
+
+void count(const api::Trial& trial, TrialCounts& counts) {
+  switch (trial.status.phase) {
+    case TrialPhase::kPending:
+    case TrialPhase::kPaused:
+      ++counts.pending;
+      return;
+    case TrialPhase::kRunning:
+      ++counts.running;
+      return;
+    case TrialPhase::kStopped:
+      ++counts.stopped;
+      return;
+    case TrialPhase::kFailed:
+      ++counts.failed;
+      return;
+    case TrialPhase::kCompleted:
+      ++counts.completed;
+      break;
+  }
+  const api::Fact* result = newest_fact(trial, api::FactKind::kResult);
+  if (result != nullptr && result->infeasible) ++counts.infeasible;
+}
+
+TrialCounts count_trials(const api::Study& study, const std::vector<TrialPtr>& trials) {
+  TrialCounts counts;
+  counts.created = next_index(trials, study.status.trials.created);
+  for (const TrialPtr& trial : trials) count(*trial, counts);
+  return counts;
+}
+
+void set_conditions(const api::Study& study, const StudyOutlook& outlook, std::int64_t now_ms,
+                    StudyStatus& status) {
+  const auto set = [&](const char* type, bool value, std::string reason, std::string message) {
+    set_condition(
+        status.conditions,
+        {.type = type, .status = value, .reason = std::move(reason), .message = std::move(message)},
+        now_ms);
+  };
+  const bool suspended = study.spec.suspend && !outlook.ended;
+  if (outlook.ended) {
+    set("Running", false, outlook.ended->reason, outlook.ended->message);
+  } else if (suspended) {
+    set("Running", false, "Suspended", "spec.suspend is true");
+  } else if (outlook.draining) {
+    set("Running", true, "Stopping", outlook.draining->message);
+  } else {
+    set("Running", true, "Searching", "trials are being run");
+  }
+  set("Suspended", suspended, suspended ? "Requested" : "NotRequested",
+      suspended ? "spec.suspend is true; trials keep their checkpoints and go on later"
+                : "spec.suspend is false");
+  const bool succeeded = outlook.ended && outlook.ended->success;
+  const bool failed = outlook.ended && !outlook.ended->success;
+  const std::string reason = outlook.ended ? outlook.ended->reason : "Reopened";
+  const std::string message = outlook.ended ? outlook.ended->message : "the spec was changed";
+  set("Succeeded", succeeded, reason, message);
+  set("Failed", failed, reason, message);
+}
+
+// `status` without what changes by the mere passing of time.
+StudyStatus timeless(StudyStatus status) {
+  status.updated_ms = 0;
+  status.active_seconds = 0;
+  status.gpu_hours = 0;
+  status.eta_seconds.reset();
+  return status;
+}
+
+}  // namespace
+
+StudyStatus study_status(const api::Study& study, const StudyOutlook& outlook,
+                         std::int64_t now_ms) {
+  StudyStatus status = study.status;
+  status.observed_generation = study.metadata.generation;
+  status.updated_ms = now_ms;
+  status.trials = count_trials(study, outlook.trials);
+  status.best = best_trials(study, outlook.trials);
+  if (!outlook.algorithm.empty()) status.algorithm = outlook.algorithm;
+  status.gpu_hours = outlook.spending.gpu_hours;
+  status.active_seconds = outlook.spending.active_seconds;
+  status.eta_seconds.reset();
+  if (!outlook.ended && !outlook.draining && !study.spec.suspend) {
+    status.eta_seconds = estimate_remaining(study, outlook.trials, outlook.spending, now_ms);
+  }
+  if (status.started_ms == 0) status.started_ms = now_ms;
+  if (!outlook.ended) {
+    status.ended_ms = 0;
+  } else if (status.ended_ms == 0) {
+    status.ended_ms = now_ms;
+  }
+  const TrialCounts& counts = status.trials;
+  status.progress = std::to_string(counts.completed + counts.stopped + counts.failed) + "/" +
+                    std::to_string(study.spec.budget.trials);
+  set_conditions(study, outlook, now_ms, status);
+  return status;
+}
+
+std::optional<std::int64_t> write_time(const StudyStatus& before, const StudyStatus& next,
+                                       bool running, std::int64_t now_ms) {
+  if (before.updated_ms == 0) return now_ms;
+  if (timeless(before) == timeless(next)) {
+    if (!running) return std::nullopt;
+    return std::max(now_ms, before.updated_ms + kSpendingIntervalMs);
+  }
+  if (is_finished(next) || before.observed_generation != next.observed_generation) return now_ms;
+  return std::max(now_ms, before.updated_ms + kStatusIntervalMs);
+}
+
+std::vector<EventNote> status_notes(const StudyStatus& before, const StudyStatus& next) {
+  std::vector<EventNote> notes;
+  const auto turned = [&](const char* type, bool to) {
+    return is_true(before.conditions, type) != to && is_true(next.conditions, type) == to;
+  };
+  if (before.started_ms == 0) {
+    notes.push_back({EventType::kNormal, "Started", "searching with " + next.algorithm});
+  }
+  if (turned("Suspended", true)) {
+    notes.push_back({EventType::kNormal, "Suspended", "trials stop and keep their checkpoints"});
+  }
+  if (turned("Suspended", false)) {
+    notes.push_back({EventType::kNormal, "Resumed", "trials go on from their checkpoints"});
+  }
+  for (const char* type : {"Succeeded", "Failed"}) {
+    if (!turned(type, true)) continue;
+    const api::StatusCondition& condition = *find_condition(next.conditions, type);
+    const bool failed = std::string(type) == "Failed";
+    notes.push_back(
+        {failed ? EventType::kWarning : EventType::kNormal, condition.reason, condition.message});
+  }
+  return notes;
+}
+
+bool is_finished(const StudyStatus& status) {
+  return is_true(status.conditions, "Succeeded") || is_true(status.conditions, "Failed");
+}
+
+}  // namespace fettle::core

@@ -1,0 +1,42 @@
+// Study.status, derived from the trials at every look. Pure functions; usable from any thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/study.h"
+#include "api/trial.h"
+#include "core/ending.h"
+#include "core/plan.h"
+#include "core/spending.h"
+
+namespace fettle::core {
+
+// A status is written at most once in so long, unless the Study ends or its spec was changed.
+inline constexpr std::int64_t kStatusIntervalMs = 1'000;
+// While nothing but time passes, spending and ETA are refreshed once in so long.
+inline constexpr std::int64_t kSpendingIntervalMs = 60'000;
+
+// What plan_study found out and decided.
+struct StudyOutlook {
+  const std::vector<api::TrialPtr>& trials;  // as they are once the plan is carried out
+  const Spending& spending;
+  std::optional<Ending> draining;  // trials are being stopped because of it
+  std::optional<Ending> ended;     // nothing will happen any more
+  std::string algorithm;           // the sampler's description of itself
+};
+
+// The status that says so at `now_ms`; updated_ms is `now_ms`.
+api::StudyStatus study_status(const api::Study& study, const StudyOutlook& outlook,
+                              std::int64_t now_ms);
+
+// When `next` may be written over `before`: now, later, or never (absent: nothing to say).
+std::optional<std::int64_t> write_time(const api::StudyStatus& before, const api::StudyStatus& next,
+                                       bool running, std::int64_t now_ms);
+
+// Events for what changed between two statuses: started, suspended, resumed, ended.
+std::vector<EventNote> status_notes(const api::StudyStatus& before, const api::StudyStatus& next);
+
+}  // namespace fettle::core

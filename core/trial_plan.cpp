@@ -1,0 +1,390 @@
+// plan_trial: take in what the runs say, decide what the trial needs, write it down, do it.
+//
+//            start           running            exit 0 with a result
+//   Pending ------> Pending ---------> Running ----------------------> Completed
+//      ^                                  |  \__ spec.stop __________> Stopped
+//      |<-- retry, disruption, resume ----+  \__ spec.suspend _______> Paused (-> Pending)
+//      |<-- until_step has grown ---- Completed  \_ retries spent ___> Failed
+//
+// Every start is preceded by a status write that fails if this view of the trial is stale, so two
+// controllers cannot both start a run; every deletion by the write that records its result. Stops
+// rest on what is recorded for good (RunRecord::stopping).
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "api/names.h"
+#include "api/quantity.h"
+#include "core/conditions.h"
+#include "core/plan.h"
+#include "core/report.h"
+#include "core/run_records.h"
+
+namespace fettle::core {
+
+using api::Outcome;
+using api::RunRecord;
+using api::TrialPhase;
+
+namespace {
+
+// A run that was written down but is not there is started again after so long: it may only not be
+// visible yet.
+constexpr std::int64_t kStartAgainMs = 1'000;
+// A run that is there but not written down means that this view is stale: look again.
+constexpr std::int64_t kStaleViewMs = 1'000;
+
+class TrialPlanner {
+ public:
+  TrialPlanner(const TrialView& view, std::int64_t now_ms)
+      : study_(view.study.spec),
+        trial_(view.trial),
+        spec_(view.trial.spec),
+        runs_(view.runs),
+        now_ms_(now_ms),
+        status_(view.trial.status) {}
+
+  TrialPlan plan() {
+    if (trial_.metadata.deleted_ms != 0) return {};
+    if (take_in_runs()) decide();
+    return assemble();
+  }
+
+ private:
+  // Observing (false: the view is stale).
+  bool take_in_runs();
+  void take_in(RunRecord& record, const Run& run);
+  void close(RunRecord& record, const Run& run);
+  void close_lost(RunRecord& record);
+  Outcome judge_exit(const RunRecord& record, const Run& run, std::string& message);
+  std::string explain_missing(const RunRecord& record, const Run& run) const;
+  const Run* find_run(std::int64_t id) const;
+
+  // Deciding.
+  void decide();
+  void decide_open(RunRecord& record);
+  void decide_ended(const RunRecord& record);
+  void supervise(RunRecord& record, const Run& run);
+  void ask_to_stop(RunRecord& record, Outcome why, const std::string& message);
+  void check_deadlines(RunRecord& record);
+  void try_again(std::int64_t earliest_ms);
+  void start_next();
+  void enter(TrialPhase phase, const std::string& reason, const std::string& message);
+
+  TrialPlan assemble();
+  bool status_changed() const;
+  void note(EventType type, std::string reason, std::string message) {
+    notes_.push_back(Note{{type, std::move(reason), std::move(message)}});
+  }
+  void wake_at(std::int64_t at_ms) { wake_at_ms_ = std::min(at_ms, wake_at_ms_.value_or(at_ms)); }
+
+  const api::StudySpec& study_;
+  const api::Trial& trial_;
+  const api::TrialSpec& spec_;
+  const std::vector<Run>& runs_;
+  const std::int64_t now_ms_;
+  api::TrialStatus status_;  // as it is once the plan is carried out
+  std::vector<TrialAction> cleanups_;
+  std::vector<TrialAction> commands_;
+  std::vector<Note> notes_;
+  std::optional<std::int64_t> wake_at_ms_;
+};
+
+// ---- Observing ---------------------------------------------------------------------------------
+
+const Run* TrialPlanner::find_run(std::int64_t id) const {
+  const auto found =
+      std::find_if(runs_.begin(), runs_.end(), [id](const Run& run) { return run.id == id; });
+  return found == runs_.end() ? nullptr : &*found;
+}
+
+bool TrialPlanner::take_in_runs() {
+  for (const Run& run : runs_) {
+    const auto record =
+        std::find_if(status_.runs.begin(), status_.runs.end(),
+                     [&run](const RunRecord& candidate) { return candidate.run == run.id; });
+    if (record != status_.runs.end()) {
+      take_in(*record, run);
+    } else if (status_.runs.empty() || run.id > status_.runs.back().run) {
+      wake_at(now_ms_ + kStaleViewMs);
+      return false;
+    } else {  // its record was pruned long ago
+      cleanups_.push_back(DeleteRun{run.id});
+    }
+  }
+  return true;
+}
+
+void TrialPlanner::take_in(RunRecord& record, const Run& run) {
+  if (!record.outcome) {
+    if (run.report) {
+      const auto rungs = search::rung_steps(study_.early_stopping, study_.resource);
+      api::Report joined = join_reports(status_.report, *run.report, rungs);
+      if (!status_.report || !same_report(*status_.report, joined)) status_.report = joined;
+    }
+    if (!run.pod_uid.empty()) record.pod_uid = run.pod_uid;
+    if (record.running_ms == 0 && run.state != RunState::kPending) {
+      const std::int64_t unknown = run.state == RunState::kRunning ? now_ms_ : record.started_ms;
+      record.running_ms = run.started_ms != 0 ? run.started_ms : unknown;
+    }
+    if (run.state == RunState::kExited) close(record, run);
+  }
+  if (!record.outcome) return;
+  if (run.state != RunState::kExited) commands_.push_back(StopRun{run.id, "it is over"});
+  if (run.state == RunState::kExited) cleanups_.push_back(DeleteRun{run.id});
+}
+
+void TrialPlanner::close(RunRecord& record, const Run& run) {
+  std::string message = run.reason;
+  record.outcome = judge_exit(record, run, message);
+  record.message = shorten(message);
+  record.ended_ms = std::max(run.ended_ms != 0 ? run.ended_ms : now_ms_, record.running_ms);
+  record.last_step = status_.report ? status_.report->step : 0;
+}
+
+// A run that was seen running and is gone without a word: its node or its object was deleted.
+void TrialPlanner::close_lost(RunRecord& record) {
+  record.outcome = record.stopping.value_or(Outcome::kDisrupted);
+  if (!record.stopping) record.message = "the run disappeared before it ended";
+  record.ended_ms = now_ms_;
+  record.last_step = status_.report ? status_.report->step : 0;
+}
+
+// What the exit means. Whoever says that the last step was reached is believed, even if it was
+// asked to stop or disrupted meanwhile; a stop that we asked for explains any other exit.
+Outcome TrialPlanner::judge_exit(const RunRecord& record, const Run& run, std::string& message) {
+  const Outcome said = run.outcome.value_or(Outcome::kFailed);
+  const bool finished =
+      status_.report && (status_.report->final_result || status_.report->step >= record.until_step);
+  if (said == Outcome::kDisrupted && status_.report && status_.report->final_result) {
+    return Outcome::kSucceeded;
+  }
+  if (record.stopping && !(said == Outcome::kSucceeded && finished)) {
+    message = record.message;
+    return *record.stopping;
+  }
+  if (said != Outcome::kSucceeded) return said;
+  const std::string missing = explain_missing(record, run);
+  if (missing.empty()) return said;
+  message = missing;
+  return Outcome::kFailed;
+}
+
+std::string list_names(const std::vector<std::string>& names) {
+  static constexpr std::size_t kMostNames = 10;
+  std::string list;
+  for (std::size_t i = 0; i < names.size() && i < kMostNames; ++i) {
+    list += (i == 0 ? "" : ", ") + names[i];
+  }
+  if (names.size() > kMostNames)
+    list += " and " + std::to_string(names.size() - kMostNames) + " more";
+  return list;
+}
+
+// Why a run that exited with 0 has no result; "" if it has one.
+std::string TrialPlanner::explain_missing(const RunRecord& record, const Run& run) const {
+  const bool reported = status_.report && (run.report || status_.report->step > record.last_step ||
+                                           status_.report->step >= record.until_step);
+  if (!reported) {
+    return "exited with 0 but reported no metric; expected " + study_.objectives.front().metric +
+           R"(, for example a line {"step": 1, ")" + study_.objectives.front().metric +
+           R"(": 0.5} on its output)";
+  }
+  const std::vector<std::string> missing = missing_metrics(study_, *status_.report);
+  if (missing.empty()) return "";
+  const std::vector<std::string> seen = seen_metrics(*status_.report);
+  return "exited with 0 but never reported the objective " + list_names(missing) +
+         "; it reported " + (seen.empty() ? "no metric" : list_names(seen));
+}
+
+// ---- Deciding ----------------------------------------------------------------------------------
+
+void TrialPlanner::decide() {
+  const RunRecord* newest = status_.runs.empty() ? nullptr : &status_.runs.back();
+  if (api::is_terminal(status_.phase)) {
+    const bool grown = status_.phase == TrialPhase::kCompleted && newest != nullptr &&
+                       spec_.until_step > newest->until_step && !spec_.stop;
+    if (!grown) return;
+    set_condition(status_.conditions,
+                  {.type = "Complete",
+                   .status = false,
+                   .reason = "Promoted",
+                   .message = "goes on to step " + std::to_string(spec_.until_step)},
+                  now_ms_);
+    status_.phase = TrialPhase::kPending;
+  }
+  if (newest != nullptr && !newest->outcome) return decide_open(status_.runs.back());
+  if (newest != nullptr) return decide_ended(*newest);
+  if (spec_.stop) return enter(TrialPhase::kStopped, spec_.stop->reason, spec_.stop->message);
+  try_again(now_ms_);
+}
+
+void TrialPlanner::decide_open(RunRecord& record) {
+  if (const Run* run = find_run(record.run)) return supervise(record, *run);
+  if (record.running_ms != 0) {
+    close_lost(record);
+    return decide_ended(record);
+  }
+  if (spec_.stop || spec_.suspend || record.stopping) {
+    record.outcome = record.stopping.value_or(Outcome::kStopped);
+    record.message = "stopped before it began";
+    record.ended_ms = now_ms_;
+    return decide_ended(record);
+  }
+  if (now_ms_ < record.started_ms + kStartAgainMs)
+    return wake_at(record.started_ms + kStartAgainMs);
+  record.started_ms = now_ms_;  // the intent is renewed: this write fails if the view is stale
+  commands_.push_back(StartRun{record.run});
+}
+
+void TrialPlanner::decide_ended(const RunRecord& record) {
+  const Outcome outcome = *record.outcome;
+  if (outcome == Outcome::kSucceeded && record.until_step >= spec_.until_step) {
+    return enter(TrialPhase::kCompleted, "Completed",
+                 "reached " + study_.resource.unit + " " + std::to_string(record.until_step));
+  }
+  if (spec_.stop) return enter(TrialPhase::kStopped, spec_.stop->reason, spec_.stop->message);
+  if (outcome == Outcome::kDisrupted) {
+    const std::int64_t row = fruitless_disruptions(status_);
+    if (row < kMaxFruitlessDisruptions) {
+      return try_again(row <= 1 ? now_ms_ : record.ended_ms + backoff_ms(row - 1));
+    }
+    return enter(TrialPhase::kFailed, "Disrupted",
+                 "disrupted " + std::to_string(row) +
+                     " times in a row without getting further: " + record.message);
+  }
+  if (!is_own_fault(outcome)) return try_again(now_ms_);
+  const std::int64_t failures = failures_of(status_);
+  // Another run of a trial that ended well but measured something else would do the same again.
+  const Run* run = find_run(record.run);
+  const bool no_result =
+      run != nullptr && run->outcome == Outcome::kSucceeded && outcome == Outcome::kFailed;
+  if (no_result) return enter(TrialPhase::kFailed, "NoResult", record.message);
+  if (failures > study_.trial.retries) {
+    const std::string times = failures == 1 ? "" : " (" + std::to_string(failures) + " runs)";
+    return enter(TrialPhase::kFailed, std::string(api::to_string(outcome)), record.message + times);
+  }
+  try_again(record.ended_ms + backoff_ms(failures));
+}
+
+// The trial needs another run, not before `earliest_ms`.
+void TrialPlanner::try_again(std::int64_t earliest_ms) {
+  status_.phase = spec_.suspend ? TrialPhase::kPaused : TrialPhase::kPending;
+  if (spec_.suspend) return;
+  if (earliest_ms <= now_ms_) return start_next();
+  wake_at(earliest_ms);
+  const RunRecord& record = status_.runs.back();
+  if (trial_.status.runs.back().outcome) return;  // said already
+  note(EventType::kWarning, "Retrying",
+       run_name(trial_.metadata.name, record.run) + " ended " +
+           std::string(api::to_string(*record.outcome)) + " (" + record.message +
+           "); the next run starts in " +
+           api::format_duration(static_cast<double>(earliest_ms - now_ms_) / 1000));
+}
+
+void TrialPlanner::start_next() {
+  const RunRecord& record = append_run(status_, spec_, now_ms_);
+  commands_.push_back(StartRun{record.run});
+  const bool resumed = status_.report && !status_.report->checkpoint.empty();
+  note(EventType::kNormal, "Started",
+       run_name(trial_.metadata.name, record.run) +
+           (resumed ? " goes on from step " + std::to_string(status_.report->checkpoint_step)
+                    : " starts"));
+}
+
+void TrialPlanner::supervise(RunRecord& record, const Run& run) {
+  const bool running = run.state == RunState::kRunning;
+  status_.phase = running ? TrialPhase::kRunning : TrialPhase::kPending;
+  if (!record.stopping) {
+    record.message = running ? "" : shorten(run.reason);
+    if (spec_.stop) {
+      ask_to_stop(record, Outcome::kStopped, spec_.stop->message);
+    } else if (spec_.suspend) {
+      ask_to_stop(record, Outcome::kStopped, "suspended");
+    } else if (running) {
+      check_deadlines(record);
+    }
+  }
+  if (record.stopping) {
+    commands_.push_back(StopRun{record.run, record.message});
+  } else if (run.workers != spec_.workers) {
+    record.workers = spec_.workers;
+    commands_.push_back(ResizeRun{record.run, spec_.workers});
+  }
+}
+
+void TrialPlanner::ask_to_stop(RunRecord& record, Outcome why, const std::string& message) {
+  record.stopping = why;
+  record.message = shorten(message);
+  if (why == Outcome::kStopped) return;  // whoever asked has said so
+  note(EventType::kWarning, std::string(api::to_string(why)),
+       run_name(trial_.metadata.name, record.run) + " is stopped: " + message);
+}
+
+void TrialPlanner::check_deadlines(RunRecord& record) {
+  const auto milliseconds = [](double seconds) {
+    return static_cast<std::int64_t>(seconds * 1000);
+  };
+  const auto& [timeout, heartbeat] = std::pair(study_.trial.timeout, study_.trial.heartbeat);
+  if (timeout) {
+    const std::int64_t deadline = record.running_ms + milliseconds(*timeout);
+    if (now_ms_ >= deadline) {
+      return ask_to_stop(
+          record, Outcome::kTimedOut,
+          "ran longer than " + api::format_duration(*timeout) + " (spec.trial.timeout)");
+    }
+    wake_at(deadline);
+  }
+  if (!heartbeat) return;
+  const std::int64_t heard_ms =
+      std::max(record.running_ms, status_.report ? status_.report->at_ms : 0);
+  const std::int64_t deadline = heard_ms + milliseconds(*heartbeat);
+  if (now_ms_ >= deadline) {
+    return ask_to_stop(
+        record, Outcome::kHung,
+        "reported nothing for " + api::format_duration(*heartbeat) + " (spec.trial.heartbeat)");
+  }
+  wake_at(deadline);
+}
+
+// Completed, Stopped or Failed.
+void TrialPlanner::enter(TrialPhase phase, const std::string& reason, const std::string& message) {
+  const bool failed = phase == TrialPhase::kFailed;
+  status_.phase = phase;
+  set_condition(status_.conditions,
+                {.type = failed ? "Failed" : "Complete",
+                 .status = true,
+                 .reason = reason,
+                 .message = shorten(message)},
+                now_ms_);
+  note(failed ? EventType::kWarning : EventType::kNormal, reason, message);
+}
+
+// ---- Doing -------------------------------------------------------------------------------------
+
+bool TrialPlanner::status_changed() const {
+  const api::TrialStatus& before = trial_.status;
+  if (before.report.has_value() != status_.report.has_value()) return true;
+  if (before.report && !same_report(*before.report, *status_.report)) return true;
+  return before.phase != status_.phase || before.runs != status_.runs ||
+         before.conditions != status_.conditions;
+}
+
+TrialPlan TrialPlanner::assemble() {
+  TrialPlan plan;
+  plan.wake_at_ms = wake_at_ms_;
+  if (status_changed()) plan.actions.push_back(UpdateTrialStatus{std::move(status_)});
+  for (auto* actions : {&cleanups_, &commands_}) {
+    for (TrialAction& action : *actions) plan.actions.push_back(std::move(action));
+  }
+  for (Note& event : notes_) plan.actions.push_back(std::move(event));
+  return plan;
+}
+
+}  // namespace
+
+TrialPlan plan_trial(const TrialView& view, std::int64_t now_ms) {
+  return TrialPlanner(view, now_ms).plan();
+}
+
+}  // namespace fettle::core
