@@ -1,0 +1,18 @@
+#include "kernels/cast/fast.h"
+
+#include "kernels/cast/loops.h"
+#include "kernels/targets.h"
+
+namespace fettle::kernels {
+
+FETTLE_FOR_EACH_PROCESSOR void fast_round(std::int64_t count, const float* from,
+                                          std::uint16_t* to) {
+  round_all(count, from, to);
+}
+
+FETTLE_FOR_EACH_PROCESSOR void fast_widen(std::int64_t count, const std::uint16_t* from,
+                                          float* to) {
+  widen_all(count, from, to);
+}
+
+}  // namespace fettle::kernels

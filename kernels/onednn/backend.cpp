@@ -1,0 +1,93 @@
+#include "kernels/onednn/backend.h"
+
+#include <omp.h>
+
+#include "kernels/batch_norm/reference.h"
+#include "kernels/cast/fast.h"
+#include "kernels/dropout/reference.h"
+#include "kernels/onednn/convolution.h"
+#include "kernels/optimizer/fast.h"
+#include "kernels/pool/reference.h"
+#include "kernels/relu/fast.h"
+#include "kernels/shapes.h"
+#include "kernels/softmax_cross_entropy/reference.h"
+
+namespace fettle::kernels {
+namespace {
+
+Status check_type(DataType type) {
+  if (type == DataType::kFloat32 || onednn_has_bfloat16()) return success();
+  return invalid(
+      "this processor has no bf16 arithmetic (AVX-512 BF16): use precision fp32, or the "
+      "backend reference, which emulates it");
+}
+
+class OnednnBackend : public Backend {
+ public:
+  std::string_view name() const override { return "onednn"; }
+
+  // A linear layer is a convolution of images of one pixel.
+  Result<std::unique_ptr<WeightedOp>> linear(const LinearShape& shape,
+                                             const PlanOptions& plan) override {
+    FETTLE_TRY(check_shape(shape, plan));
+    FETTLE_TRY(check_type(plan.type));
+    return onednn_conv({{1, 1, shape.inputs}, shape.outputs, 1, 1, 0, shape.bias, shape.relu},
+                       plan);
+  }
+  Result<std::unique_ptr<WeightedOp>> conv(const ConvShape& shape,
+                                           const PlanOptions& plan) override {
+    FETTLE_TRY(check_shape(shape, plan));
+    FETTLE_TRY(check_type(plan.type));
+    return onednn_conv(shape, plan);
+  }
+  Result<std::unique_ptr<BatchNormOp>> batch_norm(const BatchNormShape& shape,
+                                                  const PlanOptions& plan) override {
+    FETTLE_TRY(check_shape(shape, plan));
+    return reference_batch_norm(shape, plan);
+  }
+  Result<std::unique_ptr<PoolOp>> pool(const PoolShape& shape, const PlanOptions& plan) override {
+    FETTLE_TRY(check_shape(shape, plan));
+    return reference_pool(shape, plan);
+  }
+  std::unique_ptr<ReluOp> relu(DataType type) override { return fast_relu(type); }
+  std::unique_ptr<DropoutOp> dropout(float rate, std::int64_t elements_per_sample,
+                                     DataType type) override {
+    return reference_dropout(rate, elements_per_sample, type);
+  }
+  std::unique_ptr<SoftmaxCrossEntropyOp> softmax_cross_entropy(std::int64_t classes,
+                                                               DataType type) override {
+    return reference_softmax_cross_entropy(classes, type);
+  }
+
+  void sgd(const UpdateBuffers& buffers, const UpdateSettings& settings) override {
+    fast_sgd(buffers, settings);
+  }
+  void adam(const UpdateBuffers& buffers, const UpdateSettings& settings) override {
+    fast_adam(buffers, settings, /*decoupled=*/false);
+  }
+  void adamw(const UpdateBuffers& buffers, const UpdateSettings& settings) override {
+    fast_adam(buffers, settings, /*decoupled=*/true);
+  }
+  void rmsprop(const UpdateBuffers& buffers, const UpdateSettings& settings) override {
+    fast_rmsprop(buffers, settings);
+  }
+
+  double sum_of_squares(std::span<const float> values) override {
+    return fast_sum_of_squares(static_cast<std::int64_t>(values.size()), values.data());
+  }
+  void to_bfloat16(std::span<const float> from, std::uint16_t* to) override {
+    fast_round(static_cast<std::int64_t>(from.size()), from.data(), to);
+  }
+  void to_float32(std::span<const std::uint16_t> from, float* to) override {
+    fast_widen(static_cast<std::int64_t>(from.size()), from.data(), to);
+  }
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Backend>> onednn_backend(int threads) {
+  omp_set_num_threads(threads);
+  return std::unique_ptr<Backend>(std::make_unique<OnednnBackend>());
+}
+
+}  // namespace fettle::kernels

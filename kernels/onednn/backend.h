@@ -1,0 +1,13 @@
+// The fast CPU backend.
+#pragma once
+
+#include <memory>
+
+#include "kernels/backend.h"
+
+namespace fettle::kernels {
+
+// `threads` is the number of threads of the calling thread's operations (OpenMP), at least 1.
+Result<std::unique_ptr<Backend>> onednn_backend(int threads);
+
+}  // namespace fettle::kernels

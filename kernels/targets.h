@@ -1,0 +1,7 @@
+// FETTLE_FOR_EACH_PROCESSOR before a function: compiled for AVX-512, for AVX2 and for any x86-64;
+// the dynamic loader picks one at start-up. What the function inlines is compiled along. Used by
+// the fast backend only: the reference runs the same instructions everywhere.
+#pragma once
+
+#define FETTLE_FOR_EACH_PROCESSOR \
+  [[gnu::target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")]]
