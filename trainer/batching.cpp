@@ -1,0 +1,40 @@
+#include "trainer/batching.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace fettle::trainer {
+
+namespace {
+
+std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+}  // namespace
+
+Range share_of(Range whole, std::int64_t parts, std::int64_t part) {
+  CHECK(parts >= 1 && part >= 0 && part < parts, "no such part");
+  const std::int64_t each = whole.size() / parts;
+  const std::int64_t larger = whole.size() % parts;  // the first so many parts get one more
+  const std::int64_t begin = whole.begin + part * each + std::min(part, larger);
+  return {begin, begin + each + (part < larger ? 1 : 0)};
+}
+
+std::vector<Range> micro_batches(Range share, std::int64_t limit) {
+  CHECK(limit >= 1, "a micro-batch holds at least one sample");
+  const std::int64_t pieces = divide_up(share.size(), limit);
+  std::vector<Range> result;
+  result.reserve(static_cast<std::size_t>(pieces));
+  for (std::int64_t i = 0; i < pieces; ++i) result.push_back(share_of(share, pieces, i));
+  return result;
+}
+
+std::int64_t accumulation_steps(std::int64_t batch, std::int64_t world_size, std::int64_t limit) {
+  return divide_up(share_of({0, batch}, world_size, 0).size(), limit);
+}
+
+std::int64_t steps_per_epoch(std::int64_t samples, std::int64_t batch) {
+  return divide_up(samples, batch);
+}
+
+}  // namespace fettle::trainer

@@ -1,0 +1,37 @@
+// Batching: which samples of a global batch a worker takes, and in which pieces.
+//
+// Samples are dealt by global index, never by rank: the batch is a run of consecutive positions in
+// the epoch's order and every worker takes one consecutive share of it. So the samples of an
+// optimiser step are the same for every world size and every limit on what a worker holds at once,
+// and a worker may be left without any (it still joins the collective).
+// Pure functions; usable from any thread.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace fettle::trainer {
+
+// Positions begin, ..., end - 1.
+struct Range {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+  std::int64_t size() const { return end - begin; }
+  bool operator==(const Range&) const = default;
+};
+
+// What part `part` of `parts` gets of `whole`: floor(n / parts) + (part < n mod parts) positions,
+// in order. Requires parts >= 1 and 0 <= part < parts.
+Range share_of(Range whole, std::int64_t parts, std::int64_t part);
+
+// Cuts a worker's share into the fewest micro-batches of at most `limit` samples, whose sizes
+// differ by at most one. An empty share has none. Requires limit >= 1.
+std::vector<Range> micro_batches(Range share, std::int64_t limit);
+
+// Micro-batches that the busiest worker (rank 0) needs for a full batch.
+std::int64_t accumulation_steps(std::int64_t batch, std::int64_t world_size, std::int64_t limit);
+
+// Optimiser steps in one epoch: the last one takes what is left.
+std::int64_t steps_per_epoch(std::int64_t samples, std::int64_t batch);
+
+}  // namespace fettle::trainer

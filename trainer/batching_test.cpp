@@ -1,0 +1,61 @@
+#include "trainer/batching.h"
+
+#include <gtest/gtest.h>
+
+namespace fettle::trainer {
+namespace {
+
+// The rule of the design: every sample of the batch is dealt exactly once, in order; rank r gets
+// floor(B/W) + (r < B mod W) of them; no micro-batch holds more than m.
+void expect_exact(std::int64_t batch, std::int64_t world_size, std::int64_t limit) {
+  SCOPED_TRACE(testing::Message() << "B=" << batch << " W=" << world_size << " m=" << limit);
+  const Range whole{1000, 1000 + batch};
+  std::int64_t next = whole.begin;
+  for (std::int64_t rank = 0; rank < world_size; ++rank) {
+    const Range share = share_of(whole, world_size, rank);
+    EXPECT_EQ(share.size(), batch / world_size + (rank < batch % world_size ? 1 : 0));
+    const auto pieces = micro_batches(share, limit);
+    EXPECT_LE(std::ssize(pieces), accumulation_steps(batch, world_size, limit));
+    for (const Range& piece : pieces) {
+      EXPECT_EQ(piece.begin, next);
+      EXPECT_GE(piece.size(), 1);
+      EXPECT_LE(piece.size(), limit);
+      next = piece.end;
+    }
+  }
+  EXPECT_EQ(next, whole.end);
+}
+
+TEST(Batching, EverySampleIsDealtOnceForEveryWorldSizeAndLimit) {
+  for (const std::int64_t batch : {128, 250, 256, 512}) {
+    for (std::int64_t world_size = 1; world_size <= 16; ++world_size) {
+      for (const std::int64_t limit : {16, 64}) expect_exact(batch, world_size, limit);
+    }
+  }
+}
+
+TEST(Batching, ThePartialBatchAtTheEndOfAnEpochIsDealtTheSameWay) {
+  for (std::int64_t left = 1; left < 40; ++left) expect_exact(left, 16, 16);
+}
+
+TEST(Batching, AWorkerWithoutSamplesHasNoMicroBatches) {
+  EXPECT_EQ(share_of({0, 3}, 4, 3).size(), 0);
+  EXPECT_TRUE(micro_batches(share_of({0, 3}, 4, 3), 16).empty());
+}
+
+TEST(Batching, MicroBatchesAreAsFewAndAsEvenAsPossible) {
+  const auto pieces = micro_batches({0, 65}, 64);
+  ASSERT_EQ(pieces.size(), 2U);
+  EXPECT_EQ(pieces[0], (Range{0, 33}));
+  EXPECT_EQ(pieces[1], (Range{33, 65}));
+}
+
+TEST(Batching, CountsSteps) {
+  EXPECT_EQ(accumulation_steps(256, 3, 64), 2);
+  EXPECT_EQ(accumulation_steps(256, 4, 64), 1);
+  EXPECT_EQ(steps_per_epoch(12000, 128), 94);
+  EXPECT_EQ(steps_per_epoch(12032, 128), 94);
+}
+
+}  // namespace
+}  // namespace fettle::trainer

@@ -1,0 +1,150 @@
+#include "trainer/checkpoint.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+
+#include "base/philox.h"
+
+namespace fettle::trainer {
+
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "checkpoints are little-endian");
+
+constexpr std::array<char, 8> kMagic = {'F', 'E', 'T', 'T', 'L', 'E', 'C', 'P'};
+constexpr std::uint32_t kVersion = 1;
+
+struct Header {
+  std::array<char, 8> magic = kMagic;
+  std::uint32_t version = kVersion;
+  std::uint32_t metadata_bytes = 0;
+  std::uint64_t file_bytes = 0;
+  std::uint64_t checksum = 0;
+};
+static_assert(sizeof(Header) == 32);
+
+// A fold of 64-bit words: every word changes all bits of the result.
+std::uint64_t checksum_of(std::string_view bytes) {
+  std::uint64_t sum = bytes.size();
+  while (!bytes.empty()) {
+    std::uint64_t word = 0;
+    const std::size_t size = std::min(bytes.size(), sizeof(word));
+    std::memcpy(&word, bytes.data(), size);
+    sum = mix_keys(sum, word);
+    bytes.remove_prefix(size);
+  }
+  return sum;
+}
+
+Json write_metadata(const Checkpoint& c) {
+  Json json = Json::object();
+  json.set("layout", c.layout);
+  json.set("settings", c.settings);
+  json.set("epoch", c.position.epoch);
+  json.set("offset", c.position.offset);
+  json.set("updates", c.updates);
+  json.set("lossSum", c.sums.loss);
+  json.set("lossSamples", c.sums.samples);
+  json.set("metrics", c.metrics);
+  Json sizes = Json::array();
+  for (const auto* array : {&c.weights, &c.statistics, &c.state1, &c.state2}) {
+    sizes.push_back(static_cast<std::int64_t>(array->size()));
+  }
+  json.set("arrays", std::move(sizes));
+  return json;
+}
+
+// False where a member is missing or of another type.
+bool read_integer(const Json& json, std::string_view key, std::int64_t& to) {
+  const Json* value = json.find(key);
+  if (value == nullptr || !value->is_integer()) return false;
+  to = value->as_integer();
+  return to >= 0;
+}
+
+bool read_metadata(const Json& json, Checkpoint& to) {
+  const Json* layout = json.find("layout");
+  const Json* settings = json.find("settings");
+  const Json* loss = json.find("lossSum");
+  const Json* metrics = json.find("metrics");
+  if (layout == nullptr || !layout->is_string() || settings == nullptr || loss == nullptr ||
+      !loss->is_number() || metrics == nullptr || !metrics->is_object()) {
+    return false;
+  }
+  to.layout = layout->as_string();
+  to.settings = *settings;
+  to.sums.loss = loss->as_double();
+  to.metrics = *metrics;
+  return read_integer(json, "epoch", to.position.epoch) &&
+         read_integer(json, "offset", to.position.offset) &&
+         read_integer(json, "updates", to.updates) &&
+         read_integer(json, "lossSamples", to.sums.samples);
+}
+
+// Takes the arrays from `bytes` in their order; false unless they fill it exactly.
+bool read_arrays(const Json& metadata, std::string_view bytes, Checkpoint& to) {
+  const Json* sizes = metadata.find("arrays");
+  if (sizes == nullptr || !sizes->is_array() || sizes->as_array().size() != 4) return false;
+  std::vector<float>* const arrays[] = {&to.weights, &to.statistics, &to.state1, &to.state2};
+  for (std::size_t i = 0; i < 4; ++i) {
+    const Json& size = sizes->as_array()[i];
+    if (!size.is_integer() || size.as_integer() < 0) return false;
+    const auto count = static_cast<std::uint64_t>(size.as_integer());
+    if (count > bytes.size() / sizeof(float)) return false;
+    arrays[i]->resize(count);
+    if (count > 0) std::memcpy(arrays[i]->data(), bytes.data(), count * sizeof(float));
+    bytes.remove_prefix(count * sizeof(float));
+  }
+  return bytes.empty();
+}
+
+}  // namespace
+
+std::string encode_checkpoint(const Checkpoint& checkpoint) {
+  const std::string metadata = write_metadata(checkpoint).dump();
+  std::string file(sizeof(Header), '\0');
+  file += metadata;
+  for (const auto* array :
+       {&checkpoint.weights, &checkpoint.statistics, &checkpoint.state1, &checkpoint.state2}) {
+    file.append(reinterpret_cast<const char*>(array->data()), array->size() * sizeof(float));
+  }
+  Header header;
+  header.metadata_bytes = static_cast<std::uint32_t>(metadata.size());
+  header.file_bytes = file.size();
+  header.checksum = checksum_of(std::string_view(file).substr(sizeof(Header)));
+  std::memcpy(file.data(), &header, sizeof(Header));
+  return file;
+}
+
+Result<Checkpoint> decode_checkpoint(std::string_view bytes, const std::string& name) {
+  Header header;
+  if (bytes.size() >= kMagic.size() && !std::equal(kMagic.begin(), kMagic.end(), bytes.begin())) {
+    return invalid(name + " is no checkpoint of fettle-trainer");
+  }
+  if (bytes.size() < sizeof(Header)) {
+    return invalid(name + " is cut short: it has " + std::to_string(bytes.size()) + " bytes");
+  }
+  std::memcpy(&header, bytes.data(), sizeof(Header));
+  if (header.version != kVersion) {
+    return invalid(name + " has version " + std::to_string(header.version) +
+                   "; this fettle-trainer reads version " + std::to_string(kVersion));
+  }
+  if (bytes.size() != header.file_bytes) {
+    return invalid(name + " is cut short: it has " + std::to_string(bytes.size()) + " of " +
+                   std::to_string(header.file_bytes) + " bytes");
+  }
+  const std::string_view body = bytes.substr(sizeof(Header));
+  const Error damaged = invalid(name + " is damaged: its checksum does not fit its content");
+  if (checksum_of(body) != header.checksum || header.metadata_bytes > body.size()) return damaged;
+  const auto metadata = parse_json(body.substr(0, header.metadata_bytes));
+  Checkpoint checkpoint;
+  if (!metadata.ok() || !read_metadata(*metadata, checkpoint) ||
+      !read_arrays(*metadata, body.substr(header.metadata_bytes), checkpoint)) {
+    return damaged;
+  }
+  return checkpoint;
+}
+
+}  // namespace fettle::trainer

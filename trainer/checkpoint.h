@@ -1,0 +1,47 @@
+// Checkpoint: everything a training needs to go on bit for bit, as one file.
+//
+// File: magic, version, length of the metadata, size of the file, checksum of what follows; then
+// the metadata as JSON and the arrays of floats, little-endian. A reader trusts nothing before the
+// size and the checksum agree, so a file that was cut short or damaged is never loaded.
+// Pure functions; usable from any thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/json.h"
+#include "base/result.h"
+#include "trainer/data/loader.h"
+
+namespace fettle::trainer {
+
+// What has been summed up over the samples of an unfinished epoch.
+struct EpochSums {
+  double loss = 0;
+  std::int64_t samples = 0;
+  bool operator==(const EpochSums&) const = default;
+};
+
+struct Checkpoint {
+  std::string layout;        // of the network: weights fit only the same one
+  Json settings;             // what else the numbers depend on: seed, data, training
+  Position position;         // samples used up
+  std::int64_t updates = 0;  // of the optimiser; also the step of the schedule
+  EpochSums sums;
+  Json metrics = Json::object();  // reported after the newest whole epoch
+  std::vector<float> weights;
+  std::vector<float> statistics;
+  std::vector<float> state1;
+  std::vector<float> state2;
+  bool operator==(const Checkpoint&) const = default;
+};
+
+std::string encode_checkpoint(const Checkpoint& checkpoint);
+
+// Errors, each with `name` (the file's): no checkpoint at all, of another version, cut short,
+// damaged.
+Result<Checkpoint> decode_checkpoint(std::string_view bytes, const std::string& name);
+
+}  // namespace fettle::trainer

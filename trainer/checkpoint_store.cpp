@@ -1,0 +1,118 @@
+#include "trainer/checkpoint_store.h"
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <utility>
+
+#include "base/file.h"
+
+namespace fettle::trainer {
+
+namespace {
+
+// update-120.epoch-4.checkpoint, or update-130.checkpoint within an epoch.
+constexpr std::string_view kPrefix = "update-";
+constexpr std::string_view kEpoch = ".epoch-";
+constexpr std::string_view kSuffix = ".checkpoint";
+constexpr std::size_t kMaxBytes = std::size_t{32} << 30;
+
+std::string name_of(const Checkpoint& checkpoint) {
+  std::string name(kPrefix);
+  name += std::to_string(checkpoint.updates);
+  if (checkpoint.position.offset == 0) {
+    name += std::string(kEpoch) + std::to_string(checkpoint.position.epoch);
+  }
+  return name + std::string(kSuffix);
+}
+
+// Reads a number off the front; false where there is none.
+bool take_number(std::string_view& text, std::int64_t& number) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || number < 0) return false;
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  return true;
+}
+
+bool take(std::string_view& text, std::string_view prefix) {
+  if (!text.starts_with(prefix)) return false;
+  text.remove_prefix(prefix.size());
+  return true;
+}
+
+Result<Checkpoint> load(const std::string& path) {
+  FETTLE_ASSIGN(const std::string bytes, read_file(path, kMaxBytes));
+  return decode_checkpoint(bytes, path);
+}
+
+}  // namespace
+
+std::vector<CheckpointStore::File> CheckpointStore::list() const {
+  std::vector<File> files;
+  if (directory_.empty()) return files;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(directory_, error)) {
+    const std::string name = entry.path().filename().string();
+    std::string_view rest = name;
+    File file;
+    if (!take(rest, kPrefix) || !take_number(rest, file.updates)) continue;
+    if (take(rest, kEpoch)) file.whole_epoch = take_number(rest, file.epoch);
+    if (rest != kSuffix) continue;  // also temporary files of a process that was killed
+    file.path = entry.path().string();
+    files.push_back(std::move(file));
+  }
+  std::sort(files.begin(), files.end(),
+            [](const File& a, const File& b) { return a.updates > b.updates; });
+  return files;
+}
+
+Result<std::string> CheckpointStore::save(const Checkpoint& checkpoint) {
+  if (directory_.empty()) return std::string();
+  FETTLE_TRY(make_directories(directory_));
+  const std::string path = directory_ + "/" + name_of(checkpoint);
+  FETTLE_TRY(write_file(path, encode_checkpoint(checkpoint), Durability::kPower));
+  remove_superseded();
+  return path;
+}
+
+void CheckpointStore::remove_superseded() const {
+  std::error_code ignored;  // a file that stays costs only space
+  const std::vector<File> files = list();
+  for (std::size_t i = static_cast<std::size_t>(keep_); i < files.size(); ++i) {
+    std::filesystem::remove(files[i].path, ignored);
+  }
+  // What a process left that was killed while it wrote; this one is the only writer now.
+  for (const auto& entry : std::filesystem::directory_iterator(directory_, ignored)) {
+    const std::string name = entry.path().filename().string();
+    const bool ours = name.starts_with(kPrefix);
+    if (ours && name.find(std::string(kSuffix) + ".tmp") != std::string::npos) {
+      std::filesystem::remove(entry.path(), ignored);
+    }
+  }
+}
+
+Result<CheckpointStore::Found> CheckpointStore::newest() const {
+  Found found;
+  for (const File& file : list()) {
+    auto loaded = load(file.path);
+    if (loaded.ok()) {
+      found.checkpoint = std::move(loaded).value();
+      found.path = file.path;
+      return found;
+    }
+    found.skipped.push_back(loaded.error().message);
+  }
+  if (found.skipped.empty()) return found;
+  std::string message = "none of the checkpoints in " + directory_ + " can be read:";
+  for (const std::string& reason : found.skipped) message += "\n  " + reason;
+  return invalid(message + "\n  remove the directory to start from the beginning");
+}
+
+Result<Checkpoint> CheckpointStore::at_epoch(std::int64_t epoch) const {
+  for (const File& file : list()) {
+    if (file.whole_epoch && file.epoch == epoch) return load(file.path);
+  }
+  return not_found("there is no checkpoint of step " + std::to_string(epoch) + " in " + directory_);
+}
+
+}  // namespace fettle::trainer

@@ -1,0 +1,56 @@
+// BatchWriter: turns the bytes of chosen samples into what the network eats: scaled to [0, 1],
+// normalised, in fp32 or bf16, flipped and shifted where the Study asks for it.
+//
+// The augmentation of a sample is Philox(seed, epoch, index of the sample in its set): it depends
+// on no worker, batch or restart. Immutable; safe to share between threads.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "api/trainer_config.h"
+#include "kernels/aligned.h"
+#include "kernels/backend.h"
+#include "trainer/data/image_set.h"
+#include "trainer/data/split.h"
+
+namespace fettle::trainer {
+
+// One micro-batch, ready for the network.
+struct Batch {
+  Indices indices;  // of its samples in the ImageSet
+  std::vector<std::int32_t> labels;
+  kernels::AlignedArray<std::uint8_t> pixels;  // [samples, height, width, channels]
+  std::int64_t size() const { return std::ssize(indices); }
+};
+
+// Mean and standard deviation (biased, of pixels scaled to [0, 1]) over the chosen samples.
+api::NormalizeConfig measure_pixels(const ImageSet& images, const Indices& samples);
+
+class BatchWriter {
+ public:
+  BatchWriter(const api::NormalizeConfig& normalize, const api::AugmentConfig& augment,
+              kernels::DataType type, std::uint64_t seed);
+
+  // Makes room for `max_samples` images of `shape`.
+  Batch make_batch(const kernels::ImageShape& shape, std::int64_t max_samples) const;
+
+  // Fills `batch` with these samples as they look in this epoch.
+  void write(const ImageSet& images, std::span<const std::int64_t> samples, std::int64_t epoch,
+             Batch& batch) const;
+
+ private:
+  template <class T>
+  void write_as(const ImageSet& images, const std::array<T, 256>& table, std::int64_t epoch,
+                Batch& batch) const;
+
+  api::AugmentConfig augment_;
+  kernels::DataType type_;
+  std::uint64_t seed_;
+  std::array<float, 256> floats_;           // byte to normalised value
+  std::array<std::uint16_t, 256> rounded_;  // the same in bf16
+};
+
+}  // namespace fettle::trainer

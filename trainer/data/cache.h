@@ -1,0 +1,38 @@
+// DataCache: decompressed copies of gzipped data files, shared by all trials of a user.
+//
+// Decompressing Fashion-MNIST takes 0.2 s, mapping the decompressed copy none; a Study pays once.
+// A copy is named by the path, size and modification time of its source, so a changed source never
+// meets an old copy. Copies are written to a temporary file, flushed and renamed: any number of
+// processes may read and write the same cache at once, and a copy is whole or absent. The cache is
+// optional: where it cannot be written, everything works without it.
+// Thread-safe.
+#pragma once
+
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/result.h"
+#include "trainer/data/bytes.h"
+
+namespace fettle::trainer {
+
+class DataCache {
+ public:
+  // "" switches the cache off.
+  explicit DataCache(std::string directory) : directory_(std::move(directory)) {}
+
+  // FETTLE_DATA_CACHE (a directory, or "off"), else $XDG_CACHE_HOME/fettle/data, else
+  // ~/.cache/fettle/data, else off.
+  static DataCache from_environment();
+
+  // The content of a file, decompressed if it is gzipped: from the cache where it has it. A fresh
+  // copy is written on a thread of its own, which the destructor waits for: training need not.
+  Result<Bytes> read(const std::string& path);
+
+ private:
+  std::string directory_;
+  std::vector<std::jthread> writers_;
+};
+
+}  // namespace fettle::trainer

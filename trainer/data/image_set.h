@@ -1,0 +1,49 @@
+// ImageSet: labelled images of one size, as bytes, and the reader of IDX files (the format of
+// MNIST and its relatives: http://yann.lecun.com/exdb/mnist).
+//
+// Invariant: every label is below classes(); there are as many labels as images.
+// Immutable; safe to share between threads.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "base/result.h"
+#include "kernels/backend.h"
+#include "trainer/data/bytes.h"
+#include "trainer/data/cache.h"
+
+namespace fettle::trainer {
+
+class ImageSet {
+ public:
+  ImageSet() = default;
+  // `pixels`: count x height x width x channels; `labels`: one byte an image. For data made in
+  // memory; both must fit (CHECK).
+  ImageSet(kernels::ImageShape shape, Bytes pixels, Bytes labels);
+
+  std::int64_t size() const { return static_cast<std::int64_t>(labels_.size()); }
+  std::int64_t classes() const { return classes_; }
+  const kernels::ImageShape& shape() const { return shape_; }
+  const std::uint8_t* image(std::int64_t i) const {
+    return pixels_.view().data() + i * shape_.size();
+  }
+  std::int32_t label(std::int64_t i) const { return labels_.view()[static_cast<std::size_t>(i)]; }
+
+ private:
+  kernels::ImageShape shape_;
+  Bytes pixels_;
+  Bytes labels_;
+  std::int64_t classes_ = 0;
+};
+
+// Reads a pair of IDX files, plain or gzipped. Images are bytes with dimensions [n, height, width]
+// or [n, height, width, channels]; labels are bytes with dimensions [n].
+// Errors name the file, what was found and what was expected: missing, another magic, another
+// number of dimensions, cut short or too long, counts that differ.
+Result<ImageSet> read_image_set(const std::string& images, const std::string& labels,
+                                DataCache& cache);
+
+}  // namespace fettle::trainer

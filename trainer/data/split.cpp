@@ -1,0 +1,52 @@
+#include "trainer/data/split.h"
+
+#include <numeric>
+#include <utility>
+
+#include "base/philox.h"
+
+namespace fettle::trainer {
+
+namespace {
+
+// What a permutation is for, so that the split and the epochs never share draws.
+constexpr std::uint64_t kSplitPurpose = 0x73706C6974;  // "split"
+constexpr std::uint64_t kEpochPurpose = 0x65706F6368;  // "epoch"
+constexpr std::int64_t kDefaultValidationShare = 6;    // one sample in six
+
+}  // namespace
+
+Indices keyed_permutation(std::int64_t n, std::uint64_t key) {
+  Indices order(static_cast<std::size_t>(n));
+  std::iota(order.begin(), order.end(), std::int64_t{0});
+  Random random(key);
+  for (std::size_t i = order.size(); i > 1; --i) {
+    std::swap(order[i - 1], order[static_cast<std::size_t>(random.below(i))]);
+  }
+  return order;
+}
+
+Result<Split> split_samples(std::int64_t count, const api::DataConfig& data) {
+  const std::int64_t held_out =
+      data.validation_samples > 0 ? data.validation_samples : count / kDefaultValidationShare;
+  const std::int64_t train = data.train_samples > 0 ? data.train_samples : count - held_out;
+  if (train < 1 || held_out < 1 || train + held_out > count) {
+    return invalid("data: " + data.train_images + " holds " + std::to_string(count) +
+                   " samples, too few for trainSamples " + std::to_string(train) +
+                   " and validationSamples " + std::to_string(held_out));
+  }
+  const auto seed = static_cast<std::uint64_t>(data.split_seed);
+  const Indices order = keyed_permutation(count, mix_keys(seed, kSplitPurpose));
+  const auto middle = order.begin() + held_out;
+  return Split{{middle, middle + train}, {order.begin(), middle}};
+}
+
+Indices epoch_order(const Indices& train, std::uint64_t seed, std::int64_t epoch) {
+  const std::uint64_t key =
+      mix_keys(mix_keys(seed, kEpochPurpose), static_cast<std::uint64_t>(epoch));
+  Indices order = keyed_permutation(std::ssize(train), key);
+  for (std::int64_t& position : order) position = train[static_cast<std::size_t>(position)];
+  return order;
+}
+
+}  // namespace fettle::trainer

@@ -1,0 +1,30 @@
+// TrainingData: the images a trial trains on, is judged on and is tested on.
+// Immutable once loaded; safe to share between threads.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "api/trainer_config.h"
+#include "base/result.h"
+#include "trainer/data/cache.h"
+#include "trainer/data/image_set.h"
+#include "trainer/data/split.h"
+
+namespace fettle::trainer {
+
+struct TrainingData {
+  ImageSet images;  // training and validation samples, told apart by `split`
+  Split split;
+  api::NormalizeConfig normalize;  // given, or measured on the training samples
+  std::optional<ImageSet> test;
+};
+
+// Errors: those of read_image_set and split_samples; test images of another size or with labels
+// that the training data do not have; test images without labels or the other way round.
+Result<TrainingData> load_training_data(const api::DataConfig& config, DataCache& cache);
+
+// "28×28×1": height, width, channels.
+std::string to_string(const kernels::ImageShape& shape);
+
+}  // namespace fettle::trainer

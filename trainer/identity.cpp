@@ -1,0 +1,53 @@
+#include "trainer/identity.h"
+
+#include "api/names.h"
+#include "api/trainer_json.h"
+#include "trainer/data/training_data.h"
+
+namespace fettle::trainer {
+
+std::string layout_of(const NetworkPlan& plan) {
+  std::string text;
+  for (const LayerPlan& layer : plan.layers) {
+    text += std::string(api::to_string(layer.type)) + " " + to_string(layer.input) + " to " +
+            to_string(layer.output);
+    if (layer.kernel_height > 0) text += " kernel " + std::to_string(layer.kernel_height);
+    if (layer.bias) text += " bias";
+    if (layer.relu) text += " relu";
+    text += "; ";
+  }
+  return text;
+}
+
+Json settings_of(const api::TrainerConfig& config, std::uint64_t seed) {
+  api::TrainerConfig learnt = config;
+  learnt.data.test_images.clear();
+  learnt.data.test_labels.clear();
+  learnt.training.backend = {};
+  learnt.training.threads = 1;
+  learnt.training.max_per_worker.reset();
+  Json settings = api::write_trainer_config(learnt);
+  settings.set("seed", static_cast<std::int64_t>(seed));
+  return settings;
+}
+
+std::string difference(const Json& there, const Json& here, const std::string& path) {
+  if (there == here) return "";
+  if (!there.is_object() || !here.is_object()) {
+    return path + " is " + there.dump() + " there and " + here.dump() + " here";
+  }
+  const auto below = [&path](const std::string& key) {
+    return path.empty() ? key : path + "." + key;
+  };
+  for (const auto& [key, value] : here.as_object()) {
+    const Json* other = there.find(key);
+    const std::string found = difference(other == nullptr ? Json() : *other, value, below(key));
+    if (!found.empty()) return found;
+  }
+  for (const auto& [key, value] : there.as_object()) {
+    if (here.find(key) == nullptr) return difference(value, Json(), below(key));
+  }
+  return "";
+}
+
+}  // namespace fettle::trainer

@@ -1,0 +1,27 @@
+// Identity: what a checkpoint belongs to. Weights fit networks of the same layout; going on bit for
+// bit also needs the same seed, data and training.
+// Pure functions; usable from any thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "api/trainer_config.h"
+#include "base/json.h"
+#include "trainer/model/network_plan.h"
+
+namespace fettle::trainer {
+
+// The shapes of all layers, as text: equal exactly for networks whose parameters are
+// interchangeable.
+std::string layout_of(const NetworkPlan& plan);
+
+// The configuration and the seed, without what changes only speed (backend, threads, maxPerWorker)
+// or nothing that is learnt (test files).
+Json settings_of(const api::TrainerConfig& config, std::uint64_t seed);
+
+// "training.learningRate is 0.1 there and 0.2 here", for the first field in which the two differ;
+// "" if they are equal.
+std::string difference(const Json& there, const Json& here, const std::string& path = "");
+
+}  // namespace fettle::trainer

@@ -1,0 +1,65 @@
+#include "trainer/job.h"
+
+#include "api/trainer_json.h"
+#include "api/trial_file.h"
+#include "base/file.h"
+#include "base/json.h"
+
+namespace fettle::trainer {
+
+namespace {
+
+constexpr std::int64_t kDefaultEpochs = 1;
+
+Result<TrainingJob> job_of_trial(const api::TrialFile& file) {
+  if (!file.trainer) {
+    return invalid("the trial has no trainer configuration; it is meant for another image");
+  }
+  if (file.resource.unit != "epoch") {
+    return invalid("resource.unit is \"" + file.resource.unit +
+                   "\"; the built-in trainer counts epochs, write unit: epoch");
+  }
+  if (file.workers != 1) {
+    return invalid("the trial asks for " + std::to_string(file.workers) +
+                   " workers; this fettle-trainer trains on one");
+  }
+  TrainingJob job;
+  job.config = *file.trainer;
+  if (!job.config.training.epochs) job.config.training.epochs = file.resource.max;
+  job.seed = static_cast<std::uint64_t>(file.seed);
+  job.until_epoch = file.until_step;
+  job.checkpoints = file.checkpoints.directory;
+  job.keep = file.checkpoints.keep;
+  job.parent = file.parent;
+  return job;
+}
+
+Result<TrainingJob> job_by_hand(const Json& document, const ByHand& by_hand) {
+  TrainingJob job;
+  FETTLE_ASSIGN(job.config, api::read_trainer_config(document));
+  std::optional<std::int64_t>& epochs = job.config.training.epochs;
+  epochs = epochs.value_or(by_hand.until_epoch.value_or(kDefaultEpochs));
+  job.seed = by_hand.seed;
+  job.until_epoch = by_hand.until_epoch.value_or(*epochs);
+  job.checkpoints = by_hand.checkpoints;
+  return job;
+}
+
+Result<TrainingJob> job_of_document(const Json& document, const ByHand& by_hand) {
+  if (document.find("study") == nullptr) return job_by_hand(document, by_hand);
+  FETTLE_ASSIGN(const api::TrialFile file, api::read_trial_file(document));
+  return job_of_trial(file);
+}
+
+}  // namespace
+
+Result<TrainingJob> read_job(const std::string& path, const ByHand& by_hand) {
+  FETTLE_ASSIGN(const std::string text, read_file(path));
+  auto document = parse_json(text);
+  if (!document.ok()) return Error(document.error()).in(path);
+  auto job = job_of_document(*document, by_hand);
+  if (!job.ok()) return Error(job.error()).in(path);
+  return job;
+}
+
+}  // namespace fettle::trainer

@@ -1,0 +1,215 @@
+// fettle-trainer: trains one trial with the built-in trainer.
+//
+// Reads the trial file that FETTLE_TRIAL or the argument names. Standard output carries the
+// reports, one JSON object a line; people read standard error. Exit codes: 0 untilStep is reached,
+// 143 stopped by SIGTERM (130 by SIGINT) after a checkpoint, 1 failed, 2 wrong input.
+#include <getopt.h>
+
+#include <atomic>
+#include <charconv>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <new>
+#include <string>
+#include <string_view>
+
+#include "api/names.h"
+#include "trainer/bench.h"
+#include "trainer/job.h"
+#include "trainer/training.h"
+
+namespace fettle::trainer {
+namespace {
+
+constexpr int kFailed = 1;
+constexpr int kWrongInput = 2;
+constexpr int kSignalled = 128;
+
+constexpr std::string_view kUsage =
+    R"(Usage: fettle-trainer [FILE]           trains the trial or the configuration in FILE (JSON);
+                                       default: the file that FETTLE_TRIAL names
+       fettle-trainer --bench mlp|cnn  measures the training loop on synthetic images
+
+With a trainer's configuration as FILE:
+  --seed N             seed of weights, order, augmentation and dropout (0)
+  --until-epoch N      stop after so many epochs (training.epochs)
+  --checkpoints DIR    write checkpoints there, go on from the newest one (none)
+
+With --bench:
+  --precision fp32|bf16, --backend auto|reference|onednn, --threads N, --batch N, --seconds X
+
+  --help, --version
+
+Environment: FETTLE_DATA_CACHE: directory for decompressed data files, or "off"
+(default: fettle/data below $XDG_CACHE_HOME or ~/.cache).
+
+Exit codes: 0 trained, 143 stopped by SIGTERM after a checkpoint, 1 failed, 2 wrong input.
+)";
+
+std::atomic<int> signal_received{0};
+static_assert(std::atomic<int>::is_always_lock_free, "set by a signal handler");
+
+void on_signal(int number) { signal_received = number; }
+
+void log_line(const std::string& line) {
+  std::fprintf(stderr, "fettle-trainer: %s\n", line.c_str());
+}
+
+int fail(const Error& error) {
+  log_line(error.message);
+  const bool wrong_input = error.code == ErrorCode::kInvalid || error.code == ErrorCode::kNotFound;
+  return wrong_input ? kWrongInput : kFailed;
+}
+
+struct Arguments {
+  std::string file;
+  ByHand by_hand;
+  BenchSettings bench;
+  bool benches = false;
+  bool help = false;
+  bool version = false;
+};
+
+template <class T>
+Status read_number(std::string_view option, std::string_view text, T& to) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), to);
+  if (error != std::errc() || end != text.data() + text.size() || to < T{}) {
+    return invalid("--" + std::string(option) + " is \"" + std::string(text) +
+                   "\", expected a number of at least 0");
+  }
+  return success();
+}
+
+template <class E>
+Status read_name(std::string_view option, std::string_view text, E& to) {
+  const auto value = api::from_string<E>(text);
+  if (!value) return invalid("--" + std::string(option) + " has no \"" + std::string(text) + "\"");
+  to = *value;
+  return success();
+}
+
+Status read_option(std::string_view option, const char* value, Arguments& to) {
+  api::TrainingConfig& training = to.bench.training;
+  if (option == "help") to.help = true;
+  if (option == "version") to.version = true;
+  if (option == "checkpoints") to.by_hand.checkpoints = value;
+  if (option == "seed") return read_number(option, value, to.by_hand.seed);
+  if (option == "until-epoch") {
+    return read_number(option, value, to.by_hand.until_epoch.emplace());
+  }
+  if (option == "bench") {
+    to.benches = true;
+    to.bench.model = value;
+  }
+  if (option == "precision") return read_name(option, value, training.precision);
+  if (option == "backend") return read_name(option, value, training.backend);
+  if (option == "threads") return read_number(option, value, training.threads);
+  if (option == "batch") return read_number(option, value, training.global_batch.emplace());
+  if (option == "seconds") return read_number(option, value, to.bench.seconds);
+  return success();
+}
+
+Result<Arguments> read_arguments(int argc, char** argv) {
+  static const option kOptions[] = {
+      {"help", no_argument, nullptr, 0},
+      {"version", no_argument, nullptr, 0},
+      {"seed", required_argument, nullptr, 0},
+      {"until-epoch", required_argument, nullptr, 0},
+      {"checkpoints", required_argument, nullptr, 0},
+      {"bench", required_argument, nullptr, 0},
+      {"precision", required_argument, nullptr, 0},
+      {"backend", required_argument, nullptr, 0},
+      {"threads", required_argument, nullptr, 0},
+      {"batch", required_argument, nullptr, 0},
+      {"seconds", required_argument, nullptr, 0},
+      {nullptr, 0, nullptr, 0},
+  };
+  Arguments arguments;
+  int index = 0;
+  for (int found; (found = getopt_long(argc, argv, "", kOptions, &index)) != -1;) {
+    if (found != 0) return invalid("see fettle-trainer --help");  // getopt has said what is wrong
+    FETTLE_TRY(read_option(kOptions[index].name, optarg, arguments));
+  }
+  if (argc - optind > 1) return invalid("more than one file; see fettle-trainer --help");
+  const char* trial = std::getenv("FETTLE_TRIAL");
+  if (optind < argc) {
+    arguments.file = argv[optind];
+  } else if (trial != nullptr) {
+    arguments.file = trial;
+  }
+  return arguments;
+}
+
+void print_line(const std::string& line) {
+  std::printf("%s\n", line.c_str());
+  std::fflush(stdout);  // a report must not wait in a buffer
+}
+
+std::string describe(const TrainingJob& job, const TrainingData& data, Training& training) {
+  const NetworkPlan& plan = training.learner().network().plan();
+  return std::to_string(plan.parameters) + " parameters, " +
+         std::to_string(data.split.train.size()) + " training and " +
+         std::to_string(data.split.validation.size()) + " validation samples, backend " +
+         std::string(training.learner().backend().name()) + ", " +
+         std::string(api::to_string(job.config.training.precision)) + ", until epoch " +
+         std::to_string(job.until_epoch);
+}
+
+Result<Ending> train(const Arguments& arguments) {
+  FETTLE_ASSIGN(const TrainingJob job, read_job(arguments.file, arguments.by_hand));
+  DataCache cache = DataCache::from_environment();
+  FETTLE_ASSIGN(const TrainingData data, load_training_data(job.config.data, cache));
+  SingleProcess collective;
+  TrainingHooks hooks;
+  hooks.report = [](const Report& report) { print_line(to_line(report)); };
+  hooks.log = log_line;
+  hooks.should_stop = [] { return signal_received != 0; };
+  FETTLE_ASSIGN(const auto training, Training::create(job, data, collective, std::move(hooks)));
+  log_line(describe(job, data, *training));
+  return training->run();
+}
+
+int exit_code(const Result<Ending>& ending) {
+  if (!ending.ok()) return fail(ending.error());
+  if (*ending != Ending::kStopped) return 0;
+  log_line("stopped by a signal; the checkpoint is written");
+  return kSignalled + signal_received;
+}
+
+int run(int argc, char** argv) {
+  const Result<Arguments> arguments = read_arguments(argc, argv);
+  if (!arguments.ok()) return fail(arguments.error());
+  if (arguments->help) return std::fputs(kUsage.data(), stdout) < 0 ? kFailed : 0;
+  if (arguments->version) {
+    print_line("fettle-trainer " FETTLE_VERSION);
+    return 0;
+  }
+  if (arguments->benches) {
+    const auto line = run_bench(arguments->bench);
+    if (!line.ok()) return fail(line.error());
+    print_line(*line);
+    return 0;
+  }
+  if (arguments->file.empty()) {
+    return fail(invalid("no trial: set FETTLE_TRIAL or name a file; see fettle-trainer --help"));
+  }
+  std::signal(SIGTERM, on_signal);
+  std::signal(SIGINT, on_signal);
+  return exit_code(train(*arguments));
+}
+
+}  // namespace
+}  // namespace fettle::trainer
+
+int main(int argc, char** argv) {
+  try {
+    return fettle::trainer::run(argc, argv);
+  } catch (const std::bad_alloc&) {
+    std::fputs(
+        "fettle-trainer: out of memory; a smaller training.maxPerWorker or model needs less\n",
+        stderr);
+    return fettle::trainer::kFailed;
+  }
+}

@@ -1,0 +1,62 @@
+// BatchNorm: per channel, over the samples of the micro-batch and their pixels (Ioffe, Szegedy
+// 2015), with PyTorch's running statistics. The statistics are those of the samples that are held
+// at once: a smaller maxPerWorker changes them.
+#include "trainer/model/layer_kinds.h"
+
+namespace fettle::trainer {
+
+namespace {
+
+class BatchNormLayer final : public Layer {
+ public:
+  BatchNormLayer(const LayerPlan& plan, Parameters& parameters,
+                 std::unique_ptr<kernels::BatchNormOp> op)
+      : plan_(plan), parameters_(parameters), op_(std::move(op)) {}
+
+  void forward(const Pass& pass, kernels::ConstBuffer x, kernels::Buffer y) override {
+    const float* scale = parameters_.values(plan_.weights);
+    const float* shift = parameters_.values(plan_.biases);
+    float* mean = parameters_.statistics.data() + plan_.running_mean.offset;
+    float* variance = parameters_.statistics.data() + plan_.running_variance.offset;
+    if (pass.training) {
+      op_->forward_training(pass.samples(), x, scale, shift, mean, variance, y);
+    } else {
+      op_->forward_inference(pass.samples(), x, scale, shift, mean, variance, y);
+    }
+  }
+
+  void backward(const Pass& pass, kernels::ConstBuffer x, kernels::ConstBuffer y,
+                kernels::Buffer dy, kernels::Buffer dx) override {
+    op_->backward(pass.samples(), x, y, dy, parameters_.values(plan_.weights), dx,
+                  parameters_.gradient(plan_.weights), parameters_.gradient(plan_.biases));
+  }
+
+ private:
+  const LayerPlan plan_;
+  Parameters& parameters_;
+  std::unique_ptr<kernels::BatchNormOp> op_;
+};
+
+Status plan_batch_norm(const api::ModelConfig&, const api::LayerConfig&, bool, LayerPlan& layer) {
+  const std::int64_t channels = layer.input.channels;
+  layer.weights = {.count = channels, .fill = 1};
+  layer.biases = {.count = channels, .fill = 0};
+  layer.running_mean = {.count = channels, .fill = 0};
+  layer.running_variance = {.count = channels, .fill = 1};
+  return success();
+}
+
+Result<std::unique_ptr<Layer>> make_batch_norm(const LayerPlan& plan, const LayerContext& context) {
+  kernels::BatchNormShape shape;
+  shape.input = plan.input;
+  shape.relu = plan.relu;
+  FETTLE_ASSIGN(auto op, context.backend.batch_norm(shape, context.options));
+  return std::unique_ptr<Layer>(
+      std::make_unique<BatchNormLayer>(plan, context.parameters, std::move(op)));
+}
+
+}  // namespace
+
+const LayerKind kBatchNormKind{api::LayerType::kBatchNorm, plan_batch_norm, make_batch_norm};
+
+}  // namespace fettle::trainer

@@ -1,0 +1,61 @@
+// Dropout: keeps an element with probability 1 - rate and scales it by 1 / (1 - rate) in training;
+// passes everything on in evaluation.
+#include <cstring>
+
+#include "trainer/model/layer_kinds.h"
+
+namespace fettle::trainer {
+
+namespace {
+
+class DropoutLayer final : public Layer {
+ public:
+  DropoutLayer(std::int64_t layer, std::int64_t bytes_per_sample,
+               std::unique_ptr<kernels::DropoutOp> op)
+      : layer_(layer), bytes_per_sample_(bytes_per_sample), op_(std::move(op)) {}
+
+  void forward(const Pass& pass, kernels::ConstBuffer x, kernels::Buffer y) override {
+    if (pass.training) {
+      op_->forward(pass.indices, key(pass), x, y);
+    } else {
+      std::memcpy(y, x, static_cast<std::size_t>(pass.samples() * bytes_per_sample_));
+    }
+  }
+
+  void backward(const Pass& pass, kernels::ConstBuffer, kernels::ConstBuffer, kernels::Buffer dy,
+                kernels::Buffer dx) override {
+    if (dx != nullptr) op_->backward(pass.indices, key(pass), dy, dx);
+  }
+
+ private:
+  kernels::DropoutKey key(const Pass& pass) const {
+    return {pass.seed, static_cast<std::uint32_t>(pass.epoch), static_cast<std::uint32_t>(layer_)};
+  }
+
+  const std::int64_t layer_;  // in model.layers: the masks of two layers differ
+  const std::int64_t bytes_per_sample_;
+  std::unique_ptr<kernels::DropoutOp> op_;
+};
+
+Status plan_dropout(const api::ModelConfig& model, const api::LayerConfig& config, bool,
+                    LayerPlan& layer) {
+  layer.rate = static_cast<float>(config.rate.value_or(model.dropout));
+  if (!(layer.rate >= 0 && layer.rate < 1)) {
+    return invalid(layer.name + ": rate is " + std::to_string(layer.rate) +
+                   "; expected at least 0 and less than 1");
+  }
+  return success();
+}
+
+Result<std::unique_ptr<Layer>> make_dropout(const LayerPlan& plan, const LayerContext& context) {
+  const std::int64_t elements = plan.input.size();
+  return std::unique_ptr<Layer>(std::make_unique<DropoutLayer>(
+      plan.index, elements * kernels::size_of(context.options.type),
+      context.backend.dropout(plan.rate, elements, context.options.type)));
+}
+
+}  // namespace
+
+const LayerKind kDropoutKind{api::LayerType::kDropout, plan_dropout, make_dropout};
+
+}  // namespace fettle::trainer

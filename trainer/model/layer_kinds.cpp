@@ -1,0 +1,20 @@
+#include "trainer/model/layer_kinds.h"
+
+#include <array>
+
+#include "base/check.h"
+
+namespace fettle::trainer {
+
+const LayerKind& kind_of(api::LayerType type) {
+  static const std::array<const LayerKind*, 8> kKinds = {
+      &kLinearKind,  &kConvKind,        &kBatchNormKind,  &kReluKind,
+      &kMaxPoolKind, &kAveragePoolKind, &kGlobalPoolKind, &kDropoutKind,
+  };
+  for (const LayerKind* kind : kKinds) {
+    if (kind->type == type) return *kind;
+  }
+  check_failed(__FILE__, __LINE__, "kind_of", "a layer type without a kind");
+}
+
+}  // namespace fettle::trainer

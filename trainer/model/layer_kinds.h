@@ -1,0 +1,35 @@
+// The kinds of layers there are. A new kind is a file of its own and a line in layer_kinds.cpp.
+#pragma once
+
+#include <memory>
+
+#include "api/trainer_config.h"
+#include "base/result.h"
+#include "trainer/model/layer.h"
+#include "trainer/model/network_plan.h"
+
+namespace fettle::trainer {
+
+struct LayerKind {
+  api::LayerType type;
+  // Completes `layer`, whose name, input and output (= input) are set. `before_norm`: a batchNorm
+  // follows, so a bias would be subtracted again and is left out unless it is asked for.
+  Status (*plan)(const api::ModelConfig& model, const api::LayerConfig& config, bool before_norm,
+                 LayerPlan& layer);
+  // Errors: what the backend cannot run.
+  Result<std::unique_ptr<Layer>> (*make)(const LayerPlan& plan, const LayerContext& context);
+};
+
+// Flatten has none: it changes no number.
+const LayerKind& kind_of(api::LayerType type);
+
+extern const LayerKind kLinearKind;     // linear_layer.cpp
+extern const LayerKind kConvKind;       // conv_layer.cpp
+extern const LayerKind kBatchNormKind;  // batch_norm_layer.cpp
+extern const LayerKind kReluKind;       // relu_layer.cpp
+extern const LayerKind kMaxPoolKind;    // pool_layer.cpp
+extern const LayerKind kAveragePoolKind;
+extern const LayerKind kGlobalPoolKind;
+extern const LayerKind kDropoutKind;  // dropout_layer.cpp
+
+}  // namespace fettle::trainer

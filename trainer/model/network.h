@@ -1,0 +1,59 @@
+// Network: the layers of a plan with their parameters and activations, ready to run on a backend.
+//
+// All memory is allocated at creation, for at most `max_samples` samples at once. One thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/result.h"
+#include "kernels/aligned.h"
+#include "kernels/backend.h"
+#include "trainer/model/layer.h"
+#include "trainer/model/network_plan.h"
+#include "trainer/model/parameters.h"
+
+namespace fettle::trainer {
+
+class Network {
+ public:
+  // `backend` must outlive the network. Errors: a layer that the backend cannot run, by name.
+  static Result<std::unique_ptr<Network>> create(const NetworkPlan& plan, kernels::Backend& backend,
+                                                 const kernels::PlanOptions& options,
+                                                 std::uint64_t seed);
+  Network(const Network&) = delete;
+  Network& operator=(const Network&) = delete;
+
+  const NetworkPlan& plan() const { return plan_; }
+  Parameters& parameters() { return parameters_; }
+  std::int64_t max_samples() const { return options_.max_samples; }
+
+  // Call after parameters().weights (and its bf16 copies) changed, before the next forward.
+  void weights_changed();
+
+  // `images`: [samples, height, width, channels] in the plan's type. Returns the logits, [samples,
+  // classes], valid until the next forward.
+  kernels::ConstBuffer forward(const Pass& pass, kernels::ConstBuffer images);
+
+  // Where the gradient of the loss by the logits goes, before backward.
+  kernels::Buffer logits_gradient() { return gradients_[0].data(); }
+
+  // Of the last forward, with the same images: adds to parameters().gradients. Overwrites
+  // logits_gradient().
+  void backward(const Pass& pass, kernels::ConstBuffer images);
+
+ private:
+  Network(const NetworkPlan& plan, const kernels::PlanOptions& options, std::uint64_t seed);
+  Status make_layers(kernels::Backend& backend);
+
+  const NetworkPlan plan_;
+  const kernels::PlanOptions options_;
+  Parameters parameters_;
+  std::vector<std::unique_ptr<Layer>> layers_;
+  std::vector<kernels::AlignedArray<std::uint8_t>> outputs_;  // of each layer
+  kernels::AlignedArray<std::uint8_t> gradients_[2];          // by a layer's output, by its input
+  std::size_t first_trained_ = 0;  // the layers before have no parameters and need no gradients
+};
+
+}  // namespace fettle::trainer

@@ -1,0 +1,69 @@
+// NetworkPlan: a model's layers with their shapes, and where each one's parameters lie. What a
+// Study writes becomes this once, before any memory is allocated.
+//
+// Invariants: layer i + 1 takes what layer i gives; the last one gives one number a class. All
+// parameters lie in one array of floats: first those that weight decay applies to (weights), then
+// those that it does not (biases, normalisation), each block on a 64-byte boundary. Running
+// statistics lie in a second array.
+// Pure values and functions; usable from any thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "api/trainer_config.h"
+#include "base/result.h"
+#include "kernels/backend.h"
+
+namespace fettle::trainer {
+
+// Floats `offset` to `offset + count - 1` of the parameter array (or of the statistics).
+struct Block {
+  std::int64_t offset = 0;
+  std::int64_t count = 0;
+  // How it starts: uniform in [-bound, bound) if bound > 0, else everywhere `fill`.
+  double bound = 0;
+  float fill = 0;
+};
+
+struct LayerPlan {
+  api::LayerType type = api::LayerType::kLinear;
+  std::int64_t index = 0;  // in model.layers
+  std::string name;        // "model.layers[3] (maxPool)", for messages
+  kernels::ImageShape input;
+  kernels::ImageShape output;
+  bool relu = false;  // a ReLU that follows is fused into this layer
+  bool bias = false;
+  std::int64_t kernel_height = 0;
+  std::int64_t kernel_width = 0;
+  std::int64_t stride = 1;
+  std::int64_t padding = 0;
+  float rate = 0;      // dropout
+  Block weights;       // linear, conv: weights; batchNorm: scale. count 0 = none
+  Block biases;        // linear, conv: biases; batchNorm: shift
+  Block running_mean;  // batchNorm; of the statistics
+  Block running_variance;
+  double multiply_adds = 0;  // of the forward pass, a sample
+
+  bool has_parameters() const { return weights.count > 0; }
+};
+
+struct NetworkPlan {
+  kernels::ImageShape input;
+  std::int64_t classes = 0;
+  std::vector<LayerPlan> layers;
+  std::int64_t decayed = 0;     // parameters that weight decay applies to: the first so many
+  std::int64_t parameters = 0;  // all of them, with the gaps between blocks
+  std::int64_t statistics = 0;
+
+  // Floating-point operations of one training step, a sample: forward, gradients by the inputs
+  // (not of the first layer with parameters) and by the weights.
+  double training_flops() const;
+};
+
+// Errors name the layer, what was found and what was expected.
+Result<NetworkPlan> plan_network(const api::ModelConfig& model, const kernels::ImageShape& input,
+                                 std::int64_t classes);
+
+}  // namespace fettle::trainer

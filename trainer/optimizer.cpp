@@ -1,0 +1,91 @@
+#include "trainer/optimizer.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace fettle::trainer {
+
+namespace {
+
+struct StateCount {
+  bool first = false;
+  bool second = false;
+};
+
+StateCount states_of(const api::TrainingConfig& config) {
+  switch (config.optimizer) {
+    case api::OptimizerKind::kSgd:
+      return {config.momentum > 0, false};
+    case api::OptimizerKind::kRmsprop:
+      return {true, config.momentum > 0};
+    default:
+      return {true, true};
+  }
+}
+
+}  // namespace
+
+Optimizer::Optimizer(const api::TrainingConfig& config, const NetworkPlan& plan,
+                     kernels::Backend& backend)
+    : config_(config), decayed_(plan.decayed), backend_(backend) {
+  const StateCount states = states_of(config);
+  if (states.first) state1 = kernels::AlignedArray<float>(plan.parameters);
+  if (states.second) state2 = kernels::AlignedArray<float>(plan.parameters);
+}
+
+bool Optimizer::update(Parameters& parameters, std::int64_t count, double learning_rate) {
+  kernels::AlignedArray<float>& gradients = parameters.gradients;
+  double scale = 1 / static_cast<double>(count);
+  if (config_.clip_norm) {
+    const double squares =
+        backend_.sum_of_squares({gradients.data(), static_cast<std::size_t>(gradients.size())});
+    const double norm = std::sqrt(squares) * scale;
+    if (!std::isfinite(norm)) {
+      std::fill(gradients.begin(), gradients.end(), 0.0F);
+      return false;
+    }
+    constexpr double kTiny = 1e-6;  // as in PyTorch
+    scale *= std::min(1.0, *config_.clip_norm / (norm + kTiny));
+  }
+  kernels::UpdateSettings settings;
+  settings.gradient_scale = static_cast<float>(scale);
+  settings.learning_rate = static_cast<float>(learning_rate);
+  settings.momentum = static_cast<float>(config_.momentum);
+  settings.nesterov = config_.nesterov;
+  settings.beta1 = static_cast<float>(config_.beta1);
+  settings.beta2 = static_cast<float>(config_.beta2);
+  settings.epsilon = static_cast<float>(config_.epsilon);
+  settings.smoothing = static_cast<float>(config_.smoothing);
+  settings.weight_decay = static_cast<float>(config_.weight_decay);
+  settings.step = ++updates;
+  update_part(parameters, 0, decayed_, settings, true);
+  settings.weight_decay = 0;
+  update_part(parameters, decayed_, parameters.weights.size(), settings, false);
+  std::fill(gradients.begin(), gradients.end(), 0.0F);
+  return true;
+}
+
+void Optimizer::update_part(Parameters& parameters, std::int64_t begin, std::int64_t end,
+                            const kernels::UpdateSettings& settings, bool rounds) {
+  if (begin == end) return;
+  kernels::UpdateBuffers buffers;
+  buffers.count = end - begin;
+  buffers.weights = parameters.weights.data() + begin;
+  buffers.gradient = parameters.gradients.data() + begin;
+  if (!state1.empty()) buffers.state1 = state1.data() + begin;
+  if (!state2.empty()) buffers.state2 = state2.data() + begin;
+  // Operations take only weights in bf16, never biases or normalisation.
+  if (rounds && !parameters.rounded.empty()) buffers.rounded = parameters.rounded.data() + begin;
+  switch (config_.optimizer) {
+    case api::OptimizerKind::kSgd:
+      return backend_.sgd(buffers, settings);
+    case api::OptimizerKind::kAdam:
+      return backend_.adam(buffers, settings);
+    case api::OptimizerKind::kAdamW:
+      return backend_.adamw(buffers, settings);
+    case api::OptimizerKind::kRmsprop:
+      return backend_.rmsprop(buffers, settings);
+  }
+}
+
+}  // namespace fettle::trainer

@@ -1,0 +1,40 @@
+// Optimizer: turns summed gradients into new weights, with the backend's formulas (torch.optim's).
+//
+// Owns its state (momentum, moments) and the number of updates made. Weight decay applies to the
+// weights of linear and conv layers, never to biases and normalisation. One thread.
+#pragma once
+
+#include <cstdint>
+
+#include "api/trainer_config.h"
+#include "kernels/aligned.h"
+#include "kernels/backend.h"
+#include "trainer/model/network_plan.h"
+#include "trainer/model/parameters.h"
+
+namespace fettle::trainer {
+
+class Optimizer {
+ public:
+  // `backend` must outlive the optimiser.
+  Optimizer(const api::TrainingConfig& config, const NetworkPlan& plan, kernels::Backend& backend);
+
+  // One update from gradients summed over `count` samples: divided by the count, clipped to
+  // clipNorm as torch.nn.utils.clip_grad_norm_ does, then the formula. Sets the gradients to zero.
+  // False, and nothing but the gradients changed, if clipping finds a norm that is not finite.
+  bool update(Parameters& parameters, std::int64_t count, double learning_rate);
+
+  std::int64_t updates = 0;             // made so far
+  kernels::AlignedArray<float> state1;  // as UpdateBuffers says; empty where there is none
+  kernels::AlignedArray<float> state2;
+
+ private:
+  void update_part(Parameters& parameters, std::int64_t begin, std::int64_t end,
+                   const kernels::UpdateSettings& settings, bool rounds);
+
+  const api::TrainingConfig config_;
+  const std::int64_t decayed_;
+  kernels::Backend& backend_;
+};
+
+}  // namespace fettle::trainer

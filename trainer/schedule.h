@@ -1,0 +1,32 @@
+// Schedule: the learning rate of each optimiser step, and how it follows the global batch.
+//
+// Pure functions of the step; nothing is carried from one step to the next, so a resumed training
+// has the learning rate of one that never stopped.
+#pragma once
+
+#include <cstdint>
+
+#include "api/trainer_config.h"
+
+namespace fettle::trainer {
+
+// The factor f(B / B_ref) by which the learning rate follows the global batch that is really used
+// (`batch`), relative to the one it was chosen for (`reference`). Linear for SGD (Goyal et al.
+// 2017, arXiv 1706.02677), square root for Adam, AdamW and RMSprop (Malladi et al. 2022, arXiv
+// 2205.10287), unless the rule says otherwise. Depends on the batch only, never on the number of
+// workers.
+double learning_rate_scale(api::ScalingRule rule, api::OptimizerKind optimizer, double batch,
+                           double reference);
+
+struct ScheduleLength {
+  std::int64_t steps_per_epoch = 1;
+  std::int64_t epochs = 1;  // of the whole training, also when a run stops earlier
+};
+
+// The factor on the learning rate at optimiser step `step` (0 is the first). Warm-up rises linearly
+// and reaches 1 with its last step; cosine and linear fall from there to `finalFraction` at the end
+// of the training; step multiplies by gamma every stepEpochs, counted from the start.
+double schedule_factor(const api::ScheduleConfig& schedule, const ScheduleLength& length,
+                       std::int64_t step);
+
+}  // namespace fettle::trainer

@@ -1,0 +1,324 @@
+#include "trainer/training.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "trainer/batching.h"
+#include "trainer/identity.h"
+
+namespace fettle::trainer {
+
+namespace {
+
+constexpr std::int64_t kDefaultBatch = 128;
+
+class Stopwatch {
+ public:
+  double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+std::int64_t global_batch_of(const api::TrainingConfig& config, std::int64_t world_size) {
+  if (config.batch_per_worker) return *config.batch_per_worker * world_size;
+  return config.global_batch.value_or(kDefaultBatch);
+}
+
+// The learning rate for the global batch that is used, before the schedule.
+double base_rate_of(const api::TrainingConfig& config, std::int64_t global_batch) {
+  const std::int64_t fallback = config.batch_per_worker.value_or(global_batch);
+  const auto reference = static_cast<double>(config.reference_batch.value_or(fallback));
+  return config.learning_rate * learning_rate_scale(config.learning_rate_scaling, config.optimizer,
+                                                    static_cast<double>(global_batch), reference);
+}
+
+// No more room than a worker's share of the batch and of the data needs.
+std::int64_t max_samples_of(const api::TrainingConfig& config, std::int64_t global_batch,
+                            std::int64_t world_size, std::int64_t samples) {
+  const std::int64_t share = share_of({0, std::min(global_batch, samples)}, world_size, 0).size();
+  return std::min(share, config.max_per_worker.value_or(share));
+}
+
+std::vector<float> copy(const kernels::AlignedArray<float>& from) {
+  return {from.begin(), from.end()};
+}
+
+// False where the sizes differ.
+bool assign(const std::vector<float>& from, kernels::AlignedArray<float>& to) {
+  if (std::ssize(from) != to.size()) return false;
+  std::copy(from.begin(), from.end(), to.begin());
+  return true;
+}
+
+double metric(const Json& metrics, std::string_view name) {
+  const Json* value = metrics.find(name);
+  return value != nullptr && value->is_number() ? value->as_double()
+                                                : std::numeric_limits<double>::quiet_NaN();
+}
+
+}  // namespace
+
+Training::Training(const TrainingJob& job, const TrainingData& data, Collective& collective,
+                   TrainingHooks hooks)
+    : job_(job),
+      data_(data),
+      collective_(collective),
+      hooks_(std::move(hooks)),
+      epochs_(job.config.training.epochs.value_or(job.until_epoch)),
+      global_batch_(global_batch_of(job.config.training, collective.world_size())),
+      max_samples_(max_samples_of(job.config.training, global_batch_, collective.world_size(),
+                                  std::ssize(data.split.train))),
+      base_rate_(base_rate_of(job.config.training, global_batch_)),
+      length_{steps_per_epoch(std::ssize(data.split.train), global_batch_), epochs_},
+      train_writer_(data.normalize, job.config.data.augment,
+                    data_type(job.config.training.precision), job.seed),
+      evaluation_writer_(data.normalize, {}, data_type(job.config.training.precision), job.seed),
+      store_(job.checkpoints, job.keep) {}
+
+Result<std::unique_ptr<Training>> Training::create(const TrainingJob& job, const TrainingData& data,
+                                                   Collective& collective, TrainingHooks hooks) {
+  std::unique_ptr<Training> training(new Training(job, data, collective, std::move(hooks)));
+  if (job.until_epoch > training->epochs_) {
+    return invalid("the trial is to run until epoch " + std::to_string(job.until_epoch) +
+                   ", but training.epochs is " + std::to_string(training->epochs_));
+  }
+  FETTLE_ASSIGN(const NetworkPlan plan,
+                plan_network(job.config.model, data.images.shape(), data.images.classes()));
+  FETTLE_ASSIGN(training->learner_, Learner::create(job.config.training, plan,
+                                                    training->max_samples_, job.seed, collective));
+  FETTLE_TRY(training->restore());
+  return training;
+}
+
+// ---- Checkpoints -------------------------------------------------------------------------------
+
+Status Training::restore() {
+  FETTLE_ASSIGN(const CheckpointStore::Found found, store_.newest());
+  for (const std::string& reason : found.skipped) hooks_.log("skipped a checkpoint: " + reason);
+  if (!found.checkpoint) return job_.parent ? adopt_parent() : success();
+  const std::string different =
+      difference(found.checkpoint->settings, settings_of(job_.config, job_.seed));
+  if (!different.empty()) {
+    return invalid(found.path + " belongs to another training: " + different +
+                   "; use another directory or remove it");
+  }
+  FETTLE_TRY(adopt(*found.checkpoint, found.path));
+  hooks_.log("goes on from " + found.path);
+  return success();
+}
+
+Status Training::adopt(const Checkpoint& checkpoint, const std::string& from) {
+  Network& network = learner_->network();
+  const std::string layout = layout_of(network.plan());
+  if (checkpoint.layout != layout) {
+    return invalid(from + " belongs to another model: it has " + checkpoint.layout +
+                   "this one has " + layout + "use another directory or remove it");
+  }
+  Optimizer& optimizer = learner_->optimizer();
+  Parameters& parameters = network.parameters();
+  if (!assign(checkpoint.weights, parameters.weights) ||
+      !assign(checkpoint.statistics, parameters.statistics)) {
+    return invalid(from + " has another number of parameters than the model");
+  }
+  // A parent that used another optimiser has other state: then this one starts afresh.
+  if (assign(checkpoint.state1, optimizer.state1) && assign(checkpoint.state2, optimizer.state2)) {
+    optimizer.updates = checkpoint.updates;
+  }
+  learner_->weights_changed();
+  position_ = checkpoint.position;
+  sums_ = checkpoint.sums;
+  metrics_ = checkpoint.metrics;
+  return success();
+}
+
+Status Training::adopt_parent() {
+  const CheckpointStore parents(job_.parent->directory, 1);
+  FETTLE_ASSIGN(Checkpoint checkpoint, parents.at_epoch(job_.parent->step));
+  const Json settings = settings_of(job_.config, job_.seed);
+  const auto optimizer_of = [](const Json& all) {
+    const Json* training = all.find("training");
+    const Json* optimizer = training == nullptr ? nullptr : training->find("optimizer");
+    return optimizer == nullptr ? Json() : *optimizer;
+  };
+  if (optimizer_of(checkpoint.settings) != optimizer_of(settings)) checkpoint.state1.clear();
+  FETTLE_TRY(adopt(checkpoint, job_.parent->directory));
+  hooks_.log("starts from step " + std::to_string(job_.parent->step) + " of its parent");
+  return success();
+}
+
+Checkpoint Training::snapshot() const {
+  Checkpoint checkpoint;
+  checkpoint.layout = layout_of(learner_->network().plan());
+  checkpoint.settings = settings_of(job_.config, job_.seed);
+  checkpoint.position = position_;
+  checkpoint.updates = learner_->optimizer().updates;
+  checkpoint.sums = sums_;
+  checkpoint.metrics = metrics_;
+  checkpoint.weights = copy(learner_->network().parameters().weights);
+  checkpoint.statistics = copy(learner_->network().parameters().statistics);
+  checkpoint.state1 = copy(learner_->optimizer().state1);
+  checkpoint.state2 = copy(learner_->optimizer().state2);
+  return checkpoint;
+}
+
+// ---- The loop ----------------------------------------------------------------------------------
+
+Result<Ending> Training::run() {
+  if (is_final()) {
+    // A run that ended between its last checkpoint and its last report.
+    Metrics metrics;
+    add_scores(metrics);
+    FETTLE_TRY(save_and_report(metrics, true));
+    return Ending::kReached;
+  }
+  const LoaderSettings settings{job_.seed,          job_.until_epoch,
+                                global_batch_,      collective_.world_size(),
+                                collective_.rank(), max_samples_};
+  Loader loader(data_.images, data_.split.train, train_writer_, settings, position_);
+  while (!is_final()) {
+    const Stopwatch watch;
+    FETTLE_ASSIGN(const std::optional<Ending> ended, run_steps_of_epoch(loader));
+    if (ended) return *ended;
+    const Score score =
+        learner_->evaluate(data_.images, data_.split.validation, evaluation_writer_);
+    if (!std::isfinite(score.loss)) return end_diverged();
+    metrics_ = Json::object();
+    metrics_.set("loss", sums_.loss / static_cast<double>(sums_.samples));
+    metrics_.set("validation_loss", score.mean_loss());
+    metrics_.set("validation_accuracy", score.accuracy());
+    FETTLE_TRY(finish_epoch(loader, watch.seconds()));
+    if (!is_final() && hooks_.should_stop()) return Ending::kStopped;
+  }
+  return Ending::kReached;
+}
+
+Result<std::optional<Ending>> Training::run_steps_of_epoch(Loader& loader) {
+  times_ = {};
+  images_ = 0;
+  waited_ = loader.waited();
+  while (position_.offset < std::ssize(data_.split.train)) {
+    FETTLE_ASSIGN(const StepEnding ending, run_step(loader));
+    if (ending == StepEnding::kDiverged) return std::optional(end_diverged());
+    const bool more = position_.offset < std::ssize(data_.split.train);
+    if (more && hooks_.should_stop()) {
+      FETTLE_ASSIGN(const Ending stopped, stop_within_epoch());
+      return std::optional(stopped);
+    }
+  }
+  return std::optional<Ending>();
+}
+
+Result<Training::StepEnding> Training::run_step(Loader& loader) {
+  const Stopwatch watch;
+  Range global;
+  for (bool last = false; !last;) {
+    const LoadedBatch& loaded = loader.next();
+    learner_->add(loaded.batch, position_.epoch);
+    global = loaded.global;
+    last = loaded.last_of_step;
+  }
+  FETTLE_ASSIGN(const Learner::Step step, learner_->finish_step(learning_rate()));
+  if (!step.finite) return StepEnding::kDiverged;
+  position_.offset = global.end;
+  sums_.loss += step.score.loss;
+  sums_.samples += step.score.samples;
+  images_ += step.score.samples;
+  times_.add(watch.seconds());
+  return StepEnding::kGoesOn;
+}
+
+Status Training::finish_epoch(Loader& loader, double seconds) {
+  Metrics metrics = measure_epoch(loader, seconds);
+  position_ = {position_.epoch + 1, 0};
+  sums_ = {};
+  if (position_.epoch == epochs_ && data_.test) {
+    Indices all(static_cast<std::size_t>(data_.test->size()));
+    for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::int64_t>(i);
+    const Score score = learner_->evaluate(*data_.test, all, evaluation_writer_);
+    metrics_.set("test_loss", score.mean_loss());
+    metrics_.set("test_accuracy", score.accuracy());
+  }
+  add_scores(metrics);
+  return save_and_report(metrics, is_final());
+}
+
+Ending Training::end_diverged() {
+  hooks_.log("the loss is not finite in epoch " + std::to_string(position_.epoch + 1) +
+             ": this configuration diverges; its result is NaN");
+  constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+  Report report;
+  report.step = job_.until_epoch;  // more training would not change it
+  report.metrics = {{"validation_accuracy", kNaN},
+                    {"validation_loss", kNaN},
+                    {"loss", kNaN},
+                    {"diverged_epoch", static_cast<double>(position_.epoch + 1)}};
+  report.final_result = true;
+  hooks_.report(report);
+  return Ending::kDiverged;
+}
+
+Result<Ending> Training::stop_within_epoch() {
+  FETTLE_TRY(save_and_report({}, false));
+  return Ending::kStopped;
+}
+
+// ---- Reports -----------------------------------------------------------------------------------
+
+double Training::learning_rate() const {
+  const std::int64_t step =
+      position_.epoch * length_.steps_per_epoch + position_.offset / global_batch_;
+  return base_rate_ * schedule_factor(job_.config.training.schedule, length_, step);
+}
+
+Metrics Training::measure_epoch(const Loader& loader, double seconds) {
+  const double busy = std::max(times_.total(), 1e-9);
+  const double flops = learner_->network().plan().training_flops() * static_cast<double>(images_);
+  const std::int64_t world_size = collective_.world_size();
+  // Of the last step that was made.
+  const std::int64_t last_step = (position_.epoch + 1) * length_.steps_per_epoch - 1;
+  const double rate =
+      base_rate_ * schedule_factor(job_.config.training.schedule, length_, last_step);
+  return {
+      {"images_per_second", static_cast<double>(images_) / busy},
+      {"step_ms_median", 1e3 * times_.quantile(0.5)},
+      {"step_ms_p95", 1e3 * times_.quantile(0.95)},
+      {"data_wait", (loader.waited() - waited_) / busy},
+      {"gflops", flops / busy / 1e9},
+      {"memory_mib", peak_memory_mib()},
+      {"learning_rate", rate},
+      {"global_batch", static_cast<double>(global_batch_)},
+      {"world_size", static_cast<double>(world_size)},
+      {"accumulation",
+       static_cast<double>(accumulation_steps(global_batch_, world_size, max_samples_))},
+      {"seconds", seconds},
+  };
+}
+
+void Training::add_scores(Metrics& metrics) {
+  Metrics scores;
+  for (const auto& [name, value] : metrics_.as_object()) {
+    scores.emplace_back(name, metric(metrics_, name));
+  }
+  metrics.insert(metrics.begin(), scores.begin(), scores.end());
+}
+
+Status Training::save_and_report(const Metrics& metrics, bool final_result) {
+  Report report;
+  report.step = position_.epoch;
+  report.metrics = metrics;
+  report.final_result = final_result;
+  if (collective_.rank() == 0) {
+    FETTLE_ASSIGN(report.checkpoint, store_.save(snapshot()));
+    report.checkpoint_step = position_.epoch;
+  }
+  hooks_.report(report);
+  return success();
+}
+
+}  // namespace fettle::trainer

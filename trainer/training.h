@@ -1,0 +1,110 @@
+// Training: one trial's training from its newest checkpoint to its last step.
+//
+// Everything that decides the result is a function of the configuration, the seed and the position;
+// stopping and starting again changes nothing (bit for bit on the reference backend). After every
+// epoch: validation, a durable checkpoint, a report. One thread, besides the loader's.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "api/trainer_config.h"
+#include "api/trial_file.h"
+#include "base/result.h"
+#include "trainer/checkpoint_store.h"
+#include "trainer/collective.h"
+#include "trainer/data/batch_writer.h"
+#include "trainer/data/loader.h"
+#include "trainer/data/training_data.h"
+#include "trainer/learner.h"
+#include "trainer/report.h"
+#include "trainer/schedule.h"
+
+namespace fettle::trainer {
+
+struct TrainingJob {
+  api::TrainerConfig config;
+  std::uint64_t seed = 0;
+  std::int64_t until_epoch = 1;  // stops there; the schedule is always training.epochs long
+  std::string checkpoints;       // directory; "" = none are written
+  std::int64_t keep = 2;
+  std::optional<api::TrialFile::ParentPlace> parent;  // where a new trial takes its weights from
+};
+
+// What the outside gives a training. All are called from the training's thread.
+struct TrainingHooks {
+  std::function<void(const Report&)> report;
+  std::function<void(const std::string&)> log;  // a line for people
+  std::function<bool()> should_stop;            // asked after every optimiser step
+};
+
+enum class Ending {
+  kReached,   // until_epoch is done
+  kDiverged,  // the loss is not finite: reported as a final NaN, a result like any other
+  kStopped,   // should_stop said so; a checkpoint was written
+};
+
+class Training {
+ public:
+  // `data` and `collective` must outlive the training. Takes up the newest checkpoint, else the
+  // parent's. Errors: a model that does not fit the data; a backend that is not there; a
+  // checkpoint of another model or another configuration; only damaged checkpoints.
+  static Result<std::unique_ptr<Training>> create(const TrainingJob& job, const TrainingData& data,
+                                                  Collective& collective, TrainingHooks hooks);
+
+  // Once. Errors: a checkpoint cannot be written; a worker was lost.
+  Result<Ending> run();
+
+  Learner& learner() { return *learner_; }
+  const Position& position() const { return position_; }
+
+ private:
+  Training(const TrainingJob& job, const TrainingData& data, Collective& collective,
+           TrainingHooks hooks);
+
+  Status restore();
+  Status adopt(const Checkpoint& checkpoint, const std::string& from);
+  Status adopt_parent();
+
+  enum class StepEnding { kGoesOn, kDiverged };
+  Result<StepEnding> run_step(Loader& loader);
+  // Ends with a value where the run ends before the epoch does.
+  Result<std::optional<Ending>> run_steps_of_epoch(Loader& loader);
+  Status finish_epoch(Loader& loader, double seconds);
+
+  Metrics measure_epoch(const Loader& loader, double seconds);
+  void add_scores(Metrics& metrics);
+  Status save_and_report(const Metrics& metrics, bool final_result);
+  Result<Ending> stop_within_epoch();
+  Ending end_diverged();
+  Checkpoint snapshot() const;
+
+  double learning_rate() const;  // of the step at position_
+  bool is_final() const { return position_.epoch >= job_.until_epoch; }
+
+  const TrainingJob job_;
+  const TrainingData& data_;
+  Collective& collective_;
+  const TrainingHooks hooks_;
+  const std::int64_t epochs_;
+  const std::int64_t global_batch_;
+  const std::int64_t max_samples_;
+  const double base_rate_;
+  const ScheduleLength length_;
+  BatchWriter train_writer_;
+  BatchWriter evaluation_writer_;
+  CheckpointStore store_;
+  std::unique_ptr<Learner> learner_;
+
+  Position position_;
+  EpochSums sums_;
+  Json metrics_ = Json::object();  // scores after the newest whole epoch
+  StepTimes times_;                // of this epoch in this run
+  std::int64_t images_ = 0;
+  double waited_ = 0;  // the loader's, at the start of the epoch
+};
+
+}  // namespace fettle::trainer
