@@ -89,7 +89,7 @@ Status Dimension::set_lattice(const api::Parameter& parameter) {
     }
   }
   const double steps = max_ / step_ - min_ / step_;
-  if (!(steps < 2 * kMaxExactInteger)) {
+  if (!(steps <= 2 * kMaxExactInteger)) {
     return invalid("the step " + text(step_) + " is too small for a range from " + text(min_) +
                    " to " + text(max_));
   }
@@ -135,8 +135,10 @@ double Dimension::number(double coordinate) const {
   if (continuous()) return coordinate;
   if (coordinate == 0) return min_;
   if (step_ > 0) {
-    const double value = min_ + coordinate * step_;
-    return std::clamp(integer_ ? value : tidy(value), min_, max_);
+    double value = min_ + coordinate * step_;
+    const double tidied = tidy(value);
+    if (std::abs(tidied - value) <= kStepTolerance * step_) value = tidied;
+    return std::clamp(value, min_, max_);
   }
   if (coordinate >= static_cast<double>(cells_ - 1)) return max_;
   const double share = coordinate / static_cast<double>(cells_ - 1);
@@ -206,7 +208,9 @@ std::optional<double> Dimension::coordinate(const Json& value) const {
     guess = share * static_cast<double>(cells_ - 1);
   }
   const double cell = std::clamp(std::round(guess), 0.0, static_cast<double>(cells_ - 1));
-  const bool near = std::abs(guess - cell) <= kStepTolerance * std::max(1.0, cell);
+  double tolerance = kStepTolerance * std::max(1.0, cell);
+  if (step_ > 0) tolerance += kRounding * std::abs(wanted) / step_;
+  const bool near = std::abs(guess - cell) <= tolerance;
   return near ? std::optional<double>(cell) : std::nullopt;
 }
 

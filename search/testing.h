@@ -1,0 +1,43 @@
+// Helpers of this folder's tests: short ways to write a space, random ones, and what a valid point
+// is, said once more without Space.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "api/study.h"
+#include "base/json.h"
+#include "base/philox.h"
+#include "search/search.h"
+
+namespace fettle::search::testing {
+
+api::Parameter real(std::string name, double min, double max,
+                    api::Scale scale = api::Scale::kLinear);
+api::Parameter stepped(std::string name, double min, double max, double step);
+api::Parameter integer(std::string name, double min, double max,
+                       api::Scale scale = api::Scale::kLinear);
+api::Parameter choice(std::string name, std::vector<Json> values);
+api::Parameter boolean(std::string name);
+// The same parameter, existing only if `parameter` has one of the values `in`.
+api::Parameter only_if(api::Parameter child, std::string parameter, std::vector<Json> in);
+
+// One to `most` parameters of every type and scale, about half of them conditional on an earlier
+// one. `finite`: none is a continuum, and none has more than a few values.
+std::vector<api::Parameter> random_space(Random& random, int most, bool finite);
+
+// "" for a valid point: exactly the active parameters, in order, each within bounds and on its
+// step; otherwise what is wrong with it.
+std::string complaint(const std::vector<api::Parameter>& parameters, const Json& point);
+
+// Every point of a finite space, by trying every value of every parameter in turn.
+std::vector<Json> enumerate(const std::vector<api::Parameter>& parameters);
+
+Problem problem_of(std::vector<api::Parameter> parameters, std::string algorithm,
+                   std::int64_t seed = 1);
+
+// A result for a trial; nothing = infeasible.
+Event result(std::int64_t trial, std::optional<double> value);
+Event fact(std::int64_t trial, api::FactKind kind, std::int64_t step, std::optional<double> value);
+
+}  // namespace fettle::search::testing
