@@ -1,0 +1,22 @@
+// Bringing the Study of a file and the one in the store together, before anything runs.
+#pragma once
+
+#include <string>
+
+#include "api/study.h"
+#include "base/result.h"
+#include "control/store.h"
+#include "runtime/local/layout.h"
+#include "runtime/local/study_lock.h"
+
+namespace fettle::cli {
+
+// The Study as it is stored from now on: created; or gone on with, the changes that a study with
+// trials allows written down. kInvalid names every other change, with both values and the way out.
+Result<api::Study> adopt_study(control::Store& store, const api::Study& wanted);
+
+// Moves what is kept of the study to <root>/.old/<study>-<n> and returns that path; "" when there
+// is nothing. Takes the study's lock meanwhile, so nothing can be running. Deletes nothing.
+Result<std::string> move_aside(const local::Layout& layout, const local::StudyLockOptions& lock);
+
+}  // namespace fettle::cli

@@ -1,0 +1,105 @@
+#include "cli/display.h"
+
+#include <iostream>
+#include <utility>
+
+#include "cli/screen.h"
+#include "cli/summary.h"
+#include "cli/terminal.h"
+
+namespace fettle::cli {
+namespace {
+
+// What text displays print at the end.
+std::string ending_text(const RunView& view, const local::Layout& layout,
+                        const std::string& program, const std::string& resume) {
+  std::string text = render_summary(view, layout, program, style_of_stdout());
+  if (!resume.empty()) text += "\nInterrupted; nothing is lost. To go on: " + resume + '\n';
+  return text;
+}
+
+class LiveDisplay final : public Display {
+ public:
+  LiveDisplay(local::Layout layout, std::string program)
+      : layout_(std::move(layout)), program_(std::move(program)), style_(style_of_stdout()) {}
+
+  void show(const RunView& view, const std::vector<Happening>&) override {
+    const TerminalSize room = screen_.room();
+    RunView noted = view;
+    noted.notice = notice_;
+    screen_.draw(render_screen(noted, room.columns, room.rows, style_));
+  }
+
+  void say(const std::string& message) override { notice_ = message; }
+
+  void finish(const RunView& view, const std::string& resume) override {
+    screen_.erase();
+    write_stdout(ending_text(view, layout_, program_, resume));
+  }
+
+ private:
+  const local::Layout layout_;
+  const std::string program_;
+  const Style style_;
+  LiveScreen screen_;
+  std::string notice_;
+};
+
+class LineDisplay final : public Display {
+ public:
+  LineDisplay(local::Layout layout, std::string program)
+      : layout_(std::move(layout)), program_(std::move(program)) {}
+
+  void show(const RunView& view, const std::vector<Happening>& news) override {
+    std::string text;
+    for (const Happening& happening : news) {
+      text += render_happening(happening, view.study.status.started_ms) + '\n';
+    }
+    write_stdout(text);
+  }
+
+  void say(const std::string& message) override { std::cerr << "fettle: " << message << std::endl; }
+
+  void finish(const RunView& view, const std::string& resume) override {
+    write_stdout('\n' + ending_text(view, layout_, program_, resume));
+  }
+
+ private:
+  const local::Layout layout_;
+  const std::string program_;
+};
+
+class JsonDisplay final : public Display {
+ public:
+  explicit JsonDisplay(local::Layout layout) : layout_(std::move(layout)) {}
+
+  void show(const RunView&, const std::vector<Happening>& news) override {
+    std::string text;
+    for (const Happening& happening : news) text += happening.data.dump() + '\n';
+    write_stdout(text);
+  }
+
+  void say(const std::string& message) override {
+    write_stdout(Json::object({{"event", "runner"}, {"message", message}}).dump() + '\n');
+  }
+
+  void finish(const RunView& view, const std::string& resume) override {
+    Json result = summary_json(view, layout_);
+    if (!resume.empty()) result.set("resume", resume);
+    write_stdout(Json::object({{"result", std::move(result)}}).dump() + '\n');
+  }
+
+ private:
+  const local::Layout layout_;
+};
+
+}  // namespace
+
+std::unique_ptr<Display> make_display(Output output, const local::Layout& layout,
+                                      const std::string& program) {
+  if (output == Output::kJson) return std::make_unique<JsonDisplay>(layout);
+  if (stdout_is_live()) return std::make_unique<LiveDisplay>(layout, program);
+  return std::make_unique<LineDisplay>(layout, program);
+}
+
+}  // namespace fettle::cli

@@ -1,0 +1,22 @@
+// What the exit code of fettle means.
+#pragma once
+
+#include "base/result.h"
+
+namespace fettle::cli {
+
+enum ExitCode : int {
+  kExitSucceeded = 0,
+  kExitFailed = 1,         // the study failed
+  kExitInvalid = 2,        // the input is wrong
+  kExitEnvironment = 3,    // disk, permissions, processes, or somebody else has the study
+  kExitInterrupted = 130,  // stopped by a signal; running again goes on
+};
+
+// The code for an error that ends a command.
+constexpr ExitCode exit_code_of(ErrorCode code) {
+  return code == ErrorCode::kInvalid || code == ErrorCode::kNotFound ? kExitInvalid
+                                                                     : kExitEnvironment;
+}
+
+}  // namespace fettle::cli

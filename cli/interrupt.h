@@ -1,0 +1,35 @@
+// Interrupt: SIGINT, SIGTERM and SIGHUP as something to poll for.
+//
+// Handlers write to a pipe. Not signalfd: that needs the signals blocked, and a blocked signal
+// stays blocked in every process started from here, where trials must hear SIGTERM. Handlers are
+// reset when a process is started. SIGPIPE gets one that does nothing, so that a reader of stdout
+// that goes away does not take the study with it. One object at a time; main thread.
+#pragma once
+
+#include <memory>
+
+#include "base/result.h"
+
+namespace fettle::cli {
+
+class Interrupt {
+ public:
+  // kIo: no pipe to be had.
+  static Result<std::unique_ptr<Interrupt>> install();
+  ~Interrupt();
+  Interrupt(const Interrupt&) = delete;
+  Interrupt& operator=(const Interrupt&) = delete;
+
+  // Readable when a signal has come.
+  int fd() const { return read_end_; }
+  // How many have come since the last call.
+  int take();
+
+ private:
+  Interrupt(int read_end, int write_end) : read_end_(read_end), write_end_(write_end) {}
+
+  int read_end_;
+  int write_end_;
+};
+
+}  // namespace fettle::cli

@@ -1,0 +1,176 @@
+// fettle: the command line. Maps arguments to the commands (commands.h); the only file that knows
+// CLI11.
+#include <CLI/CLI.hpp>
+#include <cstddef>
+#include <exception>
+#include <iostream>
+#include <map>
+#include <string>
+
+#include "cli/commands.h"
+#include "cli/exit_code.h"
+#include "cli/suggest.h"
+#include "runtime/local/supervisor.h"
+
+namespace {
+
+using fettle::cli::Output;
+
+const std::map<std::string, Output> kTextOrJson = {{"text", Output::kText},
+                                                   {"json", Output::kJson}};
+const std::map<std::string, Output> kTextCsvOrJson = {
+    {"text", Output::kText}, {"csv", Output::kCsv}, {"json", Output::kJson}};
+
+// What the command line asks for.
+struct Arguments {
+  std::string directory = ".";
+  fettle::cli::RunOptions run;
+  fettle::cli::ValidateOptions validate;
+  fettle::cli::StatusOptions status;
+  fettle::cli::TrialsOptions trials;
+  fettle::cli::LogsOptions logs;
+  int control_fd = -1;
+};
+
+void add_run(CLI::App& app, Arguments& arguments) {
+  CLI::App* command = app.add_subcommand("run", "Run a study to its end on this machine");
+  command->add_option("file", arguments.run.file, "Study file (YAML)")->required();
+  command->add_option("--output", arguments.run.output, "text or json (one object a line)")
+      ->transform(CLI::CheckedTransformer(kTextOrJson))
+      ->type_name("FORMAT");
+  command->add_option("--study", arguments.run.study, "Which Study of a file with several");
+  command->add_option("--parallelism", arguments.run.parallelism, "Trials at once")
+      ->check(CLI::Range(1, 10000))
+      ->type_name("N");
+  command->add_flag("--fresh", arguments.run.fresh,
+                    "Begin anew; what there is is moved aside, not deleted");
+  command->footer(
+      "Running the same file again goes on where it was. Ctrl-C stops the trials gently.\n"
+      "Exit codes: 0 succeeded, 1 failed, 2 invalid input, 3 environment, 130 interrupted.\n"
+      "Examples:\n"
+      "  fettle run examples/shell.yaml\n"
+      "  fettle run study.yaml --output json | tail -1");
+}
+
+void add_validate(CLI::App& app, Arguments& arguments) {
+  CLI::App* command =
+      app.add_subcommand("validate", "Say everything that is wrong with study files");
+  command->add_option("files", arguments.validate.files, "Study files; - is standard input")
+      ->required();
+  command->footer("Example:\n  fettle validate examples/*.yaml");
+}
+
+void add_status(CLI::App& app, Arguments& arguments) {
+  CLI::App* command = app.add_subcommand("status", "Show how a study stands, or list all studies");
+  command->add_option("study", arguments.status.study, "Name of the study");
+  command->add_flag("--events", arguments.status.events, "Show what happened, oldest first");
+  command->add_option("--output", arguments.status.output, "text or json")
+      ->transform(CLI::CheckedTransformer(kTextOrJson))
+      ->type_name("FORMAT");
+}
+
+void add_trials(CLI::App& app, Arguments& arguments) {
+  CLI::App* command = app.add_subcommand("trials", "List the trials of a study");
+  command->add_option("study", arguments.trials.study, "Name of the study")->required();
+  command->add_option("--output", arguments.trials.output, "text, csv or json")
+      ->transform(CLI::CheckedTransformer(kTextCsvOrJson))
+      ->type_name("FORMAT");
+  command->footer("Example:\n  fettle trials digits --output csv > trials.csv");
+}
+
+void add_logs(CLI::App& app, Arguments& arguments) {
+  CLI::App* command = app.add_subcommand("logs", "Print what a trial printed");
+  command->add_option("trial", arguments.logs.trial, "Name of the trial: digits-3")->required();
+  command->add_option("--run", arguments.logs.run, "Which of its runs; the newest if left out")
+      ->type_name("N");
+  command->add_flag("-f,--follow", arguments.logs.follow, "Go on until the run ends");
+}
+
+void add_suggest(CLI::App& app) {
+  CLI::App* command =
+      app.add_subcommand("suggest", "Answer asks and tells on standard input (JSON lines)");
+  command->footer(
+      "For programs that run their trials themselves. In: {\"study\": {...}}, {\"ask\": n},\n"
+      "{\"tell\": {\"id\": .., \"value\": ..}}. Out: {\"trials\": [{\"id\": .., \"params\": "
+      "{..}}]}.");
+}
+
+void add_hidden(CLI::App& app, Arguments& arguments) {
+  CLI::App* command = app.add_subcommand("supervise", "");
+  command->group("");  // not listed: fettle starts it for itself
+  command->add_option("--fd", arguments.control_fd)->required();
+}
+
+void describe(CLI::App& app, Arguments& arguments) {
+  app.set_version_flag("--version", "fettle " FETTLE_VERSION);
+  app.add_option("-C,--directory", arguments.directory,
+                 "Where .fettle lies, in which studies are kept")
+      ->type_name("DIR");
+  app.require_subcommand(1);
+  app.fallthrough();  // -C may come after the command, too
+  add_run(app, arguments);
+  add_validate(app, arguments);
+  add_status(app, arguments);
+  add_trials(app, arguments);
+  add_logs(app, arguments);
+  add_suggest(app);
+  add_hidden(app, arguments);
+  app.footer(
+      "Examples:\n"
+      "  fettle validate study.yaml\n"
+      "  fettle run study.yaml\n"
+      "  fettle status\n"
+      "  fettle trials digits\n"
+      "  fettle logs digits-3 --follow");
+}
+
+// A word that the person's shell reads back as the same word.
+std::string shell_word(const std::string& word) {
+  const bool plain =
+      !word.empty() &&
+      word.find_first_not_of(
+          "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-./=:,@+") ==
+          std::string::npos;
+  if (plain) return word;
+  std::string text = "'";
+  for (const char c : word) text += c == '\'' ? "'\\''" : std::string(1, c);
+  return text + "'";
+}
+
+// Fills in what follows from more than one argument.
+void complete(Arguments& arguments) {
+  const std::string root =
+      arguments.directory == "." ? ".fettle" : arguments.directory + "/.fettle";
+  arguments.run.root = arguments.status.root = arguments.trials.root = arguments.logs.root = root;
+  std::string& program = arguments.run.program;
+  if (arguments.directory != ".") program += " -C " + shell_word(arguments.directory);
+  arguments.run.resume = program + " run " + shell_word(arguments.run.file);
+  if (!arguments.run.study.empty()) {
+    arguments.run.resume += " --study " + shell_word(arguments.run.study);
+  }
+}
+
+int dispatch(const CLI::App& app, const Arguments& arguments) {
+  if (app.got_subcommand("run")) return fettle::cli::run_command(arguments.run);
+  if (app.got_subcommand("validate")) return fettle::cli::validate_command(arguments.validate);
+  if (app.got_subcommand("status")) return fettle::cli::status_command(arguments.status);
+  if (app.got_subcommand("trials")) return fettle::cli::trials_command(arguments.trials);
+  if (app.got_subcommand("logs")) return fettle::cli::logs_command(arguments.logs);
+  if (app.got_subcommand("suggest")) return fettle::cli::run_suggest(std::cin, std::cout);
+  return fettle::local::run_supervisor(arguments.control_fd);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Fettle tunes hyperparameters: it runs the trials of a study and finds the best.");
+  Arguments arguments;
+  describe(app, arguments);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? fettle::cli::kExitSucceeded : fettle::cli::kExitInvalid;
+  }
+  complete(arguments);
+  return dispatch(app, arguments);
+}

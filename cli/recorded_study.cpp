@@ -1,0 +1,67 @@
+#include "cli/recorded_study.h"
+
+#include <chrono>
+#include <utility>
+
+#include "cli/text.h"
+#include "runtime/local/sqlite_store.h"
+#include "runtime/local/study_lock.h"
+
+namespace fettle::cli {
+namespace {
+
+constexpr std::int64_t kMostEvents = 1000;
+constexpr std::size_t kMostNamed = 10;
+
+Happening happening_of(const local::StoredEvent& event) {
+  Happening happening;
+  happening.at_ms = event.at_ms;
+  happening.warning = event.warning;
+  happening.text = event.name + ' ' + event.reason + ": " + printable(event.message);
+  happening.data = Json::object({{"event", event.reason},
+                                 {"timeMs", event.at_ms},
+                                 {"about", event.name},
+                                 {"warning", event.warning},
+                                 {"message", event.message}});
+  return happening;
+}
+
+std::int64_t wall_clock_ms() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
+}
+
+}  // namespace
+
+Error no_such_study(const std::string& root, const std::string& name) {
+  const std::vector<std::string> studies = local::recorded_studies(root);
+  std::string message = "no study '" + printable(name) + "' in " + root;
+  if (studies.empty()) return not_found(message + ", nor any other; -C says where to look");
+  message += "; there are: ";
+  for (std::size_t i = 0; i < studies.size() && i < kMostNamed; ++i) {
+    message += (i > 0 ? ", " : "") + studies[i];
+  }
+  return not_found(message + (studies.size() > kMostNamed ? ", ..." : ""));
+}
+
+Result<RecordedStudy> read_recorded_study(const std::string& root, const std::string& name) {
+  RecordedStudy recorded{local::make_layout(root, name), {}};
+  auto store =
+      local::SqliteStore::open(recorded.layout.database(), local::SqliteStore::Mode::kReadOnly);
+  if (!store.ok() && store.error().code == ErrorCode::kNotFound) return no_such_study(root, name);
+  if (!store.ok()) return store.error();
+  const control::Key key{"", name};
+  auto study = (*store)->get_study(key);
+  if (!study.ok() && study.error().code == ErrorCode::kNotFound) return no_such_study(root, name);
+  if (!study.ok()) return study.error();
+  FETTLE_ASSIGN(recorded.view.trials, (*store)->list_trials(key));
+  FETTLE_ASSIGN(const auto events, (*store)->list_events(key, kMostEvents));
+  for (const auto& event : events) recorded.view.happenings.push_back(happening_of(event));
+  recorded.view.study = *std::move(study);
+  recorded.view.now_ms = wall_clock_ms();
+  recorded.view.interrupted = state_of(recorded.view.study) == "running" &&
+                              local::StudyLock::holder(recorded.layout.lock()) == 0;
+  return recorded;
+}
+
+}  // namespace fettle::cli

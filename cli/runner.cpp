@@ -1,0 +1,103 @@
+#include "cli/runner.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <thread>
+
+#include "core/plan.h"
+
+namespace fettle::cli {
+namespace {
+
+constexpr int kLookIntervalMs = 150;          // between redraws
+constexpr std::size_t kMostHappenings = 100;  // kept for the screen
+
+}  // namespace
+
+Runner::Runner(local::Session& session, Interrupt& interrupt, Display& display,
+               const control::Key& study)
+    : session_(session),
+      interrupt_(interrupt),
+      display_(display),
+      key_(study),
+      manager_(session.store(), session.runs(), clock_, observer_),
+      done_fd_(::eventfd(0, EFD_CLOEXEC)) {}
+
+Runner::~Runner() {
+  if (done_fd_ >= 0) ::close(done_fd_);
+}
+
+Result<Runner::Ending> Runner::run() {
+  FETTLE_TRY(look());
+  std::thread worker([this] { work(); });
+  Status seen = success();
+  while (!done_) {
+    wait();
+    on_signals(interrupt_.take());
+    seen = look();
+    if (!seen.ok()) stopping_ = true;
+  }
+  worker.join();
+  FETTLE_TRY(seen);
+  FETTLE_TRY(look());
+  FETTLE_TRY(outcome_);
+  return signals_ > 0 && !is_finished() ? Ending::kInterrupted : Ending::kFinished;
+}
+
+// The worker thread's whole life.
+void Runner::work() {
+  outcome_ = manager_.run(
+      [this] { return stopping_ || !session_.runs().failure().empty() || is_finished(); });
+  const std::string failure = session_.runs().failure();
+  if (outcome_.ok() && !failure.empty()) outcome_ = io_error(failure);
+  session_.shutdown();
+  done_ = true;
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = ::write(done_fd_, &one, sizeof one);
+}
+
+bool Runner::is_finished() {
+  const auto study = session_.store().get_study(key_);
+  return study.ok() && study->status.observed_generation >= study->metadata.generation &&
+         core::is_finished(study->status);
+}
+
+void Runner::wait() {
+  pollfd polled[] = {{interrupt_.fd(), POLLIN, 0}, {done_fd_, POLLIN, 0}};
+  ::poll(polled, 2, kLookIntervalMs);
+}
+
+void Runner::on_signals(int count) {
+  if (count == 0) return;
+  const bool first = signals_ == 0;
+  signals_ += count;
+  if (first) {
+    display_.say("stopping the trials gently; once more (Ctrl-C) kills them at once");
+    stopping_ = true;
+    manager_.wake();
+  }
+  if (signals_ > 1) {
+    display_.say("killing the trials");
+    session_.kill();
+  }
+}
+
+// Reads the store and shows what is new.
+Status Runner::look() {
+  FETTLE_ASSIGN(view_.study, session_.store().get_study(key_));
+  FETTLE_ASSIGN(view_.trials, session_.store().list_trials(key_));
+  view_.now_ms = clock_.now_ms();
+  const std::vector<Happening> news = chronicle_.observe(view_.study, view_.trials);
+  auto& kept = view_.happenings;
+  kept.insert(kept.end(), news.begin(), news.end());
+  if (kept.size() > kMostHappenings) {
+    kept.erase(kept.begin(), kept.end() - static_cast<std::ptrdiff_t>(kMostHappenings));
+  }
+  display_.show(view_, news);
+  return success();
+}
+
+}  // namespace fettle::cli

@@ -1,0 +1,60 @@
+// Runner: the running part of `fettle run`: the manager on a thread of its own, signals and the
+// display on this one.
+//
+// The first signal stops the trials gently, a second one kills them. Everything that counts is in
+// the store, so that nothing here needs saving.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+
+#include "base/result.h"
+#include "cli/chronicle.h"
+#include "cli/display.h"
+#include "cli/interrupt.h"
+#include "cli/view.h"
+#include "control/manager.h"
+#include "runtime/local/session.h"
+
+namespace fettle::cli {
+
+class Runner {
+ public:
+  enum class Ending { kFinished, kInterrupted };
+
+  Runner(local::Session& session, Interrupt& interrupt, Display& display,
+         const control::Key& study);
+  ~Runner();
+
+  // Until the study has finished or a signal came and the trials have stopped. kIo: the environment
+  // failed; the study can be gone on with.
+  Result<Ending> run();
+
+  // The study as it was last seen.
+  const RunView& view() const { return view_; }
+
+ private:
+  void work();
+  bool is_finished();
+  void wait();
+  void on_signals(int count);
+  Status look();
+
+  local::Session& session_;
+  Interrupt& interrupt_;
+  Display& display_;
+  const control::Key key_;
+  control::SystemClock clock_;
+  control::Observer observer_;
+  control::Manager manager_;
+  Chronicle chronicle_;
+  RunView view_;
+  int signals_ = 0;
+  int done_fd_ = -1;  // readable when work() has ended
+  std::atomic<bool> stopping_{false};
+  std::atomic<bool> done_{false};
+  Status outcome_ = success();  // of work(); read after it has ended
+};
+
+}  // namespace fettle::cli

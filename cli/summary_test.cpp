@@ -1,0 +1,71 @@
+#include "cli/summary.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "cli/test_studies.h"
+#include "cli/time_spent.h"
+
+namespace fettle::cli {
+namespace {
+
+const Style kPlain = {.color = false, .unicode = true};
+const local::Layout kLayout = {"/there/.fettle", "digits"};
+
+TEST(Summary, SaysEverythingAPersonWantsToKnow) {
+  EXPECT_EQ(render_summary(view_at_the_end(), kLayout, "fettle", kPlain), R"(digits
+)");
+}
+
+TEST(Summary, GivesMachinesTheSame) {
+  const Json json = summary_json(view_at_the_end(), kLayout);
+  EXPECT_EQ(*json.find("state"), Json("succeeded"));
+  EXPECT_EQ(*json.find("reason"), Json("TrialsDone"));
+  const Json& best = *json.find("best");
+  EXPECT_EQ(*best.find("trial"), Json("digits-0"));
+  EXPECT_EQ(*best.find("objective"), Json(0.9012));
+  EXPECT_EQ(*best.find("parameters")->find("optimizer"), Json("sgd"));
+  EXPECT_EQ(*json.find("failures")->as_array()[0].find("trials"), Json(1));
+}
+
+TEST(Summary, HasNoBestWhereThereIsNone) {
+  RunView view = view_at_the_end();
+  view.study.status.best.clear();
+  EXPECT_TRUE(summary_json(view, kLayout).find("best")->is_null());
+  EXPECT_EQ(render_summary(view, kLayout, "fettle", kPlain).find("Best"), std::string::npos);
+}
+
+TEST(Failures, WithOneReasonButForNumbersAreOne) {
+  RunView view = view_at_the_end();
+  for (const char* message : {"exit code 4: cannot open x", "hung for 10 s", "hung for 12 s"}) {
+    api::Trial trial = *view.trials[2];
+    trial.status.runs[0].message = message;
+    view.trials.push_back(std::make_shared<const api::Trial>(trial));
+  }
+  const auto groups = group_failures(view, kLayout);
+  ASSERT_EQ(groups.size(), 3U);
+  EXPECT_EQ(groups[0].trials, 2);
+  EXPECT_EQ(groups[0].reason, "hung for 10 s");
+  EXPECT_EQ(groups[0].log, "/there/.fettle/digits/digits-2/r0/output.log");
+}
+
+// 30 s of two slots: trial 0 ran all the time, trial 1 for 12 s, trial 2 from second 12 to 14.
+TEST(TimeSpent, AddsUpToWhatTheSlotsHad) {
+  const TimeSpent spent = time_spent(view_at_the_end());
+  EXPECT_EQ(spent.slots, 2);
+  EXPECT_NEAR(spent.start_up, 0.3, 1e-9);
+  EXPECT_NEAR(spent.data_wait, 0.1 * (29.9 + 11.9), 1e-9);
+  EXPECT_NEAR(spent.no_trial_left, 16, 1e-9);  // of the second slot, after trial 2
+  EXPECT_NEAR(
+      spent.training + spent.data_wait + spent.start_up + spent.no_trial_left + spent.bookkeeping,
+      2 * spent.wall_seconds, 1e-9);
+}
+
+TEST(TimeSpent, IsNothingBeforeAnythingRan) {
+  RunView view;
+  EXPECT_EQ(render_time_spent(time_spent(view), kPlain), "");
+}
+
+}  // namespace
+}  // namespace fettle::cli

@@ -1,0 +1,80 @@
+#include "cli/yaml_text.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <string_view>
+
+namespace fettle::cli {
+namespace {
+
+// Scalars that YAML 1.1 or 1.2 gives another type.
+constexpr std::array<std::string_view, 12> kReserved = {
+    "true", "false", "yes", "no", "on", "off", "y", "n", "null", "nan", "inf", "infinity"};
+
+bool is_plain_character(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-' || c == '.' ||
+         c == '/';
+}
+
+// A letter, underscore or slash first keeps numbers, dates and YAML's own signs away.
+bool needs_quotes(const std::string& text) {
+  if (text.empty()) return true;
+  const char first = text[0];
+  if (std::isalpha(static_cast<unsigned char>(first)) == 0 && first != '_' && first != '/') {
+    return true;
+  }
+  if (!std::all_of(text.begin(), text.end(), is_plain_character)) return true;
+  std::string lower;
+  for (const char c : text) {
+    lower += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  }
+  return std::find(kReserved.begin(), kReserved.end(), lower) != kReserved.end();
+}
+
+std::string string_text(const std::string& text) {
+  return needs_quotes(text) ? Json(text).dump() : text;
+}
+
+std::string flow(const Json& value) {
+  if (value.is_string()) return string_text(value.as_string());
+  std::string text;
+  if (value.is_array()) {
+    for (const Json& item : value.as_array()) text += (text.empty() ? "" : ", ") + flow(item);
+    return '[' + text + ']';
+  }
+  if (value.is_object()) {
+    for (const auto& [key, member] : value.as_object()) {
+      text += (text.empty() ? "" : ", ") + string_text(key) + ": " + flow(member);
+    }
+    return '{' + text + '}';
+  }
+  return value.dump();
+}
+
+bool is_list_of_objects(const Json& value) {
+  return value.is_array() && !value.as_array().empty() && value.as_array()[0].is_object();
+}
+
+}  // namespace
+
+std::string to_yaml(const Json& value, int indent) {
+  const std::string margin(static_cast<std::size_t>(indent), ' ');
+  if (is_list_of_objects(value)) {
+    std::string text;
+    for (const Json& item : value.as_array()) text += margin + "- " + flow(item) + '\n';
+    return text;
+  }
+  if (!value.is_object() || value.as_object().empty()) return margin + flow(value) + '\n';
+  std::string text;
+  for (const auto& [key, member] : value.as_object()) {
+    text += margin + string_text(key) + ':';
+    const bool nested =
+        (member.is_object() && !member.as_object().empty()) || is_list_of_objects(member);
+    text += nested ? '\n' + to_yaml(member, indent + (member.is_object() ? 2 : 0))
+                   : ' ' + flow(member) + '\n';
+  }
+  return text;
+}
+
+}  // namespace fettle::cli

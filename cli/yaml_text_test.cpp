@@ -1,0 +1,36 @@
+#include "cli/yaml_text.h"
+
+#include <gtest/gtest.h>
+
+namespace fettle::cli {
+namespace {
+
+TEST(ToYaml, IsWhatPeopleWouldWrite) {
+  const Json layers = Json::Array{Json::object({{"type", "conv"}, {"channels", 16}}),
+                                  Json::object({{"type", "relu"}})};
+  const Json value = Json::object({{"rate", 0.0123},
+                                   {"nested", Json::object({{"layers", layers}})},
+                                   {"numbers", Json::Array{1, 2.5}},
+                                   {"nothing", Json::object()}});
+  EXPECT_EQ(to_yaml(value, 2),
+            "  rate: 0.0123\n"
+            "  nested:\n"
+            "    layers:\n"
+            "    - {type: conv, channels: 16}\n"
+            "    - {type: relu}\n"
+            "  numbers: [1, 2.5]\n"
+            "  nothing: {}\n");
+}
+
+TEST(ToYaml, QuotesWhatYamlWouldReadAsSomethingElse) {
+  for (const char* text : {"", "yes", "No", "null", "1e3", "12", "-x", "a: b", "a #b", "*x",
+                           "$(rm -rf)", "{{}}", "line\nbreak", "'", "\""}) {
+    EXPECT_EQ(to_yaml(Json(text), 0), Json(text).dump() + '\n') << text;
+  }
+  for (const char* text : {"adam", "/data/train.gz", "bf16", "_x", "a-b"}) {
+    EXPECT_EQ(to_yaml(Json(text), 0), std::string(text) + '\n');
+  }
+}
+
+}  // namespace
+}  // namespace fettle::cli
