@@ -7,7 +7,7 @@
 #include "kernels/dropout/reference.h"
 #include "kernels/onednn/convolution.h"
 #include "kernels/optimizer/fast.h"
-#include "kernels/pool/reference.h"
+#include "kernels/pool/fast.h"
 #include "kernels/relu/fast.h"
 #include "kernels/shapes.h"
 #include "kernels/softmax_cross_entropy/reference.h"
@@ -47,7 +47,7 @@ class OnednnBackend : public Backend {
   }
   Result<std::unique_ptr<PoolOp>> pool(const PoolShape& shape, const PlanOptions& plan) override {
     FETTLE_TRY(check_shape(shape, plan));
-    return reference_pool(shape, plan);
+    return fast_pool(shape, plan);
   }
   std::unique_ptr<ReluOp> relu(DataType type) override { return fast_relu(type); }
   std::unique_ptr<DropoutOp> dropout(float rate, std::int64_t elements_per_sample,
