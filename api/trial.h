@@ -76,13 +76,13 @@ struct RunRecord {
   std::int64_t run = 0;
   std::string pod_uid;  // of rank 0; local: the process id
   std::int64_t workers = 1;
-  std::int64_t until_step = 1;  // how far this run was asked to go
-  std::int64_t started_ms = 0;  // intent written
-  std::int64_t running_ms = 0;  // first seen running; 0 = never
-  std::int64_t ended_ms = 0;    // 0 = not ended
-  std::int64_t last_step = 0;   // the trial's newest reported step when the run ended
-  std::int64_t failures = 0;    // earlier runs that failed by the trial's own fault
-  double earlier_seconds = 0;   // worker-seconds of all earlier runs
+  std::int64_t until_step = 1;      // how far this run was asked to go
+  std::int64_t started_ms = 0;      // intent written
+  std::int64_t running_ms = 0;      // first seen running; 0 = never
+  std::int64_t ended_ms = 0;        // 0 = not ended
+  std::int64_t last_step = 0;       // the trial's newest reported step when the run ended
+  std::int64_t failures = 0;        // earlier runs that failed by the trial's own fault
+  double earlier_seconds = 0;       // worker-seconds of all earlier runs
   std::optional<Outcome> stopping;  // why we asked it to stop; absent = we did not
   std::optional<Outcome> outcome;
   std::string message;  // for people: "exit code 3: ... last lines of output"

@@ -1,0 +1,75 @@
+#include "api/changes.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "api/field_errors.h"
+#include "api/study_json.h"
+
+namespace fettle::api {
+namespace {
+
+// Whether a change of the field at `path` acts from now on.
+bool may_change(std::string_view path) {
+  constexpr std::string_view kBudget = "spec.budget.";
+  constexpr std::string_view kObjectives = "spec.objectives[";
+  for (const std::string_view field :
+       {"spec.suspend", "spec.budget", "spec.trial.timeout", "spec.trial.heartbeat",
+        "spec.trial.retries", "spec.trial.gracePeriod"}) {
+    if (path == field) return true;
+  }
+  if (path.substr(0, kBudget.size()) == kBudget) return true;
+  return path.substr(0, kObjectives.size()) == kObjectives && path.size() > 5 &&
+         path.substr(path.size() - 5) == ".goal";
+}
+
+std::string shown(const Json* value) { return value == nullptr ? "nothing" : describe(*value); }
+
+class Comparison {
+ public:
+  explicit Comparison(FieldErrors& errors) : errors_(errors) {}
+
+  // Goes into maps, and into lists of the same length; anything else is one field.
+  void compare(const Json* before, const Json* after, const FieldPath& path) {
+    const bool same = before != nullptr && after != nullptr && *before == *after;
+    if (same || may_change(path.str())) return;
+    const bool both = before != nullptr && after != nullptr;
+    if (both && before->is_object() && after->is_object()) {
+      return compare_maps(*before, *after, path);
+    }
+    if (both && before->is_array() && after->is_array() &&
+        before->as_array().size() == after->as_array().size()) {
+      for (std::size_t i = 0; i < before->as_array().size(); ++i) {
+        compare(&before->as_array()[i], &after->as_array()[i], path.item(i));
+      }
+      return;
+    }
+    errors_.add(path, "was " + shown(before) + ", now " + shown(after) +
+                          "; it may not change once there are trials: put it back, or give the "
+                          "Study another name");
+  }
+
+ private:
+  void compare_maps(const Json& before, const Json& after, const FieldPath& path) {
+    for (const auto& [key, value] : before.as_object()) {
+      compare(&value, after.find(key), path.member(key));
+    }
+    for (const auto& [key, value] : after.as_object()) {
+      if (before.find(key) == nullptr) compare(nullptr, &value, path.member(key));
+    }
+  }
+
+  FieldErrors& errors_;
+};
+
+}  // namespace
+
+std::vector<FieldError> forbidden_changes(const StudySpec& before, const StudySpec& after) {
+  FieldErrors errors;
+  const Json old_spec = write_study_spec(before);
+  const Json new_spec = write_study_spec(after);
+  Comparison(errors).compare(&old_spec, &new_spec, FieldPath("spec"));
+  return std::move(errors).take();
+}
+
+}  // namespace fettle::api

@@ -1,0 +1,171 @@
+// Parameters and the built-in trainer: `sets` names a field that can take every value.
+#include <algorithm>
+
+#include "api/check.h"
+#include "api/field_setter.h"
+#include "api/parameter_env.h"
+#include "api/trainer_fields.h"
+
+namespace fettle::api {
+namespace {
+
+// Values that stand for all: if a field takes these, its bounds, its type and a demand for odd
+// numbers are met by every value.
+std::vector<Json> telling_values(const Parameter& p) {
+  switch (p.type) {
+    case ParameterType::kBoolean:
+      return {Json(false), Json(true)};
+    case ParameterType::kCategorical:
+      return p.values;
+    case ParameterType::kInteger:
+    case ParameterType::kDouble:
+      break;
+  }
+  // Somewhere between whole numbers, unless there is a step.
+  const double between = p.min + (p.max - p.min) * 0.3819660112501051;
+  const bool whole = p.type == ParameterType::kInteger;
+  const double second = p.step ? p.min + *p.step : whole ? p.min + 1 : between;
+  std::vector<Json> values{Json(p.min)};
+  if (second < p.max) values.emplace_back(second);
+  values.emplace_back(p.max);
+  return values;
+}
+
+// Whether there is a parameter on whose value both depend in ways that exclude each other.
+class Activity {
+ public:
+  explicit Activity(const std::vector<Parameter>& all) : all_(all) {}
+
+  bool exclusive(const Parameter& a, const Parameter& b) const {
+    for (const Parameter* x = &a; x != nullptr; x = parent_of(*x)) {
+      for (const Parameter* y = &b; y != nullptr; y = parent_of(*y)) {
+        if (x->when && y->when && disjoint(*x->when, *y->when)) return true;
+      }
+    }
+    return false;
+  }
+
+ private:
+  // Among earlier parameters only, so that walks end even in a document that is wrong.
+  const Parameter* parent_of(const Parameter& p) const {
+    if (!p.when) return nullptr;
+    for (const Parameter& candidate : all_) {
+      if (&candidate == &p) return nullptr;
+      if (candidate.name == p.when->parameter) return &candidate;
+    }
+    return nullptr;
+  }
+
+  static bool disjoint(const Condition& a, const Condition& b) {
+    return a.parameter == b.parameter &&
+           std::none_of(a.in.begin(), a.in.end(), [&](const Json& value) {
+             return std::find(b.in.begin(), b.in.end(), value) != b.in.end();
+           });
+  }
+
+  const std::vector<Parameter>& all_;
+};
+
+bool is_condition_of_another(const std::vector<Parameter>& all, const std::string& name) {
+  return std::any_of(all.begin(), all.end(),
+                     [&](const Parameter& p) { return p.when && p.when->parameter == name; });
+}
+
+// The first value that the field refuses, in the setter's words; "" if it takes all.
+std::string refusal(const TrainerConfig& config, const Parameter& p) {
+  for (const Json& value : telling_values(p)) {
+    TrainerConfig copy = config;
+    FieldErrors refused;
+    const FieldPath root;
+    set_value(SetContext{p.sets, value, root, FieldRules{}, refused}, copy);
+    if (refused.empty()) continue;
+    return to_string(std::move(refused).take());
+  }
+  return {};
+}
+
+void check_one(const StudySpec& spec, std::size_t index, const FieldPath& path,
+               FieldErrors& errors) {
+  const Parameter& p = spec.parameters[index];
+  if (p.sets == "training.epochs") {
+    errors.add(path,
+               "training.epochs follows resource.max and cannot be varied; vary what a step "
+               "does, or let earlyStopping choose how far trials go");
+    return;
+  }
+  if (std::string refused = refusal(*spec.trial.trainer, p); !refused.empty()) {
+    errors.add(path, std::move(refused));
+    return;
+  }
+  const Activity activity(spec.parameters);
+  for (std::size_t i = 0; i < index; ++i) {
+    const Parameter& other = spec.parameters[i];
+    if (other.sets != p.sets || activity.exclusive(other, p)) continue;
+    errors.add(path, "found " + p.sets + ", which parameter " + other.name +
+                         " sets already; give both a `when` that excludes the other, or remove "
+                         "one");
+    return;
+  }
+}
+
+// Of the parameters that are always there, the first value of each in its field.
+TrainerConfig sample_of(const StudySpec& spec) {
+  TrainerConfig config = *spec.trial.trainer;
+  for (const Parameter& p : spec.parameters) {
+    if (p.sets.empty() || p.when) continue;
+    FieldErrors ignored;
+    const FieldPath root;
+    set_value(SetContext{p.sets, telling_values(p).front(), root, FieldRules{}, ignored}, config);
+  }
+  return config;
+}
+
+void check_without_trainer(const StudySpec& spec, const FieldPath& path, FieldErrors& errors) {
+  for (std::size_t i = 0; i < spec.parameters.size(); ++i) {
+    const Parameter& p = spec.parameters[i];
+    if (p.sets.empty()) continue;
+    const FieldPath item = path.item(i);
+    errors.add(item.member("sets"),
+               "needs trial.trainer, whose fields it names; a template reads the value as $(" +
+                   parameter_env_name(p.name) + ")");
+  }
+}
+
+}  // namespace
+
+void check_sets(const StudySpec& spec, const FieldPath& path, FieldErrors& errors) {
+  const FieldPath root("spec");
+  const FieldPath trial = root.member("trial");
+  const FieldPath trainer = trial.member("trainer");
+  if (!spec.trial.trainer) {
+    if (!errors.any_under(trial)) check_without_trainer(spec, path, errors);
+    return;
+  }
+  const bool layers_known = !errors.any_under(trainer.member("model"));
+  for (std::size_t i = 0; i < spec.parameters.size(); ++i) {
+    const Parameter& p = spec.parameters[i];
+    const FieldPath item = path.item(i);
+    if (errors.any_under(item)) continue;
+    if (!p.sets.empty()) {
+      const bool in_layers = p.sets.rfind("model.layers", 0) == 0;
+      if (layers_known || !in_layers) check_one(spec, i, item.member("sets"), errors);
+    } else if (!is_condition_of_another(spec.parameters, p.name)) {
+      errors.add(item.member("sets"),
+                 "is missing; expected the field of trial.trainer that gets the value, such as "
+                 "training.learningRate; without it the parameter has no effect");
+    }
+  }
+  if (errors.any_under(path) || errors.any_under(trainer)) return;
+  const TrainerConfig sample = sample_of(spec);
+  check_trainer(sample, trainer, errors);
+  if (sample.training.batch_per_worker && spec.trial.workers.min != spec.trial.workers.max) {
+    const FieldPath training = trainer.member("training");
+    errors.add(training.member("batchPerWorker"),
+               "makes the batch depend on the number of workers, so workers.min and workers.max "
+               "must be equal, found " +
+                   std::to_string(spec.trial.workers.min) + " and " +
+                   std::to_string(spec.trial.workers.max) + "; or use globalBatch");
+  }
+}
+
+}  // namespace fettle::api

@@ -1,0 +1,158 @@
+// The Study as a whole, and how its trials run.
+#include <algorithm>
+#include <set>
+
+#include "api/check.h"
+#include "api/study_fields.h"
+
+namespace fettle::api {
+namespace {
+
+void check_order(std::int64_t min, std::int64_t max, const FieldPath& path, FieldErrors& errors) {
+  if (min <= max || errors.any_under(path)) return;
+  errors.add(path.member("min"), "found " + std::to_string(min) +
+                                     ", expected at most max, which is " + std::to_string(max));
+}
+
+void check_objectives(const StudySpec& spec, const FieldPath& path, FieldErrors& errors) {
+  std::set<std::string_view> seen;
+  for (std::size_t i = 0; i < spec.objectives.size(); ++i) {
+    const std::string& metric = spec.objectives[i].metric;
+    const FieldPath item = path.item(i);
+    if (metric == "step") {
+      errors.add(item.member("metric"),
+                 "found \"step\", which counts progress and is no metric; name another");
+    } else if (!metric.empty() && !seen.insert(metric).second) {
+      errors.add(item.member("metric"),
+                 "found " + describe(Json(metric)) + " again; expected a different metric each");
+    }
+  }
+}
+
+void check_constraints(const StudySpec& spec, const FieldPath& path, FieldErrors& errors) {
+  for (std::size_t i = 0; i < spec.constraints.size(); ++i) {
+    const Constraint& c = spec.constraints[i];
+    const FieldPath item = path.item(i);
+    if (errors.any_under(item)) continue;
+    if (!c.min && !c.max) {
+      errors.add(item, "has neither min nor max; expected at least one of them");
+    } else if (c.min && c.max && *c.min > *c.max) {
+      errors.add(item.member("min"), "found " + describe(*c.min) +
+                                         ", expected at most max, which is " + describe(*c.max));
+    }
+  }
+}
+
+void check_early_stopping(const StudySpec& spec, const FieldPath& path, FieldErrors& errors) {
+  const FieldPath resource = path.member("resource");
+  check_order(spec.resource.min, spec.resource.max, resource, errors);
+  if (!spec.early_stopping || errors.any_under(resource)) return;
+  const FieldPath early = path.member("earlyStopping");
+  if (spec.resource.min >= spec.resource.max) {
+    errors.add(early,
+               "needs steps at which to stop: expected resource.max above resource.min, "
+               "found max " +
+                   std::to_string(spec.resource.max) + " and min " +
+                   std::to_string(spec.resource.min));
+  } else if (spec.early_stopping->name == "median" &&
+             spec.early_stopping->start_step >= spec.resource.max) {
+    errors.add(early.member("startStep"), "found " +
+                                              std::to_string(spec.early_stopping->start_step) +
+                                              ", expected less than resource.max, which is " +
+                                              std::to_string(spec.resource.max));
+  }
+}
+
+void check_gpu(const TrialTemplate& trial, const FieldPath& path, FieldErrors& errors) {
+  if (!trial.gpu || errors.any_under(path)) return;
+  const Gpu& gpu = *trial.gpu;
+  const int chosen = (gpu.count ? 1 : 0) + (gpu.fraction ? 1 : 0) + (gpu.memory ? 1 : 0);
+  if (chosen != 1) {
+    errors.add(path, "found " + std::to_string(chosen) +
+                         " of count, fraction and memory, expected exactly one; leave gpu out for "
+                         "trials on the CPU");
+  } else if (gpu.fraction && trial.workers.max > 1) {
+    errors.add(path.member("fraction"),
+               "found " + describe(*gpu.fraction) + " with up to " +
+                   std::to_string(trial.workers.max) +
+                   " workers; two workers on one GPU can block each other for ever: use count: 1, "
+                   "or one worker");
+  }
+}
+
+void check_epochs(const StudySpec& spec, const FieldPath& path, FieldErrors& errors) {
+  const auto& epochs = spec.trial.trainer->training.epochs;
+  if (!epochs || *epochs == spec.resource.max) return;
+  errors.add(path, "found " + std::to_string(*epochs) +
+                       ", expected the same as resource.max, which is " +
+                       std::to_string(spec.resource.max) + "; leave epochs out");
+}
+
+void check_warm_start(const Study& study, const FieldPath& path, FieldErrors& errors) {
+  if (!study.spec.warm_start) return;
+  std::set<std::string_view> seen;
+  const std::vector<std::string>& studies = study.spec.warm_start->studies;
+  for (std::size_t i = 0; i < studies.size(); ++i) {
+    if (studies[i].empty()) continue;
+    if (studies[i] == study.metadata.name) {
+      errors.add(path.item(i), "found this Study itself; expected the name of an earlier one");
+    } else if (!seen.insert(studies[i]).second) {
+      errors.add(path.item(i),
+                 "found " + describe(Json(studies[i])) + " again; expected distinct names");
+    }
+  }
+}
+
+}  // namespace
+
+void check_trial(const StudySpec& spec, const FieldPath& path, FieldErrors& errors) {
+  const TrialTemplate& trial = spec.trial;
+  check_order(trial.workers.min, trial.workers.max, path.member("workers"), errors);
+  check_gpu(trial, path.member("gpu"), errors);
+  const FieldPath trainer = path.member("trainer");
+  const FieldPath pod = path.member("template");
+  const bool has_template = trial.pod_template.is_object();
+  if (has_template) check_pod_template(trial.pod_template, pod, errors);
+  if (trial.trainer && has_template) {
+    errors.add(pod,
+               "found beside trainer; expected exactly one of the two: trainer is the "
+               "built-in one, template your own image or command");
+  } else if (!trial.trainer && !has_template && !errors.any_under(path)) {
+    errors.add(path,
+               "has neither trainer nor template; expected exactly one of them: trainer for "
+               "the built-in one, template for your own image or command");
+  }
+  if (!trial.trainer) return;
+  if (trial.metrics) {
+    errors.add(path.member("metrics"),
+               "is for templates; the built-in trainer reports its metrics itself: remove it");
+  }
+  if (spec.resource.unit != "epoch") {
+    errors.add("spec.resource.unit", "found " + describe(Json(spec.resource.unit)) +
+                                         ", expected epoch, which the built-in trainer counts");
+  }
+  const FieldPath training = trainer.member("training");
+  if (!errors.any_under(training)) check_epochs(spec, training.member("epochs"), errors);
+}
+
+void check_study(const Study& study, FieldErrors& errors) {
+  if (study.metadata.name.size() > kLongestStudyName) {
+    errors.add("metadata.name", "found " + std::to_string(study.metadata.name.size()) +
+                                    " characters, expected at most " +
+                                    std::to_string(kLongestStudyName) +
+                                    ", since trials and jobs add to the name");
+  }
+  const StudySpec& spec = study.spec;
+  const FieldPath path("spec");
+  check_objectives(spec, path.member("objectives"), errors);
+  const FieldPath parameters = path.member("parameters");
+  check_parameters(spec, parameters, errors);
+  check_constraints(spec, path.member("constraints"), errors);
+  check_early_stopping(spec, path, errors);
+  check_trial(spec, path.member("trial"), errors);
+  check_sets(spec, parameters, errors);
+  const FieldPath warm_start = path.member("warmStart");
+  check_warm_start(study, warm_start.member("studies"), errors);
+}
+
+}  // namespace fettle::api

@@ -1,0 +1,173 @@
+// Field lists: how the structs of this folder say, once, which fields a document has.
+//
+// For every struct there is one function, in study_fields.h, trial_fields.h or trainer_fields.h:
+//
+//   template <class Visitor, Like<Budget> B>
+//   void visit_fields(Visitor& v, B& budget) {
+//     v.field("trials", budget.trials, "Trials created at most.", whole(1, 1'000'000));
+//     ...
+//   }
+//
+// Everything generic is a visitor over that list: reading with errors (field_reader.h), writing
+// (field_writer.h), writing one field by path (field_setter.h), and comparing the list with the
+// cluster's schema. Fields are visited in order, so rules may depend on fields that came before
+// (`only_if`). Everything here is a value or a pure function; usable from any thread.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+#include "base/json.h"
+
+namespace fettle::api {
+
+// T or const T: field lists serve readers and writers alike.
+template <class T, class Struct>
+concept Like = std::same_as<std::remove_const_t<T>, Struct>;
+
+// How a value is written in a document, beyond what its C++ type says.
+enum class Form {
+  kPlain,
+  kDuration,         // double, seconds: "90s", "2h" or a number
+  kQuantity,         // double: "20Gi" or a number
+  kTimestamp,        // int64, Unix milliseconds: RFC 3339; 0 is left out
+  kConditionStatus,  // bool: "True" or "False"
+  kDnsLabel,         // text: lower-case letters, digits and '-'
+  kName,             // text: a letter, then letters, digits, '_', '.', '-'
+  kMetricName,       // text: letters, digits and _ . / : @ % -
+  kObject,           // Json: an object
+  kScalar,           // Json: a string, number or boolean
+  kAnyNumber,        // double: any, null stands for NaN
+};
+
+// Bounds of one field. Built by the functions below; all sizes are inclusive.
+struct FieldRules {
+  Form form = Form::kPlain;
+  double min = -std::numeric_limits<double>::infinity();
+  double max = std::numeric_limits<double>::infinity();
+  bool above_min = false;  // min itself is refused
+  bool below_max = false;  // max itself is refused
+  bool odd = false;
+  std::size_t min_size = 0;  // lists and maps: entries
+  std::size_t max_size = 64;
+  std::size_t min_text = 0;  // strings, also inside lists: bytes
+  std::size_t max_text = 256;
+  std::span<const std::string_view> choices;  // strings: the only ones
+  bool required = false;
+  bool applies = true;          // with the fields read so far
+  std::string_view applies_to;  // "type Double or Integer": when it applies, for messages
+  bool cut = false;             // text for people: the writer cuts what is too long
+
+  // A document must have the field (where it applies).
+  FieldRules needed() const {
+    return with([](FieldRules& r) { r.required = true; });
+  }
+  // The field only makes sense when `condition` holds; `when` says so in words.
+  FieldRules only_if(bool condition, std::string_view when) const {
+    return with([&](FieldRules& r) {
+      r.applies = condition;
+      r.applies_to = when;
+    });
+  }
+  FieldRules only_odd(bool condition = true) const {
+    return with([&](FieldRules& r) { r.odd = condition; });
+  }
+  FieldRules as(Form new_form) const {
+    return with([&](FieldRules& r) { r.form = new_form; });
+  }
+  // Entries are strings of at most `bytes`.
+  FieldRules of_text(std::size_t bytes) const {
+    return with([&](FieldRules& r) { r.max_text = bytes; });
+  }
+
+  template <class Change>
+  FieldRules with(Change change) const {
+    FieldRules copy = *this;
+    change(copy);
+    return copy;
+  }
+};
+
+inline FieldRules number(double min, double max) {
+  return FieldRules{}.with([&](FieldRules& r) {
+    r.min = min;
+    r.max = max;
+  });
+}
+// Whole numbers are integers because their C++ type is; the rule is the same.
+inline FieldRules whole(std::int64_t min, std::int64_t max) {
+  return number(static_cast<double>(min), static_cast<double>(max));
+}
+inline FieldRules above(double min, double max) {
+  return number(min, max).with([](FieldRules& r) { r.above_min = true; });
+}
+inline FieldRules from_to_below(double min, double max) {
+  return number(min, max).with([](FieldRules& r) { r.below_max = true; });
+}
+inline FieldRules text(std::size_t min, std::size_t max) {
+  return FieldRules{}.with([&](FieldRules& r) {
+    r.min_text = min;
+    r.max_text = max;
+  });
+}
+inline FieldRules message_text(std::size_t max) {
+  return text(0, max).with([](FieldRules& r) { r.cut = true; });
+}
+inline FieldRules one_of(std::span<const std::string_view> choices) {
+  return FieldRules{}.with([&](FieldRules& r) { r.choices = choices; });
+}
+inline FieldRules list(std::size_t min, std::size_t max) {
+  return FieldRules{}.with([&](FieldRules& r) {
+    r.min_size = min;
+    r.max_size = max;
+  });
+}
+inline FieldRules timestamp() {
+  return number(0, 253402300799999.0).as(Form::kTimestamp);  // until the year 9999
+}
+
+// A place in a document, kept as a chain on the stack so that paths are only spelt out for errors.
+// A child must not outlive its parent.
+class FieldPath {
+ public:
+  FieldPath() = default;
+  explicit FieldPath(std::string_view root) : name_(root) {}
+  FieldPath member(std::string_view name) const { return FieldPath(this, name, kNoIndex); }
+  FieldPath item(std::size_t index) const { return FieldPath(this, {}, index); }
+
+  // "spec.parameters[2].min"
+  std::string str() const;
+
+ private:
+  static constexpr std::size_t kNoIndex = static_cast<std::size_t>(-1);
+  FieldPath(const FieldPath* parent, std::string_view name, std::size_t index)
+      : parent_(parent), name_(name), index_(index) {}
+
+  const FieldPath* parent_ = nullptr;
+  std::string_view name_;
+  std::size_t index_ = kNoIndex;
+};
+
+// What a message calls a value: `"adm"`, `3.5`, `a list of 3`; long strings are cut.
+std::string describe(const Json& value);
+// "0.001", "3": the fewest digits that read back as the same value.
+std::string describe(double value);
+
+// What a message calls the values a rule admits: "a whole number from 1 to 1000".
+std::string expected_number(const FieldRules& rules, bool is_whole);
+std::string expected_text(const FieldRules& rules);
+
+// `text` in at most `max_bytes`, cut between characters; bytes that are not UTF-8 become '?'.
+std::string clean_text(std::string_view text, std::size_t max_bytes);
+// Bytes of the first character of `text`; 0 where it is not UTF-8.
+std::size_t utf8_length(std::string_view text);
+
+// "a, b or c".
+std::string join_names(std::span<const std::string_view> names, std::string_view last = "or");
+
+}  // namespace fettle::api

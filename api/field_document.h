@@ -1,0 +1,22 @@
+// Whole documents by their field lists (field.h), for readers that want one Error instead of many
+// FieldErrors. Pure; usable from any thread.
+#pragma once
+
+#include <utility>
+
+#include "api/field_reader.h"
+#include "base/result.h"
+
+namespace fettle::api {
+
+// The struct, or an error that lists every wrong field, one a line.
+template <class Struct>
+Result<Struct> read_document(const Json& document) {
+  Struct out;
+  FieldErrors errors;
+  read_struct(document, FieldPath(), out, errors);
+  if (!errors.empty()) return invalid(to_string(std::move(errors).take()));
+  return out;
+}
+
+}  // namespace fettle::api

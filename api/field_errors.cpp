@@ -1,0 +1,41 @@
+#include "api/field_errors.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace fettle::api {
+
+void FieldErrors::add(std::string path, std::string message) {
+  errors_.push_back({std::move(path), std::move(message)});
+}
+
+bool FieldErrors::any_under(const FieldPath& path) const {
+  const std::string prefix = path.str();
+  return std::any_of(errors_.begin(), errors_.end(), [&](const FieldError& error) {
+    if (error.path.compare(0, prefix.size(), prefix) != 0) return false;
+    if (prefix.empty() || error.path.size() == prefix.size()) return true;
+    const char next = error.path[prefix.size()];
+    return next == '.' || next == '[';
+  });
+}
+
+std::vector<FieldError> FieldErrors::take() && {
+  if (errors_.size() > kMaxErrors) {
+    const std::size_t more = errors_.size() - kMaxErrors;
+    errors_.resize(kMaxErrors);
+    errors_.push_back({"", "and " + std::to_string(more) + " more errors"});
+  }
+  return std::move(errors_);
+}
+
+std::string to_string(const std::vector<FieldError>& errors) {
+  std::string out;
+  for (const FieldError& error : errors) {
+    if (!out.empty()) out += '\n';
+    if (!error.path.empty()) out += error.path + ": ";
+    out += error.message;
+  }
+  return out;
+}
+
+}  // namespace fettle::api

@@ -1,0 +1,34 @@
+// FieldErrors: collects what is wrong with a document. All of it, not the first; but a report of
+// ten thousand lines helps nobody, so it is cut at kMaxErrors. Not synchronised.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "api/field.h"
+#include "api/field_error.h"
+
+namespace fettle::api {
+
+inline constexpr std::size_t kMaxErrors = 50;
+
+class FieldErrors {
+ public:
+  void add(const FieldPath& path, std::string message) { add(path.str(), std::move(message)); }
+  void add(std::string path, std::string message);
+
+  bool empty() const { return errors_.empty(); }
+  std::size_t size() const { return errors_.size(); }
+  // Whether something is wrong at `path` or inside it: checks across fields then keep quiet.
+  bool any_under(const FieldPath& path) const;
+
+  // The first kMaxErrors, then one that says how many more there are.
+  std::vector<FieldError> take() &&;
+
+ private:
+  std::vector<FieldError> errors_;
+};
+
+}  // namespace fettle::api

@@ -1,0 +1,250 @@
+#include "api/field_reader.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "api/nearest.h"
+#include "api/quantity.h"
+#include "api/timestamp.h"
+
+namespace fettle::api {
+namespace {
+
+void fail(const ReadContext& context, const std::string& expected) {
+  context.errors.add(context.path, "found " + describe(context.value) + ", expected " + expected);
+}
+
+bool within(double value, const FieldRules& rules) {
+  if (!std::isfinite(value)) return false;
+  if (rules.above_min ? value <= rules.min : value < rules.min) return false;
+  return rules.below_max ? value < rules.max : value <= rules.max;
+}
+
+bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+bool is_dns_label(std::string_view text) {
+  const auto alphanumeric = [](char c) { return (c >= 'a' && c <= 'z') || is_digit(c); };
+  return !text.empty() && alphanumeric(text.front()) && alphanumeric(text.back()) &&
+         std::all_of(text.begin(), text.end(), [&](char c) { return alphanumeric(c) || c == '-'; });
+}
+
+bool is_name(std::string_view text) {
+  return !text.empty() && is_letter(text.front()) &&
+         std::all_of(text.begin(), text.end(), [](char c) {
+           return is_letter(c) || is_digit(c) || c == '_' || c == '.' || c == '-';
+         });
+}
+
+bool is_metric_name(std::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
+    return is_letter(c) || is_digit(c) ||
+           std::string_view("_./:@%-").find(c) != std::string_view::npos;
+  });
+}
+
+bool is_utf8(std::string_view text) {
+  while (!text.empty()) {
+    const std::size_t length = utf8_length(text);
+    if (length == 0) return false;
+    text.remove_prefix(length);
+  }
+  return true;
+}
+
+bool text_fits(std::string_view text, const FieldRules& rules) {
+  if (text.size() < rules.min_text || text.size() > rules.max_text) return false;
+  if (!rules.choices.empty()) {
+    return std::find(rules.choices.begin(), rules.choices.end(), text) != rules.choices.end();
+  }
+  if (text.empty()) return true;  // an empty text is one that is left out
+  switch (rules.form) {
+    case Form::kDnsLabel:
+      return is_dns_label(text);
+    case Form::kName:
+      return is_name(text);
+    case Form::kMetricName:
+      return is_metric_name(text);
+    // NUL cannot be carried in environment variables, nor broken UTF-8 in JSON.
+    default:
+      return text.find('\0') == text.npos && is_utf8(text);
+  }
+}
+
+// Durations and quantities: a number, or text in their own notation.
+std::optional<double> read_notation(const ReadContext& context) {
+  if (!context.value.is_string()) return std::nullopt;
+  if (context.rules.form != Form::kDuration && context.rules.form != Form::kQuantity) {
+    return std::nullopt;
+  }
+  const bool duration = context.rules.form == Form::kDuration;
+  const std::string& text = context.value.as_string();
+  const Result<double> value = duration ? parse_duration(text) : parse_quantity(text);
+  return value ? std::optional<double>(*value) : std::nullopt;
+}
+
+bool check_size(const ReadContext& context, std::size_t size, std::string_view what) {
+  const FieldRules& rules = context.rules;
+  if (size >= rules.min_size && size <= rules.max_size) return true;
+  const std::string bounds = rules.min_size == 0 ? "at most " + std::to_string(rules.max_size)
+                                                 : std::to_string(rules.min_size) + " to " +
+                                                       std::to_string(rules.max_size);
+  context.errors.add(context.path, "found " + std::to_string(size) + ' ' + std::string(what) +
+                                       ", expected " + bounds);
+  return false;
+}
+
+}  // namespace
+
+void read_value(const ReadContext& context, bool& out) {
+  if (context.rules.form == Form::kConditionStatus) {
+    if (const auto index = read_choice(context, {"False", "True"})) out = *index == 1;
+    return;
+  }
+  if (!context.value.is_boolean()) return fail(context, "true or false");
+  out = context.value.as_boolean();
+}
+
+void read_value(const ReadContext& context, std::int64_t& out) {
+  const Json& value = context.value;
+  const FieldRules& rules = context.rules;
+  if (rules.form == Form::kTimestamp) {
+    const auto time = value.is_string() ? parse_timestamp(value.as_string()) : std::nullopt;
+    if (!time) return fail(context, "a time such as 2026-01-31T12:00:00Z");
+    out = *time;
+    return;
+  }
+  const bool fits = value.is_integer() && within(value.as_double(), rules) &&
+                    (!rules.odd || value.as_integer() % 2 != 0);
+  if (!fits) return fail(context, expected_number(rules, true));
+  out = value.as_integer();
+}
+
+void read_value(const ReadContext& context, double& out) {
+  const Json& value = context.value;
+  if (context.rules.form == Form::kAnyNumber && value.is_null()) {
+    out = std::numeric_limits<double>::quiet_NaN();
+    return;
+  }
+  const std::optional<double> number =
+      value.is_number() ? std::optional<double>(value.as_double()) : read_notation(context);
+  if (!number || !within(*number, context.rules)) {
+    return fail(context, expected_number(context.rules, false));
+  }
+  out = *number;
+}
+
+void read_value(const ReadContext& context, std::string& out) {
+  if (!context.value.is_string() || !text_fits(context.value.as_string(), context.rules)) {
+    std::string hint;
+    if (context.value.is_string() && !context.rules.choices.empty()) {
+      hint = did_you_mean(context.value.as_string(), context.rules.choices);
+    } else if (context.value.is_number() || context.value.is_boolean()) {
+      hint = "; write it in quotes if it is meant as a text";
+    }
+    return fail(context, expected_text(context.rules) + hint);
+  }
+  out = context.value.as_string();
+}
+
+void read_value(const ReadContext& context, Json& out) {
+  const Json& value = context.value;
+  if (context.rules.form == Form::kObject && !value.is_object()) return fail(context, "a map");
+  if (context.rules.form == Form::kScalar) {
+    if (value.is_array() || value.is_object() || value.is_null()) {
+      return fail(context, "a text, a number, true or false");
+    }
+    if (value.is_number() && !std::isfinite(value.as_double())) {
+      return fail(context, "a finite number");
+    }
+    if (value.is_string() && !text_fits(value.as_string(), context.rules)) {
+      return fail(context, expected_text(context.rules));
+    }
+  }
+  out = value;
+}
+
+void read_value(const ReadContext& context, std::map<std::string, std::string>& out) {
+  if (!check_map(context)) return;
+  const Json::Object& members = context.value.as_object();
+  if (!check_size(context, members.size(), "entries")) return;
+  for (const auto& [key, value] : members) {
+    const FieldPath path = context.path.member(key);
+    read_value(ReadContext{value, path, context.rules, context.errors}, out[key]);
+  }
+}
+
+void read_value(const ReadContext& context, std::map<std::string, double>& out) {
+  if (!check_map(context)) return;
+  const Json::Object& members = context.value.as_object();
+  if (!check_size(context, members.size(), "entries")) return;
+  for (const auto& [key, value] : members) {
+    const FieldPath path = context.path.member(key);
+    read_value(ReadContext{value, path, context.rules, context.errors}, out[key]);
+  }
+}
+
+std::optional<std::size_t> read_choice(const ReadContext& context,
+                                       const std::vector<std::string_view>& names) {
+  if (context.value.is_string()) {
+    const auto found = std::find(names.begin(), names.end(), context.value.as_string());
+    if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
+  }
+  const std::string hint =
+      context.value.is_string() ? did_you_mean(context.value.as_string(), names) : std::string();
+  fail(context, join_names(names) + hint);
+  return std::nullopt;
+}
+
+bool check_list(const ReadContext& context) {
+  if (!context.value.is_array()) {
+    fail(context, "a list");
+    return false;
+  }
+  return check_size(context, context.value.as_array().size(), "entries");
+}
+
+bool check_map(const ReadContext& context) {
+  if (context.value.is_object()) return true;
+  fail(context, "a map of fields");
+  return false;
+}
+
+void FieldReader::constant(std::string_view name, std::string_view text) {
+  known_.push_back(name);
+  const Json* value = object_.find(name);
+  if (value != nullptr && value->is_string() && value->as_string() == text) return;
+  const FieldPath path = path_.member(name);
+  const std::string expected = "expected " + std::string(text);
+  errors_.add(path, value == nullptr ? "is missing; " + expected
+                                     : "found " + describe(*value) + ", " + expected);
+}
+
+const Json* FieldReader::present(std::string_view name, std::string_view description,
+                                 const FieldRules& rules) {
+  known_.push_back(name);
+  const Json* value = object_.find(name);
+  if (value != nullptr && !value->is_null() && rules.applies) return value;
+  // What a wrong earlier field would have asked for or forbidden is unknown.
+  if (!rules.applies_to.empty() && !clean()) return nullptr;
+  if (value == nullptr || value->is_null()) {
+    if (rules.required && rules.applies) {
+      errors_.add(path_.member(name), "is missing; expected: " + std::string(description));
+    }
+    return nullptr;
+  }
+  errors_.add(path_.member(name),
+              "only makes sense with " + std::string(rules.applies_to) + "; remove it");
+  return nullptr;
+}
+
+void FieldReader::finish() {
+  for (const auto& [key, value] : object_.as_object()) {
+    if (std::find(known_.begin(), known_.end(), key) != known_.end()) continue;
+    std::string hint = did_you_mean(key, known_);
+    if (hint.empty()) hint = "; known here: " + join_names(known_, "and");
+    errors_.add(path_.member(key), "unknown field" + hint);
+  }
+}
+
+}  // namespace fettle::api

@@ -1,0 +1,156 @@
+#include "api/names.h"
+
+#include <array>
+
+namespace fettle::api {
+namespace {
+
+constexpr std::array<EnumName<ParameterType>, 4> kParameterTypes{{
+    {ParameterType::kDouble, "Double"},
+    {ParameterType::kInteger, "Integer"},
+    {ParameterType::kCategorical, "Categorical"},
+    {ParameterType::kBoolean, "Boolean"},
+}};
+constexpr std::array<EnumName<Scale>, 2> kScales{{
+    {Scale::kLinear, "Linear"},
+    {Scale::kLog, "Log"},
+}};
+constexpr std::array<EnumName<Direction>, 2> kDirections{{
+    {Direction::kMinimize, "Minimize"},
+    {Direction::kMaximize, "Maximize"},
+}};
+constexpr std::array<EnumName<Take>, 2> kTakes{{
+    {Take::kLast, "Last"},
+    {Take::kBest, "Best"},
+}};
+constexpr std::array<EnumName<Execution>, 2> kExecutions{{
+    {Execution::kJob, "Job"},
+    {Execution::kPool, "Pool"},
+}};
+constexpr std::array<EnumName<LayerType>, 9> kLayerTypes{{
+    {LayerType::kLinear, "linear"},
+    {LayerType::kConv, "conv"},
+    {LayerType::kBatchNorm, "batchNorm"},
+    {LayerType::kRelu, "relu"},
+    {LayerType::kMaxPool, "maxPool"},
+    {LayerType::kAveragePool, "averagePool"},
+    {LayerType::kGlobalPool, "globalPool"},
+    {LayerType::kFlatten, "flatten"},
+    {LayerType::kDropout, "dropout"},
+}};
+constexpr std::array<EnumName<OptimizerKind>, 4> kOptimizers{{
+    {OptimizerKind::kSgd, "sgd"},
+    {OptimizerKind::kAdam, "adam"},
+    {OptimizerKind::kAdamW, "adamw"},
+    {OptimizerKind::kRmsprop, "rmsprop"},
+}};
+constexpr std::array<EnumName<Precision>, 2> kPrecisions{{
+    {Precision::kFp32, "fp32"},
+    {Precision::kBf16, "bf16"},
+}};
+constexpr std::array<EnumName<ScheduleKind>, 4> kSchedules{{
+    {ScheduleKind::kConstant, "constant"},
+    {ScheduleKind::kStep, "step"},
+    {ScheduleKind::kCosine, "cosine"},
+    {ScheduleKind::kLinear, "linear"},
+}};
+constexpr std::array<EnumName<ScalingRule>, 4> kScalingRules{{
+    {ScalingRule::kAuto, "auto"},
+    {ScalingRule::kNone, "none"},
+    {ScalingRule::kLinear, "linear"},
+    {ScalingRule::kSqrt, "sqrt"},
+}};
+constexpr std::array<EnumName<BackendKind>, 3> kBackends{{
+    {BackendKind::kAuto, "auto"},
+    {BackendKind::kReference, "reference"},
+    {BackendKind::kOnednn, "onednn"},
+}};
+constexpr std::array<EnumName<TrialPhase>, 6> kTrialPhases{{
+    {TrialPhase::kPending, "Pending"},
+    {TrialPhase::kRunning, "Running"},
+    {TrialPhase::kPaused, "Paused"},
+    {TrialPhase::kCompleted, "Completed"},
+    {TrialPhase::kStopped, "Stopped"},
+    {TrialPhase::kFailed, "Failed"},
+}};
+constexpr std::array<EnumName<Outcome>, 7> kOutcomes{{
+    {Outcome::kSucceeded, "Succeeded"},
+    {Outcome::kFailed, "Failed"},
+    {Outcome::kTimedOut, "TimedOut"},
+    {Outcome::kHung, "Hung"},
+    {Outcome::kOutOfMemory, "OutOfMemory"},
+    {Outcome::kDisrupted, "Disrupted"},
+    {Outcome::kStopped, "Stopped"},
+}};
+constexpr std::array<EnumName<FactKind>, 4> kFactKinds{{
+    {FactKind::kRung, "Rung"},
+    {FactKind::kResult, "Result"},
+    {FactKind::kStopped, "Stopped"},
+    {FactKind::kFailed, "Failed"},
+}};
+constexpr std::array<std::string_view, 5> kAlgorithms{"auto", "grid", "random", "sobol", "tpe"};
+constexpr std::array<std::string_view, 2> kEarlyStoppingRules{"asha", "median"};
+
+}  // namespace
+
+template <>
+std::span<const EnumName<ParameterType>> enum_names() {
+  return kParameterTypes;
+}
+template <>
+std::span<const EnumName<Scale>> enum_names() {
+  return kScales;
+}
+template <>
+std::span<const EnumName<Direction>> enum_names() {
+  return kDirections;
+}
+template <>
+std::span<const EnumName<Take>> enum_names() {
+  return kTakes;
+}
+template <>
+std::span<const EnumName<Execution>> enum_names() {
+  return kExecutions;
+}
+template <>
+std::span<const EnumName<LayerType>> enum_names() {
+  return kLayerTypes;
+}
+template <>
+std::span<const EnumName<OptimizerKind>> enum_names() {
+  return kOptimizers;
+}
+template <>
+std::span<const EnumName<Precision>> enum_names() {
+  return kPrecisions;
+}
+template <>
+std::span<const EnumName<ScheduleKind>> enum_names() {
+  return kSchedules;
+}
+template <>
+std::span<const EnumName<ScalingRule>> enum_names() {
+  return kScalingRules;
+}
+template <>
+std::span<const EnumName<BackendKind>> enum_names() {
+  return kBackends;
+}
+template <>
+std::span<const EnumName<TrialPhase>> enum_names() {
+  return kTrialPhases;
+}
+template <>
+std::span<const EnumName<Outcome>> enum_names() {
+  return kOutcomes;
+}
+template <>
+std::span<const EnumName<FactKind>> enum_names() {
+  return kFactKinds;
+}
+
+std::span<const std::string_view> algorithm_names() { return kAlgorithms; }
+std::span<const std::string_view> early_stopping_names() { return kEarlyStoppingRules; }
+
+}  // namespace fettle::api

@@ -1,0 +1,17 @@
+// Hints for typos. Pure functions; usable from any thread.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace fettle::api {
+
+// The candidate nearest to `name`, if it is near: a third of its letters inserted, deleted, changed
+// or swapped with a neighbour (optimal string alignment distance), case aside. "" if none is.
+std::string_view nearest(std::string_view name, std::span<const std::string_view> candidates);
+
+// "; did you mean metric?" or "".
+std::string did_you_mean(std::string_view name, std::span<const std::string_view> candidates);
+
+}  // namespace fettle::api

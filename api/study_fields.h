@@ -1,0 +1,273 @@
+// The fields of a Study document (study.h, metadata.h), for reading and writing. See field.h.
+#pragma once
+
+#include "api/field.h"
+#include "api/names.h"
+#include "api/study.h"
+#include "api/trainer_fields.h"
+
+namespace fettle::api {
+
+inline constexpr std::string_view kApiVersion = "fettle.dev/v1alpha1";
+inline constexpr std::size_t kMostParameters = 128;
+inline constexpr std::size_t kMostValues = 256;    // of a categorical parameter
+inline constexpr std::size_t kLongestValue = 256;  // bytes
+inline constexpr std::size_t kMostObjectives = 8;
+inline constexpr std::size_t kMostConstraints = 16;
+inline constexpr std::size_t kLongestStudyName = 40;
+inline constexpr std::size_t kLongestName = 63;
+inline constexpr std::size_t kLongestMessage = 4096;
+inline constexpr double kLargestBound = 1e300;  // max - min is still finite
+inline constexpr double kLongestDuration = 10.0 * 365 * 86400;
+
+inline FieldRules dns_label() { return text(1, kLongestName).as(Form::kDnsLabel); }
+inline FieldRules metric_name() { return text(1, kLongestName).as(Form::kMetricName); }
+inline FieldRules duration_above_zero() { return above(0, kLongestDuration).as(Form::kDuration); }
+inline FieldRules quantity() { return number(-kLargestBound, kLargestBound).as(Form::kQuantity); }
+inline FieldRules scalars(std::size_t most) {
+  return list(1, most).as(Form::kScalar).of_text(kLongestValue);
+}
+
+template <class Visitor, Like<Metadata> T>
+void visit_fields(Visitor& v, T& c) {
+  v.field("name", c.name, "a name for the object.", dns_label().needed());
+  v.field("namespace", c.ns, "Where it lives.", dns_label());
+  v.field("uid", c.uid, "Tells former owners of a name apart.", text(0, 64));
+  v.field("resourceVersion", c.resource_version, "Changes with every write.", text(0, 64));
+  v.field("generation", c.generation, "Counts changes of spec.", whole(0, kLargestWhole));
+  v.field("creationTimestamp", c.created_ms, "When it was created.", timestamp());
+  v.field("deletionTimestamp", c.deleted_ms, "When deletion was asked for.", timestamp());
+  v.field("labels", c.labels, "For selection.", list(0, 64).of_text(kLongestName));
+  v.field("annotations", c.annotations, "For other programs.", list(0, 64).of_text(65'536));
+  for (const std::string_view name : {"managedFields", "ownerReferences", "finalizers", "selfLink",
+                                      "generateName", "deletionGracePeriodSeconds"}) {
+    v.ignored(name);
+  }
+}
+
+template <class Visitor, Like<Condition> T>
+void visit_fields(Visitor& v, T& c) {
+  v.field("parameter", c.parameter, "the name of an earlier parameter.",
+          text(1, kLongestName).needed());
+  v.field("in", c.in, "values of it for which this parameter exists.",
+          scalars(kMostValues).needed());
+}
+
+template <class Visitor, Like<Parameter> T>
+void visit_range_fields(Visitor& v, T& c, bool is_integer, bool is_numeric) {
+  constexpr std::string_view kNumeric = "type Double or Integer";
+  const double largest = is_integer ? static_cast<double>(kLargestWhole) : kLargestBound;
+  const FieldRules bound = number(-largest, largest).needed().only_if(is_numeric, kNumeric);
+  v.field("min", c.min, "the smallest value.", bound);
+  v.field("max", c.max, "the largest value.", bound);
+  v.field("step", c.step, "Values are min, min + step ...",
+          above(0, largest).only_if(is_numeric, kNumeric));
+  v.field("scale", c.scale, "Linear or Log.", FieldRules{}.only_if(is_numeric, kNumeric));
+}
+
+template <class Visitor, Like<Parameter> T>
+void visit_fields(Visitor& v, T& c) {
+  v.field("name", c.name, "a name, unique in the Study.",
+          text(1, kLongestName).as(Form::kName).needed());
+  v.field("type", c.type, "Double, Integer, Categorical or Boolean.", FieldRules{}.needed());
+  const bool is_integer = c.type == ParameterType::kInteger;
+  visit_range_fields(v, c, is_integer, is_integer || c.type == ParameterType::kDouble);
+  v.field("values", c.values, "the values to choose from.",
+          scalars(kMostValues)
+              .needed()
+              .only_if(c.type == ParameterType::kCategorical, "type Categorical"));
+  v.field("when", c.when, "The parameter exists only if an earlier one has one of some values.");
+  v.field("sets", c.sets, "Field of the built-in trainer that a value goes to.", text(1, 256));
+}
+
+template <class Visitor, Like<Objective> T>
+void visit_fields(Visitor& v, T& c) {
+  v.field("metric", c.metric, "the name of a metric that trials report.", metric_name().needed());
+  v.field("direction", c.direction, "Maximize or Minimize.", FieldRules{}.needed());
+  v.field("goal", c.goal, "The Study succeeds once a trial reaches it.",
+          number(-kLargestBound, kLargestBound));
+  v.field("take", c.take, "Which report counts: the last one or the best one.");
+}
+
+template <class Visitor, Like<Constraint> T>
+void visit_fields(Visitor& v, T& c) {
+  v.field("metric", c.metric, "the name of a metric that trials report.", metric_name().needed());
+  v.field("min", c.min, "Trials below are infeasible.", quantity());
+  v.field("max", c.max, "Trials above are infeasible.", quantity());
+}
+
+template <class Visitor, Like<Resource> T>
+void visit_fields(Visitor& v, T& c) {
+  v.field("unit", c.unit, "What a step counts, for people.", text(1, kLongestName).as(Form::kName));
+  v.field("min", c.min, "Steps before early stopping may end a trial.", whole(1, 1'000'000'000));
+  v.field("max", c.max, "Steps of a trial that is not stopped.", whole(1, 1'000'000'000));
+}
+
+template <class Visitor, Like<Algorithm> T>
+void visit_fields(Visitor& v, T& c) {
+  v.field("name", c.name, "What chooses the points.", one_of(algorithm_names()));
+  const bool tpe = c.name == "tpe";
+  const bool grid = c.name == "grid";
+  v.field("seed", c.seed, "The same seed and results give the same points.",
+          whole(0, kLargestWhole));
+  v.field("startupTrials", c.startup_trials, "Random trials before the model is used.",
+          whole(1, 1'000'000).only_if(tpe, "name: tpe"));
+  v.field("candidates", c.candidates, "Candidates drawn for each suggestion.",
+          whole(1, 100'000).only_if(tpe, "name: tpe"));
+  v.field("points", c.points, "Points along a Double without a step; default 10.",
+          whole(1, 1'000'000).only_if(grid, "name: grid"));
+  v.field("shuffle", c.shuffle, "Visit the grid in a seeded random order.",
+          FieldRules{}.only_if(grid, "name: grid"));
+}
+
+template <class Visitor, Like<EarlyStopping> T>
+void visit_fields(Visitor& v, T& c) {
+  v.field("name", c.name, "the rule: asha or median.", one_of(early_stopping_names()).needed());
+  const bool asha = c.name == "asha";
+  const bool median = c.name == "median";
+  v.field("reductionFactor", c.reduction_factor, "One in so many goes on from each rung.",
+          above(1, 1000).only_if(asha, "name: asha"));
+  v.field("minTrials", c.min_trials, "Values needed at a step before anything is stopped.",
+          whole(1, 1'000'000).only_if(median, "name: median"));
+  v.field("startStep", c.start_step, "No trial is stopped before this step.",
+          whole(1, 1'000'000'000).only_if(median, "name: median"));
+}
+
+template <class Visitor, Like<Budget> T>
+void visit_fields(Visitor& v, T& c) {
+  v.field("trials", c.trials, "Trials created at most.", whole(1, 1'000'000));
+  v.field("parallelism", c.parallelism, "Trials at once.", whole(1, 1000));
+  v.field("failures", c.failures, "Failed trials that are still accepted.", whole(0, 1'000'000));
+  v.field("wallTime", c.wall_time, "Time in which at least one trial was running.",
+          duration_above_zero());
+  v.field("gpuHours", c.gpu_hours, "GPU-hours spent at most.", above(0, 1e9));
+}
+
+template <class Visitor, Like<MetricsFilter> T>
+void visit_fields(Visitor& v, T& c) {
+  v.field("regex", c.regex, "a regular expression with groups for name and value.",
+          text(1, 1024).needed());
+}
+
+template <class Visitor, Like<Checkpoints> T>
+void visit_fields(Visitor& v, T& c) {
+  v.field("claim", c.claim, "PersistentVolumeClaim; local runs ignore it.", text(0, 253));
+  v.field("keep", c.keep, "Newest checkpoints kept for each trial.", whole(1, 100));
+}
+
+template <class Visitor, Like<Gpu> T>
+void visit_fields(Visitor& v, T& c) {
+  v.field("count", c.count, "Whole GPUs for each worker.", whole(1, 64));
+  v.field("fraction", c.fraction, "Share of one GPU.",
+          above(0, 1).with([](FieldRules& r) { r.below_max = true; }));
+  v.field("memory", c.memory, "Memory of one GPU.", above(0, 1e15).as(Form::kQuantity));
+}
+
+template <class Visitor, Like<Workers> T>
+void visit_fields(Visitor& v, T& c) {
+  v.field("min", c.min, "Fewest data-parallel workers.", whole(1, 1024));
+  v.field("max", c.max, "Most data-parallel workers.", whole(1, 1024));
+}
+
+template <class Visitor, Like<TrialTemplate> T>
+void visit_fields(Visitor& v, T& c) {
+  v.field("metrics", c.metrics, "For images that print no JSON lines.");
+  v.field("timeout", c.timeout, "Time one run may take.", duration_above_zero());
+  v.field("heartbeat", c.heartbeat, "Time without a report after which a run counts as hung.",
+          duration_above_zero());
+  v.field("retries", c.retries, "Further runs after failures of the trial's own.", whole(0, 100));
+  v.field("gracePeriod", c.grace_period, "Time between SIGTERM and SIGKILL.",
+          number(0, 86'400).as(Form::kDuration));
+  v.field("checkpoints", c.checkpoints, "Where checkpoints go, and how many are kept.");
+  v.field("gpu", c.gpu, "GPUs of each worker; left out: CPU.");
+  v.field("workers", c.workers, "Data-parallel workers.");
+  v.field("execution", c.execution, "Job: one a trial. Pool: warm workers that run many trials.");
+  v.field("trainer", c.trainer, "The built-in trainer.");
+  v.field("template", c.pod_template, "Any pod template: your own image or command.",
+          FieldRules{}.as(Form::kObject));
+}
+
+template <class Visitor, Like<WarmStart> T>
+void visit_fields(Visitor& v, T& c) {
+  v.field("studies", c.studies, "Studies whose trials are used as history.",
+          list(1, 5).with([](FieldRules& r) {
+            r.required = true;
+            r.form = Form::kDnsLabel;
+            r.min_text = 1;
+            r.max_text = kLongestStudyName;
+          }));
+}
+
+template <class Visitor, Like<StudySpec> T>
+void visit_fields(Visitor& v, T& c) {
+  v.field("objectives", c.objectives, "what to measure; the first one decides.",
+          list(1, kMostObjectives).needed());
+  v.field("parameters", c.parameters, "what to vary.", list(1, kMostParameters).needed());
+  v.field("constraints", c.constraints, "Trials outside are infeasible.",
+          list(0, kMostConstraints));
+  v.field("resource", c.resource, "What a step counts, and how many a trial takes.");
+  v.field("algorithm", c.algorithm, "What chooses the points.");
+  v.field("earlyStopping", c.early_stopping, "What ends poor trials early.");
+  v.field("budget", c.budget, "What to spend.");
+  v.field("trial", c.trial, "how a trial runs.", FieldRules{}.needed());
+  v.field("warmStart", c.warm_start, "Studies to learn from.");
+  v.field("suspend", c.suspend, "Stop all trials gently, and go on later.");
+}
+
+template <class Visitor, Like<StatusCondition> T>
+void visit_fields(Visitor& v, T& c) {
+  v.field("type", c.type, "What the condition is about.", text(1, 316).needed());
+  v.field("status", c.status, "Whether it holds.", FieldRules{}.as(Form::kConditionStatus));
+  v.field("reason", c.reason, "For machines.", message_text(256));
+  v.field("message", c.message, "For people.", message_text(kLongestMessage));
+  v.field("lastTransitionTime", c.since_ms, "When status last changed.", timestamp());
+}
+
+template <class Visitor, Like<TrialCounts> T>
+void visit_fields(Visitor& v, T& c) {
+  const FieldRules count = whole(0, kLargestWhole);
+  v.field("created", c.created, "Trials created.", count);
+  v.field("pending", c.pending, "Trials that wait.", count);
+  v.field("running", c.running, "Trials that run.", count);
+  v.field("completed", c.completed, "Trials that reached their last step.", count);
+  v.field("stopped", c.stopped, "Trials ended early by a decision.", count);
+  v.field("failed", c.failed, "Trials that ended without a result.", count);
+  v.field("infeasible", c.infeasible, "Completed, but non-finite or outside a constraint.", count);
+}
+
+template <class Visitor, Like<BestTrial> T>
+void visit_fields(Visitor& v, T& c) {
+  v.field("trial", c.trial, "Its name.", text(0, kLongestName));
+  v.field("step", c.step, "The step of its objectives.", whole(0, kLargestWhole));
+  v.field("objectives", c.objectives, "In the order of spec.objectives.", list(0, kMostObjectives));
+  v.field("parameters", c.parameters, "Its parameters.", FieldRules{}.as(Form::kObject));
+}
+
+template <class Visitor, Like<StudyStatus> T>
+void visit_fields(Visitor& v, T& c) {
+  const FieldRules amount = number(0, kLargestBound);
+  v.field("observedGeneration", c.observed_generation, "Of the spec last acted on.",
+          whole(0, kLargestWhole));
+  v.field("updateTime", c.updated_ms, "When this status was written.", timestamp());
+  v.field("conditions", c.conditions, "Running, Suspended, Succeeded, Failed.", list(0, 16));
+  v.field("trials", c.trials, "Counts of trials.");
+  v.field("best", c.best, "The best trial, or the Pareto front.", list(0, 100));
+  v.field("algorithm", c.algorithm, "The sampler in use.", message_text(1024));
+  v.field("gpuHours", c.gpu_hours, "GPU-hours spent.", amount);
+  v.field("activeSeconds", c.active_seconds, "Time in which a trial was running.", amount);
+  v.field("startTime", c.started_ms, "When the first trial was created.", timestamp());
+  v.field("completionTime", c.ended_ms, "When the Study ended.", timestamp());
+  v.field("etaSeconds", c.eta_seconds, "Time that the rest will take.", amount);
+  v.field("progress", c.progress, "For display.", message_text(64));
+}
+
+template <class Visitor, Like<Study> T>
+void visit_fields(Visitor& v, T& c) {
+  v.constant("apiVersion", kApiVersion);
+  v.constant("kind", "Study");
+  v.field("metadata", c.metadata, "the name of the Study.", FieldRules{}.needed());
+  v.field("spec", c.spec, "what to vary, to measure and to spend.", FieldRules{}.needed());
+  v.field("status", c.status, "What came of it.");
+}
+
+}  // namespace fettle::api

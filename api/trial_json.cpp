@@ -1,0 +1,18 @@
+#include "api/trial_json.h"
+
+#include "api/field_document.h"
+#include "api/field_writer.h"
+#include "api/trial_fields.h"
+
+namespace fettle::api {
+
+Json write_trial(const Trial& trial) { return write_struct(trial); }
+Result<Trial> read_trial(const Json& document) { return read_document<Trial>(document); }
+
+Json write_trial_spec(const TrialSpec& spec) { return write_struct(spec); }
+Json write_trial_status(const TrialStatus& status) { return write_struct(status); }
+
+Json write_report(const Report& report) { return write_struct(report); }
+Result<Report> read_report(const Json& document) { return read_document<Report>(document); }
+
+}  // namespace fettle::api
