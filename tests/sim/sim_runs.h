@@ -1,0 +1,94 @@
+// SimRuns: trials as scripts under the virtual clock. One thread.
+//
+// A run takes kStepMs a step, reports every step, keeps a checkpoint of each and goes on from the
+// trial's newest one. A Script says what goes wrong. Invariants checked all the time: a trial never
+// has two living runs; a run that was removed never comes back; a completed trial never runs again.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "control/clock.h"
+#include "control/runs.h"
+#include "tests/sim/faults.h"
+
+namespace fettle::sim {
+
+inline constexpr std::int64_t kStepMs = 1'000;
+inline constexpr std::int64_t kStartMs = 300;  // from start to running
+inline constexpr std::int64_t kStopMs = 200;   // from SIGTERM to exit
+
+enum class Fate { kFinish, kFail, kDisrupt, kOutOfMemory, kHang, kSilent };
+
+// What becomes of run `run` of trial `index`: it meets `fate` once it has done `steps` more steps.
+struct Script {
+  Fate fate = Fate::kFinish;
+  std::int64_t steps = 0;
+};
+using Scripts = std::function<Script(std::int64_t index, std::int64_t run)>;
+// Learning curve: the objective at a step, from the trial's parameters.
+using Curve = std::function<double(const Json& parameters, std::int64_t step)>;
+
+class SimRuns : public control::Runs {
+ public:
+  SimRuns(Faults& faults, control::Clock& clock, Scripts scripts, Curve curve)
+      : faults_(faults), clock_(clock), scripts_(std::move(scripts)), curve_(std::move(curve)) {}
+
+  Status start(const api::Study& study, const api::Trial& trial, std::int64_t run) override;
+  Status resize(const api::Trial& trial, std::int64_t run, std::int64_t workers) override;
+  Status stop(const api::Trial& trial, std::int64_t run) override;
+  Status remove(const api::Trial& trial, std::int64_t run) override;
+  Result<std::vector<core::Run>> observe(const api::Trial& trial) override;
+  core::Capacity capacity(const api::Study& study) override;
+  void watch(std::function<void(const std::string& trial)> listener) override;
+
+  // Lets happen what is due, and tells the listener.
+  void advance();
+  // When something happens next; -1 = never without the controllers.
+  std::int64_t next_ms() const;
+  void lose_events() { lose_events_ = true; }
+  void set_capacity(std::int64_t trials) { capacity_.trials = trials; }
+
+  std::int64_t started() const { return static_cast<std::int64_t>(ever_.size()); }
+  std::int64_t finished(const std::string& trial) const;  // runs that reached the last step
+  std::size_t present() const { return processes_.size(); }
+  std::int64_t most_at_once() const { return most_at_once_; }
+
+ private:
+  struct Process {
+    core::Run run;
+    std::int64_t index = 0;
+    std::int64_t until_step = 1;
+    std::string metric;
+    Json parameters;
+    Script script;
+    std::int64_t step = 0;      // reached so far
+    std::int64_t next_ms = -1;  // when it does something next; -1 = never
+    bool stopping = false;
+  };
+  using Id = std::pair<std::string, std::int64_t>;  // trial, run
+
+  void advance(const std::string& trial, Process& process);
+  void take_step(const std::string& trial, Process& process);
+  void exit(Process& process, api::Outcome outcome, const std::string& reason);
+  void check_alone(const std::string& trial) const;
+
+  Faults& faults_;
+  control::Clock& clock_;
+  Scripts scripts_;
+  Curve curve_;
+  std::map<Id, Process> processes_;
+  std::map<Id, int> ever_;                           // runs that were ever started
+  std::map<std::string, std::int64_t> checkpoints_;  // trial -> newest step
+  std::map<std::string, std::int64_t> finished_;
+  std::function<void(const std::string&)> listener_;
+  core::Capacity capacity_;
+  std::int64_t most_at_once_ = 0;
+  bool lose_events_ = false;
+};
+
+}  // namespace fettle::sim

@@ -1,0 +1,288 @@
+// What must stay true whatever happens to the controllers: no trial lost, none run twice, the same
+// search, and silence when it is over (DESIGN sections 1 and 10).
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/conditions.h"
+#include "tests/sim/simulation.h"
+
+namespace fettle::sim {
+namespace {
+
+using api::FactKind;
+using api::TrialPhase;
+
+int count_facts(const api::Trial& trial, FactKind kind) {
+  int count = 0;
+  for (const api::Fact& fact : trial.status.facts) count += fact.kind == kind ? 1 : 0;
+  return count;
+}
+
+// Each trial ended once, said so once, and a completed one reached its last step once.
+void expect_ended_once(Simulation& simulation) {
+  for (const api::TrialPtr& trial : simulation.trials()) {
+    SCOPED_TRACE(trial->metadata.name);
+    EXPECT_TRUE(api::is_terminal(trial->status.phase));
+    const bool completed = trial->status.phase == TrialPhase::kCompleted;
+    EXPECT_EQ(count_facts(*trial, FactKind::kResult), completed ? 1 : 0);
+    EXPECT_EQ(count_facts(*trial, FactKind::kStopped) + count_facts(*trial, FactKind::kFailed),
+              completed ? 0 : 1);
+    // One that was asked to stop may have got there all the same.
+    EXPECT_LE(simulation.runs().finished(trial->metadata.name), 1);
+    EXPECT_GE(simulation.runs().finished(trial->metadata.name), completed ? 1 : 0);
+  }
+}
+
+std::string reason_of(const api::Study& study, const std::string& type) {
+  const api::StatusCondition* condition = core::find_condition(study.status.conditions, type);
+  return condition == nullptr || !condition->status ? "" : condition->reason;
+}
+
+TEST(Simulation, AStudyRunsToItsEnd) {
+  Simulation simulation(digits_study(), all_finish);
+  simulation.run_to_end();
+  const api::Study study = simulation.study();
+  EXPECT_EQ(reason_of(study, "Succeeded"), "TrialsDone");
+  EXPECT_EQ(study.status.trials.created, 12);
+  EXPECT_EQ(study.status.trials.completed, 12);
+  EXPECT_EQ(study.status.progress, "12/12");
+  ASSERT_EQ(study.status.best.size(), 1u);
+  EXPECT_EQ(simulation.store().trials_created(), 12);
+  EXPECT_EQ(simulation.runs().started(), 12);
+  EXPECT_EQ(simulation.runs().most_at_once(), 4);
+  // Three rounds of nine steps, and a start each.
+  EXPECT_NEAR(study.status.active_seconds, 27, 0.1);
+  expect_ended_once(simulation);
+}
+
+TEST(Simulation, TheStatusIsWrittenAtMostOnceASecond) {
+  Simulation simulation(digits_study(), all_finish);
+  simulation.run_to_end();
+  const api::StudyStatus status = simulation.study().status;
+  EXPECT_LE(simulation.store().study_status_writes(),
+            (status.ended_ms - status.started_ms) / 1000 + 2);
+}
+
+TEST(Simulation, BadDaysAreSurvived) {
+  Simulation simulation(digits_study(), bad_days);
+  simulation.run_to_end();
+  const api::TrialCounts counts = simulation.study().status.trials;
+  EXPECT_EQ(counts.completed, 10);
+  EXPECT_EQ(counts.failed, 2);  // trials 3 and 10 fail three times each
+  EXPECT_EQ(simulation.trials()[3]->status.runs.size(), 3u);
+  EXPECT_EQ(simulation.trials()[4]->status.runs.front().outcome, api::Outcome::kHung);
+  EXPECT_EQ(simulation.trials()[2]->status.runs.size(), 4u);  // disruptions are free
+  expect_ended_once(simulation);
+}
+
+TEST(Simulation, AshaStopsThePoorOnes) {
+  api::Study study = digits_study();
+  study.spec.budget.trials = 27;
+  study.spec.early_stopping = api::EarlyStopping{.name = "asha"};
+  Simulation simulation(study, all_finish);
+  simulation.run_to_end();
+  const api::TrialCounts counts = simulation.study().status.trials;
+  EXPECT_GT(counts.stopped, 9);
+  EXPECT_GT(counts.completed, 0);
+  EXPECT_EQ(counts.stopped + counts.completed, 27);
+  expect_ended_once(simulation);
+}
+
+// ---- Crashes -----------------------------------------------------------------------------------
+
+struct CrashCase {
+  std::string name;
+  api::Study study;
+  Scripts scripts;
+  bool order;  // the whole order of events is the same, not only what happened
+};
+
+std::vector<CrashCase> crash_cases() {
+  // One trial at a time: then a crash shifts times but not the order, and everything that a search
+  // decides from what it has learnt must come out the same.
+  api::Study in_turn = digits_study();
+  in_turn.spec.budget.parallelism = 1;
+  in_turn.spec.budget.trials = 8;
+  in_turn.spec.algorithm.name = "tpe";
+  in_turn.spec.algorithm.startup_trials = 3;
+  in_turn.spec.early_stopping = api::EarlyStopping{.name = "median", .min_trials = 2};
+  // Side by side, parameters follow from the index alone.
+  api::Study side_by_side = digits_study();
+  side_by_side.spec.budget.trials = 8;
+  return {{"InTurn", in_turn, all_finish, true},
+          {"InTurnOnBadDays", in_turn, bad_days, true},
+          {"SideBySide", side_by_side, all_finish, false},
+          {"SideBySideOnBadDays", side_by_side, bad_days, false}};
+}
+
+class CrashAtEveryWrite : public testing::TestWithParam<CrashCase> {};
+
+TEST_P(CrashAtEveryWrite, EndsAsIfNothingHadHappened) {
+  const CrashCase& scenario = GetParam();
+  Simulation undisturbed(scenario.study, scenario.scripts);
+  undisturbed.run_to_end();
+  const std::string expected = undisturbed.fingerprint(scenario.order);
+  const std::int64_t writes = undisturbed.faults().writes();
+  ASSERT_GT(writes, 30);
+  for (std::int64_t k = 1; k <= writes; ++k) {
+    for (const bool after : {false, true}) {
+      SCOPED_TRACE("crash " + std::string(after ? "after" : "before") + " write " +
+                   std::to_string(k));
+      Simulation simulation(scenario.study, scenario.scripts);
+      simulation.faults().crash_at(k, after);
+      simulation.run_to_end();
+      ASSERT_EQ(simulation.faults().crashes(), 1);
+      ASSERT_EQ(simulation.fingerprint(scenario.order), expected);
+      ASSERT_EQ(simulation.store().trials_created(), undisturbed.store().trials_created());
+      ASSERT_EQ(simulation.runs().started(), undisturbed.runs().started());
+      ASSERT_LE(simulation.runs().most_at_once(), scenario.study.spec.budget.parallelism);
+      expect_ended_once(simulation);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Simulation, CrashAtEveryWrite, testing::ValuesIn(crash_cases()),
+                         [](const auto& scenario) { return scenario.param.name; });
+
+TEST(Simulation, ACrashAtEveryWriteUnderAshaKeepsTheInvariants) {
+  api::Study study = digits_study();
+  study.spec.early_stopping = api::EarlyStopping{.name = "asha"};
+  Simulation undisturbed(study, bad_days);
+  undisturbed.run_to_end();
+  for (std::int64_t k = 1; k <= undisturbed.faults().writes(); k += 3) {
+    SCOPED_TRACE("crash at write " + std::to_string(k));
+    Simulation simulation(study, bad_days);
+    simulation.faults().crash_at(k, k % 2 == 0);
+    simulation.run_to_end();
+    ASSERT_EQ(simulation.store().trials_created(), 12);
+    expect_ended_once(simulation);
+  }
+}
+
+TEST(Simulation, AManagerThatKeepsCrashingStillGetsThere) {
+  Random random(3);
+  Simulation simulation(digits_study(), bad_days);
+  for (int second = 1; second < 120; ++second) {
+    simulation.faults().crash_at(1 + static_cast<std::int64_t>(random.below(6)), second % 2 == 0);
+    simulation.run_until(second);
+  }
+  simulation.run_to_end();
+  EXPECT_EQ(simulation.store().trials_created(), 12);
+  EXPECT_GT(simulation.faults().crashes(), 30);
+  expect_ended_once(simulation);
+}
+
+// ---- Two leaders, lost events, broken disks ----------------------------------------------------
+
+TEST(Simulation, TwoManagersWithStaleReadsDoNothingTwice) {
+  Simulation undisturbed(digits_study(), bad_days);
+  undisturbed.run_to_end();
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Simulation simulation(digits_study(), bad_days);
+    simulation.run_two_stale_managers(seed);
+    ASSERT_EQ(simulation.fingerprint(/*order=*/false), undisturbed.fingerprint(/*order=*/false));
+    ASSERT_EQ(simulation.store().trials_created(), 12);
+    ASSERT_LE(simulation.runs().most_at_once(), 4);
+    expect_ended_once(simulation);
+  }
+}
+
+TEST(Simulation, LostEventsAreMadeUpForByResyncs) {
+  Simulation simulation(digits_study(), bad_days);
+  simulation.store().lose_events();
+  simulation.runs().lose_events();
+  simulation.run_to_end();
+  EXPECT_EQ(simulation.study().status.trials.completed, 10);
+  expect_ended_once(simulation);
+}
+
+TEST(Simulation, AShortBreakdownOfTheStoreIsRetried) {
+  Simulation simulation(digits_study(), all_finish);
+  simulation.run_until(5);
+  simulation.store().fail_writes(3);
+  simulation.run_to_end();
+  EXPECT_EQ(simulation.error(), "");
+  EXPECT_EQ(simulation.study().status.trials.completed, 12);
+}
+
+TEST(Simulation, ALongBreakdownEndsTheManagerAndLosesNothing) {
+  Simulation simulation(digits_study(), all_finish);
+  simulation.run_until(5);
+  simulation.store().fail_writes(1'000'000);
+  simulation.run_to_end();
+  EXPECT_THAT(simulation.error(), testing::HasSubstr("no space left on device"));
+  EXPECT_THAT(simulation.error(), testing::HasSubstr("10 times in a row"));
+}
+
+// ---- What people do ----------------------------------------------------------------------------
+
+TEST(Simulation, ASuspendedStudyGoesOnFromItsCheckpoints) {
+  Simulation simulation(digits_study(), all_finish);
+  simulation.run_until(5);
+  api::Study study = simulation.study();
+  study.spec.suspend = true;
+  ASSERT_TRUE(simulation.store().update_study_spec(study).ok());
+  simulation.run_until(60);
+  EXPECT_EQ(reason_of(simulation.study(), "Suspended"), "Requested");
+  for (const api::TrialPtr& trial : simulation.trials()) {
+    EXPECT_EQ(trial->status.phase, TrialPhase::kPaused);
+    EXPECT_GE(trial->status.report->checkpoint_step, 4);
+  }
+  study = simulation.study();
+  study.spec.suspend = false;
+  ASSERT_TRUE(simulation.store().update_study_spec(study).ok());
+  simulation.run_to_end();
+  EXPECT_EQ(simulation.study().status.trials.completed, 12);
+  EXPECT_LT(simulation.study().status.active_seconds, 30);  // nothing was trained twice
+  expect_ended_once(simulation);
+}
+
+TEST(Simulation, ABiggerBudgetReopensAFinishedStudy) {
+  Simulation simulation(digits_study(), all_finish);
+  simulation.run_to_end();
+  api::Study study = simulation.study();
+  study.spec.budget.trials = 15;
+  ASSERT_TRUE(simulation.store().update_study_spec(study).ok());
+  simulation.run_until(60);
+  simulation.run_to_end();
+  EXPECT_EQ(simulation.study().status.progress, "15/15");
+  EXPECT_EQ(reason_of(simulation.study(), "Succeeded"), "TrialsDone");
+  EXPECT_EQ(simulation.store().trials_created(), 15);
+}
+
+TEST(Simulation, AFailedStudySaysWhy) {
+  api::Study study = digits_study();
+  study.spec.budget.failures = 2;
+  study.spec.trial.retries = 0;
+  Simulation simulation(study, [](std::int64_t, std::int64_t) { return Script{Fate::kFail, 0}; });
+  simulation.run_to_end();
+  EXPECT_EQ(reason_of(simulation.study(), "Failed"), "TooManyFailures");
+  const auto* failed = core::find_condition(simulation.study().status.conditions, "Failed");
+  EXPECT_THAT(failed->message, testing::HasSubstr("exit code 3: no luck"));
+}
+
+TEST(Simulation, AnIndexIsNotGivenAwayAgain) {
+  api::Study study = digits_study();
+  study.spec.budget.parallelism = 1;
+  study.spec.budget.trials = 4;
+  Simulation simulation(study, all_finish);
+  simulation.run_until(15);
+  ASSERT_EQ(simulation.trials().size(), 2u);
+  const Json first = simulation.trials()[0]->spec.parameters;
+  simulation.store().delete_trial("digits-0");
+  simulation.run_to_end();
+  ASSERT_EQ(simulation.trials().size(), 3u);
+  EXPECT_EQ(simulation.trials().front()->metadata.name, "digits-1");
+  EXPECT_EQ(simulation.store().trials_created(), 4);
+}
+
+TEST(Simulation, FewerSlotsThanParallelismAreRespected) {
+  Simulation simulation(digits_study(), all_finish);
+  simulation.runs().set_capacity(2);
+  simulation.run_to_end();
+  EXPECT_EQ(simulation.runs().most_at_once(), 2);
+}
+
+}  // namespace
+}  // namespace fettle::sim
