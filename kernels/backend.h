@@ -2,15 +2,15 @@
 //
 // A backend makes one object an operation ("plan once, run often"): the shape is fixed at creation,
 // the number of samples of a call may be anything from 1 to the maximum given there. `reference` is
-// plain C++ and the oracle of every test; `onednn` (and later `cuda`) is fast. The trainer sees only
-// this file.
+// plain C++ and the oracle of every test; `onednn` (and later `cuda`) is fast. The trainer sees
+// only this file.
 //
 // Layout: activations are [samples, height, width, channels] (NHWC), dense, row-major. Linear
 // weights are [outputs, inputs]; convolution weights [out channels, kernel, kernel, in channels].
 // Types: activations and their gradients are fp32 or bf16, as the plan says. Weights arrive in the
 // plan's type (bf16: the rounded copy of the fp32 master); bias, normalisation parameters and
-// statistics are always fp32. Parameter gradients are always fp32 and are ADDED to what is there, as
-// sums over samples: that is what makes gradient accumulation exact (DESIGN: "summed gradients;
+// statistics are always fp32. Parameter gradients are always fp32 and are ADDED to what is there,
+// as sums over samples: that is what makes gradient accumulation exact (DESIGN: "summed gradients;
 // divide once by the count").
 // Threading: an operation object belongs to one thread; different objects may run in parallel.
 // Buffers are 64-byte aligned and owned by the caller.
@@ -55,9 +55,9 @@ struct ConvShape {
   std::int64_t channels = 0;  // output
   std::int64_t kernel = 3;
   std::int64_t stride = 1;
-  std::int64_t padding = 1;   // zeros on every side
+  std::int64_t padding = 1;  // zeros on every side
   bool bias = true;
-  bool relu = false;          // fused as in LinearShape
+  bool relu = false;  // fused as in LinearShape
   ImageShape output() const {
     return {(input.height + 2 * padding - kernel) / stride + 1,
             (input.width + 2 * padding - kernel) / stride + 1, channels};
@@ -79,7 +79,7 @@ struct PoolShape {
 };
 
 struct BatchNormShape {
-  ImageShape input;     // statistics are over samples x height x width, per channel
+  ImageShape input;  // statistics are over samples x height x width, per channel
   float epsilon = 1e-5F;
   float momentum = 0.1F;  // running = (1 - momentum) * running + momentum * batch, as PyTorch
   bool relu = false;      // fused
@@ -160,8 +160,8 @@ class DropoutOp {
 
 // Loss of one micro-batch, summed over samples.
 struct LossSums {
-  double loss = 0;             // with label smoothing
-  std::int64_t correct = 0;    // argmax equals the label; ties: the first
+  double loss = 0;           // with label smoothing
+  std::int64_t correct = 0;  // argmax equals the label; ties: the first
 };
 
 class SoftmaxCrossEntropyOp {
@@ -197,7 +197,7 @@ struct UpdateSettings {
   float epsilon = 1e-8F;
   float smoothing = 0.99F;
   float weight_decay = 0;
-  std::int64_t step = 1;    // 1 for the first update
+  std::int64_t step = 1;  // 1 for the first update
 };
 
 // ---- The backend -------------------------------------------------------------------------------

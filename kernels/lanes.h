@@ -1,5 +1,5 @@
-// Eight numbers at a time, by the compiler's vector extension: one AVX2 register, two of SSE. (Twice as
-// many gain nothing where memory is the limit, and GCC 12 compares them one by one.)
+// Eight numbers at a time, by the compiler's vector extension: one AVX2 register, two of SSE.
+// (Twice as many gain nothing where memory is the limit, and GCC 12 compares them one by one.)
 // Inlined into functions that are compiled for each processor (targets.h).
 // Pure functions; usable from any thread.
 #pragma once

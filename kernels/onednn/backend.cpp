@@ -5,6 +5,8 @@
 #include "kernels/batch_norm/reference.h"
 #include "kernels/cast/fast.h"
 #include "kernels/dropout/reference.h"
+#include "kernels/linear/fast.h"
+#include "kernels/linear/product.h"
 #include "kernels/onednn/convolution.h"
 #include "kernels/optimizer/fast.h"
 #include "kernels/pool/fast.h"
@@ -26,11 +28,12 @@ class OnednnBackend : public Backend {
  public:
   std::string_view name() const override { return "onednn"; }
 
-  // A linear layer is a convolution of images of one pixel.
+  // Our own where the processor has AVX-512; elsewhere a convolution of images of one pixel.
   Result<std::unique_ptr<WeightedOp>> linear(const LinearShape& shape,
                                              const PlanOptions& plan) override {
     FETTLE_TRY(check_shape(shape, plan));
     FETTLE_TRY(check_type(plan.type));
+    if (has_fast_product(plan.type)) return fast_linear(shape, plan);
     return onednn_conv({{1, 1, shape.inputs}, shape.outputs, 1, 1, 0, shape.bias, shape.relu},
                        plan);
   }

@@ -1,0 +1,77 @@
+#include "kernels/linear/fast.h"
+
+#include <algorithm>
+
+#include "kernels/aligned.h"
+#include "kernels/linear/packed.h"
+#include "kernels/linear/product.h"
+#include "kernels/reduce.h"
+#include "kernels/relu/fast.h"
+
+namespace fettle::kernels {
+namespace {
+
+class FastLinear : public WeightedOp {
+ public:
+  FastLinear(const LinearShape& shape, const PlanOptions& plan)
+      : shape_(shape),
+        type_(plan.type),
+        weights_(shape.inputs * shape.outputs * size_of(plan.type)),
+        bias_(shape.outputs),
+        x_rows_(plan.type, tile_rows_for(plan.max_samples), plan.max_samples, shape.inputs),
+        x_columns_(plan.type, kTileColumns, shape.inputs, plan.max_samples),
+        dy_rows_(plan.type, tile_rows_for(plan.max_samples), plan.max_samples, shape.outputs),
+        dy_columns_(plan.type, tile_rows_for(shape.outputs), shape.outputs, plan.max_samples),
+        weights_rows_(plan.type, kTileColumns, shape.outputs, shape.inputs),
+        weights_columns_(plan.type, kTileColumns, shape.inputs, shape.outputs) {}
+
+  void set_weights(ConstBuffer weights, const float* bias) override {
+    std::copy_n(static_cast<const std::byte*>(weights), weights_.size(), weights_.data());
+    if (shape_.bias) std::copy_n(bias, shape_.outputs, bias_.data());
+    weights_rows_.pack_rows(weights, shape_.outputs, shape_.inputs);
+    columns_are_old_ = true;
+  }
+
+  void forward(std::int64_t samples, ConstBuffer x, Buffer y) override {
+    x_rows_.pack_rows(x, samples, shape_.inputs);
+    multiply_packed(type_, x_rows_, weights_rows_,
+                    {write(), y, shape_.bias ? bias_.data() : nullptr, shape_.relu});
+  }
+
+  void backward(std::int64_t samples, ConstBuffer x, ConstBuffer y, Buffer dy, Buffer dx,
+                float* weight_gradient, float* bias_gradient) override {
+    if (shape_.relu) fast_relu_backward(type_, samples * shape_.outputs, y, dy, dy);
+    dy_columns_.pack_columns(dy, shape_.outputs, samples);
+    x_columns_.pack_columns(x, shape_.inputs, samples);
+    multiply_packed(type_, dy_columns_, x_columns_,
+                    {Store::kAddFloat32, weight_gradient, nullptr, false});
+    if (shape_.bias) fast_add_rows(type_, samples, shape_.outputs, dy, bias_gradient);
+    if (dx == nullptr) return;
+    if (columns_are_old_) {
+      weights_columns_.pack_columns(weights_.data(), shape_.inputs, shape_.outputs);
+      columns_are_old_ = false;
+    }
+    dy_rows_.pack_rows(dy, samples, shape_.outputs);
+    multiply_packed(type_, dy_rows_, weights_columns_, {write(), dx, nullptr, false});
+  }
+
+ private:
+  Store write() const {
+    return type_ == DataType::kFloat32 ? Store::kWriteFloat32 : Store::kWriteBFloat16;
+  }
+
+  const LinearShape shape_;
+  const DataType type_;
+  AlignedArray<std::byte> weights_;  // as set: backward may want them in another order
+  AlignedArray<float> bias_;
+  PackedMatrix x_rows_, x_columns_, dy_rows_, dy_columns_, weights_rows_, weights_columns_;
+  bool columns_are_old_ = true;
+};
+
+}  // namespace
+
+std::unique_ptr<WeightedOp> fast_linear(const LinearShape& shape, const PlanOptions& plan) {
+  return std::make_unique<FastLinear>(shape, plan);
+}
+
+}  // namespace fettle::kernels

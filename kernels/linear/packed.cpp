@@ -1,0 +1,113 @@
+#include "kernels/linear/packed.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/check.h"
+#include "kernels/targets.h"
+
+namespace fettle::kernels {
+namespace {
+
+std::int64_t words_of(DataType type, std::int64_t inner) {
+  return type == DataType::kFloat32 ? inner : (inner + 1) / 2;
+}
+
+std::int64_t round_up(std::int64_t value, std::int64_t unit) {
+  return (value + unit - 1) / unit * unit;
+}
+
+// What one panel is made from: `used` of its `width` numbers, `words` long.
+struct PanelShape {
+  std::int64_t width, used, words;
+};
+
+// to[k, j] = from[j, k], in blocks of a cache line of `from`, so that each line is read once.
+// `row_bytes` need not be a multiple of a word.
+FETTLE_FOR_EACH_PROCESSOR void transpose_words(const PanelShape& shape, const std::byte* from,
+                                               std::int64_t row_bytes, std::uint32_t* to) {
+  constexpr std::int64_t kBlock = 16;
+  for (std::int64_t first = 0; first < shape.words; first += kBlock) {
+    const std::int64_t last = std::min(shape.words, first + kBlock);
+    for (std::int64_t j = 0; j < shape.used; ++j) {
+      const std::byte* row = from + j * row_bytes;
+      for (std::int64_t k = first; k < last; ++k) {
+        std::memcpy(to + k * shape.width + j, row + k * 4, sizeof(std::uint32_t));
+      }
+    }
+  }
+}
+
+// to[k, j] = from[k, j].
+FETTLE_FOR_EACH_PROCESSOR void copy_words(const PanelShape& shape, const std::uint32_t* from,
+                                          std::int64_t row_words, std::uint32_t* to) {
+  for (std::int64_t k = 0; k < shape.words; ++k) {
+    std::memcpy(to + k * shape.width, from + k * row_words,
+                static_cast<std::size_t>(shape.used) * sizeof(std::uint32_t));
+  }
+}
+
+// to[k, j] = the pair {from[2k, j], from[2k + 1, j]}; rows from `rows` on are zero.
+FETTLE_FOR_EACH_PROCESSOR void pair_rows(const PanelShape& shape, const std::uint16_t* from,
+                                         std::int64_t row_halves, std::int64_t rows,
+                                         std::uint32_t* to) {
+  for (std::int64_t k = 0; k < shape.words; ++k) {
+    const std::uint16_t* __restrict low = from + 2 * k * row_halves;
+    const std::uint16_t* __restrict high = low + row_halves;
+    std::uint32_t* __restrict pairs = to + k * shape.width;
+    if (2 * k + 1 < rows) {
+      for (std::int64_t j = 0; j < shape.used; ++j)
+        pairs[j] = low[j] | (std::uint32_t{high[j]} << 16);
+    } else {
+      for (std::int64_t j = 0; j < shape.used; ++j) pairs[j] = low[j];
+    }
+  }
+}
+
+}  // namespace
+
+PackedMatrix::PackedMatrix(DataType type, std::int64_t width, std::int64_t max_outer,
+                           std::int64_t max_inner)
+    : type_(type),
+      width_(width),
+      storage_(round_up(max_outer, width) * words_of(type, max_inner)) {}
+
+std::int64_t PackedMatrix::used(std::int64_t panel) const {
+  return std::min(width_, outer_ - panel * width_);
+}
+
+void PackedMatrix::pack_rows(ConstBuffer from, std::int64_t outer, std::int64_t inner) {
+  outer_ = outer;
+  words_ = words_of(type_, inner);
+  CHECK(panels() * width_ * words_ <= storage_.size(), "the matrix fits its storage");
+  const std::int64_t row_bytes = inner * size_of(type_);
+  const bool odd = words_ * 4 != row_bytes;
+  for (std::int64_t p = 0; p < panels(); ++p) {
+    const auto* rows = static_cast<const std::byte*>(from) + p * width_ * row_bytes;
+    std::uint32_t* to = storage_.data() + p * words_ * width_;
+    transpose_words({width_, used(p), odd ? words_ - 1 : words_}, rows, row_bytes, to);
+    if (!odd) continue;
+    for (std::int64_t j = 0; j < used(p); ++j) {
+      std::uint16_t last = 0;
+      std::memcpy(&last, rows + (j + 1) * row_bytes - 2, sizeof(last));
+      to[(words_ - 1) * width_ + j] = last;
+    }
+  }
+}
+
+void PackedMatrix::pack_columns(ConstBuffer from, std::int64_t outer, std::int64_t inner) {
+  outer_ = outer;
+  words_ = words_of(type_, inner);
+  CHECK(panels() * width_ * words_ <= storage_.size(), "the matrix fits its storage");
+  for (std::int64_t p = 0; p < panels(); ++p) {
+    std::uint32_t* to = storage_.data() + p * words_ * width_;
+    const PanelShape shape{width_, used(p), words_};
+    if (type_ == DataType::kFloat32) {
+      copy_words(shape, static_cast<const std::uint32_t*>(from) + p * width_, outer, to);
+    } else {
+      pair_rows(shape, static_cast<const std::uint16_t*>(from) + p * width_, outer, inner, to);
+    }
+  }
+}
+
+}  // namespace fettle::kernels
