@@ -16,20 +16,18 @@ class FastLinear : public WeightedOp {
   FastLinear(const LinearShape& shape, const PlanOptions& plan)
       : shape_(shape),
         type_(plan.type),
-        weights_(shape.inputs * shape.outputs * size_of(plan.type)),
         bias_(shape.outputs),
         x_rows_(plan.type, tile_rows_for(plan.max_samples), plan.max_samples, shape.inputs),
         x_columns_(plan.type, kTileColumns, shape.inputs, plan.max_samples),
         dy_rows_(plan.type, tile_rows_for(plan.max_samples), plan.max_samples, shape.outputs),
         dy_columns_(plan.type, tile_rows_for(shape.outputs), shape.outputs, plan.max_samples),
         weights_rows_(plan.type, kTileColumns, shape.outputs, shape.inputs),
-        weights_columns_(plan.type, kTileColumns, shape.inputs, shape.outputs) {}
+        weights_columns_(plan.type, kTileColumns, 0, 0) {}
 
   void set_weights(ConstBuffer weights, const float* bias) override {
-    std::copy_n(static_cast<const std::byte*>(weights), weights_.size(), weights_.data());
     if (shape_.bias) std::copy_n(bias, shape_.outputs, bias_.data());
     weights_rows_.pack_rows(weights, shape_.outputs, shape_.inputs);
-    columns_are_old_ = true;
+    if (wants_columns_) weights_columns_.pack_columns(weights, shape_.inputs, shape_.outputs);
   }
 
   void forward(std::int64_t samples, ConstBuffer x, Buffer y) override {
@@ -47,10 +45,7 @@ class FastLinear : public WeightedOp {
                     {Store::kAddFloat32, weight_gradient, nullptr, false});
     if (shape_.bias) fast_add_rows(type_, samples, shape_.outputs, dy, bias_gradient);
     if (dx == nullptr) return;
-    if (columns_are_old_) {
-      weights_columns_.pack_columns(weights_.data(), shape_.inputs, shape_.outputs);
-      columns_are_old_ = false;
-    }
+    if (!wants_columns_) start_packing_columns();
     dy_rows_.pack_rows(dy, samples, shape_.outputs);
     multiply_packed(type_, dy_rows_, weights_columns_, {write(), dx, nullptr, false});
   }
@@ -60,12 +55,20 @@ class FastLinear : public WeightedOp {
     return type_ == DataType::kFloat32 ? Store::kWriteFloat32 : Store::kWriteBFloat16;
   }
 
+  // The first time that dx is asked for, which a network's first layer never is.
+  void start_packing_columns() {
+    AlignedArray<std::byte> weights(shape_.inputs * shape_.outputs * size_of(type_));
+    weights_rows_.unpack_rows(weights.data(), shape_.inputs);
+    weights_columns_ = PackedMatrix(type_, kTileColumns, shape_.inputs, shape_.outputs);
+    weights_columns_.pack_columns(weights.data(), shape_.inputs, shape_.outputs);
+    wants_columns_ = true;
+  }
+
   const LinearShape shape_;
   const DataType type_;
-  AlignedArray<std::byte> weights_;  // as set: backward may want them in another order
   AlignedArray<float> bias_;
   PackedMatrix x_rows_, x_columns_, dy_rows_, dy_columns_, weights_rows_, weights_columns_;
-  bool columns_are_old_ = true;
+  bool wants_columns_ = false;
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "kernels/linear/product.h"
 #include "kernels/targets.h"
 
 namespace fettle::kernels {
@@ -22,18 +23,47 @@ struct PanelShape {
   std::int64_t width, used, words;
 };
 
-// to[k, j] = from[j, k], in blocks of a cache line of `from`, so that each line is read once.
-// `row_bytes` need not be a multiple of a word.
+using Words = std::uint32_t __attribute__((vector_size(32)));
+constexpr std::int64_t kBlock = 8;  // words in a register
+
+// Transposes eight registers: three rounds of exchanging ever larger parts between pairs.
+[[gnu::always_inline]] inline void transpose_block(Words (&r)[kBlock]) {
+  Words pairs[kBlock], fours[kBlock];
+  for (int i = 0; i < 8; i += 2) {
+    pairs[i] = __builtin_shufflevector(r[i], r[i + 1], 0, 8, 2, 10, 4, 12, 6, 14);
+    pairs[i + 1] = __builtin_shufflevector(r[i], r[i + 1], 1, 9, 3, 11, 5, 13, 7, 15);
+  }
+  for (int i : {0, 1, 4, 5}) {
+    fours[i] = __builtin_shufflevector(pairs[i], pairs[i + 2], 0, 1, 8, 9, 4, 5, 12, 13);
+    fours[i + 2] = __builtin_shufflevector(pairs[i], pairs[i + 2], 2, 3, 10, 11, 6, 7, 14, 15);
+  }
+  for (int i = 0; i < 4; ++i) {
+    r[i] = __builtin_shufflevector(fours[i], fours[i + 4], 0, 1, 2, 3, 8, 9, 10, 11);
+    r[i + 4] = __builtin_shufflevector(fours[i], fours[i + 4], 4, 5, 6, 7, 12, 13, 14, 15);
+  }
+}
+
+// to[k, j] = from[j, k]. `row_bytes` need not be a multiple of a word.
 FETTLE_FOR_EACH_PROCESSOR void transpose_words(const PanelShape& shape, const std::byte* from,
                                                std::int64_t row_bytes, std::uint32_t* to) {
-  constexpr std::int64_t kBlock = 16;
-  for (std::int64_t first = 0; first < shape.words; first += kBlock) {
-    const std::int64_t last = std::min(shape.words, first + kBlock);
-    for (std::int64_t j = 0; j < shape.used; ++j) {
-      const std::byte* row = from + j * row_bytes;
-      for (std::int64_t k = first; k < last; ++k) {
-        std::memcpy(to + k * shape.width + j, row + k * 4, sizeof(std::uint32_t));
+  const std::int64_t whole_rows = shape.used / kBlock * kBlock;
+  const std::int64_t whole_words = shape.words / kBlock * kBlock;
+  for (std::int64_t k = 0; k < whole_words; k += kBlock) {
+    for (std::int64_t j = 0; j < whole_rows; j += kBlock) {
+      Words block[kBlock];
+      for (std::int64_t i = 0; i < kBlock; ++i) {
+        std::memcpy(&block[i], from + (j + i) * row_bytes + k * 4, sizeof(Words));
       }
+      transpose_block(block);
+      for (std::int64_t i = 0; i < kBlock; ++i) {
+        std::memcpy(to + (k + i) * shape.width + j, &block[i], sizeof(Words));
+      }
+    }
+  }
+  for (std::int64_t j = 0; j < shape.used; ++j) {
+    const std::byte* row = from + j * row_bytes;
+    for (std::int64_t k = j < whole_rows ? whole_words : 0; k < shape.words; ++k) {
+      std::memcpy(to + k * shape.width + j, row + k * 4, sizeof(std::uint32_t));
     }
   }
 }
@@ -41,9 +71,13 @@ FETTLE_FOR_EACH_PROCESSOR void transpose_words(const PanelShape& shape, const st
 // to[k, j] = from[k, j].
 FETTLE_FOR_EACH_PROCESSOR void copy_words(const PanelShape& shape, const std::uint32_t* from,
                                           std::int64_t row_words, std::uint32_t* to) {
+  constexpr std::int64_t kUsual = kTileColumns;  // copied without asking how many
   for (std::int64_t k = 0; k < shape.words; ++k) {
-    std::memcpy(to + k * shape.width, from + k * row_words,
-                static_cast<std::size_t>(shape.used) * sizeof(std::uint32_t));
+    if (shape.used == kUsual) {
+      std::memcpy(to + k * shape.width, from + k * row_words, kUsual * sizeof(std::uint32_t));
+    } else {
+      std::copy_n(from + k * row_words, shape.used, to + k * shape.width);
+    }
   }
 }
 
@@ -91,6 +125,18 @@ void PackedMatrix::pack_rows(ConstBuffer from, std::int64_t outer, std::int64_t 
       std::uint16_t last = 0;
       std::memcpy(&last, rows + (j + 1) * row_bytes - 2, sizeof(last));
       to[(words_ - 1) * width_ + j] = last;
+    }
+  }
+}
+
+void PackedMatrix::unpack_rows(Buffer to, std::int64_t inner) const {
+  const std::int64_t row_bytes = inner * size_of(type_);
+  for (std::int64_t row = 0; row < outer_; ++row) {
+    const std::uint32_t* from = panel(row / width_) + row % width_;
+    std::byte* row_to = static_cast<std::byte*>(to) + row * row_bytes;
+    for (std::int64_t k = 0; k < words_; ++k) {
+      const std::int64_t bytes = std::min<std::int64_t>(4, row_bytes - k * 4);
+      std::memcpy(row_to + k * 4, from + k * width_, static_cast<std::size_t>(bytes));
     }
   }
 }

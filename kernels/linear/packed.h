@@ -28,6 +28,9 @@ class PackedMatrix {
   // From [inner, outer], row-major: B as it is, or A transposed.
   void pack_columns(ConstBuffer from, std::int64_t outer, std::int64_t inner);
 
+  // What pack_rows was given.
+  void unpack_rows(Buffer to, std::int64_t inner) const;
+
   std::int64_t outer() const { return outer_; }
   std::int64_t width() const { return width_; }
   // Values of k, in words.
@@ -40,8 +43,8 @@ class PackedMatrix {
   }
 
  private:
-  const DataType type_;
-  const std::int64_t width_;
+  DataType type_;
+  std::int64_t width_;
   std::int64_t outer_ = 0, words_ = 0;
   AlignedArray<std::uint32_t> storage_;
 };
