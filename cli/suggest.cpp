@@ -182,9 +182,10 @@ bool is_blank(std::string_view line) {
 
 int run_suggest(std::istream& in, std::ostream& out) {
   Session session(out);
-  std::vector<char> buffer(static_cast<std::size_t>(kMaxLineBytes) + 2);
+  // Not cleared: short lines touch no more of it than they need.
+  const auto buffer = std::make_unique_for_overwrite<char[]>(kMaxLineBytes + 2);
   for (std::int64_t number = 1; out; ++number) {
-    in.getline(buffer.data(), static_cast<std::streamsize>(buffer.size()));
+    in.getline(buffer.get(), kMaxLineBytes + 2);
     const std::streamsize read = in.gcount();
     if (in.eof() && read == 0) return kExitSucceeded;
     Status status = success();
@@ -194,7 +195,7 @@ int run_suggest(std::istream& in, std::ostream& out) {
       status = invalid("the line is longer than " + std::to_string(kMaxLineBytes) + " bytes");
     } else {
       const std::streamsize length = in.eof() ? read : read - 1;  // without the newline
-      const std::string_view line(buffer.data(), static_cast<std::size_t>(length));
+      const std::string_view line(buffer.get(), static_cast<std::size_t>(length));
       if (!is_blank(line)) status = session.handle(line);
     }
     if (status.ok()) continue;

@@ -1,1 +1,252 @@
+#include "cli/suggest.h"
+
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+
+namespace fettle::cli {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+// The replies to these lines.
+std::vector<std::string> serve(const std::string& input) {
+  std::istringstream in(input);
+  std::ostringstream out;
+  EXPECT_EQ(run_suggest(in, out), 0);
+  std::vector<std::string> replies;
+  std::istringstream lines(out.str());
+  for (std::string line; std::getline(lines, line);) replies.push_back(line);
+  return replies;
+}
+
+// A study line with this space and these further members.
+std::string study(const std::string& space, const std::string& more = "") {
+  return R"({"study":{"name":"s","direction":"minimize","seed":1,"parallel":1,)" + more +
+         R"("space":[)" + space + "]}}\n";
+}
+
+const char kFloat[] = R"({"name":"x","type":"float","low":0,"high":1,"log":false})";
+const char kSmall[] = R"({"name":"n","type":"int","low":1,"high":4,"log":false})";
+
+Json parsed(const std::string& line) {
+  Result<Json> out = parse_json(line);
+  EXPECT_TRUE(out.ok()) << line;
+  return out.ok() ? std::move(out).value() : Json();
+}
+
+TEST(Suggest, AsksAndTells) {
+  const std::string space = std::string(kFloat) +
+                            R"(,{"name":"o","type":"categorical","choices":["sgd","adam"]},
+      {"name":"m","type":"float","low":0.5,"high":0.9,"step":0.2,"when":{"param":"o","in":["sgd"]}},
+      {"name":"w","type":"int","low":16,"high":1024,"log":true},{"name":"b","type":"bool"})";
+  std::string one_line = study(space);
+  std::erase(one_line, '\n');
+  const auto replies =
+      serve(one_line + "\n{\"ask\": 20}\n{\"tell\": {\"id\": 3, \"value\": 0.5}}\n{\"ask\": 1}\n");
+  ASSERT_EQ(replies.size(), 2U);
+  const Json answer = parsed(replies[0]);
+  ASSERT_EQ(answer.find("trials")->as_array().size(), 20U);
+  EXPECT_EQ(answer.find("exhausted"), nullptr);
+  std::int64_t next_id = 0;
+  for (const Json& trial : answer.find("trials")->as_array()) {
+    EXPECT_EQ(trial.find("id")->as_integer(), next_id++);
+    const Json& params = *trial.find("params");
+    const bool sgd = params.find("o")->as_string() == "sgd";
+    EXPECT_EQ(params.as_object().size(), sgd ? 5U : 4U);
+    EXPECT_EQ(params.find("m") != nullptr, sgd);
+    EXPECT_TRUE(params.find("w")->is_integer());
+    EXPECT_TRUE(params.find("b")->is_boolean());
+  }
+  EXPECT_EQ(parsed(replies[1]).find("trials")->as_array()[0].find("id")->as_integer(), 20);
+}
+
+TEST(Suggest, EndsWithTheSpaceOrTheBudget) {
+  EXPECT_THAT(serve(study(kSmall, R"("algorithm":{"name":"grid"},)") +
+                    "{\"ask\":3}\n{\"ask\":3}\n{\"ask\":1}\n"),
+              ElementsAre(R"({"trials":[{"id":0,"params":{"n":1}},{"id":1,"params":{"n":2}},)"
+                          R"({"id":2,"params":{"n":3}}]})",
+                          R"({"trials":[{"id":3,"params":{"n":4}}],"exhausted":true})",
+                          R"({"trials":[],"exhausted":true})"));
+  const auto replies = serve(study(kFloat, R"("max_trials":2,)") + "{\"ask\":2}\n{\"ask\":1}\n");
+  ASSERT_EQ(replies.size(), 2U);
+  EXPECT_EQ(parsed(replies[0]).find("exhausted"), nullptr);
+  EXPECT_EQ(replies[1], R"({"trials":[],"exhausted":true})");
+}
+
+TEST(Suggest, TheSameLinesGiveTheSameReplies) {
+  for (const char* name : {"auto", "grid", "random", "sobol", "tpe"}) {
+    const std::string head = study(std::string(kFloat) + "," + kSmall,
+                                   std::string(R"("algorithm":{"name":")") + name + "\"},");
+    std::string tells;
+    for (int i = 0; i < 15; ++i) {
+      tells +=
+          "{\"tell\":{\"id\":" + std::to_string(i) + ",\"value\":" + std::to_string(i) + "}}\n";
+    }
+    const auto replies = serve(head + "{\"ask\":15}\n" + tells + "{\"ask\":2}\n");
+    EXPECT_EQ(replies, serve(head + "{\"ask\":15}\n" + tells + "{\"ask\":2}\n")) << name;
+    const auto singly = serve(head + "{\"ask\":15}\n" + tells + "{\"ask\":1}\n{\"ask\":1}\n");
+    ASSERT_EQ(singly.size(), 3U) << name;
+    const std::string two = replies[1].substr(0, replies[1].size() - 2);
+    EXPECT_THAT(two, ::testing::StartsWith(singly[1].substr(0, singly[1].size() - 2))) << name;
+    EXPECT_THAT(two, ::testing::EndsWith(singly[2].substr(11, singly[2].size() - 13))) << name;
+  }
+}
+
+TEST(Suggest, InfeasibleIsNullOrNotFinite) {
+  EXPECT_THAT(serve(study(kFloat) + "{\"ask\":4}\n" +
+                    "{\"tell\":{\"id\":0,\"value\":null}}\n{\"tell\":{\"id\":1,\"value\":NaN}}\n"
+                    "{\"tell\":{\"id\":2,\"value\":Infinity}}\n"
+                    "{\"tell\":{\"id\":3,\"value\":-Infinity}}\n")
+                  .size(),
+              1U);
+}
+
+TEST(Suggest, SeveralObjectives) {
+  std::string head = study(kFloat);
+  head.replace(head.find(R"("direction":"minimize")"), 22,
+               R"("directions":["minimize","maximize"])");
+  const auto replies =
+      serve(head +
+            "{\"ask\":3}\n{\"tell\":{\"id\":0,\"values\":[1,2]}}\n"
+            "{\"tell\":{\"id\":1,\"values\":[1]}}\n{\"tell\":{\"id\":1,\"value\":1}}\n"
+            "{\"tell\":{\"id\":1,\"values\":[1,null]}}\n{\"tell\":{\"id\":2,\"value\":null}}\n");
+  ASSERT_EQ(replies.size(), 3U);
+  EXPECT_THAT(replies[1], HasSubstr("there are 2 objectives"));
+  EXPECT_THAT(replies[2], HasSubstr("there are 2 objectives"));
+}
+
+TEST(Suggest, ReportsAreJudged) {
+  const std::string head =
+      study(kFloat, R"("resource":{"min":1,"max":9},"early_stopping":{"name":"asha"},)");
+  const auto report = [](int id, int step, const char* value) {
+    return "{\"report\":{\"id\":" + std::to_string(id) + ",\"step\":" + std::to_string(step) +
+           ",\"value\":" + value + "}}\n";
+  };
+  EXPECT_THAT(
+      serve(head + "{\"ask\":3}\n" + report(0, 1, "0.5") + report(0, 2, "9") + report(1, 1, "0.6") +
+            report(1, 2, "0.1") + report(0, 9, "0.2") + report(0, 9, "0.2")),
+      ElementsAre(HasSubstr("trials"), R"({"decision":"continue"})", R"({"decision":"continue"})",
+                  R"({"decision":"stop"})", HasSubstr("trial 1 has ended already"),
+                  R"({"decision":"continue"})", HasSubstr("trial 0 has ended already")));
+}
+
+TEST(Suggest, ABadLineIsNamedAndPassedOver) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"garbage", "expected a JSON value"},
+      {"[1]", "an object with one member"},
+      {"{}", "an object with one member"},
+      {R"({"ask":1,"tell":{}})", "an object with one member"},
+      {R"({"aks":1})", "there is no request \"aks\""},
+      {R"({"ask":0})", "ask must be a whole number from 1 to 1000000; found 0"},
+      {R"({"ask":-1})", "found -1"},
+      {R"({"ask":1.5})", "found 1.5"},
+      {R"({"ask":"1"})", "found \"1\""},
+      {R"({"ask":1e7})", "found 10000000"},
+      {R"({"ask":NaN})", "ask must be a whole number"},
+      {R"({"tell":{"id":9,"value":1}})", "there is no trial 9; 2 were asked for"},
+      {R"({"tell":{"id":-1,"value":1}})", "there is no trial -1"},
+      {R"({"tell":{"id":"a","value":1}})", "there is no trial \"a\""},
+      {R"({"tell":{"value":1}})", "needs the id"},
+      {R"({"tell":3})", "needs the id"},
+      {R"({"tell":{"id":0,"value":1}})", "trial 0 has ended already"},
+      {R"({"tell":{"id":1}})", "give either value or"},
+      {R"({"tell":{"id":1,"value":1,"values":[1]}})", "give either value or"},
+      {R"({"tell":{"id":1,"value":"low"}})", "a value must be a number or null; found string"},
+      {R"({"tell":{"id":1,"value":1e309}})", "1e309"},
+      {R"({"tell":{"id":1,"values":3}})", "there are 1 objectives"},
+      {R"({"report":{"id":1,"value":3}})", "report needs a step"},
+      {R"({"study":{}})", "there is a study already"},
+      {std::string(17 << 20, ' '), "longer than 16777216 bytes"},
+      {std::string(1000, '['), "line 1, column"},
+  };
+  std::string input = study(kFloat) + "{\"ask\":2}\n{\"tell\":{\"id\":0,\"value\":1}}\n";
+  for (const auto& [line, expected] : cases) input += line + "\n";
+  const auto replies = serve(input + "\n\n{\"ask\":1}");  // the last line has no end
+  ASSERT_EQ(replies.size(), cases.size() + 2);
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    const Json reply = parsed(replies[i + 1]);
+    ASSERT_NE(reply.find("error"), nullptr) << replies[i + 1];
+    EXPECT_THAT(reply.find("error")->as_string(), HasSubstr(cases[i].second));
+    EXPECT_EQ(reply.find("line")->as_integer(), static_cast<std::int64_t>(i) + 4);
+  }
+  EXPECT_THAT(replies.back(), HasSubstr("\"id\":2"));
+}
+
+TEST(Suggest, ABadStudyIsExplainedAndMayBeGivenAgain) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"{\"ask\":1}\n", "ask before a study"},
+      {"{\"tell\":{\"id\":0,\"value\":1}}\n", "tell before a study"},
+      {"{\"study\":3}\n", "study must be an object; found 3"},
+      {"{\"study\":{}}\n", "space must be an array of parameters; found null"},
+      {study(""), "space must be an array of parameters; found []"},
+      {study("3"), "space[0] must be an object; found 3"},
+      {study("{}"), "space[0]: name is missing"},
+      {study(R"({"name":"x"})"), R"(space[0] "x": type is missing)"},
+      {study(R"({"name":"x","type":"double"})"), "type must be float, int, categorical or bool"},
+      {study(R"({"name":"x","type":"float","low":0})"), "high is missing"},
+      {study(R"({"name":"x","type":"float","low":"0","high":1})"), "low must be a number"},
+      {study(R"({"name":"x","type":"float","low":0,"high":1,"setp":1})"), "did you mean step?"},
+      {study(R"({"name":"x","type":"float","low":0,"high":1,"log":1})"), "log must be true or"},
+      {study(R"({"name":"x","type":"float","low":0,"high":NaN})"), "must be finite"},
+      {study(R"({"name":"x","type":"float","low":2,"high":1})"), "above the upper bound"},
+      {study(R"({"name":"x","type":"float","low":0,"high":1,"log":true})"), "above 0; found 0"},
+      {study(R"({"name":"x","type":"categorical"})"), "choices is missing"},
+      {study(R"({"name":"x","type":"categorical","choices":[]})"), "no values to choose from"},
+      {study(R"({"name":"x","type":"bool","when":{"param":"y","in":[1]}})"), "condition is on"},
+      {study(R"({"name":"x","type":"bool","when":{"param":"y"}})"), "when.in must be an array"},
+      {study(kFloat, R"("algorithm":{"name":"gpp"},)"), "there is no algorithm \"gpp\""},
+      {study(kFloat, R"("algorithm":{"name":"tpe","candidate":3},)"), "did you mean candidates?"},
+      {study(kFloat, R"("algorithm":{},)"), "name is missing"},
+      {study(kFloat, R"("max_trials":-1,)"), "max_trials must be a whole number of at least 0"},
+      {study(kFloat, R"("max_trials":1.5,)"), "found 1.5"},
+      {study(kFloat, R"("directions":[],)"), "not both"},
+      {study(kFloat, R"("early_stopping":{"name":"hyper"},)"), "asha or median"},
+      {study(kFloat, R"("early_stopping":{"name":"asha","reduction_factor":1},)"), "above 1"},
+      {study(std::string(kFloat) + "," + kFloat), "declared twice"},
+  };
+  std::string input;
+  for (const auto& [line, expected] : cases) input += line;
+  const auto replies = serve(input + study(kFloat) + "{\"ask\":1}\n");
+  ASSERT_EQ(replies.size(), cases.size() + 1);
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    EXPECT_THAT(parsed(replies[i]).find("error")->as_string(), HasSubstr(cases[i].second));
+    EXPECT_EQ(parsed(replies[i]).find("line")->as_integer(), static_cast<std::int64_t>(i) + 1);
+  }
+  EXPECT_THAT(replies.back(), HasSubstr("\"trials\""));
+}
+
+TEST(Suggest, NoInputNoOutput) { EXPECT_THAT(serve(""), IsEmpty()); }
+
+TEST(Suggest, AnyTextIsAParameterOrChoice) {
+  const std::string name = R"("a\"b\n$(x); rm -rf {{}}")";
+  const auto replies =
+      serve(study("{\"name\":" + name + ",\"type\":\"categorical\",\"choices\":[" + name + "]}") +
+            "{\"ask\":1}\n");
+  ASSERT_EQ(replies.size(), 1U);
+  EXPECT_EQ(parsed(replies[0]).find("trials")->as_array()[0].find("params")->dump(),
+            "{" + name + ":" + name + "}");
+}
+
+TEST(Suggest, TenThousandParametersAreFine) {
+  std::string space;
+  for (int i = 0; i < 10000; ++i) {
+    space += (i > 0 ? "," : "") + ("{\"name\":\"p" + std::to_string(i)) +
+             R"(","type":"float","low":0,"high":1})";
+  }
+  const auto replies = serve(study(space) + "{\"ask\":2}\n");
+  ASSERT_EQ(replies.size(), 1U);
+  EXPECT_EQ(parsed(replies[0]).find("trials")->as_array()[1].find("params")->as_object().size(),
+            10000U);
+}
+
+}  // namespace
+}  // namespace fettle::cli

@@ -20,7 +20,9 @@ namespace {
 constexpr std::int64_t kMaxRungs = 1000;
 constexpr double kWorst = std::numeric_limits<double>::infinity();
 
-std::string text(double number) { return Json(number).dump(); }
+std::string text(double number) {
+  return std::isfinite(number) ? Json(number).dump() : "no finite value";
+}
 
 double loss_of(const api::Fact& fact, double sign) {
   const bool usable =

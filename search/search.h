@@ -3,6 +3,8 @@
 // Both are pure functions of the problem and the history: no clock, no randomness but what follows
 // from the seed, no IO. A sampler is a fold over the history in order; it may cache what it folded,
 // and gives the same answers without the cache. So a restarted study continues the same search.
+// For the cache's sake one sampler is asked about one history that grows: what it saw stays as it
+// was. (A history that got shorter is read anew; for another one, make another sampler.)
 // Objectives are handed over as the user sees them; each sampler turns directions around itself.
 // A Sampler is not synchronised; use it from one thread at a time.
 #pragma once
@@ -37,7 +39,9 @@ struct Event {
 };
 
 // All there is to know. `trials[i]` are the parameters of trial i (active ones only), in the order
-// of creation; trials without a terminal event (Result, Stopped, Failed) are pending.
+// of creation; trials without a terminal event (Result, Stopped, Failed) are pending. The order of
+// events is that of their seq. Trials whose parameters are not of the space (another study's, an
+// older version's) are numbered like the others and otherwise passed over.
 struct History {
   std::vector<Json> trials;
   std::vector<Event> events;
