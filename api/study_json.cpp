@@ -9,11 +9,30 @@
 
 namespace fettle::api {
 
+namespace {
+
+// A document of another kind would only give a list of fields that a Study does not have.
+bool is_another_kind(const Json& document, FieldErrors& errors) {
+  if (!document.is_object()) {
+    errors.add("", "found " + describe(document) +
+                       ", expected a Study: a map with apiVersion, kind, metadata and spec");
+    return true;
+  }
+  const Json* kind = document.find("kind");
+  if (kind == nullptr || *kind == Json("Study")) return false;
+  errors.add("kind", "found " + describe(*kind) + ", expected Study");
+  return true;
+}
+
+}  // namespace
+
 ReadStudy read_study(const Json& document) {
   ReadStudy out;
   FieldErrors errors;
-  read_struct(document, FieldPath(), out.study, errors);
-  if (document.is_object()) check_study(out.study, errors);
+  if (!is_another_kind(document, errors)) {
+    read_struct(document, FieldPath(), out.study, errors);
+    check_study(out.study, errors);
+  }
   out.errors = std::move(errors).take();
   return out;
 }

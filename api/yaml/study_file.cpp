@@ -1,0 +1,126 @@
+#include "api/yaml/study_file.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "api/field.h"
+#include "api/study_json.h"
+#include "api/yaml/yaml_reader.h"
+#include "base/file.h"
+
+namespace fettle::api {
+namespace {
+
+class Loader {
+ public:
+  explicit Loader(const std::string& file) : file_(file) {}
+
+  LoadedFile load(std::string_view text) {
+    if (!check_characters(text)) return std::move(out_);
+    const ReadYaml yaml = read_yaml(text);
+    for (const YamlError& error : yaml.errors) complain(error.place, "", error.message);
+    // Past a broken document, what is left may mean something else than its author thought.
+    if (!yaml.errors.empty()) return std::move(out_);
+    if (yaml.documents.empty()) complain({}, "", "holds no Study; it is empty");
+    if (yaml.documents.size() > kMaxStudiesPerFile) {
+      complain({}, "",
+               "holds " + std::to_string(yaml.documents.size()) + " documents, expected at most " +
+                   std::to_string(kMaxStudiesPerFile));
+      return std::move(out_);
+    }
+    for (const YamlDocument& document : yaml.documents) read(document);
+    return std::move(out_);
+  }
+
+  LoadedFile fail(const std::string& message) {
+    complain({}, "", message);
+    return std::move(out_);
+  }
+
+ private:
+  void complain(const Place& place, const std::string& path, const std::string& message) {
+    out_.diagnostics.push_back({file_, place.line, place.column, path, message});
+  }
+
+  // Text in UTF-8, without control characters: otherwise it is some other kind of file.
+  bool check_characters(std::string_view text) {
+    Place place{1, 1};
+    while (!text.empty()) {
+      const auto byte = static_cast<unsigned char>(text.front());
+      const std::size_t length = utf8_length(text);
+      const bool control =
+          (byte < 0x20 && byte != '\n' && byte != '\r' && byte != '\t') || byte == 0x7F;
+      if (length == 0 || control) {
+        complain(place, "",
+                 std::string("found a byte that is ") +
+                     (control ? "a control character" : "not UTF-8") +
+                     "; expected a YAML file, which is text in UTF-8");
+        return false;
+      }
+      text.remove_prefix(length);
+      place = byte == '\n' ? Place{place.line + 1, 1} : Place{place.line, place.column + 1};
+    }
+    return true;
+  }
+
+  void read(const YamlDocument& document) {
+    ReadStudy read = read_study(document.value());
+    const std::size_t before = out_.diagnostics.size();
+    for (const FieldError& error : read.errors) {
+      // The last one may only count those that were left out.
+      const bool is_count =
+          error.path.empty() && &error == &read.errors.back() && read.errors.size() > 1;
+      complain(is_count ? Place{} : document.find(error.path), error.path, error.message);
+    }
+    std::stable_sort(
+        out_.diagnostics.begin() + static_cast<std::ptrdiff_t>(before), out_.diagnostics.end(),
+        [](const Diagnostic& a, const Diagnostic& b) { return order_of(a) < order_of(b); });
+    if (!read.errors.empty()) return;
+    if (!names_.insert(read.study.metadata.name).second) {
+      complain(document.find("metadata.name"), "metadata.name",
+               "found the name of an earlier Study in this file; expected distinct names");
+      return;
+    }
+    out_.studies.push_back(std::move(read.study));
+  }
+
+  // By place; the file as a whole last.
+  static std::pair<unsigned, int> order_of(const Diagnostic& diagnostic) {
+    return {static_cast<unsigned>(diagnostic.line) - 1U, diagnostic.column};
+  }
+
+  std::string file_;
+  std::set<std::string> names_;
+  LoadedFile out_;
+};
+
+}  // namespace
+
+LoadedFile load_study_text(std::string_view text, const std::string& file) {
+  Loader loader(file);
+  if (text.size() > kMaxStudyFileBytes) {
+    return loader.fail("is larger than " + std::to_string(kMaxStudyFileBytes) +
+                       " bytes, which is the most that a Study may have");
+  }
+  return loader.load(text);
+}
+
+LoadedFile load_study_file(const std::string& path) {
+  // One byte more than allowed is enough to know; the text is then judged like any other.
+  Result<std::string> text = read_file(path, kMaxStudyFileBytes);
+  if (!text) return Loader(path).fail(text.error().message);
+  return load_study_text(*text, path);
+}
+
+std::string to_string(const Diagnostic& diagnostic) {
+  std::string out = diagnostic.file;
+  if (diagnostic.line > 0) {
+    out += ':' + std::to_string(diagnostic.line) + ':' + std::to_string(diagnostic.column);
+  }
+  out += ": ";
+  if (!diagnostic.path.empty()) out += diagnostic.path + ": ";
+  return out + diagnostic.message;
+}
+
+}  // namespace fettle::api

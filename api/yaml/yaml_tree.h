@@ -1,0 +1,36 @@
+// YamlNode: a YAML document as it was written, aliases shared and not yet expanded. Built by
+// yaml_reader.cpp; never changed afterwards.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "api/yaml/yaml_reader.h"
+#include "base/json.h"
+#include "base/result.h"
+
+namespace fettle::api {
+
+struct YamlEntry {
+  std::string key;     // of a map
+  bool merge = false;  // a plain <<
+  Place place;         // of the key; in lists of the item
+  std::shared_ptr<const YamlNode> value;
+};
+
+struct YamlNode {
+  enum class Kind { kScalar, kList, kMap };
+  Kind kind = Kind::kScalar;
+  Place place;
+  Json scalar;
+  std::vector<YamlEntry> entries;  // of lists and maps
+};
+
+// Expands aliases and merge keys. Appends to `errors` what cannot be expanded.
+Json expand(const YamlNode& root, std::vector<YamlError>& errors);
+
+// See YamlDocument::find.
+Place find_place(const YamlNode& root, std::string_view path);
+
+}  // namespace fettle::api
