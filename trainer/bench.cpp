@@ -12,6 +12,7 @@
 #include "trainer/data/loader.h"
 #include "trainer/data/split.h"
 #include "trainer/learner.h"
+#include "trainer/model/layer_configs.h"
 #include "trainer/report.h"
 
 namespace fettle::trainer {
@@ -25,27 +26,9 @@ constexpr std::int64_t kClasses = 10;
 constexpr int kWarmUpSteps = 20;
 constexpr kernels::ImageShape kShape{28, 28, 1};
 
-api::LayerConfig layer(api::LayerType type) {
-  api::LayerConfig config;
-  config.type = type;
-  return config;
-}
-
-api::LayerConfig linear(std::int64_t units) {
-  api::LayerConfig config = layer(api::LayerType::kLinear);
-  config.units = units;
-  return config;
-}
-
-api::LayerConfig conv(std::int64_t channels) {
-  api::LayerConfig config = layer(api::LayerType::kConv);
-  config.channels = channels;
-  return config;
-}
-
 Result<api::ModelConfig> model_named(const std::string& name) {
-  const api::LayerConfig relu = layer(api::LayerType::kRelu);
-  const api::LayerConfig pool = layer(api::LayerType::kMaxPool);
+  const api::LayerConfig relu = simple(api::LayerType::kRelu);
+  const api::LayerConfig pool = simple(api::LayerType::kMaxPool);
   api::ModelConfig model;
   if (name == "mlp") {
     model.layers = {linear(512), relu, linear(512), relu, linear(kClasses)};

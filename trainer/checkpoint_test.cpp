@@ -1,0 +1,151 @@
+#include "trainer/checkpoint.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <csignal>
+
+#include "base/file.h"
+#include "trainer/checkpoint_store.h"
+#include "trainer/testing/synthetic.h"
+
+namespace fettle::trainer {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+Checkpoint example(std::int64_t updates = 7, Position position = {2, 0}) {
+  Checkpoint checkpoint;
+  checkpoint.layout = "linear 784 to 10; ";
+  checkpoint.settings = Json::object({{"seed", 3}});
+  checkpoint.position = position;
+  checkpoint.updates = updates;
+  checkpoint.sums = {0.1 + 0.2, 640};
+  checkpoint.metrics = Json::object({{"validation_accuracy", 0.875}});
+  checkpoint.weights = {1.5F, -0.0F, 1e-40F};
+  checkpoint.statistics = {2};
+  checkpoint.state1 = {3, 4, 5};
+  return checkpoint;
+}
+
+TEST(Checkpoint, ComesBackAsItWas) {
+  const auto back = decode_checkpoint(encode_checkpoint(example()), "file");
+  ASSERT_TRUE(back.ok()) << back.error().message;
+  EXPECT_EQ(*back, example());
+}
+
+TEST(Checkpoint, EveryCutIsNoticed) {
+  const std::string whole = encode_checkpoint(example());
+  for (std::size_t size = 0; size < whole.size(); ++size) {
+    const auto cut = decode_checkpoint(std::string_view(whole).substr(0, size), "file");
+    ASSERT_FALSE(cut.ok()) << size;
+    EXPECT_THAT(cut.error().message, HasSubstr("file is cut short"));
+  }
+}
+
+TEST(Checkpoint, EveryFlippedByteIsNoticed) {
+  const std::string whole = encode_checkpoint(example());
+  for (std::size_t i = 0; i < whole.size(); ++i) {
+    std::string flipped = whole;
+    flipped[i] = static_cast<char>(flipped[i] ^ 0x10);
+    EXPECT_FALSE(decode_checkpoint(flipped, "file").ok()) << "byte " << i;
+  }
+}
+
+TEST(Checkpoint, SaysWhatIsWrong) {
+  EXPECT_THAT(decode_checkpoint(std::string(100, 'x'), "file").error().message,
+              HasSubstr("file is no checkpoint of fettle-trainer"));
+  std::string newer = encode_checkpoint(example());
+  newer[8] = 9;
+  EXPECT_THAT(decode_checkpoint(newer, "file").error().message,
+              HasSubstr("file has version 9; this fettle-trainer reads version 1"));
+  std::string damaged = encode_checkpoint(example());
+  damaged.back() = static_cast<char>(damaged.back() ^ 1);
+  EXPECT_THAT(decode_checkpoint(damaged, "file").error().message, HasSubstr("is damaged"));
+}
+
+class CheckpointStoreTest : public testing::Test {
+ protected:
+  std::vector<std::string> names() {
+    std::vector<std::string> found;
+    for (const auto& entry : std::filesystem::directory_iterator(directory_.path())) {
+      found.push_back(entry.path().filename().string());
+    }
+    std::sort(found.begin(), found.end());
+    return found;
+  }
+
+  TemporaryDirectory directory_;
+  CheckpointStore store_{directory_.path(), 2};
+};
+
+TEST_F(CheckpointStoreTest, KeepsTheNewestFew) {
+  for (std::int64_t i = 8; i <= 11; ++i) {
+    ASSERT_TRUE(store_.save(example(i, {i, 0})).ok());
+  }
+  EXPECT_THAT(names(),
+              ElementsAre("update-10.epoch-10.checkpoint", "update-11.epoch-11.checkpoint"));
+  EXPECT_EQ(store_.newest()->checkpoint, example(11, {11, 0}));
+}
+
+TEST_F(CheckpointStoreTest, SkipsADamagedOneAndSaysSo) {
+  ASSERT_TRUE(store_.save(example(1)).ok());
+  const std::string newer = *store_.save(example(2, {2, 128}));
+  ASSERT_TRUE(write_file(newer, read_file(newer)->substr(0, 50)).ok());
+  const auto found = store_.newest();
+  ASSERT_TRUE(found.ok());
+  EXPECT_EQ(found->checkpoint->updates, 1);
+  EXPECT_THAT(found->skipped, ElementsAre(HasSubstr("update-2.checkpoint is cut short")));
+}
+
+TEST_F(CheckpointStoreTest, RefusesToStartOverWhenAllAreDamaged) {
+  ASSERT_TRUE(write_file(directory_.file("update-1.epoch-1.checkpoint"), "garbage").ok());
+  const auto found = store_.newest();
+  ASSERT_FALSE(found.ok());
+  EXPECT_THAT(found.error().message, HasSubstr("none of the checkpoints in"));
+  EXPECT_THAT(found.error().message, HasSubstr("remove the directory to start from the beginning"));
+}
+
+TEST_F(CheckpointStoreTest, AMissingOrEmptyDirectoryHasNone) {
+  EXPECT_FALSE(store_.newest()->checkpoint);
+  EXPECT_FALSE(CheckpointStore(directory_.file("missing"), 2).newest()->checkpoint);
+  EXPECT_FALSE(CheckpointStore("", 2).newest()->checkpoint);
+  EXPECT_EQ(*CheckpointStore("", 2).save(example()), "");
+}
+
+TEST_F(CheckpointStoreTest, FindsTheEndOfAnEpoch) {
+  ASSERT_TRUE(store_.save(example(8, {4, 0})).ok());
+  ASSERT_TRUE(store_.save(example(9, {4, 128})).ok());
+  EXPECT_EQ(store_.at_epoch(4)->updates, 8);
+  EXPECT_THAT(store_.at_epoch(3).error().message, HasSubstr("no checkpoint of step 3"));
+}
+
+TEST_F(CheckpointStoreTest, RemovesWhatAKilledWriterLeft) {
+  ASSERT_TRUE(write_file(directory_.file("update-3.checkpoint.tmp99"), "half").ok());
+  ASSERT_TRUE(write_file(directory_.file("notes.txt"), "mine").ok());
+  ASSERT_TRUE(store_.save(example(4, {4, 0})).ok());
+  EXPECT_THAT(names(), ElementsAre("notes.txt", "update-4.epoch-4.checkpoint"));
+}
+
+TEST_F(CheckpointStoreTest, AFullDiskLosesNothing) {
+  ASSERT_TRUE(store_.save(example(1)).ok());
+  // A limit on file sizes makes write() fail in the middle, as a full disk does.
+  std::signal(SIGXFSZ, SIG_IGN);
+  rlimit before{};
+  getrlimit(RLIMIT_FSIZE, &before);
+  const rlimit tiny{64, before.rlim_max};
+  setrlimit(RLIMIT_FSIZE, &tiny);
+  const auto saved = store_.save(example(2));
+  setrlimit(RLIMIT_FSIZE, &before);
+  ASSERT_FALSE(saved.ok());
+  EXPECT_THAT(saved.error().message, HasSubstr("cannot write " + directory_.path()));
+  EXPECT_EQ(saved.error().code, ErrorCode::kIo);
+  EXPECT_THAT(names(), ElementsAre("update-1.epoch-2.checkpoint"));
+  EXPECT_EQ(store_.newest()->checkpoint->updates, 1);
+}
+
+}  // namespace
+}  // namespace fettle::trainer

@@ -1,0 +1,195 @@
+#include "trainer/learner.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <barrier>
+#include <cmath>
+#include <thread>
+#include <vector>
+
+#include "trainer/batching.h"
+#include "trainer/data/split.h"
+#include "trainer/model/layer_configs.h"
+#include "trainer/testing/synthetic.h"
+
+namespace fettle::trainer {
+namespace {
+
+using api::LayerType;
+
+// Workers as threads of one process: adds up in the order of the ranks.
+class Threads {
+ public:
+  explicit Threads(std::int64_t world_size)
+      : barrier_(world_size),
+        floats_(static_cast<std::size_t>(world_size)),
+        doubles_(static_cast<std::size_t>(world_size)) {}
+
+  class Member final : public Collective {
+   public:
+    Member(Threads& all, std::int64_t rank) : all_(all), rank_(rank) {}
+    std::int64_t world_size() const override { return std::ssize(all_.floats_); }
+    std::int64_t rank() const override { return rank_; }
+    Status sum(std::span<float> values) override { return all_.sum(rank_, values, all_.floats_); }
+    Status sum(std::span<double> values) override { return all_.sum(rank_, values, all_.doubles_); }
+
+   private:
+    Threads& all_;
+    const std::int64_t rank_;
+  };
+
+ private:
+  template <class T>
+  Status sum(std::int64_t rank, std::span<T> values, std::vector<std::span<T>>& spans) {
+    spans[static_cast<std::size_t>(rank)] = values;
+    barrier_.arrive_and_wait();
+    std::vector<T> total(values.size());
+    for (const auto& span : spans) {
+      for (std::size_t i = 0; i < total.size(); ++i) total[i] += span[i];
+    }
+    barrier_.arrive_and_wait();
+    std::copy(total.begin(), total.end(), values.begin());
+    return success();
+  }
+
+  std::barrier<> barrier_;
+  std::vector<std::span<float>> floats_;
+  std::vector<std::span<double>> doubles_;
+};
+
+constexpr std::int64_t kBatch = 50;
+constexpr std::int64_t kSamples = 120;  // the last batch has 20
+
+struct ThreeSteps {
+  std::vector<float> weights;
+  std::vector<double> losses;
+};
+
+// One epoch of three steps as worker `collective.rank()`.
+ThreeSteps train(Collective& collective, std::int64_t max_samples) {
+  const ImageSet images = SyntheticImages(kSamples).set();
+  api::ModelConfig model;
+  model.layers = {conv(3), simple(LayerType::kRelu), dropout(0.25), linear(4)};
+  const NetworkPlan plan = *plan_network(model, images.shape(), images.classes());
+  api::TrainingConfig config;
+  config.backend = api::BackendKind::kReference;
+  config.momentum = 0.9;
+  config.clip_norm = 0.5;
+  auto learner = *Learner::create(config, plan, max_samples, 4, collective);
+  const BatchWriter writer({0.3, 0.2}, {.flip = true, .shift = 1}, kernels::DataType::kFloat32, 4);
+  const Indices order = epoch_order(keyed_permutation(kSamples, 1), 4, 0);
+
+  ThreeSteps result;
+  Batch batch = writer.make_batch(images.shape(), max_samples);
+  for (std::int64_t begin = 0; begin < kSamples; begin += kBatch) {
+    const Range global{begin, std::min(begin + kBatch, kSamples)};
+    const Range share = share_of(global, collective.world_size(), collective.rank());
+    for (const Range& piece : micro_batches(share, max_samples)) {
+      writer.write(images, {order.data() + piece.begin, static_cast<std::size_t>(piece.size())}, 0,
+                   batch);
+      learner->add(batch, 0);
+    }
+    const auto step = learner->finish_step(0.1);
+    EXPECT_EQ(step->score.samples, global.size());
+    result.losses.push_back(step->score.mean_loss());
+  }
+  const auto& weights = learner->network().parameters().weights;
+  result.weights.assign(weights.begin(), weights.end());
+  return result;
+}
+
+ThreeSteps train_world(std::int64_t world_size, std::int64_t max_samples) {
+  Threads threads(world_size);
+  std::vector<ThreeSteps> results(static_cast<std::size_t>(world_size));
+  {
+    std::vector<std::jthread> workers;
+    for (std::int64_t rank = 0; rank < world_size; ++rank) {
+      workers.emplace_back([&, rank] {
+        Threads::Member member(threads, rank);
+        results[static_cast<std::size_t>(rank)] = train(member, max_samples);
+      });
+    }
+  }
+  for (const auto& result : results) EXPECT_EQ(result.weights, results[0].weights);
+  return results[0];
+}
+
+// The design's promise: for one global batch, loss and weights do not depend on the number of
+// workers or on what each holds at once, also in the last, partial batch.
+TEST(Learner, AccumulationIsExactForEveryWorldSizeAndMicroBatch) {
+  const ThreeSteps whole = train_world(1, kBatch);
+  for (const auto& [world_size, max_samples] :
+       {std::pair{1, 50}, {1, 7}, {1, 1}, {2, 25}, {3, 8}, {7, 2}, {16, 4}}) {
+    SCOPED_TRACE(testing::Message() << "W=" << world_size << " m=" << max_samples);
+    const ThreeSteps split = train_world(world_size, max_samples);
+    ASSERT_EQ(split.losses.size(), whole.losses.size());
+    for (std::size_t i = 0; i < whole.losses.size(); ++i) {
+      EXPECT_NEAR(split.losses[i], whole.losses[i], 1e-6);
+    }
+    for (std::size_t i = 0; i < whole.weights.size(); ++i) {
+      ASSERT_NEAR(split.weights[i], whole.weights[i], 1e-6);
+    }
+  }
+}
+
+api::TrainingConfig reference_sgd() {
+  api::TrainingConfig config;
+  config.backend = api::BackendKind::kReference;
+  return config;
+}
+
+struct OneLayer {
+  explicit OneLayer(const api::TrainingConfig& config) {
+    api::ModelConfig model;
+    model.layers = {simple(LayerType::kBatchNorm), linear(3)};
+    plan = *plan_network(model, {1, 1, 2}, 3);
+    learner = *Learner::create(config, plan, 1, 0, single);
+  }
+  Parameters& parameters() { return learner->network().parameters(); }
+  SingleProcess single;
+  NetworkPlan plan;
+  std::unique_ptr<Learner> learner;
+};
+
+TEST(Optimizer, WeightDecaySparesBiasesAndNormalisation) {
+  api::TrainingConfig config = reference_sgd();
+  config.weight_decay = 0.5;
+  OneLayer one(config);
+  Parameters& parameters = one.parameters();
+  std::fill(parameters.weights.begin(), parameters.weights.end(), 1.0F);
+  ASSERT_TRUE(one.learner->optimizer().update(parameters, 1, 0.1));
+  EXPECT_FLOAT_EQ(parameters.values(one.plan.layers[1].weights)[0], 0.95F);
+  EXPECT_EQ(parameters.values(one.plan.layers[1].biases)[0], 1.0F);
+  EXPECT_EQ(parameters.values(one.plan.layers[0].weights)[0], 1.0F);
+  EXPECT_EQ(parameters.values(one.plan.layers[0].biases)[0], 1.0F);
+}
+
+TEST(Optimizer, ClipsTheNormOfTheMeanGradient) {
+  api::TrainingConfig config = reference_sgd();
+  config.clip_norm = 1;
+  OneLayer one(config);
+  Parameters& parameters = one.parameters();
+  std::fill(parameters.weights.begin(), parameters.weights.end(), 0.0F);
+  parameters.gradients[0] = 40;  // sums over 10 samples: the mean has norm 5
+  parameters.gradients[1] = 30;
+  ASSERT_TRUE(one.learner->optimizer().update(parameters, 10, 1));
+  EXPECT_NEAR(parameters.weights[0], -0.8, 1e-5);
+  EXPECT_NEAR(parameters.weights[1], -0.6, 1e-5);
+  EXPECT_EQ(parameters.gradients[0], 0);
+}
+
+TEST(Optimizer, ANormThatIsNotFiniteChangesNothing) {
+  api::TrainingConfig config = reference_sgd();
+  config.clip_norm = 1;
+  OneLayer one(config);
+  Parameters& parameters = one.parameters();
+  const std::vector<float> before(parameters.weights.begin(), parameters.weights.end());
+  parameters.gradients[1] = INFINITY;
+  EXPECT_FALSE(one.learner->optimizer().update(parameters, 1, 1));
+  EXPECT_EQ(before, std::vector<float>(parameters.weights.begin(), parameters.weights.end()));
+  EXPECT_EQ(one.learner->optimizer().updates, 0);
+}
+
+}  // namespace
+}  // namespace fettle::trainer

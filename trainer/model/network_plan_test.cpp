@@ -1,0 +1,99 @@
+#include "trainer/model/network_plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "trainer/model/layer_configs.h"
+
+namespace fettle::trainer {
+namespace {
+
+using api::LayerType;
+using kernels::ImageShape;
+
+Result<NetworkPlan> plan(std::vector<api::LayerConfig> layers, ImageShape input = {28, 28, 1}) {
+  api::ModelConfig model;
+  model.kernel = 5;
+  model.layers = std::move(layers);
+  return plan_network(model, input, 10);
+}
+
+void expect_error(const Result<NetworkPlan>& result, const std::string& message) {
+  ASSERT_FALSE(result.ok());
+  EXPECT_EQ(result.error().message, message);
+}
+
+TEST(NetworkPlan, InfersShapes) {
+  const auto made = plan({conv(16), simple(LayerType::kBatchNorm), simple(LayerType::kRelu),
+                          simple(LayerType::kMaxPool), conv(32, 3), simple(LayerType::kRelu),
+                          simple(LayerType::kGlobalPool), simple(LayerType::kFlatten), linear(10)});
+  ASSERT_TRUE(made.ok()) << made.error().message;
+  const auto& layers = made->layers;
+  ASSERT_EQ(layers.size(), 6U);  // both ReLUs are fused, flatten does nothing
+  EXPECT_EQ(layers[0].output, (ImageShape{28, 28, 16}));
+  EXPECT_FALSE(layers[0].relu);
+  EXPECT_TRUE(layers[1].relu);
+  EXPECT_EQ(layers[2].output, (ImageShape{14, 14, 16}));
+  EXPECT_TRUE(layers[3].relu);
+  EXPECT_EQ(layers[4].output, (ImageShape{1, 1, 32}));
+  EXPECT_EQ(layers[5].output, (ImageShape{1, 1, 10}));
+}
+
+TEST(NetworkPlan, AConvolutionBeforeANormHasNoBiasUnlessAskedFor) {
+  const auto norm = simple(LayerType::kBatchNorm);
+  EXPECT_FALSE(plan({conv(4), norm, linear(10)})->layers[0].bias);
+  EXPECT_TRUE(plan({conv(4), linear(10)})->layers[0].bias);
+  auto biased = conv(4);
+  biased.bias = true;
+  EXPECT_TRUE(plan({biased, norm, linear(10)})->layers[0].bias);
+}
+
+TEST(NetworkPlan, WeightsThatDecayComeFirstAndBlocksStartOnCacheLines) {
+  const auto made = plan({conv(3), simple(LayerType::kBatchNorm), linear(10)});
+  ASSERT_TRUE(made.ok());
+  const LayerPlan& norm = made->layers[1];
+  const LayerPlan& last = made->layers[2];
+  EXPECT_LT(last.weights.offset, made->decayed);
+  EXPECT_GE(norm.weights.offset, made->decayed);
+  EXPECT_GE(last.biases.offset, made->decayed);
+  for (const auto& block : {norm.weights, norm.biases, last.weights, last.biases}) {
+    EXPECT_EQ(block.offset % 16, 0);
+  }
+  EXPECT_EQ(made->statistics, 32);
+}
+
+TEST(NetworkPlan, CountsFloatingPointOperations) {
+  // The first layer's gradient by the input is not needed.
+  EXPECT_EQ(plan({linear(20), linear(10)})->training_flops(), 2 * (2 * 784 * 20 + 3 * 20 * 10));
+}
+
+TEST(NetworkPlan, NamesTheLayerThatDoesNotFit) {
+  expect_error(plan({simple(LayerType::kGlobalPool), simple(LayerType::kMaxPool), linear(10)}),
+               "model.layers[1] (maxPool): kernel 2 does not fit 1×1");
+  auto unpadded = conv(4, 7);
+  unpadded.padding = 0;
+  expect_error(plan({unpadded, linear(10)}, {6, 6, 1}),
+               "model.layers[0] (conv): kernel 7 does not fit 6×6 (with its padding)");
+  expect_error(plan({linear(10), simple(LayerType::kLinear)}),
+               "model.layers[1] (linear): units is missing; say how many outputs it has");
+}
+
+TEST(NetworkPlan, TheLastLayerGivesOneOutputAClass) {
+  expect_error(plan({linear(64)}),
+               "model.layers ends with 64 outputs, but the data have 10 classes; end it with "
+               "{type: linear, units: 10}");
+  expect_error(plan({}), "model.layers is empty; a model has at least one layer");
+}
+
+TEST(NetworkPlan, RefusesModelsThatNoMachineHolds) {
+  EXPECT_THAT(plan({linear(100'000'000), linear(100'000'000), linear(10)}).error().message,
+              testing::HasSubstr("weights; at most"));
+}
+
+TEST(NetworkPlan, ANetworkNeedsSomethingToTrain) {
+  EXPECT_THAT(plan({simple(LayerType::kFlatten)}, {1, 1, 10}).error().message,
+              testing::HasSubstr("nothing to train"));
+}
+
+}  // namespace
+}  // namespace fettle::trainer

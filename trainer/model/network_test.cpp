@@ -1,0 +1,123 @@
+#include "trainer/model/network.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include "base/philox.h"
+#include "trainer/model/layer_configs.h"
+
+namespace fettle::trainer {
+namespace {
+
+using api::LayerType;
+
+// A network with its loss on fixed random inputs, as a function of its parameters.
+class Problem {
+ public:
+  explicit Problem(std::vector<api::LayerConfig> layers) : images_(kSamples * 36 * 2) {
+    api::ModelConfig model;
+    model.layers = std::move(layers);
+    const NetworkPlan plan = *plan_network(model, {6, 6, 2}, 3);
+    network_ = *Network::create(plan, *backend_, {kSamples, kernels::DataType::kFloat32}, 11);
+    loss_ = backend_->softmax_cross_entropy(3, kernels::DataType::kFloat32);
+    Random random(5);
+    for (float& value : images_) value = static_cast<float>(random.normal());
+    // Normalisation away from 1 and 0, so that its gradients mean something.
+    Parameters& parameters = network_->parameters();
+    for (std::int64_t i = plan.decayed; i < plan.parameters; ++i) {
+      parameters.weights[i] += static_cast<float>(0.3 * random.normal());
+    }
+  }
+
+  double loss(bool backward) {
+    const Pass pass{true, 1, 2, indices_};
+    network_->weights_changed();
+    const auto logits = network_->forward(pass, images_.data());
+    const auto sums = loss_->run(kSamples, logits, labels_.data(), 0.1F,
+                                 backward ? network_->logits_gradient() : nullptr);
+    if (backward) network_->backward(pass, images_.data());
+    return sums.loss;
+  }
+
+  Network& network() { return *network_; }
+
+ private:
+  static constexpr std::int64_t kSamples = 5;
+  std::unique_ptr<kernels::Backend> backend_ = *kernels::make_backend("reference", 1);
+  std::unique_ptr<Network> network_;
+  std::unique_ptr<kernels::SoftmaxCrossEntropyOp> loss_;
+  kernels::AlignedArray<float> images_;
+  const std::vector<std::int64_t> indices_ = {3, 1, 4, 15, 9};
+  const std::vector<std::int32_t> labels_ = {0, 2, 1, 1, 0};
+};
+
+// Compares the gradient along random directions with central differences.
+void expect_gradients_fit(std::vector<api::LayerConfig> layers) {
+  Problem problem(std::move(layers));
+  Parameters& parameters = problem.network().parameters();
+  problem.loss(true);
+  const std::vector<float> start(parameters.weights.begin(), parameters.weights.end());
+  Random random(9);
+  for (int direction = 0; direction < 20; ++direction) {
+    std::vector<double> step(start.size());
+    double expected = 0;
+    for (std::size_t i = 0; i < step.size(); ++i) {
+      step[i] = random.normal();
+      expected += step[i] * parameters.gradients[static_cast<std::int64_t>(i)];
+    }
+    const auto loss_at = [&](double distance) {
+      for (std::size_t i = 0; i < step.size(); ++i) {
+        parameters.weights[static_cast<std::int64_t>(i)] =
+            static_cast<float>(start[i] + distance * step[i]);
+      }
+      return problem.loss(false);
+    };
+    constexpr double kDistance = 2e-4;
+    const double found = (loss_at(kDistance) - loss_at(-kDistance)) / (2 * kDistance);
+    EXPECT_NEAR(found, expected, 0.01 * std::abs(expected) + 0.02) << "direction " << direction;
+  }
+}
+
+TEST(Network, GradientsOfAnMlpFitFiniteDifferences) {
+  expect_gradients_fit({linear(16), simple(LayerType::kRelu), dropout(0.3), linear(3)});
+}
+
+TEST(Network, GradientsOfAConvolutionalNetworkFitFiniteDifferences) {
+  expect_gradients_fit({conv(4), simple(LayerType::kBatchNorm), simple(LayerType::kRelu),
+                        simple(LayerType::kMaxPool), conv(5), simple(LayerType::kRelu),
+                        simple(LayerType::kGlobalPool), linear(3)});
+}
+
+TEST(Network, GradientsFitWhereNothingIsFused) {
+  expect_gradients_fit({dropout(0.2), simple(LayerType::kRelu), conv(4), dropout(0.2),
+                        simple(LayerType::kRelu), simple(LayerType::kAveragePool), linear(6),
+                        simple(LayerType::kBatchNorm), linear(3)});
+}
+
+TEST(Network, StartsAsTorchDoesAndDependsOnTheSeedAlone) {
+  api::ModelConfig model;
+  model.layers = {linear(50), simple(LayerType::kBatchNorm), linear(3)};
+  const NetworkPlan plan = *plan_network(model, {10, 10, 1}, 3);
+  const Parameters one = Parameters::initial(plan, kernels::DataType::kFloat32, 1);
+  const Parameters same = Parameters::initial(plan, kernels::DataType::kFloat32, 1);
+  const Parameters other = Parameters::initial(plan, kernels::DataType::kFloat32, 2);
+  const auto bytes = static_cast<std::size_t>(one.weights.size()) * sizeof(float);
+  EXPECT_EQ(std::memcmp(one.weights.data(), same.weights.data(), bytes), 0);
+  EXPECT_NE(std::memcmp(one.weights.data(), other.weights.data(), bytes), 0);
+
+  double squares = 0;
+  for (std::int64_t i = 0; i < 5000; ++i) {
+    EXPECT_LE(std::abs(one.weights[i]), 0.1F);  // 1 / sqrt(fan in)
+    squares += double{one.weights[i]} * one.weights[i];
+  }
+  EXPECT_NEAR(squares / 5000, 0.1 * 0.1 / 3, 2e-4);
+  EXPECT_EQ(one.values(plan.layers[1].weights)[49], 1.0F);
+  EXPECT_EQ(one.values(plan.layers[1].biases)[49], 0.0F);
+  EXPECT_EQ(one.statistics[plan.layers[1].running_variance.offset], 1.0F);
+}
+
+}  // namespace
+}  // namespace fettle::trainer

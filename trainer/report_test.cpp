@@ -1,0 +1,42 @@
+#include "trainer/report.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "base/json.h"
+
+namespace fettle::trainer {
+namespace {
+
+TEST(Report, IsOneObjectOnOneLine) {
+  Report report;
+  report.step = 3;
+  report.metrics = {{"validation_accuracy", 0.8966666666}, {"global_batch", 128}};
+  report.checkpoint = "/a \"b\"/c";
+  report.checkpoint_step = 3;
+  report.final_result = true;
+  EXPECT_EQ(to_line(report),
+            "{\"step\": 3, \"validation_accuracy\": 0.896667, \"global_batch\": 128, "
+            "\"checkpoint\": \"/a \\\"b\\\"/c\", \"checkpoint_step\": 3, \"final\": true}");
+}
+
+TEST(Report, WritesWhatIsNotFiniteAsTheContractSays) {
+  Report report;
+  report.metrics = {{"a", NAN}, {"b", INFINITY}, {"c", -INFINITY}};
+  EXPECT_EQ(to_line(report), "{\"step\": 0, \"a\": NaN, \"b\": Infinity, \"c\": -Infinity}");
+  EXPECT_TRUE(parse_json(to_line(report), {.allow_non_finite = true}).ok());
+}
+
+TEST(StepTimes, QuantilesAreNearestRank) {
+  StepTimes times;
+  EXPECT_EQ(times.quantile(0.5), 0);
+  for (int i = 20; i >= 1; --i) times.add(i);
+  EXPECT_EQ(times.quantile(0.5), 10);
+  EXPECT_EQ(times.quantile(0.95), 19);
+  EXPECT_EQ(times.quantile(1), 20);
+  EXPECT_EQ(times.total(), 210);
+}
+
+}  // namespace
+}  // namespace fettle::trainer

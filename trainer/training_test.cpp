@@ -1,0 +1,265 @@
+#include "trainer/training.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+#include "trainer/model/layer_configs.h"
+#include "trainer/testing/synthetic.h"
+
+namespace fettle::trainer {
+namespace {
+
+using api::LayerType;
+using testing::HasSubstr;
+
+constexpr std::int64_t kSamples = 400;
+
+double metric(const Report& report, const std::string& name) {
+  for (const auto& [key, value] : report.metrics) {
+    if (key == name) return value;
+  }
+  ADD_FAILURE() << "no metric " << name << " in " << to_line(report);
+  return 0;
+}
+
+// What a run of the trainer left behind.
+struct Outcome {
+  Ending ending = Ending::kReached;
+  std::vector<Report> reports;
+  std::vector<std::string> log;
+  std::vector<float> weights;
+};
+
+class TrainingTest : public testing::Test {
+ protected:
+  TrainingTest() {
+    job_.config.data = write_synthetic(directory_, kSamples);
+    job_.config.model.layers = {linear(32), simple(LayerType::kRelu), dropout(0.1), linear(4)};
+    job_.config.training.backend = api::BackendKind::kReference;
+    job_.config.training.optimizer = api::OptimizerKind::kAdam;
+    job_.config.training.global_batch = 32;  // 300 samples: ten steps, the last one partial
+    job_.config.training.epochs = 4;
+    job_.config.training.schedule = {.name = api::ScheduleKind::kCosine, .warmup_epochs = 0.5};
+    job_.config.data.augment.shift = 1;
+    job_.seed = 5;
+    job_.until_epoch = 4;
+    job_.checkpoints = directory_.file("checkpoints");
+  }
+
+  // Runs `job`; stops after `steps` optimiser steps, if given.
+  Result<Outcome> run(const TrainingJob& job, int steps = -1) {
+    DataCache off("");
+    FETTLE_ASSIGN(const TrainingData data, load_training_data(job.config.data, off));
+    SingleProcess single;
+    Outcome result;
+    TrainingHooks hooks;
+    hooks.report = [&](const Report& report) { result.reports.push_back(report); };
+    hooks.log = [&](const std::string& line) { result.log.push_back(line); };
+    hooks.should_stop = [&steps] { return steps >= 0 && --steps <= 0; };
+    FETTLE_ASSIGN(const auto training, Training::create(job, data, single, hooks));
+    FETTLE_ASSIGN(result.ending, training->run());
+    const auto& weights = training->learner().network().parameters().weights;
+    result.weights.assign(weights.begin(), weights.end());
+    return result;
+  }
+
+  // The same job with a checkpoint directory of its own.
+  TrainingJob apart(const std::string& name) {
+    TrainingJob job = job_;
+    job.checkpoints = directory_.file(name);
+    return job;
+  }
+
+  TemporaryDirectory directory_;
+  TrainingJob job_;
+};
+
+TEST_F(TrainingTest, LearnsWhatCanBeLearnt) {
+  job_.config.training.learning_rate = 0.01;
+  const auto done = run(job_);
+  ASSERT_TRUE(done.ok()) << done.error().message;
+  ASSERT_EQ(done->reports.size(), 4U);
+  const Report& last = done->reports.back();
+  EXPECT_EQ(last.step, 4);
+  EXPECT_TRUE(last.final_result);
+  EXPECT_FALSE(done->reports[2].final_result);
+  EXPECT_GT(metric(last, "validation_accuracy"), 0.95);
+  EXPECT_LT(metric(last, "validation_loss"), metric(done->reports[0], "validation_loss"));
+}
+
+TEST_F(TrainingTest, ReportsWhatWasDoneAndHowFast) {
+  job_.config.training.max_per_worker = 10;
+  const auto done = run(job_);
+  ASSERT_TRUE(done.ok()) << done.error().message;
+  const Report& first = done->reports.front();
+  EXPECT_EQ(metric(first, "global_batch"), 32);
+  EXPECT_EQ(metric(first, "world_size"), 1);
+  EXPECT_EQ(metric(first, "accumulation"), 4);
+  EXPECT_GT(metric(first, "images_per_second"), 0);
+  EXPECT_LE(metric(first, "step_ms_median"), metric(first, "step_ms_p95"));
+  EXPECT_GE(metric(first, "data_wait"), 0);
+  EXPECT_LE(metric(first, "data_wait"), 1);
+  EXPECT_GT(metric(first, "gflops"), 0);
+  EXPECT_GT(metric(first, "memory_mib"), 1);
+  EXPECT_GT(metric(first, "seconds"), 0);
+  EXPECT_GT(metric(first, "learning_rate"), metric(done->reports[3], "learning_rate"));
+  EXPECT_TRUE(std::filesystem::exists(first.checkpoint) ||
+              std::filesystem::exists(done->reports.back().checkpoint));
+  EXPECT_EQ(first.checkpoint_step, 1);
+}
+
+TEST_F(TrainingTest, TheBitsAreTheSameHoweverOftenItIsInterrupted) {
+  for (const auto precision : {api::Precision::kFp32, api::Precision::kBf16}) {
+    for (const auto& layers : {job_.config.model.layers,
+                               std::vector<api::LayerConfig>{
+                                   conv(3), simple(LayerType::kBatchNorm), simple(LayerType::kRelu),
+                                   simple(LayerType::kMaxPool), dropout(0.2), linear(4)}}) {
+      job_.config.training.precision = precision;
+      job_.config.model.layers = layers;
+      TrainingJob straight = apart("straight");
+      const auto whole = run(straight);
+      ASSERT_TRUE(whole.ok()) << whole.error().message;
+
+      // Two epochs, then promoted to four.
+      TrainingJob job = apart("promoted");
+      job.until_epoch = 2;
+      const auto half = run(job);
+      EXPECT_TRUE(half->reports.back().final_result);
+      job.until_epoch = 4;
+      const auto promoted = run(job);
+      EXPECT_EQ(promoted->reports.size(), 2U);
+      EXPECT_EQ(promoted->weights, whole->weights);
+
+      // Stopped in the middle of epochs, at their ends and right after the start.
+      job = apart("stopped");
+      for (const int steps : {1, 6, 3, 10, 12}) {
+        const auto stopped = run(job, steps);
+        EXPECT_EQ(stopped->ending, Ending::kStopped);
+      }
+      const auto last = run(job);
+      EXPECT_EQ(last->ending, Ending::kReached);
+      EXPECT_EQ(last->weights, whole->weights);
+      EXPECT_EQ(metric(last->reports.back(), "loss"), metric(whole->reports.back(), "loss"));
+
+      for (const auto* name : {"straight", "promoted", "stopped"}) {
+        std::filesystem::remove_all(directory_.file(name));
+      }
+    }
+  }
+}
+
+TEST_F(TrainingTest, AProcessThatDiedGoesOnFromTheNewestCheckpoint) {
+  const auto whole = run(apart("straight"));
+  TrainingJob job = apart("killed");
+  job.keep = 4;
+  ASSERT_TRUE(run(job, 25).ok());
+  // The checkpoint of the gentle stop was never written; those of the epochs are there.
+  std::filesystem::remove(job.checkpoints + "/update-25.checkpoint");
+  const auto resumed = run(job);
+  EXPECT_EQ(resumed->reports.front().step, 3);
+  EXPECT_EQ(resumed->weights, whole->weights);
+}
+
+TEST_F(TrainingTest, AGentleStopReportsTheCheckpointAndNoMetrics) {
+  const auto stopped = run(job_, 14);
+  ASSERT_EQ(stopped->reports.size(), 2U);
+  const Report& report = stopped->reports.back();
+  EXPECT_EQ(report.step, 1);
+  EXPECT_TRUE(report.metrics.empty());
+  EXPECT_FALSE(report.final_result);
+  EXPECT_THAT(report.checkpoint, HasSubstr("update-14.checkpoint"));
+}
+
+TEST_F(TrainingTest, ATrialThatIsDoneReportsItsResultAgain) {
+  const auto done = run(job_);
+  const auto again = run(job_);
+  ASSERT_EQ(again->reports.size(), 1U);
+  EXPECT_TRUE(again->reports[0].final_result);
+  EXPECT_EQ(metric(again->reports[0], "validation_accuracy"),
+            metric(done->reports.back(), "validation_accuracy"));
+}
+
+TEST_F(TrainingTest, ADivergingConfigurationEndsWithNaN) {
+  job_.config.training.optimizer = api::OptimizerKind::kSgd;
+  job_.config.training.learning_rate = 1e30;
+  const auto done = run(job_);
+  ASSERT_TRUE(done.ok()) << done.error().message;
+  EXPECT_EQ(done->ending, Ending::kDiverged);
+  const Report& report = done->reports.back();
+  EXPECT_TRUE(report.final_result);
+  EXPECT_EQ(report.step, 4);
+  EXPECT_TRUE(std::isnan(metric(report, "validation_accuracy")));
+  EXPECT_THAT(done->log.back(), HasSubstr("the loss is not finite in epoch 1"));
+}
+
+TEST_F(TrainingTest, TheTestSetIsScoredOnceAtTheEnd) {
+  job_.config.data.test_images = job_.config.data.train_images;
+  job_.config.data.test_labels = job_.config.data.train_labels;
+  const auto done = run(job_);
+  ASSERT_TRUE(done.ok()) << done.error().message;
+  EXPECT_GT(metric(done->reports.back(), "test_accuracy"), 0);
+  for (const auto& [name, value] : done->reports[2].metrics) EXPECT_NE(name, "test_accuracy");
+}
+
+TEST_F(TrainingTest, RefusesACheckpointOfAnotherConfiguration) {
+  ASSERT_TRUE(run(job_).ok());
+  job_.config.training.learning_rate = 0.5;
+  const auto refused = run(job_);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, ErrorCode::kInvalid);
+  EXPECT_THAT(refused.error().message, HasSubstr("belongs to another training"));
+  EXPECT_THAT(refused.error().message, HasSubstr("training.learningRate is 0.01 there and 0.5"));
+}
+
+TEST_F(TrainingTest, WhatChangesOnlySpeedMayChange) {
+  ASSERT_TRUE(run(job_, 12).ok());
+  job_.config.training.max_per_worker = 16;
+  job_.config.training.threads = 2;
+  EXPECT_TRUE(run(job_).ok());
+}
+
+TEST_F(TrainingTest, AChildStartsFromItsParent) {
+  TrainingJob parent = apart("parent");
+  parent.until_epoch = 2;
+  ASSERT_TRUE(run(parent).ok());
+  TrainingJob child = apart("child");
+  child.parent = {parent.checkpoints, 2};
+  child.seed = 77;
+  child.config.training.learning_rate = 0.02;
+  const auto done = run(child);
+  ASSERT_TRUE(done.ok()) << done.error().message;
+  EXPECT_EQ(done->reports.front().step, 3);
+  EXPECT_THAT(done->log.front(), HasSubstr("starts from step 2 of its parent"));
+
+  child = apart("other");
+  child.parent = {parent.checkpoints, 2};
+  child.config.model.layers[0] = linear(16);
+  EXPECT_THAT(run(child).error().message, HasSubstr("belongs to another model"));
+  child.parent = {parent.checkpoints, 3};
+  EXPECT_THAT(run(child).error().message, HasSubstr("no checkpoint of step 3"));
+}
+
+TEST_F(TrainingTest, DamagedCheckpointsAreSkippedAndNamed) {
+  job_.keep = 4;
+  const auto whole = run(job_);
+  const std::string newest = whole->reports.back().checkpoint;
+  ASSERT_TRUE(write_file(newest, read_file(newest)->substr(0, 100)).ok());
+  const auto again = run(job_);
+  ASSERT_TRUE(again.ok()) << again.error().message;
+  EXPECT_THAT(again->log.front(), HasSubstr("skipped a checkpoint: " + newest + " is cut short"));
+  EXPECT_EQ(again->weights, whole->weights);
+}
+
+TEST_F(TrainingTest, RefusesAModelThatDoesNotFitTheData) {
+  job_.config.model.layers.back() = linear(10);
+  EXPECT_THAT(run(job_).error().message,
+              HasSubstr("ends with 10 outputs, but the data have 4 classes"));
+  job_.until_epoch = 5;
+  EXPECT_THAT(run(job_).error().message, HasSubstr("until epoch 5, but training.epochs is 4"));
+}
+
+}  // namespace
+}  // namespace fettle::trainer
