@@ -116,7 +116,6 @@ Status check_metrics_regex(const std::string& regex) {
 
 MetricLines::MetricLines(const MetricLinesOptions& options) : rungs_(options.rungs) {
   if (!options.regex.empty()) pattern_ = std::make_unique<Pattern>(options.regex);
-  report_.history = options.history;
 }
 
 MetricLines::~MetricLines() = default;

@@ -29,9 +29,8 @@ inline constexpr std::size_t kMaxMetricName = 64;
 inline constexpr std::size_t kMaxCheckpointName = 512;
 
 struct MetricLinesOptions {
-  std::string regex;                       // RE2 syntax; "" = JSON lines
-  std::vector<std::int64_t> rungs;         // ascending
-  std::vector<api::HistoryPoint> history;  // of earlier runs of the trial
+  std::string regex;                // RE2 syntax; "" = JSON lines
+  std::vector<std::int64_t> rungs;  // ascending
 };
 
 // kInvalid, in words: the regular expression cannot be read, or has not the groups it needs.

@@ -12,7 +12,7 @@ namespace {
 using Metrics = std::map<std::string, double>;
 
 api::Report read(const std::string& output, const std::string& regex = "") {
-  MetricLines lines({regex, {}, {}});
+  MetricLines lines({regex, {}});
   lines.feed(output, 7);
   lines.finish(8);
   return lines.report();
@@ -137,7 +137,7 @@ TEST(MetricLines, ReportsStayBounded) {
 }
 
 TEST(MetricLines, RungsAndTheFinalResultAreUrgent) {
-  MetricLines lines({"", {3, 9}, {}});
+  MetricLines lines({"", {3, 9}});
   lines.feed("{\"step\": 2, \"loss\": 1}\n", 1);
   EXPECT_FALSE(lines.take_urgent());
   lines.feed("{\"step\": 3, \"loss\": 1}\n{\"step\": 4, \"loss\": 1}\n", 1);
@@ -145,13 +145,6 @@ TEST(MetricLines, RungsAndTheFinalResultAreUrgent) {
   EXPECT_FALSE(lines.take_urgent());
   lines.feed("{\"step\": 5, \"loss\": 1, \"final\": true}\n", 1);
   EXPECT_TRUE(lines.take_urgent());
-}
-
-TEST(MetricLines, ALaterRunGoesOnWithTheCurve) {
-  MetricLines lines({"", {}, {{1, {{"loss", 3}}}, {2, {{"loss", 2}}}, {3, {{"loss", 9}}}}});
-  lines.feed("{\"step\": 3, \"loss\": 1}\n", 1);
-  ASSERT_EQ(lines.report().history.size(), 3u);
-  EXPECT_EQ(lines.report().history[2], (api::HistoryPoint{3, {{"loss", 1}}}));
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // ProcessRuns: control::Runs as child processes of a supervisor.
 //
 // A run is a directory (layout.h) and, while it lives, a process tree that the supervisor owns.
-// observe() answers from memory, after a restart from outcome.json: a run that was recorded as
+// observe() answers from memory, after a restart from outcome.json: a run that was written down as
 // started, has no outcome and no process was Disrupted. Nothing blocks on a trial.
 // Thread-safe. A thread of its own reads what the supervisor says; the listener is called from it.
 #pragma once
@@ -12,6 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "control/runs.h"
@@ -23,12 +24,13 @@ namespace fettle::local {
 
 class ProcessRuns final : public control::Runs {
  public:
-  // `trainer`: path of fettle-trainer, for Studies that use the built-in one (may not exist
-  // otherwise). `supervisor` is started and is this Study's alone.
+  // `trainer`: path of fettle-trainer, for Studies that use the built-in one (need not exist
+  // otherwise). `supervisor` is started, and for this Study alone.
   ProcessRuns(Layout layout, std::string trainer, std::unique_ptr<SupervisorClient> supervisor);
   ~ProcessRuns() override;
 
   Status start(const api::Study& study, const api::Trial& trial, std::int64_t run) override;
+  // A local run has one worker; anything else was refused by check_study.
   Status resize(const api::Trial& trial, std::int64_t run, std::int64_t workers) override;
   Status stop(const api::Trial& trial, std::int64_t run) override;
   Status remove(const api::Trial& trial, std::int64_t run) override;
@@ -37,30 +39,30 @@ class ProcessRuns final : public control::Runs {
   void watch(std::function<void(const std::string& trial)> listener) override;
 
   // Stops all runs gently and lets the supervisor end; returns when it has. Runs then read as
-  // Disrupted (Stopped where somebody had asked for it). No start() afterwards.
+  // Disrupted, Stopped where that was asked before. Afterwards start() fails with kUnavailable.
   void shutdown();
   // From any thread, also during shutdown(): SIGKILL to every run now.
   void kill();
-  // "" while the supervisor lives, otherwise why runs cannot be started any more.
+  // "" while the supervisor lives, otherwise why no run can be started any more.
   std::string failure() const;
 
  private:
-  struct Entry {
-    core::Run run;
-    bool removed = false;
-  };
   using RunKey = std::pair<std::string, std::int64_t>;  // trial, run
 
+  Status prepare(const api::Study& study, const api::Trial& trial, std::int64_t run,
+                 SupervisorCommand& command) const;
   void on_event(const SupervisorEvent& event);
   void on_lost(const std::string& reason);
-  void recall(const api::Trial& trial);
+  void take(const SupervisorEvent& event, core::Run& run) const;
+  core::Run recall(const api::Trial& trial, std::int64_t run) const;
+  void notify(const std::string& trial);
 
   const Layout layout_;
   const std::string trainer_;
   mutable std::mutex mutex_;
-  std::map<RunKey, Entry> runs_;
-  std::map<std::string, bool> recalled_;  // trials whose directories have been looked at
+  std::map<RunKey, core::Run> runs_;  // that were started here or recalled, and not removed
   std::string failure_;
+  bool closing_ = false;
   std::function<void(const std::string&)> listener_;
   std::unique_ptr<SupervisorClient> supervisor_;  // last: its thread uses the members above
 };

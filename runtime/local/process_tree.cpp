@@ -111,6 +111,12 @@ std::vector<pid_t> descendants(pid_t root) {
   return found;
 }
 
+std::vector<pid_t> children(pid_t parent) {
+  std::vector<pid_t> found;
+  add_children(parent, found);
+  return found;
+}
+
 std::int64_t tree_memory(pid_t root, std::int64_t limit) {
   const std::vector<pid_t> tree = descendants(root);
   std::int64_t bytes = 0;

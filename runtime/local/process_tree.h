@@ -15,6 +15,7 @@ namespace fettle::local {
 // All descendants of `root`, itself excluded; at most kMaxDescendants (a fork bomb has no end).
 inline constexpr std::size_t kMaxDescendants = 1 << 16;
 std::vector<pid_t> descendants(pid_t root);
+std::vector<pid_t> children(pid_t parent);
 
 // Resident memory of all descendants of `root` in bytes. Pages that forked processes share are
 // counted once for each; where that alone exceeds `limit` (> 0) they are counted exactly.

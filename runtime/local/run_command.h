@@ -36,9 +36,6 @@ Result<RunCommand> make_command(const api::Study& study, const api::Trial& trial
 // Cores one trial asks for: training.threads, or the container's cpu request; at least 0.001.
 double cores_per_trial(const api::Study& study);
 
-// FETTLE_PARAM_<NAME>: upper case, everything but [A-Z0-9_] becomes _.
-std::string parameter_variable(const std::string& parameter);
-
 // The part of this process's environment that trials see.
 std::vector<std::string> inherited_environment();
 

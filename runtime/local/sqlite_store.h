@@ -4,8 +4,9 @@
 // through, so that listing 600 trials parses nothing. Invariants: memory never runs ahead of the
 // file (a write is committed first); resourceVersion is one counter for the whole store and only
 // grows; a write that changes nothing keeps its resourceVersion. Every write is one transaction in
-// WAL mode with synchronous=NORMAL: an acknowledged write survives any death of the process.
-// One writer at a time (StudyLock sees to it), any number of read-only ones, which look again
+// WAL mode with synchronous=NORMAL: an acknowledged write survives any death of the process, and a
+// loss of power leaves a consistent, perhaps slightly older, store.
+// One writer at a time (StudyLock sees to it) and any number of read-only ones, which look again
 // whenever the file has changed.
 // Thread-safe: one mutex; the listener is called after it is released, from the writing thread.
 #pragma once
@@ -20,9 +21,9 @@
 
 #include "control/store.h"
 
-struct sqlite3;
-
 namespace fettle::local {
+
+class Sqlite;
 
 // An event as `fettle status --events` shows it.
 struct StoredEvent {
@@ -56,32 +57,42 @@ class SqliteStore final : public control::Store {
   Result<api::Trial> update_trial_spec(const api::Trial& trial) override;
   Result<api::Trial> update_trial_status(const api::Trial& trial) override;
 
+  // Events are for people: one that cannot be written is dropped. The newest kMaxEvents are kept.
   void record_event(const control::Change& about, bool warning, const std::string& reason,
                     const std::string& message, std::int64_t now_ms) override;
   void watch(std::function<void(const control::Change&)> listener) override;
 
+  static constexpr std::int64_t kMaxEvents = 20'000;
   // The newest `limit` events about the Study and its trials, oldest first.
   Result<std::vector<StoredEvent>> list_events(const control::Key& study, std::int64_t limit);
 
  private:
-  struct Database;
-  explicit SqliteStore(std::unique_ptr<Database> database);
+  SqliteStore(std::unique_ptr<Sqlite> database, Mode mode, std::string path);
 
-  Status refresh();
+  Status make_schema();
   Status load();
-  template <class Object, class Change>
-  Result<Object> update(const Object& wanted, Change change);
+  Status load_row(control::Kind kind, const std::string& json);
+  Status refresh();
   Status put(control::Kind kind, const api::Metadata& metadata, const std::string& study,
              const std::string& json);
+  Status keep(api::Study& study);
+  Status keep(api::Trial& trial);
+  // The stored object that a write of `metadata` would replace; kNotFound, kConflict.
+  Result<api::Study> current_study(const api::Metadata& metadata);
+  Result<api::TrialPtr> current_trial(const api::Metadata& metadata);
+  void stamp_new(api::Metadata& metadata);
   void notify(control::Kind kind, const api::Metadata& metadata, const std::string& study);
 
   std::mutex mutex_;
-  std::unique_ptr<Database> database_;
-  std::int64_t version_ = 0;  // the highest resourceVersion given out
+  const std::unique_ptr<Sqlite> database_;
+  const Mode mode_;
+  const std::string path_;
+  std::int64_t version_ = 0;       // the highest resourceVersion given out
+  std::int64_t data_version_ = 0;  // SQLite's: changes when another process has written
+  std::int64_t events_ = 0;        // recorded since the oldest were last dropped
   std::map<control::Key, api::Study> studies_;
   std::map<control::Key, api::TrialPtr> trials_;
-  // Per Study its trials by spec.index.
-  std::map<control::Key, std::map<std::int64_t, api::TrialPtr>> by_study_;
+  std::map<control::Key, std::map<std::int64_t, api::TrialPtr>> by_study_;  // by spec.index
   std::function<void(const control::Change&)> listener_;
 };
 

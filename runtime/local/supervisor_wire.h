@@ -35,19 +35,20 @@ struct SupervisorCommand {
 
   std::string trial;
   std::int64_t run = 0;
+  std::string pod_uid;        // what FETTLE_POD_UID says
   std::string run_directory;  // exists; log and outcome go there
   std::vector<std::string> arguments;
   std::vector<std::pair<std::string, std::string>> environment;
   std::string directory;          // working directory; "" = the supervisor's
   std::int64_t memory_limit = 0;  // bytes; 0 = none
   std::int64_t grace_ms = 0;
-  std::string metrics_regex;               // "" = JSON lines
-  std::vector<std::int64_t> rungs;         // steps at which reports are never held back
-  std::vector<api::HistoryPoint> history;  // of earlier runs
+  std::string metrics_regex;        // "" = JSON lines
+  std::vector<std::int64_t> rungs;  // steps at which reports are never held back
 };
 
 // How a run ended: what outcome.json holds.
 struct RunOutcome {
+  std::string pod_uid;  // tells the runs of equally named trials apart
   api::Outcome outcome = api::Outcome::kFailed;
   std::string message;  // for people
   std::optional<int> exit_code;

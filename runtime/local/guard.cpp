@@ -1,0 +1,212 @@
+#include "runtime/local/guard.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <ctime>
+#include <initializer_list>
+#include <thread>
+
+#include "base/file.h"
+#include "runtime/local/process_tree.h"
+
+namespace fettle::local {
+namespace {
+
+constexpr auto kKillInterval = std::chrono::milliseconds(2);
+// 20 s: what is left then cannot be killed (it hangs in the kernel).
+constexpr int kKillRounds = 10'000;
+
+struct Pipe {
+  int read = -1;
+  int write = -1;
+};
+
+struct Pipes {
+  Pipe status;
+  Pipe output;
+  Pipe errors;
+  Pipe ready;
+
+  void close_ends(int Pipe::*end) {
+    for (Pipe* pipe : {&status, &output, &errors, &ready}) {
+      if (pipe->*end >= 0) ::close(pipe->*end);
+      pipe->*end = -1;
+    }
+  }
+};
+
+Result<Pipes> make_pipes() {
+  Pipes pipes;
+  for (Pipe* pipe : {&pipes.status, &pipes.output, &pipes.errors, &pipes.ready}) {
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC) != 0) {
+      const int code = errno;
+      pipes.close_ends(&Pipe::read);
+      pipes.close_ends(&Pipe::write);
+      return io_error("cannot make a pipe: " + system_message(code));
+    }
+    pipe->read = ends[0];
+    pipe->write = ends[1];
+    ::fcntl(pipe->read, F_SETFL, O_NONBLOCK);
+  }
+  return pipes;
+}
+
+std::vector<char*> pointers(const std::vector<std::string>& strings) {
+  std::vector<char*> out;
+  for (const std::string& text : strings) out.push_back(const_cast<char*>(text.c_str()));
+  out.push_back(nullptr);
+  return out;
+}
+
+void send_report(int fd, const GuardReport& report) {
+  // Less than PIPE_BUF, so it is written whole.
+  while (::write(fd, &report, sizeof(report)) < 0 && errno == EINTR) {
+  }
+}
+
+[[noreturn]] void give_up(int status_fd, GuardReport::Failure failure) {
+  GuardReport report;
+  report.failure = failure;
+  report.error = errno;
+  send_report(status_fd, report);
+  ::_exit(127);
+}
+
+void reset_signals() {
+  for (int signal = 1; signal < NSIG; ++signal) ::signal(signal, SIG_DFL);
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+}
+
+// The trial's own process, until exec.
+[[noreturn]] void become_trial(const GuardRequest& request, const Pipes& pipes, pid_t guard) {
+  ::setsid();  // a group and a session of its own: no terminal, and Ctrl-C does not reach it
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != guard) ::_exit(127);
+  reset_signals();
+  const int null = ::open("/dev/null", O_RDONLY);
+  if (null >= 0) ::dup2(null, STDIN_FILENO);
+  ::dup2(pipes.output.write, STDOUT_FILENO);
+  ::dup2(pipes.errors.write, STDERR_FILENO);
+  if (null > STDERR_FILENO) ::close(null);
+  if (!request.directory.empty() && ::chdir(request.directory.c_str()) != 0) {
+    give_up(pipes.status.write, GuardReport::kDirectory);
+  }
+  std::vector<char*> environment = pointers(request.environment);
+  const std::vector<char*> arguments = pointers(request.arguments);
+  ::environ = environment.data();  // so that execvp looks at the PATH the trial will see
+  ::execvp(arguments[0], arguments.data());
+  give_up(pipes.status.write, GuardReport::kExec);
+}
+
+// Everything but the standard streams and what the guard needs: other runs' pipes, the socket.
+void close_all_but(std::vector<int> kept) {
+  std::sort(kept.begin(), kept.end());
+  unsigned from = STDERR_FILENO + 1;
+  for (const int fd : kept) {
+    if (fd < static_cast<int>(from)) continue;
+    if (fd > static_cast<int>(from)) ::close_range(from, static_cast<unsigned>(fd) - 1, 0);
+    from = static_cast<unsigned>(fd) + 1;
+  }
+  ::close_range(from, ~0U, 0);
+}
+
+// Kills and reaps until this process has no children left. Returns how many were in the way.
+int kill_all(int& trial_status, pid_t trial) {
+  int killed = 0;
+  for (int round = 0; round < kKillRounds; ++round) {
+    pid_t ended = 0;
+    int status = 0;
+    while ((ended = ::waitpid(-1, &status, WNOHANG)) > 0) {
+      if (ended == trial) trial_status = status;
+    }
+    if (ended < 0 && errno == ECHILD) return killed;
+    const auto found = static_cast<int>(signal_tree(::getpid(), SIGKILL));
+    killed = std::max(killed, found);
+    std::this_thread::sleep_for(kKillInterval);
+  }
+  return killed;
+}
+
+// Waits for the end of the trial's first process, or for the order to kill it. Reaps orphans.
+bool wait_for(pid_t trial, const sigset_t& signals, int& trial_status) {
+  for (;;) {
+    int status = 0;
+    pid_t ended = 0;
+    while ((ended = ::waitpid(-1, &status, WNOHANG)) > 0) {
+      if (ended != trial) continue;
+      trial_status = status;
+      return true;
+    }
+    if (::sigwaitinfo(&signals, nullptr) == kGuardKillSignal) return false;
+  }
+}
+
+sigset_t guard_signals() {
+  sigset_t signals;
+  ::sigemptyset(&signals);
+  ::sigaddset(&signals, SIGCHLD);
+  ::sigaddset(&signals, kGuardKillSignal);
+  return signals;
+}
+
+[[noreturn]] void become_guard(const GuardRequest& request, Pipes pipes, pid_t supervisor) {
+  const sigset_t signals = guard_signals();  // blocked since before the fork
+  ::signal(kGuardKillSignal, SIG_DFL);
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  ::prctl(PR_SET_PDEATHSIG, kGuardKillSignal);
+  if (::getppid() != supervisor) ::_exit(1);
+  close_all_but({pipes.status.write, pipes.output.write, pipes.errors.write, pipes.ready.write,
+                 request.lock_fd});
+
+  const pid_t self = ::getpid();
+  const pid_t trial = ::fork();
+  if (trial == 0) become_trial(request, pipes, self);
+  if (trial < 0) give_up(pipes.status.write, GuardReport::kExec);
+  ::close(pipes.output.write);
+  ::close(pipes.errors.write);
+  ::close(pipes.ready.write);
+
+  GuardReport report;
+  const bool ended = wait_for(trial, signals, report.wait_status);
+  const int killed = kill_all(report.wait_status, trial);
+  report.left_behind = ended ? killed : 0;
+  struct rusage usage {};
+  ::getrusage(RUSAGE_CHILDREN, &usage);
+  report.peak_memory = static_cast<std::int64_t>(usage.ru_maxrss) * 1024;
+  send_report(pipes.status.write, report);
+  ::_exit(0);
+}
+
+}  // namespace
+
+Result<Guard> start_guard(const GuardRequest& request) {
+  FETTLE_ASSIGN(Pipes pipes, make_pipes());
+  const pid_t supervisor = ::getpid();
+  // An order that comes before the guard listens must wait for it, not be lost.
+  const sigset_t signals = guard_signals();
+  sigset_t before;
+  ::sigprocmask(SIG_BLOCK, &signals, &before);
+  const pid_t pid = ::fork();
+  if (pid == 0) become_guard(request, pipes, supervisor);
+  const int code = errno;
+  ::sigprocmask(SIG_SETMASK, &before, nullptr);
+  pipes.close_ends(&Pipe::write);
+  if (pid < 0) {
+    pipes.close_ends(&Pipe::read);
+    return io_error("cannot make a process: " + system_message(code));
+  }
+  return Guard{pid, pipes.status.read, pipes.output.read, pipes.errors.read, pipes.ready.read};
+}
+
+}  // namespace fettle::local

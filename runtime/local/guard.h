@@ -1,0 +1,55 @@
+// The guard: a tiny process between the supervisor and each trial.
+//
+// It is a child subreaper with exactly one trial below it, so every process that the trial ever
+// makes (forked twice, in a session of its own, with an empty environment) stays its descendant.
+// When the trial's first process has ended, or when told to, or when the supervisor dies, it kills
+// all that is left and ends. It inherits the Study's lock: the lock is free only when no trial
+// process is left, even if runner and supervisor were killed.
+// Invariant: the status pipe is closed only after the last process of the trial has gone (or the
+// guard itself was killed from outside, which is seen as a missing report).
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+
+namespace fettle::local {
+
+struct GuardRequest {
+  std::vector<std::string> arguments;    // arguments[0] is looked up in the new environment's PATH
+  std::vector<std::string> environment;  // the whole of it, NAME=value
+  std::string directory;                 // "" = stay
+  int lock_fd = -1;                      // kept open by the guard; -1 = none
+};
+
+// What the guard writes to the status pipe, once, before it ends.
+struct GuardReport {
+  enum Failure : std::int32_t { kNone, kDirectory, kExec };
+  std::int32_t failure = kNone;  // the trial never started, and at what
+  std::int32_t error = 0;        // errno of that
+  std::int32_t wait_status = 0;  // of the trial's first process, as waitpid has it
+  std::int32_t left_behind = 0;  // processes that were still there when it ended
+  std::int64_t peak_memory = 0;  // bytes, of the largest single process that ended
+};
+
+struct Guard {
+  pid_t pid = 0;
+  int status = -1;  // read ends, non-blocking
+  int output = -1;
+  int errors = -1;
+  int ready = -1;  // end of file here: the trial's program runs (or could not be started)
+};
+
+// Forks a guard, which forks the trial. Only from a process with a single thread. kIo: no process
+// or no pipe could be made.
+Result<Guard> start_guard(const GuardRequest& request);
+
+// The trial is to be killed, with everything below it, now. The report then follows.
+inline constexpr int kGuardKillSignal = 15;  // SIGTERM; also what the death of the supervisor sends
+
+}  // namespace fettle::local

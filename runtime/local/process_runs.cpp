@@ -1,0 +1,275 @@
+#include "runtime/local/process_runs.h"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <system_error>
+
+#include "api/resolve.h"
+#include "api/trial_file.h"
+#include "base/file.h"
+#include "runtime/local/metric_lines.h"
+#include "runtime/local/run_command.h"
+#include "search/search.h"
+
+namespace fettle::local {
+namespace {
+
+constexpr double kMaxGraceSeconds = 7 * 24 * 3600.0;
+
+std::string pod_uid_of(const api::Trial& trial, std::int64_t run) {
+  return trial.metadata.uid + "-r" + std::to_string(run);
+}
+
+// The cores this process may use, which a container or taskset may have made fewer.
+int usable_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (::sched_getaffinity(0, sizeof(set), &set) == 0) return std::max(1, CPU_COUNT(&set));
+  return static_cast<int>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
+}
+
+Result<api::TrialFile> trial_file_of(const api::Study& study, const api::Trial& trial,
+                                     std::int64_t run, const Layout& layout) {
+  api::TrialFile file;
+  file.study = study.metadata.name;
+  file.study_uid = study.metadata.uid;
+  file.trial = trial.metadata.name;
+  file.index = trial.spec.index;
+  file.run = run;
+  file.seed = trial.spec.seed;
+  file.parameters = trial.spec.parameters;
+  file.until_step = trial.spec.until_step;
+  file.workers = trial.spec.workers;
+  file.resource = study.spec.resource;
+  file.rungs = search::rung_steps(study.spec.early_stopping, study.spec.resource);
+  for (const api::Objective& objective : study.spec.objectives) {
+    file.objectives.push_back({objective.metric, objective.direction});
+  }
+  file.checkpoints.directory = layout.checkpoints(study.metadata.uid, trial.metadata.name);
+  if (study.spec.trial.checkpoints) file.checkpoints.keep = study.spec.trial.checkpoints->keep;
+  if (trial.spec.parent) {
+    file.parent = {layout.checkpoints(study.metadata.uid, trial.spec.parent->trial),
+                   trial.spec.parent->step};
+  }
+  if (study.spec.trial.trainer) {
+    FETTLE_ASSIGN(file.trainer, api::resolve_trainer(study.spec, trial.spec.parameters));
+  }
+  return file;
+}
+
+void take_outcome(const RunOutcome& outcome, core::Run& run) {
+  run.state = core::RunState::kExited;
+  run.outcome = outcome.outcome;
+  run.reason = outcome.message;
+  run.started_ms = outcome.started_ms;
+  run.ended_ms = outcome.ended_ms;
+  if (outcome.report) run.report = outcome.report;
+}
+
+}  // namespace
+
+ProcessRuns::ProcessRuns(Layout layout, std::string trainer,
+                         std::unique_ptr<SupervisorClient> supervisor)
+    : layout_(std::move(layout)), trainer_(std::move(trainer)), supervisor_(std::move(supervisor)) {
+  supervisor_->listen([this](const SupervisorEvent& event) { on_event(event); },
+                      [this](const std::string& reason) { on_lost(reason); });
+}
+
+ProcessRuns::~ProcessRuns() = default;
+
+Status ProcessRuns::start(const api::Study& study, const api::Trial& trial, std::int64_t run) {
+  const RunKey key{trial.metadata.name, run};
+  {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    if (runs_.count(key) > 0) return success();
+    if (closing_) return Error{ErrorCode::kUnavailable, "fettle run is shutting down"};
+    if (!failure_.empty()) return io_error(failure_ + "; run fettle run again to go on");
+  }
+  SupervisorCommand command;
+  FETTLE_TRY(prepare(study, trial, run, command));
+  core::Run started;
+  started.id = run;
+  started.workers = 1;
+  started.reason = "its process is being started";
+  started.pod_uid = command.pod_uid;
+  {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    runs_[key] = started;
+  }
+  Status sent = supervisor_->send(command);
+  if (!sent.ok()) {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    runs_.erase(key);
+  }
+  return sent;
+}
+
+// Everything a run needs on disk, and the command that starts it.
+Status ProcessRuns::prepare(const api::Study& study, const api::Trial& trial, std::int64_t run,
+                            SupervisorCommand& command) const {
+  FETTLE_ASSIGN(RunCommand what, make_command(study, trial, run, layout_, trainer_));
+  FETTLE_ASSIGN(const api::TrialFile file, trial_file_of(study, trial, run, layout_));
+  const std::string& name = trial.metadata.name;
+  FETTLE_TRY(make_directories(layout_.run_directory(name, run)));
+  FETTLE_TRY(make_directories(file.checkpoints.directory));
+  // An earlier Study of this name may have left one.
+  ::unlink(layout_.outcome_file(name, run).c_str());
+  FETTLE_TRY(write_file(layout_.trial_file(name, run), api::write_trial_file(file).dump(2) + "\n"));
+  command.kind = SupervisorCommand::Kind::kStart;
+  command.trial = name;
+  command.run = run;
+  command.pod_uid = pod_uid_of(trial, run);
+  command.run_directory = layout_.run_directory(name, run);
+  command.arguments = std::move(what.arguments);
+  command.environment = std::move(what.environment);
+  command.directory = std::move(what.directory);
+  command.memory_limit = what.memory_limit;
+  const double grace = std::clamp(study.spec.trial.grace_period, 0.0, kMaxGraceSeconds);
+  command.grace_ms = std::llround(grace * 1000);
+  if (study.spec.trial.metrics) command.metrics_regex = study.spec.trial.metrics->regex;
+  command.rungs = file.rungs;
+  return success();
+}
+
+Status ProcessRuns::resize(const api::Trial&, std::int64_t, std::int64_t) { return success(); }
+
+Status ProcessRuns::stop(const api::Trial& trial, std::int64_t run) {
+  {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    const auto found = runs_.find({trial.metadata.name, run});
+    if (found == runs_.end() || found->second.state == core::RunState::kExited) return success();
+  }
+  SupervisorCommand command;
+  command.kind = SupervisorCommand::Kind::kStop;
+  command.trial = trial.metadata.name;
+  command.run = run;
+  return supervisor_->send(command);
+}
+
+Status ProcessRuns::remove(const api::Trial& trial, std::int64_t run) {
+  const std::lock_guard<std::mutex> guard(mutex_);
+  runs_.erase({trial.metadata.name, run});
+  return success();
+}
+
+// Runs of this process come from memory. Those of an earlier one are looked up on disk, but only
+// where the trial still waits for their outcome: all others are recorded and forgotten.
+Result<std::vector<core::Run>> ProcessRuns::observe(const api::Trial& trial) {
+  const std::lock_guard<std::mutex> guard(mutex_);
+  const std::string& name = trial.metadata.name;
+  for (const api::RunRecord& record : trial.status.runs) {
+    const RunKey key{name, record.run};
+    if (record.outcome || runs_.count(key) > 0) continue;
+    std::error_code code;
+    if (!std::filesystem::exists(layout_.trial_file(name, record.run), code)) continue;
+    runs_[key] = recall(trial, record.run);
+  }
+  std::vector<core::Run> runs;
+  const RunKey first{name, 0};
+  for (auto it = runs_.lower_bound(first); it != runs_.end() && it->first.first == name; ++it) {
+    runs.push_back(it->second);
+  }
+  return runs;
+}
+
+core::Run ProcessRuns::recall(const api::Trial& trial, std::int64_t run) const {
+  core::Run recalled;
+  recalled.id = run;
+  recalled.pod_uid = pod_uid_of(trial, run);
+  recalled.state = core::RunState::kExited;
+  recalled.outcome = api::Outcome::kDisrupted;
+  recalled.reason = "fettle run and its supervisor were killed while it ran";
+  const Result<std::string> text =
+      read_file(layout_.outcome_file(trial.metadata.name, run), kMaxMessageBytes);
+  if (!text.ok()) return recalled;
+  const Result<Json> document = parse_json(*text);
+  if (!document.ok()) return recalled;
+  const Result<RunOutcome> outcome = read_outcome(*document);
+  // One of an equally named trial of a Study that was deleted since says nothing about this one.
+  if (outcome.ok() && outcome->pod_uid == recalled.pod_uid) take_outcome(*outcome, recalled);
+  return recalled;
+}
+
+core::Capacity ProcessRuns::capacity(const api::Study& study) {
+  const double fitting = std::floor(usable_cores() / cores_per_trial(study));
+  return {static_cast<std::int64_t>(std::max(1.0, fitting))};
+}
+
+void ProcessRuns::watch(std::function<void(const std::string& trial)> listener) {
+  const std::lock_guard<std::mutex> guard(mutex_);
+  listener_ = std::move(listener);
+}
+
+void ProcessRuns::shutdown() {
+  {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    closing_ = true;
+  }
+  SupervisorCommand command;
+  command.kind = SupervisorCommand::Kind::kShutdown;
+  // If it cannot be reached it has gone, and that is what was wanted.
+  (void)supervisor_->send(command);
+  supervisor_->join();
+}
+
+void ProcessRuns::kill() {
+  SupervisorCommand command;
+  command.kind = SupervisorCommand::Kind::kKill;
+  (void)supervisor_->send(command);
+}
+
+std::string ProcessRuns::failure() const {
+  const std::lock_guard<std::mutex> guard(mutex_);
+  return failure_;
+}
+
+void ProcessRuns::on_event(const SupervisorEvent& event) {
+  {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    const auto found = runs_.find({event.trial, event.run});
+    if (found == runs_.end()) return;
+    take(event, found->second);
+  }
+  notify(event.trial);
+}
+
+void ProcessRuns::take(const SupervisorEvent& event, core::Run& run) const {
+  if (event.kind == SupervisorEvent::Kind::kStarted) {
+    run.state = core::RunState::kRunning;
+    run.reason.clear();
+    run.started_ms = event.started_ms;
+  }
+  if (event.report) run.report = event.report;
+  if (event.outcome) take_outcome(*event.outcome, run);
+}
+
+void ProcessRuns::on_lost(const std::string& reason) {
+  std::vector<std::string> changed;
+  {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    failure_ = closing_ ? "fettle run is shutting down" : reason;
+    for (auto& [key, run] : runs_) {
+      if (run.state == core::RunState::kExited) continue;
+      run.state = core::RunState::kExited;
+      run.outcome = api::Outcome::kDisrupted;
+      run.reason = reason;
+      changed.push_back(key.first);
+    }
+  }
+  for (const std::string& trial : changed) notify(trial);
+}
+
+void ProcessRuns::notify(const std::string& trial) {
+  std::function<void(const std::string&)> listener;
+  {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    listener = listener_;
+  }
+  if (listener) listener(trial);
+}
+
+}  // namespace fettle::local

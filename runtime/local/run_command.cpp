@@ -1,0 +1,292 @@
+#include "runtime/local/run_command.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <map>
+#include <optional>
+#include <string_view>
+
+#include "api/parameter_env.h"
+#include "api/quantity.h"
+#include "runtime/local/expand.h"
+
+namespace fettle::local {
+namespace {
+
+constexpr const char* kGpuDevice = "/dev/nvidia0";
+constexpr double kLeastCores = 0.001;
+constexpr std::string_view kWhere = "spec.trial.template.spec.containers: ";
+
+// What programs need to be found, to find their libraries, data and home, and to speak the user's
+// language. Everything else a Study says itself, so that a trial depends on the Study, not on the
+// shell it was started from.
+constexpr std::array kInheritedVariables = {
+    "PATH",     "HOME",         "USER",       "LOGNAME",         "SHELL",       "LANG",
+    "LANGUAGE", "TZ",           "TMPDIR",     "LD_LIBRARY_PATH", "VIRTUAL_ENV", "PYTHONPATH",
+    "HF_HOME",  "CONDA_PREFIX", "http_proxy", "https_proxy",     "no_proxy",    "XDG_CACHE_HOME",
+};
+constexpr std::array kInheritedPrefixes = {"LC_", "CUDA_", "NVIDIA_", "OMP_", "MKL_"};
+
+bool starts_with(std::string_view text, std::string_view prefix) {
+  return text.substr(0, prefix.size()) == prefix;
+}
+
+bool is_inherited(std::string_view entry) {
+  const std::string_view name = entry.substr(0, entry.find('='));
+  const auto begins = [&](const char* prefix) { return starts_with(name, prefix); };
+  return std::find(kInheritedVariables.begin(), kInheritedVariables.end(), name) !=
+             kInheritedVariables.end() ||
+         std::any_of(kInheritedPrefixes.begin(), kInheritedPrefixes.end(), begins);
+}
+
+// The member at the end of a path of keys, or nullptr.
+const Json* at(const Json& object, std::initializer_list<const char*> path) {
+  const Json* here = &object;
+  for (const char* key : path) {
+    here = here->find(key);
+    if (here == nullptr) return nullptr;
+  }
+  return here;
+}
+
+bool has_items(const Json* list) {
+  return list != nullptr && list->is_array() && !list->as_array().empty();
+}
+
+std::string text_of(const Json& object, const char* key) {
+  const Json* const member = object.find(key);
+  return member != nullptr && member->is_string() ? member->as_string() : "";
+}
+
+// The container named `trainer`, else the first; nullptr where there is none.
+const Json* trial_container(const Json& pod_template) {
+  const Json* const containers = at(pod_template, {"spec", "containers"});
+  if (!has_items(containers)) return nullptr;
+  for (const Json& container : containers->as_array()) {
+    if (text_of(container, "name") == "trainer") return &container;
+  }
+  return &containers->as_array().front();
+}
+
+std::optional<double> quantity(const Json& container, const char* kind, const char* resource) {
+  const Json* const value = at(container, {"resources", kind, resource});
+  if (value == nullptr) return std::nullopt;
+  if (value->is_number()) return value->as_double();
+  if (!value->is_string()) return std::nullopt;
+  const Result<double> parsed = api::parse_quantity(value->as_string());
+  if (!parsed.ok()) return std::nullopt;
+  return *parsed;
+}
+
+Status check_strings(const Json& container, const char* key) {
+  const Json* const list = container.find(key);
+  if (list == nullptr) return success();
+  const bool good =
+      list->is_array() && std::all_of(list->as_array().begin(), list->as_array().end(),
+                                      [](const Json& item) { return item.is_string(); });
+  if (good) return success();
+  return invalid(std::string(kWhere) + key + ": expected a list of strings (quote numbers)");
+}
+
+Status check_environment(const Json& container) {
+  if (has_items(container.find("envFrom"))) {
+    return invalid(std::string(kWhere) +
+                   "envFrom: a local run has no ConfigMaps and Secrets; write the variables under "
+                   "env with their values");
+  }
+  const Json* const env = container.find("env");
+  if (env == nullptr) return success();
+  if (!env->is_array()) return invalid(std::string(kWhere) + "env: expected a list");
+  for (const Json& entry : env->as_array()) {
+    const std::string name = text_of(entry, "name");
+    if (name.empty() || name.find_first_of("=$ \n") != std::string::npos) {
+      return invalid(std::string(kWhere) + "env: expected entries with a name, found " +
+                     entry.dump());
+    }
+    if (entry.find("valueFrom") != nullptr) {
+      return invalid(std::string(kWhere) + "env." + name +
+                     ".valueFrom: a local run cannot look that up; write its value");
+    }
+    const Json* const value = entry.find("value");
+    if (value != nullptr && !value->is_string()) {
+      return invalid(std::string(kWhere) + "env." + name + ".value: expected a string, found " +
+                     value->dump() + " (quote it)");
+    }
+  }
+  return success();
+}
+
+Status check_container(const Json& container) {
+  if (!has_items(container.find("command"))) {
+    return invalid(std::string(kWhere) +
+                   "command: a local run does not pull images, so it needs the command to run; "
+                   "found only " +
+                   (container.find("image") == nullptr ? "no image either"
+                                                       : "image " + text_of(container, "image")));
+  }
+  FETTLE_TRY(check_strings(container, "command"));
+  FETTLE_TRY(check_strings(container, "args"));
+  FETTLE_TRY(check_environment(container));
+  if (has_items(container.find("volumeMounts"))) {
+    return invalid(std::string(kWhere) +
+                   "volumeMounts: a local run mounts nothing; use the paths of this machine");
+  }
+  return success();
+}
+
+Status check_template(const Json& pod_template) {
+  const Json* const container = trial_container(pod_template);
+  if (container == nullptr) {
+    return invalid("spec.trial.template: expected spec.containers with one container");
+  }
+  if (has_items(at(pod_template, {"spec", "volumes"}))) {
+    return invalid(
+        "spec.trial.template.spec.volumes: a local run mounts nothing; leave them out "
+        "and use the paths of this machine");
+  }
+  if (has_items(at(pod_template, {"spec", "initContainers"})) ||
+      at(pod_template, {"spec", "containers"})->as_array().size() > 1) {
+    return invalid(std::string(kWhere) +
+                   "a local run starts one process for a trial; leave out the other containers");
+  }
+  return check_container(*container);
+}
+
+Status check_resources(const api::TrialTemplate& trial) {
+  if (trial.workers.min > 1) {
+    return invalid("spec.trial.workers.min: a local run has one worker for each trial, found " +
+                   std::to_string(trial.workers.min) + "; leave workers out or set min: 1");
+  }
+  if (!trial.gpu) return success();
+  if (trial.gpu->fraction || trial.gpu->memory) {
+    return invalid("spec.trial.gpu: a local run cannot divide a GPU; use count, or leave gpu out");
+  }
+  if (::access(kGpuDevice, F_OK) != 0) {
+    return invalid(std::string("spec.trial.gpu: this machine has no NVIDIA GPU (no ") + kGpuDevice +
+                   "); leave gpu out to train on the CPU");
+  }
+  return success();
+}
+
+using Variables = std::vector<std::pair<std::string, std::string>>;
+
+Variables fettle_variables(const api::Trial& trial, std::int64_t run, const Layout& layout) {
+  Variables out = {
+      {"FETTLE_TRIAL", layout.trial_file(trial.metadata.name, run)},
+      {"FETTLE_POD_UID", trial.metadata.uid + "-r" + std::to_string(run)},
+  };
+  if (!trial.spec.parameters.is_object()) return out;
+  for (const auto& [name, value] : trial.spec.parameters.as_object()) {
+    out.emplace_back(api::parameter_env_name(name), api::parameter_env_value(value));
+  }
+  return out;
+}
+
+// A later entry of the same name replaces an earlier one, as in Kubernetes.
+void set_variable(Variables& variables, const std::string& name, std::string value) {
+  for (auto& [known, old] : variables) {
+    if (known != name) continue;
+    old = std::move(value);
+    return;
+  }
+  variables.emplace_back(name, std::move(value));
+}
+
+// The processes of one trial share what it asked for instead of each taking the whole machine.
+void set_threads(const api::Study& study, Variables& variables) {
+  if (std::getenv("OMP_NUM_THREADS") != nullptr) return;
+  const auto threads = std::max<std::int64_t>(1, static_cast<std::int64_t>(cores_per_trial(study)));
+  set_variable(variables, "OMP_NUM_THREADS", std::to_string(threads));
+}
+
+void expand_list(const Json* list, const std::map<std::string, std::string>& variables,
+                 std::vector<std::string>& out) {
+  if (list == nullptr || !list->is_array()) return;
+  for (const Json& item : list->as_array()) {
+    if (item.is_string()) out.push_back(expand(item.as_string(), variables));
+  }
+}
+
+void fill_from_container(const Json& container, RunCommand& out) {
+  std::map<std::string, std::string> known(out.environment.begin(), out.environment.end());
+  const Json* const env = container.find("env");
+  if (env != nullptr && env->is_array()) {
+    for (const Json& entry : env->as_array()) {
+      const std::string name = text_of(entry, "name");
+      const std::string value = expand(text_of(entry, "value"), known);
+      known[name] = value;
+      set_variable(out.environment, name, value);
+    }
+  }
+  expand_list(container.find("command"), known, out.arguments);
+  expand_list(container.find("args"), known, out.arguments);
+  out.directory = text_of(container, "workingDir");
+  const double limit = quantity(container, "limits", "memory").value_or(0);
+  out.memory_limit = static_cast<std::int64_t>(std::clamp(limit, 0.0, 0x1p62));
+}
+
+// The kernel's strings end at a NUL, so one inside a value would cut it off.
+Status check_no_nul(const RunCommand& command) {
+  constexpr const char* kMessage =
+      "holds a NUL character, which neither arguments nor environment variables can carry; "
+      "correct it in the Study";
+  for (const std::string& argument : command.arguments) {
+    if (argument.find('\0') != std::string::npos) {
+      return invalid(std::string("an argument of the command ") + kMessage);
+    }
+  }
+  for (const auto& [name, value] : command.environment) {
+    if (value.find('\0') != std::string::npos) {
+      return invalid("the value of " + name + " " + kMessage);
+    }
+  }
+  return success();
+}
+
+}  // namespace
+
+Status check_study(const api::Study& study) {
+  FETTLE_TRY(check_resources(study.spec.trial));
+  if (study.spec.trial.trainer) return success();
+  return check_template(study.spec.trial.pod_template);
+}
+
+Result<RunCommand> make_command(const api::Study& study, const api::Trial& trial, std::int64_t run,
+                                const Layout& layout, const std::string& trainer) {
+  FETTLE_TRY(check_study(study));
+  RunCommand out;
+  out.environment = fettle_variables(trial, run, layout);
+  set_threads(study, out.environment);
+  if (study.spec.trial.trainer) {
+    out.arguments = {trainer};
+  } else {
+    fill_from_container(*trial_container(study.spec.trial.pod_template), out);
+  }
+  FETTLE_TRY(check_no_nul(out));
+  return out;
+}
+
+double cores_per_trial(const api::Study& study) {
+  const api::TrialTemplate& trial = study.spec.trial;
+  if (trial.trainer) {
+    return static_cast<double>(std::max<std::int64_t>(trial.trainer->training.threads, 1));
+  }
+  const Json* const container = trial_container(trial.pod_template);
+  if (container == nullptr) return 1;
+  const auto request = quantity(*container, "requests", "cpu");
+  const auto limit = quantity(*container, "limits", "cpu");
+  return std::max(request.value_or(limit.value_or(1)), kLeastCores);
+}
+
+std::vector<std::string> inherited_environment() {
+  std::vector<std::string> out;
+  for (char** entry = ::environ; entry != nullptr && *entry != nullptr; ++entry) {
+    if (is_inherited(*entry)) out.emplace_back(*entry);
+  }
+  return out;
+}
+
+}  // namespace fettle::local

@@ -1,0 +1,55 @@
+// The few calls of SQLite that the store needs, with errors in words. Not synchronised.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/result.h"
+
+struct sqlite3;
+struct sqlite3_stmt;
+
+namespace fettle::local {
+
+class Sqlite {
+ public:
+  using Value = std::variant<std::int64_t, std::string>;
+  using Row = std::vector<Value>;
+
+  // Opens, and if `writable` makes, the file. Errors say which file and what can be done.
+  static Result<std::unique_ptr<Sqlite>> open(const std::string& path, bool writable);
+  ~Sqlite();
+  Sqlite(const Sqlite&) = delete;
+  Sqlite& operator=(const Sqlite&) = delete;
+
+  // Runs one statement with `values` bound to its parameters; `visit` sees each row. Statements are
+  // prepared once and kept: `sql` must be a literal or live as long as this object.
+  Status run(const char* sql, const std::vector<Value>& values = {},
+             const std::function<void(const Row&)>& visit = {});
+  // The first column of the first row, 0 if there is none.
+  Result<std::int64_t> number(const char* sql);
+
+ private:
+  struct Finalize {
+    void operator()(sqlite3_stmt* statement) const;
+  };
+  struct Prepared {
+    const char* sql;
+    std::unique_ptr<sqlite3_stmt, Finalize> statement;
+  };
+
+  explicit Sqlite(std::string path) : path_(std::move(path)) {}
+  Result<sqlite3_stmt*> prepare(const char* sql);
+  Error error(int code) const;
+
+  const std::string path_;
+  sqlite3* database_ = nullptr;
+  std::vector<Prepared> statements_;
+};
+
+}  // namespace fettle::local

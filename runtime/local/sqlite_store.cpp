@@ -1,0 +1,365 @@
+#include "runtime/local/sqlite_store.h"
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <random>
+#include <utility>
+
+#include "api/study_json.h"
+#include "api/trial_json.h"
+#include "runtime/local/sqlite.h"
+
+namespace fettle::local {
+namespace {
+
+using control::Kind;
+
+// Stored in the file's user_version; a file with a higher one is refused.
+constexpr std::int64_t kSchemaVersion = 1;
+constexpr std::int64_t kDropEventsEvery = 1000;
+
+const char* kind_name(Kind kind) { return kind == Kind::kStudy ? "Study" : "Trial"; }
+
+std::string describe(Kind kind, const std::string& name) {
+  return std::string(kind == Kind::kStudy ? "study " : "trial ") + name;
+}
+
+control::Key key_of(const api::Metadata& metadata) { return {metadata.ns, metadata.name}; }
+
+std::int64_t wall_ms() {
+  const auto since = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::milliseconds>(since).count();
+}
+
+// A version 4 UUID, as Kubernetes gives out.
+std::string random_uid() {
+  static constexpr char kHex[] = "0123456789abcdef";
+  std::random_device device;
+  std::string uid = "xxxxxxxx-xxxx-4xxx-yxxx-xxxxxxxxxxxx";
+  for (char& c : uid) {
+    if (c == 'x') c = kHex[device() & 15];
+    if (c == 'y') c = kHex[8 | (device() & 3)];
+  }
+  return uid;
+}
+
+std::int64_t version_of(const api::Metadata& metadata) {
+  std::int64_t version = 0;
+  const std::string& text = metadata.resource_version;
+  std::from_chars(text.data(), text.data() + text.size(), version);
+  return version;
+}
+
+Error missing(Kind kind, const std::string& name) {
+  return not_found("there is no " + describe(kind, name));
+}
+
+Status check_version(Kind kind, const api::Metadata& wanted, const api::Metadata& stored) {
+  if (wanted.resource_version == stored.resource_version) return success();
+  return Error{ErrorCode::kConflict,
+               describe(kind, wanted.name) + " has changed since it was read"};
+}
+
+}  // namespace
+
+SqliteStore::SqliteStore(std::unique_ptr<Sqlite> database, Mode mode, std::string path)
+    : database_(std::move(database)), mode_(mode), path_(std::move(path)) {}
+
+SqliteStore::~SqliteStore() = default;
+
+Result<std::unique_ptr<SqliteStore>> SqliteStore::open(const std::string& path, Mode mode) {
+  FETTLE_ASSIGN(auto database, Sqlite::open(path, mode == Mode::kReadWrite));
+  std::unique_ptr<SqliteStore> store(new SqliteStore(std::move(database), mode, path));
+  FETTLE_ASSIGN(const std::int64_t schema, store->database_->number("PRAGMA user_version"));
+  if (schema > kSchemaVersion) {
+    return io_error(path + " was written by a newer fettle (schema " + std::to_string(schema) +
+                    ", this one knows " + std::to_string(kSchemaVersion) +
+                    "); use that one, or another directory");
+  }
+  if (mode == Mode::kReadWrite) FETTLE_TRY(store->make_schema());
+  FETTLE_TRY(store->load());
+  return store;
+}
+
+Status SqliteStore::make_schema() {
+  FETTLE_TRY(database_->run("PRAGMA journal_mode=WAL"));
+  FETTLE_TRY(database_->run("PRAGMA synchronous=NORMAL"));
+  FETTLE_TRY(database_->run("BEGIN IMMEDIATE"));
+  FETTLE_TRY(database_->run(
+      "CREATE TABLE IF NOT EXISTS objects(kind TEXT NOT NULL, namespace TEXT NOT NULL, "
+      "name TEXT NOT NULL, study TEXT NOT NULL, resource_version INTEGER NOT NULL, "
+      "json TEXT NOT NULL, PRIMARY KEY(kind, namespace, name)) WITHOUT ROWID"));
+  FETTLE_TRY(database_->run(
+      "CREATE TABLE IF NOT EXISTS events(id INTEGER PRIMARY KEY, at_ms INTEGER NOT NULL, "
+      "kind TEXT NOT NULL, namespace TEXT NOT NULL, name TEXT NOT NULL, study TEXT NOT NULL, "
+      "warning INTEGER NOT NULL, reason TEXT NOT NULL, message TEXT NOT NULL)"));
+  FETTLE_TRY(database_->run("PRAGMA user_version=1"));
+  return database_->run("COMMIT");
+}
+
+Status SqliteStore::load() {
+  FETTLE_ASSIGN(data_version_, database_->number("PRAGMA data_version"));
+  studies_.clear();
+  trials_.clear();
+  by_study_.clear();
+  FETTLE_ASSIGN(const std::int64_t schema, database_->number("PRAGMA user_version"));
+  if (schema == 0) return success();  // made by a runner that has not come further yet
+  Status loaded = success();
+  FETTLE_TRY(database_->run("SELECT kind, json FROM objects", {}, [&](const Sqlite::Row& row) {
+    const auto* kind = std::get_if<std::string>(&row[0]);
+    const auto* json = std::get_if<std::string>(&row[1]);
+    if (!loaded.ok() || kind == nullptr || json == nullptr) return;
+    loaded = load_row(*kind == kind_name(Kind::kStudy) ? Kind::kStudy : Kind::kTrial, *json);
+  }));
+  if (loaded.ok()) return success();
+  return io_error(path_ + " holds an object that cannot be read: " + loaded.error().message +
+                  "; restore it from a copy, or move it away to start the Study anew");
+}
+
+Status SqliteStore::load_row(Kind kind, const std::string& json) {
+  FETTLE_ASSIGN(const Json document, parse_json(json));
+  if (kind == Kind::kTrial) {
+    FETTLE_ASSIGN(api::Trial trial, api::read_trial(document));
+    version_ = std::max(version_, version_of(trial.metadata));
+    const auto shared = std::make_shared<const api::Trial>(std::move(trial));
+    trials_[key_of(shared->metadata)] = shared;
+    by_study_[{shared->metadata.ns, shared->spec.study}][shared->spec.index] = shared;
+    return success();
+  }
+  api::ReadStudy read = api::read_study(document);
+  if (!read.errors.empty()) {
+    return invalid(read.errors[0].path + ": " + read.errors[0].message);
+  }
+  version_ = std::max(version_, version_of(read.study.metadata));
+  studies_[key_of(read.study.metadata)] = std::move(read.study);
+  return success();
+}
+
+// A reader sees what the runner has written meanwhile.
+Status SqliteStore::refresh() {
+  if (mode_ == Mode::kReadWrite) return success();
+  FETTLE_ASSIGN(const std::int64_t now, database_->number("PRAGMA data_version"));
+  return now == data_version_ ? success() : load();
+}
+
+// ---- Reading -----------------------------------------------------------------------------------
+
+Result<api::Study> SqliteStore::get_study(const control::Key& key) {
+  const std::lock_guard<std::mutex> guard(mutex_);
+  FETTLE_TRY(refresh());
+  const auto found = studies_.find(key);
+  if (found == studies_.end()) return missing(Kind::kStudy, key.name);
+  return found->second;
+}
+
+Result<api::TrialPtr> SqliteStore::get_trial(const control::Key& key) {
+  const std::lock_guard<std::mutex> guard(mutex_);
+  FETTLE_TRY(refresh());
+  const auto found = trials_.find(key);
+  if (found == trials_.end()) return missing(Kind::kTrial, key.name);
+  return found->second;
+}
+
+Result<std::vector<api::Study>> SqliteStore::list_studies() {
+  const std::lock_guard<std::mutex> guard(mutex_);
+  FETTLE_TRY(refresh());
+  std::vector<api::Study> studies;
+  for (const auto& [key, study] : studies_) studies.push_back(study);
+  return studies;
+}
+
+Result<std::vector<api::TrialPtr>> SqliteStore::list_trials(const control::Key& study) {
+  const std::lock_guard<std::mutex> guard(mutex_);
+  FETTLE_TRY(refresh());
+  std::vector<api::TrialPtr> trials;
+  const auto found = by_study_.find(study);
+  if (found == by_study_.end()) return trials;
+  trials.reserve(found->second.size());
+  for (const auto& [index, trial] : found->second) trials.push_back(trial);
+  return trials;
+}
+
+// ---- Writing -----------------------------------------------------------------------------------
+
+Status SqliteStore::put(Kind kind, const api::Metadata& metadata, const std::string& study,
+                        const std::string& json) {
+  if (mode_ == Mode::kReadOnly) return io_error(path_ + " is open for reading only");
+  FETTLE_TRY(database_->run(
+      "INSERT OR REPLACE INTO objects VALUES(?, ?, ?, ?, ?, ?)",
+      {kind_name(kind), metadata.ns, metadata.name, study, version_of(metadata), json}));
+  version_ = version_of(metadata);
+  return success();
+}
+
+// Writes the object under the next resourceVersion, then takes it into memory.
+Status SqliteStore::keep(api::Study& study) {
+  study.metadata.resource_version = std::to_string(version_ + 1);
+  FETTLE_TRY(
+      put(Kind::kStudy, study.metadata, study.metadata.name, api::write_study(study).dump()));
+  studies_[key_of(study.metadata)] = study;
+  return success();
+}
+
+Status SqliteStore::keep(api::Trial& trial) {
+  trial.metadata.resource_version = std::to_string(version_ + 1);
+  FETTLE_TRY(put(Kind::kTrial, trial.metadata, trial.spec.study, api::write_trial(trial).dump()));
+  const auto shared = std::make_shared<const api::Trial>(trial);
+  trials_[key_of(trial.metadata)] = shared;
+  by_study_[{trial.metadata.ns, trial.spec.study}][trial.spec.index] = shared;
+  return success();
+}
+
+Result<api::Study> SqliteStore::current_study(const api::Metadata& metadata) {
+  const auto found = studies_.find(key_of(metadata));
+  if (found == studies_.end()) return missing(Kind::kStudy, metadata.name);
+  FETTLE_TRY(check_version(Kind::kStudy, metadata, found->second.metadata));
+  return found->second;
+}
+
+Result<api::TrialPtr> SqliteStore::current_trial(const api::Metadata& metadata) {
+  const auto found = trials_.find(key_of(metadata));
+  if (found == trials_.end()) return missing(Kind::kTrial, metadata.name);
+  FETTLE_TRY(check_version(Kind::kTrial, metadata, found->second->metadata));
+  return found->second;
+}
+
+void SqliteStore::stamp_new(api::Metadata& metadata) {
+  metadata.uid = random_uid();
+  metadata.generation = 1;
+  metadata.created_ms = wall_ms();
+}
+
+Result<api::Study> SqliteStore::create_study(const api::Study& study) {
+  api::Study created = study;
+  {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    if (studies_.count(key_of(study.metadata)) > 0) {
+      return Error{ErrorCode::kAlreadyExists,
+                   describe(Kind::kStudy, study.metadata.name) + " exists already"};
+    }
+    stamp_new(created.metadata);
+    FETTLE_TRY(keep(created));
+  }
+  notify(Kind::kStudy, created.metadata, created.metadata.name);
+  return created;
+}
+
+Result<api::Study> SqliteStore::update_study_spec(const api::Study& study) {
+  api::Study changed;
+  {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    FETTLE_ASSIGN(changed, current_study(study.metadata));
+    if (changed.spec == study.spec) return changed;
+    changed.spec = study.spec;
+    ++changed.metadata.generation;
+    FETTLE_TRY(keep(changed));
+  }
+  notify(Kind::kStudy, changed.metadata, changed.metadata.name);
+  return changed;
+}
+
+Result<api::Study> SqliteStore::update_study_status(const api::Study& study) {
+  api::Study changed;
+  {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    FETTLE_ASSIGN(changed, current_study(study.metadata));
+    if (changed.status == study.status) return changed;
+    changed.status = study.status;
+    FETTLE_TRY(keep(changed));
+  }
+  notify(Kind::kStudy, changed.metadata, changed.metadata.name);
+  return changed;
+}
+
+Result<api::Trial> SqliteStore::create_trial(const api::Trial& trial) {
+  api::Trial created = trial;
+  {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    if (trials_.count(key_of(trial.metadata)) > 0) {
+      return Error{ErrorCode::kAlreadyExists,
+                   describe(Kind::kTrial, trial.metadata.name) + " exists already"};
+    }
+    stamp_new(created.metadata);
+    FETTLE_TRY(keep(created));
+  }
+  notify(Kind::kTrial, created.metadata, created.spec.study);
+  return created;
+}
+
+Result<api::Trial> SqliteStore::update_trial_spec(const api::Trial& trial) {
+  api::Trial changed;
+  {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    FETTLE_ASSIGN(const api::TrialPtr stored, current_trial(trial.metadata));
+    changed = *stored;
+    if (changed.spec == trial.spec) return changed;
+    changed.spec = trial.spec;
+    ++changed.metadata.generation;
+    FETTLE_TRY(keep(changed));
+  }
+  notify(Kind::kTrial, changed.metadata, changed.spec.study);
+  return changed;
+}
+
+Result<api::Trial> SqliteStore::update_trial_status(const api::Trial& trial) {
+  api::Trial changed;
+  {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    FETTLE_ASSIGN(const api::TrialPtr stored, current_trial(trial.metadata));
+    changed = *stored;
+    if (changed.status == trial.status) return changed;
+    changed.status = trial.status;
+    FETTLE_TRY(keep(changed));
+  }
+  notify(Kind::kTrial, changed.metadata, changed.spec.study);
+  return changed;
+}
+
+// ---- Events and notices ------------------------------------------------------------------------
+
+void SqliteStore::record_event(const control::Change& about, bool warning,
+                               const std::string& reason, const std::string& message,
+                               std::int64_t now_ms) {
+  const std::lock_guard<std::mutex> guard(mutex_);
+  if (mode_ == Mode::kReadOnly) return;
+  (void)database_->run(
+      "INSERT INTO events(at_ms, kind, namespace, name, study, warning, reason, message) "
+      "VALUES(?, ?, ?, ?, ?, ?, ?, ?)",
+      {now_ms, kind_name(about.kind), about.key.ns, about.key.name, about.study,
+       std::int64_t{warning}, reason, message});
+  if (++events_ < kDropEventsEvery) return;
+  events_ = 0;
+  (void)database_->run("DELETE FROM events WHERE id <= (SELECT max(id) FROM events) - ?",
+                       {kMaxEvents});
+}
+
+Result<std::vector<StoredEvent>> SqliteStore::list_events(const control::Key& study,
+                                                          std::int64_t limit) {
+  const std::lock_guard<std::mutex> guard(mutex_);
+  std::vector<StoredEvent> events;
+  const auto visit = [&](const Sqlite::Row& row) {
+    const auto number = [&](std::size_t i) { return std::get<std::int64_t>(row[i]); };
+    const auto text = [&](std::size_t i) { return std::get<std::string>(row[i]); };
+    const Kind kind = text(1) == kind_name(Kind::kStudy) ? Kind::kStudy : Kind::kTrial;
+    events.push_back({number(0), kind, text(2), number(3) != 0, text(4), text(5)});
+  };
+  FETTLE_TRY(
+      database_->run("SELECT at_ms, kind, name, warning, reason, message FROM events "
+                     "WHERE namespace = ? AND study = ? ORDER BY id DESC LIMIT ?",
+                     {study.ns, study.name, limit}, visit));
+  std::reverse(events.begin(), events.end());
+  return events;
+}
+
+void SqliteStore::watch(std::function<void(const control::Change&)> listener) {
+  const std::lock_guard<std::mutex> guard(mutex_);
+  listener_ = std::move(listener);
+}
+
+// listener_ is set before the first write and never again, so it is read without the mutex.
+void SqliteStore::notify(Kind kind, const api::Metadata& metadata, const std::string& study) {
+  if (listener_) listener_({kind, key_of(metadata), study});
+}
+
+}  // namespace fettle::local

@@ -1,0 +1,211 @@
+#include "runtime/local/supervised_run.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "base/file.h"
+#include "runtime/local/process_tree.h"
+
+namespace fettle::local {
+namespace {
+
+constexpr std::size_t kReadBytes = 64 << 10;
+constexpr int kDrainReads = 64;  // what can still be in a pipe (1 MiB at most) when it has ended
+constexpr std::int64_t kReportIntervalMs = 100;
+constexpr std::int64_t kLimitIntervalMs = 100;  // memory of a run that has a limit
+constexpr std::int64_t kPeakIntervalMs = 1000;  // of one that has none
+constexpr std::int64_t kKillIntervalMs = 1000;  // the order to kill is repeated this often
+constexpr int kLastLines = 5;
+
+void close_fd(int& fd) {
+  if (fd >= 0) ::close(fd);
+  fd = -1;
+}
+
+}  // namespace
+
+SupervisedRun::SupervisedRun(const SupervisorCommand& command, std::vector<std::string> environment,
+                             int lock_fd, std::int64_t now_ms)
+    : command_(command),
+      started_ms_(now_ms),
+      log_(command.run_directory + "/output.log"),
+      metrics_({command.metrics_regex, command.rungs}) {
+  GuardRequest request;
+  request.arguments = command.arguments;
+  request.environment = std::move(environment);
+  request.directory = command.directory;
+  request.lock_fd = lock_fd;
+  const Result<Guard> started = start_guard(request);
+  if (started.ok()) {
+    guard_ = *started;
+  } else {
+    start_error_ = started.error().message;
+    ended_ = true;
+  }
+  memory_at_ms_ = now_ms + (command_.memory_limit > 0 ? kLimitIntervalMs : kPeakIntervalMs);
+}
+
+SupervisedRun::~SupervisedRun() {
+  close_fd(guard_.status);
+  close_fd(guard_.output);
+  close_fd(guard_.errors);
+  close_fd(guard_.ready);
+}
+
+void SupervisedRun::add_polls(std::vector<pollfd>& polls) const {
+  for (const int fd : {guard_.output, guard_.errors, guard_.status, guard_.ready}) {
+    if (fd >= 0) polls.push_back({fd, POLLIN, 0});
+  }
+}
+
+void SupervisedRun::read(std::int64_t now_ms) {
+  read_stream(guard_.output, true, now_ms);
+  read_stream(guard_.errors, false, now_ms);
+  read_ready();
+  read_status(now_ms);
+}
+
+// True if there may be more.
+bool SupervisedRun::read_stream(int& fd, bool metrics, std::int64_t now_ms) {
+  char buffer[kReadBytes];
+  if (fd < 0) return false;
+  const ssize_t got = ::read(fd, buffer, sizeof(buffer));
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return false;
+  if (got <= 0) {
+    close_fd(fd);
+    return false;
+  }
+  const std::string_view bytes(buffer, static_cast<std::size_t>(got));
+  log_.append(bytes);
+  if (metrics) {
+    metrics_.feed(bytes, now_ms);
+    urgent_ = metrics_.take_urgent() || urgent_;
+  }
+  return true;
+}
+
+// SIGTERM before the trial's program runs would be lost on the way, so it waits for that.
+void SupervisedRun::read_ready() {
+  char byte = 0;
+  if (guard_.ready < 0 || ::read(guard_.ready, &byte, 1) != 0) return;
+  close_fd(guard_.ready);
+  if (terminate_when_ready_) signal_tree(guard_.pid, SIGTERM);
+}
+
+// The guard's report; after it end of file, when the guard and all below it have gone.
+void SupervisedRun::read_status(std::int64_t now_ms) {
+  if (guard_.status < 0) return;
+  char buffer[sizeof(GuardReport)];
+  for (;;) {
+    const ssize_t got = ::read(guard_.status, buffer, sizeof(buffer));
+    if (got < 0) return;  // nothing yet
+    if (got == 0) break;
+    status_bytes_.append(buffer, static_cast<std::size_t>(got));
+    // A failure to start comes first and counts; the guard's own report follows it.
+    status_bytes_.resize(std::min(status_bytes_.size(), sizeof(GuardReport)));
+  }
+  close_fd(guard_.status);
+  ::waitpid(guard_.pid, nullptr, 0);  // it is on its last instruction, or was killed
+  end_.reported = status_bytes_.size() == sizeof(GuardReport);
+  if (end_.reported) std::memcpy(&end_.report, status_bytes_.data(), sizeof(GuardReport));
+  drain(now_ms);
+  ended_ = true;
+}
+
+void SupervisedRun::drain(std::int64_t now_ms) {
+  for (int i = 0; i < kDrainReads && read_stream(guard_.output, true, now_ms); ++i) {
+  }
+  for (int i = 0; i < kDrainReads && read_stream(guard_.errors, false, now_ms); ++i) {
+  }
+  close_fd(guard_.output);
+  close_fd(guard_.errors);
+  metrics_.finish(now_ms);
+}
+
+void SupervisedRun::tick(std::int64_t now_ms) {
+  if (ended_) return;
+  if (now_ms >= memory_at_ms_) check_memory(now_ms);
+  if (kill_at_ms_ == 0 || now_ms < kill_at_ms_) return;
+  end_.killed_after_grace = end_.killed_after_grace || !killing_;
+  kill(end_.cause, now_ms);
+}
+
+void SupervisedRun::check_memory(std::int64_t now_ms) {
+  const std::int64_t limit = command_.memory_limit;
+  const std::int64_t bytes = tree_memory(guard_.pid, limit);
+  end_.peak_memory = std::max(end_.peak_memory, bytes);
+  memory_at_ms_ = now_ms + (limit > 0 ? kLimitIntervalMs : kPeakIntervalMs);
+  if (limit > 0 && bytes > limit) kill(StopCause::kMemory, now_ms);
+}
+
+std::int64_t SupervisedRun::wake_ms() const {
+  if (ended_) return 0;
+  return kill_at_ms_ > 0 ? std::min(memory_at_ms_, kill_at_ms_) : memory_at_ms_;
+}
+
+std::int64_t SupervisedRun::report_wake_ms() const {
+  if (metrics_.lines() == reported_lines_) return std::numeric_limits<std::int64_t>::max();
+  return urgent_ ? 0 : reported_ms_ + kReportIntervalMs;
+}
+
+void SupervisedRun::stop(StopCause cause, std::int64_t now_ms) {
+  if (ended_ || kill_at_ms_ > 0) return;
+  if (end_.cause == StopCause::kNone) end_.cause = cause;
+  terminate_when_ready_ = guard_.ready >= 0;
+  if (!terminate_when_ready_) signal_tree(guard_.pid, SIGTERM);
+  kill_at_ms_ = now_ms + std::max<std::int64_t>(command_.grace_ms, 1);
+}
+
+void SupervisedRun::kill(StopCause cause, std::int64_t now_ms) {
+  if (ended_) return;
+  if (end_.cause == StopCause::kNone) end_.cause = cause;
+  ::kill(guard_.pid, kGuardKillSignal);
+  killing_ = true;
+  kill_at_ms_ = now_ms + kKillIntervalMs;
+}
+
+RunOutcome SupervisedRun::finish(std::int64_t now_ms) {
+  log_.finish();
+  end_.has_metrics = metrics_.has_report();
+  end_.final_result = metrics_.report().final_result;
+  end_.grace_ms = command_.grace_ms;
+  end_.memory_limit = command_.memory_limit;
+  end_.peak_memory = std::max(end_.peak_memory, end_.report.peak_memory);
+  end_.machine_memory = machine_memory();
+  end_.command = command_.arguments[0];
+  end_.directory = command_.directory;
+  end_.last_lines = log_.last_lines(kLastLines);
+  end_.log_error = log_.error();
+  RunOutcome outcome = explain(end_);
+  if (!start_error_.empty()) {
+    outcome = {};
+    outcome.outcome = api::Outcome::kDisrupted;
+    outcome.message = start_error_;
+  }
+  outcome.pod_uid = command_.pod_uid;
+  outcome.started_ms = started_ms_;
+  outcome.ended_ms = now_ms;
+  if (metrics_.has_report()) outcome.report = metrics_.report();
+  const Status written =
+      write_file(command_.run_directory + "/outcome.json", write_outcome(outcome).dump(2) + "\n");
+  if (!written.ok()) outcome.message += "; " + written.error().message;
+  return outcome;
+}
+
+bool SupervisedRun::report_due(std::int64_t now_ms) const { return now_ms >= report_wake_ms(); }
+
+const api::Report& SupervisedRun::take_report(std::int64_t now_ms) {
+  reported_lines_ = metrics_.lines();
+  reported_ms_ = now_ms;
+  urgent_ = false;
+  return metrics_.report();
+}
+
+}  // namespace fettle::local

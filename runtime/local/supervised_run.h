@@ -1,0 +1,86 @@
+// SupervisedRun: one run as the supervisor sees it, from fork to outcome.json.
+//
+// Owned and driven by the supervisor's poll loop; not synchronised; nothing here blocks. Times are
+// Unix milliseconds, handed in.
+#pragma once
+
+#include <poll.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/local/explain.h"
+#include "runtime/local/guard.h"
+#include "runtime/local/metric_lines.h"
+#include "runtime/local/supervisor_wire.h"
+#include "runtime/local/trial_log.h"
+
+namespace fettle::local {
+
+class SupervisedRun {
+ public:
+  // Starts the process. Never fails: what could not be started has ended() with an outcome.
+  SupervisedRun(const SupervisorCommand& command, std::vector<std::string> environment, int lock_fd,
+                std::int64_t now_ms);
+  ~SupervisedRun();
+  SupervisedRun(const SupervisedRun&) = delete;
+  SupervisedRun& operator=(const SupervisedRun&) = delete;
+
+  const std::string& trial() const { return command_.trial; }
+  std::int64_t run() const { return command_.run; }
+  std::int64_t started_ms() const { return started_ms_; }
+  pid_t guard() const { return guard_.pid; }
+
+  // The files to poll for input; closed ones are left out.
+  void add_polls(std::vector<pollfd>& polls) const;
+  // Reads what is there, at most kReadBytes from each: a run that prints without end gets no more
+  // of the loop than any other.
+  void read(std::int64_t now_ms);
+  // Memory and grace period; call when wake_ms() has come.
+  void tick(std::int64_t now_ms);
+  std::int64_t wake_ms() const;
+  // When a report will be due; far away if there is no news.
+  std::int64_t report_wake_ms() const;
+
+  // Gently: SIGTERM to all its processes, SIGKILL after the grace period. The first cause stands.
+  void stop(StopCause cause, std::int64_t now_ms);
+  // SIGKILL to all its processes, now.
+  void kill(StopCause cause, std::int64_t now_ms);
+
+  // True when no process of it is left.
+  bool ended() const { return ended_; }
+  // Completes the log and writes outcome.json. Once, after ended().
+  RunOutcome finish(std::int64_t now_ms);
+
+  // A report that is due: there is news, and it is urgent or kReportIntervalMs have passed.
+  bool report_due(std::int64_t now_ms) const;
+  const api::Report& take_report(std::int64_t now_ms);
+
+ private:
+  bool read_stream(int& fd, bool metrics, std::int64_t now_ms);
+  void read_ready();
+  void read_status(std::int64_t now_ms);
+  void drain(std::int64_t now_ms);
+  void check_memory(std::int64_t now_ms);
+
+  const SupervisorCommand command_;
+  const std::int64_t started_ms_;
+  TrialLog log_;
+  MetricLines metrics_;
+  Guard guard_;
+  std::string status_bytes_;
+  RunEnd end_;
+  bool ended_ = false;
+  std::string start_error_;  // "" or why no process could be made
+  bool terminate_when_ready_ = false;
+  bool killing_ = false;
+  std::int64_t kill_at_ms_ = 0;    // end of the grace period; 0 = not stopping
+  std::int64_t memory_at_ms_ = 0;  // when to look at the memory again
+  bool urgent_ = false;
+  std::int64_t reported_lines_ = 0;
+  std::int64_t reported_ms_ = 0;
+};
+
+}  // namespace fettle::local
