@@ -8,10 +8,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <new>
 #include <type_traits>
 
 namespace fettle::kernels {
+
+// At least 64-byte aligned; large ones ask for huge pages: the activations of a batch are tens of
+// megabytes, read and written from end to end. nullptr for 0 bytes. Aborts where there is no memory.
+void* allocate_aligned(std::int64_t bytes);
+void free_aligned(void* pointer);
 
 template <class T>
 class AlignedArray {
@@ -20,10 +24,7 @@ class AlignedArray {
  public:
   AlignedArray() = default;
   explicit AlignedArray(std::int64_t size)
-      : data_(size == 0 ? nullptr
-                        : static_cast<T*>(::operator new(static_cast<std::size_t>(size) * sizeof(T),
-                                                         kAlignment))),
-        size_(size) {
+      : data_(static_cast<T*>(allocate_aligned(size * std::int64_t{sizeof(T)}))), size_(size) {
     std::fill_n(data_.get(), size, T{});
   }
 
@@ -39,9 +40,8 @@ class AlignedArray {
   const T* end() const { return data() + size_; }
 
  private:
-  static constexpr std::align_val_t kAlignment{64};
   struct Free {
-    void operator()(T* pointer) const { ::operator delete(pointer, kAlignment); }
+    void operator()(T* pointer) const { free_aligned(pointer); }
   };
 
   std::unique_ptr<T, Free> data_;
