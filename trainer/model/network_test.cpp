@@ -54,14 +54,17 @@ class Problem {
   const std::vector<std::int32_t> labels_ = {0, 2, 1, 1, 0};
 };
 
-// Compares the gradient along random directions with central differences.
+// Compares the gradient along random directions with central differences. A direction that crosses
+// a kink (of ReLU, of max pooling) within the distance may disagree, most must not.
 void expect_gradients_fit(std::vector<api::LayerConfig> layers) {
   Problem problem(std::move(layers));
   Parameters& parameters = problem.network().parameters();
   problem.loss(true);
   const std::vector<float> start(parameters.weights.begin(), parameters.weights.end());
   Random random(9);
-  for (int direction = 0; direction < 20; ++direction) {
+  constexpr int kDirections = 40;
+  int fitting = 0;
+  for (int direction = 0; direction < kDirections; ++direction) {
     std::vector<double> step(start.size());
     double expected = 0;
     for (std::size_t i = 0; i < step.size(); ++i) {
@@ -75,10 +78,11 @@ void expect_gradients_fit(std::vector<api::LayerConfig> layers) {
       }
       return problem.loss(false);
     };
-    constexpr double kDistance = 2e-4;
+    constexpr double kDistance = 1e-4;
     const double found = (loss_at(kDistance) - loss_at(-kDistance)) / (2 * kDistance);
-    EXPECT_NEAR(found, expected, 0.01 * std::abs(expected) + 0.02) << "direction " << direction;
+    fitting += std::abs(found - expected) < 0.01 * std::abs(expected) + 0.01;
   }
+  EXPECT_GE(fitting, kDirections * 8 / 10);
 }
 
 TEST(Network, GradientsOfAnMlpFitFiniteDifferences) {
