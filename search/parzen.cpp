@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <numeric>
 
 #include "base/check.h"
 
@@ -32,10 +33,24 @@ double log_normal_density(double x, double centre, double sigma) {
   return -0.5 * z * z - std::log(sigma) - 0.5 * std::log(2 * std::numbers::pi);
 }
 
-double bandwidth(std::size_t points, std::size_t parameters) {
-  const double n = static_cast<double>(std::max<std::size_t>(points, 1));
-  const double sigma = kSigma * std::pow(n, -1.0 / (static_cast<double>(parameters) + 4));
-  return std::clamp(sigma, 1 / std::min(kNarrowest, 1 + static_cast<double>(points)), 1.0);
+// A kernel is as wide as the gap to the farther of its neighbours, the outermost ones as the gap to
+// their only one, within bounds that close in as points are added.
+std::vector<double> widths(const std::vector<double>& centres) {
+  const std::size_t n = centres.size();
+  std::vector<std::size_t> order(n);
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return centres[a] < centres[b]; });
+  const double narrowest = 1 / std::min(kNarrowest, static_cast<double>(n) + 2);
+  std::vector<double> out(n);
+  for (std::size_t i = 0; i < n; ++i) {
+    const double centre = centres[order[i]];
+    double gap = n == 1 ? std::max(centre, 1 - centre) : 0;
+    if (i > 0) gap = std::max(gap, centre - centres[order[i - 1]]);
+    if (i + 1 < n) gap = std::max(gap, centres[order[i + 1]] - centre);
+    out[order[i]] = std::clamp(gap, narrowest, 1.0);
+  }
+  return out;
 }
 
 // The newest kFullWeight points weigh 1, the oldest 1/n, with a straight line between; prior 1.
@@ -55,9 +70,7 @@ std::vector<double> weights_of(std::size_t points) {
 
 Parzen::Parzen(const Space& space, const std::vector<std::size_t>& parameters,
                const std::vector<const Point*>& points)
-    : space_(space),
-      kernels_(points.size() + 1),
-      sigma_(bandwidth(points.size(), parameters.size())) {
+    : space_(space), points_(points.size()) {
   const std::vector<double> weights = weights_of(points.size());
   double sum = 0;
   for (const double weight : weights) cumulative_.push_back(sum += weight);
@@ -67,23 +80,27 @@ Parzen::Parzen(const Space& space, const std::vector<std::size_t>& parameters,
 
 void Parzen::add_axis(std::size_t parameter, const std::vector<const Point*>& points) {
   const Dimension& dimension = space_.dimension(parameter);
-  Axis axis;
-  axis.parameter = parameter;
+  std::vector<double> centres;
   for (const Point* point : points) {
     const double coordinate = (*point)[parameter];
     CHECK(is_active(coordinate), "a point of the group has all its parameters");
-    axis.centres.push_back(dimension.categorical() ? coordinate
-                                                   : dimension.to_unit(coordinate).centre());
+    centres.push_back(dimension.categorical() ? coordinate
+                                              : dimension.to_unit(coordinate).centre());
   }
+  std::vector<double> sigmas(points_, 0.0);
+  if (!dimension.categorical()) sigmas = widths(centres);
+  Axis axis;
+  axis.parameter = parameter;
+  for (std::size_t k = 0; k < points_; ++k) axis.kernels.push_back({centres[k], sigmas[k]});
   if (dimension.continuous()) {
     normalise_continuous(axis);
   } else {
-    axis.distinct = axis.centres;
+    axis.distinct = axis.kernels;
     std::sort(axis.distinct.begin(), axis.distinct.end());
     axis.distinct.erase(std::unique(axis.distinct.begin(), axis.distinct.end()),
                         axis.distinct.end());
-    for (const double centre : axis.centres) {
-      const auto at = std::lower_bound(axis.distinct.begin(), axis.distinct.end(), centre);
+    for (const Kernel& kernel : axis.kernels) {
+      const auto at = std::lower_bound(axis.distinct.begin(), axis.distinct.end(), kernel);
       axis.slots.push_back(static_cast<std::uint32_t>(at - axis.distinct.begin()));
     }
   }
@@ -91,17 +108,18 @@ void Parzen::add_axis(std::size_t parameter, const std::vector<const Point*>& po
 }
 
 void Parzen::normalise_continuous(const Axis& axis) {
-  for (std::size_t k = 0; k + 1 < kernels_; ++k) {
-    base_[k] +=
-        log_normal_density(0, 0, sigma_) - std::log(normal_mass(0, 1, axis.centres[k], sigma_));
+  const auto log_scale = [](double centre, double sigma) {
+    return log_normal_density(0, 0, sigma) - std::log(normal_mass(0, 1, centre, sigma));
+  };
+  for (std::size_t k = 0; k < points_; ++k) {
+    base_[k] += log_scale(axis.kernels[k].centre, axis.kernels[k].sigma);
   }
-  base_.back() += log_normal_density(0, 0, kPriorSigma) -
-                  std::log(normal_mass(0, 1, kPriorCentre, kPriorSigma));
+  base_.back() += log_scale(kPriorCentre, kPriorSigma);
 }
 
 // Of a smoothed indicator: what the kernel's own choice has, and what each other one.
 double Parzen::choice_share(const Axis& axis, bool same) const {
-  const double extra = 1.0 / static_cast<double>(kernels_);
+  const double extra = 1.0 / static_cast<double>(points_ + 1);
   const double choices = static_cast<double>(space_.dimension(axis.parameter).cells());
   return ((same ? 1.0 : 0.0) + extra) / (1.0 + choices * extra);
 }
@@ -111,8 +129,8 @@ void Parzen::draw(Random& random, Point& point) const {
   const std::size_t kernel = std::min<std::size_t>(
       static_cast<std::size_t>(std::upper_bound(cumulative_.begin(), cumulative_.end(), at) -
                                cumulative_.begin()),
-      kernels_ - 1);
-  const bool prior = kernel + 1 == kernels_;
+      points_);
+  const bool prior = kernel == points_;
   for (const Axis& axis : axes_) {
     const Dimension& dimension = space_.dimension(axis.parameter);
     double& coordinate = point[axis.parameter];
@@ -121,11 +139,11 @@ void Parzen::draw(Random& random, Point& point) const {
       // The indicator keeps its choice but for the smoothing, which is uniform.
       const double smoothing = static_cast<double>(choices) * choice_share(axis, false);
       const bool keep = !prior && random.uniform() >= smoothing;
-      coordinate = keep ? axis.centres[kernel] : static_cast<double>(random.below(choices));
+      coordinate = keep ? axis.kernels[kernel].centre : static_cast<double>(random.below(choices));
       continue;
     }
-    const double centre = prior ? kPriorCentre : axis.centres[kernel];
-    const double sigma = prior ? kPriorSigma : sigma_;
+    const double centre = prior ? kPriorCentre : axis.kernels[kernel].centre;
+    const double sigma = prior ? kPriorSigma : axis.kernels[kernel].sigma;
     double unit = centre + sigma * random.normal();
     for (int i = 1; i < kMaxDraws && !(unit >= 0 && unit <= 1); ++i) {
       unit = centre + sigma * random.normal();
@@ -135,7 +153,9 @@ void Parzen::draw(Random& random, Point& point) const {
 }
 
 // Of a discrete value under a truncated normal.
-double Parzen::log_mass(const Axis& axis, double centre, double sigma, double coordinate) const {
+double Parzen::log_mass(const Axis& axis, const Kernel& kernel, double coordinate) const {
+  const double centre = kernel.centre;
+  const double sigma = kernel.sigma;
   const Dimension::Interval cell = space_.dimension(axis.parameter).to_unit(coordinate);
   const double width = cell.high - cell.low;
   const double all = std::log(normal_mass(0, 1, centre, sigma));
@@ -145,36 +165,42 @@ double Parzen::log_mass(const Axis& axis, double centre, double sigma, double co
   return std::log(normal_mass(cell.low, cell.high, centre, sigma)) - all;
 }
 
-// Adds the share of a discrete parameter to each kernel; equal centres are computed once.
+void Parzen::add_continuous(const Axis& axis, double coordinate, std::vector<double>& logs) const {
+  const double unit = space_.dimension(axis.parameter).to_unit(coordinate).low;
+  const auto exponent = [unit](double centre, double sigma) {
+    const double z = (unit - centre) / sigma;
+    return -0.5 * z * z;
+  };
+  for (std::size_t k = 0; k < points_; ++k) {
+    logs[k] += exponent(axis.kernels[k].centre, axis.kernels[k].sigma);
+  }
+  logs.back() += exponent(kPriorCentre, kPriorSigma);
+}
+
+// Equal kernels are computed once.
 void Parzen::add_discrete(const Axis& axis, double coordinate, std::vector<double>& logs) const {
   const Dimension& dimension = space_.dimension(axis.parameter);
   std::vector<double> shares;
   shares.reserve(axis.distinct.size());
-  for (const double centre : axis.distinct) {
-    shares.push_back(dimension.categorical() ? std::log(choice_share(axis, centre == coordinate))
-                                             : log_mass(axis, centre, sigma_, coordinate));
+  for (const Kernel& kernel : axis.distinct) {
+    shares.push_back(dimension.categorical()
+                         ? std::log(choice_share(axis, kernel.centre == coordinate))
+                         : log_mass(axis, kernel, coordinate));
   }
-  for (std::size_t k = 0; k + 1 < kernels_; ++k) logs[k] += shares[axis.slots[k]];
+  for (std::size_t k = 0; k < points_; ++k) logs[k] += shares[axis.slots[k]];
   logs.back() += dimension.categorical() ? -std::log(static_cast<double>(dimension.cells()))
-                                         : log_mass(axis, kPriorCentre, kPriorSigma, coordinate);
+                                         : log_mass(axis, {kPriorCentre, kPriorSigma}, coordinate);
 }
 
 double Parzen::log_density(const Point& point) const {
   std::vector<double> logs = base_;
   for (const Axis& axis : axes_) {
     const double coordinate = point[axis.parameter];
-    if (!space_.dimension(axis.parameter).continuous()) {
+    if (space_.dimension(axis.parameter).continuous()) {
+      add_continuous(axis, coordinate, logs);
+    } else {
       add_discrete(axis, coordinate, logs);
-      continue;
     }
-    const double unit = space_.dimension(axis.parameter).to_unit(coordinate).low;
-    const double scale = -0.5 / (sigma_ * sigma_);
-    for (std::size_t k = 0; k + 1 < kernels_; ++k) {
-      const double distance = unit - axis.centres[k];
-      logs[k] += scale * distance * distance;
-    }
-    const double distance = (unit - kPriorCentre) / kPriorSigma;
-    logs.back() -= 0.5 * distance * distance;
   }
   const double largest = *std::max_element(logs.begin(), logs.end());
   double sum = 0;
