@@ -2,7 +2,7 @@
 
 #include <omp.h>
 
-#include "kernels/batch_norm/reference.h"
+#include "kernels/batch_norm/fast.h"
 #include "kernels/cast/fast.h"
 #include "kernels/dropout/reference.h"
 #include "kernels/linear/fast.h"
@@ -46,7 +46,7 @@ class OnednnBackend : public Backend {
   Result<std::unique_ptr<BatchNormOp>> batch_norm(const BatchNormShape& shape,
                                                   const PlanOptions& plan) override {
     FETTLE_TRY(check_shape(shape, plan));
-    return reference_batch_norm(shape, plan);
+    return fast_batch_norm(shape, plan);
   }
   Result<std::unique_ptr<PoolOp>> pool(const PoolShape& shape, const PlanOptions& plan) override {
     FETTLE_TRY(check_shape(shape, plan));

@@ -114,61 +114,36 @@ template <bool overlapping, class Element, class Target>
       });
 }
 
-FETTLE_FOR_EACH_PROCESSOR void max_floats(const Geometry& g, const float* x, float* y,
-                                          std::uint16_t* largest) {
+FETTLE_FOR_EACH_PROCESSOR void take_max(const Geometry& g, const float* x, float* y,
+                                        std::uint16_t* largest) {
   max_forward(g, x, y, largest);
 }
-FETTLE_FOR_EACH_PROCESSOR void max_bfloats(const Geometry& g, const std::uint16_t* x,
-                                           std::uint16_t* y, std::uint16_t* largest) {
+FETTLE_FOR_EACH_PROCESSOR void take_max(const Geometry& g, const std::uint16_t* x, std::uint16_t* y,
+                                        std::uint16_t* largest) {
   max_forward(g, x, y, largest);
 }
-FETTLE_FOR_EACH_PROCESSOR void average_floats(const Geometry& g, const float* x, float* y) {
+FETTLE_FOR_EACH_PROCESSOR void take_average(const Geometry& g, const float* x, float* y) {
   average_forward(g, x, y);
 }
-FETTLE_FOR_EACH_PROCESSOR void average_bfloats(const Geometry& g, const std::uint16_t* x,
-                                               std::uint16_t* y) {
+FETTLE_FOR_EACH_PROCESSOR void take_average(const Geometry& g, const std::uint16_t* x,
+                                            std::uint16_t* y) {
   average_forward(g, x, y);
 }
-FETTLE_FOR_EACH_PROCESSOR void scatter_floats(const Geometry& g, const float* dy,
-                                              const std::uint16_t* largest, float* dx) {
+FETTLE_FOR_EACH_PROCESSOR void scatter(const Geometry& g, const float* dy,
+                                       const std::uint16_t* largest, float* dx) {
   backward<false>(g, dy, largest, dx);
 }
-FETTLE_FOR_EACH_PROCESSOR void scatter_bfloats(const Geometry& g, const std::uint16_t* dy,
-                                               const std::uint16_t* largest, std::uint16_t* dx) {
+FETTLE_FOR_EACH_PROCESSOR void scatter(const Geometry& g, const std::uint16_t* dy,
+                                       const std::uint16_t* largest, std::uint16_t* dx) {
   backward<false>(g, dy, largest, dx);
 }
-FETTLE_FOR_EACH_PROCESSOR void add_floats(const Geometry& g, const float* dy,
-                                          const std::uint16_t* largest, float* dx) {
+FETTLE_FOR_EACH_PROCESSOR void add(const Geometry& g, const float* dy, const std::uint16_t* largest,
+                                   float* dx) {
   backward<true>(g, dy, largest, dx);
 }
-FETTLE_FOR_EACH_PROCESSOR void add_bfloats(const Geometry& g, const std::uint16_t* dy,
-                                           const std::uint16_t* largest, float* dx) {
+FETTLE_FOR_EACH_PROCESSOR void add(const Geometry& g, const std::uint16_t* dy,
+                                   const std::uint16_t* largest, float* dx) {
   backward<true>(g, dy, largest, dx);
-}
-
-// Overloads by type, so that the class below is written once.
-void take_max(const Geometry& g, const float* x, float* y, std::uint16_t* largest) {
-  max_floats(g, x, y, largest);
-}
-void take_max(const Geometry& g, const std::uint16_t* x, std::uint16_t* y, std::uint16_t* largest) {
-  max_bfloats(g, x, y, largest);
-}
-void take_average(const Geometry& g, const float* x, float* y) { average_floats(g, x, y); }
-void take_average(const Geometry& g, const std::uint16_t* x, std::uint16_t* y) {
-  average_bfloats(g, x, y);
-}
-void scatter(const Geometry& g, const float* dy, const std::uint16_t* largest, float* dx) {
-  scatter_floats(g, dy, largest, dx);
-}
-void scatter(const Geometry& g, const std::uint16_t* dy, const std::uint16_t* largest,
-             std::uint16_t* dx) {
-  scatter_bfloats(g, dy, largest, dx);
-}
-void add(const Geometry& g, const float* dy, const std::uint16_t* largest, float* dx) {
-  add_floats(g, dy, largest, dx);
-}
-void add(const Geometry& g, const std::uint16_t* dy, const std::uint16_t* largest, float* dx) {
-  add_bfloats(g, dy, largest, dx);
 }
 
 template <class Element>

@@ -1,0 +1,307 @@
+#include "kernels/batch_norm/fast.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/aligned.h"
+#include "kernels/lanes.h"
+#include "kernels/relu/fast.h"
+#include "kernels/targets.h"
+
+namespace fettle::kernels {
+namespace {
+
+// Rows of [rows, channels], dense.
+struct Rows {
+  std::int64_t count, channels;
+};
+
+// Per channel, fp32: what the vector loops read and write.
+struct ChannelSums {
+  float* first;   // mean, or sum of g
+  float* second;  // sum of squared deviations, or sum of g (x - mean)
+};
+
+struct ChannelFactors {
+  const float *mean, *factor, *offset, *slope;
+};
+
+constexpr Lanes kZero{};
+
+// Calls visit(channel, lanes in use) for every eight channels; counted by a type where all are in
+// use: loads without a branch.
+template <class Visit>
+[[gnu::always_inline]] inline void for_each_lanes(std::int64_t channels, Visit visit) {
+  std::int64_t c = 0;
+  for (; c + kLanes <= channels; c += kLanes) visit(c, AllLanes{});
+  if (c < channels) visit(c, channels - c);
+}
+
+// The sum over the rows of value(row), in four interleaved sums: additions need not wait for each
+// other.
+template <class Value>
+[[gnu::always_inline]] inline Lanes sum_rows(std::int64_t rows, Value value) {
+  Lanes a{}, b{}, c{}, d{};
+  std::int64_t row = 0;
+  for (; row + 4 <= rows; row += 4) {
+    a += value(row);
+    b += value(row + 1);
+    c += value(row + 2);
+    d += value(row + 3);
+  }
+  for (; row < rows; ++row) a += value(row);
+  return (a + b) + (c + d);
+}
+
+template <class Element>
+[[gnu::always_inline]] inline void measure_chunk(const Rows& rows, const Element* x,
+                                                 const ChannelSums& out) {
+  for_each_lanes(rows.channels, [&](std::int64_t c, auto lanes) [[gnu::always_inline]] {
+    const auto at = [&](std::int64_t row) [[gnu::always_inline]] {
+      return load_lanes(x + row * rows.channels + c, lanes);
+    };
+    const Lanes mean = sum_rows(rows.count, at) / static_cast<float>(rows.count);
+    const Lanes squares = sum_rows(rows.count, [&](std::int64_t row) [[gnu::always_inline]] {
+      const Lanes deviation = at(row) - mean;
+      return deviation * deviation;
+    });
+    store_lanes(mean, out.first + c, lanes);
+    store_lanes(squares, out.second + c, lanes);
+  });
+}
+
+template <class Element>
+[[gnu::always_inline]] inline void measure_gradient_chunk(const Rows& rows, const Element* x,
+                                                          const Element* g, const float* mean,
+                                                          const ChannelSums& out) {
+  for_each_lanes(rows.channels, [&](std::int64_t c, auto lanes) [[gnu::always_inline]] {
+    const Lanes middle = load_lanes(mean + c, lanes);
+    const auto gradient = [&](std::int64_t row) [[gnu::always_inline]] {
+      return load_lanes(g + row * rows.channels + c, lanes);
+    };
+    const auto product = [&](std::int64_t row) [[gnu::always_inline]] {
+      return gradient(row) * (load_lanes(x + row * rows.channels + c, lanes) - middle);
+    };
+    store_lanes(sum_rows(rows.count, gradient), out.first + c, lanes);
+    store_lanes(sum_rows(rows.count, product), out.second + c, lanes);
+  });
+}
+
+// y = (x - mean) factor + offset, then ReLU.
+template <class Element>
+[[gnu::always_inline]] inline void normalise_chunk(const Rows& rows, const Element* x,
+                                                   const ChannelFactors& f, bool relu, Element* y) {
+  for_each_lanes(rows.channels, [&](std::int64_t c, auto lanes) [[gnu::always_inline]] {
+    const Lanes mean = load_lanes(f.mean + c, lanes);
+    const Lanes factor = load_lanes(f.factor + c, lanes);
+    const Lanes offset = load_lanes(f.offset + c, lanes);
+    for (std::int64_t row = 0; row < rows.count; ++row) {
+      const std::int64_t i = row * rows.channels + c;
+      Lanes value = (load_lanes(x + i, lanes) - mean) * factor + offset;
+      if (relu) value = value < kZero ? kZero : value;
+      store_lanes(value, y + i, lanes);
+    }
+  });
+}
+
+// dx = factor g - offset - (x - mean) slope.
+template <class Element>
+[[gnu::always_inline]] inline void gradient_chunk(const Rows& rows, const Element* x,
+                                                  const Element* g, const ChannelFactors& f,
+                                                  Element* dx) {
+  for_each_lanes(rows.channels, [&](std::int64_t c, auto lanes) [[gnu::always_inline]] {
+    const Lanes mean = load_lanes(f.mean + c, lanes);
+    const Lanes factor = load_lanes(f.factor + c, lanes);
+    const Lanes offset = load_lanes(f.offset + c, lanes);
+    const Lanes slope = load_lanes(f.slope + c, lanes);
+    for (std::int64_t row = 0; row < rows.count; ++row) {
+      const std::int64_t i = row * rows.channels + c;
+      const Lanes deviation = load_lanes(x + i, lanes) - mean;
+      store_lanes(factor * load_lanes(g + i, lanes) - offset - deviation * slope, dx + i, lanes);
+    }
+  });
+}
+
+FETTLE_FOR_EACH_PROCESSOR void measure(const Rows& rows, const float* x, const ChannelSums& out) {
+  measure_chunk(rows, x, out);
+}
+FETTLE_FOR_EACH_PROCESSOR void measure(const Rows& rows, const std::uint16_t* x,
+                                       const ChannelSums& out) {
+  measure_chunk(rows, x, out);
+}
+FETTLE_FOR_EACH_PROCESSOR void measure_gradient(const Rows& rows, const float* x, const float* g,
+                                                const float* mean, const ChannelSums& out) {
+  measure_gradient_chunk(rows, x, g, mean, out);
+}
+FETTLE_FOR_EACH_PROCESSOR void measure_gradient(const Rows& rows, const std::uint16_t* x,
+                                                const std::uint16_t* g, const float* mean,
+                                                const ChannelSums& out) {
+  measure_gradient_chunk(rows, x, g, mean, out);
+}
+FETTLE_FOR_EACH_PROCESSOR void normalise(const Rows& rows, const float* x, const ChannelFactors& f,
+                                         bool relu, float* y) {
+  normalise_chunk(rows, x, f, relu, y);
+}
+FETTLE_FOR_EACH_PROCESSOR void normalise(const Rows& rows, const std::uint16_t* x,
+                                         const ChannelFactors& f, bool relu, std::uint16_t* y) {
+  normalise_chunk(rows, x, f, relu, y);
+}
+FETTLE_FOR_EACH_PROCESSOR void input_gradient(const Rows& rows, const float* x, const float* g,
+                                              const ChannelFactors& f, float* dx) {
+  gradient_chunk(rows, x, g, f, dx);
+}
+FETTLE_FOR_EACH_PROCESSOR void input_gradient(const Rows& rows, const std::uint16_t* x,
+                                              const std::uint16_t* g, const ChannelFactors& f,
+                                              std::uint16_t* dx) {
+  gradient_chunk(rows, x, g, f, dx);
+}
+
+template <class Element>
+class FastBatchNorm : public BatchNormOp {
+ public:
+  FastBatchNorm(const BatchNormShape& shape, const PlanOptions& plan)
+      : shape_(shape),
+        type_(plan.type),
+        channels_(shape.input.channels),
+        mean_(channels_),
+        inverse_deviation_(channels_),
+        factor_(channels_),
+        offset_(channels_),
+        slope_(channels_),
+        chunk_first_(channels_),
+        chunk_second_(channels_),
+        first_(channels_),
+        second_(channels_) {}
+
+  void forward_training(std::int64_t samples, ConstBuffer x, const float* scale, const float* shift,
+                        float* running_mean, float* running_variance, Buffer y) override {
+    const std::int64_t rows = rows_of(samples);
+    take_statistics(rows, static_cast<const Element*>(x));
+    const double n = static_cast<double>(rows);
+    for (std::int64_t c = 0; c < channels_; ++c) {
+      const double variance = second_[c] / n;
+      mean_[c] = static_cast<float>(first_[c]);
+      inverse_deviation_[c] = static_cast<float>(1 / std::sqrt(variance + shape_.epsilon));
+      move_towards(first_[c], running_mean[c]);
+      move_towards(rows > 1 ? variance * n / (n - 1) : variance, running_variance[c]);
+    }
+    write_normalised(rows, x, scale, shift, y);
+  }
+
+  void forward_inference(std::int64_t samples, ConstBuffer x, const float* scale,
+                         const float* shift, const float* running_mean,
+                         const float* running_variance, Buffer y) override {
+    for (std::int64_t c = 0; c < channels_; ++c) {
+      mean_[c] = running_mean[c];
+      inverse_deviation_[c] = static_cast<float>(
+          1 / std::sqrt(static_cast<double>(running_variance[c]) + shape_.epsilon));
+    }
+    write_normalised(rows_of(samples), x, scale, shift, y);
+  }
+
+  void backward(std::int64_t samples, ConstBuffer x, ConstBuffer y, Buffer dy, const float* scale,
+                Buffer dx, float* scale_gradient, float* shift_gradient) override {
+    const std::int64_t rows = rows_of(samples);
+    if (shape_.relu) fast_relu_backward(type_, rows * channels_, y, dy, dy);
+    const auto* input = static_cast<const Element*>(x);
+    const auto* gradient = static_cast<const Element*>(dy);
+    take_gradient_sums(rows, input, gradient);
+    const double n = static_cast<double>(rows);
+    for (std::int64_t c = 0; c < channels_; ++c) {
+      const double inverse = inverse_deviation_[c];
+      scale_gradient[c] += static_cast<float>(second_[c] * inverse);
+      shift_gradient[c] += static_cast<float>(first_[c]);
+      factor_[c] = static_cast<float>(scale[c] * inverse);
+      offset_[c] = static_cast<float>(scale[c] * inverse * first_[c] / n);
+      slope_[c] = static_cast<float>(scale[c] * inverse * inverse * inverse * second_[c] / n);
+    }
+    if (dx == nullptr) return;
+    for_each_chunk(rows, [&](std::int64_t row, std::int64_t count) {
+      const std::int64_t first = row * channels_;
+      input_gradient({count, channels_}, input + first, gradient + first, factors(),
+                     static_cast<Element*>(dx) + first);
+    });
+  }
+
+ private:
+  // Elements of a chunk: as many as stay in the first-level cache with their gradients.
+  static constexpr std::int64_t kChunkElements = 2048;
+
+  std::int64_t rows_of(std::int64_t samples) const {
+    return samples * shape_.input.height * shape_.input.width;
+  }
+  ChannelFactors factors() const {
+    return {mean_.data(), factor_.data(), offset_.data(), slope_.data()};
+  }
+  void move_towards(double statistic, float& running) const {
+    running = static_cast<float>((1 - shape_.momentum) * static_cast<double>(running) +
+                                 shape_.momentum * statistic);
+  }
+
+  // Calls visit(first row, rows) for every chunk.
+  template <class Visit>
+  void for_each_chunk(std::int64_t rows, Visit visit) {
+    const std::int64_t length = std::max<std::int64_t>(16, kChunkElements / channels_);
+    for (std::int64_t row = 0; row < rows; row += length) visit(row, std::min(length, rows - row));
+  }
+
+  // first_ = mean, second_ = sum of squared deviations from it.
+  void take_statistics(std::int64_t rows, const Element* x) {
+    std::fill(first_.begin(), first_.end(), 0.0);
+    std::fill(second_.begin(), second_.end(), 0.0);
+    for_each_chunk(rows, [&](std::int64_t row, std::int64_t count) {
+      measure({count, channels_}, x + row * channels_, {chunk_first_.data(), chunk_second_.data()});
+      const double before = static_cast<double>(row);
+      const double added = static_cast<double>(count);
+      for (std::int64_t c = 0; c < channels_; ++c) {
+        const double difference = chunk_first_[c] - first_[c];
+        first_[c] += difference * added / (before + added);
+        second_[c] +=
+            chunk_second_[c] + difference * difference * before * added / (before + added);
+      }
+    });
+  }
+
+  // first_ = sum of g, second_ = sum of g (x - mean).
+  void take_gradient_sums(std::int64_t rows, const Element* x, const Element* g) {
+    std::fill(first_.begin(), first_.end(), 0.0);
+    std::fill(second_.begin(), second_.end(), 0.0);
+    for_each_chunk(rows, [&](std::int64_t row, std::int64_t count) {
+      measure_gradient({count, channels_}, x + row * channels_, g + row * channels_, mean_.data(),
+                       {chunk_first_.data(), chunk_second_.data()});
+      for (std::int64_t c = 0; c < channels_; ++c) {
+        first_[c] += chunk_first_[c];
+        second_[c] += chunk_second_[c];
+      }
+    });
+  }
+
+  void write_normalised(std::int64_t rows, ConstBuffer x, const float* scale, const float* shift,
+                        Buffer y) {
+    for (std::int64_t c = 0; c < channels_; ++c) {
+      factor_[c] = inverse_deviation_[c] * scale[c];
+      offset_[c] = shift[c];
+    }
+    for_each_chunk(rows, [&](std::int64_t row, std::int64_t count) {
+      normalise({count, channels_}, static_cast<const Element*>(x) + row * channels_, factors(),
+                shape_.relu, static_cast<Element*>(y) + row * channels_);
+    });
+  }
+
+  const BatchNormShape shape_;
+  const DataType type_;
+  const std::int64_t channels_;
+  AlignedArray<float> mean_, inverse_deviation_;  // of the last forward
+  AlignedArray<float> factor_, offset_, slope_;
+  AlignedArray<float> chunk_first_, chunk_second_;
+  AlignedArray<double> first_, second_;
+};
+
+}  // namespace
+
+std::unique_ptr<BatchNormOp> fast_batch_norm(const BatchNormShape& shape, const PlanOptions& plan) {
+  if (plan.type == DataType::kFloat32) return std::make_unique<FastBatchNorm<float>>(shape, plan);
+  return std::make_unique<FastBatchNorm<std::uint16_t>>(shape, plan);
+}
+
+}  // namespace fettle::kernels
