@@ -6,6 +6,8 @@
 // Thread-safe. A thread of its own reads what the supervisor says; the listener is called from it.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -43,6 +45,7 @@ class ProcessRuns final : public control::Runs {
   void shutdown();
   // From any thread, also during shutdown(): SIGKILL to every run now.
   void kill();
+  pid_t supervisor_pid() const { return supervisor_->pid(); }
   // "" while the supervisor lives, otherwise why no run can be started any more.
   std::string failure() const;
 

@@ -1,0 +1,281 @@
+// Runs as real processes under a real supervisor: what trials do, well or badly, and what is said.
+#include "runtime/local/process_runs.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <atomic>
+#include <cmath>
+#include <filesystem>
+
+#include "base/file.h"
+#include "runtime/local/process_test.h"
+
+namespace fettle::local {
+namespace {
+
+using api::Outcome;
+using testing::HasSubstr;
+
+class ProcessRunsTest : public testing::Test {
+ protected:
+  ProcessRunsTest() {
+    auto opened = open_session(scratch_.path());
+    EXPECT_TRUE(opened.ok());
+    session_ = std::move(opened).value();
+  }
+
+  ProcessRuns& runs() { return session_->runs(); }
+
+  core::Run observe(std::int64_t index = 0) {
+    const auto seen = runs().observe(shell_trial(index));
+    return seen.ok() && !seen->empty() ? seen->front() : core::Run{};
+  }
+
+  bool await_exit(std::int64_t index = 0) {
+    return eventually([&] { return observe(index).state == core::RunState::kExited; }, 30'000);
+  }
+
+  core::Run run_to_end(const api::Study& study) {
+    const Status started = runs().start(study, shell_trial(), 1);
+    EXPECT_TRUE(started.ok()) << started.error().message;
+    EXPECT_TRUE(await_exit());
+    return observe();
+  }
+
+  core::Run run_script(const std::string& script) { return run_to_end(shell_study(script)); }
+
+  std::string log() { return read_file(session_->layout().log_file("s-0", 1)).value(); }
+
+  Scratch scratch_;
+  std::unique_ptr<Session> session_;
+};
+
+TEST_F(ProcessRunsTest, AMetricOnStandardOutputIsTheResult) {
+  const core::Run run = run_script("echo hello; echo '{\"step\": 1, \"loss\": 0.5}'; echo bye >&2");
+  EXPECT_EQ(run.outcome, Outcome::kSucceeded) << run.reason;
+  ASSERT_TRUE(run.report);
+  EXPECT_EQ(run.report->metrics.at("loss"), 0.5);
+  EXPECT_THAT(log(), HasSubstr("hello"));
+  EXPECT_THAT(log(), HasSubstr("bye"));
+  EXPECT_TRUE(read_file(session_->layout().outcome_file("s-0", 1)).ok());
+}
+
+TEST_F(ProcessRunsTest, MetricsOnStandardErrorAreOnlyLog) {
+  const core::Run run = run_script("echo '{\"step\": 1, \"loss\": 0.5}' >&2");
+  EXPECT_EQ(run.outcome, Outcome::kSucceeded);
+  EXPECT_FALSE(run.report);
+  EXPECT_THAT(run.reason, HasSubstr("printed no metric"));
+}
+
+TEST_F(ProcessRunsTest, MetricsByRegularExpression) {
+  api::Study study = shell_study("echo 'epoch 3: loss=0.25 accuracy=nan'");
+  study.spec.trial.metrics = api::MetricsFilter{"(\\w+)=(\\S+)"};
+  const core::Run run = run_to_end(study);
+  ASSERT_TRUE(run.report) << run.reason;
+  EXPECT_EQ(run.report->metrics.at("loss"), 0.25);
+  EXPECT_TRUE(std::isnan(run.report->metrics.at("accuracy")));
+}
+
+TEST_F(ProcessRunsTest, EndsAreExplained) {
+  const struct {
+    const char* script;
+    Outcome outcome;
+    const char* said;
+  } cases[] = {
+      {"echo 'no such file: data.csv' >&2; exit 3", Outcome::kFailed,
+       "exit code 3; its last output:\nno such file: data.csv"},
+      {"kill -SEGV $$", Outcome::kFailed, "crashed with SIGSEGV (Segmentation fault)"},
+      {"kill -KILL $$", Outcome::kDisrupted, "killed from outside by SIGKILL"},
+      {"exit 143", Outcome::kDisrupted, "somebody else sent it SIGTERM"},
+  };
+  std::int64_t index = 0;
+  for (const auto& c : cases) {
+    ASSERT_TRUE(runs().start(shell_study(c.script), shell_trial(index), 1).ok());
+    ASSERT_TRUE(await_exit(index)) << c.script;
+    EXPECT_EQ(observe(index).outcome, c.outcome) << c.script;
+    EXPECT_THAT(observe(index).reason, HasSubstr(c.said));
+    ++index;
+  }
+}
+
+TEST_F(ProcessRunsTest, CommandsThatCannotStart) {
+  ASSERT_TRUE(write_file(scratch_ / "plain", "not a program").ok());
+  const struct {
+    Json::Array command;
+    const char* directory;
+    std::string said;
+  } cases[] = {
+      {{"no-such-program"}, "", "command not found: no-such-program"},
+      {{scratch_ / "plain"}, "", "permission denied"},
+      {{"/bin/true"}, "/no/such/place", "cannot start in the working directory /no/such/place"},
+  };
+  std::int64_t index = 0;
+  for (const auto& c : cases) {
+    api::Study study = shell_study("");
+    Json& container = study.spec.trial.pod_template.find("spec")->find("containers")->as_array()[0];
+    container.set("command", Json(c.command));
+    if (*c.directory != '\0') container.set("workingDir", c.directory);
+    ASSERT_TRUE(runs().start(study, shell_trial(index), 1).ok());
+    ASSERT_TRUE(await_exit(index)) << c.said;
+    EXPECT_EQ(observe(index).outcome, Outcome::kFailed);
+    EXPECT_THAT(observe(index).reason, HasSubstr(c.said));
+    ++index;
+  }
+}
+
+TEST_F(ProcessRunsTest, ValuesArriveAsTheyAre) {
+  const std::string odd = "'\"\n$(id) `id` ; rm -rf / {{}} $HOME $$ \\ %s";
+  api::Trial trial = shell_trial();
+  trial.spec.parameters = Json::object({{"odd-value", odd}, {"lr", 0.1}});
+  api::Study study = shell_study("");
+  Json& container = study.spec.trial.pod_template.find("spec")->find("containers")->as_array()[0];
+  container.set("command", Json(Json::Array{"/usr/bin/printf", "%s|%s|%s|"}));
+  container.set("args", Json(Json::Array{"$(FETTLE_PARAM_ODD_VALUE)", "$(FETTLE_PARAM_LR)",
+                                         "$(COPY)$$(COPY)$(UNKNOWN)"}));
+  container.set("env", Json(Json::Array{Json::object(
+                           {{"name", "COPY"}, {"value", "<$(FETTLE_PARAM_ODD_VALUE)>"}})}));
+  ASSERT_TRUE(runs().start(study, trial, 1).ok());
+  ASSERT_TRUE(await_exit());
+  EXPECT_EQ(log(), odd + "|0.1|<" + odd + ">$(COPY)$(UNKNOWN)|");
+}
+
+TEST_F(ProcessRunsTest, StopIsGentleFirst) {
+  const core::Run before = observe();
+  EXPECT_EQ(before.id, 0);
+  const api::Study study =
+      shell_study("trap 'echo got it; exit 143' TERM; echo ready; while :; do sleep 0.01; done");
+  ASSERT_TRUE(runs().start(study, shell_trial(), 1).ok());
+  ASSERT_TRUE(eventually([&] {
+    const auto text = read_file(session_->layout().log_file("s-0", 1));
+    return text.ok() && text->find("ready") != std::string::npos;
+  }));
+  ASSERT_TRUE(runs().stop(shell_trial(), 1).ok());
+  ASSERT_TRUE(await_exit());
+  EXPECT_EQ(observe().outcome, Outcome::kStopped);
+  EXPECT_EQ(observe().reason.substr(0, 7), "stopped");
+  EXPECT_THAT(log(), HasSubstr("got it"));
+}
+
+TEST_F(ProcessRunsTest, WhatHangsIsKilledAfterTheGracePeriod) {
+  ASSERT_TRUE(
+      runs().start(shell_study("trap '' TERM; while :; do sleep 1; done"), shell_trial(), 1).ok());
+  ASSERT_TRUE(runs().stop(shell_trial(), 1).ok());
+  ASSERT_TRUE(await_exit());
+  EXPECT_EQ(observe().outcome, Outcome::kStopped);
+  EXPECT_THAT(observe().reason, HasSubstr("did not end within"));
+}
+
+TEST_F(ProcessRunsTest, NoProcessIsLeftBehind) {
+  const std::string pids = scratch_ / "pids";
+  const core::Run run =
+      run_script("setsid sleep 100 & echo $! > " + pids + "; (env -i sleep 100 & echo $! >> " +
+                 pids + "); sleep 0.05; echo '{\"loss\": 1}'");
+  EXPECT_EQ(run.outcome, Outcome::kSucceeded) << run.reason;
+  EXPECT_THAT(run.reason, HasSubstr("processes behind, which were killed"));
+  ASSERT_EQ(pids_in(pids).size(), 2u);
+  for (const pid_t pid : pids_in(pids)) EXPECT_FALSE(is_alive(pid));
+}
+
+TEST_F(ProcessRunsTest, AForkBombIsPutOut) {
+  // 200 processes that keep replacing themselves.
+  const std::string script =
+      "i=0; while [ $i -lt 200 ]; do (while :; do (sleep 0.02); done) & i=$((i+1)); done; "
+      "echo '{\"loss\": 1}'; wait";
+  ASSERT_TRUE(runs().start(shell_study(script), shell_trial(), 1).ok());
+  ASSERT_TRUE(eventually([&] { return observe().report.has_value(); }));
+  ASSERT_TRUE(runs().stop(shell_trial(), 1).ok());
+  ASSERT_TRUE(await_exit());
+  EXPECT_EQ(observe().outcome, Outcome::kStopped);
+}
+
+TEST_F(ProcessRunsTest, AGigabyteOfOutputIsBoundedAndTheEndIsKept) {
+  const core::Run run = run_script(
+      "head -c 1000000000 /dev/zero | tr '\\0' 'x' | fold -w 100; echo; "
+      "echo '{\"step\": 1, \"loss\": 0.5}'; echo the end");
+  EXPECT_EQ(run.outcome, Outcome::kSucceeded) << run.reason;
+  ASSERT_TRUE(run.report);
+  const std::string text = log();
+  EXPECT_LE(text.size(), 17u << 20);
+  EXPECT_THAT(text.substr(text.size() - 40), HasSubstr("the end"));
+  EXPECT_NE(text.find("bytes are left out here]"), std::string::npos);
+}
+
+TEST_F(ProcessRunsTest, GarbageIsOnlyLog) {
+  const core::Run run = run_script(
+      "head -c 300000 /dev/urandom; head -c 100000 /dev/zero; echo; echo '{\"loss\": 0.5}'; exit "
+      "1");
+  EXPECT_EQ(run.outcome, Outcome::kFailed);
+  ASSERT_TRUE(run.report);
+  EXPECT_EQ(run.report->metrics.at("loss"), 0.5);
+}
+
+TEST_F(ProcessRunsTest, TheMemoryLimitCountsTheWholeTree) {
+  api::Study study = shell_study(
+      "x=$(head -c 60000000 /dev/zero | tr '\\0' 'x'); (y=$x; sleep 20) & sleep 20; echo $y");
+  Json& container = study.spec.trial.pod_template.find("spec")->find("containers")->as_array()[0];
+  container.set("resources", Json::object({{"limits", Json::object({{"memory", "32Mi"}})}}));
+  const core::Run run = run_to_end(study);
+  EXPECT_EQ(run.outcome, Outcome::kOutOfMemory) << run.reason;
+  EXPECT_THAT(run.reason, HasSubstr("more than its limit of 32 MiB (resources.limits.memory)"));
+}
+
+TEST_F(ProcessRunsTest, StartingTwiceRunsOnce) {
+  const api::Study study = shell_study("echo once >> " + scratch_.path() + "/count; sleep 0.2");
+  ASSERT_TRUE(runs().start(study, shell_trial(), 1).ok());
+  ASSERT_TRUE(runs().start(study, shell_trial(), 1).ok());
+  ASSERT_TRUE(await_exit());
+  ASSERT_TRUE(runs().start(study, shell_trial(), 1).ok());
+  EXPECT_EQ(read_file(scratch_ / "count").value(), "once\n");
+}
+
+TEST_F(ProcessRunsTest, ARemovedRunIsForgottenButItsLogStays) {
+  run_script("echo kept");
+  ASSERT_TRUE(runs().remove(shell_trial(), 1).ok());
+  api::Trial recorded = shell_trial();
+  recorded.status.runs[0].outcome = Outcome::kFailed;
+  EXPECT_TRUE(runs().observe(recorded).value().empty());
+  EXPECT_THAT(log(), HasSubstr("kept"));
+}
+
+TEST_F(ProcessRunsTest, ASupervisorThatIsKilledTakesItsTrialsAlong) {
+  const std::string pids = scratch_ / "pids";
+  ASSERT_TRUE(
+      runs().start(shell_study("echo $$ > " + pids + "; sleep 100"), shell_trial(), 1).ok());
+  ASSERT_TRUE(eventually([&] { return pids_in(pids).size() == 1; }));
+  ASSERT_EQ(::kill(runs().supervisor_pid(), SIGKILL), 0);
+  ASSERT_TRUE(await_exit());
+  EXPECT_EQ(observe().outcome, Outcome::kDisrupted);
+  EXPECT_TRUE(eventually([&] { return !is_alive(pids_in(pids)[0]); }));
+  const Status again = runs().start(shell_study("true"), shell_trial(1), 1);
+  EXPECT_THAT(again.error().message, HasSubstr("killed by signal 9"));
+}
+
+TEST_F(ProcessRunsTest, SixHundredShortTrials) {
+  const api::Study study = shell_study("echo '{\"loss\": 0.5}'");
+  std::atomic<int> changes = 0;
+  runs().watch([&](const std::string&) { ++changes; });
+  std::int64_t started = 0;
+  std::int64_t ended = 0;
+  ASSERT_TRUE(eventually(
+      [&] {
+        for (std::int64_t i = ended; i < started; ++i) {
+          if (observe(ended).state != core::RunState::kExited) break;
+          ++ended;
+        }
+        for (; started < 600 && started < ended + 30; ++started) {
+          EXPECT_TRUE(runs().start(study, shell_trial(started), 1).ok());
+        }
+        return ended == 600;
+      },
+      60'000));
+  for (std::int64_t i = 0; i < 600; ++i) {
+    ASSERT_EQ(observe(i).outcome, Outcome::kSucceeded) << observe(i).reason;
+    ASSERT_TRUE(observe(i).report) << i;
+  }
+  EXPECT_GE(changes, 600);
+}
+
+}  // namespace
+}  // namespace fettle::local
