@@ -1,0 +1,120 @@
+#include "control/work_queue.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+namespace fettle::control {
+namespace {
+
+const Item kA{Kind::kTrial, {"", "a"}};
+const Item kB{Kind::kTrial, {"", "b"}};
+
+TEST(WorkQueue, ABurstOfAdditionsIsOneLook) {
+  WorkQueue queue;
+  queue.add(kA);
+  queue.add(kA);
+  EXPECT_EQ(queue.take(0), kA);
+  queue.done(kA);
+  EXPECT_EQ(queue.take(0), std::nullopt);
+}
+
+TEST(WorkQueue, ItemsComeInTheOrderInWhichTheyWereAdded) {
+  WorkQueue queue;
+  queue.add(kB);
+  queue.add(kA);
+  EXPECT_EQ(queue.take(0), kB);
+  EXPECT_EQ(queue.take(0), kA);
+}
+
+TEST(WorkQueue, WhatIsAddedWhileItIsProcessedComesBackOnceItIsDone) {
+  WorkQueue queue;
+  queue.add(kA);
+  ASSERT_EQ(queue.take(0), kA);
+  queue.add(kA);
+  queue.add(kA);
+  EXPECT_EQ(queue.take(0), std::nullopt) << "never two looks at one item at the same time";
+  queue.done(kA);
+  EXPECT_EQ(queue.take(0), kA);
+  queue.done(kA);
+  EXPECT_EQ(queue.take(0), std::nullopt);
+}
+
+TEST(WorkQueue, ADelayedItemWaitsAndKeepsItsEarliestTime) {
+  WorkQueue queue;
+  queue.add_at(kA, 100);
+  queue.add_at(kA, 50);
+  queue.add_at(kA, 200);
+  EXPECT_EQ(queue.next_ms(), 50);
+  EXPECT_EQ(queue.take(49), std::nullopt);
+  EXPECT_EQ(queue.take(50), kA);
+  queue.done(kA);
+  EXPECT_EQ(queue.next_ms(), std::nullopt) << "the later times are gone";
+}
+
+TEST(WorkQueue, RetriesBackOffUntilForgotten) {
+  WorkQueue queue;
+  EXPECT_EQ(queue.retry(kA, 0), 1);
+  EXPECT_EQ(queue.next_ms(), kRetryFirstMs);
+  ASSERT_EQ(queue.take(kRetryFirstMs), kA);
+  queue.done(kA);
+  EXPECT_EQ(queue.retry(kA, 0), 2);
+  EXPECT_EQ(queue.next_ms(), 2 * kRetryFirstMs);
+  queue.forget(kA);
+  EXPECT_EQ(queue.retry(kA, 0), 1);
+}
+
+TEST(WorkQueue, BackOffHasALimit) {
+  WorkQueue queue;
+  for (int i = 0; i < 100; ++i) {
+    queue.retry(kA, 0);
+    ASSERT_TRUE(queue.take(kRetryMostMs).has_value()) << "retry " << i;
+    queue.done(kA);
+  }
+}
+
+TEST(BlockingQueue, ManyThreadsAddAndOneTakesEverything) {
+  SystemClock clock;
+  BlockingQueue queue(clock);
+  constexpr int kThreads = 4;
+  constexpr int kItems = 200;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&queue, t] {
+      for (int i = 0; i < kItems; ++i) {
+        queue.add({Kind::kTrial, {"", std::to_string(t) + "-" + std::to_string(i)}});
+      }
+    });
+  }
+  int taken = 0;
+  while (taken < kThreads * kItems) {
+    while (const std::optional<Item> item = queue.take()) {
+      ++taken;
+      queue.done(*item);
+    }
+    queue.wait(1'000);
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(taken, kThreads * kItems);
+}
+
+TEST(BlockingQueue, WakeEndsAWaitAtOnce) {
+  SystemClock clock;
+  BlockingQueue queue(clock);
+  std::thread waker([&queue] { queue.wake(); });
+  queue.wait(60'000);
+  waker.join();
+}
+
+TEST(BlockingQueue, NothingGetsInAfterTheEnd) {
+  SystemClock clock;
+  BlockingQueue queue(clock);
+  queue.shut_down();
+  queue.add(kA);
+  EXPECT_EQ(queue.take(), std::nullopt);
+  queue.wait(60'000);  // returns
+}
+
+}  // namespace
+}  // namespace fettle::control

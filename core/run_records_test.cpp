@@ -1,0 +1,64 @@
+#include "core/run_records.h"
+
+#include <gtest/gtest.h>
+
+namespace fettle::core {
+namespace {
+
+using api::Outcome;
+
+// Runs of ten seconds with these outcomes, one after the other.
+api::TrialStatus ledger_of(const std::vector<Outcome>& outcomes) {
+  api::TrialStatus status;
+  std::int64_t now_ms = 1'000;
+  for (const Outcome outcome : outcomes) {
+    api::RunRecord& record = append_run(status, {}, now_ms);
+    record.running_ms = now_ms;
+    now_ms += 10'000;
+    record.ended_ms = now_ms;
+    record.outcome = outcome;
+  }
+  return status;
+}
+
+TEST(RunRecords, PruningForgetsNoFailureAndNoTime) {
+  std::vector<Outcome> outcomes(50, Outcome::kStopped);
+  for (const std::size_t failed : {0u, 7u, 49u}) outcomes[failed] = Outcome::kTimedOut;
+  const api::TrialStatus status = ledger_of(outcomes);
+  EXPECT_EQ(status.runs.size(), kMaxRunRecords);
+  EXPECT_EQ(status.runs.back().run, 49);
+  EXPECT_EQ(failures_of(status), 3);
+  EXPECT_DOUBLE_EQ(status.runs.back().earlier_seconds, 490);
+}
+
+TEST(RunRecords, DisruptionsAndStopsAreFree) {
+  EXPECT_EQ(failures_of(ledger_of({Outcome::kDisrupted, Outcome::kStopped})), 0);
+  EXPECT_EQ(failures_of(ledger_of({Outcome::kHung, Outcome::kOutOfMemory, Outcome::kFailed})), 3);
+}
+
+TEST(RunRecords, ProgressEndsARowOfDisruptions) {
+  api::TrialStatus status = ledger_of(std::vector<Outcome>(5, Outcome::kDisrupted));
+  EXPECT_EQ(fruitless_disruptions(status), 5);
+  for (std::size_t i = 2; i < 5; ++i) status.runs[i].last_step = 3;  // the third got further
+  EXPECT_EQ(fruitless_disruptions(status), 2);
+}
+
+TEST(RunRecords, BackoffDoublesUpToItsLimit) {
+  EXPECT_EQ(backoff_ms(1), 1'000);
+  EXPECT_EQ(backoff_ms(2), 2'000);
+  EXPECT_EQ(backoff_ms(5), 16'000);
+  EXPECT_EQ(backoff_ms(1'000'000), kBackoffMostMs);
+}
+
+TEST(RunRecords, LongMessagesKeepTheirEndAndTheirCharactersWhole) {
+  std::string text;
+  for (int i = 0; i < 1'000; ++i) text += "\u00fc";
+  text += " the error";
+  const std::string cut = shorten(text);
+  EXPECT_LE(cut.size(), kMaxMessageBytes);
+  EXPECT_EQ(cut.substr(cut.size() - 10), " the error");
+  EXPECT_EQ(cut.substr(0, 5), "...\u00fc");
+}
+
+}  // namespace
+}  // namespace fettle::core
