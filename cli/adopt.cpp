@@ -15,13 +15,11 @@ namespace fs = std::filesystem;
 constexpr int kMostMovedAside = 10'000;
 
 std::string refusal(const std::string& name, const std::vector<api::FieldError>& errors) {
-  std::string text =
-      "study " + name + " has trials already, so that these fields cannot change any more:\n";
+  std::string text = "study " + name + " has trials already and cannot be changed like that:\n";
   for (const api::FieldError& error : errors) {
     text += "  " + error.path + ": " + error.message + '\n';
   }
-  return text + "Undo the edit to go on, or give the study another metadata.name, or begin anew " +
-         "with --fresh (what there is is moved aside, not deleted).";
+  return text + "Or begin anew with --fresh: what there is is moved aside, not deleted.";
 }
 
 // A directory that does not exist yet, made.

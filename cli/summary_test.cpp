@@ -14,7 +14,31 @@ const Style kPlain = {.color = false, .unicode = true};
 const local::Layout kLayout = {"/there/.fettle", "digits"};
 
 TEST(Summary, SaysEverythingAPersonWantsToKnow) {
-  EXPECT_EQ(render_summary(view_at_the_end(), kLayout, "fettle", kPlain), R"(digits
+  EXPECT_EQ(render_summary(view_at_the_end(), kLayout, "fettle", kPlain),
+            R"(digits succeeded after 31 s: all 3 trials are done
+3 trials: 1 completed, 1 stopped early, 1 failed
+
+Best: accuracy 0.9012, digits-0 at epoch 9
+      0.8912 accuracy on the test images, which no decision saw
+
+The best configuration, ready to paste:
+
+  parameters:
+    learning_rate: 0.0123
+    optimizer: sgd
+
+Where the time went: 2 slots for 30 s
+  training                  40 s  65.9%
+  waiting for data         4.2 s   7.0%
+  start-up and saving     300 ms   0.5%
+  no trial left to start    16 s  26.7%
+  Trials waited 10 s in all for a slot.
+
+What failed:
+  1 trial: exit code 3: cannot open ?[31mdata
+    log: /there/.fettle/digits/digits-2/r0/output.log
+
+More: fettle trials digits; fettle logs digits-0; fettle status digits
 )");
 }
 

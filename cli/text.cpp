@@ -204,6 +204,7 @@ std::vector<Line> table(const std::vector<Column>& columns, const std::vector<Li
     Line line;
     for (std::size_t i = 0; i < cells.size() && i < widths.size(); ++i) {
       const bool last_on_the_left = i + 1 == widths.size() && !columns[i].right_aligned;
+      if (i + 1 == widths.size() && cells[i].text.empty()) continue;  // no trailing spaces
       line.push_back({"  "});
       line.push_back(
           {padded(cells[i].text, last_on_the_left ? 0 : widths[i], columns[i].right_aligned),
@@ -243,7 +244,7 @@ std::string format_count(std::int64_t value) {
   const std::size_t first = value < 0 ? 1 : 0;
   for (std::size_t at = digits.size(); at > first + 3;) {
     at -= 3;
-    digits.insert(at, ",");
+    digits.insert(at, 1, ',');
   }
   return digits;
 }

@@ -11,12 +11,25 @@ namespace fettle::cli {
 namespace {
 
 TEST(TrialTable, ListsEveryTrial) {
-  EXPECT_EQ(render_trials(view_in_the_middle(), kAnyWidth, {}), R"(  trial
+  EXPECT_EQ(render_trials(view_in_the_middle(), kAnyWidth, {}),
+            R"(  trial     phase      epoch  accuracy   time  learning_rate  optimizer
+  digits-0  Completed  9/9      0.9012   30 s         0.0123        sgd
+  digits-1  Stopped    3/9         0.5   12 s         0.0001        sgd  asha: rung 1 (step 3): 0.5 is not among the best
+  digits-2  Failed     0/9           -  1.9 s            0.1       adam  exit code 3: cannot open ?[31mdata
+  digits-3  Running    4/9      0.8712   20 s          0.002       adam
+  digits-4  Running    0/9           -   20 s          0.002       adam
 )");
 }
 
 TEST(TrialTable, IsCsvThatASpreadsheetReads) {
-  EXPECT_EQ(trials_csv(view_in_the_middle()), R"(trial
+  EXPECT_EQ(
+      trials_csv(view_in_the_middle()),
+      R"(trial,index,phase,step,accuracy,infeasible,seconds,runs,parameters.learning_rate,parameters.optimizer,message
+digits-0,0,Completed,9,0.9012,false,29.9,1,0.0123,sgd,
+digits-1,1,Stopped,3,0.5,false,11.9,1,1e-04,sgd,asha: rung 1 (step 3): 0.5 is not among the best
+digits-2,2,Failed,0,,false,1.9,1,0.1,adam,exit code 3: cannot open ?[31mdata
+digits-3,3,Running,4,0.8712,false,19.9,1,0.002,adam,
+digits-4,4,Running,0,,false,19.9,1,0.002,adam,
 )");
 }
 

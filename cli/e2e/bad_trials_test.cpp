@@ -1,0 +1,142 @@
+// Trials that misbehave: each is handled, explained, and no end of the study but of themselves.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "cli/e2e/workshop.h"
+
+namespace fettle::e2e {
+namespace {
+
+using testing::HasSubstr;
+
+struct BadTrial {
+  std::string name;
+  std::string script;
+  std::string trial;      // more fields of spec.trial
+  std::string resources;  // of the container
+  std::string outcome;    // of the run
+  std::string said;       // at the end, for people
+};
+
+class Misbehaving : public testing::TestWithParam<BadTrial> {};
+
+TEST_P(Misbehaving, FailsTheTrialAndIsExplained) {
+  Workshop shop;
+  StudyText text;
+  text.script = GetParam().script;
+  text.trial = "    retries: 0\n    gracePeriod: 1s\n" + GetParam().trial;
+  if (!GetParam().resources.empty()) text.resources = GetParam().resources;
+  text.budget = "{trials: 1}";
+  shop.write("study.yaml", text.yaml());
+  const Finished done = shop.fettle({"run", "study.yaml"});
+  EXPECT_EQ(done.code, 1) << done.out << done.err;
+  EXPECT_THAT(done.out, HasSubstr("digits-0 failed: "));
+  EXPECT_THAT(done.out, HasSubstr(GetParam().said));
+  EXPECT_THAT(done.out, HasSubstr("What failed:\n  1 trial: "));
+  EXPECT_THAT(done.out, HasSubstr("/digits-0/r0/output.log"));
+  const Json trials = shop.trials();
+  const Json& run = trials.as_array().at(0).find("status")->find("runs")->as_array().at(0);
+  EXPECT_EQ(*run.find("outcome"), Json(GetParam().outcome));
+  EXPECT_EQ(shop.trial_processes().size(), 0U);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Trial, Misbehaving,
+    testing::Values(
+        BadTrial{"Exits", "echo cannot open the data >&2; exit 3", "", "", "Failed",
+                 "cannot open the data"},
+        BadTrial{"IsKilled", "kill -SEGV $$", "", "", "Failed", "SEGV"},
+        BadTrial{"PrintsNoMetric", "echo fine", "", "", "Failed", "value"},
+        BadTrial{"PrintsGarbage", "head -c 100000 /dev/urandom; echo", "", "", "Failed", "value"},
+        BadTrial{"NamesAnotherMetric", "echo '{\"valeu\": 1}'", "", "", "Failed", "valeu"},
+        BadTrial{"Hangs", "sleep 300", "    timeout: 1s\n", "", "TimedOut", "timeout"},
+        BadTrial{"IgnoresTheEnd", "trap '' TERM; while :; do sleep 0.1; done", "    timeout: 1s\n",
+                 "", "TimedOut", "timeout"},
+        BadTrial{"GoesSilent", "echo '{\"step\": 0, \"value\": 1}'; sleep 300",
+                 "    heartbeat: 1s\n", "", "Hung", "heartbeat"},
+        BadTrial{"EatsMemory", "exec awk 'BEGIN {s = \"x\"; while (1) s = s s}'", "",
+                 "{limits: {memory: 50Mi}}", "OutOfMemory", "memory"}),
+    [](const auto& tested) { return tested.param.name; });
+
+TEST(Misbehaving, PrintsHundredMegabytesIntoABoundedLog) {
+  Workshop shop;
+  StudyText text;
+  text.budget = "{trials: 1}";
+  text.script = "head -c 100000000 /dev/zero | tr '\\0' x; echo; echo '{\"value\": 1}'";
+  shop.write("study.yaml", text.yaml());
+  const Finished done = shop.fettle({"run", "study.yaml"});
+  EXPECT_EQ(done.code, 0) << done.out << done.err;
+  const std::string log = shop.path(".fettle/digits/digits-0/r0/output.log");
+  EXPECT_LT(std::filesystem::file_size(log), 50'000'000U);
+  EXPECT_THAT(shop.fettle({"logs", "digits-0"}).out, HasSubstr("{\"value\": 1}"));
+}
+
+TEST(Misbehaving, ForksChildrenThatDoNotOutliveIt) {
+  Workshop shop;
+  StudyText text;
+  text.budget = "{trials: 2, parallelism: 2}";
+  text.script = "sleep 300 & setsid sleep 300 & (setsid sleep 300 &) \n echo '{\"value\": 1}'";
+  text.trial = "    gracePeriod: 1s\n";
+  shop.write("study.yaml", text.yaml());
+  const Finished done = shop.fettle({"run", "study.yaml"});
+  EXPECT_EQ(done.code, 0) << done.out << done.err;
+  EXPECT_EQ(shop.trial_processes().size(), 0U);
+}
+
+TEST(Misbehaving, OnceIsTriedAgain) {
+  Workshop shop;
+  StudyText text;
+  text.budget = "{trials: 1}";
+  text.script = "[ -e tried ] || { touch tried; exit 7; }\n echo '{\"value\": 1}'";
+  shop.write("study.yaml", text.yaml());
+  const Finished done = shop.fettle({"run", "study.yaml"});
+  EXPECT_EQ(done.code, 0) << done.out << done.err;
+  EXPECT_THAT(done.out, HasSubstr("digits-0 started again (run 1); the last run ended Failed"));
+  EXPECT_THAT(shop.fettle({"logs", "digits-0", "--run", "0"}).out, "");
+}
+
+TEST(Misbehaving, SomeTrialsDoNotFailTheStudy) {
+  Workshop shop;
+  StudyText text;
+  text.budget = "{trials: 4, parallelism: 2, failures: 3}";
+  text.trial = "    retries: 0\n";
+  text.script =
+      "case $FETTLE_TRIAL in */digits-0/*) echo '{\"value\": 1}';; */digits-1/*) echo "
+      "'{\"value\": NaN}';; *) exit 5;; esac";
+  shop.write("study.yaml", text.yaml());
+  const Finished done = shop.fettle({"run", "study.yaml"});
+  EXPECT_EQ(done.code, 0) << done.out << done.err;
+  EXPECT_THAT(done.out, HasSubstr("2 failed, 1 infeasible"));
+  EXPECT_THAT(done.out, HasSubstr("What failed:\n  2 trials: "));
+}
+
+TEST(Misbehaving, TooManyTrialsFailTheStudy) {
+  Workshop shop;
+  StudyText text;
+  text.budget = "{trials: 50, parallelism: 1, failures: 2}";
+  text.trial = "    retries: 0\n";
+  text.script = "exit 5";
+  shop.write("study.yaml", text.yaml());
+  const Finished done = shop.fettle({"run", "study.yaml"});
+  EXPECT_EQ(done.code, 1) << done.out << done.err;
+  EXPECT_THAT(done.out, HasSubstr("spec.budget.failures"));
+  EXPECT_EQ(shop.trials().as_array().size(), 3U);
+}
+
+TEST(Misbehaving, ACommandThatDoesNotExistIsNamed) {
+  Workshop shop;
+  StudyText text;
+  text.budget = "{trials: 1}";
+  text.trial = "    retries: 0\n";
+  std::string yaml = text.yaml();
+  yaml.replace(yaml.find("/bin/sh"), 7, "/no/such/program");
+  shop.write("study.yaml", yaml);
+  const Finished done = shop.fettle({"run", "study.yaml"});
+  EXPECT_EQ(done.code, 1) << done.out << done.err;
+  EXPECT_THAT(done.out, HasSubstr("/no/such/program"));
+}
+
+}  // namespace
+}  // namespace fettle::e2e

@@ -1,0 +1,168 @@
+// What survives the death of fettle, wherever it comes from: no trial lost, none run twice at once,
+// no process left over.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <thread>
+
+#include "cli/e2e/workshop.h"
+
+namespace fettle::e2e {
+namespace {
+
+using testing::HasSubstr;
+
+// Trials of a quarter of a second that note when they begin and end, and complain if the same trial
+// runs already. Each holds a directory while it runs, also past kill -9 of fettle.
+StudyText guarded_study() {
+  StudyText text;
+  text.budget = "{trials: 12, parallelism: 4}";
+  text.trial = "    gracePeriod: 5s\n";
+  text.script =
+      "trial=$(basename \"$(dirname \"$(dirname \"$FETTLE_TRIAL\")\")\")\n"
+      "mkdir \"held-$trial\" 2>> twice || echo \"$trial\" >> twice\n"
+      "trap 'rmdir \"held-$trial\"; exit 143' TERM\n"
+      "echo \"$trial\" >> began\n"
+      "for i in 1 2 3 4 5; do sleep 0.05; done\n"
+      "rmdir \"held-$trial\"\n"
+      "echo '{\"value\": 1}'\n";
+  return text;
+}
+
+TEST(Killed, AtAnyMomentGoesOnWhereItWas) {
+  Workshop shop;
+  shop.write("study.yaml", guarded_study().yaml());
+  for (int kill_after_ms : {30, 150, 400, 700}) {
+    const pid_t runner = shop.start({"run", "study.yaml"});
+    std::this_thread::sleep_for(std::chrono::milliseconds(kill_after_ms));
+    ::kill(runner, SIGKILL);
+    EXPECT_EQ(shop.finish(runner).code, 128 + SIGKILL);
+  }
+  const Finished done = shop.fettle({"run", "study.yaml"});
+  EXPECT_EQ(done.code, 0) << done.out << done.err;
+  EXPECT_EQ(shop.count_phase("Completed"), 12U);
+  EXPECT_EQ(shop.read("twice"), "");
+  EXPECT_EQ(shop.trial_processes().size(), 0U);
+}
+
+TEST(Killed, LeavesNoProcessBehind) {
+  Workshop shop;
+  StudyText text;
+  text.script = "echo x >> began; sleep 300 & sleep 300";
+  text.trial = "    gracePeriod: 1s\n";
+  shop.write("study.yaml", text.yaml());
+  const pid_t runner = shop.start({"run", "study.yaml"});
+  ASSERT_TRUE(shop.wait_for_lines("began", 2));
+  ::kill(runner, SIGKILL);
+  shop.finish(runner);
+  for (int i = 0; i < 100 && !shop.trial_processes().empty(); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+  EXPECT_EQ(shop.trial_processes().size(), 0U);
+  EXPECT_THAT(shop.fettle({"status", "digits"}).out, HasSubstr("digits · interrupted"));
+}
+
+class Signalled : public testing::TestWithParam<int> {};
+
+TEST_P(Signalled, StopsGentlyAndSaysHowToGoOn) {
+  Workshop shop;
+  StudyText text;
+  text.budget = "{trials: 2, parallelism: 2}";
+  text.script =
+      "trap 'echo x >> gentle; exit 143' TERM\n"
+      "echo x >> began\n"
+      "i=0; while [ ! -e go ] && [ $i -lt 600 ]; do sleep 0.05; i=$((i + 1)); done\n"
+      "echo '{\"value\": 1}'\n";
+  shop.write("study.yaml", text.yaml());
+  const pid_t runner = shop.start({"run", "study.yaml"});
+  ASSERT_TRUE(shop.wait_for_lines("began", 2));
+  ::kill(runner, GetParam());
+  const Finished stopped = shop.finish(runner);
+  EXPECT_EQ(stopped.code, 130) << stopped.out << stopped.err;
+  EXPECT_THAT(stopped.out, HasSubstr("To go on: fettle run study.yaml"));
+  EXPECT_EQ(shop.count_lines("gentle"), 2U);
+  EXPECT_EQ(shop.trial_processes().size(), 0U);
+
+  shop.write("go", "");
+  const Finished done = shop.fettle({"run", "study.yaml"});
+  EXPECT_EQ(done.code, 0) << done.out << done.err;
+  EXPECT_EQ(shop.count_phase("Completed"), 2U);
+}
+
+INSTANTIATE_TEST_SUITE_P(By, Signalled, testing::Values(SIGINT, SIGTERM, SIGHUP));
+
+TEST(Signalled, TwiceKillsAtOnce) {
+  Workshop shop;
+  StudyText text;
+  text.trial = "    gracePeriod: 300s\n";
+  text.script = "trap '' TERM INT; echo x >> began; while :; do sleep 0.05; done";
+  shop.write("study.yaml", text.yaml());
+  const pid_t runner = shop.start({"run", "study.yaml"});
+  ASSERT_TRUE(shop.wait_for_lines("began", 2));
+  ::kill(runner, SIGINT);
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  EXPECT_FALSE(shop.trial_processes().empty());
+  ::kill(runner, SIGINT);
+  EXPECT_EQ(shop.finish(runner, 20).code, 130);
+  EXPECT_EQ(shop.trial_processes().size(), 0U);
+}
+
+TEST(Locked, ASecondRunIsRefused) {
+  Workshop shop;
+  StudyText text;
+  text.budget = "{trials: 1}";
+  text.script = "echo x >> began; while [ ! -e go ]; do sleep 0.05; done; echo '{\"value\": 1}'";
+  shop.write("study.yaml", text.yaml());
+  const pid_t first = shop.start({"run", "study.yaml"});
+  ASSERT_TRUE(shop.wait_for_lines("began", 1));
+  for (const char* fresh : {"--output", "--fresh"}) {
+    std::vector<std::string> words = {"run", "study.yaml", fresh};
+    if (words.back() == "--output") words.emplace_back("text");
+    const Finished second = shop.fettle(words);
+    EXPECT_EQ(second.code, 3) << second.out;
+    EXPECT_THAT(second.err, HasSubstr(std::to_string(first)));
+  }
+  shop.write("go", "");
+  EXPECT_EQ(shop.finish(first).code, 0);
+  EXPECT_EQ(shop.count_lines("began"), 1U);
+}
+
+TEST(Store, ThatCannotBeWrittenIsSaidSo) {
+  if (::geteuid() == 0) {
+    // Permissions do not stop root: a file where the directory belongs does.
+    Workshop shop;
+    shop.write("study.yaml", StudyText{}.yaml());
+    shop.write(".fettle", "not a directory");
+    const Finished done = shop.fettle({"run", "study.yaml"});
+    EXPECT_EQ(done.code, 3);
+    EXPECT_THAT(done.err, HasSubstr(".fettle"));
+    EXPECT_EQ(shop.read(".fettle"), "not a directory");
+    return;
+  }
+  Workshop shop;
+  shop.write("study.yaml", StudyText{}.yaml());
+  ::chmod(shop.directory().c_str(), 0555);
+  const Finished done = shop.fettle({"-C", shop.directory(), "run", "study.yaml"});
+  EXPECT_EQ(done.code, 3);
+  EXPECT_THAT(done.err, HasSubstr(".fettle"));
+}
+
+TEST(Store, ThatIsDamagedIsSaidSoAndLeftAlone) {
+  Workshop shop;
+  shop.write("study.yaml", StudyText{}.yaml());
+  ASSERT_EQ(shop.fettle({"run", "study.yaml"}).code, 0);
+  const std::string garbage(10'000, 'x');
+  shop.write(".fettle/digits.db", garbage);
+  const Finished done = shop.fettle({"run", "study.yaml"});
+  EXPECT_EQ(done.code, 3);
+  EXPECT_THAT(done.err, HasSubstr("digits.db"));
+  EXPECT_EQ(shop.read(".fettle/digits.db"), garbage);
+  EXPECT_EQ(shop.fettle({"status", "digits"}).code, 3);
+}
+
+}  // namespace
+}  // namespace fettle::e2e

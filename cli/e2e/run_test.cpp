@@ -1,0 +1,193 @@
+// fettle run from a study file to a result, and the commands that look at it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "cli/e2e/workshop.h"
+
+namespace fettle::e2e {
+namespace {
+
+using testing::HasSubstr;
+
+const std::string kValueIsX = "echo \"{\\\"value\\\": $FETTLE_PARAM_X}\"";
+
+TEST(Run, EndsWithTheBestConfiguration) {
+  Workshop shop;
+  StudyText text;
+  text.script = kValueIsX;
+  shop.write("study.yaml", text.yaml());
+  const Finished done = shop.fettle({"run", "study.yaml"});
+  EXPECT_EQ(done.code, 0) << done.out << done.err;
+  EXPECT_THAT(done.out, HasSubstr("digits-0 started: x="));
+  EXPECT_THAT(done.out, HasSubstr("digits-3 completed: value "));
+  EXPECT_THAT(done.out, HasSubstr("digits succeeded"));
+  EXPECT_THAT(done.out, HasSubstr("4 trials: 4 completed, 0 stopped early, 0 failed"));
+  EXPECT_THAT(done.out, HasSubstr("ready to paste:\n\n  parameters:\n    x: 0."));
+  EXPECT_THAT(done.out, HasSubstr("Where the time went"));
+  EXPECT_EQ(shop.trial_processes().size(), 0U);
+}
+
+TEST(Run, SpeaksJson) {
+  Workshop shop;
+  StudyText text;
+  text.script = kValueIsX;
+  shop.write("study.yaml", text.yaml());
+  const Finished done = shop.fettle({"run", "study.yaml", "--output", "json"});
+  EXPECT_EQ(done.code, 0) << done.err;
+  std::istringstream in(done.out);
+  int completed = 0;
+  for (std::string line; std::getline(in, line);) {
+    const auto parsed = parse_json(line);
+    ASSERT_TRUE(parsed.ok()) << line;
+    const Json* event = parsed->find("event");
+    if (event != nullptr && *event == Json("trialCompleted")) ++completed;
+  }
+  EXPECT_EQ(completed, 4);
+  const Json result = result_of(done);
+  EXPECT_EQ(*result.find("state"), Json("succeeded"));
+  const Json& best = *result.find("best");
+  EXPECT_EQ(*best.find("objective"), *best.find("parameters")->find("x"));
+}
+
+TEST(Run, StopsAtTheGoal) {
+  Workshop shop;
+  StudyText text;
+  text.goal = "goal: 0.5";
+  text.budget = "{trials: 50, parallelism: 1}";
+  shop.write("study.yaml", text.yaml());
+  const Finished done = shop.fettle({"run", "study.yaml", "--output", "json"});
+  EXPECT_EQ(done.code, 0) << done.err;
+  EXPECT_EQ(*result_of(done).find("reason"), Json("GoalReached"));
+  EXPECT_EQ(shop.trials().as_array().size(), 1U);
+}
+
+TEST(Run, OfAFinishedStudyPrintsItsResultAgain) {
+  Workshop shop;
+  StudyText text;
+  text.script = "echo x >> ran; " + kValueIsX;
+  shop.write("study.yaml", text.yaml());
+  const Finished first = shop.fettle({"run", "study.yaml", "--output", "json"});
+  const Finished again = shop.fettle({"run", "study.yaml", "--output", "json"});
+  EXPECT_EQ(again.code, 0) << again.err;
+  EXPECT_EQ(*result_of(again).find("best"), *result_of(first).find("best"));
+  EXPECT_EQ(shop.count_lines("ran"), 4U);
+}
+
+TEST(Run, GoesOnWithARaisedBudget) {
+  Workshop shop;
+  StudyText text;
+  text.script = "echo x >> ran; " + kValueIsX;
+  shop.write("study.yaml", text.yaml());
+  ASSERT_EQ(shop.fettle({"run", "study.yaml"}).code, 0);
+  text.budget = "{trials: 6, parallelism: 2}";
+  shop.write("study.yaml", text.yaml());
+  const Finished done = shop.fettle({"run", "study.yaml"});
+  EXPECT_EQ(done.code, 0) << done.out << done.err;
+  EXPECT_EQ(shop.count_lines("ran"), 6U);
+  EXPECT_EQ(shop.count_phase("Completed"), 6U);
+}
+
+TEST(Run, RefusesAnotherEditByName) {
+  Workshop shop;
+  StudyText text;
+  shop.write("study.yaml", text.yaml());
+  ASSERT_EQ(shop.fettle({"run", "study.yaml"}).code, 0);
+  text.steps = 5;
+  shop.write("study.yaml", text.yaml());
+  const Finished done = shop.fettle({"run", "study.yaml"});
+  EXPECT_EQ(done.code, 2);
+  EXPECT_THAT(done.err, HasSubstr("spec.resource.max: was 1, now 5"));
+  EXPECT_THAT(done.err, HasSubstr("--fresh"));
+}
+
+TEST(Run, FreshMovesTheOldStudyAside) {
+  Workshop shop;
+  StudyText text;
+  shop.write("study.yaml", text.yaml());
+  ASSERT_EQ(shop.fettle({"run", "study.yaml"}).code, 0);
+  text.steps = 5;
+  shop.write("study.yaml", text.yaml());
+  const Finished done = shop.fettle({"run", "study.yaml", "--fresh"});
+  EXPECT_EQ(done.code, 0) << done.err;
+  EXPECT_TRUE(shop.exists(".fettle/.old/digits-1/digits.db"));
+  EXPECT_TRUE(shop.exists(".fettle/.old/digits-1/digits/digits-0"));
+  EXPECT_EQ(shop.trials().as_array().size(), 4U);
+}
+
+TEST(Run, AsksWhichOfSeveralStudies) {
+  Workshop shop;
+  StudyText one;
+  StudyText two;
+  two.name = "letters";
+  shop.write("both.yaml", one.yaml() + "---\n" + two.yaml());
+  const Finished done = shop.fettle({"run", "both.yaml"});
+  EXPECT_EQ(done.code, 2);
+  EXPECT_THAT(done.err, HasSubstr("--study: digits, letters"));
+  EXPECT_EQ(shop.fettle({"run", "both.yaml", "--study", "letters"}).code, 0);
+  EXPECT_EQ(shop.trials("letters").as_array().size(), 4U);
+}
+
+TEST(Run, KeepsStudiesWhereItIsTold) {
+  Workshop shop;
+  shop.write("study.yaml", StudyText{}.yaml());
+  EXPECT_EQ(shop.fettle({"-C", "there", "run", "study.yaml"}).code, 0);
+  EXPECT_TRUE(shop.exists("there/.fettle/digits.db"));
+  EXPECT_EQ(shop.fettle({"trials", "digits", "-C", "there"}).code, 0);
+}
+
+TEST(Run, HandsValuesOverAsDataNeverAsCode) {
+  Workshop shop;
+  StudyText text;
+  text.script = "printf '%s\\n' \"$FETTLE_PARAM_X\" \"$0\" >> seen; echo '{\"value\": 1}'";
+  text.budget = "{trials: 1}";
+  std::string yaml = text.yaml() + "          - $(FETTLE_PARAM_X)\n";
+  const std::string from = "{name: x, type: Double, min: 0, max: 1}";
+  yaml.replace(yaml.find(from), from.size(),
+               R"({name: x, type: Categorical, values: ["'; touch broken; $(HOME) {{}} \"\n"]})");
+  shop.write("study.yaml", yaml);
+  const Finished done = shop.fettle({"run", "study.yaml"});
+  EXPECT_EQ(done.code, 0) << done.out << done.err;
+  const std::string value = "'; touch broken; $(HOME) {{}} \"\n";
+  EXPECT_EQ(shop.read("seen"), value + '\n' + value + '\n');
+  EXPECT_FALSE(shop.exists("broken"));
+}
+
+TEST(Look, StatusTrialsAndLogsShowWhatHappened) {
+  Workshop shop;
+  StudyText text;
+  text.script = "echo hello from $FETTLE_PARAM_X; " + kValueIsX;
+  shop.write("study.yaml", text.yaml());
+  ASSERT_EQ(shop.fettle({"run", "study.yaml"}).code, 0);
+  EXPECT_THAT(shop.fettle({"status", "digits"}).out, HasSubstr("digits · succeeded"));
+  EXPECT_THAT(shop.fettle({"status"}).out, HasSubstr("4/4"));
+  EXPECT_THAT(shop.fettle({"status", "digits", "--events"}).out, HasSubstr("TrialsDone"));
+  EXPECT_THAT(shop.fettle({"trials", "digits"}).out, HasSubstr("Completed"));
+  EXPECT_THAT(shop.fettle({"trials", "digits", "--output", "csv"}).out,
+              testing::StartsWith("trial,index,phase,step,value,infeasible,"));
+  EXPECT_THAT(shop.fettle({"logs", "digits-2"}).out, HasSubstr("hello from 0."));
+  EXPECT_THAT(shop.fettle({"logs", "digits-2", "--run", "7"}).err, HasSubstr("has no run 7"));
+  EXPECT_THAT(shop.fettle({"logs", "digits-9"}).err, HasSubstr("digits-9"));
+}
+
+TEST(Look, WorksWhileTheStudyRuns) {
+  Workshop shop;
+  StudyText text;
+  text.script = "echo x >> ran; echo '{\"value\": 1}'; while [ ! -e go ]; do sleep 0.05; done";
+  text.budget = "{trials: 2, parallelism: 2}";
+  shop.write("study.yaml", text.yaml());
+  const pid_t runner = shop.start({"run", "study.yaml"});
+  ASSERT_TRUE(shop.wait_for_lines("ran", 2));
+  EXPECT_THAT(shop.fettle({"status", "digits"}).out, HasSubstr("digits · running"));
+  EXPECT_EQ(shop.count_phase("Running"), 2U);
+  const pid_t follower = shop.start({"logs", "digits-0", "--follow"});
+  shop.write("go", "");
+  EXPECT_EQ(shop.finish(runner).code, 0);
+  const Finished followed = shop.finish(follower);
+  EXPECT_EQ(followed.code, 0) << followed.err;
+  EXPECT_THAT(followed.out, HasSubstr("{\"value\": 1}"));
+}
+
+}  // namespace
+}  // namespace fettle::e2e

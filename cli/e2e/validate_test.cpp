@@ -1,0 +1,146 @@
+// fettle validate, and what every command says to input that makes no sense.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cli/e2e/workshop.h"
+
+namespace fettle::e2e {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  const std::size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return at == std::string::npos ? text : text.replace(at, from.size(), to);
+}
+
+TEST(Validate, SaysWhatIsInAGoodFile) {
+  Workshop shop;
+  shop.write("good.yaml", StudyText{}.yaml());
+  const Finished done = shop.fettle({"validate", "good.yaml"});
+  EXPECT_EQ(done.code, 0) << done.err;
+  EXPECT_EQ(done.out,
+            "good.yaml: ok, study digits, 1 parameter, 1 objective, 4 trials at most, 2 at once, "
+            "algorithm random\n");
+}
+
+TEST(Validate, ReadsStandardInput) {
+  Workshop shop;
+  const Finished done = shop.fettle({"validate", "-"}, StudyText{}.yaml());
+  EXPECT_EQ(done.code, 0) << done.err;
+  EXPECT_THAT(done.out, HasSubstr("-: ok, study digits"));
+}
+
+TEST(Validate, SaysAllErrorsOfAllFilesWithTheirPlaces) {
+  Workshop shop;
+  const std::string good = StudyText{}.yaml();
+  shop.write("good.yaml", good);
+  shop.write("bad.yaml", replaced(replaced(good, "min: 0", "min: 2"), "trials: 4", "trails: 4"));
+  const Finished done = shop.fettle({"validate", "good.yaml", "bad.yaml", "missing.yaml"});
+  EXPECT_EQ(done.code, 2);
+  EXPECT_THAT(done.out, HasSubstr("good.yaml: ok"));
+  EXPECT_THAT(done.err, HasSubstr("bad.yaml:6:"));
+  EXPECT_THAT(done.err, HasSubstr("trails"));
+  EXPECT_THAT(done.err, HasSubstr("trials"));
+  EXPECT_THAT(done.err, HasSubstr("missing.yaml"));
+}
+
+struct BadInput {
+  std::string name;
+  std::string content;
+  std::string said;  // part of the message
+};
+
+class BadFile : public testing::TestWithParam<BadInput> {};
+
+TEST_P(BadFile, IsRefusedInWordsAndLeavesNothingBehind) {
+  Workshop shop;
+  shop.write("study.yaml", GetParam().content);
+  for (const char* command : {"validate", "run"}) {
+    const Finished done = shop.fettle({command, "study.yaml"});
+    EXPECT_EQ(done.code, 2) << command;
+    EXPECT_THAT(done.err, HasSubstr("study.yaml")) << command;
+    EXPECT_THAT(done.err, HasSubstr(GetParam().said)) << command;
+    EXPECT_LT(done.err.size(), 100'000U) << command;
+  }
+  EXPECT_FALSE(shop.exists(".fettle"));
+}
+
+std::string with(const std::string& from, const std::string& to) {
+  return replaced(StudyText{}.yaml(), from, to);
+}
+
+std::string alias_bomb() {
+  std::string text = "a0: &a0 [x, x]\n";
+  for (int i = 1; i < 30; ++i) {
+    const std::string before = "*a" + std::to_string(i - 1);
+    text += "a" + std::to_string(i) + ": &a" + std::to_string(i) + " [" + before + ", " + before +
+            "]\n";
+  }
+  return text;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Kinds, BadFile,
+    testing::Values(
+        BadInput{"NotYaml", "%PDF-1.4 \x01\x02", ""}, BadInput{"Empty", "", ""},
+        BadInput{"Unclosed", "spec: {a: [", ""},
+        BadInput{"AnotherKind", with("kind: Study", "kind: Pod"), "Pod"},
+        BadInput{"MinAboveMax", with("min: 0", "min: 5"), "spec.parameters[0]"},
+        BadInput{"LogFromZero", with("max: 1}", "max: 1, scale: Log}"), "spec.parameters[0]"},
+        BadInput{"NoParallelism", with("parallelism: 2", "parallelism: 0"),
+                 "spec.budget.parallelism"},
+        BadInput{"HugeNumber", with("max: 1}", "max: 1e309}"), "spec.parameters[0].max"},
+        BadInput{"NoCommand", with("command: [/bin/sh, -c]", "image: x"), "command"},
+        BadInput{"UnknownAlgorithm", with("name: random", "name: randon"), "random"},
+        BadInput{"AliasBomb", alias_bomb(), ""},
+        BadInput{"DeepNesting", std::string(200'000, '['), ""},
+        BadInput{"TooLong", std::string(10'000'000, '['), ""}),
+    [](const auto& tested) { return tested.param.name; });
+
+TEST(CommandLine, ExplainsItself) {
+  Workshop shop;
+  const Finished help = shop.fettle({"--help"});
+  EXPECT_EQ(help.code, 0);
+  EXPECT_THAT(help.out, HasSubstr("validate"));
+  EXPECT_THAT(help.out, HasSubstr("Examples:"));
+  EXPECT_THAT(help.out, Not(HasSubstr("supervise")));
+  EXPECT_THAT(shop.fettle({"--version"}).out, HasSubstr("fettle 0."));
+}
+
+TEST(CommandLine, RefusesWhatItDoesNotKnow) {
+  Workshop shop;
+  const std::vector<std::vector<std::string>> lines = {{},
+                                                       {"rnu"},
+                                                       {"run"},
+                                                       {"run", "x.yaml", "--output", "xml"},
+                                                       {"run", "x.yaml", "--parallelism", "0"},
+                                                       {"validate"},
+                                                       {"trials"},
+                                                       {"logs"},
+                                                       {"logs", "no trial"},
+                                                       {"trials", "nothing"},
+                                                       {"status", "../../etc"},
+                                                       {"run", "missing.yaml"}};
+  for (const auto& line : lines) {
+    const Finished done = shop.fettle(line);
+    EXPECT_EQ(done.code, 2) << testing::PrintToString(line);
+    EXPECT_THAT(done.err, Not(IsEmpty())) << testing::PrintToString(line);
+  }
+  EXPECT_FALSE(shop.exists(".fettle"));
+}
+
+TEST(CommandLine, NamesTheStudiesThereAre) {
+  Workshop shop;
+  EXPECT_THAT(shop.fettle({"status"}).out, HasSubstr("No studies in .fettle"));
+  shop.write("study.yaml", StudyText{}.yaml());
+  ASSERT_EQ(shop.fettle({"run", "study.yaml"}).code, 0);
+  EXPECT_THAT(shop.fettle({"trials", "digts"}).err, HasSubstr("there are: digits"));
+  EXPECT_THAT(shop.fettle({"status"}).out, HasSubstr("digits"));
+}
+
+}  // namespace
+}  // namespace fettle::e2e
