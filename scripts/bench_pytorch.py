@@ -30,6 +30,12 @@ def cnn():
                          nn.Linear(64 * 49, 10))
 
 
+def norm():
+    return nn.Sequential(nn.Conv2d(1, 16, 5, padding=2), nn.BatchNorm2d(16), nn.ReLU(),
+                         nn.MaxPool2d(2), nn.Conv2d(16, 32, 5, padding=2), nn.BatchNorm2d(32),
+                         nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(32 * 49, 10))
+
+
 def stepper(model, x, labels, bf16):
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
 
@@ -50,8 +56,9 @@ def steppers(name, bf16):
         return [stepper(mlp(), torch.randn(BATCH, 784), labels, bf16)]
     x = torch.randn(BATCH, 1, 28, 28)
     last = torch.channels_last
-    return [stepper(cnn(), x, labels, bf16),
-            stepper(cnn().to(memory_format=last), x.to(memory_format=last), labels, bf16)]
+    make = {"cnn": cnn, "norm": norm}[name]
+    return [stepper(make(), x, labels, bf16),
+            stepper(make().to(memory_format=last), x.to(memory_format=last), labels, bf16)]
 
 
 def images_per_second(step, seconds):
@@ -70,7 +77,7 @@ def main():
     parser.add_argument("--only", help="for example mlp-fp32")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    for name in ("mlp", "cnn"):
+    for name in ("mlp", "cnn", "norm"):
         for precision in ("fp32", "bf16"):
             if options.only and options.only != f"{name}-{precision}":
                 continue

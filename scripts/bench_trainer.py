@@ -17,7 +17,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-WORKLOADS = ("mlp-fp32", "mlp-bf16", "cnn-fp32", "cnn-bf16")
+WORKLOADS = ("mlp-fp32", "mlp-bf16", "cnn-fp32", "cnn-bf16", "norm-fp32", "norm-bf16")
 
 
 def images_per_second(command):

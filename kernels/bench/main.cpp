@@ -76,7 +76,7 @@ int run(const Options& options) {
     std::fprintf(stderr, "kernels_bench: %s\n", backend.error().message.c_str());
     return 2;
   }
-  for (const std::string model : {"mlp", "cnn"}) {
+  for (const std::string model : {"mlp", "cnn", "norm"}) {
     for (const DataType type : {DataType::kFloat32, DataType::kBFloat16}) {
       const std::string precision = type == DataType::kFloat32 ? "fp32" : "bf16";
       if (!options.only.empty() && options.only != model + "-" + precision) continue;

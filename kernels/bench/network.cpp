@@ -9,6 +9,12 @@
 namespace fettle::kernels::bench {
 namespace {
 
+// Every array of parameters starts on a cache line, in bf16 too.
+constexpr std::int64_t kAlignment = 32;
+
+// Of a batch norm. All share their running statistics, which training does not read.
+constexpr std::int64_t kMaxChannels = 64;
+
 template <class Op>
 std::unique_ptr<Op> must(Result<std::unique_ptr<Op>> made) {
   return std::move(made).value();
@@ -22,12 +28,20 @@ Network::Network(Backend& backend, const std::string& name, DataType type)
     add_linear(backend, 784, 512, true);
     add_linear(backend, 512, 512, true);
     add_linear(backend, 512, 10, false);
-  } else {
-    add_conv(backend, {28, 28, 1}, 32);
+  } else if (name == "cnn") {
+    add_conv(backend, {{28, 28, 1}, 32, 3, 1, 1, true, true});
     add_pool(backend, {28, 28, 32});
-    add_conv(backend, {14, 14, 32}, 64);
+    add_conv(backend, {{14, 14, 32}, 64, 3, 1, 1, true, true});
     add_pool(backend, {14, 14, 64});
     add_linear(backend, 7 * 7 * 64, 10, false);
+  } else {
+    add_conv(backend, {{28, 28, 1}, 16, 5, 1, 2, true, false});
+    add_norm(backend, {28, 28, 16});
+    add_pool(backend, {28, 28, 16});
+    add_conv(backend, {{14, 14, 16}, 32, 5, 1, 2, true, false});
+    add_norm(backend, {14, 14, 32});
+    add_pool(backend, {14, 14, 32});
+    add_linear(backend, 7 * 7 * 32, 10, false);
   }
   initialise();
 }
@@ -36,8 +50,6 @@ void Network::add_parameters(Layer& layer, std::int64_t weights, std::int64_t bi
   layer.weights_offset = parameters_;
   layer.weights = weights;
   layer.biases = biases;
-  // Every array starts on a cache line, in bf16 too.
-  constexpr std::int64_t kAlignment = 32;
   parameters_ += (weights + kAlignment - 1) / kAlignment * kAlignment;
   parameters_ += (biases + kAlignment - 1) / kAlignment * kAlignment;
 }
@@ -56,13 +68,23 @@ void Network::add_linear(Backend& backend, std::int64_t inputs, std::int64_t out
   layers_.push_back(std::move(layer));
 }
 
-void Network::add_conv(Backend& backend, const ImageShape& input, std::int64_t channels) {
-  const ConvShape shape{input, channels, 3, 1, 1, true, true};
+void Network::add_conv(Backend& backend, const ConvShape& shape) {
   Layer layer;
-  layer.name = "conv " + std::to_string(input.channels) + "-" + std::to_string(channels);
+  layer.name =
+      "conv " + std::to_string(shape.input.channels) + "-" + std::to_string(shape.channels);
   layer.weighted = must(backend.conv(shape, {kBatch, type_}));
-  add_parameters(layer, channels * 9 * input.channels, channels);
+  add_parameters(layer, shape.channels * shape.kernel * shape.kernel * shape.input.channels,
+                 shape.channels);
   add_buffers(layer, shape.output().size());
+  layers_.push_back(std::move(layer));
+}
+
+void Network::add_norm(Backend& backend, const ImageShape& input) {
+  Layer layer;
+  layer.name = "norm " + std::to_string(input.channels);
+  layer.norm = must(backend.batch_norm({input, 1e-5F, 0.1F, true}, {kBatch, type_}));
+  add_parameters(layer, input.channels, input.channels);
+  add_buffers(layer, input.size());
   layers_.push_back(std::move(layer));
 }
 
@@ -79,6 +101,8 @@ void Network::initialise() {
   weights_ = AlignedArray<float>(parameters_);
   weight_gradients_ = AlignedArray<float>(parameters_);
   momentum_ = AlignedArray<float>(parameters_);
+  running_mean_ = AlignedArray<float>(kMaxChannels);
+  running_variance_ = AlignedArray<float>(kMaxChannels);
   rounded_ = AlignedArray<std::uint16_t>(type_ == DataType::kBFloat16 ? parameters_ : 0);
   Random random(1);
   for (const Layer& layer : layers_) {
@@ -113,40 +137,58 @@ void Network::timed(const std::string& operation, Work work) {
       static_cast<double>(std::chrono::nanoseconds(spent).count());
 }
 
+std::int64_t Network::biases_offset(const Layer& layer) {
+  return layer.weights_offset + (layer.weights + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+void Network::forward(Layer& layer, const std::byte* x) {
+  const float* first = weights_.data() + layer.weights_offset;
+  const float* second = weights_.data() + biases_offset(layer);
+  if (layer.weighted) {
+    timed(layer.name + " set_weights", [&] {
+      const void* weights = first;
+      if (!rounded_.empty()) weights = rounded_.data() + layer.weights_offset;
+      layer.weighted->set_weights(weights, second);
+    });
+  }
+  timed(layer.name + " forward", [&] {
+    if (layer.weighted) layer.weighted->forward(kBatch, x, layer.output.data());
+    if (layer.pool) layer.pool->forward(kBatch, x, layer.output.data());
+    if (layer.norm) {
+      layer.norm->forward_training(kBatch, x, first, second, running_mean_.data(),
+                                   running_variance_.data(), layer.output.data());
+    }
+  });
+}
+
 void Network::forward() {
   const std::byte* x = images_.data();
   for (Layer& layer : layers_) {
-    if (layer.weighted) {
-      const float* bias = weights_.data() + layer.weights_offset + layer.weights;
-      bias += (32 - layer.weights % 32) % 32;
-      timed(layer.name + " set_weights", [&] {
-        const void* weights = weights_.data() + layer.weights_offset;
-        if (!rounded_.empty()) weights = rounded_.data() + layer.weights_offset;
-        layer.weighted->set_weights(weights, bias);
-      });
-      timed(layer.name + " forward",
-            [&] { layer.weighted->forward(kBatch, x, layer.output.data()); });
-    } else {
-      timed(layer.name + " forward", [&] { layer.pool->forward(kBatch, x, layer.output.data()); });
-    }
+    forward(layer, x);
     x = layer.output.data();
   }
 }
 
+void Network::backward(Layer& layer, const std::byte* x, std::byte* dx) {
+  const std::byte* y = layer.output.data();
+  std::byte* dy = layer.gradient.data();
+  float* first = weight_gradients_.data() + layer.weights_offset;
+  float* second = weight_gradients_.data() + biases_offset(layer);
+  timed(layer.name + " backward", [&] {
+    if (layer.weighted) layer.weighted->backward(kBatch, x, y, dy, dx, first, second);
+    if (layer.pool) layer.pool->backward(kBatch, x, y, dy, dx);
+    if (layer.norm) {
+      layer.norm->backward(kBatch, x, y, dy, weights_.data() + layer.weights_offset, dx, first,
+                           second);
+    }
+  });
+}
+
 void Network::backward() {
   for (std::size_t i = layers_.size(); i-- > 0;) {
-    Layer& layer = layers_[i];
     const std::byte* x = i == 0 ? images_.data() : layers_[i - 1].output.data();
     std::byte* dx = i == 0 ? nullptr : layers_[i - 1].gradient.data();
-    timed(layer.name + " backward", [&] {
-      if (layer.pool) {
-        layer.pool->backward(kBatch, x, layer.output.data(), layer.gradient.data(), dx);
-        return;
-      }
-      float* gradient = weight_gradients_.data() + layer.weights_offset;
-      layer.weighted->backward(kBatch, x, layer.output.data(), layer.gradient.data(), dx, gradient,
-                               gradient + (layer.weights + 31) / 32 * 32);
-    });
+    backward(layers_[i], x, dx);
   }
 }
 

@@ -35,13 +35,15 @@ class Network {
   struct Layer {
     std::string name;
     std::unique_ptr<WeightedOp> weighted;  // or
+    std::unique_ptr<BatchNormOp> norm;     // or
     std::unique_ptr<PoolOp> pool;
     std::int64_t weights_offset = 0, weights = 0, biases = 0;
     AlignedArray<std::byte> output, gradient;
   };
 
   void add_linear(Backend& backend, std::int64_t inputs, std::int64_t outputs, bool relu);
-  void add_conv(Backend& backend, const ImageShape& input, std::int64_t channels);
+  void add_conv(Backend& backend, const ConvShape& shape);
+  void add_norm(Backend& backend, const ImageShape& input);
   void add_pool(Backend& backend, const ImageShape& input);
   void add_parameters(Layer& layer, std::int64_t weights, std::int64_t biases);
   void add_buffers(Layer& layer, std::int64_t outputs) const;
@@ -49,6 +51,10 @@ class Network {
   void update();
   void forward();
   void backward();
+  void forward(Layer& layer, const std::byte* x);
+  void backward(Layer& layer, const std::byte* x, std::byte* dx);
+  // Where the biases of a layer lie among its parameters.
+  static std::int64_t biases_offset(const Layer& layer);
   template <class Work>
   void timed(const std::string& operation, Work work);
 
@@ -57,7 +63,7 @@ class Network {
   std::vector<Layer> layers_;
   std::int64_t parameters_ = 0;
   std::unique_ptr<SoftmaxCrossEntropyOp> loss_;
-  AlignedArray<float> weights_, weight_gradients_, momentum_;
+  AlignedArray<float> weights_, weight_gradients_, momentum_, running_mean_, running_variance_;
   AlignedArray<std::uint16_t> rounded_;
   AlignedArray<std::byte> images_;
   std::vector<std::int32_t> labels_;
