@@ -120,6 +120,21 @@ TrainerConfig sample_of(const StudySpec& spec) {
   return config;
 }
 
+// The configuration as a trial may see it; as it stands where the parameters are wrong.
+void check_sample(const StudySpec& spec, bool parameters_wrong, const FieldPath& trainer,
+                  FieldErrors& errors) {
+  const TrainerConfig sample = parameters_wrong ? *spec.trial.trainer : sample_of(spec);
+  check_trainer(sample, trainer, errors);
+  if (sample.training.batch_per_worker && spec.trial.workers.min < spec.trial.workers.max) {
+    const FieldPath training = trainer.member("training");
+    errors.add(training.member("batchPerWorker"),
+               "makes the batch depend on the number of workers, so workers.min and workers.max "
+               "must be equal, found " +
+                   std::to_string(spec.trial.workers.min) + " and " +
+                   std::to_string(spec.trial.workers.max) + "; or use globalBatch");
+  }
+}
+
 void check_without_trainer(const StudySpec& spec, const FieldPath& path, FieldErrors& errors) {
   for (std::size_t i = 0; i < spec.parameters.size(); ++i) {
     const Parameter& p = spec.parameters[i];
@@ -155,17 +170,7 @@ void check_sets(const StudySpec& spec, const FieldPath& path, FieldErrors& error
                  "training.learningRate; without it the parameter has no effect");
     }
   }
-  if (errors.any_under(path) || errors.any_under(trainer)) return;
-  const TrainerConfig sample = sample_of(spec);
-  check_trainer(sample, trainer, errors);
-  if (sample.training.batch_per_worker && spec.trial.workers.min != spec.trial.workers.max) {
-    const FieldPath training = trainer.member("training");
-    errors.add(training.member("batchPerWorker"),
-               "makes the batch depend on the number of workers, so workers.min and workers.max "
-               "must be equal, found " +
-                   std::to_string(spec.trial.workers.min) + " and " +
-                   std::to_string(spec.trial.workers.max) + "; or use globalBatch");
-  }
+  if (!errors.any_under(trainer)) check_sample(spec, errors.any_under(path), trainer, errors);
 }
 
 }  // namespace fettle::api

@@ -48,6 +48,7 @@ void check_early_stopping(const StudySpec& spec, const FieldPath& path, FieldErr
   check_order(spec.resource.min, spec.resource.max, resource, errors);
   if (!spec.early_stopping || errors.any_under(resource)) return;
   const FieldPath early = path.member("earlyStopping");
+  if (errors.any_under(early)) return;
   if (spec.resource.min >= spec.resource.max) {
     errors.add(early,
                "needs steps at which to stop: expected resource.max above resource.min, "
@@ -132,7 +133,8 @@ void check_trial(const StudySpec& spec, const FieldPath& path, FieldErrors& erro
                                          ", expected epoch, which the built-in trainer counts");
   }
   const FieldPath training = trainer.member("training");
-  if (!errors.any_under(training)) check_epochs(spec, training.member("epochs"), errors);
+  const FieldPath epochs = training.member("epochs");
+  if (!errors.any_under(epochs)) check_epochs(spec, epochs, errors);
 }
 
 void check_study(const Study& study, FieldErrors& errors) {
@@ -149,8 +151,9 @@ void check_study(const Study& study, FieldErrors& errors) {
   check_parameters(spec, parameters, errors);
   check_constraints(spec, path.member("constraints"), errors);
   check_early_stopping(spec, path, errors);
-  check_trial(spec, path.member("trial"), errors);
+  // Before check_trial: it asks what of spec.trial could not be read.
   check_sets(spec, parameters, errors);
+  check_trial(spec, path.member("trial"), errors);
   const FieldPath warm_start = path.member("warmStart");
   check_warm_start(study, warm_start.member("studies"), errors);
 }

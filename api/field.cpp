@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "api/quantity.h"
+
 namespace fettle::api {
 namespace {
 
@@ -41,7 +43,7 @@ std::string describe(const Json& value) {
     case Json::Type::kArray:
       return "a list of " + std::to_string(value.as_array().size());
     case Json::Type::kObject:
-      return "a map of " + std::to_string(value.as_object().size()) + " fields";
+      return "a map";
   }
   return "nothing";
 }
@@ -57,14 +59,17 @@ std::string expected_number(const FieldRules& rules, bool is_whole) {
   std::string out = is_whole ? (rules.odd ? "an odd whole number" : "a whole number") : "a number";
   if (rules.form == Form::kDuration) out = "a duration such as 90s, 10m or 1h30m";
   if (rules.form == Form::kQuantity) out = "a number such as 0.5, 500M or 20Gi";
-  const double infinity = std::numeric_limits<double>::infinity();
-  const bool has_min = rules.min > -infinity;
-  const bool has_max = rules.max < infinity;
-  if (has_min) out += (rules.above_min ? " above " : " from ") + describe(rules.min);
+  const bool has_min = rules.min > -kLargestBound;
+  const bool has_max = rules.max < kLargestBound;
+  if (!has_min && !has_max && rules.form == Form::kPlain && !is_whole) return "a finite number";
+  const auto bound = [&](double value) {
+    return rules.form == Form::kDuration ? format_duration(value) : describe(value);
+  };
+  if (has_min) out += (rules.above_min ? " above " : " from ") + bound(rules.min);
   if (!has_max) return has_min && !rules.above_min ? out + " up" : out;
-  if (rules.below_max) return out + (has_min ? " to below " : " below ") + describe(rules.max);
-  if (rules.above_min) return out + " and at most " + describe(rules.max);
-  return out + (has_min ? " to " : " of at most ") + describe(rules.max);
+  if (rules.below_max) return out + (has_min ? " to below " : " below ") + bound(rules.max);
+  if (rules.above_min) return out + " and at most " + bound(rules.max);
+  return out + (has_min ? " to " : " of at most ") + bound(rules.max);
 }
 
 std::string expected_text(const FieldRules& rules) {

@@ -45,6 +45,9 @@ enum class Form {
   kAnyNumber,        // double: any, null stands for NaN
 };
 
+// Bounds of this size only keep differences of numbers finite; messages call them "finite".
+inline constexpr double kLargestBound = 1e300;
+
 // Bounds of one field. Built by the functions below; all sizes are inclusive.
 struct FieldRules {
   Form form = Form::kPlain;

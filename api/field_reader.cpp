@@ -139,8 +139,12 @@ void read_value(const ReadContext& context, std::string& out) {
     std::string hint;
     if (context.value.is_string() && !context.rules.choices.empty()) {
       hint = did_you_mean(context.value.as_string(), context.rules.choices);
-    } else if (context.value.is_number() || context.value.is_boolean()) {
-      hint = "; write it in quotes if it is meant as a text";
+    } else if (context.value.is_boolean()) {
+      hint =
+          "; if it is meant as a text, write it in quotes: YAML takes y, yes, on, n, no and off "
+          "for true and false";
+    } else if (context.value.is_number()) {
+      hint = "; if it is meant as a text, write it in quotes";
     }
     return fail(context, expected_text(context.rules) + hint);
   }
@@ -229,10 +233,12 @@ const Json* FieldReader::present(std::string_view name, std::string_view descrip
   if (!rules.applies_to.empty() && !clean()) return nullptr;
   if (value == nullptr || value->is_null()) {
     if (rules.required && rules.applies) {
-      errors_.add(path_.member(name), "is missing; expected: " + std::string(description));
+      misplaced_ += rules.applies_to.empty() ? 0 : 1;
+      errors_.add(path_.member(name), "is missing; expected here: " + std::string(description));
     }
     return nullptr;
   }
+  ++misplaced_;
   errors_.add(path_.member(name),
               "only makes sense with " + std::string(rules.applies_to) + "; remove it");
   return nullptr;

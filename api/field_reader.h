@@ -94,12 +94,14 @@ class FieldReader {
  private:
   // The value to read, or nullptr: absent, or an error that has been added.
   const Json* present(std::string_view name, std::string_view description, const FieldRules& rules);
-  bool clean() const { return errors_.size() == errors_before_; }
+  // Whether all fields so far could be read; what is missing or out of place does not count.
+  bool clean() const { return errors_.size() == errors_before_ + misplaced_; }
 
   const Json& object_;
   const FieldPath& path_;
   FieldErrors& errors_;
   std::size_t errors_before_;
+  std::size_t misplaced_ = 0;
   std::vector<std::string_view> known_;
 };
 

@@ -17,7 +17,6 @@ inline constexpr std::size_t kMostConstraints = 16;
 inline constexpr std::size_t kLongestStudyName = 40;
 inline constexpr std::size_t kLongestName = 63;
 inline constexpr std::size_t kLongestMessage = 4096;
-inline constexpr double kLargestBound = 1e300;  // max - min is still finite
 inline constexpr double kLongestDuration = 10.0 * 365 * 86400;
 
 inline FieldRules dns_label() { return text(1, kLongestName).as(Form::kDnsLabel); }
@@ -30,7 +29,7 @@ inline FieldRules scalars(std::size_t most) {
 
 template <class Visitor, Like<Metadata> T>
 void visit_fields(Visitor& v, T& c) {
-  v.field("name", c.name, "a name for the object.", dns_label().needed());
+  v.field("name", c.name, "A name for the object.", dns_label().needed());
   v.field("namespace", c.ns, "Where it lives.", dns_label());
   v.field("uid", c.uid, "Tells former owners of a name apart.", text(0, 64));
   v.field("resourceVersion", c.resource_version, "Changes with every write.", text(0, 64));
@@ -47,9 +46,9 @@ void visit_fields(Visitor& v, T& c) {
 
 template <class Visitor, Like<Condition> T>
 void visit_fields(Visitor& v, T& c) {
-  v.field("parameter", c.parameter, "the name of an earlier parameter.",
+  v.field("parameter", c.parameter, "The name of an earlier parameter.",
           text(1, kLongestName).needed());
-  v.field("in", c.in, "values of it for which this parameter exists.",
+  v.field("in", c.in, "Values of it for which this parameter exists.",
           scalars(kMostValues).needed());
 }
 
@@ -58,8 +57,8 @@ void visit_range_fields(Visitor& v, T& c, bool is_integer, bool is_numeric) {
   constexpr std::string_view kNumeric = "type Double or Integer";
   const double largest = is_integer ? static_cast<double>(kLargestWhole) : kLargestBound;
   const FieldRules bound = number(-largest, largest).needed().only_if(is_numeric, kNumeric);
-  v.field("min", c.min, "the smallest value.", bound);
-  v.field("max", c.max, "the largest value.", bound);
+  v.field("min", c.min, "The smallest value.", bound);
+  v.field("max", c.max, "The largest value.", bound);
   v.field("step", c.step, "Values are min, min + step ...",
           above(0, largest).only_if(is_numeric, kNumeric));
   v.field("scale", c.scale, "Linear or Log.", FieldRules{}.only_if(is_numeric, kNumeric));
@@ -67,12 +66,12 @@ void visit_range_fields(Visitor& v, T& c, bool is_integer, bool is_numeric) {
 
 template <class Visitor, Like<Parameter> T>
 void visit_fields(Visitor& v, T& c) {
-  v.field("name", c.name, "a name, unique in the Study.",
+  v.field("name", c.name, "A name, unique in the Study.",
           text(1, kLongestName).as(Form::kName).needed());
   v.field("type", c.type, "Double, Integer, Categorical or Boolean.", FieldRules{}.needed());
   const bool is_integer = c.type == ParameterType::kInteger;
   visit_range_fields(v, c, is_integer, is_integer || c.type == ParameterType::kDouble);
-  v.field("values", c.values, "the values to choose from.",
+  v.field("values", c.values, "The values to choose from.",
           scalars(kMostValues)
               .needed()
               .only_if(c.type == ParameterType::kCategorical, "type Categorical"));
@@ -82,7 +81,7 @@ void visit_fields(Visitor& v, T& c) {
 
 template <class Visitor, Like<Objective> T>
 void visit_fields(Visitor& v, T& c) {
-  v.field("metric", c.metric, "the name of a metric that trials report.", metric_name().needed());
+  v.field("metric", c.metric, "The name of a metric that trials report.", metric_name().needed());
   v.field("direction", c.direction, "Maximize or Minimize.", FieldRules{}.needed());
   v.field("goal", c.goal, "The Study succeeds once a trial reaches it.",
           number(-kLargestBound, kLargestBound));
@@ -91,7 +90,7 @@ void visit_fields(Visitor& v, T& c) {
 
 template <class Visitor, Like<Constraint> T>
 void visit_fields(Visitor& v, T& c) {
-  v.field("metric", c.metric, "the name of a metric that trials report.", metric_name().needed());
+  v.field("metric", c.metric, "The name of a metric that trials report.", metric_name().needed());
   v.field("min", c.min, "Trials below are infeasible.", quantity());
   v.field("max", c.max, "Trials above are infeasible.", quantity());
 }
@@ -122,7 +121,7 @@ void visit_fields(Visitor& v, T& c) {
 
 template <class Visitor, Like<EarlyStopping> T>
 void visit_fields(Visitor& v, T& c) {
-  v.field("name", c.name, "the rule: asha or median.", one_of(early_stopping_names()).needed());
+  v.field("name", c.name, "The rule: asha or median.", one_of(early_stopping_names()).needed());
   const bool asha = c.name == "asha";
   const bool median = c.name == "median";
   v.field("reductionFactor", c.reduction_factor, "One in so many goes on from each rung.",
@@ -145,7 +144,7 @@ void visit_fields(Visitor& v, T& c) {
 
 template <class Visitor, Like<MetricsFilter> T>
 void visit_fields(Visitor& v, T& c) {
-  v.field("regex", c.regex, "a regular expression with groups for name and value.",
+  v.field("regex", c.regex, "A regular expression with groups for name and value.",
           text(1, 1024).needed());
 }
 
@@ -200,16 +199,16 @@ void visit_fields(Visitor& v, T& c) {
 
 template <class Visitor, Like<StudySpec> T>
 void visit_fields(Visitor& v, T& c) {
-  v.field("objectives", c.objectives, "what to measure; the first one decides.",
+  v.field("objectives", c.objectives, "What to measure; the first one decides.",
           list(1, kMostObjectives).needed());
-  v.field("parameters", c.parameters, "what to vary.", list(1, kMostParameters).needed());
+  v.field("parameters", c.parameters, "What to vary.", list(1, kMostParameters).needed());
   v.field("constraints", c.constraints, "Trials outside are infeasible.",
           list(0, kMostConstraints));
   v.field("resource", c.resource, "What a step counts, and how many a trial takes.");
   v.field("algorithm", c.algorithm, "What chooses the points.");
   v.field("earlyStopping", c.early_stopping, "What ends poor trials early.");
   v.field("budget", c.budget, "What to spend.");
-  v.field("trial", c.trial, "how a trial runs.", FieldRules{}.needed());
+  v.field("trial", c.trial, "How a trial runs.", FieldRules{}.needed());
   v.field("warmStart", c.warm_start, "Studies to learn from.");
   v.field("suspend", c.suspend, "Stop all trials gently, and go on later.");
 }
@@ -265,8 +264,8 @@ template <class Visitor, Like<Study> T>
 void visit_fields(Visitor& v, T& c) {
   v.constant("apiVersion", kApiVersion);
   v.constant("kind", "Study");
-  v.field("metadata", c.metadata, "the name of the Study.", FieldRules{}.needed());
-  v.field("spec", c.spec, "what to vary, to measure and to spend.", FieldRules{}.needed());
+  v.field("metadata", c.metadata, "The name of the Study.", FieldRules{}.needed());
+  v.field("spec", c.spec, "What to vary, to measure and to spend.", FieldRules{}.needed());
   v.field("status", c.status, "What came of it.");
 }
 

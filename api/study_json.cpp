@@ -31,7 +31,8 @@ ReadStudy read_study(const Json& document) {
   FieldErrors errors;
   if (!is_another_kind(document, errors)) {
     read_struct(document, FieldPath(), out.study, errors);
-    check_study(out.study, errors);
+    const Json* spec = document.find("spec");
+    if (spec != nullptr && spec->is_object()) check_study(out.study, errors);
   }
   out.errors = std::move(errors).take();
   return out;

@@ -25,7 +25,7 @@ void visit_fields(Visitor& v, T& c) {
 
 template <class Visitor, Like<Parent> T>
 void visit_fields(Visitor& v, T& c) {
-  v.field("trial", c.trial, "the name of the trial.", text(1, kLongestName).needed());
+  v.field("trial", c.trial, "The name of the trial.", text(1, kLongestName).needed());
   v.field("step", c.step, "Of its checkpoint.", count_from(0));
 }
 
@@ -38,7 +38,7 @@ void visit_fields(Visitor& v, T& c) {
 
 template <class Visitor, Like<TrialSpec> T>
 void visit_fields(Visitor& v, T& c) {
-  v.field("study", c.study, "the name of its Study.", dns_label().needed());
+  v.field("study", c.study, "The name of its Study.", dns_label().needed());
   v.field("index", c.index, "0, 1, 2 ... within the Study.", count_from(0));
   v.field("parameters", c.parameters, "Values of the active parameters.",
           FieldRules{}.as(Form::kObject));
@@ -112,8 +112,8 @@ template <class Visitor, Like<Trial> T>
 void visit_fields(Visitor& v, T& c) {
   v.constant("apiVersion", kApiVersion);
   v.constant("kind", "Trial");
-  v.field("metadata", c.metadata, "the name of the Trial.", FieldRules{}.needed());
-  v.field("spec", c.spec, "what to run.", FieldRules{}.needed());
+  v.field("metadata", c.metadata, "The name of the Trial.", FieldRules{}.needed());
+  v.field("spec", c.spec, "What to run.", FieldRules{}.needed());
   v.field("status", c.status, "What came of it.");
 }
 

@@ -8,7 +8,7 @@ namespace fettle::api {
 
 template <class Visitor, Like<TrialFile::ObjectiveName> T>
 void visit_fields(Visitor& v, T& c) {
-  v.field("metric", c.metric, "the name of the metric.", metric_name().needed());
+  v.field("metric", c.metric, "The name of the metric.", metric_name().needed());
   v.field("direction", c.direction, "Maximize or Minimize.", FieldRules{}.needed());
 }
 
@@ -36,7 +36,7 @@ void visit_fields(Visitor& v, T& c) {
   v.field("seed", c.seed, "The trainer's seed.");
   v.field("parameters", c.parameters, "Values of the active parameters.",
           FieldRules{}.as(Form::kObject));
-  v.field("untilStep", c.until_step, "the step to reach.", count_from(1).needed());
+  v.field("untilStep", c.until_step, "The step to reach.", count_from(1).needed());
   v.field("workers", c.workers, "Workers.", whole(1, 1024));
   v.field("resource", c.resource, "What a step counts.", FieldRules{}.needed());
   v.field("rungs", c.rungs, "Steps that early stopping looks at.", list(0, 100'000));

@@ -5,6 +5,7 @@
 #include <yaml-cpp/parser.h>
 
 #include <map>
+#include <optional>
 #include <set>
 #include <sstream>
 #include <utility>
@@ -20,11 +21,17 @@ Place place_of(const YAML::Mark& mark) {
   return mark.is_null() ? Place{} : Place{mark.line + 1, mark.column + 1};
 }
 
-[[noreturn]] void refuse(const YAML::Mark& mark, const std::string& message) {
-  throw YAML::ParserException(mark, message);
+// What yaml-cpp accepts and we do not.
+struct Refusal {
+  Place place;
+  std::string message;
+};
+
+[[noreturn]] void refuse(const YAML::Mark& mark, std::string message) {
+  throw Refusal{place_of(mark), std::move(message)};
 }
 
-// Builds one document's tree from yaml-cpp's events. Throws YAML::ParserException.
+// Builds one document's tree from yaml-cpp's events. Throws Refusal.
 class TreeBuilder : public YAML::EventHandler {
  public:
   explicit TreeBuilder(std::vector<YamlError>& errors) : errors_(errors) {}
@@ -32,7 +39,10 @@ class TreeBuilder : public YAML::EventHandler {
   std::shared_ptr<const YamlNode> root() const { return root_; }
 
   void OnDocumentStart(const YAML::Mark&) override {}
-  void OnDocumentEnd() override {}
+  void OnDocumentEnd() override {
+    if (!complex_key_) return;
+    errors_.push_back({*complex_key_, "found a list or map as a field name; expected a text"});
+  }
   void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     add_scalar(mark, anchor, Json(), "null", false);
   }
@@ -60,8 +70,8 @@ class TreeBuilder : public YAML::EventHandler {
     if (!plain && !typed && !quoted) refuse(mark, "found the tag " + tag + ", which is not known");
     if (quoted) return add_scalar(mark, anchor, Json(text), text, false);
     Result<Json> value = resolve_plain_scalar(text);
-    if (!value) refuse(mark, value.error().message);
-    add_scalar(mark, anchor, *value, text, plain && text == "<<");
+    if (!value) errors_.push_back({place_of(mark), value.error().message});
+    add_scalar(mark, anchor, value ? *value : Json(), text, plain && text == "<<");
   }
 
   void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
@@ -118,6 +128,11 @@ class TreeBuilder : public YAML::EventHandler {
       root_ = std::move(node);
       return;
     }
+    if (wants_key()) {
+      // Not at once: in an unfinished document this is only what it looks like.
+      if (!complex_key_) complex_key_ = place_of(mark);
+      return set_key(mark, {}, false);
+    }
     Open& parent = open_.back();
     if (parent.node->kind == YamlNode::Kind::kList) {
       parent.node->entries.push_back({{}, false, place_of(mark), std::move(node)});
@@ -133,7 +148,6 @@ class TreeBuilder : public YAML::EventHandler {
     const bool known = tag.empty() || tag == "?" || tag == "!" || tag == "tag:yaml.org,2002:map" ||
                        tag == "tag:yaml.org,2002:seq";
     if (!known) refuse(mark, "found the tag " + tag + ", which is not known");
-    if (wants_key()) refuse(mark, "found a list or map as a field name; expected a text");
     if (open_.size() >= static_cast<std::size_t>(kMaxYamlDepth)) {
       refuse(mark, "nested deeper than " + std::to_string(kMaxYamlDepth) + " levels");
     }
@@ -162,6 +176,7 @@ class TreeBuilder : public YAML::EventHandler {
   std::vector<YAML::Mark> marks_;  // of open_
   std::map<YAML::anchor_t, std::shared_ptr<const YamlNode>> anchors_;
   std::size_t duplicates_ = 0;
+  std::optional<Place> complex_key_;
 };
 
 std::string_view line_of(std::string_view text, int line) {
@@ -210,6 +225,8 @@ ReadYaml read_yaml(std::string_view text) {
       Json value = expand(*root, out.errors);
       if (!value.is_null()) out.documents.emplace_back(root, std::move(value));
     }
+  } catch (const Refusal& refusal) {
+    out.errors.push_back({refusal.place, refusal.message});
   } catch (const YAML::Exception& exception) {
     out.errors.push_back(explain(exception, text));
   } catch (const std::exception& exception) {

@@ -17,7 +17,7 @@ namespace fettle::api {
 
 inline constexpr int kMaxYamlDepth = 64;
 // What all aliases of a document may expand to: its texts and 32 bytes for each value.
-inline constexpr std::size_t kMaxExpandedBytes = 32'000'000;
+inline constexpr std::size_t kMaxExpandedBytes = 16'000'000;
 
 // A place in a text; both count from 1. 0 = the text as a whole.
 struct Place {

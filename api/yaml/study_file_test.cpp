@@ -1,0 +1,192 @@
+// Study files, good and bad. Every file of api/testdata/bad says itself, in lines "# error: ...",
+// what is wrong with it: line, column, path and message.
+#include "api/yaml/study_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/file.h"
+
+namespace fettle::api {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr const char* kBadFiles = FETTLE_SOURCE_DIR "/api/testdata/bad";
+
+// A valid Study but for `spec`, whose lines are indented by two.
+std::string with_spec(const std::string& spec) {
+  return "apiVersion: fettle.dev/v1alpha1\nkind: Study\nmetadata: {name: good}\nspec:\n" + spec;
+}
+
+const std::string kSpec =
+    "  objectives: [{metric: loss, direction: Minimize}]\n"
+    "  parameters: [{name: x, type: Double, min: 0, max: 1}]\n"
+    "  trial: {template: {spec: {containers: [{name: trial, command: [train]}]}}}\n";
+
+std::vector<std::string> errors_of(const LoadedFile& file) {
+  std::vector<std::string> out;
+  for (const Diagnostic& diagnostic : file.diagnostics) out.push_back(to_string(diagnostic));
+  return out;
+}
+
+std::vector<std::string> errors_of(const std::string& text) {
+  return errors_of(load_study_text(text, "f"));
+}
+
+std::vector<std::string> bad_files() {
+  std::vector<std::string> out;
+  for (const auto& entry : std::filesystem::directory_iterator(kBadFiles)) {
+    out.push_back(entry.path().stem().string());
+  }
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+// The "# error: " lines of a file, as diagnostics of a file called "f".
+std::vector<std::string> expected_errors(const std::string& text) {
+  constexpr std::string_view kMark = "# error: ";
+  std::vector<std::string> out;
+  for (std::size_t at = 0; (at = text.find(kMark, at)) != std::string::npos;) {
+    at += kMark.size();
+    const std::string line = text.substr(at, text.find('\n', at) - at);
+    const bool placed = line.front() >= '0' && line.front() <= '9';
+    out.push_back((placed ? "f:" : "f: ") + line);
+  }
+  return out;
+}
+
+class BadFile : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(BadFile, IsRefusedWithTheErrorsItNames) {
+  const auto text = read_file(std::string(kBadFiles) + "/" + GetParam() + ".yaml");
+  ASSERT_TRUE(text.ok());
+  const LoadedFile file = load_study_text(*text, "f");
+  EXPECT_TRUE(file.studies.empty());
+  ASSERT_FALSE(expected_errors(*text).empty());
+  EXPECT_EQ(errors_of(file), expected_errors(*text));
+}
+
+INSTANTIATE_TEST_SUITE_P(, BadFile, ::testing::ValuesIn(bad_files()), [](const auto& test) {
+  std::string name = test.param;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+});
+
+TEST(StudyFile, ReadsTheExample) {
+  const LoadedFile file = load_study_file(FETTLE_SOURCE_DIR "/examples/fashion-mnist.yaml");
+  EXPECT_THAT(errors_of(file), ElementsAre());
+  ASSERT_EQ(file.studies.size(), 1U);
+  const StudySpec& spec = file.studies[0].spec;
+  EXPECT_EQ(file.studies[0].metadata.name, "fashion-mnist");
+  EXPECT_EQ(spec.objectives[0].direction, Direction::kMaximize);
+  EXPECT_EQ(spec.parameters[0].scale, Scale::kLog);
+  EXPECT_EQ(spec.parameters[0].min, 1e-4);
+  EXPECT_EQ(spec.trial.timeout, 600);
+  EXPECT_EQ(spec.early_stopping->name, "asha");
+}
+
+TEST(StudyFile, ReadsSeveralStudies) {
+  const std::string second = with_spec(kSpec);
+  const std::string first = "---\n" + second;
+  LoadedFile file = load_study_text(first + "---\n# nothing here\n---\n" + second, "f");
+  EXPECT_THAT(errors_of(file), ElementsAre(HasSubstr("the name of an earlier Study")));
+  ASSERT_EQ(file.studies.size(), 1U);
+  std::string renamed = second;
+  renamed.replace(renamed.find("good"), 4, "next");
+  file = load_study_text(first + "---\n" + renamed, "f");
+  EXPECT_THAT(errors_of(file), ElementsAre());
+  ASSERT_EQ(file.studies.size(), 2U);
+  EXPECT_EQ(file.studies[1].metadata.name, "next");
+}
+
+TEST(StudyFile, AnchorsAndMergeKeysWork) {
+  const LoadedFile file = load_study_text(
+      with_spec("  objectives: [{metric: loss, direction: Minimize}]\n"
+                "  parameters:\n"
+                "  - &rate {name: a, type: Double, min: 0, max: 1}\n"
+                "  - {<<: *rate, name: b, max: 2}\n"
+                "  - {name: c, type: Boolean, <<: *rate}\n"
+                "  trial: {template: {spec: {containers: [{name: t, image: i}]}}}\n"),
+      "f");
+  EXPECT_THAT(errors_of(file),
+              ElementsAre(HasSubstr("parameters[2].min: only makes sense with type Double"),
+                          HasSubstr("parameters[2].max: only makes sense with type Double")));
+}
+
+TEST(StudyFile, CarriesAnyTextAsAValue) {
+  const LoadedFile file = load_study_text(
+      with_spec("  objectives: [{metric: loss, direction: Minimize}]\n"
+                "  parameters:\n"
+                "  - {name: x, type: Categorical, values: ['$(reboot)', '; rm -rf /', \"a\\nb\", "
+                "'{{x}}', '\"', 'yes', '1']}\n"
+                "  trial: {template: {spec: {containers: [{name: t, image: i}]}}}\n"),
+      "f");
+  ASSERT_THAT(errors_of(file), ElementsAre());
+  EXPECT_THAT(file.studies[0].spec.parameters[0].values,
+              ElementsAre(Json("$(reboot)"), Json("; rm -rf /"), Json("a\nb"), Json("{{x}}"),
+                          Json("\""), Json("yes"), Json("1")));
+}
+
+TEST(StudyFile, TenThousandParametersAreOneError) {
+  std::string spec = "  objectives: [{metric: loss, direction: Minimize}]\n  parameters:\n";
+  for (int i = 0; i < 10'000; ++i) {
+    spec += "  - {name: p" + std::to_string(i) + ", type: Boolean}\n";
+  }
+  spec += "  trial: {template: {spec: {containers: [{name: t, image: i}]}}}\n";
+  EXPECT_THAT(errors_of(with_spec(spec)),
+              ElementsAre("f:6:3: spec.parameters: found 10000 entries, expected 1 to 128"));
+}
+
+TEST(StudyFile, ManyErrorsAreCutAndCounted) {
+  std::string spec = kSpec;
+  for (int i = 0; i < 120; ++i) spec += "  unknown" + std::to_string(i) + ": 1\n";
+  const std::vector<std::string> errors = errors_of(with_spec(spec));
+  ASSERT_EQ(errors.size(), 51U);
+  EXPECT_EQ(errors.back(), "f: and 70 more errors");
+}
+
+TEST(StudyFile, DeepNestingIsRefused) {
+  const std::string deep(400'000, '[');
+  EXPECT_THAT(errors_of(deep), ElementsAre(HasSubstr("nested deeper than 64 levels")));
+  EXPECT_THAT(errors_of("a: " + deep), ElementsAre(HasSubstr("nested deeper than 64 levels")));
+  std::string blocks;
+  for (int i = 0; i < 100; ++i) blocks += std::string(static_cast<std::size_t>(i), ' ') + "a:\n";
+  EXPECT_THAT(errors_of(blocks), ElementsAre(HasSubstr("nested deeper than 64 levels")));
+}
+
+TEST(StudyFile, LargeFilesAreRefused) {
+  EXPECT_THAT(errors_of(std::string(10'000'000, '[')),
+              ElementsAre(HasSubstr("larger than 1000000 bytes")));
+}
+
+TEST(StudyFile, OtherKindsOfFilesAreRefused) {
+  EXPECT_THAT(errors_of(std::string("ELF\x7F\x02", 5)),
+              ElementsAre(HasSubstr("f:1:4: found a byte that is a control character")));
+  EXPECT_THAT(errors_of("name: \xFF"), ElementsAre(HasSubstr("f:1:7: found a byte that is not")));
+  EXPECT_THAT(errors_of(""), ElementsAre("f: holds no Study; it is empty"));
+}
+
+TEST(StudyFile, AMissingFileIsNamed) {
+  EXPECT_THAT(errors_of(load_study_file("/nowhere/study.yaml")),
+              ElementsAre(HasSubstr("No such file or directory")));
+}
+
+// Whatever is cut off or scrambled: a sentence, never a crash.
+TEST(StudyFile, EveryPrefixOfAFileEndsInAnAnswer) {
+  const auto text = read_file(FETTLE_SOURCE_DIR "/examples/fashion-mnist.yaml");
+  ASSERT_TRUE(text.ok());
+  for (std::size_t size = 0; size + 40 < text->size(); size += 7) {
+    const LoadedFile file = load_study_text(text->substr(0, size), "f");
+    EXPECT_EQ(file.studies.size() + (file.diagnostics.empty() ? 0 : 1), 1U) << size;
+  }
+}
+
+}  // namespace
+}  // namespace fettle::api
