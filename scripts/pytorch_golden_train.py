@@ -1,0 +1,179 @@
+#!/usr/bin/env python3
+"""Writes trainer/testdata/pytorch_curves.json: short trainings as PyTorch does them.
+
+    python3 scripts/pytorch_golden_train.py        (needs torch 2.11)
+
+Each case has the model and training in Fettle's own words, bytes as images, initial weights in
+Fettle's layouts (see pytorch_golden.py), the loss of every optimiser step and, at the end, loss and
+correct answers in evaluation. PyTorch computes in double, so the tests' tolerance is ours alone.
+"""
+
+import json
+import pathlib
+
+import torch
+import torch.nn.functional as F
+
+OUT = pathlib.Path(__file__).resolve().parent.parent / "trainer" / "testdata"
+SAMPLES, SIDE, CLASSES, BATCH, EPOCHS = 22, 6, 3, 8, 4      # the last batch has 6 samples
+MEAN, STD = 0.5, 0.25
+
+
+def draw(generator, *shape, scale=0.4):
+    """fp32 numbers with few digits, as doubles."""
+    values = (torch.randn(*shape, generator=generator) * scale * 1000).round() / 1000
+    return values.to(torch.float32).to(torch.float64)
+
+
+class Network(torch.nn.Module):
+    """Runs a list of layers in Fettle's words on NCHW images."""
+
+    def __init__(self, layers, generator):
+        super().__init__()
+        self.layers = layers
+        self.modules_of = torch.nn.ModuleList()
+        channels, side, flat = 1, SIDE, False
+        for layer in layers:
+            kind, module = layer["type"], torch.nn.Identity()
+            if kind == "conv":
+                bias = layers[layers.index(layer) + 1]["type"] != "batchNorm"
+                kernel = layer["kernel"]
+                module = torch.nn.Conv2d(channels, layer["channels"], kernel,
+                                         padding=(kernel - 1) // 2, bias=bias)
+                channels = layer["channels"]
+            elif kind == "batchNorm":
+                module = torch.nn.BatchNorm2d(channels)
+            elif kind == "maxPool":
+                module, side = torch.nn.MaxPool2d(2), side // 2
+            elif kind == "linear":
+                inputs = channels if flat else channels * side * side
+                module = torch.nn.Linear(inputs, layer["units"])
+                channels, flat = layer["units"], True
+            self.modules_of.append(module.double())
+        with torch.no_grad():
+            for module in self.modules_of:
+                if isinstance(module, (torch.nn.Conv2d, torch.nn.Linear)):
+                    for parameter in module.parameters():
+                        parameter.copy_(draw(generator, *parameter.shape))
+
+    def forward(self, x):
+        for layer, module in zip(self.layers, self.modules_of):
+            if layer["type"] == "linear" and x.dim() == 4:
+                x = x.permute(0, 2, 3, 1).flatten(1)       # Fettle's order of pixels
+            x = torch.relu(x) if layer["type"] == "relu" else module(x)
+        return x
+
+    def initial(self):
+        """Weights and biases of the layers that have drawn ones, in Fettle's layouts."""
+        result = []
+        for module in self.modules_of:
+            if isinstance(module, torch.nn.Conv2d):
+                weights = module.weight.permute(0, 2, 3, 1)
+            elif isinstance(module, torch.nn.Linear):
+                weights = module.weight
+            else:
+                continue
+            bias = [] if module.bias is None else module.bias.tolist()
+            result.append({"weights": numbers(weights.reshape(-1).tolist()), "biases": numbers(bias)})
+        return result
+
+
+def numbers(values):
+    return [float(f"{value:.9g}") for value in values]
+
+
+def optimizer_of(network, training):
+    decayed, spared = [], []
+    for module in network.modules_of:
+        for name, parameter in module.named_parameters():
+            weights = name == "weight" and not isinstance(module, torch.nn.BatchNorm2d)
+            (decayed if weights else spared).append(parameter)
+    groups = [{"params": decayed, "weight_decay": training.get("weightDecay", 0)},
+              {"params": spared, "weight_decay": 0}]
+    rate, momentum = training["learningRate"], training.get("momentum", 0)
+    make = {
+        "sgd": lambda: torch.optim.SGD(groups, rate, momentum=momentum,
+                                       nesterov=training.get("nesterov", False)),
+        "adam": lambda: torch.optim.Adam(groups, rate),
+        "adamw": lambda: torch.optim.AdamW(groups, rate),
+        "rmsprop": lambda: torch.optim.RMSprop(groups, rate, momentum=momentum),
+    }
+    return make[training["optimizer"]]()
+
+
+def scheduler_of(optimizer, training, steps_per_epoch):
+    schedule = training.get("schedule", {"name": "constant"})
+    total = steps_per_epoch * EPOCHS
+    if schedule["name"] == "cosine":
+        return torch.optim.lr_scheduler.CosineAnnealingLR(
+            optimizer, total, eta_min=training["learningRate"] * schedule.get("finalFraction", 0))
+    if schedule["name"] == "step":
+        return torch.optim.lr_scheduler.StepLR(
+            optimizer, schedule["stepEpochs"] * steps_per_epoch, schedule["gamma"])
+    if schedule["name"] == "linear":
+        return torch.optim.lr_scheduler.LinearLR(optimizer, 1, schedule["finalFraction"], total)
+    return torch.optim.lr_scheduler.ConstantLR(optimizer, 1)
+
+
+def case(name, layers, training):
+    generator = torch.Generator().manual_seed(len(name))
+    pixels = torch.randint(0, 256, (SAMPLES, 1, SIDE, SIDE), generator=generator)
+    labels = torch.randint(0, CLASSES, (SAMPLES,), generator=generator)
+    images = (pixels.double() / 255 - MEAN) / STD
+    network = Network(layers, generator)
+    initial = network.initial()
+    optimizer = optimizer_of(network, training)
+    batches = [slice(i, min(i + BATCH, SAMPLES)) for i in range(0, SAMPLES, BATCH)]
+    scheduler = scheduler_of(optimizer, training, len(batches))
+    losses = []
+    for _ in range(EPOCHS):
+        for batch in batches:
+            optimizer.zero_grad()
+            loss = F.cross_entropy(network(images[batch]), labels[batch],
+                                   label_smoothing=training.get("labelSmoothing", 0))
+            loss.backward()
+            if "clipNorm" in training:
+                torch.nn.utils.clip_grad_norm_(network.parameters(), training["clipNorm"])
+            optimizer.step()
+            scheduler.step()
+            losses.append(loss.item())
+    network.eval()
+    with torch.no_grad():
+        logits = network(images)
+        evaluation = F.cross_entropy(logits, labels).item()
+        correct = int((logits.argmax(1) == labels).sum())
+    training = dict(training, globalBatch=BATCH, epochs=EPOCHS)
+    return {"name": name, "model": {"layers": layers}, "training": training, "side": SIDE,
+            "mean": MEAN, "std": STD, "pixels": pixels.flatten().tolist(),
+            "labels": labels.tolist(), "initial": initial, "losses": numbers(losses),
+            "evaluation": float(f"{evaluation:.9g}"), "correct": correct}
+
+
+def main():
+    relu, pool, norm = {"type": "relu"}, {"type": "maxPool"}, {"type": "batchNorm"}
+    mlp = [{"type": "linear", "units": 8}, relu, {"type": "linear", "units": CLASSES}]
+    cnn = [{"type": "conv", "channels": 4, "kernel": 3}, norm, relu, pool,
+           {"type": "conv", "channels": 5, "kernel": 3}, relu, {"type": "linear", "units": CLASSES}]
+    cases = [
+        case("mlp, sgd", mlp, {"optimizer": "sgd", "learningRate": 0.1}),
+        case("mlp, sgd with everything", mlp,
+             {"optimizer": "sgd", "learningRate": 0.1, "momentum": 0.9, "nesterov": True,
+              "weightDecay": 0.01, "clipNorm": 0.5, "labelSmoothing": 0.1,
+              "schedule": {"name": "cosine", "finalFraction": 0.1}}),
+        case("mlp, adamw, linear schedule", mlp,
+             {"optimizer": "adamw", "learningRate": 0.01, "weightDecay": 0.1,
+              "schedule": {"name": "linear", "finalFraction": 0.2}}),
+        case("cnn, adam, step schedule", cnn,
+             {"optimizer": "adam", "learningRate": 0.01, "weightDecay": 0.01,
+              "schedule": {"name": "step", "stepEpochs": 2, "gamma": 0.1}}),
+        case("cnn, sgd", cnn, {"optimizer": "sgd", "learningRate": 0.05, "momentum": 0.9}),
+        case("cnn, rmsprop", cnn,
+             {"optimizer": "rmsprop", "learningRate": 0.001, "momentum": 0.5}),
+    ]
+    OUT.mkdir(parents=True, exist_ok=True)
+    lines = ",\n".join(json.dumps(one, separators=(",", ":")) for one in cases)
+    (OUT / "pytorch_curves.json").write_text(f"[\n{lines}\n]\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,115 @@
+// Whole trainings against PyTorch: testdata/pytorch_curves.json, by
+// scripts/pytorch_golden_train.py.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "api/trainer_json.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "trainer/learner.h"
+#include "trainer/schedule.h"
+
+namespace fettle::trainer {
+namespace {
+
+template <class T>
+std::vector<T> numbers(const Json& object, std::string_view key) {
+  std::vector<T> result;
+  for (const Json& value : object.find(key)->as_array()) {
+    result.push_back(static_cast<T>(value.as_double()));
+  }
+  return result;
+}
+
+double number(const Json& object, std::string_view key) { return object.find(key)->as_double(); }
+
+api::TrainerConfig config_of(const Json& golden, api::BackendKind backend) {
+  Json document = Json::object();
+  document.set("data", Json::object({{"trainImages", "none"}, {"trainLabels", "none"}}));
+  document.set("model", *golden.find("model"));
+  document.set("training", *golden.find("training"));
+  auto config = api::read_trainer_config(document);
+  EXPECT_TRUE(config.ok()) << (config.ok() ? "" : config.error().message);
+  config->training.backend = backend;
+  return *config;
+}
+
+// Puts PyTorch's initial weights into the layers that draw theirs.
+void set_initial(const Json& golden, Network& network) {
+  Parameters& parameters = network.parameters();
+  std::size_t next = 0;
+  for (const LayerPlan& layer : network.plan().layers) {
+    if (layer.weights.bound <= 0) continue;
+    const Json& given = golden.find("initial")->as_array()[next++];
+    const auto weights = numbers<float>(given, "weights");
+    const auto biases = numbers<float>(given, "biases");
+    ASSERT_EQ(std::ssize(weights), layer.weights.count);
+    ASSERT_EQ(std::ssize(biases), layer.biases.count);
+    std::copy(weights.begin(), weights.end(), parameters.weights.data() + layer.weights.offset);
+    std::copy(biases.begin(), biases.end(), parameters.weights.data() + layer.biases.offset);
+  }
+}
+
+void expect_same_curve(const Json& golden, api::BackendKind backend) {
+  const api::TrainerConfig config = config_of(golden, backend);
+  const auto side = static_cast<std::int64_t>(number(golden, "side"));
+  const auto pixels = numbers<std::uint8_t>(golden, "pixels");
+  const auto labels = numbers<std::uint8_t>(golden, "labels");
+  const ImageSet images({side, side, 1}, Bytes::copy_of(pixels), Bytes::copy_of(labels));
+  const std::int64_t batch_size = *config.training.global_batch;
+
+  SingleProcess single;
+  const auto plan = plan_network(config.model, images.shape(), images.classes());
+  ASSERT_TRUE(plan.ok()) << plan.error().message;
+  auto made = Learner::create(config.training, *plan, batch_size, 0, single);
+  if (!made.ok()) GTEST_SKIP() << made.error().message;
+  Learner& learner = **made;
+  set_initial(golden, learner.network());
+  learner.weights_changed();
+
+  const BatchWriter writer({number(golden, "mean"), number(golden, "std")}, {},
+                           kernels::DataType::kFloat32, 0);
+  Batch batch = writer.make_batch(images.shape(), batch_size);
+  Indices order(labels.size());
+  std::iota(order.begin(), order.end(), 0);
+  const ScheduleLength length{(images.size() + batch_size - 1) / batch_size,
+                              *config.training.epochs};
+  const auto losses = numbers<double>(golden, "losses");
+  for (std::size_t step = 0; step < losses.size(); ++step) {
+    const auto begin = static_cast<std::int64_t>(step) % length.steps_per_epoch * batch_size;
+    const auto size = std::min(batch_size, images.size() - begin);
+    writer.write(images, {order.data() + begin, static_cast<std::size_t>(size)}, 0, batch);
+    learner.add(batch, 0);
+    const double rate =
+        config.training.learning_rate *
+        schedule_factor(config.training.schedule, length, static_cast<std::int64_t>(step));
+    const double loss = learner.finish_step(rate)->score.mean_loss();
+    EXPECT_NEAR(loss, losses[step], 1e-5 * losses[step]) << "step " << step;
+  }
+  const Score score = learner.evaluate(images, order, writer);
+  EXPECT_NEAR(score.mean_loss(), number(golden, "evaluation"), 1e-5 * score.mean_loss());
+  EXPECT_EQ(score.correct, number(golden, "correct"));
+}
+
+class PyTorch : public testing::TestWithParam<api::BackendKind> {};
+
+TEST_P(PyTorch, TrainsTheSame) {
+  const auto text = read_file(FETTLE_SOURCE_DIR "/trainer/testdata/pytorch_curves.json");
+  ASSERT_TRUE(text.ok()) << text.error().message;
+  const auto curves = parse_json(*text);
+  ASSERT_TRUE(curves.ok()) << curves.error().message;
+  for (const Json& golden : curves->as_array()) {
+    SCOPED_TRACE(golden.find("name")->as_string());
+    expect_same_curve(golden, GetParam());
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Reference, PyTorch, testing::Values(api::BackendKind::kReference));
+INSTANTIATE_TEST_SUITE_P(Onednn, PyTorch, testing::Values(api::BackendKind::kOnednn));
+
+}  // namespace
+}  // namespace fettle::trainer
