@@ -59,7 +59,7 @@ Line progress_line(const RunView& view, int columns, const Style& style) {
   const std::int64_t total = view.study.spec.budget.trials;
   std::string text = "  " + format_count(ended) + " of " + plural(total, "trial");
   const auto left = seconds_left(view);
-  if (left) text += ", about " + format_elapsed(*left) + " left";
+  if (left && *left >= 1) text += ", about " + format_elapsed(*left) + " left";
   const int width = std::clamp(columns - display_width(text), 0, 60);
   const double fraction = total > 0 ? static_cast<double>(ended) / static_cast<double>(total) : 0;
   return {{bar(fraction, width, style), Ink::kAccent}, {text}};

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <ostream>
 
 #include "cli/e2e/workshop.h"
 
@@ -19,6 +20,8 @@ struct BadTrial {
   std::string outcome;    // of the run
   std::string said;       // at the end, for people
 };
+
+void PrintTo(const BadTrial& trial, std::ostream* out) { *out << trial.name; }
 
 class Misbehaving : public testing::TestWithParam<BadTrial> {};
 
@@ -47,7 +50,8 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         BadTrial{"Exits", "echo cannot open the data >&2; exit 3", "", "", "Failed",
                  "cannot open the data"},
-        BadTrial{"IsKilled", "kill -SEGV $$", "", "", "Failed", "SEGV"},
+        // $$ in a template means $, as in Kubernetes.
+        BadTrial{"IsKilled", "kill -SEGV $$$$", "", "", "Failed", "SEGV"},
         BadTrial{"PrintsNoMetric", "echo fine", "", "", "Failed", "value"},
         BadTrial{"PrintsGarbage", "head -c 100000 /dev/urandom; echo", "", "", "Failed", "value"},
         BadTrial{"NamesAnotherMetric", "echo '{\"valeu\": 1}'", "", "", "Failed", "valeu"},

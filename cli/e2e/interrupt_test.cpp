@@ -20,7 +20,7 @@ using testing::HasSubstr;
 // runs already. Each holds a directory while it runs, also past kill -9 of fettle.
 StudyText guarded_study() {
   StudyText text;
-  text.budget = "{trials: 12, parallelism: 4}";
+  text.budget = "{trials: 24, parallelism: 4}";
   text.trial = "    gracePeriod: 5s\n";
   text.script =
       "trial=$(basename \"$(dirname \"$(dirname \"$FETTLE_TRIAL\")\")\")\n"
@@ -44,7 +44,7 @@ TEST(Killed, AtAnyMomentGoesOnWhereItWas) {
   }
   const Finished done = shop.fettle({"run", "study.yaml"});
   EXPECT_EQ(done.code, 0) << done.out << done.err;
-  EXPECT_EQ(shop.count_phase("Completed"), 12U);
+  EXPECT_EQ(shop.count_phase("Completed"), 24U);
   EXPECT_EQ(shop.read("twice"), "");
   EXPECT_EQ(shop.trial_processes().size(), 0U);
 }

@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <ostream>
+
 #include "cli/e2e/workshop.h"
 
 namespace fettle::e2e {
@@ -54,6 +56,8 @@ struct BadInput {
   std::string said;  // part of the message
 };
 
+void PrintTo(const BadInput& input, std::ostream* out) { *out << input.name; }
+
 class BadFile : public testing::TestWithParam<BadInput> {};
 
 TEST_P(BadFile, IsRefusedInWordsAndLeavesNothingBehind) {
@@ -85,20 +89,20 @@ std::string alias_bomb() {
 
 INSTANTIATE_TEST_SUITE_P(
     Kinds, BadFile,
-    testing::Values(
-        BadInput{"NotYaml", "%PDF-1.4 \x01\x02", ""}, BadInput{"Empty", "", ""},
-        BadInput{"Unclosed", "spec: {a: [", ""},
-        BadInput{"AnotherKind", with("kind: Study", "kind: Pod"), "Pod"},
-        BadInput{"MinAboveMax", with("min: 0", "min: 5"), "spec.parameters[0]"},
-        BadInput{"LogFromZero", with("max: 1}", "max: 1, scale: Log}"), "spec.parameters[0]"},
-        BadInput{"NoParallelism", with("parallelism: 2", "parallelism: 0"),
-                 "spec.budget.parallelism"},
-        BadInput{"HugeNumber", with("max: 1}", "max: 1e309}"), "spec.parameters[0].max"},
-        BadInput{"NoCommand", with("command: [/bin/sh, -c]", "image: x"), "command"},
-        BadInput{"UnknownAlgorithm", with("name: random", "name: randon"), "random"},
-        BadInput{"AliasBomb", alias_bomb(), ""},
-        BadInput{"DeepNesting", std::string(200'000, '['), ""},
-        BadInput{"TooLong", std::string(10'000'000, '['), ""}),
+    testing::Values(BadInput{"NotYaml", "%PDF-1.4 \x01\x02", ""}, BadInput{"Empty", "", ""},
+                    BadInput{"Unclosed", "spec: {a: [", ""},
+                    BadInput{"AnotherKind", with("kind: Study", "kind: Pod"), "Pod"},
+                    BadInput{"MinAboveMax", with("min: 0", "min: 5"), "spec.parameters[0]"},
+                    BadInput{"LogFromZero", with("max: 1}", "max: 1, scale: Log}"),
+                             "spec.parameters[0]"},
+                    BadInput{"NoParallelism", with("parallelism: 2", "parallelism: 0"),
+                             "spec.budget.parallelism"},
+                    BadInput{"HugeNumber", with("max: 1}", "max: 1e309}"), "1e309"},
+                    BadInput{"NoCommand", with("command: [/bin/sh, -c]", "image: x"), "command"},
+                    BadInput{"UnknownAlgorithm", with("name: random", "name: randon"), "random"},
+                    BadInput{"AliasBomb", alias_bomb(), ""},
+                    BadInput{"DeepNesting", std::string(200'000, '['), ""},
+                    BadInput{"TooLong", std::string(10'000'000, '['), ""}),
     [](const auto& tested) { return tested.param.name; });
 
 TEST(CommandLine, ExplainsItself) {
