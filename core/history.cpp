@@ -55,6 +55,7 @@ search::Problem problem_of(const api::Study& study) {
 search::History history_of(const api::Study& study, const std::vector<TrialPtr>& trials) {
   search::History history;
   const std::int64_t count = next_index(trials, study.status.trials.created);
+  history.events.reserve(static_cast<std::size_t>(highest_seq(trials)));
   history.trials.assign(static_cast<std::size_t>(count), Json::object());
   std::vector<bool> present(history.trials.size(), false);
   for (const TrialPtr& trial : trials) {

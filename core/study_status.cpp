@@ -5,6 +5,7 @@
 #include "core/best.h"
 #include "core/conditions.h"
 #include "core/history.h"
+#include "core/run_records.h"
 
 namespace fettle::core {
 
@@ -47,11 +48,14 @@ TrialCounts count_trials(const api::Study& study, const std::vector<TrialPtr>& t
 
 void set_conditions(const api::Study& study, const StudyOutlook& outlook, std::int64_t now_ms,
                     StudyStatus& status) {
-  const auto set = [&](const char* type, bool value, std::string reason, std::string message) {
-    set_condition(
-        status.conditions,
-        {.type = type, .status = value, .reason = std::move(reason), .message = std::move(message)},
-        now_ms);
+  const auto set = [&](const char* type, bool value, const std::string& reason,
+                       const std::string& message) {
+    api::StatusCondition condition;
+    condition.type = type;
+    condition.status = value;
+    condition.reason = reason;
+    condition.message = shorten(message);
+    set_condition(status.conditions, std::move(condition), now_ms);
   };
   const bool suspended = study.spec.suspend && !outlook.ended;
   if (outlook.ended) {

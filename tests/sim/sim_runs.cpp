@@ -11,6 +11,7 @@ using core::RunState;
 
 Status SimRuns::start(const api::Study& study, const api::Trial& trial, std::int64_t run) {
   faults_.before_write();
+  if (!refusal_.empty()) return invalid(refusal_);
   const std::string& name = trial.metadata.name;
   const Id id{name, run};
   if (processes_.count(id) == 0) {

@@ -51,6 +51,8 @@ class SimRuns : public control::Runs {
   // When something happens next; -1 = never without the controllers.
   std::int64_t next_ms() const;
   void lose_events() { lose_events_ = true; }
+  // From now on no run can ever start, and this is why; "" ends that.
+  void refuse_starts(std::string why) { refusal_ = std::move(why); }
   void set_capacity(std::int64_t trials) { capacity_.trials = trials; }
 
   std::int64_t started() const { return static_cast<std::int64_t>(ever_.size()); }
@@ -88,6 +90,7 @@ class SimRuns : public control::Runs {
   std::function<void(const std::string&)> listener_;
   core::Capacity capacity_;
   std::int64_t most_at_once_ = 0;
+  std::string refusal_;
   bool lose_events_ = false;
 };
 

@@ -39,6 +39,8 @@ class Simulation {
   void run_until(std::int64_t at_s);
   // As run_to_end(), with two managers that read snapshots of different age in turn.
   void run_two_stale_managers(std::uint64_t seed);
+  // One look at whatever is due, and whatever that brings about.
+  void settle() { step_through(); }
   // Drops the manager and makes a new one, as a restart does.
   void restart();
 
