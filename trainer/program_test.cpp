@@ -1,0 +1,158 @@
+// The program as a runner sees it: trial file in, lines and exit codes out.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <thread>
+
+#include "api/trial_file.h"
+#include "base/json.h"
+#include "trainer/model/layer_configs.h"
+#include "trainer/testing/synthetic.h"
+
+namespace fettle::trainer {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr const char* kProgram = FETTLE_BINARY_DIR "/bin/fettle-trainer";
+
+class ProgramTest : public testing::Test {
+ protected:
+  ProgramTest() {
+    trial_.study = "s";
+    trial_.study_uid = "u";
+    trial_.trial = "s-0";
+    trial_.until_step = 2;
+    trial_.resource.max = 3;
+    trial_.objectives = {{"validation_accuracy", api::Direction::kMaximize}};
+    trial_.checkpoints.directory = directory_.file("checkpoints");
+    trial_.trainer.emplace();
+    trial_.trainer->data = write_synthetic(directory_, 400);
+    trial_.trainer->model.layers = {linear(16), simple(api::LayerType::kRelu), linear(4)};
+    trial_.trainer->training.backend = api::BackendKind::kReference;
+    trial_.trainer->training.epochs = 3;
+  }
+
+  // Starts the program with FETTLE_TRIAL set to `file`.
+  pid_t start(const std::string& file) {
+    const pid_t child = fork();
+    if (child != 0) return child;
+    (void)!freopen(directory_.file("out").c_str(), "w", stdout);
+    (void)!freopen(directory_.file("err").c_str(), "w", stderr);
+    setenv("FETTLE_TRIAL", file.c_str(), 1);
+    setenv("FETTLE_DATA_CACHE", "off", 1);
+    execl(kProgram, kProgram, static_cast<char*>(nullptr));
+    _exit(127);
+  }
+  int exit_code(pid_t child) {
+    int status = 0;
+    waitpid(child, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+  }
+  std::string write_trial() {
+    const std::string path = directory_.file("trial.json");
+    EXPECT_TRUE(write_file(path, api::write_trial_file(trial_).dump()).ok());
+    return path;
+  }
+  int run() { return exit_code(start(write_trial())); }
+  std::string out() { return content("out"); }
+  std::string err() { return content("err"); }
+  std::string content(const std::string& name) {
+    const auto read = read_file(directory_.file(name));
+    return read.ok() ? *read : "";  // the program may not have started yet
+  }
+  Json last_line() {
+    std::string text = out();
+    text.pop_back();
+    return *parse_json(text.substr(text.rfind('\n') + 1), {.allow_non_finite = true});
+  }
+  void expect_wrong_input(const std::string& message) {
+    EXPECT_EQ(run(), 2);
+    EXPECT_THAT(err(), HasSubstr(message));
+    EXPECT_EQ(out(), "");
+  }
+
+  TemporaryDirectory directory_;
+  api::TrialFile trial_;
+};
+
+TEST_F(ProgramTest, TrainsToTheStepThatIsAskedFor) {
+  ASSERT_EQ(run(), 0) << err();
+  const Json line = last_line();
+  EXPECT_EQ(*line.find("step"), Json(2));
+  EXPECT_EQ(*line.find("final"), Json(true));
+  EXPECT_EQ(*line.find("checkpoint_step"), Json(2));
+  EXPECT_GT(line.find("validation_accuracy")->as_double(), 0.2);
+
+  trial_.until_step = 3;  // promoted: goes on
+  ASSERT_EQ(run(), 0) << err();
+  EXPECT_EQ(*last_line().find("step"), Json(3));
+  EXPECT_THAT(err(), HasSubstr("goes on from " + trial_.checkpoints.directory));
+}
+
+TEST_F(ProgramTest, SigtermMeansCheckpointReportAnd143) {
+  trial_.trainer->training.epochs = trial_.until_step = 1'000'000;
+  const pid_t child = start(write_trial());
+  for (int i = 0; i < 500 && out().find("\"step\": 2,") == std::string::npos; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  kill(child, SIGTERM);
+  EXPECT_EQ(exit_code(child), 143) << err();
+  const Json line = last_line();
+  EXPECT_GE(line.find("step")->as_integer(), 2);
+  EXPECT_TRUE(std::filesystem::exists(line.find("checkpoint")->as_string()));
+  EXPECT_EQ(line.find("final"), nullptr);
+}
+
+TEST_F(ProgramTest, DivergingIsAResult) {
+  trial_.trainer->training.learning_rate = 1e6;
+  trial_.trainer->training.momentum = 0.99;
+  trial_.trainer->training.global_batch = 8;
+  EXPECT_EQ(run(), 0) << err();
+  EXPECT_THAT(out(), HasSubstr("\"validation_accuracy\": NaN"));
+  EXPECT_EQ(*last_line().find("final"), Json(true));
+}
+
+TEST_F(ProgramTest, WrongInputIsAClearSentenceAndExitCode2) {
+  trial_.trainer->data.train_images += ".missing";
+  expect_wrong_input("cannot open " + trial_.trainer->data.train_images + ": No such file");
+}
+
+TEST_F(ProgramTest, RefusesACheckpointOfAnotherModel) {
+  ASSERT_EQ(run(), 0) << err();
+  trial_.trainer->model.layers[0] = linear(17);
+  expect_wrong_input("belongs to another training: model.layers");
+}
+
+TEST_F(ProgramTest, RefusesTrialsThatItCannotRun) {
+  trial_.resource.unit = "minute";
+  expect_wrong_input("resource.unit is \"minute\"; the built-in trainer counts epochs");
+  trial_.resource.unit = "epoch";
+  trial_.workers = 4;
+  expect_wrong_input("asks for 4 workers");
+  trial_.workers = 1;
+  trial_.trainer.reset();
+  expect_wrong_input("no trainer configuration");
+}
+
+TEST_F(ProgramTest, RefusesWhatIsNoTrialFile) {
+  EXPECT_EQ(exit_code(start(directory_.file("nothing"))), 2);
+  EXPECT_THAT(err(), HasSubstr("cannot open " + directory_.file("nothing")));
+  ASSERT_TRUE(write_file(directory_.file("text"), "{]").ok());
+  EXPECT_EQ(exit_code(start(directory_.file("text"))), 2);
+  EXPECT_THAT(err(), HasSubstr("line 1"));
+}
+
+TEST_F(ProgramTest, ACheckpointDirectoryThatCannotBeMadeFailsTheTrial) {
+  ASSERT_TRUE(write_file(trial_.checkpoints.directory, "a file").ok());
+  EXPECT_EQ(run(), 1);
+  EXPECT_THAT(err(), HasSubstr(trial_.checkpoints.directory));
+}
+
+}  // namespace
+}  // namespace fettle::trainer
