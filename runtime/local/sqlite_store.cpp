@@ -77,14 +77,19 @@ Result<std::unique_ptr<SqliteStore>> SqliteStore::open(const std::string& path, 
                     ", this one knows " + std::to_string(kSchemaVersion) +
                     "); use that one, or another directory");
   }
-  if (mode == Mode::kReadWrite) FETTLE_TRY(store->make_schema());
+  if (mode == Mode::kReadWrite) {
+    FETTLE_TRY(store->database_->run("PRAGMA journal_mode=WAL"));
+    FETTLE_TRY(store->database_->run("PRAGMA synchronous=NORMAL"));
+    if (schema < kSchemaVersion) FETTLE_TRY(store->make_schema());
+    // Learn now, not at the first write, that there can be none.
+    FETTLE_TRY(store->database_->run("BEGIN IMMEDIATE"));
+    FETTLE_TRY(store->database_->run("ROLLBACK"));
+  }
   FETTLE_TRY(store->load());
   return store;
 }
 
 Status SqliteStore::make_schema() {
-  FETTLE_TRY(database_->run("PRAGMA journal_mode=WAL"));
-  FETTLE_TRY(database_->run("PRAGMA synchronous=NORMAL"));
   FETTLE_TRY(database_->run("BEGIN IMMEDIATE"));
   FETTLE_TRY(database_->run(
       "CREATE TABLE IF NOT EXISTS objects(kind TEXT NOT NULL, namespace TEXT NOT NULL, "

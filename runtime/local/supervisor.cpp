@@ -39,10 +39,10 @@ class Supervisor {
 
   int run() {
     while (!done()) {
-      wait();
+      const std::vector<SupervisedRun*> ready = wait();
       const std::int64_t now = clock_.now_ms();
+      for (SupervisedRun* run : ready) run->read(now);
       receive(now);
-      for (auto& [key, run] : runs_) run->read(now);
       for (auto& [key, run] : runs_) run->tick(now);
       collect(now);
       report(now);
@@ -58,21 +58,28 @@ class Supervisor {
 
   bool backlogged() const { return outgoing_.size() > kMaxBacklogBytes; }
 
-  void wait() {
+  // Sleeps until something is to be done. Returns the runs that have something to read.
+  std::vector<SupervisedRun*> wait() {
     std::vector<pollfd> polls;
-    if (control_ >= 0) {
-      const short events = static_cast<short>(POLLIN | (outgoing_.empty() ? 0 : POLLOUT));
-      polls.push_back({control_, events, 0});
-    }
+    std::vector<SupervisedRun*> owners;  // of each of `polls`
     const std::int64_t now = clock_.now_ms();
     std::int64_t wake = now + kLongestSleepMs;
     for (const auto& [key, run] : runs_) {
       run->add_polls(polls);
+      owners.resize(polls.size(), run.get());
       wake = std::min(wake, run->wake_ms());
       // With a backlog it is the runner that wakes the loop, by reading.
       if (!backlogged()) wake = std::min(wake, run->report_wake_ms());
     }
+    const short events = static_cast<short>(POLLIN | (outgoing_.empty() ? 0 : POLLOUT));
+    if (control_ >= 0) polls.push_back({control_, events, 0});
     ::poll(polls.data(), polls.size(), static_cast<int>(std::max<std::int64_t>(wake - now, 0)));
+    std::vector<SupervisedRun*> ready;
+    for (std::size_t i = 0; i < owners.size(); ++i) {
+      const bool again = !ready.empty() && ready.back() == owners[i];
+      if (polls[i].revents != 0 && !again) ready.push_back(owners[i]);
+    }
+    return ready;
   }
 
   void receive(std::int64_t now) {
