@@ -1,24 +1,27 @@
 // fettle: the command line. Maps arguments to the commands (commands.h); the only file that knows
 // CLI11.
 #include <CLI/CLI.hpp>
+#include <array>
 #include <cstddef>
 #include <exception>
 #include <iostream>
 #include <map>
 #include <string>
+#include <string_view>
+#include <vector>
 
+#include "api/nearest.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
 #include "cli/suggest.h"
+#include "cli/text.h"
 #include "runtime/local/supervisor.h"
 
 namespace {
 
 using fettle::cli::Output;
 
-const std::map<std::string, Output> kTextOrJson = {{"text", Output::kText},
-                                                   {"json", Output::kJson}};
-const std::map<std::string, Output> kTextCsvOrJson = {
+const std::map<std::string, Output> kOutputs = {
     {"text", Output::kText}, {"csv", Output::kCsv}, {"json", Output::kJson}};
 
 // What the command line asks for.
@@ -32,12 +35,20 @@ struct Arguments {
   int control_fd = -1;
 };
 
+// --output with some of the names in kOutputs.
+void add_output(CLI::App& command, Output& output, const std::vector<std::string>& names) {
+  command
+      .add_option_function<std::string>(
+          "--output", [&output](const std::string& name) { output = kOutputs.at(name); },
+          "How to print it; text if left out")
+      ->check(CLI::IsMember(names))
+      ->type_name("");
+}
+
 void add_run(CLI::App& app, Arguments& arguments) {
   CLI::App* command = app.add_subcommand("run", "Run a study to its end on this machine");
   command->add_option("file", arguments.run.file, "Study file (YAML)")->required();
-  command->add_option("--output", arguments.run.output, "text or json (one object a line)")
-      ->transform(CLI::CheckedTransformer(kTextOrJson))
-      ->type_name("FORMAT");
+  add_output(*command, arguments.run.output, {"text", "json"});
   command->add_option("--study", arguments.run.study, "Which Study of a file with several");
   command->add_option("--parallelism", arguments.run.parallelism, "Trials at once")
       ->check(CLI::Range(1, 10000))
@@ -64,17 +75,13 @@ void add_status(CLI::App& app, Arguments& arguments) {
   CLI::App* command = app.add_subcommand("status", "Show how a study stands, or list all studies");
   command->add_option("study", arguments.status.study, "Name of the study");
   command->add_flag("--events", arguments.status.events, "Show what happened, oldest first");
-  command->add_option("--output", arguments.status.output, "text or json")
-      ->transform(CLI::CheckedTransformer(kTextOrJson))
-      ->type_name("FORMAT");
+  add_output(*command, arguments.status.output, {"text", "json"});
 }
 
 void add_trials(CLI::App& app, Arguments& arguments) {
   CLI::App* command = app.add_subcommand("trials", "List the trials of a study");
   command->add_option("study", arguments.trials.study, "Name of the study")->required();
-  command->add_option("--output", arguments.trials.output, "text, csv or json")
-      ->transform(CLI::CheckedTransformer(kTextCsvOrJson))
-      ->type_name("FORMAT");
+  add_output(*command, arguments.trials.output, {"text", "csv", "json"});
   command->footer("Example:\n  fettle trials digits --output csv > trials.csv");
 }
 
@@ -150,6 +157,20 @@ void complete(Arguments& arguments) {
   }
 }
 
+// Says what is wrong with the command line; returns the exit code.
+int complain(const CLI::App& app, const CLI::ParseError& error) {
+  const std::vector<std::string> rest = app.remaining();
+  if (!app.get_subcommands().empty() || rest.empty() || error.get_exit_code() == 0) {
+    return app.exit(error) == 0 ? fettle::cli::kExitSucceeded : fettle::cli::kExitInvalid;
+  }
+  static constexpr std::array<std::string_view, 6> kCommands = {"run",    "validate", "status",
+                                                                "trials", "logs",     "suggest"};
+  std::cerr << "fettle: there is no command '" << fettle::cli::printable(rest[0]) << "'"
+            << fettle::api::did_you_mean(rest[0], kCommands)
+            << "\nRun fettle --help for the commands there are.\n";
+  return fettle::cli::kExitInvalid;
+}
+
 int dispatch(const CLI::App& app, const Arguments& arguments) {
   if (app.got_subcommand("run")) return fettle::cli::run_command(arguments.run);
   if (app.got_subcommand("validate")) return fettle::cli::validate_command(arguments.validate);
@@ -163,13 +184,14 @@ int dispatch(const CLI::App& app, const Arguments& arguments) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("Fettle tunes hyperparameters: it runs the trials of a study and finds the best.");
+  CLI::App app("Fettle tunes hyperparameters: it runs the trials of a study and finds the best.",
+               "fettle");
   Arguments arguments;
   describe(app, arguments);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? fettle::cli::kExitSucceeded : fettle::cli::kExitInvalid;
+    return complain(app, error);
   }
   complete(arguments);
   return dispatch(app, arguments);

@@ -1,5 +1,6 @@
 #include "cli/recorded_study.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -31,6 +32,18 @@ std::int64_t wall_clock_ms() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
 }
 
+// When something was last written about the study.
+std::int64_t last_sign_of_life(const RunView& view) {
+  std::int64_t at_ms = view.study.status.updated_ms;
+  for (const api::TrialPtr& trial : view.trials) {
+    if (trial->status.report) at_ms = std::max(at_ms, trial->status.report->at_ms);
+    if (const api::RunRecord* run = newest_run(*trial)) {
+      at_ms = std::max({at_ms, run->running_ms, run->ended_ms});
+    }
+  }
+  return at_ms;
+}
+
 }  // namespace
 
 Error no_such_study(const std::string& root, const std::string& name) {
@@ -45,7 +58,7 @@ Error no_such_study(const std::string& root, const std::string& name) {
 }
 
 Result<RecordedStudy> read_recorded_study(const std::string& root, const std::string& name) {
-  RecordedStudy recorded{local::make_layout(root, name), {}};
+  RecordedStudy recorded{local::make_layout(root, name), {}, wall_clock_ms()};
   auto store =
       local::SqliteStore::open(recorded.layout.database(), local::SqliteStore::Mode::kReadOnly);
   if (!store.ok() && store.error().code == ErrorCode::kNotFound) return no_such_study(root, name);
@@ -58,9 +71,10 @@ Result<RecordedStudy> read_recorded_study(const std::string& root, const std::st
   FETTLE_ASSIGN(const auto events, (*store)->list_events(key, kMostEvents));
   for (const auto& event : events) recorded.view.happenings.push_back(happening_of(event));
   recorded.view.study = *std::move(study);
-  recorded.view.now_ms = wall_clock_ms();
   recorded.view.interrupted = state_of(recorded.view.study) == "running" &&
                               local::StudyLock::holder(recorded.layout.lock()) == 0;
+  recorded.view.now_ms =
+      recorded.view.interrupted ? last_sign_of_life(recorded.view) : recorded.now_ms;
   return recorded;
 }
 

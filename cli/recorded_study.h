@@ -2,6 +2,7 @@
 // ended, and after its runner was killed.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "base/result.h"
@@ -12,7 +13,8 @@ namespace fettle::cli {
 
 struct RecordedStudy {
   local::Layout layout;
-  RunView view;  // happenings: the newest recorded events
+  RunView view;  // happenings: the newest recorded events; of an interrupted study as it was then
+  std::int64_t now_ms = 0;  // the wall clock
 };
 
 // kNotFound names the studies there are; kIo: the store cannot be read.

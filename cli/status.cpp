@@ -16,7 +16,8 @@ int fail(const Error& error) {
   return exit_code_of(error.code);
 }
 
-Line list_row(const RunView& view) {
+Line list_row(const RecordedStudy& recorded) {
+  const RunView& view = recorded.view;
   const api::StudyStatus& status = view.study.status;
   const std::int64_t ended = status.trials.completed + status.trials.stopped + status.trials.failed;
   std::string best = "-";
@@ -24,7 +25,7 @@ Line list_row(const RunView& view) {
     best = format_number(status.best.front().objectives[0]) + ' ' +
            printable(view.study.spec.objectives[0].metric);
   }
-  const double age = static_cast<double>(view.now_ms - view.study.metadata.created_ms) / 1000;
+  const double age = static_cast<double>(recorded.now_ms - view.study.metadata.created_ms) / 1000;
   return {{view.study.metadata.name, Ink::kBold},
           {state_of(view)},
           {format_count(ended) + "/" + format_count(view.study.spec.budget.trials)},
@@ -42,7 +43,7 @@ int list_studies(const std::string& root, Output output, const Style& style) {
       code = fail(recorded.error());
       continue;
     }
-    rows.push_back(list_row(recorded->view));
+    rows.push_back(list_row(*recorded));
     list.push_back(summary_json(recorded->view, recorded->layout));
   }
   if (output == Output::kJson) {
