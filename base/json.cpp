@@ -18,11 +18,21 @@ void dump_string(const std::string& text, std::string& out) {
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
     switch (c) {
-      case '"': out += "\\\""; break;
-      case '\\': out += "\\\\"; break;
-      case '\n': out += "\\n"; break;
-      case '\r': out += "\\r"; break;
-      case '\t': out += "\\t"; break;
+      case '"':
+        out += "\\\"";
+        break;
+      case '\\':
+        out += "\\\\";
+        break;
+      case '\n':
+        out += "\\n";
+        break;
+      case '\r':
+        out += "\\r";
+        break;
+      case '\t':
+        out += "\\t";
+        break;
       default:
         if (byte < 0x20) {
           out += "\\u00";
@@ -68,9 +78,15 @@ void dump_items(const Items& items, char open, char close, int indent, int depth
 
 void dump_value(const Json& value, int indent, int depth, std::string& out) {
   switch (value.type()) {
-    case Json::Type::kNull: out += "null"; return;
-    case Json::Type::kBoolean: out += value.as_boolean() ? "true" : "false"; return;
-    case Json::Type::kString: dump_string(value.as_string(), out); return;
+    case Json::Type::kNull:
+      out += "null";
+      return;
+    case Json::Type::kBoolean:
+      out += value.as_boolean() ? "true" : "false";
+      return;
+    case Json::Type::kString:
+      dump_string(value.as_string(), out);
+      return;
     case Json::Type::kNumber:
       if (value.is_integer()) {
         dump_number(value.as_integer(), out);
@@ -149,8 +165,8 @@ class Parser {
   }
 
   void skip_space() {
-    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t' || text_[at_] == '\n' ||
-                                  text_[at_] == '\r')) {
+    while (at_ < text_.size() &&
+           (text_[at_] == ' ' || text_[at_] == '\t' || text_[at_] == '\n' || text_[at_] == '\r')) {
       ++at_;
     }
   }
@@ -174,15 +190,18 @@ class Parser {
       return fail("nested deeper than " + std::to_string(options_.max_depth) + " levels");
     }
     switch (peek()) {
-      case '{': return parse_object(out, depth);
-      case '[': return parse_array(out, depth);
+      case '{':
+        return parse_object(out, depth);
+      case '[':
+        return parse_array(out, depth);
       case '"': {
         std::string text;
         if (!parse_string(text)) return false;
         out = Json(std::move(text));
         return true;
       }
-      default: return parse_literal(out);
+      default:
+        return parse_literal(out);
     }
   }
 
@@ -281,16 +300,35 @@ class Parser {
     const char c = peek();
     ++at_;
     switch (c) {
-      case '"': out += '"'; return true;
-      case '\\': out += '\\'; return true;
-      case '/': out += '/'; return true;
-      case 'b': out += '\b'; return true;
-      case 'f': out += '\f'; return true;
-      case 'n': out += '\n'; return true;
-      case 'r': out += '\r'; return true;
-      case 't': out += '\t'; return true;
-      case 'u': return parse_unicode_escape(out);
-      default: --at_; return fail("unknown escape in a string");
+      case '"':
+        out += '"';
+        return true;
+      case '\\':
+        out += '\\';
+        return true;
+      case '/':
+        out += '/';
+        return true;
+      case 'b':
+        out += '\b';
+        return true;
+      case 'f':
+        out += '\f';
+        return true;
+      case 'n':
+        out += '\n';
+        return true;
+      case 'r':
+        out += '\r';
+        return true;
+      case 't':
+        out += '\t';
+        return true;
+      case 'u':
+        return parse_unicode_escape(out);
+      default:
+        --at_;
+        return fail("unknown escape in a string");
     }
   }
 
@@ -496,14 +534,19 @@ std::string Json::dump(int indent) const {
 bool operator==(const Json& a, const Json& b) {
   if (a.type() != b.type()) return false;
   switch (a.type()) {
-    case Json::Type::kNull: return true;
-    case Json::Type::kBoolean: return a.as_boolean() == b.as_boolean();
+    case Json::Type::kNull:
+      return true;
+    case Json::Type::kBoolean:
+      return a.as_boolean() == b.as_boolean();
     case Json::Type::kNumber:
       return a.is_integer() && b.is_integer() ? a.as_integer() == b.as_integer()
                                               : a.as_double() == b.as_double();
-    case Json::Type::kString: return a.as_string() == b.as_string();
-    case Json::Type::kArray: return a.as_array() == b.as_array();
-    case Json::Type::kObject: return equal_objects(a.as_object(), b);
+    case Json::Type::kString:
+      return a.as_string() == b.as_string();
+    case Json::Type::kArray:
+      return a.as_array() == b.as_array();
+    case Json::Type::kObject:
+      return equal_objects(a.as_object(), b);
   }
   return false;
 }

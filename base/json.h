@@ -1,10 +1,10 @@
 // Json: a JSON value (RFC 8259), a parser that says line and column, and a writer.
 //
-// Invariants: an object keeps the order in which its members were added and never holds a key twice.
-// 1 and 1.0 are one number: equality compares numbers by value and objects without regard to order.
-// Numbers that fit std::int64_t are kept as integers. dump() writes doubles with the fewest digits
-// that read back as the same value, and non-finite doubles as null.
-// A value type: safe to share between threads as long as nobody changes it.
+// Invariants: an object keeps the order in which its members were added and never holds a key
+// twice. 1 and 1.0 are one number: equality compares numbers by value and objects without regard to
+// order. Numbers that fit std::int64_t are kept as integers. dump() writes doubles with the fewest
+// digits that read back as the same value, and non-finite doubles as null. A value type: safe to
+// share between threads as long as nobody changes it.
 //
 // Why our own: the trainer builds with nothing but a compiler (docs/decisions/0002-own-json.md).
 #pragma once
@@ -29,16 +29,16 @@ class Json {
   enum class Type { kNull, kBoolean, kNumber, kString, kArray, kObject };
 
   Json() = default;
-  Json(std::nullptr_t) {}                                                  // NOLINT: implicit
-  Json(bool value) : value_(value) {}                                      // NOLINT: implicit
-  Json(int value) : value_(static_cast<std::int64_t>(value)) {}            // NOLINT: implicit
-  Json(std::int64_t value) : value_(value) {}                              // NOLINT: implicit
-  Json(std::uint64_t value);                                               // NOLINT: implicit
-  Json(double value) : value_(value) {}                                    // NOLINT: implicit
-  Json(const char* value) : value_(std::string(value)) {}                  // NOLINT: implicit
-  Json(std::string value) : value_(std::move(value)) {}                    // NOLINT: implicit
-  Json(std::string_view value) : value_(std::string(value)) {}             // NOLINT: implicit
-  Json(Array value) : value_(std::move(value)) {}                          // NOLINT: implicit
+  Json(std::nullptr_t) {}                                        // NOLINT: implicit
+  Json(bool value) : value_(value) {}                            // NOLINT: implicit
+  Json(int value) : value_(static_cast<std::int64_t>(value)) {}  // NOLINT: implicit
+  Json(std::int64_t value) : value_(value) {}                    // NOLINT: implicit
+  Json(std::uint64_t value);                                     // NOLINT: implicit
+  Json(double value) : value_(value) {}                          // NOLINT: implicit
+  Json(const char* value) : value_(std::string(value)) {}        // NOLINT: implicit
+  Json(std::string value) : value_(std::move(value)) {}          // NOLINT: implicit
+  Json(std::string_view value) : value_(std::string(value)) {}   // NOLINT: implicit
+  Json(Array value) : value_(std::move(value)) {}                // NOLINT: implicit
   static Json array() { return Json(Array{}); }
   static Json object() { return object({}); }
   static Json object(std::initializer_list<Member> members);

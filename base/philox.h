@@ -81,7 +81,8 @@ class Random {
   unsigned used_ = 4;
 };
 
-// Mixes words into one 64-bit key: how "seed, epoch, purpose" becomes a key. (SplitMix64 finaliser.)
+// Mixes words into one 64-bit key: how "seed, epoch, purpose" becomes a key. (SplitMix64
+// finaliser.)
 constexpr std::uint64_t mix_keys(std::uint64_t a, std::uint64_t b) {
   std::uint64_t z = a + 0x9E3779B97F4A7C15ULL * (b + 1);
   z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ULL;

@@ -80,21 +80,22 @@ inline Status success() { return Success{}; }
 
 }  // namespace fettle
 
-// Returns the error of `expression` (a Result or Status) from the enclosing function, if it has one.
-#define FETTLE_TRY(expression)                                      \
-  do {                                                              \
-    if (auto fettle_try_ = (expression); !fettle_try_.ok()) {       \
-      return fettle_try_.error();                                   \
-    }                                                               \
+// Returns the error of `expression` (a Result or Status) from the enclosing function, if it has
+// one.
+#define FETTLE_TRY(expression)                                \
+  do {                                                        \
+    if (auto fettle_try_ = (expression); !fettle_try_.ok()) { \
+      return fettle_try_.error();                             \
+    }                                                         \
   } while (false)
 
 #define FETTLE_CONCAT_INNER(a, b) a##b
 #define FETTLE_CONCAT(a, b) FETTLE_CONCAT_INNER(a, b)
 
 // FETTLE_ASSIGN(auto x, f()): declares x from the value of f(), or returns f()'s error.
-#define FETTLE_ASSIGN(declaration, expression)                       \
-  auto FETTLE_CONCAT(fettle_result_, __LINE__) = (expression);       \
-  if (!FETTLE_CONCAT(fettle_result_, __LINE__).ok()) {               \
-    return FETTLE_CONCAT(fettle_result_, __LINE__).error();          \
-  }                                                                  \
+#define FETTLE_ASSIGN(declaration, expression)                 \
+  auto FETTLE_CONCAT(fettle_result_, __LINE__) = (expression); \
+  if (!FETTLE_CONCAT(fettle_result_, __LINE__).ok()) {         \
+    return FETTLE_CONCAT(fettle_result_, __LINE__).error();    \
+  }                                                            \
   declaration = std::move(FETTLE_CONCAT(fettle_result_, __LINE__)).value()

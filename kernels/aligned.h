@@ -13,7 +13,8 @@
 namespace fettle::kernels {
 
 // At least 64-byte aligned; large ones ask for huge pages: the activations of a batch are tens of
-// megabytes, read and written from end to end. nullptr for 0 bytes. Aborts where there is no memory.
+// megabytes, read and written from end to end. nullptr for 0 bytes. Aborts where there is no
+// memory.
 void* allocate_aligned(std::int64_t bytes);
 void free_aligned(void* pointer);
 
