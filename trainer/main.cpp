@@ -149,7 +149,7 @@ void print_line(const std::string& line) {
 
 std::string describe(const TrainingJob& job, const TrainingData& data, Training& training) {
   const NetworkPlan& plan = training.learner().network().plan();
-  return std::to_string(plan.parameters) + " parameters, " +
+  return std::to_string(plan.trained()) + " parameters, " +
          std::to_string(data.split.train.size()) + " training and " +
          std::to_string(data.split.validation.size()) + " validation samples, backend " +
          std::string(training.learner().backend().name()) + ", " +

@@ -56,12 +56,6 @@ bool assign(const std::vector<float>& from, kernels::AlignedArray<float>& to) {
   return true;
 }
 
-double metric(const Json& metrics, std::string_view name) {
-  const Json* value = metrics.find(name);
-  return value != nullptr && value->is_number() ? value->as_double()
-                                                : std::numeric_limits<double>::quiet_NaN();
-}
-
 }  // namespace
 
 Training::Training(const TrainingJob& job, const TrainingData& data, Collective& collective,
@@ -133,7 +127,11 @@ Status Training::adopt(const Checkpoint& checkpoint, const std::string& from) {
   learner_->weights_changed();
   position_ = checkpoint.position;
   sums_ = checkpoint.sums;
-  metrics_ = checkpoint.metrics;
+  scores_.clear();
+  for (const auto& [name, value] : checkpoint.metrics.as_object()) {
+    constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();  // null in JSON
+    scores_.emplace_back(name, value.is_number() ? value.as_double() : kNaN);
+  }
   return success();
 }
 
@@ -159,7 +157,7 @@ Checkpoint Training::snapshot() const {
   checkpoint.position = position_;
   checkpoint.updates = learner_->optimizer().updates;
   checkpoint.sums = sums_;
-  checkpoint.metrics = metrics_;
+  for (const auto& [name, value] : scores_) checkpoint.metrics.set(name, value);
   checkpoint.weights = copy(learner_->network().parameters().weights);
   checkpoint.statistics = copy(learner_->network().parameters().statistics);
   checkpoint.state1 = copy(learner_->optimizer().state1);
@@ -172,9 +170,7 @@ Checkpoint Training::snapshot() const {
 Result<Ending> Training::run() {
   if (is_final()) {
     // A run that ended between its last checkpoint and its last report.
-    Metrics metrics;
-    add_scores(metrics);
-    FETTLE_TRY(save_and_report(metrics, true));
+    FETTLE_TRY(save_and_report(scores_, true));
     return Ending::kReached;
   }
   const LoaderSettings settings{job_.seed,          job_.until_epoch,
@@ -188,10 +184,9 @@ Result<Ending> Training::run() {
     const Score score =
         learner_->evaluate(data_.images, data_.split.validation, evaluation_writer_);
     if (!std::isfinite(score.loss)) return end_diverged();
-    metrics_ = Json::object();
-    metrics_.set("loss", sums_.loss / static_cast<double>(sums_.samples));
-    metrics_.set("validation_loss", score.mean_loss());
-    metrics_.set("validation_accuracy", score.accuracy());
+    scores_ = {{"loss", sums_.loss / static_cast<double>(sums_.samples)},
+               {"validation_loss", score.mean_loss()},
+               {"validation_accuracy", score.accuracy()}};
     FETTLE_TRY(finish_epoch(loader, watch.seconds()));
     if (!is_final() && hooks_.should_stop()) return Ending::kStopped;
   }
@@ -223,7 +218,9 @@ Result<Training::StepEnding> Training::run_step(Loader& loader) {
     global = loaded.global;
     last = loaded.last_of_step;
   }
-  FETTLE_ASSIGN(const Learner::Step step, learner_->finish_step(learning_rate()));
+  const std::int64_t number =
+      position_.epoch * length_.steps_per_epoch + position_.offset / global_batch_;
+  FETTLE_ASSIGN(const Learner::Step step, learner_->finish_step(learning_rate(number)));
   if (!step.finite) return StepEnding::kDiverged;
   position_.offset = global.end;
   sums_.loss += step.score.loss;
@@ -234,17 +231,18 @@ Result<Training::StepEnding> Training::run_step(Loader& loader) {
 }
 
 Status Training::finish_epoch(Loader& loader, double seconds) {
-  Metrics metrics = measure_epoch(loader, seconds);
+  const Metrics speed = measure_epoch(loader, seconds);
   position_ = {position_.epoch + 1, 0};
   sums_ = {};
   if (position_.epoch == epochs_ && data_.test) {
     Indices all(static_cast<std::size_t>(data_.test->size()));
     for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::int64_t>(i);
     const Score score = learner_->evaluate(*data_.test, all, evaluation_writer_);
-    metrics_.set("test_loss", score.mean_loss());
-    metrics_.set("test_accuracy", score.accuracy());
+    scores_.emplace_back("test_loss", score.mean_loss());
+    scores_.emplace_back("test_accuracy", score.accuracy());
   }
-  add_scores(metrics);
+  Metrics metrics = scores_;
+  metrics.insert(metrics.end(), speed.begin(), speed.end());
   return save_and_report(metrics, is_final());
 }
 
@@ -270,9 +268,7 @@ Result<Ending> Training::stop_within_epoch() {
 
 // ---- Reports -----------------------------------------------------------------------------------
 
-double Training::learning_rate() const {
-  const std::int64_t step =
-      position_.epoch * length_.steps_per_epoch + position_.offset / global_batch_;
+double Training::learning_rate(std::int64_t step) const {
   return base_rate_ * schedule_factor(job_.config.training.schedule, length_, step);
 }
 
@@ -280,10 +276,7 @@ Metrics Training::measure_epoch(const Loader& loader, double seconds) {
   const double busy = std::max(times_.total(), 1e-9);
   const double flops = learner_->network().plan().training_flops() * static_cast<double>(images_);
   const std::int64_t world_size = collective_.world_size();
-  // Of the last step that was made.
   const std::int64_t last_step = (position_.epoch + 1) * length_.steps_per_epoch - 1;
-  const double rate =
-      base_rate_ * schedule_factor(job_.config.training.schedule, length_, last_step);
   return {
       {"images_per_second", static_cast<double>(images_) / busy},
       {"step_ms_median", 1e3 * times_.quantile(0.5)},
@@ -291,21 +284,13 @@ Metrics Training::measure_epoch(const Loader& loader, double seconds) {
       {"data_wait", (loader.waited() - waited_) / busy},
       {"gflops", flops / busy / 1e9},
       {"memory_mib", peak_memory_mib()},
-      {"learning_rate", rate},
+      {"learning_rate", learning_rate(last_step)},
       {"global_batch", static_cast<double>(global_batch_)},
       {"world_size", static_cast<double>(world_size)},
       {"accumulation",
        static_cast<double>(accumulation_steps(global_batch_, world_size, max_samples_))},
       {"seconds", seconds},
   };
-}
-
-void Training::add_scores(Metrics& metrics) {
-  Metrics scores;
-  for (const auto& [name, value] : metrics_.as_object()) {
-    scores.emplace_back(name, metric(metrics_, name));
-  }
-  metrics.insert(metrics.begin(), scores.begin(), scores.end());
 }
 
 Status Training::save_and_report(const Metrics& metrics, bool final_result) {

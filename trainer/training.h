@@ -76,13 +76,12 @@ class Training {
   Status finish_epoch(Loader& loader, double seconds);
 
   Metrics measure_epoch(const Loader& loader, double seconds);
-  void add_scores(Metrics& metrics);
   Status save_and_report(const Metrics& metrics, bool final_result);
   Result<Ending> stop_within_epoch();
   Ending end_diverged();
   Checkpoint snapshot() const;
 
-  double learning_rate() const;  // of the step at position_
+  double learning_rate(std::int64_t step) const;
   bool is_final() const { return position_.epoch >= job_.until_epoch; }
 
   const TrainingJob job_;
@@ -101,8 +100,8 @@ class Training {
 
   Position position_;
   EpochSums sums_;
-  Json metrics_ = Json::object();  // scores after the newest whole epoch
-  StepTimes times_;                // of this epoch in this run
+  Metrics scores_;   // loss and accuracies after the newest whole epoch
+  StepTimes times_;  // of this epoch in this run
   std::int64_t images_ = 0;
   double waited_ = 0;  // the loader's, at the start of the epoch
 };

@@ -81,6 +81,12 @@ double NetworkPlan::training_flops() const {
   return total;
 }
 
+std::int64_t NetworkPlan::trained() const {
+  std::int64_t total = 0;
+  for (const LayerPlan& layer : layers) total += layer.weights.count + layer.biases.count;
+  return total;
+}
+
 Result<NetworkPlan> plan_network(const api::ModelConfig& model, const kernels::ImageShape& input,
                                  std::int64_t classes) {
   if (model.layers.empty()) return invalid("model.layers is empty; a model has at least one layer");

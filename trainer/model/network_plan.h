@@ -60,6 +60,8 @@ struct NetworkPlan {
   // Floating-point operations of one training step, a sample: forward, gradients by the inputs
   // (not of the first layer with parameters) and by the weights.
   double training_flops() const;
+  // Parameters, without the gaps.
+  std::int64_t trained() const;
 };
 
 // Errors name the layer, what was found and what was expected.

@@ -60,6 +60,7 @@ TEST(NetworkPlan, WeightsThatDecayComeFirstAndBlocksStartOnCacheLines) {
     EXPECT_EQ(block.offset % 16, 0);
   }
   EXPECT_EQ(made->statistics, 32);
+  EXPECT_EQ(made->trained(), 3 * 25 + 3 + 3 + 10 * 28 * 28 * 3 + 10);
 }
 
 TEST(NetworkPlan, CountsFloatingPointOperations) {
