@@ -56,7 +56,7 @@ INSTANTIATE_TEST_SUITE_P(Samplers, EverySampler, ::testing::ValuesIn(sampler_nam
 // The cache of a sampler that saw the history grow must never show.
 TEST_P(EverySampler, IsAPureFunctionOfTheHistory) {
   Random random(21);
-  for (int study = 0; study < 60; ++study) {
+  for (int study = 0; study < 30; ++study) {
     Problem problem = problem_of(random_space(random, 6, random.below(3) == 0), GetParam(), study);
     if (random.below(4) == 0) problem.objectives.push_back(problem.objectives[0]);
     problem.algorithm.startup_trials = static_cast<std::int64_t>(random.below(6));

@@ -1,5 +1,5 @@
-// Tree-structured Parzen estimator (Bergstra et al. 2011), multivariate and grouped, with Optuna 5's
-// constants: of the trials that ended the best tenth (at most 25) are the good ones; draw
+// Tree-structured Parzen estimator (Bergstra et al. 2011), multivariate and grouped, with Optuna
+// 5's constants: of the trials that ended the best tenth (at most 25) are the good ones; draw
 // candidates from the density of the good, take the one where good over bad is largest.
 //
 // Parameters that exist under the same condition are one group, modelled jointly over the trials in
