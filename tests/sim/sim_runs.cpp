@@ -115,7 +115,7 @@ void SimRuns::advance(const std::string& trial, Process& process) {
     process.run.state = RunState::kRunning;
     process.run.started_ms = clock_.now_ms();
     process.run.pod_uid = core::run_name(trial, process.run.id);
-    process.next_ms = clock_.now_ms() + kStepMs;
+    process.next_ms = clock_.now_ms() + step_ms(process.index);
     return;
   }
   const bool fated = process.script.fate != Fate::kFinish && process.script.steps-- == 0;
@@ -151,7 +151,7 @@ void SimRuns::take_step(const std::string& trial, Process& process) {
     checkpoints_[trial] = process.step;
   }
   if (process.step < process.until_step) {
-    process.next_ms = clock_.now_ms() + kStepMs;
+    process.next_ms = clock_.now_ms() + step_ms(process.index);
     return;
   }
   if (process.run.report) process.run.report->final_result = true;

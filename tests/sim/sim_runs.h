@@ -1,6 +1,6 @@
 // SimRuns: trials as scripts under the virtual clock. One thread.
 //
-// A run takes kStepMs a step, reports every step, keeps a checkpoint of each and goes on from the
+// A run takes step_ms() a step, reports every step, keeps a checkpoint of each and goes on from the
 // trial's newest one. A Script says what goes wrong. Invariants checked all the time: a trial never
 // has two living runs; a run that was removed never comes back; a completed trial never runs again.
 #pragma once
@@ -18,7 +18,8 @@
 
 namespace fettle::sim {
 
-inline constexpr std::int64_t kStepMs = 1'000;
+// Trials take their steps at different paces, so that they seldom do things at the same time.
+inline std::int64_t step_ms(std::int64_t index) { return 1'000 + 37 * (index % 5); }
 inline constexpr std::int64_t kStartMs = 300;  // from start to running
 inline constexpr std::int64_t kStopMs = 200;   // from SIGTERM to exit
 

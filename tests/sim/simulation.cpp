@@ -13,6 +13,8 @@ namespace {
 
 // More looks than this without time passing is a loop.
 constexpr int kMostStepsAtOnce = 100'000;
+// From a crash to the next Manager.
+constexpr std::int64_t kRestartMs = 20;
 
 std::string fingerprint_of(const api::Trial& trial, bool order) {
   std::string text = trial.metadata.name + " " + trial.spec.parameters.dump() + " seed " +
@@ -99,6 +101,7 @@ bool Simulation::step() {
     error_ = worked.error().message;
     return false;
   } catch (const Crash&) {
+    clock_.advance_to(clock_.now_ms() + kRestartMs);
     restart();
     return true;
   }
