@@ -11,7 +11,7 @@
 #include "api/resolve.h"
 #include "api/trial_file.h"
 #include "base/file.h"
-#include "runtime/local/metric_lines.h"
+#include "runtime/local/gpus.h"
 #include "runtime/local/run_command.h"
 #include "search/search.h"
 
@@ -98,14 +98,35 @@ Status ProcessRuns::start(const api::Study& study, const api::Trial& trial, std:
   started.pod_uid = command.pod_uid;
   {
     const std::lock_guard<std::mutex> guard(mutex_);
+    FETTLE_TRY(take_gpus(study, key, command));
     runs_[key] = started;
   }
   Status sent = supervisor_->send(command);
   if (!sent.ok()) {
     const std::lock_guard<std::mutex> guard(mutex_);
     runs_.erase(key);
+    gpus_.erase(key);
   }
   return sent;
+}
+
+// Whole GPUs, none of which another living run has. capacity() sees to it that there are enough.
+Status ProcessRuns::take_gpus(const api::Study& study, const RunKey& key,
+                              SupervisorCommand& command) {
+  const auto& gpu = study.spec.trial.gpu;
+  if (!gpu) return success();
+  std::vector<std::string> taken;
+  for (const auto& [holder, held] : gpus_) {
+    const auto run = runs_.find(holder);
+    if (run == runs_.end() || run->second.state == core::RunState::kExited) continue;
+    taken.insert(taken.end(), held.begin(), held.end());
+  }
+  const auto chosen =
+      choose_gpus(visible_gpus(), taken, static_cast<std::size_t>(gpu->count.value_or(1)));
+  if (!chosen) return Error{ErrorCode::kUnavailable, "all GPUs of this machine are in use"};
+  command.environment.emplace_back("CUDA_VISIBLE_DEVICES", join_gpus(*chosen));
+  gpus_[key] = *chosen;
+  return success();
 }
 
 // Everything a run needs on disk, and the command that starts it.
@@ -153,6 +174,7 @@ Status ProcessRuns::stop(const api::Trial& trial, std::int64_t run) {
 Status ProcessRuns::remove(const api::Trial& trial, std::int64_t run) {
   const std::lock_guard<std::mutex> guard(mutex_);
   runs_.erase({trial.metadata.name, run});
+  gpus_.erase({trial.metadata.name, run});
   return success();
 }
 
@@ -195,7 +217,11 @@ core::Run ProcessRuns::recall(const api::Trial& trial, std::int64_t run) const {
 }
 
 core::Capacity ProcessRuns::capacity(const api::Study& study) {
-  const double fitting = std::floor(usable_cores() / cores_per_trial(study));
+  double fitting = std::floor(usable_cores() / cores_per_trial(study));
+  if (const auto& gpu = study.spec.trial.gpu) {
+    const auto count = static_cast<double>(std::max<std::int64_t>(gpu->count.value_or(1), 1));
+    fitting = std::min(fitting, std::floor(static_cast<double>(visible_gpus().size()) / count));
+  }
   return {static_cast<std::int64_t>(std::max(1.0, fitting))};
 }
 

@@ -57,6 +57,7 @@ class ProcessRuns final : public control::Runs {
   void on_event(const SupervisorEvent& event);
   void on_lost(const std::string& reason);
   void take(const SupervisorEvent& event, core::Run& run) const;
+  Status take_gpus(const api::Study& study, const RunKey& key, SupervisorCommand& command);
   core::Run recall(const api::Trial& trial, std::int64_t run) const;
   void notify(const std::string& trial);
 
@@ -64,6 +65,7 @@ class ProcessRuns final : public control::Runs {
   const std::string trainer_;
   mutable std::mutex mutex_;
   std::map<RunKey, core::Run> runs_;  // that were started here or recalled, and not removed
+  std::map<RunKey, std::vector<std::string>> gpus_;  // that runs in runs_ were given
   std::string failure_;
   bool closing_ = false;
   std::function<void(const std::string&)> listener_;

@@ -159,8 +159,10 @@ TEST_F(ProcessRunsTest, StopIsGentleFirst) {
 }
 
 TEST_F(ProcessRunsTest, WhatHangsIsKilledAfterTheGracePeriod) {
-  ASSERT_TRUE(
-      runs().start(shell_study("trap '' TERM; while :; do sleep 1; done"), shell_trial(), 1).ok());
+  const api::Study study =
+      shell_study("trap '' TERM; echo '{\"loss\": 1}'; while :; do sleep 1; done");
+  ASSERT_TRUE(runs().start(study, shell_trial(), 1).ok());
+  ASSERT_TRUE(eventually([&] { return observe().report.has_value(); }));
   ASSERT_TRUE(runs().stop(shell_trial(), 1).ok());
   ASSERT_TRUE(await_exit());
   EXPECT_EQ(observe().outcome, Outcome::kStopped);

@@ -12,11 +12,12 @@
 #include "api/parameter_env.h"
 #include "api/quantity.h"
 #include "runtime/local/expand.h"
+#include "runtime/local/gpus.h"
+#include "runtime/local/metric_lines.h"
 
 namespace fettle::local {
 namespace {
 
-constexpr const char* kGpuDevice = "/dev/nvidia0";
 constexpr double kLeastCores = 0.001;
 constexpr std::string_view kWhere = "spec.trial.template.spec.containers: ";
 
@@ -164,11 +165,12 @@ Status check_resources(const api::TrialTemplate& trial) {
   if (trial.gpu->fraction || trial.gpu->memory) {
     return invalid("spec.trial.gpu: a local run cannot divide a GPU; use count, or leave gpu out");
   }
-  if (::access(kGpuDevice, F_OK) != 0) {
-    return invalid(std::string("spec.trial.gpu: this machine has no NVIDIA GPU (no ") + kGpuDevice +
-                   "); leave gpu out to train on the CPU");
-  }
-  return success();
+  const auto wanted = static_cast<std::size_t>(trial.gpu->count.value_or(1));
+  const std::size_t found = visible_gpus().size();
+  if (wanted <= found) return success();
+  const std::string has = found == 0 ? "no NVIDIA GPU" : "only " + std::to_string(found);
+  return invalid("spec.trial.gpu: each trial asks for " + std::to_string(wanted) +
+                 ", this machine has " + has + "; leave gpu out to train on the CPU");
 }
 
 using Variables = std::vector<std::pair<std::string, std::string>>;
@@ -250,6 +252,10 @@ Status check_no_nul(const RunCommand& command) {
 
 Status check_study(const api::Study& study) {
   FETTLE_TRY(check_resources(study.spec.trial));
+  if (study.spec.trial.metrics) {
+    Status regex = check_metrics_regex(study.spec.trial.metrics->regex);
+    if (!regex.ok()) return Error(regex.error()).in("spec.trial.metrics.regex");
+  }
   if (study.spec.trial.trainer) return success();
   return check_template(study.spec.trial.pod_template);
 }

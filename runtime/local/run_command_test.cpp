@@ -116,6 +116,10 @@ TEST(RunCommand, WhatALocalRunCannotDoIsRefusedInWords) {
   api::Study several = study_of(R"({"command": ["a"]})");
   several.spec.trial.workers = {2, 4};
   EXPECT_THAT(check_study(several).error().message, HasSubstr("workers.min"));
+  api::Study unmatched = study_of(R"({"command": ["a"]})");
+  unmatched.spec.trial.metrics = api::MetricsFilter{"loss=(.*)"};
+  EXPECT_THAT(check_study(unmatched).error().message,
+              HasSubstr("spec.trial.metrics.regex: the regular expression needs two groups"));
   api::Study shared = study_of(R"({"command": ["a"]})");
   shared.spec.trial.gpu = api::Gpu{{}, 0.5, {}};
   EXPECT_THAT(check_study(shared).error().message, HasSubstr("cannot divide a GPU"));

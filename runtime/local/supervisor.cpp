@@ -33,6 +33,18 @@ constexpr std::size_t kMaxRuns = 4096;
 constexpr std::int64_t kLongestSleepMs = 1000;
 constexpr int kExitEnvironment = 3;
 
+// What is inherited, then what the command sets; a variable that is set replaces an inherited one.
+std::vector<std::string> environment_of(const SupervisorCommand& command) {
+  std::vector<std::string> environment = inherited_environment();
+  for (const auto& [name, value] : command.environment) {
+    const std::string begin = name + "=";
+    std::erase_if(environment,
+                  [&](const std::string& entry) { return entry.rfind(begin, 0) == 0; });
+    environment.push_back(begin + value);
+  }
+  return environment;
+}
+
 class Supervisor {
  public:
   explicit Supervisor(int control_fd) : control_(control_fd) {}
@@ -139,10 +151,7 @@ class Supervisor {
   void start(const SupervisorCommand& command, std::int64_t now) {
     const RunKey key{command.trial, command.run};
     if (runs_.count(key) > 0 || shutdown_ || runs_.size() >= kMaxRuns) return;
-    std::vector<std::string> environment = inherited_environment();
-    for (const auto& [name, value] : command.environment) {
-      environment.push_back(name + "=" + value);
-    }
+    std::vector<std::string> environment = environment_of(command);
     auto run = std::make_unique<SupervisedRun>(command, std::move(environment), lock_, now);
     say({SupervisorEvent::Kind::kStarted, key.first, key.second, now, run->guard(), {}, {}});
     runs_.emplace(key, std::move(run));
