@@ -68,7 +68,8 @@ Result<double> timed_step(Loader& loader, Learner& learner, double rate, std::in
 Result<std::string> run_bench(const BenchSettings& settings) {
   FETTLE_ASSIGN(const api::ModelConfig model, model_named(settings.model));
   FETTLE_ASSIGN(const NetworkPlan plan, plan_network(model, kShape, kClasses));
-  const api::TrainingConfig& training = settings.training;
+  api::TrainingConfig training = settings.training;
+  training.momentum = 0.9;  // SGD as it is mostly used, in scripts/bench_pytorch.py as well
   const std::int64_t batch = training.global_batch.value_or(128);
   SingleProcess collective;
   FETTLE_ASSIGN(auto learner, Learner::create(training, plan, batch, 0, collective));
