@@ -75,6 +75,7 @@ Result<RecordedStudy> read_recorded_study(const std::string& root, const std::st
                               local::StudyLock::holder(recorded.layout.lock()) == 0;
   recorded.view.now_ms =
       recorded.view.interrupted ? last_sign_of_life(recorded.view) : recorded.now_ms;
+  bring_up_to_date(recorded.view);
   return recorded;
 }
 

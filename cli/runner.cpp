@@ -90,6 +90,7 @@ Status Runner::look() {
   FETTLE_ASSIGN(view_.study, session_.store().get_study(key_));
   FETTLE_ASSIGN(view_.trials, session_.store().list_trials(key_));
   view_.now_ms = clock_.now_ms();
+  bring_up_to_date(view_);
   const std::vector<Happening> news = chronicle_.observe(view_.study, view_.trials);
   auto& kept = view_.happenings;
   kept.insert(kept.end(), news.begin(), news.end());

@@ -4,12 +4,11 @@
 #include <cmath>
 #include <utility>
 
-#include "core/spending.h"
-
 namespace fettle::cli {
 namespace {
 
 constexpr int kMinColumns = 20;
+constexpr int kMostTitleColumns = 120;  // a file has no right-hand edge
 constexpr int kStepBarColumns = 8;
 constexpr int kMostEvents = 6;
 constexpr int kFewestRunning = 2;   // running trials shown before anything else gives way
@@ -40,17 +39,11 @@ Line title_line(const RunView& view, int columns, const Style& style) {
   const std::string elapsed = format_elapsed(elapsed_seconds(view)) + " elapsed";
   int used = 0;
   for (const Span& span : line) used += display_width(span.text);
-  const int gap = columns - used - display_width(elapsed);
+  const int gap = std::min(columns, kMostTitleColumns) - used - display_width(elapsed);
   if (gap < 3) return line;
   line.push_back({std::string(static_cast<std::size_t>(gap), ' ')});
   line.push_back({elapsed, Ink::kDim});
   return line;
-}
-
-std::optional<double> seconds_left(const RunView& view) {
-  if (state_of(view) != "running") return std::nullopt;
-  const core::Spending spending = core::spending_of(view.study, view.trials, view.now_ms);
-  return core::estimate_remaining(view.study, view.trials, spending, view.now_ms);
 }
 
 Line progress_line(const RunView& view, int columns, const Style& style) {
@@ -58,8 +51,9 @@ Line progress_line(const RunView& view, int columns, const Style& style) {
   const std::int64_t ended = counts.completed + counts.stopped + counts.failed;
   const std::int64_t total = view.study.spec.budget.trials;
   std::string text = "  " + format_count(ended) + " of " + plural(total, "trial");
-  const auto left = seconds_left(view);
-  if (left && *left >= 1) text += ", about " + format_elapsed(*left) + " left";
+  const auto left = view.study.status.eta_seconds;
+  if (left && *left >= 1 && state_of(view) == "running")
+    text += ", about " + format_elapsed(*left) + " left";
   const int width = std::clamp(columns - display_width(text), 0, 60);
   const double fraction = total > 0 ? static_cast<double>(ended) / static_cast<double>(total) : 0;
   return {{bar(fraction, width, style), Ink::kAccent}, {text}};
@@ -182,24 +176,16 @@ Lines best_section(const RunView& view, int columns, const Style& style) {
   return lines;
 }
 
-// What is spent by now; of an interrupted study what it had spent when it was last looked at.
 std::string budget_text(const RunView& view) {
   const api::Budget& budget = view.study.spec.budget;
   const api::StudyStatus& status = view.study.status;
-  double active_seconds = status.active_seconds;
-  double gpu_hours = status.gpu_hours;
-  if (!view.interrupted) {
-    const core::Spending spending = core::spending_of(view.study, view.trials, view.now_ms);
-    active_seconds = spending.active_seconds;
-    gpu_hours = spending.gpu_hours;
-  }
   std::string text =
       format_count(status.trials.created) + " of " + plural(budget.trials, "trial") + " started, ";
-  text += format_elapsed(active_seconds);
+  text += format_elapsed(status.active_seconds);
   if (budget.wall_time) text += " of " + format_elapsed(*budget.wall_time);
   if (budget.gpu_hours) {
-    text +=
-        ", " + format_number(gpu_hours) + " of " + format_number(*budget.gpu_hours) + " GPU-hours";
+    text += ", " + format_number(status.gpu_hours) + " of " + format_number(*budget.gpu_hours) +
+            " GPU-hours";
   }
   if (status.trials.failed > 0) {
     text += ", " + format_count(status.trials.failed) + " of " + format_count(budget.failures) +

@@ -86,6 +86,10 @@ TEST(Screen, TellsAnInterruptedStudyFromARunningOne) {
   EXPECT_EQ(title.rfind("digits · interrupted", 0), 0U) << title;
 }
 
+TEST(Screen, KeepsLinesShortWhereThereIsNoWidth) {
+  EXPECT_LT(render_screen(view_in_the_middle(), kAnyWidth, kAllRows, kPlain).size(), 2000U);
+}
+
 TEST(Screen, ShowsAStudyThatHasNotBegun) {
   RunView view;
   view.study = view_in_the_middle().study;

@@ -122,7 +122,6 @@ RunView ended_trials() {
   add(view, completed());
   add(view, stopped());
   add(view, failed());
-  view.study.status.best = {{"digits-0", 9, {0.9012}, view.trials[0]->spec.parameters}};
   view.now_ms = kStartMs + 60'000;
   return view;
 }
@@ -133,14 +132,13 @@ RunView view_in_the_middle() {
   RunView view = ended_trials();
   add(view, running(3, 4, 0.8712));
   add(view, running(4, 0, 0));
-  view.study.status.trials = {
-      .created = 5, .running = 2, .completed = 1, .stopped = 1, .failed = 1};
+  bring_up_to_date(view);
   return view;
 }
 
 RunView view_at_the_end() {
   RunView view = ended_trials();
-  view.study.status.trials = {.created = 3, .completed = 1, .stopped = 1, .failed = 1};
+  bring_up_to_date(view);
   view.study.status.active_seconds = 30;
   view.study.status.ended_ms = kStartMs + 30'500;
   view.study.status.conditions = {{"Succeeded", true, "TrialsDone", "all 3 trials are done"}};

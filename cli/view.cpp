@@ -1,9 +1,12 @@
 #include "cli/view.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/conditions.h"
 #include "core/report.h"
+#include "core/spending.h"
+#include "core/study_status.h"
 
 namespace fettle::cli {
 namespace {
@@ -20,6 +23,18 @@ const api::Fact* fact_of(const api::Trial& trial, api::FactKind kind) {
 }
 
 }  // namespace
+
+void bring_up_to_date(RunView& view) {
+  const core::Spending spending = core::spending_of(view.study, view.trials, view.now_ms);
+  const core::StudyOutlook outlook{view.trials, spending, std::nullopt, std::nullopt, ""};
+  api::StudyStatus now = core::study_status(view.study, outlook, view.now_ms);
+  api::StudyStatus& status = view.study.status;
+  status.trials = now.trials;
+  status.best = std::move(now.best);
+  status.active_seconds = now.active_seconds;
+  status.gpu_hours = now.gpu_hours;
+  status.eta_seconds = now.eta_seconds;
+}
 
 const api::StatusCondition* true_condition(const api::Study& study, std::string_view type) {
   const auto* condition = core::find_condition(study.status.conditions, std::string(type));

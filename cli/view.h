@@ -24,6 +24,10 @@ struct RunView {
   std::string notice;        // what the runner itself has to say ("stopping ...")
 };
 
+// Derives counts, best trials, spending and ETA in study.status from the trials, as of now_ms: the
+// stored status lags behind them by up to a second, spending by up to a minute.
+void bring_up_to_date(RunView& view);
+
 // "running" and so on as state_of says, or "interrupted".
 std::string state_of(const RunView& view);
 // The condition of that type if it is true, else nullptr.

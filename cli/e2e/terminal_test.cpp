@@ -1,0 +1,85 @@
+// The live screen, as a terminal receives it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <pty.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+
+#include "cli/e2e/workshop.h"
+
+namespace fettle::e2e {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+// Runs a study in a terminal of 80 columns and returns everything written to it; "" if it does not
+// end within half a minute.
+std::string run_in_terminal(const Workshop& shop, const char* name, const char* value) {
+  winsize size{.ws_row = 24, .ws_col = 80, .ws_xpixel = 0, .ws_ypixel = 0};
+  int terminal = -1;
+  const pid_t pid = ::forkpty(&terminal, nullptr, nullptr, &size);
+  if (pid == 0) {
+    ::setenv(name, value, 1);
+    if (::chdir(shop.directory().c_str()) != 0) ::_exit(127);
+    ::execl(FETTLE_BINARY_DIR "/bin/fettle", "fettle", "run", "study.yaml", nullptr);
+    ::_exit(127);
+  }
+  std::string written;
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  char buffer[4096];
+  while (std::chrono::steady_clock::now() < deadline) {
+    pollfd polled{terminal, POLLIN, 0};
+    ::poll(&polled, 1, 100);
+    if (polled.revents == 0) continue;
+    const ssize_t count = ::read(terminal, buffer, sizeof buffer);
+    if (count <= 0) break;  // the last one who had the terminal has closed it
+    written.append(buffer, static_cast<std::size_t>(count));
+  }
+  int status = 0;
+  const bool ended = ::waitpid(pid, &status, WNOHANG) == pid || ::waitpid(pid, &status, 0) == pid;
+  ::close(terminal);
+  return ended && WIFEXITED(status) && WEXITSTATUS(status) == 0 ? written : "";
+}
+
+class Terminal : public testing::Test {
+ protected:
+  Terminal() {
+    StudyText text;
+    text.script = "sleep 0.4; echo '{\"value\": 1}'";
+    shop_.write("study.yaml", text.yaml());
+  }
+  Workshop shop_;
+};
+
+TEST_F(Terminal, ShowsAScreenInPlaceAndThenTheResult) {
+  const std::string written = run_in_terminal(shop_, "TERM", "xterm");
+  EXPECT_THAT(written, HasSubstr("2 running"));
+  EXPECT_THAT(written, HasSubstr("\x1b["));
+  EXPECT_THAT(written, HasSubstr("ready to paste"));
+}
+
+TEST_F(Terminal, IsLeftAsItWas) {
+  const std::string written = run_in_terminal(shop_, "TERM", "xterm");
+  ASSERT_NE(written, "");
+  EXPECT_THAT(written, Not(HasSubstr("\x1b[?"))) << "a mode was switched: who switches it back?";
+}
+
+TEST_F(Terminal, HasNoColoursWithNoColor) {
+  const std::string written = run_in_terminal(shop_, "NO_COLOR", "1");
+  EXPECT_THAT(written, HasSubstr("2 running"));
+  EXPECT_THAT(written, Not(testing::ContainsRegex("\x1b\\[[0-9]+m")));
+}
+
+TEST_F(Terminal, GetsPlainLinesWhenItIsDumb) {
+  const std::string written = run_in_terminal(shop_, "TERM", "dumb");
+  EXPECT_THAT(written, HasSubstr("digits-0 started"));
+  EXPECT_THAT(written, Not(HasSubstr("\x1b")));
+}
+
+}  // namespace
+}  // namespace fettle::e2e
