@@ -1,3 +1,4 @@
+// The only place below the programs that reads a clock.
 #include "control/clock.h"
 
 #include <chrono>

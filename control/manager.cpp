@@ -1,3 +1,4 @@
+// The loop: what changed goes into the queue, what is due goes to its controller.
 #include "control/manager.h"
 
 #include <algorithm>

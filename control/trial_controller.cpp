@@ -1,3 +1,4 @@
+// Writes carry the resourceVersion that was planned from, or that of this look's last write.
 #include "control/trial_controller.h"
 
 #include <utility>

@@ -1,3 +1,4 @@
+// Invariant: an item is in queue_ at most once, and only while it is dirty and not processing.
 #include "control/work_queue.h"
 
 #include <algorithm>

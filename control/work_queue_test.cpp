@@ -1,3 +1,4 @@
+// The semantics of client-go's work queue.
 #include "control/work_queue.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// The Pareto front, kept while walking over the trials once: O(trials x front).
 #include "core/best.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// metav1.Condition semantics over a plain list.
 #include "core/conditions.h"
 
 #include <utility>

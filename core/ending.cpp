@@ -1,3 +1,5 @@
+// The order of the checks matters: a goal that was reached counts more than what failed or was
+// spent.
 #include "core/ending.h"
 
 #include <algorithm>

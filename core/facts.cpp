@@ -1,3 +1,4 @@
+// From status (phase, report) to facts, in the order in which they are to be learnt.
 #include "core/facts.h"
 
 #include <algorithm>

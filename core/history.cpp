@@ -1,3 +1,4 @@
+// Reading the trials of a Study as one history in seq order.
 #include "core/history.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Plan tables as YAML: a thin layer over JSON, since the Study part is a real document.
 #include "core/plan_case.h"
 
 #include <yaml-cpp/yaml.h>

@@ -1,3 +1,4 @@
+// One line an action. What a line leaves out (times, uids) the tables do not look at.
 #include "core/plan_text.h"
 
 #include "api/names.h"

@@ -1,3 +1,4 @@
+// Curves are short (kMaxHistoryPoints), so everything here walks over them plainly.
 #include "core/report.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Joining, thinning and measuring reports.
 #include "core/report.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// What each record carries on from the one before, and what follows from the newest.
 #include "core/run_records.h"
 
 #include <algorithm>

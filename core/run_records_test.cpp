@@ -1,3 +1,4 @@
+// The ledger of runs forgets records but no count.
 #include "core/run_records.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Time is the union of the runs' intervals, GPU-hours their sum.
 #include "core/spending.h"
 
 #include <algorithm>

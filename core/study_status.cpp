@@ -1,3 +1,4 @@
+// Everything in the status follows from trials and spec, but for the times of first and last.
 #include "core/study_status.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// A process does one thing at a time, at its next_ms.
 #include "tests/sim/sim_runs.h"
 
 #include <algorithm>

@@ -1,8 +1,12 @@
+// Writes: admitted (or failed, or crashed), checked, applied, announced.
 #include "tests/sim/sim_store.h"
 
 #include <algorithm>
 #include <memory>
 #include <utility>
+
+#include "api/study_json.h"
+#include "api/trial_json.h"
 
 namespace fettle::sim {
 
@@ -69,6 +73,22 @@ Status SimStore::admit() {
   return io_error("no space left on device");
 }
 
+void SimStore::check_document(const api::Trial& trial) const {
+  if (!check_documents_) return;
+  const Result<api::Trial> read = api::read_trial(api::write_trial(trial));
+  CHECK(read.ok(), read.error().message);
+  CHECK(*read == trial, "a Trial is not what its document says: " + api::write_trial(trial).dump());
+}
+
+void SimStore::check_document(const api::Study& study) const {
+  if (!check_documents_) return;
+  const api::ReadStudy read = api::read_study(api::write_study(study));
+  for (const api::FieldError& error : read.errors) {
+    CHECK(error.path.rfind("status", 0) != 0, error.path + ": " + error.message);
+  }
+  CHECK(read.study.status == study.status, "a Study's status is not what its document says");
+}
+
 void SimStore::changed(Kind kind, const api::Metadata& meta, const std::string& study) {
   if (listener_ && !lose_events_) listener_({kind, {meta.ns, meta.name}, study});
   faults_.after_write();
@@ -102,6 +122,7 @@ Result<api::Study> SimStore::update_study_status(const api::Study& study) {
   if (stored.metadata.resource_version != study.metadata.resource_version) {
     return conflict(study.metadata.name);
   }
+  check_document(study);
   stored.status = study.status;
   stored.metadata.resource_version = next_version();
   ++study_status_writes_;
@@ -116,6 +137,7 @@ Result<api::Trial> SimStore::create_trial(const api::Trial& trial) {
   if (objects_.trials.count(key) > 0) {
     return Error{ErrorCode::kAlreadyExists, "Trial " + key.name + " exists"};
   }
+  check_document(trial);
   api::Trial stored = trial;
   stored.metadata.uid = "uid-" + next_version();
   stored.metadata.resource_version = next_version();
@@ -137,6 +159,7 @@ Result<api::Trial> SimStore::put_trial(const api::Trial& trial, bool spec) {
   if (spec) next->spec = trial.spec;
   if (spec) ++next->metadata.generation;
   if (!spec) next->status = trial.status;
+  check_document(*next);
   check_immutable(*found->second, *next);
   next->metadata.resource_version = next_version();
   found->second = next;

@@ -37,6 +37,8 @@ class SimStore : public control::Store {
 
   // Loses every watch event from now on: only resyncs help.
   void lose_events() { lose_events_ = true; }
+  // From now on CHECKs that every object comes back from its JSON document as it was.
+  void check_documents() { check_documents_ = true; }
   // The next `n` writes fail as a broken disk does.
   void fail_writes(int n) { failing_ = n; }
   void delete_trial(const std::string& name) { objects_.trials.erase({"", name}); }
@@ -54,6 +56,8 @@ class SimStore : public control::Store {
 
  private:
   Status admit();
+  void check_document(const api::Trial& trial) const;
+  void check_document(const api::Study& study) const;
   void changed(control::Kind kind, const api::Metadata& meta, const std::string& study);
   std::string next_version() { return std::to_string(++version_); }
   Result<api::Trial> put_trial(const api::Trial& trial, bool spec);
@@ -66,6 +70,7 @@ class SimStore : public control::Store {
   std::int64_t study_status_writes_ = 0;
   std::vector<std::string> events_;
   bool lose_events_ = false;
+  bool check_documents_ = false;
   int failing_ = 0;
 };
 

@@ -76,6 +76,15 @@ TEST(Simulation, BadDaysAreSurvived) {
   expect_ended_once(simulation);
 }
 
+TEST(Simulation, WhateverIsWrittenSurvivesItsDocument) {
+  api::Study study = digits_study();
+  study.spec.early_stopping = api::EarlyStopping{.name = "asha"};
+  Simulation simulation(study, bad_days);
+  simulation.store().check_documents();
+  simulation.run_to_end();
+  expect_ended_once(simulation);
+}
+
 TEST(Simulation, AshaStopsThePoorOnes) {
   api::Study study = digits_study();
   study.spec.budget.trials = 27;

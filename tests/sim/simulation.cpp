@@ -1,3 +1,4 @@
+// The loop: everything that is due, then on to the next moment at which something is.
 #include "tests/sim/simulation.h"
 
 #include <algorithm>
