@@ -125,7 +125,7 @@ Result<api::Study> SimStore::update_study_status(const api::Study& study) {
   check_document(study);
   stored.status = study.status;
   stored.metadata.resource_version = next_version();
-  ++study_status_writes_;
+  status_times_.push_back(study.status.updated_ms);
   const api::Study copy = stored;
   changed(Kind::kStudy, copy.metadata, copy.metadata.name);
   return copy;

@@ -51,7 +51,8 @@ class SimStore : public control::Store {
   const Objects& objects() const { return objects_; }
 
   std::int64_t trials_created() const { return trials_created_; }
-  std::int64_t study_status_writes() const { return study_status_writes_; }
+  // When the Study's status was written.
+  const std::vector<std::int64_t>& status_times() const { return status_times_; }
   const std::vector<std::string>& events() const { return events_; }  // reasons, in order
 
  private:
@@ -67,7 +68,7 @@ class SimStore : public control::Store {
   std::function<void(const control::Change&)> listener_;
   std::int64_t version_ = 0;
   std::int64_t trials_created_ = 0;
-  std::int64_t study_status_writes_ = 0;
+  std::vector<std::int64_t> status_times_;
   std::vector<std::string> events_;
   bool lose_events_ = false;
   bool check_documents_ = false;
