@@ -24,6 +24,10 @@ using fettle::cli::Output;
 const std::map<std::string, Output> kOutputs = {
     {"text", Output::kText}, {"csv", Output::kCsv}, {"json", Output::kJson}};
 
+// Those that people type.
+constexpr std::array<std::string_view, 6> kCommands = {"run",    "validate", "status",
+                                                       "trials", "logs",     "suggest"};
+
 // What the command line asks for.
 struct Arguments {
   std::string directory = ".";
@@ -163,8 +167,6 @@ int complain(const CLI::App& app, const CLI::ParseError& error) {
   if (!app.get_subcommands().empty() || rest.empty() || error.get_exit_code() == 0) {
     return app.exit(error) == 0 ? fettle::cli::kExitSucceeded : fettle::cli::kExitInvalid;
   }
-  static constexpr std::array<std::string_view, 6> kCommands = {"run",    "validate", "status",
-                                                                "trials", "logs",     "suggest"};
   std::cerr << "fettle: there is no command '" << fettle::cli::printable(rest[0]) << "'"
             << fettle::api::did_you_mean(rest[0], kCommands)
             << "\nRun fettle --help for the commands there are.\n";

@@ -41,9 +41,9 @@ Result<Runner::Ending> Runner::run() {
     if (!seen.ok()) stopping_ = true;
   }
   worker.join();
-  FETTLE_TRY(seen);
+  if (!seen.ok()) return seen.error();
   FETTLE_TRY(look());
-  FETTLE_TRY(outcome_);
+  if (!outcome_.ok()) return outcome_.error();
   return signals_ > 0 && !is_finished() ? Ending::kInterrupted : Ending::kFinished;
 }
 

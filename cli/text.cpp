@@ -8,6 +8,8 @@ namespace fettle::cli {
 namespace {
 
 constexpr char32_t kReplacement = U'?';
+constexpr std::string_view kEighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
+constexpr std::string_view kLevels[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
 
 struct CodePoint {
   char32_t value = 0;
@@ -169,7 +171,6 @@ std::string bar(double fraction, int columns, const Style& style) {
     const int filled = static_cast<int>(clamped * columns);
     return repeated("#", filled) + repeated("-", columns - filled);
   }
-  static constexpr std::string_view kEighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
   const int eighths = static_cast<int>(clamped * columns * 8);
   const std::string_view partial = kEighths[eighths % 8];
   const int used = eighths / 8 + (partial.empty() ? 0 : 1);
@@ -178,7 +179,6 @@ std::string bar(double fraction, int columns, const Style& style) {
 
 std::string sparkline(const std::vector<double>& values, int columns, const Style& style) {
   if (!style.unicode || values.empty() || columns <= 0) return "";
-  static constexpr std::string_view kLevels[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
   const auto [low, high] = std::minmax_element(values.begin(), values.end());
   const double range = *high - *low;
   const std::size_t shown = std::min(values.size(), static_cast<std::size_t>(columns));
@@ -193,6 +193,7 @@ std::string sparkline(const std::vector<double>& values, int columns, const Styl
 
 std::vector<Line> table(const std::vector<Column>& columns, const std::vector<Line>& rows) {
   std::vector<int> widths;
+  widths.reserve(columns.size());
   for (const Column& column : columns) widths.push_back(display_width(column.title));
   for (const Line& row : rows) {
     for (std::size_t i = 0; i < row.size() && i < widths.size(); ++i) {
