@@ -60,7 +60,7 @@ TEST(Simulation, TheStatusIsWrittenAtMostOnceASecondButForTheEnd) {
   Simulation simulation(digits_study(), all_finish);
   simulation.run_to_end();
   const std::vector<std::int64_t>& times = simulation.store().status_times();
-  ASSERT_GT(times.size(), 10u);
+  ASSERT_GT(times.size(), 5u);
   for (std::size_t i = 1; i + 1 < times.size(); ++i) EXPECT_GE(times[i] - times[i - 1], 1'000);
 }
 
@@ -270,9 +270,10 @@ TEST(Simulation, AFailedStudySaysWhy) {
   study.spec.trial.retries = 0;
   Simulation simulation(study, [](std::int64_t, std::int64_t) { return Script{Fate::kFail, 0}; });
   simulation.run_to_end();
-  EXPECT_EQ(reason_of(simulation.study(), "Failed"), "TooManyFailures");
-  const auto* failed = core::find_condition(simulation.study().status.conditions, "Failed");
-  EXPECT_THAT(failed->message, testing::HasSubstr("exit code 3: no luck"));
+  const api::Study ended = simulation.study();
+  EXPECT_EQ(reason_of(ended, "Failed"), "TooManyFailures");
+  EXPECT_THAT(core::find_condition(ended.status.conditions, "Failed")->message,
+              testing::HasSubstr("exit code 3: no luck"));
 }
 
 TEST(Simulation, TheIndexOfADeletedTrialIsNotGivenAwayAgain) {
