@@ -4,8 +4,8 @@
 //
 // One JSON line a measurement, as scripts/bench_pytorch.py prints for the peer; --operations adds
 // where the time goes. Time is processor time: other processes must not count.
-#include <charconv>
 #include <cstdio>
+#include <cstdlib>
 #include <ctime>
 #include <string>
 #include <string_view>
