@@ -1,11 +1,12 @@
-// Curves are short (kMaxHistoryPoints), so everything here walks over them plainly.
+// Curves are short (report_history.h), so everything here walks over them plainly.
 #include "core/report.h"
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
 #include <set>
+
+#include "core/report_history.h"
 
 namespace fettle::core {
 
@@ -21,34 +22,6 @@ bool same_metrics(const Metrics& a, const Metrics& b) {
         x.second == y.second || (!std::isfinite(x.second) && !std::isfinite(y.second));
     return x.first == y.first && same_value;
   });
-}
-
-// The point whose loss leaves the smallest gap on a logarithmic scale. First and last stay.
-std::size_t most_dispensable(const std::vector<HistoryPoint>& points,
-                             const std::set<std::int64_t>& keep) {
-  const auto log_step = [&points](std::size_t i) {
-    return std::log1p(static_cast<double>(points[i].step));
-  };
-  std::size_t best = points.size();
-  double smallest = std::numeric_limits<double>::infinity();
-  for (std::size_t i = 1; i + 1 < points.size(); ++i) {
-    if (keep.count(points[i].step) > 0) continue;
-    const double gap = log_step(i + 1) - log_step(i - 1);
-    if (gap < smallest) {
-      smallest = gap;
-      best = i;
-    }
-  }
-  return best;
-}
-
-void thin(std::vector<HistoryPoint>& points, const std::vector<std::int64_t>& keep) {
-  const std::set<std::int64_t> rungs(keep.begin(), keep.end());
-  while (points.size() > kMaxHistoryPoints) {
-    std::size_t victim = most_dispensable(points, rungs);
-    if (victim == points.size()) victim = most_dispensable(points, {});  // nothing but rungs
-    points.erase(points.begin() + static_cast<std::ptrdiff_t>(victim));
-  }
 }
 
 std::optional<double> last_value(const std::vector<HistoryPoint>& curve, std::int64_t step,
@@ -110,7 +83,7 @@ Report join_reports(const std::optional<Report>& earlier, const Report& newer,
       joined.checkpoint_step = earlier->checkpoint_step;
     }
   }
-  thin(joined.history, keep);
+  thin_history(joined.history, keep, history_room(joined));
   return joined;
 }
 

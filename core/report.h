@@ -2,7 +2,6 @@
 // Metrics may be non-finite. Pure functions; usable from any thread.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -13,14 +12,12 @@
 
 namespace fettle::core {
 
-inline constexpr std::size_t kMaxHistoryPoints = 50;
-
 // Equality in which a non-finite metric equals a non-finite one: what survives a store.
 bool same_report(const api::Report& a, const api::Report& b);
 
 // `newer` as the continuation of `earlier`, the report of the trial's runs before it: points of the
-// curve that `newer` does not repeat are kept, and so is the checkpoint if it names none. At most
-// kMaxHistoryPoints points stay, thinned logarithmically; steps in `keep` go last.
+// curve that `newer` does not repeat are kept, and so is the checkpoint if it names none. The curve
+// is thinned (report_history.h); steps in `keep`, ascending, go last.
 api::Report join_reports(const std::optional<api::Report>& earlier, const api::Report& newer,
                          const std::vector<std::int64_t>& keep);
 

@@ -6,6 +6,8 @@
 
 #include <cmath>
 
+#include "core/report_history.h"
+
 namespace fettle::core {
 namespace {
 

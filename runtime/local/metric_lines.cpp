@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "base/json.h"
-#include "runtime/local/report_history.h"
+#include "core/report_history.h"
 
 namespace fettle::local {
 namespace {
@@ -49,14 +49,6 @@ std::optional<std::int64_t> to_step(double value) {
   constexpr double kMaxStep = 9007199254740992.0;  // 2^53
   if (!(value >= 0 && value <= kMaxStep) || value != std::floor(value)) return std::nullopt;
   return static_cast<std::int64_t>(value);
-}
-
-// What a Report of at most 4 KiB has left for its history.
-std::size_t history_bytes(const api::Report& report) {
-  constexpr std::size_t kReport = 4096;
-  std::size_t taken = 192 + report.checkpoint.size();
-  for (const auto& [name, value] : report.metrics) taken += metric_bytes(name);
-  return taken < kReport ? kReport - taken : 0;
 }
 
 std::string_view trimmed(std::string_view text) {
@@ -234,7 +226,7 @@ void MetricLines::add(Found found, bool step_may_stay) {
     }
   }
   if (!point.metrics.empty()) {
-    add_history_point(report_.history, std::move(point), rungs_, history_bytes(report_));
+    core::add_history_point(report_.history, std::move(point), rungs_, core::history_room(report_));
   }
   if (!found.checkpoint.empty() && found.checkpoint.size() <= kMaxCheckpointName) {
     report_.checkpoint = std::move(found.checkpoint);

@@ -1,5 +1,5 @@
 // The learning curve stays bounded, ordered, and keeps what decisions rest on.
-#include "runtime/local/report_history.h"
+#include "core/report_history.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 
 #include "base/philox.h"
 
-namespace fettle::local {
+namespace fettle::core {
 namespace {
 
 constexpr std::size_t kBytes = 3584;  // usual room in a Report
@@ -100,4 +100,4 @@ TEST(ReportHistory, TooManyRungsKeepTheNewest) {
 }
 
 }  // namespace
-}  // namespace fettle::local
+}  // namespace fettle::core

@@ -1,12 +1,16 @@
-#include "runtime/local/report_history.h"
+#include "core/report_history.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <string>
 #include <utility>
 
-namespace fettle::local {
+namespace fettle::core {
 namespace {
+
+// An upper bound of what one metric takes as JSON: name, quotes, colon, comma and the digits.
+std::size_t metric_bytes(const std::string& name) { return name.size() + 24; }
 
 // {"step":1,"metrics":{...}}, at most.
 std::size_t json_bytes(const api::HistoryPoint& point) {
@@ -52,7 +56,20 @@ std::size_t least_needed(const std::vector<api::HistoryPoint>& history,
 
 }  // namespace
 
-std::size_t metric_bytes(const std::string& name) { return name.size() + 24; }
+std::size_t history_room(const api::Report& report) {
+  constexpr std::size_t kReport = 4096;
+  constexpr std::size_t kFrame = 192;  // everything but metrics, checkpoint and history
+  std::size_t taken = kFrame + report.checkpoint.size();
+  for (const auto& [name, value] : report.metrics) taken += metric_bytes(name);
+  return taken < kReport ? kReport - taken : 0;
+}
+
+void thin_history(std::vector<api::HistoryPoint>& history, const std::vector<std::int64_t>& rungs,
+                  std::size_t most_bytes) {
+  while (history.size() > 1 && !fits(history, most_bytes)) {
+    history.erase(history.begin() + static_cast<std::ptrdiff_t>(least_needed(history, rungs)));
+  }
+}
 
 void add_history_point(std::vector<api::HistoryPoint>& history, api::HistoryPoint point,
                        const std::vector<std::int64_t>& rungs, std::size_t most_bytes) {
@@ -62,9 +79,7 @@ void add_history_point(std::vector<api::HistoryPoint>& history, api::HistoryPoin
   } else {
     history.push_back(std::move(point));
   }
-  while (history.size() > 1 && !fits(history, most_bytes)) {
-    history.erase(history.begin() + static_cast<std::ptrdiff_t>(least_needed(history, rungs)));
-  }
+  thin_history(history, rungs, most_bytes);
 }
 
-}  // namespace fettle::local
+}  // namespace fettle::core

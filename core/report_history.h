@@ -1,0 +1,32 @@
+// The learning curve inside a Report: at most kMaxHistoryPoints points, whatever the number of
+// steps, dense where curves bend (early) and sparse later. Pure functions; usable from any thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "api/trial.h"
+
+namespace fettle::core {
+
+inline constexpr std::size_t kMaxHistoryPoints = 50;
+
+// What a Report of at most 4 KiB has left for its history, in bytes of JSON.
+std::size_t history_room(const api::Report& report);
+
+// Drops points of `history`, which is ascending by step, until it has at most kMaxHistoryPoints and
+// takes at most `most_bytes` of JSON. The point whose neighbours lie closest together on a
+// logarithmic scale of steps goes first. The first and the newest point stay, and those at `rungs`
+// (ascending) too: if the rungs alone are too many, the oldest of them go.
+void thin_history(std::vector<api::HistoryPoint>& history, const std::vector<std::int64_t>& rungs,
+                  std::size_t most_bytes);
+
+// Adds `point` to `history`, which is ascending by step and stays so, and thins it.
+//
+// A point at the newest step is merged into it. A point at an earlier step means that training went
+// back (to a checkpoint, or to the start): the points from there on are dropped first.
+void add_history_point(std::vector<api::HistoryPoint>& history, api::HistoryPoint point,
+                       const std::vector<std::int64_t>& rungs, std::size_t most_bytes);
+
+}  // namespace fettle::core
