@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Training speed against PyTorch, as ratios: one core, both sides in turn, median of the blocks.
+"""The whole training loop against PyTorch's eager one, as ratios: one core, in turn, median of the blocks.
 
     python3 scripts/bench_trainer.py [--build build] [--python PYTHON_WITH_TORCH] [--blocks 5]
 
@@ -17,7 +17,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-WORKLOADS = ("mlp-fp32", "mlp-bf16", "cnn-fp32", "cnn-bf16", "norm-fp32", "norm-bf16")
+WORKLOADS = ("mlp-fp32", "mlp-bf16", "cnn-fp32", "cnn-bf16")
 
 
 def images_per_second(command):
@@ -52,12 +52,13 @@ def main():
     options = parser.parse_args()
 
     pin = ["taskset", "-c", str(options.core)] if shutil.which("taskset") else []
-    length = ["--blocks", "2", "--seconds", str(options.seconds / 2)]
     results = {}
     for workload in WORKLOADS:
-        ours = [*pin, f"{options.build}/bin/kernels_bench", "--only", workload, *length]
-        theirs = [*pin, options.python, str(ROOT / "scripts" / "bench_pytorch.py"), "--only",
-                  workload, *length]
+        model, precision = workload.split("-")
+        ours = [*pin, f"{options.build}/bin/fettle-trainer", "--bench", model, "--precision", precision,
+                "--backend", "onednn", "--seconds", str(options.seconds)]
+        theirs = [*pin, options.python, str(ROOT / "scripts" / "bench_pytorch.py"), "--only", workload,
+                  "--blocks", "2", "--seconds", str(options.seconds / 2)]
         pairs = measure(ours, theirs, options.blocks)
         ratios = [a / b for a, b in pairs]
         results[workload] = round(statistics.median(ratios), 3)
