@@ -160,7 +160,9 @@ void check_sets(const StudySpec& spec, const FieldPath& path, FieldErrors& error
   for (std::size_t i = 0; i < spec.parameters.size(); ++i) {
     const Parameter& p = spec.parameters[i];
     const FieldPath item = path.item(i);
-    if (errors.any_under(item)) continue;
+    // Wrong bounds or a wrong condition do not hide what `sets` names.
+    if (errors.any_under(item.member("type")) || errors.any_under(item.member("values"))) continue;
+    if (errors.any_under(item.member("sets"))) continue;
     if (!p.sets.empty()) {
       const bool in_layers = p.sets.rfind("model.layers", 0) == 0;
       if (layers_known || !in_layers) check_one(spec, i, item.member("sets"), errors);

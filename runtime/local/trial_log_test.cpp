@@ -17,10 +17,9 @@ class TrialLogTest : public testing::Test {
 // Numbered lines of 16 bytes.
 std::string numbered(std::int64_t from, std::int64_t to) {
   std::string out;
-  char line[17];
   for (std::int64_t i = from; i < to; ++i) {
-    std::snprintf(line, sizeof(line), "line %010lld\n", static_cast<long long>(i));
-    out += line;
+    const std::string number = std::to_string(i);
+    out += "line " + std::string(10 - number.size(), '0') + number + "\n";
   }
   return out;
 }
