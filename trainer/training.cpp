@@ -49,10 +49,16 @@ std::vector<float> copy(const kernels::AlignedArray<float>& from) {
   return {from.begin(), from.end()};
 }
 
-// False where the sizes differ.
-bool assign(const std::vector<float>& from, kernels::AlignedArray<float>& to) {
-  if (std::ssize(from) != to.size()) return false;
-  std::copy(from.begin(), from.end(), to.begin());
+bool fits(const std::vector<float>& from, const kernels::AlignedArray<float>& to) {
+  return std::ssize(from) == to.size();
+}
+
+// Both or neither: half of a pair means nothing without the other. False where sizes differ.
+bool assign_both(const std::vector<float>& from1, kernels::AlignedArray<float>& to1,
+                 const std::vector<float>& from2, kernels::AlignedArray<float>& to2) {
+  if (!fits(from1, to1) || !fits(from2, to2)) return false;
+  std::copy(from1.begin(), from1.end(), to1.begin());
+  std::copy(from2.begin(), from2.end(), to2.begin());
   return true;
 }
 
@@ -103,6 +109,10 @@ Status Training::restore() {
                    "; use another directory or remove it");
   }
   FETTLE_TRY(adopt(*found.checkpoint, found.path));
+  if (!adopt_optimizer(*found.checkpoint)) {
+    return invalid(found.path +
+                   " has another number of optimiser values than the model; remove it");
+  }
   hooks_.log("goes on from " + found.path);
   return success();
 }
@@ -114,15 +124,10 @@ Status Training::adopt(const Checkpoint& checkpoint, const std::string& from) {
     return invalid(from + " belongs to another model: it has " + checkpoint.layout +
                    "this one has " + layout + "use another directory or remove it");
   }
-  Optimizer& optimizer = learner_->optimizer();
   Parameters& parameters = network.parameters();
-  if (!assign(checkpoint.weights, parameters.weights) ||
-      !assign(checkpoint.statistics, parameters.statistics)) {
+  if (!assign_both(checkpoint.weights, parameters.weights, checkpoint.statistics,
+                   parameters.statistics)) {
     return invalid(from + " has another number of parameters than the model");
-  }
-  // A parent that used another optimiser has other state: then this one starts afresh.
-  if (assign(checkpoint.state1, optimizer.state1) && assign(checkpoint.state2, optimizer.state2)) {
-    optimizer.updates = checkpoint.updates;
   }
   learner_->weights_changed();
   position_ = checkpoint.position;
@@ -135,17 +140,30 @@ Status Training::adopt(const Checkpoint& checkpoint, const std::string& from) {
   return success();
 }
 
+bool Training::adopt_optimizer(const Checkpoint& checkpoint) {
+  Optimizer& optimizer = learner_->optimizer();
+  if (!assign_both(checkpoint.state1, optimizer.state1, checkpoint.state2, optimizer.state2)) {
+    return false;
+  }
+  optimizer.updates = checkpoint.updates;
+  return true;
+}
+
 Status Training::adopt_parent() {
   const CheckpointStore parents(job_.parent->directory, 1);
-  FETTLE_ASSIGN(Checkpoint checkpoint, parents.at_epoch(job_.parent->step));
+  FETTLE_ASSIGN(const Checkpoint checkpoint, parents.at_epoch(job_.parent->step));
   const Json settings = settings_of(job_.config, job_.seed);
   const auto optimizer_of = [](const Json& all) {
     const Json* training = all.find("training");
     const Json* optimizer = training == nullptr ? nullptr : training->find("optimizer");
     return optimizer == nullptr ? Json() : *optimizer;
   };
-  if (optimizer_of(checkpoint.settings) != optimizer_of(settings)) checkpoint.state1.clear();
   FETTLE_TRY(adopt(checkpoint, job_.parent->directory));
+  // A parent that used another optimiser has other state: then this one's starts afresh.
+  const bool same_optimizer = optimizer_of(checkpoint.settings) == optimizer_of(settings);
+  if (!same_optimizer || !adopt_optimizer(checkpoint)) {
+    hooks_.log("the parent's optimiser kept other state; this one's starts afresh");
+  }
   hooks_.log("starts from step " + std::to_string(job_.parent->step) + " of its parent");
   return success();
 }

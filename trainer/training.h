@@ -66,7 +66,10 @@ class Training {
            TrainingHooks hooks);
 
   Status restore();
+  // Weights, position and scores.
   Status adopt(const Checkpoint& checkpoint, const std::string& from);
+  // The optimiser's state; false, and nothing changed, where it is another optimiser's.
+  bool adopt_optimizer(const Checkpoint& checkpoint);
   Status adopt_parent();
 
   enum class StepEnding { kGoesOn, kDiverged };

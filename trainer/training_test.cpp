@@ -242,6 +242,42 @@ TEST_F(TrainingTest, AChildStartsFromItsParent) {
   EXPECT_THAT(run(child).error().message, HasSubstr("no checkpoint of step 3"));
 }
 
+TEST_F(TrainingTest, AChildWhoseOptimizerKeepsOtherStateStartsThatAfresh) {
+  TrainingJob parent = apart("parent");
+  parent.config.training.optimizer = api::OptimizerKind::kRmsprop;
+  parent.until_epoch = 2;
+  parent.config.training.momentum = 0.9;  // a mean square and a momentum buffer
+  ASSERT_TRUE(run(parent).ok());
+  TrainingJob child = apart("child");
+  child.parent = {parent.checkpoints, 2};
+  child.config.training.optimizer = api::OptimizerKind::kRmsprop;  // a mean square alone
+
+  DataCache off("");
+  const auto data = load_training_data(child.config.data, off);
+  SingleProcess single;
+  TrainingHooks hooks;
+  hooks.log = [](const std::string&) {};
+  const auto training = Training::create(child, *data, single, hooks);
+  ASSERT_TRUE(training.ok()) << training.error().message;
+  const Optimizer& optimizer = (*training)->learner().optimizer();
+  EXPECT_EQ(optimizer.updates, 0);
+  EXPECT_THAT(std::vector<float>(optimizer.state1.begin(), optimizer.state1.end()),
+              testing::Each(0.0F));
+}
+
+TEST_F(TrainingTest, RefusesItsOwnCheckpointWithoutTheOptimizersState) {
+  const auto half = run(job_, 14);
+  const std::string path = half->reports.back().checkpoint;
+  Checkpoint checkpoint = *decode_checkpoint(*read_file(path), path);
+  checkpoint.state2.pop_back();
+  ASSERT_TRUE(write_file(path, encode_checkpoint(checkpoint)).ok());
+  const auto refused = run(job_);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, ErrorCode::kInvalid);
+  EXPECT_THAT(refused.error().message,
+              HasSubstr(path + " has another number of optimiser values than the model"));
+}
+
 TEST_F(TrainingTest, DamagedCheckpointsAreSkippedAndNamed) {
   job_.keep = 4;
   const auto whole = run(job_);
