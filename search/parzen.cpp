@@ -12,7 +12,6 @@ namespace {
 
 constexpr double kPriorCentre = 0.5;
 constexpr double kPriorSigma = 1.0;
-constexpr double kSigma = 0.2;            // of one kernel alone, of the unit interval
 constexpr double kNarrowest = 100;        // no kernel is narrower than one part in so many
 constexpr std::size_t kFullWeight = 25;   // newest points that weigh 1
 constexpr double kSmallestMass = 1e-300;  // a normal's mass far out, so that its logarithm exists
