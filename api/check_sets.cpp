@@ -108,14 +108,26 @@ void check_one(const StudySpec& spec, std::size_t index, const FieldPath& path,
   }
 }
 
-// Of the parameters that are always there, the first value of each in its field.
+// The value that is hardest to fit with the other fields: the largest batch, of what else there is
+// the smallest or first. `p`'s values are known to fit its field.
+Json demanding_value(const Parameter& p) {
+  const std::vector<Json> values = telling_values(p);
+  const auto less = [](const Json& a, const Json& b) {
+    return a.is_number() && b.is_number() && a.as_double() < b.as_double();
+  };
+  const bool is_batch = p.sets == "training.globalBatch" || p.sets == "training.batchPerWorker";
+  if (is_batch) return *std::max_element(values.begin(), values.end(), less);
+  return *std::min_element(values.begin(), values.end(), less);
+}
+
+// Of the parameters that are always there, the most demanding value of each in its field.
 TrainerConfig sample_of(const StudySpec& spec) {
   TrainerConfig config = *spec.trial.trainer;
   for (const Parameter& p : spec.parameters) {
     if (p.sets.empty() || p.when) continue;
     FieldErrors ignored;
     const FieldPath root;
-    set_value(SetContext{p.sets, telling_values(p).front(), root, FieldRules{}, ignored}, config);
+    set_value(SetContext{p.sets, demanding_value(p), root, FieldRules{}, ignored}, config);
   }
   return config;
 }

@@ -1,4 +1,6 @@
 // The built-in trainer's configuration: what can be said without the data.
+#include <algorithm>
+
 #include "api/check.h"
 #include "api/names.h"
 
@@ -35,6 +37,27 @@ void check_data(const DataConfig& data, const FieldPath& path, FieldErrors& erro
                  (labels_missing ? "testImages" : "testLabels") + ", or neither");
 }
 
+// Batch normalisation takes its statistics over the samples that are held at once. So that these
+// are the batch, and maxPerWorker changes speed only, a worker must be able to hold all of it: also
+// of globalBatch, which a single worker may have to take whole.
+void check_batch_norm(const TrainerConfig& config, const FieldPath& path, FieldErrors& errors) {
+  const std::vector<LayerConfig>& layers = config.model.layers;
+  const bool normalizes = std::any_of(layers.begin(), layers.end(), [](const LayerConfig& layer) {
+    return layer.type == LayerType::kBatchNorm;
+  });
+  const TrainingConfig& training = config.training;
+  if (!normalizes || !training.max_per_worker) return;
+  const std::int64_t batch =
+      training.batch_per_worker.value_or(training.global_batch.value_or(kDefaultGlobalBatch));
+  if (*training.max_per_worker >= batch) return;
+  const std::string held = std::to_string(*training.max_per_worker);
+  errors.add(path, "found " + held + " with a batchNorm layer and a batch of " +
+                       std::to_string(batch) + ", so its statistics would be those of " + held +
+                       " samples, not of the batch; leave maxPerWorker out, use a batch of at "
+                       "most " +
+                       held + " or no batchNorm");
+}
+
 }  // namespace
 
 void check_trainer(const TrainerConfig& config, const FieldPath& path, FieldErrors& errors) {
@@ -47,6 +70,7 @@ void check_trainer(const TrainerConfig& config, const FieldPath& path, FieldErro
                "found beside globalBatch; expected one of the two: globalBatch keeps the batch "
                "whatever the number of workers, batchPerWorker lets it grow");
   }
+  check_batch_norm(config, training.member("maxPerWorker"), errors);
 }
 
 }  // namespace fettle::api

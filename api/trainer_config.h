@@ -86,8 +86,10 @@ struct ScheduleConfig {
   bool operator==(const ScheduleConfig&) const = default;
 };
 
+inline constexpr std::int64_t kDefaultGlobalBatch = 128;
+
 struct TrainingConfig {
-  std::optional<std::int64_t> global_batch;  // exactly one of these two; default globalBatch 128
+  std::optional<std::int64_t> global_batch;  // exactly one of these two; default globalBatch
   std::optional<std::int64_t> batch_per_worker;
   std::optional<std::int64_t> reference_batch;  // default: whichever of the two is set
   std::optional<std::int64_t> max_per_worker;   // most samples held at once; default: no limit

@@ -1,6 +1,6 @@
 // BatchNorm: per channel, over the samples of the micro-batch and their pixels (Ioffe, Szegedy
-// 2015), with PyTorch's running statistics. The statistics are those of the samples that are held
-// at once: a smaller maxPerWorker changes them.
+// 2015), with PyTorch's running statistics. A micro-batch is a worker's whole share of the batch:
+// with this layer a smaller maxPerWorker, which would change the statistics, is refused.
 #include "trainer/model/layer_kinds.h"
 
 namespace fettle::trainer {
