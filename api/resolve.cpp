@@ -6,20 +6,17 @@
 #include "api/trainer_json.h"
 
 namespace fettle::api {
-namespace {
 
-constexpr std::int64_t kDefaultBatch = 128;
-
-void fill_in_defaults(TrainingConfig& training, const Resource& resource) {
-  if (!training.epochs) training.epochs = resource.max;
-  if (!training.global_batch && !training.batch_per_worker) training.global_batch = kDefaultBatch;
+void fill_in_defaults(TrainingConfig& training, std::int64_t epochs) {
+  if (!training.epochs) training.epochs = epochs;
+  if (!training.global_batch && !training.batch_per_worker) {
+    training.global_batch = kDefaultGlobalBatch;
+  }
   if (!training.reference_batch) {
     training.reference_batch =
         training.global_batch ? training.global_batch : training.batch_per_worker;
   }
 }
-
-}  // namespace
 
 Result<TrainerConfig> resolve_trainer(const StudySpec& spec, const Json& parameters) {
   if (!spec.trial.trainer) return invalid("the Study has no trial.trainer to resolve");
@@ -31,7 +28,7 @@ Result<TrainerConfig> resolve_trainer(const StudySpec& spec, const Json& paramet
       return Error(set.error()).in("parameter " + parameter.name);
     }
   }
-  fill_in_defaults(config.training, spec.resource);
+  fill_in_defaults(config.training, spec.resource.max);
   FieldErrors errors;
   check_trainer(config, FieldPath(), errors);
   if (!errors.empty()) return invalid(to_string(std::move(errors).take()));

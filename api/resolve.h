@@ -8,9 +8,13 @@
 
 namespace fettle::api {
 
+// What is left out and depends on other fields: epochs, then the batch (globalBatch 128), then
+// referenceBatch (the batch). Changes nothing that is set.
+void fill_in_defaults(TrainingConfig& training, std::int64_t epochs);
+
 // spec.trial.trainer, each of `parameters` (name -> value) written into the field that it `sets`,
-// then epochs (resource.max), batch (globalBatch 128) and referenceBatch filled in. Errors: the
-// Study has no built-in trainer; a value does not fit its field; the whole does not fit together.
+// then defaults filled in (epochs: resource.max). Errors: the Study has no built-in trainer; a
+// value does not fit its field; the whole does not fit together.
 Result<TrainerConfig> resolve_trainer(const StudySpec& spec, const Json& parameters);
 
 }  // namespace fettle::api

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "api/names.h"
+#include "api/resolve.h"
 #include "base/json.h"
 #include "base/philox.h"
 #include "trainer/collective.h"
@@ -70,7 +71,8 @@ Result<std::string> run_bench(const BenchSettings& settings) {
   FETTLE_ASSIGN(const NetworkPlan plan, plan_network(model, kShape, kClasses));
   api::TrainingConfig training = settings.training;
   training.momentum = 0.9;  // SGD as it is mostly used, in scripts/bench_pytorch.py as well
-  const std::int64_t batch = training.global_batch.value_or(128);
+  api::fill_in_defaults(training, 1);
+  const std::int64_t batch = *training.global_batch;
   SingleProcess collective;
   FETTLE_ASSIGN(auto learner, Learner::create(training, plan, batch, 0, collective));
 

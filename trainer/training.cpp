@@ -6,14 +6,13 @@
 #include <limits>
 #include <utility>
 
+#include "api/resolve.h"
 #include "trainer/batching.h"
 #include "trainer/identity.h"
 
 namespace fettle::trainer {
 
 namespace {
-
-constexpr std::int64_t kDefaultBatch = 128;
 
 class Stopwatch {
  public:
@@ -26,16 +25,19 @@ class Stopwatch {
 };
 
 std::int64_t global_batch_of(const api::TrainingConfig& config, std::int64_t world_size) {
-  if (config.batch_per_worker) return *config.batch_per_worker * world_size;
-  return config.global_batch.value_or(kDefaultBatch);
+  return config.batch_per_worker ? *config.batch_per_worker * world_size : *config.global_batch;
 }
 
 // The learning rate for the global batch that is used, before the schedule.
 double base_rate_of(const api::TrainingConfig& config, std::int64_t global_batch) {
-  const std::int64_t fallback = config.batch_per_worker.value_or(global_batch);
-  const auto reference = static_cast<double>(config.reference_batch.value_or(fallback));
   return config.learning_rate * learning_rate_scale(config.learning_rate_scaling, config.optimizer,
-                                                    static_cast<double>(global_batch), reference);
+                                                    static_cast<double>(global_batch),
+                                                    static_cast<double>(*config.reference_batch));
+}
+
+TrainingJob with_defaults(TrainingJob job) {
+  api::fill_in_defaults(job.config.training, job.until_epoch);
+  return job;
 }
 
 // No more room than a worker's share of the batch and of the data needs.
@@ -66,15 +68,15 @@ bool assign_both(const std::vector<float>& from1, kernels::AlignedArray<float>& 
 
 Training::Training(const TrainingJob& job, const TrainingData& data, Collective& collective,
                    TrainingHooks hooks)
-    : job_(job),
+    : job_(with_defaults(job)),
       data_(data),
       collective_(collective),
       hooks_(std::move(hooks)),
-      epochs_(job.config.training.epochs.value_or(job.until_epoch)),
-      global_batch_(global_batch_of(job.config.training, collective.world_size())),
-      max_samples_(max_samples_of(job.config.training, global_batch_, collective.world_size(),
+      epochs_(*job_.config.training.epochs),
+      global_batch_(global_batch_of(job_.config.training, collective.world_size())),
+      max_samples_(max_samples_of(job_.config.training, global_batch_, collective.world_size(),
                                   std::ssize(data.split.train))),
-      base_rate_(base_rate_of(job.config.training, global_batch_)),
+      base_rate_(base_rate_of(job_.config.training, global_batch_)),
       length_{steps_per_epoch(std::ssize(data.split.train), global_batch_), epochs_},
       train_writer_(data.normalize, job.config.data.augment,
                     data_type(job.config.training.precision), job.seed),

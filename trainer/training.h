@@ -26,7 +26,7 @@
 namespace fettle::trainer {
 
 struct TrainingJob {
-  api::TrainerConfig config;
+  api::TrainerConfig config;  // defaults need not be filled in
   std::uint64_t seed = 0;
   std::int64_t until_epoch = 1;  // stops there; the schedule is always training.epochs long
   std::string checkpoints;       // directory; "" = none are written
