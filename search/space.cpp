@@ -14,8 +14,10 @@ namespace {
 
 constexpr double kInactive = std::numeric_limits<double>::quiet_NaN();
 
-// Sums and products that stay at kUnbounded once they are there.
-std::uint64_t plus(std::uint64_t a, std::uint64_t b) { return std::min(a + b, Space::kUnbounded); }
+// Sums and products of what is at most kUnbounded, and that stay there once they are there.
+std::uint64_t plus(std::uint64_t a, std::uint64_t b) {
+  return a >= Space::kUnbounded - b ? Space::kUnbounded : a + b;  // twice kUnbounded would be 0
+}
 std::uint64_t times(std::uint64_t a, std::uint64_t b) {
   if (a == 0 || b == 0) return 0;
   return a > Space::kUnbounded / b ? Space::kUnbounded : std::min(a * b, Space::kUnbounded);

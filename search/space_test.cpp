@@ -123,6 +123,16 @@ TEST(Space, CountsWithoutListing) {
   EXPECT_EQ(space_of(grid).write(space_of(grid).at(7)).find("p127")->as_integer(), 7);
 }
 
+// Unbounded and unbounded is unbounded, not nothing: momentum of two of three optimisers.
+TEST(Space, ContinuaUnderTwoValuesAreUnbounded) {
+  for (const auto& values : {std::vector<Json>{"sgd", "rmsprop"}, std::vector<Json>{"sgd"}}) {
+    const Space space = space_of({choice("optimizer", {"sgd", "adam", "rmsprop"}),
+                                  only_if(real("momentum", 0, 1), "optimizer", values)});
+    EXPECT_EQ(space.size(), Space::kUnbounded);
+    EXPECT_FALSE(space.finite());
+  }
+}
+
 TEST(Space, AConditionOnOneOfABillionValuesCountsThatOne) {
   const Space space = space_of(
       {integer("n", 1, 1'000'000'000), only_if(choice("c", {"a", "b", "c"}), "n", {5, 7})});
