@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "api/quantity.h"
+#include "base/utf8.h"
 
 namespace fettle::api {
 namespace {
@@ -108,21 +109,6 @@ std::string clean_text(std::string_view text, std::size_t max_bytes) {
     at += std::max<std::size_t>(length, 1);
   }
   return out;
-}
-
-std::size_t utf8_length(std::string_view text) {
-  if (text.empty()) return 0;
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  if (byte(0) < 0x80) return 1;
-  const std::size_t length = byte(0) >= 0xF0 ? 4 : byte(0) >= 0xE0 ? 3 : 2;
-  if (byte(0) < 0xC2 || byte(0) > 0xF4 || text.size() < length) return 0;
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xC0) != 0x80) return 0;
-  }
-  // Overlong forms, surrogates and code points above U+10FFFF show in the second byte.
-  const bool too_low = (byte(0) == 0xE0 && byte(1) < 0xA0) || (byte(0) == 0xF0 && byte(1) < 0x90);
-  const bool too_high = (byte(0) == 0xED && byte(1) > 0x9F) || (byte(0) == 0xF4 && byte(1) > 0x8F);
-  return too_low || too_high ? 0 : length;
 }
 
 }  // namespace fettle::api

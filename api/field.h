@@ -167,8 +167,6 @@ std::string expected_text(const FieldRules& rules);
 
 // `text` in at most `max_bytes`, cut between characters; bytes that are not UTF-8 become '?'.
 std::string clean_text(std::string_view text, std::size_t max_bytes);
-// Bytes of the first character of `text`; 0 where it is not UTF-8.
-std::size_t utf8_length(std::string_view text);
 
 // "a, b or c".
 std::string join_names(std::span<const std::string_view> names, std::string_view last = "or");

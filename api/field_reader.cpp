@@ -6,6 +6,7 @@
 #include "api/nearest.h"
 #include "api/quantity.h"
 #include "api/timestamp.h"
+#include "base/utf8.h"
 
 namespace fettle::api {
 namespace {
@@ -41,15 +42,6 @@ bool is_metric_name(std::string_view text) {
     return is_letter(c) || is_digit(c) ||
            std::string_view("_./:@%-").find(c) != std::string_view::npos;
   });
-}
-
-bool is_utf8(std::string_view text) {
-  while (!text.empty()) {
-    const std::size_t length = utf8_length(text);
-    if (length == 0) return false;
-    text.remove_prefix(length);
-  }
-  return true;
 }
 
 bool text_fits(std::string_view text, const FieldRules& rules) {

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstdio>
 
+#include "base/utf8.h"
+
 namespace fettle::cli {
 namespace {
 
@@ -17,28 +19,12 @@ struct CodePoint {
   bool valid = true;
 };
 
-std::size_t sequence_length(unsigned char lead) {
-  if (lead < 0x80) return 1;
-  if (lead >= 0xC2 && lead < 0xE0) return 2;
-  if (lead >= 0xE0 && lead < 0xF0) return 3;
-  if (lead >= 0xF0 && lead < 0xF5) return 4;
-  return 0;
-}
-
 // Decodes the code point at the start of `text`, which is not empty. A broken sequence is one
 // invalid byte.
 CodePoint decode(std::string_view text) {
-  const auto lead = static_cast<unsigned char>(text[0]);
-  const std::size_t length = sequence_length(lead);
-  if (length == 1) return {lead, 1, true};
-  if (length == 0 || text.size() < length) return {kReplacement, 1, false};
-  char32_t value = lead & (0xFFU >> (length + 1));
-  for (std::size_t i = 1; i < length; ++i) {
-    const auto next = static_cast<unsigned char>(text[i]);
-    if ((next & 0xC0U) != 0x80U) return {kReplacement, 1, false};
-    value = (value << 6) | (next & 0x3FU);
-  }
-  return {value, length, true};
+  const std::size_t length = utf8_length(text);
+  if (length == 0) return {kReplacement, 1, false};
+  return {utf8_code_point(text.substr(0, length)), length, true};
 }
 
 // The blocks that terminals draw two columns wide.

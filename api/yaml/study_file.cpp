@@ -8,6 +8,7 @@
 #include "api/study_json.h"
 #include "api/yaml/yaml_reader.h"
 #include "base/file.h"
+#include "base/utf8.h"
 
 namespace fettle::api {
 namespace {

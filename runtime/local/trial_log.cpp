@@ -7,26 +7,17 @@
 #include <cerrno>
 
 #include "base/file.h"
+#include "base/utf8.h"
 
 namespace fettle::local {
 namespace {
 
-// The length of the valid UTF-8 sequence that `text` begins with, or 0.
-std::size_t sequence_length(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char first = byte(0);
-  if (first < 0x80) return first >= 0x20 && first != 0x7F ? 1 : 0;
-  const std::size_t length = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
-  if (first < 0xC2 || first > 0xF4 || text.size() < length) return 0;
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xC0) != 0x80) return 0;
-  }
-  // Overlong forms, surrogates, beyond U+10FFFF; and the C1 control characters.
-  const bool invalid_second =
-      (first == 0xE0 && byte(1) < 0xA0) || (first == 0xED && byte(1) >= 0xA0) ||
-      (first == 0xF0 && byte(1) < 0x90) || (first == 0xF4 && byte(1) >= 0x90) ||
-      (first == 0xC2 && byte(1) < 0xA0);
-  return invalid_second ? 0 : length;
+// The length of the character that `text` begins with; 0 if it is none, or a control character.
+std::size_t printable_length(std::string_view text) {
+  const std::size_t length = utf8_length(text);
+  if (length == 0 || length > 2) return length;
+  const char32_t code = utf8_code_point(text.substr(0, length));
+  return code < 0x20 || (code >= 0x7F && code < 0xA0) ? 0 : length;
 }
 
 }  // namespace
@@ -42,7 +33,7 @@ std::string printable(std::string_view text) {
       replaced = false;
     } else if (c == '\r') {
       // Progress bars: what follows overwrites the line.
-    } else if (length = sequence_length(text); length > 0) {
+    } else if (length = printable_length(text); length > 0) {
       out += text.substr(0, length);
       replaced = false;
     } else {
