@@ -145,12 +145,21 @@ Result<std::string> SupervisorClient::read_line() {
   }
 }
 
+// What cannot be read may have been the end of a run. So the supervisor is made to stop all runs
+// and to go: then nothing is left that somebody would wait for in vain.
+void SupervisorClient::give_up(const std::string& why) {
+  ::shutdown(fd_, SHUT_RDWR);
+  how_it_ended(pid_);
+  on_lost_("the supervisor said what cannot be read: " + why);
+}
+
 void SupervisorClient::read_events() {
   for (;;) {
     const Result<std::string> line = read_line();
     if (!line.ok()) return on_lost_(line.error().message);
     const Result<SupervisorEvent> event = read_event(*line);
-    if (event.ok()) on_event_(*event);
+    if (!event.ok()) return give_up(event.error().message);
+    on_event_(*event);
   }
 }
 

@@ -39,6 +39,7 @@ class SupervisorClient {
   SupervisorClient(pid_t pid, int fd) : pid_(pid), fd_(fd) {}
   Result<std::string> read_line();
   void read_events();
+  void give_up(const std::string& why);
 
   const pid_t pid_;
   const int fd_;
