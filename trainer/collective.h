@@ -16,7 +16,6 @@ class Collective {
   virtual std::int64_t rank() const = 0;
   // Replaces the values by their sums over all workers. Errors: a worker was lost.
   virtual Status sum(std::span<float> values) = 0;
-  virtual Status sum(std::span<double> values) = 0;
 };
 
 // A world of one: every sum is there already.
@@ -25,7 +24,6 @@ class SingleProcess final : public Collective {
   std::int64_t world_size() const override { return 1; }
   std::int64_t rank() const override { return 0; }
   Status sum(std::span<float>) override { return success(); }
-  Status sum(std::span<double>) override { return success(); }
 };
 
 }  // namespace fettle::trainer

@@ -1,7 +1,6 @@
 #include "trainer/learner.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <span>
 #include <utility>
@@ -20,6 +19,24 @@ Result<std::unique_ptr<kernels::Backend>> open_backend(const api::TrainingConfig
   auto fast = kernels::make_backend(api::to_string(api::BackendKind::kOnednn), threads);
   if (fast.ok()) return fast;
   return kernels::make_backend(api::to_string(api::BackendKind::kReference), threads);
+}
+
+// This worker's part of what is summed up with the gradients. Counts are exact: no batch is larger
+// than 2^24, up to which a float holds every whole number. The last one is the flag: how many
+// workers' loss is not finite.
+void write_sums(const Score& mine, std::span<float, kStepSums> to) {
+  to[0] = static_cast<float>(mine.loss);
+  to[1] = static_cast<float>(mine.correct);
+  to[2] = static_cast<float>(mine.samples);
+  to[3] = std::isfinite(mine.loss) ? 0.0F : 1.0F;
+}
+
+// The same of all workers; false where the loss is not finite.
+bool read_sums(std::span<const float, kStepSums> from, Score& to) {
+  to.loss = static_cast<double>(from[0]);
+  to.correct = static_cast<std::int64_t>(from[1]);
+  to.samples = static_cast<std::int64_t>(from[2]);
+  return from[3] == 0 && std::isfinite(from[0]);
 }
 
 }  // namespace
@@ -62,17 +79,17 @@ void Learner::add(const Batch& batch, std::int64_t epoch) {
 
 Result<Learner::Step> Learner::finish_step(double learning_rate) {
   Parameters& parameters = network_->parameters();
-  FETTLE_TRY(
-      collective_.sum(std::span<float>(parameters.gradients.begin(), parameters.gradients.end())));
-  std::array<double, 3> sums = {pending_.loss, static_cast<double>(pending_.correct),
-                                static_cast<double>(pending_.samples)};
-  FETTLE_TRY(collective_.sum(sums));
+  write_sums(pending_, parameters.step_sums());
   pending_ = {};
+  FETTLE_TRY(collective_.sum(parameters.all_gradients()));
   Step step;
-  step.score = {sums[0], static_cast<std::int64_t>(sums[1]), static_cast<std::int64_t>(sums[2])};
-  step.finite = std::isfinite(step.score.loss) &&
+  step.finite = read_sums(parameters.step_sums(), step.score) &&
                 optimizer_->update(parameters, step.score.samples, learning_rate);
-  if (step.finite) network_->weights_changed();
+  if (step.finite) {
+    network_->weights_changed();
+  } else {
+    std::ranges::fill(parameters.weight_gradients(), 0.0F);
+  }
   return step;
 }
 

@@ -1,11 +1,11 @@
 // Learner: a network, its loss and its optimiser; makes optimiser steps out of micro-batches.
 //
 // Accumulation is exact: every micro-batch adds gradients summed over its samples; a step adds them
-// up over all workers once, with the number of samples and the loss, and divides once by that
-// number. So for one global batch the step is the same for every world size and every micro-batch
-// size, up to the order of summation. Batch normalisation sees micro-batches, so a model with it is
-// refused where they would be less than the batch (api/check_trainer.cpp).
-// One thread.
+// up over all workers in one message, with the number of samples and the loss, and divides once by
+// that number. So for one global batch the step is the same for every world size and every
+// micro-batch size, up to the order of summation. Batch normalisation sees micro-batches, so a
+// model with it is refused where they would be less than the batch (api/check_trainer.cpp). One
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -49,8 +49,9 @@ class Learner {
   void add(const Batch& batch, std::int64_t epoch);
 
   struct Step {
-    Score score;         // of the whole global batch
-    bool finite = true;  // false: loss or gradients are not finite, the weights are unchanged
+    Score score;  // of the whole global batch
+    // False: loss or gradients are not finite, the same on all workers; the weights are unchanged.
+    bool finite = true;
   };
   // Ends an optimiser step. Errors: a worker was lost.
   Result<Step> finish_step(double learning_rate);

@@ -1,10 +1,12 @@
 #include "trainer/learner.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <barrier>
 #include <cmath>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -22,17 +24,14 @@ using api::LayerType;
 class Threads {
  public:
   explicit Threads(std::int64_t world_size)
-      : barrier_(world_size),
-        floats_(static_cast<std::size_t>(world_size)),
-        doubles_(static_cast<std::size_t>(world_size)) {}
+      : barrier_(world_size), spans_(static_cast<std::size_t>(world_size)) {}
 
   class Member final : public Collective {
    public:
     Member(Threads& all, std::int64_t rank) : all_(all), rank_(rank) {}
-    std::int64_t world_size() const override { return std::ssize(all_.floats_); }
+    std::int64_t world_size() const override { return std::ssize(all_.spans_); }
     std::int64_t rank() const override { return rank_; }
-    Status sum(std::span<float> values) override { return all_.sum(rank_, values, all_.floats_); }
-    Status sum(std::span<double> values) override { return all_.sum(rank_, values, all_.doubles_); }
+    Status sum(std::span<float> values) override { return all_.sum(rank_, values); }
 
    private:
     Threads& all_;
@@ -40,12 +39,11 @@ class Threads {
   };
 
  private:
-  template <class T>
-  Status sum(std::int64_t rank, std::span<T> values, std::vector<std::span<T>>& spans) {
-    spans[static_cast<std::size_t>(rank)] = values;
+  Status sum(std::int64_t rank, std::span<float> values) {
+    spans_[static_cast<std::size_t>(rank)] = values;
     barrier_.arrive_and_wait();
-    std::vector<T> total(values.size());
-    for (const auto& span : spans) {
+    std::vector<float> total(values.size());
+    for (const auto& span : spans_) {
       for (std::size_t i = 0; i < total.size(); ++i) total[i] += span[i];
     }
     barrier_.arrive_and_wait();
@@ -54,8 +52,7 @@ class Threads {
   }
 
   std::barrier<> barrier_;
-  std::vector<std::span<float>> floats_;
-  std::vector<std::span<double>> doubles_;
+  std::vector<std::span<float>> spans_;
 };
 
 constexpr std::int64_t kBatch = 50;
@@ -180,15 +177,52 @@ TEST(Optimizer, ClipsTheNormOfTheMeanGradient) {
 }
 
 TEST(Optimizer, ANormThatIsNotFiniteChangesNothing) {
-  api::TrainingConfig config = reference_sgd();
-  config.clip_norm = 1;
-  OneLayer one(config);
+  for (const std::optional<double> clip_norm : {std::optional<double>(), std::optional(1.0)}) {
+    api::TrainingConfig config = reference_sgd();
+    config.clip_norm = clip_norm;
+    OneLayer one(config);
+    Parameters& parameters = one.parameters();
+    const std::vector<float> before(parameters.weights.begin(), parameters.weights.end());
+    parameters.gradients[1] = INFINITY;
+    EXPECT_FALSE(one.learner->optimizer().update(parameters, 1, 1));
+    EXPECT_EQ(before, std::vector<float>(parameters.weights.begin(), parameters.weights.end()));
+    EXPECT_EQ(one.learner->optimizer().updates, 0);
+  }
+}
+
+// A world of one that counts the messages which others would have to wait for.
+class CountedMessages final : public Collective {
+ public:
+  std::int64_t world_size() const override { return 1; }
+  std::int64_t rank() const override { return 0; }
+  Status sum(std::span<float>) override {
+    ++messages;
+    return success();
+  }
+  int messages = 0;
+};
+
+TEST(Learner, AStepIsOneMessage) {
+  CountedMessages counted;
+  EXPECT_EQ(train(counted, 7).losses.size(), 3U);
+  EXPECT_EQ(counted.messages, 3);
+}
+
+TEST(Learner, GradientsThatAreNotFiniteAreForgottenWithTheStep) {
+  OneLayer one(reference_sgd());
   Parameters& parameters = one.parameters();
   const std::vector<float> before(parameters.weights.begin(), parameters.weights.end());
-  parameters.gradients[1] = INFINITY;
-  EXPECT_FALSE(one.learner->optimizer().update(parameters, 1, 1));
+  const BatchWriter writer({0, 1}, {}, kernels::DataType::kFloat32, 0);
+  const ImageSet image({1, 1, 2}, Bytes::copy_of(std::vector<std::uint8_t>{1, 2}),
+                       Bytes::copy_of(std::vector<std::uint8_t>{0}));
+  Batch batch = writer.make_batch(image.shape(), 1);
+  const std::int64_t first = 0;
+  writer.write(image, {&first, 1}, 0, batch);
+  one.learner->add(batch, 0);
+  parameters.gradients[1] = NAN;
+  EXPECT_FALSE(one.learner->finish_step(0.1)->finite);
   EXPECT_EQ(before, std::vector<float>(parameters.weights.begin(), parameters.weights.end()));
-  EXPECT_EQ(one.learner->optimizer().updates, 0);
+  EXPECT_THAT(parameters.weight_gradients(), testing::Each(0.0F));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 namespace fettle::trainer {
 
@@ -34,16 +35,11 @@ Optimizer::Optimizer(const api::TrainingConfig& config, const NetworkPlan& plan,
 }
 
 bool Optimizer::update(Parameters& parameters, std::int64_t count, double learning_rate) {
-  kernels::AlignedArray<float>& gradients = parameters.gradients;
+  const std::span<float> gradients = parameters.weight_gradients();
   double scale = 1 / static_cast<double>(count);
+  const double norm = std::sqrt(backend_.sum_of_squares(gradients)) * scale;
+  if (!std::isfinite(norm)) return false;
   if (config_.clip_norm) {
-    const double squares =
-        backend_.sum_of_squares({gradients.data(), static_cast<std::size_t>(gradients.size())});
-    const double norm = std::sqrt(squares) * scale;
-    if (!std::isfinite(norm)) {
-      std::fill(gradients.begin(), gradients.end(), 0.0F);
-      return false;
-    }
     constexpr double kTiny = 1e-6;  // as in PyTorch
     scale *= std::min(1.0, *config_.clip_norm / (norm + kTiny));
   }

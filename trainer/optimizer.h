@@ -21,7 +21,7 @@ class Optimizer {
 
   // One update from gradients summed over `count` samples: divided by the count, clipped to
   // clipNorm as torch.nn.utils.clip_grad_norm_ does, then the formula. Sets the gradients to zero.
-  // False, and nothing but the gradients changed, if clipping finds a norm that is not finite.
+  // False, and nothing changed, if their norm is not finite.
   bool update(Parameters& parameters, std::int64_t count, double learning_rate);
 
   std::int64_t updates = 0;             // made so far

@@ -13,9 +13,14 @@
 
 namespace fettle::trainer {
 
+// Numbers of an optimiser step that travel with its gradients.
+inline constexpr std::int64_t kStepSums = 4;
+
 struct Parameters {
-  kernels::AlignedArray<float> weights;          // fp32 masters
-  kernels::AlignedArray<float> gradients;        // sums over the samples of an optimiser step
+  kernels::AlignedArray<float> weights;  // fp32 masters
+  // Sums over the samples of an optimiser step: of the weights' gradients, then step_sums(), so
+  // that one message between workers carries both.
+  kernels::AlignedArray<float> gradients;
   kernels::AlignedArray<std::uint16_t> rounded;  // bf16 copies of the masters; empty in fp32
   kernels::AlignedArray<float> statistics;       // running means and variances
 
@@ -23,6 +28,12 @@ struct Parameters {
   // within 1 / sqrt(fan in), for weights and biases; 1 and 0 for normalisation), keyed by (seed,
   // layer): a layer starts the same whatever stands before it.
   static Parameters initial(const NetworkPlan& plan, kernels::DataType type, std::uint64_t seed);
+
+  std::span<float> weight_gradients() {
+    return all_gradients().first(static_cast<std::size_t>(weights.size()));
+  }
+  std::span<float, kStepSums> step_sums() { return all_gradients().last<kStepSums>(); }
+  std::span<float> all_gradients() { return {gradients.begin(), gradients.end()}; }
 
   // Brings the bf16 copies up to date with the masters.
   void round_weights(kernels::Backend& backend);
