@@ -71,7 +71,7 @@ namespace {
 // allocated because a small file says so.
 constexpr std::int64_t kMaxDeflateRatio = 1032;
 
-// The size in the last four bytes of a gzip file (modulo 2^32; data sets are smaller).
+// The size in the last four bytes of a gzip file: modulo 2^32, so larger content does not fit it.
 std::int64_t announced_size(std::span<const std::uint8_t> compressed) {
   const std::uint8_t* tail = compressed.data() + compressed.size() - 4;
   return static_cast<std::int64_t>(tail[0]) | static_cast<std::int64_t>(tail[1]) << 8 |
@@ -106,16 +106,13 @@ bool inflate_whole(std::span<const std::uint8_t> compressed, std::span<std::uint
 
 Result<Bytes> gunzip(std::span<const std::uint8_t> compressed, const std::string& name) {
   constexpr std::size_t kSmallestGzip = 18;  // header and trailer
-  const Error damaged =
-      invalid(name + " is a gzip file that is damaged or cut short (" +
-              std::to_string(compressed.size()) + " bytes); get it again from where it came from");
+  const Error damaged = invalid(
+      name + " is a gzip file that is damaged or cut short (" + std::to_string(compressed.size()) +
+      " bytes); get it again from where it came from, or gunzip it if it holds more than "
+      "4 GiB");
   if (compressed.size() < kSmallestGzip) return damaged;
   const std::int64_t size = announced_size(compressed);
   if (size / kMaxDeflateRatio > static_cast<std::int64_t>(compressed.size())) return damaged;
-  if (size > kMaxDataBytes) {
-    return invalid(name + " holds " + std::to_string(size) + " bytes; at most " +
-                   std::to_string(kMaxDataBytes) + " are read");
-  }
   const auto length = static_cast<std::size_t>(size);
   // Not a vector: filling 47 MB with zeros first would cost a tenth of the start-up time.
   std::shared_ptr<std::uint8_t[]> memory(new std::uint8_t[length + 1]);

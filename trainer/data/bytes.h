@@ -36,9 +36,11 @@ Result<Bytes> map_file(const std::string& path);
 
 bool is_gzip(std::span<const std::uint8_t> bytes);
 
+// The most that an uncompressed file may announce to hold.
+inline constexpr std::int64_t kMaxDataBytes = std::int64_t{8} << 30;
+
 // Decompresses one gzip member (RFC 1952). `name` is for messages. Errors: damaged or cut short;
-// larger than kMaxDataBytes; a build without zlib.
-constexpr std::int64_t kMaxDataBytes = std::int64_t{8} << 30;
+// content of 4 GiB or more, whose size the format cannot tell; a build without zlib.
 Result<Bytes> gunzip(std::span<const std::uint8_t> compressed, const std::string& name);
 
 }  // namespace fettle::trainer

@@ -113,6 +113,9 @@ TEST_F(ImageSetTest, RefusesDamagedGzipFiles) {
   std::string bomb = whole;
   bomb.replace(bomb.size() - 4, 4, "\xFF\xFF\xFF\xFF");  // announces 4 GB
   expect_error(read(bomb, labels_), "images", "damaged or cut short");
+  std::string larger = whole;
+  larger[larger.size() - 4] = 1;  // what is left of a size beyond 2^32
+  expect_error(read(larger, labels_), "images", "gunzip it if it holds more than 4 GiB");
 }
 
 TEST_F(ImageSetTest, TheCacheServesTheDecompressedCopyUntilTheSourceChanges) {
