@@ -28,7 +28,7 @@ struct Checkpoint {
   std::string layout;        // of the network: weights fit only the same one
   Json settings;             // what else the numbers depend on: seed, data, training
   Position position;         // samples used up
-  std::int64_t updates = 0;  // of the optimiser; also the step of the schedule
+  std::int64_t updates = 0;  // of the optimiser, a parent's included
   EpochSums sums;
   Json metrics = Json::object();  // reported after the newest whole epoch
   std::vector<float> weights;

@@ -4,8 +4,8 @@
 // up over all workers in one message, with the number of samples and the loss, and divides once by
 // that number. So for one global batch the step is the same for every world size and every
 // micro-batch size, up to the order of summation. Batch normalisation sees micro-batches, so a
-// model with it is refused where they would be less than the batch (api/check_trainer.cpp). One
-// thread.
+// model with it is refused where they would be less than the batch (api/check_trainer.cpp).
+// One thread.
 #pragma once
 
 #include <cstdint>
