@@ -1,6 +1,7 @@
 // The program as a runner sees it: trial file in, lines and exit codes out.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -38,10 +39,13 @@ class ProgramTest : public testing::Test {
     trial_.trainer->training.epochs = 3;
   }
 
-  // Starts the program with FETTLE_TRIAL set to `file`.
+  // Starts the program with FETTLE_TRIAL set to `file`. It dies with this test.
   pid_t start(const std::string& file) {
+    const pid_t test = getpid();
     const pid_t child = fork();
     if (child != 0) return child;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != test) _exit(127);  // the test died before prctl
     (void)!freopen(directory_.file("out").c_str(), "w", stdout);
     (void)!freopen(directory_.file("err").c_str(), "w", stderr);
     setenv("FETTLE_TRIAL", file.c_str(), 1);
