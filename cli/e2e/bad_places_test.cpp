@@ -1,0 +1,152 @@
+// Data files and disks that let a study down: the reason is said at the end, and nothing is lost.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/mount.h>
+
+#include <filesystem>
+#include <ostream>
+
+#include "cli/e2e/workshop.h"
+
+namespace fettle::e2e {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr int kImages = 60;
+constexpr int kSide = 4;
+
+std::string big_endian(int value) {
+  return {char(value >> 24), char(value >> 16), char(value >> 8), char(value)};
+}
+
+std::string images() {
+  return big_endian(0x803) + big_endian(kImages) + big_endian(kSide) + big_endian(kSide) +
+         std::string(kImages * kSide * kSide, 'x');
+}
+
+std::string labels() {
+  std::string text = big_endian(0x801) + big_endian(kImages);
+  for (int i = 0; i < kImages; ++i) text += char(i % 2);
+  return text;
+}
+
+// One trial of the built-in trainer; its hidden layer decides how large a checkpoint is.
+std::string training(int units) {
+  return "apiVersion: fettle.dev/v1alpha1\n"
+         "kind: Study\n"
+         "metadata: {name: digits}\n"
+         "spec:\n"
+         "  objectives: [{metric: validation_accuracy, direction: Maximize}]\n"
+         "  parameters:\n"
+         "  - {name: rate, type: Double, min: 0.01, max: 0.1, sets: training.learningRate}\n"
+         "  resource: {unit: epoch, min: 1, max: 2}\n"
+         "  budget: {trials: 1}\n"
+         "  trial:\n"
+         "    retries: 0\n"
+         "    trainer:\n"
+         "      data: {trainImages: images, trainLabels: labels}\n"
+         "      model: {layers: [{type: flatten}, {type: linear, units: " +
+         std::to_string(units) +
+         "}, {type: linear, units: 2}]}\n"
+         "      training: {globalBatch: 10}\n";
+}
+
+struct BadData {
+  std::string name;
+  std::string images;  // content of the file; "" = there is none
+  std::string said;
+};
+
+void PrintTo(const BadData& data, std::ostream* out) { *out << data.name; }
+
+class Data : public testing::TestWithParam<BadData> {};
+
+TEST_P(Data, FailsTheStudyAndIsExplainedAtTheEnd) {
+  Workshop shop;
+  shop.write("study.yaml", training(2));
+  shop.write("labels", labels());
+  if (!GetParam().images.empty()) shop.write("images", GetParam().images);
+  const Finished done = shop.fettle({"run", "study.yaml"});
+  EXPECT_EQ(done.code, 1) << done.out << done.err;
+  const std::size_t at = done.out.find("What failed:");
+  ASSERT_NE(at, std::string::npos) << done.out;
+  EXPECT_THAT(done.out.substr(at), HasSubstr(GetParam().said));
+  EXPECT_THAT(done.out.substr(at), HasSubstr("/digits-0/r0/output.log"));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Files, Data,
+    testing::Values(BadData{"Missing", "", "cannot open images: No such file"},
+                    BadData{"CutShort", images().substr(0, 500), "images is cut short"},
+                    BadData{"OfAnotherKind", labels(), "images starts with 0x00000801"},
+                    BadData{"Compressed", "\x1f\x8b\x08 and no more", "damaged or cut short"}),
+    [](const auto& tested) { return tested.param.name; });
+
+// A small disk of its own below a workshop; only root can have one.
+class SmallDisk {
+ public:
+  SmallDisk(const Workshop& shop, const std::string& name) : path_(shop.path(name)) {
+    std::filesystem::create_directories(path_);
+    mounted_ = ::mount("tmpfs", path_.c_str(), "tmpfs", 0, "size=400k") == 0;
+  }
+  ~SmallDisk() { ::umount2(path_.c_str(), MNT_DETACH); }
+  SmallDisk(const SmallDisk&) = delete;
+  SmallDisk& operator=(const SmallDisk&) = delete;
+
+  bool mounted() const { return mounted_; }
+  bool resize(const std::string& size) const {
+    return ::mount("tmpfs", path_.c_str(), "tmpfs", MS_REMOUNT, ("size=" + size).c_str()) == 0;
+  }
+  bool make_read_only() const {
+    return ::mount("tmpfs", path_.c_str(), "tmpfs", MS_REMOUNT | MS_RDONLY, nullptr) == 0;
+  }
+
+ private:
+  std::string path_;
+  bool mounted_ = false;
+};
+
+TEST(Disk, FullOfCheckpointsFailsTheTrialInWords) {
+  Workshop shop;
+  shop.write("study.yaml", training(20'000));
+  shop.write("images", images());
+  shop.write("labels", labels());
+  const SmallDisk disk(shop, ".fettle/digits/checkpoints");
+  if (!disk.mounted()) GTEST_SKIP() << "only root can mount";
+  const Finished done = shop.fettle({"run", "study.yaml"});
+  EXPECT_EQ(done.code, 1) << done.out << done.err;
+  EXPECT_THAT(done.out, HasSubstr("No space left on device"));
+}
+
+TEST(Disk, FullOfTheStoreStopsTheStudyWhichGoesOnWithRoom) {
+  Workshop shop;
+  StudyText text;
+  text.script = "head -c 300000 /dev/zero | tr '\\0' x; echo; echo '{\"value\": 1}'";
+  shop.write("study.yaml", text.yaml());
+  const SmallDisk disk(shop, ".fettle");
+  if (!disk.mounted()) GTEST_SKIP() << "only root can mount";
+  const Finished full = shop.fettle({"run", "study.yaml"});
+  EXPECT_EQ(full.code, 3) << full.out << full.err;
+  EXPECT_THAT(full.err, HasSubstr("the disk is full"));
+  ASSERT_TRUE(disk.resize("8m"));
+  const Finished done = shop.fettle({"run", "study.yaml"});
+  EXPECT_EQ(done.code, 0) << done.out << done.err;
+  EXPECT_EQ(shop.count_phase("Completed"), 4U);
+}
+
+TEST(Disk, ThatIsReadOnlyIsSaidSoAndCanStillBeLookedAt) {
+  Workshop shop;
+  shop.write("study.yaml", StudyText{}.yaml());
+  const SmallDisk disk(shop, ".fettle");
+  if (!disk.mounted()) GTEST_SKIP() << "only root can mount";
+  ASSERT_EQ(shop.fettle({"run", "study.yaml"}).code, 0);
+  ASSERT_TRUE(disk.make_read_only());
+  const Finished done = shop.fettle({"run", "study.yaml"});
+  EXPECT_EQ(done.code, 3);
+  EXPECT_THAT(done.err, HasSubstr("Read-only file system"));
+  EXPECT_EQ(shop.count_phase("Completed"), 4U);
+}
+
+}  // namespace
+}  // namespace fettle::e2e
