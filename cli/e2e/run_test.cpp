@@ -137,6 +137,22 @@ TEST(Run, KeepsStudiesWhereItIsTold) {
   EXPECT_EQ(shop.fettle({"trials", "digits", "-C", "there"}).code, 0);
 }
 
+TEST(Run, NeverListsABillionPointGrid) {
+  Workshop shop;
+  std::string yaml = StudyText{}.yaml();
+  const auto put = [&](const std::string& from, const std::string& to) {
+    yaml.replace(yaml.find(from), from.size(), to);
+  };
+  put("[{name: x, type: Double, min: 0, max: 1}]",
+      "[{name: a, type: Integer, min: 1, max: 1000}, {name: b, type: Integer, min: 1, max: 1000}, "
+      "{name: c, type: Integer, min: 1, max: 1000}]");
+  put("name: random", "name: grid");
+  shop.write("study.yaml", yaml);
+  const Finished done = shop.fettle({"run", "study.yaml"}, "", 10);
+  EXPECT_EQ(done.code, 0) << done.out << done.err;
+  EXPECT_EQ(shop.count_phase("Completed"), 4U);
+}
+
 TEST(Run, HandsValuesOverAsDataNeverAsCode) {
   Workshop shop;
   StudyText text;
