@@ -51,7 +51,7 @@ void add_rung_facts(const api::Study& study, const api::Trial& trial,
   for (const HistoryPoint& point : curve) {
     if (!has_all_objectives(study.spec, point)) continue;
     for (; rung != rungs.end() && *rung <= point.step; ++rung) {
-      Measured measured = measure(study.spec, curve, point.step, /*final_values=*/false);
+      Measured measured = measure_at(study.spec, curve, point.step);
       facts.push_back({.seq = 0,
                        .kind = FactKind::kRung,
                        .step = *rung,
@@ -75,11 +75,11 @@ Fact end_fact(const api::Study& study, const api::Trial& trial, std::int64_t now
   fact.kind = completed ? FactKind::kResult : FactKind::kStopped;
   fact.infeasible = completed;
   if (trial.status.report) {
-    const auto curve = curve_of(*trial.status.report);
-    Measured measured = measure(study.spec, curve, trial.status.report->step, completed);
+    const api::Report& report = *trial.status.report;
+    Measured measured = measure_end(study.spec, report, completed);
     fact.values = std::move(measured.values);
     // A stopped trial that never reported is not infeasible: nothing is known about it.
-    fact.infeasible = measured.infeasible && (completed || !curve.empty());
+    fact.infeasible = measured.infeasible && (completed || !curve_of(report).empty());
   }
   if (completed) fact.step = completed_step(trial);
   return fact;

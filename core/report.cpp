@@ -6,8 +6,6 @@
 #include <map>
 #include <set>
 
-#include "core/report_history.h"
-
 namespace fettle::core {
 
 using api::HistoryPoint;
@@ -25,7 +23,9 @@ bool same_metrics(const Metrics& a, const Metrics& b) {
 }
 
 std::optional<double> last_value(const std::vector<HistoryPoint>& curve, std::int64_t step,
-                                 const std::string& metric) {
+                                 const Metrics& newest, const std::string& metric) {
+  const auto known = newest.find(metric);
+  if (known != newest.end()) return known->second;
   std::optional<double> value;
   for (const HistoryPoint& point : curve) {
     if (point.step > step) break;
@@ -53,6 +53,25 @@ bool holds(const api::Constraint& constraint, double value) {
          (!constraint.max || value <= *constraint.max);
 }
 
+// `newest`: values that are known to be the newest up to `step`.
+Measured measure(const api::StudySpec& spec, const std::vector<HistoryPoint>& curve,
+                 std::int64_t step, const Metrics& newest, bool constraints_needed) {
+  Measured measured;
+  for (const api::Objective& objective : spec.objectives) {
+    std::optional<double> value = objective.take == api::Take::kBest
+                                      ? best_value(curve, step, objective)
+                                      : last_value(curve, step, newest, objective.metric);
+    if (value && !std::isfinite(*value)) value.reset();
+    if (!value) measured.infeasible = true;
+    measured.values.push_back(value);
+  }
+  for (const api::Constraint& constraint : spec.constraints) {
+    const std::optional<double> value = last_value(curve, step, newest, constraint.metric);
+    if (value ? !holds(constraint, *value) : constraints_needed) measured.infeasible = true;
+  }
+  return measured;
+}
+
 }  // namespace
 
 bool same_report(const Report& a, const Report& b) {
@@ -67,7 +86,7 @@ bool same_report(const Report& a, const Report& b) {
 }
 
 Report join_reports(const std::optional<Report>& earlier, const Report& newer,
-                    const std::vector<std::int64_t>& keep) {
+                    const CurveNeeds& needs) {
   Report joined = newer;
   joined.history = curve_of(newer);
   if (earlier) {
@@ -83,7 +102,7 @@ Report join_reports(const std::optional<Report>& earlier, const Report& newer,
       joined.checkpoint_step = earlier->checkpoint_step;
     }
   }
-  thin_history(joined.history, keep, history_room(joined));
+  thin_history(joined.history, needs, history_room(joined));
   return joined;
 }
 
@@ -98,22 +117,13 @@ std::vector<HistoryPoint> curve_of(const Report& report) {
   return curve;
 }
 
-Measured measure(const api::StudySpec& spec, const std::vector<HistoryPoint>& curve,
-                 std::int64_t step, bool final_values) {
-  Measured measured;
-  for (const api::Objective& objective : spec.objectives) {
-    std::optional<double> value = objective.take == api::Take::kBest
-                                      ? best_value(curve, step, objective)
-                                      : last_value(curve, step, objective.metric);
-    if (value && !std::isfinite(*value)) value.reset();
-    if (!value) measured.infeasible = true;
-    measured.values.push_back(value);
-  }
-  for (const api::Constraint& constraint : spec.constraints) {
-    const std::optional<double> value = last_value(curve, step, constraint.metric);
-    if (value ? !holds(constraint, *value) : final_values) measured.infeasible = true;
-  }
-  return measured;
+Measured measure_at(const api::StudySpec& spec, const std::vector<HistoryPoint>& curve,
+                    std::int64_t step) {
+  return measure(spec, curve, step, /*newest=*/{}, /*constraints_needed=*/false);
+}
+
+Measured measure_end(const api::StudySpec& spec, const Report& report, bool completed) {
+  return measure(spec, curve_of(report), report.step, report.metrics, completed);
 }
 
 std::vector<std::string> missing_metrics(const api::StudySpec& spec, const Report& report) {

@@ -9,6 +9,7 @@
 
 #include "api/study.h"
 #include "api/trial.h"
+#include "core/report_history.h"
 
 namespace fettle::core {
 
@@ -17,9 +18,9 @@ bool same_report(const api::Report& a, const api::Report& b);
 
 // `newer` as the continuation of `earlier`, the report of the trial's runs before it: points of the
 // curve that `newer` does not repeat are kept, and so is the checkpoint if it names none. The curve
-// is thinned (report_history.h); steps in `keep`, ascending, go last.
+// is thinned to what it `needs` (report_history.h).
 api::Report join_reports(const std::optional<api::Report>& earlier, const api::Report& newer,
-                         const std::vector<std::int64_t>& keep);
+                         const CurveNeeds& needs);
 
 // The learning curve, ascending by step, newest values included.
 std::vector<api::HistoryPoint> curve_of(const api::Report& report);
@@ -31,10 +32,14 @@ struct Measured {
 };
 
 // The values as of the last point of `curve` at or before `step`; a metric that this point lacks is
-// taken from the newest point before it. `final_values`: a metric that a constraint names must be
-// there too, since nothing else will show that it holds.
-Measured measure(const api::StudySpec& spec, const std::vector<api::HistoryPoint>& curve,
-                 std::int64_t step, bool final_values);
+// taken from the newest point before it.
+Measured measure_at(const api::StudySpec& spec, const std::vector<api::HistoryPoint>& curve,
+                    std::int64_t step);
+
+// The values that a trial ended with: report.metrics, which a thinned curve may lack, before the
+// curve. `completed`: a metric that a constraint names must be there too, since nothing else will
+// show that it holds.
+Measured measure_end(const api::StudySpec& spec, const api::Report& report, bool completed);
 
 // The objective metrics that `report` never mentions, and those it does, for messages.
 std::vector<std::string> missing_metrics(const api::StudySpec& spec, const api::Report& report);

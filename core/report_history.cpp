@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -27,8 +28,34 @@ bool fits(const std::vector<api::HistoryPoint>& history, std::size_t most_bytes)
   return bytes <= most_bytes;
 }
 
-bool is_rung(const api::HistoryPoint& point, const std::vector<std::int64_t>& rungs) {
-  return std::binary_search(rungs.begin(), rungs.end(), point.step);
+using Steps = std::vector<std::int64_t>;  // ascending
+
+bool is_among(const Steps& steps, const api::HistoryPoint& point) {
+  return std::binary_search(steps.begin(), steps.end(), point.step);
+}
+
+// Where the best and the newest value of each objective are.
+Steps result_steps(const std::vector<api::HistoryPoint>& history,
+                   const std::vector<api::Objective>& objectives) {
+  Steps steps;
+  for (const api::Objective& objective : objectives) {
+    const double sign = objective.direction == api::Direction::kMaximize ? 1 : -1;
+    double best = -std::numeric_limits<double>::infinity();
+    std::optional<std::int64_t> best_step;
+    std::optional<std::int64_t> newest_step;
+    for (const api::HistoryPoint& point : history) {
+      const auto found = point.metrics.find(objective.metric);
+      if (found == point.metrics.end()) continue;
+      newest_step = point.step;
+      if (!std::isfinite(found->second) || sign * found->second <= best) continue;
+      best = sign * found->second;
+      best_step = point.step;
+    }
+    if (best_step) steps.push_back(*best_step);
+    if (newest_step) steps.push_back(*newest_step);
+  }
+  std::sort(steps.begin(), steps.end());
+  return steps;
 }
 
 // How far apart the neighbours of inner point i are, as a ratio of steps. Shifted by one: a step
@@ -40,18 +67,22 @@ double spread(const std::vector<api::HistoryPoint>& history, std::size_t i) {
 }
 
 // The point that is missed least; history.size() > 1.
-std::size_t least_needed(const std::vector<api::HistoryPoint>& history,
-                         const std::vector<std::int64_t>& rungs) {
+std::size_t least_needed(const std::vector<api::HistoryPoint>& history, const Steps& rungs,
+                         const Steps& results) {
   std::size_t least = 0;
   double smallest = std::numeric_limits<double>::infinity();
   for (std::size_t i = 1; i + 1 < history.size(); ++i) {
-    if (is_rung(history[i], rungs)) continue;
+    if (is_among(rungs, history[i]) || is_among(results, history[i])) continue;
     const double apart = spread(history, i);
     if (apart >= smallest) continue;
     smallest = apart;
     least = i;
   }
-  return least;  // 0 when only rungs are left between the ends: then the oldest point goes
+  if (least > 0) return least;
+  for (std::size_t i = 0; i + 1 < history.size(); ++i) {
+    if (!is_among(results, history[i])) return i;
+  }
+  return 0;
 }
 
 }  // namespace
@@ -64,22 +95,25 @@ std::size_t history_room(const api::Report& report) {
   return taken < kReport ? kReport - taken : 0;
 }
 
-void thin_history(std::vector<api::HistoryPoint>& history, const std::vector<std::int64_t>& rungs,
+void thin_history(std::vector<api::HistoryPoint>& history, const CurveNeeds& needs,
                   std::size_t most_bytes) {
+  if (fits(history, most_bytes)) return;
+  const Steps results = result_steps(history, needs.objectives);
   while (history.size() > 1 && !fits(history, most_bytes)) {
-    history.erase(history.begin() + static_cast<std::ptrdiff_t>(least_needed(history, rungs)));
+    const std::size_t least = least_needed(history, needs.rungs, results);
+    history.erase(history.begin() + static_cast<std::ptrdiff_t>(least));
   }
 }
 
 void add_history_point(std::vector<api::HistoryPoint>& history, api::HistoryPoint point,
-                       const std::vector<std::int64_t>& rungs, std::size_t most_bytes) {
+                       const CurveNeeds& needs, std::size_t most_bytes) {
   while (!history.empty() && history.back().step > point.step) history.pop_back();
   if (!history.empty() && history.back().step == point.step) {
     for (const auto& [name, value] : point.metrics) history.back().metrics[name] = value;
   } else {
     history.push_back(std::move(point));
   }
-  thin_history(history, rungs, most_bytes);
+  thin_history(history, needs, most_bytes);
 }
 
 }  // namespace fettle::core

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "api/study.h"
 #include "api/trial.h"
 
 namespace fettle::core {
@@ -15,11 +16,18 @@ inline constexpr std::size_t kMaxHistoryPoints = 50;
 // What a Report of at most 4 KiB has left for its history, in bytes of JSON.
 std::size_t history_room(const api::Report& report);
 
+// What a curve must not lose, because decisions and results are read off it.
+struct CurveNeeds {
+  std::vector<std::int64_t> rungs;         // ascending
+  std::vector<api::Objective> objectives;  // the best and the newest value of each
+};
+
 // Drops points of `history`, which is ascending by step, until it has at most kMaxHistoryPoints and
 // takes at most `most_bytes` of JSON. The point whose neighbours lie closest together on a
-// logarithmic scale of steps goes first. The first and the newest point stay, and those at `rungs`
-// (ascending) too: if the rungs alone are too many, the oldest of them go.
-void thin_history(std::vector<api::HistoryPoint>& history, const std::vector<std::int64_t>& rungs,
+// logarithmic scale of steps goes first. The first and the newest point stay, and what `needs`
+// names. If that alone is too much, the oldest points go that no objective needs, and then the
+// oldest of all.
+void thin_history(std::vector<api::HistoryPoint>& history, const CurveNeeds& needs,
                   std::size_t most_bytes);
 
 // Adds `point` to `history`, which is ascending by step and stays so, and thins it.
@@ -27,6 +35,6 @@ void thin_history(std::vector<api::HistoryPoint>& history, const std::vector<std
 // A point at the newest step is merged into it. A point at an earlier step means that training went
 // back (to a checkpoint, or to the start): the points from there on are dropped first.
 void add_history_point(std::vector<api::HistoryPoint>& history, api::HistoryPoint point,
-                       const std::vector<std::int64_t>& rungs, std::size_t most_bytes);
+                       const CurveNeeds& needs, std::size_t most_bytes);
 
 }  // namespace fettle::core

@@ -35,7 +35,7 @@ TEST(ReportHistory, StaysBoundedOrderedAndKeepsFirstLastAndRungs) {
     for (std::int64_t step = 1; step < 3000;
          step += 1 + static_cast<std::int64_t>(random.below(4))) {
       seen.push_back(step);
-      add_history_point(history, point(step, random.uniform()), rungs, kBytes);
+      add_history_point(history, point(step, random.uniform()), {rungs, {}}, kBytes);
       ASSERT_LE(history.size(), kMaxHistoryPoints);
       ASSERT_TRUE(std::is_sorted(history.begin(), history.end(),
                                  [](const auto& a, const auto& b) { return a.step < b.step; }));
@@ -90,11 +90,25 @@ TEST(ReportHistory, ManyMetricsMakeFewerPoints) {
   EXPECT_LE(history.size(), 6u);
 }
 
+TEST(ReportHistory, ResultsGoAfterRungs) {
+  api::Objective objective;
+  objective.metric = "loss";
+  CurveNeeds needs{{}, {objective}};
+  for (std::int64_t step = 1; step <= 500; ++step) needs.rungs.push_back(step);
+  std::vector<api::HistoryPoint> history;
+  for (const std::int64_t step : needs.rungs) {
+    add_history_point(history, point(step, step == 7 ? 0.1 : 0.5), needs, kBytes);
+  }
+  EXPECT_EQ(history.size(), kMaxHistoryPoints);
+  EXPECT_TRUE(holds(history, 7)) << "the best loss";
+}
+
 TEST(ReportHistory, TooManyRungsKeepTheNewest) {
   std::vector<std::int64_t> rungs;
   for (std::int64_t step = 1; step <= 500; ++step) rungs.push_back(step);
   std::vector<api::HistoryPoint> history;
-  for (const std::int64_t step : rungs) add_history_point(history, point(step), rungs, kBytes);
+  for (const std::int64_t step : rungs)
+    add_history_point(history, point(step), {rungs, {}}, kBytes);
   EXPECT_EQ(history.back().step, 500);
   EXPECT_EQ(history.front().step, 451);
 }

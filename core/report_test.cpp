@@ -60,7 +60,7 @@ TEST(Report, JoiningTwiceChangesNothing) {
 TEST(Report, LongCurvesAreThinnedLogarithmicallyAndRungsStay) {
   std::optional<Report> report;
   for (std::int64_t step = 1; step <= 1000; ++step) {
-    report = join_reports(report, report_at(step, 0.5), {1, 30, 900});
+    report = join_reports(report, report_at(step, 0.5), {{1, 30, 900}, {}});
   }
   const std::vector<std::int64_t> steps = steps_of(*report);
   EXPECT_EQ(steps.size(), kMaxHistoryPoints);
@@ -72,14 +72,55 @@ TEST(Report, TheCurveIsBoundedEvenIfEveryStepIsARung) {
   std::vector<std::int64_t> rungs;
   std::optional<Report> report;
   for (std::int64_t step = 1; step <= 200; ++step) rungs.push_back(step);
-  for (std::int64_t step : rungs) report = join_reports(report, report_at(step, 0.5), rungs);
+  for (std::int64_t step : rungs) report = join_reports(report, report_at(step, 0.5), {rungs, {}});
   EXPECT_EQ(report->history.size(), kMaxHistoryPoints);
+}
+
+TEST(Report, ALongCurveKeepsTheBestValueOfAnObjective) {
+  api::StudySpec spec = accuracy_study();
+  spec.objectives[0].direction = api::Direction::kMaximize;
+  spec.objectives[0].take = api::Take::kBest;
+  std::optional<Report> report;
+  for (std::int64_t step = 1; step <= 1000; ++step) {
+    const double accuracy = step == 737 ? 0.99 : 0.5;
+    report = join_reports(report, report_at(step, accuracy), {{}, spec.objectives});
+  }
+  EXPECT_EQ(report->history.size(), kMaxHistoryPoints);
+  EXPECT_EQ(measure_end(spec, *report, /*completed=*/true).values[0], 0.99);
+}
+
+TEST(Report, ALongCurveKeepsTheNewestValueOfAnObjectiveThatIsReportedSeldom) {
+  const api::StudySpec spec = accuracy_study();
+  std::optional<Report> report;
+  for (std::int64_t step = 1; step <= 1000; ++step) {
+    Report newer;
+    newer.step = step;
+    newer.metrics["loss"] = 1;
+    if (step % 937 == 0) newer.metrics["accuracy"] = 0.8;
+    report = join_reports(report, newer, {{}, spec.objectives});
+  }
+  EXPECT_EQ(report->metrics.count("accuracy"), 0u);
+  EXPECT_EQ(measure_end(spec, *report, /*completed=*/true).values[0], 0.8);
+}
+
+TEST(Measure, TheEndIsWhatTheReportSaysEvenWhereTheCurveWasThinned) {
+  api::StudySpec spec = accuracy_study();
+  api::Constraint constraint;
+  constraint.metric = "memory";
+  constraint.max = 10;
+  spec.constraints = {constraint};
+  Report report = report_at(1000, 0.5);
+  report.metrics["memory"] = 12;
+  report.history = {{1, {{"memory", 1}}}, {1000, {{"loss", 1}}}};
+  const Measured measured = measure_end(spec, report, /*completed=*/true);
+  EXPECT_EQ(measured.values[0], 0.5);
+  EXPECT_TRUE(measured.infeasible) << "memory was 12 in the end";
 }
 
 TEST(Measure, AMetricMayComeFromAnEarlierPointThanTheLast) {
   const api::StudySpec spec = accuracy_study();
   const std::vector<api::HistoryPoint> curve = {{1, {{"accuracy", 0.5}}}, {2, {{"loss", 1.0}}}};
-  const Measured measured = measure(spec, curve, 2, /*final_values=*/true);
+  const Measured measured = measure_at(spec, curve, 2);
   EXPECT_EQ(measured.values[0], 0.5);
   EXPECT_FALSE(measured.infeasible);
 }
@@ -90,9 +131,8 @@ TEST(Measure, AConstraintThatNothingShowsToHoldIsBrokenAtTheEndOnly) {
   constraint.metric = "memory";
   constraint.max = 10;
   spec.constraints = {constraint};
-  const std::vector<api::HistoryPoint> curve = {{1, {{"accuracy", 0.5}}}};
-  EXPECT_FALSE(measure(spec, curve, 1, /*final_values=*/false).infeasible);
-  EXPECT_TRUE(measure(spec, curve, 1, /*final_values=*/true).infeasible);
+  EXPECT_FALSE(measure_end(spec, report_at(1, 0.5), /*completed=*/false).infeasible);
+  EXPECT_TRUE(measure_end(spec, report_at(1, 0.5), /*completed=*/true).infeasible);
 }
 
 }  // namespace

@@ -118,8 +118,9 @@ bool TrialPlanner::take_in_runs() {
 void TrialPlanner::take_in(RunRecord& record, const Run& run) {
   if (!record.outcome) {
     if (run.report) {
-      const auto rungs = search::rung_steps(study_.early_stopping, study_.resource);
-      api::Report joined = join_reports(status_.report, *run.report, rungs);
+      const CurveNeeds needs{search::rung_steps(study_.early_stopping, study_.resource),
+                             study_.objectives};
+      api::Report joined = join_reports(status_.report, *run.report, needs);
       if (!status_.report || !same_report(*status_.report, joined)) status_.report = joined;
     }
     if (!run.pod_uid.empty()) record.pod_uid = run.pod_uid;

@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "base/json.h"
-#include "core/report_history.h"
 
 namespace fettle::local {
 namespace {
@@ -106,7 +105,8 @@ Status check_metrics_regex(const std::string& regex) {
       std::to_string(re.NumberOfCapturingGroups()));
 }
 
-MetricLines::MetricLines(const MetricLinesOptions& options) : rungs_(options.rungs) {
+MetricLines::MetricLines(const MetricLinesOptions& options)
+    : needs_{options.rungs, options.objectives} {
   if (!options.regex.empty()) pattern_ = std::make_unique<Pattern>(options.regex);
 }
 
@@ -226,7 +226,7 @@ void MetricLines::add(Found found, bool step_may_stay) {
     }
   }
   if (!point.metrics.empty()) {
-    core::add_history_point(report_.history, std::move(point), rungs_, core::history_room(report_));
+    core::add_history_point(report_.history, std::move(point), needs_, core::history_room(report_));
   }
   if (!found.checkpoint.empty() && found.checkpoint.size() <= kMaxCheckpointName) {
     report_.checkpoint = std::move(found.checkpoint);
@@ -235,7 +235,8 @@ void MetricLines::add(Found found, bool step_may_stay) {
   if (found.final_result) report_.final_result = true;
   report_.at_ms = now_ms_;
   ++lines_;
-  if (found.final_result || std::binary_search(rungs_.begin(), rungs_.end(), report_.step)) {
+  if (found.final_result ||
+      std::binary_search(needs_.rungs.begin(), needs_.rungs.end(), report_.step)) {
     urgent_ = true;
   }
 }

@@ -20,6 +20,7 @@
 
 #include "api/trial.h"
 #include "base/result.h"
+#include "core/report_history.h"
 
 namespace fettle::local {
 
@@ -29,8 +30,9 @@ inline constexpr std::size_t kMaxMetricName = 64;
 inline constexpr std::size_t kMaxCheckpointName = 512;
 
 struct MetricLinesOptions {
-  std::string regex;                // RE2 syntax; "" = JSON lines
-  std::vector<std::int64_t> rungs;  // ascending
+  std::string regex;                            // RE2 syntax; "" = JSON lines
+  std::vector<std::int64_t> rungs = {};         // ascending
+  std::vector<api::Objective> objectives = {};  // whose best and newest values the curve keeps
 };
 
 // kInvalid, in words: the regular expression cannot be read, or has not the groups it needs.
@@ -66,7 +68,7 @@ class MetricLines {
   void add(Found found, bool step_may_stay);
 
   std::unique_ptr<Pattern> pattern_;  // absent: JSON lines
-  std::vector<std::int64_t> rungs_;
+  core::CurveNeeds needs_;
   api::Report report_;
   std::string partial_;    // the beginning of a line, at most kMaxLineBytes
   bool skipping_ = false;  // the line is too long: ignore it to its end

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -134,6 +135,19 @@ TEST(MetricLines, ReportsStayBounded) {
   const api::Report report = read(output);
   EXPECT_EQ(report.metrics.size(), kMaxMetrics);
   EXPECT_LE(report.history.size(), 3u);
+}
+
+TEST(MetricLines, LongOutputKeepsTheBestValueOfTheObjective) {
+  api::Objective objective;
+  objective.metric = "loss";
+  MetricLines lines({"", {}, {objective}});
+  for (int step = 1; step <= 1000; ++step) {
+    lines.feed("{\"loss\": " + std::string(step == 737 ? "0.01" : "0.5") + "}\n", 1);
+  }
+  const std::vector<api::HistoryPoint>& history = lines.report().history;
+  EXPECT_EQ(history.size(), core::kMaxHistoryPoints);
+  EXPECT_TRUE(std::any_of(history.begin(), history.end(),
+                          [](const api::HistoryPoint& point) { return point.step == 737; }));
 }
 
 TEST(MetricLines, RungsAndTheFinalResultAreUrgent) {

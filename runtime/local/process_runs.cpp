@@ -153,6 +153,7 @@ Status ProcessRuns::prepare(const api::Study& study, const api::Trial& trial, st
   command.grace_ms = std::llround(grace * 1000);
   if (study.spec.trial.metrics) command.metrics_regex = study.spec.trial.metrics->regex;
   command.rungs = file.rungs;
+  command.objectives = study.spec.objectives;
   return success();
 }
 

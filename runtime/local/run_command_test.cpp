@@ -154,12 +154,16 @@ TEST(SupervisorWire, CommandsComeBackAsTheyWere) {
   start.grace_ms = 500;
   start.metrics_regex = "(\\w+)=(\\S+)";
   start.rungs = {1, 3, 9};
+  start.objectives.emplace_back().metric = "loss";
+  start.objectives.emplace_back().metric = "accuracy";
+  start.objectives[1].direction = api::Direction::kMaximize;
   const std::string line = write_command(start);
   EXPECT_EQ(line.find('\n'), line.size() - 1);
   const SupervisorCommand back = read_command(line).value();
   EXPECT_EQ(back.arguments, start.arguments);
   EXPECT_EQ(back.environment, start.environment);
   EXPECT_EQ(back.rungs, start.rungs);
+  EXPECT_EQ(back.objectives, start.objectives);
   EXPECT_EQ(write_command(back), line);
 }
 

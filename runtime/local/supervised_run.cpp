@@ -36,7 +36,7 @@ SupervisedRun::SupervisedRun(const SupervisorCommand& command, std::vector<std::
     : command_(command),
       started_ms_(now_ms),
       log_(command.run_directory + "/output.log"),
-      metrics_({command.metrics_regex, command.rungs}) {
+      metrics_({command.metrics_regex, command.rungs, command.objectives}) {
   GuardRequest request;
   request.arguments = command.arguments;
   request.environment = std::move(environment);

@@ -83,6 +83,11 @@ void write_start(const SupervisorCommand& command, Json& out) {
   }
   Json rungs = Json::array();
   for (const std::int64_t rung : command.rungs) rungs.push_back(rung);
+  Json objectives = Json::array();
+  for (const api::Objective& objective : command.objectives) {
+    objectives.push_back(Json::object(
+        {{"metric", objective.metric}, {"direction", api::to_string(objective.direction)}}));
+  }
   out.set("podUid", command.pod_uid)
       .set("runDirectory", command.run_directory)
       .set("arguments", std::move(arguments))
@@ -91,7 +96,8 @@ void write_start(const SupervisorCommand& command, Json& out) {
       .set("memoryLimit", command.memory_limit)
       .set("graceMs", command.grace_ms)
       .set("metricsRegex", command.metrics_regex)
-      .set("rungs", std::move(rungs));
+      .set("rungs", std::move(rungs))
+      .set("objectives", std::move(objectives));
 }
 
 Status read_start(const Json& object, SupervisorCommand& out) {
@@ -112,6 +118,14 @@ Status read_start(const Json& object, SupervisorCommand& out) {
   out.metrics_regex = text(object, "metricsRegex");
   for (const Json& rung : list(object, "rungs")) {
     if (rung.is_integer()) out.rungs.push_back(rung.as_integer());
+  }
+  for (const Json& item : list(object, "objectives")) {
+    const auto direction = api::from_string<api::Direction>(text(item, "direction"));
+    if (!direction) return invalid("objectives: expected a metric and a direction each");
+    api::Objective objective;
+    objective.metric = text(item, "metric");
+    objective.direction = *direction;
+    out.objectives.push_back(std::move(objective));
   }
   if (out.arguments.empty()) return invalid("start: expected a command");
   return success();

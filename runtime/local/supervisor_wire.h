@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/study.h"
 #include "api/trial.h"
 #include "base/json.h"
 #include "base/result.h"
@@ -44,6 +45,7 @@ struct SupervisorCommand {
   std::int64_t grace_ms = 0;
   std::string metrics_regex;        // "" = JSON lines
   std::vector<std::int64_t> rungs;  // steps at which reports are never held back
+  std::vector<api::Objective> objectives;  // metric and direction; the curve keeps their values
 };
 
 // How a run ended: what outcome.json holds.
