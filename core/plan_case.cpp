@@ -111,6 +111,7 @@ api::Fact to_fact(const Json& from) {
     if (key == "seq") fact.seq = value.as_integer();
     if (key == "kind") fact.kind = to_enum<api::FactKind>(value);
     if (key == "step") fact.step = value.as_integer();
+    if (key == "at") fact.at_ms = to_ms(value);
     if (key == "infeasible") fact.infeasible = value.as_boolean();
     if (key != "values") continue;
     for (const Json& item : value.as_array()) {

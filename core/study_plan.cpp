@@ -45,10 +45,12 @@ class StudyPlanner {
 
   StudyPlan plan() {
     if (study_.metadata.deleted_ms != 0) return {};
-    record_facts();
     const bool spec_is_new = study_.status.observed_generation != study_.metadata.generation;
-    if (is_finished(study_.status) && !spec_is_new) return std::move(plan_);
-    judge_trials();
+    const bool over = is_finished(study_.status) && !spec_is_new;
+    if (!over) judge_trials();  // what a crash left unjudged, before more is learnt
+    const bool learnt = record_facts();
+    if (over) return std::move(plan_);
+    if (learnt) judge_trials();
     const Spending spending = spending_of(study_, trials_, now_ms_);
     const std::optional<Ending> draining = ending_now(study_, trials_, spending);
     if (draining) {
@@ -63,7 +65,7 @@ class StudyPlanner {
   }
 
  private:
-  void record_facts();
+  bool record_facts();
   void judge_trials();
   void judge_one(const search::Problem& problem, const search::History& history, TrialPtr& trial,
                  std::int64_t basis);
@@ -92,9 +94,11 @@ class StudyPlanner {
   bool exhausted_ = false;
 };
 
-void StudyPlanner::record_facts() {
+// Whether there were any.
+bool StudyPlanner::record_facts() {
   const auto rungs = search::rung_steps(study_.spec.early_stopping, study_.spec.resource);
-  std::int64_t seq = highest_seq(trials_);
+  const std::int64_t before = highest_seq(trials_);
+  std::int64_t seq = before;
   for (TrialPtr& trial : trials_) {
     std::vector<api::Fact> facts = unrecorded_facts(study_, *trial, rungs, now_ms_);
     if (facts.empty()) continue;
@@ -106,17 +110,24 @@ void StudyPlanner::record_facts() {
     act(RecordFacts{trial->metadata.name, std::move(facts)});
     trial = std::move(learnt);
   }
+  return seq > before;
 }
 
-// Judges every trial that goes on by its newest rung and what was known then, not only those with
-// a new fact: a stop that was decided but not written before a crash is decided again.
+// Judges every trial that goes on at each rung it passed since the look before, by what was known
+// when that became a fact; so it does not matter how many rungs one look learns of. Not only rungs
+// that are new in this look: a stop that was decided but not written before a crash is decided
+// again. Rungs of earlier looks were judged then, and would be judged alike.
 void StudyPlanner::judge_trials() {
   if (!study_.spec.early_stopping) return;
   std::map<std::int64_t, TrialPtr*> by_seq;
   for (TrialPtr& trial : trials_) {
     if (api::is_terminal(trial->status.phase) || trial->spec.stop) continue;
     const api::Fact* rung = newest_fact(*trial, api::FactKind::kRung);
-    if (rung != nullptr) by_seq[rung->seq] = &trial;
+    if (rung == nullptr) continue;
+    for (const api::Fact& fact : trial->status.facts) {
+      const bool same_look = fact.kind == api::FactKind::kRung && fact.at_ms == rung->at_ms;
+      if (same_look) by_seq[fact.seq] = &trial;
+    }
   }
   if (by_seq.empty()) return;
   const search::Problem problem = problem_of(study_);
@@ -125,6 +136,7 @@ void StudyPlanner::judge_trials() {
   auto next = events.begin();
   for (const auto& [seq, trial] : by_seq) {
     for (; next != events.end() && next->fact.seq <= seq; ++next) history.events.push_back(*next);
+    if ((*trial)->spec.stop) continue;  // at an earlier rung
     judge_one(problem, history, *trial, seq);
   }
 }
@@ -236,8 +248,8 @@ StudyPlan plan_refused_study(const api::Study& study, const std::vector<TrialPtr
                              const std::string& why, std::int64_t now_ms) {
   const Spending spending = spending_of(study, trials, now_ms);
   const Ending refused{false, "InvalidSpec", why};
-  api::StudyStatus next =
-      study_status(study, {trials, spending, std::nullopt, refused, ""}, now_ms);
+  api::StudyStatus next = study_status(
+      study, {trials, spending, std::nullopt, refused, ""}, now_ms);
   StudyPlan plan;
   if (!write_time(study.status, next, /*running=*/false, now_ms)) return plan;
   plan.actions.push_back(UpdateStudyStatus{std::move(next)});
