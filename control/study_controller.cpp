@@ -4,6 +4,7 @@
 #include <utility>
 #include <variant>
 
+#include "core/history.h"
 #include "core/names.h"
 
 namespace fettle::control {
@@ -21,7 +22,11 @@ Result<Looked> StudyController::reconcile(const Key& key) {
   Objects objects{std::move(study).value(), {}};
   for (const api::TrialPtr& trial : trials) objects.trials[trial->metadata.name] = trial;
   for (const core::StudyAction& action : plan.actions) {
-    FETTLE_TRY(execute(action, objects));
+    const Status done = execute(action, objects);
+    if (!done.ok()) {
+      samplers_.erase(key);  // it has learnt facts that may never be stored as they were planned
+      return done.error();
+    }
     ++looked.actions;
   }
   return looked;
@@ -30,20 +35,23 @@ Result<Looked> StudyController::reconcile(const Key& key) {
 Result<core::StudyPlan> StudyController::plan(const api::Study& study,
                                               const std::vector<api::TrialPtr>& trials) {
   const std::int64_t now_ms = clock_.now_ms();
-  const Result<search::Sampler*> sampler = sampler_of(study);
+  const Result<search::Sampler*> sampler = sampler_of(study, trials);
   if (!sampler.ok()) {
     return core::plan_refused_study(study, trials, sampler.error().message, now_ms);
   }
   return core::plan_study({study, trials, runs_.capacity(study)}, **sampler, now_ms);
 }
 
-Result<search::Sampler*> StudyController::sampler_of(const api::Study& study) {
+Result<search::Sampler*> StudyController::sampler_of(const api::Study& study,
+                                                     const std::vector<api::TrialPtr>& trials) {
   CachedSampler& cached = samplers_[{study.metadata.ns, study.metadata.name}];
+  const std::int64_t deleted = core::next_index(trials, study.status.trials.created) -
+                               static_cast<std::int64_t>(trials.size());
   const bool fresh = cached.sampler != nullptr && cached.uid == study.metadata.uid &&
-                     cached.generation == study.metadata.generation;
+                     cached.generation == study.metadata.generation && cached.deleted == deleted;
   if (!fresh) {
     FETTLE_ASSIGN(auto sampler, search::make_sampler(core::problem_of(study)));
-    cached = {study.metadata.uid, study.metadata.generation, std::move(sampler)};
+    cached = {study.metadata.uid, study.metadata.generation, deleted, std::move(sampler)};
   }
   return cached.sampler.get();
 }

@@ -29,10 +29,12 @@ class StudyController {
   Result<Looked> reconcile(const Key& key);
 
  private:
-  // A sampler is a cache of what follows from the facts. It lasts as long as the spec.
+  // A sampler is a cache of what follows from the facts. It lasts as long as the spec,
+  // and until somebody deletes a trial: that changes history which was folded already.
   struct CachedSampler {
     std::string uid;
     std::int64_t generation = 0;
+    std::int64_t deleted = 0;
     std::unique_ptr<search::Sampler> sampler;
   };
   // The objects of one look, as last written.
@@ -41,7 +43,8 @@ class StudyController {
     std::map<std::string, api::TrialPtr> trials;  // by name
   };
 
-  Result<search::Sampler*> sampler_of(const api::Study& study);
+  Result<search::Sampler*> sampler_of(const api::Study& study,
+                                      const std::vector<api::TrialPtr>& trials);
   Result<core::StudyPlan> plan(const api::Study& study, const std::vector<api::TrialPtr>& trials);
   Status execute(const core::StudyAction& action, Objects& objects);
   Status create(const api::Trial& trial, const api::Study& study);
