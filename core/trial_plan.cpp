@@ -284,6 +284,10 @@ void TrialPlanner::try_again(std::int64_t earliest_ms) {
 }
 
 void TrialPlanner::start_next() {
+  // One that was given up for lost may turn up alive; take_in() stops it, and then it is our turn.
+  const bool one_lives = std::any_of(runs_.begin(), runs_.end(),
+                                     [](const Run& run) { return run.state != RunState::kExited; });
+  if (one_lives) return wake_at(now_ms_ + kStaleViewMs);
   const RunRecord& record = append_run(status_, spec_, now_ms_);
   commands_.push_back(StartRun{record.run});
   const bool resumed = status_.report && !status_.report->checkpoint.empty();
