@@ -95,7 +95,6 @@ struct ResizeRun {
 };
 struct StopRun {
   std::int64_t run = 0;
-  std::string reason;
 };  // gently: SIGTERM, then SIGKILL
 struct DeleteRun {
   std::int64_t run = 0;

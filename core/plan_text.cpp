@@ -112,7 +112,7 @@ struct ActionText {
     return "resize r" + std::to_string(action.run) + " to " + std::to_string(action.workers);
   }
   std::string operator()(const StopRun& action) const {
-    return "stop r" + std::to_string(action.run) + ": " + action.reason;
+    return "stop r" + std::to_string(action.run);
   }
   std::string operator()(const DeleteRun& action) const {
     return "delete r" + std::to_string(action.run);

@@ -131,7 +131,7 @@ void TrialPlanner::take_in(RunRecord& record, const Run& run) {
     if (run.state == RunState::kExited) close(record, run);
   }
   if (!record.outcome) return;
-  if (run.state != RunState::kExited) commands_.push_back(StopRun{run.id, "it is over"});
+  if (run.state != RunState::kExited) commands_.push_back(StopRun{run.id});
   if (run.state == RunState::kExited) cleanups_.push_back(DeleteRun{run.id});
 }
 
@@ -311,7 +311,7 @@ void TrialPlanner::supervise(RunRecord& record, const Run& run) {
     }
   }
   if (record.stopping) {
-    commands_.push_back(StopRun{record.run, record.message});
+    commands_.push_back(StopRun{record.run});
   } else if (run.workers != spec_.workers) {
     record.workers = spec_.workers;
     commands_.push_back(ResizeRun{record.run, spec_.workers});
