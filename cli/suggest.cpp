@@ -68,6 +68,7 @@ class Session {
       reply += "{\"id\":" + std::to_string(id) + ",\"params\":" + point.dump() + "}";
       history_.trials.push_back(std::move(point));
       ended_.push_back(false);
+      next_rung_.push_back(0);
     }
     const bool fewer = static_cast<std::int64_t>(suggestion.points.size()) < wanted;
     out_ << reply << (fewer ? "],\"exhausted\":true}\n" : "]}\n") << std::flush;
@@ -106,7 +107,6 @@ class Session {
       return invalid("give either value or, one an objective, values");
     }
     api::Fact fact;
-    fact.seq = static_cast<std::int64_t>(history_.events.size()) + 1;
     fact.step = study_.problem.resource.max;
     Json::Array list =
         several != nullptr && several->is_array() ? several->as_array() : Json::Array();
@@ -124,7 +124,8 @@ class Session {
     return fact;
   }
 
-  void record(std::size_t trial, const api::Fact& fact) {
+  void record(std::size_t trial, api::Fact fact) {
+    fact.seq = static_cast<std::int64_t>(history_.events.size()) + 1;
     history_.events.push_back({static_cast<std::int64_t>(trial), fact});
     if (fact.kind != api::FactKind::kRung) ended_[trial] = true;
   }
@@ -144,26 +145,34 @@ class Session {
       return invalid("report needs a step, a whole number of at least 0");
     }
     fact.step = step->as_integer();
-    bool stop = false;
-    if (fact.step >= study_.problem.resource.max) {
-      record(trial, fact);
-    } else if (std::binary_search(rungs_.begin(), rungs_.end(), fact.step)) {
-      stop = stops_at_rung(trial, fact);
-    }
+    const bool stop = record_rungs(trial, fact);
+    if (fact.step >= study_.problem.resource.max) record(trial, fact);
     out_ << (stop ? "{\"decision\":\"stop\"}\n" : "{\"decision\":\"continue\"}\n") << std::flush;
     return success();
   }
 
-  bool stops_at_rung(std::size_t trial, api::Fact fact) {
-    fact.kind = api::FactKind::kRung;
-    record(trial, fact);
+  // The report stands for every rung that the trial has come past since its last one, as for
+  // `fettle run` the first point of a curve at or after a rung does. Whether it stops at one.
+  bool record_rungs(std::size_t trial, api::Fact fact) {
+    const std::int64_t step = fact.step;
+    const bool at_the_end = step >= study_.problem.resource.max;
+    std::size_t& next = next_rung_[trial];
+    while (next < rungs_.size() && rungs_[next] <= step) {
+      fact.kind = api::FactKind::kRung;
+      fact.step = rungs_[next++];
+      record(trial, fact);
+      if (at_the_end || !is_to_stop(trial)) continue;
+      fact.kind = api::FactKind::kStopped;
+      record(trial, fact);
+      return true;
+    }
+    return false;
+  }
+
+  bool is_to_stop(std::size_t trial) const {
     const search::Judgement judgement = search::judge(study_.problem, *study_.early_stopping,
                                                       history_, static_cast<std::int64_t>(trial));
-    if (judgement.verdict == search::Verdict::kContinue) return false;
-    fact.kind = api::FactKind::kStopped;
-    fact.seq += 1;
-    record(trial, fact);
-    return true;
+    return judgement.verdict == search::Verdict::kStop;
   }
 
   std::ostream& out_;
@@ -171,7 +180,8 @@ class Session {
   std::unique_ptr<search::Sampler> sampler_;  // none before the study
   std::vector<std::int64_t> rungs_;
   search::History history_;
-  std::vector<bool> ended_;
+  std::vector<bool> ended_;             // by trial
+  std::vector<std::size_t> next_rung_;  // by trial: the first rung without a fact
 };
 
 bool is_blank(std::string_view line) {

@@ -139,6 +139,30 @@ TEST(Suggest, ReportsAreJudged) {
                   R"({"decision":"continue"})", HasSubstr("trial 0 has ended already")));
 }
 
+TEST(Suggest, AReportPastARungStandsForItOnce) {
+  const std::string head =
+      study(kFloat, R"("resource":{"min":1,"max":9},"early_stopping":{"name":"asha"},)");
+  EXPECT_THAT(serve(head + "{\"ask\":2}\n"
+                           "{\"report\":{\"id\":0,\"step\":2,\"value\":0.5}}\n"
+                           "{\"report\":{\"id\":0,\"step\":1,\"value\":0.9}}\n"
+                           "{\"report\":{\"id\":1,\"step\":2,\"value\":0.6}}\n"),
+              ElementsAre(HasSubstr("trials"), R"({"decision":"continue"})",
+                          R"({"decision":"continue"})", R"({"decision":"stop"})"));
+}
+
+TEST(Suggest, TheSameReportTwiceCountsOnce) {
+  // Trial 0 has 4 at step 1 and 0 at step 2: an average of 2. Step 1 again would make it 2.67.
+  const std::string head = study(
+      kFloat, R"("resource":{"min":1,"max":9},"early_stopping":{"name":"median","min_trials":1},)");
+  const auto report = [](int id, int step, const char* value) {
+    return "{\"report\":{\"id\":" + std::to_string(id) + ",\"step\":" + std::to_string(step) +
+           ",\"value\":" + value + "}}\n";
+  };
+  const auto replies = serve(head + "{\"ask\":2}\n" + report(0, 1, "4") + report(0, 1, "4") +
+                             report(0, 2, "0") + report(1, 1, "3") + report(1, 2, "2.5"));
+  EXPECT_EQ(replies.back(), R"({"decision":"stop"})");
+}
+
 TEST(Suggest, ABadLineIsNamedAndPassedOver) {
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"garbage", "expected a JSON value"},
