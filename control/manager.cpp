@@ -90,13 +90,16 @@ Status Manager::settle(const Item& item, const Result<Looked>& outcome, Reconcil
   if (outcome.ok()) {
     look.actions = outcome->actions;
     queue_->forget(item);
+    failures_.erase(item);
     if (outcome->wake_at_ms) queue_->add_at(item, *outcome->wake_at_ms);
     return success();
   }
   look.requeued = true;
   look.error = outcome.error().message;
-  const int row = queue_->retry(item);
-  if (is_transient(outcome.error().code) || row < options_.most_failures) return success();
+  queue_->retry(item);
+  if (is_transient(outcome.error().code)) return success();
+  const int row = ++failures_[item];
+  if (row < options_.most_failures) return success();
   return Error(outcome.error())
       .in(item.key.name + " failed " + std::to_string(row) + " times in a row");
 }

@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -68,6 +69,8 @@ class Manager {
   std::unique_ptr<StudyController> studies_;
   std::unique_ptr<TrialController> trials_;
   std::int64_t resync_at_ms_ = 0;
+  std::map<Item, int>
+      failures_;             // of the environment, in a row; conflicts neither count nor end it
   int resyncs_ = 0;          // done by this Manager
   int resync_failures_ = 0;  // in a row
 };

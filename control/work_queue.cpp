@@ -79,10 +79,10 @@ void BlockingQueue::add_at(const Item& item, std::int64_t at_ms) {
   changed_.notify_all();
 }
 
-int BlockingQueue::retry(const Item& item) {
+void BlockingQueue::retry(const Item& item) {
   const std::int64_t now_ms = clock_.now_ms();
   const std::lock_guard lock(mutex_);
-  return queue_.retry(item, now_ms);
+  queue_.retry(item, now_ms);
 }
 
 void BlockingQueue::forget(const Item& item) {

@@ -71,7 +71,7 @@ class BlockingQueue {
 
   void add(const Item& item);
   void add_at(const Item& item, std::int64_t at_ms);
-  int retry(const Item& item);
+  void retry(const Item& item);
   void forget(const Item& item);
   std::optional<Item> take();
   void done(const Item& item);

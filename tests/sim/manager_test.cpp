@@ -71,6 +71,17 @@ TEST(Manager, ATrialThatAppearsWhileItIsPlannedIsTakenAsItIs) {
   EXPECT_EQ(simulation.store().trials_created(), 4);
 }
 
+TEST(Manager, ConflictsAreNoFailuresOfTheEnvironment) {
+  Simulation simulation(digits_study(), all_finish);
+  simulation.run_until(5);
+  simulation.store().conflict_writes(1'000'000);
+  simulation.run_until(60);
+  simulation.store().fail_writes(2);
+  simulation.run_to_end();
+  EXPECT_EQ(simulation.error(), "");
+  EXPECT_EQ(simulation.study().status.trials.completed, 12);
+}
+
 class Recorder : public control::Observer {
  public:
   void on_event(const control::Change& about, const core::EventNote& event, std::int64_t) override {

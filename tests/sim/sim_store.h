@@ -40,7 +40,15 @@ class SimStore : public control::Store {
   // From now on CHECKs that every object comes back from its JSON document as it was.
   void check_documents() { check_documents_ = true; }
   // The next `n` writes fail as a broken disk does.
-  void fail_writes(int n) { failing_ = n; }
+  void fail_writes(int n) {
+    failing_ = n;
+    failure_ = io_error("no space left on device");
+  }
+  // The next `n` writes find that somebody else was faster.
+  void conflict_writes(int n) {
+    failing_ = n;
+    failure_ = {ErrorCode::kConflict, "somebody else was faster"};
+  }
   void delete_trial(const std::string& name) { objects_.trials.erase({"", name}); }
 
   // What all objects were at some moment: what a lagging cache serves.
@@ -73,6 +81,7 @@ class SimStore : public control::Store {
   bool lose_events_ = false;
   bool check_documents_ = false;
   int failing_ = 0;
+  Error failure_;
 };
 
 // The store as a controller with a lagging cache sees it: reads come from a snapshot, which
