@@ -84,7 +84,8 @@ Spending spending_of(const api::Study& study, const std::vector<TrialPtr>& trial
 
 std::optional<double> estimate_remaining(const api::Study& study,
                                          const std::vector<TrialPtr>& trials,
-                                         const Spending& spending, std::int64_t now_ms) {
+                                         const Spending& spending, std::int64_t slots,
+                                         std::int64_t now_ms) {
   double ended_seconds = 0;
   std::int64_t ended = 0;
   for (const TrialPtr& trial : trials) {
@@ -101,7 +102,7 @@ std::optional<double> estimate_remaining(const api::Study& study,
     if (api::is_terminal(trial->status.phase)) continue;
     work += std::max(0.0, average - seconds_of(*trial, now_ms));
   }
-  double remaining = work / static_cast<double>(std::max<std::int64_t>(1, budget.parallelism));
+  double remaining = work / static_cast<double>(std::max<std::int64_t>(1, slots));
   if (budget.wall_time) {
     remaining = std::min(remaining, std::max(0.0, *budget.wall_time - spending.active_seconds));
   }

@@ -23,9 +23,10 @@ Spending spending_of(const api::Study& study, const std::vector<api::TrialPtr>& 
                      std::int64_t now_ms);
 
 // Seconds from now until the Study is done if trials go on taking as long as those that ended have
-// taken on average; absent before the first one has ended.
+// taken on average, `slots` at once; absent before the first one has ended.
 std::optional<double> estimate_remaining(const api::Study& study,
                                          const std::vector<api::TrialPtr>& trials,
-                                         const Spending& spending, std::int64_t now_ms);
+                                         const Spending& spending, std::int64_t slots,
+                                         std::int64_t now_ms);
 
 }  // namespace fettle::core

@@ -77,6 +77,11 @@ class StudyPlanner {
   void wake_when_spent(const Spending& spending);
   void report(const Spending& spending, const std::optional<Ending>& draining);
 
+  // Trials at once: what the Study asks for and what there is room for.
+  std::int64_t slots() const {
+    const std::int64_t wanted = study_.spec.budget.parallelism;
+    return std::min(wanted, capacity_.trials.value_or(wanted));
+  }
   void act(StudyAction action) { plan_.actions.push_back(std::move(action)); }
   void note(EventType type, std::string reason, std::string message) {
     act(Note{{type, std::move(reason), std::move(message)}});
@@ -180,10 +185,8 @@ void StudyPlanner::set_suspended(bool suspend) {
 
 void StudyPlanner::create_trials() {
   const api::Budget& budget = study_.spec.budget;
-  const std::int64_t slots =
-      std::min(budget.parallelism, capacity_.trials.value_or(budget.parallelism));
   const std::int64_t created = next_index(trials_, study_.status.trials.created);
-  const std::int64_t wanted = std::min(slots - count_active(trials_), budget.trials - created);
+  const std::int64_t wanted = std::min(slots() - count_active(trials_), budget.trials - created);
   if (wanted <= 0) return;
   search::Suggestion suggestion = sampler_.suggest(history_of(study_, trials_), wanted);
   exhausted_ = suggestion.exhausted;
@@ -228,7 +231,7 @@ void StudyPlanner::report(const Spending& spending, const std::optional<Ending>&
   if (no_more && count_active(trials_) == 0) {
     ended = final_ending(study_, trials_, draining, exhausted_);
   }
-  const StudyOutlook outlook{trials_, spending, draining, ended, sampler_.description()};
+  const StudyOutlook outlook{trials_, spending, slots(), draining, ended, sampler_.description()};
   api::StudyStatus next = study_status(study_, outlook, now_ms_);
   const auto at_ms = write_time(study_.status, next, spending.running, now_ms_);
   if (!at_ms) return;
@@ -249,7 +252,7 @@ StudyPlan plan_refused_study(const api::Study& study, const std::vector<TrialPtr
   const Spending spending = spending_of(study, trials, now_ms);
   const Ending refused{false, "InvalidSpec", why};
   api::StudyStatus next = study_status(
-      study, {trials, spending, std::nullopt, refused, ""}, now_ms);
+      study, {trials, spending, study.spec.budget.parallelism, std::nullopt, refused, ""}, now_ms);
   StudyPlan plan;
   if (!write_time(study.status, next, /*running=*/false, now_ms)) return plan;
   plan.actions.push_back(UpdateStudyStatus{std::move(next)});

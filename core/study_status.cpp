@@ -102,7 +102,8 @@ StudyStatus study_status(const api::Study& study, const StudyOutlook& outlook,
   status.active_seconds = outlook.spending.active_seconds;
   status.eta_seconds.reset();
   if (!outlook.ended && !outlook.draining && !study.spec.suspend) {
-    status.eta_seconds = estimate_remaining(study, outlook.trials, outlook.spending, now_ms);
+    status.eta_seconds =
+        estimate_remaining(study, outlook.trials, outlook.spending, outlook.slots, now_ms);
   }
   if (status.started_ms == 0) status.started_ms = now_ms;
   if (!outlook.ended) {

@@ -23,6 +23,7 @@ inline constexpr std::int64_t kSpendingIntervalMs = 60'000;
 struct StudyOutlook {
   const std::vector<api::TrialPtr>& trials;  // as they are once the plan is carried out
   const Spending& spending;
+  std::int64_t slots;              // trials that can run at once
   std::optional<Ending> draining;  // trials are being stopped because of it
   std::optional<Ending> ended;     // nothing will happen any more
   std::string algorithm;           // the sampler's description of itself
