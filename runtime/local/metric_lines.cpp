@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/json.h"
+#include "base/utf8.h"
 
 namespace fettle::local {
 namespace {
@@ -57,6 +58,11 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
+// What a Report can carry as text: see read_value in api/field_reader.cpp.
+bool is_text(std::string_view text, std::size_t max_bytes) {
+  return !text.empty() && text.size() <= max_bytes && text.find('\0') == text.npos && is_utf8(text);
+}
+
 }  // namespace
 
 // What one line said.
@@ -68,7 +74,7 @@ struct MetricLines::Found {
   bool final_result = false;
 
   void metric(std::string_view name, double value) {
-    if (metrics.size() >= kMaxMetrics || name.empty() || name.size() > kMaxMetricName) return;
+    if (metrics.size() >= kMaxMetrics || !is_text(name, kMaxMetricName)) return;
     metrics.emplace_back(name, value);
   }
 };
@@ -160,7 +166,9 @@ void MetricLines::json_line(std::string_view text) {
     if (name == "final") {
       found.final_result = value.is_boolean() && value.as_boolean();
     } else if (name == "checkpoint") {
-      if (value.is_string()) found.checkpoint = value.as_string();
+      if (value.is_string() && is_text(value.as_string(), kMaxCheckpointName)) {
+        found.checkpoint = value.as_string();
+      }
     } else if (!value.is_number()) {
       continue;
     } else if (name == "step") {
@@ -228,7 +236,7 @@ void MetricLines::add(Found found, bool step_may_stay) {
   if (!point.metrics.empty()) {
     core::add_history_point(report_.history, std::move(point), needs_, core::history_room(report_));
   }
-  if (!found.checkpoint.empty() && found.checkpoint.size() <= kMaxCheckpointName) {
+  if (!found.checkpoint.empty()) {
     report_.checkpoint = std::move(found.checkpoint);
     report_.checkpoint_step = found.checkpoint_step;
   }

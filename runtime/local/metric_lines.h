@@ -7,7 +7,8 @@
 // 1 and 2), and `step` if there is such a group or a name "step". All else is only log.
 // A JSON line without a step counts as the step after the last one; for a regular expression a line
 // does so when it repeats a metric of the current step.
-// Bounds: a line counts up to kMaxLineBytes, a report holds kMaxMetrics metrics. Never fails: the
+// Bounds: a line counts up to kMaxLineBytes, a report holds kMaxMetrics metrics. Names that are not
+// UTF-8 or hold a NUL are left out, so that api::read_report accepts every report. Never fails: the
 // bytes are a stranger's. Not synchronised; no IO; the time comes in from outside.
 #pragma once
 

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <limits>
 
+#include "api/trial_json.h"
+
 namespace fettle::local {
 namespace {
 
@@ -119,6 +121,19 @@ TEST(MetricLines, GarbageIsHarmless) {
   EXPECT_EQ(read(garbage).metrics, (Metrics{{"loss", 1}}));
   EXPECT_EQ(read(std::string("{\"\0loss\": 1}\n{\"loss\": 2}\n", 26)).metrics,
             (Metrics{{"loss", 2}}));
+}
+
+TEST(MetricLines, EveryReportCanBeReadBack) {
+  const std::string bad[] = {"a\\u0000b", "a\xFFz", "\xED\xA0\x80"};
+  for (const std::string& text : bad) {
+    const api::Report report =
+        read("{\"step\": 1, \"loss\": 1, \"" + text + "\": 2, \"checkpoint\": \"" + text +
+             "\", \"checkpoint_step\": 1}\n");
+    EXPECT_EQ(report.metrics, (Metrics{{"loss", 1}})) << text;
+    EXPECT_EQ(report.checkpoint, "") << text;
+    EXPECT_TRUE(api::read_report(api::write_report(report)).ok()) << text;
+  }
+  EXPECT_EQ(read("loss=1 \xE9=2\n", "(\\S+)=(\\S+)").metrics, (Metrics{{"loss", 1}}));
 }
 
 TEST(MetricLines, ALineThatIsTooLongIsLeftOutAndTheNextOneRead) {

@@ -254,6 +254,28 @@ TEST_F(ProcessRunsTest, ASupervisorThatIsKilledTakesItsTrialsAlong) {
   EXPECT_THAT(again.error().message, HasSubstr("killed by signal 9"));
 }
 
+TEST_F(ProcessRunsTest, AnEventThatCannotBeReadEndsTheRunsInsteadOfLeavingThemWaiting) {
+  const std::string fake = scratch_ / "supervisor";
+  ASSERT_TRUE(write_file(fake,
+                         "#!/bin/sh\nread hello <&3\necho '{\"event\": \"ready\"}' >&3\n"
+                         "read start <&3\necho '{\"event\": \"nonsense\"}' >&3\ncat <&3\n")
+                  .ok());
+  std::filesystem::permissions(fake, std::filesystem::perms::owner_all);
+  session_.reset();
+  SessionOptions options;
+  options.root = scratch_.path();
+  options.study = "s";
+  options.executable = fake;
+  auto opened = Session::open(options);
+  ASSERT_TRUE(opened.ok()) << opened.error().message;
+  session_ = std::move(opened).value();
+  ASSERT_TRUE(runs().start(shell_study("true"), shell_trial(), 1).ok());
+  ASSERT_TRUE(eventually([&] { return observe().state == core::RunState::kExited; }));
+  EXPECT_EQ(observe().outcome, Outcome::kDisrupted);
+  EXPECT_THAT(observe().reason, HasSubstr("cannot be read"));
+  EXPECT_NE(runs().failure(), "");
+}
+
 TEST_F(ProcessRunsTest, SixHundredShortTrials) {
   const api::Study study = shell_study("echo '{\"loss\": 0.5}'");
   std::atomic<int> changes = 0;
