@@ -145,7 +145,7 @@ class Supervisor {
     lock_ = command.lock_fd;
     if (lock_ >= 0) ::fcntl(lock_, F_SETFD, FD_CLOEXEC);
     sweep(command.study_directory);
-    say({SupervisorEvent::Kind::kReady, "", 0, 0, 0, {}, {}});
+    say({SupervisorEvent::Kind::kReady, "", 0, 0, {}, {}});
   }
 
   void start(const SupervisorCommand& command, std::int64_t now) {
@@ -153,7 +153,7 @@ class Supervisor {
     if (runs_.count(key) > 0 || shutdown_ || runs_.size() >= kMaxRuns) return;
     std::vector<std::string> environment = environment_of(command);
     auto run = std::make_unique<SupervisedRun>(command, std::move(environment), lock_, now);
-    say({SupervisorEvent::Kind::kStarted, key.first, key.second, now, run->guard(), {}, {}});
+    say({SupervisorEvent::Kind::kStarted, key.first, key.second, now, {}, {}});
     runs_.emplace(key, std::move(run));
   }
 
@@ -165,7 +165,7 @@ class Supervisor {
         continue;
       }
       SupervisorEvent event{
-          SupervisorEvent::Kind::kExited, it->first.first, it->first.second, 0, 0, {}, {}};
+          SupervisorEvent::Kind::kExited, it->first.first, it->first.second, 0, {}, {}};
       event.outcome = it->second->finish(now);
       guard_lost = guard_lost || event.outcome->outcome == api::Outcome::kDisrupted;
       say(event);
@@ -192,7 +192,7 @@ class Supervisor {
     for (auto& [key, run] : runs_) {
       if (backlogged()) return;
       if (!run->report_due(now)) continue;
-      SupervisorEvent event{SupervisorEvent::Kind::kReport, key.first, key.second, 0, 0, {}, {}};
+      SupervisorEvent event{SupervisorEvent::Kind::kReport, key.first, key.second, 0, {}, {}};
       event.report = run->take_report(now);
       say(event);
     }

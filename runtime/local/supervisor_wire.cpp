@@ -162,8 +162,7 @@ std::string write_event(const SupervisorEvent& event) {
   Json out = Json::object({{"event", name_of(event.kind, kEvents)},
                            {"trial", event.trial},
                            {"run", event.run},
-                           {"startedMs", event.started_ms},
-                           {"pid", event.pid}});
+                           {"startedMs", event.started_ms}});
   if (event.report) out.set("report", api::write_report(*event.report));
   if (event.outcome) out.set("outcome", write_outcome(*event.outcome));
   return out.dump() + "\n";
@@ -178,7 +177,6 @@ Result<SupervisorEvent> read_event(const std::string& line) {
   out.trial = text(object, "trial");
   out.run = integer(object, "run");
   out.started_ms = integer(object, "startedMs");
-  out.pid = integer(object, "pid");
   FETTLE_ASSIGN(out.report, optional_report(object));
   if (const Json* const outcome = object.find("outcome")) {
     FETTLE_ASSIGN(out.outcome, read_outcome(*outcome));

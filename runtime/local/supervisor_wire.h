@@ -43,8 +43,8 @@ struct SupervisorCommand {
   std::string directory;          // working directory; "" = the supervisor's
   std::int64_t memory_limit = 0;  // bytes; 0 = none
   std::int64_t grace_ms = 0;
-  std::string metrics_regex;        // "" = JSON lines
-  std::vector<std::int64_t> rungs;  // steps at which reports are never held back
+  std::string metrics_regex;               // "" = JSON lines
+  std::vector<std::int64_t> rungs;         // steps at which reports are never held back
   std::vector<api::Objective> objectives;  // metric and direction; the curve keeps their values
 };
 
@@ -68,7 +68,6 @@ struct SupervisorEvent {
   std::string trial;
   std::int64_t run = 0;
   std::int64_t started_ms = 0;        // kStarted
-  std::int64_t pid = 0;               // kStarted: of the guard
   std::optional<api::Report> report;  // kReport
   std::optional<RunOutcome> outcome;  // kExited
 };
