@@ -11,6 +11,7 @@
 #include "api/resolve.h"
 #include "api/trial_file.h"
 #include "base/file.h"
+#include "runtime/local/cgroup.h"
 #include "runtime/local/gpus.h"
 #include "runtime/local/run_command.h"
 #include "search/search.h"
@@ -20,16 +21,14 @@ namespace {
 
 constexpr double kMaxGraceSeconds = 7 * 24 * 3600.0;
 
-std::string pod_uid_of(const api::Trial& trial, std::int64_t run) {
-  return trial.metadata.uid + "-r" + std::to_string(run);
-}
-
 // The cores this process may use, which a container or taskset may have made fewer.
-int usable_cores() {
+double usable_cores() {
   cpu_set_t set;
   CPU_ZERO(&set);
-  if (::sched_getaffinity(0, sizeof(set), &set) == 0) return std::max(1, CPU_COUNT(&set));
-  return static_cast<int>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
+  const double cores = ::sched_getaffinity(0, sizeof(set), &set) == 0
+                           ? CPU_COUNT(&set)
+                           : static_cast<double>(::sysconf(_SC_NPROCESSORS_ONLN));
+  return std::max(1.0, std::min(cores, cgroup_limits().cores.value_or(cores)));
 }
 
 Result<api::TrialFile> trial_file_of(const api::Study& study, const api::Trial& trial,

@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "base/file.h"
+#include "runtime/local/cgroup.h"
 
 namespace fettle::local {
 namespace {
@@ -128,7 +129,8 @@ std::int64_t tree_memory(pid_t root, std::int64_t limit) {
 }
 
 std::int64_t machine_memory() {
-  return static_cast<std::int64_t>(::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGESIZE);
+  const auto bytes = static_cast<std::int64_t>(::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGESIZE);
+  return std::min(bytes, cgroup_limits().memory.value_or(bytes));
 }
 
 std::size_t signal_tree(pid_t root, int signal) {

@@ -25,9 +25,25 @@ constexpr std::string_view kWhere = "spec.trial.template.spec.containers: ";
 // language. Everything else a Study says itself, so that a trial depends on the Study, not on the
 // shell it was started from.
 constexpr std::array kInheritedVariables = {
-    "PATH",     "HOME",         "USER",       "LOGNAME",         "SHELL",       "LANG",
-    "LANGUAGE", "TZ",           "TMPDIR",     "LD_LIBRARY_PATH", "VIRTUAL_ENV", "PYTHONPATH",
-    "HF_HOME",  "CONDA_PREFIX", "http_proxy", "https_proxy",     "no_proxy",    "XDG_CACHE_HOME",
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "LANG",
+    "LANGUAGE",
+    "TZ",
+    "TMPDIR",
+    "LD_LIBRARY_PATH",
+    "VIRTUAL_ENV",
+    "PYTHONPATH",
+    "HF_HOME",
+    "CONDA_PREFIX",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+    "XDG_CACHE_HOME",
+    "FETTLE_DATA_CACHE",
 };
 constexpr std::array kInheritedPrefixes = {"LC_", "CUDA_", "NVIDIA_", "OMP_", "MKL_"};
 
@@ -178,7 +194,7 @@ using Variables = std::vector<std::pair<std::string, std::string>>;
 Variables fettle_variables(const api::Trial& trial, std::int64_t run, const Layout& layout) {
   Variables out = {
       {"FETTLE_TRIAL", layout.trial_file(trial.metadata.name, run)},
-      {"FETTLE_POD_UID", trial.metadata.uid + "-r" + std::to_string(run)},
+      {"FETTLE_POD_UID", pod_uid_of(trial, run)},
   };
   if (!trial.spec.parameters.is_object()) return out;
   for (const auto& [name, value] : trial.spec.parameters.as_object()) {
@@ -249,6 +265,10 @@ Status check_no_nul(const RunCommand& command) {
 }
 
 }  // namespace
+
+std::string pod_uid_of(const api::Trial& trial, std::int64_t run) {
+  return trial.metadata.uid + "-r" + std::to_string(run);
+}
 
 Status check_study(const api::Study& study) {
   FETTLE_TRY(check_resources(study.spec.trial));

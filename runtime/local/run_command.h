@@ -33,6 +33,9 @@ Status check_study(const api::Study& study);
 Result<RunCommand> make_command(const api::Study& study, const api::Trial& trial, std::int64_t run,
                                 const Layout& layout, const std::string& trainer);
 
+// What tells this run apart from those of equally named trials: FETTLE_POD_UID.
+std::string pod_uid_of(const api::Trial& trial, std::int64_t run);
+
 // Cores one trial asks for: training.threads, or the container's cpu request; at least 0.001.
 double cores_per_trial(const api::Study& study);
 

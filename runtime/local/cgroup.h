@@ -1,0 +1,20 @@
+// The limits that a container puts on this process: cgroup version 2 (kernel documentation,
+// admin-guide/cgroup-v2), as Docker, Kubernetes and systemd use it. Files are read at each call.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace fettle::local {
+
+// Absent: no limit, or none that can be seen.
+struct CgroupLimits {
+  std::optional<std::int64_t> memory;  // bytes
+  std::optional<double> cores;
+};
+
+// The tightest limits from the process's own group up to the root. `root` replaces "/" in tests.
+CgroupLimits cgroup_limits(const std::string& root = "");
+
+}  // namespace fettle::local
