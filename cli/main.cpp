@@ -54,9 +54,7 @@ void add_run(CLI::App& app, Arguments& arguments) {
   command->add_option("file", arguments.run.file, "Study file (YAML)")->required();
   add_output(*command, arguments.run.output, {"text", "json"});
   command->add_option("--study", arguments.run.study, "Which Study of a file with several");
-  command->add_option("--parallelism", arguments.run.parallelism, "Trials at once")
-      ->check(CLI::Range(1, 10000))
-      ->type_name("N");
+  command->add_option("--parallelism", arguments.run.parallelism, "Trials at once")->type_name("N");
   command->add_flag("--fresh", arguments.run.fresh,
                     "Begin anew; what there is is moved aside, not deleted");
   command->footer(

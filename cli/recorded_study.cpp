@@ -1,10 +1,10 @@
 #include "cli/recorded_study.h"
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include "cli/text.h"
+#include "control/clock.h"
 #include "runtime/local/sqlite_store.h"
 #include "runtime/local/study_lock.h"
 
@@ -25,11 +25,6 @@ Happening happening_of(const local::StoredEvent& event) {
                                  {"warning", event.warning},
                                  {"message", event.message}});
   return happening;
-}
-
-std::int64_t wall_clock_ms() {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
 }
 
 // When something was last written about the study.
@@ -58,7 +53,7 @@ Error no_such_study(const std::string& root, const std::string& name) {
 }
 
 Result<RecordedStudy> read_recorded_study(const std::string& root, const std::string& name) {
-  RecordedStudy recorded{local::make_layout(root, name), {}, wall_clock_ms()};
+  RecordedStudy recorded{local::make_layout(root, name), {}, control::SystemClock().now_ms()};
   auto store =
       local::SqliteStore::open(recorded.layout.database(), local::SqliteStore::Mode::kReadOnly);
   if (!store.ok() && store.error().code == ErrorCode::kNotFound) return no_such_study(root, name);

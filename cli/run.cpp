@@ -2,6 +2,7 @@
 #include <iostream>
 #include <utility>
 
+#include "api/study_json.h"
 #include "cli/adopt.h"
 #include "cli/check.h"
 #include "cli/commands.h"
@@ -31,6 +32,15 @@ std::string names_of(const std::vector<api::Study>& studies) {
   return names;
 }
 
+// The Study with what the command line says instead of the file, under the rules for files.
+Result<api::Study> with_overrides(api::Study study, const RunOptions& options) {
+  if (!options.parallelism) return study;
+  study.spec.budget.parallelism = *options.parallelism;
+  const api::ReadStudy read = api::read_study(api::write_study(study));
+  if (read.errors.empty()) return study;
+  return invalid("--parallelism: " + read.errors[0].path + ": " + read.errors[0].message);
+}
+
 // The one Study of the file that is to run.
 Result<api::Study> choose_study(std::vector<api::Study> studies, const RunOptions& options) {
   if (studies.empty()) return invalid(options.file + " holds no Study");
@@ -40,9 +50,8 @@ Result<api::Study> choose_study(std::vector<api::Study> studies, const RunOption
   }
   for (api::Study& study : studies) {
     if (!options.study.empty() && study.metadata.name != options.study) continue;
-    if (options.parallelism) study.spec.budget.parallelism = *options.parallelism;
     study.metadata.ns.clear();  // there are no namespaces on a laptop
-    return std::move(study);
+    return with_overrides(std::move(study), options);
   }
   return invalid(options.file + " holds no Study called " + options.study +
                  "; there are: " + names_of(studies));
@@ -83,8 +92,13 @@ int run_session(const RunOptions& options, local::Session& session, const api::S
   Runner runner(session, **interrupt, *display, {study.metadata.ns, study.metadata.name});
   const auto ending = runner.run();
   const bool finished = ending.ok() && *ending == Runner::Ending::kFinished;
+  const bool suspended = ending.ok() && *ending == Runner::Ending::kSuspended;
+  if (suspended) {
+    display->say("the study is suspended; set suspend: false in " + options.file +
+                 " and run it again");
+  }
   RunView view = runner.view();
-  view.interrupted = !finished;
+  view.interrupted = !finished && !suspended;
   display->finish(view, finished ? "" : options.resume);
   if (!ending.ok()) return fail(ending.error());
   return finished ? exit_code_of_study(view.study) : static_cast<int>(kExitInterrupted);

@@ -21,14 +21,18 @@ namespace fettle::cli {
 
 class Runner {
  public:
-  enum class Ending { kFinished, kInterrupted };
+  enum class Ending {
+    kFinished,
+    kSuspended,    // spec.suspend is true and the trials have stopped
+    kInterrupted,  // by a signal
+  };
 
   Runner(local::Session& session, Interrupt& interrupt, Display& display,
          const control::Key& study);
   ~Runner();
 
-  // Until the study has finished or a signal came and the trials have stopped. kIo: the environment
-  // failed; the study can be gone on with.
+  // Until the study has finished, or was suspended or a signal came and the trials have stopped.
+  // kIo: the environment failed; the study can be gone on with.
   Result<Ending> run();
 
   // The study as it was last seen.
@@ -36,7 +40,8 @@ class Runner {
 
  private:
   void work();
-  bool is_finished();
+  // How the study has ended as far as the store says; kInterrupted while it goes on.
+  Ending ending();
   void wait();
   void on_signals(int count);
   Status look();
@@ -45,7 +50,6 @@ class Runner {
   Interrupt& interrupt_;
   Display& display_;
   const control::Key key_;
-  control::SystemClock clock_;
   control::Observer observer_;
   control::Manager manager_;
   Chronicle chronicle_;

@@ -116,6 +116,42 @@ TEST(Run, FreshMovesTheOldStudyAside) {
   EXPECT_EQ(shop.trials().as_array().size(), 4U);
 }
 
+TEST(Run, RefusesAParallelismThatNoFileMayHave) {
+  Workshop shop;
+  shop.write("study.yaml", StudyText{}.yaml());
+  for (const char* wrong : {"2000", "0", "-1"}) {
+    const Finished done = shop.fettle({"run", "study.yaml", std::string("--parallelism=") + wrong});
+    EXPECT_EQ(done.code, 2) << wrong << done.out;
+    EXPECT_THAT(done.err, HasSubstr(std::string("found ") + wrong));
+  }
+  EXPECT_EQ(shop.fettle({"run", "study.yaml", "--parallelism", "1"}).code, 0);
+  EXPECT_EQ(shop.fettle({"status", "digits"}).code, 0);
+}
+
+TEST(Run, ReturnsFromASuspendedStudyAndGoesOnLater) {
+  Workshop shop;
+  StudyText text;
+  text.script = kValueIsX;
+  const std::string yaml = text.yaml();
+  shop.write("study.yaml", yaml + "  suspend: true\n");
+  const Finished suspended = shop.fettle({"run", "study.yaml"}, "", 20);
+  EXPECT_EQ(suspended.code, 130) << suspended.out;
+  EXPECT_THAT(suspended.err, HasSubstr("set suspend: false in study.yaml and run it again"));
+  EXPECT_EQ(shop.trials().as_array().size(), 0U);
+  shop.write("study.yaml", yaml + "  suspend: false\n");
+  EXPECT_EQ(shop.fettle({"run", "study.yaml"}).code, 0);
+  EXPECT_EQ(shop.count_phase("Completed"), 4U);
+}
+
+TEST(Run, ATrialThatPrintsOddNamesStillEnds) {
+  Workshop shop;
+  StudyText text;
+  text.script = "printf '%s\\n' '{\"value\": 1, \"a\\u0000b\": 2, \"checkpoint\": \"c\\u0000d\"}'";
+  shop.write("study.yaml", text.yaml());
+  EXPECT_EQ(shop.fettle({"run", "study.yaml"}, "", 20).code, 0);
+  EXPECT_EQ(shop.count_phase("Completed"), 4U);
+}
+
 TEST(Run, AsksWhichOfSeveralStudies) {
   Workshop shop;
   StudyText one;

@@ -38,8 +38,8 @@ Result<std::unique_ptr<Session>> Session::open(const SessionOptions& options) {
   FETTLE_ASSIGN(
       auto supervisor,
       SupervisorClient::start(options.executable, layout.study_directory(), session->lock_.fd()));
-  FETTLE_ASSIGN(session->store_,
-                SqliteStore::open(layout.database(), SqliteStore::Mode::kReadWrite));
+  FETTLE_ASSIGN(session->store_, SqliteStore::open(layout.database(), SqliteStore::Mode::kReadWrite,
+                                                   session->clock_));
   session->runs_ =
       std::make_unique<ProcessRuns>(layout, find_trainer(options), std::move(supervisor));
   return session;

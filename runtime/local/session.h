@@ -37,6 +37,8 @@ class Session {
   const Layout& layout() const { return layout_; }
   SqliteStore& store() { return *store_; }
   ProcessRuns& runs() { return *runs_; }
+  // The one that the store stamps new objects with.
+  control::Clock& clock() { return *clock_; }
 
   // Ctrl-C: stops all trials gently (each has its grace period), returns when the last has ended.
   void shutdown() { runs_->shutdown(); }
@@ -48,6 +50,7 @@ class Session {
 
   Layout layout_;
   StudyLock lock_;
+  const std::shared_ptr<control::Clock> clock_ = std::make_shared<control::SystemClock>();
   std::unique_ptr<SqliteStore> store_;
   std::unique_ptr<ProcessRuns> runs_;
 };

@@ -118,6 +118,13 @@ Status Sqlite::run(const char* sql, const std::vector<Value>& values,
   return done;
 }
 
+// Not with run(): this pragma does its work when it is prepared, and statements are kept.
+Status Sqlite::set_durable(bool durable) {
+  const char* const sql = durable ? "PRAGMA synchronous=FULL" : "PRAGMA synchronous=NORMAL";
+  const int code = sqlite3_exec(database_, sql, nullptr, nullptr, nullptr);
+  return code == SQLITE_OK ? success() : Status(error(code));
+}
+
 Result<std::int64_t> Sqlite::number(const char* sql) {
   std::int64_t found = 0;
   FETTLE_TRY(run(sql, {}, [&](const Row& row) {

@@ -31,6 +31,9 @@ class Sqlite {
   // prepared once and kept: `sql` must be a literal or live as long as this object.
   Status run(const char* sql, const std::vector<Value>& values = {},
              const std::function<void(const Row&)>& visit = {});
+  // Whether a write is on the disk itself when it returns, with all writes before it; otherwise
+  // only the order of writes survives a loss of power. For a database in WAL mode.
+  Status set_durable(bool durable);
   // The first column of the first row, 0 if there is none.
   Result<std::int64_t> number(const char* sql);
 

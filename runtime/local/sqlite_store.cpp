@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <chrono>
 #include <random>
 #include <utility>
 
@@ -27,11 +26,6 @@ std::string describe(Kind kind, const std::string& name) {
 
 control::Key key_of(const api::Metadata& metadata) { return {metadata.ns, metadata.name}; }
 
-std::int64_t wall_ms() {
-  const auto since = std::chrono::system_clock::now().time_since_epoch();
-  return std::chrono::duration_cast<std::chrono::milliseconds>(since).count();
-}
-
 // A version 4 UUID, as Kubernetes gives out.
 std::string random_uid() {
   static constexpr char kHex[] = "0123456789abcdef";
@@ -55,6 +49,25 @@ Error missing(Kind kind, const std::string& name) {
   return not_found("there is no " + describe(kind, name));
 }
 
+Result<api::Study> read_study(const std::string& json) {
+  FETTLE_ASSIGN(const Json document, parse_json(json));
+  api::ReadStudy read = api::read_study(document);
+  if (read.errors.empty()) return std::move(read.study);
+  return invalid(read.errors[0].path + ": " + read.errors[0].message);
+}
+
+Result<api::Trial> read_trial(const std::string& json) {
+  FETTLE_ASSIGN(const Json document, parse_json(json));
+  return api::read_trial(document);
+}
+
+// One object that cannot be read back would take the whole store with it.
+template <class Object>
+Status check_readable(Kind kind, const std::string& name, const Result<Object>& read) {
+  if (read.ok()) return success();
+  return invalid(describe(kind, name) + " cannot be stored: " + read.error().message);
+}
+
 Status check_version(Kind kind, const api::Metadata& wanted, const api::Metadata& stored) {
   if (wanted.resource_version == stored.resource_version) return success();
   return Error{ErrorCode::kConflict,
@@ -63,14 +76,20 @@ Status check_version(Kind kind, const api::Metadata& wanted, const api::Metadata
 
 }  // namespace
 
-SqliteStore::SqliteStore(std::unique_ptr<Sqlite> database, Mode mode, std::string path)
-    : database_(std::move(database)), mode_(mode), path_(std::move(path)) {}
+SqliteStore::SqliteStore(std::unique_ptr<Sqlite> database, Mode mode, std::string path,
+                         std::shared_ptr<control::Clock> clock)
+    : database_(std::move(database)),
+      mode_(mode),
+      path_(std::move(path)),
+      clock_(std::move(clock)) {}
 
 SqliteStore::~SqliteStore() = default;
 
-Result<std::unique_ptr<SqliteStore>> SqliteStore::open(const std::string& path, Mode mode) {
+Result<std::unique_ptr<SqliteStore>> SqliteStore::open(const std::string& path, Mode mode,
+                                                       std::shared_ptr<control::Clock> clock) {
   FETTLE_ASSIGN(auto database, Sqlite::open(path, mode == Mode::kReadWrite));
-  std::unique_ptr<SqliteStore> store(new SqliteStore(std::move(database), mode, path));
+  std::unique_ptr<SqliteStore> store(
+      new SqliteStore(std::move(database), mode, path, std::move(clock)));
   FETTLE_ASSIGN(const std::int64_t schema, store->database_->number("PRAGMA user_version"));
   if (schema > kSchemaVersion) {
     return io_error(path + " was written by a newer fettle (schema " + std::to_string(schema) +
@@ -79,7 +98,7 @@ Result<std::unique_ptr<SqliteStore>> SqliteStore::open(const std::string& path, 
   }
   if (mode == Mode::kReadWrite) {
     FETTLE_TRY(store->database_->run("PRAGMA journal_mode=WAL"));
-    FETTLE_TRY(store->database_->run("PRAGMA synchronous=NORMAL"));
+    FETTLE_TRY(store->database_->set_durable(false));
     if (schema < kSchemaVersion) FETTLE_TRY(store->make_schema());
     // Learn now, not at the first write, that there can be none.
     FETTLE_TRY(store->database_->run("BEGIN IMMEDIATE"));
@@ -123,21 +142,17 @@ Status SqliteStore::load() {
 }
 
 Status SqliteStore::load_row(Kind kind, const std::string& json) {
-  FETTLE_ASSIGN(const Json document, parse_json(json));
   if (kind == Kind::kTrial) {
-    FETTLE_ASSIGN(api::Trial trial, api::read_trial(document));
+    FETTLE_ASSIGN(api::Trial trial, read_trial(json));
     version_ = std::max(version_, version_of(trial.metadata));
     const auto shared = std::make_shared<const api::Trial>(std::move(trial));
     trials_[key_of(shared->metadata)] = shared;
     by_study_[{shared->metadata.ns, shared->spec.study}][shared->spec.index] = shared;
     return success();
   }
-  api::ReadStudy read = api::read_study(document);
-  if (!read.errors.empty()) {
-    return invalid(read.errors[0].path + ": " + read.errors[0].message);
-  }
-  version_ = std::max(version_, version_of(read.study.metadata));
-  studies_[key_of(read.study.metadata)] = std::move(read.study);
+  FETTLE_ASSIGN(api::Study study, read_study(json));
+  version_ = std::max(version_, version_of(study.metadata));
+  studies_[key_of(study.metadata)] = std::move(study);
   return success();
 }
 
@@ -200,19 +215,31 @@ Status SqliteStore::put(Kind kind, const api::Metadata& metadata, const std::str
 // Writes the object under the next resourceVersion, then takes it into memory.
 Status SqliteStore::keep(api::Study& study) {
   study.metadata.resource_version = std::to_string(version_ + 1);
-  FETTLE_TRY(
-      put(Kind::kStudy, study.metadata, study.metadata.name, api::write_study(study).dump()));
+  const std::string json = api::write_study(study).dump();
+  FETTLE_TRY(check_readable(Kind::kStudy, study.metadata.name, read_study(json)));
+  FETTLE_TRY(put(Kind::kStudy, study.metadata, study.metadata.name, json));
   studies_[key_of(study.metadata)] = study;
   return success();
 }
 
 Status SqliteStore::keep(api::Trial& trial) {
   trial.metadata.resource_version = std::to_string(version_ + 1);
-  FETTLE_TRY(put(Kind::kTrial, trial.metadata, trial.spec.study, api::write_trial(trial).dump()));
+  const std::string json = api::write_trial(trial).dump();
+  FETTLE_TRY(check_readable(Kind::kTrial, trial.metadata.name, read_trial(json)));
+  FETTLE_TRY(put(Kind::kTrial, trial.metadata, trial.spec.study, json));
   const auto shared = std::make_shared<const api::Trial>(trial);
   trials_[key_of(trial.metadata)] = shared;
   by_study_[{trial.metadata.ns, trial.spec.study}][trial.spec.index] = shared;
   return success();
+}
+
+// Checkpoints are on the disk under names and uids of objects, so those must not be rolled back.
+template <class Object>
+Status SqliteStore::keep_for_good(Object& created) {
+  FETTLE_TRY(database_->set_durable(true));
+  const Status kept = keep(created);
+  FETTLE_TRY(database_->set_durable(false));
+  return kept;
 }
 
 Result<api::Study> SqliteStore::current_study(const api::Metadata& metadata) {
@@ -232,7 +259,7 @@ Result<api::TrialPtr> SqliteStore::current_trial(const api::Metadata& metadata) 
 void SqliteStore::stamp_new(api::Metadata& metadata) {
   metadata.uid = random_uid();
   metadata.generation = 1;
-  metadata.created_ms = wall_ms();
+  metadata.created_ms = clock_->now_ms();
 }
 
 Result<api::Study> SqliteStore::create_study(const api::Study& study) {
@@ -244,7 +271,7 @@ Result<api::Study> SqliteStore::create_study(const api::Study& study) {
                    describe(Kind::kStudy, study.metadata.name) + " exists already"};
     }
     stamp_new(created.metadata);
-    FETTLE_TRY(keep(created));
+    FETTLE_TRY(keep_for_good(created));
   }
   notify(Kind::kStudy, created.metadata, created.metadata.name);
   return created;
@@ -286,7 +313,7 @@ Result<api::Trial> SqliteStore::create_trial(const api::Trial& trial) {
                    describe(Kind::kTrial, trial.metadata.name) + " exists already"};
     }
     stamp_new(created.metadata);
-    FETTLE_TRY(keep(created));
+    FETTLE_TRY(keep_for_good(created));
   }
   notify(Kind::kTrial, created.metadata, created.spec.study);
   return created;

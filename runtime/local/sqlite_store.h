@@ -4,11 +4,12 @@
 // through, so that listing 600 trials parses nothing. Invariants: memory never runs ahead of the
 // file (a write is committed first); resourceVersion is one counter for the whole store and only
 // grows; a write that changes nothing keeps its resourceVersion. Every write is one transaction in
-// WAL mode with synchronous=NORMAL: an acknowledged write survives any death of the process, and a
-// loss of power leaves a consistent, perhaps slightly older, store.
-// One writer at a time (StudyLock sees to it) and any number of read-only ones, which look again
-// whenever the file has changed.
-// Thread-safe: one mutex; the listener is called after it is released, from the writing thread.
+// WAL mode: an acknowledged write survives any death of the process. Only a create is synced to the
+// disk, with all before it: a loss of power may roll back later writes of status and spec, but
+// never brings a name back under another uid, under which checkpoints would be mistaken. What would
+// not be read back is refused (kInvalid). One writer at a time (StudyLock sees to it) and any
+// number of read-only ones, which look again whenever the file has changed. Thread-safe: one mutex;
+// the listener is called after it is released, from the writing thread.
 #pragma once
 
 #include <cstdint>
@@ -19,6 +20,7 @@
 #include <string>
 #include <vector>
 
+#include "control/clock.h"
 #include "control/store.h"
 
 namespace fettle::local {
@@ -42,7 +44,10 @@ class SqliteStore final : public control::Store {
   // Opens, and with kReadWrite makes, the file. kNotFound: read-only and there is none. kIo: cannot
   // be opened or written, is no database, is damaged, or was written by a newer version; each says
   // which file and what to do.
-  static Result<std::unique_ptr<SqliteStore>> open(const std::string& path, Mode mode);
+  // `clock` gives the times of creation.
+  static Result<std::unique_ptr<SqliteStore>> open(
+      const std::string& path, Mode mode,
+      std::shared_ptr<control::Clock> clock = std::make_shared<control::SystemClock>());
   ~SqliteStore() override;
 
   Result<api::Study> get_study(const control::Key& key) override;
@@ -67,7 +72,8 @@ class SqliteStore final : public control::Store {
   Result<std::vector<StoredEvent>> list_events(const control::Key& study, std::int64_t limit);
 
  private:
-  SqliteStore(std::unique_ptr<Sqlite> database, Mode mode, std::string path);
+  SqliteStore(std::unique_ptr<Sqlite> database, Mode mode, std::string path,
+              std::shared_ptr<control::Clock> clock);
 
   Status make_schema();
   Status load();
@@ -77,6 +83,8 @@ class SqliteStore final : public control::Store {
              const std::string& json);
   Status keep(api::Study& study);
   Status keep(api::Trial& trial);
+  template <class Object>
+  Status keep_for_good(Object& created);
   // The stored object that a write of `metadata` would replace; kNotFound, kConflict.
   Result<api::Study> current_study(const api::Metadata& metadata);
   Result<api::TrialPtr> current_trial(const api::Metadata& metadata);
@@ -87,6 +95,7 @@ class SqliteStore final : public control::Store {
   const std::unique_ptr<Sqlite> database_;
   const Mode mode_;
   const std::string path_;
+  const std::shared_ptr<control::Clock> clock_;
   std::int64_t version_ = 0;       // the highest resourceVersion given out
   std::int64_t data_version_ = 0;  // SQLite's: changes when another process has written
   std::int64_t events_ = 0;        // recorded since the oldest were last dropped

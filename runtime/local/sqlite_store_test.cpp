@@ -9,6 +9,7 @@
 #include <sqlite3.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,6 +18,17 @@
 
 #include "api/study_json.h"
 #include "base/file.h"
+
+namespace {
+
+int syncs = 0;  // of files to the disk, by SQLite too
+
+}  // namespace
+
+extern "C" int fdatasync(int fd) {
+  ++syncs;
+  return static_cast<int>(::syscall(SYS_fdatasync, fd));
+}
 
 namespace fettle::local {
 namespace {
@@ -69,6 +81,42 @@ class SqliteStoreTest : public testing::Test {
   std::string directory_;
   std::string path_;
 };
+
+TEST_F(SqliteStoreTest, WhatCouldNotBeReadBackIsRefused) {
+  api::Study wrong = study();
+  wrong.spec.budget.parallelism = 1'000'000;
+  const auto refused = open()->create_study(wrong);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, ErrorCode::kInvalid);
+  EXPECT_THAT(refused.error().message, HasSubstr("spec.budget.parallelism"));
+  const auto store = open();
+  ASSERT_TRUE(store->create_study(study()).ok());
+  api::Trial created = store->create_trial(trial(0)).value();
+  created.status.report.emplace().checkpoint = std::string("a\0b", 3);
+  EXPECT_FALSE(store->update_trial_status(created).ok());
+  EXPECT_EQ(open()->list_trials({"", "s"})->size(), 1U);
+}
+
+TEST_F(SqliteStoreTest, OnlyCreatesAreSyncedToTheDisk) {
+  const auto store = open();
+  ASSERT_TRUE(store->create_study(study()).ok());
+  const int before = syncs;
+  api::Trial created = store->create_trial(trial(0)).value();
+  EXPECT_GT(syncs, before);
+  const int after = syncs;
+  created.status.phase = api::TrialPhase::kRunning;
+  ASSERT_TRUE(store->update_trial_status(created).ok());
+  EXPECT_EQ(syncs, after);
+}
+
+TEST_F(SqliteStoreTest, NewObjectsAreStampedFromTheClockItIsGiven) {
+  struct FixedClock final : control::Clock {
+    std::int64_t now_ms() override { return 1'700'000'000'000; }
+  };
+  const auto store =
+      SqliteStore::open(path_, Mode::kReadWrite, std::make_shared<FixedClock>()).value();
+  EXPECT_EQ(store->create_study(study())->metadata.created_ms, 1'700'000'000'000);
+}
 
 TEST_F(SqliteStoreTest, WhatWasAcknowledgedIsThereAfterReopening) {
   api::Study written_study;
