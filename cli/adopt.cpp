@@ -68,10 +68,13 @@ Result<std::string> move_aside(const local::Layout& layout, const local::StudyLo
   if (!fs::exists(layout.database(), error)) return std::string();
   FETTLE_ASSIGN(const auto held, local::StudyLock::acquire(layout.lock(), lock));
   FETTLE_ASSIGN(const std::string aside, make_aside(layout));
-  FETTLE_TRY(move_into(layout.study_directory(), aside));
+  // Opening and closing folds the log into the file. One that is damaged is moved as it is.
+  (void)local::SqliteStore::open(layout.database(), local::SqliteStore::Mode::kReadWrite);
+  // The file first: a crash on the way leaves no study whose trials and checkpoints have gone.
   for (const char* suffix : {"", "-wal", "-shm"}) {
     FETTLE_TRY(move_into(layout.database() + suffix, aside));
   }
+  FETTLE_TRY(move_into(layout.study_directory(), aside));
   return aside;
 }
 

@@ -139,22 +139,11 @@ Lines running_section(const RunView& view, int most, const Style& style) {
   return lines;
 }
 
-std::string best_values(const RunView& view, const api::BestTrial& best) {
-  std::string text;
-  for (std::size_t i = 0; i < best.objectives.size(); ++i) {
-    if (i >= view.study.spec.objectives.size()) break;
-    if (!text.empty()) text += ", ";
-    text +=
-        printable(view.study.spec.objectives[i].metric) + ' ' + format_number(best.objectives[i]);
-  }
-  return text;
-}
-
 Lines best_section(const RunView& view, int columns, const Style& style) {
   if (view.study.status.best.empty()) return {};
   const api::BestTrial& best = view.study.status.best.front();
   Line first = {{"best  ", Ink::kDim},
-                {best_values(view, best), Ink::kGood},
+                {objectives_text(view.study.spec, best), Ink::kGood},
                 {"  " + best.trial + " at " + printable(view.study.spec.resource.unit) + ' ' +
                  std::to_string(best.step)}};
   if (view.study.status.best.size() > 1) {

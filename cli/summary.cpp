@@ -69,24 +69,13 @@ std::string outcome_text(const RunView& view, const Style& style) {
   return render_line(line, kAnyWidth, style) + '\n' + counts_text(status.trials) + '\n';
 }
 
-std::string objectives_text(const RunView& view, const api::BestTrial& best) {
-  std::string text;
-  for (std::size_t i = 0; i < best.objectives.size() && i < view.study.spec.objectives.size();
-       ++i) {
-    if (!text.empty()) text += ", ";
-    text +=
-        printable(view.study.spec.objectives[i].metric) + ' ' + format_number(best.objectives[i]);
-  }
-  return text;
-}
-
 std::string front_text(const RunView& view) {
   const auto& front = view.study.status.best;
   if (front.size() < 2) return "";
   std::string text =
       "\nThe Pareto front has " + plural(static_cast<std::int64_t>(front.size()), "trial") + ":\n";
   for (std::size_t i = 0; i < front.size() && i < kMostOfFront; ++i) {
-    text += "  " + front[i].trial + "  " + objectives_text(view, front[i]) + '\n';
+    text += "  " + front[i].trial + "  " + objectives_text(view.study.spec, front[i]) + '\n';
   }
   if (front.size() > kMostOfFront) {
     text += "  and " + std::to_string(front.size() - kMostOfFront) + " more\n";
@@ -100,7 +89,7 @@ std::string best_text(const RunView& view, const Style& style) {
   std::string text =
       "\n" +
       render_line({{"Best: "},
-                   {objectives_text(view, best), Ink::kGood},
+                   {objectives_text(view.study.spec, best), Ink::kGood},
                    {", " + best.trial + " at " + printable(view.study.spec.resource.unit) + ' ' +
                     std::to_string(best.step)}},
                   kAnyWidth, style) +

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "cli/text.h"
 #include "core/conditions.h"
+#include "core/history.h"
 #include "core/report.h"
 #include "core/spending.h"
 #include "core/study_status.h"
@@ -15,18 +17,21 @@ bool better(api::Direction direction, double a, double b) {
   return direction == api::Direction::kMaximize ? a > b : a < b;
 }
 
-const api::Fact* fact_of(const api::Trial& trial, api::FactKind kind) {
-  const auto& facts = trial.status.facts;
-  const auto found = std::find_if(facts.rbegin(), facts.rend(),
-                                  [&](const api::Fact& fact) { return fact.kind == kind; });
-  return found == facts.rend() ? nullptr : &*found;
+// How many trials this machine runs at once, as far as one can see: those that it runs now.
+std::int64_t slots_of(const RunView& view) {
+  const auto running = std::count_if(
+      view.trials.begin(), view.trials.end(),
+      [](const api::TrialPtr& trial) { return trial->status.phase == api::TrialPhase::kRunning; });
+  const std::int64_t most = view.study.spec.budget.parallelism;
+  return running > 0 ? std::min<std::int64_t>(running, most) : most;
 }
 
 }  // namespace
 
 void bring_up_to_date(RunView& view) {
   const core::Spending spending = core::spending_of(view.study, view.trials, view.now_ms);
-  const core::StudyOutlook outlook{view.trials, spending, std::nullopt, std::nullopt, ""};
+  const core::StudyOutlook outlook{view.trials,  spending,     slots_of(view),
+                                   std::nullopt, std::nullopt, ""};
   api::StudyStatus now = core::study_status(view.study, outlook, view.now_ms);
   api::StudyStatus& status = view.study.status;
   status.trials = now.trials;
@@ -54,20 +59,28 @@ std::string state_of(const RunView& view) {
 
 std::optional<double> objective_now(const api::StudySpec& spec, const api::Trial& trial,
                                     std::size_t objective) {
-  if (const api::Fact* result = fact_of(trial, api::FactKind::kResult)) {
+  if (const api::Fact* result = core::newest_fact(trial, api::FactKind::kResult)) {
     if (objective < result->values.size()) return result->values[objective];
     return std::nullopt;
   }
   if (!trial.status.report || objective >= spec.objectives.size()) return std::nullopt;
-  const api::Report& report = *trial.status.report;
-  return core::measure(spec, core::curve_of(report), report.step, false).values[objective];
+  return core::measure_end(spec, *trial.status.report, false).values[objective];
+}
+
+std::string objectives_text(const api::StudySpec& spec, const api::BestTrial& best) {
+  std::string text;
+  for (std::size_t i = 0; i < best.objectives.size() && i < spec.objectives.size(); ++i) {
+    if (!text.empty()) text += ", ";
+    text += printable(spec.objectives[i].metric) + ' ' + format_number(best.objectives[i]);
+  }
+  return text;
 }
 
 std::vector<TrialResult> results_in_order(const api::StudySpec& spec,
                                           const std::vector<api::TrialPtr>& trials) {
   std::vector<TrialResult> results;
   for (const api::TrialPtr& trial : trials) {
-    const api::Fact* fact = fact_of(*trial, api::FactKind::kResult);
+    const api::Fact* fact = core::newest_fact(*trial, api::FactKind::kResult);
     if (fact == nullptr || fact->infeasible || fact->values.empty() || !fact->values[0]) continue;
     results.push_back({fact->seq, fact->at_ms, trial->metadata.name, *fact->values[0], false});
   }

@@ -40,6 +40,9 @@ std::string state_of(const api::Study& study);
 std::optional<double> objective_now(const api::StudySpec& spec, const api::Trial& trial,
                                     std::size_t objective = 0);
 
+// "accuracy 0.91, seconds 12": the values of one of the best trials.
+std::string objectives_text(const api::StudySpec& spec, const api::BestTrial& best);
+
 // A trial's result for the first objective, in the order in which results were learnt.
 struct TrialResult {
   std::int64_t seq = 0;

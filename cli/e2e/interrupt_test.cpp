@@ -66,6 +66,24 @@ TEST(Killed, LeavesNoProcessBehind) {
   EXPECT_THAT(shop.fettle({"status", "digits"}).out, HasSubstr("digits · interrupted"));
 }
 
+TEST(Killed, FreshMovesAllThatWasRecordedAsideInOneFile) {
+  Workshop shop;
+  StudyText text;
+  text.script = "echo x >> began; while [ ! -e go ]; do sleep 0.05; done; echo '{\"value\": 1}'";
+  text.trial = "    gracePeriod: 1s\n";
+  shop.write("study.yaml", text.yaml());
+  const pid_t runner = shop.start({"run", "study.yaml"});
+  ASSERT_TRUE(shop.wait_for_lines("began", 2));
+  ::kill(runner, SIGKILL);
+  shop.finish(runner);
+  ASSERT_TRUE(shop.exists(".fettle/digits.db-wal"));
+  shop.write("go", "");
+  EXPECT_EQ(shop.fettle({"run", "study.yaml", "--fresh"}).code, 0);
+  EXPECT_TRUE(shop.exists(".fettle/.old/digits-1/digits.db"));
+  EXPECT_FALSE(shop.exists(".fettle/.old/digits-1/digits.db-wal"));
+  EXPECT_TRUE(shop.exists(".fettle/.old/digits-1/digits/digits-0"));
+}
+
 class Signalled : public testing::TestWithParam<int> {};
 
 TEST_P(Signalled, StopsGentlyAndSaysHowToGoOn) {
