@@ -7,6 +7,7 @@
 // write them ("2h", "20Gi") in documents. Value types: safe to share while nobody changes them.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -76,10 +77,16 @@ struct Resource {
 
 // ---- How to search -----------------------------------------------------------------------------
 
+// Bounds that validation and the samplers share.
+inline constexpr std::int64_t kMaxStartupTrials = 1'000'000;
+inline constexpr std::int64_t kMaxCandidates = 100'000;
+inline constexpr std::int64_t kMinGridPoints = 2;  // a Double has two ends
+inline constexpr std::int64_t kMaxGridPoints = 1'000'000;
+
 struct Algorithm {
   std::string name = "auto";  // auto, grid, random, sobol, tpe
   std::int64_t seed = 0;
-  std::optional<std::int64_t> startup_trials;  // tpe: random trials before the model is used
+  std::optional<std::int64_t> startup_trials;  // tpe: trials that end before the model is used
   std::optional<std::int64_t> candidates;      // tpe: candidates drawn for each suggestion
   std::optional<std::int64_t> points;          // grid: points along a Double without a step
   bool shuffle = false;                        // grid: visit the grid in a seeded random order
@@ -192,6 +199,8 @@ struct TrialCounts {
   std::int64_t infeasible = 0;  // completed, but non-finite or outside a constraint
   bool operator==(const TrialCounts&) const = default;
 };
+
+inline constexpr std::size_t kMaxFront = 100;  // trials of a Pareto front kept in Study.status
 
 struct BestTrial {
   std::string trial;

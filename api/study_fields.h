@@ -109,12 +109,13 @@ void visit_fields(Visitor& v, T& c) {
   const bool grid = c.name == "grid";
   v.field("seed", c.seed, "The same seed and results give the same points.",
           whole(0, kLargestWhole));
-  v.field("startupTrials", c.startup_trials, "Random trials before the model is used.",
-          whole(1, 1'000'000).only_if(tpe, "name: tpe"));
+  v.field("startupTrials", c.startup_trials,
+          "Trials, at Sobol points, that end before the model is used.",
+          whole(0, kMaxStartupTrials).only_if(tpe, "name: tpe"));
   v.field("candidates", c.candidates, "Candidates drawn for each suggestion.",
-          whole(1, 100'000).only_if(tpe, "name: tpe"));
+          whole(1, kMaxCandidates).only_if(tpe, "name: tpe"));
   v.field("points", c.points, "Points along a Double without a step; default 10.",
-          whole(1, 1'000'000).only_if(grid, "name: grid"));
+          whole(kMinGridPoints, kMaxGridPoints).only_if(grid, "name: grid"));
   v.field("shuffle", c.shuffle, "Visit the grid in a seeded random order.",
           FieldRules{}.only_if(grid, "name: grid"));
 }
@@ -250,7 +251,7 @@ void visit_fields(Visitor& v, T& c) {
   v.field("updateTime", c.updated_ms, "When this status was written.", timestamp());
   v.field("conditions", c.conditions, "Running, Suspended, Succeeded, Failed.", list(0, 16));
   v.field("trials", c.trials, "Counts of trials.");
-  v.field("best", c.best, "The best trial, or the Pareto front.", list(0, 100));
+  v.field("best", c.best, "The best trial, or the Pareto front.", list(0, kMaxFront));
   v.field("algorithm", c.algorithm, "The sampler in use.", message_text(1024));
   v.field("gpuHours", c.gpu_hours, "GPU-hours spent.", amount);
   v.field("activeSeconds", c.active_seconds, "Time in which a trial was running.", amount);

@@ -8,6 +8,7 @@
 // Value types: safe to share while nobody changes them.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -38,7 +39,7 @@ struct Parent {
 
 // The decision to end a trial before untilStep.
 struct Stop {
-  std::string reason;  // EarlyStopped, GoalReached, BudgetSpent, StudyFailed ...
+  std::string reason;  // EarlyStopped, GoalReached, BudgetSpent, TooManyFailures
   std::string message;
   std::int64_t basis = 0;
   bool operator==(const Stop&) const = default;
@@ -70,11 +71,14 @@ enum class Outcome {
   kStopped,      // we asked it to stop
 };
 
+inline constexpr std::size_t kMaxRunRecords = 20;
+inline constexpr std::size_t kMaxHistoryPoints = 50;
+
 // One run of a trial, from intent to outcome. Old records are pruned, so each carries on what would
 // be lost with its predecessors: the newest alone says how many retries are spent.
 struct RunRecord {
   std::int64_t run = 0;
-  std::string pod_uid;  // of rank 0; local: the process id
+  std::string pod_uid;  // of rank 0; local: "<uid of the trial>-r<run>"
   std::int64_t workers = 1;
   std::int64_t until_step = 1;      // how far this run was asked to go
   std::int64_t started_ms = 0;      // intent written
@@ -121,7 +125,7 @@ struct Report {
   std::int64_t checkpoint_step = 0;
   bool final_result = false;  // the trainer says it reached untilStep
   std::int64_t at_ms = 0;
-  std::vector<HistoryPoint> history;  // at most 50, thinned logarithmically, rungs kept
+  std::vector<HistoryPoint> history;  // at most 50, thinned; rungs and results kept
   bool operator==(const Report&) const = default;
 };
 

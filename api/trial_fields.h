@@ -8,9 +8,7 @@
 
 namespace fettle::api {
 
-inline constexpr std::size_t kMostRuns = 20;
 inline constexpr std::size_t kMostFacts = 100'000;
-inline constexpr std::size_t kMostHistoryPoints = 50;
 inline constexpr std::size_t kMostMetrics = 256;
 
 inline FieldRules count_from(std::int64_t min) { return whole(min, kLargestWhole); }
@@ -55,7 +53,7 @@ void visit_fields(Visitor& v, T& c) {
 template <class Visitor, Like<RunRecord> T>
 void visit_fields(Visitor& v, T& c) {
   v.field("run", c.run, "0, 1, 2 ... within the trial.", count_from(0));
-  v.field("podUID", c.pod_uid, "Of rank 0; local: the process id.", text(0, 64));
+  v.field("podUID", c.pod_uid, "Of rank 0; local: UID of the trial, -r and the run.", text(0, 64));
   v.field("workers", c.workers, "Workers it was started with.", whole(0, 1024));
   v.field("untilStep", c.until_step, "How far it was asked to go.", count_from(0));
   v.field("startTime", c.started_ms, "When the intent was written.", timestamp());
@@ -96,14 +94,14 @@ void visit_fields(Visitor& v, T& c) {
   v.field("checkpointStep", c.checkpoint_step, "Its step.", count_from(0));
   v.field("final", c.final_result, "The trainer says that it reached untilStep.");
   v.field("time", c.at_ms, "When it was made.", timestamp());
-  v.field("history", c.history, "The learning curve, thinned.", list(0, kMostHistoryPoints));
+  v.field("history", c.history, "The learning curve, thinned.", list(0, kMaxHistoryPoints));
 }
 
 template <class Visitor, Like<TrialStatus> T>
 void visit_fields(Visitor& v, T& c) {
   v.field("phase", c.phase, "Where it is.");
   v.field("conditions", c.conditions, "Complete, Failed.", list(0, 16));
-  v.field("runs", c.runs, "The newest runs.", list(0, kMostRuns));
+  v.field("runs", c.runs, "The newest runs.", list(0, kMaxRunRecords));
   v.field("facts", c.facts, "What was learnt, in order.", list(0, kMostFacts));
   v.field("report", c.report, "What the training last said of itself.");
 }

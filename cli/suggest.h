@@ -1,7 +1,7 @@
 // `fettle suggest`: the search as a service for any program, one JSON object a line.
 //
 //   -> {"study": {"name", "direction": "minimize"|"maximize", "directions": [...], "seed",
-//                 "parallel", "max_trials", "algorithm": {"name", ...}, "space": [PARAM, ...],
+//                 "max_trials", "algorithm": {"name", ...}, "space": [PARAM, ...],
 //                 "resource": {"min", "max"}, "early_stopping": {"name", ...}}}          no reply
 //      PARAM = {"name", "type": "float"|"int", "low", "high", "log", "step"}
 //            | {"name", "type": "categorical", "choices": [...]} | {"name", "type": "bool"}

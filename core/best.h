@@ -9,7 +9,7 @@
 
 namespace fettle::core {
 
-inline constexpr std::size_t kMaxFront = 100;  // trials of a Pareto front kept in Study.status
+using api::kMaxFront;
 
 // The feasible trial with the best first objective or, with several objectives, the Pareto front,
 // best first objective first, at most kMaxFront of it. Trials that reached their last step are

@@ -38,15 +38,12 @@ const Fact* newest_fact(const api::Trial& trial, FactKind kind) {
   return newest;
 }
 
-bool is_terminal_fact(FactKind kind) { return kind != FactKind::kRung; }
-
 search::Problem problem_of(const api::Study& study) {
   const api::StudySpec& spec = study.spec;
   return {.parameters = spec.parameters,
           .objectives = spec.objectives,
           .algorithm = spec.algorithm,
           .resource = spec.resource,
-          .parallelism = spec.budget.parallelism,
           .max_trials = spec.budget.trials};
 }
 

@@ -22,7 +22,4 @@ std::int64_t count_active(const std::vector<api::TrialPtr>& trials);
 // The newest fact of this kind, or nullptr.
 const api::Fact* newest_fact(const api::Trial& trial, api::FactKind kind);
 
-// Result, Stopped or Failed: after it nothing more is learnt, unless the trial is promoted.
-bool is_terminal_fact(api::FactKind kind);
-
 }  // namespace fettle::core

@@ -11,7 +11,7 @@
 
 namespace fettle::core {
 
-inline constexpr std::size_t kMaxHistoryPoints = 50;
+using api::kMaxHistoryPoints;
 
 // What a Report of at most 4 KiB has left for its history, in bytes of JSON.
 std::size_t history_room(const api::Report& report);

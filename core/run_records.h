@@ -14,7 +14,7 @@
 
 namespace fettle::core {
 
-inline constexpr std::size_t kMaxRunRecords = 20;
+using api::kMaxRunRecords;
 // Runs in a row that were disrupted without the trial getting any further: then it fails. Fewer
 // than kMaxRunRecords, so that pruning hides none of them.
 inline constexpr std::int64_t kMaxFruitlessDisruptions = 10;

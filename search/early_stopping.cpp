@@ -4,12 +4,13 @@
 // value so far is worse than the median of the running averages of the others at that step.
 //
 // The first objective decides. Values are turned so that less is better; what is infeasible or not
-// finite is worse than everything, and a trial with such a value at a rung stops.
+// finite is worse than everything, and under asha a trial with such a value at a rung stops.
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <map>
 
+#include "api/names.h"
 #include "base/check.h"
 #include "search/search.h"
 
@@ -169,7 +170,10 @@ std::vector<std::int64_t> median_rungs(const api::EarlyStopping& rules,
 
 }  // namespace
 
-std::vector<std::string> early_stopping_names() { return {"asha", "median"}; }
+std::vector<std::string> early_stopping_names() {
+  const auto names = api::early_stopping_names();
+  return {names.begin(), names.end()};
+}
 
 std::vector<std::int64_t> rung_steps(const std::optional<api::EarlyStopping>& rules,
                                      const api::Resource& resource) {

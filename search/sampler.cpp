@@ -1,6 +1,7 @@
 // make_sampler: which sampler an algorithm's name means, and what `auto` chooses.
 #include <algorithm>
 
+#include "api/names.h"
 #include "search/samplers.h"
 #include "search/search.h"
 
@@ -34,8 +35,8 @@ Result<TpeSettings> tpe_settings(const api::Algorithm& algorithm) {
     return invalid("tpe needs 0 or more startup trials; found " +
                    std::to_string(out.startup_trials));
   }
-  if (out.candidates < 1 || out.candidates > kMaxTpeCandidates) {
-    return invalid("tpe needs 1 to " + std::to_string(kMaxTpeCandidates) + " candidates; found " +
+  if (out.candidates < 1 || out.candidates > api::kMaxCandidates) {
+    return invalid("tpe needs 1 to " + std::to_string(api::kMaxCandidates) + " candidates; found " +
                    std::to_string(out.candidates));
   }
   return out;
@@ -43,9 +44,10 @@ Result<TpeSettings> tpe_settings(const api::Algorithm& algorithm) {
 
 Result<std::unique_ptr<Sampler>> grid(const Space& space, const api::Algorithm& algorithm) {
   const std::int64_t points = algorithm.points.value_or(kGridPoints);
-  if (points < 2 || points > kMaxGridPoints) {
-    return invalid("grid needs 2 to " + std::to_string(kMaxGridPoints) +
-                   " points along a parameter; found " + std::to_string(points));
+  if (points < api::kMinGridPoints || points > api::kMaxGridPoints) {
+    return invalid("grid needs " + std::to_string(api::kMinGridPoints) + " to " +
+                   std::to_string(api::kMaxGridPoints) + " points along a parameter; found " +
+                   std::to_string(points));
   }
   return make_grid(space, algorithm.seed, points, algorithm.shuffle);
 }
@@ -73,7 +75,10 @@ Result<std::unique_ptr<Sampler>> choose(const Problem& problem, Space space) {
 
 }  // namespace
 
-std::vector<std::string> sampler_names() { return {"auto", "grid", "random", "sobol", "tpe"}; }
+std::vector<std::string> sampler_names() {
+  const auto names = api::algorithm_names();
+  return {names.begin(), names.end()};
+}
 
 Result<std::unique_ptr<Sampler>> make_sampler(const Problem& problem) {
   FETTLE_ASSIGN(Space space, Space::make(problem.parameters));

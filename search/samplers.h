@@ -17,8 +17,6 @@ namespace fettle::search {
 std::unique_ptr<Sampler> make_random(Space space, std::int64_t seed);
 
 // Limits that keep one question within seconds and a point within a double.
-constexpr std::int64_t kMaxTpeCandidates = 100'000;
-constexpr std::int64_t kMaxGridPoints = 1'000'000'000;
 
 // Every point of the space once, by number or in a seeded random order; a continuum is visited at
 // `points` values that include both ends.

@@ -28,7 +28,6 @@ struct Problem {
   std::vector<api::Objective> objectives;
   api::Algorithm algorithm;
   api::Resource resource;
-  std::int64_t parallelism = 1;
   std::int64_t max_trials = 0;  // 0 = no limit known
 };
 
