@@ -115,7 +115,7 @@ class Generator {
 
   void fill_search(StudySpec& spec) {
     if (coin()) spec.algorithm = {"tpe", whole(0, 99), whole(1, 20), whole(1, 99), {}, false};
-    if (coin()) spec.algorithm = {"grid", 0, {}, {}, whole(1, 99), coin()};
+    if (coin()) spec.algorithm = {"grid", 0, {}, {}, whole(2, 99), coin()};
     if (coin()) spec.early_stopping = EarlyStopping{"asha", 1.5 + random_.uniform(), 5, 1};
     if (coin()) spec.early_stopping = EarlyStopping{"median", 3, whole(1, 9), whole(1, 5)};
     spec.budget = {whole(1, 99), whole(1, 9), whole(0, 9),

@@ -177,7 +177,10 @@ int dispatch(const CLI::App& app, const Arguments& arguments) {
   if (app.got_subcommand("status")) return fettle::cli::status_command(arguments.status);
   if (app.got_subcommand("trials")) return fettle::cli::trials_command(arguments.trials);
   if (app.got_subcommand("logs")) return fettle::cli::logs_command(arguments.logs);
-  if (app.got_subcommand("suggest")) return fettle::cli::run_suggest(std::cin, std::cout);
+  if (app.got_subcommand("suggest")) {
+    std::ios::sync_with_stdio(false);  // a search may ask hundreds of thousands of times
+    return fettle::cli::run_suggest(std::cin, std::cout);
+  }
   return fettle::local::run_supervisor(arguments.control_fd);
 }
 
@@ -188,6 +191,10 @@ int main(int argc, char** argv) {
                "fettle");
   Arguments arguments;
   describe(app, arguments);
+  if (argc == 1) {
+    std::cerr << app.help();
+    return fettle::cli::kExitInvalid;
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -91,8 +91,9 @@ Ending final_ending(const api::Study& study, const std::vector<TrialPtr>& trials
   if (cause && !cause->success) return *cause;
   const auto count = static_cast<std::int64_t>(trials.size());
   if (count > 0 && count_phase(trials, TrialPhase::kFailed) == count) {
-    return {false, "AllTrialsFailed",
-            "all " + std::to_string(count) + " trials failed" + last_failure(trials)};
+    const std::string who =
+        count == 1 ? "the only trial" : "all " + std::to_string(count) + " trials";
+    return {false, "AllTrialsFailed", who + " failed" + last_failure(trials)};
   }
   if (best_trials(study, trials).empty()) {
     const std::string why = cause ? cause->message + "; " : "";

@@ -299,7 +299,7 @@ TEST(Samplers, WhatCannotBeSearchedIsRefused) {
 
   const std::vector<std::tuple<std::string, std::function<void(api::Algorithm&)>, std::string>>
       settings = {
-          {"grid", [](api::Algorithm& a) { a.points = 1; }, "2 to 1000000000 points"},
+          {"grid", [](api::Algorithm& a) { a.points = 1; }, "2 to 1000000 points"},
           {"tpe", [](api::Algorithm& a) { a.candidates = 0; }, "1 to 100000 candidates; found 0"},
           {"tpe", [](api::Algorithm& a) { a.startup_trials = -1; }, "0 or more startup trials"}};
   for (const auto& [name, change, expected] : settings) {
