@@ -13,8 +13,6 @@
 namespace fettle::api {
 namespace {
 
-using ::testing::ElementsAre;
-
 // Draws Studies and Trials that are valid, field by field.
 class Generator {
  public:
@@ -34,8 +32,8 @@ class Generator {
     return coin() ? std::optional<T>(draw()) : std::nullopt;
   }
   std::string any_text() {
-    static const std::string kTexts[] = {"a", "; rm -rf /", "$(x)", "\"", "\n", "{{}}", "ü", "yes"};
-    return kTexts[random_.below(std::size(kTexts))];
+    static const std::string texts[] = {"a", "; rm -rf /", "$(x)", "\"", "\n", "{{}}", "ü", "yes"};
+    return texts[random_.below(std::size(texts))];
   }
 
   Parameter parameter(int index) {

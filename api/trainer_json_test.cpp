@@ -145,7 +145,7 @@ TEST(TrialFile, WhatIsWrittenReadsBackAsItWas) {
   file.rungs = {1, 3};
   file.objectives = {{"loss", Direction::kMinimize}};
   file.checkpoints = {"/tmp/c", 2};
-  file.parent = TrialFile::ParentPlace{"/tmp/p", 4};
+  file.parent = ParentPlace{"/tmp/p", 4};
   file.trainer = small_config();
   const Result<TrialFile> read = read_trial_file(*parse_json(write_trial_file(file).dump()));
   ASSERT_TRUE(read.ok()) << read.error().message;

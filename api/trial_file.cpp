@@ -6,20 +6,20 @@
 
 namespace fettle::api {
 
-template <class Visitor, Like<TrialFile::ObjectiveName> T>
+template <class Visitor, Like<ObjectiveName> T>
 void visit_fields(Visitor& v, T& c) {
   v.field("metric", c.metric, "The name of the metric.", metric_name().needed());
   v.field("direction", c.direction, "Maximize or Minimize.", FieldRules{}.needed());
 }
 
-template <class Visitor, Like<TrialFile::CheckpointPlace> T>
+template <class Visitor, Like<CheckpointPlace> T>
 void visit_fields(Visitor& v, T& c) {
   v.field("directory", c.directory, "Where this trial's checkpoints are.",
           text(0, kLongestFileName));
   v.field("keep", c.keep, "Newest checkpoints kept.", whole(1, 100));
 }
 
-template <class Visitor, Like<TrialFile::ParentPlace> T>
+template <class Visitor, Like<ParentPlace> T>
 void visit_fields(Visitor& v, T& c) {
   v.field("directory", c.directory, "Where the parent's checkpoints are.",
           text(0, kLongestFileName));

@@ -16,23 +16,25 @@
 
 namespace fettle::api {
 
-struct TrialFile {
-  struct ObjectiveName {
-    std::string metric;
-    Direction direction = Direction::kMinimize;
-    bool operator==(const ObjectiveName&) const = default;
-  };
-  struct CheckpointPlace {
-    std::string directory;  // of this trial
-    std::int64_t keep = 2;
-    bool operator==(const CheckpointPlace&) const = default;
-  };
-  struct ParentPlace {
-    std::string directory;  // of the parent trial's checkpoints
-    std::int64_t step = 0;
-    bool operator==(const ParentPlace&) const = default;
-  };
+struct ObjectiveName {
+  std::string metric;
+  Direction direction = Direction::kMinimize;
+  bool operator==(const ObjectiveName&) const = default;
+};
 
+struct CheckpointPlace {
+  std::string directory;  // of this trial
+  std::int64_t keep = 2;
+  bool operator==(const CheckpointPlace&) const = default;
+};
+
+struct ParentPlace {
+  std::string directory;  // of the parent trial's checkpoints
+  std::int64_t step = 0;
+  bool operator==(const ParentPlace&) const = default;
+};
+
+struct TrialFile {
   std::string study;
   std::string study_uid;
   std::string trial;

@@ -31,7 +31,7 @@ struct TrainingJob {
   std::int64_t until_epoch = 1;  // stops there; the schedule is always training.epochs long
   std::string checkpoints;       // directory; "" = none are written
   std::int64_t keep = 2;
-  std::optional<api::TrialFile::ParentPlace> parent;  // where a new trial takes its weights from
+  std::optional<api::ParentPlace> parent;  // where a new trial takes its weights from
 };
 
 // What the outside gives a training. All are called from the training's thread.
