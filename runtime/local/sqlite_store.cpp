@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <random>
+#include <type_traits>
 #include <utility>
 
 #include "api/study_json.h"
@@ -17,6 +18,11 @@ using control::Kind;
 // Stored in the file's user_version; a file with a higher one is refused.
 constexpr std::int64_t kSchemaVersion = 1;
 constexpr std::int64_t kDropEventsEvery = 1000;
+
+Kind kind_of(const api::Study&) { return Kind::kStudy; }
+Kind kind_of(const api::Trial&) { return Kind::kTrial; }
+const std::string& study_of(const api::Study& study) { return study.metadata.name; }
+const std::string& study_of(const api::Trial& trial) { return trial.spec.study; }
 
 const char* kind_name(Kind kind) { return kind == Kind::kStudy ? "Study" : "Trial"; }
 
@@ -242,110 +248,70 @@ Status SqliteStore::keep_for_good(Object& created) {
   return kept;
 }
 
-Result<api::Study> SqliteStore::current_study(const api::Metadata& metadata) {
-  const auto found = studies_.find(key_of(metadata));
-  if (found == studies_.end()) return missing(Kind::kStudy, metadata.name);
-  FETTLE_TRY(check_version(Kind::kStudy, metadata, found->second.metadata));
+Result<api::Study> SqliteStore::stored(const api::Study& like) const {
+  const auto found = studies_.find(key_of(like.metadata));
+  if (found == studies_.end()) return missing(Kind::kStudy, like.metadata.name);
   return found->second;
 }
 
-Result<api::TrialPtr> SqliteStore::current_trial(const api::Metadata& metadata) {
-  const auto found = trials_.find(key_of(metadata));
-  if (found == trials_.end()) return missing(Kind::kTrial, metadata.name);
-  FETTLE_TRY(check_version(Kind::kTrial, metadata, found->second->metadata));
-  return found->second;
+Result<api::Trial> SqliteStore::stored(const api::Trial& like) const {
+  const auto found = trials_.find(key_of(like.metadata));
+  if (found == trials_.end()) return missing(Kind::kTrial, like.metadata.name);
+  return *found->second;
 }
 
-void SqliteStore::stamp_new(api::Metadata& metadata) {
-  metadata.uid = random_uid();
-  metadata.generation = 1;
-  metadata.created_ms = clock_->now_ms();
-}
-
-Result<api::Study> SqliteStore::create_study(const api::Study& study) {
-  api::Study created = study;
+template <class Object>
+Result<Object> SqliteStore::create(const Object& object) {
+  Object created = object;
   {
     const std::lock_guard<std::mutex> guard(mutex_);
-    if (studies_.count(key_of(study.metadata)) > 0) {
+    if (stored(object).ok()) {
       return Error{ErrorCode::kAlreadyExists,
-                   describe(Kind::kStudy, study.metadata.name) + " exists already"};
+                   describe(kind_of(object), object.metadata.name) + " exists already"};
     }
-    stamp_new(created.metadata);
+    created.metadata.uid = random_uid();
+    created.metadata.generation = 1;
+    created.metadata.created_ms = clock_->now_ms();
     FETTLE_TRY(keep_for_good(created));
   }
-  notify(Kind::kStudy, created.metadata, created.metadata.name);
+  notify(kind_of(created), created.metadata, study_of(created));
   return created;
 }
 
-Result<api::Study> SqliteStore::update_study_spec(const api::Study& study) {
-  api::Study changed;
+template <class Object, class Part>
+Result<Object> SqliteStore::update(const Object& object, Part Object::*part) {
+  Object changed;
   {
     const std::lock_guard<std::mutex> guard(mutex_);
-    FETTLE_ASSIGN(changed, current_study(study.metadata));
-    if (changed.spec == study.spec) return changed;
-    changed.spec = study.spec;
-    ++changed.metadata.generation;
+    FETTLE_ASSIGN(changed, stored(object));
+    FETTLE_TRY(check_version(kind_of(object), object.metadata, changed.metadata));
+    if (changed.*part == object.*part) return changed;
+    changed.*part = object.*part;
+    if constexpr (std::is_same_v<Part, decltype(object.spec)>) ++changed.metadata.generation;
     FETTLE_TRY(keep(changed));
   }
-  notify(Kind::kStudy, changed.metadata, changed.metadata.name);
+  notify(kind_of(changed), changed.metadata, study_of(changed));
   return changed;
+}
+
+Result<api::Study> SqliteStore::create_study(const api::Study& study) { return create(study); }
+
+Result<api::Study> SqliteStore::update_study_spec(const api::Study& study) {
+  return update(study, &api::Study::spec);
 }
 
 Result<api::Study> SqliteStore::update_study_status(const api::Study& study) {
-  api::Study changed;
-  {
-    const std::lock_guard<std::mutex> guard(mutex_);
-    FETTLE_ASSIGN(changed, current_study(study.metadata));
-    if (changed.status == study.status) return changed;
-    changed.status = study.status;
-    FETTLE_TRY(keep(changed));
-  }
-  notify(Kind::kStudy, changed.metadata, changed.metadata.name);
-  return changed;
+  return update(study, &api::Study::status);
 }
 
-Result<api::Trial> SqliteStore::create_trial(const api::Trial& trial) {
-  api::Trial created = trial;
-  {
-    const std::lock_guard<std::mutex> guard(mutex_);
-    if (trials_.count(key_of(trial.metadata)) > 0) {
-      return Error{ErrorCode::kAlreadyExists,
-                   describe(Kind::kTrial, trial.metadata.name) + " exists already"};
-    }
-    stamp_new(created.metadata);
-    FETTLE_TRY(keep_for_good(created));
-  }
-  notify(Kind::kTrial, created.metadata, created.spec.study);
-  return created;
-}
+Result<api::Trial> SqliteStore::create_trial(const api::Trial& trial) { return create(trial); }
 
 Result<api::Trial> SqliteStore::update_trial_spec(const api::Trial& trial) {
-  api::Trial changed;
-  {
-    const std::lock_guard<std::mutex> guard(mutex_);
-    FETTLE_ASSIGN(const api::TrialPtr stored, current_trial(trial.metadata));
-    changed = *stored;
-    if (changed.spec == trial.spec) return changed;
-    changed.spec = trial.spec;
-    ++changed.metadata.generation;
-    FETTLE_TRY(keep(changed));
-  }
-  notify(Kind::kTrial, changed.metadata, changed.spec.study);
-  return changed;
+  return update(trial, &api::Trial::spec);
 }
 
 Result<api::Trial> SqliteStore::update_trial_status(const api::Trial& trial) {
-  api::Trial changed;
-  {
-    const std::lock_guard<std::mutex> guard(mutex_);
-    FETTLE_ASSIGN(const api::TrialPtr stored, current_trial(trial.metadata));
-    changed = *stored;
-    if (changed.status == trial.status) return changed;
-    changed.status = trial.status;
-    FETTLE_TRY(keep(changed));
-  }
-  notify(Kind::kTrial, changed.metadata, changed.spec.study);
-  return changed;
+  return update(trial, &api::Trial::status);
 }
 
 // ---- Events and notices ------------------------------------------------------------------------

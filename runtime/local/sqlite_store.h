@@ -85,10 +85,14 @@ class SqliteStore final : public control::Store {
   Status keep(api::Trial& trial);
   template <class Object>
   Status keep_for_good(Object& created);
-  // The stored object that a write of `metadata` would replace; kNotFound, kConflict.
-  Result<api::Study> current_study(const api::Metadata& metadata);
-  Result<api::TrialPtr> current_trial(const api::Metadata& metadata);
-  void stamp_new(api::Metadata& metadata);
+  // The object as it is stored; kNotFound.
+  Result<api::Study> stored(const api::Study& like) const;
+  Result<api::Trial> stored(const api::Trial& like) const;
+  template <class Object>
+  Result<Object> create(const Object& object);
+  // Replaces one part, spec or status, of the object as it was read; kNotFound, kConflict.
+  template <class Object, class Part>
+  Result<Object> update(const Object& object, Part Object::*part);
   void notify(control::Kind kind, const api::Metadata& metadata, const std::string& study);
 
   std::mutex mutex_;
