@@ -32,8 +32,8 @@ class Generator {
     return coin() ? std::optional<T>(draw()) : std::nullopt;
   }
   std::string any_text() {
-    static const std::string texts[] = {"a", "; rm -rf /", "$(x)", "\"", "\n", "{{}}", "ü", "yes"};
-    return texts[random_.below(std::size(texts))];
+    static const std::string kTexts[] = {"a", "; rm -rf /", "$(x)", "\"", "\n", "{{}}", "ü", "yes"};
+    return kTexts[random_.below(std::size(kTexts))];
   }
 
   Parameter parameter(int index) {

@@ -150,7 +150,7 @@ std::string complaint(const std::vector<api::Parameter>& parameters, const Json&
     if (position >= point.as_object().size()) return parameter.name + " is missing";
     const auto& [name, value] = point.as_object()[position++];
     if (name != parameter.name) return "found " + name + " where " + parameter.name + " belongs";
-    const std::string wrong = complaint_about_value(parameter, value);
+    std::string wrong = complaint_about_value(parameter, value);
     if (!wrong.empty()) return wrong;
   }
   return position == point.as_object().size() ? "" : "more parameters than are active";

@@ -65,7 +65,7 @@ TEST_F(ParzenTest, DrawsFollowTheDensity) {
   }
   double chi_square = 0;
   for (std::size_t cell = 0; cell < counts.size(); ++cell) {
-    point[1] = static_cast<double>(cell / 3);
+    point[1] = std::floor(static_cast<double>(cell) / 3);
     point[2] = static_cast<double>(cell % 3);
     const double expected = kDraws * std::exp(parzen.log_density(point));
     chi_square += std::pow(counts[cell] - expected, 2) / expected;
@@ -107,7 +107,7 @@ Problem bowl_problem(const std::string& algorithm, std::int64_t seed) {
 }
 
 // The best value after `trials`, with `pending` of them always unfinished.
-double best_of(Problem problem, std::size_t trials, std::size_t pending) {
+double best_of(const Problem& problem, std::size_t trials, std::size_t pending) {
   auto sampler = std::move(make_sampler(problem)).value();
   History history;
   double best = 1e9;

@@ -41,7 +41,7 @@ std::string difference(const Json& there, const Json& here, const std::string& p
   };
   for (const auto& [key, value] : here.as_object()) {
     const Json* other = there.find(key);
-    const std::string found = difference(other == nullptr ? Json() : *other, value, below(key));
+    std::string found = difference(other == nullptr ? Json() : *other, value, below(key));
     if (!found.empty()) return found;
   }
   for (const auto& [key, value] : there.as_object()) {

@@ -59,7 +59,7 @@ class ProgramTest : public testing::Test {
     return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
   }
   std::string write_trial() {
-    const std::string path = directory_.file("trial.json");
+    std::string path = directory_.file("trial.json");
     EXPECT_TRUE(write_file(path, api::write_trial_file(trial_).dump()).ok());
     return path;
   }

@@ -119,7 +119,7 @@ TEST(MetricLines, GarbageIsHarmless) {
   for (int i = 0; i < 100000; ++i) garbage += static_cast<char>((i * 2654435761u) >> 13);
   garbage += "\n{\"loss\": 1}\n";
   EXPECT_EQ(read(garbage).metrics, (Metrics{{"loss", 1}}));
-  EXPECT_EQ(read(std::string("{\"\0loss\": 1}\n{\"loss\": 2}\n", 26)).metrics,
+  EXPECT_EQ(read(std::string("{\"\0loss\": 1}\n{\"loss\": 2}\n", 25)).metrics,
             (Metrics{{"loss", 2}}));
 }
 

@@ -112,7 +112,7 @@ Status Sqlite::run(const char* sql, const std::vector<Value>& values,
     code = sqlite3_step(statement);
     if (code == SQLITE_ROW && visit) visit(read_row(statement));
   }
-  const Status done = code == SQLITE_DONE ? success() : Status(error(code));
+  Status done = code == SQLITE_DONE ? success() : Status(error(code));
   sqlite3_reset(statement);
   sqlite3_clear_bindings(statement);
   return done;

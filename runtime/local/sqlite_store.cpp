@@ -243,7 +243,7 @@ Status SqliteStore::keep(api::Trial& trial) {
 template <class Object>
 Status SqliteStore::keep_for_good(Object& created) {
   FETTLE_TRY(database_->set_durable(true));
-  const Status kept = keep(created);
+  Status kept = keep(created);
   FETTLE_TRY(database_->set_durable(false));
   return kept;
 }

@@ -33,7 +33,6 @@ extern "C" int fdatasync(int fd) {
 namespace fettle::local {
 namespace {
 
-using control::Key;
 using testing::HasSubstr;
 using Mode = SqliteStore::Mode;
 
