@@ -19,6 +19,7 @@ enum class ErrorCode {
   kNotFound,       // no such object or file
   kAlreadyExists,  // the write would have doubled something; the first one stands
   kConflict,       // resourceVersion is stale: read again and plan again
+  kForbidden,      // we may not: rights, quota, admission
   kUnavailable,    // somebody else holds it, or try later
   kIo,             // the environment failed: disk, permissions, processes (exit code 3)
 };

@@ -1,0 +1,126 @@
+// Client: typed verbs of the Kubernetes API over an HttpTransport.
+//
+// Retry rules are client-go's: 429 and 5xx are tried again only when the server says Retry-After,
+// network failures only for reads; a write whose outcome is unknown is an error, and the caller
+// reads and plans again. One token bucket limits all calls, except those of a reserved client (the
+// Lease). Errors carry the API server's own words:
+//   kInvalid        400, 413, 422: the object is wrong
+//   kForbidden      401, 403: rights, quota, admission
+//   kNotFound       404, 410 on a read
+//   kAlreadyExists  409 AlreadyExists
+//   kConflict       409 otherwise: the resourceVersion or uid is stale
+//   kUnavailable    429, 5xx, timeouts, network: try later
+// Thread-safe.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/json.h"
+#include "base/result.h"
+#include "kube/http.h"
+#include "kube/rate_limiter.h"
+#include "kube/resource.h"
+
+namespace fettle::kube {
+
+// Where one object lives.
+struct ObjectKey {
+  std::string ns;
+  std::string name;
+  auto operator<=>(const ObjectKey&) const = default;
+};
+
+struct ListOptions {
+  std::string label_selector;
+  std::string field_selector;
+};
+
+// An answered write. `warnings` are the server's Warning headers (Pod Security speaks there).
+struct Written {
+  Json object;
+  std::vector<std::string> warnings;
+};
+
+struct WriteOptions {
+  bool dry_run = false;
+};
+
+struct RemoveOptions {
+  std::string uid;               // required: never delete by name alone
+  std::string resource_version;  // "" = whatever it is now
+  bool foreground = false;       // wait for dependents; otherwise they go in the background
+};
+
+// One answered API call, for metrics. `code` is 0 when there was no answer.
+struct CallMade {
+  std::string_view verb;      // get list create update patch apply delete
+  std::string_view resource;  // plural, with the subresource: "trials/status"
+  int code = 0;
+  std::chrono::microseconds took{};
+};
+
+struct ClientOptions {
+  std::string field_manager = "fettle";
+  std::chrono::milliseconds deadline{30'000};  // of one call
+  double calls_per_second = 200;
+  int burst = 400;
+  std::function<void(const CallMade&)> on_call;  // from any thread; may be empty
+};
+
+class Client {
+ public:
+  Client(HttpTransport& transport, ClientOptions options);
+
+  Result<Json> get(const Resource& resource, const ObjectKey& key,
+                   std::string_view subresource = "");
+  // All pages. Consistent: reads what is newest (resourceVersion ""). The items' kind and
+  // apiVersion are filled in.
+  Result<std::vector<Json>> list(const Resource& resource, const std::string& ns,
+                                 const ListOptions& options = {});
+  Result<Written> create(const Resource& resource, const std::string& ns, const Json& object,
+                         const WriteOptions& options = {});
+  // PUT; `object` carries the resourceVersion it was read at.
+  Result<Written> update(const Resource& resource, const ObjectKey& key,
+                         std::string_view subresource, const Json& object);
+  // JSON merge patch; with metadata.resourceVersion in it, optimistic.
+  Result<Written> patch(const Resource& resource, const ObjectKey& key,
+                        std::string_view subresource, const Json& patch);
+  // Server-side apply, forced. `manager` owns exactly the fields of `object` afterwards. With
+  // metadata.resourceVersion in `object`: kConflict when stale.
+  Result<Written> apply(const Resource& resource, const ObjectKey& key,
+                        std::string_view subresource, const Json& object, std::string_view manager,
+                        const WriteOptions& options = {});
+  // kNotFound when it is gone, kConflict when another object has the name now.
+  Status remove(const Resource& resource, const ObjectKey& key, const RemoveOptions& options);
+
+  // The container's log from its beginning (or the newest `tail` lines), line by line, and with
+  // `follow` what comes until it ends. `on_line` returns false to end it.
+  struct LogOptions {
+    std::string container;  // "" = the only one
+    bool follow = false;
+    std::optional<std::int64_t> tail;
+    std::optional<std::int64_t> limit_bytes;
+  };
+  Status read_log(const ObjectKey& pod, const LogOptions& options,
+                  const std::function<bool(std::string_view line)>& on_line, std::stop_token stop);
+
+  HttpTransport& transport() { return transport_; }
+
+ private:
+  Result<HttpResponse> call(const HttpRequest& request, std::string_view verb,
+                            const std::string& resource);
+  Result<Written> write(HttpRequest request, std::string_view verb, const std::string& resource);
+
+  HttpTransport& transport_;
+  const ClientOptions options_;
+  RateLimiter limiter_;
+};
+
+}  // namespace fettle::kube

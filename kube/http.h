@@ -1,0 +1,62 @@
+// HttpTransport: the one way to the network. Behind it cpprestsdk (cpprest_transport.cpp), in tests
+// a fake API server (fake_api_server.h) or one that injects faults.
+//
+// A transport knows the server's address, TLS and credentials; requests name path and query only.
+// It may repeat a request by itself on a connection that broke (cpprestsdk does), so every write
+// must be safe to replay: deterministic names, resourceVersion and uid preconditions, server-side
+// apply. Thread-safe: calls and streams may run from any number of threads at once.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace fettle::kube {
+
+struct HttpRequest {
+  std::string method = "GET";
+  std::string target;        // "/api/v1/pods?limit=500", escaped
+  std::string content_type;  // of body; "" without one
+  std::string body;
+};
+
+struct HttpResponse {
+  int status = 0;
+  std::string body;  // of a stream: "" when status is 200, the lines were handed on
+  std::optional<std::chrono::seconds> retry_after;
+  std::vector<std::string> warnings;  // Warning headers, the text alone
+};
+
+// The request did not end in an answer.
+struct HttpFailure {
+  // False: the server cannot have seen it. True: it may have been carried out; read, then decide.
+  bool maybe_done = true;
+  std::string message;
+};
+
+using HttpResult = std::variant<HttpResponse, HttpFailure>;
+
+class HttpTransport {
+ public:
+  virtual ~HttpTransport() = default;
+
+  // Sends, and waits for the whole answer, at most `deadline` in all.
+  virtual HttpResult call(const HttpRequest& request, std::chrono::milliseconds deadline) = 0;
+
+  // Sends a GET and hands the lines of a 200 answer, without their newline, to `on_line` as they
+  // come; the server waits while it runs. Ends when the server ends the answer, `on_line` returns
+  // false, `stop` is requested, or nothing came for `idle` (an HttpFailure). Lines longer than
+  // kLongestLine are an HttpFailure.
+  virtual HttpResult stream(const HttpRequest& request,
+                            const std::function<bool(std::string_view line)>& on_line,
+                            std::chrono::milliseconds idle, std::stop_token stop) = 0;
+};
+
+inline constexpr std::size_t kLongestLine = 4u << 20;
+
+}  // namespace fettle::kube

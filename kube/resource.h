@@ -1,0 +1,37 @@
+// Resources: the kinds of objects Fettle touches, and where the API server keeps them.
+// Values and pure functions; usable from any thread.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace fettle::kube {
+
+struct Resource {
+  std::string_view group;  // "" = core
+  std::string_view version;
+  std::string_view plural;
+  std::string_view kind;
+};
+
+inline constexpr Resource kStudies{"fettle.dev", "v1alpha1", "studies", "Study"};
+inline constexpr Resource kTrials{"fettle.dev", "v1alpha1", "trials", "Trial"};
+inline constexpr Resource kJobs{"batch", "v1", "jobs", "Job"};
+inline constexpr Resource kPods{"", "v1", "pods", "Pod"};
+inline constexpr Resource kServices{"", "v1", "services", "Service"};
+inline constexpr Resource kLeases{"coordination.k8s.io", "v1", "leases", "Lease"};
+inline constexpr Resource kEvents{"events.k8s.io", "v1", "events", "Event"};
+
+// "batch/v1", or "v1" for the core group.
+std::string api_version(const Resource& resource);
+
+// "/apis/batch/v1/namespaces/team/jobs/digits-0-r0/status". Empty `ns`: all namespaces; empty
+// `name`: the collection. Names are escaped.
+std::string path_of(const Resource& resource, std::string_view ns, std::string_view name = "",
+                    std::string_view subresource = "");
+
+// The server's resourceVersions are decimal numbers that grow within a resource (comparable since
+// Kubernetes 1.35). "" and what is no such number are older than everything.
+bool is_newer(std::string_view version, std::string_view than);
+
+}  // namespace fettle::kube
