@@ -20,8 +20,17 @@ class Runs {
  public:
   virtual ~Runs() = default;
 
+  // Whether runs of this Study can start at all as it is written; asked before its first trial is
+  // created, once for each generation. kInvalid: never, and why (the Study fails). Other errors:
+  // nobody knows yet.
+  virtual Status check(const api::Study& study) {
+    (void)study;
+    return success();
+  }
+
   // Starts run `run` of `trial` with trial.spec.workers workers, up to trial.spec.until_step.
-  // kInvalid: it can never start as the template is written (the run then counts as failed).
+  // kInvalid: it can never start as the template is written; kAlreadyExists: its name is taken by
+  // something that is not ours. Either way the run then counts as failed.
   virtual Status start(const api::Study& study, const api::Trial& trial, std::int64_t run) = 0;
   virtual Status resize(const api::Trial& trial, std::int64_t run, std::int64_t workers) = 0;
   // SIGTERM to all its processes, SIGKILL after the grace period.

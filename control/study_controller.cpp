@@ -35,11 +35,24 @@ Result<Looked> StudyController::reconcile(const Key& key) {
 Result<core::StudyPlan> StudyController::plan(const api::Study& study,
                                               const std::vector<api::TrialPtr>& trials) {
   const std::int64_t now_ms = clock_.now_ms();
+  const Status startable = check(study, trials);
+  if (!startable.ok() && startable.error().code != ErrorCode::kInvalid) return startable.error();
+  if (!startable.ok()) {
+    return core::plan_refused_study(study, trials, startable.error().message, now_ms);
+  }
   const Result<search::Sampler*> sampler = sampler_of(study, trials);
   if (!sampler.ok()) {
     return core::plan_refused_study(study, trials, sampler.error().message, now_ms);
   }
   return core::plan_study({study, trials, runs_.capacity(study)}, **sampler, now_ms);
+}
+
+// Only before the first trial: afterwards the trials themselves show whether they can start. The
+// status remembers the answer, by its observedGeneration.
+Status StudyController::check(const api::Study& study, const std::vector<api::TrialPtr>& trials) {
+  const bool asked = study.status.observed_generation == study.metadata.generation;
+  const bool needed = trials.empty() && !asked && study.metadata.deleted_ms == 0;
+  return needed ? runs_.check(study) : success();
 }
 
 Result<search::Sampler*> StudyController::sampler_of(const api::Study& study,

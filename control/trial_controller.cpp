@@ -68,7 +68,13 @@ Status TrialController::execute(const core::TrialAction& action, const api::Stud
   }
   if (const auto* start = std::get_if<core::StartRun>(&action)) {
     Status started = runs_.start(study, trial, start->run);
-    if (started.ok() || started.error().code != ErrorCode::kInvalid) return started;
+    if (started.ok()) return started;
+    const ErrorCode code = started.error().code;
+    if (code == ErrorCode::kAlreadyExists) {
+      note({core::EventType::kWarning, "NameCollision", started.error().message}, trial);
+    } else if (code != ErrorCode::kInvalid) {
+      return started;
+    }
     refused_.push_back(refusal(start->run, trial, started.error().message, clock_.now_ms()));
     return success();
   }

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "core/conditions.h"
 #include "tests/sim/simulation.h"
 
 namespace fettle::sim {
@@ -78,6 +79,74 @@ TEST_F(StudyControllerTest, ADeletedTrialDoesNotHideWhatIsLearntAfterwards) {
   complete(2, 0.1);
   ASSERT_TRUE(look().ok());
   expect_as_without_cache(5);
+}
+
+// Where the Study's template is refused, in these words; "" = it is fine.
+class CheckingRuns : public SimRuns {
+ public:
+  using SimRuns::SimRuns;
+  Status check(const api::Study&) override {
+    ++checks;
+    if (refusal.empty()) return success();
+    return Error{code, refusal};
+  }
+  std::string refusal;
+  ErrorCode code = ErrorCode::kInvalid;
+  int checks = 0;
+};
+
+class TemplateCheckTest : public testing::Test {
+ protected:
+  TemplateCheckTest() {
+    CHECK(store_.create_study(digits_study()).ok(), "the Study could not be created");
+  }
+  Result<control::Looked> look() { return controller_.reconcile({"", "digits"}); }
+  api::Study study() { return store_.get_study({"", "digits"}).value(); }
+  std::size_t trials() { return store_.list_trials({"", "digits"}).value().size(); }
+
+  Faults faults_;
+  SimClock clock_;
+  SimStore store_{faults_};
+  CheckingRuns runs_{faults_, clock_, all_finish, digits_curve};
+  control::Observer observer_;
+  control::StudyController controller_{store_, runs_, clock_, observer_};
+};
+
+TEST_F(TemplateCheckTest, AStudyThatCannotStartFailsInTheWordsOfTheCheckAndIsAskedOnce) {
+  runs_.refusal = "spec.trial.template: unknown field containrs";
+  ASSERT_TRUE(look().ok());
+  ASSERT_TRUE(look().ok());
+  EXPECT_EQ(runs_.checks, 1);
+  EXPECT_EQ(trials(), 0u);
+  const api::Study refused = study();
+  const api::StatusCondition* failed = core::find_condition(refused.status.conditions, "Failed");
+  ASSERT_NE(failed, nullptr);
+  EXPECT_TRUE(failed->status);
+  EXPECT_EQ(failed->message, runs_.refusal);
+}
+
+TEST_F(TemplateCheckTest, AStudyThatWasMendedIsAskedAgainAndGoesOn) {
+  runs_.refusal = "no";
+  ASSERT_TRUE(look().ok());
+  runs_.refusal.clear();
+  api::Study mended = study();
+  mended.spec.trial.retries += 1;
+  ASSERT_TRUE(store_.update_study_spec(mended).ok());
+  ASSERT_TRUE(look().ok());
+  ASSERT_TRUE(look().ok());
+  EXPECT_EQ(runs_.checks, 2);
+  EXPECT_GT(trials(), 0u);
+  EXPECT_FALSE(core::is_finished(study().status));
+}
+
+TEST_F(TemplateCheckTest, WhatNobodyKnowsYetIsAskedAgain) {
+  runs_.refusal = "the API server does not answer";
+  runs_.code = ErrorCode::kUnavailable;
+  EXPECT_FALSE(look().ok());
+  EXPECT_FALSE(core::is_finished(study().status));
+  runs_.refusal.clear();
+  ASSERT_TRUE(look().ok());
+  EXPECT_GT(trials(), 0u);
 }
 
 }  // namespace
