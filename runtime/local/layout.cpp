@@ -46,9 +46,7 @@ std::string Layout::outcome_file(const std::string& trial, std::int64_t run) con
   return run_directory(trial, run) + "/outcome.json";
 }
 
-std::string Layout::checkpoints(const std::string& study_uid, const std::string& trial) const {
-  return study_directory() + "/checkpoints/" + study_uid + "/" + trial;
-}
+std::string Layout::checkpoint_root() const { return study_directory() + "/checkpoints"; }
 
 Layout make_layout(const std::string& root, const std::string& study) {
   std::error_code code;

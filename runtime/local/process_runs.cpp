@@ -8,13 +8,12 @@
 #include <filesystem>
 #include <system_error>
 
-#include "api/resolve.h"
 #include "api/trial_file.h"
 #include "base/file.h"
 #include "runtime/local/cgroup.h"
 #include "runtime/local/gpus.h"
 #include "runtime/local/run_command.h"
-#include "search/search.h"
+#include "runtime/trial_file.h"
 
 namespace fettle::local {
 namespace {
@@ -29,35 +28,6 @@ double usable_cores() {
                            ? CPU_COUNT(&set)
                            : static_cast<double>(::sysconf(_SC_NPROCESSORS_ONLN));
   return std::max(1.0, std::min(cores, cgroup_limits().cores.value_or(cores)));
-}
-
-Result<api::TrialFile> trial_file_of(const api::Study& study, const api::Trial& trial,
-                                     std::int64_t run, const Layout& layout) {
-  api::TrialFile file;
-  file.study = study.metadata.name;
-  file.study_uid = study.metadata.uid;
-  file.trial = trial.metadata.name;
-  file.index = trial.spec.index;
-  file.run = run;
-  file.seed = trial.spec.seed;
-  file.parameters = trial.spec.parameters;
-  file.until_step = trial.spec.until_step;
-  file.workers = trial.spec.workers;
-  file.resource = study.spec.resource;
-  file.rungs = search::rung_steps(study.spec.early_stopping, study.spec.resource);
-  for (const api::Objective& objective : study.spec.objectives) {
-    file.objectives.push_back({objective.metric, objective.direction});
-  }
-  file.checkpoints.directory = layout.checkpoints(study.metadata.uid, trial.metadata.name);
-  if (study.spec.trial.checkpoints) file.checkpoints.keep = study.spec.trial.checkpoints->keep;
-  if (trial.spec.parent) {
-    file.parent = {layout.checkpoints(study.metadata.uid, trial.spec.parent->trial),
-                   trial.spec.parent->step};
-  }
-  if (study.spec.trial.trainer) {
-    FETTLE_ASSIGN(file.trainer, api::resolve_trainer(study.spec, trial.spec.parameters));
-  }
-  return file;
 }
 
 void take_outcome(const RunOutcome& outcome, core::Run& run) {
@@ -132,7 +102,8 @@ Status ProcessRuns::take_gpus(const api::Study& study, const RunKey& key,
 Status ProcessRuns::prepare(const api::Study& study, const api::Trial& trial, std::int64_t run,
                             SupervisorCommand& command) const {
   FETTLE_ASSIGN(RunCommand what, make_command(study, trial, run, layout_, trainer_));
-  FETTLE_ASSIGN(const api::TrialFile file, trial_file_of(study, trial, run, layout_));
+  FETTLE_ASSIGN(const api::TrialFile file,
+                runtime::make_trial_file(study, trial, run, layout_.checkpoint_root()));
   const std::string& name = trial.metadata.name;
   FETTLE_TRY(make_directories(layout_.run_directory(name, run)));
   FETTLE_TRY(make_directories(file.checkpoints.directory));

@@ -14,6 +14,7 @@
 #include "runtime/local/expand.h"
 #include "runtime/local/gpus.h"
 #include "runtime/local/metric_lines.h"
+#include "runtime/pod_template.h"
 
 namespace fettle::local {
 namespace {
@@ -76,16 +77,6 @@ bool has_items(const Json* list) {
 std::string text_of(const Json& object, const char* key) {
   const Json* const member = object.find(key);
   return member != nullptr && member->is_string() ? member->as_string() : "";
-}
-
-// The container named `trainer`, else the first; nullptr where there is none.
-const Json* trial_container(const Json& pod_template) {
-  const Json* const containers = at(pod_template, {"spec", "containers"});
-  if (!has_items(containers)) return nullptr;
-  for (const Json& container : containers->as_array()) {
-    if (text_of(container, "name") == "trainer") return &container;
-  }
-  return &containers->as_array().front();
 }
 
 std::optional<double> quantity(const Json& container, const char* kind, const char* resource) {
@@ -155,7 +146,7 @@ Status check_container(const Json& container) {
 }
 
 Status check_template(const Json& pod_template) {
-  const Json* const container = trial_container(pod_template);
+  const Json* const container = runtime::trial_container(pod_template);
   if (container == nullptr) {
     return invalid("spec.trial.template: expected spec.containers with one container");
   }
@@ -289,7 +280,7 @@ Result<RunCommand> make_command(const api::Study& study, const api::Trial& trial
   if (study.spec.trial.trainer) {
     out.arguments = {trainer};
   } else {
-    fill_from_container(*trial_container(study.spec.trial.pod_template), out);
+    fill_from_container(*runtime::trial_container(study.spec.trial.pod_template), out);
   }
   FETTLE_TRY(check_no_nul(out));
   return out;
@@ -300,7 +291,7 @@ double cores_per_trial(const api::Study& study) {
   if (trial.trainer) {
     return static_cast<double>(std::max<std::int64_t>(trial.trainer->training.threads, 1));
   }
-  const Json* const container = trial_container(trial.pod_template);
+  const Json* const container = runtime::trial_container(trial.pod_template);
   if (container == nullptr) return 1;
   const auto request = quantity(*container, "requests", "cpu");
   const auto limit = quantity(*container, "limits", "cpu");

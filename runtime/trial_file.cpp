@@ -1,0 +1,42 @@
+#include "runtime/trial_file.h"
+
+#include "api/resolve.h"
+#include "search/search.h"
+
+namespace fettle::runtime {
+
+std::string checkpoint_directory(const std::string& root, const std::string& study_uid,
+                                 const std::string& trial) {
+  return root + "/" + study_uid + "/" + trial;
+}
+
+Result<api::TrialFile> make_trial_file(const api::Study& study, const api::Trial& trial,
+                                       std::int64_t run, const std::string& checkpoints) {
+  const std::string& uid = study.metadata.uid;
+  api::TrialFile file;
+  file.study = study.metadata.name;
+  file.study_uid = uid;
+  file.trial = trial.metadata.name;
+  file.index = trial.spec.index;
+  file.run = run;
+  file.seed = trial.spec.seed;
+  file.parameters = trial.spec.parameters;
+  file.until_step = trial.spec.until_step;
+  file.workers = trial.spec.workers;
+  file.resource = study.spec.resource;
+  file.rungs = search::rung_steps(study.spec.early_stopping, study.spec.resource);
+  for (const api::Objective& objective : study.spec.objectives) {
+    file.objectives.push_back({objective.metric, objective.direction});
+  }
+  file.checkpoints.directory = checkpoint_directory(checkpoints, uid, trial.metadata.name);
+  if (study.spec.trial.checkpoints) file.checkpoints.keep = study.spec.trial.checkpoints->keep;
+  if (const auto& parent = trial.spec.parent) {
+    file.parent = {checkpoint_directory(checkpoints, uid, parent->trial), parent->step};
+  }
+  if (study.spec.trial.trainer) {
+    FETTLE_ASSIGN(file.trainer, api::resolve_trainer(study.spec, trial.spec.parameters));
+  }
+  return file;
+}
+
+}  // namespace fettle::runtime

@@ -1,0 +1,24 @@
+// The trial file of a run: what FETTLE_TRIAL points to, wherever the run takes place.
+// A pure function; usable from any thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "api/study.h"
+#include "api/trial.h"
+#include "api/trial_file.h"
+#include "base/result.h"
+
+namespace fettle::runtime {
+
+// Where a trial's checkpoints lie below the directory of all of them: "<root>/<study-uid>/<trial>".
+std::string checkpoint_directory(const std::string& root, const std::string& study_uid,
+                                 const std::string& trial);
+
+// The file for run `run` of `trial`; `checkpoints` is the root directory of checkpoints there.
+// kInvalid, in words: the trial's parameters do not fit the built-in trainer.
+Result<api::TrialFile> make_trial_file(const api::Study& study, const api::Trial& trial,
+                                       std::int64_t run, const std::string& checkpoints);
+
+}  // namespace fettle::runtime
