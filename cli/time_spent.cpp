@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/report.h"
+#include "api/report.h"
 
 namespace fettle::cli {
 namespace {
@@ -65,7 +65,7 @@ double idle_at_the_end(const std::vector<Interval>& intervals, std::int64_t slot
 // Seconds within epochs, validation included, where every epoch's report says its own.
 std::optional<double> epoch_seconds(const api::Trial& trial) {
   if (!trial.status.report) return std::nullopt;
-  const std::vector<api::HistoryPoint> curve = core::curve_of(*trial.status.report);
+  const std::vector<api::HistoryPoint> curve = api::curve_of(*trial.status.report);
   if (static_cast<std::int64_t>(curve.size()) != trial.status.report->step) return std::nullopt;
   double sum = 0;
   for (const api::HistoryPoint& point : curve) {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "cli/text.h"
+#include "core/best.h"
 #include "core/conditions.h"
 #include "core/history.h"
 #include "core/report.h"
@@ -12,10 +13,6 @@
 
 namespace fettle::cli {
 namespace {
-
-bool better(api::Direction direction, double a, double b) {
-  return direction == api::Direction::kMaximize ? a > b : a < b;
-}
 
 // How many trials this machine runs at once, as far as one can see: those that it runs now.
 std::int64_t slots_of(const RunView& view) {
@@ -88,7 +85,7 @@ std::vector<TrialResult> results_in_order(const api::StudySpec& spec,
             [](const TrialResult& a, const TrialResult& b) { return a.seq < b.seq; });
   std::optional<double> best;
   for (TrialResult& result : results) {
-    result.best_so_far = !best || better(spec.objectives[0].direction, result.value, *best);
+    result.best_so_far = !best || core::is_better(spec.objectives[0], result.value, *best);
     if (result.best_so_far) best = result.value;
   }
   return results;

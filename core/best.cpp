@@ -16,10 +16,6 @@ using api::TrialPtr;
 
 namespace {
 
-bool better(const api::Objective& objective, double a, double b) {
-  return objective.direction == Direction::kMaximize ? a > b : a < b;
-}
-
 // A trial with the fact that speaks for it.
 struct Candidate {
   const api::Trial* trial;
@@ -31,8 +27,8 @@ struct Candidate {
 bool dominates(const api::StudySpec& spec, const Candidate& a, const Candidate& b) {
   bool strictly = false;
   for (std::size_t i = 0; i < spec.objectives.size(); ++i) {
-    if (better(spec.objectives[i], b.value(i), a.value(i))) return false;
-    if (better(spec.objectives[i], a.value(i), b.value(i))) strictly = true;
+    if (is_better(spec.objectives[i], b.value(i), a.value(i))) return false;
+    if (is_better(spec.objectives[i], a.value(i), b.value(i))) strictly = true;
   }
   return strictly;
 }
@@ -74,13 +70,17 @@ BestTrial describe(const Candidate& candidate) {
 
 }  // namespace
 
+bool is_better(const api::Objective& objective, double a, double b) {
+  return objective.direction == Direction::kMaximize ? a > b : a < b;
+}
+
 std::vector<BestTrial> best_trials(const api::Study& study, const std::vector<TrialPtr>& trials) {
   const api::StudySpec& spec = study.spec;
   if (spec.objectives.empty()) return {};
   std::vector<Candidate> front = front_of(spec, trials, FactKind::kResult);
   if (front.empty()) front = front_of(spec, trials, FactKind::kStopped);
   std::stable_sort(front.begin(), front.end(), [&spec](const Candidate& a, const Candidate& b) {
-    return better(spec.objectives[0], a.value(0), b.value(0));
+    return is_better(spec.objectives[0], a.value(0), b.value(0));
   });
   const std::size_t most = spec.objectives.size() == 1 ? 1 : kMaxFront;
   if (front.size() > most) front.resize(most);
@@ -95,7 +95,7 @@ bool reaches_goals(const api::StudySpec& spec, const std::vector<double>& object
     const api::Objective& objective = spec.objectives[i];
     if (!objective.goal) continue;
     has_goal = true;
-    if (better(objective, *objective.goal, objectives[i])) return false;
+    if (is_better(objective, *objective.goal, objectives[i])) return false;
   }
   return has_goal;
 }

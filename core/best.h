@@ -11,6 +11,9 @@ namespace fettle::core {
 
 using api::kMaxFront;
 
+// Whether `a` is a better value of the objective than `b`; equal ones are not.
+bool is_better(const api::Objective& objective, double a, double b);
+
 // The feasible trial with the best first objective or, with several objectives, the Pareto front,
 // best first objective first, at most kMaxFront of it. Trials that reached their last step are
 // compared with each other; only where there is none, those that were stopped on the way.

@@ -1,4 +1,4 @@
-// Curves are short (report_history.h), so everything here walks over them plainly.
+// Curves are short (api/report_history.h), so everything here walks over them plainly.
 #include "core/report.h"
 
 #include <algorithm>
@@ -13,14 +13,6 @@ using api::Report;
 using Metrics = std::map<std::string, double>;
 
 namespace {
-
-bool same_metrics(const Metrics& a, const Metrics& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const auto& x, const auto& y) {
-    const bool same_value =
-        x.second == y.second || (!std::isfinite(x.second) && !std::isfinite(y.second));
-    return x.first == y.first && same_value;
-  });
-}
 
 std::optional<double> last_value(const std::vector<HistoryPoint>& curve, std::int64_t step,
                                  const Metrics& newest, const std::string& metric) {
@@ -73,49 +65,6 @@ Measured measure(const api::StudySpec& spec, const std::vector<HistoryPoint>& cu
 }
 
 }  // namespace
-
-bool same_report(const Report& a, const Report& b) {
-  const auto same_point = [](const HistoryPoint& x, const HistoryPoint& y) {
-    return x.step == y.step && same_metrics(x.metrics, y.metrics);
-  };
-  return a.step == b.step && a.checkpoint == b.checkpoint &&
-         a.checkpoint_step == b.checkpoint_step && a.final_result == b.final_result &&
-         a.at_ms == b.at_ms && same_metrics(a.metrics, b.metrics) &&
-         std::equal(a.history.begin(), a.history.end(), b.history.begin(), b.history.end(),
-                    same_point);
-}
-
-Report join_reports(const std::optional<Report>& earlier, const Report& newer,
-                    const CurveNeeds& needs) {
-  Report joined = newer;
-  joined.history = curve_of(newer);
-  if (earlier) {
-    const std::int64_t first =
-        joined.history.empty() ? newer.step + 1 : joined.history.front().step;
-    std::vector<HistoryPoint> points;
-    for (const HistoryPoint& point : curve_of(*earlier)) {
-      if (point.step < first) points.push_back(point);
-    }
-    joined.history.insert(joined.history.begin(), points.begin(), points.end());
-    if (joined.checkpoint.empty()) {
-      joined.checkpoint = earlier->checkpoint;
-      joined.checkpoint_step = earlier->checkpoint_step;
-    }
-  }
-  thin_history(joined.history, needs, history_room(joined));
-  return joined;
-}
-
-std::vector<HistoryPoint> curve_of(const Report& report) {
-  std::vector<HistoryPoint> curve = report.history;
-  std::stable_sort(curve.begin(), curve.end(),
-                   [](const HistoryPoint& a, const HistoryPoint& b) { return a.step < b.step; });
-  if (report.metrics.empty()) return curve;
-  if (curve.empty() || curve.back().step < report.step) {
-    curve.push_back({report.step, report.metrics});
-  }
-  return curve;
-}
 
 Measured measure_at(const api::StudySpec& spec, const std::vector<HistoryPoint>& curve,
                     std::int64_t step) {

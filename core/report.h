@@ -1,4 +1,4 @@
-// Reports of training: comparing them, joining those of a trial's runs, reading values off them.
+// What a Study's objectives and constraints make of a Report (api/report.h).
 // Metrics may be non-finite. Pure functions; usable from any thread.
 #pragma once
 
@@ -7,23 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "api/report.h"
 #include "api/study.h"
 #include "api/trial.h"
-#include "core/report_history.h"
 
 namespace fettle::core {
-
-// Equality in which a non-finite metric equals a non-finite one: what survives a store.
-bool same_report(const api::Report& a, const api::Report& b);
-
-// `newer` as the continuation of `earlier`, the report of the trial's runs before it: points of the
-// curve that `newer` does not repeat are kept, and so is the checkpoint if it names none. The curve
-// is thinned to what it `needs` (report_history.h).
-api::Report join_reports(const std::optional<api::Report>& earlier, const api::Report& newer,
-                         const CurveNeeds& needs);
-
-// The learning curve, ascending by step, newest values included.
-std::vector<api::HistoryPoint> curve_of(const api::Report& report);
 
 // Objective values (one an objective, absent where non-finite or missing) and feasibility.
 struct Measured {

@@ -118,8 +118,8 @@ bool TrialPlanner::take_in_runs() {
 void TrialPlanner::take_in(RunRecord& record, const Run& run) {
   if (!record.outcome) {
     if (run.report) {
-      const CurveNeeds needs{search::rung_steps(study_.early_stopping, study_.resource),
-                             study_.objectives};
+      const api::CurveNeeds needs{search::rung_steps(study_.early_stopping, study_.resource),
+                                  study_.objectives};
       api::Report joined = join_reports(status_.report, *run.report, needs);
       if (!status_.report || !same_report(*status_.report, joined)) status_.report = joined;
     }

@@ -212,41 +212,28 @@ void MetricLines::regex_line(std::string_view text) {
 
 void MetricLines::add(Found found, bool step_may_stay) {
   if (found.metrics.empty() && found.checkpoint.empty() && !found.final_result) return;
-  const std::int64_t before = report_.step;
+  api::ReportLine line{
+      report_.step, {}, std::move(found.checkpoint), found.checkpoint_step, found.final_result};
   if (found.step) {
-    report_.step = *found.step;
+    line.step = *found.step;
   } else if (!found.metrics.empty()) {
     const auto seen = [&](const auto& metric) {
       return std::find(at_step_.begin(), at_step_.end(), metric.first) != at_step_.end();
     };
     const bool stays = step_may_stay && report_.step > 0 &&
                        std::none_of(found.metrics.begin(), found.metrics.end(), seen);
-    if (!stays) ++report_.step;
+    if (!stays) ++line.step;
   }
-  if (report_.step != before) at_step_.clear();
-  api::HistoryPoint point{report_.step, {}};
+  if (line.step != report_.step) at_step_.clear();
   for (const auto& [name, value] : found.metrics) {
     const bool known = std::find(at_step_.begin(), at_step_.end(), name) != at_step_.end();
     if (!known && at_step_.size() < kMaxMetrics) at_step_.push_back(name);
-    point.metrics[name] = value;
-    if (report_.metrics.size() < kMaxMetrics || report_.metrics.count(name) > 0) {
-      report_.metrics[name] = value;
-    }
+    line.metrics[name] = value;
   }
-  if (!point.metrics.empty()) {
-    core::add_history_point(report_.history, std::move(point), needs_, core::history_room(report_));
-  }
-  if (!found.checkpoint.empty()) {
-    report_.checkpoint = std::move(found.checkpoint);
-    report_.checkpoint_step = found.checkpoint_step;
-  }
-  if (found.final_result) report_.final_result = true;
-  report_.at_ms = now_ms_;
+  api::add_line(report_, std::move(line), needs_, now_ms_);
   ++lines_;
-  if (found.final_result ||
-      std::binary_search(needs_.rungs.begin(), needs_.rungs.end(), report_.step)) {
-    urgent_ = true;
-  }
+  const bool at_rung = std::binary_search(needs_.rungs.begin(), needs_.rungs.end(), report_.step);
+  urgent_ = urgent_ || found.final_result || at_rung;
 }
 
 }  // namespace fettle::local

@@ -19,14 +19,14 @@
 #include <string_view>
 #include <vector>
 
+#include "api/report.h"
 #include "api/trial.h"
 #include "base/result.h"
-#include "core/report_history.h"
 
 namespace fettle::local {
 
 inline constexpr std::size_t kMaxLineBytes = 64 << 10;
-inline constexpr std::size_t kMaxMetrics = 32;
+inline constexpr std::size_t kMaxMetrics = api::kMaxReportMetrics;
 inline constexpr std::size_t kMaxMetricName = 64;
 inline constexpr std::size_t kMaxCheckpointName = 512;
 
@@ -69,7 +69,7 @@ class MetricLines {
   void add(Found found, bool step_may_stay);
 
   std::unique_ptr<Pattern> pattern_;  // absent: JSON lines
-  core::CurveNeeds needs_;
+  api::CurveNeeds needs_;
   api::Report report_;
   std::string partial_;    // the beginning of a line, at most kMaxLineBytes
   bool skipping_ = false;  // the line is too long: ignore it to its end

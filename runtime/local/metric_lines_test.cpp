@@ -160,7 +160,7 @@ TEST(MetricLines, LongOutputKeepsTheBestValueOfTheObjective) {
     lines.feed("{\"loss\": " + std::string(step == 737 ? "0.01" : "0.5") + "}\n", 1);
   }
   const std::vector<api::HistoryPoint>& history = lines.report().history;
-  EXPECT_EQ(history.size(), core::kMaxHistoryPoints);
+  EXPECT_EQ(history.size(), api::kMaxHistoryPoints);
   EXPECT_TRUE(std::any_of(history.begin(), history.end(),
                           [](const api::HistoryPoint& point) { return point.step == 737; }));
 }

@@ -1,4 +1,4 @@
-#include "core/report_history.h"
+#include "api/report_history.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,43 +7,43 @@
 #include <string>
 #include <utility>
 
-namespace fettle::core {
+namespace fettle::api {
 namespace {
 
-// An upper bound of what one metric takes as JSON: name, quotes, colon, comma and the digits.
-std::size_t metric_bytes(const std::string& name) { return name.size() + 24; }
+// An upper bound of what one metric takes as JSON: name, quotes, colon, comma and 24 digits.
+std::size_t metric_bytes(const std::string& name) { return name.size() + 28; }
 
 // {"step":1,"metrics":{...}}, at most.
-std::size_t json_bytes(const api::HistoryPoint& point) {
+std::size_t json_bytes(const HistoryPoint& point) {
   constexpr std::size_t kFrame = 40;
   std::size_t bytes = kFrame;
   for (const auto& [name, value] : point.metrics) bytes += metric_bytes(name);
   return bytes;
 }
 
-bool fits(const std::vector<api::HistoryPoint>& history, std::size_t most_bytes) {
+bool fits(const std::vector<HistoryPoint>& history, std::size_t most_bytes) {
   if (history.size() > kMaxHistoryPoints) return false;
   std::size_t bytes = 0;
-  for (const api::HistoryPoint& point : history) bytes += json_bytes(point);
+  for (const HistoryPoint& point : history) bytes += json_bytes(point);
   return bytes <= most_bytes;
 }
 
 using Steps = std::vector<std::int64_t>;  // ascending
 
-bool is_among(const Steps& steps, const api::HistoryPoint& point) {
+bool is_among(const Steps& steps, const HistoryPoint& point) {
   return std::binary_search(steps.begin(), steps.end(), point.step);
 }
 
 // Where the best and the newest value of each objective are.
-Steps result_steps(const std::vector<api::HistoryPoint>& history,
-                   const std::vector<api::Objective>& objectives) {
+Steps result_steps(const std::vector<HistoryPoint>& history,
+                   const std::vector<Objective>& objectives) {
   Steps steps;
-  for (const api::Objective& objective : objectives) {
-    const double sign = objective.direction == api::Direction::kMaximize ? 1 : -1;
+  for (const Objective& objective : objectives) {
+    const double sign = objective.direction == Direction::kMaximize ? 1 : -1;
     double best = -std::numeric_limits<double>::infinity();
     std::optional<std::int64_t> best_step;
     std::optional<std::int64_t> newest_step;
-    for (const api::HistoryPoint& point : history) {
+    for (const HistoryPoint& point : history) {
       const auto found = point.metrics.find(objective.metric);
       if (found == point.metrics.end()) continue;
       newest_step = point.step;
@@ -60,14 +60,14 @@ Steps result_steps(const std::vector<api::HistoryPoint>& history,
 
 // How far apart the neighbours of inner point i are, as a ratio of steps. Shifted by one: a step
 // may be 0.
-double spread(const std::vector<api::HistoryPoint>& history, std::size_t i) {
+double spread(const std::vector<HistoryPoint>& history, std::size_t i) {
   const double before = static_cast<double>(std::max<std::int64_t>(history[i - 1].step, 0)) + 1;
   const double after = static_cast<double>(std::max<std::int64_t>(history[i + 1].step, 0)) + 1;
   return std::log(after / before);
 }
 
 // The point that is missed least; history.size() > 1.
-std::size_t least_needed(const std::vector<api::HistoryPoint>& history, const Steps& rungs,
+std::size_t least_needed(const std::vector<HistoryPoint>& history, const Steps& rungs,
                          const Steps& results) {
   std::size_t least = 0;
   double smallest = std::numeric_limits<double>::infinity();
@@ -87,7 +87,7 @@ std::size_t least_needed(const std::vector<api::HistoryPoint>& history, const St
 
 }  // namespace
 
-std::size_t history_room(const api::Report& report) {
+std::size_t history_room(const Report& report) {
   constexpr std::size_t kReport = 4096;
   constexpr std::size_t kFrame = 192;  // everything but metrics, checkpoint and history
   std::size_t taken = kFrame + report.checkpoint.size();
@@ -95,7 +95,7 @@ std::size_t history_room(const api::Report& report) {
   return taken < kReport ? kReport - taken : 0;
 }
 
-void thin_history(std::vector<api::HistoryPoint>& history, const CurveNeeds& needs,
+void thin_history(std::vector<HistoryPoint>& history, const CurveNeeds& needs,
                   std::size_t most_bytes) {
   if (fits(history, most_bytes)) return;
   const Steps results = result_steps(history, needs.objectives);
@@ -103,9 +103,10 @@ void thin_history(std::vector<api::HistoryPoint>& history, const CurveNeeds& nee
     const std::size_t least = least_needed(history, needs.rungs, results);
     history.erase(history.begin() + static_cast<std::ptrdiff_t>(least));
   }
+  if (!fits(history, most_bytes)) history.clear();  // the newest values are in the report itself
 }
 
-void add_history_point(std::vector<api::HistoryPoint>& history, api::HistoryPoint point,
+void add_history_point(std::vector<HistoryPoint>& history, HistoryPoint point,
                        const CurveNeeds& needs, std::size_t most_bytes) {
   while (!history.empty() && history.back().step > point.step) history.pop_back();
   if (!history.empty() && history.back().step == point.step) {
@@ -116,4 +117,4 @@ void add_history_point(std::vector<api::HistoryPoint>& history, api::HistoryPoin
   thin_history(history, needs, most_bytes);
 }
 
-}  // namespace fettle::core
+}  // namespace fettle::api

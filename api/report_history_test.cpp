@@ -1,5 +1,5 @@
 // The learning curve stays bounded, ordered, and keeps what decisions rest on.
-#include "core/report_history.h"
+#include "api/report_history.h"
 
 #include <gtest/gtest.h>
 
@@ -8,20 +8,20 @@
 
 #include "base/philox.h"
 
-namespace fettle::core {
+namespace fettle::api {
 namespace {
 
-constexpr std::size_t kBytes = 3584;  // usual room in a Report
+constexpr std::size_t kBytes = 3712;  // usual room in a Report
 
-api::HistoryPoint point(std::int64_t step, double value = 0.5) { return {step, {{"loss", value}}}; }
+HistoryPoint point(std::int64_t step, double value = 0.5) { return {step, {{"loss", value}}}; }
 
-bool holds(const std::vector<api::HistoryPoint>& history, std::int64_t step) {
+bool holds(const std::vector<HistoryPoint>& history, std::int64_t step) {
   return std::any_of(history.begin(), history.end(),
-                     [&](const api::HistoryPoint& p) { return p.step == step; });
+                     [&](const HistoryPoint& p) { return p.step == step; });
 }
 
 TEST(ReportHistory, KeepsEverythingWhileItFits) {
-  std::vector<api::HistoryPoint> history;
+  std::vector<HistoryPoint> history;
   for (int step = 1; step <= 40; ++step) add_history_point(history, point(step), {}, kBytes);
   EXPECT_EQ(history.size(), 40u);
 }
@@ -30,7 +30,7 @@ TEST(ReportHistory, StaysBoundedOrderedAndKeepsFirstLastAndRungs) {
   const std::vector<std::int64_t> rungs = {1, 3, 9, 27, 81, 243, 729, 2187};
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     Random random(seed);
-    std::vector<api::HistoryPoint> history;
+    std::vector<HistoryPoint> history;
     std::vector<std::int64_t> seen;
     for (std::int64_t step = 1; step < 3000;
          step += 1 + static_cast<std::int64_t>(random.below(4))) {
@@ -50,7 +50,7 @@ TEST(ReportHistory, StaysBoundedOrderedAndKeepsFirstLastAndRungs) {
 }
 
 TEST(ReportHistory, SpacesPointsLogarithmically) {
-  std::vector<api::HistoryPoint> history;
+  std::vector<HistoryPoint> history;
   for (std::int64_t step = 1; step <= 10000; ++step)
     add_history_point(history, point(step), {}, kBytes);
   double widest = 0;
@@ -63,7 +63,7 @@ TEST(ReportHistory, SpacesPointsLogarithmically) {
 }
 
 TEST(ReportHistory, AStepThatComesAgainIsMerged) {
-  std::vector<api::HistoryPoint> history;
+  std::vector<HistoryPoint> history;
   add_history_point(history, {1, {{"loss", 0.5}}}, {}, kBytes);
   add_history_point(history, {1, {{"accuracy", 0.9}}}, {}, kBytes);
   ASSERT_EQ(history.size(), 1u);
@@ -71,7 +71,7 @@ TEST(ReportHistory, AStepThatComesAgainIsMerged) {
 }
 
 TEST(ReportHistory, GoingBackDropsWhatIsTrainedAgain) {
-  std::vector<api::HistoryPoint> history;
+  std::vector<HistoryPoint> history;
   for (int step = 1; step <= 9; ++step) add_history_point(history, point(step), {}, kBytes);
   add_history_point(history, point(4, 0.1), {}, kBytes);
   ASSERT_EQ(history.size(), 4u);
@@ -79,9 +79,9 @@ TEST(ReportHistory, GoingBackDropsWhatIsTrainedAgain) {
 }
 
 TEST(ReportHistory, ManyMetricsMakeFewerPoints) {
-  std::vector<api::HistoryPoint> history;
+  std::vector<HistoryPoint> history;
   for (int step = 1; step <= 100; ++step) {
-    api::HistoryPoint wide{step, {}};
+    HistoryPoint wide{step, {}};
     for (int m = 0; m < 20; ++m) wide.metrics["metric_number_" + std::to_string(m)] = 0.5;
     add_history_point(history, wide, {}, kBytes);
     ASSERT_FALSE(history.empty());
@@ -91,11 +91,11 @@ TEST(ReportHistory, ManyMetricsMakeFewerPoints) {
 }
 
 TEST(ReportHistory, ResultsGoAfterRungs) {
-  api::Objective objective;
+  Objective objective;
   objective.metric = "loss";
   CurveNeeds needs{{}, {objective}};
   for (std::int64_t step = 1; step <= 500; ++step) needs.rungs.push_back(step);
-  std::vector<api::HistoryPoint> history;
+  std::vector<HistoryPoint> history;
   for (const std::int64_t step : needs.rungs) {
     add_history_point(history, point(step, step == 7 ? 0.1 : 0.5), needs, kBytes);
   }
@@ -106,7 +106,7 @@ TEST(ReportHistory, ResultsGoAfterRungs) {
 TEST(ReportHistory, TooManyRungsKeepTheNewest) {
   std::vector<std::int64_t> rungs;
   for (std::int64_t step = 1; step <= 500; ++step) rungs.push_back(step);
-  std::vector<api::HistoryPoint> history;
+  std::vector<HistoryPoint> history;
   for (const std::int64_t step : rungs)
     add_history_point(history, point(step), {rungs, {}}, kBytes);
   EXPECT_EQ(history.back().step, 500);
@@ -114,4 +114,4 @@ TEST(ReportHistory, TooManyRungsKeepTheNewest) {
 }
 
 }  // namespace
-}  // namespace fettle::core
+}  // namespace fettle::api

@@ -9,17 +9,15 @@
 #include "api/study.h"
 #include "api/trial.h"
 
-namespace fettle::core {
-
-using api::kMaxHistoryPoints;
+namespace fettle::api {
 
 // What a Report of at most 4 KiB has left for its history, in bytes of JSON.
-std::size_t history_room(const api::Report& report);
+std::size_t history_room(const Report& report);
 
 // What a curve must not lose, because decisions and results are read off it.
 struct CurveNeeds {
-  std::vector<std::int64_t> rungs;         // ascending
-  std::vector<api::Objective> objectives;  // the best and the newest value of each
+  std::vector<std::int64_t> rungs;    // ascending
+  std::vector<Objective> objectives;  // the best and the newest value of each
 };
 
 // Drops points of `history`, which is ascending by step, until it has at most kMaxHistoryPoints and
@@ -27,14 +25,14 @@ struct CurveNeeds {
 // logarithmic scale of steps goes first. The first and the newest point stay, and what `needs`
 // names. If that alone is too much, the oldest points go that no objective needs, and then the
 // oldest of all.
-void thin_history(std::vector<api::HistoryPoint>& history, const CurveNeeds& needs,
+void thin_history(std::vector<HistoryPoint>& history, const CurveNeeds& needs,
                   std::size_t most_bytes);
 
 // Adds `point` to `history`, which is ascending by step and stays so, and thins it.
 //
 // A point at the newest step is merged into it. A point at an earlier step means that training went
 // back (to a checkpoint, or to the start): the points from there on are dropped first.
-void add_history_point(std::vector<api::HistoryPoint>& history, api::HistoryPoint point,
+void add_history_point(std::vector<HistoryPoint>& history, HistoryPoint point,
                        const CurveNeeds& needs, std::size_t most_bytes);
 
-}  // namespace fettle::core
+}  // namespace fettle::api

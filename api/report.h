@@ -1,0 +1,48 @@
+// Reports of training: growing one line by line, joining those of a trial's runs, comparing them.
+//
+// Whoever observes a training keeps its Report this way: the trainer's reporter, and who reads
+// metrics off the output of any other program. Metrics may be non-finite. Pure functions; usable
+// from any thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/report_history.h"
+#include "api/trial.h"
+
+namespace fettle::api {
+
+inline constexpr std::size_t kMaxReportMetrics = 32;
+
+// What a training says at one moment.
+struct ReportLine {
+  std::int64_t step = 0;
+  std::map<std::string, double> metrics;
+  std::string checkpoint;  // newest durable one; "" = nothing new
+  std::int64_t checkpoint_step = 0;
+  bool final_result = false;
+};
+
+// Takes `line` into `report`: newest values, the curve (report_history.h), the checkpoint. A line
+// at an earlier step than the last one means that training went back. The report holds at most
+// kMaxReportMetrics metrics; more of them are left out.
+void add_line(Report& report, ReportLine line, const CurveNeeds& needs, std::int64_t now_ms);
+
+// `newer` as the continuation of `earlier`, the report of the trial's runs before it: points of the
+// curve that `newer` does not repeat are kept, and so is the checkpoint if it names none. The curve
+// is thinned to what it `needs`.
+Report join_reports(const std::optional<Report>& earlier, const Report& newer,
+                    const CurveNeeds& needs);
+
+// The learning curve, ascending by step, newest values included.
+std::vector<HistoryPoint> curve_of(const Report& report);
+
+// Equality in which a non-finite metric equals a non-finite one: what survives a store.
+bool same_report(const Report& a, const Report& b);
+
+}  // namespace fettle::api

@@ -1,0 +1,117 @@
+// Reports grow line by line, are joined across runs, and stay bounded.
+#include "api/report.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <utility>
+
+#include "api/trial_json.h"
+
+namespace fettle::api {
+namespace {
+
+Report report_at(std::int64_t step, double accuracy) {
+  Report report;
+  report.step = step;
+  report.metrics = {{"accuracy", accuracy}};
+  return report;
+}
+
+std::vector<std::int64_t> steps_of(const Report& report) {
+  std::vector<std::int64_t> steps;
+  for (const HistoryPoint& point : report.history) steps.push_back(point.step);
+  return steps;
+}
+
+TEST(Report, NonFiniteValuesAreTheSameWhateverTheyAre) {
+  EXPECT_TRUE(same_report(report_at(1, NAN), report_at(1, INFINITY)));
+  EXPECT_FALSE(same_report(report_at(1, NAN), report_at(1, 0)));
+  EXPECT_FALSE(same_report(report_at(1, 0.5), report_at(2, 0.5)));
+}
+
+TEST(Report, TheCurveGoesOnWhereTheEarlierRunEnded) {
+  Report first = report_at(4, 0.4);
+  first.history = {{1, {{"accuracy", 0.1}}}, {2, {{"accuracy", 0.2}}}};
+  first.checkpoint = "step-2";
+  first.checkpoint_step = 2;
+  Report second = report_at(5, 0.5);
+  second.history = {{3, {{"accuracy", 0.3}}}};
+  const Report joined = join_reports(first, second, {});
+  EXPECT_THAT(steps_of(joined), testing::ElementsAre(1, 2, 3, 5));
+  EXPECT_EQ(joined.checkpoint, "step-2") << "the new run has none of its own yet";
+}
+
+TEST(Report, JoiningTwiceChangesNothing) {
+  const Report once = join_reports(report_at(1, 0.1), report_at(2, 0.2), {});
+  EXPECT_TRUE(same_report(once, join_reports(once, report_at(2, 0.2), {})));
+}
+
+TEST(Report, LongCurvesAreThinnedLogarithmicallyAndRungsStay) {
+  std::optional<Report> report;
+  for (std::int64_t step = 1; step <= 1000; ++step) {
+    report = join_reports(report, report_at(step, 0.5), {{1, 30, 900}, {}});
+  }
+  const std::vector<std::int64_t> steps = steps_of(*report);
+  EXPECT_EQ(steps.size(), kMaxHistoryPoints);
+  EXPECT_THAT(steps, testing::IsSupersetOf({1, 30, 900, 1000}));
+  EXPECT_GT(std::count_if(steps.begin(), steps.end(), [](std::int64_t s) { return s <= 100; }), 10);
+}
+
+TEST(Report, TheCurveIsBoundedEvenIfEveryStepIsARung) {
+  std::vector<std::int64_t> rungs;
+  std::optional<Report> report;
+  for (std::int64_t step = 1; step <= 200; ++step) rungs.push_back(step);
+  for (std::int64_t step : rungs) report = join_reports(report, report_at(step, 0.5), {rungs, {}});
+  EXPECT_EQ(report->history.size(), kMaxHistoryPoints);
+}
+
+ReportLine line_at(std::int64_t step, std::map<std::string, double> metrics) {
+  ReportLine line;
+  line.step = step;
+  line.metrics = std::move(metrics);
+  return line;
+}
+
+TEST(Report, GrowsByLinesAndKeepsTheCheckpointThatALineDoesNotName) {
+  Report report;
+  ReportLine first = line_at(1, {{"loss", 2.0}});
+  first.checkpoint = "epoch-1";
+  first.checkpoint_step = 1;
+  add_line(report, first, {}, 100);
+  add_line(report, line_at(2, {{"accuracy", 0.5}}), {}, 200);
+  EXPECT_EQ(report.step, 2);
+  EXPECT_EQ(report.metrics, (std::map<std::string, double>{{"accuracy", 0.5}, {"loss", 2.0}}));
+  EXPECT_EQ(report.checkpoint, "epoch-1");
+  EXPECT_EQ(report.checkpoint_step, 1);
+  EXPECT_EQ(report.at_ms, 200);
+  EXPECT_THAT(steps_of(report), testing::ElementsAre(1, 2));
+  EXPECT_FALSE(report.final_result);
+}
+
+TEST(Report, ALineAtAnEarlierStepMeansThatTrainingWentBack) {
+  Report report;
+  for (const std::int64_t step : {1, 2, 3, 2}) {
+    add_line(report, line_at(step, {{"loss", 1.0}}), {}, 0);
+  }
+  EXPECT_EQ(report.step, 2);
+  EXPECT_THAT(steps_of(report), testing::ElementsAre(1, 2));
+}
+
+TEST(Report, StaysWithinFourKibibytesWhateverTheLinesSay) {
+  Report report;
+  for (std::int64_t step = 1; step <= 2000; ++step) {
+    ReportLine line = line_at(step, {});
+    line.checkpoint = std::string(200, 'c');
+    for (int i = 0; i < 40; ++i) {
+      line.metrics["a_rather_long_name_of_a_metric_" + std::to_string(i)] = -1.0 / 3 * 1e-200;
+    }
+    add_line(report, std::move(line), {}, 1'700'000'000'000);
+  }
+  EXPECT_EQ(report.metrics.size(), kMaxReportMetrics);
+  EXPECT_LE(write_report(report).dump().size(), 4096u);
+}
+
+}  // namespace
+}  // namespace fettle::api
