@@ -1,0 +1,91 @@
+#!/usr/bin/env bash
+# The chart without a cluster: the definitions are current, helm lints it, every set of values in
+# tests/values renders, RBAC is what the golden files show, and bad values are refused in words.
+# Usage: helm/test.sh [--update]   (--update writes the golden files anew; look at git diff then)
+# Needs helm on PATH, or builds it (tests/cluster/build_tools.sh).
+set -euo pipefail
+cd "$(dirname "$0")/.."
+readonly chart=helm/fettle cases=helm/tests
+command -v helm > /dev/null || PATH=$(tests/cluster/build_tools.sh):$PATH
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failed=0
+
+fail() {
+  printf 'helm: %s\n' "$1" >&2
+  failed=1
+}
+
+render() {
+  helm template fettle "$chart" --namespace fettle-system --values "$1" "${@:2}"
+}
+
+# What somebody may do, and to whom it is given: the part of a chart whose changes must be seen.
+rendered_rbac() {
+  render "$1" --show-only templates/operator-rbac.yaml --show-only templates/trainer.yaml \
+    --show-only templates/serviceaccount.yaml
+  render "$1" --show-only templates/admission-policies.yaml 2> /dev/null || true # may be off
+}
+
+check_good_values() {
+  local -r values=$1
+  local -r name=$(basename "$values" .yaml)
+  helm lint --strict --quiet "$chart" --namespace fettle-system --values "$values" ||
+    fail "helm lint refuses $values"
+  render "$values" > "$work/all.yaml" || fail "$values does not render"
+  # Labels of the version change with every release and mean nothing here.
+  rendered_rbac "$values" | grep -vE 'helm.sh/chart|app.kubernetes.io/version' > "$work/rbac.yaml"
+  [ -z "$update" ] || cp "$work/rbac.yaml" "$cases/golden/$name.yaml"
+  diff -u "$cases/golden/$name.yaml" "$work/rbac.yaml" ||
+    fail "rights of $values have changed; if they should, helm/test.sh --update"
+}
+
+# The first line of each file says what the refusal must say.
+check_bad_values() {
+  local -r values=$1
+  local -r expected=$(sed -n '1s/^# expect: //p' "$values")
+  [ -n "$expected" ] || fail "$values does not begin with '# expect: '"
+  if render "$values" > /dev/null 2> "$work/said"; then
+    fail "$values is accepted"
+  elif ! grep -qF -- "$expected" "$work/said"; then
+    fail "$values is refused, but not with \"$expected\":
+$(cat "$work/said")"
+  fi
+}
+
+# What no rendered role may have, whatever the golden files say.
+check_least_rights() {
+  local -r forbidden='"?\*"?|secrets|configmaps|pods/exec|roles|impersonate|escalate'
+  local rules
+  for values in "$cases"/values/*.yaml; do
+    rules=$(render "$values" --show-only templates/operator-rbac.yaml \
+      --show-only templates/trainer.yaml | grep -E '^ *-? *(apiGroups|resources|verbs):')
+    ! grep -E "[[, ]($forbidden)[], ]" <<< "$rules" || fail "$values gives rights nobody needs"
+  done
+}
+
+check_kept_definitions() {
+  local -r want=$(find crds -name '*.yaml' | wc -l)
+  local -r show=(--show-only templates/crds.yaml)
+  local -r values=$cases/values/defaults.yaml
+  [ "$(render "$values" "${show[@]}" | grep -c 'helm.sh/resource-policy: keep')" -eq "$want" ] ||
+    fail "not each of the $want definitions is kept"
+  ! render "$values" "${show[@]}" --set crds.keep=false | grep -q resource-policy ||
+    fail 'crds.keep=false keeps the definitions'
+  ! render "$values" --set crds.install=false | grep -q '^kind: CustomResourceDefinition' ||
+    fail 'crds.install=false installs definitions'
+}
+
+update=
+[ "${1:-}" != --update ] || update=yes
+helm/sync-crds.sh --check || failed=1
+for values in "$cases"/values/*.yaml; do
+  check_good_values "$values"
+done
+for values in "$cases"/bad/*.yaml; do
+  check_bad_values "$values"
+done
+check_least_rights
+check_kept_definitions
+[ "$failed" -eq 0 ] && echo 'helm: the chart is sound'
+exit "$failed"
