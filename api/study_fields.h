@@ -21,6 +21,7 @@ inline constexpr double kLongestDuration = 10.0 * 365 * 86400;
 
 inline FieldRules dns_label() { return text(1, kLongestName).as(Form::kDnsLabel); }
 inline FieldRules metric_name() { return text(1, kLongestName).as(Form::kMetricName); }
+inline FieldRules grace_period() { return number(0, 86'400).as(Form::kDuration); }
 inline FieldRules duration_above_zero() { return above(0, kLongestDuration).as(Form::kDuration); }
 inline FieldRules quantity() { return number(-kLargestBound, kLargestBound).as(Form::kQuantity); }
 inline FieldRules scalars(std::size_t most) {
@@ -176,8 +177,7 @@ void visit_fields(Visitor& v, T& c) {
   v.field("heartbeat", c.heartbeat, "Time without a report after which a run counts as hung.",
           duration_above_zero());
   v.field("retries", c.retries, "Further runs after failures of the trial's own.", whole(0, 100));
-  v.field("gracePeriod", c.grace_period, "Time between SIGTERM and SIGKILL.",
-          number(0, 86'400).as(Form::kDuration));
+  v.field("gracePeriod", c.grace_period, "Time between SIGTERM and SIGKILL.", grace_period());
   v.field("checkpoints", c.checkpoints, "Where checkpoints go, and how many are kept.");
   v.field("gpu", c.gpu, "GPUs of each worker; left out: CPU.");
   v.field("workers", c.workers, "Data-parallel workers.");

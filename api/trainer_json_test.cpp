@@ -144,6 +144,8 @@ TEST(TrialFile, WhatIsWrittenReadsBackAsItWas) {
   file.resource = {"epoch", 1, 9};
   file.rungs = {1, 3};
   file.objectives = {{"loss", Direction::kMinimize}};
+  file.parallelism = 40;
+  file.grace_period = 12.5;
   file.checkpoints = {"/tmp/c", 2};
   file.parent = ParentPlace{"/tmp/p", 4};
   file.trainer = small_config();

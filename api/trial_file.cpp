@@ -41,6 +41,8 @@ void visit_fields(Visitor& v, T& c) {
   v.field("resource", c.resource, "What a step counts.", FieldRules{}.needed());
   v.field("rungs", c.rungs, "Steps that early stopping looks at.", list(0, 100'000));
   v.field("objectives", c.objectives, "What is measured.", list(0, kMostObjectives));
+  v.field("parallelism", c.parallelism, "Trials that may run at once.", count_from(1));
+  v.field("gracePeriod", c.grace_period, "Time between SIGTERM and SIGKILL.", grace_period());
   v.field("checkpoints", c.checkpoints, "Where checkpoints go.", FieldRules{}.needed());
   v.field("parent", c.parent, "Whose weights to start from.");
   v.field("trainer", c.trainer, "The built-in trainer's configuration, resolved.");

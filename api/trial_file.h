@@ -47,6 +47,8 @@ struct TrialFile {
   Resource resource;
   std::vector<std::int64_t> rungs;  // steps that early stopping looks at, ascending
   std::vector<ObjectiveName> objectives;
+  std::int64_t parallelism = 1;  // trials of the Study that may run at once
+  double grace_period = 30;      // seconds between SIGTERM and SIGKILL
   CheckpointPlace checkpoints;
   std::optional<ParentPlace> parent;
   std::optional<TrainerConfig> trainer;  // resolved; absent for the user's own image

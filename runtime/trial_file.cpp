@@ -28,6 +28,8 @@ Result<api::TrialFile> make_trial_file(const api::Study& study, const api::Trial
   for (const api::Objective& objective : study.spec.objectives) {
     file.objectives.push_back({objective.metric, objective.direction});
   }
+  file.parallelism = study.spec.budget.parallelism;
+  file.grace_period = study.spec.trial.grace_period;
   file.checkpoints.directory = checkpoint_directory(checkpoints, uid, trial.metadata.name);
   if (study.spec.trial.checkpoints) file.checkpoints.keep = study.spec.trial.checkpoints->keep;
   if (const auto& parent = trial.spec.parent) {
