@@ -24,18 +24,12 @@
 
 #include "base/json.h"
 #include "base/result.h"
+#include "kube/call_made.h"
 #include "kube/http.h"
 #include "kube/rate_limiter.h"
 #include "kube/resource.h"
 
 namespace fettle::kube {
-
-// Where one object lives.
-struct ObjectKey {
-  std::string ns;
-  std::string name;
-  auto operator<=>(const ObjectKey&) const = default;
-};
 
 struct ListOptions {
   std::string label_selector;
@@ -49,7 +43,7 @@ struct Written {
 };
 
 struct WriteOptions {
-  bool dry_run = false;
+  bool dry_run = false;  // checked whole, with unknown fields as errors, and not stored
 };
 
 struct RemoveOptions {
@@ -58,20 +52,13 @@ struct RemoveOptions {
   bool foreground = false;       // wait for dependents; otherwise they go in the background
 };
 
-// One answered API call, for metrics. `code` is 0 when there was no answer.
-struct CallMade {
-  std::string_view verb;      // get list create update patch apply delete
-  std::string_view resource;  // plural, with the subresource: "trials/status"
-  int code = 0;
-  std::chrono::microseconds took{};
-};
-
 struct ClientOptions {
   std::string field_manager = "fettle";
-  std::chrono::milliseconds deadline{30'000};  // of one call
-  double calls_per_second = 200;
+  std::chrono::milliseconds deadline{30'000};  // of one call with its retries
+  double calls_per_second = 200;               // 0 = no limit
   int burst = 400;
-  std::function<void(const CallMade&)> on_call;  // from any thread; may be empty
+  std::function<void(const CallMade&)> on_call;          // from any thread; may be empty
+  std::function<void(std::chrono::milliseconds)> pause;  // empty = this thread sleeps
 };
 
 class Client {
@@ -114,9 +101,21 @@ class Client {
   HttpTransport& transport() { return transport_; }
 
  private:
-  Result<HttpResponse> call(const HttpRequest& request, std::string_view verb,
-                            const std::string& resource);
-  Result<Written> write(HttpRequest request, std::string_view verb, const std::string& resource);
+  // What a call is called in metrics and errors.
+  struct Call {
+    std::string_view verb;
+    std::string resource;  // "trials/status"
+    std::string what;      // "Trial team/digits-3"
+  };
+  static Call describe_call(std::string_view verb, const Resource& resource, const ObjectKey& key,
+                            std::string_view subresource);
+
+  Result<Json> read(const HttpRequest& request, const Call& call);
+  Result<Written> write(const HttpRequest& request, const Call& call);
+  Result<HttpResponse> send(const HttpRequest& request, const Call& call);
+  HttpResult send_once(const HttpRequest& request, const Call& call,
+                       std::chrono::milliseconds deadline);
+  void pause(std::chrono::microseconds time) const;
 
   HttpTransport& transport_;
   const ClientOptions options_;

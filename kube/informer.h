@@ -1,55 +1,96 @@
-// Informer: a copy, kept up to date by list and watch, of all objects of one resource.
+// Informer: a Cache (cache.h) kept up to date by list and watch.
 //
-// The protocol is in watcher.h, a pure state machine; an Informer is its driver: one thread that
-// owns one watch. The Cache holds typed values, never parsed JSON. Writers put what the server
-// returned into the Cache themselves (read your writes): an object only ever becomes newer, by
-// resourceVersion, and a list or event older than a write of ours changes nothing.
+// The protocol is in watcher.h, a pure state machine; watch_loop.h drives it: one thread and one
+// connection per namespace watched. An object that cannot be read (somebody edited it by hand) is
+// reported as trouble, and what was known of it before is kept.
 //
-// Listeners are called from the informer's thread or from the thread that wrote, one at a time per
-// cache; they must return quickly. Cache is thread-safe; Informer is started and stopped by one.
+// An Informer is started and stopped by one thread; cache(), wait_synced() and last_error() may be
+// used by any. Set the cache's index and listeners before start().
 #pragma once
 
+#include <chrono>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "api/metadata.h"
 #include "base/json.h"
 #include "base/result.h"
-#include "kube/client.h"
+#include "kube/cache.h"
+#include "kube/http.h"
+#include "kube/watch_loop.h"
 
 namespace fettle::kube {
 
+struct InformerOptions {
+  Resource resource;
+  std::vector<std::string> namespaces;  // empty = all
+  std::string label_selector;
+  std::uint64_t seed = 0;  // of the jitter; give every process its own
+  // For metrics and the log; from the informer's threads; may be empty.
+  std::function<void(const CallMade&)> on_call;
+  std::function<void(const std::string& message)> on_trouble;
+};
+
 template <class T>
-class Cache {
+class Informer {
  public:
-  using Pointer = std::shared_ptr<const T>;
-  // Exactly one of `before`, `after` may be null: created, or gone.
-  using Listener = std::function<void(const Pointer& before, const Pointer& after)>;
+  using Read = std::function<Result<T>(const Json&)>;
 
-  Pointer get(const ObjectKey& key) const;
-  std::vector<Pointer> all() const;
+  // `transport` outlives the informer.
+  Informer(HttpTransport& transport, InformerOptions options, Read read);
+  ~Informer() { stop(); }
+  Informer(const Informer&) = delete;
+  Informer& operator=(const Informer&) = delete;
 
-  // An object under a second name: `index(object)` is the group it belongs to, "" = none. Set
-  // before the first object comes.
-  void index_by(std::function<std::string(const T&)> index);
-  std::vector<Pointer> group(const std::string& name) const;
+  void start();
+  // Returns when no listener will be called any more; at most kListDeadline (watch_loop.h).
+  void stop();
 
-  // Listeners: set before the first object comes.
-  void on_change(Listener listener);
+  // Waits until every list has come once; false when `most` passed or the informer was stopped.
+  bool wait_synced(std::chrono::milliseconds most);
 
-  // `object` as the server has it. Ignored when older than what is here, or than its deletion.
-  void put(T object);
-  // The object is gone; `uid` tells it from a later one of the name, `version` is the deletion's.
-  void erase(const ObjectKey& key, const std::string& uid, const std::string& version);
-  // What a list at `version` showed is all there is, except what was put with a newer version.
-  void replace(std::vector<T> objects, const std::string& version);
-  bool synced() const;
+  Cache<T>& cache() { return cache_; }
+  // What is wrong with a list or watch now; nothing when all go well.
+  std::optional<std::string> last_error() const;
 
-  // (the rest is in informer_inl.h or below: the owner of this file decides)
+ private:
+  // Reads what one watch loop brings and puts it into the cache.
+  class Feed : public WatchSink {
+   public:
+    Feed(Informer& informer, std::string ns) : informer_(informer), ns_(std::move(ns)) {}
+    void list_begins() override;
+    void listed(const Json& object) override;
+    void list_ends(const std::string& version) override;
+    void changed(const Json& object) override;
+    void gone(const Json& object) override;
+    void advanced(const std::string& version) override;
+    void trouble(const std::string& message) override { informer_.trouble(message); }
+
+   private:
+    Informer& informer_;
+    const std::string ns_;
+    std::uint64_t mark_ = 0;
+    std::vector<T> objects_;
+  };
+
+  std::optional<T> read(const Json& object);
+  void trouble(const std::string& message) const {
+    if (options_.on_trouble) options_.on_trouble(message);
+  }
+
+  HttpTransport& transport_;
+  const InformerOptions options_;
+  const Read read_;
+  Cache<T> cache_;
+  std::vector<std::unique_ptr<Feed>> feeds_;
+  std::vector<std::unique_ptr<WatchLoop>> loops_;
 };
 
 }  // namespace fettle::kube
+
+#include "kube/informer.inl"

@@ -2,10 +2,18 @@
 // Values and pure functions; usable from any thread.
 #pragma once
 
+#include <compare>
 #include <string>
 #include <string_view>
 
 namespace fettle::kube {
+
+// Where one object of a resource lives; `ns` is "" for what lives in no namespace.
+struct ObjectKey {
+  std::string ns;
+  std::string name;
+  auto operator<=>(const ObjectKey&) const = default;
+};
 
 struct Resource {
   std::string_view group;  // "" = core
@@ -29,6 +37,12 @@ std::string api_version(const Resource& resource);
 // `name`: the collection. Names are escaped.
 std::string path_of(const Resource& resource, std::string_view ns, std::string_view name = "",
                     std::string_view subresource = "");
+
+// "Job team/digits-0-r0", for messages.
+std::string describe(const Resource& resource, const ObjectKey& key);
+
+// `text` for a path or a query: everything but letters, digits and -._~ becomes %XX.
+std::string escape(std::string_view text);
 
 // The server's resourceVersions are decimal numbers that grow within a resource (comparable since
 // Kubernetes 1.35). "" and what is no such number are older than everything.

@@ -1,0 +1,128 @@
+// Cache: what is known of the objects of one resource, as typed values, never parsed JSON.
+//
+// Two kinds of callers write: the informer, from lists and watches, and whoever wrote to the API
+// server, with what came back (read your writes). So an object only ever becomes newer, by
+// resourceVersion: what is older than what is here, than its deletion, or than what the informer
+// has seen without it, changes nothing. A list is the exception: the server answers it from its
+// newest state, so it overrules whatever was known before it was asked for, also when versions
+// went back (etcd restored from a backup).
+//
+// Listeners are called from the thread that changed the cache, one at a time, in the order of the
+// changes; they may read the cache but not change it, and must return quickly. Thread-safe.
+// T has `api::Metadata metadata`.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "api/metadata.h"
+#include "kube/resource.h"
+
+namespace fettle::kube {
+
+// Deletions remembered, so that news from before them changes nothing; the oldest are forgotten.
+inline constexpr std::size_t kMostTombstones = 4096;
+
+// Which part of a cache a list covered, and when it was asked for.
+struct ListScope {
+  std::string ns;          // "" = all namespaces
+  std::uint64_t mark = 0;  // Cache::mark() before the list was sent; 0 = unknown
+};
+
+template <class T>
+class Cache {
+ public:
+  using Pointer = std::shared_ptr<const T>;
+  // Exactly one of `before`, `after` may be null: created, or gone.
+  using Listener = std::function<void(const Pointer& before, const Pointer& after)>;
+
+  // The object, or null. Sorted by namespace and name where there are many.
+  Pointer get(const ObjectKey& key) const;
+  std::vector<Pointer> all() const;
+  std::size_t size() const;
+
+  // `index(object)` names the group an object belongs to, "" = none. Set before the first object.
+  void index_by(std::function<std::string(const T&)> index) { index_ = std::move(index); }
+  std::vector<Pointer> group(const std::string& name) const;
+
+  // Adds a listener; before the first object comes.
+  void on_change(Listener listener) { listeners_.push_back(std::move(listener)); }
+
+  // `object` as the server has it, from an answered write or a watch.
+  void put(T object);
+  // The object is gone; `uid` tells it from a later one of the name, `version` is that of its
+  // deletion, "" when it is not known.
+  void erase(const ObjectKey& key, const std::string& uid, const std::string& version);
+  // What a list at `version` showed is all there is, except what was put after the list was asked
+  // for (or, when that is unknown, at any time) with a newer version.
+  void replace(std::vector<T> objects, const std::string& version, const ListScope& scope = {});
+
+  // The informer saw everything up to `version` in namespace `ns` ("" = all).
+  void advance(const std::string& ns, const std::string& version);
+  // Grows with every change: tells what was known before a list from what came after.
+  std::uint64_t mark() const;
+
+  // Lists are expected for these namespaces instead of one for all. Before the first list.
+  void expect(const std::vector<std::string>& namespaces);
+  // Every expected list has come.
+  bool synced() const;
+
+ private:
+  struct Entry {
+    Pointer object;
+    std::uint64_t changed = 0;  // the mark of the change
+  };
+  struct Tombstone {
+    std::string uid;
+    std::string version;
+    std::uint64_t changed = 0;
+  };
+  struct Change {
+    Pointer before;
+    Pointer after;
+  };
+  using Changes = std::vector<Change>;
+
+  static ObjectKey key_of(const T& object) { return {object.metadata.ns, object.metadata.name}; }
+  static const std::string& version_of(const Pointer& object) {
+    return object->metadata.resource_version;
+  }
+
+  // These require mutex_.
+  bool is_news(const ObjectKey& key, const T& object) const;
+  bool keeps(const Entry& entry, const std::string& listed_version, std::uint64_t mark) const;
+  void set(const ObjectKey& key, Pointer object, Changes& changes);
+  void unset(const ObjectKey& key, const std::string& uid, const std::string& version,
+             Changes& changes);
+  void bury(const ObjectKey& key, const std::string& uid, const std::string& version);
+  void list_one(T object, const ListScope& scope, Changes& changes);
+  void leave_group(const ObjectKey& key, const Pointer& object);
+
+  void tell(const Changes& changes) const;
+
+  std::function<std::string(const T&)> index_;
+  std::vector<Listener> listeners_;
+
+  std::mutex writing_;  // held while one change is made and told; taken before mutex_
+  mutable std::mutex mutex_;
+  std::map<ObjectKey, Entry> objects_;
+  std::map<std::string, std::set<ObjectKey>> groups_;
+  std::map<ObjectKey, Tombstone> tombstones_;
+  std::deque<std::pair<std::uint64_t, ObjectKey>> burials_;  // tombstones_ by age
+  std::map<std::string, std::string> seen_;  // by namespace: the version lists and watches reached
+  std::set<std::string> unsynced_{""};
+  std::uint64_t mark_ = 1;
+};
+
+}  // namespace fettle::kube
+
+#include "kube/cache.inl"

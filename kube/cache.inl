@@ -1,0 +1,213 @@
+// The members of Cache (cache.h).
+#pragma once
+
+namespace fettle::kube {
+
+template <class T>
+typename Cache<T>::Pointer Cache<T>::get(const ObjectKey& key) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = objects_.find(key);
+  return found == objects_.end() ? nullptr : found->second.object;
+}
+
+template <class T>
+std::vector<typename Cache<T>::Pointer> Cache<T>::all() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<Pointer> out;
+  out.reserve(objects_.size());
+  for (const auto& [key, entry] : objects_) out.push_back(entry.object);
+  return out;
+}
+
+template <class T>
+std::size_t Cache<T>::size() const {
+  const std::lock_guard lock(mutex_);
+  return objects_.size();
+}
+
+template <class T>
+std::vector<typename Cache<T>::Pointer> Cache<T>::group(const std::string& name) const {
+  const std::lock_guard lock(mutex_);
+  std::vector<Pointer> out;
+  const auto found = groups_.find(name);
+  if (found == groups_.end()) return out;
+  out.reserve(found->second.size());
+  for (const ObjectKey& key : found->second) out.push_back(objects_.at(key).object);
+  return out;
+}
+
+template <class T>
+void Cache<T>::put(T object) {
+  const std::lock_guard writing(writing_);
+  Changes changes;
+  {
+    const std::lock_guard lock(mutex_);
+    const ObjectKey key = key_of(object);
+    if (!is_news(key, object)) return;
+    set(key, std::make_shared<const T>(std::move(object)), changes);
+  }
+  tell(changes);
+}
+
+template <class T>
+void Cache<T>::erase(const ObjectKey& key, const std::string& uid, const std::string& version) {
+  const std::lock_guard writing(writing_);
+  Changes changes;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = objects_.find(key);
+    if (found != objects_.end()) {
+      const Pointer& here = found->second.object;
+      // Another object of the name that came after this deletion stays.
+      if (here->metadata.uid != uid && !is_newer(version, version_of(here))) return;
+    }
+    unset(key, uid, version, changes);
+  }
+  tell(changes);
+}
+
+template <class T>
+void Cache<T>::replace(std::vector<T> objects, const std::string& version, const ListScope& scope) {
+  const std::lock_guard writing(writing_);
+  Changes changes;
+  {
+    const std::lock_guard lock(mutex_);
+    std::set<ObjectKey> listed;
+    for (T& object : objects) {
+      listed.insert(key_of(object));
+      list_one(std::move(object), scope, changes);
+    }
+    std::vector<std::pair<ObjectKey, std::string>> gone;
+    for (const auto& [key, entry] : objects_) {
+      if (listed.contains(key) || (!scope.ns.empty() && key.ns != scope.ns)) continue;
+      if (!keeps(entry, version, scope.mark)) gone.emplace_back(key, entry.object->metadata.uid);
+    }
+    for (const auto& [key, uid] : gone) unset(key, uid, version, changes);
+    seen_[scope.ns] = version;
+    unsynced_.erase(scope.ns);
+  }
+  tell(changes);
+}
+
+template <class T>
+void Cache<T>::advance(const std::string& ns, const std::string& version) {
+  const std::lock_guard lock(mutex_);
+  std::string& seen = seen_[ns];
+  if (is_newer(version, seen)) seen = version;
+}
+
+template <class T>
+std::uint64_t Cache<T>::mark() const {
+  const std::lock_guard lock(mutex_);
+  return mark_;
+}
+
+template <class T>
+void Cache<T>::expect(const std::vector<std::string>& namespaces) {
+  const std::lock_guard lock(mutex_);
+  unsynced_ = std::set<std::string>(namespaces.begin(), namespaces.end());
+}
+
+template <class T>
+bool Cache<T>::synced() const {
+  const std::lock_guard lock(mutex_);
+  return unsynced_.empty();
+}
+
+template <class T>
+bool Cache<T>::is_news(const ObjectKey& key, const T& object) const {
+  const std::string& version = object.metadata.resource_version;
+  if (const auto found = objects_.find(key); found != objects_.end()) {
+    return is_newer(version, version_of(found->second.object));
+  }
+  if (const auto grave = tombstones_.find(key); grave != tombstones_.end()) {
+    if (grave->second.uid == object.metadata.uid) return false;
+    if (!is_newer(version, grave->second.version)) return false;
+  }
+  // The informer has seen this version and the object is not here: it is gone since.
+  auto seen = seen_.find(key.ns);
+  if (seen == seen_.end()) seen = seen_.find("");
+  return seen == seen_.end() || is_newer(version, seen->second);
+}
+
+// Whether an entry outlives a list that shows the object at `listed_version`, or, at that version
+// of the list, does not show it.
+template <class T>
+bool Cache<T>::keeps(const Entry& entry, const std::string& listed_version,
+                     std::uint64_t mark) const {
+  return entry.changed > mark && is_newer(version_of(entry.object), listed_version);
+}
+
+template <class T>
+void Cache<T>::list_one(T object, const ListScope& scope, Changes& changes) {
+  const ObjectKey key = key_of(object);
+  if (const auto found = objects_.find(key); found != objects_.end()) {
+    if (keeps(found->second, object.metadata.resource_version, scope.mark)) return;
+    const api::Metadata& here = found->second.object->metadata;
+    if (here.uid == object.metadata.uid &&
+        here.resource_version == object.metadata.resource_version) {
+      return;
+    }
+  }
+  const auto grave = tombstones_.find(key);
+  if (grave != tombstones_.end() && grave->second.uid == object.metadata.uid &&
+      grave->second.changed > scope.mark) {
+    return;
+  }
+  set(key, std::make_shared<const T>(std::move(object)), changes);
+}
+
+template <class T>
+void Cache<T>::set(const ObjectKey& key, Pointer object, Changes& changes) {
+  Entry& entry = objects_[key];
+  Pointer before = entry.object;
+  leave_group(key, before);
+  entry = {object, ++mark_};
+  if (const std::string name = index_ ? index_(*object) : ""; !name.empty()) {
+    groups_[name].insert(key);
+  }
+  tombstones_.erase(key);
+  changes.push_back({std::move(before), std::move(object)});
+}
+
+template <class T>
+void Cache<T>::unset(const ObjectKey& key, const std::string& uid, const std::string& version,
+                     Changes& changes) {
+  ++mark_;
+  if (const auto found = objects_.find(key); found != objects_.end()) {
+    leave_group(key, found->second.object);
+    changes.push_back({std::move(found->second.object), nullptr});
+    objects_.erase(found);
+  }
+  bury(key, uid, version);
+}
+
+template <class T>
+void Cache<T>::bury(const ObjectKey& key, const std::string& uid, const std::string& version) {
+  tombstones_[key] = {uid, version, mark_};
+  burials_.emplace_back(mark_, key);
+  while (burials_.size() > kMostTombstones) {
+    const auto& [changed, oldest] = burials_.front();
+    const auto grave = tombstones_.find(oldest);
+    if (grave != tombstones_.end() && grave->second.changed == changed) tombstones_.erase(grave);
+    burials_.pop_front();
+  }
+}
+
+template <class T>
+void Cache<T>::leave_group(const ObjectKey& key, const Pointer& object) {
+  if (object == nullptr || !index_) return;
+  const auto found = groups_.find(index_(*object));
+  if (found == groups_.end()) return;
+  found->second.erase(key);
+  if (found->second.empty()) groups_.erase(found);
+}
+
+template <class T>
+void Cache<T>::tell(const Changes& changes) const {
+  for (const Change& change : changes) {
+    for (const Listener& listener : listeners_) listener(change.before, change.after);
+  }
+}
+
+}  // namespace fettle::kube

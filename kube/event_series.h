@@ -1,0 +1,86 @@
+// Which events (events.k8s.io/v1) to write when the same thing happens again and again.
+//
+// The first occurrence creates an Event; the second makes it a series at once; further ones are
+// counted and written every kSeriesRefresh, and once more when nothing came for kSeriesQuiet, which
+// ends the series. Two occurrences are the same when object, type, reason, action and note are.
+// These are client-go's rules, except that the note counts too: a patch of a series cannot change
+// it. Pure: time is handed in. Not synchronised.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/json.h"
+#include "kube/resource.h"
+
+namespace fettle::kube {
+
+inline constexpr std::int64_t kSeriesRefreshMs = 30 * 60'000;
+inline constexpr std::int64_t kSeriesQuietMs = 6 * 60'000;
+// Things that may be remembered at a time; of more, each occurrence is an event of its own.
+inline constexpr std::size_t kMostSeries = 1000;
+// Limits of the API (pkg/apis/core/validation/events.go), in bytes.
+inline constexpr std::size_t kLongestNote = 1024;
+inline constexpr std::size_t kLongestReason = 128;
+
+// What an event is about.
+struct EventSubject {
+  Resource resource;
+  ObjectKey key;
+  std::string uid;
+  std::string resource_version;
+};
+
+struct Occurrence {
+  EventSubject about;
+  bool warning = false;
+  std::string reason;  // CamelCase
+  std::string action;  // what was done or tried, CamelCase; "" = the reason
+  std::string note;    // for people; cut at kLongestNote
+  std::int64_t at_ms = 0;
+};
+
+struct EventWrite {
+  ObjectKey key;
+  bool create = true;  // else a merge patch of the series
+  Json body;
+  Json whole;  // what to create when a patch finds no event (they expire after an hour)
+};
+
+// `text` cut at a character so that it has at most `most` bytes, "..." at its end where cut.
+std::string cut_text(std::string_view text, std::size_t most);
+
+class EventSeries {
+ public:
+  // Names of events are made of `instance` and a number: no two recorders may share one.
+  EventSeries(std::string controller, std::string instance);
+
+  // What to write for an occurrence, if anything.
+  std::optional<EventWrite> add(const Occurrence& occurrence);
+  // What has become due.
+  std::vector<EventWrite> due(std::int64_t now_ms);
+
+ private:
+  struct Series {
+    ObjectKey key;
+    Json event;  // as created
+    std::int64_t count = 1;
+    std::int64_t last_ms = 0;
+    std::int64_t written_ms = 0;
+    std::int64_t written_count = 1;
+  };
+  EventWrite write(Series& series, std::int64_t now_ms) const;
+  Json make_event(const Occurrence& occurrence, const ObjectKey& key) const;
+
+  const std::string controller_;
+  const std::string instance_;
+  std::uint64_t made_ = 0;
+  std::map<std::string, Series> series_;  // by what makes two occurrences the same
+};
+
+}  // namespace fettle::kube

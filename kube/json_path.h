@@ -1,0 +1,33 @@
+// Reading JSON of the API server leniently: what is missing or of another type is empty.
+// Pure functions; usable from any thread.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+
+#include "api/metadata.h"
+#include "base/json.h"
+#include "kube/resource.h"
+
+namespace fettle::kube {
+
+using JsonPath = std::initializer_list<std::string_view>;
+
+// The value at the end of `path` through objects; nullptr where there is none.
+const Json* value_at(const Json& object, JsonPath path);
+// "" for what is no string.
+std::string text_at(const Json& object, JsonPath path);
+std::int64_t integer_at(const Json& object, JsonPath path, std::int64_t otherwise = 0);
+bool boolean_at(const Json& object, JsonPath path, bool otherwise = false);
+// Unix milliseconds; 0 for what is no RFC 3339 time.
+std::int64_t time_at(const Json& object, JsonPath path);
+// The members of an array; none for what is no array.
+const Json::Array& array_at(const Json& object, JsonPath path);
+
+// metadata.namespace and metadata.name.
+ObjectKey key_of(const Json& object);
+api::Metadata read_metadata(const Json& object);
+
+}  // namespace fettle::kube

@@ -1,0 +1,93 @@
+// Leader election by a Lease (coordination.k8s.io/v1) as a pure state machine: no IO, clock or
+// entropy of its own. The rules are those of client-go's leaderelection.
+//
+// The times in the record are not trusted, since clocks differ: a candidate takes over when the
+// record has not changed for a whole lease duration since it saw it first. The leader writes again
+// every retry period and gives up when it did not succeed for the renew deadline, which ends before
+// anybody else can take over. The lease does not fence: a leader that was stopped in its tracks may
+// still have a write under way. So writes must be safe with two leaders (names that collide,
+// resourceVersions), and a leader asks may_write() before each.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <variant>
+
+#include "base/json.h"
+#include "base/philox.h"
+#include "base/result.h"
+#include "kube/resource.h"
+
+namespace fettle::kube {
+
+// lease > renew > 1.2 * retry.
+struct LeaseTimes {
+  std::chrono::milliseconds lease{15'000};
+  std::chrono::milliseconds renew{10'000};
+  std::chrono::milliseconds retry{2'000};
+};
+
+struct LeaseTerms {
+  ObjectKey key;
+  std::string identity;  // of this candidate; no two alike
+  LeaseTimes times;
+};
+
+// Time since some fixed moment, never going back, and the wall clock for people who read the Lease.
+struct LeaseNow {
+  std::chrono::milliseconds steady{0};
+  std::int64_t unix_ms = 0;
+};
+
+struct LeaseState {
+  enum class Phase { kCandidate, kLeader, kLost, kReleased };
+  Phase phase = Phase::kCandidate;
+  Json record;                              // the Lease as last seen or written; null = none
+  std::chrono::milliseconds seen_at{0};     // when this record was first seen
+  std::chrono::milliseconds sent_at{0};     // when the request under way was sent
+  std::chrono::milliseconds renewed_at{0};  // when the last write that succeeded was sent
+  Random random{0};
+};
+
+// Inputs.
+struct LeaseDue {};  // at the start, and when the wait is over
+struct LeaseRead {
+  Result<Json> lease;  // kNotFound: there is none
+};
+struct LeaseWritten {
+  Result<Json> lease;
+};
+using LeaseInput = std::variant<LeaseDue, LeaseRead, LeaseWritten>;
+
+// What to do next; one at a time.
+struct ReadLease {};
+struct CreateLease {
+  Json lease;
+};
+struct UpdateLease {
+  Json lease;  // with the resourceVersion it was read at
+};
+struct WaitForLease {
+  std::chrono::milliseconds time;
+};
+struct LeaseOver {};  // lost, or released
+using LeaseOutput = std::variant<ReadLease, CreateLease, UpdateLease, WaitForLease, LeaseOver>;
+
+struct LeaseStep {
+  LeaseState state;
+  LeaseOutput output;
+};
+
+LeaseStep step(const LeaseTerms& terms, LeaseState state, const LeaseInput& input, LeaseNow now);
+
+// The Lease without a holder, for a leader that shuts down: the next one need not wait.
+Json released_lease(const LeaseState& state, LeaseNow now);
+
+// Whether writes that need the lease may be sent now.
+bool may_write(const LeaseTerms& terms, const LeaseState& state, std::chrono::milliseconds steady);
+
+// Who holds the lease as last seen; "" = nobody.
+std::string holder_of(const LeaseState& state);
+
+}  // namespace fettle::kube

@@ -1,0 +1,70 @@
+// LeaderElector: takes part in leader election (leader_election.h) on a thread of its own.
+//
+// Give it a Client of its own, without rate limit and with a deadline well under the renew
+// deadline, over a transport of its own: renewals must not wait behind other calls. A leader that
+// is lost stays lost; the program exits and starts anew. start() and stop() are called by one
+// thread, the rest by any.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "kube/client.h"
+#include "kube/leader_election.h"
+
+namespace fettle::kube {
+
+struct LeaderOptions {
+  LeaseTerms terms;
+  std::uint64_t seed = 0;  // of the jitter
+  // From the elector's thread; must return quickly; may be empty.
+  std::function<void()> on_leading;
+  std::function<void()> on_lost;  // after on_leading: leave off at once. Not called by stop().
+  std::function<void(const std::string& holder)> on_holder;  // somebody else has it now
+};
+
+class LeaderElector {
+ public:
+  LeaderElector(Client& client, LeaderOptions options);
+  ~LeaderElector();
+  LeaderElector(const LeaderElector&) = delete;
+  LeaderElector& operator=(const LeaderElector&) = delete;
+
+  void start();
+  // Gives the lease back, if this one leads. Stop all writing first.
+  void stop();
+
+  // Whether this one leads and has renewed recently enough to write.
+  bool may_write() const;
+  // False when `most` passed or the elector was stopped.
+  bool wait_leading(std::chrono::milliseconds most);
+  // Who leads, as far as is known; "" = nobody.
+  std::string holder() const;
+  // What the last call to the API server failed with; nothing when it did not.
+  std::optional<std::string> last_error() const;
+
+ private:
+  void run(const std::stop_token& stop);
+  LeaseInput carry_out(const LeaseOutput& output, const std::stop_token& stop);
+  LeaseInput remember(Result<Json> lease, bool written);
+  void tell(LeaseState::Phase before, const std::string& holder_before);
+  void release();
+  static LeaseNow now();
+
+  Client& client_;
+  const LeaderOptions options_;
+  mutable std::mutex mutex_;
+  std::condition_variable_any changed_;
+  LeaseState state_;
+  bool stopped_ = false;
+  std::optional<std::string> error_;
+  std::jthread thread_;
+};
+
+}  // namespace fettle::kube

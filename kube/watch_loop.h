@@ -1,0 +1,84 @@
+// WatchLoop: drives the list and watch protocol (watcher.h) of one resource in one namespace, or in
+// all: one thread, one connection. What comes is handed to a WatchSink, from that thread.
+//
+// start(), request_stop() and join() are called by one thread; the rest by any. Watches and the
+// lists of informers are not held up by any rate limit.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "base/json.h"
+#include "kube/call_made.h"
+#include "kube/http.h"
+#include "kube/json_path.h"
+#include "kube/watcher.h"
+
+namespace fettle::kube {
+
+inline constexpr std::chrono::milliseconds kListDeadline{30'000};
+// Bookmarks come about every minute, so a watch that is silent for longer is dead.
+inline constexpr std::chrono::milliseconds kWatchIdle{150'000};
+
+// Where the objects go.
+class WatchSink {
+ public:
+  virtual ~WatchSink() = default;
+  // A list replaces what was known; list_begins() comes before it is asked for. Without list_ends()
+  // it failed.
+  virtual void list_begins() = 0;
+  virtual void listed(const Json& object) = 0;
+  virtual void list_ends(const std::string& version) = 0;
+  virtual void changed(const Json& object) = 0;
+  virtual void gone(const Json& object) = 0;
+  virtual void advanced(const std::string& version) = 0;
+  // Something for the log.
+  virtual void trouble(const std::string& message) = 0;
+};
+
+class WatchLoop {
+ public:
+  WatchLoop(HttpTransport& transport, WatchSink& sink, WatchTarget target, std::uint64_t seed,
+            std::function<void(const CallMade&)> on_call);
+  ~WatchLoop();
+
+  void start();
+  void request_stop();
+  void join();
+
+  // False when `most` passed or the loop was stopped.
+  bool wait_listed(std::chrono::milliseconds most);
+  std::optional<std::string> last_error() const;
+
+ private:
+  void run(const std::stop_token& stop);
+  void feed(const WatcherInput& input);
+  void carry_out(WatcherOutput& output);
+  void list(const std::string& target);
+  void watch(const std::string& target, const std::stop_token& stop);
+  void count(std::string_view verb, const HttpResult& result, SteadyTime began) const;
+
+  HttpTransport& transport_;
+  WatchSink& sink_;
+  const WatchTarget target_;
+  const std::function<void(const CallMade&)> on_call_;
+
+  // Of the thread.
+  WatcherState state_;
+  std::optional<WatcherOutput> next_;  // SendList, SendWatch or Wait: what to do next
+  bool end_watch_ = false;
+
+  mutable std::mutex mutex_;
+  std::condition_variable_any changed_;
+  bool listed_ = false;
+  std::optional<std::string> error_;
+  std::jthread thread_;
+};
+
+}  // namespace fettle::kube

@@ -1,0 +1,135 @@
+// The list and watch protocol of the Kubernetes API as a pure state machine: no IO, clock or
+// entropy of its own; watch_loop.h drives it.
+//
+//   kIdle ─▶ kListing ─▶ kWatching ◀─▶ kWaiting
+//               ▲  └────▶ kWaiting        │
+//               └─────────────────────────┘
+//
+// It lists with resourceVersion "" (the newest state there is; "0" would let a restarted process go
+// back in time), page by page, and watches from the list's version with bookmarks. What ends a
+// watch decides how it goes on:
+//   ended by the server      watch again from the last version seen, at once
+//   ended within a second,
+//   with nothing seen        the same, after a back-off
+//   network, 429, 5xx,
+//   a line that is no JSON   the same; after kMostResumes in a row list again
+//   410, "too large version" list again, at once the first time
+//   anything else            list again after a back-off
+// A list that finds an object missing is how a missed deletion is noticed.
+// Rules and numbers are those of client-go's reflector; the shape is kube-rs's.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/json.h"
+#include "base/philox.h"
+#include "kube/http.h"
+#include "kube/resource.h"
+
+namespace fettle::kube {
+
+// The n-th failure in a row waits kBackoffFirst * 2^n, at most kBackoffMost, and up to as much
+// again by chance. A row ends when nothing failed for kBackoffForget.
+inline constexpr std::chrono::milliseconds kBackoffFirst{800};
+inline constexpr std::chrono::milliseconds kBackoffMost{30'000};
+inline constexpr std::chrono::milliseconds kBackoffForget{120'000};
+inline constexpr std::chrono::milliseconds kVeryShortWatch{1'000};
+inline constexpr int kMostResumes = 5;
+inline constexpr int kPageSize = 500;
+
+// What to list and watch.
+struct WatchTarget {
+  Resource resource;
+  std::string ns;  // "" = all namespaces
+  std::string label_selector;
+};
+
+// Time since some fixed moment, never going back.
+using SteadyTime = std::chrono::milliseconds;
+
+struct WatcherState {
+  enum class Phase { kIdle, kListing, kWatching, kWaiting };
+  Phase phase = Phase::kIdle;
+  std::string version;         // seen up to here; "" = list next
+  std::string continue_token;  // of the list under way
+  Random random{0};
+
+  // Of the watch under way.
+  SteadyTime began{0};
+  bool saw_news = false;
+  bool ending = false;  // told to end; what follows is decided already
+  bool failing = false;
+
+  // Of the row of failures.
+  int failures = 0;  // for the back-off
+  SteadyTime failed_at{0};
+  int resumes = 0;                     // watches in a row that failed from one version
+  bool listed_at_once = false;         // without a back-off; not twice in a row
+  std::chrono::milliseconds pause{0};  // before what follows a watch told to end
+};
+
+// Inputs.
+struct Begin {};  // at the start, and when a Wait is over
+struct ListAnswered {
+  HttpResult result;
+};
+struct LineCame {
+  std::string_view line;
+};
+struct WatchEnded {
+  HttpResult result;
+};
+using WatcherInput = std::variant<Begin, ListAnswered, LineCame, WatchEnded>;
+
+// Outputs, in the order they are to be carried out.
+struct SendList {
+  std::string target;
+  bool first_page = true;
+};
+struct SendWatch {
+  std::string target;
+};
+struct EndWatch {};  // the watch under way; WatchEnded follows
+struct Wait {
+  std::chrono::milliseconds time;
+};
+struct Listed {
+  std::vector<Json> objects;  // of one page
+};
+struct ListComplete {
+  std::string version;
+};
+struct Changed {
+  Json object;
+};
+struct Gone {
+  Json object;  // its last state
+};
+struct Advanced {
+  std::string version;  // all before it has been seen
+};
+struct Failed {
+  std::string message;
+};
+struct Recovered {};
+struct Skipped {
+  std::string message;
+};
+using WatcherOutput = std::variant<SendList, SendWatch, EndWatch, Wait, Listed, ListComplete,
+                                   Changed, Gone, Advanced, Failed, Recovered, Skipped>;
+
+struct WatcherStep {
+  WatcherState state;
+  std::vector<WatcherOutput> outputs;
+};
+
+// `now` never goes back. A state begins as WatcherState{} with a `random` of its own.
+WatcherStep step(const WatchTarget& target, WatcherState state, const WatcherInput& input,
+                 SteadyTime now);
+
+}  // namespace fettle::kube
