@@ -2,6 +2,7 @@
 #include "control/manager.h"
 
 #include <algorithm>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -55,11 +56,33 @@ Manager::Manager(Store& store, Runs& runs, Clock& clock, Observer& observer,
 Manager::~Manager() { queue_->shut_down(); }
 
 Status Manager::run(const std::function<bool()>& finished) {
-  while (!finished()) {
-    FETTLE_ASSIGN(const bool worked, step());
-    if (!worked) queue_->wait(std::min(kMostSleepMs, resync_at_ms_ - clock_.now_ms()));
+  std::atomic<bool> ending = false;
+  std::mutex mutex;
+  Status outcome = success();  // of the worker that failed first
+  const auto until = [&](const std::function<bool()>& over) {
+    Status worked = work(over);
+    const std::lock_guard lock(mutex);
+    if (outcome.ok()) outcome = std::move(worked);
+    ending = true;
+    queue_->wake();
+  };
+  std::vector<std::thread> others;
+  for (int i = 1; i < options_.workers; ++i) {
+    others.emplace_back([&] { until([&] { return ending.load(); }); });
   }
-  return success();
+  until([&] { return ending || finished(); });
+  for (std::thread& other : others) other.join();
+  return outcome;
+}
+
+// One worker's life.
+Status Manager::work(const std::function<bool()>& finished) {
+  while (true) {
+    const std::uint64_t wakes = queue_->wakes();
+    if (finished()) return success();
+    FETTLE_ASSIGN(const bool worked, step());
+    if (!worked) queue_->wait(std::min(kMostSleepMs, resync_at_ms_ - clock_.now_ms()), wakes);
+  }
 }
 
 void Manager::wake() { queue_->wake(); }
@@ -82,15 +105,18 @@ Result<bool> Manager::step() {
 }
 
 std::int64_t Manager::next_ms() const {
-  return std::min(resync_at_ms_, queue_->next_ms().value_or(resync_at_ms_));
+  const std::int64_t resync_at_ms = resync_at_ms_;
+  return std::min(resync_at_ms, queue_->next_ms().value_or(resync_at_ms));
 }
+
+std::size_t Manager::queue_depth() const { return queue_->depth(); }
 
 // What to do with the item now. Error: this cannot go on.
 Status Manager::settle(const Item& item, const Result<Looked>& outcome, Reconciled& look) {
   if (outcome.ok()) {
     look.actions = outcome->actions;
     queue_->forget(item);
-    failures_.erase(item);
+    forget_failures(item);
     if (outcome->wake_at_ms) queue_->add_at(item, *outcome->wake_at_ms);
     return success();
   }
@@ -98,18 +124,39 @@ Status Manager::settle(const Item& item, const Result<Looked>& outcome, Reconcil
   look.error = outcome.error().message;
   queue_->retry(item);
   if (is_transient(outcome.error().code)) return success();
-  const int row = ++failures_[item];
-  if (row < options_.most_failures) return success();
+  const int row = count_failure(item);
+  if (options_.most_failures == 0 || row < options_.most_failures) return success();
   return Error(outcome.error())
       .in(item.key.name + " failed " + std::to_string(row) + " times in a row");
 }
 
+int Manager::count_failure(const Item& item) {
+  const std::lock_guard lock(failures_mutex_);
+  return ++failures_[item];
+}
+
+void Manager::forget_failures(const Item& item) {
+  const std::lock_guard lock(failures_mutex_);
+  failures_.erase(item);
+}
+
+// If it is time, and no other worker is at it.
+Status Manager::resync() {
+  const std::unique_lock lock(resync_mutex_, std::try_to_lock);
+  if (!lock.owns_lock() || clock_.now_ms() < resync_at_ms_) return success();
+  // The next one is set before the lists are read: nobody else is to wait for them.
+  resync_at_ms_ = clock_.now_ms() + options_.resync_ms;
+  return resync_now();
+}
+
 // Queues everything there is. Trials that have ended are looked at once by each Manager: the one
 // before may have had no time to clean up after them.
-Status Manager::resync() {
+Status Manager::resync_now() {
   const auto failed = [this](const Error& error) -> Status {
     resync_at_ms_ = clock_.now_ms() + (kRetryFirstMs << std::min(resync_failures_, 10));
-    if (++resync_failures_ < options_.most_failures) return success();
+    ++resync_failures_;
+    const bool go_on = options_.most_failures == 0 || resync_failures_ < options_.most_failures;
+    if (go_on) return success();
     return error;
   };
   const Result<std::vector<api::Study>> studies = store_.list_studies();
@@ -126,7 +173,6 @@ Status Manager::resync() {
   }
   ++resyncs_;
   resync_failures_ = 0;
-  resync_at_ms_ = clock_.now_ms() + options_.resync_ms;
   return success();
 }
 

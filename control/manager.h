@@ -5,15 +5,19 @@
 // up for by a resync. All state is in Store and Runs: a Manager can be dropped at any moment, and
 // the next one goes on.
 //
-// run() or step() are called from one thread, the worker; wake() and the watch callbacks may come
+// run() or step() are called from one thread, the first worker; run() adds workers of its own.
+// Items are independent, and the queue never hands one to two workers, so workers share nothing but
+// the queue, the count of failures and the map of samplers. wake() and the watch callbacks may come
 // from any thread. Store, Runs, Clock and Observer outlive the Manager; callbacks that arrive after
 // its end do nothing.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 
@@ -28,7 +32,8 @@ namespace fettle::control {
 
 struct ManagerOptions {
   std::int64_t resync_ms = 30'000;  // every object is looked at at least this often
-  int most_failures = 10;           // failures of the environment in a row, of one object
+  int most_failures = 10;           // of the environment in a row, of one object; 0 = no limit
+  int workers = 1;                  // threads that look at objects, the caller of run() included
 };
 
 struct Looked;
@@ -43,9 +48,10 @@ class Manager {
   Manager(const Manager&) = delete;
   Manager& operator=(const Manager&) = delete;
 
-  // Works until `finished()` says so; it is asked before every look and at least once a second.
-  // Trials that still run then are left alone. Error: kIo, when the environment failed
-  // most_failures times in a row for one object: nothing is lost, but nothing goes on either.
+  // Works until `finished()` says so; the calling thread asks before each of its looks and at least
+  // once a second. Looks that are under way are finished; trials that still run are left alone.
+  // Error: kIo, when the environment failed most_failures times in a row for one object: nothing is
+  // lost, but nothing goes on either.
   Status run(const std::function<bool()>& finished);
 
   // Makes run() ask finished() at once. From any thread, not from a signal handler.
@@ -55,10 +61,16 @@ class Manager {
   Result<bool> step();
   // When step() will have something to do: 0 = now.
   std::int64_t next_ms() const;
+  // Objects that are due now and have no worker yet, for metrics. From any thread.
+  std::size_t queue_depth() const;
 
  private:
+  Status work(const std::function<bool()>& finished);
   Status resync();
+  Status resync_now();
   Status settle(const Item& item, const Result<Looked>& outcome, Reconciled& look);
+  int count_failure(const Item& item);
+  void forget_failures(const Item& item);
 
   Store& store_;
   Runs& runs_;
@@ -68,9 +80,11 @@ class Manager {
   std::shared_ptr<BlockingQueue> queue_;  // shared with the watch callbacks, which may outlive this
   std::unique_ptr<StudyController> studies_;
   std::unique_ptr<TrialController> trials_;
-  std::int64_t resync_at_ms_ = 0;
+  std::mutex failures_mutex_;
   std::map<Item, int>
-      failures_;             // of the environment, in a row; conflicts neither count nor end it
+      failures_;  // of the environment, in a row; conflicts neither count nor end it
+  std::atomic<std::int64_t> resync_at_ms_ = 0;
+  std::mutex resync_mutex_;  // one worker at a time; guards what follows
   int resyncs_ = 0;          // done by this Manager
   int resync_failures_ = 0;  // in a row
 };

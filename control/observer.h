@@ -19,7 +19,8 @@ struct Reconciled {
   std::int64_t took_ms = 0;
 };
 
-// Who wants to see what happens. Called from the worker, between writes: return quickly.
+// Who wants to see what happens. Called from the workers, between writes: return quickly. With
+// several workers (ManagerOptions) it is called from all of them, at the same time.
 class Observer {
  public:
   virtual ~Observer() = default;

@@ -12,7 +12,7 @@ namespace fettle::control {
 Result<Looked> StudyController::reconcile(const Key& key) {
   Result<api::Study> study = store_.get_study(key);
   if (!study.ok() && study.error().code == ErrorCode::kNotFound) {
-    samplers_.erase(key);
+    forget_sampler(key);
     return Looked{};
   }
   if (!study.ok()) return study.error();
@@ -24,7 +24,7 @@ Result<Looked> StudyController::reconcile(const Key& key) {
   for (const core::StudyAction& action : plan.actions) {
     const Status done = execute(action, objects);
     if (!done.ok()) {
-      samplers_.erase(key);  // it has learnt facts that may never be stored as they were planned
+      forget_sampler(key);  // it has learnt facts that may never be stored as they were planned
       return done.error();
     }
     ++looked.actions;
@@ -55,9 +55,19 @@ Status StudyController::check(const api::Study& study, const std::vector<api::Tr
   return needed ? runs_.check(study) : success();
 }
 
+void StudyController::forget_sampler(const Key& key) {
+  const std::lock_guard lock(mutex_);
+  samplers_.erase(key);
+}
+
+StudyController::CachedSampler& StudyController::cache_of(const Key& key) {
+  const std::lock_guard lock(mutex_);
+  return samplers_[key];
+}
+
 Result<search::Sampler*> StudyController::sampler_of(const api::Study& study,
                                                      const std::vector<api::TrialPtr>& trials) {
-  CachedSampler& cached = samplers_[{study.metadata.ns, study.metadata.name}];
+  CachedSampler& cached = cache_of({study.metadata.ns, study.metadata.name});
   const std::int64_t deleted = core::next_index(trials, study.status.trials.created) -
                                static_cast<std::int64_t>(trials.size());
   const bool fresh = cached.sampler != nullptr && cached.uid == study.metadata.uid &&

@@ -1,10 +1,11 @@
 // StudyController: reads a Study and its Trials, plans, carries the plan out.
-// Used by the Manager, from its worker thread.
+// Used by the Manager, from its workers; different Studies at the same time.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,8 @@ class StudyController {
     std::map<std::string, api::TrialPtr> trials;  // by name
   };
 
+  void forget_sampler(const Key& key);
+  CachedSampler& cache_of(const Key& key);
   Result<search::Sampler*> sampler_of(const api::Study& study,
                                       const std::vector<api::TrialPtr>& trials);
   Status check(const api::Study& study, const std::vector<api::TrialPtr>& trials);
@@ -57,6 +60,8 @@ class StudyController {
   Runs& runs_;
   Clock& clock_;
   Observer& observer_;
+  std::mutex mutex_;
+  // The map is guarded by mutex_; an entry belongs to whoever looks at its Study.
   std::map<Key, CachedSampler> samplers_;
 };
 

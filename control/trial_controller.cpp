@@ -38,46 +38,33 @@ Result<Looked> TrialController::reconcile(const Key& key) {
   FETTLE_ASSIGN(const auto study, if_there(store_.get_study({key.ns, (*stored)->spec.study})));
   if (!study) return Looked{};
   FETTLE_ASSIGN(std::vector<core::Run> runs, runs_.observe(**stored));
-  api::Trial trial = **stored;
-  refused_.clear();
-  Result<Looked> looked = carry_out(*study, trial, runs);
-  if (!looked.ok() || refused_.empty()) return looked;
-  runs.insert(runs.end(), refused_.begin(), refused_.end());
-  return carry_out(*study, trial, runs);
+  Look look{*study, **stored, {}};
+  Result<Looked> looked = carry_out(look, runs);
+  if (!looked.ok() || look.refused.empty()) return looked;
+  runs.insert(runs.end(), look.refused.begin(), look.refused.end());
+  return carry_out(look, runs);
 }
 
-Result<Looked> TrialController::carry_out(const api::Study& study, api::Trial& trial,
-                                          const std::vector<core::Run>& runs) {
-  const api::Trial seen = trial;
-  const core::TrialPlan plan = core::plan_trial({study, seen, runs}, clock_.now_ms());
+Result<Looked> TrialController::carry_out(Look& look, const std::vector<core::Run>& runs) {
+  const api::Trial seen = look.trial;
+  const core::TrialPlan plan = core::plan_trial({look.study, seen, runs}, clock_.now_ms());
   Looked looked{.actions = 0, .wake_at_ms = plan.wake_at_ms};
   for (const core::TrialAction& action : plan.actions) {
-    FETTLE_TRY(execute(action, study, trial));
+    FETTLE_TRY(execute(action, look));
     ++looked.actions;
   }
   return looked;
 }
 
-Status TrialController::execute(const core::TrialAction& action, const api::Study& study,
-                                api::Trial& trial) {
+Status TrialController::execute(const core::TrialAction& action, Look& look) {
   if (const auto* update = std::get_if<core::UpdateTrialStatus>(&action)) {
-    api::Trial next = trial;
+    api::Trial next = look.trial;
     next.status = update->status;
-    FETTLE_ASSIGN(trial, store_.update_trial_status(next));
+    FETTLE_ASSIGN(look.trial, store_.update_trial_status(next));
     return success();
   }
-  if (const auto* start = std::get_if<core::StartRun>(&action)) {
-    Status started = runs_.start(study, trial, start->run);
-    if (started.ok()) return started;
-    const ErrorCode code = started.error().code;
-    if (code == ErrorCode::kAlreadyExists) {
-      note({core::EventType::kWarning, "NameCollision", started.error().message}, trial);
-    } else if (code != ErrorCode::kInvalid) {
-      return started;
-    }
-    refused_.push_back(refusal(start->run, trial, started.error().message, clock_.now_ms()));
-    return success();
-  }
+  const api::Trial& trial = look.trial;
+  if (const auto* begin = std::get_if<core::StartRun>(&action)) return start(begin->run, look);
   if (const auto* resize = std::get_if<core::ResizeRun>(&action)) {
     return runs_.resize(trial, resize->run, resize->workers);
   }
@@ -86,6 +73,20 @@ Status TrialController::execute(const core::TrialAction& action, const api::Stud
     return runs_.remove(trial, gone->run);
   }
   note(std::get<core::Note>(action).event, trial);
+  return success();
+}
+
+// A run that can never start counts as one that failed.
+Status TrialController::start(std::int64_t run, Look& look) {
+  Status started = runs_.start(look.study, look.trial, run);
+  if (started.ok()) return started;
+  const Error& error = started.error();
+  if (error.code == ErrorCode::kAlreadyExists) {
+    note({core::EventType::kWarning, "NameCollision", error.message}, look.trial);
+  } else if (error.code != ErrorCode::kInvalid) {
+    return started;
+  }
+  look.refused.push_back(refusal(run, look.trial, error.message, clock_.now_ms()));
   return success();
 }
 

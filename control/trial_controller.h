@@ -1,7 +1,8 @@
 // TrialController: reads a Trial and its runs, plans, carries the plan out.
-// Used by the Manager, from its worker thread.
+// Used by the Manager, from its workers; different trials at the same time.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "base/result.h"
@@ -24,17 +25,23 @@ class TrialController {
   Result<Looked> reconcile(const Key& key);
 
  private:
-  // Carries out the plan for what is seen; `trial` becomes what is stored.
-  Result<Looked> carry_out(const api::Study& study, api::Trial& trial,
-                           const std::vector<core::Run>& runs);
-  Status execute(const core::TrialAction& action, const api::Study& study, api::Trial& trial);
+  // One look, as far as it has got.
+  struct Look {
+    const api::Study& study;
+    api::Trial trial;                // as last stored
+    std::vector<core::Run> refused;  // runs that could not be started, as if they had exited
+  };
+
+  // Carries out the plan for what is seen.
+  Result<Looked> carry_out(Look& look, const std::vector<core::Run>& runs);
+  Status execute(const core::TrialAction& action, Look& look);
+  Status start(std::int64_t run, Look& look);
   void note(const core::EventNote& event, const api::Trial& trial);
 
   Store& store_;
   Runs& runs_;
   Clock& clock_;
   Observer& observer_;
-  std::vector<core::Run> refused_;  // runs that this look could not start, as if they had exited
 };
 
 }  // namespace fettle::control

@@ -52,9 +52,11 @@ std::optional<Item> WorkQueue::take(std::int64_t now_ms) {
   return item;
 }
 
-void WorkQueue::done(const Item& item) {
+bool WorkQueue::done(const Item& item) {
   processing_.erase(item);
-  if (dirty_.count(item) > 0) queue_.push_back(item);
+  const bool again = dirty_.count(item) > 0;
+  if (again) queue_.push_back(item);
+  return again;
 }
 
 std::optional<std::int64_t> WorkQueue::next_ms() const {
@@ -65,11 +67,12 @@ std::optional<std::int64_t> WorkQueue::next_ms() const {
 
 // ---- BlockingQueue -----------------------------------------------------------------------------
 
+// What is due now needs one thread; a later time, all of them to wait no longer than until then.
 void BlockingQueue::add(const Item& item) {
   const std::lock_guard lock(mutex_);
   if (closed_) return;
   queue_.add(item);
-  changed_.notify_all();
+  changed_.notify_one();
 }
 
 void BlockingQueue::add_at(const Item& item, std::int64_t at_ms) {
@@ -83,6 +86,7 @@ void BlockingQueue::retry(const Item& item) {
   const std::int64_t now_ms = clock_.now_ms();
   const std::lock_guard lock(mutex_);
   queue_.retry(item, now_ms);
+  changed_.notify_all();
 }
 
 void BlockingQueue::forget(const Item& item) {
@@ -99,7 +103,7 @@ std::optional<Item> BlockingQueue::take() {
 
 void BlockingQueue::done(const Item& item) {
   const std::lock_guard lock(mutex_);
-  queue_.done(item);
+  if (queue_.done(item)) changed_.notify_one();
 }
 
 std::optional<std::int64_t> BlockingQueue::next_ms() const {
@@ -107,21 +111,30 @@ std::optional<std::int64_t> BlockingQueue::next_ms() const {
   return queue_.next_ms();
 }
 
-void BlockingQueue::wait(std::int64_t most_ms) {
+std::size_t BlockingQueue::depth() const {
+  const std::lock_guard lock(mutex_);
+  return queue_.depth();
+}
+
+std::uint64_t BlockingQueue::wakes() const {
+  const std::lock_guard lock(mutex_);
+  return wakes_;
+}
+
+void BlockingQueue::wait(std::int64_t most_ms, std::uint64_t seen) {
   std::unique_lock lock(mutex_);
   const std::int64_t end_ms = clock_.now_ms() + most_ms;
-  while (!woken_ && !closed_) {
+  while (wakes_ == seen && !closed_) {
     const std::int64_t now_ms = clock_.now_ms();
     const std::int64_t until_ms = std::min(end_ms, queue_.next_ms().value_or(end_ms));
     if (until_ms <= now_ms) break;
     changed_.wait_for(lock, std::chrono::milliseconds(until_ms - now_ms));
   }
-  woken_ = false;
 }
 
 void BlockingQueue::wake() {
   const std::lock_guard lock(mutex_);
-  woken_ = true;
+  ++wakes_;
   changed_.notify_all();
 }
 

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -48,10 +49,14 @@ class WorkQueue {
 
   // The next item that is due, now processing; nothing when none is. Pair with done().
   std::optional<Item> take(std::int64_t now_ms);
-  void done(const Item& item);
+  // Whether the item is queued again at once.
+  bool done(const Item& item);
 
   // When take() will have something: 0 = now, nothing = not before something is added.
   std::optional<std::int64_t> next_ms() const;
+
+  // Items that wait for somebody to take them now.
+  std::size_t depth() const { return queue_.size(); }
 
  private:
   void release_due(std::int64_t now_ms);
@@ -76,9 +81,14 @@ class BlockingQueue {
   std::optional<Item> take();
   void done(const Item& item);
   std::optional<std::int64_t> next_ms() const;
+  std::size_t depth() const;
 
-  // Blocks until an item is due, wake() or shut_down() is called, or `most_ms` have passed.
-  void wait(std::int64_t most_ms);
+  // Calls of wake() so far. Read it before looking for a reason to stop, then wait() for more: so
+  // no wake() is missed, by any number of threads.
+  std::uint64_t wakes() const;
+  // Blocks until an item is due, shut_down() is called, wakes() is no longer `seen`, or `most_ms`
+  // have passed.
+  void wait(std::int64_t most_ms, std::uint64_t seen);
   void wake();
   void shut_down();
 
@@ -87,7 +97,7 @@ class BlockingQueue {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   WorkQueue queue_;
-  bool woken_ = false;
+  std::uint64_t wakes_ = 0;
   bool closed_ = false;
 };
 

@@ -94,7 +94,7 @@ TEST(BlockingQueue, ManyThreadsAddAndOneTakesEverything) {
       ++taken;
       queue.done(*item);
     }
-    queue.wait(1'000);
+    queue.wait(1'000, queue.wakes());
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(taken, kThreads * kItems);
@@ -103,9 +103,22 @@ TEST(BlockingQueue, ManyThreadsAddAndOneTakesEverything) {
 TEST(BlockingQueue, WakeEndsAWaitAtOnce) {
   SystemClock clock;
   BlockingQueue queue(clock);
+  const std::uint64_t seen = queue.wakes();
   std::thread waker([&queue] { queue.wake(); });
-  queue.wait(60'000);
+  queue.wait(60'000, seen);
   waker.join();
+}
+
+TEST(BlockingQueue, WakeEndsTheWaitOfEveryThread) {
+  SystemClock clock;
+  BlockingQueue queue(clock);
+  const std::uint64_t seen = queue.wakes();
+  std::vector<std::thread> waiters;
+  for (int i = 0; i < 3; ++i) {
+    waiters.emplace_back([&] { queue.wait(60'000, seen); });
+  }
+  queue.wake();
+  for (std::thread& waiter : waiters) waiter.join();
 }
 
 TEST(BlockingQueue, NothingGetsInAfterTheEnd) {
@@ -114,7 +127,7 @@ TEST(BlockingQueue, NothingGetsInAfterTheEnd) {
   queue.shut_down();
   queue.add(kA);
   EXPECT_EQ(queue.take(), std::nullopt);
-  queue.wait(60'000);  // returns
+  queue.wait(60'000, queue.wakes());  // returns
 }
 
 }  // namespace
