@@ -96,7 +96,7 @@ TEST_F(WorkersTest, TheFirstWorkerThatGivesUpEndsAll) {
 
 TEST_F(WorkersTest, WithoutALimitOfFailuresItGoesOnUntilTheStoreRecovers) {
   options_.most_failures = 0;
-  store_.fail_writes(40);
+  store_.fail_writes(4);
   EXPECT_TRUE(run_studies({"east"}).ok());
   EXPECT_EQ(store_.trials_created(), 12);
 }
