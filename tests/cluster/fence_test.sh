@@ -1,0 +1,177 @@
+#!/usr/bin/env bash
+# A trainer can report for its own trial and do nothing else: the chart's account, role and admission
+# policy, asked by real tokens of real pods on a real API server.
+# Usage: tests/cluster/fence_test.sh NAMESPACE
+# NAMESPACE is one of the chart's studyNamespaces. Needs kubectl and curl, and a kubeconfig of an
+# administrator. Nothing stays behind.
+set -euo pipefail
+readonly namespace=$1 label=fettle.dev/study=fence
+work=$(mktemp -d)
+failed=0
+
+# `k` is the administrator, who here plays the operator.
+k() { kubectl --namespace "$namespace" "$@"; }
+
+clean_up() {
+  k delete trials,pods --selector "$label" --now --wait=false > /dev/null 2>&1 || true
+  rm -rf "$work"
+}
+trap clean_up EXIT
+
+server=$(kubectl config view --minify -o jsonpath='{.clusters[0].cluster.server}')
+
+# The pods need not run: what counts is that their tokens are theirs.
+make_pod() {
+  k create -f - > /dev/null << POD
+apiVersion: v1
+kind: Pod
+metadata: {name: $1, labels: {fettle.dev/study: fence}}
+spec:
+  serviceAccountName: fettle-trainer
+  nodeSelector: {fettle.dev/no-such-node: ""}
+  securityContext: {runAsNonRoot: true, runAsUser: 65532, seccompProfile: {type: RuntimeDefault}}
+  containers:
+  - name: trainer
+    image: fettle-trainer
+    securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}
+POD
+}
+
+make_trial() {
+  k create -f - > /dev/null << TRIAL
+apiVersion: fettle.dev/v1alpha1
+kind: Trial
+metadata: {name: $1, labels: {fettle.dev/study: fence}}
+spec: {study: fence, index: ${1#fence-}, parameters: {x: 1}, seed: 1, untilStep: 9, workers: 1}
+TRIAL
+}
+
+pod_uid() { k get pod "$1" -o jsonpath='{.metadata.uid}'; }
+
+pod_token() { k create token fettle-trainer --bound-object-kind Pod --bound-object-name "$1"; }
+
+# record TRIAL RUNS: what the operator writes when it starts or ends runs.
+record() {
+  k patch trial "$1" --subresource=status --type=merge --patch "{\"status\": {
+    \"phase\": \"Running\", \"runs\": [$2],
+    \"facts\": [{\"seq\": 1, \"kind\": \"Rung\", \"step\": 1, \"values\": [0.5]}]}}" > /dev/null
+}
+
+open_run() { printf '{"run": %d, "podUID": "%s", "workers": 1, "untilStep": 9}' "$1" "$2"; }
+
+ended_run() {
+  printf '{"run": %d, "podUID": "%s", "workers": 1, "untilStep": 9, "outcome": "Failed"}' "$1" "$2"
+}
+
+# send TOKEN TRIAL[/status] KIND_OF_PATCH BODY: prints the answer's body, then its code.
+send() {
+  local manager='fieldManager=fettle-trainer'
+  [ "$3" != apply-patch+yaml ] || manager="$manager&force=true"
+  curl --silent --insecure --request PATCH --header "Authorization: Bearer $1" \
+    --header "Content-Type: application/$3" --data "$4" --write-out '\n%{http_code}\n' \
+    "$server/apis/fettle.dev/v1alpha1/namespaces/$namespace/trials/$2?$manager"
+}
+
+apply() {
+  send "$1" "$2" apply-patch+yaml \
+    "{\"apiVersion\": \"fettle.dev/v1alpha1\", \"kind\": \"Trial\", $3}"
+}
+
+merge() { send "$1" "$2" merge-patch+json "{$3}"; }
+
+# admitted WHAT COMMAND..., refused WHAT WORDS COMMAND...: what the API server should say to it.
+admitted() {
+  local -r what=$1
+  shift
+  "$@" > "$work/answer"
+  if [ "$(tail -n 1 "$work/answer")" = 200 ]; then
+    echo "fence: admitted: $what"
+  else
+    complain "$what should be admitted"
+  fi
+}
+
+refused() {
+  local -r what=$1 words=$2
+  shift 2
+  "$@" > "$work/answer"
+  if [ "$(tail -n 1 "$work/answer")" = 403 ] && grep -qF -- "$words" "$work/answer"; then
+    echo "fence: refused: $what"
+  else
+    complain "$what should be refused with \"$words\""
+  fi
+}
+
+complain() {
+  echo "fence: $1, but the answer was:" >&2
+  cat "$work/answer" >&2
+  failed=1
+}
+
+# The API server needs a moment before a policy that was just created counts.
+wait_for_policy() {
+  for _ in $(seq 100); do
+    apply "$unbound" fence-0/status "$report" | tail -n 1 | grep -q 403 && return
+    sleep 0.1
+  done
+  echo 'fence: the policy fettle-report does not refuse anything after 10 s' >&2
+  exit 1
+}
+
+readonly report='"status": {"report": {"step": 3, "metrics": {"accuracy": 0.9}}}'
+readonly nothing_else='may change only status.report'
+for name in fence-0 fence-1 fence-2; do
+  make_trial "$name"
+done
+for name in pod-0 pod-1 pod-2; do
+  make_pod "$name"
+done
+record fence-0 "$(open_run 0 "$(pod_uid pod-0)")"
+record fence-1 "$(open_run 0 "$(pod_uid pod-1)")"
+token=$(pod_token pod-0)
+unbound=$(k create token fettle-trainer)
+wait_for_policy
+
+admitted 'the own report' apply "$token" fence-0/status "$report"
+admitted 'the own report again' apply "$token" fence-0/status "${report/3/4}"
+admitted 'the own report as a merge patch' merge "$token" fence-0/status "${report/3/5}"
+refused "another trial's report" 'does not run trial fence-1' \
+  apply "$token" fence-1/status "$report"
+refused 'the report of a trial that nobody runs' 'does not run trial fence-2' \
+  apply "$token" fence-2/status "$report"
+refused 'a token that is bound to no pod' 'bound to none' \
+  apply "$unbound" fence-0/status "$report"
+refused 'the own phase' "$nothing_else" \
+  apply "$token" fence-0/status '"status": {"phase": "Completed"}'
+refused 'a new field of the status' "$nothing_else" \
+  apply "$token" fence-0/status \
+  '"status": {"conditions": [{"type": "Complete", "status": "True", "reason": "Wish", "message": "",
+    "lastTransitionTime": "2026-01-01T00:00:00Z"}]}'
+refused 'a pod of its own choice' "$nothing_else" \
+  merge "$token" fence-0/status '"status": {"runs": []}'
+refused 'removal of a fact' "$nothing_else" \
+  merge "$token" fence-0/status '"status": {"facts": null}'
+refused 'removal of the whole status' "$nothing_else" \
+  merge "$token" fence-0/status '"status": null'
+refused 'the own spec' 'cannot patch resource \"trials\"' \
+  merge "$token" fence-0 '"spec": {"untilStep": 100}'
+
+merge "$token" fence-0/status '"spec": {"untilStep": 100}, "metadata": {"labels": {"x": "y"}}' \
+  > "$work/answer"
+k get trial fence-0 -o jsonpath='{.spec.untilStep} {.metadata.labels.x}' > "$work/answer"
+if [ "$(cat "$work/answer")" = '9 ' ]; then
+  echo 'fence: without effect: spec and labels in a write of the status'
+else
+  complain 'spec and labels should stay as they are'
+fi
+
+record fence-0 "$(ended_run 0 "$(pod_uid pod-0)")"
+refused 'a run that has ended' 'does not run trial fence-0' \
+  apply "$token" fence-0/status "$report"
+record fence-0 "$(ended_run 0 "$(pod_uid pod-0)"), $(open_run 1 "$(pod_uid pod-2)")"
+refused "a pod of an earlier run" 'does not run trial fence-0' \
+  apply "$token" fence-0/status "$report"
+admitted 'the pod of the newest run' apply "$(pod_token pod-2)" fence-0/status "$report"
+
+[ "$failed" -eq 0 ] && echo 'fence: trainers can report for their own trial, and nothing else'
+exit "$failed"
