@@ -1,7 +1,6 @@
 #include "trainer/job.h"
 
 #include "api/trainer_json.h"
-#include "api/trial_file.h"
 #include "base/file.h"
 #include "base/json.h"
 
@@ -45,21 +44,26 @@ Result<TrainingJob> job_by_hand(const Json& document, const ByHand& by_hand) {
   return job;
 }
 
-Result<TrainingJob> job_of_document(const Json& document, const ByHand& by_hand) {
-  if (document.find("study") == nullptr) return job_by_hand(document, by_hand);
-  FETTLE_ASSIGN(const api::TrialFile file, api::read_trial_file(document));
-  return job_of_trial(file);
+Result<Assignment> read_document(const Json& document, const ByHand& by_hand) {
+  Assignment assignment;
+  if (document.find("study") == nullptr) {
+    FETTLE_ASSIGN(assignment.job, job_by_hand(document, by_hand));
+    return assignment;
+  }
+  FETTLE_ASSIGN(assignment.trial, api::read_trial_file(document));
+  FETTLE_ASSIGN(assignment.job, job_of_trial(*assignment.trial));
+  return assignment;
 }
 
 }  // namespace
 
-Result<TrainingJob> read_job(const std::string& path, const ByHand& by_hand) {
+Result<Assignment> read_assignment(const std::string& path, const ByHand& by_hand) {
   FETTLE_ASSIGN(const std::string text, read_file(path));
   auto document = parse_json(text);
   if (!document.ok()) return Error(document.error()).in(path);
-  auto job = job_of_document(*document, by_hand);
-  if (!job.ok()) return Error(job.error()).in(path);
-  return job;
+  auto assignment = read_document(*document, by_hand);
+  if (!assignment.ok()) return Error(assignment.error()).in(path);
+  return assignment;
 }
 
 }  // namespace fettle::trainer

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "api/trial_file.h"
 #include "base/result.h"
 #include "trainer/training.h"
 
@@ -18,8 +19,13 @@ struct ByHand {
   std::string checkpoints;
 };
 
+struct Assignment {
+  TrainingJob job;
+  std::optional<api::TrialFile> trial;  // absent: a configuration by itself
+};
+
 // Errors name the file: missing, not JSON, wrong fields (all of them), a trial for another image, a
 // unit other than epochs, more than one worker.
-Result<TrainingJob> read_job(const std::string& path, const ByHand& by_hand);
+Result<Assignment> read_assignment(const std::string& path, const ByHand& by_hand);
 
 }  // namespace fettle::trainer

@@ -11,6 +11,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <new>
 #include <string>
 #include <string_view>
@@ -18,6 +19,7 @@
 #include "api/names.h"
 #include "trainer/bench.h"
 #include "trainer/job.h"
+#include "trainer/outlet.h"
 #include "trainer/training.h"
 
 namespace fettle::trainer {
@@ -42,10 +44,14 @@ With --bench:
 
   --help, --version
 
-Environment: FETTLE_DATA_CACHE: directory for decompressed data files, or "off"
-(default: fettle/data below $XDG_CACHE_HOME or ~/.cache).
+Environment:
+  FETTLE_DATA_CACHE  directory for decompressed data files, or "off" (default: fettle/data
+                     below $XDG_CACHE_HOME or ~/.cache)
+  FETTLE_REPORT      "kubernetes": in a pod, write status.report of the Trial, too, and stop when
+                     its spec says so
 
-Exit codes: 0 trained, 143 stopped by SIGTERM after a checkpoint, 1 failed, 2 wrong input.
+Exit codes: 0 trained, 143 stopped (by SIGTERM, or by the Trial) after a checkpoint,
+1 failed, 2 wrong input.
 )";
 
 std::atomic<int> signal_received{0};
@@ -157,24 +163,46 @@ std::string describe(const TrainingJob& job, const TrainingData& data, Training&
          std::to_string(job.until_epoch);
 }
 
+// What decides how a training is reported, and when it stops early.
+TrainingHooks make_hooks(Outlet* outlet) {
+  TrainingHooks hooks;
+  hooks.report = [outlet](const Report& report) {
+    print_line(to_line(report));
+    if (outlet != nullptr) outlet->submit(report);
+  };
+  hooks.log = log_line;
+  hooks.should_stop = [outlet] {
+    // As if somebody had sent a SIGTERM, so that whoever looks at the exit code sees the same.
+    if (outlet != nullptr && outlet->stop_wanted() && signal_received == 0) {
+      signal_received = SIGTERM;
+    }
+    return signal_received != 0;
+  };
+  return hooks;
+}
+
 Result<Ending> train(const Arguments& arguments) {
-  FETTLE_ASSIGN(const TrainingJob job, read_job(arguments.file, arguments.by_hand));
+  FETTLE_ASSIGN(const Assignment assignment, read_assignment(arguments.file, arguments.by_hand));
+  const TrainingJob& job = assignment.job;
+  std::unique_ptr<Outlet> outlet;
+  if (assignment.trial) {
+    FETTLE_ASSIGN(outlet, make_outlet(*assignment.trial, log_line));
+  }
   DataCache cache = DataCache::from_environment();
   FETTLE_ASSIGN(const TrainingData data, load_training_data(job.config.data, cache));
   SingleProcess collective;
-  TrainingHooks hooks;
-  hooks.report = [](const Report& report) { print_line(to_line(report)); };
-  hooks.log = log_line;
-  hooks.should_stop = [] { return signal_received != 0; };
-  FETTLE_ASSIGN(const auto training, Training::create(job, data, collective, std::move(hooks)));
+  FETTLE_ASSIGN(const auto training,
+                Training::create(job, data, collective, make_hooks(outlet.get())));
   log_line(describe(job, data, *training));
-  return training->run();
+  Result<Ending> ending = training->run();
+  if (outlet != nullptr && ending.ok()) outlet->finish(*ending == Ending::kStopped);
+  return ending;
 }
 
 int exit_code(const Result<Ending>& ending) {
   if (!ending.ok()) return fail(ending.error());
   if (*ending != Ending::kStopped) return 0;
-  log_line("stopped by a signal; the checkpoint is written");
+  log_line("stopped; the checkpoint is written");
   return kSignalled + signal_received;
 }
 

@@ -144,6 +144,12 @@ TEST_F(ProgramTest, RefusesTrialsThatItCannotRun) {
   expect_wrong_input("no trainer configuration");
 }
 
+TEST_F(ProgramTest, RefusesAnOutletThatThereIsNot) {
+  setenv("FETTLE_REPORT", "pigeon", 1);
+  expect_wrong_input("FETTLE_REPORT is \"pigeon\"");
+  unsetenv("FETTLE_REPORT");
+}
+
 TEST_F(ProgramTest, RefusesWhatIsNoTrialFile) {
   EXPECT_EQ(exit_code(start(directory_.file("nothing"))), 2);
   EXPECT_THAT(err(), HasSubstr("cannot open " + directory_.file("nothing")));

@@ -1,0 +1,38 @@
+// Outlet: where a trial's reports go besides standard output, and where from it hears what is
+// wanted of it. Which ones there are is decided when the program is linked: reporter/ knows
+// Kubernetes, no_outlet.cpp needs nothing but a compiler.
+//
+// Called from the training's thread.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "api/trial_file.h"
+#include "base/result.h"
+#include "trainer/report.h"
+
+namespace fettle::trainer {
+
+class Outlet {
+ public:
+  virtual ~Outlet() = default;
+
+  // Returns at once; the newest report is delivered when it can be.
+  virtual void submit(const Report& report) = 0;
+  // Whether somebody asked the trial to stop: as SIGTERM does. Cheap enough for every step.
+  virtual bool stop_wanted() const = 0;
+  // After the last report: waits until it is delivered, at most for the trial's grace period, half
+  // of it if `stopped`, because the checkpoint took its share.
+  virtual void finish(bool stopped) = 0;
+};
+
+// Lines for people; called from any thread.
+using OutletLog = std::function<void(const std::string&)>;
+
+// The outlet that the environment variable FETTLE_REPORT names; null where it is unset or empty.
+// kInvalid: there is no such outlet, or not in this build. kIo: it cannot be set up.
+Result<std::unique_ptr<Outlet>> make_outlet(const api::TrialFile& trial, OutletLog log);
+
+}  // namespace fettle::trainer

@@ -1,0 +1,98 @@
+// The outlet of trials on a cluster: the reporter (reporter.h) and the termination message.
+#include <cstdlib>
+#include <string_view>
+#include <utility>
+
+#include "kube/transport/cluster_config.h"
+#include "trainer/outlet.h"
+#include "trainer/reporter/reporter.h"
+#include "trainer/reporter/termination_message.h"
+
+namespace fettle::trainer {
+
+namespace {
+
+constexpr const char* kTerminationLog = "/dev/termination-log";
+// One call; what is lost by giving up early is one report.
+constexpr std::chrono::milliseconds kCallDeadline{5'000};
+
+ReporterSettings settings_of(const api::TrialFile& trial, const std::string& ns, OutletLog log) {
+  ReporterSettings settings;
+  settings.trial = {ns, trial.trial};
+  settings.needs.rungs = trial.rungs;
+  for (const api::ObjectiveName& name : trial.objectives) {
+    api::Objective& objective = settings.needs.objectives.emplace_back();
+    objective.metric = name.metric;
+    objective.direction = name.direction;
+  }
+  settings.interval_ms = report_interval_ms(trial.parallelism);
+  settings.log = std::move(log);
+  return settings;
+}
+
+kube::ClientOptions client_options() {
+  kube::ClientOptions options;
+  options.field_manager = kReportManager;
+  options.deadline = kCallDeadline;
+  return options;
+}
+
+class KubernetesOutlet final : public Outlet {
+ public:
+  KubernetesOutlet(std::unique_ptr<kube::HttpTransport> transport, const api::TrialFile& trial,
+                   const std::string& ns, OutletLog log)
+      : log_(log),
+        grace_(static_cast<std::int64_t>(trial.grace_period * 1000)),
+        transport_(std::move(transport)),
+        client_(*transport_, client_options()),
+        reporter_(client_, settings_of(trial, ns, std::move(log))) {}
+
+  void submit(const Report& report) override {
+    if (report.final_result) leave_message(report);
+    api::ReportLine line;
+    line.step = report.step;
+    line.metrics = {report.metrics.begin(), report.metrics.end()};
+    line.checkpoint = report.checkpoint;
+    line.checkpoint_step = report.checkpoint_step;
+    line.final_result = report.final_result;
+    reporter_.submit(std::move(line));
+  }
+
+  bool stop_wanted() const override { return reporter_.stop_wanted(); }
+
+  void finish(bool stopped) override {
+    if (reporter_.finish(stopped ? grace_ / 2 : grace_)) return;
+    log_("the last report could not be delivered within the grace period");
+  }
+
+ private:
+  // First thing: it needs no network.
+  void leave_message(const Report& report) {
+    const Status left = write_termination_message(kTerminationLog, termination_message(report));
+    if (!left.ok()) log_("no termination message: " + left.error().message);
+  }
+
+  const OutletLog log_;
+  const std::chrono::milliseconds grace_;
+  const std::unique_ptr<kube::HttpTransport> transport_;
+  kube::Client client_;
+  Reporter reporter_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Outlet>> make_outlet(const api::TrialFile& trial, OutletLog log) {
+  const char* wanted = std::getenv("FETTLE_REPORT");
+  if (wanted == nullptr || *wanted == '\0') return std::unique_ptr<Outlet>();
+  if (std::string_view(wanted) != "kubernetes") {
+    return invalid(std::string("FETTLE_REPORT is \"") + wanted +
+                   "\", expected kubernetes, or nothing for standard output alone");
+  }
+  FETTLE_ASSIGN(const kube::ClusterConfig config,
+                kube::in_cluster_config([](const char* name) { return std::getenv(name); }));
+  FETTLE_ASSIGN(auto transport, kube::connect(config, "fettle-trainer/" FETTLE_VERSION));
+  return std::unique_ptr<Outlet>(
+      std::make_unique<KubernetesOutlet>(std::move(transport), trial, config.ns, std::move(log)));
+}
+
+}  // namespace fettle::trainer

@@ -1,0 +1,96 @@
+// Reporter: writes status.report of its own Trial, and hears from the answers what is wanted of it.
+//
+// A thread of its own sends, by server-side apply as manager fettle-trainer; the newest report
+// wins, so that nothing ever queues up. It owns the whole of status.report, so it first reads, with
+// a patch that changes nothing, what earlier runs wrote there, and goes on from that: a trainer may
+// patch its Trial's status and nothing else, not even read it. Whatever the API server says, a 403
+// because the operator has not recorded this pod yet, or nothing at all, is tried again (pace.h)
+// and never the training's concern.
+//
+// submit(), stop_wanted() and finish() are called by the training's thread and, but for finish(),
+// never wait for the network.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "api/report.h"
+#include "kube/client.h"
+#include "trainer/reporter/pace.h"
+
+namespace fettle::trainer {
+
+inline constexpr const char* kReportManager = "fettle-trainer";
+
+struct ReporterSettings {
+  kube::ObjectKey trial;
+  api::CurveNeeds needs;  // what the curve keeps; its rungs are reported at once
+  std::int64_t interval_ms = kShortestIntervalMs;
+  std::function<void(const std::string&)> log;  // from the reporter's thread
+};
+
+// What the Trial's spec says now.
+struct Wishes {
+  bool stop = false;     // end here: early stopping, the goal, the budget
+  bool suspend = false;  // end here, and go on another day
+  std::int64_t until_step = 0;
+  std::int64_t workers = 0;
+  bool operator==(const Wishes&) const = default;
+};
+
+// Lenient, since operator and trainer may be of different versions.
+Wishes read_wishes(const Json& trial);
+
+class Reporter {
+ public:
+  // `client` outlives the reporter.
+  Reporter(kube::Client& client, ReporterSettings settings);
+  // Whatever has not been delivered is lost; waits for the call that is on its way.
+  ~Reporter();
+  Reporter(const Reporter&) = delete;
+  Reporter& operator=(const Reporter&) = delete;
+
+  void submit(api::ReportLine line);
+  bool stop_wanted() const { return stop_wanted_; }
+
+  // Sends what there is, at once, and waits until it is delivered or `most` has passed. Whether it
+  // was.
+  bool finish(std::chrono::milliseconds most);
+
+ private:
+  void work();
+  // The next report, when it is time for it; absent once the reporter is to end.
+  std::optional<api::Report> wait_for_report();
+  Status send(const api::Report& report);
+  Status read_earlier();
+  void heed(const Json& trial);
+  void note_result(const Status& status);
+
+  kube::Client& client_;
+  const ReporterSettings settings_;
+
+  // Of the reporter's thread alone.
+  bool read_ = false;                   // `earlier_` is known
+  std::optional<api::Report> earlier_;  // by the trial's runs before this one
+  std::optional<Wishes> wishes_;
+  std::string last_trouble_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  Pace pace_;
+  api::Report report_;  // of this run
+  bool delivered_ = true;
+  bool ending_ = false;
+
+  std::atomic<bool> stop_wanted_{false};
+  std::thread thread_;
+};
+
+}  // namespace fettle::trainer

@@ -1,0 +1,205 @@
+// A reporter against an API server in memory: what it writes, what it hears, what it survives.
+#include "trainer/reporter/reporter.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "api/trial_json.h"
+#include "kube/fake_api_server.h"
+
+namespace fettle::trainer {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+const kube::ObjectKey kKey{"team", "digits-3"};
+
+class ReporterTest : public testing::Test {
+ protected:
+  ReporterTest() {
+    api::Trial trial;
+    trial.metadata.name = kKey.name;
+    trial.metadata.ns = kKey.ns;
+    trial.spec.study = "digits";
+    trial.spec.index = 3;
+    trial.spec.until_step = 9;
+    server_.set(kube::kTrials, api::write_trial(trial));
+    server_.forget_requests();
+  }
+
+  Reporter make(std::vector<std::int64_t> rungs = {}) {
+    ReporterSettings settings;
+    settings.trial = kKey;
+    settings.needs.rungs = std::move(rungs);
+    settings.log = [this](const std::string& line) {
+      const std::lock_guard lock(mutex_);
+      log_.push_back(line);
+    };
+    return Reporter(client_, std::move(settings));
+  }
+
+  static api::ReportLine line(std::int64_t step, double accuracy, bool final_result = false) {
+    api::ReportLine out;
+    out.step = step;
+    out.metrics["accuracy"] = accuracy;
+    out.final_result = final_result;
+    return out;
+  }
+
+  // The report that the server has; an empty one while it has none.
+  api::Report stored() {
+    const Json trial = server_.get(kube::kTrials, kKey);
+    const Json* report = trial.find("status")->find("report");
+    return report != nullptr ? *api::read_report(*report) : api::Report();
+  }
+  std::vector<std::int64_t> stored_steps() {
+    std::vector<std::int64_t> steps;
+    for (const api::HistoryPoint& point : stored().history) steps.push_back(point.step);
+    return steps;
+  }
+  std::vector<std::string> log() {
+    const std::lock_guard lock(mutex_);
+    return log_;
+  }
+  // Waits, with a limit that only a failing test reaches, until `condition` holds.
+  static bool eventually(const std::function<bool()>& condition) {
+    for (int i = 0; i < 2000 && !condition(); ++i) std::this_thread::sleep_for(milliseconds(5));
+    return condition();
+  }
+  kube::Fault refusal(int times) {
+    kube::Fault fault;
+    fault.kind = kube::Fault::Kind::kAnswer;
+    fault.times = times;
+    fault.answer.status = 403;
+    fault.answer.body =
+        R"({"kind":"Status","code":403,"reason":"Forbidden","message":"not this pod's trial"})";
+    return fault;
+  }
+
+  kube::FakeApiServer server_;
+  kube::Client client_{server_, {}};
+  std::mutex mutex_;
+  std::vector<std::string> log_;
+};
+
+TEST_F(ReporterTest, WritesItsReportAndNothingElse) {
+  const Json before = server_.get(kube::kTrials, kKey);
+  Reporter reporter = make();
+  reporter.submit(line(1, 0.5));
+  ASSERT_TRUE(reporter.finish(seconds(10)));
+  EXPECT_EQ(stored().step, 1);
+  EXPECT_EQ(stored().metrics.at("accuracy"), 0.5);
+  EXPECT_GT(stored().at_ms, 1'600'000'000'000);
+  const Json after = server_.get(kube::kTrials, kKey);
+  EXPECT_EQ(*after.find("spec"), *before.find("spec"));
+  EXPECT_EQ(*after.find("status")->find("phase"), *before.find("status")->find("phase"));
+  EXPECT_THAT(server_.requests(), testing::Each(AllOf(testing::StartsWith("PATCH"),
+                                                      HasSubstr("/trials/digits-3/status"))))
+      << "a trainer may patch the status of its Trial, and not even read it";
+}
+
+TEST_F(ReporterTest, TheNewestReportWinsAndTheCurveIsWhole) {
+  Reporter reporter = make();
+  reporter.submit(line(1, 0.1));
+  ASSERT_TRUE(eventually([&] { return stored().step == 1; }));
+  for (std::int64_t step = 2; step <= 5; ++step) reporter.submit(line(step, 0.2));
+  EXPECT_EQ(stored().step, 1) << "held back";
+  reporter.submit(line(6, 0.6, true));
+  ASSERT_TRUE(reporter.finish(seconds(10)));
+  EXPECT_TRUE(stored().final_result);
+  EXPECT_THAT(stored_steps(), ElementsAre(1, 2, 3, 4, 5, 6));
+  EXPECT_EQ(server_.writes(), 3) << "one that reads, and two reports";
+}
+
+TEST_F(ReporterTest, ARungIsNotHeldBack) {
+  Reporter reporter = make({3});
+  reporter.submit(line(1, 0.1));
+  ASSERT_TRUE(eventually([&] { return stored().step == 1; }));
+  reporter.submit(line(3, 0.3));
+  EXPECT_TRUE(eventually([&] { return stored().step == 3; }));
+}
+
+TEST_F(ReporterTest, GoesOnWithTheCurveOfEarlierRuns) {
+  {
+    Reporter first = make();
+    api::ReportLine saved = line(2, 0.2);
+    saved.checkpoint = "epoch-2";
+    saved.checkpoint_step = 2;
+    first.submit(line(1, 0.1));
+    first.submit(saved);
+    ASSERT_TRUE(first.finish(seconds(10)));
+  }
+  Reporter second = make();
+  second.submit(line(3, 0.3));
+  ASSERT_TRUE(second.finish(seconds(10)));
+  EXPECT_THAT(stored_steps(), ElementsAre(1, 2, 3));
+  EXPECT_EQ(stored().checkpoint, "epoch-2") << "the second run has none of its own yet";
+}
+
+TEST_F(ReporterTest, HearsThatTheTrialIsToStop) {
+  Reporter reporter = make({2});
+  reporter.submit(line(1, 0.1));
+  ASSERT_TRUE(eventually([&] { return stored().step == 1; }));
+  EXPECT_FALSE(reporter.stop_wanted());
+  server_.merge(kube::kTrials, kKey,
+                *parse_json(R"({"spec":{"stop":{"reason":"EarlyStopped","basis":4}}})"));
+  reporter.submit(line(2, 0.1));
+  EXPECT_TRUE(eventually([&] { return reporter.stop_wanted(); }));
+  EXPECT_THAT(log(), ElementsAre("the trial is to be stopped"));
+}
+
+TEST_F(ReporterTest, IsPatientUntilThePodIsRecorded) {
+  server_.inject(refusal(2));
+  Reporter reporter = make();
+  reporter.submit(line(1, 0.5));
+  ASSERT_TRUE(eventually([&] { return stored().step == 1; }));
+  EXPECT_THAT(log(), ElementsAre(HasSubstr("tried again: "), "reports are delivered again"));
+}
+
+TEST_F(ReporterTest, SurvivesEveryWayACallCanFail) {
+  using Kind = kube::Fault::Kind;
+  for (const Kind kind :
+       {Kind::kRefused, Kind::kResetBefore, Kind::kResetAfter, Kind::kDoubled, Kind::kTruncated}) {
+    kube::Fault fault;
+    fault.kind = kind;
+    server_.inject(fault);
+    Reporter reporter = make();
+    reporter.submit(line(1, 0.5, true));
+    EXPECT_TRUE(reporter.finish(seconds(10))) << static_cast<int>(kind);
+    EXPECT_EQ(stored().metrics.at("accuracy"), 0.5);
+    server_.clear_faults();
+  }
+}
+
+TEST_F(ReporterTest, GivesUpWhenItsTimeIsOver) {
+  server_.inject(refusal(1'000'000));
+  Reporter reporter = make();
+  const auto begin = std::chrono::steady_clock::now();
+  reporter.submit(line(1, 0.5, true));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, milliseconds(500)) << "submit never waits";
+  EXPECT_FALSE(reporter.finish(milliseconds(300)));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, seconds(5));
+}
+
+TEST_F(ReporterTest, ATrainingWithoutReportsSendsNothing) {
+  Reporter reporter = make();
+  EXPECT_TRUE(reporter.finish(seconds(10)));
+  EXPECT_THAT(server_.requests(), ElementsAre());
+}
+
+TEST(Wishes, AreReadFromWhateverASpecHolds) {
+  EXPECT_EQ(read_wishes(Json::object()), Wishes());
+  EXPECT_EQ(read_wishes(*parse_json(R"({"spec":{"stop":null,"suspend":false}})")), Wishes());
+  EXPECT_EQ(read_wishes(*parse_json(
+                R"({"spec":{"stop":{},"suspend":true,"untilStep":9,"workers":2,"new":[]}})")),
+            (Wishes{true, true, 9, 2}));
+}
+
+}  // namespace
+}  // namespace fettle::trainer

@@ -1,0 +1,23 @@
+// The termination message: the final result where the kubelet finds it, for when the API server
+// could not be reached in time. Thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "base/result.h"
+#include "trainer/report.h"
+
+namespace fettle::trainer {
+
+// Of one container; the kubelet cuts off the rest.
+inline constexpr std::size_t kLongestTerminationMessage = 4096;
+
+// The report's line as on standard output, without so many of the last metrics that it fits.
+std::string termination_message(Report report);
+
+// Writes `message` into the file that the kubelet mounted at `path`. kNotFound where there is none:
+// it is never created, because only the kubelet's own is read.
+Status write_termination_message(const std::string& path, const std::string& message);
+
+}  // namespace fettle::trainer
