@@ -10,7 +10,7 @@ if [ "${1:-}" != --check ]; then
   cp crds/*.yaml "$copy/"
   exit 0
 fi
-names=$(find crds "$copy" -name '*.yaml' -exec basename {} \; | sort -u)
+names=$(find crds "$copy" -maxdepth 1 -name '*.yaml' -exec basename {} \; | sort -u)
 if [ -z "$names" ]; then
   echo "helm: there are no definitions in crds/" >&2
   exit 1

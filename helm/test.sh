@@ -64,15 +64,21 @@ check_least_rights() {
   done
 }
 
+# definitions WORDS SETTING: how many lines of what is rendered with that setting have the words.
+definitions() {
+  render "$cases/values/defaults.yaml" --set "$2" | grep -c "$1" || true
+}
+
 check_kept_definitions() {
-  local -r want=$(find crds -name '*.yaml' | wc -l)
-  local -r show=(--show-only templates/crds.yaml)
-  local -r values=$cases/values/defaults.yaml
-  [ "$(render "$values" "${show[@]}" | grep -c 'helm.sh/resource-policy: keep')" -eq "$want" ] ||
+  local -r want=$(find crds -maxdepth 1 -name '*.yaml' | wc -l)
+  local -r kept='helm.sh/resource-policy: keep' kind='^kind: CustomResourceDefinition'
+  [ "$(definitions "$kept" crds.keep=true)" -eq "$want" ] ||
     fail "not each of the $want definitions is kept"
-  ! render "$values" "${show[@]}" --set crds.keep=false | grep -q resource-policy ||
+  [ "$(definitions "$kind" crds.keep=false)" -eq "$want" ] ||
+    fail "crds.keep=false does not render the $want definitions"
+  [ "$(definitions "$kept" crds.keep=false)" -eq 0 ] ||
     fail 'crds.keep=false keeps the definitions'
-  ! render "$values" --set crds.install=false | grep -q '^kind: CustomResourceDefinition' ||
+  [ "$(definitions "$kind" crds.install=false)" -eq 0 ] ||
     fail 'crds.install=false installs definitions'
 }
 

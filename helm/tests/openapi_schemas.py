@@ -3,8 +3,8 @@
 
 Usage: openapi_schemas.py FOLDER GROUP_VERSION...      for example: apis/apps/v1 api/v1
 Reads /openapi/v3/GROUP_VERSION with kubectl, and writes one strict schema a kind, named
-KIND-GROUP-VERSION.json in small letters (core: KIND-core-VERSION.json). Strict: unknown fields are
-errors, where the server would drop them or say so.
+as kubeconform names them: deployment-apps-v1.json, lease-coordination-v1.json, pod-v1.json. Strict:
+unknown fields are errors, where the server would drop them.
 """
 import json
 import pathlib
@@ -53,8 +53,8 @@ def write_schemas(folder, document):
         if len(kinds_of(schema)) != 1 or "metadata" not in schema.get("properties", {}):
             continue  # DeleteOptions and the like belong to every group
         kind = kinds_of(schema)[0]
-        file = "{kind}-{group}-{version}.json".format(
-            kind=kind["kind"], group=kind["group"] or "core", version=kind["version"]).lower()
+        words = [kind["kind"], kind["group"].split(".")[0], kind["version"]]
+        file = "-".join(word for word in words if word).lower() + ".json"
         standalone = dict(with_object_fields(schema), definitions=definitions)
         (folder / file).write_text(json.dumps(standalone))
 

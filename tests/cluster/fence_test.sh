@@ -12,6 +12,7 @@ failed=0
 # `k` is the administrator, who here plays the operator.
 k() { kubectl --namespace "$namespace" "$@"; }
 
+# shellcheck disable=SC2317 # called by the trap
 clean_up() {
   k delete trials,pods --selector "$label" --now --wait=false > /dev/null 2>&1 || true
   rm -rf "$work"

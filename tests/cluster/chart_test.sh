@@ -1,0 +1,186 @@
+#!/usr/bin/env bash
+# The chart's life on a real API server: installed in a namespace that enforces the restricted Pod
+# Security Standard, its rights tried out, upgraded with its definitions, uninstalled without a trace.
+# Usage: tests/cluster/in_cluster tests/cluster/chart_test.sh
+# Needs kubectl, helm and kubeconform on PATH, an administrator's kubeconfig, and fake nodes, where
+# the operator's pods only seem to run.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+readonly release=fettle namespace=fettle-system team=chart-team chart=helm/fettle
+readonly operator=system:serviceaccount:$namespace:$release-operator
+work=$(mktemp -d)
+failed=0
+
+# shellcheck disable=SC2317 # called by the trap
+clean_up() {
+  helm uninstall "$release" --namespace "$namespace" > /dev/null 2>&1 || true
+  kubectl delete namespace "$team" --wait=false > /dev/null 2>&1 || true
+  rm -rf "$work"
+}
+trap clean_up EXIT
+
+complain() {
+  printf 'chart: %s\n' "$1" >&2
+  failed=1
+}
+
+make_namespace() {
+  kubectl create namespace "$1" --dry-run=client -o yaml | kubectl apply --server-side -f - > /dev/null
+  kubectl label --overwrite namespace "$1" pod-security.kubernetes.io/enforce=restricted > /dev/null
+}
+
+# Everything the chart can render is what this API server's schemas allow, unknown fields excluded.
+check_schemas() {
+  helm/tests/openapi_schemas.py "$work/schemas" api/v1 apis/admissionregistration.k8s.io/v1 \
+    apis/apiextensions.k8s.io/v1 apis/apps/v1 apis/coordination.k8s.io/v1 \
+    apis/networking.k8s.io/v1 apis/policy/v1 apis/rbac.authorization.k8s.io/v1 \
+    apis/fettle.dev/v1alpha1
+  local -r schema="$work/schemas/{{ .ResourceKind }}{{ .KindSuffix }}.json"
+  local values
+  for values in helm/tests/values/*.yaml; do
+    helm template "$release" "$chart" --namespace "$namespace" --values "$values" |
+      kubeconform -strict -summary -schema-location "$schema" -skip ServiceMonitor ||
+      complain "$values renders what the API server's schemas do not allow"
+  done
+  kubeconform -strict -schema-location "$schema" examples/*.yaml ||
+    complain 'an example is not what the schema of a Study allows'
+}
+
+install() {
+  # Fake nodes are tainted, so that pods that must run do not land there.
+  cat > "$work/values.yaml" << 'VALUES'
+operator: {tolerations: [{key: kwok.x-k8s.io/node, operator: Exists}], nodeSelector: {type: kwok}}
+VALUES
+  helm upgrade --install --take-ownership "$release" "$1" --namespace "$namespace" \
+    --values "$work/values.yaml" --set "studyNamespaces={$namespace,$team}" \
+    --wait --timeout 60s "${@:2}" > "$work/notes" ||
+    complain "helm cannot install $1: $(kubectl --namespace "$namespace" get pods,events)"
+}
+
+# The chart's definitions go through a template; what arrives is what lies in crds/.
+check_definitions() {
+  local definition
+  for definition in crds/*.yaml; do
+    cmp -s <(kubectl get -f "$definition" -o jsonpath='{.spec}') \
+      <(kubectl replace --dry-run=server -f "$definition" -o jsonpath='{.spec}') ||
+      complain "helm installs something other than $definition"
+  done
+}
+
+# can VERB RESOURCE[/SUBRESOURCE] [NAMESPACE [NAME]]: may the operator do it?
+can() {
+  local subresource=
+  [[ $2 != */* ]] || subresource=${2#*/}
+  kubectl auth can-i "$1" "${2%/*}${4:+/$4}" --subresource "$subresource" \
+    --namespace "${3:-$team}" --as "$operator" > /dev/null 2>&1
+}
+
+# One line a resource: what must be allowed. The golden files of helm/tests show that it is no more;
+# the second list is of what would hurt most.
+check_rights() {
+  local verbs resource verb
+  while read -r resource verbs; do
+    for verb in $verbs; do
+      can "$verb" "$resource" || complain "the operator cannot $verb $resource"
+    done
+  done << 'ALLOWED'
+studies.fettle.dev get list watch
+studies.fettle.dev/status patch
+studies.fettle.dev/finalizers update
+trials.fettle.dev get list watch create patch delete
+trials.fettle.dev/status patch
+trials.fettle.dev/finalizers update
+jobs.batch get list watch create patch delete
+jobs.batch/finalizers update
+pods get list watch create
+pods/log get
+services get create delete
+events.events.k8s.io create patch
+ALLOWED
+  while read -r resource verbs; do
+    for verb in $verbs; do
+      ! can "$verb" "$resource" || complain "the operator can $verb $resource"
+    done
+  done << 'REFUSED'
+studies.fettle.dev create update patch delete deletecollection
+trials.fettle.dev deletecollection
+secrets get list watch create
+configmaps get list
+serviceaccounts get create
+serviceaccounts/token create
+pods/exec create get
+pods delete patch update
+deployments.apps create
+roles.rbac.authorization.k8s.io create bind escalate
+nodes get list
+REFUSED
+  can update leases.coordination.k8s.io "$namespace" "$release-operator" ||
+    complain 'the operator cannot update its Lease'
+  ! can update leases.coordination.k8s.io "$namespace" other ||
+    complain 'the operator can update any Lease'
+  ! can get trials.fettle.dev default || complain 'the operator can see other namespaces'
+}
+
+# A pod that restricted namespaces take.
+pod() {
+  cat << 'POD'
+apiVersion: v1
+kind: Pod
+metadata: {generateName: checked-}
+spec:
+  securityContext: {runAsNonRoot: true, runAsUser: 65532, seccompProfile: {type: RuntimeDefault}}
+  containers:
+  - name: trainer
+    image: fettle-trainer
+    securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}
+POD
+}
+
+check_dry_runs() {
+  pod | kubectl create --namespace "$team" --as "$operator" --dry-run=server -f - > /dev/null ||
+    complain 'the operator cannot create a pod in a dry run'
+  if pod | kubectl create --namespace "$team" --as "$operator" -f - 2> "$work/said"; then
+    complain 'the operator can create a pod'
+  elif ! grep -q 'creates pods in dry runs only' "$work/said"; then
+    complain "the operator cannot create a pod, but for another reason: $(cat "$work/said")"
+  fi
+}
+
+# Helm leaves a chart's crds folder alone when it upgrades; this chart's definitions it must not.
+check_upgrade() {
+  cp -r "$chart" "$work/newer"
+  local definition
+  for definition in "$work"/newer/files/crds/*.yaml; do
+    sed -i 's/additionalPrinterColumns:/&\n    - {name: Newer, type: string, jsonPath: .kind}/' "$definition"
+  done
+  install "$work/newer" --set operator.replicas=3
+  kubectl get crd studies.fettle.dev -o yaml > "$work/upgraded"
+  grep -q 'name: Newer' "$work/upgraded" ||
+    complain 'helm upgrade does not upgrade the definitions'
+  install "$chart"
+}
+
+check_what_uninstall_leaves() {
+  helm uninstall "$release" --namespace "$namespace" --wait > /dev/null
+  local kinds left
+  kinds=$(kubectl api-resources --verbs=list --output=name | grep -vE '^events' | paste -sd,)
+  left=$(kubectl get "$kinds" --all-namespaces --ignore-not-found --output=name \
+    --selector "app.kubernetes.io/instance=$release" 2> /dev/null | grep -vE '/(studies|trials)\.fettle\.dev$' || true)
+  [ -z "$left" ] || complain "helm uninstall leaves: $left"
+  kubectl get crd studies.fettle.dev trials.fettle.dev > /dev/null ||
+    complain 'helm uninstall takes the definitions away, and every Study with them'
+}
+
+make_namespace "$namespace"
+make_namespace "$team"
+install "$chart"
+grep -q "rollout status deployment/$release-operator" "$work/notes" || complain 'the notes do not say what is next'
+check_definitions
+check_schemas
+check_rights
+check_dry_runs
+tests/cluster/fence_test.sh "$team" || failed=1
+check_upgrade
+check_what_uninstall_leaves
+[ "$failed" -eq 0 ] && echo 'chart: installed, fenced, upgraded and uninstalled'
+exit "$failed"
