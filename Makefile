@@ -65,6 +65,12 @@ lint: setup ## clang-format, clang-tidy, and the project's own rules
 format: ## Format every source file
 	@git ls-files '*.h' '*.cpp' | xargs clang-format -i
 
+.PHONY: crds
+crds: setup ## Write crds/*.yaml anew, from the field lists in api/ and crds/rules
+	@cmake -S . -B $(BUILD) -G Ninja --log-level=WARNING
+	@cmake --build $(BUILD) --target fettle_crds
+	@$(BUILD)/bin/fettle-crds crds
+
 .PHONY: bench
 bench: build ## Measure: the example, the trainer against PyTorch, overhead a trial
 	@scripts/bench.sh $(BUILD)

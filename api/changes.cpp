@@ -1,27 +1,12 @@
 #include "api/changes.h"
 
 #include <algorithm>
-#include <string_view>
 
 #include "api/field_errors.h"
 #include "api/study_json.h"
 
 namespace fettle::api {
 namespace {
-
-// Whether a change of the field at `path` acts from now on.
-bool may_change(std::string_view path) {
-  constexpr std::string_view kBudget = "spec.budget.";
-  constexpr std::string_view kObjectives = "spec.objectives[";
-  for (const std::string_view field :
-       {"spec.suspend", "spec.budget", "spec.trial.timeout", "spec.trial.heartbeat",
-        "spec.trial.retries", "spec.trial.gracePeriod"}) {
-    if (path == field) return true;
-  }
-  if (path.substr(0, kBudget.size()) == kBudget) return true;
-  return path.substr(0, kObjectives.size()) == kObjectives && path.size() > 5 &&
-         path.substr(path.size() - 5) == ".goal";
-}
 
 std::string shown(const Json* value) { return value == nullptr ? "nothing" : describe(*value); }
 
@@ -63,6 +48,19 @@ class Comparison {
 };
 
 }  // namespace
+
+bool may_change(std::string_view path) {
+  constexpr std::string_view kBudget = "spec.budget.";
+  constexpr std::string_view kObjectives = "spec.objectives[";
+  for (const std::string_view field :
+       {"spec.suspend", "spec.budget", "spec.trial.timeout", "spec.trial.heartbeat",
+        "spec.trial.retries", "spec.trial.gracePeriod"}) {
+    if (path == field) return true;
+  }
+  if (path.substr(0, kBudget.size()) == kBudget) return true;
+  return path.substr(0, kObjectives.size()) == kObjectives && path.size() > 5 &&
+         path.substr(path.size() - 5) == ".goal";
+}
 
 std::vector<FieldError> forbidden_changes(const StudySpec& before, const StudySpec& after) {
   FieldErrors errors;

@@ -7,8 +7,8 @@
 
 #include "api/resolve.h"
 #include "api/trainer_json.h"
+#include "api/yaml/yaml_text.h"
 #include "cli/time_spent.h"
-#include "cli/yaml_text.h"
 
 namespace fettle::cli {
 namespace {
@@ -102,9 +102,9 @@ std::string best_text(const RunView& view, const Style& style) {
   }
   text += front_text(view);
   text +=
-      "\nThe best configuration, ready to paste:\n\n  parameters:\n" + to_yaml(best.parameters, 4);
+      "\nThe best configuration, ready to paste:\n\n  parameters:\n" + api::to_yaml(best.parameters, 4);
   const Json trainer = best_trainer(view, best);
-  if (!trainer.is_null()) text += "  trainer:\n" + to_yaml(trainer, 4);
+  if (!trainer.is_null()) text += "  trainer:\n" + api::to_yaml(trainer, 4);
   return text;
 }
 

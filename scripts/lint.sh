@@ -31,6 +31,7 @@ allowed() {
     base) echo base ;;
     kernels) echo 'base|kernels' ;;
     api) echo 'base|api' ;;
+    crds) echo 'base|api|crds' ;;
     search) echo 'base|api|search' ;;
     core) echo 'base|api|search|core' ;;
     control) echo 'base|api|search|core|control' ;;
@@ -39,7 +40,7 @@ allowed() {
     *) echo '.*' ;;
   esac
 }
-for folder in base kernels api search core control runtime trainer; do
+for folder in base kernels api crds search core control runtime trainer; do
   upward=$(git grep -nE '^#include "' -- "$folder/*.h" "$folder/*.cpp" ':!*_test.cpp' |
     grep -vE "#include \"($(allowed "$folder"))/" || true)
   [ -z "$upward" ] || fail "an include that points up:

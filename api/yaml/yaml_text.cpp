@@ -1,11 +1,11 @@
-#include "cli/yaml_text.h"
+#include "api/yaml/yaml_text.h"
 
 #include <algorithm>
 #include <array>
 #include <cctype>
 #include <string_view>
 
-namespace fettle::cli {
+namespace fettle::api {
 namespace {
 
 // Scalars that YAML 1.1 or 1.2 gives another type.
@@ -56,25 +56,37 @@ bool is_list_of_objects(const Json& value) {
   return value.is_array() && !value.as_array().empty() && value.as_array()[0].is_object();
 }
 
+bool is_filled_object(const Json& value) { return value.is_object() && !value.as_object().empty(); }
+
+std::string list_text(const Json& list, int indent, YamlLists lists) {
+  const std::string margin(static_cast<std::size_t>(indent), ' ');
+  std::string text;
+  for (const Json& item : list.as_array()) {
+    if (lists == YamlLists::kLineEach || !is_filled_object(item)) {
+      text += margin + "- " + flow(item) + '\n';
+      continue;
+    }
+    std::string fields = to_yaml(item, indent + 2, lists);
+    fields[margin.size()] = '-';
+    text += fields;
+  }
+  return text;
+}
+
 }  // namespace
 
-std::string to_yaml(const Json& value, int indent) {
+std::string to_yaml(const Json& value, int indent, YamlLists lists) {
+  if (is_list_of_objects(value)) return list_text(value, indent, lists);
   const std::string margin(static_cast<std::size_t>(indent), ' ');
-  if (is_list_of_objects(value)) {
-    std::string text;
-    for (const Json& item : value.as_array()) text += margin + "- " + flow(item) + '\n';
-    return text;
-  }
-  if (!value.is_object() || value.as_object().empty()) return margin + flow(value) + '\n';
+  if (!is_filled_object(value)) return margin + flow(value) + '\n';
   std::string text;
   for (const auto& [key, member] : value.as_object()) {
     text += margin + string_text(key) + ':';
-    const bool nested =
-        (member.is_object() && !member.as_object().empty()) || is_list_of_objects(member);
-    text += nested ? '\n' + to_yaml(member, indent + (member.is_object() ? 2 : 0))
+    const bool nested = is_filled_object(member) || is_list_of_objects(member);
+    text += nested ? '\n' + to_yaml(member, indent + (member.is_object() ? 2 : 0), lists)
                    : ' ' + flow(member) + '\n';
   }
   return text;
 }
 
-}  // namespace fettle::cli
+}  // namespace fettle::api

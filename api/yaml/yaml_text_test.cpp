@@ -1,8 +1,8 @@
-#include "cli/yaml_text.h"
+#include "api/yaml/yaml_text.h"
 
 #include <gtest/gtest.h>
 
-namespace fettle::cli {
+namespace fettle::api {
 namespace {
 
 TEST(ToYaml, IsWhatPeopleWouldWrite) {
@@ -22,6 +22,16 @@ TEST(ToYaml, IsWhatPeopleWouldWrite) {
             "  nothing: {}\n");
 }
 
+TEST(ToYaml, WritesAFieldALine) {
+  const Json rules = Json::Array{Json::object({{"a", 1}, {"b", Json::object({{"c", "d"}})}}), 2};
+  EXPECT_EQ(to_yaml(Json::object({{"rules", rules}}), 0, YamlLists::kLineEachField),
+            "rules:\n"
+            "- a: 1\n"
+            "  b:\n"
+            "    c: d\n"
+            "- 2\n");
+}
+
 TEST(ToYaml, QuotesWhatYamlWouldReadAsSomethingElse) {
   for (const char* text : {"", "yes", "No", "null", "1e3", "12", "-x", "a: b", "a #b", "*x",
                            "$(rm -rf)", "{{}}", "line\nbreak", "'", "\""}) {
@@ -33,4 +43,4 @@ TEST(ToYaml, QuotesWhatYamlWouldReadAsSomethingElse) {
 }
 
 }  // namespace
-}  // namespace fettle::cli
+}  // namespace fettle::api

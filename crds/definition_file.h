@@ -1,0 +1,25 @@
+// The files of crds/: which there are, and their text made anew from the rules beside them.
+// Reads files; otherwise pure.
+#pragma once
+
+#include <array>
+#include <string>
+
+#include "base/json.h"
+#include "base/result.h"
+
+namespace fettle::crds {
+
+struct DefinitionFile {
+  const char* name;   // "studies.yaml"
+  const char* rules;  // "rules/study.yaml"
+  Result<Json> (*define)(const Json& rules);
+};
+
+extern const std::array<DefinitionFile, 2> kDefinitionFiles;
+
+// The text of the file, from the rules in `directory`. Errors: rules that cannot be read or name
+// places that the schema does not have, and a text that is too large to be applied.
+Result<std::string> generate(const DefinitionFile& file, const std::string& directory);
+
+}  // namespace fettle::crds

@@ -1,0 +1,18 @@
+// The fields of the built-in trainer's configuration that a parameter may set, as `sets` names
+// them: "training.learningRate", "model.layers[0].units". Pure.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fettle::crds {
+
+struct TrainerPaths {
+  std::vector<std::string> plain;
+  std::vector<std::string> in_lists;  // "model.layers[].units"
+};
+
+TrainerPaths trainer_paths();
+
+}  // namespace fettle::crds

@@ -1,0 +1,236 @@
+#include "crds/values.h"
+
+#include <cmath>
+#include <utility>
+
+namespace fettle::crds {
+namespace {
+
+using api::FieldRules;
+using api::Form;
+
+constexpr std::int64_t kLongestNotation = 64;   // characters of a duration or quantity
+constexpr std::int64_t kLongestTimestamp = 64;  // characters
+
+// As api/quantity.h reads them.
+const std::string kNumber = R"(([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?)";
+const std::string kDuration = "^(" + kNumber + "|(" + kNumber + "(d|h|ms|m|s))+)$";
+const std::string kQuantity = "^-?" + kNumber + "(Ei|Pi|Ti|Gi|Mi|Ki|E|P|T|G|M|k|m|u|n)?$";
+constexpr const char* kTimestamp =
+    R"(^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?Z$)";
+// Environment variables cannot carry NUL.
+constexpr const char* kNoNul = R"(^[^\x00]*$)";
+
+// The seconds that a duration's text says; its form has been checked.
+std::string cel_seconds(const std::string& text) {
+  const auto part = [](const char* unit, const char* seconds) {
+    const std::string number = "double(p.replace('" + std::string(unit) + "', ''))";
+    return "p.endsWith('" + std::string(unit) + "') ? " + number + " * " + seconds + " : ";
+  };
+  return "(" + text + ".matches('[a-z]$') ? " + text +
+         ".findAll('[0-9.eE+-]+(d|h|ms|m|s)').map(p, " + part("d", "86400.0") +
+         part("h", "3600.0") + part("ms", "0.001") + part("m", "60.0") +
+         "double(p.replace('s', ''))).sum() : double(" + text + "))";
+}
+
+std::string_view name_of(Reason reason) {
+  switch (reason) {
+    case Reason::kForbidden:
+      return "FieldValueForbidden";
+    case Reason::kRequired:
+      return "FieldValueRequired";
+    case Reason::kInvalid:
+      break;
+  }
+  return "FieldValueInvalid";
+}
+
+// The API server compares whole numbers with bounds as int64, which larger bounds overflow.
+bool fits_int64(double bound) { return std::fabs(bound) <= 0x1p62; }
+
+void set_bounds(Json& schema, const FieldRules& rules) {
+  if (fits_int64(rules.min)) {
+    schema.set("minimum", rules.min);
+    if (rules.above_min) schema.set("exclusiveMinimum", true);
+  }
+  if (fits_int64(rules.max)) {
+    schema.set("maximum", rules.max);
+    if (rules.below_max) schema.set("exclusiveMaximum", true);
+  }
+}
+
+Json typed(const char* type) { return Json::object({{"type", type}}); }
+
+// A value without a type, and neither a list nor a map: the API server has types for whole numbers
+// or texts (int-or-string), but not for 0.5 or a text.
+Json untyped(Json::Array refused) {
+  return Json::object({{"x-kubernetes-preserve-unknown-fields", true},
+                       {"maxItems", 0},
+                       {"maxProperties", 0},
+                       {"not", Json::object({{"enum", Json(std::move(refused))}})}});
+}
+
+Json duration_schema(const FieldRules& rules) {
+  Json schema =
+      Json::object({{"x-kubernetes-int-or-string", true}, {"maxLength", kLongestNotation}});
+  const std::string whole = cel_bounds("self", rules, true);
+  const std::string seconds =
+      "[" + cel_seconds("self") + "].all(s, " + cel_bounds("s", rules, false) + ")";
+  add_rule(schema, {"type(self) == int ? " + whole + " : self.matches(" + cel_text(kDuration) +
+                        ") && " + seconds,
+                    "expected " + api::expected_number(rules, false), "", Reason::kInvalid});
+  return schema;
+}
+
+// Amounts of memory are whole numbers of bytes, which CEL can read; the bounds of a metric are any
+// numbers, which it cannot.
+Json quantity_schema(const FieldRules& rules) {
+  if (rules.min < 0) {
+    Json schema = untyped({true, false, Json::object(), Json::array()});
+    set_bounds(schema, rules);
+    return schema.set("maxLength", kLongestNotation).set("pattern", kQuantity);
+  }
+  Json schema =
+      Json::object({{"x-kubernetes-int-or-string", true}, {"maxLength", kLongestNotation}});
+  const auto limit = [](double value) { return "quantity('" + api::describe(value) + "')"; };
+  std::string amount = "quantity(self).compareTo(" + limit(rules.min) + ")" +
+                       (rules.above_min ? " > 0" : " >= 0") + " && quantity(self).compareTo(" +
+                       limit(rules.max) + ")" + (rules.below_max ? " < 0" : " <= 0");
+  add_rule(schema, {"type(self) == int ? " + cel_bounds("self", rules, true) +
+                        " : isQuantity(self) && " + amount,
+                    "expected " + api::expected_number(rules, false), "", Reason::kInvalid});
+  return schema;
+}
+
+}  // namespace
+
+void add_rule(Json& schema, const Rule& rule) {
+  Json entry = Json::object({{"rule", rule.cel}, {"message", rule.message}});
+  if (!rule.field.empty()) entry.set("fieldPath", rule.field);
+  if (rule.reason != Reason::kInvalid) entry.set("reason", name_of(rule.reason));
+  constexpr const char* kKey = "x-kubernetes-validations";
+  if (schema.find(kKey) == nullptr) schema.set(kKey, Json::array());
+  schema.find(kKey)->push_back(std::move(entry));
+}
+
+Json boolean_schema(const FieldRules& rules) {
+  if (rules.form != Form::kConditionStatus) return typed("boolean");
+  return typed("string").set("enum", Json::Array{"True", "False"});
+}
+
+Json whole_schema(const FieldRules& rules) {
+  if (rules.form == Form::kTimestamp) {
+    return typed("string")
+        .set("format", "date-time")
+        .set("pattern", kTimestamp)
+        .set("maxLength", kLongestTimestamp);
+  }
+  Json schema = typed("integer").set("format", "int64");
+  set_bounds(schema, rules);
+  if (rules.odd) {
+    add_rule(schema, {"self % 2 == 1", "expected " + api::expected_number(rules, true), "",
+                      Reason::kInvalid});
+  }
+  return schema;
+}
+
+Json number_schema(const FieldRules& rules) {
+  if (rules.form == Form::kDuration) return duration_schema(rules);
+  if (rules.form == Form::kQuantity) return quantity_schema(rules);
+  Json schema = typed("number").set("format", "double");
+  if (rules.form == Form::kAnyNumber) schema.set("nullable", true);
+  set_bounds(schema, rules);
+  if (std::isfinite(rules.max) && !fits_int64(rules.max)) {
+    add_rule(schema, {cel_bounds("self", rules, false),
+                      "expected " + api::expected_number(rules, false), "", Reason::kInvalid});
+  }
+  return schema;
+}
+
+Json text_schema(const FieldRules& rules) {
+  if (!rules.choices.empty()) return choice_schema(rules.choices);
+  Json schema = typed("string");
+  if (rules.min_text > 0) schema.set("minLength", static_cast<std::uint64_t>(rules.min_text));
+  schema.set("maxLength", static_cast<std::uint64_t>(rules.max_text));
+  switch (rules.form) {
+    case Form::kDnsLabel:
+      return schema.set("pattern", "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$");
+    case Form::kName:
+      return schema.set("pattern", "^[A-Za-z][A-Za-z0-9_.-]*$");
+    case Form::kMetricName:
+      return schema.set("pattern", "^[A-Za-z0-9_./:@%-]+$");
+    default:
+      return rules.cut ? schema : schema.set("pattern", kNoNul);
+  }
+}
+
+Json choice_schema(std::span<const std::string_view> choices) {
+  Json names = Json::array();
+  for (const std::string_view choice : choices) names.push_back(choice);
+  return typed("string").set("enum", std::move(names));
+}
+
+Json any_schema(const FieldRules& rules) {
+  if (rules.form == Form::kObject) {
+    return typed("object").set("x-kubernetes-preserve-unknown-fields", true);
+  }
+  return untyped({Json::object(), Json::array(), Json()})
+      .set("maxLength", static_cast<std::uint64_t>(rules.max_text))
+      .set("pattern", kNoNul);
+}
+
+Json list_schema(Json items, const FieldRules& rules) {
+  Json schema = typed("array");
+  if (rules.min_size > 0) schema.set("minItems", static_cast<std::uint64_t>(rules.min_size));
+  return schema.set("maxItems", static_cast<std::uint64_t>(rules.max_size))
+      .set("x-kubernetes-list-type", "atomic")
+      .set("items", std::move(items));
+}
+
+Json map_schema(Json values, const FieldRules& rules) {
+  return typed("object")
+      .set("maxProperties", static_cast<std::uint64_t>(rules.max_size))
+      .set("additionalProperties", std::move(values));
+}
+
+std::string form_hint(const FieldRules& rules) {
+  switch (rules.form) {
+    case Form::kDuration:
+      return "A duration such as 90s, 10m, 1h30m or 2d; a whole number counts seconds.";
+    case Form::kQuantity:
+      return "A number such as 500M or 20Gi.";
+    default:
+      return rules.odd ? "Odd." : "";
+  }
+}
+
+std::string cel_text(std::string_view text) {
+  std::string out = "'";
+  for (const char c : text) {
+    if (c == '\'' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out + '\'';
+}
+
+std::string cel_list(std::span<const std::string_view> texts) {
+  std::string out = "[";
+  for (const std::string_view text : texts) out += (out.size() > 1 ? ", " : "") + cel_text(text);
+  return out + ']';
+}
+
+std::string cel_number(double value, bool is_whole) {
+  std::string out = api::describe(value);
+  if (is_whole || out.find_first_of(".e") != std::string::npos) return out;
+  return out + ".0";
+}
+
+std::string cel_bounds(const std::string& value, const FieldRules& rules, bool is_whole) {
+  std::string out = value + (rules.above_min ? " > " : " >= ") + cel_number(rules.min, is_whole) +
+                    " && " + value + (rules.below_max ? " < " : " <= ") +
+                    cel_number(rules.max, is_whole);
+  if (rules.odd) out += " && " + value + " % 2 == 1";
+  return out;
+}
+
+}  // namespace fettle::crds
