@@ -13,7 +13,7 @@
 #include "api/quantity.h"
 #include "runtime/local/expand.h"
 #include "runtime/local/gpus.h"
-#include "runtime/local/metric_lines.h"
+#include "runtime/metric_lines.h"
 #include "runtime/pod_template.h"
 
 namespace fettle::local {
@@ -264,7 +264,7 @@ std::string pod_uid_of(const api::Trial& trial, std::int64_t run) {
 Status check_study(const api::Study& study) {
   FETTLE_TRY(check_resources(study.spec.trial));
   if (study.spec.trial.metrics) {
-    Status regex = check_metrics_regex(study.spec.trial.metrics->regex);
+    Status regex = runtime::check_metrics_regex(study.spec.trial.metrics->regex);
     if (!regex.ok()) return Error(regex.error()).in("spec.trial.metrics.regex");
   }
   if (study.spec.trial.trainer) return success();

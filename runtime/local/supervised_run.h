@@ -13,7 +13,7 @@
 
 #include "runtime/local/explain.h"
 #include "runtime/local/guard.h"
-#include "runtime/local/metric_lines.h"
+#include "runtime/metric_lines.h"
 #include "runtime/local/supervisor_wire.h"
 #include "runtime/local/trial_log.h"
 
@@ -68,7 +68,7 @@ class SupervisedRun {
   const SupervisorCommand command_;
   const std::int64_t started_ms_;
   TrialLog log_;
-  MetricLines metrics_;
+  runtime::MetricLines metrics_;
   Guard guard_;
   std::string status_bytes_;
   RunEnd end_;

@@ -1,4 +1,4 @@
-#include "runtime/local/metric_lines.h"
+#include "runtime/metric_lines.h"
 
 #include <re2/re2.h>
 
@@ -12,7 +12,7 @@
 #include "base/json.h"
 #include "base/utf8.h"
 
-namespace fettle::local {
+namespace fettle::runtime {
 namespace {
 
 RE2::Options pattern_options() {
@@ -236,4 +236,4 @@ void MetricLines::add(Found found, bool step_may_stay) {
   urgent_ = urgent_ || found.final_result || at_rung;
 }
 
-}  // namespace fettle::local
+}  // namespace fettle::runtime

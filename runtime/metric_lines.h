@@ -1,10 +1,10 @@
 // MetricLines: from what a trial prints to its Report.
 //
 // Takes the bytes of standard output in any pieces. Without a regular expression a line that is a
-// JSON object is read as DESIGN says: every numeric, NaN or Infinity member but `step` is a metric,
-// `checkpoint` and `checkpoint_step` name the newest durable checkpoint, `"final": true` says that
-// untilStep was reached. With one, every match on a line is a metric: groups `name` and `value` (or
-// 1 and 2), and `step` if there is such a group or a name "step". All else is only log.
+// JSON object is read by the worker contract: every numeric, NaN or Infinity member but `step` is a
+// metric, `checkpoint` and `checkpoint_step` name the newest durable checkpoint, `"final": true`
+// says that untilStep was reached. With one, every match on a line is a metric: groups `name` and
+// `value` (or 1 and 2), and `step` if there is such a group or a name "step". All else is only log.
 // A JSON line without a step counts as the step after the last one; for a regular expression a line
 // does so when it repeats a metric of the current step.
 // Bounds: a line counts up to kMaxLineBytes, a report holds kMaxMetrics metrics. Names that are not
@@ -23,7 +23,7 @@
 #include "api/trial.h"
 #include "base/result.h"
 
-namespace fettle::local {
+namespace fettle::runtime {
 
 inline constexpr std::size_t kMaxLineBytes = 64 << 10;
 inline constexpr std::size_t kMaxMetrics = api::kMaxReportMetrics;
@@ -79,4 +79,4 @@ class MetricLines {
   std::vector<std::string> at_step_;  // metrics seen at the current step
 };
 
-}  // namespace fettle::local
+}  // namespace fettle::runtime

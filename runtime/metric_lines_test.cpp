@@ -1,5 +1,5 @@
 // What trials print, and what is made of it.
-#include "runtime/local/metric_lines.h"
+#include "runtime/metric_lines.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 
 #include "api/trial_json.h"
 
-namespace fettle::local {
+namespace fettle::runtime {
 namespace {
 
 using Metrics = std::map<std::string, double>;
@@ -177,4 +177,4 @@ TEST(MetricLines, RungsAndTheFinalResultAreUrgent) {
 }
 
 }  // namespace
-}  // namespace fettle::local
+}  // namespace fettle::runtime
