@@ -7,7 +7,7 @@
 machine_pid() {
   local pid
   pid=$(cat "$cluster_dir/machine.pid" 2> /dev/null) || return 1
-  cat "/proc/$pid/cmdline" 2> /dev/null | tr '\0' ' ' | grep -qF "machine_init.sh $cluster_dir" || return 1
+  { tr '\0' ' ' < "/proc/$pid/cmdline"; } 2> /dev/null | grep -qF "machine_init.sh $cluster_dir" || return 1
   echo "$pid"
 }
 
@@ -26,6 +26,7 @@ machine_up() {
   machine_down # what a killed machine left
   unshare --mount --net --pid --uts --ipc true 2> /dev/null ||
     cannot 'cannot make namespaces here (a container without the right to?); the cluster needs them'
+  [ -z "$(ls -A "$cluster_dir" 2> /dev/null)" ] || cannot "$cluster_dir is not empty; name a new folder as FETTLE_CLUSTER_DIR"
   mkdir -p "$cluster_dir/log"
   setsid unshare --mount --propagation private --net --uts --ipc --pid --fork \
     "$cluster_source/machine_init.sh" "$cluster_dir" < /dev/null > "$cluster_dir/log/machine.log" 2>&1 &
@@ -43,15 +44,16 @@ machine_down() {
     wait_for 30 "process $pid to end" test ! -e "/proc/$pid"
     say 'down'
   fi
-  local leaves
-  for ((tries = 0; tries < 50; tries++)); do
-    leaves=$(find /sys/fs/cgroup -depth -type d -path "*/$(machine_cgroup)*" 2> /dev/null) || true
-    [ -n "$leaves" ] || break
-    # shellcheck disable=SC2086 # one path a word: kubelet's names have no blanks
-    rmdir $leaves 2> /dev/null || sleep 0.1 # the kernel is still ending the last processes
-  done
-  rm -rf "$cluster_dir"
+  wait_for 10 'the control groups to empty' remove_control_groups
+  # The log tells the cluster's own folder from anybody else's.
+  [ ! -e "$cluster_dir/log/machine.log" ] || rm -rf "$cluster_dir"
 }
 
-# Kubelet's control groups hang below one of ours, so that they can be told from anybody else's.
-machine_cgroup() { basename "$cluster_dir"; }
+# Fails while the kernel is still ending the processes in them.
+remove_control_groups() {
+  local groups
+  mapfile -t groups < <(
+    find /sys/fs/cgroup -depth -type d \( -name "$machine_cgroup" -o -path "*/$machine_cgroup/*" \) 2> /dev/null
+  )
+  [ "${#groups[@]}" -eq 0 ] || rmdir "${groups[@]}"
+}

@@ -17,6 +17,8 @@ service_range=10.96.0.0/16
 kubernetes_service=10.96.0.1
 pod_range=10.244.0.0/24
 pause_image=localhost/pause:1
+# Kubelet's control groups hang below one of ours, so that they can be told from anybody else's.
+machine_cgroup=fettle-$(cksum <<< "$cluster_dir" | cut -d' ' -f1)
 
 exit_cannot=3 # this machine cannot do it, whatever the code under test
 

@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# Builds an image from a Dockerfile and gives it to the cluster's real node, without a registry:
+#   image.sh NAME[:TAG] DOCKERFILE CONTEXT [BUILDAH_OPTION...]
+# `FROM debian:bookworm-slim` finds a base made here of Debian's packages (once, kept in the cache); nothing is pulled.
+# Pods name the image as given, with imagePullPolicy Never or IfNotPresent. Exit code 3: images cannot be built here.
+set -euo pipefail
+# shellcheck source=settings.sh
+source "$(dirname "$0")/settings.sh"
+# shellcheck source=machine.sh
+source "$cluster_source/machine.sh"
+
+base=localhost/debian:bookworm-slim
+storage=$cluster_cache/images
+
+[ $# -ge 3 ] || { sed -n '2,5s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+[ "$(id -u)" -eq 0 ] || cannot 'building images needs root; run it as root'
+name=$1 dockerfile=$2 context=$3
+shift 3
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# vfs needs nothing of the file system; its state belongs to this cluster alone.
+with_buildah() { buildah --storage-driver vfs --root "$storage/layers" --runroot "$work/run" "$@"; }
+
+make_base() {
+  if with_buildah inspect --type image "$base" > /dev/null 2>&1; then return; fi
+  say 'making the base image of Debian packages, once'
+  mmdebstrap --quiet --variant=minbase bookworm "$work/base.tar" || cannot 'mmdebstrap cannot make a base image here'
+  local container
+  container=$(with_buildah from scratch)
+  with_buildah add --quiet "$container" "$work/base.tar" / > /dev/null
+  with_buildah config --cmd bash "$container"
+  with_buildah commit --quiet --rm "$container" "$base" > /dev/null
+}
+
+# shellcheck disable=SC2046 # one word a package
+"$cluster_source/../../scripts/setup.sh" $(grep -v '^#' "$cluster_source/packages.txt") || exit "$exit_cannot"
+mkdir -p "$storage"
+exec 8< "$storage"
+flock 8 # one build at a time
+started=$SECONDS
+make_base
+with_buildah build --isolation chroot --pull=never --quiet --tag "$name" --file "$dockerfile" "$@" "$context" > /dev/null
+with_buildah push --quiet "$name" "docker-archive:$work/image.tar:$name"
+with_buildah rmi --force "$name" > /dev/null # the archive is what counts; the base stays
+say "built $name ($(du -h "$work/image.tar" | cut -f1)) after $((SECONDS - started)) s"
+machine_enter --mount --net --pid -- ctr --address="$machine_state/containerd.sock" --namespace=k8s.io \
+  images import "$work/image.tar" > /dev/null || cannot "the node did not take $name: is it up (cluster up --node)?"
+say "gave $name to the node after $((SECONDS - started)) s"
