@@ -57,6 +57,19 @@ VALUES
     complain "helm cannot install $1: $(kubectl --namespace "$namespace" get pods,events)"
 }
 
+# The three commands of the notes, as somebody would copy them.
+check_notes() {
+  local -a commands
+  local command
+  mapfile -t commands < <(sed -n 's/^  \(kubectl .*\)/\1/p' "$work/notes" | head -n 3)
+  [ "${#commands[@]}" -eq 3 ] || complain "the notes do not say three commands: $(cat "$work/notes")"
+  for command in "${commands[@]}"; do
+    timeout 60 bash -c "$command" > "$work/said" 2>&1 ||
+      complain "the notes say \"$command\", which fails: $(cat "$work/said")"
+  done
+  kubectl --namespace "$namespace" delete -f examples/fashion-mnist.yaml > /dev/null
+}
+
 # The chart's definitions go through a template; what arrives is what lies in crds/.
 check_definitions() {
   local definition
@@ -174,7 +187,7 @@ check_what_uninstall_leaves() {
 make_namespace "$namespace"
 make_namespace "$team"
 install "$chart"
-grep -q "rollout status deployment/$release-operator" "$work/notes" || complain 'the notes do not say what is next'
+check_notes
 check_definitions
 check_schemas
 check_rights
