@@ -36,4 +36,18 @@ bool is_utf8(std::string_view text) {
   return true;
 }
 
+std::string utf8_excerpt(std::string_view text, std::size_t most) {
+  static constexpr std::string_view kDots = "...";
+  std::string out;
+  std::size_t cut_at = 0;  // where the dots go, should the rest not fit
+  while (!text.empty()) {
+    const std::size_t length = utf8_length(text);
+    if (out.size() + kDots.size() <= most) cut_at = out.size();
+    out += length == 0 ? std::string_view("?") : text.substr(0, length);
+    if (out.size() > most) return out.substr(0, cut_at).append(kDots);
+    text.remove_prefix(length == 0 ? 1 : length);
+  }
+  return out;
+}
+
 }  // namespace fettle

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <string_view>
 
 namespace fettle {
@@ -14,5 +15,9 @@ std::size_t utf8_length(std::string_view text);
 char32_t utf8_code_point(std::string_view character);
 
 bool is_utf8(std::string_view text);
+
+// `text` in at most `most` bytes (at least 3): cut between two characters, with "..." at its end,
+// where it is longer. Bytes that are not UTF-8 become '?'.
+std::string utf8_excerpt(std::string_view text, std::size_t most);
 
 }  // namespace fettle

@@ -40,5 +40,16 @@ TEST(Utf8, AllElseIsNone) {
   EXPECT_TRUE(is_utf8(""));
 }
 
+TEST(Utf8, ExcerptsEndBetweenCharacters) {
+  EXPECT_EQ(utf8_excerpt("abcdef", 6), "abcdef");
+  EXPECT_EQ(utf8_excerpt("abcdefg", 6), "abc...");
+  EXPECT_EQ(utf8_excerpt("äöüä", 8), "äöüä");
+  EXPECT_EQ(utf8_excerpt("äöüä", 7), "äö...");
+  EXPECT_EQ(utf8_excerpt("äöüä", 6), "ä...");
+  EXPECT_EQ(utf8_excerpt("学習", 3), "...");
+  EXPECT_EQ(utf8_excerpt("a\xFF\xC3", 9), "a??");
+  EXPECT_EQ(utf8_excerpt("", 3), "");
+}
+
 }  // namespace
 }  // namespace fettle

@@ -52,9 +52,6 @@ struct EventWrite {
   Json whole;  // what to create when a patch finds no event (they expire after an hour)
 };
 
-// `text` cut at a character so that it has at most `most` bytes, "..." at its end where cut.
-std::string cut_text(std::string_view text, std::size_t most);
-
 class EventSeries {
  public:
   // Names of events are made of `instance` and a number: no two recorders may share one.

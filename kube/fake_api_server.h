@@ -30,6 +30,8 @@
 
 namespace fettle::kube {
 
+struct FakeTarget;
+
 // Something that goes wrong with a request that `matches` (empty = every one), `times` times after
 // it was let through `skip` times, or with every `every`-th such request for ever.
 struct Fault {
@@ -92,7 +94,7 @@ class FakeApiServer : public HttpTransport {
   void append_log(const ObjectKey& pod, const std::string& container, const std::string& line);
   void end_log(const ObjectKey& pod, const std::string& container);
 
-  // Every request that reached the server: "POST /apis/batch/v1/namespaces/a/jobs".
+  // Every request that reached the server, without its query: "POST /apis/batch/v1/jobs".
   std::vector<std::string> requests() const;
   // Those that are not GETs.
   int writes() const;
@@ -103,33 +105,37 @@ class FakeApiServer : public HttpTransport {
     std::vector<std::string> lines;
     bool ended = false;
   };
-  struct Watch;
+  struct Position;  // how far a watch has come
 
   // These require mutex_.
   std::optional<Fault> next_fault(const HttpRequest& request);
-  HttpResponse answer(const HttpRequest& request);
-  void note(const HttpRequest& request);
-
-  HttpResult watch(const HttpRequest& request, const std::function<bool(std::string_view)>& on_line,
-                   std::chrono::milliseconds idle, const std::stop_token& stop);
-  HttpResult follow(const HttpRequest& request,
-                    const std::function<bool(std::string_view)>& on_line,
-                    std::chrono::milliseconds idle, const std::stop_token& stop);
+  HttpResponse answer(const HttpRequest& request, const FakeTarget& target);
+  HttpResponse answer_list(const FakeTarget& target) const;
+  HttpResponse answer_write(const HttpRequest& request, const FakeTarget& target);
+  std::optional<HttpResponse> refuse_watch(const FakeTarget& target) const;
+  std::vector<std::string> news(const FakeTarget& target, Position& position) const;
+  HttpResult follow_log(const FakeTarget& target,
+                        const std::function<bool(std::string_view)>& on_line,
+                        const std::stop_token& stop, std::unique_lock<std::mutex>& lock);
+  HttpResult follow_watch(const FakeTarget& target,
+                          const std::function<bool(std::string_view)>& on_line,
+                          std::chrono::milliseconds idle, const std::stop_token& stop,
+                          std::unique_lock<std::mutex>& lock);
 
   mutable std::mutex mutex_;
   std::condition_variable_any changed_;
   FakeObjects objects_;
   std::vector<Fault> faults_;
   std::vector<std::string> requests_;
-  std::map<std::string, Log> logs_;  // "namespace/pod/container"
   int writes_ = 0;
+  std::map<std::string, Log> logs_;  // "namespace/pod/container"
+  int open_streams_ = 0;
   int open_watches_ = 0;
-  std::uint64_t bookmarks_ = 0;       // sent so far
-  std::uint64_t disconnections_ = 0;  // so far
-  Json in_stream_status_;
+  int bookmarks_ = 0;       // sent so far
+  int disconnections_ = 0;  // so far
+  Json farewell_;           // the Status of the newest disconnection
   bool cut_ = false;
   bool closed_ = false;
-  int open_streams_ = 0;
 };
 
 }  // namespace fettle::kube

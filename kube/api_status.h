@@ -1,0 +1,34 @@
+// Refusals of the API server in words: its Status objects, and answers that are none because
+// something between us and it spoke instead. Pure functions; usable from any thread.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "base/json.h"
+#include "base/result.h"
+#include "kube/http.h"
+
+namespace fettle::kube {
+
+// A Status object (kind: Status): of a failed request, or within a watch.
+struct ApiStatus {
+  int code = 0;
+  std::string reason;   // AlreadyExists, Conflict, Expired ...; "" when none is given
+  std::string message;  // with the causes that it does not name itself
+  // The resourceVersion asked for is older than the history, or newer than the server: list again.
+  bool list_again = false;
+};
+
+// Nothing for what is no Status.
+std::optional<ApiStatus> read_status(const Json& object);
+std::optional<ApiStatus> read_status(const HttpResponse& response);
+
+// An answer that is no success, as an Error (codes: client.h) whose message starts with `what`:
+// "create Job team/digits-0-r0: exceeded quota: ...".
+Error read_error(const HttpResponse& response, const std::string& what);
+
+// What came instead of JSON, for a message: "HTML (HTTP 502): Bad gateway".
+std::string describe_body(const HttpResponse& response);
+
+}  // namespace fettle::kube

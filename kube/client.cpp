@@ -1,0 +1,274 @@
+#include "kube/client.h"
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+#include "kube/api_status.h"
+#include "kube/json_path.h"
+
+namespace fettle::kube {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+constexpr int kMostRetries = 10;
+constexpr milliseconds kReadRetryFirst{100};  // doubles
+constexpr int kPageSize = 500;
+// A page is at most this many after one another; more is a server that repeats itself.
+constexpr int kMostPages = 10'000;
+// Nothing may come from a quiet container for long; a dead peer is found by the pod's end.
+constexpr milliseconds kLogIdle{std::chrono::hours(24)};
+
+constexpr std::string_view kJson = "application/json";
+constexpr std::string_view kMergePatch = "application/merge-patch+json";
+constexpr std::string_view kApplyPatch = "application/apply-patch+yaml";
+
+// "?a=b&c=d" out of pairs with a value; values are escaped.
+std::string query(const std::vector<std::pair<std::string_view, std::string>>& pairs) {
+  std::string out;
+  for (const auto& [key, value] : pairs) {
+    if (value.empty()) continue;
+    out += out.empty() ? '?' : '&';
+    out += key;
+    out += '=' + escape(value);
+  }
+  return out;
+}
+
+bool is_success(int status) { return status >= 200 && status < 300; }
+
+// client-go's rule: only when the server says when.
+bool may_retry(const HttpResponse& response) {
+  return (response.status == 429 || response.status >= 500) && response.retry_after.has_value();
+}
+
+std::string dry_run(const WriteOptions& options) { return options.dry_run ? "All" : ""; }
+
+// Unknown fields: told as a warning in a real write, refused in one that only asks.
+std::string validation(const WriteOptions& options) { return options.dry_run ? "Strict" : ""; }
+
+void fill_in_kind(Json& object, const Resource& resource) {
+  if (!object.is_object()) return;
+  object.set("kind", resource.kind);
+  object.set("apiVersion", api_version(resource));
+}
+
+}  // namespace
+
+Client::Client(HttpTransport& transport, ClientOptions options)
+    : transport_(transport),
+      options_(std::move(options)),
+      limiter_(options_.calls_per_second, options_.burst) {}
+
+Client::Call Client::describe_call(std::string_view verb, const Resource& resource,
+                                   const ObjectKey& key, std::string_view subresource) {
+  std::string name(resource.plural);
+  if (!subresource.empty()) name += '/' + std::string(subresource);
+  return {verb, std::move(name), std::string(verb) + ' ' + describe(resource, key)};
+}
+
+Result<Json> Client::get(const Resource& resource, const ObjectKey& key,
+                         std::string_view subresource) {
+  HttpRequest request;
+  request.target = path_of(resource, key.ns, key.name, subresource);
+  return read(request, describe_call("get", resource, key, subresource));
+}
+
+Result<std::vector<Json>> Client::list(const Resource& resource, const std::string& ns,
+                                       const ListOptions& options) {
+  std::vector<Json> out;
+  std::string next;
+  for (int page = 0; page < kMostPages; ++page) {
+    HttpRequest request;
+    request.target = path_of(resource, ns) + query({{"labelSelector", options.label_selector},
+                                                    {"fieldSelector", options.field_selector},
+                                                    {"limit", std::to_string(kPageSize)},
+                                                    {"continue", next}});
+    Result<Json> list = read(request, describe_call("list", resource, {ns, "*"}, ""));
+    if (!list.ok()) return list.error();
+    next = text_at(*list, {"metadata", "continue"});
+    Json* items = list->find("items");
+    if (items != nullptr && items->is_array()) {
+      for (Json& item : items->as_array()) {
+        fill_in_kind(item, resource);
+        out.push_back(std::move(item));
+      }
+    }
+    if (next.empty()) return out;
+  }
+  return Error{ErrorCode::kUnavailable, "list " + std::string(resource.plural) + " did not end"};
+}
+
+Result<Written> Client::create(const Resource& resource, const std::string& ns, const Json& object,
+                               const WriteOptions& options) {
+  HttpRequest request;
+  request.method = "POST";
+  request.target = path_of(resource, ns) + query({{"fieldManager", options_.field_manager},
+                                                  {"dryRun", dry_run(options)},
+                                                  {"fieldValidation", validation(options)}});
+  request.content_type = kJson;
+  request.body = object.dump();
+  const ObjectKey key{ns, text_at(object, {"metadata", "name"})};
+  return write(request, describe_call("create", resource, key, ""));
+}
+
+Result<Written> Client::update(const Resource& resource, const ObjectKey& key,
+                               std::string_view subresource, const Json& object) {
+  HttpRequest request;
+  request.method = "PUT";
+  request.target = path_of(resource, key.ns, key.name, subresource) +
+                   query({{"fieldManager", options_.field_manager}});
+  request.content_type = kJson;
+  request.body = object.dump();
+  return write(request, describe_call("update", resource, key, subresource));
+}
+
+Result<Written> Client::patch(const Resource& resource, const ObjectKey& key,
+                              std::string_view subresource, const Json& patch) {
+  HttpRequest request;
+  request.method = "PATCH";
+  request.target = path_of(resource, key.ns, key.name, subresource) +
+                   query({{"fieldManager", options_.field_manager}});
+  request.content_type = kMergePatch;
+  request.body = patch.dump();
+  return write(request, describe_call("patch", resource, key, subresource));
+}
+
+Result<Written> Client::apply(const Resource& resource, const ObjectKey& key,
+                              std::string_view subresource, const Json& object,
+                              std::string_view manager, const WriteOptions& options) {
+  HttpRequest request;
+  request.method = "PATCH";
+  request.target = path_of(resource, key.ns, key.name, subresource) +
+                   query({{"fieldManager", std::string(manager)},
+                          {"force", "true"},
+                          {"dryRun", dry_run(options)},
+                          {"fieldValidation", validation(options)}});
+  request.content_type = kApplyPatch;
+  request.body = object.dump();
+  return write(request, describe_call("apply", resource, key, subresource));
+}
+
+Status Client::remove(const Resource& resource, const ObjectKey& key,
+                      const RemoveOptions& options) {
+  CHECK(!options.uid.empty(), "a delete names the uid of what it deletes");
+  Json preconditions = Json::object({{"uid", options.uid}});
+  if (!options.resource_version.empty()) {
+    preconditions.set("resourceVersion", options.resource_version);
+  }
+  HttpRequest request;
+  request.method = "DELETE";
+  request.target = path_of(resource, key.ns, key.name);
+  request.content_type = kJson;
+  request.body =
+      Json::object({{"kind", "DeleteOptions"},
+                    {"apiVersion", "v1"},
+                    {"preconditions", std::move(preconditions)},
+                    {"propagationPolicy", options.foreground ? "Foreground" : "Background"}})
+          .dump();
+  const Result<HttpResponse> response = send(request, describe_call("delete", resource, key, ""));
+  if (!response.ok()) return response.error();
+  return success();
+}
+
+Status Client::read_log(const ObjectKey& pod, const LogOptions& options,
+                        const std::function<bool(std::string_view line)>& on_line,
+                        std::stop_token stop) {
+  const Call call = describe_call("log", kPods, pod, "log");
+  HttpRequest request;
+  request.target =
+      path_of(kPods, pod.ns, pod.name, "log") +
+      query({{"container", options.container},
+             {"follow", options.follow ? "true" : ""},
+             {"tailLines", options.tail ? std::to_string(*options.tail) : ""},
+             {"limitBytes", options.limit_bytes ? std::to_string(*options.limit_bytes) : ""}});
+  pause(limiter_.take(steady_clock::now()));
+  const auto began = steady_clock::now();
+  const milliseconds idle = options.follow ? kLogIdle : options_.deadline;
+  const HttpResult result = transport_.stream(request, on_line, idle, std::move(stop));
+  const auto* response = std::get_if<HttpResponse>(&result);
+  if (options_.on_call) {
+    const auto took = std::chrono::ceil<std::chrono::microseconds>(steady_clock::now() - began);
+    options_.on_call({call.verb, call.resource, response == nullptr ? 0 : response->status, took});
+  }
+  if (response == nullptr) {
+    return Error{ErrorCode::kUnavailable, call.what + ": " + std::get<HttpFailure>(result).message};
+  }
+  if (!is_success(response->status)) return read_error(*response, call.what);
+  return success();
+}
+
+Result<Json> Client::read(const HttpRequest& request, const Call& call) {
+  Result<HttpResponse> response = send(request, call);
+  if (!response.ok()) return response.error();
+  Result<Json> body = parse_json(response->body);
+  if (body.ok()) return body;
+  return Error{ErrorCode::kUnavailable,
+               call.what + ": expected JSON, got " + describe_body(*response)};
+}
+
+Result<Written> Client::write(const HttpRequest& request, const Call& call) {
+  Result<HttpResponse> response = send(request, call);
+  if (!response.ok()) return response.error();
+  Result<Json> body = parse_json(response->body);
+  if (!body.ok()) {
+    // It was probably stored; only a read can tell.
+    return Error{ErrorCode::kUnavailable,
+                 call.what + ": outcome unknown: expected JSON, got " + describe_body(*response)};
+  }
+  return Written{std::move(body).value(), std::move(response->warnings)};
+}
+
+// Tries until there is a success, an answer that stands, or no time left.
+Result<HttpResponse> Client::send(const HttpRequest& request, const Call& call) {
+  const bool reads = request.method == "GET";
+  milliseconds left = options_.deadline;
+  milliseconds wait = kReadRetryFirst;
+  for (int retry = 0;; ++retry) {
+    pause(limiter_.take(steady_clock::now()));
+    const auto began = steady_clock::now();
+    HttpResult result = send_once(request, call, left);
+    left -= std::chrono::ceil<milliseconds>(steady_clock::now() - began);
+    Error error;
+    if (auto* response = std::get_if<HttpResponse>(&result)) {
+      if (is_success(response->status)) return std::move(*response);
+      error = read_error(*response, call.what);
+      if (!may_retry(*response)) return error;
+      wait = std::max(wait, milliseconds(*response->retry_after));
+    } else {
+      const auto& failure = std::get<HttpFailure>(result);
+      const bool unknown = !reads && failure.maybe_done;
+      error = {ErrorCode::kUnavailable,
+               call.what + (unknown ? ": outcome unknown: " : ": ") + failure.message};
+      if (!reads) return error;
+    }
+    if (retry == kMostRetries || left <= wait) return error;
+    pause(wait);
+    left -= wait;
+    wait = std::min(wait * 2, options_.deadline);
+  }
+}
+
+HttpResult Client::send_once(const HttpRequest& request, const Call& call, milliseconds deadline) {
+  const auto began = steady_clock::now();
+  HttpResult result = transport_.call(request, deadline);
+  if (options_.on_call) {
+    const auto* response = std::get_if<HttpResponse>(&result);
+    const auto took = std::chrono::ceil<std::chrono::microseconds>(steady_clock::now() - began);
+    options_.on_call({call.verb, call.resource, response == nullptr ? 0 : response->status, took});
+  }
+  return result;
+}
+
+void Client::pause(std::chrono::microseconds time) const {
+  if (time <= time.zero()) return;
+  if (options_.pause) {
+    options_.pause(std::chrono::ceil<milliseconds>(time));
+  } else {
+    std::this_thread::sleep_for(time);
+  }
+}
+
+}  // namespace fettle::kube
