@@ -1,4 +1,4 @@
-// HttpTransport: the one way to the network. Behind it cpprestsdk (cpprest_transport.cpp), in tests
+// HttpTransport: the one way to the network. Behind it cpprestsdk (transport/), in tests
 // a fake API server (fake_api_server.h) or one that injects faults.
 //
 // A transport knows the server's address, TLS and credentials; requests name path and query only.

@@ -1,0 +1,85 @@
+// Credentials: who we are to the API server, from where it is kept. Every request asks anew, so
+// that tokens may be rotated while we run.
+//
+// The rules are client-go's (transport/token_source.go): a token read from a file is used for a
+// minute, read again 10 seconds before that is over, and kept when the file cannot be read just
+// then. Thread-safe.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+
+namespace fettle::kube {
+
+struct Credential {
+  std::string token;        // "" = none
+  std::string certificate;  // PEM, with `key`; "" = none, or those of TlsConfig
+  std::string key;
+  bool operator==(const Credential&) const = default;
+};
+
+using SteadyTime = std::chrono::steady_clock::time_point;
+
+class TokenSource {
+ public:
+  virtual ~TokenSource() = default;
+
+  virtual Result<Credential> current() = 0;
+
+  // A request sent at `sent` with current() was answered 401: what was read before that is dropped,
+  // and the next current() reads again.
+  virtual void reject(SteadyTime sent) = 0;
+};
+
+// The same token for ever; "" = none.
+class StaticToken : public TokenSource {
+ public:
+  explicit StaticToken(std::string token) : credential_{std::move(token), {}, {}} {}
+  Result<Credential> current() override { return credential_; }
+  void reject(SteadyTime) override {}
+
+ private:
+  const Credential credential_;
+};
+
+// A credential that is fetched from somewhere, and cached until it expires or is rejected.
+class CachedToken : public TokenSource {
+ public:
+  static constexpr std::chrono::seconds kLeeway{10};
+
+  struct Fetched {
+    Credential credential;
+    std::optional<std::chrono::seconds> valid_for;  // absent: until it is rejected
+  };
+  using Fetch = std::function<Result<Fetched>()>;
+  using Clock = std::function<SteadyTime()>;
+
+  // One fetch runs at a time; others wait for it.
+  explicit CachedToken(Fetch fetch, Clock clock = std::chrono::steady_clock::now);
+  Result<Credential> current() override;
+  void reject(SteadyTime sent) override;
+
+ private:
+  const Fetch fetch_;
+  const Clock clock_;
+  std::mutex mutex_;
+  std::optional<Credential> cached_;
+  SteadyTime fetched_at_{};
+  std::optional<SteadyTime> expires_;
+};
+
+// A token in a file that somebody rotates, such as the kubelet.
+std::unique_ptr<TokenSource> file_token(const std::string& path,
+                                        CachedToken::Clock clock = std::chrono::steady_clock::now);
+
+// kInvalid for what cannot be a bearer token: empty, spaces, line breaks, too long. `where` names
+// its place; the token itself is never shown.
+Status check_token(const std::string& token, const std::string& where);
+
+}  // namespace fettle::kube

@@ -1,0 +1,63 @@
+#include "kube/transport/http_headers.h"
+
+#include <algorithm>
+#include <charconv>
+
+namespace fettle::kube {
+namespace {
+
+constexpr std::chrono::seconds kLongestRetryAfter = std::chrono::hours(24);
+// A server that warns more often than this about one request has nothing more to say.
+constexpr std::size_t kMostWarnings = 32;
+
+// The quoted string that `text` begins with, unescaped; `text` then begins after it. Absent when
+// its end is missing.
+std::optional<std::string> take_quoted(std::string_view& text) {
+  std::string out;
+  for (std::size_t i = 1; i < text.size(); ++i) {
+    if (text[i] == '"') {
+      text.remove_prefix(i + 1);
+      return out;
+    }
+    if (text[i] == '\\' && i + 1 < text.size()) ++i;
+    out += text[i];
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+bool is_header_value(std::string_view value) {
+  return std::all_of(value.begin(), value.end(),
+                     [](char letter) { return letter >= 0x20 && letter < 0x7F; });
+}
+
+std::vector<std::string> read_warnings(std::string_view header) {
+  std::vector<std::string> out;
+  while (out.size() < kMostWarnings) {
+    // A warning is a code, an agent, a quoted text and perhaps a quoted date.
+    const std::size_t start = header.find('"');
+    if (start == std::string_view::npos) break;
+    header.remove_prefix(start);
+    auto text = take_quoted(header);
+    if (!text) break;
+    out.push_back(std::move(*text));
+    const std::size_t next = header.find_first_not_of(' ');
+    if (next == std::string_view::npos) break;
+    header.remove_prefix(next);
+    if (header.front() == '"' && !take_quoted(header)) break;
+  }
+  return out;
+}
+
+std::optional<std::chrono::seconds> read_retry_after(std::string_view header) {
+  long long seconds = 0;
+  const char* const end = header.data() + header.size();
+  const auto [stopped, error] = std::from_chars(header.data(), end, seconds);
+  if (stopped != end || header.empty() || seconds < 0) return std::nullopt;
+  if (error == std::errc::result_out_of_range) return kLongestRetryAfter;
+  if (error != std::errc{}) return std::nullopt;
+  return std::min(std::chrono::seconds(seconds), kLongestRetryAfter);
+}
+
+}  // namespace fettle::kube

@@ -1,0 +1,36 @@
+// LineSplitter: cuts a stream of bytes, which arrives in pieces of any size, into lines.
+//
+// Holds at most one unfinished line, and of that at most `longest` bytes. No IO; used by one
+// thread.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <string_view>
+
+namespace fettle::kube {
+
+class LineSplitter {
+ public:
+  enum class Verdict {
+    kGoOn,
+    kEnough,   // `on_line` returned false
+    kTooLong,  // a line has more than `longest` bytes
+  };
+
+  // `on_line` gets each line without its newline, and returns whether it wants more.
+  LineSplitter(const std::function<bool(std::string_view)>& on_line, std::size_t longest)
+      : on_line_(on_line), longest_(longest) {}
+
+  Verdict take(std::string_view bytes);
+  // The stream has ended as it should: what is left is the last line.
+  Verdict finish();
+
+ private:
+  const std::function<bool(std::string_view)>& on_line_;
+  const std::size_t longest_;
+  std::string begun_;  // the beginning of a line whose end has not come
+};
+
+}  // namespace fettle::kube

@@ -1,0 +1,77 @@
+// Tls: whom we trust and with which certificate we show up, for OpenSSL.
+//
+// prepare() is called for each new connection and reads files again, so a rotated CA or client
+// certificate counts from the next connection on; while a file cannot be read or holds nonsense,
+// what it held before counts. Thread-safe.
+#pragma once
+
+#include <openssl/ssl.h>
+
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+#include "kube/transport/credentials.h"
+
+namespace fettle::kube {
+
+// A certificate or key in PEM: what it is, or the file that holds it. `data` wins.
+struct Pem {
+  std::string file;
+  std::string data;
+  bool empty() const { return file.empty() && data.empty(); }
+  bool operator==(const Pem&) const = default;
+};
+
+struct TlsConfig {
+  Pem ca;  // the only ones trusted; empty = those of the system
+  Pem certificate;
+  Pem key;
+  std::string server_name;  // what the server's certificate must be for; "" = the host of the URL
+  bool insecure = false;    // the server's certificate is not checked
+  bool operator==(const TlsConfig&) const = default;
+};
+
+class Tls {
+ public:
+  // Reads everything once, so that what is wrong is said at the start: kInvalid or kNotFound.
+  static Result<std::shared_ptr<Tls>> make(TlsConfig config);
+  explicit Tls(TlsConfig config);
+
+  // Sets up the context of one connection: TLS 1.2 or newer, trust, and the certificate of
+  // `credential`, or else the configured one.
+  Status prepare(SSL_CTX* context, const Credential& credential);
+
+  // Why a handshake failed since `start`, in words; "" = nothing is known.
+  std::string problem_since(SteadyTime start) const;
+
+  const TlsConfig& config() const { return config_; }
+
+ private:
+  using Store = std::unique_ptr<X509_STORE, decltype(&X509_STORE_free)>;
+  // What connections saw go wrong. Contexts hold it too: a connection may outlive us.
+  struct Problems {
+    std::mutex mutex;
+    SteadyTime at{};
+    std::string last;
+  };
+
+  Status trust(SSL_CTX* context);
+  Status load_store();
+  Status load_identity();
+  static int problems_index();
+  static void note_event(const SSL* ssl, int where, int value);
+
+  const TlsConfig config_;
+  const std::shared_ptr<Problems> problems_ = std::make_shared<Problems>();
+  std::mutex mutex_;
+  std::string ca_text_;  // what store_ was made of
+  Store store_{nullptr, &X509_STORE_free};
+  std::string certificate_text_;
+  std::string key_text_;
+};
+
+}  // namespace fettle::kube

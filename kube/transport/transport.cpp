@@ -1,0 +1,99 @@
+#include "kube/transport/transport.h"
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include "kube/transport/line_splitter.h"
+
+namespace fettle::kube {
+namespace {
+
+std::string seconds_text(std::chrono::milliseconds time) {
+  std::string text = std::to_string(static_cast<double>(time.count()) / 1000.0);
+  text.erase(text.find_last_not_of('0') + 1);
+  if (text.back() == '.') text.pop_back();
+  return text + " s";
+}
+
+}  // namespace
+
+HttpResult Transport::call(const HttpRequest& request, std::chrono::milliseconds deadline) {
+  const SteadyTime end = std::chrono::steady_clock::now() + deadline;
+  return authorised(
+      [&](const Credential& credential) { return call_once(request, credential, deadline, end); });
+}
+
+HttpResult Transport::stream(const HttpRequest& request,
+                             const std::function<bool(std::string_view line)>& on_line,
+                             std::chrono::milliseconds idle, std::stop_token stop) {
+  return authorised([&](const Credential& credential) {
+    return stream_once(request, credential, on_line, idle, stop);
+  });
+}
+
+HttpResult Transport::authorised(const std::function<HttpResult(const Credential&)>& send) {
+  const SteadyTime start = std::chrono::steady_clock::now();
+  const Result<Credential> credential = tokens_->current();
+  if (!credential.ok()) return HttpFailure{false, credential.error().message};
+  HttpResult result = send(*credential);
+  const auto* const response = std::get_if<HttpResponse>(&result);
+  if (response == nullptr || response->status != 401) return result;
+  tokens_->reject(start);
+  const Result<Credential> newer = tokens_->current();
+  if (!newer.ok() || *newer == *credential) return result;
+  return send(*newer);
+}
+
+HttpResult Transport::call_once(const HttpRequest& request, const Credential& credential,
+                                std::chrono::milliseconds deadline, SteadyTime end) {
+  std::string body;
+  bool too_large = false;
+  Waiting waiting;
+  waiting.until = [end] { return end; };
+  waiting.timeout_text = "no whole answer within " + seconds_text(deadline);
+  waiting.on_block = [&](int, std::string_view block) {
+    too_large = body.size() + block.size() > kLargestBody;
+    if (!too_large) body += block;
+    return !too_large;
+  };
+  HttpResult result = wire_->exchange(Wire::Purpose::kCall, request, credential, waiting);
+  if (too_large) {
+    return HttpFailure{
+        true, server_ + ": the answer is larger than " + std::to_string(kLargestBody) + " bytes"};
+  }
+  if (auto* const response = std::get_if<HttpResponse>(&result)) response->body = std::move(body);
+  return result;
+}
+
+HttpResult Transport::stream_once(const HttpRequest& request, const Credential& credential,
+                                  const std::function<bool(std::string_view line)>& on_line,
+                                  std::chrono::milliseconds idle, const std::stop_token& stop) {
+  LineSplitter lines(on_line, kLongestLine);
+  LineSplitter::Verdict verdict = LineSplitter::Verdict::kGoOn;
+  std::string refusal;
+  Waiting waiting;
+  waiting.until = [idle] { return std::chrono::steady_clock::now() + idle; };
+  waiting.timeout_text = "nothing came for " + seconds_text(idle);
+  waiting.stop = stop;
+  waiting.on_block = [&](int status, std::string_view block) {
+    if (status != 200) {
+      refusal += block.substr(0, kLongestLine - std::min(kLongestLine, refusal.size()));
+      return refusal.size() < kLongestLine;
+    }
+    verdict = lines.take(block);
+    return verdict == LineSplitter::Verdict::kGoOn;
+  };
+  HttpResult result = wire_->exchange(Wire::Purpose::kStream, request, credential, waiting);
+  auto* const response = std::get_if<HttpResponse>(&result);
+  if (response == nullptr) return result;
+  if (verdict == LineSplitter::Verdict::kTooLong) {
+    return HttpFailure{true, server_ + ": a line of the answer is longer than " +
+                                 std::to_string(kLongestLine) + " bytes"};
+  }
+  if (verdict == LineSplitter::Verdict::kGoOn && !stop.stop_requested()) lines.finish();
+  response->body = std::move(refusal);
+  return result;
+}
+
+}  // namespace fettle::kube

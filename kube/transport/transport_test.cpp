@@ -1,0 +1,496 @@
+// The transport against a server on the loopback: what is sent, what comes back, and how every bad
+// day ends. (TLS: transport_tls_test.cpp.)
+#include "kube/transport/transport.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <future>
+#include <thread>
+
+#include "kube/transport/cpprest_wire.h"
+#include "kube/transport/test_server.h"
+
+namespace fettle::kube {
+namespace {
+
+using namespace std::chrono_literals;  // NOLINT: durations read better so
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+std::unique_ptr<HttpTransport> transport_to(const std::string& url,
+                                            std::unique_ptr<TokenSource> tokens = nullptr) {
+  if (tokens == nullptr) tokens = std::make_unique<StaticToken>("");
+  auto wire = make_cpprest_wire(url, "fettle-test/1", std::make_shared<Tls>(TlsConfig{}));
+  return std::make_unique<Transport>(url, std::move(wire).value(), std::move(tokens));
+}
+
+HttpResponse response_of(const HttpResult& result) {
+  if (const auto* const failure = std::get_if<HttpFailure>(&result)) {
+    ADD_FAILURE() << "no answer: " << failure->message;
+    return {};
+  }
+  return std::get<HttpResponse>(result);
+}
+
+HttpFailure failure_of(const HttpResult& result) {
+  if (const auto* const response = std::get_if<HttpResponse>(&result)) {
+    ADD_FAILURE() << "answered " << response->status << " " << response->body;
+    return {};
+  }
+  return std::get<HttpFailure>(result);
+}
+
+struct Streamed {
+  HttpResult result;
+  std::vector<std::string> lines;
+  std::chrono::milliseconds took{};
+};
+
+Streamed stream_all(HttpTransport& transport, std::chrono::milliseconds idle,
+                    const std::stop_token& stop = {}) {
+  Streamed out;
+  const auto start = std::chrono::steady_clock::now();
+  out.result = transport.stream(
+      {"GET", "/stream", "", ""},
+      [&](std::string_view line) {
+        out.lines.emplace_back(line);
+        return true;
+      },
+      idle, stop);
+  out.took = std::chrono::duration_cast<std::chrono::milliseconds>(
+      std::chrono::steady_clock::now() - start);
+  return out;
+}
+
+TEST(Call, SendsWhatIsAskedAndReturnsTheAnswer) {
+  const TestServer server(
+      [](const TestRequest&, TestConnection& connection) { connection.answer(201, "made"); });
+  const auto transport =
+      transport_to(server.url() + "/prefix", std::make_unique<StaticToken>("secret"));
+  const HttpResponse response = response_of(transport->call(
+      {"POST", "/api/v1/pods?labelSelector=a%3Db%2Cc&limit=1", "application/json", "{}"}, 5s));
+  EXPECT_EQ(response.status, 201);
+  EXPECT_EQ(response.body, "made");
+  ASSERT_EQ(server.requests().size(), 1u);
+  const TestRequest request = server.requests()[0];
+  EXPECT_EQ(request.method, "POST");
+  EXPECT_EQ(request.target, "/prefix/api/v1/pods?labelSelector=a%3Db%2Cc&limit=1");
+  EXPECT_EQ(request.body, "{}");
+  EXPECT_EQ(request.headers.at("content-type"), "application/json");
+  EXPECT_EQ(request.headers.at("authorization"), "Bearer secret");
+  EXPECT_EQ(request.headers.at("user-agent"), "fettle-test/1");
+  EXPECT_EQ(request.headers.at("accept"), "application/json, */*");
+}
+
+TEST(Call, OneConnectionServesManyCallsInARow) {
+  const TestServer server([](const TestRequest& request, TestConnection& connection) {
+    connection.answer(200, request.method + request.body);
+  });
+  const auto transport = transport_to(server.url());
+  for (const char* const method : {"GET", "DELETE", "PATCH", "PUT", "GET"}) {
+    const std::string body = std::string(method) == "GET" ? "" : "{\"a\":1}";
+    EXPECT_EQ(response_of(transport->call({method, "/x", "application/json", body}, 5s)).body,
+              method + body);
+  }
+  EXPECT_EQ(server.connections(), 1);
+}
+
+TEST(Call, LargeBodiesGoBothWays) {
+  const std::string large(5 << 20, 'x');
+  const TestServer server([](const TestRequest& request, TestConnection& connection) {
+    connection.answer(200, request.body);
+  });
+  const auto transport = transport_to(server.url());
+  EXPECT_EQ(response_of(transport->call({"PUT", "/x", "text/plain", large}, 10s)).body, large);
+}
+
+TEST(Call, AnAnswerLargerThanTheBoundIsRefused) {
+  const TestServer server([](const TestRequest&, TestConnection& connection) {
+    connection.send("HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n");
+    const std::string block(1 << 20, 'x');
+    for (int i = 0; i < 1000 && connection.send(block); ++i) {
+    }
+    connection.hang_up();
+  });
+  const auto transport = transport_to(server.url());
+  EXPECT_EQ(failure_of(transport->call({"GET", "/", "", ""}, 20s)).message,
+            server.url() + ": the answer is larger than 67108864 bytes");
+}
+
+TEST(Call, ReadsRetryAfterAndWarnings) {
+  const TestServer server([](const TestRequest&, TestConnection& connection) {
+    connection.answer(429, "slow down",
+                      "Retry-After: 7\r\nWarning: 299 - \"one, with a comma\"\r\n"
+                      "Warning: 299 - \"two \\\"quoted\\\"\"\r\n");
+  });
+  const auto transport = transport_to(server.url());
+  const HttpResponse response = response_of(transport->call({"GET", "/", "", ""}, 5s));
+  EXPECT_EQ(response.status, 429);
+  EXPECT_EQ(response.body, "slow down");
+  EXPECT_EQ(response.retry_after, std::chrono::seconds(7));
+  EXPECT_THAT(response.warnings, ElementsAre("one, with a comma", "two \"quoted\""));
+}
+
+TEST(Call, RedirectsAreNotFollowed) {
+  const TestServer elsewhere(
+      [](const TestRequest&, TestConnection& connection) { connection.answer(200, "stolen"); });
+  const TestServer server([&](const TestRequest&, TestConnection& connection) {
+    connection.answer(302, "", "Location: " + elsewhere.url() + "/\r\n");
+  });
+  const auto transport = transport_to(server.url(), std::make_unique<StaticToken>("secret"));
+  EXPECT_EQ(response_of(transport->call({"GET", "/", "", ""}, 5s)).status, 302);
+  EXPECT_EQ(elsewhere.connections(), 0);
+}
+
+TEST(Call, TheDeadlineHoldsAlsoWhenBytesTrickle) {
+  const TestServer server([](const TestRequest&, TestConnection& connection) {
+    connection.start_chunked();
+    while (connection.send_chunk("x")) std::this_thread::sleep_for(50ms);
+    connection.hang_up();
+  });
+  const auto transport = transport_to(server.url());
+  const auto start = std::chrono::steady_clock::now();
+  const HttpFailure failure = failure_of(transport->call({"GET", "/", "", ""}, 500ms));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, 1s);
+  EXPECT_TRUE(failure.maybe_done);
+  EXPECT_EQ(failure.message, server.url() + ": no whole answer within 0.5 s");
+}
+
+TEST(Call, ARefusedConnectionWasCertainlyNotSent) {
+  int port = 0;
+  {
+    const TestServer gone([](const TestRequest&, TestConnection&) {});
+    port = gone.port();
+  }
+  const std::string url = "http://127.0.0.1:" + std::to_string(port);
+  const HttpFailure failure = failure_of(transport_to(url)->call({"POST", "/", "", "{}"}, 5s));
+  EXPECT_FALSE(failure.maybe_done);
+  EXPECT_EQ(failure.message, url + ": cannot connect");
+}
+
+TEST(Call, AHostThatDoesNotResolveWasCertainlyNotSent) {
+  const auto transport = transport_to("http://nowhere.invalid:1");
+  const HttpFailure failure = failure_of(transport->call({"POST", "/", "", "{}"}, 30s));
+  EXPECT_FALSE(failure.maybe_done);
+  EXPECT_EQ(failure.message, "http://nowhere.invalid:1: the host name cannot be resolved");
+}
+
+TEST(Call, AConnectionThatEndsBeforeTheAnswerMayHaveDoneIt) {
+  const TestServer server(
+      [](const TestRequest&, TestConnection& connection) { connection.hang_up(); });
+  const HttpFailure failure =
+      failure_of(transport_to(server.url())->call({"POST", "/", "", "{}"}, 5s));
+  EXPECT_TRUE(failure.maybe_done);
+  EXPECT_THAT(failure.message, StartsWith(server.url() + ": the connection broke: "));
+}
+
+TEST(Call, AConnectionThatEndsMidAnswerMayHaveDoneIt) {
+  for (const char* const begun :
+       {"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n40\r\nhalf",
+        "HTTP/1.1 200 OK\r\nX"}) {
+    const TestServer server([&](const TestRequest&, TestConnection& connection) {
+      connection.send(begun);
+      connection.hang_up();
+    });
+    const HttpFailure failure =
+        failure_of(transport_to(server.url())->call({"PUT", "/", "", "{}"}, 5s));
+    EXPECT_TRUE(failure.maybe_done) << begun;
+  }
+}
+
+// Not what anybody would want, but what the library does: kube/http.h asks for writes that are safe
+// to repeat because of it.
+TEST(Call, ARequestOnAConnectionThatBreaksIsSentAgain) {
+  std::atomic<int> posts = 0;
+  const TestServer server([&](const TestRequest& request, TestConnection& connection) {
+    if (request.method == "POST" && ++posts == 1) {
+      connection.hang_up();
+      return;
+    }
+    connection.answer(200, request.body);
+  });
+  const auto transport = transport_to(server.url());
+  EXPECT_EQ(response_of(transport->call({"GET", "/", "", ""}, 5s)).status, 200);
+  EXPECT_EQ(response_of(transport->call({"POST", "/", "", "{\"name\":\"same\"}"}, 5s)).body,
+            "{\"name\":\"same\"}");
+  EXPECT_EQ(posts, 2);
+  EXPECT_EQ(server.connections(), 2);
+}
+
+TEST(Call, ManyAtOnce) {
+  const TestServer server([](const TestRequest& request, TestConnection& connection) {
+    std::this_thread::sleep_for(20ms);
+    connection.answer(200, request.target);
+  });
+  const auto transport = transport_to(server.url());
+  std::vector<std::future<bool>> callers;
+  for (int i = 0; i < 64; ++i) {
+    callers.push_back(std::async(std::launch::async, [&, i] {
+      bool good = true;
+      for (int round = 0; round < 5; ++round) {
+        const std::string target = "/" + std::to_string(i) + "/" + std::to_string(round);
+        good &= response_of(transport->call({"GET", target, "", ""}, 20s)).body == target;
+      }
+      return good;
+    }));
+  }
+  for (auto& caller : callers) EXPECT_TRUE(caller.get());
+  EXPECT_LE(server.connections(), 64);
+}
+
+TEST(Call, LineBreaksNeverGetIntoTheHead) {
+  const TestServer server(
+      [](const TestRequest&, TestConnection& connection) { connection.answer(200, ""); });
+  const auto transport = transport_to(server.url());
+  const HttpRequest bad[] = {{"GET", "/a\r\nX: y", "", ""},
+                             {"POST", "/", "text/plain\r\nX: y", "{}"},
+                             {"GET\r\nX: y", "/", "", ""}};
+  for (const HttpRequest& request : bad) {
+    EXPECT_FALSE(failure_of(transport->call(request, 5s)).maybe_done);
+  }
+  const auto smuggling = transport_to(server.url(), std::make_unique<StaticToken>("a\r\nX: y"));
+  EXPECT_FALSE(failure_of(smuggling->call({"GET", "/", "", ""}, 5s)).maybe_done);
+  EXPECT_TRUE(server.requests().empty());
+}
+
+// A token source that is told by the test what it holds.
+class TurningToken : public TokenSource {
+ public:
+  Result<Credential> current() override { return Credential{std::to_string(turn_), {}, {}}; }
+  void reject(SteadyTime) override { turn_ = std::min(turn_ + 1, last_); }
+  explicit TurningToken(int last) : last_(last) {}
+
+ private:
+  std::atomic<int> turn_ = 1;
+  const int last_;
+};
+
+TEST(Unauthorised, IsTriedOnceMoreWithANewerToken) {
+  struct Case {
+    int last_token;
+    std::vector<std::string> sent;
+    int status;
+  };
+  const Case cases[] = {{1, {"Bearer 1"}, 401},
+                        {2, {"Bearer 1", "Bearer 2"}, 200},
+                        {3, {"Bearer 1", "Bearer 2"}, 200}};
+  for (const Case& test : cases) {
+    const TestServer server([](const TestRequest& request, TestConnection& connection) {
+      connection.answer(request.headers.at("authorization") == "Bearer 2" ? 200 : 401, "");
+    });
+    const auto transport =
+        transport_to(server.url(), std::make_unique<TurningToken>(test.last_token));
+    EXPECT_EQ(response_of(transport->call({"POST", "/", "", "{}"}, 5s)).status, test.status);
+    std::vector<std::string> sent;
+    for (const TestRequest& request : server.requests()) {
+      sent.push_back(request.headers.at("authorization"));
+    }
+    EXPECT_EQ(sent, test.sent);
+  }
+}
+
+TEST(Unauthorised, StreamsTooAreTriedOnceMore) {
+  const TestServer server([](const TestRequest& request, TestConnection& connection) {
+    const bool good = request.headers.at("authorization") == "Bearer 2";
+    connection.answer(good ? 200 : 401, good ? "line\n" : "who are you?\n");
+  });
+  const auto transport = transport_to(server.url(), std::make_unique<TurningToken>(2));
+  const Streamed streamed = stream_all(*transport, 5s);
+  EXPECT_EQ(response_of(streamed.result).status, 200);
+  EXPECT_THAT(streamed.lines, ElementsAre("line"));
+}
+
+TEST(Unauthorised, ATokenThatCannotBeReadIsSaid) {
+  const auto transport = transport_to("http://127.0.0.1:1", file_token("/nonexistent/token"));
+  const HttpFailure failure = failure_of(transport->call({"GET", "/", "", ""}, 5s));
+  EXPECT_FALSE(failure.maybe_done);
+  EXPECT_EQ(failure.message, "cannot open /nonexistent/token: No such file or directory");
+}
+
+TEST(Stream, LinesComeWholeHoweverTheyAreCut) {
+  const std::string text = "first\n\nthird, longer than the others\nlast without newline";
+  for (const std::size_t piece : {1u, 2u, 3u, 7u, 1000u}) {
+    const TestServer server([&](const TestRequest&, TestConnection& connection) {
+      connection.start_chunked();
+      for (std::size_t at = 0; at < text.size(); at += piece) {
+        connection.send_chunk(std::string_view(text).substr(at, piece));
+      }
+      connection.send_chunk("");
+    });
+    const Streamed streamed = stream_all(*transport_to(server.url()), 5s);
+    EXPECT_EQ(response_of(streamed.result).status, 200);
+    EXPECT_EQ(response_of(streamed.result).body, "");
+    EXPECT_THAT(streamed.lines,
+                ElementsAre("first", "", "third, longer than the others", "last without newline"));
+  }
+}
+
+TEST(Stream, EachLineComesWhenItIsSent) {
+  std::promise<void> seen;
+  auto seen_once = seen.get_future().share();
+  const TestServer server([&](const TestRequest&, TestConnection& connection) {
+    connection.start_chunked();
+    connection.send_chunk("one\n");
+    seen_once.wait_for(5s);
+    connection.send_chunk("two\n");
+    connection.send_chunk("");
+  });
+  const auto transport = transport_to(server.url());
+  std::vector<std::string> lines;
+  transport->stream({"GET", "/", "", ""},
+                    [&](std::string_view line) {
+                      lines.emplace_back(line);
+                      if (lines.size() == 1) seen.set_value();
+                      return true;
+                    },
+                    2s, {});
+  EXPECT_THAT(lines, ElementsAre("one", "two"));
+}
+
+TEST(Stream, ARefusalComesWithItsBody) {
+  const TestServer server([](const TestRequest&, TestConnection& connection) {
+    connection.answer(410, "{\"reason\":\n\"Expired\"}", "Retry-After: 1\r\n");
+  });
+  const Streamed streamed = stream_all(*transport_to(server.url()), 5s);
+  EXPECT_EQ(response_of(streamed.result).status, 410);
+  EXPECT_EQ(response_of(streamed.result).body, "{\"reason\":\n\"Expired\"}");
+  EXPECT_EQ(response_of(streamed.result).retry_after, 1s);
+  EXPECT_TRUE(streamed.lines.empty());
+}
+
+TEST(Stream, EndsWhenNothingComesAnyMore) {
+  const TestServer server([](const TestRequest&, TestConnection& connection) {
+    connection.start_chunked();
+    for (int i = 0; i < 5; ++i) {
+      connection.send_chunk("x");
+      std::this_thread::sleep_for(200ms);
+    }
+    while (connection.send("")) {
+      std::this_thread::sleep_for(2s);
+      break;
+    }
+    connection.hang_up();
+  });
+  const Streamed streamed = stream_all(*transport_to(server.url()), 400ms);
+  EXPECT_EQ(failure_of(streamed.result).message, server.url() + ": nothing came for 0.4 s");
+  EXPECT_GT(streamed.took, 1100ms);
+  EXPECT_LT(streamed.took, 1800ms);
+}
+
+TEST(Stream, EndsWhenTheServerNeverAnswers) {
+  const TestServer server([](const TestRequest&, TestConnection& connection) {
+    std::this_thread::sleep_for(1s);
+    connection.hang_up();
+  });
+  const Streamed streamed = stream_all(*transport_to(server.url()), 300ms);
+  EXPECT_EQ(failure_of(streamed.result).message, server.url() + ": nothing came for 0.3 s");
+  EXPECT_LT(streamed.took, 800ms);
+}
+
+TEST(Stream, ALineWithoutEndIsRefused) {
+  const TestServer server([](const TestRequest&, TestConnection& connection) {
+    connection.start_chunked();
+    const std::string block(32 << 10, 'x');
+    while (connection.send_chunk(block)) {
+    }
+    connection.hang_up();
+  });
+  const Streamed streamed = stream_all(*transport_to(server.url()), 5s);
+  EXPECT_EQ(failure_of(streamed.result).message,
+            server.url() + ": a line of the answer is longer than 4194304 bytes");
+}
+
+TEST(Stream, ACutStreamIsAFailureAfterItsWholeLines) {
+  const TestServer server([](const TestRequest&, TestConnection& connection) {
+    connection.start_chunked();
+    connection.send_chunk("whole\nhal");
+    connection.hang_up();
+  });
+  const Streamed streamed = stream_all(*transport_to(server.url()), 5s);
+  EXPECT_THAT(failure_of(streamed.result).message, HasSubstr("the connection broke"));
+  EXPECT_THAT(streamed.lines, ElementsAre("whole"));
+}
+
+TEST(Stream, EndsWhenItsReaderHasEnough) {
+  const TestServer server([](const TestRequest&, TestConnection& connection) {
+    connection.start_chunked();
+    while (connection.send_chunk("line\n")) std::this_thread::sleep_for(1ms);
+    connection.hang_up();
+  });
+  const auto transport = transport_to(server.url());
+  int lines = 0;
+  const HttpResult result = transport->stream(
+      {"GET", "/", "", ""}, [&](std::string_view) { return ++lines < 3; }, 5s, {});
+  EXPECT_EQ(response_of(result).status, 200);
+  EXPECT_EQ(lines, 3);
+}
+
+TEST(Stream, StopEndsItAtOnce) {
+  for (const bool answering : {true, false}) {
+    const TestServer server([&](const TestRequest&, TestConnection& connection) {
+      if (answering) connection.start_chunked();
+      if (answering) connection.send_chunk("line\n");
+      std::this_thread::sleep_for(1500ms);
+      connection.hang_up();
+    });
+    const auto transport = transport_to(server.url());
+    std::stop_source stop;
+    std::jthread stopper([&] {
+      std::this_thread::sleep_for(200ms);
+      stop.request_stop();
+    });
+    const Streamed streamed = stream_all(*transport, 60s, stop.get_token());
+    EXPECT_LT(streamed.took, 1000ms);
+    EXPECT_EQ(streamed.lines.size(), answering ? 1u : 0u);
+  }
+}
+
+TEST(Stream, TheServerWaitsWhileTheReaderThinks) {
+  std::atomic<std::size_t> sent = 0;
+  const TestServer server([&](const TestRequest&, TestConnection& connection) {
+    connection.start_chunked();
+    const std::string block = std::string((32 << 10) - 1, 'x') + "\n";
+    while (sent < (256u << 20) && connection.send_chunk(block)) sent += block.size();
+    connection.hang_up();
+  });
+  const auto transport = transport_to(server.url());
+  std::size_t sent_meanwhile = 0;
+  transport->stream({"GET", "/", "", ""},
+                    [&](std::string_view) {
+                      std::this_thread::sleep_for(1s);
+                      sent_meanwhile = sent;
+                      return false;
+                    },
+                    5s, {});
+  EXPECT_LT(sent_meanwhile, 16u << 20);  // what the kernel's buffers hold
+}
+
+TEST(Wire, RefusesAddressesItCannotUse) {
+  struct Case {
+    const char* server;
+    const char* message;
+  };
+  const Case cases[] = {
+      {"localhost:6443", "found the server localhost:6443, expected https://HOST:PORT"},
+      {"ftp://host", "found the server ftp://host, expected https://HOST:PORT"},
+      {"https://", "found the server https://, expected https://HOST:PORT"},
+      {"", "found the server , expected https://HOST:PORT"},
+      {"https://host?x=y", "found the server https://host?x=y, expected https://HOST:PORT"},
+      {"https://[::1]:6443",
+       "found the server https://[::1]:6443: IPv6 addresses do not work here; name the host "
+       "instead, for example in /etc/hosts, and see that its certificate is for that name"},
+  };
+  for (const Case& test : cases) {
+    const auto made =
+        make_cpprest_wire(test.server, "fettle-test/1", std::make_shared<Tls>(TlsConfig{}));
+    ASSERT_FALSE(made.ok()) << test.server;
+    EXPECT_EQ(made.error().message, test.message);
+  }
+}
+
+}  // namespace
+}  // namespace fettle::kube
