@@ -1,0 +1,114 @@
+#include "runtime/kubernetes/job_builder.h"
+
+#include "core/names.h"
+#include "core/plan.h"
+#include "kube/resource.h"
+#include "runtime/kubernetes/pod_builder.h"
+#include "runtime/pod_template.h"
+
+namespace fettle::kubernetes {
+namespace {
+
+// Pods are named "<job>-<rank>", with a rank of at most 1023, and that must be a DNS label.
+constexpr std::size_t kLongestPodPrefix = 63;
+
+Status check_name(const std::string& job, std::int64_t workers) {
+  const std::string pod = job + "-" + std::to_string(workers - 1);
+  if (pod.size() <= kLongestPodPrefix) return success();
+  return invalid("its pods would be called " + pod + ", " + std::to_string(pod.size()) +
+                 " characters; Kubernetes allows 63; give the Study a shorter name");
+}
+
+// Disrupted pods are replaced and count for nothing; any other failure ends the Job at once.
+Json failure_policy() {
+  const Json disrupted = Json::object(
+      {{"action", "Ignore"},
+       {"onPodConditions",
+        Json(Json::Array{Json::object({{"type", "DisruptionTarget"}, {"status", "True"}})})}});
+  return Json::object({{"rules", Json(Json::Array{disrupted})}});
+}
+
+Json job_annotations(const api::Study& study) {
+  Json annotations = Json::object();
+  if (!study.spec.trial.trainer) {
+    const Json* container = runtime::trial_container(study.spec.trial.pod_template);
+    const Json* name = container == nullptr ? nullptr : container->find("name");
+    if (name != nullptr && !(*name == Json(kTrainerContainer))) {
+      annotations.set(kContainerAnnotation, *name);
+    }
+  }
+  if (is_distributed(study)) annotations.set(kServiceAnnotation, "true");
+  return annotations;
+}
+
+}  // namespace
+
+Json owner_reference(std::string_view api_version, std::string_view kind,
+                     const api::Metadata& owner) {
+  return Json::object({{"apiVersion", api_version},
+                       {"kind", kind},
+                       {"name", owner.name},
+                       {"uid", owner.uid},
+                       {"controller", true},
+                       {"blockOwnerDeletion", true}});
+}
+
+Result<Json> build_job(const api::Study& study, const api::Trial& trial, std::int64_t run,
+                       const JobOptions& options) {
+  const std::string name = core::run_name(trial.metadata.name, run);
+  FETTLE_TRY(check_name(name, trial.spec.workers));
+  FETTLE_ASSIGN(Json pod_template, build_pod_template(study, trial, run, name, options));
+  Json metadata = Json::object({{"name", name},
+                                {"namespace", trial.metadata.ns},
+                                {"labels", Json::object({{core::kStudyLabel, study.metadata.name},
+                                                         {kTrialLabel, trial.metadata.name},
+                                                         {kRunLabel, std::to_string(run)}})}});
+  Json annotations = job_annotations(study);
+  if (!annotations.as_object().empty()) metadata.set("annotations", std::move(annotations));
+  metadata.set("ownerReferences", Json(Json::Array{owner_reference(kube::api_version(kube::kTrials),
+                                                                   "Trial", trial.metadata)}));
+  const Json spec = Json::object({{"completionMode", "Indexed"},
+                                  {"completions", trial.spec.workers},
+                                  {"parallelism", trial.spec.workers},
+                                  {"backoffLimit", 0},
+                                  {"podReplacementPolicy", "Failed"},
+                                  {"podFailurePolicy", failure_policy()},
+                                  {"template", std::move(pod_template)}});
+  return Json::object(
+      {{"apiVersion", "batch/v1"}, {"kind", "Job"}, {"metadata", metadata}, {"spec", spec}});
+}
+
+Json pod_of(const Json& job) {
+  const Json& pod_template = *job.find("spec")->find("template");
+  Json metadata = *pod_template.find("metadata");
+  metadata.set("name", job.find("metadata")->find("name")->as_string() + "-0");
+  metadata.set("namespace", *job.find("metadata")->find("namespace"));
+  return Json::object({{"apiVersion", "v1"},
+                       {"kind", "Pod"},
+                       {"metadata", std::move(metadata)},
+                       {"spec", *pod_template.find("spec")}});
+}
+
+Json build_service(const kube::Job& job) {
+  Json labels = Json::object();
+  for (const char* label : {core::kStudyLabel, kTrialLabel}) {
+    const auto found = job.metadata.labels.find(label);
+    if (found != job.metadata.labels.end()) labels.set(label, found->second);
+  }
+  const Json metadata = Json::object(
+      {{"name", job.metadata.name},
+       {"namespace", job.metadata.ns},
+       {"labels", labels},
+       {"ownerReferences", Json(Json::Array{owner_reference("batch/v1", "Job", job.metadata)})}});
+  const Json port = Json::object({{"name", "rendezvous"}, {"port", kRendezvousPort}});
+  // Workers must find each other before they are ready: that is how they become so.
+  const Json spec = Json::object(
+      {{"clusterIP", "None"},
+       {"publishNotReadyAddresses", true},
+       {"selector", Json::object({{"batch.kubernetes.io/job-name", job.metadata.name}})},
+       {"ports", Json(Json::Array{port})}});
+  return Json::object(
+      {{"apiVersion", "v1"}, {"kind", "Service"}, {"metadata", metadata}, {"spec", spec}});
+}
+
+}  // namespace fettle::kubernetes

@@ -1,0 +1,122 @@
+// Studies of testdata/*.yaml, and the Jobs that a trial of each becomes (testdata/*.json). With
+// FETTLE_UPDATE_GOLDEN=1 in the environment the expected files are written anew.
+#include "runtime/kubernetes/job_builder.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "api/yaml/study_file.h"
+#include "base/file.h"
+#include "runtime/kubernetes/pod_builder.h"
+
+namespace fettle::kubernetes {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr const char* kImage = "fettle-trainer:test";
+
+std::string data_file(const std::string& name) {
+  return std::string(FETTLE_SOURCE_DIR) + "/runtime/kubernetes/testdata/" + name;
+}
+
+api::Study load(const std::string& name) {
+  api::LoadedFile file = api::load_study_file(data_file(name + ".yaml"));
+  CHECK(file.diagnostics.empty(), api::to_string(file.diagnostics.front()));
+  return file.studies.at(0);
+}
+
+api::Trial trial_of(const api::Study& study) {
+  api::Trial trial;
+  trial.metadata.name = "digits-4";
+  trial.metadata.ns = "team";
+  trial.metadata.uid = "trial-uid";
+  trial.spec.study = study.metadata.name;
+  trial.spec.index = 4;
+  trial.spec.seed = 7;
+  trial.spec.until_step = study.spec.resource.max;
+  trial.spec.workers = study.spec.trial.workers.min;
+  trial.spec.parameters = Json::object({{"learning_rate", 0.025}});
+  return trial;
+}
+
+void expect_golden(const std::string& name, const Json& object) {
+  const std::string path = data_file(name + ".json");
+  if (std::getenv("FETTLE_UPDATE_GOLDEN") != nullptr) {
+    ASSERT_TRUE(write_file(path, object.dump(2) + "\n").ok());
+  }
+  const Result<std::string> expected = read_file(path);
+  ASSERT_TRUE(expected.ok()) << expected.error().message;
+  EXPECT_EQ(object.dump(2) + "\n", *expected) << path;
+}
+
+class JobBuilderGolden : public testing::TestWithParam<const char*> {};
+
+TEST_P(JobBuilderGolden, IsAsExpected) {
+  const api::Study study = load(GetParam());
+  api::Trial trial = trial_of(study);
+  if (std::string(GetParam()) == "template") {
+    trial.spec.parameters.set("prompt", "$(id) costs $5");
+    trial.spec.parameters.set("mode", "fast");
+  }
+  if (study.spec.trial.checkpoints) trial.spec.parent = api::Parent{"digits-1", 3};
+  const Result<Json> job = build_job(study, trial, 2, {kImage});
+  ASSERT_TRUE(job.ok()) << job.error().message;
+  expect_golden(GetParam(), *job);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, JobBuilderGolden,
+                         testing::Values("trainer", "template", "workers", "gpus", "checkpoints"),
+                         [](const auto& about) { return std::string(about.param); });
+
+TEST(JobBuilder, TheServiceBelongsToItsJob) {
+  kube::Job job;
+  job.metadata.name = "digits-4-r2";
+  job.metadata.ns = "team";
+  job.metadata.uid = "job-uid";
+  job.metadata.labels = {
+      {"fettle.dev/study", "digits"}, {"fettle.dev/trial", "digits-4"}, {"fettle.dev/run", "2"}};
+  expect_golden("service", build_service(job));
+}
+
+TEST(JobBuilder, APodForADryRunHasTheTemplateAndAName) {
+  const api::Study study = load("template");
+  const Json job = build_job(study, trial_of(study), 0, {kImage}).value();
+  const Json pod = pod_of(job);
+  EXPECT_EQ(*pod.find("kind"), Json("Pod"));
+  EXPECT_EQ(*pod.find("metadata")->find("name"), Json("digits-4-r0-0"));
+  EXPECT_EQ(*pod.find("metadata")->find("namespace"), Json("team"));
+  EXPECT_EQ(*pod.find("spec"), *job.find("spec")->find("template")->find("spec"));
+}
+
+TEST(JobBuilder, NamesThatKubernetesCannotTakeAreRefused) {
+  const api::Study study = load("workers");
+  api::Trial trial = trial_of(study);
+  trial.metadata.name = std::string(58, 'a');
+  EXPECT_TRUE(build_job(study, trial, 0, {kImage}).ok());
+  const Result<Json> longer = build_job(study, trial, 10, {kImage});
+  ASSERT_FALSE(longer.ok());
+  EXPECT_EQ(longer.error().code, ErrorCode::kInvalid);
+  EXPECT_THAT(longer.error().message, HasSubstr("64 characters"));
+}
+
+TEST(JobBuilder, ValuesThatNoEnvironmentCanCarryAreRefused) {
+  const api::Study study = load("template");
+  api::Trial trial = trial_of(study);
+  trial.spec.parameters.set("prompt", std::string("a\0b", 3));
+  const Result<Json> job = build_job(study, trial, 0, {kImage});
+  ASSERT_FALSE(job.ok());
+  EXPECT_THAT(job.error().message, HasSubstr("parameter prompt holds a NUL"));
+}
+
+TEST(JobBuilder, TheBuiltInTrainerNeedsAnImage) {
+  const api::Study study = load("trainer");
+  const Result<Json> job = build_job(study, trial_of(study), 0, {});
+  ASSERT_FALSE(job.ok());
+  EXPECT_THAT(job.error().message, HasSubstr("--trainer-image"));
+}
+
+}  // namespace
+}  // namespace fettle::kubernetes

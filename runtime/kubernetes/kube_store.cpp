@@ -1,0 +1,323 @@
+#include "runtime/kubernetes/kube_store.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "api/report.h"
+#include "api/study_json.h"
+#include "api/trial_json.h"
+#include "core/names.h"
+#include "kube/json_path.h"
+#include "runtime/kubernetes/job_builder.h"
+
+namespace fettle::kubernetes {
+namespace {
+
+using control::Key;
+using control::Kind;
+
+constexpr const char* kManager = "fettle";
+constexpr const char* kTrainerManager = "fettle-trainer";
+
+kube::ObjectKey key_of(const api::Metadata& metadata) { return {metadata.ns, metadata.name}; }
+
+Error missing(const char* kind, const Key& key) {
+  return not_found(std::string("there is no ") + kind + " " + key.ns + "/" + key.name);
+}
+
+// An object to write: what names it, and the resourceVersion it was planned from.
+Json envelope(const kube::Resource& resource, const api::Metadata& metadata) {
+  Json meta = Json::object({{"name", metadata.name}, {"namespace", metadata.ns}});
+  if (!metadata.resource_version.empty()) {
+    meta.set("resourceVersion", metadata.resource_version);
+  }
+  return Json::object({{"apiVersion", kube::api_version(resource)},
+                       {"kind", resource.kind},
+                       {"metadata", std::move(meta)}});
+}
+
+// A merge patch from one object to another: members that are gone become null, lists are replaced.
+Json merge_patch(const Json& from, const Json& to) {
+  Json patch = Json::object();
+  for (const auto& [key, value] : to.as_object()) {
+    const Json* before = from.find(key);
+    if (before != nullptr && *before == value) continue;
+    const bool both_maps = before != nullptr && before->is_object() && value.is_object();
+    patch.set(key, both_maps ? merge_patch(*before, value) : value);
+  }
+  for (const auto& [key, value] : from.as_object()) {
+    if (to.find(key) == nullptr) patch.set(key, nullptr);
+  }
+  return patch;
+}
+
+Json labels_of(const api::Metadata& metadata) {
+  Json labels = Json::object();
+  for (const auto& [name, value] : metadata.labels) labels.set(name, value);
+  return labels;
+}
+
+std::string study_uid_of(const api::Trial& trial) {
+  const auto found = trial.metadata.labels.find(core::kStudyUidLabel);
+  return found == trial.metadata.labels.end() ? "" : found->second;
+}
+
+// The Study as the owner that its trials name.
+api::Metadata owner_of(const api::Trial& trial) {
+  api::Metadata owner;
+  owner.name = trial.spec.study;
+  owner.uid = study_uid_of(trial);
+  return owner;
+}
+
+bool is_owned_by(const Json& object, const std::string& uid) {
+  const Json::Array& owners = kube::array_at(object, {"metadata", "ownerReferences"});
+  return !uid.empty() && std::any_of(owners.begin(), owners.end(), [&](const Json& owner) {
+    return kube::text_at(owner, {"uid"}) == uid;
+  });
+}
+
+}  // namespace
+
+std::string trials_of(const TrialEntry& entry) { return entry.metadata.ns + "/" + entry.study; }
+
+KubeStore::KubeStore(kube::Client& client, kube::Cache<StudyEntry>& studies,
+                     kube::Cache<TrialEntry>& trials, control::Clock& clock, Record record)
+    : client_(client),
+      studies_(studies),
+      trials_(trials),
+      clock_(clock),
+      record_(std::move(record)) {
+  trials_.index_by(trials_of);
+  studies_.on_change([this](const auto& before, const auto& after) {
+    const StudyEntry& entry = after != nullptr ? *after : *before;
+    notify(Kind::kStudy, entry.metadata, entry.metadata.name);
+  });
+  trials_.on_change([this](const auto& before, const auto& after) {
+    const TrialEntry& entry = after != nullptr ? *after : *before;
+    notify(Kind::kTrial, entry.metadata, entry.study);
+  });
+}
+
+// ---- Reading -----------------------------------------------------------------------------------
+
+Result<api::Study> KubeStore::get_study(const Key& key) {
+  const auto entry = studies_.get({key.ns, key.name});
+  if (entry == nullptr) return missing("Study", key);
+  if (entry->study != nullptr) return *entry->study;
+  if (const auto said = say_unreadable(kube::kStudies, *entry)) (void)keep_study(*said);
+  return missing("readable Study", key);
+}
+
+Result<api::TrialPtr> KubeStore::get_trial(const Key& key) {
+  const auto entry = trials_.get({key.ns, key.name});
+  if (entry == nullptr) return missing("Trial", key);
+  if (entry->trial != nullptr) return entry->trial;
+  if (const auto said = say_unreadable(kube::kTrials, *entry)) (void)keep_trial(*said);
+  return missing("readable Trial", key);
+}
+
+Result<std::vector<api::Study>> KubeStore::list_studies() {
+  std::vector<api::Study> studies;
+  for (const auto& entry : studies_.all()) {
+    if (entry->study != nullptr) studies.push_back(*entry->study);
+  }
+  return studies;
+}
+
+Result<std::vector<api::TrialPtr>> KubeStore::list_trials(const Key& study) {
+  std::vector<api::TrialPtr> trials;
+  for (const auto& entry : trials_.group(study.ns + "/" + study.name)) {
+    if (entry->trial != nullptr) trials.push_back(entry->trial);
+  }
+  std::sort(trials.begin(), trials.end(), [](const api::TrialPtr& a, const api::TrialPtr& b) {
+    return a->spec.index < b->spec.index;
+  });
+  return trials;
+}
+
+Status KubeStore::confirm(const api::Trial& trial) {
+  FETTLE_ASSIGN(const Json object, client_.get(kube::kTrials, key_of(trial.metadata)));
+  FETTLE_ASSIGN(const api::Trial stored, keep_trial(object));
+  return same_version(stored, trial);
+}
+
+// Said once: the entry that the answered write makes knows that it was said. A write that fails is
+// made up for at the next look.
+template <class Entry>
+std::optional<Json> KubeStore::say_unreadable(const kube::Resource& resource, const Entry& entry) {
+  if (entry.unreadable.said) return std::nullopt;
+  const Json conditions = conditions_of_unreadable(entry.unreadable, clock_.now_ms());
+  const Json patch = Json::object(
+      {{"metadata", Json::object({{"resourceVersion", entry.metadata.resource_version}})},
+       {"status", Json::object({{"conditions", conditions}})}});
+  Result<kube::Written> written = client_.patch(resource, key_of(entry.metadata), "status", patch);
+  if (!written.ok()) return std::nullopt;
+  return std::move(written->object);
+}
+
+// ---- Writing -----------------------------------------------------------------------------------
+
+Result<api::Study> KubeStore::keep_study(const Json& object) {
+  FETTLE_ASSIGN(StudyEntry entry, read_study_entry(object));
+  const auto study = entry.study;
+  const std::string why = entry.unreadable.why;
+  studies_.put(std::move(entry));
+  if (study == nullptr) return invalid("what was stored cannot be read: " + why);
+  return *study;
+}
+
+Result<api::Trial> KubeStore::keep_trial(const Json& object) {
+  FETTLE_ASSIGN(TrialEntry entry, read_trial_entry(object));
+  const api::TrialPtr trial = entry.trial;
+  const std::string why = entry.unreadable.why;
+  trials_.put(std::move(entry));
+  if (trial == nullptr) return invalid("what was stored cannot be read: " + why);
+  return *trial;
+}
+
+Result<api::Study> KubeStore::create_study(const api::Study& study) {
+  Json object = envelope(kube::kStudies, study.metadata);
+  object.find("metadata")->erase("resourceVersion");
+  object.find("metadata")->set("labels", labels_of(study.metadata));
+  object.set("spec", api::write_study_spec(study.spec));
+  FETTLE_ASSIGN(const kube::Written written,
+                client_.create(kube::kStudies, study.metadata.ns, object));
+  return keep_study(written.object);
+}
+
+Result<api::Study> KubeStore::update_study_spec(const api::Study& study) {
+  FETTLE_ASSIGN(const api::Study before, get_study({study.metadata.ns, study.metadata.name}));
+  Json patch = Json::object(
+      {{"metadata", Json::object({{"resourceVersion", study.metadata.resource_version}})},
+       {"spec",
+        merge_patch(api::write_study_spec(before.spec), api::write_study_spec(study.spec))}});
+  FETTLE_ASSIGN(const kube::Written written,
+                client_.patch(kube::kStudies, key_of(study.metadata), "", patch));
+  return keep_study(written.object);
+}
+
+Result<api::Study> KubeStore::update_study_status(const api::Study& study) {
+  Json object = envelope(kube::kStudies, study.metadata);
+  object.set("status", api::write_study_status(study.status));
+  FETTLE_ASSIGN(const kube::Written written,
+                client_.apply(kube::kStudies, key_of(study.metadata), "status", object, kManager));
+  return keep_study(written.object);
+}
+
+// Errors: the Study that the trial names is gone, or on its way.
+Status KubeStore::check_owner(const api::Trial& trial) const {
+  const auto owner = studies_.get({trial.metadata.ns, trial.spec.study});
+  const bool lives = owner != nullptr && owner->metadata.uid == study_uid_of(trial) &&
+                     owner->metadata.deleted_ms == 0;
+  if (lives) return success();
+  return Error{ErrorCode::kConflict, "Study " + trial.spec.study + " is being deleted"};
+}
+
+Result<api::Trial> KubeStore::create_trial(const api::Trial& trial) {
+  FETTLE_TRY(check_owner(trial));
+  Json object = envelope(kube::kTrials, trial.metadata);
+  Json& metadata = *object.find("metadata");
+  metadata.erase("resourceVersion");
+  metadata.set("labels", labels_of(trial.metadata));
+  metadata.set("ownerReferences",
+               Json(Json::Array{
+                   owner_reference(kube::api_version(kube::kStudies), "Study", owner_of(trial))}));
+  object.set("spec", api::write_trial_spec(trial.spec));
+  const Result<kube::Written> written = client_.create(kube::kTrials, trial.metadata.ns, object);
+  if (written.ok()) return keep_trial(written->object);
+  if (written.error().code != ErrorCode::kAlreadyExists) return written.error();
+  return adopt(trial, written.error());
+}
+
+Result<api::Trial> KubeStore::adopt(const api::Trial& wanted, const Error& taken) {
+  FETTLE_ASSIGN(const Json object, client_.get(kube::kTrials, key_of(wanted.metadata)));
+  Result<api::Trial> stored = keep_trial(object);
+  if (!is_owned_by(object, study_uid_of(wanted))) return taken;
+  return stored;
+}
+
+Result<api::Trial> KubeStore::update_trial_spec(const api::Trial& trial) {
+  FETTLE_ASSIGN(const api::TrialPtr before, get_trial({trial.metadata.ns, trial.metadata.name}));
+  Json patch = Json::object(
+      {{"metadata", Json::object({{"resourceVersion", trial.metadata.resource_version}})},
+       {"spec",
+        merge_patch(api::write_trial_spec(before->spec), api::write_trial_spec(trial.spec))}});
+  FETTLE_ASSIGN(const kube::Written written,
+                client_.patch(kube::kTrials, key_of(trial.metadata), "", patch));
+  return keep_trial(written.object);
+}
+
+Result<api::Trial> KubeStore::update_trial_status(const api::Trial& trial) {
+  api::Trial wanted = trial;
+  const bool trainers = is_reported_by_trainer(trial);
+  if (trainers) FETTLE_TRY(report_for_trainer(wanted));
+  Json object = envelope(kube::kTrials, wanted.metadata);
+  Json status = api::write_trial_status(wanted.status);
+  if (trainers) status.erase("report");
+  object.set("status", std::move(status));
+  FETTLE_ASSIGN(const kube::Written written,
+                client_.apply(kube::kTrials, key_of(wanted.metadata), "status", object, kManager));
+  return keep_trial(written.object);
+}
+
+// A Study that cannot be asked any more has no say in reports either.
+bool KubeStore::is_reported_by_trainer(const api::Trial& trial) const {
+  const auto entry = studies_.get({trial.metadata.ns, trial.spec.study});
+  return entry == nullptr || entry->study == nullptr ||
+         entry->study->spec.trial.trainer.has_value();
+}
+
+// Only what the pod's last words add: then nobody else will write it any more.
+Status KubeStore::report_for_trainer(api::Trial& trial) {
+  if (!trial.status.report) return success();
+  const auto entry = trials_.get(key_of(trial.metadata));
+  const bool known = entry != nullptr && entry->trial != nullptr && entry->trial->status.report &&
+                     api::same_report(*entry->trial->status.report, *trial.status.report);
+  if (known) return success();
+  Json object = envelope(kube::kTrials, trial.metadata);
+  object.set("status", Json::object({{"report", api::write_report(*trial.status.report)}}));
+  FETTLE_ASSIGN(const kube::Written written, client_.apply(kube::kTrials, key_of(trial.metadata),
+                                                           "status", object, kTrainerManager));
+  FETTLE_ASSIGN(const api::Trial stored, keep_trial(written.object));
+  trial.metadata.resource_version = stored.metadata.resource_version;
+  return success();
+}
+
+// ---- Telling -----------------------------------------------------------------------------------
+
+void KubeStore::record_event(const control::Change& about, bool warning, const std::string& reason,
+                             const std::string& message, std::int64_t now_ms) {
+  const bool is_study = about.kind == Kind::kStudy;
+  if (!record_ || (!is_study && !warning)) return;
+  kube::Occurrence occurrence;
+  occurrence.about.resource = is_study ? kube::kStudies : kube::kTrials;
+  occurrence.about.key = {about.key.ns, about.key.name};
+  if (const auto study = studies_.get(occurrence.about.key); is_study && study != nullptr) {
+    occurrence.about.uid = study->metadata.uid;
+  }
+  if (const auto trial = trials_.get(occurrence.about.key); !is_study && trial != nullptr) {
+    occurrence.about.uid = trial->metadata.uid;
+  }
+  occurrence.warning = warning;
+  occurrence.reason = reason;
+  occurrence.note = message;
+  occurrence.at_ms = now_ms;
+  record_(std::move(occurrence));
+}
+
+void KubeStore::watch(std::function<void(const control::Change&)> listener) {
+  const std::lock_guard lock(mutex_);
+  listener_ = std::move(listener);
+}
+
+void KubeStore::notify(Kind kind, const api::Metadata& metadata, const std::string& study) {
+  std::function<void(const control::Change&)> listener;
+  {
+    const std::lock_guard lock(mutex_);
+    listener = listener_;
+  }
+  if (listener) listener({kind, {metadata.ns, metadata.name}, study});
+}
+
+}  // namespace fettle::kubernetes

@@ -1,0 +1,201 @@
+#include "runtime/kubernetes/pod_builder.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "api/parameter_env.h"
+#include "core/names.h"
+#include "runtime/kubernetes/gpu_request.h"
+#include "runtime/kubernetes/trainer_pod.h"
+#include "runtime/pod_template.h"
+#include "runtime/trial_file.h"
+
+namespace fettle::kubernetes {
+namespace {
+
+constexpr const char* kTrialVolume = "fettle-trial";
+constexpr const char* kCheckpointVolume = "fettle-checkpoints";
+constexpr const char* kRankField = "metadata.labels['batch.kubernetes.io/job-completion-index']";
+
+// Text that Kubernetes shall not expand.
+std::string escape_dollars(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    out += c;
+    if (c == '$') out += c;
+  }
+  return out;
+}
+
+Json variable(const std::string& name, std::string_view value) {
+  return Json::object({{"name", name}, {"value", escape_dollars(value)}});
+}
+
+Json field_variable(const std::string& name, const char* field) {
+  return Json::object(
+      {{"name", name},
+       {"valueFrom", Json::object({{"fieldRef", Json::object({{"fieldPath", field}})}})}});
+}
+
+// One process a worker; torchrun and its like start one a GPU.
+void add_rendezvous(const api::Study& study, const api::Trial& trial, const std::string& job,
+                    Json& env) {
+  const std::string workers = std::to_string(trial.spec.workers);
+  const std::string master = job + "-0." + job;
+  const std::string port = std::to_string(kRendezvousPort);
+  const auto& gpu = study.spec.trial.gpu;
+  const std::string processes = std::to_string(gpu ? gpu->count.value_or(1) : 1);
+  env.push_back(variable("MASTER_ADDR", master));
+  env.push_back(variable("MASTER_PORT", port));
+  env.push_back(field_variable("RANK", kRankField));
+  env.push_back(variable("WORLD_SIZE", workers));
+  env.push_back(variable("LOCAL_RANK", "0"));
+  env.push_back(variable("PET_MASTER_ADDR", master));
+  env.push_back(variable("PET_MASTER_PORT", port));
+  env.push_back(field_variable("PET_NODE_RANK", kRankField));
+  env.push_back(variable("PET_NNODES", workers));
+  env.push_back(variable("PET_NPROC_PER_NODE", processes));
+}
+
+Result<Json> trial_environment(const api::Study& study, const api::Trial& trial,
+                               const std::string& job) {
+  Json env = Json::array();
+  env.push_back(variable("FETTLE_TRIAL", kTrialFile));
+  env.push_back(field_variable("FETTLE_POD_UID", "metadata.uid"));
+  if (trial.spec.parameters.is_object()) {
+    for (const auto& [name, value] : trial.spec.parameters.as_object()) {
+      const std::string text = api::parameter_env_value(value);
+      if (text.find('\0') != std::string::npos) {
+        return invalid("the value of parameter " + name +
+                       " holds a NUL character, which no environment variable can carry; correct "
+                       "it in the Study");
+      }
+      env.push_back(variable(api::parameter_env_name(name), text));
+    }
+  }
+  if (is_distributed(study)) add_rendezvous(study, trial, job, env);
+  return env;
+}
+
+bool is_named(const Json& entry, const Json& name) {
+  const Json* const found = entry.find("name");
+  return found != nullptr && *found == name;
+}
+
+// Ours first, so that the user's variables may refer to them; the user's own win.
+void add_environment(Json container_env, Json ours, Json& container) {
+  Json env = Json::array();
+  const Json::Array& theirs = container_env.as_array();
+  for (Json& entry : ours.as_array()) {
+    const Json name = *entry.find("name");
+    const bool taken = std::any_of(theirs.begin(), theirs.end(),
+                                   [&](const Json& other) { return is_named(other, name); });
+    if (!taken) env.push_back(std::move(entry));
+  }
+  for (const Json& entry : theirs) env.push_back(entry);
+  container.set("env", std::move(env));
+}
+
+// The list `key` of `object`, empty where there is none.
+Json list_of(const Json& object, std::string_view key) {
+  const Json* const list = object.find(key);
+  return list != nullptr && list->is_array() ? *list : Json::array();
+}
+
+// The map `key` of `object`, made where there is none.
+Json& map_of(Json& object, std::string_view key) {
+  const Json* const found = object.find(key);
+  if (found == nullptr || !found->is_object()) object.set(key, Json::object());
+  return *object.find(key);
+}
+
+void append(Json& object, std::string_view key, Json item) {
+  Json list = list_of(object, key);
+  list.push_back(std::move(item));
+  object.set(key, std::move(list));
+}
+
+// The trial file is mounted as one file, because nothing can be mounted below a read-only volume.
+void add_volumes(const api::Study& study, Json& pod_spec, Json& container) {
+  const Json file =
+      Json::object({{"path", "trial.json"},
+                    {"fieldRef", Json::object({{"fieldPath", std::string("metadata.annotations['") +
+                                                                 kTrialFileAnnotation + "']"}})}});
+  append(pod_spec, "volumes",
+         Json::object({{"name", kTrialVolume},
+                       {"downwardAPI", Json::object({{"items", Json(Json::Array{file})}})}}));
+  append(container, "volumeMounts",
+         Json::object({{"name", kTrialVolume},
+                       {"mountPath", kTrialFile},
+                       {"subPath", "trial.json"},
+                       {"readOnly", true}}));
+  Json checkpoints = Json::object({{"name", kCheckpointVolume}});
+  const auto& wanted = study.spec.trial.checkpoints;
+  if (wanted && !wanted->claim.empty()) {
+    checkpoints.set("persistentVolumeClaim", Json::object({{"claimName", wanted->claim}}));
+  } else {
+    checkpoints.set("emptyDir", Json::object());
+  }
+  append(pod_spec, "volumes", std::move(checkpoints));
+  append(container, "volumeMounts",
+         Json::object({{"name", kCheckpointVolume}, {"mountPath", kCheckpoints}}));
+}
+
+void add_gpus(const std::optional<GpuRequest>& gpus, Json& container) {
+  if (!gpus) return;
+  Json& limits = map_of(map_of(container, "resources"), "limits");
+  if (limits.find(gpus->resource) == nullptr) limits.set(gpus->resource, gpus->count);
+}
+
+void add_metadata(const api::Study& study, const api::Trial& trial, std::int64_t run,
+                  const api::TrialFile& file, Json& pod_template) {
+  Json& metadata = map_of(pod_template, "metadata");
+  Json& labels = map_of(metadata, "labels");
+  labels.set(core::kStudyLabel, study.metadata.name);
+  labels.set(kTrialLabel, trial.metadata.name);
+  labels.set(kRunLabel, std::to_string(run));
+  map_of(metadata, "annotations").set(kTrialFileAnnotation, api::write_trial_file(file).dump());
+}
+
+void add_lifecycle(const api::Study& study, const std::string& job, Json& spec, Json& container) {
+  spec.set("restartPolicy", "Never");
+  if (spec.find("terminationGracePeriodSeconds") == nullptr) {
+    spec.set("terminationGracePeriodSeconds",
+             static_cast<std::int64_t>(std::ceil(study.spec.trial.grace_period)));
+  }
+  if (is_distributed(study)) spec.set("subdomain", job);
+  // So a container that fails without a message is explained by its last lines.
+  if (container.find("terminationMessagePolicy") == nullptr) {
+    container.set("terminationMessagePolicy", "FallbackToLogsOnError");
+  }
+}
+
+}  // namespace
+
+bool is_distributed(const api::Study& study) { return study.spec.trial.workers.max > 1; }
+
+Result<Json> build_pod_template(const api::Study& study, const api::Trial& trial, std::int64_t run,
+                                const std::string& job, const JobOptions& options) {
+  FETTLE_ASSIGN(const auto gpus, request_gpus(study.spec.trial));
+  FETTLE_ASSIGN(const api::TrialFile file,
+                runtime::make_trial_file(study, trial, run, kCheckpoints));
+  FETTLE_ASSIGN(Json env, trial_environment(study, trial, job));
+  Json pod_template = study.spec.trial.pod_template;
+  if (study.spec.trial.trainer) {
+    FETTLE_ASSIGN(pod_template, trainer_pod(study, options.trainer_image));
+  }
+  if (runtime::trial_container(pod_template) == nullptr) {
+    return invalid("spec.trial.template.spec.containers: expected at least one container");
+  }
+  add_metadata(study, trial, run, file, pod_template);
+  Json& spec = *pod_template.find("spec");
+  Json& container = *runtime::trial_container(pod_template);
+  add_lifecycle(study, job, spec, container);
+  add_environment(list_of(container, "env"), std::move(env), container);
+  add_gpus(gpus, container);
+  add_volumes(study, spec, container);
+  return pod_template;
+}
+
+}  // namespace fettle::kubernetes

@@ -1,0 +1,167 @@
+#include "runtime/kubernetes/pod_end.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "runtime/kubernetes/run_of_job.h"
+#include "runtime/metric_lines.h"
+
+namespace fettle::kubernetes {
+namespace {
+
+using api::Outcome;
+
+constexpr int kExitAfterSigkill = 128 + 9;
+constexpr int kExitAfterSigterm = 128 + 15;  // the worker contract's "stopped gently"
+// Of a container's last words, for people; what keeps them holds a little more.
+constexpr std::size_t kLastWords = 800;
+
+constexpr std::array<std::string_view, 4> kOrdinaryWaits = {"", "ContainerCreating",
+                                                            "PodInitializing", "Unknown"};
+constexpr std::array<std::string_view, 6> kImageTroubles = {
+    "ErrImagePull",      "ImagePullBackOff",  "InvalidImageName",
+    "ErrImageNeverPull", "ImageInspectError", "RegistryUnavailable"};
+
+template <std::size_t N>
+bool is_one_of(std::string_view text, const std::array<std::string_view, N>& list) {
+  return std::find(list.begin(), list.end(), text) != list.end();
+}
+
+std::string_view trimmed(std::string_view text) {
+  static constexpr std::string_view kBlank = " \t\r\n";
+  const std::size_t from = text.find_first_not_of(kBlank);
+  if (from == std::string_view::npos) return "";
+  return text.substr(from, text.find_last_not_of(kBlank) + 1 - from);
+}
+
+bool is_one_object(std::string_view text) {
+  return !text.empty() && text.front() == '{' && text.find('\n') == std::string_view::npos;
+}
+
+// Of a character of UTF-8 that began before.
+bool is_continuation(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
+
+// "; its last output:\n..." or "".
+std::string last_words(const kube::Container& container) {
+  std::string_view text = trimmed(container.termination_message);
+  if (text.empty() || is_one_object(text)) return "";
+  std::size_t from = text.size() > kLastWords ? text.size() - kLastWords : 0;
+  while (from < text.size() && is_continuation(text[from])) ++from;
+  return "; its last output:\n" + std::string(text.substr(from));
+}
+
+PodEnd by_exit_code(const kube::Container& container) {
+  const int code = container.exit_code;
+  const std::string& why = container.terminated_reason;
+  PodEnd end{Outcome::kFailed, "exit code " + std::to_string(code), container.finished_ms};
+  if (why == "OOMKilled") {
+    end.outcome = Outcome::kOutOfMemory;
+    end.reason = "used more memory than its limit (resources.limits.memory)";
+  } else if (why == "ContainerCannotRun" || why == "StartError") {
+    end.reason = "cannot start: " + std::string(trimmed(container.termination_message)) +
+                 "; correct command, args or image in the Study's template";
+    return end;
+  } else if (code == kExitAfterSigterm) {
+    end.outcome = Outcome::kDisrupted;
+    end.reason = "exit code 143: somebody else sent it SIGTERM";
+  } else if (code == kExitAfterSigkill) {
+    end.outcome = Outcome::kDisrupted;
+    end.reason =
+        "exit code 137: killed by SIGKILL, but not for its own memory limit; perhaps its node ran "
+        "out of memory";
+  }
+  end.reason += last_words(container);
+  return end;
+}
+
+// The pod failed as a whole, so its container says nothing: the kubelet did not let it in (no
+// room after all, a device gone), or an init container failed.
+PodEnd by_pod(const kube::Pod& pod) {
+  if (pod.reason.empty()) {
+    return {Outcome::kFailed,
+            "its pod failed before the trial began; does an init container fail? " + pod.message};
+  }
+  return {Outcome::kDisrupted,
+          "its node refused or lost the pod: " + pod.reason + ": " + pod.message};
+}
+
+std::string disruption(const kube::TrueCondition& condition) {
+  std::string words = "its pod was disrupted (" + condition.reason + ") and is made again";
+  return condition.message.empty() ? words : words + ": " + condition.message;
+}
+
+// The part of an image's trouble that both the first try and the waits in between repeat.
+std::string image_trouble(const std::string& message) {
+  static constexpr std::string_view kMarker = "ErrImagePull: ";
+  const std::size_t at = message.find(kMarker);
+  return at == std::string::npos ? message : message.substr(at + kMarker.size());
+}
+
+bool ended_well(const kube::Pod& pod, const kube::Container* container) {
+  if (container != nullptr && container->terminated) return container->exit_code == 0;
+  return pod.phase == "Succeeded";
+}
+
+}  // namespace
+
+const kube::Container* trial_container_in(const kube::Pod& pod, const std::string& name) {
+  const auto found = std::find_if(pod.containers.begin(), pod.containers.end(),
+                                  [&](const kube::Container& c) { return c.name == name; });
+  return found == pod.containers.end() ? nullptr : &*found;
+}
+
+bool is_running(const kube::Pod& pod, const std::string& container) {
+  const kube::Container* trial = trial_container_in(pod, container);
+  return trial == nullptr ? pod.phase == "Running" : trial->running;
+}
+
+bool has_ended(const kube::Pod& pod, const std::string& container) {
+  const kube::Container* trial = trial_container_in(pod, container);
+  return (trial != nullptr && trial->terminated) || pod.phase == "Succeeded" ||
+         pod.phase == "Failed";
+}
+
+std::optional<PodEnd> end_of_pod(const kube::Pod& pod, const std::string& container,
+                                 bool stop_asked) {
+  if (!has_ended(pod, container)) return std::nullopt;
+  const kube::Container* trial = trial_container_in(pod, container);
+  const bool terminated = trial != nullptr && trial->terminated;
+  const std::int64_t at_ms = terminated ? trial->finished_ms : 0;
+  if (ended_well(pod, trial)) return PodEnd{Outcome::kSucceeded, "", at_ms};
+  if (stop_asked) return PodEnd{Outcome::kStopped, "stopped", at_ms};
+  if (const auto* disrupted = kube::find_condition(pod.conditions, "DisruptionTarget")) {
+    return PodEnd{Outcome::kDisrupted, disruption(*disrupted), at_ms, true};
+  }
+  if (pod.metadata.deleted_ms != 0) {
+    return PodEnd{Outcome::kDisrupted, "somebody deleted its pod", at_ms};
+  }
+  if (pod.reason == "DeadlineExceeded") {
+    return PodEnd{Outcome::kTimedOut, "ran longer than its template's activeDeadlineSeconds",
+                  at_ms};
+  }
+  return terminated ? by_exit_code(*trial) : by_pod(pod);
+}
+
+std::string why_waiting(const kube::Pod& pod, const std::string& container) {
+  if (!pod.unschedulable.empty()) return "no node has room for it: " + pod.unschedulable;
+  const kube::Container* trial = trial_container_in(pod, container);
+  if (trial == nullptr || is_one_of(trial->waiting_reason, kOrdinaryWaits)) return "";
+  if (is_one_of(trial->waiting_reason, kImageTroubles)) {
+    return "its image cannot be pulled: " + image_trouble(trial->waiting_message);
+  }
+  return "its container cannot be started (" + trial->waiting_reason +
+         "): " + trial->waiting_message;
+}
+
+std::optional<api::Report> read_termination_message(const kube::Container& container) {
+  const std::string_view text = trimmed(container.termination_message);
+  if (text.size() > kLongestTerminationMessage || !is_one_object(text)) return std::nullopt;
+  runtime::MetricLines lines({});
+  lines.feed(text, container.finished_ms);
+  lines.finish(container.finished_ms);
+  if (!lines.has_report()) return std::nullopt;
+  return lines.report();
+}
+
+}  // namespace fettle::kubernetes

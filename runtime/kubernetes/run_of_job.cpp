@@ -1,0 +1,191 @@
+#include "runtime/kubernetes/run_of_job.h"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <utility>
+
+#include "runtime/kubernetes/job_builder.h"
+#include "runtime/kubernetes/pod_end.h"
+
+namespace fettle::kubernetes {
+namespace {
+
+using api::Outcome;
+using core::Run;
+using core::RunState;
+
+constexpr const char* kRankLabel = "batch.kubernetes.io/job-completion-index";
+
+std::int64_t number_in(const std::map<std::string, std::string>& labels, const char* label) {
+  const auto found = labels.find(label);
+  std::int64_t number = 0;
+  if (found == labels.end()) return number;
+  std::from_chars(found->second.data(), found->second.data() + found->second.size(), number);
+  return number;
+}
+
+// Newest attempts first: a rank has a second pod once its first one was disrupted.
+bool is_newer_pod(const PodPtr& a, const PodPtr& b) {
+  return a->metadata.created_ms != b->metadata.created_ms
+             ? a->metadata.created_ms > b->metadata.created_ms
+             : a->metadata.name > b->metadata.name;
+}
+
+// The newest pod of every rank, by rank.
+std::map<std::int64_t, PodPtr> newest_pods(const std::vector<PodPtr>& pods) {
+  std::map<std::int64_t, PodPtr> newest;
+  for (const PodPtr& pod : pods) {
+    PodPtr& known = newest[rank_of(*pod)];
+    if (known == nullptr || is_newer_pod(pod, known)) known = pod;
+  }
+  return newest;
+}
+
+class RunReader {
+ public:
+  explicit RunReader(const JobView& view)
+      : view_(view), job_(view.job), container_(trial_container_of(view.job)) {}
+
+  Run read() {
+    run_.id = number_in(job_.metadata.labels, kRunLabel);
+    run_.workers = job_.completions;
+    const std::map<std::int64_t, PodPtr> pods = newest_pods(view_.pods);
+    if (const auto first = pods.find(0); first != pods.end()) take_first(*first->second);
+    for (const auto& [rank, pod] : pods) {
+      if (ends_the_run(*pod)) return std::move(run_);
+    }
+    if (all_succeeded(pods) || job_says_it_ended(pods)) return std::move(run_);
+    wait_or_run(pods);
+    return std::move(run_);
+  }
+
+ private:
+  void take_first(const kube::Pod& pod);
+  bool ends_the_run(const kube::Pod& pod);
+  bool all_succeeded(const std::map<std::int64_t, PodPtr>& pods);
+  bool job_says_it_ended(const std::map<std::int64_t, PodPtr>& pods);
+  void wait_or_run(const std::map<std::int64_t, PodPtr>& pods);
+  std::string why_no_pods() const;
+  void exit(Outcome outcome, std::string reason, std::int64_t at_ms) {
+    run_.state = RunState::kExited;
+    run_.outcome = outcome;
+    run_.reason = std::move(reason);
+    run_.ended_ms = at_ms != 0 ? at_ms : view_.now_ms;
+  }
+
+  const JobView& view_;
+  const kube::Job& job_;
+  const std::string container_;
+  Run run_;
+};
+
+// Its uid is given only once it runs: before, there is nothing to tell its reports apart.
+void RunReader::take_first(const kube::Pod& pod) {
+  if (!is_running(pod, container_) && !has_ended(pod, container_)) return;
+  run_.pod_uid = pod.metadata.uid;
+  const kube::Container* container = trial_container_in(pod, container_);
+  run_.started_ms = container == nullptr ? pod.started_ms : container->started_ms;
+  if (container != nullptr && container->terminated) {
+    run_.report = read_termination_message(*container);
+  }
+}
+
+bool RunReader::ends_the_run(const kube::Pod& pod) {
+  const std::optional<PodEnd> end = end_of_pod(pod, container_, view_.stop_asked);
+  if (!end || end->outcome == Outcome::kSucceeded || end->replaced) return false;
+  const bool one_of_many = job_.completions > 1;
+  const std::string who =
+      one_of_many ? "worker " + std::to_string(rank_of(pod)) + ": " : std::string();
+  exit(end->outcome, who + end->reason, end->at_ms);
+  return true;
+}
+
+bool RunReader::all_succeeded(const std::map<std::int64_t, PodPtr>& pods) {
+  std::int64_t succeeded = 0;
+  std::int64_t last_ms = 0;
+  for (const auto& [rank, pod] : pods) {
+    const std::optional<PodEnd> end = end_of_pod(*pod, container_, view_.stop_asked);
+    if (!end || end->outcome != Outcome::kSucceeded || rank >= job_.completions) continue;
+    ++succeeded;
+    last_ms = std::max(last_ms, end->at_ms);
+  }
+  if (succeeded < job_.completions) return false;
+  exit(Outcome::kSucceeded, "", last_ms);
+  return true;
+}
+
+// For when the pods are gone, or too few to tell.
+bool RunReader::job_says_it_ended(const std::map<std::int64_t, PodPtr>& pods) {
+  if (const auto* complete = kube::find_condition(job_.conditions, "Complete")) {
+    exit(Outcome::kSucceeded, "", complete->since_ms);
+    return true;
+  }
+  if (const auto* failed = kube::find_condition(job_.conditions, "Failed")) {
+    if (view_.stop_asked) {
+      exit(Outcome::kStopped, "stopped", failed->since_ms);
+    } else if (failed->reason == "DeadlineExceeded") {
+      exit(Outcome::kFailed, "the Job was ended by its own deadline: " + failed->message,
+           failed->since_ms);
+    } else {
+      exit(Outcome::kDisrupted, "its pod is gone, and with it how it ended: " + failed->message,
+           failed->since_ms);
+    }
+    return true;
+  }
+  const bool going = job_.metadata.deleted_ms != 0;
+  if (pods.empty() && (going || (view_.stop_asked && job_.suspended && job_.active == 0))) {
+    exit(view_.stop_asked ? Outcome::kStopped : Outcome::kDisrupted,
+         view_.stop_asked ? "stopped" : "the Job was deleted by somebody else", view_.now_ms);
+    return true;
+  }
+  return false;
+}
+
+std::string RunReader::why_no_pods() const {
+  if (job_.suspended) {
+    return view_.stop_asked ? ""
+                            : "the Job is suspended: a queue such as Kueue starts it when it is "
+                              "its turn, or whoever suspended it";
+  }
+  if (view_.now_ms - job_.metadata.created_ms < kPodsPatienceMs) return "";
+  return "no pod could be made yet; quota, limits or Pod Security of the namespace may forbid it: "
+         "kubectl describe job -n " +
+         job_.metadata.ns + " " + job_.metadata.name + " says which";
+}
+
+void RunReader::wait_or_run(const std::map<std::int64_t, PodPtr>& pods) {
+  if (pods.empty()) run_.reason = why_no_pods();
+  std::int64_t running = 0;
+  for (const auto& [rank, pod] : pods) {
+    const std::optional<PodEnd> end = end_of_pod(*pod, container_, view_.stop_asked);
+    const bool succeeded = end && end->outcome == Outcome::kSucceeded;
+    if (is_running(*pod, container_) || succeeded) ++running;
+    const std::string waits = end && end->replaced ? end->reason : why_waiting(*pod, container_);
+    if (run_.reason.empty()) run_.reason = waits;
+  }
+  if (running < job_.completions) return;
+  run_.state = RunState::kRunning;
+  run_.reason.clear();
+}
+
+}  // namespace
+
+Run run_of_job(const JobView& view) { return RunReader(view).read(); }
+
+PodPtr first_pod(const std::vector<PodPtr>& pods) {
+  PodPtr first;
+  for (const PodPtr& pod : pods) {
+    if (rank_of(*pod) == 0 && (first == nullptr || is_newer_pod(pod, first))) first = pod;
+  }
+  return first;
+}
+
+std::string trial_container_of(const kube::Job& job) {
+  const auto found = job.metadata.annotations.find(kContainerAnnotation);
+  return found == job.metadata.annotations.end() ? kTrainerContainer : found->second;
+}
+
+std::int64_t rank_of(const kube::Pod& pod) { return number_in(pod.metadata.labels, kRankLabel); }
+
+}  // namespace fettle::kubernetes

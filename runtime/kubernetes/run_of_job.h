@@ -1,0 +1,53 @@
+// What a Job and its pods say of a run.
+//
+// What decides is the pod's end, not the Job's conditions: those come a second later, once all pods
+// are gone. A disrupted pod (preempted, evicted, its node lost) is replaced by the Job controller,
+// so the run goes on as Pending. A pod that somebody deleted, or that is gone with its result, was
+// disrupted too, but the Job gives up: that ends the run. The termination message is a stranger's:
+// it counts only if it is one line of metrics as on the output, and is bounded.
+//
+// Ordinary waiting (a pod is made, scheduled, its image pulled) has no reason, so that nothing is
+// written down for it; waiting that somebody must do something about has one.
+// Pure; usable from any thread.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/plan.h"
+#include "kube/objects.h"
+
+namespace fettle::kubernetes {
+
+using JobPtr = std::shared_ptr<const kube::Job>;
+using PodPtr = std::shared_ptr<const kube::Pod>;
+
+struct JobView {
+  const kube::Job& job;
+  const std::vector<PodPtr>& pods;  // of this Job, in any order
+  bool stop_asked = false;          // we asked this run to stop
+  std::int64_t now_ms = 0;
+};
+
+// A Job without pods for longer than this cannot make them: quota, limits, Pod Security.
+inline constexpr std::int64_t kPodsPatienceMs = 5'000;
+// Longer termination messages are the kubelet's mistake; no metric is read from them.
+inline constexpr std::size_t kLongestTerminationMessage = 4096;
+
+core::Run run_of_job(const JobView& view);
+
+// The pod of rank 0, newest attempt; null where there is none.
+PodPtr first_pod(const std::vector<PodPtr>& pods);
+// The name of the container that is the trial.
+std::string trial_container_of(const kube::Job& job);
+// The trial's container in `pod`; null while the kubelet has not said anything of it.
+const kube::Container* trial_container_in(const kube::Pod& pod, const std::string& name);
+// Rank of a pod, 0 ... workers - 1.
+std::int64_t rank_of(const kube::Pod& pod);
+// Whether the pod's trial runs now.
+bool is_running(const kube::Pod& pod, const std::string& container);
+// Whether the pod's trial will print no more.
+bool has_ended(const kube::Pod& pod, const std::string& container);
+
+}  // namespace fettle::kubernetes

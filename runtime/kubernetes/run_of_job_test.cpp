@@ -1,0 +1,304 @@
+// What Jobs and pods say, as a table: objects as the API server has them, and the run they are.
+#include "runtime/kubernetes/run_of_job.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "runtime/kubernetes/pod_end.h"
+
+namespace fettle::kubernetes {
+namespace {
+
+using api::Outcome;
+using core::RunState;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+constexpr std::int64_t kNow = 1'000'000;
+
+kube::Job job(std::int64_t workers = 1) {
+  kube::Job out;
+  out.metadata.name = "digits-0-r3";
+  out.metadata.ns = "team";
+  out.metadata.created_ms = kNow - 1'000;
+  out.metadata.labels["fettle.dev/run"] = "3";
+  out.completions = workers;
+  return out;
+}
+
+kube::Pod pod(const std::string& phase, std::int64_t rank = 0) {
+  kube::Pod out;
+  out.metadata.name = "digits-0-r3-" + std::to_string(rank) + "-x";
+  out.metadata.uid = "pod-" + std::to_string(rank);
+  out.metadata.labels["batch.kubernetes.io/job-completion-index"] = std::to_string(rank);
+  out.phase = phase;
+  return out;
+}
+
+kube::Container running() {
+  kube::Container out;
+  out.name = "trainer";
+  out.running = true;
+  out.started_ms = 900'000;
+  return out;
+}
+
+kube::Container waiting(const std::string& reason, const std::string& message = "") {
+  kube::Container out;
+  out.name = "trainer";
+  out.waiting_reason = reason;
+  out.waiting_message = message;
+  return out;
+}
+
+kube::Container ended(int code, const std::string& reason = "Error",
+                      const std::string& message = "") {
+  kube::Container out;
+  out.name = "trainer";
+  out.terminated = true;
+  out.exit_code = code;
+  out.terminated_reason = reason;
+  out.termination_message = message;
+  out.started_ms = 900'000;
+  out.finished_ms = 950'000;
+  return out;
+}
+
+kube::Pod with(kube::Pod pod, kube::Container container) {
+  pod.containers.push_back(std::move(container));
+  return pod;
+}
+
+kube::Pod disrupted(kube::Pod pod, const std::string& reason) {
+  pod.conditions.push_back({"DisruptionTarget", reason, "by " + reason, 0});
+  return pod;
+}
+
+kube::Pod deleted(kube::Pod pod) {
+  pod.metadata.deleted_ms = kNow;
+  return pod;
+}
+
+kube::Pod unschedulable(kube::Pod pod, const std::string& words) {
+  pod.unschedulable = words;
+  return pod;
+}
+
+kube::Pod refused(kube::Pod pod, const std::string& reason, const std::string& message) {
+  pod.reason = reason;
+  pod.message = message;
+  return pod;
+}
+
+core::Run read(const kube::Job& about, const std::vector<kube::Pod>& pods,
+               bool stop_asked = false) {
+  std::vector<PodPtr> shared;
+  for (const kube::Pod& one : pods) shared.push_back(std::make_shared<kube::Pod>(one));
+  return run_of_job({about, shared, stop_asked, kNow});
+}
+
+TEST(RunOfJob, KnowsItsNumberAndWorkers) {
+  const core::Run run = read(job(2), {});
+  EXPECT_EQ(run.id, 3);
+  EXPECT_EQ(run.workers, 2);
+  EXPECT_EQ(run.state, RunState::kPending);
+}
+
+TEST(RunOfJob, OrdinaryWaitingHasNoReason) {
+  EXPECT_EQ(read(job(), {}).reason, "");
+  EXPECT_EQ(read(job(), {pod("Pending")}).reason, "");
+  EXPECT_EQ(read(job(), {with(pod("Pending"), waiting("ContainerCreating"))}).reason, "");
+}
+
+TEST(RunOfJob, WaitingThatSomebodyMustEndSaysWhy) {
+  kube::Job old = job();
+  old.metadata.created_ms = kNow - 60'000;
+  kube::Job suspended = job();
+  suspended.suspended = true;
+  const struct {
+    kube::Job job;
+    std::vector<kube::Pod> pods;
+    std::string said;
+  } cases[] = {
+      {job(),
+       {unschedulable(pod("Pending"), "0/3 nodes are available: 3 Insufficient gpu.")},
+       "no node has room for it: 0/3 nodes are available: 3 Insufficient gpu."},
+      {job(),
+       {with(pod("Pending"), waiting("ErrImagePull", "no such image"))},
+       "its image cannot be pulled: no such image"},
+      {job(),
+       {with(pod("Pending"), waiting("ImagePullBackOff",
+                                     "Back-off pulling image \"x\": ErrImagePull: no such image"))},
+       "its image cannot be pulled: no such image"},
+      {job(),
+       {with(pod("Pending"), waiting("CreateContainerConfigError", "no secret s"))},
+       "its container cannot be started (CreateContainerConfigError): no secret s"},
+      {old, {}, "no pod could be made yet; quota"},
+      {suspended, {}, "the Job is suspended: a queue such as Kueue"},
+  };
+  for (const auto& c : cases) {
+    const core::Run run = read(c.job, c.pods);
+    EXPECT_EQ(run.state, RunState::kPending) << c.said;
+    EXPECT_THAT(run.reason, StartsWith(c.said));
+  }
+}
+
+TEST(RunOfJob, RunsOnceItsContainerDoes) {
+  const core::Run run = read(job(), {with(pod("Running"), running())});
+  EXPECT_EQ(run.state, RunState::kRunning);
+  EXPECT_EQ(run.pod_uid, "pod-0");
+  EXPECT_EQ(run.started_ms, 900'000);
+  EXPECT_EQ(read(job(), {with(pod("Pending"), waiting(""))}).pod_uid, "");
+}
+
+TEST(RunOfJob, RunsOnceAllWorkersDo) {
+  const kube::Pod first = with(pod("Running", 0), running());
+  const kube::Pod second = unschedulable(pod("Pending", 1), "full");
+  EXPECT_EQ(read(job(2), {first}).state, RunState::kPending);
+  EXPECT_THAT(read(job(2), {first, second}).reason, HasSubstr("full"));
+  EXPECT_EQ(read(job(2), {first, with(pod("Running", 1), running())}).state, RunState::kRunning);
+}
+
+TEST(RunOfJob, EndsAreExplained) {
+  const struct {
+    kube::Pod pod;
+    Outcome outcome;
+    std::string said;
+  } cases[] = {
+      {with(pod("Succeeded"), ended(0, "Completed")), Outcome::kSucceeded, ""},
+      {with(pod("Running"), ended(0, "Completed")), Outcome::kSucceeded, ""},
+      {with(pod("Failed"), ended(3)), Outcome::kFailed, "exit code 3"},
+      {with(pod("Failed"), ended(3, "Error", "no such file: data.csv\n")), Outcome::kFailed,
+       "exit code 3; its last output:\nno such file: data.csv"},
+      {with(pod("Failed"), ended(1, "Error", R"({"step": 1, "loss": 2})")), Outcome::kFailed,
+       "exit code 1"},
+      {with(pod("Failed"), ended(137, "OOMKilled")), Outcome::kOutOfMemory,
+       "used more memory than its limit (resources.limits.memory)"},
+      {with(pod("Failed"), ended(137)), Outcome::kDisrupted,
+       "exit code 137: killed by SIGKILL, but not for its own memory limit; perhaps its node ran "
+       "out of memory"},
+      {with(pod("Failed"), ended(143)), Outcome::kDisrupted,
+       "exit code 143: somebody else sent it SIGTERM"},
+      {with(pod("Failed"), ended(128, "StartError", "exec: \"trian\": not found")),
+       Outcome::kFailed,
+       "cannot start: exec: \"trian\": not found; correct command, args or image in the Study's "
+       "template"},
+      {deleted(with(pod("Failed"), ended(143))), Outcome::kDisrupted, "somebody deleted its pod"},
+      {refused(pod("Failed"), "OutOfcpu", "Node didn't have enough resource"), Outcome::kDisrupted,
+       "its node refused or lost the pod: OutOfcpu: Node didn't have enough resource"},
+      {refused(with(pod("Failed"), ended(137)), "DeadlineExceeded", ""), Outcome::kTimedOut,
+       "ran longer than its template's activeDeadlineSeconds"},
+  };
+  for (const auto& c : cases) {
+    const core::Run run = read(job(), {c.pod});
+    ASSERT_EQ(run.state, RunState::kExited) << c.said;
+    EXPECT_EQ(run.outcome, c.outcome) << c.said;
+    EXPECT_EQ(run.reason, c.said);
+  }
+}
+
+TEST(RunOfJob, AnEndThatWeAskedForIsAStop) {
+  for (const int code : {143, 1, 137}) {
+    EXPECT_EQ(read(job(), {with(pod("Failed"), ended(code))}, true).outcome, Outcome::kStopped);
+  }
+  EXPECT_EQ(read(job(), {with(pod("Succeeded"), ended(0))}, true).outcome, Outcome::kSucceeded);
+  kube::Job stopped = job();
+  stopped.suspended = true;
+  EXPECT_EQ(read(stopped, {}, true).outcome, Outcome::kStopped);
+  stopped.active = 1;
+  EXPECT_EQ(read(stopped, {}, true).state, RunState::kPending);
+}
+
+TEST(RunOfJob, ADisruptedPodIsReplacedSoTheRunGoesOn) {
+  const kube::Pod lost = disrupted(with(pod("Failed"), ended(143)), "PreemptionByScheduler");
+  const core::Run before = read(job(), {lost});
+  EXPECT_EQ(before.state, RunState::kPending);
+  EXPECT_EQ(before.reason,
+            "its pod was disrupted (PreemptionByScheduler) and is made again: by "
+            "PreemptionByScheduler");
+  kube::Pod next = with(pod("Running"), running());
+  next.metadata.created_ms = kNow;
+  next.metadata.uid = "second";
+  for (const auto& pods : {std::vector{lost, next}, std::vector{next, lost}}) {
+    const core::Run after = read(job(), pods);
+    EXPECT_EQ(after.state, RunState::kRunning);
+    EXPECT_EQ(after.pod_uid, "second");
+  }
+}
+
+TEST(RunOfJob, APodThatIsBeingEndedIsNotAtItsEnd) {
+  EXPECT_EQ(read(job(), {deleted(with(pod("Running"), running()))}).state, RunState::kRunning);
+}
+
+TEST(RunOfJob, OneWorkerThatFailsEndsTheRun) {
+  const core::Run run =
+      read(job(2), {with(pod("Running", 0), running()), with(pod("Failed", 1), ended(2))});
+  EXPECT_EQ(run.outcome, Outcome::kFailed);
+  EXPECT_EQ(run.reason, "worker 1: exit code 2");
+}
+
+TEST(RunOfJob, AllWorkersMustSucceed) {
+  const kube::Pod first = with(pod("Succeeded", 0), ended(0));
+  EXPECT_EQ(read(job(2), {first, with(pod("Running", 1), running())}).state, RunState::kRunning);
+  const core::Run run = read(job(2), {first, with(pod("Succeeded", 1), ended(0))});
+  EXPECT_EQ(run.outcome, Outcome::kSucceeded);
+  EXPECT_EQ(run.ended_ms, 950'000);
+}
+
+TEST(RunOfJob, WhereThePodsAreGoneTheJobSpeaks) {
+  kube::Job complete = job();
+  complete.conditions.push_back({"Complete", "", "", kNow});
+  EXPECT_EQ(read(complete, {}).outcome, Outcome::kSucceeded);
+  kube::Job failed = job();
+  failed.conditions.push_back({"Failed", "BackoffLimitExceeded", "reached it", kNow});
+  EXPECT_EQ(read(failed, {}).outcome, Outcome::kDisrupted);
+  EXPECT_THAT(read(failed, {}).reason, HasSubstr("its pod is gone"));
+  EXPECT_EQ(read(failed, {}, true).outcome, Outcome::kStopped);
+  kube::Job going = job();
+  going.metadata.deleted_ms = kNow;
+  EXPECT_EQ(read(going, {}).outcome, Outcome::kDisrupted);
+}
+
+TEST(RunOfJob, TheTrialsContainerIsTheOneTheJobNames) {
+  kube::Job named = job();
+  named.metadata.annotations["fettle.dev/container"] = "train";
+  kube::Pod both = pod("Running");
+  both.containers = {ended(1), running()};
+  both.containers[1].name = "train";
+  EXPECT_EQ(read(named, {both}).state, RunState::kRunning);
+}
+
+TEST(RunOfJob, APodWithoutContainerStatusesCountsByItsPhase) {
+  EXPECT_EQ(read(job(), {pod("Running")}).state, RunState::kRunning);
+  EXPECT_EQ(read(job(), {pod("Succeeded")}).outcome, Outcome::kSucceeded);
+  EXPECT_EQ(read(job(), {pod("Failed")}).outcome, Outcome::kFailed);
+}
+
+TEST(TerminationMessage, OneLineOfMetricsIsAReport) {
+  const core::Run run =
+      read(job(), {with(pod("Succeeded"), ended(0, "Completed",
+                                                R"({"step": 9, "accuracy": 0.5, "final": true})"
+                                                "\n"))});
+  ASSERT_TRUE(run.report);
+  EXPECT_EQ(run.report->step, 9);
+  EXPECT_EQ(run.report->metrics.at("accuracy"), 0.5);
+  EXPECT_TRUE(run.report->final_result);
+  EXPECT_EQ(run.report->at_ms, 950'000);
+}
+
+TEST(TerminationMessage, AnythingElseIsNone) {
+  const std::string bad[] = {"",
+                             "garbage",
+                             "[1, 2]",
+                             "{\"step\": 9, \"loss\"",
+                             "{}",
+                             R"({"step": 1, "loss": "low"})",
+                             "{\"step\": 1, \"loss\": 1}\n{\"step\": 2, \"loss\": 1}",
+                             "{\"loss\": 1, \"x\": \"" + std::string(5000, 'x') + "\"}"};
+  for (const std::string& message : bad) {
+    EXPECT_FALSE(read_termination_message(ended(0, "", message))) << message;
+  }
+}
+
+}  // namespace
+}  // namespace fettle::kubernetes
