@@ -44,6 +44,13 @@ class Store {
   // The Study's trials, sorted by spec.index.
   virtual Result<std::vector<api::TrialPtr>> list_trials(const Key& study) = 0;
 
+  // kConflict unless what is stored now, and not only what a cache shows, is `trial`. Stores whose
+  // reads are never stale need not override it.
+  virtual Status confirm(const api::Trial& trial) {
+    FETTLE_ASSIGN(const api::TrialPtr stored, get_trial({trial.metadata.ns, trial.metadata.name}));
+    return same_version(*stored, trial);
+  }
+
   virtual Result<api::Study> create_study(const api::Study& study) = 0;
   virtual Result<api::Study> update_study_spec(const api::Study& study) = 0;
   virtual Result<api::Study> update_study_status(const api::Study& study) = 0;
@@ -58,6 +65,12 @@ class Store {
   // `listener` is called after every write, from the writing thread; it must return quickly and not
   // call the store. One listener; set before the first write.
   virtual void watch(std::function<void(const Change&)> listener) = 0;
+
+ protected:
+  static Status same_version(const api::Trial& stored, const api::Trial& seen) {
+    if (stored.metadata.resource_version == seen.metadata.resource_version) return success();
+    return Error{ErrorCode::kConflict, seen.metadata.name + " has changed since it was read"};
+  }
 };
 
 }  // namespace fettle::control

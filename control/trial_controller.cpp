@@ -64,7 +64,7 @@ Status TrialController::execute(const core::TrialAction& action, Look& look) {
     return success();
   }
   const api::Trial& trial = look.trial;
-  if (const auto* begin = std::get_if<core::StartRun>(&action)) return start(begin->run, look);
+  if (const auto* begin = std::get_if<core::StartRun>(&action)) return start(*begin, look);
   if (const auto* resize = std::get_if<core::ResizeRun>(&action)) {
     return runs_.resize(trial, resize->run, resize->workers);
   }
@@ -77,8 +77,9 @@ Status TrialController::execute(const core::TrialAction& action, Look& look) {
 }
 
 // A run that can never start counts as one that failed.
-Status TrialController::start(std::int64_t run, Look& look) {
-  Status started = runs_.start(look.study, look.trial, run);
+Status TrialController::start(const core::StartRun& action, Look& look) {
+  if (action.confirm) FETTLE_TRY(store_.confirm(look.trial));
+  Status started = runs_.start(look.study, look.trial, action.run);
   if (started.ok()) return started;
   const Error& error = started.error();
   if (error.code == ErrorCode::kAlreadyExists) {
@@ -86,7 +87,7 @@ Status TrialController::start(std::int64_t run, Look& look) {
   } else if (error.code != ErrorCode::kInvalid) {
     return started;
   }
-  look.refused.push_back(refusal(run, look.trial, error.message, clock_.now_ms()));
+  look.refused.push_back(refusal(action.run, look.trial, error.message, clock_.now_ms()));
   return success();
 }
 

@@ -2,7 +2,6 @@
 // Used by the Manager, from its workers; different trials at the same time.
 #pragma once
 
-#include <cstdint>
 #include <vector>
 
 #include "base/result.h"
@@ -35,7 +34,7 @@ class TrialController {
   // Carries out the plan for what is seen.
   Result<Looked> carry_out(Look& look, const std::vector<core::Run>& runs);
   Status execute(const core::TrialAction& action, Look& look);
-  Status start(std::int64_t run, Look& look);
+  Status start(const core::StartRun& action, Look& look);
   void note(const core::EventNote& event, const api::Trial& trial);
 
   Store& store_;

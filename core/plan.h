@@ -40,6 +40,7 @@ enum class RunState { kPending, kRunning, kExited };
 struct Run {
   std::int64_t id = 0;
   std::int64_t workers = 1;
+  std::int64_t until_step = 0;  // how far it was asked to go; 0 = as the Trial says
   RunState state = RunState::kPending;
   std::string reason;  // Pending: what it waits for. Exited: explanation
   std::string pod_uid;
@@ -86,9 +87,13 @@ struct UpdateStudyStatus {
 struct UpdateTrialStatus {
   api::TrialStatus status;
 };
+// Of spec.workers workers, up to spec.until_step.
 struct StartRun {
   std::int64_t run = 0;
-};  // of spec.workers workers, up to spec.until_step
+  // No status write comes before it that would fail on a stale view: make sure first, without a
+  // cache, that the trial is still what was planned from.
+  bool confirm = false;
+};
 struct ResizeRun {
   std::int64_t run = 0;
   std::int64_t workers = 1;

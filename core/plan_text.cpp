@@ -30,6 +30,7 @@ std::string text_of(const api::RunRecord& record) {
   } else {
     text += record.running_ms != 0 ? "running" : "open";
   }
+  if (!record.pod_uid.empty()) text += " in " + record.pod_uid;
   return text + (record.message.empty() ? "" : " (" + record.message + ")");
 }
 
@@ -106,7 +107,7 @@ struct ActionText {
   std::string operator()(const UpdateStudyStatus& action) const { return text_of(action.status); }
   std::string operator()(const UpdateTrialStatus& action) const { return text_of(action.status); }
   std::string operator()(const StartRun& action) const {
-    return "start r" + std::to_string(action.run);
+    return "start r" + std::to_string(action.run) + (action.confirm ? ", confirmed" : "");
   }
   std::string operator()(const ResizeRun& action) const {
     return "resize r" + std::to_string(action.run) + " to " + std::to_string(action.workers);

@@ -9,6 +9,18 @@
 // Every start is preceded by a status write that fails if this view of the trial is stale, so two
 // controllers cannot both start a run; every deletion by the write that records its result. Stops
 // rest on what is recorded for good (RunRecord::stopping).
+//
+// The first run needs no such write: its intent is the Trial itself, which has all that the run is
+// made of. It is started after a look past all caches (StartRun::confirm), and recorded together
+// with the first thing there is to say of it: what it waits for, that it runs (before it can report
+// anything, since a report counts only once the pod is recorded), or how it ended. Why this is
+// safe:
+//  - Started twice, it is one run: the name is deterministic.
+//  - A crash after the start leaves a run without a record, which the next look records.
+//  - Gone before it was recorded, it had not been seen running: it is started again, as a recorded
+//    run is that never ran.
+//  - Started once more by somebody who read the trial, then slept through the whole of the run: its
+//    record has an outcome, so it is stopped and removed, and its reports count for nothing.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -53,6 +65,8 @@ class TrialPlanner {
  private:
   // Observing (false: the view is stale).
   bool take_in_runs();
+  void adopt_first(const Run& run);
+  void dismiss(const Run& run);
   void take_in(RunRecord& record, const Run& run);
   void close(RunRecord& record, const Run& run);
   void close_lost(RunRecord& record);
@@ -72,6 +86,7 @@ class TrialPlanner {
   void enter(TrialPhase phase, const std::string& reason, const std::string& message);
 
   TrialPlan assemble();
+  void leave_unrecorded();
   bool status_changed() const;
   void note(EventType type, std::string reason, std::string message) {
     notes_.push_back(Note{{type, std::move(reason), std::move(message)}});
@@ -105,6 +120,8 @@ bool TrialPlanner::take_in_runs() {
                      [&run](const RunRecord& candidate) { return candidate.run == run.id; });
     if (record != status_.runs.end()) {
       take_in(*record, run);
+    } else if (run.id == 0 && status_.runs.empty()) {
+      adopt_first(run);
     } else if (status_.runs.empty() || run.id > status_.runs.back().run) {
       wake_at(now_ms_ + kStaleViewMs);
       return false;
@@ -115,6 +132,26 @@ bool TrialPlanner::take_in_runs() {
   return true;
 }
 
+// The first run, seen before it has a record. A trial that ended without any run (it was to stop
+// before the run came to light) wants none.
+void TrialPlanner::adopt_first(const Run& run) {
+  if (api::is_terminal(status_.phase)) {
+    dismiss(run);
+    return;
+  }
+  RunRecord& record = append_run(status_, spec_, now_ms_);
+  record.workers = run.workers;
+  if (run.until_step != 0) record.until_step = run.until_step;
+  if (run.started_ms != 0) record.started_ms = std::min(now_ms_, run.started_ms);
+  take_in(record, run);
+}
+
+// Stops a run that nobody wants, or forgets it if it has exited.
+void TrialPlanner::dismiss(const Run& run) {
+  if (run.state != RunState::kExited) commands_.push_back(StopRun{run.id});
+  if (run.state == RunState::kExited) cleanups_.push_back(DeleteRun{run.id});
+}
+
 void TrialPlanner::take_in(RunRecord& record, const Run& run) {
   if (!record.outcome) {
     if (run.report) {
@@ -123,16 +160,15 @@ void TrialPlanner::take_in(RunRecord& record, const Run& run) {
       api::Report joined = join_reports(status_.report, *run.report, needs);
       if (!status_.report || !same_report(*status_.report, joined)) status_.report = joined;
     }
-    if (!run.pod_uid.empty()) record.pod_uid = run.pod_uid;
-    if (record.running_ms == 0 && run.state != RunState::kPending) {
+    const bool has_run = run.state != RunState::kPending;
+    if (has_run && !run.pod_uid.empty()) record.pod_uid = run.pod_uid;
+    if (record.running_ms == 0 && has_run) {
       const std::int64_t unknown = run.state == RunState::kRunning ? now_ms_ : record.started_ms;
       record.running_ms = run.started_ms != 0 ? run.started_ms : unknown;
     }
     if (run.state == RunState::kExited) close(record, run);
   }
-  if (!record.outcome) return;
-  if (run.state != RunState::kExited) commands_.push_back(StopRun{run.id});
-  if (run.state == RunState::kExited) cleanups_.push_back(DeleteRun{run.id});
+  if (record.outcome) dismiss(run);
 }
 
 void TrialPlanner::close(RunRecord& record, const Run& run) {
@@ -235,7 +271,7 @@ void TrialPlanner::decide_open(RunRecord& record) {
   if (now_ms_ < record.started_ms + kStartAgainMs)
     return wake_at(record.started_ms + kStartAgainMs);
   record.started_ms = now_ms_;  // the intent is renewed: this write fails if the view is stale
-  commands_.push_back(StartRun{record.run});
+  commands_.push_back(StartRun{record.run, /*confirm=*/false});
 }
 
 void TrialPlanner::decide_ended(const RunRecord& record) {
@@ -275,7 +311,8 @@ void TrialPlanner::try_again(std::int64_t earliest_ms) {
   if (earliest_ms <= now_ms_) return start_next();
   wake_at(earliest_ms);
   const RunRecord& record = status_.runs.back();
-  if (trial_.status.runs.back().outcome) return;  // said already
+  const std::vector<RunRecord>& before = trial_.status.runs;
+  if (!before.empty() && before.back().outcome) return;  // said already
   note(EventType::kWarning, "Retrying",
        run_name(trial_.metadata.name, record.run) + " ended " +
            std::string(api::to_string(*record.outcome)) + " (" + record.message +
@@ -288,11 +325,12 @@ void TrialPlanner::start_next() {
   const bool one_lives = std::any_of(runs_.begin(), runs_.end(),
                                      [](const Run& run) { return run.state != RunState::kExited; });
   if (one_lives) return wake_at(now_ms_ + kStaleViewMs);
-  const RunRecord& record = append_run(status_, spec_, now_ms_);
-  commands_.push_back(StartRun{record.run});
+  const bool first = status_.runs.empty();  // and stays so until the run is seen
+  const std::int64_t run = first ? 0 : append_run(status_, spec_, now_ms_).run;
+  commands_.push_back(StartRun{run, /*confirm=*/first});
   const bool resumed = status_.report && !status_.report->checkpoint.empty();
   note(EventType::kNormal, "Started",
-       run_name(trial_.metadata.name, record.run) +
+       run_name(trial_.metadata.name, run) +
            (resumed ? " goes on from step " + std::to_string(status_.report->checkpoint_step)
                     : " starts"));
 }
@@ -375,8 +413,17 @@ bool TrialPlanner::status_changed() const {
          before.conditions != status_.conditions;
 }
 
+// A first run that only waits its turn is not worth a write.
+void TrialPlanner::leave_unrecorded() {
+  if (!trial_.status.runs.empty() || status_.runs.size() != 1) return;
+  const RunRecord& first = status_.runs.front();
+  const bool silent = first.running_ms == 0 && !first.stopping && first.message.empty();
+  if (silent && !first.outcome) status_.runs.clear();
+}
+
 TrialPlan TrialPlanner::assemble() {
   TrialPlan plan;
+  leave_unrecorded();
   plan.wake_at_ms = wake_at_ms_;
   if (status_changed()) plan.actions.push_back(UpdateTrialStatus{std::move(status_)});
   for (auto* actions : {&cleanups_, &commands_}) {

@@ -10,6 +10,7 @@
 
 #include "api/trial_file.h"
 #include "base/file.h"
+#include "core/names.h"
 #include "runtime/local/cgroup.h"
 #include "runtime/local/gpus.h"
 #include "runtime/local/run_command.h"
@@ -161,12 +162,26 @@ Result<std::vector<core::Run>> ProcessRuns::observe(const api::Trial& trial) {
     if (!std::filesystem::exists(layout_.trial_file(name, record.run), code)) continue;
     runs_[key] = recall(trial, record.run);
   }
+  const bool unrecorded = trial.status.runs.empty() && runs_.count({name, 0}) == 0;
+  if (unrecorded && was_prepared(trial, 0)) runs_[{name, 0}] = recall(trial, 0);
   std::vector<core::Run> runs;
   const RunKey first{name, 0};
   for (auto it = runs_.lower_bound(first); it != runs_.end() && it->first.first == name; ++it) {
     runs.push_back(it->second);
   }
   return runs;
+}
+
+// Whether start() got as far as writing the trial file of a run that no record tells of. One of an
+// equally named trial of a Study that was deleted since does not count.
+bool ProcessRuns::was_prepared(const api::Trial& trial, std::int64_t run) const {
+  const auto uid = trial.metadata.labels.find(core::kStudyUidLabel);
+  const Result<std::string> text = read_file(layout_.trial_file(trial.metadata.name, run));
+  if (!text.ok() || uid == trial.metadata.labels.end()) return false;
+  const Result<Json> document = parse_json(*text);
+  if (!document.ok()) return false;
+  const Result<api::TrialFile> file = api::read_trial_file(*document);
+  return file.ok() && file->study_uid == uid->second;
 }
 
 core::Run ProcessRuns::recall(const api::Trial& trial, std::int64_t run) const {

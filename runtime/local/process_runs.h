@@ -58,6 +58,7 @@ class ProcessRuns final : public control::Runs {
   void on_lost(const std::string& reason);
   void take(const SupervisorEvent& event, core::Run& run) const;
   Status take_gpus(const api::Study& study, const RunKey& key, SupervisorCommand& command);
+  bool was_prepared(const api::Trial& trial, std::int64_t run) const;
   core::Run recall(const api::Trial& trial, std::int64_t run) const;
   void notify(const std::string& trial);
 

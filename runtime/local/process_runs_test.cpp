@@ -10,7 +10,9 @@
 #include <filesystem>
 
 #include "base/file.h"
+#include "core/names.h"
 #include "runtime/local/process_test.h"
+#include "runtime/trial_file.h"
 
 namespace fettle::local {
 namespace {
@@ -239,6 +241,24 @@ TEST_F(ProcessRunsTest, ARemovedRunIsForgottenButItsLogStays) {
   recorded.status.runs[0].outcome = Outcome::kFailed;
   EXPECT_TRUE(runs().observe(recorded).value().empty());
   EXPECT_THAT(log(), HasSubstr("kept"));
+}
+
+TEST_F(ProcessRunsTest, AFirstRunThatACrashLeftUnrecordedIsRemembered) {
+  api::Trial trial = shell_trial();
+  trial.status.runs.clear();
+  trial.metadata.labels[core::kStudyUidLabel] = "study-uid";
+  EXPECT_TRUE(runs().observe(trial).value().empty()) << "it was not started";
+  const std::string directory = scratch_.path() + "/s/" + trial.metadata.name + "/r0";
+  ASSERT_TRUE(make_directories(directory).ok());
+  const api::TrialFile file =
+      runtime::make_trial_file(shell_study("true"), trial, 0, scratch_.path()).value();
+  ASSERT_TRUE(write_file(directory + "/trial.json", api::write_trial_file(file).dump()).ok());
+  api::Trial namesake = trial;
+  namesake.metadata.labels[core::kStudyUidLabel] = "a later Study";
+  EXPECT_TRUE(runs().observe(namesake).value().empty());
+  const std::vector<core::Run> seen = runs().observe(trial).value();
+  ASSERT_EQ(seen.size(), 1u);
+  EXPECT_EQ(seen[0].outcome, Outcome::kDisrupted);
 }
 
 TEST_F(ProcessRunsTest, ASupervisorThatIsKilledTakesItsTrialsAlong) {

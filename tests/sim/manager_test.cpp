@@ -101,8 +101,8 @@ TEST(Manager, TheObserverHearsWhatIsDone) {
   }
   EXPECT_THAT(recorder.events, Contains("digits Started"));
   EXPECT_THAT(recorder.events, Contains("digits-3 Started"));
-  // Four trials created and a status; then for each trial a status and a start; and the events.
-  EXPECT_EQ(recorder.actions, 4 + 1 + 4 * 2 + 5);
+  // Four trials created and a status; then for each trial a start; and the events.
+  EXPECT_EQ(recorder.actions, 4 + 1 + 4 + 5);
 }
 
 TEST(Manager, RunEndsWhenItIsToldTo) {

@@ -24,6 +24,7 @@ Status SimRuns::start(const api::Study& study, const api::Trial& trial, std::int
     process.run.workers = trial.spec.workers;
     process.index = trial.spec.index;
     process.until_step = trial.spec.until_step;
+    process.run.until_step = trial.spec.until_step;
     process.metric = study.spec.objectives.front().metric;
     process.parameters = trial.spec.parameters;
     process.script = scripts_(trial.spec.index, run);

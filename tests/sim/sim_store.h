@@ -114,6 +114,7 @@ class StaleStore : public control::Store {
     truth_.record_event(about, warning, reason, message, now_ms);
   }
   void watch(std::function<void(const control::Change&)>) override {}  // only resyncs
+  Status confirm(const api::Trial& trial) override { return truth_.confirm(trial); }
 
  private:
   SimStore& truth_;

@@ -98,6 +98,36 @@ TEST(Simulation, AshaStopsThePoorOnes) {
   expect_ended_once(simulation);
 }
 
+// ---- What a trial costs ------------------------------------------------------------------------
+
+// Writes for each trial of a Study whose trials take one step; those of the Study's status, which
+// is written at most once a second, do not count.
+std::int64_t writes_per_trial(Simulation& simulation) {
+  simulation.run_to_end();
+  const auto statuses = static_cast<std::int64_t>(simulation.store().status_times().size());
+  const std::int64_t writes = simulation.faults().writes() - statuses;
+  EXPECT_EQ(simulation.study().status.trials.completed, 12);
+  EXPECT_EQ(writes % 12, 0) << "all trials cost the same";
+  return writes / 12;
+}
+
+api::Study one_step_study() {
+  api::Study study = digits_study();
+  study.spec.resource = {"epoch", 1, 1};
+  return study;
+}
+
+TEST(Simulation, ATrialTakesSixWrites) {
+  Simulation simulation(one_step_study(), all_finish);
+  EXPECT_EQ(writes_per_trial(simulation), 6) << "create, start, running, ended, facts, remove";
+}
+
+TEST(Simulation, ATrialThatEndsBeforeItIsSeenRunningTakesFive) {
+  Simulation simulation(one_step_study(), all_finish);
+  simulation.runs().lose_events();  // so that only a resync sees it
+  EXPECT_EQ(writes_per_trial(simulation), 5) << "create, start, ended, facts, remove";
+}
+
 // ---- Crashes -----------------------------------------------------------------------------------
 
 struct CrashCase {
