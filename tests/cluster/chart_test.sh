@@ -100,14 +100,14 @@ check_rights() {
 studies.fettle.dev get list watch
 studies.fettle.dev/status patch
 studies.fettle.dev/finalizers update
-trials.fettle.dev get list watch create patch delete
+trials.fettle.dev get list watch create patch
 trials.fettle.dev/status patch
 trials.fettle.dev/finalizers update
 jobs.batch get list watch create patch delete
 jobs.batch/finalizers update
 pods get list watch create
 pods/log get
-services get create delete
+services create
 events.events.k8s.io create patch
 ALLOWED
   while read -r resource verbs; do
@@ -116,13 +116,14 @@ ALLOWED
     done
   done << 'REFUSED'
 studies.fettle.dev create update patch delete deletecollection
-trials.fettle.dev deletecollection
+trials.fettle.dev update delete deletecollection
 secrets get list watch create
 configmaps get list
 serviceaccounts get create
 serviceaccounts/token create
 pods/exec create get
 pods delete patch update
+services get list update delete
 deployments.apps create
 roles.rbac.authorization.k8s.io create bind escalate
 nodes get list

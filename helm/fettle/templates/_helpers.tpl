@@ -46,13 +46,14 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 
 {{/* What the operator may do where Studies run. Golden files in helm/tests show it rendered. */}}
 {{- define "fettle.operatorRules" -}}
-# Studies are the user's; the operator writes their status.
+# Studies are the user's; the operator writes their status. Nothing here is deleted but Jobs: the
+# rest goes with its owner, by the hand of the garbage collector.
 - apiGroups: [fettle.dev]
   resources: [studies]
   verbs: [get, list, watch]
 - apiGroups: [fettle.dev]
   resources: [trials]
-  verbs: [get, list, watch, create, patch, delete]
+  verbs: [get, list, watch, create, patch]
 - apiGroups: [fettle.dev]
   resources: [studies/status, trials/status]
   verbs: [patch]
@@ -83,7 +84,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 # Multi-worker trials meet through a headless Service.
 - apiGroups: [""]
   resources: [services]
-  verbs: [get, create, delete]
+  verbs: [create]
 - apiGroups: [events.k8s.io]
   resources: [events]
   verbs: [create, patch]
