@@ -25,18 +25,6 @@ constexpr std::string_view kJson = "application/json";
 constexpr std::string_view kMergePatch = "application/merge-patch+json";
 constexpr std::string_view kApplyPatch = "application/apply-patch+yaml";
 
-// "?a=b&c=d" out of pairs with a value; values are escaped.
-std::string query(const std::vector<std::pair<std::string_view, std::string>>& pairs) {
-  std::string out;
-  for (const auto& [key, value] : pairs) {
-    if (value.empty()) continue;
-    out += out.empty() ? '?' : '&';
-    out += key;
-    out += '=' + escape(value);
-  }
-  return out;
-}
-
 bool is_success(int status) { return status >= 200 && status < 300; }
 
 // client-go's rule: only when the server says when.
@@ -44,16 +32,10 @@ bool may_retry(const HttpResponse& response) {
   return (response.status == 429 || response.status >= 500) && response.retry_after.has_value();
 }
 
-std::string dry_run(const WriteOptions& options) { return options.dry_run ? "All" : ""; }
+std::string_view dry_run(const WriteOptions& options) { return options.dry_run ? "All" : ""; }
 
 // Unknown fields: told as a warning in a real write, refused in one that only asks.
-std::string validation(const WriteOptions& options) { return options.dry_run ? "Strict" : ""; }
-
-void fill_in_kind(Json& object, const Resource& resource) {
-  if (!object.is_object()) return;
-  object.set("kind", resource.kind);
-  object.set("apiVersion", api_version(resource));
-}
+std::string_view validation(const WriteOptions& options) { return options.dry_run ? "Strict" : ""; }
 
 }  // namespace
 
@@ -82,10 +64,10 @@ Result<std::vector<Json>> Client::list(const Resource& resource, const std::stri
   std::string next;
   for (int page = 0; page < kMostPages; ++page) {
     HttpRequest request;
-    request.target = path_of(resource, ns) + query({{"labelSelector", options.label_selector},
-                                                    {"fieldSelector", options.field_selector},
-                                                    {"limit", std::to_string(kPageSize)},
-                                                    {"continue", next}});
+    request.target = path_of(resource, ns) + query_of({{"labelSelector", options.label_selector},
+                                                       {"fieldSelector", options.field_selector},
+                                                       {"limit", std::to_string(kPageSize)},
+                                                       {"continue", next}});
     Result<Json> list = read(request, describe_call("list", resource, {ns, "*"}, ""));
     if (!list.ok()) return list.error();
     next = text_at(*list, {"metadata", "continue"});
@@ -105,9 +87,9 @@ Result<Written> Client::create(const Resource& resource, const std::string& ns, 
                                const WriteOptions& options) {
   HttpRequest request;
   request.method = "POST";
-  request.target = path_of(resource, ns) + query({{"fieldManager", options_.field_manager},
-                                                  {"dryRun", dry_run(options)},
-                                                  {"fieldValidation", validation(options)}});
+  request.target = path_of(resource, ns) + query_of({{"fieldManager", options_.field_manager},
+                                                     {"dryRun", dry_run(options)},
+                                                     {"fieldValidation", validation(options)}});
   request.content_type = kJson;
   request.body = object.dump();
   const ObjectKey key{ns, text_at(object, {"metadata", "name"})};
@@ -119,7 +101,7 @@ Result<Written> Client::update(const Resource& resource, const ObjectKey& key,
   HttpRequest request;
   request.method = "PUT";
   request.target = path_of(resource, key.ns, key.name, subresource) +
-                   query({{"fieldManager", options_.field_manager}});
+                   query_of({{"fieldManager", options_.field_manager}});
   request.content_type = kJson;
   request.body = object.dump();
   return write(request, describe_call("update", resource, key, subresource));
@@ -130,7 +112,7 @@ Result<Written> Client::patch(const Resource& resource, const ObjectKey& key,
   HttpRequest request;
   request.method = "PATCH";
   request.target = path_of(resource, key.ns, key.name, subresource) +
-                   query({{"fieldManager", options_.field_manager}});
+                   query_of({{"fieldManager", options_.field_manager}});
   request.content_type = kMergePatch;
   request.body = patch.dump();
   return write(request, describe_call("patch", resource, key, subresource));
@@ -142,10 +124,10 @@ Result<Written> Client::apply(const Resource& resource, const ObjectKey& key,
   HttpRequest request;
   request.method = "PATCH";
   request.target = path_of(resource, key.ns, key.name, subresource) +
-                   query({{"fieldManager", std::string(manager)},
-                          {"force", "true"},
-                          {"dryRun", dry_run(options)},
-                          {"fieldValidation", validation(options)}});
+                   query_of({{"fieldManager", manager},
+                             {"force", "true"},
+                             {"dryRun", dry_run(options)},
+                             {"fieldValidation", validation(options)}});
   request.content_type = kApplyPatch;
   request.body = object.dump();
   return write(request, describe_call("apply", resource, key, subresource));
@@ -180,10 +162,10 @@ Status Client::read_log(const ObjectKey& pod, const LogOptions& options,
   HttpRequest request;
   request.target =
       path_of(kPods, pod.ns, pod.name, "log") +
-      query({{"container", options.container},
-             {"follow", options.follow ? "true" : ""},
-             {"tailLines", options.tail ? std::to_string(*options.tail) : ""},
-             {"limitBytes", options.limit_bytes ? std::to_string(*options.limit_bytes) : ""}});
+      query_of({{"container", options.container},
+                {"follow", options.follow ? "true" : ""},
+                {"tailLines", options.tail ? std::to_string(*options.tail) : ""},
+                {"limitBytes", options.limit_bytes ? std::to_string(*options.limit_bytes) : ""}});
   pause(limiter_.take(steady_clock::now()));
   const auto began = steady_clock::now();
   const milliseconds idle = options.follow ? kLogIdle : options_.deadline;

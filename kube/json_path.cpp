@@ -55,6 +55,12 @@ ObjectKey key_of(const Json& object) {
   return {text_at(object, {"metadata", "namespace"}), text_at(object, {"metadata", "name"})};
 }
 
+void fill_in_kind(Json& object, const Resource& resource) {
+  if (!object.is_object()) return;
+  object.set("kind", resource.kind);
+  object.set("apiVersion", api_version(resource));
+}
+
 api::Metadata read_metadata(const Json& object) {
   api::Metadata out;
   out.name = text_at(object, {"metadata", "name"});

@@ -30,4 +30,7 @@ const Json::Array& array_at(const Json& object, JsonPath path);
 ObjectKey key_of(const Json& object);
 api::Metadata read_metadata(const Json& object);
 
+// Items of lists come without their kind and apiVersion: sets them.
+void fill_in_kind(Json& object, const Resource& resource);
+
 }  // namespace fettle::kube

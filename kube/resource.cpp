@@ -59,6 +59,18 @@ std::string escape(std::string_view text) {
   return out;
 }
 
+std::string query_of(
+    std::initializer_list<std::pair<std::string_view, std::string_view>> parameters) {
+  std::string out;
+  for (const auto& [name, value] : parameters) {
+    if (value.empty()) continue;
+    out += out.empty() ? '?' : '&';
+    out += name;
+    out += '=' + escape(value);
+  }
+  return out;
+}
+
 bool is_newer(std::string_view version, std::string_view than) {
   if (!is_version(version)) return false;
   if (!is_version(than)) return true;

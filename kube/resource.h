@@ -3,8 +3,10 @@
 #pragma once
 
 #include <compare>
+#include <initializer_list>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace fettle::kube {
 
@@ -43,6 +45,10 @@ std::string describe(const Resource& resource, const ObjectKey& key);
 
 // `text` for a path or a query: everything but letters, digits and -._~ becomes %XX.
 std::string escape(std::string_view text);
+
+// "?a=b&c=d" of the pairs whose value is not empty; values are escaped.
+std::string query_of(
+    std::initializer_list<std::pair<std::string_view, std::string_view>> parameters);
 
 // The server's resourceVersions are decimal numbers that grow within a resource (comparable since
 // Kubernetes 1.35). "" and what is no such number are older than everything.

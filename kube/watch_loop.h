@@ -58,10 +58,14 @@ class WatchLoop {
 
  private:
   void run(const std::stop_token& stop);
-  void feed(const WatcherInput& input);
+  void list(const SendList& send, const std::stop_token& stop);
+  void watch(const SendWatch& send, const std::stop_token& stop);
+  void pause(std::chrono::milliseconds time, const std::stop_token& stop);
+  void feed(const WatcherInput& input, const std::stop_token& stop);
   void carry_out(WatcherOutput& output);
-  void list(const std::string& target);
-  void watch(const std::string& target, const std::stop_token& stop);
+  void tell(const std::string& message) const;
+  void set_error(const std::optional<std::string>& message);
+  std::string name() const;
   void count(std::string_view verb, const HttpResult& result, SteadyTime began) const;
 
   HttpTransport& transport_;

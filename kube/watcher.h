@@ -28,16 +28,15 @@
 
 #include "base/json.h"
 #include "base/philox.h"
+#include "kube/backoff.h"
 #include "kube/http.h"
 #include "kube/resource.h"
 
 namespace fettle::kube {
 
-// The n-th failure in a row waits kBackoffFirst * 2^n, at most kBackoffMost, and up to as much
-// again by chance. A row ends when nothing failed for kBackoffForget.
-inline constexpr std::chrono::milliseconds kBackoffFirst{800};
-inline constexpr std::chrono::milliseconds kBackoffMost{30'000};
-inline constexpr std::chrono::milliseconds kBackoffForget{120'000};
+inline constexpr BackoffRules kWatchBackoff{std::chrono::milliseconds(800),
+                                            std::chrono::milliseconds(30'000),
+                                            std::chrono::milliseconds(120'000)};
 inline constexpr std::chrono::milliseconds kVeryShortWatch{1'000};
 inline constexpr int kMostResumes = 5;
 inline constexpr int kPageSize = 500;
@@ -63,11 +62,10 @@ struct WatcherState {
   SteadyTime began{0};
   bool saw_news = false;
   bool ending = false;  // told to end; what follows is decided already
-  bool failing = false;
 
-  // Of the row of failures.
-  int failures = 0;  // for the back-off
-  SteadyTime failed_at{0};
+  // Of the failures in a row.
+  Backoff backoff;
+  bool failing = false;                // Failed was the last word, no Recovered yet
   int resumes = 0;                     // watches in a row that failed from one version
   bool listed_at_once = false;         // without a back-off; not twice in a row
   std::chrono::milliseconds pause{0};  // before what follows a watch told to end

@@ -1,0 +1,37 @@
+// Backoff: how long to wait after the n-th failure in a row: twice as long each time, up to a
+// limit, and up to as much again by chance, so that many clients do not come back together.
+// A pure value: time and chance are handed in.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/philox.h"
+
+namespace fettle::kube {
+
+struct BackoffRules {
+  std::chrono::milliseconds first;
+  std::chrono::milliseconds most;
+  std::chrono::milliseconds forget;  // a row of failures ends when none came for so long
+};
+
+struct Backoff {
+  int failures = 0;
+  std::chrono::milliseconds failed_at{0};
+
+  // Counts a failure at `now`, and returns how long to wait.
+  std::chrono::milliseconds next(const BackoffRules& rules, std::chrono::milliseconds now,
+                                 Random& random) {
+    if (now - failed_at >= rules.forget) failures = 0;
+    failed_at = now;
+    auto wait = rules.first;
+    for (int i = 0; i < failures && wait < rules.most; ++i) wait *= 2;
+    ++failures;
+    wait = std::min(wait, rules.most);
+    const double extra = random.uniform() * static_cast<double>(wait.count());
+    return wait + std::chrono::milliseconds(static_cast<std::int64_t>(extra));
+  }
+};
+
+}  // namespace fettle::kube

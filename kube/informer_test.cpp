@@ -1,0 +1,191 @@
+// Informers against the in-memory API server: what reaches the cache, and how faults are survived.
+#include "kube/informer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <condition_variable>
+#include <mutex>
+
+#include "kube/client.h"
+#include "kube/fake_api_server.h"
+#include "kube/objects.h"
+
+namespace fettle::kube {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+
+Json pod(const std::string& name, const std::string& phase = "Pending",
+         const std::string& ns = "team") {
+  return Json::object({{"metadata", Json::object({{"name", name},
+                                                  {"namespace", ns},
+                                                  {"labels", Json::object({{"app", "fettle"}})}})},
+                       {"status", Json::object({{"phase", phase}})}});
+}
+
+class InformerTest : public testing::Test {
+ protected:
+  void start(std::vector<std::string> namespaces = {}, Informer<Pod>::Read read = read_pod) {
+    InformerOptions options;
+    options.resource = kPods;
+    options.namespaces = std::move(namespaces);
+    options.label_selector = "app=fettle";
+    options.on_trouble = [this](const std::string& message) {
+      const std::lock_guard lock(mutex_);
+      troubles_.push_back(message);
+    };
+    informer_.emplace(server_, std::move(options), std::move(read));
+    informer_->cache().on_change([this](const auto&, const auto&) {
+      const std::lock_guard lock(mutex_);
+      changed_.notify_all();
+    });
+    informer_->start();
+    ASSERT_TRUE(informer_->wait_synced(10s));
+  }
+  // "" when the pod is not there.
+  std::string phase(const std::string& name, const std::string& ns = "team") {
+    const auto found = informer_->cache().get({ns, name});
+    return found == nullptr ? "" : found->phase;
+  }
+  bool soon(const std::function<bool()>& what) {
+    std::unique_lock lock(mutex_);
+    for (int i = 0; i < 1000; ++i) {
+      if (what()) return true;
+      changed_.wait_for(lock, 10ms);
+    }
+    return false;
+  }
+  std::string trouble() {
+    std::string out;
+    for (const std::string& message : troubles_) out += message + '\n';
+    return out;
+  }
+  static Fault fault(Fault::Kind kind, const std::string& query) {
+    Fault out;
+    out.kind = kind;
+    out.matches = [query](const HttpRequest& request) {
+      return request.target.find(query) != std::string::npos;
+    };
+    return out;
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::string> troubles_;
+  FakeApiServer server_;
+  std::optional<Informer<Pod>> informer_;
+};
+
+TEST_F(InformerTest, FollowsTheApiServer) {
+  server_.set(kPods, pod("old", "Running"));
+  Json other = pod("other");
+  other.find("metadata")->erase("labels");
+  server_.set(kPods, other);
+  start();
+  EXPECT_EQ(phase("old"), "Running");
+  EXPECT_EQ(phase("other"), "") << "it has not the label";
+  server_.set(kPods, pod("new"));
+  EXPECT_TRUE(soon([&] { return phase("new") == "Pending"; }));
+  server_.set(kPods, pod("new", "Succeeded"));
+  EXPECT_TRUE(soon([&] { return phase("new") == "Succeeded"; }));
+  server_.remove(kPods, {"team", "old"});
+  EXPECT_TRUE(soon([&] { return phase("old").empty(); }));
+  EXPECT_EQ(informer_->last_error(), std::nullopt);
+}
+
+TEST_F(InformerTest, WatchesSeveralNamespacesAndNoOthers) {
+  for (const char* ns : {"a", "b", "c"}) server_.set(kPods, pod("p", "Running", ns));
+  start({"a", "b"});
+  EXPECT_EQ(phase("p", "a"), "Running");
+  EXPECT_EQ(phase("p", "b"), "Running");
+  EXPECT_EQ(phase("p", "c"), "");
+  server_.set(kPods, pod("q", "Running", "b"));
+  EXPECT_TRUE(soon([&] { return phase("q", "b") == "Running"; }));
+}
+
+TEST_F(InformerTest, ListsAgainWhenTheHistoryIsGoneAndFindsWhatItMissed) {
+  server_.set(kPods, pod("gone"));
+  start();
+  ASSERT_TRUE(server_.wait_for_watches(1, 10s));
+  server_.cut_watches(true);
+  server_.remove(kPods, {"team", "gone"});
+  server_.set(kPods, pod("new"));
+  server_.compact();
+  server_.disconnect_watches();
+  server_.cut_watches(false);
+  EXPECT_TRUE(soon([&] { return phase("gone").empty() && phase("new") == "Pending"; }));
+}
+
+TEST_F(InformerTest, AnErrorWithinTheStreamIsSurvived) {
+  start();
+  ASSERT_TRUE(server_.wait_for_watches(1, 10s));
+  server_.disconnect_watches(
+      parse_json(R"({"kind": "Status", "code": 410, "reason": "Expired", "message": "old"})")
+          .value());
+  server_.set(kPods, pod("new"));
+  EXPECT_TRUE(soon([&] { return phase("new") == "Pending"; }));
+}
+
+TEST_F(InformerTest, AWatchThatIsRefusedGoesOnFromTheSameVersion) {
+  server_.inject(fault(Fault::Kind::kRefused, "watch=true"));
+  start();
+  EXPECT_TRUE(soon([&] { return informer_->last_error().has_value(); }));
+  EXPECT_THAT(*informer_->last_error(), HasSubstr("pods: watch failed: connection refused"));
+  server_.forget_requests();
+  ASSERT_TRUE(server_.wait_for_watches(1, 10s));
+  server_.set(kPods, pod("new"));
+  EXPECT_TRUE(soon([&] { return phase("new") == "Pending"; }));
+  EXPECT_EQ(server_.requests().size(), 1U) << "no second list";
+  EXPECT_TRUE(soon([&] { return !informer_->last_error(); }));
+}
+
+TEST_F(InformerTest, ACutLineIsNoEvent) {
+  server_.inject(fault(Fault::Kind::kTruncated, "watch=true"));
+  start();
+  ASSERT_TRUE(server_.wait_for_watches(1, 10s));
+  server_.set(kPods, pod("new"));
+  EXPECT_TRUE(soon([&] { return phase("new") == "Pending"; }));
+  EXPECT_THAT(trouble(), HasSubstr("a line of the watch is no JSON"));
+}
+
+TEST_F(InformerTest, AnObjectThatCannotBeReadKeepsItsLastState) {
+  server_.set(kPods, pod("p", "Running"));
+  start({}, [](const Json& object) -> Result<Pod> {
+    Result<Pod> read = read_pod(object);
+    if (read.ok() && read->phase == "Nonsense") return invalid("phase is Nonsense");
+    return read;
+  });
+  server_.set(kPods, pod("p", "Nonsense"));
+  server_.set(kPods, pod("q", "Running"));
+  EXPECT_TRUE(soon([&] { return phase("q") == "Running"; }));
+  EXPECT_EQ(phase("p"), "Running");
+  EXPECT_THAT(trouble(), HasSubstr("cannot read Pod team/p: phase is Nonsense"));
+  server_.compact();
+  server_.disconnect_watches();
+  server_.set(kPods, pod("r", "Running"));
+  EXPECT_TRUE(soon([&] { return phase("r") == "Running"; }));
+  EXPECT_EQ(phase("p"), "Running") << "a list with the object in it is no deletion";
+}
+
+TEST_F(InformerTest, WritesAreReadBackAtOnce) {
+  start();
+  ASSERT_TRUE(server_.wait_for_watches(1, 10s));
+  server_.cut_watches(true);
+  Client client(server_, {});
+  const Json made = client.create(kPods, "team", pod("mine")).value().object;
+  informer_->cache().put(read_pod(made).value());
+  EXPECT_NE(informer_->cache().get({"team", "mine"}), nullptr);
+  server_.cut_watches(false);
+}
+
+TEST_F(InformerTest, NothingIsToldAfterItStopped) {
+  start();
+  informer_->stop();
+  server_.set(kPods, pod("new"));
+  EXPECT_EQ(phase("new"), "");
+}
+
+}  // namespace
+}  // namespace fettle::kube

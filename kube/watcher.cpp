@@ -1,0 +1,237 @@
+#include "kube/watcher.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "kube/api_status.h"
+#include "kube/json_path.h"
+
+namespace fettle::kube {
+namespace {
+
+using std::chrono::milliseconds;
+
+// Watches end by themselves after 5 to 10 minutes, so that their load moves between API servers.
+constexpr std::int64_t kWatchSeconds = 300;
+
+bool is_passing(int code) { return code == 429 || code >= 500; }
+
+// One step under way: the state so far, and what is to be done.
+class Stepper {
+ public:
+  Stepper(const WatchTarget& target, WatcherState state, SteadyTime now)
+      : target_(target), state_(std::move(state)), now_(now) {}
+
+  WatcherStep take() && { return {std::move(state_), std::move(outputs_)}; }
+
+  void operator()(const Begin&) { go_on(); }
+
+  void operator()(const ListAnswered& answer) {
+    state_.phase = WatcherState::Phase::kIdle;
+    if (const auto* failure = std::get_if<HttpFailure>(&answer.result)) {
+      return fail_list("cannot list: " + failure->message);
+    }
+    const auto& response = std::get<HttpResponse>(answer.result);
+    if (response.status != 200) return list_refused(response);
+    Result<Json> list = parse_json(response.body);
+    if (!list.ok()) return fail_list("cannot list: expected JSON, got " + describe_body(response));
+    const std::string version = text_at(*list, {"metadata", "resourceVersion"});
+    if (version.empty()) return fail_list("cannot list: the answer has no resourceVersion");
+    hand_on_page(*list);
+    state_.continue_token = text_at(*list, {"metadata", "continue"});
+    if (!state_.continue_token.empty()) return send_list();
+    state_.version = version;
+    state_.resumes = 0;
+    outputs_.emplace_back(ListComplete{version});
+    recover();
+    send_watch();
+  }
+
+  void operator()(const LineCame& came) {
+    if (state_.ending) return;
+    Result<Json> event = parse_json(came.line);
+    if (!event.ok()) {
+      return end_watch(resume("a line of the watch is no JSON: " + event.error().message));
+    }
+    const std::string type = text_at(*event, {"type"});
+    Json* object = event->find("object");
+    if (type == "ERROR") return watch_error(object == nullptr ? Json() : *object);
+    const bool bookmark = type == "BOOKMARK";
+    if (object == nullptr ||
+        !(bookmark || type == "ADDED" || type == "MODIFIED" || type == "DELETED")) {
+      outputs_.emplace_back(Skipped{"event of unknown type \"" + type + "\""});
+      return;
+    }
+    const std::string kind = text_at(*object, {"kind"});
+    if (!kind.empty() && kind != target_.resource.kind) {
+      outputs_.emplace_back(
+          Skipped{"event with a " + kind + ", expected a " + std::string(target_.resource.kind)});
+      return;
+    }
+    const std::string version = text_at(*object, {"metadata", "resourceVersion"});
+    if (version.empty()) return end_watch(resume("an event without a resourceVersion"));
+    hand_on_event(bookmark, type == "DELETED", std::move(*object), version);
+  }
+
+  void operator()(const WatchEnded& ended) {
+    state_.phase = WatcherState::Phase::kIdle;
+    if (state_.ending) return wait(state_.pause);
+    if (const auto* failure = std::get_if<HttpFailure>(&ended.result)) {
+      return wait(resume("watch failed: " + failure->message));
+    }
+    const auto& response = std::get<HttpResponse>(ended.result);
+    if (response.status == 200) {
+      const bool very_short = now_ - state_.began < kVeryShortWatch && !state_.saw_news;
+      return very_short ? wait(resume("the watch ended at once")) : go_on();
+    }
+    const std::optional<ApiStatus> status = read_status(response);
+    if (response.status == 410 || (status && status->list_again)) return wait(list_again());
+    const std::string message = read_error(response, "cannot watch").message;
+    if (!is_passing(response.status)) return wait(start_over(message));
+    wait(std::max(resume(message), retry_after(response)));
+  }
+
+ private:
+  void go_on() {
+    if (state_.version.empty()) {
+      send_list();
+    } else {
+      send_watch();
+    }
+  }
+
+  // resourceVersion is left out: the newest state there is.
+  void send_list() {
+    state_.phase = WatcherState::Phase::kListing;
+    const std::string limit = std::to_string(kPageSize);
+    std::string target =
+        path_of(target_.resource, target_.ns) + query_of({{"labelSelector", target_.label_selector},
+                                                          {"limit", limit},
+                                                          {"continue", state_.continue_token}});
+    outputs_.emplace_back(SendList{std::move(target), state_.continue_token.empty()});
+  }
+
+  void send_watch() {
+    state_.phase = WatcherState::Phase::kWatching;
+    state_.began = now_;
+    state_.saw_news = false;
+    state_.ending = false;
+    const auto chance = static_cast<std::int64_t>(state_.random.below(kWatchSeconds));
+    const std::string seconds = std::to_string(kWatchSeconds + chance);
+    outputs_.emplace_back(SendWatch{path_of(target_.resource, target_.ns) +
+                                    query_of({{"watch", "true"},
+                                              {"allowWatchBookmarks", "true"},
+                                              {"labelSelector", target_.label_selector},
+                                              {"resourceVersion", state_.version},
+                                              {"timeoutSeconds", seconds}})});
+  }
+
+  void wait(milliseconds time) {
+    if (time <= milliseconds(0)) return go_on();
+    state_.phase = WatcherState::Phase::kWaiting;
+    outputs_.emplace_back(Wait{time});
+  }
+
+  void end_watch(milliseconds pause) {
+    state_.ending = true;
+    state_.pause = pause;
+    outputs_.emplace_back(EndWatch{});
+  }
+
+  void hand_on_page(Json& list) {
+    Listed page;
+    if (Json* items = list.find("items"); items != nullptr && items->is_array()) {
+      page.objects = std::move(items->as_array());
+    }
+    for (Json& object : page.objects) fill_in_kind(object, target_.resource);
+    outputs_.emplace_back(std::move(page));
+  }
+
+  void hand_on_event(bool bookmark, bool deleted, Json object, const std::string& version) {
+    state_.version = version;
+    state_.saw_news = true;
+    state_.resumes = 0;
+    state_.listed_at_once = false;
+    if (bookmark) {
+      // Nothing to hand on but how far the watch has come.
+    } else if (deleted) {
+      outputs_.emplace_back(Gone{std::move(object)});
+    } else {
+      outputs_.emplace_back(Changed{std::move(object)});
+    }
+    outputs_.emplace_back(Advanced{version});
+    recover();
+  }
+
+  void watch_error(const Json& object) {
+    const ApiStatus status = read_status(object).value_or(ApiStatus{});
+    if (status.list_again) return end_watch(list_again());
+    const std::string message =
+        "error within the watch: " + (status.message.empty() ? object.dump() : status.message);
+    end_watch(is_passing(status.code) ? resume(message) : start_over(message));
+  }
+
+  void list_refused(const HttpResponse& response) {
+    const std::optional<ApiStatus> status = read_status(response);
+    state_.continue_token.clear();
+    if (response.status == 410 || (status && status->list_again)) return wait(list_again());
+    wait(std::max(start_over(read_error(response, "cannot list").message), retry_after(response)));
+  }
+
+  void fail_list(const std::string& message) { wait(start_over(message)); }
+
+  // What follows a failure; each returns how long to wait before it.
+
+  // The same version again, unless that has failed too often.
+  milliseconds resume(const std::string& message) {
+    if (++state_.resumes > kMostResumes) return start_over(message);
+    return fail(message);
+  }
+
+  milliseconds start_over(const std::string& message) {
+    state_.version.clear();
+    state_.continue_token.clear();
+    state_.resumes = 0;
+    return fail(message);
+  }
+
+  // The version is too old (or too new): nobody's fault, unless it happens again at once.
+  milliseconds list_again() {
+    if (std::exchange(state_.listed_at_once, true)) {
+      return start_over("the history ended again before anything new was seen");
+    }
+    state_.version.clear();
+    state_.continue_token.clear();
+    return milliseconds(0);
+  }
+
+  milliseconds fail(const std::string& message) {
+    state_.failing = true;
+    outputs_.emplace_back(Failed{message});
+    return state_.backoff.next(kWatchBackoff, now_, state_.random);
+  }
+
+  void recover() {
+    if (std::exchange(state_.failing, false)) outputs_.emplace_back(Recovered{});
+  }
+
+  static milliseconds retry_after(const HttpResponse& response) {
+    return response.retry_after.value_or(std::chrono::seconds(0));
+  }
+
+  const WatchTarget& target_;
+  WatcherState state_;
+  const SteadyTime now_;
+  std::vector<WatcherOutput> outputs_;
+};
+
+}  // namespace
+
+WatcherStep step(const WatchTarget& target, WatcherState state, const WatcherInput& input,
+                 SteadyTime now) {
+  Stepper stepper(target, std::move(state), now);
+  std::visit(stepper, input);
+  return std::move(stepper).take();
+}
+
+}  // namespace fettle::kube
