@@ -173,7 +173,9 @@ void Tls::note_event(const SSL* ssl, int where, int value) {
                                  ->get());
   const long verdict = SSL_get_verify_result(ssl);
   std::string text = std::string("alert ") + SSL_alert_desc_string_long(value);
-  if ((where & SSL_CB_READ) != 0) {
+  if ((value & 0xFF) == SSL_AD_CERTIFICATE_REQUIRED) {
+    text = "the server wants a client certificate";
+  } else if ((where & SSL_CB_READ) != 0) {
     text = "the server answered with " + text;
   } else if (verdict == X509_V_ERR_UNSPECIFIED || verdict == X509_V_ERR_APPLICATION_VERIFICATION) {
     text = "the server's certificate is for another host name";

@@ -1,0 +1,67 @@
+// ClusterConfig: which API server, and who we are to it; from a kubeconfig file or, in a pod, from
+// its service account. connect() makes the transport.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "kube/http.h"
+#include "kube/transport/tls.h"
+
+namespace fettle::kube {
+
+// A program that prints credentials (kubectl's exec plugins; exec_plugin.h).
+struct ExecConfig {
+  enum class Interactive { kNever, kIfAvailable, kAlways };
+  std::string command;
+  std::vector<std::string> arguments;
+  std::vector<std::pair<std::string, std::string>> environment;  // on top of ours
+  std::string api_version;                                       // of what it is told, and answers
+  std::string install_hint;                                      // said when it is not there
+  Interactive interactive = Interactive::kIfAvailable;
+  bool wants_cluster = false;  // it is told of the cluster too
+  bool operator==(const ExecConfig&) const = default;
+};
+
+struct ClusterConfig {
+  std::string server;  // "https://10.0.0.1:6443", perhaps with a path
+  std::string ns;      // where to look when nobody says
+  TlsConfig tls;
+  std::string token;
+  std::string token_file;  // wins, and is read again
+  std::optional<ExecConfig> exec;
+  bool operator==(const ClusterConfig&) const = default;
+};
+
+struct ConfigOptions {
+  std::string kubeconfig;  // --kubeconfig; "" = as kubectl: $KUBECONFIG, then ~/.kube/config
+  std::string context;     // --context; "" = the file's current-context
+  bool allow_exec =
+      false;  // run the program that the kubeconfig names: for people, not for servers
+};
+
+// Reads files and the environment. Without a kubeconfig anywhere, in_cluster_config().
+// kInvalid and kNotFound, with file, line and way out.
+Result<ClusterConfig> load_cluster_config(const ConfigOptions& options);
+// The same with the environment given; absent variables are nullptr.
+using Environment = std::function<const char*(const char* name)>;
+Result<ClusterConfig> load_cluster_config(const ConfigOptions& options,
+                                          const Environment& environment);
+
+// What the kubelet puts into every pod. kNotFound outside of one.
+inline constexpr const char* kServiceAccountDirectory =
+    "/var/run/secrets/kubernetes.io/serviceaccount";
+Result<ClusterConfig> in_cluster_config(const Environment& environment,
+                                        const std::string& directory = kServiceAccountDirectory);
+
+// Checks certificates, keys and the address, but sends nothing yet. Destroy the transport when its
+// calls and streams have returned, and before main() ends. `user_agent` is "fettle-operator/0.1.0".
+Result<std::unique_ptr<HttpTransport>> connect(const ClusterConfig& config,
+                                               const std::string& user_agent);
+
+}  // namespace fettle::kube

@@ -1,0 +1,64 @@
+// Kubeconfig: the file in which kubectl keeps clusters, users and contexts (client-go's
+// clientcmd/api/v1). Read here by kubectl's rules; fields we have no use for are skipped, and what
+// would change whom we are or whom we talk to but is not supported is an error when it is used.
+// Pure functions; usable from any thread.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "kube/transport/cluster_config.h"
+
+namespace fettle::kube {
+
+inline constexpr std::size_t kMaxKubeconfigBytes = 4 << 20;
+
+struct KubeconfigCluster {
+  std::string where;  // "~/.kube/config: clusters[0].cluster", for messages
+  std::string server;
+  Pem ca;
+  std::string tls_server_name;
+  std::string proxy_url;
+  bool insecure = false;
+};
+
+struct KubeconfigUser {
+  std::string where;
+  Pem certificate;
+  Pem key;
+  std::string token;
+  std::string token_file;
+  std::optional<ExecConfig> exec;
+  std::string unsupported;  // a field that is set, and that we cannot do what it asks for
+};
+
+struct KubeconfigContext {
+  std::string where;
+  std::string cluster;
+  std::string user;
+  std::string ns;
+};
+
+struct Kubeconfig {
+  std::string where;  // the file or files
+  std::string current_context;
+  std::map<std::string, KubeconfigCluster> clusters;
+  std::map<std::string, KubeconfigUser> users;
+  std::map<std::string, KubeconfigContext> contexts;
+};
+
+// `file` is what messages call it; relative paths inside are relative to its directory. Errors say
+// file, line and column, what was found and what was expected.
+Result<Kubeconfig> parse_kubeconfig(std::string_view text, const std::string& file);
+
+// Of what both name, `first` has it: kubectl's rule for several files in $KUBECONFIG.
+Kubeconfig merge(Kubeconfig first, Kubeconfig second);
+
+// What a context (name "" = current-context) comes to.
+Result<ClusterConfig> choose_context(const Kubeconfig& config, const std::string& name);
+
+}  // namespace fettle::kube

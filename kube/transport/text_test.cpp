@@ -1,0 +1,92 @@
+// The small notations of this folder: lines, headers, base64.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "kube/transport/base64.h"
+#include "kube/transport/http_headers.h"
+#include "kube/transport/line_splitter.h"
+
+namespace fettle::kube {
+namespace {
+
+using testing::ElementsAre;
+using Verdict = LineSplitter::Verdict;
+
+TEST(LineSplitter, LinesOfTheLongestKindPassAndLongerOnesDoNot) {
+  std::vector<std::string> lines;
+  const std::function<bool(std::string_view)> keep = [&](std::string_view line) {
+    lines.emplace_back(line);
+    return true;
+  };
+  LineSplitter splitter(keep, 4);
+  EXPECT_EQ(splitter.take("1234\n12"), Verdict::kGoOn);
+  EXPECT_EQ(splitter.take("34"), Verdict::kGoOn);
+  EXPECT_EQ(splitter.take("\n"), Verdict::kGoOn);
+  EXPECT_THAT(lines, ElementsAre("1234", "1234"));
+  EXPECT_EQ(splitter.take("12"), Verdict::kGoOn);
+  EXPECT_EQ(splitter.take("345\n"), Verdict::kTooLong);
+}
+
+TEST(LineSplitter, NothingFollowsALineThatWasEnough) {
+  int lines = 0;
+  const std::function<bool(std::string_view)> once = [&](std::string_view) {
+    ++lines;
+    return false;
+  };
+  LineSplitter splitter(once, 100);
+  EXPECT_EQ(splitter.take("a\nb\n"), Verdict::kEnough);
+  EXPECT_EQ(lines, 1);
+}
+
+TEST(HttpHeaders, Warnings) {
+  struct Case {
+    const char* header;
+    std::vector<std::string> texts;
+  };
+  const Case cases[] = {
+      {"299 - \"one\"", {"one"}},
+      {"299 - \"one\", 299 - \"two, three\"", {"one", "two, three"}},
+      {"299 - \"a \\\"quoted\\\" word\"", {"a \"quoted\" word"}},
+      {"299 - \"one\" \"Sat, 25 Aug 2012 23:34:45 GMT\", 299 - \"two\"", {"one", "two"}},
+      {"299 - \"no end", {}},
+      {"299 - none", {}},
+      {"", {}},
+  };
+  for (const Case& test : cases) EXPECT_EQ(read_warnings(test.header), test.texts) << test.header;
+}
+
+TEST(HttpHeaders, RetryAfter) {
+  using std::chrono::seconds;
+  EXPECT_EQ(read_retry_after("7"), seconds(7));
+  EXPECT_EQ(read_retry_after("0"), seconds(0));
+  EXPECT_EQ(read_retry_after("99999999999999999999999"), seconds(86400));
+  for (const char* const bad : {"", "-1", "1.5", "soon", "Wed, 21 Oct 2015 07:28:00 GMT"}) {
+    EXPECT_EQ(read_retry_after(bad), std::nullopt) << bad;
+  }
+}
+
+TEST(Base64, OfRfc4648) {
+  struct Case {
+    const char* bytes;
+    const char* text;
+  };
+  const Case cases[] = {{"", ""},
+                        {"f", "Zg=="},
+                        {"fo", "Zm8="},
+                        {"foo", "Zm9v"},
+                        {"foob", "Zm9vYg=="},
+                        {"fooba", "Zm9vYmE="},
+                        {"foobar", "Zm9vYmFy"},
+                        {"\xff\xfe\xfd?", "//79Pw=="}};
+  for (const Case& test : cases) {
+    EXPECT_EQ(encode_base64(test.bytes), test.text);
+    EXPECT_EQ(decode_base64(test.text), test.bytes);
+  }
+  EXPECT_EQ(decode_base64("Zm9v\nYmFy\r\n"), "foobar");
+  for (const char* const bad : {"Z", "Zg", "Zg=", "Z===", "====", "Zg==Zg==", "Zm9v!", "Zm 9v"}) {
+    EXPECT_EQ(decode_base64(bad), std::nullopt) << bad;
+  }
+}
+
+}  // namespace
+}  // namespace fettle::kube
