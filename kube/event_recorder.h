@@ -10,6 +10,7 @@
 #include <deque>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -20,7 +21,8 @@ namespace fettle::kube {
 
 inline constexpr std::size_t kMostQueuedEvents = 1000;
 inline constexpr int kMostEventTries = 12;
-// What is queued when the recorder is stopped is written for so long.
+// What is queued when the recorder is stopped is written for so long, and the call under way then
+// is waited for.
 inline constexpr std::chrono::milliseconds kEventFarewell{2'000};
 
 struct EventRecorderOptions {
@@ -47,6 +49,7 @@ class EventRecorder {
 
  private:
   void run(const std::stop_token& stop);
+  std::optional<Occurrence> next(std::chrono::milliseconds most, const std::stop_token& stop);
   void write(const EventWrite& event, const std::stop_token& stop);
   Status try_write(const EventWrite& event);
   void farewell();

@@ -71,7 +71,8 @@ class EventSeries {
     std::int64_t written_ms = 0;
     std::int64_t written_count = 1;
   };
-  EventWrite write(Series& series, std::int64_t now_ms) const;
+  static EventWrite write(Series& series, std::int64_t now_ms);
+  ObjectKey next_key(const Occurrence& occurrence);
   Json make_event(const Occurrence& occurrence, const ObjectKey& key) const;
 
   const std::string controller_;

@@ -26,7 +26,7 @@ struct LeaderOptions {
   // From the elector's thread; must return quickly; may be empty.
   std::function<void()> on_leading;
   std::function<void()> on_lost;  // after on_leading: leave off at once. Not called by stop().
-  std::function<void(const std::string& holder)> on_holder;  // somebody else has it now
+  std::function<void(const std::string& holder)> on_holder;  // "" = nobody
 };
 
 class LeaderElector {
@@ -37,7 +37,7 @@ class LeaderElector {
   LeaderElector& operator=(const LeaderElector&) = delete;
 
   void start();
-  // Gives the lease back, if this one leads. Stop all writing first.
+  // Gives the lease back, if this one leads. Stop all writing first. At most the client's deadline.
   void stop();
 
   // Whether this one leads and has renewed recently enough to write.
@@ -51,9 +51,9 @@ class LeaderElector {
 
  private:
   void run(const std::stop_token& stop);
+  LeaseOutput advance(const LeaseInput& input);
   LeaseInput carry_out(const LeaseOutput& output, const std::stop_token& stop);
-  LeaseInput remember(Result<Json> lease, bool written);
-  void tell(LeaseState::Phase before, const std::string& holder_before);
+  Result<Json> remember(Result<Json> lease);
   void release();
   static LeaseNow now();
 
@@ -62,7 +62,7 @@ class LeaderElector {
   mutable std::mutex mutex_;
   std::condition_variable_any changed_;
   LeaseState state_;
-  bool stopped_ = false;
+  bool ended_ = false;
   std::optional<std::string> error_;
   std::jthread thread_;
 };
