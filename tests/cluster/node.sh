@@ -1,4 +1,4 @@
-# One real node: containerd, kubelet and kube-proxy. Sourced by inside.sh.
+# One real node: containerd, kubelet, kube-proxy and the cluster's DNS. Sourced by inside.sh.
 # shellcheck shell=bash
 
 containerd_socket=$machine_state/containerd.sock
@@ -20,6 +20,9 @@ start_kube-proxy() {
     --proxy-mode=nftables --masquerade-all --cluster-cidr="$pod_range" --conntrack-max-per-core=0 \
     --conntrack-tcp-timeout-established=0 --conntrack-tcp-timeout-close-wait=0
 }
+
+# On the node's address, in place of a service: kubelet tells every pod to ask there.
+start_coredns() { start_process coredns coredns -conf "$cluster_source/config/Corefile"; }
 
 # import_image FILE: a docker archive becomes an image that pods of the node can use.
 import_image() { ctr --address="$containerd_socket" --namespace=k8s.io images import "$1" > /dev/null; }
@@ -81,6 +84,7 @@ node_up() {
   start_kubelet
   grant_kube_proxy
   start_kube-proxy
+  start_coredns
   make_volumes
   wait_for 60 "node $node_name" admin get node "$node_name"
   admin wait --for=condition=Ready --timeout=60s "node/$node_name" > /dev/null

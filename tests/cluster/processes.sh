@@ -23,7 +23,7 @@ stop_process() {
 start_component() {
   case $1 in
     etcd | kube-apiserver | kube-scheduler | kube-controller-manager) "start_$1" && control_plane_ready ;;
-    kwok | containerd | kubelet | kube-proxy) "start_$1" ;;
+    kwok | containerd | kubelet | kube-proxy | coredns) "start_$1" ;;
   esac
 }
 
