@@ -14,13 +14,22 @@ storage=$cluster_cache/images
 
 [ $# -ge 3 ] || { sed -n '2,5s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 [ "$(id -u)" -eq 0 ] || cannot 'building images needs root; run it as root'
+# What is mounted on the way is seen by nobody else, and goes when this ends.
+[ -n "${FETTLE_IMAGE_MOUNTS:-}" ] ||
+  FETTLE_IMAGE_MOUNTS=private exec unshare --mount --propagation private "$0" "$@"
 name=$1 dockerfile=$2 context=$3
 shift 3
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# vfs needs nothing of the file system; its state belongs to this cluster alone.
-with_buildah() { buildah --storage-driver vfs --root "$storage/layers" --runroot "$work/run" "$@"; }
+# A storage of our own, which knows nothing of the user's images and containers.
+with_buildah() { buildah --storage-driver "$driver" --root "$storage/$driver" --runroot "$work/run" "$@"; }
+
+# Layers are 20 times as fast as vfs, which copies the whole image at each step but works everywhere.
+driver=overlay
+choose_driver() {
+  with_buildah images > /dev/null 2>&1 || driver=vfs
+}
 
 make_base() {
   if with_buildah inspect --type image "$base" > /dev/null 2>&1; then return; fi
@@ -39,10 +48,11 @@ mkdir -p "$storage"
 exec 8< "$storage"
 flock 8 # one build at a time
 started=$SECONDS
+choose_driver
 make_base
-with_buildah build --isolation chroot --pull=never --quiet --tag "$name" --file "$dockerfile" "$@" "$context" > /dev/null
+with_buildah build --isolation chroot --pull=never --layers --quiet --tag "$name" --file "$dockerfile" "$@" "$context" > /dev/null
 with_buildah push --quiet "$name" "docker-archive:$work/image.tar:$name"
-with_buildah rmi --force "$name" > /dev/null # the archive is what counts; the base stays
+with_buildah rmi --prune > /dev/null # what the tag no longer needs; the rest makes the next build short
 say "built $name ($(du -h "$work/image.tar" | cut -f1)) after $((SECONDS - started)) s"
 machine_enter --mount --net --pid -- ctr --address="$machine_state/containerd.sock" --namespace=k8s.io \
   images import "$work/image.tar" > /dev/null || cannot "the node did not take $name: is it up (cluster up --node)?"
