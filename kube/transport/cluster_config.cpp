@@ -119,6 +119,11 @@ Result<ClusterConfig> load_cluster_config(const ConfigOptions& options) {
   return load_cluster_config(options, [](const char* name) { return std::getenv(name); });
 }
 
+void forget_system_authorities() {
+  ::setenv("SSL_CERT_FILE", "/dev/null", 1);
+  ::setenv("SSL_CERT_DIR", "/dev/null", 1);
+}
+
 Result<std::unique_ptr<HttpTransport>> connect(const ClusterConfig& config,
                                                const std::string& user_agent) {
   FETTLE_ASSIGN(std::shared_ptr<Tls> tls, Tls::make(config.tls));

@@ -93,6 +93,7 @@ Tls::Tls(TlsConfig config) : config_(std::move(config)) {}
 
 Status Tls::prepare(SSL_CTX* context, const Credential& credential) {
   SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
+  SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS);  // watches are idle most of the time
   SSL_CTX_set_ex_data(context, problems_index(), new std::shared_ptr<void>(problems_));
   SSL_CTX_set_info_callback(context, &Tls::note_event);
   const std::lock_guard lock(mutex_);

@@ -68,6 +68,18 @@ TEST_F(TransportTls, TheSystemsAuthoritiesAreNotTrustedBesideTheClusters) {
   ::unsetenv("SSL_CERT_FILE");
 }
 
+TEST_F(TransportTls, ForgottenSystemAuthoritiesAreNotTrusted) {
+  const TestDirectory directory;
+  ::setenv("SSL_CERT_FILE", directory.write("system.crt", ours_.certificate()).c_str(), 1);
+  forget_system_authorities();
+  ClusterConfig config = config_for(server_);
+  EXPECT_EQ(get(config), "hello");
+  config.tls.ca.data.clear();
+  EXPECT_THAT(get(config), HasSubstr("is not trusted"));
+  ::unsetenv("SSL_CERT_FILE");
+  ::unsetenv("SSL_CERT_DIR");
+}
+
 TEST_F(TransportTls, TheCertificateMustBeForTheHost) {
   const TestServer wrong(say_hello, TestServer::Tls{ours_.issue("x", "DNS:api.example"), ""});
   ClusterConfig config = config_for(wrong);
