@@ -53,8 +53,11 @@ operator: {tolerations: [{key: kwok.x-k8s.io/node, operator: Exists}], nodeSelec
 VALUES
   helm upgrade --install --take-ownership "$release" "$1" --namespace "$namespace" \
     --values "$work/values.yaml" --set "studyNamespaces={$namespace,$team}" \
-    --wait --timeout 60s "${@:2}" > "$work/notes" ||
-    complain "helm cannot install $1: $(kubectl --namespace "$namespace" get pods,events)"
+    --wait --timeout 60s "${@:2}" > "$work/notes" && return
+  kubectl --namespace "$namespace" get pods >&2
+  kubectl --namespace "$namespace" get events --sort-by=.lastTimestamp | tail -n 10 >&2
+  complain "helm cannot install $1"
+  exit 1
 }
 
 # The three commands of the notes, as somebody would copy them.
