@@ -23,29 +23,32 @@ std::string read_input() {
 }
 
 // What the document alone cannot show.
-std::optional<Error> check_beyond_document(const api::Study& study) {
+std::optional<Error> check_beyond_document(const api::Study& study, bool on_cluster) {
   if (auto sampler = search::make_sampler(core::problem_of(study)); !sampler.ok()) {
     return Error{sampler.error()}.in("spec.algorithm");
   }
+  if (on_cluster) return std::nullopt;  // the API server checks the rest
   if (Status runnable = local::check_study(study); !runnable.ok()) return runnable.error();
   return std::nullopt;
 }
 
 }  // namespace
 
-api::LoadedFile check_study_file(const std::string& path) {
+api::LoadedFile check_study_file(const std::string& path, bool on_cluster) {
   api::LoadedFile loaded =
       path == "-" ? api::load_study_text(read_input(), "-") : api::load_study_file(path);
-  std::vector<api::Study> good;
-  for (api::Study& study : loaded.studies) {
-    if (const auto error = check_beyond_document(study)) {
+  api::LoadedFile good;
+  for (std::size_t i = 0; i < loaded.studies.size(); ++i) {
+    api::Study& study = loaded.studies[i];
+    if (const auto error = check_beyond_document(study, on_cluster)) {
       loaded.diagnostics.push_back({path, 0, 0, study.metadata.name, error->message});
     } else {
-      good.push_back(std::move(study));
+      good.studies.push_back(std::move(study));
+      good.documents.push_back(std::move(loaded.documents[i]));
     }
   }
-  loaded.studies = std::move(good);
-  return loaded;
+  good.diagnostics = std::move(loaded.diagnostics);
+  return good;
 }
 
 }  // namespace fettle::cli

@@ -13,25 +13,35 @@ namespace fettle::cli {
 
 enum class Output { kText, kJson, kCsv };
 
+// Where studies are kept and trials run.
+struct Place {
+  bool on_cluster = false;
+  std::string root = ".fettle";    // on this machine
+  std::string kubeconfig;          // on a cluster; "" = as kubectl finds it
+  std::string context;             // "" = the kubeconfig's current one
+  std::string ns;                  // "" = the context's
+  std::string program = "fettle";  // how hints call this program, to look at the same place
+};
+
 struct RunOptions {
-  std::string root = ".fettle";  // where studies are kept
+  Place place;
   std::string file;
   std::string study;  // which one of a file with several; "" = the only one
   Output output = Output::kText;
   bool fresh = false;                       // begin anew; what is there is moved aside
   std::optional<std::int64_t> parallelism;  // instead of the file's budget.parallelism
-  std::string program = "fettle";           // how hints call this program
   std::string resume;                       // the command line that goes on with this run
 };
 int run_command(const RunOptions& options);
 
 struct ValidateOptions {
+  Place place;
   std::vector<std::string> files;  // "-" = standard input
 };
 int validate_command(const ValidateOptions& options);
 
 struct StatusOptions {
-  std::string root = ".fettle";
+  Place place;
   std::string study;  // "" = list all studies
   Output output = Output::kText;
   bool events = false;
@@ -39,14 +49,21 @@ struct StatusOptions {
 int status_command(const StatusOptions& options);
 
 struct TrialsOptions {
-  std::string root = ".fettle";
+  Place place;
   std::string study;
   Output output = Output::kText;
 };
 int trials_command(const TrialsOptions& options);
 
+struct BestOptions {
+  Place place;
+  std::string study;
+  Output output = Output::kText;
+};
+int best_command(const BestOptions& options);
+
 struct LogsOptions {
-  std::string root = ".fettle";
+  Place place;
   std::string trial;
   std::optional<std::int64_t> run;  // absent: the newest
   bool follow = false;

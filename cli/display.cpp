@@ -11,17 +11,17 @@ namespace fettle::cli {
 namespace {
 
 // What text displays print at the end.
-std::string ending_text(const RunView& view, const local::Layout& layout,
-                        const std::string& program, const std::string& resume) {
-  std::string text = render_summary(view, layout, program, style_of_stdout());
-  if (!resume.empty()) text += "\nInterrupted; nothing is lost. To go on: " + resume + '\n';
+std::string ending_text(const RunView& view, const LogHint& log, const std::string& program,
+                        const Farewell& farewell) {
+  std::string text = render_summary(view, log, program, style_of_stdout());
+  if (!farewell.text.empty()) text += '\n' + farewell.text + '\n';
   return text;
 }
 
 class LiveDisplay final : public Display {
  public:
-  LiveDisplay(local::Layout layout, std::string program)
-      : layout_(std::move(layout)), program_(std::move(program)), style_(style_of_stdout()) {}
+  LiveDisplay(LogHint log, std::string program)
+      : log_(std::move(log)), program_(std::move(program)), style_(style_of_stdout()) {}
 
   void show(const RunView& view, const std::vector<Happening>&) override {
     const TerminalSize room = screen_.room();
@@ -32,13 +32,13 @@ class LiveDisplay final : public Display {
 
   void say(const std::string& message) override { notice_ = message; }
 
-  void finish(const RunView& view, const std::string& resume) override {
+  void finish(const RunView& view, const Farewell& farewell) override {
     screen_.erase();
-    write_stdout(ending_text(view, layout_, program_, resume));
+    write_stdout(ending_text(view, log_, program_, farewell));
   }
 
  private:
-  const local::Layout layout_;
+  const LogHint log_;
   const std::string program_;
   const Style style_;
   LiveScreen screen_;
@@ -47,8 +47,8 @@ class LiveDisplay final : public Display {
 
 class LineDisplay final : public Display {
  public:
-  LineDisplay(local::Layout layout, std::string program)
-      : layout_(std::move(layout)), program_(std::move(program)) {}
+  LineDisplay(LogHint log, std::string program)
+      : log_(std::move(log)), program_(std::move(program)) {}
 
   void show(const RunView& view, const std::vector<Happening>& news) override {
     std::string text;
@@ -60,18 +60,18 @@ class LineDisplay final : public Display {
 
   void say(const std::string& message) override { std::cerr << "fettle: " << message << std::endl; }
 
-  void finish(const RunView& view, const std::string& resume) override {
-    write_stdout('\n' + ending_text(view, layout_, program_, resume));
+  void finish(const RunView& view, const Farewell& farewell) override {
+    write_stdout('\n' + ending_text(view, log_, program_, farewell));
   }
 
  private:
-  const local::Layout layout_;
+  const LogHint log_;
   const std::string program_;
 };
 
 class JsonDisplay final : public Display {
  public:
-  explicit JsonDisplay(local::Layout layout) : layout_(std::move(layout)) {}
+  explicit JsonDisplay(LogHint log) : log_(std::move(log)) {}
 
   void show(const RunView&, const std::vector<Happening>& news) override {
     std::string text;
@@ -83,23 +83,23 @@ class JsonDisplay final : public Display {
     write_stdout(Json::object({{"event", "runner"}, {"message", message}}).dump() + '\n');
   }
 
-  void finish(const RunView& view, const std::string& resume) override {
-    Json result = summary_json(view, layout_);
-    if (!resume.empty()) result.set("resume", resume);
+  void finish(const RunView& view, const Farewell& farewell) override {
+    Json result = summary_json(view, log_);
+    if (!farewell.resume.empty()) result.set("resume", farewell.resume);
     write_stdout(Json::object({{"result", std::move(result)}}).dump() + '\n');
   }
 
  private:
-  const local::Layout layout_;
+  const LogHint log_;
 };
 
 }  // namespace
 
-std::unique_ptr<Display> make_display(Output output, const local::Layout& layout,
+std::unique_ptr<Display> make_display(Output output, const LogHint& log,
                                       const std::string& program) {
-  if (output == Output::kJson) return std::make_unique<JsonDisplay>(layout);
-  if (stdout_is_live()) return std::make_unique<LiveDisplay>(layout, program);
-  return std::make_unique<LineDisplay>(layout, program);
+  if (output == Output::kJson) return std::make_unique<JsonDisplay>(log);
+  if (stdout_is_live()) return std::make_unique<LiveDisplay>(log, program);
+  return std::make_unique<LineDisplay>(log, program);
 }
 
 }  // namespace fettle::cli

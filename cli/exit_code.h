@@ -19,4 +19,7 @@ constexpr ExitCode exit_code_of(ErrorCode code) {
                                                                      : kExitEnvironment;
 }
 
+// Says what is wrong on standard error; returns exit_code_of it.
+int complain(const Error& error);
+
 }  // namespace fettle::cli

@@ -8,6 +8,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "api/nearest.h"
@@ -25,16 +26,19 @@ const std::map<std::string, Output> kOutputs = {
     {"text", Output::kText}, {"csv", Output::kCsv}, {"json", Output::kJson}};
 
 // Those that people type.
-constexpr std::array<std::string_view, 6> kCommands = {"run",    "validate", "status",
-                                                       "trials", "logs",     "suggest"};
+constexpr std::array<std::string_view, 7> kCommands = {"run",  "validate", "status", "trials",
+                                                       "best", "logs",     "suggest"};
 
 // What the command line asks for.
 struct Arguments {
   std::string directory = ".";
+  std::string on;  // local or cluster
+  fettle::cli::Place place;
   fettle::cli::RunOptions run;
   fettle::cli::ValidateOptions validate;
   fettle::cli::StatusOptions status;
   fettle::cli::TrialsOptions trials;
+  fettle::cli::BestOptions best;
   fettle::cli::LogsOptions logs;
   int control_fd = -1;
 };
@@ -50,7 +54,7 @@ void add_output(CLI::App& command, Output& output, const std::vector<std::string
 }
 
 void add_run(CLI::App& app, Arguments& arguments) {
-  CLI::App* command = app.add_subcommand("run", "Run a study to its end on this machine");
+  CLI::App* command = app.add_subcommand("run", "Run a study to its end, here or on a cluster");
   command->add_option("file", arguments.run.file, "Study file (YAML)")->required();
   add_output(*command, arguments.run.output, {"text", "json"});
   command->add_option("--study", arguments.run.study, "Which Study of a file with several");
@@ -59,10 +63,12 @@ void add_run(CLI::App& app, Arguments& arguments) {
                     "Begin anew; what there is is moved aside, not deleted");
   command->footer(
       "Running the same file again goes on where it was. Ctrl-C stops the trials gently.\n"
+      "With --on cluster, applies the Study and follows it; Ctrl-C ends only the following.\n"
       "Exit codes: 0 succeeded, 1 failed, 2 invalid input, 3 environment, 130 interrupted.\n"
       "Examples:\n"
       "  fettle run examples/shell.yaml\n"
-      "  fettle run study.yaml --output json | tail -1");
+      "  fettle run study.yaml --output json | tail -1\n"
+      "  fettle run --on cluster -n team study.yaml");
 }
 
 void add_validate(CLI::App& app, Arguments& arguments) {
@@ -85,6 +91,15 @@ void add_trials(CLI::App& app, Arguments& arguments) {
   command->add_option("study", arguments.trials.study, "Name of the study")->required();
   add_output(*command, arguments.trials.output, {"text", "csv", "json"});
   command->footer("Example:\n  fettle trials digits --output csv > trials.csv");
+}
+
+void add_best(CLI::App& app, Arguments& arguments) {
+  CLI::App* command =
+      app.add_subcommand("best", "Print the best configuration of a study, ready to paste");
+  command->add_option("study", arguments.best.study, "Name of the study")->required();
+  add_output(*command, arguments.best.output, {"text", "json"});
+  command->footer(
+      "Exit code 1 while there is no result. Example:\n  fettle best digits > best.yaml");
 }
 
 void add_logs(CLI::App& app, Arguments& arguments) {
@@ -115,12 +130,23 @@ void describe(CLI::App& app, Arguments& arguments) {
   app.add_option("-C,--directory", arguments.directory,
                  "Where .fettle lies, in which studies are kept")
       ->type_name("DIR");
+  app.add_option("--on", arguments.on,
+                 "Where studies run: local (this machine) or cluster (Kubernetes)")
+      ->check(CLI::IsMember({"local", "cluster"}))
+      ->type_name("");
+  app.add_option("-n,--namespace", arguments.place.ns, "Cluster: namespace of the studies")
+      ->type_name("NS");
+  app.add_option("--context", arguments.place.context, "Cluster: context of the kubeconfig")
+      ->type_name("NAME");
+  app.add_option("--kubeconfig", arguments.place.kubeconfig, "Cluster: kubeconfig file")
+      ->type_name("FILE");
   app.require_subcommand(1);
-  app.fallthrough();  // -C may come after the command, too
+  app.fallthrough();  // these may come after the command, too
   add_run(app, arguments);
   add_validate(app, arguments);
   add_status(app, arguments);
   add_trials(app, arguments);
+  add_best(app, arguments);
   add_logs(app, arguments);
   add_suggest(app);
   add_hidden(app, arguments);
@@ -130,33 +156,53 @@ void describe(CLI::App& app, Arguments& arguments) {
       "  fettle run study.yaml\n"
       "  fettle status\n"
       "  fettle trials digits\n"
-      "  fettle logs digits-3 --follow");
+      "  fettle best digits\n"
+      "  fettle logs digits-3 --follow\n"
+      "As `kubectl fettle` the same commands look at the cluster of the kubeconfig.");
 }
 
-// A word that the person's shell reads back as the same word.
-std::string shell_word(const std::string& word) {
-  const bool plain =
-      !word.empty() &&
-      word.find_first_not_of(
-          "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-./=:,@+") ==
-          std::string::npos;
-  if (plain) return word;
-  std::string text = "'";
-  for (const char c : word) text += c == '\'' ? "'\\''" : std::string(1, c);
-  return text + "'";
+// kubectl runs plugins by their file name.
+bool is_kubectl_plugin(std::string_view program) {
+  return program.substr(program.rfind('/') + 1) == "kubectl-fettle";
 }
 
-// Fills in what follows from more than one argument.
-void complete(Arguments& arguments) {
-  const std::string root =
-      arguments.directory == "." ? ".fettle" : arguments.directory + "/.fettle";
-  arguments.run.root = arguments.status.root = arguments.trials.root = arguments.logs.root = root;
-  std::string& program = arguments.run.program;
-  if (arguments.directory != ".") program += " -C " + shell_word(arguments.directory);
-  arguments.run.resume = program + " run " + shell_word(arguments.run.file);
-  if (!arguments.run.study.empty()) {
-    arguments.run.resume += " --study " + shell_word(arguments.run.study);
+// Decides where to look, and how hints call this program so that it looks there again. Returns what
+// is wrong with it, or "".
+std::string complete_place(bool is_plugin, Arguments& arguments) {
+  fettle::cli::Place& place = arguments.place;
+  const auto add = [&place](const char* option, const std::string& value) {
+    if (!value.empty()) place.program += option + fettle::cli::shell_word(value);
+  };
+  place.on_cluster = arguments.on == "cluster" || (arguments.on.empty() && is_plugin);
+  if (place.on_cluster) {
+    place.program = is_plugin ? "kubectl fettle" : "fettle --on cluster";
+    add(" --kubeconfig ", place.kubeconfig);
+    add(" --context ", place.context);
+    add(" -n ", place.ns);
+    return "";
   }
+  for (const auto& [option, value] :
+       {std::pair("--namespace", place.ns), std::pair("--context", place.context),
+        std::pair("--kubeconfig", place.kubeconfig)}) {
+    if (!value.empty()) return option + std::string(" needs --on cluster");
+  }
+  if (arguments.directory == ".") return "";
+  place.root = arguments.directory + "/.fettle";
+  add(" -C ", arguments.directory);
+  return "";
+}
+
+// Fills in what follows from more than one argument. Returns what is wrong with them, or "".
+std::string complete(bool is_plugin, Arguments& arguments) {
+  std::string wrong = complete_place(is_plugin, arguments);
+  const fettle::cli::Place& place = arguments.place;
+  arguments.run.place = arguments.validate.place = arguments.status.place = place;
+  arguments.trials.place = arguments.best.place = arguments.logs.place = place;
+  arguments.run.resume = place.program + " run " + fettle::cli::shell_word(arguments.run.file);
+  if (!arguments.run.study.empty()) {
+    arguments.run.resume += " --study " + fettle::cli::shell_word(arguments.run.study);
+  }
+  return wrong;
 }
 
 // Says what is wrong with the command line; returns the exit code.
@@ -176,6 +222,7 @@ int dispatch(const CLI::App& app, const Arguments& arguments) {
   if (app.got_subcommand("validate")) return fettle::cli::validate_command(arguments.validate);
   if (app.got_subcommand("status")) return fettle::cli::status_command(arguments.status);
   if (app.got_subcommand("trials")) return fettle::cli::trials_command(arguments.trials);
+  if (app.got_subcommand("best")) return fettle::cli::best_command(arguments.best);
   if (app.got_subcommand("logs")) return fettle::cli::logs_command(arguments.logs);
   if (app.got_subcommand("suggest")) {
     std::ios::sync_with_stdio(false);  // a search may ask hundreds of thousands of times
@@ -200,6 +247,10 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return complain(app, error);
   }
-  complete(arguments);
+  const std::string wrong = complete(is_kubectl_plugin(argv[0]), arguments);
+  if (!wrong.empty()) {
+    std::cerr << "fettle: " << wrong << '\n';
+    return fettle::cli::kExitInvalid;
+  }
   return dispatch(app, arguments);
 }

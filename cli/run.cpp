@@ -1,14 +1,16 @@
-// fettle run: reads a study file, opens its session on this machine, and runs it to its end.
+// fettle run: reads a study file and runs it to its end, on this machine or on a cluster.
 #include <iostream>
 #include <utility>
 
 #include "api/study_json.h"
 #include "cli/adopt.h"
 #include "cli/check.h"
+#include "cli/cluster_run.h"
 #include "cli/commands.h"
 #include "cli/display.h"
 #include "cli/exit_code.h"
 #include "cli/interrupt.h"
+#include "cli/local_source.h"
 #include "cli/runner.h"
 #include "cli/text.h"
 #include "core/plan.h"
@@ -16,11 +18,6 @@
 
 namespace fettle::cli {
 namespace {
-
-int fail(const Error& error) {
-  std::cerr << "fettle: " << error.message << '\n';
-  return exit_code_of(error.code);
-}
 
 void say(const std::string& message) { std::cerr << "fettle: " << message << std::endl; }
 
@@ -32,47 +29,48 @@ std::string names_of(const std::vector<api::Study>& studies) {
   return names;
 }
 
-// The Study with what the command line says instead of the file, under the rules for files.
-Result<api::Study> with_overrides(api::Study study, const RunOptions& options) {
-  if (!options.parallelism) return study;
-  study.spec.budget.parallelism = *options.parallelism;
-  const api::ReadStudy read = api::read_study(api::write_study(study));
-  if (read.errors.empty()) return study;
-  return invalid("--parallelism: " + read.errors[0].path + ": " + read.errors[0].message);
-}
-
 // The one Study of the file that is to run.
-Result<api::Study> choose_study(std::vector<api::Study> studies, const RunOptions& options) {
+Result<std::size_t> choose_study(const std::vector<api::Study>& studies,
+                                 const RunOptions& options) {
   if (studies.empty()) return invalid(options.file + " holds no Study");
   if (options.study.empty() && studies.size() > 1) {
     return invalid(options.file + " holds " + std::to_string(studies.size()) +
                    " Studies; say which one with --study: " + names_of(studies));
   }
-  for (api::Study& study : studies) {
-    if (!options.study.empty() && study.metadata.name != options.study) continue;
-    study.metadata.ns.clear();  // there are no namespaces on a laptop
-    return with_overrides(std::move(study), options);
+  for (std::size_t i = 0; i < studies.size(); ++i) {
+    if (options.study.empty() || studies[i].metadata.name == options.study) return i;
   }
   return invalid(options.file + " holds no Study called " + options.study +
                  "; there are: " + names_of(studies));
 }
 
+// Writes what the command line says instead of the file into `study` and `document`, under the
+// rules for files.
+Status override_fields(const RunOptions& options, api::Study& study, Json& document) {
+  if (!options.parallelism) return success();
+  Json* spec = document.find("spec");
+  Json budget = spec->find("budget") != nullptr ? *spec->find("budget") : Json::object();
+  spec->set("budget", budget.set("parallelism", *options.parallelism));
+  api::ReadStudy read = api::read_study(document);
+  if (!read.errors.empty()) {
+    return invalid("--parallelism: " + read.errors[0].path + ": " + read.errors[0].message);
+  }
+  study = std::move(read.study);
+  return success();
+}
+
 Result<std::unique_ptr<local::Session>> open_session(const RunOptions& options,
                                                      const std::string& study) {
   local::SessionOptions session;
-  session.root = options.root;
+  session.root = options.place.root;
   session.study = study;
   session.say = say;
   if (options.fresh) {
     FETTLE_ASSIGN(const std::string aside,
-                  move_aside(local::make_layout(options.root, study), {session.lock_wait_ms, say}));
+                  move_aside(local::make_layout(session.root, study), {session.lock_wait_ms, say}));
     if (!aside.empty()) say("moved the study as it was to " + aside);
   }
   return local::Session::open(session);
-}
-
-int exit_code_of_study(const api::Study& study) {
-  return state_of(study) == "failed" ? kExitFailed : kExitSucceeded;
 }
 
 // "Going on ...": what a resumed study has behind it.
@@ -84,41 +82,59 @@ void announce(const api::Study& study, Display& display) {
               plural(study.spec.budget.trials, "trial") + " have ended");
 }
 
+// A failure says its reason, and nothing beside it; whoever stopped the study is told the way back.
+Farewell farewell_of(const Result<Standing>& standing, const RunOptions& options) {
+  if (!standing.ok()) return {"", options.resume};
+  if (*standing == Standing::kFinished) return {};
+  return {"Interrupted; nothing is lost. To go on: " + options.resume, options.resume};
+}
+
 int run_session(const RunOptions& options, local::Session& session, const api::Study& study) {
-  const auto display = make_display(options.output, session.layout(), options.program);
+  const auto display =
+      make_display(options.output, log_files_of(session.layout()), options.place.program);
   auto interrupt = Interrupt::install();
-  if (!interrupt.ok()) return fail(interrupt.error());
+  if (!interrupt.ok()) return complain(interrupt.error());
   announce(study, *display);
   Runner runner(session, **interrupt, *display, {study.metadata.ns, study.metadata.name});
-  const auto ending = runner.run();
-  const bool finished = ending.ok() && *ending == Runner::Ending::kFinished;
-  const bool suspended = ending.ok() && *ending == Runner::Ending::kSuspended;
+  const auto standing = runner.run();
+  const bool finished = standing.ok() && *standing == Standing::kFinished;
+  const bool suspended = standing.ok() && *standing == Standing::kSuspended;
   if (suspended) {
     display->say("the study is suspended; set suspend: false in " + options.file +
                  " and run it again");
   }
   RunView view = runner.view();
   view.interrupted = !finished && !suspended;
-  display->finish(view, finished ? "" : options.resume);
-  if (!ending.ok()) return fail(ending.error());
+  display->finish(view, farewell_of(standing, options));
+  if (!standing.ok()) return complain(standing.error());
   return finished ? exit_code_of_study(view.study) : static_cast<int>(kExitInterrupted);
+}
+
+int run_here(const RunOptions& options, api::Study study) {
+  study.metadata.ns.clear();  // there are no namespaces on a laptop
+  auto session = open_session(options, study.metadata.name);
+  if (!session.ok()) return complain(session.error());
+  const auto adopted = adopt_study((*session)->store(), study);
+  if (!adopted.ok()) return complain(adopted.error());
+  return run_session(options, **session, *adopted);
 }
 
 }  // namespace
 
 int run_command(const RunOptions& options) {
-  api::LoadedFile loaded = check_study_file(options.file);
+  api::LoadedFile loaded = check_study_file(options.file, options.place.on_cluster);
   for (const api::Diagnostic& diagnostic : loaded.diagnostics) {
     std::cerr << api::to_string(diagnostic) << '\n';
   }
   if (!loaded.diagnostics.empty()) return kExitInvalid;
-  auto chosen = choose_study(std::move(loaded.studies), options);
-  if (!chosen.ok()) return fail(chosen.error());
-  auto session = open_session(options, chosen->metadata.name);
-  if (!session.ok()) return fail(session.error());
-  const auto study = adopt_study((*session)->store(), *chosen);
-  if (!study.ok()) return fail(study.error());
-  return run_session(options, **session, *study);
+  const auto chosen = choose_study(loaded.studies, options);
+  if (!chosen.ok()) return complain(chosen.error());
+  api::Study& study = loaded.studies[*chosen];
+  Json& document = loaded.documents[*chosen];
+  const Status overridden = override_fields(options, study, document);
+  if (!overridden.ok()) return complain(overridden.error());
+  if (options.place.on_cluster) return run_on_cluster(options, std::move(document));
+  return run_here(options, std::move(study));
 }
 
 }  // namespace fettle::cli

@@ -10,10 +10,9 @@
 #include <string>
 
 #include "base/result.h"
-#include "cli/chronicle.h"
 #include "cli/display.h"
 #include "cli/interrupt.h"
-#include "cli/view.h"
+#include "cli/live_view.h"
 #include "control/manager.h"
 #include "runtime/local/session.h"
 
@@ -21,27 +20,22 @@ namespace fettle::cli {
 
 class Runner {
  public:
-  enum class Ending {
-    kFinished,
-    kSuspended,    // spec.suspend is true and the trials have stopped
-    kInterrupted,  // by a signal
-  };
-
   Runner(local::Session& session, Interrupt& interrupt, Display& display,
          const control::Key& study);
   ~Runner();
 
-  // Until the study has finished, or was suspended or a signal came and the trials have stopped.
+  // Until the study has finished, or was suspended or a signal came and the trials have stopped;
+  // kGoesOn: a signal did it.
   // kIo: the environment failed; the study can be gone on with.
-  Result<Ending> run();
+  Result<Standing> run();
 
   // The study as it was last seen.
-  const RunView& view() const { return view_; }
+  const RunView& view() const { return live_.view(); }
 
  private:
   void work();
-  // How the study has ended as far as the store says; kInterrupted while it goes on.
-  Ending ending();
+  // As far as the store says.
+  Standing standing();
   void wait();
   void on_signals(int count);
   Status look();
@@ -52,8 +46,7 @@ class Runner {
   const control::Key key_;
   control::Observer observer_;
   control::Manager manager_;
-  Chronicle chronicle_;
-  RunView view_;
+  LiveView live_;
   int signals_ = 0;
   int done_fd_ = -1;  // readable when work() has ended
   std::atomic<bool> stopping_{false};

@@ -3,21 +3,16 @@
 
 #include "cli/commands.h"
 #include "cli/exit_code.h"
-#include "cli/recorded_study.h"
 #include "cli/screen.h"
+#include "cli/study_source.h"
 #include "cli/summary.h"
 #include "cli/terminal.h"
 
 namespace fettle::cli {
 namespace {
 
-int fail(const Error& error) {
-  std::cerr << "fettle: " << error.message << '\n';
-  return exit_code_of(error.code);
-}
-
-Line list_row(const RecordedStudy& recorded) {
-  const RunView& view = recorded.view;
+Line list_row(const SeenStudy& seen) {
+  const RunView& view = seen.view;
   const api::StudyStatus& status = view.study.status;
   const std::int64_t ended = status.trials.completed + status.trials.stopped + status.trials.failed;
   std::string best = "-";
@@ -25,7 +20,7 @@ Line list_row(const RecordedStudy& recorded) {
     best = format_number(status.best.front().objectives[0]) + ' ' +
            printable(view.study.spec.objectives[0].metric);
   }
-  const double age = static_cast<double>(recorded.now_ms - view.study.metadata.created_ms) / 1000;
+  const double age = static_cast<double>(seen.now_ms - view.study.metadata.created_ms) / 1000;
   return {{view.study.metadata.name, Ink::kBold},
           {state_of(view)},
           {format_count(ended) + "/" + format_count(view.study.spec.budget.trials)},
@@ -33,25 +28,27 @@ Line list_row(const RecordedStudy& recorded) {
           {format_elapsed(age)}};
 }
 
-int list_studies(const std::string& root, Output output, const Style& style) {
+int list_studies(StudySource& source, Output output, const Style& style) {
+  const auto names = source.names();
+  if (!names.ok()) return complain(names.error());
   int code = kExitSucceeded;
   std::vector<Line> rows;
   Json list = Json::array();
-  for (const std::string& name : local::recorded_studies(root)) {
-    const auto recorded = read_recorded_study(root, name);
-    if (!recorded.ok()) {
-      code = fail(recorded.error());
+  for (const std::string& name : *names) {
+    const auto seen = source.read(name, Detail::kObjects);
+    if (!seen.ok()) {
+      code = complain(seen.error());
       continue;
     }
-    rows.push_back(list_row(*recorded));
-    list.push_back(summary_json(recorded->view, recorded->layout));
+    rows.push_back(list_row(*seen));
+    list.push_back(summary_json(seen->view, seen->log));
   }
   if (output == Output::kJson) {
     std::cout << list.dump() << '\n';
     return code;
   }
   if (rows.empty() && code == kExitSucceeded) {
-    std::cout << "No studies in " << root << ".\n";
+    std::cout << "No studies " << source.place() << ".\n";
     return code;
   }
   const std::vector<Line> lines =
@@ -73,15 +70,17 @@ void print_events(const RunView& view, Output output) {
 
 int status_command(const StatusOptions& options) {
   const Style style = style_of_stdout();
-  if (options.study.empty()) return list_studies(options.root, options.output, style);
-  const auto recorded = read_recorded_study(options.root, options.study);
-  if (!recorded.ok()) return fail(recorded.error());
+  auto source = open_source(options.place);
+  if (!source.ok()) return complain(source.error());
+  if (options.study.empty()) return list_studies(**source, options.output, style);
+  const auto seen = (*source)->read(options.study, Detail::kWithEvents);
+  if (!seen.ok()) return complain(seen.error());
   if (options.events) {
-    print_events(recorded->view, options.output);
+    print_events(seen->view, options.output);
   } else if (options.output == Output::kJson) {
-    std::cout << summary_json(recorded->view, recorded->layout).dump() << '\n';
+    std::cout << summary_json(seen->view, seen->log).dump() << '\n';
   } else {
-    std::cout << render_screen(recorded->view, columns_of_stdout(), kAllRows, style);
+    std::cout << render_screen(seen->view, columns_of_stdout(), kAllRows, style);
   }
   return kExitSucceeded;
 }

@@ -19,13 +19,23 @@ namespace {
 constexpr std::streamsize kMaxLineBytes = 16 << 20;
 constexpr std::int64_t kMaxAsk = 1'000'000;  // one answer is one line: ask again for more
 
+// The reply names the line of the input, so that of the JSON text, always the first, says nothing.
+Result<Json> parse_line(std::string_view line) {
+  auto message = parse_json(line, {.allow_non_finite = true});
+  if (message.ok()) return message;
+  constexpr std::string_view kInnerLine = "line 1, ";
+  Error error = message.error();
+  if (error.message.starts_with(kInnerLine)) error.message.erase(0, kInnerLine.size());
+  return error;
+}
+
 // One study and the trials that were asked for.
 class Session {
  public:
   explicit Session(std::ostream& out) : out_(out) {}
 
   Status handle(std::string_view line) {
-    FETTLE_ASSIGN(const Json message, parse_json(line, {.allow_non_finite = true}));
+    FETTLE_ASSIGN(const Json message, parse_line(line));
     if (!message.is_object() || message.as_object().size() != 1) {
       return invalid("a line is an object with one member: study, ask, tell or report");
     }

@@ -40,6 +40,21 @@ Json best_trainer(const RunView& view, const api::BestTrial& best) {
   return document;
 }
 
+// Parameters and, for the built-in trainer, what they make of its configuration.
+std::string configuration_yaml(const RunView& view, const api::BestTrial& best, int indent) {
+  const std::string margin(static_cast<std::size_t>(indent), ' ');
+  std::string text = margin + "parameters:\n" + api::to_yaml(best.parameters, indent + 2);
+  const Json trainer = best_trainer(view, best);
+  if (!trainer.is_null()) text += margin + "trainer:\n" + api::to_yaml(trainer, indent + 2);
+  return text;
+}
+
+// "accuracy 0.9012, digits-0 at epoch 9" without the first part.
+std::string place_of(const RunView& view, const api::BestTrial& best) {
+  return best.trial + " at " + printable(view.study.spec.resource.unit) + ' ' +
+         std::to_string(best.step);
+}
+
 // "1,234 trials: 3 completed, ..."
 std::string counts_text(const api::TrialCounts& counts) {
   std::string text = plural(counts.created, "trial") + ": " + format_count(counts.completed) +
@@ -86,14 +101,12 @@ std::string front_text(const RunView& view) {
 std::string best_text(const RunView& view, const Style& style) {
   if (view.study.status.best.empty()) return "";
   const api::BestTrial& best = view.study.status.best.front();
-  std::string text =
-      "\n" +
-      render_line({{"Best: "},
-                   {objectives_text(view.study.spec, best), Ink::kGood},
-                   {", " + best.trial + " at " + printable(view.study.spec.resource.unit) + ' ' +
-                    std::to_string(best.step)}},
-                  kAnyWidth, style) +
-      '\n';
+  std::string text = "\n" +
+                     render_line({{"Best: "},
+                                  {objectives_text(view.study.spec, best), Ink::kGood},
+                                  {", " + place_of(view, best)}},
+                                 kAnyWidth, style) +
+                     '\n';
   const api::Trial* trial = find_trial(view.trials, best.trial);
   const auto tested = trial != nullptr ? metric_of(*trial, "test_accuracy") : std::nullopt;
   if (tested) {
@@ -101,20 +114,17 @@ std::string best_text(const RunView& view, const Style& style) {
         "      " + format_number(*tested) + " accuracy on the test images, which no decision saw\n";
   }
   text += front_text(view);
-  text +=
-      "\nThe best configuration, ready to paste:\n\n  parameters:\n" + api::to_yaml(best.parameters, 4);
-  const Json trainer = best_trainer(view, best);
-  if (!trainer.is_null()) text += "  trainer:\n" + api::to_yaml(trainer, 4);
+  text += "\nThe best configuration, ready to paste:\n\n" + configuration_yaml(view, best, 2);
   return text;
 }
 
-std::string failures_text(const RunView& view, const local::Layout& layout) {
-  const std::vector<FailureGroup> groups = group_failures(view, layout);
+std::string failures_text(const RunView& view, const LogHint& log) {
+  const std::vector<FailureGroup> groups = group_failures(view, log);
   if (groups.empty()) return "";
   std::string text = "\nWhat failed:\n";
   for (std::size_t i = 0; i < groups.size() && i < kMostReasons; ++i) {
     text += "  " + plural(groups[i].trials, "trial") + ": " +
-            truncated(groups[i].reason, kReasonColumns, {}) + '\n';
+            shortened(groups[i].reason, kReasonColumns) + '\n';
     if (!groups[i].log.empty()) text += "    log: " + groups[i].log + '\n';
   }
   if (groups.size() > kMostReasons) {
@@ -155,7 +165,7 @@ Json counts_json(const api::TrialCounts& counts) {
                        {"running", counts.running}});
 }
 
-Json best_json(const RunView& view, const api::BestTrial& best) {
+Json best_trial_json(const RunView& view, const api::BestTrial& best) {
   Json objectives = Json::object();
   for (std::size_t i = 0; i < best.objectives.size() && i < view.study.spec.objectives.size();
        ++i) {
@@ -178,7 +188,7 @@ Json best_json(const RunView& view, const api::BestTrial& best) {
 
 }  // namespace
 
-std::vector<FailureGroup> group_failures(const RunView& view, const local::Layout& layout) {
+std::vector<FailureGroup> group_failures(const RunView& view, const LogHint& log) {
   std::vector<FailureGroup> groups;
   std::map<std::string, std::size_t> index;
   for (const api::TrialPtr& trial : view.trials) {
@@ -187,8 +197,7 @@ std::vector<FailureGroup> group_failures(const RunView& view, const local::Layou
     const auto [at, is_new] = index.emplace(without_numbers(reason), groups.size());
     if (is_new) {
       const api::RunRecord* run = newest_run(*trial);
-      groups.push_back(
-          {reason, 0, run != nullptr ? layout.log_file(trial->metadata.name, run->run) : ""});
+      groups.push_back({reason, 0, run != nullptr ? log(trial->metadata.name, run->run) : ""});
     }
     ++groups[at->second].trials;
   }
@@ -198,15 +207,25 @@ std::vector<FailureGroup> group_failures(const RunView& view, const local::Layou
   return groups;
 }
 
-std::string render_summary(const RunView& view, const local::Layout& layout,
-                           const std::string& program, const Style& style) {
+std::string render_summary(const RunView& view, const LogHint& log, const std::string& program,
+                           const Style& style) {
   std::string text = outcome_text(view, style) + best_text(view, style);
   const std::string times = render_time_spent(time_spent(view), style);
   if (!times.empty()) text += '\n' + times;
-  return text + failures_text(view, layout) + hints_text(view, program);
+  return text + failures_text(view, log) + hints_text(view, program);
 }
 
-Json summary_json(const RunView& view, const local::Layout& layout) {
+std::string best_yaml(const RunView& view) {
+  const api::BestTrial& best = view.study.status.best.front();
+  return "# " + objectives_text(view.study.spec, best) + ": " + place_of(view, best) + '\n' +
+         configuration_yaml(view, best, 0);
+}
+
+Json best_json(const RunView& view) {
+  return best_trial_json(view, view.study.status.best.front());
+}
+
+Json summary_json(const RunView& view, const LogHint& log) {
   const api::StatusCondition* condition = true_condition(view.study, "Succeeded");
   if (condition == nullptr) condition = true_condition(view.study, "Failed");
   Json json = Json::object({{"study", view.study.metadata.name}, {"state", state_of(view)}});
@@ -214,15 +233,15 @@ Json summary_json(const RunView& view, const local::Layout& layout) {
   json.set("message", condition != nullptr ? condition->message : "");
   json.set("trials", counts_json(view.study.status.trials));
   const auto& front = view.study.status.best;
-  json.set("best", front.empty() ? Json() : best_json(view, front.front()));
+  json.set("best", front.empty() ? Json() : best_json(view));
   if (front.size() > 1) {
     Json list = Json::array();
-    for (const api::BestTrial& best : front) list.push_back(best_json(view, best));
+    for (const api::BestTrial& best : front) list.push_back(best_trial_json(view, best));
     json.set("front", std::move(list));
   }
   json.set("time", time_spent_json(time_spent(view)));
   Json failures = Json::array();
-  for (const FailureGroup& group : group_failures(view, layout)) {
+  for (const FailureGroup& group : group_failures(view, log)) {
     failures.push_back(
         Json::object({{"reason", group.reason}, {"trials", group.trials}, {"log", group.log}}));
   }

@@ -11,10 +11,12 @@ namespace fettle::cli {
 namespace {
 
 const Style kPlain = {.color = false, .unicode = true};
-const local::Layout kLayout = {"/there/.fettle", "digits"};
+std::string log_of(const std::string& trial, std::int64_t run) {
+  return "/there/" + trial + "/r" + std::to_string(run) + ".log";
+}
 
 TEST(Summary, SaysEverythingAPersonWantsToKnow) {
-  EXPECT_EQ(render_summary(view_at_the_end(), kLayout, "fettle", kPlain),
+  EXPECT_EQ(render_summary(view_at_the_end(), log_of, "fettle", kPlain),
             R"(digits succeeded after 31 s: all 3 trials are done
 3 trials: 1 completed, 1 stopped early, 1 failed
 
@@ -36,14 +38,14 @@ Where the time went: 2 slots for 30 s
 
 What failed:
   1 trial: exit code 3: cannot open ?[31mdata
-    log: /there/.fettle/digits/digits-2/r0/output.log
+    log: /there/digits-2/r0.log
 
 More: fettle trials digits; fettle logs digits-0; fettle status digits
 )");
 }
 
 TEST(Summary, GivesMachinesTheSame) {
-  const Json json = summary_json(view_at_the_end(), kLayout);
+  const Json json = summary_json(view_at_the_end(), log_of);
   EXPECT_EQ(*json.find("state"), Json("succeeded"));
   EXPECT_EQ(*json.find("reason"), Json("TrialsDone"));
   const Json& best = *json.find("best");
@@ -56,8 +58,28 @@ TEST(Summary, GivesMachinesTheSame) {
 TEST(Summary, HasNoBestWhereThereIsNone) {
   RunView view = view_at_the_end();
   view.study.status.best.clear();
-  EXPECT_TRUE(summary_json(view, kLayout).find("best")->is_null());
-  EXPECT_EQ(render_summary(view, kLayout, "fettle", kPlain).find("Best"), std::string::npos);
+  EXPECT_TRUE(summary_json(view, log_of).find("best")->is_null());
+  EXPECT_EQ(render_summary(view, log_of, "fettle", kPlain).find("Best"), std::string::npos);
+}
+
+TEST(Summary, PrintsTheBestConfigurationByItself) {
+  EXPECT_EQ(best_yaml(view_at_the_end()), R"(# accuracy 0.9012: digits-0 at epoch 9
+parameters:
+  learning_rate: 0.0123
+  optimizer: sgd
+)");
+  EXPECT_EQ(*best_json(view_at_the_end()).find("trial"), Json("digits-0"));
+}
+
+TEST(Failures, AreToldWithTheirLastWords) {
+  RunView view = view_at_the_end();
+  api::Trial trial = *view.trials[2];
+  trial.status.runs[0].message =
+      "exit code 1: Traceback " + std::string(1000, '.') + " ValueError: no such file";
+  view.trials[2] = std::make_shared<const api::Trial>(trial);
+  const std::string text = render_summary(view, log_of, "fettle", kPlain);
+  EXPECT_NE(text.find("1 trial: exit code 1: Traceback"), std::string::npos);
+  EXPECT_NE(text.find("ValueError: no such file\n"), std::string::npos);
 }
 
 TEST(Failures, WithOneReasonButForNumbersAreOne) {
@@ -67,11 +89,11 @@ TEST(Failures, WithOneReasonButForNumbersAreOne) {
     trial.status.runs[0].message = message;
     view.trials.push_back(std::make_shared<const api::Trial>(trial));
   }
-  const auto groups = group_failures(view, kLayout);
+  const auto groups = group_failures(view, log_of);
   ASSERT_EQ(groups.size(), 3U);
   EXPECT_EQ(groups[0].trials, 2);
   EXPECT_EQ(groups[0].reason, "hung for 10 s");
-  EXPECT_EQ(groups[0].log, "/there/.fettle/digits/digits-2/r0/output.log");
+  EXPECT_EQ(groups[0].log, "/there/digits-2/r0.log");
 }
 
 // 30 s of two slots: trial 0 ran all the time, trial 1 for 12 s, trial 2 from second 12 to 14.

@@ -112,6 +112,23 @@ std::string truncated(std::string_view text, int columns, const Style& style) {
   return columns > 0 ? cut + std::string(ellipsis) : "";
 }
 
+std::string shortened(std::string_view text, int columns) {
+  if (display_width(text) <= columns) return std::string(text);
+  const std::string begin = truncated(text, columns / 3, {});
+  int left = columns - display_width(begin);
+  std::vector<CodePoint> points;
+  for (std::string_view rest = text; !rest.empty(); rest.remove_prefix(points.back().bytes)) {
+    points.push_back(decode(rest));
+  }
+  std::size_t bytes = 0;  // of the end
+  for (auto point = points.rbegin(); point != points.rend(); ++point) {
+    left -= width_of(point->value);
+    if (left < 0) break;
+    bytes += point->bytes;
+  }
+  return begin + std::string(text.substr(text.size() - bytes));
+}
+
 std::string padded(std::string text, int columns, bool right_aligned) {
   const int missing = columns - display_width(text);
   if (missing <= 0) return text;
@@ -251,6 +268,18 @@ std::string format_parameters(const Json& parameters) {
     text += printable(name) + '=' + format_value(value);
   }
   return text;
+}
+
+std::string shell_word(const std::string& word) {
+  const bool plain =
+      !word.empty() &&
+      word.find_first_not_of(
+          "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-./=:,@+") ==
+          std::string::npos;
+  if (plain) return word;
+  std::string text = "'";
+  for (const char c : word) text += c == '\'' ? "'\\''" : std::string(1, c);
+  return text + "'";
 }
 
 std::string plural(std::int64_t count, std::string_view noun) {

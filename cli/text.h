@@ -36,6 +36,8 @@ using Line = std::vector<Span>;
 int display_width(std::string_view text);
 // Cut to at most `columns`, with an ellipsis where something was cut off.
 std::string truncated(std::string_view text, int columns, const Style& style);
+// Cut to at most `columns` in the middle: of an error its beginning and its end say most.
+std::string shortened(std::string_view text, int columns);
 // Filled up with spaces to at least `columns`.
 std::string padded(std::string text, int columns, bool right_aligned = false);
 // Control characters and broken UTF-8 replaced by '?', line breaks and tabs by spaces.
@@ -73,6 +75,8 @@ std::string format_count(std::int64_t value);
 std::string format_value(const Json& value);
 // "learning_rate=0.0123 optimizer=sgd"
 std::string format_parameters(const Json& parameters);
+// A word that the person's shell reads back as the same word.
+std::string shell_word(const std::string& word);
 // "1 trial", "3 trials"
 std::string plural(std::int64_t count, std::string_view noun);
 

@@ -78,5 +78,12 @@ TEST(Numbers, AsPeopleWriteThem) {
             "rate=0.01235 name=a b on=true");
 }
 
+TEST(Text, ShortenedKeepsTheBeginningAndTheEnd) {
+  EXPECT_EQ(shortened("as it is", 8), "as it is");
+  EXPECT_EQ(shortened("exit code 1: Traceback; many lines; ValueError: no such file", 30),
+            "exit code…eError: no such file");
+  EXPECT_LE(display_width(shortened("日本語日本語日本語日本語", 10)), 10);
+}
+
 }  // namespace
 }  // namespace fettle::cli

@@ -5,27 +5,26 @@
 #include "api/trial_json.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
-#include "cli/recorded_study.h"
+#include "cli/study_source.h"
 #include "cli/terminal.h"
 #include "cli/trial_table.h"
 
 namespace fettle::cli {
 
 int trials_command(const TrialsOptions& options) {
-  const auto recorded = read_recorded_study(options.root, options.study);
-  if (!recorded.ok()) {
-    std::cerr << "fettle: " << recorded.error().message << '\n';
-    return exit_code_of(recorded.error().code);
-  }
+  auto source = open_source(options.place);
+  if (!source.ok()) return complain(source.error());
+  const auto seen = (*source)->read(options.study, Detail::kObjects);
+  if (!seen.ok()) return complain(seen.error());
   switch (options.output) {
     case Output::kText:
-      std::cout << render_trials(recorded->view, columns_of_stdout(), style_of_stdout());
+      std::cout << render_trials(seen->view, columns_of_stdout(), style_of_stdout());
       break;
     case Output::kCsv:
-      std::cout << trials_csv(recorded->view);
+      std::cout << trials_csv(seen->view);
       break;
     case Output::kJson:
-      std::cout << trials_json(recorded->view);
+      std::cout << trials_json(seen->view);
       break;
   }
   return kExitSucceeded;

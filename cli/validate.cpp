@@ -27,7 +27,7 @@ std::string describe(const api::Study& study) {
 int validate_command(const ValidateOptions& options) {
   int code = kExitSucceeded;
   for (const std::string& file : options.files) {
-    const api::LoadedFile loaded = check_study_file(file);
+    const api::LoadedFile loaded = check_study_file(file, options.place.on_cluster);
     for (const api::Diagnostic& diagnostic : loaded.diagnostics) {
       std::cerr << api::to_string(diagnostic) << '\n';
       code = kExitInvalid;

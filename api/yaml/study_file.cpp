@@ -84,6 +84,7 @@ class Loader {
       return;
     }
     out_.studies.push_back(std::move(read.study));
+    out_.documents.push_back(document.value());
   }
 
   // By place; the file as a whole last.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "api/study.h"
+#include "base/json.h"
 
 namespace fettle::api {
 
@@ -28,6 +29,7 @@ struct Diagnostic {
 
 struct LoadedFile {
   std::vector<Study> studies;           // those without an error
+  std::vector<Json> documents;          // of each of them, as it was written
   std::vector<Diagnostic> diagnostics;  // empty = all is well
 };
 

@@ -12,6 +12,7 @@ namespace fettle::e2e {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 constexpr int kImages = 60;
 constexpr int kSide = 4;
@@ -129,6 +130,7 @@ TEST(Disk, FullOfTheStoreStopsTheStudyWhichGoesOnWithRoom) {
   const Finished full = shop.fettle({"run", "study.yaml"});
   EXPECT_EQ(full.code, 3) << full.out << full.err;
   EXPECT_THAT(full.err, HasSubstr("the disk is full"));
+  EXPECT_THAT(full.out, Not(HasSubstr("Interrupted;"))) << "it was not, and that is no help";
   ASSERT_TRUE(disk.resize("8m"));
   const Finished done = shop.fettle({"run", "study.yaml"});
   EXPECT_EQ(done.code, 0) << done.out << done.err;

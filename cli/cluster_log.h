@@ -1,0 +1,23 @@
+// The log of a trial's pod.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "base/result.h"
+#include "cli/study_source.h"
+#include "kube/client.h"
+
+namespace fettle::cli {
+
+struct PodLogOptions {
+  std::optional<std::int64_t> run;  // absent: the newest
+  bool follow = false;              // wait for the container to start, and go on until it ends
+};
+
+// Prints what the trial's container printed in the newest pod of rank 0. kNotFound, in words: no
+// such trial, or no pod of it any more; kUnavailable: the container has not started, and why.
+Status print_pod_log(kube::Client& client, const kube::ObjectKey& trial,
+                     const PodLogOptions& options, const LogPrinter& print);
+
+}  // namespace fettle::cli

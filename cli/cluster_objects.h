@@ -1,0 +1,20 @@
+// Studies and Trials as the API server gives them, for the commands. Pure functions.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "api/study.h"
+#include "api/trial.h"
+#include "base/json.h"
+#include "base/result.h"
+
+namespace fettle::cli {
+
+// kInvalid names the object: it was written by another version, or by hand.
+Result<api::Study> read_study_object(const Json& object);
+Result<api::Trial> read_trial_object(const Json& object);
+
+void sort_by_index(std::vector<api::TrialPtr>& trials);
+
+}  // namespace fettle::cli

@@ -1,0 +1,156 @@
+#include "cli/local_source.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include "cli/text.h"
+#include "control/clock.h"
+#include "runtime/local/sqlite_store.h"
+#include "runtime/local/study_lock.h"
+
+namespace fettle::cli {
+namespace {
+
+constexpr std::int64_t kMostEvents = 1000;
+constexpr auto kFollowInterval = std::chrono::milliseconds(200);
+
+Happening happening_of(const local::StoredEvent& event) {
+  Happening happening;
+  happening.at_ms = event.at_ms;
+  happening.warning = event.warning;
+  happening.text = event.name + ' ' + event.reason + ": " + printable(event.message);
+  happening.data = Json::object({{"event", event.reason},
+                                 {"timeMs", event.at_ms},
+                                 {"about", event.name},
+                                 {"warning", event.warning},
+                                 {"message", event.message}});
+  return happening;
+}
+
+// When something was last written about the study.
+std::int64_t last_sign_of_life(const RunView& view) {
+  std::int64_t at_ms = view.study.status.updated_ms;
+  for (const api::TrialPtr& trial : view.trials) {
+    if (trial->status.report) at_ms = std::max(at_ms, trial->status.report->at_ms);
+    if (const api::RunRecord* run = newest_run(*trial)) {
+      at_ms = std::max({at_ms, run->running_ms, run->ended_ms});
+    }
+  }
+  return at_ms;
+}
+
+// "digits-12" -> "digits"; "" for what cannot be a trial's name.
+std::string study_of(const std::string& trial) {
+  const std::size_t dash = trial.rfind('-');
+  if (dash == std::string::npos || dash + 1 == trial.size()) return "";
+  const bool number = std::all_of(trial.begin() + static_cast<std::ptrdiff_t>(dash) + 1,
+                                  trial.end(), [](char c) { return c >= '0' && c <= '9'; });
+  return number ? trial.substr(0, dash) : "";
+}
+
+bool exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
+
+// Prints the file from `offset` on; returns where it ended. A file that has become shorter was cut
+// by its bound and is begun again.
+off_t copy_from(int file, off_t offset, const LogPrinter& print) {
+  struct stat now {};
+  if (::fstat(file, &now) == 0 && now.st_size < offset) offset = 0;
+  std::array<char, 65536> buffer;
+  for (;;) {
+    const ssize_t count = ::pread(file, buffer.data(), buffer.size(), offset);
+    if (count <= 0) return offset;
+    print({buffer.data(), static_cast<std::size_t>(count)});
+    offset += count;
+  }
+}
+
+void print_file(int file, const std::string& outcome_file, bool follow, const LogPrinter& print) {
+  off_t offset = copy_from(file, 0, print);
+  while (follow) {
+    const bool ended = exists(outcome_file);
+    offset = copy_from(file, offset, print);
+    if (ended) return;
+    std::this_thread::sleep_for(kFollowInterval);
+  }
+}
+
+std::string known_runs(const std::vector<std::int64_t>& runs) {
+  std::string text;
+  for (const std::int64_t run : runs) text += (text.empty() ? "" : ", ") + std::to_string(run);
+  return text;
+}
+
+}  // namespace
+
+LogHint log_files_of(const local::Layout& layout) {
+  return
+      [layout](const std::string& trial, std::int64_t run) { return layout.log_file(trial, run); };
+}
+
+Result<std::vector<std::string>> LocalSource::names() { return local::recorded_studies(root_); }
+
+Error LocalSource::no_such(const std::string& study) {
+  return no_such_study(study, place(), local::recorded_studies(root_), "-C says where to look");
+}
+
+Result<SeenStudy> LocalSource::read(const std::string& name, Detail detail) {
+  const local::Layout layout = local::make_layout(root_, name);
+  SeenStudy seen{{}, log_files_of(layout), control::SystemClock().now_ms()};
+  auto store = local::SqliteStore::open(layout.database(), local::SqliteStore::Mode::kReadOnly);
+  if (!store.ok() && store.error().code == ErrorCode::kNotFound) return no_such(name);
+  if (!store.ok()) return store.error();
+  const control::Key key{"", name};
+  auto study = (*store)->get_study(key);
+  if (!study.ok() && study.error().code == ErrorCode::kNotFound) return no_such(name);
+  if (!study.ok()) return study.error();
+  FETTLE_ASSIGN(seen.view.trials, (*store)->list_trials(key));
+  if (detail == Detail::kWithEvents) {
+    FETTLE_ASSIGN(const auto events, (*store)->list_events(key, kMostEvents));
+    for (const auto& event : events) seen.view.happenings.push_back(happening_of(event));
+  }
+  seen.view.study = *std::move(study);
+  seen.view.interrupted =
+      state_of(seen.view.study) == "running" && local::StudyLock::holder(layout.lock()) == 0;
+  seen.view.now_ms = seen.view.interrupted ? last_sign_of_life(seen.view) : seen.now_ms;
+  bring_up_to_date(seen.view);
+  return seen;
+}
+
+Status LocalSource::print_log(const std::string& trial, std::optional<std::int64_t> wanted,
+                              bool follow, const LogPrinter& print) {
+  const std::string study = study_of(trial);
+  if (study.empty()) {
+    return not_found("'" + printable(trial) +
+                     "' is no trial; trials are called <study>-<number>, and "
+                     "`fettle trials <study>` lists them");
+  }
+  FETTLE_ASSIGN(const SeenStudy seen, read(study, Detail::kObjects));
+  if (find_trial(seen.view.trials, trial) == nullptr) {
+    return not_found("study " + study + " has " +
+                     plural(static_cast<std::int64_t>(seen.view.trials.size()), "trial") +
+                     " and none is called " + printable(trial));
+  }
+  const local::Layout layout = local::make_layout(root_, study);
+  const std::vector<std::int64_t> runs = local::recorded_runs(layout, trial);
+  if (runs.empty()) return not_found(trial + " has not run yet");
+  const std::int64_t run = wanted.value_or(runs.back());
+  if (std::find(runs.begin(), runs.end(), run) == runs.end()) {
+    return not_found(trial + " has no run " + std::to_string(run) +
+                     "; there are: " + known_runs(runs));
+  }
+  const std::string path = layout.log_file(trial, run);
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return io_error(path + " cannot be read; the run may have printed nothing");
+  print_file(file, layout.outcome_file(trial, run), follow, print);
+  ::close(file);
+  return success();
+}
+
+}  // namespace fettle::cli

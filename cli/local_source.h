@@ -1,0 +1,34 @@
+// LocalSource: what is kept of studies on this machine's disk: while they run, after they ended,
+// and after their runner was killed.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/study_source.h"
+#include "runtime/local/layout.h"
+
+namespace fettle::cli {
+
+class LocalSource final : public StudySource {
+ public:
+  explicit LocalSource(std::string root) : root_(std::move(root)) {}
+
+  std::string place() const override { return "in " + root_; }
+  Result<std::vector<std::string>> names() override;
+  // kIo: the store cannot be read.
+  Result<SeenStudy> read(const std::string& study, Detail detail) override;
+  Status print_log(const std::string& trial, std::optional<std::int64_t> run, bool follow,
+                   const LogPrinter& print) override;
+
+ private:
+  Error no_such(const std::string& study);
+
+  const std::string root_;
+};
+
+// Log files of a local study.
+LogHint log_files_of(const local::Layout& layout);
+
+}  // namespace fettle::cli

@@ -1,0 +1,57 @@
+// StudySource: where the commands that only look get Studies, trials and logs from: what is kept on
+// this machine (local_source.h), or a cluster's API server (cluster_source.h).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "cli/commands.h"
+#include "cli/view.h"
+
+namespace fettle::cli {
+
+// Where the log of a run is: a file, or the command that prints it.
+using LogHint = std::function<std::string(const std::string& trial, std::int64_t run)>;
+
+struct SeenStudy {
+  RunView view;  // happenings: the newest events; of an interrupted study as it was then
+  LogHint log;
+  std::int64_t now_ms = 0;  // the wall clock
+};
+
+// Pieces of output, as they come.
+using LogPrinter = std::function<void(std::string_view bytes)>;
+
+// How much of a study to read.
+enum class Detail { kObjects, kWithEvents };
+
+class StudySource {
+ public:
+  virtual ~StudySource() = default;
+
+  // "in .fettle", "in namespace team".
+  virtual std::string place() const = 0;
+  virtual Result<std::vector<std::string>> names() = 0;
+  // kNotFound names the studies there are.
+  virtual Result<SeenStudy> read(const std::string& study, Detail detail) = 0;
+  // Prints what run `run` (absent: the newest) of the trial printed; with `follow`, goes on until
+  // it ends. kNotFound, in words: no such trial, no such run, nothing kept of it.
+  virtual Status print_log(const std::string& trial, std::optional<std::int64_t> run, bool follow,
+                           const LogPrinter& print) = 0;
+};
+
+// The source that `place` names.
+Result<std::unique_ptr<StudySource>> open_source(const Place& place);
+
+// The sentence for a study that is not there; `place` as StudySource::place(), `hint` says where
+// else to look.
+Error no_such_study(const std::string& name, const std::string& place,
+                    const std::vector<std::string>& studies, const std::string& hint);
+
+}  // namespace fettle::cli
