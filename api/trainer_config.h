@@ -11,6 +11,9 @@
 
 namespace fettle::api {
 
+// What fettle-trainer exits with when its input is wrong: trying again changes nothing.
+inline constexpr int kTrainerRefusesInput = 2;
+
 struct NormalizeConfig {
   double mean = 0;
   double std = 1;

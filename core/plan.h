@@ -47,6 +47,7 @@ struct Run {
   std::int64_t started_ms = 0;  // when it began to run; 0 = unknown
   std::int64_t ended_ms = 0;
   std::optional<api::Outcome> outcome;  // Exited
+  std::optional<int> exit_code;         // Exited: of rank 0, where it ended by itself
   std::optional<api::Report> report;    // newest report read from its output, if that is the way
 };
 

@@ -175,13 +175,14 @@ api::Trial to_trial(const Json& from, const api::Study& study, std::int64_t inde
 
 Run to_run(const Json& from) {
   check_keys(from, {"run", "state", "outcome", "workers", "reason", "started", "ended", "report",
-                    "uid", "until"});
+                    "uid", "until", "exitCode"});
   Run run;
   for (const auto& [key, value] : from.as_object()) {
     if (key == "run") run.id = value.as_integer();
     if (key == "workers") run.workers = value.as_integer();
     if (key == "uid") run.pod_uid = value.as_string();
     if (key == "until") run.until_step = value.as_integer();
+    if (key == "exitCode") run.exit_code = static_cast<int>(value.as_integer());
     if (key == "reason") run.reason = value.as_string();
     if (key == "started") run.started_ms = to_ms(value);
     if (key == "ended") run.ended_ms = to_ms(value);

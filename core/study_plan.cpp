@@ -82,7 +82,10 @@ class StudyPlanner {
     const std::int64_t wanted = study_.spec.budget.parallelism;
     return std::min(wanted, capacity_.trials.value_or(wanted));
   }
-  void act(StudyAction action) { plan_.actions.push_back(std::move(action)); }
+  template <class Action>
+  void act(Action action) {
+    plan_.actions.emplace_back(std::move(action));
+  }
   void note(EventType type, std::string reason, std::string message) {
     act(Note{{type, std::move(reason), std::move(message)}});
   }
@@ -255,8 +258,8 @@ StudyPlan plan_refused_study(const api::Study& study, const std::vector<TrialPtr
       study, {trials, spending, study.spec.budget.parallelism, std::nullopt, refused, ""}, now_ms);
   StudyPlan plan;
   if (!write_time(study.status, next, /*running=*/false, now_ms)) return plan;
-  plan.actions.push_back(UpdateStudyStatus{std::move(next)});
-  plan.actions.push_back(Note{{EventType::kWarning, refused.reason, refused.message}});
+  plan.actions.emplace_back(UpdateStudyStatus{std::move(next)});
+  plan.actions.emplace_back(Note{{EventType::kWarning, refused.reason, refused.message}});
   return plan;
 }
 

@@ -297,6 +297,10 @@ void TrialPlanner::decide_ended(const RunRecord& record) {
   const bool no_result =
       run != nullptr && run->outcome == Outcome::kSucceeded && outcome == Outcome::kFailed;
   if (no_result) return enter(TrialPhase::kFailed, "NoResult", record.message);
+  // Neither will the built-in trainer take a configuration that it has refused.
+  const bool refused = study_.trial.trainer && run != nullptr &&
+                       run->exit_code == api::kTrainerRefusesInput && outcome == Outcome::kFailed;
+  if (refused) return enter(TrialPhase::kFailed, "InvalidConfiguration", record.message);
   if (failures > study_.trial.retries) {
     const std::string times = failures == 1 ? "" : " (" + std::to_string(failures) + " runs)";
     return enter(TrialPhase::kFailed, std::string(api::to_string(outcome)), record.message + times);

@@ -26,7 +26,7 @@ namespace fettle::trainer {
 namespace {
 
 constexpr int kFailed = 1;
-constexpr int kWrongInput = 2;
+constexpr int kWrongInput = api::kTrainerRefusesInput;
 constexpr int kSignalled = 128;
 
 constexpr std::string_view kUsage =

@@ -88,6 +88,7 @@ void RunReader::take_first(const kube::Pod& pod) {
   run_.started_ms = container == nullptr ? pod.started_ms : container->started_ms;
   if (container != nullptr && container->terminated) {
     run_.report = read_termination_message(*container);
+    run_.exit_code = container->exit_code;
   }
 }
 

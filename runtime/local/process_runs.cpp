@@ -34,6 +34,7 @@ double usable_cores() {
 void take_outcome(const RunOutcome& outcome, core::Run& run) {
   run.state = core::RunState::kExited;
   run.outcome = outcome.outcome;
+  run.exit_code = outcome.exit_code;
   run.reason = outcome.message;
   run.started_ms = outcome.started_ms;
   run.ended_ms = outcome.ended_ms;
