@@ -6,6 +6,8 @@
 #include <iterator>
 #include <utility>
 
+#include "api/display.h"
+
 namespace fettle::api {
 
 namespace {
@@ -39,6 +41,8 @@ void add_line(Report& report, ReportLine line, const CurveNeeds& needs, std::int
     report.checkpoint_step = line.checkpoint_step;
   }
   if (line.final_result) report.final_result = true;
+  report.objective = objective_text(needs.objectives, report.metrics);
+  report.throughput = throughput_text(report.metrics);
   report.at_ms = now_ms;
 }
 

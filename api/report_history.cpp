@@ -89,8 +89,8 @@ std::size_t least_needed(const std::vector<HistoryPoint>& history, const Steps& 
 
 std::size_t history_room(const Report& report) {
   constexpr std::size_t kReport = 4096;
-  constexpr std::size_t kFrame = 192;  // everything but metrics, checkpoint and history
-  std::size_t taken = kFrame + report.checkpoint.size();
+  constexpr std::size_t kFrame = 240;  // everything but metrics, checkpoint and history
+  std::size_t taken = kFrame + report.checkpoint.size() + report.objective.size();
   for (const auto& [name, value] : report.metrics) taken += metric_bytes(name);
   return taken < kReport ? kReport - taken : 0;
 }

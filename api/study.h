@@ -210,6 +210,15 @@ struct BestTrial {
   bool operator==(const BestTrial&) const = default;
 };
 
+// Short texts for the columns of tables.
+struct StudyDisplay {
+  std::string state;      // "Searching", "Stopping", "Suspended", "Succeeded", "Failed"
+  std::string best;       // objective values of the best trial, "0.9132"
+  std::string gpu_hours;  // "1.25"
+  std::string eta;        // "12m"; "" = not known
+  bool operator==(const StudyDisplay&) const = default;
+};
+
 // Derived from the trials at every reconcile; never counted up. Does not grow with trials.
 struct StudyStatus {
   std::int64_t observed_generation = 0;
@@ -223,7 +232,8 @@ struct StudyStatus {
   std::int64_t started_ms = 0;  // 0 = not yet
   std::int64_t ended_ms = 0;
   std::optional<double> eta_seconds;
-  std::string progress;  // display column, "37/100"
+  std::string progress;  // for display, "37/100"
+  StudyDisplay display;
   bool operator==(const StudyStatus&) const = default;
 };
 

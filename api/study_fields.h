@@ -243,6 +243,14 @@ void visit_fields(Visitor& v, T& c) {
   v.field("parameters", c.parameters, "Its parameters.", FieldRules{}.as(Form::kObject));
 }
 
+template <class Visitor, Like<StudyDisplay> T>
+void visit_fields(Visitor& v, T& c) {
+  v.field("state", c.state, "What goes on.", message_text(64));
+  v.field("best", c.best, "Objective values of the best trial.", message_text(256));
+  v.field("gpuHours", c.gpu_hours, "GPU-hours spent.", message_text(64));
+  v.field("eta", c.eta, "Time that the rest will take.", message_text(64));
+}
+
 template <class Visitor, Like<StudyStatus> T>
 void visit_fields(Visitor& v, T& c) {
   const FieldRules amount = number(0, kLargestBound);
@@ -258,7 +266,8 @@ void visit_fields(Visitor& v, T& c) {
   v.field("startTime", c.started_ms, "When the first trial was created.", timestamp());
   v.field("completionTime", c.ended_ms, "When the Study ended.", timestamp());
   v.field("etaSeconds", c.eta_seconds, "Time that the rest will take.", amount);
-  v.field("progress", c.progress, "For display.", message_text(64));
+  v.field("progress", c.progress, "Ended and planned trials.", message_text(64));
+  v.field("display", c.display, "For tables.");
 }
 
 template <class Visitor, Like<Study> T>

@@ -125,6 +125,8 @@ struct Report {
   std::int64_t checkpoint_step = 0;
   bool final_result = false;  // the trainer says it reached untilStep
   std::int64_t at_ms = 0;
+  std::string objective;              // for display: the newest objective values, "0.9132"
+  std::string throughput;             // for display: "4120/s"
   std::vector<HistoryPoint> history;  // at most 50, thinned; rungs and results kept
   bool operator==(const Report&) const = default;
 };
@@ -139,6 +141,7 @@ struct TrialStatus {
   std::vector<RunRecord> runs;              // at most 20: the newest
   std::vector<Fact> facts;                  // never pruned
   std::optional<Report> report;
+  std::string gpus;  // for display: of all workers, "2", "0.25", "20Gi"; "" = CPU
   bool operator==(const TrialStatus&) const = default;
 };
 

@@ -94,6 +94,8 @@ void visit_fields(Visitor& v, T& c) {
   v.field("checkpointStep", c.checkpoint_step, "Its step.", count_from(0));
   v.field("final", c.final_result, "The trainer says that it reached untilStep.");
   v.field("time", c.at_ms, "When it was made.", timestamp());
+  v.field("objective", c.objective, "For display: the newest objective values.", message_text(256));
+  v.field("throughput", c.throughput, "For display: images a second.", message_text(64));
   v.field("history", c.history, "The learning curve, thinned.", list(0, kMaxHistoryPoints));
 }
 
@@ -104,6 +106,7 @@ void visit_fields(Visitor& v, T& c) {
   v.field("runs", c.runs, "The newest runs.", list(0, kMaxRunRecords));
   v.field("facts", c.facts, "What was learnt, in order.", list(0, kMostFacts));
   v.field("report", c.report, "What the training last said of itself.");
+  v.field("gpus", c.gpus, "For display: GPUs of all workers.", message_text(64));
 }
 
 template <class Visitor, Like<Trial> T>

@@ -29,6 +29,8 @@ class Observer {
     (void)about, (void)event, (void)now_ms;
   }
   virtual void on_reconciled(const Reconciled& look) { (void)look; }
+  // A sampler was asked for points of a Study.
+  virtual void on_suggested(const Key& study, std::int64_t took_ms) { (void)study, (void)took_ms; }
 };
 
 }  // namespace fettle::control

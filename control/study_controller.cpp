@@ -1,6 +1,7 @@
 // Writes carry the resourceVersion that was planned from, or that of this look's last write.
 #include "control/study_controller.h"
 
+#include <functional>
 #include <utility>
 #include <variant>
 
@@ -8,6 +9,30 @@
 #include "core/names.h"
 
 namespace fettle::control {
+
+namespace {
+
+// The same sampler, and how long it takes.
+class TimedSampler : public search::Sampler {
+ public:
+  TimedSampler(search::Sampler& sampler, Clock& clock, std::function<void(std::int64_t)> tell)
+      : sampler_(sampler), clock_(clock), tell_(std::move(tell)) {}
+
+  search::Suggestion suggest(const search::History& history, std::int64_t n) override {
+    const std::int64_t began_ms = clock_.now_ms();
+    search::Suggestion suggestion = sampler_.suggest(history, n);
+    tell_(clock_.now_ms() - began_ms);
+    return suggestion;
+  }
+  std::string description() const override { return sampler_.description(); }
+
+ private:
+  search::Sampler& sampler_;
+  Clock& clock_;
+  const std::function<void(std::int64_t)> tell_;
+};
+
+}  // namespace
 
 Result<Looked> StudyController::reconcile(const Key& key) {
   Result<api::Study> study = store_.get_study(key);
@@ -44,7 +69,10 @@ Result<core::StudyPlan> StudyController::plan(const api::Study& study,
   if (!sampler.ok()) {
     return core::plan_refused_study(study, trials, sampler.error().message, now_ms);
   }
-  return core::plan_study({study, trials, runs_.capacity(study)}, **sampler, now_ms);
+  TimedSampler timed(**sampler, clock_, [&](std::int64_t took_ms) {
+    observer_.on_suggested({study.metadata.ns, study.metadata.name}, took_ms);
+  });
+  return core::plan_study({study, trials, runs_.capacity(study)}, timed, now_ms);
 }
 
 // Only before the first trial: afterwards the trials themselves show whether they can start. The

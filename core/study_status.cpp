@@ -2,7 +2,10 @@
 #include "core/study_status.h"
 
 #include <algorithm>
+#include <cmath>
 
+#include "api/display.h"
+#include "api/quantity.h"
 #include "core/best.h"
 #include "core/conditions.h"
 #include "core/history.h"
@@ -79,12 +82,39 @@ void set_conditions(const api::Study& study, const StudyOutlook& outlook, std::i
   set("Failed", failed, reason, message);
 }
 
+std::string state_of(const StudyStatus& status) {
+  for (const char* ended : {"Succeeded", "Failed", "Suspended"}) {
+    if (is_true(status.conditions, ended)) return ended;
+  }
+  const api::StatusCondition* running = find_condition(status.conditions, "Running");
+  return running == nullptr ? "" : running->reason;
+}
+
+// A time for people to wait: nobody wants the seconds of an hour.
+std::string rough_duration(double seconds) {
+  constexpr double kMinute = 60;
+  constexpr double kHour = 3600;
+  const double unit = seconds < kMinute ? 1 : seconds < kHour ? kMinute : kHour / 4;
+  return api::format_duration(std::ceil(seconds / unit) * unit);
+}
+
+api::StudyDisplay display_of(const api::Study& study, const StudyStatus& status) {
+  api::StudyDisplay display;
+  display.state = state_of(status);
+  if (!status.best.empty()) display.best = api::short_numbers(status.best.front().objectives);
+  if (study.spec.trial.gpu) display.gpu_hours = api::short_number(status.gpu_hours);
+  if (status.eta_seconds) display.eta = rough_duration(*status.eta_seconds);
+  return display;
+}
+
 // `status` without what changes by the mere passing of time.
 StudyStatus timeless(StudyStatus status) {
   status.updated_ms = 0;
   status.active_seconds = 0;
   status.gpu_hours = 0;
   status.eta_seconds.reset();
+  status.display.gpu_hours.clear();
+  status.display.eta.clear();
   return status;
 }
 
@@ -115,6 +145,7 @@ StudyStatus study_status(const api::Study& study, const StudyOutlook& outlook,
   status.progress = std::to_string(counts.completed + counts.stopped + counts.failed) + "/" +
                     std::to_string(study.spec.budget.trials);
   set_conditions(study, outlook, now_ms, status);
+  status.display = display_of(study, status);
   return status;
 }
 

@@ -25,6 +25,7 @@
 #include <string>
 #include <utility>
 
+#include "api/display.h"
 #include "api/names.h"
 #include "api/quantity.h"
 #include "core/conditions.h"
@@ -59,6 +60,7 @@ class TrialPlanner {
   TrialPlan plan() {
     if (trial_.metadata.deleted_ms != 0) return {};
     if (take_in_runs()) decide();
+    status_.gpus = api::gpu_text(study_.trial, spec_.workers);  // alone it is not worth a write
     return assemble();
   }
 
@@ -126,7 +128,7 @@ bool TrialPlanner::take_in_runs() {
       wake_at(now_ms_ + kStaleViewMs);
       return false;
     } else {  // its record was pruned long ago
-      cleanups_.push_back(DeleteRun{run.id});
+      cleanups_.emplace_back(DeleteRun{run.id});
     }
   }
   return true;
@@ -148,8 +150,8 @@ void TrialPlanner::adopt_first(const Run& run) {
 
 // Stops a run that nobody wants, or forgets it if it has exited.
 void TrialPlanner::dismiss(const Run& run) {
-  if (run.state != RunState::kExited) commands_.push_back(StopRun{run.id});
-  if (run.state == RunState::kExited) cleanups_.push_back(DeleteRun{run.id});
+  if (run.state != RunState::kExited) commands_.emplace_back(StopRun{run.id});
+  if (run.state == RunState::kExited) cleanups_.emplace_back(DeleteRun{run.id});
 }
 
 void TrialPlanner::take_in(RunRecord& record, const Run& run) {
@@ -271,7 +273,7 @@ void TrialPlanner::decide_open(RunRecord& record) {
   if (now_ms_ < record.started_ms + kStartAgainMs)
     return wake_at(record.started_ms + kStartAgainMs);
   record.started_ms = now_ms_;  // the intent is renewed: this write fails if the view is stale
-  commands_.push_back(StartRun{record.run, /*confirm=*/false});
+  commands_.emplace_back(StartRun{record.run, /*confirm=*/false});
 }
 
 void TrialPlanner::decide_ended(const RunRecord& record) {
@@ -331,7 +333,7 @@ void TrialPlanner::start_next() {
   if (one_lives) return wake_at(now_ms_ + kStaleViewMs);
   const bool first = status_.runs.empty();  // and stays so until the run is seen
   const std::int64_t run = first ? 0 : append_run(status_, spec_, now_ms_).run;
-  commands_.push_back(StartRun{run, /*confirm=*/first});
+  commands_.emplace_back(StartRun{run, /*confirm=*/first});
   const bool resumed = status_.report && !status_.report->checkpoint.empty();
   note(EventType::kNormal, "Started",
        run_name(trial_.metadata.name, run) +
@@ -353,10 +355,10 @@ void TrialPlanner::supervise(RunRecord& record, const Run& run) {
     }
   }
   if (record.stopping) {
-    commands_.push_back(StopRun{record.run});
+    commands_.emplace_back(StopRun{record.run});
   } else if (run.workers != spec_.workers) {
     record.workers = spec_.workers;
-    commands_.push_back(ResizeRun{record.run, spec_.workers});
+    commands_.emplace_back(ResizeRun{record.run, spec_.workers});
   }
 }
 
@@ -429,11 +431,11 @@ TrialPlan TrialPlanner::assemble() {
   TrialPlan plan;
   leave_unrecorded();
   plan.wake_at_ms = wake_at_ms_;
-  if (status_changed()) plan.actions.push_back(UpdateTrialStatus{std::move(status_)});
+  if (status_changed()) plan.actions.emplace_back(UpdateTrialStatus{std::move(status_)});
   for (auto* actions : {&cleanups_, &commands_}) {
     for (TrialAction& action : *actions) plan.actions.push_back(std::move(action));
   }
-  for (Note& event : notes_) plan.actions.push_back(std::move(event));
+  for (Note& event : notes_) plan.actions.emplace_back(std::move(event));
   return plan;
 }
 

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "api/display.h"
 #include "core/conditions.h"
 #include "tests/sim/simulation.h"
 
@@ -46,6 +47,9 @@ TEST(Simulation, AStudyRunsToItsEnd) {
   EXPECT_EQ(study.status.trials.created, 12);
   EXPECT_EQ(study.status.trials.completed, 12);
   EXPECT_EQ(study.status.progress, "12/12");
+  EXPECT_EQ(study.status.display.state, "Succeeded");
+  EXPECT_EQ(study.status.display.best, api::short_numbers(study.status.best[0].objectives));
+  EXPECT_EQ(study.status.display.eta, "");
   ASSERT_EQ(study.status.best.size(), 1u);
   EXPECT_EQ(simulation.store().trials_created(), 12);
   EXPECT_EQ(simulation.runs().started(), 12);

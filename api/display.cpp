@@ -1,0 +1,59 @@
+#include "api/display.h"
+
+#include <array>
+#include <charconv>
+#include <cmath>
+
+#include "api/quantity.h"
+
+namespace fettle::api {
+
+std::string short_number(double value) {
+  if (std::isnan(value)) return "NaN";
+  if (std::isinf(value)) return value > 0 ? "Infinity" : "-Infinity";
+  constexpr int kDigits = 4;
+  constexpr double kLeastPlain = 1e4;  // whole numbers below 1e15 keep all their digits
+  constexpr double kMostPlain = 1e15;
+  std::array<char, 32> text{};
+  const double size = std::abs(value);
+  const bool plain = size >= kLeastPlain && size < kMostPlain;
+  const auto end = plain ? std::to_chars(text.data(), text.data() + text.size(), value,
+                                         std::chars_format::fixed, 0)
+                         : std::to_chars(text.data(), text.data() + text.size(), value,
+                                         std::chars_format::general, kDigits);
+  return {text.data(), end.ptr};
+}
+
+std::string short_numbers(const std::vector<double>& values) {
+  std::string text;
+  for (const double value : values) text += (text.empty() ? "" : " ") + short_number(value);
+  return text;
+}
+
+std::string objective_text(const std::vector<Objective>& objectives,
+                           const std::map<std::string, double>& metrics) {
+  std::string text;
+  bool any = false;
+  for (const Objective& objective : objectives) {
+    const auto found = metrics.find(objective.metric);
+    any = any || found != metrics.end();
+    text += (text.empty() ? "" : " ") +
+            (found == metrics.end() ? std::string("-") : short_number(found->second));
+  }
+  return any ? text : "";
+}
+
+std::string throughput_text(const std::map<std::string, double>& metrics) {
+  const auto found = metrics.find(kThroughputMetric);
+  return found == metrics.end() ? "" : short_number(found->second) + "/s";
+}
+
+std::string gpu_text(const TrialTemplate& trial, std::int64_t workers) {
+  if (!trial.gpu) return "";
+  const auto& [count, fraction, memory] = *trial.gpu;
+  if (!fraction && !memory) return std::to_string(count.value_or(1) * workers);
+  const std::string each = fraction ? short_number(*fraction) : format_quantity(*memory);
+  return workers == 1 ? each : std::to_string(workers) + "x" + each;
+}
+
+}  // namespace fettle::api
