@@ -61,15 +61,23 @@ void check_env(const Json& container, const FieldPath& path, FieldErrors& errors
   }
 }
 
+// Whether there is a map to look into; complains about anything else that is there.
+bool is_map_if_there(const Json* value, const FieldPath& path, FieldErrors& errors) {
+  if (value == nullptr || value->is_null()) return false;
+  if (!value->is_object()) expect(*value, "a map of fields", path, errors);
+  return value->is_object();
+}
+
 void check_resources(const Json& container, const FieldPath& path, FieldErrors& errors) {
   const Json* resources = container.find("resources");
-  if (resources == nullptr) return;
   const FieldPath field = path.member("resources");
+  if (!is_map_if_there(resources, field, errors)) return;
   for (const std::string_view kind : {"requests", "limits"}) {
     const Json* amounts = resources->find(kind);
-    if (amounts == nullptr || !amounts->is_object()) continue;
     const FieldPath place = field.member(kind);
+    if (!is_map_if_there(amounts, place, errors)) continue;
     for (const auto& [name, amount] : amounts->as_object()) {
+      if (amount.is_null()) continue;
       const bool fits = amount.is_number()
                             ? amount.as_double() >= 0
                             : amount.is_string() && parse_quantity(amount.as_string()).ok() &&
@@ -92,6 +100,10 @@ void check_container(const Json& container, bool is_trial, const FieldPath& path
     errors.add(path,
                "has neither command nor image; expected at least one of them: local runs "
                "need a command, a cluster an image");
+  }
+  const Json* image = container.find("image");
+  if (image != nullptr && !image->is_null() && !image->is_string()) {
+    expect(*image, "a text; put it in quotes", path.member("image"), errors);
   }
   check_words(container, "command", path, errors);
   check_words(container, "args", path, errors);

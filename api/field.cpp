@@ -103,7 +103,8 @@ std::string clean_text(std::string_view text, std::size_t max_bytes) {
   std::size_t at = 0;
   while (at < text.size()) {
     const std::size_t length = utf8_length(text.substr(at));
-    const std::string_view piece = length == 0 ? "?" : text.substr(at, length);
+    const bool readable = length > 0 && text[at] != '\0';
+    const std::string_view piece = readable ? text.substr(at, length) : "?";
     if (out.size() + piece.size() > max_bytes) break;
     out += piece;
     at += std::max<std::size_t>(length, 1);

@@ -165,7 +165,7 @@ std::string describe(double value);
 std::string expected_number(const FieldRules& rules, bool is_whole);
 std::string expected_text(const FieldRules& rules);
 
-// `text` in at most `max_bytes`, cut between characters; bytes that are not UTF-8 become '?'.
+// `text` in at most `max_bytes`, cut between characters; NUL and what is not UTF-8 become '?'.
 std::string clean_text(std::string_view text, std::size_t max_bytes);
 
 // "a, b or c".

@@ -75,6 +75,12 @@ std::optional<double> read_notation(const ReadContext& context) {
   return value ? std::optional<double>(*value) : std::nullopt;
 }
 
+// Parts of a second or a byte need a unit ("500ms"): the cluster's schema knows whole numbers and
+// texts, but no type for both kinds of numbers and texts.
+bool needs_whole_number(const FieldRules& rules) {
+  return rules.form == Form::kDuration || (rules.form == Form::kQuantity && rules.min >= 0);
+}
+
 bool check_size(const ReadContext& context, std::size_t size, std::string_view what) {
   const FieldRules& rules = context.rules;
   if (size >= rules.min_size && size <= rules.max_size) return true;
@@ -118,8 +124,9 @@ void read_value(const ReadContext& context, double& out) {
     out = std::numeric_limits<double>::quiet_NaN();
     return;
   }
+  const bool plain = needs_whole_number(context.rules) ? value.is_integer() : value.is_number();
   const std::optional<double> number =
-      value.is_number() ? std::optional<double>(value.as_double()) : read_notation(context);
+      plain ? std::optional<double>(value.as_double()) : read_notation(context);
   if (!number || !within(*number, context.rules)) {
     return fail(context, expected_number(context.rules, false));
   }

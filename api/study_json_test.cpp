@@ -7,141 +7,15 @@
 #include <cmath>
 #include <limits>
 
+#include "api/random_documents.h"
 #include "api/trial_json.h"
-#include "base/philox.h"
 
 namespace fettle::api {
 namespace {
 
-// Draws Studies and Trials that are valid, field by field.
-class Generator {
- public:
-  explicit Generator(std::uint64_t seed) : random_(seed) {}
-
-  bool coin() { return random_.below(2) == 1; }
-  std::int64_t whole(std::int64_t min, std::int64_t max) {
-    return min +
-           static_cast<std::int64_t>(random_.below(static_cast<std::uint64_t>(max - min + 1)));
-  }
-  // Over many orders of magnitude, with all digits.
-  double positive() {
-    return std::ldexp(random_.uniform() + 0.5, static_cast<int>(whole(-20, 20)));
-  }
-  template <class T, class Draw>
-  std::optional<T> maybe(Draw draw) {
-    return coin() ? std::optional<T>(draw()) : std::nullopt;
-  }
-  std::string any_text() {
-    static const std::string kTexts[] = {"a", "; rm -rf /", "$(x)", "\"", "\n", "{{}}", "ü", "yes"};
-    return kTexts[random_.below(std::size(kTexts))];
-  }
-
-  Parameter parameter(int index) {
-    Parameter p;
-    p.name = "p" + std::to_string(index);
-    p.type = static_cast<ParameterType>(whole(0, 3));
-    if (p.type == ParameterType::kDouble) {
-      p.scale = coin() ? Scale::kLog : Scale::kLinear;
-      p.min = positive();
-      p.max = p.min + positive();
-    } else if (p.type == ParameterType::kInteger) {
-      p.min = static_cast<double>(whole(-9, 9));
-      p.step = maybe<double>([&] { return static_cast<double>(whole(1, 5)); });
-      p.max = p.min + p.step.value_or(1) * static_cast<double>(whole(1, 9));
-    } else if (p.type == ParameterType::kCategorical) {
-      p.values = {Json(any_text()), Json(whole(0, 9)), Json(positive() + 10), Json(coin())};
-    }
-    return p;
-  }
-
-  Study study() {
-    Study s;
-    s.metadata.name = "study";
-    s.metadata.uid = any_text();
-    s.metadata.created_ms = whole(1, 2'000'000'000'000);
-    s.metadata.labels = {{"a.b/c", any_text()}};
-    s.spec.objectives = {{"loss", Direction::kMinimize, maybe<double>([&] { return positive(); }),
-                          coin() ? Take::kBest : Take::kLast}};
-    for (int i = 0; i < 5; ++i) s.spec.parameters.push_back(parameter(i));
-    Parameter child = parameter(5);
-    child.when = condition_on(s.spec.parameters[0]);
-    s.spec.parameters.push_back(child);
-    s.spec.constraints = {{"memory", std::nullopt, positive() * 1e6}};
-    s.spec.resource = {"epoch", 1, whole(9, 100)};
-    fill_search(s.spec);
-    fill_trial(s.spec.trial);
-    s.spec.suspend = coin();
-    s.status.conditions = {{"Running", coin(), "Started", any_text(), whole(1, 1'000'000)}};
-    s.status.best = {{"study-1", 3, {positive(), -positive()}, Json::object({{"p0", 1}})}};
-    s.status.eta_seconds = maybe<double>([&] { return positive(); });
-    return s;
-  }
-
-  Trial trial() {
-    Trial t;
-    t.metadata.name = "study-1";
-    t.spec.study = "study";
-    t.spec.parameters = Json::object({{"a", positive()}, {"b", any_text()}, {"c", coin()}});
-    t.spec.seed = static_cast<std::int64_t>(random_.bits64() >> 1);
-    t.spec.parent = maybe<Parent>([&] { return Parent{"study-0", whole(0, 9)}; });
-    t.spec.stop = maybe<Stop>([&] { return Stop{"GoalReached", any_text(), whole(0, 9)}; });
-    t.status.phase = static_cast<TrialPhase>(whole(0, 5));
-    RunRecord run;
-    run.started_ms = whole(1, 2'000'000'000'000);
-    run.outcome = maybe<Outcome>([&] { return static_cast<Outcome>(whole(0, 6)); });
-    run.earlier_seconds = positive();
-    run.message = any_text();
-    t.status.runs = {run};
-    t.status.facts = {{whole(1, 99),
-                       static_cast<FactKind>(whole(0, 3)),
-                       3,
-                       {positive(), std::nullopt},
-                       coin(),
-                       whole(0, 9)}};
-    t.status.report = maybe<Report>([&] {
-      return Report{9, {{"loss", positive()}}, "step-9", 9, coin(), 5, {{1, {{"loss", 2}}}}};
-    });
-    return t;
-  }
-
- private:
-  Condition condition_on(const Parameter& p) {
-    if (p.type == ParameterType::kBoolean) return {p.name, {Json(true)}};
-    if (p.type == ParameterType::kCategorical) return {p.name, {p.values[1]}};
-    return {p.name, {Json(p.min)}};
-  }
-
-  void fill_search(StudySpec& spec) {
-    if (coin()) spec.algorithm = {"tpe", whole(0, 99), whole(1, 20), whole(1, 99), {}, false};
-    if (coin()) spec.algorithm = {"grid", 0, {}, {}, whole(2, 99), coin()};
-    if (coin()) spec.early_stopping = EarlyStopping{"asha", 1.5 + random_.uniform(), 5, 1};
-    if (coin()) spec.early_stopping = EarlyStopping{"median", 3, whole(1, 9), whole(1, 5)};
-    spec.budget = {whole(1, 99), whole(1, 9), whole(0, 9),
-                   maybe<double>([&] { return positive(); }),
-                   maybe<double>([&] { return positive(); })};
-    if (coin()) spec.warm_start = WarmStart{{"pilot", "digits"}};
-  }
-
-  void fill_trial(TrialTemplate& trial) {
-    trial.timeout = maybe<double>([&] { return static_cast<double>(whole(1, 100'000)); });
-    trial.heartbeat = maybe<double>([&] { return positive(); });
-    trial.checkpoints = maybe<Checkpoints>([&] { return Checkpoints{"claim", whole(1, 9)}; });
-    trial.metrics = maybe<MetricsFilter>([] { return MetricsFilter{"(\\w+)=(\\d+)"}; });
-    if (coin()) trial.gpu = Gpu{{}, {}, 0x1p30 * static_cast<double>(whole(1, 80))};
-    trial.workers = {1, whole(1, 8)};
-    trial.pod_template = Json::object(
-        {{"spec", Json::object({{"containers", Json(Json::Array{Json::object(
-                                                   {{"name", "t"},
-                                                    {"args", Json(Json::Array{Json(any_text())})},
-                                                    {"image", any_text()}})})}})}});
-  }
-
-  Random random_;
-};
-
 TEST(StudyJson, WhatIsWrittenReadsBackAsItWas) {
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
-    const Study study = Generator(seed).study();
+    const Study study = RandomDocuments(seed).study();
     const std::string text = write_study(study).dump();
     const Result<Json> parsed = parse_json(text);
     ASSERT_TRUE(parsed.ok());
@@ -153,7 +27,7 @@ TEST(StudyJson, WhatIsWrittenReadsBackAsItWas) {
 
 TEST(TrialJson, WhatIsWrittenReadsBackAsItWas) {
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
-    const Trial trial = Generator(seed).trial();
+    const Trial trial = RandomDocuments(seed).trial();
     const std::string text = write_trial(trial).dump();
     const Result<Trial> read = read_trial(*parse_json(text));
     ASSERT_TRUE(read.ok()) << read.error().message;
@@ -191,7 +65,7 @@ TEST(TrialJson, AllErrorsAreListed) {
 }
 
 TEST(StudyJson, OneAndOnePointZeroAreOneNumber) {
-  Json document = write_study(Generator(1).study());
+  Json document = write_study(RandomDocuments(1).study());
   Json* budget = document.find("spec")->find("budget");
   budget->set("trials", 30.0);
   const ReadStudy read = read_study(document);

@@ -50,9 +50,10 @@ class Immutability {
   static std::string unchanged(const Json& object, const std::string& name) {
     const std::string now = "self." + name;
     const std::string before = "oldSelf." + name;
-    const std::string same = now + " == " + before;
+    // Both ways, since the API server overlooks fields without a schema that only the left one has.
+    const std::string same = now + " == " + before + " && " + before + " == " + now;
     if (always_there(object, name)) return same;
-    return "has(" + now + ") == has(" + before + ") && (!has(" + now + ") || " + same + ")";
+    return "has(" + now + ") == has(" + before + ") && (!has(" + now + ") || (" + same + "))";
   }
 
   const std::function<bool(std::string_view)>& may_change_;

@@ -16,8 +16,9 @@ constexpr std::int64_t kLongestTimestamp = 64;  // characters
 const std::string kNumber = R"(([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?)";
 const std::string kDuration = "^(" + kNumber + "|(" + kNumber + "(d|h|ms|m|s))+)$";
 const std::string kQuantity = "^-?" + kNumber + "(Ei|Pi|Ti|Gi|Mi|Ki|E|P|T|G|M|k|m|u|n)?$";
-constexpr const char* kTimestamp =
-    R"(^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?Z$)";
+// The format date-time would let lists pass, and offsets from UTC.
+constexpr const char* kTimestamp = R"(^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01]))"
+                                   R"(T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]+)?Z$)";
 // Environment variables cannot carry NUL.
 constexpr const char* kNoNul = R"(^[^\x00]*$)";
 
@@ -120,10 +121,7 @@ Json boolean_schema(const FieldRules& rules) {
 
 Json whole_schema(const FieldRules& rules) {
   if (rules.form == Form::kTimestamp) {
-    return typed("string")
-        .set("format", "date-time")
-        .set("pattern", kTimestamp)
-        .set("maxLength", kLongestTimestamp);
+    return typed("string").set("pattern", kTimestamp).set("maxLength", kLongestTimestamp);
   }
   Json schema = typed("integer").set("format", "int64");
   set_bounds(schema, rules);
@@ -160,7 +158,7 @@ Json text_schema(const FieldRules& rules) {
     case Form::kMetricName:
       return schema.set("pattern", "^[A-Za-z0-9_./:@%-]+$");
     default:
-      return rules.cut ? schema : schema.set("pattern", kNoNul);
+      return schema.set("pattern", kNoNul);
   }
 }
 

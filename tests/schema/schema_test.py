@@ -1,0 +1,376 @@
+#!/usr/bin/env python3
+"""The schema in crds/ and the readers in api/ accept and refuse the same documents.
+
+Asks a real API server (dry runs) and fettle-judge about the same documents: the examples,
+api/testdata/bad, random valid ones, and each field of some valid ones removed or replaced by values
+of every kind. What only api/ can refuse is listed below (ONLY_API): the operator puts it into the
+Study's condition. The API server may refuse nothing that api/ accepts.
+
+Usage: tests/cluster/in_cluster tests/schema/schema_test.py build/bin/fettle-judge
+Needs kubectl and the kubeconfig of an administrator; leaves the definitions, and nothing else.
+"""
+
+import copy
+import http.client
+import json
+import pathlib
+import re
+import ssl
+import subprocess
+import sys
+import tempfile
+import urllib.parse
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+NAMESPACE = "schema-test"
+API = f"/apis/fettle.dev/v1alpha1/namespaces/{NAMESPACE}"
+RANDOM_DOCUMENTS = 40
+
+# What api/ refuses and a schema cannot: a pattern of api/'s message, and why.
+ONLY_API = [
+    (r"which parameter .* cannot be", "rules cannot read values of any type"),
+    (r"again, which is entry \d+ already", "rules cannot read values of any type"),
+    (r"found nothing, expected a text, a number, true or false", "null in a list without a type"),
+    (r"constraints.*found -?1(\.5)?e\+30", "the API server compares such bounds as int64"),
+    (r"constraints\[\d+\]\.min: found .* expected at most max", "rules cannot read 0.5 or a text"),
+    (r"with a batchNorm layer and a batch of", "values of Categorical parameters"),
+    (r"parameters\[\d+\]\.sets: .*: found .*, expected", "bounds of the field that is set"),
+    (r"parameters\[\d+\]\.sets: .*: only makes sense", "the type of the layer that is set"),
+    (r"parameters\[\d+\]\.sets: .*: is a list of", "how many layers there are"),
+    (r"sets already; give both a `when`", "whether conditions exclude each other"),
+    (r"found beside globalBatch", "a parameter may set either"),
+    (r"found \d+ bytes, expected at most", "the size of a template"),
+    (r"found a text of \d+ bytes .* bytes$", "api/ counts bytes, the API server characters"),
+]
+
+# Changes of a Study that api/ allows and the API server does not, and why.
+ONLY_SERVER = [
+    (r"^change .*reductionFactor = (nothing|null)$", "defaults of some rules only are not stored"),
+]
+
+
+class Server:
+    """The API server of the kubeconfig, asked directly: a kubectl for each document is slow."""
+
+    def __init__(self):
+        config = json.loads(kubectl("config", "view", "--raw", "--minify", "-o", "json").stdout)
+        address = urllib.parse.urlparse(config["clusters"][0]["cluster"]["server"])
+        self.token = config["users"][0]["user"]["token"]
+        context = ssl.create_default_context()
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+        self.connection = http.client.HTTPSConnection(address.hostname, address.port, context=context)
+
+    def send(self, method, path, body, dry_run=True):
+        """The answer's code and JSON."""
+        query = "?fieldValidation=Strict" + ("&dryRun=All" if dry_run else "")
+        headers = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
+        self.connection.request(method, path + query, json.dumps(body), headers)
+        response = self.connection.getresponse()
+        return response.status, json.loads(response.read())
+
+
+def kubectl(*arguments, check=True):
+    return subprocess.run(["kubectl", *arguments], check=check, capture_output=True, text=True)
+
+
+class Judge:
+    def __init__(self, program):
+        self.program = program
+
+    def run(self, *arguments, lines=()):
+        text = "".join(json.dumps(line) + "\n" for line in lines)
+        answer = subprocess.run(
+            [self.program, *arguments], input=text, check=True, capture_output=True, text=True
+        )
+        return [json.loads(line) for line in answer.stdout.splitlines()]
+
+
+class Comparison:
+    def __init__(self):
+        self.compared = 0
+        self.failures = []
+        self.used = set()
+
+    def known(self, error):
+        """Whether only api/ can refuse for this reason."""
+        text = f"{error['path']}: {error['message']}"
+        for pattern, _ in ONLY_API:
+            if re.search(pattern, text, re.DOTALL):
+                self.used.add(pattern)
+                return True
+        return False
+
+    def compare(self, what, refused_by_server, errors):
+        """`refused_by_server`: its message, or ""."""
+        self.compared += 1
+        if refused_by_server and not errors:
+            if any(re.search(pattern, what) for pattern, _ in ONLY_SERVER):
+                return
+            self.failures.append(f"{what}: refused by the API server only: {refused_by_server}")
+        elif errors and not refused_by_server:
+            surprising = [error for error in errors if not self.known(error)]
+            if surprising:
+                self.failures.append(f"{what}: refused by api/ only: {surprising[0]}")
+
+
+NUMBERS = [-1, 0, 0.5, 1, 2, 3, 64, 4096, 10**9, 2**53, 2**60, 1e300, 1.5e300, -1e301]
+TEXTS = ["A b", "x-1", "x_1", "90s", "1h30m", "0s", "-1h", "1.5d", "3651d", "20Gi", "-3", "1e3"]
+TEXTS += ["2026-01-31T12:00:00Z", "2026-01-31", "True", "\u0000", "ü" * 40, "x" * 5000]
+NAMES = ["Log", "Double", "Integer", "Categorical", "Boolean", "grid", "tpe", "asha", "median"]
+NAMES += ["conv", "linear", "dropout", "flatten", "training.learningRate", "model.layers[0].units"]
+OTHERS = [None, True, 1, 0.5, "", "a", "7", [], {}, [1], ["a", "a"], [None], {"a": 1}, [[]], [{}]]
+
+
+def values_instead_of(value):
+    """Of every type, and more of the type that it has; `...` is none. Numbers as kubectl sends
+    them: 1.0 as 1."""
+    return [..., *OTHERS, *(TEXTS + NAMES if isinstance(value, str) else NUMBERS)]
+
+
+def places(value, path=()):
+    """The path of every field and list entry in a document, with what is there."""
+    entries = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, member in entries:
+        yield path + (key,), member
+        if isinstance(member, (dict, list)):
+            yield from places(member, path + (key,))
+
+
+def changed(document, path, value):
+    """A copy with the value at `path` replaced; `...` removes it."""
+    copied = copy.deepcopy(document)
+    inner = copied
+    for key in path[:-1]:
+        inner = inner[key]
+    if value is ...:
+        del inner[path[-1]]
+    else:
+        inner[path[-1]] = value
+    return copied
+
+
+def variants(document, root):
+    """The document with each field below `root` removed or replaced."""
+    for path, there in places(document[root], (root,)):
+        for value in values_instead_of(there):
+            shown = "nothing" if value is ... else json.dumps(value)[:60]
+            yield f"{'.'.join(map(str, path))} = {shown}", changed(document, path, value)
+
+
+def without_nulls(value):
+    """The API server does not keep them."""
+    if isinstance(value, list):
+        return [without_nulls(item) for item in value]
+    if isinstance(value, dict):
+        return {key: without_nulls(item) for key, item in value.items() if item is not None}
+    return value
+
+
+def message_of(code, answer):
+    return "" if code < 300 else answer.get("message", str(code))
+
+
+def ask_create(server, document):
+    path = f"{API}/{'studies' if document['kind'] == 'Study' else 'trials'}"
+    document = copy.deepcopy(document)
+    document["metadata"] = {"name": document["metadata"]["name"]}
+    return server.send("POST", path, document)
+
+
+def compare_specs(server, judge, comparison, cases):
+    """Also that both fill in the same defaults."""
+    cases = list(cases)
+    accepted = []
+    for (what, document), verdict in zip(cases, judge.run(lines=[c[1] for c in cases])):
+        code, answer = ask_create(server, document)
+        comparison.compare(what, message_of(code, answer), verdict["errors"])
+        if code < 300 and not verdict["errors"]:
+            accepted.append((what, answer, verdict["read"]["spec"]))
+    for (what, _, spec), verdict in zip(accepted, judge.run(lines=[a[1] for a in accepted])):
+        if verdict["errors"] or without_nulls(verdict["read"]["spec"]) != without_nulls(spec):
+            comparison.failures.append(f"{what}: other defaults: {verdict['errors']}")
+
+
+def compare_statuses(server, judge, comparison, document, cases):
+    path = f"{API}/{'studies' if document['kind'] == 'Study' else 'trials'}"
+    code, stored = server.send("POST", path, document, dry_run=False)
+    assert code == 201, stored
+    cases = list(cases)
+    for (what, case), verdict in zip(cases, judge.run(lines=[c[1] for c in cases])):
+        body = {**stored, "status": case["status"]}
+        place = f"{path}/{document['metadata']['name']}/status"
+        comparison.compare(what, message_of(*server.send("PUT", place, body)), verdict["errors"])
+
+
+def compare_changes(server, judge, comparison, before):
+    """Fields of a Study that exists."""
+    code, stored = server.send("POST", f"{API}/studies", before, dry_run=False)
+    assert code == 201, stored
+    cases = list(variants(before, "spec"))
+    lines = [{"before": before, "after": after} for _, after in cases]
+    for (what, after), verdict in zip(cases, judge.run(lines=lines)):
+        body = {**stored, "spec": after["spec"]}
+        place = f"{API}/studies/{before['metadata']['name']}"
+        answer = message_of(*server.send("PUT", place, body))
+        comparison.compare(f"change {what}", answer, verdict["errors"])
+
+
+def compare_files(comparison):
+    """As users apply them, with what kubectl makes of YAML."""
+    for path in sorted((ROOT / "api/testdata/bad").glob("*.yaml")):
+        marked = re.findall(r"^# error: (?:\d+:\d+: )?(?:(\S+): )?(.*)$", path.read_text(), re.M)
+        errors = [{"path": place, "message": message} for place, message in marked]
+        created = kubectl("create", "--dry-run=server", "-n", NAMESPACE, "-f", str(path), check=False)
+        if "study" in created.stdout or created.returncode != 0:
+            comparison.compare(path.name, created.stderr, errors)
+    for path in sorted((ROOT / "examples").glob("*.yaml")):
+        created = kubectl("create", "--dry-run=server", "-n", NAMESPACE, "-f", str(path), check=False)
+        comparison.compare(path.name, created.stderr, [])
+
+
+def base_documents():
+    kind = {"apiVersion": "fettle.dev/v1alpha1", "kind": "Study"}
+    parameters = [
+        {"name": "optimizer", "type": "Categorical", "values": ["sgd", "adam", 1, 0.5, True]},
+        {"name": "rate", "type": "Double", "min": 0.1, "max": 1, "scale": "Log"},
+        {"name": "batch", "type": "Integer", "min": 32, "max": 96, "step": 32},
+        {"name": "momentum", "type": "Double", "min": 0, "max": 0.9, "step": 0.1},
+        {"name": "deep", "type": "Boolean", "when": {"parameter": "optimizer", "in": ["sgd", 1]}},
+    ]
+    search = {
+        "objectives": [{"metric": "loss", "direction": "Minimize", "goal": 0.5, "take": "Best"}],
+        "constraints": [{"metric": "memory", "min": 0.5, "max": "20Gi"}],
+        "budget": {"trials": 9, "parallelism": 3, "failures": 1, "wallTime": "2h", "gpuHours": 1.5},
+        "warmStart": {"studies": ["pilot"]},
+        "suspend": False,
+    }
+    container = {
+        "name": "trial",
+        "image": "mine",
+        "command": ["train"],
+        "args": ["--x"],
+        "env": [{"name": "A", "value": "b"}],
+        "resources": {"limits": {"cpu": 0.5, "memory": "4Gi"}},
+    }
+    trial = {
+        "metrics": {"regex": "(.*)=(.*)"},
+        "timeout": "10m",
+        "heartbeat": 60,
+        "retries": 1,
+        "gracePeriod": "1m30s",
+        "checkpoints": {"claim": "disk", "keep": 3},
+        "gpu": {"memory": "20Gi"},
+        "workers": {"min": 1, "max": 2},
+        "execution": "Job",
+        "template": {"spec": {"containers": [container]}},
+    }
+    templated = {
+        **search,
+        "parameters": parameters,
+        "resource": {"unit": "step", "min": 1, "max": 9},
+        "algorithm": {"name": "tpe", "seed": 3, "startupTrials": 5, "candidates": 9},
+        "earlyStopping": {"name": "asha", "reductionFactor": 3},
+        "trial": trial,
+    }
+    layers = [
+        {"type": "conv", "channels": 8, "kernel": 3, "stride": 1, "padding": 1, "bias": True},
+        {"type": "maxPool", "kernel": 2},
+        {"type": "flatten"},
+        {"type": "dropout", "rate": 0.3},
+        {"type": "linear", "units": 10},
+    ]
+    trainer = {
+        "data": {"trainImages": "a", "trainLabels": "b", "testImages": "c", "testLabels": "d"},
+        "model": {"kernel": 3, "dropout": 0.1, "layers": layers},
+        "training": {"globalBatch": 64, "epochs": 9, "schedule": {"name": "step", "gamma": 0.5}},
+    }
+    trained = {
+        "objectives": [{"metric": "loss", "direction": "Minimize"}],
+        "parameters": [
+            {"name": "rate", "type": "Double", "min": 0.1, "max": 1, "sets": "training.learningRate"},
+            {"name": "kernel", "type": "Integer", "min": 3, "max": 7, "step": 2, "sets": "model.kernel"},
+        ],
+        "resource": {"max": 9},
+        "algorithm": {"name": "grid", "points": 5, "shuffle": True},
+        "earlyStopping": {"name": "median", "minTrials": 3, "startStep": 2},
+        "trial": {"gpu": {"count": 1}, "trainer": trainer},
+    }
+    trial_spec = {
+        "study": "templated",
+        "index": 3,
+        "parameters": {"rate": 0.5},
+        "seed": 7,
+        "untilStep": 3,
+        "workers": 2,
+        "parent": {"trial": "templated-1", "step": 3},
+        "search": {"basis": 4, "bracket": 0, "rung": 1},
+        "stop": {"reason": "GoalReached", "message": "so", "basis": 5},
+        "suspend": False,
+    }
+    return [
+        {**kind, "metadata": {"name": "templated"}, "spec": templated},
+        {**kind, "metadata": {"name": "trained"}, "spec": trained},
+        {**kind, "kind": "Trial", "metadata": {"name": "templated-3"}, "spec": trial_spec},
+    ]
+
+
+def beyond_the_schema(templated, trained):
+    """What only api/ refuses and changing one field does not bring up."""
+
+    def with_parameters(*parameters):
+        spec = {**trained["spec"], "parameters": trained["spec"]["parameters"] + list(parameters)}
+        return {**trained, "spec": spec}
+
+    choice = {"name": "o", "type": "Categorical", "values": ["sgd", "adam"]}
+    choice["sets"] = "training.optimizer"
+    double = {"type": "Double", "min": 0.1, "max": 0.5, "sets": "training.momentum"}
+    first = {**double, "name": "a", "when": {"parameter": "o", "in": ["sgd"]}}
+    second = {**double, "name": "b", "when": {"parameter": "o", "in": ["sgd", "adam"]}}
+    yield "both set momentum", with_parameters(choice, first, second)
+    whole = {"type": "Integer", "min": 8, "max": 16}
+    yield "no such layer", with_parameters({**whole, "name": "n", "sets": "model.layers[7].units"})
+    yield "two batches", with_parameters({**whole, "name": "n", "sets": "training.batchPerWorker"})
+    words = ("spec", "trial", "template", "spec", "containers", 0, "args")
+    yield "a large template", changed(templated, words, ["x" * 50_000] * 3)
+
+
+def named(document, name):
+    return {**document, "metadata": {"name": name}}
+
+
+def main():
+    judge = Judge(sys.argv[1])
+    kubectl("apply", "-f", str(ROOT / "crds"))
+    kubectl("wait", "--for=condition=Established", "crd/studies.fettle.dev", "crd/trials.fettle.dev")
+    kubectl("delete", "namespace", NAMESPACE, "--ignore-not-found")
+    kubectl("create", "namespace", NAMESPACE)
+    server = Server()
+    comparison = Comparison()
+    templated, trained, trial = base_documents()
+    random = judge.run("random", str(RANDOM_DOCUMENTS))
+    try:
+        compare_files(comparison)
+        compare_specs(server, judge, comparison, ((f"random {i}", d) for i, d in enumerate(random)))
+        compare_specs(server, judge, comparison, beyond_the_schema(templated, trained))
+        for document in (templated, trained, trial):
+            compare_specs(server, judge, comparison, variants(document, "spec"))
+        for base, part in ((templated, "best"), (trial, "report")):
+            status = next(d["status"] for d in random if part in d["status"])
+            document = {**named(base, f"status-{part}"), "status": status}
+            compare_statuses(server, judge, comparison, document, variants(document, "status"))
+        for document in (templated, trained):
+            name = "before-" + document["metadata"]["name"]
+            compare_changes(server, judge, comparison, named(document, name))
+    finally:
+        kubectl("delete", "namespace", NAMESPACE, "--wait=false")
+    unused = [pattern for pattern, _ in ONLY_API if pattern not in comparison.used]
+    comparison.failures += [f"ONLY_API has what never happens: {pattern}" for pattern in unused]
+    for failure in comparison.failures[:200]:
+        print(f"schema: {failure}", file=sys.stderr)
+    print(f"schema: {comparison.compared} documents, {len(comparison.failures)} differences")
+    return 1 if comparison.failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
