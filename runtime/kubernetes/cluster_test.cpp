@@ -1,0 +1,247 @@
+// Whole Studies against an API server in memory: from creation to the end, through every death of
+// the operator, and the bad days of a cluster.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "kube/json_path.h"
+#include "runtime/kubernetes/fake_cluster.h"
+
+namespace fettle::kubernetes {
+namespace {
+
+using kube::text_at;
+using testing::HasSubstr;
+
+void expect_done(FakeCluster& cluster, int trials) {
+  EXPECT_TRUE(cluster.is_true("Succeeded")) << cluster.study().dump(2);
+  EXPECT_EQ(cluster.count(kube::kTrials), static_cast<std::size_t>(trials));
+  EXPECT_TRUE(cluster.run_until(
+      [&] { return cluster.count(kube::kJobs) + cluster.count(kube::kPods) == 0; }))
+      << "Jobs or pods are left";
+  for (int i = 0; i < trials; ++i) {
+    EXPECT_EQ(text_at(cluster.trial(i), {"status", "phase"}), "Completed") << i;
+    EXPECT_EQ(cluster.created["trials/digits-" + std::to_string(i)], 1);
+    EXPECT_EQ(cluster.created["jobs/digits-" + std::to_string(i) + "-r0"], 1);
+  }
+}
+
+TEST(Cluster, AStudyOfTheBuiltInTrainerGoesFromCreationToSuccess) {
+  FakeCluster cluster;
+  cluster.apply(trainer_study(4));
+  cluster.start_operator();
+  ASSERT_TRUE(cluster.run_until_ended()) << cluster.study().dump(2);
+  expect_done(cluster, 4);
+  EXPECT_TRUE(cluster.manager->events().size() < 4) << "ordinary trials are no events";
+}
+
+TEST(Cluster, NothingIsWrittenOnceAStudyIsDone) {
+  FakeCluster cluster;
+  cluster.apply(trainer_study(2));
+  cluster.start_operator();
+  ASSERT_TRUE(cluster.run_until_ended());
+  expect_done(cluster, 2);
+  cluster.run_for(100);
+  cluster.server.forget_requests();
+  cluster.run_for(500);
+  EXPECT_EQ(cluster.server.writes(), 0);
+}
+
+TEST(Cluster, MetricsOfAnyImageAreReadFromItsLog) {
+  FakeCluster cluster;
+  cluster.script = [](const std::string&) {
+    PodScript pod;
+    pod.reports = false;
+    pod.log = {"hello", R"({"step": 1, "loss": 0.25})"};
+    return pod;
+  };
+  cluster.apply(template_study(3));
+  cluster.start_operator();
+  ASSERT_TRUE(cluster.run_until_ended()) << cluster.study().dump(2);
+  expect_done(cluster, 3);
+  EXPECT_EQ(kube::value_at(cluster.trial(0), {"status", "report", "metrics", "loss"})->as_double(),
+            0.25);
+}
+
+TEST(Cluster, LastWordsStandInForAReportThatDidNotArrive) {
+  FakeCluster cluster;
+  cluster.script = [](const std::string&) {
+    PodScript pod;
+    pod.reports = false;
+    pod.last_words = true;
+    return pod;
+  };
+  cluster.apply(trainer_study(2));
+  cluster.start_operator();
+  ASSERT_TRUE(cluster.run_until_ended()) << cluster.study().dump(2);
+  expect_done(cluster, 2);
+}
+
+TEST(Cluster, AnOperatorThatDiesAtAnyWriteIsReplacedWithoutATrace) {
+  for (const bool after : {false, true}) {
+    int deaths = 0;
+    for (int n = 0; n < 100; ++n) {
+      FakeCluster cluster;
+      cluster.apply(trainer_study(2));
+      cluster.start_operator();
+      cluster.manager->transport().die_at_write(n, after);
+      if (cluster.run_until_ended()) break;
+      ASSERT_TRUE(cluster.manager->transport().is_dead()) << "write " << n;
+      ++deaths;
+      cluster.kill_operator();
+      cluster.start_operator();
+      ASSERT_TRUE(cluster.run_until_ended()) << "write " << n << cluster.study().dump(2);
+      expect_done(cluster, 2);
+      if (testing::Test::HasFailure()) FAIL() << "died at write " << n << (after ? " after" : "");
+    }
+    EXPECT_GT(deaths, 8);
+  }
+}
+
+TEST(Cluster, DoubledWritesDoNoHarm) {
+  FakeCluster cluster;
+  kube::Fault doubled;
+  doubled.kind = kube::Fault::Kind::kDoubled;
+  doubled.matches = [](const kube::HttpRequest& request) { return request.method != "GET"; };
+  doubled.every = 1;
+  cluster.server.inject(doubled);
+  cluster.apply(trainer_study(3));
+  cluster.start_operator();
+  ASSERT_TRUE(cluster.run_until_ended()) << cluster.study().dump(2);
+  expect_done(cluster, 3);
+}
+
+TEST(Cluster, AForeignJobWithTheTrialsNameIsLeftAloneAndExplained) {
+  FakeCluster cluster;
+  cluster.server.set(
+      kube::kJobs,
+      Json::object({{"apiVersion", "batch/v1"},
+                    {"kind", "Job"},
+                    {"metadata", Json::object({{"name", "digits-0-r0"}, {"namespace", "team"}})}}));
+  cluster.apply(trainer_study(1));
+  cluster.start_operator();
+  ASSERT_TRUE(cluster.run_until_ended()) << cluster.trial(0).dump(2);
+  EXPECT_TRUE(cluster.is_true("Succeeded"));
+  EXPECT_FALSE(cluster.server.get(kube::kJobs, {"team", "digits-0-r0"}).is_null());
+  EXPECT_EQ(cluster.created["jobs/digits-0-r1"], 1) << "the next run has another name";
+  bool said = false;
+  for (const kube::Occurrence& event : cluster.manager->events()) {
+    said = said || (event.reason == "NameCollision" &&
+                    event.note.find("belongs to somebody else") != std::string::npos);
+  }
+  EXPECT_TRUE(said);
+}
+
+TEST(Cluster, ATemplateThatTheApiServerRefusesFailsTheStudyInItsWords) {
+  FakeCluster cluster;
+  cluster.refuses = [](const kube::Admission& write) { return write.resource == "pods"; };
+  cluster.admit = Error{ErrorCode::kForbidden, "violates PodSecurity \"restricted:latest\""};
+  cluster.apply(template_study(3));
+  cluster.start_operator();
+  ASSERT_TRUE(cluster.run_until_ended());
+  EXPECT_TRUE(cluster.is_true("Failed"));
+  EXPECT_THAT(cluster.message_of("Failed"), HasSubstr("violates PodSecurity"));
+  EXPECT_EQ(cluster.count(kube::kTrials), 0u);
+}
+
+TEST(Cluster, AQuotaThatIsFullDelaysAndSaysSo) {
+  FakeCluster cluster;
+  bool full = true;
+  cluster.refuses = [&](const kube::Admission& write) { return full && write.resource == "jobs"; };
+  cluster.admit =
+      Error{ErrorCode::kForbidden, "exceeded quota: few, requested: count/jobs.batch=1"};
+  cluster.apply(trainer_study(2));
+  cluster.start_operator();
+  ASSERT_TRUE(cluster.run_until([&] {
+    return cluster.trial(0).dump().find("exceeded quota: few") != std::string::npos;
+  })) << cluster.trial(0).dump(2);
+  EXPECT_FALSE(cluster.is_true("Failed"));
+  full = false;
+  ASSERT_TRUE(cluster.run_until_ended()) << cluster.trial(0).dump(2);
+  expect_done(cluster, 2);
+}
+
+TEST(Cluster, AStudyDeletedWhileTrialsAreMadeLeavesNothing) {
+  FakeCluster cluster;
+  cluster.script = [](const std::string&) {
+    PodScript pod;
+    pod.stays = true;
+    return pod;
+  };
+  cluster.apply(trainer_study(4));
+  cluster.start_operator();
+  ASSERT_TRUE(cluster.run_until([&] { return cluster.count(kube::kTrials) >= 1; }));
+  cluster.server.remove(kube::kStudies, {"team", "digits"});
+  ASSERT_TRUE(cluster.run_until([&] {
+    return cluster.count(kube::kTrials) + cluster.count(kube::kJobs) + cluster.count(kube::kPods) ==
+           0;
+  }));
+  cluster.run_for(300);
+  EXPECT_EQ(cluster.count(kube::kTrials), 0u);
+  EXPECT_EQ(cluster.count(kube::kJobs), 0u);
+}
+
+TEST(Cluster, ATrialDeletedByHandIsNotMissed) {
+  FakeCluster cluster;
+  bool stays = true;
+  cluster.script = [&](const std::string&) {
+    PodScript pod;
+    pod.stays = stays;
+    return pod;
+  };
+  cluster.apply(trainer_study(3));
+  cluster.start_operator();
+  ASSERT_TRUE(cluster.run_until([&] { return cluster.count(kube::kPods) == 2; }));
+  cluster.server.remove(kube::kTrials, {"team", "digits-0"});
+  stays = false;
+  ASSERT_TRUE(cluster.run_until_ended()) << cluster.study().dump(2);
+  EXPECT_TRUE(cluster.is_true("Succeeded"));
+  EXPECT_TRUE(cluster.trial(0).is_null());
+}
+
+TEST(Cluster, SuspendingStopsTrialsAndResumingGoesOn) {
+  FakeCluster cluster;
+  bool stays = true;
+  cluster.script = [&](const std::string&) {
+    PodScript pod;
+    pod.stays = stays;
+    return pod;
+  };
+  cluster.apply(trainer_study(2));
+  cluster.start_operator();
+  ASSERT_TRUE(cluster.run_until([&] {
+    return text_at(cluster.trial(1), {"status", "phase"}) == "Running";
+  })) << cluster.trial(1).dump(2);
+  cluster.server.merge(kube::kStudies, {"team", "digits"},
+                       Json::object({{"spec", Json::object({{"suspend", true}})}}));
+  ASSERT_TRUE(cluster.run_until([&] {
+    return text_at(cluster.trial(0), {"status", "phase"}) == "Paused" &&
+           text_at(cluster.trial(1), {"status", "phase"}) == "Paused" &&
+           cluster.count(kube::kJobs) == 0;
+  })) << cluster.trial(0).dump(2);
+  stays = false;
+  cluster.server.merge(kube::kStudies, {"team", "digits"},
+                       Json::object({{"spec", Json::object({{"suspend", false}})}}));
+  ASSERT_TRUE(cluster.run_until_ended());
+  EXPECT_TRUE(cluster.is_true("Succeeded"));
+}
+
+TEST(Cluster, AStudyThatCannotBeReadSaysSoAndDisturbsNoOther) {
+  FakeCluster cluster;
+  cluster.apply(trainer_study(1));
+  Json broken = cluster.study();
+  broken.find("metadata")->set("name", "broken");
+  broken.find("spec")->set("budget", "much");
+  cluster.server.set(kube::kStudies, broken);
+  cluster.start_operator();
+  ASSERT_TRUE(cluster.run_until_ended());
+  ASSERT_TRUE(cluster.run_until([&] {
+    return cluster.server.get(kube::kStudies, {"team", "broken"}).dump().find("Unreadable") !=
+           std::string::npos;
+  }));
+  cluster.server.forget_requests();
+  cluster.run_for(500);
+  EXPECT_EQ(cluster.server.writes(), 0) << "it is said once";
+}
+
+}  // namespace
+}  // namespace fettle::kubernetes

@@ -1,0 +1,304 @@
+#include "runtime/kubernetes/job_runs.h"
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+#include "kube/json_path.h"
+#include "runtime/kubernetes/run_of_job.h"
+#include "runtime/kubernetes/template_check.h"
+#include "search/search.h"
+
+namespace fettle::kubernetes {
+namespace {
+
+using core::RunState;
+
+std::string label_of(const api::Metadata& metadata, const char* label) {
+  const auto found = metadata.labels.find(label);
+  return found == metadata.labels.end() ? "" : found->second;
+}
+
+// The groups of the two caches: the Jobs of a trial, the pods of a Job.
+std::string trial_group(const std::string& ns, const std::string& trial) {
+  return ns + "/" + trial;
+}
+std::string group_of(const kube::Job& job) {
+  return trial_group(job.metadata.ns, label_of(job.metadata, kTrialLabel));
+}
+std::string group_of(const kube::Pod& pod) { return pod.owner ? pod.owner->uid : ""; }
+
+bool is_owned_by(const kube::Job& job, const api::Trial& trial) {
+  return job.owner && job.owner->uid == trial.metadata.uid;
+}
+
+kube::ObjectKey key_of(const api::Metadata& metadata) { return {metadata.ns, metadata.name}; }
+
+RunName name_of(const api::Trial& trial, std::int64_t run) {
+  return {trial.metadata.ns, trial.metadata.name, trial.metadata.uid, run};
+}
+
+// The object has gone, or another one has its name: what was to be done to it is done.
+Status unless_gone(Status done) {
+  if (done.ok()) return done;
+  const ErrorCode code = done.error().code;
+  const bool gone = code == ErrorCode::kNotFound || code == ErrorCode::kConflict;
+  return gone ? success() : done;
+}
+
+const api::RunRecord* find_record(const api::Trial& trial, std::int64_t run) {
+  const auto& records = trial.status.runs;
+  const auto found = std::find_if(records.begin(), records.end(),
+                                  [run](const api::RunRecord& r) { return r.run == run; });
+  return found == records.end() ? nullptr : &*found;
+}
+
+bool is_stop_asked(const api::Trial& trial, std::int64_t run) {
+  const api::RunRecord* record = find_record(trial, run);
+  return record != nullptr && (record->stopping || record->outcome);
+}
+
+// Whether the last words of a pod say nothing that the trainer has not reported itself.
+bool is_reported(const api::Trial& trial, const api::Report& words) {
+  const auto& known = trial.status.report;
+  return known && known->step >= words.step && known->final_result >= words.final_result;
+}
+
+}  // namespace
+
+JobRuns::JobRuns(kube::Client& client, kube::Cache<kube::Job>& jobs, kube::Cache<kube::Pod>& pods,
+                 control::Store& store, control::Clock& clock, JobOptions options)
+    : client_(client),
+      jobs_(jobs),
+      pods_(pods),
+      store_(store),
+      clock_(clock),
+      options_(std::move(options)),
+      logs_(client, clock, [this](const std::string& trial) { notify(trial); }) {
+  jobs_.index_by([](const kube::Job& job) { return group_of(job); });
+  pods_.index_by([](const kube::Pod& pod) { return group_of(pod); });
+  jobs_.on_change(
+      [this](const JobPtr& before, const JobPtr& after) { job_changed(before, after); });
+  pods_.on_change([this](const auto& before, const auto& after) {
+    const api::Metadata& metadata = (after != nullptr ? after : before)->metadata;
+    notify(metadata.ns, label_of(metadata, kTrialLabel));
+  });
+}
+
+JobRuns::~JobRuns() = default;
+
+Status JobRuns::check(const api::Study& study) { return check_template(client_, study, options_); }
+
+// ---- Starting ----------------------------------------------------------------------------------
+
+Status JobRuns::start(const api::Study& study, const api::Trial& trial, std::int64_t run) {
+  if (const JobPtr job = find_job(trial, run)) return ensure_service(*job);
+  FETTLE_ASSIGN(const Json job, build_job(study, trial, run, options_));
+  Status created = create(job, trial, run);
+  if (created.ok() || created.error().code != ErrorCode::kForbidden) return created;
+  const std::lock_guard lock(mutex_);
+  refusals_.add(name_of(trial, run), trial.spec.workers,
+                "its Job is not admitted now: " + created.error().message, clock_.now_ms());
+  return success();
+}
+
+Status JobRuns::create(const Json& job, const api::Trial& trial, std::int64_t run) {
+  const std::string name = core::run_name(trial.metadata.name, run);
+  const Result<kube::Written> written = client_.create(kube::kJobs, trial.metadata.ns, job);
+  if (!written.ok()) {
+    if (written.error().code != ErrorCode::kAlreadyExists) return written.error();
+    return adopt(trial, name);
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    refusals_.remove(name_of(trial, run));
+  }
+  return keep(written->object);
+}
+
+// A Job of that name is ours if our trial owns it: then it is this start, done before.
+Status JobRuns::adopt(const api::Trial& trial, const std::string& name) {
+  FETTLE_ASSIGN(const Json object, client_.get(kube::kJobs, {trial.metadata.ns, name}));
+  FETTLE_ASSIGN(const kube::Job job, kube::read_job(object));
+  if (!is_owned_by(job, trial)) {
+    return Error{ErrorCode::kAlreadyExists,
+                 "a Job " + name + " exists in namespace " + trial.metadata.ns +
+                     " and belongs to somebody else; delete it or rename it"};
+  }
+  if (job.metadata.deleted_ms != 0) {
+    return Error{ErrorCode::kUnavailable, "the Job " + name + " is still being deleted"};
+  }
+  return keep(object);
+}
+
+Status JobRuns::keep(const Json& object) {
+  FETTLE_ASSIGN(kube::Job job, kube::read_job(object));
+  const kube::Job kept = job;
+  jobs_.put(std::move(job));
+  return ensure_service(kept);
+}
+
+// Not before the Job: it owns the Service. A crash in between is made up for by observe().
+Status JobRuns::ensure_service(const kube::Job& job) {
+  if (job.metadata.annotations.count(kServiceAnnotation) == 0) return success();
+  {
+    const std::lock_guard lock(mutex_);
+    if (served_.count(job.metadata.uid) > 0) return success();
+  }
+  const auto written = client_.create(kube::kServices, job.metadata.ns, build_service(job));
+  if (!written.ok() && written.error().code != ErrorCode::kAlreadyExists) return written.error();
+  const std::lock_guard lock(mutex_);
+  served_.insert(job.metadata.uid);
+  return success();
+}
+
+// ---- Changing ----------------------------------------------------------------------------------
+
+JobRuns::JobPtr JobRuns::find_job(const api::Trial& trial, std::int64_t run) const {
+  const JobPtr job = jobs_.get({trial.metadata.ns, core::run_name(trial.metadata.name, run)});
+  return job != nullptr && is_owned_by(*job, trial) ? job : nullptr;
+}
+
+Status JobRuns::patch_spec(const kube::Job& job, Json spec) {
+  const Json patch = Json::object(
+      {{"metadata", Json::object({{"uid", job.metadata.uid}})}, {"spec", std::move(spec)}});
+  const auto written = client_.patch(kube::kJobs, key_of(job.metadata), "", patch);
+  if (!written.ok()) return unless_gone(written.error());
+  return keep(written->object);
+}
+
+Status JobRuns::resize(const api::Trial& trial, std::int64_t run, std::int64_t workers) {
+  const JobPtr job = find_job(trial, run);
+  if (job == nullptr || job->completions == workers) return success();
+  return patch_spec(*job, Json::object({{"completions", workers}, {"parallelism", workers}}));
+}
+
+Status JobRuns::stop(const api::Trial& trial, std::int64_t run) {
+  {
+    const std::lock_guard lock(mutex_);
+    refusals_.remove(name_of(trial, run));
+  }
+  const JobPtr job = find_job(trial, run);
+  if (job != nullptr && !job->suspended) {
+    return patch_spec(*job, Json::object({{"suspend", true}}));
+  }
+  if (job == nullptr) notify(trial.metadata.ns, trial.metadata.name);
+  return success();
+}
+
+Status JobRuns::remove(const api::Trial& trial, std::int64_t run) {
+  const JobPtr job = find_job(trial, run);
+  if (job == nullptr) return success();
+  kube::RemoveOptions options;
+  options.uid = job->metadata.uid;
+  FETTLE_TRY(unless_gone(client_.remove(kube::kJobs, key_of(job->metadata), options)));
+  for (const auto& pod : pods_.group(job->metadata.uid)) logs_.forget(pod->metadata.uid);
+  const std::lock_guard lock(mutex_);
+  removed_.insert(job->metadata.uid);
+  return success();
+}
+
+// ---- Observing ---------------------------------------------------------------------------------
+
+Result<std::vector<core::Run>> JobRuns::observe(const api::Trial& trial) {
+  std::vector<core::Run> runs;
+  for (const JobPtr& job : jobs_.group(trial_group(trial.metadata.ns, trial.metadata.name))) {
+    if (!is_owned_by(*job, trial)) continue;
+    {
+      const std::lock_guard lock(mutex_);
+      if (removed_.count(job->metadata.uid) > 0) continue;
+    }
+    runs.push_back(observe_one(*job, trial));
+  }
+  const std::lock_guard lock(mutex_);
+  for (core::Run& refused : refusals_.of_trial(name_of(trial, 0), clock_.now_ms())) {
+    runs.push_back(std::move(refused));
+  }
+  return runs;
+}
+
+core::Run JobRuns::observe_one(const kube::Job& job, const api::Trial& trial) {
+  // It is there but for a crash at the wrong moment; if it cannot be made now, then next time.
+  (void)ensure_service(job);
+  const auto pods = pods_.group(job.metadata.uid);
+  std::int64_t number = 0;
+  const std::string label = label_of(job.metadata, kRunLabel);
+  std::from_chars(label.data(), label.data() + label.size(), number);
+  core::Run run = run_of_job({job, pods, is_stop_asked(trial, number), clock_.now_ms()});
+  if (run.report && is_reported(trial, *run.report)) run.report.reset();
+  read_log(job, trial, pods, run);
+  return run;
+}
+
+// For images without a reporter. A run is over once its log was read to the end.
+void JobRuns::read_log(const kube::Job& job, const api::Trial& trial,
+                       const std::vector<PodPtr>& pods, core::Run& run) {
+  const Result<api::Study> study = store_.get_study({trial.metadata.ns, trial.spec.study});
+  if (!study.ok() || study->spec.trial.trainer) return;
+  const std::string container = trial_container_of(job);
+  const PodPtr pod = first_pod(pods);
+  LogReading reading;
+  if (pod == nullptr) {
+    const api::RunRecord* record = find_record(trial, run.id);
+    if (record != nullptr) reading = logs_.recall(record->pod_uid);
+  } else if (is_running(*pod, container) || has_ended(*pod, container)) {
+    LogSource source{key_of(pod->metadata),
+                     pod->metadata.uid,
+                     container,
+                     trial_group(trial.metadata.ns, trial.metadata.name),
+                     {}};
+    if (study->spec.trial.metrics) source.metrics.regex = study->spec.trial.metrics->regex;
+    source.metrics.rungs = search::rung_steps(study->spec.early_stopping, study->spec.resource);
+    source.metrics.objectives = study->spec.objectives;
+    const bool ended = has_ended(*pod, container);
+    reading = logs_.read(source, ended);
+    const bool wait = run.state == RunState::kExited && ended && !reading.complete;
+    if (wait) {
+      run.state = RunState::kRunning;
+      run.outcome.reset();
+      run.reason.clear();
+    }
+  }
+  if (!run.report) run.report = reading.report;
+  if (run.state == RunState::kExited && !reading.trouble.empty()) {
+    run.reason += (run.reason.empty() ? "" : "; ") + reading.trouble;
+  }
+}
+
+core::Capacity JobRuns::capacity(const api::Study&) { return {}; }
+
+void JobRuns::watch(std::function<void(const std::string& trial)> listener) {
+  const std::lock_guard lock(mutex_);
+  listener_ = std::move(listener);
+}
+
+// ---- Telling -----------------------------------------------------------------------------------
+
+void JobRuns::job_changed(const JobPtr& before, const JobPtr& after) {
+  const api::Metadata& metadata = (after != nullptr ? after : before)->metadata;
+  notify(metadata.ns, label_of(metadata, kTrialLabel));
+  if (after != nullptr) return;
+  std::optional<RunName> next;
+  {
+    const std::lock_guard lock(mutex_);
+    removed_.erase(metadata.uid);
+    served_.erase(metadata.uid);
+    next = refusals_.release_one(metadata.ns);
+  }
+  if (next) notify(next->ns, next->trial);
+}
+
+void JobRuns::notify(const std::string& ns, const std::string& trial) {
+  notify(trial_group(ns, trial));
+}
+
+void JobRuns::notify(const std::string& trial) {
+  std::function<void(const std::string&)> listener;
+  {
+    const std::lock_guard lock(mutex_);
+    listener = listener_;
+  }
+  if (listener) listener(trial);
+}
+
+}  // namespace fettle::kubernetes

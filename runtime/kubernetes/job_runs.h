@@ -1,0 +1,82 @@
+// JobRuns: control::Runs as Jobs of a Kubernetes cluster.
+//
+// A run is the Job "<trial>-r<run>" (job_builder.h), owned by its Trial; what is seen of it comes
+// from caches of Jobs and pods (run_of_job.h). What this object writes is put into the caches at
+// once. Every write may be repeated: names are deterministic, patches and deletions name the uid.
+// All state is in the cluster; what is remembered here (refusals, logs being read, Services known
+// to be there) is found out again after a restart.
+//
+// Thread-safe. Client, caches, Store and clock outlive it; make it before the informers start, and
+// destroy it after they have stopped.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "control/clock.h"
+#include "control/runs.h"
+#include "control/store.h"
+#include "kube/cache.h"
+#include "kube/client.h"
+#include "kube/objects.h"
+#include "runtime/kubernetes/job_builder.h"
+#include "runtime/kubernetes/log_metrics.h"
+#include "runtime/kubernetes/refusals.h"
+
+namespace fettle::kubernetes {
+
+class JobRuns final : public control::Runs {
+ public:
+  JobRuns(kube::Client& client, kube::Cache<kube::Job>& jobs, kube::Cache<kube::Pod>& pods,
+          control::Store& store, control::Clock& clock, JobOptions options);
+  ~JobRuns() override;
+
+  // Dry runs of the Job and of its pod (template_check.h).
+  Status check(const api::Study& study) override;
+  // kAlreadyExists: another object has the Job's name. A Job that the server does not admit now is
+  // no error: the run is Pending, and asked for again.
+  Status start(const api::Study& study, const api::Trial& trial, std::int64_t run) override;
+  Status resize(const api::Trial& trial, std::int64_t run, std::int64_t workers) override;
+  // Suspends the Job, which ends its pods.
+  Status stop(const api::Trial& trial, std::int64_t run) override;
+  Status remove(const api::Trial& trial, std::int64_t run) override;
+  Result<std::vector<core::Run>> observe(const api::Trial& trial) override;
+  core::Capacity capacity(const api::Study& study) override;
+  void watch(std::function<void(const std::string& trial)> listener) override;
+
+ private:
+  using JobPtr = std::shared_ptr<const kube::Job>;
+
+  JobPtr find_job(const api::Trial& trial, std::int64_t run) const;
+  Status create(const Json& job, const api::Trial& trial, std::int64_t run);
+  Status adopt(const api::Trial& trial, const std::string& name);
+  Status keep(const Json& job);
+  Status patch_spec(const kube::Job& job, Json spec);
+  Status ensure_service(const kube::Job& job);
+  core::Run observe_one(const kube::Job& job, const api::Trial& trial);
+  void read_log(const kube::Job& job, const api::Trial& trial,
+                const std::vector<std::shared_ptr<const kube::Pod>>& pods, core::Run& run);
+  void job_changed(const JobPtr& before, const JobPtr& after);
+  void notify(const std::string& ns, const std::string& trial);
+  void notify(const std::string& trial);
+
+  kube::Client& client_;
+  kube::Cache<kube::Job>& jobs_;
+  kube::Cache<kube::Pod>& pods_;
+  control::Store& store_;
+  control::Clock& clock_;
+  const JobOptions options_;
+  std::mutex mutex_;
+  Refusals refusals_;
+  std::set<std::string> removed_;  // uids of Jobs that were deleted and are still in the cache
+  std::set<std::string> served_;   // uids of Jobs whose Service is there
+  std::function<void(const std::string&)> listener_;
+  LogMetrics logs_;  // last: its threads call notify()
+};
+
+}  // namespace fettle::kubernetes
