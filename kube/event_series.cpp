@@ -37,7 +37,7 @@ Json regarding(const EventSubject& about) {
 
 }  // namespace
 
-EventSeries::EventSeries(std::string controller, std::string instance)
+EventSeries::EventSeries(std::string controller, std::string_view instance)
     : controller_(std::move(controller)), instance_(utf8_excerpt(instance, kLongestReason)) {}
 
 std::optional<EventWrite> EventSeries::add(const Occurrence& occurrence) {

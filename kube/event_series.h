@@ -55,7 +55,7 @@ struct EventWrite {
 class EventSeries {
  public:
   // Names of events are made of `instance` and a number: no two recorders may share one.
-  EventSeries(std::string controller, std::string instance);
+  EventSeries(std::string controller, std::string_view instance);
 
   // What to write for an occurrence, if anything.
   std::optional<EventWrite> add(const Occurrence& occurrence);

@@ -273,10 +273,10 @@ Json FakeObjects::set(const Collection& collection, Json object) {
   const ObjectKey key = key_of(object);
   const Json* there = find(collection, key);
   Json& metadata = metadata_of(object);
-  const auto fill_in = [&](const char* field, Json otherwise) {
+  const auto fill_in = [&](const char* field, const Json& otherwise) {
     if (metadata.find(field) != nullptr) return;
     const Json* old = there == nullptr ? nullptr : value_at(*there, {"metadata", field});
-    metadata.set(field, old == nullptr ? std::move(otherwise) : *old);
+    metadata.set(field, old == nullptr ? otherwise : *old);
   };
   fill_in("uid", uid_text(++made_));
   fill_in("creationTimestamp", now_text());

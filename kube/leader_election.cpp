@@ -14,8 +14,9 @@ using Phase = LeaseState::Phase;
 
 constexpr double kJitter = 1.2;  // a candidate waits retry * (1 .. 1 + kJitter)
 
+// Rounded up: others must not think that the term is shorter than it is.
 std::int64_t in_seconds(milliseconds time) {
-  return std::max<std::int64_t>(1, std::chrono::floor<std::chrono::seconds>(time).count());
+  return std::chrono::ceil<std::chrono::seconds>(time).count();
 }
 
 std::string holder_in(const Json& lease) { return text_at(lease, {"spec", "holderIdentity"}); }
