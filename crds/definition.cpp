@@ -1,5 +1,6 @@
 #include "crds/definition.h"
 
+#include <cctype>
 #include <utility>
 #include <vector>
 
@@ -98,10 +99,12 @@ Result<Json> definition(std::string_view kind, std::string_view plural, Json sch
   FETTLE_TRY(add_rules(schema, rules));
   const std::string group(api::kApiVersion.substr(0, api::kApiVersion.find('/')));
   const std::string version(api::kApiVersion.substr(group.size() + 1));
+  std::string singular(kind);
+  singular[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(singular[0])));
   Json names = Json::object({{"kind", kind},
                              {"listKind", std::string(kind) + "List"},
                              {"plural", plural},
-                             {"singular", std::string(plural.substr(0, plural.size() - 1))}});
+                             {"singular", singular}});
   Json one = Json::object({{"name", version},
                            {"served", true},
                            {"storage", true},

@@ -113,17 +113,16 @@ void SchemaVisitor::constant(std::string_view name, std::string_view text) {
 void SchemaVisitor::add(std::string_view name, Json schema, std::string description,
                         const FieldRules& rules, Json default_value) {
   if (const std::string hint = form_hint(rules); !hint.empty()) description += ' ' + hint;
-  if (!rules.applies_to.empty()) {
-    description += " Only with " + std::string(rules.applies_to) + '.';
-    if (!default_value.is_null()) {
-      description +=
-          " Default: " +
-          (default_value.is_string() ? default_value.as_string() : default_value.dump()) + '.';
-    }
-    default_value = Json();
-  } else if (rules.required) {
-    required_.push_back(name);
+  const bool is_conditional = !rules.applies_to.empty();
+  if (is_conditional) description += " Only with " + std::string(rules.applies_to) + '.';
+  // kubectl explain does not show defaults.
+  if (!default_value.is_null() && !default_value.is_object()) {
+    description += " Default: ";
+    description += default_value.is_string() ? default_value.as_string() : default_value.dump();
+    description += '.';
   }
+  if (is_conditional) default_value = Json();
+  if (!is_conditional && rules.required) required_.push_back(name);
   Json described = Json::object({{"description", std::move(description)}});
   for (auto& [key, value] : schema.as_object()) described.set(key, std::move(value));
   if (!default_value.is_null()) described.set("default", std::move(default_value));
