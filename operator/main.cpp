@@ -1,0 +1,107 @@
+// fettle-operator: flags, credentials, signals; the rest is Operator.
+#include <malloc.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <random>
+#include <string>
+#include <thread>
+#include <variant>
+
+#include "operator/connection.h"
+#include "operator/exit_code.h"
+#include "operator/operator.h"
+#include "operator/options.h"
+
+namespace {
+
+using fettle::Result;
+using fettle::Status;
+namespace op = fettle::op;
+
+// Few threads do little each: small stacks, and two heaps instead of one a thread.
+void save_memory() {
+  constexpr std::size_t kStack = 1 << 20;
+  constexpr int kKeep = 1 << 20;  // unused bytes at the end of the heap go back to the system
+  ::mallopt(M_ARENA_MAX, 2);
+  ::mallopt(M_TRIM_THRESHOLD, kKeep);
+  pthread_attr_t attributes;
+  if (::pthread_attr_init(&attributes) != 0) return;
+  if (::pthread_attr_setstacksize(&attributes, kStack) == 0) {
+    ::pthread_setattr_default_np(&attributes);
+  }
+  ::pthread_attr_destroy(&attributes);
+}
+
+op::Identity make_identity(const std::string& ns) {
+  std::array<char, 256> host{};
+  ::gethostname(host.data(), host.size() - 1);
+  std::random_device entropy;
+  op::Identity identity;
+  identity.seed = (static_cast<std::uint64_t>(entropy()) << 32) | entropy();
+  std::array<char, 17> random{};
+  std::snprintf(random.data(), random.size(), "%016llx",
+                static_cast<unsigned long long>(identity.seed));
+  identity.name = std::string(host.data()) + "-" + random.data();
+  identity.ns = ns.empty() ? "default" : ns;
+  return identity;
+}
+
+// Runs the Operator on a thread of its own; this one waits for signals, which all others block.
+Status run_until_signal(op::Operator& program, op::Log& log, const sigset_t& signals) {
+  Status outcome = fettle::success();
+  const pthread_t waiter = ::pthread_self();
+  std::thread worker([&] {
+    outcome = program.run();
+    ::pthread_kill(waiter, SIGUSR1);  // it is over
+  });
+  for (int signal = 0; ::sigwait(&signals, &signal) == 0 && signal != SIGUSR1;) {
+    log.info("stopping", {{"signal", signal == SIGTERM ? "SIGTERM" : "SIGINT"}});
+    program.stop();
+  }
+  worker.join();
+  return outcome;
+}
+
+int run(const op::Options& options, op::Log& log, const sigset_t& signals) {
+  const auto fail = [&log](const char* what, const fettle::Error& error, int code) {
+    log.error(what, {{"error", error.message}});
+    return code;
+  };
+  const Result<op::Connection> connection = op::connect(options.kubeconfig);
+  if (!connection.ok()) return fail("no cluster", connection.error(), op::kExitInvalid);
+  const op::Identity identity = make_identity(connection->ns);
+  log.info(
+      "starting",
+      {{"version", FETTLE_VERSION}, {"server", connection->server}, {"identity", identity.name}});
+  op::Operator program(options, identity, *connection->transport, *connection->lease_transport,
+                       log);
+  const Status outcome = run_until_signal(program, log, signals);
+  if (!outcome.ok()) return fail("ended", outcome.error(), op::kExitEnvironment);
+  log.info("stopped");
+  return op::kExitStopped;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  save_memory();
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int signal : {SIGTERM, SIGINT, SIGUSR1}) sigaddset(&signals, signal);
+  ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  ::signal(SIGPIPE, SIG_IGN);
+  const auto options = op::read_options(argc, argv);
+  if (const auto* farewell = std::get_if<op::Farewell>(&options)) {
+    std::fputs(farewell->text.c_str(), farewell->exit_code == 0 ? stdout : stderr);
+    return farewell->exit_code;
+  }
+  const auto& wanted = std::get<op::Options>(options);
+  op::Log log(wanted.log_format, wanted.log_level);
+  return run(wanted, log, signals);
+}

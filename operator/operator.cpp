@@ -1,0 +1,198 @@
+#include "operator/operator.h"
+
+#include <chrono>
+#include <utility>
+
+namespace fettle::op {
+
+namespace {
+
+using std::chrono::milliseconds;
+
+// How often waiting looks whether it is to stop.
+constexpr milliseconds kGlance{250};
+// While the lists do not come, the log says so once in so long.
+constexpr milliseconds kSayAgain{30'000};
+// Renewals come every two seconds, and the lease is lost after ten.
+constexpr milliseconds kLeaseDeadline{4'000};
+constexpr double kUnlimited = 1e6;
+
+kube::LeaderOptions leader_options(const Options& options, const Identity& identity, Log& log,
+                                   std::function<void()> on_lost) {
+  kube::LeaderOptions leader;
+  leader.terms.key = {options.lease_namespace.empty() ? identity.ns : options.lease_namespace,
+                      options.lease_name};
+  leader.terms.identity = identity.name;
+  leader.seed = identity.seed;
+  leader.on_leading = [&log] { log.info("leading"); };
+  leader.on_lost = std::move(on_lost);
+  leader.on_holder = [&log](const std::string& holder) {
+    log.info("somebody leads", {{"holder", holder}});
+  };
+  return leader;
+}
+
+kube::EventRecorderOptions recorder_options(const Identity& identity, Log& log) {
+  kube::EventRecorderOptions options;
+  options.instance = identity.name;
+  options.on_trouble = [&log](const std::string& message) {
+    log.warning("event not written", {{"error", message}});
+  };
+  return options;
+}
+
+kube::ClientOptions lease_client_options() {
+  kube::ClientOptions options;
+  options.deadline = kLeaseDeadline;
+  options.calls_per_second = kUnlimited;
+  return options;
+}
+
+control::ManagerOptions manager_options(const Options& options) {
+  control::ManagerOptions manager;
+  manager.most_failures = 0;  // one bad object must not stop the others
+  manager.workers = options.workers;
+  return manager;
+}
+
+}  // namespace
+
+kube::ClientOptions Operator::client_options() {
+  kube::ClientOptions options;
+  options.calls_per_second = options_.calls_per_second;
+  options.burst = static_cast<int>(2 * options_.calls_per_second);
+  options.on_call = [this](const kube::CallMade& call) { instruments_.on_call(call); };
+  return options;
+}
+
+kubernetes::InformersOptions Operator::informers_options() {
+  kubernetes::InformersOptions options;
+  options.namespaces = options_.namespaces;
+  options.seed = identity_.seed;
+  options.on_call = [this](const kube::CallMade& call) { instruments_.on_call(call); };
+  options.on_trouble = [this](const std::string& message) {
+    log_.warning("watching is in trouble", {{"error", message}});
+  };
+  return options;
+}
+
+Operator::Operator(Options options, Identity identity, kube::HttpTransport& transport,
+                   kube::HttpTransport& lease_transport, Log& log)
+    : options_(std::move(options)),
+      identity_(std::move(identity)),
+      log_(log),
+      transport_(transport, [this] { return may_write(); }),
+      client_(transport_, client_options()),
+      lease_client_(lease_transport, lease_client_options()),
+      elector_(lease_client_, leader_options(options_, identity_, log,
+                                             [this] {
+                                               lost_ = true;
+                                               stop();
+                                             })),
+      recorder_(client_, recorder_options(identity_, log)),
+      informers_(transport_, informers_options()),
+      store_(client_, informers_.studies.cache(), informers_.trials.cache(), clock_,
+             [this](kube::Occurrence event) { recorder_.record(std::move(event)); }),
+      runs_(client_, informers_.jobs.cache(), informers_.pods.cache(), store_, clock_,
+            {options_.trainer_image}),
+      instruments_(
+          {informers_.studies.cache(), informers_.trials.cache(),
+           [this] { return manager_.queue_depth(); }, [this] { return recorder_.dropped(); },
+           [this] { return synced_ && may_write(); }},
+          log),
+      manager_(store_, runs_, clock_, instruments_, manager_options(options_)) {}
+
+Operator::~Operator() { shut_down(); }
+
+void Operator::stop() {
+  stopping_ = true;
+  manager_.wake();
+}
+
+Status Operator::run() {
+  FETTLE_TRY(listen());
+  if (!await_lease()) {
+    shut_down();
+    return success();
+  }
+  recorder_.start();
+  informers_.start();
+  Status worked = work();
+  shut_down();
+  if (lost_) return io_error("the lease was lost; another replica goes on");
+  return worked;
+}
+
+Status Operator::listen() {
+  FETTLE_ASSIGN(metrics_port_, http_.listen(options_.metrics_port, [this](std::string_view path) {
+    return answer_metrics(path);
+  }));
+  FETTLE_ASSIGN(health_port_, http_.listen(options_.health_port, [this](std::string_view path) {
+    return answer_health(path);
+  }));
+  return http_.start();
+}
+
+bool Operator::await_lease() {
+  if (!options_.leader_elect) return !stopping_;
+  elector_.start();
+  while (!stopping_) {
+    if (elector_.wait_leading(kGlance)) return true;
+  }
+  return false;
+}
+
+// Without a whole picture nothing is decided.
+bool Operator::await_informers() {
+  milliseconds waited{0};
+  while (!stopping_) {
+    if (informers_.wait_synced(kGlance)) return true;
+    waited += kGlance;
+    if (waited % kSayAgain == milliseconds{0}) {
+      log_.warning("not ready", {{"why", why_not_ready()}});
+    }
+  }
+  return false;
+}
+
+Status Operator::work() {
+  if (!await_informers()) return success();
+  synced_ = true;
+  log_.info("working", {{"studies", std::to_string(informers_.studies.cache().size())},
+                        {"trials", std::to_string(informers_.trials.cache().size())},
+                        {"workers", std::to_string(options_.workers)}});
+  return manager_.run([this] { return stopping_.load(); });
+}
+
+// In this order: who writes, who feeds them, and last what lets others write.
+void Operator::shut_down() {
+  synced_ = false;
+  informers_.stop();
+  recorder_.stop();
+  elector_.stop();
+  http_.stop();
+}
+
+std::string Operator::why_not_ready() {
+  if (synced_) return "";
+  if (options_.leader_elect && !elector_.may_write()) {
+    // A replica in reserve is ready when it can see who leads.
+    return elector_.last_error().value_or(elector_.holder().empty() ? "nobody leads yet" : "");
+  }
+  return informers_.last_error().value_or("the cluster is being listed");
+}
+
+HttpAnswer Operator::answer_health(std::string_view path) {
+  if (path == "/healthz") return {200, "text/plain; charset=utf-8", "ok\n"};
+  if (path != "/readyz") return {404, "text/plain; charset=utf-8", "try /healthz or /readyz\n"};
+  const std::string why = why_not_ready();
+  if (why.empty()) return {200, "text/plain; charset=utf-8", "ok\n"};
+  return {503, "text/plain; charset=utf-8", why + "\n"};
+}
+
+HttpAnswer Operator::answer_metrics(std::string_view path) {
+  if (path != "/metrics") return {404, "text/plain; charset=utf-8", "try /metrics\n"};
+  return {200, "text/plain; version=0.0.4; charset=utf-8", instruments_.text()};
+}
+
+}  // namespace fettle::op

@@ -1,0 +1,144 @@
+// fettle-operator over an API server in memory: from start to the last write. The part of the Job
+// controller and the kubelet is played by hand.
+#include "operator/operator.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <optional>
+#include <thread>
+
+#include "kube/fake_api_server.h"
+
+namespace fettle::op {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::HasSubstr;
+
+constexpr milliseconds kLong{10'000};
+
+bool eventually(const std::function<bool()>& is_true) {
+  const auto end = std::chrono::steady_clock::now() + kLong;
+  while (std::chrono::steady_clock::now() < end) {
+    if (is_true()) return true;
+    std::this_thread::sleep_for(milliseconds(5));
+  }
+  return is_true();
+}
+
+Json demo_study() {
+  return parse_json(R"({
+    "apiVersion": "fettle.dev/v1alpha1", "kind": "Study",
+    "metadata": {"name": "demo", "namespace": "team"},
+    "spec": {
+      "objectives": [{"metric": "accuracy", "direction": "Maximize"}],
+      "parameters": [{"name": "x", "type": "Double", "min": 0, "max": 1}],
+      "algorithm": {"name": "random"},
+      "budget": {"trials": 3, "parallelism": 2},
+      "trial": {"template": {"spec": {"containers": [
+        {"name": "trainer", "image": "none", "command": ["true"]}]}}}
+    }})")
+      .value();
+}
+
+class OperatorTest : public testing::Test {
+ protected:
+  void begin(const std::string& name = "one", bool leader_elect = true) {
+    Options options;
+    options.metrics_port = 0;
+    options.health_port = 0;
+    options.workers = 2;
+    options.leader_elect = leader_elect;
+    program_.emplace(options, Identity{name, "system", 7}, server_, server_, log_);
+    thread_ = std::thread([this] { outcome_ = program_->run(); });
+  }
+
+  Status end() {
+    program_->stop();
+    if (thread_.joinable()) thread_.join();
+    return outcome_;
+  }
+
+  void TearDown() override {
+    if (program_) (void)end();
+    program_.reset();
+  }
+
+  Json lease() { return server_.get(kube::kLeases, {"system", "fettle-operator"}); }
+
+  kube::FakeApiServer server_;
+  Log log_{LogFormat::kText, LogLevel::kError};
+  std::optional<Operator> program_;
+  std::thread thread_;
+  Status outcome_ = success();
+};
+
+TEST_F(OperatorTest, AStudyBecomesTrialsAndJobs) {
+  begin();
+  server_.set(kube::kStudies, demo_study());
+  EXPECT_TRUE(eventually([&] { return server_.list(kube::kJobs).size() == 2; }));
+  EXPECT_FALSE(server_.get(kube::kTrials, {"team", "demo-1"}).is_null());
+  EXPECT_FALSE(server_.get(kube::kJobs, {"team", "demo-0-r0"}).is_null());
+  EXPECT_TRUE(end().ok());
+}
+
+TEST_F(OperatorTest, ItGivesTheLeaseBackWhenItIsAskedToStop) {
+  begin();
+  ASSERT_TRUE(eventually([&] { return !lease().is_null(); }));
+  EXPECT_EQ(lease().find("spec")->find("holderIdentity")->as_string(), "one");
+  EXPECT_TRUE(end().ok());
+  const Json* holder = lease().find("spec")->find("holderIdentity");
+  EXPECT_TRUE(holder == nullptr || holder->as_string().empty());
+}
+
+TEST_F(OperatorTest, AReplicaInReserveWritesNothing) {
+  begin("one");
+  ASSERT_TRUE(eventually([&] { return !lease().is_null(); }));
+  Options options;
+  options.metrics_port = 0;
+  options.health_port = 0;
+  Operator reserve(options, Identity{"two", "system", 8}, server_, server_, log_);
+  std::thread thread([&] { EXPECT_TRUE(reserve.run().ok()); });
+  server_.set(kube::kStudies, demo_study());
+  ASSERT_TRUE(eventually([&] { return server_.list(kube::kJobs).size() == 2; }));
+  EXPECT_EQ(lease().find("spec")->find("holderIdentity")->as_string(), "one");
+  reserve.stop();
+  thread.join();
+  EXPECT_TRUE(end().ok());
+}
+
+TEST_F(OperatorTest, WhoLosesTheLeaseStopsWithAnError) {
+  begin();
+  ASSERT_TRUE(eventually([&] { return !lease().is_null(); }));
+  server_.merge(kube::kLeases, {"system", "fettle-operator"},
+                parse_json(R"({"spec": {"holderIdentity": "usurper"}})").value());
+  thread_.join();
+  ASSERT_FALSE(outcome_.ok());
+  EXPECT_THAT(outcome_.error().message, HasSubstr("lease"));
+}
+
+TEST_F(OperatorTest, StoppingBeforeItLeadsIsNoError) {
+  begin();
+  EXPECT_TRUE(end().ok());
+}
+
+TEST(FencedTransport, LetsOnlyReadsThroughOnceItMayNotWrite) {
+  kube::FakeApiServer server;
+  bool may_write = false;
+  FencedTransport fenced(server, [&] { return may_write; });
+  kube::HttpRequest write{"POST", "/apis/fettle.dev/v1alpha1/namespaces/team/studies",
+                          "application/json", demo_study().dump()};
+  const auto refused = fenced.call(write, kLong);
+  ASSERT_TRUE(std::holds_alternative<kube::HttpFailure>(refused));
+  EXPECT_FALSE(std::get<kube::HttpFailure>(refused).maybe_done);
+  const kube::HttpRequest read{"GET", "/apis/fettle.dev/v1alpha1/studies", "", ""};
+  EXPECT_TRUE(std::holds_alternative<kube::HttpResponse>(fenced.call(read, kLong)));
+  may_write = true;
+  EXPECT_TRUE(std::holds_alternative<kube::HttpResponse>(fenced.call(write, kLong)));
+  EXPECT_EQ(server.writes(), 1);
+}
+
+}  // namespace
+}  // namespace fettle::op

@@ -1,0 +1,36 @@
+// What fettle-operator is told on its command line. The only file that knows CLI11 is options.cpp.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "operator/log.h"
+
+namespace fettle::op {
+
+struct Options {
+  std::vector<std::string> namespaces;  // empty = all
+  std::string kubeconfig;               // "" = in a pod its service account, else kubectl's rules
+  std::string trainer_image;
+  bool leader_elect = true;
+  std::string lease_namespace;  // "" = the one we run in
+  std::string lease_name = "fettle-operator";
+  std::uint16_t metrics_port = 8080;
+  std::uint16_t health_port = 8081;
+  int workers = 4;
+  double calls_per_second = 1'000;  // to the API server, watches and the Lease aside
+  LogLevel log_level = LogLevel::kInfo;
+  LogFormat log_format = LogFormat::kText;
+};
+
+// The program ends at once: after --help, --version or a flag that is wrong.
+struct Farewell {
+  int exit_code = 0;
+  std::string text;  // on standard output when the code is 0, else on standard error
+};
+
+std::variant<Options, Farewell> read_options(int argc, const char* const* argv);
+
+}  // namespace fettle::op

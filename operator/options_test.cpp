@@ -1,0 +1,76 @@
+// Flags, and lines of the log.
+#include "operator/options.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "operator/log.h"
+
+namespace fettle::op {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+std::variant<Options, Farewell> read(std::vector<const char*> arguments) {
+  arguments.insert(arguments.begin(), "fettle-operator");
+  return read_options(static_cast<int>(arguments.size()), arguments.data());
+}
+
+TEST(Options, FlagsAreRead) {
+  const auto options = std::get<Options>(
+      read({"--namespace", "a", "--namespace", "b", "--leader-elect=false", "--metrics-port", "9",
+            "--log-level", "error", "--log-format", "json", "--trainer-image", "t:1"}));
+  EXPECT_THAT(options.namespaces, ElementsAre("a", "b"));
+  EXPECT_FALSE(options.leader_elect);
+  EXPECT_EQ(options.metrics_port, 9);
+  EXPECT_EQ(options.log_level, LogLevel::kError);
+  EXPECT_EQ(options.log_format, LogFormat::kJson);
+  EXPECT_EQ(options.trainer_image, "t:1");
+}
+
+TEST(Options, WhatIsLeftOutHasADefault) {
+  const auto options = std::get<Options>(read({}));
+  EXPECT_TRUE(options.namespaces.empty());
+  EXPECT_TRUE(options.leader_elect);
+  EXPECT_EQ(options.lease_name, "fettle-operator");
+  EXPECT_EQ(options.workers, 4);
+}
+
+TEST(Options, HelpIsNoError) {
+  const auto farewell = std::get<Farewell>(read({"--help"}));
+  EXPECT_EQ(farewell.exit_code, 0);
+  EXPECT_THAT(farewell.text, HasSubstr("--leader-elect"));
+}
+
+TEST(Options, WrongFlagsAreNamed) {
+  for (const auto& [arguments, said] :
+       std::vector<std::pair<std::vector<const char*>, std::string>>{
+           {{"--wrokers", "2"}, "--wrokers"},
+           {{"--workers", "0"}, "--workers"},
+           {{"--metrics-port", "70000"}, "--metrics-port"},
+           {{"--namespace", "Team"}, "'Team' is not a name"},
+           {{"--log-level", "loud"}, "loud"}}) {
+    const auto farewell = std::get<Farewell>(read(arguments));
+    EXPECT_EQ(farewell.exit_code, 2);
+    EXPECT_THAT(farewell.text, HasSubstr(said));
+  }
+}
+
+TEST(Log, LinesForPeopleAndForMachines) {
+  const LogFields fields = {{"study", "demo"}, {"error", "a \"b\"\nc"}};
+  EXPECT_EQ(log_text(LogFormat::kText, "look again", fields),
+            "look again study=\"demo\" error=\"a \\\"b\\\"\\nc\"");
+  EXPECT_EQ(log_text(LogFormat::kJson, "look again", fields),
+            R"("message":"look again","study":"demo","error":"a \"b\"\nc")");
+}
+
+TEST(Log, LongAndBrokenValuesAreMended) {
+  const std::string value = "\xff" + std::string(10'000, 'x');
+  const std::string text = log_text(LogFormat::kJson, "m", {{"k", value}});
+  EXPECT_LT(text.size(), kLongestLogValue + 100);
+  EXPECT_THAT(text, HasSubstr("\"?xxx"));
+}
+
+}  // namespace
+}  // namespace fettle::op
