@@ -190,7 +190,7 @@ TEST(Suggest, ABadLineIsNamedAndPassedOver) {
       {R"({"report":{"id":1,"value":3}})", "report needs a step"},
       {R"({"study":{}})", "there is a study already"},
       {std::string(17 << 20, ' '), "longer than 16777216 bytes"},
-      {std::string(1000, '['), "column 65"},
+      {std::string(1000, '['), "column 66: nested"},
   };
   std::string input = study(kFloat) + "{\"ask\":2}\n{\"tell\":{\"id\":0,\"value\":1}}\n";
   for (const auto& [line, expected] : cases) input += line + "\n";

@@ -39,6 +39,14 @@ std::string to_line(const Report& report) {
   return line + "}";
 }
 
+double as_printed(double value) {
+  if (!std::isfinite(value)) return value;
+  const std::string text = number(value);
+  double printed = value;
+  std::from_chars(text.data(), text.data() + text.size(), printed);
+  return printed;
+}
+
 double StepTimes::total() const { return std::accumulate(seconds_.begin(), seconds_.end(), 0.0); }
 
 double StepTimes::quantile(double share) const {

@@ -24,6 +24,9 @@ struct Report {
 // finite is written NaN, Infinity or -Infinity, as Python's json does and the contract says.
 std::string to_line(const Report& report);
 
+// The value that a line says, so that everybody who hears of a result hears the same.
+double as_printed(double value);
+
 // How long the optimiser steps of an epoch took.
 class StepTimes {
  public:

@@ -38,5 +38,11 @@ TEST(StepTimes, QuantilesAreNearestRank) {
   EXPECT_EQ(times.total(), 210);
 }
 
+TEST(ReportLine, SaysWhatAsPrintedKeeps) {
+  EXPECT_EQ(as_printed(2.174797348022461), 2.1748);
+  EXPECT_EQ(as_printed(1e-300), 1e-300);
+  EXPECT_TRUE(std::isnan(as_printed(NAN)));
+}
+
 }  // namespace
 }  // namespace fettle::trainer

@@ -24,8 +24,8 @@ StudyText guarded_study() {
   text.trial = "    gracePeriod: 5s\n";
   text.script =
       "trial=$(basename \"$(dirname \"$(dirname \"$FETTLE_TRIAL\")\")\")\n"
-      "mkdir \"held-$trial\" 2>> twice || echo \"$trial\" >> twice\n"
       "trap 'rmdir \"held-$trial\"; exit 143' TERM\n"
+      "mkdir \"held-$trial\" 2> /dev/null || echo \"$trial\" >> twice\n"
       "echo \"$trial\" >> began\n"
       "for i in 1 2 3 4 5; do sleep 0.05; done\n"
       "rmdir \"held-$trial\"\n"

@@ -51,7 +51,7 @@ class KubernetesOutlet final : public Outlet {
     if (report.final_result) leave_message(report);
     api::ReportLine line;
     line.step = report.step;
-    line.metrics = {report.metrics.begin(), report.metrics.end()};
+    for (const auto& [name, value] : report.metrics) line.metrics[name] = as_printed(value);
     line.checkpoint = report.checkpoint;
     line.checkpoint_step = report.checkpoint_step;
     line.final_result = report.final_result;
