@@ -65,8 +65,8 @@ kube::ClientOptions Operator::client_options() {
   return options;
 }
 
-kubernetes::InformersOptions Operator::informers_options() {
-  kubernetes::InformersOptions options;
+InformersOptions Operator::informers_options() {
+  InformersOptions options;
   options.namespaces = options_.namespaces;
   options.seed = identity_.seed;
   options.on_call = [this](const kube::CallMade& call) { instruments_.on_call(call); };

@@ -24,7 +24,7 @@
 #include "operator/http_server.h"
 #include "operator/instruments.h"
 #include "operator/options.h"
-#include "runtime/kubernetes/informers.h"
+#include "operator/informers.h"
 #include "runtime/kubernetes/job_runs.h"
 #include "runtime/kubernetes/kube_store.h"
 
@@ -66,7 +66,7 @@ class Operator {
   HttpAnswer answer_metrics(std::string_view path);
   std::string why_not_ready();
   kube::ClientOptions client_options();
-  kubernetes::InformersOptions informers_options();
+  InformersOptions informers_options();
 
   const Options options_;
   const Identity identity_;
@@ -77,7 +77,7 @@ class Operator {
   kube::Client lease_client_;
   kube::LeaderElector elector_;
   kube::EventRecorder recorder_;
-  kubernetes::Informers informers_;
+  Informers informers_;
   kubernetes::KubeStore store_;
   kubernetes::JobRuns runs_;
   Instruments instruments_;

@@ -1,0 +1,65 @@
+#include "operator/informers.h"
+
+#include "runtime/kubernetes/job_builder.h"
+
+namespace fettle::op {
+namespace {
+
+kube::InformerOptions watching(const kube::Resource& resource, const InformersOptions& options,
+                               std::string selector, std::uint64_t stream) {
+  kube::InformerOptions out;
+  out.resource = resource;
+  out.namespaces = options.namespaces;
+  out.label_selector = std::move(selector);
+  out.seed = options.seed + (stream << 32);
+  out.on_call = options.on_call;
+  out.on_trouble = options.on_trouble;
+  return out;
+}
+
+// Without the trial file among the annotations: it is the most of a pod, and nobody here reads it.
+Result<kube::Pod> read_small_pod(const Json& object) {
+  FETTLE_ASSIGN(kube::Pod pod, kube::read_pod(object));
+  pod.metadata.annotations.clear();
+  return pod;
+}
+
+}  // namespace
+
+Informers::Informers(kube::HttpTransport& transport, const InformersOptions& options)
+    : studies(transport, watching(kube::kStudies, options, "", 0), kubernetes::read_study_entry),
+      trials(transport, watching(kube::kTrials, options, "", 1), kubernetes::read_trial_entry),
+      jobs(transport, watching(kube::kJobs, options, kubernetes::kTrialLabel, 2), kube::read_job),
+      pods(transport, watching(kube::kPods, options, kubernetes::kTrialLabel, 3), read_small_pod) {}
+
+void Informers::start() {
+  studies.start();
+  trials.start();
+  jobs.start();
+  pods.start();
+}
+
+void Informers::stop() {
+  studies.stop();
+  trials.stop();
+  jobs.stop();
+  pods.stop();
+}
+
+bool Informers::wait_synced(std::chrono::milliseconds most) {
+  const auto end = std::chrono::steady_clock::now() + most;
+  const auto left = [&] {
+    return std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
+  };
+  return studies.wait_synced(left()) && trials.wait_synced(left()) && jobs.wait_synced(left()) &&
+         pods.wait_synced(left());
+}
+
+std::optional<std::string> Informers::last_error() const {
+  if (auto error = studies.last_error()) return error;
+  if (auto error = trials.last_error()) return error;
+  if (auto error = jobs.last_error()) return error;
+  return pods.last_error();
+}
+
+}  // namespace fettle::op
