@@ -137,7 +137,7 @@ enum class TrialPhase { kPending, kRunning, kPaused, kCompleted, kStopped, kFail
 
 struct TrialStatus {
   TrialPhase phase = TrialPhase::kPending;
-  std::vector<StatusCondition> conditions;  // Complete, Failed with reasons and messages
+  std::vector<StatusCondition> conditions;  // Complete, Failed, Waiting, with reasons
   std::vector<RunRecord> runs;              // at most 20: the newest
   std::vector<Fact> facts;                  // never pruned
   std::optional<Report> report;

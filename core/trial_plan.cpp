@@ -81,6 +81,7 @@ class TrialPlanner {
   void decide_open(RunRecord& record);
   void decide_ended(const RunRecord& record);
   void supervise(RunRecord& record, const Run& run);
+  void tell_waiting(const RunRecord& record, bool running);
   void ask_to_stop(RunRecord& record, Outcome why, const std::string& message);
   void check_deadlines(RunRecord& record);
   void try_again(std::int64_t earliest_ms);
@@ -346,6 +347,7 @@ void TrialPlanner::supervise(RunRecord& record, const Run& run) {
   status_.phase = running ? TrialPhase::kRunning : TrialPhase::kPending;
   if (!record.stopping) {
     record.message = running ? "" : shorten(run.reason);
+    tell_waiting(record, running);
     if (spec_.stop) {
       ask_to_stop(record, Outcome::kStopped, spec_.stop->message);
     } else if (spec_.suspend) {
@@ -360,6 +362,25 @@ void TrialPlanner::supervise(RunRecord& record, const Run& run) {
     record.workers = spec_.workers;
     commands_.emplace_back(ResizeRun{record.run, spec_.workers});
   }
+}
+
+// A run that waits for somebody to do something: a condition, and an event whenever it waits for
+// something else. Ordinary waiting has no reason, and nobody needs to know of it.
+void TrialPlanner::tell_waiting(const RunRecord& record, bool running) {
+  const bool waits = !running && !record.message.empty();
+  const std::vector<RunRecord>& before = trial_.status.runs;
+  const bool said =
+      !before.empty() && before.back().run == record.run && before.back().message == record.message;
+  if (waits && said) return;
+  set_condition(status_.conditions,
+                {.type = "Waiting",
+                 .status = waits,
+                 .reason = waits ? "NotStarted" : "Started",
+                 .message = waits ? record.message : "it waits for nothing"},
+                now_ms_);
+  if (!waits) return;
+  note(EventType::kWarning, "Waiting",
+       run_name(trial_.metadata.name, record.run) + " waits: " + record.message);
 }
 
 void TrialPlanner::ask_to_stop(RunRecord& record, Outcome why, const std::string& message) {
@@ -400,6 +421,10 @@ void TrialPlanner::check_deadlines(RunRecord& record) {
 void TrialPlanner::enter(TrialPhase phase, const std::string& reason, const std::string& message) {
   const bool failed = phase == TrialPhase::kFailed;
   status_.phase = phase;
+  set_condition(
+      status_.conditions,
+      {.type = "Waiting", .status = false, .reason = "Ended", .message = "no run is wanted"},
+      now_ms_);
   set_condition(status_.conditions,
                 {.type = failed ? "Failed" : "Complete",
                  .status = true,

@@ -15,9 +15,9 @@ using testing::HasSubstr;
 void expect_done(FakeCluster& cluster, int trials) {
   EXPECT_TRUE(cluster.is_true("Succeeded")) << cluster.study().dump(2);
   EXPECT_EQ(cluster.count(kube::kTrials), static_cast<std::size_t>(trials));
-  EXPECT_TRUE(cluster.run_until(
-      [&] { return cluster.count(kube::kJobs) + cluster.count(kube::kPods) == 0; }))
-      << "Jobs or pods are left";
+  EXPECT_TRUE(cluster.run_until([&] {
+    return cluster.count(kube::kJobs) + cluster.count(kube::kPods) == 0;
+  })) << "Jobs or pods are left";
   for (int i = 0; i < trials; ++i) {
     EXPECT_EQ(text_at(cluster.trial(i), {"status", "phase"}), "Completed") << i;
     EXPECT_EQ(cluster.created["trials/digits-" + std::to_string(i)], 1);
@@ -123,12 +123,7 @@ TEST(Cluster, AForeignJobWithTheTrialsNameIsLeftAloneAndExplained) {
   EXPECT_TRUE(cluster.is_true("Succeeded"));
   EXPECT_FALSE(cluster.server.get(kube::kJobs, {"team", "digits-0-r0"}).is_null());
   EXPECT_EQ(cluster.created["jobs/digits-0-r1"], 1) << "the next run has another name";
-  bool said = false;
-  for (const kube::Occurrence& event : cluster.manager->events()) {
-    said = said || (event.reason == "NameCollision" &&
-                    event.note.find("belongs to somebody else") != std::string::npos);
-  }
-  EXPECT_TRUE(said);
+  EXPECT_TRUE(cluster.manager->has_event("NameCollision", "belongs to somebody else"));
 }
 
 TEST(Cluster, ATemplateThatTheApiServerRefusesFailsTheStudyInItsWords) {
@@ -158,6 +153,52 @@ TEST(Cluster, AQuotaThatIsFullDelaysAndSaysSo) {
   full = false;
   ASSERT_TRUE(cluster.run_until_ended()) << cluster.trial(0).dump(2);
   expect_done(cluster, 2);
+}
+
+TEST(Cluster, PodsThatCannotRunAreExplainedByConditionAndEvent) {
+  const struct {
+    const char* status;
+    std::string said;
+  } cases[] = {
+      {R"({"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False",
+           "reason": "Unschedulable", "message": "0/3 nodes are available: no nvidia.com/gpu"}]})",
+       "no node has room for it: 0/3 nodes are available: no nvidia.com/gpu"},
+      {R"({"phase": "Pending", "containerStatuses": [{"name": "trainer", "state": {"waiting": {
+           "reason": "ErrImagePull", "message": "no such image"}}}]})",
+       "its image cannot be pulled: no such image"},
+  };
+  for (const auto& c : cases) {
+    FakeCluster cluster;
+    cluster.script = [&](const std::string&) {
+      PodScript pod;
+      pod.waits = parse_json(c.status).value();
+      return pod;
+    };
+    cluster.apply(trainer_study(1));
+    cluster.start_operator();
+    ASSERT_TRUE(cluster.run_until([&] {
+      return cluster.trial(0).dump().find(c.said) != std::string::npos;
+    })) << cluster.trial(0).dump(2);
+    const Json waiting = kube::array_at(cluster.trial(0), {"status", "conditions"}).at(0);
+    EXPECT_EQ(text_at(waiting, {"type"}), "Waiting");
+    EXPECT_TRUE(cluster.run_until([&] { return cluster.manager->has_event("Waiting", c.said); }));
+  }
+}
+
+TEST(Cluster, ATrialTakesAtMostSixWrites) {
+  constexpr int kTrials = 20;
+  FakeCluster cluster;
+  cluster.apply(trainer_study(kTrials));
+  cluster.start_operator();
+  ASSERT_TRUE(cluster.run_until_ended());
+  expect_done(cluster, kTrials);
+  int writes = 0;
+  for (const std::string& request : cluster.server.requests()) {
+    const bool of_studies = request.find("/studies/") != std::string::npos;
+    if (request.rfind("GET", 0) != 0 && !of_studies) ++writes;
+  }
+  EXPECT_LE(writes, 6 * kTrials + 2) << "with the two dry runs";
+  EXPECT_GE(writes, 4 * kTrials);
 }
 
 TEST(Cluster, AStudyDeletedWhileTrialsAreMadeLeavesNothing) {

@@ -1,5 +1,6 @@
 #include "runtime/kubernetes/fake_cluster.h"
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
 
@@ -32,6 +33,13 @@ Json container_status(const char* state, Json said) {
 Json pod_status(const char* phase, Json container) {
   return Json::object(
       {{"phase", phase}, {"containerStatuses", Json(Json::Array{std::move(container)})}});
+}
+
+kube::InformerOptions watching(const kube::Resource& resource, const std::string& selector) {
+  kube::InformerOptions options;
+  options.resource = resource;
+  options.label_selector = selector;
+  return options;
 }
 
 Json final_report(double value) {
@@ -91,17 +99,35 @@ kube::HttpResult MortalTransport::stream(const kube::HttpRequest& request,
 TestOperator::TestOperator(kube::HttpTransport& server, control::Clock& clock)
     : transport_(server),
       client_(transport_, {}),
-      informers_(transport_, {}),
-      store_(client_, informers_.studies.cache(), informers_.trials.cache(), clock,
+      studies_(transport_, watching(kube::kStudies, ""), read_study_entry),
+      trials_(transport_, watching(kube::kTrials, ""), read_trial_entry),
+      jobs_(transport_, watching(kube::kJobs, kTrialLabel), kube::read_job),
+      pods_(transport_, watching(kube::kPods, kTrialLabel), read_trial_pod),
+      store_(client_, studies_.cache(), trials_.cache(), clock,
              [this](kube::Occurrence event) { events_.push_back(std::move(event)); }),
-      runs_(client_, informers_.jobs.cache(), informers_.pods.cache(), store_, clock,
-            {"fettle-trainer:test"}),
+      runs_(client_, jobs_.cache(), pods_.cache(), store_, clock, {"fettle-trainer:test"}),
       manager_(store_, runs_, clock, observer_, {.resync_ms = 5'000, .most_failures = 0}) {
-  informers_.start();
-  CHECK(informers_.wait_synced(5s), "the informers did not start");
+  studies_.start();
+  trials_.start();
+  jobs_.start();
+  pods_.start();
+  const bool synced = studies_.wait_synced(5s) && trials_.wait_synced(5s) &&
+                      jobs_.wait_synced(5s) && pods_.wait_synced(5s);
+  CHECK(synced, "the informers did not start");
 }
 
-TestOperator::~TestOperator() { informers_.stop(); }
+TestOperator::~TestOperator() {
+  studies_.stop();
+  trials_.stop();
+  jobs_.stop();
+  pods_.stop();
+}
+
+bool TestOperator::has_event(const std::string& reason, const std::string& words) const {
+  return std::any_of(events_.begin(), events_.end(), [&](const kube::Occurrence& event) {
+    return event.reason == reason && event.note.find(words) != std::string::npos;
+  });
+}
 
 bool TestOperator::step() {
   const Result<bool> worked = manager_.step();
@@ -182,6 +208,7 @@ void FakeCluster::move_job(const Json& job) {
     return;
   }
   if (pod.is_null()) return begin_pod(job, pod_script);
+  if (!pod_script.waits.is_null()) return;
   const bool running = text_at(pod, {"status", "phase"}) == "Running";
   if (running && !pod_script.stays) end_pod(job, pod, pod_script);
 }
@@ -198,15 +225,13 @@ void FakeCluster::begin_pod(const Json& job, const PodScript& pod_script) {
   for (const std::string& line : pod_script.log) {
     server.append_log({"team", name_of(job) + "-0-x"}, "trainer", line);
   }
-  server.set(
-      kube::kPods,
-      Json::object(
-          {{"apiVersion", "v1"},
-           {"kind", "Pod"},
-           {"metadata", metadata},
-           {"status",
-            pod_status("Running",
-                       container_status("running", Json::object({{"startedAt", now_text()}})))}}));
+  const Json running =
+      pod_status("Running", container_status("running", Json::object({{"startedAt", now_text()}})));
+  server.set(kube::kPods,
+             Json::object({{"apiVersion", "v1"},
+                           {"kind", "Pod"},
+                           {"metadata", metadata},
+                           {"status", pod_script.waits.is_null() ? running : pod_script.waits}}));
 }
 
 void FakeCluster::end_pod(const Json& job, const Json& pod, const PodScript& pod_script) {

@@ -14,7 +14,7 @@
 #include "control/manager.h"
 #include "kube/client.h"
 #include "kube/fake_api_server.h"
-#include "runtime/kubernetes/informers.h"
+#include "kube/informer.h"
 #include "runtime/kubernetes/job_runs.h"
 #include "runtime/kubernetes/kube_store.h"
 
@@ -65,12 +65,16 @@ class TestOperator {
   // Looks at one object; false when none is due.
   bool step();
   const std::vector<kube::Occurrence>& events() const { return events_; }
+  bool has_event(const std::string& reason, const std::string& words) const;
 
  private:
   MortalTransport transport_;
   kube::Client client_;
   std::vector<kube::Occurrence> events_;
-  Informers informers_;
+  kube::Informer<StudyEntry> studies_;
+  kube::Informer<TrialEntry> trials_;
+  kube::Informer<kube::Job> jobs_;
+  kube::Informer<kube::Pod> pods_;
   KubeStore store_;
   JobRuns runs_;
   control::Observer observer_;
@@ -85,6 +89,7 @@ struct PodScript {
   bool last_words = false;       // in the termination message
   std::vector<std::string> log;  // printed
   bool stays = false;            // runs for ever
+  Json waits;                    // the status of a pod that does not come to run; null = it does
 };
 
 class FakeCluster {

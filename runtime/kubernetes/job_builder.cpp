@@ -28,8 +28,8 @@ Json failure_policy() {
   return Json::object({{"rules", Json(Json::Array{disrupted})}});
 }
 
-Json job_annotations(const api::Study& study) {
-  Json annotations = Json::object();
+Json job_annotations(const api::Study& study, const api::Trial& trial) {
+  Json annotations = Json::object({{kUntilStepAnnotation, std::to_string(trial.spec.until_step)}});
   if (!study.spec.trial.trainer) {
     const Json* container = runtime::trial_container(study.spec.trial.pod_template);
     const Json* name = container == nullptr ? nullptr : container->find("name");
@@ -63,8 +63,7 @@ Result<Json> build_job(const api::Study& study, const api::Trial& trial, std::in
                                 {"labels", Json::object({{core::kStudyLabel, study.metadata.name},
                                                          {kTrialLabel, trial.metadata.name},
                                                          {kRunLabel, std::to_string(run)}})}});
-  Json annotations = job_annotations(study);
-  if (!annotations.as_object().empty()) metadata.set("annotations", std::move(annotations));
+  metadata.set("annotations", job_annotations(study, trial));
   metadata.set("ownerReferences", Json(Json::Array{owner_reference(kube::api_version(kube::kTrials),
                                                                    "Trial", trial.metadata)}));
   const Json spec = Json::object({{"completionMode", "Indexed"},

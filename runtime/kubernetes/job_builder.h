@@ -26,6 +26,8 @@ inline constexpr const char* kRunLabel = "fettle.dev/run";
 inline constexpr const char* kContainerAnnotation = "fettle.dev/container";
 // Of a Job whose workers find each other through a headless Service of its name.
 inline constexpr const char* kServiceAnnotation = "fettle.dev/service";
+// Of a Job: the step it was asked to reach.
+inline constexpr const char* kUntilStepAnnotation = "fettle.dev/until-step";
 // Of a pod: the trial file as JSON, which the pod sees at kTrialFile.
 inline constexpr const char* kTrialFileAnnotation = "fettle.dev/trial";
 

@@ -27,6 +27,7 @@ struct LogMetrics::Log {
   bool forgotten = false;  // nobody wants it any more
   int tries = 0;           // in a row that failed
   std::int64_t published_ms = 0;
+  std::stop_source following;  // ends the stream that follows it
 };
 
 LogMetrics::LogMetrics(kube::Client& client, control::Clock& clock, Changed changed)
@@ -44,7 +45,7 @@ LogMetrics::~LogMetrics() {
 }
 
 LogReading LogMetrics::read(const LogSource& source, bool ended) {
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   LogPtr& log = logs_[source.uid];
   const bool is_new = log == nullptr;
   if (is_new) {
@@ -59,7 +60,12 @@ LogReading LogMetrics::read(const LogSource& source, bool ended) {
   if (waits && (is_new || has_just_ended)) enqueue(ended ? ended_ : running_, found);
   if (has_just_ended) news_.notify_all();
   if (is_new) drop_oldest();
-  return found->reading;
+  LogReading reading = found->reading;
+  std::stop_source following = found->following;
+  lock.unlock();
+  // What follows a log need not notice that it has ended; it is read once more anyway.
+  if (has_just_ended) following.request_stop();
+  return reading;
 }
 
 LogReading LogMetrics::recall(const std::string& uid) const {
@@ -150,7 +156,14 @@ Status LogMetrics::read_through(const LogPtr& log, bool follow, const std::stop_
     understood = lines.lines();
     return publish(log, lines, lines.take_urgent());
   };
-  FETTLE_TRY(client_.read_log(log->source.pod, options, on_line, stop));
+  std::stop_source end;
+  {
+    const std::lock_guard lock(mutex_);
+    if (follow && log->ended) return success();
+    log->following = end;
+  }
+  const std::stop_callback also(stop, [&end] { end.request_stop(); });
+  FETTLE_TRY(client_.read_log(log->source.pod, options, on_line, end.get_token()));
   lines.finish(clock_.now_ms());
   if (lines.has_report()) publish(log, lines, /*urgent=*/true);
   return success();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <string_view>
+#include <utility>
 
 #include "runtime/kubernetes/run_of_job.h"
 #include "runtime/metric_lines.h"
@@ -51,10 +52,20 @@ std::string last_words(const kube::Container& container) {
   return "; its last output:\n" + std::string(text.substr(from));
 }
 
+PodEnd make_end(Outcome outcome, std::string reason, std::int64_t at_ms = 0) {
+  PodEnd end;
+  end.outcome = outcome;
+  end.reason = std::move(reason);
+  end.at_ms = at_ms;
+  return end;
+}
+
 PodEnd by_exit_code(const kube::Container& container) {
   const int code = container.exit_code;
   const std::string& why = container.terminated_reason;
-  PodEnd end{Outcome::kFailed, "exit code " + std::to_string(code), container.finished_ms};
+  PodEnd end =
+      make_end(Outcome::kFailed, "exit code " + std::to_string(code), container.finished_ms);
+  end.exit_code = code;
   if (why == "OOMKilled") {
     end.outcome = Outcome::kOutOfMemory;
     end.reason = "used more memory than its limit (resources.limits.memory)";
@@ -79,11 +90,12 @@ PodEnd by_exit_code(const kube::Container& container) {
 // room after all, a device gone), or an init container failed.
 PodEnd by_pod(const kube::Pod& pod) {
   if (pod.reason.empty()) {
-    return {Outcome::kFailed,
-            "its pod failed before the trial began; does an init container fail? " + pod.message};
+    return make_end(
+        Outcome::kFailed,
+        "its pod failed before the trial began; does an init container fail? " + pod.message);
   }
-  return {Outcome::kDisrupted,
-          "its node refused or lost the pod: " + pod.reason + ": " + pod.message};
+  return make_end(Outcome::kDisrupted,
+                  "its node refused or lost the pod: " + pod.reason + ": " + pod.message);
 }
 
 std::string disruption(const kube::TrueCondition& condition) {
@@ -128,17 +140,19 @@ std::optional<PodEnd> end_of_pod(const kube::Pod& pod, const std::string& contai
   const kube::Container* trial = trial_container_in(pod, container);
   const bool terminated = trial != nullptr && trial->terminated;
   const std::int64_t at_ms = terminated ? trial->finished_ms : 0;
-  if (ended_well(pod, trial)) return PodEnd{Outcome::kSucceeded, "", at_ms};
-  if (stop_asked) return PodEnd{Outcome::kStopped, "stopped", at_ms};
+  if (ended_well(pod, trial)) return make_end(Outcome::kSucceeded, "", at_ms);
+  if (stop_asked) return make_end(Outcome::kStopped, "stopped", at_ms);
   if (const auto* disrupted = kube::find_condition(pod.conditions, "DisruptionTarget")) {
-    return PodEnd{Outcome::kDisrupted, disruption(*disrupted), at_ms, true};
+    PodEnd end = make_end(Outcome::kDisrupted, disruption(*disrupted), at_ms);
+    end.replaced = true;
+    return end;
   }
   if (pod.metadata.deleted_ms != 0) {
-    return PodEnd{Outcome::kDisrupted, "somebody deleted its pod", at_ms};
+    return make_end(Outcome::kDisrupted, "somebody deleted its pod", at_ms);
   }
   if (pod.reason == "DeadlineExceeded") {
-    return PodEnd{Outcome::kTimedOut, "ran longer than its template's activeDeadlineSeconds",
-                  at_ms};
+    return make_end(Outcome::kTimedOut, "ran longer than its template's activeDeadlineSeconds",
+                    at_ms);
   }
   return terminated ? by_exit_code(*trial) : by_pod(pod);
 }

@@ -13,8 +13,9 @@ namespace fettle::kubernetes {
 struct PodEnd {
   api::Outcome outcome = api::Outcome::kFailed;
   std::string reason;
-  std::int64_t at_ms = 0;  // 0 = unknown
-  bool replaced = false;   // disrupted: the Job controller makes another
+  std::int64_t at_ms = 0;        // 0 = unknown
+  bool replaced = false;         // disrupted: the Job controller makes another
+  std::optional<int> exit_code;  // where the trial ended by itself
 };
 
 // Nothing while the pod may still do something. `stop_asked`: we asked for its end.

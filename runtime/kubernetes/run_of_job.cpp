@@ -17,6 +17,7 @@ using core::RunState;
 
 constexpr const char* kRankLabel = "batch.kubernetes.io/job-completion-index";
 
+// Of labels or annotations; 0 where there is none.
 std::int64_t number_in(const std::map<std::string, std::string>& labels, const char* label) {
   const auto found = labels.find(label);
   std::int64_t number = 0;
@@ -50,6 +51,7 @@ class RunReader {
   Run read() {
     run_.id = number_in(job_.metadata.labels, kRunLabel);
     run_.workers = job_.completions;
+    run_.until_step = number_in(job_.metadata.annotations, kUntilStepAnnotation);
     const std::map<std::int64_t, PodPtr> pods = newest_pods(view_.pods);
     if (const auto first = pods.find(0); first != pods.end()) take_first(*first->second);
     for (const auto& [rank, pod] : pods) {
@@ -99,6 +101,7 @@ bool RunReader::ends_the_run(const kube::Pod& pod) {
   const std::string who =
       one_of_many ? "worker " + std::to_string(rank_of(pod)) + ": " : std::string();
   exit(end->outcome, who + end->reason, end->at_ms);
+  if (rank_of(pod) == 0) run_.exit_code = end->exit_code;
   return true;
 }
 

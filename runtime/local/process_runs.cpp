@@ -65,7 +65,6 @@ Status ProcessRuns::start(const api::Study& study, const api::Trial& trial, std:
   core::Run started;
   started.id = run;
   started.workers = 1;
-  started.reason = "its process is being started";
   started.pod_uid = command.pod_uid;
   {
     const std::lock_guard<std::mutex> guard(mutex_);
