@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <stop_token>
 #include <utility>
 
 namespace fettle::kubernetes {
@@ -159,11 +160,12 @@ Status LogMetrics::read_through(const LogPtr& log, bool follow, const std::stop_
   std::stop_source end;
   {
     const std::lock_guard lock(mutex_);
-    if (follow && log->ended) return success();
+    options.follow = follow && !log->ended;
     log->following = end;
   }
   const std::stop_callback also(stop, [&end] { end.request_stop(); });
   FETTLE_TRY(client_.read_log(log->source.pod, options, on_line, end.get_token()));
+  if (end.stop_requested()) return Error{ErrorCode::kUnavailable, "cut short"};
   lines.finish(clock_.now_ms());
   if (lines.has_report()) publish(log, lines, /*urgent=*/true);
   return success();
