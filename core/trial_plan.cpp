@@ -161,6 +161,8 @@ void TrialPlanner::take_in(RunRecord& record, const Run& run) {
       const api::CurveNeeds needs{search::rung_steps(study_.early_stopping, study_.resource),
                                   study_.objectives};
       api::Report joined = join_reports(status_.report, *run.report, needs);
+      joined.objective = api::objective_text(study_.objectives, joined.metrics);
+      joined.throughput = api::throughput_text(joined.metrics);
       if (!status_.report || !same_report(*status_.report, joined)) status_.report = joined;
     }
     const bool has_run = run.state != RunState::kPending;
