@@ -47,6 +47,9 @@ constexpr std::int64_t kStartAgainMs = 1'000;
 // A run that is there but not written down means that this view is stale: look again.
 constexpr std::int64_t kStaleViewMs = 1'000;
 
+// Reports that no decision waits for are written at most so often.
+constexpr std::int64_t kReportIntervalMs = 1'000;
+
 class TrialPlanner {
  public:
   TrialPlanner(const TrialView& view, std::int64_t now_ms)
@@ -90,6 +93,7 @@ class TrialPlanner {
 
   TrialPlan assemble();
   void leave_unrecorded();
+  bool can_wait();
   bool status_changed() const;
   void note(EventType type, std::string reason, std::string message) {
     notes_.push_back(Note{{type, std::move(reason), std::move(message)}});
@@ -454,11 +458,27 @@ void TrialPlanner::leave_unrecorded() {
   if (silent && !first.outcome) status_.runs.clear();
 }
 
+// Whether the status has no news but a report that nothing is decided by, soon after the last: most
+// likely the next news is the end of the run, and both are one write. Wakes when it is due.
+bool TrialPlanner::can_wait() {
+  const api::TrialStatus& before = trial_.status;
+  if (study_.early_stopping || before.runs.empty() || before.phase != status_.phase ||
+      before.runs != status_.runs || before.conditions != status_.conditions) {
+    return false;
+  }
+  const std::int64_t last_ms =
+      std::max(before.runs.back().running_ms, before.report ? before.report->at_ms : 0);
+  if (now_ms_ >= last_ms + kReportIntervalMs) return false;
+  wake_at(last_ms + kReportIntervalMs);
+  return true;
+}
+
 TrialPlan TrialPlanner::assemble() {
   TrialPlan plan;
   leave_unrecorded();
+  const bool write = status_changed() && !can_wait();
   plan.wake_at_ms = wake_at_ms_;
-  if (status_changed()) plan.actions.emplace_back(UpdateTrialStatus{std::move(status_)});
+  if (write) plan.actions.emplace_back(UpdateTrialStatus{std::move(status_)});
   for (auto* actions : {&cleanups_, &commands_}) {
     for (TrialAction& action : *actions) plan.actions.push_back(std::move(action));
   }

@@ -25,6 +25,7 @@
 
 #include <arpa/inet.h>
 #include <cpprest/http_client.h>
+#include <openssl/crypto.h>
 #include <pplx/threadpool.h>
 
 #include <array>
@@ -365,9 +366,13 @@ CpprestWire::~CpprestWire() {
     std::unique_lock lock(pending_->mutex);
     pending_->changed.wait_for(lock, kLongestFarewell, [this] { return pending_->count == 0; });
   }
-  // What the library's thread is doing at this moment may still hold a connection.
+  // What the library's thread is doing at this moment may still hold a connection. It also ends too
+  // late to give back what OpenSSL keeps for each thread.
   const auto passed = std::make_shared<std::promise<void>>();
-  pool_service().post([passed] { passed->set_value(); });
+  pool_service().post([passed] {
+    OPENSSL_thread_stop();
+    passed->set_value();
+  });
   passed->get_future().wait_for(kLongestFarewell);
 }
 
@@ -419,7 +424,12 @@ http_request CpprestWire::make_request(const HttpRequest& request,
   if (!credential.token.empty()) out.headers().add("Authorization", "Bearer " + credential.token);
   const std::string& name = tls_->config().server_name;
   if (!name.empty()) out.headers().add("Host", name);
-  if (!request.body.empty()) out.set_body(std::string(request.body), request.content_type);
+  if (!request.body.empty()) {
+    // Not of a std::string: the library takes one kind of stream for another then.
+    out.set_body(concurrency::streams::bytestream::open_istream(
+                     std::vector<uint8_t>(request.body.begin(), request.body.end())),
+                 request.body.size(), request.content_type);
+  }
   return out;
 }
 

@@ -80,12 +80,6 @@ Result<TrialEntry> read_trial_entry(const Json& object) {
   return entry;
 }
 
-Result<kube::Pod> read_trial_pod(const Json& object) {
-  FETTLE_ASSIGN(kube::Pod pod, kube::read_pod(object));
-  pod.metadata.annotations.clear();
-  return pod;
-}
-
 Json conditions_of_unreadable(const Unreadable& unreadable, std::int64_t now_ms) {
   Json conditions = Json::array();
   for (const Json& condition : unreadable.conditions.as_array()) {

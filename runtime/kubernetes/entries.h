@@ -12,7 +12,6 @@
 #include "api/trial.h"
 #include "base/json.h"
 #include "base/result.h"
-#include "kube/objects.h"
 
 namespace fettle::kubernetes {
 
@@ -40,9 +39,6 @@ struct TrialEntry {
 // Errors: it has no name, so it is no object at all.
 Result<StudyEntry> read_study_entry(const Json& object);
 Result<TrialEntry> read_trial_entry(const Json& object);
-
-// A pod without its annotations: the trial file is the most of a pod, and nobody here reads it.
-Result<kube::Pod> read_trial_pod(const Json& object);
 
 // The condition that says so, in an object's list of conditions.
 Json conditions_of_unreadable(const Unreadable& unreadable, std::int64_t now_ms);

@@ -102,7 +102,7 @@ TestOperator::TestOperator(kube::HttpTransport& server, control::Clock& clock)
       studies_(transport_, watching(kube::kStudies, ""), read_study_entry),
       trials_(transport_, watching(kube::kTrials, ""), read_trial_entry),
       jobs_(transport_, watching(kube::kJobs, kTrialLabel), kube::read_job),
-      pods_(transport_, watching(kube::kPods, kTrialLabel), read_trial_pod),
+      pods_(transport_, watching(kube::kPods, kTrialLabel), kube::read_pod),
       store_(client_, studies_.cache(), trials_.cache(), clock,
              [this](kube::Occurrence event) { events_.push_back(std::move(event)); }),
       runs_(client_, jobs_.cache(), pods_.cache(), store_, clock, {"fettle-trainer:test"}),

@@ -259,7 +259,9 @@ void JobRuns::read_log(const kube::Job& job, const api::Trial& trial,
       run.reason.clear();
     }
   }
-  if (!run.report) run.report = reading.report;
+  const bool says_more =
+      reading.report && (!run.report || reading.report->step >= run.report->step);
+  if (says_more) run.report = reading.report;
   if (run.state == RunState::kExited && !reading.trouble.empty()) {
     run.reason += (run.reason.empty() ? "" : "; ") + reading.trouble;
   }

@@ -104,6 +104,15 @@ TEST(RunOfJob, KnowsItsNumberAndWorkers) {
   EXPECT_EQ(run.state, RunState::kPending);
 }
 
+TEST(RunOfJob, KnowsItsTargetAndHowItExited) {
+  kube::Job about = job();
+  about.metadata.annotations["fettle.dev/until-step"] = "9";
+  const core::Run run = read(about, {with(pod("Failed"), ended(2))});
+  EXPECT_EQ(run.until_step, 9);
+  EXPECT_EQ(run.exit_code, 2);
+  EXPECT_FALSE(read(job(), {deleted(with(pod("Failed"), ended(2)))}).exit_code);
+}
+
 TEST(RunOfJob, OrdinaryWaitingHasNoReason) {
   EXPECT_EQ(read(job(), {}).reason, "");
   EXPECT_EQ(read(job(), {pod("Pending")}).reason, "");

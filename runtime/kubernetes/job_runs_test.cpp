@@ -1,0 +1,190 @@
+// Single calls of JobRuns and the template check, and what they make of the API server's answers.
+#include "runtime/kubernetes/job_runs.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "api/yaml/study_file.h"
+#include "kube/json_path.h"
+#include "runtime/kubernetes/fake_cluster.h"
+
+namespace fettle::kubernetes {
+namespace {
+
+using kube::text_at;
+using testing::HasSubstr;
+
+constexpr const char* kJob = "digits-0-r0";
+
+class JobRunsTest : public testing::Test {
+ protected:
+  JobRunsTest() {
+    study_ = api::load_study_text(template_study(1), "test").studies.at(0);
+    study_.metadata.uid = "study-uid";
+    trial_.metadata.name = "digits-0";
+    trial_.metadata.ns = "team";
+    trial_.metadata.uid = "trial-uid";
+    trial_.spec.study = "digits";
+    trial_.spec.parameters = Json::object({{"rate", 0.5}});
+    cluster_.start_operator();
+  }
+
+  JobRuns& runs() { return cluster_.manager->runs(); }
+  Status start() { return runs().start(study_, trial_, 0); }
+  Json job() { return cluster_.server.get(kube::kJobs, {"team", kJob}); }
+  core::Run observe() { return runs().observe(trial_).value().at(0); }
+  void refuse(const std::string& resource, ErrorCode code, const std::string& words) {
+    cluster_.refuses = [resource](const kube::Admission& write) {
+      return write.resource == resource;
+    };
+    cluster_.admit = Error{code, words};
+  }
+  std::size_t requests(const std::string& method) {
+    std::size_t count = 0;
+    for (const std::string& request : cluster_.server.requests()) {
+      count += request.rfind(method, 0) == 0 ? 1 : 0;
+    }
+    return count;
+  }
+
+  FakeCluster cluster_;
+  api::Study study_;
+  api::Trial trial_;
+};
+
+TEST_F(JobRunsTest, StartedTwiceItIsOneJob) {
+  ASSERT_TRUE(start().ok());
+  ASSERT_TRUE(start().ok());
+  EXPECT_EQ(requests("POST"), 1u) << "what was written is known at once";
+  EXPECT_EQ(observe().state, core::RunState::kPending);
+  cluster_.start_operator();  // another one, which has just started
+  ASSERT_TRUE(start().ok());
+  EXPECT_EQ(cluster_.count(kube::kJobs), 1u);
+}
+
+TEST_F(JobRunsTest, AForeignJobIsNotAdopted) {
+  cluster_.server.set(
+      kube::kJobs,
+      Json::object({{"apiVersion", "batch/v1"},
+                    {"kind", "Job"},
+                    {"metadata", Json::object({{"name", kJob}, {"namespace", "team"}})}}));
+  const Status started = start();
+  ASSERT_FALSE(started.ok());
+  EXPECT_EQ(started.error().code, ErrorCode::kAlreadyExists);
+  EXPECT_THAT(started.error().message, HasSubstr("belongs to somebody else"));
+  EXPECT_TRUE(runs().observe(trial_).value().empty());
+}
+
+TEST_F(JobRunsTest, StoppingSuspendsOnce) {
+  ASSERT_TRUE(start().ok());
+  ASSERT_TRUE(runs().stop(trial_, 0).ok());
+  ASSERT_TRUE(runs().stop(trial_, 0).ok());
+  EXPECT_TRUE(kube::boolean_at(job(), {"spec", "suspend"}));
+  EXPECT_EQ(requests("PATCH"), 1u);
+}
+
+TEST_F(JobRunsTest, ResizingChangesBothNumbersTogether) {
+  ASSERT_TRUE(start().ok());
+  ASSERT_TRUE(runs().resize(trial_, 0, 3).ok());
+  EXPECT_EQ(kube::integer_at(job(), {"spec", "completions"}), 3);
+  EXPECT_EQ(kube::integer_at(job(), {"spec", "parallelism"}), 3);
+  EXPECT_EQ(observe().workers, 3);
+  ASSERT_TRUE(runs().resize(trial_, 0, 3).ok());
+  EXPECT_EQ(requests("PATCH"), 1u);
+}
+
+TEST_F(JobRunsTest, ARemovedRunIsNotSeenAgain) {
+  ASSERT_TRUE(start().ok());
+  ASSERT_TRUE(runs().remove(trial_, 0).ok());
+  EXPECT_TRUE(runs().observe(trial_).value().empty()) << "before the watch says so";
+  EXPECT_TRUE(job().is_null());
+  EXPECT_TRUE(runs().remove(trial_, 0).ok());
+  EXPECT_TRUE(runs().stop(trial_, 0).ok());
+}
+
+TEST_F(JobRunsTest, WorkersFindEachOtherThroughAServiceThatACrashCannotLose) {
+  study_.spec.trial.workers = {2, 2};
+  trial_.spec.workers = 2;
+  refuse("services", ErrorCode::kUnavailable, "not now");
+  EXPECT_FALSE(start().ok());
+  EXPECT_EQ(cluster_.count(kube::kJobs), 1u);
+  cluster_.refuses = nullptr;
+  cluster_.start_operator();
+  (void)runs().observe(trial_);
+  const Json service = cluster_.server.get(kube::kServices, {"team", kJob});
+  EXPECT_EQ(text_at(kube::array_at(service, {"metadata", "ownerReferences"}).at(0), {"uid"}),
+            text_at(job(), {"metadata", "uid"}));
+}
+
+TEST_F(JobRunsTest, WhatTheQuotaForbidsWaitsInTheServersWordsAndIsAskedForAgain) {
+  refuse("jobs", ErrorCode::kForbidden, "exceeded quota: few");
+  ASSERT_TRUE(start().ok());
+  EXPECT_EQ(observe().state, core::RunState::kPending);
+  EXPECT_THAT(observe().reason, HasSubstr("exceeded quota: few"));
+  ASSERT_TRUE(runs().stop(trial_, 0).ok());
+  EXPECT_TRUE(runs().observe(trial_).value().empty());
+}
+
+TEST_F(JobRunsTest, AJobThatTheServerFindsWrongCanNeverStart) {
+  refuse("jobs", ErrorCode::kInvalid, "spec.template: not like this");
+  const Status started = start();
+  ASSERT_FALSE(started.ok());
+  EXPECT_EQ(started.error().code, ErrorCode::kInvalid);
+  EXPECT_THAT(started.error().message, HasSubstr("not like this"));
+}
+
+TEST_F(JobRunsTest, ACheckLeavesNothingBehind) {
+  EXPECT_TRUE(runs().check(study_).ok());
+  EXPECT_EQ(cluster_.count(kube::kJobs) + cluster_.count(kube::kPods), 0u);
+}
+
+TEST_F(JobRunsTest, ChecksTellTheTemplatesFaultFromOthers) {
+  const struct {
+    const char* resource;
+    ErrorCode answered;
+    std::string words;
+    std::optional<ErrorCode> check;
+  } cases[] = {
+      {"jobs", ErrorCode::kInvalid, "spec: Required value", ErrorCode::kInvalid},
+      {"pods", ErrorCode::kForbidden, "violates PodSecurity \"restricted\"", ErrorCode::kInvalid},
+      {"pods", ErrorCode::kForbidden, "maximum memory usage per Container is 1Gi",
+       ErrorCode::kInvalid},
+      {"pods", ErrorCode::kForbidden, "exceeded quota: few", std::nullopt},
+      {"jobs", ErrorCode::kForbidden, "exceeded quota: few", std::nullopt},
+      {"pods", ErrorCode::kForbidden, "User \"x\" cannot create resource \"pods\"",
+       ErrorCode::kUnavailable},
+      {"jobs", ErrorCode::kForbidden, "because it is being terminated", ErrorCode::kUnavailable},
+  };
+  for (const auto& c : cases) {
+    refuse(c.resource, c.answered, c.words);
+    const Status checked = runs().check(study_);
+    ASSERT_EQ(checked.ok(), !c.check) << c.words;
+    if (checked.ok()) continue;
+    EXPECT_EQ(checked.error().code, *c.check) << c.words;
+    EXPECT_THAT(checked.error().message, HasSubstr(c.words));
+  }
+}
+
+TEST_F(JobRunsTest, ATypoThatTheServerOnlyWarnsOfIsRefused) {
+  kube::Fault warned;
+  warned.kind = kube::Fault::Kind::kAnswer;
+  warned.matches = [](const kube::HttpRequest& request) { return request.method == "POST"; };
+  warned.answer.status = 201;
+  warned.answer.body = "{}";
+  warned.answer.warnings = {"unknown field \"spec.template.spec.nodeSelektor\""};
+  cluster_.server.inject(warned);
+  const Status checked = runs().check(study_);
+  ASSERT_FALSE(checked.ok());
+  EXPECT_EQ(checked.error().code, ErrorCode::kInvalid);
+  EXPECT_THAT(checked.error().message, HasSubstr("nodeSelektor"));
+}
+
+TEST_F(JobRunsTest, AnExpressionThatCannotBeReadIsRefusedBeforeAnythingIsAsked) {
+  study_.spec.trial.metrics = api::MetricsFilter{"(unfinished"};
+  const Status checked = runs().check(study_);
+  ASSERT_FALSE(checked.ok());
+  EXPECT_THAT(checked.error().message, HasSubstr("spec.trial.metrics.regex"));
+}
+
+}  // namespace
+}  // namespace fettle::kubernetes

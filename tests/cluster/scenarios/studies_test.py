@@ -1,0 +1,243 @@
+"""The operator against a real control plane: a Study's life, and bad days."""
+import json
+import subprocess
+import time
+import unittest
+
+import cluster
+from cluster import ROOT, Operator, Refused, get, items, kubectl, study, wait_for
+from setup import install, uninstall
+
+
+def setUpModule():
+    install()
+
+
+def tearDownModule():
+    uninstall()
+
+
+class Scenario(unittest.TestCase):
+    """A namespace and a running operator for each test."""
+
+    def setUp(self):
+        name = self._testMethodName.removeprefix("test_").replace("_", "-")
+        self.ns = self.enterContext(cluster.namespace(name[:40]))
+        self.operator = Operator().start().wait_until_ready()
+        self.addCleanup(self._stop)
+        self.operator.wait_until_leader()
+
+    def _stop(self):
+        if self.operator.process.poll() is None:
+            self.operator.stop()
+
+    def apply(self, name="s", **changes):
+        cluster.apply(study(name, self.ns, **changes))
+        return name
+
+    def study(self, name="s"):
+        return get("study", name, self.ns)
+
+    def trials(self, name="s"):
+        return sorted(
+            items("trials", self.ns, f"fettle.dev/study={name}"), key=lambda t: t["spec"]["index"]
+        )
+
+    def assert_succeeded(self, name="s", trials=4, seconds=90):
+        cluster.wait_for_condition(name, self.ns, "Succeeded", seconds)
+        found = self.trials(name)
+        self.assertEqual([t["spec"]["index"] for t in found], list(range(trials)))
+        self.assertEqual({t["status"]["phase"] for t in found}, {"Completed"})
+        points = {json.dumps(t["spec"]["parameters"]) for t in found}
+        self.assertEqual(len(points), trials, "every trial has a point of its own")
+
+    def assert_quiet(self):
+        """Nothing is left running, and nothing is written any more."""
+        wait_for("all Jobs to be deleted", lambda: not items("jobs", self.ns), 30)
+        time.sleep(1.5)
+        before = self.operator.writes()
+        time.sleep(5)
+        self.assertEqual(self.operator.writes(), before)
+
+
+class LifeTest(Scenario):
+    def test_study_runs_to_its_end(self):
+        self.apply(budget={"trials": 12, "parallelism": 3})
+        kubectl("wait", "--for=condition=Succeeded", "study/s", "-n", self.ns, "--timeout=90s")
+        self.assert_succeeded(trials=12)
+        status = self.study()["status"]
+        self.assertEqual(status["progress"], "12/12")
+        self.assertEqual(status["best"][0]["objectives"], [0.5])
+        self.assert_quiet()
+        for trial in self.trials():
+            self.assertEqual(len(trial["status"]["runs"]), 1)
+
+    def test_studies_side_by_side_share_nothing(self):
+        for i in range(5):
+            self.apply(f"s{i}", budget={"trials": 3, "parallelism": 3})
+        for i in range(5):
+            self.assert_succeeded(f"s{i}", trials=3)
+
+    def test_suspend_and_resume(self):
+        self.apply(annotations={"fake.fettle.dev/duration": "2s"})
+        wait_for("a pod to run", lambda: items("pods", self.ns), 30)
+        kubectl("patch", "study", "s", "-n", self.ns, "--type=merge", "-p", '{"spec":{"suspend":true}}')
+        cluster.wait_for_condition("s", self.ns, "Suspended")
+        wait_for("pods to go", lambda: not items("pods", self.ns), 30)
+        kubectl("patch", "study", "s", "-n", self.ns, "--type=merge", "-p", '{"spec":{"suspend":false}}')
+        self.assert_succeeded()
+
+    def test_deleted_study_leaves_nothing(self):
+        self.apply(annotations={"fake.fettle.dev/forever": "yes"}, budget={"trials": 20, "parallelism": 8})
+        wait_for("trials to be created", lambda: len(self.trials()) >= 3, 30)
+        kubectl("delete", "study", "s", "-n", self.ns, "--wait=false")
+        for kind in ("trials", "jobs", "pods"):
+            wait_for(f"no {kind} to be left", lambda kind=kind: not items(kind, self.ns), 60)
+        time.sleep(3)
+        self.assertEqual(self.trials(), [])
+
+
+class BadInputTest(Scenario):
+    def test_schema_says_what_is_wrong(self):
+        with self.assertRaises(Refused) as refused:
+            self.apply(parameters=[{"name": "x", "type": "Double", "min": 2, "max": 1}])
+        self.assertIn("min", str(refused.exception))
+        self.assertIn("max", str(refused.exception))
+
+    def test_refused_template_is_a_condition_in_the_servers_words(self):
+        self.apply("bad", container={"image": "fake", "resources": {"requests": {"cpu": "lots"}}})
+        self.apply("good")
+        failed = cluster.wait_for_condition("bad", self.ns, "Failed", 30)
+        self.assertIn("quantities must match", failed["message"])
+        self.assertEqual(self.trials("bad"), [])
+        self.assert_succeeded("good")
+
+    def test_forbidden_pod_is_a_condition(self):
+        kubectl("label", "namespace", self.ns, "pod-security.kubernetes.io/enforce=restricted")
+        self.apply()
+        failed = cluster.wait_for_condition("s", self.ns, "Failed", 30)
+        self.assertIn("PodSecurity", failed["message"])
+
+    def test_quota_exceeded_then_freed(self):
+        quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q", "namespace": self.ns},
+                 "spec": {"hard": {"count/jobs.batch": "0"}}}  # fmt: skip
+        cluster.apply(quota)
+        self.apply()
+        wait_for("an event about the quota", lambda: any(
+            "exceeded quota" in e["note"] for t in self.trials() for e in cluster.events(self.ns, t["metadata"]["name"])), 30)  # fmt: skip
+        kubectl("delete", "resourcequota", "q", "-n", self.ns)
+        self.assert_succeeded()
+
+    def test_unschedulable_gpus_are_explained(self):
+        self.apply("greedy", trial={"gpu": {"count": 100}})
+        self.apply("modest")
+
+        def explained():
+            runs = [r for t in self.trials("greedy") for r in t.get("status", {}).get("runs", [])]
+            return any("nvidia.com/gpu" in r.get("message", "") for r in runs)
+
+        wait_for("the scheduler's words in the trial", explained, 30)
+        self.assert_succeeded("modest")
+
+    def test_unpullable_image_is_explained(self):
+        self.apply(annotations={"fake.fettle.dev/waiting": "ImagePullBackOff",
+                                "fake.fettle.dev/message": "no such image"})  # fmt: skip
+
+        def explained():
+            runs = [r for t in self.trials() for r in t.get("status", {}).get("runs", [])]
+            return any("no such image" in r.get("message", "") for r in runs)
+
+        wait_for("the reason in the trial", explained, 30)
+
+    def test_result_that_is_not_a_number_is_infeasible(self):
+        self.apply(annotations={"fake.fettle.dev/message": '{"step": 1, "value": NaN}'})
+        cluster.wait_for_condition("s", self.ns, "Succeeded")
+        self.assertEqual(self.study()["status"]["trials"]["infeasible"], 4)
+
+    def test_garbage_instead_of_a_result_fails_the_trials(self):
+        self.apply(annotations={"fake.fettle.dev/message": "x" * 4000}, budget={"trials": 4, "parallelism": 2, "failures": 1})
+        failed = cluster.wait_for_condition("s", self.ns, "Failed")
+        self.assertIn("fail", failed["message"])
+
+
+class BadDaysTest(Scenario):
+    def slow(self, name="s"):
+        self.apply(name, budget={"trials": 12, "parallelism": 4}, annotations={"fake.fettle.dev/duration": "1s"})
+
+    def assert_one_run_each(self):
+        for trial in self.trials():
+            self.assertEqual([r["run"] for r in trial["status"]["runs"]], [0], trial["metadata"]["name"])
+
+    def test_operator_killed_again_and_again(self):
+        self.slow()
+        for pause in (0.3, 0.7, 1.1, 1.6):
+            time.sleep(pause)
+            self.operator.kill()
+            self.operator.start()
+        self.assert_succeeded(trials=12, seconds=120)
+        self.assert_one_run_each()
+
+    def test_another_operator_takes_over(self):
+        self.slow()
+        second = Operator("second", metrics_port=18090, health_port=18091).start()
+        self.addCleanup(second.stop)
+        second.wait_until_ready()
+        self.assertEqual(second.metric("fettle_leader"), 0)
+        wait_for("some trials to be completed", lambda: self.study()["status"]["trials"]["completed"] > 0)
+        self.assertEqual(self.operator.stop(), 0)
+        second.wait_until_leader(10)
+        self.assert_succeeded(trials=12, seconds=120)
+        self.assert_one_run_each()
+
+    def test_api_server_restarted(self):
+        self.slow()
+        wait_for("some trials to be completed", lambda: self.study()["status"].get("trials", {}).get("completed"))
+        subprocess.run([str(ROOT / "tests/cluster/cluster"), "restart", "kube-apiserver"], check=True, capture_output=True)
+        wait_for("the API server", lambda: kubectl("get", "--raw", "/readyz", check=False) == "ok")
+        self.assert_succeeded(trials=12, seconds=120)
+        self.assert_one_run_each()
+        self.assertIsNone(self.operator.process.poll(), "the operator survived")
+
+    def test_foreign_job_with_the_trials_name(self):
+        job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "s-1-r0", "namespace": self.ns},
+               "spec": {"suspend": True, "template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}}}  # fmt: skip
+        cluster.apply(job)
+        uid = get("job", "s-1-r0", self.ns)["metadata"]["uid"]
+        self.apply(budget={"trials": 4, "parallelism": 2, "failures": 4})
+        wait_for("an event that names the Job", lambda: any(
+            "s-1-r0" in e["note"] and e["type"] == "Warning" for e in cluster.events(self.ns, "s-1")), 30)  # fmt: skip
+        self.assertEqual(get("job", "s-1-r0", self.ns)["metadata"]["uid"], uid, "it is not ours to touch")
+
+    def test_deleted_trial_does_not_stop_the_study(self):
+        self.slow()
+        wait_for("trials", lambda: len(self.trials()) >= 2)
+        kubectl("delete", "trial", "s-0", "-n", self.ns, "--wait=false")
+        cluster.wait_for_condition("s", self.ns, "Succeeded", 120)
+
+    def test_deleted_job_is_a_disruption(self):
+        self.slow()
+        wait_for("a Job", lambda: items("jobs", self.ns))
+        name = items("jobs", self.ns)[0]["metadata"]["name"]
+        kubectl("delete", "job", name, "-n", self.ns)
+        self.assert_succeeded(trials=12, seconds=120)
+
+    def test_evicted_pod_is_not_a_failure(self):
+        self.apply(annotations={"fake.fettle.dev/duration": "3s"}, budget={"trials": 2, "parallelism": 1, "failures": 0})
+        pods = wait_for("a running pod", lambda: [p for p in items("pods", self.ns) if p["status"]["phase"] == "Running"])
+        name = pods[0]["metadata"]["name"]
+        eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name, "namespace": self.ns}}
+        kubectl("create", "--raw", f"/api/v1/namespaces/{self.ns}/pods/{name}/eviction", "-f", "-", document=eviction)
+        self.assert_succeeded(trials=2)
+        self.assertEqual(self.study()["status"]["trials"].get("failed", 0), 0)
+
+    def test_edits_of_what_may_not_change_are_refused(self):
+        self.slow()
+        with self.assertRaises(Refused):
+            kubectl("patch", "study", "s", "-n", self.ns, "--type=merge", "-p", '{"spec":{"parameters":[]}}')
+        wait_for("a trial", self.trials)
+        with self.assertRaises(Refused):
+            kubectl("patch", "trial", "s-0", "-n", self.ns, "--type=merge", "-p", '{"spec":{"parameters":{"x":0.1}}}')
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
