@@ -47,6 +47,9 @@ constexpr std::int64_t kStartAgainMs = 1'000;
 // A run that is there but not written down means that this view is stale: look again.
 constexpr std::int64_t kStaleViewMs = 1'000;
 
+// A run that waits is looked at at least so often: why it waits is found out by time as well.
+constexpr std::int64_t kWaitingMs = 5'000;
+
 // Reports that no decision waits for are written at most so often.
 constexpr std::int64_t kReportIntervalMs = 1'000;
 
@@ -175,6 +178,7 @@ void TrialPlanner::take_in(RunRecord& record, const Run& run) {
       const std::int64_t unknown = run.state == RunState::kRunning ? now_ms_ : record.started_ms;
       record.running_ms = run.started_ms != 0 ? run.started_ms : unknown;
     }
+    if (run.state == RunState::kPending) wake_at(now_ms_ + kWaitingMs);
     if (run.state == RunState::kExited) close(record, run);
   }
   if (record.outcome) dismiss(run);

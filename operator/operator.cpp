@@ -168,6 +168,7 @@ Status Operator::work() {
 void Operator::shut_down() {
   synced_ = false;
   informers_.stop();
+  runs_.stop_reading();
   recorder_.stop();
   elector_.stop();
   http_.stop();

@@ -38,6 +38,11 @@ RunName name_of(const api::Trial& trial, std::int64_t run) {
   return {trial.metadata.ns, trial.metadata.name, trial.metadata.uid, run};
 }
 
+bool has_ended(const kube::Job& job) {
+  return kube::find_condition(job.conditions, "Complete") != nullptr ||
+         kube::find_condition(job.conditions, "Failed") != nullptr;
+}
+
 // The object has gone, or another one has its name: what was to be done to it is done.
 Status unless_gone(Status done) {
   if (done.ok()) return done;
@@ -96,9 +101,12 @@ Status JobRuns::start(const api::Study& study, const api::Trial& trial, std::int
   FETTLE_ASSIGN(const Json job, build_job(study, trial, run, options_));
   Status created = create(job, trial, run);
   if (created.ok() || created.error().code != ErrorCode::kForbidden) return created;
-  const std::lock_guard lock(mutex_);
-  refusals_.add(name_of(trial, run), trial.spec.workers,
-                "its Job is not admitted now: " + created.error().message, clock_.now_ms());
+  {
+    const std::lock_guard lock(mutex_);
+    refusals_.add(name_of(trial, run), trial.spec.workers,
+                  "its Job is not admitted now: " + created.error().message, clock_.now_ms());
+  }
+  notify(trial.metadata.ns, trial.metadata.name);  // no watch will: there is no Job
   return success();
 }
 
@@ -208,7 +216,8 @@ Result<std::vector<core::Run>> JobRuns::observe(const api::Trial& trial) {
       const std::lock_guard lock(mutex_);
       if (removed_.count(job->metadata.uid) > 0) continue;
     }
-    runs.push_back(observe_one(*job, trial));
+    FETTLE_ASSIGN(core::Run run, observe_one(*job, trial));
+    runs.push_back(std::move(run));
   }
   const std::lock_guard lock(mutex_);
   for (core::Run& refused : refusals_.of_trial(name_of(trial, 0), clock_.now_ms())) {
@@ -217,10 +226,31 @@ Result<std::vector<core::Run>> JobRuns::observe(const api::Trial& trial) {
   return runs;
 }
 
-core::Run JobRuns::observe_one(const kube::Job& job, const api::Trial& trial) {
+// The pods of a Job that has ended. Jobs and pods are watched apart: if the watch of pods lags, the
+// API server is asked, because without its pod a Job does not tell what its trial reported.
+Result<std::vector<PodPtr>> JobRuns::pods_of(const kube::Job& job) {
+  std::vector<PodPtr> pods = pods_.group(job.metadata.uid);
+  const std::string container = trial_container_of(job);
+  const auto ended = std::count_if(pods.begin(), pods.end(),
+                                   [&](const PodPtr& pod) { return has_ended(*pod, container); });
+  if (!has_ended(job) || ended >= job.completions) return pods;
+  kube::ListOptions of_trial;
+  of_trial.label_selector = std::string(kTrialLabel) + "=" + label_of(job.metadata, kTrialLabel);
+  FETTLE_ASSIGN(const std::vector<Json> listed,
+                client_.list(kube::kPods, job.metadata.ns, of_trial));
+  pods.clear();
+  for (const Json& object : listed) {
+    FETTLE_ASSIGN(kube::Pod pod, kube::read_pod(object));
+    if (group_of(pod) != job.metadata.uid) continue;
+    pods.push_back(std::make_shared<const kube::Pod>(std::move(pod)));
+  }
+  return pods;
+}
+
+Result<core::Run> JobRuns::observe_one(const kube::Job& job, const api::Trial& trial) {
   // It is there but for a crash at the wrong moment; if it cannot be made now, then next time.
   (void)ensure_service(job);
-  const auto pods = pods_.group(job.metadata.uid);
+  FETTLE_ASSIGN(const std::vector<PodPtr> pods, pods_of(job));
   std::int64_t number = 0;
   const std::string label = label_of(job.metadata, kRunLabel);
   std::from_chars(label.data(), label.data() + label.size(), number);
@@ -266,6 +296,8 @@ void JobRuns::read_log(const kube::Job& job, const api::Trial& trial,
     run.reason += (run.reason.empty() ? "" : "; ") + reading.trouble;
   }
 }
+
+void JobRuns::stop_reading() { logs_.stop(); }
 
 core::Capacity JobRuns::capacity(const api::Study&) { return {}; }
 

@@ -48,6 +48,8 @@ class JobRuns final : public control::Runs {
   Result<std::vector<core::Run>> observe(const api::Trial& trial) override;
   core::Capacity capacity(const api::Study& study) override;
   void watch(std::function<void(const std::string& trial)> listener) override;
+  // Ends the threads that read logs, and with them every call that is not somebody else's.
+  void stop_reading();
 
  private:
   using JobPtr = std::shared_ptr<const kube::Job>;
@@ -58,7 +60,8 @@ class JobRuns final : public control::Runs {
   Status keep(const Json& job);
   Status patch_spec(const kube::Job& job, Json spec);
   Status ensure_service(const kube::Job& job);
-  core::Run observe_one(const kube::Job& job, const api::Trial& trial);
+  Result<std::vector<std::shared_ptr<const kube::Pod>>> pods_of(const kube::Job& job);
+  Result<core::Run> observe_one(const kube::Job& job, const api::Trial& trial);
   void read_log(const kube::Job& job, const api::Trial& trial,
                 const std::vector<std::shared_ptr<const kube::Pod>>& pods, core::Run& run);
   void job_changed(const JobPtr& before, const JobPtr& after);

@@ -16,6 +16,27 @@ using testing::HasSubstr;
 
 constexpr const char* kJob = "digits-0-r0";
 
+// A pod of `job` that succeeded with these last words.
+Json pod_of(const Json& job, const std::string& last_words) {
+  const Json terminated = Json::object({{"exitCode", 0}, {"message", last_words}});
+  const Json container = Json::object(
+      {{"name", kTrainerContainer}, {"state", Json::object({{"terminated", terminated}})}});
+  api::Metadata owner;
+  owner.name = kJob;
+  owner.uid = text_at(job, {"metadata", "uid"});
+  const Json labels = Json::object({{kTrialLabel, "digits-0"}});
+  const Json owners = Json(Json::Array{owner_reference("batch/v1", "Job", owner)});
+  return Json::object(
+      {{"apiVersion", "v1"},
+       {"kind", "Pod"},
+       {"metadata", Json::object({{"name", "digits-0-r0-0-x"},
+                                  {"namespace", "team"},
+                                  {"labels", labels},
+                                  {"ownerReferences", owners}})},
+       {"status", Json::object({{"phase", "Succeeded"},
+                                {"containerStatuses", Json(Json::Array{container})}})}});
+}
+
 class JobRunsTest : public testing::Test {
  protected:
   JobRunsTest() {
@@ -100,6 +121,25 @@ TEST_F(JobRunsTest, ARemovedRunIsNotSeenAgain) {
   EXPECT_TRUE(job().is_null());
   EXPECT_TRUE(runs().remove(trial_, 0).ok());
   EXPECT_TRUE(runs().stop(trial_, 0).ok());
+}
+
+// The watch of pods is behind that of Jobs, for example after the API server was away.
+TEST_F(JobRunsTest, AnEndedJobIsReadWithPodsThatNoWatchHasShownYet) {
+  kube::Client client(cluster_.server, {});
+  kube::Cache<kube::Job> jobs;
+  kube::Cache<kube::Pod> pods;
+  JobRuns behind(client, jobs, pods, cluster_.manager->store(), cluster_.clock, {"image"});
+  ASSERT_TRUE(behind.start(study_, trial_, 0).ok());
+  cluster_.server.set(kube::kPods, pod_of(job(), R"({"step": 1, "loss": 0.5})"));
+  Json complete = Json::object({{"type", "Complete"}, {"status", "True"}});
+  const Json status = Json::object({{"conditions", Json(Json::Array{std::move(complete)})}});
+  cluster_.server.merge(kube::kJobs, {"team", kJob}, Json::object({{"status", status}}));
+  jobs.put(kube::read_job(job()).value());
+  const auto requests_before = requests("GET");
+  const core::Run run = behind.observe(trial_).value().at(0);
+  ASSERT_TRUE(run.report);
+  EXPECT_EQ(run.report->metrics.at("loss"), 0.5);
+  EXPECT_EQ(requests("GET"), requests_before + 1);
 }
 
 TEST_F(JobRunsTest, WorkersFindEachOtherThroughAServiceThatACrashCannotLose) {

@@ -34,11 +34,14 @@ struct LogMetrics::Log {
 LogMetrics::LogMetrics(kube::Client& client, control::Clock& clock, Changed changed)
     : client_(client), clock_(clock), changed_(std::move(changed)) {}
 
-LogMetrics::~LogMetrics() {
+LogMetrics::~LogMetrics() { stop(); }
+
+void LogMetrics::stop() {
   for (Lane* lane : {&running_, &ended_}) {
     std::vector<std::jthread> threads;
     {
       const std::lock_guard lock(mutex_);
+      stopped_ = true;
       threads.swap(lane->threads);
     }
     for (std::jthread& thread : threads) thread.request_stop();
@@ -86,7 +89,7 @@ void LogMetrics::forget(const std::string& uid) {
 void LogMetrics::enqueue(Lane& lane, const LogPtr& log) {
   lane.waiting.push_back(log);
   const bool all_busy = lane.idle < static_cast<int>(lane.waiting.size());
-  if (all_busy && static_cast<int>(lane.threads.size()) < lane.most) {
+  if (!stopped_ && all_busy && static_cast<int>(lane.threads.size()) < lane.most) {
     lane.threads.emplace_back([this, &lane](const std::stop_token& stop) { work(lane, stop); });
   }
   news_.notify_all();

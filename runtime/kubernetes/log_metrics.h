@@ -8,7 +8,7 @@
 //
 // A report is published at rungs and at the end at once, otherwise at most every kPublishMs: every
 // change is a write to the API server. Thread-safe; `changed` is called from the reading threads,
-// also during read(), and must return quickly. Threads end in the destructor.
+// also during read(), and must return quickly. Threads end in stop().
 #pragma once
 
 #include <condition_variable>
@@ -67,6 +67,8 @@ class LogMetrics {
   // Of a pod that may be gone, by its uid.
   LogReading recall(const std::string& uid) const;
   void forget(const std::string& uid);
+  // Waits for the threads; nothing is read afterwards. The destructor does it too.
+  void stop();
 
  private:
   struct Log;
@@ -93,6 +95,7 @@ class LogMetrics {
   control::Clock& clock_;
   const Changed changed_;
   mutable std::mutex mutex_;
+  bool stopped_ = false;
   std::condition_variable_any news_;
   std::map<std::string, LogPtr> logs_;  // by the pod's uid
   std::int64_t next_ = 0;               // order in which logs came

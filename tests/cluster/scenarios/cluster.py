@@ -73,6 +73,11 @@ def namespace(name):
         kubectl("delete", "namespace", name, "--wait=false", check=False)
 
 
+def wait_for_namespaces_to_go():
+    """Those of earlier scenarios: while they are taken apart, their Studies still try to go on."""
+    wait_for("namespaces to go", lambda: "Terminating" not in kubectl("get", "namespaces"))
+
+
 def study(name, ns, **changes):
     """A Study whose trials are fake pods that end at once with the result 0.5.
 

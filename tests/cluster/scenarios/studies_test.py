@@ -29,7 +29,7 @@ class Scenario(unittest.TestCase):
 
     def _stop(self):
         if self.operator.process.poll() is None:
-            self.operator.stop()
+            self.assertEqual(self.operator.stop(), 0)
 
     def apply(self, name="s", **changes):
         cluster.apply(study(name, self.ns, **changes))
@@ -54,6 +54,7 @@ class Scenario(unittest.TestCase):
     def assert_quiet(self):
         """Nothing is left running, and nothing is written any more."""
         wait_for("all Jobs to be deleted", lambda: not items("jobs", self.ns), 30)
+        cluster.wait_for_namespaces_to_go()
         time.sleep(1.5)
         before = self.operator.writes()
         time.sleep(5)
@@ -105,10 +106,10 @@ class BadInputTest(Scenario):
         self.assertIn("max", str(refused.exception))
 
     def test_refused_template_is_a_condition_in_the_servers_words(self):
-        self.apply("bad", container={"image": "fake", "resources": {"requests": {"cpu": "lots"}}})
+        self.apply("bad", container={"image": "fake", "ports": [{"containerPort": 70000}]})
         self.apply("good")
         failed = cluster.wait_for_condition("bad", self.ns, "Failed", 30)
-        self.assertIn("quantities must match", failed["message"])
+        self.assertIn("must be between 1 and 65535", failed["message"])
         self.assertEqual(self.trials("bad"), [])
         self.assert_succeeded("good")
 
@@ -129,7 +130,7 @@ class BadInputTest(Scenario):
         self.assert_succeeded()
 
     def test_unschedulable_gpus_are_explained(self):
-        self.apply("greedy", trial={"gpu": {"count": 100}})
+        self.apply("greedy", trial={"gpu": {"count": 64}})
         self.apply("modest")
 
         def explained():
@@ -149,9 +150,10 @@ class BadInputTest(Scenario):
 
         wait_for("the reason in the trial", explained, 30)
 
-    def test_result_that_is_not_a_number_is_infeasible(self):
+    def test_results_that_are_not_numbers_are_infeasible(self):
         self.apply(annotations={"fake.fettle.dev/message": '{"step": 1, "value": NaN}'})
-        cluster.wait_for_condition("s", self.ns, "Succeeded")
+        failed = cluster.wait_for_condition("s", self.ns, "Failed")
+        self.assertEqual(failed["reason"], "NoResult")
         self.assertEqual(self.study()["status"]["trials"]["infeasible"], 4)
 
     def test_garbage_instead_of_a_result_fails_the_trials(self):
