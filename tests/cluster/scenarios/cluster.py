@@ -200,7 +200,7 @@ class Operator:
         for line in self.ask(self.metrics_port, "metrics").splitlines():
             if line.startswith("fettle_api_calls_total{"):
                 has = dict(re.findall(r'(\w+)="([^"]*)"', line))
-                if has["verb"] not in ("get", "list", "watch") and has["resource"] != "leases":
+                if has["verb"] not in ("get", "list", "watch", "log") and has["resource"] != "leases":
                     key = (has["verb"], has["resource"])
                     found[key] = found.get(key, 0) + int(float(line.split()[-1]))
         return found

@@ -1,0 +1,127 @@
+#!/usr/bin/env bash
+# A user's way on a real node: helm install, kubectl apply, watch real trainers learn, read the result, delete the
+# Study, helm uninstall. Both namespaces enforce the restricted Pod Security Standard.
+# Usage: tests/cluster/in_cluster tests/cluster/journey.sh [BUILD]   (default build; fettle is taken from BUILD/bin)
+# Needs the real node (cluster up --node) and fettle-operator:0.1.0 and fettle-trainer:0.1.0 on it (image.sh).
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+PATH=$(realpath "${1:-build}")/bin:$PATH
+export PATH
+readonly system=fettle-system team=journey study=fashion-mnist trials=4
+work=$(mktemp -d)
+
+k() { kubectl --namespace "$team" "$@"; }
+
+# shellcheck disable=SC2317 # called by the trap
+clean_up() {
+  helm uninstall fettle --namespace "$system" > /dev/null 2>&1 || true
+  kubectl delete namespace "$system" "$team" > /dev/null 2>&1 || true
+  rm -rf "$work"
+}
+trap clean_up EXIT
+
+fail() {
+  echo "journey: $1" >&2
+  k get studies,trials,jobs,pods >&2 || true
+  k get events.events.k8s.io -o custom-columns=ABOUT:.regarding.name,REASON:.reason,NOTE:.note >&2 || true
+  kubectl --namespace "$system" logs deployment/fettle-operator --tail=30 >&2 || true
+  exit 1
+}
+
+# expect WORDS COMMAND...: it succeeds and prints them.
+expect() {
+  local -r words=$1
+  shift
+  "$@" > "$work/said" 2>&1 || fail "\"$*\" fails: $(cat "$work/said")"
+  grep -q -- "$words" "$work/said" || fail "\"$*\" should say \"$words\", but says: $(cat "$work/said")"
+}
+
+make_namespace() {
+  kubectl create namespace "$1" --dry-run=client -o yaml | kubectl apply --server-side -f - > /dev/null
+  kubectl label --overwrite namespace "$1" pod-security.kubernetes.io/enforce=restricted > /dev/null
+}
+
+# The example with a smaller budget.
+make_study() {
+  sed -e "s/trials: 30/trials: $trials/" -e 's/max: 9}/max: 2}/' -e 's/trainSamples: .*/trainSamples: 3000/' \
+    -e 's/validationSamples: .*/validationSamples: 1000/' -e '/earlyStopping:/d' examples/fashion-mnist.yaml
+}
+
+install() {
+  helm install fettle helm/fettle --namespace "$system" --set "studyNamespaces={$team}" --wait --timeout 90s \
+    > "$work/notes" 2>&1 || fail "helm install fails: $(cat "$work/notes")"
+}
+
+# What `kubectl get`, `describe` and `kubectl fettle` tell of a Study that is over.
+check_story() {
+  local -r status="$work/study.json"
+  k get study "$study" -o json > "$status"
+  python3 - "$status" "$trials" << 'PYTHON' || fail 'the status of the Study does not tell what happened'
+import json, sys
+status = json.load(open(sys.argv[1]))["status"]
+best = status["best"][0]
+print("journey: best", best["trial"], best["objectives"], best["parameters"])
+assert status["progress"] == f"{sys.argv[2]}/{sys.argv[2]}", status["progress"]
+assert best["objectives"][0] > 0.5, "a network that learns is better than that"
+PYTHON
+  expect "$trials/$trials" k get studies
+  expect Completed k get trials
+  expect Succeeded k describe study "$study"
+  expect succeeded kubectl fettle status "$study" --namespace "$team"
+  expect "$study-0" kubectl fettle trials "$study" --namespace "$team"
+  expect learning_rate kubectl fettle best "$study" --namespace "$team"
+}
+
+# Trainers report by themselves, with their own tokens.
+check_reports() {
+  local field
+  for field in step throughput objective; do
+    k get trials -o jsonpath="{range .items[*]}{.status.report.$field}{\"\n\"}{end}" | grep -q . ||
+      fail "no trial reported its $field"
+  done
+  k get trials -o json --show-managed-fields > "$work/trials.json"
+  grep -q '"manager": "fettle-trainer"' "$work/trials.json" || fail "the reports are not the trainers' own"
+}
+
+left_of_study() { k get trials,jobs,pods,services --output=name; }
+
+left_of_chart() {
+  kubectl get clusterroles,clusterrolebindings,validatingadmissionpolicies,validatingadmissionpolicybindings \
+    --output=name --selector app.kubernetes.io/instance=fettle
+  kubectl get all,roles,rolebindings,leases,networkpolicies,poddisruptionbudgets --namespace "$system" --output=name
+}
+
+# expect_nothing WHAT COMMAND...: it soon prints nothing; pods take a moment to end.
+expect_nothing() {
+  local -r what=$1
+  shift
+  for _ in $(seq 100); do
+    [ -n "$("$@" 2> /dev/null)" ] || return 0
+    sleep 0.2
+  done
+  fail "$what leaves: $("$@")"
+}
+
+check_nothing_is_left() {
+  k delete study "$study" > /dev/null
+  expect_nothing 'the deleted Study' left_of_study
+  helm uninstall fettle --namespace "$system" --wait > /dev/null
+  expect_nothing 'helm uninstall' left_of_chart
+  kubectl get crd studies.fettle.dev trials.fettle.dev > /dev/null || fail 'helm uninstall took the definitions away'
+}
+
+make_namespace "$system"
+make_namespace "$team"
+install
+make_study | k apply -f - > /dev/null
+k wait --for=condition=Running "study/$study" --timeout=60s > /dev/null || fail 'the Study does not begin'
+for _ in $(seq 300); do
+  kubectl fettle logs "$study-0" --namespace "$team" > "$work/log" 2>&1 && grep -q step "$work/log" && break
+  sleep 0.1
+done
+grep -q step "$work/log" || fail "kubectl fettle logs should show steps, but shows: $(cat "$work/log")"
+k wait --for=condition=Succeeded "study/$study" --timeout=300s > /dev/null || fail 'the Study does not succeed'
+check_story
+check_reports
+check_nothing_is_left
+echo "journey: installed, $trials trials trained on a real node, deleted, uninstalled"
