@@ -24,6 +24,7 @@ Result<kube::ClusterConfig> find_cluster(const std::string& kubeconfig) {
 
 Result<Connection> connect(const std::string& kubeconfig) {
   FETTLE_ASSIGN(const kube::ClusterConfig config, find_cluster(kubeconfig));
+  if (!config.tls.ca.empty()) kube::forget_system_authorities();
   const std::string agent = "fettle-operator/" FETTLE_VERSION;
   Connection connection;
   connection.server = config.server;

@@ -287,6 +287,8 @@ void JobRuns::read_log(const kube::Job& job, const api::Trial& trial,
       run.state = RunState::kRunning;
       run.outcome.reset();
       run.reason.clear();
+      run.report.reset();  // comes with the end, in one write
+      return;
     }
   }
   const bool says_more =
