@@ -45,6 +45,7 @@ struct Run {
   std::string reason;  // Pending: what it waits for. Exited: explanation
   std::string pod_uid;
   std::int64_t started_ms = 0;  // when it began to run; 0 = unknown
+  std::int64_t seen_ms = 0;     // when it was first seen to run, if news of it may wait; 0 = not
   std::int64_t ended_ms = 0;
   std::optional<api::Outcome> outcome;  // Exited
   std::optional<int> exit_code;         // Exited: of rank 0, where it ended by itself

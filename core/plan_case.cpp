@@ -174,8 +174,8 @@ api::Trial to_trial(const Json& from, const api::Study& study, std::int64_t inde
 }
 
 Run to_run(const Json& from) {
-  check_keys(from, {"run", "state", "outcome", "workers", "reason", "started", "ended", "report",
-                    "uid", "until", "exitCode"});
+  check_keys(from, {"run", "state", "outcome", "workers", "reason", "started", "seen", "ended",
+                    "report", "uid", "until", "exitCode"});
   Run run;
   for (const auto& [key, value] : from.as_object()) {
     if (key == "run") run.id = value.as_integer();
@@ -185,6 +185,7 @@ Run to_run(const Json& from) {
     if (key == "exitCode") run.exit_code = static_cast<int>(value.as_integer());
     if (key == "reason") run.reason = value.as_string();
     if (key == "started") run.started_ms = to_ms(value);
+    if (key == "seen") run.seen_ms = to_ms(value);
     if (key == "ended") run.ended_ms = to_ms(value);
     if (key == "report") run.report = to_report(value);
     if (key == "outcome") run.outcome = to_enum<api::Outcome>(value);

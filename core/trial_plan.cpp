@@ -50,6 +50,9 @@ constexpr std::int64_t kStaleViewMs = 1'000;
 // A run that waits is looked at at least so often: why it waits is found out by time as well.
 constexpr std::int64_t kWaitingMs = 5'000;
 
+// That a first run runs is written once it has done so for this long: a shorter one is one write.
+constexpr std::int64_t kBriefRunMs = 200;
+
 // Reports that no decision waits for are written at most so often.
 constexpr std::int64_t kReportIntervalMs = 1'000;
 
@@ -97,6 +100,7 @@ class TrialPlanner {
   TrialPlan assemble();
   void leave_unrecorded();
   bool can_wait();
+  bool has_just_begun();
   bool status_changed() const;
   void note(EventType type, std::string reason, std::string message) {
     notes_.push_back(Note{{type, std::move(reason), std::move(message)}});
@@ -462,9 +466,21 @@ void TrialPlanner::leave_unrecorded() {
   if (silent && !first.outcome) status_.runs.clear();
 }
 
+// Whether the status has no news but that a first run, whose images cannot report, runs.
+bool TrialPlanner::has_just_begun() {
+  if (!trial_.status.runs.empty() || status_.runs.size() != 1) return false;
+  const Run* run = find_run(status_.runs.front().run);
+  const bool quiet = run != nullptr && run->state == RunState::kRunning && commands_.empty() &&
+                     !status_.report && trial_.status.conditions == status_.conditions;
+  if (!quiet || run->seen_ms == 0 || now_ms_ >= run->seen_ms + kBriefRunMs) return false;
+  wake_at(run->seen_ms + kBriefRunMs);
+  return true;
+}
+
 // Whether the status has no news but a report that nothing is decided by, soon after the last: most
 // likely the next news is the end of the run, and both are one write. Wakes when it is due.
 bool TrialPlanner::can_wait() {
+  if (has_just_begun()) return true;
   const api::TrialStatus& before = trial_.status;
   if (study_.early_stopping || before.runs.empty() || before.phase != status_.phase ||
       before.runs != status_.runs || before.conditions != status_.conditions) {

@@ -282,6 +282,7 @@ void JobRuns::read_log(const kube::Job& job, const api::Trial& trial,
     source.metrics.objectives = study->spec.objectives;
     const bool ended = has_ended(*pod, container);
     reading = logs_.read(source, ended);
+    run.seen_ms = reading.since_ms;
     const bool wait = run.state == RunState::kExited && ended && !reading.complete;
     if (wait) {
       run.state = RunState::kRunning;

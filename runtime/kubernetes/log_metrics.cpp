@@ -56,6 +56,7 @@ LogReading LogMetrics::read(const LogSource& source, bool ended) {
     log = std::make_shared<Log>();
     log->source = source;
     log->order = next_++;
+    log->reading.since_ms = clock_.now_ms();
   }
   const LogPtr found = log;
   const bool has_just_ended = ended && !found->ended;

@@ -50,6 +50,7 @@ struct LogSource {
 // What is known of a pod's log.
 struct LogReading {
   std::optional<api::Report> report;
+  std::int64_t since_ms = 0;  // when its pod was first seen
   bool complete = false;  // read to its end, or given up
   std::string trouble;    // why it was given up; "" = it was not
 };
