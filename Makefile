@@ -26,7 +26,7 @@ build: setup ## Build build/bin/fettle and build/bin/fettle-trainer
 	@cmake --build $(BUILD) --target fettle fettle-trainer
 
 .PHONY: test
-test: setup lint unit sanitize journey ## Everything that CI runs
+test: setup lint unit chart sanitize journey cluster-test ## Everything that CI runs
 	@echo "make test: all passed"
 
 .PHONY: test-all
@@ -57,6 +57,29 @@ sanitize-thread: setup
 journey: build ## The example, smaller, from the YAML to the best trial
 	@tests/journey.sh $(BUILD)/bin/fettle $(STUDY)
 
+.PHONY: chart
+chart: setup # the Helm chart, as far as it can be told without a cluster
+	@helm/test.sh
+
+.PHONY: cluster-programs
+cluster-programs: setup
+	@cmake -S . -B $(BUILD) -G Ninja --log-level=WARNING
+	@cmake --build $(BUILD) --target fettle fettle-trainer bin/fettle-operator fettle_judge
+
+.PHONY: cluster-test
+cluster-test: cluster-programs # on a whole cluster of this machine, which is gone afterwards
+	@tests/cluster/test.sh $(BUILD)
+
+.PHONY: cluster
+cluster: cluster-programs ## Bring up a whole Kubernetes cluster on this machine, with Fettle's images
+	@tests/cluster/cluster up --node
+	@for target in operator trainer; do tests/cluster/image.sh fettle-$$target:0.1.0 images/Dockerfile . \
+	  --target $$target --build-arg FROM_BUILD=$(BUILD)/bin || exit 1; done
+
+.PHONY: cluster-down
+cluster-down: ## Remove that cluster without a trace
+	@tests/cluster/cluster down
+
 .PHONY: lint
 lint: setup ## clang-format, clang-tidy, and the project's own rules
 	@scripts/lint.sh
@@ -74,6 +97,11 @@ crds: setup ## Write crds/*.yaml anew, from the field lists in api/ and crds/rul
 .PHONY: bench
 bench: build ## Measure: the example, the trainer against PyTorch, overhead a trial
 	@scripts/bench.sh $(BUILD)
+
+.PHONY: bench-cluster
+bench-cluster: cluster-programs ## Measure: a Study on a control plane with fake nodes against a plain Job
+	@tests/cluster/cluster up
+	@tests/cluster/in_cluster python3 -B -W ignore tests/cluster/bench.py
 
 .PHONY: clean
 clean: ## Remove the build folders (not the caches)

@@ -43,7 +43,7 @@ std::int64_t number_of(const std::string& text) {
 std::string trial_container(const Json& pod) {
   std::string first;
   for (const Json& container : kube::array_at(pod, {"spec", "containers"})) {
-    const std::string name = kube::text_at(container, {"name"});
+    std::string name = kube::text_at(container, {"name"});
     if (name == "trainer") return name;
     if (first.empty()) first = name;
   }

@@ -49,7 +49,7 @@ Farewell farewell_of(const RunOptions& options, const Cluster& cluster, const st
 // The study as it is at its end, everything read at one time.
 RunView final_view(const Cluster& cluster, const Follower& follower) {
   auto seen = ClusterSource(cluster).read(follower.view().study.metadata.name, Detail::kObjects);
-  return seen.ok() ? std::move(seen->view) : follower.view();
+  return seen.ok() ? seen->view : follower.view();
 }
 
 int follow(const RunOptions& options, const Cluster& cluster, const std::string& study) {

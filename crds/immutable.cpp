@@ -51,7 +51,7 @@ class Immutability {
     const std::string now = "self." + name;
     const std::string before = "oldSelf." + name;
     // Both ways, since the API server overlooks fields without a schema that only the left one has.
-    const std::string same = now + " == " + before + " && " + before + " == " + now;
+    std::string same = now + " == " + before + " && " + before + " == " + now;
     if (always_there(object, name)) return same;
     return "has(" + now + ") == has(" + before + ") && (!has(" + now + ") || (" + same + "))";
   }

@@ -202,22 +202,23 @@ void Exchange::start(http_client& client, http_request request) {
     request.set_progress_handler([self](web::http::message_direction::direction direction, auto) {
       if (direction == web::http::message_direction::upload) self->note_sent();
     });
-    client.request(request, cancel_.get_token()).then([self](pplx::task<http_response> task) {
-      try {
-        const http_response response = task.get();
-        self->note_head(head_of(response));
-        self->watch_body(response);
-      } catch (const std::exception& exception) {
-        self->note_end(exception.what());
-      }
-    });
+    client.request(request, cancel_.get_token())
+        .then([self](const pplx::task<http_response>& task) {
+          try {
+            const http_response response = task.get();
+            self->note_head(head_of(response));
+            self->watch_body(response);
+          } catch (const std::exception& exception) {
+            self->note_end(exception.what());
+          }
+        });
   } catch (const std::exception& exception) {
     note_end(exception.what());
   }
 }
 
 void Exchange::watch_body(const http_response& response) {
-  response.content_ready().then([self = shared_from_this()](pplx::task<http_response> task) {
+  response.content_ready().then([self = shared_from_this()](const pplx::task<http_response>& task) {
     try {
       task.get();
       self->note_end("");

@@ -24,7 +24,7 @@ class TestDirectory {
 
   // Writes the file and returns its path.
   std::string write(const std::string& name, const std::string& content) const {
-    const std::string file = path_ + "/" + name;
+    std::string file = path_ + "/" + name;
     CHECK(write_file(file, content).ok(), "write_file");
     return file;
   }

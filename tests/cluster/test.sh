@@ -1,16 +1,26 @@
 #!/usr/bin/env bash
-# Everything that CI proves on a real cluster: the chart, the schema, the operator's scenarios on fake nodes, and one
-# journey on a real node. Brings a cluster of its own up and takes it down again, whatever happens.
-# Usage: tests/cluster/test.sh [BUILD]   (default build; needs fettle, fettle-operator and fettle-trainer in BUILD/bin)
+# Everything that is proved on a real cluster: the chart, the schema, the operator's scenarios on fake nodes, the images
+# and one journey on a real node. Brings a cluster of its own up and takes it down again, whatever happens.
+# Usage: tests/cluster/test.sh [BUILD]   (default build; needs fettle, fettle-operator, fettle-trainer and fettle-judge
+# in BUILD/bin). On a machine that cannot run a cluster it says so loudly and ends with 0: nothing else depends on it.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
-build=$(realpath "${1:-build}")
-export FETTLE_CLUSTER_DIR=${FETTLE_CLUSTER_DIR:-$(mktemp -d)/cluster}
+cd "$here/../.."
+build=${1:-build}
+work=$(mktemp -d)
+export FETTLE_CLUSTER_DIR=${FETTLE_CLUSTER_DIR:-$work/cluster}
 export FETTLE_BUILD=$build
+
+# shellcheck disable=SC2317 # called by the trap
+clean_up() {
+  "$here/cluster" down
+  rm -rf "$work"
+}
+trap clean_up EXIT
 
 up() {
   local code=0
-  "$here/cluster" up "$@" || code=$?
+  "$here/cluster" up --node || code=$?
   if [ "$code" -eq 3 ]; then
     echo 'cluster tests: NOT RUN: this machine cannot run a cluster (see above)' >&2
     exit 0
@@ -18,18 +28,25 @@ up() {
   return "$code"
 }
 
+# step WHAT COMMAND...: in the cluster's network.
 step() {
-  local -r started=$SECONDS
-  echo "cluster tests: $1"
+  local -r what=$1 started=$SECONDS
   shift
-  "$@" || { echo "cluster tests: failed; logs: $FETTLE_CLUSTER_DIR/log" >&2; trap - EXIT; "$here/cluster" down; exit 1; }
-  echo "cluster tests: passed after $((SECONDS - started)) s"
+  echo "cluster tests: $what"
+  "$here/in_cluster" "$@" || {
+    echo "cluster tests: $what: failed; the end of the components' logs:" >&2
+    tail -n 5 "$FETTLE_CLUSTER_DIR"/log/* >&2
+    exit 1
+  }
+  echo "cluster tests: $what: passed after $((SECONDS - started)) s"
 }
 
-trap '"$here/cluster" down' EXIT
-up --node
-step 'the chart' "$here/in_cluster" "$here/chart_test.sh"
-step 'the schema and api/ agree' "$here/in_cluster" "$here/schema_test.sh"
-step 'the operator on fake nodes' "$here/in_cluster" python3 -B -m unittest discover -v -s "$here/scenarios" -p '*_test.py'
-step 'the images' "$here/images.sh" "$build"
-step 'the journey on a real node' "$here/in_cluster" "$here/journey.sh" "$build"
+image() { "$here/image.sh" "fettle-$1:0.1.0" images/Dockerfile . --target "$1" --build-arg "FROM_BUILD=$build/bin"; }
+
+up
+step 'the chart' "$here/chart_test.sh"
+step 'the schema and api/ agree' tests/schema/schema_test.py "$build/bin/fettle-judge"
+step 'the operator on fake nodes' python3 -B -W ignore -m unittest discover -s "$here/scenarios" -p '*_test.py'
+for target in operator trainer; do image "$target"; done
+step 'the images' "$here/images_test.sh"
+step 'the journey on a real node' "$here/journey.sh" "$build"

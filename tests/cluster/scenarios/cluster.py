@@ -16,6 +16,7 @@ import urllib.error
 import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
+BUILD = ROOT / os.environ.get("FETTLE_BUILD", "build")
 SYSTEM = "fettle-system"
 TOLERATIONS = [{"key": "kwok.x-k8s.io/node", "operator": "Exists"}]
 
@@ -133,7 +134,7 @@ class Operator:
         self.folder = tempfile.mkdtemp(prefix="fettle-operator-")
         self.log = open(os.path.join(self.folder, f"{name}.log"), "ab")
         self.arguments = [
-            str(ROOT / "build/bin/fettle-operator"),
+            str(BUILD / "bin/fettle-operator"),
             f"--kubeconfig={self._kubeconfig()}",
             "--trainer-image=fettle-trainer:0.1.0",
             f"--lease-namespace={SYSTEM}",
