@@ -22,9 +22,9 @@
 #include "kube/leader_elector.h"
 #include "operator/fence.h"
 #include "operator/http_server.h"
+#include "operator/informers.h"
 #include "operator/instruments.h"
 #include "operator/options.h"
-#include "operator/informers.h"
 #include "runtime/kubernetes/job_runs.h"
 #include "runtime/kubernetes/kube_store.h"
 

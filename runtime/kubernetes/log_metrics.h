@@ -51,8 +51,8 @@ struct LogSource {
 struct LogReading {
   std::optional<api::Report> report;
   std::int64_t since_ms = 0;  // when its pod was first seen
-  bool complete = false;  // read to its end, or given up
-  std::string trouble;    // why it was given up; "" = it was not
+  bool complete = false;      // read to its end, or given up
+  std::string trouble;        // why it was given up; "" = it was not
 };
 
 class LogMetrics {

@@ -13,9 +13,9 @@
 
 #include "runtime/local/explain.h"
 #include "runtime/local/guard.h"
-#include "runtime/metric_lines.h"
 #include "runtime/local/supervisor_wire.h"
 #include "runtime/local/trial_log.h"
+#include "runtime/metric_lines.h"
 
 namespace fettle::local {
 
