@@ -13,7 +13,7 @@ namespace {
 // where u is negative, so that nothing vanishes.
 double integrated(double u) {
   constexpr int kIntervals = 200'000;
-  const double width = u > 0 ? u + 40 : std::min(40.0, 800.0 / -u);
+  const double width = u > 0 ? u + 40 : (u > -20 ? 40 : 800 / -u);
   const double step = width / kIntervals;
   double sum = 0;
   for (int i = 0; i <= kIntervals; ++i) {

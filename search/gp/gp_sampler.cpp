@@ -82,7 +82,7 @@ class GpSampler final : public FoldingSampler {
     const std::uint64_t key = mix_keys(draw_key(seed(), Purpose::kModel), 1);
     Random random(key, static_cast<std::uint64_t>(trial));
     const gp::InnerSearch search{
-        space(),     model_->posterior, model_->posterior.fitted().minCoeff(),
+        space(),     model_->posterior, model_->best.back(),
         model_->low, model_->high,      [this](const Point& point) { return tried(point); }};
     const int starts = model_->pending.empty() ? kStarts : kStartsWithPending;
     const std::optional<Candidate> found =
@@ -98,6 +98,9 @@ class GpSampler final : public FoldingSampler {
     gp::Posterior posterior;
     Index observed = 0;  // rows of trials that ended
     std::vector<std::int64_t> pending;
+    // The best mean, at any observed row and at the first k pending ones: as if those had ended
+    // where they are expected to, so that no worker is sent after what another one fetches.
+    std::vector<double> best;
     std::size_t window = 0;   // pending trials before those in `pending`
     std::vector<double> low;  // the box that candidates are in
     std::vector<double> high;
@@ -175,6 +178,7 @@ class GpSampler final : public FoldingSampler {
     model_->posterior.set_targets(outcomes_.targets(trials));
     model_->version = outcomes_.version();
     model_->observed = model_->posterior.rows();
+    model_->best = {model_->posterior.fitted().minCoeff()};
     make_candidates(trials);
     model_->pool =
         std::make_unique<gp::Pool>(model_->posterior, gp::inputs_of(space(), model_->candidates));
@@ -193,8 +197,11 @@ class GpSampler final : public FoldingSampler {
     while (same < have.size() && same < wanted.size() && have[same] == wanted[same]) ++same;
     model_->posterior.truncate(model_->observed + static_cast<Index>(same));
     model_->pool->update();
+    model_->best.resize(same + 1);
     const gp::Inputs inputs = inputs_of(wanted);
     for (std::size_t i = same; i < wanted.size(); ++i) {
+      const auto at = model_->posterior.predict_without_slopes(inputs, static_cast<Index>(i));
+      model_->best.push_back(std::min(model_->best.back(), at.mean));
       model_->posterior.append(inputs, static_cast<Index>(i));
     }
     model_->pool->update();

@@ -58,7 +58,8 @@ Json reference() {
 }
 
 TEST(Likelihood, IsThatOfScikitLearn) {
-  for (const Json& json : reference().as_array()) {
+  const Json cases = reference();
+  for (const Json& json : cases.as_array()) {
     const Case c = read_case(json);
     const Likelihood likelihood(c.axes, c.x, c.y);
     const Likelihood::Value value =
@@ -71,7 +72,8 @@ TEST(Likelihood, IsThatOfScikitLearn) {
 }
 
 TEST(Posterior, IsThatOfScikitLearn) {
-  for (const Json& json : reference().as_array()) {
+  const Json cases = reference();
+  for (const Json& json : cases.as_array()) {
     const Case c = read_case(json);
     Posterior posterior(c.axes, c.hyperparameters, c.x, c.y.size());
     posterior.set_targets(c.y);
