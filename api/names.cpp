@@ -90,7 +90,8 @@ constexpr std::array<EnumName<FactKind>, 4> kFactKinds{{
 }};
 constexpr std::array<std::string_view, 3> kAccessModes{"ReadWriteOnce", "ReadWriteOncePod",
                                                        "ReadWriteMany"};
-constexpr std::array<std::string_view, 5> kAlgorithms{"auto", "grid", "random", "sobol", "tpe"};
+constexpr std::array<std::string_view, 6> kAlgorithms{"auto",  "grid", "random",
+                                                      "sobol", "tpe",  "gp"};
 constexpr std::array<std::string_view, 2> kEarlyStoppingRules{"asha", "median"};
 
 }  // namespace

@@ -84,10 +84,10 @@ inline constexpr std::int64_t kMinGridPoints = 2;  // a Double has two ends
 inline constexpr std::int64_t kMaxGridPoints = 1'000'000;
 
 struct Algorithm {
-  std::string name = "auto";  // auto, grid, random, sobol, tpe
+  std::string name = "auto";  // auto, grid, random, sobol, tpe, gp
   std::int64_t seed = 0;
-  std::optional<std::int64_t> startup_trials;  // tpe: trials that end before the model is used
-  std::optional<std::int64_t> candidates;      // tpe: candidates drawn for each suggestion
+  std::optional<std::int64_t> startup_trials;  // tpe, gp: trials before the model is used
+  std::optional<std::int64_t> candidates;      // tpe, gp: candidates for each suggestion
   std::optional<std::int64_t> points;          // grid: points along a Double without a step
   bool shuffle = false;                        // grid: visit the grid in a seeded random order
   bool operator==(const Algorithm&) const = default;

@@ -107,14 +107,16 @@ template <class Visitor, Like<Algorithm> T>
 void visit_fields(Visitor& v, T& c) {
   v.field("name", c.name, "What chooses the points.", one_of(algorithm_names()));
   const bool tpe = c.name == "tpe";
+  const bool model = tpe || c.name == "gp";
   const bool grid = c.name == "grid";
   v.field("seed", c.seed, "The same seed and results give the same points.",
           whole(0, kLargestWhole));
   v.field("startupTrials", c.startup_trials,
-          "Trials, at Sobol points, that end before the model is used.",
-          whole(0, kMaxStartupTrials).only_if(tpe, "name: tpe"));
-  v.field("candidates", c.candidates, "Candidates drawn for each suggestion.",
-          whole(1, kMaxCandidates).only_if(tpe, "name: tpe"));
+          "Trials, at Sobol points, before the model is used; default 10, for gp by the space.",
+          whole(0, kMaxStartupTrials).only_if(model, "name: tpe or gp"));
+  v.field("candidates", c.candidates,
+          "Candidates looked at for each suggestion; default 24, for gp 1000.",
+          whole(1, kMaxCandidates).only_if(model, "name: tpe or gp"));
   v.field("points", c.points, "Points along a Double without a step; default 10.",
           whole(kMinGridPoints, kMaxGridPoints).only_if(grid, "name: grid"));
   v.field("shuffle", c.shuffle, "Visit the grid in a seeded random order.",

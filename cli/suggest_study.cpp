@@ -237,6 +237,7 @@ Result<SuggestStudy> read_suggest_study(const Json& study) {
   FETTLE_TRY(read_integer(study, "seed", std::numeric_limits<std::int64_t>::min(),
                           problem.algorithm.seed));
   FETTLE_TRY(read_integer(study, "max_trials", 0, problem.max_trials));
+  FETTLE_TRY(read_integer(study, "parallel", 0, problem.parallelism));
   FETTLE_TRY(read_objectives(study, problem.objectives));
   FETTLE_TRY(read_algorithm(study, problem.algorithm));
   FETTLE_TRY(read_resource(study, problem.resource));

@@ -44,7 +44,8 @@ search::Problem problem_of(const api::Study& study) {
           .objectives = spec.objectives,
           .algorithm = spec.algorithm,
           .resource = spec.resource,
-          .max_trials = spec.budget.trials};
+          .max_trials = spec.budget.trials,
+          .parallelism = spec.budget.parallelism};
 }
 
 // A trial that was deleted by hand leaves a gap: it stays in the history as a failed one without

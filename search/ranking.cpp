@@ -63,6 +63,19 @@ bool Ranking::better(std::int64_t a, std::int64_t b) const {
   return x.learnt < y.learnt;
 }
 
+std::optional<double> Ranking::loss(std::int64_t trial) const {
+  const Entry& entry = entries_.at(trial);
+  if (entry.kind != Class::kResult || signs_.size() != 1) return std::nullopt;
+  return entry.losses[0];
+}
+
+bool Ranking::tied(std::int64_t a, std::int64_t b) const {
+  const Entry& x = entries_.at(a);
+  const Entry& y = entries_.at(b);
+  if (x.kind != y.kind || x.front != y.front || x.step != y.step) return false;
+  return signs_.size() > 1 || x.losses == y.losses;
+}
+
 // Front by front over the lexicographic order, in which nothing is dominated by what comes later
 // (Zhang et al. 2015, "efficient non-dominated sort").
 void Ranking::assign_fronts() {

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "api/study.h"
@@ -25,6 +26,11 @@ class Ranking {
   void add(std::int64_t trial, const api::Fact& fact);
   bool contains(std::int64_t trial) const { return entries_.count(trial) > 0; }
   std::size_t size() const { return entries_.size(); }
+
+  // What a trial with a result is compared by: its objective, turned to be minimised. Nothing if it
+  // has none, or several. And whether nothing but the order of learning tells two trials apart.
+  std::optional<double> loss(std::int64_t trial) const;
+  bool tied(std::int64_t a, std::int64_t b) const;
 
   // Trials that ended, best first.
   const std::vector<std::int64_t>& order();

@@ -1,7 +1,6 @@
-// make_sampler: which sampler an algorithm's name means, and what `auto` chooses.
-#include <algorithm>
-
+// make_sampler: which sampler an algorithm's name means.
 #include "api/names.h"
+#include "search/auto.h"
 #include "search/samplers.h"
 #include "search/search.h"
 
@@ -42,6 +41,21 @@ Result<TpeSettings> tpe_settings(const api::Algorithm& algorithm) {
   return out;
 }
 
+Result<GpSettings> gp_settings(const api::Algorithm& algorithm) {
+  GpSettings out;
+  out.startup_trials = algorithm.startup_trials;
+  out.candidates = algorithm.candidates.value_or(out.candidates);
+  if (out.startup_trials.value_or(0) < 0) {
+    return invalid("gp needs 0 or more startup trials; found " +
+                   std::to_string(*out.startup_trials));
+  }
+  if (out.candidates < 1 || out.candidates > api::kMaxCandidates) {
+    return invalid("gp needs 1 to " + std::to_string(api::kMaxCandidates) + " candidates; found " +
+                   std::to_string(out.candidates));
+  }
+  return out;
+}
+
 Result<std::unique_ptr<Sampler>> grid(const Space& space, const api::Algorithm& algorithm) {
   const std::int64_t points = algorithm.points.value_or(kGridPoints);
   if (points < api::kMinGridPoints || points > api::kMaxGridPoints) {
@@ -52,25 +66,14 @@ Result<std::unique_ptr<Sampler>> grid(const Space& space, const api::Algorithm& 
   return make_grid(space, algorithm.seed, points, algorithm.shuffle);
 }
 
-Result<std::unique_ptr<Sampler>> choose(const Problem& problem, Space space) {
-  const std::int64_t seed = problem.algorithm.seed;
-  const std::uint64_t size = space.size();
-  const auto budget = static_cast<std::uint64_t>(std::max<std::int64_t>(problem.max_trials, 0));
-  if (budget > 0 && size <= budget) {
-    return std::unique_ptr<Sampler>(std::make_unique<Chosen>(
-        make_grid(space, seed, kGridPoints, /*shuffle=*/true),
-        "the budget of " + std::to_string(budget) + " trials covers all of them"));
-  }
-  std::string reason = "the space is too large to try every point";
-  if (space.finite() && budget > 0) {
-    reason = "the space has " + std::to_string(size) + " points and the budget is " +
-             std::to_string(budget) + " trials";
-  } else if (!space.finite()) {
-    reason = "the space has more points than can be counted";
-  }
-  FETTLE_ASSIGN(const TpeSettings settings, tpe_settings(problem.algorithm));
-  return std::unique_ptr<Sampler>(std::make_unique<Chosen>(
-      make_tpe(std::move(space), seed, settings, problem.objectives), std::move(reason)));
+Result<std::unique_ptr<Sampler>> choose(const Problem& problem, const Space& space) {
+  Choice choice = choose_algorithm(problem, space);
+  Problem chosen = problem;
+  chosen.algorithm.name = choice.algorithm;
+  chosen.algorithm.shuffle = true;
+  FETTLE_ASSIGN(std::unique_ptr<Sampler> sampler, make_sampler(chosen));
+  return std::unique_ptr<Sampler>(
+      std::make_unique<Chosen>(std::move(sampler), std::move(choice.reason)));
 }
 
 }  // namespace
@@ -86,10 +89,14 @@ Result<std::unique_ptr<Sampler>> make_sampler(const Problem& problem) {
   if (algorithm.name == "random") return make_random(std::move(space), algorithm.seed);
   if (algorithm.name == "grid") return grid(space, algorithm);
   if (algorithm.name == "sobol") return make_sobol(std::move(space), algorithm.seed);
-  if (algorithm.name == "auto") return choose(problem, std::move(space));
+  if (algorithm.name == "auto") return choose(problem, space);
   if (algorithm.name == "tpe") {
     FETTLE_ASSIGN(const TpeSettings settings, tpe_settings(algorithm));
     return make_tpe(std::move(space), algorithm.seed, settings, problem.objectives);
+  }
+  if (algorithm.name == "gp") {
+    FETTLE_ASSIGN(const GpSettings settings, gp_settings(algorithm));
+    return make_gp(std::move(space), algorithm.seed, settings, problem.objectives);
   }
   std::string known;
   for (const std::string& name : sampler_names()) known += (known.empty() ? "" : ", ") + name;

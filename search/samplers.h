@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "api/study.h"
@@ -34,5 +35,13 @@ struct TpeSettings {
 };
 std::unique_ptr<Sampler> make_tpe(Space space, std::int64_t seed, TpeSettings settings,
                                   std::vector<api::Objective> objectives);
+
+// Bayesian optimisation with a Gaussian process (gp/gp_sampler.cpp).
+struct GpSettings {
+  std::optional<std::int64_t> startup_trials;  // before the model is used; nothing: by the space
+  std::int64_t candidates = 1000;  // points that the acquisition function is looked at for a start
+};
+std::unique_ptr<Sampler> make_gp(Space space, std::int64_t seed, GpSettings settings,
+                                 std::vector<api::Objective> objectives);
 
 }  // namespace fettle::search

@@ -126,7 +126,8 @@ TEST_P(EverySampler, NoTwoPointsAreTheSame) {
   for (const bool told : {false, true}) {
     History history;
     std::set<std::string> seen;
-    const std::size_t trials = GetParam() == "grid" ? 60 : 1000;
+    const bool models = GetParam() == "gp" || GetParam() == "auto";  // milliseconds each
+    const std::size_t trials = GetParam() == "grid" ? 60 : (models ? 150 : 1000);
     while (history.trials.size() < trials) {
       const Json point = sampler->suggest(history, 1).points.at(0);
       EXPECT_TRUE(seen.insert(point.dump()).second);
@@ -280,17 +281,32 @@ TEST(AutoSampler, ChoosesAndSaysWhy) {
             "auto: grid in random order of 20 points, because the budget of 20 trials covers all "
             "of them");
   problem.max_trials = 19;
-  EXPECT_EQ(sampler_of(problem)->description(),
-            "auto: tpe (multivariate, 10 startup trials, 24 candidates), because the space has 20 "
-            "points and the budget is 19 trials");
-  problem.parameters.push_back(real("x", 0, 1));
-  EXPECT_THAT(sampler_of(problem)->description(), HasSubstr("more points than can be counted"));
+  EXPECT_EQ(
+      sampler_of(problem)->description(),
+      "auto: gp (Matern-5/2, log expected improvement, 4 startup trials), because it needs the "
+      "fewest trials for 1 parameter and a budget of 19 trials");
+  problem.parallelism = 10;
+  EXPECT_THAT(sampler_of(problem)->description(), HasSubstr("sobol"));
+  EXPECT_THAT(sampler_of(problem)->description(), HasSubstr("10 of 19 trials run at once"));
+  problem.parallelism = 9;
+  problem.objectives.push_back(problem.objectives[0]);
+  EXPECT_THAT(sampler_of(problem)->description(), HasSubstr("there are 2 objectives"));
+  problem.objectives.pop_back();
+  problem.max_trials = 0;
+  EXPECT_THAT(sampler_of(problem)->description(), ::testing::EndsWith("trials for 1 parameter"));
+  problem.parameters = {real("x", 0, 1)};
+  problem.max_trials = 5000;
+  EXPECT_THAT(sampler_of(problem)->description(),
+              HasSubstr("because 5000 trials are more than the 2000"));
+  problem.max_trials = 100;
+  for (int i = 0; i < 50; ++i) problem.parameters.push_back(real("p" + std::to_string(i), 0, 1));
+  EXPECT_THAT(sampler_of(problem)->description(), HasSubstr("because 51 parameters are more than"));
 }
 
 TEST(Samplers, WhatCannotBeSearchedIsRefused) {
   const std::vector<api::Parameter> x = {real("x", 0, 1)};
   EXPECT_EQ(error_of(problem_of(x, "tpee")),
-            "there is no algorithm \"tpee\"; there are auto, grid, random, sobol, tpe");
+            "there is no algorithm \"tpee\"; there are auto, grid, random, sobol, tpe, gp");
   std::vector<api::Parameter> many;
   for (int i = 0; i < 3668; ++i) many.push_back(boolean("p" + std::to_string(i)));
   EXPECT_THAT(error_of(problem_of(many, "sobol")), HasSubstr("1 to 3667 parameters; found 3668"));
@@ -301,7 +317,9 @@ TEST(Samplers, WhatCannotBeSearchedIsRefused) {
       settings = {
           {"grid", [](api::Algorithm& a) { a.points = 1; }, "2 to 1000000 points"},
           {"tpe", [](api::Algorithm& a) { a.candidates = 0; }, "1 to 100000 candidates; found 0"},
-          {"tpe", [](api::Algorithm& a) { a.startup_trials = -1; }, "0 or more startup trials"}};
+          {"tpe", [](api::Algorithm& a) { a.startup_trials = -1; }, "0 or more startup trials"},
+          {"gp", [](api::Algorithm& a) { a.candidates = 0; }, "1 to 100000 candidates; found 0"},
+          {"gp", [](api::Algorithm& a) { a.startup_trials = -1; }, "0 or more startup trials"}};
   for (const auto& [name, change, expected] : settings) {
     Problem problem = problem_of(x, name);
     change(problem.algorithm);

@@ -28,7 +28,8 @@ struct Problem {
   std::vector<api::Objective> objectives;
   api::Algorithm algorithm;
   api::Resource resource;
-  std::int64_t max_trials = 0;  // 0 = no limit known
+  std::int64_t max_trials = 0;   // 0 = no limit known
+  std::int64_t parallelism = 0;  // trials at once; 0 = not known
 };
 
 // One thing that was learnt about a trial, in the order in which it was learnt.

@@ -1,0 +1,58 @@
+#include "search/auto.h"
+
+#include <algorithm>
+#include <cstdint>
+
+#include "search/sobol_sequence.h"
+
+namespace fettle::search {
+namespace {
+
+// What a Gaussian process is good for. Beyond, TPE asks in a fraction of the time and a model of
+// the whole space has little to gain: its cost grows with each parameter, its advantage does not
+// last.
+constexpr std::size_t kMostGpParameters = 50;
+constexpr std::size_t kMostGpBranches = 24;
+constexpr std::int64_t kMostGpTrials = 2000;
+
+std::string count(std::uint64_t n, const std::string& what) {
+  return std::to_string(n) + " " + what + (n == 1 ? "" : "s");
+}
+
+}  // namespace
+
+Choice choose_algorithm(const Problem& problem, const Space& space) {
+  const std::int64_t budget = std::max<std::int64_t>(problem.max_trials, 0);
+  const auto trials = static_cast<std::uint64_t>(budget);
+  const std::size_t parameters = space.dimensions();
+  const std::size_t branches = space.groups().size() - 1;
+  if (budget > 0 && space.size() <= trials) {
+    return {"grid", "the budget of " + std::to_string(budget) + " trials covers all of them"};
+  }
+  if (budget > 1 && problem.parallelism > budget / 2) {
+    const bool sobol = parameters <= SobolSequence::kMaxDimensions;
+    return {sobol ? "sobol" : "random",
+            std::to_string(problem.parallelism) + " of " + std::to_string(budget) +
+                " trials run at once, so that there is little to learn from"};
+  }
+  if (problem.objectives.size() > 1) {
+    return {"tpe", "there are " + std::to_string(problem.objectives.size()) + " objectives"};
+  }
+  if (parameters > kMostGpParameters) {
+    return {"tpe", count(parameters, "parameter") + " are more than the " +
+                       std::to_string(kMostGpParameters) + " up to which gp is worth its cost"};
+  }
+  if (branches > kMostGpBranches) {
+    return {"tpe", count(branches, "condition") + " are more than the " +
+                       std::to_string(kMostGpBranches) + " up to which gp is worth its cost"};
+  }
+  if (budget > kMostGpTrials) {
+    return {"tpe", std::to_string(budget) + " trials are more than the " +
+                       std::to_string(kMostGpTrials) + " up to which gp is worth its cost"};
+  }
+  std::string reason = "it needs the fewest trials for " + count(parameters, "parameter");
+  if (budget > 0) reason += " and a budget of " + count(trials, "trial");
+  return {"gp", reason};
+}
+
+}  // namespace fettle::search

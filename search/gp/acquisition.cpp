@@ -1,0 +1,43 @@
+#include "search/gp/acquisition.h"
+
+#include <cmath>
+#include <numbers>
+
+namespace fettle::search::gp {
+namespace {
+
+// Below -kFar the two terms of h cancel, and the continued fraction needs few terms.
+constexpr double kFar = 6;
+constexpr int kTerms = 40;
+
+const double kLogSqrtTwoPi = 0.5 * std::log(2 * std::numbers::pi);
+
+// Mills' ratio is R(x) = 1 / (x + c), c = 1 / (x + 2 / (x + 3 / (x + ...))) (Laplace). With it
+// 1 - x R(x) = c / (x + c), in which nothing cancels.
+double laplace(double x) {
+  double tail = 0;
+  for (int k = kTerms; k >= 1; --k) tail = k / (x + tail);
+  return tail;
+}
+
+}  // namespace
+
+LogImprovement log_improvement(double u) {
+  if (u > -kFar) {
+    const double density = std::exp(-0.5 * u * u - kLogSqrtTwoPi);
+    const double below = 0.5 * std::erfc(-u / std::numbers::sqrt2);
+    const double h = density + u * below;
+    return {std::log(h), below / h};
+  }
+  const double x = -u;
+  const double c = laplace(x);
+  return {-0.5 * x * x - kLogSqrtTwoPi + std::log(c) - std::log(x + c), 1 / c};
+}
+
+LogExpectedImprovement log_expected_improvement(double best, double mean, double sd) {
+  const double u = (best - mean) / sd;
+  const LogImprovement h = log_improvement(u);
+  return {std::log(sd) + h.value, -h.slope / sd, (1 - u * h.slope) / sd};
+}
+
+}  // namespace fettle::search::gp

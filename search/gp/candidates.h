@@ -1,0 +1,41 @@
+// Candidates: where to look for the maximum of an acquisition function.
+//
+// A candidate carries a place in the unit cube for every parameter, whether it exists or not, so
+// that changing a choice brings the parameters that hang on it into existence somewhere sensible.
+// Functions of their arguments and of the Random handed in.
+#pragma once
+
+#include <vector>
+
+#include "base/philox.h"
+#include "search/gp/kernel.h"
+#include "search/space.h"
+
+namespace fettle::search::gp {
+
+struct Candidate {
+  std::vector<double> unit;
+  Point point;
+};
+
+// The candidate at a place; with the middle of their interval for discrete values.
+Candidate candidate_at(const Space& space, std::vector<double> unit);
+// At a point; parameters that do not exist get the places of `elsewhere`.
+Candidate candidate_of(const Space& space, const Point& point,
+                       const std::vector<double>& elsewhere);
+
+// A neighbour: one to a few parameters changed, numbers by a step of random length (over two orders
+// of magnitude), choices to any other. Reflected at the bounds.
+Candidate perturb(const Space& space, const Candidate& from, Random& random);
+
+// All candidates that differ in one discrete parameter: numbers by one cell, choices by any of at
+// most kMostChoices others.
+inline constexpr std::uint64_t kMostChoices = 12;
+std::vector<Candidate> neighbours(const Space& space, const Candidate& from, Random& random);
+
+// Whether an optimiser may treat a parameter as a continuum: it is one, or its cells are many.
+bool is_smooth(const Dimension& dimension);
+
+Inputs inputs_of(const Space& space, const std::vector<Candidate>& candidates);
+
+}  // namespace fettle::search::gp

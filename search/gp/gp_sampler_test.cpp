@@ -1,0 +1,172 @@
+// The gp sampler as a whole: what it finds, and that its caches never show over a long history.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <numbers>
+
+#include "search/gp/fit_schedule.h"
+#include "search/search.h"
+#include "search/testing.h"
+
+namespace fettle::search {
+namespace {
+
+using namespace testing;  // NOLINT: the helpers of this folder
+
+using Function = std::function<std::optional<double>(const Json&)>;
+
+double number(const Json& point, const char* name) { return point.find(name)->as_double(); }
+
+std::unique_ptr<Sampler> sampler_of(const Problem& problem) {
+  return std::move(make_sampler(problem)).value();
+}
+
+// `trials` trials, `parallel` of which are pending at any time; results in the order of creation.
+History run(const Problem& problem, const Function& function, std::int64_t trials,
+            std::int64_t parallel = 1) {
+  const auto sampler = sampler_of(problem);
+  History history;
+  for (std::int64_t ended = 0; ended < trials; ++ended) {
+    while (static_cast<std::int64_t>(history.trials.size()) < std::min(trials, ended + parallel)) {
+      history.trials.push_back(sampler->suggest(history, 1).points.at(0));
+    }
+    history.events.push_back(
+        result(ended, function(history.trials[static_cast<std::size_t>(ended)])));
+  }
+  return history;
+}
+
+double best_of(const History& history) {
+  double best = 1e300;
+  for (const Event& event : history.events) {
+    if (event.fact.values[0]) best = std::min(best, *event.fact.values[0]);
+  }
+  return best;
+}
+
+Problem branin_problem(std::int64_t seed) {
+  return problem_of({real("x", -5, 10), real("y", 0, 15)}, "gp", seed);
+}
+
+double branin(const Json& point) {
+  const double x = number(point, "x");
+  const double y = number(point, "y");
+  const double pi = std::numbers::pi;
+  return std::pow(y - 5.1 / (4 * pi * pi) * x * x + 5 / pi * x - 6, 2) +
+         10 * (1 - 1 / (8 * pi)) * std::cos(x) + 10;
+}
+
+TEST(GpSampler, FindsTheMinimumOfASmoothFunction) {
+  for (const std::int64_t seed : {1, 2, 3}) {
+    EXPECT_LT(best_of(run(branin_problem(seed), branin, 40)), 0.3979 + 0.02) << seed;
+  }
+}
+
+TEST(GpSampler, FindsItWithEightPending) {
+  for (const std::int64_t seed : {1, 2, 3}) {
+    EXPECT_LT(best_of(run(branin_problem(seed), branin, 50, 8)), 0.3979 + 0.05) << seed;
+  }
+}
+
+TEST(GpSampler, FindsTheBranchAndItsBestInAConditionalSpace) {
+  const Problem problem =
+      problem_of({choice("o", {"a", "b", "c"}), only_if(real("p", 0, 1), "o", {"a"}),
+                  only_if(real("q", 0, 1), "o", {"b"}), integer("n", 1, 8)},
+                 "gp");
+  const auto function = [](const Json& point) {
+    const std::string branch = point.find("o")->as_string();
+    double out = 0.1 * std::abs(number(point, "n") - 5);
+    if (branch == "a") out += 0.2 + std::pow(number(point, "p") - 0.3, 2);
+    if (branch == "b") out += 2 * std::pow(number(point, "q") - 0.8, 2);
+    return branch == "c" ? out + 0.5 : out;
+  };
+  EXPECT_LT(best_of(run(problem, function, 50)), 0.002);
+}
+
+TEST(GpSampler, InfeasibleTrialsAreWalls) {
+  const auto function = [](const Json& point) {
+    const double x = number(point, "x");
+    return x < 0 ? std::nullopt : std::optional(branin(point));
+  };
+  const History history = run(branin_problem(1), function, 50);
+  EXPECT_LT(best_of(history), 0.3979 + 0.05);
+  int infeasible = 0;
+  for (std::size_t i = 10; i < history.events.size(); ++i) {
+    infeasible += history.events[i].fact.infeasible;
+  }
+  EXPECT_LT(infeasible, 13);  // a third of the space
+}
+
+TEST(GpSampler, OutliersDoNotBlindIt) {
+  const auto function = [](const Json& point) {
+    const double value = branin(point);
+    return value > 100 ? 1e12 * value : value;
+  };
+  EXPECT_LT(best_of(run(branin_problem(2), function, 45)), 0.3979 + 0.05);
+}
+
+// Past anchors, fits at every outcome and at some, and the largest model.
+TEST(GpSampler, ANewOneGivesTheSameAnswersOnALongHistory) {
+  const Problem problem = problem_of({real("x", -5, 10), real("y", 0, 15), choice("c", {"a", "b"}),
+                                      only_if(integer("n", 1, 100), "c", {"b"})},
+                                     "gp", 5);
+  const auto cached = sampler_of(problem);
+  History history;
+  Random random(5);
+  for (std::int64_t trial = 0; trial < 480; ++trial) {
+    // Points of the model now and then, random ones between: the test is not about their quality.
+    const bool compared = trial % 37 == 0 || trial > 475;
+    if (compared) {
+      const Suggestion ours = cached->suggest(history, 2);
+      const Suggestion fresh = sampler_of(problem)->suggest(history, 2);
+      ASSERT_EQ(ours.points, fresh.points) << trial;
+      history.trials.push_back(ours.points[0]);
+    } else {
+      Problem other = problem;
+      other.algorithm.name = "random";
+      history.trials.push_back(sampler_of(other)->suggest(history, 1).points[0]);
+    }
+    if (trial % 5 == 4) continue;  // stays pending
+    history.events.push_back(result(trial, branin(history.trials.back())));
+  }
+}
+
+TEST(GpSampler, ManyPendingTrialsSpread) {
+  const Problem problem = branin_problem(3);
+  const auto sampler = sampler_of(problem);
+  History history = run(problem, branin, 20);
+  const Suggestion suggestion = sampler->suggest(history, 30);
+  ASSERT_EQ(suggestion.points.size(), 30U);
+  double nearest = 1;
+  for (std::size_t i = 0; i < 30; ++i) {
+    for (std::size_t j = 0; j < i; ++j) {
+      const double dx =
+          (number(suggestion.points[i], "x") - number(suggestion.points[j], "x")) / 15;
+      const double dy =
+          (number(suggestion.points[i], "y") - number(suggestion.points[j], "y")) / 15;
+      nearest = std::min(nearest, std::hypot(dx, dy));
+    }
+  }
+  EXPECT_GT(nearest, 0.003);
+}
+
+TEST(GpSampler, SpeaksOfItself) {
+  EXPECT_EQ(sampler_of(branin_problem(1))->description(),
+            "gp (Matern-5/2, log expected improvement, 4 startup trials)");
+}
+
+TEST(FitSchedule, FitsGrowRareAndTwoBringAnyHistoryUpToDate) {
+  int fits = 0;
+  for (std::int64_t count = 1; count <= 1000; count = gp::next_fit(count)) ++fits;
+  EXPECT_LT(fits, 120);
+  EXPECT_EQ(gp::next_fit(5), 6);
+  EXPECT_EQ(gp::next_fit(100), 105);
+  EXPECT_TRUE(gp::is_anchor(64));
+  EXPECT_FALSE(gp::is_anchor(65));
+  EXPECT_FALSE(gp::is_anchor(4));
+}
+
+}  // namespace
+}  // namespace fettle::search

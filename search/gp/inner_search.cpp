@@ -1,0 +1,136 @@
+#include "search/gp/inner_search.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "search/gp/acquisition.h"
+#include "search/gp/minimize.h"
+
+namespace fettle::search::gp {
+namespace {
+
+constexpr int kEvaluations = 16;       // of one climb
+constexpr int kRounds = 2;             // of climbing and stepping
+constexpr double kTolerance = 1e-3;    // in log expected improvement
+constexpr double kTooLike = 0.95;      // covariance of two starts that would meet
+constexpr std::size_t kLookedAt = 64;  // best candidates among which starts are chosen
+
+std::vector<std::size_t> smooth_parameters(const Space& space, const Point& point) {
+  std::vector<std::size_t> out;
+  for (std::size_t i = 0; i < point.size(); ++i) {
+    if (is_active(point[i]) && is_smooth(space.dimension(i))) out.push_back(i);
+  }
+  return out;
+}
+
+}  // namespace
+
+double InnerSearch::value(const Candidate& candidate) const {
+  Inputs inputs(1, static_cast<Index>(space.dimensions()));
+  inputs.set(0, space, candidate.point);
+  const Posterior::Prediction at = posterior.predict_without_slopes(inputs, 0);
+  return log_expected_improvement(best, at.mean, at.sd).value;
+}
+
+Candidate InnerSearch::climb(const Candidate& start) const {
+  const std::vector<std::size_t> free = smooth_parameters(space, start.point);
+  if (free.empty()) return start;
+  const auto n = static_cast<Index>(free.size());
+  Inputs inputs(1, static_cast<Index>(space.dimensions()));
+  inputs.set(0, space, start.point);
+  Eigen::VectorXd from(n);
+  Eigen::VectorXd least(n);
+  Eigen::VectorXd most(n);
+  for (Index i = 0; i < n; ++i) {
+    const std::size_t axis = free[static_cast<std::size_t>(i)];
+    from[i] = start.unit[axis];
+    least[i] = low[axis];
+    most[i] = high[axis];
+  }
+  const auto loss = [&](const Eigen::VectorXd& x, Eigen::VectorXd& gradient) {
+    for (Index i = 0; i < n; ++i) {
+      inputs.at(0, static_cast<Index>(free[static_cast<std::size_t>(i)])) = x[i];
+    }
+    const Posterior::Prediction at = posterior.predict(inputs, 0);
+    const LogExpectedImprovement gain = log_expected_improvement(best, at.mean, at.sd);
+    for (Index i = 0; i < n; ++i) {
+      const auto axis = static_cast<Index>(free[static_cast<std::size_t>(i)]);
+      gradient[i] = -gain.by_mean * at.mean_slope[axis] - gain.by_sd * at.sd_slope[axis];
+    }
+    return -gain.value;
+  };
+  const Minimum found = minimize(loss, from, least, most, kEvaluations, kTolerance);
+  std::vector<double> unit = start.unit;
+  for (Index i = 0; i < n; ++i) unit[free[static_cast<std::size_t>(i)]] = found.x[i];
+  return candidate_at(space, std::move(unit));
+}
+
+// To the best neighbour in the discrete parameters; whether it is better.
+bool InnerSearch::step(Candidate& candidate, double& value_here, Random& random) const {
+  bool better = false;
+  for (Candidate& neighbour : neighbours(space, candidate, random)) {
+    if (is_taken(neighbour.point)) continue;
+    const double there = value(neighbour);
+    if (there <= value_here) continue;
+    value_here = there;
+    candidate = std::move(neighbour);
+    better = true;
+  }
+  return better;
+}
+
+Candidate InnerSearch::polish(const Candidate& start, Random& random) const {
+  Candidate here = start;
+  double value_here = value(here);
+  for (int round = 0; round < kRounds; ++round) {
+    Candidate climbed = climb(here);
+    const double value_there = value(climbed);
+    if (value_there > value_here && !is_taken(climbed.point)) {
+      here = std::move(climbed);
+      value_here = value_there;
+    }
+    if (!step(here, value_here, random)) break;
+  }
+  return here;
+}
+
+std::optional<Candidate> InnerSearch::maximise(const Pool& pool,
+                                               const std::vector<Candidate>& candidates, int starts,
+                                               Random& random) const {
+  const Eigen::VectorXd sd = pool.sd();
+  std::vector<double> values(candidates.size());
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const auto row = static_cast<Index>(i);
+    values[i] = log_expected_improvement(best, pool.mean()[row], sd[row]).value;
+  }
+  std::vector<std::size_t> order(values.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  const auto better = [&](std::size_t a, std::size_t b) {
+    return values[a] != values[b] ? values[a] > values[b] : a < b;
+  };
+  std::sort(order.begin(), order.end(), better);
+  std::vector<std::size_t> chosen;
+  std::size_t looked_at = 0;
+  for (const std::size_t i : order) {
+    if (chosen.size() >= static_cast<std::size_t>(starts)) break;
+    if (!chosen.empty() && looked_at >= kLookedAt) break;
+    if (is_taken(candidates[i].point)) continue;
+    ++looked_at;
+    const bool alike = std::any_of(chosen.begin(), chosen.end(), [&](std::size_t other) {
+      return pool.likeness(static_cast<Index>(i), static_cast<Index>(other)) > kTooLike;
+    });
+    if (!alike) chosen.push_back(i);
+  }
+  std::optional<Candidate> out;
+  double best_value = 0;
+  for (const std::size_t start : chosen) {
+    Candidate found = polish(candidates[start], random);
+    const double value_found = value(found);
+    if (out && value_found <= best_value) continue;
+    best_value = value_found;
+    out = std::move(found);
+  }
+  return out;
+}
+
+}  // namespace fettle::search::gp

@@ -1,0 +1,42 @@
+// Inner search: the point of a Space where an acquisition function is largest.
+//
+// From the best of many candidates (a Pool), that are not too much alike: L-BFGS over the
+// parameters that are a continuum or nearly one, and exact moves over the others, until neither
+// gains. Functions of their arguments.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "base/philox.h"
+#include "search/gp/candidates.h"
+#include "search/gp/posterior.h"
+#include "search/space.h"
+
+namespace fettle::search::gp {
+
+struct InnerSearch {
+  const Space& space;
+  const Posterior& posterior;
+  double best = 0;                             // the mean to improve on
+  const std::vector<double>& low;              // the box, on the unit interval, in which smooth
+  const std::vector<double>& high;             // parameters may move
+  std::function<bool(const Point&)> is_taken;  // points that are out of the question
+
+  // The logarithm of the expected improvement at a candidate.
+  double value(const Candidate& candidate) const;
+
+  // `pool` and `candidates` are the same points. Nothing if all are taken.
+  std::optional<Candidate> maximise(const Pool& pool, const std::vector<Candidate>& candidates,
+                                    int starts, Random& random) const;
+
+  // The local optimum that is reached from `start`.
+  Candidate polish(const Candidate& start, Random& random) const;
+
+ private:
+  Candidate climb(const Candidate& start) const;
+  bool step(Candidate& candidate, double& value, Random& random) const;
+};
+
+}  // namespace fettle::search::gp

@@ -1,0 +1,124 @@
+#include "search/gp/warp.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <numbers>
+
+namespace fettle::search::gp {
+namespace {
+
+// Normal quantiles of the ranks; those of a tie have the rank of its middle.
+std::vector<double> quantiles(const std::vector<Ranked>& order) {
+  std::vector<double> out(order.size());
+  const auto n = static_cast<double>(order.size());
+  for (std::size_t i = 0; i < order.size();) {
+    std::size_t end = i + 1;
+    while (end < order.size() && order[end].tied) ++end;
+    const double z = normal_quantile(0.5 * static_cast<double>(i + end) / n);
+    for (; i < end; ++i) out[i] = z;
+  }
+  return out;
+}
+
+// How much better each of the first `good` is than the last of them, in units of the largest
+// number among them, so that nothing overflows.
+std::vector<double> advantages(const std::vector<Ranked>& order, std::size_t good) {
+  double largest = 0;
+  for (std::size_t i = 0; i < good; ++i) largest = std::max(largest, std::abs(*order[i].loss));
+  std::vector<double> out(good, 0.0);
+  if (largest == 0) return out;
+  const double reference = *order[good - 1].loss / largest;
+  for (std::size_t i = 0; i < good; ++i) out[i] = reference - *order[i].loss / largest;
+  return out;
+}
+
+// What an advantage must be divided by for the middle one of the good to lie where a normal has it;
+// where that one has no advantage, for their mean to.
+double unit_of(const std::vector<double>& advantage, const std::vector<double>& z) {
+  const std::size_t good = advantage.size();
+  const std::size_t middle = (good - 1) / 2;
+  const double expected = z[good - 1] - z[middle];
+  if (advantage[middle] > 0 && expected > 0) return advantage[middle] / expected;
+  double sum = 0;
+  double expected_sum = 0;
+  for (std::size_t i = 0; i < good; ++i) {
+    sum += advantage[i];
+    expected_sum += z[good - 1] - z[i];
+  }
+  return sum > 0 && expected_sum > 0 ? sum / expected_sum : 0;
+}
+
+void standardise(std::vector<double>& values) {
+  const auto n = static_cast<double>(values.size());
+  double mean = 0;
+  for (const double value : values) mean += value / n;
+  double variance = 0;
+  for (double& value : values) {
+    value -= mean;
+    variance += value * value / n;
+  }
+  if (variance <= 0) return;
+  for (double& value : values) value /= std::sqrt(variance);
+}
+
+}  // namespace
+
+std::vector<double> warp(const std::vector<Ranked>& order) {
+  if (order.empty()) return {};
+  std::vector<double> out = quantiles(order);
+  std::size_t good = 0;
+  while (good < (order.size() + 1) / 2 && order[good].loss) ++good;
+  if (good > 0) {
+    const std::vector<double> advantage = advantages(order, good);
+    const double unit = unit_of(advantage, out);
+    for (std::size_t i = good - 1; i-- > 0;) {
+      const double step = unit > 0 ? (advantage[i] - advantage[i + 1]) / unit : 0;
+      out[i] = out[i + 1] - std::min(step, kLongestStep);
+    }
+  }
+  standardise(out);
+  return out;
+}
+
+// Acklam's rational approximation for a start, then Halley's method on the distribution function.
+double normal_quantile(double p) {
+  constexpr double kTail = 0.02425;
+  const double q = std::min(p, 1 - p);
+  double x = 0;
+  if (q < kTail) {
+    const double r = std::sqrt(-2 * std::log(q));
+    x = (((((-7.784894002430293e-03 * r - 3.223964580411365e-01) * r - 2.400758277161838e+00) * r -
+           2.549732539343734e+00) *
+              r +
+          4.374664141464968e+00) *
+             r +
+         2.938163982698783e+00) /
+        ((((7.784695709041462e-03 * r + 3.224671290700398e-01) * r + 2.445134137142996e+00) * r +
+          3.754408661907416e+00) *
+             r +
+         1);
+  } else {
+    const double s = q - 0.5;
+    const double r = s * s;
+    x = (((((-3.969683028665376e+01 * r + 2.209460984245205e+02) * r - 2.759285104469687e+02) * r +
+           1.383577518672690e+02) *
+              r -
+          3.066479806614716e+01) *
+             r +
+         2.506628277459239e+00) *
+        s /
+        (((((-5.447609879822406e+01 * r + 1.615858368580409e+02) * r - 1.556989798598866e+02) * r +
+           6.680131188771972e+01) *
+              r -
+          1.328068155288572e+01) *
+             r +
+         1);
+  }
+  const double error = 0.5 * std::erfc(-x / std::numbers::sqrt2) - q;
+  const double step = error * std::sqrt(2 * std::numbers::pi) * std::exp(0.5 * x * x);
+  x -= step / (1 + 0.5 * x * step);
+  return p <= 0.5 ? x : -x;
+}
+
+}  // namespace fettle::search::gp

@@ -1,0 +1,93 @@
+// What targets are made of outcomes.
+#include "search/gp/warp.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numbers>
+
+namespace fettle::search::gp {
+namespace {
+
+std::vector<Ranked> losses(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  std::vector<Ranked> out;
+  for (const double value : values)
+    out.push_back({value, !out.empty() && out.back().loss == value});
+  return out;
+}
+
+TEST(NormalQuantile, InvertsTheDistributionFunction) {
+  for (const double p : {1e-12, 1e-5, 0.01, 0.0243, 0.3, 0.5, 0.8, 0.99, 1 - 1e-9}) {
+    EXPECT_NEAR(0.5 * std::erfc(-normal_quantile(p) / std::numbers::sqrt2), p, 1e-13) << p;
+  }
+  EXPECT_NEAR(normal_quantile(0.975), 1.959963984540054, 1e-12);
+}
+
+TEST(Warp, ANormalSampleStaysAlmostAsItIs) {
+  std::vector<double> values;
+  for (int i = 0; i < 200; ++i) values.push_back(7 + 3 * normal_quantile((i + 0.5) / 200));
+  const std::vector<double> warped = warp(losses(values));
+  for (int i = 0; i < 200; ++i) {
+    EXPECT_NEAR(warped[static_cast<std::size_t>(i)], normal_quantile((i + 0.5) / 200), 0.02);
+  }
+}
+
+TEST(Warp, TheBadHalfCountsByRankOnly) {
+  const std::vector<double> tame = warp(losses({1, 2, 3, 4, 5, 6}));
+  const std::vector<double> wild = warp(losses({1, 2, 3, 4, 5e9, 1e300}));
+  for (std::size_t i = 0; i < tame.size(); ++i) EXPECT_DOUBLE_EQ(tame[i], wild[i]);
+}
+
+TEST(Warp, DistancesCountAmongTheGood) {
+  const std::vector<double> warped = warp(losses({0, 1, 1.5, 2, 7, 8, 9, 10}));
+  EXPECT_NEAR((warped[1] - warped[0]) / (warped[2] - warped[1]), 2, 1e-9);
+}
+
+TEST(Warp, AnOutlierOnTheGoodSideIsReinedIn) {
+  const std::vector<double> warped = warp(losses({-1e12, 1, 1.1, 1.2, 1.3, 2, 3, 4, 5, 6}));
+  EXPECT_LT(warped[0], warped[1]);
+  EXPECT_GT(warped[0], -4);
+  EXPECT_GT(warped[2] - warped[1], 0.02);
+}
+
+TEST(Warp, WhatHasNoValueComesLastAndEqualsAreEqual) {
+  std::vector<Ranked> order = losses({3, 1, 1, 2});
+  order.push_back({std::nullopt, false});
+  order.push_back({std::nullopt, true});
+  const std::vector<double> warped = warp(order);
+  EXPECT_EQ(warped[0], warped[1]);
+  EXPECT_EQ(warped[4], warped[5]);
+  EXPECT_GT(warped[4], warped[3]);
+}
+
+TEST(Warp, APlateauOfEqualOutcomesIsOneTarget) {
+  const std::vector<double> warped = warp(losses({0.1, 0.2, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9}));
+  for (std::size_t i = 3; i < warped.size(); ++i) EXPECT_EQ(warped[2], warped[i]);
+  EXPECT_LT(warped[0], warped[1]);
+  EXPECT_LT(warped[1], warped[2]);
+}
+
+TEST(Warp, AnythingGivesFiniteTargetsInOrder) {
+  const double largest = std::numeric_limits<double>::max();
+  for (const std::vector<double>& values : {std::vector<double>{},
+                                            {5},
+                                            {2, 2, 2},
+                                            {-largest, largest},
+                                            {-largest, 0, 1, 2, largest},
+                                            {0, 5e-324, 1e-300, 1},
+                                            {0, 0, 0, 0, 1}}) {
+    const std::vector<double> warped = warp(losses(values));
+    ASSERT_EQ(warped.size(), values.size());
+    EXPECT_TRUE(std::is_sorted(warped.begin(), warped.end()));
+    for (const double target : warped) EXPECT_TRUE(std::isfinite(target));
+  }
+  for (const double target : warp({{std::nullopt, false}, {std::nullopt, true}})) {
+    EXPECT_EQ(target, 0);
+  }
+}
+
+}  // namespace
+}  // namespace fettle::search::gp
