@@ -88,7 +88,9 @@ constexpr std::array<EnumName<FactKind>, 4> kFactKinds{{
     {FactKind::kStopped, "Stopped"},
     {FactKind::kFailed, "Failed"},
 }};
-constexpr std::array<std::string_view, 5> kAlgorithms{"auto", "grid", "random", "sobol", "tpe"};
+constexpr std::array<std::string_view, 7> kAlgorithms{
+    "auto", "grid", "random", "sobol", "tpe", "cmaes", "nsga2",
+};
 constexpr std::array<std::string_view, 2> kEarlyStoppingRules{"asha", "median"};
 
 }  // namespace

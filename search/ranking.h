@@ -26,6 +26,13 @@ class Ranking {
   bool contains(std::int64_t trial) const { return entries_.count(trial) > 0; }
   std::size_t size() const { return entries_.size(); }
 
+  // Whether nothing but the order in which they were learnt sets two ended trials apart.
+  bool tied(std::int64_t a, std::int64_t b) const;
+
+  // What a trial ended with, every objective turned to be minimised; nothing for one that did not
+  // end with a feasible result.
+  const std::vector<double>* losses(std::int64_t trial) const;
+
   // Trials that ended, best first.
   const std::vector<std::int64_t>& order();
 

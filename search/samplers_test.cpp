@@ -289,8 +289,9 @@ TEST(AutoSampler, ChoosesAndSaysWhy) {
 
 TEST(Samplers, WhatCannotBeSearchedIsRefused) {
   const std::vector<api::Parameter> x = {real("x", 0, 1)};
-  EXPECT_EQ(error_of(problem_of(x, "tpee")),
-            "there is no algorithm \"tpee\"; there are auto, grid, random, sobol, tpe");
+  EXPECT_EQ(
+      error_of(problem_of(x, "tpee")),
+      "there is no algorithm \"tpee\"; there are auto, grid, random, sobol, tpe, cmaes, nsga2");
   std::vector<api::Parameter> many;
   for (int i = 0; i < 3668; ++i) many.push_back(boolean("p" + std::to_string(i)));
   EXPECT_THAT(error_of(problem_of(many, "sobol")), HasSubstr("1 to 3667 parameters; found 3668"));
@@ -301,7 +302,9 @@ TEST(Samplers, WhatCannotBeSearchedIsRefused) {
       settings = {
           {"grid", [](api::Algorithm& a) { a.points = 1; }, "2 to 1000000 points"},
           {"tpe", [](api::Algorithm& a) { a.candidates = 0; }, "1 to 100000 candidates; found 0"},
-          {"tpe", [](api::Algorithm& a) { a.startup_trials = -1; }, "0 or more startup trials"}};
+          {"tpe", [](api::Algorithm& a) { a.startup_trials = -1; }, "0 or more startup trials"},
+          {"cmaes", [](api::Algorithm& a) { a.population_size = 3; }, "4 to 1000; found 3"},
+          {"nsga2", [](api::Algorithm& a) { a.population_size = 1001; }, "4 to 1000; found 1001"}};
   for (const auto& [name, change, expected] : settings) {
     Problem problem = problem_of(x, name);
     change(problem.algorithm);
