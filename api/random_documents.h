@@ -120,6 +120,7 @@ class RandomDocuments {
   void fill_search(StudySpec& spec) {
     if (coin()) spec.algorithm = {"tpe", whole(0, 99), whole(1, 20), whole(1, 99), {}, false};
     if (coin()) spec.algorithm = {"grid", 0, {}, {}, whole(2, 99), coin()};
+    if (coin()) spec.algorithm = {"cmaes", 0, {}, {}, {}, false, whole(4, 99)};
     if (coin()) spec.early_stopping = EarlyStopping{"asha", 1.5 + random_.uniform(), 5, 1};
     if (coin()) spec.early_stopping = EarlyStopping{"median", 3, whole(1, 9), whole(1, 5)};
     spec.budget = {whole(1, 99), whole(1, 9), whole(0, 9),
@@ -131,7 +132,17 @@ class RandomDocuments {
   void fill_trial(TrialTemplate& trial) {
     trial.timeout = maybe<double>([&] { return static_cast<double>(whole(1, 100'000)); });
     trial.heartbeat = maybe<double>([&] { return positive(); });
-    trial.checkpoints = maybe<Checkpoints>([&] { return Checkpoints{"claim", whole(1, 9)}; });
+    trial.checkpoints = maybe<Checkpoints>([&] {
+      Checkpoints checkpoints;
+      checkpoints.keep = whole(1, 9);
+      if (whole(0, 1) == 0) {
+        checkpoints.claim = "claim";
+      } else {
+        checkpoints.size = static_cast<double>(whole(1, 9)) * 1e9;
+        checkpoints.storage_class = "fast";
+      }
+      return checkpoints;
+    });
     trial.metrics = maybe<MetricsFilter>([] { return MetricsFilter{"(\\w+)=(\\d+)"}; });
     if (coin()) trial.gpu = Gpu{{}, {}, 0x1p30 * static_cast<double>(whole(1, 80))};
     trial.workers = {1, whole(1, 8)};

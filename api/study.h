@@ -90,11 +90,11 @@ inline constexpr std::int64_t kMaxPopulation = 1000;
 struct Algorithm {
   std::string name = "auto";  // one of algorithm_names() (names.h)
   std::int64_t seed = 0;
-  std::optional<std::int64_t> startup_trials;   // tpe: trials that end before the model is used
-  std::optional<std::int64_t> candidates;       // tpe: candidates drawn for each suggestion
-  std::optional<std::int64_t> points;           // grid: points along a Double without a step
-  bool shuffle = false;                         // grid: visit the grid in a seeded random order
-  std::optional<std::int64_t> population_size;  // cmaes, nsga2: trials of a generation
+  std::optional<std::int64_t> startup_trials;  // tpe: trials that end before the model is used
+  std::optional<std::int64_t> candidates;      // tpe: candidates drawn for each suggestion
+  std::optional<std::int64_t> points;          // grid: points along a Double without a step
+  bool shuffle = false;                        // grid: visit the grid in a seeded random order
+  std::optional<std::int64_t> population_size = std::nullopt;  // cmaes, nsga2: of a generation
   bool operator==(const Algorithm&) const = default;
 };
 
@@ -126,9 +126,14 @@ struct MetricsFilter {
   bool operator==(const MetricsFilter&) const = default;
 };
 
+// On a cluster: on a claim of the user's, or on one made for the Study; without either they go with
+// their pod. Local runs look at `keep` alone.
 struct Checkpoints {
-  std::string claim;      // PersistentVolumeClaim; local runs ignore it
-  std::int64_t keep = 2;  // newest checkpoints kept for each trial
+  std::string claim;           // a PersistentVolumeClaim; what is in it stays
+  std::optional<double> size;  // bytes of a claim that is made, and goes with the Study
+  std::string storage_class;   // of the claim that is made; "" = the default one
+  std::string access_mode = "ReadWriteOnce";  // of the claim that is made
+  std::int64_t keep = 2;                      // newest checkpoints kept for each trial
   bool operator==(const Checkpoints&) const = default;
 };
 
