@@ -58,8 +58,8 @@ bool may_change(std::string_view path) {
     if (path == field) return true;
   }
   if (path.substr(0, kBudget.size()) == kBudget) return true;
-  return path.substr(0, kObjectives.size()) == kObjectives && path.size() > 5 &&
-         path.substr(path.size() - 5) == ".goal";
+  return path.substr(0, kObjectives.size()) == kObjectives &&
+         (path.ends_with(".goal") || path.ends_with(".reference"));
 }
 
 std::vector<FieldError> forbidden_changes(const StudySpec& before, const StudySpec& after) {

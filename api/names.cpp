@@ -90,8 +90,9 @@ constexpr std::array<EnumName<FactKind>, 4> kFactKinds{{
 }};
 constexpr std::array<std::string_view, 3> kAccessModes{"ReadWriteOnce", "ReadWriteOncePod",
                                                        "ReadWriteMany"};
-constexpr std::array<std::string_view, 6> kAlgorithms{"auto",  "grid", "random",
-                                                      "sobol", "tpe",  "gp"};
+constexpr std::array<std::string_view, 8> kAlgorithms{
+    "auto", "grid", "random", "sobol", "tpe", "gp", "cmaes", "nsga2",
+};
 constexpr std::array<std::string_view, 2> kEarlyStoppingRules{"asha", "median"};
 
 }  // namespace

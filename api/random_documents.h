@@ -120,6 +120,7 @@ class RandomDocuments {
   void fill_search(StudySpec& spec) {
     if (coin()) spec.algorithm = {"tpe", whole(0, 99), whole(1, 20), whole(1, 99), {}, false};
     if (coin()) spec.algorithm = {"grid", 0, {}, {}, whole(2, 99), coin()};
+    if (coin()) spec.algorithm = {"cmaes", 0, {}, {}, {}, false, whole(4, 99)};
     if (coin()) spec.early_stopping = EarlyStopping{"asha", 1.5 + random_.uniform(), 5, 1};
     if (coin()) spec.early_stopping = EarlyStopping{"median", 3, whole(1, 9), whole(1, 5)};
     spec.budget = {whole(1, 99), whole(1, 9), whole(0, 9),

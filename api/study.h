@@ -56,6 +56,8 @@ struct Objective {
   Direction direction = Direction::kMinimize;
   std::optional<double> goal;
   Take take = Take::kLast;
+  // Of several objectives: the worst value that counts in the hypervolume; absent = the worst seen.
+  std::optional<double> reference = std::nullopt;
   bool operator==(const Objective&) const = default;
 };
 
@@ -82,14 +84,17 @@ inline constexpr std::int64_t kMaxStartupTrials = 1'000'000;
 inline constexpr std::int64_t kMaxCandidates = 100'000;
 inline constexpr std::int64_t kMinGridPoints = 2;  // a Double has two ends
 inline constexpr std::int64_t kMaxGridPoints = 1'000'000;
+inline constexpr std::int64_t kMinPopulation = 4;
+inline constexpr std::int64_t kMaxPopulation = 1000;
 
 struct Algorithm {
-  std::string name = "auto";  // auto, grid, random, sobol, tpe, gp
+  std::string name = "auto";  // one of algorithm_names() (names.h)
   std::int64_t seed = 0;
   std::optional<std::int64_t> startup_trials;  // tpe, gp: trials before the model is used
   std::optional<std::int64_t> candidates;      // tpe, gp: candidates for each suggestion
   std::optional<std::int64_t> points;          // grid: points along a Double without a step
   bool shuffle = false;                        // grid: visit the grid in a seeded random order
+  std::optional<std::int64_t> population_size = std::nullopt;  // cmaes, nsga2: of a generation
   bool operator==(const Algorithm&) const = default;
 };
 
@@ -231,7 +236,10 @@ struct StudyStatus {
   std::vector<StatusCondition> conditions;
   TrialCounts trials;
   std::vector<BestTrial> best;  // one for a single objective; at most 100 of a Pareto front
-  std::string algorithm;        // the sampler in use and, for auto, why
+  // Several objectives: the volume between the front and the references, each the objective's own
+  // or the worst value of a feasible trial; absent where it is too costly to compute or no number.
+  std::optional<double> hypervolume;
+  std::string algorithm;  // the sampler in use and, for auto, why
   double gpu_hours = 0;
   double active_seconds = 0;    // time in which at least one trial was running
   std::int64_t started_ms = 0;  // 0 = not yet

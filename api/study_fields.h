@@ -87,6 +87,10 @@ void visit_fields(Visitor& v, T& c) {
   v.field("goal", c.goal, "The Study succeeds once a trial reaches it.",
           number(-kLargestBound, kLargestBound));
   v.field("take", c.take, "Which report counts: the last one or the best one.");
+  v.field("reference", c.reference,
+          "Of several objectives: the worst value that counts in the hypervolume; default: the "
+          "worst one seen.",
+          number(-kLargestBound, kLargestBound));
 }
 
 template <class Visitor, Like<Constraint> T>
@@ -121,6 +125,10 @@ void visit_fields(Visitor& v, T& c) {
           whole(kMinGridPoints, kMaxGridPoints).only_if(grid, "name: grid"));
   v.field("shuffle", c.shuffle, "Visit the grid in a seeded random order.",
           FieldRules{}.only_if(grid, "name: grid"));
+  const bool has_population = c.name == "cmaes" || c.name == "nsga2";
+  v.field("populationSize", c.population_size,
+          "Trials of a generation; default for cmaes: by the number of parameters, for nsga2: 20.",
+          whole(kMinPopulation, kMaxPopulation).only_if(has_population, "name: cmaes or nsga2"));
 }
 
 template <class Visitor, Like<EarlyStopping> T>
@@ -269,6 +277,8 @@ void visit_fields(Visitor& v, T& c) {
   v.field("conditions", c.conditions, "Running, Suspended, Succeeded, Failed.", list(0, 16));
   v.field("trials", c.trials, "Counts of trials.");
   v.field("best", c.best, "The best trial, or the Pareto front.", list(0, kMaxFront));
+  v.field("hypervolume", c.hypervolume, "What the Pareto front covers, up to the references.",
+          amount);
   v.field("algorithm", c.algorithm, "The sampler in use.", message_text(1024));
   v.field("gpuHours", c.gpu_hours, "GPU-hours spent.", amount);
   v.field("activeSeconds", c.active_seconds, "Time in which a trial was running.", amount);

@@ -13,6 +13,7 @@ constexpr int kStepBarColumns = 8;
 constexpr int kMostEvents = 6;
 constexpr int kFewestRunning = 2;   // running trials shown before anything else gives way
 constexpr int kMostParameters = 6;  // columns of parameters in the table of running trials
+constexpr std::size_t kMostOfFront = 8;
 
 using Lines = std::vector<Line>;
 
@@ -165,6 +166,25 @@ Lines best_section(const RunView& view, int columns, const Style& style) {
   return lines;
 }
 
+// The Pareto front, the best first objective first; nothing for a single trial.
+Lines front_section(const RunView& view) {
+  const std::vector<api::BestTrial>& front = view.study.status.best;
+  if (front.size() < 2) return {};
+  Line title = {{"front ", Ink::kDim}, {plural(static_cast<std::int64_t>(front.size()), "trial")}};
+  const std::optional<double>& volume = view.study.status.hypervolume;
+  if (volume) title.push_back({", hypervolume " + format_number(*volume)});
+  Lines lines = {title};
+  const std::size_t shown = std::min(front.size(), kMostOfFront);
+  for (std::size_t i = 0; i < shown; ++i) {
+    lines.push_back({{"      " + front[i].trial + "  ", Ink::kAccent},
+                     {objectives_text(view.study.spec, front[i])}});
+  }
+  if (shown < front.size()) {
+    lines.push_back({{"      and " + std::to_string(front.size() - shown) + " more", Ink::kDim}});
+  }
+  return lines;
+}
+
 std::string budget_text(const RunView& view) {
   const api::Budget& budget = view.study.spec.budget;
   const api::StudyStatus& status = view.study.status;
@@ -221,6 +241,7 @@ Lines lay_out(const RunView& view, int columns, int rows, const Style& style) {
   const int room_for_running = std::max(rows - others - 3, kFewestRunning);
   append_section(lines, running_section(view, room_for_running, style), rows - height(notice));
   append_section(lines, best, rows - height(notice));
+  append_section(lines, front_section(view), rows - height(notice) - height(budget));
   append_section(lines, budget, rows - height(notice));
   const int room = rows - height(notice) - static_cast<int>(lines.size()) - 1;
   append_section(lines, event_section(view, room), rows - height(notice));

@@ -45,6 +45,23 @@ stopping
 )");
 }
 
+TEST(Screen, ListsTheParetoFront) {
+  RunView view = view_in_the_middle();
+  view.study.spec.objectives.push_back({"latency", api::Direction::kMinimize, {}, {}});
+  api::BestTrial best = view.study.status.best.front();
+  best.objectives = {0.9, 20};
+  view.study.status.best.assign(10, best);
+  view.study.status.hypervolume = 3.25;
+  const std::string text = render_screen(view, 80, 60, kPlain);
+  EXPECT_NE(text.find(R"(
+front  10 trials, hypervolume 3.25
+      digits-0  accuracy 0.9, latency 20
+)"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("\n      and 2 more\n"), std::string::npos);
+}
+
 // Whatever the size: no line too long, none too many.
 TEST(Screen, FitsEverySize) {
   RunView view = view_in_the_middle();

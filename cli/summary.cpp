@@ -88,7 +88,10 @@ std::string front_text(const RunView& view) {
   const auto& front = view.study.status.best;
   if (front.size() < 2) return "";
   std::string text =
-      "\nThe Pareto front has " + plural(static_cast<std::int64_t>(front.size()), "trial") + ":\n";
+      "\nThe Pareto front has " + plural(static_cast<std::int64_t>(front.size()), "trial");
+  const std::optional<double>& volume = view.study.status.hypervolume;
+  if (volume) text += " and a hypervolume of " + format_number(*volume);
+  text += ":\n";
   for (std::size_t i = 0; i < front.size() && i < kMostOfFront; ++i) {
     text += "  " + front[i].trial + "  " + objectives_text(view.study.spec, front[i]) + '\n';
   }
@@ -239,6 +242,8 @@ Json summary_json(const RunView& view, const LogHint& log) {
     for (const api::BestTrial& best : front) list.push_back(best_trial_json(view, best));
     json.set("front", std::move(list));
   }
+  const std::optional<double>& volume = view.study.status.hypervolume;
+  if (volume) json.set("hypervolume", *volume);
   json.set("time", time_spent_json(time_spent(view)));
   Json failures = Json::array();
   for (const FailureGroup& group : group_failures(view, log)) {

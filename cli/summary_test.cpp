@@ -55,6 +55,25 @@ TEST(Summary, GivesMachinesTheSame) {
   EXPECT_EQ(*json.find("failures")->as_array()[0].find("trials"), Json(1));
 }
 
+TEST(Summary, ListsTheParetoFront) {
+  RunView view = view_at_the_end();
+  view.study.spec.objectives.push_back({"latency", api::Direction::kMinimize, {}, {}});
+  api::BestTrial best = view.study.status.best.front();
+  best.objectives = {0.9, 20};
+  view.study.status.best = {best, best};
+  view.study.status.best[1].objectives = {0.8, 10};
+  view.study.status.hypervolume = 3.25;
+  EXPECT_NE(render_summary(view, log_of, "fettle", kPlain).find(R"(
+The Pareto front has 2 trials and a hypervolume of 3.25:
+  digits-0  accuracy 0.9, latency 20
+  digits-0  accuracy 0.8, latency 10
+)"),
+            std::string::npos);
+  const Json json = summary_json(view, log_of);
+  EXPECT_EQ(*json.find("hypervolume"), Json(3.25));
+  EXPECT_EQ(json.find("front")->as_array().size(), 2U);
+}
+
 TEST(Summary, HasNoBestWhereThereIsNone) {
   RunView view = view_at_the_end();
   view.study.status.best.clear();

@@ -33,6 +33,7 @@ void bring_up_to_date(RunView& view) {
   api::StudyStatus& status = view.study.status;
   status.trials = now.trials;
   status.best = std::move(now.best);
+  status.hypervolume = now.hypervolume;
   status.active_seconds = now.active_seconds;
   status.gpu_hours = now.gpu_hours;
   status.eta_seconds = now.eta_seconds;

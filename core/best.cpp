@@ -1,10 +1,12 @@
-// The Pareto front, kept while walking over the trials once: O(trials x front).
+// The Pareto front is kept while walking over the trials once: O(trials x front).
 #include "core/best.h"
 
 #include <algorithm>
 #include <iterator>
 
+#include "api/field.h"
 #include "core/history.h"
+#include "search/pareto.h"
 
 namespace fettle::core {
 
@@ -20,17 +22,12 @@ namespace {
 struct Candidate {
   const api::Trial* trial;
   const Fact* fact;
-  double value(std::size_t i) const { return *fact->values[i]; }
+  search::Losses losses;
 };
 
-// At least as good everywhere and better somewhere.
-bool dominates(const api::StudySpec& spec, const Candidate& a, const Candidate& b) {
-  bool strictly = false;
-  for (std::size_t i = 0; i < spec.objectives.size(); ++i) {
-    if (is_better(spec.objectives[i], b.value(i), a.value(i))) return false;
-    if (is_better(spec.objectives[i], a.value(i), b.value(i))) strictly = true;
-  }
-  return strictly;
+// A value as something to be minimised.
+double loss_of(const api::Objective& objective, double value) {
+  return objective.direction == Direction::kMaximize ? -value : value;
 }
 
 bool is_usable(const api::StudySpec& spec, const Fact& fact) {
@@ -39,22 +36,52 @@ bool is_usable(const api::StudySpec& spec, const Fact& fact) {
                      [](const std::optional<double>& value) { return value.has_value(); });
 }
 
-// The trials that no other one dominates. One objective: the best value, possibly several times.
-std::vector<Candidate> front_of(const api::StudySpec& spec, const std::vector<TrialPtr>& trials,
-                                FactKind kind) {
-  std::vector<Candidate> front;
+std::vector<Candidate> usable(const api::StudySpec& spec, const std::vector<TrialPtr>& trials,
+                              FactKind kind) {
+  std::vector<Candidate> out;
   for (const TrialPtr& trial : trials) {
     const Fact* fact = newest_fact(*trial, kind);
     if (fact == nullptr || !is_usable(spec, *fact)) continue;
-    const Candidate candidate{trial.get(), fact};
+    Candidate candidate{trial.get(), fact, {}};
+    for (std::size_t i = 0; i < spec.objectives.size(); ++i) {
+      candidate.losses.push_back(loss_of(spec.objectives[i], *fact->values[i]));
+    }
+    out.push_back(std::move(candidate));
+  }
+  return out;
+}
+
+// Those that are compared: what reached its last step or, where nothing did, what was stopped.
+std::vector<Candidate> candidates_of(const api::StudySpec& spec,
+                                     const std::vector<TrialPtr>& trials) {
+  std::vector<Candidate> results = usable(spec, trials, FactKind::kResult);
+  return results.empty() ? usable(spec, trials, FactKind::kStopped) : results;
+}
+
+// Those that no other one dominates. One objective: the best value, possibly several times.
+std::vector<Candidate> front_of(const std::vector<Candidate>& candidates) {
+  std::vector<Candidate> front;
+  for (const Candidate& candidate : candidates) {
     const bool dominated = std::any_of(front.begin(), front.end(), [&](const Candidate& other) {
-      return dominates(spec, other, candidate);
+      return search::dominates(other.losses, candidate.losses);
     });
     if (dominated) continue;
-    std::erase_if(front, [&](const Candidate& o) { return dominates(spec, candidate, o); });
+    std::erase_if(
+        front, [&](const Candidate& o) { return search::dominates(candidate.losses, o.losses); });
     front.push_back(candidate);
   }
   return front;
+}
+
+// The worst losses that count: the objectives' own or the worst that were seen.
+search::Losses reference_of(const api::StudySpec& spec, const std::vector<Candidate>& candidates) {
+  search::Losses reference = candidates.front().losses;
+  for (std::size_t i = 0; i < reference.size(); ++i) {
+    const api::Objective& objective = spec.objectives[i];
+    for (const Candidate& c : candidates) reference[i] = std::max(reference[i], c.losses[i]);
+    if (objective.reference) reference[i] = loss_of(objective, *objective.reference);
+  }
+  return reference;
 }
 
 BestTrial describe(const Candidate& candidate) {
@@ -77,16 +104,27 @@ bool is_better(const api::Objective& objective, double a, double b) {
 std::vector<BestTrial> best_trials(const api::Study& study, const std::vector<TrialPtr>& trials) {
   const api::StudySpec& spec = study.spec;
   if (spec.objectives.empty()) return {};
-  std::vector<Candidate> front = front_of(spec, trials, FactKind::kResult);
-  if (front.empty()) front = front_of(spec, trials, FactKind::kStopped);
-  std::stable_sort(front.begin(), front.end(), [&spec](const Candidate& a, const Candidate& b) {
-    return is_better(spec.objectives[0], a.value(0), b.value(0));
+  std::vector<Candidate> front = front_of(candidates_of(spec, trials));
+  std::stable_sort(front.begin(), front.end(), [](const Candidate& a, const Candidate& b) {
+    return a.losses[0] < b.losses[0];
   });
   const std::size_t most = spec.objectives.size() == 1 ? 1 : kMaxFront;
   if (front.size() > most) front.resize(most);
   std::vector<BestTrial> best;
   std::transform(front.begin(), front.end(), std::back_inserter(best), describe);
   return best;
+}
+
+std::optional<double> front_hypervolume(const api::Study& study,
+                                        const std::vector<TrialPtr>& trials) {
+  const api::StudySpec& spec = study.spec;
+  if (spec.objectives.size() < 2) return std::nullopt;
+  const std::vector<Candidate> candidates = candidates_of(spec, trials);
+  if (candidates.empty()) return std::nullopt;
+  std::vector<search::Losses> losses;
+  for (Candidate& candidate : front_of(candidates)) losses.push_back(std::move(candidate.losses));
+  const auto volume = search::hypervolume(std::move(losses), reference_of(spec, candidates));
+  return volume && *volume <= api::kLargestBound ? volume : std::nullopt;  // what a status may hold
 }
 
 bool reaches_goals(const api::StudySpec& spec, const std::vector<double>& objectives) {

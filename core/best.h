@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <vector>
 
 #include "api/study.h"
@@ -19,6 +20,12 @@ bool is_better(const api::Objective& objective, double a, double b);
 // compared with each other; only where there is none, those that were stopped on the way.
 // Ties go to the trial that was created first.
 std::vector<api::BestTrial> best_trials(const api::Study& study,
+                                        const std::vector<api::TrialPtr>& trials);
+
+// What the whole front covers between itself and the references of the objectives, or the worst
+// values of feasible trials (search/pareto.h). Nothing for a single objective, before the first
+// feasible trial, and where the volume takes too long to compute or is no finite number.
+std::optional<double> front_hypervolume(const api::Study& study,
                                         const std::vector<api::TrialPtr>& trials);
 
 // Whether `objectives` reaches every goal that the Study sets; false if it sets none.

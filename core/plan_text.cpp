@@ -68,6 +68,7 @@ std::string text_of(const api::StudyStatus& status) {
     text += (i == 0 ? "; best " : ", ") + status.best[i].trial;
     for (const double value : status.best[i].objectives) text += " " + Json(value).dump();
   }
+  if (status.hypervolume) text += "; hypervolume " + Json(*status.hypervolume).dump();
   return text;
 }
 

@@ -127,6 +127,7 @@ StudyStatus study_status(const api::Study& study, const StudyOutlook& outlook,
   status.updated_ms = now_ms;
   status.trials = count_trials(study, outlook.trials);
   status.best = best_trials(study, outlook.trials);
+  status.hypervolume = front_hypervolume(study, outlook.trials);
   if (!outlook.algorithm.empty()) status.algorithm = outlook.algorithm;
   status.gpu_hours = outlook.spending.gpu_hours;
   status.active_seconds = outlook.spending.active_seconds;

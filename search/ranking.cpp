@@ -3,19 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "search/pareto.h"
+
 namespace fettle::search {
-namespace {
-
-bool dominates(const std::vector<double>& a, const std::vector<double>& b) {
-  bool better_somewhere = false;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    if (a[i] > b[i]) return false;
-    better_somewhere |= a[i] < b[i];
-  }
-  return better_somewhere;
-}
-
-}  // namespace
 
 Ranking::Ranking(const std::vector<api::Objective>& objectives) {
   for (const api::Objective& objective : objectives) {
@@ -63,12 +53,6 @@ bool Ranking::better(std::int64_t a, std::int64_t b) const {
   return x.learnt < y.learnt;
 }
 
-std::optional<double> Ranking::loss(std::int64_t trial) const {
-  const Entry& entry = entries_.at(trial);
-  if (entry.kind != Class::kResult || signs_.size() != 1) return std::nullopt;
-  return entry.losses[0];
-}
-
 bool Ranking::tied(std::int64_t a, std::int64_t b) const {
   const Entry& x = entries_.at(a);
   const Entry& y = entries_.at(b);
@@ -76,28 +60,22 @@ bool Ranking::tied(std::int64_t a, std::int64_t b) const {
   return signs_.size() > 1 || x.losses == y.losses;
 }
 
-// Front by front over the lexicographic order, in which nothing is dominated by what comes later
-// (Zhang et al. 2015, "efficient non-dominated sort").
+const std::vector<double>* Ranking::losses(std::int64_t trial) const {
+  const auto at = entries_.find(trial);
+  return at == entries_.end() || at->second.kind != Class::kResult ? nullptr : &at->second.losses;
+}
+
 void Ranking::assign_fronts() {
   std::vector<Entry*> results;
+  std::vector<Losses> losses;
   for (auto& [trial, entry] : entries_) {
-    if (entry.kind == Class::kResult) results.push_back(&entry);
+    if (entry.kind != Class::kResult) continue;
+    results.push_back(&entry);
+    losses.push_back(entry.losses);
   }
-  std::sort(results.begin(), results.end(),
-            [](const Entry* a, const Entry* b) { return a->losses < b->losses; });
-  std::vector<std::vector<const Entry*>> fronts;
-  for (Entry* entry : results) {
-    std::size_t front = 0;
-    const auto dominates_entry = [entry](const Entry* other) {
-      return dominates(other->losses, entry->losses);
-    };
-    while (front < fronts.size() &&
-           std::any_of(fronts[front].rbegin(), fronts[front].rend(), dominates_entry)) {
-      ++front;
-    }
-    if (front == fronts.size()) fronts.emplace_back();
-    fronts[front].push_back(entry);
-    entry->front = static_cast<std::int64_t>(front);
+  const std::vector<std::size_t> fronts = front_numbers(losses);
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    results[i]->front = static_cast<std::int64_t>(fronts[i]);
   }
 }
 

@@ -27,10 +27,13 @@ class Ranking {
   bool contains(std::int64_t trial) const { return entries_.count(trial) > 0; }
   std::size_t size() const { return entries_.size(); }
 
-  // What a trial with a result is compared by: its objective, turned to be minimised. Nothing if it
-  // has none, or several. And whether nothing but the order of learning tells two trials apart.
-  std::optional<double> loss(std::int64_t trial) const;
+  // Whether nothing but the order in which they were learnt sets two ended trials apart; with several
+  // objectives, those of one front.
   bool tied(std::int64_t a, std::int64_t b) const;
+
+  // What a trial ended with, every objective turned to be minimised; nothing for one that did not
+  // end with a feasible result.
+  const std::vector<double>* losses(std::int64_t trial) const;
 
   // Trials that ended, best first.
   const std::vector<std::int64_t>& order();

@@ -88,5 +88,33 @@ TEST(Ranking, AMissingObjectiveIsInfeasible) {
   EXPECT_EQ(ranking.order(), (Order{1, 0}));
 }
 
+TEST(Ranking, TiesAreWhatOnlyTheOrderOfLearningSetsApart) {
+  Ranking ranking(objectives({kMax}));
+  add(ranking, result(0, 2.0));
+  add(ranking, result(1, 2.0));
+  add(ranking, result(2, 3.0));
+  add(ranking, result(3, std::nullopt));
+  add(ranking, fact(4, api::FactKind::kFailed, 9, std::nullopt));
+  add(ranking, fact(5, api::FactKind::kStopped, 9, 2.0));
+  add(ranking, fact(6, api::FactKind::kStopped, 8, 2.0));
+  EXPECT_TRUE(ranking.tied(0, 1));
+  EXPECT_FALSE(ranking.tied(1, 2));
+  EXPECT_FALSE(ranking.tied(0, 3));
+  EXPECT_TRUE(ranking.tied(3, 4));
+  EXPECT_FALSE(ranking.tied(0, 5));
+  EXPECT_FALSE(ranking.tied(5, 6));
+}
+
+TEST(Ranking, LossesAreOfFeasibleResults) {
+  Ranking ranking(objectives({kMax}));
+  add(ranking, result(0, 2.0));
+  add(ranking, result(1, std::nullopt));
+  add(ranking, fact(2, api::FactKind::kStopped, 9, 2.0));
+  EXPECT_EQ(*ranking.losses(0), std::vector<double>{-2.0});
+  EXPECT_EQ(ranking.losses(1), nullptr);
+  EXPECT_EQ(ranking.losses(2), nullptr);
+  EXPECT_EQ(ranking.losses(3), nullptr);
+}
+
 }  // namespace
 }  // namespace fettle::search

@@ -66,6 +66,13 @@ Result<std::unique_ptr<Sampler>> grid(const Space& space, const api::Algorithm& 
   return make_grid(space, algorithm.seed, points, algorithm.shuffle);
 }
 
+Status check_population(const api::Algorithm& algorithm) {
+  const std::int64_t size = algorithm.population_size.value_or(api::kMinPopulation);
+  if (size >= api::kMinPopulation && size <= api::kMaxPopulation) return success();
+  return invalid(algorithm.name + " needs a population of " + std::to_string(api::kMinPopulation) +
+                 " to " + std::to_string(api::kMaxPopulation) + "; found " + std::to_string(size));
+}
+
 Result<std::unique_ptr<Sampler>> choose(const Problem& problem, const Space& space) {
   Choice choice = choose_algorithm(problem, space);
   Problem chosen = problem;
@@ -97,6 +104,16 @@ Result<std::unique_ptr<Sampler>> make_sampler(const Problem& problem) {
   if (algorithm.name == "gp") {
     FETTLE_ASSIGN(const GpSettings settings, gp_settings(algorithm));
     return make_gp(std::move(space), algorithm.seed, settings, problem.objectives);
+  }
+  if (algorithm.name == "cmaes") {
+    FETTLE_TRY(check_population(algorithm));
+    return make_cmaes(std::move(space), algorithm.seed, algorithm.population_size,
+                      problem.objectives);
+  }
+  if (algorithm.name == "nsga2") {
+    FETTLE_TRY(check_population(algorithm));
+    return make_nsga2(std::move(space), algorithm.seed,
+                      algorithm.population_size.value_or(kNsga2Population), problem.objectives);
   }
   std::string known;
   for (const std::string& name : sampler_names()) known += (known.empty() ? "" : ", ") + name;

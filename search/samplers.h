@@ -44,4 +44,17 @@ struct GpSettings {
 std::unique_ptr<Sampler> make_gp(Space space, std::int64_t seed, GpSettings settings,
                                  std::vector<api::Objective> objectives);
 
+// Evolution strategy with covariance matrix adaptation (cmaes.cpp). `population`: trials of a
+// generation; nothing = by the number of parameters. Error: too many numeric parameters, since one
+// step takes time with the third power of their number.
+inline constexpr std::size_t kMaxCmaesParameters = 1000;
+Result<std::unique_ptr<Sampler>> make_cmaes(Space space, std::int64_t seed,
+                                            std::optional<std::int64_t> population,
+                                            std::vector<api::Objective> objectives);
+
+// Genetic algorithm for several objectives (nsga2.cpp).
+inline constexpr std::int64_t kNsga2Population = 20;
+std::unique_ptr<Sampler> make_nsga2(Space space, std::int64_t seed, std::int64_t population,
+                                    std::vector<api::Objective> objectives);
+
 }  // namespace fettle::search

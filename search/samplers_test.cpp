@@ -306,7 +306,8 @@ TEST(AutoSampler, ChoosesAndSaysWhy) {
 TEST(Samplers, WhatCannotBeSearchedIsRefused) {
   const std::vector<api::Parameter> x = {real("x", 0, 1)};
   EXPECT_EQ(error_of(problem_of(x, "tpee")),
-            "there is no algorithm \"tpee\"; there are auto, grid, random, sobol, tpe, gp");
+            "there is no algorithm \"tpee\"; there are auto, grid, random, sobol, tpe, gp, cmaes, "
+            "nsga2");
   std::vector<api::Parameter> many;
   for (int i = 0; i < 3668; ++i) many.push_back(boolean("p" + std::to_string(i)));
   EXPECT_THAT(error_of(problem_of(many, "sobol")), HasSubstr("1 to 3667 parameters; found 3668"));
@@ -319,7 +320,9 @@ TEST(Samplers, WhatCannotBeSearchedIsRefused) {
           {"tpe", [](api::Algorithm& a) { a.candidates = 0; }, "1 to 100000 candidates; found 0"},
           {"tpe", [](api::Algorithm& a) { a.startup_trials = -1; }, "0 or more startup trials"},
           {"gp", [](api::Algorithm& a) { a.candidates = 0; }, "1 to 100000 candidates; found 0"},
-          {"gp", [](api::Algorithm& a) { a.startup_trials = -1; }, "0 or more startup trials"}};
+          {"gp", [](api::Algorithm& a) { a.startup_trials = -1; }, "0 or more startup trials"},
+          {"cmaes", [](api::Algorithm& a) { a.population_size = 3; }, "4 to 1000; found 3"},
+          {"nsga2", [](api::Algorithm& a) { a.population_size = 1001; }, "4 to 1000; found 1001"}};
   for (const auto& [name, change, expected] : settings) {
     Problem problem = problem_of(x, name);
     change(problem.algorithm);

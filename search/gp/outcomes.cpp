@@ -6,6 +6,16 @@
 #include "search/gp/warp.h"
 
 namespace fettle::search::gp {
+namespace {
+
+// What a trial is compared by; nothing where it has no result, or several.
+std::optional<double> loss_of(const Ranking& ranking, std::int64_t trial) {
+  const std::vector<double>* losses = ranking.losses(trial);
+  if (losses == nullptr || losses->size() != 1) return std::nullopt;
+  return losses->front();
+}
+
+}  // namespace
 
 Outcomes::Outcomes(const std::vector<api::Objective>& objectives) : ranking_(objectives) {}
 
@@ -28,7 +38,7 @@ void Outcomes::add_event(const Event& event) {
   ++version_;
   if (has_ended_[trial]) return;
   ++stagnation_;
-  const std::optional<double> loss = ranking_.loss(event.trial);
+  const std::optional<double> loss = loss_of(ranking_, event.trial);
   if (loss && (!best_ || *loss < *best_)) {
     best_ = loss;
     stagnation_ = 0;
@@ -51,7 +61,7 @@ std::vector<double> Outcomes::target_of_each() {
   std::vector<Ranked> ranked;
   ranked.reserve(order.size());
   for (std::size_t i = 0; i < order.size(); ++i) {
-    ranked.push_back({ranking_.loss(order[i]), i > 0 && ranking_.tied(order[i - 1], order[i])});
+    ranked.push_back({loss_of(ranking_, order[i]), i > 0 && ranking_.tied(order[i - 1], order[i])});
   }
   const std::vector<double> warped = warp(ranked);
   std::vector<double> out(points_.size(), 0.0);

@@ -1,0 +1,47 @@
+// Expected hypervolume improvement: how much a point whose losses are only known as independent
+// normals is expected to add to what a Pareto front dominates.
+//
+// For two objectives exact (Emmerich et al. 2011, in the form of Yang et al. 2019); for more the
+// mean over a fixed set of quasi-random draws, the same ones at each call, so that candidates are
+// compared on equal terms. Pure; any thread.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "search/pareto.h"
+
+namespace fettle::search {
+
+// What a model says of one loss; sigma >= 0, and 0 is certainty.
+struct NormalMarginal {
+  double mean = 0;
+  double sigma = 0;
+};
+
+// E[max(threshold - Y, 0)]: the expected improvement of a single objective.
+double expected_improvement(double threshold, const NormalMarginal& loss);
+
+class ExpectedHypervolume {
+ public:
+  static constexpr std::size_t kDraws = 512;  // of three and more objectives
+  static constexpr std::size_t kMostObjectives = 8;
+
+  // `points`: losses seen, dominated ones too; two to kMostObjectives numbers each, like the
+  // reference.
+  ExpectedHypervolume(const std::vector<Losses>& points, Losses reference);
+
+  // One marginal an objective. With three and more objectives 0 where the front is too large for
+  // hypervolume() (pareto.h).
+  double improvement(const std::vector<NormalMarginal>& losses) const;
+
+ private:
+  double exact(const std::vector<NormalMarginal>& losses) const;
+  double drawn(const std::vector<NormalMarginal>& losses) const;
+
+  std::vector<Losses> front_;  // ascending by the first loss
+  Losses reference_;
+  std::vector<Losses> draws_;  // standard normal
+};
+
+}  // namespace fettle::search
