@@ -88,8 +88,24 @@ constexpr std::array<EnumName<FactKind>, 4> kFactKinds{{
     {FactKind::kStopped, "Stopped"},
     {FactKind::kFailed, "Failed"},
 }};
-constexpr std::array<std::string_view, 5> kAlgorithms{"auto", "grid", "random", "sobol", "tpe"};
-constexpr std::array<std::string_view, 2> kEarlyStoppingRules{"asha", "median"};
+constexpr auto kAlgorithms = std::to_array<std::string_view>({
+    "auto",
+    "grid",
+    "random",
+    "sobol",
+    "tpe",
+    "hyperband",
+    "bohb",
+    "dehb",
+});
+constexpr auto kEarlyStoppingRules = std::to_array<std::string_view>({
+    "asha",
+    "median",
+    "percentile",
+    "patience",
+    "threshold",
+    "curve",
+});
 
 }  // namespace
 
@@ -152,5 +168,9 @@ std::span<const EnumName<FactKind>> enum_names() {
 
 std::span<const std::string_view> algorithm_names() { return kAlgorithms; }
 std::span<const std::string_view> early_stopping_names() { return kEarlyStoppingRules; }
+
+bool pauses_trials(std::string_view algorithm) {
+  return algorithm == "hyperband" || algorithm == "bohb" || algorithm == "dehb";
+}
 
 }  // namespace fettle::api

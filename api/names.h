@@ -80,4 +80,8 @@ std::optional<E> from_string(std::string_view name) {
 std::span<const std::string_view> algorithm_names();
 std::span<const std::string_view> early_stopping_names();
 
+// Whether an algorithm also decides who goes on: its trials pause at rungs, and the best are
+// promoted. Such an algorithm excludes earlyStopping.
+bool pauses_trials(std::string_view algorithm);
+
 }  // namespace fettle::api

@@ -35,4 +35,11 @@ struct TpeSettings {
 std::unique_ptr<Sampler> make_tpe(Space space, std::int64_t seed, TpeSettings settings,
                                   std::vector<api::Objective> objectives);
 
+// Differential evolution (differential_evolution.cpp), the model of dehb.
+std::unique_ptr<Sampler> make_differential_evolution(Space space, std::int64_t seed,
+                                                     std::vector<api::Objective> objectives);
+
+// Random points where trials pause at rungs (schedule.h).
+std::unique_ptr<Sampler> make_hyperband(const Problem& problem, Space space);
+
 }  // namespace fettle::search
