@@ -16,7 +16,7 @@ constexpr double kRates[] = {3.0, 10.0, 30.0};  // decays within the whole curve
 
 // Priors. Coefficients: a normal with these deviations, in units of the noise's own deviation times
 // kLooseness. Noise: inverse gamma, a few hundredths of the spread.
-constexpr double kLooseness = 10;
+constexpr double kLooseness = 100;
 constexpr double kNoiseShape = 1.5;
 constexpr double kNoise = 0.05;
 // No shape is right: so much of the spread a forecast is off for every factor e of steps ahead.
