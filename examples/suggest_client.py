@@ -8,7 +8,7 @@ pause as it is told. A paused trial may be resumed by a later ask; it is kept wh
 """
 import json, math, subprocess, sys
 
-fettle = subprocess.Popen([*sys.argv[1:2] or ["fettle"], "suggest"], text=True,
+fettle = subprocess.Popen([*(sys.argv[1:2] or ["fettle"]), "suggest"], text=True,
                           stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
 
