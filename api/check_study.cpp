@@ -49,19 +49,33 @@ void check_early_stopping(const StudySpec& spec, const FieldPath& path, FieldErr
   if (!spec.early_stopping || errors.any_under(resource)) return;
   const FieldPath early = path.member("earlyStopping");
   if (errors.any_under(early)) return;
-  if (spec.resource.min >= spec.resource.max) {
+  if (pauses_trials(spec.algorithm.name)) {
+    errors.add(early, "found beside algorithm " + spec.algorithm.name +
+                          ", which decides by itself who goes on: remove one of the two");
+  } else if (spec.resource.min >= spec.resource.max) {
     errors.add(early,
                "needs steps at which to stop: expected resource.max above resource.min, "
                "found max " +
                    std::to_string(spec.resource.max) + " and min " +
                    std::to_string(spec.resource.min));
-  } else if (spec.early_stopping->name == "median" &&
+  } else if (spec.early_stopping->name != "asha" &&
              spec.early_stopping->start_step >= spec.resource.max) {
     errors.add(early.member("startStep"), "found " +
                                               std::to_string(spec.early_stopping->start_step) +
                                               ", expected less than resource.max, which is " +
                                               std::to_string(spec.resource.max));
   }
+}
+
+void check_rungs(const StudySpec& spec, const FieldPath& path, FieldErrors& errors) {
+  const bool read = !errors.any_under(path.member("resource"));
+  if (!read || !pauses_trials(spec.algorithm.name)) return;
+  if (spec.resource.min < spec.resource.max) return;
+  errors.add(path.member("algorithm").member("name"),
+             "found " + spec.algorithm.name +
+                 ", which compares trials on the way: expected resource.max above resource.min, "
+                 "found " +
+                 std::to_string(spec.resource.max) + " and " + std::to_string(spec.resource.min));
 }
 
 void check_gpu(const TrialTemplate& trial, const FieldPath& path, FieldErrors& errors) {
@@ -165,6 +179,7 @@ void check_study(const Study& study, FieldErrors& errors) {
   check_parameters(spec, parameters, errors);
   check_constraints(spec, path.member("constraints"), errors);
   check_early_stopping(spec, path, errors);
+  check_rungs(spec, path, errors);
   // Before check_trial: it asks what of spec.trial could not be read.
   check_sets(spec, parameters, errors);
   check_trial(spec, path.member("trial"), errors);

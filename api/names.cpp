@@ -90,10 +90,27 @@ constexpr std::array<EnumName<FactKind>, 4> kFactKinds{{
 }};
 constexpr std::array<std::string_view, 3> kAccessModes{"ReadWriteOnce", "ReadWriteOncePod",
                                                        "ReadWriteMany"};
-constexpr std::array<std::string_view, 8> kAlgorithms{
-    "auto", "grid", "random", "sobol", "tpe", "gp", "cmaes", "nsga2",
-};
-constexpr std::array<std::string_view, 2> kEarlyStoppingRules{"asha", "median"};
+constexpr auto kAlgorithms = std::to_array<std::string_view>({
+    "auto",
+    "grid",
+    "random",
+    "sobol",
+    "tpe",
+    "gp",
+    "cmaes",
+    "nsga2",
+    "hyperband",
+    "bohb",
+    "dehb",
+});
+constexpr auto kEarlyStoppingRules = std::to_array<std::string_view>({
+    "asha",
+    "median",
+    "percentile",
+    "patience",
+    "threshold",
+    "curve",
+});
 
 }  // namespace
 
@@ -158,5 +175,9 @@ std::span<const std::string_view> algorithm_names() { return kAlgorithms; }
 
 std::span<const std::string_view> access_mode_names() { return kAccessModes; }
 std::span<const std::string_view> early_stopping_names() { return kEarlyStoppingRules; }
+
+bool pauses_trials(std::string_view algorithm) {
+  return algorithm == "hyperband" || algorithm == "bohb" || algorithm == "dehb";
+}
 
 }  // namespace fettle::api

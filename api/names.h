@@ -82,4 +82,8 @@ std::span<const std::string_view> algorithm_names();
 std::span<const std::string_view> access_mode_names();
 std::span<const std::string_view> early_stopping_names();
 
+// Whether an algorithm also decides who goes on: its trials pause at rungs, and the best are
+// promoted. Such an algorithm excludes earlyStopping.
+bool pauses_trials(std::string_view algorithm);
+
 }  // namespace fettle::api

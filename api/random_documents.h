@@ -117,12 +117,25 @@ class RandomDocuments {
     return {p.name, {Json(p.min)}};
   }
 
+  // One of the rules whose fields no other one has.
+  EarlyStopping random_rule() {
+    EarlyStopping rule;
+    const std::int64_t which = whole(0, 4);
+    if (which == 0) rule = {.name = "asha", .promote = true};
+    if (which == 1) rule = {.name = "percentile", .percentile = 1 + 98 * random_.uniform()};
+    if (which == 2) rule = {.name = "patience", .patience = whole(1, 9)};
+    if (which == 3) rule = {.name = "threshold", .threshold = positive()};
+    if (which == 4) rule = {.name = "curve", .probability = random_.uniform(), .top = whole(1, 3)};
+    return rule;
+  }
+
   void fill_search(StudySpec& spec) {
     if (coin()) spec.algorithm = {"tpe", whole(0, 99), whole(1, 20), whole(1, 99), {}, false};
     if (coin()) spec.algorithm = {"grid", 0, {}, {}, whole(2, 99), coin()};
     if (coin()) spec.algorithm = {"cmaes", 0, {}, {}, {}, false, whole(4, 99)};
     if (coin()) spec.early_stopping = EarlyStopping{"asha", 1.5 + random_.uniform(), 5, 1};
     if (coin()) spec.early_stopping = EarlyStopping{"median", 3, whole(1, 9), whole(1, 5)};
+    if (coin()) spec.early_stopping = random_rule();
     spec.budget = {whole(1, 99), whole(1, 9), whole(0, 9),
                    maybe<double>([&] { return positive(); }),
                    maybe<double>([&] { return positive(); })};

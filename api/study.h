@@ -95,14 +95,21 @@ struct Algorithm {
   std::optional<std::int64_t> points;          // grid: points along a Double without a step
   bool shuffle = false;                        // grid: visit the grid in a seeded random order
   std::optional<std::int64_t> population_size = std::nullopt;  // cmaes, nsga2: of a generation
+  double reduction_factor = 3;  // hyperband, bohb, dehb: one in so many goes on from each rung
   bool operator==(const Algorithm&) const = default;
 };
 
 struct EarlyStopping {
-  std::string name;             // asha, median
-  double reduction_factor = 3;  // asha: one in so many goes on from each rung
-  std::int64_t min_trials = 5;  // median: values needed at a step before anything is stopped
-  std::int64_t start_step = 1;  // median: no trial is stopped before this step
+  std::string name;                   // one of early_stopping_names() (names.h)
+  double reduction_factor = 3;        // asha: one in so many goes on from each rung
+  std::int64_t min_trials = 5;        // median, percentile, curve: others needed to compare with
+  std::int64_t start_step = 1;        // all but asha: no trial is stopped before this step
+  bool promote = false;               // asha: trials pause at rungs, the best go on later
+  double percentile = 33;             // percentile: the best so many percent go on
+  std::int64_t patience = 5;          // patience: reports without an improvement
+  std::optional<double> threshold{};  // threshold: worse values stop a trial
+  double probability = 0.05;  // curve: a trial stops that is less likely to end among the best
+  std::int64_t top = 1;       // curve: how many are "the best"
   bool operator==(const EarlyStopping&) const = default;
 };
 

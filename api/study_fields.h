@@ -110,17 +110,18 @@ void visit_fields(Visitor& v, T& c) {
 template <class Visitor, Like<Algorithm> T>
 void visit_fields(Visitor& v, T& c) {
   v.field("name", c.name, "What chooses the points.", one_of(algorithm_names()));
-  const bool tpe = c.name == "tpe";
+  const bool tpe = c.name == "tpe" || c.name == "bohb";
   const bool model = tpe || c.name == "gp";
   const bool grid = c.name == "grid";
+  const bool pauses = pauses_trials(c.name);
   v.field("seed", c.seed, "The same seed and results give the same points.",
           whole(0, kLargestWhole));
   v.field("startupTrials", c.startup_trials,
           "Trials, at Sobol points, before the model is used; default 10, for gp by the space.",
-          whole(0, kMaxStartupTrials).only_if(model, "name: tpe or gp"));
+          whole(0, kMaxStartupTrials).only_if(model, "name: tpe, bohb or gp"));
   v.field("candidates", c.candidates,
           "Candidates looked at for each suggestion; default 24, for gp 1000.",
-          whole(1, kMaxCandidates).only_if(model, "name: tpe or gp"));
+          whole(1, kMaxCandidates).only_if(model, "name: tpe, bohb or gp"));
   v.field("points", c.points, "Points along a Double without a step; default 10.",
           whole(kMinGridPoints, kMaxGridPoints).only_if(grid, "name: grid"));
   v.field("shuffle", c.shuffle, "Visit the grid in a seeded random order.",
@@ -129,19 +130,37 @@ void visit_fields(Visitor& v, T& c) {
   v.field("populationSize", c.population_size,
           "Trials of a generation; default for cmaes: by the number of parameters, for nsga2: 20.",
           whole(kMinPopulation, kMaxPopulation).only_if(has_population, "name: cmaes or nsga2"));
+  v.field("reductionFactor", c.reduction_factor, "One in so many goes on from each rung.",
+          above(1, 1000).only_if(pauses, "name: hyperband, bohb or dehb"));
 }
 
 template <class Visitor, Like<EarlyStopping> T>
 void visit_fields(Visitor& v, T& c) {
-  v.field("name", c.name, "The rule: asha or median.", one_of(early_stopping_names()).needed());
+  v.field("name", c.name, "The rule that ends poor trials.",
+          one_of(early_stopping_names()).needed());
   const bool asha = c.name == "asha";
-  const bool median = c.name == "median";
+  const bool curve = c.name == "curve";
+  const bool compares = c.name == "median" || c.name == "percentile" || curve;
   v.field("reductionFactor", c.reduction_factor, "One in so many goes on from each rung.",
           above(1, 1000).only_if(asha, "name: asha"));
-  v.field("minTrials", c.min_trials, "Values needed at a step before anything is stopped.",
-          whole(1, 1'000'000).only_if(median, "name: median"));
+  v.field("promote", c.promote, "Trials pause at rungs; the best go on from their checkpoints.",
+          FieldRules{}.only_if(asha, "name: asha"));
+  v.field("minTrials", c.min_trials, "Others to compare with before anything is stopped.",
+          whole(1, 1'000'000).only_if(compares, "name: median, percentile or curve"));
   v.field("startStep", c.start_step, "No trial is stopped before this step.",
-          whole(1, 1'000'000'000).only_if(median, "name: median"));
+          whole(1, 1'000'000'000).only_if(!asha, "a name other than asha"));
+  v.field("percentile", c.percentile, "The best so many percent go on.",
+          above(0, 100).only_if(c.name == "percentile", "name: percentile"));
+  v.field("patience", c.patience, "Reports without an improvement that are borne.",
+          whole(1, 1'000'000).only_if(c.name == "patience", "name: patience"));
+  v.field("threshold", c.threshold, "A trial stops whose objective is worse than this.",
+          number(-kLargestBound, kLargestBound)
+              .needed()
+              .only_if(c.name == "threshold", "name: threshold"));
+  v.field("probability", c.probability, "A trial stops that is less likely to end among the best.",
+          above(0, 1).only_if(curve, "name: curve"));
+  v.field("top", c.top, "How many results are the best.",
+          whole(1, 1'000'000).only_if(curve, "name: curve"));
 }
 
 template <class Visitor, Like<Budget> T>

@@ -22,11 +22,19 @@
 
 namespace fettle::api {
 
-// Where a trial came from, for replay.
+// The decision that a trial which paused at a rung goes on.
+struct TrialPromotion {
+  std::int64_t basis = 0;
+  std::int64_t until_step = 0;
+  bool operator==(const TrialPromotion&) const = default;
+};
+
+// Where a trial came from and how far it was sent, for replay. Rungs count from 0, the lowest.
 struct SearchOrigin {
   std::int64_t basis = 0;
-  std::int64_t bracket = 0;
-  std::int64_t rung = 0;
+  std::int64_t bracket = 0;  // the rung it began at
+  std::int64_t rung = 0;     // the rung it was last sent to
+  std::vector<TrialPromotion> promotions;
   bool operator==(const SearchOrigin&) const = default;
 };
 
@@ -71,6 +79,7 @@ enum class Outcome {
   kStopped,      // we asked it to stop
 };
 
+inline constexpr std::size_t kMaxPromotions = 100;
 inline constexpr std::size_t kMaxRunRecords = 20;
 inline constexpr std::size_t kMaxHistoryPoints = 50;
 

@@ -14,11 +14,19 @@ inline constexpr std::size_t kMostMetrics = 256;
 inline FieldRules count_from(std::int64_t min) { return whole(min, kLargestWhole); }
 inline FieldRules metric_values() { return list(0, kMostMetrics).as(Form::kAnyNumber); }
 
+template <class Visitor, Like<TrialPromotion> T>
+void visit_fields(Visitor& v, T& c) {
+  v.field("basis", c.basis, "Highest seq that the decision saw.", count_from(0));
+  v.field("untilStep", c.until_step, "Step it was sent to.", count_from(0));
+}
+
 template <class Visitor, Like<SearchOrigin> T>
 void visit_fields(Visitor& v, T& c) {
   v.field("basis", c.basis, "Highest seq that the decision saw.", count_from(0));
-  v.field("bracket", c.bracket, "Bracket it was created in.", count_from(0));
-  v.field("rung", c.rung, "Rung it was created for.", count_from(0));
+  v.field("bracket", c.bracket, "The rung it began at, from 0.", count_from(0));
+  v.field("rung", c.rung, "The rung it was last sent to.", count_from(0));
+  v.field("promotions", c.promotions, "Decisions that it goes on from a rung.",
+          list(0, kMaxPromotions));
 }
 
 template <class Visitor, Like<Parent> T>

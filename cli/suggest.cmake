@@ -4,3 +4,12 @@ fettle_library(fettle_suggest SOURCES
   ${CMAKE_CURRENT_LIST_DIR}/suggest_study.cpp
   USES fettle_search fettle_api fettle_base)
 fettle_test(cli_suggest_test SOURCES ${CMAKE_CURRENT_LIST_DIR}/suggest_test.cpp USES fettle_suggest)
+
+# The client in another language, over a real pipe; it must come close to the minimum, 0.
+if(FETTLE_TESTS)
+  find_package(Python3 REQUIRED COMPONENTS Interpreter)
+  add_test(NAME examples_suggest_client COMMAND ${Python3_EXECUTABLE}
+           ${PROJECT_SOURCE_DIR}/examples/suggest_client.py $<TARGET_FILE:fettle>)
+  set_tests_properties(examples_suggest_client PROPERTIES TIMEOUT 60
+    PASS_REGULAR_EXPRESSION "best of 100 trials after [0-9]+ steps: ([0-9.]+e-|0\\.0)")
+endif()

@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "cli/exit_code.h"
 #include "cli/suggest_study.h"
+#include "search/schedule.h"
 #include "search/search.h"
 
 namespace fettle::cli {
@@ -52,12 +53,16 @@ class Session {
   }
 
  private:
+  // What became of a trial so far. A paused one waits at its rung for an ask to resume it.
+  enum class State { kRunning, kPaused, kEnded };
+
   Status start(const Json& content) {
     if (sampler_) return invalid("there is a study already; start another process for another one");
-    FETTLE_ASSIGN(SuggestStudy study, read_suggest_study(content));
-    FETTLE_ASSIGN(sampler_, search::make_sampler(study.problem));
-    study_ = std::move(study);
-    rungs_ = search::rung_steps(study_.early_stopping, study_.problem.resource);
+    FETTLE_ASSIGN(search::Problem problem, read_suggest_study(content));
+    FETTLE_ASSIGN(sampler_, search::make_sampler(problem));
+    problem_ = std::move(problem);
+    promotes_ = search::promotes(problem_);
+    rungs_ = search::rung_steps(problem_.algorithm, problem_.early_stopping, problem_.resource);
     return success();
   }
 
@@ -66,23 +71,57 @@ class Session {
       return invalid("ask must be a whole number from 1 to " + std::to_string(kMaxAsk) +
                      "; found " + content.dump());
     }
-    const std::int64_t wanted = content.as_integer();
+    std::int64_t wanted = content.as_integer();
+    std::string reply;
+    wanted -= promote(wanted, reply);
+    wanted -= create(wanted, reply);
+    // What there will be no new trial for may go to the last promotions.
+    if (no_more()) wanted -= promote(wanted, reply);
+    const bool over = wanted > 0 && !(promotes_ && search::any_runs(problem_, history_));
+    out_ << "{\"trials\":[" << reply << (over ? "],\"exhausted\":true}\n" : "]}\n") << std::flush;
+    return success();
+  }
+
+  bool no_more() const {
     const auto created = static_cast<std::int64_t>(history_.trials.size());
-    const std::int64_t limit = study_.problem.max_trials;
-    const std::int64_t allowed = limit > 0 ? std::min(wanted, limit - created) : wanted;
+    return exhausted_ || (problem_.max_trials > 0 && created >= problem_.max_trials);
+  }
+
+  // Resumes at most `most` trials that paused. How many it were.
+  std::int64_t promote(std::int64_t most, std::string& reply) {
+    if (!promotes_) return 0;
+    for (std::int64_t done = 0; done < most; ++done) {
+      const auto promotion = search::next_promotion(problem_, history_, no_more());
+      if (!promotion) return done;
+      const auto trial = static_cast<std::size_t>(promotion->trial);
+      history_.stages[trial] = promotion->stage;
+      states_[trial] = State::kRunning;
+      reply += reply.empty() ? "" : ",";
+      reply += "{\"id\":" + std::to_string(trial) + ",\"resume\":true}";
+    }
+    return most;
+  }
+
+  // Begins at most `most` new trials. How many it were.
+  std::int64_t create(std::int64_t most, std::string& reply) {
+    const auto created = static_cast<std::int64_t>(history_.trials.size());
+    const std::int64_t limit = problem_.max_trials;
+    const std::int64_t allowed = limit > 0 ? std::min(most, limit - created) : most;
     search::Suggestion suggestion = sampler_->suggest(history_, allowed);
-    std::string reply = "{\"trials\":[";
+    exhausted_ = suggestion.exhausted;
+    if (promotes_) {
+      const auto stages = search::first_stages(problem_, history_, suggestion.points.size());
+      history_.stages.insert(history_.stages.end(), stages.begin(), stages.end());
+    }
     for (Json& point : suggestion.points) {
-      const std::size_t id = history_.trials.size();
-      reply += (reply.back() == '[' ? "" : ",");
-      reply += "{\"id\":" + std::to_string(id) + ",\"params\":" + point.dump() + "}";
+      reply += reply.empty() ? "" : ",";
+      reply +=
+          "{\"id\":" + std::to_string(history_.trials.size()) + ",\"params\":" + point.dump() + "}";
       history_.trials.push_back(std::move(point));
-      ended_.push_back(false);
+      states_.push_back(State::kRunning);
       next_rung_.push_back(0);
     }
-    const bool fewer = static_cast<std::int64_t>(suggestion.points.size()) < wanted;
-    out_ << reply << (fewer ? "],\"exhausted\":true}\n" : "]}\n") << std::flush;
-    return success();
+    return static_cast<std::int64_t>(suggestion.points.size());
   }
 
   // The trial that `content` names, which has not ended.
@@ -90,12 +129,13 @@ class Session {
     const Json* id = content.find("id");
     if (id == nullptr) return invalid(std::string(verb) + " needs the id of a trial");
     if (!id->is_integer() || id->as_integer() < 0 ||
-        static_cast<std::size_t>(id->as_integer()) >= ended_.size()) {
-      return invalid("there is no trial " + id->dump() + "; " + std::to_string(ended_.size()) +
+        static_cast<std::size_t>(id->as_integer()) >= states_.size()) {
+      return invalid("there is no trial " + id->dump() + "; " + std::to_string(states_.size()) +
                      " were asked for so far");
     }
     const auto trial = static_cast<std::size_t>(id->as_integer());
-    if (ended_[trial]) return invalid("trial " + id->dump() + " has ended already");
+    if (states_[trial] == State::kEnded)
+      return invalid("trial " + id->dump() + " has ended already");
     return trial;
   }
 
@@ -110,14 +150,14 @@ class Session {
   }
 
   Result<api::Fact> read_fact(const Json& content) const {
-    const std::size_t objectives = study_.problem.objectives.size();
+    const std::size_t objectives = problem_.objectives.size();
     const Json* one = content.find("value");
     const Json* several = content.find("values");
     if ((one != nullptr) == (several != nullptr)) {
       return invalid("give either value or, one an objective, values");
     }
     api::Fact fact;
-    fact.step = study_.problem.resource.max;
+    fact.step = problem_.resource.max;
     Json::Array list =
         several != nullptr && several->is_array() ? several->as_array() : Json::Array();
     if (one != nullptr) list = one->is_null() ? Json::Array(objectives) : Json::Array{*one};
@@ -137,7 +177,7 @@ class Session {
   void record(std::size_t trial, api::Fact fact) {
     fact.seq = static_cast<std::int64_t>(history_.events.size()) + 1;
     history_.events.push_back({static_cast<std::int64_t>(trial), fact});
-    if (fact.kind != api::FactKind::kRung) ended_[trial] = true;
+    if (fact.kind != api::FactKind::kRung) states_[trial] = State::kEnded;
   }
 
   Status tell(const Json& content) {
@@ -154,44 +194,52 @@ class Session {
     if (step == nullptr || !step->is_integer() || step->as_integer() < 0) {
       return invalid("report needs a step, a whole number of at least 0");
     }
+    if (states_[trial] == State::kPaused) {
+      return invalid("trial " + std::to_string(trial) + " is paused until an ask resumes it");
+    }
     fact.step = step->as_integer();
-    const bool stop = record_rungs(trial, fact);
-    if (fact.step >= study_.problem.resource.max) record(trial, fact);
-    out_ << (stop ? "{\"decision\":\"stop\"}\n" : "{\"decision\":\"continue\"}\n") << std::flush;
+    out_ << "{\"decision\":\"" << decide(trial, fact) << "\"}\n" << std::flush;
     return success();
   }
 
   // The report stands for every rung that the trial has come past since its last one, as for
-  // `fettle run` the first point of a curve at or after a rung does. Whether it stops at one.
-  bool record_rungs(std::size_t trial, api::Fact fact) {
+  // `fettle run` the first point of a curve at or after a rung does.
+  std::string_view decide(std::size_t trial, api::Fact fact) {
     const std::int64_t step = fact.step;
-    const bool at_the_end = step >= study_.problem.resource.max;
+    const bool at_the_end = step >= problem_.resource.max;
     std::size_t& next = next_rung_[trial];
     while (next < rungs_.size() && rungs_[next] <= step) {
       fact.kind = api::FactKind::kRung;
       fact.step = rungs_[next++];
       record(trial, fact);
-      if (at_the_end || !is_to_stop(trial)) continue;
+      if (at_the_end || promotes_ || !is_to_stop(trial)) continue;
       fact.kind = api::FactKind::kStopped;
       record(trial, fact);
-      return true;
+      return "stop";
     }
-    return false;
+    fact.step = step;
+    fact.kind = at_the_end ? api::FactKind::kResult : api::FactKind::kStopped;
+    const bool pauses = promotes_ && !at_the_end && step >= history_.stages[trial].until_step;
+    if (at_the_end || pauses) record(trial, fact);
+    if (pauses) states_[trial] = State::kPaused;
+    return pauses ? "pause" : "continue";
   }
 
   bool is_to_stop(std::size_t trial) const {
-    const search::Judgement judgement = search::judge(study_.problem, *study_.early_stopping,
-                                                      history_, static_cast<std::int64_t>(trial));
+    const search::Judgement judgement = search::judge(problem_, *problem_.early_stopping, history_,
+                                                      static_cast<std::int64_t>(trial));
     return judgement.verdict == search::Verdict::kStop;
   }
 
   std::ostream& out_;
-  SuggestStudy study_;
+  search::Problem problem_;
   std::unique_ptr<search::Sampler> sampler_;  // none before the study
+  bool promotes_ = false;
   std::vector<std::int64_t> rungs_;
   search::History history_;
-  std::vector<bool> ended_;             // by trial
+  std::vector<State> states_;           // by trial
   std::vector<std::size_t> next_rung_;  // by trial: the first rung without a fact
+  bool exhausted_ = false;              // the space had no point left
 };
 
 bool is_blank(std::string_view line) {

@@ -6,12 +6,19 @@
 //      PARAM = {"name", "type": "float"|"int", "low", "high", "log", "step"}
 //            | {"name", "type": "categorical", "choices": [...]} | {"name", "type": "bool"}
 //              each optionally with "when": {"param": an earlier one, "in": [...]}
-//   -> {"ask": n}      <- {"trials": [{"id", "params"}, ...]}: n of them, or fewer and
-//                         "exhausted": true when the space or max_trials is used up
+//   -> {"ask": n}      <- {"trials": [{"id", "params"} | {"id", "resume": true}, ...]}: new trials,
+//                         and paused ones that go on from their checkpoints; n of them, or fewer
+//                         while others still run, or fewer and "exhausted": true when the space or
+//                         max_trials is used up and no paused trial is worth going on with
 //   -> {"tell": {"id", "value"}}   or "values": one an objective; null, NaN: infeasible    no reply
-//   -> {"report": {"id", "step", "value"}}   <- {"decision": "continue"|"stop"}
-//      A report at resource.max is the trial's result; a stopped trial is not told any more.
+//   -> {"report": {"id", "step", "value"}}   <- {"decision": "continue"|"stop"|"pause"}
+//      A report at resource.max is the trial's result; a stopped trial is not told any more, a
+//      paused one not until it is resumed.
 //   A line that makes no sense: <- {"error": why, "line": its number}, and on it goes.
+//
+// With a resource of several steps, no early_stopping and the algorithm `auto`, that is `bohb`: the
+// client is told who pauses and who goes on (search/schedule.h). hyperband, bohb and the rule asha
+// with "promote": true do the same by name. A program that cannot resume uses another rule.
 //
 // Search, seeds and answers are those of `fettle run` (search/search.h).
 #pragma once

@@ -6,6 +6,7 @@
 #include <span>
 #include <string_view>
 
+#include "api/names.h"
 #include "api/nearest.h"
 
 namespace fettle::cli {
@@ -56,6 +57,17 @@ Status read_integer(const Json& object, std::string_view key, std::int64_t least
   if (value == nullptr || value->is_null()) return success();
   out.emplace(0);
   return read_integer(object, key, least, *out);
+}
+
+// A finite number above `least`.
+Status read_above(const Json& object, std::string_view key, double least, double& out) {
+  const Json* value = object.find(key);
+  if (value == nullptr || value->is_null()) return success();
+  const bool usable =
+      value->is_number() && value->as_double() > least && std::isfinite(value->as_double());
+  if (!usable) return wrong(key, "a number above " + Json(least).dump(), *value);
+  out = value->as_double();
+  return success();
 }
 
 Status read_boolean(const Json& object, std::string_view key, bool& out) {
@@ -180,8 +192,8 @@ Status read_objectives(const Json& study, std::vector<api::Objective>& out) {
 }
 
 Status read_algorithm(const Json& study, api::Algorithm& out) {
-  static constexpr std::string_view kMembers[] = {"name",       "seed",   "startup_trials",
-                                                  "candidates", "points", "shuffle"};
+  static constexpr std::string_view kMembers[] = {
+      "name", "seed", "startup_trials", "candidates", "points", "shuffle", "reduction_factor"};
   const Json* json = study.find("algorithm");
   if (json == nullptr || json->is_null()) return success();
   if (!json->is_object()) return wrong("algorithm", R"({"name": ..., settings})", *json);
@@ -191,6 +203,7 @@ Status read_algorithm(const Json& study, api::Algorithm& out) {
   FETTLE_TRY(read_integer(*json, "startup_trials", 0, out.startup_trials));
   FETTLE_TRY(read_integer(*json, "candidates", 1, out.candidates));
   FETTLE_TRY(read_integer(*json, "points", 2, out.points));
+  FETTLE_TRY(read_above(*json, "reduction_factor", 1, out.reduction_factor));
   return read_boolean(*json, "shuffle", out.shuffle);
 }
 
@@ -204,8 +217,9 @@ Status read_resource(const Json& study, api::Resource& out) {
 }
 
 Status read_early_stopping(const Json& study, std::optional<api::EarlyStopping>& out) {
-  static constexpr std::string_view kMembers[] = {"name", "reduction_factor", "min_trials",
-                                                  "start_step"};
+  static constexpr std::string_view kMembers[] = {
+      "name",       "reduction_factor", "promote",   "min_trials",  "start_step",
+      "percentile", "patience",         "threshold", "probability", "top"};
   const Json* json = study.find("early_stopping");
   if (json == nullptr || json->is_null()) return success();
   if (!json->is_object()) return wrong("early_stopping", R"({"name": ..., settings})", *json);
@@ -214,26 +228,52 @@ Status read_early_stopping(const Json& study, std::optional<api::EarlyStopping>&
   FETTLE_TRY(read_name(*json, "name", rules.name));
   const std::vector<std::string> known = search::early_stopping_names();
   if (std::find(known.begin(), known.end(), rules.name) == known.end()) {
-    return wrong("early_stopping.name", "asha or median", Json(rules.name));
+    std::string names;
+    for (const std::string& name : known) names += (names.empty() ? "" : ", ") + name;
+    return wrong("early_stopping.name", "one of " + names, Json(rules.name));
   }
   FETTLE_TRY(read_integer(*json, "min_trials", 1, rules.min_trials));
   FETTLE_TRY(read_integer(*json, "start_step", 1, rules.start_step));
-  if (const Json* factor = json->find("reduction_factor")) {
-    const bool usable =
-        factor->is_number() && factor->as_double() > 1 && std::isfinite(factor->as_double());
-    if (!usable) return wrong("reduction_factor", "a number above 1", *factor);
-    rules.reduction_factor = factor->as_double();
+  FETTLE_TRY(read_boolean(*json, "promote", rules.promote));
+  FETTLE_TRY(read_integer(*json, "patience", 1, rules.patience));
+  FETTLE_TRY(read_integer(*json, "top", 1, rules.top));
+  FETTLE_TRY(read_above(*json, "reduction_factor", 1, rules.reduction_factor));
+  FETTLE_TRY(read_above(*json, "percentile", 0, rules.percentile));
+  FETTLE_TRY(read_above(*json, "probability", 0, rules.probability));
+  if (const Json* threshold = json->find("threshold")) {
+    if (!threshold->is_number()) return wrong("threshold", "a number", *threshold);
+    rules.threshold = threshold->as_double();
+  } else if (rules.name == "threshold") {
+    return invalid("threshold is missing");
   }
   out = std::move(rules);
   return success();
 }
 
+// A client that gives a resource and no rule speaks of steps because it wants to save some: `auto`
+// then also decides who goes on.
+Status settle_fidelity(search::Problem& problem) {
+  const bool steps = problem.resource.max > problem.resource.min;
+  if (problem.algorithm.name == "auto" && steps && !problem.early_stopping) {
+    problem.algorithm.name = "bohb";
+  }
+  if (!api::pauses_trials(problem.algorithm.name)) return success();
+  if (problem.early_stopping) {
+    return invalid("algorithm " + problem.algorithm.name +
+                   " decides by itself who goes on; leave early_stopping out");
+  }
+  if (!steps) {
+    return invalid("algorithm " + problem.algorithm.name +
+                   " compares trials on the way; give a resource with max above min");
+  }
+  return success();
+}
+
 }  // namespace
 
-Result<SuggestStudy> read_suggest_study(const Json& study) {
+Result<search::Problem> read_suggest_study(const Json& study) {
   if (!study.is_object()) return wrong("study", "an object", study);
-  SuggestStudy out;
-  search::Problem& problem = out.problem;
+  search::Problem problem;
   FETTLE_TRY(read_integer(study, "seed", std::numeric_limits<std::int64_t>::min(),
                           problem.algorithm.seed));
   FETTLE_TRY(read_integer(study, "max_trials", 0, problem.max_trials));
@@ -241,7 +281,8 @@ Result<SuggestStudy> read_suggest_study(const Json& study) {
   FETTLE_TRY(read_objectives(study, problem.objectives));
   FETTLE_TRY(read_algorithm(study, problem.algorithm));
   FETTLE_TRY(read_resource(study, problem.resource));
-  FETTLE_TRY(read_early_stopping(study, out.early_stopping));
+  FETTLE_TRY(read_early_stopping(study, problem.early_stopping));
+  FETTLE_TRY(settle_fidelity(problem));
   const Json* space = study.find("space");
   if (space == nullptr || !space->is_array() || space->as_array().empty()) {
     return wrong("space", "an array of parameters", space == nullptr ? Json() : *space);
@@ -250,7 +291,7 @@ Result<SuggestStudy> read_suggest_study(const Json& study) {
     FETTLE_ASSIGN(api::Parameter parameter, read_parameter(item, problem.parameters.size()));
     problem.parameters.push_back(std::move(parameter));
   }
-  return out;
+  return problem;
 }
 
 }  // namespace fettle::cli

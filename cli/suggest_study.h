@@ -2,22 +2,15 @@
 // Pure; may be called from any thread.
 #pragma once
 
-#include <optional>
-
 #include "base/json.h"
 #include "base/result.h"
 #include "search/search.h"
 
 namespace fettle::cli {
 
-struct SuggestStudy {
-  search::Problem problem;
-  std::optional<api::EarlyStopping> early_stopping;
-};
-
 // Members of the study itself that are not known are passed over: clients may send more. Members of
 // a parameter, of the algorithm and of early stopping must be known: a misspelt one would be
 // another search. What the space itself must keep to is checked by search::make_sampler.
-Result<SuggestStudy> read_suggest_study(const Json& study);
+Result<search::Problem> read_suggest_study(const Json& study);
 
 }  // namespace fettle::cli

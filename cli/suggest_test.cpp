@@ -163,6 +163,59 @@ TEST(Suggest, TheSameReportTwiceCountsOnce) {
   EXPECT_EQ(replies.back(), R"({"decision":"stop"})");
 }
 
+std::string report(int id, int step, double value) {
+  return Json::object({{"report", Json::object({{"id", id}, {"step", step}, {"value", value}})}})
+             .dump() +
+         "\n";
+}
+
+TEST(Suggest, TrialsPauseAtRungsAndTheBestAreResumed) {
+  const std::string head =
+      study(kFloat, R"("resource":{"min":1,"max":9},"algorithm":{"name":"random"},)"
+                    R"("early_stopping":{"name":"asha","promote":true},)");
+  EXPECT_THAT(
+      serve(head + "{\"ask\":3}\n" + report(0, 1, 0.5) + report(1, 1, 0.4) + report(1, 2, 0.4) +
+            report(2, 1, 0.6) + "{\"ask\":2}\n" + report(1, 2, 0.3) + report(1, 3, 0.3)),
+      ElementsAre(HasSubstr("\"id\":2"), R"({"decision":"pause"})", R"({"decision":"pause"})",
+                  HasSubstr("trial 1 is paused until an ask resumes it"), R"({"decision":"pause"})",
+                  ::testing::AllOf(HasSubstr(R"({"trials":[{"id":1,"resume":true},{"id":3,)"),
+                                   ::testing::Not(HasSubstr("exhausted"))),
+                  R"({"decision":"continue"})", R"({"decision":"pause"})"));
+}
+
+TEST(Suggest, AResourceMakesAutoDecideWhoGoesOn) {
+  const auto first = [](const std::string& more) {
+    return serve(study(kFloat, more) + "{\"ask\":1}\n" + report(0, 1, 0.5)).back();
+  };
+  EXPECT_EQ(first(R"("resource":{"min":1,"max":9},)"), R"({"decision":"pause"})");
+  EXPECT_EQ(first(R"("resource":{"min":1,"max":9},"algorithm":{"name":"tpe"},)"),
+            R"({"decision":"continue"})");
+  EXPECT_EQ(first(R"("resource":{"min":1,"max":9},"early_stopping":{"name":"asha"},)"),
+            R"({"decision":"continue"})");
+}
+
+// One trial a time: whatever is asked for last, one comes to the last step, and then it is over.
+TEST(Suggest, WithABudgetTheBestIsResumedToTheEnd) {
+  const std::string head = study(
+      kFloat, R"("max_trials":2,"resource":{"min":1,"max":9},"algorithm":{"name":"hyperband"},)");
+  EXPECT_THAT(serve(head + "{\"ask\":2}\n" + report(0, 1, 0.5) + "{\"ask\":1}\n" +
+                    report(1, 1, 0.6) + "{\"ask\":2}\n" + report(0, 3, 0.4) + "{\"ask\":1}\n" +
+                    report(0, 9, 0.3) + "{\"ask\":1}\n"),
+              ElementsAre(HasSubstr("\"id\":1"), R"({"decision":"pause"})", R"({"trials":[]})",
+                          R"({"decision":"pause"})", R"({"trials":[{"id":0,"resume":true}]})",
+                          R"({"decision":"pause"})", R"({"trials":[{"id":0,"resume":true}]})",
+                          R"({"decision":"continue"})", R"({"trials":[],"exhausted":true})"));
+}
+
+TEST(Suggest, APausedTrialMayBeToldItsResult) {
+  const std::string head =
+      study(kFloat, R"("resource":{"min":1,"max":9},"algorithm":{"name":"bohb"},)");
+  EXPECT_THAT(serve(head + "{\"ask\":1}\n" + report(0, 1, 0.5) +
+                    "{\"tell\":{\"id\":0,\"value\":0.1}}\n" + report(0, 3, 0.4)),
+              ElementsAre(HasSubstr("trials"), R"({"decision":"pause"})",
+                          HasSubstr("trial 0 has ended already")));
+}
+
 TEST(Suggest, ABadLineIsNamedAndPassedOver) {
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"garbage", "expected a JSON value"},
@@ -233,8 +286,15 @@ TEST(Suggest, ABadStudyIsExplainedAndMayBeGivenAgain) {
       {study(kFloat, R"("max_trials":-1,)"), "max_trials must be a whole number of at least 0"},
       {study(kFloat, R"("max_trials":1.5,)"), "found 1.5"},
       {study(kFloat, R"("directions":[],)"), "not both"},
-      {study(kFloat, R"("early_stopping":{"name":"hyper"},)"), "asha or median"},
+      {study(kFloat, R"("early_stopping":{"name":"hyper"},)"), "one of asha, median"},
       {study(kFloat, R"("early_stopping":{"name":"asha","reduction_factor":1},)"), "above 1"},
+      {study(kFloat, R"("early_stopping":{"name":"threshold"},)"), "threshold is missing"},
+      {study(kFloat, R"("early_stopping":{"name":"curve","probability":0},)"), "above 0"},
+      {study(kFloat, R"("algorithm":{"name":"bohb"},)"), "give a resource with max above min"},
+      {study(
+           kFloat,
+           R"("algorithm":{"name":"bohb"},"resource":{"max":9},"early_stopping":{"name":"asha"},)"),
+       "decides by itself who goes on; leave early_stopping out"},
       {study(std::string(kFloat) + "," + kFloat), "declared twice"},
   };
   std::string input;

@@ -4,8 +4,10 @@
 #include <algorithm>
 
 #include "core/history.h"
+#include "core/plan.h"
 #include "core/report.h"
 #include "core/run_records.h"
+#include "search/schedule.h"
 
 namespace fettle::core {
 
@@ -16,20 +18,24 @@ using api::TrialPhase;
 
 namespace {
 
-// The step that a completed trial has reached: what its last run was asked for.
-std::int64_t completed_step(const api::Trial& trial) {
-  return trial.status.runs.empty() ? trial.spec.until_step : trial.status.runs.back().until_step;
+// How far a completed trial got. An image that knows nothing of untilStep may have gone on to the
+// end.
+std::int64_t reached_step(const api::Study& study, const api::Trial& trial) {
+  const std::int64_t asked = completed_step(trial);
+  const bool at_the_end =
+      trial.status.report && trial.status.report->step >= study.spec.resource.max;
+  return at_the_end ? std::max(asked, study.spec.resource.max) : asked;
 }
 
-// Whether the facts already tell how the trial ended. A promoted trial ends more than once.
-bool end_is_recorded(const api::Trial& trial) {
-  if (trial.status.phase == TrialPhase::kCompleted) {
-    const Fact* result = newest_fact(trial, FactKind::kResult);
-    return result != nullptr && result->step >= completed_step(trial);
-  }
-  const std::vector<Fact>& facts = trial.status.facts;
-  return std::any_of(facts.begin(), facts.end(), [](const Fact& fact) {
-    return fact.kind == FactKind::kStopped || fact.kind == FactKind::kFailed;
+// Whether the facts already tell how the trial ended. One that pauses at rungs ends more than once.
+bool end_is_recorded(const api::Study& study, const api::Trial& trial) {
+  const bool failed = trial.status.phase == TrialPhase::kFailed;
+  const std::int64_t reported = trial.status.report ? trial.status.report->step : 0;
+  const std::int64_t reached =
+      trial.status.phase == TrialPhase::kCompleted ? reached_step(study, trial) : reported;
+  return std::any_of(trial.status.facts.begin(), trial.status.facts.end(), [&](const Fact& fact) {
+    if (fact.kind == FactKind::kRung) return false;
+    return fact.kind == FactKind::kFailed || (!failed && fact.step >= reached);
   });
 }
 
@@ -72,7 +78,9 @@ Fact end_fact(const api::Study& study, const api::Trial& trial, std::int64_t now
     return fact;
   }
   const bool completed = trial.status.phase == TrialPhase::kCompleted;
-  fact.kind = completed ? FactKind::kResult : FactKind::kStopped;
+  const std::int64_t reached = completed ? reached_step(study, trial) : fact.step;
+  const bool paused = search::promotes(problem_of(study)) && reached < study.spec.resource.max;
+  fact.kind = completed && !paused ? FactKind::kResult : FactKind::kStopped;
   fact.infeasible = completed;
   if (trial.status.report) {
     const api::Report& report = *trial.status.report;
@@ -81,7 +89,7 @@ Fact end_fact(const api::Study& study, const api::Trial& trial, std::int64_t now
     // A stopped trial that never reported is not infeasible: nothing is known about it.
     fact.infeasible = measured.infeasible && (completed || !curve_of(report).empty());
   }
-  if (completed) fact.step = completed_step(trial);
+  if (completed) fact.step = reached;
   return fact;
 }
 
@@ -91,7 +99,7 @@ std::vector<Fact> unrecorded_facts(const api::Study& study, const api::Trial& tr
                                    const std::vector<std::int64_t>& rungs, std::int64_t now_ms) {
   std::vector<Fact> facts;
   const bool terminal = api::is_terminal(trial.status.phase);
-  if (terminal && end_is_recorded(trial)) return facts;
+  if (terminal && end_is_recorded(study, trial)) return facts;
   add_rung_facts(study, trial, rungs, now_ms, facts);
   if (terminal) facts.push_back(end_fact(study, trial, now_ms));
   return facts;

@@ -5,12 +5,25 @@
 #include <tuple>
 
 #include "core/plan.h"
+#include "search/schedule.h"
 
 namespace fettle::core {
 
 using api::Fact;
 using api::FactKind;
 using api::TrialPtr;
+
+namespace {
+
+search::Stage stage_of(const api::Trial& trial) {
+  const api::SearchOrigin& origin = trial.spec.search;
+  return {.bracket = origin.bracket,
+          .rung = origin.rung,
+          .until_step = trial.spec.until_step,
+          .ended = trial.spec.stop.has_value()};
+}
+
+}  // namespace
 
 std::int64_t highest_seq(const std::vector<TrialPtr>& trials) {
   std::int64_t highest = 0;
@@ -24,10 +37,20 @@ std::int64_t next_index(const std::vector<TrialPtr>& trials, std::int64_t create
   return trials.empty() ? created : std::max(created, trials.back()->spec.index + 1);
 }
 
+std::int64_t completed_step(const api::Trial& trial) {
+  return trial.status.runs.empty() ? trial.spec.until_step : trial.status.runs.back().until_step;
+}
+
+bool is_active(const api::Trial& trial) {
+  const api::TrialPhase phase = trial.status.phase;
+  if (!api::is_terminal(phase)) return true;
+  return phase == api::TrialPhase::kCompleted && !trial.spec.stop &&
+         trial.spec.until_step > completed_step(trial);
+}
+
 std::int64_t count_active(const std::vector<TrialPtr>& trials) {
-  return std::count_if(trials.begin(), trials.end(), [](const TrialPtr& trial) {
-    return !api::is_terminal(trial->status.phase);
-  });
+  return std::count_if(trials.begin(), trials.end(),
+                       [](const TrialPtr& trial) { return is_active(*trial); });
 }
 
 const Fact* newest_fact(const api::Trial& trial, FactKind kind) {
@@ -45,7 +68,8 @@ search::Problem problem_of(const api::Study& study) {
           .algorithm = spec.algorithm,
           .resource = spec.resource,
           .max_trials = spec.budget.trials,
-          .parallelism = spec.budget.parallelism};
+          .parallelism = spec.budget.parallelism,
+          .early_stopping = spec.early_stopping};
 }
 
 // A trial that was deleted by hand leaves a gap: it stays in the history as a failed one without
@@ -57,10 +81,12 @@ search::History history_of(const api::Study& study, const std::vector<TrialPtr>&
   history.events.reserve(static_cast<std::size_t>(highest_seq(trials)));
   history.trials.assign(static_cast<std::size_t>(count), Json::object());
   std::vector<bool> present(history.trials.size(), false);
+  if (search::promotes(problem_of(study))) history.stages.resize(history.trials.size());
   for (const TrialPtr& trial : trials) {
     const auto at = static_cast<std::size_t>(trial->spec.index);
     history.trials[at] = trial->spec.parameters;
     present[at] = true;
+    if (!history.stages.empty()) history.stages[at] = stage_of(*trial);
     for (const Fact& fact : trial->status.facts) {
       history.events.push_back({trial->spec.index, fact});
     }

@@ -16,7 +16,12 @@ std::int64_t highest_seq(const std::vector<api::TrialPtr>& trials);
 // trial was deleted by hand since, its index is not given to another.
 std::int64_t next_index(const std::vector<api::TrialPtr>& trials, std::int64_t created);
 
-// Trials that are pending, running or paused.
+// The step that a completed trial has reached: what its last run was asked for.
+std::int64_t completed_step(const api::Trial& trial);
+
+// Whether the trial is pending, running or suspended; also if it was promoted and its next run has
+// not been planned yet.
+bool is_active(const api::Trial& trial);
 std::int64_t count_active(const std::vector<api::TrialPtr>& trials);
 
 // The newest fact of this kind, or nullptr.

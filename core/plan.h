@@ -78,10 +78,11 @@ struct RecordFacts {
   std::string trial;
   std::vector<api::Fact> facts;
 };
-// Changes of a Trial's spec: stop, resume, resize, promotion.
+// Changes of a Trial's spec: stop, suspend, resume, promotion.
 struct UpdateTrialSpec {
   std::string trial;
   api::TrialSpec spec;
+  bool promotion = false;
 };
 struct UpdateStudyStatus {
   api::StudyStatus status;

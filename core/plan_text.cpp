@@ -88,6 +88,10 @@ std::string text_of(const UpdateTrialSpec& update) {
     return "stop " + update.trial + ": " + spec.stop->reason + ", basis " +
            std::to_string(spec.stop->basis);
   }
+  if (update.promotion) {
+    return "promote " + update.trial + " until " + std::to_string(spec.until_step) + ", basis " +
+           std::to_string(spec.search.promotions.back().basis);
+  }
   return (spec.suspend ? "suspend " : "resume ") + update.trial;
 }
 

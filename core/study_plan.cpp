@@ -1,4 +1,5 @@
-// plan_study: learn, judge, end or go on, report.
+// plan_study: learn, judge, end or go on (first with trials that paused, then with new ones),
+// report.
 //
 // The planner keeps the trials as they will be once the actions so far are carried out, so each
 // decision sees the ones before it, and a plan that is cut short is taken up by the next one at the
@@ -17,6 +18,7 @@
 #include "core/run_records.h"
 #include "core/spending.h"
 #include "core/study_status.h"
+#include "search/schedule.h"
 
 namespace fettle::core {
 
@@ -41,7 +43,8 @@ class StudyPlanner {
         capacity_(view.capacity),
         sampler_(sampler),
         now_ms_(now_ms),
-        trials_(view.trials) {}
+        trials_(view.trials),
+        pauses_(search::promotes(problem_of(view.study))) {}
 
   StudyPlan plan() {
     if (study_.metadata.deleted_ms != 0) return {};
@@ -57,7 +60,7 @@ class StudyPlanner {
       stop_all(*draining);
     } else {
       set_suspended(study_.spec.suspend);
-      if (!study_.spec.suspend) create_trials();
+      if (!study_.spec.suspend) fill_slots();
       wake_when_spent(spending);
     }
     report(spending, draining);
@@ -72,8 +75,11 @@ class StudyPlanner {
   void stop_all(const Ending& ending);
   void stop(TrialPtr& trial, api::Stop stop);
   void set_suspended(bool suspend);
+  void fill_slots();
+  void promote_trials();
+  void promote(const search::Promotion& promotion);
   void create_trials();
-  void create_trial(Json parameters);
+  void create_trial(Json parameters, const search::Stage& stage);
   void wake_when_spent(const Spending& spending);
   void report(const Spending& spending, const std::optional<Ending>& draining);
 
@@ -81,6 +87,10 @@ class StudyPlanner {
   std::int64_t slots() const {
     const std::int64_t wanted = study_.spec.budget.parallelism;
     return std::min(wanted, capacity_.trials.value_or(wanted));
+  }
+  bool no_more_trials() const {
+    const std::int64_t created = next_index(trials_, study_.status.trials.created);
+    return exhausted_ || created >= study_.spec.budget.trials;
   }
   template <class Action>
   void act(Action action) {
@@ -100,11 +110,13 @@ class StudyPlanner {
   std::vector<TrialPtr> trials_;  // as they are once plan_ is carried out
   StudyPlan plan_;
   bool exhausted_ = false;
+  const bool pauses_;  // trials pause at rungs, and the best go on
 };
 
 // Whether there were any.
 bool StudyPlanner::record_facts() {
-  const auto rungs = search::rung_steps(study_.spec.early_stopping, study_.spec.resource);
+  const auto rungs =
+      search::rung_steps(study_.spec.algorithm, study_.spec.early_stopping, study_.spec.resource);
   const std::int64_t before = highest_seq(trials_);
   std::int64_t seq = before;
   for (TrialPtr& trial : trials_) {
@@ -126,7 +138,7 @@ bool StudyPlanner::record_facts() {
 // that are new in this look: a stop that was decided but not written before a crash is decided
 // again. Rungs of earlier looks were judged then, and would be judged alike.
 void StudyPlanner::judge_trials() {
-  if (!study_.spec.early_stopping) return;
+  if (!study_.spec.early_stopping || pauses_) return;
   std::map<std::int64_t, TrialPtr*> by_seq;
   for (TrialPtr& trial : trials_) {
     if (api::is_terminal(trial->status.phase) || trial->spec.stop) continue;
@@ -160,7 +172,7 @@ void StudyPlanner::judge_one(const search::Problem& problem, const search::Histo
 void StudyPlanner::stop_all(const Ending& ending) {
   const std::int64_t basis = highest_seq(trials_);
   for (TrialPtr& trial : trials_) {
-    if (api::is_terminal(trial->status.phase) || trial->spec.stop) continue;
+    if (!is_active(*trial) || trial->spec.stop) continue;
     stop(trial, {ending.reason, ending.message, basis});
   }
 }
@@ -177,7 +189,7 @@ void StudyPlanner::stop(TrialPtr& trial, api::Stop stop) {
 
 void StudyPlanner::set_suspended(bool suspend) {
   for (TrialPtr& trial : trials_) {
-    if (api::is_terminal(trial->status.phase) || trial->spec.stop) continue;
+    if (!is_active(*trial) || trial->spec.stop) continue;
     if (trial->spec.suspend == suspend) continue;
     auto changed = std::make_shared<Trial>(*trial);
     changed->spec.suspend = suspend;
@@ -186,25 +198,66 @@ void StudyPlanner::set_suspended(bool suspend) {
   }
 }
 
+// What was begun comes first. The last promotions wait until it is clear that no trial will be new.
+void StudyPlanner::fill_slots() {
+  promote_trials();
+  create_trials();
+  if (no_more_trials()) promote_trials();
+}
+
+void StudyPlanner::promote_trials() {
+  if (!pauses_) return;
+  const search::Problem problem = problem_of(study_);
+  while (count_active(trials_) < slots()) {
+    const auto promotion =
+        search::next_promotion(problem, history_of(study_, trials_), no_more_trials());
+    if (!promotion) return;
+    promote(*promotion);
+  }
+}
+
+void StudyPlanner::promote(const search::Promotion& promotion) {
+  const auto trial = std::find_if(trials_.begin(), trials_.end(), [&](const TrialPtr& candidate) {
+    return candidate->spec.index == promotion.trial;
+  });
+  auto promoted = std::make_shared<Trial>(**trial);
+  promoted->spec.until_step = promotion.stage.until_step;
+  promoted->spec.search.rung = promotion.stage.rung;
+  promoted->spec.search.promotions.push_back({highest_seq(trials_), promotion.stage.until_step});
+  act(UpdateTrialSpec{promoted->metadata.name, promoted->spec, /*promotion=*/true});
+  note(EventType::kNormal, "Promoted",
+       promoted->metadata.name + " goes on to " + study_.spec.resource.unit + " " +
+           std::to_string(promotion.stage.until_step) + ": " + promotion.reason);
+  *trial = std::move(promoted);
+}
+
 void StudyPlanner::create_trials() {
   const api::Budget& budget = study_.spec.budget;
   const std::int64_t created = next_index(trials_, study_.status.trials.created);
   const std::int64_t wanted = std::min(slots() - count_active(trials_), budget.trials - created);
   if (wanted <= 0) return;
-  search::Suggestion suggestion = sampler_.suggest(history_of(study_, trials_), wanted);
+  const search::History history = history_of(study_, trials_);
+  search::Suggestion suggestion = sampler_.suggest(history, wanted);
   exhausted_ = suggestion.exhausted;
-  for (Json& point : suggestion.points) create_trial(std::move(point));
+  std::vector<search::Stage> stages(suggestion.points.size(),
+                                    {.until_step = study_.spec.resource.max});
+  if (pauses_) stages = search::first_stages(problem_of(study_), history, stages.size());
+  for (std::size_t i = 0; i < stages.size(); ++i) {
+    create_trial(std::move(suggestion.points[i]), stages[i]);
+  }
 }
 
-void StudyPlanner::create_trial(Json parameters) {
+void StudyPlanner::create_trial(Json parameters, const search::Stage& stage) {
   Trial trial;
   trial.spec.study = study_.metadata.name;
   trial.spec.index = next_index(trials_, study_.status.trials.created);
   trial.spec.parameters = std::move(parameters);
   trial.spec.seed = trial_seed(study_.spec.algorithm.seed, trial.spec.index);
-  trial.spec.until_step = study_.spec.resource.max;
+  trial.spec.until_step = stage.until_step;
   trial.spec.workers = study_.spec.trial.workers.min;
   trial.spec.search.basis = highest_seq(trials_);
+  trial.spec.search.bracket = stage.bracket;
+  trial.spec.search.rung = stage.rung;
   trial.metadata.name = trial_name(study_.metadata.name, trial.spec.index);
   trial.metadata.ns = study_.metadata.ns;
   trial.metadata.labels = {{kStudyLabel, study_.metadata.name},
@@ -229,8 +282,8 @@ void StudyPlanner::wake_when_spent(const Spending& spending) {
 
 void StudyPlanner::report(const Spending& spending, const std::optional<Ending>& draining) {
   std::optional<Ending> ended;
-  const std::int64_t created = next_index(trials_, study_.status.trials.created);
-  const bool no_more = draining || exhausted_ || created >= study_.spec.budget.trials;
+  // Of a Study that is suspended paused trials may be promoted later.
+  const bool no_more = draining || (no_more_trials() && !(pauses_ && study_.spec.suspend));
   if (no_more && count_active(trials_) == 0) {
     ended = final_ending(study_, trials_, draining, exhausted_);
   }

@@ -20,7 +20,8 @@ using api::TrialPtr;
 
 namespace {
 
-void count(const api::Trial& trial, TrialCounts& counts) {
+void count(const api::Study& study, const api::Trial& trial, TrialCounts& counts) {
+  const api::Fact* result = newest_fact(trial, api::FactKind::kResult);
   switch (trial.status.phase) {
     case TrialPhase::kPending:
     case TrialPhase::kPaused:
@@ -36,17 +37,21 @@ void count(const api::Trial& trial, TrialCounts& counts) {
       ++counts.failed;
       return;
     case TrialPhase::kCompleted:
-      ++counts.completed;
       break;
   }
-  const api::Fact* result = newest_fact(trial, api::FactKind::kResult);
+  // It paused at a rung, and was promoted or not.
+  if (result == nullptr && trial.spec.until_step < study.spec.resource.max) {
+    ++(is_active(trial) ? counts.pending : counts.stopped);
+    return;
+  }
+  ++counts.completed;
   if (result != nullptr && result->infeasible) ++counts.infeasible;
 }
 
 TrialCounts count_trials(const api::Study& study, const std::vector<TrialPtr>& trials) {
   TrialCounts counts;
   counts.created = next_index(trials, study.status.trials.created);
-  for (const TrialPtr& trial : trials) count(*trial, counts);
+  for (const TrialPtr& trial : trials) count(study, *trial, counts);
   return counts;
 }
 

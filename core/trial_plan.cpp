@@ -169,8 +169,9 @@ void TrialPlanner::dismiss(const Run& run) {
 void TrialPlanner::take_in(RunRecord& record, const Run& run) {
   if (!record.outcome) {
     if (run.report) {
-      const api::CurveNeeds needs{search::rung_steps(study_.early_stopping, study_.resource),
-                                  study_.objectives};
+      const api::CurveNeeds needs{
+          search::rung_steps(study_.algorithm, study_.early_stopping, study_.resource),
+          study_.objectives};
       api::Report joined = join_reports(status_.report, *run.report, needs);
       joined.objective = api::objective_text(study_.objectives, joined.metrics);
       joined.throughput = api::throughput_text(joined.metrics);
@@ -208,11 +209,12 @@ void TrialPlanner::close_lost(RunRecord& record) {
 // asked to stop or disrupted meanwhile; a stop that we asked for explains any other exit.
 Outcome TrialPlanner::judge_exit(const RunRecord& record, const Run& run, std::string& message) {
   const Outcome said = run.outcome.value_or(Outcome::kFailed);
-  const bool finished =
-      status_.report && (status_.report->final_result || status_.report->step >= record.until_step);
-  if (said == Outcome::kDisrupted && status_.report && status_.report->final_result) {
-    return Outcome::kSucceeded;
-  }
+  // A promoted trial still has the report of the run before, which was final for that one.
+  const bool reached = status_.report && status_.report->step >= record.until_step;
+  const bool final_now = status_.report && status_.report->final_result &&
+                         (reached || status_.report->step > record.last_step);
+  const bool finished = final_now || reached;
+  if (said == Outcome::kDisrupted && final_now) return Outcome::kSucceeded;
   if (record.stopping && !(said == Outcome::kSucceeded && finished)) {
     message = record.message;
     return *record.stopping;

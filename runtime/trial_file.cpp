@@ -24,7 +24,8 @@ Result<api::TrialFile> make_trial_file(const api::Study& study, const api::Trial
   file.until_step = trial.spec.until_step;
   file.workers = trial.spec.workers;
   file.resource = study.spec.resource;
-  file.rungs = search::rung_steps(study.spec.early_stopping, study.spec.resource);
+  file.rungs =
+      search::rung_steps(study.spec.algorithm, study.spec.early_stopping, study.spec.resource);
   for (const api::Objective& objective : study.spec.objectives) {
     file.objectives.push_back({objective.metric, objective.direction});
   }

@@ -1,6 +1,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <functional>
+
 #include "search/search.h"
 #include "search/testing.h"
 
@@ -60,24 +63,25 @@ void expect_verdicts(const Problem& problem, const api::EarlyStopping& rules,
 }
 
 TEST(RungSteps, AreThoseOfTheRule) {
-  EXPECT_THAT(rung_steps(std::nullopt, epochs(1, 100)), IsEmpty());
-  EXPECT_THAT(rung_steps(asha(3), epochs(1, 9)), ElementsAre(1, 3));
-  EXPECT_THAT(rung_steps(asha(3), epochs(1, 10)), ElementsAre(1, 3, 9));
-  EXPECT_THAT(rung_steps(asha(4), epochs(2, 100)), ElementsAre(2, 8, 32));
-  EXPECT_THAT(rung_steps(asha(1.5), epochs(1, 8)), ElementsAre(1, 2, 3, 4, 6));
-  EXPECT_THAT(rung_steps(asha(3), epochs(5, 5)), IsEmpty());
-  EXPECT_THAT(rung_steps(median_rule(5, 3), epochs(1, 7)), ElementsAre(3, 4, 5, 6));
-  EXPECT_THAT(rung_steps(median_rule(5, 1), epochs(4, 7)), ElementsAre(4, 5, 6));
-  EXPECT_THAT(rung_steps(median_rule(5, 9), epochs(1, 7)), IsEmpty());
+  EXPECT_THAT(rung_steps({}, std::nullopt, epochs(1, 100)), IsEmpty());
+  EXPECT_THAT(rung_steps({}, asha(3), epochs(1, 9)), ElementsAre(1, 3));
+  EXPECT_THAT(rung_steps({}, asha(3), epochs(1, 10)), ElementsAre(1, 3, 9));
+  EXPECT_THAT(rung_steps({}, asha(4), epochs(2, 100)), ElementsAre(2, 8, 32));
+  EXPECT_THAT(rung_steps({}, asha(1.5), epochs(1, 8)), ElementsAre(1, 2, 3, 4, 6));
+  EXPECT_THAT(rung_steps({}, asha(3), epochs(5, 5)), IsEmpty());
+  EXPECT_THAT(rung_steps({}, median_rule(5, 3), epochs(1, 7)), ElementsAre(3, 4, 5, 6));
+  EXPECT_THAT(rung_steps({}, median_rule(5, 1), epochs(4, 7)), ElementsAre(4, 5, 6));
+  EXPECT_THAT(rung_steps({}, median_rule(5, 9), epochs(1, 7)), IsEmpty());
 }
 
 TEST(RungSteps, AreBounded) {
-  const std::vector<std::int64_t> steps = rung_steps(median_rule(5, 1), epochs(1, 1'000'000'000));
+  const std::vector<std::int64_t> steps =
+      rung_steps({}, median_rule(5, 1), epochs(1, 1'000'000'000));
   EXPECT_EQ(steps.size(), 1000U);
   EXPECT_EQ(steps.front(), 1);
   EXPECT_LT(steps.back(), 1'000'000'000);
-  EXPECT_LE(rung_steps(asha(1.0000001), epochs(1, 1'000'000'000)).size(), 1000U);
-  EXPECT_EQ(rung_steps(asha(3), epochs(1, 1'000'000'000'000'000)).back(),
+  EXPECT_LE(rung_steps({}, asha(1.0000001), epochs(1, 1'000'000'000)).size(), 1000U);
+  EXPECT_EQ(rung_steps({}, asha(3), epochs(1, 1'000'000'000'000'000)).back(),
             617'673'396'283'947)  // 3^31
   ;
 }
@@ -184,6 +188,166 @@ TEST(Median, TheReasonSaysWhatWasCompared) {
             "1 others");
   EXPECT_THAT(judge(problem, median_rule(5, 1), history, 1).reason,
               HasSubstr("only 1 of 5 other trials have come here"));
+}
+
+api::EarlyStopping rule(const std::string& name) {
+  api::EarlyStopping out;
+  out.name = name;
+  return out;
+}
+
+TEST(RungSteps, ForRulesOfTheOwnCurveTheWholeOfItIsRecorded) {
+  for (const char* name : {"patience", "curve"}) {
+    api::EarlyStopping rules = rule(name);
+    rules.start_step = 4;
+    EXPECT_THAT(rung_steps({}, rules, epochs(1, 7)), ElementsAre(1, 2, 3, 4, 5, 6)) << name;
+  }
+  api::EarlyStopping rules = rule("threshold");
+  rules.start_step = 4;
+  EXPECT_THAT(rung_steps({}, rules, epochs(1, 7)), ElementsAre(4, 5, 6));
+}
+
+TEST(Judge, BeforeTheStartStepNothingStops) {
+  for (const char* name : {"median", "percentile", "patience", "threshold", "curve"}) {
+    api::EarlyStopping rules = rule(name);
+    rules.start_step = 3;
+    rules.min_trials = rules.patience = 1;
+    rules.threshold = 0.1;
+    expect_verdicts(problem_with(epochs(1, 9)), rules,
+                    {{0, 2, 0.05, kGo}, {1, 1, 0.9, kGo}, {1, 2, 0.9, kGo}});
+  }
+}
+
+// Of four others with bests 0.1 0.2 0.3 0.4 the best 50 % reach 0.25.
+TEST(Percentile, AHandWorkedTable) {
+  api::EarlyStopping rules = rule("percentile");
+  rules.percentile = 50;
+  rules.min_trials = 3;
+  expect_verdicts(problem_with(epochs(1, 9)), rules,
+                  {
+                      {0, 1, 0.4, kGo},
+                      {1, 1, 0.3, kGo},
+                      {2, 1, 0.2, kGo},  // two others, three are needed
+                      {3, 1, 0.1, kGo},  // three others: the limit is 0.3
+                      {4, 1, 0.26, kStop},
+                      {5, 1, 0.25, kGo},  // 0.1 0.2 0.26 0.3 0.4: the limit is 0.26
+                      {3, 2, 0.9, kGo},   // nobody else has come to step 2
+                  });
+}
+
+TEST(Percentile, ComparesBestsAndStopsWhatIsNotFinite) {
+  api::EarlyStopping rules = rule("percentile");
+  rules.percentile = 100;
+  rules.min_trials = 1;
+  expect_verdicts(problem_with(epochs(1, 9), api::Direction::kMaximize), rules,
+                  {{0, 1, 0.5, kGo},
+                   {0, 2, 0.1, kGo},
+                   {1, 1, 0.6, kGo},
+                   {1, 2, 0.0, kGo},  // its best, 0.6, is above 0.5
+                   {2, 1, std::nullopt, kStop},
+                   {3, 1, -1.0, kGo}});  // trial 2 has nothing at all: the limit is the worst
+}
+
+TEST(Patience, CountsReportsSinceTheBest) {
+  api::EarlyStopping rules = rule("patience");
+  rules.patience = 2;
+  expect_verdicts(problem_with(epochs(1, 20)), rules,
+                  {
+                      {0, 1, 0.5, kGo},
+                      {0, 2, 0.6, kGo},
+                      {0, 3, 0.4, kGo},  // better: the count begins anew
+                      {1, 1, 0.1, kGo},  // of no concern to trial 0
+                      {0, 4, 0.4, kGo},  // as good is no improvement
+                      {0, 5, 0.45, kStop},
+                      {2, 1, std::nullopt, kGo},
+                      {2, 2, std::nullopt, kStop},
+                  });
+}
+
+TEST(Threshold, IsInTheUnitsOfTheObjective) {
+  api::EarlyStopping rules = rule("threshold");
+  rules.threshold = 0.2;
+  expect_verdicts(problem_with(epochs(1, 9)), rules,
+                  {{0, 1, 0.2, kGo}, {0, 2, 0.21, kStop}, {1, 1, std::nullopt, kStop}});
+  expect_verdicts(problem_with(epochs(1, 9), api::Direction::kMaximize), rules,
+                  {{0, 1, 0.2, kGo}, {0, 2, 0.19, kStop}, {1, 1, 0.9, kGo}});
+}
+
+// Reports a curve until it is stopped: the step at which that happens, 0 = never.
+std::int64_t stopped_at(const Problem& problem, const api::EarlyStopping& rules, History& history,
+                        const std::function<double(std::int64_t)>& value) {
+  const auto trial = static_cast<std::int64_t>(history.trials.size());
+  history.trials.push_back(Json::object());
+  for (std::int64_t step = 1; step < problem.resource.max; ++step) {
+    history.events.push_back(fact(trial, api::FactKind::kRung, step, value(step)));
+    if (judge(problem, rules, history, trial).verdict == kStop) return step;
+  }
+  const std::int64_t last = problem.resource.max;
+  history.events.push_back(fact(trial, api::FactKind::kResult, last, value(last)));
+  return 0;
+}
+
+TEST(Curve, StopsWhatWillNotEndAmongTheBest) {
+  const Problem problem = problem_with(epochs(1, 30));
+  const api::EarlyStopping rules = rule("curve");
+  const auto decay = [](double end, double rate) {
+    return [=](std::int64_t step) { return end + std::exp(-rate * static_cast<double>(step)); };
+  };
+  History history;
+  for (const double end : {0.5, 0.3, 0.2, 0.4, 0.6}) {
+    EXPECT_EQ(stopped_at(problem, rules, history, decay(end, 0.3)), 0);  // nothing to compare with
+  }
+  const std::int64_t hopeless = stopped_at(problem, rules, history, decay(0.9, 0.3));
+  EXPECT_GT(hopeless, 2);
+  EXPECT_LT(hopeless, 20);
+  EXPECT_EQ(stopped_at(problem, rules, history, decay(0.1, 0.3)), 0);
+  EXPECT_EQ(stopped_at(problem, rules, history, decay(0.05, 0.1)), 0);  // slow, but it gets there
+}
+
+TEST(Curve, TheBestAreAsManyAsOneSays) {
+  const Problem problem = problem_with(epochs(1, 30), api::Direction::kMaximize);
+  api::EarlyStopping rules = rule("curve");
+  const auto rise = [](double end) {
+    return [end](std::int64_t step) { return end - 1 / static_cast<double>(step); };
+  };
+  History history;
+  for (const double end : {0.1, 0.2, 0.3, 0.7, 0.8, 0.9}) {
+    stopped_at(problem, rule("asha"), history, rise(end));
+  }
+  History other = history;
+  EXPECT_GT(stopped_at(problem, rules, history, rise(0.5)), 0);
+  rules.top = 4;
+  EXPECT_EQ(stopped_at(problem, rules, other, rise(0.5)), 0);
+}
+
+TEST(Curve, TheReasonSaysWhatIsExpected) {
+  const Problem problem = problem_with(epochs(1, 9));
+  api::EarlyStopping rules = rule("curve");
+  rules.min_trials = 1;
+  History history;
+  history.trials.assign(2, Json::object());
+  history.events = {fact(0, api::FactKind::kResult, 9, 0.25),
+                    fact(1, api::FactKind::kRung, 1, 0.5)};
+  EXPECT_THAT(judge(problem, rules, history, 1).reason,
+              HasSubstr("better than the best (0.25) with a probability of "));
+  rules.min_trials = 2;
+  EXPECT_EQ(judge(problem, rules, history, 1).reason,
+            "curve: rung 0 (step 1): only 1 of 2 other trials have come to their end");
+}
+
+TEST(Curve, CopesWithAnyValue) {
+  const Problem problem = problem_with(epochs(1, 9));
+  api::EarlyStopping rules = rule("curve");
+  rules.min_trials = 1;
+  for (const double value : {0.0, 1e300, -1e300, 5e-324}) {
+    History history;
+    history.trials.assign(2, Json::object());
+    history.events = {fact(0, api::FactKind::kResult, 9, -value)};
+    for (std::int64_t step = 1; step < 9; ++step) {
+      history.events.push_back(fact(1, api::FactKind::kRung, step, step % 2 == 0 ? value : -value));
+      EXPECT_FALSE(judge(problem, rules, history, 1).reason.empty());
+    }
+  }
 }
 
 }  // namespace

@@ -27,8 +27,8 @@ class Ranking {
   bool contains(std::int64_t trial) const { return entries_.count(trial) > 0; }
   std::size_t size() const { return entries_.size(); }
 
-  // Whether nothing but the order in which they were learnt sets two ended trials apart; with several
-  // objectives, those of one front.
+  // Whether nothing but the order in which they were learnt sets two ended trials apart; with
+  // several objectives, those of one front.
   bool tied(std::int64_t a, std::int64_t b) const;
 
   // What a trial ended with, every objective turned to be minimised; nothing for one that did not

@@ -1,6 +1,7 @@
 // make_sampler: which sampler an algorithm's name means.
 #include "api/names.h"
 #include "search/auto.h"
+#include "search/rung_model.h"
 #include "search/samplers.h"
 #include "search/search.h"
 
@@ -66,6 +67,17 @@ Result<std::unique_ptr<Sampler>> grid(const Space& space, const api::Algorithm& 
   return make_grid(space, algorithm.seed, points, algorithm.shuffle);
 }
 
+Result<std::unique_ptr<Sampler>> parzen_model(const Problem& problem) {
+  FETTLE_ASSIGN(Space space, Space::make(problem.parameters));
+  FETTLE_ASSIGN(const TpeSettings settings, tpe_settings(problem.algorithm));
+  return make_tpe(std::move(space), problem.algorithm.seed, settings, problem.objectives);
+}
+
+Result<std::unique_ptr<Sampler>> evolution_model(const Problem& problem) {
+  FETTLE_ASSIGN(Space space, Space::make(problem.parameters));
+  return make_differential_evolution(std::move(space), problem.algorithm.seed, problem.objectives);
+}
+
 Status check_population(const api::Algorithm& algorithm) {
   const std::int64_t size = algorithm.population_size.value_or(api::kMinPopulation);
   if (size >= api::kMinPopulation && size <= api::kMaxPopulation) return success();
@@ -115,6 +127,9 @@ Result<std::unique_ptr<Sampler>> make_sampler(const Problem& problem) {
     return make_nsga2(std::move(space), algorithm.seed,
                       algorithm.population_size.value_or(kNsga2Population), problem.objectives);
   }
+  if (algorithm.name == "hyperband") return make_hyperband(problem, std::move(space));
+  if (algorithm.name == "bohb") return make_rung_model(problem, parzen_model);
+  if (algorithm.name == "dehb") return make_rung_model(problem, evolution_model);
   std::string known;
   for (const std::string& name : sampler_names()) known += (known.empty() ? "" : ", ") + name;
   return invalid("there is no algorithm " + Json(algorithm.name).dump() + "; there are " + known);

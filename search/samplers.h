@@ -57,4 +57,11 @@ inline constexpr std::int64_t kNsga2Population = 20;
 std::unique_ptr<Sampler> make_nsga2(Space space, std::int64_t seed, std::int64_t population,
                                     std::vector<api::Objective> objectives);
 
+// Differential evolution (differential_evolution.cpp), the model of dehb.
+std::unique_ptr<Sampler> make_differential_evolution(Space space, std::int64_t seed,
+                                                     std::vector<api::Objective> objectives);
+
+// Random points where trials pause at rungs (schedule.h).
+std::unique_ptr<Sampler> make_hyperband(const Problem& problem, Space space);
+
 }  // namespace fettle::search

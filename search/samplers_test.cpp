@@ -307,7 +307,7 @@ TEST(Samplers, WhatCannotBeSearchedIsRefused) {
   const std::vector<api::Parameter> x = {real("x", 0, 1)};
   EXPECT_EQ(error_of(problem_of(x, "tpee")),
             "there is no algorithm \"tpee\"; there are auto, grid, random, sobol, tpe, gp, cmaes, "
-            "nsga2");
+            "nsga2, hyperband, bohb, dehb");
   std::vector<api::Parameter> many;
   for (int i = 0; i < 3668; ++i) many.push_back(boolean("p" + std::to_string(i)));
   EXPECT_THAT(error_of(problem_of(many, "sobol")), HasSubstr("1 to 3667 parameters; found 3668"));

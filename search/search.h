@@ -30,6 +30,7 @@ struct Problem {
   api::Resource resource;
   std::int64_t max_trials = 0;   // 0 = no limit known
   std::int64_t parallelism = 0;  // trials at once; 0 = not known
+  std::optional<api::EarlyStopping> early_stopping;
 };
 
 // One thing that was learnt about a trial, in the order in which it was learnt.
@@ -38,13 +39,25 @@ struct Event {
   api::Fact fact;
 };
 
+// How far a trial has been sent where trials pause at rungs (schedule.h): from rung `bracket`,
+// where it began, to rung `rung`, which is at until_step. Rung 0 is the lowest.
+struct Stage {
+  std::int64_t bracket = 0;
+  std::int64_t rung = 0;
+  std::int64_t until_step = 0;
+  bool ended = false;  // stopped for good: it is never promoted
+  bool operator==(const Stage&) const = default;
+};
+
 // All there is to know. `trials[i]` are the parameters of trial i (active ones only), in the order
 // of creation; trials without a terminal event (Result, Stopped, Failed) are pending. The order of
 // events is that of their seq. Trials whose parameters are not of the space (another study's, an
-// older version's) are numbered like the others and otherwise passed over.
+// older version's) are numbered like the others and otherwise passed over. A trial that paused at a
+// rung has a Stopped event there; if it is promoted, what comes of it replaces that.
 struct History {
   std::vector<Json> trials;
   std::vector<Event> events;
+  std::vector<Stage> stages;  // one a trial where trials pause at rungs; otherwise empty
 };
 
 struct Suggestion {
@@ -80,9 +93,11 @@ struct Judgement {
   std::string reason;     // for people: "asha: rung 1 (step 3): 0.71 is not among the best 4 of 12"
 };
 
-// The steps at which early stopping wants a Rung fact, ascending, resource.max excluded: for asha
-// min, min*eta, min*eta^2 ...; for median every step from start_step. Empty without early stopping.
-std::vector<std::int64_t> rung_steps(const std::optional<api::EarlyStopping>& rules,
+// The steps at which a Rung fact is wanted, ascending, resource.max excluded: where trials pause,
+// the rungs (schedule.h); for asha min, min*eta, min*eta^2 ...; for the other rules every step, for
+// some of them only from start_step. Empty where nothing is judged on the way.
+std::vector<std::int64_t> rung_steps(const api::Algorithm& algorithm,
+                                     const std::optional<api::EarlyStopping>& rules,
                                      const api::Resource& resource);
 
 // Whether `trial` goes on, given its newest Rung event in `history` and all events before that.

@@ -295,7 +295,8 @@ void JobRuns::read_log(const kube::Job& job, const api::Trial& trial,
                      trial_group(trial.metadata.ns, trial.metadata.name),
                      {}};
     if (study->spec.trial.metrics) source.metrics.regex = study->spec.trial.metrics->regex;
-    source.metrics.rungs = search::rung_steps(study->spec.early_stopping, study->spec.resource);
+    source.metrics.rungs =
+        search::rung_steps(study->spec.algorithm, study->spec.early_stopping, study->spec.resource);
     source.metrics.objectives = study->spec.objectives;
     const bool ended = has_ended(*pod, container);
     reading = logs_.read(source, ended);

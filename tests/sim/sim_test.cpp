@@ -19,18 +19,22 @@ int count_facts(const api::Trial& trial, FactKind kind) {
   return count;
 }
 
-// Each trial ended once, said so once, and a completed one reached its last step once.
+// Each trial ended once, and once more for each promotion, said so once each time, and has a result
+// if it reached the last step.
 void expect_ended_once(Simulation& simulation) {
+  const std::int64_t last_step = simulation.study().spec.resource.max;
   for (const api::TrialPtr& trial : simulation.trials()) {
     SCOPED_TRACE(trial->metadata.name);
     EXPECT_TRUE(api::is_terminal(trial->status.phase));
     const bool completed = trial->status.phase == TrialPhase::kCompleted;
-    EXPECT_EQ(count_facts(*trial, FactKind::kResult), completed ? 1 : 0);
+    const bool has_result = completed && trial->spec.until_step == last_step;
+    const auto ends = static_cast<int>(1 + trial->spec.search.promotions.size());
+    EXPECT_EQ(count_facts(*trial, FactKind::kResult), has_result ? 1 : 0);
     EXPECT_EQ(count_facts(*trial, FactKind::kStopped) + count_facts(*trial, FactKind::kFailed),
-              completed ? 0 : 1);
+              has_result ? ends - 1 : ends);
     // One that was asked to stop may have got there all the same.
-    EXPECT_LE(simulation.runs().finished(trial->metadata.name), 1);
-    EXPECT_GE(simulation.runs().finished(trial->metadata.name), completed ? 1 : 0);
+    EXPECT_LE(simulation.runs().finished(trial->metadata.name), ends);
+    EXPECT_GE(simulation.runs().finished(trial->metadata.name), completed ? ends : 0);
   }
 }
 
@@ -102,6 +106,32 @@ TEST(Simulation, AshaStopsThePoorOnes) {
   expect_ended_once(simulation);
 }
 
+TEST(Simulation, TrialsPauseAtRungsAndTheBestGoOnFromTheirCheckpoints) {
+  api::Study study = digits_study();
+  study.spec.budget.trials = 12;
+  study.spec.algorithm.name = "hyperband";
+  Simulation simulation(study, all_finish);
+  simulation.run_to_end();
+  const api::StudyStatus status = simulation.study().status;
+  EXPECT_EQ(status.trials.created, 12);
+  EXPECT_GT(status.trials.stopped, 4);
+  EXPECT_GT(status.trials.completed, 0);
+  EXPECT_EQ(status.best.at(0).step, 9);
+  bool climbed = false;
+  for (const api::TrialPtr& trial : simulation.trials()) {
+    const std::vector<api::RunRecord>& runs = trial->status.runs;
+    ASSERT_EQ(runs.size(), 1 + trial->spec.search.promotions.size());
+    ASSERT_EQ(runs.back().until_step, trial->spec.until_step);
+    climbed |= runs.size() == 3;
+    for (std::size_t i = 1; i < runs.size(); ++i) {
+      EXPECT_EQ(runs[i].last_step, runs[i].until_step) << "no step is taken twice";
+      EXPECT_EQ(runs[i].until_step, trial->spec.search.promotions[i - 1].until_step);
+    }
+  }
+  EXPECT_TRUE(climbed) << "one came from the first rung to the last";
+  EXPECT_EQ(simulation.runs().most_at_once(), study.spec.budget.parallelism);
+}
+
 // ---- What a trial costs ------------------------------------------------------------------------
 
 // Writes for each trial of a Study whose trials take one step; those of the Study's status, which
@@ -150,11 +180,17 @@ std::vector<CrashCase> crash_cases() {
   in_turn.spec.algorithm.name = "tpe";
   in_turn.spec.algorithm.startup_trials = 3;
   in_turn.spec.early_stopping = api::EarlyStopping{.name = "median", .min_trials = 2};
+  // Trials that pause and are promoted.
+  api::Study climbing = in_turn;
+  climbing.spec.early_stopping.reset();
+  climbing.spec.algorithm.name = "bohb";
   // Side by side, parameters follow from the index alone.
   api::Study side_by_side = digits_study();
   side_by_side.spec.budget.trials = 8;
   return {{"InTurn", in_turn, all_finish, true},
           {"InTurnOnBadDays", in_turn, bad_days, true},
+          {"Climbing", climbing, all_finish, true},
+          {"ClimbingOnBadDays", climbing, bad_days, true},
           {"SideBySide", side_by_side, all_finish, false},
           {"SideBySideOnBadDays", side_by_side, bad_days, false}};
 }

@@ -1,0 +1,146 @@
+#include "search/rung_table.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "base/check.h"
+#include "search/loss.h"
+#include "search/normal.h"
+#include "search/schedule.h"
+
+namespace fettle::search {
+namespace {
+
+// What is believed of a rung before pairs are seen, and how many pairs that belief is worth.
+constexpr double kPriorTrust = 0.9;
+constexpr double kPriorPairs = 4;
+
+bool is_before(const RungTable::Entry& a, const RungTable::Entry& b) {
+  return a.loss != b.loss ? a.loss < b.loss : a.trial < b.trial;
+}
+
+// Sums over pairs of scores.
+struct Moments {
+  double n = 0;
+  double x = 0;
+  double y = 0;
+  double xx = 0;
+  double yy = 0;
+  double xy = 0;
+  void add(double a, double b) {
+    n += 1;
+    x += a;
+    y += b;
+    xx += a * a;
+    yy += b * b;
+    xy += a * b;
+  }
+  double variance_x() const { return xx / n - (x / n) * (x / n); }
+  double variance_y() const { return yy / n - (y / n) * (y / n); }
+  double covariance() const { return xy / n - (x / n) * (y / n); }
+};
+
+}  // namespace
+
+RungTable::RungTable(const Problem& problem, const History& history,
+                     std::vector<std::int64_t> steps)
+    : steps_(std::move(steps)), rows_(history.trials.size()), by_rung_(steps_.size()) {
+  CHECK(!steps_.empty(), "there is a rung");
+  const double sign = loss_sign(problem.objectives);
+  for (Row& row : rows_) row.losses.resize(steps_.size());
+  for (const Event& event : history.events) add(event, sign);
+  for (std::size_t rung = 0; rung < steps_.size(); ++rung) {
+    for (std::size_t trial = 0; trial < rows_.size(); ++trial) {
+      const std::optional<double>& loss = rows_[trial].losses[rung];
+      if (loss) by_rung_[rung].push_back({static_cast<std::int64_t>(trial), *loss});
+    }
+    std::sort(by_rung_[rung].begin(), by_rung_[rung].end(), is_before);
+  }
+}
+
+void RungTable::add(const Event& event, double sign) {
+  Row& row = rows_[static_cast<std::size_t>(event.trial)];
+  const api::Fact& fact = event.fact;
+  switch (fact.kind) {
+    case api::FactKind::kFailed:
+      row.over = true;
+      return;
+    case api::FactKind::kStopped:
+      row.rested = std::max(fact.step, row.rested.value_or(fact.step));
+      return;
+    case api::FactKind::kResult:
+      row.over = true;
+      row.losses.back() = loss_of(fact, sign);
+      return;
+    case api::FactKind::kRung:
+      break;
+  }
+  const auto at = std::lower_bound(steps_.begin(), steps_.end(), fact.step);
+  if (at == steps_.end() || *at != fact.step) return;  // of other rules
+  row.losses[static_cast<std::size_t>(at - steps_.begin())] = loss_of(fact, sign);
+}
+
+std::optional<double> RungTable::loss(std::int64_t trial, std::int64_t rung) const {
+  return of(trial).losses[static_cast<std::size_t>(rung)];
+}
+
+bool RungTable::waits(std::int64_t trial, const Stage& stage) const {
+  const Row& row = of(trial);
+  return !row.over && !stage.ended && row.rested && *row.rested >= stage.until_step &&
+         stage.rung < rungs() && row.losses[static_cast<std::size_t>(stage.rung)].has_value();
+}
+
+bool RungTable::runs(std::int64_t trial, const Stage& stage) const {
+  return !of(trial).over && !stage.ended && !waits(trial, stage);
+}
+
+std::vector<double> normal_scores(const std::vector<RungTable::Entry>& entries) {
+  std::vector<double> out(entries.size());
+  const auto count = static_cast<double>(entries.size());
+  for (std::size_t from = 0; from < entries.size();) {
+    std::size_t to = from;
+    while (to < entries.size() && entries[to].loss == entries[from].loss) ++to;
+    const double place = 0.5 * static_cast<double>(from + to);  // the mean of from + 1/2 ...
+    for (std::size_t i = from; i < to; ++i) out[i] = normal_quantile(place / count);
+    from = to;
+  }
+  return out;
+}
+
+std::string list_steps(const std::vector<std::int64_t>& steps) {
+  std::string out;
+  for (const std::int64_t step : steps) out += (out.empty() ? "" : ", ") + std::to_string(step);
+  return out;
+}
+
+double RungTable::trust(std::int64_t rung) const {
+  double out = 1;
+  for (std::int64_t next = rung; next + 1 < rungs(); ++next) out *= agreement(next);
+  return out;
+}
+
+double RungTable::agreement(std::int64_t rung) const {
+  const std::vector<Entry>& low = at(rung);
+  const std::vector<Entry>& high = at(rung + 1);
+  const std::vector<double> low_scores = normal_scores(low);
+  const std::vector<double> high_scores = normal_scores(high);
+  std::map<std::int64_t, double> score_above;
+  for (std::size_t i = 0; i < high.size(); ++i) score_above[high[i].trial] = high_scores[i];
+  Moments all;
+  Moments pairs;
+  for (std::size_t i = 0; i < low.size(); ++i) {
+    all.add(low_scores[i], 0);
+    const auto above = score_above.find(low[i].trial);
+    if (above != score_above.end()) pairs.add(low_scores[i], above->second);
+  }
+  if (pairs.n < 3) return kPriorTrust;
+  const double spread = pairs.variance_x() * pairs.variance_y();
+  if (!(spread > 0)) return kPriorTrust;
+  const double r = std::clamp(pairs.covariance() / std::sqrt(spread), 0.0, 1.0);
+  const double narrowed = std::min(1.0, pairs.variance_x() / all.variance_x());
+  const double corrected = r == 0 ? 0 : r / std::sqrt(r * r + narrowed * (1 - r * r));
+  return (pairs.n * corrected + kPriorPairs * kPriorTrust) / (pairs.n + kPriorPairs);
+}
+
+}  // namespace fettle::search

@@ -1,0 +1,68 @@
+// RungTable: a history seen from the rungs of a Study whose trials pause (schedule.h).
+//
+// Losses are values of the first objective turned so that less is better; infinite where infeasible
+// or not finite. Immutable; safe to share between threads.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "search/search.h"
+
+namespace fettle::search {
+
+class RungTable {
+ public:
+  // `steps`: of the rungs, ascending, the last one resource.max.
+  RungTable(const Problem& problem, const History& history, std::vector<std::int64_t> steps);
+
+  std::int64_t rungs() const { return static_cast<std::int64_t>(steps_.size()); }
+  std::int64_t step(std::int64_t rung) const { return steps_[static_cast<std::size_t>(rung)]; }
+
+  struct Entry {
+    std::int64_t trial = 0;
+    double loss = 0;
+  };
+  // The trials with a value at this rung, best first, ties in the order of trials.
+  const std::vector<Entry>& at(std::int64_t rung) const {
+    return by_rung_[static_cast<std::size_t>(rung)];
+  }
+  std::optional<double> loss(std::int64_t trial, std::int64_t rung) const;
+
+  // Whether the trial has come to the rung it was sent to and waits there.
+  bool waits(std::int64_t trial, const Stage& stage) const;
+  // Whether it is on its way to that rung.
+  bool runs(std::int64_t trial, const Stage& stage) const;
+
+  // How well losses at `rung` predict those at the next one, in [0, 1]: the correlation of normal
+  // scores, corrected for the pairs' being selected by the lower rung (Thorndike's case 2), drawn
+  // towards a prior while pairs are few.
+  double agreement(std::int64_t rung) const;
+  // How well losses at `rung` predict the end: the product of what leads there; 1 at the last rung.
+  double trust(std::int64_t rung) const;
+
+ private:
+  struct Row {
+    std::vector<std::optional<double>> losses;  // by rung
+    std::optional<std::int64_t> rested;         // newest step at which it stopped or had a result
+    bool over = false;                          // failed or with a result: nothing more will come
+  };
+  const Row& of(std::int64_t trial) const { return rows_[static_cast<std::size_t>(trial)]; }
+  void add(const Event& event, double sign);
+
+  std::vector<std::int64_t> steps_;
+  std::vector<Row> rows_;  // by trial
+  std::vector<std::vector<Entry>> by_rung_;
+};
+
+// Normal scores of ascending values, by place: equal ones share the mean of their places.
+std::vector<double> normal_scores(const std::vector<RungTable::Entry>& entries);
+
+// The steps of the rungs of a Study whose trials pause; a single one where they do not.
+std::vector<std::int64_t> ladder_of(const Problem& problem);
+// "1, 3, 9", for people.
+std::string list_steps(const std::vector<std::int64_t>& steps);
+
+}  // namespace fettle::search
