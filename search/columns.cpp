@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/check.h"
+#include "search/unit_normal.h"
 
 namespace fettle::search {
 namespace {
@@ -17,7 +18,10 @@ constexpr std::uint32_t kNotGiven = std::numeric_limits<std::uint32_t>::max();
 }  // namespace
 
 Columns::Columns(const Space& space)
-    : space_(space), places_(space.dimensions()), orders_(space.dimensions()) {}
+    : space_(space),
+      places_(space.dimensions()),
+      orders_(space.dimensions()),
+      narrow_log_scales_(space.dimensions()) {}
 
 Columns::Order::iterator Columns::place_of(std::size_t parameter, std::int64_t trial) {
   const std::vector<double>& places = places_[parameter];
@@ -31,7 +35,12 @@ Columns::Order::iterator Columns::place_of(std::size_t parameter, std::int64_t t
 
 void Columns::insert(std::int64_t trial) {
   for (std::size_t i = 0; i < places_.size(); ++i) {
-    if (has_order(i) && is_active(at(i, trial))) orders_[i].insert(place_of(i, trial), trial);
+    if (!has_order(i) || !is_active(at(i, trial))) continue;
+    orders_[i].insert(place_of(i, trial), trial);
+    if (!space_.dimension(i).continuous()) continue;
+    std::vector<double>& scales = narrow_log_scales_[i];
+    scales.resize(std::max(scales.size(), slot(trial) + 1));
+    scales[slot(trial)] = unit_normal_log_scale(at(i, trial), kNarrowest);
   }
 }
 

@@ -5,36 +5,19 @@
 #include <numbers>
 
 #include "base/check.h"
+#include "search/unit_normal.h"
 
 namespace fettle::search {
 namespace {
 
 constexpr double kPriorCentre = 0.5;
 constexpr double kPriorSigma = 1.0;
-constexpr std::size_t kFullWeight = 25;   // newest trials that weigh 1
-constexpr double kSmallestMass = 1e-300;  // a normal's mass far out, so that its logarithm exists
-constexpr double kNoMassBeyond = 39;      // in sigmas: the mass is below kSmallestMass
-constexpr double kAllWithin = 9;          // in sigmas: a double does not see what is farther out
-constexpr double kNarrowCell = 0.1;       // in sigmas: there the density is constant over a cell
-constexpr int kMaxDraws = 100;            // at least a third of the draws are within the interval
-constexpr double kNegligible = -40;       // logarithm of a share that a sum does not notice
-constexpr std::size_t kMaxMemo = 64;      // cells of an axis whose masses are kept
-
-// Mass of a normal between low and high, without cancellation in either tail.
-double normal_mass(double low, double high, double centre, double sigma) {
-  const double a = (low - centre) / (sigma * std::numbers::sqrt2);
-  const double b = (high - centre) / (sigma * std::numbers::sqrt2);
-  const double mass = a > 0 ? std::erfc(a) - std::erfc(b) : std::erfc(-b) - std::erfc(-a);
-  return std::max(0.5 * mass, kSmallestMass);
-}
-
-// Logarithm of what a normal's exponential is multiplied by, so that it integrates to one over the
-// unit interval.
-double log_scale(double centre, double sigma) {
-  const double full = -std::log(sigma) - 0.5 * std::log(2 * std::numbers::pi);
-  const bool all_within = centre > kAllWithin * sigma && 1 - centre > kAllWithin * sigma;
-  return all_within ? full : full - std::log(normal_mass(0, 1, centre, sigma));
-}
+constexpr std::size_t kFullWeight = 25;  // newest trials that weigh 1
+constexpr double kNoMassBeyond = 39;     // in sigmas: the mass is below kSmallestMass
+constexpr double kNarrowCell = 0.1;      // in sigmas: there the density is constant over a cell
+constexpr int kMaxDraws = 100;           // at least a third of the draws are within the interval
+constexpr double kNegligible = -30;      // logarithm of a share that a sum does not notice
+constexpr std::size_t kMaxMemo = 64;     // cells of an axis whose masses are kept
 
 // A kernel is as wide as a share of the gap to the farther of its neighbours, the outermost ones to
 // their only one, within bounds.
@@ -101,18 +84,21 @@ void Parzen::add_axis(std::size_t parameter, const Columns& columns,
   for (std::size_t k = 0; k < trials_; ++k) axis.kernels.push_back({centres[k], sigmas[k]});
   axis.kernels.push_back({kPriorCentre, kPriorSigma});
   if (space_.dimension(parameter).continuous()) {
-    add_continuous(axis);
+    add_continuous(axis, columns, trials);
   } else {
     add_discrete(axis, ascending);
   }
 }
 
-void Parzen::add_continuous(Axis& axis) {
+void Parzen::add_continuous(Axis& axis, const Columns& columns,
+                            const std::vector<std::int64_t>& trials) {
   axis.scales.reserve(axis.kernels.size());
   for (std::size_t k = 0; k < axis.kernels.size(); ++k) {
     const auto& [centre, sigma] = axis.kernels[k];
     axis.scales.push_back(1 / (sigma * std::numbers::sqrt2));
-    base_[k] += log_scale(centre, sigma);
+    const bool kept = k < trials_ && sigma == Columns::kNarrowest && columns.in_window(trials[k]);
+    base_[k] += kept ? columns.narrow_log_scale(axis.parameter, trials[k])
+                     : unit_normal_log_scale(centre, sigma);
   }
 }
 
@@ -131,7 +117,7 @@ void Parzen::add_discrete(Axis& axis, const std::vector<std::uint32_t>& ascendin
     axis.slots[k] = static_cast<std::uint32_t>(at - axis.distinct.begin());
     if (at != axis.distinct.end()) return;
     axis.distinct.push_back(kernel);
-    axis.log_scales.push_back(log_scale(kernel.centre, kernel.sigma));
+    axis.log_scales.push_back(unit_normal_log_scale(kernel.centre, kernel.sigma));
   };
   for (const std::uint32_t k : ascending) add(k);
   add(axis.kernels.size() - 1);

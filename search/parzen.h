@@ -21,7 +21,7 @@ namespace fettle::search {
 // Optuna's own are {1, 0.01, true}.
 struct KernelWidths {
   double share_of_gap = 0.5;
-  double narrowest = 0.05;
+  double narrowest = Columns::kNarrowest;
   bool closing_in = false;  // none is narrower than 1 / (trials + 2) either
 };
 
@@ -68,7 +68,7 @@ class Parzen {
 
   void add_axis(std::size_t parameter, const Columns& columns,
                 const std::vector<std::int64_t>& trials);
-  void add_continuous(Axis& axis);
+  void add_continuous(Axis& axis, const Columns& columns, const std::vector<std::int64_t>& trials);
   static void add_discrete(Axis& axis, const std::vector<std::uint32_t>& ascending);
   std::vector<double> masses(const Axis& axis, double cell) const;
   void look_at(const Axis& axis, const Lanes& coordinates, std::vector<CellMasses>& memo,
