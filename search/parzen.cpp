@@ -196,15 +196,17 @@ void Parzen::look_at_continuous(const Axis& axis, const Lanes& coordinates,
   }
 }
 
-void Parzen::look_at_choices(const Axis& axis, const Lanes& coordinates,
-                             std::vector<Lanes>& logs) const {
+void Parzen::look_at_choices(const Axis& axis, Lanes coordinates, std::vector<Lanes>& logs) const {
   const double same = std::log(choice_share(axis, true));
   const double other = std::log(choice_share(axis, false));
   const double prior = -std::log(static_cast<double>(space_.dimension(axis.parameter).cells()));
   for (std::size_t k = 0; k < trials_; ++k) {
+    const double choice = axis.choices[k];
+    Lanes out = logs[k];
     for (std::size_t lane = 0; lane < kLanes; ++lane) {
-      logs[k][lane] += axis.choices[k] == coordinates[lane] ? same : other;
+      out[lane] += choice == coordinates[lane] ? same : other;
     }
+    logs[k] = out;
   }
   for (double& log : logs.back()) log += prior;
 }

@@ -75,7 +75,7 @@ class Parzen {
                std::vector<Lanes>& logs) const;
   void look_at_continuous(const Axis& axis, const Lanes& coordinates,
                           std::vector<Lanes>& logs) const;
-  void look_at_choices(const Axis& axis, const Lanes& coordinates, std::vector<Lanes>& logs) const;
+  void look_at_choices(const Axis& axis, Lanes coordinates, std::vector<Lanes>& logs) const;
   void look_at_discrete(const Axis& axis, const Lanes& coordinates, std::vector<CellMasses>& memo,
                         std::vector<Lanes>& logs) const;
   static Lanes log_sums(const std::vector<Lanes>& logs);
