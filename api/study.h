@@ -86,7 +86,7 @@ inline constexpr std::int64_t kMaxGridPoints = 1'000'000;
 struct Algorithm {
   std::string name = "auto";  // auto, grid, random, sobol, tpe
   std::int64_t seed = 0;
-  std::optional<std::int64_t> startup_trials;  // tpe: trials that end before the model is used
+  std::optional<std::int64_t> startup_trials;  // tpe: Sobol points before the model is used
   std::optional<std::int64_t> candidates;      // tpe: candidates drawn for each suggestion
   std::optional<std::int64_t> points;          // grid: points along a Double without a step
   bool shuffle = false;                        // grid: visit the grid in a seeded random order

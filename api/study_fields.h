@@ -110,8 +110,7 @@ void visit_fields(Visitor& v, T& c) {
   const bool grid = c.name == "grid";
   v.field("seed", c.seed, "The same seed and results give the same points.",
           whole(0, kLargestWhole));
-  v.field("startupTrials", c.startup_trials,
-          "Trials, at Sobol points, that end before the model is used.",
+  v.field("startupTrials", c.startup_trials, "Trials at Sobol points before the model is used.",
           whole(0, kMaxStartupTrials).only_if(tpe, "name: tpe"));
   v.field("candidates", c.candidates, "Candidates drawn for each suggestion.",
           whole(1, kMaxCandidates).only_if(tpe, "name: tpe"));
