@@ -101,6 +101,10 @@ crds: setup ## Write crds/*.yaml anew, from the field lists in api/ and crds/rul
 bench: build ## Measure: the example, the trainer against PyTorch, overhead a trial
 	@scripts/bench.sh $(BUILD)
 
+.PHONY: bench-search
+bench-search: build ## Measure: the search against its peers; OPTIONS=--quick for a few minutes
+	@scripts/bench_search.sh $(BUILD) $(OPTIONS)
+
 .PHONY: bench-cluster
 bench-cluster: cluster-programs ## Measure: a Study on a control plane with fake nodes against a plain Job
 	@tests/cluster/cluster up

@@ -4,6 +4,8 @@ fettle_library(fettle_suggest SOURCES
   ${CMAKE_CURRENT_LIST_DIR}/suggest_study.cpp
   USES fettle_search fettle_api fettle_base)
 fettle_test(cli_suggest_test SOURCES ${CMAKE_CURRENT_LIST_DIR}/suggest_test.cpp USES fettle_suggest)
+fettle_test(cli_suggest_bad_input_test SOURCES ${CMAKE_CURRENT_LIST_DIR}/suggest_bad_input_test.cpp
+            USES fettle_suggest fettle_search_testing)
 
 # The client in another language, over a real pipe; it must come close to the minimum, 0.
 if(FETTLE_TESTS)

@@ -3,61 +3,47 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
-#include <numeric>
 
 #include "base/check.h"
+#include "search/unit_normal.h"
 
 namespace fettle::search {
 namespace {
 
 constexpr double kPriorCentre = 0.5;
 constexpr double kPriorSigma = 1.0;
-constexpr double kNarrowest = 100;        // no kernel is narrower than one part in so many
-constexpr std::size_t kFullWeight = 25;   // newest points that weigh 1
-constexpr double kSmallestMass = 1e-300;  // a normal's mass far out, so that its logarithm exists
-constexpr double kNarrowCell = 0.1;       // in sigmas: there the density is constant over a cell
-constexpr int kMaxDraws = 100;            // at least a third of the draws are within the interval
-constexpr double kNegligible = -40;       // logarithm of a share that a sum does not notice
+constexpr std::size_t kFullWeight = 25;  // newest trials that weigh 1
+constexpr double kNoMassBeyond = 39;     // in sigmas: the mass is below kSmallestMass
+constexpr double kNarrowCell = 0.1;      // in sigmas: there the density is constant over a cell
+constexpr int kMaxDraws = 100;           // at least a third of the draws are within the interval
+constexpr double kNegligible = -30;      // logarithm of a share that a sum does not notice
+constexpr std::size_t kMaxMemo = 64;     // cells of an axis whose masses are kept
 
-// Mass of a normal between low and high, without cancellation in either tail.
-double normal_mass(double low, double high, double centre, double sigma) {
-  const double a = (low - centre) / (sigma * std::numbers::sqrt2);
-  const double b = (high - centre) / (sigma * std::numbers::sqrt2);
-  const double mass = a > 0 ? std::erfc(a) - std::erfc(b) : std::erfc(-b) - std::erfc(-a);
-  return std::max(0.5 * mass, kSmallestMass);
-}
-
-double log_normal_density(double x, double centre, double sigma) {
-  const double z = (x - centre) / sigma;
-  return -0.5 * z * z - std::log(sigma) - 0.5 * std::log(2 * std::numbers::pi);
-}
-
-// A kernel is as wide as the gap to the farther of its neighbours, the outermost ones as the gap to
-// their only one, within bounds that close in as points are added.
-std::vector<double> widths(const std::vector<double>& centres) {
+// A kernel is as wide as a share of the gap to the farther of its neighbours, the outermost ones to
+// their only one, within bounds.
+std::vector<double> sigmas_of(const std::vector<double>& centres,
+                              const std::vector<std::uint32_t>& ascending,
+                              const KernelWidths& widths) {
   const std::size_t n = centres.size();
-  std::vector<std::size_t> order(n);
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return centres[a] < centres[b]; });
-  const double narrowest = 1 / std::min(kNarrowest, static_cast<double>(n) + 2);
+  double narrowest = widths.narrowest;
+  if (widths.closing_in) narrowest = std::max(narrowest, 1 / (static_cast<double>(n) + 2));
   std::vector<double> out(n);
   for (std::size_t i = 0; i < n; ++i) {
-    const double centre = centres[order[i]];
+    const double centre = centres[ascending[i]];
     double gap = n == 1 ? std::max(centre, 1 - centre) : 0;
-    if (i > 0) gap = std::max(gap, centre - centres[order[i - 1]]);
-    if (i + 1 < n) gap = std::max(gap, centres[order[i + 1]] - centre);
-    out[order[i]] = std::clamp(gap, narrowest, 1.0);
+    if (i > 0) gap = std::max(gap, centre - centres[ascending[i - 1]]);
+    if (i + 1 < n) gap = std::max(gap, centres[ascending[i + 1]] - centre);
+    out[ascending[i]] = std::clamp(widths.share_of_gap * gap, narrowest, 1.0);
   }
   return out;
 }
 
-// The newest kFullWeight points weigh 1, the oldest 1/n, with a straight line between; prior 1.
-std::vector<double> weights_of(std::size_t points) {
-  std::vector<double> out(points + 1, 1.0);
-  if (points <= kFullWeight) return out;
-  const std::size_t ramp = points - kFullWeight;
-  const double oldest = 1.0 / static_cast<double>(points);
+// The newest kFullWeight trials weigh 1, the oldest 1/n, with a straight line between; prior 1.
+std::vector<double> weights_of(std::size_t trials) {
+  std::vector<double> out(trials + 1, 1.0);
+  if (trials <= kFullWeight) return out;
+  const std::size_t ramp = trials - kFullWeight;
+  const double oldest = 1.0 / static_cast<double>(trials);
   for (std::size_t i = 0; i < ramp; ++i) {
     const double share = ramp > 1 ? static_cast<double>(i) / static_cast<double>(ramp - 1) : 0;
     out[i] = oldest + (1 - oldest) * share;
@@ -68,57 +54,78 @@ std::vector<double> weights_of(std::size_t points) {
 }  // namespace
 
 Parzen::Parzen(const Space& space, const std::vector<std::size_t>& parameters,
-               const std::vector<const Point*>& points)
-    : space_(space), points_(points.size()) {
-  const std::vector<double> weights = weights_of(points.size());
+               const Columns& columns, const std::vector<std::int64_t>& trials, KernelWidths widths)
+    : space_(space), widths_(widths), trials_(trials.size()) {
+  const std::vector<double> weights = weights_of(trials_);
   double sum = 0;
   for (const double weight : weights) cumulative_.push_back(sum += weight);
   for (const double weight : weights) base_.push_back(std::log(weight / sum));
-  for (const std::size_t parameter : parameters) add_axis(parameter, points);
+  axes_.reserve(parameters.size());
+  for (const std::size_t parameter : parameters) add_axis(parameter, columns, trials);
 }
 
-void Parzen::add_axis(std::size_t parameter, const std::vector<const Point*>& points) {
-  const Dimension& dimension = space_.dimension(parameter);
+void Parzen::add_axis(std::size_t parameter, const Columns& columns,
+                      const std::vector<std::int64_t>& trials) {
   std::vector<double> centres;
-  for (const Point* point : points) {
-    const double coordinate = (*point)[parameter];
-    CHECK(is_active(coordinate), "a point of the group has all its parameters");
-    centres.push_back(dimension.categorical() ? coordinate
-                                              : dimension.to_unit(coordinate).centre());
+  centres.reserve(trials.size());
+  for (const std::int64_t trial : trials) {
+    centres.push_back(columns.at(parameter, trial));
+    CHECK(is_active(centres.back()), "a trial of the group has all its parameters");
   }
-  std::vector<double> sigmas(points_, 0.0);
-  if (!dimension.categorical()) sigmas = widths(centres);
-  Axis axis;
+  Axis& axis = axes_.emplace_back();
   axis.parameter = parameter;
-  for (std::size_t k = 0; k < points_; ++k) axis.kernels.push_back({centres[k], sigmas[k]});
-  if (dimension.continuous()) {
-    normalise_continuous(axis);
-  } else {
-    axis.distinct = axis.kernels;
-    std::sort(axis.distinct.begin(), axis.distinct.end());
-    axis.distinct.erase(std::unique(axis.distinct.begin(), axis.distinct.end()),
-                        axis.distinct.end());
-    for (const Kernel& kernel : axis.kernels) {
-      const auto at = std::lower_bound(axis.distinct.begin(), axis.distinct.end(), kernel);
-      axis.slots.push_back(static_cast<std::uint32_t>(at - axis.distinct.begin()));
-    }
+  if (space_.dimension(parameter).categorical()) {
+    axis.choices = std::move(centres);
+    return;
   }
-  axes_.push_back(std::move(axis));
+  const std::vector<std::uint32_t> ascending = columns.ascending(parameter, trials);
+  const std::vector<double> sigmas = sigmas_of(centres, ascending, widths_);
+  axis.kernels.reserve(trials_ + 1);
+  for (std::size_t k = 0; k < trials_; ++k) axis.kernels.push_back({centres[k], sigmas[k]});
+  axis.kernels.push_back({kPriorCentre, kPriorSigma});
+  if (space_.dimension(parameter).continuous()) {
+    add_continuous(axis, columns, trials);
+  } else {
+    add_discrete(axis, ascending);
+  }
 }
 
-void Parzen::normalise_continuous(const Axis& axis) {
-  const auto log_scale = [](double centre, double sigma) {
-    return log_normal_density(0, 0, sigma) - std::log(normal_mass(0, 1, centre, sigma));
-  };
-  for (std::size_t k = 0; k < points_; ++k) {
-    base_[k] += log_scale(axis.kernels[k].centre, axis.kernels[k].sigma);
+void Parzen::add_continuous(Axis& axis, const Columns& columns,
+                            const std::vector<std::int64_t>& trials) {
+  axis.scales.reserve(axis.kernels.size());
+  for (std::size_t k = 0; k < axis.kernels.size(); ++k) {
+    const auto& [centre, sigma] = axis.kernels[k];
+    axis.scales.push_back(1 / (sigma * std::numbers::sqrt2));
+    const bool kept = k < trials_ && sigma == Columns::kNarrowest && columns.in_window(trials[k]);
+    base_[k] += kept ? columns.narrow_log_scale(axis.parameter, trials[k])
+                     : unit_normal_log_scale(centre, sigma);
   }
-  base_.back() += log_scale(kPriorCentre, kPriorSigma);
+}
+
+// Equal kernels are looked at once. Along the axis those of one centre follow each other, and few
+// of them differ in width: the first and the last.
+void Parzen::add_discrete(Axis& axis, const std::vector<std::uint32_t>& ascending) {
+  axis.slots.resize(axis.kernels.size());
+  std::size_t first = 0;  // in `distinct`, of the centre
+  const auto add = [&](std::size_t k) {
+    const Kernel& kernel = axis.kernels[k];
+    if (first < axis.distinct.size() && axis.distinct[first].centre != kernel.centre) {
+      first = axis.distinct.size();
+    }
+    const auto at = std::find(axis.distinct.begin() + static_cast<std::ptrdiff_t>(first),
+                              axis.distinct.end(), kernel);
+    axis.slots[k] = static_cast<std::uint32_t>(at - axis.distinct.begin());
+    if (at != axis.distinct.end()) return;
+    axis.distinct.push_back(kernel);
+    axis.log_scales.push_back(unit_normal_log_scale(kernel.centre, kernel.sigma));
+  };
+  for (const std::uint32_t k : ascending) add(k);
+  add(axis.kernels.size() - 1);
 }
 
 // Of a smoothed indicator: what the kernel's own choice has, and what each other one.
 double Parzen::choice_share(const Axis& axis, bool same) const {
-  const double extra = 1.0 / static_cast<double>(points_ + 1);
+  const double extra = 1.0 / static_cast<double>(trials_ + 1);
   const double choices = static_cast<double>(space_.dimension(axis.parameter).cells());
   return ((same ? 1.0 : 0.0) + extra) / (1.0 + choices * extra);
 }
@@ -128,8 +135,7 @@ void Parzen::draw(Random& random, Point& point) const {
   const std::size_t kernel = std::min<std::size_t>(
       static_cast<std::size_t>(std::upper_bound(cumulative_.begin(), cumulative_.end(), at) -
                                cumulative_.begin()),
-      points_);
-  const bool prior = kernel == points_;
+      trials_);
   for (const Axis& axis : axes_) {
     const Dimension& dimension = space_.dimension(axis.parameter);
     double& coordinate = point[axis.parameter];
@@ -137,12 +143,11 @@ void Parzen::draw(Random& random, Point& point) const {
       const auto choices = dimension.cells();
       // The indicator keeps its choice but for the smoothing, which is uniform.
       const double smoothing = static_cast<double>(choices) * choice_share(axis, false);
-      const bool keep = !prior && random.uniform() >= smoothing;
-      coordinate = keep ? axis.kernels[kernel].centre : static_cast<double>(random.below(choices));
+      const bool keep = kernel < trials_ && random.uniform() >= smoothing;
+      coordinate = keep ? axis.choices[kernel] : static_cast<double>(random.below(choices));
       continue;
     }
-    const double centre = prior ? kPriorCentre : axis.kernels[kernel].centre;
-    const double sigma = prior ? kPriorSigma : axis.kernels[kernel].sigma;
+    const auto& [centre, sigma] = axis.kernels[kernel];
     double unit = centre + sigma * random.normal();
     for (int i = 1; i < kMaxDraws && !(unit >= 0 && unit <= 1); ++i) {
       unit = centre + sigma * random.normal();
@@ -151,62 +156,132 @@ void Parzen::draw(Random& random, Point& point) const {
   }
 }
 
-// Of a discrete value under a truncated normal.
-double Parzen::log_mass(const Axis& axis, const Kernel& kernel, double coordinate) const {
-  const double centre = kernel.centre;
-  const double sigma = kernel.sigma;
-  const Dimension::Interval cell = space_.dimension(axis.parameter).to_unit(coordinate);
-  const double width = cell.high - cell.low;
-  const double all = std::log(normal_mass(0, 1, centre, sigma));
-  if (width < kNarrowCell * sigma) {
-    return log_normal_density(cell.centre(), centre, sigma) + std::log(width) - all;
+// Logarithms of what each different kernel has in a cell.
+std::vector<double> Parzen::masses(const Axis& axis, double cell) const {
+  const Dimension::Interval interval = space_.dimension(axis.parameter).to_unit(cell);
+  const double width = interval.high - interval.low;
+  const double log_width = std::log(width);
+  std::vector<double> out(axis.distinct.size());
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    const auto& [centre, sigma] = axis.distinct[i];
+    const double z = (interval.centre() - centre) / sigma;
+    if (width < kNarrowCell * sigma) {
+      out[i] = axis.log_scales[i] - 0.5 * z * z + log_width;
+      continue;
+    }
+    const bool far = std::abs(z) - 0.5 * width / sigma > kNoMassBeyond;
+    const double mass =
+        far ? kSmallestMass : normal_mass(interval.low, interval.high, centre, sigma);
+    // The scale of a density is that of a mass over sigma sqrt(2 pi).
+    out[i] = std::log(mass * sigma) + 0.5 * std::log(2 * std::numbers::pi) + axis.log_scales[i];
   }
-  return std::log(normal_mass(cell.low, cell.high, centre, sigma)) - all;
+  return out;
 }
 
-void Parzen::add_continuous(const Axis& axis, double coordinate, std::vector<double>& logs) const {
-  const double unit = space_.dimension(axis.parameter).to_unit(coordinate).low;
-  const auto exponent = [unit](double centre, double sigma) {
-    const double z = (unit - centre) / sigma;
-    return -0.5 * z * z;
-  };
-  for (std::size_t k = 0; k < points_; ++k) {
-    logs[k] += exponent(axis.kernels[k].centre, axis.kernels[k].sigma);
+void Parzen::look_at_continuous(const Axis& axis, const Lanes& coordinates,
+                                std::vector<Lanes>& logs) const {
+  Lanes units{};
+  for (std::size_t lane = 0; lane < kLanes; ++lane) {
+    units[lane] = space_.dimension(axis.parameter).to_unit(coordinates[lane]).low;
   }
-  logs.back() += exponent(kPriorCentre, kPriorSigma);
+  for (std::size_t k = 0; k < logs.size(); ++k) {
+    const double centre = axis.kernels[k].centre;
+    const double scale = axis.scales[k];
+    Lanes out = logs[k];
+    for (std::size_t lane = 0; lane < kLanes; ++lane) {
+      const double z = (units[lane] - centre) * scale;
+      out[lane] -= z * z;
+    }
+    logs[k] = out;
+  }
 }
 
-// Equal kernels are computed once.
-void Parzen::add_discrete(const Axis& axis, double coordinate, std::vector<double>& logs) const {
+void Parzen::look_at_choices(const Axis& axis, Lanes coordinates, std::vector<Lanes>& logs) const {
+  const double same = std::log(choice_share(axis, true));
+  const double other = std::log(choice_share(axis, false));
+  const double prior = -std::log(static_cast<double>(space_.dimension(axis.parameter).cells()));
+  for (std::size_t k = 0; k < trials_; ++k) {
+    const double choice = axis.choices[k];
+    Lanes out = logs[k];
+    for (std::size_t lane = 0; lane < kLanes; ++lane) {
+      out[lane] += choice == coordinates[lane] ? same : other;
+    }
+    logs[k] = out;
+  }
+  for (double& log : logs.back()) log += prior;
+}
+
+void Parzen::look_at_discrete(const Axis& axis, const Lanes& coordinates,
+                              std::vector<CellMasses>& memo, std::vector<Lanes>& logs) const {
+  std::vector<Lanes> shares(axis.distinct.size());
+  for (std::size_t lane = 0; lane < kLanes; ++lane) {
+    const double cell = coordinates[lane];
+    auto known = std::find_if(memo.begin(), memo.end(),
+                              [cell](const CellMasses& entry) { return entry.cell == cell; });
+    if (known == memo.end()) {
+      if (memo.size() == kMaxMemo) memo.clear();
+      known = memo.insert(memo.end(), {cell, masses(axis, cell)});
+    }
+    for (std::size_t i = 0; i < shares.size(); ++i) shares[i][lane] = known->logs[i];
+  }
+  for (std::size_t k = 0; k < logs.size(); ++k) {
+    const Lanes& share = shares[axis.slots[k]];
+    for (std::size_t lane = 0; lane < kLanes; ++lane) logs[k][lane] += share[lane];
+  }
+}
+
+void Parzen::look_at(const Axis& axis, const Lanes& coordinates, std::vector<CellMasses>& memo,
+                     std::vector<Lanes>& logs) const {
   const Dimension& dimension = space_.dimension(axis.parameter);
-  std::vector<double> shares;
-  shares.reserve(axis.distinct.size());
-  for (const Kernel& kernel : axis.distinct) {
-    shares.push_back(dimension.categorical()
-                         ? std::log(choice_share(axis, kernel.centre == coordinate))
-                         : log_mass(axis, kernel, coordinate));
+  if (dimension.categorical()) {
+    look_at_choices(axis, coordinates, logs);
+  } else if (dimension.continuous()) {
+    look_at_continuous(axis, coordinates, logs);
+  } else {
+    look_at_discrete(axis, coordinates, memo, logs);
   }
-  for (std::size_t k = 0; k < points_; ++k) logs[k] += shares[axis.slots[k]];
-  logs.back() += dimension.categorical() ? -std::log(static_cast<double>(dimension.cells()))
-                                         : log_mass(axis, {kPriorCentre, kPriorSigma}, coordinate);
 }
 
-double Parzen::log_density(const Point& point) const {
-  std::vector<double> logs = base_;
-  for (const Axis& axis : axes_) {
-    const double coordinate = point[axis.parameter];
-    if (space_.dimension(axis.parameter).continuous()) {
-      add_continuous(axis, coordinate, logs);
-    } else {
-      add_discrete(axis, coordinate, logs);
+// Logarithms of the sums over all kernels.
+Parzen::Lanes Parzen::log_sums(const std::vector<Lanes>& logs) {
+  Lanes largest = logs.back();
+  for (const Lanes& row : logs) {
+    for (std::size_t lane = 0; lane < kLanes; ++lane) {
+      largest[lane] = std::max(largest[lane], row[lane]);
     }
   }
-  const double largest = *std::max_element(logs.begin(), logs.end());
-  double sum = 0;
-  for (const double log : logs) {
-    if (log - largest > kNegligible) sum += std::exp(log - largest);
+  Lanes out{};
+  for (const Lanes& row : logs) {
+    for (std::size_t lane = 0; lane < kLanes; ++lane) {
+      const double log = row[lane] - largest[lane];
+      if (log > kNegligible) out[lane] += std::exp(log);
+    }
   }
-  return largest + std::log(sum);
+  for (std::size_t lane = 0; lane < kLanes; ++lane) {
+    out[lane] = largest[lane] + std::log(out[lane]);
+  }
+  return out;
+}
+
+std::vector<double> Parzen::log_densities(const std::vector<Point>& points) const {
+  std::vector<double> out;
+  out.reserve(points.size());
+  std::vector<Lanes> logs(base_.size());
+  std::vector<std::vector<CellMasses>> memo(axes_.size());
+  for (std::size_t begin = 0; begin < points.size(); begin += kLanes) {
+    for (std::size_t k = 0; k < base_.size(); ++k) logs[k].fill(base_[k]);
+    const std::size_t count = std::min(kLanes, points.size() - begin);
+    for (std::size_t a = 0; a < axes_.size(); ++a) {
+      Lanes coordinates{};  // lanes left over look at the first point again
+      for (std::size_t lane = 0; lane < kLanes; ++lane) {
+        coordinates[lane] = points[begin + (lane < count ? lane : 0)][axes_[a].parameter];
+      }
+      look_at(axes_[a], coordinates, memo[a], logs);
+    }
+    const Lanes sums = log_sums(logs);
+    out.insert(out.end(), sums.begin(), sums.begin() + static_cast<std::ptrdiff_t>(count));
+  }
+  return out;
 }
 
 }  // namespace fettle::search

@@ -30,7 +30,7 @@ Result<std::unique_ptr<Sampler>> make_sobol(Space space, std::int64_t seed);
 
 // Tree-structured Parzen estimator (tpe.cpp).
 struct TpeSettings {
-  std::int64_t startup_trials = 10;  // results before the model is used
+  std::int64_t startup_trials = 10;  // Sobol points before the model is used
   std::int64_t candidates = 24;      // drawn from the model of the good points, for each group
 };
 std::unique_ptr<Sampler> make_tpe(Space space, std::int64_t seed, TpeSettings settings,

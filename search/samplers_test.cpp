@@ -165,6 +165,34 @@ TEST_P(EverySampler, PassesOverTrialsOfAnotherSpace) {
   EXPECT_THAT(texts(suggestion), ::testing::Not(::testing::Contains(R"({"a":false,"b":true})")));
 }
 
+TEST_P(EverySampler, GoesOnUnderAnotherSeed) {
+  Problem problem = problem_of({integer("n", 1, 30), boolean("b")}, GetParam());
+  History history;
+  for (std::int64_t trial = 0; trial < 60; ++trial) {
+    problem.algorithm.seed = trial / 20;
+    const Suggestion next = sampler_of(problem)->suggest(history, 1);
+    ASSERT_EQ(next.points.size(), 1U);
+    EXPECT_THAT(texts({history.trials, false}),
+                ::testing::Not(::testing::Contains(next.points[0].dump())));
+    history.trials.push_back(next.points[0]);
+    history.events.push_back(result(trial, static_cast<double>(trial % 5)));
+  }
+  EXPECT_TRUE(sampler_of(problem)->suggest(history, 1).exhausted);
+}
+
+// Together 10^5 of them.
+TEST_P(EverySampler, StaysInBoundsInRandomSpaces) {
+  const std::size_t spaces = 100'000 / sampler_names().size();
+  Random random(23);
+  for (std::size_t i = 0; i < spaces; ++i) {
+    const Problem problem =
+        problem_of(random_space(random, 8, false), GetParam(), static_cast<std::int64_t>(i));
+    for (const Json& point : sampler_of(problem)->suggest({}, 2).points) {
+      ASSERT_EQ(complaint(problem.parameters, point), "") << point.dump();
+    }
+  }
+}
+
 TEST_P(EverySampler, AShorterHistoryIsReadAnew) {
   const Problem problem = problem_of({real("x", 0, 1), boolean("b")}, GetParam());
   const auto sampler = sampler_of(problem);

@@ -197,6 +197,8 @@ Point Space::draw(Random& random) const {
 Json Space::write(const Point& point) const {
   Json out = Json::object();
   Json::Object& members = out.as_object();
+  // Histories keep very many of these: none is larger than it must be.
+  members.reserve(static_cast<std::size_t>(std::count_if(point.begin(), point.end(), is_active)));
   for (std::size_t i = 0; i < point.size(); ++i) {
     if (is_active(point[i])) members.emplace_back(names_[i], dimensions_[i].value(point[i]));
   }

@@ -1,15 +1,17 @@
-// Tree-structured Parzen estimator (Bergstra et al. 2011), multivariate and grouped, with Optuna
-// 5's constants: of the trials that ended the best tenth (at most 25) are the good ones; draw
-// candidates from the density of the good, take the one where good over bad is largest.
+// Tree-structured Parzen estimator (Bergstra et al. 2011), multivariate and grouped: of the trials
+// that ended the best tenth (at most 25) are the good ones; draw candidates from the density of the
+// good, take the one where good over bad is largest.
 //
 // Parameters that exist under the same condition are one group, modelled jointly over the trials in
 // which it is active, with a split into good and bad of its own: what is good within a branch is
 // learnt even where the branch is poor. Pending trials count as bad ("constant liar"), so that
 // workers spread. How trials compare, also with several objectives: ranking.h.
-// Trial i is a function of (seed, i) and the history.
+// Of the bad ones the newest Columns::kWindow count, so that a suggestion costs the same after any
+// number of trials. Trial i is a function of (seed, i) and the history.
 #include <algorithm>
 #include <limits>
 
+#include "search/columns.h"
 #include "search/fold.h"
 #include "search/parzen.h"
 #include "search/ranking.h"
@@ -20,6 +22,11 @@ namespace fettle::search {
 namespace {
 
 constexpr std::int64_t kMaxGood = 25;
+// Results that are enough for a model, once all trials of the start were suggested: waiting for the
+// rest of them would spend many more on the start where many trials run at once.
+constexpr std::int64_t kEnough = 4;
+// With more trials pending than this, and than have ended, a model knows nothing more to say.
+constexpr std::int64_t kMaxPending = 1000;
 constexpr int kMaxModelAttempts = 4;  // choices by the model that were tried already
 constexpr int kMaxGoodDraws = 32;     // plain draws from the good before the model is given up
 
@@ -30,7 +37,10 @@ class TpeSampler final : public FoldingSampler {
       : FoldingSampler(std::move(space), seed, true),
         settings_(settings),
         objectives_(std::move(objectives)),
-        ranking_(objectives_) {
+        ranking_(objectives_),
+        enough_(std::clamp<std::int64_t>(settings.startup_trials, 1, kEnough)),
+        columns_(this->space()),
+        ended_(this->space().groups().size(), 0) {
     const std::size_t dimensions = this->space().dimensions();
     if (dimensions >= 1 && dimensions <= SobolSequence::kMaxDimensions) {
       startup_.emplace(dimensions, draw_key(seed, Purpose::kScramble));
@@ -43,19 +53,25 @@ class TpeSampler final : public FoldingSampler {
   }
 
  protected:
-  void add_trial(const Point* point) override { points_.push_back(point ? *point : Point()); }
-  void remove_trial() override { points_.pop_back(); }
-  void add_event(const Event& event) override { ranking_.add(event.trial, event.fact); }
+  void add_trial(const Point* point) override { columns_.push(point); }
+  void remove_trial() override { columns_.pop(); }
+  void add_event(const Event& event) override {
+    const std::size_t before = ranking_.size();
+    ranking_.add(event.trial, event.fact);
+    if (ranking_.size() == before) return;
+    for (std::size_t g = 0; g < ended_.size(); ++g) ended_[g] += in_group(event.trial, g) ? 1 : 0;
+  }
   void reset() override {
-    points_.clear();
+    columns_.clear();
     ranking_ = Ranking(objectives_);
+    ended_.assign(ended_.size(), 0);
   }
 
   std::optional<Point> propose(std::int64_t trial) override {
-    if (ranking_.size() < static_cast<std::size_t>(settings_.startup_trials) ||
-        ranking_.size() == 0) {
-      return start(trial);
-    }
+    const auto ended = static_cast<std::int64_t>(ranking_.size());
+    const std::int64_t pending = columns_.size() - ended;
+    const bool crowded = pending > kMaxPending && pending > ended;
+    if (trial < settings_.startup_trials || ended < enough_ || crowded) return start(trial);
     Random random(draw_key(seed(), Purpose::kModel), static_cast<std::uint64_t>(trial));
     const std::vector<Model> models = fit();
     for (int i = 0; i < kMaxModelAttempts; ++i) {
@@ -87,33 +103,39 @@ class TpeSampler final : public FoldingSampler {
 
   std::vector<Model> fit() {
     std::vector<Model> out;
-    for (const std::vector<std::size_t>& group : space().groups()) out.push_back(fit_group(group));
+    for (std::size_t g = 0; g < ended_.size(); ++g) {
+      const std::vector<std::size_t>& group = space().groups()[g];
+      const std::vector<std::int64_t> good = good_trials(g);
+      out.push_back({Parzen(space(), group, columns_, good),
+                     Parzen(space(), group, columns_, bad_trials(g, good))});
+    }
     return out;
   }
 
-  Model fit_group(const std::vector<std::size_t>& group) {
-    std::vector<std::int64_t> ended;  // best first
+  // The best tenth of those that ended, by age.
+  std::vector<std::int64_t> good_trials(std::size_t g) {
+    const auto count = static_cast<std::size_t>(std::min((ended_[g] + 9) / 10, kMaxGood));
+    std::vector<std::int64_t> out;
     for (const std::int64_t trial : ranking_.order()) {
-      if (in_group(trial, group)) ended.push_back(trial);
+      if (out.size() == count) break;
+      if (in_group(trial, g)) out.push_back(trial);
     }
-    const auto count = static_cast<std::int64_t>(ended.size());
-    const std::int64_t good_count = std::min((count + 9) / 10, kMaxGood);
-    std::vector<bool> is_good(points_.size(), false);
-    for (std::int64_t i = 0; i < good_count; ++i) {
-      is_good[static_cast<std::size_t>(ended[static_cast<std::size_t>(i)])] = true;
-    }
-    std::vector<const Point*> good;
-    std::vector<const Point*> bad;
-    for (std::size_t trial = 0; trial < points_.size(); ++trial) {
-      if (!in_group(static_cast<std::int64_t>(trial), group)) continue;
-      (is_good[trial] ? good : bad).push_back(&points_[trial]);
-    }
-    return {Parzen(space(), group, good), Parzen(space(), group, bad)};
+    std::sort(out.begin(), out.end());
+    return out;
   }
 
-  bool in_group(std::int64_t trial, const std::vector<std::size_t>& group) const {
-    const Point& point = points_[static_cast<std::size_t>(trial)];
-    return !point.empty() && is_active(point[group.front()]);
+  // All others within the window, by age.
+  std::vector<std::int64_t> bad_trials(std::size_t g, const std::vector<std::int64_t>& good) const {
+    std::vector<std::int64_t> out;
+    for (std::int64_t trial = columns_.window_begin(); trial < columns_.size(); ++trial) {
+      if (!in_group(trial, g)) continue;
+      if (!std::binary_search(good.begin(), good.end(), trial)) out.push_back(trial);
+    }
+    return out;
+  }
+
+  bool in_group(std::int64_t trial, std::size_t g) const {
+    return is_active(columns_.at(space().groups()[g].front(), trial));
   }
 
   // Group by group, each the best of `candidates` draws; later groups depend on what was chosen.
@@ -122,30 +144,28 @@ class TpeSampler final : public FoldingSampler {
     Point point(space().dimensions(), kNaN);
     for (std::size_t g = 0; g < models.size(); ++g) {
       if (!space().active(space().groups()[g].front(), point)) continue;
-      Point best = point;
-      models[g].good.draw(random, best);
-      double best_ratio = candidates > 1 ? ratio(models[g], best) : 0;
-      for (std::int64_t i = 1; i < candidates; ++i) {
-        Point candidate = point;
-        models[g].good.draw(random, candidate);
-        const double candidate_ratio = ratio(models[g], candidate);
-        if (candidate_ratio <= best_ratio) continue;
-        best = std::move(candidate);
-        best_ratio = candidate_ratio;
-      }
-      point = std::move(best);
+      std::vector<Point> drawn(static_cast<std::size_t>(candidates), point);
+      for (Point& candidate : drawn) models[g].good.draw(random, candidate);
+      point = std::move(drawn[candidates > 1 ? best_of(models[g], drawn) : 0]);
     }
     return point;
   }
 
-  static double ratio(const Model& model, const Point& point) {
-    return model.good.log_density(point) - model.bad.log_density(point);
+  // Where good over bad is largest; the first of equals.
+  static std::size_t best_of(const Model& model, const std::vector<Point>& candidates) {
+    std::vector<double> ratios = model.good.log_densities(candidates);
+    const std::vector<double> bad = model.bad.log_densities(candidates);
+    for (std::size_t i = 0; i < ratios.size(); ++i) ratios[i] -= bad[i];
+    return static_cast<std::size_t>(std::max_element(ratios.begin(), ratios.end()) -
+                                    ratios.begin());
   }
 
   TpeSettings settings_;
   std::vector<api::Objective> objectives_;
   Ranking ranking_;
-  std::vector<Point> points_;  // of each trial; empty where it is not of this space
+  std::int64_t enough_;  // results without which there is no model
+  Columns columns_;
+  std::vector<std::int64_t> ended_;  // how many of each group
   std::optional<SobolSequence> startup_;
 };
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "search/columns.h"
 #include "search/parzen.h"
 #include "search/search.h"
 #include "search/testing.h"
@@ -20,18 +21,22 @@ class ParzenTest : public ::testing::Test {
       : space_(std::move(
                    Space::make({real("x", 0, 1), integer("n", 1, 9), choice("c", {"a", "b", "c"}),
                                 integer("k", 1, 20, api::Scale::kLog)}))
-                   .value()) {
-    for (int i = 0; i < 5; ++i) points_.push_back({0.25 + 0.02 * i, 2, 1, 4});
-    for (const Point& point : points_) rows_.push_back(&point);
+                   .value()),
+        columns_(space_) {
+    for (int i = 0; i < 5; ++i) {
+      const Point point = {0.25 + 0.02 * i, 2, 1, 4};
+      columns_.push(&point);
+      trials_.push_back(i);
+    }
   }
 
   Space space_;
-  std::vector<Point> points_;
-  std::vector<const Point*> rows_;
+  Columns columns_;
+  std::vector<std::int64_t> trials_;
 };
 
 TEST_F(ParzenTest, ContinuousDensityIntegratesToOne) {
-  const Parzen parzen(space_, {0}, rows_);
+  const Parzen parzen(space_, {0}, columns_, trials_);
   double sum = 0;
   constexpr int kSteps = 10000;
   for (int i = 0; i < kSteps; ++i) {
@@ -42,7 +47,7 @@ TEST_F(ParzenTest, ContinuousDensityIntegratesToOne) {
 
 TEST_F(ParzenTest, DiscreteMassesSumToOne) {
   for (const std::size_t parameter : {1, 2, 3}) {
-    const Parzen parzen(space_, {parameter}, rows_);
+    const Parzen parzen(space_, {parameter}, columns_, trials_);
     double sum = 0;
     for (std::uint64_t cell = 0; cell < space_.dimension(parameter).cells(); ++cell) {
       Point point(4, 0);
@@ -54,7 +59,7 @@ TEST_F(ParzenTest, DiscreteMassesSumToOne) {
 }
 
 TEST_F(ParzenTest, DrawsFollowTheDensity) {
-  const Parzen parzen(space_, {1, 2}, rows_);
+  const Parzen parzen(space_, {1, 2}, columns_, trials_);
   Random random(5);
   constexpr int kDraws = 40000;
   std::vector<double> counts(27, 0);
@@ -74,7 +79,7 @@ TEST_F(ParzenTest, DrawsFollowTheDensity) {
 }
 
 TEST_F(ParzenTest, PeaksWhereThePointsAre) {
-  const Parzen parzen(space_, {0, 1, 2, 3}, rows_);
+  const Parzen parzen(space_, {0, 1, 2, 3}, columns_, trials_);
   const double there = parzen.log_density({0.29, 2, 1, 4});
   EXPECT_GT(there, parzen.log_density({0.9, 2, 1, 4}));
   EXPECT_GT(there, parzen.log_density({0.29, 7, 1, 4}));
@@ -83,9 +88,60 @@ TEST_F(ParzenTest, PeaksWhereThePointsAre) {
 }
 
 TEST_F(ParzenTest, WithoutPointsItIsThePrior) {
-  const Parzen parzen(space_, {0, 2}, {});
+  const Parzen parzen(space_, {0, 2}, columns_, {});
   EXPECT_EQ(parzen.log_density({0.2, 0, 0, 0}), parzen.log_density({0.8, 0, 2, 0}));
   EXPECT_GT(parzen.log_density({0.5, 0, 0, 0}), parzen.log_density({0.0, 0, 0, 0}));
+}
+
+TEST_F(ParzenTest, ManyPointsAtOnceAreThosePointsOneByOne) {
+  const Parzen parzen(space_, {0, 1, 2, 3}, columns_, trials_);
+  Random random(6);
+  std::vector<Point> points(21, Point(4, 0));
+  for (Point& point : points) parzen.draw(random, point);
+  const std::vector<double> at_once = parzen.log_densities(points);
+  ASSERT_EQ(at_once.size(), points.size());
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    EXPECT_EQ(at_once[i], parzen.log_density(points[i]));
+  }
+  EXPECT_TRUE(parzen.log_densities({}).empty());
+}
+
+// What `ascending` must give, by sorting.
+std::vector<std::uint32_t> sorted(const Columns& columns, std::size_t parameter,
+                                  const std::vector<std::int64_t>& trials) {
+  std::vector<std::uint32_t> out(trials.size());
+  for (std::uint32_t i = 0; i < out.size(); ++i) out[i] = i;
+  std::stable_sort(out.begin(), out.end(), [&](std::uint32_t a, std::uint32_t b) {
+    return columns.at(parameter, trials[a]) < columns.at(parameter, trials[b]);
+  });
+  return out;
+}
+
+TEST(Columns, KeepTheOrderWhateverIsPushedAndPopped) {
+  const Space space = Space::make({real("x", 0, 1), choice("c", {"a", "b"}),
+                                   only_if(integer("n", 1, 50), "c", {"a"})})
+                          .value();
+  Random random(7);
+  Columns columns(space);
+  for (int move = 0; move < 6000; ++move) {
+    if (move % 500 == 499) {  // the pending ones of one question
+      for (int i = 0; i < 40; ++i) columns.pop();
+    }
+    const Point point = space.draw(random);
+    columns.push(random.below(20) == 0 ? nullptr : &point);
+    if (move % 97 > 0) continue;
+    for (const std::size_t parameter : {0, 2}) {
+      for (const std::int64_t begin : {std::int64_t{0}, columns.window_begin()}) {
+        std::vector<std::int64_t> trials;
+        for (std::int64_t trial = begin; trial < columns.size(); ++trial) {
+          if (is_active(columns.at(parameter, trial)) && random.below(8) > 0) {
+            trials.push_back(trial);
+          }
+        }
+        ASSERT_EQ(columns.ascending(parameter, trials), sorted(columns, parameter, trials));
+      }
+    }
+  }
 }
 
 // A smooth bowl with a log axis, a choice and a branch; its least value is 0.
