@@ -51,11 +51,30 @@ class TpeSampler final : public FoldingSampler {
     ranking_ = Ranking(objectives_);
   }
 
-  std::optional<Point> propose(std::int64_t trial) override {
-    if (ranking_.size() < static_cast<std::size_t>(settings_.startup_trials) ||
-        ranking_.size() == 0) {
-      return start(trial);
+  std::optional<Explanation> explain_point(std::int64_t trial, const Point& point) override {
+    if (starting()) {
+      return Explanation{.words = "point " + std::to_string(trial + 1) +
+                                  " of a quasi-random start, which lasts until " +
+                                  std::to_string(settings_.startup_trials) + " trials have ended",
+                         .mean = {},
+                         .deviation = {},
+                         .acquisition = {}};
     }
+    double log_ratio = 0;
+    const std::vector<Model> models = fit();
+    for (std::size_t g = 0; g < models.size(); ++g) {
+      if (is_active(point[space().groups()[g].front()])) log_ratio += ratio(models[g], point);
+    }
+    return Explanation{.words =
+                           "logarithm of how much denser the good trials lie here than the "
+                           "others",
+                       .mean = {},
+                       .deviation = {},
+                       .acquisition = log_ratio};
+  }
+
+  std::optional<Point> propose(std::int64_t trial) override {
+    if (starting()) return start(trial);
     Random random(draw_key(seed(), Purpose::kModel), static_cast<std::uint64_t>(trial));
     const std::vector<Model> models = fit();
     for (int i = 0; i < kMaxModelAttempts; ++i) {
@@ -75,6 +94,11 @@ class TpeSampler final : public FoldingSampler {
     Parzen good;
     Parzen bad;
   };
+
+  bool starting() const {
+    return ranking_.size() < static_cast<std::size_t>(settings_.startup_trials) ||
+           ranking_.size() == 0;
+  }
 
   // Quasi-random points to start with: they cover the space better than independent draws.
   std::optional<Point> start(std::int64_t trial) const {
