@@ -29,7 +29,7 @@ build: setup ## Build build/bin/fettle and build/bin/fettle-trainer
 	@cmake --build $(BUILD) --target fettle fettle-trainer
 
 .PHONY: test
-test: setup lint unit chart sanitize journey cluster-test ## Everything that CI runs
+test: setup lint unit chart sanitize journey report-page cluster-test ## Everything that CI runs
 	@echo "make test: all passed"
 
 .PHONY: test-all
@@ -59,6 +59,10 @@ sanitize-thread: setup
 .PHONY: journey
 journey: build ## The example, smaller, from the YAML to the best trial
 	@tests/journey.sh $(BUILD)/bin/fettle $(STUDY)
+
+.PHONY: report-page
+report-page: build # the report page in headless Chromium
+	@tests/report_page.sh $(BUILD)/bin/fettle
 
 .PHONY: chart
 chart: setup # the Helm chart, as far as it can be told without a cluster

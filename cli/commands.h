@@ -70,4 +70,26 @@ struct LogsOptions {
 };
 int logs_command(const LogsOptions& options);
 
+struct ReportOptions {
+  Place place;
+  std::string study;
+  std::string file;  // "-" = standard output; "" = <study>.html
+};
+int report_command(const ReportOptions& options);
+
+struct WhyOptions {
+  Place place;
+  std::string trial;
+  Output output = Output::kText;
+};
+int why_command(const WhyOptions& options);
+
+struct ReplayOptions {
+  Place place;
+  std::string study;
+  std::string algorithm;       // what if it were this one; "" = the Study's
+  std::string early_stopping;  // what if it were this one; "" = the Study's
+};
+int replay_command(const ReplayOptions& options);
+
 }  // namespace fettle::cli

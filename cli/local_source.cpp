@@ -46,15 +46,6 @@ std::int64_t last_sign_of_life(const RunView& view) {
   return at_ms;
 }
 
-// "digits-12" -> "digits"; "" for what cannot be a trial's name.
-std::string study_of(const std::string& trial) {
-  const std::size_t dash = trial.rfind('-');
-  if (dash == std::string::npos || dash + 1 == trial.size()) return "";
-  const bool number = std::all_of(trial.begin() + static_cast<std::ptrdiff_t>(dash) + 1,
-                                  trial.end(), [](char c) { return c >= '0' && c <= '9'; });
-  return number ? trial.substr(0, dash) : "";
-}
-
 bool exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
 
 // Prints the file from `offset` on; returns where it ended. A file that has become shorter was cut
@@ -125,19 +116,8 @@ Result<SeenStudy> LocalSource::read(const std::string& name, Detail detail) {
 
 Status LocalSource::print_log(const std::string& trial, std::optional<std::int64_t> wanted,
                               bool follow, const LogPrinter& print) {
-  const std::string study = study_of(trial);
-  if (study.empty()) {
-    return not_found("'" + printable(trial) +
-                     "' is no trial; trials are called <study>-<number>, and "
-                     "`fettle trials <study>` lists them");
-  }
-  FETTLE_ASSIGN(const SeenStudy seen, read(study, Detail::kObjects));
-  if (find_trial(seen.view.trials, trial) == nullptr) {
-    return not_found("study " + study + " has " +
-                     plural(static_cast<std::int64_t>(seen.view.trials.size()), "trial") +
-                     " and none is called " + printable(trial));
-  }
-  const local::Layout layout = local::make_layout(root_, study);
+  FETTLE_ASSIGN(const SeenStudy seen, read_study_of(*this, trial));
+  const local::Layout layout = local::make_layout(root_, seen.view.study.metadata.name);
   const std::vector<std::int64_t> runs = local::recorded_runs(layout, trial);
   if (runs.empty()) return not_found(trial + " has not run yet");
   const std::int64_t run = wanted.value_or(runs.back());

@@ -26,8 +26,8 @@ const std::map<std::string, Output> kOutputs = {
     {"text", Output::kText}, {"csv", Output::kCsv}, {"json", Output::kJson}};
 
 // Those that people type.
-constexpr std::array<std::string_view, 7> kCommands = {"run",  "validate", "status", "trials",
-                                                       "best", "logs",     "suggest"};
+constexpr std::array<std::string_view, 10> kCommands = {
+    "run", "validate", "status", "trials", "best", "logs", "report", "why", "replay", "suggest"};
 
 // What the command line asks for.
 struct Arguments {
@@ -40,6 +40,9 @@ struct Arguments {
   fettle::cli::TrialsOptions trials;
   fettle::cli::BestOptions best;
   fettle::cli::LogsOptions logs;
+  fettle::cli::ReportOptions report;
+  fettle::cli::WhyOptions why;
+  fettle::cli::ReplayOptions replay;
   int control_fd = -1;
 };
 
@@ -110,6 +113,43 @@ void add_logs(CLI::App& app, Arguments& arguments) {
   command->add_flag("-f,--follow", arguments.logs.follow, "Go on until the run ends");
 }
 
+void add_report(CLI::App& app, Arguments& arguments) {
+  CLI::App* command = app.add_subcommand("report", "Write a page with everything about a study");
+  command->add_option("study", arguments.report.study, "Name of the study")->required();
+  command
+      ->add_option("-o,--out", arguments.report.file,
+                   "HTML file to write; - is standard output; <study>.html if left out")
+      ->type_name("FILE");
+  command->footer(
+      "One file that any browser opens, without a network: curves, importance, dependence, "
+      "trials.\n"
+      "Example:\n  fettle report digits -o digits.html");
+}
+
+void add_why(CLI::App& app, Arguments& arguments) {
+  CLI::App* command =
+      app.add_subcommand("why", "Say why a trial was tried, what was expected and what came of it");
+  command->add_option("trial", arguments.why.trial, "Name of the trial: digits-3")->required();
+  add_output(*command, arguments.why.output, {"text", "json"});
+}
+
+void add_replay(CLI::App& app, Arguments& arguments) {
+  CLI::App* command =
+      app.add_subcommand("replay", "Decide everything again from the recorded facts, and compare");
+  command->add_option("study", arguments.replay.study, "Name of the study")->required();
+  command
+      ->add_option("--algorithm", arguments.replay.algorithm,
+                   "What this one would have suggested, knowing the same")
+      ->type_name("NAME");
+  command
+      ->add_option("--early-stopping", arguments.replay.early_stopping,
+                   "Whom this rule would have stopped, and what that would have saved")
+      ->type_name("NAME");
+  command->footer(
+      "Exit codes: 0 all decisions come out as recorded, 1 some do not.\n"
+      "Examples:\n  fettle replay digits\n  fettle replay digits --early-stopping median");
+}
+
 void add_suggest(CLI::App& app) {
   CLI::App* command =
       app.add_subcommand("suggest", "Answer asks and tells on standard input (JSON lines)");
@@ -148,6 +188,9 @@ void describe(CLI::App& app, Arguments& arguments) {
   add_trials(app, arguments);
   add_best(app, arguments);
   add_logs(app, arguments);
+  add_report(app, arguments);
+  add_why(app, arguments);
+  add_replay(app, arguments);
   add_suggest(app);
   add_hidden(app, arguments);
   app.footer(
@@ -158,6 +201,8 @@ void describe(CLI::App& app, Arguments& arguments) {
       "  fettle trials digits\n"
       "  fettle best digits\n"
       "  fettle logs digits-3 --follow\n"
+      "  fettle report digits\n"
+      "  fettle why digits-3\n"
       "As `kubectl fettle` the same commands look at the cluster of the kubeconfig.");
 }
 
@@ -198,6 +243,7 @@ std::string complete(bool is_plugin, Arguments& arguments) {
   const fettle::cli::Place& place = arguments.place;
   arguments.run.place = arguments.validate.place = arguments.status.place = place;
   arguments.trials.place = arguments.best.place = arguments.logs.place = place;
+  arguments.report.place = arguments.why.place = arguments.replay.place = place;
   arguments.run.resume = place.program + " run " + fettle::cli::shell_word(arguments.run.file);
   if (!arguments.run.study.empty()) {
     arguments.run.resume += " --study " + fettle::cli::shell_word(arguments.run.study);
@@ -224,6 +270,9 @@ int dispatch(const CLI::App& app, const Arguments& arguments) {
   if (app.got_subcommand("trials")) return fettle::cli::trials_command(arguments.trials);
   if (app.got_subcommand("best")) return fettle::cli::best_command(arguments.best);
   if (app.got_subcommand("logs")) return fettle::cli::logs_command(arguments.logs);
+  if (app.got_subcommand("report")) return fettle::cli::report_command(arguments.report);
+  if (app.got_subcommand("why")) return fettle::cli::why_command(arguments.why);
+  if (app.got_subcommand("replay")) return fettle::cli::replay_command(arguments.replay);
   if (app.got_subcommand("suggest")) {
     std::ios::sync_with_stdio(false);  // a search may ask hundreds of thousands of times
     return fettle::cli::run_suggest(std::cin, std::cout);

@@ -1,10 +1,40 @@
 #include "cli/study_source.h"
 
+#include <algorithm>
+
 #include "cli/cluster_source.h"
 #include "cli/local_source.h"
 #include "cli/text.h"
 
 namespace fettle::cli {
+namespace {
+
+// "digits-12" -> "digits"; "" for what cannot be a trial's name.
+std::string study_of(const std::string& trial) {
+  const std::size_t dash = trial.rfind('-');
+  if (dash == std::string::npos || dash + 1 == trial.size()) return "";
+  const bool number = std::all_of(trial.begin() + static_cast<std::ptrdiff_t>(dash) + 1,
+                                  trial.end(), [](char c) { return c >= '0' && c <= '9'; });
+  return number ? trial.substr(0, dash) : "";
+}
+
+}  // namespace
+
+Result<SeenStudy> read_study_of(StudySource& source, const std::string& trial) {
+  const std::string study = study_of(trial);
+  if (study.empty()) {
+    return not_found("'" + printable(trial) +
+                     "' is no trial; trials are called <study>-<number>, and "
+                     "`fettle trials <study>` lists them");
+  }
+  FETTLE_ASSIGN(SeenStudy seen, source.read(study, Detail::kObjects));
+  if (find_trial(seen.view.trials, trial) == nullptr) {
+    return not_found("study " + study + " has " +
+                     plural(static_cast<std::int64_t>(seen.view.trials.size()), "trial") +
+                     " and none is called " + printable(trial));
+  }
+  return seen;
+}
 
 Result<std::unique_ptr<StudySource>> open_source(const Place& place) {
   if (place.on_cluster) return open_cluster_source(place);

@@ -46,6 +46,10 @@ class StudySource {
                            const LogPrinter& print) = 0;
 };
 
+// The study that has a trial of that name. kNotFound, in words: no trial's name, no such study or
+// no such trial in it.
+Result<SeenStudy> read_study_of(StudySource& source, const std::string& trial);
+
 // The source that `place` names.
 Result<std::unique_ptr<StudySource>> open_source(const Place& place);
 

@@ -37,6 +37,12 @@ Suggestion FoldingSampler::suggest(const History& history, std::int64_t n) {
   return out;
 }
 
+std::optional<Explanation> FoldingSampler::explain(const History& history, const Json& point) {
+  catch_up(history);
+  const std::optional<Point> read = space_.read(point);
+  return read ? explain_point(trials_, *read) : std::nullopt;
+}
+
 void FoldingSampler::catch_up(const History& history) {
   if (history.trials.size() < static_cast<std::size_t>(trials_) ||
       history.events.size() < events_) {

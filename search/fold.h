@@ -30,6 +30,7 @@ inline std::uint64_t draw_key(std::int64_t seed, Purpose purpose) {
 class FoldingSampler : public Sampler {
  public:
   Suggestion suggest(const History& history, std::int64_t n) final;
+  std::optional<Explanation> explain(const History& history, const Json& point) final;
 
  protected:
   // `order`: the order in which the points of a finite space are enumerated when draws only find
@@ -38,6 +39,11 @@ class FoldingSampler : public Sampler {
 
   // The point of trial number `trial`, given what was folded; nothing: none is left.
   virtual std::optional<Point> propose(std::int64_t trial) = 0;
+
+  // Explains a point of the space for trial number `trial`, given what was folded.
+  virtual std::optional<Explanation> explain_point(std::int64_t /*trial*/, const Point& /*point*/) {
+    return std::nullopt;
+  }
 
   // The fold. A trial whose parameters are not of this space has no point; remove_trial() takes
   // back the newest trial, reset() all.

@@ -18,6 +18,9 @@ class Chosen final : public Sampler {
   Suggestion suggest(const History& history, std::int64_t n) override {
     return sampler_->suggest(history, n);
   }
+  std::optional<Explanation> explain(const History& history, const Json& point) override {
+    return sampler_->explain(history, point);
+  }
   std::string description() const override {
     return "auto: " + sampler_->description() + ", because " + reason_;
   }

@@ -65,6 +65,14 @@ struct Suggestion {
   bool exhausted = false;    // fewer than asked for: the finite space has no untried point left
 };
 
+// What a sampler holds of a point, for people; what it has no opinion of is absent.
+struct Explanation {
+  std::string words;                  // "point 7 of the quasi-random start"
+  std::optional<double> mean;         // of the first objective, predicted
+  std::optional<double> deviation;    // of that prediction
+  std::optional<double> acquisition;  // what was maximised; its unit is the sampler's
+};
+
 class Sampler {
  public:
   virtual ~Sampler() = default;
@@ -73,6 +81,11 @@ class Sampler {
   // point appended to h.trials as pending. Active parameters only, in declaration order, within
   // bounds and on the step; never a point of a finite space twice.
   virtual Suggestion suggest(const History& history, std::int64_t n) = 0;
+
+  // Why `point` may be chosen after `history`; nothing where there is no model to ask.
+  virtual std::optional<Explanation> explain(const History& /*history*/, const Json& /*point*/) {
+    return std::nullopt;
+  }
 
   // For people: the sampler in use and, where it was chosen automatically, why.
   virtual std::string description() const = 0;

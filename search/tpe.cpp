@@ -67,11 +67,30 @@ class TpeSampler final : public FoldingSampler {
     ended_.assign(ended_.size(), 0);
   }
 
+  std::optional<Explanation> explain_point(std::int64_t trial, const Point& point) override {
+    if (starting(trial)) {
+      return Explanation{.words = "point " + std::to_string(trial + 1) +
+                                  " of a quasi-random start, before there is enough to learn from",
+                         .mean = {},
+                         .deviation = {},
+                         .acquisition = {}};
+    }
+    double log_ratio = 0;
+    const std::vector<Model> models = fit();
+    for (std::size_t g = 0; g < models.size(); ++g) {
+      if (is_active(point[space().groups()[g].front()]))
+        log_ratio += ratios_of(models[g], {point}).front();
+    }
+    return Explanation{.words =
+                           "logarithm of how much denser the good trials lie here than the "
+                           "others",
+                       .mean = {},
+                       .deviation = {},
+                       .acquisition = log_ratio};
+  }
+
   std::optional<Point> propose(std::int64_t trial) override {
-    const auto ended = static_cast<std::int64_t>(ranking_.size());
-    const std::int64_t pending = columns_.size() - ended;
-    const bool crowded = pending > kMaxPending && pending > ended;
-    if (trial < settings_.startup_trials || ended < enough_ || crowded) return start(trial);
+    if (starting(trial)) return start(trial);
     Random random(draw_key(seed(), Purpose::kModel), static_cast<std::uint64_t>(trial));
     const std::vector<Model> models = fit();
     for (int i = 0; i < kMaxModelAttempts; ++i) {
@@ -91,6 +110,13 @@ class TpeSampler final : public FoldingSampler {
     Parzen good;
     Parzen bad;
   };
+
+  bool starting(std::int64_t trial) const {
+    const auto ended = static_cast<std::int64_t>(ranking_.size());
+    const std::int64_t pending = columns_.size() - ended;
+    const bool crowded = pending > kMaxPending && pending > ended;
+    return trial < settings_.startup_trials || ended < enough_ || crowded;
+  }
 
   // Quasi-random points to start with: they cover the space better than independent draws.
   std::optional<Point> start(std::int64_t trial) const {
@@ -151,11 +177,17 @@ class TpeSampler final : public FoldingSampler {
     return point;
   }
 
-  // Where good over bad is largest; the first of equals.
-  static std::size_t best_of(const Model& model, const std::vector<Point>& candidates) {
+  // Logarithms of good over bad.
+  static std::vector<double> ratios_of(const Model& model, const std::vector<Point>& candidates) {
     std::vector<double> ratios = model.good.log_densities(candidates);
     const std::vector<double> bad = model.bad.log_densities(candidates);
     for (std::size_t i = 0; i < ratios.size(); ++i) ratios[i] -= bad[i];
+    return ratios;
+  }
+
+  // Where good over bad is largest; the first of equals.
+  static std::size_t best_of(const Model& model, const std::vector<Point>& candidates) {
+    const std::vector<double> ratios = ratios_of(model, candidates);
     return static_cast<std::size_t>(std::max_element(ratios.begin(), ratios.end()) -
                                     ratios.begin());
   }

@@ -1,0 +1,87 @@
+#include "cli/report/insight.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "core/plan.h"
+#include "explain/model.h"
+
+namespace fettle::cli {
+namespace {
+
+// Parameters that the page shows the dependence on: the most important ones.
+constexpr std::size_t kMostDependences = 12;
+// Interactions below this share are noise to a reader.
+constexpr double kLeastPair = 0.005;
+
+Json importance_data(const std::vector<api::Parameter>& parameters, const explain::Shares& shares) {
+  Json out = Json::array();
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    const explain::ColumnShare& share = shares.columns[i];
+    out.push_back(Json::object({{"parameter", parameters[i].name},
+                                {"main", share.main},
+                                {"total", share.total},
+                                {"deviation", share.deviation}}));
+  }
+  return out;
+}
+
+// The step is a column of the model, too, but fixed: no pair has it.
+Json pairs_data(const std::vector<api::Parameter>& parameters, const explain::Shares& shares) {
+  Json out = Json::array();
+  for (const explain::PairShare& pair : shares.pairs) {
+    if (pair.share < kLeastPair) continue;
+    out.push_back(Json::object({{"first", parameters[pair.first].name},
+                                {"second", parameters[pair.second].name},
+                                {"share", pair.share}}));
+  }
+  return out;
+}
+
+std::vector<std::size_t> by_importance(const std::vector<api::Parameter>& parameters,
+                                       const explain::Shares& shares) {
+  std::vector<std::size_t> order;
+  for (std::size_t i = 0; i < parameters.size(); ++i) order.push_back(i);
+  std::stable_sort(order.begin(), order.end(), [&shares](std::size_t a, std::size_t b) {
+    return shares.columns[a].total > shares.columns[b].total;
+  });
+  if (order.size() > kMostDependences) order.resize(kMostDependences);
+  return order;
+}
+
+Json dependence_data(const std::vector<explain::DependencePoint>& points) {
+  Json values = Json::array();
+  Json means = Json::array();
+  Json deviations = Json::array();
+  for (const explain::DependencePoint& point : points) {
+    values.push_back(point.value);
+    means.push_back(point.mean);
+    deviations.push_back(point.deviation);
+  }
+  return Json::object({{"values", std::move(values)},
+                       {"means", std::move(means)},
+                       {"deviations", std::move(deviations)}});
+}
+
+}  // namespace
+
+Json insight_data(const RunView& view, std::size_t objective) {
+  const std::vector<api::Parameter>& parameters = view.study.spec.parameters;
+  const auto model = explain::Model::fit(core::problem_of(view.study),
+                                         core::history_of(view.study, view.trials), objective);
+  if (!model.ok()) return Json::object({{"why", model.error().message}});
+  const explain::Shares shares = model->importance();
+  Json dependence = Json::object();
+  for (const std::size_t i : by_importance(parameters, shares)) {
+    dependence.set(parameters[i].name, dependence_data(model->dependence(i)));
+  }
+  return Json::object({{"trials", static_cast<std::int64_t>(model->trials())},
+                       {"quality", model->quality()},
+                       {"clipped", static_cast<std::int64_t>(model->clipped())},
+                       {"importance", importance_data(parameters, shares)},
+                       {"pairs", pairs_data(parameters, shares)},
+                       {"dependence", std::move(dependence)}});
+}
+
+}  // namespace fettle::cli

@@ -1,0 +1,15 @@
+// Importance and dependence of one objective, as data for the page. Pure.
+#pragma once
+
+#include <cstddef>
+
+#include "base/json.h"
+#include "cli/view.h"
+
+namespace fettle::cli {
+
+// {"trials", "quality", "importance": [...], "pairs": [...], "dependence": {...}}, or {"why":
+// "..."} where nothing can be said yet.
+Json insight_data(const RunView& view, std::size_t objective);
+
+}  // namespace fettle::cli

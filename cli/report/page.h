@@ -1,0 +1,26 @@
+// The page of `fettle report`: one HTML file that needs no other, and no network.
+//
+// Data and program are apart: everything about the Study is one block of JSON, which the page reads
+// and only ever writes as text, never as markup. Pure.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/json.h"
+#include "cli/view.h"
+
+namespace fettle::cli {
+
+// What the page is to show: see study.js, which reads it.
+Json page_data(const RunView& view);
+
+// The page with that data.
+std::string render_page(const std::string& title, const Json& data);
+
+// JSON that may stand within <script>: no "<" in it, so nothing ends the element early.
+std::string script_json(const Json& data);
+// Text that may stand between tags.
+std::string html_text(std::string_view text);
+
+}  // namespace fettle::cli

@@ -1,0 +1,129 @@
+// Puts the page together: what stands at its top, which objective is shown, light and dark.
+'use strict';
+
+function add_card(label, value, note, more = '') {
+  const card = document.getElementById('cards').appendChild(document.createElement('div'));
+  card.className = 'card';
+  const add = (name, text) => {
+    const line = card.appendChild(document.createElement('div'));
+    line.className = name;
+    line.textContent = text;
+    return line;
+  };
+  add('label', label);
+  add('value ' + more, value);
+  if (note) add('label', note);
+  return card;
+}
+
+function add_progress(card) {
+  const counts = study.counts;
+  const bar = card.appendChild(document.createElement('div'));
+  bar.className = 'bar';
+  const whole = Math.max(study.budget, counts.created, 1);
+  const parts = [[counts.completed, 'accent'], [counts.stopped, 'stopped'], [counts.failed, 'bad'],
+    [counts.running, 'good']];
+  for (const [count, color] of parts) {
+    const part = bar.appendChild(document.createElement('div'));
+    part.style.width = (100 * count) / whole + '%';
+    part.style.background = 'var(--' + color + ')';
+  }
+}
+
+function sentence(text) {
+  return text.charAt(0).toUpperCase() + text.slice(1) + '.';
+}
+
+function draw_cards() {
+  document.getElementById('cards').textContent = '';
+  const best = best_of(objective);
+  const shown = study.objectives[objective];
+  add_card('Best ' + shown.metric + (shown.maximize ? ' (maximised)' : ' (minimised)'),
+    best ? number_text(best.values[objective]) : '–', best ? best.name : 'no result yet', 'best');
+  if (study.objectives.length > 1) {
+    add_card('Pareto front', String(study.front.length), 'trials that no other one beats');
+  }
+  const counts = study.counts;
+  const notes = [[counts.completed, 'completed'], [counts.stopped, 'stopped early'],
+    [counts.failed, 'failed'], [counts.infeasible, 'infeasible'], [counts.running, 'to end']];
+  add_progress(add_card('Trials', counts.created + ' of ' + study.budget,
+    notes.filter(([count]) => count > 0).map(([count, what]) => count + ' ' + what).join(', ')));
+  add_card('Time', duration_text(1000 * (study.activeSeconds ?? 0)),
+    'in which trials ran, ' + study.parallelism + ' at once');
+  if (study.gpuHours > 0) add_card('GPU hours', number_text(study.gpuHours), '');
+  const algorithm = (study.algorithm || '–').split(/[ (,]/)[0].replace(/:$/, '');
+  const stopping = study.earlyStopping ? ', stopped early by ' + study.earlyStopping : '';
+  add_card('Search', algorithm, (study.algorithm || '') + stopping);
+}
+
+function draw_head_line() {
+  const name = document.getElementById('name');
+  name.textContent = study.name;
+  const pill = name.appendChild(document.createElement('span'));
+  pill.className = 'pill ' + study.state;
+  pill.textContent = study.state;
+  document.getElementById('message').textContent = study.message;
+  document.getElementById('footer').textContent =
+    (study.begun ? 'Begun ' + study.begun + ' · ' : '') + 'as of ' + study.written +
+    ' · written by fettle report, drawn with Chart.js ' + Chart.version;
+}
+
+function fill_select(id, chosen, change) {
+  const select = document.getElementById(id);
+  study.objectives.forEach((each, i) => {
+    const option = select.appendChild(document.createElement('option'));
+    option.value = String(i);
+    option.textContent = each.metric;
+  });
+  select.value = String(chosen);
+  select.addEventListener('change', change);
+}
+
+function draw_all() {
+  for (const chart of drawn.splice(0)) chart.destroy();
+  read_colors();
+  draw_cards();
+  draw_best_so_far();
+  draw_curves();
+  draw_front();
+  draw_importance();
+  draw_expectation();
+  draw_parameters();
+  draw_parallel();
+  draw_timeline();
+  draw_table();
+}
+
+function set_theme(name) {
+  document.documentElement.dataset.theme = name;
+}
+
+function start() {
+  const dark = window.matchMedia('(prefers-color-scheme: dark)');
+  set_theme(dark.matches ? 'dark' : 'light');
+  dark.addEventListener('change', () => {
+    set_theme(dark.matches ? 'dark' : 'light');
+    draw_all();
+  });
+  document.getElementById('theme').addEventListener('click', () => {
+    set_theme(document.documentElement.dataset.theme === 'dark' ? 'light' : 'dark');
+    draw_all();
+  });
+  document.getElementById('objective-label').hidden = study.objectives.length < 2;
+  fill_select('objective', 0, (event) => {
+    objective = Number(event.target.value);
+    chosen_ranges.clear();
+    draw_all();
+  });
+  fill_select('front-x', 0, draw_all);
+  fill_select('front-y', Math.min(1, study.objectives.length - 1), draw_all);
+  draw_head_line();
+  watch_parallel();
+  watch_table();
+  draw_all();
+  window.addEventListener('resize', draw_parallel);
+  // Tests look for this: everything was drawn.
+  document.documentElement.dataset.drawn = String(drawn.length);
+}
+
+start();

@@ -1,0 +1,76 @@
+// The report page: data that cannot become markup, and what it says of a Study.
+#include "cli/report/page.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cli/reason.h"
+#include "cli/report/page_parts.h"
+#include "cli/test_studies.h"
+
+namespace fettle::cli {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+std::size_t count(const std::string& text, std::string_view what) {
+  std::size_t found = 0;
+  for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) {
+    ++found;
+  }
+  return found;
+}
+
+TEST(ScriptJson, NeverEndsTheElement) {
+  const Json nasty = "</script><img src=x onerror=alert(1)><!--";
+  const std::string text = script_json(nasty);
+  EXPECT_THAT(text, Not(HasSubstr("<")));
+  const auto back = parse_json(text);
+  ASSERT_TRUE(back.ok());
+  EXPECT_EQ(*back, nasty);
+}
+
+TEST(HtmlText, IsText) { EXPECT_EQ(html_text("<b>&"), "&lt;b&gt;&amp;"); }
+
+TEST(Page, HoldsEverythingItNeeds) {
+  const std::string page = render_page("di<gits", page_data(view_in_the_middle()));
+  EXPECT_THAT(page, HasSubstr("<title>di&lt;gits</title>"));
+  EXPECT_THAT(page, Not(HasSubstr("{{title}}")));
+  EXPECT_EQ(count(page, "</script>"), 6U);
+  for (const PagePart& part : page_parts()) {
+    if (part.name == "page.html") continue;
+    EXPECT_THAT(page, HasSubstr(std::string(part.bytes))) << part.name;
+    EXPECT_EQ(part.bytes.find("</script"), std::string_view::npos) << part.name;
+    EXPECT_EQ(part.bytes.find("</style"), std::string_view::npos) << part.name;
+  }
+  // Nothing is fetched, whatever a browser is asked.
+  EXPECT_THAT(page, HasSubstr("default-src 'none'"));
+  EXPECT_THAT(page, Not(HasSubstr(" src=\"")));
+}
+
+TEST(PageData, TellsOfEveryTrial) {
+  const RunView view = view_in_the_middle();
+  const Json data = page_data(view);
+  const auto& trials = data.find("trials")->as_array();
+  ASSERT_EQ(trials.size(), view.trials.size());
+  EXPECT_EQ(*trials[0].find("name"), Json("digits-0"));
+  EXPECT_EQ(trials[0].find("values")->as_array().at(0), Json(0.9012));
+  EXPECT_EQ(*trials[0].find("phase"), Json("Completed"));
+  const auto& runs = trials[0].find("runs")->as_array();
+  ASSERT_EQ(runs.size(), 1U);
+  EXPECT_EQ(runs[0].as_array().at(0), Json(100));
+  EXPECT_EQ(runs[0].as_array().at(1), Json(30000));
+}
+
+TEST(PageData, SaysWhyThereIsNoImportanceYet) {
+  RunView view = view_in_the_middle();
+  view.trials.clear();
+  const Json data = page_data(view);
+  const Json& insight = data.find("insights")->as_array().at(0);
+  EXPECT_THAT(insight.find("why")->as_string(), HasSubstr("0 trials have a value"));
+  EXPECT_FALSE(render_page("empty", data).empty());
+}
+
+}  // namespace
+}  // namespace fettle::cli

@@ -1,0 +1,20 @@
+# The page of `fettle report`: what it is made of becomes part of the program.
+find_file(FETTLE_CHART_JS chart.min.js PATHS /usr/share/javascript/chart.js
+          DOC "Chart.js, minified (Debian: libjs-chart.js)")
+if(NOT FETTLE_CHART_JS)
+  message(FATAL_ERROR "chart.min.js was not found; it is in the Debian package libjs-chart.js, or "
+                      "set FETTLE_CHART_JS to where it is")
+endif()
+
+set(FETTLE_PAGE ${CMAKE_CURRENT_LIST_DIR})
+set(FETTLE_PAGE_PARTS
+  ${FETTLE_PAGE}/page.html ${FETTLE_PAGE}/style.css ${FETTLE_CHART_JS} ${FETTLE_PAGE}/study.js
+  ${FETTLE_PAGE}/charts.js ${FETTLE_PAGE}/parallel.js ${FETTLE_PAGE}/table.js ${FETTLE_PAGE}/page.js)
+set(FETTLE_PAGE_CPP ${CMAKE_CURRENT_BINARY_DIR}/page_parts.cpp)
+add_custom_command(OUTPUT ${FETTLE_PAGE_CPP}
+  COMMAND ${CMAKE_COMMAND} -D OUTPUT=${FETTLE_PAGE_CPP} -P ${FETTLE_PAGE}/embed.cmake
+          -- ${FETTLE_PAGE_PARTS}
+  DEPENDS ${FETTLE_PAGE_PARTS} ${FETTLE_PAGE}/embed.cmake
+  VERBATIM)
+target_sources(fettle_cli PRIVATE ${FETTLE_PAGE_CPP} ${FETTLE_PAGE}/page.cpp
+               ${FETTLE_PAGE}/study_data.cpp ${FETTLE_PAGE}/insight.cpp)

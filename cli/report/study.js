@@ -1,0 +1,142 @@
+// The Study as the rest of the page works with it: the data block, what follows from it, and how
+// numbers are written. Nothing here touches the page.
+'use strict';
+
+// page_data() (study_data.cpp, insight.cpp) wrote it. Times are milliseconds since the start.
+const data = JSON.parse(document.getElementById('data').textContent);
+const study = data.study;
+const trials = data.trials;
+const names = new Map(trials.map((trial) => [trial.name, trial]));
+const front = new Set(study.front);
+
+function is_better(objective, a, b) {
+  return study.objectives[objective].maximize ? a > b : a < b;
+}
+
+// "Completed" and so on; a result that breaks a constraint or is not finite is "Infeasible".
+function kind_of(trial) {
+  return trial.phase === 'Completed' && trial.infeasible ? 'Infeasible' : trial.phase;
+}
+
+function has_value(trial, objective) {
+  return typeof trial.values[objective] === 'number';
+}
+
+// Final, feasible results in the order in which they were learnt.
+function results_of(objective) {
+  return trials
+    .filter((trial) => kind_of(trial) === 'Completed' && has_value(trial, objective))
+    .sort((a, b) => (a.seq ?? 0) - (b.seq ?? 0));
+}
+
+function best_of(objective) {
+  let best = null;
+  for (const trial of results_of(objective)) {
+    if (!best || is_better(objective, trial.values[objective], best.values[objective])) best = trial;
+  }
+  return best;
+}
+
+// Of every trial with a value: 0 for the worst to 1 for the best.
+function standings_of(objective) {
+  const ranked = trials.filter((trial) => has_value(trial, objective));
+  const sign = study.objectives[objective].maximize ? 1 : -1;
+  ranked.sort((a, b) => sign * (a.values[objective] - b.values[objective]));
+  const last = Math.max(ranked.length - 1, 1);
+  return new Map(ranked.map((trial, i) => [trial.name, ranked.length > 1 ? i / last : 1]));
+}
+
+// Four significant digits.
+function number_text(value) {
+  if (value === null || value === undefined) return '–';
+  if (value === 0) return '0';
+  const size = Math.abs(value);
+  if (size >= 1e6 || size < 1e-3) return value.toExponential(2).replace(/\.?0+e/, 'e');
+  return String(Number(value.toPrecision(4)));
+}
+
+function value_text(value) {
+  return typeof value === 'number' ? number_text(value) : String(value ?? '–');
+}
+
+function short_text(text, most) {
+  return text.length > most ? text.slice(0, most - 1) + '…' : text;
+}
+
+function percent_text(share) {
+  const percent = 100 * share;
+  return (percent >= 10 || percent === 0 ? Math.round(percent) : percent.toFixed(1)) + ' %';
+}
+
+function duration_text(ms) {
+  const seconds = ms / 1000;
+  if (seconds < 1) return Math.round(ms) + ' ms';
+  if (seconds < 60) return seconds.toFixed(1) + ' s';
+  const minutes = Math.floor(seconds / 60);
+  if (minutes < 60) return minutes + 'm ' + Math.round(seconds - 60 * minutes) + 's';
+  return Math.floor(minutes / 60) + 'h ' + (minutes % 60) + 'm';
+}
+
+function parameters_text(trial) {
+  return Object.entries(trial.parameters).map(([name, value]) => name + ' ' + value_text(value));
+}
+
+function quantile(sorted, share) {
+  return sorted[Math.floor(share * (sorted.length - 1))];
+}
+
+// How an objective's values lie on an axis: logarithmic where they span many sizes, otherwise cut
+// off on the bad side where a few are far out; clamp() puts those on the edge.
+function value_axis(values, objective) {
+  const sorted = Float64Array.from(values.filter(Number.isFinite)).sort();
+  if (sorted.length === 0) return {type: 'linear', min: 0, max: 1, clamp: (value) => value};
+  let low = sorted[0];
+  let high = sorted[sorted.length - 1];
+  if (low > 0 && high / low > 300) {
+    return {type: 'logarithmic', min: low * 0.9, max: high * 1.1, clamp: (value) => value};
+  }
+  const range = quantile(sorted, 0.75) - quantile(sorted, 0.25);
+  if (range > 0 && study.objectives[objective].maximize) {
+    low = Math.max(low, quantile(sorted, 0.25) - 5 * range);
+  } else if (range > 0) {
+    high = Math.min(high, quantile(sorted, 0.75) + 5 * range);
+  }
+  const margin = high > low ? 0.05 * (high - low) : Math.abs(high) * 0.1 || 1;
+  const clamp = (value) => (value === null ? NaN : Math.min(Math.max(value, low), high));
+  return {type: 'linear', min: low - margin, max: high + margin, clamp};
+}
+
+// Where values of a parameter lie: choices at 0, 1, 2 ...
+function parameter_axis(parameter) {
+  if (!parameter.values) {
+    const log = parameter.log && parameter.min > 0;
+    // Room for dots at the ends of a short row of integers.
+    const room = !log && parameter.type === 'Integer' && parameter.max - parameter.min < 50 ? 0.5 : 0;
+    return {
+      type: log ? 'logarithmic' : 'linear',
+      min: parameter.min - room,
+      max: parameter.max + room,
+      place: (value) => value,
+      share: (value) => share_between(value, parameter.min, parameter.max, log),
+      low: value_text(parameter.min),
+      high: value_text(parameter.max),
+    };
+  }
+  const places = new Map(parameter.values.map((value, i) => [JSON.stringify(value), i]));
+  const count = parameter.values.length;
+  const place = (value) => places.get(JSON.stringify(value));
+  return {
+    type: 'linear',
+    min: -0.5,
+    max: count - 0.5,
+    labels: parameter.values.map(value_text),
+    place,
+    share: (value) => (place(value) + 0.5) / count,
+  };
+}
+
+function share_between(value, low, high, log) {
+  if (high <= low) return 0.5;
+  if (log) return Math.log(value / low) / Math.log(high / low);
+  return (value - low) / (high - low);
+}

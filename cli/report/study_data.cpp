@@ -1,0 +1,191 @@
+// page_data: what is known about a Study, as the page wants it. Times are milliseconds since the
+// Study began; a value that is absent or not finite is null.
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "api/names.h"
+#include "api/report.h"
+#include "api/timestamp.h"
+#include "cli/reason.h"
+#include "cli/report/insight.h"
+#include "cli/report/page.h"
+#include "cli/time_spent.h"
+#include "core/best.h"
+#include "core/history.h"
+
+namespace fettle::cli {
+namespace {
+
+Json finite(double value) { return std::isfinite(value) ? Json(value) : Json(); }
+
+Json optional(const std::optional<double>& value) { return value ? finite(*value) : Json(); }
+
+Json parameter_data(const api::Parameter& parameter) {
+  Json out = Json::object({{"name", parameter.name},
+                           {"type", api::to_string(parameter.type)},
+                           {"log", parameter.scale == api::Scale::kLog}});
+  if (parameter.type == api::ParameterType::kCategorical) {
+    out.set("values", Json(parameter.values));
+  } else if (parameter.type == api::ParameterType::kBoolean) {
+    out.set("values", Json(Json::Array{Json(false), Json(true)}));
+  } else {
+    out.set("min", parameter.min).set("max", parameter.max);
+  }
+  if (parameter.when) {
+    out.set("when", Json::object({{"parameter", parameter.when->parameter},
+                                  {"in", Json(parameter.when->in)}}));
+  }
+  return out;
+}
+
+Json objective_data(const api::Objective& objective) {
+  return Json::object({{"metric", objective.metric},
+                       {"maximize", objective.direction == api::Direction::kMaximize},
+                       {"goal", optional(objective.goal)}});
+}
+
+Json counts_data(const api::TrialCounts& counts) {
+  return Json::object({{"created", counts.created},
+                       {"running", counts.running + counts.pending},
+                       {"completed", counts.completed},
+                       {"stopped", counts.stopped},
+                       {"failed", counts.failed},
+                       {"infeasible", counts.infeasible}});
+}
+
+std::string message_of(const api::Study& study) {
+  for (const char* type : {"Succeeded", "Failed", "Suspended", "Running"}) {
+    if (const auto* condition = true_condition(study, type)) return condition->message;
+  }
+  return "";
+}
+
+Json study_data(const RunView& view) {
+  const api::StudySpec& spec = view.study.spec;
+  const api::StudyStatus& status = view.study.status;
+  Json parameters = Json::array();
+  for (const api::Parameter& parameter : spec.parameters) {
+    parameters.push_back(parameter_data(parameter));
+  }
+  Json objectives = Json::array();
+  for (const api::Objective& objective : spec.objectives) {
+    objectives.push_back(objective_data(objective));
+  }
+  Json front = Json::array();
+  for (const api::BestTrial& best : status.best) front.push_back(best.trial);
+  return Json::object(
+      {{"name", view.study.metadata.name},
+       {"state", state_of(view)},
+       {"message", message_of(view.study)},
+       {"algorithm", status.algorithm},
+       {"earlyStopping", spec.early_stopping ? spec.early_stopping->name : ""},
+       {"unit", spec.resource.unit},
+       {"maxStep", spec.resource.max},
+       {"budget", spec.budget.trials},
+       {"parallelism", spec.budget.parallelism},
+       {"counts", counts_data(status.trials)},
+       {"gpuHours", finite(status.gpu_hours)},
+       {"activeSeconds", finite(status.active_seconds)},
+       {"begun", status.started_ms > 0 ? api::format_timestamp(status.started_ms) : std::string()},
+       {"written", api::format_timestamp(view.now_ms)},
+       {"parameters", std::move(parameters)},
+       {"objectives", std::move(objectives)},
+       {"front", std::move(front)},
+       {"time", time_spent_json(time_spent(view))}});
+}
+
+// [[step, value of each objective ...] ...]
+Json curve_data(const api::StudySpec& spec, const api::Trial& trial) {
+  Json out = Json::array();
+  if (!trial.status.report) return out;
+  for (const api::HistoryPoint& point : api::curve_of(*trial.status.report)) {
+    Json row = Json::array();
+    row.push_back(point.step);
+    for (const api::Objective& objective : spec.objectives) {
+      const auto found = point.metrics.find(objective.metric);
+      row.push_back(found == point.metrics.end() ? Json() : finite(found->second));
+    }
+    out.push_back(std::move(row));
+  }
+  return out;
+}
+
+// [[begin, end, outcome] ...]
+Json runs_data(const RunView& view, const api::Trial& trial) {
+  Json out = Json::array();
+  const std::int64_t began = view.study.status.started_ms;
+  for (const api::RunRecord& run : trial.status.runs) {
+    const std::int64_t from = run.running_ms > 0 ? run.running_ms : run.started_ms;
+    const std::int64_t to = run.ended_ms > 0 ? run.ended_ms : view.now_ms;
+    Json row = Json::array();
+    row.push_back(from - began);
+    row.push_back(std::max(to, from) - began);
+    row.push_back(run.outcome ? api::to_string(*run.outcome) : "Running");
+    out.push_back(std::move(row));
+  }
+  return out;
+}
+
+const api::Fact* end_of(const api::Trial& trial) {
+  for (const api::FactKind kind :
+       {api::FactKind::kResult, api::FactKind::kStopped, api::FactKind::kFailed}) {
+    if (const api::Fact* fact = core::newest_fact(trial, kind)) return fact;
+  }
+  return nullptr;
+}
+
+Json trial_data(const RunView& view, const api::Trial& trial) {
+  const api::StudySpec& spec = view.study.spec;
+  Json values = Json::array();
+  for (std::size_t i = 0; i < spec.objectives.size(); ++i) {
+    values.push_back(optional(objective_now(spec, trial, i)));
+  }
+  const api::Fact* end = end_of(trial);
+  Json out = Json::object({{"name", trial.metadata.name},
+                           {"index", trial.spec.index},
+                           {"phase", api::to_string(trial.status.phase)},
+                           {"step", trial.status.report ? trial.status.report->step : 0},
+                           {"values", std::move(values)},
+                           {"infeasible", end != nullptr && end->infeasible},
+                           {"parameters", trial.spec.parameters},
+                           {"basis", trial.spec.search.basis},
+                           {"seconds", finite(running_seconds(trial, view.now_ms))},
+                           {"curve", curve_data(spec, trial)},
+                           {"runs", runs_data(view, trial)}});
+  if (end != nullptr) {
+    out.set("seq", end->seq).set("endedAt", end->at_ms - view.study.status.started_ms);
+  }
+  const std::string ending = ending_of(trial);
+  if (!ending.empty()) out.set("ending", ending);
+  if (trial.spec.stop) out.set("stopReason", trial.spec.stop->reason);
+  return out;
+}
+
+}  // namespace
+
+Json page_data(const RunView& view) {
+  const std::map<std::int64_t, Expectation> expectations = expectations_of(view);
+  Json trials = Json::array();
+  for (const api::TrialPtr& trial : view.trials) {
+    Json data = trial_data(view, *trial);
+    const auto expected = expectations.find(trial->spec.index);
+    if (expected != expectations.end()) {
+      data.set("expected",
+               Json::object({{"mean", finite(expected->second.mean)},
+                             {"deviation", finite(expected->second.deviation)},
+                             {"beats", expected->second.beats},
+                             {"trials", static_cast<std::int64_t>(expected->second.trials)}}));
+    }
+    trials.push_back(std::move(data));
+  }
+  Json insights = Json::array();
+  for (std::size_t i = 0; i < view.study.spec.objectives.size(); ++i) {
+    insights.push_back(insight_data(view, i));
+  }
+  return Json::object({{"study", study_data(view)},
+                       {"trials", std::move(trials)},
+                       {"insights", std::move(insights)}});
+}
+
+}  // namespace fettle::cli

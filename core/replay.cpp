@@ -1,0 +1,159 @@
+#include "core/replay.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "core/history.h"
+#include "core/plan.h"
+
+namespace fettle::core {
+
+using api::Fact;
+using api::FactKind;
+using api::Trial;
+using api::TrialPtr;
+
+namespace {
+
+constexpr const char* kEarlyStopped = "EarlyStopped";
+
+// The history as it grew: trials in the order of creation, each with the facts that its decision
+// saw. The failure of a trial that was deleted becomes known with the trial.
+class Regrowth {
+ public:
+  explicit Regrowth(search::History whole) : whole_(std::move(whole)) {
+    const auto recorded = [](const search::Event& event) { return event.fact.seq > 0; };
+    next_ = std::find_if(whole_.events.begin(), whole_.events.end(), recorded);
+    deleted_end_ = next_;
+  }
+
+  // What was known just before trial `index` was created on `basis`. Called for rising indices.
+  const search::History& before(std::int64_t index, std::int64_t basis) {
+    while (static_cast<std::int64_t>(known_.trials.size()) < index) {
+      const auto trial = static_cast<std::int64_t>(known_.trials.size());
+      known_.trials.push_back(whole_.trials[known_.trials.size()]);
+      for (auto event = whole_.events.begin(); event != deleted_end_; ++event) {
+        if (event->trial == trial) known_.events.push_back(*event);
+      }
+    }
+    for (; next_ != whole_.events.end() && next_->fact.seq <= basis; ++next_) {
+      if (next_->trial >= index) break;
+      known_.events.push_back(*next_);
+    }
+    return known_;
+  }
+
+ private:
+  search::History whole_;
+  search::History known_;
+  std::vector<search::Event>::const_iterator next_;
+  std::vector<search::Event>::const_iterator deleted_end_;
+};
+
+// A trial that had ended when its rung became known was not judged.
+bool was_judged(const Trial& trial, const Fact& rung) {
+  if (trial.spec.stop && trial.spec.stop->basis < rung.seq) return false;
+  return std::none_of(
+      trial.status.facts.begin(), trial.status.facts.end(), [&rung](const Fact& fact) {
+        return fact.kind != FactKind::kRung && fact.at_ms == rung.at_ms && fact.seq > rung.seq;
+      });
+}
+
+bool stopped_at(const Trial& trial, const Fact& rung) {
+  return trial.spec.stop && trial.spec.stop->reason == kEarlyStopped &&
+         trial.spec.stop->basis == rung.seq;
+}
+
+std::string words(const search::Judgement& judgement) {
+  const bool stop = judgement.verdict == search::Verdict::kStop;
+  return (stop ? "stop: " : "go on: ") + judgement.reason;
+}
+
+void judge_again(const api::Study& study, const std::vector<TrialPtr>& trials, Replay& out) {
+  if (!study.spec.early_stopping) return;
+  const search::Problem problem = problem_of(study);
+  const search::History whole = history_of(study, trials);
+  for (const TrialPtr& trial : trials) {
+    for (const Fact& fact : trial->status.facts) {
+      if (fact.kind != FactKind::kRung || !was_judged(*trial, fact)) continue;
+      const search::Judgement again =
+          search::judge(problem, *study.spec.early_stopping, history_at(whole, trials, fact.seq),
+                        trial->spec.index);
+      const bool stopped = stopped_at(*trial, fact);
+      ++out.judgements;
+      if (stopped) ++out.stops;
+      const bool stop_again = again.verdict == search::Verdict::kStop;
+      if (stop_again == stopped && (!stopped || trial->spec.stop->message == again.reason))
+        continue;
+      out.differences.push_back({trial->metadata.name, fact.seq,
+                                 stopped ? "stop: " + trial->spec.stop->message : "go on",
+                                 words(again)});
+    }
+  }
+}
+
+}  // namespace
+
+search::History history_before(const api::Study& study, const std::vector<TrialPtr>& trials,
+                               std::int64_t index) {
+  Regrowth regrowth(history_of(study, trials));
+  const search::History* known = nullptr;
+  for (const TrialPtr& trial : trials) {
+    if (trial->spec.index > index) break;
+    known = &regrowth.before(trial->spec.index, trial->spec.search.basis);
+  }
+  return known == nullptr ? search::History{} : *known;
+}
+
+search::History history_at(const search::History& whole, const std::vector<TrialPtr>& trials,
+                           std::int64_t seq) {
+  search::History known;
+  std::size_t count = 0;
+  for (const TrialPtr& trial : trials) {
+    if (trial->spec.search.basis < seq) count = static_cast<std::size_t>(trial->spec.index) + 1;
+  }
+  known.trials.assign(whole.trials.begin(),
+                      whole.trials.begin() + static_cast<std::ptrdiff_t>(count));
+  for (const search::Event& event : whole.events) {
+    if (event.fact.seq > seq) break;
+    known.events.push_back(event);
+  }
+  return known;
+}
+
+Result<std::vector<Resuggestion>> suggest_again(const api::Study& study,
+                                                const std::vector<TrialPtr>& trials) {
+  FETTLE_ASSIGN(const std::unique_ptr<search::Sampler> sampler,
+                search::make_sampler(problem_of(study)));
+  Regrowth regrowth(history_of(study, trials));
+  std::vector<Resuggestion> out;
+  for (const TrialPtr& trial : trials) {
+    search::Suggestion suggestion =
+        sampler->suggest(regrowth.before(trial->spec.index, trial->spec.search.basis), 1);
+    Resuggestion again{trial.get(), std::nullopt};
+    if (!suggestion.points.empty()) again.point = std::move(suggestion.points.front());
+    out.push_back(std::move(again));
+  }
+  return out;
+}
+
+Result<Replay> replay(const api::Study& study, const std::vector<TrialPtr>& trials) {
+  FETTLE_ASSIGN(const std::vector<Resuggestion> suggestions, suggest_again(study, trials));
+  Replay out;
+  for (const Resuggestion& again : suggestions) {
+    ++out.suggestions;
+    if (again.point && *again.point == again.trial->spec.parameters) continue;
+    out.differences.push_back({again.trial->metadata.name, again.trial->spec.search.basis,
+                               again.trial->spec.parameters.dump(),
+                               again.point ? again.point->dump() : "no point is left"});
+  }
+  out.deleted =
+      next_index(trials, study.status.trials.created) - static_cast<std::int64_t>(trials.size());
+  judge_again(study, trials, out);
+  std::stable_sort(out.differences.begin(), out.differences.end(),
+                   [](const Difference& a, const Difference& b) { return a.basis < b.basis; });
+  return out;
+}
+
+}  // namespace fettle::core

@@ -1,0 +1,58 @@
+// Replay: taking a Study's decisions again from what was recorded, to compare or to ask what other
+// rules would have made of the same facts. Every decision recorded its `basis`, the highest seq it
+// rests on, so what was known then is a prefix of the facts.
+// Pure functions; usable from any thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/study.h"
+#include "api/trial.h"
+#include "base/json.h"
+#include "base/result.h"
+#include "search/search.h"
+
+namespace fettle::core {
+
+// What was known when trial `index` was suggested, or when the fact `seq` was judged. Trials that
+// were deleted by hand are failed ones without parameters, as for the planner.
+search::History history_before(const api::Study& study, const std::vector<api::TrialPtr>& trials,
+                               std::int64_t index);
+search::History history_at(const search::History& whole, const std::vector<api::TrialPtr>& trials,
+                           std::int64_t seq);
+
+// The point that the Study's algorithm chooses for a trial.
+struct Resuggestion {
+  const api::Trial* trial = nullptr;
+  std::optional<Json> point;  // nothing: the space is exhausted
+};
+
+// In the order of trials, each with what was known when it was created. `trials` are all of the
+// Study, sorted by index, and must outlive the answer. Errors: those of make_sampler.
+Result<std::vector<Resuggestion>> suggest_again(const api::Study& study,
+                                                const std::vector<api::TrialPtr>& trials);
+
+// A decision that came out otherwise, in words.
+struct Difference {
+  std::string trial;
+  std::int64_t basis = 0;
+  std::string recorded;
+  std::string decided;
+};
+
+struct Replay {
+  std::int64_t suggestions = 0;  // decided again
+  std::int64_t judgements = 0;   // of rungs
+  std::int64_t stops = 0;        // recorded ones among them
+  std::int64_t deleted = 0;      // trials of which nothing is left
+  std::vector<Difference> differences;
+};
+
+// Decides everything again. Errors: those of make_sampler.
+Result<Replay> replay(const api::Study& study, const std::vector<api::TrialPtr>& trials);
+
+}  // namespace fettle::core

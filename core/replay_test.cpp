@@ -1,0 +1,255 @@
+// Studies that were really planned, decided again; and what another rule would have made of them.
+#include "core/replay.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "core/plan.h"
+#include "core/what_if.h"
+
+namespace fettle::core {
+namespace {
+
+using api::Trial;
+using api::TrialPhase;
+using api::TrialPtr;
+using testing::HasSubstr;
+
+// A Study whose trials train in memory: one step of every running trial, then a look at it all.
+class Rehearsal {
+ public:
+  explicit Rehearsal(const std::string& algorithm) {
+    api::Parameter x;
+    x.name = "x";
+    x.max = 1;
+    api::Objective loss;
+    loss.metric = "loss";
+    study.metadata.name = "s";
+    study.metadata.generation = 1;
+    study.spec.parameters = {x};
+    study.spec.objectives = {loss};
+    study.spec.algorithm.name = algorithm;
+    study.spec.algorithm.startup_trials = 4;
+    study.spec.resource.max = 9;
+    study.spec.budget.trials = 20;
+    study.spec.budget.parallelism = 3;
+  }
+
+  void run() {
+    const auto sampler = search::make_sampler(problem_of(study));
+    ASSERT_TRUE(sampler.ok());
+    for (int look = 0; look < 1000 && !is_finished(study.status); ++look) {
+      now_ms += 1500;
+      const StudyPlan plan = plan_study({study, trials, {}}, **sampler, now_ms);
+      for (const StudyAction& action : plan.actions) carry_out(action);
+      for (TrialPtr& trial : trials) train(trial);
+    }
+    ASSERT_TRUE(is_finished(study.status));
+  }
+
+  // Replaces a trial by one that `edit` changed.
+  template <class Edit>
+  void edit(std::size_t index, const Edit& edit) {
+    Trial changed = *trials[index];
+    edit(changed);
+    trials[index] = std::make_shared<const Trial>(std::move(changed));
+  }
+
+  api::Study study;
+  std::vector<TrialPtr> trials;
+  std::int64_t now_ms = 1'000'000;
+
+ private:
+  void carry_out(const StudyAction& action) {
+    if (const auto* create = std::get_if<CreateTrial>(&action)) {
+      trials.push_back(std::make_shared<const Trial>(create->trial));
+    } else if (const auto* record = std::get_if<RecordFacts>(&action)) {
+      edit(index_of(record->trial), [record](Trial& trial) {
+        auto& facts = trial.status.facts;
+        facts.insert(facts.end(), record->facts.begin(), record->facts.end());
+      });
+    } else if (const auto* update = std::get_if<UpdateTrialSpec>(&action)) {
+      edit(index_of(update->trial), [update](Trial& trial) { trial.spec = update->spec; });
+    } else if (const auto* status = std::get_if<UpdateStudyStatus>(&action)) {
+      study.status = status->status;
+    }
+  }
+
+  std::size_t index_of(const std::string& name) const {
+    std::size_t index = 0;
+    while (trials[index]->metadata.name != name) ++index;
+    return index;
+  }
+
+  // The loss falls to (x - 0.3)^2. Trials differ in speed, so that they end out of order.
+  void train(TrialPtr& trial) {
+    if (api::is_terminal(trial->status.phase)) return;
+    Trial next = *trial;
+    if (next.status.runs.empty()) {
+      next.status.runs.emplace_back();
+      next.status.runs.back().running_ms = now_ms;
+    }
+    api::Report report = next.status.report.value_or(api::Report{});
+    for (std::int64_t i = 0; i <= next.spec.index % 3 && !next.spec.stop; ++i) {
+      if (report.step >= next.spec.until_step) break;
+      const double x = next.spec.parameters.find("x")->as_double();
+      const double loss = (x - 0.3) * (x - 0.3) + 1.0 / static_cast<double>(++report.step);
+      report.metrics = {{"loss", loss}};
+      report.history.push_back({report.step, report.metrics});
+    }
+    next.status.phase = TrialPhase::kRunning;
+    if (next.spec.stop) {
+      next.status.phase = TrialPhase::kStopped;
+    } else if (report.step >= next.spec.until_step) {
+      next.status.phase = TrialPhase::kCompleted;
+    }
+    next.status.report = std::move(report);
+    trial = std::make_shared<const Trial>(std::move(next));
+  }
+};
+
+api::EarlyStopping rule(const std::string& name) {
+  api::EarlyStopping rules;
+  rules.name = name;
+  return rules;
+}
+
+TEST(Replay, OfWhatWasDecidedAgrees) {
+  for (const char* algorithm : {"random", "sobol", "tpe", "auto"}) {
+    for (const char* stopping : {"", "asha", "median"}) {
+      Rehearsal rehearsal(algorithm);
+      if (*stopping != '\0') rehearsal.study.spec.early_stopping = rule(stopping);
+      rehearsal.run();
+      const auto again = replay(rehearsal.study, rehearsal.trials);
+      ASSERT_TRUE(again.ok());
+      EXPECT_EQ(again->suggestions, 20);
+      EXPECT_EQ(again->stops > 0, *stopping != '\0') << algorithm << stopping;
+      for (const Difference& difference : again->differences) {
+        ADD_FAILURE() << algorithm << ' ' << stopping << ": " << difference.trial << ' '
+                      << difference.recorded << " / " << difference.decided;
+      }
+    }
+  }
+}
+
+TEST(Replay, NamesAPointThatWasChanged) {
+  Rehearsal rehearsal("tpe");
+  rehearsal.run();
+  rehearsal.edit(12, [](Trial& trial) { trial.spec.parameters.set("x", 0.123); });
+  const auto again = replay(rehearsal.study, rehearsal.trials);
+  ASSERT_TRUE(again.ok());
+  ASSERT_FALSE(again->differences.empty());
+  EXPECT_EQ(again->differences[0].trial, "s-12");
+  EXPECT_THAT(again->differences[0].recorded, HasSubstr("0.123"));
+}
+
+TEST(Replay, NamesAValueThatWasChanged) {
+  Rehearsal rehearsal("random");
+  rehearsal.study.spec.early_stopping = rule("asha");
+  rehearsal.run();
+  std::size_t stopped = 0;
+  while (!rehearsal.trials[stopped]->spec.stop) ++stopped;
+  rehearsal.edit(stopped, [](Trial& trial) {
+    for (api::Fact& fact : trial.status.facts) fact.values = {-1.0};
+  });
+  const auto again = replay(rehearsal.study, rehearsal.trials);
+  ASSERT_TRUE(again.ok());
+  const std::string name = rehearsal.trials[stopped]->metadata.name;
+  const auto found = std::find_if(again->differences.begin(), again->differences.end(),
+                                  [&name](const Difference& d) { return d.trial == name; });
+  ASSERT_NE(found, again->differences.end());
+  EXPECT_THAT(found->recorded, HasSubstr("stop: asha"));
+  EXPECT_THAT(found->decided, HasSubstr("go on: "));
+}
+
+TEST(Replay, FindsAStopThatIsMissing) {
+  Rehearsal rehearsal("random");
+  rehearsal.run();
+  rehearsal.study.spec.early_stopping = rule("asha");
+  rehearsal.edit(5, [](Trial& trial) {
+    trial.status.facts.insert(trial.status.facts.begin(),
+                              {.seq = 1000, .step = 1, .values = {}, .at_ms = 1});
+    trial.status.facts.front().kind = api::FactKind::kRung;
+    trial.status.facts.front().values = {std::nullopt};
+  });
+  const auto again = replay(rehearsal.study, rehearsal.trials);
+  ASSERT_TRUE(again.ok());
+  ASSERT_EQ(again->judgements, 1);
+  ASSERT_EQ(again->differences.size(), 1U);
+  EXPECT_EQ(again->differences[0].recorded, "go on");
+}
+
+TEST(Replay, CountsTrialsThatWereDeleted) {
+  Rehearsal rehearsal("random");
+  rehearsal.run();
+  rehearsal.trials.erase(rehearsal.trials.begin() + 7);
+  const auto again = replay(rehearsal.study, rehearsal.trials);
+  ASSERT_TRUE(again.ok());
+  EXPECT_EQ(again->deleted, 1);
+  EXPECT_TRUE(again->differences.empty());  // random does not look at results
+}
+
+TEST(Replay, SaysWhatIsWrongWithAnAlgorithm) {
+  Rehearsal rehearsal("random");
+  rehearsal.run();
+  rehearsal.study.spec.algorithm.name = "simplex";
+  EXPECT_FALSE(replay(rehearsal.study, rehearsal.trials).ok());
+}
+
+TEST(History, BeforeATrialHasOnlyWhatWasKnown) {
+  Rehearsal rehearsal("random");
+  rehearsal.run();
+  for (const TrialPtr& trial : rehearsal.trials) {
+    const search::History history =
+        history_before(rehearsal.study, rehearsal.trials, trial->spec.index);
+    EXPECT_EQ(static_cast<std::int64_t>(history.trials.size()), trial->spec.index);
+    EXPECT_EQ(static_cast<std::int64_t>(history.events.size()), trial->spec.search.basis);
+  }
+}
+
+TEST(WhatIf, TheSameRuleStopsTheSameTrials) {
+  Rehearsal rehearsal("random");
+  rehearsal.study.spec.early_stopping = rule("asha");
+  rehearsal.run();
+  const OtherStopping other = stop_otherwise(rehearsal.study, rule("asha"), rehearsal.trials);
+  std::size_t stopped = 0;
+  for (const TrialPtr& trial : rehearsal.trials) stopped += trial->spec.stop ? 1 : 0;
+  EXPECT_EQ(other.stops.size(), stopped);
+  EXPECT_EQ(other.unknown, 0);
+}
+
+TEST(WhatIf, SaysWhatARuleWouldHaveSaved) {
+  Rehearsal rehearsal("random");
+  rehearsal.run();
+  const OtherStopping other = stop_otherwise(rehearsal.study, rule("asha"), rehearsal.trials);
+  EXPECT_EQ(other.steps, 20 * 9);
+  ASSERT_FALSE(other.stops.empty());
+  std::int64_t saved = 0;
+  for (const OtherStop& stop : other.stops) {
+    EXPECT_LT(stop.step, 9);
+    EXPECT_EQ(stop.reached, 9);
+    EXPECT_THAT(stop.reason, HasSubstr("asha: rung"));
+    saved += stop.reached - stop.step;
+  }
+  EXPECT_EQ(other.saved, saved);
+  EXPECT_EQ(other.best, other.best_left);  // it is the best at every rung
+}
+
+TEST(WhatIf, DoesNotInventWhatAStoppedTrialWouldHaveComeTo) {
+  Rehearsal rehearsal("random");
+  rehearsal.study.spec.early_stopping = rule("asha");
+  rehearsal.run();
+  api::EarlyStopping patient = rule("median");
+  patient.min_trials = 1000;
+  const OtherStopping other = stop_otherwise(rehearsal.study, patient, rehearsal.trials);
+  EXPECT_TRUE(other.stops.empty());
+  EXPECT_EQ(other.saved, 0);
+  EXPECT_GT(other.unknown, 0);
+}
+
+}  // namespace
+}  // namespace fettle::core

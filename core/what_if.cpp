@@ -1,0 +1,119 @@
+#include "core/what_if.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "core/best.h"
+#include "core/facts.h"
+#include "core/history.h"
+#include "core/plan.h"
+#include "search/search.h"
+
+namespace fettle::core {
+
+using api::Fact;
+using api::FactKind;
+using api::Trial;
+using api::TrialPtr;
+
+namespace {
+
+// When a trial was where, as far as it is written down: milliseconds by step.
+std::map<std::int64_t, std::int64_t> moments_of(const Trial& trial) {
+  std::map<std::int64_t, std::int64_t> moments;
+  if (!trial.status.runs.empty()) {
+    const api::RunRecord& first = trial.status.runs.front();
+    moments[0] = first.running_ms > 0 ? first.running_ms : first.started_ms;
+  }
+  for (const Fact& fact : trial.status.facts) moments[fact.step] = fact.at_ms;
+  return moments;
+}
+
+std::int64_t moment_of(const std::map<std::int64_t, std::int64_t>& moments, std::int64_t step) {
+  const auto after = moments.lower_bound(step);
+  if (after == moments.end()) return moments.empty() ? 0 : moments.rbegin()->second;
+  if (after->first == step || after == moments.begin()) return after->second;
+  const auto before = std::prev(after);
+  const double share =
+      static_cast<double>(step - before->first) / static_cast<double>(after->first - before->first);
+  const auto between = static_cast<double>(after->second - before->second);
+  return before->second + static_cast<std::int64_t>(share * between);
+}
+
+// The facts that there would have been under other rules, had nobody been stopped by them.
+std::vector<search::Event> facts_under(const api::Study& study, const api::EarlyStopping& rules,
+                                       const std::vector<TrialPtr>& trials) {
+  const std::vector<std::int64_t> rungs = search::rung_steps(rules, study.spec.resource);
+  std::vector<search::Event> events;
+  for (const TrialPtr& trial : trials) {
+    const auto moments = moments_of(*trial);
+    Trial unjudged = *trial;
+    unjudged.status.facts.clear();
+    for (Fact& fact : unrecorded_facts(study, unjudged, rungs, 0)) {
+      fact.at_ms = moment_of(moments, fact.step);
+      events.push_back({trial->spec.index, std::move(fact)});
+    }
+  }
+  std::stable_sort(events.begin(), events.end(),
+                   [](const search::Event& a, const search::Event& b) {
+                     return std::tie(a.fact.at_ms, a.trial) < std::tie(b.fact.at_ms, b.trial);
+                   });
+  return events;
+}
+
+bool was_stopped_early(const Trial& trial) {
+  return trial.spec.stop && trial.spec.stop->reason == "EarlyStopped";
+}
+
+std::string best_of(const api::Study& study, const std::vector<TrialPtr>& trials) {
+  const std::vector<api::BestTrial> best = best_trials(study, trials);
+  return best.empty() ? "" : best.front().trial;
+}
+
+std::int64_t reached(const Trial& trial) {
+  return trial.status.report ? trial.status.report->step : 0;
+}
+
+}  // namespace
+
+OtherStopping stop_otherwise(const api::Study& study, const api::EarlyStopping& rules,
+                             const std::vector<TrialPtr>& trials) {
+  OtherStopping out;
+  std::map<std::int64_t, const Trial*> by_index;
+  for (const TrialPtr& trial : trials) by_index[trial->spec.index] = trial.get();
+  const search::Problem problem = problem_of(study);
+  search::History known = history_of(study, trials);
+  known.events.clear();
+  std::set<std::int64_t> stopped;
+  for (search::Event& event : facts_under(study, rules, trials)) {
+    if (stopped.count(event.trial) > 0) continue;
+    event.fact.seq = static_cast<std::int64_t>(known.events.size()) + 1;
+    known.events.push_back(event);
+    if (event.fact.kind != FactKind::kRung) continue;
+    const search::Judgement judgement = search::judge(problem, rules, known, event.trial);
+    if (judgement.verdict == search::Verdict::kContinue) continue;
+    const Trial& trial = *by_index.at(event.trial);
+    out.stops.push_back({trial.metadata.name, event.fact.step, reached(trial), judgement.reason});
+    out.saved += std::max<std::int64_t>(reached(trial) - event.fact.step, 0);
+    stopped.insert(event.trial);
+    event.fact.kind = FactKind::kStopped;
+    event.fact.seq = static_cast<std::int64_t>(known.events.size()) + 1;
+    known.events.push_back(std::move(event));
+  }
+  std::vector<TrialPtr> left;
+  for (const TrialPtr& trial : trials) {
+    out.steps += reached(*trial);
+    if (stopped.count(trial->spec.index) > 0) continue;
+    left.push_back(trial);
+    if (was_stopped_early(*trial)) ++out.unknown;
+  }
+  out.best = best_of(study, trials);
+  out.best_left = best_of(study, left);
+  return out;
+}
+
+}  // namespace fettle::core

@@ -1,0 +1,39 @@
+// What another rule of early stopping would have made of the trials that ran: whom it would have
+// stopped when, and what that would have saved. Nothing is invented: a trial that was really
+// stopped and that the other rule would have let go on is said to be unknown from there on.
+//
+// Only what really was judged has a time in the records. When a value at another step became known
+// is taken to lie evenly between the moments that are recorded.
+// Pure functions; usable from any thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "api/study.h"
+#include "api/trial.h"
+
+namespace fettle::core {
+
+struct OtherStop {
+  std::string trial;
+  std::int64_t step = 0;     // at which it would have been stopped
+  std::int64_t reached = 0;  // the last step that it really made
+  std::string reason;        // the judge's words
+};
+
+struct OtherStopping {
+  std::vector<OtherStop> stops;  // in the order in which they would have come
+  std::int64_t steps = 0;        // that all trials really made
+  std::int64_t saved = 0;        // of them
+  std::int64_t unknown = 0;      // trials that were stopped and would have gone on
+  std::string best;              // the best trial; "" = there is none
+  std::string best_left;         // the best one of those that would not have been stopped
+};
+
+// `trials` are all of the Study, sorted by index.
+OtherStopping stop_otherwise(const api::Study& study, const api::EarlyStopping& rules,
+                             const std::vector<api::TrialPtr>& trials);
+
+}  // namespace fettle::core

@@ -1,0 +1,101 @@
+// Forest: a random forest for regression (Breiman 2001) over the unit cube, made to be integrated:
+// every leaf is a box, so averages over any of the coordinates are sums over leaves
+// (importance.h, dependence.h).
+//
+// A coordinate that a sample lacks (NaN: an inactive parameter) cannot matter to it. Each tree
+// draws a value for it, so that the forest learns a function on the whole cube that is flat there;
+// a prediction integrates over what the point lacks. Thresholds are drawn between neighbours, as in
+// Hutter et al. 2014, "Algorithm runtime prediction": the mean is then close to linear between
+// samples, and trees disagree where samples are far away.
+//
+// Deterministic in samples and seed. Immutable after fit(); safe to share between threads.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "base/philox.h"
+
+namespace fettle::explain {
+
+// Places in the unit cube; NaN = absent.
+using Place = std::vector<double>;
+
+// What one coordinate of the cube stands for.
+struct Column {
+  std::size_t cells = 0;     // values there are, each with its own part of [0, 1]; 0 = a continuum
+  bool categorical = false;  // cells without an order, all of the same width
+};
+
+struct Sample {
+  Place at;
+  double value = 0;
+  std::int64_t group = 0;  // samples of one group are drawn together: values of one trial
+};
+
+struct Node {
+  std::size_t left = 0;  // the child below the threshold; the other one is next to it; 0 = a leaf
+  std::size_t column = 0;
+  double threshold = 0;
+  double mean = 0;
+  double variance = 0;
+};
+
+// Part of the cube with one value.
+struct Leaf {
+  Place low;
+  Place high;
+  double value = 0;
+  double volume = 1;  // of the columns that were left free
+};
+
+class Tree {
+ public:
+  // The mean and the mean square of what the tree says of `at`, absent coordinates integrated out.
+  struct Moments {
+    double mean = 0;
+    double square = 0;
+  };
+  Moments predict(const Place& at) const;
+
+  // The leaves that lie at `given`, absent coordinates free: a partition of what is left of the
+  // cube. The corners of leaves are in the tree's own coordinates (see place).
+  std::vector<Leaf> leaves(const Place& given) const;
+
+  // Each tree sorts the values of a categorical column in an order of its own, so that all regions
+  // are intervals: where a coordinate lies for this tree.
+  double place(std::size_t column, double coordinate) const;
+
+ private:
+  friend class Grower;
+  std::vector<Node> nodes_;
+  std::vector<std::vector<double>> orders_;  // of each column's cells; empty = as they are
+};
+
+class Forest {
+ public:
+  struct Prediction {
+    double mean = 0;
+    double deviation = 0;  // trees among each other, and samples within a leaf
+  };
+
+  // At least one sample; values finite. The coordinates of samples have one entry a column.
+  static Forest fit(const std::vector<Column>& columns, const std::vector<Sample>& samples,
+                    std::uint64_t seed);
+
+  Prediction predict(const Place& at) const;
+  const std::vector<Tree>& trees() const { return trees_; }
+  std::size_t columns() const { return columns_; }
+
+  // Share of the variance that is explained by trees which did not see the sample, at most 1; it is
+  // 0 or less where the forest knows nothing.
+  double quality() const { return quality_; }
+
+ private:
+  std::vector<Tree> trees_;
+  std::size_t columns_ = 0;
+  double quality_ = 0;
+};
+
+}  // namespace fettle::explain

@@ -1,0 +1,203 @@
+// Over one tree with leaves a of volume w and value v, the variance of the function averaged over
+// all coordinates but those in U is
+//   sum over pairs (a, b) of w_a v_a w_b v_b prod_{j in U} |a_j and b_j| / (|a_j| |b_j|)  -  mean^2
+// where a_j is the extent of leaf a in coordinate j.
+#include "explain/importance.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+#include "explain/pieces.h"
+
+namespace fettle::explain {
+namespace {
+
+// Columns whose pairs are looked at.
+constexpr std::size_t kPaired = 6;
+// Variance below this share of the squared values is what is left of rounding.
+constexpr double kFlat = 1e-18;
+
+double extent(const Leaf& leaf, std::size_t column) { return leaf.high[column] - leaf.low[column]; }
+
+double overlap(const Leaf& a, const Leaf& b, std::size_t column) {
+  return std::min(a.high[column], b.high[column]) - std::max(a.low[column], b.low[column]);
+}
+
+class TreeVariance {
+ public:
+  TreeVariance(std::vector<Leaf> leaves, std::size_t columns)
+      : leaves_(std::move(leaves)), columns_(columns) {
+    double squares = 0;
+    double mean = 0;
+    for (const Leaf& leaf : leaves_) mean += leaf.volume * leaf.value;
+    for (Leaf& leaf : leaves_) {
+      squares += leaf.volume * leaf.value * leaf.value;
+      leaf.value -= mean;
+      variance_ += leaf.volume * leaf.value * leaf.value;
+    }
+    if (variance_ <= kFlat * squares) variance_ = 0;
+    find_used();
+  }
+
+  double variance() const { return variance_; }
+
+  double main(std::size_t column) const {
+    double sum = 0;
+    for (const Piece& piece : pieces_along(leaves_, column)) {
+      sum += (piece.high - piece.low) * piece.mean * piece.mean;
+    }
+    return sum;
+  }
+
+  // Of each column. Two leaves that are apart in one coordinate only are seen as one by who does
+  // not know that coordinate; those apart in more are not.
+  std::vector<double> totals() const {
+    std::vector<double> known(columns_, 0.0);  // variance that is left without the column
+    for (std::size_t a = 0; a < leaves_.size(); ++a) {
+      const Leaf& leaf = leaves_[a];
+      const double square = leaf.volume * leaf.value * leaf.value;
+      for (const std::size_t column : used_) known[column] += square * extent(leaf, column);
+      for (std::size_t b = a + 1; b < leaves_.size(); ++b) add_pair(leaf, leaves_[b], known);
+    }
+    std::vector<double> out(columns_, 0.0);
+    for (const std::size_t column : used_) out[column] = std::max(variance_ - known[column], 0.0);
+    return out;
+  }
+
+  // Of two columns together, what each does alone included.
+  double both(std::size_t first, std::size_t second) const {
+    double sum = 0;
+    for (std::size_t a = 0; a < leaves_.size(); ++a) {
+      for (std::size_t b = a; b < leaves_.size(); ++b) {
+        const double shared = std::max(overlap(leaves_[a], leaves_[b], first), 0.0) *
+                              std::max(overlap(leaves_[a], leaves_[b], second), 0.0);
+        if (shared <= 0) continue;
+        sum += (a == b ? 1 : 2) * shared * density(leaves_[a], first, second) *
+               density(leaves_[b], first, second);
+      }
+    }
+    return sum;
+  }
+
+ private:
+  void find_used() {
+    for (std::size_t column = 0; column < columns_; ++column) {
+      const bool cut = std::any_of(leaves_.begin(), leaves_.end(),
+                                   [&](const Leaf& leaf) { return extent(leaf, column) < 1; });
+      if (cut) used_.push_back(column);
+    }
+  }
+
+  void add_pair(const Leaf& a, const Leaf& b, std::vector<double>& known) const {
+    std::size_t apart = columns_;  // none yet
+    double shared = 1;
+    for (const std::size_t column : used_) {
+      const double length = overlap(a, b, column);
+      if (length > 0) {
+        shared *= length;
+      } else if (apart == columns_) {
+        apart = column;
+      } else {
+        return;
+      }
+    }
+    if (apart == columns_) return;  // leaves do not overlap; only an empty one comes here
+    known[apart] += 2 * a.value * b.value * shared * extent(a, apart) * extent(b, apart);
+  }
+
+  static double density(const Leaf& leaf, std::size_t first, std::size_t second) {
+    return leaf.volume * leaf.value / (extent(leaf, first) * extent(leaf, second));
+  }
+
+  std::vector<Leaf> leaves_;
+  std::size_t columns_;
+  std::vector<std::size_t> used_;
+  double variance_ = 0;
+};
+
+// Sums over trees become means and deviations.
+class Sums {
+ public:
+  explicit Sums(std::size_t columns) : main_(columns), total_(columns), square_(columns) {}
+
+  void add(const TreeVariance& tree) {
+    count_ += 1;
+    const std::vector<double> totals = tree.totals();
+    for (std::size_t i = 0; i < totals.size(); ++i) {
+      if (totals[i] <= 0) continue;
+      const double share = totals[i] / tree.variance();
+      main_[i] += tree.main(i) / tree.variance();
+      total_[i] += share;
+      square_[i] += share * share;
+    }
+  }
+
+  std::vector<ColumnShare> shares() const {
+    std::vector<ColumnShare> out(main_.size());
+    for (std::size_t i = 0; i < out.size() && count_ > 0; ++i) {
+      const double mean = total_[i] / count_;
+      out[i] = {main_[i] / count_, mean,
+                std::sqrt(std::max(square_[i] / count_ - mean * mean, 0.0))};
+    }
+    return out;
+  }
+
+ private:
+  std::vector<double> main_;
+  std::vector<double> total_;
+  std::vector<double> square_;
+  double count_ = 0;
+};
+
+std::vector<std::size_t> most_important(const std::vector<ColumnShare>& columns) {
+  std::vector<std::size_t> order;
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    if (columns[i].total > 0) order.push_back(i);
+  }
+  std::stable_sort(order.begin(), order.end(), [&columns](std::size_t a, std::size_t b) {
+    return columns[a].total > columns[b].total;
+  });
+  if (order.size() > kPaired) order.resize(kPaired);
+  std::sort(order.begin(), order.end());
+  return order;
+}
+
+std::vector<PairShare> pairs_of(const std::vector<TreeVariance>& trees,
+                                const std::vector<ColumnShare>& columns) {
+  const std::vector<std::size_t> chosen = most_important(columns);
+  std::vector<PairShare> out;
+  for (std::size_t i = 0; i < chosen.size(); ++i) {
+    for (std::size_t j = i + 1; j < chosen.size(); ++j) {
+      double sum = 0;
+      for (const TreeVariance& tree : trees) {
+        const double alone = tree.main(chosen[i]) + tree.main(chosen[j]);
+        sum += std::max(tree.both(chosen[i], chosen[j]) - alone, 0.0) / tree.variance();
+      }
+      out.push_back({chosen[i], chosen[j], sum / static_cast<double>(trees.size())});
+    }
+  }
+  std::stable_sort(out.begin(), out.end(),
+                   [](const PairShare& a, const PairShare& b) { return a.share > b.share; });
+  return out;
+}
+
+}  // namespace
+
+Shares shares_of(const Forest& forest, const Place& given) {
+  std::vector<TreeVariance> trees;
+  Sums sums(forest.columns());
+  for (const Tree& tree : forest.trees()) {
+    TreeVariance variance(tree.leaves(given), forest.columns());
+    if (variance.variance() <= 0) continue;
+    sums.add(variance);
+    trees.push_back(std::move(variance));
+  }
+  Shares out;
+  out.columns = sums.shares();
+  out.pairs = pairs_of(trees, out.columns);
+  return out;
+}
+
+}  // namespace fettle::explain

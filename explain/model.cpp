@@ -1,0 +1,237 @@
+#include "explain/model.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <utility>
+
+#include "explain/pieces.h"
+
+namespace fettle::explain {
+namespace {
+
+constexpr double kAbsent = std::numeric_limits<double>::quiet_NaN();
+constexpr std::uint64_t kSeed = 0x6578706C61696EULL;  // "explain"; the answer is one for all
+constexpr std::size_t kCurvePoints = 33;              // along a parameter with many values
+constexpr std::size_t kMaxContexts = 16;
+constexpr std::uint64_t kRandomPoints = 500;  // that a point is compared with
+// A value is an outlier that lies so many times the range of the middle nine tenths away from them.
+constexpr double kOutlier = 5;
+constexpr double kTail = 0.05;
+// Differences of values within it are finite.
+constexpr double kMaxValue = 1e300;
+
+// The newest value at each step, in the order of steps.
+using Curve = std::map<std::int64_t, double>;
+
+std::map<std::int64_t, Curve> curves_of(const search::History& history, std::size_t objective) {
+  std::map<std::int64_t, Curve> curves;
+  for (const search::Event& event : history.events) {
+    if (objective >= event.fact.values.size()) continue;
+    const std::optional<double>& value = event.fact.values[objective];
+    if (!value || !std::isfinite(*value)) continue;
+    curves[event.trial][event.fact.step] = std::clamp(*value, -kMaxValue, kMaxValue);
+  }
+  return curves;
+}
+
+// Steps count in their logarithm: what the tenth epoch adds is about what the last hundred do.
+double place_of_step(std::int64_t step, std::int64_t last) {
+  if (last <= 1 || step >= last) return 1;
+  return std::log(static_cast<double>(std::max<std::int64_t>(step, 1))) /
+         std::log(static_cast<double>(last));
+}
+
+void thin(std::vector<Sample>& samples) {
+  if (samples.size() <= kMaxSamples) return;
+  std::vector<Sample> kept;
+  kept.reserve(kMaxSamples);
+  for (std::size_t i = 0; i < kMaxSamples; ++i) {
+    kept.push_back(std::move(samples[i * samples.size() / kMaxSamples]));
+  }
+  samples = std::move(kept);
+}
+
+// Every value of a parameter that has few, otherwise some that are evenly spaced on its scale.
+std::vector<double> coordinates_along(const search::Dimension& dimension) {
+  std::vector<double> out;
+  const auto cells = static_cast<std::size_t>(dimension.cells());
+  if (cells > 0 && (dimension.categorical() || cells <= kCurvePoints)) {
+    for (std::size_t i = 0; i < cells; ++i) out.push_back(static_cast<double>(i));
+    return out;
+  }
+  constexpr auto kLast = static_cast<double>(kCurvePoints - 1);
+  for (std::size_t i = 0; i < kCurvePoints; ++i) {
+    const double coordinate = dimension.from_unit(static_cast<double>(i) / kLast);
+    if (out.empty() || coordinate > out.back()) out.push_back(coordinate);
+  }
+  return out;
+}
+
+double quantile(const std::vector<double>& sorted, double share) {
+  return sorted[static_cast<std::size_t>(share * static_cast<double>(sorted.size() - 1))];
+}
+
+}  // namespace
+
+Result<Model> Model::fit(const search::Problem& problem, const search::History& history,
+                         std::size_t objective) {
+  FETTLE_ASSIGN(search::Space space, search::Space::make(problem.parameters));
+  Model model(std::move(space));
+  std::vector<Sample> samples;
+  for (const auto& [trial, curve] : curves_of(history, objective)) {
+    const auto point = model.space_.read(history.trials[static_cast<std::size_t>(trial)]);
+    if (!point) continue;
+    ++model.trials_;
+    for (const auto& [step, value] : curve) {
+      Sample sample{model.place_of(*point), value, trial};
+      sample.at.back() = place_of_step(step, problem.resource.max);
+      samples.push_back(std::move(sample));
+    }
+  }
+  if (model.trials_ < kLeastTrials) {
+    return invalid("what matters cannot be told yet: " + std::to_string(model.trials_) +
+                   " trials have a value, and it takes " + std::to_string(kLeastTrials));
+  }
+  thin(samples);
+  model.set_columns();
+  model.set_contexts(problem);
+  model.set_scaling(samples);
+  const Scaling& scaling = model.scaling_;
+  for (Sample& sample : samples) {
+    if (sample.value < scaling.low || sample.value > scaling.high) ++model.clipped_;
+    sample.value =
+        (std::clamp(sample.value, scaling.low, scaling.high) - scaling.centre) / scaling.size;
+  }
+  model.forest_ = Forest::fit(model.columns_, samples, kSeed);
+  return model;
+}
+
+void Model::set_columns() {
+  for (std::size_t i = 0; i < space_.dimensions(); ++i) {
+    const search::Dimension& dimension = space_.dimension(i);
+    const bool many = !dimension.categorical() && dimension.cells() > kCurvePoints;
+    const std::uint64_t cells = many ? 0 : dimension.cells();
+    columns_.push_back({static_cast<std::size_t>(cells), dimension.categorical()});
+  }
+  columns_.push_back({});  // the step
+}
+
+// Declared before: the contexts of a parent are there when those of its children are made.
+void Model::set_contexts(const search::Problem& problem) {
+  std::map<std::string, std::size_t> index_of;
+  for (const api::Parameter& parameter : problem.parameters) {
+    std::vector<Place> contexts;
+    if (!parameter.when) {
+      contexts.push_back(last_step());
+    } else {
+      const std::size_t parent = index_of.at(parameter.when->parameter);
+      for (const Place& outer : contexts_[parent]) {
+        for (const Json& value : parameter.when->in) {
+          const auto coordinate = space_.dimension(parent).coordinate(value);
+          if (!coordinate || contexts.size() >= kMaxContexts) continue;
+          contexts.push_back(outer);
+          contexts.back()[parent] = space_.dimension(parent).to_unit(*coordinate).centre();
+        }
+      }
+    }
+    index_of.emplace(parameter.name, contexts_.size());
+    contexts_.push_back(std::move(contexts));
+  }
+}
+
+void Model::set_scaling(const std::vector<Sample>& samples) {
+  std::vector<double> sorted;
+  for (const Sample& sample : samples) sorted.push_back(sample.value);
+  std::sort(sorted.begin(), sorted.end());
+  const double low = quantile(sorted, kTail);
+  const double high = quantile(sorted, 1 - kTail);
+  const double range = high - low;
+  scaling_ = {quantile(sorted, 0.5), 1, sorted.front(), sorted.back()};
+  if (range > 0 && range < kMaxValue / kOutlier) {
+    scaling_.low = std::max(scaling_.low, low - kOutlier * range);
+    scaling_.high = std::min(scaling_.high, high + kOutlier * range);
+  }
+  const double size = std::max(scaling_.high - scaling_.centre, scaling_.centre - scaling_.low);
+  if (size > 0) scaling_.size = size;
+}
+
+// The last coordinate, the step, is left to the caller.
+Place Model::place_of(const search::Point& point) const {
+  Place at(point.size() + 1, kAbsent);
+  for (std::size_t i = 0; i < point.size(); ++i) {
+    if (search::is_active(point[i])) at[i] = space_.dimension(i).to_unit(point[i]).centre();
+  }
+  return at;
+}
+
+Place Model::last_step() const {
+  Place at(space_.dimensions() + 1, kAbsent);
+  at.back() = 1;
+  return at;
+}
+
+std::optional<Prediction> Model::predict(const Json& parameters) const {
+  const auto point = space_.read(parameters);
+  if (!point) return std::nullopt;
+  Place at = place_of(*point);
+  at.back() = 1;
+  const Forest::Prediction found = forest_.predict(at);
+  return Prediction{scaling_.centre + scaling_.size * found.mean, scaling_.size * found.deviation};
+}
+
+std::optional<double> Model::share_below(const Json& parameters) const {
+  const std::optional<Prediction> here = predict(parameters);
+  if (!here) return std::nullopt;
+  double below = 0;
+  for (std::uint64_t i = 0; i < kRandomPoints; ++i) {
+    Random random(kSeed, i);
+    Place at = place_of(space_.draw(random));
+    at.back() = 1;
+    const double mean = scaling_.centre + scaling_.size * forest_.predict(at).mean;
+    below += mean < here->mean ? 1 : mean > here->mean ? 0 : 0.5;
+  }
+  return below / static_cast<double>(kRandomPoints);
+}
+
+std::vector<DependencePoint> Model::dependence(std::size_t parameter) const {
+  const search::Dimension& dimension = space_.dimension(parameter);
+  const std::vector<double> coordinates = coordinates_along(dimension);
+  std::vector<double> sums(coordinates.size());
+  std::vector<double> squares(coordinates.size());
+  for (const Tree& tree : forest_.trees()) {
+    const std::vector<double> means = dependence_of(tree, parameter, coordinates);
+    for (std::size_t i = 0; i < means.size(); ++i) {
+      sums[i] += means[i];
+      squares[i] += means[i] * means[i];
+    }
+  }
+  std::vector<DependencePoint> out;
+  const auto trees = static_cast<double>(forest_.trees().size());
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    const double mean = sums[i] / trees;
+    const double deviation = std::sqrt(std::max(squares[i] / trees - mean * mean, 0.0));
+    out.push_back({dimension.value(coordinates[i]), scaling_.centre + scaling_.size * mean,
+                   scaling_.size * deviation});
+  }
+  return out;
+}
+
+// The mean over the contexts in which the parameter exists.
+std::vector<double> Model::dependence_of(const Tree& tree, std::size_t parameter,
+                                         const std::vector<double>& coordinates) const {
+  std::vector<double> means(coordinates.size());
+  const std::vector<Place>& contexts = contexts_[parameter];
+  for (const Place& context : contexts) {
+    const std::vector<Piece> pieces = pieces_along(tree.leaves(context), parameter);
+    for (std::size_t i = 0; i < means.size(); ++i) {
+      const double unit = space_.dimension(parameter).to_unit(coordinates[i]).centre();
+      means[i] +=
+          value_at(pieces, tree.place(parameter, unit)) / static_cast<double>(contexts.size());
+    }
+  }
+  return means;
+}
+
+}  // namespace fettle::explain

@@ -1,0 +1,94 @@
+// Model: what a Study's history says about its objective: which parameters matter, how, and what
+// is to be expected of a point. For people; no sampler uses it.
+//
+// The rows it learns from are all values that were recorded of trials: final ones and those at
+// rungs. The step is one more coordinate, and every answer is about the last step: so trials that
+// were stopped early count too, without passing for worse than they are.
+// Immutable after fit(); safe to share between threads.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "base/result.h"
+#include "explain/forest.h"
+#include "explain/importance.h"
+#include "search/search.h"
+#include "search/space.h"
+
+namespace fettle::explain {
+
+// Fewer trials than these teach nothing about parameters.
+inline constexpr std::size_t kLeastTrials = 4;
+// More values than these are thinned, evenly in the order in which they were learnt.
+inline constexpr std::size_t kMaxSamples = 4000;
+
+// What the model expects at a point.
+struct Prediction {
+  double mean = 0;
+  double deviation = 0;
+};
+
+// The objective at one value of a parameter, averaged over all others (of the trials in which it
+// exists).
+struct DependencePoint {
+  Json value;
+  double mean = 0;
+  double deviation = 0;  // between trees
+};
+
+class Model {
+ public:
+  // `objective` is an index into problem.objectives. kInvalid: a space that is none; fewer than
+  // kLeastTrials trials with a value.
+  static Result<Model> fit(const search::Problem& problem, const search::History& history,
+                           std::size_t objective);
+
+  // At the last step. Nothing: the point is not of the space.
+  std::optional<Prediction> predict(const Json& parameters) const;
+
+  // Share of random points of which a lower value is expected than of this one, in [0, 1].
+  std::optional<double> share_below(const Json& parameters) const;
+
+  // Columns are parameters, by index.
+  Shares importance() const { return shares_of(forest_, last_step()); }
+  std::vector<DependencePoint> dependence(std::size_t parameter) const;
+
+  std::size_t trials() const { return trials_; }        // that it learnt from
+  double quality() const { return forest_.quality(); }  // see Forest
+  std::size_t clipped() const { return clipped_; }      // outliers that were brought nearer
+
+ private:
+  // What is done to values before they are learnt: outliers are clipped, and the rest is brought
+  // into [-1, 1], so that squares of any double are finite.
+  struct Scaling {
+    double centre = 0;
+    double size = 1;
+    double low = 0;
+    double high = 0;
+  };
+
+  explicit Model(search::Space space) : space_(std::move(space)) {}
+  void set_columns();
+  void set_contexts(const search::Problem& problem);
+  void set_scaling(const std::vector<Sample>& samples);
+  Place place_of(const search::Point& point) const;
+  Place last_step() const;
+  std::vector<double> dependence_of(const Tree& tree, std::size_t parameter,
+                                    const std::vector<double>& coordinates) const;
+
+  search::Space space_;
+  std::vector<Column> columns_;  // one a parameter, then the step
+  // Of each parameter: settings of those it depends on under which it exists.
+  std::vector<std::vector<Place>> contexts_;
+  Forest forest_;
+  Scaling scaling_;
+  std::size_t trials_ = 0;
+  std::size_t clipped_ = 0;
+};
+
+}  // namespace fettle::explain

@@ -1,0 +1,39 @@
+#include "explain/pieces.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace fettle::explain {
+
+// Each leaf adds its value, weighted by its extent in the other coordinates, where it begins and
+// takes it away where it ends.
+std::vector<Piece> pieces_along(const std::vector<Leaf>& leaves, std::size_t column) {
+  std::vector<std::pair<double, double>> changes;
+  for (const Leaf& leaf : leaves) {
+    const double low = leaf.low[column];
+    const double high = leaf.high[column];
+    if (high <= low) continue;
+    const double weight = leaf.volume / (high - low) * leaf.value;
+    changes.emplace_back(low, weight);
+    changes.emplace_back(high, -weight);
+  }
+  std::sort(changes.begin(), changes.end());
+  std::vector<Piece> pieces;
+  double sum = 0;
+  for (std::size_t i = 0; i < changes.size();) {
+    const double here = changes[i].first;
+    for (; i < changes.size() && changes[i].first == here; ++i) sum += changes[i].second;
+    if (i < changes.size()) pieces.push_back({here, changes[i].first, sum});
+  }
+  return pieces;
+}
+
+double value_at(const std::vector<Piece>& pieces, double coordinate) {
+  auto piece = std::upper_bound(
+      pieces.begin(), pieces.end(), coordinate,
+      [](double sought, const Piece& candidate) { return sought < candidate.high; });
+  if (piece == pieces.end()) --piece;
+  return piece->mean;
+}
+
+}  // namespace fettle::explain

@@ -1,0 +1,105 @@
+"""Report pages of Studies of every size, for tests/report_page.sh: in pages/.
+
+Usage: report_studies.py FETTLE, in an empty folder. Runs a few small Studies; the largest page is
+one of them with its trials repeated.
+"""
+
+import json
+import pathlib
+import re
+import subprocess
+import sys
+
+SCRIPT = r"""
+for step in 1 2 3 4 5 6 7 8 9; do
+  awk -v lr="$FETTLE_PARAM_LEARNING_RATE" -v depth="$FETTLE_PARAM_DEPTH" \
+      -v kind="$FETTLE_PARAM_OPTIMIZER" -v momentum="$FETTLE_PARAM_MOMENTUM" -v step="$step" 'BEGIN {
+    best = kind == "sgd" ? -1.5 + momentum : -3
+    off = log(lr) / log(10) - best
+    loss = 0.05 + 0.04 * off * off + 0.01 * (depth - 5) * (depth - 5) + 0.6 / step
+    printf "{\"step\": %d, \"loss\": %.6f, \"seconds\": %.4f}\n", step, loss, depth * (1 + 0.05 * off * off)
+  }'
+  sleep 0.02
+done
+"""
+
+STUDY = """
+apiVersion: fettle.dev/v1alpha1
+kind: Study
+metadata: {name: NAME}
+spec:
+  objectives: OBJECTIVES
+  parameters:
+  - {name: learning_rate, type: Double, min: 1e-5, max: 1, scale: Log}
+  - {name: depth, type: Integer, min: 1, max: 9}
+  - {name: optimizer, type: Categorical, values: [sgd, adam, "</script><b id=broken>"]}
+  - {name: momentum, type: Double, min: 0, max: 1, when: {parameter: optimizer, in: [sgd]}}
+  - {name: nesterov, type: Boolean, when: {parameter: optimizer, in: [sgd]}}
+  - {name: unused, type: Double, min: 0, max: 1}
+  resource: {unit: epoch, min: 1, max: 9}
+  algorithm: {name: tpe, seed: 3}
+  earlyStopping: {name: asha, reductionFactor: 3}
+  budget: {trials: TRIALS, parallelism: 6}
+  suspend: SUSPEND
+  trial:
+    template:
+      spec:
+        containers:
+        - name: trial
+          image: busybox
+          resources: {requests: {cpu: 100m}}
+          command: [/bin/sh, -c, SCRIPT]
+"""
+
+ONE = "[{metric: loss, direction: Minimize, goal: 0.06}]"
+TWO = "[{metric: loss, direction: Minimize}, {metric: seconds, direction: Minimize}]"
+
+
+def page_of(fettle, name, trials, objectives=ONE, suspend=False, stopping=True):
+    text = STUDY.replace("SUSPEND", str(suspend).lower()).replace("SCRIPT", json.dumps(SCRIPT))
+    text = text.replace("NAME", name).replace("OBJECTIVES", objectives)
+    text = text.replace("TRIALS", str(trials))
+    if not stopping:
+        text = re.sub("  earlyStopping.*\n", "", text)
+    pathlib.Path(name + ".yaml").write_text(text)
+    run = subprocess.run([fettle, "run", name + ".yaml"], capture_output=True, text=True)
+    if run.returncode not in (0, 130):
+        sys.exit(f"{name}: {run.stdout}{run.stderr}")
+    page = f"pages/{name}.html"
+    subprocess.run([fettle, "report", name, "-o", page], check=True, stdout=subprocess.DEVNULL)
+    return page
+
+
+def repeat_trials(page, name, count):
+    """The same page with `count` trials, each a little different."""
+    html = pathlib.Path(page).read_text()
+    opening = '<script type="application/json" id="data">'
+    start = html.index(opening) + len(opening)
+    end = html.index("</script>", start)
+    data = json.loads(html[start:end])
+    some = data["trials"]
+    data["trials"] = []
+    for i in range(count):
+        trial = json.loads(json.dumps(some[i % len(some)]))
+        factor = 1 + 0.1 * ((i * 37) % 101) / 101
+        later = (i // len(some)) * 3000
+        trial.update(name=f"{name}-{i}", index=i)
+        trial["values"] = [v and v * factor for v in trial["values"]]
+        trial["curve"] = [[p[0]] + [v and v * factor for v in p[1:]] for p in trial["curve"]]
+        trial["runs"] = [[a + later, b + later, outcome] for a, b, outcome in trial["runs"]]
+        data["trials"].append(trial)
+    text = json.dumps(data).replace("<", "\\u003c")
+    pathlib.Path(f"pages/{name}.html").write_text(html[:start] + text + html[end:])
+
+
+def main():
+    fettle = sys.argv[1]
+    pathlib.Path("pages").mkdir()
+    page_of(fettle, "none", 5, suspend=True)
+    page_of(fettle, "one", 1)
+    sixty = page_of(fettle, "sixty", 60)
+    page_of(fettle, "front", 60, objectives=TWO, stopping=False)
+    repeat_trials(sixty, "thousands", 2000)
+
+
+main()
