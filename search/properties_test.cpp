@@ -21,7 +21,7 @@ using namespace testing;  // NOLINT: the helpers of this folder
 int random_spaces(const std::string& name) {
   static const std::map<std::string, int> kSpaces = {
       {"random", 100'000}, {"sobol", 100'000}, {"grid", 100'000}, {"nsga2", 100'000},
-      {"cmaes", 100'000},  {"auto", 10'000},   {"tpe", 10'000}};
+      {"cmaes", 20'000},   {"auto", 10'000},   {"tpe", 10'000}};
   const auto known = kSpaces.find(name);
   return known == kSpaces.end() ? 300 : known->second;
 }
