@@ -117,7 +117,7 @@ TEST(GpSampler, ANewOneGivesTheSameAnswersOnALongHistory) {
   Random random(5);
   for (std::int64_t trial = 0; trial < 480; ++trial) {
     // Points of the model now and then, random ones between: the test is not about their quality.
-    const bool compared = trial % 37 == 0 || trial > 475;
+    const bool compared = trial % 79 == 0 || trial > 475;
     if (compared) {
       const Suggestion ours = cached->suggest(history, 2);
       const Suggestion fresh = sampler_of(problem)->suggest(history, 2);
