@@ -88,6 +88,8 @@ constexpr std::array<EnumName<FactKind>, 4> kFactKinds{{
     {FactKind::kStopped, "Stopped"},
     {FactKind::kFailed, "Failed"},
 }};
+constexpr std::array<std::string_view, 3> kAccessModes{"ReadWriteOnce", "ReadWriteOncePod",
+                                                       "ReadWriteMany"};
 constexpr std::array<std::string_view, 6> kAlgorithms{"auto",  "grid", "random",
                                                       "sobol", "tpe",  "gp"};
 constexpr std::array<std::string_view, 2> kEarlyStoppingRules{"asha", "median"};
@@ -152,6 +154,8 @@ std::span<const EnumName<FactKind>> enum_names() {
 }
 
 std::span<const std::string_view> algorithm_names() { return kAlgorithms; }
+
+std::span<const std::string_view> access_mode_names() { return kAccessModes; }
 std::span<const std::string_view> early_stopping_names() { return kEarlyStoppingRules; }
 
 }  // namespace fettle::api
