@@ -83,7 +83,7 @@ TEST(Suggest, EndsWithTheSpaceOrTheBudget) {
 }
 
 TEST(Suggest, TheSameLinesGiveTheSameReplies) {
-  for (const char* name : {"auto", "grid", "random", "sobol", "tpe"}) {
+  for (const char* name : {"auto", "grid", "random", "sobol", "tpe", "gp"}) {
     const std::string head = study(std::string(kFloat) + "," + kSmall,
                                    std::string(R"("algorithm":{"name":")") + name + "\"},");
     std::string tells;

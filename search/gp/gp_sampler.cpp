@@ -36,6 +36,7 @@ constexpr std::size_t kMostConditioned = 256;  // pending trials that the varian
 constexpr std::size_t kWindowStep = 128;
 constexpr std::size_t kMostModelledPending = 1000;  // with more of them a model adds nothing
 constexpr std::uint64_t kMostListed = 1000;         // points of a space that all are candidates
+constexpr double kPendingMargin = 0.002;            // for each, in standard deviations
 constexpr int kStarts = 5;                          // of the inner search
 constexpr int kStartsWithPending = 3;
 
@@ -81,9 +82,12 @@ class GpSampler final : public FoldingSampler {
     update_model();
     const std::uint64_t key = mix_keys(draw_key(seed(), Purpose::kModel), 1);
     Random random(key, static_cast<std::uint64_t>(trial));
-    const gp::InnerSearch search{
-        space(),     model_->posterior, model_->best.back(),
-        model_->low, model_->high,      [this](const Point& point) { return tried(point); }};
+    // The more are on their way, the less is a last bit of refinement beside them worth.
+    const double margin = kPendingMargin * static_cast<double>(model_->pending.size());
+    const double goal = model_->best.back() - margin * std::sqrt(model_->posterior.scale());
+    const gp::InnerSearch search{space(),      model_->posterior,
+                                 goal,         model_->low,
+                                 model_->high, [this](const Point& point) { return tried(point); }};
     const int starts = model_->pending.empty() ? kStarts : kStartsWithPending;
     const std::optional<Candidate> found =
         search.maximise(*model_->pool, model_->candidates, starts, random);
