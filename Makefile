@@ -7,6 +7,9 @@ STUDY := examples/fashion-mnist.yaml
 # Compiler output is cached outside the checkout.
 export CCACHE_DIR ?= $(HOME)/.cache/fettle/ccache
 export CCACHE_COMPILERCHECK ?= content
+# Another checkout finds what this one compiled.
+export CCACHE_BASEDIR ?= $(CURDIR)
+export CCACHE_NOHASHDIR ?= 1
 
 .PHONY: help
 help: ## List what there is

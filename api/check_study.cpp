@@ -95,6 +95,19 @@ void check_gpu(const TrialTemplate& trial, const FieldPath& path, FieldErrors& e
   }
 }
 
+void check_checkpoints(const TrialTemplate& trial, const FieldPath& path, FieldErrors& errors) {
+  if (!trial.checkpoints || errors.any_under(path)) return;
+  const Checkpoints& wanted = *trial.checkpoints;
+  if (wanted.size && !wanted.claim.empty()) {
+    errors.add(path.member("size"),
+               "found beside claim; expected at most one of the two: claim is a volume of yours, "
+               "which stays; size has one made that goes with the Study");
+  } else if (!wanted.size && !wanted.storage_class.empty()) {
+    errors.add(path.member("storageClass"),
+               "found without size; expected size beside it: a claim is made only then");
+  }
+}
+
 void check_epochs(const StudySpec& spec, const FieldPath& path, FieldErrors& errors) {
   const auto& epochs = spec.trial.trainer->training.epochs;
   if (!epochs || *epochs == spec.resource.max) return;
@@ -124,6 +137,7 @@ void check_trial(const StudySpec& spec, const FieldPath& path, FieldErrors& erro
   const TrialTemplate& trial = spec.trial;
   check_order(trial.workers.min, trial.workers.max, path.member("workers"), errors);
   check_gpu(trial, path.member("gpu"), errors);
+  check_checkpoints(trial, path.member("checkpoints"), errors);
   const FieldPath trainer = path.member("trainer");
   const FieldPath pod = path.member("template");
   const bool has_template = trial.pod_template.is_object();

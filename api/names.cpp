@@ -88,6 +88,8 @@ constexpr std::array<EnumName<FactKind>, 4> kFactKinds{{
     {FactKind::kStopped, "Stopped"},
     {FactKind::kFailed, "Failed"},
 }};
+constexpr std::array<std::string_view, 3> kAccessModes{"ReadWriteOnce", "ReadWriteOncePod",
+                                                       "ReadWriteMany"};
 constexpr auto kAlgorithms = std::to_array<std::string_view>({
     "auto",
     "grid",
@@ -167,6 +169,8 @@ std::span<const EnumName<FactKind>> enum_names() {
 }
 
 std::span<const std::string_view> algorithm_names() { return kAlgorithms; }
+
+std::span<const std::string_view> access_mode_names() { return kAccessModes; }
 std::span<const std::string_view> early_stopping_names() { return kEarlyStoppingRules; }
 
 bool pauses_trials(std::string_view algorithm) {

@@ -78,6 +78,8 @@ std::optional<E> from_string(std::string_view name) {
 // Names of algorithms and early-stopping rules that documents may use. search implements exactly
 // these; a test there holds the two lists together.
 std::span<const std::string_view> algorithm_names();
+// Those of PersistentVolumeClaims.
+std::span<const std::string_view> access_mode_names();
 std::span<const std::string_view> early_stopping_names();
 
 // Whether an algorithm also decides who goes on: its trials pause at rungs, and the best are

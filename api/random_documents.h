@@ -144,7 +144,17 @@ class RandomDocuments {
   void fill_trial(TrialTemplate& trial) {
     trial.timeout = maybe<double>([&] { return static_cast<double>(whole(1, 100'000)); });
     trial.heartbeat = maybe<double>([&] { return positive(); });
-    trial.checkpoints = maybe<Checkpoints>([&] { return Checkpoints{"claim", whole(1, 9)}; });
+    trial.checkpoints = maybe<Checkpoints>([&] {
+      Checkpoints checkpoints;
+      checkpoints.keep = whole(1, 9);
+      if (whole(0, 1) == 0) {
+        checkpoints.claim = "claim";
+      } else {
+        checkpoints.size = static_cast<double>(whole(1, 9)) * 1e9;
+        checkpoints.storage_class = "fast";
+      }
+      return checkpoints;
+    });
     trial.metrics = maybe<MetricsFilter>([] { return MetricsFilter{"(\\w+)=(\\d+)"}; });
     if (coin()) trial.gpu = Gpu{{}, {}, 0x1p30 * static_cast<double>(whole(1, 80))};
     trial.workers = {1, whole(1, 8)};

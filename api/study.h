@@ -128,9 +128,14 @@ struct MetricsFilter {
   bool operator==(const MetricsFilter&) const = default;
 };
 
+// On a cluster: on a claim of the user's, or on one made for the Study; without either they go with
+// their pod. Local runs look at `keep` alone.
 struct Checkpoints {
-  std::string claim;      // PersistentVolumeClaim; local runs ignore it
-  std::int64_t keep = 2;  // newest checkpoints kept for each trial
+  std::string claim;           // a PersistentVolumeClaim; what is in it stays
+  std::optional<double> size;  // bytes of a claim that is made, and goes with the Study
+  std::string storage_class;   // of the claim that is made; "" = the default one
+  std::string access_mode = "ReadWriteOnce";  // of the claim that is made
+  std::int64_t keep = 2;                      // newest checkpoints kept for each trial
   bool operator==(const Checkpoints&) const = default;
 };
 

@@ -171,7 +171,14 @@ void visit_fields(Visitor& v, T& c) {
 
 template <class Visitor, Like<Checkpoints> T>
 void visit_fields(Visitor& v, T& c) {
-  v.field("claim", c.claim, "PersistentVolumeClaim; local runs ignore it.", text(0, 253));
+  v.field("claim", c.claim, "A PersistentVolumeClaim that is there; what is in it stays.",
+          text(0, 253));
+  v.field("size", c.size,
+          "Size of a PersistentVolumeClaim that is made for the Study and removed with it.",
+          above(0, 1e18).as(Form::kQuantity));
+  v.field("storageClass", c.storage_class, "Of the claim that is made; left out: the default one.",
+          text(0, 253));
+  v.field("accessMode", c.access_mode, "Of the claim that is made.", one_of(access_mode_names()));
   v.field("keep", c.keep, "Newest checkpoints kept for each trial.", whole(1, 100));
 }
 

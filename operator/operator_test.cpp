@@ -89,7 +89,8 @@ TEST_F(OperatorTest, ItGivesTheLeaseBackWhenItIsAskedToStop) {
   ASSERT_TRUE(eventually([&] { return !lease().is_null(); }));
   EXPECT_EQ(lease().find("spec")->find("holderIdentity")->as_string(), "one");
   EXPECT_TRUE(end().ok());
-  const Json* holder = lease().find("spec")->find("holderIdentity");
+  const Json given_back = lease();
+  const Json* holder = given_back.find("spec")->find("holderIdentity");
   EXPECT_TRUE(holder == nullptr || holder->as_string().empty());
 }
 

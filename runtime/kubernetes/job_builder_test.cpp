@@ -9,6 +9,7 @@
 
 #include "api/yaml/study_file.h"
 #include "base/file.h"
+#include "runtime/kubernetes/claim.h"
 #include "runtime/kubernetes/pod_builder.h"
 
 namespace fettle::kubernetes {
@@ -70,6 +71,14 @@ TEST_P(JobBuilderGolden, IsAsExpected) {
 INSTANTIATE_TEST_SUITE_P(All, JobBuilderGolden,
                          testing::Values("trainer", "template", "workers", "gpus", "checkpoints"),
                          [](const auto& about) { return std::string(about.param); });
+
+TEST(JobBuilder, AClaimOfASizeIsMadeAndBelongsToItsStudy) {
+  const api::Study study = load("claim");
+  expect_golden("claim", build_claim(study));
+  const Result<Json> job = build_job(study, trial_of(study), 0, {kImage});
+  EXPECT_NE(job->dump().find(R"({"claimName":"digits-checkpoints-study-ui"})"), std::string::npos);
+  EXPECT_TRUE(build_claim(load("checkpoints")).is_null()) << "the user's own is there";
+}
 
 TEST(JobBuilder, TheServiceBelongsToItsJob) {
   kube::Job job;

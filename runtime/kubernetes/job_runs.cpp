@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "kube/json_path.h"
+#include "runtime/kubernetes/claim.h"
 #include "runtime/kubernetes/run_of_job.h"
 #include "runtime/kubernetes/template_check.h"
 #include "search/search.h"
@@ -99,12 +100,13 @@ Status JobRuns::check(const api::Study& study) { return check_template(client_, 
 Status JobRuns::start(const api::Study& study, const api::Trial& trial, std::int64_t run) {
   if (const JobPtr job = find_job(trial, run)) return ensure_service(*job);
   FETTLE_ASSIGN(const Json job, build_job(study, trial, run, options_));
-  Status created = create(job, trial, run);
+  Status created = ensure_claim(study);
+  if (created.ok()) created = create(job, trial, run);
   if (created.ok() || created.error().code != ErrorCode::kForbidden) return created;
   {
     const std::lock_guard lock(mutex_);
     refusals_.add(name_of(trial, run), trial.spec.workers,
-                  "its Job is not admitted now: " + created.error().message, clock_.now_ms());
+                  "it is not admitted now: " + created.error().message, clock_.now_ms());
   }
   notify(trial.metadata.ns, trial.metadata.name);  // no watch will: there is no Job
   return success();
@@ -157,6 +159,21 @@ Status JobRuns::ensure_service(const kube::Job& job) {
   if (!written.ok() && written.error().code != ErrorCode::kAlreadyExists) return written.error();
   const std::lock_guard lock(mutex_);
   served_.insert(job.metadata.uid);
+  return success();
+}
+
+// Its name holds the Study's uid: where there is one, it is this Study's.
+Status JobRuns::ensure_claim(const api::Study& study) {
+  const Json claim = build_claim(study);
+  if (claim.is_null()) return success();
+  {
+    const std::lock_guard lock(mutex_);
+    if (served_.count(study.metadata.uid) > 0) return success();
+  }
+  const auto written = client_.create(kube::kClaims, study.metadata.ns, claim);
+  if (!written.ok() && written.error().code != ErrorCode::kAlreadyExists) return written.error();
+  const std::lock_guard lock(mutex_);
+  served_.insert(study.metadata.uid);
   return success();
 }
 

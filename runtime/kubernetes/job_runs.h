@@ -60,6 +60,7 @@ class JobRuns final : public control::Runs {
   Status keep(const Json& job);
   Status patch_spec(const kube::Job& job, Json spec);
   Status ensure_service(const kube::Job& job);
+  Status ensure_claim(const api::Study& study);
   Result<std::vector<std::shared_ptr<const kube::Pod>>> pods_of(const kube::Job& job);
   Result<core::Run> observe_one(const kube::Job& job, const api::Trial& trial);
   void read_log(const kube::Job& job, const api::Trial& trial,
@@ -77,7 +78,7 @@ class JobRuns final : public control::Runs {
   std::mutex mutex_;
   Refusals refusals_;
   std::set<std::string> removed_;  // uids of Jobs that were deleted and are still in the cache
-  std::set<std::string> served_;   // uids of Jobs whose Service is there
+  std::set<std::string> served_;   // uids of Jobs whose Service, and Studies whose claim, is there
   std::function<void(const std::string&)> listener_;
   LogMetrics logs_;  // last: its threads call notify()
 };

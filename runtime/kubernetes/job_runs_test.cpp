@@ -156,6 +156,30 @@ TEST_F(JobRunsTest, WorkersFindEachOtherThroughAServiceThatACrashCannotLose) {
             text_at(job(), {"metadata", "uid"}));
 }
 
+TEST_F(JobRunsTest, AClaimIsMadeOnceForAStudyThatAsksForOne) {
+  study_.metadata.ns = "team";
+  study_.spec.trial.checkpoints.emplace().size = 1e9;
+  ASSERT_TRUE(start().ok());
+  api::Trial second = trial_;
+  second.metadata.name = "digits-1";
+  ASSERT_TRUE(runs().start(study_, second, 0).ok());
+  cluster_.start_operator();  // another one, which does not know of it
+  second.metadata.name = "digits-2";
+  ASSERT_TRUE(runs().start(study_, second, 0).ok());
+  EXPECT_EQ(cluster_.count(kube::kClaims), 1u);
+  EXPECT_EQ(cluster_.count(kube::kJobs), 3u);
+}
+
+TEST_F(JobRunsTest, AClaimThatIsForbiddenDelaysAndSaysSo) {
+  refuse("persistentvolumeclaims", ErrorCode::kForbidden, "exceeded quota: disks");
+  study_.metadata.ns = "team";
+  study_.spec.trial.checkpoints.emplace().size = 1e9;
+  ASSERT_TRUE(start().ok());
+  EXPECT_EQ(observe().state, core::RunState::kPending);
+  EXPECT_THAT(observe().reason, HasSubstr("exceeded quota: disks"));
+  EXPECT_EQ(cluster_.count(kube::kJobs), 0u) << "its pod would wait for the claim in vain";
+}
+
 TEST_F(JobRunsTest, WhatTheQuotaForbidsWaitsInTheServersWordsAndIsAskedForAgain) {
   refuse("jobs", ErrorCode::kForbidden, "exceeded quota: few");
   ASSERT_TRUE(start().ok());

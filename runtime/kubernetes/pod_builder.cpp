@@ -6,6 +6,7 @@
 
 #include "api/parameter_env.h"
 #include "core/names.h"
+#include "runtime/kubernetes/claim.h"
 #include "runtime/kubernetes/gpu_request.h"
 #include "runtime/kubernetes/trainer_pod.h"
 #include "runtime/pod_template.h"
@@ -131,9 +132,8 @@ void add_volumes(const api::Study& study, Json& pod_spec, Json& container) {
                        {"subPath", "trial.json"},
                        {"readOnly", true}}));
   Json checkpoints = Json::object({{"name", kCheckpointVolume}});
-  const auto& wanted = study.spec.trial.checkpoints;
-  if (wanted && !wanted->claim.empty()) {
-    checkpoints.set("persistentVolumeClaim", Json::object({{"claimName", wanted->claim}}));
+  if (const std::string claim = claim_of(study); !claim.empty()) {
+    checkpoints.set("persistentVolumeClaim", Json::object({{"claimName", claim}}));
   } else {
     checkpoints.set("emptyDir", Json::object());
   }

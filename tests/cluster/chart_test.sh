@@ -111,6 +111,7 @@ jobs.batch/finalizers update
 pods get list watch create
 pods/log get
 services create
+persistentvolumeclaims create
 events.events.k8s.io create patch
 ALLOWED
   while read -r resource verbs; do
@@ -127,6 +128,7 @@ serviceaccounts/token create
 pods/exec create get
 pods delete patch update
 services get list update delete
+persistentvolumeclaims get list update delete
 deployments.apps create
 roles.rbac.authorization.k8s.io create bind escalate
 nodes get list

@@ -7,7 +7,7 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 PATH=$(realpath "${1:-build}")/bin:$PATH
 export PATH
-readonly system=fettle-system team=journey study=fashion-mnist trials=4
+readonly system=fettle-system team=journey study=fashion-mnist trials=4 epochs=5
 work=$(mktemp -d)
 
 k() { kubectl --namespace "$team" "$@"; }
@@ -36,15 +36,36 @@ expect() {
   grep -q -- "$words" "$work/said" || fail "\"$*\" should say \"$words\", but says: $(cat "$work/said")"
 }
 
+# expect_nothing WHAT COMMAND...: it soon prints nothing; pods take a moment to end.
+expect_nothing() {
+  local -r what=$1
+  shift
+  for _ in $(seq 100); do
+    [ -n "$("$@" 2> /dev/null)" ] || return 0
+    sleep 0.2
+  done
+  fail "$what leaves: $("$@")"
+}
+
+# expect_log TRIAL WORDS: it soon prints them.
+expect_log() {
+  for _ in $(seq 300); do
+    kubectl fettle logs "$1" --namespace "$team" > "$work/log" 2>&1 && grep -q "$2" "$work/log" && return
+    sleep 0.1
+  done
+  fail "kubectl fettle logs $1 should show \"$2\", but shows: $(cat "$work/log")"
+}
+
 make_namespace() {
   kubectl create namespace "$1" --dry-run=client -o yaml | kubectl apply --server-side -f - > /dev/null
   kubectl label --overwrite namespace "$1" pod-security.kubernetes.io/enforce=restricted > /dev/null
 }
 
-# The example with a smaller budget.
+# The example with a smaller budget, and checkpoints on a volume that goes with it.
 make_study() {
-  sed -e "s/trials: 30/trials: $trials/" -e 's/max: 9}/max: 2}/' -e 's/trainSamples: .*/trainSamples: 3000/' \
-    -e 's/validationSamples: .*/validationSamples: 1000/' -e '/earlyStopping:/d' examples/fashion-mnist.yaml
+  sed -e "s/trials: 30/trials: $trials/" -e "s/max: 9}/max: $epochs}/" -e 's/trainSamples: .*/trainSamples: 3000/' \
+    -e 's/validationSamples: .*/validationSamples: 1000/' -e '/earlyStopping:/d' \
+    -e 's/timeout: 10m/&\n    checkpoints: {size: 1Gi}/' examples/fashion-mnist.yaml
 }
 
 install() {
@@ -52,17 +73,37 @@ install() {
     > "$work/notes" 2>&1 || fail "helm install fails: $(cat "$work/notes")"
 }
 
+suspend() { k patch study "$study" --type=merge --patch "{\"spec\": {\"suspend\": $1}}" > /dev/null; }
+
+# In the middle of a trial, which then goes on from its checkpoint in another pod.
+suspend_and_resume() {
+  for _ in $(seq 300); do
+    k get trials --output=jsonpath='{.items[*].status.report.step}' | grep -q '[1-9]' && break
+    sleep 0.1
+  done
+  suspend true
+  k wait --for=condition=Suspended "study/$study" --timeout=60s > /dev/null || fail 'the Study is not suspended'
+  expect_nothing 'the suspended Study' k get pods --output=name
+  suspend false
+  expect_log "$study-0" 'goes on from /fettle/checkpoints'
+}
+
 # What `kubectl get`, `describe` and `kubectl fettle` tell of a Study that is over.
 check_story() {
   local -r status="$work/study.json"
   k get study "$study" -o json > "$status"
-  python3 - "$status" "$trials" << 'PYTHON' || fail 'the status of the Study does not tell what happened'
+  k get trials -o json > "$work/trials.json"
+  python3 - "$status" "$trials" "$work/trials.json" << 'PYTHON' || fail 'the status of the Study does not tell what happened'
 import json, sys
 status = json.load(open(sys.argv[1]))["status"]
 best = status["best"][0]
 print("journey: best", best["trial"], best["objectives"], best["parameters"])
 assert status["progress"] == f"{sys.argv[2]}/{sys.argv[2]}", status["progress"]
 assert best["objectives"][0] > 0.5, "a network that learns is better than that"
+runs = [trial["status"]["runs"] for trial in json.load(open(sys.argv[3]))["items"]]
+print("journey: runs", [[(one["outcome"], one["lastStep"]) for one in r] for r in runs])
+assert [run["outcome"] for run in runs[0]] == ["Stopped", "Succeeded"], "the first trial was suspended once"
+assert runs[0][0]["lastStep"] > 0, "it had come somewhere before"
 PYTHON
   expect "$trials/$trials" k get studies
   expect Completed k get trials
@@ -83,23 +124,12 @@ check_reports() {
   grep -q '"manager": "fettle-trainer"' "$work/trials.json" || fail "the reports are not the trainers' own"
 }
 
-left_of_study() { k get trials,jobs,pods,services --output=name; }
+left_of_study() { k get trials,jobs,pods,services,persistentvolumeclaims --output=name; }
 
 left_of_chart() {
   kubectl get clusterroles,clusterrolebindings,validatingadmissionpolicies,validatingadmissionpolicybindings \
     --output=name --selector app.kubernetes.io/instance=fettle
   kubectl get all,roles,rolebindings,leases,networkpolicies,poddisruptionbudgets --namespace "$system" --output=name
-}
-
-# expect_nothing WHAT COMMAND...: it soon prints nothing; pods take a moment to end.
-expect_nothing() {
-  local -r what=$1
-  shift
-  for _ in $(seq 100); do
-    [ -n "$("$@" 2> /dev/null)" ] || return 0
-    sleep 0.2
-  done
-  fail "$what leaves: $("$@")"
 }
 
 check_nothing_is_left() {
@@ -115,11 +145,8 @@ make_namespace "$team"
 install
 make_study | k apply -f - > /dev/null
 k wait --for=condition=Running "study/$study" --timeout=60s > /dev/null || fail 'the Study does not begin'
-for _ in $(seq 300); do
-  kubectl fettle logs "$study-0" --namespace "$team" > "$work/log" 2>&1 && grep -q step "$work/log" && break
-  sleep 0.1
-done
-grep -q step "$work/log" || fail "kubectl fettle logs should show steps, but shows: $(cat "$work/log")"
+expect_log "$study-0" step
+suspend_and_resume
 k wait --for=condition=Succeeded "study/$study" --timeout=300s > /dev/null || fail 'the Study does not succeed'
 check_story
 check_reports

@@ -294,7 +294,11 @@ def base_documents():
         "resource": {"max": 9},
         "algorithm": {"name": "grid", "points": 5, "shuffle": True},
         "earlyStopping": {"name": "median", "minTrials": 3, "startStep": 2},
-        "trial": {"gpu": {"count": 1}, "trainer": trainer},
+        "trial": {
+            "gpu": {"count": 1},
+            "trainer": trainer,
+            "checkpoints": {"size": "10Gi", "storageClass": "fast", "accessMode": "ReadWriteMany"},
+        },
     }
     trial_spec = {
         "study": "templated",
@@ -331,6 +335,9 @@ def beyond_the_schema(templated, trained):
     whole = {"type": "Integer", "min": 8, "max": 16}
     yield "no such layer", with_parameters({**whole, "name": "n", "sets": "model.layers[7].units"})
     yield "two batches", with_parameters({**whole, "name": "n", "sets": "training.batchPerWorker"})
+    checkpoints = ("spec", "trial", "checkpoints")
+    yield "two claims", changed(trained, checkpoints, {"claim": "disk", "size": "1Gi"})
+    yield "a class for nothing", changed(trained, checkpoints, {"storageClass": "fast"})
     words = ("spec", "trial", "template", "spec", "containers", 0, "args")
     yield "a large template", changed(templated, words, ["x" * 50_000] * 3)
 

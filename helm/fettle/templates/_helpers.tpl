@@ -85,6 +85,10 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 - apiGroups: [""]
   resources: [services]
   verbs: [create]
+# Checkpoints of a Study that asks for a volume of its own.
+- apiGroups: [""]
+  resources: [persistentvolumeclaims]
+  verbs: [create]
 - apiGroups: [events.k8s.io]
   resources: [events]
   verbs: [create, patch]

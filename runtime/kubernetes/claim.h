@@ -1,0 +1,19 @@
+// The claim on which a Study's checkpoints lie: the user's, which stays, or one that is made for
+// the Study, belongs to it, and is removed with it by the garbage collector. Pure; usable from any
+// thread.
+#pragma once
+
+#include <string>
+
+#include "api/study.h"
+#include "base/json.h"
+
+namespace fettle::kubernetes {
+
+// Its name; "": checkpoints go with their pod.
+std::string claim_of(const api::Study& study);
+
+// The PersistentVolumeClaim to make; null where there is none to make.
+Json build_claim(const api::Study& study);
+
+}  // namespace fettle::kubernetes
