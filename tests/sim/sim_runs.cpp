@@ -18,7 +18,8 @@ Status SimRuns::start(const api::Study& study, const api::Trial& trial, std::int
   if (processes_.count(id) == 0) {
     CHECK(ever_[id]++ == 0, "run " + core::run_name(name, run) + " was started a second time");
     check_alone(name);
-    CHECK(finished_[name] == 0, "a completed trial was started again");
+    const bool promoted = trial.spec.until_step > checkpoints_[name];
+    CHECK(finished_[name] == 0 || promoted, "a completed trial was started again");
     Process process;
     process.run.id = run;
     process.run.workers = trial.spec.workers;

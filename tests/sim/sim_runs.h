@@ -57,7 +57,7 @@ class SimRuns : public control::Runs {
   void set_capacity(std::int64_t trials) { capacity_.trials = trials; }
 
   std::int64_t started() const { return static_cast<std::int64_t>(ever_.size()); }
-  std::int64_t finished(const std::string& trial) const;  // runs that reached the last step
+  std::int64_t finished(const std::string& trial) const;  // runs that reached their last step
   std::size_t present() const { return processes_.size(); }
   std::int64_t most_at_once() const { return most_at_once_; }
 
