@@ -170,7 +170,7 @@ Lines best_section(const RunView& view, int columns, const Style& style) {
 Lines front_section(const RunView& view) {
   const std::vector<api::BestTrial>& front = view.study.status.best;
   if (front.size() < 2) return {};
-  Line title = {{"front ", Ink::kDim}, {plural(static_cast<std::int64_t>(front.size()), "trial")}};
+  Line title = {{"front  ", Ink::kDim}, {plural(static_cast<std::int64_t>(front.size()), "trial")}};
   const std::optional<double>& volume = view.study.status.hypervolume;
   if (volume) title.push_back({", hypervolume " + format_number(*volume)});
   Lines lines = {title};

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "api/names.h"
 #include "base/json.h"
 #include "cli/suggest.h"
 #include "cli/suggest_study.h"
@@ -46,7 +47,9 @@ std::vector<Json> serve(const std::string& input) {
 std::string study(const std::string& algorithm, const std::string& space,
                   const std::string& more = "") {
   const std::string points = algorithm == "grid" ? R"(","points":30)" : "\"";  // enough to go on
-  return R"({"study":{"seed":3,"algorithm":{"name":")" + algorithm + points + "}," + more +
+  const std::string steps =
+      api::pauses_trials(algorithm) ? R"("resource":{"min":1,"max":9},)" : std::string();
+  return R"({"study":{"seed":3,"algorithm":{"name":")" + algorithm + points + "}," + steps + more +
          R"("space":[)" + space + "]}}\n";
 }
 
@@ -58,7 +61,7 @@ std::string tell(std::int64_t trial, const std::string& value) {
 
 std::vector<api::Parameter> parameters_of(const std::string& study_line) {
   const Json message = parse_json(study_line).value();
-  return read_suggest_study(*message.find("study")).value().problem.parameters;
+  return read_suggest_study(*message.find("study")).value().parameters;
 }
 
 std::string many_parameters(int count) {

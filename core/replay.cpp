@@ -6,6 +6,7 @@
 
 #include "core/history.h"
 #include "core/plan.h"
+#include "search/schedule.h"
 
 namespace fettle::core {
 
@@ -124,8 +125,13 @@ search::History history_at(const search::History& whole, const std::vector<Trial
 
 Result<std::vector<Resuggestion>> suggest_again(const api::Study& study,
                                                 const std::vector<TrialPtr>& trials) {
-  FETTLE_ASSIGN(const std::unique_ptr<search::Sampler> sampler,
-                search::make_sampler(problem_of(study)));
+  const search::Problem problem = problem_of(study);
+  if (search::promotes(problem)) {
+    return invalid(
+        "its trials pause at rungs, and the best of them go on; only Studies whose "
+        "trials run through can be decided again");
+  }
+  FETTLE_ASSIGN(const std::unique_ptr<search::Sampler> sampler, search::make_sampler(problem));
   Regrowth regrowth(history_of(study, trials));
   std::vector<Resuggestion> out;
   for (const TrialPtr& trial : trials) {

@@ -32,7 +32,8 @@ struct Resuggestion {
 };
 
 // In the order of trials, each with what was known when it was created. `trials` are all of the
-// Study, sorted by index, and must outlive the answer. Errors: those of make_sampler.
+// Study, sorted by index, and must outlive the answer. Errors: those of make_sampler; trials that
+// pause at rungs.
 Result<std::vector<Resuggestion>> suggest_again(const api::Study& study,
                                                 const std::vector<api::TrialPtr>& trials);
 
@@ -52,7 +53,7 @@ struct Replay {
   std::vector<Difference> differences;
 };
 
-// Decides everything again. Errors: those of make_sampler.
+// Decides everything again. Errors: those of suggest_again.
 Result<Replay> replay(const api::Study& study, const std::vector<api::TrialPtr>& trials);
 
 }  // namespace fettle::core

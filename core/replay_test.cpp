@@ -92,6 +92,7 @@ class Rehearsal {
     if (next.status.runs.empty()) {
       next.status.runs.emplace_back();
       next.status.runs.back().running_ms = now_ms;
+      next.status.runs.back().until_step = next.spec.until_step;
     }
     api::Report report = next.status.report.value_or(api::Report{});
     for (std::int64_t i = 0; i <= next.spec.index % 3 && !next.spec.stop; ++i) {
@@ -134,6 +135,12 @@ TEST(Replay, OfWhatWasDecidedAgrees) {
       }
     }
   }
+}
+
+TEST(Replay, SaysWhatItCannotDecideAgain) {
+  const auto again = replay(Rehearsal("hyperband").study, {});
+  ASSERT_FALSE(again.ok());
+  EXPECT_THAT(again.error().message, HasSubstr("pause at rungs"));
 }
 
 TEST(Replay, NamesAPointThatWasChanged) {

@@ -47,7 +47,8 @@ std::int64_t moment_of(const std::map<std::int64_t, std::int64_t>& moments, std:
 // The facts that there would have been under other rules, had nobody been stopped by them.
 std::vector<search::Event> facts_under(const api::Study& study, const api::EarlyStopping& rules,
                                        const std::vector<TrialPtr>& trials) {
-  const std::vector<std::int64_t> rungs = search::rung_steps(rules, study.spec.resource);
+  const std::vector<std::int64_t> rungs =
+      search::rung_steps(study.spec.algorithm, rules, study.spec.resource);
   std::vector<search::Event> events;
   for (const TrialPtr& trial : trials) {
     const auto moments = moments_of(*trial);

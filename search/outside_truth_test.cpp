@@ -108,7 +108,7 @@ TEST(OutsideTruth, AshaJudgesAsThePaperSays) {
     api::EarlyStopping rules;
     rules.name = "asha";
     rules.reduction_factor = static_cast<double>(eta);
-    const std::vector<std::int64_t> steps = rung_steps(rules, problem.resource);
+    const std::vector<std::int64_t> steps = rung_steps(problem.algorithm, rules, problem.resource);
     PlainAsha plain;
     History history;
     std::vector<std::pair<std::int64_t, std::size_t>> workers;  // trial and its next rung
