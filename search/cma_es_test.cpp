@@ -19,13 +19,13 @@ namespace {
 using namespace testing;  // NOLINT: the helpers of this folder
 
 const Json& golden() {
-  static const Json document = [] {
+  static const Json kDocument = [] {
     std::ifstream file(FETTLE_SOURCE_DIR "/search/testdata/cmaes.json");
     std::stringstream text;
     text << file.rdbuf();
     return std::move(parse_json(text.str())).value();
   }();
-  return document;
+  return kDocument;
 }
 
 Eigen::VectorXd vector_of(const Json& numbers) {

@@ -307,7 +307,7 @@ class CmaesSampler final : public FoldingSampler {
       start = distribution(few ? start_round(positions.front()) : warm_start(positions));
     }
     start.categorical.favour(choices);
-    remembered_.assign(1, std::move(start));
+    remembered_.assign(1, start);
   }
 
   Axes axes_;

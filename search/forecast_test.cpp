@@ -76,7 +76,7 @@ TEST(Forecast, IsCalibrated) {
     below_half += chance > 0.5;
     below_tenth += chance < 0.1;
   }
-  EXPECT_NEAR(below_half, kCurves / 2, kCurves / 4);
+  EXPECT_NEAR(below_half, 0.5 * kCurves, 0.25 * kCurves);
   EXPECT_LT(below_tenth, kCurves / 5);
 }
 
