@@ -37,6 +37,14 @@ std::string_view dry_run(const WriteOptions& options) { return options.dry_run ?
 // Unknown fields: told as a warning in a real write, refused in one that only asks.
 std::string_view validation(const WriteOptions& options) { return options.dry_run ? "Strict" : ""; }
 
+HttpRequest writing(std::string_view method, std::string target, std::string_view content_type,
+                    const Json& body) {
+  return {.method = std::string(method),
+          .target = std::move(target),
+          .content_type = std::string(content_type),
+          .body = body.dump()};
+}
+
 }  // namespace
 
 Client::Client(HttpTransport& transport, ClientOptions options)
@@ -85,52 +93,40 @@ Result<std::vector<Json>> Client::list(const Resource& resource, const std::stri
 
 Result<Written> Client::create(const Resource& resource, const std::string& ns, const Json& object,
                                const WriteOptions& options) {
-  HttpRequest request;
-  request.method = "POST";
-  request.target = path_of(resource, ns) + query_of({{"fieldManager", options_.field_manager},
-                                                     {"dryRun", dry_run(options)},
-                                                     {"fieldValidation", validation(options)}});
-  request.content_type = kJson;
-  request.body = object.dump();
+  std::string target = path_of(resource, ns) + query_of({{"fieldManager", options_.field_manager},
+                                                         {"dryRun", dry_run(options)},
+                                                         {"fieldValidation", validation(options)}});
   const ObjectKey key{ns, text_at(object, {"metadata", "name"})};
-  return write(request, describe_call("create", resource, key, ""));
+  return write(writing("POST", std::move(target), kJson, object),
+               describe_call("create", resource, key, ""));
 }
 
 Result<Written> Client::update(const Resource& resource, const ObjectKey& key,
                                std::string_view subresource, const Json& object) {
-  HttpRequest request;
-  request.method = "PUT";
-  request.target = path_of(resource, key.ns, key.name, subresource) +
-                   query_of({{"fieldManager", options_.field_manager}});
-  request.content_type = kJson;
-  request.body = object.dump();
-  return write(request, describe_call("update", resource, key, subresource));
+  std::string target = path_of(resource, key.ns, key.name, subresource) +
+                       query_of({{"fieldManager", options_.field_manager}});
+  return write(writing("PUT", std::move(target), kJson, object),
+               describe_call("update", resource, key, subresource));
 }
 
 Result<Written> Client::patch(const Resource& resource, const ObjectKey& key,
                               std::string_view subresource, const Json& patch) {
-  HttpRequest request;
-  request.method = "PATCH";
-  request.target = path_of(resource, key.ns, key.name, subresource) +
-                   query_of({{"fieldManager", options_.field_manager}});
-  request.content_type = kMergePatch;
-  request.body = patch.dump();
-  return write(request, describe_call("patch", resource, key, subresource));
+  std::string target = path_of(resource, key.ns, key.name, subresource) +
+                       query_of({{"fieldManager", options_.field_manager}});
+  return write(writing("PATCH", std::move(target), kMergePatch, patch),
+               describe_call("patch", resource, key, subresource));
 }
 
 Result<Written> Client::apply(const Resource& resource, const ObjectKey& key,
                               std::string_view subresource, const Json& object,
                               std::string_view manager, const WriteOptions& options) {
-  HttpRequest request;
-  request.method = "PATCH";
-  request.target = path_of(resource, key.ns, key.name, subresource) +
-                   query_of({{"fieldManager", manager},
-                             {"force", "true"},
-                             {"dryRun", dry_run(options)},
-                             {"fieldValidation", validation(options)}});
-  request.content_type = kApplyPatch;
-  request.body = object.dump();
-  return write(request, describe_call("apply", resource, key, subresource));
+  std::string target = path_of(resource, key.ns, key.name, subresource) +
+                       query_of({{"fieldManager", manager},
+                                 {"force", "true"},
+                                 {"dryRun", dry_run(options)},
+                                 {"fieldValidation", validation(options)}});
+  return write(writing("PATCH", std::move(target), kApplyPatch, object),
+               describe_call("apply", resource, key, subresource));
 }
 
 Status Client::remove(const Resource& resource, const ObjectKey& key,

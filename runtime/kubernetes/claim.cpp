@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "base/check.h"
 #include "core/names.h"
 #include "core/plan.h"
 #include "kube/resource.h"
@@ -16,15 +17,19 @@ constexpr std::size_t kUidPart = 8;
 
 }  // namespace
 
+bool makes_claim(const api::Study& study) {
+  return study.spec.trial.checkpoints && study.spec.trial.checkpoints->size;
+}
+
 std::string claim_of(const api::Study& study) {
   const auto& wanted = study.spec.trial.checkpoints;
-  if (!wanted || !wanted->size) return wanted ? wanted->claim : "";
+  if (!makes_claim(study)) return wanted ? wanted->claim : "";
   return study.metadata.name + "-checkpoints-" + study.metadata.uid.substr(0, kUidPart);
 }
 
 Json build_claim(const api::Study& study) {
   const auto& wanted = study.spec.trial.checkpoints;
-  if (!wanted || !wanted->size) return Json();
+  CHECK(makes_claim(study), "there is no claim to make");
   const Json owner =
       owner_reference(kube::api_version(kube::kStudies), kube::kStudies.kind, study.metadata);
   const Json metadata =

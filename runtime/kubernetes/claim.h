@@ -13,7 +13,10 @@ namespace fettle::kubernetes {
 // Its name; "": checkpoints go with their pod.
 std::string claim_of(const api::Study& study);
 
-// The PersistentVolumeClaim to make; null where there is none to make.
+// Whether one is to be made for the Study.
+bool makes_claim(const api::Study& study);
+
+// The PersistentVolumeClaim to make; makes_claim(study) holds.
 Json build_claim(const api::Study& study);
 
 }  // namespace fettle::kubernetes

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "kube/json_path.h"
 #include "runtime/kubernetes/fake_cluster.h"
 
@@ -11,6 +13,15 @@ namespace {
 
 using kube::text_at;
 using testing::HasSubstr;
+
+// Pods run for as long as `stays`, which outlives the cluster, says so.
+std::function<PodScript(const std::string&)> staying(const bool& stays) {
+  return [&stays](const std::string&) {
+    PodScript pod;
+    pod.stays = stays;
+    return pod;
+  };
+}
 
 void expect_done(FakeCluster& cluster, int trials) {
   EXPECT_TRUE(cluster.is_true("Succeeded")) << cluster.study().dump(2);
@@ -202,12 +213,9 @@ TEST(Cluster, ATrialTakesAtMostSixWrites) {
 }
 
 TEST(Cluster, AStudyDeletedWhileTrialsAreMadeLeavesNothing) {
+  const bool stays = true;
   FakeCluster cluster;
-  cluster.script = [](const std::string&) {
-    PodScript pod;
-    pod.stays = true;
-    return pod;
-  };
+  cluster.script = staying(stays);
   cluster.apply(trainer_study(4));
   cluster.start_operator();
   ASSERT_TRUE(cluster.run_until([&] { return cluster.count(kube::kTrials) >= 1; }));
@@ -222,13 +230,9 @@ TEST(Cluster, AStudyDeletedWhileTrialsAreMadeLeavesNothing) {
 }
 
 TEST(Cluster, ATrialDeletedByHandIsNotMissed) {
-  FakeCluster cluster;
   bool stays = true;
-  cluster.script = [&](const std::string&) {
-    PodScript pod;
-    pod.stays = stays;
-    return pod;
-  };
+  FakeCluster cluster;
+  cluster.script = staying(stays);
   cluster.apply(trainer_study(3));
   cluster.start_operator();
   ASSERT_TRUE(cluster.run_until([&] { return cluster.count(kube::kPods) == 2; }));
@@ -240,13 +244,9 @@ TEST(Cluster, ATrialDeletedByHandIsNotMissed) {
 }
 
 TEST(Cluster, SuspendingStopsTrialsAndResumingGoesOn) {
-  FakeCluster cluster;
   bool stays = true;
-  cluster.script = [&](const std::string&) {
-    PodScript pod;
-    pod.stays = stays;
-    return pod;
-  };
+  FakeCluster cluster;
+  cluster.script = staying(stays);
   cluster.apply(trainer_study(2));
   cluster.start_operator();
   ASSERT_TRUE(cluster.run_until([&] {

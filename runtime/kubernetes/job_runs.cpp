@@ -151,29 +151,26 @@ Status JobRuns::keep(const Json& object) {
 // Not before the Job: it owns the Service. A crash in between is made up for by observe().
 Status JobRuns::ensure_service(const kube::Job& job) {
   if (job.metadata.annotations.count(kServiceAnnotation) == 0) return success();
-  {
-    const std::lock_guard lock(mutex_);
-    if (served_.count(job.metadata.uid) > 0) return success();
-  }
-  const auto written = client_.create(kube::kServices, job.metadata.ns, build_service(job));
-  if (!written.ok() && written.error().code != ErrorCode::kAlreadyExists) return written.error();
-  const std::lock_guard lock(mutex_);
-  served_.insert(job.metadata.uid);
-  return success();
+  return ensure(kube::kServices, job.metadata, [&] { return build_service(job); });
 }
 
 // Its name holds the Study's uid: where there is one, it is this Study's.
 Status JobRuns::ensure_claim(const api::Study& study) {
-  const Json claim = build_claim(study);
-  if (claim.is_null()) return success();
+  if (!makes_claim(study)) return success();
+  return ensure(kube::kClaims, study.metadata, [&] { return build_claim(study); });
+}
+
+// Makes what `owner` needs beside it, unless it is known to be there.
+Status JobRuns::ensure(const kube::Resource& resource, const api::Metadata& owner,
+                       const std::function<Json()>& build) {
   {
     const std::lock_guard lock(mutex_);
-    if (served_.count(study.metadata.uid) > 0) return success();
+    if (served_.count(owner.uid) > 0) return success();
   }
-  const auto written = client_.create(kube::kClaims, study.metadata.ns, claim);
+  const auto written = client_.create(resource, owner.ns, build());
   if (!written.ok() && written.error().code != ErrorCode::kAlreadyExists) return written.error();
   const std::lock_guard lock(mutex_);
-  served_.insert(study.metadata.uid);
+  served_.insert(owner.uid);
   return success();
 }
 

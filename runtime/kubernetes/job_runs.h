@@ -61,6 +61,8 @@ class JobRuns final : public control::Runs {
   Status patch_spec(const kube::Job& job, Json spec);
   Status ensure_service(const kube::Job& job);
   Status ensure_claim(const api::Study& study);
+  Status ensure(const kube::Resource& resource, const api::Metadata& owner,
+                const std::function<Json()>& build);
   Result<std::vector<std::shared_ptr<const kube::Pod>>> pods_of(const kube::Job& job);
   Result<core::Run> observe_one(const kube::Job& job, const api::Trial& trial);
   void read_log(const kube::Job& job, const api::Trial& trial,
