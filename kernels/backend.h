@@ -85,6 +85,18 @@ struct BatchNormShape {
   bool relu = false;      // fused
 };
 
+enum class RowNormKind : std::uint8_t { kLayer, kRms };
+
+// Normalisation of each row, the channels of a pixel, by itself (of a plain list: all of it).
+struct RowNormShape {
+  RowNormKind kind = RowNormKind::kLayer;
+  ImageShape input;
+  float epsilon = 1e-5F;
+};
+
+// torch.nn.GELU's `approximate`: "none" or "tanh".
+enum class GeluForm : std::uint8_t { kExact, kTanh };
+
 struct PlanOptions {
   std::int64_t max_samples = 1;
   DataType type = DataType::kFloat32;
@@ -122,6 +134,18 @@ class BatchNormOp {
                         float* shift_gradient) = 0;
 };
 
+// Nothing but the row decides its result, so training and evaluation are the same.
+class RowNormOp {
+ public:
+  virtual ~RowNormOp() = default;
+  // `shift` may be nullptr; RMS norm has none.
+  virtual void forward(std::int64_t samples, ConstBuffer x, const float* scale, const float* shift,
+                       Buffer y) = 0;
+  // Of the last forward, with its x. `dx` and `shift_gradient` may be nullptr.
+  virtual void backward(std::int64_t samples, ConstBuffer x, ConstBuffer dy, const float* scale,
+                        Buffer dx, float* scale_gradient, float* shift_gradient) = 0;
+};
+
 class PoolOp {
  public:
   virtual ~PoolOp() = default;
@@ -137,6 +161,13 @@ class ReluOp {
   virtual ~ReluOp() = default;
   virtual void forward(std::int64_t count, ConstBuffer x, Buffer y) = 0;
   virtual void backward(std::int64_t count, ConstBuffer y, ConstBuffer dy, Buffer dx) = 0;
+};
+
+class GeluOp {
+ public:
+  virtual ~GeluOp() = default;
+  virtual void forward(std::int64_t count, ConstBuffer x, Buffer y) = 0;
+  virtual void backward(std::int64_t count, ConstBuffer x, ConstBuffer dy, Buffer dx) = 0;
 };
 
 // Keyed by what the draw is for: element e of sample with global index i, in this epoch and layer,
@@ -212,8 +243,11 @@ class Backend {
   virtual Result<std::unique_ptr<WeightedOp>> conv(const ConvShape&, const PlanOptions&) = 0;
   virtual Result<std::unique_ptr<BatchNormOp>> batch_norm(const BatchNormShape&,
                                                           const PlanOptions&) = 0;
+  virtual Result<std::unique_ptr<RowNormOp>> row_norm(const RowNormShape&, const PlanOptions&) = 0;
   virtual Result<std::unique_ptr<PoolOp>> pool(const PoolShape&, const PlanOptions&) = 0;
   virtual std::unique_ptr<ReluOp> relu(DataType type) = 0;
+  // `max_count`: most elements of a call.
+  virtual std::unique_ptr<GeluOp> gelu(GeluForm form, std::int64_t max_count, DataType type) = 0;
   virtual std::unique_ptr<DropoutOp> dropout(float rate, std::int64_t elements_per_sample,
                                              DataType type) = 0;
   virtual std::unique_ptr<SoftmaxCrossEntropyOp> softmax_cross_entropy(std::int64_t classes,

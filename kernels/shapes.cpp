@@ -27,6 +27,12 @@ Status check_image(const ImageShape& image) {
   return check_positive("the number of channels", image.channels);
 }
 
+Status check_epsilon(std::string_view norm, float epsilon) {
+  if (epsilon > 0) return success();
+  return invalid("the epsilon of " + std::string(norm) + " is " + std::to_string(epsilon) +
+                 ", expected a positive number");
+}
+
 Status check_fits(std::int64_t kernel, std::int64_t length) {
   if (kernel <= length) return success();
   return invalid("a kernel of " + std::to_string(kernel) + " does not fit an input of " +
@@ -74,14 +80,18 @@ Status check_shape(const PoolShape& shape, const PlanOptions& plan) {
 
 Status check_shape(const BatchNormShape& shape, const PlanOptions& plan) {
   FETTLE_TRY(check_image(shape.input));
-  if (!(shape.epsilon > 0)) {
-    return invalid("the epsilon of batch norm is " + std::to_string(shape.epsilon) +
-                   ", expected a positive number");
-  }
+  FETTLE_TRY(check_epsilon("batch norm", shape.epsilon));
   if (!(shape.momentum >= 0 && shape.momentum <= 1)) {
     return invalid("the momentum of batch norm is " + std::to_string(shape.momentum) +
                    ", expected 0 to 1");
   }
+  return check_plan(plan, shape.input.size());
+}
+
+Status check_shape(const RowNormShape& shape, const PlanOptions& plan) {
+  FETTLE_TRY(check_image(shape.input));
+  FETTLE_TRY(check_epsilon(shape.kind == RowNormKind::kLayer ? "layer norm" : "RMS norm",
+                           shape.epsilon));
   return check_plan(plan, shape.input.size());
 }
 

@@ -13,5 +13,6 @@ Status check_shape(const LinearShape& shape, const PlanOptions& plan);
 Status check_shape(const ConvShape& shape, const PlanOptions& plan);
 Status check_shape(const PoolShape& shape, const PlanOptions& plan);
 Status check_shape(const BatchNormShape& shape, const PlanOptions& plan);
+Status check_shape(const RowNormShape& shape, const PlanOptions& plan);
 
 }  // namespace fettle::kernels

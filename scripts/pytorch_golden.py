@@ -80,6 +80,32 @@ def batch_norm_case(samples, size, channels, relu, momentum, epsilon):
     return case
 
 
+def layer_norm_case(kind, samples, size, channels, epsilon):
+    height, width = size
+    g = torch.Generator().manual_seed(channels)
+    x, scale = draw(g, samples, height, width, channels), draw(g, channels)
+    shift = draw(g, channels) if kind == "layer" else None
+    dy = draw(g, *x.shape)
+    y = (F.layer_norm(x, (channels,), scale, shift, epsilon) if kind == "layer" else
+         F.rms_norm(x, (channels,), scale, epsilon))
+    y.backward(dy)
+    return {"kind": kind, "samples": samples, "height": height, "width": width,
+            "channels": channels, "epsilon": epsilon, "x": flat(x), "scale": flat(scale),
+            "shift": [] if shift is None else flat(shift), "dy": flat(dy), "y": flat(y),
+            "dx": flat(x.grad), "dscale": flat(scale.grad),
+            "dshift": [] if shift is None else flat(shift.grad)}
+
+
+def gelu_case(approximate, count):
+    g = torch.Generator().manual_seed(count)
+    x, dy = draw(g, count), draw(g, count)
+    x.data *= 3
+    y = F.gelu(x, approximate=approximate)
+    y.backward(dy)
+    return {"approximate": approximate, "x": flat(x), "dy": flat(dy), "y": flat(y),
+            "dx": flat(x.grad)}
+
+
 def pool_case(kind, samples, size, channels, kernel, stride):
     height, width = size
     g = torch.Generator().manual_seed(height * 10 + kernel[0])
@@ -156,6 +182,11 @@ def main():
         "batch_norm": [batch_norm_case(4, (3, 3), 3, False, 0.1, 1e-5),
                        batch_norm_case(3, (2, 5), 17, True, 0.3, 1e-3),
                        batch_norm_case(8, (1, 1), 5, False, 0.1, 1e-5)],
+        "layer_norm": [layer_norm_case("layer", 3, (1, 1), 7, 1e-5),
+                       layer_norm_case("layer", 2, (2, 3), 16, 1e-3),
+                       layer_norm_case("rms", 3, (1, 1), 9, 1e-5),
+                       layer_norm_case("rms", 2, (3, 2), 20, 1e-3)],
+        "gelu": [gelu_case("none", 41), gelu_case("tanh", 41)],
         "pool": [pool_case("max", 2, (6, 6), 3, (2, 2), 2), pool_case("max", 2, (7, 6), 2, (3, 3), 2),
                  pool_case("average", 2, (6, 7), 3, (2, 2), 2),
                  pool_case("average", 1, (7, 7), 2, (3, 3), 1),

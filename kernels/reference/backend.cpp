@@ -4,6 +4,8 @@
 #include "kernels/cast/loops.h"
 #include "kernels/conv/reference.h"
 #include "kernels/dropout/reference.h"
+#include "kernels/gelu/reference.h"
+#include "kernels/layer_norm/reference.h"
 #include "kernels/linear/reference.h"
 #include "kernels/optimizer/loops.h"
 #include "kernels/pool/reference.h"
@@ -33,11 +35,19 @@ class ReferenceBackend : public Backend {
     FETTLE_TRY(check_shape(shape, plan));
     return reference_batch_norm(shape, plan);
   }
+  Result<std::unique_ptr<RowNormOp>> row_norm(const RowNormShape& shape,
+                                              const PlanOptions& plan) override {
+    FETTLE_TRY(check_shape(shape, plan));
+    return reference_row_norm(shape, plan);
+  }
   Result<std::unique_ptr<PoolOp>> pool(const PoolShape& shape, const PlanOptions& plan) override {
     FETTLE_TRY(check_shape(shape, plan));
     return reference_pool(shape, plan);
   }
   std::unique_ptr<ReluOp> relu(DataType type) override { return reference_relu(type); }
+  std::unique_ptr<GeluOp> gelu(GeluForm form, std::int64_t max_count, DataType type) override {
+    return reference_gelu(form, max_count, type);
+  }
   std::unique_ptr<DropoutOp> dropout(float rate, std::int64_t elements_per_sample,
                                      DataType type) override {
     return reference_dropout(rate, elements_per_sample, type);
