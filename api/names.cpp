@@ -27,16 +27,23 @@ constexpr std::array<EnumName<Execution>, 2> kExecutions{{
     {Execution::kJob, "Job"},
     {Execution::kPool, "Pool"},
 }};
-constexpr std::array<EnumName<LayerType>, 9> kLayerTypes{{
+constexpr std::array<EnumName<LayerType>, 12> kLayerTypes{{
     {LayerType::kLinear, "linear"},
     {LayerType::kConv, "conv"},
     {LayerType::kBatchNorm, "batchNorm"},
+    {LayerType::kLayerNorm, "layerNorm"},
+    {LayerType::kRmsNorm, "rmsNorm"},
     {LayerType::kRelu, "relu"},
+    {LayerType::kGelu, "gelu"},
     {LayerType::kMaxPool, "maxPool"},
     {LayerType::kAveragePool, "averagePool"},
     {LayerType::kGlobalPool, "globalPool"},
     {LayerType::kFlatten, "flatten"},
     {LayerType::kDropout, "dropout"},
+}};
+constexpr std::array<EnumName<GeluApproximation>, 2> kGeluApproximations{{
+    {GeluApproximation::kNone, "none"},
+    {GeluApproximation::kTanh, "tanh"},
 }};
 constexpr std::array<EnumName<OptimizerKind>, 4> kOptimizers{{
     {OptimizerKind::kSgd, "sgd"},
@@ -137,6 +144,10 @@ std::span<const EnumName<Execution>> enum_names() {
 template <>
 std::span<const EnumName<LayerType>> enum_names() {
   return kLayerTypes;
+}
+template <>
+std::span<const EnumName<GeluApproximation>> enum_names() {
+  return kGeluApproximations;
 }
 template <>
 std::span<const EnumName<OptimizerKind>> enum_names() {

@@ -36,6 +36,8 @@ std::span<const EnumName<Execution>> enum_names();
 template <>
 std::span<const EnumName<LayerType>> enum_names();
 template <>
+std::span<const EnumName<GeluApproximation>> enum_names();
+template <>
 std::span<const EnumName<OptimizerKind>> enum_names();
 template <>
 std::span<const EnumName<Precision>> enum_names();

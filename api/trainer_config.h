@@ -46,7 +46,10 @@ enum class LayerType {
   kLinear,
   kConv,
   kBatchNorm,
+  kLayerNorm,
+  kRmsNorm,
   kRelu,
+  kGelu,
   kMaxPool,
   kAveragePool,
   kGlobalPool,
@@ -54,16 +57,19 @@ enum class LayerType {
   kDropout,
 };
 
+enum class GeluApproximation { kNone, kTanh };  // torch.nn.GELU's `approximate`
+
 // One entry of model.layers. Absent numbers take the model's default or the value in the comment.
 struct LayerConfig {
   LayerType type = LayerType::kLinear;
-  std::optional<std::int64_t> units;     // linear: outputs (required)
-  std::optional<std::int64_t> channels;  // conv: output channels (required)
-  std::optional<std::int64_t> kernel;    // conv: model.kernel; pools: 2
-  std::optional<std::int64_t> stride;    // conv: 1; pools: kernel
-  std::optional<std::int64_t> padding;   // conv: (kernel - 1) / 2; pools: 0
-  std::optional<double> rate;            // dropout: model.dropout
-  std::optional<bool> bias;              // linear, conv: true, unless a batchNorm follows
+  std::optional<std::int64_t> units;             // linear: outputs (required)
+  std::optional<std::int64_t> channels;          // conv: output channels (required)
+  std::optional<std::int64_t> kernel;            // conv: model.kernel; pools: 2
+  std::optional<std::int64_t> stride;            // conv: 1; pools: kernel
+  std::optional<std::int64_t> padding;           // conv: (kernel - 1) / 2; pools: 0
+  std::optional<double> rate;                    // dropout: model.dropout
+  std::optional<bool> bias;                      // linear, conv: true, unless a batchNorm follows
+  std::optional<GeluApproximation> approximate;  // gelu: none
   bool operator==(const LayerConfig&) const = default;
 };
 

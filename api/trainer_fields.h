@@ -69,6 +69,8 @@ void visit_fields(Visitor& v, T& c) {
           from_to_below(0, 1).only_if(c.type == LayerType::kDropout, "type dropout"));
   v.field("bias", c.bias, "Default: true, unless a batchNorm follows.",
           FieldRules{}.only_if(linear || conv, "type linear or conv"));
+  v.field("approximate", c.approximate, "none: the exact function; tanh: GPT-2's form of it.",
+          FieldRules{}.only_if(c.type == LayerType::kGelu, "type gelu"));
 }
 
 template <class Visitor, Like<ModelConfig> T>

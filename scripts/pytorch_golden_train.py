@@ -43,6 +43,12 @@ class Network(torch.nn.Module):
                 channels = layer["channels"]
             elif kind == "batchNorm":
                 module = torch.nn.BatchNorm2d(channels)
+            elif kind == "layerNorm":
+                module = torch.nn.LayerNorm(channels)
+            elif kind == "rmsNorm":
+                module = torch.nn.RMSNorm(channels, eps=1e-5)
+            elif kind == "gelu":
+                module = torch.nn.GELU(approximate=layer.get("approximate", "none"))
             elif kind == "maxPool":
                 module, side = torch.nn.MaxPool2d(2), side // 2
             elif kind == "linear":
@@ -60,7 +66,10 @@ class Network(torch.nn.Module):
         for layer, module in zip(self.layers, self.modules_of):
             if layer["type"] == "linear" and x.dim() == 4:
                 x = x.permute(0, 2, 3, 1).flatten(1)       # Fettle's order of pixels
+            rows = layer["type"] in ("layerNorm", "rmsNorm") and x.dim() == 4
+            x = x.movedim(1, 3) if rows else x                  # PyTorch's are over the last axis
             x = torch.relu(x) if layer["type"] == "relu" else module(x)
+            x = x.movedim(3, 1) if rows else x
         return x
 
     def initial(self):
@@ -84,9 +93,10 @@ def numbers(values):
 
 def optimizer_of(network, training):
     decayed, spared = [], []
+    drawn = (torch.nn.Conv2d, torch.nn.Linear)
     for module in network.modules_of:
         for name, parameter in module.named_parameters():
-            weights = name == "weight" and not isinstance(module, torch.nn.BatchNorm2d)
+            weights = name == "weight" and isinstance(module, drawn)
             (decayed if weights else spared).append(parameter)
     groups = [{"params": decayed, "weight_decay": training.get("weightDecay", 0)},
               {"params": spared, "weight_decay": 0}]
@@ -154,6 +164,10 @@ def main():
     mlp = [{"type": "linear", "units": 8}, relu, {"type": "linear", "units": CLASSES}]
     cnn = [{"type": "conv", "channels": 4, "kernel": 3}, norm, relu, pool,
            {"type": "conv", "channels": 5, "kernel": 3}, relu, {"type": "linear", "units": CLASSES}]
+    rows = [{"type": "conv", "channels": 4, "kernel": 3}, {"type": "layerNorm"}, {"type": "gelu"},
+            pool, {"type": "linear", "units": 7}, {"type": "rmsNorm"}, relu,
+            {"type": "linear", "units": 6}, {"type": "gelu", "approximate": "tanh"},
+            {"type": "linear", "units": CLASSES}]
     cases = [
         case("mlp, sgd", mlp, {"optimizer": "sgd", "learningRate": 0.1}),
         case("mlp, sgd with everything", mlp,
@@ -169,6 +183,8 @@ def main():
         case("cnn, sgd", cnn, {"optimizer": "sgd", "learningRate": 0.05, "momentum": 0.9}),
         case("cnn, rmsprop", cnn,
              {"optimizer": "rmsprop", "learningRate": 0.001, "momentum": 0.5}),
+        case("layer norm, RMS norm and GELU, adamw", rows,
+             {"optimizer": "adamw", "learningRate": 0.01, "weightDecay": 0.1}),
     ]
     OUT.mkdir(parents=True, exist_ok=True)
     lines = ",\n".join(json.dumps(one, separators=(",", ":")) for one in cases)

@@ -57,6 +57,7 @@ Result<std::unique_ptr<Layer>> make_batch_norm(const LayerPlan& plan, const Laye
 
 }  // namespace
 
-const LayerKind kBatchNormKind{api::LayerType::kBatchNorm, plan_batch_norm, make_batch_norm};
+const LayerKind kBatchNormKind{api::LayerType::kBatchNorm, plan_batch_norm, make_batch_norm,
+                               /*fuses_relu=*/true};
 
 }  // namespace fettle::trainer

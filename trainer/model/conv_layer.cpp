@@ -44,6 +44,7 @@ Result<std::unique_ptr<Layer>> make_conv(const LayerPlan& plan, const LayerConte
 
 }  // namespace
 
-const LayerKind kConvKind{api::LayerType::kConv, plan_conv, make_conv};
+const LayerKind kConvKind{api::LayerType::kConv, plan_conv, make_conv, /*fuses_relu=*/true,
+                          /*decays=*/true};
 
 }  // namespace fettle::trainer

@@ -7,9 +7,9 @@
 namespace fettle::trainer {
 
 const LayerKind& kind_of(api::LayerType type) {
-  static const std::array<const LayerKind*, 8> kKinds = {
-      &kLinearKind,  &kConvKind,        &kBatchNormKind,  &kReluKind,
-      &kMaxPoolKind, &kAveragePoolKind, &kGlobalPoolKind, &kDropoutKind,
+  static const std::array<const LayerKind*, 11> kKinds = {
+      &kLinearKind, &kConvKind,    &kBatchNormKind,   &kLayerNormKind,  &kRmsNormKind, &kReluKind,
+      &kGeluKind,   &kMaxPoolKind, &kAveragePoolKind, &kGlobalPoolKind, &kDropoutKind,
   };
   for (const LayerKind* kind : kKinds) {
     if (kind->type == type) return *kind;

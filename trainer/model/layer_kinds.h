@@ -18,6 +18,8 @@ struct LayerKind {
                  LayerPlan& layer);
   // Errors: what the backend cannot run.
   Result<std::unique_ptr<Layer>> (*make)(const LayerPlan& plan, const LayerContext& context);
+  bool fuses_relu = false;  // its operation can do a ReLU that follows
+  bool decays = false;      // weight decay applies to its weights (never to biases)
 };
 
 // Flatten has none: it changes no number.
@@ -26,8 +28,11 @@ const LayerKind& kind_of(api::LayerType type);
 extern const LayerKind kLinearKind;     // linear_layer.cpp
 extern const LayerKind kConvKind;       // conv_layer.cpp
 extern const LayerKind kBatchNormKind;  // batch_norm_layer.cpp
-extern const LayerKind kReluKind;       // relu_layer.cpp
-extern const LayerKind kMaxPoolKind;    // pool_layer.cpp
+extern const LayerKind kLayerNormKind;  // row_norm_layer.cpp
+extern const LayerKind kRmsNormKind;
+extern const LayerKind kReluKind;     // relu_layer.cpp
+extern const LayerKind kGeluKind;     // gelu_layer.cpp
+extern const LayerKind kMaxPoolKind;  // pool_layer.cpp
 extern const LayerKind kAveragePoolKind;
 extern const LayerKind kGlobalPoolKind;
 extern const LayerKind kDropoutKind;  // dropout_layer.cpp

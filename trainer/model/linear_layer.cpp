@@ -24,6 +24,7 @@ Result<std::unique_ptr<Layer>> make_linear(const LayerPlan& plan, const LayerCon
 
 }  // namespace
 
-const LayerKind kLinearKind{api::LayerType::kLinear, plan_linear, make_linear};
+const LayerKind kLinearKind{api::LayerType::kLinear, plan_linear, make_linear, /*fuses_relu=*/true,
+                            /*decays=*/true};
 
 }  // namespace fettle::trainer

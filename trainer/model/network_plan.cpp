@@ -15,9 +15,7 @@ std::string layer_name(const api::ModelConfig& model, std::size_t i) {
          std::string(api::to_string(model.layers[i].type)) + ")";
 }
 
-bool can_fuse_relu(const LayerPlan& layer) {
-  return layer.has_parameters() && !layer.relu;  // linear, conv, batchNorm
-}
+bool can_fuse_relu(const LayerPlan& layer) { return kind_of(layer.type).fuses_relu && !layer.relu; }
 
 // Hands out the floats of one array, in blocks that start on cache lines.
 class Allocator {
@@ -35,9 +33,7 @@ class Allocator {
 };
 
 void place_blocks(NetworkPlan& plan) {
-  const auto decays = [](const LayerPlan& layer) {
-    return layer.type != api::LayerType::kBatchNorm;
-  };
+  const auto decays = [](const LayerPlan& layer) { return kind_of(layer.type).decays; };
   Allocator decayed;
   for (LayerPlan& layer : plan.layers) {
     if (decays(layer)) decayed.place(layer.weights);

@@ -39,9 +39,10 @@ struct LayerPlan {
   std::int64_t kernel_width = 0;
   std::int64_t stride = 1;
   std::int64_t padding = 0;
-  float rate = 0;      // dropout
-  Block weights;       // linear, conv: weights; batchNorm: scale. count 0 = none
-  Block biases;        // linear, conv: biases; batchNorm: shift
+  float rate = 0;  // dropout
+  kernels::GeluForm gelu = kernels::GeluForm::kExact;
+  Block weights;       // linear, conv: weights; norms: scale. count 0 = none
+  Block biases;        // linear, conv: biases; norms: shift
   Block running_mean;  // batchNorm; of the statistics
   Block running_variance;
   double multiply_adds = 0;  // of the forward pass, a sample

@@ -63,6 +63,23 @@ TEST(NetworkPlan, WeightsThatDecayComeFirstAndBlocksStartOnCacheLines) {
   EXPECT_EQ(made->trained(), 3 * 25 + 3 + 3 + 10 * 28 * 28 * 3 + 10);
 }
 
+TEST(NetworkPlan, NormsOfRowsNeverDecayAndFuseNothing) {
+  const auto made = plan({conv(3), simple(LayerType::kLayerNorm), simple(LayerType::kRelu),
+                          linear(4), simple(LayerType::kRmsNorm), linear(10)});
+  ASSERT_TRUE(made.ok());
+  ASSERT_EQ(made->layers.size(), 6U);
+  const LayerPlan& layer_norm = made->layers[1];
+  const LayerPlan& rms_norm = made->layers[4];
+  EXPECT_FALSE(layer_norm.relu);
+  EXPECT_TRUE(made->layers[0].bias);  // a norm of rows does not subtract it again
+  EXPECT_EQ(layer_norm.weights.count, 3);
+  EXPECT_EQ(layer_norm.biases.count, 3);
+  EXPECT_EQ(rms_norm.weights.count, 4);
+  EXPECT_EQ(rms_norm.biases.count, 0);
+  EXPECT_GE(layer_norm.weights.offset, made->decayed);
+  EXPECT_GE(rms_norm.weights.offset, made->decayed);
+}
+
 TEST(NetworkPlan, CountsFloatingPointOperations) {
   // The first layer's gradient by the input is not needed.
   EXPECT_EQ(plan({linear(20), linear(10)})->training_flops(), 2 * (2 * 784 * 20 + 3 * 20 * 10));

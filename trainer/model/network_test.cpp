@@ -101,6 +101,14 @@ TEST(Network, GradientsFitWhereNothingIsFused) {
                         simple(LayerType::kBatchNorm), linear(3)});
 }
 
+TEST(Network, GradientsFitWithRowNormsAndGelu) {
+  api::LayerConfig tanh = simple(LayerType::kGelu);
+  tanh.approximate = api::GeluApproximation::kTanh;
+  expect_gradients_fit({conv(4), simple(LayerType::kLayerNorm), simple(LayerType::kGelu), linear(6),
+                        simple(LayerType::kRmsNorm), simple(LayerType::kRelu), linear(5), tanh,
+                        linear(3)});
+}
+
 TEST(Network, StartsAsTorchDoesAndDependsOnTheSeedAlone) {
   api::ModelConfig model;
   model.layers = {linear(50), simple(LayerType::kBatchNorm), linear(3)};
