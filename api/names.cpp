@@ -45,11 +45,12 @@ constexpr std::array<EnumName<GeluApproximation>, 2> kGeluApproximations{{
     {GeluApproximation::kNone, "none"},
     {GeluApproximation::kTanh, "tanh"},
 }};
-constexpr std::array<EnumName<OptimizerKind>, 4> kOptimizers{{
+constexpr std::array<EnumName<OptimizerKind>, 5> kOptimizers{{
     {OptimizerKind::kSgd, "sgd"},
     {OptimizerKind::kAdam, "adam"},
     {OptimizerKind::kAdamW, "adamw"},
     {OptimizerKind::kRmsprop, "rmsprop"},
+    {OptimizerKind::kLamb, "lamb"},
 }};
 constexpr std::array<EnumName<Precision>, 2> kPrecisions{{
     {Precision::kFp32, "fp32"},

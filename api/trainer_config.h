@@ -80,7 +80,7 @@ struct ModelConfig {
   bool operator==(const ModelConfig&) const = default;
 };
 
-enum class OptimizerKind { kSgd, kAdam, kAdamW, kRmsprop };
+enum class OptimizerKind { kSgd, kAdam, kAdamW, kRmsprop, kLamb };
 enum class Precision { kFp32, kBf16 };
 enum class ScheduleKind { kConstant, kStep, kCosine, kLinear };
 enum class ScalingRule { kAuto, kNone, kLinear, kSqrt };
@@ -110,11 +110,12 @@ struct TrainingConfig {
   ScheduleConfig schedule;
   double momentum = 0;  // sgd, rmsprop
   bool nesterov = false;
-  double beta1 = 0.9;  // adam, adamw
+  double beta1 = 0.9;  // adam, adamw, lamb
   double beta2 = 0.999;
   double epsilon = 1e-8;
   double smoothing = 0.99;  // rmsprop: decay of the mean square
-  double weight_decay = 0;  // adamw: decoupled; others: added to the gradient. Not on biases, norms
+  double weight_decay =
+      0;  // adamw, lamb: decoupled; others: added to the gradient. Not on biases, norms
   std::optional<double> clip_norm;  // global gradient norm
   double label_smoothing = 0;
   BackendKind backend = BackendKind::kAuto;

@@ -103,11 +103,11 @@ void visit_optimizer_fields(Visitor& v, T& c) {
   v.field("momentum", c.momentum, "sgd, rmsprop: share of the last update kept.",
           from_to_below(0, 1));
   v.field("nesterov", c.nesterov, "sgd: Nesterov's momentum.");
-  v.field("beta1", c.beta1, "adam, adamw: decay of the first moment.", from_to_below(0, 1));
-  v.field("beta2", c.beta2, "adam, adamw: decay of the second moment.", from_to_below(0, 1));
-  v.field("epsilon", c.epsilon, "adam, adamw, rmsprop: added to the denominator.", above(0, 1));
+  v.field("beta1", c.beta1, "adam, adamw, lamb: decay of the first moment.", from_to_below(0, 1));
+  v.field("beta2", c.beta2, "adam, adamw, lamb: decay of the second moment.", from_to_below(0, 1));
+  v.field("epsilon", c.epsilon, "All but sgd: added to the denominator.", above(0, 1));
   v.field("smoothing", c.smoothing, "rmsprop: decay of the mean square.", from_to_below(0, 1));
-  v.field("weightDecay", c.weight_decay, "Not on biases and norms; adamw: decoupled.",
+  v.field("weightDecay", c.weight_decay, "Not on biases and norms; adamw, lamb: decoupled.",
           number(0, 1e3));
   v.field("clipNorm", c.clip_norm, "Largest global norm of the gradient.", above(0, 1e9));
   v.field("labelSmoothing", c.label_smoothing, "Probability spread over all classes.",

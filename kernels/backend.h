@@ -207,7 +207,8 @@ class SoftmaxCrossEntropyOp {
 // One call updates all parameters that share a decay setting: flat fp32 arrays. `gradient` holds
 // the sum over the global batch; `gradient_scale` (1 / count, times the clipping factor) is applied
 // on the way. If `rounded` is not nullptr the bf16 copy of the new weights is written there.
-// Formulas and defaults are PyTorch's (torch.optim), which the tests compare with.
+// Formulas and defaults are PyTorch's (torch.optim), which the tests compare with; LAMB, which
+// torch.optim lacks, is its paper's and takes one parameter tensor a call (optimizer/lamb.h).
 
 struct UpdateBuffers {
   std::int64_t count = 0;
@@ -257,6 +258,7 @@ class Backend {
   virtual void adam(const UpdateBuffers&, const UpdateSettings&) = 0;
   virtual void adamw(const UpdateBuffers&, const UpdateSettings&) = 0;
   virtual void rmsprop(const UpdateBuffers&, const UpdateSettings&) = 0;
+  virtual void lamb(const UpdateBuffers& one_tensor, const UpdateSettings&) = 0;
 
   // Sum of squares, in double, in a fixed order. Not finite if any element is not.
   virtual double sum_of_squares(std::span<const float> values) = 0;

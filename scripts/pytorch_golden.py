@@ -132,6 +132,29 @@ def loss_case(samples, classes, smoothing):
             "correct": int((z.argmax(1) == labels).sum())}
 
 
+class Lamb(torch.optim.Optimizer):
+    """You et al. 2020, algorithm 2, written down line by line; torch.optim has none."""
+
+    def __init__(self, params, lr, betas, eps, weight_decay):
+        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps,
+                                  "weight_decay": weight_decay})
+
+    @torch.no_grad()
+    def step(self):
+        for group in self.param_groups:
+            beta1, beta2 = group["betas"]
+            for x in group["params"]:
+                state = self.state[x]
+                t = state["t"] = state.get("t", 0) + 1
+                m = state["m"] = beta1 * state.get("m", 0) + (1 - beta1) * x.grad
+                v = state["v"] = beta2 * state.get("v", 0) + (1 - beta2) * x.grad ** 2
+                r = (m / (1 - beta1 ** t)) / ((v / (1 - beta2 ** t)).sqrt() + group["eps"])
+                u = r + group["weight_decay"] * x
+                norms = x.norm().item(), u.norm().item()
+                ratio = norms[0] / norms[1] if min(norms) > 0 else 1
+                x -= group["lr"] * ratio * u
+
+
 def optimizer_case(name, settings, make):
     g = torch.Generator().manual_seed(11)
     w = draw(g, 37)
@@ -161,9 +184,10 @@ def optimizer_cases():
             "adamw": lambda p: o.AdamW(p, 0.1, betas, epsilon, decay),
             "rmsprop": lambda p: o.RMSprop(p, 0.1, s.get("smoothing", 0.99), epsilon, decay,
                                            s.get("momentum", 0)),
+            "lamb": lambda p: Lamb(p, 0.1, betas, epsilon, decay),
         }[name]
 
-    table = {"sgd": sgd, "adam": adam, "adamw": adam, "rmsprop": rmsprop}
+    table = {"sgd": sgd, "adam": adam, "adamw": adam, "rmsprop": rmsprop, "lamb": adam}
     return [optimizer_case(name, settings, make(name, settings))
             for name, list_of_settings in table.items() for settings in list_of_settings]
 

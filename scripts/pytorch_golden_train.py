@@ -14,6 +14,8 @@ import pathlib
 import torch
 import torch.nn.functional as F
 
+from pytorch_golden import Lamb
+
 OUT = pathlib.Path(__file__).resolve().parent.parent / "trainer" / "testdata"
 SAMPLES, SIDE, CLASSES, BATCH, EPOCHS = 22, 6, 3, 8, 4      # the last batch has 6 samples
 MEAN, STD = 0.5, 0.25
@@ -107,6 +109,7 @@ def optimizer_of(network, training):
         "adam": lambda: torch.optim.Adam(groups, rate),
         "adamw": lambda: torch.optim.AdamW(groups, rate),
         "rmsprop": lambda: torch.optim.RMSprop(groups, rate, momentum=momentum),
+        "lamb": lambda: Lamb(groups, rate, (0.9, 0.999), 1e-8, 0),
     }
     return make[training["optimizer"]]()
 
@@ -185,6 +188,7 @@ def main():
              {"optimizer": "rmsprop", "learningRate": 0.001, "momentum": 0.5}),
         case("layer norm, RMS norm and GELU, adamw", rows,
              {"optimizer": "adamw", "learningRate": 0.01, "weightDecay": 0.1}),
+        case("cnn, lamb", cnn, {"optimizer": "lamb", "learningRate": 0.02, "weightDecay": 0.05}),
     ]
     OUT.mkdir(parents=True, exist_ok=True)
     lines = ",\n".join(json.dumps(one, separators=(",", ":")) for one in cases)

@@ -29,6 +29,11 @@ StateCount states_of(const api::TrainingConfig& config) {
 Optimizer::Optimizer(const api::TrainingConfig& config, const NetworkPlan& plan,
                      kernels::Backend& backend)
     : config_(config), decayed_(plan.decayed), backend_(backend) {
+  for (const LayerPlan& layer : plan.layers) {
+    for (const Block& block : {layer.weights, layer.biases}) {
+      if (block.count > 0) tensors_.push_back(block);
+    }
+  }
   const StateCount states = states_of(config);
   if (states.first) state1 = kernels::AlignedArray<float>(plan.parameters);
   if (states.second) state2 = kernels::AlignedArray<float>(plan.parameters);
@@ -54,11 +59,24 @@ bool Optimizer::update(Parameters& parameters, std::int64_t count, double learni
   settings.smoothing = static_cast<float>(config_.smoothing);
   settings.weight_decay = static_cast<float>(config_.weight_decay);
   settings.step = ++updates;
-  update_part(parameters, 0, decayed_, settings, true);
-  settings.weight_decay = 0;
-  update_part(parameters, decayed_, parameters.weights.size(), settings, false);
+  update_all(parameters, settings);
   std::fill(gradients.begin(), gradients.end(), 0.0F);
   return true;
+}
+
+void Optimizer::update_all(Parameters& parameters, const kernels::UpdateSettings& settings) {
+  kernels::UpdateSettings spared = settings;
+  spared.weight_decay = 0;
+  if (config_.optimizer == api::OptimizerKind::kLamb) {
+    for (const Block& tensor : tensors_) {
+      const bool decays = tensor.offset < decayed_;
+      update_part(parameters, tensor.offset, tensor.offset + tensor.count,
+                  decays ? settings : spared, decays);
+    }
+    return;
+  }
+  update_part(parameters, 0, decayed_, settings, true);
+  update_part(parameters, decayed_, parameters.weights.size(), spared, false);
 }
 
 void Optimizer::update_part(Parameters& parameters, std::int64_t begin, std::int64_t end,
@@ -81,6 +99,8 @@ void Optimizer::update_part(Parameters& parameters, std::int64_t begin, std::int
       return backend_.adamw(buffers, settings);
     case api::OptimizerKind::kRmsprop:
       return backend_.rmsprop(buffers, settings);
+    case api::OptimizerKind::kLamb:
+      return backend_.lamb(buffers, settings);
   }
 }
 

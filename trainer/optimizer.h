@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "api/trainer_config.h"
 #include "kernels/aligned.h"
@@ -29,11 +30,13 @@ class Optimizer {
   kernels::AlignedArray<float> state2;
 
  private:
+  void update_all(Parameters& parameters, const kernels::UpdateSettings& settings);
   void update_part(Parameters& parameters, std::int64_t begin, std::int64_t end,
                    const kernels::UpdateSettings& settings, bool rounds);
 
   const api::TrainingConfig config_;
   const std::int64_t decayed_;
+  std::vector<Block> tensors_;  // for the optimiser that looks at each by itself
   kernels::Backend& backend_;
 };
 

@@ -13,8 +13,8 @@ namespace fettle::trainer {
 // The factor f(B / B_ref) by which the learning rate follows the global batch that is really used
 // (`batch`), relative to the one it was chosen for (`reference`). Linear for SGD (Goyal et al.
 // 2017, arXiv 1706.02677), square root for Adam, AdamW and RMSprop (Malladi et al. 2022, arXiv
-// 2205.10287), unless the rule says otherwise. Depends on the batch only, never on the number of
-// workers.
+// 2205.10287) and LAMB (its paper), unless the rule says otherwise. Depends on the batch only,
+// never on the number of workers.
 double learning_rate_scale(api::ScalingRule rule, api::OptimizerKind optimizer, double batch,
                            double reference);
 

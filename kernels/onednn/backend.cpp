@@ -84,6 +84,9 @@ class OnednnBackend : public Backend {
   void rmsprop(const UpdateBuffers& buffers, const UpdateSettings& settings) override {
     fast_rmsprop(buffers, settings);
   }
+  void lamb(const UpdateBuffers& one_tensor, const UpdateSettings& settings) override {
+    fast_lamb(one_tensor, settings);
+  }
 
   double sum_of_squares(std::span<const float> values) override {
     return fast_sum_of_squares(static_cast<std::int64_t>(values.size()), values.data());

@@ -10,6 +10,7 @@ namespace fettle::kernels {
 void fast_sgd(const UpdateBuffers& buffers, const UpdateSettings& settings);
 void fast_adam(const UpdateBuffers& buffers, const UpdateSettings& settings, bool decoupled);
 void fast_rmsprop(const UpdateBuffers& buffers, const UpdateSettings& settings);
+void fast_lamb(const UpdateBuffers& one_tensor, const UpdateSettings& settings);
 double fast_sum_of_squares(std::int64_t count, const float* values);
 
 }  // namespace fettle::kernels

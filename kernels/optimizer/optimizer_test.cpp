@@ -27,6 +27,7 @@ void update(Backend& backend, const std::string& optimizer, const UpdateSettings
   if (optimizer == "adam") backend.adam(buffers, settings);
   if (optimizer == "adamw") backend.adamw(buffers, settings);
   if (optimizer == "rmsprop") backend.rmsprop(buffers, settings);
+  if (optimizer == "lamb") backend.lamb(buffers, settings);
 }
 
 UpdateSettings settings_of(const Json& s) {
@@ -61,7 +62,7 @@ TEST_P(Optimizer, AgreesWithPyTorchStepByStep) {
 }
 
 TEST_P(Optimizer, IsTheSameInEveryBackendBitForBit) {
-  for (const std::string name : {"sgd", "adam", "adamw", "rmsprop"}) {
+  for (const std::string name : {"sgd", "adam", "adamw", "rmsprop", "lamb"}) {
     UpdateSettings settings;
     settings.momentum = 0.9F;
     settings.weight_decay = 0.01F;
@@ -91,6 +92,28 @@ TEST_P(Optimizer, WorksWithoutStateThatItDoesNotNeed) {
   std::fill(same1.begin(), same1.end(), 0.0F);
   tested->rmsprop({40, without.data(), gradient.data(), same1.data(), nullptr, nullptr}, settings);
   EXPECT_EQ(with, without);
+}
+
+// Nothing to be as long as: the step is Adam's, as a weight of zero could never leave otherwise.
+TEST_P(Optimizer, LambTakesAdamsStepFromZero) {
+  const auto tested = backend(GetParam());
+  const Floats gradient = {3, -2};
+  State lamb = start({0, 0}), adam = start({0, 0});
+  update(*tested, "lamb", {}, gradient, lamb);
+  update(*tested, "adam", {}, gradient, adam);
+  expect_close(lamb.weights, adam.weights, 1e-6, "weights");
+}
+
+TEST_P(Optimizer, LambMovesAWholeTensorInProportionToItsLength) {
+  const auto tested = backend(GetParam());
+  const Floats gradient = random_floats(40, 2);
+  Floats weights = random_floats(40, 1), tenfold = weights;
+  for (float& weight : tenfold) weight *= 10;
+  State small = start(weights), large = start(tenfold);
+  update(*tested, "lamb", {}, gradient, small);
+  update(*tested, "lamb", {}, gradient, large);
+  for (float& weight : large.weights) weight /= 10;
+  expect_close(large.weights, small.weights, 1e-6, "weights");
 }
 
 TEST_P(Optimizer, ScalesTheGradient) {

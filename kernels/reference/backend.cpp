@@ -7,6 +7,7 @@
 #include "kernels/gelu/reference.h"
 #include "kernels/layer_norm/reference.h"
 #include "kernels/linear/reference.h"
+#include "kernels/optimizer/lamb.h"
 #include "kernels/optimizer/loops.h"
 #include "kernels/pool/reference.h"
 #include "kernels/relu/reference.h"
@@ -68,6 +69,9 @@ class ReferenceBackend : public Backend {
   }
   void rmsprop(const UpdateBuffers& buffers, const UpdateSettings& settings) override {
     update_all(buffers, RmspropFormula(settings));
+  }
+  void lamb(const UpdateBuffers& one_tensor, const UpdateSettings& settings) override {
+    update_lamb(one_tensor, LambFormula(settings));
   }
 
   double sum_of_squares(std::span<const float> values) override {

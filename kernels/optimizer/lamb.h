@@ -1,0 +1,77 @@
+// LAMB (You et al. 2020, arXiv 1904.00962, algorithm 2): Adam's direction with decoupled weight
+// decay, as long as the weights of its tensor are.
+//
+//   m += (1 - beta1)(g - m);  v = beta2 v + (1 - beta2) g^2
+//   u = m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + epsilon) + d w
+//   w -= lr |w| / |u| u             |.| over the tensor; the ratio is 1 where either norm is zero
+//
+// The function phi of the paper is the identity. Norms are sums of squares in double, in a fixed
+// order of lanes, so that every CPU backend gives the same bits. Two passes over the tensor:
+// moments and norms, then the weights; u is cheaper to compute twice than to keep. Inlined into
+// functions that a backend compiles for the processors it wants.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "kernels/cast/loops.h"
+#include "kernels/optimizer/formulas.h"
+
+namespace fettle::kernels {
+
+struct LambFormula {
+  explicit LambFormula(const UpdateSettings& s)
+      : scale(s.gradient_scale),
+        rate(s.learning_rate),
+        decay(s.weight_decay),
+        blend1(static_cast<float>(1 - double{s.beta1})),
+        beta2(s.beta2),
+        blend2(static_cast<float>(1 - double{s.beta2})),
+        epsilon(s.epsilon) {
+    const double step = static_cast<double>(s.step);
+    correction1 = static_cast<float>(1 - std::pow(double{s.beta1}, step));
+    root_correction = static_cast<float>(std::sqrt(1 - std::pow(double{s.beta2}, step)));
+  }
+
+  void update_moments(float gradient, float& first, float& second) const {
+    const float g = gradient * scale;
+    first += blend1 * (g - first);
+    second = beta2 * second + blend2 * g * g;
+  }
+  float direction(float weight, float first, float second) const {
+    return first / correction1 / (std::sqrt(second) / root_correction + epsilon) + decay * weight;
+  }
+
+  float scale, rate, decay, blend1, beta2, blend2, epsilon, correction1, root_correction;
+};
+
+// Updates the moments; returns |w| / |u|.
+[[gnu::always_inline]] inline double begin_lamb(const UpdateBuffers& b, const LambFormula& f) {
+  constexpr std::int64_t kLanes = 16;
+  double weight_squares[kLanes] = {};
+  double direction_squares[kLanes] = {};
+  for (std::int64_t i = 0; i < b.count; ++i) {
+    f.update_moments(b.gradient[i], b.state1[i], b.state2[i]);
+    const double weight = b.weights[i];
+    const double direction = f.direction(b.weights[i], b.state1[i], b.state2[i]);
+    weight_squares[i % kLanes] += weight * weight;
+    direction_squares[i % kLanes] += direction * direction;
+  }
+  double weights = 0;
+  double directions = 0;
+  for (std::int64_t lane = 0; lane < kLanes; ++lane) {
+    weights += weight_squares[lane];
+    directions += direction_squares[lane];
+  }
+  return weights > 0 && directions > 0 ? std::sqrt(weights / directions) : 1;
+}
+
+[[gnu::always_inline]] inline void update_lamb(const UpdateBuffers& b, const LambFormula& f) {
+  const auto rate = static_cast<float>(f.rate * begin_lamb(b, f));
+  for (std::int64_t i = 0; i < b.count; ++i) {
+    b.weights[i] -= rate * f.direction(b.weights[i], b.state1[i], b.state2[i]);
+  }
+  if (b.rounded != nullptr) round_all(b.count, b.weights, b.rounded);
+}
+
+}  // namespace fettle::kernels
