@@ -52,9 +52,10 @@ constexpr std::array<EnumName<OptimizerKind>, 5> kOptimizers{{
     {OptimizerKind::kRmsprop, "rmsprop"},
     {OptimizerKind::kLamb, "lamb"},
 }};
-constexpr std::array<EnumName<Precision>, 2> kPrecisions{{
+constexpr std::array<EnumName<Precision>, 3> kPrecisions{{
     {Precision::kFp32, "fp32"},
     {Precision::kBf16, "bf16"},
+    {Precision::kFp16, "fp16"},
 }};
 constexpr std::array<EnumName<ScheduleKind>, 4> kSchedules{{
     {ScheduleKind::kConstant, "constant"},

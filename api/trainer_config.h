@@ -81,7 +81,7 @@ struct ModelConfig {
 };
 
 enum class OptimizerKind { kSgd, kAdam, kAdamW, kRmsprop, kLamb };
-enum class Precision { kFp32, kBf16 };
+enum class Precision { kFp32, kBf16, kFp16 };
 enum class ScheduleKind { kConstant, kStep, kCosine, kLinear };
 enum class ScalingRule { kAuto, kNone, kLinear, kSqrt };
 enum class BackendKind { kAuto, kReference, kOnednn };

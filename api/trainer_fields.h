@@ -127,7 +127,8 @@ void visit_fields(Visitor& v, T& c) {
           whole(1, kLargestBatch));
   v.field("epochs", c.epochs, "Passes over the training samples; default resource.max.",
           whole(1, 1'000'000));
-  v.field("precision", c.precision, "Type of activations; bf16 keeps fp32 master weights.");
+  v.field("precision", c.precision,
+          "Type of activations; bf16, fp16 keep fp32 master weights, fp16 scales the loss.");
   visit_optimizer_fields(v, c);
   v.field("backend", c.backend, "Who does the maths; auto: the fastest there is.");
   v.field("threads", c.threads, "Cores of one worker.", whole(1, 1024));

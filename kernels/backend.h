@@ -7,13 +7,13 @@
 //
 // Layout: activations are [samples, height, width, channels] (NHWC), dense, row-major. Linear
 // weights are [outputs, inputs]; convolution weights [out channels, kernel, kernel, in channels].
-// Types: activations and their gradients are fp32 or bf16, as the plan says. Weights arrive in the
-// plan's type (bf16: the rounded copy of the fp32 master); bias, normalisation parameters and
-// statistics are always fp32. Parameter gradients are always fp32 and are ADDED to what is there,
-// as sums over samples: that is what makes gradient accumulation exact (DESIGN: "summed gradients;
-// divide once by the count").
-// Threading: an operation object belongs to one thread; different objects may run in parallel.
-// Buffers are 64-byte aligned and owned by the caller.
+// Types: activations and their gradients are fp32, bf16 or fp16, as the plan says. Weights arrive
+// in the plan's type (bf16, fp16: the rounded copy of the fp32 master); bias, normalisation
+// parameters and statistics are always fp32. Parameter gradients are always fp32 and are ADDED to
+// what is there, as sums over samples: that is what makes gradient accumulation exact (DESIGN:
+// "summed gradients; divide once by the count"). Threading: an operation object belongs to one
+// thread; different objects may run in parallel. Buffers are 64-byte aligned and owned by the
+// caller.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@
 
 namespace fettle::kernels {
 
-enum class DataType : std::uint8_t { kFloat32, kBFloat16 };
+enum class DataType : std::uint8_t { kFloat32, kBFloat16, kFloat16 };
 
 constexpr std::int64_t size_of(DataType type) { return type == DataType::kFloat32 ? 4 : 2; }
 
@@ -189,6 +189,11 @@ class DropoutOp {
                         ConstBuffer dy, Buffer dx) = 0;
 };
 
+struct LossOptions {
+  float label_smoothing = 0;
+  float gradient_scale = 1;  // on dlogits only: lifts small gradients into the range of fp16
+};
+
 // Loss of one micro-batch, summed over samples.
 struct LossSums {
   double loss = 0;           // with label smoothing
@@ -198,15 +203,16 @@ struct LossSums {
 class SoftmaxCrossEntropyOp {
  public:
   virtual ~SoftmaxCrossEntropyOp() = default;
-  // dlogits = gradient of the SUM of the losses, in the plan's type; nullptr in evaluation.
+  // dlogits = gradient of the SUM of the losses, scaled, in the plan's type; nullptr in evaluation.
   virtual LossSums run(std::int64_t samples, ConstBuffer logits, const std::int32_t* labels,
-                       float label_smoothing, Buffer dlogits) = 0;
+                       const LossOptions& options, Buffer dlogits) = 0;
 };
 
 // ---- Optimisers --------------------------------------------------------------------------------
 // One call updates all parameters that share a decay setting: flat fp32 arrays. `gradient` holds
 // the sum over the global batch; `gradient_scale` (1 / count, times the clipping factor) is applied
-// on the way. If `rounded` is not nullptr the bf16 copy of the new weights is written there.
+// on the way. If `rounded` is not nullptr the copy of the new weights in `rounded_type` is written
+// there.
 // Formulas and defaults are PyTorch's (torch.optim), which the tests compare with; LAMB, which
 // torch.optim lacks, is its paper's and takes one parameter tensor a call (optimizer/lamb.h).
 
@@ -217,6 +223,7 @@ struct UpdateBuffers {
   float* state1 = nullptr;  // momentum buffer | first moment | mean square
   float* state2 = nullptr;  // -               | second moment | momentum buffer
   std::uint16_t* rounded = nullptr;
+  DataType rounded_type = DataType::kBFloat16;
 };
 
 struct UpdateSettings {
@@ -262,9 +269,9 @@ class Backend {
 
   // Sum of squares, in double, in a fixed order. Not finite if any element is not.
   virtual double sum_of_squares(std::span<const float> values) = 0;
-  // Rounds to nearest even.
-  virtual void to_bfloat16(std::span<const float> from, std::uint16_t* to) = 0;
-  virtual void to_float32(std::span<const std::uint16_t> from, float* to) = 0;
+  // Between fp32 and one of the 16-bit types; rounds to nearest even.
+  virtual void round(DataType type, std::span<const float> from, std::uint16_t* to) = 0;
+  virtual void widen(DataType type, std::span<const std::uint16_t> from, float* to) = 0;
 };
 
 // "reference" is always there. Errors: a backend that this build or machine does not have.

@@ -37,4 +37,9 @@ std::int64_t steps_per_epoch(std::int64_t samples, std::int64_t batch) {
   return divide_up(samples, batch);
 }
 
+std::int64_t global_batch_of(const api::TrainingConfig& config, std::int64_t world_size) {
+  if (config.batch_per_worker) return *config.batch_per_worker * world_size;
+  return config.global_batch.value_or(api::kDefaultGlobalBatch);
+}
+
 }  // namespace fettle::trainer

@@ -10,6 +10,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "api/trainer_config.h"
+
 namespace fettle::trainer {
 
 // Positions begin, ..., end - 1.
@@ -33,5 +35,8 @@ std::int64_t accumulation_steps(std::int64_t batch, std::int64_t world_size, std
 
 // Optimiser steps in one epoch: the last one takes what is left.
 std::int64_t steps_per_epoch(std::int64_t samples, std::int64_t batch);
+
+// Samples of one optimiser step. The configuration says one of the two; defaults are filled in.
+std::int64_t global_batch_of(const api::TrainingConfig& config, std::int64_t world_size);
 
 }  // namespace fettle::trainer

@@ -47,6 +47,9 @@ Json write_metadata(const Checkpoint& c) {
   json.set("updates", c.updates);
   json.set("lossSum", c.sums.loss);
   json.set("lossSamples", c.sums.samples);
+  json.set("lossScale", c.scaler.scale);
+  json.set("goodSteps", c.scaler.good_steps);
+  json.set("skippedSteps", c.scaler.skipped_steps);
   json.set("metrics", c.metrics);
   Json sizes = Json::array();
   for (const auto* array : {&c.weights, &c.statistics, &c.state1, &c.state2}) {
@@ -62,6 +65,16 @@ bool read_integer(const Json& json, std::string_view key, std::int64_t& to) {
   if (value == nullptr || !value->is_integer()) return false;
   to = value->as_integer();
   return to >= 0;
+}
+
+// Checkpoints from before there was fp16 have none: then it is at its start.
+bool read_scaler(const Json& json, LossScaler& to) {
+  const Json* scale = json.find("lossScale");
+  if (scale == nullptr) return true;
+  if (!scale->is_number() || !(scale->as_double() > 0)) return false;
+  to.scale = scale->as_double();
+  return read_integer(json, "goodSteps", to.good_steps) &&
+         read_integer(json, "skippedSteps", to.skipped_steps);
 }
 
 bool read_metadata(const Json& json, Checkpoint& to) {
@@ -80,7 +93,7 @@ bool read_metadata(const Json& json, Checkpoint& to) {
   return read_integer(json, "epoch", to.position.epoch) &&
          read_integer(json, "offset", to.position.offset) &&
          read_integer(json, "updates", to.updates) &&
-         read_integer(json, "lossSamples", to.sums.samples);
+         read_integer(json, "lossSamples", to.sums.samples) && read_scaler(json, to.scaler);
 }
 
 // Takes the arrays from `bytes` in their order; false unless they fill it exactly.

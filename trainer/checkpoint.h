@@ -14,6 +14,7 @@
 #include "base/json.h"
 #include "base/result.h"
 #include "trainer/data/loader.h"
+#include "trainer/loss_scaler.h"
 
 namespace fettle::trainer {
 
@@ -30,6 +31,7 @@ struct Checkpoint {
   Position position;         // samples used up
   std::int64_t updates = 0;  // of the optimiser, a parent's included
   EpochSums sums;
+  LossScaler scaler;              // fp16
   Json metrics = Json::object();  // reported after the newest whole epoch
   std::vector<float> weights;
   std::vector<float> statistics;

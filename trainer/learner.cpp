@@ -1,11 +1,13 @@
 #include "trainer/learner.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <span>
 #include <utility>
 
 #include "api/names.h"
+#include "trainer/batching.h"
 
 namespace fettle::trainer {
 
@@ -13,6 +15,11 @@ namespace {
 
 Result<std::unique_ptr<kernels::Backend>> open_backend(const api::TrainingConfig& config) {
   const auto threads = static_cast<int>(config.threads);
+  // fp16 on a CPU is for trying out what a GPU will do; only the reference has it.
+  const bool reference_only = config.precision == api::Precision::kFp16;
+  if (reference_only && config.backend == api::BackendKind::kAuto) {
+    return kernels::make_backend(api::to_string(api::BackendKind::kReference), threads);
+  }
   if (config.backend != api::BackendKind::kAuto) {
     return kernels::make_backend(api::to_string(config.backend), threads);
   }
@@ -39,12 +46,30 @@ bool read_sums(std::span<const float, kStepSums> from, Score& to) {
   return from[3] == 0 && std::isfinite(from[0]);
 }
 
+// Gradients by logits are at most 1; the sum of a batch's losses, scaled by 65536, would overflow
+// where the mean does not. A power of two divides without rounding.
+double power_of_two_above(std::int64_t batch) {
+  return static_cast<double>(std::bit_ceil(static_cast<std::uint64_t>(batch)));
+}
+
 }  // namespace
 
 kernels::DataType data_type(api::Precision precision) {
-  return precision == api::Precision::kBf16 ? kernels::DataType::kBFloat16
-                                            : kernels::DataType::kFloat32;
+  switch (precision) {
+    case api::Precision::kBf16:
+      return kernels::DataType::kBFloat16;
+    case api::Precision::kFp16:
+      return kernels::DataType::kFloat16;
+    default:
+      return kernels::DataType::kFloat32;
+  }
 }
+
+Learner::Learner(const api::TrainingConfig& config, std::uint64_t seed, Collective& collective)
+    : config_(config),
+      seed_(seed),
+      collective_(collective),
+      batch_divisor_(power_of_two_above(global_batch_of(config, collective.world_size()))) {}
 
 Result<std::unique_ptr<Learner>> Learner::create(const api::TrainingConfig& config,
                                                  const NetworkPlan& plan, std::int64_t max_samples,
@@ -66,11 +91,16 @@ void Learner::weights_changed() {
 
 void Learner::add(const Batch& batch, std::int64_t epoch) {
   if (batch.size() == 0) return;
+  if (scales_loss() && statistics_before_.empty()) {
+    const auto& statistics = network_->parameters().statistics;
+    statistics_before_.assign(statistics.begin(), statistics.end());
+  }
   const Pass pass{true, seed_, epoch, batch.indices};
   const kernels::ConstBuffer logits = network_->forward(pass, batch.pixels.data());
+  const kernels::LossOptions options{static_cast<float>(config_.label_smoothing),
+                                     static_cast<float>(gradient_scale())};
   const kernels::LossSums sums =
-      loss_->run(batch.size(), logits, batch.labels.data(),
-                 static_cast<float>(config_.label_smoothing), network_->logits_gradient());
+      loss_->run(batch.size(), logits, batch.labels.data(), options, network_->logits_gradient());
   network_->backward(pass, batch.pixels.data());
   pending_.loss += sums.loss;
   pending_.correct += sums.correct;
@@ -82,15 +112,27 @@ Result<Learner::Step> Learner::finish_step(double learning_rate) {
   write_sums(pending_, parameters.step_sums());
   pending_ = {};
   FETTLE_TRY(collective_.sum(parameters.all_gradients()));
-  Step step;
-  step.finite = read_sums(parameters.step_sums(), step.score) &&
-                optimizer_->update(parameters, step.score.samples, learning_rate);
-  if (step.finite) {
+  Score score;
+  const bool finite = read_sums(parameters.step_sums(), score);
+  return end_step(score, finite, learning_rate);
+}
+
+Learner::Step Learner::end_step(const Score& score, bool finite, double learning_rate) {
+  Parameters& parameters = network_->parameters();
+  const double divisor = static_cast<double>(score.samples) * gradient_scale();
+  if (finite && optimizer_->update(parameters, divisor, learning_rate)) {
+    statistics_before_.clear();
+    if (scales_loss()) scaler_.count_good_step();
     network_->weights_changed();
-  } else {
-    std::ranges::fill(parameters.weight_gradients(), 0.0F);
+    return {score, true, false};
   }
-  return step;
+  std::ranges::fill(parameters.weight_gradients(), 0.0F);
+  if (!scales_loss()) return {score, false, false};
+  // Empty on a worker that had no samples, whose statistics are as they were.
+  std::ranges::copy(statistics_before_, parameters.statistics.begin());
+  statistics_before_.clear();
+  const bool skipped = scaler_.skip_step();
+  return {score, skipped, skipped};
 }
 
 Score Learner::evaluate(const ImageSet& images, const Indices& samples, const BatchWriter& writer) {
@@ -106,7 +148,7 @@ Score Learner::evaluate(const ImageSet& images, const Indices& samples, const Ba
     const Pass pass{false, seed_, 0, evaluated_.indices};
     const kernels::ConstBuffer logits = network_->forward(pass, evaluated_.pixels.data());
     const kernels::LossSums sums =
-        loss_->run(evaluated_.size(), logits, evaluated_.labels.data(), 0, nullptr);
+        loss_->run(evaluated_.size(), logits, evaluated_.labels.data(), {}, nullptr);
     score.loss += sums.loss;
     score.correct += sums.correct;
     score.samples += evaluated_.size();

@@ -5,11 +5,14 @@
 // that number. So for one global batch the step is the same for every world size and every
 // micro-batch size, up to the order of summation. Batch normalisation sees micro-batches, so a
 // model with it is refused where they would be less than the batch (api/check_trainer.cpp).
+// In fp16 the loss is scaled (loss_scaler.h), and a step that overflows is skipped: it changes
+// nothing but the scale, running statistics included.
 // One thread.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "api/trainer_config.h"
 #include "base/result.h"
@@ -17,6 +20,7 @@
 #include "trainer/collective.h"
 #include "trainer/data/batch_writer.h"
 #include "trainer/data/image_set.h"
+#include "trainer/loss_scaler.h"
 #include "trainer/model/network.h"
 #include "trainer/optimizer.h"
 
@@ -41,6 +45,8 @@ class Learner {
   Network& network() { return *network_; }
   Optimizer& optimizer() { return *optimizer_; }
   kernels::Backend& backend() { return *backend_; }
+  LossScaler& scaler() { return scaler_; }
+  bool scales_loss() const { return config_.precision == api::Precision::kFp16; }
 
   // The masters were changed from outside (a checkpoint): brings all copies up to date.
   void weights_changed();
@@ -51,7 +57,9 @@ class Learner {
   struct Step {
     Score score;  // of the whole global batch
     // False: loss or gradients are not finite, the same on all workers; the weights are unchanged.
+    // In fp16: not even at the smallest loss scale.
     bool finite = true;
+    bool skipped = false;  // fp16 only: something overflowed; the next step has a smaller scale
   };
   // Ends an optimiser step. Errors: a worker was lost.
   Result<Step> finish_step(double learning_rate);
@@ -60,18 +68,23 @@ class Learner {
   Score evaluate(const ImageSet& images, const Indices& samples, const BatchWriter& writer);
 
  private:
-  Learner(const api::TrainingConfig& config, std::uint64_t seed, Collective& collective)
-      : config_(config), seed_(seed), collective_(collective) {}
+  Learner(const api::TrainingConfig& config, std::uint64_t seed, Collective& collective);
+  // On the gradients of the sum of the losses.
+  double gradient_scale() const { return scales_loss() ? scaler_.scale / batch_divisor_ : 1; }
+  Step end_step(const Score& score, bool finite, double learning_rate);
 
   const api::TrainingConfig config_;
   const std::uint64_t seed_;
   Collective& collective_;
+  const double batch_divisor_;                 // the global batch, rounded up to a power of two
   std::unique_ptr<kernels::Backend> backend_;  // before what is made by it
   std::unique_ptr<Network> network_;
   std::unique_ptr<kernels::SoftmaxCrossEntropyOp> loss_;
   std::unique_ptr<Optimizer> optimizer_;
   Batch evaluated_;  // reused by evaluate()
   Score pending_;    // of this worker, since the last finish_step
+  LossScaler scaler_;
+  std::vector<float> statistics_before_;  // of the step under way, in fp16; else empty
 };
 
 kernels::DataType data_type(api::Precision precision);

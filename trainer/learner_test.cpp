@@ -208,21 +208,100 @@ TEST(Learner, AStepIsOneMessage) {
   EXPECT_EQ(counted.messages, 3);
 }
 
-TEST(Learner, GradientsThatAreNotFiniteAreForgottenWithTheStep) {
-  OneLayer one(reference_sgd());
-  Parameters& parameters = one.parameters();
-  const std::vector<float> before(parameters.weights.begin(), parameters.weights.end());
-  const BatchWriter writer({0, 1}, {}, kernels::DataType::kFloat32, 0);
+// The layer's learner with gradients of one sample of class 0.
+Batch add_sample(OneLayer& one, kernels::DataType type) {
+  const BatchWriter writer({0, 1}, {}, type, 0);
   const ImageSet image({1, 1, 2}, Bytes::copy_of(std::vector<std::uint8_t>{1, 2}),
                        Bytes::copy_of(std::vector<std::uint8_t>{0}));
   Batch batch = writer.make_batch(image.shape(), 1);
   const std::int64_t first = 0;
   writer.write(image, {&first, 1}, 0, batch);
   one.learner->add(batch, 0);
+  return batch;
+}
+
+std::vector<float> copy(const kernels::AlignedArray<float>& from) {
+  return {from.begin(), from.end()};
+}
+
+TEST(Learner, GradientsThatAreNotFiniteAreForgottenWithTheStep) {
+  OneLayer one(reference_sgd());
+  Parameters& parameters = one.parameters();
+  const std::vector<float> before = copy(parameters.weights);
+  add_sample(one, kernels::DataType::kFloat32);
   parameters.gradients[1] = NAN;
   EXPECT_FALSE(one.learner->finish_step(0.1)->finite);
-  EXPECT_EQ(before, std::vector<float>(parameters.weights.begin(), parameters.weights.end()));
+  EXPECT_EQ(before, copy(parameters.weights));
   EXPECT_THAT(parameters.weight_gradients(), testing::Each(0.0F));
+}
+
+api::TrainingConfig fp16_sgd() {
+  api::TrainingConfig config;  // backend auto: the reference, which alone has fp16
+  config.precision = api::Precision::kFp16;
+  config.momentum = 0.9;
+  config.global_batch = 1;
+  return config;
+}
+
+TEST(Fp16, ASkippedStepChangesNothingButTheScale) {
+  OneLayer one(fp16_sgd());
+  Parameters& parameters = one.parameters();
+  add_sample(one, kernels::DataType::kFloat16);
+  ASSERT_TRUE(one.learner->finish_step(0.1)->finite);
+  const std::vector<float> weights = copy(parameters.weights);
+  const std::vector<float> statistics = copy(parameters.statistics);
+  const std::vector<float> momentum = copy(one.learner->optimizer().state1);
+
+  add_sample(one, kernels::DataType::kFloat16);
+  EXPECT_NE(statistics, copy(parameters.statistics));  // the forward pass moved them
+  parameters.gradients[1] = INFINITY;
+  const Learner::Step step = *one.learner->finish_step(0.1);
+  EXPECT_TRUE(step.finite);
+  EXPECT_TRUE(step.skipped);
+  EXPECT_EQ(weights, copy(parameters.weights));
+  EXPECT_EQ(statistics, copy(parameters.statistics));
+  EXPECT_EQ(momentum, copy(one.learner->optimizer().state1));
+  EXPECT_EQ(one.learner->optimizer().updates, 1);
+  EXPECT_THAT(parameters.weight_gradients(), testing::Each(0.0F));
+  EXPECT_EQ(one.learner->scaler(), (LossScaler{32768, 0, 1}));
+}
+
+TEST(Fp16, OverflowAtTheSmallestScaleIsAFailure) {
+  OneLayer one(fp16_sgd());
+  one.learner->scaler().scale = LossScaler::kSmallestScale;
+  add_sample(one, kernels::DataType::kFloat16);
+  one.parameters().gradients[1] = NAN;
+  const Learner::Step step = *one.learner->finish_step(0.1);
+  EXPECT_FALSE(step.finite);
+  EXPECT_FALSE(step.skipped);
+}
+
+// The scale cancels, so only the rounding of the gradients depends on it: powers of two, not even
+// that, as long as nothing over- or underflows.
+TEST(Fp16, TheScaleDoesNotChangeTheStep) {
+  std::vector<std::vector<float>> weights;
+  for (const double scale : {256.0, 4096.0}) {
+    OneLayer one(fp16_sgd());
+    one.learner->scaler().scale = scale;
+    add_sample(one, kernels::DataType::kFloat16);
+    ASSERT_FALSE(one.learner->finish_step(0.1)->skipped);
+    weights.push_back(copy(one.parameters().weights));
+  }
+  EXPECT_EQ(weights[0], weights[1]);
+}
+
+TEST(Fp16, TheFastBackendSaysThatItHasNone) {
+  api::TrainingConfig config = fp16_sgd();
+  config.backend = api::BackendKind::kOnednn;
+  api::ModelConfig model;
+  model.layers = {linear(3)};
+  const NetworkPlan plan = *plan_network(model, {1, 1, 2}, 3);
+  SingleProcess single;
+  const auto made = Learner::create(config, plan, 1, 0, single);
+  ASSERT_FALSE(made.ok());
+  if (kernels::make_backend("onednn", 1).ok()) {
+    EXPECT_THAT(made.error().message, testing::HasSubstr("has no fp16: use precision bf16"));
+  }
 }
 
 }  // namespace

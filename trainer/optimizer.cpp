@@ -39,9 +39,9 @@ Optimizer::Optimizer(const api::TrainingConfig& config, const NetworkPlan& plan,
   if (states.second) state2 = kernels::AlignedArray<float>(plan.parameters);
 }
 
-bool Optimizer::update(Parameters& parameters, std::int64_t count, double learning_rate) {
+bool Optimizer::update(Parameters& parameters, double divisor, double learning_rate) {
   const std::span<float> gradients = parameters.weight_gradients();
-  double scale = 1 / static_cast<double>(count);
+  double scale = 1 / divisor;
   const double norm = std::sqrt(backend_.sum_of_squares(gradients)) * scale;
   if (!std::isfinite(norm)) return false;
   if (config_.clip_norm) {
@@ -88,8 +88,9 @@ void Optimizer::update_part(Parameters& parameters, std::int64_t begin, std::int
   buffers.gradient = parameters.gradients.data() + begin;
   if (!state1.empty()) buffers.state1 = state1.data() + begin;
   if (!state2.empty()) buffers.state2 = state2.data() + begin;
-  // Operations take only weights in bf16, never biases or normalisation.
+  // Operations take only weights in 16 bits, never biases or normalisation.
   if (rounds && !parameters.rounded.empty()) buffers.rounded = parameters.rounded.data() + begin;
+  buffers.rounded_type = parameters.rounded_type;
   switch (config_.optimizer) {
     case api::OptimizerKind::kSgd:
       return backend_.sgd(buffers, settings);

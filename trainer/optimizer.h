@@ -20,10 +20,11 @@ class Optimizer {
   // `backend` must outlive the optimiser.
   Optimizer(const api::TrainingConfig& config, const NetworkPlan& plan, kernels::Backend& backend);
 
-  // One update from gradients summed over `count` samples: divided by the count, clipped to
-  // clipNorm as torch.nn.utils.clip_grad_norm_ does, then the formula. Sets the gradients to zero.
+  // One update from gradients summed over samples: divided by `divisor` (their number, times the
+  // scale of the loss), clipped to clipNorm as torch.nn.utils.clip_grad_norm_ does, then the
+  // formula. Sets the gradients to zero.
   // False, and nothing changed, if their norm is not finite.
-  bool update(Parameters& parameters, std::int64_t count, double learning_rate);
+  bool update(Parameters& parameters, double divisor, double learning_rate);
 
   std::int64_t updates = 0;             // made so far
   kernels::AlignedArray<float> state1;  // as UpdateBuffers says; empty where there is none

@@ -24,10 +24,6 @@ class Stopwatch {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-std::int64_t global_batch_of(const api::TrainingConfig& config, std::int64_t world_size) {
-  return config.batch_per_worker ? *config.batch_per_worker * world_size : *config.global_batch;
-}
-
 // The learning rate for the global batch that is used, before the schedule.
 double base_rate_of(const api::TrainingConfig& config, std::int64_t global_batch) {
   return config.learning_rate * learning_rate_scale(config.learning_rate_scaling, config.optimizer,
@@ -134,6 +130,7 @@ Status Training::adopt(const Checkpoint& checkpoint, const std::string& from) {
   learner_->weights_changed();
   position_ = checkpoint.position;
   sums_ = checkpoint.sums;
+  learner_->scaler() = checkpoint.scaler;
   scores_.clear();
   for (const auto& [name, value] : checkpoint.metrics.as_object()) {
     constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();  // null in JSON
@@ -177,6 +174,7 @@ Checkpoint Training::snapshot() const {
   checkpoint.position = position_;
   checkpoint.updates = learner_->optimizer().updates;
   checkpoint.sums = sums_;
+  checkpoint.scaler = learner_->scaler();
   for (const auto& [name, value] : scores_) checkpoint.metrics.set(name, value);
   checkpoint.weights = copy(learner_->network().parameters().weights);
   checkpoint.statistics = copy(learner_->network().parameters().statistics);
@@ -203,7 +201,7 @@ Result<Ending> Training::run() {
     if (ended) return *ended;
     const Score score =
         learner_->evaluate(data_.images, data_.split.validation, evaluation_writer_);
-    if (!std::isfinite(score.loss)) return end_diverged();
+    if (!std::isfinite(score.loss)) return end_diverged("the validation loss is not finite");
     scores_ = {{"loss", sums_.loss / static_cast<double>(sums_.samples)},
                {"validation_loss", score.mean_loss()},
                {"validation_accuracy", score.accuracy()}};
@@ -219,7 +217,7 @@ Result<std::optional<Ending>> Training::run_steps_of_epoch(Loader& loader) {
   waited_ = loader.waited();
   while (position_.offset < std::ssize(data_.split.train)) {
     FETTLE_ASSIGN(const StepEnding ending, run_step(loader));
-    if (ending == StepEnding::kDiverged) return std::optional(end_diverged());
+    if (ending == StepEnding::kDiverged) return std::optional(end_diverged(what_diverged()));
     const bool more = position_.offset < std::ssize(data_.split.train);
     if (more && hooks_.should_stop()) {
       FETTLE_ASSIGN(const Ending stopped, stop_within_epoch());
@@ -238,13 +236,16 @@ Result<Training::StepEnding> Training::run_step(Loader& loader) {
     global = loaded.global;
     last = loaded.last_of_step;
   }
-  const std::int64_t number =
-      position_.epoch * length_.steps_per_epoch + position_.offset / global_batch_;
+  // Steps that were skipped do not count: the schedule goes by updates.
+  const std::int64_t number = position_.epoch * length_.steps_per_epoch +
+                              position_.offset / global_batch_ - learner_->scaler().skipped_steps;
   FETTLE_ASSIGN(const Learner::Step step, learner_->finish_step(learning_rate(number)));
   if (!step.finite) return StepEnding::kDiverged;
   position_.offset = global.end;
-  sums_.loss += step.score.loss;
-  sums_.samples += step.score.samples;
+  if (std::isfinite(step.score.loss)) {  // a step that was skipped may not have one
+    sums_.loss += step.score.loss;
+    sums_.samples += step.score.samples;
+  }
   images_ += step.score.samples;
   times_.add(watch.seconds());
   return StepEnding::kGoesOn;
@@ -266,8 +267,8 @@ Status Training::finish_epoch(Loader& loader, double seconds) {
   return save_and_report(metrics, is_final());
 }
 
-Ending Training::end_diverged() {
-  hooks_.log("the loss is not finite in epoch " + std::to_string(position_.epoch + 1) +
+Ending Training::end_diverged(const std::string& what) {
+  hooks_.log(what + " in epoch " + std::to_string(position_.epoch + 1) +
              ": this configuration diverges; its result is NaN");
   constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
   Report report;
@@ -279,6 +280,11 @@ Ending Training::end_diverged() {
   report.final_result = true;
   hooks_.report(report);
   return Ending::kDiverged;
+}
+
+std::string Training::what_diverged() const {
+  if (!learner_->scales_loss()) return "the loss is not finite";
+  return "fp16 overflows even at the smallest loss scale (numbers this large need bf16 or fp32)";
 }
 
 Result<Ending> Training::stop_within_epoch() {
@@ -296,8 +302,10 @@ Metrics Training::measure_epoch(const Loader& loader, double seconds) {
   const double busy = std::max(times_.total(), 1e-9);
   const double flops = learner_->network().plan().training_flops() * static_cast<double>(images_);
   const std::int64_t world_size = collective_.world_size();
-  const std::int64_t last_step = (position_.epoch + 1) * length_.steps_per_epoch - 1;
-  return {
+  const LossScaler& scaler = learner_->scaler();
+  const std::int64_t last_step =
+      (position_.epoch + 1) * length_.steps_per_epoch - 1 - scaler.skipped_steps;
+  Metrics metrics = {
       {"images_per_second", static_cast<double>(images_) / busy},
       {"step_ms_median", 1e3 * times_.quantile(0.5)},
       {"step_ms_p95", 1e3 * times_.quantile(0.95)},
@@ -311,6 +319,11 @@ Metrics Training::measure_epoch(const Loader& loader, double seconds) {
        static_cast<double>(accumulation_steps(global_batch_, world_size, max_samples_))},
       {"seconds", seconds},
   };
+  if (learner_->scales_loss()) {
+    metrics.emplace_back("loss_scale", scaler.scale);
+    metrics.emplace_back("skipped_steps", static_cast<double>(scaler.skipped_steps));
+  }
+  return metrics;
 }
 
 Status Training::save_and_report(const Metrics& metrics, bool final_result) {

@@ -81,7 +81,9 @@ class Training {
   Metrics measure_epoch(const Loader& loader, double seconds);
   Status save_and_report(const Metrics& metrics, bool final_result);
   Result<Ending> stop_within_epoch();
-  Ending end_diverged();
+  // `what`: what is not finite.
+  Ending end_diverged(const std::string& what);
+  std::string what_diverged() const;
   Checkpoint snapshot() const;
 
   double learning_rate(std::int64_t step) const;

@@ -151,6 +151,25 @@ TEST_F(TrainingTest, TheBitsAreTheSameHoweverOftenItIsInterrupted) {
   }
 }
 
+// A huge learning rate would be another way; here the first scales are simply too large.
+TEST_F(TrainingTest, Fp16ReportsItsScaleAndResumesBitForBit) {
+  TrainingJob job = apart("whole");
+  job.config.training.precision = api::Precision::kFp16;
+  const auto whole = run(job);
+  ASSERT_TRUE(whole.ok()) << whole.error().message;
+  EXPECT_GT(metric(whole->reports.back(), "validation_accuracy"), 0.9);
+  EXPECT_GE(metric(whole->reports.back(), "skipped_steps"), 0);
+  EXPECT_GT(metric(whole->reports.back(), "loss_scale"), 0);
+
+  TrainingJob parts = apart("parts");
+  parts.config.training.precision = api::Precision::kFp16;
+  ASSERT_EQ(run(parts, 3)->ending, Ending::kStopped);
+  ASSERT_EQ(run(parts, 17)->ending, Ending::kStopped);
+  const auto last = run(parts);
+  ASSERT_TRUE(last.ok()) << last.error().message;
+  EXPECT_EQ(last->weights, whole->weights);
+}
+
 TEST_F(TrainingTest, AProcessThatDiedGoesOnFromTheNewestCheckpoint) {
   const auto whole = run(apart("straight"));
   TrainingJob job = apart("killed");

@@ -112,14 +112,14 @@ void Network::initialise() {
       weights_[layer.weights_offset + i] = static_cast<float>(bound * (2 * random.uniform() - 1));
     }
   }
-  if (!rounded_.empty()) backend_.to_bfloat16({weights_.begin(), weights_.end()}, rounded_.data());
+  if (!rounded_.empty()) backend_.round(type_, {weights_.begin(), weights_.end()}, rounded_.data());
   images_ = AlignedArray<std::byte>(kBatch * 784 * size_of(type_));
   std::vector<float> pixels(static_cast<std::size_t>(kBatch * 784));
   for (float& pixel : pixels) pixel = static_cast<float>(random.normal());
   if (type_ == DataType::kFloat32) {
     std::copy(pixels.begin(), pixels.end(), reinterpret_cast<float*>(images_.data()));
   } else {
-    backend_.to_bfloat16(pixels, reinterpret_cast<std::uint16_t*>(images_.data()));
+    backend_.round(type_, pixels, reinterpret_cast<std::uint16_t*>(images_.data()));
   }
   for (std::int64_t i = 0; i < kBatch; ++i) {
     labels_.push_back(static_cast<std::int32_t>(random.below(10)));
@@ -209,7 +209,7 @@ double Network::step() {
   forward();
   LossSums sums;
   timed("loss", [&] {
-    sums = loss_->run(kBatch, layers_.back().output.data(), labels_.data(), 0,
+    sums = loss_->run(kBatch, layers_.back().output.data(), labels_.data(), {},
                       layers_.back().gradient.data());
   });
   backward();

@@ -17,8 +17,8 @@ TEST_P(Cast, RoundsToNearestEven) {
   std::vector<std::uint16_t> bits(from.size());
   Floats back(from.size());
   const auto tested = backend(GetParam());
-  tested->to_bfloat16(from, bits.data());
-  tested->to_float32(bits, back.data());
+  tested->round(DataType::kBFloat16, from, bits.data());
+  tested->widen(DataType::kBFloat16, bits, back.data());
   EXPECT_THAT(back, ::testing::ElementsAre(1, 1, 1 + 0x1p-6F, 1 + 0x1p-7F, -3.3895314e38F, infinity,
                                            -infinity, 0));
 }
@@ -27,8 +27,8 @@ TEST_P(Cast, KeepsNaN) {
   const Floats from(33, std::numeric_limits<float>::signaling_NaN());
   std::vector<std::uint16_t> bits(from.size());
   Floats back(from.size());
-  backend(GetParam())->to_bfloat16(from, bits.data());
-  backend(GetParam())->to_float32(bits, back.data());
+  backend(GetParam())->round(DataType::kBFloat16, from, bits.data());
+  backend(GetParam())->widen(DataType::kBFloat16, bits, back.data());
   for (const float value : back) EXPECT_TRUE(std::isnan(value));
 }
 
@@ -37,13 +37,65 @@ TEST_P(Cast, EveryBFloat16SurvivesTheWayThereAndBack) {
   for (std::uint32_t bits = 0; bits < 65536; ++bits)
     all.push_back(static_cast<std::uint16_t>(bits));
   Floats wide(all.size());
-  backend(GetParam())->to_float32(all, wide.data());
-  backend(GetParam())->to_bfloat16(wide, back.data());
+  backend(GetParam())->widen(DataType::kBFloat16, all, wide.data());
+  backend(GetParam())->round(DataType::kBFloat16, wide, back.data());
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (!std::isnan(wide[i])) {
       EXPECT_EQ(back[i], all[i]);
     }
   }
+}
+
+std::uint16_t half_of(Backend& tested, float value) {
+  std::uint16_t bits = 0;
+  tested.round(DataType::kFloat16, {&value, 1}, &bits);
+  return bits;
+}
+
+TEST_P(Cast, EveryFloat16SurvivesTheWayThereAndBack) {
+  const auto tested = backend(GetParam());
+  std::vector<std::uint16_t> all, back(65536);
+  for (std::uint32_t bits = 0; bits < 65536; ++bits)
+    all.push_back(static_cast<std::uint16_t>(bits));
+  Floats wide(all.size());
+  tested->widen(DataType::kFloat16, all, wide.data());
+  tested->round(DataType::kFloat16, wide, back.data());
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const bool is_nan = (all[i] & 0x7FFF) > 0x7C00;
+    EXPECT_EQ(std::isnan(wide[i]), is_nan);
+    EXPECT_EQ(back[i], is_nan ? all[i] | 0x0200 : all[i]);  // NaN is quiet after that
+  }
+}
+
+TEST_P(Cast, KnowsTheLandmarksOfFloat16) {
+  const auto tested = backend(GetParam());
+  const std::vector<std::uint16_t> bits = {0x0001, 0x03FF, 0x0400, 0x3C00, 0x7BFF, 0x7C00, 0x8000};
+  Floats wide(bits.size());
+  tested->widen(DataType::kFloat16, bits, wide.data());
+  EXPECT_THAT(wide, ::testing::ElementsAre(0x1p-24F, 1023 * 0x1p-24F, 0x1p-14F, 1, 65504,
+                                           std::numeric_limits<float>::infinity(), -0.0F));
+  EXPECT_TRUE(std::signbit(wide[6]));
+}
+
+// Between neighbours a and b: below the middle a, above it b, in the middle the even one.
+TEST_P(Cast, RoundsToTheNearestFloat16TiesToEven) {
+  const auto tested = backend(GetParam());
+  for (std::uint16_t a = 0; a < 0x7C00; ++a) {
+    const auto b = static_cast<std::uint16_t>(a + 1);
+    const std::uint16_t pair[] = {a, b};
+    float wide[2];
+    tested->widen(DataType::kFloat16, pair, wide);
+    if (b == 0x7C00) wide[1] = 65536;  // what would come next, were there no infinity
+    const float middle = (wide[0] + wide[1]) / 2;
+    const std::uint16_t even = a % 2 == 0 ? a : b;
+    ASSERT_EQ(half_of(*tested, std::nextafter(middle, 0.0F)), a) << middle;
+    ASSERT_EQ(half_of(*tested, middle), even) << middle;
+    ASSERT_EQ(half_of(*tested, -middle), even | 0x8000) << -middle;
+    ASSERT_EQ(half_of(*tested, std::nextafter(middle, INFINITY)), b) << middle;
+  }
+  EXPECT_EQ(half_of(*tested, 0x1p-149F), 0);
+  EXPECT_EQ(half_of(*tested, std::numeric_limits<float>::max()), 0x7C00);
+  EXPECT_EQ(half_of(*tested, -INFINITY), 0xFC00);
 }
 
 TEST_P(Cast, SumsSquaresInDouble) {

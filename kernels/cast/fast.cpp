@@ -5,14 +5,14 @@
 
 namespace fettle::kernels {
 
-FETTLE_FOR_EACH_PROCESSOR void fast_round(std::int64_t count, const float* from,
+FETTLE_FOR_EACH_PROCESSOR void fast_round(DataType type, std::int64_t count, const float* from,
                                           std::uint16_t* to) {
-  round_all(count, from, to);
+  round_all(type, count, from, to);
 }
 
-FETTLE_FOR_EACH_PROCESSOR void fast_widen(std::int64_t count, const std::uint16_t* from,
-                                          float* to) {
-  widen_all(count, from, to);
+FETTLE_FOR_EACH_PROCESSOR void fast_widen(DataType type, std::int64_t count,
+                                          const std::uint16_t* from, float* to) {
+  widen_all(type, count, from, to);
 }
 
 }  // namespace fettle::kernels

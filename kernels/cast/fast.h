@@ -4,9 +4,11 @@
 
 #include <cstdint>
 
+#include "kernels/backend.h"
+
 namespace fettle::kernels {
 
-void fast_round(std::int64_t count, const float* from, std::uint16_t* to);
-void fast_widen(std::int64_t count, const std::uint16_t* from, float* to);
+void fast_round(DataType type, std::int64_t count, const float* from, std::uint16_t* to);
+void fast_widen(DataType type, std::int64_t count, const std::uint16_t* from, float* to);
 
 }  // namespace fettle::kernels

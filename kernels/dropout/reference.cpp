@@ -4,6 +4,7 @@
 
 #include "kernels/bfloat16.h"
 #include "kernels/dropout/mask.h"
+#include "kernels/float16.h"
 
 namespace fettle::kernels {
 namespace {
@@ -60,6 +61,10 @@ std::unique_ptr<DropoutOp> reference_dropout(float rate, std::int64_t elements_p
                                              DataType type) {
   if (type == DataType::kFloat32) {
     return std::make_unique<ReferenceDropout<float, same, same>>(rate, elements_per_sample);
+  }
+  if (type == DataType::kFloat16) {
+    return std::make_unique<ReferenceDropout<std::uint16_t, from_float16, to_float16>>(
+        rate, elements_per_sample);
   }
   return std::make_unique<ReferenceDropout<std::uint16_t, from_bfloat16, to_bfloat16>>(
       rate, elements_per_sample);

@@ -52,7 +52,7 @@ TEST_P(Gelu, GradientIsTheDerivative) {
 
 TEST_P(Gelu, IsZeroFarBelowZeroAndTheIdentityFarAbove) {
   for (const GeluForm form : {GeluForm::kExact, GeluForm::kTanh}) {
-    for (const DataType type : {DataType::kFloat32, DataType::kBFloat16}) {
+    for (const DataType type : {DataType::kFloat32, DataType::kBFloat16, DataType::kFloat16}) {
       auto op = make(form, 4, type);
       const Outcome found = run(*op, type, {-100, 0, 64, 128}, {1, 1, 1, 1});
       EXPECT_THAT(found.y, ::testing::ElementsAre(0, 0, 64, 128));

@@ -83,7 +83,7 @@ TEST_P(RowNorm, GradientsAreTheDerivatives) {
 }
 
 TEST_P(RowNorm, AgreesWithTheReferenceInEveryType) {
-  for (const DataType type : {DataType::kFloat32, DataType::kBFloat16}) {
+  for (const DataType type : {DataType::kFloat32, DataType::kBFloat16, DataType::kFloat16}) {
     for (const std::int64_t channels : {1, 7, 40}) {
       const Case c = random_case({RowNormKind::kLayer, {3, 2, channels}, 1e-5F}, 4);
       auto op = must(backend(GetParam())->row_norm(c.shape, {6, type}));

@@ -13,13 +13,23 @@
 #include "kernels/optimizer/fast.h"
 #include "kernels/pool/fast.h"
 #include "kernels/relu/fast.h"
+#include "kernels/relu/reference.h"
 #include "kernels/shapes.h"
 #include "kernels/softmax_cross_entropy/reference.h"
 
 namespace fettle::kernels {
 namespace {
 
+// Operations of our own run in bf16 on any processor.
+Status check_own_type(DataType type) {
+  if (type != DataType::kFloat16) return success();
+  return invalid(
+      "the backend onednn has no fp16: use precision bf16 or fp32, or the backend reference, which "
+      "emulates it");
+}
+
 Status check_type(DataType type) {
+  FETTLE_TRY(check_own_type(type));
   if (type == DataType::kFloat32 || onednn_has_bfloat16()) return success();
   return invalid(
       "this processor has no bf16 arithmetic (AVX-512 BF16): use precision fp32, or the "
@@ -48,6 +58,7 @@ class OnednnBackend : public Backend {
   Result<std::unique_ptr<BatchNormOp>> batch_norm(const BatchNormShape& shape,
                                                   const PlanOptions& plan) override {
     FETTLE_TRY(check_shape(shape, plan));
+    FETTLE_TRY(check_own_type(plan.type));
     return fast_batch_norm(shape, plan);
   }
   Result<std::unique_ptr<RowNormOp>> row_norm(const RowNormShape& shape,
@@ -57,9 +68,12 @@ class OnednnBackend : public Backend {
   }
   Result<std::unique_ptr<PoolOp>> pool(const PoolShape& shape, const PlanOptions& plan) override {
     FETTLE_TRY(check_shape(shape, plan));
+    FETTLE_TRY(check_own_type(plan.type));
     return fast_pool(shape, plan);
   }
-  std::unique_ptr<ReluOp> relu(DataType type) override { return fast_relu(type); }
+  std::unique_ptr<ReluOp> relu(DataType type) override {
+    return type == DataType::kFloat16 ? reference_relu(type) : fast_relu(type);
+  }
   std::unique_ptr<GeluOp> gelu(GeluForm form, std::int64_t max_count, DataType type) override {
     return reference_gelu(form, max_count, type);
   }
@@ -91,11 +105,11 @@ class OnednnBackend : public Backend {
   double sum_of_squares(std::span<const float> values) override {
     return fast_sum_of_squares(static_cast<std::int64_t>(values.size()), values.data());
   }
-  void to_bfloat16(std::span<const float> from, std::uint16_t* to) override {
-    fast_round(static_cast<std::int64_t>(from.size()), from.data(), to);
+  void round(DataType type, std::span<const float> from, std::uint16_t* to) override {
+    fast_round(type, static_cast<std::int64_t>(from.size()), from.data(), to);
   }
-  void to_float32(std::span<const std::uint16_t> from, float* to) override {
-    fast_widen(static_cast<std::int64_t>(from.size()), from.data(), to);
+  void widen(DataType type, std::span<const std::uint16_t> from, float* to) override {
+    fast_widen(type, static_cast<std::int64_t>(from.size()), from.data(), to);
   }
 };
 

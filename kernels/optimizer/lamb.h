@@ -71,7 +71,7 @@ struct LambFormula {
   for (std::int64_t i = 0; i < b.count; ++i) {
     b.weights[i] -= rate * f.direction(b.weights[i], b.state1[i], b.state2[i]);
   }
-  if (b.rounded != nullptr) round_all(b.count, b.weights, b.rounded);
+  if (b.rounded != nullptr) round_all(b.rounded_type, b.count, b.weights, b.rounded);
 }
 
 }  // namespace fettle::kernels

@@ -45,7 +45,7 @@ template <class Formula>
     } else {
       update_block<false, false>(formula, count, weights, gradient, nullptr, nullptr);
     }
-    if (b.rounded != nullptr) round_all(count, weights, b.rounded + i);
+    if (b.rounded != nullptr) round_all(b.rounded_type, count, weights, b.rounded + i);
   }
 }
 

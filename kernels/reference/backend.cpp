@@ -77,11 +77,11 @@ class ReferenceBackend : public Backend {
   double sum_of_squares(std::span<const float> values) override {
     return sum_squares(static_cast<std::int64_t>(values.size()), values.data());
   }
-  void to_bfloat16(std::span<const float> from, std::uint16_t* to) override {
-    round_all(static_cast<std::int64_t>(from.size()), from.data(), to);
+  void round(DataType type, std::span<const float> from, std::uint16_t* to) override {
+    round_all(type, static_cast<std::int64_t>(from.size()), from.data(), to);
   }
-  void to_float32(std::span<const std::uint16_t> from, float* to) override {
-    widen_all(static_cast<std::int64_t>(from.size()), from.data(), to);
+  void widen(DataType type, std::span<const std::uint16_t> from, float* to) override {
+    widen_all(type, static_cast<std::int64_t>(from.size()), from.data(), to);
   }
 };
 

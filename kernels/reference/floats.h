@@ -1,16 +1,15 @@
-// How the reference operations meet bf16: they compute in fp32 throughout; what they read is
-// widened before, what they write is rounded (to nearest even) after. So bf16 is "activations
-// stored as bf16, arithmetic in fp32", which is also what the fast backends do.
+// How the reference operations meet bf16 and fp16: they compute in fp32 throughout; what they read
+// is widened before, what they write is rounded (to nearest even) after. So bf16 is "activations
+// stored as bf16, arithmetic in fp32", which is also what the fast backends do, and so is fp16.
 //
 // A Floats belongs to one operand of one operation object; not synchronised.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 
 #include "kernels/aligned.h"
 #include "kernels/backend.h"
-#include "kernels/bfloat16.h"
+#include "kernels/cast/loops.h"
 
 namespace fettle::kernels {
 
@@ -23,8 +22,7 @@ class Floats {
   // `count` elements of `from` as fp32: `from` itself, or a widened copy.
   const float* read(ConstBuffer from, std::int64_t count) {
     if (type_ == DataType::kFloat32) return static_cast<const float*>(from);
-    const auto* bits = static_cast<const std::uint16_t*>(from);
-    std::transform(bits, bits + count, scratch_.data(), from_bfloat16);
+    widen_all(type_, count, static_cast<const std::uint16_t*>(from), scratch_.data());
     return scratch_.data();
   }
 
@@ -43,8 +41,7 @@ class Floats {
   // Rounds what was computed in target(to) into `to`.
   void write(Buffer to, std::int64_t count) const {
     if (type_ == DataType::kFloat32 || to == nullptr) return;
-    std::transform(scratch_.data(), scratch_.data() + count, static_cast<std::uint16_t*>(to),
-                   to_bfloat16);
+    round_all(type_, count, scratch_.data(), static_cast<std::uint16_t*>(to));
   }
 
  private:

@@ -8,15 +8,38 @@
 
 namespace fettle::kernels {
 
-// bf16 needs no arithmetic: the bits are passed on or cleared. Comparing them as integers equals
-// comparing the numbers, but for NaN, which passes in both directions whatever its sign.
-inline bool is_bfloat16_nan(std::uint16_t bits) { return (bits & 0x7FFF) > 0x7F80; }
-inline std::uint16_t relu(std::uint16_t x) {
-  return (x & 0x8000) != 0 && !is_bfloat16_nan(x) ? 0 : x;
+// 16-bit types need no arithmetic: the bits are passed on or cleared. Comparing them as integers
+// equals comparing the numbers, but for NaN, which passes in both directions whatever its sign. The
+// types differ in where NaN begins: `infinity` is the pattern of the type's largest number.
+template <std::uint16_t infinity>
+inline bool is_nan(std::uint16_t bits) {
+  return (bits & 0x7FFF) > infinity;
 }
-inline std::uint16_t relu_gradient(std::uint16_t y, std::uint16_t dy) {
+template <std::uint16_t infinity>
+inline std::uint16_t relu_of(std::uint16_t x) {
+  return (x & 0x8000) != 0 && !is_nan<infinity>(x) ? 0 : x;
+}
+template <std::uint16_t infinity>
+inline std::uint16_t relu_gradient_of(std::uint16_t y, std::uint16_t dy) {
   const bool positive = y != 0 && (y & 0x8000) == 0;
-  return positive || is_bfloat16_nan(y) ? dy : 0;
+  return positive || is_nan<infinity>(y) ? dy : 0;
+}
+
+// bf16 are plain bits here, as in every buffer; fp16 says so.
+inline constexpr std::uint16_t kInfiniteBFloat16 = 0x7F80;
+inline std::uint16_t relu(std::uint16_t x) { return relu_of<kInfiniteBFloat16>(x); }
+inline std::uint16_t relu_gradient(std::uint16_t y, std::uint16_t dy) {
+  return relu_gradient_of<kInfiniteBFloat16>(y, dy);
+}
+
+struct Float16 {
+  std::uint16_t bits;
+};
+static_assert(sizeof(Float16) == 2);
+inline constexpr std::uint16_t kInfiniteFloat16 = 0x7C00;
+inline Float16 relu(Float16 x) { return {relu_of<kInfiniteFloat16>(x.bits)}; }
+inline Float16 relu_gradient(Float16 y, Float16 dy) {
+  return {relu_gradient_of<kInfiniteFloat16>(y.bits, dy.bits)};
 }
 
 template <class Element>

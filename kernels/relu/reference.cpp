@@ -21,6 +21,7 @@ class ReferenceRelu : public ReluOp {
 
 std::unique_ptr<ReluOp> reference_relu(DataType type) {
   if (type == DataType::kFloat32) return std::make_unique<ReferenceRelu<float>>();
+  if (type == DataType::kFloat16) return std::make_unique<ReferenceRelu<Float16>>();
   return std::make_unique<ReferenceRelu<std::uint16_t>>();
 }
 

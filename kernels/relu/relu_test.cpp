@@ -10,7 +10,7 @@ namespace {
 class Relu : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(Relu, KeepsThePositive) {
-  for (const DataType type : {DataType::kFloat32, DataType::kBFloat16}) {
+  for (const DataType type : {DataType::kFloat32, DataType::kBFloat16, DataType::kFloat16}) {
     auto op = backend(GetParam())->relu(type);
     Array x(type, Floats{-2, -0.5F, 0, 0.5F, 3}), y(type, 5), dx(type, 5);
     op->forward(5, x.data(), y.data());
@@ -22,7 +22,7 @@ TEST_P(Relu, KeepsThePositive) {
 }
 
 TEST_P(Relu, PassesNaNOn) {
-  for (const DataType type : {DataType::kFloat32, DataType::kBFloat16}) {
+  for (const DataType type : {DataType::kFloat32, DataType::kBFloat16, DataType::kFloat16}) {
     auto op = backend(GetParam())->relu(type);
     Array x(type, Floats(40, std::numeric_limits<float>::quiet_NaN()));
     op->forward(40, x.data(), x.data());

@@ -7,7 +7,7 @@
 #include <sstream>
 
 #include "base/philox.h"
-#include "kernels/bfloat16.h"
+#include "kernels/cast/loops.h"
 
 namespace fettle::kernels::testing {
 
@@ -16,21 +16,19 @@ Array::Array(DataType type, std::int64_t count)
 
 Array::Array(DataType type, const Floats& values)
     : Array(type, static_cast<std::int64_t>(values.size())) {
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    if (type == DataType::kFloat32) {
-      static_cast<float*>(data())[i] = values[i];
-    } else {
-      static_cast<std::uint16_t*>(data())[i] = to_bfloat16(values[i]);
-    }
+  if (type == DataType::kFloat32) {
+    std::copy(values.begin(), values.end(), static_cast<float*>(data()));
+  } else {
+    round_all(type, count_, values.data(), static_cast<std::uint16_t*>(data()));
   }
 }
 
 Floats Array::floats() const {
   Floats values(static_cast<std::size_t>(count_));
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    values[i] = type_ == DataType::kFloat32
-                    ? static_cast<const float*>(data())[i]
-                    : from_bfloat16(static_cast<const std::uint16_t*>(data())[i]);
+  if (type_ == DataType::kFloat32) {
+    std::copy_n(static_cast<const float*>(data()), count_, values.begin());
+  } else {
+    widen_all(type_, count_, static_cast<const std::uint16_t*>(data()), values.data());
   }
   return values;
 }

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "base/philox.h"
-#include "kernels/bfloat16.h"
+#include "kernels/cast/loops.h"
 
 namespace fettle::trainer {
 
@@ -79,7 +79,9 @@ BatchWriter::BatchWriter(const api::NormalizeConfig& normalize, const api::Augme
   for (std::size_t value = 0; value < 256; ++value) {
     const double scaled = static_cast<double>(value) / 255;
     floats_[value] = static_cast<float>((scaled - normalize.mean) / normalize.std);
-    rounded_[value] = kernels::to_bfloat16(floats_[value]);
+  }
+  if (type != kernels::DataType::kFloat32) {
+    kernels::round_all(type, 256, floats_.data(), rounded_.data());
   }
 }
 

@@ -1,5 +1,5 @@
 // BatchWriter: turns the bytes of chosen samples into what the network eats: scaled to [0, 1],
-// normalised, in fp32 or bf16, flipped and shifted where the Study asks for it.
+// normalised, in the network's type, flipped and shifted where the Study asks for it.
 //
 // The augmentation of a sample is Philox(seed, epoch, index of the sample in its set): it depends
 // on no worker, batch or restart. Immutable; safe to share between threads.
@@ -50,7 +50,7 @@ class BatchWriter {
   kernels::DataType type_;
   std::uint64_t seed_;
   std::array<float, 256> floats_;           // byte to normalised value
-  std::array<std::uint16_t, 256> rounded_;  // the same in bf16
+  std::array<std::uint16_t, 256> rounded_;  // the same in 16 bits
 };
 
 }  // namespace fettle::trainer

@@ -29,7 +29,7 @@ class Network {
   Parameters& parameters() { return parameters_; }
   std::int64_t max_samples() const { return options_.max_samples; }
 
-  // Call after parameters().weights (and its bf16 copies) changed, before the next forward.
+  // Call after parameters().weights (and its 16-bit copies) changed, before the next forward.
   void weights_changed();
 
   // `images`: [samples, height, width, channels] in the plan's type. Returns the logits, [samples,

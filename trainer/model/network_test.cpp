@@ -36,7 +36,7 @@ class Problem {
     const Pass pass{true, 1, 2, indices_};
     network_->weights_changed();
     const auto logits = network_->forward(pass, images_.data());
-    const auto sums = loss_->run(kSamples, logits, labels_.data(), 0.1F,
+    const auto sums = loss_->run(kSamples, logits, labels_.data(), {0.1F},
                                  backward ? network_->logits_gradient() : nullptr);
     if (backward) network_->backward(pass, images_.data());
     return sums.loss;

@@ -30,7 +30,8 @@ Parameters Parameters::initial(const NetworkPlan& plan, kernels::DataType type,
   made.weights = kernels::AlignedArray<float>(plan.parameters);
   made.gradients = kernels::AlignedArray<float>(plan.parameters + kStepSums);
   made.statistics = kernels::AlignedArray<float>(plan.statistics);
-  if (type == kernels::DataType::kBFloat16) {
+  if (type != kernels::DataType::kFloat32) {
+    made.rounded_type = type;
     made.rounded = kernels::AlignedArray<std::uint16_t>(plan.parameters);
   }
   for (const LayerPlan& layer : plan.layers) {
@@ -46,7 +47,8 @@ Parameters Parameters::initial(const NetworkPlan& plan, kernels::DataType type,
 
 void Parameters::round_weights(kernels::Backend& backend) {
   if (rounded.empty()) return;
-  backend.to_bfloat16({weights.data(), static_cast<std::size_t>(weights.size())}, rounded.data());
+  backend.round(rounded_type, {weights.data(), static_cast<std::size_t>(weights.size())},
+                rounded.data());
 }
 
 kernels::ConstBuffer Parameters::typed(const Block& block) const {

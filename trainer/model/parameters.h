@@ -21,8 +21,9 @@ struct Parameters {
   // Sums over the samples of an optimiser step: of the weights' gradients, then step_sums(), so
   // that one message between workers carries both.
   kernels::AlignedArray<float> gradients;
-  kernels::AlignedArray<std::uint16_t> rounded;  // bf16 copies of the masters; empty in fp32
-  kernels::AlignedArray<float> statistics;       // running means and variances
+  kernels::AlignedArray<std::uint16_t> rounded;  // 16-bit copies of the masters; empty in fp32
+  kernels::DataType rounded_type = kernels::DataType::kBFloat16;
+  kernels::AlignedArray<float> statistics;  // running means and variances
 
   // Draws the initial values as torch.nn does (Kaiming-uniform with a = sqrt(5), which is uniform
   // within 1 / sqrt(fan in), for weights and biases; 1 and 0 for normalisation), keyed by (seed,
@@ -35,7 +36,7 @@ struct Parameters {
   std::span<float, kStepSums> step_sums() { return all_gradients().last<kStepSums>(); }
   std::span<float> all_gradients() { return {gradients.begin(), gradients.end()}; }
 
-  // Brings the bf16 copies up to date with the masters.
+  // Brings the 16-bit copies up to date with the masters.
   void round_weights(kernels::Backend& backend);
 
   // The weights of a block in the type that operations take.
