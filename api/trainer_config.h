@@ -22,11 +22,12 @@ struct NormalizeConfig {
 
 struct AugmentConfig {
   bool flip = false;       // mirror left-right with probability 1/2
-  std::int64_t shift = 0;  // move by up to so many pixels in each direction, zeros moved in
+  std::int64_t shift = 0;  // move by up to so many pixels in each direction, zeros moved in:
+                           // torchvision's RandomCrop(size, padding=shift)
   bool operator==(const AugmentConfig&) const = default;
 };
 
-// Labelled images. Files are IDX, plain or gzipped.
+// Labelled images. Files are IDX or NPY, plain or gzipped.
 struct DataConfig {
   std::string format = "idx";
   std::string train_images;

@@ -15,24 +15,30 @@ inline constexpr std::int64_t kLargestBatch = 16'777'216;
 inline constexpr std::int64_t kLargestSampleCount = 1'000'000'000'000;
 inline constexpr std::size_t kLongestFileName = 4096;
 inline constexpr std::size_t kMostLayers = 256;
-inline constexpr std::array<std::string_view, 1> kDataFormats{"idx"};
+inline constexpr std::array<std::string_view, 2> kDataFormats{"idx", "npy"};
 
 template <class Visitor, Like<NormalizeConfig> T>
 void visit_fields(Visitor& v, T& c) {
-  v.field("mean", c.mean, "Mean of the pixels, of values scaled to 0..1.", number(-1e6, 1e6));
+  v.field("mean", c.mean, "Mean of the pixels: of bytes scaled to 0..1, of floats as they are.",
+          number(-1e6, 1e6));
   v.field("std", c.std, "Standard deviation of the pixels.", above(0, 1e6));
 }
 
 template <class Visitor, Like<AugmentConfig> T>
 void visit_fields(Visitor& v, T& c) {
   v.field("flip", c.flip, "Mirror training images left-right with probability 1/2.");
-  v.field("shift", c.shift, "Move training images by up to so many pixels.", whole(0, 64));
+  v.field("shift", c.shift,
+          "Move training images by up to so many pixels: a random crop of the zero-padded image.",
+          whole(0, 64));
 }
 
 template <class Visitor, Like<DataConfig> T>
 void visit_fields(Visitor& v, T& c) {
   const FieldRules file = text(1, kLongestFileName);
-  v.field("format", c.format, "Format of the files.", one_of(kDataFormats));
+  v.field(
+      "format", c.format,
+      "Format of the files: idx (bytes), npy (numpy.save: uint8 or float32; labels uint8, int64).",
+      one_of(kDataFormats));
   v.field("trainImages", c.train_images, "File of training images.", file.needed());
   v.field("trainLabels", c.train_labels, "File of training labels.", file.needed());
   v.field("testImages", c.test_images, "File of test images, scored once, at the end.", file);

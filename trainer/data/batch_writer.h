@@ -1,5 +1,6 @@
-// BatchWriter: turns the bytes of chosen samples into what the network eats: scaled to [0, 1],
-// normalised, in the network's type, flipped and shifted where the Study asks for it.
+// BatchWriter: turns the pixels of chosen samples into what the network eats: bytes scaled to [0,
+// 1] (floats as they are), normalised, in the network's type, flipped and shifted where the Study
+// asks for it.
 //
 // The augmentation of a sample is Philox(seed, epoch, index of the sample in its set): it depends
 // on no worker, batch or restart. Immutable; safe to share between threads.
@@ -26,7 +27,7 @@ struct Batch {
   std::int64_t size() const { return std::ssize(indices); }
 };
 
-// Mean and standard deviation (biased, of pixels scaled to [0, 1]) over the chosen samples.
+// Mean and standard deviation (biased; of bytes scaled to [0, 1]) over the chosen samples.
 api::NormalizeConfig measure_pixels(const ImageSet& images, const Indices& samples);
 
 class BatchWriter {
@@ -42,10 +43,13 @@ class BatchWriter {
              Batch& batch) const;
 
  private:
-  template <class T>
-  void write_as(const ImageSet& images, const std::array<T, 256>& table, std::int64_t epoch,
-                Batch& batch) const;
+  // `convert`: from a pixel to what the network takes.
+  template <class Pixel, class Value, class Convert>
+  void write_as(const ImageSet& images, std::int64_t epoch, Batch& batch, Convert convert) const;
+  void write_bytes(const ImageSet& images, std::int64_t epoch, Batch& batch) const;
+  void write_floats(const ImageSet& images, std::int64_t epoch, Batch& batch) const;
 
+  api::NormalizeConfig normalize_;
   api::AugmentConfig augment_;
   kernels::DataType type_;
   std::uint64_t seed_;

@@ -84,12 +84,18 @@ Result<IdxFile> read_idx(const std::string& path, const std::string& what, int f
 
 }  // namespace
 
-ImageSet::ImageSet(kernels::ImageShape shape, Bytes pixels, Bytes labels)
-    : shape_(shape), pixels_(std::move(pixels)), labels_(std::move(labels)) {
-  CHECK(static_cast<std::int64_t>(pixels_.size()) == size() * shape_.size(),
+ImageSet::ImageSet(kernels::ImageShape shape, Bytes pixels, const Bytes& labels)
+    : ImageSet(shape, PixelType::kByte, std::move(pixels),
+               {labels.view().begin(), labels.view().end()}) {}
+
+ImageSet::ImageSet(kernels::ImageShape shape, PixelType type, Bytes pixels,
+                   std::vector<std::int32_t> labels)
+    : shape_(shape), type_(type), pixels_(std::move(pixels)), labels_(std::move(labels)) {
+  const std::int64_t bytes = type == PixelType::kByte ? 1 : sizeof(float);
+  CHECK(static_cast<std::int64_t>(pixels_.size()) == size() * shape_.size() * bytes,
         "as many pixels as labels need");
-  for (const std::uint8_t label : labels_.view()) {
-    classes_ = std::max<std::int64_t>(classes_, label + 1);
+  for (const std::int32_t label : labels_) {
+    classes_ = std::max<std::int64_t>(classes_, std::int64_t{label} + 1);
   }
 }
 
@@ -104,7 +110,7 @@ Result<ImageSet> read_image_set(const std::string& images, const std::string& la
                    " labels; they must be as many");
   }
   const kernels::ImageShape shape{sides[1], sides[2], sides.size() == 4 ? sides[3] : 1};
-  return ImageSet(shape, std::move(images_file.values), std::move(labels_file.values));
+  return ImageSet(shape, std::move(images_file.values), labels_file.values);
 }
 
 }  // namespace fettle::trainer

@@ -1,5 +1,5 @@
-// ImageSet: labelled images of one size, as bytes, and the reader of IDX files (the format of
-// MNIST and its relatives: http://yann.lecun.com/exdb/mnist).
+// ImageSet: labelled images of one size, as bytes or floats, and the reader of IDX files (the
+// format of MNIST and its relatives: http://yann.lecun.com/exdb/mnist).
 //
 // Invariant: every label is below classes(); there are as many labels as images.
 // Immutable; safe to share between threads.
@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "kernels/backend.h"
@@ -17,25 +18,35 @@
 
 namespace fettle::trainer {
 
+enum class PixelType : std::uint8_t { kByte, kFloat };
+
 class ImageSet {
  public:
   ImageSet() = default;
   // `pixels`: count x height x width x channels; `labels`: one byte an image. For data made in
   // memory; both must fit (CHECK).
-  ImageSet(kernels::ImageShape shape, Bytes pixels, Bytes labels);
+  ImageSet(kernels::ImageShape shape, Bytes pixels, const Bytes& labels);
+  // The same for pixels of either type, floats aligned as such. No label is negative.
+  ImageSet(kernels::ImageShape shape, PixelType type, Bytes pixels,
+           std::vector<std::int32_t> labels);
 
-  std::int64_t size() const { return static_cast<std::int64_t>(labels_.size()); }
+  std::int64_t size() const { return std::ssize(labels_); }
   std::int64_t classes() const { return classes_; }
   const kernels::ImageShape& shape() const { return shape_; }
-  const std::uint8_t* image(std::int64_t i) const {
-    return pixels_.view().data() + i * shape_.size();
+  PixelType pixel_type() const { return type_; }
+  // The pixels of image i, as what pixel_type() says they are: std::uint8_t or float.
+  template <class Pixel>
+  const Pixel* pixels(std::int64_t i) const {
+    return reinterpret_cast<const Pixel*>(pixels_.view().data()) + i * shape_.size();
   }
-  std::int32_t label(std::int64_t i) const { return labels_.view()[static_cast<std::size_t>(i)]; }
+  const std::uint8_t* image(std::int64_t i) const { return pixels<std::uint8_t>(i); }
+  std::int32_t label(std::int64_t i) const { return labels_[static_cast<std::size_t>(i)]; }
 
  private:
   kernels::ImageShape shape_;
+  PixelType type_ = PixelType::kByte;
   Bytes pixels_;
-  Bytes labels_;
+  std::vector<std::int32_t> labels_;
   std::int64_t classes_ = 0;
 };
 

@@ -3,10 +3,18 @@
 #include <utility>
 
 #include "trainer/data/batch_writer.h"
+#include "trainer/data/npy.h"
 
 namespace fettle::trainer {
 
 namespace {
+
+Result<ImageSet> read_images(const std::string& format, const std::string& images,
+                             const std::string& labels, DataCache& cache) {
+  if (format == "idx") return read_image_set(images, labels, cache);
+  if (format == "npy") return read_npy_image_set(images, labels, cache);
+  return invalid("data.format is \"" + format + "\"; this fettle-trainer reads idx and npy");
+}
 
 Result<std::optional<ImageSet>> read_test_set(const api::DataConfig& config, const ImageSet& train,
                                               DataCache& cache) {
@@ -14,7 +22,12 @@ Result<std::optional<ImageSet>> read_test_set(const api::DataConfig& config, con
     return invalid("data: testImages and testLabels belong together; give both or neither");
   }
   if (config.test_images.empty()) return std::optional<ImageSet>();
-  FETTLE_ASSIGN(ImageSet test, read_image_set(config.test_images, config.test_labels, cache));
+  FETTLE_ASSIGN(ImageSet test,
+                read_images(config.format, config.test_images, config.test_labels, cache));
+  if (test.pixel_type() != train.pixel_type()) {
+    return invalid(config.test_images + " and " + config.train_images +
+                   " hold numbers of different types; they must be alike");
+  }
   if (test.shape() != train.shape()) {
     return invalid(config.test_images + " has images of " + to_string(test.shape()) + ", but " +
                    config.train_images + " has " + to_string(train.shape()) +
@@ -36,11 +49,9 @@ std::string to_string(const kernels::ImageShape& shape) {
 }
 
 Result<TrainingData> load_training_data(const api::DataConfig& config, DataCache& cache) {
-  if (config.format != "idx") {
-    return invalid("data.format is \"" + config.format + "\"; this fettle-trainer reads idx");
-  }
   TrainingData data;
-  FETTLE_ASSIGN(data.images, read_image_set(config.train_images, config.train_labels, cache));
+  FETTLE_ASSIGN(data.images,
+                read_images(config.format, config.train_images, config.train_labels, cache));
   FETTLE_ASSIGN(data.split, split_samples(data.images.size(), config));
   FETTLE_ASSIGN(data.test, read_test_set(config, data.images, cache));
   data.normalize =

@@ -20,8 +20,9 @@ struct TrainingData {
   std::optional<ImageSet> test;
 };
 
-// Errors: those of read_image_set and split_samples; test images of another size or with labels
-// that the training data do not have; test images without labels or the other way round.
+// Errors: those of read_image_set, read_npy_image_set and split_samples; test images of another
+// size or type or with labels that the training data do not have; test images without labels or the
+// other way round.
 Result<TrainingData> load_training_data(const api::DataConfig& config, DataCache& cache);
 
 // "28×28×1": height, width, channels.

@@ -1,0 +1,37 @@
+// NPY files, the format of numpy.save (numpy.lib.format, versions 1.0 and 2.0), and sets of images
+// in two of them.
+// Pure functions but for reading files; usable from any thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "trainer/data/bytes.h"
+#include "trainer/data/cache.h"
+#include "trainer/data/image_set.h"
+
+namespace fettle::trainer {
+
+enum class NpyType { kUint8, kFloat32, kInt64 };
+
+struct NpyArray {
+  NpyType type = NpyType::kUint8;
+  std::vector<std::int64_t> shape;
+  Bytes values;  // in C order, little-endian, not necessarily aligned
+};
+
+// Errors name the file (`path`), what was found and what was expected: no NPY file, another
+// version, a header that is cut short or damaged, another type, Fortran order, fewer or more values
+// than the shape needs.
+Result<NpyArray> parse_npy(Bytes file, const std::string& path);
+
+// Images: uint8 or float32, [n, height, width] or [n, height, width, channels]; [n, numbers] for
+// data that are no images. Labels: uint8 or int64, [n], counted from 0. Plain or gzipped.
+// Errors: those of parse_npy; other types, dimensions or counts; a label out of range; a float that
+// is not finite.
+Result<ImageSet> read_npy_image_set(const std::string& images, const std::string& labels,
+                                    DataCache& cache);
+
+}  // namespace fettle::trainer
