@@ -29,6 +29,45 @@ void check_layers(const ModelConfig& model, const FieldPath& path, FieldErrors& 
   if (!trainable) errors.add(path, "found nothing to train; add a linear or conv layer");
 }
 
+// A residual block that has begun.
+struct OpenBlock {
+  std::size_t start = 0;
+  bool shortcut = false;
+};
+
+// What is wrong with shortcut or add as entry `i`, within these blocks; "" if nothing.
+std::string misplaced(LayerType type, std::size_t i, const std::vector<OpenBlock>& open) {
+  const std::string found = "found " + std::string(to_string(type));
+  if (open.empty()) return found + " outside of a block; expected residual before it";
+  if (i == open.back().start + 1) {
+    return found + " right after residual; expected the block's layers between";
+  }
+  if (type == LayerType::kShortcut && open.back().shortcut) {
+    return found + " a second time in one block; expected add";
+  }
+  return "";
+}
+
+// residual, layers, perhaps shortcut and layers, add: as brackets, one within another.
+void check_blocks(const ModelConfig& model, const FieldPath& path, FieldErrors& errors) {
+  std::vector<OpenBlock> open;
+  for (std::size_t i = 0; i < model.layers.size(); ++i) {
+    const LayerType type = model.layers[i].type;
+    if (type == LayerType::kResidual) open.push_back({i});
+    if (type != LayerType::kShortcut && type != LayerType::kAdd) continue;
+    const std::string wrong = misplaced(type, i, open);
+    if (!wrong.empty()) {
+      errors.add(path.item(i), wrong);
+      return;
+    }
+    open.back().shortcut = true;
+    if (type == LayerType::kAdd) open.pop_back();
+  }
+  if (open.empty()) return;
+  errors.add(path.item(open.back().start),
+             "found a residual block that does not end; expected {type: add} after its layers");
+}
+
 void check_data(const DataConfig& data, const FieldPath& path, FieldErrors& errors) {
   if (data.test_images.empty() == data.test_labels.empty()) return;
   const bool labels_missing = data.test_labels.empty();
@@ -64,6 +103,7 @@ void check_trainer(const TrainerConfig& config, const FieldPath& path, FieldErro
   check_data(config.data, path.member("data"), errors);
   const FieldPath model = path.member("model");
   check_layers(config.model, model.member("layers"), errors);
+  check_blocks(config.model, model.member("layers"), errors);
   const FieldPath training = path.member("training");
   if (config.training.global_batch && config.training.batch_per_worker) {
     errors.add(training.member("batchPerWorker"),

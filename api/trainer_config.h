@@ -56,6 +56,9 @@ enum class LayerType {
   kGlobalPool,
   kFlatten,
   kDropout,
+  kResidual,  // begins a block; what follows, up to add, is summed with its shortcut
+  kShortcut,  // begins the shortcut's own layers; without it the shortcut is the block's input
+  kAdd,       // ends the block
 };
 
 enum class GeluApproximation { kNone, kTanh };  // torch.nn.GELU's `approximate`

@@ -269,6 +269,8 @@ class Backend {
 
   // Sum of squares, in double, in a fixed order. Not finite if any element is not.
   virtual double sum_of_squares(std::span<const float> values) = 0;
+  // y = a + b, element by element; y may be one of them.
+  virtual void add(DataType type, std::int64_t count, ConstBuffer a, ConstBuffer b, Buffer y) = 0;
   // Between fp32 and one of the 16-bit types; rounds to nearest even.
   virtual void round(DataType type, std::span<const float> from, std::uint16_t* to) = 0;
   virtual void widen(DataType type, std::span<const std::uint16_t> from, float* to) = 0;

@@ -90,8 +90,8 @@ Status check_shape(const BatchNormShape& shape, const PlanOptions& plan) {
 
 Status check_shape(const RowNormShape& shape, const PlanOptions& plan) {
   FETTLE_TRY(check_image(shape.input));
-  FETTLE_TRY(check_epsilon(shape.kind == RowNormKind::kLayer ? "layer norm" : "RMS norm",
-                           shape.epsilon));
+  FETTLE_TRY(
+      check_epsilon(shape.kind == RowNormKind::kLayer ? "layer norm" : "RMS norm", shape.epsilon));
   return check_plan(plan, shape.input.size());
 }
 

@@ -35,14 +35,21 @@ class Network(torch.nn.Module):
         self.layers = layers
         self.modules_of = torch.nn.ModuleList()
         channels, side, flat = 1, SIDE, False
-        for layer in layers:
+        entries = []                                           # of the blocks that are open
+        for position, layer in enumerate(layers):
             kind, module = layer["type"], torch.nn.Identity()
-            if kind == "conv":
-                bias = layers[layers.index(layer) + 1]["type"] != "batchNorm"
-                kernel = layer["kernel"]
-                module = torch.nn.Conv2d(channels, layer["channels"], kernel,
+            if kind == "residual":
+                entries.append((channels, side))
+            elif kind == "shortcut":
+                channels, side = entries[-1]
+            elif kind == "add":
+                entries.pop()
+            elif kind == "conv":
+                bias = layers[position + 1]["type"] != "batchNorm"
+                kernel, stride = layer["kernel"], layer.get("stride", 1)
+                module = torch.nn.Conv2d(channels, layer["channels"], kernel, stride,
                                          padding=(kernel - 1) // 2, bias=bias)
-                channels = layer["channels"]
+                channels, side = layer["channels"], (side - 1) // stride + 1
             elif kind == "batchNorm":
                 module = torch.nn.BatchNorm2d(channels)
             elif kind == "layerNorm":
@@ -65,7 +72,15 @@ class Network(torch.nn.Module):
                         parameter.copy_(draw(generator, *parameter.shape))
 
     def forward(self, x):
+        blocks = []                                            # [input, what its layers give]
         for layer, module in zip(self.layers, self.modules_of):
+            if layer["type"] == "residual":
+                blocks.append([x, None])
+            elif layer["type"] == "shortcut":
+                blocks[-1][1], x = x, blocks[-1][0]
+            elif layer["type"] == "add":
+                entry, main = blocks.pop()
+                x = x + entry if main is None else main + x
             if layer["type"] == "linear" and x.dim() == 4:
                 x = x.permute(0, 2, 3, 1).flatten(1)       # Fettle's order of pixels
             rows = layer["type"] in ("layerNorm", "rmsNorm") and x.dim() == 4
@@ -171,6 +186,14 @@ def main():
             pool, {"type": "linear", "units": 7}, {"type": "rmsNorm"}, relu,
             {"type": "linear", "units": 6}, {"type": "gelu", "approximate": "tanh"},
             {"type": "linear", "units": CLASSES}]
+    norm_relu = [norm, relu]
+    resnet = [{"type": "conv", "channels": 4, "kernel": 3}, *norm_relu,
+              {"type": "residual"}, {"type": "conv", "channels": 4, "kernel": 3}, *norm_relu,
+              {"type": "conv", "channels": 4, "kernel": 3}, norm, {"type": "add"}, relu,
+              {"type": "residual"}, {"type": "conv", "channels": 6, "kernel": 3, "stride": 2},
+              *norm_relu, {"type": "conv", "channels": 6, "kernel": 3}, norm, {"type": "shortcut"},
+              {"type": "conv", "channels": 6, "kernel": 1, "stride": 2}, norm, {"type": "add"}, relu,
+              {"type": "linear", "units": CLASSES}]
     cases = [
         case("mlp, sgd", mlp, {"optimizer": "sgd", "learningRate": 0.1}),
         case("mlp, sgd with everything", mlp,
@@ -188,6 +211,8 @@ def main():
              {"optimizer": "rmsprop", "learningRate": 0.001, "momentum": 0.5}),
         case("layer norm, RMS norm and GELU, adamw", rows,
              {"optimizer": "adamw", "learningRate": 0.01, "weightDecay": 0.1}),
+        case("residual blocks, sgd", resnet,
+             {"optimizer": "sgd", "learningRate": 0.02, "momentum": 0.9}),
         case("cnn, lamb", cnn, {"optimizer": "lamb", "learningRate": 0.02, "weightDecay": 0.05}),
     ]
     OUT.mkdir(parents=True, exist_ok=True)

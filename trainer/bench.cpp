@@ -14,6 +14,7 @@
 #include "trainer/data/split.h"
 #include "trainer/learner.h"
 #include "trainer/model/layer_configs.h"
+#include "trainer/model/resnet.h"
 #include "trainer/report.h"
 
 namespace fettle::trainer {
@@ -35,8 +36,15 @@ Result<api::ModelConfig> model_named(const std::string& name) {
     model.layers = {linear(512), relu, linear(512), relu, linear(kClasses)};
   } else if (name == "cnn") {
     model.layers = {conv(32), relu, pool, conv(64), relu, pool, linear(kClasses)};
+  } else if (name == "resnet9") {
+    model.layers = resnet9(kClasses);
+  } else if (name == "resnet18") {
+    model.layers = resnet18(kClasses, ResNetStem::kSmall);
+  } else if (name == "resnet50") {
+    model.layers = resnet50(kClasses, ResNetStem::kSmall);
   } else {
-    return invalid("there is no benchmark \"" + name + "\", expected mlp or cnn");
+    return invalid("there is no benchmark \"" + name +
+                   "\", expected mlp, cnn, resnet9, resnet18 or resnet50");
   }
   return model;
 }

@@ -11,6 +11,7 @@ std::string layout_of(const NetworkPlan& plan) {
   for (const LayerPlan& layer : plan.layers) {
     text += std::string(api::to_string(layer.type)) + " " + to_string(layer.input) + " to " +
             to_string(layer.output);
+    if (layer.type == api::LayerType::kAdd) text += " and " + std::to_string(layer.shortcut);
     if (layer.kernel_height > 0) text += " kernel " + std::to_string(layer.kernel_height);
     if (layer.bias) text += " bias";
     if (layer.relu) text += " relu";

@@ -32,7 +32,7 @@ constexpr int kSignalled = 128;
 constexpr std::string_view kUsage =
     R"(Usage: fettle-trainer [FILE]           trains the trial or the configuration in FILE (JSON);
                                        default: the file that FETTLE_TRIAL names
-       fettle-trainer --bench mlp|cnn  measures the training loop on synthetic images
+       fettle-trainer --bench MODEL    measures the training loop on synthetic images
 
 With a trainer's configuration as FILE:
   --seed N             seed of weights, order, augmentation and dropout (0)

@@ -2,6 +2,7 @@
 
 #include <omp.h>
 
+#include "kernels/add/fast.h"
 #include "kernels/batch_norm/fast.h"
 #include "kernels/cast/fast.h"
 #include "kernels/dropout/reference.h"
@@ -104,6 +105,9 @@ class OnednnBackend : public Backend {
 
   double sum_of_squares(std::span<const float> values) override {
     return fast_sum_of_squares(static_cast<std::int64_t>(values.size()), values.data());
+  }
+  void add(DataType type, std::int64_t count, ConstBuffer a, ConstBuffer b, Buffer y) override {
+    fast_add(type, count, a, b, y);
   }
   void round(DataType type, std::span<const float> from, std::uint16_t* to) override {
     fast_round(type, static_cast<std::int64_t>(from.size()), from.data(), to);

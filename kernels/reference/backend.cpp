@@ -1,5 +1,6 @@
 #include "kernels/reference/backend.h"
 
+#include "kernels/add/loops.h"
 #include "kernels/batch_norm/reference.h"
 #include "kernels/cast/loops.h"
 #include "kernels/conv/reference.h"
@@ -76,6 +77,9 @@ class ReferenceBackend : public Backend {
 
   double sum_of_squares(std::span<const float> values) override {
     return sum_squares(static_cast<std::int64_t>(values.size()), values.data());
+  }
+  void add(DataType type, std::int64_t count, ConstBuffer a, ConstBuffer b, Buffer y) override {
+    add_typed(type, count, a, b, y);
   }
   void round(DataType type, std::span<const float> from, std::uint16_t* to) override {
     round_all(type, static_cast<std::int64_t>(from.size()), from.data(), to);

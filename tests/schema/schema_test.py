@@ -33,6 +33,8 @@ ONLY_API = [
     (r"found nothing, expected a text, a number, true or false", "null in a list without a type"),
     (r"constraints.*found -?1(\.5)?e\+30", "the API server compares such bounds as int64"),
     (r"constraints\[\d+\]\.min: found .* expected at most max", "rules cannot read 0.5 or a text"),
+    (r"model\.layers.*(outside of a block|after residual|in one block|does not end)",
+     "rules cannot match brackets"),
     (r"with a batchNorm layer and a batch of", "values of Categorical parameters"),
     (r"parameters\[\d+\]\.sets: .*: found .*, expected", "bounds of the field that is set"),
     (r"parameters\[\d+\]\.sets: .*: only makes sense", "the type of the layer that is set"),

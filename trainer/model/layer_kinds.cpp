@@ -7,9 +7,9 @@
 namespace fettle::trainer {
 
 const LayerKind& kind_of(api::LayerType type) {
-  static const std::array<const LayerKind*, 11> kKinds = {
+  static const std::array<const LayerKind*, 12> kKinds = {
       &kLinearKind, &kConvKind,    &kBatchNormKind,   &kLayerNormKind,  &kRmsNormKind, &kReluKind,
-      &kGeluKind,   &kMaxPoolKind, &kAveragePoolKind, &kGlobalPoolKind, &kDropoutKind,
+      &kGeluKind,   &kMaxPoolKind, &kAveragePoolKind, &kGlobalPoolKind, &kDropoutKind, &kAddKind,
   };
   for (const LayerKind* kind : kKinds) {
     if (kind->type == type) return *kind;

@@ -22,7 +22,7 @@ struct LayerKind {
   bool decays = false;      // weight decay applies to its weights (never to biases)
 };
 
-// Flatten has none: it changes no number.
+// Flatten, residual and shortcut have none: they change no number.
 const LayerKind& kind_of(api::LayerType type);
 
 extern const LayerKind kLinearKind;     // linear_layer.cpp
@@ -36,5 +36,6 @@ extern const LayerKind kMaxPoolKind;  // pool_layer.cpp
 extern const LayerKind kAveragePoolKind;
 extern const LayerKind kGlobalPoolKind;
 extern const LayerKind kDropoutKind;  // dropout_layer.cpp
+extern const LayerKind kAddKind;      // add_layer.cpp
 
 }  // namespace fettle::trainer

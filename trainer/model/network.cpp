@@ -1,6 +1,7 @@
 #include "trainer/model/network.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "trainer/model/layer_kinds.h"
 
@@ -9,27 +10,31 @@ namespace fettle::trainer {
 Result<std::unique_ptr<Network>> Network::create(const NetworkPlan& plan, kernels::Backend& backend,
                                                  const kernels::PlanOptions& options,
                                                  std::uint64_t seed) {
-  std::unique_ptr<Network> network(new Network(plan, options, seed));
-  FETTLE_TRY(network->make_layers(backend));
+  std::unique_ptr<Network> network(new Network(plan, backend, options, seed));
+  FETTLE_TRY(network->make_layers());
   network->parameters_.round_weights(backend);
   network->weights_changed();
   return network;
 }
 
-Network::Network(const NetworkPlan& plan, const kernels::PlanOptions& options, std::uint64_t seed)
-    : plan_(plan), options_(options), parameters_(Parameters::initial(plan, options.type, seed)) {
+Network::Network(const NetworkPlan& plan, kernels::Backend& backend,
+                 const kernels::PlanOptions& options, std::uint64_t seed)
+    : plan_(plan),
+      backward_plan_(plan_backward(plan)),
+      backend_(backend),
+      options_(options),
+      parameters_(Parameters::initial(plan, options.type, seed)) {
   const std::int64_t bytes = options.max_samples * kernels::size_of(options.type);
   std::int64_t largest = 0;
   for (const LayerPlan& layer : plan_.layers) {
     largest = std::max(largest, layer.output.size());
     outputs_.emplace_back(layer.output.size() * bytes);
   }
-  for (auto& gradient : gradients_) gradient = kernels::AlignedArray<std::uint8_t>(largest * bytes);
-  while (!plan_.layers[first_trained_].has_parameters()) ++first_trained_;
+  for (std::int64_t i = 0; i < backward_plan_.slots; ++i) gradients_.emplace_back(largest * bytes);
 }
 
-Status Network::make_layers(kernels::Backend& backend) {
-  const LayerContext context{backend, options_, parameters_};
+Status Network::make_layers() {
+  const LayerContext context{backend_, options_, parameters_};
   for (const LayerPlan& plan : plan_.layers) {
     auto layer = kind_of(plan.type).make(plan, context);
     if (!layer.ok()) return Error(layer.error()).in(plan.name);
@@ -39,27 +44,64 @@ Status Network::make_layers(kernels::Backend& backend) {
 }
 
 void Network::weights_changed() {
-  for (const auto& layer : layers_) layer->weights_changed();
+  for (const auto& layer : layers_) {
+    if (layer) layer->weights_changed();
+  }
+}
+
+kernels::ConstBuffer Network::output_of(std::int64_t layer, kernels::ConstBuffer images) const {
+  return layer == kNetworkInput ? images : outputs_[static_cast<std::size_t>(layer)].data();
 }
 
 kernels::ConstBuffer Network::forward(const Pass& pass, kernels::ConstBuffer images) {
   CHECK(pass.samples() <= options_.max_samples, "more samples than the network was planned for");
-  kernels::ConstBuffer x = images;
   for (std::size_t i = 0; i < layers_.size(); ++i) {
-    layers_[i]->forward(pass, x, outputs_[i].data());
-    x = outputs_[i].data();
+    const LayerPlan& plan = plan_.layers[i];
+    const kernels::ConstBuffer x = output_of(plan.source, images);
+    if (layers_[i]) {
+      layers_[i]->forward(pass, x, outputs_[i].data());
+    } else {
+      backend_.add(options_.type, pass.samples() * plan.output.size(), x,
+                   output_of(plan.shortcut, images), outputs_[i].data());
+    }
   }
-  return x;
+  return outputs_.back().data();
 }
 
 void Network::backward(const Pass& pass, kernels::ConstBuffer images) {
-  std::size_t current = 0;  // which of the two gradients belongs to this layer's output
-  for (std::size_t i = layers_.size(); i-- > first_trained_;) {
-    const kernels::ConstBuffer x = i == 0 ? images : outputs_[i - 1].data();
-    const kernels::Buffer dx = i == first_trained_ ? nullptr : gradients_[1 - current].data();
-    layers_[i]->backward(pass, x, outputs_[i].data(), gradients_[current].data(), dx);
-    current = 1 - current;
+  for (const BackwardStep& step : backward_plan_.steps) {
+    if (layers_[static_cast<std::size_t>(step.layer)]) {
+      step_back(pass, step, images);
+    } else {
+      step_back_add(pass, step);
+    }
   }
+}
+
+void Network::step_back(const Pass& pass, const BackwardStep& step, kernels::ConstBuffer images) {
+  const auto i = static_cast<std::size_t>(step.layer);
+  const LayerPlan& plan = plan_.layers[i];
+  layers_[i]->backward(pass, output_of(plan.source, images), outputs_[i].data(), slot(step.dy),
+                       slot(step.dx));
+  if (step.sum == kNoSlot) return;
+  backend_.add(options_.type, pass.samples() * plan.input.size(), slot(step.sum), slot(step.dx),
+               slot(step.sum));
+}
+
+void Network::step_back_add(const Pass& pass, const BackwardStep& step) {
+  const std::int64_t elements =
+      pass.samples() * plan_.layers[static_cast<std::size_t>(step.layer)].output.size();
+  if (step.sum != kNoSlot) {
+    backend_.add(options_.type, elements, slot(step.sum), slot(step.dy), slot(step.sum));
+  }
+  if (step.copy != kNoSlot) {
+    std::memcpy(slot(step.copy), slot(step.dy),
+                static_cast<std::size_t>(elements * kernels::size_of(options_.type)));
+  }
+}
+
+kernels::Buffer Network::slot(std::int64_t number) {
+  return number == kNoSlot ? nullptr : gradients_[static_cast<std::size_t>(number)].data();
 }
 
 }  // namespace fettle::trainer

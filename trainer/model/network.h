@@ -10,6 +10,7 @@
 #include "base/result.h"
 #include "kernels/aligned.h"
 #include "kernels/backend.h"
+#include "trainer/model/backward_plan.h"
 #include "trainer/model/layer.h"
 #include "trainer/model/network_plan.h"
 #include "trainer/model/parameters.h"
@@ -44,16 +45,23 @@ class Network {
   void backward(const Pass& pass, kernels::ConstBuffer images);
 
  private:
-  Network(const NetworkPlan& plan, const kernels::PlanOptions& options, std::uint64_t seed);
-  Status make_layers(kernels::Backend& backend);
+  Network(const NetworkPlan& plan, kernels::Backend& backend, const kernels::PlanOptions& options,
+          std::uint64_t seed);
+  Status make_layers();
+  // What a layer gave in the last forward.
+  kernels::ConstBuffer output_of(std::int64_t layer, kernels::ConstBuffer images) const;
+  void step_back(const Pass& pass, const BackwardStep& step, kernels::ConstBuffer images);
+  void step_back_add(const Pass& pass, const BackwardStep& step);
+  kernels::Buffer slot(std::int64_t number);
 
   const NetworkPlan plan_;
+  const BackwardPlan backward_plan_;
+  kernels::Backend& backend_;
   const kernels::PlanOptions options_;
   Parameters parameters_;
-  std::vector<std::unique_ptr<Layer>> layers_;
-  std::vector<kernels::AlignedArray<std::uint8_t>> outputs_;  // of each layer
-  kernels::AlignedArray<std::uint8_t> gradients_[2];          // by a layer's output, by its input
-  std::size_t first_trained_ = 0;  // the layers before have no parameters and need no gradients
+  std::vector<std::unique_ptr<Layer>> layers_;                  // nullptr: add
+  std::vector<kernels::AlignedArray<std::uint8_t>> outputs_;    // of each layer
+  std::vector<kernels::AlignedArray<std::uint8_t>> gradients_;  // the slots of backward_plan_
 };
 
 }  // namespace fettle::trainer

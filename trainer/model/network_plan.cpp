@@ -1,5 +1,7 @@
 #include "trainer/model/network_plan.h"
 
+#include <optional>
+
 #include "api/names.h"
 #include "trainer/model/layer_kinds.h"
 
@@ -64,6 +66,133 @@ Status check_size(const LayerPlan& layer) {
   return success();
 }
 
+std::string to_words(const kernels::ImageShape& shape) {
+  return std::to_string(shape.height) + "×" + std::to_string(shape.width) + "×" +
+         std::to_string(shape.channels);
+}
+
+// Reads model.layers from the first to the last.
+class Planner {
+ public:
+  Planner(const api::ModelConfig& model, NetworkPlan& plan)
+      : model_(model), plan_(plan), at_{kNetworkInput, plan.input} {}
+
+  Status take(std::size_t i) {
+    switch (model_.layers[i].type) {
+      case api::LayerType::kFlatten:
+        at_.shape = {1, 1, at_.shape.size()};  // the memory stays as it is
+        return success();
+      case api::LayerType::kResidual:
+        open_.push_back({layer_name(model_, i), at_, {}});
+        fusible_ = false;  // the block's input is also its shortcut's
+        return success();
+      case api::LayerType::kShortcut:
+        return begin_shortcut(i);
+      case api::LayerType::kAdd:
+        return end_block(i);
+      default:
+        return take_layer(i);
+    }
+  }
+
+  Status finish() const {
+    if (open_.empty()) return success();
+    return invalid(open_.back().name +
+                   ": the block does not end; put {type: add} after its layers");
+  }
+
+  const kernels::ImageShape& output() const { return at_.shape; }
+
+ private:
+  // What a layer gives, or the images.
+  struct Place {
+    std::int64_t layer = kNetworkInput;
+    kernels::ImageShape shape;
+  };
+  struct Block {
+    std::string name;
+    Place entry;
+    std::optional<Place> main;  // the end of its layers, once its shortcut has begun
+  };
+
+  LayerPlan next_layer(std::size_t i) const {
+    LayerPlan layer;
+    layer.type = model_.layers[i].type;
+    layer.index = static_cast<std::int64_t>(i);
+    layer.name = layer_name(model_, i);
+    layer.source = at_.layer;
+    layer.input = at_.shape;
+    layer.output = at_.shape;
+    return layer;
+  }
+
+  void push(LayerPlan layer) {
+    at_ = {std::ssize(plan_.layers), layer.output};
+    fusible_ = true;
+    plan_.layers.push_back(std::move(layer));
+  }
+
+  Status take_layer(std::size_t i) {
+    const api::LayerConfig& config = model_.layers[i];
+    if (config.type == api::LayerType::kRelu && fusible_ && can_fuse_relu(plan_.layers.back())) {
+      plan_.layers.back().relu = true;
+      return success();
+    }
+    const bool before_norm =
+        i + 1 < model_.layers.size() && model_.layers[i + 1].type == api::LayerType::kBatchNorm;
+    LayerPlan layer = next_layer(i);
+    FETTLE_TRY(kind_of(config.type).plan(model_, config, before_norm, layer));
+    FETTLE_TRY(check_size(layer));
+    push(std::move(layer));
+    return success();
+  }
+
+  Status begin_shortcut(std::size_t i) {
+    FETTLE_TRY(check_inside(i));
+    Block& block = open_.back();
+    if (block.main) return invalid(layer_name(model_, i) + ": the block has a shortcut already");
+    block.main = at_;
+    at_ = block.entry;
+    fusible_ = false;
+    return success();
+  }
+
+  Status end_block(std::size_t i) {
+    FETTLE_TRY(check_inside(i));
+    const Block block = open_.back();
+    open_.pop_back();
+    const Place shortcut = block.main ? at_ : block.entry;
+    at_ = block.main.value_or(at_);
+    LayerPlan layer = next_layer(i);
+    layer.shortcut = shortcut.layer;
+    if (at_.shape != shortcut.shape) {
+      return invalid(
+          layer.name + ": the layers of the block give " + to_words(at_.shape) + ", its shortcut " +
+          to_words(shortcut.shape) +
+          "; put {type: shortcut} and a conv with kernel 1 and that stride and number of "
+          "channels before it");
+    }
+    push(std::move(layer));
+    return success();
+  }
+
+  Status check_inside(std::size_t i) const {
+    if (open_.empty()) {
+      return invalid(layer_name(model_, i) +
+                     ": is outside of a block; begin it with {type: residual}");
+    }
+    const Block& block = open_.back();
+    if (block.main || at_.layer != block.entry.layer) return success();
+    return invalid(layer_name(model_, i) + ": the block has no layers before it");
+  }
+
+  const api::ModelConfig& model_;
+  NetworkPlan& plan_;
+  Place at_;
+  bool fusible_ = false;  // what comes next takes what the last layer gives, and it alone does
+  std::vector<Block> open_;
+};
+
 }  // namespace
 
 double NetworkPlan::training_flops() const {
@@ -89,33 +218,12 @@ Result<NetworkPlan> plan_network(const api::ModelConfig& model, const kernels::I
   NetworkPlan plan;
   plan.input = input;
   plan.classes = classes;
-  kernels::ImageShape shape = input;
-  for (std::size_t i = 0; i < model.layers.size(); ++i) {
-    const api::LayerConfig& config = model.layers[i];
-    if (config.type == api::LayerType::kFlatten) {
-      shape = {1, 1, shape.size()};  // the memory stays as it is
-      continue;
-    }
-    if (config.type == api::LayerType::kRelu && !plan.layers.empty() &&
-        can_fuse_relu(plan.layers.back())) {
-      plan.layers.back().relu = true;
-      continue;
-    }
-    const bool before_norm =
-        i + 1 < model.layers.size() && model.layers[i + 1].type == api::LayerType::kBatchNorm;
-    LayerPlan layer;
-    layer.type = config.type;
-    layer.index = static_cast<std::int64_t>(i);
-    layer.name = layer_name(model, i);
-    layer.input = shape;
-    layer.output = shape;
-    FETTLE_TRY(kind_of(config.type).plan(model, config, before_norm, layer));
-    FETTLE_TRY(check_size(layer));
-    shape = layer.output;
-    plan.layers.push_back(std::move(layer));
-  }
-  if (shape.size() != classes) {
-    return invalid("model.layers ends with " + std::to_string(shape.size()) +
+  Planner planner(model, plan);
+  for (std::size_t i = 0; i < model.layers.size(); ++i) FETTLE_TRY(planner.take(i));
+  FETTLE_TRY(planner.finish());
+  const std::int64_t outputs = planner.output().size();
+  if (outputs != classes) {
+    return invalid("model.layers ends with " + std::to_string(outputs) +
                    " outputs, but the data have " + std::to_string(classes) +
                    " classes; end it with {type: linear, units: " + std::to_string(classes) + "}");
   }

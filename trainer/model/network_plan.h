@@ -1,11 +1,12 @@
 // NetworkPlan: a model's layers with their shapes, and where each one's parameters lie. What a
 // Study writes becomes this once, before any memory is allocated.
 //
-// Invariants: layer i + 1 takes what layer i gives; the last one gives one number a class. All
-// parameters lie in one array of floats: first those that weight decay applies to (weights), then
-// those that it does not (biases, normalisation), each block on a 64-byte boundary. Running
-// statistics lie in a second array.
-// Pure values and functions; usable from any thread.
+// Invariants: a layer takes what an earlier one gives (`source`), mostly the one before it; the
+// last one gives one number a class. The entries residual and shortcut, which only say where a
+// block's parts begin, become such references; add is a layer that takes two. All parameters lie in
+// one array of floats: first those that weight decay applies to (weights), then those that it does
+// not (biases, normalisation), each block on a 64-byte boundary. Running statistics lie in a second
+// array. Pure values and functions; usable from any thread.
 #pragma once
 
 #include <cstdint>
@@ -27,10 +28,16 @@ struct Block {
   float fill = 0;
 };
 
+// As a source: the network's input.
+inline constexpr std::int64_t kNetworkInput = -1;
+
 struct LayerPlan {
   api::LayerType type = api::LayerType::kLinear;
   std::int64_t index = 0;  // in model.layers
   std::string name;        // "model.layers[3] (maxPool)", for messages
+  std::int64_t source =
+      kNetworkInput;  // whose output it takes, as an index into NetworkPlan::layers
+  std::int64_t shortcut = kNetworkInput;  // add: the other summand's
   kernels::ImageShape input;
   kernels::ImageShape output;
   bool relu = false;  // a ReLU that follows is fused into this layer

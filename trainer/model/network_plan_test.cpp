@@ -80,6 +80,41 @@ TEST(NetworkPlan, NormsOfRowsNeverDecayAndFuseNothing) {
   EXPECT_GE(rms_norm.weights.offset, made->decayed);
 }
 
+TEST(NetworkPlan, ABlockRefersToWhereItsPartsBegin) {
+  const auto made = plan({conv(3), simple(LayerType::kResidual), simple(LayerType::kRelu), conv(4),
+                          simple(LayerType::kShortcut), conv(4, 1), simple(LayerType::kAdd),
+                          simple(LayerType::kRelu), linear(10)});
+  ASSERT_TRUE(made.ok()) << made.error().message;
+  const auto& layers = made->layers;
+  ASSERT_EQ(layers.size(), 7U);
+  EXPECT_FALSE(layers[0].relu);  // the shortcut takes what is before the ReLU
+  EXPECT_EQ(layers[1].source, 0);
+  EXPECT_EQ(layers[2].source, 1);
+  EXPECT_EQ(layers[3].source, 0);
+  EXPECT_EQ(layers[4].source, 2);
+  EXPECT_EQ(layers[4].shortcut, 3);
+  EXPECT_EQ(layers[5].source, 4);
+}
+
+TEST(NetworkPlan, RefusesBlocksThatDoNotFit) {
+  const auto residual = simple(LayerType::kResidual);
+  const auto shortcut = simple(LayerType::kShortcut);
+  const auto add = simple(LayerType::kAdd);
+  expect_error(plan({conv(3), residual, conv(4), add, linear(10)}),
+               "model.layers[3] (add): the layers of the block give 28×28×4, its shortcut 28×28×3; "
+               "put {type: shortcut} and a conv with kernel 1 and that stride and number of "
+               "channels before it");
+  expect_error(plan({conv(3), add, linear(10)}),
+               "model.layers[1] (add): is outside of a block; begin it with {type: residual}");
+  expect_error(plan({conv(3), residual, shortcut, conv(3), add, linear(10)}),
+               "model.layers[2] (shortcut): the block has no layers before it");
+  expect_error(plan({residual, conv(1), shortcut, conv(1), shortcut, conv(1), add, linear(10)}),
+               "model.layers[4] (shortcut): the block has a shortcut already");
+  expect_error(plan({residual, conv(1), linear(10)}),
+               "model.layers[0] (residual): the block does not end; put {type: add} after its "
+               "layers");
+}
+
 TEST(NetworkPlan, CountsFloatingPointOperations) {
   // The first layer's gradient by the input is not needed.
   EXPECT_EQ(plan({linear(20), linear(10)})->training_flops(), 2 * (2 * 784 * 20 + 3 * 20 * 10));

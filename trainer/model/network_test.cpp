@@ -109,6 +109,29 @@ TEST(Network, GradientsFitWithRowNormsAndGelu) {
                         linear(3)});
 }
 
+// In the block's input both ways meet: an identity, a projection, and a block within a block.
+TEST(Network, GradientsFitWithResidualBlocks) {
+  const auto residual = simple(LayerType::kResidual);
+  const auto shortcut = simple(LayerType::kShortcut);
+  const auto add = simple(LayerType::kAdd);
+  const auto relu = simple(LayerType::kRelu);
+  api::LayerConfig strided = conv(5);
+  strided.stride = 2;
+  api::LayerConfig projection = conv(5, 1);
+  projection.stride = 2;
+  expect_gradients_fit({conv(4),  residual,   relu,
+                        conv(4),  relu,       conv(4),
+                        add,      relu,  //
+                        residual, strided,    simple(LayerType::kBatchNorm),
+                        relu,     conv(5),  //
+                        shortcut, projection, simple(LayerType::kBatchNorm),
+                        add,      relu,       simple(LayerType::kGlobalPool),
+                        linear(3)});
+  expect_gradients_fit({conv(4), residual, conv(4), residual, relu, conv(4), add, relu, conv(4),
+                        shortcut, residual, conv(4), add, add, linear(3)});
+  expect_gradients_fit({conv(4), residual, residual, conv(4), add, add, linear(3)});
+}
+
 TEST(Network, StartsAsTorchDoesAndDependsOnTheSeedAlone) {
   api::ModelConfig model;
   model.layers = {linear(50), simple(LayerType::kBatchNorm), linear(3)};

@@ -1,0 +1,13 @@
+#include "kernels/add/fast.h"
+
+#include "kernels/add/loops.h"
+#include "kernels/targets.h"
+
+namespace fettle::kernels {
+
+FETTLE_FOR_EACH_PROCESSOR void fast_add(DataType type, std::int64_t count, ConstBuffer a,
+                                        ConstBuffer b, Buffer y) {
+  add_typed(type, count, a, b, y);
+}
+
+}  // namespace fettle::kernels
