@@ -92,6 +92,11 @@ TEST(StudyFile, ReadsTheExample) {
   EXPECT_EQ(spec.early_stopping->name, "asha");
 }
 
+TEST(StudyFile, ReadsTheExampleWithResidualBlocks) {
+  const LoadedFile file = load_study_file(FETTLE_SOURCE_DIR "/examples/resnet9.yaml");
+  EXPECT_THAT(errors_of(file), ElementsAre());
+}
+
 TEST(StudyFile, ReadsSeveralStudies) {
   const std::string second = with_spec(kSpec);
   const std::string first = "---\n" + second;
