@@ -4,6 +4,7 @@
 #include "search/rung_model.h"
 #include "search/samplers.h"
 #include "search/search.h"
+#include "search/warm_start.h"
 
 namespace fettle::search {
 namespace {
@@ -88,24 +89,19 @@ Status check_population(const api::Algorithm& algorithm) {
                  " to " + std::to_string(api::kMaxPopulation) + "; found " + std::to_string(size));
 }
 
+Result<std::unique_ptr<Sampler>> make_named(const Problem& problem);
+
 Result<std::unique_ptr<Sampler>> choose(const Problem& problem, const Space& space) {
   Choice choice = choose_algorithm(problem, space);
   Problem chosen = problem;
   chosen.algorithm.name = choice.algorithm;
   chosen.algorithm.shuffle = true;
-  FETTLE_ASSIGN(std::unique_ptr<Sampler> sampler, make_sampler(chosen));
+  FETTLE_ASSIGN(std::unique_ptr<Sampler> sampler, make_named(chosen));
   return std::unique_ptr<Sampler>(
       std::make_unique<Chosen>(std::move(sampler), std::move(choice.reason)));
 }
 
-}  // namespace
-
-std::vector<std::string> sampler_names() {
-  const auto names = api::algorithm_names();
-  return {names.begin(), names.end()};
-}
-
-Result<std::unique_ptr<Sampler>> make_sampler(const Problem& problem) {
+Result<std::unique_ptr<Sampler>> make_named(const Problem& problem) {
   FETTLE_ASSIGN(Space space, Space::make(problem.parameters));
   const api::Algorithm& algorithm = problem.algorithm;
   if (algorithm.name == "random") return make_random(std::move(space), algorithm.seed);
@@ -136,6 +132,19 @@ Result<std::unique_ptr<Sampler>> make_sampler(const Problem& problem) {
   std::string known;
   for (const std::string& name : sampler_names()) known += (known.empty() ? "" : ", ") + name;
   return invalid("there is no algorithm " + Json(algorithm.name).dump() + "; there are " + known);
+}
+
+}  // namespace
+
+std::vector<std::string> sampler_names() {
+  const auto names = api::algorithm_names();
+  return {names.begin(), names.end()};
+}
+
+Result<std::unique_ptr<Sampler>> make_sampler(const Problem& problem) {
+  FETTLE_ASSIGN(std::unique_ptr<Sampler> sampler, make_named(problem));
+  if (!starts_warm(problem)) return sampler;
+  return make_warm_start(problem, std::move(sampler));
 }
 
 }  // namespace fettle::search

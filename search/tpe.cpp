@@ -115,7 +115,7 @@ class TpeSampler final : public FoldingSampler {
     const auto ended = static_cast<std::int64_t>(ranking_.size());
     const std::int64_t pending = columns_.size() - ended;
     const bool crowded = pending > kMaxPending && pending > ended;
-    return trial < settings_.startup_trials || ended < enough_ || crowded;
+    return trial + priors() < settings_.startup_trials || ended < enough_ || crowded;
   }
 
   // Quasi-random points to start with: they cover the space better than independent draws.

@@ -75,7 +75,7 @@ class GpSampler final : public FoldingSampler {
 
   std::optional<Point> propose(std::int64_t trial) override {
     const auto ended = static_cast<std::int64_t>(outcomes_.ended().size());
-    if (trial < startup_ || ended < std::max<std::int64_t>((startup_ + 1) / 2, 1) ||
+    if (trial + priors() < startup_ || ended < std::max<std::int64_t>((startup_ + 1) / 2, 1) ||
         outcomes_.pending().size() > kMostModelledPending) {
       return start(trial);
     }
