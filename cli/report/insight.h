@@ -8,8 +8,8 @@
 
 namespace fettle::cli {
 
-// {"trials", "quality", "importance": [...], "pairs": [...], "dependence": {...}, "surface": {...}},
-// the surface null where no two parameters act together; or {"why":
+// {"trials", "quality", "importance": [...], "pairs": [...], "dependence": {...}, "surface":
+// {...}}, the surface null where no two parameters act together; or {"why":
 // "..."} where nothing can be said yet.
 Json insight_data(const RunView& view, std::size_t objective);
 
