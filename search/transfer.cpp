@@ -57,7 +57,7 @@ void Transfer::clear() {
 }
 
 bool Transfer::add(Observation result) {
-  if (priors_.empty()) return false;
+  if (priors_.empty() || results_.size() >= kOutweighed) return false;
   results_.push_back(std::move(result));
   if (results_.size() < next_check_) return false;
   next_check_ *= 2;

@@ -35,7 +35,8 @@ class Transfer {
            std::vector<Observation> priors);
 
   void clear();
-  // A result of this Study; whether the answers below are others now.
+  // A result of this Study; whether the answers below are others now. After kOutweighed of them
+  // nothing changes any more.
   bool add(Observation result);
 
   const std::vector<Observation>& priors() const { return priors_; }  // as they were found
