@@ -1,15 +1,20 @@
 // What searches with learning curves are worth, family by family of made-up curves
-// (curves_testing.h): fettle-fidelity-bench [--problems N] [--first K] NAME...
+// (curves_testing.h): fettle-fidelity-bench [--problems N] [--first K] [--work W] NAME...
 //
 // NAME is an algorithm, or algorithm+rule. A search is scored by the decimal logarithm of how many
 // random full trainings would be needed to expect as good an end as that of the trial it would
 // recommend: 1 is as good as 10 of them, 2 as good as 100. So families compare, and a difference of
-// 0.3 is a factor of two in work. Eight workers; after 15 and after 40 full trainings' work.
+// 0.3 is a factor of two in work. Eight workers.
+//
+// --stopping RULE looks at a rule beside random points instead: which share of the steps it saved;
+// how many of those it stopped would have ended better than all results known by then; and how many
+// of those that did, or would have, it stopped.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
+#include <limits>
 #include <map>
 #include <string>
 #include <vector>
@@ -85,6 +90,48 @@ struct Sums {
 
 }  // namespace
 
+// Of trials that a rule stopped, and of those that would have ended better than all before them.
+struct Stops {
+  double steps = 0;
+  double trials = 0;
+  double stopped = 0;
+  double better = 0;
+  double both = 0;
+
+  void add(const CurveProblem& curves, const History& history) {
+    double best = std::numeric_limits<double>::infinity();
+    for (const Event& event : history.events) {
+      if (event.fact.kind == api::FactKind::kRung) continue;
+      const bool is_stopped = event.fact.kind == api::FactKind::kStopped;
+      const Json& point = history.trials[static_cast<std::size_t>(event.trial)];
+      const double end = curves.loss(point, kCurveSteps);
+      steps += static_cast<double>(event.fact.step);
+      trials += 1;
+      stopped += is_stopped ? 1 : 0;
+      better += end < best ? 1 : 0;
+      both += is_stopped && end < best ? 1 : 0;
+      if (!is_stopped) best = std::min(best, end);
+    }
+  }
+};
+
+void measure_stopping(std::uint64_t first, std::uint64_t problems, const std::string& rule) {
+  std::printf("%-12s %-12s %-24s %s\n", "", "steps saved", "stopped, though better",
+              "better, yet stopped");
+  for (const std::string& family : curve_families()) {
+    Stops sums;
+    for (std::uint64_t number = first; number < first + problems; ++number) {
+      const CurveProblem curves = curve_problem(family, number);
+      const Problem problem = problem_for("random+" + rule, curves, number);
+      sums.add(curves, train(problem, curves.loss, kWorkers, ticks_of(40)).history);
+    }
+    std::printf("%-12s %5.1f %%      %5.1f %% of %-12d %5.1f %% of %d\n", family.c_str(),
+                100 * (1 - sums.steps / (kCurveSteps * sums.trials)),
+                100 * sums.both / sums.stopped, static_cast<int>(sums.stopped),
+                100 * sums.both / sums.better, static_cast<int>(sums.better));
+  }
+}
+
 void measure(std::uint64_t first, std::uint64_t problems, std::int64_t work,
              const std::vector<std::string>& names) {
   std::map<std::string, std::map<std::string, std::vector<Sums>>> table;
@@ -99,16 +146,6 @@ void measure(std::uint64_t first, std::uint64_t problems, std::int64_t work,
         const Problem problem = problem_for(name, curves, number);
         const auto begin = std::clock();
         const Training done = train(problem, curves.loss, kWorkers, ticks_of(work));
-        if (std::getenv("DBG") && promotes(problem)) {
-          const RungTable t(problem, done.history, ladder_of(problem));
-          std::printf("%s %s:", family.c_str(), name.c_str());
-          std::vector<int> b(4, 0);
-          for (auto& s : done.history.stages) ++b[s.bracket];
-          for (int r = 0; r < 4; ++r)
-            std::printf("  [%d] begun %d values %d agree %.2f trust %.2f", r, b[r],
-                        (int)t.at(r).size(), r < 3 ? t.agreement(r, r + 1, .9) : 1.0, t.trust(r));
-          std::printf("\n");
-        }
         for (std::size_t i = 0; i < std::size(kWork); ++i) {
           sums[i].add(score(curves, ends, done, ticks_of(kWork[i])));
         }
@@ -140,6 +177,7 @@ int main(int argc, char** argv) {
   std::uint64_t first = 1000;
   std::uint64_t problems = 20;
   std::int64_t work = 40;
+  std::string stopping;
   std::vector<std::string> names;
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
@@ -147,11 +185,17 @@ int main(int argc, char** argv) {
       problems = std::strtoull(argv[++i], nullptr, 10);
     } else if (word == "--first" && i + 1 < argc) {
       first = std::strtoull(argv[++i], nullptr, 10);
+    } else if (word == "--stopping" && i + 1 < argc) {
+      stopping = argv[++i];
     } else if (word == "--work" && i + 1 < argc) {
       work = std::strtoll(argv[++i], nullptr, 10);
     } else {
       names.push_back(word);
     }
+  }
+  if (!stopping.empty()) {
+    fettle::search::measure_stopping(first, problems, stopping);
+    return 0;
   }
   fettle::search::measure(first, problems, work, names);
 }
