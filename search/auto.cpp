@@ -21,6 +21,11 @@ std::string count(std::uint64_t n, const std::string& what) {
 
 }  // namespace
 
+bool is_worth_gp(const Problem& problem, const Space& space) {
+  return space.dimensions() <= kMostGpParameters && space.groups().size() - 1 <= kMostGpBranches &&
+         problem.max_trials <= kMostGpTrials;
+}
+
 Choice choose_algorithm(const Problem& problem, const Space& space) {
   const std::int64_t budget = std::max<std::int64_t>(problem.max_trials, 0);
   const auto trials = static_cast<std::uint64_t>(budget);

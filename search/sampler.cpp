@@ -71,10 +71,16 @@ Result<std::unique_ptr<Sampler>> grid(const Space& space, const api::Algorithm& 
   return make_grid(space, algorithm.seed, points, algorithm.shuffle);
 }
 
-Result<std::unique_ptr<Sampler>> parzen_model(const Problem& problem) {
+// bohb's model of the places at rungs: the same that `auto` takes where there are no rungs. TPE,
+// the paper's, needs several times the trials.
+Result<std::unique_ptr<Sampler>> model_of_places(const Problem& problem) {
   FETTLE_ASSIGN(Space space, Space::make(problem.parameters));
-  FETTLE_ASSIGN(const TpeSettings settings, tpe_settings(problem.algorithm));
-  return make_tpe(std::move(space), problem.algorithm.seed, settings, problem.objectives);
+  FETTLE_ASSIGN(const TpeSettings tpe, tpe_settings(problem.algorithm));
+  FETTLE_ASSIGN(const GpSettings gp, gp_settings(problem.algorithm));
+  if (!is_worth_gp(problem, space)) {
+    return make_tpe(std::move(space), problem.algorithm.seed, tpe, problem.objectives);
+  }
+  return make_gp(std::move(space), problem.algorithm.seed, gp, problem.objectives);
 }
 
 Result<std::unique_ptr<Sampler>> evolution_model(const Problem& problem) {
@@ -127,7 +133,7 @@ Result<std::unique_ptr<Sampler>> make_named(const Problem& problem) {
                       algorithm.population_size.value_or(kNsga2Population), problem.objectives);
   }
   if (algorithm.name == "hyperband") return make_hyperband(problem, std::move(space));
-  if (algorithm.name == "bohb") return make_rung_model(problem, parzen_model);
+  if (algorithm.name == "bohb") return make_rung_model(problem, model_of_places);
   if (algorithm.name == "dehb") return make_rung_model(problem, evolution_model);
   std::string known;
   for (const std::string& name : sampler_names()) known += (known.empty() ? "" : ", ") + name;
