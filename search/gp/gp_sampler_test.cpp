@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <numbers>
@@ -156,6 +157,57 @@ TEST(GpSampler, ManyPendingTrialsSpread) {
 TEST(GpSampler, SpeaksOfItself) {
   EXPECT_EQ(sampler_of(branin_problem(1))->description(),
             "gp (Matern-5/2, log expected improvement, 4 startup trials)");
+}
+
+TEST(GpSampler, ExplainsAPointInTheUnitsOfTheObjective) {
+  for (const double sign : {1.0, -1.0}) {
+    Problem problem = branin_problem(1);
+    if (sign < 0) problem.objectives[0].direction = api::Direction::kMaximize;
+    const auto function = [&](const Json& point) { return sign * branin(point); };
+    const History history = run(problem, function, 40);
+    const auto sampler = sampler_of(problem);
+    const auto best = std::min_element(
+        history.trials.begin(), history.trials.end(),
+        [](const Json& one, const Json& other) { return branin(one) < branin(other); });
+    const Json near = Json::object({{"x", number(*best, "x") + 0.1}, {"y", number(*best, "y")}});
+    const auto said = sampler->explain(history, near);
+    ASSERT_TRUE(said && said->mean && said->deviation && said->acquisition);
+    EXPECT_NEAR(*said->mean, function(near), 0.1);
+    EXPECT_GT(*said->deviation, 0);
+    EXPECT_LT(*said->deviation, 0.5);
+    EXPECT_THAT(said->words, ::testing::HasSubstr("expected improvement"));
+    const auto far = sampler->explain(history, *parse_json(R"({"x":-5.0,"y":0.0})"));
+    EXPECT_GT(sign * *far->mean, sign * *said->mean + 5);
+    EXPECT_GT(*far->deviation, 2);
+  }
+}
+
+// A point that was suggested is, of some hundred, the one with the most to gain.
+TEST(GpSampler, WhatItChoosesHasTheLargestAcquisition) {
+  const Problem problem = branin_problem(3);
+  History history = run(problem, branin, 25);
+  const auto sampler = sampler_of(problem);
+  const Json chosen = sampler->suggest(history, 1).points[0];
+  const double acquisition = sampler->explain(history, chosen)->acquisition.value();
+  Random random(1);
+  for (int i = 0; i < 300; ++i) {
+    Json other = Json::object({{"x", 15 * random.uniform() - 5}, {"y", 15 * random.uniform()}});
+    EXPECT_LE(sampler->explain(history, other)->acquisition.value(), acquisition + 1e-3);
+  }
+}
+
+TEST(GpSampler, ExplainsWhatItHasNoModelForInWords) {
+  const auto start = sampler_of(branin_problem(1))->explain({}, *parse_json(R"({"x":0,"y":1})"));
+  ASSERT_TRUE(start);
+  EXPECT_THAT(start->words, ::testing::HasSubstr("point 1 of a quasi-random start"));
+  EXPECT_FALSE(start->mean || start->acquisition);
+  // Nothing feasible: there is a model of ranks, and no unit for its mean.
+  const auto nothing = [](const Json&) { return std::optional<double>(); };
+  const History history = run(branin_problem(1), nothing, 10);
+  const auto said = sampler_of(branin_problem(1))->explain(history, history.trials[0]);
+  ASSERT_TRUE(said);
+  EXPECT_FALSE(said->mean || said->deviation);
+  EXPECT_TRUE(said->acquisition);
 }
 
 TEST(FitSchedule, FitsGrowRareAndTwoBringAnyHistoryUpToDate) {
