@@ -153,7 +153,8 @@ TEST(ExpectedHypervolume, ItsSlopesAreThoseOfFiniteDifferences) {
     const ExpectedHypervolume front(random_points(random, 15, objectives), Losses(objectives, 1.1));
     for (int round = 0; round < 20; ++round) {
       std::vector<NormalMarginal> at;
-      for (const double mean : random_points(random, 1, objectives)[0]) {
+      const Losses means = random_points(random, 1, objectives)[0];
+      for (const double mean : means) {
         at.push_back({mean, 0.05 + 0.3 * random.uniform()});
       }
       std::vector<NormalMarginal> slopes;
