@@ -2,7 +2,8 @@
 // warp.h), and the point where the expected improvement is largest (improvement.h, inner_search.h).
 //
 // Starts with the middle of the space and quasi-random points. Pending trials narrow the variance
-// where they are, so that workers spread. Nothing is tried twice. Two or three objectives have a
+// where they are, so that workers spread. Nothing is tried twice. Where next to nothing is left to
+// gain, every second trial is drawn from the prior. Two or three objectives have a
 // process each, and what is to improve is the hypervolume of their front. The hyperparameters are
 // those of a prefix of the history (fit_schedule.h), so that trial i is a function of (seed, i) and
 // the history; the Cholesky factors grow with each outcome and each pending trial.
@@ -34,7 +35,8 @@ constexpr std::size_t kRefinedFront = 100;          // of several objectives
 constexpr std::size_t kMostModelledPending = 1000;  // with more of them a model adds nothing
 constexpr std::uint64_t kMostListed = 1000;         // points of a space that all are candidates
 constexpr double kPendingMargin = 0.002;            // for each, in standard deviations
-constexpr int kStarts = 5;                          // of the inner search
+constexpr double kLeastGain = 1e-3;  // worth a trial, as a share of the results' spread
+constexpr int kStarts = 5;           // of the inner search
 constexpr int kStartsWithPending = 3;
 
 class GpSampler final : public FoldingSampler {
@@ -98,7 +100,8 @@ class GpSampler final : public FoldingSampler {
     const int starts = model_->pending() == 0 ? kStarts : kStartsWithPending;
     const std::optional<Candidate> found =
         search.maximise(model_->pools(), model_->candidates(), starts, random);
-    return found ? found->point : draw_untried(trial);
+    const bool elsewhere = found && trial % 2 == 1 && is_worthless(search.value(*found));
+    return found && !elsewhere ? found->point : draw_untried(trial);
   }
 
  private:
@@ -127,6 +130,18 @@ class GpSampler final : public FoldingSampler {
     model_->set_pending(outcomes_);
   }
 
+  // Whether an expected improvement is next to nothing in the objective's own units. The warp of
+  // the targets zooms in on where many good results lie: without this a search that has found a
+  // local optimum would go on to polish it for ever.
+  bool is_worthless(double log_improvement) {
+    const std::optional<double> spread = outcomes_.spread();
+    if (!spread) return false;
+    const double best = model_->best();
+    const auto here = outcomes_.value_of(best);
+    const auto there = outcomes_.value_of(best - std::exp(log_improvement));
+    return here && there && std::abs(*here - *there) < kLeastGain * *spread;
+  }
+
   // The mean is what the middle of the prediction stands for, the deviation half of what lies
   // between the places one standard deviation on either side of it.
   Explanation explained(const Point& point) {
@@ -139,10 +154,12 @@ class GpSampler final : public FoldingSampler {
     }
     Explanation out;
     out.acquisition = model_->improvement(kPendingMargin).log_value(at);
-    out.words = at.size() > 1 ? "logarithm of the expected gain of hypervolume, each objective in "
-                                "standard deviations of its warped results"
-                              : "logarithm of the expected improvement, in standard deviations of "
-                                "the warped results";
+    out.words = outcomes_.columns() > 1
+                    ? "logarithm of the expected gain of hypervolume, each objective in "
+                      "standard deviations of its warped results"
+                    : "logarithm of the expected improvement, in standard deviations of "
+                      "the warped results";
+    if (at.size() > outcomes_.columns()) out.words += ", times the probability of being feasible";
     out.mean = outcomes_.value_of(at[0].mean);
     const auto low = outcomes_.value_of(at[0].mean - at[0].sigma);
     const auto high = outcomes_.value_of(at[0].mean + at[0].sigma);

@@ -28,21 +28,23 @@ Inputs inputs_of(const Space& space, const Outcomes& outcomes,
 
 Fits::Fit Fits::fit(const Outcomes& outcomes, const Outcomes::Prefix& prefix,
                     const Fit* warm) const {
-  const Inputs inputs = inputs_of(space_, outcomes, prefix.fitted);
   const bool bends = prefix.count >= kBendAfter * static_cast<std::int64_t>(space_.dimensions());
   Fit out{prefix.count, {}};
-  for (Index k = 0; k < prefix.targets.cols(); ++k) {
-    const Eigen::VectorXd targets = prefix.targets.col(k);
+  const auto add = [&](const std::vector<std::int64_t>& trials, const Eigen::VectorXd& targets) {
+    const Inputs inputs = inputs_of(space_, outcomes, trials);
     const Likelihood likelihood(axes_, inputs, targets);
     std::vector<Hyperparameters> starts = {likelihood.prior_mode(0, bends),
                                            likelihood.prior_mode(1.5, bends)};
-    if (warm != nullptr) {
+    const std::size_t index = out.of_process.size();
+    if (warm != nullptr && index < warm->of_process.size()) {
       const Eigen::VectorXd straight = starts.back().bends;
-      starts.back() = warm->of_target[static_cast<std::size_t>(k)];
+      starts.back() = warm->of_process[index];
       if (starts.back().bends.size() != straight.size()) starts.back().bends = straight;
     }
-    out.of_target.push_back(likelihood.fit(starts, kFitEvaluations));
-  }
+    out.of_process.push_back(likelihood.fit(starts, kFitEvaluations));
+  };
+  for (Index k = 0; k < prefix.targets.cols(); ++k) add(prefix.valued, prefix.targets.col(k));
+  if (prefix.walls.size() > 0) add(prefix.fitted, prefix.walls);
   return out;
 }
 
@@ -55,7 +57,7 @@ const std::vector<Hyperparameters>& Fits::current(const Outcomes& outcomes) {
   if (!last_ || last_->count != last.count) {
     last_ = fit(outcomes, last, anchor.count > 0 ? &*anchor_ : nullptr);
   }
-  return last_->of_target;
+  return last_->of_process;
 }
 
 void Fits::reset() {
@@ -65,25 +67,31 @@ void Fits::reset() {
 
 Model::Model(const Space& space, const Axes& axes, Outcomes& outcomes,
              const std::vector<Hyperparameters>& hyperparameters)
-    : space_(space), version_(outcomes.version()) {
+    : space_(space), version_(outcomes.version()), targets_(outcomes.columns()) {
   const Outcomes::Prefix& fitted = outcomes.last_fit();
   const std::vector<std::int64_t>& ended = outcomes.ended();
-  const std::vector<std::int64_t> newer(ended.begin() + fitted.count, ended.end());
-  const auto capacity = static_cast<Index>(fitted.trials.size() + newer.size() + kMostConditioned);
-  trials_ = fitted.trials;
-  trials_.insert(trials_.end(), newer.begin(), newer.end());
-  const Inputs first = inputs_of(space, outcomes, fitted.trials);
-  const Inputs added = inputs_of(space, outcomes, newer);
+  std::vector<std::int64_t> all = fitted.trials;
+  all.insert(all.end(), ended.begin() + fitted.count, ended.end());
+  trials_ = outcomes.valued(all);
+  // Rows of the prefix that the fit rests on come at once, later ones line by line.
+  const auto first = [&](const std::vector<std::int64_t>& rows) {
+    const std::set<std::int64_t> known(fitted.trials.begin(), fitted.trials.end());
+    return static_cast<std::size_t>(std::count_if(
+        rows.begin(), rows.end(), [&](std::int64_t trial) { return known.count(trial) > 0; }));
+  };
   const Eigen::MatrixXd targets = outcomes.targets(trials_);
-  means_.assign(trials_.size(), Losses(hyperparameters.size()));
-  for (std::size_t k = 0; k < hyperparameters.size(); ++k) {
-    Posterior posterior(axes, hyperparameters[k], first, capacity);
-    for (Index i = 0; i < added.at.rows(); ++i) posterior.append(added, i);
-    posterior.set_targets(targets.col(static_cast<Index>(k)));
-    for (std::size_t row = 0; row < means_.size(); ++row) {
-      means_[row][k] = posterior.fitted()[static_cast<Index>(row)];
+  for (std::size_t k = 0; k < targets_; ++k) {
+    add(axes, outcomes, hyperparameters[k], first(trials_), trials_,
+        targets.col(static_cast<Index>(k)));
+  }
+  means_.assign(trials_.size(), Losses(targets_));
+  for (std::size_t row = 0; row < means_.size(); ++row) {
+    for (std::size_t k = 0; k < targets_; ++k) {
+      means_[row][k] = posteriors_[k].fitted()[static_cast<Index>(row)];
     }
-    posteriors_.push_back(std::move(posterior));
+  }
+  if (hyperparameters.size() > targets_) {
+    add(axes, outcomes, hyperparameters.back(), first(all), all, outcomes.walls(all));
   }
   const std::vector<std::size_t> fronts = front_numbers(means_);
   for (std::size_t row = 0; row < fronts.size(); ++row) {
@@ -91,9 +99,22 @@ Model::Model(const Space& space, const Axes& axes, Outcomes& outcomes,
   }
 }
 
+void Model::add(const Axes& axes, const Outcomes& outcomes, const Hyperparameters& hyperparameters,
+                std::size_t first, const std::vector<std::int64_t>& trials,
+                const Eigen::VectorXd& targets) {
+  const auto split = trials.begin() + static_cast<std::ptrdiff_t>(first);
+  const Inputs newer = inputs_of(space_, outcomes, {split, trials.end()});
+  Posterior posterior(axes, hyperparameters, inputs_of(space_, outcomes, {trials.begin(), split}),
+                      static_cast<Index>(trials.size() + kMostConditioned));
+  for (Index i = 0; i < newer.at.rows(); ++i) posterior.append(newer, i);
+  posterior.set_targets(targets);
+  observed_.push_back(posterior.rows());
+  posteriors_.push_back(std::move(posterior));
+}
+
 std::vector<std::int64_t> Model::best_trials(std::size_t most) const {
   std::vector<std::size_t> rows = front_;
-  if (posteriors_.size() == 1) {
+  if (targets_ == 1) {
     rows.resize(trials_.size());
     std::iota(rows.begin(), rows.end(), std::size_t{0});
   }
@@ -103,7 +124,7 @@ std::vector<std::int64_t> Model::best_trials(std::size_t most) const {
   const std::size_t count = std::min(rows.size(), most);
   for (std::size_t i = 0; i < count; ++i) {
     // Of one target the lowest, of a front some from end to end.
-    out.push_back(trials_[rows[posteriors_.size() == 1 ? i : i * rows.size() / count]]);
+    out.push_back(trials_[rows[targets_ == 1 ? i : i * rows.size() / count]]);
   }
   return out;
 }
@@ -116,8 +137,8 @@ void Model::set_candidates(std::vector<Candidate> candidates) {
 
 Losses Model::means_at(const Inputs& inputs, Index row) const {
   Losses out;
-  for (const Posterior& posterior : posteriors_) {
-    out.push_back(posterior.predict_without_slopes(inputs, row).mean);
+  for (std::size_t k = 0; k < targets_; ++k) {
+    out.push_back(posteriors_[k].predict_without_slopes(inputs, row).mean);
   }
   return out;
 }
@@ -131,8 +152,8 @@ void Model::set_pending(const Outcomes& outcomes) {
       std::next(all.begin(), static_cast<std::ptrdiff_t>(window)), all.end());
   std::size_t same = 0;
   while (same < pending_.size() && same < wanted.size() && pending_[same] == wanted[same]) ++same;
-  for (Posterior& posterior : posteriors_) {
-    posterior.truncate(static_cast<Index>(trials_.size() + same));
+  for (std::size_t k = 0; k < posteriors_.size(); ++k) {
+    posteriors_[k].truncate(observed_[k] + static_cast<Index>(same));
   }
   for (Pool& pool : pools_) pool.update();
   pending_means_.resize(same);
@@ -148,7 +169,7 @@ void Model::set_pending(const Outcomes& outcomes) {
 Improvement Model::improvement(double margin) const {
   std::vector<Losses> known;
   for (const std::size_t row : front_) known.push_back(means_[row]);
-  if (posteriors_.size() > 1) {
+  if (targets_ > 1) {
     const Losses reference = reference_of(known);
     known.insert(known.end(), pending_means_.begin(), pending_means_.end());
     return {known, reference};

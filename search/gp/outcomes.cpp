@@ -54,6 +54,8 @@ void Outcomes::add_event(const Event& event) {
     rankings_[i].add(event.trial, of_objective(event.fact, i, objectives_));
   }
   ++version_;
+  infeasible_.erase(event.trial);
+  if (ranking_.infeasible(event.trial)) infeasible_.insert(event.trial);
   if (has_ended_[trial]) return;
   stagnation_ = improves(event.trial) ? 0 : stagnation_ + 1;
   has_ended_[trial] = true;
@@ -85,10 +87,10 @@ bool Outcomes::improves(std::int64_t trial) {
 Outcomes::Column Outcomes::column(std::size_t index) {
   Ranking& ranking = ranking_of(index);
   Column out;
-  out.order = ranking.order();
+  out.order = valued(ranking.order());
   std::set<std::int64_t> front;
   if (!rankings_.empty()) {
-    const std::vector<std::int64_t>& all = ranking_.order();
+    const std::vector<std::int64_t> all = valued(ranking_.order());
     for (const std::int64_t trial : all) {
       if (!ranking_.tied(all.front(), trial)) break;
       front.insert(trial);
@@ -108,6 +110,23 @@ Outcomes::Column Outcomes::column(std::size_t index) {
   return out;
 }
 
+std::vector<std::int64_t> Outcomes::valued(const std::vector<std::int64_t>& trials) const {
+  std::vector<std::int64_t> out;
+  for (const std::int64_t trial : trials) {
+    if (infeasible_.count(trial) == 0) out.push_back(trial);
+  }
+  return out.empty() ? trials : out;
+}
+
+Eigen::VectorXd Outcomes::walls(const std::vector<std::int64_t>& trials) const {
+  if (infeasible_.empty()) return {};
+  Eigen::VectorXd out(static_cast<Eigen::Index>(trials.size()));
+  for (std::size_t i = 0; i < trials.size(); ++i) {
+    out[static_cast<Eigen::Index>(i)] = infeasible_.count(trials[i]) > 0 ? 1 : -1;
+  }
+  return out;
+}
+
 Eigen::MatrixXd Outcomes::targets(const std::vector<std::int64_t>& trials) {
   Eigen::MatrixXd out(static_cast<Eigen::Index>(trials.size()),
                       static_cast<Eigen::Index>(columns()));
@@ -123,6 +142,15 @@ Eigen::MatrixXd Outcomes::targets(const std::vector<std::int64_t>& trials) {
     }
   }
   return out;
+}
+
+std::optional<double> Outcomes::spread() {
+  const std::vector<std::int64_t> order = valued(ranking_.order());
+  if (objectives_ > 1 || order.empty()) return std::nullopt;
+  const Losses* best = ranking_.losses(order.front());
+  const Losses* third = ranking_.losses(order[order.size() * 3 / 4]);
+  if (best == nullptr || third == nullptr) return std::nullopt;
+  return third->front() - best->front();
 }
 
 std::optional<double> Outcomes::value_of(double target) {
@@ -161,7 +189,9 @@ Outcomes::Prefix Outcomes::prefix() {
   out.count = static_cast<std::int64_t>(ended_.size());
   out.trials = select(ended_, kMostModelled);
   out.fitted = select(out.trials, kMostFitted);
-  out.targets = targets(out.fitted);
+  out.valued = valued(out.fitted);
+  out.targets = targets(out.valued);
+  out.walls = walls(out.fitted);
   return out;
 }
 

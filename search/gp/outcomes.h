@@ -38,7 +38,9 @@ class Outcomes {
     std::int64_t count = 0;            // how many had
     std::vector<std::int64_t> trials;  // those a model rests on, in the order of ending
     std::vector<std::int64_t> fitted;  // those to fit to
-    Eigen::MatrixXd targets;           // of `fitted`
+    std::vector<std::int64_t> valued;  // of `fitted`, those with targets
+    Eigen::MatrixXd targets;           // of `valued`
+    Eigen::VectorXd walls;             // of `fitted`; empty where none was infeasible
   };
   const Prefix& last_fit() const { return last_fit_; }
   const Prefix& anchor() const { return anchor_; }
@@ -53,13 +55,21 @@ class Outcomes {
   // How many trials ended since the best one did.
   std::int64_t stagnation() const { return stagnation_; }
 
+  // Of some ended trials those that have targets: the feasible ones; while there are none, all.
+  std::vector<std::int64_t> valued(const std::vector<std::int64_t>& trials) const;
+  // 1 for an infeasible trial, -1 for another; nothing where no trial was infeasible.
+  Eigen::VectorXd walls(const std::vector<std::int64_t>& trials) const;
+
   // How many columns targets() have.
   std::size_t columns() const { return rankings_.empty() ? 1 : rankings_.size(); }
-  // Targets of some ended trials, from all that have ended by now; lower is better.
+  // Targets of some valued trials, from all that have ended by now; lower is better.
   Eigen::MatrixXd targets(const std::vector<std::int64_t>& trials);
   // What a target of the first objective means in its own units, and turned as the user sees it;
   // nothing where no trial has a result or only fronts are modelled.
   std::optional<double> value_of(double target);
+  // What lies between the best result and the third quartile; nothing with several objectives, or
+  // where either has no result.
+  std::optional<double> spread();
 
  private:
   struct Column {
@@ -81,6 +91,7 @@ class Outcomes {
   std::vector<Ranking> rankings_;  // by each of several objectives
   std::vector<Point> points_;      // by trial; empty where it is not of the space
   std::vector<bool> has_ended_;
+  std::set<std::int64_t> infeasible_;
   std::vector<std::int64_t> ended_;
   std::set<std::int64_t> pending_;
   std::int64_t version_ = 0;
