@@ -124,6 +124,26 @@ Task plateau(Random& random) {
   return task;
 }
 
+// A validation error: from some way off flat and low, and there as rough as a small set of samples
+// makes it.
+Task jagged(Random& random) {
+  const std::size_t n = pick(random, 2, 6);
+  Task task = smooth(bowl(random, n), n);
+  const double width = 0.05 + 0.15 * random.uniform();
+  const double roughness = 0.005 + 0.02 * random.uniform();
+  const double samples = static_cast<double>(pick(random, 200, 1000));
+  const Landscape detail = draw(random, n);
+  const double shrink = 5 + 10 * random.uniform();
+  task.loss = [=, landscape = task.loss](const Place& place) {
+    Place near = place;
+    for (double& x : near) x *= shrink;
+    const double error =
+        0.05 + 0.85 * (1 - std::exp(-landscape(place) / width)) + roughness * detail(near);
+    return std::round(error * samples) / samples;
+  };
+  return task;
+}
+
 // What training is like: a learning rate with a cliff that depends on the momentum, regularisers
 // that matter little, a size that helps less and less, losses over decades.
 Task training(Random& random) {
@@ -220,6 +240,7 @@ const std::vector<std::pair<std::string, Maker>>& makers() {
       {"mixed", mixed},
       {"branches", branches},
       {"plateau", plateau},
+      {"jagged", jagged},
       {"noisy", noisy},
       {"training", training},
       {"holes", holes},
