@@ -112,17 +112,19 @@ template <class Visitor, Like<Algorithm> T>
 void visit_fields(Visitor& v, T& c) {
   v.field("name", c.name, "What chooses the points.", one_of(algorithm_names()));
   const bool tpe = c.name == "tpe" || c.name == "bohb";
-  const bool model = tpe || c.name == "gp";
+  const bool gp = c.name == "gp" || c.name == "ehvi";
+  const bool model = tpe || gp;
   const bool grid = c.name == "grid";
   const bool pauses = pauses_trials(c.name);
   v.field("seed", c.seed, "The same seed and results give the same points.",
           whole(0, kLargestWhole));
   v.field("startupTrials", c.startup_trials,
-          "Trials, at Sobol points, before the model is used; default 10, for gp by the space.",
-          whole(0, kMaxStartupTrials).only_if(model, "name: tpe, bohb or gp"));
+          "Trials, at Sobol points, before the model is used; default 10, for gp and ehvi by the "
+          "space.",
+          whole(0, kMaxStartupTrials).only_if(model, "name: tpe, bohb, gp or ehvi"));
   v.field("candidates", c.candidates,
-          "Candidates looked at for each suggestion; default 24, for gp 1000.",
-          whole(1, kMaxCandidates).only_if(model, "name: tpe, bohb or gp"));
+          "Candidates looked at for each suggestion; default 24, for gp and ehvi 1000.",
+          whole(1, kMaxCandidates).only_if(model, "name: tpe, bohb, gp or ehvi"));
   v.field("points", c.points, "Points along a Double without a step; default 10.",
           whole(kMinGridPoints, kMaxGridPoints).only_if(grid, "name: grid"));
   v.field("shuffle", c.shuffle, "Visit the grid in a seeded random order.",

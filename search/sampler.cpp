@@ -51,14 +51,20 @@ Result<GpSettings> gp_settings(const api::Algorithm& algorithm) {
   out.startup_trials = algorithm.startup_trials;
   out.candidates = algorithm.candidates.value_or(out.candidates);
   if (out.startup_trials.value_or(0) < 0) {
-    return invalid("gp needs 0 or more startup trials; found " +
+    return invalid(algorithm.name + " needs 0 or more startup trials; found " +
                    std::to_string(*out.startup_trials));
   }
   if (out.candidates < 1 || out.candidates > api::kMaxCandidates) {
-    return invalid("gp needs 1 to " + std::to_string(api::kMaxCandidates) + " candidates; found " +
-                   std::to_string(out.candidates));
+    return invalid(algorithm.name + " needs 1 to " + std::to_string(api::kMaxCandidates) +
+                   " candidates; found " + std::to_string(out.candidates));
   }
   return out;
+}
+
+Status check_objectives(const Problem& problem) {
+  if (problem.objectives.size() <= kMostEhviObjectives) return success();
+  return invalid("ehvi takes up to " + std::to_string(kMostEhviObjectives) + " objectives; found " +
+                 std::to_string(problem.objectives.size()) + "; nsga2 and tpe take any number");
 }
 
 Result<std::unique_ptr<Sampler>> grid(const Space& space, const api::Algorithm& algorithm) {
@@ -118,7 +124,8 @@ Result<std::unique_ptr<Sampler>> make_named(const Problem& problem) {
     FETTLE_ASSIGN(const TpeSettings settings, tpe_settings(algorithm));
     return make_tpe(std::move(space), algorithm.seed, settings, problem.objectives);
   }
-  if (algorithm.name == "gp") {
+  if (algorithm.name == "ehvi") FETTLE_TRY(check_objectives(problem));
+  if (algorithm.name == "gp" || algorithm.name == "ehvi") {
     FETTLE_ASSIGN(const GpSettings settings, gp_settings(algorithm));
     return make_gp(std::move(space), algorithm.seed, settings, problem.objectives);
   }

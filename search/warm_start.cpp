@@ -20,7 +20,8 @@ constexpr std::uint64_t kFillPurpose = 0x7761726D;  // "warm"
 // on the way. cmaes begins where the points it is shown first are best and would otherwise have to
 // begin again; where trials pause, what they came to at the end says nothing about a rung.
 bool learns(const std::string& algorithm) {
-  return algorithm == "auto" || algorithm == "tpe" || algorithm == "gp" || algorithm == "nsga2";
+  return algorithm == "auto" || algorithm == "tpe" || algorithm == "gp" || algorithm == "ehvi" ||
+         algorithm == "nsga2";
 }
 
 class WarmStart final : public Sampler {
