@@ -148,7 +148,7 @@ class TpeSampler final : public FoldingSampler {
     const auto ended = static_cast<std::int64_t>(ended_.size());
     const auto pending = static_cast<std::int64_t>(pending_.size());
     const bool crowded = pending > kMaxPending && pending > ended;
-    return trial < settings_.startup_trials || ended < enough_ || crowded;
+    return trial + priors() < settings_.startup_trials || ended < enough_ || crowded;
   }
 
   // Quasi-random points to start with: they cover the space better than independent draws.

@@ -184,6 +184,10 @@ std::vector<CrashCase> crash_cases() {
   api::Study climbing = in_turn;
   climbing.spec.early_stopping.reset();
   climbing.spec.algorithm.name = "bohb";
+  // What is known before the first trial is written down before it.
+  api::Study warm = in_turn;
+  warm.spec.warm_start =
+      api::WarmStart{.studies = {"gone"}, .map = {}, .points = {Json::object({{"x", 0.5}})}};
   // Side by side, parameters follow from the index alone.
   api::Study side_by_side = digits_study();
   side_by_side.spec.budget.trials = 8;
@@ -191,6 +195,7 @@ std::vector<CrashCase> crash_cases() {
           {"InTurnOnBadDays", in_turn, bad_days, true},
           {"Climbing", climbing, all_finish, true},
           {"ClimbingOnBadDays", climbing, bad_days, true},
+          {"Warm", warm, all_finish, true},
           {"SideBySide", side_by_side, all_finish, false},
           {"SideBySideOnBadDays", side_by_side, bad_days, false}};
 }
