@@ -32,7 +32,8 @@ constexpr int kSignalled = 128;
 constexpr std::string_view kUsage =
     R"(Usage: fettle-trainer [FILE]           trains the trial or the configuration in FILE (JSON);
                                        default: the file that FETTLE_TRIAL names
-       fettle-trainer --bench MODEL    measures the training loop on synthetic images
+       fettle-trainer --bench MODEL    measures the training loop on synthetic images; MODEL: mlp,
+                                       cnn, resnet9, resnet18 or resnet50
 
 With a trainer's configuration as FILE:
   --seed N             seed of weights, order, augmentation and dropout (0)
@@ -40,7 +41,7 @@ With a trainer's configuration as FILE:
   --checkpoints DIR    write checkpoints there, go on from the newest one (none)
 
 With --bench:
-  --precision fp32|bf16, --backend auto|reference|onednn, --threads N, --batch N, --seconds X
+  --precision fp32|bf16|fp16, --backend auto|reference|onednn, --threads N, --batch N, --seconds X
 
   --help, --version
 
