@@ -144,21 +144,26 @@ Eigen::MatrixXd Outcomes::targets(const std::vector<std::int64_t>& trials) {
   return out;
 }
 
+// Asked for each suggestion, and changed by outcomes alone.
+const Outcomes::Column& Outcomes::first_column() {
+  if (first_version_ != version_) {
+    first_column_ = column(0);
+    first_version_ = version_;
+  }
+  return first_column_;
+}
+
 std::optional<double> Outcomes::spread() {
-  const std::vector<std::int64_t> order = valued(ranking_.order());
-  if (objectives_ > 1 || order.empty()) return std::nullopt;
-  const Losses* best = ranking_.losses(order.front());
-  const Losses* third = ranking_.losses(order[order.size() * 3 / 4]);
-  if (best == nullptr || third == nullptr) return std::nullopt;
-  return third->front() - best->front();
+  const Column& first = first_column();
+  const std::size_t third = first.order.size() * 3 / 4;
+  if (objectives_ > 1 || third >= first.losses.size()) return std::nullopt;
+  return first.losses[third] - first.losses.front();
 }
 
 std::optional<double> Outcomes::value_of(double target) {
-  const Column first = column(0);
+  const Column& first = first_column();
   if (first.losses.empty()) return std::nullopt;
-  std::vector<double> targets = first.targets;
-  targets.resize(first.losses.size());
-  const double loss = unwarp(targets, first.losses, target);
+  const double loss = unwarp(first.targets, first.losses, target);
   return std::isfinite(loss) ? std::optional(sign_ * loss) : std::nullopt;
 }
 

@@ -81,6 +81,7 @@ class Outcomes {
     return rankings_.empty() ? ranking_ : rankings_[column];
   }
   Column column(std::size_t index);
+  const Column& first_column();
   bool improves(std::int64_t trial);
   Prefix prefix();
   std::vector<std::int64_t> select(const std::vector<std::int64_t>& trials, std::size_t most);
@@ -95,7 +96,9 @@ class Outcomes {
   std::vector<std::int64_t> ended_;
   std::set<std::int64_t> pending_;
   std::int64_t version_ = 0;
-  std::vector<Losses> best_;  // not dominated
+  Column first_column_;
+  std::int64_t first_version_ = -1;  // of the outcomes it is of
+  std::vector<Losses> best_;         // not dominated
   std::int64_t stagnation_ = 0;
   std::int64_t next_fit_ = 1;
   Prefix last_fit_;

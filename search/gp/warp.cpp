@@ -84,7 +84,7 @@ std::vector<double> warp(const std::vector<Ranked>& order, std::size_t kept) {
 
 double unwarp(const std::vector<double>& targets, const std::vector<double>& losses,
               double target) {
-  const std::size_t count = targets.size();
+  const std::size_t count = losses.size();
   if (target >= targets[count - 1]) return losses[count - 1];
   std::size_t above = 0;  // the first target that is larger
   while (targets[above] <= target) ++above;

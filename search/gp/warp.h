@@ -28,8 +28,9 @@ inline constexpr double kLongestStep = 2;
 std::vector<double> warp(const std::vector<Ranked>& order, std::size_t kept = 0);
 
 // The loss that a target stands for. `targets` and `losses` are what warp() made of what, best
-// first, as far as there are losses; there is at least one. Straight between neighbours and, beyond
-// the best, as steep as over the better half; nothing is worse than the worst.
+// first; of the targets count as many as there are losses, at least one. Straight between
+// neighbours and, beyond the best, as steep as over the better half; nothing is worse than the
+// worst.
 double unwarp(const std::vector<double>& targets, const std::vector<double>& losses, double target);
 
 // The inverse of the normal distribution function, for 0 < p < 1.
