@@ -268,6 +268,7 @@ std::vector<Stage> first_members(const Problem& problem, const History& history,
     first.seed = problem.algorithm.legs.front().seed;
   }
   std::vector<Stage> out(n, first);
+  if (!promotes(problem)) return out;
   const std::vector<std::int64_t> lost = Population(problem, history).lost();
   for (std::size_t i = 0; i < std::min(n, lost.size()); ++i) out[i].replaces = lost[i];
   return out;

@@ -245,11 +245,11 @@ INSTANTIATE_TEST_SUITE_P(Populations, EveryPopulation, ::testing::Values("pbt", 
 
 TEST_P(EveryPopulation, KeepsItsSizeItsPaceAndItsCheckpoints) {
   Random random(41);
-  const int farms = GetParam() == "pbt" ? 150 : 20;
+  const int farms = GetParam() == "pbt" ? 300 : 20;
   for (int farm = 0; farm < farms && !HasFailure(); ++farm) {
     SCOPED_TRACE("farm " + std::to_string(farm));
     const auto members = static_cast<std::int64_t>(2 + random.below(9));
-    const auto max = static_cast<std::int64_t>(2 + random.below(12));
+    const auto max = static_cast<std::int64_t>(4 + random.below(10));
     Problem problem =
         population_of(members, max, 1 + static_cast<std::int64_t>(random.below(3)), GetParam());
     problem.parameters = random_space(random, 4, false);
