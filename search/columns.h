@@ -18,7 +18,7 @@ namespace fettle::search {
 class Columns {
  public:
   static constexpr std::int64_t kWindow = 2000;
-  static constexpr double kNarrowest = 0.05;  // the width that most kernels come to have
+  static constexpr double kNarrowest = 0.08;  // the width that most kernels come to have
 
   explicit Columns(const Space& space);
 

@@ -70,8 +70,8 @@ TEST(OutsideTruth, TpeDensitiesAreThoseOfOptuna) {
     for (const Json& parameter : study.find("parameters")->as_array()) {
       parameters.push_back(static_cast<std::size_t>(parameter.as_integer()));
     }
-    const Parzen density_of_good(space, parameters, columns, good, kOptuna);
-    const Parzen density_of_bad(space, parameters, columns, bad, kOptuna);
+    const Parzen density_of_good(space, parameters, columns, good, {}, kOptuna);
+    const Parzen density_of_bad(space, parameters, columns, bad, {}, kOptuna);
     const Json::Array& points = study.find("points")->as_array();
     const Json::Array& expected = study.find("log_ratios")->as_array();
     for (std::size_t i = 0; i < points.size(); ++i) {

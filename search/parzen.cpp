@@ -12,6 +12,7 @@ namespace {
 
 constexpr double kPriorCentre = 0.5;
 constexpr double kPriorSigma = 1.0;
+constexpr double kPriorWeight = 1.0;
 constexpr std::size_t kFullWeight = 25;  // newest trials that weigh 1
 constexpr double kNoMassBeyond = 39;     // in sigmas: the mass is below kSmallestMass
 constexpr double kNarrowCell = 0.1;      // in sigmas: there the density is constant over a cell
@@ -38,9 +39,9 @@ std::vector<double> sigmas_of(const std::vector<double>& centres,
   return out;
 }
 
-// The newest kFullWeight trials weigh 1, the oldest 1/n, with a straight line between; prior 1.
-std::vector<double> weights_of(std::size_t trials) {
-  std::vector<double> out(trials + 1, 1.0);
+// The newest kFullWeight trials weigh 1, the oldest 1/n, with a straight line between.
+std::vector<double> weights_by_age(std::size_t trials) {
+  std::vector<double> out(trials, 1.0);
   if (trials <= kFullWeight) return out;
   const std::size_t ramp = trials - kFullWeight;
   const double oldest = 1.0 / static_cast<double>(trials);
@@ -54,9 +55,12 @@ std::vector<double> weights_of(std::size_t trials) {
 }  // namespace
 
 Parzen::Parzen(const Space& space, const std::vector<std::size_t>& parameters,
-               const Columns& columns, const std::vector<std::int64_t>& trials, KernelWidths widths)
+               const Columns& columns, const std::vector<std::int64_t>& trials,
+               std::vector<double> weights, KernelWidths widths)
     : space_(space), widths_(widths), trials_(trials.size()) {
-  const std::vector<double> weights = weights_of(trials_);
+  if (weights.empty()) weights = weights_by_age(trials_);
+  CHECK(weights.size() == trials_, "every trial has a weight");
+  weights.push_back(kPriorWeight);
   double sum = 0;
   for (const double weight : weights) cumulative_.push_back(sum += weight);
   for (const double weight : weights) base_.push_back(std::log(weight / sum));

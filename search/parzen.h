@@ -3,7 +3,7 @@
 // parameters, on the unit interval normals truncated to it (summed over a cell where the values are
 // discrete) whose width follows the gap to the farther neighbour, on choices a smoothed indicator.
 //
-// Later trials weigh more: the newest 25 fully, older ones ever less. Immutable; thread-safe.
+// Immutable; thread-safe.
 #pragma once
 
 #include <array>
@@ -27,9 +27,11 @@ struct KernelWidths {
 
 class Parzen {
  public:
-  // `trials`: of `columns`, ascending, all active in `parameters`.
+  // `trials`: of `columns`, ascending, all active in `parameters`. `weights`: of each trial, where
+  // the prior has 1; none: by age, the newest 25 fully, older ones ever less.
   Parzen(const Space& space, const std::vector<std::size_t>& parameters, const Columns& columns,
-         const std::vector<std::int64_t>& trials, KernelWidths widths = {});
+         const std::vector<std::int64_t>& trials, std::vector<double> weights = {},
+         KernelWidths widths = {});
 
   // Sets the coordinates of the group's parameters to a draw.
   void draw(Random& random, Point& point) const;

@@ -9,6 +9,7 @@
 // Of the bad ones the newest Columns::kWindow count, so that a suggestion costs the same after any
 // number of trials. Trial i is a function of (seed, i) and the history.
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "search/columns.h"
@@ -105,6 +106,10 @@ class TpeSampler final : public FoldingSampler {
   }
 
  private:
+  struct Good {
+    std::vector<std::int64_t> trials;  // ascending
+    std::vector<double> weights;       // one in the mean
+  };
   // Of one group.
   struct Model {
     Parzen good;
@@ -131,22 +136,32 @@ class TpeSampler final : public FoldingSampler {
     std::vector<Model> out;
     for (std::size_t g = 0; g < ended_.size(); ++g) {
       const std::vector<std::size_t>& group = space().groups()[g];
-      const std::vector<std::int64_t> good = good_trials(g);
-      out.push_back({Parzen(space(), group, columns_, good),
-                     Parzen(space(), group, columns_, bad_trials(g, good))});
+      const Good good = good_trials(g);
+      out.push_back({Parzen(space(), group, columns_, good.trials, good.weights),
+                     Parzen(space(), group, columns_, bad_trials(g, good.trials))});
     }
     return out;
   }
 
-  // The best tenth of those that ended, by age.
-  std::vector<std::int64_t> good_trials(std::size_t g) {
+  // The best tenth of those that ended, by age. The better one is, the more it weighs, as in the
+  // recombination of an evolution strategy: rank r of n weighs in proportion to ln(n + 1) - ln r.
+  Good good_trials(std::size_t g) {
     const auto count = static_cast<std::size_t>(std::min((ended_[g] + 9) / 10, kMaxGood));
-    std::vector<std::int64_t> out;
+    std::vector<std::pair<std::int64_t, double>> best;
+    double sum = 0;
     for (const std::int64_t trial : ranking_.order()) {
-      if (out.size() == count) break;
-      if (in_group(trial, g)) out.push_back(trial);
+      if (best.size() == count) break;
+      if (!in_group(trial, g)) continue;
+      const auto rank = static_cast<double>(best.size() + 1);
+      best.emplace_back(trial, std::log(static_cast<double>(count + 1)) - std::log(rank));
+      sum += best.back().second;
     }
-    std::sort(out.begin(), out.end());
+    std::sort(best.begin(), best.end());
+    Good out;
+    for (const auto& [trial, weight] : best) {
+      out.trials.push_back(trial);
+      out.weights.push_back(weight * static_cast<double>(best.size()) / sum);
+    }
     return out;
   }
 
