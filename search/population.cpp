@@ -18,6 +18,7 @@ namespace {
 
 // The population where no budget says how large it is.
 constexpr std::int64_t kMembers = 20;
+constexpr std::int64_t kFewestCompared = 2;
 constexpr std::int64_t kIntervals = 10;  // that a training has unless its interval is given
 
 bool is_schedule(const Problem& problem) { return problem.algorithm.name == "schedule"; }
@@ -83,10 +84,9 @@ class Population {
     if (auto move = replace_failed()) return move;
     const std::int64_t rung = lowest_rung(size());
     if (rung < 0 || rung + 1 >= table_.rungs()) return std::nullopt;
-    // Half of them, unless nothing runs that could still come there.
-    if (any_at_work() && at(rung).size() < static_cast<std::size_t>((going_on() + 1) / 2)) {
-      return std::nullopt;
-    }
+    // Unless nothing runs that could still come there.
+    const std::int64_t enough = std::max(kFewestCompared, (going_on() + 1) / 2);
+    if (any_at_work() && static_cast<std::int64_t>(at(rung).size()) < enough) return std::nullopt;
     for (const RungTable::Entry& entry : at(rung)) {
       if (waits_at(entry.trial, rung)) return decide(entry, rung);
     }

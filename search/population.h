@@ -7,11 +7,11 @@
 // the best at the same step, with changed parameters; the others go on themselves. The population
 // is constant, and the whole of it costs what as many full trainings cost.
 //
-// Decided is whoever has come to the lowest step that members are at, as soon as half of them are
-// there; so nobody waits for the slowest, and nobody is ever more than one interval ahead. With
-// fewer workers than members they take turns. A new trial may start late, when its parent is one
-// interval further and its checkpoint two: a member keeps the checkpoints of its newest three
-// intervals (kKeptIntervals), and none is missing.
+// Decided is whoever has come to the lowest step that members are at, as soon as half of them, and
+// two at least, are there; so nobody waits for the slowest, and nobody is ever more than one
+// interval ahead. With fewer workers than members they take turns. A new trial may start late, when
+// its parent is one interval further and its checkpoint two: a member keeps the checkpoints of its
+// newest three intervals (kKeptIntervals), and none is missing.
 //
 // That a trial takes the place of another is written down in the new one alone (Stage::replaces):
 // one decision, one write. All of this is a pure function of problem and history; usable from any
