@@ -285,7 +285,8 @@ void StudyPlanner::create_trials() {
   exhausted_ = suggestion.exhausted;
   std::vector<search::Stage> stages(suggestion.points.size(),
                                     {.until_step = study_.spec.resource.max});
-  if (pauses_ || replaces_) stages = search::first_stages(problem_of(study_), history, stages.size());
+  if (pauses_ || replaces_)
+    stages = search::first_stages(problem_of(study_), history, stages.size());
   for (std::size_t i = 0; i < stages.size(); ++i) {
     create_trial(std::move(suggestion.points[i]), stages[i]);
   }
