@@ -66,7 +66,9 @@ Result<std::string> schedule_study(const RunView& view) {
                      " cannot be trained again: the trials at its beginning were deleted");
   }
   const api::BestTrial& best = view.study.status.best.front();
-  Json document = api::write_study(core::replay_of(view.study, legs));
+  const api::Study study = core::replay_of(view.study, legs);
+  Json document = api::write_study(study);
+  document.set("metadata", Json::object({{"name", study.metadata.name}}));
   document.erase("status");
   return "# Trains the schedule of " + best.trial + " again, which came to " +
          objectives_text(view.study.spec, best) + ".\n" +
