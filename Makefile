@@ -109,6 +109,12 @@ bench: build ## Measure: the example, the trainer against PyTorch, overhead a tr
 bench-search: build ## Measure: the search against its peers; OPTIONS=--quick for a few minutes
 	@scripts/bench_search.sh $(BUILD) $(OPTIONS)
 
+.PHONY: bench-families
+bench-families: setup ## Compare samplers on random problems, while one is written; OPTIONS="--algorithms gp,tpe"
+	@cmake -S . -B $(BUILD) -G Ninja --log-level=WARNING
+	@cmake --build $(BUILD) --target fettle_search_families
+	@$(BUILD)/bin/fettle-search-families $(OPTIONS)
+
 .PHONY: bench-cluster
 bench-cluster: cluster-programs ## Measure: a Study on a control plane with fake nodes against a plain Job
 	@tests/cluster/cluster up

@@ -16,6 +16,8 @@ void check_study(const Study& study, FieldErrors& errors);
 void check_population(const StudySpec& spec, const FieldPath& path, FieldErrors& errors);
 // `path`: of spec.parameters.
 void check_parameters(const StudySpec& spec, const FieldPath& path, FieldErrors& errors);
+// Points to try first, of a Study with a warm start.
+void check_points(const StudySpec& spec, const FieldPath& path, FieldErrors& errors);
 void check_sets(const StudySpec& spec, const FieldPath& path, FieldErrors& errors);
 // `path`: of spec.trial.
 void check_trial(const StudySpec& spec, const FieldPath& path, FieldErrors& errors);

@@ -45,6 +45,22 @@ bool can_take(const Parameter& p, const Json& value) {
   return !p.step || on_grid(value.as_double(), p);
 }
 
+// What a parameter can be, for messages.
+std::string values_of(const Parameter& p) {
+  if (p.type == ParameterType::kBoolean) return "true or false";
+  if (p.type == ParameterType::kCategorical) {
+    constexpr std::size_t kShown = 8;
+    std::string out = "one of ";
+    for (std::size_t i = 0; i < std::min(kShown, p.values.size()); ++i) {
+      out += (i > 0 ? ", " : "") + describe(p.values[i]);
+    }
+    return p.values.size() > kShown ? out + " ..." : out;
+  }
+  std::string out = p.type == ParameterType::kInteger ? "a whole number" : "a number";
+  out += " from " + describe(p.min) + " to " + describe(p.max);
+  return p.step ? out + " in steps of " + describe(*p.step) : out;
+}
+
 void check_whole_numbers(const Parameter& p, const FieldPath& path, FieldErrors& errors) {
   const auto check = [&](std::string_view field, double value) {
     if (std::trunc(value) == value) return;
@@ -142,21 +158,6 @@ class ConditionCheck {
     return nullptr;
   }
 
-  static std::string values_of(const Parameter& p) {
-    if (p.type == ParameterType::kBoolean) return "true or false";
-    if (p.type == ParameterType::kCategorical) {
-      constexpr std::size_t kShown = 8;
-      std::string out = "one of ";
-      for (std::size_t i = 0; i < std::min(kShown, p.values.size()); ++i) {
-        out += (i > 0 ? ", " : "") + describe(p.values[i]);
-      }
-      return p.values.size() > kShown ? out + " ..." : out;
-    }
-    std::string out = p.type == ParameterType::kInteger ? "a whole number" : "a number";
-    out += " from " + describe(p.min) + " to " + describe(p.max);
-    return p.step ? out + " in steps of " + describe(*p.step) : out;
-  }
-
   const std::vector<Parameter>& all_;
   std::size_t index_;
   const Condition& condition_;
@@ -185,7 +186,33 @@ void check_names(const std::vector<Parameter>& all, const FieldPath& path, Field
   }
 }
 
+// One point to try first. What it leaves out, and what does not exist there, is no mistake.
+void check_point(const std::vector<Parameter>& all, const Json& point, const FieldPath& path,
+                 FieldErrors& errors) {
+  std::vector<std::string_view> names;
+  for (const Parameter& p : all) names.push_back(p.name);
+  for (const auto& [name, value] : point.as_object()) {
+    const std::string& wanted = name;
+    const auto found = std::find_if(all.begin(), all.end(),
+                                    [&wanted](const Parameter& p) { return p.name == wanted; });
+    const FieldPath member = path.member(name);
+    if (found == all.end()) {
+      errors.add(member, "no parameter is called that" + did_you_mean(name, names));
+    } else if (!can_take(*found, value)) {
+      errors.add(member, "found " + describe(value) + ", expected " + values_of(*found));
+    }
+  }
+}
+
 }  // namespace
+
+void check_points(const StudySpec& spec, const FieldPath& path, FieldErrors& errors) {
+  if (errors.any_under(FieldPath("spec").member("parameters")) || errors.any_under(path)) return;
+  const std::vector<Json>& points = spec.warm_start->points;
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    check_point(spec.parameters, points[i], path.item(i), errors);
+  }
+}
 
 void check_parameters(const StudySpec& spec, const FieldPath& path, FieldErrors& errors) {
   const std::vector<Parameter>& all = spec.parameters;

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "api/check.h"
+#include "api/nearest.h"
 #include "api/study_fields.h"
 
 namespace fettle::api {
@@ -116,10 +117,31 @@ void check_epochs(const StudySpec& spec, const FieldPath& path, FieldErrors& err
                        std::to_string(spec.resource.max) + "; leave epochs out");
 }
 
-void check_warm_start(const Study& study, const FieldPath& path, FieldErrors& errors) {
+// Names of parameters here; what they are called elsewhere is not known.
+void check_map(const StudySpec& spec, const FieldPath& path, FieldErrors& errors) {
+  std::vector<std::string_view> names;
+  for (const Parameter& p : spec.parameters) names.push_back(p.name);
+  for (const auto& [here, there] : spec.warm_start->map) {
+    if (std::find(names.begin(), names.end(), here) != names.end()) continue;
+    errors.add(path.member(here),
+               "no parameter of this Study is called that; expected its name "
+               "here, and as the value what the earlier Studies call it" +
+                   did_you_mean(here, names));
+  }
+}
+
+void check_warm_start(const Study& study, const FieldPath& warm_start, FieldErrors& errors) {
   if (!study.spec.warm_start) return;
   std::set<std::string_view> seen;
+  const FieldPath path = warm_start.member("studies");
   const std::vector<std::string>& studies = study.spec.warm_start->studies;
+  if (studies.empty() && study.spec.warm_start->points.empty() && !errors.any_under(warm_start)) {
+    errors.add(warm_start,
+               "has neither studies nor points; expected at least one of them: studies to learn "
+               "from, or points to try first");
+  }
+  check_map(study.spec, warm_start.member("map"), errors);
+  check_points(study.spec, warm_start.member("points"), errors);
   for (std::size_t i = 0; i < studies.size(); ++i) {
     if (studies[i].empty()) continue;
     if (studies[i] == study.metadata.name) {
@@ -184,8 +206,7 @@ void check_study(const Study& study, FieldErrors& errors) {
   // Before check_trial: it asks what of spec.trial could not be read.
   check_sets(spec, parameters, errors);
   check_trial(spec, path.member("trial"), errors);
-  const FieldPath warm_start = path.member("warmStart");
-  check_warm_start(study, warm_start.member("studies"), errors);
+  check_warm_start(study, path.member("warmStart"), errors);
 }
 
 }  // namespace fettle::api

@@ -97,6 +97,7 @@ constexpr auto kAlgorithms = std::to_array<std::string_view>({
     "sobol",
     "tpe",
     "gp",
+    "ehvi",
     "cmaes",
     "nsga2",
     "hyperband",

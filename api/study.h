@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -191,8 +192,11 @@ struct TrialTemplate {
   bool operator==(const TrialTemplate&) const = default;
 };
 
+// What is known before the first trial.
 struct WarmStart {
-  std::vector<std::string> studies;
+  std::vector<std::string> studies;          // earlier ones, whose results are learnt from
+  std::map<std::string, std::string> map{};  // a parameter's name here to its name there
+  std::vector<Json> points{};                // to try first; what one leaves out is drawn
   bool operator==(const WarmStart&) const = default;
 };
 
@@ -243,6 +247,15 @@ struct BestTrial {
   bool operator==(const BestTrial&) const = default;
 };
 
+// What a trial of an earlier Study came to, as a point of this Study's space.
+struct PriorObservation {
+  std::string trial;           // its name
+  Json parameters;             // active ones only
+  std::vector<double> values;  // one an objective
+  bool operator==(const PriorObservation&) const = default;
+};
+inline constexpr std::size_t kMaxPriorObservations = 200;
+
 // Short texts for the columns of tables.
 struct StudyDisplay {
   std::string state;      // "Searching", "Stopping", "Suspended", "Succeeded", "Failed"
@@ -259,6 +272,8 @@ struct StudyStatus {
   std::vector<StatusCondition> conditions;
   TrialCounts trials;
   std::vector<BestTrial> best;  // one for a single objective; at most 100 of a Pareto front
+  // Written once, before the first trial: what warmStart.studies had found by then.
+  std::vector<PriorObservation> prior_observations;
   // Several objectives: the volume between the front and the references, each the objective's own
   // or the worst value of a feasible trial; absent where it is too costly to compute or no number.
   std::optional<double> hypervolume;

@@ -14,6 +14,7 @@ inline constexpr std::size_t kMostValues = 256;    // of a categorical parameter
 inline constexpr std::size_t kLongestValue = 256;  // bytes
 inline constexpr std::size_t kMostObjectives = 8;
 inline constexpr std::size_t kMostConstraints = 16;
+inline constexpr std::size_t kMostFirstPoints = 100;
 inline constexpr std::size_t kLongestStudyName = 40;
 inline constexpr std::size_t kLongestName = 63;
 inline constexpr std::size_t kLongestMessage = 4096;
@@ -139,17 +140,19 @@ template <class Visitor, Like<Algorithm> T>
 void visit_fields(Visitor& v, T& c) {
   v.field("name", c.name, "What chooses the points.", one_of(algorithm_names()));
   const bool tpe = c.name == "tpe" || c.name == "bohb";
-  const bool model = tpe || c.name == "gp";
+  const bool gp = c.name == "gp" || c.name == "ehvi";
+  const bool model = tpe || gp;
   const bool grid = c.name == "grid";
   const bool halves = pauses_trials(c.name) && !replaces_trials(c.name);
   v.field("seed", c.seed, "The same seed and results give the same points.",
           whole(0, kLargestWhole));
   v.field("startupTrials", c.startup_trials,
-          "Trials, at Sobol points, before the model is used; default 10, for gp by the space.",
-          whole(0, kMaxStartupTrials).only_if(model, "name: tpe, bohb or gp"));
+          "Trials, at Sobol points, before the model is used; default 10, for gp and ehvi by the "
+          "space.",
+          whole(0, kMaxStartupTrials).only_if(model, "name: tpe, bohb, gp or ehvi"));
   v.field("candidates", c.candidates,
-          "Candidates looked at for each suggestion; default 24, for gp 1000.",
-          whole(1, kMaxCandidates).only_if(model, "name: tpe, bohb or gp"));
+          "Candidates looked at for each suggestion; default 24, for gp and ehvi 1000.",
+          whole(1, kMaxCandidates).only_if(model, "name: tpe, bohb, gp or ehvi"));
   v.field("points", c.points, "Points along a Double without a step; default 10.",
           whole(kMinGridPoints, kMaxGridPoints).only_if(grid, "name: grid"));
   v.field("shuffle", c.shuffle, "Visit the grid in a seeded random order.",
@@ -255,13 +258,16 @@ void visit_fields(Visitor& v, T& c) {
 
 template <class Visitor, Like<WarmStart> T>
 void visit_fields(Visitor& v, T& c) {
-  v.field("studies", c.studies, "Studies whose trials are used as history.",
-          list(1, 5).with([](FieldRules& r) {
-            r.required = true;
+  v.field("studies", c.studies, "Earlier Studies whose results are learnt from.",
+          list(0, 5).with([](FieldRules& r) {
             r.form = Form::kDnsLabel;
             r.min_text = 1;
             r.max_text = kLongestStudyName;
           }));
+  v.field("map", c.map, "Names of parameters here, and what the earlier Studies call them.",
+          list(0, kMostParameters).of_text(kLongestName));
+  v.field("points", c.points, "Points to try first; parameters that one leaves out are drawn.",
+          list(0, kMostFirstPoints).as(Form::kObject));
 }
 
 template <class Visitor, Like<StudySpec> T>
@@ -309,6 +315,14 @@ void visit_fields(Visitor& v, T& c) {
   v.field("parameters", c.parameters, "Its parameters.", FieldRules{}.as(Form::kObject));
 }
 
+template <class Visitor, Like<PriorObservation> T>
+void visit_fields(Visitor& v, T& c) {
+  v.field("trial", c.trial, "Its name.", text(0, kLongestName));
+  v.field("parameters", c.parameters, "Its place in this Study's space.",
+          FieldRules{}.as(Form::kObject));
+  v.field("values", c.values, "In the order of spec.objectives.", list(0, kMostObjectives));
+}
+
 template <class Visitor, Like<StudyDisplay> T>
 void visit_fields(Visitor& v, T& c) {
   v.field("state", c.state, "What goes on.", message_text(64));
@@ -326,6 +340,8 @@ void visit_fields(Visitor& v, T& c) {
   v.field("conditions", c.conditions, "Running, Suspended, Succeeded, Failed.", list(0, 16));
   v.field("trials", c.trials, "Counts of trials.");
   v.field("best", c.best, "The best trial, or the Pareto front.", list(0, kMaxFront));
+  v.field("priorObservations", c.prior_observations, "What earlier Studies had found.",
+          list(0, kMaxPriorObservations));
   v.field("hypervolume", c.hypervolume, "What the Pareto front covers, up to the references.",
           amount);
   v.field("algorithm", c.algorithm, "The sampler in use.", message_text(1024));

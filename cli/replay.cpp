@@ -25,10 +25,15 @@ void print_difference(const core::Difference& difference) {
             << "    again     " << printable(difference.decided) << '\n';
 }
 
+// Trials are judged on the way, or pause and are promoted.
+std::string judged(const core::Replay& replay) {
+  if (replay.promotions > 0) return plural(replay.promotions, "promotion");
+  return plural(replay.judgements, "judgement") + " (" + plural(replay.stops, "stop") + ")";
+}
+
 int print_replay(const RunView& view, const core::Replay& replay) {
   std::cout << view.study.metadata.name << ": " << plural(replay.suggestions, "suggestion")
-            << " and " << plural(replay.judgements, "judgement") << " ("
-            << plural(replay.stops, "stop") << ") decided again: ";
+            << " and " << judged(replay) << " decided again: ";
   if (replay.deleted > 0) {
     std::cerr << "fettle: decisions may differ that rested on deleted trials; there are "
               << replay.deleted << '\n';

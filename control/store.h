@@ -10,6 +10,7 @@
 
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "api/study.h"
@@ -43,6 +44,17 @@ class Store {
   virtual Result<std::vector<api::Study>> list_studies() = 0;
   // The Study's trials, sorted by spec.index.
   virtual Result<std::vector<api::TrialPtr>> list_trials(const Key& study) = 0;
+
+  // A Study and its trials, for another one to learn from; only read. kNotFound.
+  struct StudyAndTrials {
+    api::Study study;
+    std::vector<api::TrialPtr> trials;
+  };
+  virtual Result<StudyAndTrials> read_other(const Key& study) {
+    FETTLE_ASSIGN(api::Study found, get_study(study));
+    FETTLE_ASSIGN(std::vector<api::TrialPtr> trials, list_trials(study));
+    return StudyAndTrials{std::move(found), std::move(trials)};
+  }
 
   // kConflict unless what is stored now, and not only what a cache shows, is `trial`. Stores whose
   // reads are never stale need not override it.

@@ -7,6 +7,7 @@
 
 #include "core/history.h"
 #include "core/names.h"
+#include "core/warm_start.h"
 
 namespace fettle::control {
 
@@ -57,6 +58,23 @@ Result<Looked> StudyController::reconcile(const Key& key) {
   return looked;
 }
 
+// One that cannot be read counts as one that is gone: the Study does not wait for it.
+core::StudyPlan StudyController::plan_warm_start(const api::Study& study) {
+  std::vector<core::EarlierStudy> earlier;
+  for (const std::string& name : study.spec.warm_start->studies) {
+    Result<Store::StudyAndTrials> read = store_.read_other({study.metadata.ns, name});
+    earlier.push_back({.name = name, .study = {}, .trials = {}, .problem = {}});
+    if (read.ok()) {
+      earlier.back().study = std::move(read->study);
+      earlier.back().trials = std::move(read->trials);
+    } else {
+      earlier.back().problem = read.error().message;
+    }
+  }
+  forget_sampler({study.metadata.ns, study.metadata.name});  // it began with nothing
+  return core::plan_warm_start(study, earlier, clock_.now_ms());
+}
+
 Result<core::StudyPlan> StudyController::plan(const api::Study& study,
                                               const std::vector<api::TrialPtr>& trials) {
   const std::int64_t now_ms = clock_.now_ms();
@@ -65,6 +83,7 @@ Result<core::StudyPlan> StudyController::plan(const api::Study& study,
   if (!startable.ok()) {
     return core::plan_refused_study(study, trials, startable.error().message, now_ms);
   }
+  if (core::awaits_priors(study, trials)) return plan_warm_start(study);
   const Result<search::Sampler*> sampler = sampler_of(study, trials);
   if (!sampler.ok()) {
     return core::plan_refused_study(study, trials, sampler.error().message, now_ms);

@@ -49,6 +49,7 @@ class StudyController {
   Result<search::Sampler*> sampler_of(const api::Study& study,
                                       const std::vector<api::TrialPtr>& trials);
   Status check(const api::Study& study, const std::vector<api::TrialPtr>& trials);
+  core::StudyPlan plan_warm_start(const api::Study& study);
   Result<core::StudyPlan> plan(const api::Study& study, const std::vector<api::TrialPtr>& trials);
   Status execute(const core::StudyAction& action, Objects& objects);
   Status create(const api::Trial& trial, const api::Study& study);

@@ -127,6 +127,36 @@ std::optional<double> front_hypervolume(const api::Study& study,
   return volume && *volume <= api::kLargestBound ? volume : std::nullopt;  // what a status may hold
 }
 
+std::vector<VolumePoint> hypervolume_over_time(const api::Study& study,
+                                               const std::vector<TrialPtr>& trials) {
+  const api::StudySpec& spec = study.spec;
+  if (spec.objectives.size() < 2) return {};
+  std::vector<Candidate> candidates = usable(spec, trials, FactKind::kResult);
+  if (candidates.empty()) return {};
+  std::stable_sort(
+      candidates.begin(), candidates.end(),
+      [](const Candidate& a, const Candidate& b) { return a.fact->seq < b.fact->seq; });
+  const search::Losses reference = reference_of(spec, candidates);
+  std::vector<VolumePoint> out;
+  std::vector<search::Losses> front;
+  const std::size_t stride = (candidates.size() + kMaxVolumes - 1) / kMaxVolumes;
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    const search::Losses& added = candidates[i].losses;
+    const bool dominated = std::any_of(front.begin(), front.end(), [&](const auto& other) {
+      return search::dominates(other, added);
+    });
+    if (!dominated) {
+      std::erase_if(front, [&](const auto& other) { return search::dominates(added, other); });
+      front.push_back(added);
+    }
+    const std::size_t left = candidates.size() - 1 - i;
+    if (left % stride != 0) continue;
+    const auto volume = search::hypervolume(front, reference);
+    if (volume) out.push_back({static_cast<std::int64_t>(i) + 1, *volume});
+  }
+  return out;
+}
+
 bool reaches_goals(const api::StudySpec& spec, const std::vector<double>& objectives) {
   bool has_goal = false;
   for (std::size_t i = 0; i < spec.objectives.size(); ++i) {

@@ -28,6 +28,17 @@ std::vector<api::BestTrial> best_trials(const api::Study& study,
 std::optional<double> front_hypervolume(const api::Study& study,
                                         const std::vector<api::TrialPtr>& trials);
 
+// How that volume grew: what it was after so many results, against the references as they are in
+// the end. Points are thinned to kMaxVolumes, the last one kept; those without a volume are left
+// out.
+struct VolumePoint {
+  std::int64_t results = 0;
+  double volume = 0;
+};
+inline constexpr std::size_t kMaxVolumes = 200;
+std::vector<VolumePoint> hypervolume_over_time(const api::Study& study,
+                                               const std::vector<api::TrialPtr>& trials);
+
 // Whether `objectives` reaches every goal that the Study sets; false if it sets none.
 bool reaches_goals(const api::StudySpec& spec, const std::vector<double>& objectives);
 

@@ -88,7 +88,9 @@ search::Problem problem_of(const api::Study& study) {
           .resource = spec.resource,
           .max_trials = spec.budget.trials,
           .parallelism = spec.budget.parallelism,
-          .early_stopping = spec.early_stopping};
+          .early_stopping = spec.early_stopping,
+          .first_points = spec.warm_start ? spec.warm_start->points : std::vector<Json>(),
+          .priors = study.status.prior_observations};
 }
 
 // A trial that was deleted by hand leaves a gap: it stays in the history as a failed one without

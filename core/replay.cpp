@@ -4,8 +4,10 @@
 #include <memory>
 #include <utility>
 
+#include "api/names.h"
 #include "core/history.h"
 #include "core/plan.h"
+#include "core/replay_rungs.h"
 #include "search/schedule.h"
 
 namespace fettle::core {
@@ -72,8 +74,8 @@ std::string words(const search::Judgement& judgement) {
 }
 
 void judge_again(const api::Study& study, const std::vector<TrialPtr>& trials, Replay& out) {
-  if (!study.spec.early_stopping) return;
   const search::Problem problem = problem_of(study);
+  if (!study.spec.early_stopping || search::promotes(problem)) return;
   const search::History whole = history_of(study, trials);
   for (const TrialPtr& trial : trials) {
     for (const Fact& fact : trial->status.facts) {
@@ -126,10 +128,9 @@ search::History history_at(const search::History& whole, const std::vector<Trial
 Result<std::vector<Resuggestion>> suggest_again(const api::Study& study,
                                                 const std::vector<TrialPtr>& trials) {
   const search::Problem problem = problem_of(study);
-  if (search::promotes(problem)) {
-    return invalid(
-        "its trials pause at rungs, and the best of them go on; only Studies whose "
-        "trials run through can be decided again");
+  if (api::replaces_trials(problem.algorithm.name)) {
+    return invalid("its trials take over from each other (algorithm " + problem.algorithm.name +
+                   "), which is not decided again; fettle best --schedule shows what was trained");
   }
   FETTLE_ASSIGN(const std::unique_ptr<search::Sampler> sampler, search::make_sampler(problem));
   Regrowth regrowth(history_of(study, trials));
@@ -157,6 +158,7 @@ Result<Replay> replay(const api::Study& study, const std::vector<TrialPtr>& tria
   out.deleted =
       next_index(trials, study.status.trials.created) - static_cast<std::int64_t>(trials.size());
   judge_again(study, trials, out);
+  promote_again(study, trials, out);
   std::stable_sort(out.differences.begin(), out.differences.end(),
                    [](const Difference& a, const Difference& b) { return a.basis < b.basis; });
   return out;

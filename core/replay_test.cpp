@@ -8,6 +8,7 @@
 #include <memory>
 #include <utility>
 
+#include "core/history.h"
 #include "core/plan.h"
 #include "core/what_if.h"
 
@@ -87,9 +88,10 @@ class Rehearsal {
 
   // The loss falls to (x - 0.3)^2. Trials differ in speed, so that they end out of order.
   void train(TrialPtr& trial) {
-    if (api::is_terminal(trial->status.phase)) return;
+    if (!is_active(*trial)) return;
     Trial next = *trial;
-    if (next.status.runs.empty()) {
+    const bool promoted = next.status.phase == TrialPhase::kCompleted;
+    if (next.status.runs.empty() || promoted) {
       next.status.runs.emplace_back();
       next.status.runs.back().running_ms = now_ms;
       next.status.runs.back().until_step = next.spec.until_step;
@@ -137,10 +139,75 @@ TEST(Replay, OfWhatWasDecidedAgrees) {
   }
 }
 
-TEST(Replay, SaysWhatItCannotDecideAgain) {
-  const auto again = replay(Rehearsal("hyperband").study, {});
-  ASSERT_FALSE(again.ok());
-  EXPECT_THAT(again.error().message, HasSubstr("pause at rungs"));
+// With trials that pause at rungs, and promotions up to the last.
+Rehearsal promoting(const std::string& algorithm) {
+  Rehearsal out(algorithm == "asha" ? "tpe" : algorithm);
+  if (algorithm == "asha") {
+    out.study.spec.early_stopping = rule("asha");
+    out.study.spec.early_stopping->promote = true;
+  }
+  out.run();
+  return out;
+}
+
+TEST(Replay, OfPromotionsAgrees) {
+  for (const char* algorithm : {"hyperband", "bohb", "dehb", "asha"}) {
+    const Rehearsal rehearsal = promoting(algorithm);
+    const auto again = replay(rehearsal.study, rehearsal.trials);
+    ASSERT_TRUE(again.ok());
+    EXPECT_EQ(again->suggestions, 20);
+    EXPECT_EQ(again->judgements, 0);
+    std::int64_t promotions = 0;
+    for (const TrialPtr& trial : rehearsal.trials) {
+      promotions += static_cast<std::int64_t>(trial->spec.search.promotions.size());
+    }
+    EXPECT_GT(promotions, 2);
+    EXPECT_EQ(again->promotions, promotions) << algorithm;
+    for (const Difference& difference : again->differences) {
+      ADD_FAILURE() << algorithm << ": " << difference.trial << " (" << difference.basis << ") "
+                    << difference.recorded << " / " << difference.decided;
+    }
+  }
+}
+
+std::vector<Difference> differences_of(const Rehearsal& rehearsal) {
+  const auto again = replay(rehearsal.study, rehearsal.trials);
+  EXPECT_TRUE(again.ok());
+  return again.ok() ? again->differences : std::vector<Difference>();
+}
+
+std::size_t first_promoted(const Rehearsal& rehearsal) {
+  std::size_t out = 0;
+  while (rehearsal.trials[out]->spec.search.promotions.empty()) ++out;
+  return out;
+}
+
+TEST(Replay, NamesAPromotionThatFactsDoNotBearOut) {
+  Rehearsal rehearsal = promoting("hyperband");
+  const std::size_t promoted = first_promoted(rehearsal);
+  rehearsal.edit(promoted, [](Trial& trial) {
+    for (api::Fact& fact : trial.status.facts) fact.values = {1e9};
+  });
+  const auto differences = differences_of(rehearsal);
+  ASSERT_FALSE(differences.empty());
+  EXPECT_THAT(differences[0].recorded, HasSubstr("goes on to epoch"));
+}
+
+TEST(Replay, NamesAPromotionThatIsMissing) {
+  Rehearsal rehearsal = promoting("hyperband");
+  rehearsal.edit(first_promoted(rehearsal),
+                 [](Trial& trial) { trial.spec.search.promotions.clear(); });
+  const auto differences = differences_of(rehearsal);
+  ASSERT_FALSE(differences.empty());
+  EXPECT_THAT(differences[0].decided, HasSubstr("goes on to epoch"));
+}
+
+TEST(Replay, NamesATrialThatBeganElsewhere) {
+  Rehearsal rehearsal = promoting("hyperband");
+  rehearsal.edit(0, [](Trial& trial) { trial.spec.search.bracket = 2; });
+  const auto differences = differences_of(rehearsal);
+  ASSERT_FALSE(differences.empty());
+  EXPECT_EQ(differences[0].recorded, "begins at rung 2");
 }
 
 TEST(Replay, NamesAPointThatWasChanged) {

@@ -68,6 +68,8 @@ Json value_schema(const api::FieldRules& rules, Defaults defaults) {
     return any_schema(rules);
   } else if constexpr (std::is_same_v<T, std::map<std::string, double>>) {
     return map_schema(number_schema(rules), rules);
+  } else if constexpr (std::is_same_v<T, std::map<std::string, std::string>>) {
+    return map_schema(text_schema(rules), rules);
   } else if constexpr (std::is_same_v<T, api::Metadata>) {
     return Json::object({{"type", "object"}});  // the API server has its own schema for it
   } else if constexpr (api::NamedEnum<T>) {

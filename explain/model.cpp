@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "explain/pieces.h"
+#include "explain/surface.h"
 
 namespace fettle::explain {
 namespace {
@@ -14,6 +15,7 @@ namespace {
 constexpr double kAbsent = std::numeric_limits<double>::quiet_NaN();
 constexpr std::uint64_t kSeed = 0x6578706C61696EULL;  // "explain"; the answer is one for all
 constexpr std::size_t kCurvePoints = 33;              // along a parameter with many values
+constexpr std::size_t kSurfacePoints = 21;            // the same, where there are two parameters
 constexpr std::size_t kMaxContexts = 16;
 constexpr std::uint64_t kRandomPoints = 500;  // that a point is compared with
 // A value is an outlier that lies so many times the range of the middle nine tenths away from them.
@@ -54,16 +56,16 @@ void thin(std::vector<Sample>& samples) {
 }
 
 // Every value of a parameter that has few, otherwise some that are evenly spaced on its scale.
-std::vector<double> coordinates_along(const search::Dimension& dimension) {
+std::vector<double> coordinates_along(const search::Dimension& dimension, std::size_t most) {
   std::vector<double> out;
   const auto cells = static_cast<std::size_t>(dimension.cells());
-  if (cells > 0 && (dimension.categorical() || cells <= kCurvePoints)) {
+  if (cells > 0 && (dimension.categorical() || cells <= most)) {
     for (std::size_t i = 0; i < cells; ++i) out.push_back(static_cast<double>(i));
     return out;
   }
-  constexpr auto kLast = static_cast<double>(kCurvePoints - 1);
-  for (std::size_t i = 0; i < kCurvePoints; ++i) {
-    const double coordinate = dimension.from_unit(static_cast<double>(i) / kLast);
+  const auto last = static_cast<double>(most - 1);
+  for (std::size_t i = 0; i < most; ++i) {
+    const double coordinate = dimension.from_unit(static_cast<double>(i) / last);
     if (out.empty() || coordinate > out.back()) out.push_back(coordinate);
   }
   return out;
@@ -197,7 +199,7 @@ std::optional<double> Model::share_below(const Json& parameters) const {
 
 std::vector<DependencePoint> Model::dependence(std::size_t parameter) const {
   const search::Dimension& dimension = space_.dimension(parameter);
-  const std::vector<double> coordinates = coordinates_along(dimension);
+  const std::vector<double> coordinates = coordinates_along(dimension, kCurvePoints);
   std::vector<double> sums(coordinates.size());
   std::vector<double> squares(coordinates.size());
   for (const Tree& tree : forest_.trees()) {
@@ -232,6 +234,64 @@ std::vector<double> Model::dependence_of(const Tree& tree, std::size_t parameter
     }
   }
   return means;
+}
+
+// Settings of other parameters under which both exist, and are free.
+std::vector<Place> Model::contexts_of(std::size_t first, std::size_t second) const {
+  std::vector<Place> out;
+  for (const Place& one : contexts_[first]) {
+    for (const Place& other : contexts_[second]) {
+      Place both = one;
+      bool agree = std::isnan(one[second]) && std::isnan(other[first]);
+      for (std::size_t i = 0; i < both.size(); ++i) {
+        if (std::isnan(both[i])) both[i] = other[i];
+        agree = agree && (std::isnan(other[i]) || both[i] == other[i]);
+      }
+      if (agree && out.size() < kMaxContexts) out.push_back(std::move(both));
+    }
+  }
+  return out;
+}
+
+std::optional<DependenceSurface> Model::dependence(std::size_t first, std::size_t second) const {
+  const std::vector<Place> contexts = contexts_of(first, second);
+  if (contexts.empty()) return std::nullopt;
+  DependenceSurface out;
+  std::vector<double> units[2];
+  for (const bool is_second : {false, true}) {
+    const search::Dimension& dimension = space_.dimension(is_second ? second : first);
+    for (const double coordinate : coordinates_along(dimension, kSurfacePoints)) {
+      (is_second ? out.second : out.first).push_back(dimension.value(coordinate));
+      units[is_second ? 1 : 0].push_back(dimension.to_unit(coordinate).centre());
+    }
+  }
+  out.means.resize(out.first.size() * out.second.size());
+  out.deviations.resize(out.means.size());
+  for (const Tree& tree : forest_.trees()) {
+    Axis axes[2] = {{first, units[0]}, {second, units[1]}};
+    for (Axis& axis : axes) {
+      for (double& place : axis.places) place = tree.place(axis.column, place);
+    }
+    std::vector<double> means(out.means.size());
+    for (const Place& context : contexts) {
+      const std::vector<double> surface = surface_of(tree.leaves(context), axes[0], axes[1]);
+      for (std::size_t i = 0; i < means.size(); ++i) {
+        means[i] += surface[i] / static_cast<double>(contexts.size());
+      }
+    }
+    for (std::size_t i = 0; i < means.size(); ++i) {
+      out.means[i] += means[i];
+      out.deviations[i] += means[i] * means[i];  // squares, until all trees are known
+    }
+  }
+  const auto trees = static_cast<double>(forest_.trees().size());
+  for (std::size_t i = 0; i < out.means.size(); ++i) {
+    const double mean = out.means[i] / trees;
+    const double variance = std::max(out.deviations[i] / trees - mean * mean, 0.0);
+    out.means[i] = scaling_.centre + scaling_.size * mean;
+    out.deviations[i] = scaling_.size * std::sqrt(variance);
+  }
+  return out;
 }
 
 }  // namespace fettle::explain

@@ -41,6 +41,15 @@ struct DependencePoint {
   double deviation = 0;  // between trees
 };
 
+// The same over two parameters at once: one entry for each pair of values, those of the second
+// parameter turning fastest.
+struct DependenceSurface {
+  std::vector<Json> first;
+  std::vector<Json> second;
+  std::vector<double> means;
+  std::vector<double> deviations;
+};
+
 class Model {
  public:
   // `objective` is an index into problem.objectives. kInvalid: a space that is none; fewer than
@@ -57,6 +66,8 @@ class Model {
   // Columns are parameters, by index.
   Shares importance() const { return shares_of(forest_, last_step()); }
   std::vector<DependencePoint> dependence(std::size_t parameter) const;
+  // Nothing where one of the two exists only for some values of the other, or never beside it.
+  std::optional<DependenceSurface> dependence(std::size_t first, std::size_t second) const;
 
   std::size_t trials() const { return trials_; }        // that it learnt from
   double quality() const { return forest_.quality(); }  // see Forest
@@ -78,6 +89,7 @@ class Model {
   void set_scaling(const std::vector<Sample>& samples);
   Place place_of(const search::Point& point) const;
   Place last_step() const;
+  std::vector<Place> contexts_of(std::size_t first, std::size_t second) const;
   std::vector<double> dependence_of(const Tree& tree, std::size_t parameter,
                                     const std::vector<double>& coordinates) const;
 

@@ -114,6 +114,35 @@ TEST(Model, AParameterThatIsNotThereCannotMatter) {
   EXPECT_NEAR(curve[curve.size() * 3 / 4].mean, 0.75, 0.08);
 }
 
+TEST(Model, ASurfaceShowsHowTwoParametersActTogether) {
+  const Model model = model_of(
+      {real("x", 0, 1), choice("sign", {"plus", "minus"}), real("idle", 0, 1)},
+      [](const Json& point) {
+        return (*point.find("sign") == Json("plus") ? 1 : -1) * number(point, "x");
+      },
+      800);
+  const auto surface = model.dependence(0, 1);
+  ASSERT_TRUE(surface);
+  ASSERT_EQ(surface->second, (std::vector<Json>{"plus", "minus"}));
+  ASSERT_EQ(surface->means.size(), 2 * surface->first.size());
+  for (std::size_t i = 2; i + 2 < surface->first.size(); ++i) {
+    const double x = surface->first[i].as_double();
+    EXPECT_NEAR(surface->means[2 * i], x, 0.15) << x;
+    EXPECT_NEAR(surface->means[2 * i + 1], -x, 0.15) << x;
+    EXPECT_LT(surface->deviations[2 * i], 0.3);
+  }
+}
+
+TEST(Model, ThereIsNoSurfaceOverAParameterAndTheOneItHangsOn) {
+  const Model model = model_of(
+      {choice("o", {"sgd", "adam"}), only_if(real("m", 0, 1), "o", {"sgd"}),
+       only_if(real("beta", 0, 1), "o", {"adam"}), only_if(real("nesterov", 0, 1), "o", {"sgd"})},
+      [](const Json& point) { return point.find("m") != nullptr ? number(point, "m") : 0.5; });
+  EXPECT_FALSE(model.dependence(0, 1));
+  EXPECT_FALSE(model.dependence(1, 2));  // never together
+  EXPECT_TRUE(model.dependence(1, 3));
+}
+
 TEST(Model, PredictsAndRanksAPoint) {
   const Model model =
       model_of({real("x", 0, 1)}, [](const Json& point) { return number(point, "x"); });

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "search/samplers.h"
 #include "search/sobol_sequence.h"
 
 namespace fettle::search {
@@ -21,6 +22,11 @@ std::string count(std::uint64_t n, const std::string& what) {
 
 }  // namespace
 
+bool is_worth_gp(const Problem& problem, const Space& space) {
+  return space.dimensions() <= kMostGpParameters && space.groups().size() - 1 <= kMostGpBranches &&
+         problem.max_trials <= kMostGpTrials;
+}
+
 Choice choose_algorithm(const Problem& problem, const Space& space) {
   const std::int64_t budget = std::max<std::int64_t>(problem.max_trials, 0);
   const auto trials = static_cast<std::uint64_t>(budget);
@@ -35,8 +41,10 @@ Choice choose_algorithm(const Problem& problem, const Space& space) {
             std::to_string(problem.parallelism) + " of " + std::to_string(budget) +
                 " trials run at once, so that there is little to learn from"};
   }
-  if (problem.objectives.size() > 1) {
-    return {"tpe", "there are " + std::to_string(problem.objectives.size()) + " objectives"};
+  const std::size_t objectives = problem.objectives.size();
+  if (objectives > kMostEhviObjectives) {
+    return {"tpe", count(objectives, "objective") + " are more than the " +
+                       std::to_string(kMostEhviObjectives) + " that ehvi takes"};
   }
   if (parameters > kMostGpParameters) {
     return {"tpe", count(parameters, "parameter") + " are more than the " +
@@ -51,8 +59,9 @@ Choice choose_algorithm(const Problem& problem, const Space& space) {
                        std::to_string(kMostGpTrials) + " up to which gp is worth its cost"};
   }
   std::string reason = "it needs the fewest trials for " + count(parameters, "parameter");
+  if (objectives > 1) reason += ", " + count(objectives, "objective");
   if (budget > 0) reason += " and a budget of " + count(trials, "trial");
-  return {"gp", reason};
+  return {objectives > 1 ? "ehvi" : "gp", reason};
 }
 
 }  // namespace fettle::search

@@ -14,6 +14,10 @@ struct Choice {
   std::string reason;     // completes "..., because "
 };
 
+// Whether a Gaussian process is worth its cost: not with so many parameters, conditions or trials
+// that it would be slow and TPE as good.
+bool is_worth_gp(const Problem& problem, const Space& space);
+
 Choice choose_algorithm(const Problem& problem, const Space& space);
 
 }  // namespace fettle::search

@@ -174,10 +174,11 @@ class CmaesSampler final : public FoldingSampler {
 
   // The distribution that a trial was drawn from, if it is remembered.
   std::optional<Origin> origin_of(std::int64_t trial) const {
+    if (trial < unnumbered()) return std::nullopt;
     const std::uint64_t key = space().key(points_[static_cast<std::size_t>(trial)]);
     for (const Distribution& distribution : remembered_) {
       for (int attempt = 0; attempt < attempts(); ++attempt) {
-        Draw found = draw(distribution, trial, attempt);
+        Draw found = draw(distribution, trial - unnumbered(), attempt);
         if (space().key(point_of(found)) != key) continue;
         found.choices = place_of(trial).choices;
         return Origin{distribution.restart, std::move(found)};

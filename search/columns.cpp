@@ -50,12 +50,14 @@ void Columns::erase(std::int64_t trial) {
   }
 }
 
+double Columns::place(std::size_t parameter, double coordinate) const {
+  if (!is_active(coordinate) || !has_order(parameter)) return coordinate;
+  return space_.dimension(parameter).to_unit(coordinate).centre();
+}
+
 void Columns::push(const Point* point) {
   for (std::size_t i = 0; i < places_.size(); ++i) {
-    const Dimension& dimension = space_.dimension(i);
-    double place = point == nullptr ? kInactive : (*point)[i];
-    if (is_active(place) && has_order(i)) place = dimension.to_unit(place).centre();
-    places_[i].push_back(place);
+    places_[i].push_back(point == nullptr ? kInactive : place(i, (*point)[i]));
   }
   if (size_ >= kWindow) erase(size_ - kWindow);
   insert(size_++);

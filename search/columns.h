@@ -17,7 +17,7 @@ namespace fettle::search {
 
 class Columns {
  public:
-  static constexpr std::int64_t kWindow = 2000;
+  static constexpr std::int64_t kWindow = 3000;
   static constexpr double kNarrowest = 0.08;  // the width that most kernels come to have
 
   explicit Columns(const Space& space);
@@ -33,6 +33,9 @@ class Columns {
   double at(std::size_t parameter, std::int64_t trial) const {
     return places_[parameter][static_cast<std::size_t>(trial)];
   }
+
+  // What at() of a trial with this coordinate is.
+  double place(std::size_t parameter, double coordinate) const;
 
   bool in_window(std::int64_t trial) const { return trial >= window_begin(); }
   // Of a trial in the window, active in a continuous parameter (unit_normal.h).

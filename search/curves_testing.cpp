@@ -12,25 +12,102 @@
 namespace fettle::search::testing {
 namespace {
 
-constexpr double kSteps = 27;
+// What the curves of one problem have in common.
+struct Landscape {
+  std::vector<double> best;    // place of the best end, by parameter
+  std::vector<double> weight;  // how much each matters
+  std::uint64_t key = 0;
+};
 
-double distance(const Json& parameters) {
+Landscape landscape(std::uint64_t key) {
+  Random random(key, 0);
+  Landscape out;
+  out.key = mix_keys(key, 1);
+  const std::size_t parameters = 3 + random.below(4);
+  for (std::size_t i = 0; i < parameters; ++i) {
+    out.best.push_back(random.uniform());
+    out.weight.push_back(std::exp(1.5 * random.uniform()) / std::exp(1.5));
+  }
+  return out;
+}
+
+std::string name_of(std::size_t parameter) { return "p" + std::to_string(parameter); }
+
+double place(const Json& parameters, std::size_t i) {
+  return parameters.find(name_of(i))->as_double();
+}
+
+// Of the parameters from `first` on: 0 at the best place, about 1 far from it.
+double distance(const Landscape& of, const Json& parameters, std::size_t first = 0) {
   double sum = 0;
-  for (const auto& [name, best] : {std::pair{"x", 0.3}, std::pair{"y", 0.6}, std::pair{"z", 0.8}}) {
-    const double off = parameters.find(name)->as_double() - best;
+  double most = 0;
+  for (std::size_t i = first; i < of.best.size(); ++i) {
+    const double off = of.weight[i] * (place(parameters, i) - of.best[i]);
     sum += off * off;
+    most += of.weight[i] * of.weight[i];
   }
-  return std::sqrt(sum);
+  return std::sqrt(sum / most) * 2;
 }
 
-// A number in [0, 1) that belongs to the configuration alone.
-double noise(const Json& parameters) {
-  std::uint64_t key = 1;
-  for (const char* name : {"x", "y", "z"}) {
-    key = mix_keys(key, static_cast<std::uint64_t>(parameters.find(name)->as_double() * 0x1p52));
+// Draws that belong to a configuration, or to one step of it, alone.
+Random chance(const Landscape& of, const Json& parameters, std::int64_t step = 0) {
+  std::uint64_t key = of.key;
+  for (std::size_t i = 0; i < of.best.size(); ++i) {
+    key = mix_keys(key, static_cast<std::uint64_t>(place(parameters, i) * 0x1p52));
   }
-  return Random(key, 0).uniform();
+  return Random(key, static_cast<std::uint64_t>(step));
 }
+
+// 1 at the first step, 0 at the last one.
+double power_law(double step, double power) {
+  const double end = std::pow(kCurveSteps, -power);
+  return (std::pow(step, -power) - end) / (1 - end);
+}
+
+double steady(const Landscape& of, const Json& parameters, double step) {
+  return distance(of, parameters) + 0.5 * power_law(step, 0.5);
+}
+
+// The first parameter is the logarithm of a rate: ever faster, until it is too much.
+double rates(const Landscape& of, const Json& parameters, double step) {
+  const double edge = 0.4 + 0.5 * of.best[0];
+  if (place(parameters, 0) > edge) return 2;
+  const double rate = 0.5 * std::pow(20, place(parameters, 0) / edge);
+  const double end = 0.8 * distance(of, parameters, 1);
+  return end + (2 - end) * std::exp(-rate * step / kCurveSteps * 3);
+}
+
+// The first parameter is a capacity: the more, the faster, and the sooner it gets worse again.
+double overfit(const Landscape& of, const Json& parameters, double step) {
+  const double capacity = place(parameters, 0);
+  const double falls = (1.5 - capacity) * power_law(step, 0.5);
+  const double rises = 0.6 * capacity * capacity * step / kCurveSteps;
+  const double poor = 0.3 * (1 - capacity) * (1 - capacity);
+  return 0.8 * distance(of, parameters, 1) + falls + rises + poor;
+}
+
+double late(const Landscape& of, const Json& parameters, double step) {
+  const double part = step / kCurveSteps;
+  const double known = part < 0.2 ? 0 : (part - 0.2) / 0.8;
+  const double nothing = 1 + chance(of, parameters).uniform();
+  return known * distance(of, parameters) + (1 - known) * nothing;
+}
+
+double crossing(const Landscape& of, const Json& parameters, double step) {
+  const double end = distance(of, parameters);
+  const double part = step / kCurveSteps;
+  return end + (2.5 - end) * (1 - part) / (1 + 8 * end * part);
+}
+
+using Shape = double (*)(const Landscape&, const Json&, double);
+struct Family {
+  const char* name;
+  Shape shape;
+  double noise;
+};
+constexpr Family kFamilies[] = {{"steady", steady, 0},  {"noisy", steady, 0.1},
+                                {"rates", rates, 0.01}, {"overfit", overfit, 0.01},
+                                {"late", late, 0},      {"crossing", crossing, 0}};
 
 class Trainer {
  public:
@@ -44,7 +121,7 @@ class Trainer {
   }
 
   Training train(std::int64_t ticks) {
-    for (std::int64_t tick = 0; tick < ticks; ++tick) {
+    for (tick_ = 0; tick_ < ticks; ++tick_) {
       fill();
       if (running_.empty()) break;
       const std::vector<std::size_t> now = running_;
@@ -99,7 +176,10 @@ class Trainer {
     if (std::binary_search(rungs_.begin(), rungs_.end(), step)) learn(api::FactKind::kRung);
     if (step == problem_.resource.max) {
       learn(api::FactKind::kResult);
-      out_.best_result = std::min(out_.best_result, loss);
+      if (loss < out_.best_result) {
+        out_.best_result = loss;
+        out_.bests.push_back({tick_, index});
+      }
     } else if (!is_to_rest(trial, step)) {
       return;
     } else {
@@ -124,27 +204,37 @@ class Trainer {
   const std::vector<std::int64_t> rungs_;
   std::vector<std::size_t> running_;
   std::vector<std::int64_t> steps_;  // by trial
+  std::int64_t tick_ = 0;
   Training out_;
 };
 
 }  // namespace
 
-std::vector<CurveFamily> curve_families() {
-  const auto informative = [](const Json& parameters, std::int64_t step) {
-    return distance(parameters) + 0.5 / std::sqrt(static_cast<double>(step)) - 0.5 / std::sqrt(27);
+std::vector<std::string> curve_families() {
+  std::vector<std::string> out;
+  for (const Family& family : kFamilies) out.emplace_back(family.name);
+  return out;
+}
+
+CurveProblem curve_problem(const std::string& family, std::uint64_t number) {
+  const auto* const found = std::find_if(std::begin(kFamilies), std::end(kFamilies),
+                                         [&](const Family& each) { return each.name == family; });
+  CHECK(found != std::end(kFamilies), "there is such a family");
+  const auto which = static_cast<std::uint64_t>(found - std::begin(kFamilies));
+  const Landscape of = landscape(mix_keys(number, which));
+  CurveProblem out;
+  for (std::size_t i = 0; i < of.best.size(); ++i) {
+    out.parameters.push_back(real(name_of(i), 0, 1));
+  }
+  out.clear = [of, shape = found->shape](const Json& parameters, std::int64_t step) {
+    return shape(of, parameters, static_cast<double>(step));
   };
-  const auto uninformative = [](const Json& parameters, std::int64_t step) {
-    const double part = static_cast<double>(step) / kSteps;
-    const double known = part < 0.2 ? 0 : (part - 0.2) / 0.8;
-    return known * distance(parameters) + (1 - known) * (0.5 + noise(parameters));
+  out.loss = [of, shape = found->shape, noise = found->noise](const Json& parameters,
+                                                              std::int64_t step) {
+    const double clear = shape(of, parameters, static_cast<double>(step));
+    return noise > 0 ? clear + noise * chance(of, parameters, step).normal() : clear;
   };
-  // The best learn slowest.
-  const auto crossing = [](const Json& parameters, std::int64_t step) {
-    const double end = distance(parameters);
-    const double part = static_cast<double>(step) / kSteps;
-    return end + (1.5 - end) * (1 - part) / (1 + 8 * end * part);
-  };
-  return {{"informative", informative}, {"uninformative", uninformative}, {"crossing", crossing}};
+  return out;
 }
 
 Training train(const Problem& problem, const Curves& loss, std::int64_t workers,

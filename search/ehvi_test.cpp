@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/philox.h"
 #include "search/normal.h"
 
 namespace fettle::search {
@@ -69,15 +70,109 @@ TEST(ExpectedHypervolume, OfTwoObjectivesIsExact) {
   }
 }
 
-TEST(ExpectedHypervolume, OfThreeObjectivesIsCloseToTheIntegral) {
+TEST(ExpectedHypervolume, OfThreeObjectivesIsExact) {
   const Losses reference = {3, 3, 3};
-  const std::vector<Losses> front = {{1, 2, 2}, {2, 1, 2}, {2, 2, 1}, {0.5, 2.5, 2.5}};
-  for (const std::vector<NormalMarginal>& candidate :
-       {std::vector<NormalMarginal>{{1.5, 0.5}, {1.5, 0.5}, {1.5, 0.5}},
-        std::vector<NormalMarginal>{{2, 1}, {1, 0.3}, {2.5, 0.6}}}) {
-    const double truth = integrated(front, reference, candidate, 80);
-    const double drawn = ExpectedHypervolume(front, reference).improvement(candidate);
-    EXPECT_NEAR(drawn, truth, 0.03 * truth);
+  const std::vector<std::vector<Losses>> fronts = {
+      {},
+      {{1, 2, 2}, {2, 1, 2}, {2, 2, 1}, {0.5, 2.5, 2.5}},
+      {{1, 1, 2}, {1, 2, 1}, {2, 1, 1}, {2, 2, 2}, {-1, 4, 0}, {1, 1, 2}}};
+  for (const std::vector<Losses>& front : fronts) {
+    for (const std::vector<NormalMarginal>& candidate :
+         {std::vector<NormalMarginal>{{1.5, 0.5}, {1.5, 0.5}, {1.5, 0.5}},
+          std::vector<NormalMarginal>{{2, 1}, {1, 0.3}, {2.5, 0.6}}}) {
+      const double truth = integrated(front, reference, candidate, 80);
+      const double exact = ExpectedHypervolume(front, reference).improvement(candidate);
+      EXPECT_NEAR(exact, truth, 6e-3 * truth);  // the integral is no better
+    }
+  }
+}
+
+TEST(ExpectedHypervolume, OfFourObjectivesIsCloseToTheIntegral) {
+  const Losses reference = {3, 3, 3, 3};
+  const std::vector<Losses> front = {{1, 2, 2, 1}, {2, 1, 2, 2}, {2, 2, 1, 2}};
+  const std::vector<NormalMarginal> candidate = {{1.5, 0.5}, {1.5, 0.5}, {1.5, 0.5}, {2, 0.3}};
+  const double truth = integrated(front, reference, candidate, 24);
+  EXPECT_NEAR(ExpectedHypervolume(front, reference).improvement(candidate), truth, 0.03 * truth);
+}
+
+std::vector<Losses> random_points(Random& random, int count, std::size_t objectives) {
+  std::vector<Losses> out;
+  for (int i = 0; i < count; ++i) {
+    Losses point;
+    for (std::size_t k = 0; k < objectives; ++k) point.push_back(random.uniform());
+    out.push_back(point);
+  }
+  return out;
+}
+
+// With a certain point it is hypervolume_gain(), which does not know of boxes.
+TEST(ExpectedHypervolume, AgreesWithTheGainOnRandomFronts) {
+  Random random(3);
+  for (const std::size_t objectives : {2U, 3U}) {
+    const Losses reference(objectives, 0.9);
+    for (int round = 0; round < 200; ++round) {
+      std::vector<Losses> points = random_points(random, round % 20, objectives);
+      if (round % 3 == 0) {  // many equal coordinates
+        for (Losses& point : points) {
+          for (double& loss : point) loss = std::round(4 * loss) / 4;
+        }
+      }
+      const Losses point = random_points(random, 1, objectives)[0];
+      std::vector<NormalMarginal> certain;
+      for (const double loss : point) certain.push_back({loss, 0});
+      EXPECT_NEAR(ExpectedHypervolume(points, reference).improvement(certain),
+                  *hypervolume_gain(points, point, reference), 1e-12);
+    }
+  }
+}
+
+TEST(ExpectedHypervolume, BoxesAreFewAndDoNotOverlap) {
+  Random random(4);
+  const std::vector<Losses> points = random_points(random, 60, 3);
+  const std::vector<Box> boxes = free_boxes(points, {1, 1, 1});
+  EXPECT_LE(boxes.size(), 2 * points.size() + 1);
+  for (int i = 0; i < 1000; ++i) {
+    const Losses place = random_points(random, 1, 3)[0];
+    const auto holds = [&](const Box& box) {
+      bool inside = true;
+      for (std::size_t k = 0; k < 3; ++k) {
+        inside = inside && box.low[k] <= place[k] && place[k] < box.high[k];
+      }
+      return inside;
+    };
+    const bool dominated = std::any_of(
+        points.begin(), points.end(), [&](const Losses& point) { return dominates(point, place); });
+    EXPECT_EQ(std::count_if(boxes.begin(), boxes.end(), holds), dominated ? 0 : 1);
+  }
+}
+
+TEST(ExpectedHypervolume, ItsSlopesAreThoseOfFiniteDifferences) {
+  Random random(5);
+  constexpr double kStep = 1e-5;
+  for (const std::size_t objectives : {2U, 3U}) {
+    const ExpectedHypervolume front(random_points(random, 15, objectives), Losses(objectives, 1.1));
+    for (int round = 0; round < 20; ++round) {
+      std::vector<NormalMarginal> at;
+      const Losses means = random_points(random, 1, objectives)[0];
+      for (const double mean : means) {
+        at.push_back({mean, 0.05 + 0.3 * random.uniform()});
+      }
+      std::vector<NormalMarginal> slopes;
+      EXPECT_DOUBLE_EQ(front.improvement(at, slopes), front.improvement(at));
+      const auto difference = [&](double& of) {
+        const double here = of;
+        of = here + kStep;
+        const double above = front.improvement(at);
+        of = here - kStep;
+        const double below = front.improvement(at);
+        of = here;
+        return (above - below) / (2 * kStep);
+      };
+      for (std::size_t k = 0; k < objectives; ++k) {
+        EXPECT_NEAR(slopes[k].mean, difference(at[k].mean), 1e-8);
+        EXPECT_NEAR(slopes[k].sigma, difference(at[k].sigma), 1e-8);
+      }
+    }
   }
 }
 

@@ -15,46 +15,62 @@ namespace {
 
 using namespace testing;  // NOLINT: the helpers of this folder
 
-constexpr std::int64_t kWorkers = 4;
-constexpr std::int64_t kLastStep = 27;
-constexpr std::int64_t kTicks = 15 * kLastStep / kWorkers;  // the work of 15 full trials
-constexpr std::int64_t kSeeds = 8;
+constexpr std::int64_t kWorkers = 8;
+constexpr std::int64_t kProblems = 8;
+// Problems that nothing was tuned on: fidelity_bench's own numbers begin at 1000.
+constexpr std::uint64_t kFirstProblem = 5000;
 
-Problem problem_with(const std::string& algorithm, std::int64_t seed) {
-  Problem out = problem_of({real("x", 0, 1), real("y", 0, 1), real("z", 0, 1)}, algorithm, seed);
-  out.resource = {"epoch", 1, kLastStep};
+std::int64_t ticks_of(std::int64_t full_trainings) {
+  return full_trainings * kCurveSteps / kWorkers;
+}
+
+Problem problem_with(const std::string& algorithm, const CurveProblem& curves, std::int64_t seed) {
+  Problem out = problem_of(curves.parameters, algorithm, seed);
+  out.resource = {"epoch", 1, kCurveSteps};
   return out;
 }
 
-Problem stopped_by(const std::string& rule, std::int64_t seed, bool promote = false) {
-  Problem out = problem_with("random", seed);
+Problem stopped_by(const std::string& rule, const CurveProblem& curves, std::int64_t seed,
+                   bool promote = false) {
+  Problem out = problem_with("random", curves, seed);
   out.early_stopping.emplace();
   out.early_stopping->name = rule;
   out.early_stopping->promote = promote;
-  out.early_stopping->threshold = 1.2;
   return out;
 }
 
-double mean_result(const std::function<Problem(std::int64_t)>& problem_for, const Curves& loss,
-                   std::int64_t ticks = kTicks) {
-  double sum = 0;
-  for (std::int64_t seed = 0; seed < kSeeds; ++seed) {
-    sum += train(problem_for(seed), loss, kWorkers, ticks).best_result;
-  }
-  return sum / kSeeds;
+using Maker = std::function<Problem(const CurveProblem&, std::int64_t seed)>;
+Maker named(const std::string& algorithm) {
+  return [algorithm](const CurveProblem& curves, std::int64_t seed) {
+    return problem_with(algorithm, curves, seed);
+  };
 }
 
-class EveryFamily : public ::testing::TestWithParam<CurveFamily> {};
+// The end, without noise, of the trial that the search would recommend.
+double mean_end(const std::string& family, const Maker& maker, std::int64_t full_trainings) {
+  double sum = 0;
+  for (std::int64_t i = 0; i < kProblems; ++i) {
+    const CurveProblem curves =
+        curve_problem(family, kFirstProblem + static_cast<std::uint64_t>(i));
+    const Training done = train(maker(curves, i), curves.loss, kWorkers, ticks_of(full_trainings));
+    const auto best = static_cast<std::size_t>(done.bests.back().trial);
+    sum += curves.clear(done.history.trials[best], kCurveSteps);
+  }
+  return sum / kProblems;
+}
+
+class EveryFamily : public ::testing::TestWithParam<std::string> {};
 
 INSTANTIATE_TEST_SUITE_P(Curves, EveryFamily, ::testing::ValuesIn(curve_families()),
-                         [](const auto& test) { return test.param.name; });
+                         [](const auto& test) { return test.param; });
 
 // A promoted trial goes on from where it paused, one rung at a time, each rung once.
 TEST_P(EveryFamily, TrialsClimbRungByRung) {
   for (const char* algorithm : {"hyperband", "bohb", "dehb"}) {
-    const Problem problem = problem_with(algorithm, 1);
+    const CurveProblem curves = curve_problem(GetParam(), 1);
+    const Problem problem = problem_with(algorithm, curves, 1);
     const std::vector<std::int64_t> ladder = ladder_of(problem);
-    const Training training = train(problem, GetParam().loss, kWorkers, kTicks);
+    const Training training = train(problem, curves.loss, kWorkers, ticks_of(15));
     std::map<std::int64_t, std::int64_t> until;
     for (const Event& event : training.history.events) {
       if (event.fact.kind == api::FactKind::kRung) continue;
@@ -70,58 +86,48 @@ TEST_P(EveryFamily, TrialsClimbRungByRung) {
 
 TEST_P(EveryFamily, TheSameSeedGivesTheSameSearch) {
   for (const char* algorithm : {"hyperband", "bohb", "dehb"}) {
-    const auto once = train(problem_with(algorithm, 2), GetParam().loss, kWorkers, kTicks);
-    const auto again = train(problem_with(algorithm, 2), GetParam().loss, kWorkers, kTicks);
+    const CurveProblem curves = curve_problem(GetParam(), 2);
+    const Problem problem = problem_with(algorithm, curves, 2);
+    const Training once = train(problem, curves.loss, kWorkers, ticks_of(8));
+    const Training again = train(problem, curves.loss, kWorkers, ticks_of(8));
     EXPECT_EQ(once.log, again.log);
   }
 }
 
-// Which kind of curves there are is not known beforehand. Trusting the first rung is a fine thing
-// where it tells, and worse than no halving where it misleads; hedging by what is measured is
-// better on the whole, and nowhere far behind.
-TEST(Fidelity, OverAllKindsOfCurvesHedgingIsBest) {
-  constexpr std::int64_t kLongTicks = 2 * kTicks;
-  std::map<std::string, double> sum;
-  for (const CurveFamily& family : curve_families()) {
-    const auto search = [&](const std::string& name, const auto& problem_for) {
-      const double result = mean_result(problem_for, family.loss, kLongTicks);
-      sum[name] += result;
-      return result;
-    };
-    const auto named = [&](const std::string& algorithm) {
-      return search(algorithm, [&](std::int64_t seed) { return problem_with(algorithm, seed); });
-    };
-    const double full = named("random");
-    search("asha", [](std::int64_t seed) { return stopped_by("asha", seed, true); });
-    EXPECT_LT(named("bohb"), 1.5 * full) << family.name;
-    EXPECT_LT(named("dehb"), 1.5 * full) << family.name;
-  }
-  for (const char* hedging : {"bohb", "dehb"}) {
-    EXPECT_LT(sum[hedging], 0.85 * sum["random"]) << hedging;
-    EXPECT_LT(sum[hedging], 0.85 * sum["asha"]) << hedging;
-  }
+// Which kind of curves there are is not known beforehand. A model and a hedge must be worth their
+// keep where early losses tell (a third of random search's distance from the best end, with the
+// same work), and must not do harm where they mislead: a tenth more is within what eight problems
+// can tell.
+TEST_P(EveryFamily, BohbIsBetterThanRandomSearchOrNoWorse) {
+  const bool tells = GetParam() == "steady" || GetParam() == "rates";
+  const auto end = [&](const char* name) { return mean_end(GetParam(), named(name), 40); };
+  const double alone = end("random");
+  EXPECT_LT(end("bohb"), (tells ? 1.0 / 3 : 1.1) * alone);
 }
 
+// Ranks at the first step are worth most of a full training: halving sees several times as many
+// configurations, so that it must come closer with the same work.
 TEST(Fidelity, WhereEarlyLossesTellHalvingIsWorthALot) {
-  const CurveFamily family = curve_families()[0];
-  const auto full = [](std::int64_t seed) { return problem_with("random", seed); };
-  const double alone = mean_result(full, family.loss);
-  for (const char* rule : {"asha", "median", "percentile", "curve"}) {
-    const auto stopped = [rule](std::int64_t seed) { return stopped_by(rule, seed); };
-    EXPECT_LT(mean_result(stopped, family.loss), alone) << rule;
-  }
-  const auto paused = [](std::int64_t seed) { return stopped_by("asha", seed, true); };
-  EXPECT_LT(mean_result(paused, family.loss), 0.7 * alone);
+  const double alone = mean_end("steady", named("random"), 25);
+  const auto asha = [](bool promote) {
+    return [promote](const CurveProblem& curves, std::int64_t seed) {
+      return stopped_by("asha", curves, seed, promote);
+    };
+  };
+  EXPECT_LT(mean_end("steady", asha(false), 25), alone);
+  EXPECT_LT(mean_end("steady", asha(true), 25), alone);
+  EXPECT_LT(mean_end("steady", named("hyperband"), 25), alone);
 }
 
 TEST(Fidelity, TheLastCallBringsATrialToItsEnd) {
   for (const std::int64_t trials : {1, 2, 5, 9}) {
     for (const char* algorithm : {"hyperband", "bohb"}) {
-      Problem problem = problem_with(algorithm, 3);
+      const CurveProblem curves = curve_problem("steady", 3);
+      Problem problem = problem_with(algorithm, curves, 3);
       problem.max_trials = trials;
-      const Training training = train(problem, curve_families()[0].loss, kWorkers, 1000);
+      const Training training = train(problem, curves.loss, kWorkers, 1000);
       EXPECT_EQ(training.history.trials.size(), static_cast<std::size_t>(trials));
-      EXPECT_LT(training.best_result, 2) << algorithm << " with " << trials;
+      EXPECT_LT(training.best_result, 3) << algorithm << " with " << trials;
       EXPECT_FALSE(any_runs(problem, training.history));
     }
   }

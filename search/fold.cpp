@@ -24,7 +24,7 @@ Suggestion FoldingSampler::suggest(const History& history, std::int64_t n) {
   const std::uint64_t cursor = cursor_;
   Suggestion out;
   for (std::int64_t i = 0; i < n; ++i) {
-    const std::optional<Point> point = propose(trials_);
+    const std::optional<Point> point = propose(trials_ - unnumbered_);
     if (!point) {
       out.exhausted = true;
       break;
@@ -40,17 +40,20 @@ Suggestion FoldingSampler::suggest(const History& history, std::int64_t n) {
 std::optional<Explanation> FoldingSampler::explain(const History& history, const Json& point) {
   catch_up(history);
   const std::optional<Point> read = space_.read(point);
-  return read ? explain_point(trials_, *read) : std::nullopt;
+  return read ? explain_point(trials_ - unnumbered_, *read) : std::nullopt;
 }
 
 void FoldingSampler::catch_up(const History& history) {
   if (history.trials.size() < static_cast<std::size_t>(trials_) ||
-      history.events.size() < events_) {
+      history.events.size() < events_ || history.priors != priors_ ||
+      history.unnumbered != unnumbered_) {
     reset();
     tried_.clear();
     trials_ = 0;
     events_ = 0;
     cursor_ = 0;
+    priors_ = history.priors;
+    unnumbered_ = history.unnumbered;
   }
   while (static_cast<std::size_t>(trials_) < history.trials.size()) {
     const std::optional<Point> point =
@@ -67,7 +70,10 @@ void FoldingSampler::catch_up(const History& history) {
 
 void FoldingSampler::add(const Point* point) {
   std::optional<std::uint64_t> key;
-  if (point != nullptr && tried_.insert(space_.key(*point)).second) key = space_.key(*point);
+  const bool here = trials_ >= priors_;
+  if (here && point != nullptr && tried_.insert(space_.key(*point)).second) {
+    key = space_.key(*point);
+  }
   pending_keys_.push_back(key);
   add_trial(point);
   ++trials_;

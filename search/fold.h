@@ -26,7 +26,8 @@ enum class Purpose : std::uint64_t {
   kModel = 2,
   kOrder = 3,
   kScramble = 4,
-  kExplore = 5
+  kPool = 5,
+  kExplore = 6
 };
 
 inline std::uint64_t draw_key(std::int64_t seed, Purpose purpose) {
@@ -58,6 +59,11 @@ class FoldingSampler : public Sampler {
   virtual void add_event(const Event& /*event*/) {}
   virtual void reset() {}
 
+  // Trials of earlier Studies that come first, and with them points that others chose to try first:
+  // add_trial() and events count them, propose() does not.
+  std::int64_t priors() const { return priors_; }
+  std::int64_t unnumbered() const { return unnumbered_; }
+
   const Space& space() const { return space_; }
   std::int64_t seed() const { return seed_; }
   bool tried(const Point& point) const { return tried_.count(space_.key(point)) > 0; }
@@ -79,7 +85,9 @@ class FoldingSampler : public Sampler {
   std::optional<Permutation> order_;
   std::unordered_set<std::uint64_t> tried_;                 // keys
   std::vector<std::optional<std::uint64_t>> pending_keys_;  // added to tried_ within this call
-  std::int64_t trials_ = 0;
+  std::int64_t trials_ = 0;                                 // all of them
+  std::int64_t priors_ = 0;
+  std::int64_t unnumbered_ = 0;
   std::size_t events_ = 0;
   // All points before this place in the order were tried: a cache, moved forward by next_untried().
   mutable std::uint64_t cursor_ = 0;

@@ -33,6 +33,9 @@ class Parzen {
          const std::vector<std::int64_t>& trials, std::vector<double> weights = {},
          KernelWidths widths = {});
 
+  // The sum of all weights, the prior's included.
+  double weight() const { return cumulative_.back(); }
+
   // Sets the coordinates of the group's parameters to a draw.
   void draw(Random& random, Point& point) const;
 

@@ -65,6 +65,11 @@ const std::vector<double>* Ranking::losses(std::int64_t trial) const {
   return at == entries_.end() || at->second.kind != Class::kResult ? nullptr : &at->second.losses;
 }
 
+bool Ranking::infeasible(std::int64_t trial) const {
+  const auto at = entries_.find(trial);
+  return at != entries_.end() && at->second.kind == Class::kInfeasible;
+}
+
 void Ranking::assign_fronts() {
   std::vector<Entry*> results;
   std::vector<Losses> losses;

@@ -35,6 +35,9 @@ class Ranking {
   // end with a feasible result.
   const std::vector<double>* losses(std::int64_t trial) const;
 
+  // Whether a trial ended infeasible or failed.
+  bool infeasible(std::int64_t trial) const;
+
   // Trials that ended, best first.
   const std::vector<std::int64_t>& order();
 

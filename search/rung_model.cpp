@@ -3,6 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
+#include <optional>
+#include <string>
+#include <unordered_set>
 #include <utility>
 
 #include "search/rung_table.h"
@@ -11,31 +15,113 @@
 namespace fettle::search {
 namespace {
 
-// Below this a rung says too little of the next one to rank by it, if there is more to go by.
-constexpr double kLeastTrust = 0.35;
-
-// The rung that all others build on: the lowest that is trusted, as long as the next one has enough
-// values for a model of their own.
-std::int64_t first_rung(const RungTable& table, std::size_t parameters) {
-  std::int64_t rung = 0;
-  while (rung + 1 < table.rungs() && table.trust(rung) < kLeastTrust &&
-         table.at(rung + 1).size() >= parameters + 2) {
-    ++rung;
+// The history as the model of one bracket is told it.
+class View {
+ public:
+  View(const Problem& problem, const History& history, std::int64_t bracket) : bracket_(bracket) {
+    const std::vector<double> scores = scores_from_rung(problem, history, bracket);
+    for (std::size_t trial = 0; trial < history.trials.size(); ++trial) {
+      const bool known = !std::isnan(scores[trial]);
+      add(history.trials[trial], known ? bracket_ : begun_at(history, trial));
+      if (known) tell(static_cast<std::int64_t>(trial), scores[trial], problem.resource.max);
+    }
   }
-  return rung;
-}
+
+  // A trial without a value, which began at rung `began`. One that will not come to the rungs that
+  // count here is passed over (History): its place is neither known nor about to be.
+  void add(const Json& point, std::int64_t began) {
+    history_.trials.push_back(began >= bracket_ ? point : Json::object());
+  }
+  const History& history() const { return history_; }
+
+ private:
+  static std::int64_t begun_at(const History& history, std::size_t trial) {
+    return history.stages.empty() ? 0 : history.stages[trial].bracket;
+  }
+  void tell(std::int64_t trial, double score, std::int64_t step) {
+    Event event;
+    event.trial = trial;
+    event.fact.seq = static_cast<std::int64_t>(history_.events.size()) + 1;
+    event.fact.kind = api::FactKind::kResult;
+    event.fact.step = step;
+    event.fact.infeasible = std::isinf(score);
+    event.fact.values = {std::isinf(score) ? std::nullopt : std::optional(score)};
+    history_.events.push_back(std::move(event));
+  }
+
+  const std::int64_t bracket_;
+  History history_;
+};
+
+// The models of the brackets during one call. New ones each time: one more value may change the
+// places of all.
+class Models {
+ public:
+  Models(const Problem& problem, const Problem& places, const ModelFactory& factory,
+         const History& history)
+      : problem_(problem), places_(places), factory_(factory), history_(history) {
+    for (const Json& point : history.trials) tried_.insert(point.dump());
+  }
+
+  // The point of one more trial, which will begin in `bracket`; nothing if none is left.
+  std::optional<Json> next(std::int64_t bracket) {
+    std::optional<Json> point = ask(bracket);
+    // Only the lowest bracket's model knows of every trial.
+    if (!point || tried_.count(point->dump()) > 0) point = ask(0);
+    if (!point) return std::nullopt;
+    for (auto& [of, model] : models_) model.view.add(*point, bracket);
+    tried_.insert(point->dump());
+    added_.emplace_back(*point, bracket);
+    return point;
+  }
+
+ private:
+  struct Model {
+    View view;
+    std::unique_ptr<Sampler> sampler;
+  };
+
+  std::optional<Json> ask(std::int64_t bracket) {
+    auto found = models_.find(bracket);
+    if (found == models_.end()) {
+      Model model{View(problem_, history_, bracket), factory_(places_).value()};
+      for (const auto& [point, began] : added_) model.view.add(point, began);
+      found = models_.emplace(bracket, std::move(model)).first;
+    }
+    Suggestion one = found->second.sampler->suggest(found->second.view.history(), 1);
+    if (one.points.empty()) return std::nullopt;
+    return std::move(one.points.front());
+  }
+
+  const Problem& problem_;
+  const Problem& places_;
+  const ModelFactory& factory_;
+  const History& history_;
+  std::map<std::int64_t, Model> models_;  // by bracket
+  std::unordered_set<std::string> tried_;
+  std::vector<std::pair<Json, std::int64_t>> added_;  // in this call, with their brackets
+};
 
 class RungModel final : public Sampler {
  public:
-  RungModel(Problem problem, Problem base, ModelFactory factory, std::string name)
+  RungModel(Problem problem, Problem places, ModelFactory factory, std::string name)
       : problem_(std::move(problem)),
-        base_(std::move(base)),
+        places_(std::move(places)),
         factory_(std::move(factory)),
         name_(std::move(name)) {}
 
-  // A new model each time: one more value may change the places of all.
   Suggestion suggest(const History& history, std::int64_t n) override {
-    return factory_(base_).value()->suggest(ranked(history), n);
+    Models models(problem_, places_, factory_, history);
+    Suggestion out;
+    for (const std::int64_t bracket : brackets_of(history, static_cast<std::size_t>(n))) {
+      std::optional<Json> point = models.next(bracket);
+      if (!point) {
+        out.exhausted = true;
+        break;
+      }
+      out.points.push_back(std::move(*point));
+    }
+    return out;
   }
   std::string description() const override {
     return problem_.algorithm.name + " (rungs at " + list_steps(ladder_of(problem_)) +
@@ -43,36 +129,42 @@ class RungModel final : public Sampler {
   }
 
  private:
-  History ranked(const History& history) const {
-    History out;
-    out.trials = history.trials;
-    const std::vector<double> scores = scores_across_rungs(problem_, history);
-    for (std::size_t trial = 0; trial < scores.size(); ++trial) {
-      if (std::isnan(scores[trial])) continue;
-      Event event;
-      event.trial = static_cast<std::int64_t>(trial);
-      event.fact.seq = static_cast<std::int64_t>(out.events.size()) + 1;
-      event.fact.kind = api::FactKind::kResult;
-      event.fact.step = problem_.resource.max;
-      event.fact.infeasible = std::isinf(scores[trial]);
-      event.fact.values = {std::isinf(scores[trial]) ? std::nullopt : std::optional(scores[trial])};
-      out.events.push_back(std::move(event));
-    }
+  // Where the next trials will begin.
+  std::vector<std::int64_t> brackets_of(const History& history, std::size_t n) const {
+    std::vector<std::int64_t> out(n, 0);
+    if (!promotes(problem_)) return out;
+    const std::vector<Stage> stages = first_stages(problem_, history, n);
+    for (std::size_t i = 0; i < n; ++i) out[i] = stages[i].bracket;
     return out;
   }
 
   const Problem problem_;
-  const Problem base_;
+  const Problem places_;  // the problem as the models see it
   const ModelFactory factory_;
   const std::string name_;
 };
 
+// What is infeasible at any rung from `first` on, or failed, has no place.
+void mark_infeasible(const RungTable& table, const History& history, std::int64_t first,
+                     std::vector<double>& scores) {
+  constexpr double kNone = std::numeric_limits<double>::infinity();
+  for (std::int64_t rung = first; rung < table.rungs(); ++rung) {
+    for (const auto& [trial, loss] : table.at(rung)) {
+      if (std::isinf(loss)) scores[static_cast<std::size_t>(trial)] = kNone;
+    }
+  }
+  for (const Event& event : history.events) {
+    if (event.fact.kind != api::FactKind::kFailed) continue;
+    scores[static_cast<std::size_t>(event.trial)] = kNone;
+  }
+}
+
 }  // namespace
 
-std::vector<double> scores_across_rungs(const Problem& problem, const History& history) {
+std::vector<double> scores_from_rung(const Problem& problem, const History& history,
+                                     std::int64_t first) {
   const RungTable table(problem, history, ladder_of(problem));
   std::vector<double> scores(history.trials.size(), std::numeric_limits<double>::quiet_NaN());
-  const std::int64_t first = first_rung(table, problem.parameters.size());
   for (std::int64_t rung = first; rung < table.rungs(); ++rung) {
     const std::vector<RungTable::Entry>& entries = table.at(rung);
     const std::vector<double> fresh = normal_scores(entries);
@@ -86,18 +178,7 @@ std::vector<double> scores_across_rungs(const Problem& problem, const History& h
       scores[static_cast<std::size_t>(entries[i].trial)] = places[i];
     }
   }
-  // What is infeasible where it was looked at last has no place.
-  for (std::int64_t rung = 0; rung < table.rungs(); ++rung) {
-    for (const auto& [trial, loss] : table.at(rung)) {
-      if (std::isinf(loss)) {
-        scores[static_cast<std::size_t>(trial)] = std::numeric_limits<double>::infinity();
-      }
-    }
-  }
-  for (const Event& event : history.events) {
-    if (event.fact.kind != api::FactKind::kFailed) continue;
-    scores[static_cast<std::size_t>(event.trial)] = std::numeric_limits<double>::infinity();
-  }
+  mark_infeasible(table, history, first, scores);
   return scores;
 }
 

@@ -12,9 +12,10 @@
 namespace fettle::search {
 namespace {
 
-// What is believed of a rung before pairs are seen, and how many pairs that belief is worth.
+// What is believed of neighbouring rungs before pairs are seen, and how many pairs any belief is
+// worth: few, since where it is wrong all that is spent before it is given up is lost.
 constexpr double kPriorTrust = 0.9;
-constexpr double kPriorPairs = 4;
+constexpr double kPriorPairs = 2;
 
 bool is_before(const RungTable::Entry& a, const RungTable::Entry& b) {
   return a.loss != b.loss ? a.loss < b.loss : a.trial < b.trial;
@@ -115,14 +116,16 @@ std::string list_steps(const std::vector<std::int64_t>& steps) {
 }
 
 double RungTable::trust(std::int64_t rung) const {
-  double out = 1;
-  for (std::int64_t next = rung; next + 1 < rungs(); ++next) out *= agreement(next);
-  return out;
+  const std::int64_t last = rungs() - 1;
+  if (rung == last) return 1;
+  if (rung + 1 == last) return agreement(rung, last, kPriorTrust);
+  const double step_by_step = agreement(rung, rung + 1, kPriorTrust) * trust(rung + 1);
+  return agreement(rung, last, step_by_step);
 }
 
-double RungTable::agreement(std::int64_t rung) const {
+double RungTable::agreement(std::int64_t rung, std::int64_t higher, double prior) const {
   const std::vector<Entry>& low = at(rung);
-  const std::vector<Entry>& high = at(rung + 1);
+  const std::vector<Entry>& high = at(higher);
   const std::vector<double> low_scores = normal_scores(low);
   const std::vector<double> high_scores = normal_scores(high);
   std::map<std::int64_t, double> score_above;
@@ -134,13 +137,13 @@ double RungTable::agreement(std::int64_t rung) const {
     const auto above = score_above.find(low[i].trial);
     if (above != score_above.end()) pairs.add(low_scores[i], above->second);
   }
-  if (pairs.n < 3) return kPriorTrust;
+  if (pairs.n < 3) return prior;
   const double spread = pairs.variance_x() * pairs.variance_y();
-  if (!(spread > 0)) return kPriorTrust;
+  if (!(spread > 0)) return prior;
   const double r = std::clamp(pairs.covariance() / std::sqrt(spread), 0.0, 1.0);
   const double narrowed = std::min(1.0, pairs.variance_x() / all.variance_x());
   const double corrected = r == 0 ? 0 : r / std::sqrt(r * r + narrowed * (1 - r * r));
-  return (pairs.n * corrected + kPriorPairs * kPriorTrust) / (pairs.n + kPriorPairs);
+  return (pairs.n * corrected + kPriorPairs * prior) / (pairs.n + kPriorPairs);
 }
 
 }  // namespace fettle::search

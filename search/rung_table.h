@@ -36,11 +36,13 @@ class RungTable {
   // Whether it is on its way to that rung.
   bool runs(std::int64_t trial, const Stage& stage) const;
 
-  // How well losses at `rung` predict those at the next one, in [0, 1]: the correlation of normal
+  // How well losses at `rung` predict those at a higher one, in [0, 1]: the correlation of normal
   // scores, corrected for the pairs' being selected by the lower rung (Thorndike's case 2), drawn
-  // towards a prior while pairs are few.
-  double agreement(std::int64_t rung) const;
-  // How well losses at `rung` predict the end: the product of what leads there; 1 at the last rung.
+  // towards `prior` while pairs are few.
+  double agreement(std::int64_t rung, std::int64_t higher, double prior) const;
+  // How well losses at `rung` predict the end: the agreement with it, drawn towards the product of
+  // what leads there, rung by rung, which more pairs speak for. Alone that product would not do:
+  // two rungs may agree on what the third one refutes. 1 at the last rung.
   double trust(std::int64_t rung) const;
 
  private:

@@ -4,6 +4,7 @@
 #include "search/rung_model.h"
 #include "search/samplers.h"
 #include "search/search.h"
+#include "search/warm_start.h"
 
 namespace fettle::search {
 namespace {
@@ -50,14 +51,20 @@ Result<GpSettings> gp_settings(const api::Algorithm& algorithm) {
   out.startup_trials = algorithm.startup_trials;
   out.candidates = algorithm.candidates.value_or(out.candidates);
   if (out.startup_trials.value_or(0) < 0) {
-    return invalid("gp needs 0 or more startup trials; found " +
+    return invalid(algorithm.name + " needs 0 or more startup trials; found " +
                    std::to_string(*out.startup_trials));
   }
   if (out.candidates < 1 || out.candidates > api::kMaxCandidates) {
-    return invalid("gp needs 1 to " + std::to_string(api::kMaxCandidates) + " candidates; found " +
-                   std::to_string(out.candidates));
+    return invalid(algorithm.name + " needs 1 to " + std::to_string(api::kMaxCandidates) +
+                   " candidates; found " + std::to_string(out.candidates));
   }
   return out;
+}
+
+Status check_objectives(const Problem& problem) {
+  if (problem.objectives.size() <= kMostEhviObjectives) return success();
+  return invalid("ehvi takes up to " + std::to_string(kMostEhviObjectives) + " objectives; found " +
+                 std::to_string(problem.objectives.size()) + "; nsga2 and tpe take any number");
 }
 
 Result<std::unique_ptr<Sampler>> grid(const Space& space, const api::Algorithm& algorithm) {
@@ -70,10 +77,16 @@ Result<std::unique_ptr<Sampler>> grid(const Space& space, const api::Algorithm& 
   return make_grid(space, algorithm.seed, points, algorithm.shuffle);
 }
 
-Result<std::unique_ptr<Sampler>> parzen_model(const Problem& problem) {
+// bohb's model of the places at rungs: the same that `auto` takes where there are no rungs. TPE,
+// the paper's, needs several times the trials.
+Result<std::unique_ptr<Sampler>> model_of_places(const Problem& problem) {
   FETTLE_ASSIGN(Space space, Space::make(problem.parameters));
-  FETTLE_ASSIGN(const TpeSettings settings, tpe_settings(problem.algorithm));
-  return make_tpe(std::move(space), problem.algorithm.seed, settings, problem.objectives);
+  FETTLE_ASSIGN(const TpeSettings tpe, tpe_settings(problem.algorithm));
+  FETTLE_ASSIGN(const GpSettings gp, gp_settings(problem.algorithm));
+  if (!is_worth_gp(problem, space)) {
+    return make_tpe(std::move(space), problem.algorithm.seed, tpe, problem.objectives);
+  }
+  return make_gp(std::move(space), problem.algorithm.seed, gp, problem.objectives);
 }
 
 Result<std::unique_ptr<Sampler>> evolution_model(const Problem& problem) {
@@ -88,24 +101,19 @@ Status check_population(const api::Algorithm& algorithm) {
                  " to " + std::to_string(api::kMaxPopulation) + "; found " + std::to_string(size));
 }
 
+Result<std::unique_ptr<Sampler>> make_named(const Problem& problem);
+
 Result<std::unique_ptr<Sampler>> choose(const Problem& problem, const Space& space) {
   Choice choice = choose_algorithm(problem, space);
   Problem chosen = problem;
   chosen.algorithm.name = choice.algorithm;
   chosen.algorithm.shuffle = true;
-  FETTLE_ASSIGN(std::unique_ptr<Sampler> sampler, make_sampler(chosen));
+  FETTLE_ASSIGN(std::unique_ptr<Sampler> sampler, make_named(chosen));
   return std::unique_ptr<Sampler>(
       std::make_unique<Chosen>(std::move(sampler), std::move(choice.reason)));
 }
 
-}  // namespace
-
-std::vector<std::string> sampler_names() {
-  const auto names = api::algorithm_names();
-  return {names.begin(), names.end()};
-}
-
-Result<std::unique_ptr<Sampler>> make_sampler(const Problem& problem) {
+Result<std::unique_ptr<Sampler>> make_named(const Problem& problem) {
   FETTLE_ASSIGN(Space space, Space::make(problem.parameters));
   const api::Algorithm& algorithm = problem.algorithm;
   if (algorithm.name == "random") return make_random(std::move(space), algorithm.seed);
@@ -116,7 +124,8 @@ Result<std::unique_ptr<Sampler>> make_sampler(const Problem& problem) {
     FETTLE_ASSIGN(const TpeSettings settings, tpe_settings(algorithm));
     return make_tpe(std::move(space), algorithm.seed, settings, problem.objectives);
   }
-  if (algorithm.name == "gp") {
+  if (algorithm.name == "ehvi") FETTLE_TRY(check_objectives(problem));
+  if (algorithm.name == "gp" || algorithm.name == "ehvi") {
     FETTLE_ASSIGN(const GpSettings settings, gp_settings(algorithm));
     return make_gp(std::move(space), algorithm.seed, settings, problem.objectives);
   }
@@ -131,13 +140,26 @@ Result<std::unique_ptr<Sampler>> make_sampler(const Problem& problem) {
                       algorithm.population_size.value_or(kNsga2Population), problem.objectives);
   }
   if (algorithm.name == "hyperband") return make_hyperband(problem, std::move(space));
-  if (algorithm.name == "bohb") return make_rung_model(problem, parzen_model);
+  if (algorithm.name == "bohb") return make_rung_model(problem, model_of_places);
   if (algorithm.name == "dehb") return make_rung_model(problem, evolution_model);
   if (api::is_population(algorithm.name)) return make_population(problem, std::move(space));
   if (algorithm.name == "schedule") return make_schedule(problem, space);
   std::string known;
   for (const std::string& name : sampler_names()) known += (known.empty() ? "" : ", ") + name;
   return invalid("there is no algorithm " + Json(algorithm.name).dump() + "; there are " + known);
+}
+
+}  // namespace
+
+std::vector<std::string> sampler_names() {
+  const auto names = api::algorithm_names();
+  return {names.begin(), names.end()};
+}
+
+Result<std::unique_ptr<Sampler>> make_sampler(const Problem& problem) {
+  FETTLE_ASSIGN(std::unique_ptr<Sampler> sampler, make_named(problem));
+  if (!starts_warm(problem)) return sampler;
+  return make_warm_start(problem, std::move(sampler));
 }
 
 }  // namespace fettle::search

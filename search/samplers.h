@@ -36,7 +36,9 @@ struct TpeSettings {
 std::unique_ptr<Sampler> make_tpe(Space space, std::int64_t seed, TpeSettings settings,
                                   std::vector<api::Objective> objectives);
 
-// Bayesian optimisation with a Gaussian process (gp/gp_sampler.cpp).
+// Bayesian optimisation with Gaussian processes (gp/gp_sampler.cpp). Up to kMostEhviObjectives
+// objectives have one each; more are compared by fronts.
+inline constexpr std::size_t kMostEhviObjectives = 3;
 struct GpSettings {
   std::optional<std::int64_t> startup_trials;  // before the model is used; nothing: by the space
   std::int64_t candidates = 1000;  // points that the acquisition function is looked at for a start

@@ -129,8 +129,10 @@ TEST_P(EverySampler, NoTwoPointsAreTheSame) {
   for (const bool told : {false, true}) {
     History history;
     std::set<std::string> seen;
-    const bool models = GetParam() == "gp" || GetParam() == "auto";  // milliseconds each
-    const std::size_t trials = GetParam() == "grid" ? 60 : (models ? 150 : 1000);
+    const bool models =
+        GetParam() == "gp" || GetParam() == "ehvi" || GetParam() == "auto";  // milliseconds each
+    const bool few = GetParam() == "grid" || GetParam() == "bohb";  // a model anew for each point
+    const std::size_t trials = few ? 60 : (models ? 150 : 1000);
     while (history.trials.size() < trials) {
       const Json point = sampler->suggest(history, 1).points.at(0);
       EXPECT_TRUE(seen.insert(point.dump()).second);
@@ -321,8 +323,12 @@ TEST(AutoSampler, ChoosesAndSaysWhy) {
   EXPECT_THAT(sampler_of(problem)->description(), HasSubstr("10 of 19 trials run at once"));
   problem.parallelism = 9;
   problem.objectives.push_back(problem.objectives[0]);
-  EXPECT_THAT(sampler_of(problem)->description(), HasSubstr("there are 2 objectives"));
-  problem.objectives.pop_back();
+  EXPECT_THAT(sampler_of(problem)->description(), HasSubstr("auto: ehvi"));
+  EXPECT_THAT(sampler_of(problem)->description(), HasSubstr("for 1 parameter, 2 objectives and"));
+  problem.objectives.resize(4, problem.objectives[0]);
+  EXPECT_THAT(sampler_of(problem)->description(),
+              HasSubstr("because 4 objectives are more than the 3 that ehvi takes"));
+  problem.objectives.resize(1);
   problem.max_trials = 0;
   EXPECT_THAT(sampler_of(problem)->description(), ::testing::EndsWith("trials for 1 parameter"));
   problem.parameters = {real("x", 0, 1)};
@@ -337,12 +343,16 @@ TEST(AutoSampler, ChoosesAndSaysWhy) {
 TEST(Samplers, WhatCannotBeSearchedIsRefused) {
   const std::vector<api::Parameter> x = {real("x", 0, 1)};
   EXPECT_EQ(error_of(problem_of(x, "tpee")),
-            "there is no algorithm \"tpee\"; there are auto, grid, random, sobol, tpe, gp, cmaes, "
-            "nsga2, hyperband, bohb, dehb, pbt, pb2, schedule");
+            "there is no algorithm \"tpee\"; there are auto, grid, random, sobol, tpe, gp, ehvi, "
+            "cmaes, nsga2, hyperband, bohb, dehb, pbt, pb2, schedule");
   std::vector<api::Parameter> many;
   for (int i = 0; i < 3668; ++i) many.push_back(boolean("p" + std::to_string(i)));
   EXPECT_THAT(error_of(problem_of(many, "sobol")), HasSubstr("1 to 3667 parameters; found 3668"));
   EXPECT_EQ(error_of(problem_of(many, "tpe")), "");
+  Problem of_four = problem_of(x, "ehvi");
+  of_four.objectives.resize(4, of_four.objectives[0]);
+  EXPECT_EQ(error_of(of_four),
+            "ehvi takes up to 3 objectives; found 4; nsga2 and tpe take any number");
   EXPECT_THAT(error_of(problem_of({real("x", 1, 0)}, "random")), HasSubstr("above the upper"));
 
   const std::vector<std::tuple<std::string, std::function<void(api::Algorithm&)>, std::string>>

@@ -16,6 +16,10 @@ constexpr std::size_t kMaxRungs = 100;
 // However well the lowest rungs predict, and however badly, every bracket keeps a share.
 constexpr double kLeastTrust = 0.05;
 constexpr double kMostTrust = 0.95;
+// So much of the work goes to trials that no rung decides on. Where early values tell, little is
+// lost by it; where they mislead, it finds that out (these trials are not selected by what is to be
+// examined), and it is what the search then goes by.
+constexpr double kHedge = 0.25;
 
 double reduction_factor(const Problem& problem) {
   if (api::pauses_trials(problem.algorithm.name)) return problem.algorithm.reduction_factor;
@@ -44,23 +48,24 @@ std::vector<double> equal_work(const std::vector<std::int64_t>& steps, double et
   return out;
 }
 
-// The same by trust: rung 0 gets as much of the work as it is trusted, rung 1 as much of the rest
-// as that is trusted, and so on; the last bracket what is left.
+// The same by trust, of all but the hedge: rung 0 gets as much of the work as it is trusted, rung 1
+// as much of the rest as that is trusted, and so on; the last bracket what is left.
 std::vector<double> trusted_work(const RungTable& table, const std::vector<std::int64_t>& steps,
                                  double eta) {
   std::vector<double> out;
-  double rest = 1;
+  double rest = 1 - kHedge;
   for (std::size_t rung = 0; rung < steps.size(); ++rung) {
     const bool last = rung + 1 == steps.size();
     const double trust = table.trust(static_cast<std::int64_t>(rung));
     const double share = last ? 1 : std::clamp(trust, kLeastTrust, kMostTrust);
-    out.push_back(rest * share / work_of(steps, rung, eta));
+    out.push_back((rest * share + (last ? kHedge : 0)) / work_of(steps, rung, eta));
     rest *= 1 - share;
   }
   return out;
 }
 
-// Further members of a sequence in which the shares are kept as well as can be (Jefferson's rule).
+// Further members of a sequence in which the shares are kept as well as can be. By Webster's rule:
+// small shares come when half of one is due, so that what hedges does not come last.
 std::vector<std::size_t> in_proportion(const std::vector<double>& shares,
                                        const std::vector<Stage>& stages, std::size_t n) {
   std::vector<double> taken(shares.size(), 0);
@@ -72,7 +77,7 @@ std::vector<std::size_t> in_proportion(const std::vector<double>& shares,
   while (out.size() < n) {
     std::size_t best = 0;
     for (std::size_t i = 1; i < shares.size(); ++i) {
-      if ((taken[i] + 1) / shares[i] < (taken[best] + 1) / shares[best]) best = i;
+      if ((taken[i] + 0.5) / shares[i] < (taken[best] + 0.5) / shares[best]) best = i;
     }
     taken[best] += 1;
     out.push_back(best);

@@ -5,9 +5,9 @@
 // its checkpoint. Values are compared only within a rung, whichever bracket they come from.
 //
 // Brackets hedge against early values that say little. hyperband creates trials in the paper's
-// proportions. bohb and dehb share the work out by how well each rung has been seen to predict the
-// end (rank correlations from rung to rung): it is trusted with that share of what the rungs below
-// it left over.
+// proportions. bohb and dehb keep a quarter of the work for trials that run to the end whatever the
+// rungs say, and share the rest out by how well each rung has been seen to predict the end (rank
+// correlations): it is trusted with that share of what the rungs below it left over.
 //
 // Populations and schedules (population.h) pause at rungs, too, but by rules of their own.
 //

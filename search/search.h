@@ -31,6 +31,8 @@ struct Problem {
   std::int64_t max_trials = 0;   // 0 = no limit known
   std::int64_t parallelism = 0;  // trials at once; 0 = not known
   std::optional<api::EarlyStopping> early_stopping;
+  std::vector<Json> first_points;             // to try first; parameters may be left out
+  std::vector<api::PriorObservation> priors;  // what earlier Studies found (warm_start.h)
 };
 
 // One thing that was learnt about a trial, in the order in which it was learnt.
@@ -70,6 +72,11 @@ struct History {
   std::vector<Json> trials;
   std::vector<Event> events;
   std::vector<Stage> stages;  // one a trial where trials pause at rungs; otherwise empty
+  // The two below are for samplers among themselves (warm_start.h). The first `priors` trials are
+  // those of earlier Studies: learnt from, but not tried in this one. What the sampler itself chose
+  // comes after the first `unnumbered` trials, which include them.
+  std::int64_t priors = 0;
+  std::int64_t unnumbered = 0;
 };
 
 struct Suggestion {

@@ -391,6 +391,21 @@ function draw_front() {
     'No result yet.');
 }
 
+function draw_volume() {
+  const section = document.getElementById('volume');
+  section.hidden = study.objectives.length < 2;
+  if (section.hidden) return;
+  const points = data.volumes.map(([results, volume]) => ({x: results, y: volume}));
+  const last = points.length > 0 ? points[points.length - 1].x : 1;
+  const x = {type: 'linear', min: last > 1 ? 1 : 0, max: Math.max(last, 2)};
+  const scales = {x: scale_of(x, 'results'), y: scale_of({type: 'linear', min: 0}, '')};
+  scales.x.ticks.precision = 0;
+  const datasets = [{type: 'line', data: points, stepped: 'before', borderColor: colors.best,
+    borderWidth: 2.5, pointRadius: points.length === 1 ? 5 : 0, pointHitRadius: 0}];
+  draw(section, points.length > 0 && {data: {datasets}, options: trial_options(scales)},
+    'No result yet.');
+}
+
 function draw_expectation() {
   const section = document.getElementById('expectation');
   section.hidden = objective !== 0;  // what was expected is of the first objective

@@ -64,6 +64,28 @@ Json dependence_data(const std::vector<explain::DependencePoint>& points) {
                        {"deviations", std::move(deviations)}});
 }
 
+// Of the two that act together most, as far as there is such a thing.
+Json surface_data(const std::vector<api::Parameter>& parameters, const explain::Model& model,
+                  const explain::Shares& shares) {
+  for (const explain::PairShare& pair : shares.pairs) {
+    if (pair.share < kLeastPair) break;
+    const auto surface = model.dependence(pair.first, pair.second);
+    if (!surface) continue;
+    Json means = Json::array();
+    Json deviations = Json::array();
+    for (const double mean : surface->means) means.push_back(mean);
+    for (const double deviation : surface->deviations) deviations.push_back(deviation);
+    return Json::object({{"first", parameters[pair.first].name},
+                         {"second", parameters[pair.second].name},
+                         {"share", pair.share},
+                         {"firstValues", Json(surface->first)},
+                         {"secondValues", Json(surface->second)},
+                         {"means", std::move(means)},
+                         {"deviations", std::move(deviations)}});
+  }
+  return {};
+}
+
 }  // namespace
 
 Json insight_data(const RunView& view, std::size_t objective) {
@@ -81,7 +103,8 @@ Json insight_data(const RunView& view, std::size_t objective) {
                        {"clipped", static_cast<std::int64_t>(model->clipped())},
                        {"importance", importance_data(parameters, shares)},
                        {"pairs", pairs_data(parameters, shares)},
-                       {"dependence", std::move(dependence)}});
+                       {"dependence", std::move(dependence)},
+                       {"surface", surface_data(parameters, *model, shares)}});
 }
 
 }  // namespace fettle::cli

@@ -86,9 +86,11 @@ function draw_all() {
   draw_best_so_far();
   draw_curves();
   draw_front();
+  draw_volume();
   draw_importance();
   draw_expectation();
   draw_parameters();
+  draw_together();
   draw_parallel();
   draw_timeline();
   draw_table();

@@ -37,7 +37,7 @@ TEST(Page, HoldsEverythingItNeeds) {
   const std::string page = render_page("di<gits", page_data(view_in_the_middle()));
   EXPECT_THAT(page, HasSubstr("<title>di&lt;gits</title>"));
   EXPECT_THAT(page, Not(HasSubstr("{{title}}")));
-  EXPECT_EQ(count(page, "</script>"), 7U);  // the data, Chart.js and five of ours
+  EXPECT_EQ(count(page, "</script>"), 8U);  // the data, Chart.js and six of ours
   for (const PagePart& part : page_parts()) {
     if (part.name == "page.html") continue;
     EXPECT_THAT(page, HasSubstr(std::string(part.bytes))) << part.name;

@@ -95,6 +95,18 @@ Json study_data(const RunView& view) {
        {"time", time_spent_json(time_spent(view))}});
 }
 
+// [[results, volume] ...]
+Json volumes_data(const RunView& view) {
+  Json out = Json::array();
+  for (const core::VolumePoint& point : core::hypervolume_over_time(view.study, view.trials)) {
+    Json row = Json::array();
+    row.push_back(point.results);
+    row.push_back(finite(point.volume));
+    out.push_back(std::move(row));
+  }
+  return out;
+}
+
 // [[step, value of each objective ...] ...]
 Json curve_data(const api::StudySpec& spec, const api::Trial& trial) {
   Json out = Json::array();
@@ -185,7 +197,8 @@ Json page_data(const RunView& view) {
   }
   return Json::object({{"study", study_data(view)},
                        {"trials", std::move(trials)},
-                       {"insights", std::move(insights)}});
+                       {"insights", std::move(insights)},
+                       {"volumes", volumes_data(view)}});
 }
 
 }  // namespace fettle::cli

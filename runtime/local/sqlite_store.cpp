@@ -8,6 +8,7 @@
 
 #include "api/study_json.h"
 #include "api/trial_json.h"
+#include "runtime/local/layout.h"
 #include "runtime/local/sqlite.h"
 
 namespace fettle::local {
@@ -204,6 +205,17 @@ Result<std::vector<api::TrialPtr>> SqliteStore::list_trials(const control::Key& 
   trials.reserve(found->second.size());
   for (const auto& [index, trial] : found->second) trials.push_back(trial);
   return trials;
+}
+
+Result<control::Store::StudyAndTrials> SqliteStore::read_other(const control::Key& study) {
+  Result<StudyAndTrials> here = control::Store::read_other(study);
+  if (here.ok() || here.error().code != ErrorCode::kNotFound) return here;
+  const std::string folder = path_.substr(0, path_.find_last_of('/'));
+  const Layout layout = make_layout(folder, study.name);
+  const auto other = open(layout.database(), Mode::kReadOnly, clock_);
+  if (other.ok()) return (*other)->control::Store::read_other(study);
+  if (other.error().code != ErrorCode::kNotFound) return other.error();
+  return not_found("there is no study " + study.name + " in " + folder);
 }
 
 // ---- Writing -----------------------------------------------------------------------------------

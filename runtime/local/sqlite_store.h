@@ -55,6 +55,9 @@ class SqliteStore final : public control::Store {
   Result<std::vector<api::Study>> list_studies() override;
   Result<std::vector<api::TrialPtr>> list_trials(const control::Key& study) override;
 
+  // Of the store beside this one that is the other Study's.
+  Result<StudyAndTrials> read_other(const control::Key& study) override;
+
   Result<api::Study> create_study(const api::Study& study) override;
   Result<api::Study> update_study_spec(const api::Study& study) override;
   Result<api::Study> update_study_status(const api::Study& study) override;

@@ -200,6 +200,28 @@ TEST_F(SqliteStoreTest, AReaderSeesWhatTheRunnerWrites) {
   EXPECT_THAT(reader->create_trial(trial(1)).error().message, HasSubstr("for reading only"));
 }
 
+TEST_F(SqliteStoreTest, AnotherStudyIsReadFromTheStoreBesideThisOne) {
+  {
+    const auto other = SqliteStore::open(directory_ + "/pilot.db", Mode::kReadWrite).value();
+    api::Study pilot = study();
+    pilot.metadata.name = "pilot";
+    ASSERT_TRUE(other->create_study(pilot).ok());
+    api::Trial first = trial(0);
+    first.spec.study = "pilot";
+    ASSERT_TRUE(other->create_trial(first).ok());
+  }
+  const auto store = open();
+  const auto read = store->read_other({"", "pilot"});
+  ASSERT_TRUE(read.ok()) << read.error().message;
+  EXPECT_EQ(read->study.metadata.name, "pilot");
+  EXPECT_EQ(read->trials.size(), 1U);
+  const auto missing = store->read_other({"", "nothing"});
+  ASSERT_FALSE(missing.ok());
+  EXPECT_EQ(missing.error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(missing.error().message, "there is no study nothing in " + directory_);
+  EXPECT_FALSE(std::filesystem::exists(directory_ + "/nothing.db"));
+}
+
 TEST_F(SqliteStoreTest, EventsComeBackInOrderAndBounded) {
   const auto store = open();
   for (int i = 0; i < 5; ++i) {

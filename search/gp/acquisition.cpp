@@ -34,6 +34,16 @@ LogImprovement log_improvement(double u) {
   return {-0.5 * x * x - kLogSqrtTwoPi + std::log(c) - std::log(x + c), 1 / c};
 }
 
+LogProbability log_probability(double u) {
+  const double log_density = -0.5 * u * u - kLogSqrtTwoPi;
+  if (u > -kFar) {
+    const double below = 0.5 * std::erfc(-u / std::numbers::sqrt2);
+    return {std::log(below), std::exp(log_density) / below};
+  }
+  const double slope = -u + laplace(-u);
+  return {log_density - std::log(slope), slope};
+}
+
 LogExpectedImprovement log_expected_improvement(double best, double mean, double sd) {
   const double u = (best - mean) / sd;
   const LogImprovement h = log_improvement(u);

@@ -13,6 +13,13 @@ struct LogImprovement {
 };
 LogImprovement log_improvement(double u);
 
+// log Phi(u): the probability that a standard normal is below u. As exact.
+struct LogProbability {
+  double value = 0;
+  double slope = 0;  // d value / d u = phi(u) / Phi(u)
+};
+LogProbability log_probability(double u);
+
 // log E[max(0, best - f)] for f normal with this mean and sd > 0.
 struct LogExpectedImprovement {
   double value = 0;

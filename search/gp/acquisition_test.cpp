@@ -5,6 +5,10 @@
 
 #include <cmath>
 #include <numbers>
+#include <utility>
+#include <vector>
+
+#include "search/gp/improvement.h"
 
 namespace fettle::search::gp {
 namespace {
@@ -43,6 +47,71 @@ TEST(LogImprovement, IsFiniteHoweverFar) {
     EXPECT_TRUE(std::isfinite(log_improvement(u).value)) << u;
     EXPECT_TRUE(std::isfinite(log_improvement(u).slope)) << u;
   }
+}
+
+// Phi(u) is the integral of phi, and phi(u) / Phi(u) the slope of its logarithm: from one u to the
+// next the slopes integrate to the difference of the values.
+TEST(LogProbability, IsTheIntegralOfItsSlope) {
+  EXPECT_NEAR(log_probability(0).value, std::log(0.5), 1e-15);
+  EXPECT_NEAR(log_probability(-1.6448536269514722).value, std::log(0.05), 1e-13);
+  EXPECT_NEAR(log_probability(-10).value, -53.23128515051247, 1e-12);
+  constexpr int kIntervals = 20'000;
+  for (const double u : {4.0, 1.0, -2.0, -6.5, -30.0}) {
+    double sum = 0;
+    for (int i = 0; i <= kIntervals; ++i) {
+      const double weight = i == 0 || i == kIntervals ? 1 : (i % 2 == 1 ? 4 : 2);
+      sum += weight * log_probability(u - static_cast<double>(i) / kIntervals).slope;
+    }
+    EXPECT_NEAR(log_probability(u).value - log_probability(u - 1).value, sum / (3 * kIntervals),
+                1e-10)
+        << u;
+  }
+  for (const double u : {-1e3, -1e8, 1e8}) {
+    EXPECT_TRUE(std::isfinite(log_probability(u).value)) << u;
+    EXPECT_TRUE(std::isfinite(log_probability(u).slope)) << u;
+  }
+}
+
+// Of one and of several objectives, with and without walls.
+TEST(Improvement, DerivativesAreRight) {
+  constexpr double kStep = 1e-6;
+  const std::vector<Losses> front = {{0.2, 0.9}, {0.5, 0.5}, {0.8, 0.1}};
+  const std::vector<std::pair<Improvement, std::vector<NormalMarginal>>> cases = {
+      {Improvement(0.3), {{0.5, 0.2}}},
+      {Improvement(0.3), {{0.5, 0.2}, {0.4, 0.7}}},
+      {Improvement(front, {1, 1}), {{0.6, 0.3}, {0.7, 0.1}}},
+      {Improvement(front, {1, 1}), {{0.6, 0.3}, {0.7, 0.1}, {-0.2, 0.05}}}};
+  for (const auto& [improvement, at] : cases) {
+    std::vector<NormalMarginal> slopes;
+    EXPECT_DOUBLE_EQ(improvement.log_value(at, slopes), improvement.log_value(at));
+    ASSERT_EQ(slopes.size(), at.size());
+    const auto difference = [&](std::size_t k, double by_mean, double by_sigma) {
+      std::vector<NormalMarginal> above = at;
+      above[k] = {at[k].mean + by_mean, at[k].sigma + by_sigma};
+      std::vector<NormalMarginal> below = at;
+      below[k] = {at[k].mean - by_mean, at[k].sigma - by_sigma};
+      return (improvement.log_value(above) - improvement.log_value(below)) / (2 * kStep);
+    };
+    for (std::size_t k = 0; k < at.size(); ++k) {
+      EXPECT_NEAR(slopes[k].mean, difference(k, kStep, 0), 1e-6);
+      EXPECT_NEAR(slopes[k].sigma, difference(k, 0, kStep), 1e-6);
+    }
+  }
+}
+
+TEST(Improvement, AWallTakesItsShare) {
+  const Improvement improvement(0.3);
+  const double free = improvement.log_value({{0.5, 0.2}});
+  EXPECT_NEAR(improvement.log_value({{0.5, 0.2}, {0, 1}}), free + std::log(0.5), 1e-12);
+  EXPECT_NEAR(improvement.log_value({{0.5, 0.2}, {-9, 1}}), free, 1e-12);
+  EXPECT_LT(improvement.log_value({{0.5, 0.2}, {1, 0.1}}), free - 50);
+}
+
+TEST(Improvement, TheReferenceLiesATenthBehindTheFront) {
+  EXPECT_EQ(reference_of({{0, 10}, {1, 5}, {2, 0}}), (Losses{2.2, 11}));
+  const Losses single = reference_of({{1, 1}});
+  EXPECT_GT(single[0], 1);
+  EXPECT_GT(single[1], 1);
 }
 
 TEST(LogExpectedImprovement, DerivativesAreRight) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "search/gp/acquisition.h"
 #include "search/gp/minimize.h"
 
 namespace fettle::search::gp {
@@ -28,8 +27,12 @@ std::vector<std::size_t> smooth_parameters(const Space& space, const Point& poin
 double InnerSearch::value(const Candidate& candidate) const {
   Inputs inputs(1, static_cast<Index>(space.dimensions()));
   inputs.set(0, space, candidate.point);
-  const Posterior::Prediction at = posterior.predict_without_slopes(inputs, 0);
-  return log_expected_improvement(best, at.mean, at.sd).value;
+  std::vector<NormalMarginal> losses;
+  for (const Posterior& posterior : posteriors) {
+    const Posterior::Prediction at = posterior.predict_without_slopes(inputs, 0);
+    losses.push_back({at.mean, at.sd});
+  }
+  return improvement.log_value(losses);
 }
 
 Candidate InnerSearch::climb(const Candidate& start) const {
@@ -51,13 +54,23 @@ Candidate InnerSearch::climb(const Candidate& start) const {
     for (Index i = 0; i < n; ++i) {
       inputs.at(0, static_cast<Index>(free[static_cast<std::size_t>(i)])) = x[i];
     }
-    const Posterior::Prediction at = posterior.predict(inputs, 0);
-    const LogExpectedImprovement gain = log_expected_improvement(best, at.mean, at.sd);
-    for (Index i = 0; i < n; ++i) {
-      const auto axis = static_cast<Index>(free[static_cast<std::size_t>(i)]);
-      gradient[i] = -gain.by_mean * at.mean_slope[axis] - gain.by_sd * at.sd_slope[axis];
+    std::vector<Posterior::Prediction> at;
+    std::vector<NormalMarginal> losses;
+    for (const Posterior& posterior : posteriors) {
+      at.push_back(posterior.predict(inputs, 0));
+      losses.push_back({at.back().mean, at.back().sd});
     }
-    return -gain.value;
+    std::vector<NormalMarginal> slopes;
+    const double gain = improvement.log_value(losses, slopes);
+    gradient.setZero();
+    for (std::size_t k = 0; k < at.size(); ++k) {
+      for (Index i = 0; i < n; ++i) {
+        const auto axis = static_cast<Index>(free[static_cast<std::size_t>(i)]);
+        gradient[i] -= slopes[k].mean * at[k].mean_slope[axis];
+        gradient[i] -= slopes[k].sigma * at[k].sd_slope[axis];
+      }
+    }
+    return -gain;
   };
   const Minimum found = minimize(loss, from, least, most, kEvaluations, kTolerance);
   std::vector<double> unit = start.unit;
@@ -94,15 +107,22 @@ Candidate InnerSearch::polish(const Candidate& start, Random& random) const {
   return here;
 }
 
-std::optional<Candidate> InnerSearch::maximise(const Pool& pool,
+std::vector<double> InnerSearch::values_in(const std::vector<Pool>& pools) const {
+  std::vector<Eigen::VectorXd> sds;
+  for (const Pool& pool : pools) sds.push_back(pool.sd());
+  std::vector<double> out;
+  std::vector<NormalMarginal> losses(pools.size());
+  for (Index row = 0; row < pools.front().size(); ++row) {
+    for (std::size_t k = 0; k < pools.size(); ++k) losses[k] = {pools[k].mean()[row], sds[k][row]};
+    out.push_back(improvement.log_value(losses));
+  }
+  return out;
+}
+
+std::optional<Candidate> InnerSearch::maximise(const std::vector<Pool>& pools,
                                                const std::vector<Candidate>& candidates, int starts,
                                                Random& random) const {
-  const Eigen::VectorXd sd = pool.sd();
-  std::vector<double> values(candidates.size());
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    const auto row = static_cast<Index>(i);
-    values[i] = log_expected_improvement(best, pool.mean()[row], sd[row]).value;
-  }
+  const std::vector<double> values = values_in(pools);
   std::vector<std::size_t> order(values.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   const auto better = [&](std::size_t a, std::size_t b) {
@@ -117,7 +137,9 @@ std::optional<Candidate> InnerSearch::maximise(const Pool& pool,
     if (is_taken(candidates[i].point)) continue;
     ++looked_at;
     const bool alike = std::any_of(chosen.begin(), chosen.end(), [&](std::size_t other) {
-      return pool.likeness(static_cast<Index>(i), static_cast<Index>(other)) > kTooLike;
+      return std::all_of(pools.begin(), pools.end(), [&](const Pool& pool) {
+        return pool.likeness(static_cast<Index>(i), static_cast<Index>(other)) > kTooLike;
+      });
     });
     if (!alike) chosen.push_back(i);
   }

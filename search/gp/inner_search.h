@@ -11,6 +11,7 @@
 
 #include "base/philox.h"
 #include "search/gp/candidates.h"
+#include "search/gp/improvement.h"
 #include "search/gp/posterior.h"
 #include "search/space.h"
 
@@ -18,8 +19,8 @@ namespace fettle::search::gp {
 
 struct InnerSearch {
   const Space& space;
-  const Posterior& posterior;
-  double best = 0;                             // the mean to improve on
+  const std::vector<Posterior>& posteriors;  // one an objective
+  const Improvement& improvement;
   const std::vector<double>& low;              // the box, on the unit interval, in which smooth
   const std::vector<double>& high;             // parameters may move
   std::function<bool(const Point&)> is_taken;  // points that are out of the question
@@ -27,14 +28,16 @@ struct InnerSearch {
   // The logarithm of the expected improvement at a candidate.
   double value(const Candidate& candidate) const;
 
-  // `pool` and `candidates` are the same points. Nothing if all are taken.
-  std::optional<Candidate> maximise(const Pool& pool, const std::vector<Candidate>& candidates,
-                                    int starts, Random& random) const;
+  // `pools` (one an objective) and `candidates` are the same points. Nothing if all are taken.
+  std::optional<Candidate> maximise(const std::vector<Pool>& pools,
+                                    const std::vector<Candidate>& candidates, int starts,
+                                    Random& random) const;
 
   // The local optimum that is reached from `start`.
   Candidate polish(const Candidate& start, Random& random) const;
 
  private:
+  std::vector<double> values_in(const std::vector<Pool>& pools) const;
   Candidate climb(const Candidate& start) const;
   bool step(Candidate& candidate, double& value, Random& random) const;
 };

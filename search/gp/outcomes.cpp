@@ -1,23 +1,38 @@
 #include "search/gp/outcomes.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "search/gp/fit_schedule.h"
 #include "search/gp/warp.h"
+#include "search/loss.h"
+#include "search/samplers.h"
 
 namespace fettle::search::gp {
 namespace {
 
-// What a trial is compared by; nothing where it has no result, or several.
-std::optional<double> loss_of(const Ranking& ranking, std::int64_t trial) {
-  const std::vector<double>* losses = ranking.losses(trial);
-  if (losses == nullptr || losses->size() != 1) return std::nullopt;
-  return losses->front();
+// What was learnt, as far as it is of one objective.
+// One that lacks any value is infeasible in all of them, or it would be good at some.
+api::Fact of_objective(const api::Fact& fact, std::size_t objective, std::size_t objectives) {
+  api::Fact out = fact;
+  const bool complete = fact.values.size() >= objectives &&
+                        std::all_of(fact.values.begin(), fact.values.end(), [](const auto& value) {
+                          return value && std::isfinite(*value);
+                        });
+  out.infeasible = fact.infeasible || !complete;
+  if (complete) out.values = {fact.values[objective]};
+  return out;
 }
 
 }  // namespace
 
-Outcomes::Outcomes(const std::vector<api::Objective>& objectives) : ranking_(objectives) {}
+Outcomes::Outcomes(const std::vector<api::Objective>& objectives)
+    : sign_(loss_sign(objectives)), objectives_(objectives.size()), ranking_(objectives) {
+  if (objectives_ == 1 || objectives_ > kMostEhviObjectives) return;
+  for (const api::Objective& objective : objectives) {
+    rankings_.emplace_back(std::vector<api::Objective>{objective});
+  }
+}
 
 void Outcomes::add_trial(const Point* point) {
   if (point != nullptr) pending_.insert(static_cast<std::int64_t>(points_.size()));
@@ -35,14 +50,14 @@ void Outcomes::add_event(const Event& event) {
   const auto trial = static_cast<std::size_t>(event.trial);
   if (event.fact.kind == api::FactKind::kRung || points_[trial].empty()) return;
   ranking_.add(event.trial, event.fact);
-  ++version_;
-  if (has_ended_[trial]) return;
-  ++stagnation_;
-  const std::optional<double> loss = loss_of(ranking_, event.trial);
-  if (loss && (!best_ || *loss < *best_)) {
-    best_ = loss;
-    stagnation_ = 0;
+  for (std::size_t i = 0; i < rankings_.size(); ++i) {
+    rankings_[i].add(event.trial, of_objective(event.fact, i, objectives_));
   }
+  ++version_;
+  infeasible_.erase(event.trial);
+  if (ranking_.infeasible(event.trial)) infeasible_.insert(event.trial);
+  if (has_ended_[trial]) return;
+  stagnation_ = improves(event.trial) ? 0 : stagnation_ + 1;
   has_ended_[trial] = true;
   ended_.push_back(event.trial);
   pending_.erase(event.trial);
@@ -56,28 +71,95 @@ void Outcomes::add_event(const Event& event) {
   next_fit_ = next_fit(count);
 }
 
-std::vector<double> Outcomes::target_of_each() {
-  const std::vector<std::int64_t>& order = ranking_.order();
-  std::vector<Ranked> ranked;
-  ranked.reserve(order.size());
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    ranked.push_back({loss_of(ranking_, order[i]), i > 0 && ranking_.tied(order[i - 1], order[i])});
+bool Outcomes::improves(std::int64_t trial) {
+  const Losses* losses = ranking_.losses(trial);
+  if (losses == nullptr) return false;
+  const auto beaten = [&](const Losses& best) {
+    return best == *losses || dominates(best, *losses);
+  };
+  if (std::any_of(best_.begin(), best_.end(), beaten)) return false;
+  std::erase_if(best_, [&](const Losses& best) { return dominates(*losses, best); });
+  best_.push_back(*losses);
+  return true;
+}
+
+// Of several objectives all losses on the front keep their values, also where few are worse.
+Outcomes::Column Outcomes::column(std::size_t index) {
+  Ranking& ranking = ranking_of(index);
+  Column out;
+  out.order = valued(ranking.order());
+  std::set<std::int64_t> front;
+  if (!rankings_.empty()) {
+    const std::vector<std::int64_t> all = valued(ranking_.order());
+    for (const std::int64_t trial : all) {
+      if (!ranking_.tied(all.front(), trial)) break;
+      front.insert(trial);
+    }
   }
-  const std::vector<double> warped = warp(ranked);
-  std::vector<double> out(points_.size(), 0.0);
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    out[static_cast<std::size_t>(order[i])] = warped[i];
+  std::vector<Ranked> ranked;
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < out.order.size(); ++i) {
+    const Losses* losses = ranking.losses(out.order[i]);
+    const bool has_loss = losses != nullptr && losses->size() == 1;
+    if (has_loss) out.losses.push_back(losses->front());
+    ranked.push_back({has_loss ? std::optional(losses->front()) : std::nullopt,
+                      i > 0 && ranking.tied(out.order[i - 1], out.order[i])});
+    if (front.count(out.order[i]) > 0) kept = i + 1;
+  }
+  out.targets = warp(ranked, kept);
+  return out;
+}
+
+std::vector<std::int64_t> Outcomes::valued(const std::vector<std::int64_t>& trials) const {
+  std::vector<std::int64_t> out;
+  for (const std::int64_t trial : trials) {
+    if (infeasible_.count(trial) == 0) out.push_back(trial);
+  }
+  return out.empty() ? trials : out;
+}
+
+Eigen::VectorXd Outcomes::walls(const std::vector<std::int64_t>& trials) const {
+  if (infeasible_.empty()) return {};
+  Eigen::VectorXd out(static_cast<Eigen::Index>(trials.size()));
+  for (std::size_t i = 0; i < trials.size(); ++i) {
+    out[static_cast<Eigen::Index>(i)] = infeasible_.count(trials[i]) > 0 ? 1 : -1;
   }
   return out;
 }
 
-Eigen::VectorXd Outcomes::targets(const std::vector<std::int64_t>& trials) {
-  const std::vector<double> all = target_of_each();
-  Eigen::VectorXd out(static_cast<Eigen::Index>(trials.size()));
-  for (std::size_t i = 0; i < trials.size(); ++i) {
-    out[static_cast<Eigen::Index>(i)] = all[static_cast<std::size_t>(trials[i])];
+Eigen::MatrixXd Outcomes::targets(const std::vector<std::int64_t>& trials) {
+  Eigen::MatrixXd out(static_cast<Eigen::Index>(trials.size()),
+                      static_cast<Eigen::Index>(columns()));
+  for (std::size_t k = 0; k < columns(); ++k) {
+    const Column column = this->column(k);
+    std::vector<double> of_trial(points_.size(), 0.0);
+    for (std::size_t i = 0; i < column.order.size(); ++i) {
+      of_trial[static_cast<std::size_t>(column.order[i])] = column.targets[i];
+    }
+    for (std::size_t i = 0; i < trials.size(); ++i) {
+      out(static_cast<Eigen::Index>(i), static_cast<Eigen::Index>(k)) =
+          of_trial[static_cast<std::size_t>(trials[i])];
+    }
   }
   return out;
+}
+
+std::optional<double> Outcomes::spread() {
+  const std::vector<std::int64_t> order = valued(ranking_.order());
+  if (objectives_ > 1 || order.empty()) return std::nullopt;
+  const Losses* best = ranking_.losses(order.front());
+  const Losses* third = ranking_.losses(order[order.size() * 3 / 4]);
+  if (best == nullptr || third == nullptr) return std::nullopt;
+  return third->front() - best->front();
+}
+
+std::optional<double> Outcomes::value_of(double target) {
+  const Column first = column(0);
+  if (first.losses.empty()) return std::nullopt;
+  std::vector<double> targets = first.targets;
+  targets.resize(first.losses.size());
+  const double loss = unwarp(targets, first.losses, target);
+  return std::isfinite(loss) ? std::optional(sign_ * loss) : std::nullopt;
 }
 
 // The better half of `most`, then every k-th of those that follow; in the order of `trials`.
@@ -107,7 +189,9 @@ Outcomes::Prefix Outcomes::prefix() {
   out.count = static_cast<std::int64_t>(ended_.size());
   out.trials = select(ended_, kMostModelled);
   out.fitted = select(out.trials, kMostFitted);
-  out.targets = targets(out.fitted);
+  out.valued = valued(out.fitted);
+  out.targets = targets(out.valued);
+  out.walls = walls(out.fitted);
   return out;
 }
 

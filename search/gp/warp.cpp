@@ -64,11 +64,12 @@ void standardise(std::vector<double>& values) {
 
 }  // namespace
 
-std::vector<double> warp(const std::vector<Ranked>& order) {
+std::vector<double> warp(const std::vector<Ranked>& order, std::size_t kept) {
   if (order.empty()) return {};
   std::vector<double> out = quantiles(order);
+  const std::size_t most = std::max((order.size() + 1) / 2, std::min(kept, order.size()));
   std::size_t good = 0;
-  while (good < (order.size() + 1) / 2 && order[good].loss) ++good;
+  while (good < most && order[good].loss) ++good;
   if (good > 0) {
     const std::vector<double> advantage = advantages(order, good);
     const double unit = unit_of(advantage, out);
@@ -79,6 +80,20 @@ std::vector<double> warp(const std::vector<Ranked>& order) {
   }
   standardise(out);
   return out;
+}
+
+double unwarp(const std::vector<double>& targets, const std::vector<double>& losses,
+              double target) {
+  const std::size_t count = targets.size();
+  if (target >= targets[count - 1]) return losses[count - 1];
+  std::size_t above = 0;  // the first target that is larger
+  while (targets[above] <= target) ++above;
+  const std::size_t from = above == 0 ? 0 : above - 1;
+  const std::size_t to = above == 0 ? (count - 1) / 2 : above;
+  const double width = targets[to] - targets[from];
+  // Halves, and one factor after the other: losses may be as far apart as doubles are.
+  const double slope = width > 0 ? 2 * ((0.5 * losses[to] - 0.5 * losses[from]) / width) : 0;
+  return losses[from] + slope * (target - targets[from]);
 }
 
 // Acklam's rational approximation for a start, then Halley's method on the distribution function.

@@ -7,6 +7,7 @@
 // value, only counts by rank, as quantiles of a normal. Pure functions.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <vector>
 
@@ -22,8 +23,14 @@ struct Ranked {
 inline constexpr double kLongestStep = 2;
 
 // `order`: best first, those with a loss before those without. Targets in the same order, lower is
-// better, of mean 0 and variance 1 (all 0 if all are tied).
-std::vector<double> warp(const std::vector<Ranked>& order);
+// better, of mean 0 and variance 1 (all 0 if all are tied). `kept`: how many keep their values if
+// that is more than half.
+std::vector<double> warp(const std::vector<Ranked>& order, std::size_t kept = 0);
+
+// The loss that a target stands for. `targets` and `losses` are what warp() made of what, best
+// first, as far as there are losses; there is at least one. Straight between neighbours and, beyond
+// the best, as steep as over the better half; nothing is worse than the worst.
+double unwarp(const std::vector<double>& targets, const std::vector<double>& losses, double target);
 
 // The inverse of the normal distribution function, for 0 < p < 1.
 double normal_quantile(double p);

@@ -89,5 +89,29 @@ TEST(Warp, AnythingGivesFiniteTargetsInOrder) {
   }
 }
 
+TEST(Warp, MoreThanHalfMayKeepTheirValues) {
+  const std::vector<double> warped = warp(losses({0, 1, 2, 3, 4, 100}), 5);
+  EXPECT_NEAR(warped[4] - warped[3], warped[1] - warped[0], 1e-12);
+  EXPECT_LT(warped[5] - warped[4], 3 * (warped[4] - warped[3]));
+}
+
+TEST(Unwarp, TargetsStandForTheLossesThatTheyWereMadeOf) {
+  const std::vector<double> values = {-3, 0, 0, 1, 1.5, 2, 7, 8, 9, 1e300};
+  const std::vector<double> targets = warp(losses(values));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    EXPECT_DOUBLE_EQ(unwarp(targets, values, targets[i]), values[i]);
+  }
+  EXPECT_DOUBLE_EQ(unwarp(targets, values, 0.5 * (targets[6] + targets[7])), 7.5);
+  EXPECT_EQ(unwarp(targets, values, targets.back() + 5), values.back());
+}
+
+TEST(Unwarp, BeyondTheBestItGoesOnAsOverTheBetterHalf) {
+  const std::vector<double> values = {0, 1, 2, 3, 50, 60};
+  const std::vector<double> targets = warp(losses(values));
+  EXPECT_NEAR(unwarp(targets, values, 2 * targets[0] - targets[1]), -1, 1e-9);
+  EXPECT_EQ(unwarp({0, 0}, {4, 4}, -1), 4);
+  EXPECT_EQ(unwarp({0}, {4}, -1), 4);
+}
+
 }  // namespace
 }  // namespace fettle::search::gp

@@ -218,6 +218,10 @@ std::vector<CrashCase> crash_cases() {
   population.spec.algorithm.name = "pbt";
   population.spec.algorithm.interval = 3;
   population.spec.budget.trials = 4;
+  // What is known before the first trial is written down before it.
+  api::Study warm = in_turn;
+  warm.spec.warm_start =
+      api::WarmStart{.studies = {"gone"}, .map = {}, .points = {Json::object({{"x", 0.5}})}};
   // Side by side, parameters follow from the index alone.
   api::Study side_by_side = digits_study();
   side_by_side.spec.budget.trials = 8;
@@ -227,6 +231,7 @@ std::vector<CrashCase> crash_cases() {
           {"ClimbingOnBadDays", climbing, bad_days, true},
           {"Population", population, all_finish, true},
           {"PopulationOnBadDays", population, bad_days, true},
+          {"Warm", warm, all_finish, true},
           {"SideBySide", side_by_side, all_finish, false},
           {"SideBySideOnBadDays", side_by_side, bad_days, false}};
 }

@@ -81,6 +81,31 @@ TEST_F(StudyControllerTest, ADeletedTrialDoesNotHideWhatIsLearntAfterwards) {
   expect_as_without_cache(5);
 }
 
+// A Study that begins with what "digits" has found by then.
+TEST_F(StudyControllerTest, AWarmStartIsWrittenDownOnceAndThenReliedOn) {
+  complete(0, 0.2);
+  complete(1, 0.9);
+  ASSERT_TRUE(look().ok());
+  api::Study next = digits_study();
+  next.metadata.name = "again";
+  next.spec.warm_start = api::WarmStart{.studies = {"digits", "gone"}};
+  ASSERT_TRUE(store_.create_study(next).ok());
+  const auto look_again = [&] { return controller_.reconcile({"", "again"}); };
+  ASSERT_TRUE(look_again().ok());
+  const auto stored = [&] { return store_.get_study({"", "again"}).value(); };
+  ASSERT_EQ(stored().status.prior_observations.size(), 2u);
+  EXPECT_TRUE(core::is_true(stored().status.conditions, "WarmStarted"));
+  EXPECT_TRUE(store_.list_trials({"", "again"})->empty());
+  complete(2, 0.95);  // too late
+  ASSERT_TRUE(look().ok());
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(look_again().ok());
+  EXPECT_EQ(stored().status.prior_observations.size(), 2u);
+  const auto begun = store_.list_trials({"", "again"}).value();
+  ASSERT_GE(begun.size(), 2u);
+  EXPECT_EQ(begun[0]->spec.parameters, trials()[1]->spec.parameters);
+  EXPECT_EQ(begun[1]->spec.parameters, trials()[0]->spec.parameters);
+}
+
 // Where the Study's template is refused, in these words; "" = it is fine.
 class CheckingRuns : public SimRuns {
  public:

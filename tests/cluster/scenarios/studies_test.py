@@ -38,6 +38,10 @@ class Scenario(unittest.TestCase):
     def study(self, name="s"):
         return get("study", name, self.ns)
 
+    def completed(self, name="s"):
+        """How many of its trials are; none before the operator has seen it."""
+        return self.study(name).get("status", {}).get("trials", {}).get("completed", 0)
+
     def trials(self, name="s"):
         return sorted(
             items("trials", self.ns, f"fettle.dev/study={name}"), key=lambda t: t["spec"]["index"]
@@ -185,7 +189,7 @@ class BadDaysTest(Scenario):
         self.addCleanup(second.stop)
         second.wait_until_ready()
         self.assertEqual(second.metric("fettle_leader"), 0)
-        wait_for("some trials to be completed", lambda: self.study()["status"]["trials"]["completed"] > 0)
+        wait_for("some trials to be completed", self.completed)
         self.assertEqual(self.operator.stop(), 0)
         second.wait_until_leader(10)
         self.assert_succeeded(trials=12, seconds=120)
@@ -193,7 +197,7 @@ class BadDaysTest(Scenario):
 
     def test_api_server_restarted(self):
         self.slow()
-        wait_for("some trials to be completed", lambda: self.study()["status"].get("trials", {}).get("completed"))
+        wait_for("some trials to be completed", self.completed)
         subprocess.run([str(ROOT / "tests/cluster/cluster"), "restart", "kube-apiserver"], check=True, capture_output=True)
         wait_for("the API server", lambda: kubectl("get", "--raw", "/readyz", check=False) == "ok")
         self.assert_succeeded(trials=12, seconds=120)

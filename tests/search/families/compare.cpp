@@ -25,7 +25,8 @@
 namespace fettle::search::families {
 namespace {
 
-constexpr int kPool = 4000;              // random points that say what random search reaches
+constexpr int kPool = 4000;  // random points that say what random search reaches
+constexpr int kHalfPool = kPool / 2;
 constexpr int kClimbs = 8;               // from the best of them, towards the optimum
 constexpr int kStepsOfAClimb = 4000;     // each
 constexpr double kDurationSpread = 0.7;  // of the logarithm
@@ -109,11 +110,12 @@ Yardstick measure(Task task, std::uint64_t number) {
   }
   double sum = 0;
   double squares = 0;
-  for (std::size_t i = 0; i < kPool / 2; ++i) {
+  for (std::size_t i = 0; i < kHalfPool; ++i) {
     sum += pool[i].first;
     squares += pool[i].first * pool[i].first;
   }
-  out.deviation = std::sqrt(std::max(0.0, squares / (kPool / 2) - std::pow(sum / (kPool / 2), 2)));
+  const double mean = sum / kHalfPool;
+  out.deviation = std::sqrt(std::max(0.0, squares / kHalfPool - mean * mean));
   return out;
 }
 

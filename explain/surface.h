@@ -1,0 +1,23 @@
+// What a tree says along two coordinates, averaged over all others.
+// Pure function; usable from any thread.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "explain/forest.h"
+
+namespace fettle::explain {
+
+// Places to look at along a column, as coordinates of the tree's own in [0, 1].
+struct Axis {
+  std::size_t column = 0;
+  std::vector<double> places;
+};
+
+// One mean for each pair of places, those of `second` turning fastest. `leaves`: a partition of
+// the cube.
+std::vector<double> surface_of(const std::vector<Leaf>& leaves, const Axis& first,
+                               const Axis& second);
+
+}  // namespace fettle::explain

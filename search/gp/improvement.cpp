@@ -1,0 +1,68 @@
+#include "search/gp/improvement.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "search/gp/acquisition.h"
+
+namespace fettle::search::gp {
+namespace {
+
+// No volume is smaller: some 37 standard deviations behind the front it would be lost to rounding.
+constexpr double kLeastVolume = 1e-290;
+
+constexpr double kMargin = 0.1;      // behind the front, of its width
+constexpr double kLeastWidth = 0.2;  // of a front, in standard deviations of all outcomes
+
+}  // namespace
+
+double Improvement::gain(const std::vector<NormalMarginal>& losses) const {
+  if (front_) return std::log(std::max(front_->improvement(losses), kLeastVolume));
+  return log_expected_improvement(best_, losses[0].mean, losses[0].sigma).value;
+}
+
+double Improvement::gain(const std::vector<NormalMarginal>& losses,
+                         std::vector<NormalMarginal>& slopes) const {
+  if (front_) {
+    const double volume = std::max(front_->improvement(losses, slopes), kLeastVolume);
+    for (NormalMarginal& slope : slopes) slope = {slope.mean / volume, slope.sigma / volume};
+    return std::log(volume);
+  }
+  const LogExpectedImprovement gain =
+      log_expected_improvement(best_, losses[0].mean, losses[0].sigma);
+  slopes.assign(1, {gain.by_mean, gain.by_sd});
+  return gain.value;
+}
+
+double Improvement::log_value(const std::vector<NormalMarginal>& losses) const {
+  if (losses.size() == objectives_) return gain(losses);
+  const NormalMarginal& wall = losses.back();
+  return gain({losses.begin(), losses.end() - 1}) + log_probability(-wall.mean / wall.sigma).value;
+}
+
+double Improvement::log_value(const std::vector<NormalMarginal>& losses,
+                              std::vector<NormalMarginal>& slopes) const {
+  if (losses.size() == objectives_) return gain(losses, slopes);
+  const NormalMarginal& wall = losses.back();
+  const double u = -wall.mean / wall.sigma;
+  const LogProbability feasible = log_probability(u);
+  const double gained = gain({losses.begin(), losses.end() - 1}, slopes);
+  slopes.push_back({-feasible.slope / wall.sigma, -feasible.slope * u / wall.sigma});
+  return gained + feasible.value;
+}
+
+Losses reference_of(const std::vector<Losses>& front) {
+  Losses out;
+  for (std::size_t i = 0; i < front.front().size(); ++i) {
+    double least = front.front()[i];
+    double most = least;
+    for (const Losses& losses : front) {
+      least = std::min(least, losses[i]);
+      most = std::max(most, losses[i]);
+    }
+    out.push_back(most + kMargin * std::max(most - least, kLeastWidth));
+  }
+  return out;
+}
+
+}  // namespace fettle::search::gp

@@ -1,0 +1,184 @@
+#include "search/gp/model.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <numeric>
+#include <set>
+#include <utility>
+
+namespace fettle::search::gp {
+namespace {
+
+constexpr std::int64_t kBendAfter = 4;  // outcomes a parameter: numbers are bent from there on
+constexpr int kFitEvaluations = 40;     // of the likelihood, from each start
+constexpr std::size_t kMostConditioned = 256;  // pending trials that the variance knows of
+constexpr std::size_t kWindowStep = 128;
+
+}  // namespace
+
+Inputs inputs_of(const Space& space, const Outcomes& outcomes,
+                 const std::vector<std::int64_t>& trials) {
+  Inputs out(static_cast<Index>(trials.size()), static_cast<Index>(space.dimensions()));
+  for (std::size_t i = 0; i < trials.size(); ++i) {
+    out.set(static_cast<Index>(i), space, outcomes.point(trials[i]));
+  }
+  return out;
+}
+
+Fits::Fit Fits::fit(const Outcomes& outcomes, const Outcomes::Prefix& prefix,
+                    const Fit* warm) const {
+  const bool bends = prefix.count >= kBendAfter * static_cast<std::int64_t>(space_.dimensions());
+  Fit out{prefix.count, {}};
+  const auto add = [&](const std::vector<std::int64_t>& trials, const Eigen::VectorXd& targets) {
+    const Inputs inputs = inputs_of(space_, outcomes, trials);
+    const Likelihood likelihood(axes_, inputs, targets);
+    std::vector<Hyperparameters> starts = {likelihood.prior_mode(0, bends),
+                                           likelihood.prior_mode(1.5, bends)};
+    const std::size_t index = out.of_process.size();
+    if (warm != nullptr && index < warm->of_process.size()) {
+      const Eigen::VectorXd straight = starts.back().bends;
+      starts.back() = warm->of_process[index];
+      if (starts.back().bends.size() != straight.size()) starts.back().bends = straight;
+    }
+    out.of_process.push_back(likelihood.fit(starts, kFitEvaluations));
+  };
+  for (Index k = 0; k < prefix.targets.cols(); ++k) add(prefix.valued, prefix.targets.col(k));
+  if (prefix.walls.size() > 0) add(prefix.fitted, prefix.walls);
+  return out;
+}
+
+const std::vector<Hyperparameters>& Fits::current(const Outcomes& outcomes) {
+  const Outcomes::Prefix& anchor = outcomes.anchor();
+  const Outcomes::Prefix& last = outcomes.last_fit();
+  if (anchor.count > 0 && (!anchor_ || anchor_->count != anchor.count)) {
+    anchor_ = fit(outcomes, anchor, nullptr);
+  }
+  if (!last_ || last_->count != last.count) {
+    last_ = fit(outcomes, last, anchor.count > 0 ? &*anchor_ : nullptr);
+  }
+  return last_->of_process;
+}
+
+void Fits::reset() {
+  anchor_.reset();
+  last_.reset();
+}
+
+Model::Model(const Space& space, const Axes& axes, Outcomes& outcomes,
+             const std::vector<Hyperparameters>& hyperparameters)
+    : space_(space), version_(outcomes.version()), targets_(outcomes.columns()) {
+  const Outcomes::Prefix& fitted = outcomes.last_fit();
+  const std::vector<std::int64_t>& ended = outcomes.ended();
+  std::vector<std::int64_t> all = fitted.trials;
+  all.insert(all.end(), ended.begin() + fitted.count, ended.end());
+  trials_ = outcomes.valued(all);
+  // Rows of the prefix that the fit rests on come at once, later ones line by line.
+  const auto first = [&](const std::vector<std::int64_t>& rows) {
+    const std::set<std::int64_t> known(fitted.trials.begin(), fitted.trials.end());
+    return static_cast<std::size_t>(std::count_if(
+        rows.begin(), rows.end(), [&](std::int64_t trial) { return known.count(trial) > 0; }));
+  };
+  const Eigen::MatrixXd targets = outcomes.targets(trials_);
+  for (std::size_t k = 0; k < targets_; ++k) {
+    add(axes, outcomes, hyperparameters[k], first(trials_), trials_,
+        targets.col(static_cast<Index>(k)));
+  }
+  means_.assign(trials_.size(), Losses(targets_));
+  for (std::size_t row = 0; row < means_.size(); ++row) {
+    for (std::size_t k = 0; k < targets_; ++k) {
+      means_[row][k] = posteriors_[k].fitted()[static_cast<Index>(row)];
+    }
+  }
+  if (hyperparameters.size() > targets_) {
+    add(axes, outcomes, hyperparameters.back(), first(all), all, outcomes.walls(all));
+  }
+  const std::vector<std::size_t> fronts = front_numbers(means_);
+  for (std::size_t row = 0; row < fronts.size(); ++row) {
+    if (fronts[row] == 0) front_.push_back(row);
+  }
+}
+
+void Model::add(const Axes& axes, const Outcomes& outcomes, const Hyperparameters& hyperparameters,
+                std::size_t first, const std::vector<std::int64_t>& trials,
+                const Eigen::VectorXd& targets) {
+  const auto split = trials.begin() + static_cast<std::ptrdiff_t>(first);
+  const Inputs newer = inputs_of(space_, outcomes, {split, trials.end()});
+  Posterior posterior(axes, hyperparameters, inputs_of(space_, outcomes, {trials.begin(), split}),
+                      static_cast<Index>(trials.size() + kMostConditioned));
+  for (Index i = 0; i < newer.at.rows(); ++i) posterior.append(newer, i);
+  posterior.set_targets(targets);
+  observed_.push_back(posterior.rows());
+  posteriors_.push_back(std::move(posterior));
+}
+
+std::vector<std::int64_t> Model::best_trials(std::size_t most) const {
+  std::vector<std::size_t> rows = front_;
+  if (targets_ == 1) {
+    rows.resize(trials_.size());
+    std::iota(rows.begin(), rows.end(), std::size_t{0});
+  }
+  std::stable_sort(rows.begin(), rows.end(),
+                   [&](std::size_t a, std::size_t b) { return means_[a][0] < means_[b][0]; });
+  std::vector<std::int64_t> out;
+  const std::size_t count = std::min(rows.size(), most);
+  for (std::size_t i = 0; i < count; ++i) {
+    // Of one target the lowest, of a front some from end to end.
+    out.push_back(trials_[rows[targets_ == 1 ? i : i * rows.size() / count]]);
+  }
+  return out;
+}
+
+void Model::set_candidates(std::vector<Candidate> candidates) {
+  candidates_ = std::move(candidates);
+  const Inputs inputs = gp::inputs_of(space_, candidates_);
+  for (const Posterior& posterior : posteriors_) pools_.emplace_back(posterior, inputs);
+}
+
+Losses Model::means_at(const Inputs& inputs, Index row) const {
+  Losses out;
+  for (std::size_t k = 0; k < targets_; ++k) {
+    out.push_back(posteriors_[k].predict_without_slopes(inputs, row).mean);
+  }
+  return out;
+}
+
+void Model::set_pending(const Outcomes& outcomes) {
+  const std::set<std::int64_t>& all = outcomes.pending();
+  // More than can be conditioned on: a window over the newest, moved in strides.
+  std::size_t window = 0;
+  while (all.size() - window > kMostConditioned) window += kWindowStep;
+  const std::vector<std::int64_t> wanted(
+      std::next(all.begin(), static_cast<std::ptrdiff_t>(window)), all.end());
+  std::size_t same = 0;
+  while (same < pending_.size() && same < wanted.size() && pending_[same] == wanted[same]) ++same;
+  for (std::size_t k = 0; k < posteriors_.size(); ++k) {
+    posteriors_[k].truncate(observed_[k] + static_cast<Index>(same));
+  }
+  for (Pool& pool : pools_) pool.update();
+  pending_means_.resize(same);
+  const Inputs inputs = inputs_of(space_, outcomes, wanted);
+  for (std::size_t i = same; i < wanted.size(); ++i) {
+    pending_means_.push_back(means_at(inputs, static_cast<Index>(i)));
+    for (Posterior& posterior : posteriors_) posterior.append(inputs, static_cast<Index>(i));
+  }
+  for (Pool& pool : pools_) pool.update();
+  pending_ = wanted;
+}
+
+Improvement Model::improvement(double margin) const {
+  std::vector<Losses> known;
+  for (const std::size_t row : front_) known.push_back(means_[row]);
+  if (targets_ > 1) {
+    const Losses reference = reference_of(known);
+    known.insert(known.end(), pending_means_.begin(), pending_means_.end());
+    return {known, reference};
+  }
+  double best = known.front()[0];
+  for (const Losses& mean : pending_means_) best = std::min(best, mean[0]);
+  // The more are on their way, the less is a last bit of refinement beside them worth.
+  const double lowered = margin * static_cast<double>(pending_.size());
+  return Improvement(best - lowered * std::sqrt(posteriors_.front().scale()));
+}
+
+}  // namespace fettle::search::gp

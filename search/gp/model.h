@@ -1,0 +1,98 @@
+// Model: what the outcomes so far and the pending trials say: a Gaussian process for each target,
+// and one for where trials are infeasible, if some were; candidates with the predictions there, and
+// the improvement to look for.
+//
+// Invariant: a function of the outcomes, whatever it was asked before: hyperparameters are those of
+// a prefix of the history (fit_schedule.h), pending trials are rows that come and go. Not
+// synchronised.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "search/gp/candidates.h"
+#include "search/gp/improvement.h"
+#include "search/gp/likelihood.h"
+#include "search/gp/outcomes.h"
+#include "search/gp/posterior.h"
+#include "search/space.h"
+
+namespace fettle::search::gp {
+
+// Inputs of some trials' points.
+Inputs inputs_of(const Space& space, const Outcomes& outcomes,
+                 const std::vector<std::int64_t>& trials);
+
+// Hyperparameters for each process, fitted when the schedule says so, and remembered.
+class Fits {
+ public:
+  Fits(const Space& space, const Axes& axes) : space_(space), axes_(axes) {}
+  const std::vector<Hyperparameters>& current(const Outcomes& outcomes);
+  void reset();
+
+ private:
+  struct Fit {
+    std::int64_t count = 0;  // outcomes that it rests on
+    std::vector<Hyperparameters> of_process;
+  };
+  Fit fit(const Outcomes& outcomes, const Outcomes::Prefix& prefix, const Fit* warm) const;
+
+  const Space& space_;
+  const Axes& axes_;
+  std::optional<Fit> anchor_;
+  std::optional<Fit> last_;
+};
+
+class Model {
+ public:
+  // Of all that `outcomes` holds now, without pending trials. Keeps references to `space`.
+  Model(const Space& space, const Axes& axes, Outcomes& outcomes,
+        const std::vector<Hyperparameters>& hyperparameters);
+
+  std::int64_t version() const { return version_; }  // of the outcomes
+  // One a target, then the one of walls.
+  const std::vector<Posterior>& posteriors() const { return posteriors_; }
+
+  // Up to `most` trials that candidates should be near to, best first: those with the lowest means,
+  // or those on the front of the means.
+  std::vector<std::int64_t> best_trials(std::size_t most) const;
+
+  // The points that pools() predict at. Once, before pending trials are set.
+  void set_candidates(std::vector<Candidate> candidates);
+  const std::vector<Candidate>& candidates() const { return candidates_; }
+  const std::vector<Pool>& pools() const { return pools_; }
+
+  // Makes the pending trials those of `outcomes`; keeps what they share with the last ones.
+  void set_pending(const Outcomes& outcomes);
+  // The lowest mean of the first target at a trial that none dominates.
+  double best() const { return means_[front_.front()][0]; }
+  std::size_t pending() const { return pending_.size(); }
+
+  // On what is known, pending trials taken to end where they are expected to, so that no worker is
+  // sent after what another one fetches. `margin`: what the best is lowered by for each of them, in
+  // standard deviations; only of one target.
+  Improvement improvement(double margin) const;
+
+ private:
+  void add(const Axes& axes, const Outcomes& outcomes, const Hyperparameters& hyperparameters,
+           std::size_t first, const std::vector<std::int64_t>& trials,
+           const Eigen::VectorXd& targets);
+  Losses means_at(const Inputs& inputs, Index row) const;
+
+  const Space& space_;
+  std::int64_t version_ = 0;
+  std::vector<std::int64_t> trials_;  // that have targets
+  std::vector<Posterior> posteriors_;
+  std::vector<Index> observed_;     // rows of each that are no pending trials
+  std::size_t targets_ = 0;         // processes that are of targets
+  std::vector<Losses> means_;       // of trials_
+  std::vector<std::size_t> front_;  // places in means_ of those that none dominates
+  std::vector<Candidate> candidates_;
+  std::vector<Pool> pools_;
+  std::vector<std::int64_t> pending_;
+  std::vector<Losses> pending_means_;
+};
+
+}  // namespace fettle::search::gp
