@@ -12,6 +12,8 @@ namespace fettle::api {
 
 void check_study(const Study& study, FieldErrors& errors);
 
+// `path`: of spec.
+void check_population(const StudySpec& spec, const FieldPath& path, FieldErrors& errors);
 // `path`: of spec.parameters.
 void check_parameters(const StudySpec& spec, const FieldPath& path, FieldErrors& errors);
 // Points to try first, of a Study with a warm start.

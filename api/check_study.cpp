@@ -70,7 +70,7 @@ void check_early_stopping(const StudySpec& spec, const FieldPath& path, FieldErr
 
 void check_rungs(const StudySpec& spec, const FieldPath& path, FieldErrors& errors) {
   const bool read = !errors.any_under(path.member("resource"));
-  if (!read || !pauses_trials(spec.algorithm.name)) return;
+  if (!read || !pauses_trials(spec.algorithm.name) || spec.algorithm.name == "schedule") return;
   if (spec.resource.min < spec.resource.max) return;
   errors.add(path.member("algorithm").member("name"),
              "found " + spec.algorithm.name +
@@ -202,6 +202,7 @@ void check_study(const Study& study, FieldErrors& errors) {
   check_constraints(spec, path.member("constraints"), errors);
   check_early_stopping(spec, path, errors);
   check_rungs(spec, path, errors);
+  check_population(spec, path, errors);
   // Before check_trial: it asks what of spec.trial could not be read.
   check_sets(spec, parameters, errors);
   check_trial(spec, path.member("trial"), errors);

@@ -115,6 +115,9 @@ constexpr auto kAlgorithms = std::to_array<std::string_view>({
     "hyperband",
     "bohb",
     "dehb",
+    "pbt",
+    "pb2",
+    "schedule",
 });
 constexpr auto kEarlyStoppingRules = std::to_array<std::string_view>({
     "asha",
@@ -194,7 +197,14 @@ std::span<const std::string_view> access_mode_names() { return kAccessModes; }
 std::span<const std::string_view> early_stopping_names() { return kEarlyStoppingRules; }
 
 bool pauses_trials(std::string_view algorithm) {
-  return algorithm == "hyperband" || algorithm == "bohb" || algorithm == "dehb";
+  return algorithm == "hyperband" || algorithm == "bohb" || algorithm == "dehb" ||
+         replaces_trials(algorithm);
+}
+
+bool is_population(std::string_view algorithm) { return algorithm == "pbt" || algorithm == "pb2"; }
+
+bool replaces_trials(std::string_view algorithm) {
+  return is_population(algorithm) || algorithm == "schedule";
 }
 
 }  // namespace fettle::api

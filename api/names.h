@@ -88,4 +88,11 @@ std::span<const std::string_view> early_stopping_names();
 // promoted. Such an algorithm excludes earlyStopping.
 bool pauses_trials(std::string_view algorithm);
 
+// Whether an algorithm trains a population: at the end of each interval the worst trials are
+// replaced by changed copies of the best. The population is budget.trials.
+bool is_population(std::string_view algorithm);
+// Whether trials take over from others: a population, or the replay of a schedule. What takes over
+// is not counted by budget.trials.
+bool replaces_trials(std::string_view algorithm);
+
 }  // namespace fettle::api

@@ -133,6 +133,17 @@ class RandomDocuments {
     if (coin()) spec.algorithm = {"tpe", whole(0, 99), whole(1, 20), whole(1, 99), {}, false};
     if (coin()) spec.algorithm = {"grid", 0, {}, {}, whole(2, 99), coin()};
     if (coin()) spec.algorithm = {"cmaes", 0, {}, {}, {}, false, whole(4, 99)};
+    if (coin()) {
+      spec.algorithm = {"pbt", whole(0, 99), {}, {}, {}, false};
+      spec.algorithm.interval = maybe<std::int64_t>([&] { return whole(1, 9); });
+      spec.algorithm.quantile = 0.5 * random_.uniform();
+      spec.algorithm.resample_probability = random_.uniform();
+    }
+    if (coin()) {
+      spec.algorithm = {"schedule", 0, {}, {}, {}, false};
+      spec.algorithm.legs = {{whole(1, 9), Json::object({{"x", positive()}}),
+                              maybe<std::int64_t>([&] { return whole(0, 99); })}};
+    }
     if (coin()) spec.early_stopping = EarlyStopping{"asha", 1.5 + random_.uniform(), 5, 1};
     if (coin()) spec.early_stopping = EarlyStopping{"median", 3, whole(1, 9), whole(1, 5)};
     if (coin()) spec.early_stopping = random_rule();

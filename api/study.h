@@ -88,6 +88,18 @@ inline constexpr std::int64_t kMaxGridPoints = 1'000'000;
 inline constexpr std::int64_t kMinPopulation = 4;
 inline constexpr std::int64_t kMaxPopulation = 1000;
 
+// Trials of populations, and how often they may be compared: each promotion is written down.
+inline constexpr std::int64_t kLeastMembers = 2;
+inline constexpr std::int64_t kMostIntervals = 100;
+
+// schedule: the parameters of a stretch of the training, from where the leg before ended.
+struct ScheduleLeg {
+  std::int64_t until_step = 1;
+  Json parameters = Json::object();
+  std::optional<std::int64_t> seed;  // the trainer's; absent: one by the trial's index
+  bool operator==(const ScheduleLeg&) const = default;
+};
+
 struct Algorithm {
   std::string name = "auto";  // one of algorithm_names() (names.h)
   std::int64_t seed = 0;
@@ -97,6 +109,10 @@ struct Algorithm {
   bool shuffle = false;                        // grid: visit the grid in a seeded random order
   std::optional<std::int64_t> population_size = std::nullopt;  // cmaes, nsga2: of a generation
   double reduction_factor = 3;  // hyperband, bohb, dehb: one in so many goes on from each rung
+  std::optional<std::int64_t> interval{};  // pbt, pb2: steps between comparisons
+  double quantile = 0.25;              // pbt, pb2: this share is replaced, by as many of the best
+  double resample_probability = 0.25;  // pbt: of a value that is drawn anew, not perturbed
+  std::vector<ScheduleLeg> legs{};     // schedule
   bool operator==(const Algorithm&) const = default;
 };
 

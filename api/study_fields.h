@@ -108,6 +108,34 @@ void visit_fields(Visitor& v, T& c) {
   v.field("max", c.max, "Steps of a trial that is not stopped.", whole(1, 1'000'000'000));
 }
 
+template <class Visitor, Like<ScheduleLeg> T>
+void visit_fields(Visitor& v, T& c) {
+  v.field("untilStep", c.until_step, "The step at which the leg ends.",
+          whole(1, 1'000'000'000).needed());
+  v.field("parameters", c.parameters, "Values of the active parameters.",
+          FieldRules{}.as(Form::kObject).needed());
+  v.field("seed", c.seed, "The trainer's seed; default: another one for each trial.",
+          whole(0, kLargestWhole));
+}
+
+template <class Visitor, Like<Algorithm> T>
+void visit_population_fields(Visitor& v, T& c) {
+  constexpr std::string_view kPopulations = "name: pbt or pb2";
+  const bool population = is_population(c.name);
+  v.field("interval", c.interval,
+          "Steps after which trials are compared; default: a tenth of resource.max.",
+          whole(1, 1'000'000'000).only_if(population, kPopulations));
+  v.field("quantile", c.quantile, "The worst such share is replaced by copies of the best.",
+          above(0, 0.5).only_if(population, kPopulations));
+  v.field("resampleProbability", c.resample_probability,
+          "How likely a value of a copy is drawn anew instead of perturbed.",
+          number(0, 1).only_if(c.name == "pbt", "name: pbt"));
+  v.field("legs", c.legs, "What is trained with which parameters, one leg after the other.",
+          list(1, static_cast<std::size_t>(kMostIntervals))
+              .needed()
+              .only_if(c.name == "schedule", "name: schedule"));
+}
+
 template <class Visitor, Like<Algorithm> T>
 void visit_fields(Visitor& v, T& c) {
   v.field("name", c.name, "What chooses the points.", one_of(algorithm_names()));
@@ -115,7 +143,7 @@ void visit_fields(Visitor& v, T& c) {
   const bool gp = c.name == "gp" || c.name == "ehvi";
   const bool model = tpe || gp;
   const bool grid = c.name == "grid";
-  const bool pauses = pauses_trials(c.name);
+  const bool halves = pauses_trials(c.name) && !replaces_trials(c.name);
   v.field("seed", c.seed, "The same seed and results give the same points.",
           whole(0, kLargestWhole));
   v.field("startupTrials", c.startup_trials,
@@ -134,7 +162,8 @@ void visit_fields(Visitor& v, T& c) {
           "Trials of a generation; default for cmaes: by the number of parameters, for nsga2: 20.",
           whole(kMinPopulation, kMaxPopulation).only_if(has_population, "name: cmaes or nsga2"));
   v.field("reductionFactor", c.reduction_factor, "One in so many goes on from each rung.",
-          above(1, 1000).only_if(pauses, "name: hyperband, bohb or dehb"));
+          above(1, 1000).only_if(halves, "name: hyperband, bohb or dehb"));
+  visit_population_fields(v, c);
 }
 
 template <class Visitor, Like<EarlyStopping> T>
@@ -168,7 +197,8 @@ void visit_fields(Visitor& v, T& c) {
 
 template <class Visitor, Like<Budget> T>
 void visit_fields(Visitor& v, T& c) {
-  v.field("trials", c.trials, "Trials created at most.", whole(1, 1'000'000));
+  v.field("trials", c.trials, "Trials created at most; of pbt and pb2: the population.",
+          whole(1, 1'000'000));
   v.field("parallelism", c.parallelism, "Trials at once.", whole(1, 1000));
   v.field("failures", c.failures, "Failed trials that are still accepted.", whole(0, 1'000'000));
   v.field("wallTime", c.wall_time, "Time in which at least one trial was running.",

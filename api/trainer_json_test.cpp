@@ -146,7 +146,7 @@ TEST(TrialFile, WhatIsWrittenReadsBackAsItWas) {
   file.objectives = {{"loss", Direction::kMinimize}};
   file.parallelism = 40;
   file.grace_period = 12.5;
-  file.checkpoints = {"/tmp/c", 2};
+  file.checkpoints = {"/tmp/c", 2, 3};
   file.parent = ParentPlace{"/tmp/p", 4};
   file.trainer = small_config();
   const Result<TrialFile> read = read_trial_file(*parse_json(write_trial_file(file).dump()));

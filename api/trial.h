@@ -35,6 +35,7 @@ struct SearchOrigin {
   std::int64_t bracket = 0;  // the rung it began at
   std::int64_t rung = 0;     // the rung it was last sent to
   std::vector<TrialPromotion> promotions;
+  std::string replaces;  // the trial whose place it took in a population; "" = none
   bool operator==(const SearchOrigin&) const = default;
 };
 

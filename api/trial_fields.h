@@ -27,6 +27,8 @@ void visit_fields(Visitor& v, T& c) {
   v.field("rung", c.rung, "The rung it was last sent to.", count_from(0));
   v.field("promotions", c.promotions, "Decisions that it goes on from a rung.",
           list(0, kMaxPromotions));
+  v.field("replaces", c.replaces, "The trial whose place it took in a population.",
+          text(0, kLongestName));
 }
 
 template <class Visitor, Like<Parent> T>

@@ -17,6 +17,7 @@ void visit_fields(Visitor& v, T& c) {
   v.field("directory", c.directory, "Where this trial's checkpoints are.",
           text(0, kLongestFileName));
   v.field("keep", c.keep, "Newest checkpoints kept.", whole(1, 100));
+  v.field("keepRungs", c.keep_rungs, "Newest checkpoints at rungs kept besides.", whole(0, 100));
 }
 
 template <class Visitor, Like<ParentPlace> T>

@@ -25,6 +25,8 @@ struct ObjectiveName {
 struct CheckpointPlace {
   std::string directory;  // of this trial
   std::int64_t keep = 2;
+  // Of a trial that others may start from: the newest checkpoints at rungs that are kept besides.
+  std::optional<std::int64_t> keep_rungs;
   bool operator==(const CheckpointPlace&) const = default;
 };
 

@@ -3,10 +3,27 @@
 
 #include "cli/commands.h"
 #include "cli/exit_code.h"
+#include "cli/schedule.h"
 #include "cli/study_source.h"
 #include "cli/summary.h"
 
 namespace fettle::cli {
+namespace {
+
+int print_schedule(const RunView& view, Output output) {
+  if (output == Output::kJson) {
+    std::cout << schedule_json(view).dump() << '\n';
+  } else if (output == Output::kYaml) {
+    const Result<std::string> study = schedule_study(view);
+    if (!study.ok()) return complain(study.error());
+    std::cout << *study;
+  } else {
+    std::cout << render_schedule(view);
+  }
+  return kExitSucceeded;
+}
+
+}  // namespace
 
 int best_command(const BestOptions& options) {
   auto source = open_source(options.place);
@@ -17,6 +34,7 @@ int best_command(const BestOptions& options) {
     std::cerr << "fettle: study " << options.study << " has no result yet\n";
     return kExitFailed;
   }
+  if (options.schedule) return print_schedule(seen->view, options.output);
   if (options.output == Output::kJson) {
     std::cout << best_json(seen->view).dump() << '\n';
   } else {

@@ -11,7 +11,7 @@
 
 namespace fettle::cli {
 
-enum class Output { kText, kJson, kCsv };
+enum class Output { kText, kJson, kCsv, kYaml };
 
 // Where studies are kept and trials run.
 struct Place {
@@ -59,6 +59,7 @@ struct BestOptions {
   Place place;
   std::string study;
   Output output = Output::kText;
+  bool schedule = false;  // how the best trial's parameters changed on the way
 };
 int best_command(const BestOptions& options);
 

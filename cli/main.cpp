@@ -22,8 +22,10 @@ namespace {
 
 using fettle::cli::Output;
 
-const std::map<std::string, Output> kOutputs = {
-    {"text", Output::kText}, {"csv", Output::kCsv}, {"json", Output::kJson}};
+const std::map<std::string, Output> kOutputs = {{"text", Output::kText},
+                                                {"csv", Output::kCsv},
+                                                {"json", Output::kJson},
+                                                {"yaml", Output::kYaml}};
 
 // Those that people type.
 constexpr std::array<std::string_view, 10> kCommands = {
@@ -100,9 +102,14 @@ void add_best(CLI::App& app, Arguments& arguments) {
   CLI::App* command =
       app.add_subcommand("best", "Print the best configuration of a study, ready to paste");
   command->add_option("study", arguments.best.study, "Name of the study")->required();
-  add_output(*command, arguments.best.output, {"text", "json"});
+  command->add_flag("--schedule", arguments.best.schedule,
+                    "Which parameters it was trained with from step to step (pbt, pb2)");
+  add_output(*command, arguments.best.output, {"text", "json", "yaml"});
   command->footer(
-      "Exit code 1 while there is no result. Example:\n  fettle best digits > best.yaml");
+      "Text is YAML already; with --schedule, yaml is a Study that trains the schedule again.\n"
+      "Exit code 1 while there is no result. Examples:\n"
+      "  fettle best digits > best.yaml\n"
+      "  fettle best digits --schedule --output yaml > again.yaml && fettle run again.yaml");
 }
 
 void add_logs(CLI::App& app, Arguments& arguments) {

@@ -122,6 +122,14 @@ std::string came_text(const RunView& view, const api::Trial& trial, const Reason
   return text + best_text(view, reason, trial) + '\n';
 }
 
+// In a population: whose weights it starts with.
+std::string parent_text(const RunView& view, const api::Trial& trial) {
+  if (!trial.spec.parent) return "";
+  return "  from      " + printable(view.study.spec.resource.unit) + ' ' +
+         std::to_string(trial.spec.parent->step) + " of " + trial.spec.parent->trial +
+         ", in the place of " + trial.spec.search.replaces + '\n';
+}
+
 std::string stopped_text(const api::Trial& trial) {
   if (trial.spec.stop) {
     return "stopped   " + trial.spec.stop->reason + ": " + printable(trial.spec.stop->message) +
@@ -173,8 +181,8 @@ std::map<std::int64_t, Expectation> expectations_of(const RunView& view) {
 
 std::string render_reason(const RunView& view, const api::Trial& trial, const Reason& reason) {
   return trial.metadata.name + "  " + format_parameters(trial.spec.parameters) + "\n\n" + "  " +
-         chosen_text(trial, reason) + "  " + expected_text(view, reason) + "  " +
-         came_text(view, trial, reason) +
+         chosen_text(trial, reason) + parent_text(view, trial) + "  " +
+         expected_text(view, reason) + "  " + came_text(view, trial, reason) +
          (stopped_text(trial).empty() ? "" : "  " + stopped_text(trial));
 }
 
@@ -201,6 +209,10 @@ Json reason_json(const RunView& view, const api::Trial& trial, const Reason& rea
                                       {"deviation", expected.deviation},
                                       {"beats", expected.beats},
                                       {"trials", static_cast<std::int64_t>(expected.trials)}}));
+  }
+  if (const auto& parent = trial.spec.parent) {
+    out.set("parent", Json::object({{"trial", parent->trial}, {"step", parent->step}}));
+    out.set("replaces", trial.spec.search.replaces);
   }
   if (reason.standing) out.set("rank", reason.standing->rank);
   if (trial.spec.stop) {

@@ -79,7 +79,7 @@ void announce(const api::Study& study, Display& display) {
   if (counts.created == 0) return;
   const std::int64_t ended = counts.completed + counts.stopped + counts.failed;
   display.say("going on with study " + study.metadata.name + ": " + format_count(ended) + " of " +
-              plural(study.spec.budget.trials, "trial") + " have ended");
+              plural(planned_trials(study), "trial") + " have ended");
 }
 
 // A failure says its reason, and nothing beside it; whoever stopped the study is told the way back.

@@ -50,7 +50,7 @@ Line title_line(const RunView& view, int columns, const Style& style) {
 Line progress_line(const RunView& view, int columns, const Style& style) {
   const api::TrialCounts& counts = view.study.status.trials;
   const std::int64_t ended = counts.completed + counts.stopped + counts.failed;
-  const std::int64_t total = view.study.spec.budget.trials;
+  const std::int64_t total = planned_trials(view.study);
   std::string text = "  " + format_count(ended) + " of " + plural(total, "trial");
   const auto left = view.study.status.eta_seconds;
   if (left && *left >= 1 && state_of(view) == "running")
@@ -188,8 +188,8 @@ Lines front_section(const RunView& view) {
 std::string budget_text(const RunView& view) {
   const api::Budget& budget = view.study.spec.budget;
   const api::StudyStatus& status = view.study.status;
-  std::string text =
-      format_count(status.trials.created) + " of " + plural(budget.trials, "trial") + " started, ";
+  std::string text = format_count(status.trials.created) + " of " +
+                     plural(planned_trials(view.study), "trial") + " started, ";
   text += format_elapsed(status.active_seconds);
   if (budget.wall_time) text += " of " + format_elapsed(*budget.wall_time);
   if (budget.gpu_hours) {

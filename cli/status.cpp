@@ -23,7 +23,7 @@ Line list_row(const SeenStudy& seen) {
   const double age = static_cast<double>(seen.now_ms - view.study.metadata.created_ms) / 1000;
   return {{view.study.metadata.name, Ink::kBold},
           {state_of(view)},
-          {format_count(ended) + "/" + format_count(view.study.spec.budget.trials)},
+          {format_count(ended) + "/" + format_count(planned_trials(view.study))},
           {best},
           {format_elapsed(age)}};
 }

@@ -8,9 +8,11 @@
 #include <string_view>
 #include <vector>
 
+#include "api/names.h"
 #include "base/json.h"
 #include "cli/exit_code.h"
 #include "cli/suggest_study.h"
+#include "search/population.h"
 #include "search/schedule.h"
 #include "search/search.h"
 
@@ -73,55 +75,71 @@ class Session {
     }
     std::int64_t wanted = content.as_integer();
     std::string reply;
-    wanted -= promote(wanted, reply);
+    wanted -= go_on(wanted, reply);
     wanted -= create(wanted, reply);
     // What there will be no new trial for may go to the last promotions.
-    if (no_more()) wanted -= promote(wanted, reply);
+    if (no_more()) wanted -= go_on(wanted, reply);
     const bool over = wanted > 0 && !(promotes_ && search::any_runs(problem_, history_));
     out_ << "{\"trials\":[" << reply << (over ? "],\"exhausted\":true}\n" : "]}\n") << std::flush;
     return success();
   }
 
-  bool no_more() const {
-    const auto created = static_cast<std::int64_t>(history_.trials.size());
-    return exhausted_ || (problem_.max_trials > 0 && created >= problem_.max_trials);
-  }
+  bool no_more() const { return exhausted_ || search::trials_missing(problem_, history_) <= 0; }
 
-  // Resumes at most `most` trials that paused. How many it were.
-  std::int64_t promote(std::int64_t most, std::string& reply) {
+  // Resumes at most `most` trials that paused, or begins those that take their place. How many it
+  // were.
+  std::int64_t go_on(std::int64_t most, std::string& reply) {
     if (!promotes_) return 0;
     for (std::int64_t done = 0; done < most; ++done) {
-      const auto promotion = search::next_promotion(problem_, history_, no_more());
-      if (!promotion) return done;
-      const auto trial = static_cast<std::size_t>(promotion->trial);
-      history_.stages[trial] = promotion->stage;
-      states_[trial] = State::kRunning;
-      reply += reply.empty() ? "" : ",";
-      reply += "{\"id\":" + std::to_string(trial) + ",\"resume\":true}";
+      const bool last = no_more();
+      if (const auto promotion = search::next_promotion(problem_, history_, last)) {
+        const auto trial = static_cast<std::size_t>(promotion->trial);
+        history_.stages[trial] = promotion->stage;
+        states_[trial] = State::kRunning;
+        add_to(reply, "{\"id\":" + std::to_string(trial) + ",\"resume\":true}");
+      } else if (auto replacement = search::next_replacement(problem_, history_, last)) {
+        const auto replaced = static_cast<std::size_t>(replacement->trial);
+        states_[replaced] = State::kEnded;
+        history_.stages[replaced].ended = true;
+        begin(std::move(replacement->parameters), replacement->stage, reply);
+      } else {
+        return done;
+      }
     }
     return most;
   }
 
+  static void add_to(std::string& reply, const std::string& trial) {
+    reply += reply.empty() ? "" : ",";
+    reply += trial;
+  }
+
+  void begin(Json parameters, const search::Stage& stage, std::string& reply) {
+    std::string parent;
+    if (stage.parent) {
+      parent = ",\"parent\":{\"id\":" + std::to_string(stage.parent->trial) +
+               ",\"step\":" + std::to_string(stage.parent->step) + "}";
+    }
+    add_to(reply, "{\"id\":" + std::to_string(history_.trials.size()) +
+                      ",\"params\":" + parameters.dump() + parent + "}");
+    history_.trials.push_back(std::move(parameters));
+    if (promotes_) history_.stages.push_back(stage);
+    states_.push_back(State::kRunning);
+    // What was before is the parent's.
+    next_rung_.push_back(stage.parent ? static_cast<std::size_t>(stage.rung) : 0);
+  }
+
   // Begins at most `most` new trials. How many it were.
   std::int64_t create(std::int64_t most, std::string& reply) {
-    const auto created = static_cast<std::int64_t>(history_.trials.size());
-    const std::int64_t limit = problem_.max_trials;
-    const std::int64_t allowed = limit > 0 ? std::min(most, limit - created) : most;
-    search::Suggestion suggestion = sampler_->suggest(history_, allowed);
+    const std::int64_t missing = search::trials_missing(problem_, history_);
+    search::Suggestion suggestion = sampler_->suggest(history_, std::min(most, missing));
     exhausted_ = suggestion.exhausted;
-    if (promotes_) {
-      const auto stages = search::first_stages(problem_, history_, suggestion.points.size());
-      history_.stages.insert(history_.stages.end(), stages.begin(), stages.end());
+    std::vector<search::Stage> stages(suggestion.points.size());
+    if (promotes_) stages = search::first_stages(problem_, history_, stages.size());
+    for (std::size_t i = 0; i < stages.size(); ++i) {
+      begin(std::move(suggestion.points[i]), stages[i], reply);
     }
-    for (Json& point : suggestion.points) {
-      reply += reply.empty() ? "" : ",";
-      reply +=
-          "{\"id\":" + std::to_string(history_.trials.size()) + ",\"params\":" + point.dump() + "}";
-      history_.trials.push_back(std::move(point));
-      states_.push_back(State::kRunning);
-      next_rung_.push_back(0);
-    }
-    return static_cast<std::int64_t>(suggestion.points.size());
+    return static_cast<std::int64_t>(stages.size());
   }
 
   // The trial that `content` names, which has not ended.
@@ -182,8 +200,11 @@ class Session {
 
   Status tell(const Json& content) {
     FETTLE_ASSIGN(const std::size_t trial, trial_of(content, "tell"));
-    FETTLE_ASSIGN(const api::Fact fact, read_fact(content));
-    record(trial, fact);
+    FETTLE_ASSIGN(api::Fact fact, read_fact(content));
+    // A member without a result is made up for.
+    const bool replaces = promotes_ && api::is_population(problem_.algorithm.name);
+    if (fact.infeasible && replaces) fact.kind = api::FactKind::kFailed;
+    record(trial, std::move(fact));
     return success();
   }
 

@@ -10,6 +10,8 @@
 //                         and paused ones that go on from their checkpoints; n of them, or fewer
 //                         while others still run, or fewer and "exhausted": true when the space or
 //                         max_trials is used up and no paused trial is worth going on with
+//                         A trial with "parent": {"id", "step"} starts from the checkpoint that the
+//                         parent made at that step (populations: pbt, pb2).
 //   -> {"tell": {"id", "value"}}   or "values": one an objective; null, NaN: infeasible    no reply
 //   -> {"report": {"id", "step", "value"}}   <- {"decision": "continue"|"stop"|"pause"}
 //      A report at resource.max is the trial's result; a stopped trial is not told any more, a
@@ -19,6 +21,10 @@
 // With a resource of several steps, no early_stopping and the algorithm `auto`, that is `bohb`: the
 // client is told who pauses and who goes on (search/schedule.h). hyperband, bohb and the rule asha
 // with "promote": true do the same by name. A program that cannot resume uses another rule.
+//
+// pbt and pb2 train a population of max_trials: at every "interval" a trial pauses, and an ask
+// either resumes it or begins another in its place from the checkpoint of a better one. A trial's
+// checkpoints at its last three pauses are to be kept. A null told of a trial means that it failed.
 //
 // Search, seeds and answers are those of `fettle run` (search/search.h).
 #pragma once

@@ -49,8 +49,12 @@ std::string study(const std::string& algorithm, const std::string& space,
   const std::string points = algorithm == "grid" ? R"(","points":30)" : "\"";  // enough to go on
   const std::string steps =
       api::pauses_trials(algorithm) ? R"("resource":{"min":1,"max":9},)" : std::string();
-  return R"({"study":{"seed":3,"algorithm":{"name":")" + algorithm + points + "}," + steps + more +
-         R"("space":[)" + space + "]}}\n";
+  const bool needs_members =
+      api::is_population(algorithm) && more.find("max_trials") == std::string::npos;
+  const std::string members =
+      needs_members ? "\"max_trials\":" + std::to_string(kTrials + 3) + "," : "";
+  return R"({"study":{"seed":3,"algorithm":{"name":")" + algorithm + points + "}," + steps +
+         members + more + R"("space":[)" + space + "]}}\n";
 }
 
 std::string ask(std::int64_t count) { return "{\"ask\":" + std::to_string(count) + "}\n"; }
@@ -118,10 +122,11 @@ std::string case_name(const ::testing::TestParamInfo<Case>& test) {
 
 class HardForEveryAlgorithm : public ::testing::TestWithParam<Case> {};
 
-INSTANTIATE_TEST_SUITE_P(Search, HardForEveryAlgorithm,
-                         ::testing::Combine(::testing::ValuesIn(search::sampler_names()),
-                                            ::testing::Range(std::size_t{0}, hard_ones().size())),
-                         case_name);
+INSTANTIATE_TEST_SUITE_P(
+    Search, HardForEveryAlgorithm,
+    ::testing::Combine(::testing::ValuesIn(search::testing::searching_samplers()),
+                       ::testing::Range(std::size_t{0}, hard_ones().size())),
+    case_name);
 
 TEST_P(HardForEveryAlgorithm, GetsValidPoints) {
   const auto& [algorithm, index] = GetParam();
@@ -150,7 +155,7 @@ TEST_P(HardForEveryAlgorithm, GetsValidPoints) {
 class BadLinesForEveryAlgorithm : public ::testing::TestWithParam<std::string> {};
 
 INSTANTIATE_TEST_SUITE_P(Search, BadLinesForEveryAlgorithm,
-                         ::testing::ValuesIn(search::sampler_names()),
+                         ::testing::ValuesIn(search::testing::searching_samplers()),
                          [](const auto& test) { return test.param; });
 
 TEST_P(BadLinesForEveryAlgorithm, AreAnsweredAndPassedOver) {

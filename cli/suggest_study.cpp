@@ -192,8 +192,16 @@ Status read_objectives(const Json& study, std::vector<api::Objective>& out) {
 }
 
 Status read_algorithm(const Json& study, api::Algorithm& out) {
-  static constexpr std::string_view kMembers[] = {
-      "name", "seed", "startup_trials", "candidates", "points", "shuffle", "reduction_factor"};
+  static constexpr std::string_view kMembers[] = {"name",
+                                                  "seed",
+                                                  "startup_trials",
+                                                  "candidates",
+                                                  "points",
+                                                  "shuffle",
+                                                  "reduction_factor",
+                                                  "interval",
+                                                  "quantile",
+                                                  "resample_probability"};
   const Json* json = study.find("algorithm");
   if (json == nullptr || json->is_null()) return success();
   if (!json->is_object()) return wrong("algorithm", R"({"name": ..., settings})", *json);
@@ -204,6 +212,15 @@ Status read_algorithm(const Json& study, api::Algorithm& out) {
   FETTLE_TRY(read_integer(*json, "candidates", 1, out.candidates));
   FETTLE_TRY(read_integer(*json, "points", 2, out.points));
   FETTLE_TRY(read_above(*json, "reduction_factor", 1, out.reduction_factor));
+  FETTLE_TRY(read_integer(*json, "interval", 1, out.interval));
+  FETTLE_TRY(read_above(*json, "quantile", 0, out.quantile));
+  if (const Json* share = json->find("resample_probability")) {
+    const double value = share->is_number() ? share->as_double() : -1;
+    if (!(value >= 0 && value <= 1)) {
+      return wrong("resample_probability", "a number from 0 to 1", *share);
+    }
+    out.resample_probability = value;
+  }
   return read_boolean(*json, "shuffle", out.shuffle);
 }
 
@@ -265,6 +282,10 @@ Status settle_fidelity(search::Problem& problem) {
   if (!steps) {
     return invalid("algorithm " + problem.algorithm.name +
                    " compares trials on the way; give a resource with max above min");
+  }
+  if (api::is_population(problem.algorithm.name) && problem.max_trials < api::kLeastMembers) {
+    return invalid("algorithm " + problem.algorithm.name + " needs max_trials of at least " +
+                   std::to_string(api::kLeastMembers) + ": it is the population");
   }
   return success();
 }

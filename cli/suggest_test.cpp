@@ -207,6 +207,26 @@ TEST(Suggest, WithABudgetTheBestIsResumedToTheEnd) {
                           R"({"decision":"continue"})", R"({"trials":[],"exhausted":true})"));
 }
 
+// Two members, intervals of 2 steps: the worse one is replaced by a copy of the better one.
+TEST(Suggest, APopulationTakesOverFromItsBest) {
+  const std::string head =
+      study(kFloat, R"("max_trials":2,"resource":{"min":1,"max":6},)"
+                    R"("algorithm":{"name":"pbt","interval":2,"quantile":0.5},)");
+  const auto replies =
+      serve(head + "{\"ask\":2}\n" + report(0, 2, 0.5) + report(1, 2, 0.1) + "{\"ask\":2}\n" +
+            report(0, 3, 0.5) + report(2, 3, 0.3) + report(2, 4, 0.2) +
+            R"({"tell":{"id":1,"value":null}})" + "\n" + "{\"ask\":2}\n");
+  ASSERT_EQ(replies.size(), 8U);
+  EXPECT_EQ(replies[2], R"({"decision":"pause"})");
+  EXPECT_THAT(replies[3], HasSubstr(R"({"trials":[{"id":1,"resume":true},{"id":2,"params":)"));
+  EXPECT_THAT(replies[3], HasSubstr(R"("parent":{"id":1,"step":2}})"));
+  EXPECT_THAT(replies[4], HasSubstr("trial 0 has ended already"));
+  EXPECT_EQ(replies[5], R"({"decision":"continue"})");
+  EXPECT_EQ(replies[6], R"({"decision":"pause"})");
+  // Trial 1 failed on its way to step 4: in its place another one starts where it had started.
+  EXPECT_THAT(replies[7], HasSubstr(R"("parent":{"id":0,"step":2}})"));
+}
+
 TEST(Suggest, APausedTrialMayBeToldItsResult) {
   const std::string head =
       study(kFloat, R"("resource":{"min":1,"max":9},"algorithm":{"name":"bohb"},)");
@@ -290,6 +310,9 @@ TEST(Suggest, ABadStudyIsExplainedAndMayBeGivenAgain) {
       {study(kFloat, R"("early_stopping":{"name":"asha","reduction_factor":1},)"), "above 1"},
       {study(kFloat, R"("early_stopping":{"name":"threshold"},)"), "threshold is missing"},
       {study(kFloat, R"("early_stopping":{"name":"curve","probability":0},)"), "above 0"},
+      {study(kFloat, R"("resource":{"max":9},"algorithm":{"name":"pbt"},)"),
+       "needs max_trials of at least 2: it is the population"},
+      {study(kFloat, R"("algorithm":{"name":"pbt","resample_probability":2},)"), "from 0 to 1"},
       {study(kFloat, R"("algorithm":{"name":"bohb"},)"), "give a resource with max above min"},
       {study(
            kFloat,

@@ -18,6 +18,7 @@ int trials_command(const TrialsOptions& options) {
   if (!seen.ok()) return complain(seen.error());
   switch (options.output) {
     case Output::kText:
+    case Output::kYaml:  // which this command does not offer
       std::cout << render_trials(seen->view, columns_of_stdout(), style_of_stdout());
       break;
     case Output::kCsv:

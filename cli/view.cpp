@@ -65,6 +65,10 @@ std::optional<double> objective_now(const api::StudySpec& spec, const api::Trial
   return core::measure_end(spec, *trial.status.report, false).values[objective];
 }
 
+std::int64_t planned_trials(const api::Study& study) {
+  return std::max(study.spec.budget.trials, study.status.trials.created);
+}
+
 std::string objectives_text(const api::StudySpec& spec, const api::BestTrial& best) {
   std::string text;
   for (std::size_t i = 0; i < best.objectives.size() && i < spec.objectives.size(); ++i) {

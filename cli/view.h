@@ -40,6 +40,9 @@ std::string state_of(const api::Study& study);
 std::optional<double> objective_now(const api::StudySpec& spec, const api::Trial& trial,
                                     std::size_t objective = 0);
 
+// How many trials there will be: the budget, and more where trials take over from others.
+std::int64_t planned_trials(const api::Study& study);
+
 // "accuracy 0.91, seconds 12": the values of one of the best trials.
 std::string objectives_text(const api::StudySpec& spec, const api::BestTrial& best);
 

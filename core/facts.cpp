@@ -51,7 +51,10 @@ void add_rung_facts(const api::Study& study, const api::Trial& trial,
                     std::vector<Fact>& facts) {
   if (!trial.status.report || rungs.empty()) return;
   const Fact* newest = newest_fact(trial, FactKind::kRung);
-  auto rung = std::upper_bound(rungs.begin(), rungs.end(), newest == nullptr ? -1 : newest->step);
+  // What was before is the parent's.
+  const std::int64_t begun = trial.spec.parent ? trial.spec.parent->step : -1;
+  auto rung =
+      std::upper_bound(rungs.begin(), rungs.end(), newest == nullptr ? begun : newest->step);
   if (rung == rungs.end() || *rung > trial.status.report->step) return;
   const std::vector<HistoryPoint> curve = curve_of(*trial.status.report);
   for (const HistoryPoint& point : curve) {

@@ -2,6 +2,8 @@
 #include "core/history.h"
 
 #include <algorithm>
+#include <charconv>
+#include <string_view>
 #include <tuple>
 
 #include "core/plan.h"
@@ -15,12 +17,29 @@ using api::TrialPtr;
 
 namespace {
 
-search::Stage stage_of(const api::Trial& trial) {
+// The index in the name of a trial of this Study, if it is one below `count`.
+std::optional<std::int64_t> index_of(const std::string& study, const std::string& name,
+                                     std::int64_t count) {
+  const std::string_view prefix = study;
+  if (name.size() <= prefix.size() + 1 || !name.starts_with(prefix)) return std::nullopt;
+  std::int64_t index = 0;
+  const char* end = name.data() + name.size();
+  const auto read = std::from_chars(name.data() + prefix.size() + 1, end, index);
+  const bool known = read.ec == std::errc() && read.ptr == end && index >= 0 && index < count;
+  return known ? std::optional(index) : std::nullopt;
+}
+
+search::Stage stage_of(const api::Trial& trial, std::int64_t count) {
   const api::SearchOrigin& origin = trial.spec.search;
-  return {.bracket = origin.bracket,
-          .rung = origin.rung,
-          .until_step = trial.spec.until_step,
-          .ended = trial.spec.stop.has_value()};
+  search::Stage stage{.bracket = origin.bracket,
+                      .rung = origin.rung,
+                      .until_step = trial.spec.until_step,
+                      .ended = trial.spec.stop.has_value()};
+  stage.replaces = index_of(trial.spec.study, origin.replaces, count);
+  if (!trial.spec.parent) return stage;
+  const auto parent = index_of(trial.spec.study, trial.spec.parent->trial, count);
+  if (parent) stage.parent = search::Origin{*parent, trial.spec.parent->step};
+  return stage;
 }
 
 }  // namespace
@@ -88,7 +107,7 @@ search::History history_of(const api::Study& study, const std::vector<TrialPtr>&
     const auto at = static_cast<std::size_t>(trial->spec.index);
     history.trials[at] = trial->spec.parameters;
     present[at] = true;
-    if (!history.stages.empty()) history.stages[at] = stage_of(*trial);
+    if (!history.stages.empty()) history.stages[at] = stage_of(*trial, count);
     for (const Fact& fact : trial->status.facts) {
       history.events.push_back({trial->spec.index, fact});
     }

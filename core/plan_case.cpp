@@ -149,7 +149,7 @@ void check_keys(const Json& from, const std::set<std::string>& known) {
 
 api::Trial to_trial(const Json& from, const api::Study& study, std::int64_t index) {
   check_keys(from, {"index", "x", "phase", "until", "workers", "stop", "suspend", "records",
-                    "facts", "report", "deleted", "bracket", "rung"});
+                    "facts", "report", "deleted", "bracket", "rung", "parent", "replaces"});
   const auto find = [&from](const char* key) { return from.find(key); };
   api::Trial trial;
   trial.spec.study = study.metadata.name;
@@ -159,6 +159,12 @@ api::Trial to_trial(const Json& from, const api::Study& study, std::int64_t inde
   trial.spec.until_step = find("until") ? find("until")->as_integer() : study.spec.resource.max;
   if (find("bracket")) trial.spec.search.bracket = find("bracket")->as_integer();
   trial.spec.search.rung = find("rung") ? find("rung")->as_integer() : trial.spec.search.bracket;
+  if (find("parent")) {
+    const Json& parent = *find("parent");
+    trial.spec.parent =
+        api::Parent{parent.find("trial")->as_string(), parent.find("step")->as_integer()};
+  }
+  if (find("replaces")) trial.spec.search.replaces = find("replaces")->as_string();
   if (find("workers")) trial.spec.workers = find("workers")->as_integer();
   if (find("stop")) trial.spec.stop = api::Stop{find("stop")->as_string(), "as decided", 0};
   if (find("suspend")) trial.spec.suspend = find("suspend")->as_boolean();

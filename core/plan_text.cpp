@@ -106,8 +106,12 @@ struct ActionText {
   std::string operator()(const UpdateTrialSpec& action) const { return text_of(action); }
   std::string operator()(const CreateTrial& action) const {
     const api::TrialSpec& spec = action.trial.spec;
-    return "create " + action.trial.metadata.name + " " + spec.parameters.dump() + " until " +
-           std::to_string(spec.until_step) + ", basis " + std::to_string(spec.search.basis);
+    std::string text = "create " + action.trial.metadata.name + " " + spec.parameters.dump();
+    if (spec.parent)
+      text += " from " + spec.parent->trial + " at " + std::to_string(spec.parent->step);
+    text += " until " + std::to_string(spec.until_step);
+    if (!spec.search.replaces.empty()) text += " for " + spec.search.replaces;
+    return text + ", basis " + std::to_string(spec.search.basis);
   }
   std::string operator()(const UpdateStudyStatus& action) const { return text_of(action.status); }
   std::string operator()(const UpdateTrialStatus& action) const { return text_of(action.status); }

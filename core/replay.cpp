@@ -4,6 +4,7 @@
 #include <memory>
 #include <utility>
 
+#include "api/names.h"
 #include "core/history.h"
 #include "core/plan.h"
 #include "core/replay_rungs.h"
@@ -127,6 +128,10 @@ search::History history_at(const search::History& whole, const std::vector<Trial
 Result<std::vector<Resuggestion>> suggest_again(const api::Study& study,
                                                 const std::vector<TrialPtr>& trials) {
   const search::Problem problem = problem_of(study);
+  if (api::replaces_trials(problem.algorithm.name)) {
+    return invalid("its trials take over from each other (algorithm " + problem.algorithm.name +
+                   "), which is not decided again; fettle best --schedule shows what was trained");
+  }
   FETTLE_ASSIGN(const std::unique_ptr<search::Sampler> sampler, search::make_sampler(problem));
   Regrowth regrowth(history_of(study, trials));
   std::vector<Resuggestion> out;

@@ -1,5 +1,5 @@
-// plan_study: learn, judge, end or go on (first with trials that paused, then with new ones),
-// report.
+// plan_study: learn, judge, end or go on (first with trials that paused or what takes their place,
+// then with new ones), report.
 //
 // The planner keeps the trials as they will be once the actions so far are carried out, so each
 // decision sees the ones before it, and a plan that is cut short is taken up by the next one at the
@@ -8,6 +8,7 @@
 #include <map>
 #include <utility>
 
+#include "api/names.h"
 #include "base/philox.h"
 #include "core/conditions.h"
 #include "core/ending.h"
@@ -18,6 +19,7 @@
 #include "core/run_records.h"
 #include "core/spending.h"
 #include "core/study_status.h"
+#include "search/population.h"
 #include "search/schedule.h"
 
 namespace fettle::core {
@@ -44,7 +46,8 @@ class StudyPlanner {
         sampler_(sampler),
         now_ms_(now_ms),
         trials_(view.trials),
-        pauses_(search::promotes(problem_of(view.study))) {}
+        pauses_(search::promotes(problem_of(view.study))),
+        replaces_(api::replaces_trials(view.study.spec.algorithm.name)) {}
 
   StudyPlan plan() {
     if (study_.metadata.deleted_ms != 0) return {};
@@ -78,8 +81,10 @@ class StudyPlanner {
   void fill_slots();
   void promote_trials();
   void promote(const search::Promotion& promotion);
+  void replace(search::Replacement replacement);
+  void stop_replaced();
   void create_trials();
-  void create_trial(Json parameters, const search::Stage& stage);
+  const Trial& create_trial(Json parameters, const search::Stage& stage);
   void wake_when_spent(const Spending& spending);
   void report(const Spending& spending, const std::optional<Ending>& draining);
 
@@ -88,10 +93,14 @@ class StudyPlanner {
     const std::int64_t wanted = study_.spec.budget.parallelism;
     return std::min(wanted, capacity_.trials.value_or(wanted));
   }
-  bool no_more_trials() const {
-    const std::int64_t created = next_index(trials_, study_.status.trials.created);
-    return exhausted_ || created >= study_.spec.budget.trials;
+  // Trials that may begin at step 0.
+  std::int64_t trials_left() const {
+    if (!replaces_) {
+      return study_.spec.budget.trials - next_index(trials_, study_.status.trials.created);
+    }
+    return search::trials_missing(problem_of(study_), history_of(study_, trials_));
   }
+  bool no_more_trials() const { return exhausted_ || trials_left() <= 0; }
   template <class Action>
   void act(Action action) {
     plan_.actions.emplace_back(std::move(action));
@@ -110,7 +119,8 @@ class StudyPlanner {
   std::vector<TrialPtr> trials_;  // as they are once plan_ is carried out
   StudyPlan plan_;
   bool exhausted_ = false;
-  const bool pauses_;  // trials pause at rungs, and the best go on
+  const bool pauses_;    // trials pause at rungs, and the best go on
+  const bool replaces_;  // trials take over from others
 };
 
 // Whether there were any.
@@ -200,6 +210,7 @@ void StudyPlanner::set_suspended(bool suspend) {
 
 // What was begun comes first. The last promotions wait until it is clear that no trial will be new.
 void StudyPlanner::fill_slots() {
+  stop_replaced();  // what a crash left undone
   promote_trials();
   create_trials();
   if (no_more_trials()) promote_trials();
@@ -209,10 +220,45 @@ void StudyPlanner::promote_trials() {
   if (!pauses_) return;
   const search::Problem problem = problem_of(study_);
   while (count_active(trials_) < slots()) {
-    const auto promotion =
-        search::next_promotion(problem, history_of(study_, trials_), no_more_trials());
-    if (!promotion) return;
-    promote(*promotion);
+    const search::History history = history_of(study_, trials_);
+    const bool last = no_more_trials();
+    if (const auto promotion = search::next_promotion(problem, history, last)) {
+      promote(*promotion);
+    } else if (auto replacement = search::next_replacement(problem, history, last)) {
+      replace(std::move(*replacement));
+    } else {
+      return;
+    }
+  }
+}
+
+// The decision is the new trial: it says whose place it takes. That the other one is at its end
+// follows.
+void StudyPlanner::replace(search::Replacement replacement) {
+  const Trial& created = create_trial(std::move(replacement.parameters), replacement.stage);
+  note(EventType::kNormal, "Replaced",
+       created.metadata.name + " takes the place of " + created.spec.search.replaces + " (" +
+           replacement.reason + ") and goes on from " + study_.spec.resource.unit + " " +
+           std::to_string(created.spec.parent->step) + " of " + created.spec.parent->trial);
+  stop_replaced();
+}
+
+void StudyPlanner::stop_replaced() {
+  if (!replaces_) return;
+  std::map<std::string, TrialPtr> successors;
+  for (const TrialPtr& trial : trials_) {
+    if (!trial->spec.search.replaces.empty()) successors[trial->spec.search.replaces] = trial;
+  }
+  for (TrialPtr& trial : trials_) {
+    const auto successor = successors.find(trial->metadata.name);
+    const bool paused = trial->status.phase == api::TrialPhase::kCompleted;
+    if (successor == successors.end() || trial->spec.stop || !paused) continue;
+    auto stopped = std::make_shared<Trial>(*trial);
+    const Trial& next = *successor->second;
+    stopped->spec.stop = api::Stop{"Replaced", "its place is taken by " + next.metadata.name,
+                                   next.spec.search.basis};
+    act(UpdateTrialSpec{trial->metadata.name, stopped->spec});
+    trial = std::move(stopped);
   }
 }
 
@@ -232,38 +278,45 @@ void StudyPlanner::promote(const search::Promotion& promotion) {
 }
 
 void StudyPlanner::create_trials() {
-  const api::Budget& budget = study_.spec.budget;
-  const std::int64_t created = next_index(trials_, study_.status.trials.created);
-  const std::int64_t wanted = std::min(slots() - count_active(trials_), budget.trials - created);
+  const std::int64_t wanted = std::min(slots() - count_active(trials_), trials_left());
   if (wanted <= 0) return;
   const search::History history = history_of(study_, trials_);
   search::Suggestion suggestion = sampler_.suggest(history, wanted);
   exhausted_ = suggestion.exhausted;
   std::vector<search::Stage> stages(suggestion.points.size(),
                                     {.until_step = study_.spec.resource.max});
-  if (pauses_) stages = search::first_stages(problem_of(study_), history, stages.size());
+  if (pauses_ || replaces_)
+    stages = search::first_stages(problem_of(study_), history, stages.size());
   for (std::size_t i = 0; i < stages.size(); ++i) {
     create_trial(std::move(suggestion.points[i]), stages[i]);
   }
 }
 
-void StudyPlanner::create_trial(Json parameters, const search::Stage& stage) {
+const Trial& StudyPlanner::create_trial(Json parameters, const search::Stage& stage) {
   Trial trial;
   trial.spec.study = study_.metadata.name;
   trial.spec.index = next_index(trials_, study_.status.trials.created);
   trial.spec.parameters = std::move(parameters);
-  trial.spec.seed = trial_seed(study_.spec.algorithm.seed, trial.spec.index);
+  trial.spec.seed = stage.seed.value_or(trial_seed(study_.spec.algorithm.seed, trial.spec.index));
   trial.spec.until_step = stage.until_step;
   trial.spec.workers = study_.spec.trial.workers.min;
   trial.spec.search.basis = highest_seq(trials_);
   trial.spec.search.bracket = stage.bracket;
   trial.spec.search.rung = stage.rung;
+  if (stage.parent) {
+    trial.spec.parent =
+        api::Parent{trial_name(study_.metadata.name, stage.parent->trial), stage.parent->step};
+  }
+  if (stage.replaces) {
+    trial.spec.search.replaces = trial_name(study_.metadata.name, *stage.replaces);
+  }
   trial.metadata.name = trial_name(study_.metadata.name, trial.spec.index);
   trial.metadata.ns = study_.metadata.ns;
   trial.metadata.labels = {{kStudyLabel, study_.metadata.name},
                            {kStudyUidLabel, study_.metadata.uid}};
   act(CreateTrial{trial});
   trials_.push_back(std::make_shared<Trial>(std::move(trial)));
+  return *trials_.back();
 }
 
 void StudyPlanner::wake_when_spent(const Spending& spending) {

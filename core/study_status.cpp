@@ -149,7 +149,7 @@ StudyStatus study_status(const api::Study& study, const StudyOutlook& outlook,
   }
   const TrialCounts& counts = status.trials;
   status.progress = std::to_string(counts.completed + counts.stopped + counts.failed) + "/" +
-                    std::to_string(study.spec.budget.trials);
+                    std::to_string(std::max(counts.created, study.spec.budget.trials));
   set_conditions(study, outlook, now_ms, status);
   status.display = display_of(study, status);
   return status;

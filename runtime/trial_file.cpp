@@ -1,6 +1,8 @@
 #include "runtime/trial_file.h"
 
+#include "api/names.h"
 #include "api/resolve.h"
+#include "search/population.h"
 #include "search/search.h"
 
 namespace fettle::runtime {
@@ -33,6 +35,9 @@ Result<api::TrialFile> make_trial_file(const api::Study& study, const api::Trial
   file.grace_period = study.spec.trial.grace_period;
   file.checkpoints.directory = checkpoint_directory(checkpoints, uid, trial.metadata.name);
   if (study.spec.trial.checkpoints) file.checkpoints.keep = study.spec.trial.checkpoints->keep;
+  if (api::replaces_trials(study.spec.algorithm.name)) {
+    file.checkpoints.keep_rungs = search::kKeptIntervals;
+  }
   if (const auto& parent = trial.spec.parent) {
     file.parent = {checkpoint_directory(checkpoints, uid, parent->trial), parent->step};
   }

@@ -21,7 +21,14 @@
 namespace fettle::search {
 
 // What the draws of one Study are for: each gets a key of its own.
-enum class Purpose : std::uint64_t { kPoint = 1, kModel = 2, kOrder = 3, kScramble = 4, kPool = 5 };
+enum class Purpose : std::uint64_t {
+  kPoint = 1,
+  kModel = 2,
+  kOrder = 3,
+  kScramble = 4,
+  kPool = 5,
+  kExplore = 6
+};
 
 inline std::uint64_t draw_key(std::int64_t seed, Purpose purpose) {
   return mix_keys(static_cast<std::uint64_t>(seed), static_cast<std::uint64_t>(purpose));

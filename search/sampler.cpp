@@ -142,6 +142,8 @@ Result<std::unique_ptr<Sampler>> make_named(const Problem& problem) {
   if (algorithm.name == "hyperband") return make_hyperband(problem, std::move(space));
   if (algorithm.name == "bohb") return make_rung_model(problem, model_of_places);
   if (algorithm.name == "dehb") return make_rung_model(problem, evolution_model);
+  if (api::is_population(algorithm.name)) return make_population(problem, std::move(space));
+  if (algorithm.name == "schedule") return make_schedule(problem, space);
   std::string known;
   for (const std::string& name : sampler_names()) known += (known.empty() ? "" : ", ") + name;
   return invalid("there is no algorithm " + Json(algorithm.name).dump() + "; there are " + known);

@@ -66,4 +66,11 @@ std::unique_ptr<Sampler> make_differential_evolution(Space space, std::int64_t s
 // Random points where trials pause at rungs (schedule.h).
 std::unique_ptr<Sampler> make_hyperband(const Problem& problem, Space space);
 
+// Where the members of a population begin (population.h). Errors: a quantile or interval that makes
+// no sense; those of make_sobol.
+Result<std::unique_ptr<Sampler>> make_population(const Problem& problem, Space space);
+
+// The first leg of a schedule, each time. Errors: no legs; parameters that are not of the space.
+Result<std::unique_ptr<Sampler>> make_schedule(const Problem& problem, const Space& space);
+
 }  // namespace fettle::search

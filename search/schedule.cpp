@@ -5,6 +5,7 @@
 
 #include "api/names.h"
 #include "base/check.h"
+#include "search/population.h"
 #include "search/rung_table.h"
 
 namespace fettle::search {
@@ -117,6 +118,7 @@ RungTable table_of(const Problem& problem, const History& history) {
 }  // namespace
 
 bool promotes(const Problem& problem) {
+  if (api::replaces_trials(problem.algorithm.name)) return population_ladder(problem).size() > 1;
   if (problem.resource.min >= problem.resource.max) return false;
   if (api::pauses_trials(problem.algorithm.name)) return true;
   return problem.early_stopping && problem.early_stopping->promote;
@@ -144,11 +146,13 @@ std::int64_t bracket_size(std::int64_t rung, std::int64_t rungs, double reductio
 }
 
 std::vector<std::int64_t> ladder_of(const Problem& problem) {
+  if (api::replaces_trials(problem.algorithm.name)) return population_ladder(problem);
   if (!promotes(problem)) return {problem.resource.max};
   return rung_ladder(problem.resource, reduction_factor(problem));
 }
 
 std::vector<Stage> first_stages(const Problem& problem, const History& history, std::size_t n) {
+  if (api::replaces_trials(problem.algorithm.name)) return first_members(problem, history, n);
   const std::vector<std::int64_t> steps = ladder_of(problem);
   const double eta = reduction_factor(problem);
   std::vector<double> shares(steps.size(), 0);
@@ -167,6 +171,7 @@ std::vector<Stage> first_stages(const Problem& problem, const History& history, 
 }
 
 std::optional<Promotion> next_promotion(const Problem& problem, const History& history, bool last) {
+  if (api::replaces_trials(problem.algorithm.name)) return next_to_go_on(problem, history, last);
   const RungTable table = table_of(problem, history);
   const double eta = reduction_factor(problem);
   const bool final_call = last && !any_runs(table, history);

@@ -9,6 +9,8 @@
 // rungs say, and share the rest out by how well each rung has been seen to predict the end (rank
 // correlations): it is trusted with that share of what the rungs below it left over.
 //
+// Populations and schedules (population.h) pause at rungs, too, but by rules of their own.
+//
 // All of this is a pure function of problem and history. Usable from any thread.
 #pragma once
 

@@ -41,6 +41,13 @@ struct Event {
   api::Fact fact;
 };
 
+// The checkpoint that a trial starts from.
+struct Origin {
+  std::int64_t trial = 0;
+  std::int64_t step = 0;
+  bool operator==(const Origin&) const = default;
+};
+
 // How far a trial has been sent where trials pause at rungs (schedule.h): from rung `bracket`,
 // where it began, to rung `rung`, which is at until_step. Rung 0 is the lowest.
 struct Stage {
@@ -48,6 +55,11 @@ struct Stage {
   std::int64_t rung = 0;
   std::int64_t until_step = 0;
   bool ended = false;  // stopped for good: it is never promoted
+  // Where trials take over from others (population.h): whose weights this one starts with, and
+  // whose place it has taken. Of a new trial also the trainer's seed, if that is prescribed.
+  std::optional<Origin> parent = std::nullopt;
+  std::optional<std::int64_t> replaces = std::nullopt;
+  std::optional<std::int64_t> seed = std::nullopt;
   bool operator==(const Stage&) const = default;
 };
 
@@ -86,7 +98,8 @@ class Sampler {
 
   // The next n points after those in `history`. suggest(h, n) equals n times suggest(h, 1), each
   // point appended to h.trials as pending. Active parameters only, in declaration order, within
-  // bounds and on the step; never a point of a finite space twice.
+  // bounds and on the step; never a point of a finite space twice (but for members of a population,
+  // which may begin alike).
   virtual Suggestion suggest(const History& history, std::int64_t n) = 0;
 
   // Why `point` may be chosen after `history`; nothing where there is no model to ask.

@@ -185,6 +185,12 @@ Problem problem_of(std::vector<api::Parameter> parameters, std::string algorithm
   return out;
 }
 
+std::vector<std::string> searching_samplers() {
+  std::vector<std::string> names = sampler_names();
+  std::erase(names, "schedule");
+  return names;
+}
+
 Event fact(std::int64_t trial, api::FactKind kind, std::int64_t step, std::optional<double> value) {
   Event out;
   out.trial = trial;

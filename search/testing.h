@@ -36,6 +36,9 @@ std::vector<Json> enumerate(const std::vector<api::Parameter>& parameters);
 Problem problem_of(std::vector<api::Parameter> parameters, std::string algorithm,
                    std::int64_t seed = 1);
 
+// Names of the samplers that can search any space: all but the replay of a schedule.
+std::vector<std::string> searching_samplers();
+
 // A result for a trial; nothing = infeasible.
 Event result(std::int64_t trial, std::optional<double> value);
 Event fact(std::int64_t trial, api::FactKind kind, std::int64_t step, std::optional<double> value);

@@ -66,7 +66,7 @@ std::vector<CheckpointStore::File> CheckpointStore::list() const {
   return files;
 }
 
-Result<std::string> CheckpointStore::save(const Checkpoint& checkpoint) {
+Result<std::string> CheckpointStore::save(const Checkpoint& checkpoint) const {
   if (directory_.empty()) return std::string();
   FETTLE_TRY(make_directories(directory_));
   const std::string path = directory_ + "/" + name_of(checkpoint);
@@ -75,11 +75,18 @@ Result<std::string> CheckpointStore::save(const Checkpoint& checkpoint) {
   return path;
 }
 
+bool CheckpointStore::is_at_rung(const File& file) const {
+  return file.whole_epoch && std::binary_search(kept_.rungs.begin(), kept_.rungs.end(), file.epoch);
+}
+
 void CheckpointStore::remove_superseded() const {
   std::error_code ignored;  // a file that stays costs only space
   const std::vector<File> files = list();
-  for (std::size_t i = static_cast<std::size_t>(keep_); i < files.size(); ++i) {
-    std::filesystem::remove(files[i].path, ignored);
+  std::int64_t at_rungs = 0;
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    const bool kept_for_others = is_at_rung(files[i]) && ++at_rungs <= kept_.at_rungs;
+    const bool is_new = i < static_cast<std::size_t>(kept_.newest);
+    if (!is_new && !kept_for_others) std::filesystem::remove(files[i].path, ignored);
   }
   // What a process left that was killed while it wrote; this one is the only writer now.
   for (const auto& entry : std::filesystem::directory_iterator(directory_, ignored)) {

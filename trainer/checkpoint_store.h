@@ -1,4 +1,5 @@
-// CheckpointStore: the checkpoints of one trial in their directory: the newest few are kept.
+// CheckpointStore: the checkpoints of one trial in their directory: the newest few are kept, and
+// those that other trials may start from.
 //
 // Writing is atomic and durable: after a crash or a power cut the directory holds whole files
 // only, the older ones untouched. One process at a time may write to a directory.
@@ -14,15 +15,22 @@
 
 namespace fettle::trainer {
 
+// Which checkpoints stay when another is written.
+struct CheckpointsKept {
+  std::int64_t newest = 2;
+  std::int64_t at_rungs = 0;        // and so many of the newest at the end of one of these epochs,
+  std::vector<std::int64_t> rungs;  // ascending: other trials may start from them
+};
+
 class CheckpointStore {
  public:
   // `directory` "" keeps nothing: save() does nothing and newest() finds nothing.
-  CheckpointStore(std::string directory, std::int64_t keep)
-      : directory_(std::move(directory)), keep_(keep) {}
+  explicit CheckpointStore(std::string directory, CheckpointsKept kept = {})
+      : directory_(std::move(directory)), kept_(std::move(kept)) {}
 
-  // Returns the file's path ("" without a directory) once it is durable, then removes all but the
-  // newest `keep`. Errors: the directory cannot be made, a full disk; older files stay.
-  Result<std::string> save(const Checkpoint& checkpoint);
+  // Returns the file's path ("" without a directory) once it is durable, then removes those that
+  // are not to be kept. Errors: the directory cannot be made, a full disk; older files stay.
+  Result<std::string> save(const Checkpoint& checkpoint) const;
 
   struct Found {
     std::optional<Checkpoint> checkpoint;
@@ -45,9 +53,10 @@ class CheckpointStore {
   };
   std::vector<File> list() const;  // newest first
   void remove_superseded() const;
+  bool is_at_rung(const File& file) const;
 
   const std::string directory_;
-  const std::int64_t keep_;
+  const CheckpointsKept kept_;
 };
 
 }  // namespace fettle::trainer

@@ -80,7 +80,7 @@ class CheckpointStoreTest : public testing::Test {
   }
 
   TemporaryDirectory directory_;
-  CheckpointStore store_{directory_.path(), 2};
+  CheckpointStore store_{directory_.path()};
 };
 
 TEST_F(CheckpointStoreTest, KeepsTheNewestFew) {
@@ -90,6 +90,16 @@ TEST_F(CheckpointStoreTest, KeepsTheNewestFew) {
   EXPECT_THAT(names(),
               ElementsAre("update-10.epoch-10.checkpoint", "update-11.epoch-11.checkpoint"));
   EXPECT_EQ(store_.newest()->checkpoint, example(11, {11, 0}));
+}
+
+// Of a population: some may still start from where this one was one or two intervals ago.
+TEST_F(CheckpointStoreTest, KeepsTheNewestAtRungsBesides) {
+  const CheckpointStore store(directory_.path(), {1, 2, {2, 4, 6, 8}});
+  for (std::int64_t epoch = 1; epoch <= 7; ++epoch) {
+    ASSERT_TRUE(store.save(example(epoch, {epoch, 0})).ok());
+  }
+  EXPECT_THAT(names(), ElementsAre("update-4.epoch-4.checkpoint", "update-6.epoch-6.checkpoint",
+                                   "update-7.epoch-7.checkpoint"));
 }
 
 TEST_F(CheckpointStoreTest, SkipsADamagedOneAndSaysSo) {
@@ -112,9 +122,9 @@ TEST_F(CheckpointStoreTest, RefusesToStartOverWhenAllAreDamaged) {
 
 TEST_F(CheckpointStoreTest, AMissingOrEmptyDirectoryHasNone) {
   EXPECT_FALSE(store_.newest()->checkpoint);
-  EXPECT_FALSE(CheckpointStore(directory_.file("missing"), 2).newest()->checkpoint);
-  EXPECT_FALSE(CheckpointStore("", 2).newest()->checkpoint);
-  EXPECT_EQ(*CheckpointStore("", 2).save(example()), "");
+  EXPECT_FALSE(CheckpointStore(directory_.file("missing")).newest()->checkpoint);
+  EXPECT_FALSE(CheckpointStore("").newest()->checkpoint);
+  EXPECT_EQ(*CheckpointStore("").save(example()), "");
 }
 
 TEST_F(CheckpointStoreTest, FindsTheEndOfAnEpoch) {

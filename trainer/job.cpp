@@ -28,7 +28,7 @@ Result<TrainingJob> job_of_trial(const api::TrialFile& file) {
   job.seed = static_cast<std::uint64_t>(file.seed);
   job.until_epoch = file.until_step;
   job.checkpoints = file.checkpoints.directory;
-  job.keep = file.checkpoints.keep;
+  job.keep = {file.checkpoints.keep, file.checkpoints.keep_rungs.value_or(0), file.rungs};
   job.parent = file.parent;
   return job;
 }

@@ -149,7 +149,7 @@ bool Training::adopt_optimizer(const Checkpoint& checkpoint) {
 }
 
 Status Training::adopt_parent() {
-  const CheckpointStore parents(job_.parent->directory, 1);
+  const CheckpointStore parents(job_.parent->directory);
   FETTLE_ASSIGN(const Checkpoint checkpoint, parents.at_epoch(job_.parent->step));
   const Json settings = settings_of(job_.config, job_.seed);
   const auto optimizer_of = [](const Json& all) {

@@ -30,7 +30,7 @@ struct TrainingJob {
   std::uint64_t seed = 0;
   std::int64_t until_epoch = 1;  // stops there; the schedule is always training.epochs long
   std::string checkpoints;       // directory; "" = none are written
-  std::int64_t keep = 2;
+  CheckpointsKept keep;
   std::optional<api::ParentPlace> parent;  // where a new trial takes its weights from
 };
 

@@ -212,7 +212,7 @@ TEST_F(TrainingTest, FailsInFp16WhereNoScaleHelps) {
 TEST_F(TrainingTest, AProcessThatDiedGoesOnFromTheNewestCheckpoint) {
   const auto whole = run(apart("straight"));
   TrainingJob job = apart("killed");
-  job.keep = 4;
+  job.keep.newest = 4;
   ASSERT_TRUE(run(job, 25).ok());
   // The checkpoint of the gentle stop was never written; those of the epochs are there.
   std::filesystem::remove(job.checkpoints + "/update-25.checkpoint");
@@ -337,7 +337,7 @@ TEST_F(TrainingTest, RefusesItsOwnCheckpointWithoutTheOptimizersState) {
 }
 
 TEST_F(TrainingTest, DamagedCheckpointsAreSkippedAndNamed) {
-  job_.keep = 4;
+  job_.keep.newest = 4;
   const auto whole = run(job_);
   const std::string newest = whole->reports.back().checkpoint;
   ASSERT_TRUE(write_file(newest, read_file(newest)->substr(0, 100)).ok());

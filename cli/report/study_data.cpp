@@ -82,7 +82,7 @@ Json study_data(const RunView& view) {
        {"earlyStopping", spec.early_stopping ? spec.early_stopping->name : ""},
        {"unit", spec.resource.unit},
        {"maxStep", spec.resource.max},
-       {"budget", spec.budget.trials},
+       {"budget", planned_trials(view.study)},
        {"parallelism", spec.budget.parallelism},
        {"counts", counts_data(status.trials)},
        {"gpuHours", finite(status.gpu_hours)},

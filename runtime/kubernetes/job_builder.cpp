@@ -1,8 +1,10 @@
 #include "runtime/kubernetes/job_builder.h"
 
+#include "api/names.h"
 #include "core/names.h"
 #include "core/plan.h"
 #include "kube/resource.h"
+#include "runtime/kubernetes/claim.h"
 #include "runtime/kubernetes/pod_builder.h"
 #include "runtime/pod_template.h"
 
@@ -26,6 +28,15 @@ Json failure_policy() {
        {"onPodConditions",
         Json(Json::Array{Json::object({{"type", "DisruptionTarget"}, {"status", "True"}})})}});
   return Json::object({{"rules", Json(Json::Array{disrupted})}});
+}
+
+// What is on a volume of a pod goes with it, and its successors would begin anew.
+Status check_checkpoints(const api::Study& study) {
+  const std::string& algorithm = study.spec.algorithm.name;
+  if (!api::replaces_trials(algorithm) || !claim_of(study).empty()) return success();
+  return invalid("under algorithm " + algorithm +
+                 " trials start from checkpoints of others, which need a volume that all pods "
+                 "see; give spec.trial.checkpoints a claim or a size");
 }
 
 Json job_annotations(const api::Study& study, const api::Trial& trial) {
@@ -57,6 +68,7 @@ Result<Json> build_job(const api::Study& study, const api::Trial& trial, std::in
                        const JobOptions& options) {
   const std::string name = core::run_name(trial.metadata.name, run);
   FETTLE_TRY(check_name(name, trial.spec.workers));
+  FETTLE_TRY(check_checkpoints(study));
   FETTLE_ASSIGN(Json pod_template, build_pod_template(study, trial, run, name, options));
   Json metadata = Json::object({{"name", name},
                                 {"namespace", trial.metadata.ns},

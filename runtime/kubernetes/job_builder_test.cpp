@@ -111,6 +111,18 @@ TEST(JobBuilder, NamesThatKubernetesCannotTakeAreRefused) {
   EXPECT_THAT(longer.error().message, HasSubstr("64 characters"));
 }
 
+TEST(JobBuilder, APopulationNeedsAVolumeThatAllPodsSee) {
+  api::Study study = load("trainer");
+  study.spec.trial.checkpoints.reset();
+  study.spec.algorithm.name = "pbt";
+  const Result<Json> job = build_job(study, trial_of(study), 0, {kImage});
+  ASSERT_FALSE(job.ok());
+  EXPECT_THAT(job.error().message, HasSubstr("under algorithm pbt trials start from checkpoints"));
+  EXPECT_THAT(job.error().message, HasSubstr("give spec.trial.checkpoints a claim or a size"));
+  study.spec.trial.checkpoints = api::Checkpoints{.claim = "disk"};
+  EXPECT_TRUE(build_job(study, trial_of(study), 0, {kImage}).ok());
+}
+
 TEST(JobBuilder, ValuesThatNoEnvironmentCanCarryAreRefused) {
   const api::Study study = load("template");
   api::Trial trial = trial_of(study);

@@ -18,6 +18,11 @@ Status SimRuns::start(const api::Study& study, const api::Trial& trial, std::int
   if (processes_.count(id) == 0) {
     CHECK(ever_[id]++ == 0, "run " + core::run_name(name, run) + " was started a second time");
     check_alone(name);
+    if (trial.spec.parent && checkpoints_.count(name) == 0) {
+      const api::Parent& parent = *trial.spec.parent;
+      CHECK(checkpoints_[parent.trial] >= parent.step, "the parent has not been there");
+      checkpoints_[name] = parent.step;
+    }
     const bool promoted = trial.spec.until_step > checkpoints_[name];
     CHECK(finished_[name] == 0 || promoted, "a completed trial was started again");
     Process process;

@@ -132,6 +132,33 @@ TEST(Simulation, TrialsPauseAtRungsAndTheBestGoOnFromTheirCheckpoints) {
   EXPECT_EQ(simulation.runs().most_at_once(), study.spec.budget.parallelism);
 }
 
+TEST(Simulation, APopulationKeepsItsSizeAndItsBest) {
+  api::Study study = digits_study();
+  study.spec.budget.trials = 8;
+  study.spec.algorithm.name = "pbt";
+  study.spec.algorithm.interval = 3;
+  Simulation simulation(study, all_finish);
+  simulation.run_to_end();
+  const api::StudyStatus status = simulation.study().status;
+  EXPECT_GT(status.trials.created, 8) << "some took over";
+  EXPECT_EQ(status.trials.completed, 8);
+  EXPECT_EQ(status.trials.stopped, status.trials.created - 8);
+  EXPECT_EQ(status.best.at(0).step, 9);
+  const std::vector<api::TrialPtr> trials = simulation.trials();
+  for (const api::TrialPtr& trial : trials) {
+    const std::string& replaces = trial->spec.search.replaces;
+    ASSERT_EQ(trial->spec.parent.has_value(), !replaces.empty());
+    if (!trial->spec.parent) continue;
+    const auto replaced = std::find_if(trials.begin(), trials.end(), [&](const auto& other) {
+      return other->metadata.name == replaces;
+    });
+    ASSERT_NE(replaced, trials.end());
+    EXPECT_EQ((*replaced)->spec.stop->reason, "Replaced");
+    EXPECT_EQ(trial->status.runs.front().until_step, trial->spec.parent->step + 3);
+    EXPECT_GT(trial->status.facts.front().step, trial->spec.parent->step);
+  }
+}
+
 // ---- What a trial costs ------------------------------------------------------------------------
 
 // Writes for each trial of a Study whose trials take one step; those of the Study's status, which
@@ -184,6 +211,13 @@ std::vector<CrashCase> crash_cases() {
   api::Study climbing = in_turn;
   climbing.spec.early_stopping.reset();
   climbing.spec.algorithm.name = "bohb";
+  // Trials that take over from others.
+  api::Study population = in_turn;
+  population.spec.early_stopping.reset();
+  population.spec.algorithm = {};
+  population.spec.algorithm.name = "pbt";
+  population.spec.algorithm.interval = 3;
+  population.spec.budget.trials = 4;
   // What is known before the first trial is written down before it.
   api::Study warm = in_turn;
   warm.spec.warm_start =
@@ -195,6 +229,8 @@ std::vector<CrashCase> crash_cases() {
           {"InTurnOnBadDays", in_turn, bad_days, true},
           {"Climbing", climbing, all_finish, true},
           {"ClimbingOnBadDays", climbing, bad_days, true},
+          {"Population", population, all_finish, true},
+          {"PopulationOnBadDays", population, bad_days, true},
           {"Warm", warm, all_finish, true},
           {"SideBySide", side_by_side, all_finish, false},
           {"SideBySideOnBadDays", side_by_side, bad_days, false}};
