@@ -112,7 +112,7 @@ bench-search: build ## Measure: the search against its peers; OPTIONS=--quick fo
 .PHONY: bench-families
 bench-families: setup ## Compare samplers on random problems, while one is written; OPTIONS="--algorithms gp,tpe"
 	@cmake -S . -B $(BUILD) -G Ninja --log-level=WARNING
-	@cmake --build $(BUILD) --target fettle_search_families
+	@cmake --build $(BUILD) --target fettle_search_families fettle_search_schedules
 	@$(BUILD)/bin/fettle-search-families $(OPTIONS)
 
 .PHONY: bench-cluster

@@ -17,7 +17,7 @@ using namespace testing;  // NOLINT: the helpers of this folder
 
 constexpr std::int64_t kWorkers = 8;
 constexpr std::int64_t kProblems = 8;
-// Problems that nothing was tuned on: fidelity_bench's own numbers begin at 1000.
+// Problems that nothing was tuned on: those of fettle-search-schedules begin at 1000.
 constexpr std::uint64_t kFirstProblem = 5000;
 
 std::int64_t ticks_of(std::int64_t full_trainings) {
