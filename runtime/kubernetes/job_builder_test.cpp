@@ -119,7 +119,7 @@ TEST(JobBuilder, APopulationNeedsAVolumeThatAllPodsSee) {
   ASSERT_FALSE(job.ok());
   EXPECT_THAT(job.error().message, HasSubstr("under algorithm pbt trials start from checkpoints"));
   EXPECT_THAT(job.error().message, HasSubstr("give spec.trial.checkpoints a claim or a size"));
-  study.spec.trial.checkpoints = api::Checkpoints{.claim = "disk"};
+  study.spec.trial.checkpoints.emplace().claim = "disk";
   EXPECT_TRUE(build_job(study, trial_of(study), 0, {kImage}).ok());
 }
 
