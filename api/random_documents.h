@@ -139,14 +139,17 @@ class RandomDocuments {
       spec.algorithm.quantile = 0.5 * random_.uniform();
       spec.algorithm.resample_probability = random_.uniform();
     }
-    if (coin()) {
-      spec.algorithm = {"schedule", 0, {}, {}, {}, false};
-      spec.algorithm.legs = {{whole(1, 9), Json::object({{"x", positive()}}),
-                              maybe<std::int64_t>([&] { return whole(0, 99); })}};
-    }
     if (coin()) spec.early_stopping = EarlyStopping{"asha", 1.5 + random_.uniform(), 5, 1};
     if (coin()) spec.early_stopping = EarlyStopping{"median", 3, whole(1, 9), whole(1, 5)};
     if (coin()) spec.early_stopping = random_rule();
+    if (whole(0, 3) == 0) {
+      spec.algorithm = {"schedule", 0, {}, {}, {}, false};
+      spec.algorithm.legs = {{spec.resource.max, Json::object({{"x", positive()}}),
+                              maybe<std::int64_t>([&] { return whole(0, 99); })}};
+    }
+    if (spec.algorithm.name == "pbt" || spec.algorithm.name == "schedule") {
+      spec.early_stopping.reset();  // they decide by themselves who goes on
+    }
     spec.budget = {whole(1, 99), whole(1, 9), whole(0, 9),
                    maybe<double>([&] { return positive(); }),
                    maybe<double>([&] { return positive(); })};

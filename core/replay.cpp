@@ -22,7 +22,8 @@ namespace {
 constexpr const char* kEarlyStopped = "EarlyStopped";
 
 // The history as it grew: trials in the order of creation, each with the facts that its decision
-// saw. The failure of a trial that was deleted becomes known with the trial.
+// saw. (Of its stage only the bracket is that of then; samplers look at no more.) The failure of a
+// trial that was deleted becomes known with the trial.
 class Regrowth {
  public:
   explicit Regrowth(search::History whole) : whole_(std::move(whole)) {
@@ -35,6 +36,7 @@ class Regrowth {
   const search::History& before(std::int64_t index, std::int64_t basis) {
     while (static_cast<std::int64_t>(known_.trials.size()) < index) {
       const auto trial = static_cast<std::int64_t>(known_.trials.size());
+      if (!whole_.stages.empty()) known_.stages.push_back(whole_.stages[known_.trials.size()]);
       known_.trials.push_back(whole_.trials[known_.trials.size()]);
       for (auto event = whole_.events.begin(); event != deleted_end_; ++event) {
         if (event->trial == trial) known_.events.push_back(*event);

@@ -159,6 +159,7 @@ TEST_P(EverySampler, CopesWithAnyOutcome) {
 }
 
 TEST_P(EverySampler, PassesOverTrialsOfAnotherSpace) {
+  if (api::is_population(GetParam())) GTEST_SKIP() << "members may begin alike";
   const Problem problem = problem_of({boolean("a"), boolean("b")}, GetParam());
   History history;
   history.trials = {*parse_json(R"({"x":1})"), *parse_json(R"({"a":true,"b":1.5})"),
@@ -171,6 +172,7 @@ TEST_P(EverySampler, PassesOverTrialsOfAnotherSpace) {
 }
 
 TEST_P(EverySampler, GoesOnUnderAnotherSeed) {
+  if (api::is_population(GetParam())) GTEST_SKIP() << "members may begin alike";
   Problem problem = problem_of({integer("n", 1, 30), boolean("b")}, GetParam());
   History history;
   for (std::int64_t trial = 0; trial < 60; ++trial) {
@@ -187,7 +189,7 @@ TEST_P(EverySampler, GoesOnUnderAnotherSeed) {
 
 // Together 10^5 of them.
 TEST_P(EverySampler, StaysInBoundsInRandomSpaces) {
-  const std::size_t spaces = 100'000 / sampler_names().size();
+  const std::size_t spaces = 100'000 / searching_samplers().size();
   Random random(23);
   for (std::size_t i = 0; i < spaces; ++i) {
     const Problem problem =
@@ -209,7 +211,7 @@ TEST_P(EverySampler, AShorterHistoryIsReadAnew) {
 }
 
 TEST(Samplers, SeedsMatterButForAGridInOrder) {
-  for (const std::string& name : sampler_names()) {
+  for (const std::string& name : searching_samplers()) {
     Problem problem = problem_of({real("x", 0, 1), real("y", 0, 1)}, name, 1);
     const std::vector<std::string> first = texts(sampler_of(problem)->suggest({}, 5));
     problem.algorithm.seed = -2;

@@ -67,7 +67,8 @@ TEST_P(Population, TheScheduleItFindsComesToTheSameAgain) {
   shop.write("study.yaml", study);
   const Finished done = shop.fettle({"run", "study.yaml", "--output", "json"});
   ASSERT_EQ(done.code, 0) << done.out << done.err;
-  const Json& found = *result_of(done).find("best");
+  const Json result = result_of(done);
+  const Json& found = *result.find("best");
   EXPECT_GT(shop.trials().as_array().size(), 4U) << "some took over from others";
 
   const Finished text = shop.fettle({"best", "digits", "--schedule"});
