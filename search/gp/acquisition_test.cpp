@@ -81,7 +81,9 @@ TEST(Improvement, DerivativesAreRight) {
       {Improvement(0.3), {{0.5, 0.2}, {0.4, 0.7}}},
       {Improvement(front, {1, 1}), {{0.6, 0.3}, {0.7, 0.1}}},
       {Improvement(front, {1, 1}), {{0.6, 0.3}, {0.7, 0.1}, {-0.2, 0.05}}}};
-  for (const auto& [improvement, at] : cases) {
+  for (const auto& one : cases) {
+    const Improvement& improvement = one.first;
+    const std::vector<NormalMarginal>& at = one.second;
     std::vector<NormalMarginal> slopes;
     EXPECT_DOUBLE_EQ(improvement.log_value(at, slopes), improvement.log_value(at));
     ASSERT_EQ(slopes.size(), at.size());
