@@ -38,8 +38,6 @@ constexpr double kPendingMargin = 0.002;            // for each, in standard dev
 constexpr double kLeastGain = 1e-3;  // worth a trial, as a share of the results' spread
 constexpr int kStarts = 5;           // of the inner search
 constexpr int kStartsWithPending = 3;
-constexpr int kStartsWithMany = 1;
-constexpr std::size_t kManyPending = 8;
 
 class GpSampler final : public FoldingSampler {
  public:
@@ -99,20 +97,14 @@ class GpSampler final : public FoldingSampler {
     const gp::InnerSearch search{space(),     model_->posteriors(),
                                  improvement, low_,
                                  high_,       [this](const Point& point) { return tried(point); }};
+    const int starts = model_->pending() == 0 ? kStarts : kStartsWithPending;
     const std::optional<Candidate> found =
-        search.maximise(model_->pools(), model_->candidates(), starts(), random);
+        search.maximise(model_->pools(), model_->candidates(), starts, random);
     const bool elsewhere = found && trial % 2 == 1 && is_worthless(search.value(*found));
     return found && !elsewhere ? found->point : draw_untried(trial);
   }
 
  private:
-  // The more are on their way, the less is the very best place beside them worth.
-  int starts() const {
-    const std::size_t pending = model_->pending();
-    if (pending == 0) return kStarts;
-    return pending <= kManyPending ? kStartsWithPending : kStartsWithMany;
-  }
-
   bool starting(std::int64_t trial) const {
     const auto ended = static_cast<std::int64_t>(outcomes_.ended().size());
     return trial + priors() < startup_ || ended < std::max<std::int64_t>((startup_ + 1) / 2, 1) ||
