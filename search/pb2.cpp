@@ -176,8 +176,9 @@ std::optional<Point> choose_by_bandit(const Space& space, const RungTable& table
   };
   for (int i = 0; i < kWideCandidates; ++i) look_at(space.draw(random));
   for (const double width : kWidths) {
-    const Point centre = best;
-    for (int i = 0; i < kNearCandidates; ++i) look_at(near(space, centre, width, random));
+    std::vector<Point> around;
+    for (int i = 0; i < kNearCandidates; ++i) around.push_back(near(space, best, width, random));
+    for (Point& point : around) look_at(std::move(point));
   }
   return best;
 }

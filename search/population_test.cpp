@@ -16,7 +16,6 @@ namespace fettle::search {
 namespace {
 
 using namespace testing;  // NOLINT: the helpers of this folder
-using ::testing::AnyOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
