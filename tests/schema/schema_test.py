@@ -40,6 +40,8 @@ ONLY_API = [
     (r"parameters\[\d+\]\.sets: .*: only makes sense", "the type of the layer that is set"),
     (r"parameters\[\d+\]\.sets: .*: is a list of", "how many layers there are"),
     (r"sets already; give both a `when`", "whether conditions exclude each other"),
+    (r"warmStart\.map\..*no parameter of this Study", "rules do not see the keys of a map"),
+    (r"warmStart\.points\[", "rules cannot read values of any type"),
     (r"found beside globalBatch", "a parameter may set either"),
     (r"found \d+ bytes, expected at most", "the size of a template"),
     (r"found a text of \d+ bytes .* bytes$", "api/ counts bytes, the API server characters"),
