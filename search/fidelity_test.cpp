@@ -99,6 +99,7 @@ TEST_P(EveryFamily, TheSameSeedGivesTheSameSearch) {
 // same work), and must not do harm where they mislead: a tenth more is within what eight problems
 // can tell.
 TEST_P(EveryFamily, BohbIsBetterThanRandomSearchOrNoWorse) {
+  if (kSanitized) GTEST_SKIP() << "measures what a search is worth";
   const bool tells = GetParam() == "steady" || GetParam() == "rates";
   const auto end = [&](const char* name) { return mean_end(GetParam(), named(name), 40); };
   const double alone = end("random");

@@ -24,7 +24,8 @@ int random_spaces(const std::string& name) {
       {"random", 100'000}, {"sobol", 100'000}, {"grid", 100'000}, {"nsga2", 100'000},
       {"cmaes", 20'000},   {"pbt", 20'000},    {"auto", 10'000},  {"tpe", 10'000}};
   const auto known = kSpaces.find(name);
-  return known == kSpaces.end() ? 300 : known->second;
+  const int spaces = known == kSpaces.end() ? 300 : known->second;
+  return kSanitized ? spaces / 20 : spaces;
 }
 
 // Makes models of few trials, so that short histories get beyond the start.

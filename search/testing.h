@@ -12,6 +12,14 @@
 
 namespace fettle::search::testing {
 
+// Under a sanitizer, where models take fifty times as long: then a sample shows what it can show,
+// and what a search is worth is not measured.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool kSanitized = true;
+#else
+inline constexpr bool kSanitized = false;
+#endif
+
 api::Parameter real(std::string name, double min, double max,
                     api::Scale scale = api::Scale::kLinear);
 api::Parameter stepped(std::string name, double min, double max, double step);
