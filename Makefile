@@ -4,6 +4,7 @@
 SHELL := /bin/bash
 BUILD := build
 STUDY := examples/fashion-mnist.yaml
+SANITIZE_ACCESSES := OFF
 # Compiler output is cached outside the checkout.
 export CCACHE_DIR ?= $(HOME)/.cache/fettle/ccache
 export CCACHE_COMPILERCHECK ?= content
@@ -33,7 +34,9 @@ test: setup lint unit chart sanitize journey report-page cluster-test ## Everyth
 	@echo "make test: all passed"
 
 .PHONY: test-all
-test-all: test sanitize-thread ## make test, and what takes long: the thread sanitizer
+test-all: test ## make test, and what takes long: the thread sanitizer, and each access checked
+	@$(MAKE) --no-print-directory sanitize SANITIZE_ACCESSES=ON
+	@$(MAKE) --no-print-directory sanitize-thread
 
 .PHONY: unit
 unit: setup
@@ -44,7 +47,7 @@ unit: setup
 .PHONY: sanitize
 sanitize: setup # the same tests under the address and undefined-behaviour sanitizers
 	@cmake -S . -B $(BUILD)-asan -G Ninja -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O1 \
-	  -DFETTLE_SANITIZE=address,undefined --log-level=WARNING
+	  -DFETTLE_SANITIZE=address,undefined -DFETTLE_SANITIZE_ACCESSES=$(SANITIZE_ACCESSES) --log-level=WARNING
 	@cmake --build $(BUILD)-asan
 	@UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
 	  ctest --test-dir $(BUILD)-asan --output-on-failure -j2

@@ -14,6 +14,7 @@
 #include "base/json.h"
 #include "cli/suggest.h"
 #include "cli/suggest_study.h"
+#include "cli/test_suggest.h"
 #include "search/testing.h"
 
 namespace fettle::cli {
@@ -23,20 +24,9 @@ using ::testing::HasSubstr;
 
 constexpr int kTrials = 24;  // more than any algorithm starts with
 
-// What is answered, a line each.
-std::vector<std::string> lines_for(const std::string& input) {
-  std::istringstream in(input);
-  std::ostringstream out;
-  EXPECT_EQ(run_suggest(in, out), 0);
-  std::vector<std::string> replies;
-  std::istringstream lines(out.str());
-  for (std::string line; std::getline(lines, line);) replies.push_back(line);
-  return replies;
-}
-
 std::vector<Json> serve(const std::string& input) {
   std::vector<Json> replies;
-  for (const std::string& line : lines_for(input)) {
+  for (const std::string& line : replies_to(input)) {
     Result<Json> reply = parse_json(line);
     EXPECT_TRUE(reply.ok()) << line.substr(0, 200);
     replies.push_back(reply.ok() ? std::move(reply).value() : Json());
@@ -212,7 +202,7 @@ TEST(AskForAMillion, IsAnswered) {
     std::string input = study(algorithm, R"({"name":"x","type":"float","low":0,"high":1})");
     input += ask(12);
     for (int i = 0; i < 12; ++i) input += tell(i, std::to_string(i));
-    const std::vector<std::string> replies = lines_for(input + ask(1'000'000));
+    const std::vector<std::string> replies = replies_to(input + ask(1'000'000));
     ASSERT_EQ(replies.size(), 2U) << algorithm;
     EXPECT_THAT(replies[1], ::testing::EndsWith("}}]}"));
     EXPECT_EQ(std::count(replies[1].begin(), replies[1].end(), '{'), 2'000'001) << algorithm;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "cli/test_suggest.h"
 
 namespace fettle::cli {
 namespace {
@@ -16,17 +17,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
-// The replies to these lines.
-std::vector<std::string> serve(const std::string& input) {
-  std::istringstream in(input);
-  std::ostringstream out;
-  EXPECT_EQ(run_suggest(in, out), 0);
-  std::vector<std::string> replies;
-  std::istringstream lines(out.str());
-  for (std::string line; std::getline(lines, line);) replies.push_back(line);
-  return replies;
-}
 
 // A study line with this space and these further members.
 std::string study(const std::string& space, const std::string& more = "") {
@@ -50,8 +40,8 @@ TEST(Suggest, AsksAndTells) {
       {"name":"w","type":"int","low":16,"high":1024,"log":true},{"name":"b","type":"bool"})";
   std::string one_line = study(space);
   std::erase(one_line, '\n');
-  const auto replies =
-      serve(one_line + "\n{\"ask\": 20}\n{\"tell\": {\"id\": 3, \"value\": 0.5}}\n{\"ask\": 1}\n");
+  const auto replies = replies_to(
+      one_line + "\n{\"ask\": 20}\n{\"tell\": {\"id\": 3, \"value\": 0.5}}\n{\"ask\": 1}\n");
   ASSERT_EQ(replies.size(), 2U);
   const Json answer = parsed(replies[0]);
   ASSERT_EQ(answer.find("trials")->as_array().size(), 20U);
@@ -70,13 +60,14 @@ TEST(Suggest, AsksAndTells) {
 }
 
 TEST(Suggest, EndsWithTheSpaceOrTheBudget) {
-  EXPECT_THAT(serve(study(kSmall, R"("algorithm":{"name":"grid"},)") +
-                    "{\"ask\":3}\n{\"ask\":3}\n{\"ask\":1}\n"),
+  EXPECT_THAT(replies_to(study(kSmall, R"("algorithm":{"name":"grid"},)") +
+                         "{\"ask\":3}\n{\"ask\":3}\n{\"ask\":1}\n"),
               ElementsAre(R"({"trials":[{"id":0,"params":{"n":1}},{"id":1,"params":{"n":2}},)"
                           R"({"id":2,"params":{"n":3}}]})",
                           R"({"trials":[{"id":3,"params":{"n":4}}],"exhausted":true})",
                           R"({"trials":[],"exhausted":true})"));
-  const auto replies = serve(study(kFloat, R"("max_trials":2,)") + "{\"ask\":2}\n{\"ask\":1}\n");
+  const auto replies =
+      replies_to(study(kFloat, R"("max_trials":2,)") + "{\"ask\":2}\n{\"ask\":1}\n");
   ASSERT_EQ(replies.size(), 2U);
   EXPECT_EQ(parsed(replies[0]).find("exhausted"), nullptr);
   EXPECT_EQ(replies[1], R"({"trials":[],"exhausted":true})");
@@ -91,9 +82,9 @@ TEST(Suggest, TheSameLinesGiveTheSameReplies) {
       tells +=
           "{\"tell\":{\"id\":" + std::to_string(i) + ",\"value\":" + std::to_string(i) + "}}\n";
     }
-    const auto replies = serve(head + "{\"ask\":15}\n" + tells + "{\"ask\":2}\n");
-    EXPECT_EQ(replies, serve(head + "{\"ask\":15}\n" + tells + "{\"ask\":2}\n")) << name;
-    const auto singly = serve(head + "{\"ask\":15}\n" + tells + "{\"ask\":1}\n{\"ask\":1}\n");
+    const auto replies = replies_to(head + "{\"ask\":15}\n" + tells + "{\"ask\":2}\n");
+    EXPECT_EQ(replies, replies_to(head + "{\"ask\":15}\n" + tells + "{\"ask\":2}\n")) << name;
+    const auto singly = replies_to(head + "{\"ask\":15}\n" + tells + "{\"ask\":1}\n{\"ask\":1}\n");
     ASSERT_EQ(singly.size(), 3U) << name;
     const std::string two = replies[1].substr(0, replies[1].size() - 2);
     EXPECT_THAT(two, ::testing::StartsWith(singly[1].substr(0, singly[1].size() - 2))) << name;
@@ -102,23 +93,24 @@ TEST(Suggest, TheSameLinesGiveTheSameReplies) {
 }
 
 TEST(Suggest, InfeasibleIsNullOrNotFinite) {
-  EXPECT_THAT(serve(study(kFloat) + "{\"ask\":4}\n" +
-                    "{\"tell\":{\"id\":0,\"value\":null}}\n{\"tell\":{\"id\":1,\"value\":NaN}}\n"
-                    "{\"tell\":{\"id\":2,\"value\":Infinity}}\n"
-                    "{\"tell\":{\"id\":3,\"value\":-Infinity}}\n")
-                  .size(),
-              1U);
+  EXPECT_THAT(
+      replies_to(study(kFloat) + "{\"ask\":4}\n" +
+                 "{\"tell\":{\"id\":0,\"value\":null}}\n{\"tell\":{\"id\":1,\"value\":NaN}}\n"
+                 "{\"tell\":{\"id\":2,\"value\":Infinity}}\n"
+                 "{\"tell\":{\"id\":3,\"value\":-Infinity}}\n")
+          .size(),
+      1U);
 }
 
 TEST(Suggest, SeveralObjectives) {
   std::string head = study(kFloat);
   head.replace(head.find(R"("direction":"minimize")"), 22,
                R"("directions":["minimize","maximize"])");
-  const auto replies =
-      serve(head +
-            "{\"ask\":3}\n{\"tell\":{\"id\":0,\"values\":[1,2]}}\n"
-            "{\"tell\":{\"id\":1,\"values\":[1]}}\n{\"tell\":{\"id\":1,\"value\":1}}\n"
-            "{\"tell\":{\"id\":1,\"values\":[1,null]}}\n{\"tell\":{\"id\":2,\"value\":null}}\n");
+  const auto replies = replies_to(
+      head +
+      "{\"ask\":3}\n{\"tell\":{\"id\":0,\"values\":[1,2]}}\n"
+      "{\"tell\":{\"id\":1,\"values\":[1]}}\n{\"tell\":{\"id\":1,\"value\":1}}\n"
+      "{\"tell\":{\"id\":1,\"values\":[1,null]}}\n{\"tell\":{\"id\":2,\"value\":null}}\n");
   ASSERT_EQ(replies.size(), 3U);
   EXPECT_THAT(replies[1], HasSubstr("there are 2 objectives"));
   EXPECT_THAT(replies[2], HasSubstr("there are 2 objectives"));
@@ -132,8 +124,9 @@ TEST(Suggest, ReportsAreJudged) {
            ",\"value\":" + value + "}}\n";
   };
   EXPECT_THAT(
-      serve(head + "{\"ask\":3}\n" + report(0, 1, "0.5") + report(0, 2, "9") + report(1, 1, "0.6") +
-            report(1, 2, "0.1") + report(0, 9, "0.2") + report(0, 9, "0.2")),
+      replies_to(head + "{\"ask\":3}\n" + report(0, 1, "0.5") + report(0, 2, "9") +
+                 report(1, 1, "0.6") + report(1, 2, "0.1") + report(0, 9, "0.2") +
+                 report(0, 9, "0.2")),
       ElementsAre(HasSubstr("trials"), R"({"decision":"continue"})", R"({"decision":"continue"})",
                   R"({"decision":"stop"})", HasSubstr("trial 1 has ended already"),
                   R"({"decision":"continue"})", HasSubstr("trial 0 has ended already")));
@@ -142,10 +135,10 @@ TEST(Suggest, ReportsAreJudged) {
 TEST(Suggest, AReportPastARungStandsForItOnce) {
   const std::string head =
       study(kFloat, R"("resource":{"min":1,"max":9},"early_stopping":{"name":"asha"},)");
-  EXPECT_THAT(serve(head + "{\"ask\":2}\n"
-                           "{\"report\":{\"id\":0,\"step\":2,\"value\":0.5}}\n"
-                           "{\"report\":{\"id\":0,\"step\":1,\"value\":0.9}}\n"
-                           "{\"report\":{\"id\":1,\"step\":2,\"value\":0.6}}\n"),
+  EXPECT_THAT(replies_to(head + "{\"ask\":2}\n"
+                                "{\"report\":{\"id\":0,\"step\":2,\"value\":0.5}}\n"
+                                "{\"report\":{\"id\":0,\"step\":1,\"value\":0.9}}\n"
+                                "{\"report\":{\"id\":1,\"step\":2,\"value\":0.6}}\n"),
               ElementsAre(HasSubstr("trials"), R"({"decision":"continue"})",
                           R"({"decision":"continue"})", R"({"decision":"stop"})"));
 }
@@ -158,8 +151,8 @@ TEST(Suggest, TheSameReportTwiceCountsOnce) {
     return "{\"report\":{\"id\":" + std::to_string(id) + ",\"step\":" + std::to_string(step) +
            ",\"value\":" + value + "}}\n";
   };
-  const auto replies = serve(head + "{\"ask\":2}\n" + report(0, 1, "4") + report(0, 1, "4") +
-                             report(0, 2, "0") + report(1, 1, "3") + report(1, 2, "2.5"));
+  const auto replies = replies_to(head + "{\"ask\":2}\n" + report(0, 1, "4") + report(0, 1, "4") +
+                                  report(0, 2, "0") + report(1, 1, "3") + report(1, 2, "2.5"));
   EXPECT_EQ(replies.back(), R"({"decision":"stop"})");
 }
 
@@ -174,8 +167,9 @@ TEST(Suggest, TrialsPauseAtRungsAndTheBestAreResumed) {
       study(kFloat, R"("resource":{"min":1,"max":9},"algorithm":{"name":"random"},)"
                     R"("early_stopping":{"name":"asha","promote":true},)");
   EXPECT_THAT(
-      serve(head + "{\"ask\":3}\n" + report(0, 1, 0.5) + report(1, 1, 0.4) + report(1, 2, 0.4) +
-            report(2, 1, 0.6) + "{\"ask\":2}\n" + report(1, 2, 0.3) + report(1, 3, 0.3)),
+      replies_to(head + "{\"ask\":3}\n" + report(0, 1, 0.5) + report(1, 1, 0.4) +
+                 report(1, 2, 0.4) + report(2, 1, 0.6) + "{\"ask\":2}\n" + report(1, 2, 0.3) +
+                 report(1, 3, 0.3)),
       ElementsAre(HasSubstr("\"id\":2"), R"({"decision":"pause"})", R"({"decision":"pause"})",
                   HasSubstr("trial 1 is paused until an ask resumes it"), R"({"decision":"pause"})",
                   ::testing::AllOf(HasSubstr(R"({"trials":[{"id":1,"resume":true},{"id":3,)"),
@@ -185,7 +179,7 @@ TEST(Suggest, TrialsPauseAtRungsAndTheBestAreResumed) {
 
 TEST(Suggest, AResourceMakesAutoDecideWhoGoesOn) {
   const auto first = [](const std::string& more) {
-    return serve(study(kFloat, more) + "{\"ask\":1}\n" + report(0, 1, 0.5)).back();
+    return replies_to(study(kFloat, more) + "{\"ask\":1}\n" + report(0, 1, 0.5)).back();
   };
   EXPECT_EQ(first(R"("resource":{"min":1,"max":9},)"), R"({"decision":"pause"})");
   EXPECT_EQ(first(R"("resource":{"min":1,"max":9},"algorithm":{"name":"tpe"},)"),
@@ -198,9 +192,9 @@ TEST(Suggest, AResourceMakesAutoDecideWhoGoesOn) {
 TEST(Suggest, WithABudgetTheBestIsResumedToTheEnd) {
   const std::string head = study(
       kFloat, R"("max_trials":2,"resource":{"min":1,"max":9},"algorithm":{"name":"hyperband"},)");
-  EXPECT_THAT(serve(head + "{\"ask\":2}\n" + report(0, 1, 0.5) + "{\"ask\":1}\n" +
-                    report(1, 1, 0.6) + "{\"ask\":2}\n" + report(0, 3, 0.4) + "{\"ask\":1}\n" +
-                    report(0, 9, 0.3) + "{\"ask\":1}\n"),
+  EXPECT_THAT(replies_to(head + "{\"ask\":2}\n" + report(0, 1, 0.5) + "{\"ask\":1}\n" +
+                         report(1, 1, 0.6) + "{\"ask\":2}\n" + report(0, 3, 0.4) + "{\"ask\":1}\n" +
+                         report(0, 9, 0.3) + "{\"ask\":1}\n"),
               ElementsAre(HasSubstr("\"id\":1"), R"({"decision":"pause"})", R"({"trials":[]})",
                           R"({"decision":"pause"})", R"({"trials":[{"id":0,"resume":true}]})",
                           R"({"decision":"pause"})", R"({"trials":[{"id":0,"resume":true}]})",
@@ -213,9 +207,9 @@ TEST(Suggest, APopulationTakesOverFromItsBest) {
       study(kFloat, R"("max_trials":2,"resource":{"min":1,"max":6},)"
                     R"("algorithm":{"name":"pbt","interval":2,"quantile":0.5},)");
   const auto replies =
-      serve(head + "{\"ask\":2}\n" + report(0, 2, 0.5) + report(1, 2, 0.1) + "{\"ask\":2}\n" +
-            report(0, 3, 0.5) + report(2, 3, 0.3) + report(2, 4, 0.2) +
-            R"({"tell":{"id":1,"value":null}})" + "\n" + "{\"ask\":2}\n");
+      replies_to(head + "{\"ask\":2}\n" + report(0, 2, 0.5) + report(1, 2, 0.1) + "{\"ask\":2}\n" +
+                 report(0, 3, 0.5) + report(2, 3, 0.3) + report(2, 4, 0.2) +
+                 R"({"tell":{"id":1,"value":null}})" + "\n" + "{\"ask\":2}\n");
   ASSERT_EQ(replies.size(), 8U);
   EXPECT_EQ(replies[2], R"({"decision":"pause"})");
   EXPECT_THAT(replies[3], HasSubstr(R"({"trials":[{"id":1,"resume":true},{"id":2,"params":)"));
@@ -230,8 +224,8 @@ TEST(Suggest, APopulationTakesOverFromItsBest) {
 TEST(Suggest, APausedTrialMayBeToldItsResult) {
   const std::string head =
       study(kFloat, R"("resource":{"min":1,"max":9},"algorithm":{"name":"bohb"},)");
-  EXPECT_THAT(serve(head + "{\"ask\":1}\n" + report(0, 1, 0.5) +
-                    "{\"tell\":{\"id\":0,\"value\":0.1}}\n" + report(0, 3, 0.4)),
+  EXPECT_THAT(replies_to(head + "{\"ask\":1}\n" + report(0, 1, 0.5) +
+                         "{\"tell\":{\"id\":0,\"value\":0.1}}\n" + report(0, 3, 0.4)),
               ElementsAre(HasSubstr("trials"), R"({"decision":"pause"})",
                           HasSubstr("trial 0 has ended already")));
 }
@@ -267,7 +261,7 @@ TEST(Suggest, ABadLineIsNamedAndPassedOver) {
   };
   std::string input = study(kFloat) + "{\"ask\":2}\n{\"tell\":{\"id\":0,\"value\":1}}\n";
   for (const auto& [line, expected] : cases) input += line + "\n";
-  const auto replies = serve(input + "\n\n{\"ask\":1}");  // the last line has no end
+  const auto replies = replies_to(input + "\n\n{\"ask\":1}");  // the last line has no end
   ASSERT_EQ(replies.size(), cases.size() + 2);
   for (std::size_t i = 0; i < cases.size(); ++i) {
     const Json reply = parsed(replies[i + 1]);
@@ -322,7 +316,7 @@ TEST(Suggest, ABadStudyIsExplainedAndMayBeGivenAgain) {
   };
   std::string input;
   for (const auto& [line, expected] : cases) input += line;
-  const auto replies = serve(input + study(kFloat) + "{\"ask\":1}\n");
+  const auto replies = replies_to(input + study(kFloat) + "{\"ask\":1}\n");
   ASSERT_EQ(replies.size(), cases.size() + 1);
   for (std::size_t i = 0; i < cases.size(); ++i) {
     EXPECT_THAT(parsed(replies[i]).find("error")->as_string(), HasSubstr(cases[i].second));
@@ -331,13 +325,13 @@ TEST(Suggest, ABadStudyIsExplainedAndMayBeGivenAgain) {
   EXPECT_THAT(replies.back(), HasSubstr("\"trials\""));
 }
 
-TEST(Suggest, NoInputNoOutput) { EXPECT_THAT(serve(""), IsEmpty()); }
+TEST(Suggest, NoInputNoOutput) { EXPECT_THAT(replies_to(""), IsEmpty()); }
 
 TEST(Suggest, AnyTextIsAParameterOrChoice) {
   const std::string name = R"("a\"b\n$(x); rm -rf {{}}")";
-  const auto replies =
-      serve(study("{\"name\":" + name + ",\"type\":\"categorical\",\"choices\":[" + name + "]}") +
-            "{\"ask\":1}\n");
+  const auto replies = replies_to(
+      study("{\"name\":" + name + ",\"type\":\"categorical\",\"choices\":[" + name + "]}") +
+      "{\"ask\":1}\n");
   ASSERT_EQ(replies.size(), 1U);
   EXPECT_EQ(parsed(replies[0]).find("trials")->as_array()[0].find("params")->dump(),
             "{" + name + ":" + name + "}");
@@ -349,7 +343,7 @@ TEST(Suggest, TenThousandParametersAreFine) {
     space += (i > 0 ? "," : "") + ("{\"name\":\"p" + std::to_string(i)) +
              R"(","type":"float","low":0,"high":1})";
   }
-  const auto replies = serve(study(space) + "{\"ask\":2}\n");
+  const auto replies = replies_to(study(space) + "{\"ask\":2}\n");
   ASSERT_EQ(replies.size(), 1U);
   EXPECT_EQ(parsed(replies[0]).find("trials")->as_array()[1].find("params")->as_object().size(),
             10000U);

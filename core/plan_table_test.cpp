@@ -5,6 +5,7 @@
 #include <cctype>
 #include <filesystem>
 
+#include "base/test_paths.h"
 #include "core/fake_sampler.h"
 #include "core/plan_case.h"
 #include "core/plan_text.h"
@@ -14,7 +15,7 @@ namespace {
 
 std::vector<PlanCase> all_cases() {
   std::vector<std::string> files;
-  for (const auto& entry : std::filesystem::directory_iterator(FETTLE_SOURCE_DIR "/tests/plan")) {
+  for (const auto& entry : std::filesystem::directory_iterator(source_path("tests/plan"))) {
     if (entry.path().extension() == ".yaml") files.push_back(entry.path().string());
   }
   std::sort(files.begin(), files.end());

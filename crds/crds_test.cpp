@@ -5,12 +5,13 @@
 
 #include "api/yaml/yaml_reader.h"
 #include "base/file.h"
+#include "base/test_paths.h"
 #include "crds/definition_file.h"
 
 namespace fettle::crds {
 namespace {
 
-const std::string kDirectory = FETTLE_SOURCE_DIR "/crds";
+const std::string kDirectory = source_path("crds");
 
 class Definition : public ::testing::TestWithParam<DefinitionFile> {
  protected:

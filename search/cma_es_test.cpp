@@ -9,6 +9,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "base/test_paths.h"
 #include "search/categorical_distribution.h"
 #include "search/normal.h"
 #include "search/testing.h"
@@ -20,7 +21,7 @@ using namespace testing;  // NOLINT: the helpers of this folder
 
 const Json& golden() {
   static const Json kDocument = [] {
-    std::ifstream file(FETTLE_SOURCE_DIR "/search/testdata/cmaes.json");
+    std::ifstream file(source_path("search/testdata/cmaes.json"));
     std::stringstream text;
     text << file.rdbuf();
     return std::move(parse_json(text.str())).value();

@@ -98,6 +98,15 @@ std::optional<Point> FoldingSampler::draw_untried(std::int64_t trial) const {
   return space_.finite() ? next_untried() : std::optional(std::move(point));
 }
 
+std::optional<Point> FoldingSampler::untried_at(const std::optional<std::vector<double>>& unit,
+                                                std::int64_t trial) const {
+  if (unit) {
+    Point point = space_.from_unit(*unit);
+    if (!tried(point)) return point;
+  }
+  return draw_untried(trial);
+}
+
 std::optional<Point> FoldingSampler::next_untried() const {
   enumerating_ = true;
   for (; cursor_ < space_.size(); ++cursor_) {

@@ -72,6 +72,10 @@ class FoldingSampler : public Sampler {
   // draws only finds tried ones: the next untried point of a finite space, nothing if there is
   // none.
   std::optional<Point> draw_untried(std::int64_t trial) const;
+  // The point at this place of the unit cube; another one, drawn like that, where there is no such
+  // place or it was tried.
+  std::optional<Point> untried_at(const std::optional<std::vector<double>>& unit,
+                                  std::int64_t trial) const;
   // The first untried point in the order of enumeration. Amortised constant time.
   std::optional<Point> next_untried() const;
 

@@ -13,9 +13,9 @@
 
 #include "search/fold.h"
 #include "search/pareto.h"
+#include "search/quasi_random_start.h"
 #include "search/ranking.h"
 #include "search/samplers.h"
-#include "search/sobol_sequence.h"
 
 namespace fettle::search {
 namespace {
@@ -32,12 +32,8 @@ class Nsga2Sampler final : public FoldingSampler {
       : FoldingSampler(std::move(space), seed, true),
         population_(static_cast<std::size_t>(population)),
         objectives_(std::move(objectives)),
-        results_(objectives_) {
-    const std::size_t dimensions = this->space().dimensions();
-    if (dimensions >= 1 && dimensions <= SobolSequence::kMaxDimensions) {
-      start_.emplace(dimensions, draw_key(seed, Purpose::kScramble));
-    }
-  }
+        results_(objectives_),
+        start_(this->space().dimensions(), seed) {}
 
   std::string description() const override {
     return "nsga2 (population of " + std::to_string(population_) + ")";
@@ -65,7 +61,9 @@ class Nsga2Sampler final : public FoldingSampler {
   }
 
   std::optional<Point> propose(std::int64_t trial) override {
-    if (results_.size() < population_ || members_.size() < 2) return start(trial);
+    if (results_.size() < population_ || members_.size() < 2) {
+      return untried_at(start_.at(trial), trial);
+    }
     Random random(draw_key(seed(), Purpose::kModel), static_cast<std::uint64_t>(trial));
     for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
       Point child = this->child(random);
@@ -81,14 +79,6 @@ class Nsga2Sampler final : public FoldingSampler {
     std::size_t front = 0;
     double crowding = 0;  // large where neighbours on the front are far
   };
-
-  std::optional<Point> start(std::int64_t trial) const {
-    if (start_) {
-      Point point = space().from_unit(start_->at(static_cast<std::uint64_t>(trial)));
-      if (!tried(point)) return point;
-    }
-    return draw_untried(trial);
-  }
 
   static bool better(const Member& a, const Member& b) {
     return a.front != b.front ? a.front < b.front : a.crowding > b.crowding;
@@ -188,7 +178,7 @@ class Nsga2Sampler final : public FoldingSampler {
   Ranking results_;
   std::vector<Point> points_;  // of each trial; empty where it is not of this space
   std::vector<Member> members_;
-  std::optional<SobolSequence> start_;
+  QuasiRandomStart start_;
 };
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "base/file.h"
+#include "base/test_paths.h"
 #include "search/columns.h"
 #include "search/parzen.h"
 #include "search/sobol_sequence.h"
@@ -19,7 +20,7 @@ using namespace testing;  // NOLINT: the helpers of this folder
 
 const Json& truth() {
   static const Json kTruth = [] {
-    const auto text = read_file(FETTLE_SOURCE_DIR "/tests/search/outside_truth.json");
+    const auto text = read_file(source_path("tests/search/outside_truth.json"));
     return parse_json(text.value()).value();
   }();
   return kTruth;

@@ -17,8 +17,6 @@ namespace fettle::search {
 // Independent draws from the prior; without repeats in a finite space.
 std::unique_ptr<Sampler> make_random(Space space, std::int64_t seed);
 
-// Limits that keep one question within seconds and a point within a double.
-
 // Every point of the space once, by number or in a seeded random order; a continuum is visited at
 // `points` values that include both ends.
 std::unique_ptr<Sampler> make_grid(const Space& space, std::int64_t seed, std::int64_t points,

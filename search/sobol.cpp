@@ -16,8 +16,7 @@ class SobolSampler final : public FoldingSampler {
 
  protected:
   std::optional<Point> propose(std::int64_t trial) override {
-    Point point = space().from_unit(sequence_.at(static_cast<std::uint64_t>(trial)));
-    return tried(point) ? draw_untried(trial) : std::optional(std::move(point));
+    return untried_at(sequence_.at(static_cast<std::uint64_t>(trial)), trial);
   }
 
  private:

@@ -17,9 +17,9 @@
 #include "search/columns.h"
 #include "search/fold.h"
 #include "search/parzen.h"
+#include "search/quasi_random_start.h"
 #include "search/ranking.h"
 #include "search/samplers.h"
-#include "search/sobol_sequence.h"
 
 namespace fettle::search {
 namespace {
@@ -46,12 +46,8 @@ class TpeSampler final : public FoldingSampler {
         objectives_(std::move(objectives)),
         ranking_(objectives_),
         enough_(std::clamp<std::int64_t>(settings.startup_trials, 1, kEnough)),
-        columns_(this->space()) {
-    const std::size_t dimensions = this->space().dimensions();
-    if (dimensions >= 1 && dimensions <= SobolSequence::kMaxDimensions) {
-      startup_.emplace(dimensions, draw_key(seed, Purpose::kScramble));
-    }
-  }
+        columns_(this->space()),
+        start_(this->space().dimensions(), seed) {}
 
   std::string description() const override {
     return "tpe (multivariate, " + std::to_string(settings_.startup_trials) + " startup trials, " +
@@ -87,13 +83,7 @@ class TpeSampler final : public FoldingSampler {
   }
 
   std::optional<Explanation> explain_point(std::int64_t trial, const Point& point) override {
-    if (starting(trial)) {
-      return Explanation{.words = "point " + std::to_string(trial + 1) +
-                                  " of a quasi-random start, before there is enough to learn from",
-                         .mean = {},
-                         .deviation = {},
-                         .acquisition = {}};
-    }
+    if (starting(trial)) return QuasiRandomStart::explain(trial);
     double log_ratio = 0;
     fit();
     for (std::size_t g = 0; g < models_.size(); ++g) {
@@ -110,7 +100,7 @@ class TpeSampler final : public FoldingSampler {
   }
 
   std::optional<Point> propose(std::int64_t trial) override {
-    if (starting(trial)) return start(trial);
+    if (starting(trial)) return untried_at(start_.at(trial), trial);
     fit();
     fill_pools();
     Point point = choose([this](std::size_t g) { return best_of(g, pools_[g]); });
@@ -149,15 +139,6 @@ class TpeSampler final : public FoldingSampler {
     const auto pending = static_cast<std::int64_t>(pending_.size());
     const bool crowded = pending > kMaxPending && pending > ended;
     return trial + priors() < settings_.startup_trials || ended < enough_ || crowded;
-  }
-
-  // Quasi-random points to start with: they cover the space better than independent draws.
-  std::optional<Point> start(std::int64_t trial) const {
-    if (startup_) {
-      Point point = space().from_unit(startup_->at(static_cast<std::uint64_t>(trial)));
-      if (!tried(point)) return point;
-    }
-    return draw_untried(trial);
   }
 
   // Models what ended, unless nothing did since the last time.
@@ -299,7 +280,7 @@ class TpeSampler final : public FoldingSampler {
   Columns columns_;
   std::vector<std::int64_t> pending_;  // ascending
   std::vector<std::int64_t> ended_;    // ascending
-  std::optional<SobolSequence> startup_;
+  QuasiRandomStart start_;
   // Caches, of each group: empty after something ended.
   std::vector<Model> models_;
   std::vector<Candidates> pools_;

@@ -12,6 +12,7 @@
 
 #include "api/trial_file.h"
 #include "base/json.h"
+#include "base/test_paths.h"
 #include "trainer/model/layer_configs.h"
 #include "trainer/testing/synthetic.h"
 
@@ -20,7 +21,7 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr const char* kProgram = FETTLE_BINARY_DIR "/bin/fettle-trainer";
+const std::string kProgram = program_path("fettle-trainer");
 
 class ProgramTest : public testing::Test {
  protected:
@@ -50,7 +51,7 @@ class ProgramTest : public testing::Test {
     (void)!freopen(directory_.file("err").c_str(), "w", stderr);
     setenv("FETTLE_TRIAL", file.c_str(), 1);
     setenv("FETTLE_DATA_CACHE", "off", 1);
-    execl(kProgram, kProgram, static_cast<char*>(nullptr));
+    execl(kProgram.c_str(), kProgram.c_str(), static_cast<char*>(nullptr));
     _exit(127);
   }
   int exit_code(pid_t child) {

@@ -10,6 +10,7 @@
 #include "api/trainer_json.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/test_paths.h"
 #include "trainer/learner.h"
 #include "trainer/schedule.h"
 
@@ -98,7 +99,7 @@ void expect_same_curve(const Json& golden, api::BackendKind backend) {
 class PyTorch : public testing::TestWithParam<api::BackendKind> {};
 
 TEST_P(PyTorch, TrainsTheSame) {
-  const auto text = read_file(FETTLE_SOURCE_DIR "/trainer/testdata/pytorch_curves.json");
+  const auto text = read_file(source_path("trainer/testdata/pytorch_curves.json"));
   ASSERT_TRUE(text.ok()) << text.error().message;
   const auto curves = parse_json(*text);
   ASSERT_TRUE(curves.ok()) << curves.error().message;

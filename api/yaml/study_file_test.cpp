@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "base/test_paths.h"
 
 namespace fettle::api {
 namespace {
@@ -18,7 +19,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-constexpr const char* kBadFiles = FETTLE_SOURCE_DIR "/api/testdata/bad";
+const std::string kBadFiles = source_path("api/testdata/bad");
 
 // A valid Study but for `spec`, whose lines are indented by two.
 std::string with_spec(const std::string& spec) {
@@ -65,7 +66,7 @@ std::vector<std::string> expected_errors(const std::string& text) {
 class BadFile : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(BadFile, IsRefusedWithTheErrorsItNames) {
-  const auto text = read_file(std::string(kBadFiles) + "/" + GetParam() + ".yaml");
+  const auto text = read_file(kBadFiles + "/" + GetParam() + ".yaml");
   ASSERT_TRUE(text.ok());
   const LoadedFile file = load_study_text(*text, "f");
   EXPECT_TRUE(file.studies.empty());
@@ -80,7 +81,7 @@ INSTANTIATE_TEST_SUITE_P(, BadFile, ::testing::ValuesIn(bad_files()), [](const a
 });
 
 TEST(StudyFile, ReadsTheExample) {
-  const LoadedFile file = load_study_file(FETTLE_SOURCE_DIR "/examples/fashion-mnist.yaml");
+  const LoadedFile file = load_study_file(source_path("examples/fashion-mnist.yaml"));
   EXPECT_THAT(errors_of(file), ElementsAre());
   ASSERT_EQ(file.studies.size(), 1U);
   const StudySpec& spec = file.studies[0].spec;
@@ -93,7 +94,7 @@ TEST(StudyFile, ReadsTheExample) {
 }
 
 TEST(StudyFile, ReadsTheExampleWithResidualBlocks) {
-  const LoadedFile file = load_study_file(FETTLE_SOURCE_DIR "/examples/resnet9.yaml");
+  const LoadedFile file = load_study_file(source_path("examples/resnet9.yaml"));
   EXPECT_THAT(errors_of(file), ElementsAre());
 }
 
@@ -185,7 +186,7 @@ TEST(StudyFile, AMissingFileIsNamed) {
 
 // Whatever is cut off or scrambled: a sentence, never a crash.
 TEST(StudyFile, EveryPrefixOfAFileEndsInAnAnswer) {
-  const auto text = read_file(FETTLE_SOURCE_DIR "/examples/fashion-mnist.yaml");
+  const auto text = read_file(source_path("examples/fashion-mnist.yaml"));
   ASSERT_TRUE(text.ok());
   for (std::size_t size = 0; size + 40 < text->size(); size += 7) {
     const LoadedFile file = load_study_text(text->substr(0, size), "f");

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdlib>
 
+#include "base/test_paths.h"
 #include "cli/e2e/workshop.h"
 
 namespace fettle::e2e {
@@ -26,7 +27,7 @@ std::string run_in_terminal(const Workshop& shop, const char* name, const char* 
   if (pid == 0) {
     ::setenv(name, value, 1);
     if (::chdir(shop.directory().c_str()) != 0) ::_exit(127);
-    ::execl(FETTLE_BINARY_DIR "/bin/fettle", "fettle", "run", "study.yaml", nullptr);
+    ::execl(program_path("fettle").c_str(), "fettle", "run", "study.yaml", nullptr);
     ::_exit(127);
   }
   std::string written;

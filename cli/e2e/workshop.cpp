@@ -16,6 +16,7 @@
 #include <thread>
 
 #include "base/check.h"
+#include "base/test_paths.h"
 
 namespace fettle::e2e {
 namespace {
@@ -135,7 +136,7 @@ Finished Workshop::fettle(const std::vector<std::string>& arguments, const std::
 }
 
 pid_t Workshop::start(const std::vector<std::string>& arguments, const std::string& input) {
-  std::vector<std::string> words = {FETTLE_BINARY_DIR "/bin/fettle"};
+  std::vector<std::string> words = {program_path("fettle")};
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<char*> pointers;
   for (std::string& word : words) pointers.push_back(word.data());

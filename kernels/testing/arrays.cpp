@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "base/philox.h"
+#include "base/test_paths.h"
 #include "kernels/cast/loops.h"
 
 namespace fettle::kernels::testing {
@@ -67,7 +68,7 @@ std::string backend_name_of(const ::testing::TestParamInfo<std::string>& instanc
 }
 
 Json::Array golden_cases(const std::string& name) {
-  const std::string path = std::string(FETTLE_SOURCE_DIR) + "/kernels/testdata/" + name + ".json";
+  const std::string path = source_path("kernels/testdata/" + name + ".json");
   std::ifstream file(path);
   std::stringstream text;
   text << file.rdbuf();

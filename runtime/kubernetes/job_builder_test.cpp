@@ -9,6 +9,7 @@
 
 #include "api/yaml/study_file.h"
 #include "base/file.h"
+#include "base/test_paths.h"
 #include "runtime/kubernetes/claim.h"
 #include "runtime/kubernetes/pod_builder.h"
 
@@ -20,7 +21,7 @@ using testing::HasSubstr;
 constexpr const char* kImage = "fettle-trainer:test";
 
 std::string data_file(const std::string& name) {
-  return std::string(FETTLE_SOURCE_DIR) + "/runtime/kubernetes/testdata/" + name;
+  return source_path("runtime/kubernetes/testdata/" + name);
 }
 
 api::Study load(const std::string& name) {

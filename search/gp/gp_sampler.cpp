@@ -19,8 +19,8 @@
 #include "search/gp/model.h"
 #include "search/gp/outcomes.h"
 #include "search/gp/trust_region.h"
+#include "search/quasi_random_start.h"
 #include "search/samplers.h"
-#include "search/sobol_sequence.h"
 
 namespace fettle::search {
 namespace {
@@ -48,12 +48,9 @@ class GpSampler final : public FoldingSampler {
         objectives_(std::move(objectives)),
         axes_(gp::axes_of(this->space())),
         outcomes_(objectives_),
+        sobol_(this->space().dimensions(), seed),
         fits_(this->space(), axes_) {
-    const std::size_t dimensions = this->space().dimensions();
-    if (dimensions >= 1 && dimensions <= SobolSequence::kMaxDimensions) {
-      sobol_.emplace(dimensions, draw_key(seed, Purpose::kScramble));
-    }
-    const auto usual = static_cast<std::int64_t>(dimensions) + 1;
+    const auto usual = static_cast<std::int64_t>(this->space().dimensions()) + 1;
     startup_ = settings.startup_trials.value_or(std::clamp(usual, kLeastStartup, kMostStartup));
   }
 
@@ -77,13 +74,7 @@ class GpSampler final : public FoldingSampler {
   }
 
   std::optional<Explanation> explain_point(std::int64_t trial, const Point& point) override {
-    if (starting(trial)) {
-      return Explanation{.words = "point " + std::to_string(trial + 1) +
-                                  " of a quasi-random start, before there is enough to learn from",
-                         .mean = {},
-                         .deviation = {},
-                         .acquisition = {}};
-    }
+    if (starting(trial)) return QuasiRandomStart::explain(trial);
     update_model();
     return explained(point);
   }
@@ -113,13 +104,9 @@ class GpSampler final : public FoldingSampler {
 
   // First the middle, where people put what they think best; then points that cover the space.
   std::optional<Point> start(std::int64_t trial) const {
-    if (sobol_) {
-      const std::vector<double> middle(space().dimensions(), 0.5);
-      Point point =
-          space().from_unit(trial == 0 ? middle : sobol_->at(static_cast<std::uint64_t>(trial)));
-      if (!tried(point)) return point;
-    }
-    return draw_untried(trial);
+    std::optional<std::vector<double>> unit = sobol_.at(trial);
+    if (unit && trial == 0) unit->assign(unit->size(), 0.5);
+    return untried_at(unit, trial);
   }
 
   void update_model() {
@@ -168,7 +155,7 @@ class GpSampler final : public FoldingSampler {
   }
 
   std::vector<double> spread(std::uint64_t index, Random& random) const {
-    if (sobol_) return sobol_->at(index);
+    if (auto unit = sobol_.at(static_cast<std::int64_t>(index))) return *std::move(unit);
     std::vector<double> out(space().dimensions());
     for (double& unit : out) unit = random.uniform();
     return out;
@@ -226,7 +213,7 @@ class GpSampler final : public FoldingSampler {
   gp::Axes axes_;
   gp::Outcomes outcomes_;
   std::int64_t startup_ = 0;
-  std::optional<SobolSequence> sobol_;
+  QuasiRandomStart sobol_;
   gp::Fits fits_;
   std::unique_ptr<gp::Model> model_;
   std::vector<double> low_;  // the box that the model's candidates are in

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/file.h"
+#include "base/test_paths.h"
 #include "search/gp/likelihood.h"
 #include "search/gp/posterior.h"
 #include "search/gp/testing.h"
@@ -52,8 +53,7 @@ Case read_case(const Json& json) {
 }
 
 Json reference() {
-  const auto text =
-      read_file(std::string(FETTLE_SOURCE_DIR) + "/search/testdata/gp_reference.json");
+  const auto text = read_file(source_path("search/testdata/gp_reference.json"));
   return *parse_json(text.value());
 }
 
