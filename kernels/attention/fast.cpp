@@ -105,14 +105,15 @@ class FastAttention : public AttentionOp {
         length_(padded(shape.length)),
         width_(padded(shape.width)),
         scale_(1 / std::sqrt(static_cast<float>(shape.width))),
+        threads_(omp_get_max_threads()),
         log_sums_(plan.max_samples * shape.heads * length_) {
-    for (int i = 0; i < omp_get_max_threads(); ++i) buffers_.emplace_back(length_, width_);
+    for (int i = 0; i < threads_; ++i) buffers_.emplace_back(length_, width_);
   }
 
   void forward(std::int64_t samples, ConstBuffer qkv, Buffer y) override {
     const auto* input = static_cast<const Element*>(qkv);
     auto* output = static_cast<Element*>(y);
-#pragma omp parallel for schedule(static)
+#pragma omp parallel for schedule(static) num_threads(threads_)
     for (std::int64_t head = 0; head < samples * shape_.heads; ++head) {
       HeadBuffers& buffers = buffers_of_thread();
       read_head(input + offset_of(head, 3), buffers);
@@ -125,7 +126,7 @@ class FastAttention : public AttentionOp {
                 Buffer dqkv) override {
     const auto* input = static_cast<const Element*>(qkv);
     auto* gradient = static_cast<Element*>(dqkv);
-#pragma omp parallel for schedule(static)
+#pragma omp parallel for schedule(static) num_threads(threads_)
     for (std::int64_t head = 0; head < samples * shape_.heads; ++head) {
       HeadBuffers& buffers = buffers_of_thread();
       const std::int64_t first = offset_of(head, 1);
@@ -240,6 +241,7 @@ class FastAttention : public AttentionOp {
   const std::int64_t length_;  // padded; the rows beyond the sample are zero
   const std::int64_t width_;   // padded
   const float scale_;
+  const int threads_;
   AlignedArray<float> log_sums_;      // of each query of the last forward
   std::vector<HeadBuffers> buffers_;  // of each thread
 };
