@@ -61,7 +61,7 @@ Choice choose_algorithm(const Problem& problem, const Space& space) {
   std::string reason = "it needs the fewest trials for " + count(parameters, "parameter");
   if (objectives > 1) reason += ", " + count(objectives, "objective");
   if (budget > 0) reason += " and a budget of " + count(trials, "trial");
-  return {objectives > 1 ? "ehvi" : "gp", reason};
+  return {objectives > 1 ? "ehvi" : "portfolio", reason};
 }
 
 }  // namespace fettle::search
