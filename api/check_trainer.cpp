@@ -12,19 +12,27 @@ bool needs_image(LayerType type) {
          type == LayerType::kAveragePool || type == LayerType::kGlobalPool;
 }
 
+bool trains(LayerType type) {
+  return type == LayerType::kLinear || type == LayerType::kConv || type == LayerType::kEmbedding;
+}
+
+bool leaves_no_image(LayerType type) {
+  return type == LayerType::kLinear || type == LayerType::kFlatten || type == LayerType::kEmbedding;
+}
+
 void check_layers(const ModelConfig& model, const FieldPath& path, FieldErrors& errors) {
   std::string_view flat_since;  // the layer that left a plain list of numbers
   bool trainable = false;
   for (std::size_t i = 0; i < model.layers.size(); ++i) {
     const LayerType type = model.layers[i].type;
-    trainable = trainable || type == LayerType::kLinear || type == LayerType::kConv;
+    trainable = trainable || trains(type);
     if (needs_image(type) && !flat_since.empty()) {
       errors.add(path.item(i), "found " + std::string(to_string(type)) + " after " +
                                    std::string(flat_since) +
                                    ", which leaves no image; expected it before");
       return;
     }
-    if (type == LayerType::kLinear || type == LayerType::kFlatten) flat_since = to_string(type);
+    if (leaves_no_image(type)) flat_since = to_string(type);
   }
   if (!trainable) errors.add(path, "found nothing to train; add a linear or conv layer");
 }
@@ -68,6 +76,55 @@ void check_blocks(const ModelConfig& model, const FieldPath& path, FieldErrors& 
              "found a residual block that does not end; expected {type: add} after its layers");
 }
 
+void check_gpt(const GptConfig& gpt, const FieldPath& path, FieldErrors& errors) {
+  if (gpt.width % gpt.heads == 0) return;
+  errors.add(path.member("heads"), "found " + std::to_string(gpt.heads) +
+                                       ", which does not divide the width of " +
+                                       std::to_string(gpt.width) + "; expected a divisor of it");
+}
+
+// Text needs an embedding before all else, and nothing else has a use for one.
+void check_embedding(const TrainerConfig& config, const FieldPath& path, FieldErrors& errors) {
+  const bool text = is_text(config.data);
+  const std::vector<LayerConfig>& layers = config.model.layers;
+  if (config.model.gpt && !text) {
+    errors.add(path.member("gpt"), "found beside images; expected data.format text or tokens");
+  }
+  const FieldPath list = path.member("layers");
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    const bool embeds = layers[i].type == LayerType::kEmbedding;
+    if (text && i == 0 && !embeds) {
+      errors.add(list.item(i), "found " + std::string(to_string(layers[i].type)) +
+                                   " for text; expected an embedding as the first layer");
+    }
+    if (embeds && !text) {
+      errors.add(list.item(i), "found embedding for images; expected data.format text or tokens");
+    }
+    if (embeds && text && i > 0) {
+      errors.add(list.item(i), "found embedding again; expected it as the first layer alone");
+    }
+  }
+}
+
+void check_model(const TrainerConfig& config, const FieldPath& path, FieldErrors& errors) {
+  const ModelConfig& model = config.model;
+  if (model.gpt && !model.layers.empty()) {
+    errors.add(path.member("gpt"), "found beside layers; expected one of the two");
+    return;
+  }
+  if (!model.gpt && model.layers.empty()) {
+    errors.add(path.member("layers"), "is missing; expected the layers, or gpt for text");
+    return;
+  }
+  if (model.gpt) {
+    check_gpt(*model.gpt, path.member("gpt"), errors);
+  } else {
+    check_layers(model, path.member("layers"), errors);
+    check_blocks(model, path.member("layers"), errors);
+  }
+  check_embedding(config, path, errors);
+}
+
 void check_data(const DataConfig& data, const FieldPath& path, FieldErrors& errors) {
   if (data.test_images.empty() == data.test_labels.empty()) return;
   const bool labels_missing = data.test_labels.empty();
@@ -101,9 +158,7 @@ void check_batch_norm(const TrainerConfig& config, const FieldPath& path, FieldE
 
 void check_trainer(const TrainerConfig& config, const FieldPath& path, FieldErrors& errors) {
   check_data(config.data, path.member("data"), errors);
-  const FieldPath model = path.member("model");
-  check_layers(config.model, model.member("layers"), errors);
-  check_blocks(config.model, model.member("layers"), errors);
+  check_model(config, path.member("model"), errors);
   const FieldPath training = path.member("training");
   if (config.training.global_batch && config.training.batch_per_worker) {
     errors.add(training.member("batchPerWorker"),

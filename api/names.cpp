@@ -27,7 +27,7 @@ constexpr std::array<EnumName<Execution>, 2> kExecutions{{
     {Execution::kJob, "Job"},
     {Execution::kPool, "Pool"},
 }};
-constexpr std::array<EnumName<LayerType>, 15> kLayerTypes{{
+constexpr std::array<EnumName<LayerType>, 18> kLayerTypes{{
     {LayerType::kLinear, "linear"},
     {LayerType::kConv, "conv"},
     {LayerType::kBatchNorm, "batchNorm"},
@@ -40,6 +40,9 @@ constexpr std::array<EnumName<LayerType>, 15> kLayerTypes{{
     {LayerType::kGlobalPool, "globalPool"},
     {LayerType::kFlatten, "flatten"},
     {LayerType::kDropout, "dropout"},
+    {LayerType::kEmbedding, "embedding"},
+    {LayerType::kAttention, "attention"},
+    {LayerType::kHead, "head"},
     {LayerType::kResidual, "residual"},
     {LayerType::kShortcut, "shortcut"},
     {LayerType::kAdd, "add"},

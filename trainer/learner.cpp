@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "api/names.h"
+#include "api/trainer_fields.h"
 #include "trainer/batching.h"
 
 namespace fettle::trainer {
@@ -52,6 +53,15 @@ double power_of_two_above(std::int64_t batch) {
   return static_cast<double>(std::bit_ceil(static_cast<std::uint64_t>(batch)));
 }
 
+// What write_sums relies on; of images a batch is never larger.
+Status check_predictions(std::int64_t batch, std::int64_t predictions) {
+  if (batch <= api::kLargestBatch / predictions) return success();
+  return invalid("a batch of " + std::to_string(batch) + " samples of " +
+                 std::to_string(predictions) + " tokens has more than " +
+                 std::to_string(api::kLargestBatch) +
+                 " tokens; use a smaller globalBatch or data.context");
+}
+
 }  // namespace
 
 kernels::DataType data_type(api::Precision precision) {
@@ -66,15 +76,15 @@ kernels::DataType data_type(api::Precision precision) {
 }
 
 Learner::Learner(const api::TrainingConfig& config, std::uint64_t seed, Collective& collective)
-    : config_(config),
-      seed_(seed),
-      collective_(collective),
-      batch_divisor_(power_of_two_above(global_batch_of(config, collective.world_size()))) {}
+    : config_(config), seed_(seed), collective_(collective) {}
 
 Result<std::unique_ptr<Learner>> Learner::create(const api::TrainingConfig& config,
                                                  const NetworkPlan& plan, std::int64_t max_samples,
                                                  std::uint64_t seed, Collective& collective) {
+  const std::int64_t batch = global_batch_of(config, collective.world_size());
+  FETTLE_TRY(check_predictions(batch, plan.predictions()));
   std::unique_ptr<Learner> learner(new Learner(config, seed, collective));
+  learner->batch_divisor_ = power_of_two_above(batch * plan.predictions());
   FETTLE_ASSIGN(learner->backend_, open_backend(config));
   const kernels::DataType type = data_type(config.precision);
   FETTLE_ASSIGN(learner->network_,
@@ -99,12 +109,12 @@ void Learner::add(const Batch& batch, std::int64_t epoch) {
   const kernels::ConstBuffer logits = network_->forward(pass, batch.pixels.data());
   const kernels::LossOptions options{static_cast<float>(config_.label_smoothing),
                                      static_cast<float>(gradient_scale())};
-  const kernels::LossSums sums =
-      loss_->run(batch.size(), logits, batch.labels.data(), options, network_->logits_gradient());
+  const kernels::LossSums sums = loss_->run(std::ssize(batch.labels), logits, batch.labels.data(),
+                                            options, network_->logits_gradient());
   network_->backward(pass, batch.pixels.data());
   pending_.loss += sums.loss;
   pending_.correct += sums.correct;
-  pending_.samples += batch.size();
+  pending_.samples += std::ssize(batch.labels);
 }
 
 Result<Learner::Step> Learner::finish_step(double learning_rate) {
@@ -137,7 +147,7 @@ Learner::Step Learner::end_step(const Score& score, bool finite, double learning
 
 Score Learner::evaluate(const ImageSet& images, const Indices& samples, const BatchWriter& writer) {
   if (evaluated_.pixels.empty()) {
-    evaluated_ = writer.make_batch(images.shape(), network_->max_samples());
+    evaluated_ = writer.make_batch(images, network_->max_samples());
   }
   Score score;
   std::span<const std::int64_t> left(samples);
@@ -148,10 +158,10 @@ Score Learner::evaluate(const ImageSet& images, const Indices& samples, const Ba
     const Pass pass{false, seed_, 0, evaluated_.indices};
     const kernels::ConstBuffer logits = network_->forward(pass, evaluated_.pixels.data());
     const kernels::LossSums sums =
-        loss_->run(evaluated_.size(), logits, evaluated_.labels.data(), {}, nullptr);
+        loss_->run(std::ssize(evaluated_.labels), logits, evaluated_.labels.data(), {}, nullptr);
     score.loss += sums.loss;
     score.correct += sums.correct;
-    score.samples += evaluated_.size();
+    score.samples += std::ssize(evaluated_.labels);
   }
   return score;
 }

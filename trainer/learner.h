@@ -26,7 +26,7 @@
 
 namespace fettle::trainer {
 
-// Sums over samples, of all workers.
+// Sums over samples, of all workers. A text's samples are its tokens here: each is a prediction.
 struct Score {
   double loss = 0;
   std::int64_t correct = 0;
@@ -76,7 +76,7 @@ class Learner {
   const api::TrainingConfig config_;
   const std::uint64_t seed_;
   Collective& collective_;
-  const double batch_divisor_;                 // the global batch, rounded up to a power of two
+  double batch_divisor_ = 1;  // predictions of the global batch, rounded up to a power of two
   std::unique_ptr<kernels::Backend> backend_;  // before what is made by it
   std::unique_ptr<Network> network_;
   std::unique_ptr<kernels::SoftmaxCrossEntropyOp> loss_;

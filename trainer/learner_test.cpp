@@ -78,7 +78,7 @@ ThreeSteps train(Collective& collective, std::int64_t max_samples) {
   const Indices order = epoch_order(keyed_permutation(kSamples, 1), 4, 0);
 
   ThreeSteps result;
-  Batch batch = writer.make_batch(images.shape(), max_samples);
+  Batch batch = writer.make_batch(images, max_samples);
   for (std::int64_t begin = 0; begin < kSamples; begin += kBatch) {
     const Range global{begin, std::min(begin + kBatch, kSamples)};
     const Range share = share_of(global, collective.world_size(), collective.rank());
@@ -213,7 +213,7 @@ Batch add_sample(OneLayer& one, kernels::DataType type) {
   const BatchWriter writer({0, 1}, {}, type, 0);
   const ImageSet image({1, 1, 2}, Bytes::copy_of(std::vector<std::uint8_t>{1, 2}),
                        Bytes::copy_of(std::vector<std::uint8_t>{0}));
-  Batch batch = writer.make_batch(image.shape(), 1);
+  Batch batch = writer.make_batch(image, 1);
   const std::int64_t first = 0;
   writer.write(image, {&first, 1}, 0, batch);
   one.learner->add(batch, 0);

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <limits>
+#include <numbers>
 #include <utility>
 
 #include "api/resolve.h"
@@ -86,8 +87,7 @@ Result<std::unique_ptr<Training>> Training::create(const TrainingJob& job, const
     return invalid("the trial is to run until epoch " + std::to_string(job.until_epoch) +
                    ", but training.epochs is " + std::to_string(training->epochs_));
   }
-  FETTLE_ASSIGN(const NetworkPlan plan,
-                plan_network(job.config.model, data.images.shape(), data.images.classes()));
+  FETTLE_ASSIGN(const NetworkPlan plan, plan_network(job.config.model, data.format()));
   FETTLE_ASSIGN(training->learner_, Learner::create(job.config.training, plan,
                                                     training->max_samples_, job.seed, collective));
   FETTLE_TRY(training->restore());
@@ -205,6 +205,7 @@ Result<Ending> Training::run() {
     scores_ = {{"loss", sums_.loss / static_cast<double>(sums_.samples)},
                {"validation_loss", score.mean_loss()},
                {"validation_accuracy", score.accuracy()}};
+    add_text_scores(score);
     FETTLE_TRY(finish_epoch(loader, watch.seconds()));
     if (!is_final() && hooks_.should_stop()) return Ending::kStopped;
   }
@@ -249,6 +250,14 @@ Result<Training::StepEnding> Training::run_step(Loader& loader) {
   images_ += step.score.samples;
   times_.add(watch.seconds());
   return StepEnding::kGoesOn;
+}
+
+void Training::add_text_scores(const Score& score) {
+  if (!is_text(job_.config.data)) return;
+  scores_.emplace_back("validation_perplexity", std::exp(score.mean_loss()));
+  if (job_.config.data.format == "text") {
+    scores_.emplace_back("validation_bits_per_character", score.mean_loss() / std::numbers::ln2);
+  }
 }
 
 Status Training::finish_epoch(Loader& loader, double seconds) {
@@ -300,13 +309,16 @@ double Training::learning_rate(std::int64_t step) const {
 
 Metrics Training::measure_epoch(const Loader& loader, double seconds) {
   const double busy = std::max(times_.total(), 1e-9);
-  const double flops = learner_->network().plan().training_flops() * static_cast<double>(images_);
+  const NetworkPlan& plan = learner_->network().plan();
+  const double flops = plan.training_flops() * static_cast<double>(images_) /
+                       static_cast<double>(plan.predictions());
   const std::int64_t world_size = collective_.world_size();
   const LossScaler& scaler = learner_->scaler();
   const std::int64_t last_step =
       (position_.epoch + 1) * length_.steps_per_epoch - 1 - scaler.skipped_steps;
   Metrics metrics = {
-      {"images_per_second", static_cast<double>(images_) / busy},
+      {plan.tokens ? "tokens_per_second" : "images_per_second",
+       static_cast<double>(images_) / busy},
       {"step_ms_median", 1e3 * times_.quantile(0.5)},
       {"step_ms_p95", 1e3 * times_.quantile(0.95)},
       {"data_wait", (loader.waited() - waited_) / busy},

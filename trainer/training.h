@@ -78,6 +78,7 @@ class Training {
   Result<std::optional<Ending>> run_steps_of_epoch(Loader& loader);
   Status finish_epoch(Loader& loader, double seconds);
 
+  void add_text_scores(const Score& score);
   Metrics measure_epoch(const Loader& loader, double seconds);
   Status save_and_report(const Metrics& metrics, bool final_result);
   Result<Ending> stop_within_epoch();
@@ -105,10 +106,10 @@ class Training {
 
   Position position_;
   EpochSums sums_;
-  Metrics scores_;   // loss and accuracies after the newest whole epoch
-  StepTimes times_;  // of this epoch in this run
-  std::int64_t images_ = 0;
-  double waited_ = 0;  // the loader's, at the start of the epoch
+  Metrics scores_;           // loss and accuracies after the newest whole epoch
+  StepTimes times_;          // of this epoch in this run
+  std::int64_t images_ = 0;  // of text: tokens
+  double waited_ = 0;        // the loader's, at the start of the epoch
 };
 
 }  // namespace fettle::trainer

@@ -9,7 +9,7 @@ Loader::Loader(const ImageSet& images, const Indices& train, const BatchWriter& 
                const LoaderSettings& settings, Position start)
     : images_(images), train_(train), writer_(writer), settings_(settings), start_(start) {
   for (LoadedBatch& loaded : slots_) {
-    loaded.batch = writer_.make_batch(images.shape(), settings.max_samples);
+    loaded.batch = writer_.make_batch(images, settings.max_samples);
   }
   thread_ = std::thread([this] { run(); });
 }
