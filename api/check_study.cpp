@@ -49,7 +49,7 @@ void check_early_stopping(const StudySpec& spec, const FieldPath& path, FieldErr
   check_order(spec.resource.min, spec.resource.max, resource, errors);
   if (!spec.early_stopping || errors.any_under(resource)) return;
   const FieldPath early = path.member("earlyStopping");
-  if (errors.any_under(early)) return;
+  if (errors.any_under(early) || spec.early_stopping->name == kNoEarlyStopping) return;
   if (pauses_trials(spec.algorithm.name)) {
     errors.add(early, "found beside algorithm " + spec.algorithm.name +
                           ", which decides by itself who goes on: remove one of the two");

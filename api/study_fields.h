@@ -168,7 +168,7 @@ void visit_fields(Visitor& v, T& c) {
 
 template <class Visitor, Like<EarlyStopping> T>
 void visit_fields(Visitor& v, T& c) {
-  v.field("name", c.name, "The rule that ends poor trials.",
+  v.field("name", c.name, "The rule that ends poor trials; none: all run to their end, whatever auto would do.",
           one_of(early_stopping_names()).needed());
   const bool asha = c.name == "asha";
   const bool curve = c.name == "curve";
@@ -247,7 +247,7 @@ void visit_fields(Visitor& v, T& c) {
           duration_above_zero());
   v.field("retries", c.retries, "Further runs after failures of the trial's own.", whole(0, 100));
   v.field("gracePeriod", c.grace_period, "Time between SIGTERM and SIGKILL.", grace_period());
-  v.field("checkpoints", c.checkpoints, "Where checkpoints go, and how many are kept.");
+  v.field("checkpoints", c.checkpoints, "Where checkpoints go, and how many are kept. With a template: its image goes on from them.");
   v.field("gpu", c.gpu, "GPUs of each worker; left out: CPU.");
   v.field("workers", c.workers, "Data-parallel workers.");
   v.field("execution", c.execution, "Job: one a trial. Pool: warm workers that run many trials.");
@@ -279,7 +279,7 @@ void visit_fields(Visitor& v, T& c) {
           list(0, kMostConstraints));
   v.field("resource", c.resource, "What a step counts, and how many a trial takes.");
   v.field("algorithm", c.algorithm, "What chooses the points.");
-  v.field("earlyStopping", c.early_stopping, "What ends poor trials early.");
+  v.field("earlyStopping", c.early_stopping, "What ends poor trials early; left out: with algorithm auto, what it decides.");
   v.field("budget", c.budget, "What to spend.");
   v.field("trial", c.trial, "How a trial runs.", FieldRules{}.needed());
   v.field("warmStart", c.warm_start, "Studies to learn from.");

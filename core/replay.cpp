@@ -77,14 +77,13 @@ std::string words(const search::Judgement& judgement) {
 
 void judge_again(const api::Study& study, const std::vector<TrialPtr>& trials, Replay& out) {
   const search::Problem problem = problem_of(study);
-  if (!study.spec.early_stopping || search::promotes(problem)) return;
+  if (!problem.early_stopping || search::promotes(problem)) return;
   const search::History whole = history_of(study, trials);
   for (const TrialPtr& trial : trials) {
     for (const Fact& fact : trial->status.facts) {
       if (fact.kind != FactKind::kRung || !was_judged(*trial, fact)) continue;
-      const search::Judgement again =
-          search::judge(problem, *study.spec.early_stopping, history_at(whole, trials, fact.seq),
-                        trial->spec.index);
+      const search::Judgement again = search::judge(
+          problem, *problem.early_stopping, history_at(whole, trials, fact.seq), trial->spec.index);
       const bool stopped = stopped_at(*trial, fact);
       ++out.judgements;
       if (stopped) ++out.stops;

@@ -41,16 +41,16 @@ class Rehearsal {
     study.spec.budget.parallelism = 3;
   }
 
-  void run() {
+  void run(int looks = 1000) {
     const auto sampler = search::make_sampler(problem_of(study));
     ASSERT_TRUE(sampler.ok());
-    for (int look = 0; look < 1000 && !is_finished(study.status); ++look) {
+    for (int look = 0; look < looks && !is_finished(study.status); ++look) {
       now_ms += 1500;
       const StudyPlan plan = plan_study({study, trials, {}}, **sampler, now_ms);
       for (const StudyAction& action : plan.actions) carry_out(action);
       for (TrialPtr& trial : trials) train(trial);
     }
-    ASSERT_TRUE(is_finished(study.status));
+    ASSERT_TRUE(is_finished(study.status) || looks < 1000);
   }
 
   // Replaces a trial by one that `edit` changed.
@@ -206,6 +206,50 @@ TEST(Replay, OfPopulationsAgrees) {
       ADD_FAILURE() << algorithm << ": " << difference.trial << " (" << difference.basis << ") "
                     << difference.recorded << " / " << difference.decided;
     }
+  }
+}
+
+// auto, where the budget limits the work: trials pause, or are stopped.
+Rehearsal saving_steps(bool resumes) {
+  Rehearsal out("auto");
+  out.study.spec.algorithm.startup_trials.reset();
+  out.study.spec.budget.wall_time = 1e6;
+  if (resumes) out.study.spec.trial.checkpoints.emplace();
+  out.run();
+  return out;
+}
+
+TEST(Replay, OfWhatAutoMadeOfStepsAgrees) {
+  for (const bool resumes : {true, false}) {
+    const Rehearsal rehearsal = saving_steps(resumes);
+    EXPECT_THAT(rehearsal.study.status.algorithm, HasSubstr(resumes ? "auto: bohb" : "asha stops"));
+    const auto again = replay(rehearsal.study, rehearsal.trials);
+    ASSERT_TRUE(again.ok());
+    EXPECT_EQ(again->suggestions, 20);
+    EXPECT_EQ(again->promotions > 2, resumes);
+    EXPECT_EQ(again->stops > 2, !resumes);
+    for (const Difference& difference : again->differences) {
+      ADD_FAILURE() << difference.trial << " (" << difference.basis << ") " << difference.recorded
+                    << " / " << difference.decided;
+    }
+  }
+}
+
+// The budget may change while trials run, and with it whether they pause.
+TEST(Plan, GoesOnWhenABudgetOfTimeComesOrGoes) {
+  for (const bool begins_limited : {true, false}) {
+    Rehearsal rehearsal("auto");
+    rehearsal.study.spec.trial.checkpoints.emplace();
+    if (begins_limited) rehearsal.study.spec.budget.wall_time = 1e6;
+    rehearsal.run(/*looks=*/9);
+    ASSERT_FALSE(is_finished(rehearsal.study.status));
+    rehearsal.study.spec.budget.wall_time.reset();
+    if (!begins_limited) rehearsal.study.spec.budget.wall_time = 1e6;
+    rehearsal.run();
+    EXPECT_EQ(rehearsal.trials.size(), 20U);
+    EXPECT_FALSE(rehearsal.study.status.best.empty());
+    EXPECT_THAT(rehearsal.study.status.algorithm,
+                HasSubstr(begins_limited ? "runs to its end" : "auto: bohb"));
   }
 }
 
