@@ -140,6 +140,11 @@ void check_warm_start(const Study& study, const FieldPath& warm_start, FieldErro
                "has neither studies nor points; expected at least one of them: studies to learn "
                "from, or points to try first");
   }
+  if (study.spec.algorithm.name == "schedule" && !errors.any_under(warm_start)) {
+    errors.add(warm_start,
+               "found beside algorithm schedule, whose legs say what is trained: remove one of the "
+               "two");
+  }
   check_map(study.spec, warm_start.member("map"), errors);
   check_points(study.spec, warm_start.member("points"), errors);
   for (std::size_t i = 0; i < studies.size(); ++i) {

@@ -271,7 +271,7 @@ Status read_early_stopping(const Json& study, std::optional<api::EarlyStopping>&
 // A client that gives a resource and no rule speaks of steps because it wants to save some, and has
 // to resume: it is told to.
 Status settle_fidelity(search::Problem& problem) {
-  search::settle_fidelity(problem, {.resumes = true, .limits_work = true});
+  search::settle_fidelity(problem, {.resumes = true, .limits_work = true, .few_trials = false});
   const bool steps = problem.resource.max > problem.resource.min;
   if (!api::pauses_trials(problem.algorithm.name)) return success();
   if (problem.early_stopping) {

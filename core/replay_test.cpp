@@ -214,6 +214,7 @@ Rehearsal saving_steps(bool resumes) {
   Rehearsal out("auto");
   out.study.spec.algorithm.startup_trials.reset();
   out.study.spec.budget.wall_time = 1e6;
+  out.study.spec.budget.trials = 30;
   if (resumes) out.study.spec.trial.checkpoints.emplace();
   out.run();
   return out;
@@ -225,7 +226,7 @@ TEST(Replay, OfWhatAutoMadeOfStepsAgrees) {
     EXPECT_THAT(rehearsal.study.status.algorithm, HasSubstr(resumes ? "auto: bohb" : "asha stops"));
     const auto again = replay(rehearsal.study, rehearsal.trials);
     ASSERT_TRUE(again.ok());
-    EXPECT_EQ(again->suggestions, 20);
+    EXPECT_EQ(again->suggestions, 30);
     EXPECT_EQ(again->promotions > 2, resumes);
     EXPECT_EQ(again->stops > 2, !resumes);
     for (const Difference& difference : again->differences) {
@@ -240,13 +241,14 @@ TEST(Plan, GoesOnWhenABudgetOfTimeComesOrGoes) {
   for (const bool begins_limited : {true, false}) {
     Rehearsal rehearsal("auto");
     rehearsal.study.spec.trial.checkpoints.emplace();
+    rehearsal.study.spec.budget.trials = 30;
     if (begins_limited) rehearsal.study.spec.budget.wall_time = 1e6;
     rehearsal.run(/*looks=*/9);
     ASSERT_FALSE(is_finished(rehearsal.study.status));
     rehearsal.study.spec.budget.wall_time.reset();
     if (!begins_limited) rehearsal.study.spec.budget.wall_time = 1e6;
     rehearsal.run();
-    EXPECT_EQ(rehearsal.trials.size(), 20U);
+    EXPECT_EQ(rehearsal.trials.size(), 30U);
     EXPECT_FALSE(rehearsal.study.status.best.empty());
     EXPECT_THAT(rehearsal.study.status.algorithm,
                 HasSubstr(begins_limited ? "runs to its end" : "auto: bohb"));
@@ -291,6 +293,26 @@ TEST(Replay, NamesATrialThatBeganElsewhere) {
   const auto differences = differences_of(rehearsal);
   ASSERT_FALSE(differences.empty());
   EXPECT_EQ(differences[0].recorded, "begins at rung 2");
+}
+
+// The first members begin with the points to try first and the best of an earlier Study.
+TEST(Replay, OfAPopulationThatStartsWarmAgrees) {
+  for (const char* algorithm : {"pbt", "pb2"}) {
+    Rehearsal rehearsal(algorithm);
+    rehearsal.study.spec.budget.trials = 6;
+    rehearsal.study.spec.algorithm.interval = 1;
+    rehearsal.study.spec.warm_start.emplace().points = {Json::object({{"x", 0.25}})};
+    rehearsal.study.status.prior_observations = {{"old-3", Json::object({{"x", 0.75}}), {0.2}}};
+    rehearsal.run();
+    EXPECT_EQ(rehearsal.trials[0]->spec.parameters, Json::object({{"x", 0.25}}));
+    EXPECT_EQ(rehearsal.trials[1]->spec.parameters, Json::object({{"x", 0.75}}));
+    EXPECT_EQ(std::count_if(rehearsal.trials.begin(), rehearsal.trials.end(),
+                            [](const TrialPtr& trial) { return !trial->spec.parent; }),
+              6);
+    EXPECT_THAT(rehearsal.study.status.algorithm, HasSubstr("points to try first"));
+    const auto differences = differences_of(rehearsal);
+    EXPECT_TRUE(differences.empty()) << differences[0].trial << ' ' << differences[0].decided;
+  }
 }
 
 std::size_t first_that_took_over(const Rehearsal& rehearsal) {

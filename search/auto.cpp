@@ -38,6 +38,9 @@ void settle_fidelity(Problem& problem, const Fidelity& fidelity) {
         "of several at the end";
   } else if (!fidelity.limits_work) {
     problem.fidelity = "every trial runs to its end, since the budget counts trials, not time";
+  } else if (fidelity.few_trials) {
+    problem.fidelity = "every trial runs to its end, since " + std::to_string(problem.max_trials) +
+                       " are few enough for that";
   } else if (fidelity.resumes) {
     problem.algorithm.name = "bohb";
     problem.fidelity =

@@ -4,6 +4,7 @@
 // thread.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "search/search.h"
@@ -24,7 +25,11 @@ bool is_worth_gp(const Problem& problem, const Space& space);
 struct Fidelity {
   bool resumes = false;      // a trial that pauses goes on from its checkpoint
   bool limits_work = false;  // the budget is time or GPU-hours, not only a number of trials
+  bool few_trials = false;   // at most kFewTrials of them
 };
+
+// So many trials cost no more to their end than a search that saves steps needs to be as good.
+inline constexpr std::int64_t kFewTrials = 25;
 
 // Settles what `auto` does about steps: puts `bohb`, or a rule of early stopping, into the problem
 // where that pays, and says why in problem.fidelity. An algorithm or a rule that was set stays as

@@ -17,12 +17,15 @@ api::StudySpec study() {
   out.parameters = {testing::real("x", 0, 1)};
   out.objectives = {{.metric = "loss", .goal = {}}};
   out.resource.max = 27;
+  out.budget.trials = 26;
+  out.budget.parallelism = 4;
   return out;
 }
 void with_trainer(api::StudySpec& spec) { spec.trial.trainer.emplace(); }
 void with_checkpoints(api::StudySpec& spec) { spec.trial.checkpoints.emplace(); }
 void with_wall_time(api::StudySpec& spec) { spec.budget.wall_time = 3600; }
 void with_gpu_hours(api::StudySpec& spec) { spec.budget.gpu_hours = 8; }
+void with_few_trials(api::StudySpec& spec) { spec.budget.trials = 25; }
 void with_one_step(api::StudySpec& spec) { spec.resource.max = 1; }
 void with_two_objectives(api::StudySpec& spec) { spec.objectives.resize(2, spec.objectives[0]); }
 void with_gp(api::StudySpec& spec) { spec.algorithm.name = "gp"; }
@@ -53,6 +56,11 @@ TEST(AutoFidelity, SettlesWhoGoesOn) {
        "",
        "go on from their checkpoints"},
       {"an image says nothing", {with_wall_time}, "auto", "asha", "; asha stops poor trials"},
+      {"few trials",
+       {with_trainer, with_wall_time, with_few_trials},
+       "auto",
+       "",
+       "since 25 are few enough for that"},
       {"no steps", {with_trainer, with_wall_time, with_one_step}, "auto", "", "auto: gp"},
       {"several objectives",
        {with_trainer, with_wall_time, with_two_objectives},
@@ -80,7 +88,7 @@ TEST(AutoFidelity, SaysNothingOfStepsWhereItHadNoSay) {
   api::StudySpec spec = study();
   with_median(spec);
   EXPECT_EQ(problem_of(spec).fidelity, "");
-  EXPECT_THAT(description_of(spec), ::testing::EndsWith("a budget of 20 trials"));
+  EXPECT_THAT(description_of(spec), ::testing::EndsWith("a budget of 26 trials"));
 }
 
 TEST(AutoFidelity, RungsAreThoseOfWhatIsInForce) {

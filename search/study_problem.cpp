@@ -18,7 +18,9 @@ Problem problem_of(const api::StudySpec& spec) {
   // where they are to go.
   const bool resumes = spec.trial.trainer || spec.trial.checkpoints;
   const bool limits_work = spec.budget.wall_time || spec.budget.gpu_hours;
-  settle_fidelity(out, {.resumes = resumes, .limits_work = limits_work});
+  settle_fidelity(out, {.resumes = resumes,
+                        .limits_work = limits_work,
+                        .few_trials = spec.budget.trials <= kFewTrials});
   return out;
 }
 

@@ -105,6 +105,20 @@ TEST_F(Explain, WhyTellsWhatAGaussianProcessExpected) {
   EXPECT_THAT(shop.fettle({"replay", "digits"}).out, HasSubstr("all as recorded"));
 }
 
+TEST_F(Explain, AutoStopsTrialsWhereTimeIsLimited) {
+  std::string yaml = stopped_study();
+  const auto replace = [&yaml](const std::string& from, const std::string& to) {
+    yaml.replace(yaml.find(from), from.size(), to);
+  };
+  replace("name: tpe, startupTrials: 4", "name: auto");
+  replace("{trials: 12, parallelism: 3}", "{trials: 26, parallelism: 8, wallTime: 1h}");
+  replace("  earlyStopping: {name: asha, reductionFactor: 3}\n", "");
+  run(yaml);
+  EXPECT_GT(shop.count_phase("Stopped"), 4U);
+  EXPECT_THAT(shop.fettle({"why", "digits-25"}).out, HasSubstr("; asha stops poor trials"));
+  EXPECT_THAT(shop.fettle({"replay", "digits"}).out, HasSubstr("all as recorded"));
+}
+
 TEST_F(Explain, WhySaysWhatIsWrong) {
   run(StudyText{}.yaml());
   EXPECT_THAT(shop.fettle({"why", "digits-9"}).err, HasSubstr("has 4 trials and none is called"));
