@@ -130,6 +130,7 @@ constexpr auto kEarlyStoppingRules = std::to_array<std::string_view>({
     "patience",
     "threshold",
     "curve",
+    kNoEarlyStopping,
 });
 
 }  // namespace

@@ -18,9 +18,10 @@
 //      paused one not until it is resumed.
 //   A line that makes no sense: <- {"error": why, "line": its number}, and on it goes.
 //
-// With a resource of several steps, no early_stopping and the algorithm `auto`, that is `bohb`: the
-// client is told who pauses and who goes on (search/schedule.h). hyperband, bohb and the rule asha
-// with "promote": true do the same by name. A program that cannot resume uses another rule.
+// With a resource of several steps, one objective, no early_stopping and the algorithm `auto`, that
+// is `bohb`: the client is told who pauses and who goes on (search/schedule.h). hyperband, bohb and
+// the rule asha with "promote": true do the same by name. A program that cannot resume uses another
+// rule, or {"name": "none"}.
 //
 // pbt and pb2 train a population of max_trials: at every "interval" a trial pauses, and an ask
 // either resumes it or begins another in its place from the checkpoint of a better one. A trial's

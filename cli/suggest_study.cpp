@@ -8,6 +8,7 @@
 
 #include "api/names.h"
 #include "api/nearest.h"
+#include "search/auto.h"
 
 namespace fettle::cli {
 namespace {
@@ -267,13 +268,11 @@ Status read_early_stopping(const Json& study, std::optional<api::EarlyStopping>&
   return success();
 }
 
-// A client that gives a resource and no rule speaks of steps because it wants to save some: `auto`
-// then also decides who goes on.
+// A client that gives a resource and no rule speaks of steps because it wants to save some, and has
+// to resume: it is told to.
 Status settle_fidelity(search::Problem& problem) {
+  search::settle_fidelity(problem, {.resumes = true, .limits_work = true, .few_trials = false});
   const bool steps = problem.resource.max > problem.resource.min;
-  if (problem.algorithm.name == "auto" && steps && !problem.early_stopping) {
-    problem.algorithm.name = "bohb";
-  }
   if (!api::pauses_trials(problem.algorithm.name)) return success();
   if (problem.early_stopping) {
     return invalid("algorithm " + problem.algorithm.name +

@@ -3,7 +3,7 @@
 #include "api/names.h"
 #include "api/resolve.h"
 #include "search/population.h"
-#include "search/search.h"
+#include "search/study_problem.h"
 
 namespace fettle::runtime {
 
@@ -26,8 +26,7 @@ Result<api::TrialFile> make_trial_file(const api::Study& study, const api::Trial
   file.until_step = trial.spec.until_step;
   file.workers = trial.spec.workers;
   file.resource = study.spec.resource;
-  file.rungs =
-      search::rung_steps(study.spec.algorithm, study.spec.early_stopping, study.spec.resource);
+  file.rungs = search::rung_steps(study.spec);
   for (const api::Objective& objective : study.spec.objectives) {
     file.objectives.push_back({objective.metric, objective.direction});
   }

@@ -111,6 +111,7 @@ Result<std::unique_ptr<Sampler>> choose(const Problem& problem, const Space& spa
   Problem chosen = problem;
   chosen.algorithm.name = choice.algorithm;
   chosen.algorithm.shuffle = true;
+  if (!problem.fidelity.empty()) choice.reason += "; " + problem.fidelity;
   FETTLE_ASSIGN(std::unique_ptr<Sampler> sampler, make_named(chosen));
   return std::unique_ptr<Sampler>(
       std::make_unique<Chosen>(std::move(sampler), std::move(choice.reason)));
@@ -165,6 +166,8 @@ std::vector<std::string> sampler_names() {
 
 Result<std::unique_ptr<Sampler>> make_sampler(const Problem& problem) {
   FETTLE_ASSIGN(std::unique_ptr<Sampler> sampler, make_named(problem));
+  const bool by_fidelity = !problem.fidelity.empty() && problem.algorithm.name != "auto";
+  if (by_fidelity) sampler = std::make_unique<Chosen>(std::move(sampler), problem.fidelity);
   if (!starts_warm(problem)) return sampler;
   return make_warm_start(problem, std::move(sampler));
 }

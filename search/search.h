@@ -33,6 +33,8 @@ struct Problem {
   std::optional<api::EarlyStopping> early_stopping;
   std::vector<Json> first_points;             // to try first; parameters may be left out
   std::vector<api::PriorObservation> priors;  // what earlier Studies found (warm_start.h)
+  // What `auto` decided about steps (auto.h), for people: a clause. Empty where it had no say.
+  std::string fidelity{};
 };
 
 // One thing that was learnt about a trial, in the order in which it was learnt.
