@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "core/plan.h"
+#include "core/spending.h"
 #include "search/schedule.h"
 
 namespace fettle::core {
@@ -90,7 +91,8 @@ search::Problem problem_of(const api::Study& study) {
           .parallelism = spec.budget.parallelism,
           .early_stopping = spec.early_stopping,
           .first_points = spec.warm_start ? spec.warm_start->points : std::vector<Json>(),
-          .priors = study.status.prior_observations};
+          .priors = study.status.prior_observations,
+          .max_cost = max_cost_of(spec)};
 }
 
 // A trial that was deleted by hand leaves a gap: it stays in the history as a failed one without
