@@ -155,7 +155,7 @@ class RandomDocuments {
     if (spec.algorithm.name == "pbt" || spec.algorithm.name == "schedule") {
       spec.early_stopping.reset();  // they decide by themselves who goes on
     }
-    spec.budget = {whole(1, 99), whole(1, 9), whole(0, 9),
+    spec.budget = {whole(2, 99), whole(1, 9), whole(0, 9),
                    maybe<double>([&] { return positive(); }),
                    maybe<double>([&] { return positive(); })};
     if (coin()) spec.warm_start = WarmStart{{"pilot", "digits"}};

@@ -20,6 +20,7 @@
 #include "trainer/bench.h"
 #include "trainer/job.h"
 #include "trainer/outlet.h"
+#include "trainer/tensorboard.h"
 #include "trainer/training.h"
 
 namespace fettle::trainer {
@@ -50,6 +51,8 @@ Environment:
                      below $XDG_CACHE_HOME or ~/.cache)
   FETTLE_REPORT      "kubernetes": in a pod, write status.report of the Trial, too, and stop when
                      its spec says so
+  FETTLE_TENSORBOARD  an absolute directory for TensorBoard's event files: each trial's metrics
+                     go to STUDY/TRIAL below it
 
 Exit codes: 0 trained, 143 stopped (by SIGTERM, or by the Trial) after a checkpoint,
 1 failed, 2 wrong input.
@@ -164,12 +167,35 @@ std::string describe(const TrainingJob& job, const TrainingData& data, Training&
          std::to_string(job.until_epoch);
 }
 
+double seconds_since_1970() {
+  const auto since = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration<double>(since).count();
+}
+
+// Null where nobody asked for it.
+Result<std::unique_ptr<TensorBoardFile>> open_tensorboard(const Assignment& assignment) {
+  const char* root = std::getenv("FETTLE_TENSORBOARD");
+  if (root == nullptr || *root == '\0') return std::unique_ptr<TensorBoardFile>();
+  std::string directory = root;
+  if (directory.front() != '/') {
+    return invalid("FETTLE_TENSORBOARD is \"" + directory +
+                   "\", expected a path that begins with /: trials have folders of their own");
+  }
+  if (assignment.trial) directory += "/" + assignment.trial->study + "/" + assignment.trial->trial;
+  FETTLE_ASSIGN(TensorBoardFile file, TensorBoardFile::create(directory, seconds_since_1970()));
+  return std::make_unique<TensorBoardFile>(std::move(file));
+}
+
 // What decides how a training is reported, and when it stops early.
-TrainingHooks make_hooks(Outlet* outlet) {
+TrainingHooks make_hooks(Outlet* outlet, TensorBoardFile* scalars) {
   TrainingHooks hooks;
-  hooks.report = [outlet](const Report& report) {
+  hooks.report = [outlet, scalars](const Report& report) {
     print_line(to_line(report));
     if (outlet != nullptr) outlet->submit(report);
+    if (scalars == nullptr) return;
+    // A picture that cannot be drawn is no reason to lose a training.
+    const Status drawn = scalars->add(report.step, report.metrics, seconds_since_1970());
+    if (!drawn.ok()) log_line(drawn.error().message);
   };
   hooks.log = log_line;
   hooks.should_stop = [outlet] {
@@ -189,11 +215,12 @@ Result<Ending> train(const Arguments& arguments) {
   if (assignment.trial) {
     FETTLE_ASSIGN(outlet, make_outlet(*assignment.trial, log_line));
   }
+  FETTLE_ASSIGN(const auto scalars, open_tensorboard(assignment));
   DataCache cache = DataCache::from_environment();
   FETTLE_ASSIGN(const TrainingData data, load_training_data(job.config.data, cache));
   SingleProcess collective;
   FETTLE_ASSIGN(const auto training,
-                Training::create(job, data, collective, make_hooks(outlet.get())));
+                Training::create(job, data, collective, make_hooks(outlet.get(), scalars.get())));
   log_line(describe(job, data, *training));
   Result<Ending> ending = training->run();
   if (outlet != nullptr && ending.ok()) outlet->finish(*ending == Ending::kStopped);
