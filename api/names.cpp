@@ -206,6 +206,10 @@ bool pauses_trials(std::string_view algorithm) {
          replaces_trials(algorithm);
 }
 
+bool counts_cost(std::string_view algorithm) {
+  return algorithm == "auto" || algorithm == "gp" || algorithm == "ehvi";
+}
+
 bool is_population(std::string_view algorithm) { return algorithm == "pbt" || algorithm == "pb2"; }
 
 bool replaces_trials(std::string_view algorithm) {

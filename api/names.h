@@ -90,6 +90,9 @@ inline constexpr std::string_view kNoEarlyStopping = "none";
 // promoted. Such an algorithm excludes earlyStopping.
 bool pauses_trials(std::string_view algorithm);
 
+// Whether an algorithm can weigh what a trial may gain against what it costs (costAware).
+bool counts_cost(std::string_view algorithm);
+
 // Whether an algorithm trains a population: at the end of each interval the worst trials are
 // replaced by changed copies of the best. The population is budget.trials.
 bool is_population(std::string_view algorithm);

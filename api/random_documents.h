@@ -97,7 +97,8 @@ class RandomDocuments {
                        3,
                        {positive(), std::nullopt},
                        coin(),
-                       whole(0, 9)}};
+                       whole(0, 9),
+                       maybe<double>([&] { return positive(); })}};
     t.status.report = maybe<Report>([&] {
       Report report;
       report.step = report.checkpoint_step = 9;
@@ -140,6 +141,10 @@ class RandomDocuments {
       spec.algorithm.interval = maybe<std::int64_t>([&] { return whole(1, 9); });
       spec.algorithm.quantile = 0.5 * random_.uniform();
       spec.algorithm.resample_probability = random_.uniform();
+    }
+    if (whole(0, 3) == 0) {
+      spec.algorithm = {"gp", whole(0, 99), whole(1, 20), whole(1, 99), {}, false};
+      spec.algorithm.cost_aware = coin();
     }
     if (coin()) spec.early_stopping = EarlyStopping{"asha", 1.5 + random_.uniform(), 5, 1};
     if (coin()) spec.early_stopping = EarlyStopping{"median", 3, whole(1, 9), whole(1, 5)};

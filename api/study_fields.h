@@ -164,6 +164,9 @@ void visit_fields(Visitor& v, T& c) {
   v.field("reductionFactor", c.reduction_factor, "One in so many goes on from each rung.",
           above(1, 1000).only_if(halves, "name: hyperband, bohb or dehb"));
   visit_population_fields(v, c);
+  v.field("costAware", c.cost_aware,
+          "Count what is gained against the GPU-seconds that a trial is predicted to cost.",
+          FieldRules{}.only_if(counts_cost(c.name), "name: auto, gp or ehvi"));
 }
 
 template <class Visitor, Like<EarlyStopping> T>

@@ -71,6 +71,14 @@ Status read_above(const Json& object, std::string_view key, double least, double
   return success();
 }
 
+Status read_above(const Json& object, std::string_view key, double least,
+                  std::optional<double>& out) {
+  const Json* value = object.find(key);
+  if (value == nullptr || value->is_null()) return success();
+  out.emplace(0);
+  return read_above(object, key, least, *out);
+}
+
 Status read_boolean(const Json& object, std::string_view key, bool& out) {
   const Json* value = object.find(key);
   if (value == nullptr || value->is_null()) return success();
@@ -202,7 +210,8 @@ Status read_algorithm(const Json& study, api::Algorithm& out) {
                                                   "reduction_factor",
                                                   "interval",
                                                   "quantile",
-                                                  "resample_probability"};
+                                                  "resample_probability",
+                                                  "cost_aware"};
   const Json* json = study.find("algorithm");
   if (json == nullptr || json->is_null()) return success();
   if (!json->is_object()) return wrong("algorithm", R"({"name": ..., settings})", *json);
@@ -215,6 +224,7 @@ Status read_algorithm(const Json& study, api::Algorithm& out) {
   FETTLE_TRY(read_above(*json, "reduction_factor", 1, out.reduction_factor));
   FETTLE_TRY(read_integer(*json, "interval", 1, out.interval));
   FETTLE_TRY(read_above(*json, "quantile", 0, out.quantile));
+  FETTLE_TRY(read_boolean(*json, "cost_aware", out.cost_aware));
   if (const Json* share = json->find("resample_probability")) {
     const double value = share->is_number() ? share->as_double() : -1;
     if (!(value >= 0 && value <= 1)) {
@@ -298,6 +308,7 @@ Result<search::Problem> read_suggest_study(const Json& study) {
                           problem.algorithm.seed));
   FETTLE_TRY(read_integer(study, "max_trials", 0, problem.max_trials));
   FETTLE_TRY(read_integer(study, "parallel", 0, problem.parallelism));
+  FETTLE_TRY(read_above(study, "max_cost", 0, problem.max_cost));
   FETTLE_TRY(read_objectives(study, problem.objectives));
   FETTLE_TRY(read_algorithm(study, problem.algorithm));
   FETTLE_TRY(read_resource(study, problem.resource));

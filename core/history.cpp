@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "core/plan.h"
+#include "core/spending.h"
 #include "search/schedule.h"
 #include "search/study_problem.h"
 
@@ -84,6 +85,7 @@ const Fact* newest_fact(const api::Trial& trial, FactKind kind) {
 search::Problem problem_of(const api::Study& study) {
   search::Problem out = search::problem_of(study.spec);
   out.priors = study.status.prior_observations;
+  out.max_cost = max_cost_of(study.spec);
   return out;
 }
 

@@ -36,6 +36,8 @@ void settle_fidelity(Problem& problem, const Fidelity& fidelity) {
     problem.fidelity =
         "every trial runs to its end, since one objective on the way tells little "
         "of several at the end";
+  } else if (problem.algorithm.cost_aware) {
+    problem.fidelity = "every trial runs to its end, since what whole trials cost is counted";
   } else if (!fidelity.limits_work) {
     problem.fidelity = "every trial runs to its end, since the budget counts trials, not time";
   } else if (fidelity.few_trials) {
@@ -95,7 +97,8 @@ Choice choose_algorithm(const Problem& problem, const Space& space) {
   if (objectives > 1) reason += ", " + count(objectives, "objective");
   if (budget > 0) reason += " and a budget of " + count(trials, "trial");
   if (objectives > 1) return {"ehvi", reason};
-  return {problem.parallelism > kMostTurnsParallel ? "gp" : "portfolio", reason};
+  const bool alone = problem.parallelism > kMostTurnsParallel || problem.algorithm.cost_aware;
+  return {alone ? "gp" : "portfolio", reason};
 }
 
 }  // namespace fettle::search

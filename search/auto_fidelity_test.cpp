@@ -28,6 +28,7 @@ void with_gpu_hours(api::StudySpec& spec) { spec.budget.gpu_hours = 8; }
 void with_few_trials(api::StudySpec& spec) { spec.budget.trials = 25; }
 void with_one_step(api::StudySpec& spec) { spec.resource.max = 1; }
 void with_two_objectives(api::StudySpec& spec) { spec.objectives.resize(2, spec.objectives[0]); }
+void with_costs(api::StudySpec& spec) { spec.algorithm.cost_aware = true; }
 void with_gp(api::StudySpec& spec) { spec.algorithm.name = "gp"; }
 void with_median(api::StudySpec& spec) { spec.early_stopping.emplace().name = "median"; }
 void with_none(api::StudySpec& spec) { spec.early_stopping.emplace().name = "none"; }
@@ -56,6 +57,11 @@ TEST(AutoFidelity, SettlesWhoGoesOn) {
        "",
        "go on from their checkpoints"},
       {"an image says nothing", {with_wall_time}, "auto", "asha", "; asha stops poor trials"},
+      {"costs count",
+       {with_trainer, with_wall_time, with_costs},
+       "auto",
+       "",
+       "what whole trials cost is counted"},
       {"few trials",
        {with_trainer, with_wall_time, with_few_trials},
        "auto",

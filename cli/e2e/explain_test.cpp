@@ -119,6 +119,30 @@ TEST_F(Explain, AutoStopsTrialsWhereTimeIsLimited) {
   EXPECT_THAT(shop.fettle({"replay", "digits"}).out, HasSubstr("all as recorded"));
 }
 
+// Trials take a tenth to half a second, by x. What they took is a fact: the same decisions come of
+// it again, and `why` speaks of it.
+TEST_F(Explain, WhatTrialsCostIsRecordedAndPredicted) {
+  StudyText text;
+  text.script = "sleep 0.$((1 + $(printf '%.0f' ${FETTLE_PARAM_X}) * 4)); echo '{\"value\": 1}'";
+  text.budget = "{trials: 8, parallelism: 2}";
+  std::string yaml = text.yaml();
+  const std::string from = "name: random";
+  yaml.replace(yaml.find(from), from.size(), "name: gp, startupTrials: 4, costAware: true");
+  run(yaml);
+  const Finished again = shop.fettle({"replay", "digits"});
+  EXPECT_EQ(again.code, 0) << again.out << again.err;
+  const Finished why = shop.fettle({"why", "digits-6"});
+  EXPECT_THAT(why.out, HasSubstr("times the logarithm of the predicted cost"));
+  EXPECT_THAT(why.out, testing::ContainsRegex("predicted cost: [0-9.]+ worker-seconds"));
+  EXPECT_THAT(why.out, testing::ContainsRegex(" for [0-9.]+ worker-seconds"));
+  const auto json = parse_json(shop.fettle({"why", "digits-6", "--output", "json"}).out);
+  ASSERT_TRUE(json.ok());
+  const double cost = json->find("cost")->as_double();
+  EXPECT_GT(cost, 0.05);
+  EXPECT_LT(cost, 20);
+  EXPECT_GT(json->find("explanation")->find("cost")->as_double(), 0);
+}
+
 TEST_F(Explain, WhySaysWhatIsWrong) {
   run(StudyText{}.yaml());
   EXPECT_THAT(shop.fettle({"why", "digits-9"}).err, HasSubstr("has 4 trials and none is called"));

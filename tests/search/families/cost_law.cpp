@@ -1,0 +1,52 @@
+#include "tests/search/families/cost_law.h"
+
+#include <cmath>
+#include <vector>
+
+#include "base/check.h"
+#include "base/philox.h"
+
+namespace fettle::search::families {
+namespace {
+
+constexpr double kLeastRange = 10;  // the dearest place against the cheapest one
+constexpr double kRangeOfRanges = 10;
+
+// A place along one parameter, from 0 to 1; a choice anywhere, but always there.
+double along(const api::Parameter& parameter, std::uint64_t key, double at) {
+  if (std::isnan(at)) return 0;
+  if (parameter.type != api::ParameterType::kCategorical) return at;
+  return Random(key, static_cast<std::uint64_t>(at)).uniform();
+}
+
+}  // namespace
+
+CostLaw make_cost_law(const std::string& kind, std::uint64_t number, const Task& task,
+                      const Place& best) {
+  if (kind == "even") return [](const Place&) { return 1.0; };
+  CHECK(kind == "free" || kind == "rising", "a kind of cost law");
+  Random random(0x636f737473, number);
+  const std::uint64_t key = random.bits64();
+  const double range = std::log(kLeastRange * std::pow(kRangeOfRanges, random.uniform()));
+  std::vector<double> slopes(task.parameters.size());
+  double sum = 0;
+  for (double& slope : slopes) {
+    slope = -std::log(1 - random.uniform());  // a few parameters make up most of the cost
+    sum += slope;
+  }
+  for (std::size_t i = 0; i < slopes.size(); ++i) {
+    slopes[i] *= range / sum;
+    const double there = along(task.parameters[i], key + i, best[i]);
+    const bool down = kind == "free" ? random.below(2) == 0 : there < 0.5;
+    if (down) slopes[i] = -slopes[i];
+  }
+  return [=, parameters = task.parameters](const Place& place) {
+    double log_cost = 0;
+    for (std::size_t i = 0; i < slopes.size(); ++i) {
+      log_cost += slopes[i] * along(parameters[i], key + i, place[i]);
+    }
+    return std::exp(log_cost);
+  };
+}
+
+}  // namespace fettle::search::families
