@@ -38,7 +38,7 @@ ONLY_API = [
     (r"with a batchNorm layer and a batch of", "values of Categorical parameters"),
     (r"parameters\[\d+\]\.sets: .*: found .*, expected", "bounds of the field that is set"),
     (r"parameters\[\d+\]\.sets: .*: only makes sense", "the type of the layer that is set"),
-    (r"parameters\[\d+\]\.sets: .*: is a list of", "how many layers there are"),
+    (r"parameters\[\d+\]\.sets: .*: is a list (of|without)", "how many layers there are"),
     (r"sets already; give both a `when`", "whether conditions exclude each other"),
     (r"warmStart\.map\..*no parameter of this Study", "rules do not see the keys of a map"),
     (r"warmStart\.points\[", "rules cannot read values of any type"),
