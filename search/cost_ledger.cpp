@@ -68,11 +68,17 @@ double CostLedger::weight(std::int64_t begun) const {
   const auto trials = static_cast<double>(begun);
   double used = 0;
   if (budget_.max_trials > 0) used = trials / static_cast<double>(budget_.max_trials);
-  if (budget_.max_cost && !spent_.empty()) {
-    const double average = total_spent_ / static_cast<double>(spent_.size());
-    used = std::max(used, trials * average / *budget_.max_cost);
-  }
+  if (budget_.max_cost) used = std::max(used, trials * average() / *budget_.max_cost);
   return 1 - std::clamp(used, 0.0, 1.0);
+}
+
+double CostLedger::cost_of_a_place() const {
+  if (budget_.max_trials == 0) return 0;
+  return budget_.max_cost ? *budget_.max_cost / static_cast<double>(budget_.max_trials) : average();
+}
+
+double CostLedger::average() const {
+  return spent_.empty() ? 0 : total_spent_ / static_cast<double>(spent_.size());
 }
 
 }  // namespace fettle::search

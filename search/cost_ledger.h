@@ -63,7 +63,14 @@ class CostLedger {
   // Without a limit always 1.
   double weight(std::int64_t begun) const;
 
+  // What a trial uses up besides its cost by being one of a limited number, in the unit of costs:
+  // as great a share of max_cost (or else of max_trials average costs) as one trial is of
+  // max_trials. However cheap trials are, there is no end to what they may count for without it.
+  double cost_of_a_place() const;
+
  private:
+  double average() const;
+
   std::optional<double> cost_to_the_end(const api::Fact& fact) const;
 
   CostBudget budget_;

@@ -93,6 +93,17 @@ TEST(CostLedger, WhatIsSpentOfTheBudgetMakesCostsCountLess) {
   EXPECT_DOUBLE_EQ(none.weight(1'000), 1) << "no limit is known";
 }
 
+TEST(CostLedger, APlaceIsWorthAsMuchOfTheBudgetAsItIsOfTheTrials) {
+  CostLedger ledger = ledger_of(2, {.max_trials = 10, .max_cost = {}, .last_step = 1});
+  ledger.add_event(costing(0, 30));
+  ledger.add_event(costing(1, 10));
+  EXPECT_DOUBLE_EQ(ledger.cost_of_a_place(), 20) << "an average trial";
+  EXPECT_DOUBLE_EQ(CostLedger({.max_trials = 10, .max_cost = 50, .last_step = 1}).cost_of_a_place(),
+                   5);
+  EXPECT_DOUBLE_EQ(CostLedger({.max_trials = 0, .max_cost = 50, .last_step = 1}).cost_of_a_place(),
+                   0);
+}
+
 TEST(CostLedger, BearsWithCostsThatMakeNoSense) {
   CostLedger ledger = ledger_of(7, {.max_trials = 0, .max_cost = {}, .last_step = 1});
   const double inf = std::numeric_limits<double>::infinity();
@@ -167,7 +178,7 @@ TEST(CostModel, KnowsNothingOfTwoCosts) {
 
 TEST(Price, SlopesAreThoseOfThePrice) {
   const Space space = square();
-  gp::Price price(space, CostBudget{.max_trials = 100, .max_cost = {}, .last_step = 1});
+  gp::Price price(space, CostBudget{.max_trials = 500'000, .max_cost = 1e6, .last_step = 1});
   Random random(9);
   for (std::int64_t i = 0; i < 20; ++i) {
     const Point point = space.draw(random);
@@ -176,7 +187,7 @@ TEST(Price, SlopesAreThoseOfThePrice) {
   }
   price.update(20);
   ASSERT_TRUE(price.counts());
-  EXPECT_THAT(price.words(), HasSubstr("0.8 times"));
+  EXPECT_THAT(price.words(), HasSubstr("plus 2")) << "what a place is worth";
   gp::Inputs inputs(1, 2);
   inputs.active.setOnes();
   const auto at = [&](const Eigen::VectorXd& x) { return price.at(Point{x[0], x[1]}); };
@@ -186,7 +197,8 @@ TEST(Price, SlopesAreThoseOfThePrice) {
   Eigen::VectorXd slope;
   EXPECT_DOUBLE_EQ(price.at(inputs, 0, slope), at(x));
   EXPECT_LT((slope - expected).norm(), 1e-6);
-  EXPECT_NEAR(slope[0], 0.8 * 3, 0.3);
+  const double cost = std::exp(3 * 0.3 - std::pow(0.6, 2));
+  EXPECT_NEAR(slope[0], 3 * cost / (cost + 2), 0.2);
 }
 
 // ---- What it is worth --------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 #include "search/gp/price.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/json.h"
@@ -33,17 +34,26 @@ void Price::update(std::int64_t begun) {
   if (!ledger_) return;
   model_.update(*ledger_);
   weight_ = model_.knows() ? ledger_->weight(begun) : 0;
+  place_ = ledger_->cost_of_a_place();
 }
 
 std::string Price::words() const {
-  return Json(std::round(100 * weight_) / 100).dump() +
-         " times the logarithm of the predicted cost";
+  const auto rounded = [](double x) { return Json(std::round(100 * x) / 100).dump(); };
+  std::string out = rounded(weight_) + " times the logarithm of the predicted cost";
+  return place_ > 0 ? out + " plus " + rounded(place_) : out;
+}
+
+double Price::with_place(double log_cost) const {
+  const double log_place = std::log(place_);
+  const double larger = std::max(log_cost, log_place);
+  return larger + std::log1p(std::exp(std::min(log_cost, log_place) - larger));
 }
 
 double Price::at(const Inputs& points, Index row, Eigen::VectorXd& slope) const {
   const double log_cost = model_.log_cost(points, row, slope);
-  slope *= weight_;
-  return weight_ * log_cost;
+  const double log_used = with_place(log_cost);
+  slope *= weight_ * std::exp(log_cost - log_used);
+  return weight_ * log_used;
 }
 
 void Price::set_candidates(const Inputs& points) {
