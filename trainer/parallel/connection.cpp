@@ -18,7 +18,6 @@ namespace fettle::trainer {
 namespace {
 
 constexpr int kBacklog = 1024;  // the most workers a trial may have
-constexpr std::size_t kLengthBytes = 4;
 constexpr std::size_t kReadBytes = 64 << 10;
 constexpr auto kRetryInterval = std::chrono::milliseconds(50);
 

@@ -18,6 +18,9 @@
 
 namespace fettle::trainer {
 
+// Before each frame.
+inline constexpr std::size_t kLengthBytes = 4;
+
 using Deadline = std::chrono::steady_clock::time_point;
 
 inline Deadline in(std::chrono::milliseconds time) {

@@ -1,11 +1,14 @@
 #include "trainer/parallel/membership.h"
 
 #include <poll.h>
+#include <sys/socket.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstddef>
 #include <optional>
 #include <random>
+#include <string_view>
 #include <utility>
 
 namespace fettle::trainer {
@@ -22,6 +25,10 @@ constexpr auto kGreetingTime = std::chrono::seconds(10);
 constexpr auto kLateGrace = std::chrono::seconds(5);
 
 Error missing(std::string message) { return {ErrorCode::kUnavailable, std::move(message)}; }
+
+// Each begins what is said when a collective has failed.
+constexpr const char* kFailedWord = "failed";  // to rank 0
+constexpr const char* kBreakWord = "break";    // by rank 0
 
 std::string seconds(std::chrono::milliseconds time) {
   return Json(static_cast<double>(time.count()) / 1000).dump() + " s";
@@ -75,6 +82,20 @@ void wait_for_any(std::vector<pollfd>& polled, Deadline deadline) {
 }
 
 }  // namespace
+
+Sign sign_of(int connection) {
+  char buffer[kLengthBytes + 8];
+  const ssize_t got = ::recv(connection, buffer, sizeof buffer, MSG_PEEK | MSG_DONTWAIT);
+  if (got < 0) return errno == EAGAIN || errno == EINTR ? Sign::kNothing : Sign::kTrouble;
+  if (got == 0) return Sign::kTrouble;
+  const std::string_view bytes(buffer, static_cast<std::size_t>(got));
+  if (bytes.size() < sizeof buffer) return Sign::kNothing;  // all that is said is longer
+  const std::string_view said = bytes.substr(kLengthBytes);
+  for (const char* word : {kFailedWord, kBreakWord}) {
+    if (said.starts_with(std::string("{\"") + word)) return Sign::kTrouble;
+  }
+  return Sign::kGoneOn;
+}
 
 // ---- Coming together ---------------------------------------------------------------------------
 
@@ -273,6 +294,12 @@ std::string Membership::local_host() const {
   return members_.empty() ? request_.master.host : members_[0].connection.local_host();
 }
 
+std::vector<int> Membership::connections() const {
+  std::vector<int> all;
+  for (const Member& member : members_) all.push_back(member.connection.fd());
+  return all;
+}
+
 Result<std::vector<std::string>> Membership::all_gather(const std::string& mine) {
   return rank_ == 0 ? gather_and_send(mine) : send_and_hear(mine);
 }
@@ -322,6 +349,8 @@ std::string Membership::explain_loss(const std::string& collective, bool late) {
   if (rank_ != 0) return collective + ": " + hear_lost(collective);
   const auto wait =
       late ? std::min<std::chrono::milliseconds>(kLateGrace, request_.timeout) : request_.timeout;
+  const std::string word = Json::object({{kBreakWord, collective}}).dump();
+  for (Member& member : members_) (void)member.connection.send(word, in(kGreetingTime));
   const std::vector<Lost> lost = find_lost(in(wait));
   return collective + ": " + tell_lost(lost);
 }
@@ -357,9 +386,13 @@ std::string Membership::hear_lost(const std::string& collective) {
   Connection& master = members_[0].connection;
   // Rank 0 may still be at work, and then waits for the others.
   const Deadline deadline = in(2 * request_.timeout + kLateGrace);
-  Status sent = master.send(Json::object({{"failed", collective}}).dump(), deadline);
+  Status sent = master.send(Json::object({{kFailedWord, collective}}).dump(), deadline);
   if (!sent.ok()) return "rank 0 is gone, its connection was cut";
-  const auto verdict = master.receive(kLongestAnswer, deadline);
+  auto verdict = master.receive(kLongestAnswer, deadline);
+  // First it says to all that the collective has failed.
+  if (verdict.ok() && object_in(*verdict).find(kBreakWord) != nullptr) {
+    verdict = master.receive(kLongestAnswer, deadline);
+  }
   if (verdict.ok()) return text_of(object_in(*verdict), "lost");
   const bool silent = std::chrono::steady_clock::now() >= deadline;
   return silent ? "rank 0 did not take part in time" : "rank 0 is gone, its connection was cut";

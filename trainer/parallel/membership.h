@@ -44,6 +44,14 @@ struct RendezvousRequest {
 // What rank 0 makes up and all know: what NCCL calls a unique id.
 inline constexpr std::size_t kSharedIdBytes = 128;
 
+// What a member's connection tells, while a collective is under way, without taking it.
+enum class Sign {
+  kNothing,
+  kGoneOn,   // it is done with the collective, and has something else to say
+  kTrouble,  // it is gone, or the collective has failed for it
+};
+Sign sign_of(int connection);
+
 class Membership {
  public:
   // Returns when all are there.
@@ -58,6 +66,9 @@ class Membership {
   const std::string& shared_id() const { return shared_id_; }
   // Where the others reach this worker.
   std::string local_host() const;
+
+  // To be looked at while a collective is under way: sign_of().
+  std::vector<int> connections() const;
 
   // What each brings, in the order of ranks. All call it. After an error those that are left may
   // form_next_epoch().

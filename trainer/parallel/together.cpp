@@ -5,7 +5,7 @@
 #include <string_view>
 #include <utility>
 
-#include "trainer/parallel/gloo_collective.h"
+#include "trainer/parallel/ring_collective.h"
 
 namespace fettle::trainer {
 namespace {
@@ -32,7 +32,7 @@ Result<std::int64_t> number(const Variable& variable, const char* name, std::int
   return invalid(std::string(name) + " is " +
                  (text == nullptr ? "not set" : "\"" + std::string(found) + "\"") +
                  ", expected a whole number from " + std::to_string(least) + " to " +
-                 std::to_string(most) + " beside WORLD_SIZE");
+                 std::to_string(most));
 }
 
 struct Attempt {
@@ -63,7 +63,7 @@ Attempt meet_and_train(const TrainingJob& job, const TrainingData& data, const W
     SingleProcess alone;
     return train_in_epoch(job, data, alone, hooks, from);
   }
-  const auto collective = make_gloo_collective(membership, place.collective_time);
+  const auto collective = make_ring_collective(membership, place.collective_time);
   if (!collective.ok()) return {collective.error(), from};
   return train_in_epoch(job, data, **collective, hooks, from);
 }
