@@ -110,6 +110,7 @@ constexpr auto kAlgorithms = std::to_array<std::string_view>({
     "tpe",
     "gp",
     "ehvi",
+    "portfolio",
     "cmaes",
     "nsga2",
     "hyperband",

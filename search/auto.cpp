@@ -15,6 +15,8 @@ namespace {
 constexpr std::size_t kMostGpParameters = 50;
 constexpr std::size_t kMostGpBranches = 24;
 constexpr std::int64_t kMostGpTrials = 2000;
+// Beyond, the points of trials that run at once are spread enough for one model alone.
+constexpr std::int64_t kMostTurnsParallel = 3;
 
 std::string count(std::uint64_t n, const std::string& what) {
   return std::to_string(n) + " " + what + (n == 1 ? "" : "s");
@@ -61,7 +63,8 @@ Choice choose_algorithm(const Problem& problem, const Space& space) {
   std::string reason = "it needs the fewest trials for " + count(parameters, "parameter");
   if (objectives > 1) reason += ", " + count(objectives, "objective");
   if (budget > 0) reason += " and a budget of " + count(trials, "trial");
-  return {objectives > 1 ? "ehvi" : "gp", reason};
+  if (objectives > 1) return {"ehvi", reason};
+  return {problem.parallelism > kMostTurnsParallel ? "gp" : "portfolio", reason};
 }
 
 }  // namespace fettle::search

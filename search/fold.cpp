@@ -19,22 +19,30 @@ FoldingSampler::FoldingSampler(Space space, std::int64_t seed, bool random_order
 }
 
 Suggestion FoldingSampler::suggest(const History& history, std::int64_t n) {
-  catch_up(history);
-  if (enumerating_) next_untried();  // past what is tried for good
-  const std::uint64_t cursor = cursor_;
+  begin(history);
   Suggestion out;
   for (std::int64_t i = 0; i < n; ++i) {
-    const std::optional<Point> point = propose(trials_ - unnumbered_);
+    const std::optional<Point> point = next();
     if (!point) {
       out.exhausted = true;
       break;
     }
     out.points.push_back(space_.write(*point));
-    add(&*point);
+    take(*point);
   }
-  while (!pending_keys_.empty()) remove_pending();
-  cursor_ = cursor;
+  end();
   return out;
+}
+
+void FoldingSampler::begin(const History& history) {
+  catch_up(history);
+  if (enumerating_) next_untried();  // past what is tried for good
+  cursor_at_begin_ = cursor_;
+}
+
+void FoldingSampler::end() {
+  while (!pending_keys_.empty()) remove_pending();
+  cursor_ = cursor_at_begin_;
 }
 
 std::optional<Explanation> FoldingSampler::explain(const History& history, const Json& point) {

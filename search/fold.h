@@ -37,7 +37,15 @@ inline std::uint64_t draw_key(std::int64_t seed, Purpose purpose) {
 class FoldingSampler : public Sampler {
  public:
   Suggestion suggest(const History& history, std::int64_t n) final;
+  // The same in steps, for samplers that take turns: begin(); next() and take() for each trial, in
+  // their order; end(), which takes back what was taken.
+  void begin(const History& history);
+  std::optional<Point> next() { return propose(trials_ - unnumbered_); }  // nothing: none is left
+  void take(const Point& point) { add(&point); }
+  void end();
+
   std::optional<Explanation> explain(const History& history, const Json& point) final;
+  const Space& space() const { return space_; }
 
  protected:
   // `order`: the order in which the points of a finite space are enumerated when draws only find
@@ -64,7 +72,6 @@ class FoldingSampler : public Sampler {
   std::int64_t priors() const { return priors_; }
   std::int64_t unnumbered() const { return unnumbered_; }
 
-  const Space& space() const { return space_; }
   std::int64_t seed() const { return seed_; }
   bool tried(const Point& point) const { return tried_.count(space_.key(point)) > 0; }
 
@@ -95,6 +102,7 @@ class FoldingSampler : public Sampler {
   std::size_t events_ = 0;
   // All points before this place in the order were tried: a cache, moved forward by next_untried().
   mutable std::uint64_t cursor_ = 0;
+  std::uint64_t cursor_at_begin_ = 0;
   mutable bool enumerating_ = false;
 };
 

@@ -1,6 +1,7 @@
 // make_sampler: which sampler an algorithm's name means.
 #include "api/names.h"
 #include "search/auto.h"
+#include "search/fold.h"
 #include "search/rung_model.h"
 #include "search/samplers.h"
 #include "search/search.h"
@@ -8,6 +9,8 @@
 
 namespace fettle::search {
 namespace {
+
+using Made = std::unique_ptr<Sampler>;
 
 constexpr std::int64_t kGridPoints = 10;  // along a Double without a step, unless `points` says
 
@@ -83,10 +86,10 @@ Result<std::unique_ptr<Sampler>> model_of_places(const Problem& problem) {
   FETTLE_ASSIGN(Space space, Space::make(problem.parameters));
   FETTLE_ASSIGN(const TpeSettings tpe, tpe_settings(problem.algorithm));
   FETTLE_ASSIGN(const GpSettings gp, gp_settings(problem.algorithm));
-  if (!is_worth_gp(problem, space)) {
-    return make_tpe(std::move(space), problem.algorithm.seed, tpe, problem.objectives);
-  }
-  return make_gp(std::move(space), problem.algorithm.seed, gp, problem.objectives);
+  const std::int64_t seed = problem.algorithm.seed;
+  return Made(is_worth_gp(problem, space)
+                  ? make_gp(std::move(space), seed, gp, problem.objectives)
+                  : make_tpe(std::move(space), seed, tpe, problem.objectives));
 }
 
 Result<std::unique_ptr<Sampler>> evolution_model(const Problem& problem) {
@@ -122,12 +125,16 @@ Result<std::unique_ptr<Sampler>> make_named(const Problem& problem) {
   if (algorithm.name == "auto") return choose(problem, space);
   if (algorithm.name == "tpe") {
     FETTLE_ASSIGN(const TpeSettings settings, tpe_settings(algorithm));
-    return make_tpe(std::move(space), algorithm.seed, settings, problem.objectives);
+    return Made(make_tpe(std::move(space), algorithm.seed, settings, problem.objectives));
   }
   if (algorithm.name == "ehvi") FETTLE_TRY(check_objectives(problem));
   if (algorithm.name == "gp" || algorithm.name == "ehvi") {
     FETTLE_ASSIGN(const GpSettings settings, gp_settings(algorithm));
-    return make_gp(std::move(space), algorithm.seed, settings, problem.objectives);
+    return Made(make_gp(std::move(space), algorithm.seed, settings, problem.objectives));
+  }
+  if (algorithm.name == "portfolio") {
+    return make_portfolio(make_gp(space, algorithm.seed, {}, problem.objectives),
+                          make_tpe(space, algorithm.seed, {}, problem.objectives));
   }
   if (algorithm.name == "cmaes") {
     FETTLE_TRY(check_population(algorithm));

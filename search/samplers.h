@@ -14,6 +14,8 @@
 
 namespace fettle::search {
 
+class FoldingSampler;  // fold.h
+
 // Independent draws from the prior; without repeats in a finite space.
 std::unique_ptr<Sampler> make_random(Space space, std::int64_t seed);
 
@@ -31,8 +33,8 @@ struct TpeSettings {
   std::int64_t startup_trials = 10;  // Sobol points before the model is used
   std::int64_t candidates = 24;      // drawn from the model of the good points, for each group
 };
-std::unique_ptr<Sampler> make_tpe(Space space, std::int64_t seed, TpeSettings settings,
-                                  std::vector<api::Objective> objectives);
+std::unique_ptr<FoldingSampler> make_tpe(Space space, std::int64_t seed, TpeSettings settings,
+                                         std::vector<api::Objective> objectives);
 
 // Bayesian optimisation with Gaussian processes (gp/gp_sampler.cpp). Up to kMostEhviObjectives
 // objectives have one each; more are compared by fronts.
@@ -41,8 +43,12 @@ struct GpSettings {
   std::optional<std::int64_t> startup_trials;  // before the model is used; nothing: by the space
   std::int64_t candidates = 1000;  // points that the acquisition function is looked at for a start
 };
-std::unique_ptr<Sampler> make_gp(Space space, std::int64_t seed, GpSettings settings,
-                                 std::vector<api::Objective> objectives);
+std::unique_ptr<FoldingSampler> make_gp(Space space, std::int64_t seed, GpSettings settings,
+                                        std::vector<api::Objective> objectives);
+
+// Both, taking turns (portfolio.cpp). They are of one space and seed.
+std::unique_ptr<Sampler> make_portfolio(std::unique_ptr<FoldingSampler> gp,
+                                        std::unique_ptr<FoldingSampler> tpe);
 
 // Evolution strategy with covariance matrix adaptation (cmaes.cpp). `population`: trials of a
 // generation; nothing = by the number of parameters. Error: too many numeric parameters, since one

@@ -129,8 +129,8 @@ TEST_P(EverySampler, NoTwoPointsAreTheSame) {
   for (const bool told : {false, true}) {
     History history;
     std::set<std::string> seen;
-    const bool models =
-        GetParam() == "gp" || GetParam() == "ehvi" || GetParam() == "auto";  // milliseconds each
+    const bool models = GetParam() == "gp" || GetParam() == "ehvi" || GetParam() == "portfolio" ||
+                        GetParam() == "auto";                       // milliseconds each
     const bool few = GetParam() == "grid" || GetParam() == "bohb";  // a model anew for each point
     const std::size_t trials = few ? 60 : (models ? (kSanitized ? 40 : 150) : 1000);
     while (history.trials.size() < trials) {
@@ -318,11 +318,16 @@ TEST(AutoSampler, ChoosesAndSaysWhy) {
   problem.max_trials = 19;
   EXPECT_EQ(
       sampler_of(problem)->description(),
-      "auto: gp (Matern-5/2, log expected improvement, 4 startup trials), because it needs the "
+      "auto: portfolio of gp (Matern-5/2, log expected improvement, 4 startup trials) and, each "
+      "third trial, tpe (multivariate, 10 startup trials, 24 candidates), because it needs the "
       "fewest trials for 1 parameter and a budget of 19 trials");
   problem.parallelism = 10;
   EXPECT_THAT(sampler_of(problem)->description(), HasSubstr("sobol"));
   EXPECT_THAT(sampler_of(problem)->description(), HasSubstr("10 of 19 trials run at once"));
+  problem.parallelism = 4;
+  EXPECT_THAT(sampler_of(problem)->description(), HasSubstr("auto: gp ("));
+  problem.parallelism = 3;
+  EXPECT_THAT(sampler_of(problem)->description(), HasSubstr("auto: portfolio of gp ("));
   problem.parallelism = 9;
   problem.objectives.push_back(problem.objectives[0]);
   EXPECT_THAT(sampler_of(problem)->description(), HasSubstr("auto: ehvi"));
@@ -346,7 +351,7 @@ TEST(Samplers, WhatCannotBeSearchedIsRefused) {
   const std::vector<api::Parameter> x = {real("x", 0, 1)};
   EXPECT_EQ(error_of(problem_of(x, "tpee")),
             "there is no algorithm \"tpee\"; there are auto, grid, random, sobol, tpe, gp, ehvi, "
-            "cmaes, nsga2, hyperband, bohb, dehb, pbt, pb2, schedule");
+            "portfolio, cmaes, nsga2, hyperband, bohb, dehb, pbt, pb2, schedule");
   std::vector<api::Parameter> many;
   for (int i = 0; i < 3668; ++i) many.push_back(boolean("p" + std::to_string(i)));
   EXPECT_THAT(error_of(problem_of(many, "sobol")), HasSubstr("1 to 3667 parameters; found 3668"));

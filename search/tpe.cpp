@@ -289,8 +289,8 @@ class TpeSampler final : public FoldingSampler {
 
 }  // namespace
 
-std::unique_ptr<Sampler> make_tpe(Space space, std::int64_t seed, TpeSettings settings,
-                                  std::vector<api::Objective> objectives) {
+std::unique_ptr<FoldingSampler> make_tpe(Space space, std::int64_t seed, TpeSettings settings,
+                                         std::vector<api::Objective> objectives) {
   return std::make_unique<TpeSampler>(std::move(space), seed, settings, std::move(objectives));
 }
 

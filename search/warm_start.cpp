@@ -21,7 +21,7 @@ constexpr std::uint64_t kFillPurpose = 0x7761726D;  // "warm"
 // begin again; where trials pause, what they came to at the end says nothing about a rung.
 bool learns(const std::string& algorithm) {
   return algorithm == "auto" || algorithm == "tpe" || algorithm == "gp" || algorithm == "ehvi" ||
-         algorithm == "nsga2";
+         algorithm == "portfolio" || algorithm == "nsga2";
 }
 
 class WarmStart final : public Sampler {

@@ -21,6 +21,7 @@
 #include "trainer/job.h"
 #include "trainer/outlet.h"
 #include "trainer/parallel/together.h"
+#include "trainer/tensorboard.h"
 #include "trainer/training.h"
 
 namespace fettle::trainer {
@@ -59,6 +60,8 @@ Environment:
   FETTLE_RENDEZVOUS_SECONDS, FETTLE_COLLECTIVE_SECONDS
                      how long workers wait until all are there, and for each other afterwards
                      (300, 300)
+  FETTLE_TENSORBOARD  an absolute directory for TensorBoard's event files: each trial's metrics
+                     go to STUDY/TRIAL below it
 
 Exit codes: 0 trained, 143 stopped (by SIGTERM, or by the Trial) after a checkpoint,
 1 failed, 2 wrong input.
@@ -171,12 +174,35 @@ void print_line(const std::string& line) {
   std::fflush(stdout);  // a report must not wait in a buffer
 }
 
+double seconds_since_1970() {
+  const auto since = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration<double>(since).count();
+}
+
+// Null where nobody asked for it.
+Result<std::unique_ptr<TensorBoardFile>> open_tensorboard(const Assignment& assignment) {
+  const char* root = std::getenv("FETTLE_TENSORBOARD");
+  if (root == nullptr || *root == '\0') return std::unique_ptr<TensorBoardFile>();
+  std::string directory = root;
+  if (directory.front() != '/') {
+    return invalid("FETTLE_TENSORBOARD is \"" + directory +
+                   "\", expected a path that begins with /: trials have folders of their own");
+  }
+  if (assignment.trial) directory += "/" + assignment.trial->study + "/" + assignment.trial->trial;
+  FETTLE_ASSIGN(TensorBoardFile file, TensorBoardFile::create(directory, seconds_since_1970()));
+  return std::make_unique<TensorBoardFile>(std::move(file));
+}
+
 // What decides how a training is reported, and when it stops early.
-TrainingHooks make_hooks(Outlet* outlet) {
+TrainingHooks make_hooks(Outlet* outlet, TensorBoardFile* scalars) {
   TrainingHooks hooks;
-  hooks.report = [outlet](const Report& report) {
+  hooks.report = [outlet, scalars](const Report& report) {
     print_line(to_line(report));
     if (outlet != nullptr) outlet->submit(report);
+    if (scalars == nullptr) return;
+    // A picture that cannot be drawn is no reason to lose a training.
+    const Status drawn = scalars->add(report.step, report.metrics, seconds_since_1970());
+    if (!drawn.ok()) log_line(drawn.error().message);
   };
   hooks.log = log_line;
   hooks.should_stop = [outlet] {
@@ -226,12 +252,16 @@ Result<Together> train(const Arguments& arguments) {
   FETTLE_ASSIGN(const std::optional<WorkerPlace> place, find_place(assignment));
   const bool reports = !place || place->rendezvous.rank == 0;
   std::unique_ptr<Outlet> outlet;
+  std::unique_ptr<TensorBoardFile> scalars;
   if (assignment.trial && reports) {
     FETTLE_ASSIGN(outlet, make_outlet(*assignment.trial, log_line));
   }
+  if (reports) {
+    FETTLE_ASSIGN(scalars, open_tensorboard(assignment));
+  }
   DataCache cache = DataCache::from_environment();
   FETTLE_ASSIGN(const TrainingData data, load_training_data(job.config.data, cache));
-  const TrainingHooks hooks = make_hooks(outlet.get());
+  const TrainingHooks hooks = make_hooks(outlet.get(), scalars.get());
   const Result<Together> trained =
       place ? train_together(job, data, *place, least_workers(assignment, *place), hooks)
             : train_alone(job, data, hooks);

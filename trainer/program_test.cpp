@@ -8,6 +8,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <filesystem>
 #include <thread>
 
 #include "api/trial_file.h"
@@ -149,6 +150,23 @@ TEST_F(ProgramTest, RefusesAnOutletThatThereIsNot) {
   setenv("FETTLE_REPORT", "pigeon", 1);
   expect_wrong_input("FETTLE_REPORT is \"pigeon\"");
   unsetenv("FETTLE_REPORT");
+}
+
+TEST_F(ProgramTest, WritesScalarsForTensorBoardWhereItIsAsked) {
+  setenv("FETTLE_TENSORBOARD", "scalars", 1);
+  expect_wrong_input("FETTLE_TENSORBOARD is \"scalars\"");
+  const std::string root = directory_.file("scalars");
+  setenv("FETTLE_TENSORBOARD", root.c_str(), 1);
+  EXPECT_EQ(run(), 0) << err();
+  unsetenv("FETTLE_TENSORBOARD");
+  const std::string of_trial = root + "/" + trial_.study + "/" + trial_.trial;
+  std::string events;
+  for (const auto& file : std::filesystem::directory_iterator(of_trial)) {
+    events += *read_file(file.path().string());
+  }
+  for (const char* name : {"brain.Event:2", "loss", "learning_rate"}) {
+    EXPECT_THAT(events, HasSubstr(name));
+  }
 }
 
 TEST_F(ProgramTest, RefusesWhatIsNoTrialFile) {

@@ -45,6 +45,7 @@ constexpr std::array kInheritedVariables = {
     "no_proxy",
     "XDG_CACHE_HOME",
     "FETTLE_DATA_CACHE",
+    "FETTLE_TENSORBOARD",
 };
 constexpr std::array kInheritedPrefixes = {"LC_", "CUDA_", "NVIDIA_", "OMP_", "MKL_"};
 

@@ -133,9 +133,11 @@ TEST(RunCommand, OnlyAKnownPartOfTheEnvironmentIsInherited) {
   ::setenv("FETTLE_SECRET_OF_THE_SHELL", "x", 1);
   ::setenv("LC_FETTLE", "y", 1);
   ::setenv("FETTLE_DATA_CACHE", "/data", 1);
+  ::setenv("FETTLE_TENSORBOARD", "/scalars", 1);
   const std::vector<std::string> inherited = inherited_environment();
   EXPECT_THAT(inherited, Contains("LC_FETTLE=y"));
   EXPECT_THAT(inherited, Contains("FETTLE_DATA_CACHE=/data"));
+  EXPECT_THAT(inherited, Contains("FETTLE_TENSORBOARD=/scalars"));
   EXPECT_THAT(inherited, testing::Not(Contains("FETTLE_SECRET_OF_THE_SHELL=x")));
 }
 

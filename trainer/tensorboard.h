@@ -1,0 +1,47 @@
+// TensorBoardFile: a run's scalars as an event file, which TensorBoard shows and follows.
+//
+// The format is that of TensorFlow's records: a length, the masked CRC-32C of the length, an Event
+// message in protobuf's wire format, and its masked CRC-32C. Only scalars are written, so the few
+// fields are put down by hand instead of with a protobuf library.
+// Each event is on its way to the disk when add() returns. Not synchronised.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "trainer/report.h"
+
+namespace fettle::trainer {
+
+class TensorBoardFile {
+ public:
+  // Makes the directory, and in it a new file: TensorBoard reads all files of a directory as one
+  // run, so a run that goes on after a restart goes on there, too. `seconds` since 1970, as in
+  // add(). Errors: the directory or the file cannot be made.
+  static Result<TensorBoardFile> create(const std::string& directory, double seconds);
+
+  // One event with all metrics, each under its name. Errors: the file cannot be written.
+  Status add(std::int64_t step, const Metrics& metrics, double seconds);
+
+ private:
+  struct Close {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+  using File = std::unique_ptr<std::FILE, Close>;
+
+  TensorBoardFile(std::string path, File file) : path_(std::move(path)), file_(std::move(file)) {}
+  Status write(std::string_view event);
+
+  std::string path_;
+  File file_;
+};
+
+// An Event message, and a record around any message; for tests, too.
+std::string scalar_event(std::int64_t step, const Metrics& metrics, double seconds);
+std::string record_of(std::string_view message);
+
+}  // namespace fettle::trainer
