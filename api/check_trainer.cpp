@@ -134,27 +134,35 @@ void check_data(const DataConfig& data, const FieldPath& path, FieldErrors& erro
 }
 
 // Batch normalisation takes its statistics over the samples that are held at once. So that these
-// are the batch, and maxPerWorker changes speed only, a worker must be able to hold all of it: also
-// of globalBatch, which a single worker may have to take whole.
+// are the batch, or the group that was asked for, and maxPerWorker changes speed only, a worker
+// must be able to hold all of it: also of globalBatch, which one worker may have to take whole.
 void check_batch_norm(const TrainerConfig& config, const FieldPath& path, FieldErrors& errors) {
-  const std::vector<LayerConfig>& layers = config.model.layers;
-  const bool normalizes = std::any_of(layers.begin(), layers.end(), [](const LayerConfig& layer) {
-    return layer.type == LayerType::kBatchNorm;
-  });
   const TrainingConfig& training = config.training;
-  if (!normalizes || !training.max_per_worker) return;
+  if (!has_batch_norm(config.model) || !training.max_per_worker) return;
   const std::int64_t batch =
       training.batch_per_worker.value_or(training.global_batch.value_or(kDefaultGlobalBatch));
-  if (*training.max_per_worker >= batch) return;
+  const std::int64_t group = std::min(training.norm_group.value_or(batch), batch);
+  if (*training.max_per_worker >= group) return;
   const std::string held = std::to_string(*training.max_per_worker);
+  if (training.norm_group) {
+    errors.add(path, "found " + held + " with a normGroup of " + std::to_string(group) +
+                         ", which a worker holds at once; expected at least " +
+                         std::to_string(group) + ", or a smaller normGroup");
+    return;
+  }
   errors.add(path, "found " + held + " with a batchNorm layer and a batch of " +
                        std::to_string(batch) + ", so its statistics would be those of " + held +
-                       " samples, not of the batch; leave maxPerWorker out, use a batch of at "
+                       " samples, not of the batch; leave maxPerWorker out, set normGroup to at "
                        "most " +
-                       held + " or no batchNorm");
+                       held + ", or use a batch of at most that or no batchNorm");
 }
 
 }  // namespace
+
+bool has_batch_norm(const ModelConfig& model) {
+  return std::any_of(model.layers.begin(), model.layers.end(),
+                     [](const LayerConfig& layer) { return layer.type == LayerType::kBatchNorm; });
+}
 
 void check_trainer(const TrainerConfig& config, const FieldPath& path, FieldErrors& errors) {
   check_data(config.data, path.member("data"), errors);

@@ -131,6 +131,7 @@ struct TrainingConfig {
   std::optional<std::int64_t> batch_per_worker;
   std::optional<std::int64_t> reference_batch;  // default: whichever of the two is set
   std::optional<std::int64_t> max_per_worker;   // most samples held at once; default: no limit
+  std::optional<std::int64_t> norm_group;       // batchNorm; default: the whole batch
   std::optional<std::int64_t> epochs;           // default: the Study's resource.max
   Precision precision = Precision::kFp32;
   OptimizerKind optimizer = OptimizerKind::kSgd;
@@ -151,6 +152,9 @@ struct TrainingConfig {
   std::int64_t threads = 1;
   bool operator==(const TrainingConfig&) const = default;
 };
+
+// Whether what it computes for a sample in training depends on the others beside it.
+bool has_batch_norm(const ModelConfig& model);
 
 struct TrainerConfig {
   DataConfig data;

@@ -160,6 +160,9 @@ void visit_fields(Visitor& v, T& c) {
           whole(1, kLargestBatch));
   v.field("maxPerWorker", c.max_per_worker, "Most samples a worker holds at once.",
           whole(1, kLargestBatch));
+  v.field("normGroup", c.norm_group,
+          "Samples that batchNorm takes its statistics over; default: the whole batch.",
+          whole(1, kLargestBatch));
   v.field("epochs", c.epochs, "Passes over the training samples; default resource.max.",
           whole(1, 1'000'000));
   v.field("precision", c.precision,

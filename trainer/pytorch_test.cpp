@@ -117,7 +117,7 @@ void expect_same_curve(const Json& golden, api::BackendKind backend) {
     const double loss = learner.finish_step(rate)->score.mean_loss();
     EXPECT_NEAR(loss, losses[step], 1e-5 * losses[step]) << "step " << step;
   }
-  const Score score = learner.evaluate(images, order, writer);
+  const Score score = *learner.evaluate(images, order, writer);
   EXPECT_NEAR(score.mean_loss(), number(golden, "evaluation"), 1e-5 * score.mean_loss());
   EXPECT_EQ(score.correct, number(golden, "correct"));
 }

@@ -34,7 +34,7 @@ Parameters Parameters::initial(const NetworkPlan& plan, kernels::DataType type,
                                std::uint64_t seed) {
   Parameters made;
   made.weights = kernels::AlignedArray<float>(plan.parameters);
-  made.gradients = kernels::AlignedArray<float>(plan.parameters + kStepSums);
+  made.gradients = kernels::AlignedArray<float>(plan.parameters + plan.statistics + kStepSums);
   made.statistics = kernels::AlignedArray<float>(plan.statistics);
   if (type != kernels::DataType::kFloat32) {
     made.rounded_type = type;
