@@ -50,7 +50,7 @@ Step step_of(Collective& collective, std::int64_t batch, std::int64_t limit) {
   const BatchWriter writer({0.3, 0.2}, {.flip = true, .shift = 1}, kernels::DataType::kFloat32, 4);
   const Indices order = epoch_order(keyed_permutation(batch, 1), 4, 0);
 
-  Batch held = writer.make_batch(images.shape(), limit);
+  Batch held = writer.make_batch(images, limit);
   const Dealing dealing{collective.world_size(), collective.rank(), limit, kGroup};
   for (const Range& piece : deal({0, batch}, dealing)) {
     EXPECT_LE(piece.size(), limit);
