@@ -262,7 +262,7 @@ Result<Together> train(const Arguments& arguments) {
   DataCache cache = DataCache::from_environment();
   FETTLE_ASSIGN(const TrainingData data, load_training_data(job.config.data, cache));
   const TrainingHooks hooks = make_hooks(outlet.get(), scalars.get());
-  const Result<Together> trained =
+  Result<Together> trained =
       place ? train_together(job, data, *place, least_workers(assignment, *place), hooks)
             : train_alone(job, data, hooks);
   if (outlet != nullptr && trained.ok()) outlet->finish(trained->ending == Ending::kStopped);
