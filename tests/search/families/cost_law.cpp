@@ -9,8 +9,8 @@
 namespace fettle::search::families {
 namespace {
 
-constexpr double kLeastRange = 10;  // the dearest place against the cheapest one
-constexpr double kRangeOfRanges = 10;
+constexpr double kRange = 100;        // the dearest place against the cheapest one
+constexpr std::size_t kMostDear = 2;  // parameters on which the cost depends
 
 // A place along one parameter, from 0 to 1; a choice anywhere, but always there.
 double along(const api::Parameter& parameter, std::uint64_t key, double at) {
@@ -27,18 +27,13 @@ CostLaw make_cost_law(const std::string& kind, std::uint64_t number, const Task&
   CHECK(kind == "free" || kind == "rising", "a kind of cost law");
   Random random(0x636f737473, number);
   const std::uint64_t key = random.bits64();
-  const double range = std::log(kLeastRange * std::pow(kRangeOfRanges, random.uniform()));
   std::vector<double> slopes(task.parameters.size());
-  double sum = 0;
-  for (double& slope : slopes) {
-    slope = -std::log(1 - random.uniform());  // a few parameters make up most of the cost
-    sum += slope;
-  }
-  for (std::size_t i = 0; i < slopes.size(); ++i) {
-    slopes[i] *= range / sum;
+  const std::size_t dear = 1 + random.below(kMostDear);
+  for (std::size_t k = 0; k < dear; ++k) {
+    const std::size_t i = random.below(slopes.size());
     const double there = along(task.parameters[i], key + i, best[i]);
     const bool down = kind == "free" ? random.below(2) == 0 : there < 0.5;
-    if (down) slopes[i] = -slopes[i];
+    slopes[i] = (down ? -1 : 1) * std::log(kRange) / static_cast<double>(dear);
   }
   return [=, parameters = task.parameters](const Place& place) {
     double log_cost = 0;

@@ -13,10 +13,10 @@ namespace fettle::search::families {
 
 using CostLaw = std::function<double(const Place&)>;
 
-// "even": 1 everywhere. "free": a product of powers of the parameters, which have nothing to do
-// with the loss. "rising": one where a place near `best`, where the loss is least, is among the
-// dearest, as with networks that are the better the larger they are. The dearest place costs 10 to
-// 100 times the cheapest one, choices included.
+// "even": 1 everywhere. "free": powers of one or two of the parameters, which have nothing to do
+// with the loss. "rising": the same, and a place where the loss is least is on the dear side, as
+// with networks that are the better the larger they are. The dearest place costs about 100 times
+// the cheapest one.
 CostLaw make_cost_law(const std::string& kind, std::uint64_t number, const Task& task,
                       const Place& best);
 
