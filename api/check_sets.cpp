@@ -108,14 +108,15 @@ void check_one(const StudySpec& spec, std::size_t index, const FieldPath& path,
   }
 }
 
-// The value that is hardest to fit with the other fields: the largest batch, of what else there is
-// the smallest or first. `p`'s values are known to fit its field.
+// The value that is hardest to fit with the other fields: the largest batch or group, of what else
+// there is the smallest or first. `p`'s values are known to fit its field.
 Json demanding_value(const Parameter& p) {
   const std::vector<Json> values = telling_values(p);
   const auto less = [](const Json& a, const Json& b) {
     return a.is_number() && b.is_number() && a.as_double() < b.as_double();
   };
-  const bool is_batch = p.sets == "training.globalBatch" || p.sets == "training.batchPerWorker";
+  const bool is_batch = p.sets == "training.globalBatch" || p.sets == "training.batchPerWorker" ||
+                        p.sets == "training.normGroup";
   if (is_batch) return *std::max_element(values.begin(), values.end(), less);
   return *std::min_element(values.begin(), values.end(), less);
 }
@@ -144,6 +145,15 @@ void check_sample(const StudySpec& spec, bool parameters_wrong, const FieldPath&
                "must be equal, found " +
                    std::to_string(spec.trial.workers.min) + " and " +
                    std::to_string(spec.trial.workers.max) + "; or use globalBatch");
+  }
+  const std::int64_t most = spec.trial.workers.max;
+  if (most > 1 && has_batch_norm(sample.model) && !sample.training.norm_group) {
+    errors.add(trainer.member("training").member("normGroup"),
+               "is missing; a batchNorm layer takes its statistics over a worker's samples, which "
+               "with up to " +
+                   std::to_string(most) +
+                   " workers are not always the same; set the number of samples that it takes them "
+                   "over, for example 32");
   }
 }
 

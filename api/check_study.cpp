@@ -49,7 +49,7 @@ void check_early_stopping(const StudySpec& spec, const FieldPath& path, FieldErr
   check_order(spec.resource.min, spec.resource.max, resource, errors);
   if (!spec.early_stopping || errors.any_under(resource)) return;
   const FieldPath early = path.member("earlyStopping");
-  if (errors.any_under(early)) return;
+  if (errors.any_under(early) || spec.early_stopping->name == kNoEarlyStopping) return;
   if (pauses_trials(spec.algorithm.name)) {
     errors.add(early, "found beside algorithm " + spec.algorithm.name +
                           ", which decides by itself who goes on: remove one of the two");
@@ -139,6 +139,11 @@ void check_warm_start(const Study& study, const FieldPath& warm_start, FieldErro
     errors.add(warm_start,
                "has neither studies nor points; expected at least one of them: studies to learn "
                "from, or points to try first");
+  }
+  if (study.spec.algorithm.name == "schedule" && !errors.any_under(warm_start)) {
+    errors.add(warm_start,
+               "found beside algorithm schedule, whose legs say what is trained: remove one of the "
+               "two");
   }
   check_map(study.spec, warm_start.member("map"), errors);
   check_points(study.spec, warm_start.member("points"), errors);

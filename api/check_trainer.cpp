@@ -12,19 +12,27 @@ bool needs_image(LayerType type) {
          type == LayerType::kAveragePool || type == LayerType::kGlobalPool;
 }
 
+bool trains(LayerType type) {
+  return type == LayerType::kLinear || type == LayerType::kConv || type == LayerType::kEmbedding;
+}
+
+bool leaves_no_image(LayerType type) {
+  return type == LayerType::kLinear || type == LayerType::kFlatten || type == LayerType::kEmbedding;
+}
+
 void check_layers(const ModelConfig& model, const FieldPath& path, FieldErrors& errors) {
   std::string_view flat_since;  // the layer that left a plain list of numbers
   bool trainable = false;
   for (std::size_t i = 0; i < model.layers.size(); ++i) {
     const LayerType type = model.layers[i].type;
-    trainable = trainable || type == LayerType::kLinear || type == LayerType::kConv;
+    trainable = trainable || trains(type);
     if (needs_image(type) && !flat_since.empty()) {
       errors.add(path.item(i), "found " + std::string(to_string(type)) + " after " +
                                    std::string(flat_since) +
                                    ", which leaves no image; expected it before");
       return;
     }
-    if (type == LayerType::kLinear || type == LayerType::kFlatten) flat_since = to_string(type);
+    if (leaves_no_image(type)) flat_since = to_string(type);
   }
   if (!trainable) errors.add(path, "found nothing to train; add a linear or conv layer");
 }
@@ -68,6 +76,55 @@ void check_blocks(const ModelConfig& model, const FieldPath& path, FieldErrors& 
              "found a residual block that does not end; expected {type: add} after its layers");
 }
 
+void check_gpt(const GptConfig& gpt, const FieldPath& path, FieldErrors& errors) {
+  if (gpt.width % gpt.heads == 0) return;
+  errors.add(path.member("heads"), "found " + std::to_string(gpt.heads) +
+                                       ", which does not divide the width of " +
+                                       std::to_string(gpt.width) + "; expected a divisor of it");
+}
+
+// Text needs an embedding before all else, and nothing else has a use for one.
+void check_embedding(const TrainerConfig& config, const FieldPath& path, FieldErrors& errors) {
+  const bool text = is_text(config.data);
+  const std::vector<LayerConfig>& layers = config.model.layers;
+  if (config.model.gpt && !text) {
+    errors.add(path.member("gpt"), "found beside images; expected data.format text or tokens");
+  }
+  const FieldPath list = path.member("layers");
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    const bool embeds = layers[i].type == LayerType::kEmbedding;
+    if (text && i == 0 && !embeds) {
+      errors.add(list.item(i), "found " + std::string(to_string(layers[i].type)) +
+                                   " for text; expected an embedding as the first layer");
+    }
+    if (embeds && !text) {
+      errors.add(list.item(i), "found embedding for images; expected data.format text or tokens");
+    }
+    if (embeds && text && i > 0) {
+      errors.add(list.item(i), "found embedding again; expected it as the first layer alone");
+    }
+  }
+}
+
+void check_model(const TrainerConfig& config, const FieldPath& path, FieldErrors& errors) {
+  const ModelConfig& model = config.model;
+  if (model.gpt && !model.layers.empty()) {
+    errors.add(path.member("gpt"), "found beside layers; expected one of the two");
+    return;
+  }
+  if (!model.gpt && model.layers.empty()) {
+    errors.add(path.member("layers"), "is missing; expected the layers, or gpt for text");
+    return;
+  }
+  if (model.gpt) {
+    check_gpt(*model.gpt, path.member("gpt"), errors);
+  } else {
+    check_layers(model, path.member("layers"), errors);
+    check_blocks(model, path.member("layers"), errors);
+  }
+  check_embedding(config, path, errors);
+}
+
 void check_data(const DataConfig& data, const FieldPath& path, FieldErrors& errors) {
   if (data.test_images.empty() == data.test_labels.empty()) return;
   const bool labels_missing = data.test_labels.empty();
@@ -77,33 +134,39 @@ void check_data(const DataConfig& data, const FieldPath& path, FieldErrors& erro
 }
 
 // Batch normalisation takes its statistics over the samples that are held at once. So that these
-// are the batch, and maxPerWorker changes speed only, a worker must be able to hold all of it: also
-// of globalBatch, which a single worker may have to take whole.
+// are the batch, or the group that was asked for, and maxPerWorker changes speed only, a worker
+// must be able to hold all of it: also of globalBatch, which one worker may have to take whole.
 void check_batch_norm(const TrainerConfig& config, const FieldPath& path, FieldErrors& errors) {
-  const std::vector<LayerConfig>& layers = config.model.layers;
-  const bool normalizes = std::any_of(layers.begin(), layers.end(), [](const LayerConfig& layer) {
-    return layer.type == LayerType::kBatchNorm;
-  });
   const TrainingConfig& training = config.training;
-  if (!normalizes || !training.max_per_worker) return;
+  if (!has_batch_norm(config.model) || !training.max_per_worker) return;
   const std::int64_t batch =
       training.batch_per_worker.value_or(training.global_batch.value_or(kDefaultGlobalBatch));
-  if (*training.max_per_worker >= batch) return;
+  const std::int64_t group = std::min(training.norm_group.value_or(batch), batch);
+  if (*training.max_per_worker >= group) return;
   const std::string held = std::to_string(*training.max_per_worker);
+  if (training.norm_group) {
+    errors.add(path, "found " + held + " with a normGroup of " + std::to_string(group) +
+                         ", which a worker holds at once; expected at least " +
+                         std::to_string(group) + ", or a smaller normGroup");
+    return;
+  }
   errors.add(path, "found " + held + " with a batchNorm layer and a batch of " +
                        std::to_string(batch) + ", so its statistics would be those of " + held +
-                       " samples, not of the batch; leave maxPerWorker out, use a batch of at "
+                       " samples, not of the batch; leave maxPerWorker out, set normGroup to at "
                        "most " +
-                       held + " or no batchNorm");
+                       held + ", or use a batch of at most that or no batchNorm");
 }
 
 }  // namespace
 
+bool has_batch_norm(const ModelConfig& model) {
+  return std::any_of(model.layers.begin(), model.layers.end(),
+                     [](const LayerConfig& layer) { return layer.type == LayerType::kBatchNorm; });
+}
+
 void check_trainer(const TrainerConfig& config, const FieldPath& path, FieldErrors& errors) {
   check_data(config.data, path.member("data"), errors);
-  const FieldPath model = path.member("model");
-  check_layers(config.model, model.member("layers"), errors);
-  check_blocks(config.model, model.member("layers"), errors);
+  check_model(config, path.member("model"), errors);
   const FieldPath training = path.member("training");
   if (config.training.global_batch && config.training.batch_per_worker) {
     errors.add(training.member("batchPerWorker"),

@@ -27,7 +27,7 @@ constexpr std::array<EnumName<Execution>, 2> kExecutions{{
     {Execution::kJob, "Job"},
     {Execution::kPool, "Pool"},
 }};
-constexpr std::array<EnumName<LayerType>, 15> kLayerTypes{{
+constexpr std::array<EnumName<LayerType>, 18> kLayerTypes{{
     {LayerType::kLinear, "linear"},
     {LayerType::kConv, "conv"},
     {LayerType::kBatchNorm, "batchNorm"},
@@ -40,6 +40,9 @@ constexpr std::array<EnumName<LayerType>, 15> kLayerTypes{{
     {LayerType::kGlobalPool, "globalPool"},
     {LayerType::kFlatten, "flatten"},
     {LayerType::kDropout, "dropout"},
+    {LayerType::kEmbedding, "embedding"},
+    {LayerType::kAttention, "attention"},
+    {LayerType::kHead, "head"},
     {LayerType::kResidual, "residual"},
     {LayerType::kShortcut, "shortcut"},
     {LayerType::kAdd, "add"},
@@ -127,6 +130,7 @@ constexpr auto kEarlyStoppingRules = std::to_array<std::string_view>({
     "patience",
     "threshold",
     "curve",
+    kNoEarlyStopping,
 });
 
 }  // namespace
@@ -200,6 +204,10 @@ std::span<const std::string_view> early_stopping_names() { return kEarlyStopping
 bool pauses_trials(std::string_view algorithm) {
   return algorithm == "hyperband" || algorithm == "bohb" || algorithm == "dehb" ||
          replaces_trials(algorithm);
+}
+
+bool counts_cost(std::string_view algorithm) {
+  return algorithm == "auto" || algorithm == "gp" || algorithm == "ehvi";
 }
 
 bool is_population(std::string_view algorithm) { return algorithm == "pbt" || algorithm == "pb2"; }

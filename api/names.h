@@ -83,10 +83,15 @@ std::span<const std::string_view> algorithm_names();
 // Those of PersistentVolumeClaims.
 std::span<const std::string_view> access_mode_names();
 std::span<const std::string_view> early_stopping_names();
+// The rule that stops nobody, for those who do not leave it to `auto`.
+inline constexpr std::string_view kNoEarlyStopping = "none";
 
 // Whether an algorithm also decides who goes on: its trials pause at rungs, and the best are
 // promoted. Such an algorithm excludes earlyStopping.
 bool pauses_trials(std::string_view algorithm);
+
+// Whether an algorithm can weigh what a trial may gain against what it costs (costAware).
+bool counts_cost(std::string_view algorithm);
 
 // Whether an algorithm trains a population: at the end of each interval the worst trials are
 // replaced by changed copies of the best. The population is budget.trials.

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "api/names.h"
 #include "api/study.h"
 #include "api/trial.h"
 #include "base/philox.h"
@@ -96,7 +97,8 @@ class RandomDocuments {
                        3,
                        {positive(), std::nullopt},
                        coin(),
-                       whole(0, 9)}};
+                       whole(0, 9),
+                       maybe<double>([&] { return positive(); })}};
     t.status.report = maybe<Report>([&] {
       Report report;
       report.step = report.checkpoint_step = 9;
@@ -120,12 +122,13 @@ class RandomDocuments {
   // One of the rules whose fields no other one has.
   EarlyStopping random_rule() {
     EarlyStopping rule;
-    const std::int64_t which = whole(0, 4);
+    const std::int64_t which = whole(0, 5);
     if (which == 0) rule = {.name = "asha", .promote = true};
     if (which == 1) rule = {.name = "percentile", .percentile = 1 + 98 * random_.uniform()};
     if (which == 2) rule = {.name = "patience", .patience = whole(1, 9)};
     if (which == 3) rule = {.name = "threshold", .threshold = positive()};
     if (which == 4) rule = {.name = "curve", .probability = random_.uniform(), .top = whole(1, 3)};
+    if (which == 5) rule.name = kNoEarlyStopping;
     return rule;
   }
 
@@ -139,6 +142,10 @@ class RandomDocuments {
       spec.algorithm.quantile = 0.5 * random_.uniform();
       spec.algorithm.resample_probability = random_.uniform();
     }
+    if (whole(0, 3) == 0) {
+      spec.algorithm = {"gp", whole(0, 99), whole(1, 20), whole(1, 99), {}, false};
+      spec.algorithm.cost_aware = coin();
+    }
     if (coin()) spec.early_stopping = EarlyStopping{"asha", 1.5 + random_.uniform(), 5, 1};
     if (coin()) spec.early_stopping = EarlyStopping{"median", 3, whole(1, 9), whole(1, 5)};
     if (coin()) spec.early_stopping = random_rule();
@@ -150,10 +157,11 @@ class RandomDocuments {
     if (spec.algorithm.name == "pbt" || spec.algorithm.name == "schedule") {
       spec.early_stopping.reset();  // they decide by themselves who goes on
     }
-    spec.budget = {whole(1, 99), whole(1, 9), whole(0, 9),
+    spec.budget = {whole(kLeastMembers, 99), whole(1, 9), whole(0, 9),
                    maybe<double>([&] { return positive(); }),
                    maybe<double>([&] { return positive(); })};
-    if (coin()) spec.warm_start = WarmStart{{"pilot", "digits"}};
+    const bool warm = coin() && spec.algorithm.name != "schedule";
+    if (warm) spec.warm_start = WarmStart{{"pilot", "digits"}};
   }
 
   void fill_trial(TrialTemplate& trial) {

@@ -113,6 +113,7 @@ struct Algorithm {
   double quantile = 0.25;              // pbt, pb2: this share is replaced, by as many of the best
   double resample_probability = 0.25;  // pbt: of a value that is drawn anew, not perturbed
   std::vector<ScheduleLeg> legs{};     // schedule
+  bool cost_aware = false;  // auto, gp, ehvi: what is gained counts against what a trial costs
   bool operator==(const Algorithm&) const = default;
 };
 

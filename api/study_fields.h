@@ -164,13 +164,18 @@ void visit_fields(Visitor& v, T& c) {
   v.field("reductionFactor", c.reduction_factor, "One in so many goes on from each rung.",
           above(1, 1000).only_if(halves, "name: hyperband, bohb or dehb"));
   visit_population_fields(v, c);
+  v.field("costAware", c.cost_aware,
+          "Count what is gained against the GPU-seconds that a trial is predicted to cost.",
+          FieldRules{}.only_if(counts_cost(c.name), "name: auto, gp or ehvi"));
 }
 
 template <class Visitor, Like<EarlyStopping> T>
 void visit_fields(Visitor& v, T& c) {
-  v.field("name", c.name, "The rule that ends poor trials.",
+  v.field("name", c.name,
+          "The rule that ends poor trials; none: all run to their end, whatever auto would do.",
           one_of(early_stopping_names()).needed());
   const bool asha = c.name == "asha";
+  const bool waits = !asha && c.name != kNoEarlyStopping;
   const bool curve = c.name == "curve";
   const bool compares = c.name == "median" || c.name == "percentile" || curve;
   v.field("reductionFactor", c.reduction_factor, "One in so many goes on from each rung.",
@@ -180,7 +185,7 @@ void visit_fields(Visitor& v, T& c) {
   v.field("minTrials", c.min_trials, "Others to compare with before anything is stopped.",
           whole(1, 1'000'000).only_if(compares, "name: median, percentile or curve"));
   v.field("startStep", c.start_step, "No trial is stopped before this step.",
-          whole(1, 1'000'000'000).only_if(!asha, "a name other than asha"));
+          whole(1, 1'000'000'000).only_if(waits, "a name other than asha and none"));
   v.field("percentile", c.percentile, "The best so many percent go on.",
           above(0, 100).only_if(c.name == "percentile", "name: percentile"));
   v.field("patience", c.patience, "Reports without an improvement that are borne.",
@@ -247,7 +252,9 @@ void visit_fields(Visitor& v, T& c) {
           duration_above_zero());
   v.field("retries", c.retries, "Further runs after failures of the trial's own.", whole(0, 100));
   v.field("gracePeriod", c.grace_period, "Time between SIGTERM and SIGKILL.", grace_period());
-  v.field("checkpoints", c.checkpoints, "Where checkpoints go, and how many are kept.");
+  v.field(
+      "checkpoints", c.checkpoints,
+      "Where checkpoints go, and how many are kept. With a template: its image goes on from them.");
   v.field("gpu", c.gpu, "GPUs of each worker; left out: CPU.");
   v.field("workers", c.workers, "Data-parallel workers.");
   v.field("execution", c.execution, "Job: one a trial. Pool: warm workers that run many trials.");
@@ -279,7 +286,8 @@ void visit_fields(Visitor& v, T& c) {
           list(0, kMostConstraints));
   v.field("resource", c.resource, "What a step counts, and how many a trial takes.");
   v.field("algorithm", c.algorithm, "What chooses the points.");
-  v.field("earlyStopping", c.early_stopping, "What ends poor trials early.");
+  v.field("earlyStopping", c.early_stopping,
+          "What ends poor trials early; left out: with algorithm auto, what it decides.");
   v.field("budget", c.budget, "What to spend.");
   v.field("trial", c.trial, "How a trial runs.", FieldRules{}.needed());
   v.field("warmStart", c.warm_start, "Studies to learn from.");

@@ -27,21 +27,31 @@ struct AugmentConfig {
   bool operator==(const AugmentConfig&) const = default;
 };
 
-// Labelled images. Files are IDX or NPY, plain or gzipped.
+// Labelled images, or text whose every token is to be told from those before it. Files are plain or
+// gzipped.
 struct DataConfig {
-  std::string format = "idx";
+  std::string format = "idx";  // images: idx, npy; text: text (bytes), tokens (ids)
   std::string train_images;
   std::string train_labels;
   std::string test_images;  // optional: scored once, at the end, never used for decisions
   std::string test_labels;
-  std::int64_t train_samples = 0;            // 0 = all that validation leaves
-  std::int64_t validation_samples = 0;       // held out from the training files; 0 = a sixth
-  std::int64_t split_seed = 0;               // which samples are held out; not the trial's seed, so
-                                             // that all trials are judged on the same ones
+  std::string train_text;                  // text: the last part of it is held out for validation
+  std::string test_text;                   // optional, as testImages
+  std::optional<std::int64_t> context;     // text: tokens of a sample (required)
+  std::optional<std::int64_t> vocabulary;  // tokens: ids are below it; default: the largest id + 1
+  std::int64_t train_samples = 0;          // 0 = all that validation leaves
+  std::int64_t validation_samples = 0;     // held out from the training files; 0 = a sixth
+  std::int64_t split_seed = 0;             // which samples are held out; not the trial's seed, so
+                                           // that all trials are judged on the same ones
   std::optional<NormalizeConfig> normalize;  // default: mean and deviation of the training samples
   AugmentConfig augment;
   bool operator==(const DataConfig&) const = default;
 };
+
+// Whether the samples are sequences of tokens.
+inline bool is_text(const DataConfig& data) {
+  return data.format == "text" || data.format == "tokens";
+}
 
 enum class LayerType {
   kLinear,
@@ -56,9 +66,13 @@ enum class LayerType {
   kGlobalPool,
   kFlatten,
   kDropout,
-  kResidual,  // begins a block; what follows, up to add, is summed with its shortcut
-  kShortcut,  // begins the shortcut's own layers; without it the shortcut is the block's input
-  kAdd,       // ends the block
+  kEmbedding,  // first of all for text: tokens become vectors; from here on linear is token by
+               // token
+  kAttention,  // causal, of what a linear layer with three times the units gives
+  kHead,       // logits of tokens, by the matrix of the embedding ("tied")
+  kResidual,   // begins a block; what follows, up to add, is summed with its shortcut
+  kShortcut,   // begins the shortcut's own layers; without it the shortcut is the block's input
+  kAdd,        // ends the block
 };
 
 enum class GeluApproximation { kNone, kTanh };  // torch.nn.GELU's `approximate`
@@ -66,21 +80,32 @@ enum class GeluApproximation { kNone, kTanh };  // torch.nn.GELU's `approximate`
 // One entry of model.layers. Absent numbers take the model's default or the value in the comment.
 struct LayerConfig {
   LayerType type = LayerType::kLinear;
-  std::optional<std::int64_t> units;             // linear: outputs (required)
+  std::optional<std::int64_t> units;             // linear, embedding: outputs (required)
+  std::optional<std::int64_t> heads;             // attention (required)
   std::optional<std::int64_t> channels;          // conv: output channels (required)
   std::optional<std::int64_t> kernel;            // conv: model.kernel; pools: 2
   std::optional<std::int64_t> stride;            // conv: 1; pools: kernel
   std::optional<std::int64_t> padding;           // conv: (kernel - 1) / 2; pools: 0
   std::optional<double> rate;                    // dropout: model.dropout
   std::optional<bool> bias;                      // linear, conv: true, unless a batchNorm follows
+  std::optional<double> deviation;               // linear: torch.nn's start; embedding: 0.02
   std::optional<GeluApproximation> approximate;  // gelu: none
   bool operator==(const LayerConfig&) const = default;
+};
+
+// GPT-2 (Radford et al. 2019) of any size, in place of the layers: trainer/model/gpt.h.
+struct GptConfig {
+  std::int64_t layers = 4;
+  std::int64_t heads = 4;
+  std::int64_t width = 128;
+  bool operator==(const GptConfig&) const = default;
 };
 
 struct ModelConfig {
   std::int64_t kernel = 3;  // of every conv that names none
   double dropout = 0;       // of every dropout layer that names none
-  std::vector<LayerConfig> layers;
+  std::optional<GptConfig> gpt;
+  std::vector<LayerConfig> layers;  // empty with gpt
   bool operator==(const ModelConfig&) const = default;
 };
 
@@ -106,6 +131,7 @@ struct TrainingConfig {
   std::optional<std::int64_t> batch_per_worker;
   std::optional<std::int64_t> reference_batch;  // default: whichever of the two is set
   std::optional<std::int64_t> max_per_worker;   // most samples held at once; default: no limit
+  std::optional<std::int64_t> norm_group;       // batchNorm; default: the whole batch
   std::optional<std::int64_t> epochs;           // default: the Study's resource.max
   Precision precision = Precision::kFp32;
   OptimizerKind optimizer = OptimizerKind::kSgd;
@@ -126,6 +152,9 @@ struct TrainingConfig {
   std::int64_t threads = 1;
   bool operator==(const TrainingConfig&) const = default;
 };
+
+// Whether what it computes for a sample in training depends on the others beside it.
+bool has_batch_norm(const ModelConfig& model);
 
 struct TrainerConfig {
   DataConfig data;

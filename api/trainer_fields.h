@@ -15,7 +15,9 @@ inline constexpr std::int64_t kLargestBatch = 16'777'216;
 inline constexpr std::int64_t kLargestSampleCount = 1'000'000'000'000;
 inline constexpr std::size_t kLongestFileName = 4096;
 inline constexpr std::size_t kMostLayers = 256;
-inline constexpr std::array<std::string_view, 2> kDataFormats{"idx", "npy"};
+inline constexpr std::array<std::string_view, 4> kDataFormats{"idx", "npy", "text", "tokens"};
+inline constexpr std::int64_t kLongestContext = 65'536;
+inline constexpr std::int64_t kLargestVocabulary = 65'536;  // ids are kept in 16 bits
 
 template <class Visitor, Like<NormalizeConfig> T>
 void visit_fields(Visitor& v, T& c) {
@@ -34,21 +36,33 @@ void visit_fields(Visitor& v, T& c) {
 
 template <class Visitor, Like<DataConfig> T>
 void visit_fields(Visitor& v, T& c) {
-  const FieldRules file = text(1, kLongestFileName);
   v.field(
       "format", c.format,
-      "Format of the files: idx (bytes), npy (numpy.save: uint8 or float32; labels uint8, int64).",
+      "Images: idx (bytes), npy (numpy.save: uint8 or float32; labels uint8, int64). Text: text "
+      "(each byte a token), tokens (ids: raw uint16, or integers by numpy.save).",
       one_of(kDataFormats));
-  v.field("trainImages", c.train_images, "File of training images.", file.needed());
-  v.field("trainLabels", c.train_labels, "File of training labels.", file.needed());
-  v.field("testImages", c.test_images, "File of test images, scored once, at the end.", file);
-  v.field("testLabels", c.test_labels, "File of test labels.", file);
+  constexpr std::string_view kImages = "format idx or npy";
+  constexpr std::string_view kTexts = "format text or tokens";
+  const bool tokens = is_text(c);
+  const FieldRules image_file = text(1, kLongestFileName).only_if(!tokens, kImages);
+  const FieldRules text_file = text(1, kLongestFileName).only_if(tokens, kTexts);
+  v.field("trainImages", c.train_images, "File of training images.", image_file.needed());
+  v.field("trainLabels", c.train_labels, "File of training labels.", image_file.needed());
+  v.field("testImages", c.test_images, "File of test images, scored once, at the end.", image_file);
+  v.field("testLabels", c.test_labels, "File of test labels.", image_file);
+  v.field("trainText", c.train_text, "File of text; its end is held out for validation.",
+          text_file.needed());
+  v.field("testText", c.test_text, "File of test text, scored once, at the end.", text_file);
+  v.field("context", c.context, "Tokens of a sample.",
+          whole(1, kLongestContext).needed().only_if(tokens, kTexts));
+  v.field("vocabulary", c.vocabulary, "Token ids are below it; default: the largest one plus 1.",
+          whole(2, kLargestVocabulary).only_if(c.format == "tokens", "format tokens"));
   v.field("trainSamples", c.train_samples, "Training samples used; 0: all that validation leaves.",
           whole(0, kLargestSampleCount));
   v.field("validationSamples", c.validation_samples,
-          "Samples held out from the training files; 0: a sixth.", whole(0, kLargestSampleCount));
-  v.field("splitSeed", c.split_seed, "Decides which samples are held out.",
-          whole(0, kLargestWhole));
+          "Samples held out from the training files; 0: a sixth. Of text: the last ones.",
+          whole(0, kLargestSampleCount));
+  v.field("splitSeed", c.split_seed, "Decides which images are held out.", whole(0, kLargestWhole));
   v.field("normalize", c.normalize, "Default: mean and deviation of the training samples.");
   v.field("augment", c.augment, "Random changes of training images.");
 }
@@ -61,8 +75,12 @@ void visit_fields(Visitor& v, T& c) {
   const bool conv = c.type == LayerType::kConv;
   const bool pool = c.type == LayerType::kMaxPool || c.type == LayerType::kAveragePool;
   constexpr std::string_view kWindow = "type conv, maxPool or averagePool";
-  v.field("units", c.units, "Outputs of a linear layer.",
-          whole(1, 1'000'000).needed().only_if(linear, "type linear"));
+  const bool embedding = c.type == LayerType::kEmbedding;
+  constexpr std::string_view kVectors = "type linear or embedding";
+  v.field("units", c.units, "Outputs of a linear layer, numbers of an embedded token.",
+          whole(1, 1'000'000).needed().only_if(linear || embedding, kVectors));
+  v.field("heads", c.heads, "Heads of attention; they divide its input's channels by 3.",
+          whole(1, 1024).needed().only_if(c.type == LayerType::kAttention, "type attention"));
   v.field("channels", c.channels, "Output channels of a convolution.",
           whole(1, 65'536).needed().only_if(conv, "type conv"));
   v.field("kernel", c.kernel, "Side of the window; conv: default model.kernel; pools: 2.",
@@ -75,8 +93,19 @@ void visit_fields(Visitor& v, T& c) {
           from_to_below(0, 1).only_if(c.type == LayerType::kDropout, "type dropout"));
   v.field("bias", c.bias, "Default: true, unless a batchNorm follows.",
           FieldRules{}.only_if(linear || conv, "type linear or conv"));
+  v.field("deviation", c.deviation,
+          "Standard deviation of the first weights, biases being 0; default: linear: as torch.nn; "
+          "embedding: 0.02.",
+          above(0, 10).only_if(linear || embedding, kVectors));
   v.field("approximate", c.approximate, "none: the exact function; tanh: GPT-2's form of it.",
           FieldRules{}.only_if(c.type == LayerType::kGelu, "type gelu"));
+}
+
+template <class Visitor, Like<GptConfig> T>
+void visit_fields(Visitor& v, T& c) {
+  v.field("layers", c.layers, "Blocks of attention and two linear layers.", whole(1, 96));
+  v.field("heads", c.heads, "Heads of attention; a divisor of width.", whole(1, 1024));
+  v.field("width", c.width, "Numbers of a token.", whole(1, 65'536));
 }
 
 template <class Visitor, Like<ModelConfig> T>
@@ -84,8 +113,8 @@ void visit_fields(Visitor& v, T& c) {
   v.field("kernel", c.kernel, "Kernel of every conv that names none.", whole(1, 15).only_odd());
   v.field("dropout", c.dropout, "Rate of every dropout layer that names none.",
           from_to_below(0, 1));
-  v.field("layers", c.layers, "The layers, from the input to the logits.",
-          list(1, kMostLayers).needed());
+  v.field("gpt", c.gpt, "A GPT-2 of this size for text, instead of layers.");
+  v.field("layers", c.layers, "The layers, from the input to the logits.", list(1, kMostLayers));
 }
 
 template <class Visitor, Like<ScheduleConfig> T>
@@ -130,6 +159,9 @@ void visit_fields(Visitor& v, T& c) {
   v.field("referenceBatch", c.reference_batch, "Batch that learningRate was chosen for.",
           whole(1, kLargestBatch));
   v.field("maxPerWorker", c.max_per_worker, "Most samples a worker holds at once.",
+          whole(1, kLargestBatch));
+  v.field("normGroup", c.norm_group,
+          "Samples that batchNorm takes its statistics over; default: the whole batch.",
           whole(1, kLargestBatch));
   v.field("epochs", c.epochs, "Passes over the training samples; default resource.max.",
           whole(1, 1'000'000));

@@ -122,7 +122,7 @@ TEST(ForbiddenChanges, BudgetGoalAndPatienceMayChange) {
 TEST(ForbiddenChanges, EverythingElseIsNamed) {
   StudySpec after = small_spec();
   after.parameters[1].max = 128;
-  after.algorithm.name = "tpe";
+  after.algorithm.name = "gp";
   after.trial.trainer->training.precision = Precision::kBf16;
   after.trial.gpu = Gpu{1, {}, {}};
   const std::vector<FieldError> errors = forbidden_changes(small_spec(), after);

@@ -117,6 +117,9 @@ struct Fact {
   std::vector<std::optional<double>> values;  // one an objective; absent = non-finite or missing
   bool infeasible = false;
   std::int64_t at_ms = 0;
+  // What the trial has cost by its end, where the search counts it: GPU-seconds of all workers and
+  // runs, seconds of workers without GPUs. Absent: not known.
+  std::optional<double> cost = std::nullopt;
   bool operator==(const Fact&) const = default;
 };
 

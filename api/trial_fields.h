@@ -88,6 +88,8 @@ void visit_fields(Visitor& v, T& c) {
           list(0, kMostObjectives));
   v.field("infeasible", c.infeasible, "Not finite or outside a constraint.");
   v.field("time", c.at_ms, "When it was recorded.", timestamp());
+  v.field("cost", c.cost, "GPU-seconds by its end, or worker-seconds; under algorithm.costAware.",
+          number(0, kLargestBound));
 }
 
 template <class Visitor, Like<HistoryPoint> T>

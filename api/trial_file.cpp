@@ -39,6 +39,8 @@ void visit_fields(Visitor& v, T& c) {
           FieldRules{}.as(Form::kObject));
   v.field("untilStep", c.until_step, "The step to reach.", count_from(1).needed());
   v.field("workers", c.workers, "Workers.", whole(1, 1024));
+  v.field("leastWorkers", c.least_workers, "So many go on when others are lost; default: all.",
+          whole(1, 1024));
   v.field("resource", c.resource, "What a step counts.", FieldRules{}.needed());
   v.field("rungs", c.rungs, "Steps that early stopping looks at.", list(0, 100'000));
   v.field("objectives", c.objectives, "What is measured.", list(0, kMostObjectives));

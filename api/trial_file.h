@@ -46,6 +46,8 @@ struct TrialFile {
   Json parameters = Json::object();
   std::int64_t until_step = 1;
   std::int64_t workers = 1;
+  // So many go on when others are lost; absent: all are needed.
+  std::optional<std::int64_t> least_workers;
   Resource resource;
   std::vector<std::int64_t> rungs;  // steps that early stopping looks at, ascending
   std::vector<ObjectiveName> objectives;

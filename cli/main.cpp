@@ -163,7 +163,10 @@ void add_suggest(CLI::App& app) {
   command->footer(
       "For programs that run their trials themselves. In: {\"study\": {...}}, {\"ask\": n},\n"
       "{\"tell\": {\"id\": .., \"value\": ..}}. Out: {\"trials\": [{\"id\": .., \"params\": "
-      "{..}}]}.");
+      "{..}}]}.\n"
+      "With \"algorithm\": {\"name\": \"gp\", \"cost_aware\": true} in the study and \"cost\": .. "
+      "in a\n"
+      "tell, what is gained counts against what a trial costs.");
 }
 
 void add_hidden(CLI::App& app, Arguments& arguments) {

@@ -64,7 +64,20 @@ std::string metric_text(const RunView& view, double value) {
   return printable(view.study.spec.objectives[0].metric) + ' ' + format_number(value);
 }
 
-std::string chosen_text(const api::Trial& trial, const Reason& reason) {
+std::string cost_text(const RunView& view, double cost) {
+  return format_number(cost) + (view.study.spec.trial.gpu ? " GPU-seconds" : " worker-seconds");
+}
+
+// What the trial has cost by its end; nothing where that does not count.
+std::optional<double> cost_of(const api::Trial& trial) {
+  std::optional<double> out;
+  for (const api::Fact& fact : trial.status.facts) {
+    if (fact.cost) out = fact.cost;
+  }
+  return out;
+}
+
+std::string chosen_text(const RunView& view, const api::Trial& trial, const Reason& reason) {
   const KnownBefore& before = reason.before;
   std::string text = "chosen    by " + reason.sampler + "\n            knowing " +
                      plural(before.ended, "result") + " of " + plural(before.trials, "trial") +
@@ -77,6 +90,7 @@ std::string chosen_text(const api::Trial& trial, const Reason& reason) {
     text += "; its model expected " + format_number(*explanation.mean);
     if (explanation.deviation) text += " ± " + format_number(*explanation.deviation);
   }
+  if (explanation.cost) text += "; predicted cost: " + cost_text(view, *explanation.cost);
   return text + '\n';
 }
 
@@ -119,6 +133,7 @@ std::string came_text(const RunView& view, const api::Trial& trial, const Reason
             std::to_string(trial.spec.until_step);
   }
   text += " (" + std::string(api::to_string(trial.status.phase)) + ')';
+  if (const auto cost = cost_of(trial)) text += " for " + cost_text(view, *cost);
   return text + best_text(view, reason, trial) + '\n';
 }
 
@@ -181,7 +196,7 @@ std::map<std::int64_t, Expectation> expectations_of(const RunView& view) {
 
 std::string render_reason(const RunView& view, const api::Trial& trial, const Reason& reason) {
   return trial.metadata.name + "  " + format_parameters(trial.spec.parameters) + "\n\n" + "  " +
-         chosen_text(trial, reason) + parent_text(view, trial) + "  " +
+         chosen_text(view, trial, reason) + parent_text(view, trial) + "  " +
          expected_text(view, reason) + "  " + came_text(view, trial, reason) +
          (stopped_text(trial).empty() ? "" : "  " + stopped_text(trial));
 }
@@ -201,7 +216,8 @@ Json reason_json(const RunView& view, const api::Trial& trial, const Reason& rea
     out.set("explanation", Json::object({{"words", said.words},
                                          {"mean", optional(said.mean)},
                                          {"deviation", optional(said.deviation)},
-                                         {"acquisition", optional(said.acquisition)}}));
+                                         {"acquisition", optional(said.acquisition)},
+                                         {"cost", optional(said.cost)}}));
   }
   if (reason.expectation) {
     const Expectation& expected = *reason.expectation;
@@ -214,6 +230,7 @@ Json reason_json(const RunView& view, const api::Trial& trial, const Reason& rea
     out.set("parent", Json::object({{"trial", parent->trial}, {"step", parent->step}}));
     out.set("replaces", trial.spec.search.replaces);
   }
+  if (const auto cost = cost_of(trial)) out.set("cost", *cost);
   if (reason.standing) out.set("rank", reason.standing->rank);
   if (trial.spec.stop) {
     out.set("stop", Json::object({{"reason", trial.spec.stop->reason},

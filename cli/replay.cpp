@@ -25,15 +25,19 @@ void print_difference(const core::Difference& difference) {
             << "    again     " << printable(difference.decided) << '\n';
 }
 
-// Trials are judged on the way, or pause and are promoted.
+// Trials are judged on the way, or pause and are promoted, or take over from others.
 std::string judged(const core::Replay& replay) {
+  if (replay.replacements > 0) {
+    return plural(replay.promotions, "promotion") + " and " +
+           plural(replay.replacements, "replacement");
+  }
   if (replay.promotions > 0) return plural(replay.promotions, "promotion");
   return plural(replay.judgements, "judgement") + " (" + plural(replay.stops, "stop") + ")";
 }
 
 int print_replay(const RunView& view, const core::Replay& replay) {
   std::cout << view.study.metadata.name << ": " << plural(replay.suggestions, "suggestion")
-            << " and " << judged(replay) << " decided again: ";
+            << (replay.replacements > 0 ? ", " : " and ") << judged(replay) << " decided again: ";
   if (replay.deleted > 0) {
     std::cerr << "fettle: decisions may differ that rested on deleted trials; there are "
               << replay.deleted << '\n';
@@ -125,6 +129,10 @@ void print_suggestions(const api::Study& study,
 }
 
 int what_if(const RunView& view, const ReplayOptions& options) {
+  if (!options.algorithm.empty()) {
+    const Status can = core::can_suggest_otherwise(view.study, options.algorithm);
+    if (!can.ok()) return complain(can.error());
+  }
   const auto study = with_rules(view.study, options);
   if (!study.ok()) return complain(study.error());
   if (!options.early_stopping.empty()) {

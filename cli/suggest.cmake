@@ -13,5 +13,5 @@ if(FETTLE_TESTS)
   add_test(NAME examples_suggest_client COMMAND ${Python3_EXECUTABLE}
            ${PROJECT_SOURCE_DIR}/examples/suggest_client.py $<TARGET_FILE:fettle>)
   set_tests_properties(examples_suggest_client PROPERTIES TIMEOUT 60
-    PASS_REGULAR_EXPRESSION "best of 100 trials after [0-9]+ steps: ([0-9.]+e-|0\\.0)")
+    PASS_REGULAR_EXPRESSION "^100 {.*'step': 27, 'value': [0-9.]+e-")
 endif()

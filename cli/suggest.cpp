@@ -84,7 +84,13 @@ class Session {
     return success();
   }
 
-  bool no_more() const { return exhausted_ || search::trials_missing(problem_, history_) <= 0; }
+  bool no_more() const { return exhausted_ || missing() <= 0; }
+
+  // New trials that the budget leaves.
+  std::int64_t missing() const {
+    const bool spent = problem_.max_cost && spent_ >= *problem_.max_cost;
+    return spent ? 0 : search::trials_missing(problem_, history_);
+  }
 
   // Resumes at most `most` trials that paused, or begins those that take their place. How many it
   // were.
@@ -125,14 +131,14 @@ class Session {
     history_.trials.push_back(std::move(parameters));
     if (promotes_) history_.stages.push_back(stage);
     states_.push_back(State::kRunning);
+    costs_.push_back(0);
     // What was before is the parent's.
     next_rung_.push_back(stage.parent ? static_cast<std::size_t>(stage.rung) : 0);
   }
 
   // Begins at most `most` new trials. How many it were.
   std::int64_t create(std::int64_t most, std::string& reply) {
-    const std::int64_t missing = search::trials_missing(problem_, history_);
-    search::Suggestion suggestion = sampler_->suggest(history_, std::min(most, missing));
+    search::Suggestion suggestion = sampler_->suggest(history_, std::min(most, missing()));
     exhausted_ = suggestion.exhausted;
     std::vector<search::Stage> stages(suggestion.points.size());
     if (promotes_) stages = search::first_stages(problem_, history_, stages.size());
@@ -167,6 +173,18 @@ class Session {
     return std::isfinite(value) ? std::optional(value) : std::nullopt;
   }
 
+  // Absent or null: not known.
+  static Result<std::optional<double>> read_cost(const Json& content) {
+    const Json* json = content.find("cost");
+    if (json == nullptr || json->is_null()) return std::optional<double>();
+    const double cost = json->is_number() ? json->as_double() : -1;
+    if (std::isfinite(cost) && cost >= 0) return std::optional(cost);
+    const std::string found =  // for which JSON has no word
+        std::isnan(cost) ? "NaN" : (std::isinf(cost) ? "Infinity" : json->dump());
+    return invalid("cost must be a number of at least 0, in one unit for all trials; found " +
+                   found);
+  }
+
   Result<api::Fact> read_fact(const Json& content) const {
     const std::size_t objectives = problem_.objectives.size();
     const Json* one = content.find("value");
@@ -176,6 +194,7 @@ class Session {
     }
     api::Fact fact;
     fact.step = problem_.resource.max;
+    FETTLE_ASSIGN(fact.cost, read_cost(content));
     Json::Array list =
         several != nullptr && several->is_array() ? several->as_array() : Json::Array();
     if (one != nullptr) list = one->is_null() ? Json::Array(objectives) : Json::Array{*one};
@@ -195,7 +214,11 @@ class Session {
   void record(std::size_t trial, api::Fact fact) {
     fact.seq = static_cast<std::int64_t>(history_.events.size()) + 1;
     history_.events.push_back({static_cast<std::int64_t>(trial), fact});
-    if (fact.kind != api::FactKind::kRung) states_[trial] = State::kEnded;
+    if (fact.kind == api::FactKind::kRung) return;
+    states_[trial] = State::kEnded;
+    if (!fact.cost) return;
+    spent_ += *fact.cost - costs_[trial];
+    costs_[trial] = *fact.cost;
   }
 
   Status tell(const Json& content) {
@@ -260,6 +283,8 @@ class Session {
   search::History history_;
   std::vector<State> states_;           // by trial
   std::vector<std::size_t> next_rung_;  // by trial: the first rung without a fact
+  std::vector<double> costs_;           // by trial: what it has cost by its end or pause, if known
+  double spent_ = 0;                    // their sum
   bool exhausted_ = false;              // the space had no point left
 };
 

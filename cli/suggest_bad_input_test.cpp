@@ -209,5 +209,63 @@ TEST(AskForAMillion, IsAnswered) {
   }
 }
 
+// ---- What trials cost --------------------------------------------------------------------------
+
+const char kLine[] = R"({"name":"x","type":"float","low":0,"high":1})";
+
+std::string counting_study(const std::string& algorithm, const std::string& more = "") {
+  return R"({"study":{"algorithm":{"name":")" + algorithm + R"(","cost_aware":true},)" + more +
+         R"("space":[)" + kLine + "]}}\n";
+}
+
+TEST(SuggestCosts, ACostThatIsNoneIsNamed) {
+  for (const std::string cost : {"-1", "NaN", "Infinity", "\"cheap\"", "[1]"}) {
+    const auto replies =
+        serve(counting_study("gp") + ask(1) + R"({"tell":{"id":0,"value":1,"cost":)" + cost +
+              "}}\n" + tell(0, "1"));
+    ASSERT_EQ(replies.size(), 2U) << cost << ": the trial had not ended";
+    const std::string error = replies[1].find("error")->as_string();
+    EXPECT_THAT(error, HasSubstr("cost must be a number of at least 0")) << cost;
+    EXPECT_THAT(error, HasSubstr("found " + cost));
+  }
+}
+
+TEST(SuggestCosts, ACostMayBeMissingAndIsPassedOverWhereItDoesNotCount) {
+  const std::string tells = R"({"tell":{"id":0,"value":1}})"
+                            "\n"
+                            R"({"tell":{"id":1,"value":2,"cost":null}})"
+                            "\n"
+                            R"({"tell":{"id":2,"value":null,"cost":12.5}})"
+                            "\n";
+  EXPECT_EQ(serve(counting_study("gp") + ask(3) + tells + ask(1)).size(), 2U);
+  EXPECT_EQ(serve(study("tpe", kLine) + ask(3) + tells + ask(1)).size(), 2U);
+}
+
+TEST(SuggestCosts, NewTrialsEndWithTheBudget) {
+  const auto tell_cost = [](int id, const char* cost) {
+    return R"({"tell":{"id":)" + std::to_string(id) + R"(,"value":1,"cost":)" + cost + "}}\n";
+  };
+  const auto replies = serve(counting_study("gp", R"("max_cost":20,)") + ask(2) +
+                             tell_cost(0, "12") + ask(1) + tell_cost(1, "8") + ask(1));
+  ASSERT_EQ(replies.size(), 3U);
+  EXPECT_EQ(replies[1].find("trials")->as_array().size(), 1U);
+  EXPECT_EQ(replies[2].find("trials")->as_array().size(), 0U);
+  EXPECT_TRUE(replies[2].find("exhausted")->as_boolean());
+}
+
+TEST(SuggestCosts, WhatCannotCountThemSaysSo) {
+  const auto error = [](const std::string& lines) {
+    const auto replies = serve(lines);
+    return replies.empty() ? "" : replies[0].find("error")->as_string();
+  };
+  EXPECT_THAT(error(counting_study("tpe")),
+              HasSubstr("algorithm tpe cannot count what trials cost; gp and ehvi can"));
+  EXPECT_THAT(error(counting_study("gp", R"("max_cost":0,)")),
+              HasSubstr("max_cost must be a number above 0"));
+  EXPECT_THAT(error(R"({"study":{"algorithm":{"name":"gp","cost_aware":1},"space":[]}})"
+                    "\n"),
+              HasSubstr("cost_aware must be true or false; found 1"));
+}
+
 }  // namespace
 }  // namespace fettle::cli

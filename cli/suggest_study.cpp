@@ -8,6 +8,7 @@
 
 #include "api/names.h"
 #include "api/nearest.h"
+#include "search/auto.h"
 
 namespace fettle::cli {
 namespace {
@@ -68,6 +69,14 @@ Status read_above(const Json& object, std::string_view key, double least, double
   if (!usable) return wrong(key, "a number above " + Json(least).dump(), *value);
   out = value->as_double();
   return success();
+}
+
+Status read_above(const Json& object, std::string_view key, double least,
+                  std::optional<double>& out) {
+  const Json* value = object.find(key);
+  if (value == nullptr || value->is_null()) return success();
+  out.emplace(0);
+  return read_above(object, key, least, *out);
 }
 
 Status read_boolean(const Json& object, std::string_view key, bool& out) {
@@ -201,7 +210,8 @@ Status read_algorithm(const Json& study, api::Algorithm& out) {
                                                   "reduction_factor",
                                                   "interval",
                                                   "quantile",
-                                                  "resample_probability"};
+                                                  "resample_probability",
+                                                  "cost_aware"};
   const Json* json = study.find("algorithm");
   if (json == nullptr || json->is_null()) return success();
   if (!json->is_object()) return wrong("algorithm", R"({"name": ..., settings})", *json);
@@ -214,6 +224,7 @@ Status read_algorithm(const Json& study, api::Algorithm& out) {
   FETTLE_TRY(read_above(*json, "reduction_factor", 1, out.reduction_factor));
   FETTLE_TRY(read_integer(*json, "interval", 1, out.interval));
   FETTLE_TRY(read_above(*json, "quantile", 0, out.quantile));
+  FETTLE_TRY(read_boolean(*json, "cost_aware", out.cost_aware));
   if (const Json* share = json->find("resample_probability")) {
     const double value = share->is_number() ? share->as_double() : -1;
     if (!(value >= 0 && value <= 1)) {
@@ -267,13 +278,11 @@ Status read_early_stopping(const Json& study, std::optional<api::EarlyStopping>&
   return success();
 }
 
-// A client that gives a resource and no rule speaks of steps because it wants to save some: `auto`
-// then also decides who goes on.
+// A client that gives a resource and no rule speaks of steps because it wants to save some, and has
+// to resume: it is told to.
 Status settle_fidelity(search::Problem& problem) {
+  search::settle_fidelity(problem, {.resumes = true, .limits_work = true, .few_trials = false});
   const bool steps = problem.resource.max > problem.resource.min;
-  if (problem.algorithm.name == "auto" && steps && !problem.early_stopping) {
-    problem.algorithm.name = "bohb";
-  }
   if (!api::pauses_trials(problem.algorithm.name)) return success();
   if (problem.early_stopping) {
     return invalid("algorithm " + problem.algorithm.name +
@@ -299,6 +308,7 @@ Result<search::Problem> read_suggest_study(const Json& study) {
                           problem.algorithm.seed));
   FETTLE_TRY(read_integer(study, "max_trials", 0, problem.max_trials));
   FETTLE_TRY(read_integer(study, "parallel", 0, problem.parallelism));
+  FETTLE_TRY(read_above(study, "max_cost", 0, problem.max_cost));
   FETTLE_TRY(read_objectives(study, problem.objectives));
   FETTLE_TRY(read_algorithm(study, problem.algorithm));
   FETTLE_TRY(read_resource(study, problem.resource));

@@ -7,6 +7,7 @@
 #include "core/plan.h"
 #include "core/report.h"
 #include "core/run_records.h"
+#include "core/spending.h"
 #include "search/schedule.h"
 
 namespace fettle::core {
@@ -76,6 +77,7 @@ Fact end_fact(const api::Study& study, const api::Trial& trial, std::int64_t now
   fact.at_ms = now_ms;
   fact.step = trial.status.report ? trial.status.report->step : 0;
   fact.values.resize(study.spec.objectives.size());
+  if (study.spec.algorithm.cost_aware) fact.cost = cost_of(study, trial, now_ms);
   if (trial.status.phase == TrialPhase::kFailed) {
     fact.kind = FactKind::kFailed;
     return fact;

@@ -7,7 +7,9 @@
 #include <tuple>
 
 #include "core/plan.h"
+#include "core/spending.h"
 #include "search/schedule.h"
+#include "search/study_problem.h"
 
 namespace fettle::core {
 
@@ -81,16 +83,10 @@ const Fact* newest_fact(const api::Trial& trial, FactKind kind) {
 }
 
 search::Problem problem_of(const api::Study& study) {
-  const api::StudySpec& spec = study.spec;
-  return {.parameters = spec.parameters,
-          .objectives = spec.objectives,
-          .algorithm = spec.algorithm,
-          .resource = spec.resource,
-          .max_trials = spec.budget.trials,
-          .parallelism = spec.budget.parallelism,
-          .early_stopping = spec.early_stopping,
-          .first_points = spec.warm_start ? spec.warm_start->points : std::vector<Json>(),
-          .priors = study.status.prior_observations};
+  search::Problem out = search::problem_of(study.spec);
+  out.priors = study.status.prior_observations;
+  out.max_cost = max_cost_of(study.spec);
+  return out;
 }
 
 // A trial that was deleted by hand leaves a gap: it stays in the history as a failed one without

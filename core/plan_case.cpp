@@ -113,6 +113,7 @@ api::Fact to_fact(const Json& from) {
     if (key == "step") fact.step = value.as_integer();
     if (key == "at") fact.at_ms = to_ms(value);
     if (key == "infeasible") fact.infeasible = value.as_boolean();
+    if (key == "cost") fact.cost = value.as_double();
     if (key != "values") continue;
     for (const Json& item : value.as_array()) {
       fact.values.push_back(item.is_number() ? std::optional(item.as_double()) : std::nullopt);

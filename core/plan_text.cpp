@@ -18,6 +18,7 @@ std::string text_of(const api::Fact& fact) {
   std::string text = std::to_string(fact.seq) + " " + std::string(api::to_string(fact.kind)) +
                      " at " + std::to_string(fact.step);
   for (const auto& value : fact.values) text += " " + (value ? Json(*value).dump() : "none");
+  if (fact.cost) text += " cost " + Json(*fact.cost).dump();
   return text + (fact.infeasible ? " infeasible" : "");
 }
 

@@ -4,9 +4,9 @@
 #include <memory>
 #include <utility>
 
-#include "api/names.h"
 #include "core/history.h"
 #include "core/plan.h"
+#include "core/replay_population.h"
 #include "core/replay_rungs.h"
 #include "search/schedule.h"
 
@@ -77,14 +77,13 @@ std::string words(const search::Judgement& judgement) {
 
 void judge_again(const api::Study& study, const std::vector<TrialPtr>& trials, Replay& out) {
   const search::Problem problem = problem_of(study);
-  if (!study.spec.early_stopping || search::promotes(problem)) return;
+  if (!problem.early_stopping || search::promotes(problem)) return;
   const search::History whole = history_of(study, trials);
   for (const TrialPtr& trial : trials) {
     for (const Fact& fact : trial->status.facts) {
       if (fact.kind != FactKind::kRung || !was_judged(*trial, fact)) continue;
-      const search::Judgement again =
-          search::judge(problem, *study.spec.early_stopping, history_at(whole, trials, fact.seq),
-                        trial->spec.index);
+      const search::Judgement again = search::judge(
+          problem, *problem.early_stopping, history_at(whole, trials, fact.seq), trial->spec.index);
       const bool stopped = stopped_at(*trial, fact);
       ++out.judgements;
       if (stopped) ++out.stops;
@@ -130,14 +129,11 @@ search::History history_at(const search::History& whole, const std::vector<Trial
 Result<std::vector<Resuggestion>> suggest_again(const api::Study& study,
                                                 const std::vector<TrialPtr>& trials) {
   const search::Problem problem = problem_of(study);
-  if (api::replaces_trials(problem.algorithm.name)) {
-    return invalid("its trials take over from each other (algorithm " + problem.algorithm.name +
-                   "), which is not decided again; fettle best --schedule shows what was trained");
-  }
   FETTLE_ASSIGN(const std::unique_ptr<search::Sampler> sampler, search::make_sampler(problem));
   Regrowth regrowth(history_of(study, trials));
   std::vector<Resuggestion> out;
   for (const TrialPtr& trial : trials) {
+    if (trial->spec.parent) continue;  // replay_population.h
     search::Suggestion suggestion =
         sampler->suggest(regrowth.before(trial->spec.index, trial->spec.search.basis), 1);
     Resuggestion again{trial.get(), std::nullopt};
@@ -161,6 +157,7 @@ Result<Replay> replay(const api::Study& study, const std::vector<TrialPtr>& tria
       next_index(trials, study.status.trials.created) - static_cast<std::int64_t>(trials.size());
   judge_again(study, trials, out);
   promote_again(study, trials, out);
+  take_over_again(study, trials, out);
   std::stable_sort(out.differences.begin(), out.differences.end(),
                    [](const Difference& a, const Difference& b) { return a.basis < b.basis; });
   return out;

@@ -31,7 +31,8 @@ struct Resuggestion {
   std::optional<Json> point;  // nothing: the space is exhausted
 };
 
-// In the order of trials, each with what was known when it was created. `trials` are all of the
+// In the order of trials, each with what was known when it was created; but for those that took
+// over from another, whose parameters are no suggestion of a sampler. `trials` are all of the
 // Study, sorted by index, and must outlive the answer. Errors: those of make_sampler.
 Result<std::vector<Resuggestion>> suggest_again(const api::Study& study,
                                                 const std::vector<api::TrialPtr>& trials);
@@ -45,11 +46,12 @@ struct Difference {
 };
 
 struct Replay {
-  std::int64_t suggestions = 0;  // decided again
-  std::int64_t judgements = 0;   // of rungs
-  std::int64_t stops = 0;        // recorded ones among them
-  std::int64_t promotions = 0;   // of trials that paused
-  std::int64_t deleted = 0;      // trials of which nothing is left
+  std::int64_t suggestions = 0;   // decided again
+  std::int64_t judgements = 0;    // of rungs
+  std::int64_t stops = 0;         // recorded ones among them
+  std::int64_t promotions = 0;    // of trials that paused
+  std::int64_t replacements = 0;  // of trials that others took over from
+  std::int64_t deleted = 0;       // trials of which nothing is left
   std::vector<Difference> differences;
 };
 

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/history.h"
+#include "core/lineage.h"
 #include "core/plan.h"
 #include "core/what_if.h"
 
@@ -40,16 +41,16 @@ class Rehearsal {
     study.spec.budget.parallelism = 3;
   }
 
-  void run() {
+  void run(int looks = 1000) {
     const auto sampler = search::make_sampler(problem_of(study));
     ASSERT_TRUE(sampler.ok());
-    for (int look = 0; look < 1000 && !is_finished(study.status); ++look) {
+    for (int look = 0; look < looks && !is_finished(study.status); ++look) {
       now_ms += 1500;
       const StudyPlan plan = plan_study({study, trials, {}}, **sampler, now_ms);
       for (const StudyAction& action : plan.actions) carry_out(action);
       for (TrialPtr& trial : trials) train(trial);
     }
-    ASSERT_TRUE(is_finished(study.status));
+    ASSERT_TRUE(is_finished(study.status) || looks < 1000);
   }
 
   // Replaces a trial by one that `edit` changed.
@@ -170,6 +171,90 @@ TEST(Replay, OfPromotionsAgrees) {
   }
 }
 
+// A population of six whose trials take turns on three workers; `schedule`: the legs that led to
+// the best of it.
+Rehearsal taking_over(const std::string& algorithm) {
+  Rehearsal out(algorithm == "schedule" ? "pbt" : algorithm);
+  out.study.spec.budget.trials = 6;
+  out.study.spec.algorithm.interval = 1;
+  out.run();
+  if (algorithm != "schedule") return out;
+  Rehearsal again("schedule");
+  const api::BestTrial& best = out.study.status.best.front();
+  again.study.spec = replay_of(out.study, lineage_of(out.trials, best.trial, best.step)).spec;
+  again.run();
+  return again;
+}
+
+TEST(Replay, OfPopulationsAgrees) {
+  for (const char* algorithm : {"pbt", "pb2", "schedule"}) {
+    const Rehearsal rehearsal = taking_over(algorithm);
+    const auto again = replay(rehearsal.study, rehearsal.trials);
+    ASSERT_TRUE(again.ok());
+    std::int64_t replacements = 0;
+    std::int64_t promotions = 0;
+    for (const TrialPtr& trial : rehearsal.trials) {
+      replacements += trial->spec.parent ? 1 : 0;
+      promotions += static_cast<std::int64_t>(trial->spec.search.promotions.size());
+    }
+    const auto trials = static_cast<std::int64_t>(rehearsal.trials.size());
+    EXPECT_GT(replacements, 1) << algorithm;
+    EXPECT_EQ(again->replacements, replacements) << algorithm;
+    EXPECT_EQ(again->promotions, promotions) << algorithm;
+    EXPECT_EQ(again->suggestions, trials - replacements) << algorithm;
+    for (const Difference& difference : again->differences) {
+      ADD_FAILURE() << algorithm << ": " << difference.trial << " (" << difference.basis << ") "
+                    << difference.recorded << " / " << difference.decided;
+    }
+  }
+}
+
+// auto, where the budget limits the work: trials pause, or are stopped.
+Rehearsal saving_steps(bool resumes) {
+  Rehearsal out("auto");
+  out.study.spec.algorithm.startup_trials.reset();
+  out.study.spec.budget.wall_time = 1e6;
+  out.study.spec.budget.trials = 30;
+  if (resumes) out.study.spec.trial.checkpoints.emplace();
+  out.run();
+  return out;
+}
+
+TEST(Replay, OfWhatAutoMadeOfStepsAgrees) {
+  for (const bool resumes : {true, false}) {
+    const Rehearsal rehearsal = saving_steps(resumes);
+    EXPECT_THAT(rehearsal.study.status.algorithm, HasSubstr(resumes ? "auto: bohb" : "asha stops"));
+    const auto again = replay(rehearsal.study, rehearsal.trials);
+    ASSERT_TRUE(again.ok());
+    EXPECT_EQ(again->suggestions, 30);
+    EXPECT_EQ(again->promotions > 2, resumes);
+    EXPECT_EQ(again->stops > 2, !resumes);
+    for (const Difference& difference : again->differences) {
+      ADD_FAILURE() << difference.trial << " (" << difference.basis << ") " << difference.recorded
+                    << " / " << difference.decided;
+    }
+  }
+}
+
+// The budget may change while trials run, and with it whether they pause.
+TEST(Plan, GoesOnWhenABudgetOfTimeComesOrGoes) {
+  for (const bool begins_limited : {true, false}) {
+    Rehearsal rehearsal("auto");
+    rehearsal.study.spec.trial.checkpoints.emplace();
+    rehearsal.study.spec.budget.trials = 30;
+    if (begins_limited) rehearsal.study.spec.budget.wall_time = 1e6;
+    rehearsal.run(/*looks=*/9);
+    ASSERT_FALSE(is_finished(rehearsal.study.status));
+    rehearsal.study.spec.budget.wall_time.reset();
+    if (!begins_limited) rehearsal.study.spec.budget.wall_time = 1e6;
+    rehearsal.run();
+    EXPECT_EQ(rehearsal.trials.size(), 30U);
+    EXPECT_FALSE(rehearsal.study.status.best.empty());
+    EXPECT_THAT(rehearsal.study.status.algorithm,
+                HasSubstr(begins_limited ? "runs to its end" : "auto: bohb"));
+  }
+}
+
 std::vector<Difference> differences_of(const Rehearsal& rehearsal) {
   const auto again = replay(rehearsal.study, rehearsal.trials);
   EXPECT_TRUE(again.ok());
@@ -208,6 +293,65 @@ TEST(Replay, NamesATrialThatBeganElsewhere) {
   const auto differences = differences_of(rehearsal);
   ASSERT_FALSE(differences.empty());
   EXPECT_EQ(differences[0].recorded, "begins at rung 2");
+}
+
+// The first members begin with the points to try first and the best of an earlier Study.
+TEST(Replay, OfAPopulationThatStartsWarmAgrees) {
+  for (const char* algorithm : {"pbt", "pb2"}) {
+    Rehearsal rehearsal(algorithm);
+    rehearsal.study.spec.budget.trials = 6;
+    rehearsal.study.spec.algorithm.interval = 1;
+    rehearsal.study.spec.warm_start.emplace().points = {Json::object({{"x", 0.25}})};
+    rehearsal.study.status.prior_observations = {{"old-3", Json::object({{"x", 0.75}}), {0.2}}};
+    rehearsal.run();
+    EXPECT_EQ(rehearsal.trials[0]->spec.parameters, Json::object({{"x", 0.25}}));
+    EXPECT_EQ(rehearsal.trials[1]->spec.parameters, Json::object({{"x", 0.75}}));
+    EXPECT_EQ(std::count_if(rehearsal.trials.begin(), rehearsal.trials.end(),
+                            [](const TrialPtr& trial) { return !trial->spec.parent; }),
+              6);
+    EXPECT_THAT(rehearsal.study.status.algorithm, HasSubstr("points to try first"));
+    const auto differences = differences_of(rehearsal);
+    EXPECT_TRUE(differences.empty()) << differences[0].trial << ' ' << differences[0].decided;
+  }
+}
+
+std::size_t first_that_took_over(const Rehearsal& rehearsal) {
+  std::size_t out = 0;
+  while (!rehearsal.trials[out]->spec.parent) ++out;
+  return out;
+}
+
+TEST(Replay, NamesParametersThatWereNotThoseOfTheReplacement) {
+  for (const char* algorithm : {"pbt", "pb2", "schedule"}) {
+    Rehearsal rehearsal = taking_over(algorithm);
+    const std::size_t later = first_that_took_over(rehearsal);
+    rehearsal.edit(later, [](Trial& trial) { trial.spec.parameters.set("x", 0.123); });
+    const auto differences = differences_of(rehearsal);
+    ASSERT_FALSE(differences.empty()) << algorithm;
+    EXPECT_EQ(differences[0].trial, rehearsal.trials[later]->metadata.name);
+    EXPECT_THAT(differences[0].recorded, HasSubstr("in the place of s-"));
+    EXPECT_THAT(differences[0].recorded, HasSubstr("0.123"));
+  }
+}
+
+TEST(Replay, NamesAReplacementThatFactsDoNotBearOut) {
+  Rehearsal rehearsal = taking_over("pbt");
+  const Trial& later = *rehearsal.trials[first_that_took_over(rehearsal)];
+  std::size_t parent = 0;
+  while (rehearsal.trials[parent]->metadata.name != later.spec.parent->trial) ++parent;
+  rehearsal.edit(parent, [](Trial& trial) {
+    for (api::Fact& fact : trial.status.facts) fact.values = {1e9};
+  });
+  EXPECT_FALSE(differences_of(rehearsal).empty());
+}
+
+TEST(Replay, NamesAMemberThatWentOnThoughItIsNotWritten) {
+  Rehearsal rehearsal = taking_over("pbt");
+  rehearsal.edit(first_promoted(rehearsal),
+                 [](Trial& trial) { trial.spec.search.promotions.clear(); });
+  const auto differences = differences_of(rehearsal);
+  ASSERT_FALSE(differences.empty());
+  EXPECT_THAT(differences[0].decided, HasSubstr("goes on to epoch"));
 }
 
 TEST(Replay, NamesAPointThatWasChanged) {
@@ -282,6 +426,24 @@ TEST(History, BeforeATrialHasOnlyWhatWasKnown) {
         history_before(rehearsal.study, rehearsal.trials, trial->spec.index);
     EXPECT_EQ(static_cast<std::int64_t>(history.trials.size()), trial->spec.index);
     EXPECT_EQ(static_cast<std::int64_t>(history.events.size()), trial->spec.search.basis);
+  }
+}
+
+TEST(WhatIf, AnotherAlgorithmHasNoMeaningWhereTrialsTakeOver) {
+  api::Study study;
+  struct Case {
+    const char* own;
+    const char* other;
+    bool has_meaning;
+  };
+  for (const auto& [own, other, has_meaning] :
+       {Case{"tpe", "gp", true}, Case{"pbt", "tpe", false}, Case{"tpe", "pb2", false},
+        Case{"pbt", "pb2", false}, Case{"schedule", "random", false}}) {
+    study.spec.algorithm.name = own;
+    const Status can = can_suggest_otherwise(study, other);
+    EXPECT_EQ(can.ok(), has_meaning) << own << ' ' << other;
+    if (can.ok()) continue;
+    EXPECT_THAT(can.error().message, HasSubstr("take over from each other"));
   }
 }
 

@@ -62,7 +62,26 @@ bool runs_now(const api::Trial& trial) {
   return !runs.empty() && !runs.back().outcome && runs.back().running_ms > 0;
 }
 
+// What a second of a worker counts as: its GPUs, or itself.
+double price_of_second(const api::TrialTemplate& trial) {
+  const double gpus = gpus_per_worker(trial);
+  return gpus > 0 ? gpus : 1;
+}
+
 }  // namespace
+
+double cost_of(const api::Study& study, const api::Trial& trial, std::int64_t now_ms) {
+  return seconds_of(trial, now_ms) * price_of_second(study.spec.trial);
+}
+
+std::optional<double> max_cost_of(const api::StudySpec& spec) {
+  std::optional<double> out;
+  if (spec.budget.gpu_hours && spec.trial.gpu) out = *spec.budget.gpu_hours * 3600;
+  if (!spec.budget.wall_time) return out;
+  const auto workers = static_cast<double>(spec.budget.parallelism * spec.trial.workers.max);
+  const double all_the_time = *spec.budget.wall_time * workers * price_of_second(spec.trial);
+  return std::min(all_the_time, out.value_or(all_the_time));
+}
 
 Spending spending_of(const api::Study& study, const std::vector<TrialPtr>& trials,
                      std::int64_t now_ms) {

@@ -21,6 +21,7 @@
 #include "core/study_status.h"
 #include "search/population.h"
 #include "search/schedule.h"
+#include "search/study_problem.h"
 
 namespace fettle::core {
 
@@ -125,8 +126,7 @@ class StudyPlanner {
 
 // Whether there were any.
 bool StudyPlanner::record_facts() {
-  const auto rungs =
-      search::rung_steps(study_.spec.algorithm, study_.spec.early_stopping, study_.spec.resource);
+  const std::vector<std::int64_t> rungs = search::rung_steps(study_.spec);
   const std::int64_t before = highest_seq(trials_);
   std::int64_t seq = before;
   for (TrialPtr& trial : trials_) {
@@ -148,7 +148,8 @@ bool StudyPlanner::record_facts() {
 // that are new in this look: a stop that was decided but not written before a crash is decided
 // again. Rungs of earlier looks were judged then, and would be judged alike.
 void StudyPlanner::judge_trials() {
-  if (!study_.spec.early_stopping || pauses_) return;
+  const search::Problem problem = problem_of(study_);
+  if (!problem.early_stopping || pauses_) return;
   std::map<std::int64_t, TrialPtr*> by_seq;
   for (TrialPtr& trial : trials_) {
     if (api::is_terminal(trial->status.phase) || trial->spec.stop) continue;
@@ -160,7 +161,6 @@ void StudyPlanner::judge_trials() {
     }
   }
   if (by_seq.empty()) return;
-  const search::Problem problem = problem_of(study_);
   search::History history = history_of(study_, trials_);
   const std::vector<search::Event> events = std::exchange(history.events, {});
   auto next = events.begin();
@@ -174,7 +174,7 @@ void StudyPlanner::judge_trials() {
 void StudyPlanner::judge_one(const search::Problem& problem, const search::History& history,
                              TrialPtr& trial, std::int64_t basis) {
   const search::Judgement judgement =
-      search::judge(problem, *study_.spec.early_stopping, history, trial->spec.index);
+      search::judge(problem, *problem.early_stopping, history, trial->spec.index);
   if (judgement.verdict == search::Verdict::kContinue) return;
   stop(trial, {"EarlyStopped", judgement.reason, basis});
 }

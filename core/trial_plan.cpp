@@ -32,6 +32,7 @@
 #include "core/plan.h"
 #include "core/report.h"
 #include "core/run_records.h"
+#include "search/study_problem.h"
 
 namespace fettle::core {
 
@@ -169,9 +170,7 @@ void TrialPlanner::dismiss(const Run& run) {
 void TrialPlanner::take_in(RunRecord& record, const Run& run) {
   if (!record.outcome) {
     if (run.report) {
-      const api::CurveNeeds needs{
-          search::rung_steps(study_.algorithm, study_.early_stopping, study_.resource),
-          study_.objectives};
+      const api::CurveNeeds needs{search::rung_steps(study_), study_.objectives};
       api::Report joined = join_reports(status_.report, *run.report, needs);
       joined.objective = api::objective_text(study_.objectives, joined.metrics);
       joined.throughput = api::throughput_text(joined.metrics);
@@ -484,7 +483,8 @@ bool TrialPlanner::has_just_begun() {
 bool TrialPlanner::can_wait() {
   if (has_just_begun()) return true;
   const api::TrialStatus& before = trial_.status;
-  if (study_.early_stopping || before.runs.empty() || before.phase != status_.phase ||
+  const bool judged = search::problem_of(study_).early_stopping.has_value();
+  if (judged || before.runs.empty() || before.phase != status_.phase ||
       before.runs != status_.runs || before.conditions != status_.conditions) {
     return false;
   }

@@ -7,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include "api/names.h"
 #include "core/best.h"
 #include "core/facts.h"
 #include "core/history.h"
@@ -80,6 +81,17 @@ std::int64_t reached(const Trial& trial) {
 }
 
 }  // namespace
+
+Status can_suggest_otherwise(const api::Study& study, const std::string& algorithm) {
+  const std::string& own = study.spec.algorithm.name;
+  const bool here = api::replaces_trials(own);
+  if (!here && !api::replaces_trials(algorithm)) return success();
+  return invalid("with algorithm " + (here ? own : algorithm) +
+                 " trials take over from each other, so that what " + algorithm +
+                 " would have suggested is another search from the first replacement on; it "
+                 "cannot be told from these trials. Without --algorithm the Study's own decisions "
+                 "are made again");
+}
 
 OtherStopping stop_otherwise(const api::Study& study, const api::EarlyStopping& rules,
                              const std::vector<TrialPtr>& trials) {

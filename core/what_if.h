@@ -13,8 +13,14 @@
 
 #include "api/study.h"
 #include "api/trial.h"
+#include "base/result.h"
 
 namespace fettle::core {
+
+// Whether there is sense in asking what `algorithm` would have suggested of the trials of a Study:
+// not where trials take over from each other, here or there, since each of them then comes from
+// those that really ran. Error: a sentence that says so.
+Status can_suggest_otherwise(const api::Study& study, const std::string& algorithm);
 
 struct OtherStop {
   std::string trial;

@@ -1,27 +1,20 @@
-#!/usr/bin/env python3
-"""Any program can use Fettle's search: examples/suggest_client.py [path of fettle] tunes gradient descent."""
-import json, subprocess, sys
+"""Tunes a descent with Fettle's search: suggest_client.py [path of fettle]"""
+import json
+import sys
+from subprocess import PIPE, Popen
 
-fettle = subprocess.Popen([*(sys.argv[1:2] or ["fettle"]), "suggest"], text=True,
-                          stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-
-def send(message, answered=True):
-    print(json.dumps(message), file=fettle.stdin, flush=True)
-    return json.loads(fettle.stdout.readline()) if answered else None
-
-send({"study": {"name": "descent", "seed": 1, "max_trials": 100, "resource": {"min": 1, "max": 27},
-                "space": [{"name": "rate", "type": "float", "low": 1e-4, "high": 1, "log": True}]}}, answered=False)
-trials = {}  # by id: the parameters of each, the step it came to, and its state, x and y
-while asked := send({"ask": 1})["trials"]:
-    id, params = asked[0]["id"], asked[0].get("params")  # a new trial, or one that paused and is to go on
-    trial = trials.setdefault(id, {"params": params, "step": 0, "x": 1.0, "y": 1.0})
-    decision = "continue"
-    while decision == "continue" and trial["step"] < 27:
-        trial["x"] -= trial["params"]["rate"] * trial["x"]
-        trial["y"] -= trial["params"]["rate"] * trial["y"] * 10
+fettle = Popen([*(sys.argv[1:] or ["fettle"]), "suggest"], text=True,
+               stdin=PIPE, stdout=PIPE)
+rate = {"name": "rate", "type": "float", "low": 1e-4, "high": 1, "log": True}
+study = {"space": [rate], "resource": {"min": 1, "max": 27}}
+lines, trials = [{"study": study}, {"ask": 1}], {}
+while len(trials) < 100:
+    print(*map(json.dumps, lines), sep="\n", file=fettle.stdin, flush=True)
+    reply, lines = json.loads(fettle.stdout.readline()), [{"ask": 1}]
+    for asked in reply.get("trials", []):  # a new one, or one that resumes
+        trial = trials.setdefault(asked["id"], asked | {"step": 0, "value": 1})
+    if reply.get("decision", "continue") == "continue" and trial["step"] < 27:
         trial["step"] += 1
-        trial["loss"] = trial["x"] ** 2 + 10 * trial["y"] ** 2
-        decision = send({"report": {"id": id, "step": trial["step"], "value": trial["loss"]}})["decision"]
-best = min(trials.values(), key=lambda trial: trial["loss"])
-steps = sum(trial["step"] for trial in trials.values())
-print(f"best of {len(trials)} trials after {steps} steps: {best['loss']:.2g} with {best['params']}")
+        trial["value"] *= (1 - 5 * trial["params"]["rate"]) ** 2
+        lines = [{"report": trial}]
+print(len(trials), min(trials.values(), key=lambda trial: trial["value"]))

@@ -7,6 +7,7 @@
 //
 // Layout: activations are [samples, height, width, channels] (NHWC), dense, row-major. Linear
 // weights are [outputs, inputs]; convolution weights [out channels, kernel, kernel, in channels].
+// A sequence of tokens is an image of one column: [samples, length, 1, channels].
 // Types: activations and their gradients are fp32, bf16 or fp16, as the plan says. Weights arrive
 // in the plan's type (bf16, fp16: the rounded copy of the fp32 master); bias, normalisation
 // parameters and statistics are always fp32. Parameter gradients are always fp32 and are ADDED to
@@ -97,6 +98,21 @@ struct RowNormShape {
 // torch.nn.GELU's `approximate`: "none" or "tanh".
 enum class GeluForm : std::uint8_t { kExact, kTanh };
 
+// Causal self-attention of `heads` heads, `width` channels each: a token sees itself and those
+// before it.
+struct AttentionShape {
+  std::int64_t length = 1;  // tokens of a sample
+  std::int64_t heads = 1;
+  std::int64_t width = 1;  // of one head
+  std::int64_t channels() const { return heads * width; }
+};
+
+struct EmbeddingShape {
+  std::int64_t vocabulary = 0;
+  std::int64_t length = 1;  // tokens of a sample
+  std::int64_t channels = 0;
+};
+
 struct PlanOptions {
   std::int64_t max_samples = 1;
   DataType type = DataType::kFloat32;
@@ -168,6 +184,31 @@ class GeluOp {
   virtual ~GeluOp() = default;
   virtual void forward(std::int64_t count, ConstBuffer x, Buffer y) = 0;
   virtual void backward(std::int64_t count, ConstBuffer x, ConstBuffer dy, Buffer dx) = 0;
+};
+
+// softmax(Q K' / sqrt(width)) V, head by head, over what a linear layer made of the tokens.
+class AttentionOp {
+ public:
+  virtual ~AttentionOp() = default;
+  // `qkv`: [samples, length, 3 channels], in a token first the queries of all heads, then the keys,
+  // then the values. `y`: [samples, length, channels].
+  virtual void forward(std::int64_t samples, ConstBuffer qkv, Buffer y) = 0;
+  // Of the last forward, with its qkv and y.
+  virtual void backward(std::int64_t samples, ConstBuffer qkv, ConstBuffer y, ConstBuffer dy,
+                        Buffer dqkv) = 0;
+};
+
+// y[s, t] = table[tokens[s, t]] + positions[t]. `table`: [vocabulary, channels], `positions`:
+// [length, channels]; both in the plan's type, as weights are.
+class EmbeddingOp {
+ public:
+  virtual ~EmbeddingOp() = default;
+  // Every token is below `vocabulary` (CHECK).
+  virtual void forward(std::int64_t samples, const std::int32_t* tokens, ConstBuffer table,
+                       ConstBuffer positions, Buffer y) = 0;
+  // Adds in order of samples and tokens, so the same batch gives the same bits.
+  virtual void backward(std::int64_t samples, const std::int32_t* tokens, ConstBuffer dy,
+                        float* table_gradient, float* positions_gradient) = 0;
 };
 
 // Keyed by what the draw is for: element e of sample with global index i, in this epoch and layer,
@@ -252,6 +293,10 @@ class Backend {
   virtual Result<std::unique_ptr<BatchNormOp>> batch_norm(const BatchNormShape&,
                                                           const PlanOptions&) = 0;
   virtual Result<std::unique_ptr<RowNormOp>> row_norm(const RowNormShape&, const PlanOptions&) = 0;
+  virtual Result<std::unique_ptr<AttentionOp>> attention(const AttentionShape&,
+                                                         const PlanOptions&) = 0;
+  virtual Result<std::unique_ptr<EmbeddingOp>> embedding(const EmbeddingShape&,
+                                                         const PlanOptions&) = 0;
   virtual Result<std::unique_ptr<PoolOp>> pool(const PoolShape&, const PlanOptions&) = 0;
   virtual std::unique_ptr<ReluOp> relu(DataType type) = 0;
   // `max_count`: most elements of a call.

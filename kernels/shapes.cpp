@@ -95,4 +95,18 @@ Status check_shape(const RowNormShape& shape, const PlanOptions& plan) {
   return check_plan(plan, shape.input.size());
 }
 
+Status check_shape(const AttentionShape& shape, const PlanOptions& plan) {
+  FETTLE_TRY(check_positive("the number of tokens", shape.length));
+  FETTLE_TRY(check_positive("the number of heads", shape.heads));
+  FETTLE_TRY(check_positive("the width of a head", shape.width));
+  return check_plan(plan, 3 * shape.length * shape.channels());
+}
+
+Status check_shape(const EmbeddingShape& shape, const PlanOptions& plan) {
+  FETTLE_TRY(check_positive("the size of the vocabulary", shape.vocabulary));
+  FETTLE_TRY(check_positive("the number of tokens", shape.length));
+  FETTLE_TRY(check_positive("the number of channels", shape.channels));
+  return check_plan(plan, shape.length * shape.channels);
+}
+
 }  // namespace fettle::kernels

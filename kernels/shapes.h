@@ -14,5 +14,7 @@ Status check_shape(const ConvShape& shape, const PlanOptions& plan);
 Status check_shape(const PoolShape& shape, const PlanOptions& plan);
 Status check_shape(const BatchNormShape& shape, const PlanOptions& plan);
 Status check_shape(const RowNormShape& shape, const PlanOptions& plan);
+Status check_shape(const AttentionShape& shape, const PlanOptions& plan);
+Status check_shape(const EmbeddingShape& shape, const PlanOptions& plan);
 
 }  // namespace fettle::kernels

@@ -45,6 +45,8 @@ TEST_F(LeaderElectorTest, OneLeadsAndHandsOverWhenItStops) {
   a.stop();
   EXPECT_FALSE(a.may_write());
   ASSERT_TRUE(b.wait_leading(20s)) << "no need to wait for the term's end";
+  // It is told after it may write.
+  for (int i = 0; i < 500 && leading_ < 2; ++i) std::this_thread::sleep_for(10ms);
   EXPECT_EQ(leading_, 2);
   EXPECT_EQ(lost_, 0);
 }

@@ -3,7 +3,7 @@
 #include "api/names.h"
 #include "api/resolve.h"
 #include "search/population.h"
-#include "search/search.h"
+#include "search/study_problem.h"
 
 namespace fettle::runtime {
 
@@ -25,9 +25,11 @@ Result<api::TrialFile> make_trial_file(const api::Study& study, const api::Trial
   file.parameters = trial.spec.parameters;
   file.until_step = trial.spec.until_step;
   file.workers = trial.spec.workers;
+  // Programs that are not ours are not known to go on without one of their workers.
+  const api::Workers& workers = study.spec.trial.workers;
+  if (study.spec.trial.trainer && workers.min < workers.max) file.least_workers = workers.min;
   file.resource = study.spec.resource;
-  file.rungs =
-      search::rung_steps(study.spec.algorithm, study.spec.early_stopping, study.spec.resource);
+  file.rungs = search::rung_steps(study.spec);
   for (const api::Objective& objective : study.spec.objectives) {
     file.objectives.push_back({objective.metric, objective.direction});
   }

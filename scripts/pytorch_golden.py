@@ -106,6 +106,29 @@ def gelu_case(approximate, count):
             "dx": flat(x.grad)}
 
 
+def attention_case(samples, length, heads, width):
+    g = torch.Generator().manual_seed(length * 100 + width)
+    qkv, dy = draw(g, samples, length, 3 * heads * width), draw(g, samples, length, heads * width)
+    q, k, v = (part.unflatten(2, (heads, width)).transpose(1, 2) for part in qkv.chunk(3, dim=2))
+    y = F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).flatten(2)
+    y.backward(dy)
+    return {"samples": samples, "length": length, "heads": heads, "width": width,
+            "qkv": flat(qkv), "dy": flat(dy), "y": flat(y), "dqkv": flat(qkv.grad)}
+
+
+def embedding_case(samples, length, vocabulary, channels):
+    g = torch.Generator().manual_seed(vocabulary)
+    tokens = torch.randint(vocabulary, (samples, length), generator=g)
+    table, positions = draw(g, vocabulary, channels), draw(g, length, channels)
+    dy = draw(g, samples, length, channels)
+    y = F.embedding(tokens, table) + positions
+    y.backward(dy)
+    return {"samples": samples, "length": length, "vocabulary": vocabulary, "channels": channels,
+            "tokens": tokens.flatten().tolist(), "table": flat(table), "positions": flat(positions),
+            "dy": flat(dy), "y": flat(y), "dtable": flat(table.grad),
+            "dpositions": flat(positions.grad)}
+
+
 def pool_case(kind, samples, size, channels, kernel, stride):
     height, width = size
     g = torch.Generator().manual_seed(height * 10 + kernel[0])
@@ -210,6 +233,9 @@ def main():
                        layer_norm_case("layer", 2, (2, 3), 16, 1e-3),
                        layer_norm_case("rms", 3, (1, 1), 9, 1e-5),
                        layer_norm_case("rms", 2, (3, 2), 20, 1e-3)],
+        "attention": [attention_case(2, 5, 2, 3), attention_case(1, 17, 1, 8),
+                      attention_case(1, 33, 2, 17), attention_case(3, 1, 2, 4)],
+        "embedding": [embedding_case(3, 4, 7, 5), embedding_case(2, 6, 3, 16)],
         "gelu": [gelu_case("none", 41), gelu_case("tanh", 41)],
         "pool": [pool_case("max", 2, (6, 6), 3, (2, 2), 2), pool_case("max", 2, (7, 6), 2, (3, 3), 2),
                  pool_case("average", 2, (6, 7), 3, (2, 2), 2),

@@ -18,6 +18,7 @@ from pytorch_golden import Lamb
 
 OUT = pathlib.Path(__file__).resolve().parent.parent / "trainer" / "testdata"
 SAMPLES, SIDE, CLASSES, BATCH, EPOCHS = 22, 6, 3, 8, 4      # the last batch has 6 samples
+CONTEXT, VOCABULARY, PIECES = 9, 11, 14                     # of text
 MEAN, STD = 0.5, 0.25
 
 
@@ -25,6 +26,77 @@ def draw(generator, *shape, scale=0.4):
     """fp32 numbers with few digits, as doubles."""
     values = (torch.randn(*shape, generator=generator) * scale * 1000).round() / 1000
     return values.to(torch.float32).to(torch.float64)
+
+
+class Attention(torch.nn.Module):
+    """Causal, over queries, keys and values side by side."""
+
+    def __init__(self, heads):
+        super().__init__()
+        self.heads = heads
+
+    def forward(self, qkv):
+        parts = [part.unflatten(2, (self.heads, -1)).transpose(1, 2) for part in qkv.chunk(3, dim=2)]
+        return F.scaled_dot_product_attention(*parts, is_causal=True).transpose(1, 2).flatten(2)
+
+
+class Embedding(torch.nn.Module):
+    def __init__(self, units):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.zeros(VOCABULARY, units))
+        self.positions = torch.nn.Parameter(torch.zeros(CONTEXT, units))
+
+    def forward(self, tokens):
+        return F.embedding(tokens, self.weight) + self.positions
+
+
+class Gpt(torch.nn.Module):
+    """Runs a list of layers in Fettle's words on tokens."""
+
+    def __init__(self, layers, generator):
+        super().__init__()
+        self.layers, self.modules_of, channels = layers, torch.nn.ModuleList(), 0
+        for layer in layers:
+            kind, module = layer["type"], torch.nn.Identity()
+            if kind == "embedding":
+                module, channels = Embedding(layer["units"]), layer["units"]
+            elif kind == "linear":
+                module, channels = torch.nn.Linear(channels, layer["units"]), layer["units"]
+            elif kind == "attention":
+                module, channels = Attention(layer["heads"]), channels // 3
+            elif kind == "layerNorm":
+                module = torch.nn.LayerNorm(channels)
+            elif kind == "gelu":
+                module = torch.nn.GELU(approximate=layer.get("approximate", "none"))
+            self.modules_of.append(module.double())
+        with torch.no_grad():
+            for parameter in self.parameters():
+                if parameter.dim() == 2:
+                    parameter.copy_(draw(generator, *parameter.shape, scale=0.2))
+
+    def forward(self, x):
+        entries = []
+        for layer, module in zip(self.layers, self.modules_of):
+            if layer["type"] == "residual":
+                entries.append(x)
+            elif layer["type"] == "add":
+                x = x + entries.pop()
+            elif layer["type"] == "head":
+                x = x @ self.modules_of[0].weight.T
+            else:
+                x = module(x)
+        return x
+
+    def initial(self):
+        result = []
+        for module in self.modules_of:
+            if isinstance(module, Embedding):
+                result.append({"weights": numbers(module.weight.flatten().tolist()), "biases": [],
+                               "positions": numbers(module.positions.flatten().tolist())})
+            elif isinstance(module, torch.nn.Linear):
+                result.append({"weights": numbers(module.weight.flatten().tolist()),
+                               "biases": numbers(module.bias.tolist())})
+        return result
 
 
 class Network(torch.nn.Module):
@@ -110,10 +182,10 @@ def numbers(values):
 
 def optimizer_of(network, training):
     decayed, spared = [], []
-    drawn = (torch.nn.Conv2d, torch.nn.Linear)
+    drawn = (torch.nn.Conv2d, torch.nn.Linear, Embedding)
     for module in network.modules_of:
         for name, parameter in module.named_parameters():
-            weights = name == "weight" and isinstance(module, drawn)
+            weights = name in ("weight", "positions") and isinstance(module, drawn)
             (decayed if weights else spared).append(parameter)
     groups = [{"params": decayed, "weight_decay": training.get("weightDecay", 0)},
               {"params": spared, "weight_decay": 0}]
@@ -143,21 +215,17 @@ def scheduler_of(optimizer, training, steps_per_epoch):
     return torch.optim.lr_scheduler.ConstantLR(optimizer, 1)
 
 
-def case(name, layers, training):
-    generator = torch.Generator().manual_seed(len(name))
-    pixels = torch.randint(0, 256, (SAMPLES, 1, SIDE, SIDE), generator=generator)
-    labels = torch.randint(0, CLASSES, (SAMPLES,), generator=generator)
-    images = (pixels.double() / 255 - MEAN) / STD
-    network = Network(layers, generator)
-    initial = network.initial()
+def train(network, inputs, labels, training):
+    """What a training says: the loss of each step, and at the end that of all, and right answers."""
     optimizer = optimizer_of(network, training)
-    batches = [slice(i, min(i + BATCH, SAMPLES)) for i in range(0, SAMPLES, BATCH)]
+    samples = len(inputs)
+    batches = [slice(i, min(i + BATCH, samples)) for i in range(0, samples, BATCH)]
     scheduler = scheduler_of(optimizer, training, len(batches))
     losses = []
     for _ in range(EPOCHS):
         for batch in batches:
             optimizer.zero_grad()
-            loss = F.cross_entropy(network(images[batch]), labels[batch],
+            loss = F.cross_entropy(network(inputs[batch]).flatten(0, -2), labels[batch].flatten(),
                                    label_smoothing=training.get("labelSmoothing", 0))
             loss.backward()
             if "clipNorm" in training:
@@ -167,14 +235,36 @@ def case(name, layers, training):
             losses.append(loss.item())
     network.eval()
     with torch.no_grad():
-        logits = network(images)
-        evaluation = F.cross_entropy(logits, labels).item()
-        correct = int((logits.argmax(1) == labels).sum())
+        logits = network(inputs)
+        evaluation = F.cross_entropy(logits.flatten(0, -2), labels.flatten()).item()
+        correct = int((logits.argmax(-1) == labels).sum())
+    return {"losses": numbers(losses), "evaluation": float(f"{evaluation:.9g}"), "correct": correct}
+
+
+def text_case(name, layers, training):
+    generator = torch.Generator().manual_seed(len(name))
+    tokens = torch.randint(0, VOCABULARY, (PIECES * CONTEXT + 1,), generator=generator)
+    inputs, labels = tokens[:-1].view(PIECES, CONTEXT), tokens[1:].view(PIECES, CONTEXT)
+    network = Gpt(layers, generator)
+    initial = network.initial()
+    result = train(network, inputs, labels, training)
+    return {"name": name, "model": {"layers": layers},
+            "training": dict(training, globalBatch=BATCH, epochs=EPOCHS), "context": CONTEXT,
+            "vocabulary": VOCABULARY, "tokens": tokens.tolist(), "initial": initial, **result}
+
+
+def case(name, layers, training):
+    generator = torch.Generator().manual_seed(len(name))
+    pixels = torch.randint(0, 256, (SAMPLES, 1, SIDE, SIDE), generator=generator)
+    labels = torch.randint(0, CLASSES, (SAMPLES,), generator=generator)
+    images = (pixels.double() / 255 - MEAN) / STD
+    network = Network(layers, generator)
+    initial = network.initial()
+    result = train(network, images, labels, training)
     training = dict(training, globalBatch=BATCH, epochs=EPOCHS)
     return {"name": name, "model": {"layers": layers}, "training": training, "side": SIDE,
             "mean": MEAN, "std": STD, "pixels": pixels.flatten().tolist(),
-            "labels": labels.tolist(), "initial": initial, "losses": numbers(losses),
-            "evaluation": float(f"{evaluation:.9g}"), "correct": correct}
+            "labels": labels.tolist(), "initial": initial, **result}
 
 
 def main():
@@ -194,6 +284,14 @@ def main():
               *norm_relu, {"type": "conv", "channels": 6, "kernel": 3}, norm, {"type": "shortcut"},
               {"type": "conv", "channels": 6, "kernel": 1, "stride": 2}, norm, {"type": "add"}, relu,
               {"type": "linear", "units": CLASSES}]
+    block = [{"type": "residual"}, {"type": "layerNorm"}, {"type": "linear", "units": 36},
+             {"type": "attention", "heads": 3}, {"type": "linear", "units": 12}, {"type": "add"},
+             {"type": "residual"}, {"type": "layerNorm"}, {"type": "linear", "units": 20},
+             {"type": "gelu", "approximate": "tanh"}, {"type": "linear", "units": 12},
+             {"type": "add"}]
+    gpt = [{"type": "embedding", "units": 12}, *block, *block, {"type": "layerNorm"},
+           {"type": "head"}]
+    untied = [{"type": "embedding", "units": 12}, *block, {"type": "linear", "units": VOCABULARY}]
     cases = [
         case("mlp, sgd", mlp, {"optimizer": "sgd", "learningRate": 0.1}),
         case("mlp, sgd with everything", mlp,
@@ -213,6 +311,11 @@ def main():
              {"optimizer": "adamw", "learningRate": 0.01, "weightDecay": 0.1}),
         case("residual blocks, sgd", resnet,
              {"optimizer": "sgd", "learningRate": 0.02, "momentum": 0.9}),
+        text_case("gpt, adamw", gpt, {"optimizer": "adamw", "learningRate": 0.01,
+                                      "weightDecay": 0.1, "clipNorm": 1.0,
+                                      "schedule": {"name": "cosine", "finalFraction": 0.1}}),
+        text_case("gpt with its own output matrix, sgd", untied,
+                  {"optimizer": "sgd", "learningRate": 0.1, "momentum": 0.9}),
         case("cnn, lamb", cnn, {"optimizer": "lamb", "learningRate": 0.02, "weightDecay": 0.05}),
     ]
     OUT.mkdir(parents=True, exist_ok=True)

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "api/names.h"
 #include "search/samplers.h"
 #include "search/sobol_sequence.h"
 
@@ -23,6 +24,38 @@ std::string count(std::uint64_t n, const std::string& what) {
 }
 
 }  // namespace
+
+void settle_fidelity(Problem& problem, const Fidelity& fidelity) {
+  const bool is_set = problem.early_stopping.has_value();
+  if (is_set && problem.early_stopping->name == api::kNoEarlyStopping) {
+    problem.early_stopping.reset();
+  }
+  const bool has_steps = problem.resource.max > problem.resource.min;
+  if (problem.algorithm.name != "auto" || is_set || !has_steps) return;
+  if (problem.objectives.size() > 1) {
+    problem.fidelity =
+        "every trial runs to its end, since one objective on the way tells little "
+        "of several at the end";
+  } else if (problem.algorithm.cost_aware) {
+    problem.fidelity = "every trial runs to its end, since what whole trials cost is counted";
+  } else if (!fidelity.limits_work) {
+    problem.fidelity = "every trial runs to its end, since the budget counts trials, not time";
+  } else if (fidelity.few_trials) {
+    problem.fidelity = "every trial runs to its end, since " + std::to_string(problem.max_trials) +
+                       " are few enough for that";
+  } else if (fidelity.resumes) {
+    problem.algorithm.name = "bohb";
+    problem.fidelity =
+        "the budget limits the work, and trials can pause and go on from their "
+        "checkpoints";
+  } else {
+    problem.early_stopping.emplace();
+    problem.early_stopping->name = "asha";
+    problem.fidelity =
+        "asha stops poor trials, since the budget limits the work and nothing says "
+        "that a trial could pause and go on";
+  }
+}
 
 bool is_worth_gp(const Problem& problem, const Space& space) {
   return space.dimensions() <= kMostGpParameters && space.groups().size() - 1 <= kMostGpBranches &&
@@ -64,7 +97,8 @@ Choice choose_algorithm(const Problem& problem, const Space& space) {
   if (objectives > 1) reason += ", " + count(objectives, "objective");
   if (budget > 0) reason += " and a budget of " + count(trials, "trial");
   if (objectives > 1) return {"ehvi", reason};
-  return {problem.parallelism > kMostTurnsParallel ? "gp" : "portfolio", reason};
+  const bool alone = problem.parallelism > kMostTurnsParallel || problem.algorithm.cost_aware;
+  return {alone ? "gp" : "portfolio", reason};
 }
 
 }  // namespace fettle::search

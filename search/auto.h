@@ -1,7 +1,10 @@
 // What the algorithm `auto` stands for: a choice by space, objectives, budget and parallelism, with
-// the reason in words. Pure; usable from any thread.
+// the reason in words; and before that, where trials have steps and nobody has set a rule, whether
+// all of them run to their end (docs/decisions/0009-learning-curves.md). Pure; usable from any
+// thread.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "search/search.h"
@@ -17,6 +20,21 @@ struct Choice {
 // Whether a Gaussian process is worth its cost: not with so many parameters, conditions or trials
 // that it would be slow and TPE as good.
 bool is_worth_gp(const Problem& problem, const Space& space);
+
+// What decides whether steps can be saved, and are worth it.
+struct Fidelity {
+  bool resumes = false;      // a trial that pauses goes on from its checkpoint
+  bool limits_work = false;  // the budget is time or GPU-hours, not only a number of trials
+  bool few_trials = false;   // at most kFewTrials of them
+};
+
+// So many trials cost no more to their end than a search that saves steps needs to be as good.
+inline constexpr std::int64_t kFewTrials = 25;
+
+// Settles what `auto` does about steps: puts `bohb`, or a rule of early stopping, into the problem
+// where that pays, and says why in problem.fidelity. An algorithm or a rule that was set stays as
+// it is; the rule "none" is taken out, and that is all.
+void settle_fidelity(Problem& problem, const Fidelity& fidelity);
 
 Choice choose_algorithm(const Problem& problem, const Space& space);
 

@@ -7,6 +7,7 @@
 // whenever a trial ends. Points are moved on the unit interval of each parameter; where they leave
 // it, they are drawn anew, as are parameters that a parent does not have.
 #include <algorithm>
+#include <array>
 
 #include "search/fold.h"
 #include "search/ranking.h"
@@ -45,17 +46,44 @@ class DifferentialEvolution final : public FoldingSampler {
   }
 
   std::optional<Point> propose(std::int64_t trial) override {
-    const std::vector<const Point*> members = population();
-    if (members.size() < kLeastPopulation) return draw_untried(trial);
-    Random random(draw_key(seed(), Purpose::kModel), static_cast<std::uint64_t>(trial));
-    for (int i = 0; i < kMaxAttempts; ++i) {
-      Point point = offspring(members, random);
-      if (!tried(point)) return point;
+    std::optional<Offspring> found = evolve(trial);
+    return found ? std::move(found->point) : draw_untried(trial);
+  }
+
+  std::optional<Explanation> explain_point(std::int64_t trial, const Point& point) override {
+    Explanation out;
+    const std::optional<Offspring> found = evolve(trial);
+    if (!found || space().key(found->point) != space().key(point)) {
+      out.words = "drawn from the prior; a population of " + std::to_string(kLeastPopulation) +
+                  " evolves, and " + std::to_string(population().size()) + " had a value";
+      return out;
     }
-    return draw_untried(trial);
+    const auto number = [&found](std::size_t i) { return std::to_string(found->parents[i] + 1); };
+    out.words = "evolved from number " + number(0) +
+                " of the ranking: some of its parameters are those of number " + number(1) +
+                ", moved by half the way from number " + number(3) + " to number " + number(2);
+    return out;
   }
 
  private:
+  struct Offspring {
+    Point point;
+    // Places in the ranking of the target, the base, and the two whose difference is added.
+    std::array<std::size_t, 4> parents{};
+  };
+
+  // Nothing while the population is small, and where all offspring were tried already.
+  std::optional<Offspring> evolve(std::int64_t trial) {
+    const std::vector<const Point*> members = population();
+    if (members.size() < kLeastPopulation) return std::nullopt;
+    Random random(draw_key(seed(), Purpose::kModel), static_cast<std::uint64_t>(trial));
+    for (int i = 0; i < kMaxAttempts; ++i) {
+      Offspring offspring = offspring_of(members, random);
+      if (!tried(offspring.point)) return offspring;
+    }
+    return std::nullopt;
+  }
+
   std::vector<const Point*> population() {
     std::vector<const Point*> out;
     for (const std::int64_t trial : ranking_.order()) {
@@ -74,24 +102,29 @@ class DifferentialEvolution final : public FoldingSampler {
     return interval.low + drawn * (interval.high - interval.low);
   }
 
-  Point offspring(const std::vector<const Point*>& members, Random& random) const {
-    const Point* parents[4];  // the target and three others, all different
-    for (const Point*& parent : parents) {
+  Offspring offspring_of(const std::vector<const Point*>& members, Random& random) const {
+    Offspring out;
+    auto& parents = out.parents;  // all different
+    for (auto parent = parents.begin(); parent != parents.end(); ++parent) {
       do {
-        parent = members[random.below(members.size())];
-      } while (std::find(parents, &parent, parent) != &parent);
+        *parent = random.below(members.size());
+      } while (std::find(parents.begin(), parent, *parent) != parent);
     }
+    const auto at = [&](std::size_t parent, std::size_t parameter) {
+      return place(*members[parents[parent]], parameter, random);
+    };
     std::vector<double> unit(space().dimensions());
     const std::size_t always = random.below(unit.size());  // at least this one is replaced
     for (std::size_t i = 0; i < unit.size(); ++i) {
       const bool replaced = random.uniform() < kCrossover || i == always;
-      unit[i] = place(*parents[0], i, random);
+      unit[i] = at(0, i);
       if (!replaced) continue;
-      const double difference = place(*parents[2], i, random) - place(*parents[3], i, random);
-      unit[i] = place(*parents[1], i, random) + kScale * difference;
+      const double difference = at(2, i) - at(3, i);
+      unit[i] = at(1, i) + kScale * difference;
       if (unit[i] < 0 || unit[i] > 1) unit[i] = random.uniform();
     }
-    return space().from_unit(unit);
+    out.point = space().from_unit(unit);
+    return out;
   }
 
   const std::vector<api::Objective> objectives_;

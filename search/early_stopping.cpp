@@ -94,13 +94,17 @@ std::vector<std::int64_t> rung_steps(const api::Algorithm& algorithm,
     out.pop_back();
     return out;
   }
-  if (!rules) return {};
+  if (!rules || rules->name == api::kNoEarlyStopping) return {};
   return rules->name == "asha" ? asha_rungs(*rules, resource) : every_rung(*rules, resource);
 }
 
 Judgement judge(const Problem& problem, const api::EarlyStopping& rules, const History& history,
                 std::int64_t trial) {
   Judgement out;
+  if (rules.name == api::kNoEarlyStopping) {
+    out.reason = "every trial runs to its end";
+    return out;
+  }
   const std::size_t event = newest_rung(history, trial);
   if (event == history.events.size()) {
     out.reason = rules.name + ": no rung reached yet";

@@ -304,6 +304,25 @@ TEST(Curve, StopsWhatWillNotEndAmongTheBest) {
   EXPECT_EQ(stopped_at(problem, rules, history, decay(0.05, 0.1)), 0);  // slow, but it gets there
 }
 
+// What other curves did after this step counts more than what an extrapolation expects of them.
+TEST(Curve, IsCarefulWhereForecastsWereWrong) {
+  const Problem problem = problem_with(epochs(1, 30));
+  const auto flat = [](double end) {
+    return [end](std::int64_t step) { return end + 1 / static_cast<double>(step); };
+  };
+  const auto late = [](double end) {  // nothing is learnt before step 20
+    return [end](std::int64_t step) { return step < 20 ? 1.5 : end; };
+  };
+  History foreseen;
+  History sudden;
+  for (const double end : {0.5, 0.3, 0.2, 0.4, 0.6}) {
+    EXPECT_EQ(stopped_at(problem, rule("curve"), foreseen, flat(end)), 0);
+    EXPECT_EQ(stopped_at(problem, rule("curve"), sudden, late(end)), 0);
+  }
+  EXPECT_GT(stopped_at(problem, rule("curve"), foreseen, late(0.1)), 0);
+  EXPECT_EQ(stopped_at(problem, rule("curve"), sudden, late(0.1)), 0);
+}
+
 TEST(Curve, TheBestAreAsManyAsOneSays) {
   const Problem problem = problem_with(epochs(1, 30), api::Direction::kMaximize);
   api::EarlyStopping rules = rule("curve");

@@ -134,5 +134,37 @@ TEST(Fidelity, TheLastCallBringsATrialToItsEnd) {
   }
 }
 
+// At each of the first 40 trials, by what was known when it began.
+TEST(Fidelity, ModelsSayWhyAPointWasChosen) {
+  for (const char* algorithm : {"bohb", "dehb"}) {
+    const CurveProblem curves = curve_problem("steady", 7);
+    const Problem problem = problem_with(algorithm, curves, 7);
+    const Training done = train(problem, curves.loss, 1, 40 * kCurveSteps);
+    const auto sampler = make_sampler(problem).value();
+    std::map<std::string, int> said;
+    History known;
+    auto next = done.history.events.begin();
+    ASSERT_GT(done.history.trials.size(), 40U);
+    for (std::size_t trial = 0; trial < 40; ++trial) {
+      const auto why = sampler->explain(known, done.history.trials[trial]);
+      ASSERT_TRUE(why) << algorithm;
+      EXPECT_FALSE(why->mean) << "places are no losses";
+      EXPECT_THAT(why->words, ::testing::HasSubstr("epoch ")) << algorithm;
+      for (const char* kind : {"among the best", "evolved from", "prior", "quasi-random"}) {
+        if (why->words.find(kind) != std::string::npos) ++said[kind];
+      }
+      known.trials.push_back(done.history.trials[trial]);
+      known.stages.push_back(done.history.stages[trial]);
+      const auto later = static_cast<std::int64_t>(trial) + 1;
+      for (; next != done.history.events.end() && next->trial < later; ++next) {
+        known.events.push_back(*next);
+      }
+    }
+    const bool dehb = std::string(algorithm) == "dehb";
+    EXPECT_GT(said[dehb ? "evolved from" : "among the best"], 20) << algorithm;
+    EXPECT_GT(said[dehb ? "prior" : "quasi-random"], 3) << algorithm;
+  }
+}
+
 }  // namespace
 }  // namespace fettle::search

@@ -56,12 +56,13 @@ void search(const Problem& problem, std::int64_t trials,
     history.trials.push_back(next.points[0]);
     if (trial < kPending) continue;
     history.events.push_back(result(trial - kPending, value(trial - kPending)));
+    history.events.back().fact.cost = static_cast<double>(trial * trial % 7);
   }
 }
 
 class EverySampler : public ::testing::TestWithParam<std::string> {};
 
-INSTANTIATE_TEST_SUITE_P(Properties, EverySampler, ::testing::ValuesIn(searching_samplers()),
+INSTANTIATE_TEST_SUITE_P(Properties, EverySampler, ::testing::ValuesIn(samplers_in_every_mode()),
                          [](const auto& test) { return test.param; });
 
 TEST_P(EverySampler, SuggestsValidPointsInRandomSpaces) {

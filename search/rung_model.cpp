@@ -9,6 +9,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "search/normal.h"
 #include "search/rung_table.h"
 #include "search/schedule.h"
 
@@ -52,6 +53,17 @@ class View {
   const std::int64_t bracket_;
   History history_;
 };
+
+// "among the best 12 % (5 to 24 %)", with a deviation to either side, of a predicted normal score.
+std::string place_text(const Explanation& predicted) {
+  const auto percent = [](double score) {
+    return std::to_string(std::clamp(std::llround(100 * normal_cdf(score)), 1LL, 100LL));
+  };
+  std::string out = "among the best " + percent(*predicted.mean);
+  if (!predicted.deviation) return out + " %";
+  return out + " % (" + percent(*predicted.mean - *predicted.deviation) + " to " +
+         percent(*predicted.mean + *predicted.deviation) + " %)";
+}
 
 // The models of the brackets during one call. New ones each time: one more value may change the
 // places of all.
@@ -121,6 +133,25 @@ class RungModel final : public Sampler {
       }
       out.points.push_back(std::move(*point));
     }
+    return out;
+  }
+  // What the model of the next trial's bracket holds of the point. It predicts places, which people
+  // are told as such: losses at its rungs do not compare.
+  std::optional<Explanation> explain(const History& history, const Json& point) override {
+    const std::int64_t bracket = brackets_of(history, 1).front();
+    const View view(problem_, history, bracket);
+    std::optional<Explanation> out = factory_(places_).value()->explain(view.history(), point);
+    if (!out) return std::nullopt;
+    const std::int64_t step = ladder_of(problem_)[static_cast<std::size_t>(bracket)];
+    const std::string at = problem_.resource.unit + " " + std::to_string(step);
+    if (out->mean) {
+      out->words = "expected " + place_text(*out) + " of the trials known at " + at +
+                   ", where it is compared first; " + out->words;
+    } else {
+      out->words = "to be compared first at " + at + "; " + out->words;
+    }
+    out->mean.reset();
+    out->deviation.reset();
     return out;
   }
   std::string description() const override {

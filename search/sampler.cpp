@@ -34,6 +34,23 @@ class Chosen final : public Sampler {
   std::string reason_;
 };
 
+// Nothing: costs do not count.
+std::optional<CostBudget> cost_budget(const Problem& problem) {
+  if (!problem.algorithm.cost_aware) return std::nullopt;
+  return CostBudget{problem.max_trials, problem.max_cost, problem.resource.max};
+}
+
+Status check_cost(const Problem& problem) {
+  if (problem.max_cost && !(*problem.max_cost > 0)) {
+    return invalid("all trials together may cost a number above 0; found " +
+                   Json(*problem.max_cost).dump());
+  }
+  if (!problem.algorithm.cost_aware || api::counts_cost(problem.algorithm.name)) return success();
+  return invalid(
+      "algorithm " + problem.algorithm.name +
+      " cannot count what trials cost; gp and ehvi can, and auto where it takes one of them");
+}
+
 Result<TpeSettings> tpe_settings(const api::Algorithm& algorithm) {
   TpeSettings out;
   out.startup_trials = algorithm.startup_trials.value_or(out.startup_trials);
@@ -49,8 +66,10 @@ Result<TpeSettings> tpe_settings(const api::Algorithm& algorithm) {
   return out;
 }
 
-Result<GpSettings> gp_settings(const api::Algorithm& algorithm) {
+Result<GpSettings> gp_settings(const Problem& problem) {
+  const api::Algorithm& algorithm = problem.algorithm;
   GpSettings out;
+  out.cost = cost_budget(problem);
   out.startup_trials = algorithm.startup_trials;
   out.candidates = algorithm.candidates.value_or(out.candidates);
   if (out.startup_trials.value_or(0) < 0) {
@@ -85,7 +104,7 @@ Result<std::unique_ptr<Sampler>> grid(const Space& space, const api::Algorithm& 
 Result<std::unique_ptr<Sampler>> model_of_places(const Problem& problem) {
   FETTLE_ASSIGN(Space space, Space::make(problem.parameters));
   FETTLE_ASSIGN(const TpeSettings tpe, tpe_settings(problem.algorithm));
-  FETTLE_ASSIGN(const GpSettings gp, gp_settings(problem.algorithm));
+  FETTLE_ASSIGN(const GpSettings gp, gp_settings(problem));
   const std::int64_t seed = problem.algorithm.seed;
   return Made(is_worth_gp(problem, space)
                   ? make_gp(std::move(space), seed, gp, problem.objectives)
@@ -111,12 +130,18 @@ Result<std::unique_ptr<Sampler>> choose(const Problem& problem, const Space& spa
   Problem chosen = problem;
   chosen.algorithm.name = choice.algorithm;
   chosen.algorithm.shuffle = true;
+  if (problem.algorithm.cost_aware && !api::counts_cost(choice.algorithm)) {
+    chosen.algorithm.cost_aware = false;
+    choice.reason += "; what trials cost does not count there";
+  }
+  if (!problem.fidelity.empty()) choice.reason += "; " + problem.fidelity;
   FETTLE_ASSIGN(std::unique_ptr<Sampler> sampler, make_named(chosen));
   return std::unique_ptr<Sampler>(
       std::make_unique<Chosen>(std::move(sampler), std::move(choice.reason)));
 }
 
 Result<std::unique_ptr<Sampler>> make_named(const Problem& problem) {
+  FETTLE_TRY(check_cost(problem));
   FETTLE_ASSIGN(Space space, Space::make(problem.parameters));
   const api::Algorithm& algorithm = problem.algorithm;
   if (algorithm.name == "random") return make_random(std::move(space), algorithm.seed);
@@ -129,7 +154,7 @@ Result<std::unique_ptr<Sampler>> make_named(const Problem& problem) {
   }
   if (algorithm.name == "ehvi") FETTLE_TRY(check_objectives(problem));
   if (algorithm.name == "gp" || algorithm.name == "ehvi") {
-    FETTLE_ASSIGN(const GpSettings settings, gp_settings(algorithm));
+    FETTLE_ASSIGN(const GpSettings settings, gp_settings(problem));
     return Made(make_gp(std::move(space), algorithm.seed, settings, problem.objectives));
   }
   if (algorithm.name == "portfolio") {
@@ -165,6 +190,8 @@ std::vector<std::string> sampler_names() {
 
 Result<std::unique_ptr<Sampler>> make_sampler(const Problem& problem) {
   FETTLE_ASSIGN(std::unique_ptr<Sampler> sampler, make_named(problem));
+  const bool by_fidelity = !problem.fidelity.empty() && problem.algorithm.name != "auto";
+  if (by_fidelity) sampler = std::make_unique<Chosen>(std::move(sampler), problem.fidelity);
   if (!starts_warm(problem)) return sampler;
   return make_warm_start(problem, std::move(sampler));
 }

@@ -9,6 +9,7 @@
 
 #include "api/study.h"
 #include "base/result.h"
+#include "search/cost_ledger.h"
 #include "search/search.h"
 #include "search/space.h"
 
@@ -42,6 +43,7 @@ inline constexpr std::size_t kMostEhviObjectives = 3;
 struct GpSettings {
   std::optional<std::int64_t> startup_trials;  // before the model is used; nothing: by the space
   std::int64_t candidates = 1000;  // points that the acquisition function is looked at for a start
+  std::optional<CostBudget> cost{};  // nothing: what trials cost does not count
 };
 std::unique_ptr<FoldingSampler> make_gp(Space space, std::int64_t seed, GpSettings settings,
                                         std::vector<api::Objective> objectives);

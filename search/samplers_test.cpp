@@ -34,6 +34,15 @@ std::vector<std::string> texts(const Suggestion& suggestion) {
   return out;
 }
 
+// A cost may be anything that is no less than nothing, or not known.
+std::optional<double> random_cost(Random& random) {
+  static constexpr double kCosts[] = {0, 1, 5e-324, 1e300};
+  const std::uint64_t kind = random.below(8);
+  if (kind == 0) return std::nullopt;
+  if (kind == 1) return kCosts[random.below(std::size(kCosts))];
+  return std::exp(2 * random.normal());
+}
+
 // Something is learnt about a trial that may be anything: out of order, twice, absurdly large.
 Event random_event(Random& random, std::int64_t trials) {
   const auto trial = static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(trials)));
@@ -51,7 +60,7 @@ Event random_event(Random& random, std::int64_t trials) {
 
 class EverySampler : public ::testing::TestWithParam<std::string> {};
 
-INSTANTIATE_TEST_SUITE_P(Samplers, EverySampler, ::testing::ValuesIn(searching_samplers()),
+INSTANTIATE_TEST_SUITE_P(Samplers, EverySampler, ::testing::ValuesIn(samplers_in_every_mode()),
                          [](const auto& test) { return test.param; });
 
 // The cache of a sampler that saw the history grow must never show.
@@ -60,6 +69,8 @@ TEST_P(EverySampler, IsAPureFunctionOfTheHistory) {
   for (int study = 0; study < 30; ++study) {
     Problem problem = problem_of(random_space(random, 6, random.below(3) == 0), GetParam(), study);
     if (random.below(4) == 0) problem.objectives.push_back(problem.objectives[0]);
+    if (problem.algorithm.cost_aware && study % 2 == 0) problem.max_trials = 60;
+    if (problem.algorithm.cost_aware && study % 3 == 0) problem.max_cost = 100;
     problem.algorithm.startup_trials = static_cast<std::int64_t>(random.below(6));
     const auto cached = sampler_of(problem);
     History history;
@@ -81,6 +92,7 @@ TEST_P(EverySampler, IsAPureFunctionOfTheHistory) {
       for (std::uint64_t told = random.below(5); told > 0; --told) {
         Event event = random_event(random, static_cast<std::int64_t>(history.trials.size()));
         event.fact.values.resize(problem.objectives.size(), 0.5);
+        event.fact.cost = random_cost(random);
         history.events.push_back(event);
       }
     }
@@ -105,7 +117,9 @@ TEST_P(EverySampler, TriesEachPointOfAFiniteSpaceOnceAndEnds) {
       ASSERT_TRUE(seen.insert(suggestion.points[0].dump()).second) << suggestion.points[0].dump();
       history.trials.push_back(suggestion.points[0]);
       const auto trial = static_cast<std::int64_t>(history.trials.size()) - 1;
-      if (random.below(4) > 0) history.events.push_back(result(trial, random.normal()));
+      if (random.below(4) == 0) continue;
+      history.events.push_back(result(trial, random.normal()));
+      history.events.back().fact.cost = random_cost(random);
     }
     EXPECT_TRUE(sampler->suggest(history, 3).points.empty());
     EXPECT_TRUE(sampler->suggest(history, 3).exhausted);
@@ -130,7 +144,7 @@ TEST_P(EverySampler, NoTwoPointsAreTheSame) {
     History history;
     std::set<std::string> seen;
     const bool models = GetParam() == "gp" || GetParam() == "ehvi" || GetParam() == "portfolio" ||
-                        GetParam() == "auto";                       // milliseconds each
+                        GetParam() == "auto" || GetParam() == "gp_cost";  // milliseconds each
     const bool few = GetParam() == "grid" || GetParam() == "bohb";  // a model anew for each point
     const std::size_t trials = few ? 60 : (models ? (kSanitized ? 40 : 150) : 1000);
     while (history.trials.size() < trials) {
@@ -138,7 +152,9 @@ TEST_P(EverySampler, NoTwoPointsAreTheSame) {
       EXPECT_TRUE(seen.insert(point.dump()).second);
       const auto trial = static_cast<std::int64_t>(history.trials.size());
       history.trials.push_back(point);
-      if (told) history.events.push_back(result(trial, point.find("x")->as_double()));
+      if (!told) continue;
+      history.events.push_back(result(trial, point.find("x")->as_double()));
+      history.events.back().fact.cost = 1 + point.find("x")->as_double();
     }
   }
 }

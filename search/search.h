@@ -33,6 +33,10 @@ struct Problem {
   std::optional<api::EarlyStopping> early_stopping;
   std::vector<Json> first_points;             // to try first; parameters may be left out
   std::vector<api::PriorObservation> priors;  // what earlier Studies found (warm_start.h)
+  // What all trials together may cost, in the unit of Fact::cost; nothing = no limit known.
+  std::optional<double> max_cost = std::nullopt;
+  // What `auto` decided about steps (auto.h), for people: a clause. Empty where it had no say.
+  std::string fidelity{};
 };
 
 // One thing that was learnt about a trial, in the order in which it was learnt.
@@ -90,6 +94,9 @@ struct Explanation {
   std::optional<double> mean;         // of the first objective, predicted
   std::optional<double> deviation;    // of that prediction
   std::optional<double> acquisition;  // what was maximised; its unit is the sampler's
+  // What a trial there is predicted to cost, to its end, where that counts; in the unit of
+  // Fact::cost.
+  std::optional<double> cost = std::nullopt;
 };
 
 class Sampler {

@@ -1,16 +1,19 @@
 // The rules that look at the trial's own learning curve: patience (no improvement for so many
 // reports), threshold (a value that is beyond hope), curve (forecast.h: too little chance to end
-// among the best).
+// among the best, even if the forecast is as wrong as those of other trials were).
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <set>
+#include <map>
+#include <utility>
 
 #include "search/forecast.h"
 #include "search/stopping.h"
 
 namespace fettle::search {
 namespace {
+
+constexpr std::size_t kMostForecasts = 50;  // of other trials, for one judgement
 
 std::string percent(double probability) {
   char buffer[32];
@@ -43,6 +46,42 @@ double spread_of(const Question& question) {
   if (middle > 0 && std::isfinite(middle)) return middle;
   const double all = quantile(losses, 1) - quantile(losses, 0);
   return all > 0 && std::isfinite(all) ? all : 1;
+}
+
+// By how much the ends of other trials differ from what would have been forecast of them at this
+// step: what an extrapolation from here has been worth in this Study. Of the newest trials that
+// came to their end.
+std::vector<double> past_errors(const Question& question, std::int64_t last_step, double spread) {
+  std::map<std::int64_t, std::map<std::int64_t, double>> curves;  // by trial, by step
+  std::vector<std::pair<std::int64_t, double>> ends;              // trial and loss, newest last
+  for (std::size_t i = 0; i < question.event; ++i) {
+    const Event& event = question.history.events[i];
+    const double loss = loss_of(event.fact, question.sign);
+    if (event.trial == question.trial || !std::isfinite(loss)) continue;
+    if (event.fact.kind == api::FactKind::kResult) ends.emplace_back(event.trial, loss);
+    const bool early = event.fact.step <= question.step;
+    if (event.fact.kind == api::FactKind::kRung && early) {
+      curves[event.trial][event.fact.step] = loss;
+    }
+  }
+  const std::size_t skipped = ends.size() - std::min(ends.size(), kMostForecasts);
+  std::vector<double> out;
+  for (std::size_t i = skipped; i < ends.size(); ++i) {
+    std::vector<CurvePoint> curve;
+    for (const auto& [step, loss] : curves[ends[i].first]) curve.push_back({step, loss});
+    if (curve.empty()) continue;
+    out.push_back(ends[i].second - Forecast(curve, last_step, spread).mean());
+  }
+  return out;
+}
+
+// The chance that a forecast gives, or, if that is larger, the one that it has when each of the
+// past errors is as likely to be made again.
+double careful_chance(const Forecast& forecast, double mark, const std::vector<double>& errors) {
+  double sum = 0;
+  for (const double error : errors) sum += forecast.probability_below(mark - error);
+  const double own = forecast.probability_below(mark);
+  return errors.empty() ? own : std::max(own, sum / static_cast<double>(errors.size()));
 }
 
 }  // namespace
@@ -87,8 +126,9 @@ void judge_curve(const Question& question, const api::EarlyStopping& rules, std:
     return;
   }
   const double mark = results[static_cast<std::size_t>(rules.top - 1)];
-  const Forecast forecast(curve, last_step, spread_of(question));
-  const double chance = forecast.probability_below(mark);
+  const double spread = spread_of(question);
+  const Forecast forecast(curve, last_step, spread);
+  const double chance = careful_chance(forecast, mark, past_errors(question, last_step, spread));
   if (chance < rules.probability) out.verdict = Verdict::kStop;
   out.reason = at + "expected to end at " + value_text(question, forecast.mean()) +
                ", better than the best " + (rules.top == 1 ? "" : std::to_string(rules.top) + " ") +

@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 
 #include "base/check.h"
 
 namespace fettle::search::testing {
 namespace {
+
+constexpr std::string_view kCounting = "_cost";
 
 bool contains(const std::vector<Json>& values, const Json& value) {
   return std::find(values.begin(), values.end(), value) != values.end();
@@ -180,6 +183,8 @@ Problem problem_of(std::vector<api::Parameter> parameters, std::string algorithm
   Problem out;
   out.parameters = std::move(parameters);
   out.objectives = {{"loss", api::Direction::kMinimize, {}, api::Take::kLast}};
+  out.algorithm.cost_aware = algorithm.ends_with(kCounting);
+  if (out.algorithm.cost_aware) algorithm.resize(algorithm.size() - kCounting.size());
   out.algorithm.name = std::move(algorithm);
   out.algorithm.seed = seed;
   return out;
@@ -188,6 +193,12 @@ Problem problem_of(std::vector<api::Parameter> parameters, std::string algorithm
 std::vector<std::string> searching_samplers() {
   std::vector<std::string> names = sampler_names();
   std::erase(names, "schedule");
+  return names;
+}
+
+std::vector<std::string> samplers_in_every_mode() {
+  std::vector<std::string> names = searching_samplers();
+  names.push_back("gp" + std::string(kCounting));
   return names;
 }
 

@@ -41,11 +41,14 @@ std::string complaint(const std::vector<api::Parameter>& parameters, const Json&
 // Every point of a finite space, by trying every value of every parameter in turn.
 std::vector<Json> enumerate(const std::vector<api::Parameter>& parameters);
 
+// "gp_cost" is gp with costAware, and so on.
 Problem problem_of(std::vector<api::Parameter> parameters, std::string algorithm,
                    std::int64_t seed = 1);
 
 // Names of the samplers that can search any space: all but the replay of a schedule.
 std::vector<std::string> searching_samplers();
+// And those that count costs.
+std::vector<std::string> samplers_in_every_mode();
 
 // A result for a trial; nothing = infeasible.
 Event result(std::int64_t trial, std::optional<double> value);

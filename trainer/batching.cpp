@@ -29,8 +29,19 @@ std::vector<Range> micro_batches(Range share, std::int64_t limit) {
   return result;
 }
 
-std::int64_t accumulation_steps(std::int64_t batch, std::int64_t world_size, std::int64_t limit) {
-  return divide_up(share_of({0, batch}, world_size, 0).size(), limit);
+std::vector<Range> deal(Range batch, const Dealing& dealing) {
+  const auto [world_size, rank, limit, norm_group] = dealing;
+  if (norm_group == 0) return micro_batches(share_of(batch, world_size, rank), limit);
+  CHECK(norm_group <= limit, "a worker must be able to hold a group");
+  const std::vector<Range> groups = micro_batches(batch, norm_group);
+  const Range mine = share_of({0, std::ssize(groups)}, world_size, rank);
+  return {groups.begin() + mine.begin, groups.begin() + mine.end};
+}
+
+std::int64_t accumulation_steps(std::int64_t batch, const Dealing& dealing) {
+  Dealing busiest = dealing;
+  busiest.rank = 0;
+  return std::ssize(deal({0, batch}, busiest));
 }
 
 std::int64_t steps_per_epoch(std::int64_t samples, std::int64_t batch) {

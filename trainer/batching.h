@@ -4,6 +4,8 @@
 // the epoch's order and every worker takes one consecutive share of it. So the samples of an
 // optimiser step are the same for every world size and every limit on what a worker holds at once,
 // and a worker may be left without any (it still joins the collective).
+// Batch normalisation takes its statistics over groups of consecutive positions; a group is a whole
+// micro-batch, so groups, and not single samples, are then what is dealt.
 // Pure functions; usable from any thread.
 #pragma once
 
@@ -30,8 +32,20 @@ Range share_of(Range whole, std::int64_t parts, std::int64_t part);
 // differ by at most one. An empty share has none. Requires limit >= 1.
 std::vector<Range> micro_batches(Range share, std::int64_t limit);
 
+// To whom a batch is dealt, and in which pieces.
+struct Dealing {
+  std::int64_t world_size = 1;
+  std::int64_t rank = 0;
+  std::int64_t limit = 1;       // most samples in a micro-batch
+  std::int64_t norm_group = 0;  // 0: no groups; else at most `limit`
+};
+
+// The micro-batches of one worker. With groups, the batch is cut into the fewest of at most
+// norm_group samples, whose sizes differ by at most one, and the groups are dealt as samples are.
+std::vector<Range> deal(Range batch, const Dealing& dealing);
+
 // Micro-batches that the busiest worker (rank 0) needs for a full batch.
-std::int64_t accumulation_steps(std::int64_t batch, std::int64_t world_size, std::int64_t limit);
+std::int64_t accumulation_steps(std::int64_t batch, const Dealing& dealing);
 
 // Optimiser steps in one epoch: the last one takes what is left.
 std::int64_t steps_per_epoch(std::int64_t samples, std::int64_t batch);

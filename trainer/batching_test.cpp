@@ -15,7 +15,7 @@ void expect_exact(std::int64_t batch, std::int64_t world_size, std::int64_t limi
     const Range share = share_of(whole, world_size, rank);
     EXPECT_EQ(share.size(), batch / world_size + (rank < batch % world_size ? 1 : 0));
     const auto pieces = micro_batches(share, limit);
-    EXPECT_LE(std::ssize(pieces), accumulation_steps(batch, world_size, limit));
+    EXPECT_LE(std::ssize(pieces), accumulation_steps(batch, {world_size, rank, limit}));
     for (const Range& piece : pieces) {
       EXPECT_EQ(piece.begin, next);
       EXPECT_GE(piece.size(), 1);
@@ -51,8 +51,9 @@ TEST(Batching, MicroBatchesAreAsFewAndAsEvenAsPossible) {
 }
 
 TEST(Batching, CountsSteps) {
-  EXPECT_EQ(accumulation_steps(256, 3, 64), 2);
-  EXPECT_EQ(accumulation_steps(256, 4, 64), 1);
+  EXPECT_EQ(accumulation_steps(256, {.world_size = 3, .limit = 64}), 2);
+  EXPECT_EQ(accumulation_steps(256, {.world_size = 4, .limit = 64}), 1);
+  EXPECT_EQ(accumulation_steps(250, {.world_size = 3, .limit = 64, .norm_group = 16}), 6);
   EXPECT_EQ(steps_per_epoch(12000, 128), 94);
   EXPECT_EQ(steps_per_epoch(12032, 128), 94);
 }

@@ -1,9 +1,15 @@
-// Collective: how the workers of one trial add up their numbers, once an optimiser step.
-// Every worker calls the same functions in the same order; each belongs to one thread.
+// Collective: how the workers of one trial add up their numbers and share what one of them knows.
+//
+// Every worker calls the same functions in the same order, with as many values; each object belongs
+// to one thread. Sums are the same bits on all workers, and for one world size in every run.
+// Errors: kUnavailable where a worker was lost or did not come in time, with its rank and the
+// collective that it is missing from. After an error the object is of no more use.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 
 #include "base/result.h"
 
@@ -14,8 +20,17 @@ class Collective {
   virtual ~Collective() = default;
   virtual std::int64_t world_size() const = 0;
   virtual std::int64_t rank() const = 0;
-  // Replaces the values by their sums over all workers. Errors: a worker was lost.
+  // Replaces the values by their sums over all workers.
   virtual Status sum(std::span<float> values) = 0;
+  virtual Status sum(std::span<double> values) = 0;
+  // Replaces the bytes by those of rank 0.
+  virtual Status broadcast(std::span<std::byte> bytes) = 0;
+
+  // Returns when all workers have called it.
+  Status barrier() {
+    double nothing = 0;
+    return sum(std::span(&nothing, 1));
+  }
 };
 
 // A world of one: every sum is there already.
@@ -24,6 +39,11 @@ class SingleProcess final : public Collective {
   std::int64_t world_size() const override { return 1; }
   std::int64_t rank() const override { return 0; }
   Status sum(std::span<float>) override { return success(); }
+  Status sum(std::span<double>) override { return success(); }
+  Status broadcast(std::span<std::byte>) override { return success(); }
 };
+
+// Replaces the string by that of rank 0, whatever its length.
+Status broadcast_bytes(Collective& collective, std::string& bytes);
 
 }  // namespace fettle::trainer

@@ -7,11 +7,12 @@
 namespace fettle::trainer {
 
 std::string layout_of(const NetworkPlan& plan) {
-  std::string text;
+  std::string text = plan.vocabulary.empty() ? "" : plan.vocabulary + "; ";
   for (const LayerPlan& layer : plan.layers) {
     text += std::string(api::to_string(layer.type)) + " " + to_string(layer.input) + " to " +
             to_string(layer.output);
     if (layer.type == api::LayerType::kAdd) text += " and " + std::to_string(layer.shortcut);
+    if (layer.heads > 0) text += " heads " + std::to_string(layer.heads);
     if (layer.kernel_height > 0) text += " kernel " + std::to_string(layer.kernel_height);
     if (layer.bias) text += " bias";
     if (layer.relu) text += " relu";

@@ -18,10 +18,6 @@ Result<TrainingJob> job_of_trial(const api::TrialFile& file) {
     return invalid("resource.unit is \"" + file.resource.unit +
                    "\"; the built-in trainer counts epochs, write unit: epoch");
   }
-  if (file.workers != 1) {
-    return invalid("the trial asks for " + std::to_string(file.workers) +
-                   " workers; this fettle-trainer trains on one");
-  }
   TrainingJob job;
   job.config = *file.trainer;
   if (!job.config.training.epochs) job.config.training.epochs = file.resource.max;

@@ -25,7 +25,7 @@ struct Assignment {
 };
 
 // Errors name the file: missing, not JSON, wrong fields (all of them), a trial for another image, a
-// unit other than epochs, more than one worker.
+// unit other than epochs.
 Result<Assignment> read_assignment(const std::string& path, const ByHand& by_hand);
 
 }  // namespace fettle::trainer

@@ -3,8 +3,10 @@
 // Accumulation is exact: every micro-batch adds gradients summed over its samples; a step adds them
 // up over all workers in one message, with the number of samples and the loss, and divides once by
 // that number. So for one global batch the step is the same for every world size and every
-// micro-batch size, up to the order of summation. Batch normalisation sees micro-batches, so a
-// model with it is refused where they would be less than the batch (api/check_trainer.cpp).
+// micro-batch size, up to the order of summation. Batch normalisation sees micro-batches: the whole
+// batch, or groups of it that do not depend on the workers (batching.h). Each group moves the
+// running statistics from where the step found them, and the mean of the results, by samples, is
+// where the step leaves them, whoever took the group and in whatever order.
 // In fp16 the loss is scaled (loss_scaler.h), and a step that overflows is skipped: it changes
 // nothing but the scale, running statistics included.
 // One thread.
@@ -12,6 +14,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "api/trainer_config.h"
@@ -26,13 +29,19 @@
 
 namespace fettle::trainer {
 
-// Sums over samples, of all workers.
+// Sums over samples, of all workers. A text's samples are its tokens here: each is a prediction.
 struct Score {
   double loss = 0;
   std::int64_t correct = 0;
   std::int64_t samples = 0;
   double mean_loss() const { return loss / static_cast<double>(samples); }
   double accuracy() const { return static_cast<double>(correct) / static_cast<double>(samples); }
+};
+
+// What a worker wants of all, besides the step: one that wants it is enough.
+struct Wishes {
+  bool stop = false;     // to end here
+  bool regroup = false;  // that the workers meet again, because some have come or want to leave
 };
 
 class Learner {
@@ -51,7 +60,7 @@ class Learner {
   // The masters were changed from outside (a checkpoint): brings all copies up to date.
   void weights_changed();
 
-  // Forward and backward of one micro-batch; its gradients and loss are added up.
+  // Forward and backward of one micro-batch; its gradients, loss and statistics are added up.
   void add(const Batch& batch, std::int64_t epoch);
 
   struct Step {
@@ -60,23 +69,33 @@ class Learner {
     // In fp16: not even at the smallest loss scale.
     bool finite = true;
     bool skipped = false;  // fp16 only: something overflowed; the next step has a smaller scale
+    Wishes wishes;         // of all workers
   };
-  // Ends an optimiser step. Errors: a worker was lost.
-  Result<Step> finish_step(double learning_rate);
+  // Ends an optimiser step. `wishes`: of this worker. Errors: a worker was lost; the step is
+  // undone.
+  Result<Step> finish_step(double learning_rate, const Wishes& wishes = {});
 
-  // Loss without label smoothing and accuracy on these samples, with running statistics.
-  Score evaluate(const ImageSet& images, const Indices& samples, const BatchWriter& writer);
+  // Loss without label smoothing and accuracy on these samples, with running statistics. Each
+  // worker takes its share of them. Errors: a worker was lost.
+  Result<Score> evaluate(const ImageSet& images, const Indices& samples, const BatchWriter& writer);
 
  private:
   Learner(const api::TrainingConfig& config, std::uint64_t seed, Collective& collective);
   // On the gradients of the sum of the losses.
   double gradient_scale() const { return scales_loss() ? scaler_.scale / batch_divisor_ : 1; }
-  Step end_step(const Score& score, bool finite, double learning_rate);
+  void begin_statistics();
+  void add_statistics(std::int64_t samples);
+  void end_statistics(std::int64_t samples);
+  // Everything but the scale is as the step found it.
+  void undo_step();
+  Step end_step(Step step, double learning_rate);
+  Score evaluate_share(const ImageSet& images, std::span<const std::int64_t> left,
+                       const BatchWriter& writer);
 
   const api::TrainingConfig config_;
   const std::uint64_t seed_;
   Collective& collective_;
-  const double batch_divisor_;                 // the global batch, rounded up to a power of two
+  double batch_divisor_ = 1;  // predictions of the global batch, rounded up to a power of two
   std::unique_ptr<kernels::Backend> backend_;  // before what is made by it
   std::unique_ptr<Network> network_;
   std::unique_ptr<kernels::SoftmaxCrossEntropyOp> loss_;
@@ -84,7 +103,7 @@ class Learner {
   Batch evaluated_;  // reused by evaluate()
   Score pending_;    // of this worker, since the last finish_step
   LossScaler scaler_;
-  std::vector<float> statistics_before_;  // of the step under way, in fp16; else empty
+  std::vector<float> statistics_before_;  // where the step under way found them; else empty
 };
 
 kernels::DataType data_type(api::Precision precision);

@@ -4,56 +4,20 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <barrier>
 #include <cmath>
 #include <optional>
-#include <thread>
 #include <vector>
 
 #include "trainer/batching.h"
 #include "trainer/data/split.h"
 #include "trainer/model/layer_configs.h"
 #include "trainer/testing/synthetic.h"
+#include "trainer/testing/threads.h"
 
 namespace fettle::trainer {
 namespace {
 
 using api::LayerType;
-
-// Workers as threads of one process: adds up in the order of the ranks.
-class Threads {
- public:
-  explicit Threads(std::int64_t world_size)
-      : barrier_(world_size), spans_(static_cast<std::size_t>(world_size)) {}
-
-  class Member final : public Collective {
-   public:
-    Member(Threads& all, std::int64_t rank) : all_(all), rank_(rank) {}
-    std::int64_t world_size() const override { return std::ssize(all_.spans_); }
-    std::int64_t rank() const override { return rank_; }
-    Status sum(std::span<float> values) override { return all_.sum(rank_, values); }
-
-   private:
-    Threads& all_;
-    const std::int64_t rank_;
-  };
-
- private:
-  Status sum(std::int64_t rank, std::span<float> values) {
-    spans_[static_cast<std::size_t>(rank)] = values;
-    barrier_.arrive_and_wait();
-    std::vector<float> total(values.size());
-    for (const auto& span : spans_) {
-      for (std::size_t i = 0; i < total.size(); ++i) total[i] += span[i];
-    }
-    barrier_.arrive_and_wait();
-    std::copy(total.begin(), total.end(), values.begin());
-    return success();
-  }
-
-  std::barrier<> barrier_;
-  std::vector<std::span<float>> spans_;
-};
 
 constexpr std::int64_t kBatch = 50;
 constexpr std::int64_t kSamples = 120;  // the last batch has 20
@@ -78,7 +42,7 @@ ThreeSteps train(Collective& collective, std::int64_t max_samples) {
   const Indices order = epoch_order(keyed_permutation(kSamples, 1), 4, 0);
 
   ThreeSteps result;
-  Batch batch = writer.make_batch(images.shape(), max_samples);
+  Batch batch = writer.make_batch(images, max_samples);
   for (std::int64_t begin = 0; begin < kSamples; begin += kBatch) {
     const Range global{begin, std::min(begin + kBatch, kSamples)};
     const Range share = share_of(global, collective.world_size(), collective.rank());
@@ -97,17 +61,10 @@ ThreeSteps train(Collective& collective, std::int64_t max_samples) {
 }
 
 ThreeSteps train_world(std::int64_t world_size, std::int64_t max_samples) {
-  Threads threads(world_size);
   std::vector<ThreeSteps> results(static_cast<std::size_t>(world_size));
-  {
-    std::vector<std::jthread> workers;
-    for (std::int64_t rank = 0; rank < world_size; ++rank) {
-      workers.emplace_back([&, rank] {
-        Threads::Member member(threads, rank);
-        results[static_cast<std::size_t>(rank)] = train(member, max_samples);
-      });
-    }
-  }
+  Threads::run(world_size, [&](Collective& member) {
+    results[static_cast<std::size_t>(member.rank())] = train(member, max_samples);
+  });
   for (const auto& result : results) EXPECT_EQ(result.weights, results[0].weights);
   return results[0];
 }
@@ -195,11 +152,16 @@ class CountedMessages final : public Collective {
  public:
   std::int64_t world_size() const override { return 1; }
   std::int64_t rank() const override { return 0; }
-  Status sum(std::span<float>) override {
+  Status sum(std::span<float>) override { return count(); }
+  Status sum(std::span<double>) override { return count(); }
+  Status broadcast(std::span<std::byte>) override { return count(); }
+  int messages = 0;
+
+ private:
+  Status count() {
     ++messages;
     return success();
   }
-  int messages = 0;
 };
 
 TEST(Learner, AStepIsOneMessage) {
@@ -213,7 +175,7 @@ Batch add_sample(OneLayer& one, kernels::DataType type) {
   const BatchWriter writer({0, 1}, {}, type, 0);
   const ImageSet image({1, 1, 2}, Bytes::copy_of(std::vector<std::uint8_t>{1, 2}),
                        Bytes::copy_of(std::vector<std::uint8_t>{0}));
-  Batch batch = writer.make_batch(image.shape(), 1);
+  Batch batch = writer.make_batch(image, 1);
   const std::int64_t first = 0;
   writer.write(image, {&first, 1}, 0, batch);
   one.learner->add(batch, 0);

@@ -20,6 +20,7 @@
 #include "trainer/bench.h"
 #include "trainer/job.h"
 #include "trainer/outlet.h"
+#include "trainer/parallel/together.h"
 #include "trainer/tensorboard.h"
 #include "trainer/training.h"
 
@@ -51,6 +52,14 @@ Environment:
                      below $XDG_CACHE_HOME or ~/.cache)
   FETTLE_REPORT      "kubernetes": in a pod, write status.report of the Trial, too, and stop when
                      its spec says so
+  RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT
+                     of a trial with several workers: this one, how many there are, and where they
+                     meet rank 0, which alone reports
+  FETTLE_RENDEZVOUS_TOKEN
+                     what only the workers of one trial know (none)
+  FETTLE_RENDEZVOUS_SECONDS, FETTLE_COLLECTIVE_SECONDS
+                     how long workers wait until all are there, and for each other afterwards
+                     (300, 300)
   FETTLE_TENSORBOARD  an absolute directory for TensorBoard's event files: each trial's metrics
                      go to STUDY/TRIAL below it
 
@@ -63,8 +72,16 @@ static_assert(std::atomic<int>::is_always_lock_free, "set by a signal handler");
 
 void on_signal(int number) { signal_received = number; }
 
+// Which of several workers speaks: " 2"; "" for one alone.
+std::string speaker() {
+  const char* const rank = std::getenv("RANK");
+  const char* const world_size = std::getenv("WORLD_SIZE");
+  const bool several = world_size != nullptr && std::string_view(world_size) != "1";
+  return several && rank != nullptr ? std::string(" ") + rank : "";
+}
+
 void log_line(const std::string& line) {
-  std::fprintf(stderr, "fettle-trainer: %s\n", line.c_str());
+  std::fprintf(stderr, "fettle-trainer%s: %s\n", speaker().c_str(), line.c_str());
 }
 
 int fail(const Error& error) {
@@ -157,16 +174,6 @@ void print_line(const std::string& line) {
   std::fflush(stdout);  // a report must not wait in a buffer
 }
 
-std::string describe(const TrainingJob& job, const TrainingData& data, Training& training) {
-  const NetworkPlan& plan = training.learner().network().plan();
-  return std::to_string(plan.trained()) + " parameters, " +
-         std::to_string(data.split.train.size()) + " training and " +
-         std::to_string(data.split.validation.size()) + " validation samples, backend " +
-         std::string(training.learner().backend().name()) + ", " +
-         std::string(api::to_string(job.config.training.precision)) + ", until epoch " +
-         std::to_string(job.until_epoch);
-}
-
 double seconds_since_1970() {
   const auto since = std::chrono::system_clock::now().time_since_epoch();
   return std::chrono::duration<double>(since).count();
@@ -208,30 +215,66 @@ TrainingHooks make_hooks(Outlet* outlet, TensorBoardFile* scalars) {
   return hooks;
 }
 
-Result<Ending> train(const Arguments& arguments) {
-  FETTLE_ASSIGN(const Assignment assignment, read_assignment(arguments.file, arguments.by_hand));
-  const TrainingJob& job = assignment.job;
-  std::unique_ptr<Outlet> outlet;
-  if (assignment.trial) {
-    FETTLE_ASSIGN(outlet, make_outlet(*assignment.trial, log_line));
+// Who this worker is among those of its trial, if there are several.
+Result<std::optional<WorkerPlace>> find_place(const Assignment& assignment) {
+  const bool open = assignment.trial && assignment.trial->least_workers;
+  FETTLE_ASSIGN(std::optional<WorkerPlace> place, place_of_worker(std::getenv, open));
+  const std::int64_t world_size = place ? place->rendezvous.world_size : 1;
+  if (const auto& trial = assignment.trial) {
+    if (trial->workers != world_size) {
+      return invalid("the trial has " + std::to_string(trial->workers) +
+                     " workers, but WORLD_SIZE says " + std::to_string(world_size));
+    }
+    if (place) place->rendezvous.trial = trial->study_uid + "/" + trial->trial;
+    if (place) place->rendezvous.run = trial->run;
   }
-  FETTLE_ASSIGN(const auto scalars, open_tensorboard(assignment));
-  DataCache cache = DataCache::from_environment();
-  FETTLE_ASSIGN(const TrainingData data, load_training_data(job.config.data, cache));
-  SingleProcess collective;
-  FETTLE_ASSIGN(const auto training,
-                Training::create(job, data, collective, make_hooks(outlet.get(), scalars.get())));
-  log_line(describe(job, data, *training));
-  Result<Ending> ending = training->run();
-  if (outlet != nullptr && ending.ok()) outlet->finish(*ending == Ending::kStopped);
-  return ending;
+  if (place) place->rendezvous.log = log_line;
+  return place;
 }
 
-int exit_code(const Result<Ending>& ending) {
-  if (!ending.ok()) return fail(ending.error());
-  if (*ending != Ending::kStopped) return 0;
-  log_line("stopped; the checkpoint is written");
-  return kSignalled + signal_received;
+// So many workers go on when others are lost.
+std::int64_t least_workers(const Assignment& assignment, const WorkerPlace& place) {
+  const std::int64_t all = place.rendezvous.world_size;
+  return assignment.trial ? assignment.trial->least_workers.value_or(all) : all;
+}
+
+Result<Together> train_alone(const TrainingJob& job, const TrainingData& data,
+                             const TrainingHooks& hooks) {
+  SingleProcess collective;
+  FETTLE_ASSIGN(const auto training, Training::create(job, data, collective, hooks));
+  FETTLE_ASSIGN(const Ending ending, training->run());
+  return Together{ending, false};
+}
+
+Result<Together> train(const Arguments& arguments) {
+  FETTLE_ASSIGN(const Assignment assignment, read_assignment(arguments.file, arguments.by_hand));
+  const TrainingJob& job = assignment.job;
+  FETTLE_ASSIGN(const std::optional<WorkerPlace> place, find_place(assignment));
+  const bool reports = !place || place->rendezvous.rank == 0;
+  std::unique_ptr<Outlet> outlet;
+  std::unique_ptr<TensorBoardFile> scalars;
+  if (assignment.trial && reports) {
+    FETTLE_ASSIGN(outlet, make_outlet(*assignment.trial, log_line));
+  }
+  if (reports) {
+    FETTLE_ASSIGN(scalars, open_tensorboard(assignment));
+  }
+  DataCache cache = DataCache::from_environment();
+  FETTLE_ASSIGN(const TrainingData data, load_training_data(job.config.data, cache));
+  const TrainingHooks hooks = make_hooks(outlet.get(), scalars.get());
+  Result<Together> trained =
+      place ? train_together(job, data, *place, least_workers(assignment, *place), hooks)
+            : train_alone(job, data, hooks);
+  if (outlet != nullptr && trained.ok()) outlet->finish(trained->ending == Ending::kStopped);
+  return trained;
+}
+
+int exit_code(const Result<Together>& trained) {
+  if (!trained.ok()) return fail(trained.error());
+  if (trained->ending != Ending::kStopped) return 0;
+  log_line(trained->left ? "left; the others go on" : "stopped; the checkpoint is written");
+  // None has come where it was another worker that was told to stop.
+  return kSignalled + (signal_received != 0 ? signal_received.load() : SIGTERM);
 }
 
 int run(int argc, char** argv) {

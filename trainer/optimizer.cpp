@@ -30,7 +30,7 @@ Optimizer::Optimizer(const api::TrainingConfig& config, const NetworkPlan& plan,
                      kernels::Backend& backend)
     : config_(config), decayed_(plan.decayed), backend_(backend) {
   for (const LayerPlan& layer : plan.layers) {
-    for (const Block& block : {layer.weights, layer.biases}) {
+    for (const Block& block : {layer.weights, layer.biases, layer.positions}) {
       if (block.count > 0) tensors_.push_back(block);
     }
   }

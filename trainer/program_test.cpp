@@ -140,7 +140,7 @@ TEST_F(ProgramTest, RefusesTrialsThatItCannotRun) {
   expect_wrong_input("resource.unit is \"minute\"; the built-in trainer counts epochs");
   trial_.resource.unit = "epoch";
   trial_.workers = 4;
-  expect_wrong_input("asks for 4 workers");
+  expect_wrong_input("the trial has 4 workers, but WORLD_SIZE says 1");
   trial_.workers = 1;
   trial_.trainer.reset();
   expect_wrong_input("no trainer configuration");

@@ -30,7 +30,12 @@ double number(const Json& object, std::string_view key) { return object.find(key
 
 api::TrainerConfig config_of(const Json& golden, api::BackendKind backend) {
   Json document = Json::object();
-  document.set("data", Json::object({{"trainImages", "none"}, {"trainLabels", "none"}}));
+  const Json* context = golden.find("context");
+  document.set(
+      "data",
+      context == nullptr
+          ? Json::object({{"trainImages", "none"}, {"trainLabels", "none"}})
+          : Json::object({{"format", "tokens"}, {"trainText", "none"}, {"context", *context}}));
   document.set("model", *golden.find("model"));
   document.set("training", *golden.find("training"));
   auto config = api::read_trainer_config(document);
@@ -44,7 +49,7 @@ void set_initial(const Json& golden, Network& network) {
   Parameters& parameters = network.parameters();
   std::size_t next = 0;
   for (const LayerPlan& layer : network.plan().layers) {
-    if (layer.weights.bound <= 0) continue;
+    if (!layer.weights.drawn()) continue;
     const Json& given = golden.find("initial")->as_array()[next++];
     const auto weights = numbers<float>(given, "weights");
     const auto biases = numbers<float>(given, "biases");
@@ -52,19 +57,41 @@ void set_initial(const Json& golden, Network& network) {
     ASSERT_EQ(std::ssize(biases), layer.biases.count);
     std::copy(weights.begin(), weights.end(), parameters.weights.data() + layer.weights.offset);
     std::copy(biases.begin(), biases.end(), parameters.weights.data() + layer.biases.offset);
+    if (layer.positions.count == 0) continue;
+    const auto positions = numbers<float>(given, "positions");
+    ASSERT_EQ(std::ssize(positions), layer.positions.count);
+    std::copy(positions.begin(), positions.end(),
+              parameters.weights.data() + layer.positions.offset);
   }
+}
+
+ImageSet images_of(const Json& golden) {
+  if (golden.find("tokens") != nullptr) {
+    const auto tokens = numbers<std::uint16_t>(golden, "tokens");
+    const auto* first = reinterpret_cast<const std::uint8_t*>(tokens.data());
+    return ImageSet::of_text(Bytes::copy_of({first, tokens.size() * sizeof(std::uint16_t)}),
+                             static_cast<std::int64_t>(number(golden, "context")),
+                             static_cast<std::int64_t>(number(golden, "vocabulary")));
+  }
+  const auto side = static_cast<std::int64_t>(number(golden, "side"));
+  const auto pixels = numbers<std::uint8_t>(golden, "pixels");
+  const auto labels = numbers<std::uint8_t>(golden, "labels");
+  return ImageSet({side, side, 1}, Bytes::copy_of(pixels), Bytes::copy_of(labels));
+}
+
+api::NormalizeConfig normalize_of(const Json& golden) {
+  if (golden.find("mean") == nullptr) return {};
+  return {number(golden, "mean"), number(golden, "std")};
 }
 
 void expect_same_curve(const Json& golden, api::BackendKind backend) {
   const api::TrainerConfig config = config_of(golden, backend);
-  const auto side = static_cast<std::int64_t>(number(golden, "side"));
-  const auto pixels = numbers<std::uint8_t>(golden, "pixels");
-  const auto labels = numbers<std::uint8_t>(golden, "labels");
-  const ImageSet images({side, side, 1}, Bytes::copy_of(pixels), Bytes::copy_of(labels));
+  const ImageSet images = images_of(golden);
   const std::int64_t batch_size = *config.training.global_batch;
 
   SingleProcess single;
-  const auto plan = plan_network(config.model, images.shape(), images.classes());
+  const bool tokens = images.pixel_type() == PixelType::kToken;
+  const auto plan = plan_network(config.model, {images.shape(), images.classes(), tokens, ""});
   ASSERT_TRUE(plan.ok()) << plan.error().message;
   auto made = Learner::create(config.training, *plan, batch_size, 0, single);
   if (!made.ok()) GTEST_SKIP() << made.error().message;
@@ -72,10 +99,9 @@ void expect_same_curve(const Json& golden, api::BackendKind backend) {
   set_initial(golden, learner.network());
   learner.weights_changed();
 
-  const BatchWriter writer({number(golden, "mean"), number(golden, "std")}, {},
-                           kernels::DataType::kFloat32, 0);
-  Batch batch = writer.make_batch(images.shape(), batch_size);
-  Indices order(labels.size());
+  const BatchWriter writer(normalize_of(golden), {}, kernels::DataType::kFloat32, 0);
+  Batch batch = writer.make_batch(images, batch_size);
+  Indices order(static_cast<std::size_t>(images.size()));
   std::iota(order.begin(), order.end(), 0);
   const ScheduleLength length{(images.size() + batch_size - 1) / batch_size,
                               *config.training.epochs};
@@ -91,7 +117,7 @@ void expect_same_curve(const Json& golden, api::BackendKind backend) {
     const double loss = learner.finish_step(rate)->score.mean_loss();
     EXPECT_NEAR(loss, losses[step], 1e-5 * losses[step]) << "step " << step;
   }
-  const Score score = learner.evaluate(images, order, writer);
+  const Score score = *learner.evaluate(images, order, writer);
   EXPECT_NEAR(score.mean_loss(), number(golden, "evaluation"), 1e-5 * score.mean_loss());
   EXPECT_EQ(score.correct, number(golden, "correct"));
 }

@@ -1,11 +1,14 @@
 #include "trainer/training.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <limits>
+#include <numbers>
 #include <utility>
 
+#include "api/names.h"
 #include "api/resolve.h"
 #include "trainer/batching.h"
 #include "trainer/identity.h"
@@ -36,11 +39,25 @@ TrainingJob with_defaults(TrainingJob job) {
   return job;
 }
 
+std::int64_t norm_group_of(const api::TrainerConfig& config, std::int64_t batch) {
+  if (!api::has_batch_norm(config.model)) return 0;
+  return std::min(config.training.norm_group.value_or(0), batch);
+}
+
 // No more room than a worker's share of the batch and of the data needs.
-std::int64_t max_samples_of(const api::TrainingConfig& config, std::int64_t global_batch,
-                            std::int64_t world_size, std::int64_t samples) {
-  const std::int64_t share = share_of({0, std::min(global_batch, samples)}, world_size, 0).size();
+std::int64_t max_samples_of(const api::TrainingConfig& config, std::int64_t norm_group,
+                            std::int64_t batch, std::int64_t world_size) {
+  if (norm_group > 0) return norm_group;
+  const std::int64_t share = share_of({0, batch}, world_size, 0).size();
   return std::min(share, config.max_per_worker.value_or(share));
+}
+
+Status check_world(const api::TrainerConfig& config, std::int64_t world_size) {
+  if (world_size == 1 || config.training.norm_group || !api::has_batch_norm(config.model)) {
+    return success();
+  }
+  return invalid("the statistics of batchNorm would depend on there being " +
+                 std::to_string(world_size) + " workers; set training.normGroup");
 }
 
 std::vector<float> copy(const kernels::AlignedArray<float>& from) {
@@ -70,8 +87,11 @@ Training::Training(const TrainingJob& job, const TrainingData& data, Collective&
       hooks_(std::move(hooks)),
       epochs_(*job_.config.training.epochs),
       global_batch_(global_batch_of(job_.config.training, collective.world_size())),
-      max_samples_(max_samples_of(job_.config.training, global_batch_, collective.world_size(),
-                                  std::ssize(data.split.train))),
+      norm_group_(
+          norm_group_of(job_.config, std::min(global_batch_, std::ssize(data.split.train)))),
+      max_samples_(max_samples_of(job_.config.training, norm_group_,
+                                  std::min(global_batch_, std::ssize(data.split.train)),
+                                  collective.world_size())),
       base_rate_(base_rate_of(job_.config.training, global_batch_)),
       length_{steps_per_epoch(std::ssize(data.split.train), global_batch_), epochs_},
       train_writer_(data.normalize, job.config.data.augment,
@@ -80,31 +100,66 @@ Training::Training(const TrainingJob& job, const TrainingData& data, Collective&
       store_(job.checkpoints, job.keep) {}
 
 Result<std::unique_ptr<Training>> Training::create(const TrainingJob& job, const TrainingData& data,
-                                                   Collective& collective, TrainingHooks hooks) {
+                                                   Collective& collective, TrainingHooks hooks,
+                                                   const std::optional<Checkpoint>& from) {
+  FETTLE_TRY(check_world(job.config, collective.world_size()));
   std::unique_ptr<Training> training(new Training(job, data, collective, std::move(hooks)));
   if (job.until_epoch > training->epochs_) {
     return invalid("the trial is to run until epoch " + std::to_string(job.until_epoch) +
                    ", but training.epochs is " + std::to_string(training->epochs_));
   }
-  FETTLE_ASSIGN(const NetworkPlan plan,
-                plan_network(job.config.model, data.images.shape(), data.images.classes()));
+  FETTLE_ASSIGN(const NetworkPlan plan, plan_network(job.config.model, data.format()));
   FETTLE_ASSIGN(training->learner_, Learner::create(job.config.training, plan,
                                                     training->max_samples_, job.seed, collective));
-  FETTLE_TRY(training->restore());
+  FETTLE_TRY(training->restore(from));
   return training;
 }
 
 // ---- Checkpoints -------------------------------------------------------------------------------
 
-Status Training::restore() {
+Status Training::restore(const std::optional<Checkpoint>& from) {
+  Status restored = success();
+  if (collective_.rank() == 0) {
+    restored = from ? restore_from_memory(*from, "the memory") : restore_from_disk();
+  }
+  return collective_.world_size() == 1 ? restored : share(restored);
+}
+
+Status Training::restore_from_memory(const Checkpoint& checkpoint, const std::string& from) {
+  FETTLE_TRY(refuse_another_training(checkpoint, from));
+  FETTLE_TRY(adopt(checkpoint, from));
+  CHECK(adopt_optimizer(checkpoint), "the same configuration has the same optimiser");
+  return success();
+}
+
+Status Training::share(const Status& restored) {
+  std::string error = restored.ok() ? "" : restored.error().message;
+  FETTLE_TRY(broadcast_bytes(collective_, error));
+  if (!restored.ok()) return restored;
+  if (!error.empty()) return invalid("rank 0 cannot begin: " + error);
+  const bool first = collective_.rank() == 0;
+  std::string bytes = first ? encode_checkpoint(snapshot()) : "";
+  FETTLE_TRY(broadcast_bytes(collective_, bytes));
+  if (first) return success();
+  const std::string from = "what rank 0 starts from";
+  FETTLE_ASSIGN(const Checkpoint checkpoint, decode_checkpoint(bytes, from));
+  return restore_from_memory(checkpoint, from);
+}
+
+Status Training::refuse_another_training(const Checkpoint& checkpoint,
+                                         const std::string& from) const {
+  const std::string different =
+      difference(checkpoint.settings, settings_of(job_.config, job_.seed));
+  if (different.empty()) return success();
+  return invalid(from + " belongs to another training: " + different);
+}
+
+Status Training::restore_from_disk() {
   FETTLE_ASSIGN(const CheckpointStore::Found found, store_.newest());
   for (const std::string& reason : found.skipped) hooks_.log("skipped a checkpoint: " + reason);
   if (!found.checkpoint) return job_.parent ? adopt_parent() : success();
-  const std::string different =
-      difference(found.checkpoint->settings, settings_of(job_.config, job_.seed));
-  if (!different.empty()) {
-    return invalid(found.path + " belongs to another training: " + different +
-                   "; use another directory or remove it");
+  if (Status other = refuse_another_training(*found.checkpoint, found.path); !other.ok()) {
+    return invalid(other.error().message + "; use another directory or remove it");
   }
   FETTLE_TRY(adopt(*found.checkpoint, found.path));
   if (!adopt_optimizer(*found.checkpoint)) {
@@ -186,27 +241,36 @@ Checkpoint Training::snapshot() const {
 // ---- The loop ----------------------------------------------------------------------------------
 
 Result<Ending> Training::run() {
+  if (collective_.rank() == 0) hooks_.log(describe());
   if (is_final()) {
     // A run that ended between its last checkpoint and its last report.
     FETTLE_TRY(save_and_report(scores_, true));
     return Ending::kReached;
   }
-  const LoaderSettings settings{job_.seed,          job_.until_epoch,
-                                global_batch_,      collective_.world_size(),
-                                collective_.rank(), max_samples_};
+  const LoaderSettings settings{.seed = job_.seed,
+                                .epochs = job_.until_epoch,
+                                .global_batch = global_batch_,
+                                .world_size = collective_.world_size(),
+                                .rank = collective_.rank(),
+                                .max_samples = max_samples_,
+                                .norm_group = norm_group_};
   Loader loader(data_.images, data_.split.train, train_writer_, settings, position_);
   while (!is_final()) {
     const Stopwatch watch;
     FETTLE_ASSIGN(const std::optional<Ending> ended, run_steps_of_epoch(loader));
     if (ended) return *ended;
-    const Score score =
-        learner_->evaluate(data_.images, data_.split.validation, evaluation_writer_);
+    FETTLE_ASSIGN(const Score score,
+                  learner_->evaluate(data_.images, data_.split.validation, evaluation_writer_));
     if (!std::isfinite(score.loss)) return end_diverged("the validation loss is not finite");
     scores_ = {{"loss", sums_.loss / static_cast<double>(sums_.samples)},
                {"validation_loss", score.mean_loss()},
                {"validation_accuracy", score.accuracy()}};
+    add_text_scores(score);
     FETTLE_TRY(finish_epoch(loader, watch.seconds()));
-    if (!is_final() && hooks_.should_stop()) return Ending::kStopped;
+    if (is_final()) break;
+    FETTLE_ASSIGN(const Wishes wishes, all_wishes());
+    if (wishes.stop) return Ending::kStopped;
+    if (wishes.regroup) return Ending::kRegroups;
   }
   return Ending::kReached;
 }
@@ -218,8 +282,8 @@ Result<std::optional<Ending>> Training::run_steps_of_epoch(Loader& loader) {
   while (position_.offset < std::ssize(data_.split.train)) {
     FETTLE_ASSIGN(const StepEnding ending, run_step(loader));
     if (ending == StepEnding::kDiverged) return std::optional(end_diverged(what_diverged()));
-    const bool more = position_.offset < std::ssize(data_.split.train);
-    if (more && hooks_.should_stop()) {
+    if (ending == StepEnding::kRegroups) return std::optional(Ending::kRegroups);
+    if (ending == StepEnding::kStops) {
       FETTLE_ASSIGN(const Ending stopped, stop_within_epoch());
       return std::optional(stopped);
     }
@@ -239,7 +303,10 @@ Result<Training::StepEnding> Training::run_step(Loader& loader) {
   // Steps that were skipped do not count: the schedule goes by updates.
   const std::int64_t number = position_.epoch * length_.steps_per_epoch +
                               position_.offset / global_batch_ - learner_->scaler().skipped_steps;
-  FETTLE_ASSIGN(const Learner::Step step, learner_->finish_step(learning_rate(number)));
+  // After the last step of an epoch it is asked once the epoch is validated and reported.
+  const bool asks = global.end < std::ssize(data_.split.train);
+  const Wishes wishes = asks ? own_wishes() : Wishes{};
+  FETTLE_ASSIGN(const Learner::Step step, learner_->finish_step(learning_rate(number), wishes));
   if (!step.finite) return StepEnding::kDiverged;
   position_.offset = global.end;
   if (std::isfinite(step.score.loss)) {  // a step that was skipped may not have one
@@ -248,7 +315,27 @@ Result<Training::StepEnding> Training::run_step(Loader& loader) {
   }
   images_ += step.score.samples;
   times_.add(watch.seconds());
-  return StepEnding::kGoesOn;
+  if (step.wishes.stop) return StepEnding::kStops;
+  return step.wishes.regroup ? StepEnding::kRegroups : StepEnding::kGoesOn;
+}
+
+Wishes Training::own_wishes() const {
+  return {hooks_.should_stop(), hooks_.should_regroup && hooks_.should_regroup()};
+}
+
+Result<Wishes> Training::all_wishes() {
+  const Wishes own = own_wishes();
+  std::array<double, 2> sums = {own.stop ? 1.0 : 0.0, own.regroup ? 1.0 : 0.0};
+  FETTLE_TRY(collective_.sum(std::span<double>(sums)));
+  return Wishes{sums[0] > 0, sums[1] > 0};
+}
+
+void Training::add_text_scores(const Score& score) {
+  if (!is_text(job_.config.data)) return;
+  scores_.emplace_back("validation_perplexity", std::exp(score.mean_loss()));
+  if (job_.config.data.format == "text") {
+    scores_.emplace_back("validation_bits_per_character", score.mean_loss() / std::numbers::ln2);
+  }
 }
 
 Status Training::finish_epoch(Loader& loader, double seconds) {
@@ -258,7 +345,7 @@ Status Training::finish_epoch(Loader& loader, double seconds) {
   if (position_.epoch == epochs_ && data_.test) {
     Indices all(static_cast<std::size_t>(data_.test->size()));
     for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::int64_t>(i);
-    const Score score = learner_->evaluate(*data_.test, all, evaluation_writer_);
+    FETTLE_ASSIGN(const Score score, learner_->evaluate(*data_.test, all, evaluation_writer_));
     scores_.emplace_back("test_loss", score.mean_loss());
     scores_.emplace_back("test_accuracy", score.accuracy());
   }
@@ -268,6 +355,7 @@ Status Training::finish_epoch(Loader& loader, double seconds) {
 }
 
 Ending Training::end_diverged(const std::string& what) {
+  if (collective_.rank() != 0) return Ending::kDiverged;
   hooks_.log(what + " in epoch " + std::to_string(position_.epoch + 1) +
              ": this configuration diverges; its result is NaN");
   constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
@@ -298,15 +386,28 @@ double Training::learning_rate(std::int64_t step) const {
   return base_rate_ * schedule_factor(job_.config.training.schedule, length_, step);
 }
 
+std::string Training::describe() {
+  return std::to_string(learner_->network().plan().trained()) + " parameters, " +
+         std::to_string(data_.split.train.size()) + " training and " +
+         std::to_string(data_.split.validation.size()) + " validation samples, backend " +
+         std::string(learner_->backend().name()) + ", " +
+         std::string(api::to_string(job_.config.training.precision)) + ", until epoch " +
+         std::to_string(job_.until_epoch);
+}
+
 Metrics Training::measure_epoch(const Loader& loader, double seconds) {
   const double busy = std::max(times_.total(), 1e-9);
-  const double flops = learner_->network().plan().training_flops() * static_cast<double>(images_);
+  const NetworkPlan& plan = learner_->network().plan();
+  const double flops = plan.training_flops() * static_cast<double>(images_) /
+                       static_cast<double>(plan.predictions());
   const std::int64_t world_size = collective_.world_size();
+  const Dealing dealing{world_size, 0, max_samples_, norm_group_};
   const LossScaler& scaler = learner_->scaler();
   const std::int64_t last_step =
       (position_.epoch + 1) * length_.steps_per_epoch - 1 - scaler.skipped_steps;
   Metrics metrics = {
-      {"images_per_second", static_cast<double>(images_) / busy},
+      {plan.tokens ? "tokens_per_second" : "images_per_second",
+       static_cast<double>(images_) / busy},
       {"step_ms_median", 1e3 * times_.quantile(0.5)},
       {"step_ms_p95", 1e3 * times_.quantile(0.95)},
       {"data_wait", (loader.waited() - waited_) / busy},
@@ -315,8 +416,7 @@ Metrics Training::measure_epoch(const Loader& loader, double seconds) {
       {"learning_rate", learning_rate(last_step)},
       {"global_batch", static_cast<double>(global_batch_)},
       {"world_size", static_cast<double>(world_size)},
-      {"accumulation",
-       static_cast<double>(accumulation_steps(global_batch_, world_size, max_samples_))},
+      {"accumulation", static_cast<double>(accumulation_steps(global_batch_, dealing))},
       {"seconds", seconds},
   };
   if (learner_->scales_loss()) {
@@ -327,14 +427,13 @@ Metrics Training::measure_epoch(const Loader& loader, double seconds) {
 }
 
 Status Training::save_and_report(const Metrics& metrics, bool final_result) {
+  if (collective_.rank() != 0) return success();
   Report report;
   report.step = position_.epoch;
   report.metrics = metrics;
   report.final_result = final_result;
-  if (collective_.rank() == 0) {
-    FETTLE_ASSIGN(report.checkpoint, store_.save(snapshot()));
-    report.checkpoint_step = position_.epoch;
-  }
+  FETTLE_ASSIGN(report.checkpoint, store_.save(snapshot()));
+  report.checkpoint_step = position_.epoch;
   hooks_.report(report);
   return success();
 }

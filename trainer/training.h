@@ -3,6 +3,9 @@
 // Everything that decides the result is a function of the configuration, the seed and the position;
 // stopping and starting again changes nothing (bit for bit on the reference backend). After every
 // epoch: validation, a durable checkpoint, a report. One thread, besides the loader's.
+//
+// With several workers each runs the same training. Rank 0 alone reads and writes checkpoints and
+// reports; what it starts from it sends to the others. All of them end after the same step.
 #pragma once
 
 #include <cstdint>
@@ -38,25 +41,33 @@ struct TrainingJob {
 struct TrainingHooks {
   std::function<void(const Report&)> report;
   std::function<void(const std::string&)> log;  // a line for people
-  std::function<bool()> should_stop;            // asked after every optimiser step
+  // Asked in every optimiser step, near its end.
+  std::function<bool()> should_stop;
+  std::function<bool()> should_regroup;  // may be empty
 };
 
 enum class Ending {
   kReached,   // until_epoch is done
   kDiverged,  // the loss is not finite: reported as a final NaN, a result like any other
   kStopped,   // should_stop said so; a checkpoint was written
+  kRegroups,  // should_regroup said so, and nobody is to stop; snapshot() is where to go on
 };
 
 class Training {
  public:
   // `data` and `collective` must outlive the training. Takes up the newest checkpoint, else the
   // parent's. Errors: a model that does not fit the data; a backend that is not there; a
-  // checkpoint of another model or another configuration; only damaged checkpoints.
+  // checkpoint of another model or another configuration; only damaged checkpoints; a worker whose
+  // configuration is not that of rank 0. `from`: where rank 0 starts instead, in its memory.
   static Result<std::unique_ptr<Training>> create(const TrainingJob& job, const TrainingData& data,
-                                                  Collective& collective, TrainingHooks hooks);
+                                                  Collective& collective, TrainingHooks hooks,
+                                                  const std::optional<Checkpoint>& from = {});
 
-  // Once. Errors: a checkpoint cannot be written; a worker was lost.
+  // Once. Errors: a checkpoint cannot be written; kUnavailable: a worker was lost.
   Result<Ending> run();
+
+  // All there is to go on from: the end of the last step that all workers made.
+  Checkpoint snapshot() const;
 
   Learner& learner() { return *learner_; }
   const Position& position() const { return position_; }
@@ -65,26 +76,35 @@ class Training {
   Training(const TrainingJob& job, const TrainingData& data, Collective& collective,
            TrainingHooks hooks);
 
-  Status restore();
+  Status restore(const std::optional<Checkpoint>& from);
+  Status restore_from_memory(const Checkpoint& checkpoint, const std::string& from);
+  Status restore_from_disk();
+  // Rank 0 sends what `restored` has brought it to, or its error; the others take it over.
+  Status share(const Status& restored);
+  Status refuse_another_training(const Checkpoint& checkpoint, const std::string& from) const;
   // Weights, position and scores.
   Status adopt(const Checkpoint& checkpoint, const std::string& from);
   // The optimiser's state; false, and nothing changed, where it is another optimiser's.
   bool adopt_optimizer(const Checkpoint& checkpoint);
   Status adopt_parent();
 
-  enum class StepEnding { kGoesOn, kDiverged };
+  enum class StepEnding { kGoesOn, kStops, kRegroups, kDiverged };
   Result<StepEnding> run_step(Loader& loader);
   // Ends with a value where the run ends before the epoch does.
   Result<std::optional<Ending>> run_steps_of_epoch(Loader& loader);
+  Wishes own_wishes() const;
+  // Of all workers, where no step carries them.
+  Result<Wishes> all_wishes();
   Status finish_epoch(Loader& loader, double seconds);
 
+  void add_text_scores(const Score& score);
+  std::string describe();
   Metrics measure_epoch(const Loader& loader, double seconds);
   Status save_and_report(const Metrics& metrics, bool final_result);
   Result<Ending> stop_within_epoch();
   // `what`: what is not finite.
   Ending end_diverged(const std::string& what);
   std::string what_diverged() const;
-  Checkpoint snapshot() const;
 
   double learning_rate(std::int64_t step) const;
   bool is_final() const { return position_.epoch >= job_.until_epoch; }
@@ -95,6 +115,7 @@ class Training {
   const TrainingHooks hooks_;
   const std::int64_t epochs_;
   const std::int64_t global_batch_;
+  const std::int64_t norm_group_;  // 0: the statistics of batch normalisation are the batch's
   const std::int64_t max_samples_;
   const double base_rate_;
   const ScheduleLength length_;
@@ -105,10 +126,10 @@ class Training {
 
   Position position_;
   EpochSums sums_;
-  Metrics scores_;   // loss and accuracies after the newest whole epoch
-  StepTimes times_;  // of this epoch in this run
-  std::int64_t images_ = 0;
-  double waited_ = 0;  // the loader's, at the start of the epoch
+  Metrics scores_;           // loss and accuracies after the newest whole epoch
+  StepTimes times_;          // of this epoch in this run
+  std::int64_t images_ = 0;  // of text: tokens
+  double waited_ = 0;        // the loader's, at the start of the epoch
 };
 
 }  // namespace fettle::trainer

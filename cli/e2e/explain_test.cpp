@@ -11,7 +11,7 @@ using testing::HasSubstr;
 using testing::Not;
 
 // Twelve trials of three steps, worse ones stopped early.
-std::string stopped_study() {
+std::string stopped_study(const std::string& algorithm = "tpe") {
   StudyText text;
   text.script =
       "for s in 1 2 3; do echo \"{\\\"step\\\": $s, \\\"value\\\": $FETTLE_PARAM_X}\"; "
@@ -21,7 +21,7 @@ std::string stopped_study() {
   std::string yaml = text.yaml();
   const std::string from = "name: random";
   const std::size_t at = yaml.find(from);
-  yaml.replace(at, from.size(), "name: tpe, startupTrials: 4");
+  yaml.replace(at, from.size(), "name: " + algorithm + ", startupTrials: 4");
   yaml += "  earlyStopping: {name: asha, reductionFactor: 3}\n";
   return yaml;
 }
@@ -92,6 +92,55 @@ TEST_F(Explain, WhyTellsOfATrial) {
   const auto parsed = parse_json(json.out);
   ASSERT_TRUE(parsed.ok()) << json.out;
   EXPECT_TRUE(parsed->find("expected")->find("mean")->is_number());
+}
+
+TEST_F(Explain, WhyTellsWhatAGaussianProcessExpected) {
+  run(stopped_study("gp"));
+  const Finished done = shop.fettle({"why", "digits-11"});
+  EXPECT_EQ(done.code, 0) << done.err;
+  EXPECT_THAT(done.out, HasSubstr("chosen    by gp"));
+  EXPECT_THAT(done.out, HasSubstr("logarithm of the expected improvement"));
+  EXPECT_THAT(done.out, HasSubstr("; its model expected "));
+  EXPECT_THAT(shop.fettle({"why", "digits-0"}).out, HasSubstr("quasi-random start"));
+  EXPECT_THAT(shop.fettle({"replay", "digits"}).out, HasSubstr("all as recorded"));
+}
+
+TEST_F(Explain, AutoStopsTrialsWhereTimeIsLimited) {
+  std::string yaml = stopped_study();
+  const auto replace = [&yaml](const std::string& from, const std::string& to) {
+    yaml.replace(yaml.find(from), from.size(), to);
+  };
+  replace("name: tpe, startupTrials: 4", "name: auto");
+  replace("{trials: 12, parallelism: 3}", "{trials: 26, parallelism: 8, wallTime: 1h}");
+  replace("  earlyStopping: {name: asha, reductionFactor: 3}\n", "");
+  run(yaml);
+  EXPECT_GT(shop.count_phase("Stopped"), 4U);
+  EXPECT_THAT(shop.fettle({"why", "digits-25"}).out, HasSubstr("; asha stops poor trials"));
+  EXPECT_THAT(shop.fettle({"replay", "digits"}).out, HasSubstr("all as recorded"));
+}
+
+// Trials take a tenth to half a second, by x. What they took is a fact: the same decisions come of
+// it again, and `why` speaks of it.
+TEST_F(Explain, WhatTrialsCostIsRecordedAndPredicted) {
+  StudyText text;
+  text.script = "sleep 0.$((1 + $(printf '%.0f' ${FETTLE_PARAM_X}) * 4)); echo '{\"value\": 1}'";
+  text.budget = "{trials: 8, parallelism: 2}";
+  std::string yaml = text.yaml();
+  const std::string from = "name: random";
+  yaml.replace(yaml.find(from), from.size(), "name: gp, startupTrials: 4, costAware: true");
+  run(yaml);
+  const Finished again = shop.fettle({"replay", "digits"});
+  EXPECT_EQ(again.code, 0) << again.out << again.err;
+  const Finished why = shop.fettle({"why", "digits-6"});
+  EXPECT_THAT(why.out, HasSubstr("times the logarithm of the predicted cost"));
+  EXPECT_THAT(why.out, testing::ContainsRegex("predicted cost: [0-9.]+ worker-seconds"));
+  EXPECT_THAT(why.out, testing::ContainsRegex(" for [0-9.]+ worker-seconds"));
+  const auto json = parse_json(shop.fettle({"why", "digits-6", "--output", "json"}).out);
+  ASSERT_TRUE(json.ok());
+  const double cost = json->find("cost")->as_double();
+  EXPECT_GT(cost, 0.05);
+  EXPECT_LT(cost, 20);
+  EXPECT_GT(json->find("explanation")->find("cost")->as_double(), 0);
 }
 
 TEST_F(Explain, WhySaysWhatIsWrong) {

@@ -82,6 +82,14 @@ TEST_P(Population, TheScheduleItFindsComesToTheSameAgain) {
   EXPECT_EQ(*legs.back().find("objective"), *found.find("objective"));
   EXPECT_EQ(*legs.back().find("parameters"), *found.find("parameters"));
 
+  const Finished decided = shop.fettle({"replay", "digits"});
+  EXPECT_EQ(decided.code, 0) << decided.err;
+  EXPECT_THAT(decided.out, HasSubstr("digits: 4 suggestions, "));
+  EXPECT_THAT(decided.out, HasSubstr("decided again: all as recorded"));
+  const Finished otherwise = shop.fettle({"replay", "digits", "--algorithm", "tpe"});
+  EXPECT_EQ(otherwise.code, 2);
+  EXPECT_THAT(otherwise.err, HasSubstr("trials take over from each other"));
+
   const Finished yaml = shop.fettle({"best", "digits", "--schedule", "--output", "yaml"});
   shop.write("again.yaml", yaml.out);
   const Finished again = shop.fettle({"run", "again.yaml", "--output", "json"});
@@ -89,6 +97,7 @@ TEST_P(Population, TheScheduleItFindsComesToTheSameAgain) {
   // To the last bit: from the same weights, with the same seeds.
   EXPECT_EQ(*result_of(again).find("best")->find("objective"), *found.find("objective"));
   EXPECT_EQ(shop.trials("digits-again").as_array().size(), legs.size());
+  EXPECT_THAT(shop.fettle({"replay", "digits-again"}).out, HasSubstr("all as recorded"));
 }
 
 }  // namespace

@@ -3,9 +3,12 @@
 #include <omp.h>
 
 #include "kernels/add/fast.h"
+#include "kernels/attention/fast.h"
 #include "kernels/batch_norm/fast.h"
 #include "kernels/cast/fast.h"
 #include "kernels/dropout/reference.h"
+#include "kernels/embedding/reference.h"
+#include "kernels/gelu/fast.h"
 #include "kernels/gelu/reference.h"
 #include "kernels/layer_norm/reference.h"
 #include "kernels/linear/fast.h"
@@ -67,6 +70,17 @@ class OnednnBackend : public Backend {
     FETTLE_TRY(check_shape(shape, plan));
     return reference_row_norm(shape, plan);
   }
+  Result<std::unique_ptr<AttentionOp>> attention(const AttentionShape& shape,
+                                                 const PlanOptions& plan) override {
+    FETTLE_TRY(check_shape(shape, plan));
+    FETTLE_TRY(check_own_type(plan.type));
+    return fast_attention(shape, plan);
+  }
+  Result<std::unique_ptr<EmbeddingOp>> embedding(const EmbeddingShape& shape,
+                                                 const PlanOptions& plan) override {
+    FETTLE_TRY(check_shape(shape, plan));
+    return reference_embedding(shape, plan);
+  }
   Result<std::unique_ptr<PoolOp>> pool(const PoolShape& shape, const PlanOptions& plan) override {
     FETTLE_TRY(check_shape(shape, plan));
     FETTLE_TRY(check_own_type(plan.type));
@@ -76,7 +90,8 @@ class OnednnBackend : public Backend {
     return type == DataType::kFloat16 ? reference_relu(type) : fast_relu(type);
   }
   std::unique_ptr<GeluOp> gelu(GeluForm form, std::int64_t max_count, DataType type) override {
-    return reference_gelu(form, max_count, type);
+    const bool fast = form == GeluForm::kTanh && type != DataType::kFloat16;
+    return fast ? fast_tanh_gelu(type) : reference_gelu(form, max_count, type);
   }
   std::unique_ptr<DropoutOp> dropout(float rate, std::int64_t elements_per_sample,
                                      DataType type) override {

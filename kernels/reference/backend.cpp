@@ -1,10 +1,12 @@
 #include "kernels/reference/backend.h"
 
 #include "kernels/add/loops.h"
+#include "kernels/attention/reference.h"
 #include "kernels/batch_norm/reference.h"
 #include "kernels/cast/loops.h"
 #include "kernels/conv/reference.h"
 #include "kernels/dropout/reference.h"
+#include "kernels/embedding/reference.h"
 #include "kernels/gelu/reference.h"
 #include "kernels/layer_norm/reference.h"
 #include "kernels/linear/reference.h"
@@ -41,6 +43,16 @@ class ReferenceBackend : public Backend {
                                               const PlanOptions& plan) override {
     FETTLE_TRY(check_shape(shape, plan));
     return reference_row_norm(shape, plan);
+  }
+  Result<std::unique_ptr<AttentionOp>> attention(const AttentionShape& shape,
+                                                 const PlanOptions& plan) override {
+    FETTLE_TRY(check_shape(shape, plan));
+    return reference_attention(shape, plan);
+  }
+  Result<std::unique_ptr<EmbeddingOp>> embedding(const EmbeddingShape& shape,
+                                                 const PlanOptions& plan) override {
+    FETTLE_TRY(check_shape(shape, plan));
+    return reference_embedding(shape, plan);
   }
   Result<std::unique_ptr<PoolOp>> pool(const PoolShape& shape, const PlanOptions& plan) override {
     FETTLE_TRY(check_shape(shape, plan));

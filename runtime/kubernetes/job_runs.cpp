@@ -8,7 +8,7 @@
 #include "runtime/kubernetes/claim.h"
 #include "runtime/kubernetes/run_of_job.h"
 #include "runtime/kubernetes/template_check.h"
-#include "search/search.h"
+#include "search/study_problem.h"
 
 namespace fettle::kubernetes {
 namespace {
@@ -292,8 +292,7 @@ void JobRuns::read_log(const kube::Job& job, const api::Trial& trial,
                      trial_group(trial.metadata.ns, trial.metadata.name),
                      {}};
     if (study->spec.trial.metrics) source.metrics.regex = study->spec.trial.metrics->regex;
-    source.metrics.rungs =
-        search::rung_steps(study->spec.algorithm, study->spec.early_stopping, study->spec.resource);
+    source.metrics.rungs = search::rung_steps(study->spec);
     source.metrics.objectives = study->spec.objectives;
     const bool ended = has_ended(*pod, container);
     reading = logs_.read(source, ended);

@@ -135,6 +135,10 @@ RunOutcome explain(const RunEnd& end) {
     return out;
   } else {
     by_end(end, out);
+    // Worker 0 speaks for the trial; of another it must be said.
+    if (end.report.rank > 0 && !out.message.empty()) {
+      out.message = "rank " + std::to_string(end.report.rank) + " of its workers: " + out.message;
+    }
   }
   if (end.report.left_behind > 0) {
     add_sentence(out.message, "it left " + std::to_string(end.report.left_behind) +

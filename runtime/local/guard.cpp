@@ -12,6 +12,7 @@
 #include <chrono>
 #include <ctime>
 #include <initializer_list>
+#include <optional>
 #include <thread>
 
 #include "base/file.h"
@@ -23,6 +24,9 @@ namespace {
 constexpr auto kKillInterval = std::chrono::milliseconds(2);
 // 20 s: what is left then cannot be killed (it hangs in the kernel).
 constexpr int kKillRounds = 10'000;
+// What the other workers have to end by themselves, and to say why, when one has failed or worker 0
+// has ended.
+constexpr auto kPartingTime = std::chrono::seconds(5);
 
 struct Pipe {
   int read = -1;
@@ -88,21 +92,22 @@ void reset_signals() {
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
-// The trial's own process, until exec.
-[[noreturn]] void become_trial(const GuardRequest& request, const Pipes& pipes, pid_t guard) {
+// A process of the trial's own, until exec.
+[[noreturn]] void become_trial(const GuardRequest& request, std::size_t rank, const Pipes& pipes,
+                               pid_t guard) {
   ::setsid();  // a group and a session of its own: no terminal, and Ctrl-C does not reach it
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != guard) ::_exit(127);
   reset_signals();
   const int null = ::open("/dev/null", O_RDONLY);
   if (null >= 0) ::dup2(null, STDIN_FILENO);
-  ::dup2(pipes.output.write, STDOUT_FILENO);
+  ::dup2(rank == 0 ? pipes.output.write : pipes.errors.write, STDOUT_FILENO);
   ::dup2(pipes.errors.write, STDERR_FILENO);
   if (null > STDERR_FILENO) ::close(null);
   if (!request.directory.empty() && ::chdir(request.directory.c_str()) != 0) {
     give_up(pipes.status.write, GuardReport::kDirectory);
   }
-  std::vector<char*> environment = pointers(request.environment);
+  std::vector<char*> environment = pointers(request.environments[rank]);
   const std::vector<char*> arguments = pointers(request.arguments);
   ::environ = environment.data();  // so that execvp looks at the PATH the trial will see
   ::execvp(arguments[0], arguments.data());
@@ -121,16 +126,74 @@ void close_all_but(std::vector<int> kept) {
   ::close_range(from, ~0U, 0);
 }
 
-// Kills and reaps until this process has no children left. Returns how many were in the way.
-int kill_all(int& trial_status, pid_t trial) {
-  int killed = 0;
-  for (int round = 0; round < kKillRounds; ++round) {
+struct Worker {
+  pid_t pid = 0;
+  bool ended = false;
+  int status = 0;  // as waitpid has it, once it ended
+};
+
+// Also one that was stopped: its peers are stopped, too.
+bool ended_well(const Worker& worker) {
+  constexpr int kExitAfterSigterm = 143;
+  return WIFEXITED(worker.status) &&
+         (WEXITSTATUS(worker.status) == 0 || WEXITSTATUS(worker.status) == kExitAfterSigterm);
+}
+
+// The workers of a trial, and what their ends mean.
+class Workers {
+ public:
+  Workers(const GuardRequest& request, const Pipes& pipes) : least_(request.least_workers) {
+    const pid_t guard = ::getpid();
+    for (std::size_t rank = 0; rank < request.environments.size(); ++rank) {
+      const pid_t pid = ::fork();
+      if (pid == 0) become_trial(request, rank, pipes, guard);
+      if (pid < 0) give_up(pipes.status.write, GuardReport::kExec);
+      workers_.push_back({pid});
+    }
+  }
+
+  // Takes the ends of all that have ended, orphans too. False if there are no processes any more.
+  bool reap() {
     pid_t ended = 0;
     int status = 0;
-    while ((ended = ::waitpid(-1, &status, WNOHANG)) > 0) {
-      if (ended == trial) trial_status = status;
+    while ((ended = ::waitpid(-1, &status, WNOHANG)) > 0) note(ended, status);
+    return ended == 0 || errno != ECHILD;
+  }
+
+  bool all_ended() const { return left() == 0; }
+  // The trial has ended as far as its result goes, but not yet all its workers.
+  bool is_parting() const { return workers_[0].ended || decider_ > 0; }
+
+  // The first that failed where all were needed, else worker 0.
+  std::int32_t rank() const { return decider_; }
+  std::int32_t wait_status() const { return workers_[static_cast<std::size_t>(decider_)].status; }
+
+ private:
+  std::int64_t left() const {
+    return std::ranges::count_if(workers_, [](const Worker& worker) { return !worker.ended; });
+  }
+
+  void note(pid_t pid, int status) {
+    for (std::size_t rank = 0; rank < workers_.size(); ++rank) {
+      Worker& worker = workers_[rank];
+      if (worker.pid != pid) continue;
+      worker.ended = true;
+      worker.status = status;
+      if (ended_well(worker) || is_parting() || left() >= least_) continue;
+      decider_ = static_cast<std::int32_t>(rank);
     }
-    if (ended < 0 && errno == ECHILD) return killed;
+  }
+
+  const std::int64_t least_;
+  std::vector<Worker> workers_;
+  std::int32_t decider_ = 0;
+};
+
+// Kills and reaps until this process has no children left. Returns how many were in the way.
+int kill_all(Workers& workers) {
+  int killed = 0;
+  for (int round = 0; round < kKillRounds; ++round) {
+    if (!workers.reap()) return killed;
     const auto found = static_cast<int>(signal_tree(::getpid(), SIGKILL));
     killed = std::max(killed, found);
     std::this_thread::sleep_for(kKillInterval);
@@ -138,17 +201,22 @@ int kill_all(int& trial_status, pid_t trial) {
   return killed;
 }
 
-// Waits for the end of the trial's first process, or for the order to kill it. Reaps orphans.
-bool wait_for(pid_t trial, const sigset_t& signals, int& trial_status) {
+// Waits for the end of the trial, or for the order to kill it. Reaps orphans.
+bool wait_for(Workers& workers, const sigset_t& signals) {
+  std::optional<std::chrono::steady_clock::time_point> until;
   for (;;) {
-    int status = 0;
-    pid_t ended = 0;
-    while ((ended = ::waitpid(-1, &status, WNOHANG)) > 0) {
-      if (ended != trial) continue;
-      trial_status = status;
-      return true;
+    workers.reap();
+    if (workers.all_ended()) return true;
+    if (!workers.is_parting()) {
+      if (::sigwaitinfo(&signals, nullptr) == kGuardKillSignal) return false;
+      continue;
     }
-    if (::sigwaitinfo(&signals, nullptr) == kGuardKillSignal) return false;
+    const auto now = std::chrono::steady_clock::now();
+    if (!until) until = now + kPartingTime;
+    if (now >= *until) return true;
+    const auto left = std::chrono::ceil<std::chrono::nanoseconds>(*until - now).count();
+    const timespec time{left / 1'000'000'000, left % 1'000'000'000};
+    if (::sigtimedwait(&signals, nullptr, &time) == kGuardKillSignal) return false;
   }
 }
 
@@ -169,17 +237,16 @@ sigset_t guard_signals() {
   close_all_but({pipes.status.write, pipes.output.write, pipes.errors.write, pipes.ready.write,
                  request.lock_fd});
 
-  const pid_t self = ::getpid();
-  const pid_t trial = ::fork();
-  if (trial == 0) become_trial(request, pipes, self);
-  if (trial < 0) give_up(pipes.status.write, GuardReport::kExec);
+  Workers workers(request, pipes);
   ::close(pipes.output.write);
   ::close(pipes.errors.write);
   ::close(pipes.ready.write);
 
   GuardReport report;
-  const bool ended = wait_for(trial, signals, report.wait_status);
-  const int killed = kill_all(report.wait_status, trial);
+  const bool ended = wait_for(workers, signals);
+  const int killed = kill_all(workers);
+  report.rank = workers.rank();
+  report.wait_status = workers.wait_status();
   report.left_behind = ended ? killed : 0;
   struct rusage usage {};
   ::getrusage(RUSAGE_CHILDREN, &usage);

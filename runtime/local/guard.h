@@ -2,11 +2,13 @@
 //
 // It is a child subreaper with exactly one trial below it, so every process that the trial ever
 // makes (forked twice, in a session of its own, with an empty environment) stays its descendant.
-// When the trial's first process has ended, or when told to, or when the supervisor dies, it kills
-// all that is left and ends. It inherits the Study's lock: the lock is free only when no trial
-// process is left, even if runner and supervisor were killed.
-// Invariant: the status pipe is closed only after the last process of the trial has gone (or the
-// guard itself was killed from outside, which is seen as a missing report).
+// When the trial's process has ended, or when told to, or when the supervisor dies, it kills all
+// that is left and ends. A trial with several workers has a process for each, and has ended when
+// all of them have, or some time after one of them failed that the others cannot do without. It
+// inherits the Study's lock: the lock is free only when no trial process is left, even if runner
+// and supervisor were killed. Invariant: the status pipe is closed only after the last process of
+// the trial has gone (or the guard itself was killed from outside, which is seen as a missing
+// report).
 #pragma once
 
 #include <sys/types.h>
@@ -21,10 +23,13 @@
 namespace fettle::local {
 
 struct GuardRequest {
-  std::vector<std::string> arguments;    // arguments[0] is looked up in the new environment's PATH
-  std::vector<std::string> environment;  // the whole of it, NAME=value
-  std::string directory;                 // "" = stay
-  int lock_fd = -1;                      // kept open by the guard; -1 = none
+  std::vector<std::string> arguments;  // arguments[0] is looked up in the new environment's PATH
+  // The whole of it, NAME=value, of each worker, by rank; at least one. What worker 0 writes to
+  // standard output is the trial's; of the others that is log, too.
+  std::vector<std::vector<std::string>> environments;
+  std::int64_t least_workers = 1;  // so many can go on when others fail, worker 0 among them
+  std::string directory;           // "" = stay
+  int lock_fd = -1;                // kept open by the guard; -1 = none
 };
 
 // What the guard writes to the status pipe, once, before it ends.
@@ -32,7 +37,8 @@ struct GuardReport {
   enum Failure : std::int32_t { kNone, kDirectory, kExec };
   std::int32_t failure = kNone;  // the trial never started, and at what
   std::int32_t error = 0;        // errno of that
-  std::int32_t wait_status = 0;  // of the trial's first process, as waitpid has it
+  std::int32_t rank = 0;         // of the worker that decided how the trial ended
+  std::int32_t wait_status = 0;  // of its process, as waitpid has it
   std::int32_t left_behind = 0;  // processes that were still there when it ended
   std::int64_t peak_memory = 0;  // bytes, of the largest single process that ended
 };

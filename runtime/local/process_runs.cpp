@@ -14,6 +14,7 @@
 #include "runtime/local/cgroup.h"
 #include "runtime/local/gpus.h"
 #include "runtime/local/run_command.h"
+#include "runtime/local/workers.h"
 #include "runtime/trial_file.h"
 
 namespace fettle::local {
@@ -41,6 +42,10 @@ void take_outcome(const RunOutcome& outcome, core::Run& run) {
   if (outcome.report) run.report = outcome.report;
 }
 
+std::int64_t workers_of(const api::Trial& trial) {
+  return std::max<std::int64_t>(trial.spec.workers, 1);
+}
+
 }  // namespace
 
 ProcessRuns::ProcessRuns(Layout layout, std::string trainer,
@@ -64,7 +69,7 @@ Status ProcessRuns::start(const api::Study& study, const api::Trial& trial, std:
   FETTLE_TRY(prepare(study, trial, run, command));
   core::Run started;
   started.id = run;
-  started.workers = 1;
+  started.workers = workers_of(trial);
   started.pod_uid = command.pod_uid;
   {
     const std::lock_guard<std::mutex> guard(mutex_);
@@ -91,10 +96,19 @@ Status ProcessRuns::take_gpus(const api::Study& study, const RunKey& key,
     if (run == runs_.end() || run->second.state == core::RunState::kExited) continue;
     taken.insert(taken.end(), held.begin(), held.end());
   }
-  const auto chosen =
-      choose_gpus(visible_gpus(), taken, static_cast<std::size_t>(gpu->count.value_or(1)));
+  const auto each = static_cast<std::size_t>(gpu->count.value_or(1));
+  const std::size_t workers = std::max<std::size_t>(command.workers.size(), 1);
+  const auto chosen = choose_gpus(visible_gpus(), taken, each * workers);
   if (!chosen) return Error{ErrorCode::kUnavailable, "all GPUs of this machine are in use"};
-  command.environment.emplace_back("CUDA_VISIBLE_DEVICES", join_gpus(*chosen));
+  if (command.workers.empty()) {
+    command.environment.emplace_back("CUDA_VISIBLE_DEVICES", join_gpus(*chosen));
+  }
+  auto next = chosen->begin();
+  for (Variables& worker : command.workers) {
+    const auto end = next + static_cast<std::ptrdiff_t>(each);
+    worker.emplace_back("CUDA_VISIBLE_DEVICES", join_gpus({next, end}));
+    next = end;
+  }
   gpus_[key] = *chosen;
   return success();
 }
@@ -103,8 +117,14 @@ Status ProcessRuns::take_gpus(const api::Study& study, const RunKey& key,
 Status ProcessRuns::prepare(const api::Study& study, const api::Trial& trial, std::int64_t run,
                             SupervisorCommand& command) const {
   FETTLE_ASSIGN(RunCommand what, make_command(study, trial, run, layout_, trainer_));
-  FETTLE_ASSIGN(const api::TrialFile file,
+  FETTLE_ASSIGN(api::TrialFile file,
                 runtime::make_trial_file(study, trial, run, layout_.checkpoint_root()));
+  const std::int64_t workers = workers_of(trial);
+  file.workers = workers;
+  command.least_workers = file.least_workers.value_or(workers);
+  if (workers > 1) {
+    FETTLE_ASSIGN(command.workers, worker_variables(workers));
+  }
   const std::string& name = trial.metadata.name;
   FETTLE_TRY(make_directories(layout_.run_directory(name, run)));
   FETTLE_TRY(make_directories(file.checkpoints.directory));
@@ -203,9 +223,11 @@ core::Run ProcessRuns::recall(const api::Trial& trial, std::int64_t run) const {
 }
 
 core::Capacity ProcessRuns::capacity(const api::Study& study) {
-  double fitting = std::floor(usable_cores() / cores_per_trial(study));
+  const auto workers = static_cast<double>(study.spec.trial.workers.min);
+  double fitting = std::floor(usable_cores() / (cores_per_trial(study) * workers));
   if (const auto& gpu = study.spec.trial.gpu) {
-    const auto count = static_cast<double>(std::max<std::int64_t>(gpu->count.value_or(1), 1));
+    const double count =
+        workers * static_cast<double>(std::max<std::int64_t>(gpu->count.value_or(1), 1));
     fitting = std::min(fitting, std::floor(static_cast<double>(visible_gpus().size()) / count));
   }
   return {static_cast<std::int64_t>(std::max(1.0, fitting))};

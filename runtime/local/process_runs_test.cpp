@@ -102,6 +102,82 @@ TEST_F(ProcessRunsTest, EndsAreExplained) {
   }
 }
 
+// A trial that runs `script` as each of several workers.
+class SeveralWorkersTest : public ProcessRunsTest {
+ protected:
+  core::Run run_workers(std::int64_t workers, const std::string& script) {
+    api::Study study = shell_study(script);
+    study.spec.trial.workers = {workers, workers};
+    api::Trial trial = shell_trial();
+    trial.spec.workers = workers;
+    const Status started = runs().start(study, trial, 1);
+    EXPECT_TRUE(started.ok()) << started.error().message;
+    EXPECT_TRUE(await_exit());
+    return observe();
+  }
+};
+
+TEST_F(SeveralWorkersTest, EachKnowsItsPlaceAndTheFirstSpeaksForTheTrial) {
+  const core::Run run = run_workers(
+      3,
+      "echo \"{\\\"step\\\": 1, \\\"loss\\\": $RANK}\";"
+      "echo \"$RANK of $WORLD_SIZE at $MASTER_ADDR token ${#FETTLE_RENDEZVOUS_TOKEN}\" >&2");
+  EXPECT_EQ(run.outcome, Outcome::kSucceeded) << run.reason;
+  EXPECT_EQ(run.workers, 3);
+  ASSERT_TRUE(run.report);
+  EXPECT_EQ(run.report->metrics.at("loss"), 0);
+  for (const char* rank : {"0", "1", "2"}) {
+    EXPECT_THAT(log(), HasSubstr(std::string(rank) + " of 3 at 127.0.0.1 token "));
+    EXPECT_THAT(log(), HasSubstr(std::string("\"loss\": ") + rank));
+  }
+}
+
+TEST_F(SeveralWorkersTest, OneThatFailsEndsTheTrialAndIsNamed) {
+  const core::Run run =
+      run_workers(3, "if [ $RANK = 2 ]; then echo 'no data' >&2; exit 4; fi; exec sleep 60");
+  EXPECT_EQ(run.outcome, Outcome::kFailed);
+  EXPECT_THAT(run.reason, HasSubstr("rank 2 of its workers: exit code 4"));
+  EXPECT_THAT(run.reason, HasSubstr("no data"));
+  EXPECT_LT(run.ended_ms - run.started_ms, 20'000);
+}
+
+TEST_F(SeveralWorkersTest, OneThatIsKilledEndsTheTrialAndLeavesNoOrphans) {
+  const core::Run run = run_workers(2, "echo $$ >> " + (scratch_ / "pids") +
+                                           "; if [ $RANK = 1 ]; then sleep 0.3; kill -KILL $$; fi;"
+                                           "exec sleep 60");
+  EXPECT_EQ(run.outcome, Outcome::kDisrupted);
+  EXPECT_THAT(run.reason, HasSubstr("rank 1 of its workers: killed from outside by SIGKILL"));
+  const std::vector<pid_t> pids = pids_in(scratch_ / "pids");
+  EXPECT_EQ(pids.size(), 2U);
+  for (const pid_t pid : pids) EXPECT_FALSE(is_alive(pid));
+}
+
+TEST_F(SeveralWorkersTest, WhoIsLeftWhenTheFirstHasEndedIsEnded) {
+  const core::Run run =
+      run_workers(2, "echo '{\"step\": 1, \"loss\": 1}'; if [ $RANK = 1 ]; then exec sleep 60; fi");
+  EXPECT_EQ(run.outcome, Outcome::kSucceeded);
+  EXPECT_THAT(run.reason, HasSubstr("it left 1 processes behind, which were killed"));
+}
+
+TEST_F(SeveralWorkersTest, SigtermReachesAll) {
+  api::Study study = shell_study(
+      "trap 'echo stopped $RANK; exit 143' TERM; echo began; "
+      "while :; do sleep 0.05; done");
+  study.spec.trial.workers = {2, 2};
+  api::Trial trial = shell_trial();
+  trial.spec.workers = 2;
+  ASSERT_TRUE(runs().start(study, trial, 1).ok());
+  ASSERT_TRUE(eventually([&] {
+    const std::string text = read_file(session_->layout().log_file("s-0", 1)).ok() ? log() : "";
+    return text.find("began") != text.rfind("began");
+  }));
+  ASSERT_TRUE(runs().stop(trial, 1).ok());
+  ASSERT_TRUE(await_exit());
+  EXPECT_EQ(observe().outcome, Outcome::kStopped);
+  EXPECT_THAT(log(), HasSubstr("stopped 0"));
+  EXPECT_THAT(log(), HasSubstr("stopped 1"));
+}
+
 TEST_F(ProcessRunsTest, CommandsThatCannotStart) {
   ASSERT_TRUE(write_file(scratch_ / "plain", "not a program").ok());
   const struct {

@@ -165,23 +165,17 @@ Status check_template(const Json& pod_template) {
 }
 
 Status check_resources(const api::TrialTemplate& trial) {
-  if (trial.workers.min > 1) {
-    return invalid("spec.trial.workers.min: a local run has one worker for each trial, found " +
-                   std::to_string(trial.workers.min) + "; leave workers out or set min: 1");
-  }
   if (!trial.gpu) return success();
   if (trial.gpu->fraction || trial.gpu->memory) {
     return invalid("spec.trial.gpu: a local run cannot divide a GPU; use count, or leave gpu out");
   }
-  const auto wanted = static_cast<std::size_t>(trial.gpu->count.value_or(1));
+  const auto wanted = static_cast<std::size_t>(trial.gpu->count.value_or(1) * trial.workers.min);
   const std::size_t found = visible_gpus().size();
   if (wanted <= found) return success();
   const std::string has = found == 0 ? "no NVIDIA GPU" : "only " + std::to_string(found);
   return invalid("spec.trial.gpu: each trial asks for " + std::to_string(wanted) +
                  ", this machine has " + has + "; leave gpu out to train on the CPU");
 }
-
-using Variables = std::vector<std::pair<std::string, std::string>>;
 
 Variables fettle_variables(const api::Trial& trial, std::int64_t run, const Layout& layout) {
   Variables out = {

@@ -15,13 +15,14 @@
 #include "api/trial.h"
 #include "base/result.h"
 #include "runtime/local/layout.h"
+#include "runtime/local/supervisor_wire.h"
 
 namespace fettle::local {
 
 struct RunCommand {
   std::vector<std::string> arguments;  // arguments[0] is looked up in PATH
   // In addition to what is inherited (kInheritedVariables in run_command.cpp).
-  std::vector<std::pair<std::string, std::string>> environment;
+  Variables environment;
   std::string directory;          // "" = that of `fettle run`
   std::int64_t memory_limit = 0;  // bytes of resident memory of the process tree; 0 = none
 };

@@ -113,9 +113,6 @@ TEST(RunCommand, WhatALocalRunCannotDoIsRefusedInWords) {
     EXPECT_EQ(status.error().code, ErrorCode::kInvalid);
     EXPECT_THAT(status.error().message, HasSubstr(c.said));
   }
-  api::Study several = study_of(R"({"command": ["a"]})");
-  several.spec.trial.workers = {2, 4};
-  EXPECT_THAT(check_study(several).error().message, HasSubstr("workers.min"));
   api::Study unmatched = study_of(R"({"command": ["a"]})");
   unmatched.spec.trial.metrics = api::MetricsFilter{"loss=(.*)"};
   EXPECT_THAT(check_study(unmatched).error().message,
@@ -153,6 +150,8 @@ TEST(SupervisorWire, CommandsComeBackAsTheyWere) {
   start.run_directory = "/data/s-0/r3";
   start.arguments = {"sh", "-c", "echo \"$(x)\"\n"};
   start.environment = {{"A", "b=c"}, {"ODD", "'\"\n\\"}};
+  start.workers = {{{"RANK", "0"}}, {{"RANK", "1"}, {"B", ""}}};
+  start.least_workers = 2;
   start.directory = "/tmp";
   start.memory_limit = 1 << 20;
   start.grace_ms = 500;
@@ -166,6 +165,8 @@ TEST(SupervisorWire, CommandsComeBackAsTheyWere) {
   const SupervisorCommand back = read_command(line).value();
   EXPECT_EQ(back.arguments, start.arguments);
   EXPECT_EQ(back.environment, start.environment);
+  EXPECT_EQ(back.workers, start.workers);
+  EXPECT_EQ(back.least_workers, 2);
   EXPECT_EQ(back.rungs, start.rungs);
   EXPECT_EQ(back.objectives, start.objectives);
   EXPECT_EQ(write_command(back), line);

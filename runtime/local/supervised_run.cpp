@@ -31,15 +31,17 @@ void close_fd(int& fd) {
 
 }  // namespace
 
-SupervisedRun::SupervisedRun(const SupervisorCommand& command, std::vector<std::string> environment,
-                             int lock_fd, std::int64_t now_ms)
+SupervisedRun::SupervisedRun(const SupervisorCommand& command,
+                             std::vector<std::vector<std::string>> environments, int lock_fd,
+                             std::int64_t now_ms)
     : command_(command),
       started_ms_(now_ms),
       log_(command.run_directory + "/output.log"),
       metrics_({command.metrics_regex, command.rungs, command.objectives}) {
   GuardRequest request;
   request.arguments = command.arguments;
-  request.environment = std::move(environment);
+  request.environments = std::move(environments);
+  request.least_workers = command.least_workers;
   request.directory = command.directory;
   request.lock_fd = lock_fd;
   const Result<Guard> started = start_guard(request);

@@ -22,7 +22,9 @@ namespace fettle::local {
 class SupervisedRun {
  public:
   // Starts the process. Never fails: what could not be started has ended() with an outcome.
-  SupervisedRun(const SupervisorCommand& command, std::vector<std::string> environment, int lock_fd,
+  // `environments`: of each worker.
+  SupervisedRun(const SupervisorCommand& command,
+                std::vector<std::vector<std::string>> environments, int lock_fd,
                 std::int64_t now_ms);
   ~SupervisedRun();
   SupervisedRun(const SupervisedRun&) = delete;

@@ -33,16 +33,26 @@ constexpr std::size_t kMaxRuns = 4096;
 constexpr std::int64_t kLongestSleepMs = 1000;
 constexpr int kExitEnvironment = 3;
 
-// What is inherited, then what the command sets; a variable that is set replaces an inherited one.
-std::vector<std::string> environment_of(const SupervisorCommand& command) {
-  std::vector<std::string> environment = inherited_environment();
-  for (const auto& [name, value] : command.environment) {
+// A variable that is set replaces an earlier one.
+void set_all(const Variables& variables, std::vector<std::string>& environment) {
+  for (const auto& [name, value] : variables) {
     const std::string begin = name + "=";
     std::erase_if(environment,
                   [&](const std::string& entry) { return entry.rfind(begin, 0) == 0; });
     environment.push_back(begin + value);
   }
-  return environment;
+}
+
+// Of each worker: what is inherited, then what the command sets.
+std::vector<std::vector<std::string>> environments_of(const SupervisorCommand& command) {
+  std::vector<std::string> common = inherited_environment();
+  set_all(command.environment, common);
+  std::vector<std::vector<std::string>> environments(
+      std::max<std::size_t>(command.workers.size(), 1), common);
+  for (std::size_t rank = 0; rank < command.workers.size(); ++rank) {
+    set_all(command.workers[rank], environments[rank]);
+  }
+  return environments;
 }
 
 class Supervisor {
@@ -151,8 +161,7 @@ class Supervisor {
   void start(const SupervisorCommand& command, std::int64_t now) {
     const RunKey key{command.trial, command.run};
     if (runs_.count(key) > 0 || shutdown_ || runs_.size() >= kMaxRuns) return;
-    std::vector<std::string> environment = environment_of(command);
-    auto run = std::make_unique<SupervisedRun>(command, std::move(environment), lock_, now);
+    auto run = std::make_unique<SupervisedRun>(command, environments_of(command), lock_, now);
     say({SupervisorEvent::Kind::kStarted, key.first, key.second, now, {}, {}});
     runs_.emplace(key, std::move(run));
   }

@@ -74,13 +74,27 @@ Result<std::optional<api::Report>> optional_report(const Json& object) {
   return std::optional<api::Report>(std::move(report));
 }
 
+Json write_variables(const Variables& variables) {
+  Json out = Json::array();
+  for (const auto& [name, value] : variables) out.push_back(Json(Json::Array{name, value}));
+  return out;
+}
+
+Status read_variables(const Json::Array& pairs, Variables& out) {
+  for (const Json& pair : pairs) {
+    const bool good = pair.is_array() && pair.as_array().size() == 2 &&
+                      pair.as_array()[0].is_string() && pair.as_array()[1].is_string();
+    if (!good) return invalid("environment: expected pairs of strings");
+    out.emplace_back(pair.as_array()[0].as_string(), pair.as_array()[1].as_string());
+  }
+  return success();
+}
+
 void write_start(const SupervisorCommand& command, Json& out) {
   Json arguments = Json::array();
   for (const std::string& argument : command.arguments) arguments.push_back(argument);
-  Json environment = Json::array();
-  for (const auto& [name, value] : command.environment) {
-    environment.push_back(Json(Json::Array{name, value}));
-  }
+  Json workers = Json::array();
+  for (const Variables& worker : command.workers) workers.push_back(write_variables(worker));
   Json rungs = Json::array();
   for (const std::int64_t rung : command.rungs) rungs.push_back(rung);
   Json objectives = Json::array();
@@ -91,7 +105,9 @@ void write_start(const SupervisorCommand& command, Json& out) {
   out.set("podUid", command.pod_uid)
       .set("runDirectory", command.run_directory)
       .set("arguments", std::move(arguments))
-      .set("environment", std::move(environment))
+      .set("environment", write_variables(command.environment))
+      .set("workers", std::move(workers))
+      .set("leastWorkers", command.least_workers)
       .set("directory", command.directory)
       .set("memoryLimit", command.memory_limit)
       .set("graceMs", command.grace_ms)
@@ -106,12 +122,12 @@ Status read_start(const Json& object, SupervisorCommand& out) {
   for (const Json& argument : list(object, "arguments")) {
     if (argument.is_string()) out.arguments.push_back(argument.as_string());
   }
-  for (const Json& pair : list(object, "environment")) {
-    const bool good = pair.is_array() && pair.as_array().size() == 2 &&
-                      pair.as_array()[0].is_string() && pair.as_array()[1].is_string();
-    if (!good) return invalid("environment: expected pairs of strings");
-    out.environment.emplace_back(pair.as_array()[0].as_string(), pair.as_array()[1].as_string());
+  FETTLE_TRY(read_variables(list(object, "environment"), out.environment));
+  for (const Json& worker : list(object, "workers")) {
+    if (!worker.is_array()) return invalid("workers: expected lists of variables");
+    FETTLE_TRY(read_variables(worker.as_array(), out.workers.emplace_back()));
   }
+  out.least_workers = integer(object, "leastWorkers");
   out.directory = text(object, "directory");
   out.memory_limit = integer(object, "memoryLimit");
   out.grace_ms = integer(object, "graceMs");

@@ -20,6 +20,8 @@ namespace fettle::local {
 
 inline constexpr std::size_t kMaxMessageBytes = 4 << 20;
 
+using Variables = std::vector<std::pair<std::string, std::string>>;
+
 // Runner to supervisor.
 struct SupervisorCommand {
   enum class Kind {
@@ -39,9 +41,11 @@ struct SupervisorCommand {
   std::string pod_uid;        // what FETTLE_POD_UID says
   std::string run_directory;  // exists; log and outcome go there
   std::vector<std::string> arguments;
-  std::vector<std::pair<std::string, std::string>> environment;
-  std::string directory;          // working directory; "" = the supervisor's
-  std::int64_t memory_limit = 0;  // bytes; 0 = none
+  Variables environment;           // of all workers
+  std::vector<Variables> workers;  // what each has besides; empty: one, with nothing besides
+  std::int64_t least_workers = 1;  // so many can go on when others fail
+  std::string directory;           // working directory; "" = the supervisor's
+  std::int64_t memory_limit = 0;   // bytes; 0 = none
   std::int64_t grace_ms = 0;
   std::string metrics_regex;               // "" = JSON lines
   std::vector<std::int64_t> rungs;         // steps at which reports are never held back

@@ -18,6 +18,7 @@
 #include "search/gp/inner_search.h"
 #include "search/gp/model.h"
 #include "search/gp/outcomes.h"
+#include "search/gp/price.h"
 #include "search/gp/trust_region.h"
 #include "search/quasi_random_start.h"
 #include "search/samplers.h"
@@ -48,6 +49,7 @@ class GpSampler final : public FoldingSampler {
         objectives_(std::move(objectives)),
         axes_(gp::axes_of(this->space())),
         outcomes_(objectives_),
+        price_(this->space(), settings.cost),
         sobol_(this->space().dimensions(), seed),
         fits_(this->space(), axes_) {
     const auto usual = static_cast<std::int64_t>(this->space().dimensions()) + 1;
@@ -60,38 +62,52 @@ class GpSampler final : public FoldingSampler {
                                                   std::to_string(objectives) + " objectives"
                                             : "log expected improvement";
     return (objectives > 1 ? "ehvi" : "gp") + (" (Matern-5/2, " + what) + ", " +
-           std::to_string(startup_) + " startup trials)";
+           std::to_string(startup_) + " startup trials" + (settings_.cost ? ", costs count)" : ")");
   }
 
  protected:
-  void add_trial(const Point* point) override { outcomes_.add_trial(point); }
-  void remove_trial() override { outcomes_.remove_trial(); }
-  void add_event(const Event& event) override { outcomes_.add_event(event); }
+  void add_trial(const Point* point) override {
+    outcomes_.add_trial(point);
+    price_.add_trial(point);
+  }
+  void remove_trial() override {
+    outcomes_.remove_trial();
+    price_.remove_trial();
+  }
+  void add_event(const Event& event) override {
+    outcomes_.add_event(event);
+    price_.add_event(event);
+  }
   void reset() override {
     outcomes_ = gp::Outcomes(objectives_);
+    price_.reset();
     model_.reset();
     fits_.reset();
   }
 
   std::optional<Explanation> explain_point(std::int64_t trial, const Point& point) override {
     if (starting(trial)) return QuasiRandomStart::explain(trial);
-    update_model();
+    update_model(trial);
     return explained(point);
   }
 
   std::optional<Point> propose(std::int64_t trial) override {
     if (starting(trial)) return start(trial);
-    update_model();
+    update_model(trial);
     const std::uint64_t key = mix_keys(draw_key(seed(), Purpose::kModel), 1);
     Random random(key, static_cast<std::uint64_t>(trial));
     const gp::Improvement improvement = model_->improvement(kPendingMargin);
-    const gp::InnerSearch search{space(),     model_->posteriors(),
-                                 improvement, low_,
-                                 high_,       [this](const Point& point) { return tried(point); }};
+    const gp::InnerSearch search{space(),
+                                 model_->posteriors(),
+                                 improvement,
+                                 low_,
+                                 high_,
+                                 [this](const Point& point) { return tried(point); },
+                                 price_.counts() ? &price_ : nullptr};
     const int starts = model_->pending() == 0 ? kStarts : kStartsWithPending;
     const std::optional<Candidate> found =
         search.maximise(model_->pools(), model_->candidates(), starts, random);
-    const bool elsewhere = found && trial % 2 == 1 && is_worthless(search.value(*found));
+    const bool elsewhere = found && trial % 2 == 1 && is_worthless(search.gain(*found));
     return found && !elsewhere ? found->point : draw_untried(trial);
   }
 
@@ -109,10 +125,12 @@ class GpSampler final : public FoldingSampler {
     return untried_at(unit, trial);
   }
 
-  void update_model() {
+  void update_model(std::int64_t trial) {
+    price_.update(trial + unnumbered() - priors());
     if (model_ == nullptr || model_->version() != outcomes_.version()) {
       model_ = std::make_unique<gp::Model>(space(), axes_, outcomes_, fits_.current(outcomes_));
       model_->set_candidates(make_candidates());
+      if (settings_.cost) price_.set_candidates(gp::inputs_of(space(), model_->candidates()));
     }
     model_->set_pending(outcomes_);
   }
@@ -147,6 +165,11 @@ class GpSampler final : public FoldingSampler {
                     : "logarithm of the expected improvement, in standard deviations of "
                       "the warped results";
     if (at.size() > outcomes_.columns()) out.words += ", times the probability of being feasible";
+    if (price_.counts()) {
+      *out.acquisition -= price_.at(point);
+      out.words += ", less " + price_.words();
+    }
+    out.cost = price_.cost(point);
     out.mean = outcomes_.value_of(at[0].mean);
     const auto low = outcomes_.value_of(at[0].mean - at[0].sigma);
     const auto high = outcomes_.value_of(at[0].mean + at[0].sigma);
@@ -212,6 +235,7 @@ class GpSampler final : public FoldingSampler {
   std::vector<api::Objective> objectives_;
   gp::Axes axes_;
   gp::Outcomes outcomes_;
+  gp::Price price_;
   std::int64_t startup_ = 0;
   QuasiRandomStart sobol_;
   gp::Fits fits_;
@@ -223,7 +247,7 @@ class GpSampler final : public FoldingSampler {
 }  // namespace
 
 std::unique_ptr<FoldingSampler> make_gp(Space space, std::int64_t seed, GpSettings settings,
-                                 std::vector<api::Objective> objectives) {
+                                        std::vector<api::Objective> objectives) {
   return std::make_unique<GpSampler>(std::move(space), seed, settings, std::move(objectives));
 }
 

@@ -22,9 +22,20 @@ std::vector<std::size_t> smooth_parameters(const Space& space, const Point& poin
   return out;
 }
 
+// The price at the only row; adds its slope along the free parameters to `gradient`.
+double add_price(const Price& price, const Inputs& inputs, const std::vector<std::size_t>& free,
+                 Eigen::VectorXd& gradient) {
+  Eigen::VectorXd slope;
+  const double out = price.at(inputs, 0, slope);
+  for (Index i = 0; i < gradient.size(); ++i) {
+    gradient[i] += slope[static_cast<Index>(free[static_cast<std::size_t>(i)])];
+  }
+  return out;
+}
+
 }  // namespace
 
-double InnerSearch::value(const Candidate& candidate) const {
+double InnerSearch::gain(const Candidate& candidate) const {
   Inputs inputs(1, static_cast<Index>(space.dimensions()));
   inputs.set(0, space, candidate.point);
   std::vector<NormalMarginal> losses;
@@ -33,6 +44,10 @@ double InnerSearch::value(const Candidate& candidate) const {
     losses.push_back({at.mean, at.sd});
   }
   return improvement.log_value(losses);
+}
+
+double InnerSearch::value(const Candidate& candidate) const {
+  return price == nullptr ? gain(candidate) : gain(candidate) - price->at(candidate.point);
 }
 
 Candidate InnerSearch::climb(const Candidate& start) const {
@@ -61,8 +76,9 @@ Candidate InnerSearch::climb(const Candidate& start) const {
       losses.push_back({at.back().mean, at.back().sd});
     }
     std::vector<NormalMarginal> slopes;
-    const double gain = improvement.log_value(losses, slopes);
+    double worth = improvement.log_value(losses, slopes);
     gradient.setZero();
+    if (price != nullptr) worth -= add_price(*price, inputs, free, gradient);
     for (std::size_t k = 0; k < at.size(); ++k) {
       for (Index i = 0; i < n; ++i) {
         const auto axis = static_cast<Index>(free[static_cast<std::size_t>(i)]);
@@ -70,7 +86,7 @@ Candidate InnerSearch::climb(const Candidate& start) const {
         gradient[i] -= slopes[k].sigma * at[k].sd_slope[axis];
       }
     }
-    return -gain;
+    return -worth;
   };
   const Minimum found = minimize(loss, from, least, most, kEvaluations, kTolerance);
   std::vector<double> unit = start.unit;
@@ -122,7 +138,10 @@ std::vector<double> InnerSearch::values_in(const std::vector<Pool>& pools) const
 std::optional<Candidate> InnerSearch::maximise(const std::vector<Pool>& pools,
                                                const std::vector<Candidate>& candidates, int starts,
                                                Random& random) const {
-  const std::vector<double> values = values_in(pools);
+  std::vector<double> values = values_in(pools);
+  for (std::size_t i = 0; price != nullptr && i < values.size(); ++i) {
+    values[i] -= price->at_candidate(static_cast<Index>(i));
+  }
   std::vector<std::size_t> order(values.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   const auto better = [&](std::size_t a, std::size_t b) {

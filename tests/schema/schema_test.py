@@ -38,7 +38,7 @@ ONLY_API = [
     (r"with a batchNorm layer and a batch of", "values of Categorical parameters"),
     (r"parameters\[\d+\]\.sets: .*: found .*, expected", "bounds of the field that is set"),
     (r"parameters\[\d+\]\.sets: .*: only makes sense", "the type of the layer that is set"),
-    (r"parameters\[\d+\]\.sets: .*: is a list of", "how many layers there are"),
+    (r"parameters\[\d+\]\.sets: .*: is a list (of|without)", "how many layers there are"),
     (r"sets already; give both a `when`", "whether conditions exclude each other"),
     (r"warmStart\.map\..*no parameter of this Study", "rules do not see the keys of a map"),
     (r"warmStart\.points\[", "rules cannot read values of any type"),
@@ -304,6 +304,18 @@ def base_documents():
             "checkpoints": {"size": "10Gi", "storageClass": "fast", "accessMode": "ReadWriteMany"},
         },
     }
+    written = {
+        "objectives": [{"metric": "loss", "direction": "Minimize"}],
+        "parameters": [
+            {"name": "layers", "type": "Integer", "min": 1, "max": 4, "sets": "model.gpt.layers"},
+        ],
+        "trial": {
+            "trainer": {
+                "data": {"format": "tokens", "trainText": "a", "context": 64, "vocabulary": 65},
+                "model": {"gpt": {"layers": 2, "heads": 4, "width": 64}},
+            },
+        },
+    }
     trial_spec = {
         "study": "templated",
         "index": 3,
@@ -319,6 +331,7 @@ def base_documents():
     return [
         {**kind, "metadata": {"name": "templated"}, "spec": templated},
         {**kind, "metadata": {"name": "trained"}, "spec": trained},
+        {**kind, "metadata": {"name": "written"}, "spec": written},
         {**kind, "kind": "Trial", "metadata": {"name": "templated-3"}, "spec": trial_spec},
     ]
 
@@ -358,13 +371,13 @@ def main():
     kubectl("create", "namespace", NAMESPACE)
     server = Server()
     comparison = Comparison()
-    templated, trained, trial = base_documents()
+    templated, trained, written, trial = base_documents()
     random = judge.run("random", str(RANDOM_DOCUMENTS))
     try:
         compare_files(comparison)
         compare_specs(server, judge, comparison, ((f"random {i}", d) for i, d in enumerate(random)))
         compare_specs(server, judge, comparison, beyond_the_schema(templated, trained))
-        for document in (templated, trained, trial):
+        for document in (templated, trained, written, trial):
             compare_specs(server, judge, comparison, variants(document, "spec"))
         for base, part in ((templated, "best"), (trial, "report")):
             status = next(d["status"] for d in random if part in d["status"])

@@ -114,12 +114,14 @@ BatchWriter::BatchWriter(const api::NormalizeConfig& normalize, const api::Augme
   }
 }
 
-Batch BatchWriter::make_batch(const kernels::ImageShape& shape, std::int64_t max_samples) const {
+Batch BatchWriter::make_batch(const ImageSet& images, std::int64_t max_samples) const {
+  const bool tokens = images.pixel_type() == PixelType::kToken;
+  const std::int64_t numbers = max_samples * images.shape().size();
   Batch batch;
   batch.indices.reserve(static_cast<std::size_t>(max_samples));
-  batch.labels.reserve(static_cast<std::size_t>(max_samples));
-  batch.pixels =
-      kernels::AlignedArray<std::uint8_t>(max_samples * shape.size() * kernels::size_of(type_));
+  batch.labels.reserve(static_cast<std::size_t>(tokens ? numbers : max_samples));
+  batch.pixels = kernels::AlignedArray<std::uint8_t>(
+      numbers * (tokens ? std::int64_t{sizeof(std::int32_t)} : kernels::size_of(type_)));
   return batch;
 }
 
@@ -127,11 +129,25 @@ void BatchWriter::write(const ImageSet& images, std::span<const std::int64_t> sa
                         std::int64_t epoch, Batch& batch) const {
   batch.indices.assign(samples.begin(), samples.end());
   batch.labels.clear();
+  if (images.pixel_type() == PixelType::kToken) {
+    write_tokens(images, batch);
+    return;
+  }
   for (const std::int64_t sample : samples) batch.labels.push_back(images.label(sample));
   if (images.pixel_type() == PixelType::kByte) {
     write_bytes(images, epoch, batch);
   } else {
     write_floats(images, epoch, batch);
+  }
+}
+
+void BatchWriter::write_tokens(const ImageSet& text, Batch& batch) {
+  const std::int64_t length = text.shape().size();
+  auto* to = reinterpret_cast<std::int32_t*>(batch.pixels.data());
+  for (const std::int64_t sample : batch.indices) {
+    const auto* from = text.pixels<std::uint16_t>(sample);
+    to = std::copy_n(from, length, to);
+    batch.labels.insert(batch.labels.end(), from + 1, from + 1 + length);
   }
 }
 

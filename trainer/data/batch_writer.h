@@ -2,6 +2,8 @@
 // 1] (floats as they are), normalised, in the network's type, flipped and shifted where the Study
 // asks for it.
 //
+// Of text, it copies token ids and the labels that follow them.
+//
 // The augmentation of a sample is Philox(seed, epoch, index of the sample in its set): it depends
 // on no worker, batch or restart. Immutable; safe to share between threads.
 #pragma once
@@ -21,9 +23,10 @@ namespace fettle::trainer {
 
 // One micro-batch, ready for the network.
 struct Batch {
-  Indices indices;  // of its samples in the ImageSet
-  std::vector<std::int32_t> labels;
-  kernels::AlignedArray<std::uint8_t> pixels;  // [samples, height, width, channels]
+  Indices indices;                             // of its samples in the ImageSet
+  std::vector<std::int32_t> labels;            // one a sample; of text one a token
+  kernels::AlignedArray<std::uint8_t> pixels;  // [samples, height, width, channels]; of text
+                                               // std::int32_t ids, [samples, length]
   std::int64_t size() const { return std::ssize(indices); }
 };
 
@@ -35,8 +38,8 @@ class BatchWriter {
   BatchWriter(const api::NormalizeConfig& normalize, const api::AugmentConfig& augment,
               kernels::DataType type, std::uint64_t seed);
 
-  // Makes room for `max_samples` images of `shape`.
-  Batch make_batch(const kernels::ImageShape& shape, std::int64_t max_samples) const;
+  // Makes room for `max_samples` of such images.
+  Batch make_batch(const ImageSet& images, std::int64_t max_samples) const;
 
   // Fills `batch` with these samples as they look in this epoch.
   void write(const ImageSet& images, std::span<const std::int64_t> samples, std::int64_t epoch,
@@ -46,6 +49,7 @@ class BatchWriter {
   // `convert`: from a pixel to what the network takes.
   template <class Pixel, class Value, class Convert>
   void write_as(const ImageSet& images, std::int64_t epoch, Batch& batch, Convert convert) const;
+  static void write_tokens(const ImageSet& text, Batch& batch);
   void write_bytes(const ImageSet& images, std::int64_t epoch, Batch& batch) const;
   void write_floats(const ImageSet& images, std::int64_t epoch, Batch& batch) const;
 

@@ -90,13 +90,29 @@ ImageSet::ImageSet(kernels::ImageShape shape, Bytes pixels, const Bytes& labels)
 
 ImageSet::ImageSet(kernels::ImageShape shape, PixelType type, Bytes pixels,
                    std::vector<std::int32_t> labels)
-    : shape_(shape), type_(type), pixels_(std::move(pixels)), labels_(std::move(labels)) {
+    : shape_(shape),
+      type_(type),
+      pixels_(std::move(pixels)),
+      labels_(std::move(labels)),
+      size_(std::ssize(labels_)) {
   const std::int64_t bytes = type == PixelType::kByte ? 1 : sizeof(float);
   CHECK(static_cast<std::int64_t>(pixels_.size()) == size() * shape_.size() * bytes,
         "as many pixels as labels need");
   for (const std::int32_t label : labels_) {
     classes_ = std::max<std::int64_t>(classes_, std::int64_t{label} + 1);
   }
+}
+
+ImageSet ImageSet::of_text(Bytes tokens, std::int64_t length, std::int64_t classes) {
+  const auto count = static_cast<std::int64_t>(tokens.size() / sizeof(std::uint16_t));
+  CHECK(length > 0 && count > length, "a piece and its last label");
+  ImageSet set;
+  set.shape_ = {length, 1, 1};
+  set.type_ = PixelType::kToken;
+  set.pixels_ = std::move(tokens);
+  set.size_ = (count - 1) / length;
+  set.classes_ = classes;
+  return set;
 }
 
 Result<ImageSet> read_image_set(const std::string& images, const std::string& labels,

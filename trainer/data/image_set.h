@@ -1,7 +1,10 @@
-// ImageSet: labelled images of one size, as bytes or floats, and the reader of IDX files (the
-// format of MNIST and its relatives: http://yann.lecun.com/exdb/mnist).
+// ImageSet: labelled images of one size, as bytes or floats, or the pieces of a text (text.h); and
+// the reader of IDX files (the format of MNIST and its relatives:
+// http://yann.lecun.com/exdb/mnist).
 //
-// Invariant: every label is below classes(); there are as many labels as images.
+// A piece of a text is an image of one column, whose pixels are token ids; the label of each token
+// is the one after it.
+// Invariant: every label is below classes(); there are as many labels as images (tokens).
 // Immutable; safe to share between threads.
 #pragma once
 
@@ -18,7 +21,7 @@
 
 namespace fettle::trainer {
 
-enum class PixelType : std::uint8_t { kByte, kFloat };
+enum class PixelType : std::uint8_t { kByte, kFloat, kToken };
 
 class ImageSet {
  public:
@@ -29,24 +32,30 @@ class ImageSet {
   // The same for pixels of either type, floats aligned as such. No label is negative.
   ImageSet(kernels::ImageShape shape, PixelType type, Bytes pixels,
            std::vector<std::int32_t> labels);
+  // A text of `tokens` (std::uint16_t, all below `classes`) in pieces of `length`; the rest, too
+  // short for a piece, is left out. At least length + 1 tokens.
+  static ImageSet of_text(Bytes tokens, std::int64_t length, std::int64_t classes);
 
-  std::int64_t size() const { return std::ssize(labels_); }
+  std::int64_t size() const { return size_; }
   std::int64_t classes() const { return classes_; }
   const kernels::ImageShape& shape() const { return shape_; }
   PixelType pixel_type() const { return type_; }
-  // The pixels of image i, as what pixel_type() says they are: std::uint8_t or float.
+  // The pixels of image i, as what pixel_type() says they are: std::uint8_t, float or (tokens)
+  // std::uint16_t.
   template <class Pixel>
   const Pixel* pixels(std::int64_t i) const {
     return reinterpret_cast<const Pixel*>(pixels_.view().data()) + i * shape_.size();
   }
   const std::uint8_t* image(std::int64_t i) const { return pixels<std::uint8_t>(i); }
+  // Of images only.
   std::int32_t label(std::int64_t i) const { return labels_[static_cast<std::size_t>(i)]; }
 
  private:
   kernels::ImageShape shape_;
   PixelType type_ = PixelType::kByte;
   Bytes pixels_;
-  std::vector<std::int32_t> labels_;
+  std::vector<std::int32_t> labels_;  // empty for a text, which has its own
+  std::int64_t size_ = 0;
   std::int64_t classes_ = 0;
 };
 

@@ -9,7 +9,7 @@ Loader::Loader(const ImageSet& images, const Indices& train, const BatchWriter& 
                const LoaderSettings& settings, Position start)
     : images_(images), train_(train), writer_(writer), settings_(settings), start_(start) {
   for (LoadedBatch& loaded : slots_) {
-    loaded.batch = writer_.make_batch(images.shape(), settings.max_samples);
+    loaded.batch = writer_.make_batch(images, settings.max_samples);
   }
   thread_ = std::thread([this] { run(); });
 }
@@ -45,9 +45,8 @@ LoadedBatch* Loader::wait_for_free_slot() {
 }
 
 bool Loader::load_step(const Indices& order, std::int64_t epoch, Range global) {
-  const Range share = share_of(global, settings_.world_size, settings_.rank);
-  std::vector<Range> pieces = micro_batches(share, settings_.max_samples);
-  if (pieces.empty()) pieces.push_back({share.begin, share.begin});
+  std::vector<Range> pieces = deal(global, settings_.dealing());
+  if (pieces.empty()) pieces.push_back({global.begin, global.begin});
   for (const Range& piece : pieces) {
     LoadedBatch* loaded = wait_for_free_slot();
     if (loaded == nullptr) return false;

@@ -32,6 +32,8 @@ struct LoaderSettings {
   std::int64_t world_size = 1;
   std::int64_t rank = 0;
   std::int64_t max_samples = 1;  // in a micro-batch
+  std::int64_t norm_group = 0;   // as Dealing has it
+  Dealing dealing() const { return {world_size, rank, max_samples, norm_group}; }
 };
 
 // A micro-batch and its place: samples `global` of the epoch's order make the optimiser step.

@@ -44,7 +44,7 @@ TEST_F(LoaderTest, NormalisesInBothPrecisions) {
   const Indices samples = {3, 4};
   for (const DataType type : {DataType::kFloat32, DataType::kBFloat16}) {
     const BatchWriter writer({0.25, 0.5}, {}, type, 0);
-    Batch batch = writer.make_batch(images_.shape(), 2);
+    Batch batch = writer.make_batch(images_, 2);
     writer.write(images_, samples, 0, batch);
     EXPECT_EQ(batch.labels[1], images_.label(4));
     const float expected = (static_cast<float>(images_.image(4)[10]) / 255.0F - 0.25F) / 0.5F;
@@ -59,8 +59,8 @@ TEST_F(LoaderTest, NormalisesInBothPrecisions) {
 
 TEST_F(LoaderTest, AugmentationIsAFunctionOfSeedEpochAndSampleAlone) {
   const BatchWriter writer({0, 1}, {.flip = true, .shift = 2}, DataType::kFloat32, 9);
-  Batch alone = writer.make_batch(images_.shape(), 1);
-  Batch among = writer.make_batch(images_.shape(), 3);
+  Batch alone = writer.make_batch(images_, 1);
+  Batch among = writer.make_batch(images_, 3);
   const Indices one = {7};
   const Indices three = {1, 7, 2};
   writer.write(images_, one, 4, alone);
@@ -74,7 +74,7 @@ TEST_F(LoaderTest, AugmentationIsAFunctionOfSeedEpochAndSampleAlone) {
 TEST_F(LoaderTest, AFlipMirrorsAndAShiftMovesZerosIn) {
   // Over many samples every combination turns up; each must be a mirrored, shifted original.
   const BatchWriter writer({0, 1.0 / 255}, {.flip = true, .shift = 1}, DataType::kFloat32, 2);
-  Batch batch = writer.make_batch(images_.shape(), 1);
+  Batch batch = writer.make_batch(images_, 1);
   int flipped = 0;
   for (std::int64_t sample = 0; sample < 50; ++sample) {
     writer.write(images_, {&sample, 1}, 0, batch);

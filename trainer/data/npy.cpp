@@ -25,10 +25,28 @@ std::int64_t size_of(NpyType type) {
   switch (type) {
     case NpyType::kUint8:
       return 1;
+    case NpyType::kUint16:
+      return 2;
+    case NpyType::kInt32:
     case NpyType::kFloat32:
       return 4;
     default:
       return 8;
+  }
+}
+
+std::string name_of(NpyType type) {
+  switch (type) {
+    case NpyType::kUint8:
+      return "uint8";
+    case NpyType::kUint16:
+      return "uint16";
+    case NpyType::kInt32:
+      return "int32";
+    case NpyType::kInt64:
+      return "int64";
+    default:
+      return "float32";
   }
 }
 
@@ -82,10 +100,12 @@ std::optional<std::vector<std::int64_t>> parse_shape(std::string_view text) {
 Result<NpyType> parse_type(std::string_view text, const std::string& path) {
   if (text == "'|u1'" || text == "'<u1'") return NpyType::kUint8;
   if (text == "'<f4'") return NpyType::kFloat32;
+  if (text == "'<u2'") return NpyType::kUint16;
+  if (text == "'<i4'") return NpyType::kInt32;
   if (text == "'<i8'") return NpyType::kInt64;
   return invalid(path + " holds numbers of type " + std::string(text) +
-                 "; expected '|u1' (uint8), '<f4' (float32) or '<i8' (int64); convert them with "
-                 "numpy's astype");
+                 "; expected '|u1' (uint8), '<f4' (float32), '<u2' (uint16), '<i4' (int32) or "
+                 "'<i8' (int64); convert them with numpy's astype");
 }
 
 // The header's text, and where the values start.
@@ -132,11 +152,12 @@ Status check_size(const NpyArray& array, const std::string& path) {
                  std::to_string(have));
 }
 
-Result<NpyArray> read_npy(const std::string& path, const std::string& what, DataCache& cache) {
-  FETTLE_ASSIGN(Bytes file, cache.read(path));
-  FETTLE_ASSIGN(NpyArray array, parse_npy(std::move(file), path));
-  if (array.shape.empty() || array.shape[0] == 0) return invalid(path + " holds no " + what);
-  return array;
+template <class Integer>
+std::int64_t whole_at(const Bytes& values, std::int64_t i) {
+  Integer value = 0;
+  const auto at = static_cast<std::size_t>(i) * sizeof(value);
+  std::memcpy(&value, values.view().data() + at, sizeof(value));
+  return std::int64_t{value};
 }
 
 // ---- Labels ------------------------------------------------------------------------------------
@@ -145,16 +166,11 @@ Result<std::vector<std::int32_t>> labels_of(const NpyArray& array, const std::st
   if (array.shape.size() != 1 || array.type == NpyType::kFloat32) {
     return invalid(path + " has shape " + to_string(array.shape) +
                    (array.type == NpyType::kFloat32 ? " of float32" : "") +
-                   "; expected labels: uint8 or int64 of shape [n]");
+                   "; expected labels: whole numbers of shape [n]");
   }
   std::vector<std::int32_t> labels(static_cast<std::size_t>(array.shape[0]));
   for (std::size_t i = 0; i < labels.size(); ++i) {
-    std::int64_t label = 0;
-    if (array.type == NpyType::kUint8) {
-      label = array.values.view()[i];
-    } else {
-      std::memcpy(&label, array.values.view().data() + i * sizeof(label), sizeof(label));
-    }
+    const std::int64_t label = integer_at(array, static_cast<std::int64_t>(i));
     if (label < 0 || label >= kMostClasses) {
       return invalid(path + " has the label " + std::to_string(label) + " at " + std::to_string(i) +
                      "; expected 0 to " + std::to_string(kMostClasses - 1));
@@ -171,9 +187,10 @@ Result<kernels::ImageShape> image_shape(const NpyArray& array, const std::string
   const bool fits = std::all_of(sides.begin() + 1, sides.end(), [](std::int64_t side) {
     return side >= 1 && side <= kLargestSide;
   });
-  if (!fits || sides.size() < 2 || sides.size() > 4 || array.type == NpyType::kInt64) {
+  const bool pixels = array.type == NpyType::kUint8 || array.type == NpyType::kFloat32;
+  if (!fits || sides.size() < 2 || sides.size() > 4 || !pixels) {
     return invalid(path + " has shape " + to_string(sides) +
-                   (array.type == NpyType::kInt64 ? " of int64" : "") +
+                   (pixels ? "" : " of " + name_of(array.type)) +
                    "; expected images: uint8 or float32 of shape [n, height, width], [n, height, "
                    "width, channels] or [n, numbers]");
   }
@@ -220,6 +237,26 @@ Result<NpyArray> parse_npy(Bytes file, const std::string& path) {
   array.values = Bytes(std::make_shared<Bytes>(std::move(file)), values);
   FETTLE_TRY(check_size(array, path));
   return array;
+}
+
+Result<NpyArray> read_npy(const std::string& path, const std::string& what, DataCache& cache) {
+  FETTLE_ASSIGN(Bytes file, cache.read(path));
+  FETTLE_ASSIGN(NpyArray array, parse_npy(std::move(file), path));
+  if (array.shape.empty() || array.shape[0] == 0) return invalid(path + " holds no " + what);
+  return array;
+}
+
+std::int64_t integer_at(const NpyArray& array, std::int64_t i) {
+  switch (array.type) {
+    case NpyType::kUint8:
+      return whole_at<std::uint8_t>(array.values, i);
+    case NpyType::kUint16:
+      return whole_at<std::uint16_t>(array.values, i);
+    case NpyType::kInt32:
+      return whole_at<std::int32_t>(array.values, i);
+    default:
+      return whole_at<std::int64_t>(array.values, i);
+  }
 }
 
 Result<ImageSet> read_npy_image_set(const std::string& images, const std::string& labels,

@@ -14,7 +14,7 @@
 
 namespace fettle::trainer {
 
-enum class NpyType { kUint8, kFloat32, kInt64 };
+enum class NpyType { kUint8, kUint16, kInt32, kInt64, kFloat32 };
 
 struct NpyArray {
   NpyType type = NpyType::kUint8;
@@ -27,8 +27,14 @@ struct NpyArray {
 // than the shape needs.
 Result<NpyArray> parse_npy(Bytes file, const std::string& path);
 
+// The same from a file. Errors also: no values; `what`: what they were to be.
+Result<NpyArray> read_npy(const std::string& path, const std::string& what, DataCache& cache);
+
+// Value i of an array of whole numbers.
+std::int64_t integer_at(const NpyArray& array, std::int64_t i);
+
 // Images: uint8 or float32, [n, height, width] or [n, height, width, channels]; [n, numbers] for
-// data that are no images. Labels: uint8 or int64, [n], counted from 0. Plain or gzipped.
+// data that are no images. Labels: whole numbers, [n], counted from 0. Plain or gzipped.
 // Errors: those of parse_npy; other types, dimensions or counts; a label out of range; a float that
 // is not finite.
 Result<ImageSet> read_npy_image_set(const std::string& images, const std::string& labels,

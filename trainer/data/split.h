@@ -27,6 +27,10 @@ Indices keyed_permutation(std::int64_t n, std::uint64_t key);
 // Errors: fewer samples than the two ask for; nothing left to train on.
 Result<Split> split_samples(std::int64_t count, const api::DataConfig& data);
 
+// The same of a text's pieces, by their place: the last ones are held out, the first are trained
+// on.
+Result<Split> split_text(std::int64_t count, const api::DataConfig& data);
+
 // The training samples in the order of this epoch.
 Indices epoch_order(const Indices& train, std::uint64_t seed, std::int64_t epoch);
 

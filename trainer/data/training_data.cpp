@@ -4,6 +4,7 @@
 
 #include "trainer/data/batch_writer.h"
 #include "trainer/data/npy.h"
+#include "trainer/data/text.h"
 
 namespace fettle::trainer {
 
@@ -13,7 +14,8 @@ Result<ImageSet> read_images(const std::string& format, const std::string& image
                              const std::string& labels, DataCache& cache) {
   if (format == "idx") return read_image_set(images, labels, cache);
   if (format == "npy") return read_npy_image_set(images, labels, cache);
-  return invalid("data.format is \"" + format + "\"; this fettle-trainer reads idx and npy");
+  return invalid("data.format is \"" + format +
+                 "\"; this fettle-trainer reads idx, npy, text and tokens");
 }
 
 Result<std::optional<ImageSet>> read_test_set(const api::DataConfig& config, const ImageSet& train,
@@ -41,7 +43,35 @@ Result<std::optional<ImageSet>> read_test_set(const api::DataConfig& config, con
   return std::optional<ImageSet>(std::move(test));
 }
 
+Result<Text> read_train_text(const api::DataConfig& config, DataCache& cache) {
+  if (config.format == "text") return read_characters(config.train_text, cache);
+  return read_tokens(config.train_text, config.vocabulary.value_or(0), cache);
+}
+
+// Its tokens are those of the training text.
+Result<Text> read_test_text(const api::DataConfig& config, const Text& train, DataCache& cache) {
+  if (config.format == "text") return read_characters(config.test_text, cache, &train);
+  return read_tokens(config.test_text, train.vocabulary, cache);
+}
+
+Result<TrainingData> load_text(const api::DataConfig& config, DataCache& cache) {
+  if (!config.context) return invalid("data.context is missing; say how many tokens a sample has");
+  TrainingData data;
+  FETTLE_ASSIGN(const Text text, read_train_text(config, cache));
+  FETTLE_ASSIGN(data.images, cut_text(text, *config.context, config.train_text));
+  data.vocabulary = describe_vocabulary(text);
+  FETTLE_ASSIGN(data.split, split_text(data.images.size(), config));
+  if (config.test_text.empty()) return data;
+  FETTLE_ASSIGN(const Text test, read_test_text(config, text, cache));
+  FETTLE_ASSIGN(data.test, cut_text(test, *config.context, config.test_text));
+  return data;
+}
+
 }  // namespace
+
+SampleFormat TrainingData::format() const {
+  return {images.shape(), images.classes(), images.pixel_type() == PixelType::kToken, vocabulary};
+}
 
 std::string to_string(const kernels::ImageShape& shape) {
   return std::to_string(shape.height) + "×" + std::to_string(shape.width) + "×" +
@@ -49,6 +79,7 @@ std::string to_string(const kernels::ImageShape& shape) {
 }
 
 Result<TrainingData> load_training_data(const api::DataConfig& config, DataCache& cache) {
+  if (is_text(config)) return load_text(config, cache);
   TrainingData data;
   FETTLE_ASSIGN(data.images,
                 read_images(config.format, config.train_images, config.train_labels, cache));

@@ -1,4 +1,4 @@
-// TrainingData: the images a trial trains on, is judged on and is tested on.
+// TrainingData: the images, or the text, a trial trains on, is judged on and is tested on.
 // Immutable once loaded; safe to share between threads.
 #pragma once
 
@@ -10,17 +10,21 @@
 #include "trainer/data/cache.h"
 #include "trainer/data/image_set.h"
 #include "trainer/data/split.h"
+#include "trainer/model/network_plan.h"
 
 namespace fettle::trainer {
 
 struct TrainingData {
-  ImageSet images;  // training and validation samples, told apart by `split`
+  ImageSet images;         // training and validation samples, told apart by `split`
+  std::string vocabulary;  // of text: which token is which
   Split split;
   api::NormalizeConfig normalize;  // given, or measured on the training samples
   std::optional<ImageSet> test;
+
+  SampleFormat format() const;
 };
 
-// Errors: those of read_image_set, read_npy_image_set and split_samples; test images of another
+// Errors: those of read_image_set, read_npy_image_set, text.h and split.h; test images of another
 // size or type or with labels that the training data do not have; test images without labels or the
 // other way round.
 Result<TrainingData> load_training_data(const api::DataConfig& config, DataCache& cache);

@@ -10,24 +10,33 @@ namespace {
 
 class DropoutLayer final : public Layer {
  public:
+  // `op`: nullptr where nothing is ever dropped.
   DropoutLayer(std::int64_t layer, std::int64_t bytes_per_sample,
                std::unique_ptr<kernels::DropoutOp> op)
       : layer_(layer), bytes_per_sample_(bytes_per_sample), op_(std::move(op)) {}
 
   void forward(const Pass& pass, kernels::ConstBuffer x, kernels::Buffer y) override {
-    if (pass.training) {
+    if (pass.training && op_) {
       op_->forward(pass.indices, key(pass), x, y);
     } else {
-      std::memcpy(y, x, static_cast<std::size_t>(pass.samples() * bytes_per_sample_));
+      copy(pass, x, y);
     }
   }
 
   void backward(const Pass& pass, kernels::ConstBuffer, kernels::ConstBuffer, kernels::Buffer dy,
                 kernels::Buffer dx) override {
-    if (dx != nullptr) op_->backward(pass.indices, key(pass), dy, dx);
+    if (dx == nullptr) return;
+    if (op_) {
+      op_->backward(pass.indices, key(pass), dy, dx);
+    } else {
+      copy(pass, dy, dx);
+    }
   }
 
  private:
+  void copy(const Pass& pass, kernels::ConstBuffer from, kernels::Buffer to) const {
+    std::memcpy(to, from, static_cast<std::size_t>(pass.samples() * bytes_per_sample_));
+  }
   kernels::DropoutKey key(const Pass& pass) const {
     return {pass.seed, static_cast<std::uint32_t>(pass.epoch), static_cast<std::uint32_t>(layer_)};
   }
@@ -49,9 +58,10 @@ Status plan_dropout(const api::ModelConfig& model, const api::LayerConfig& confi
 
 Result<std::unique_ptr<Layer>> make_dropout(const LayerPlan& plan, const LayerContext& context) {
   const std::int64_t elements = plan.input.size();
+  std::unique_ptr<kernels::DropoutOp> op;
+  if (plan.rate > 0) op = context.backend.dropout(plan.rate, elements, context.options.type);
   return std::unique_ptr<Layer>(std::make_unique<DropoutLayer>(
-      plan.index, elements * kernels::size_of(context.options.type),
-      context.backend.dropout(plan.rate, elements, context.options.type)));
+      plan.index, elements * kernels::size_of(context.options.type), std::move(op)));
 }
 
 }  // namespace

@@ -27,6 +27,18 @@ inline api::LayerConfig conv(std::int64_t channels, std::optional<std::int64_t> 
   return config;
 }
 
+inline api::LayerConfig embedding(std::int64_t units) {
+  api::LayerConfig config = simple(api::LayerType::kEmbedding);
+  config.units = units;
+  return config;
+}
+
+inline api::LayerConfig attention(std::int64_t heads) {
+  api::LayerConfig config = simple(api::LayerType::kAttention);
+  config.heads = heads;
+  return config;
+}
+
 inline api::LayerConfig dropout(double rate) {
   api::LayerConfig config = simple(api::LayerType::kDropout);
   config.rate = rate;

@@ -7,9 +7,10 @@
 namespace fettle::trainer {
 
 const LayerKind& kind_of(api::LayerType type) {
-  static const std::array<const LayerKind*, 12> kKinds = {
-      &kLinearKind, &kConvKind,    &kBatchNormKind,   &kLayerNormKind,  &kRmsNormKind, &kReluKind,
-      &kGeluKind,   &kMaxPoolKind, &kAveragePoolKind, &kGlobalPoolKind, &kDropoutKind, &kAddKind,
+  static const std::array<const LayerKind*, 15> kKinds = {
+      &kLinearKind,  &kConvKind,      &kBatchNormKind, &kLayerNormKind,   &kRmsNormKind,
+      &kReluKind,    &kGeluKind,      &kMaxPoolKind,   &kAveragePoolKind, &kGlobalPoolKind,
+      &kDropoutKind, &kEmbeddingKind, &kAttentionKind, &kHeadKind,        &kAddKind,
   };
   for (const LayerKind* kind : kKinds) {
     if (kind->type == type) return *kind;

@@ -35,7 +35,10 @@ extern const LayerKind kGeluKind;     // gelu_layer.cpp
 extern const LayerKind kMaxPoolKind;  // pool_layer.cpp
 extern const LayerKind kAveragePoolKind;
 extern const LayerKind kGlobalPoolKind;
-extern const LayerKind kDropoutKind;  // dropout_layer.cpp
-extern const LayerKind kAddKind;      // add_layer.cpp
+extern const LayerKind kDropoutKind;    // dropout_layer.cpp
+extern const LayerKind kEmbeddingKind;  // embedding_layer.cpp
+extern const LayerKind kHeadKind;
+extern const LayerKind kAttentionKind;  // attention_layer.cpp
+extern const LayerKind kAddKind;        // add_layer.cpp
 
 }  // namespace fettle::trainer

@@ -1,4 +1,5 @@
-// Linear: y = x W' + b. Takes all numbers of a sample, whatever their shape.
+// Linear: y = x W' + b. Takes all numbers of a sample, whatever their shape; of a sequence those of
+// one token after the other, as torch.nn.Linear.
 #include "trainer/model/layer_kinds.h"
 #include "trainer/model/weighted_layer.h"
 
@@ -9,17 +10,23 @@ namespace {
 Status plan_linear(const api::ModelConfig&, const api::LayerConfig& config, bool before_norm,
                    LayerPlan& layer) {
   if (!config.units) return invalid(layer.name + ": units is missing; say how many outputs it has");
-  layer.output = {1, 1, *config.units};
-  plan_weights(*config.units, layer.input.size(), config.bias.value_or(!before_norm), layer);
-  layer.multiply_adds = static_cast<double>(layer.weights.count);
+  const std::int64_t rows = rows_of(layer);
+  layer.output = {rows, 1, *config.units};
+  plan_weights(*config.units, layer.input.size() / rows, config.bias.value_or(!before_norm), layer);
+  if (config.deviation) {
+    layer.weights.bound = layer.biases.bound = 0;
+    layer.weights.deviation = *config.deviation;
+  }
+  layer.multiply_adds = static_cast<double>(rows * layer.weights.count);
   return success();
 }
 
 Result<std::unique_ptr<Layer>> make_linear(const LayerPlan& plan, const LayerContext& context) {
-  const kernels::LinearShape shape{plan.input.size(), plan.output.channels, plan.bias, plan.relu};
-  FETTLE_ASSIGN(auto op, context.backend.linear(shape, context.options));
+  const kernels::LinearShape shape{plan.input.size() / rows_of(plan), plan.output.channels,
+                                   plan.bias, plan.relu};
+  FETTLE_ASSIGN(auto op, context.backend.linear(shape, by_rows(context.options, plan)));
   return std::unique_ptr<Layer>(
-      std::make_unique<WeightedLayer>(plan, context.parameters, std::move(op)));
+      std::make_unique<WeightedLayer>(plan, context.parameters, std::move(op), rows_of(plan)));
 }
 
 }  // namespace

@@ -33,8 +33,9 @@ class Network {
   // Call after parameters().weights (and its 16-bit copies) changed, before the next forward.
   void weights_changed();
 
-  // `images`: [samples, height, width, channels] in the plan's type. Returns the logits, [samples,
-  // classes], valid until the next forward.
+  // `images`: [samples, height, width, channels] in the plan's type; of text the tokens,
+  // std::int32_t, [samples, length]. Returns the logits, [samples, classes] (of text [samples,
+  // length, classes]), valid until the next forward.
   kernels::ConstBuffer forward(const Pass& pass, kernels::ConstBuffer images);
 
   // Where the gradient of the loss by the logits goes, before backward.

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "api/names.h"
+#include "trainer/model/gpt.h"
 #include "trainer/model/layer_kinds.h"
 
 namespace fettle::trainer {
@@ -38,7 +39,9 @@ void place_blocks(NetworkPlan& plan) {
   const auto decays = [](const LayerPlan& layer) { return kind_of(layer.type).decays; };
   Allocator decayed;
   for (LayerPlan& layer : plan.layers) {
-    if (decays(layer)) decayed.place(layer.weights);
+    if (!decays(layer)) continue;
+    decayed.place(layer.weights);
+    decayed.place(layer.positions);
   }
   plan.decayed = decayed.used();
   Allocator others(decayed.used());
@@ -48,6 +51,9 @@ void place_blocks(NetworkPlan& plan) {
     others.place(layer.biases);
     statistics.place(layer.running_mean);
     statistics.place(layer.running_variance);
+  }
+  for (LayerPlan& layer : plan.layers) {
+    if (layer.type == api::LayerType::kHead) layer.shared = plan.layers.front().weights;
   }
   plan.parameters = others.used();
   plan.statistics = statistics.used();
@@ -75,12 +81,12 @@ std::string to_words(const kernels::ImageShape& shape) {
 class Planner {
  public:
   Planner(const api::ModelConfig& model, NetworkPlan& plan)
-      : model_(model), plan_(plan), at_{kNetworkInput, plan.input} {}
+      : model_(model), plan_(plan), at_{kNetworkInput, plan.input, false} {}
 
   Status take(std::size_t i) {
     switch (model_.layers[i].type) {
       case api::LayerType::kFlatten:
-        at_.shape = {1, 1, at_.shape.size()};  // the memory stays as it is
+        at_ = {at_.layer, {1, 1, at_.shape.size()}, false};  // the memory stays as it is
         return success();
       case api::LayerType::kResidual:
         open_.push_back({layer_name(model_, i), at_, {}});
@@ -102,12 +108,14 @@ class Planner {
   }
 
   const kernels::ImageShape& output() const { return at_.shape; }
+  bool ends_with_tokens() const { return at_.tokens; }
 
  private:
-  // What a layer gives, or the images.
+  // What a layer gives, or the input.
   struct Place {
     std::int64_t layer = kNetworkInput;
     kernels::ImageShape shape;
+    bool tokens = false;  // a sequence
   };
   struct Block {
     std::string name;
@@ -123,11 +131,13 @@ class Planner {
     layer.source = at_.layer;
     layer.input = at_.shape;
     layer.output = at_.shape;
+    layer.tokens = at_.tokens;
     return layer;
   }
 
   void push(LayerPlan layer) {
-    at_ = {std::ssize(plan_.layers), layer.output};
+    const bool tokens = layer.tokens || layer.type == api::LayerType::kEmbedding;
+    at_ = {std::ssize(plan_.layers), layer.output, tokens};
     fusible_ = true;
     plan_.layers.push_back(std::move(layer));
   }
@@ -141,10 +151,36 @@ class Planner {
     const bool before_norm =
         i + 1 < model_.layers.size() && model_.layers[i + 1].type == api::LayerType::kBatchNorm;
     LayerPlan layer = next_layer(i);
+    FETTLE_TRY(check_embedding(layer));
+    layer.vocabulary = plan_.classes;
     FETTLE_TRY(kind_of(config.type).plan(model_, config, before_norm, layer));
     FETTLE_TRY(check_size(layer));
     push(std::move(layer));
     return success();
+  }
+
+  // Tokens are embedded first of all; `head` gives back what the embedding took.
+  Status check_embedding(LayerPlan& layer) const {
+    const bool embeds = layer.type == api::LayerType::kEmbedding;
+    const bool takes_ids = plan_.tokens && at_.layer == kNetworkInput;
+    if (takes_ids && !embeds) {
+      return invalid(layer.name +
+                     ": takes token ids; begin model.layers with {type: embedding, units: ...}");
+    }
+    if (embeds && !takes_ids) {
+      return invalid(layer.name +
+                     ": has no token ids before it; it is the first layer for text, and for "
+                     "nothing else");
+    }
+    if (layer.type != api::LayerType::kHead) return success();
+    const bool tied = layer.tokens && plan_.layers.front().type == api::LayerType::kEmbedding;
+    if (!tied) return invalid(layer.name + ": needs tokens and an embedding that they come from");
+    layer.shared = plan_.layers.front().weights;
+    const std::int64_t units = plan_.layers.front().output.channels;
+    if (layer.input.channels == units) return success();
+    return invalid(layer.name + ": takes " + std::to_string(layer.input.channels) +
+                   " numbers a token, but the embedding has units " + std::to_string(units) +
+                   "; make them equal");
   }
 
   Status begin_shortcut(std::size_t i) {
@@ -193,13 +229,34 @@ class Planner {
   std::vector<Block> open_;
 };
 
+Status check_logits(const Planner& planner, const NetworkPlan& plan) {
+  const std::string classes = std::to_string(plan.classes);
+  if (plan.tokens) {
+    if (planner.ends_with_tokens() && planner.output().channels == plan.classes) return success();
+    return invalid("model.layers ends with " + to_words(planner.output()) +
+                   " numbers, but the text has " + std::to_string(plan.predictions()) +
+                   " tokens a sample out of " + classes +
+                   "; end it with {type: head} or {type: "
+                   "linear, units: " +
+                   classes + "}, without flatten");
+  }
+  const std::int64_t outputs = planner.output().size();
+  if (outputs == plan.classes) return success();
+  return invalid("model.layers ends with " + std::to_string(outputs) +
+                 " outputs, but the data have " + classes +
+                 " classes; end it with {type: linear, units: " + classes + "}");
+}
+
 }  // namespace
 
 double NetworkPlan::training_flops() const {
   double total = 0;
   bool first = true;
   for (const LayerPlan& layer : layers) {
-    if (layer.multiply_adds == 0) continue;
+    if (layer.multiply_adds == 0) {
+      first = first && !layer.has_parameters();
+      continue;
+    }
     total += 2 * layer.multiply_adds * (first ? 2 : 3);
     first = false;
   }
@@ -208,25 +265,24 @@ double NetworkPlan::training_flops() const {
 
 std::int64_t NetworkPlan::trained() const {
   std::int64_t total = 0;
-  for (const LayerPlan& layer : layers) total += layer.weights.count + layer.biases.count;
+  for (const LayerPlan& layer : layers) {
+    total += layer.weights.count + layer.biases.count + layer.positions.count;
+  }
   return total;
 }
 
-Result<NetworkPlan> plan_network(const api::ModelConfig& model, const kernels::ImageShape& input,
-                                 std::int64_t classes) {
+Result<NetworkPlan> plan_network(const api::ModelConfig& config, const SampleFormat& format) {
+  const api::ModelConfig model = config.gpt ? with_layers(config) : config;
   if (model.layers.empty()) return invalid("model.layers is empty; a model has at least one layer");
   NetworkPlan plan;
-  plan.input = input;
-  plan.classes = classes;
+  plan.input = format.input;
+  plan.classes = format.classes;
+  plan.tokens = format.tokens;
+  plan.vocabulary = format.vocabulary;
   Planner planner(model, plan);
   for (std::size_t i = 0; i < model.layers.size(); ++i) FETTLE_TRY(planner.take(i));
   FETTLE_TRY(planner.finish());
-  const std::int64_t outputs = planner.output().size();
-  if (outputs != classes) {
-    return invalid("model.layers ends with " + std::to_string(outputs) +
-                   " outputs, but the data have " + std::to_string(classes) +
-                   " classes; end it with {type: linear, units: " + std::to_string(classes) + "}");
-  }
+  FETTLE_TRY(check_logits(planner, plan));
   place_blocks(plan);
   if (plan.parameters == 0) {
     return invalid("model.layers has nothing to train; add a linear or conv layer");
@@ -236,6 +292,11 @@ Result<NetworkPlan> plan_network(const api::ModelConfig& model, const kernels::I
                    std::to_string(kMaxParameters) + " are possible");
   }
   return plan;
+}
+
+Result<NetworkPlan> plan_network(const api::ModelConfig& model, const kernels::ImageShape& input,
+                                 std::int64_t classes) {
+  return plan_network(model, SampleFormat{input, classes, false, ""});
 }
 
 }  // namespace fettle::trainer

@@ -23,9 +23,20 @@ namespace fettle::trainer {
 struct Block {
   std::int64_t offset = 0;
   std::int64_t count = 0;
-  // How it starts: uniform in [-bound, bound) if bound > 0, else everywhere `fill`.
+  // How it starts: uniform in [-bound, bound) if bound > 0, normal if deviation > 0, else
+  // everywhere `fill`.
   double bound = 0;
+  double deviation = 0;
   float fill = 0;
+  bool drawn() const { return bound > 0 || deviation > 0; }
+};
+
+// What a sample is, and what is to be told of it.
+struct SampleFormat {
+  kernels::ImageShape input;  // of text: [tokens, 1, 1]
+  std::int64_t classes = 0;   // of text: how many tokens there are
+  bool tokens = false;        // the input are token ids (int32), and each has a label
+  std::string vocabulary;     // of text: which token is which, in words
 };
 
 // As a source: the network's input.
@@ -40,31 +51,40 @@ struct LayerPlan {
   std::int64_t shortcut = kNetworkInput;  // add: the other summand's
   kernels::ImageShape input;
   kernels::ImageShape output;
-  bool relu = false;  // a ReLU that follows is fused into this layer
+  bool tokens = false;  // its input is a sequence: one pixel a token
+  bool relu = false;    // a ReLU that follows is fused into this layer
   bool bias = false;
   std::int64_t kernel_height = 0;
   std::int64_t kernel_width = 0;
   std::int64_t stride = 1;
   std::int64_t padding = 0;
-  float rate = 0;  // dropout
+  float rate = 0;               // dropout
+  std::int64_t heads = 0;       // attention
+  std::int64_t vocabulary = 0;  // embedding, head
   kernels::GeluForm gelu = kernels::GeluForm::kExact;
   Block weights;       // linear, conv: weights; norms: scale. count 0 = none
   Block biases;        // linear, conv: biases; norms: shift
+  Block positions;     // embedding: what is added to a token by its place
+  Block shared;        // head: the embedding's weights, which are counted there
   Block running_mean;  // batchNorm; of the statistics
   Block running_variance;
   double multiply_adds = 0;  // of the forward pass, a sample
 
-  bool has_parameters() const { return weights.count > 0; }
+  bool has_parameters() const { return weights.count > 0 || shared.count > 0; }
 };
 
 struct NetworkPlan {
   kernels::ImageShape input;
   std::int64_t classes = 0;
+  bool tokens = false;     // the input are token ids
+  std::string vocabulary;  // of text: which token is which
   std::vector<LayerPlan> layers;
   std::int64_t decayed = 0;     // parameters that weight decay applies to: the first so many
   std::int64_t parameters = 0;  // all of them, with the gaps between blocks
   std::int64_t statistics = 0;
 
+  // Labels of a sample: one, or one a token.
+  std::int64_t predictions() const { return tokens ? input.height : 1; }
   // Floating-point operations of one training step, a sample: forward, gradients by the inputs
   // (not of the first layer with parameters) and by the weights.
   double training_flops() const;
@@ -73,6 +93,8 @@ struct NetworkPlan {
 };
 
 // Errors name the layer, what was found and what was expected.
+Result<NetworkPlan> plan_network(const api::ModelConfig& model, const SampleFormat& format);
+// The same for images.
 Result<NetworkPlan> plan_network(const api::ModelConfig& model, const kernels::ImageShape& input,
                                  std::int64_t classes);
 

@@ -17,14 +17,23 @@ using api::LayerType;
 // A network with its loss on fixed random inputs, as a function of its parameters.
 class Problem {
  public:
-  explicit Problem(std::vector<api::LayerConfig> layers) : images_(kSamples * 36 * 2) {
+  Problem(std::vector<api::LayerConfig> layers, const SampleFormat& format)
+      : images_(kSamples * format.input.size()), tokens_(kSamples * format.input.size()) {
     api::ModelConfig model;
     model.layers = std::move(layers);
-    const NetworkPlan plan = *plan_network(model, {6, 6, 2}, 3);
+    const NetworkPlan plan = *plan_network(model, format);
     network_ = *Network::create(plan, *backend_, {kSamples, kernels::DataType::kFloat32}, 11);
-    loss_ = backend_->softmax_cross_entropy(3, kernels::DataType::kFloat32);
+    loss_ = backend_->softmax_cross_entropy(plan.classes, kernels::DataType::kFloat32);
+    input_ = plan.tokens ? static_cast<const void*>(tokens_.data()) : images_.data();
     Random random(5);
     for (float& value : images_) value = static_cast<float>(random.normal());
+    const auto draw_class = [classes = static_cast<std::uint64_t>(plan.classes)](Random& from) {
+      return static_cast<std::int32_t>(from.below(classes));
+    };
+    Random classes(6);
+    for (std::int32_t& token : tokens_) token = draw_class(classes);
+    labels_.resize(static_cast<std::size_t>(kSamples * plan.predictions()));
+    for (std::int32_t& label : labels_) label = draw_class(classes);
     // Normalisation away from 1 and 0, so that its gradients mean something.
     Parameters& parameters = network_->parameters();
     for (std::int64_t i = plan.decayed; i < plan.parameters; ++i) {
@@ -35,10 +44,10 @@ class Problem {
   double loss(bool backward) {
     const Pass pass{true, 1, 2, indices_};
     network_->weights_changed();
-    const auto logits = network_->forward(pass, images_.data());
-    const auto sums = loss_->run(kSamples, logits, labels_.data(), {0.1F},
+    const auto logits = network_->forward(pass, input_);
+    const auto sums = loss_->run(std::ssize(labels_), logits, labels_.data(), {0.1F},
                                  backward ? network_->logits_gradient() : nullptr);
-    if (backward) network_->backward(pass, images_.data());
+    if (backward) network_->backward(pass, input_);
     return sums.loss;
   }
 
@@ -50,14 +59,17 @@ class Problem {
   std::unique_ptr<Network> network_;
   std::unique_ptr<kernels::SoftmaxCrossEntropyOp> loss_;
   kernels::AlignedArray<float> images_;
+  kernels::AlignedArray<std::int32_t> tokens_;
+  kernels::ConstBuffer input_ = nullptr;  // one of the two
   const std::vector<std::int64_t> indices_ = {3, 1, 4, 15, 9};
-  const std::vector<std::int32_t> labels_ = {0, 2, 1, 1, 0};
+  std::vector<std::int32_t> labels_;
 };
 
 // Compares the gradient along random directions with central differences. A direction that crosses
 // a kink (of ReLU, of max pooling) within the distance may disagree, most must not.
-void expect_gradients_fit(std::vector<api::LayerConfig> layers) {
-  Problem problem(std::move(layers));
+void expect_gradients_fit(std::vector<api::LayerConfig> layers,
+                          const SampleFormat& format = {{6, 6, 2}, 3, false, ""}) {
+  Problem problem(std::move(layers), format);
   Parameters& parameters = problem.network().parameters();
   problem.loss(true);
   const std::vector<float> start(parameters.weights.begin(), parameters.weights.end());
@@ -99,6 +111,17 @@ TEST(Network, GradientsFitWhereNothingIsFused) {
   expect_gradients_fit({dropout(0.2), simple(LayerType::kRelu), conv(4), dropout(0.2),
                         simple(LayerType::kRelu), simple(LayerType::kAveragePool), linear(6),
                         simple(LayerType::kBatchNorm), linear(3)});
+}
+
+// The embedding's gradient has three parts: of its tokens, their places, and the tied head.
+TEST(Network, GradientsOfAGptFitFiniteDifferences) {
+  const auto layer_norm = simple(LayerType::kLayerNorm);
+  expect_gradients_fit(
+      {embedding(8), simple(LayerType::kResidual), layer_norm, linear(24), attention(2), linear(8),
+       dropout(0.2), simple(LayerType::kAdd), simple(LayerType::kResidual), layer_norm, linear(12),
+       simple(LayerType::kGelu), linear(8), simple(LayerType::kAdd), layer_norm,
+       simple(LayerType::kHead)},
+      {{7, 1, 1}, 5, true, ""});
 }
 
 TEST(Network, GradientsFitWithRowNormsAndGelu) {

@@ -12,11 +12,17 @@ constexpr std::uint64_t kInitialPurpose = 0x696E6974;  // "init"
 
 void draw(const Block& block, std::uint64_t key, std::uint64_t stream, float* to) {
   float* begin = to + block.offset;
-  if (block.bound <= 0) {
+  if (!block.drawn()) {
     std::fill_n(begin, block.count, block.fill);
     return;
   }
   Random random(key, stream);
+  if (block.deviation > 0) {
+    for (std::int64_t i = 0; i < block.count; ++i) {
+      begin[i] = static_cast<float>(block.deviation * random.normal());
+    }
+    return;
+  }
   for (std::int64_t i = 0; i < block.count; ++i) {
     begin[i] = static_cast<float>((2 * random.uniform() - 1) * block.bound);
   }
@@ -28,7 +34,7 @@ Parameters Parameters::initial(const NetworkPlan& plan, kernels::DataType type,
                                std::uint64_t seed) {
   Parameters made;
   made.weights = kernels::AlignedArray<float>(plan.parameters);
-  made.gradients = kernels::AlignedArray<float>(plan.parameters + kStepSums);
+  made.gradients = kernels::AlignedArray<float>(plan.parameters + plan.statistics + kStepSums);
   made.statistics = kernels::AlignedArray<float>(plan.statistics);
   if (type != kernels::DataType::kFloat32) {
     made.rounded_type = type;
@@ -39,6 +45,7 @@ Parameters Parameters::initial(const NetworkPlan& plan, kernels::DataType type,
         mix_keys(mix_keys(seed, kInitialPurpose), static_cast<std::uint64_t>(layer.index));
     draw(layer.weights, key, 0, made.weights.data());
     draw(layer.biases, key, 1, made.weights.data());
+    draw(layer.positions, key, 4, made.weights.data());
     draw(layer.running_mean, key, 2, made.statistics.data());
     draw(layer.running_variance, key, 3, made.statistics.data());
   }

@@ -14,12 +14,13 @@
 namespace fettle::trainer {
 
 // Numbers of an optimiser step that travel with its gradients.
-inline constexpr std::int64_t kStepSums = 4;
+inline constexpr std::int64_t kStepSums = 6;
 
 struct Parameters {
   kernels::AlignedArray<float> weights;  // fp32 masters
-  // Sums over the samples of an optimiser step: of the weights' gradients, then step_sums(), so
-  // that one message between workers carries both.
+  // Sums over the samples of an optimiser step: of the weights' gradients, of the statistics that
+  // each sample's micro-batch gave, then step_sums(), so that one message between workers carries
+  // all of it.
   kernels::AlignedArray<float> gradients;
   kernels::AlignedArray<std::uint16_t> rounded;  // 16-bit copies of the masters; empty in fp32
   kernels::DataType rounded_type = kernels::DataType::kBFloat16;
@@ -32,6 +33,10 @@ struct Parameters {
 
   std::span<float> weight_gradients() {
     return all_gradients().first(static_cast<std::size_t>(weights.size()));
+  }
+  std::span<float> statistic_sums() {
+    return all_gradients().subspan(static_cast<std::size_t>(weights.size()),
+                                   static_cast<std::size_t>(statistics.size()));
   }
   std::span<float, kStepSums> step_sums() { return all_gradients().last<kStepSums>(); }
   std::span<float> all_gradients() { return {gradients.begin(), gradients.end()}; }

@@ -1,5 +1,5 @@
-// WeightedLayer: what linear and conv layers have in common: a WeightedOp with its weights and,
-// perhaps, biases. One thread.
+// WeightedLayer: what linear, conv and head layers have in common: a WeightedOp with its weights
+// (a head: the embedding's) and, perhaps, biases. One thread.
 #pragma once
 
 #include <cmath>
@@ -13,29 +13,39 @@ namespace fettle::trainer {
 class WeightedLayer final : public Layer {
  public:
   WeightedLayer(const LayerPlan& plan, Parameters& parameters,
-                std::unique_ptr<kernels::WeightedOp> op)
-      : plan_(plan), parameters_(parameters), op_(std::move(op)) {}
+                std::unique_ptr<kernels::WeightedOp> op, std::int64_t rows = 1)
+      : plan_(plan), parameters_(parameters), op_(std::move(op)), rows_(rows) {}
 
   void weights_changed() override {
-    op_->set_weights(parameters_.typed(plan_.weights),
+    op_->set_weights(parameters_.typed(weights()),
                      plan_.bias ? parameters_.values(plan_.biases) : nullptr);
   }
 
   void forward(const Pass& pass, kernels::ConstBuffer x, kernels::Buffer y) override {
-    op_->forward(pass.samples(), x, y);
+    op_->forward(rows_ * pass.samples(), x, y);
   }
 
   void backward(const Pass& pass, kernels::ConstBuffer x, kernels::ConstBuffer y,
                 kernels::Buffer dy, kernels::Buffer dx) override {
-    op_->backward(pass.samples(), x, y, dy, dx, parameters_.gradient(plan_.weights),
+    op_->backward(rows_ * pass.samples(), x, y, dy, dx, parameters_.gradient(weights()),
                   plan_.bias ? parameters_.gradient(plan_.biases) : nullptr);
   }
 
  private:
+  const Block& weights() const { return plan_.shared.count > 0 ? plan_.shared : plan_.weights; }
+
   const LayerPlan plan_;
   Parameters& parameters_;
   std::unique_ptr<kernels::WeightedOp> op_;
+  const std::int64_t rows_;  // of a sample: one, or one a token
 };
+
+// Rows that a linear layer takes of a sample, and options for so many.
+inline std::int64_t rows_of(const LayerPlan& plan) { return plan.tokens ? plan.input.height : 1; }
+inline kernels::PlanOptions by_rows(kernels::PlanOptions options, const LayerPlan& plan) {
+  options.max_samples *= rows_of(plan);
+  return options;
+}
 
 // Blocks for `outputs` sums of `fan_in` products each, as torch.nn starts them.
 inline void plan_weights(std::int64_t outputs, std::int64_t fan_in, bool bias, LayerPlan& layer) {

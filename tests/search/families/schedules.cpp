@@ -6,6 +6,9 @@
 // recommend: 1 is as good as 10 of them, 2 as good as 100. So families compare, and a difference of
 // 0.3 is a factor of two in work. Eight workers.
 //
+// --trials N gives each search N trials instead, and prints what work it made of them: what it is
+// worth where a Study's budget is trials.
+//
 // --stopping RULE looks at a rule beside random points instead: which share of the steps it saved;
 // how many of those it stopped would have ended better than all results known by then; and how many
 // of those that did, or would have, it stopped.
@@ -132,6 +135,31 @@ void measure_stopping(std::uint64_t first, std::uint64_t problems, const std::st
   }
 }
 
+void measure_trials(std::uint64_t first, std::uint64_t problems, std::int64_t trials,
+                    const std::vector<std::string>& names) {
+  constexpr std::int64_t kNoEnd = std::numeric_limits<std::int64_t>::max();
+  std::printf("%d trials: score, and work in full trainings\n", static_cast<int>(trials));
+  for (const std::string& family : curve_families()) {
+    std::map<std::string, Sums> scores;
+    std::map<std::string, Sums> work;
+    for (std::uint64_t number = first; number < first + problems; ++number) {
+      const CurveProblem curves = curve_problem(family, number);
+      const std::vector<double> ends = random_ends(curves);
+      for (const std::string& name : names) {
+        Problem problem = problem_for(name, curves, number);
+        problem.max_trials = trials;
+        const Training done = train(problem, curves.loss, kWorkers, kNoEnd);
+        scores[name].add(score(curves, ends, done, kNoEnd));
+        work[name].add(static_cast<double>(done.steps) / kCurveSteps);
+      }
+    }
+    for (const std::string& name : names) {
+      std::printf("%-12s %-18s %.2f +- %.2f  %5.1f\n", family.c_str(), name.c_str(),
+                  scores[name].mean(), scores[name].error(), work[name].mean());
+    }
+  }
+}
+
 void measure(std::uint64_t first, std::uint64_t problems, std::int64_t work,
              const std::vector<std::string>& names) {
   std::map<std::string, std::map<std::string, std::vector<Sums>>> table;
@@ -177,6 +205,7 @@ int main(int argc, char** argv) {
   std::uint64_t first = 1000;
   std::uint64_t problems = 20;
   std::int64_t work = 40;
+  std::int64_t trials = 0;
   std::string stopping;
   std::vector<std::string> names;
   for (int i = 1; i < argc; ++i) {
@@ -187,6 +216,8 @@ int main(int argc, char** argv) {
       first = std::strtoull(argv[++i], nullptr, 10);
     } else if (word == "--stopping" && i + 1 < argc) {
       stopping = argv[++i];
+    } else if (word == "--trials" && i + 1 < argc) {
+      trials = std::strtoll(argv[++i], nullptr, 10);
     } else if (word == "--work" && i + 1 < argc) {
       work = std::strtoll(argv[++i], nullptr, 10);
     } else {
@@ -195,6 +226,10 @@ int main(int argc, char** argv) {
   }
   if (!stopping.empty()) {
     fettle::search::measure_stopping(first, problems, stopping);
+    return 0;
+  }
+  if (trials > 0) {
+    fettle::search::measure_trials(first, problems, trials, names);
     return 0;
   }
   fettle::search::measure(first, problems, work, names);

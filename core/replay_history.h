@@ -1,0 +1,66 @@
+// What was known of a Study whose trials pause at rungs, rebuilt decision by decision: the facts up
+// to a basis, and each trial at the stage to which the decisions so far had sent it. For the replay
+// of rungs and of populations (replay_rungs.h, replay_population.h). Pure; not synchronised.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "api/study.h"
+#include "api/trial.h"
+#include "core/replay.h"
+#include "search/schedule.h"
+#include "search/search.h"
+
+namespace fettle::core {
+
+// A promotion that was recorded.
+struct RecordedPromotion {
+  const api::Trial* trial = nullptr;
+  std::int64_t until_step = 0;
+};
+
+// The decisions that rest on the same facts.
+struct DecisionsOf {
+  std::vector<RecordedPromotion> promotions;
+  std::vector<const api::Trial*> created;  // by index
+};
+
+// By basis. `trials` are sorted by index and must outlive the answer.
+std::map<std::int64_t, DecisionsOf> recorded_decisions(const std::vector<api::TrialPtr>& trials);
+
+class ReplayHistory {
+ public:
+  ReplayHistory(const api::Study& study, const std::vector<api::TrialPtr>& trials);
+
+  const search::History& known() const { return known_; }
+  std::int64_t basis() const { return basis_; }
+
+  // Takes notice of all facts up to `basis`, which rises from call to call.
+  void learn(std::int64_t basis);
+  // A trial was created, in the order of indices, and begins at `stage`.
+  void begin(const api::Trial& trial, const search::Stage& stage);
+  // Those of which nothing is left and that came before `index` are known from here on, as
+  // history_of has them.
+  void add_deleted_before(std::int64_t index);
+  void go_on(const RecordedPromotion& promotion);
+
+  // A difference at the present basis.
+  Difference difference(const api::Trial& trial, std::string recorded, std::string decided) const;
+  // "s-3 goes on to epoch 9", for people.
+  std::string words(const RecordedPromotion& promotion) const;
+  std::string words(const search::Promotion& promotion) const;
+
+ private:
+  const api::Study& study_;
+  const search::History whole_;
+  std::map<std::int64_t, const api::Trial*> by_index_;
+  search::History known_;
+  std::size_t events_ = 0;  // of whole_, that were learnt
+  std::int64_t basis_ = 0;
+};
+
+}  // namespace fettle::core

@@ -1,0 +1,161 @@
+#include "core/replay_population.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "api/names.h"
+#include "core/names.h"
+#include "core/plan.h"
+#include "core/replay_history.h"
+#include "search/population.h"
+
+namespace fettle::core {
+
+using api::Trial;
+using api::TrialPtr;
+
+namespace {
+
+// Whom a new trial follows, and with what.
+struct Succession {
+  std::optional<std::int64_t> replaces;
+  std::optional<search::Origin> parent;
+  Json parameters = Json::object();
+  std::optional<std::int64_t> seed;  // the trainer's, where it is prescribed
+
+  // `recorded` has a seed in any case.
+  bool agrees(const Succession& recorded) const {
+    return replaces == recorded.replaces && parent == recorded.parent &&
+           parameters == recorded.parameters && (!seed || seed == recorded.seed);
+  }
+};
+
+class PopulationReplay {
+ public:
+  PopulationReplay(const api::Study& study, const std::vector<TrialPtr>& trials, Replay& out)
+      : study_(study),
+        problem_(problem_of(study)),
+        steps_(search::population_ladder(problem_)),
+        whole_(history_of(study, trials)),
+        history_(study, trials),
+        out_(out) {}
+
+  void run(const std::vector<TrialPtr>& trials) {
+    for (auto& [basis, decisions] : recorded_decisions(trials)) {
+      history_.learn(basis);
+      left_ = std::move(decisions);
+      while (!left_.created.empty() || !left_.promotions.empty()) decide();
+    }
+  }
+
+ private:
+  // The next decision by the rule, and what is recorded in its place.
+  void decide() {
+    if (!left_.created.empty()) history_.add_deleted_before(left_.created.front()->spec.index);
+    if (search::trials_missing(problem_, history_.known()) > 0) return begin_member();
+    if (const auto promotion = search::next_promotion(problem_, history_.known(), /*last=*/true)) {
+      return go_on(*promotion);
+    }
+    if (const auto next = search::next_replacement(problem_, history_.known(), /*last=*/true)) {
+      ++out_.replacements;
+      return create({next->trial, next->stage.parent, next->parameters, next->stage.seed},
+                    ": " + next->reason);
+    }
+    otherwise("nobody goes on");
+  }
+
+  // Its point is compared by suggest_again.
+  void begin_member() {
+    const search::Stage first = search::first_stages(problem_, history_.known(), 1).front();
+    if (left_.created.empty()) return otherwise("a new trial begins");
+    create({first.replaces, std::nullopt, left_.created.front()->spec.parameters, first.seed}, "");
+  }
+
+  void create(const Succession& again, const std::string& reason) {
+    if (left_.created.empty()) return otherwise(words(again) + reason);
+    const Trial& trial = *left_.created.front();
+    const Succession recorded = succession_of(trial);
+    if (!again.agrees(recorded)) {
+      out_.differences.push_back(
+          history_.difference(trial, words(recorded), words(again) + reason));
+    }
+    carry_out_creation();
+  }
+
+  void go_on(const search::Promotion& again) {
+    ++out_.promotions;
+    const auto same = std::find_if(
+        left_.promotions.begin(), left_.promotions.end(), [&](const RecordedPromotion& one) {
+          return one.trial->spec.index == again.trial && one.until_step == again.stage.until_step;
+        });
+    if (same == left_.promotions.end()) return otherwise(history_.words(again));
+    history_.go_on(*same);
+    left_.promotions.erase(same);
+  }
+
+  // Something else was recorded than `decided`; it counts from there on.
+  void otherwise(const std::string& decided) {
+    if (!left_.promotions.empty()) {
+      const RecordedPromotion recorded = left_.promotions.front();
+      left_.promotions.erase(left_.promotions.begin());
+      out_.differences.push_back(
+          history_.difference(*recorded.trial, history_.words(recorded), decided));
+      history_.go_on(recorded);
+      return;
+    }
+    const Trial& trial = *left_.created.front();
+    out_.differences.push_back(history_.difference(trial, words(succession_of(trial)), decided));
+    carry_out_creation();
+  }
+
+  void carry_out_creation() {
+    const Trial& trial = *left_.created.front();
+    search::Stage stage = recorded_stage(trial);
+    stage.rung = stage.bracket;
+    stage.ended = false;
+    const auto last = static_cast<std::int64_t>(steps_.size()) - 1;
+    stage.until_step =
+        steps_[static_cast<std::size_t>(std::clamp<std::int64_t>(stage.rung, 0, last))];
+    history_.begin(trial, stage);
+    left_.created.erase(left_.created.begin());
+  }
+
+  const search::Stage& recorded_stage(const Trial& trial) const {
+    return whole_.stages[static_cast<std::size_t>(trial.spec.index)];
+  }
+  Succession succession_of(const Trial& trial) const {
+    const search::Stage& stage = recorded_stage(trial);
+    return {stage.replaces, stage.parent, trial.spec.parameters, trial.spec.seed};
+  }
+
+  std::string words(const Succession& of) const {
+    std::string out = of.parent ? "a new trial" : "a new member of the population";
+    if (of.replaces) out += " in the place of " + name(*of.replaces);
+    if (!of.parent) return out;
+    out += ", from " + study_.spec.resource.unit + " " + std::to_string(of.parent->step) + " of " +
+           name(of.parent->trial) + ", with " + of.parameters.dump();
+    if (of.seed) out += " and seed " + std::to_string(*of.seed);
+    return out;
+  }
+  std::string name(std::int64_t trial) const { return trial_name(study_.metadata.name, trial); }
+
+  const api::Study& study_;
+  const search::Problem problem_;
+  const std::vector<std::int64_t> steps_;
+  const search::History whole_;
+  ReplayHistory history_;
+  Replay& out_;
+  DecisionsOf left_;  // at the present basis, not yet met
+};
+
+}  // namespace
+
+void take_over_again(const api::Study& study, const std::vector<TrialPtr>& trials, Replay& out) {
+  const search::Problem problem = problem_of(study);
+  if (!search::promotes(problem) || !api::replaces_trials(problem.algorithm.name)) return;
+  PopulationReplay(study, trials, out).run(trials);
+}
+
+}  // namespace fettle::core

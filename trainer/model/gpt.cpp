@@ -1,0 +1,57 @@
+#include "trainer/model/gpt.h"
+
+#include <cmath>
+
+#include "trainer/model/layer_configs.h"
+
+namespace fettle::trainer {
+
+namespace {
+
+using api::LayerType;
+
+constexpr double kDeviation = 0.02;
+constexpr std::int64_t kWider = 4;  // the hidden layer of a block, in widths
+
+api::LayerConfig starting_linear(std::int64_t units, double deviation) {
+  api::LayerConfig layer = linear(units);
+  layer.deviation = deviation;
+  return layer;
+}
+
+api::LayerConfig tanh_gelu() {
+  api::LayerConfig layer = simple(LayerType::kGelu);
+  layer.approximate = api::GeluApproximation::kTanh;
+  return layer;
+}
+
+}  // namespace
+
+std::vector<api::LayerConfig> gpt(const api::GptConfig& size) {
+  const double residual = kDeviation / std::sqrt(2 * static_cast<double>(size.layers));
+  std::vector<api::LayerConfig> layers = {embedding(size.width), simple(LayerType::kDropout)};
+  const auto add = [&layers](const std::vector<api::LayerConfig>& more) {
+    layers.insert(layers.end(), more.begin(), more.end());
+  };
+  for (std::int64_t i = 0; i < size.layers; ++i) {
+    add({simple(LayerType::kResidual), simple(LayerType::kLayerNorm),
+         starting_linear(3 * size.width, kDeviation), attention(size.heads),
+         starting_linear(size.width, residual), simple(LayerType::kDropout),
+         simple(LayerType::kAdd)});
+    add({simple(LayerType::kResidual), simple(LayerType::kLayerNorm),
+         starting_linear(kWider * size.width, kDeviation), tanh_gelu(),
+         starting_linear(size.width, residual), simple(LayerType::kDropout),
+         simple(LayerType::kAdd)});
+  }
+  add({simple(LayerType::kLayerNorm), simple(LayerType::kHead)});
+  return layers;
+}
+
+api::ModelConfig with_layers(const api::ModelConfig& model) {
+  api::ModelConfig expanded = model;
+  expanded.layers = gpt(*model.gpt);
+  expanded.gpt.reset();
+  return expanded;
+}
+
+}  // namespace fettle::trainer

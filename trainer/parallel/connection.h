@@ -1,0 +1,89 @@
+// Connection: a TCP connection between two workers, which carries frames: four bytes of length,
+// little-endian, then so many bytes. And Listener: where they come in.
+//
+// Nothing waits longer than its deadline. Who is at the other end is not known before a frame has
+// said so, so every reader says how long a frame may be. Errors are kUnavailable: the other end has
+// gone, or is late. Each object is used from one thread at a time.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/result.h"
+
+namespace fettle::trainer {
+
+// Before each frame.
+inline constexpr std::size_t kLengthBytes = 4;
+
+using Deadline = std::chrono::steady_clock::time_point;
+
+inline Deadline in(std::chrono::milliseconds time) {
+  return std::chrono::steady_clock::now() + time;
+}
+// For poll(): whole milliseconds, not less than 0.
+int milliseconds_until(Deadline deadline);
+
+// Where a worker listens: "10.0.0.7" or a name, and a port.
+struct Endpoint {
+  std::string host;
+  std::uint16_t port = 0;
+};
+std::string to_string(const Endpoint& endpoint);
+
+// Owns a file descriptor.
+class Socket {
+ public:
+  explicit Socket(int fd = -1) : fd_(fd) {}
+  ~Socket() { close(); }
+  Socket(Socket&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Socket& operator=(Socket&& other) noexcept;
+  int fd() const { return fd_; }
+  void close();
+
+ private:
+  int fd_;
+};
+
+class Connection {
+ public:
+  explicit Connection(Socket socket);
+
+  // Tries again until the deadline: the other end may start later, and its name be known later.
+  static Result<Connection> open(const Endpoint& to, Deadline deadline);
+
+  Status send(std::string_view frame, Deadline deadline);
+  Result<std::string> receive(std::size_t most, Deadline deadline);
+  // Takes what has come; absent while the frame is not whole. For loops around poll().
+  Result<std::optional<std::string>> receive_now(std::size_t most);
+
+  int fd() const { return socket_.fd(); }
+  std::string local_host() const;  // this end, as a number: where others reach this machine
+  std::string peer() const;        // for people: "10.0.0.8:40112"
+
+ private:
+  Socket socket_;
+  std::string received_;  // not yet a whole frame, or more than one
+};
+
+class Listener {
+ public:
+  // Port 0 takes a free one. A loopback host is listened on alone, any other on all addresses.
+  static Result<Listener> open(const Endpoint& at);
+  std::uint16_t port() const;
+  int fd() const { return socket_.fd(); }
+  // Absent if nobody waits.
+  std::optional<Connection> accept();
+
+ private:
+  explicit Listener(Socket socket) : socket_(std::move(socket)) {}
+
+  Socket socket_;
+};
+
+}  // namespace fettle::trainer

@@ -1,0 +1,438 @@
+#include "trainer/parallel/membership.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <optional>
+#include <random>
+#include <string_view>
+#include <utility>
+
+namespace fettle::trainer {
+namespace {
+
+constexpr std::size_t kLongestGreeting = 4 << 10;
+constexpr std::size_t kLongestAnswer = 64 << 10;
+constexpr std::size_t kLongestContribution = 1 << 20;
+const std::string kContribution = "=";  // begins a contribution that is handed on; JSON does not
+// Connections that have not said yet who they are; more have to wait.
+constexpr std::size_t kMostStrangers = 64;
+constexpr auto kGreetingTime = std::chrono::seconds(10);
+// Workers whose collective has run out of time say so at about the same moment.
+constexpr auto kLateGrace = std::chrono::seconds(5);
+
+Error missing(std::string message) { return {ErrorCode::kUnavailable, std::move(message)}; }
+
+// Each begins what is said when a collective has failed.
+constexpr const char* kFailedWord = "failed";  // to rank 0
+constexpr const char* kBreakWord = "break";    // by rank 0
+
+std::string seconds(std::chrono::milliseconds time) {
+  return Json(static_cast<double>(time.count()) / 1000).dump() + " s";
+}
+
+std::string text_of(const Json& object, std::string_view key) {
+  const Json* const member = object.find(key);
+  return member != nullptr && member->is_string() ? member->as_string() : "";
+}
+
+std::int64_t number_of(const Json& object, std::string_view key) {
+  const Json* const member = object.find(key);
+  return member != nullptr && member->is_integer() ? member->as_integer() : -1;
+}
+
+Json object_in(const std::string& frame) {
+  Result<Json> parsed = parse_json(frame);
+  return parsed.ok() && parsed->is_object() ? *std::move(parsed) : Json::object();
+}
+
+// Takes as long for a wrong token as for one that is nearly right.
+bool same_token(const std::string& a, const std::string& b) {
+  unsigned different = a.size() == b.size() ? 0 : 1;
+  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+    different |= static_cast<unsigned char>(a[i]) ^ static_cast<unsigned char>(b[i]);
+  }
+  return different == 0;
+}
+
+std::string greeting_of(const RendezvousRequest& request) {
+  return Json::object({{"trial", request.trial},
+                       {"run", request.run},
+                       {"token", request.token},
+                       {"rank", request.rank},
+                       {"world", request.world_size},
+                       {"card", request.card}})
+      .dump();
+}
+
+// Differs from that of every other epoch of every trial.
+std::string make_shared_id() {
+  std::random_device entropy;
+  std::string id(kSharedIdBytes, '\0');
+  std::ranges::generate(id, [&entropy] { return static_cast<char>(entropy()); });
+  return id;
+}
+
+// Until one of them has something to say.
+void wait_for_any(std::vector<pollfd>& polled, Deadline deadline) {
+  ::poll(polled.data(), polled.size(), milliseconds_until(deadline));
+}
+
+}  // namespace
+
+Sign sign_of(int connection) {
+  char buffer[kLengthBytes + 8];
+  const ssize_t got = ::recv(connection, buffer, sizeof buffer, MSG_PEEK | MSG_DONTWAIT);
+  if (got < 0) return errno == EAGAIN || errno == EINTR ? Sign::kNothing : Sign::kTrouble;
+  if (got == 0) return Sign::kTrouble;
+  const std::string_view bytes(buffer, static_cast<std::size_t>(got));
+  if (bytes.size() < sizeof buffer) return Sign::kNothing;  // all that is said is longer
+  const std::string_view said = bytes.substr(kLengthBytes);
+  for (const char* word : {kFailedWord, kBreakWord}) {
+    if (said.starts_with(std::string("{\"") + word)) return Sign::kTrouble;
+  }
+  return Sign::kGoneOn;
+}
+
+// ---- Coming together ---------------------------------------------------------------------------
+
+Membership::Membership(const RendezvousRequest& request)
+    : request_(request), rank_(request.rank), world_size_(request.world_size) {}
+
+Result<std::unique_ptr<Membership>> Membership::join(const RendezvousRequest& request) {
+  if (request.rank == 0) {
+    FETTLE_ASSIGN(Listener listener, Listener::open(request.master));
+    return host(request, std::move(listener));
+  }
+  std::unique_ptr<Membership> made(new Membership(request));
+  FETTLE_TRY(made->knock());
+  return made;
+}
+
+Result<std::unique_ptr<Membership>> Membership::host(const RendezvousRequest& request,
+                                                     Listener listener) {
+  std::unique_ptr<Membership> made(new Membership(request));
+  made->listener_.emplace(std::move(listener));
+  FETTLE_TRY(made->gather_members());
+  made->welcome_all();
+  return made;
+}
+
+Status Membership::knock() {
+  const Deadline deadline = in(request_.timeout);
+  auto connected = Connection::open(request_.master, deadline);
+  if (!connected.ok()) {
+    return missing("rank 0 was not to be found within " + seconds(request_.timeout) + ": " +
+                   connected.error().message);
+  }
+  members_.push_back({0, 0, *std::move(connected), ""});
+  FETTLE_TRY(members_[0].connection.send(greeting_of(request_), deadline));
+  // Rank 0 gives up, and says so, no later than this worker.
+  return hear_welcome(in(request_.timeout + kGreetingTime));
+}
+
+Status Membership::hear_welcome(Deadline deadline) {
+  Connection& master = members_[0].connection;
+  const auto frame = master.receive(kLongestAnswer, deadline);
+  if (!frame.ok()) return missing("rank 0 is gone: " + frame.error().message);
+  const Json answer = object_in(*frame);
+  if (const std::string refusal = text_of(answer, "refused"); !refusal.empty()) {
+    return invalid("rank 0 refuses this worker: " + refusal);
+  }
+  if (const std::string end = text_of(answer, "ended"); !end.empty()) return missing(end);
+  rank_ = number_of(answer, "rank");
+  world_size_ = number_of(answer, "world");
+  if (rank_ < 1 || rank_ >= world_size_) return invalid("no rank 0 answers there: " + *frame);
+  FETTLE_ASSIGN(shared_id_, master.receive(kSharedIdBytes, deadline));
+  return success();
+}
+
+Status Membership::gather_members() {
+  const Deadline deadline = in(request_.timeout);
+  while (std::ssize(members_) + 1 < world_size_) {
+    if (std::chrono::steady_clock::now() >= deadline) return give_up_waiting();
+    std::vector<pollfd> polled = {{listener_->fd(), POLLIN, 0}};
+    for (const Stranger& stranger : strangers_) {
+      polled.push_back({stranger.connection.fd(), POLLIN, 0});
+    }
+    for (const Member& member : members_) polled.push_back({member.connection.fd(), POLLIN, 0});
+    wait_for_any(polled, std::min(deadline, in(kGreetingTime)));
+    look_at_strangers();
+    forget_those_that_left(members_);
+  }
+  std::ranges::sort(members_, {}, &Member::rank);
+  gathering_ = false;
+  if (request_.open) return success();
+  listener_.reset();
+  strangers_.clear();
+  return success();
+}
+
+void Membership::look_at_strangers() {
+  while (strangers_.size() < kMostStrangers) {
+    std::optional<Connection> came = listener_->accept();
+    if (!came) break;
+    strangers_.push_back({*std::move(came), in(kGreetingTime)});
+  }
+  std::erase_if(strangers_, [this](Stranger& stranger) { return is_settled(stranger); });
+}
+
+bool Membership::somebody_waits() {
+  if (!listener_) return false;
+  look_at_strangers();
+  forget_those_that_left(waiting_);
+  return std::ranges::any_of(waiting_,
+                             [this](const Member& member) { return !is_seated(member.name); });
+}
+
+// True when it is a member, or was refused, or is not going to say anything sensible.
+bool Membership::is_settled(Stranger& stranger) {
+  const auto greeting = stranger.connection.receive_now(kLongestGreeting);
+  if (!greeting.ok()) return true;
+  if (!*greeting) return std::chrono::steady_clock::now() >= stranger.until;
+  const Json said = object_in(**greeting);
+  const std::string reason = reason_to_refuse(said);
+  if (reason.empty()) {
+    const std::int64_t rank = number_of(said, "rank");
+    seat({rank, rank, std::move(stranger.connection), text_of(said, "card")});
+    return true;
+  }
+  request_.log("refused a worker at " + stranger.connection.peer() + ": " + reason);
+  (void)stranger.connection.send(Json::object({{"refused", reason}}).dump(), in(kGreetingTime));
+  return true;
+}
+
+// One that comes in the place of another waits until that one is known to have gone.
+void Membership::seat(Member member) {
+  const bool now = gathering_ && member.rank < world_size_ && !is_seated(member.name);
+  (now ? members_ : waiting_).push_back(std::move(member));
+}
+
+bool Membership::is_seated(std::int64_t name) const {
+  return std::ranges::any_of(members_, [name](const Member& other) { return other.name == name; });
+}
+
+// "" for one that belongs. What the token does not cover is said only to who has it.
+std::string Membership::reason_to_refuse(const Json& said) const {
+  const std::string trial = text_of(said, "trial");
+  const std::int64_t rank = number_of(said, "rank");
+  const std::int64_t world_size = number_of(said, "world");
+  const std::string card = text_of(said, "card");
+  if (!same_token(text_of(said, "token"), request_.token)) return "it has another token";
+  if (trial != request_.trial) {
+    return "it comes from trial " + trial + ", this is trial " + request_.trial;
+  }
+  if (const std::int64_t run = number_of(said, "run"); run != request_.run) {
+    return "it comes from run " + std::to_string(run) + ", this is run " +
+           std::to_string(request_.run);
+  }
+  if (world_size != request_.world_size) {
+    return "it expects " + std::to_string(world_size) + " workers, here are to be " +
+           std::to_string(request_.world_size);
+  }
+  if (rank < 1 || (rank >= world_size && !request_.open)) {
+    return "it is rank " + std::to_string(rank) + ", expected 1 to " +
+           std::to_string(world_size - 1);
+  }
+  for (const Member& member : members_) {
+    if (member.name == rank && !request_.open) {
+      return "rank " + std::to_string(rank) + " is here already, from " + member.connection.peer();
+    }
+    if (!card.empty() && card == member.card) {
+      return "rank " + std::to_string(member.rank) + " uses the same GPU, " + card;
+    }
+  }
+  if (!card.empty() && card == request_.card) return "rank 0 uses the same GPU, " + card;
+  return "";
+}
+
+// A worker that was started again comes again.
+void Membership::forget_those_that_left(std::vector<Member>& members) {
+  std::erase_if(members, [this](Member& member) {
+    const auto heard = member.connection.receive_now(kLongestGreeting);
+    if (heard.ok() && !*heard) return false;
+    request_.log("rank " + std::to_string(member.name) + " left before it was needed");
+    return true;
+  });
+}
+
+Status Membership::give_up_waiting() {
+  std::string ranks;
+  for (std::int64_t rank = 1; rank < world_size_; ++rank) {
+    const auto came =
+        std::ranges::any_of(members_, [rank](const Member& member) { return member.rank == rank; });
+    if (!came) ranks += (ranks.empty() ? "" : ", ") + std::to_string(rank);
+  }
+  const std::string reason = "rank " + ranks + " of " + std::to_string(world_size_) +
+                             " did not come within " + seconds(request_.timeout);
+  end_all(reason);
+  return missing(reason);
+}
+
+void Membership::end_all(const std::string& reason) {
+  for (Member& member : members_) {
+    (void)member.connection.send(Json::object({{"ended", reason}}).dump(), in(kGreetingTime));
+  }
+}
+
+void Membership::welcome_all() {
+  shared_id_ = make_shared_id();
+  for (Member& member : members_) {
+    const Json welcome = Json::object({{"rank", member.rank}, {"world", world_size_}});
+    // Whoever has gone is missed in what all do next.
+    (void)member.connection.send(welcome.dump(), in(kGreetingTime));
+    (void)member.connection.send(shared_id_, in(kGreetingTime));
+  }
+}
+
+// ---- Together ----------------------------------------------------------------------------------
+
+std::string Membership::local_host() const {
+  return members_.empty() ? request_.master.host : members_[0].connection.local_host();
+}
+
+std::vector<int> Membership::connections() const {
+  std::vector<int> all;
+  for (const Member& member : members_) all.push_back(member.connection.fd());
+  return all;
+}
+
+Result<std::vector<std::string>> Membership::all_gather(const std::string& mine) {
+  return rank_ == 0 ? gather_and_send(mine) : send_and_hear(mine);
+}
+
+// Rank 0 answers with what all have brought, or, where somebody was lost meanwhile, with a verdict.
+Result<std::vector<std::string>> Membership::gather_and_send(const std::string& mine) {
+  const Deadline deadline = in(request_.timeout);
+  std::vector<std::string> all(static_cast<std::size_t>(world_size_));
+  std::vector<Lost> lost;
+  all[0] = mine;
+  for (Member& member : members_) {
+    auto received = member.connection.receive(kLongestContribution, deadline);
+    if (received.ok()) {
+      all[static_cast<std::size_t>(member.rank)] = *std::move(received);
+    } else {
+      lost.push_back({member.rank, std::chrono::steady_clock::now() >= deadline});
+    }
+  }
+  if (!lost.empty()) return missing("meeting: " + tell_lost(lost));
+  for (Member& member : members_) {
+    // Whoever is lost now is missed by those that try to reach it.
+    for (const std::string& one : all) (void)member.connection.send(kContribution + one, deadline);
+  }
+  return all;
+}
+
+Result<std::vector<std::string>> Membership::send_and_hear(const std::string& mine) {
+  const Deadline deadline = in(2 * request_.timeout);
+  Connection& master = members_[0].connection;
+  std::vector<std::string> all(static_cast<std::size_t>(world_size_));
+  Status sent = master.send(mine, deadline);
+  if (!sent.ok()) return missing("meeting: rank 0 is gone, its connection was cut");
+  for (std::string& one : all) {
+    auto received = master.receive(kLongestContribution + kContribution.size(), deadline);
+    if (!received.ok()) return missing("meeting: rank 0 is gone: " + received.error().message);
+    if (!received->starts_with(kContribution)) {
+      return missing("meeting: " + text_of(object_in(*received), "lost"));
+    }
+    one = received->substr(kContribution.size());
+  }
+  return all;
+}
+
+// ---- Coming apart ------------------------------------------------------------------------------
+
+std::string Membership::explain_loss(const std::string& collective, bool late) {
+  if (rank_ != 0) return collective + ": " + hear_lost(collective);
+  const auto wait =
+      late ? std::min<std::chrono::milliseconds>(kLateGrace, request_.timeout) : request_.timeout;
+  const std::string word = Json::object({{kBreakWord, collective}}).dump();
+  for (Member& member : members_) (void)member.connection.send(word, in(kGreetingTime));
+  const std::vector<Lost> lost = find_lost(in(wait));
+  return collective + ": " + tell_lost(lost);
+}
+
+// Those that are left say so; the others have gone, or are silent until the deadline.
+std::vector<Membership::Lost> Membership::find_lost(Deadline deadline) {
+  std::vector<Lost> lost;
+  for (Member& member : members_) {
+    const auto heard = member.connection.receive(kLongestAnswer, deadline);
+    if (heard.ok()) continue;
+    lost.push_back({member.rank, std::chrono::steady_clock::now() >= deadline});
+  }
+  return lost;
+}
+
+std::string Membership::tell_lost(const std::vector<Lost>& lost) {
+  std::string sentence;
+  for (const Lost& one : lost) {
+    sentence += (sentence.empty() ? "rank " : "; rank ") + std::to_string(one.rank) +
+                (one.silent ? " did not take part in time" : " is gone, its connection was cut");
+  }
+  if (lost.empty()) sentence = "a connection between workers was cut, all are still there";
+  std::erase_if(members_, [&lost](const Member& member) {
+    return std::ranges::any_of(lost,
+                               [&member](const Lost& one) { return one.rank == member.rank; });
+  });
+  const std::string verdict = Json::object({{"lost", sentence}}).dump();
+  for (Member& member : members_) (void)member.connection.send(verdict, in(kGreetingTime));
+  return sentence;
+}
+
+std::string Membership::hear_lost(const std::string& collective) {
+  Connection& master = members_[0].connection;
+  // Rank 0 may still be at work, and then waits for the others.
+  const Deadline deadline = in(2 * request_.timeout + kLateGrace);
+  Status sent = master.send(Json::object({{kFailedWord, collective}}).dump(), deadline);
+  if (!sent.ok()) return "rank 0 is gone, its connection was cut";
+  auto verdict = master.receive(kLongestAnswer, deadline);
+  // First it says to all that the collective has failed.
+  if (verdict.ok() && object_in(*verdict).find(kBreakWord) != nullptr) {
+    verdict = master.receive(kLongestAnswer, deadline);
+  }
+  if (verdict.ok()) return text_of(object_in(*verdict), "lost");
+  const bool silent = std::chrono::steady_clock::now() >= deadline;
+  return silent ? "rank 0 did not take part in time" : "rank 0 is gone, its connection was cut";
+}
+
+Status Membership::form_next_epoch(std::int64_t least, bool leaves) {
+  ++epoch_;
+  if (rank_ != 0) {
+    const Json intent = Json::object({{"leaves", leaves}});
+    Status sent = members_[0].connection.send(intent.dump(), in(request_.timeout));
+    if (!sent.ok()) return missing("rank 0 is gone, its connection was cut");
+    return leaves ? success() : hear_welcome(in(2 * request_.timeout));
+  }
+  count_those_that_stay();
+  world_size_ = std::ssize(members_) + 1;
+  if (world_size_ < least) {
+    const std::string reason =
+        std::to_string(world_size_) + " of at least " + std::to_string(least) + " workers are left";
+    end_all(reason);
+    return missing(reason);
+  }
+  std::int64_t rank = 0;
+  for (Member& member : members_) member.rank = ++rank;
+  welcome_all();
+  return success();
+}
+
+// And those that have come.
+void Membership::count_those_that_stay() {
+  const Deadline deadline = in(request_.timeout);
+  std::erase_if(members_, [deadline](Member& member) {
+    const auto intent = member.connection.receive(kLongestAnswer, deadline);
+    return !intent.ok() || object_in(*intent).find("leaves") == nullptr ||
+           *object_in(*intent).find("leaves") == Json(true);
+  });
+  std::erase_if(waiting_, [this](Member& member) {
+    if (is_seated(member.name)) return false;
+    members_.push_back(std::move(member));
+    return true;
+  });
+}
+
+}  // namespace fettle::trainer

@@ -1,0 +1,145 @@
+// Membership: who takes part in the training of a trial, and with which rank.
+//
+// Rank 0 listens where MASTER_ADDR and MASTER_PORT say, the others come to it and say who they are:
+// of which trial, with which token, as which rank of how many. Whoever does not belong gets a
+// sentence that says why, and rank 0 goes on waiting; whoever is missing when the time is up is
+// named to all. The connections stay open: over them the workers exchange what a way of adding up
+// needs to find its peers, and learn who was lost when a collective failed.
+//
+// The members of one epoch are fixed. A new epoch has those that are left and, where workers may
+// come later, those that have come; they are numbered anew in the order of their ranks, so rank 0
+// stays what it is. Without it nobody goes on.
+// The token keeps strays and mistakes out; the connections are not encrypted.
+// One thread. Errors: kUnavailable where somebody is missing, kInvalid where one does not belong.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "base/result.h"
+#include "trainer/parallel/connection.h"
+
+namespace fettle::trainer {
+
+// Whom a worker wants to meet, and who it is.
+struct RendezvousRequest {
+  Endpoint master;
+  std::string trial;     // of which Study, too
+  std::int64_t run = 0;  // of this trial
+  std::string token;     // the same for all its workers
+  std::int64_t rank = 0;
+  std::int64_t world_size = 1;
+  bool open = false;                    // workers may also come later
+  std::string card;                     // the GPU it uses; "" = none. No two may use one
+  std::chrono::milliseconds timeout{};  // for all to come, and for each answer afterwards
+  std::function<void(const std::string&)> log;
+};
+
+// What rank 0 makes up and all know: what NCCL calls a unique id.
+inline constexpr std::size_t kSharedIdBytes = 128;
+
+// What a member's connection tells, while a collective is under way, without taking it.
+enum class Sign {
+  kNothing,
+  kGoneOn,   // it is done with the collective, and has something else to say
+  kTrouble,  // it is gone, or the collective has failed for it
+};
+Sign sign_of(int connection);
+
+class Membership {
+ public:
+  // Returns when all are there.
+  static Result<std::unique_ptr<Membership>> join(const RendezvousRequest& request);
+  // As rank 0, where `listener` has been opened already.
+  static Result<std::unique_ptr<Membership>> host(const RendezvousRequest& request,
+                                                  Listener listener);
+
+  std::int64_t world_size() const { return world_size_; }
+  std::int64_t rank() const { return rank_; }
+  std::int64_t epoch() const { return epoch_; }
+  const std::string& shared_id() const { return shared_id_; }
+  // Where the others reach this worker.
+  std::string local_host() const;
+
+  // To be looked at while a collective is under way: sign_of().
+  std::vector<int> connections() const;
+
+  // What each brings, in the order of ranks. All call it. After an error those that are left may
+  // form_next_epoch().
+  Result<std::vector<std::string>> all_gather(const std::string& mine);
+
+  // A collective has failed here: agrees with those that are left on who is missing, and says it in
+  // words. `late`: nobody was seen to go, somebody did not come in time.
+  std::string explain_loss(const std::string& collective, bool late);
+
+  // At rank 0: whether somebody has come that the next epoch would have. Does not wait.
+  bool somebody_waits();
+
+  // After a failed collective, or at a step that all agree on: all that are left call it and make
+  // the next epoch, but for those that leave. Fewer than `least` are too few.
+  // Errors: rank 0 was lost; too few are left.
+  Status form_next_epoch(std::int64_t least, bool leaves = false);
+
+ private:
+  struct Member {
+    std::int64_t rank = 0;
+    std::int64_t name = 0;  // the rank as which it came
+    Connection connection;
+    std::string card;
+  };
+
+  // A connection that has not said yet who it is.
+  struct Stranger {
+    Connection connection;
+    Deadline until;
+  };
+  struct Lost {
+    std::int64_t rank = 0;
+    bool silent = false;  // still there, as far as one can see
+  };
+
+  explicit Membership(const RendezvousRequest& request);
+  Status knock();
+  Status hear_welcome(Deadline deadline);
+
+  // Of rank 0.
+  Status gather_members();
+  void look_at_strangers();
+  bool is_settled(Stranger& stranger);
+  void seat(Member member);
+  bool is_seated(std::int64_t name) const;
+  std::string reason_to_refuse(const Json& said) const;
+  void forget_those_that_left(std::vector<Member>& members);
+  void count_those_that_stay();
+  Status give_up_waiting();
+  void end_all(const std::string& reason);
+  void welcome_all();
+  std::vector<Lost> find_lost(Deadline deadline);
+  std::string tell_lost(const std::vector<Lost>& lost);
+
+  std::string hear_lost(const std::string& collective);
+
+  Result<std::vector<std::string>> gather_and_send(const std::string& mine);  // rank 0
+  Result<std::vector<std::string>> send_and_hear(const std::string& mine);    // the others
+
+  const RendezvousRequest request_;
+  std::int64_t rank_;
+  std::int64_t world_size_;
+  std::int64_t epoch_ = 0;
+  std::string shared_id_;
+  std::vector<Member> members_;  // at rank 0: all others, by rank; elsewhere: rank 0
+  bool gathering_ = true;
+
+  // Of rank 0.
+  std::optional<Listener> listener_;  // while workers may come
+  std::vector<Stranger> strangers_;
+  std::vector<Member> waiting_;  // for the next epoch
+};
+
+}  // namespace fettle::trainer

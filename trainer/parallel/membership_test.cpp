@@ -1,0 +1,208 @@
+// Workers as threads that meet over the loopback.
+#include "trainer/parallel/membership.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <vector>
+
+namespace fettle::trainer {
+namespace {
+
+using testing::HasSubstr;
+using namespace std::chrono_literals;
+using Joined = Result<std::unique_ptr<Membership>>;
+
+class MembershipTest : public testing::Test {
+ protected:
+  MembershipTest() {
+    request_.master = {"127.0.0.1", 0};
+    request_.trial = "uid/study-3";
+    request_.run = 1;
+    request_.token = "secret";
+    request_.timeout = 10s;
+    request_.log = [this](const std::string& line) {
+      const std::lock_guard lock(mutex_);
+      log_ += line + "\n";
+    };
+    listener_.emplace(*Listener::open(request_.master));
+    request_.master.port = listener_->port();
+  }
+
+  RendezvousRequest as(std::int64_t rank, std::int64_t world_size) const {
+    RendezvousRequest request = request_;
+    request.rank = rank;
+    request.world_size = world_size;
+    return request;
+  }
+
+  // Starts a worker that joins and leaves again.
+  std::jthread start(const RendezvousRequest& request, std::optional<Joined>& result) {
+    return std::jthread([&result, request] { result.emplace(Membership::join(request)); });
+  }
+
+  // What rank 0 of two says to a second worker that is wrong, before the right one comes.
+  std::string refusal_of(const RendezvousRequest& wrong) {
+    std::optional<Joined> refused;
+    std::optional<Joined> right;
+    std::jthread rank0([this] {
+      const auto host = Membership::host(as(0, 2), *std::move(listener_));
+      EXPECT_TRUE(host.ok()) << host.error().message;
+    });
+    start(wrong, refused).join();
+    start(as(1, 2), right).join();
+    EXPECT_TRUE(right->ok()) << right->error().message;
+    if (refused->ok()) return "";
+    EXPECT_EQ(refused->error().code, ErrorCode::kInvalid);
+    return refused->error().message;
+  }
+
+  RendezvousRequest request_;
+  std::optional<Listener> listener_;
+  std::mutex mutex_;
+  std::string log_;
+};
+
+TEST_F(MembershipTest, AllMeetShareAnIdAndExchangeWhatTheyBring) {
+  constexpr std::int64_t kWorld = 4;
+  std::vector<std::string> ids(kWorld);
+  {
+    std::vector<std::jthread> workers;
+    for (std::int64_t rank = kWorld - 1; rank >= 0; --rank) {
+      workers.emplace_back([&, rank] {
+        const auto joined = rank == 0 ? Membership::host(as(0, kWorld), *std::move(listener_))
+                                      : Membership::join(as(rank, kWorld));
+        ASSERT_TRUE(joined.ok()) << joined.error().message;
+        EXPECT_EQ((*joined)->rank(), rank);
+        EXPECT_EQ((*joined)->world_size(), kWorld);
+        EXPECT_EQ((*joined)->local_host(), "127.0.0.1");
+        ids[static_cast<std::size_t>(rank)] = (*joined)->shared_id();
+        const auto all = (*joined)->all_gather("of " + std::to_string(rank));
+        ASSERT_TRUE(all.ok()) << all.error().message;
+        EXPECT_THAT(*all, testing::ElementsAre("of 0", "of 1", "of 2", "of 3"));
+      });
+    }
+  }
+  EXPECT_EQ(ids[0].size(), kSharedIdBytes);
+  EXPECT_THAT(ids, testing::Each(ids[0]));
+}
+
+TEST_F(MembershipTest, WhoDoesNotBelongIsToldWhyAndTheOthersStillMeet) {
+  RendezvousRequest wrong = as(1, 2);
+  wrong.token = "guess";
+  EXPECT_THAT(refusal_of(wrong), HasSubstr("it has another token"));
+  EXPECT_THAT(log_, HasSubstr("refused a worker at 127.0.0.1:"));
+}
+
+TEST_F(MembershipTest, RefusesAWorkerOfAnotherTrial) {
+  RendezvousRequest wrong = as(1, 2);
+  wrong.trial = "uid/study-4";
+  EXPECT_THAT(refusal_of(wrong),
+              HasSubstr("it comes from trial uid/study-4, this is trial uid/study-3"));
+}
+
+TEST_F(MembershipTest, RefusesAWorkerOfAnotherRun) {
+  RendezvousRequest wrong = as(1, 2);
+  wrong.run = 0;
+  EXPECT_THAT(refusal_of(wrong), HasSubstr("it comes from run 0, this is run 1"));
+}
+
+TEST_F(MembershipTest, RefusesAWorkerThatExpectsAnotherWorld) {
+  EXPECT_THAT(refusal_of(as(1, 3)), HasSubstr("it expects 3 workers, here are to be 2"));
+}
+
+TEST_F(MembershipTest, RefusesARankThatThereIsNot) {
+  EXPECT_THAT(refusal_of(as(2, 2)), HasSubstr("it is rank 2, expected 1 to 1"));
+}
+
+TEST_F(MembershipTest, RefusesTwoWorkersOnOneGpu) {
+  request_.card = "GPU-1234";
+  RendezvousRequest second = as(1, 2);
+  EXPECT_THAT(
+      [&] {
+        std::optional<Joined> refused;
+        std::jthread rank0([this] {
+          RendezvousRequest host = as(0, 2);
+          host.timeout = 500ms;
+          EXPECT_FALSE(Membership::host(host, *std::move(listener_)).ok());
+        });
+        start(second, refused).join();
+        return refused->error().message;
+      }(),
+      HasSubstr("rank 0 uses the same GPU, GPU-1234"));
+}
+
+TEST_F(MembershipTest, RefusesARankThatIsThereAlready) {
+  std::optional<Joined> first;
+  std::optional<Joined> again;
+  std::optional<Joined> last;
+  std::jthread rank0([this] {
+    const auto host = Membership::host(as(0, 3), *std::move(listener_));
+    EXPECT_TRUE(host.ok()) << host.error().message;
+  });
+  {
+    const std::jthread waits = start(as(1, 3), first);
+    std::this_thread::sleep_for(200ms);
+    start(as(1, 3), again).join();
+    EXPECT_THAT(again->error().message, HasSubstr("rank 1 is here already, from 127.0.0.1:"));
+    start(as(2, 3), last).join();
+  }
+  EXPECT_TRUE(first->ok());
+  EXPECT_TRUE(last->ok());
+}
+
+TEST_F(MembershipTest, ARankThatNeverComesIsNamedToAll) {
+  request_.timeout = 1s;
+  std::optional<Joined> one;
+  const auto started = std::chrono::steady_clock::now();
+  const std::jthread rank1 = start(as(1, 4), one);
+  const auto host = Membership::host(as(0, 4), *std::move(listener_));
+  ASSERT_FALSE(host.ok());
+  EXPECT_EQ(host.error().code, ErrorCode::kUnavailable);
+  EXPECT_EQ(host.error().message, "rank 2, 3 of 4 did not come within 1 s");
+  while (!one) std::this_thread::sleep_for(10ms);
+  EXPECT_EQ(one->error().message, host.error().message);
+  EXPECT_LT(std::chrono::steady_clock::now() - started, 5s);
+}
+
+TEST_F(MembershipTest, WithoutRankZeroAWorkerGivesUp) {
+  request_.timeout = 300ms;
+  listener_.reset();
+  const auto joined = Membership::join(as(1, 2));
+  ASSERT_FALSE(joined.ok());
+  EXPECT_THAT(joined.error().message,
+              HasSubstr("rank 0 was not to be found within 0.3 s: cannot reach 127.0.0.1:"));
+}
+
+TEST_F(MembershipTest, AWorkerThatDiesBeforeAllAreThereMayComeAgain) {
+  std::optional<Joined> again;
+  std::jthread rank0([this] {
+    const auto host = Membership::host(as(0, 2), *std::move(listener_));
+    EXPECT_TRUE(host.ok()) << host.error().message;
+  });
+  {
+    auto dies = Connection::open(request_.master, in(5s));
+    ASSERT_TRUE(dies->send("{\"token\": \"sec", in(1s)).ok());
+  }
+  start(as(1, 2), again).join();
+  EXPECT_TRUE((*again).ok());
+}
+
+TEST_F(MembershipTest, NoiseOnThePortKeepsNobodyOut) {
+  std::optional<Joined> joined;
+  std::jthread rank0([this] {
+    const auto host = Membership::host(as(0, 2), *std::move(listener_));
+    EXPECT_TRUE(host.ok()) << host.error().message;
+  });
+  auto silent = Connection::open(request_.master, in(5s));
+  auto huge = Connection::open(request_.master, in(5s));
+  ASSERT_TRUE(huge->send(std::string(1 << 20, 'x'), in(5s)).ok() || true);
+  start(as(1, 2), joined).join();
+  EXPECT_TRUE(joined->ok()) << joined->error().message;
+}
+
+}  // namespace
+}  // namespace fettle::trainer

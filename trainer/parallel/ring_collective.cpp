@@ -1,0 +1,251 @@
+#include "trainer/parallel/ring_collective.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "trainer/batching.h"
+
+namespace fettle::trainer {
+namespace {
+
+// All have just been heard of, so this is for one that is lost meanwhile.
+constexpr auto kConnectTime = std::chrono::seconds(10);
+// A neighbour that is done may leave before this worker has read all that it sent.
+constexpr auto kMoment = std::chrono::milliseconds(200);
+constexpr std::size_t kBroadcastBytes = 1 << 20;  // handed on at once
+
+// What still has to go out to the next worker, and to come in from the one before.
+struct Transfer {
+  int to = -1;
+  std::span<const std::byte> out;
+  int from = -1;
+  std::span<std::byte> in;
+  bool done() const { return out.empty() && in.empty(); }
+};
+
+// False if the connection is of no more use.
+bool send_some(Transfer& transfer) {
+  if (transfer.out.empty()) return true;
+  const ssize_t sent =
+      ::send(transfer.to, transfer.out.data(), transfer.out.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  if (sent < 0) return errno == EAGAIN || errno == EINTR;
+  transfer.out = transfer.out.subspan(static_cast<std::size_t>(sent));
+  return true;
+}
+
+bool receive_some(Transfer& transfer) {
+  if (transfer.in.empty()) return true;
+  const ssize_t got = ::recv(transfer.from, transfer.in.data(), transfer.in.size(), MSG_DONTWAIT);
+  if (got == 0) return false;
+  if (got < 0) return errno == EAGAIN || errno == EINTR;
+  transfer.in = transfer.in.subspan(static_cast<std::size_t>(got));
+  return true;
+}
+
+class RingCollective final : public Collective {
+ public:
+  RingCollective(Membership& membership, std::chrono::milliseconds timeout)
+      : membership_(membership), timeout_(timeout) {}
+
+  Status connect() {
+    const std::string host = membership_.local_host();
+    FETTLE_ASSIGN(Listener listener, Listener::open({host, 0}));
+    const std::string mine =
+        Json::object({{"host", host}, {"port", static_cast<int>(listener.port())}}).dump();
+    FETTLE_ASSIGN(const std::vector<std::string> all, membership_.all_gather(mine));
+    const bool joined = reach_next(all) && await_previous(listener);
+    return joined ? success() : fail("meeting", false);
+  }
+
+  std::int64_t world_size() const override { return membership_.world_size(); }
+  std::int64_t rank() const override { return membership_.rank(); }
+  Status sum(std::span<float> values) override { return sum_of(values); }
+  Status sum(std::span<double> values) override { return sum_of(values); }
+
+  // From rank 0 to the next, and so on; the last hands nothing on.
+  Status broadcast(std::span<std::byte> bytes) override {
+    const std::string name = "broadcast of " + std::to_string(bytes.size()) + " bytes";
+    return attempt(name, [&] {
+      for (auto left = bytes; !left.empty();) {
+        const auto piece = left.first(std::min(left.size(), kBroadcastBytes));
+        if (rank() != 0 && !exchange({}, piece)) return false;
+        if (rank() != world_size() - 1 && !exchange(piece, {})) return false;
+        left = left.subspan(piece.size());
+      }
+      return true;
+    });
+  }
+
+ private:
+  // ---- Meeting
+
+  // What a worker says to the next: only members know the id.
+  std::string greeting_of(std::int64_t rank) const {
+    std::string greeting = membership_.shared_id();
+    for (int shift = 0; shift < 64; shift += 8) {
+      greeting += static_cast<char>(static_cast<std::uint64_t>(rank) >> shift & 255);
+    }
+    return greeting;
+  }
+
+  bool reach_next(const std::vector<std::string>& addresses) {
+    const auto next = static_cast<std::size_t>((rank() + 1) % world_size());
+    const Result<Json> address = parse_json(addresses[next]);
+    const Json* const host = address.ok() ? address->find("host") : nullptr;
+    const Json* const port = address.ok() ? address->find("port") : nullptr;
+    if (host == nullptr || port == nullptr) return false;
+    const Endpoint endpoint{host->as_string(), static_cast<std::uint16_t>(port->as_integer())};
+    // It listens already, unless it is lost.
+    auto connection = Connection::open(endpoint, in(std::chrono::seconds(1)));
+    if (!connection.ok()) return false;
+    next_.emplace(*std::move(connection));
+    const std::string greeting = greeting_of(rank());
+    return move({next_->fd(), std::as_bytes(std::span(greeting)), -1, {}}, in(kConnectTime));
+  }
+
+  // Whoever else comes is sent away.
+  bool await_previous(Listener& listener) {
+    const Deadline deadline = in(kConnectTime);
+    const std::string expected = greeting_of((rank() + world_size() - 1) % world_size());
+    std::vector<int> watched = membership_.connections();
+    while (std::chrono::steady_clock::now() < deadline) {
+      std::optional<Connection> came = listener.accept();
+      if (came) {
+        std::string greeting(expected.size(), '\0');
+        const auto bytes = std::as_writable_bytes(std::span(greeting));
+        const bool whole = move({-1, {}, came->fd(), bytes}, deadline);
+        if (whole && greeting == expected) {
+          previous_.emplace(*std::move(came));
+          return true;
+        }
+        continue;
+      }
+      if (find_trouble(watched)) return false;
+      std::vector<pollfd> polled = {{listener.fd(), POLLIN, 0}};
+      for (const int fd : watched) polled.push_back({fd, POLLIN, 0});
+      ::poll(polled.data(), polled.size(), milliseconds_until(deadline));
+    }
+    return false;
+  }
+
+  // ---- Adding up
+
+  template <class T>
+  Status sum_of(std::span<T> values) {
+    const std::string name = "sum of " + std::to_string(values.size()) + " values";
+    return attempt(name, [&] { return add_up(values) && hand_out(values); });
+  }
+
+  // The piece that worker `owner` begins with, for any whole number.
+  template <class T>
+  std::span<T> piece_of(std::span<T> values, std::int64_t owner) const {
+    const std::int64_t parts = world_size();
+    const Range range = share_of({0, std::ssize(values)}, parts, ((owner % parts) + parts) % parts);
+    return values.subspan(static_cast<std::size_t>(range.begin),
+                          static_cast<std::size_t>(range.size()));
+  }
+
+  // Afterwards this worker has the whole sum of piece rank + 1.
+  template <class T>
+  bool add_up(std::span<T> values) {
+    std::vector<T> received;
+    for (std::int64_t step = 0; step < world_size() - 1; ++step) {
+      const std::span<T> sent = piece_of(values, rank() - step);
+      const std::span<T> mine = piece_of(values, rank() - step - 1);
+      received.resize(mine.size());
+      if (!exchange(std::as_bytes(sent), std::as_writable_bytes(std::span(received)))) return false;
+      for (std::size_t i = 0; i < mine.size(); ++i) mine[i] += received[i];
+    }
+    return true;
+  }
+
+  template <class T>
+  bool hand_out(std::span<T> values) {
+    for (std::int64_t step = 0; step < world_size() - 1; ++step) {
+      const std::span<T> sent = piece_of(values, rank() + 1 - step);
+      const std::span<T> received = piece_of(values, rank() - step);
+      if (!exchange(std::as_bytes(sent), std::as_writable_bytes(received))) return false;
+    }
+    return true;
+  }
+
+  // ---- Moving bytes
+
+  bool exchange(std::span<const std::byte> out, std::span<std::byte> in) {
+    return move({next_->fd(), out, previous_->fd(), in}, deadline_);
+  }
+
+  // False where a connection was cut, somebody is lost, or the time is up.
+  bool move(Transfer transfer, Deadline deadline) {
+    std::vector<int> watched = membership_.connections();
+    while (send_some(transfer) && receive_some(transfer)) {
+      if (transfer.done()) return true;
+      if (find_trouble(watched)) {
+        deadline = std::min(deadline, in(kMoment));
+        watched.clear();
+      }
+      if (std::chrono::steady_clock::now() >= deadline) return false;
+      std::vector<pollfd> polled;
+      if (!transfer.out.empty()) polled.push_back({transfer.to, POLLOUT, 0});
+      if (!transfer.in.empty()) polled.push_back({transfer.from, POLLIN, 0});
+      for (const int fd : watched) polled.push_back({fd, POLLIN, 0});
+      ::poll(polled.data(), polled.size(), milliseconds_until(deadline));
+    }
+    return false;
+  }
+
+  // Those that have gone on to something else are watched no more.
+  static bool find_trouble(std::vector<int>& watched) {
+    bool trouble = false;
+    std::erase_if(watched, [&trouble](int connection) {
+      const Sign sign = sign_of(connection);
+      trouble = trouble || sign == Sign::kTrouble;
+      return sign == Sign::kGoneOn;
+    });
+    return trouble;
+  }
+
+  Status attempt(const std::string& name, const std::function<bool()>& action) {
+    if (!broken_.empty()) return lost(broken_);
+    ++calls_;
+    deadline_ = in(timeout_);
+    return action() ? success() : fail(name, std::chrono::steady_clock::now() >= deadline_);
+  }
+
+  // That the connections close tells the neighbours.
+  Status fail(const std::string& name, bool late) {
+    next_.reset();
+    previous_.reset();
+    broken_ = membership_.explain_loss(name + " (collective " + std::to_string(calls_) + ")", late);
+    return lost(broken_);
+  }
+
+  static Error lost(std::string why) { return {ErrorCode::kUnavailable, std::move(why)}; }
+
+  Membership& membership_;
+  const std::chrono::milliseconds timeout_;
+  std::optional<Connection> next_;
+  std::optional<Connection> previous_;
+  Deadline deadline_;  // of the call under way
+  std::int64_t calls_ = 0;
+  std::string broken_;  // "" or why no call can succeed any more
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Collective>> make_ring_collective(Membership& membership,
+                                                         std::chrono::milliseconds timeout) {
+  auto made = std::make_unique<RingCollective>(membership, timeout);
+  FETTLE_TRY(made->connect());
+  return std::unique_ptr<Collective>(std::move(made));
+}
+
+}  // namespace fettle::trainer

@@ -1,0 +1,25 @@
+// Adds up over TCP, for workers that train on CPUs: each is connected with the next and the last
+// with the first, and sums go around twice in pieces, once to be added up and once to be handed
+// out. So each sends and receives twice its numbers, however many workers there are, and the order
+// in which a number is added up depends on the world size alone.
+//
+// While it waits for a neighbour it looks at the members' connections, too: whoever is lost, and
+// wherever a collective has failed, all break it off at once; the membership finds out who is
+// missing.
+#pragma once
+
+#include <chrono>
+#include <memory>
+
+#include "base/result.h"
+#include "trainer/collective.h"
+#include "trainer/parallel/membership.h"
+
+namespace fettle::trainer {
+
+// All members call it, and there are two at least. `membership` must outlive the collective, and is
+// not used by others meanwhile. No call takes longer than about `timeout`.
+Result<std::unique_ptr<Collective>> make_ring_collective(Membership& membership,
+                                                         std::chrono::milliseconds timeout);
+
+}  // namespace fettle::trainer

@@ -1,0 +1,158 @@
+// Workers as threads, and as processes that can be killed, over the loopback.
+#include "trainer/parallel/ring_collective.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <thread>
+#include <vector>
+
+namespace fettle::trainer {
+namespace {
+
+using testing::HasSubstr;
+using namespace std::chrono_literals;
+
+RendezvousRequest request_of(const Listener& listener, std::int64_t rank, std::int64_t world_size) {
+  RendezvousRequest request;
+  request.master = {"127.0.0.1", listener.port()};
+  request.trial = "t";
+  request.rank = rank;
+  request.world_size = world_size;
+  request.timeout = 10s;
+  request.log = [](const std::string&) {};
+  return request;
+}
+
+using Worker = std::function<void(Membership&, Collective&)>;
+
+// As one rank, from meeting to the end.
+void work(const RendezvousRequest& request, Listener* listener, std::chrono::milliseconds timeout,
+          const Worker& worker) {
+  const auto membership = listener != nullptr ? Membership::host(request, std::move(*listener))
+                                              : Membership::join(request);
+  ASSERT_TRUE(membership.ok()) << membership.error().message;
+  const auto collective = make_ring_collective(**membership, timeout);
+  ASSERT_TRUE(collective.ok()) << collective.error().message;
+  ASSERT_TRUE((*collective)->barrier().ok());  // nobody leaves before all have met
+  worker(**membership, **collective);
+}
+
+void run(std::int64_t world_size, std::chrono::milliseconds timeout, const Worker& worker) {
+  Listener listener = *Listener::open({"127.0.0.1", 0});
+  std::vector<std::jthread> threads;
+  for (std::int64_t rank = world_size - 1; rank >= 0; --rank) {
+    const RendezvousRequest request = request_of(listener, rank, world_size);
+    threads.emplace_back(
+        [&, request] { work(request, request.rank == 0 ? &listener : nullptr, timeout, worker); });
+  }
+}
+
+class Worlds : public testing::TestWithParam<std::int64_t> {};
+
+TEST_P(Worlds, EveryoneHasTheSameSumsAndRankZerosBytes) {
+  const std::int64_t world_size = GetParam();
+  std::vector<std::vector<float>> sums(static_cast<std::size_t>(world_size));
+  run(world_size, 10s, [&](Membership&, Collective& collective) {
+    const auto rank = static_cast<float>(collective.rank());
+    for (const std::size_t count : {1U, 3U, 1000U}) {
+      std::vector<double> values(count, 0.5 + collective.rank());
+      ASSERT_TRUE(collective.sum(std::span(values)).ok());
+      const auto n = static_cast<double>(world_size);
+      EXPECT_THAT(values, testing::Each(0.5 * n + n * (n - 1) / 2));
+    }
+    // Numbers whose sum depends on the order: the same bits for all nevertheless.
+    std::vector<float> mine(100'000);
+    for (std::size_t i = 0; i < mine.size(); ++i) {
+      mine[i] = 1.0F / (1.0F + static_cast<float>(i) + rank * 3.7F);
+    }
+    ASSERT_TRUE(collective.sum(std::span(mine)).ok());
+    sums[static_cast<std::size_t>(collective.rank())] = mine;
+
+    std::string text = collective.rank() == 0 ? "from rank 0" : "mine";
+    ASSERT_TRUE(broadcast_bytes(collective, text).ok());
+    EXPECT_EQ(text, "from rank 0");
+    EXPECT_TRUE(collective.barrier().ok());
+  });
+  for (const auto& one : sums) EXPECT_EQ(one, sums[0]);
+}
+
+INSTANTIATE_TEST_SUITE_P(Ring, Worlds, testing::Values(2, 3, 4, 7));
+
+TEST(Ring, ALargeMessageIsNotLimitedByWhatSocketsHold) {
+  run(2, 30s, [](Membership&, Collective& collective) {
+    std::vector<float> values(5'000'001, 1.0F);
+    ASSERT_TRUE(collective.sum(std::span(values)).ok());
+    EXPECT_TRUE(std::ranges::all_of(values, [](float value) { return value == 2; }));
+  });
+}
+
+TEST(Ring, AWorkerThatLeavesIsNamedToAllTheOthersAtOnce) {
+  const auto started = std::chrono::steady_clock::now();
+  run(4, 20s, [](Membership&, Collective& collective) {
+    if (collective.rank() == 2) return;
+    std::vector<float> values(10);
+    const Status failed = collective.sum(std::span(values));
+    ASSERT_FALSE(failed.ok());
+    EXPECT_EQ(failed.error().code, ErrorCode::kUnavailable);
+    EXPECT_EQ(failed.error().message,
+              "sum of 10 values (collective 2): rank 2 is gone, its connection was cut");
+    EXPECT_FALSE(collective.barrier().ok());
+  });
+  EXPECT_LT(std::chrono::steady_clock::now() - started, 10s);
+}
+
+TEST(Ring, RankZeroIsNamedToo) {
+  run(3, 20s, [](Membership&, Collective& collective) {
+    if (collective.rank() == 0) return;
+    EXPECT_THAT(collective.barrier().error().message,
+                HasSubstr("rank 0 is gone, its connection was cut"));
+  });
+}
+
+TEST(Ring, AWorkerThatHangsIsNamedWhenTimeIsUp) {
+  const auto started = std::chrono::steady_clock::now();
+  run(3, 1s, [&](Membership& membership, Collective& collective) {
+    if (collective.rank() == 1) {
+      std::this_thread::sleep_for(8s);
+      return;
+    }
+    const Status failed = collective.barrier();
+    ASSERT_FALSE(failed.ok());
+    EXPECT_THAT(failed.error().message, HasSubstr("rank 1 did not take part in time"));
+    EXPECT_LT(std::chrono::steady_clock::now() - started, 8s);
+    EXPECT_EQ(membership.world_size(), 3);
+  });
+}
+
+TEST(Ring, ThoseThatAreLeftMakeTheNextEpoch) {
+  run(4, 20s, [](Membership& membership, Collective& collective) {
+    if (collective.rank() == 1) return;
+    const std::int64_t before = collective.rank();
+    ASSERT_FALSE(collective.barrier().ok());
+    ASSERT_TRUE(membership.form_next_epoch(2).ok());
+    EXPECT_EQ(membership.epoch(), 1);
+    EXPECT_EQ(membership.world_size(), 3);
+    EXPECT_EQ(membership.rank(), before == 0 ? 0 : before - 1);
+    const auto next = make_ring_collective(membership, 20s);
+    ASSERT_TRUE(next.ok()) << next.error().message;
+    double one = 1;
+    ASSERT_TRUE((*next)->sum(std::span(&one, 1)).ok());
+    EXPECT_EQ(one, 3);
+  });
+}
+
+TEST(Ring, TooFewThatAreLeftEnd) {
+  run(2, 20s, [](Membership& membership, Collective& collective) {
+    if (collective.rank() == 1) return;
+    ASSERT_FALSE(collective.barrier().ok());
+    const Status formed = membership.form_next_epoch(2);
+    ASSERT_FALSE(formed.ok());
+    EXPECT_EQ(formed.error().message, "1 of at least 2 workers are left");
+  });
+}
+
+}  // namespace
+}  // namespace fettle::trainer

@@ -1,0 +1,138 @@
+#include "trainer/parallel/together.h"
+
+#include <charconv>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "trainer/parallel/ring_collective.h"
+
+namespace fettle::trainer {
+namespace {
+
+constexpr std::int64_t kMostWorkers = 1024;
+// As many as can lose a worker each, and some in which a connection alone was cut.
+constexpr std::int64_t kMostBrokenEpochs = 2 * kMostWorkers;
+constexpr std::int64_t kMostSeconds = 24 * 3600;
+// Workers are started together, but images are pulled and data are read at their own pace; a step
+// with its micro-batches is shorter.
+constexpr std::int64_t kMeetingSeconds = 300;
+constexpr std::int64_t kCollectiveSeconds = 300;
+
+// What is needed of the environment, or `otherwise` where that is given.
+Result<std::int64_t> number(const Variable& variable, const char* name, std::int64_t least,
+                            std::int64_t most, std::optional<std::int64_t> otherwise = {}) {
+  const char* const text = variable(name);
+  if (text == nullptr && otherwise) return *otherwise;
+  const std::string_view found = text == nullptr ? "" : text;
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(found.data(), found.data() + found.size(), value);
+  const bool whole = error == std::errc() && end == found.data() + found.size();
+  if (whole && value >= least && value <= most) return value;
+  return invalid(std::string(name) + " is " +
+                 (text == nullptr ? "not set" : "\"" + std::string(found) + "\"") +
+                 ", expected a whole number from " + std::to_string(least) + " to " +
+                 std::to_string(most));
+}
+
+struct Attempt {
+  Result<Ending> ending;
+  std::optional<Checkpoint> reached;  // at rank 0, where it is not the end
+};
+
+bool is_loss(const Error& error) { return error.code == ErrorCode::kUnavailable; }
+
+// In one epoch of the membership.
+Attempt train_in_epoch(const TrainingJob& job, const TrainingData& data, Collective& collective,
+                       const TrainingHooks& hooks, const std::optional<Checkpoint>& from) {
+  auto training = Training::create(job, data, collective, hooks, from);
+  if (!training.ok()) return {training.error(), from};
+  Result<Ending> ending = (*training)->run();
+  std::optional<Checkpoint> reached;
+  const bool goes_on = !ending.ok() || *ending == Ending::kRegroups;
+  if (goes_on && collective.rank() == 0) reached = (*training)->snapshot();
+  return {std::move(ending), std::move(reached)};
+}
+
+Attempt meet_and_train(const TrainingJob& job, const TrainingData& data, const WorkerPlace& place,
+                       Membership& membership, const TrainingHooks& hooks,
+                       const std::optional<Checkpoint>& from) {
+  hooks.log("rank " + std::to_string(membership.rank()) + " of " +
+            std::to_string(membership.world_size()) + " workers");
+  if (membership.world_size() == 1) {
+    SingleProcess alone;
+    return train_in_epoch(job, data, alone, hooks, from);
+  }
+  const auto collective = make_ring_collective(membership, place.collective_time);
+  if (!collective.ok()) return {collective.error(), from};
+  return train_in_epoch(job, data, **collective, hooks, from);
+}
+
+// Rank 0 looks for workers that have come; another that is to stop wants to leave instead, where
+// enough are left without it.
+TrainingHooks hooks_of_open_world(const TrainingHooks& hooks, Membership& membership,
+                                  std::int64_t least, bool& leaves) {
+  TrainingHooks asked = hooks;
+  if (membership.rank() == 0) {
+    asked.should_regroup = [&membership] { return membership.somebody_waits(); };
+  } else if (membership.world_size() > least) {
+    asked.should_stop = [] { return false; };
+    asked.should_regroup = [&hooks, &leaves] { return leaves = leaves || hooks.should_stop(); };
+  }
+  return asked;
+}
+
+}  // namespace
+
+Result<std::optional<WorkerPlace>> place_of_worker(const Variable& variable, bool open) {
+  FETTLE_ASSIGN(const std::int64_t world_size, number(variable, "WORLD_SIZE", 1, kMostWorkers, 1));
+  const bool alone = variable("WORLD_SIZE") == nullptr || (world_size == 1 && !open);
+  if (alone) return std::optional<WorkerPlace>();
+  WorkerPlace place;
+  RendezvousRequest& rendezvous = place.rendezvous;
+  rendezvous.world_size = world_size;
+  rendezvous.open = open;
+  const std::int64_t most = (open ? kMostWorkers : world_size) - 1;
+  FETTLE_ASSIGN(rendezvous.rank, number(variable, "RANK", 0, most));
+  const char* const address = variable("MASTER_ADDR");
+  if (address == nullptr || *address == '\0') {
+    return invalid("MASTER_ADDR is not set, expected the host of rank 0 beside WORLD_SIZE");
+  }
+  rendezvous.master.host = address;
+  FETTLE_ASSIGN(const std::int64_t port, number(variable, "MASTER_PORT", 1, 65535));
+  rendezvous.master.port = static_cast<std::uint16_t>(port);
+  const char* const token = variable("FETTLE_RENDEZVOUS_TOKEN");
+  if (token != nullptr) rendezvous.token = token;
+  FETTLE_ASSIGN(const std::int64_t meeting,
+                number(variable, "FETTLE_RENDEZVOUS_SECONDS", 1, kMostSeconds, kMeetingSeconds));
+  FETTLE_ASSIGN(const std::int64_t collective,
+                number(variable, "FETTLE_COLLECTIVE_SECONDS", 1, kMostSeconds, kCollectiveSeconds));
+  rendezvous.timeout = std::chrono::seconds(meeting);
+  place.collective_time = std::chrono::seconds(collective);
+  return std::optional(std::move(place));
+}
+
+Result<Together> train_together(const TrainingJob& job, const TrainingData& data,
+                                const WorkerPlace& place, std::int64_t least,
+                                const TrainingHooks& hooks) {
+  FETTLE_ASSIGN(const auto membership, Membership::join(place.rendezvous));
+  std::optional<Checkpoint> reached;
+  bool leaves = false;
+  for (std::int64_t left_over = kMostBrokenEpochs;;) {
+    const TrainingHooks asked =
+        place.rendezvous.open ? hooks_of_open_world(hooks, *membership, least, leaves) : hooks;
+    Attempt attempt = meet_and_train(job, data, place, *membership, asked, reached);
+    const Result<Ending>& ending = attempt.ending;
+    if (ending.ok() && *ending != Ending::kRegroups) return Together{*ending, false};
+    if (!ending.ok()) {
+      const bool over = !is_loss(ending.error()) || membership->world_size() <= least;
+      if (over || left_over-- == 0) return ending.error();
+      hooks.log(ending.error().message + "; the others go on");
+    }
+    reached = std::move(attempt.reached);
+    FETTLE_TRY(membership->form_next_epoch(least, leaves));
+    if (leaves) return Together{Ending::kStopped, true};
+  }
+}
+
+}  // namespace fettle::trainer

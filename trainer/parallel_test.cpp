@@ -1,0 +1,225 @@
+// What the design promises of several workers, for every world and every limit on what a worker
+// holds: the global batch is exact, and the gradients are those of one worker that holds it all.
+// Workers are threads that add up in the order of their ranks.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <vector>
+
+#include "trainer/batching.h"
+#include "trainer/data/split.h"
+#include "trainer/learner.h"
+#include "trainer/model/layer_configs.h"
+#include "trainer/testing/synthetic.h"
+#include "trainer/testing/threads.h"
+#include "trainer/training.h"
+
+namespace fettle::trainer {
+namespace {
+
+using api::LayerType;
+
+constexpr std::int64_t kGroup = 16;
+
+api::ModelConfig model_with_batch_norm() {
+  api::ModelConfig model;
+  model.layers = {conv(3), simple(LayerType::kBatchNorm), simple(LayerType::kRelu), dropout(0.25),
+                  linear(4)};
+  return model;
+}
+
+// Sums of the gradients and the statistics after one step with a learning rate of zero.
+struct Step {
+  std::vector<float> gradients;
+  std::vector<float> statistics;
+  Score score;
+};
+
+// The gradients of the mean loss: what one step of SGD with a learning rate of 1 takes away.
+Step step_of(Collective& collective, std::int64_t batch, std::int64_t limit) {
+  const ImageSet images = SyntheticImages(batch).set();
+  const NetworkPlan plan = *plan_network(model_with_batch_norm(), images.shape(), images.classes());
+  api::TrainingConfig config;
+  config.backend = api::BackendKind::kReference;
+  auto learner = *Learner::create(config, plan, limit, 4, collective);
+  Parameters& parameters = learner->network().parameters();
+  const std::vector<float> before(parameters.weights.begin(), parameters.weights.end());
+  const BatchWriter writer({0.3, 0.2}, {.flip = true, .shift = 1}, kernels::DataType::kFloat32, 4);
+  const Indices order = epoch_order(keyed_permutation(batch, 1), 4, 0);
+
+  Batch held = writer.make_batch(images, limit);
+  const Dealing dealing{collective.world_size(), collective.rank(), limit, kGroup};
+  for (const Range& piece : deal({0, batch}, dealing)) {
+    EXPECT_LE(piece.size(), limit);
+    writer.write(images, {order.data() + piece.begin, static_cast<std::size_t>(piece.size())}, 0,
+                 held);
+    learner->add(held, 0);
+  }
+  Step step;
+  step.score = learner->finish_step(1)->score;
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    step.gradients.push_back(before[i] - parameters.weights[static_cast<std::int64_t>(i)]);
+  }
+  step.statistics.assign(parameters.statistics.begin(), parameters.statistics.end());
+  return step;
+}
+
+Step step_of_world(std::int64_t world_size, std::int64_t batch, std::int64_t limit) {
+  std::vector<Step> steps(static_cast<std::size_t>(world_size));
+  Threads::run(world_size, [&](Collective& collective) {
+    steps[static_cast<std::size_t>(collective.rank())] = step_of(collective, batch, limit);
+  });
+  for (const Step& step : steps) {
+    EXPECT_EQ(step.gradients, steps[0].gradients) << "all workers have the same weights";
+    EXPECT_EQ(step.statistics, steps[0].statistics);
+  }
+  return steps[0];
+}
+
+void expect_near(const std::vector<float>& found, const std::vector<float>& expected) {
+  ASSERT_EQ(found.size(), expected.size());
+  for (std::size_t i = 0; i < expected.size(); ++i) ASSERT_NEAR(found[i], expected[i], 1e-6);
+}
+
+class GlobalBatch : public testing::TestWithParam<std::int64_t> {};
+
+TEST_P(GlobalBatch, IsExactAndItsGradientsAreThoseOfOneWorker) {
+  const std::int64_t batch = GetParam();
+  const Step one = step_of_world(1, batch, 64);
+  EXPECT_GT(*std::ranges::max_element(one.gradients), 1e-3F) << "there is something to compare";
+  for (const std::int64_t limit : {16, 64}) {
+    for (std::int64_t world_size = 1; world_size <= 16; ++world_size) {
+      SCOPED_TRACE(testing::Message() << "W=" << world_size << " m=" << limit);
+      const Step several = step_of_world(world_size, batch, limit);
+      EXPECT_EQ(several.score.samples, batch);
+      EXPECT_EQ(several.score.correct, one.score.correct);
+      EXPECT_NEAR(several.score.mean_loss(), one.score.mean_loss(), 1e-6);
+      expect_near(several.gradients, one.gradients);
+      expect_near(several.statistics, one.statistics);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(B, GlobalBatch, testing::Values(128, 250, 256, 512));
+
+// ---- Whole trainings ---------------------------------------------------------------------------
+
+TrainingJob job_of(const TemporaryDirectory& directory) {
+  TrainingJob job;
+  job.config.data = write_synthetic(directory, 400);
+  job.config.data.augment.shift = 1;
+  job.config.model = model_with_batch_norm();
+  job.config.training.backend = api::BackendKind::kReference;
+  job.config.training.optimizer = api::OptimizerKind::kAdam;
+  job.config.training.global_batch = 50;
+  job.config.training.norm_group = 10;
+  job.config.training.epochs = 3;
+  job.seed = 5;
+  job.until_epoch = 3;
+  return job;
+}
+
+struct Ended {
+  std::vector<Report> reports;  // of rank 0
+  std::vector<std::vector<float>> weights;
+  std::vector<Ending> endings;
+};
+
+// `should_stop`: asked by rank.
+Ended train(const TrainingJob& job, std::int64_t world_size,
+            const std::function<bool(std::int64_t rank)>& should_stop = {}) {
+  DataCache off("");
+  const TrainingData data = *load_training_data(job.config.data, off);
+  Ended ended;
+  ended.weights.resize(static_cast<std::size_t>(world_size));
+  ended.endings.resize(static_cast<std::size_t>(world_size));
+  Threads::run(world_size, [&](Collective& collective) {
+    const std::int64_t rank = collective.rank();
+    TrainingHooks hooks;
+    hooks.report = [&](const Report& report) {
+      EXPECT_EQ(rank, 0);
+      ended.reports.push_back(report);
+    };
+    hooks.log = [](const std::string&) {};
+    hooks.should_stop = [&should_stop, rank] { return should_stop && should_stop(rank); };
+    const auto training = Training::create(job, data, collective, hooks);
+    ASSERT_TRUE(training.ok()) << training.error().message;
+    const auto ending = (*training)->run();
+    ASSERT_TRUE(ending.ok()) << ending.error().message;
+    const auto index = static_cast<std::size_t>(rank);
+    ended.endings[index] = *ending;
+    const auto& weights = (*training)->learner().network().parameters().weights;
+    ended.weights[index].assign(weights.begin(), weights.end());
+  });
+  for (const auto& weights : ended.weights) EXPECT_EQ(weights, ended.weights[0]);
+  for (const Ending ending : ended.endings) EXPECT_EQ(ending, ended.endings[0]);
+  return ended;
+}
+
+double metric(const Report& report, const std::string& name) {
+  for (const auto& [key, value] : report.metrics) {
+    if (key == name) return value;
+  }
+  return std::nan("");
+}
+
+TEST(Workers, ReportTheCurveOfOne) {
+  const TemporaryDirectory directory;
+  const TrainingJob job = job_of(directory);
+  const Ended one = train(job, 1);
+  for (const std::int64_t world_size : {2, 3, 7}) {
+    SCOPED_TRACE(testing::Message() << "W=" << world_size);
+    const Ended several = train(job, world_size);
+    ASSERT_EQ(several.reports.size(), 3U);
+    for (std::size_t i = 0; i < 3; ++i) {
+      for (const char* name : {"loss", "validation_loss", "learning_rate"}) {
+        EXPECT_NEAR(metric(several.reports[i], name), metric(one.reports[i], name), 2e-5) << name;
+      }
+    }
+    EXPECT_EQ(metric(several.reports[2], "world_size"), world_size);
+  }
+}
+
+// With batchPerWorker the batch grows with the world, and the learning rate with the batch.
+TEST(Workers, TheLearningRateFollowsTheGlobalBatch) {
+  const TemporaryDirectory directory;
+  TrainingJob job = job_of(directory);
+  job.config.training.optimizer = api::OptimizerKind::kSgd;
+  job.config.training.global_batch.reset();
+  job.config.training.batch_per_worker = 20;
+  const Ended three = train(job, 3);
+  EXPECT_EQ(metric(three.reports[0], "global_batch"), 60);
+  EXPECT_NEAR(metric(three.reports[0], "learning_rate"), 3 * job.config.training.learning_rate,
+              1e-12);
+}
+
+TEST(Workers, OneThatIsToStopStopsAllAfterTheSameStep) {
+  const TemporaryDirectory directory;
+  TrainingJob job = job_of(directory);
+  job.checkpoints = directory.file("checkpoints");
+  int steps = 0;
+  const Ended stopped = train(job, 3, [&](std::int64_t rank) { return rank == 2 && ++steps >= 8; });
+  EXPECT_THAT(stopped.endings, testing::Each(Ending::kStopped));
+  const Ended resumed = train(job, 2);
+  const Ended whole = train(job_of(directory), 1);
+  EXPECT_NEAR(metric(resumed.reports.back(), "validation_loss"),
+              metric(whole.reports.back(), "validation_loss"), 2e-5);
+}
+
+TEST(Workers, Fp16SkipsTheSameStepsOnAll) {
+  const TemporaryDirectory directory;
+  TrainingJob job = job_of(directory);
+  job.config.training.precision = api::Precision::kFp16;
+  const Ended one = train(job, 1);
+  const Ended three = train(job, 3);
+  EXPECT_EQ(metric(three.reports.back(), "loss_scale"), metric(one.reports.back(), "loss_scale"));
+  EXPECT_EQ(metric(three.reports.back(), "skipped_steps"),
+            metric(one.reports.back(), "skipped_steps"));
+  EXPECT_NEAR(metric(three.reports.back(), "loss"), metric(one.reports.back(), "loss"), 2e-2);
+}
+
+}  // namespace
+}  // namespace fettle::trainer
