@@ -410,6 +410,7 @@ Metrics Training::measure_epoch(const Loader& loader, double seconds) {
        static_cast<double>(images_) / busy},
       {"step_ms_median", 1e3 * times_.quantile(0.5)},
       {"step_ms_p95", 1e3 * times_.quantile(0.95)},
+      {"step_ms_p99", 1e3 * times_.quantile(0.99)},
       {"data_wait", (loader.waited() - waited_) / busy},
       {"gflops", flops / busy / 1e9},
       {"memory_mib", peak_memory_mib()},
