@@ -11,15 +11,14 @@
 #include <cmath>
 #include <cstdio>
 #include <ctime>
-#include <iostream>
 #include <limits>
 #include <queue>
-#include <sstream>
 
 #include "base/check.h"
 #include "search/search.h"
 #include "search/space.h"
 #include "search/testing.h"
+#include "tests/search/families/options.h"
 #include "tests/search/families/tasks.h"
 
 namespace fettle::search::families {
@@ -30,14 +29,6 @@ constexpr int kHalfPool = kPool / 2;
 constexpr int kClimbs = 8;               // from the best of them, towards the optimum
 constexpr int kStepsOfAClimb = 4000;     // each
 constexpr double kDurationSpread = 0.7;  // of the logarithm
-
-struct Options {
-  std::vector<std::string> algorithms = {"random", "tpe", "gp"};
-  std::vector<std::string> kinds = families::kinds();
-  std::uint64_t tasks = 10;
-  std::uint64_t first = 0;
-  std::int64_t pending = 1;
-};
 
 // A task with what its losses are measured by.
 struct Yardstick {
@@ -168,13 +159,6 @@ Run run(const Yardstick& yardstick, const std::string& algorithm, std::uint64_t 
   return {std::clamp(score, -100.0, 100.0), spent / static_cast<double>(task.trials)};
 }
 
-std::vector<std::string> split(const std::string& text) {
-  std::vector<std::string> out;
-  std::istringstream in(text);
-  for (std::string part; std::getline(in, part, ',');) out.push_back(part);
-  return out;
-}
-
 std::string mean_and_error(const std::vector<double>& scores) {
   double sum = 0;
   double squares = 0;
@@ -221,24 +205,8 @@ void compare(const Options& options) {
 
 int main_of(const std::vector<std::string>& arguments) {
   Options options;
-  for (std::size_t i = 0; i + 1 < arguments.size(); i += 2) {
-    const std::string& name = arguments[i];
-    const std::string& value = arguments[i + 1];
-    if (name == "--algorithms") {
-      options.algorithms = split(value);
-    } else if (name == "--kinds") {
-      options.kinds = split(value);
-    } else if (name == "--tasks") {
-      options.tasks = std::stoull(value);
-    } else if (name == "--first") {
-      options.first = std::stoull(value);
-    } else if (name == "--pending") {
-      options.pending = std::stoll(value);
-    } else {
-      std::cerr << "there is no option " << name << "\n";
-      return 2;
-    }
-  }
+  options.algorithms = {"random", "tpe", "gp"};
+  if (!read_options(arguments, options)) return 2;
   compare(options);
   return 0;
 }

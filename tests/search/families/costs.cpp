@@ -13,17 +13,16 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <iostream>
 #include <limits>
 #include <optional>
 #include <queue>
-#include <sstream>
 
 #include "base/check.h"
 #include "search/search.h"
 #include "search/space.h"
 #include "search/testing.h"
 #include "tests/search/families/cost_law.h"
+#include "tests/search/families/options.h"
 #include "tests/search/families/tasks.h"
 
 namespace fettle::search::families {
@@ -34,15 +33,6 @@ constexpr int kEasy = kPool / 100;  // so many of them are as good as the target
 constexpr int kHard = kPool / 1000;
 constexpr std::int64_t kMostTrials = 2;  // times what the task is meant for, however cheap they are
 constexpr double kNotFound = 2;          // times the budget
-
-struct Options {
-  std::vector<std::string> algorithms = {"gp", "gp_cost"};
-  std::vector<std::string> kinds = families::kinds();
-  std::vector<std::string> laws = {"even", "free", "rising"};
-  std::uint64_t tasks = 10;
-  std::uint64_t first = 0;
-  std::int64_t pending = 1;
-};
 
 struct Market {
   Task task;
@@ -214,35 +204,11 @@ void compare(const Options& options) {
   }
 }
 
-std::vector<std::string> split(const std::string& text) {
-  std::vector<std::string> out;
-  std::istringstream in(text);
-  for (std::string part; std::getline(in, part, ',');) out.push_back(part);
-  return out;
-}
-
 int main_of(const std::vector<std::string>& arguments) {
   Options options;
-  for (std::size_t i = 0; i + 1 < arguments.size(); i += 2) {
-    const std::string& name = arguments[i];
-    const std::string& value = arguments[i + 1];
-    if (name == "--algorithms") {
-      options.algorithms = split(value);
-    } else if (name == "--kinds") {
-      options.kinds = split(value);
-    } else if (name == "--laws") {
-      options.laws = split(value);
-    } else if (name == "--tasks") {
-      options.tasks = std::stoull(value);
-    } else if (name == "--first") {
-      options.first = std::stoull(value);
-    } else if (name == "--pending") {
-      options.pending = std::stoll(value);
-    } else {
-      std::cerr << "there is no option " << name << "\n";
-      return 2;
-    }
-  }
+  options.algorithms = {"gp", "gp_cost"};
+  options.laws = {"even", "free", "rising"};
+  if (!read_options(arguments, options)) return 2;
   compare(options);
   return 0;
 }
