@@ -36,6 +36,8 @@ class ReplayHistory {
  public:
   ReplayHistory(const api::Study& study, const std::vector<api::TrialPtr>& trials);
 
+  // All that is recorded, and what was known of it by now.
+  const search::History& whole() const { return whole_; }
   const search::History& known() const { return known_; }
   std::int64_t basis() const { return basis_; }
 

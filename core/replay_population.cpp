@@ -38,7 +38,6 @@ class PopulationReplay {
       : study_(study),
         problem_(problem_of(study)),
         steps_(search::population_ladder(problem_)),
-        whole_(history_of(study, trials)),
         history_(study, trials),
         out_(out) {}
 
@@ -123,7 +122,7 @@ class PopulationReplay {
   }
 
   const search::Stage& recorded_stage(const Trial& trial) const {
-    return whole_.stages[static_cast<std::size_t>(trial.spec.index)];
+    return history_.whole().stages[static_cast<std::size_t>(trial.spec.index)];
   }
   Succession succession_of(const Trial& trial) const {
     const search::Stage& stage = recorded_stage(trial);
@@ -144,7 +143,6 @@ class PopulationReplay {
   const api::Study& study_;
   const search::Problem problem_;
   const std::vector<std::int64_t> steps_;
-  const search::History whole_;
   ReplayHistory history_;
   Replay& out_;
   DecisionsOf left_;  // at the present basis, not yet met

@@ -21,7 +21,6 @@
 #include "core/study_status.h"
 #include "search/population.h"
 #include "search/schedule.h"
-#include "search/study_problem.h"
 
 namespace fettle::core {
 
@@ -47,7 +46,8 @@ class StudyPlanner {
         sampler_(sampler),
         now_ms_(now_ms),
         trials_(view.trials),
-        pauses_(search::promotes(problem_of(view.study))),
+        problem_(problem_of(view.study)),
+        pauses_(search::promotes(problem_)),
         replaces_(api::replaces_trials(view.study.spec.algorithm.name)) {}
 
   StudyPlan plan() {
@@ -74,8 +74,7 @@ class StudyPlanner {
  private:
   bool record_facts();
   void judge_trials();
-  void judge_one(const search::Problem& problem, const search::History& history, TrialPtr& trial,
-                 std::int64_t basis);
+  void judge_one(const search::History& history, TrialPtr& trial, std::int64_t basis);
   void stop_all(const Ending& ending);
   void stop(TrialPtr& trial, api::Stop stop);
   void set_suspended(bool suspend);
@@ -99,7 +98,7 @@ class StudyPlanner {
     if (!replaces_) {
       return study_.spec.budget.trials - next_index(trials_, study_.status.trials.created);
     }
-    return search::trials_missing(problem_of(study_), history_of(study_, trials_));
+    return search::trials_missing(problem_, history_of(study_, trials_));
   }
   bool no_more_trials() const { return exhausted_ || trials_left() <= 0; }
   template <class Action>
@@ -120,13 +119,15 @@ class StudyPlanner {
   std::vector<TrialPtr> trials_;  // as they are once plan_ is carried out
   StudyPlan plan_;
   bool exhausted_ = false;
+  const search::Problem problem_;
   const bool pauses_;    // trials pause at rungs, and the best go on
   const bool replaces_;  // trials take over from others
 };
 
 // Whether there were any.
 bool StudyPlanner::record_facts() {
-  const std::vector<std::int64_t> rungs = search::rung_steps(study_.spec);
+  const std::vector<std::int64_t> rungs =
+      search::rung_steps(problem_.algorithm, problem_.early_stopping, problem_.resource);
   const std::int64_t before = highest_seq(trials_);
   std::int64_t seq = before;
   for (TrialPtr& trial : trials_) {
@@ -148,8 +149,7 @@ bool StudyPlanner::record_facts() {
 // that are new in this look: a stop that was decided but not written before a crash is decided
 // again. Rungs of earlier looks were judged then, and would be judged alike.
 void StudyPlanner::judge_trials() {
-  const search::Problem problem = problem_of(study_);
-  if (!problem.early_stopping || pauses_) return;
+  if (!problem_.early_stopping || pauses_) return;
   std::map<std::int64_t, TrialPtr*> by_seq;
   for (TrialPtr& trial : trials_) {
     if (api::is_terminal(trial->status.phase) || trial->spec.stop) continue;
@@ -167,14 +167,13 @@ void StudyPlanner::judge_trials() {
   for (const auto& [seq, trial] : by_seq) {
     for (; next != events.end() && next->fact.seq <= seq; ++next) history.events.push_back(*next);
     if ((*trial)->spec.stop) continue;  // at an earlier rung
-    judge_one(problem, history, *trial, seq);
+    judge_one(history, *trial, seq);
   }
 }
 
-void StudyPlanner::judge_one(const search::Problem& problem, const search::History& history,
-                             TrialPtr& trial, std::int64_t basis) {
+void StudyPlanner::judge_one(const search::History& history, TrialPtr& trial, std::int64_t basis) {
   const search::Judgement judgement =
-      search::judge(problem, *problem.early_stopping, history, trial->spec.index);
+      search::judge(problem_, *problem_.early_stopping, history, trial->spec.index);
   if (judgement.verdict == search::Verdict::kContinue) return;
   stop(trial, {"EarlyStopped", judgement.reason, basis});
 }
@@ -218,13 +217,12 @@ void StudyPlanner::fill_slots() {
 
 void StudyPlanner::promote_trials() {
   if (!pauses_) return;
-  const search::Problem problem = problem_of(study_);
   while (count_active(trials_) < slots()) {
     const search::History history = history_of(study_, trials_);
     const bool last = no_more_trials();
-    if (const auto promotion = search::next_promotion(problem, history, last)) {
+    if (const auto promotion = search::next_promotion(problem_, history, last)) {
       promote(*promotion);
-    } else if (auto replacement = search::next_replacement(problem, history, last)) {
+    } else if (auto replacement = search::next_replacement(problem_, history, last)) {
       replace(std::move(*replacement));
     } else {
       return;
@@ -285,8 +283,7 @@ void StudyPlanner::create_trials() {
   exhausted_ = suggestion.exhausted;
   std::vector<search::Stage> stages(suggestion.points.size(),
                                     {.until_step = study_.spec.resource.max});
-  if (pauses_ || replaces_)
-    stages = search::first_stages(problem_of(study_), history, stages.size());
+  if (pauses_ || replaces_) stages = search::first_stages(problem_, history, stages.size());
   for (std::size_t i = 0; i < stages.size(); ++i) {
     create_trial(std::move(suggestion.points[i]), stages[i]);
   }

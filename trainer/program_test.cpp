@@ -1,8 +1,8 @@
 // The program as a runner sees it: trial file in, lines and exit codes out.
+#include "trainer/testing/program.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -13,7 +13,6 @@
 
 #include "api/trial_file.h"
 #include "base/json.h"
-#include "base/test_paths.h"
 #include "trainer/model/layer_configs.h"
 #include "trainer/testing/synthetic.h"
 
@@ -21,8 +20,6 @@ namespace fettle::trainer {
 namespace {
 
 using testing::HasSubstr;
-
-const std::string kProgram = program_path("fettle-trainer");
 
 class ProgramTest : public testing::Test {
  protected:
@@ -41,24 +38,12 @@ class ProgramTest : public testing::Test {
     trial_.trainer->training.epochs = 3;
   }
 
-  // Starts the program with FETTLE_TRIAL set to `file`. It dies with this test.
+  // Starts the program with FETTLE_TRIAL set to `file`.
   pid_t start(const std::string& file) {
     const pid_t test = getpid();
     const pid_t child = fork();
-    if (child != 0) return child;
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != test) _exit(127);  // the test died before prctl
-    (void)!freopen(directory_.file("out").c_str(), "w", stdout);
-    (void)!freopen(directory_.file("err").c_str(), "w", stderr);
-    setenv("FETTLE_TRIAL", file.c_str(), 1);
-    setenv("FETTLE_DATA_CACHE", "off", 1);
-    execl(kProgram.c_str(), kProgram.c_str(), static_cast<char*>(nullptr));
-    _exit(127);
-  }
-  int exit_code(pid_t child) {
-    int status = 0;
-    waitpid(child, &status, 0);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+    if (child == 0) become_trainer(test, file, directory_.file("out"), directory_.file("err"));
+    return child;
   }
   std::string write_trial() {
     std::string path = directory_.file("trial.json");
@@ -66,12 +51,8 @@ class ProgramTest : public testing::Test {
     return path;
   }
   int run() { return exit_code(start(write_trial())); }
-  std::string out() { return content("out"); }
-  std::string err() { return content("err"); }
-  std::string content(const std::string& name) {
-    const auto read = read_file(directory_.file(name));
-    return read.ok() ? *read : "";  // the program may not have started yet
-  }
+  std::string out() { return written_to(directory_.file("out")); }
+  std::string err() { return written_to(directory_.file("err")); }
   Json last_line() {
     std::string text = out();
     text.pop_back();

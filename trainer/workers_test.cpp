@@ -2,7 +2,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,8 +13,8 @@
 
 #include "api/trial_file.h"
 #include "base/json.h"
-#include "base/test_paths.h"
 #include "trainer/model/layer_configs.h"
+#include "trainer/testing/program.h"
 #include "trainer/testing/synthetic.h"
 
 namespace fettle::trainer {
@@ -82,28 +81,15 @@ class WorkersTest : public testing::Test {
     for (std::int64_t rank = 0; rank < trial_.workers; ++rank) start(rank);
   }
   [[noreturn]] void become_worker(std::int64_t rank, const std::string& file, pid_t test) {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != test) _exit(127);  // the test died before prctl
-    (void)!freopen(stream(rank, "out").c_str(), "w", stdout);
-    (void)!freopen(stream(rank, "err").c_str(), "w", stderr);
-    setenv("FETTLE_TRIAL", file.c_str(), 1);
-    setenv("FETTLE_DATA_CACHE", "off", 1);
     setenv("RANK", std::to_string(rank).c_str(), 1);
     setenv("WORLD_SIZE", std::to_string(trial_.workers).c_str(), 1);
     setenv("MASTER_ADDR", "127.0.0.1", 1);
     setenv("MASTER_PORT", std::to_string(port_).c_str(), 1);
     setenv("FETTLE_RENDEZVOUS_TOKEN", "of this test", 1);
     setenv("FETTLE_RENDEZVOUS_SECONDS", meeting_seconds_.c_str(), 1);
-    const std::string program = program_path("fettle-trainer");
-    execl(program.c_str(), program.c_str(), static_cast<char*>(nullptr));
-    _exit(127);
+    become_trainer(test, file, stream(rank, "out"), stream(rank, "err"));
   }
 
-  static int exit_code(pid_t child) {
-    int status = 0;
-    waitpid(child, &status, 0);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-  }
   std::vector<int> exit_codes() {
     std::vector<int> codes;
     for (const pid_t worker : workers_) codes.push_back(exit_code(worker));
@@ -115,8 +101,7 @@ class WorkersTest : public testing::Test {
     return directory_.file(name_ + "." + std::to_string(rank) + "." + kind);
   }
   std::string content(std::int64_t rank, const std::string& kind) const {
-    const auto read = read_file(stream(rank, kind));
-    return read.ok() ? *read : "";  // the program may not have started yet
+    return written_to(stream(rank, kind));
   }
   void await(std::int64_t rank, const std::string& kind, const std::string& text) {
     await_times(rank, kind, text, 1);

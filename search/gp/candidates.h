@@ -5,6 +5,7 @@
 // Functions of their arguments and of the Random handed in.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "base/philox.h"
@@ -37,5 +38,14 @@ std::vector<Candidate> neighbours(const Space& space, const Candidate& from, Ran
 bool is_smooth(const Dimension& dimension);
 
 Inputs inputs_of(const Space& space, const std::vector<Candidate>& candidates);
+// Of some trials' points, as `known` has them: outcomes.h, cost_ledger.h.
+template <class Known>
+Inputs inputs_of(const Space& space, const Known& known, const std::vector<std::int64_t>& trials) {
+  Inputs out(static_cast<Index>(trials.size()), static_cast<Index>(space.dimensions()));
+  for (std::size_t i = 0; i < trials.size(); ++i) {
+    out.set(static_cast<Index>(i), space, known.point(trials[i]));
+  }
+  return out;
+}
 
 }  // namespace fettle::search::gp

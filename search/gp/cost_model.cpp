@@ -9,15 +9,6 @@ namespace {
 constexpr int kFitEvaluations = 40;  // of the likelihood, from each start
 constexpr double kFlat = 1e-9;       // deviation of logarithms that are all the same
 
-Inputs inputs_of(const Space& space, const CostLedger& ledger,
-                 const std::vector<std::int64_t>& trials) {
-  Inputs out(static_cast<Index>(trials.size()), static_cast<Index>(space.dimensions()));
-  for (std::size_t i = 0; i < trials.size(); ++i) {
-    out.set(static_cast<Index>(i), space, ledger.point(trials[i]));
-  }
-  return out;
-}
-
 struct Standardised {
   Eigen::VectorXd targets;
   double centre = 0;

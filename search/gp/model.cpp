@@ -17,15 +17,6 @@ constexpr std::size_t kWindowStep = 128;
 
 }  // namespace
 
-Inputs inputs_of(const Space& space, const Outcomes& outcomes,
-                 const std::vector<std::int64_t>& trials) {
-  Inputs out(static_cast<Index>(trials.size()), static_cast<Index>(space.dimensions()));
-  for (std::size_t i = 0; i < trials.size(); ++i) {
-    out.set(static_cast<Index>(i), space, outcomes.point(trials[i]));
-  }
-  return out;
-}
-
 Fits::Fit Fits::fit(const Outcomes& outcomes, const Outcomes::Prefix& prefix,
                     const Fit* warm) const {
   const bool bends = prefix.count >= kBendAfter * static_cast<std::int64_t>(space_.dimensions());

@@ -21,10 +21,6 @@
 
 namespace fettle::search::gp {
 
-// Inputs of some trials' points.
-Inputs inputs_of(const Space& space, const Outcomes& outcomes,
-                 const std::vector<std::int64_t>& trials);
-
 // Hyperparameters for each process, fitted when the schedule says so, and remembered.
 class Fits {
  public:

@@ -1,0 +1,46 @@
+// fettle-trainer as a child of a test. For tests only.
+#pragma once
+
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "base/file.h"
+#include "base/test_paths.h"
+
+namespace fettle::trainer {
+
+// In the child that `test` has forked: becomes the program, with FETTLE_TRIAL set to `trial_file`
+// and its output in files. It dies with the test.
+[[noreturn]] inline void become_trainer(pid_t test, const std::string& trial_file,
+                                        const std::string& out, const std::string& err) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != test) _exit(127);  // the test died before prctl
+  (void)!freopen(out.c_str(), "w", stdout);
+  (void)!freopen(err.c_str(), "w", stderr);
+  setenv("FETTLE_TRIAL", trial_file.c_str(), 1);
+  setenv("FETTLE_DATA_CACHE", "off", 1);
+  const std::string program = program_path("fettle-trainer");
+  execl(program.c_str(), program.c_str(), static_cast<char*>(nullptr));
+  _exit(127);
+}
+
+// Waits for its end; minus the signal's number where one has killed it.
+inline int exit_code(pid_t child) {
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+// What it has written so far: "" while it has not started.
+inline std::string written_to(const std::string& path) {
+  const auto read = read_file(path);
+  return read.ok() ? *read : "";
+}
+
+}  // namespace fettle::trainer
