@@ -27,8 +27,8 @@
 
 namespace fettle::kernels {
 
-// base^exponent by repeated squaring: the same bits everywhere, which no library's pow promises. For
-// a base below 1, what it loses against pow is far less than rounding to float loses.
+// base^exponent by repeated squaring: the same bits everywhere, which no library's pow promises.
+// For a base below 1, what it loses against pow is far less than rounding to float loses.
 FETTLE_HOST_DEVICE inline double power(double base, std::int64_t exponent) {
   double result = 1;
   for (double square = base; exponent > 0; exponent /= 2) {
