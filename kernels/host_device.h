@@ -1,5 +1,5 @@
-// FETTLE_HOST_DEVICE before a function that device code calls, too: formulas are written once, for
-// every backend. Such a function uses nothing but arithmetic, <cmath> and its arguments.
+// FETTLE_HOST_DEVICE before a function: it runs on the CPU and on the GPU, so that a formula both
+// need is written once. Under nvcc `__host__ __device__`, for every other compiler nothing.
 #pragma once
 
 #ifdef __CUDACC__
