@@ -76,13 +76,14 @@ kernels::ConstBuffer Network::forward(const Pass& pass, kernels::ConstBuffer ima
   return outputs_.back().data();
 }
 
-void Network::backward(const Pass& pass, kernels::ConstBuffer images) {
+void Network::backward(const Pass& pass, kernels::ConstBuffer images, const LayerDone& layer_done) {
   for (const BackwardStep& step : backward_plan_.steps) {
     if (layers_[static_cast<std::size_t>(step.layer)]) {
       step_back(pass, step, images);
     } else {
       step_back_add(pass, step);
     }
+    if (layer_done) layer_done(step.layer);
   }
 }
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -44,8 +45,10 @@ class Network {
   kernels::Buffer logits_gradient() { return gradients_[0].data(); }
 
   // Of the last forward, with the same images: adds to parameters().gradients. Overwrites
-  // logits_gradient().
-  void backward(const Pass& pass, kernels::ConstBuffer images);
+  // logits_gradient(). `layer_done` is told, from the last layer to the first, whose gradients will
+  // not change any more in this pass.
+  using LayerDone = std::function<void(std::int64_t layer)>;
+  void backward(const Pass& pass, kernels::ConstBuffer images, const LayerDone& layer_done = {});
 
  private:
   Network(const NetworkPlan& plan, kernels::Backend& backend, const kernels::PlanOptions& options,
