@@ -1,14 +1,14 @@
 // Learner: a network, its loss and its optimiser; makes optimiser steps out of micro-batches.
 //
 // Accumulation is exact: every micro-batch adds gradients summed over its samples; a step adds them
-// up over all workers in one message, with the number of samples and the loss, and divides once by
-// that number. So for one global batch the step is the same for every world size and every
-// micro-batch size, up to the order of summation. Batch normalisation sees micro-batches: the whole
-// batch, or groups of it that do not depend on the workers (batching.h). Each group moves the
-// running statistics from where the step found them, and the mean of the results, by samples, is
-// where the step leaves them, whoever took the group and in whatever order.
-// The message of a large network is cut up, and most of it leaves while the step's last backward
-// pass is still under way (gradient_sum.h).
+// up over all workers, with the number of samples and the loss, and divides once by that number. So
+// for one global batch the step is the same for every world size and every micro-batch size, up to
+// the order of summation. Batch normalisation sees micro-batches: the whole batch, or groups of it
+// that do not depend on the workers (batching.h). Each group moves the running statistics from
+// where the step found them, and the mean of the results, by samples, is where the step leaves
+// them, whoever took the group and in whatever order.
+// Gradients of a large network leave while the step's last backward pass is still under way
+// (gradient_sum.h); those of a small one are one message with all else that a step sums up.
 // With training.shardOptimizer each of several workers updates the weights of its shard only, and
 // the new weights are gathered (optimizer_shards.h): the same bits, for less memory and half as
 // many bytes more on the way.
