@@ -254,8 +254,8 @@ struct LossSums {
 class SoftmaxCrossEntropyOp {
  public:
   virtual ~SoftmaxCrossEntropyOp() = default;
-  // Adds to `sums`. dlogits = gradient of the SUM of the losses, scaled, in the plan's type;
-  // nullptr in evaluation.
+  // Adds to `sums`. dlogits = gradient of the SUM of the losses, scaled, in the plan's type; it may
+  // be the logits themselves, which are then overwritten. nullptr in evaluation.
   virtual void run(std::int64_t samples, ConstBuffer logits, const std::int32_t* labels,
                    const LossOptions& options, LossSums* sums, Buffer dlogits) = 0;
 };

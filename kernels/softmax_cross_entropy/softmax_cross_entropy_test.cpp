@@ -45,6 +45,17 @@ TEST_P(SoftmaxCrossEntropy, GradientIsTheDerivative) {
   expect_gradient(f, static_cast<float*>(z.data()), dz.floats(), 1.0F / 256, 1e-3, "dz");
 }
 
+TEST_P(SoftmaxCrossEntropy, MayWriteItsGradientOverTheLogits) {
+  for (const DataType type : {DataType::kFloat32, DataType::kBFloat16}) {
+    auto op = backend(GetParam())->softmax_cross_entropy(70, type);
+    const std::vector<std::int32_t> labels = {4, 0, 69};
+    Array z(type, random_floats(210, 1)), dz(type, 210);
+    const double loss = run(*op, z, labels, {0.2F}, dz.data()).loss;
+    EXPECT_EQ(run(*op, z, labels, {0.2F}, z.data()).loss, loss);
+    EXPECT_EQ(z.floats(), dz.floats());
+  }
+}
+
 TEST_P(SoftmaxCrossEntropy, SurvivesHugeLogitsAndTakesTheFirstOfTies) {
   auto op = backend(GetParam())->softmax_cross_entropy(3, DataType::kFloat32);
   const Array z(DataType::kFloat32, Floats{1e30F, 1e30F, -1e30F, 3, 7, 7});
