@@ -261,8 +261,9 @@ class SoftmaxCrossEntropyOp {
 };
 
 // ---- Optimiser steps ---------------------------------------------------------------------------
-// How a step ends: the workers' StepSums and gradients are summed, decide_step() makes a StepControl
-// of them, and the update and the statistics do what it says. Nothing of it needs the host.
+// How a step ends: the workers' StepSums and gradients are summed, decide_step() makes a
+// StepControl of them, and the update and the statistics do what it says. Nothing of it needs the
+// host.
 
 // Numbers of a step that travel with its gradients, as floats. Counts are exact: no batch has more
 // than 2^24 predictions. The last three are flags: how many workers' loss is not finite, and how
@@ -276,9 +277,17 @@ struct StepSums {
   float regroup = 0;
 };
 
-// What a step is to do, and what goes on from step to step.
+// What a worker's host tells a step.
+struct StepInput {
+  float learning_rate = 0;
+  float stop = 0;  // wishes, 0 or 1
+  float regroup = 0;
+};
+
+// What a step is to do, what came of it, and what goes on from step to step.
 struct StepControl {
-  float learning_rate = 0;   // of the step under way; set before decide_step
+  StepInput input;           // of the step under way; uploaded before add_step_sums
+  StepSums sums;             // of all workers, as decide_step found them
   float gradient_scale = 1;  // 1 / (samples x loss scale) x clipping
   std::int32_t apply = 0;    // 0: the step is undone
   std::int32_t skipped = 0;  // fp16: it overflowed, and the next one has a smaller scale
@@ -380,15 +389,15 @@ class Backend {
 
   // `result` = sum of squares, in double, in a fixed order. Not finite if any element is not.
   virtual void sum_of_squares(std::int64_t count, const float* values, double* result) = 0;
-  // Adds the loss's sums to the step's, and sets the loss's to zero.
-  virtual void add_step_sums(LossSums* of_loss, StepSums* of_step) = 0;
+  // Adds the loss's sums and the wishes to the step's, and sets the loss's to zero.
+  virtual void add_step_sums(LossSums* of_loss, const StepInput* input, StepSums* of_step) = 0;
   // Fills in `control` from the sums of all workers and control->squares (optimizer/step.h).
   virtual void decide_step(const StepSettings& settings, const StepSums* sums,
                            StepControl* control) = 0;
-  // Where a step leaves running statistics: sums / samples if it is applied, else `before`. Sets the
-  // sums to zero.
-  virtual void end_statistics(std::int64_t count, const StepControl* control, const StepSums* step,
-                              const float* before, float* sums, float* statistics) = 0;
+  // Where a step leaves running statistics: sums / control->sums.samples if it is applied, else
+  // `before`.
+  virtual void end_statistics(std::int64_t count, const StepControl* control, const float* before,
+                              const float* sums, float* statistics) = 0;
   // y = y + factor * x.
   virtual void add_scaled(std::int64_t count, float factor, const float* x, float* y) = 0;
   // y = a + b, element by element; y may be one of them.

@@ -29,7 +29,7 @@ inline PhiloxKey dropout_philox_key(const DropoutKey& key) {
 inline PhiloxCounter dropout_counter(const DropoutKey& key, std::int64_t index,
                                      std::uint32_t block) {
   const auto high = static_cast<std::uint32_t>(static_cast<std::uint64_t>(index) >> 32);
-  return {block, static_cast<std::uint32_t>(index), key.epoch, key.layer + (high << 16)};
+  return {block, static_cast<std::uint32_t>(index), *key.epoch, key.layer + (high << 16)};
 }
 
 }  // namespace fettle::kernels

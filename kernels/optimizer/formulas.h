@@ -25,11 +25,11 @@
 namespace fettle::kernels {
 
 struct SgdFormula {
-  explicit SgdFormula(const UpdateSettings& s)
-      : scale(s.gradient_scale),
-        rate(s.learning_rate),
+  SgdFormula(const UpdateSettings& s, float weight_decay, const StepControl& step)
+      : scale(step.gradient_scale),
+        rate(step.input.learning_rate),
         momentum(s.momentum),
-        decay(s.weight_decay),
+        decay(weight_decay),
         direct(s.nesterov ? 1.0F : 0.0F),
         buffered(s.nesterov ? s.momentum : 1.0F) {}
 
@@ -45,17 +45,18 @@ struct SgdFormula {
 
 struct AdamFormula {
   // `decoupled`: AdamW.
-  AdamFormula(const UpdateSettings& s, bool decoupled)
-      : scale(s.gradient_scale),
-        decay(decoupled ? 0 : s.weight_decay),
-        keep(decoupled ? static_cast<float>(1 - double{s.learning_rate} * s.weight_decay) : 1.0F),
+  AdamFormula(const UpdateSettings& s, float weight_decay, const StepControl& step, bool decoupled)
+      : scale(step.gradient_scale),
+        decay(decoupled ? 0 : weight_decay),
+        keep(decoupled ? static_cast<float>(1 - double{step.input.learning_rate} * weight_decay)
+                       : 1.0F),
         blend1(static_cast<float>(1 - double{s.beta1})),
         beta2(s.beta2),
         blend2(static_cast<float>(1 - double{s.beta2})),
         epsilon(s.epsilon) {
-    const double step = static_cast<double>(s.step);
-    rate = static_cast<float>(s.learning_rate / (1 - std::pow(double{s.beta1}, step)));
-    root_correction = static_cast<float>(std::sqrt(1 - std::pow(double{s.beta2}, step)));
+    const auto updates = static_cast<double>(step.updates);
+    rate = static_cast<float>(step.input.learning_rate / (1 - std::pow(double{s.beta1}, updates)));
+    root_correction = static_cast<float>(std::sqrt(1 - std::pow(double{s.beta2}, updates)));
   }
 
   void operator()(float& weight, float gradient, float& first, float& second) const {
@@ -70,11 +71,11 @@ struct AdamFormula {
 };
 
 struct RmspropFormula {
-  explicit RmspropFormula(const UpdateSettings& s)
-      : scale(s.gradient_scale),
-        rate(s.learning_rate),
+  RmspropFormula(const UpdateSettings& s, float weight_decay, const StepControl& step)
+      : scale(step.gradient_scale),
+        rate(step.input.learning_rate),
         momentum(s.momentum),
-        decay(s.weight_decay),
+        decay(weight_decay),
         smoothing(s.smoothing),
         blend(static_cast<float>(1 - double{s.smoothing})),
         epsilon(s.epsilon) {}

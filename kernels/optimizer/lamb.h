@@ -20,17 +20,17 @@
 namespace fettle::kernels {
 
 struct LambFormula {
-  explicit LambFormula(const UpdateSettings& s)
-      : scale(s.gradient_scale),
-        rate(s.learning_rate),
-        decay(s.weight_decay),
+  LambFormula(const UpdateSettings& s, float weight_decay, const StepControl& step)
+      : scale(step.gradient_scale),
+        rate(step.input.learning_rate),
+        decay(weight_decay),
         blend1(static_cast<float>(1 - double{s.beta1})),
         beta2(s.beta2),
         blend2(static_cast<float>(1 - double{s.beta2})),
         epsilon(s.epsilon) {
-    const double step = static_cast<double>(s.step);
-    correction1 = static_cast<float>(1 - std::pow(double{s.beta1}, step));
-    root_correction = static_cast<float>(std::sqrt(1 - std::pow(double{s.beta2}, step)));
+    const auto updates = static_cast<double>(step.updates);
+    correction1 = static_cast<float>(1 - std::pow(double{s.beta1}, updates));
+    root_correction = static_cast<float>(std::sqrt(1 - std::pow(double{s.beta2}, updates)));
   }
 
   void update_moments(float gradient, float& first, float& second) const {
