@@ -284,6 +284,14 @@ struct StepInput {
   float regroup = 0;
 };
 
+// fp16's dynamic loss scale, as torch.amp.GradScaler has it.
+struct LossScale {
+  double scale = 65536;
+  std::int64_t good_steps = 0;     // since the scale last changed
+  std::int64_t skipped_steps = 0;  // of the whole training
+  bool operator==(const LossScale&) const = default;
+};
+
 // What a step is to do, what came of it, and what goes on from step to step.
 struct StepControl {
   StepInput input;           // of the step under way; uploaded before add_step_sums
@@ -293,17 +301,14 @@ struct StepControl {
   std::int32_t skipped = 0;  // fp16: it overflowed, and the next one has a smaller scale
   std::int64_t updates = 0;  // made so far, this one included if it is applied
   double squares = 0;        // of the gradients as they lie there
-  // fp16's dynamic loss scale, as torch.amp.GradScaler has it; else it stays 1.
-  double loss_scale = 1;
-  std::int64_t good_steps = 0;     // since the scale last changed
-  std::int64_t skipped_steps = 0;  // of the whole training
-  float dlogits_scale = 1;         // loss_scale / batch_divisor: LossOptions::gradient_scale
+  LossScale loss_scale;    // fp16 only
+  float dlogits_scale = 1;  // LossOptions::gradient_scale: loss_scale.scale / batch_divisor
 };
 
 // What stays the same in a training.
 struct StepSettings {
   bool scales_loss = false;
-  double batch_divisor = 1;  // a power of two: the loss is scaled by loss_scale / batch_divisor
+  double batch_divisor = 1;  // a power of two: the loss is scaled by loss_scale.scale / batch_divisor
   double clip_norm = 0;      // as torch.nn.utils.clip_grad_norm_; 0: none
 };
 
@@ -342,7 +347,7 @@ class UpdateOp {
 
 // ---- Memory and order --------------------------------------------------------------------------
 
-// A block of a backend's memory, aligned to 256 bytes, zero at first. Freed with the object, which
+// A block of a backend's memory, aligned to 64 bytes, zero at first. Freed with the object, which
 // must not outlive the backend.
 class Memory {
  public:
@@ -406,6 +411,8 @@ class Backend {
   virtual void round(DataType type, std::int64_t count, const float* from, std::uint16_t* to) = 0;
   virtual void widen(DataType type, std::int64_t count, const std::uint16_t* from, float* to) = 0;
 
+  // Whether host memory is as good as the backend's own.
+  virtual bool shares_memory() const = 0;
   // Errors: there is not so much, with how much there is.
   virtual Result<std::unique_ptr<Memory>> allocate(std::int64_t bytes) = 0;
   // `from` is host memory, free again when the call returns.

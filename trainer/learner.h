@@ -7,25 +7,31 @@
 // batch, or groups of it that do not depend on the workers (batching.h). Each group moves the
 // running statistics from where the step found them, and the mean of the results, by samples, is
 // where the step leaves them, whoever took the group and in whatever order.
-// In fp16 the loss is scaled (loss_scaler.h), and a step that overflows is skipped: it changes
-// nothing but the scale, running statistics included.
+// In fp16 the loss is scaled (kernels/optimizer/step.h), and a step that overflows is skipped: it
+// changes nothing but the scale, running statistics included.
+// All this is ordered from the backend, which decides on its own whether a step is applied; where
+// batches always lie in the same place, orders are recorded once and repeated. The host waits once
+// a step, for its result.
 // One thread.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "api/trainer_config.h"
 #include "base/result.h"
 #include "kernels/backend.h"
+#include "kernels/device_array.h"
 #include "trainer/collective.h"
 #include "trainer/data/batch_writer.h"
 #include "trainer/data/image_set.h"
-#include "trainer/loss_scaler.h"
 #include "trainer/model/network.h"
 #include "trainer/optimizer.h"
+#include "trainer/stage.h"
 
 namespace fettle::trainer {
 
@@ -46,7 +52,7 @@ struct Wishes {
 
 class Learner {
  public:
-  // Errors: no such backend here; a layer that it cannot run.
+  // Errors: no such backend here; a layer that it cannot run; too little memory.
   static Result<std::unique_ptr<Learner>> create(const api::TrainingConfig& config,
                                                  const NetworkPlan& plan, std::int64_t max_samples,
                                                  std::uint64_t seed, Collective& collective);
@@ -54,10 +60,10 @@ class Learner {
   Network& network() { return *network_; }
   Optimizer& optimizer() { return *optimizer_; }
   kernels::Backend& backend() { return *backend_; }
-  LossScaler& scaler() { return scaler_; }
   bool scales_loss() const { return config_.precision == api::Precision::kFp16; }
 
-  // The masters were changed from outside (a checkpoint): brings all copies up to date.
+  // The masters or the statistics were changed from outside (a checkpoint): brings all copies up to
+  // date.
   void weights_changed();
 
   // Forward and backward of one micro-batch; its gradients, loss and statistics are added up.
@@ -81,29 +87,31 @@ class Learner {
 
  private:
   Learner(const api::TrainingConfig& config, std::uint64_t seed, Collective& collective);
-  // On the gradients of the sum of the losses.
-  double gradient_scale() const { return scales_loss() ? scaler_.scale / batch_divisor_ : 1; }
-  void begin_statistics();
-  void add_statistics(std::int64_t samples);
-  void end_statistics(std::int64_t samples);
+  Status allocate(const NetworkPlan& plan, std::int64_t max_samples);
+  // What is ordered for a micro-batch, and at the end of a step.
+  void order_batch(const StagedBatch& batch);
+  void order_end();
+  void keep_statistics();
+  Status sum_over_workers();
   // Everything but the scale is as the step found it.
   void undo_step();
-  Step end_step(Step step, double learning_rate);
-  Score evaluate_share(const ImageSet& images, std::span<const std::int64_t> left,
-                       const BatchWriter& writer);
+  void order_evaluation(const ImageSet& images, std::span<const std::int64_t> left,
+                        const BatchWriter& writer);
 
   const api::TrainingConfig config_;
   const std::uint64_t seed_;
   Collective& collective_;
-  double batch_divisor_ = 1;  // predictions of the global batch, rounded up to a power of two
   std::unique_ptr<kernels::Backend> backend_;  // before what is made by it
   std::unique_ptr<Network> network_;
   std::unique_ptr<kernels::SoftmaxCrossEntropyOp> loss_;
   std::unique_ptr<Optimizer> optimizer_;
+  std::optional<Stage> stage_;
   Batch evaluated_;  // reused by evaluate()
-  Score pending_;    // of this worker, since the last finish_step
-  LossScaler scaler_;
-  std::vector<float> statistics_before_;  // where the step under way found them; else empty
+  kernels::DeviceArray<kernels::LossSums> sums_;  // of this worker, since the last finish_step
+  kernels::DeviceArray<kernels::LossSums> evaluation_sums_;
+  kernels::DeviceArray<float> statistics_before_;  // where the step under way found them
+  std::map<std::int64_t, std::unique_ptr<kernels::Recording>> batch_orders_;  // by samples
+  std::unique_ptr<kernels::Recording> end_orders_;
 };
 
 kernels::DataType data_type(api::Precision precision);

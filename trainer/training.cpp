@@ -60,20 +60,16 @@ Status check_world(const api::TrainerConfig& config, std::int64_t world_size) {
                  std::to_string(world_size) + " workers; set training.normGroup");
 }
 
-std::vector<float> copy(const kernels::AlignedArray<float>& from) {
-  return {from.begin(), from.end()};
-}
-
-bool fits(const std::vector<float>& from, const kernels::AlignedArray<float>& to) {
+bool fits(const std::vector<float>& from, const kernels::DeviceArray<float>& to) {
   return std::ssize(from) == to.size();
 }
 
 // Both or neither: half of a pair means nothing without the other. False where sizes differ.
-bool assign_both(const std::vector<float>& from1, kernels::AlignedArray<float>& to1,
-                 const std::vector<float>& from2, kernels::AlignedArray<float>& to2) {
+bool assign_both(const std::vector<float>& from1, kernels::DeviceArray<float>& to1,
+                 const std::vector<float>& from2, kernels::DeviceArray<float>& to2) {
   if (!fits(from1, to1) || !fits(from2, to2)) return false;
-  std::copy(from1.begin(), from1.end(), to1.begin());
-  std::copy(from2.begin(), from2.end(), to2.begin());
+  to1.upload(from1);
+  to2.upload(from2);
   return true;
 }
 
@@ -185,7 +181,7 @@ Status Training::adopt(const Checkpoint& checkpoint, const std::string& from) {
   learner_->weights_changed();
   position_ = checkpoint.position;
   sums_ = checkpoint.sums;
-  learner_->scaler() = checkpoint.scaler;
+  learner_->optimizer().restore(0, checkpoint.loss_scale);
   scores_.clear();
   for (const auto& [name, value] : checkpoint.metrics.as_object()) {
     constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();  // null in JSON
@@ -199,7 +195,7 @@ bool Training::adopt_optimizer(const Checkpoint& checkpoint) {
   if (!assign_both(checkpoint.state1, optimizer.state1, checkpoint.state2, optimizer.state2)) {
     return false;
   }
-  optimizer.updates = checkpoint.updates;
+  optimizer.restore(checkpoint.updates, checkpoint.loss_scale);
   return true;
 }
 
@@ -227,14 +223,15 @@ Checkpoint Training::snapshot() const {
   checkpoint.layout = layout_of(learner_->network().plan());
   checkpoint.settings = settings_of(job_.config, job_.seed);
   checkpoint.position = position_;
-  checkpoint.updates = learner_->optimizer().updates;
+  const kernels::StepControl& control = learner_->optimizer().control();
+  checkpoint.updates = control.updates;
   checkpoint.sums = sums_;
-  checkpoint.scaler = learner_->scaler();
+  checkpoint.loss_scale = control.loss_scale;
   for (const auto& [name, value] : scores_) checkpoint.metrics.set(name, value);
-  checkpoint.weights = copy(learner_->network().parameters().weights);
-  checkpoint.statistics = copy(learner_->network().parameters().statistics);
-  checkpoint.state1 = copy(learner_->optimizer().state1);
-  checkpoint.state2 = copy(learner_->optimizer().state2);
+  checkpoint.weights = learner_->network().parameters().weights.download();
+  checkpoint.statistics = learner_->network().parameters().statistics.download();
+  checkpoint.state1 = learner_->optimizer().state1.download();
+  checkpoint.state2 = learner_->optimizer().state2.download();
   return checkpoint;
 }
 
@@ -302,7 +299,7 @@ Result<Training::StepEnding> Training::run_step(Loader& loader) {
   }
   // Steps that were skipped do not count: the schedule goes by updates.
   const std::int64_t number = position_.epoch * length_.steps_per_epoch +
-                              position_.offset / global_batch_ - learner_->scaler().skipped_steps;
+                              position_.offset / global_batch_ - learner_->optimizer().control().loss_scale.skipped_steps;
   // After the last step of an epoch it is asked once the epoch is validated and reported.
   const bool asks = global.end < std::ssize(data_.split.train);
   const Wishes wishes = asks ? own_wishes() : Wishes{};
@@ -402,7 +399,7 @@ Metrics Training::measure_epoch(const Loader& loader, double seconds) {
                        static_cast<double>(plan.predictions());
   const std::int64_t world_size = collective_.world_size();
   const Dealing dealing{world_size, 0, max_samples_, norm_group_};
-  const LossScaler& scaler = learner_->scaler();
+  const kernels::LossScale& scaler = learner_->optimizer().control().loss_scale;
   const std::int64_t last_step =
       (position_.epoch + 1) * length_.steps_per_epoch - 1 - scaler.skipped_steps;
   Metrics metrics = {

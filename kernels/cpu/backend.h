@@ -16,6 +16,7 @@ class CpuBackend : public Backend {
                       const float* sums, float* statistics) override;
   void add_scaled(std::int64_t count, float factor, const float* x, float* y) override;
 
+  bool shares_memory() const override { return true; }
   Result<std::unique_ptr<Memory>> allocate(std::int64_t bytes) override;
   void upload(const void* from, Buffer to, std::int64_t bytes) override;
   void download(ConstBuffer from, void* to, std::int64_t bytes) override;
