@@ -301,15 +301,16 @@ struct StepControl {
   std::int32_t skipped = 0;  // fp16: it overflowed, and the next one has a smaller scale
   std::int64_t updates = 0;  // made so far, this one included if it is applied
   double squares = 0;        // of the gradients as they lie there
-  LossScale loss_scale;    // fp16 only
-  float dlogits_scale = 1;  // LossOptions::gradient_scale: loss_scale.scale / batch_divisor
+  LossScale loss_scale;      // fp16 only
+  float dlogits_scale = 1;   // LossOptions::gradient_scale: loss_scale.scale / batch_divisor
 };
 
 // What stays the same in a training.
 struct StepSettings {
   bool scales_loss = false;
-  double batch_divisor = 1;  // a power of two: the loss is scaled by loss_scale.scale / batch_divisor
-  double clip_norm = 0;      // as torch.nn.utils.clip_grad_norm_; 0: none
+  double batch_divisor =
+      1;                 // a power of two: the loss is scaled by loss_scale.scale / batch_divisor
+  double clip_norm = 0;  // as torch.nn.utils.clip_grad_norm_; 0: none
 };
 
 enum class UpdateRule : std::uint8_t { kSgd, kAdam, kAdamW, kRmsProp, kLamb };

@@ -76,9 +76,8 @@ Result<std::unique_ptr<Learner>> Learner::create(const api::TrainingConfig& conf
   const kernels::DataType type = data_type(config.precision);
   FETTLE_ASSIGN(learner->network_, Network::create(plan, backend, {max_samples, type}, seed));
   learner->loss_ = backend.softmax_cross_entropy(plan.classes, type);
-  FETTLE_ASSIGN(learner->optimizer_,
-                Optimizer::create(config, plan, batch * plan.predictions(), backend,
-                                  learner->network_->parameters()));
+  FETTLE_ASSIGN(learner->optimizer_, Optimizer::create(config, plan, batch * plan.predictions(),
+                                                       backend, learner->network_->parameters()));
   FETTLE_TRY(learner->allocate(plan, max_samples));
   learner->keep_statistics();
   return learner;
@@ -134,8 +133,8 @@ void Learner::order_batch(const StagedBatch& batch) {
 }
 
 Result<Learner::Step> Learner::finish_step(double learning_rate, const Wishes& wishes) {
-  optimizer_->set_input({static_cast<float>(learning_rate), wishes.stop ? 1.0F : 0.0F,
-                         wishes.regroup ? 1.0F : 0.0F});
+  optimizer_->set_input(
+      {static_cast<float>(learning_rate), wishes.stop ? 1.0F : 0.0F, wishes.regroup ? 1.0F : 0.0F});
   backend_->add_step_sums(sums_.data(), &optimizer_->device_control()->input,
                           network_->parameters().step_sums());
   if (Status summed = sum_over_workers(); !summed.ok()) {

@@ -106,7 +106,7 @@ class Learner {
   std::unique_ptr<kernels::SoftmaxCrossEntropyOp> loss_;
   std::unique_ptr<Optimizer> optimizer_;
   std::optional<Stage> stage_;
-  Batch evaluated_;  // reused by evaluate()
+  Batch evaluated_;                               // reused by evaluate()
   kernels::DeviceArray<kernels::LossSums> sums_;  // of this worker, since the last finish_step
   kernels::DeviceArray<kernels::LossSums> evaluation_sums_;
   kernels::DeviceArray<float> statistics_before_;  // where the step under way found them

@@ -108,8 +108,7 @@ void Optimizer::plan_update(const NetworkPlan& plan) {
       parts.push_back(part(plan.decayed, plan.parameters, false));
     }
   }
-  update_ =
-      backend_.update(rule_of(config_.optimizer), std::move(parts), update_settings(config_));
+  update_ = backend_.update(rule_of(config_.optimizer), std::move(parts), update_settings(config_));
 }
 
 kernels::UpdateBuffers Optimizer::part(std::int64_t begin, std::int64_t end, bool decays) {
@@ -144,10 +143,7 @@ const kernels::StepControl& Optimizer::finish() {
 }
 
 void Optimizer::restore(std::int64_t updates, const kernels::LossScale& scale) {
-  control_ = {};
-  control_.updates = updates;
-  control_.loss_scale = scale;
-  control_.dlogits_scale = kernels::dlogits_scale(settings_, scale);
+  control_ = kernels::first_control(settings_, updates, scale);
   device_control_.upload(std::span(&control_, 1));
 }
 

@@ -21,7 +21,7 @@ Result<Stage> Stage::create(kernels::Backend& backend, const Size& size) {
 StagedBatch Stage::bring(const Batch& batch, std::int64_t epoch) {
   host_epoch_ = static_cast<std::uint32_t>(epoch);
   if (!is_fixed()) {
-    return {batch.size(),         std::ssize(batch.labels), batch.pixels.data(),
+    return {batch.size(),        std::ssize(batch.labels), batch.pixels.data(),
             batch.labels.data(), batch.indices.data(),     &host_epoch_};
   }
   const auto bytes = static_cast<std::size_t>(batch.size() * bytes_per_sample_);

@@ -27,8 +27,8 @@ struct StagedBatch {
 class Stage {
  public:
   struct Size {
-    std::int64_t samples = 0;  // at most, in a batch
-    std::int64_t bytes = 0;    // of a sample, as the network takes it
+    std::int64_t samples = 0;      // at most, in a batch
+    std::int64_t bytes = 0;        // of a sample, as the network takes it
     std::int64_t predictions = 1;  // of a sample
   };
   // `backend` must outlive the stage. Errors: too little memory.

@@ -299,7 +299,8 @@ Result<Training::StepEnding> Training::run_step(Loader& loader) {
   }
   // Steps that were skipped do not count: the schedule goes by updates.
   const std::int64_t number = position_.epoch * length_.steps_per_epoch +
-                              position_.offset / global_batch_ - learner_->optimizer().control().loss_scale.skipped_steps;
+                              position_.offset / global_batch_ -
+                              learner_->optimizer().control().loss_scale.skipped_steps;
   // After the last step of an epoch it is asked once the epoch is validated and reported.
   const bool asks = global.end < std::ssize(data_.split.train);
   const Wishes wishes = asks ? own_wishes() : Wishes{};

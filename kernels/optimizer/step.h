@@ -18,14 +18,12 @@
 
 namespace fettle::kernels {
 
-struct LossScale {
-  static constexpr double kFirst = 65536;
-  static constexpr double kSmallest = 1;  // below, the numbers are too large for fp16 as such
-  static constexpr double kLargest = 0x1p127;
-  static constexpr double kGrowth = 2;
-  static constexpr double kBackoff = 0.5;
-  static constexpr std::int64_t kGrowthInterval = 2000;
-};
+inline constexpr double kSmallestLossScale =
+    1;  // below, the numbers are too large for fp16 as such
+inline constexpr double kLargestLossScale = 0x1p127;
+inline constexpr double kLossScaleGrowth = 2;
+inline constexpr double kLossScaleBackoff = 0.5;
+inline constexpr std::int64_t kLossScaleGrowthInterval = 2000;
 
 // This worker's part of a step: its losses since the last one, and its wishes.
 FETTLE_HOST_DEVICE inline void add_sums(const LossSums& loss, const StepInput& input,
@@ -39,16 +37,19 @@ FETTLE_HOST_DEVICE inline void add_sums(const LossSums& loss, const StepInput& i
 }
 
 // On the gradients of the sum of the losses. Powers of two, so nothing is rounded.
-FETTLE_HOST_DEVICE inline double dlogits_scale_of(const StepSettings& settings,
-                                                  const StepControl& control) {
-  return settings.scales_loss ? control.loss_scale / settings.batch_divisor : 1;
+FETTLE_HOST_DEVICE inline double dlogits_scale(const StepSettings& settings,
+                                               const LossScale& loss_scale) {
+  return settings.scales_loss ? loss_scale.scale / settings.batch_divisor : 1;
 }
 
-// Before the first step of a training.
-FETTLE_HOST_DEVICE inline StepControl first_control(const StepSettings& settings) {
+// Before the first step of a training, or of what goes on from a checkpoint.
+FETTLE_HOST_DEVICE inline StepControl first_control(const StepSettings& settings,
+                                                    std::int64_t updates = 0,
+                                                    const LossScale& loss_scale = {}) {
   StepControl control;
-  if (settings.scales_loss) control.loss_scale = LossScale::kFirst;
-  control.dlogits_scale = static_cast<float>(dlogits_scale_of(settings, control));
+  control.updates = updates;
+  control.loss_scale = loss_scale;
+  control.dlogits_scale = static_cast<float>(dlogits_scale(settings, loss_scale));
   return control;
 }
 
@@ -59,18 +60,18 @@ FETTLE_HOST_DEVICE inline double clip_factor(double clip_norm, double norm) {
   return clip_norm > 0 && factor < 1 ? factor : 1;
 }
 
-FETTLE_HOST_DEVICE inline void count_good_step(StepControl& control) {
-  if (++control.good_steps < LossScale::kGrowthInterval) return;
-  control.good_steps = 0;
-  if (control.loss_scale < LossScale::kLargest) control.loss_scale *= LossScale::kGrowth;
+FETTLE_HOST_DEVICE inline void count_good_step(LossScale& loss) {
+  if (++loss.good_steps < kLossScaleGrowthInterval) return;
+  loss.good_steps = 0;
+  if (loss.scale < kLargestLossScale) loss.scale *= kLossScaleGrowth;
 }
 
 // False, and nothing changed, where a smaller scale would not help.
-FETTLE_HOST_DEVICE inline bool skip_step(StepControl& control) {
-  if (control.loss_scale <= LossScale::kSmallest) return false;
-  control.loss_scale *= LossScale::kBackoff;
-  control.good_steps = 0;
-  ++control.skipped_steps;
+FETTLE_HOST_DEVICE inline bool skip_step(LossScale& loss) {
+  if (loss.scale <= kSmallestLossScale) return false;
+  loss.scale *= kLossScaleBackoff;
+  loss.good_steps = 0;
+  ++loss.skipped_steps;
   return true;
 }
 
@@ -78,7 +79,7 @@ FETTLE_HOST_DEVICE inline bool skip_step(StepControl& control) {
 // workers and samples and scaled as the loss was.
 FETTLE_HOST_DEVICE inline void decide(const StepSettings& settings, const StepSums& sums,
                                       StepControl& control) {
-  const double scale = 1 / (sums.samples * dlogits_scale_of(settings, control));
+  const double scale = 1 / (sums.samples * dlogits_scale(settings, control.loss_scale));
   const double norm = std::sqrt(control.squares) * scale;
   const bool good = sums.not_finite == 0 && std::isfinite(sums.loss) && std::isfinite(norm);
   control.sums = sums;
@@ -87,11 +88,11 @@ FETTLE_HOST_DEVICE inline void decide(const StepSettings& settings, const StepSu
   if (good) {
     control.gradient_scale = static_cast<float>(scale * clip_factor(settings.clip_norm, norm));
     ++control.updates;
-    if (settings.scales_loss) count_good_step(control);
+    if (settings.scales_loss) count_good_step(control.loss_scale);
   } else if (settings.scales_loss) {
-    control.skipped = skip_step(control) ? 1 : 0;
+    control.skipped = skip_step(control.loss_scale) ? 1 : 0;
   }
-  control.dlogits_scale = static_cast<float>(dlogits_scale_of(settings, control));
+  control.dlogits_scale = static_cast<float>(dlogits_scale(settings, control.loss_scale));
 }
 
 // Where a step leaves a running statistic. `sum`: over its samples.

@@ -46,7 +46,7 @@ TEST(Step, UndoesTheScaleOfTheLoss) {
 TEST(Step, UndoesTheScaleItsGradientsHadAlsoWhereTheNextIsAnother) {
   StepControl control = first_control(kFp16);
   take_good_steps(2000, control);
-  EXPECT_EQ(control.loss_scale, 131072);
+  EXPECT_EQ(control.loss_scale.scale, 131072);
   EXPECT_EQ(control.gradient_scale, 1.0F / 65536);
   EXPECT_EQ(control.dlogits_scale, 131072.0F / 4);
 }
@@ -76,7 +76,7 @@ TEST(Step, ChangesNothingWhereTheLossOrTheGradientsAreNotFinite) {
     EXPECT_EQ(control.apply, 0);
     EXPECT_EQ(control.skipped, 0);
     EXPECT_EQ(control.updates, 1);
-    EXPECT_EQ(control.loss_scale, 1);
+    EXPECT_EQ(control.loss_scale, LossScale{});
   }
 }
 
@@ -93,11 +93,11 @@ TEST(Step, GoesOnAfterOneThatWasNotApplied) {
 TEST(LossScale, GrowsAfterTwoThousandGoodStepsInARow) {
   StepControl control = first_control(kFp16);
   take_good_steps(1999, control);
-  EXPECT_EQ(control.loss_scale, 65536);
+  EXPECT_EQ(control.loss_scale.scale, 65536);
   take_good_steps(1, control);
-  EXPECT_EQ(control.loss_scale, 131072);
+  EXPECT_EQ(control.loss_scale.scale, 131072);
   take_good_steps(2000, control);
-  EXPECT_EQ(control.loss_scale, 262144);
+  EXPECT_EQ(control.loss_scale.scale, 262144);
 }
 
 TEST(LossScale, ASkippedStepHalvesItAndStartsTheCountAnew) {
@@ -105,11 +105,11 @@ TEST(LossScale, ASkippedStepHalvesItAndStartsTheCountAnew) {
   take_good_steps(1999, control);
   take_step(kFp16, control, 1, kNaN);
   EXPECT_EQ(control.skipped, 1);
-  EXPECT_EQ(control.loss_scale, 32768);
+  EXPECT_EQ(control.loss_scale.scale, 32768);
   EXPECT_EQ(control.dlogits_scale, 32768.0F / 4);
-  EXPECT_EQ(control.skipped_steps, 1);
+  EXPECT_EQ(control.loss_scale.skipped_steps, 1);
   take_good_steps(1, control);
-  EXPECT_EQ(control.loss_scale, 32768);
+  EXPECT_EQ(control.loss_scale.scale, 32768);
 }
 
 TEST(LossScale, GivesUpAtTheSmallest) {
@@ -118,19 +118,19 @@ TEST(LossScale, GivesUpAtTheSmallest) {
     take_step(kFp16, control, kInfinity);
     EXPECT_EQ(control.skipped, 1);
   }
-  EXPECT_EQ(control.loss_scale, 1);
+  EXPECT_EQ(control.loss_scale.scale, 1);
   take_step(kFp16, control, kInfinity);
   EXPECT_EQ(control.apply, 0);
   EXPECT_EQ(control.skipped, 0);
-  EXPECT_EQ(control.loss_scale, 1);
-  EXPECT_EQ(control.skipped_steps, 16);
+  EXPECT_EQ(control.loss_scale.scale, 1);
+  EXPECT_EQ(control.loss_scale.skipped_steps, 16);
 }
 
 TEST(LossScale, StaysFinite) {
   StepControl control = first_control(kFp16);
-  control.loss_scale = 0x1p126;
+  control.loss_scale.scale = 0x1p126;
   take_good_steps(6000, control);
-  EXPECT_EQ(control.loss_scale, 0x1p127);
+  EXPECT_EQ(control.loss_scale.scale, 0x1p127);
   EXPECT_EQ(control.dlogits_scale, 0x1p125F);
 }
 

@@ -11,10 +11,7 @@ class DropoutLayer final : public Layer {
   // `op`: nullptr where nothing is ever dropped.
   DropoutLayer(kernels::Backend& backend, std::int64_t layer, std::int64_t bytes_per_sample,
                std::unique_ptr<kernels::DropoutOp> op)
-      : backend_(backend),
-        layer_(layer),
-        bytes_per_sample_(bytes_per_sample),
-        op_(std::move(op)) {}
+      : backend_(backend), layer_(layer), bytes_per_sample_(bytes_per_sample), op_(std::move(op)) {}
 
   void forward(const Pass& pass, kernels::ConstBuffer x, kernels::Buffer y) override {
     if (pass.training && op_) {

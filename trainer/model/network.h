@@ -63,7 +63,7 @@ class Network {
   kernels::Backend& backend_;
   const kernels::PlanOptions options_;
   Parameters parameters_;
-  std::vector<std::unique_ptr<Layer>> layers_;                  // nullptr: add
+  std::vector<std::unique_ptr<Layer>> layers_;                 // nullptr: add
   std::vector<kernels::DeviceArray<std::uint8_t>> outputs_;    // of each layer
   std::vector<kernels::DeviceArray<std::uint8_t>> gradients_;  // the slots of backward_plan_
 };

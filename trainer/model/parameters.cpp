@@ -37,8 +37,7 @@ Result<Parameters> Parameters::initial(const NetworkPlan& plan, kernels::DataTyp
   using Floats = kernels::DeviceArray<float>;
   Parameters made;
   FETTLE_ASSIGN(made.weights, Floats::create(backend, plan.parameters));
-  FETTLE_ASSIGN(made.gradients,
-                Floats::create(backend, plan.parameters + plan.statistics + kSums));
+  FETTLE_ASSIGN(made.gradients, Floats::create(backend, plan.parameters + plan.statistics + kSums));
   FETTLE_ASSIGN(made.statistics, Floats::create(backend, plan.statistics));
   if (type != kernels::DataType::kFloat32) {
     made.rounded_type = type;
