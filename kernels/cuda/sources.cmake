@@ -1,0 +1,14 @@
+# The CUDA code of all operations, in one list for nvcc and for the emulator.
+#
+# FETTLE_CUDA_SOURCES: ours; runs on a GPU and on the emulator.
+set(FETTLE_CUDA_SOURCES
+  kernels/cuda/device.cpp
+  kernels/cuda/errors.cpp
+  kernels/cuda/pool.cpp
+)
+
+# FETTLE_CUDA_LIBRARY_SOURCES: calls cuBLASLt and cuDNN; only on a GPU.
+set(FETTLE_CUDA_LIBRARY_SOURCES
+)
+list(TRANSFORM FETTLE_CUDA_SOURCES PREPEND ${PROJECT_SOURCE_DIR}/)
+list(TRANSFORM FETTLE_CUDA_LIBRARY_SOURCES PREPEND ${PROJECT_SOURCE_DIR}/)
