@@ -150,9 +150,9 @@ Result<Learner::Step> Learner::finish_step(double learning_rate, const Wishes& w
 
 // What a collective cannot reach goes through the host.
 Status Learner::sum_over_workers() {
-  if (collective_.world_size() == 1) return success();
   Parameters& parameters = network_->parameters();
   if (backend_->shares_memory()) return collective_.sum(parameters.all_gradients());
+  if (collective_.world_size() == 1) return success();
   std::vector<float> gradients = parameters.gradients.download();
   FETTLE_TRY(collective_.sum(std::span(gradients)));
   parameters.gradients.upload(gradients);
