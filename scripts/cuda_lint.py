@@ -13,6 +13,7 @@ are silent where a compiler cache answers.
 
 import argparse
 import dataclasses
+import fnmatch
 import os
 import pathlib
 import re
@@ -30,8 +31,7 @@ INSTRUCTION = re.compile(r"^\s+/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z][\w.]
 
 @dataclasses.dataclass
 class Kernel:
-    name: str  # folder/kernel
-    full_name: str
+    name: str  # folder/kernel<template arguments>
     registers: int = 0
     stack: int = 0
     local: int = 0
@@ -63,9 +63,11 @@ def output_of(*command):
 
 
 def short_name(demangled):
-    """ns::(anonymous)::row_sum<float, 4>(float const*) -> row_sum"""
+    """void ns::(anonymous namespace)::row_sum<ns::Pair<float>, 4>(float const*) -> row_sum<Pair<float>,4>"""
     plain = demangled.removeprefix("void ").replace("(anonymous namespace)::", "")
-    return re.sub(r"[<(].*", "", plain).split("::")[-1]
+    plain = re.sub(r"\([\w:]+\)(?=\d)", "", plain)  # the type of a number: (ns::GeluForm)1
+    plain = re.sub(r"\w+::", "", plain).replace(" ", "")
+    return plain.split("(")[0]
 
 
 def folder_of(path):
@@ -82,11 +84,10 @@ def kernels_of(path):
             current = match[1]
         elif (match := USAGE.search(line)) and current:
             registers, stack, _, local = map(int, match.groups())
-            kernels[current] = Kernel("", "", registers, stack, local)
+            kernels[current] = Kernel("", registers, stack, local)
             current = None
     names = output_of("c++filt", "-i", *kernels).splitlines() if kernels else []
     for kernel, name in zip(kernels.values(), names):
-        kernel.full_name = name
         kernel.name = f"{folder_of(path)}/{short_name(name)}"
     count_instructions(path, kernels)
     return list(kernels.values())
@@ -101,28 +102,46 @@ def count_instructions(path, kernels):
             current.instructions[match[1]] = current.instructions.get(match[1], 0) + 1
 
 
+@dataclasses.dataclass
+class Rule:
+    pattern: str
+    registers: int  # at most
+    holds: list
+    applied: bool = False
+
+    def matches(self, kernel):
+        """With or without template arguments; `*` stands for anything."""
+        return any(fnmatch.fnmatchcase(name, self.pattern) for name in (kernel.name, kernel.name.split("<")[0]))
+
+
 def read_table(path):
-    """{name: (registers, [instructions])}; the line `default` is for kernels that have none."""
-    table = {}
+    rules = []
     for number, line in enumerate(path.read_text().splitlines(), 1):
         words = line.split("#")[0].split()
         if not words:
             continue
-        if len(words) < 2 or not words[1].isdigit() or words[0] in table:
-            fail(f"{path}:{number}: expected a new kernel, its registers, and instructions, found '{line}'")
-        table[words[0]] = (int(words[1]), words[2:])
-    return table if "default" in table else fail(f"{path} has no line `default`")
+        if len(words) < 2 or not words[1].isdigit():
+            fail(f"{path}:{number}: expected a kernel, its registers, and instructions, found '{line}'")
+        rules.append(Rule(words[0], int(words[1]), words[2:]))
+    return rules
 
 
-def faults_of(kernel, table):
-    most, claims = table.get(kernel.name, table["default"])
+def rule_for(kernel, rules):
+    """The last that matches."""
+    matching = [rule for rule in rules if rule.matches(kernel)]
+    for rule in matching:
+        rule.applied = True
+    return matching[-1] if matching else fail(f"the table has no line for {kernel.name}")
+
+
+def faults_of(kernel, rule):
     if kernel.stack or kernel.local or any(kernel.holds(word) for word in LOCAL_MEMORY):
         count = sum(n for name, n in kernel.instructions.items() if name.split(".")[0] in LOCAL_MEMORY)
         yield (f"spills or indexes an array at run time: {kernel.stack} bytes of stack, {kernel.local} of local "
                f"memory, {count} loads and stores there")
-    if kernel.registers > most:
-        yield f"takes {kernel.registers} registers, expected at most {most}"
-    for claim in claims:
+    if kernel.registers > rule.registers:
+        yield f"takes {kernel.registers} registers, expected at most {rule.registers}"
+    for claim in rule.holds:
         if not kernel.holds(claim):
             yield f"holds no {claim}, which the table claims"
 
@@ -134,7 +153,7 @@ def main():
     parser.add_argument("objects", type=pathlib.Path, nargs="+")
     arguments = parser.parse_args()
 
-    table = read_table(arguments.table)
+    rules = read_table(arguments.table)
     objects = []
     for path in arguments.objects:
         within = path / "kernels/cuda/CMakeFiles/fettle_cuda.dir"
@@ -143,15 +162,15 @@ def main():
     if not objects:
         fail(f"{arguments.objects[0]} has no CUDA objects; build the target fettle_cuda there")
     kernels = [kernel for path in objects for kernel in kernels_of(path)]
-    faults = [f"{kernel.name}: {fault}\n    {kernel.full_name}" for kernel in kernels
-              for fault in faults_of(kernel, table)]
+    faults = [f"{kernel.name}: {fault}" for kernel in kernels for fault in faults_of(kernel, rule_for(kernel, rules))]
     if whole:
-        faults += [f"{name}: the table names it, and there is no such kernel"
-                   for name in sorted(table.keys() - {"default"} - {kernel.name for kernel in kernels})]
+        faults += [f"{rule.pattern}: the table names it, and there is no such kernel"
+                   for rule in rules if not rule.applied]
     if arguments.list:
         for kernel in sorted(kernels, key=lambda k: k.name):
-            wide = sorted(i for i in kernel.instructions if ".128" in i or "MMA" in i)
-            print(f"{kernel.name:32} {kernel.registers:4} {' '.join(wide)}")
+            # HFMA2.MMA is arithmetic on pairs, not a tensor core.
+            wide = sorted(i for i in kernel.instructions if ".128" in i or re.match("[HQDI]G?MMA", i))
+            print(f"{kernel.name:60} {kernel.registers:4} {' '.join(wide)}")
     for fault in faults:
         print(f"cuda_lint: {fault}", file=sys.stderr)
     print(f"cuda_lint: {len(kernels)} kernels, {len(faults)} faults")
