@@ -5,6 +5,9 @@ set(FETTLE_CUDA_SOURCES
   kernels/cuda/device.cpp
   kernels/cuda/errors.cpp
   kernels/cuda/pool.cpp
+  kernels/optimizer/cuda.cu
+  kernels/optimizer/step.cu
+  kernels/optimizer/table.cpp
 )
 
 # FETTLE_CUDA_LIBRARY_SOURCES: calls cuBLASLt and cuDNN; only on a GPU.
