@@ -132,9 +132,14 @@ void Learner::order_batch(const StagedBatch& batch) {
                        parameters.statistics.data(), parameters.statistic_sums());
 }
 
-Result<Learner::Step> Learner::finish_step(double learning_rate, const Wishes& wishes) {
-  optimizer_->set_input(
-      {static_cast<float>(learning_rate), wishes.stop ? 1.0F : 0.0F, wishes.regroup ? 1.0F : 0.0F});
+Status Learner::finish_step(const LearningRates& rates, const Wishes& wishes) {
+  kernels::StepInput input;
+  std::ranges::transform(rates, input.learning_rates,
+                         [](double rate) { return static_cast<float>(rate); });
+  input.stop = wishes.stop ? 1.0F : 0.0F;
+  input.regroup = wishes.regroup ? 1.0F : 0.0F;
+  input.known_skips = optimizer_->control().loss_scale.skipped_steps;
+  optimizer_->set_input(input);
   backend_->add_step_sums(sums_.data(), &optimizer_->device_control()->input,
                           network_->parameters().step_sums());
   if (Status summed = sum_over_workers(); !summed.ok()) {
@@ -145,7 +150,15 @@ Result<Learner::Step> Learner::finish_step(double learning_rate, const Wishes& w
     end_orders_ = backend_->record([this] { order_end(); });
   }
   end_orders_->run();
-  return step_of(optimizer_->finish());
+  optimizer_->post_result();
+  ++unsettled_;
+  return success();
+}
+
+std::optional<Learner::Step> Learner::settle(std::int64_t behind) {
+  if (unsettled_ <= behind) return std::nullopt;
+  --unsettled_;
+  return step_of(optimizer_->take_result());
 }
 
 // What a collective cannot reach goes through the host.
