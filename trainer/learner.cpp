@@ -14,19 +14,19 @@ namespace fettle::trainer {
 
 namespace {
 
+// The fastest that this machine has. fp16 on a CPU is for trying out what a GPU will do; only the
+// reference has it there.
 Result<std::unique_ptr<kernels::Backend>> open_backend(const api::TrainingConfig& config) {
-  const auto threads = static_cast<int>(config.threads);
-  // fp16 on a CPU is for trying out what a GPU will do; only the reference has it.
-  const bool reference_only = config.precision == api::Precision::kFp16;
-  if (reference_only && config.backend == api::BackendKind::kAuto) {
-    return kernels::make_backend(api::to_string(api::BackendKind::kReference), threads);
-  }
-  if (config.backend != api::BackendKind::kAuto) {
-    return kernels::make_backend(api::to_string(config.backend), threads);
-  }
-  auto fast = kernels::make_backend(api::to_string(api::BackendKind::kOnednn), threads);
-  if (fast.ok()) return fast;
-  return kernels::make_backend(api::to_string(api::BackendKind::kReference), threads);
+  using api::BackendKind;
+  const auto open = [&config](BackendKind kind) {
+    return kernels::make_backend(api::to_string(kind), static_cast<int>(config.threads));
+  };
+  if (config.backend != BackendKind::kAuto) return open(config.backend);
+  auto gpu = open(BackendKind::kCuda);
+  if (gpu.ok()) return gpu;
+  auto fast = open(BackendKind::kOnednn);
+  if (fast.ok() && config.precision != api::Precision::kFp16) return fast;
+  return open(BackendKind::kReference);
 }
 
 Learner::Step step_of(const kernels::StepControl& control) {

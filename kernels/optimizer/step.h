@@ -18,8 +18,8 @@
 
 namespace fettle::kernels {
 
-inline constexpr double kSmallestLossScale =
-    1;  // below, the numbers are too large for fp16 as such
+// Below, the numbers are too large for fp16 as such.
+inline constexpr double kSmallestLossScale = 1;
 inline constexpr double kLargestLossScale = 0x1p127;
 inline constexpr double kLossScaleGrowth = 2;
 inline constexpr double kLossScaleBackoff = 0.5;
