@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <chrono>
 #include <cmath>
 #include <span>
 #include <utility>
@@ -100,6 +101,11 @@ Result<std::unique_ptr<Learner>> Learner::create(const api::TrainingConfig& conf
   return learner;
 }
 
+void Learner::set_trace(Trace* trace) {
+  trace_ = trace;
+  network_->set_trace(trace);
+}
+
 void Learner::weights_changed() {
   network_->parameters().round_weights(*backend_);
   network_->weights_changed();
@@ -112,8 +118,11 @@ void Learner::add(const Batch& batch, std::int64_t epoch) {
   const kernels::ConstBuffer logits = network_->forward(pass, batch.pixels.data());
   const kernels::LossOptions options{static_cast<float>(config_.label_smoothing),
                                      static_cast<float>(gradient_scale())};
-  const kernels::LossSums sums = loss_->run(std::ssize(batch.labels), logits, batch.labels.data(),
-                                            options, network_->logits_gradient());
+  const kernels::LossSums sums = [&] {
+    const Span span(trace_, "loss");
+    return loss_->run(std::ssize(batch.labels), logits, batch.labels.data(), options,
+                      network_->logits_gradient());
+  }();
   network_->backward(pass, batch.pixels.data());
   add_statistics(std::ssize(batch.labels));
   pending_.loss += sums.loss;
@@ -163,14 +172,24 @@ Result<Learner::Step> Learner::finish_step(double learning_rate, const Wishes& w
   Parameters& parameters = network_->parameters();
   write_sums(pending_, wishes, parameters.step_sums());
   pending_ = {};
-  if (Status summed = collective_.sum(parameters.all_gradients()); !summed.ok()) {
+  if (Status summed = sum_gradients(); !summed.ok()) {
     undo_step();
     return summed.error();
   }
   return end_step(read_sums(parameters.step_sums()), learning_rate);
 }
 
+Status Learner::sum_gradients() {
+  if (collective_.world_size() == 1) return success();
+  const Span span(trace_, "all-reduce");
+  const auto begin = Trace::Clock::now();
+  Status summed = collective_.sum(network_->parameters().all_gradients());
+  communicated_ += std::chrono::duration<double>(Trace::Clock::now() - begin).count();
+  return summed;
+}
+
 Learner::Step Learner::end_step(Step step, double learning_rate) {
+  const Span span(trace_, "update");
   Parameters& parameters = network_->parameters();
   const std::int64_t samples = step.score.samples;
   const double divisor = static_cast<double>(samples) * gradient_scale();

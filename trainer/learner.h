@@ -26,6 +26,7 @@
 #include "trainer/loss_scaler.h"
 #include "trainer/model/network.h"
 #include "trainer/optimizer.h"
+#include "trainer/trace.h"
 
 namespace fettle::trainer {
 
@@ -57,6 +58,11 @@ class Learner {
   LossScaler& scaler() { return scaler_; }
   bool scales_loss() const { return config_.precision == api::Precision::kFp16; }
 
+  // Where the times of a step's parts go; nullptr: nowhere. Must outlive the steps.
+  void set_trace(Trace* trace);
+  // Seconds that steps have spent adding up among the workers, waiting for each other included.
+  double communicated() const { return communicated_; }
+
   // The masters were changed from outside (a checkpoint): brings all copies up to date.
   void weights_changed();
 
@@ -83,6 +89,7 @@ class Learner {
   Learner(const api::TrainingConfig& config, std::uint64_t seed, Collective& collective);
   // On the gradients of the sum of the losses.
   double gradient_scale() const { return scales_loss() ? scaler_.scale / batch_divisor_ : 1; }
+  Status sum_gradients();
   void begin_statistics();
   void add_statistics(std::int64_t samples);
   void end_statistics(std::int64_t samples);
@@ -103,6 +110,8 @@ class Learner {
   Batch evaluated_;  // reused by evaluate()
   Score pending_;    // of this worker, since the last finish_step
   LossScaler scaler_;
+  Trace* trace_ = nullptr;
+  double communicated_ = 0;
   std::vector<float> statistics_before_;  // where the step under way found them; else empty
 };
 

@@ -6,14 +6,7 @@
 
 namespace fettle::trainer {
 
-namespace {
-
-struct StateCount {
-  bool first = false;
-  bool second = false;
-};
-
-StateCount states_of(const api::TrainingConfig& config) {
+OptimizerStates states_of(const api::TrainingConfig& config) {
   switch (config.optimizer) {
     case api::OptimizerKind::kSgd:
       return {config.momentum > 0, false};
@@ -24,8 +17,6 @@ StateCount states_of(const api::TrainingConfig& config) {
   }
 }
 
-}  // namespace
-
 Optimizer::Optimizer(const api::TrainingConfig& config, const NetworkPlan& plan,
                      kernels::Backend& backend)
     : config_(config), decayed_(plan.decayed), backend_(backend) {
@@ -34,7 +25,7 @@ Optimizer::Optimizer(const api::TrainingConfig& config, const NetworkPlan& plan,
       if (block.count > 0) tensors_.push_back(block);
     }
   }
-  const StateCount states = states_of(config);
+  const OptimizerStates states = states_of(config);
   if (states.first) state1 = kernels::AlignedArray<float>(plan.parameters);
   if (states.second) state2 = kernels::AlignedArray<float>(plan.parameters);
 }

@@ -15,6 +15,13 @@
 
 namespace fettle::trainer {
 
+// Which of the arrays state1 and state2 the optimiser has.
+struct OptimizerStates {
+  bool first = false;
+  bool second = false;
+};
+OptimizerStates states_of(const api::TrainingConfig& config);
+
 class Optimizer {
  public:
   // `backend` must outlive the optimiser.
