@@ -42,11 +42,20 @@ void add_bound(const std::string& name, double work, double rate, const std::str
   to.bounds.push_back({name, work / rate, arithmetic});
 }
 
+// Of what is read and written so much can never be found in a cache, however well it is used.
+double share_without_cache(const Need& need, const Rates& rates) {
+  const auto all = static_cast<double>(need.memory);
+  return rates.cache >= all ? 0 : 1 - rates.cache / all;
+}
+
 void add_bounds(const Need& need, const Rates& rates, Verdict& to) {
   add_bound("compute", need.flops, rates.flops,
             flops_text(need.flops) + " / " + flops_text(rates.flops) + "/s", to);
-  add_bound("memory bandwidth", need.memory_bytes, rates.memory_rate,
-            bytes_text(need.memory_bytes) + " / " + rate_text(rates.memory_rate), to);
+  const double uncached = need.memory_bytes * share_without_cache(need, rates);
+  add_bound("memory bandwidth", uncached, rates.memory_rate,
+            bytes_text(uncached) + (rates.cache > 0 ? " that no cache holds / " : " / ") +
+                rate_text(rates.memory_rate),
+            to);
   add_bound("data", need.sample_bytes, rates.data_rate,
             bytes_text(need.sample_bytes) + " of samples / " + rate_text(rates.data_rate) +
                 " from " + rates.data_from,
@@ -141,8 +150,9 @@ Rates rates_for(const Machine& machine, const Need& need, bool on_gpu) {
   rates.memory = machine.usable_memory;
   rates.flops = peak_flops(machine.cpu, threads, need.precision != "fp32");
   rates.memory_rate = machine.memory_rate / static_cast<double>(need.world_size);
+  rates.cache = machine.cpu.cache;
   rates.data_rate = machine.disk.rate ? machine.disk.rate->read : 0;
-  rates.data_from = "the disk (in the first epoch; later ones find them in memory)";
+  rates.data_from = "the disk (later epochs: from memory)";
   rates.network_rate = machine.loopback;
   rates.network = "the loopback";
   return rates;

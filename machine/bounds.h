@@ -42,6 +42,7 @@ struct Rates {
   std::int64_t memory = 0;
   double flops = 0;
   double memory_rate = 0;
+  double cache = 0;  // bytes that need no memory; 0: not counted on
   double data_rate = 0;
   std::string data_from;  // "the disk", "PCIe"
   double network_rate = 0;

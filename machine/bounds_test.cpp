@@ -86,6 +86,17 @@ TEST(Bounds, EachOfThemCanBind) {
   }
 }
 
+TEST(Bounds, WhatTheCacheHoldsNeedsNoMemory) {
+  Machine machine = small_machine();
+  machine.cpu.cache = kGiB / 4;
+  const Verdict partly = judge_on(machine, small_need());
+  EXPECT_EQ(partly.bounds[1].arithmetic, "3.49 GiB that no cache holds / 10.0 GB/s");
+  EXPECT_DOUBLE_EQ(partly.bounds[1].seconds, 0.375);
+  machine.cpu.cache = kGiB;
+  const Verdict all = judge_on(machine, small_need());
+  EXPECT_EQ(all.bounds[1].name, "data");
+}
+
 TEST(Bounds, WorkersShareTheCoresTheMemoryAndItsBandwidth) {
   Need need = small_need();
   need.world_size = 4;

@@ -14,6 +14,7 @@ struct Cpu {
   int cores = 0;      // physical: logical ones on one core share its arithmetic
   int sockets = 0;
   double hertz = 0;                   // the highest that the system tells; 0: it tells none
+  double cache = 0;                   // bytes of the last level that a core reaches; 0: not known
   bool narrow_avx512 = false;         // AVX-512 by two passes of 256 bits (AMD before family 26)
   std::vector<std::string> features;  // those of kCpuFeatures that it has, in this order
   bool has(std::string_view feature) const;

@@ -35,6 +35,13 @@ MemoryInfo parse_memory(std::string_view meminfo) {
           kKibibyte * kibibytes(meminfo, "MemAvailable:")};
 }
 
+double parse_cache_size(std::string_view size) {
+  const bool mebibytes = size.find('M') != std::string_view::npos;
+  const bool kibibytes = size.find('K') != std::string_view::npos;
+  if (!mebibytes && !kibibytes) return 0;
+  return leading_number(size).value_or(0) * (mebibytes ? 1 << 20 : 1 << 10);
+}
+
 std::optional<double> parse_link_speed(std::string_view speed) {
   constexpr double kBytesOfMegabit = 1e6 / 8;
   const auto megabits = leading_number(speed);

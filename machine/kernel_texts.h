@@ -16,6 +16,9 @@ struct MemoryInfo {
 // Reads /proc/meminfo; 0 for what it does not say.
 MemoryInfo parse_memory(std::string_view meminfo);
 
+// Reads /sys/devices/system/cpu/cpu0/cache/index3/size, "32768K": bytes; 0: another text.
+double parse_cache_size(std::string_view size);
+
 // Reads /sys/class/net/<name>/speed: bytes a second. Absent: virtual or down ("-1", or nothing).
 std::optional<double> parse_link_speed(std::string_view speed);
 

@@ -15,6 +15,13 @@ TEST(KernelTexts, Memory) {
   EXPECT_EQ(parse_memory("MemTotal:").total, 0);
 }
 
+TEST(KernelTexts, CacheSize) {
+  EXPECT_EQ(parse_cache_size("32768K\n"), 32 << 20);
+  EXPECT_EQ(parse_cache_size("32M"), 32 << 20);
+  EXPECT_EQ(parse_cache_size(""), 0);
+  EXPECT_EQ(parse_cache_size("much K"), 0);
+}
+
 TEST(KernelTexts, LinkSpeed) {
   EXPECT_EQ(parse_link_speed("100000\n"), 12.5e9);
   EXPECT_EQ(parse_link_speed("-1\n"), std::nullopt);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 
 #include "base/file.h"
@@ -30,6 +31,14 @@ std::string text_of(const std::string& path) {
 void take_highest_clock(Cpu& cpu) {
   const std::string highest = line_of("/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq");
   cpu.hertz = std::max(cpu.hertz, 1e3 * std::strtod(highest.c_str(), nullptr));
+}
+
+void take_cache(Cpu& cpu) {
+  for (const char* level : {"index3", "index2"}) {
+    const std::string path = "/sys/devices/system/cpu/cpu0/cache/" + std::string(level) + "/size";
+    cpu.cache = parse_cache_size(line_of(path));
+    if (cpu.cache > 0) return;
+  }
 }
 
 Disk look_at_disk(const std::string& directory) {
@@ -82,6 +91,7 @@ Machine inspect_machine(const std::string& directory) {
   Machine machine;
   machine.cpu = parse_cpu(text_of("/proc/cpuinfo"));
   take_highest_clock(machine.cpu);
+  take_cache(machine.cpu);
   machine.cores = usable_cores();
   machine.memory = parse_memory(text_of("/proc/meminfo"));
   machine.usable_memory = usable_memory();
