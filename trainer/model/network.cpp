@@ -54,7 +54,10 @@ void Network::weights_changed() {
 
 kernels::ConstBuffer Network::forward(const Pass& pass, kernels::ConstBuffer images) {
   CHECK(pass.samples <= options_.max_samples, "more samples than the network was planned for");
-  for (const ActivationStep& step : activations_.forward) run(pass, step, images);
+  for (const ActivationStep& step : activations_.forward) {
+    const Span span(trace_, "forward", name_of(step));
+    run(pass, step, images);
+  }
   return at(activations_.last().y);
 }
 
@@ -71,6 +74,7 @@ void Network::backward(const Pass& pass, kernels::ConstBuffer images) {
   Pass again = pass;
   again.statistics = spare_statistics_.data();
   for (const ActivationStep& step : activations_.backward) {
+    const Span span(trace_, step.forward ? "recompute" : "backward", name_of(step));
     if (step.forward) {
       run(again, step, images);
     } else if (layers_[static_cast<std::size_t>(step.layer)]) {

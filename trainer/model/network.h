@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "base/result.h"
@@ -16,6 +17,7 @@
 #include "trainer/model/layer.h"
 #include "trainer/model/network_plan.h"
 #include "trainer/model/parameters.h"
+#include "trainer/trace.h"
 
 namespace fettle::trainer {
 
@@ -34,6 +36,8 @@ class Network {
   Parameters& parameters() { return parameters_; }
   const ActivationPlan& activations() const { return activations_; }
   std::int64_t max_samples() const { return options_.max_samples; }
+  // Where each layer's times go; nullptr: nowhere. Must outlive the passes.
+  void set_trace(Trace* trace) { trace_ = trace; }
 
   // Call after parameters().weights (and its 16-bit copies) changed, before the next forward.
   void weights_changed();
@@ -55,6 +59,9 @@ class Network {
           Parameters parameters, bool recompute);
   Status allocate();
   Status make_layers();
+  const std::string& name_of(const ActivationStep& step) const {
+    return plan_.layers[static_cast<std::size_t>(step.layer)].name;
+  }
   void run(const Pass& pass, const ActivationStep& step, kernels::ConstBuffer images);
   void step_back(const Pass& pass, const ActivationStep& step, kernels::ConstBuffer images);
   void step_back_add(const Pass& pass, const ActivationStep& step);
@@ -67,6 +74,7 @@ class Network {
   kernels::Backend& backend_;
   const kernels::PlanOptions options_;
   Parameters parameters_;
+  Trace* trace_ = nullptr;
   std::vector<std::unique_ptr<Layer>> layers_;  // nullptr: add
   kernels::DeviceArray<std::uint8_t> memory_;   // of activations_
   // What layers that run again make of the running statistics; never read.
