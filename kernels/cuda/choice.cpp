@@ -12,7 +12,8 @@ namespace fettle::kernels {
 namespace {
 
 bool wants_simple() {
-  const char* value = std::getenv("FETTLE_CUDA_SIMPLE");  // NOLINT(concurrency-mt-unsafe): read only
+  const char* value =
+      std::getenv("FETTLE_CUDA_SIMPLE");  // NOLINT(concurrency-mt-unsafe): read only
   return value != nullptr && std::string_view(value) == "1";
 }
 
