@@ -129,6 +129,7 @@ class CudaBackend final : public Backend {
     wait();
   }
   std::unique_ptr<Mailbox> mailbox(std::int64_t bytes) override {
+    check_not_recording();
     return cuda::make_mailbox(device_->stream(), bytes);
   }
   void copy(ConstBuffer from, Buffer to, std::int64_t bytes) override {
@@ -136,7 +137,8 @@ class CudaBackend final : public Backend {
                                        cudaMemcpyDeviceToDevice, device_->stream()));
   }
   void set_zero(Buffer to, std::int64_t bytes) override {
-    cuda::must_succeed(cudaMemsetAsync(to, 0, static_cast<std::size_t>(bytes), device_->stream()));
+    cuda::must_succeed(
+        cudaMemsetAsync(to, 0, static_cast<std::size_t>(bytes), device_->stream()));
   }
   void wait() override {
     check_not_recording();
