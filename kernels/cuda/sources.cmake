@@ -2,6 +2,17 @@
 #
 # FETTLE_CUDA_SOURCES: ours; runs on a GPU and on the emulator.
 set(FETTLE_CUDA_SOURCES
+  kernels/add/cuda.cu
+  kernels/cast/cuda.cu
+  kernels/dropout/cuda.cu
+  kernels/embedding/cuda.cu
+  kernels/embedding/sort.cu
+  kernels/gelu/cuda.cu
+  kernels/layer_norm/cuda.cu
+  kernels/layer_norm/simple.cu
+  kernels/pool/cuda.cu
+  kernels/relu/cuda.cu
+  kernels/softmax_cross_entropy/cuda.cu
   kernels/cuda/device.cpp
   kernels/cuda/errors.cpp
   kernels/cuda/pool.cpp
