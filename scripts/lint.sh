@@ -10,7 +10,7 @@ fail() {
   failed=1
 }
 
-mapfile -t sources < <(git ls-files '*.cpp' '*.h')
+mapfile -t sources < <(git ls-files '*.cpp' '*.h' '*.cu' '*.cuh')
 
 echo "lint: clang-format over ${#sources[@]} files"
 clang-format --dry-run -Werror "${sources[@]}" 2> /tmp/fettle-format.$$ || {
@@ -48,7 +48,7 @@ allowed() {
 for folder in base kernels api crds search explain core control kube runtime trainer trainer/reporter; do
   within=(':!*_test.cpp')
   [ "$folder" != trainer ] || within+=(':!trainer/reporter/*')
-  upward=$(git grep -nE '^#include "' -- "$folder/*.h" "$folder/*.cpp" "${within[@]}" |
+  upward=$(git grep -nE '^#include "' -- "$folder/*.h" "$folder/*.cpp" "$folder/*.cu" "${within[@]}" |
     grep -vE "#include \"($(allowed "$folder"))/" || true)
   [ -z "$upward" ] || fail "an include that points up:
 $upward"

@@ -14,19 +14,19 @@ namespace fettle::trainer {
 
 namespace {
 
+// The fastest that this machine has. fp16 on a CPU is for trying out what a GPU will do; only the
+// reference has it there.
 Result<std::unique_ptr<kernels::Backend>> open_backend(const api::TrainingConfig& config) {
-  const auto threads = static_cast<int>(config.threads);
-  // fp16 on a CPU is for trying out what a GPU will do; only the reference has it.
-  const bool reference_only = config.precision == api::Precision::kFp16;
-  if (reference_only && config.backend == api::BackendKind::kAuto) {
-    return kernels::make_backend(api::to_string(api::BackendKind::kReference), threads);
-  }
-  if (config.backend != api::BackendKind::kAuto) {
-    return kernels::make_backend(api::to_string(config.backend), threads);
-  }
-  auto fast = kernels::make_backend(api::to_string(api::BackendKind::kOnednn), threads);
-  if (fast.ok()) return fast;
-  return kernels::make_backend(api::to_string(api::BackendKind::kReference), threads);
+  using api::BackendKind;
+  const auto open = [&config](BackendKind kind) {
+    return kernels::make_backend(api::to_string(kind), static_cast<int>(config.threads));
+  };
+  if (config.backend != BackendKind::kAuto) return open(config.backend);
+  auto gpu = open(BackendKind::kCuda);
+  if (gpu.ok()) return gpu;
+  auto fast = open(BackendKind::kOnednn);
+  if (fast.ok() && config.precision != api::Precision::kFp16) return fast;
+  return open(BackendKind::kReference);
 }
 
 Learner::Step step_of(const kernels::StepControl& control) {
@@ -132,9 +132,14 @@ void Learner::order_batch(const StagedBatch& batch) {
                        parameters.statistics.data(), parameters.statistic_sums());
 }
 
-Result<Learner::Step> Learner::finish_step(double learning_rate, const Wishes& wishes) {
-  optimizer_->set_input(
-      {static_cast<float>(learning_rate), wishes.stop ? 1.0F : 0.0F, wishes.regroup ? 1.0F : 0.0F});
+Status Learner::finish_step(const LearningRates& rates, const Wishes& wishes) {
+  kernels::StepInput input;
+  std::ranges::transform(rates, input.learning_rates,
+                         [](double rate) { return static_cast<float>(rate); });
+  input.stop = wishes.stop ? 1.0F : 0.0F;
+  input.regroup = wishes.regroup ? 1.0F : 0.0F;
+  input.known_skips = optimizer_->control().loss_scale.skipped_steps;
+  optimizer_->set_input(input);
   backend_->add_step_sums(sums_.data(), &optimizer_->device_control()->input,
                           network_->parameters().step_sums());
   if (Status summed = sum_over_workers(); !summed.ok()) {
@@ -145,7 +150,15 @@ Result<Learner::Step> Learner::finish_step(double learning_rate, const Wishes& w
     end_orders_ = backend_->record([this] { order_end(); });
   }
   end_orders_->run();
-  return step_of(optimizer_->finish());
+  optimizer_->post_result();
+  ++unsettled_;
+  return success();
+}
+
+std::optional<Learner::Step> Learner::settle(std::int64_t behind) {
+  if (unsettled_ <= behind) return std::nullopt;
+  --unsettled_;
+  return step_of(optimizer_->take_result());
 }
 
 // What a collective cannot reach goes through the host.

@@ -10,11 +10,13 @@
 // In fp16 the loss is scaled (kernels/optimizer/step.h), and a step that overflows is skipped: it
 // changes nothing but the scale, running statistics included.
 // All this is ordered from the backend, which decides on its own whether a step is applied; where
-// batches always lie in the same place, orders are recorded once and repeated. The host waits once
-// a step, for its result.
+// batches always lie in the same place, orders are recorded once and repeated, and the host learns
+// what became of a step kResultsBehind steps later, so that the backend never waits for it. The
+// same on all workers: they learn of a step after the same step.
 // One thread.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -77,9 +79,18 @@ class Learner {
     bool skipped = false;  // fp16 only: something overflowed; the next step has a smaller scale
     Wishes wishes;         // of all workers
   };
-  // Ends an optimiser step. `wishes`: of this worker. Errors: a worker was lost; the step is
-  // undone.
-  Result<Step> finish_step(double learning_rate, const Wishes& wishes = {});
+  // Of the step, by how many more steps were skipped than the settled ones tell.
+  using LearningRates = std::array<double, kernels::kResultsBehind + 1>;
+
+  // Orders the end of an optimiser step. `wishes`: of this worker. Errors: a worker was lost; the
+  // step is undone.
+  Status finish_step(const LearningRates& rates, const Wishes& wishes = {});
+  // The result of the oldest step that is not settled, if there are more than `behind` of them.
+  std::optional<Step> settle(std::int64_t behind = 0);
+  // How many steps' results may be left for later without making the backend wait.
+  std::int64_t results_behind() const {
+    return backend_->shares_memory() ? 0 : kernels::kResultsBehind;
+  }
 
   // Loss without label smoothing and accuracy on these samples, with running statistics. Each
   // worker takes its share of them. Errors: a worker was lost.
@@ -112,6 +123,7 @@ class Learner {
   kernels::DeviceArray<float> statistics_before_;  // where the step under way found them
   std::map<std::int64_t, std::unique_ptr<kernels::Recording>> batch_orders_;  // by samples
   std::unique_ptr<kernels::Recording> end_orders_;
+  std::int64_t unsettled_ = 0;
 };
 
 kernels::DataType data_type(api::Precision precision);

@@ -86,6 +86,7 @@ Result<std::unique_ptr<Optimizer>> Optimizer::create(const api::TrainingConfig& 
   FETTLE_ASSIGN(made->state2, Floats::create(backend, states.second ? plan.parameters : 0));
   FETTLE_ASSIGN(made->device_control_,
                 kernels::DeviceArray<kernels::StepControl>::create(backend, 1));
+  made->results_ = backend.mailbox(sizeof(kernels::StepControl));
   made->restore(0, {});
   made->plan_update(plan);
   return made;
@@ -137,8 +138,8 @@ void Optimizer::order_update() {
   update_->run(control);
 }
 
-const kernels::StepControl& Optimizer::finish() {
-  backend_.download(device_control_.data(), &control_, sizeof(control_));
+const kernels::StepControl& Optimizer::take_result() {
+  results_->take(&control_);
   return control_;
 }
 

@@ -297,24 +297,44 @@ Result<Training::StepEnding> Training::run_step(Loader& loader) {
     global = loaded.global;
     last = loaded.last_of_step;
   }
-  // Steps that were skipped do not count: the schedule goes by updates.
-  const std::int64_t number = position_.epoch * length_.steps_per_epoch +
-                              position_.offset / global_batch_ -
-                              learner_->optimizer().control().loss_scale.skipped_steps;
   // After the last step of an epoch it is asked once the epoch is validated and reported.
   const bool asks = global.end < std::ssize(data_.split.train);
   const Wishes wishes = asks ? own_wishes() : Wishes{};
-  FETTLE_ASSIGN(const Learner::Step step, learner_->finish_step(learning_rate(number), wishes));
-  if (!step.finite) return StepEnding::kDiverged;
-  position_.offset = global.end;
-  if (std::isfinite(step.score.loss)) {  // a step that was skipped may not have one
-    sums_.loss += step.score.loss;
-    sums_.samples += step.score.samples;
+  if (Status finished = learner_->finish_step(learning_rates(), wishes); !finished.ok()) {
+    (void)settle_steps(0);  // of those before, from where the others go on
+    return finished.error();
   }
-  images_ += step.score.samples;
+  position_.offset = global.end;
+  const StepEnding ending = settle_steps(asks ? learner_->results_behind() : 0);
   times_.add(watch.seconds());
-  if (step.wishes.stop) return StepEnding::kStops;
-  return step.wishes.regroup ? StepEnding::kRegroups : StepEnding::kGoesOn;
+  return ending;
+}
+
+Training::StepEnding Training::settle_steps(std::int64_t behind) {
+  Wishes wishes;
+  while (const std::optional<Learner::Step> step = learner_->settle(behind)) {
+    if (!step->finite) return StepEnding::kDiverged;
+    if (std::isfinite(step->score.loss)) {  // a step that was skipped may not have one
+      sums_.loss += step->score.loss;
+      sums_.samples += step->score.samples;
+    }
+    images_ += step->score.samples;
+    wishes = {wishes.stop || step->wishes.stop, wishes.regroup || step->wishes.regroup};
+    // Somebody wants to leave: all that was ordered is settled before.
+    if (wishes.stop || wishes.regroup) behind = 0;
+  }
+  if (wishes.stop) return StepEnding::kStops;
+  return wishes.regroup ? StepEnding::kRegroups : StepEnding::kGoesOn;
+}
+
+// Steps that were skipped do not count: the schedule goes by updates.
+Learner::LearningRates Training::learning_rates() const {
+  std::int64_t number = position_.epoch * length_.steps_per_epoch +
+                        position_.offset / global_batch_ -
+                        learner_->optimizer().control().loss_scale.skipped_steps;
+  Learner::LearningRates rates;
+  for (double& rate : rates) rate = learning_rate(std::max<std::int64_t>(0, number--));
+  return rates;
 }
 
 Wishes Training::own_wishes() const {
