@@ -8,6 +8,7 @@ set(FETTLE_CUDA_SOURCES
   kernels/cuda/device.cpp
   kernels/cuda/errors.cpp
   kernels/cuda/pool.cpp
+  kernels/linear/add_slices.cu
   kernels/linear/bias_gradient.cu
   kernels/linear/simple.cu
   kernels/linear/tiled_product.cu
@@ -16,6 +17,8 @@ set(FETTLE_CUDA_SOURCES
 # FETTLE_CUDA_LIBRARY_SOURCES: calls cuBLASLt and cuDNN; only on a GPU.
 set(FETTLE_CUDA_LIBRARY_SOURCES
   kernels/cuda/choice.cpp
+  kernels/cuda/cublaslt.cpp
+  kernels/linear/cublaslt.cpp
 )
 list(TRANSFORM FETTLE_CUDA_SOURCES PREPEND ${PROJECT_SOURCE_DIR}/)
 list(TRANSFORM FETTLE_CUDA_LIBRARY_SOURCES PREPEND ${PROJECT_SOURCE_DIR}/)

@@ -1,0 +1,14 @@
+// The second stage of every sum that was cut into slices for the sake of parallelism.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/cuda/device.h"
+
+namespace fettle::kernels::cuda {
+
+// sums[i] += from[0][i] + from[1][i] + ..., in this order; from: [slices, count].
+void add_slices(const Device& device, int slices, std::int64_t count, const float* from,
+                float* sums);
+
+}  // namespace fettle::kernels::cuda
