@@ -4,6 +4,7 @@
 set(FETTLE_CUDA_SOURCES
   kernels/attention/simple.cu
   kernels/batch_norm/cuda.cu
+  kernels/conv/add_bias.cu
   kernels/conv/simple.cu
   kernels/cuda/device.cpp
   kernels/cuda/errors.cpp
@@ -16,8 +17,11 @@ set(FETTLE_CUDA_SOURCES
 
 # FETTLE_CUDA_LIBRARY_SOURCES: calls cuBLASLt and cuDNN; only on a GPU.
 set(FETTLE_CUDA_LIBRARY_SOURCES
+  kernels/attention/cudnn.cpp
+  kernels/conv/cudnn.cpp
   kernels/cuda/choice.cpp
   kernels/cuda/cublaslt.cpp
+  kernels/cuda/cudnn.cpp
   kernels/linear/cublaslt.cpp
 )
 list(TRANSFORM FETTLE_CUDA_SOURCES PREPEND ${PROJECT_SOURCE_DIR}/)
