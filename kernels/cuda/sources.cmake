@@ -5,6 +5,7 @@ set(FETTLE_CUDA_SOURCES
   kernels/cuda/device.cpp
   kernels/cuda/errors.cpp
   kernels/cuda/pool.cpp
+  kernels/gather/cuda.cu
   kernels/optimizer/cuda.cu
   kernels/optimizer/step.cu
   kernels/optimizer/table.cpp
