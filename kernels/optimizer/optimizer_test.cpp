@@ -28,7 +28,7 @@ const std::map<std::string, UpdateRule> kRules = {{"sgd", UpdateRule::kSgd},
 // What a step decides, as far as an update looks at it.
 StepControl step(std::int64_t number, float learning_rate = 0.1F, float gradient_scale = 1) {
   StepControl control;
-  control.input.learning_rate = learning_rate;
+  control.learning_rate = learning_rate;
   control.gradient_scale = gradient_scale;
   control.apply = 1;
   control.updates = number;
