@@ -7,7 +7,6 @@
 // memory: the table is what makes the values those of the CPU, bit for bit, without a division a
 // pixel. A thread writes four neighbouring values at once; it reads bytes one by one, as after a
 // shift none lies where a vector could be read, but neighbouring threads read neighbours.
-#include <array>
 #include <cstdint>
 #include <type_traits>
 #include <utility>
@@ -18,7 +17,7 @@
 #include "kernels/cuda/numbers.h"
 #include "kernels/gather/cuda.h"
 #include "kernels/gather/move.h"
-#include "kernels/gather/reference.h"
+#include "kernels/gather/values.h"
 
 namespace fettle::kernels {
 namespace cuda {
@@ -186,8 +185,8 @@ class CudaGather final : public GatherOp {
 
  private:
   Status upload_table() {
-    const std::array<float, kBytes> values = values_of_bytes(view_.look);
-    const auto rounded = round_values(values, type_);
+    const ByteValues<float> values = values_of_bytes(view_.look);
+    const ByteValues<std::uint16_t> rounded = round_values(values, type_);
     const bool wide = type_ == DataType::kFloat32;
     FETTLE_ASSIGN(table_, device_.allocate(kBytes * size_of(type_)));
     const void* const from = wide ? static_cast<const void*>(values.data()) : rounded.data();

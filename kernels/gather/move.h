@@ -53,9 +53,4 @@ FETTLE_HOST_DEVICE inline Place place_before(const Move& move, std::int32_t heig
   return {row, move.flip ? width - 1 - column : column, inside};
 }
 
-// Of a pixel that is a float. (Bytes are looked up: values_of_bytes.)
-FETTLE_HOST_DEVICE inline float normalized(float pixel, double mean, double deviation) {
-  return static_cast<float>((static_cast<double>(pixel) - mean) / deviation);
-}
-
 }  // namespace fettle::kernels

@@ -50,21 +50,6 @@ class ReferenceGather final : public GatherOp {
 
 }  // namespace
 
-std::array<float, 256> values_of_bytes(const ImageLook& look) {
-  std::array<float, 256> values{};
-  for (std::size_t byte = 0; byte < values.size(); ++byte) {
-    const double scaled = static_cast<double>(byte) / 255;
-    values[byte] = static_cast<float>((scaled - look.mean) / look.deviation);
-  }
-  return values;
-}
-
-std::array<std::uint16_t, 256> round_values(const std::array<float, 256>& values, DataType type) {
-  std::array<std::uint16_t, 256> rounded{};
-  round_all(type, std::ssize(values), values.data(), rounded.data());
-  return rounded;
-}
-
 SampleWriter::SampleWriter(const ImageLook& look, DataType type)
     : look_(look), type_(type), floats_(values_of_bytes(look)) {
   if (type != DataType::kFloat32) rounded_ = round_values(floats_, type);

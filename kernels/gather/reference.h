@@ -3,19 +3,14 @@
 // Immutable; safe to share between threads.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
 
 #include "kernels/backend.h"
+#include "kernels/gather/values.h"
 
 namespace fettle::kernels {
-
-// What becomes of the 256 bytes.
-std::array<float, 256> values_of_bytes(const ImageLook& look);
-// Rounded to one of the 16-bit types.
-std::array<std::uint16_t, 256> round_values(const std::array<float, 256>& values, DataType type);
 
 class SampleWriter {
  public:
@@ -37,8 +32,8 @@ class SampleWriter {
 
   ImageLook look_;
   DataType type_;
-  std::array<float, 256> floats_;
-  std::array<std::uint16_t, 256> rounded_{};  // of a 16-bit type
+  ByteValues<float> floats_;
+  ByteValues<std::uint16_t> rounded_{};  // of a 16-bit type
 };
 
 std::unique_ptr<GatherOp> reference_gather(const Samples& samples, const ImageLook& look,
