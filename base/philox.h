@@ -42,15 +42,20 @@ class Random {
       : key_{static_cast<std::uint32_t>(key), static_cast<std::uint32_t>(key >> 32)},
         stream_{static_cast<std::uint32_t>(stream), static_cast<std::uint32_t>(stream >> 32)} {}
 
+  // Hands the words of a block on from place to place: device code can keep them in registers only
+  // if no index is worked out at run time.
   constexpr std::uint32_t bits32() {
-    if (used_ == 4) {
+    if (left_ == 0) {
       block_ = philox({static_cast<std::uint32_t>(next_), static_cast<std::uint32_t>(next_ >> 32),
                        stream_[0], stream_[1]},
                       key_);
       ++next_;
-      used_ = 0;
+      left_ = 4;
     }
-    return block_[used_++];
+    const std::uint32_t bits = block_[0];
+    block_ = {block_[1], block_[2], block_[3], 0};
+    --left_;
+    return bits;
   }
 
   constexpr std::uint64_t bits64() {
@@ -78,7 +83,7 @@ class Random {
   std::array<std::uint32_t, 2> stream_;
   std::uint64_t next_ = 0;
   PhiloxCounter block_{};
-  unsigned used_ = 4;
+  unsigned left_ = 0;  // words of the block
 };
 
 // Mixes words into one 64-bit key: how "seed, epoch, purpose" becomes a key. (SplitMix64

@@ -55,7 +55,7 @@ Bytes random_bytes(std::int64_t count) {
 
 class Gather : public ::testing::TestWithParam<std::string> {
  protected:
-  const std::unique_ptr<Backend> tested_ = backend(GetParam());
+  Backend* const tested_ = backend(GetParam());
 };
 
 TEST_P(Gather, ShowsBytesNormalised) {
