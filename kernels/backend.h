@@ -280,11 +280,17 @@ struct StepSums {
   float regroup = 0;
 };
 
+// A host may have ordered so many steps whose results it has not seen.
+inline constexpr int kResultsBehind = 2;
+
 // What a worker's host tells a step.
 struct StepInput {
-  float learning_rate = 0;
+  // The schedule goes by steps that are applied. The host knows of `known_skips` that were not; the
+  // rates are for as many, for one more, and so on.
+  float learning_rates[kResultsBehind + 1] = {};
   float stop = 0;  // wishes, 0 or 1
   float regroup = 0;
+  std::int64_t known_skips = 0;
 };
 
 // fp16's dynamic loss scale, as torch.amp.GradScaler has it.
@@ -297,8 +303,9 @@ struct LossScale {
 
 // What a step is to do, what came of it, and what goes on from step to step.
 struct StepControl {
-  StepInput input;           // of the step under way; uploaded before add_step_sums
-  StepSums sums;             // of all workers, as decide_step found them
+  StepInput input;  // of the step under way; uploaded before add_step_sums
+  StepSums sums;    // of all workers, as decide_step found them
+  float learning_rate = 0;
   float gradient_scale = 1;  // 1 / (samples x loss scale) x clipping
   std::int32_t apply = 0;    // 0: the step is undone
   std::int32_t skipped = 0;  // fp16: it overflowed, and the next one has a smaller scale
@@ -357,6 +364,17 @@ class Memory {
  public:
   virtual ~Memory() = default;
   virtual Buffer data() = 0;
+};
+
+// Brings a value from the backend's memory to the host without waiting for it at once: first in,
+// first out, at most kResultsBehind + 1 on their way.
+class Mailbox {
+ public:
+  virtual ~Mailbox() = default;
+  // Orders a copy of what `from` holds by then.
+  virtual void post(ConstBuffer from) = 0;
+  // Waits for the oldest that is on its way. `to` is host memory.
+  virtual void take(void* to) = 0;
 };
 
 // Calls that were made once and can be made again, as they were (a CUDA graph).
@@ -423,6 +441,8 @@ class Backend {
   virtual void upload(const void* from, Buffer to, std::int64_t bytes) = 0;
   // `to` is host memory, filled when the call returns.
   virtual void download(ConstBuffer from, void* to, std::int64_t bytes) = 0;
+  // For values of so many bytes.
+  virtual std::unique_ptr<Mailbox> mailbox(std::int64_t bytes) = 0;
   virtual void copy(ConstBuffer from, Buffer to, std::int64_t bytes) = 0;
   virtual void set_zero(Buffer to, std::int64_t bytes) = 0;
   // Until everything ordered so far is done.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <span>
 #include <utility>
 #include <vector>
@@ -14,19 +15,19 @@ namespace fettle::trainer {
 
 namespace {
 
+// The fastest that this machine has. fp16 on a CPU is for trying out what a GPU will do; only the
+// reference has it there.
 Result<std::unique_ptr<kernels::Backend>> open_backend(const api::TrainingConfig& config) {
-  const auto threads = static_cast<int>(config.threads);
-  // fp16 on a CPU is for trying out what a GPU will do; only the reference has it.
-  const bool reference_only = config.precision == api::Precision::kFp16;
-  if (reference_only && config.backend == api::BackendKind::kAuto) {
-    return kernels::make_backend(api::to_string(api::BackendKind::kReference), threads);
-  }
-  if (config.backend != api::BackendKind::kAuto) {
-    return kernels::make_backend(api::to_string(config.backend), threads);
-  }
-  auto fast = kernels::make_backend(api::to_string(api::BackendKind::kOnednn), threads);
-  if (fast.ok()) return fast;
-  return kernels::make_backend(api::to_string(api::BackendKind::kReference), threads);
+  using api::BackendKind;
+  const auto open = [&config](BackendKind kind) {
+    return kernels::make_backend(api::to_string(kind), static_cast<int>(config.threads));
+  };
+  if (config.backend != BackendKind::kAuto) return open(config.backend);
+  auto gpu = open(BackendKind::kCuda);
+  if (gpu.ok()) return gpu;
+  auto fast = open(BackendKind::kOnednn);
+  if (fast.ok() && config.precision != api::Precision::kFp16) return fast;
+  return open(BackendKind::kReference);
 }
 
 Learner::Step step_of(const kernels::StepControl& control) {
@@ -96,6 +97,12 @@ Status Learner::allocate(const NetworkPlan& plan, std::int64_t max_samples) {
   return success();
 }
 
+void Learner::set_trace(Trace* trace) {
+  trace_ = trace;
+  if (trace != nullptr) trace->set_wait([this] { backend_->wait(); });
+  network_->set_trace(trace);
+}
+
 void Learner::weights_changed() {
   network_->parameters().round_weights(*backend_);
   network_->weights_changed();
@@ -110,7 +117,9 @@ void Learner::keep_statistics() {
 void Learner::add(const Batch& batch, std::int64_t epoch) {
   if (batch.size() == 0) return;
   const StagedBatch staged = stage_->bring(batch, epoch);
-  if (!stage_->is_fixed()) return order_batch(staged);
+  // A part of a recording has no time of its own.
+  const bool traced = trace_ != nullptr && trace_->is_on();
+  if (!stage_->is_fixed() || traced) return order_batch(staged);
   auto& orders = batch_orders_[staged.samples];
   if (!orders) orders = backend_->record([this, staged] { order_batch(staged); });
   orders->run();
@@ -125,38 +134,66 @@ void Learner::order_batch(const StagedBatch& batch) {
   const kernels::ConstBuffer logits = network_->forward(pass, batch.pixels);
   const kernels::LossOptions options{static_cast<float>(config_.label_smoothing),
                                      scales_loss() ? optimizer_->gradient_scale() : nullptr};
-  loss_->run(batch.predictions, logits, batch.labels, options, sums_.data(),
-             network_->logits_gradient());
+  {
+    const Span span(trace_, "loss");
+    loss_->run(batch.predictions, logits, batch.labels, options, sums_.data(),
+               network_->logits_gradient());
+  }
   network_->backward(pass, batch.pixels);
   backend_->add_scaled(parameters.statistics.size(), static_cast<float>(batch.predictions),
                        parameters.statistics.data(), parameters.statistic_sums());
 }
 
-Result<Learner::Step> Learner::finish_step(double learning_rate, const Wishes& wishes) {
-  optimizer_->set_input(
-      {static_cast<float>(learning_rate), wishes.stop ? 1.0F : 0.0F, wishes.regroup ? 1.0F : 0.0F});
+Status Learner::finish_step(const LearningRates& rates, const Wishes& wishes) {
+  kernels::StepInput input;
+  std::ranges::transform(rates, input.learning_rates,
+                         [](double rate) { return static_cast<float>(rate); });
+  input.stop = wishes.stop ? 1.0F : 0.0F;
+  input.regroup = wishes.regroup ? 1.0F : 0.0F;
+  input.known_skips = optimizer_->control().loss_scale.skipped_steps;
+  optimizer_->set_input(input);
   backend_->add_step_sums(sums_.data(), &optimizer_->device_control()->input,
                           network_->parameters().step_sums());
   if (Status summed = sum_over_workers(); !summed.ok()) {
     undo_step();
     return summed.error();
   }
-  if (!end_orders_) {
-    end_orders_ = backend_->record([this] { order_end(); });
-  }
-  end_orders_->run();
-  return step_of(optimizer_->finish());
+  run_end();
+  optimizer_->post_result();
+  ++unsettled_;
+  return success();
+}
+
+std::optional<Learner::Step> Learner::settle(std::int64_t behind) {
+  if (unsettled_ <= behind) return std::nullopt;
+  --unsettled_;
+  return step_of(optimizer_->take_result());
+}
+
+Status Learner::sum_over_workers() {
+  const Span span(trace_, "all-reduce");
+  const auto begin = Trace::Clock::now();
+  Status summed = sum_gradients();
+  communicated_ += std::chrono::duration<double>(Trace::Clock::now() - begin).count();
+  return summed;
 }
 
 // What a collective cannot reach goes through the host.
-Status Learner::sum_over_workers() {
-  if (collective_.world_size() == 1) return success();
+Status Learner::sum_gradients() {
   Parameters& parameters = network_->parameters();
   if (backend_->shares_memory()) return collective_.sum(parameters.all_gradients());
+  if (collective_.world_size() == 1) return success();
   std::vector<float> gradients = parameters.gradients.download();
   FETTLE_TRY(collective_.sum(std::span(gradients)));
   parameters.gradients.upload(gradients);
   return success();
+}
+
+void Learner::run_end() {
+  const Span span(trace_, "update");
+  if (backend_->shares_memory()) return order_end();
+  if (!end_orders_) end_orders_ = backend_->record([this] { order_end(); });
+  end_orders_->run();
 }
 
 void Learner::order_end() {

@@ -9,14 +9,7 @@
 
 namespace fettle::trainer {
 
-namespace {
-
-struct StateCount {
-  bool first = false;
-  bool second = false;
-};
-
-StateCount states_of(const api::TrainingConfig& config) {
+OptimizerStates states_of(const api::TrainingConfig& config) {
   switch (config.optimizer) {
     case api::OptimizerKind::kSgd:
       return {config.momentum > 0, false};
@@ -81,11 +74,12 @@ Result<std::unique_ptr<Optimizer>> Optimizer::create(const api::TrainingConfig& 
                                                      Parameters& parameters) {
   std::unique_ptr<Optimizer> made(new Optimizer(config, predictions, backend, parameters));
   using Floats = kernels::DeviceArray<float>;
-  const StateCount states = states_of(config);
+  const OptimizerStates states = states_of(config);
   FETTLE_ASSIGN(made->state1, Floats::create(backend, states.first ? plan.parameters : 0));
   FETTLE_ASSIGN(made->state2, Floats::create(backend, states.second ? plan.parameters : 0));
   FETTLE_ASSIGN(made->device_control_,
                 kernels::DeviceArray<kernels::StepControl>::create(backend, 1));
+  made->results_ = backend.mailbox(sizeof(kernels::StepControl));
   made->restore(0, {});
   made->plan_update(plan);
   return made;
@@ -137,8 +131,8 @@ void Optimizer::order_update() {
   update_->run(control);
 }
 
-const kernels::StepControl& Optimizer::finish() {
-  backend_.download(device_control_.data(), &control_, sizeof(control_));
+const kernels::StepControl& Optimizer::take_result() {
+  results_->take(&control_);
   return control_;
 }
 

@@ -17,6 +17,13 @@
 
 namespace fettle::trainer {
 
+// Which of the arrays state1 and state2 the optimiser has.
+struct OptimizerStates {
+  bool first = false;
+  bool second = false;
+};
+OptimizerStates states_of(const api::TrainingConfig& config);
+
 class Optimizer {
  public:
   // `backend` and `parameters` must outlive the optimiser. `predictions`: of a global batch.
@@ -35,10 +42,13 @@ class Optimizer {
   // changes but the control if their norm is not finite. Can be recorded.
   void order_update();
 
-  // How the last step ended; waits for it.
-  const kernels::StepControl& finish();
+  // Orders the result of the last step to the host. The next set_input may be ordered before it is
+  // taken.
+  void post_result() { results_->post(device_control_.data()); }
+  // How the oldest step ended whose result was not taken yet; waits for it.
+  const kernels::StepControl& take_result();
 
-  // As of the last finish() or restore().
+  // As of the last take_result() or restore().
   const kernels::StepControl& control() const { return control_; }
   // Goes on from a checkpoint.
   void restore(std::int64_t updates, const kernels::LossScale& scale);
@@ -63,6 +73,7 @@ class Optimizer {
   Parameters& parameters_;
   std::unique_ptr<kernels::UpdateOp> update_;
   kernels::DeviceArray<kernels::StepControl> device_control_;
+  std::unique_ptr<kernels::Mailbox> results_;
   kernels::StepControl control_;
 };
 

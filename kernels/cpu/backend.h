@@ -20,6 +20,7 @@ class CpuBackend : public Backend {
   Result<std::unique_ptr<Memory>> allocate(std::int64_t bytes) override;
   void upload(const void* from, Buffer to, std::int64_t bytes) override;
   void download(ConstBuffer from, void* to, std::int64_t bytes) override;
+  std::unique_ptr<Mailbox> mailbox(std::int64_t bytes) override;
   void copy(ConstBuffer from, Buffer to, std::int64_t bytes) override;
   void set_zero(Buffer to, std::int64_t bytes) override;
   void wait() override {}

@@ -13,6 +13,9 @@ set(FETTLE_CUDA_SOURCES
   kernels/linear/bias_gradient.cu
   kernels/linear/simple.cu
   kernels/linear/tiled_product.cu
+  kernels/optimizer/cuda.cu
+  kernels/optimizer/step.cu
+  kernels/optimizer/table.cpp
 )
 
 # FETTLE_CUDA_LIBRARY_SOURCES: calls cuBLASLt and cuDNN; only on a GPU.
