@@ -40,6 +40,13 @@ struct ValidateOptions {
 };
 int validate_command(const ValidateOptions& options);
 
+struct DoctorOptions {
+  Place place;
+  std::string file;  // a Study or a trainer's configuration; "" = the machine alone
+  Output output = Output::kText;
+};
+int doctor_command(const DoctorOptions& options);
+
 struct StatusOptions {
   Place place;
   std::string study;  // "" = list all studies

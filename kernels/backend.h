@@ -124,6 +124,9 @@ struct EmbeddingShape {
 struct PlanOptions {
   std::int64_t max_samples = 1;
   DataType type = DataType::kFloat32;
+  // fp32 products may round their factors to TF32 (10 bits of mantissa), where a GPU's tensor cores
+  // are then used. No other backend has it.
+  bool tf32 = false;
 };
 
 // ---- Operations --------------------------------------------------------------------------------

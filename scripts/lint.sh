@@ -31,6 +31,7 @@ $impure"
 allowed() {
   case $1 in
     base) echo base ;;
+    machine) echo 'base|machine' ;;
     kernels) echo 'base|kernels' ;;
     api) echo 'base|api' ;;
     crds) echo 'base|api|crds' ;;
@@ -39,13 +40,13 @@ allowed() {
     core) echo 'base|api|search|core' ;;
     control) echo 'base|api|search|core|control' ;;
     kube) echo 'base|api|kube' ;;
-    runtime) echo 'base|api|search|core|control|kube|runtime' ;;
-    trainer) echo 'base|api|kernels|trainer' ;;
+    runtime) echo 'base|machine|api|search|core|control|kube|runtime' ;;
+    trainer) echo 'base|machine|api|kernels|trainer' ;;
     trainer/reporter) echo 'base|api|trainer|kube' ;;
     *) echo '.*' ;;
   esac
 }
-for folder in base kernels api crds search explain core control kube runtime trainer trainer/reporter; do
+for folder in base machine kernels api crds search explain core control kube runtime trainer trainer/reporter; do
   within=(':!*_test.cpp')
   [ "$folder" != trainer ] || within+=(':!trainer/reporter/*')
   upward=$(git grep -nE '^#include "' -- "$folder/*.h" "$folder/*.cpp" "$folder/*.cu" "${within[@]}" |

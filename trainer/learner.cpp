@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <span>
 #include <utility>
 #include <vector>
@@ -96,6 +97,12 @@ Status Learner::allocate(const NetworkPlan& plan, std::int64_t max_samples) {
   return success();
 }
 
+void Learner::set_trace(Trace* trace) {
+  trace_ = trace;
+  if (trace != nullptr) trace->set_wait([this] { backend_->wait(); });
+  network_->set_trace(trace);
+}
+
 void Learner::weights_changed() {
   network_->parameters().round_weights(*backend_);
   network_->weights_changed();
@@ -110,7 +117,9 @@ void Learner::keep_statistics() {
 void Learner::add(const Batch& batch, std::int64_t epoch) {
   if (batch.size() == 0) return;
   const StagedBatch staged = stage_->bring(batch, epoch);
-  if (!stage_->is_fixed()) return order_batch(staged);
+  // A part of a recording has no time of its own.
+  const bool traced = trace_ != nullptr && trace_->is_on();
+  if (!stage_->is_fixed() || traced) return order_batch(staged);
   auto& orders = batch_orders_[staged.samples];
   if (!orders) orders = backend_->record([this, staged] { order_batch(staged); });
   orders->run();
@@ -125,8 +134,11 @@ void Learner::order_batch(const StagedBatch& batch) {
   const kernels::ConstBuffer logits = network_->forward(pass, batch.pixels);
   const kernels::LossOptions options{static_cast<float>(config_.label_smoothing),
                                      scales_loss() ? optimizer_->gradient_scale() : nullptr};
-  loss_->run(batch.predictions, logits, batch.labels, options, sums_.data(),
-             network_->logits_gradient());
+  {
+    const Span span(trace_, "loss");
+    loss_->run(batch.predictions, logits, batch.labels, options, sums_.data(),
+               network_->logits_gradient());
+  }
   network_->backward(pass, batch.pixels);
   backend_->add_scaled(parameters.statistics.size(), static_cast<float>(batch.predictions),
                        parameters.statistics.data(), parameters.statistic_sums());
@@ -146,10 +158,7 @@ Status Learner::finish_step(const LearningRates& rates, const Wishes& wishes) {
     undo_step();
     return summed.error();
   }
-  if (!end_orders_) {
-    end_orders_ = backend_->record([this] { order_end(); });
-  }
-  end_orders_->run();
+  run_end();
   optimizer_->post_result();
   ++unsettled_;
   return success();
@@ -161,8 +170,16 @@ std::optional<Learner::Step> Learner::settle(std::int64_t behind) {
   return step_of(optimizer_->take_result());
 }
 
-// What a collective cannot reach goes through the host.
 Status Learner::sum_over_workers() {
+  const Span span(trace_, "all-reduce");
+  const auto begin = Trace::Clock::now();
+  Status summed = sum_gradients();
+  communicated_ += std::chrono::duration<double>(Trace::Clock::now() - begin).count();
+  return summed;
+}
+
+// What a collective cannot reach goes through the host.
+Status Learner::sum_gradients() {
   Parameters& parameters = network_->parameters();
   if (backend_->shares_memory()) return collective_.sum(parameters.all_gradients());
   if (collective_.takes_device_memory()) {
@@ -174,6 +191,13 @@ Status Learner::sum_over_workers() {
   FETTLE_TRY(collective_.sum(std::span(gradients)));
   parameters.gradients.upload(gradients);
   return success();
+}
+
+void Learner::run_end() {
+  const Span span(trace_, "update");
+  if (backend_->shares_memory()) return order_end();
+  if (!end_orders_) end_orders_ = backend_->record([this] { order_end(); });
+  end_orders_->run();
 }
 
 void Learner::order_end() {

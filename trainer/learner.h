@@ -34,6 +34,7 @@
 #include "trainer/model/network.h"
 #include "trainer/optimizer.h"
 #include "trainer/stage.h"
+#include "trainer/trace.h"
 
 namespace fettle::trainer {
 
@@ -63,6 +64,11 @@ class Learner {
   Optimizer& optimizer() { return *optimizer_; }
   kernels::Backend& backend() { return *backend_; }
   bool scales_loss() const { return config_.precision == api::Precision::kFp16; }
+
+  // Where the times of a step's parts go; nullptr: nowhere. Must outlive the steps.
+  void set_trace(Trace* trace);
+  // Seconds that steps have spent adding up among the workers, waiting for each other included.
+  double communicated() const { return communicated_; }
 
   // The masters or the statistics were changed from outside (a checkpoint): brings all copies up to
   // date.
@@ -102,8 +108,10 @@ class Learner {
   // What is ordered for a micro-batch, and at the end of a step.
   void order_batch(const StagedBatch& batch);
   void order_end();
+  void run_end();
   void keep_statistics();
   Status sum_over_workers();
+  Status sum_gradients();
   // Everything but the scale is as the step found it.
   void undo_step();
   void order_evaluation(const ImageSet& images, std::span<const std::int64_t> left,
@@ -124,6 +132,8 @@ class Learner {
   std::map<std::int64_t, std::unique_ptr<kernels::Recording>> batch_orders_;  // by samples
   std::unique_ptr<kernels::Recording> end_orders_;
   std::int64_t unsettled_ = 0;
+  Trace* trace_ = nullptr;
+  double communicated_ = 0;
 };
 
 kernels::DataType data_type(api::Precision precision);

@@ -9,14 +9,7 @@
 
 namespace fettle::trainer {
 
-namespace {
-
-struct StateCount {
-  bool first = false;
-  bool second = false;
-};
-
-StateCount states_of(const api::TrainingConfig& config) {
+OptimizerStates states_of(const api::TrainingConfig& config) {
   switch (config.optimizer) {
     case api::OptimizerKind::kSgd:
       return {config.momentum > 0, false};
@@ -81,7 +74,7 @@ Result<std::unique_ptr<Optimizer>> Optimizer::create(const api::TrainingConfig& 
                                                      Parameters& parameters) {
   std::unique_ptr<Optimizer> made(new Optimizer(config, predictions, backend, parameters));
   using Floats = kernels::DeviceArray<float>;
-  const StateCount states = states_of(config);
+  const OptimizerStates states = states_of(config);
   FETTLE_ASSIGN(made->state1, Floats::create(backend, states.first ? plan.parameters : 0));
   FETTLE_ASSIGN(made->state2, Floats::create(backend, states.second ? plan.parameters : 0));
   FETTLE_ASSIGN(made->device_control_,

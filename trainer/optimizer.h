@@ -17,6 +17,13 @@
 
 namespace fettle::trainer {
 
+// Which of the arrays state1 and state2 the optimiser has.
+struct OptimizerStates {
+  bool first = false;
+  bool second = false;
+};
+OptimizerStates states_of(const api::TrainingConfig& config);
+
 class Optimizer {
  public:
   // `backend` and `parameters` must outlive the optimiser. `predictions`: of a global batch.

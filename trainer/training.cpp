@@ -10,8 +10,10 @@
 
 #include "api/names.h"
 #include "api/resolve.h"
+#include "machine/usable.h"
 #include "trainer/batching.h"
 #include "trainer/identity.h"
+#include "trainer/memory_plan.h"
 
 namespace fettle::trainer {
 
@@ -37,19 +39,6 @@ double base_rate_of(const api::TrainingConfig& config, std::int64_t global_batch
 TrainingJob with_defaults(TrainingJob job) {
   api::fill_in_defaults(job.config.training, job.until_epoch);
   return job;
-}
-
-std::int64_t norm_group_of(const api::TrainerConfig& config, std::int64_t batch) {
-  if (!api::has_batch_norm(config.model)) return 0;
-  return std::min(config.training.norm_group.value_or(0), batch);
-}
-
-// No more room than a worker's share of the batch and of the data needs.
-std::int64_t max_samples_of(const api::TrainingConfig& config, std::int64_t norm_group,
-                            std::int64_t batch, std::int64_t world_size) {
-  if (norm_group > 0) return norm_group;
-  const std::int64_t share = share_of({0, batch}, world_size, 0).size();
-  return std::min(share, config.max_per_worker.value_or(share));
 }
 
 Status check_world(const api::TrainerConfig& config, std::int64_t world_size) {
@@ -105,8 +94,12 @@ Result<std::unique_ptr<Training>> Training::create(const TrainingJob& job, const
                    ", but training.epochs is " + std::to_string(training->epochs_));
   }
   FETTLE_ASSIGN(const NetworkPlan plan, plan_network(job.config.model, data.format()));
+  const TrainingWorld world{collective.world_size(), std::ssize(data.split.train)};
+  FETTLE_TRY(
+      check_memory(job.config, plan_memory(job.config, plan, world), machine::usable_memory()));
   FETTLE_ASSIGN(training->learner_, Learner::create(job.config.training, plan,
                                                     training->max_samples_, job.seed, collective));
+  training->learner_->set_trace(training->hooks_.trace);
   FETTLE_TRY(training->restore(from));
   return training;
 }
@@ -276,6 +269,7 @@ Result<std::optional<Ending>> Training::run_steps_of_epoch(Loader& loader) {
   times_ = {};
   images_ = 0;
   waited_ = loader.waited();
+  communicated_ = learner_->communicated();
   while (position_.offset < std::ssize(data_.split.train)) {
     FETTLE_ASSIGN(const StepEnding ending, run_step(loader));
     if (ending == StepEnding::kDiverged) return std::optional(end_diverged(what_diverged()));
@@ -288,11 +282,18 @@ Result<std::optional<Ending>> Training::run_steps_of_epoch(Loader& loader) {
   return std::optional<Ending>();
 }
 
+const LoadedBatch& Training::next_batch(Loader& loader) {
+  const Span span(hooks_.trace, "data wait");
+  return loader.next();
+}
+
 Result<Training::StepEnding> Training::run_step(Loader& loader) {
+  if (hooks_.trace != nullptr) hooks_.trace->begin_step();
+  const Span span(hooks_.trace, "step");
   const Stopwatch watch;
   Range global;
   for (bool last = false; !last;) {
-    const LoadedBatch& loaded = loader.next();
+    const LoadedBatch& loaded = next_batch(loader);
     learner_->add(loaded.batch, position_.epoch);
     global = loaded.global;
     last = loaded.last_of_step;
@@ -438,11 +439,19 @@ Metrics Training::measure_epoch(const Loader& loader, double seconds) {
       {"accumulation", static_cast<double>(accumulation_steps(global_batch_, dealing))},
       {"seconds", seconds},
   };
+  if (world_size > 1) {
+    metrics.emplace_back("communication_share", (learner_->communicated() - communicated_) / busy);
+  }
   if (learner_->scales_loss()) {
     metrics.emplace_back("loss_scale", scaler.scale);
     metrics.emplace_back("skipped_steps", static_cast<double>(scaler.skipped_steps));
   }
   return metrics;
+}
+
+Result<std::string> Training::save_checkpoint() {
+  const Span span(hooks_.trace, "checkpoint", "", /*always=*/true);
+  return store_.save(snapshot());
 }
 
 Status Training::save_and_report(const Metrics& metrics, bool final_result) {
@@ -451,7 +460,7 @@ Status Training::save_and_report(const Metrics& metrics, bool final_result) {
   report.step = position_.epoch;
   report.metrics = metrics;
   report.final_result = final_result;
-  FETTLE_ASSIGN(report.checkpoint, store_.save(snapshot()));
+  FETTLE_ASSIGN(report.checkpoint, save_checkpoint());
   report.checkpoint_step = position_.epoch;
   hooks_.report(report);
   return success();

@@ -25,6 +25,7 @@
 #include "trainer/learner.h"
 #include "trainer/report.h"
 #include "trainer/schedule.h"
+#include "trainer/trace.h"
 
 namespace fettle::trainer {
 
@@ -44,6 +45,7 @@ struct TrainingHooks {
   // Asked in every optimiser step, near its end.
   std::function<bool()> should_stop;
   std::function<bool()> should_regroup;  // may be empty
+  Trace* trace = nullptr;                // where times go; may be none
 };
 
 enum class Ending {
@@ -89,6 +91,7 @@ class Training {
   Status adopt_parent();
 
   enum class StepEnding { kGoesOn, kStops, kRegroups, kDiverged };
+  const LoadedBatch& next_batch(Loader& loader);
   Result<StepEnding> run_step(Loader& loader);
   // Takes the results of all but the newest `behind` steps.
   StepEnding settle_steps(std::int64_t behind);
@@ -103,6 +106,7 @@ class Training {
   void add_text_scores(const Score& score);
   std::string describe();
   Metrics measure_epoch(const Loader& loader, double seconds);
+  Result<std::string> save_checkpoint();
   Status save_and_report(const Metrics& metrics, bool final_result);
   Result<Ending> stop_within_epoch();
   // `what`: what is not finite.
@@ -133,6 +137,7 @@ class Training {
   StepTimes times_;          // of this epoch in this run
   std::int64_t images_ = 0;  // of text: tokens
   double waited_ = 0;        // the loader's, at the start of the epoch
+  double communicated_ = 0;  // the learner's, then
 };
 
 }  // namespace fettle::trainer

@@ -11,6 +11,7 @@
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/errors.h"
 #include "kernels/cuda/graph.h"
+#include "kernels/cuda/mailbox.h"
 #include "kernels/cuda/staging.h"
 #include "kernels/dropout/cuda.h"
 #include "kernels/embedding/cuda.h"
@@ -126,6 +127,10 @@ class CudaBackend final : public Backend {
     cuda::must_succeed(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes),
                                        cudaMemcpyDeviceToHost, device_->stream()));
     wait();
+  }
+  std::unique_ptr<Mailbox> mailbox(std::int64_t bytes) override {
+    check_not_recording();
+    return cuda::make_mailbox(device_->stream(), bytes);
   }
   void copy(ConstBuffer from, Buffer to, std::int64_t bytes) override {
     cuda::must_succeed(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes),

@@ -22,6 +22,7 @@
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/numbers.h"
 #include "kernels/cuda/platform.h"
+#include "kernels/linear/add_slices.h"
 
 namespace fettle::kernels::cuda {
 
@@ -162,6 +163,26 @@ __global__ void __launch_bounds__(kProductThreads)
 inline std::int64_t product_tiles(std::int64_t count) {
   return (count + kProductTile - 1) / kProductTile;
 }
+
+// A product counts its rows, columns and depth in 31 bits, and tiles of columns in 16. Errors: one
+// of them is more.
+Status check_product(std::int64_t rows, std::int64_t columns, std::int64_t depth);
+
+template <class A, class B, class Store>
+void multiply_tiled(const Device& device, const ProductSize& size, const A& a, const B& b,
+                    const Store& store) {
+  const LaunchShape shape{
+      .blocks = static_cast<unsigned>(product_tiles(size.rows)),
+      .blocks_y = static_cast<unsigned>(product_tiles(size.columns) * size.slices),
+      .threads = kProductThreads};
+  launch(device.stream(), shape, tiled_product<A, B, Store>, size, a, b, store);
+}
+
+// A sum over `depth` that is added to what is there: a weight gradient. `scratch` of the device
+// must have been reserved: sum_bytes() of the longest depth.
+int slices_for(const Device& device, std::int64_t rows, std::int64_t columns, std::int64_t depth);
+std::int64_t sum_bytes(const Device& device, std::int64_t rows, std::int64_t columns,
+                       std::int64_t max_depth);
 
 // A product counts its rows, columns and depth in 31 bits, and tiles of columns in 16. Errors: one
 // of them is more.

@@ -49,7 +49,7 @@ void expect_same(const StepControl& found, const StepControl& expected) {
 
 class EndOfStep : public ::testing::TestWithParam<std::string> {
  protected:
-  const std::unique_ptr<Backend> tested_ = backend(GetParam());
+  Backend* const tested_ = backend(GetParam());
 };
 
 TEST_P(EndOfStep, AddsTheLossAndTheWishesAndForgetsTheLoss) {

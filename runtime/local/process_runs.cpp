@@ -1,6 +1,5 @@
 #include "runtime/local/process_runs.h"
 
-#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,7 +10,7 @@
 #include "api/trial_file.h"
 #include "base/file.h"
 #include "core/names.h"
-#include "runtime/local/cgroup.h"
+#include "machine/usable.h"
 #include "runtime/local/gpus.h"
 #include "runtime/local/run_command.h"
 #include "runtime/local/workers.h"
@@ -21,16 +20,6 @@ namespace fettle::local {
 namespace {
 
 constexpr double kMaxGraceSeconds = 7 * 24 * 3600.0;
-
-// The cores this process may use, which a container or taskset may have made fewer.
-double usable_cores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  const double cores = ::sched_getaffinity(0, sizeof(set), &set) == 0
-                           ? CPU_COUNT(&set)
-                           : static_cast<double>(::sysconf(_SC_NPROCESSORS_ONLN));
-  return std::max(1.0, std::min(cores, cgroup_limits().cores.value_or(cores)));
-}
 
 void take_outcome(const RunOutcome& outcome, core::Run& run) {
   run.state = core::RunState::kExited;
@@ -224,7 +213,7 @@ core::Run ProcessRuns::recall(const api::Trial& trial, std::int64_t run) const {
 
 core::Capacity ProcessRuns::capacity(const api::Study& study) {
   const auto workers = static_cast<double>(study.spec.trial.workers.min);
-  double fitting = std::floor(usable_cores() / (cores_per_trial(study) * workers));
+  double fitting = std::floor(machine::usable_cores() / (cores_per_trial(study) * workers));
   if (const auto& gpu = study.spec.trial.gpu) {
     const double count =
         workers * static_cast<double>(std::max<std::int64_t>(gpu->count.value_or(1), 1));

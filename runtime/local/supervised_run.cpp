@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/file.h"
+#include "machine/usable.h"
 #include "runtime/local/process_tree.h"
 
 namespace fettle::local {
@@ -180,7 +181,7 @@ RunOutcome SupervisedRun::finish(std::int64_t now_ms) {
   end_.grace_ms = command_.grace_ms;
   end_.memory_limit = command_.memory_limit;
   end_.peak_memory = std::max(end_.peak_memory, end_.report.peak_memory);
-  end_.machine_memory = machine_memory();
+  end_.machine_memory = machine::usable_memory();
   end_.command = command_.arguments[0];
   end_.directory = command_.directory;
   end_.last_lines = log_.last_lines(kLastLines);

@@ -65,6 +65,7 @@ kernels::ConstBuffer Network::forward(const Pass& pass, kernels::ConstBuffer ima
   CHECK(pass.samples <= options_.max_samples, "more samples than the network was planned for");
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     const LayerPlan& plan = plan_.layers[i];
+    const Span span(trace_, "forward", plan.name);
     const kernels::ConstBuffer x = output_of(plan.source, images);
     if (layers_[i]) {
       layers_[i]->forward(pass, x, outputs_[i].data());
@@ -78,6 +79,7 @@ kernels::ConstBuffer Network::forward(const Pass& pass, kernels::ConstBuffer ima
 
 void Network::backward(const Pass& pass, kernels::ConstBuffer images) {
   for (const BackwardStep& step : backward_plan_.steps) {
+    const Span span(trace_, "backward", plan_.layers[static_cast<std::size_t>(step.layer)].name);
     if (layers_[static_cast<std::size_t>(step.layer)]) {
       step_back(pass, step, images);
     } else {

@@ -15,6 +15,7 @@
 #include "trainer/model/layer.h"
 #include "trainer/model/network_plan.h"
 #include "trainer/model/parameters.h"
+#include "trainer/trace.h"
 
 namespace fettle::trainer {
 
@@ -31,6 +32,8 @@ class Network {
   const NetworkPlan& plan() const { return plan_; }
   Parameters& parameters() { return parameters_; }
   std::int64_t max_samples() const { return options_.max_samples; }
+  // Where each layer's times go; nullptr: nowhere. Must outlive the passes.
+  void set_trace(Trace* trace) { trace_ = trace; }
 
   // Call after parameters().weights (and its 16-bit copies) changed, before the next forward.
   void weights_changed();
@@ -63,6 +66,7 @@ class Network {
   kernels::Backend& backend_;
   const kernels::PlanOptions options_;
   Parameters parameters_;
+  Trace* trace_ = nullptr;
   std::vector<std::unique_ptr<Layer>> layers_;                 // nullptr: add
   std::vector<kernels::DeviceArray<std::uint8_t>> outputs_;    // of each layer
   std::vector<kernels::DeviceArray<std::uint8_t>> gradients_;  // the slots of backward_plan_
