@@ -113,7 +113,7 @@ enum class OptimizerKind { kSgd, kAdam, kAdamW, kRmsprop, kLamb };
 enum class Precision { kFp32, kBf16, kFp16 };
 enum class ScheduleKind { kConstant, kStep, kCosine, kLinear };
 enum class ScalingRule { kAuto, kNone, kLinear, kSqrt };
-enum class BackendKind { kAuto, kReference, kOnednn };
+enum class BackendKind { kAuto, kReference, kOnednn, kCuda };
 
 struct ScheduleConfig {
   ScheduleKind name = ScheduleKind::kConstant;

@@ -4,7 +4,7 @@
 // Counter-based means: a draw is a pure function of (key, counter). Everything random in Fettle is
 // drawn this way, keyed by what the draw is for (seed, epoch, sample, layer, trial index ...), so
 // that no result depends on the order of work, on the number of workers or on a restart.
-// Pure functions; usable from any thread and, later, from device code.
+// Pure functions; usable from any thread, `philox` and `mix_keys` from device code as well.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@ using PhiloxCounter = std::array<std::uint32_t, 4>;
 using PhiloxKey = std::array<std::uint32_t, 2>;
 
 // Ten rounds over `counter` under `key`: 128 random bits.
-inline PhiloxCounter philox(PhiloxCounter counter, PhiloxKey key) {
+constexpr PhiloxCounter philox(PhiloxCounter counter, PhiloxKey key) {
   constexpr std::uint64_t kMultiplier0 = 0xD2511F53;
   constexpr std::uint64_t kMultiplier1 = 0xCD9E8D57;
   constexpr std::uint32_t kWeyl0 = 0x9E3779B9;

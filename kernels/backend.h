@@ -15,12 +15,20 @@
 // "summed gradients; divide once by the count"). Threading: an operation object belongs to one
 // thread; different objects may run in parallel. Buffers are 64-byte aligned and owned by the
 // caller.
+//
+// Order: calls are orders to the device, carried out one after the other (a CUDA stream). On a CPU
+// each is done when it returns. On a GPU it may not have begun by then; `download` and `wait` wait
+// for all that was ordered before. So every pointer that a call takes is memory of the backend
+// (Backend::allocate) unless its comment says "host", whoever reads it later, and numbers that
+// change from step to step are read from there, too (StepControl). On a CPU backend any aligned
+// memory will do.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
-#include <span>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 
@@ -203,7 +211,7 @@ class AttentionOp {
 class EmbeddingOp {
  public:
   virtual ~EmbeddingOp() = default;
-  // Every token is below `vocabulary` (CHECK).
+  // Every token is below `vocabulary`: whoever loads the data sees to that.
   virtual void forward(std::int64_t samples, const std::int32_t* tokens, ConstBuffer table,
                        ConstBuffer positions, Buffer y) = 0;
   // Adds in order of samples and tokens, so the same batch gives the same bits.
@@ -215,7 +223,7 @@ class EmbeddingOp {
 // is kept or dropped by Philox(key, layer, epoch, i, e), whatever the batch or the worker.
 struct DropoutKey {
   std::uint64_t seed = 0;
-  std::uint32_t epoch = 0;
+  const std::uint32_t* epoch = nullptr;
   std::uint32_t layer = 0;
 };
 
@@ -223,40 +231,99 @@ class DropoutOp {
  public:
   virtual ~DropoutOp() = default;
   // y = x / (1 - rate) where kept, 0 where dropped. `indices`: global index of each sample.
-  virtual void forward(std::span<const std::int64_t> indices, const DropoutKey& key, ConstBuffer x,
-                       Buffer y) = 0;
+  virtual void forward(std::int64_t samples, const std::int64_t* indices, const DropoutKey& key,
+                       ConstBuffer x, Buffer y) = 0;
   // Draws the same mask again.
-  virtual void backward(std::span<const std::int64_t> indices, const DropoutKey& key,
+  virtual void backward(std::int64_t samples, const std::int64_t* indices, const DropoutKey& key,
                         ConstBuffer dy, Buffer dx) = 0;
 };
 
 struct LossOptions {
   float label_smoothing = 0;
-  float gradient_scale = 1;  // on dlogits only: lifts small gradients into the range of fp16
+  // On dlogits only: lifts small gradients into the range of fp16. nullptr: 1.
+  const float* gradient_scale = nullptr;
 };
 
-// Loss of one micro-batch, summed over samples.
+// What calls of a loss have added up, over their samples.
 struct LossSums {
   double loss = 0;           // with label smoothing
   std::int64_t correct = 0;  // argmax equals the label; ties: the first
+  std::int64_t samples = 0;
 };
 
 class SoftmaxCrossEntropyOp {
  public:
   virtual ~SoftmaxCrossEntropyOp() = default;
-  // dlogits = gradient of the SUM of the losses, scaled, in the plan's type; nullptr in evaluation.
-  virtual LossSums run(std::int64_t samples, ConstBuffer logits, const std::int32_t* labels,
-                       const LossOptions& options, Buffer dlogits) = 0;
+  // Adds to `sums`. dlogits = gradient of the SUM of the losses, scaled, in the plan's type;
+  // nullptr in evaluation.
+  virtual void run(std::int64_t samples, ConstBuffer logits, const std::int32_t* labels,
+                   const LossOptions& options, LossSums* sums, Buffer dlogits) = 0;
 };
 
-// ---- Optimisers --------------------------------------------------------------------------------
-// One call updates all parameters that share a decay setting: flat fp32 arrays. `gradient` holds
-// the sum over the global batch; `gradient_scale` (1 / count, times the clipping factor) is applied
-// on the way. If `rounded` is not nullptr the copy of the new weights in `rounded_type` is written
-// there.
-// Formulas and defaults are PyTorch's (torch.optim), which the tests compare with; LAMB, which
-// torch.optim lacks, is its paper's and takes one parameter tensor a call (optimizer/lamb.h).
+// ---- Optimiser steps ---------------------------------------------------------------------------
+// How a step ends: the workers' StepSums and gradients are summed, decide_step() makes a
+// StepControl of them, and the update and the statistics do what it says. Nothing of it needs the
+// host.
 
+// Numbers of a step that travel with its gradients, as floats. Counts are exact: no batch has more
+// than 2^24 predictions. The last three are flags: how many workers' loss is not finite, and how
+// many have a wish.
+struct StepSums {
+  float loss = 0;
+  float correct = 0;
+  float samples = 0;
+  float not_finite = 0;
+  float stop = 0;
+  float regroup = 0;
+};
+
+// A host may have ordered so many steps whose results it has not seen.
+inline constexpr int kResultsBehind = 2;
+
+// What a worker's host tells a step.
+struct StepInput {
+  // The schedule goes by steps that are applied. The host knows of `known_skips` that were not; the
+  // rates are for as many, for one more, and so on.
+  float learning_rates[kResultsBehind + 1] = {};
+  float stop = 0;  // wishes, 0 or 1
+  float regroup = 0;
+  std::int64_t known_skips = 0;
+};
+
+// fp16's dynamic loss scale, as torch.amp.GradScaler has it.
+struct LossScale {
+  double scale = 65536;
+  std::int64_t good_steps = 0;     // since the scale last changed
+  std::int64_t skipped_steps = 0;  // of the whole training
+  bool operator==(const LossScale&) const = default;
+};
+
+// What a step is to do, what came of it, and what goes on from step to step.
+struct StepControl {
+  StepInput input;  // of the step under way; uploaded before add_step_sums
+  StepSums sums;    // of all workers, as decide_step found them
+  float learning_rate = 0;
+  float gradient_scale = 1;  // 1 / (samples x loss scale) x clipping
+  std::int32_t apply = 0;    // 0: the step is undone
+  std::int32_t skipped = 0;  // fp16: it overflowed, and the next one has a smaller scale
+  std::int64_t updates = 0;  // made so far, this one included if it is applied
+  double squares = 0;        // of the gradients as they lie there
+  LossScale loss_scale;      // fp16 only
+  float dlogits_scale = 1;   // LossOptions::gradient_scale: loss_scale.scale / batch_divisor
+};
+
+// What stays the same in a training.
+struct StepSettings {
+  bool scales_loss = false;
+  double batch_divisor =
+      1;                 // a power of two: the loss is scaled by loss_scale.scale / batch_divisor
+  double clip_norm = 0;  // as torch.nn.utils.clip_grad_norm_; 0: none
+};
+
+enum class UpdateRule : std::uint8_t { kSgd, kAdam, kAdamW, kRmsProp, kLamb };
+
+// A part of the parameters, flat fp32 arrays. `gradient` holds the sum over the global batch. If
+// `rounded` is not nullptr the copy of the new weights in `rounded_type` is written there.
 struct UpdateBuffers {
   std::int64_t count = 0;
   float* weights = nullptr;
@@ -265,19 +332,53 @@ struct UpdateBuffers {
   float* state2 = nullptr;  // -               | second moment | momentum buffer
   std::uint16_t* rounded = nullptr;
   DataType rounded_type = DataType::kBFloat16;
+  float weight_decay = 0;
 };
 
+// Formulas and defaults are PyTorch's (torch.optim), which the tests compare with; LAMB, which
+// torch.optim lacks, is its paper's (optimizer/lamb.h).
 struct UpdateSettings {
-  float gradient_scale = 1;
-  float learning_rate = 0.01F;
   float momentum = 0;
   bool nesterov = false;
   float beta1 = 0.9F;
   float beta2 = 0.999F;
   float epsilon = 1e-8F;
   float smoothing = 0.99F;
-  float weight_decay = 0;
-  std::int64_t step = 1;  // 1 for the first update
+};
+
+class UpdateOp {
+ public:
+  virtual ~UpdateOp() = default;
+  // One update of all parts; none where control->apply is 0. control->updates is 1 in the first.
+  virtual void run(const StepControl* control) = 0;
+};
+
+// ---- Memory and order --------------------------------------------------------------------------
+
+// A block of a backend's memory, aligned to 64 bytes, zero at first. Freed with the object, which
+// must not outlive the backend.
+class Memory {
+ public:
+  virtual ~Memory() = default;
+  virtual Buffer data() = 0;
+};
+
+// Brings a value from the backend's memory to the host without waiting for it at once: first in,
+// first out, at most kResultsBehind + 1 on their way.
+class Mailbox {
+ public:
+  virtual ~Mailbox() = default;
+  // Orders a copy of what `from` holds by then.
+  virtual void post(ConstBuffer from) = 0;
+  // Waits for the oldest that is on its way. `to` is host memory.
+  virtual void take(void* to) = 0;
+};
+
+// Calls that were made once and can be made again, as they were (a CUDA graph).
+class Recording {
+ public:
+  virtual ~Recording() = default;
+  virtual void run() = 0;
 };
 
 // ---- The backend -------------------------------------------------------------------------------
@@ -306,19 +407,46 @@ class Backend {
   virtual std::unique_ptr<SoftmaxCrossEntropyOp> softmax_cross_entropy(std::int64_t classes,
                                                                        DataType type) = 0;
 
-  virtual void sgd(const UpdateBuffers&, const UpdateSettings&) = 0;
-  virtual void adam(const UpdateBuffers&, const UpdateSettings&) = 0;
-  virtual void adamw(const UpdateBuffers&, const UpdateSettings&) = 0;
-  virtual void rmsprop(const UpdateBuffers&, const UpdateSettings&) = 0;
-  virtual void lamb(const UpdateBuffers& one_tensor, const UpdateSettings&) = 0;
+  // For LAMB a part is one tensor.
+  virtual std::unique_ptr<UpdateOp> update(UpdateRule rule, std::vector<UpdateBuffers> parts,
+                                           const UpdateSettings& settings) = 0;
 
-  // Sum of squares, in double, in a fixed order. Not finite if any element is not.
-  virtual double sum_of_squares(std::span<const float> values) = 0;
+  // `result` = sum of squares, in double, in a fixed order. Not finite if any element is not.
+  virtual void sum_of_squares(std::int64_t count, const float* values, double* result) = 0;
+  // Adds the loss's sums and the wishes to the step's, and sets the loss's to zero.
+  virtual void add_step_sums(LossSums* of_loss, const StepInput* input, StepSums* of_step) = 0;
+  // Fills in `control` from the sums of all workers and control->squares (optimizer/step.h).
+  virtual void decide_step(const StepSettings& settings, const StepSums* sums,
+                           StepControl* control) = 0;
+  // Where a step leaves running statistics: sums / control->sums.samples if it is applied, else
+  // `before`.
+  virtual void end_statistics(std::int64_t count, const StepControl* control, const float* before,
+                              const float* sums, float* statistics) = 0;
+  // y = y + factor * x.
+  virtual void add_scaled(std::int64_t count, float factor, const float* x, float* y) = 0;
   // y = a + b, element by element; y may be one of them.
   virtual void add(DataType type, std::int64_t count, ConstBuffer a, ConstBuffer b, Buffer y) = 0;
   // Between fp32 and one of the 16-bit types; rounds to nearest even.
-  virtual void round(DataType type, std::span<const float> from, std::uint16_t* to) = 0;
-  virtual void widen(DataType type, std::span<const std::uint16_t> from, float* to) = 0;
+  virtual void round(DataType type, std::int64_t count, const float* from, std::uint16_t* to) = 0;
+  virtual void widen(DataType type, std::int64_t count, const std::uint16_t* from, float* to) = 0;
+
+  // Whether host memory is as good as the backend's own.
+  virtual bool shares_memory() const = 0;
+  // Errors: there is not so much, with how much there is.
+  virtual Result<std::unique_ptr<Memory>> allocate(std::int64_t bytes) = 0;
+  // `from` is host memory, free again when the call returns.
+  virtual void upload(const void* from, Buffer to, std::int64_t bytes) = 0;
+  // `to` is host memory, filled when the call returns.
+  virtual void download(ConstBuffer from, void* to, std::int64_t bytes) = 0;
+  // For values of so many bytes.
+  virtual std::unique_ptr<Mailbox> mailbox(std::int64_t bytes) = 0;
+  virtual void copy(ConstBuffer from, Buffer to, std::int64_t bytes) = 0;
+  virtual void set_zero(Buffer to, std::int64_t bytes) = 0;
+  // Until everything ordered so far is done.
+  virtual void wait() = 0;
+  // Does not yet carry out what `work` orders; each run() does, with the same arguments, reading
+  // what the memory holds by then. `work` must neither allocate, upload, download nor wait.
+  virtual std::unique_ptr<Recording> record(std::function<void()> work) = 0;
 };
 
 // "reference" is always there. Errors: a backend that this build or machine does not have.

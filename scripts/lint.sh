@@ -10,7 +10,7 @@ fail() {
   failed=1
 }
 
-mapfile -t sources < <(git ls-files '*.cpp' '*.h')
+mapfile -t sources < <(git ls-files '*.cpp' '*.h' '*.cu' '*.cuh')
 
 echo "lint: clang-format over ${#sources[@]} files"
 clang-format --dry-run -Werror "${sources[@]}" 2> /tmp/fettle-format.$$ || {
@@ -21,7 +21,7 @@ rm -f /tmp/fettle-format.$$
 
 # Decisions are pure: clocks and entropy only in the programs and drivers that hand them in.
 impure=$(git grep -nE 'std::chrono::[a-z_]+::now|std::random_device|\bs?rand\(|\btime\(' -- \
-  api base search explain core control kernels kube ':!*_test.cpp' ':!control/clock.*' ':!kernels/bench/*' \
+  api base search explain core control kernels kube ':!*_test.cpp' ':!control/clock.*' ':!kernels/bench/*' ':!kernels/emulator/*' \
   ':!kube/transport/*' ':!kube/client.cpp' ':!kube/informer.inl' ':!kube/watch_loop.cpp' \
   ':!kube/leader_elector.cpp' ':!kube/event_recorder.cpp' ':!kube/fake_*' || true)
 [ -z "$impure" ] || fail "a clock or entropy in pure code:
@@ -49,7 +49,7 @@ allowed() {
 for folder in base machine kernels api crds search explain core control kube runtime trainer trainer/reporter; do
   within=(':!*_test.cpp')
   [ "$folder" != trainer ] || within+=(':!trainer/reporter/*')
-  upward=$(git grep -nE '^#include "' -- "$folder/*.h" "$folder/*.cpp" "${within[@]}" |
+  upward=$(git grep -nE '^#include "' -- "$folder/*.h" "$folder/*.cpp" "$folder/*.cu" "${within[@]}" |
     grep -vE "#include \"($(allowed "$folder"))/" || true)
   [ -z "$upward" ] || fail "an include that points up:
 $upward"

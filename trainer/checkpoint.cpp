@@ -47,9 +47,9 @@ Json write_metadata(const Checkpoint& c) {
   json.set("updates", c.updates);
   json.set("lossSum", c.sums.loss);
   json.set("lossSamples", c.sums.samples);
-  json.set("lossScale", c.scaler.scale);
-  json.set("goodSteps", c.scaler.good_steps);
-  json.set("skippedSteps", c.scaler.skipped_steps);
+  json.set("lossScale", c.loss_scale.scale);
+  json.set("goodSteps", c.loss_scale.good_steps);
+  json.set("skippedSteps", c.loss_scale.skipped_steps);
   json.set("metrics", c.metrics);
   Json sizes = Json::array();
   for (const auto* array : {&c.weights, &c.statistics, &c.state1, &c.state2}) {
@@ -68,7 +68,7 @@ bool read_integer(const Json& json, std::string_view key, std::int64_t& to) {
 }
 
 // Checkpoints from before there was fp16 have none: then it is at its start.
-bool read_scaler(const Json& json, LossScaler& to) {
+bool read_loss_scale(const Json& json, kernels::LossScale& to) {
   const Json* scale = json.find("lossScale");
   if (scale == nullptr) return true;
   if (!scale->is_number() || !(scale->as_double() > 0)) return false;
@@ -93,7 +93,7 @@ bool read_metadata(const Json& json, Checkpoint& to) {
   return read_integer(json, "epoch", to.position.epoch) &&
          read_integer(json, "offset", to.position.offset) &&
          read_integer(json, "updates", to.updates) &&
-         read_integer(json, "lossSamples", to.sums.samples) && read_scaler(json, to.scaler);
+         read_integer(json, "lossSamples", to.sums.samples) && read_loss_scale(json, to.loss_scale);
 }
 
 // Takes the arrays from `bytes` in their order; false unless they fill it exactly.

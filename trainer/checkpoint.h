@@ -13,8 +13,8 @@
 
 #include "base/json.h"
 #include "base/result.h"
+#include "kernels/backend.h"
 #include "trainer/data/loader.h"
-#include "trainer/loss_scaler.h"
 
 namespace fettle::trainer {
 
@@ -31,7 +31,7 @@ struct Checkpoint {
   Position position;         // samples used up
   std::int64_t updates = 0;  // of the optimiser, a parent's included
   EpochSums sums;
-  LossScaler scaler;              // fp16
+  kernels::LossScale loss_scale;  // fp16
   Json metrics = Json::object();  // reported after the newest whole epoch
   std::vector<float> weights;
   std::vector<float> statistics;

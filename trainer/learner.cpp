@@ -2,11 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <chrono>
-#include <cmath>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "api/names.h"
 #include "api/trainer_fields.h"
@@ -16,51 +15,33 @@ namespace fettle::trainer {
 
 namespace {
 
+// The fastest that this machine has. fp16 on a CPU is for trying out what a GPU will do; only the
+// reference has it there.
 Result<std::unique_ptr<kernels::Backend>> open_backend(const api::TrainingConfig& config) {
-  const auto threads = static_cast<int>(config.threads);
-  // fp16 on a CPU is for trying out what a GPU will do; only the reference has it.
-  const bool reference_only = config.precision == api::Precision::kFp16;
-  if (reference_only && config.backend == api::BackendKind::kAuto) {
-    return kernels::make_backend(api::to_string(api::BackendKind::kReference), threads);
-  }
-  if (config.backend != api::BackendKind::kAuto) {
-    return kernels::make_backend(api::to_string(config.backend), threads);
-  }
-  auto fast = kernels::make_backend(api::to_string(api::BackendKind::kOnednn), threads);
-  if (fast.ok()) return fast;
-  return kernels::make_backend(api::to_string(api::BackendKind::kReference), threads);
+  using api::BackendKind;
+  const auto open = [&config](BackendKind kind) {
+    return kernels::make_backend(api::to_string(kind), static_cast<int>(config.threads));
+  };
+  if (config.backend != BackendKind::kAuto) return open(config.backend);
+  auto gpu = open(BackendKind::kCuda);
+  if (gpu.ok()) return gpu;
+  auto fast = open(BackendKind::kOnednn);
+  if (fast.ok() && config.precision != api::Precision::kFp16) return fast;
+  return open(BackendKind::kReference);
 }
 
-// This worker's part of what is summed up with the gradients. Counts are exact: no batch is larger
-// than 2^24, up to which a float holds every whole number. The last three are flags: how many
-// workers' loss is not finite, and how many have a wish.
-void write_sums(const Score& mine, const Wishes& wishes, std::span<float, kStepSums> to) {
-  to[0] = static_cast<float>(mine.loss);
-  to[1] = static_cast<float>(mine.correct);
-  to[2] = static_cast<float>(mine.samples);
-  to[3] = std::isfinite(mine.loss) ? 0.0F : 1.0F;
-  to[4] = wishes.stop ? 1.0F : 0.0F;
-  to[5] = wishes.regroup ? 1.0F : 0.0F;
-}
-
-// The same of all workers; `finite` as far as the loss says.
-Learner::Step read_sums(std::span<const float, kStepSums> from) {
+Learner::Step step_of(const kernels::StepControl& control) {
   Learner::Step step;
-  step.score.loss = static_cast<double>(from[0]);
-  step.score.correct = static_cast<std::int64_t>(from[1]);
-  step.score.samples = static_cast<std::int64_t>(from[2]);
-  step.finite = from[3] == 0 && std::isfinite(from[0]);
-  step.wishes = {from[4] > 0, from[5] > 0};
+  step.score.loss = static_cast<double>(control.sums.loss);
+  step.score.correct = static_cast<std::int64_t>(control.sums.correct);
+  step.score.samples = static_cast<std::int64_t>(control.sums.samples);
+  step.skipped = control.skipped != 0;
+  step.finite = control.apply != 0 || step.skipped;
+  step.wishes = {control.sums.stop > 0, control.sums.regroup > 0};
   return step;
 }
 
-// Gradients by logits are at most 1; the sum of a batch's losses, scaled by 65536, would overflow
-// where the mean does not. A power of two divides without rounding.
-double power_of_two_above(std::int64_t batch) {
-  return static_cast<double>(std::bit_ceil(static_cast<std::uint64_t>(batch)));
-}
-
-// What write_sums relies on; of images a batch is never larger.
+// What StepSums relies on; of images a batch is never larger.
 Status check_predictions(std::int64_t batch, std::int64_t predictions) {
   if (batch <= api::kLargestBatch / predictions) return success();
   return invalid("a batch of " + std::to_string(batch) + " samples of " +
@@ -91,118 +72,146 @@ Result<std::unique_ptr<Learner>> Learner::create(const api::TrainingConfig& conf
   const std::int64_t batch = global_batch_of(config, collective.world_size());
   FETTLE_TRY(check_predictions(batch, plan.predictions()));
   std::unique_ptr<Learner> learner(new Learner(config, seed, collective));
-  learner->batch_divisor_ = power_of_two_above(batch * plan.predictions());
   FETTLE_ASSIGN(learner->backend_, open_backend(config));
+  kernels::Backend& backend = *learner->backend_;
   const kernels::DataType type = data_type(config.precision);
-  FETTLE_ASSIGN(learner->network_,
-                Network::create(plan, *learner->backend_, {max_samples, type}, seed));
-  learner->loss_ = learner->backend_->softmax_cross_entropy(plan.classes, type);
-  learner->optimizer_ = std::make_unique<Optimizer>(config, plan, *learner->backend_);
+  FETTLE_ASSIGN(learner->network_, Network::create(plan, backend, {max_samples, type}, seed));
+  learner->loss_ = backend.softmax_cross_entropy(plan.classes, type);
+  FETTLE_ASSIGN(learner->optimizer_, Optimizer::create(config, plan, batch * plan.predictions(),
+                                                       backend, learner->network_->parameters()));
+  FETTLE_TRY(learner->allocate(plan, max_samples));
+  learner->keep_statistics();
   return learner;
+}
+
+Status Learner::allocate(const NetworkPlan& plan, std::int64_t max_samples) {
+  using Sums = kernels::DeviceArray<kernels::LossSums>;
+  const std::int64_t bytes = plan.tokens ? std::int64_t{sizeof(std::int32_t)}
+                                         : kernels::size_of(data_type(config_.precision));
+  FETTLE_ASSIGN(stage_, Stage::create(*backend_, {max_samples, plan.input.size() * bytes,
+                                                  plan.predictions()}));
+  FETTLE_ASSIGN(sums_, Sums::create(*backend_, 1));
+  FETTLE_ASSIGN(evaluation_sums_, Sums::create(*backend_, 1));
+  FETTLE_ASSIGN(statistics_before_,
+                kernels::DeviceArray<float>::create(*backend_, plan.statistics));
+  return success();
 }
 
 void Learner::set_trace(Trace* trace) {
   trace_ = trace;
+  if (trace != nullptr) trace->set_wait([this] { backend_->wait(); });
   network_->set_trace(trace);
 }
 
 void Learner::weights_changed() {
   network_->parameters().round_weights(*backend_);
   network_->weights_changed();
+  keep_statistics();
+}
+
+void Learner::keep_statistics() {
+  backend_->copy(network_->parameters().statistics.data(), statistics_before_.data(),
+                 statistics_before_.bytes());
 }
 
 void Learner::add(const Batch& batch, std::int64_t epoch) {
   if (batch.size() == 0) return;
-  begin_statistics();
-  const Pass pass{true, seed_, epoch, batch.indices};
-  const kernels::ConstBuffer logits = network_->forward(pass, batch.pixels.data());
+  const StagedBatch staged = stage_->bring(batch, epoch);
+  // A part of a recording has no time of its own.
+  const bool traced = trace_ != nullptr && trace_->is_on();
+  if (!stage_->is_fixed() || traced) return order_batch(staged);
+  auto& orders = batch_orders_[staged.samples];
+  if (!orders) orders = backend_->record([this, staged] { order_batch(staged); });
+  orders->run();
+}
+
+void Learner::order_batch(const StagedBatch& batch) {
+  Parameters& parameters = network_->parameters();
+  // Every micro-batch of a step starts from the same statistics.
+  backend_->copy(statistics_before_.data(), parameters.statistics.data(),
+                 statistics_before_.bytes());
+  const Pass pass{true, batch.samples, seed_, batch.epoch, batch.indices};
+  const kernels::ConstBuffer logits = network_->forward(pass, batch.pixels);
   const kernels::LossOptions options{static_cast<float>(config_.label_smoothing),
-                                     static_cast<float>(gradient_scale())};
-  const kernels::LossSums sums = [&] {
+                                     scales_loss() ? optimizer_->gradient_scale() : nullptr};
+  {
     const Span span(trace_, "loss");
-    return loss_->run(std::ssize(batch.labels), logits, batch.labels.data(), options,
-                      network_->logits_gradient());
-  }();
-  network_->backward(pass, batch.pixels.data());
-  add_statistics(std::ssize(batch.labels));
-  pending_.loss += sums.loss;
-  pending_.correct += sums.correct;
-  pending_.samples += std::ssize(batch.labels);
-}
-
-// Every micro-batch of a step starts from the same statistics.
-void Learner::begin_statistics() {
-  auto& statistics = network_->parameters().statistics;
-  if (statistics_before_.empty()) {
-    statistics_before_.assign(statistics.begin(), statistics.end());
-  } else {
-    std::ranges::copy(statistics_before_, statistics.begin());
+    loss_->run(batch.predictions, logits, batch.labels, options, sums_.data(),
+               network_->logits_gradient());
   }
+  network_->backward(pass, batch.pixels);
+  backend_->add_scaled(parameters.statistics.size(), static_cast<float>(batch.predictions),
+                       parameters.statistics.data(), parameters.statistic_sums());
 }
 
-void Learner::add_statistics(std::int64_t samples) {
-  Parameters& parameters = network_->parameters();
-  const std::span<float> sums = parameters.statistic_sums();
-  const auto weight = static_cast<float>(samples);
-  for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += weight * parameters.statistics.data()[i];
-}
-
-// Leaves the statistics where the step brings them.
-void Learner::end_statistics(std::int64_t samples) {
-  Parameters& parameters = network_->parameters();
-  const std::span<float> sums = parameters.statistic_sums();
-  const auto divisor = static_cast<double>(samples);
-  std::ranges::transform(sums, parameters.statistics.begin(), [divisor](float sum) {
-    return static_cast<float>(static_cast<double>(sum) / divisor);
-  });
-  std::ranges::fill(sums, 0.0F);
-  statistics_before_.clear();
-}
-
-void Learner::undo_step() {
-  Parameters& parameters = network_->parameters();
-  std::ranges::fill(parameters.weight_gradients(), 0.0F);
-  std::ranges::fill(parameters.statistic_sums(), 0.0F);
-  // Empty on a worker that had no samples, whose statistics are as they were.
-  std::ranges::copy(statistics_before_, parameters.statistics.begin());
-  statistics_before_.clear();
-}
-
-Result<Learner::Step> Learner::finish_step(double learning_rate, const Wishes& wishes) {
-  Parameters& parameters = network_->parameters();
-  write_sums(pending_, wishes, parameters.step_sums());
-  pending_ = {};
-  if (Status summed = sum_gradients(); !summed.ok()) {
+Status Learner::finish_step(const LearningRates& rates, const Wishes& wishes) {
+  kernels::StepInput input;
+  std::ranges::transform(rates, input.learning_rates,
+                         [](double rate) { return static_cast<float>(rate); });
+  input.stop = wishes.stop ? 1.0F : 0.0F;
+  input.regroup = wishes.regroup ? 1.0F : 0.0F;
+  input.known_skips = optimizer_->control().loss_scale.skipped_steps;
+  optimizer_->set_input(input);
+  backend_->add_step_sums(sums_.data(), &optimizer_->device_control()->input,
+                          network_->parameters().step_sums());
+  if (Status summed = sum_over_workers(); !summed.ok()) {
     undo_step();
     return summed.error();
   }
-  return end_step(read_sums(parameters.step_sums()), learning_rate);
+  run_end();
+  optimizer_->post_result();
+  ++unsettled_;
+  return success();
 }
 
-Status Learner::sum_gradients() {
-  if (collective_.world_size() == 1) return success();
+std::optional<Learner::Step> Learner::settle(std::int64_t behind) {
+  if (unsettled_ <= behind) return std::nullopt;
+  --unsettled_;
+  return step_of(optimizer_->take_result());
+}
+
+Status Learner::sum_over_workers() {
   const Span span(trace_, "all-reduce");
   const auto begin = Trace::Clock::now();
-  Status summed = collective_.sum(network_->parameters().all_gradients());
+  Status summed = sum_gradients();
   communicated_ += std::chrono::duration<double>(Trace::Clock::now() - begin).count();
   return summed;
 }
 
-Learner::Step Learner::end_step(Step step, double learning_rate) {
-  const Span span(trace_, "update");
+// What a collective cannot reach goes through the host.
+Status Learner::sum_gradients() {
   Parameters& parameters = network_->parameters();
-  const std::int64_t samples = step.score.samples;
-  const double divisor = static_cast<double>(samples) * gradient_scale();
-  if (step.finite && optimizer_->update(parameters, divisor, learning_rate)) {
-    end_statistics(samples);
-    if (scales_loss()) scaler_.count_good_step();
-    network_->weights_changed();
-    return step;
-  }
-  undo_step();
-  step.skipped = scales_loss() && scaler_.skip_step();
-  step.finite = step.skipped;
-  return step;
+  if (backend_->shares_memory()) return collective_.sum(parameters.all_gradients());
+  if (collective_.world_size() == 1) return success();
+  std::vector<float> gradients = parameters.gradients.download();
+  FETTLE_TRY(collective_.sum(std::span(gradients)));
+  parameters.gradients.upload(gradients);
+  return success();
+}
+
+void Learner::run_end() {
+  const Span span(trace_, "update");
+  if (backend_->shares_memory()) return order_end();
+  if (!end_orders_) end_orders_ = backend_->record([this] { order_end(); });
+  end_orders_->run();
+}
+
+void Learner::order_end() {
+  Parameters& parameters = network_->parameters();
+  optimizer_->order_update();
+  backend_->end_statistics(parameters.statistics.size(), optimizer_->device_control(),
+                           statistics_before_.data(), parameters.statistic_sums(),
+                           parameters.statistics.data());
+  keep_statistics();
+  parameters.gradients.set_zero();
+  network_->weights_changed();
+}
+
+void Learner::undo_step() {
+  Parameters& parameters = network_->parameters();
+  parameters.gradients.set_zero();
+  backend_->copy(statistics_before_.data(), parameters.statistics.data(),
+                 statistics_before_.bytes());
 }
 
 Result<Score> Learner::evaluate(const ImageSet& images, const Indices& samples,
@@ -210,35 +219,32 @@ Result<Score> Learner::evaluate(const ImageSet& images, const Indices& samples,
   const Range share =
       share_of({0, std::ssize(samples)}, collective_.world_size(), collective_.rank());
   const std::span<const std::int64_t> all(samples);
-  const Score mine = evaluate_share(
+  evaluation_sums_.set_zero();
+  order_evaluation(
       images,
       all.subspan(static_cast<std::size_t>(share.begin), static_cast<std::size_t>(share.size())),
       writer);
+  const kernels::LossSums mine = evaluation_sums_.download()[0];
   std::array<double, 3> sums = {mine.loss, static_cast<double>(mine.correct),
                                 static_cast<double>(mine.samples)};
   FETTLE_TRY(collective_.sum(std::span<double>(sums)));
   return Score{sums[0], static_cast<std::int64_t>(sums[1]), static_cast<std::int64_t>(sums[2])};
 }
 
-Score Learner::evaluate_share(const ImageSet& images, std::span<const std::int64_t> left,
-                              const BatchWriter& writer) {
+void Learner::order_evaluation(const ImageSet& images, std::span<const std::int64_t> left,
+                               const BatchWriter& writer) {
   if (evaluated_.pixels.empty()) {
     evaluated_ = writer.make_batch(images, network_->max_samples());
   }
-  Score score;
   while (!left.empty()) {
     const auto size = std::min(left.size(), static_cast<std::size_t>(network_->max_samples()));
     writer.write(images, left.first(size), 0, evaluated_);
     left = left.subspan(size);
-    const Pass pass{false, seed_, 0, evaluated_.indices};
-    const kernels::ConstBuffer logits = network_->forward(pass, evaluated_.pixels.data());
-    const kernels::LossSums sums =
-        loss_->run(std::ssize(evaluated_.labels), logits, evaluated_.labels.data(), {}, nullptr);
-    score.loss += sums.loss;
-    score.correct += sums.correct;
-    score.samples += std::ssize(evaluated_.labels);
+    const StagedBatch batch = stage_->bring(evaluated_, 0);
+    const Pass pass{false, batch.samples};
+    const kernels::ConstBuffer logits = network_->forward(pass, batch.pixels);
+    loss_->run(batch.predictions, logits, batch.labels, {}, evaluation_sums_.data(), nullptr);
   }
-  return score;
 }
 
 }  // namespace fettle::trainer

@@ -7,25 +7,33 @@
 // batch, or groups of it that do not depend on the workers (batching.h). Each group moves the
 // running statistics from where the step found them, and the mean of the results, by samples, is
 // where the step leaves them, whoever took the group and in whatever order.
-// In fp16 the loss is scaled (loss_scaler.h), and a step that overflows is skipped: it changes
-// nothing but the scale, running statistics included.
+// In fp16 the loss is scaled (kernels/optimizer/step.h), and a step that overflows is skipped: it
+// changes nothing but the scale, running statistics included.
+// All this is ordered from the backend, which decides on its own whether a step is applied; where
+// batches always lie in the same place, orders are recorded once and repeated, and the host learns
+// what became of a step kResultsBehind steps later, so that the backend never waits for it. The
+// same on all workers: they learn of a step after the same step.
 // One thread.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "api/trainer_config.h"
 #include "base/result.h"
 #include "kernels/backend.h"
+#include "kernels/device_array.h"
 #include "trainer/collective.h"
 #include "trainer/data/batch_writer.h"
 #include "trainer/data/image_set.h"
-#include "trainer/loss_scaler.h"
 #include "trainer/model/network.h"
 #include "trainer/optimizer.h"
+#include "trainer/stage.h"
 #include "trainer/trace.h"
 
 namespace fettle::trainer {
@@ -47,7 +55,7 @@ struct Wishes {
 
 class Learner {
  public:
-  // Errors: no such backend here; a layer that it cannot run.
+  // Errors: no such backend here; a layer that it cannot run; too little memory.
   static Result<std::unique_ptr<Learner>> create(const api::TrainingConfig& config,
                                                  const NetworkPlan& plan, std::int64_t max_samples,
                                                  std::uint64_t seed, Collective& collective);
@@ -55,7 +63,6 @@ class Learner {
   Network& network() { return *network_; }
   Optimizer& optimizer() { return *optimizer_; }
   kernels::Backend& backend() { return *backend_; }
-  LossScaler& scaler() { return scaler_; }
   bool scales_loss() const { return config_.precision == api::Precision::kFp16; }
 
   // Where the times of a step's parts go; nullptr: nowhere. Must outlive the steps.
@@ -63,7 +70,8 @@ class Learner {
   // Seconds that steps have spent adding up among the workers, waiting for each other included.
   double communicated() const { return communicated_; }
 
-  // The masters were changed from outside (a checkpoint): brings all copies up to date.
+  // The masters or the statistics were changed from outside (a checkpoint): brings all copies up to
+  // date.
   void weights_changed();
 
   // Forward and backward of one micro-batch; its gradients, loss and statistics are added up.
@@ -77,9 +85,18 @@ class Learner {
     bool skipped = false;  // fp16 only: something overflowed; the next step has a smaller scale
     Wishes wishes;         // of all workers
   };
-  // Ends an optimiser step. `wishes`: of this worker. Errors: a worker was lost; the step is
-  // undone.
-  Result<Step> finish_step(double learning_rate, const Wishes& wishes = {});
+  // Of the step, by how many more steps were skipped than the settled ones tell.
+  using LearningRates = std::array<double, kernels::kResultsBehind + 1>;
+
+  // Orders the end of an optimiser step. `wishes`: of this worker. Errors: a worker was lost; the
+  // step is undone.
+  Status finish_step(const LearningRates& rates, const Wishes& wishes = {});
+  // The result of the oldest step that is not settled, if there are more than `behind` of them.
+  std::optional<Step> settle(std::int64_t behind = 0);
+  // How many steps' results may be left for later without making the backend wait.
+  std::int64_t results_behind() const {
+    return backend_->shares_memory() ? 0 : kernels::kResultsBehind;
+  }
 
   // Loss without label smoothing and accuracy on these samples, with running statistics. Each
   // worker takes its share of them. Errors: a worker was lost.
@@ -87,32 +104,36 @@ class Learner {
 
  private:
   Learner(const api::TrainingConfig& config, std::uint64_t seed, Collective& collective);
-  // On the gradients of the sum of the losses.
-  double gradient_scale() const { return scales_loss() ? scaler_.scale / batch_divisor_ : 1; }
+  Status allocate(const NetworkPlan& plan, std::int64_t max_samples);
+  // What is ordered for a micro-batch, and at the end of a step.
+  void order_batch(const StagedBatch& batch);
+  void order_end();
+  void run_end();
+  void keep_statistics();
+  Status sum_over_workers();
   Status sum_gradients();
-  void begin_statistics();
-  void add_statistics(std::int64_t samples);
-  void end_statistics(std::int64_t samples);
   // Everything but the scale is as the step found it.
   void undo_step();
-  Step end_step(Step step, double learning_rate);
-  Score evaluate_share(const ImageSet& images, std::span<const std::int64_t> left,
-                       const BatchWriter& writer);
+  void order_evaluation(const ImageSet& images, std::span<const std::int64_t> left,
+                        const BatchWriter& writer);
 
   const api::TrainingConfig config_;
   const std::uint64_t seed_;
   Collective& collective_;
-  double batch_divisor_ = 1;  // predictions of the global batch, rounded up to a power of two
   std::unique_ptr<kernels::Backend> backend_;  // before what is made by it
   std::unique_ptr<Network> network_;
   std::unique_ptr<kernels::SoftmaxCrossEntropyOp> loss_;
   std::unique_ptr<Optimizer> optimizer_;
-  Batch evaluated_;  // reused by evaluate()
-  Score pending_;    // of this worker, since the last finish_step
-  LossScaler scaler_;
+  std::optional<Stage> stage_;
+  Batch evaluated_;                               // reused by evaluate()
+  kernels::DeviceArray<kernels::LossSums> sums_;  // of this worker, since the last finish_step
+  kernels::DeviceArray<kernels::LossSums> evaluation_sums_;
+  kernels::DeviceArray<float> statistics_before_;  // where the step under way found them
+  std::map<std::int64_t, std::unique_ptr<kernels::Recording>> batch_orders_;  // by samples
+  std::unique_ptr<kernels::Recording> end_orders_;
+  std::int64_t unsettled_ = 0;
   Trace* trace_ = nullptr;
   double communicated_ = 0;
-  std::vector<float> statistics_before_;  // where the step under way found them; else empty
 };
 
 kernels::DataType data_type(api::Precision precision);

@@ -8,9 +8,12 @@
 #include <optional>
 #include <vector>
 
+#include "kernels/optimizer/step.h"
 #include "trainer/batching.h"
 #include "trainer/data/split.h"
 #include "trainer/model/layer_configs.h"
+#include "trainer/testing/elements.h"
+#include "trainer/testing/step.h"
 #include "trainer/testing/synthetic.h"
 #include "trainer/testing/threads.h"
 
@@ -51,12 +54,12 @@ ThreeSteps train(Collective& collective, std::int64_t max_samples) {
                    batch);
       learner->add(batch, 0);
     }
-    const auto step = learner->finish_step(0.1);
-    EXPECT_EQ(step->score.samples, global.size());
-    result.losses.push_back(step->score.mean_loss());
+    const Learner::Step step = end_step(*learner, 0.1);
+    EXPECT_EQ(step.score.samples, global.size());
+    result.losses.push_back(step.score.mean_loss());
   }
   const auto& weights = learner->network().parameters().weights;
-  result.weights.assign(weights.begin(), weights.end());
+  result.weights = weights.download();
   return result;
 }
 
@@ -106,13 +109,23 @@ struct OneLayer {
   std::unique_ptr<Learner> learner;
 };
 
+// An update of gradients that are sums over so many samples.
+kernels::StepControl update(OneLayer& one, float samples, float learning_rate) {
+  Optimizer& optimizer = one.learner->optimizer();
+  one.parameters().step_sums()->samples = samples;
+  optimizer.set_input({.learning_rates = {learning_rate}});
+  optimizer.order_update();
+  optimizer.post_result();
+  return optimizer.take_result();
+}
+
 TEST(Optimizer, WeightDecaySparesBiasesAndNormalisation) {
   api::TrainingConfig config = reference_sgd();
   config.weight_decay = 0.5;
   OneLayer one(config);
   Parameters& parameters = one.parameters();
-  std::fill(parameters.weights.begin(), parameters.weights.end(), 1.0F);
-  ASSERT_TRUE(one.learner->optimizer().update(parameters, 1, 0.1));
+  std::ranges::fill(elements(parameters.weights), 1.0F);
+  ASSERT_TRUE(update(one, 1, 0.1F).apply);
   EXPECT_FLOAT_EQ(parameters.values(one.plan.layers[1].weights)[0], 0.95F);
   EXPECT_EQ(parameters.values(one.plan.layers[1].biases)[0], 1.0F);
   EXPECT_EQ(parameters.values(one.plan.layers[0].weights)[0], 1.0F);
@@ -124,13 +137,12 @@ TEST(Optimizer, ClipsTheNormOfTheMeanGradient) {
   config.clip_norm = 1;
   OneLayer one(config);
   Parameters& parameters = one.parameters();
-  std::fill(parameters.weights.begin(), parameters.weights.end(), 0.0F);
-  parameters.gradients[0] = 40;  // sums over 10 samples: the mean has norm 5
-  parameters.gradients[1] = 30;
-  ASSERT_TRUE(one.learner->optimizer().update(parameters, 10, 1));
-  EXPECT_NEAR(parameters.weights[0], -0.8, 1e-5);
-  EXPECT_NEAR(parameters.weights[1], -0.6, 1e-5);
-  EXPECT_EQ(parameters.gradients[0], 0);
+  std::ranges::fill(elements(parameters.weights), 0.0F);
+  elements(parameters.gradients)[0] = 40;  // sums over 10 samples: the mean has norm 5
+  elements(parameters.gradients)[1] = 30;
+  ASSERT_TRUE(update(one, 10, 1).apply);
+  EXPECT_NEAR(elements(parameters.weights)[0], -0.8, 1e-5);
+  EXPECT_NEAR(elements(parameters.weights)[1], -0.6, 1e-5);
 }
 
 TEST(Optimizer, ANormThatIsNotFiniteChangesNothing) {
@@ -138,12 +150,12 @@ TEST(Optimizer, ANormThatIsNotFiniteChangesNothing) {
     api::TrainingConfig config = reference_sgd();
     config.clip_norm = clip_norm;
     OneLayer one(config);
-    Parameters& parameters = one.parameters();
-    const std::vector<float> before(parameters.weights.begin(), parameters.weights.end());
-    parameters.gradients[1] = INFINITY;
-    EXPECT_FALSE(one.learner->optimizer().update(parameters, 1, 1));
-    EXPECT_EQ(before, std::vector<float>(parameters.weights.begin(), parameters.weights.end()));
-    EXPECT_EQ(one.learner->optimizer().updates, 0);
+    const std::vector<float> before = one.parameters().weights.download();
+    elements(one.parameters().gradients)[1] = INFINITY;
+    const kernels::StepControl control = update(one, 1, 1);
+    EXPECT_FALSE(control.apply);
+    EXPECT_EQ(control.updates, 0);
+    EXPECT_EQ(before, one.parameters().weights.download());
   }
 }
 
@@ -182,19 +194,15 @@ Batch add_sample(OneLayer& one, kernels::DataType type) {
   return batch;
 }
 
-std::vector<float> copy(const kernels::AlignedArray<float>& from) {
-  return {from.begin(), from.end()};
-}
-
 TEST(Learner, GradientsThatAreNotFiniteAreForgottenWithTheStep) {
   OneLayer one(reference_sgd());
   Parameters& parameters = one.parameters();
-  const std::vector<float> before = copy(parameters.weights);
+  const std::vector<float> before = parameters.weights.download();
   add_sample(one, kernels::DataType::kFloat32);
-  parameters.gradients[1] = NAN;
-  EXPECT_FALSE(one.learner->finish_step(0.1)->finite);
-  EXPECT_EQ(before, copy(parameters.weights));
-  EXPECT_THAT(parameters.weight_gradients(), testing::Each(0.0F));
+  elements(parameters.gradients)[1] = NAN;
+  EXPECT_FALSE(end_step(*one.learner, 0.1).finite);
+  EXPECT_EQ(before, parameters.weights.download());
+  EXPECT_THAT(elements(parameters.gradients), testing::Each(0.0F));
 }
 
 api::TrainingConfig fp16_sgd() {
@@ -209,31 +217,31 @@ TEST(Fp16, ASkippedStepChangesNothingButTheScale) {
   OneLayer one(fp16_sgd());
   Parameters& parameters = one.parameters();
   add_sample(one, kernels::DataType::kFloat16);
-  ASSERT_TRUE(one.learner->finish_step(0.1)->finite);
-  const std::vector<float> weights = copy(parameters.weights);
-  const std::vector<float> statistics = copy(parameters.statistics);
-  const std::vector<float> momentum = copy(one.learner->optimizer().state1);
+  ASSERT_TRUE(end_step(*one.learner, 0.1).finite);
+  const std::vector<float> weights = parameters.weights.download();
+  const std::vector<float> statistics = parameters.statistics.download();
+  const std::vector<float> momentum = one.learner->optimizer().state1.download();
 
   add_sample(one, kernels::DataType::kFloat16);
-  EXPECT_NE(statistics, copy(parameters.statistics));  // the forward pass moved them
-  parameters.gradients[1] = INFINITY;
-  const Learner::Step step = *one.learner->finish_step(0.1);
+  EXPECT_NE(statistics, parameters.statistics.download());  // the forward pass moved them
+  elements(parameters.gradients)[1] = INFINITY;
+  const Learner::Step step = end_step(*one.learner, 0.1);
   EXPECT_TRUE(step.finite);
   EXPECT_TRUE(step.skipped);
-  EXPECT_EQ(weights, copy(parameters.weights));
-  EXPECT_EQ(statistics, copy(parameters.statistics));
-  EXPECT_EQ(momentum, copy(one.learner->optimizer().state1));
-  EXPECT_EQ(one.learner->optimizer().updates, 1);
-  EXPECT_THAT(parameters.weight_gradients(), testing::Each(0.0F));
-  EXPECT_EQ(one.learner->scaler(), (LossScaler{32768, 0, 1}));
+  EXPECT_EQ(weights, parameters.weights.download());
+  EXPECT_EQ(statistics, parameters.statistics.download());
+  EXPECT_EQ(momentum, one.learner->optimizer().state1.download());
+  EXPECT_EQ(one.learner->optimizer().control().updates, 1);
+  EXPECT_THAT(elements(parameters.gradients), testing::Each(0.0F));
+  EXPECT_EQ(one.learner->optimizer().control().loss_scale, (kernels::LossScale{32768, 0, 1}));
 }
 
 TEST(Fp16, OverflowAtTheSmallestScaleIsAFailure) {
   OneLayer one(fp16_sgd());
-  one.learner->scaler().scale = LossScaler::kSmallestScale;
+  one.learner->optimizer().restore(0, {.scale = kernels::kSmallestLossScale});
   add_sample(one, kernels::DataType::kFloat16);
-  one.parameters().gradients[1] = NAN;
-  const Learner::Step step = *one.learner->finish_step(0.1);
+  elements(one.parameters().gradients)[1] = NAN;
+  const Learner::Step step = end_step(*one.learner, 0.1);
   EXPECT_FALSE(step.finite);
   EXPECT_FALSE(step.skipped);
 }
@@ -244,10 +252,10 @@ TEST(Fp16, TheScaleDoesNotChangeTheStep) {
   std::vector<std::vector<float>> weights;
   for (const double scale : {256.0, 4096.0}) {
     OneLayer one(fp16_sgd());
-    one.learner->scaler().scale = scale;
+    one.learner->optimizer().restore(0, {.scale = scale});
     add_sample(one, kernels::DataType::kFloat16);
-    ASSERT_FALSE(one.learner->finish_step(0.1)->skipped);
-    weights.push_back(copy(one.parameters().weights));
+    ASSERT_FALSE(end_step(*one.learner, 0.1).skipped);
+    weights.push_back(one.parameters().weights.download());
   }
   EXPECT_EQ(weights[0], weights[1]);
 }

@@ -59,7 +59,7 @@ Without training:
   --backends           which backends this build and machine have, as JSON
 
 With --bench:
-  --precision fp32|bf16|fp16, --backend auto|reference|onednn, --threads N, --batch N, --seconds X
+  --precision fp32|bf16|fp16, --backend auto|reference|onednn|cuda, --threads N, --batch N, --seconds X
 
   --help, --version
 
@@ -76,6 +76,7 @@ Environment:
   FETTLE_RENDEZVOUS_SECONDS, FETTLE_COLLECTIVE_SECONDS
                      how long workers wait until all are there, and for each other afterwards
                      (300, 300)
+  FETTLE_CUDA_LIBRARY  libfettle_cuda.so, where it lies neither beside this program nor in ../lib
   FETTLE_TENSORBOARD  an absolute directory for TensorBoard's event files: each trial's metrics
                      go to STUDY/TRIAL below it
 

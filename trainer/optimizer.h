@@ -1,15 +1,17 @@
 // Optimizer: turns summed gradients into new weights, with the backend's formulas (torch.optim's).
 //
-// Owns its state (momentum, moments) and the number of updates made. Weight decay applies to the
-// weights of linear and conv layers, never to biases and normalisation. One thread.
+// Owns its state (momentum, moments) and what goes on from step to step: the number of updates and
+// the loss scale. Weight decay applies to the weights of linear and conv layers, never to biases
+// and normalisation. One thread.
 #pragma once
 
 #include <cstdint>
-#include <vector>
+#include <memory>
 
 #include "api/trainer_config.h"
-#include "kernels/aligned.h"
+#include "base/result.h"
 #include "kernels/backend.h"
+#include "kernels/device_array.h"
 #include "trainer/model/network_plan.h"
 #include "trainer/model/parameters.h"
 
@@ -24,28 +26,55 @@ OptimizerStates states_of(const api::TrainingConfig& config);
 
 class Optimizer {
  public:
-  // `backend` must outlive the optimiser.
-  Optimizer(const api::TrainingConfig& config, const NetworkPlan& plan, kernels::Backend& backend);
+  // `backend` and `parameters` must outlive the optimiser. `predictions`: of a global batch.
+  // Errors: too little memory.
+  static Result<std::unique_ptr<Optimizer>> create(const api::TrainingConfig& config,
+                                                   const NetworkPlan& plan,
+                                                   std::int64_t predictions,
+                                                   kernels::Backend& backend,
+                                                   Parameters& parameters);
 
-  // One update from gradients summed over samples: divided by `divisor` (their number, times the
-  // scale of the loss), clipped to clipNorm as torch.nn.utils.clip_grad_norm_ does, then the
-  // formula. Sets the gradients to zero.
-  // False, and nothing changed, if their norm is not finite.
-  bool update(Parameters& parameters, double divisor, double learning_rate);
+  // What the workers' steps are told; before the gradients are summed up.
+  void set_input(const kernels::StepInput& input);
 
-  std::int64_t updates = 0;             // made so far
-  kernels::AlignedArray<float> state1;  // as UpdateBuffers says; empty where there is none
-  kernels::AlignedArray<float> state2;
+  // Orders one update from gradients summed over samples: divided by their number and the scale of
+  // the loss, clipped to clipNorm as torch.nn.utils.clip_grad_norm_ does, then the formula. Nothing
+  // changes but the control if their norm is not finite. Can be recorded.
+  void order_update();
+
+  // Orders the result of the last step to the host. The next set_input may be ordered before it is
+  // taken.
+  void post_result() { results_->post(device_control_.data()); }
+  // How the oldest step ended whose result was not taken yet; waits for it.
+  const kernels::StepControl& take_result();
+
+  // As of the last take_result() or restore().
+  const kernels::StepControl& control() const { return control_; }
+  // Goes on from a checkpoint.
+  void restore(std::int64_t updates, const kernels::LossScale& scale);
+
+  // In the backend's memory, for those who order.
+  const kernels::StepControl* device_control() const { return device_control_.data(); }
+  // Of dlogits: LossOptions::gradient_scale.
+  const float* gradient_scale() const { return &device_control_.data()->dlogits_scale; }
+
+  kernels::DeviceArray<float> state1;  // as UpdateBuffers says; empty where there is none
+  kernels::DeviceArray<float> state2;
 
  private:
-  void update_all(Parameters& parameters, const kernels::UpdateSettings& settings);
-  void update_part(Parameters& parameters, std::int64_t begin, std::int64_t end,
-                   const kernels::UpdateSettings& settings, bool rounds);
+  Optimizer(const api::TrainingConfig& config, std::int64_t predictions, kernels::Backend& backend,
+            Parameters& parameters);
+  void plan_update(const NetworkPlan& plan);
+  kernels::UpdateBuffers part(std::int64_t begin, std::int64_t end, bool decays);
 
   const api::TrainingConfig config_;
-  const std::int64_t decayed_;
-  std::vector<Block> tensors_;  // for the optimiser that looks at each by itself
+  const kernels::StepSettings settings_;
   kernels::Backend& backend_;
+  Parameters& parameters_;
+  std::unique_ptr<kernels::UpdateOp> update_;
+  kernels::DeviceArray<kernels::StepControl> device_control_;
+  std::unique_ptr<kernels::Mailbox> results_;
+  kernels::StepControl control_;
 };
 
 }  // namespace fettle::trainer

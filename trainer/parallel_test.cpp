@@ -13,6 +13,7 @@
 #include "trainer/data/split.h"
 #include "trainer/learner.h"
 #include "trainer/model/layer_configs.h"
+#include "trainer/testing/step.h"
 #include "trainer/testing/synthetic.h"
 #include "trainer/testing/threads.h"
 #include "trainer/training.h"
@@ -46,7 +47,7 @@ Step step_of(Collective& collective, std::int64_t batch, std::int64_t limit) {
   config.backend = api::BackendKind::kReference;
   auto learner = *Learner::create(config, plan, limit, 4, collective);
   Parameters& parameters = learner->network().parameters();
-  const std::vector<float> before(parameters.weights.begin(), parameters.weights.end());
+  const std::vector<float> before = parameters.weights.download();
   const BatchWriter writer({0.3, 0.2}, {.flip = true, .shift = 1}, kernels::DataType::kFloat32, 4);
   const Indices order = epoch_order(keyed_permutation(batch, 1), 4, 0);
 
@@ -59,11 +60,12 @@ Step step_of(Collective& collective, std::int64_t batch, std::int64_t limit) {
     learner->add(held, 0);
   }
   Step step;
-  step.score = learner->finish_step(1)->score;
+  step.score = end_step(*learner, 1).score;
+  const std::vector<float> after = parameters.weights.download();
   for (std::size_t i = 0; i < before.size(); ++i) {
-    step.gradients.push_back(before[i] - parameters.weights[static_cast<std::int64_t>(i)]);
+    step.gradients.push_back(before[i] - after[i]);
   }
-  step.statistics.assign(parameters.statistics.begin(), parameters.statistics.end());
+  step.statistics = parameters.statistics.download();
   return step;
 }
 
@@ -151,8 +153,7 @@ Ended train(const TrainingJob& job, std::int64_t world_size,
     ASSERT_TRUE(ending.ok()) << ending.error().message;
     const auto index = static_cast<std::size_t>(rank);
     ended.endings[index] = *ending;
-    const auto& weights = (*training)->learner().network().parameters().weights;
-    ended.weights[index].assign(weights.begin(), weights.end());
+    ended.weights[index] = (*training)->learner().network().parameters().weights.download();
   });
   for (const auto& weights : ended.weights) EXPECT_EQ(weights, ended.weights[0]);
   for (const Ending ending : ended.endings) EXPECT_EQ(ending, ended.endings[0]);

@@ -110,6 +110,19 @@ TEST_F(ProgramTest, DivergingIsAResult) {
   EXPECT_EQ(*last_line().find("final"), Json(true));
 }
 
+TEST_F(ProgramTest, WithoutTheCudaBackendAutoTrainsOnTheCpu) {
+  ASSERT_EQ(setenv("FETTLE_CUDA_LIBRARY", "/nowhere/libfettle_cuda.so", 1), 0);
+  trial_.trainer->training.backend = api::BackendKind::kAuto;
+  EXPECT_EQ(run(), 0) << err();
+  EXPECT_THAT(err(), testing::Not(HasSubstr("cuda")));
+
+  trial_.trainer->training.backend = api::BackendKind::kCuda;
+  EXPECT_EQ(run(), 2);
+  EXPECT_THAT(err(), HasSubstr("/nowhere/libfettle_cuda.so"));
+  EXPECT_THAT(err(), HasSubstr("make build CUDA=1"));
+  unsetenv("FETTLE_CUDA_LIBRARY");
+}
+
 TEST_F(ProgramTest, WrongInputIsAClearSentenceAndExitCode2) {
   trial_.trainer->data.train_images += ".missing";
   expect_wrong_input("cannot open " + trial_.trainer->data.train_images + ": No such file");

@@ -8,8 +8,10 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -27,6 +29,11 @@ class Trace {
   bool is_on() const { return begun_ > kWarmUpSteps && !is_full(); }
   bool is_full() const { return begun_ > kWarmUpSteps + steps_; }
   void begin_step() { ++begun_; }
+  // Until what has been ordered is done: asked at the end of a span.
+  void set_wait(std::function<void()> wait) { wait_ = std::move(wait); }
+  void wait() const {
+    if (wait_) wait_();
+  }
 
   // What of a step: "forward". `detail`: which one, "model.layers[3] (maxPool)", or "".
   void add(std::string_view part, std::string_view detail, Clock::time_point begin,
@@ -49,6 +56,7 @@ class Trace {
   const std::int64_t rank_;
   const std::int64_t steps_;
   std::int64_t begun_ = 0;
+  std::function<void()> wait_;
   std::vector<Event> events_;
 };
 
@@ -64,7 +72,9 @@ class Span {
     begin_ = Trace::Clock::now();
   }
   ~Span() {
-    if (trace_ != nullptr) trace_->add(part_, detail_, begin_, Trace::Clock::now());
+    if (trace_ == nullptr) return;
+    trace_->wait();
+    trace_->add(part_, detail_, begin_, Trace::Clock::now());
   }
   Span(const Span&) = delete;
   Span& operator=(const Span&) = delete;

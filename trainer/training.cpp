@@ -49,20 +49,16 @@ Status check_world(const api::TrainerConfig& config, std::int64_t world_size) {
                  std::to_string(world_size) + " workers; set training.normGroup");
 }
 
-std::vector<float> copy(const kernels::AlignedArray<float>& from) {
-  return {from.begin(), from.end()};
-}
-
-bool fits(const std::vector<float>& from, const kernels::AlignedArray<float>& to) {
+bool fits(const std::vector<float>& from, const kernels::DeviceArray<float>& to) {
   return std::ssize(from) == to.size();
 }
 
 // Both or neither: half of a pair means nothing without the other. False where sizes differ.
-bool assign_both(const std::vector<float>& from1, kernels::AlignedArray<float>& to1,
-                 const std::vector<float>& from2, kernels::AlignedArray<float>& to2) {
+bool assign_both(const std::vector<float>& from1, kernels::DeviceArray<float>& to1,
+                 const std::vector<float>& from2, kernels::DeviceArray<float>& to2) {
   if (!fits(from1, to1) || !fits(from2, to2)) return false;
-  std::copy(from1.begin(), from1.end(), to1.begin());
-  std::copy(from2.begin(), from2.end(), to2.begin());
+  to1.upload(from1);
+  to2.upload(from2);
   return true;
 }
 
@@ -178,7 +174,7 @@ Status Training::adopt(const Checkpoint& checkpoint, const std::string& from) {
   learner_->weights_changed();
   position_ = checkpoint.position;
   sums_ = checkpoint.sums;
-  learner_->scaler() = checkpoint.scaler;
+  learner_->optimizer().restore(0, checkpoint.loss_scale);
   scores_.clear();
   for (const auto& [name, value] : checkpoint.metrics.as_object()) {
     constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();  // null in JSON
@@ -192,7 +188,7 @@ bool Training::adopt_optimizer(const Checkpoint& checkpoint) {
   if (!assign_both(checkpoint.state1, optimizer.state1, checkpoint.state2, optimizer.state2)) {
     return false;
   }
-  optimizer.updates = checkpoint.updates;
+  optimizer.restore(checkpoint.updates, checkpoint.loss_scale);
   return true;
 }
 
@@ -220,14 +216,15 @@ Checkpoint Training::snapshot() const {
   checkpoint.layout = layout_of(learner_->network().plan());
   checkpoint.settings = settings_of(job_.config, job_.seed);
   checkpoint.position = position_;
-  checkpoint.updates = learner_->optimizer().updates;
+  const kernels::StepControl& control = learner_->optimizer().control();
+  checkpoint.updates = control.updates;
   checkpoint.sums = sums_;
-  checkpoint.scaler = learner_->scaler();
+  checkpoint.loss_scale = control.loss_scale;
   for (const auto& [name, value] : scores_) checkpoint.metrics.set(name, value);
-  checkpoint.weights = copy(learner_->network().parameters().weights);
-  checkpoint.statistics = copy(learner_->network().parameters().statistics);
-  checkpoint.state1 = copy(learner_->optimizer().state1);
-  checkpoint.state2 = copy(learner_->optimizer().state2);
+  checkpoint.weights = learner_->network().parameters().weights.download();
+  checkpoint.statistics = learner_->network().parameters().statistics.download();
+  checkpoint.state1 = learner_->optimizer().state1.download();
+  checkpoint.state2 = learner_->optimizer().state2.download();
   return checkpoint;
 }
 
@@ -301,23 +298,44 @@ Result<Training::StepEnding> Training::run_step(Loader& loader) {
     global = loaded.global;
     last = loaded.last_of_step;
   }
-  // Steps that were skipped do not count: the schedule goes by updates.
-  const std::int64_t number = position_.epoch * length_.steps_per_epoch +
-                              position_.offset / global_batch_ - learner_->scaler().skipped_steps;
   // After the last step of an epoch it is asked once the epoch is validated and reported.
   const bool asks = global.end < std::ssize(data_.split.train);
   const Wishes wishes = asks ? own_wishes() : Wishes{};
-  FETTLE_ASSIGN(const Learner::Step step, learner_->finish_step(learning_rate(number), wishes));
-  if (!step.finite) return StepEnding::kDiverged;
-  position_.offset = global.end;
-  if (std::isfinite(step.score.loss)) {  // a step that was skipped may not have one
-    sums_.loss += step.score.loss;
-    sums_.samples += step.score.samples;
+  if (Status finished = learner_->finish_step(learning_rates(), wishes); !finished.ok()) {
+    (void)settle_steps(0);  // of those before, from where the others go on
+    return finished.error();
   }
-  images_ += step.score.samples;
+  position_.offset = global.end;
+  const StepEnding ending = settle_steps(asks ? learner_->results_behind() : 0);
   times_.add(watch.seconds());
-  if (step.wishes.stop) return StepEnding::kStops;
-  return step.wishes.regroup ? StepEnding::kRegroups : StepEnding::kGoesOn;
+  return ending;
+}
+
+Training::StepEnding Training::settle_steps(std::int64_t behind) {
+  Wishes wishes;
+  while (const std::optional<Learner::Step> step = learner_->settle(behind)) {
+    if (!step->finite) return StepEnding::kDiverged;
+    if (std::isfinite(step->score.loss)) {  // a step that was skipped may not have one
+      sums_.loss += step->score.loss;
+      sums_.samples += step->score.samples;
+    }
+    images_ += step->score.samples;
+    wishes = {wishes.stop || step->wishes.stop, wishes.regroup || step->wishes.regroup};
+    // Somebody wants to leave: all that was ordered is settled before.
+    if (wishes.stop || wishes.regroup) behind = 0;
+  }
+  if (wishes.stop) return StepEnding::kStops;
+  return wishes.regroup ? StepEnding::kRegroups : StepEnding::kGoesOn;
+}
+
+// Steps that were skipped do not count: the schedule goes by updates.
+Learner::LearningRates Training::learning_rates() const {
+  std::int64_t number = position_.epoch * length_.steps_per_epoch +
+                        position_.offset / global_batch_ -
+                        learner_->optimizer().control().loss_scale.skipped_steps;
+  Learner::LearningRates rates;
+  for (double& rate : rates) rate = learning_rate(std::max<std::int64_t>(0, number--));
+  return rates;
 }
 
 Wishes Training::own_wishes() const {
@@ -403,7 +421,7 @@ Metrics Training::measure_epoch(const Loader& loader, double seconds) {
                        static_cast<double>(plan.predictions());
   const std::int64_t world_size = collective_.world_size();
   const Dealing dealing{world_size, 0, max_samples_, norm_group_};
-  const LossScaler& scaler = learner_->scaler();
+  const kernels::LossScale& scaler = learner_->optimizer().control().loss_scale;
   const std::int64_t last_step =
       (position_.epoch + 1) * length_.steps_per_epoch - 1 - scaler.skipped_steps;
   Metrics metrics = {

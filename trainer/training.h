@@ -93,6 +93,9 @@ class Training {
   enum class StepEnding { kGoesOn, kStops, kRegroups, kDiverged };
   const LoadedBatch& next_batch(Loader& loader);
   Result<StepEnding> run_step(Loader& loader);
+  // Takes the results of all but the newest `behind` steps.
+  StepEnding settle_steps(std::int64_t behind);
+  Learner::LearningRates learning_rates() const;
   // Ends with a value where the run ends before the epoch does.
   Result<std::optional<Ending>> run_steps_of_epoch(Loader& loader);
   Wishes own_wishes() const;

@@ -61,8 +61,7 @@ class TrainingTest : public testing::Test {
     hooks.should_stop = [&steps] { return steps >= 0 && --steps <= 0; };
     FETTLE_ASSIGN(const auto training, Training::create(job, data, single, hooks));
     FETTLE_ASSIGN(result.ending, training->run());
-    const auto& weights = training->learner().network().parameters().weights;
-    result.weights.assign(weights.begin(), weights.end());
+    result.weights = training->learner().network().parameters().weights.download();
     return result;
   }
 
@@ -319,9 +318,8 @@ TEST_F(TrainingTest, AChildWhoseOptimizerKeepsOtherStateStartsThatAfresh) {
   const auto training = Training::create(child, *data, single, hooks);
   ASSERT_TRUE(training.ok()) << training.error().message;
   const Optimizer& optimizer = (*training)->learner().optimizer();
-  EXPECT_EQ(optimizer.updates, 0);
-  EXPECT_THAT(std::vector<float>(optimizer.state1.begin(), optimizer.state1.end()),
-              testing::Each(0.0F));
+  EXPECT_EQ(optimizer.control().updates, 0);
+  EXPECT_THAT(optimizer.state1.download(), testing::Each(0.0F));
 }
 
 TEST_F(TrainingTest, RefusesItsOwnCheckpointWithoutTheOptimizersState) {

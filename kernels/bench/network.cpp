@@ -112,18 +112,31 @@ void Network::initialise() {
       weights_[layer.weights_offset + i] = static_cast<float>(bound * (2 * random.uniform() - 1));
     }
   }
-  if (!rounded_.empty()) backend_.round(type_, {weights_.begin(), weights_.end()}, rounded_.data());
+  if (!rounded_.empty()) backend_.round(type_, parameters_, weights_.data(), rounded_.data());
   images_ = AlignedArray<std::byte>(kBatch * 784 * size_of(type_));
   std::vector<float> pixels(static_cast<std::size_t>(kBatch * 784));
   for (float& pixel : pixels) pixel = static_cast<float>(random.normal());
   if (type_ == DataType::kFloat32) {
     std::copy(pixels.begin(), pixels.end(), reinterpret_cast<float*>(images_.data()));
   } else {
-    backend_.round(type_, pixels, reinterpret_cast<std::uint16_t*>(images_.data()));
+    backend_.round(type_, std::ssize(pixels), pixels.data(),
+                   reinterpret_cast<std::uint16_t*>(images_.data()));
   }
+  plan_update();
   for (std::int64_t i = 0; i < kBatch; ++i) {
     labels_.push_back(static_cast<std::int32_t>(random.below(10)));
   }
+}
+
+void Network::plan_update() {
+  UpdateBuffers all{parameters_, weights_.data(), weight_gradients_.data(), momentum_.data()};
+  if (!rounded_.empty()) all.rounded = rounded_.data();
+  UpdateSettings settings;
+  settings.momentum = 0.9F;
+  update_ = backend_.update(UpdateRule::kSgd, {all}, settings);
+  control_.learning_rate = 0.01F;
+  control_.gradient_scale = 1.0F / kBatch;
+  control_.apply = 1;
 }
 
 template <class Work>
@@ -192,16 +205,6 @@ void Network::backward() {
   }
 }
 
-void Network::update() {
-  UpdateSettings settings;
-  settings.gradient_scale = 1.0F / kBatch;
-  settings.learning_rate = 0.01F;
-  settings.momentum = 0.9F;
-  backend_.sgd({parameters_, weights_.data(), weight_gradients_.data(), momentum_.data(), nullptr,
-                rounded_.empty() ? nullptr : rounded_.data()},
-               settings);
-}
-
 double Network::step() {
   next_timing_ = 0;
   timed("zero gradients",
@@ -209,11 +212,11 @@ double Network::step() {
   forward();
   LossSums sums;
   timed("loss", [&] {
-    sums = loss_->run(kBatch, layers_.back().output.data(), labels_.data(), {},
-                      layers_.back().gradient.data());
+    loss_->run(kBatch, layers_.back().output.data(), labels_.data(), {}, &sums,
+               layers_.back().gradient.data());
   });
   backward();
-  timed("update", [&] { update(); });
+  timed("update", [&] { update_->run(&control_); });
   return sums.loss / kBatch;
 }
 

@@ -48,7 +48,7 @@ class Network {
   void add_parameters(Layer& layer, std::int64_t weights, std::int64_t biases);
   void add_buffers(Layer& layer, std::int64_t outputs) const;
   void initialise();
-  void update();
+  void plan_update();
   void forward();
   void backward();
   void forward(Layer& layer, const std::byte* x);
@@ -67,6 +67,8 @@ class Network {
   AlignedArray<std::uint16_t> rounded_;
   AlignedArray<std::byte> images_;
   std::vector<std::int32_t> labels_;
+  std::unique_ptr<UpdateOp> update_;
+  StepControl control_;
   std::vector<Timing> timings_;
   std::size_t next_timing_ = 0;
   bool watching_ = false;

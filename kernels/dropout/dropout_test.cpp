@@ -9,11 +9,19 @@ namespace {
 
 using Indices = std::vector<std::int64_t>;
 
-Floats forward(DropoutOp& op, const Indices& indices, const DropoutKey& key, const Floats& x,
+// DropoutKey with the epoch itself.
+struct Key {
+  std::uint64_t seed = 0;
+  std::uint32_t epoch = 0;
+  std::uint32_t layer = 0;
+  DropoutKey pointing() const { return {seed, &epoch, layer}; }
+};
+
+Floats forward(DropoutOp& op, const Indices& indices, const Key& key, const Floats& x,
                DataType type = DataType::kFloat32) {
   const Array input(type, x);
   Array y(type, static_cast<std::int64_t>(x.size()));
-  op.forward(indices, key, input.data(), y.data());
+  op.forward(std::ssize(indices), indices.data(), key.pointing(), input.data(), y.data());
   return y.floats();
 }
 
@@ -29,7 +37,7 @@ TEST_P(Dropout, DropsTheRateAndScalesTheRest) {
 
 TEST_P(Dropout, DependsOnTheSampleAndNotOnTheBatch) {
   auto op = backend(GetParam())->dropout(0.5F, 37, DataType::kFloat32);
-  const DropoutKey key{9, 4, 2};
+  const Key key{9, 4, 2};
   const Floats together = forward(*op, {8, 70000000001}, key, Floats(74, 1));
   Floats apart = forward(*op, {8}, key, Floats(37, 1));
   const Floats second = forward(*op, {70000000001}, key, Floats(37, 1));
@@ -52,11 +60,12 @@ TEST_P(Dropout, EveryPartOfTheKeyMatters) {
 TEST_P(Dropout, GradientIsTheDerivative) {
   auto op = backend(GetParam())->dropout(0.3F, 11, DataType::kFloat32);
   const Indices indices = {3, 4};
-  const DropoutKey key{7, 0, 1};
+  const Key key{7, 0, 1};
   Floats x = random_floats(22, 1);
   const Floats dy = random_floats(22, 2);
   Array dx(DataType::kFloat32, 22);
-  op->backward(indices, key, Array(DataType::kFloat32, dy).data(), dx.data());
+  op->backward(std::ssize(indices), indices.data(), key.pointing(),
+               Array(DataType::kFloat32, dy).data(), dx.data());
   const auto f = [&] { return dot(forward(*op, indices, key, x), dy); };
   expect_gradient(f, x.data(), dx.floats(), 1.0F / 64, 1e-4, "dx");
 }

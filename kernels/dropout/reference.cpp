@@ -18,20 +18,20 @@ class ReferenceDropout : public DropoutOp {
         scale_(1 / (1 - rate)),
         elements_(elements_per_sample) {}
 
-  void forward(std::span<const std::int64_t> indices, const DropoutKey& key, ConstBuffer x,
-               Buffer y) override {
+  void forward(std::int64_t samples, const std::int64_t* indices, const DropoutKey& key,
+               ConstBuffer x, Buffer y) override {
     const auto* from = static_cast<const Element*>(x);
     auto* to = static_cast<Element*>(y);
-    for (const std::int64_t index : indices) {
-      mask_sample(index, key, from, to);
+    for (std::int64_t s = 0; s < samples; ++s) {
+      mask_sample(indices[s], key, from, to);
       from += elements_;
       to += elements_;
     }
   }
 
-  void backward(std::span<const std::int64_t> indices, const DropoutKey& key, ConstBuffer dy,
-                Buffer dx) override {
-    forward(indices, key, dy, dx);
+  void backward(std::int64_t samples, const std::int64_t* indices, const DropoutKey& key,
+                ConstBuffer dy, Buffer dx) override {
+    forward(samples, indices, key, dy, dx);
   }
 
  private:

@@ -6,6 +6,7 @@
 #include "kernels/attention/fast.h"
 #include "kernels/batch_norm/fast.h"
 #include "kernels/cast/fast.h"
+#include "kernels/cpu/backend.h"
 #include "kernels/dropout/reference.h"
 #include "kernels/embedding/reference.h"
 #include "kernels/gelu/fast.h"
@@ -40,7 +41,7 @@ Status check_type(DataType type) {
       "backend reference, which emulates it");
 }
 
-class OnednnBackend : public Backend {
+class OnednnBackend : public CpuBackend {
  public:
   std::string_view name() const override { return "onednn"; }
 
@@ -102,33 +103,21 @@ class OnednnBackend : public Backend {
     return reference_softmax_cross_entropy(classes, type);
   }
 
-  void sgd(const UpdateBuffers& buffers, const UpdateSettings& settings) override {
-    fast_sgd(buffers, settings);
+  std::unique_ptr<UpdateOp> update(UpdateRule rule, std::vector<UpdateBuffers> parts,
+                                   const UpdateSettings& settings) override {
+    return fast_update(rule, std::move(parts), settings);
   }
-  void adam(const UpdateBuffers& buffers, const UpdateSettings& settings) override {
-    fast_adam(buffers, settings, /*decoupled=*/false);
-  }
-  void adamw(const UpdateBuffers& buffers, const UpdateSettings& settings) override {
-    fast_adam(buffers, settings, /*decoupled=*/true);
-  }
-  void rmsprop(const UpdateBuffers& buffers, const UpdateSettings& settings) override {
-    fast_rmsprop(buffers, settings);
-  }
-  void lamb(const UpdateBuffers& one_tensor, const UpdateSettings& settings) override {
-    fast_lamb(one_tensor, settings);
-  }
-
-  double sum_of_squares(std::span<const float> values) override {
-    return fast_sum_of_squares(static_cast<std::int64_t>(values.size()), values.data());
+  void sum_of_squares(std::int64_t count, const float* values, double* result) override {
+    *result = fast_sum_of_squares(count, values);
   }
   void add(DataType type, std::int64_t count, ConstBuffer a, ConstBuffer b, Buffer y) override {
     fast_add(type, count, a, b, y);
   }
-  void round(DataType type, std::span<const float> from, std::uint16_t* to) override {
-    fast_round(type, static_cast<std::int64_t>(from.size()), from.data(), to);
+  void round(DataType type, std::int64_t count, const float* from, std::uint16_t* to) override {
+    fast_round(type, count, from, to);
   }
-  void widen(DataType type, std::span<const std::uint16_t> from, float* to) override {
-    fast_widen(type, static_cast<std::int64_t>(from.size()), from.data(), to);
+  void widen(DataType type, std::int64_t count, const std::uint16_t* from, float* to) override {
+    fast_widen(type, count, from, to);
   }
 };
 

@@ -1,22 +1,21 @@
 #include "kernels/optimizer/fast.h"
 
-#include "kernels/optimizer/lamb.h"
 #include "kernels/optimizer/loops.h"
+#include "kernels/optimizer/update.h"
 #include "kernels/targets.h"
 
 namespace fettle::kernels {
 namespace {
 
-FETTLE_FOR_EACH_PROCESSOR void update_sgd(const UpdateBuffers& buffers, const SgdFormula& formula) {
-  update_all(buffers, formula);
+FETTLE_FOR_EACH_PROCESSOR void update_sgd(const UpdateBuffers& part, const SgdFormula& formula) {
+  update_all(part, formula);
 }
-FETTLE_FOR_EACH_PROCESSOR void update_adam(const UpdateBuffers& buffers,
-                                           const AdamFormula& formula) {
-  update_all(buffers, formula);
+FETTLE_FOR_EACH_PROCESSOR void update_adam(const UpdateBuffers& part, const AdamFormula& formula) {
+  update_all(part, formula);
 }
-FETTLE_FOR_EACH_PROCESSOR void update_rmsprop(const UpdateBuffers& buffers,
+FETTLE_FOR_EACH_PROCESSOR void update_rmsprop(const UpdateBuffers& part,
                                               const RmspropFormula& formula) {
-  update_all(buffers, formula);
+  update_all(part, formula);
 }
 FETTLE_FOR_EACH_PROCESSOR void update_one_lamb(const UpdateBuffers& one_tensor,
                                                const LambFormula& formula) {
@@ -26,19 +25,26 @@ FETTLE_FOR_EACH_PROCESSOR double sum_of_squares(std::int64_t count, const float*
   return sum_squares(count, values);
 }
 
+struct FastLoops {
+  static void run(const UpdateBuffers& part, const SgdFormula& formula) {
+    update_sgd(part, formula);
+  }
+  static void run(const UpdateBuffers& part, const AdamFormula& formula) {
+    update_adam(part, formula);
+  }
+  static void run(const UpdateBuffers& part, const RmspropFormula& formula) {
+    update_rmsprop(part, formula);
+  }
+  static void run(const UpdateBuffers& one_tensor, const LambFormula& formula) {
+    update_one_lamb(one_tensor, formula);
+  }
+};
+
 }  // namespace
 
-void fast_sgd(const UpdateBuffers& buffers, const UpdateSettings& settings) {
-  update_sgd(buffers, SgdFormula(settings));
-}
-void fast_adam(const UpdateBuffers& buffers, const UpdateSettings& settings, bool decoupled) {
-  update_adam(buffers, AdamFormula(settings, decoupled));
-}
-void fast_rmsprop(const UpdateBuffers& buffers, const UpdateSettings& settings) {
-  update_rmsprop(buffers, RmspropFormula(settings));
-}
-void fast_lamb(const UpdateBuffers& one_tensor, const UpdateSettings& settings) {
-  update_one_lamb(one_tensor, LambFormula(settings));
+std::unique_ptr<UpdateOp> fast_update(UpdateRule rule, std::vector<UpdateBuffers> parts,
+                                      const UpdateSettings& settings) {
+  return std::make_unique<CpuUpdate<FastLoops>>(rule, std::move(parts), settings);
 }
 double fast_sum_of_squares(std::int64_t count, const float* values) {
   return sum_of_squares(count, values);

@@ -3,14 +3,15 @@
 // thread.
 #pragma once
 
+#include <memory>
+#include <vector>
+
 #include "kernels/backend.h"
 
 namespace fettle::kernels {
 
-void fast_sgd(const UpdateBuffers& buffers, const UpdateSettings& settings);
-void fast_adam(const UpdateBuffers& buffers, const UpdateSettings& settings, bool decoupled);
-void fast_rmsprop(const UpdateBuffers& buffers, const UpdateSettings& settings);
-void fast_lamb(const UpdateBuffers& one_tensor, const UpdateSettings& settings);
+std::unique_ptr<UpdateOp> fast_update(UpdateRule rule, std::vector<UpdateBuffers> parts,
+                                      const UpdateSettings& settings);
 double fast_sum_of_squares(std::int64_t count, const float* values);
 
 }  // namespace fettle::kernels

@@ -14,27 +14,43 @@
 //
 // Each is a struct: its constructor works out what is the same for all weights (in double), the
 // call updates one weight. No branch depends on data, so the loops around them vectorise. Written
-// once, used by the loops of every CPU backend; no operation here is reordered by vectorising, so
-// all CPU backends give the same bits.
+// once, used by the loops of every CPU backend and by the GPU's kernels (cuda.cu). Nothing here is
+// reordered by vectorising, products and sums are rounded one by one (-ffp-contract=off, under nvcc
+// -fmad=false), and +, -, *, /, sqrt are those of IEEE 754: so all backends give the same bits.
 #pragma once
 
 #include <cmath>
+#include <cstdint>
 
 #include "kernels/backend.h"
+#include "kernels/host_device.h"
 
 namespace fettle::kernels {
 
+// base^exponent by repeated squaring: the same bits everywhere, which no library's pow promises.
+// For a base below 1, what it loses against pow is far less than rounding to float loses.
+FETTLE_HOST_DEVICE inline double power(double base, std::int64_t exponent) {
+  double result = 1;
+  for (double square = base; exponent > 0; exponent /= 2) {
+    if (exponent % 2 == 1) result *= square;
+    square *= square;
+  }
+  return result;
+}
+
 struct SgdFormula {
-  explicit SgdFormula(const UpdateSettings& s)
-      : scale(s.gradient_scale),
-        rate(s.learning_rate),
+  SgdFormula() = default;
+  FETTLE_HOST_DEVICE SgdFormula(const UpdateSettings& s, float weight_decay,
+                                const StepControl& step)
+      : scale(step.gradient_scale),
+        rate(step.learning_rate),
         momentum(s.momentum),
-        decay(s.weight_decay),
+        decay(weight_decay),
         direct(s.nesterov ? 1.0F : 0.0F),
         buffered(s.nesterov ? s.momentum : 1.0F) {}
 
   // `state2` is not used.
-  void operator()(float& weight, float gradient, float& buffer, float&) const {
+  FETTLE_HOST_DEVICE void operator()(float& weight, float gradient, float& buffer, float&) const {
     const float g = gradient * scale + decay * weight;
     buffer = momentum * buffer + g;
     weight -= rate * (direct * g + buffered * buffer);
@@ -44,21 +60,23 @@ struct SgdFormula {
 };
 
 struct AdamFormula {
+  AdamFormula() = default;
   // `decoupled`: AdamW.
-  AdamFormula(const UpdateSettings& s, bool decoupled)
-      : scale(s.gradient_scale),
-        decay(decoupled ? 0 : s.weight_decay),
-        keep(decoupled ? static_cast<float>(1 - double{s.learning_rate} * s.weight_decay) : 1.0F),
+  FETTLE_HOST_DEVICE AdamFormula(const UpdateSettings& s, float weight_decay,
+                                 const StepControl& step, bool decoupled)
+      : scale(step.gradient_scale),
+        decay(decoupled ? 0 : weight_decay),
+        keep(decoupled ? static_cast<float>(1 - double{step.learning_rate} * weight_decay) : 1.0F),
         blend1(static_cast<float>(1 - double{s.beta1})),
         beta2(s.beta2),
         blend2(static_cast<float>(1 - double{s.beta2})),
         epsilon(s.epsilon) {
-    const double step = static_cast<double>(s.step);
-    rate = static_cast<float>(s.learning_rate / (1 - std::pow(double{s.beta1}, step)));
-    root_correction = static_cast<float>(std::sqrt(1 - std::pow(double{s.beta2}, step)));
+    rate = static_cast<float>(step.learning_rate / (1 - power(s.beta1, step.updates)));
+    root_correction = static_cast<float>(std::sqrt(1 - power(s.beta2, step.updates)));
   }
 
-  void operator()(float& weight, float gradient, float& first, float& second) const {
+  FETTLE_HOST_DEVICE void operator()(float& weight, float gradient, float& first,
+                                     float& second) const {
     const float kept = weight * keep;
     const float g = gradient * scale + decay * kept;
     first += blend1 * (g - first);
@@ -70,16 +88,19 @@ struct AdamFormula {
 };
 
 struct RmspropFormula {
-  explicit RmspropFormula(const UpdateSettings& s)
-      : scale(s.gradient_scale),
-        rate(s.learning_rate),
+  RmspropFormula() = default;
+  FETTLE_HOST_DEVICE RmspropFormula(const UpdateSettings& s, float weight_decay,
+                                    const StepControl& step)
+      : scale(step.gradient_scale),
+        rate(step.learning_rate),
         momentum(s.momentum),
-        decay(s.weight_decay),
+        decay(weight_decay),
         smoothing(s.smoothing),
         blend(static_cast<float>(1 - double{s.smoothing})),
         epsilon(s.epsilon) {}
 
-  void operator()(float& weight, float gradient, float& mean_square, float& buffer) const {
+  FETTLE_HOST_DEVICE void operator()(float& weight, float gradient, float& mean_square,
+                                     float& buffer) const {
     const float g = gradient * scale + decay * weight;
     mean_square = smoothing * mean_square + blend * g * g;
     buffer = momentum * buffer + g / (std::sqrt(mean_square) + epsilon);

@@ -6,7 +6,8 @@
 //   w -= lr |w| / |u| u             |.| over the tensor; the ratio is 1 where either norm is zero
 //
 // The function phi of the paper is the identity. Norms are sums of squares in double, in a fixed
-// order of lanes, so that every CPU backend gives the same bits. Two passes over the tensor:
+// order of lanes, so that every CPU backend gives the same bits. (A GPU adds up in an order of its
+// own: the ratio may differ by the last bit of a double.) Two passes over the tensor:
 // moments and norms, then the weights; u is cheaper to compute twice than to keep. Inlined into
 // functions that a backend compiles for the processors it wants.
 #pragma once
@@ -20,30 +21,36 @@
 namespace fettle::kernels {
 
 struct LambFormula {
-  explicit LambFormula(const UpdateSettings& s)
-      : scale(s.gradient_scale),
-        rate(s.learning_rate),
-        decay(s.weight_decay),
+  LambFormula() = default;
+  FETTLE_HOST_DEVICE LambFormula(const UpdateSettings& s, float weight_decay,
+                                 const StepControl& step)
+      : scale(step.gradient_scale),
+        rate(step.learning_rate),
+        decay(weight_decay),
         blend1(static_cast<float>(1 - double{s.beta1})),
         beta2(s.beta2),
         blend2(static_cast<float>(1 - double{s.beta2})),
         epsilon(s.epsilon) {
-    const double step = static_cast<double>(s.step);
-    correction1 = static_cast<float>(1 - std::pow(double{s.beta1}, step));
-    root_correction = static_cast<float>(std::sqrt(1 - std::pow(double{s.beta2}, step)));
+    correction1 = static_cast<float>(1 - power(s.beta1, step.updates));
+    root_correction = static_cast<float>(std::sqrt(1 - power(s.beta2, step.updates)));
   }
 
-  void update_moments(float gradient, float& first, float& second) const {
+  FETTLE_HOST_DEVICE void update_moments(float gradient, float& first, float& second) const {
     const float g = gradient * scale;
     first += blend1 * (g - first);
     second = beta2 * second + blend2 * g * g;
   }
-  float direction(float weight, float first, float second) const {
+  FETTLE_HOST_DEVICE float direction(float weight, float first, float second) const {
     return first / correction1 / (std::sqrt(second) / root_correction + epsilon) + decay * weight;
   }
 
   float scale, rate, decay, blend1, beta2, blend2, epsilon, correction1, root_correction;
 };
+
+// |w| / |u| of their squares.
+FETTLE_HOST_DEVICE inline double lamb_ratio(double weights, double directions) {
+  return weights > 0 && directions > 0 ? std::sqrt(weights / directions) : 1;
+}
 
 // Updates the moments; returns |w| / |u|.
 [[gnu::always_inline]] inline double begin_lamb(const UpdateBuffers& b, const LambFormula& f) {
@@ -63,7 +70,7 @@ struct LambFormula {
     weights += weight_squares[lane];
     directions += direction_squares[lane];
   }
-  return weights > 0 && directions > 0 ? std::sqrt(weights / directions) : 1;
+  return lamb_ratio(weights, directions);
 }
 
 [[gnu::always_inline]] inline void update_lamb(const UpdateBuffers& b, const LambFormula& f) {

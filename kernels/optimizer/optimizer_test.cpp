@@ -1,5 +1,9 @@
 // Optimisers of every backend: against PyTorch, several steps each, and bit for bit against the
 // reference.
+#include <cmath>
+#include <map>
+
+#include "kernels/optimizer/formulas.h"
 #include "kernels/testing/arrays.h"
 
 namespace fettle::kernels::testing {
@@ -15,31 +19,43 @@ State start(const Floats& weights) {
           std::vector<std::uint16_t>(weights.size())};
 }
 
-void update(Backend& backend, const std::string& optimizer, const UpdateSettings& settings,
-            const Floats& gradient, State& state) {
-  const UpdateBuffers buffers{static_cast<std::int64_t>(gradient.size()),
-                              state.weights.data(),
-                              gradient.data(),
-                              state.state1.data(),
-                              state.state2.data(),
-                              state.rounded.data()};
-  if (optimizer == "sgd") backend.sgd(buffers, settings);
-  if (optimizer == "adam") backend.adam(buffers, settings);
-  if (optimizer == "adamw") backend.adamw(buffers, settings);
-  if (optimizer == "rmsprop") backend.rmsprop(buffers, settings);
-  if (optimizer == "lamb") backend.lamb(buffers, settings);
+const std::map<std::string, UpdateRule> kRules = {{"sgd", UpdateRule::kSgd},
+                                                  {"adam", UpdateRule::kAdam},
+                                                  {"adamw", UpdateRule::kAdamW},
+                                                  {"rmsprop", UpdateRule::kRmsProp},
+                                                  {"lamb", UpdateRule::kLamb}};
+
+// What a step decides, as far as an update looks at it.
+StepControl step(std::int64_t number, float learning_rate = 0.1F, float gradient_scale = 1) {
+  StepControl control;
+  control.learning_rate = learning_rate;
+  control.gradient_scale = gradient_scale;
+  control.apply = 1;
+  control.updates = number;
+  return control;
+}
+
+void update(Backend& backend, UpdateRule rule, const UpdateSettings& settings, float weight_decay,
+            const StepControl& control, const Floats& gradient, State& state) {
+  UpdateBuffers part{static_cast<std::int64_t>(gradient.size()),
+                     state.weights.data(),
+                     gradient.data(),
+                     state.state1.data(),
+                     state.state2.data(),
+                     state.rounded.data()};
+  part.weight_decay = weight_decay;
+  backend.update(rule, {part}, settings)->run(&control);
+  backend.wait();
 }
 
 UpdateSettings settings_of(const Json& s) {
   UpdateSettings settings;
-  settings.learning_rate = 0.1F;
   settings.momentum = number_of(s, "momentum", 0);
   settings.nesterov = boolean_of(s, "nesterov");
   settings.beta1 = number_of(s, "beta1", settings.beta1);
   settings.beta2 = number_of(s, "beta2", settings.beta2);
   settings.epsilon = number_of(s, "epsilon", settings.epsilon);
   settings.smoothing = number_of(s, "smoothing", settings.smoothing);
-  settings.weight_decay = number_of(s, "weightDecay", 0);
   return settings;
 }
 
@@ -49,30 +65,30 @@ TEST_P(Optimizer, AgreesWithPyTorchStepByStep) {
   const auto tested = backend(GetParam());
   for (const Json& c : golden_cases("optimizer")) {
     const std::string name = c.find("optimizer")->as_string();
-    UpdateSettings settings = settings_of(*c.find("settings"));
+    const Json& settings = *c.find("settings");
     State state = start(floats_of(c, "w"));
-    settings.step = 0;
-    for (const Json& step : c.find("steps")->as_array()) {
-      ++settings.step;
-      update(*tested, name, settings, floats_of(step, "gradient"), state);
-      expect_close(state.weights, floats_of(step, "w"), 1e-5,
-                   name + c.find("settings")->dump() + " step " + std::to_string(settings.step));
+    std::int64_t number = 0;
+    for (const Json& golden : c.find("steps")->as_array()) {
+      ++number;
+      update(*tested, kRules.at(name), settings_of(settings), number_of(settings, "weightDecay", 0),
+             step(number), floats_of(golden, "gradient"), state);
+      expect_close(state.weights, floats_of(golden, "w"), 1e-5,
+                   name + settings.dump() + " step " + std::to_string(number));
     }
   }
 }
 
 TEST_P(Optimizer, IsTheSameInEveryBackendBitForBit) {
-  for (const std::string name : {"sgd", "adam", "adamw", "rmsprop", "lamb"}) {
+  for (const auto& [name, rule] : kRules) {
     UpdateSettings settings;
     settings.momentum = 0.9F;
-    settings.weight_decay = 0.01F;
-    settings.gradient_scale = 1.0F / 3;
     State found = start(random_floats(5001, 1));
     State expected = start(random_floats(5001, 1));
-    for (settings.step = 1; settings.step <= 3; ++settings.step) {
-      const Floats gradient = random_floats(5001, static_cast<std::uint64_t>(settings.step));
-      update(*backend(GetParam()), name, settings, gradient, found);
-      update(*backend("reference"), name, settings, gradient, expected);
+    for (std::int64_t number = 1; number <= 3; ++number) {
+      const Floats gradient = random_floats(5001, static_cast<std::uint64_t>(number));
+      const StepControl control = step(number, 0.01F, 1.0F / 3);
+      update(*backend(GetParam()), rule, settings, 0.01F, control, gradient, found);
+      update(*backend("reference"), rule, settings, 0.01F, control, gradient, expected);
     }
     EXPECT_EQ(found.weights, expected.weights) << name;
     EXPECT_EQ(found.rounded, expected.rounded) << name;
@@ -81,16 +97,20 @@ TEST_P(Optimizer, IsTheSameInEveryBackendBitForBit) {
 
 TEST_P(Optimizer, WorksWithoutStateThatItDoesNotNeed) {
   const auto tested = backend(GetParam());
+  const StepControl first = step(1);
+  const auto run = [&](UpdateRule rule, const UpdateBuffers& part) {
+    tested->update(rule, {part}, {})->run(&first);
+    tested->wait();
+  };
   Floats with = random_floats(40, 1), without = with, state1(40), state2(40), same1(40);
   const Floats gradient = random_floats(40, 2);
-  const UpdateSettings settings;
-  tested->sgd({40, with.data(), gradient.data(), state1.data(), nullptr, nullptr}, settings);
-  tested->sgd({40, without.data(), gradient.data(), nullptr, nullptr, nullptr}, settings);
+  run(UpdateRule::kSgd, {40, with.data(), gradient.data(), state1.data(), nullptr, nullptr});
+  run(UpdateRule::kSgd, {40, without.data(), gradient.data(), nullptr, nullptr, nullptr});
   EXPECT_EQ(with, without);
-  tested->rmsprop({40, with.data(), gradient.data(), same1.data(), state2.data(), nullptr},
-                  settings);
+  run(UpdateRule::kRmsProp,
+      {40, with.data(), gradient.data(), same1.data(), state2.data(), nullptr});
   std::fill(same1.begin(), same1.end(), 0.0F);
-  tested->rmsprop({40, without.data(), gradient.data(), same1.data(), nullptr, nullptr}, settings);
+  run(UpdateRule::kRmsProp, {40, without.data(), gradient.data(), same1.data(), nullptr, nullptr});
   EXPECT_EQ(with, without);
 }
 
@@ -99,8 +119,8 @@ TEST_P(Optimizer, LambTakesAdamsStepFromZero) {
   const auto tested = backend(GetParam());
   const Floats gradient = {3, -2};
   State lamb = start({0, 0}), adam = start({0, 0});
-  update(*tested, "lamb", {}, gradient, lamb);
-  update(*tested, "adam", {}, gradient, adam);
+  update(*tested, UpdateRule::kLamb, {}, 0, step(1), gradient, lamb);
+  update(*tested, UpdateRule::kAdam, {}, 0, step(1), gradient, adam);
   expect_close(lamb.weights, adam.weights, 1e-6, "weights");
 }
 
@@ -110,20 +130,104 @@ TEST_P(Optimizer, LambMovesAWholeTensorInProportionToItsLength) {
   Floats weights = random_floats(40, 1), tenfold = weights;
   for (float& weight : tenfold) weight *= 10;
   State small = start(weights), large = start(tenfold);
-  update(*tested, "lamb", {}, gradient, small);
-  update(*tested, "lamb", {}, gradient, large);
+  update(*tested, UpdateRule::kLamb, {}, 0, step(1), gradient, small);
+  update(*tested, UpdateRule::kLamb, {}, 0, step(1), gradient, large);
   for (float& weight : large.weights) weight /= 10;
   expect_close(large.weights, small.weights, 1e-6, "weights");
 }
 
 TEST_P(Optimizer, ScalesTheGradient) {
+  State state = start({1});
+  update(*backend(GetParam()), UpdateRule::kSgd, {}, 0, step(1, 0.5F, 1.0F / 3), {6}, state);
+  EXPECT_FLOAT_EQ(state.weights[0], 0);
+}
+
+TEST_P(Optimizer, UpdatesPartsWithDecaysOfTheirOwn) {
   const auto tested = backend(GetParam());
-  Floats weights = {1}, gradient = {6};
-  UpdateSettings settings;
-  settings.learning_rate = 0.5F;
-  settings.gradient_scale = 1.0F / 3;
-  tested->sgd({1, weights.data(), gradient.data(), nullptr, nullptr, nullptr}, settings);
-  EXPECT_FLOAT_EQ(weights[0], 0);
+  Floats weights = {1, 1}, gradient = {0, 0};
+  UpdateBuffers decays{1, weights.data(), gradient.data()};
+  decays.weight_decay = 0.5F;
+  const UpdateBuffers spared{1, weights.data() + 1, gradient.data() + 1};
+  const StepControl first = step(1);
+  tested->update(UpdateRule::kSgd, {decays, spared}, {})->run(&first);
+  tested->wait();
+  EXPECT_THAT(weights, ::testing::ElementsAre(1 - 0.1F * 0.5F, 1));
+}
+
+TEST_P(Optimizer, ChangesNothingInAStepThatIsUndone) {
+  for (const auto& [name, rule] : kRules) {
+    State state = start(random_floats(40, 1));
+    StepControl undone = step(1);
+    undone.apply = 0;
+    update(*backend(GetParam()), rule, {}, 0.1F, undone, random_floats(40, 2), state);
+    EXPECT_EQ(state.weights, random_floats(40, 1)) << name;
+    EXPECT_EQ(state.state1, Floats(40)) << name;
+    EXPECT_EQ(state.rounded, std::vector<std::uint16_t>(40)) << name;
+  }
+}
+
+// Parts as they lie in a network's flat arrays: of any length, and not all of them where a vector
+// instruction would like it.
+std::vector<UpdateBuffers> parts_of(State& state, const Floats& gradient, DataType rounded_type) {
+  std::vector<UpdateBuffers> parts;
+  std::ptrdiff_t begin = 0;
+  for (const std::int64_t count : {5000, 1, 7, 4096, 4097, 3, 8192}) {
+    UpdateBuffers part{count,
+                       state.weights.data() + begin,
+                       gradient.data() + begin,
+                       state.state1.data() + begin,
+                       state.state2.data() + begin,
+                       parts.size() % 2 == 0 ? state.rounded.data() + begin : nullptr,
+                       rounded_type};
+    part.weight_decay = 0.01F * static_cast<float>(parts.size());
+    parts.push_back(part);
+    begin += count;
+  }
+  return parts;
+}
+
+TEST_P(Optimizer, UpdatesPartsOfAnySizeAnywhereBitForBit) {
+  const auto tested = backend(GetParam()), reference = backend("reference");
+  const Floats gradient = random_floats(21396, 2);
+  for (const auto& [name, rule] : kRules) {
+    for (const DataType rounded : {DataType::kBFloat16, DataType::kFloat16}) {
+      const UpdateSettings settings{.momentum = 0.9F, .nesterov = true};
+      State found = start(random_floats(std::ssize(gradient), 1)), expected = found;
+      const auto update = tested->update(rule, parts_of(found, gradient, rounded), settings);
+      const auto same = reference->update(rule, parts_of(expected, gradient, rounded), settings);
+      for (std::int64_t number = 1; number <= 3; ++number) {
+        const StepControl control = step(number, 0.01F, 1.0F / 3);
+        update->run(&control);
+        same->run(&control);
+        tested->wait();
+      }
+      EXPECT_EQ(found.weights, expected.weights) << name;
+      EXPECT_EQ(found.state1, expected.state1) << name;
+      EXPECT_EQ(found.state2, expected.state2) << name;
+      EXPECT_EQ(found.rounded, expected.rounded) << name;
+    }
+  }
+}
+
+TEST_P(Optimizer, AgreesWithTheReferenceAfterManyUpdates) {
+  const Floats gradient = random_floats(40, 2);
+  for (const std::int64_t number : {100, 12345, 10'000'000}) {
+    State found = start(random_floats(40, 1)), expected = found;
+    update(*backend(GetParam()), UpdateRule::kAdam, {}, 0, step(number), gradient, found);
+    update(*backend("reference"), UpdateRule::kAdam, {}, 0, step(number), gradient, expected);
+    EXPECT_EQ(found.weights, expected.weights) << number;
+  }
+}
+
+TEST(Power, IsThatOfTheLibrary) {
+  for (const double base : {0.9, 0.99, 0.999, 0.9999}) {
+    for (const std::int64_t exponent : {1, 2, 3, 10, 1000, 54321, 10'000'000}) {
+      const double expected = std::pow(base, static_cast<double>(exponent));
+      EXPECT_NEAR(power(base, exponent), expected, 1e-12) << base << "^" << exponent;
+    }
+  }
+  EXPECT_EQ(power(0.9, 1), 0.9);
+  EXPECT_EQ(power(0, 5), 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(, Optimizer, ::testing::ValuesIn(backend_names()), backend_name_of);

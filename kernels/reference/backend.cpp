@@ -5,13 +5,14 @@
 #include "kernels/batch_norm/reference.h"
 #include "kernels/cast/loops.h"
 #include "kernels/conv/reference.h"
+#include "kernels/cpu/backend.h"
 #include "kernels/dropout/reference.h"
 #include "kernels/embedding/reference.h"
 #include "kernels/gelu/reference.h"
 #include "kernels/layer_norm/reference.h"
 #include "kernels/linear/reference.h"
-#include "kernels/optimizer/lamb.h"
 #include "kernels/optimizer/loops.h"
+#include "kernels/optimizer/reference.h"
 #include "kernels/pool/reference.h"
 #include "kernels/relu/reference.h"
 #include "kernels/shapes.h"
@@ -20,7 +21,7 @@
 namespace fettle::kernels {
 namespace {
 
-class ReferenceBackend : public Backend {
+class ReferenceBackend : public CpuBackend {
  public:
   std::string_view name() const override { return "reference"; }
 
@@ -71,33 +72,21 @@ class ReferenceBackend : public Backend {
     return reference_softmax_cross_entropy(classes, type);
   }
 
-  void sgd(const UpdateBuffers& buffers, const UpdateSettings& settings) override {
-    update_all(buffers, SgdFormula(settings));
+  std::unique_ptr<UpdateOp> update(UpdateRule rule, std::vector<UpdateBuffers> parts,
+                                   const UpdateSettings& settings) override {
+    return reference_update(rule, std::move(parts), settings);
   }
-  void adam(const UpdateBuffers& buffers, const UpdateSettings& settings) override {
-    update_all(buffers, AdamFormula(settings, /*decoupled=*/false));
-  }
-  void adamw(const UpdateBuffers& buffers, const UpdateSettings& settings) override {
-    update_all(buffers, AdamFormula(settings, /*decoupled=*/true));
-  }
-  void rmsprop(const UpdateBuffers& buffers, const UpdateSettings& settings) override {
-    update_all(buffers, RmspropFormula(settings));
-  }
-  void lamb(const UpdateBuffers& one_tensor, const UpdateSettings& settings) override {
-    update_lamb(one_tensor, LambFormula(settings));
-  }
-
-  double sum_of_squares(std::span<const float> values) override {
-    return sum_squares(static_cast<std::int64_t>(values.size()), values.data());
+  void sum_of_squares(std::int64_t count, const float* values, double* result) override {
+    *result = sum_squares(count, values);
   }
   void add(DataType type, std::int64_t count, ConstBuffer a, ConstBuffer b, Buffer y) override {
     add_typed(type, count, a, b, y);
   }
-  void round(DataType type, std::span<const float> from, std::uint16_t* to) override {
-    round_all(type, static_cast<std::int64_t>(from.size()), from.data(), to);
+  void round(DataType type, std::int64_t count, const float* from, std::uint16_t* to) override {
+    round_all(type, count, from, to);
   }
-  void widen(DataType type, std::span<const std::uint16_t> from, float* to) override {
-    widen_all(type, static_cast<std::int64_t>(from.size()), from.data(), to);
+  void widen(DataType type, std::int64_t count, const std::uint16_t* from, float* to) override {
+    widen_all(type, count, from, to);
   }
 };
 

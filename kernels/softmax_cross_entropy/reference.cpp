@@ -20,19 +20,19 @@ class ReferenceSoftmaxCrossEntropy : public SoftmaxCrossEntropyOp {
     CHECK(classes > 0, "a loss needs at least one class");
   }
 
-  LossSums run(std::int64_t samples, ConstBuffer logits, const std::int32_t* labels,
-               const LossOptions& options, Buffer dlogits) override {
-    LossSums sums;
+  void run(std::int64_t samples, ConstBuffer logits, const std::int32_t* labels,
+           const LossOptions& options, LossSums* sums, Buffer dlogits) override {
+    const float gradient_scale = options.gradient_scale == nullptr ? 1 : *options.gradient_scale;
     const auto* row = static_cast<const std::byte*>(logits);
     auto* gradient_row = static_cast<std::byte*>(dlogits);
     for (std::int64_t s = 0; s < samples; ++s, row += bytes_per_row_) {
       CHECK(labels[s] >= 0 && labels[s] < classes_, "a label is a class");
-      run_row(logits_.read(row, classes_), labels[s], options.label_smoothing, sums);
+      run_row(logits_.read(row, classes_), labels[s], options.label_smoothing, *sums);
       if (gradient_row == nullptr) continue;
-      write_gradient(labels[s], options, gradient_row);
+      write_gradient(labels[s], options.label_smoothing, gradient_scale, gradient_row);
       gradient_row += bytes_per_row_;
     }
-    return sums;
+    sums->samples += samples;
   }
 
  private:
@@ -54,12 +54,13 @@ class ReferenceSoftmaxCrossEntropy : public SoftmaxCrossEntropyOp {
     sums.correct += largest - z == label ? 1 : 0;
   }
 
-  void write_gradient(std::int64_t label, const LossOptions& options, Buffer gradient_row) {
+  void write_gradient(std::int64_t label, float label_smoothing, float gradient_scale,
+                      Buffer gradient_row) {
     float* dz = gradient_.target(gradient_row);
-    const float spread = options.label_smoothing / static_cast<float>(classes_);
+    const float spread = label_smoothing / static_cast<float>(classes_);
     for (std::int64_t c = 0; c < classes_; ++c) {
-      const float target = spread + (c == label ? 1 - options.label_smoothing : 0);
-      dz[c] = options.gradient_scale * (static_cast<float>(exponentials_[c] / total_) - target);
+      const float target = spread + (c == label ? 1 - label_smoothing : 0);
+      dz[c] = gradient_scale * (static_cast<float>(exponentials_[c] / total_) - target);
     }
     gradient_.write(gradient_row, classes_);
   }

@@ -13,12 +13,12 @@ class AttentionLayer final : public Layer {
   explicit AttentionLayer(std::unique_ptr<kernels::AttentionOp> op) : op_(std::move(op)) {}
 
   void forward(const Pass& pass, kernels::ConstBuffer x, kernels::Buffer y) override {
-    op_->forward(pass.samples(), x, y);
+    op_->forward(pass.samples, x, y);
   }
 
   void backward(const Pass& pass, kernels::ConstBuffer x, kernels::ConstBuffer y,
                 kernels::Buffer dy, kernels::Buffer dx) override {
-    if (dx != nullptr) op_->backward(pass.samples(), x, y, dy, dx);
+    if (dx != nullptr) op_->backward(pass.samples, x, y, dy, dx);
   }
 
  private:

@@ -19,15 +19,15 @@ class BatchNormLayer final : public Layer {
     float* mean = parameters_.statistics.data() + plan_.running_mean.offset;
     float* variance = parameters_.statistics.data() + plan_.running_variance.offset;
     if (pass.training) {
-      op_->forward_training(pass.samples(), x, scale, shift, mean, variance, y);
+      op_->forward_training(pass.samples, x, scale, shift, mean, variance, y);
     } else {
-      op_->forward_inference(pass.samples(), x, scale, shift, mean, variance, y);
+      op_->forward_inference(pass.samples, x, scale, shift, mean, variance, y);
     }
   }
 
   void backward(const Pass& pass, kernels::ConstBuffer x, kernels::ConstBuffer y,
                 kernels::Buffer dy, kernels::Buffer dx) override {
-    op_->backward(pass.samples(), x, y, dy, parameters_.values(plan_.weights), dx,
+    op_->backward(pass.samples, x, y, dy, parameters_.values(plan_.weights), dx,
                   parameters_.gradient(plan_.weights), parameters_.gradient(plan_.biases));
   }
 

@@ -1,7 +1,5 @@
 // Dropout: keeps an element with probability 1 - rate and scales it by 1 / (1 - rate) in training;
 // passes everything on in evaluation.
-#include <cstring>
-
 #include "trainer/model/layer_kinds.h"
 
 namespace fettle::trainer {
@@ -11,13 +9,13 @@ namespace {
 class DropoutLayer final : public Layer {
  public:
   // `op`: nullptr where nothing is ever dropped.
-  DropoutLayer(std::int64_t layer, std::int64_t bytes_per_sample,
+  DropoutLayer(kernels::Backend& backend, std::int64_t layer, std::int64_t bytes_per_sample,
                std::unique_ptr<kernels::DropoutOp> op)
-      : layer_(layer), bytes_per_sample_(bytes_per_sample), op_(std::move(op)) {}
+      : backend_(backend), layer_(layer), bytes_per_sample_(bytes_per_sample), op_(std::move(op)) {}
 
   void forward(const Pass& pass, kernels::ConstBuffer x, kernels::Buffer y) override {
     if (pass.training && op_) {
-      op_->forward(pass.indices, key(pass), x, y);
+      op_->forward(pass.samples, pass.indices, key(pass), x, y);
     } else {
       copy(pass, x, y);
     }
@@ -27,7 +25,7 @@ class DropoutLayer final : public Layer {
                 kernels::Buffer dx) override {
     if (dx == nullptr) return;
     if (op_) {
-      op_->backward(pass.indices, key(pass), dy, dx);
+      op_->backward(pass.samples, pass.indices, key(pass), dy, dx);
     } else {
       copy(pass, dy, dx);
     }
@@ -35,12 +33,13 @@ class DropoutLayer final : public Layer {
 
  private:
   void copy(const Pass& pass, kernels::ConstBuffer from, kernels::Buffer to) const {
-    std::memcpy(to, from, static_cast<std::size_t>(pass.samples() * bytes_per_sample_));
+    backend_.copy(from, to, pass.samples * bytes_per_sample_);
   }
   kernels::DropoutKey key(const Pass& pass) const {
-    return {pass.seed, static_cast<std::uint32_t>(pass.epoch), static_cast<std::uint32_t>(layer_)};
+    return {pass.seed, pass.epoch, static_cast<std::uint32_t>(layer_)};
   }
 
+  kernels::Backend& backend_;
   const std::int64_t layer_;  // in model.layers: the masks of two layers differ
   const std::int64_t bytes_per_sample_;
   std::unique_ptr<kernels::DropoutOp> op_;
@@ -61,7 +60,8 @@ Result<std::unique_ptr<Layer>> make_dropout(const LayerPlan& plan, const LayerCo
   std::unique_ptr<kernels::DropoutOp> op;
   if (plan.rate > 0) op = context.backend.dropout(plan.rate, elements, context.options.type);
   return std::unique_ptr<Layer>(std::make_unique<DropoutLayer>(
-      plan.index, elements * kernels::size_of(context.options.type), std::move(op)));
+      context.backend, plan.index, elements * kernels::size_of(context.options.type),
+      std::move(op)));
 }
 
 }  // namespace

@@ -17,13 +17,13 @@ class EmbeddingLayer final : public Layer {
       : plan_(plan), parameters_(parameters), op_(std::move(op)) {}
 
   void forward(const Pass& pass, kernels::ConstBuffer x, kernels::Buffer y) override {
-    op_->forward(pass.samples(), static_cast<const std::int32_t*>(x),
+    op_->forward(pass.samples, static_cast<const std::int32_t*>(x),
                  parameters_.typed(plan_.weights), parameters_.typed(plan_.positions), y);
   }
 
   void backward(const Pass& pass, kernels::ConstBuffer x, kernels::ConstBuffer, kernels::Buffer dy,
                 kernels::Buffer) override {
-    op_->backward(pass.samples(), static_cast<const std::int32_t*>(x), dy,
+    op_->backward(pass.samples, static_cast<const std::int32_t*>(x), dy,
                   parameters_.gradient(plan_.weights), parameters_.gradient(plan_.positions));
   }
 

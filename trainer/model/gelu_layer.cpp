@@ -11,12 +11,12 @@ class GeluLayer final : public Layer {
       : elements_(elements), op_(std::move(op)) {}
 
   void forward(const Pass& pass, kernels::ConstBuffer x, kernels::Buffer y) override {
-    op_->forward(pass.samples() * elements_, x, y);
+    op_->forward(pass.samples * elements_, x, y);
   }
 
   void backward(const Pass& pass, kernels::ConstBuffer x, kernels::ConstBuffer, kernels::Buffer dy,
                 kernels::Buffer dx) override {
-    if (dx != nullptr) op_->backward(pass.samples() * elements_, x, dy, dx);
+    if (dx != nullptr) op_->backward(pass.samples * elements_, x, dy, dx);
   }
 
  private:

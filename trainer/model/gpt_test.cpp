@@ -44,7 +44,8 @@ double deviation_of(const Parameters& parameters, const Block& block) {
 
 TEST(Gpt, StartsAsGpt2) {
   const NetworkPlan plan = plan_of({.layers = 8, .heads = 2, .width = 32}, 64, 100);
-  const Parameters start = Parameters::initial(plan, kernels::DataType::kFloat32, 3);
+  const auto backend = *kernels::make_backend("reference", 1);
+  const Parameters start = *Parameters::initial(plan, kernels::DataType::kFloat32, 3, *backend);
   const LayerPlan& embedding = plan.layers[0];
   EXPECT_NEAR(deviation_of(start, embedding.weights), 0.02, 1e-3);
   EXPECT_NEAR(deviation_of(start, embedding.positions), 0.02, 1e-3);

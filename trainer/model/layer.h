@@ -6,7 +6,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <span>
 
 #include "base/result.h"
 #include "kernels/backend.h"
@@ -15,13 +14,15 @@
 
 namespace fettle::trainer {
 
-// What a pass through the network is about.
+// What a pass through the network is about. The pointers are memory of the backend, because a pass
+// may be recorded and run again with what lies there by then.
 struct Pass {
   bool training = false;  // batch statistics and dropout, or what evaluation does
+  std::int64_t samples = 0;
+  // Keys of dropout; not read in evaluation.
   std::uint64_t seed = 0;
-  std::int64_t epoch = 0;
-  std::span<const std::int64_t> indices;  // of the samples in their set; keys of dropout
-  std::int64_t samples() const { return std::ssize(indices); }
+  const std::uint32_t* epoch = nullptr;
+  const std::int64_t* indices = nullptr;  // of the samples in their set
 };
 
 class Layer {

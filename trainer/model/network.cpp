@@ -1,7 +1,7 @@
 #include "trainer/model/network.h"
 
 #include <algorithm>
-#include <cstring>
+#include <utility>
 
 #include "trainer/model/layer_kinds.h"
 
@@ -10,7 +10,9 @@ namespace fettle::trainer {
 Result<std::unique_ptr<Network>> Network::create(const NetworkPlan& plan, kernels::Backend& backend,
                                                  const kernels::PlanOptions& options,
                                                  std::uint64_t seed) {
-  std::unique_ptr<Network> network(new Network(plan, backend, options, seed));
+  FETTLE_ASSIGN(Parameters parameters, Parameters::initial(plan, options.type, seed, backend));
+  std::unique_ptr<Network> network(new Network(plan, backend, options, std::move(parameters)));
+  FETTLE_TRY(network->allocate());
   FETTLE_TRY(network->make_layers());
   network->parameters_.round_weights(backend);
   network->weights_changed();
@@ -18,19 +20,25 @@ Result<std::unique_ptr<Network>> Network::create(const NetworkPlan& plan, kernel
 }
 
 Network::Network(const NetworkPlan& plan, kernels::Backend& backend,
-                 const kernels::PlanOptions& options, std::uint64_t seed)
+                 const kernels::PlanOptions& options, Parameters parameters)
     : plan_(plan),
       backward_plan_(plan_backward(plan)),
       backend_(backend),
       options_(options),
-      parameters_(Parameters::initial(plan, options.type, seed)) {
-  const std::int64_t bytes = options.max_samples * kernels::size_of(options.type);
+      parameters_(std::move(parameters)) {}
+
+Status Network::allocate() {
+  using Bytes = kernels::DeviceArray<std::uint8_t>;
+  const std::int64_t bytes = options_.max_samples * kernels::size_of(options_.type);
   std::int64_t largest = 0;
   for (const LayerPlan& layer : plan_.layers) {
     largest = std::max(largest, layer.output.size());
-    outputs_.emplace_back(layer.output.size() * bytes);
+    FETTLE_ASSIGN(outputs_.emplace_back(), Bytes::create(backend_, layer.output.size() * bytes));
   }
-  for (std::int64_t i = 0; i < backward_plan_.slots; ++i) gradients_.emplace_back(largest * bytes);
+  for (std::int64_t i = 0; i < backward_plan_.slots; ++i) {
+    FETTLE_ASSIGN(gradients_.emplace_back(), Bytes::create(backend_, largest * bytes));
+  }
+  return success();
 }
 
 Status Network::make_layers() {
@@ -54,7 +62,7 @@ kernels::ConstBuffer Network::output_of(std::int64_t layer, kernels::ConstBuffer
 }
 
 kernels::ConstBuffer Network::forward(const Pass& pass, kernels::ConstBuffer images) {
-  CHECK(pass.samples() <= options_.max_samples, "more samples than the network was planned for");
+  CHECK(pass.samples <= options_.max_samples, "more samples than the network was planned for");
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     const LayerPlan& plan = plan_.layers[i];
     const Span span(trace_, "forward", plan.name);
@@ -62,7 +70,7 @@ kernels::ConstBuffer Network::forward(const Pass& pass, kernels::ConstBuffer ima
     if (layers_[i]) {
       layers_[i]->forward(pass, x, outputs_[i].data());
     } else {
-      backend_.add(options_.type, pass.samples() * plan.output.size(), x,
+      backend_.add(options_.type, pass.samples * plan.output.size(), x,
                    output_of(plan.shortcut, images), outputs_[i].data());
     }
   }
@@ -86,19 +94,18 @@ void Network::step_back(const Pass& pass, const BackwardStep& step, kernels::Con
   layers_[i]->backward(pass, output_of(plan.source, images), outputs_[i].data(), slot(step.dy),
                        slot(step.dx));
   if (step.sum == kNoSlot) return;
-  backend_.add(options_.type, pass.samples() * plan.input.size(), slot(step.sum), slot(step.dx),
+  backend_.add(options_.type, pass.samples * plan.input.size(), slot(step.sum), slot(step.dx),
                slot(step.sum));
 }
 
 void Network::step_back_add(const Pass& pass, const BackwardStep& step) {
   const std::int64_t elements =
-      pass.samples() * plan_.layers[static_cast<std::size_t>(step.layer)].output.size();
+      pass.samples * plan_.layers[static_cast<std::size_t>(step.layer)].output.size();
   if (step.sum != kNoSlot) {
     backend_.add(options_.type, elements, slot(step.sum), slot(step.dy), slot(step.sum));
   }
   if (step.copy != kNoSlot) {
-    std::memcpy(slot(step.copy), slot(step.dy),
-                static_cast<std::size_t>(elements * kernels::size_of(options_.type)));
+    backend_.copy(slot(step.dy), slot(step.copy), elements * kernels::size_of(options_.type));
   }
 }
 

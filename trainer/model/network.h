@@ -1,6 +1,7 @@
 // Network: the layers of a plan with their parameters and activations, ready to run on a backend.
 //
-// All memory is allocated at creation, for at most `max_samples` samples at once. One thread.
+// All memory is the backend's, allocated at creation for at most `max_samples` samples at once.
+// Passes only give orders to the backend, so that they can be recorded. One thread.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +9,8 @@
 #include <vector>
 
 #include "base/result.h"
-#include "kernels/aligned.h"
 #include "kernels/backend.h"
+#include "kernels/device_array.h"
 #include "trainer/model/backward_plan.h"
 #include "trainer/model/layer.h"
 #include "trainer/model/network_plan.h"
@@ -20,7 +21,8 @@ namespace fettle::trainer {
 
 class Network {
  public:
-  // `backend` must outlive the network. Errors: a layer that the backend cannot run, by name.
+  // `backend` must outlive the network. Errors: a layer that the backend cannot run, by name; too
+  // little memory.
   static Result<std::unique_ptr<Network>> create(const NetworkPlan& plan, kernels::Backend& backend,
                                                  const kernels::PlanOptions& options,
                                                  std::uint64_t seed);
@@ -50,7 +52,8 @@ class Network {
 
  private:
   Network(const NetworkPlan& plan, kernels::Backend& backend, const kernels::PlanOptions& options,
-          std::uint64_t seed);
+          Parameters parameters);
+  Status allocate();
   Status make_layers();
   // What a layer gave in the last forward.
   kernels::ConstBuffer output_of(std::int64_t layer, kernels::ConstBuffer images) const;
@@ -64,9 +67,9 @@ class Network {
   const kernels::PlanOptions options_;
   Parameters parameters_;
   Trace* trace_ = nullptr;
-  std::vector<std::unique_ptr<Layer>> layers_;                  // nullptr: add
-  std::vector<kernels::AlignedArray<std::uint8_t>> outputs_;    // of each layer
-  std::vector<kernels::AlignedArray<std::uint8_t>> gradients_;  // the slots of backward_plan_
+  std::vector<std::unique_ptr<Layer>> layers_;                 // nullptr: add
+  std::vector<kernels::DeviceArray<std::uint8_t>> outputs_;    // of each layer
+  std::vector<kernels::DeviceArray<std::uint8_t>> gradients_;  // the slots of backward_plan_
 };
 
 }  // namespace fettle::trainer

@@ -3,11 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstring>
+#include <span>
 #include <vector>
 
 #include "base/philox.h"
+#include "kernels/aligned.h"
 #include "trainer/model/layer_configs.h"
+#include "trainer/testing/elements.h"
 
 namespace fettle::trainer {
 namespace {
@@ -37,16 +39,17 @@ class Problem {
     // Normalisation away from 1 and 0, so that its gradients mean something.
     Parameters& parameters = network_->parameters();
     for (std::int64_t i = plan.decayed; i < plan.parameters; ++i) {
-      parameters.weights[i] += static_cast<float>(0.3 * random.normal());
+      parameters.weights.data()[i] += static_cast<float>(0.3 * random.normal());
     }
   }
 
   double loss(bool backward) {
-    const Pass pass{true, 1, 2, indices_};
+    const Pass pass{true, kSamples, 1, &epoch_, indices_.data()};
     network_->weights_changed();
     const auto logits = network_->forward(pass, input_);
-    const auto sums = loss_->run(std::ssize(labels_), logits, labels_.data(), {0.1F},
-                                 backward ? network_->logits_gradient() : nullptr);
+    kernels::LossSums sums;
+    loss_->run(std::ssize(labels_), logits, labels_.data(), {0.1F}, &sums,
+               backward ? network_->logits_gradient() : nullptr);
     if (backward) network_->backward(pass, input_);
     return sums.loss;
   }
@@ -61,6 +64,7 @@ class Problem {
   kernels::AlignedArray<float> images_;
   kernels::AlignedArray<std::int32_t> tokens_;
   kernels::ConstBuffer input_ = nullptr;  // one of the two
+  const std::uint32_t epoch_ = 2;
   const std::vector<std::int64_t> indices_ = {3, 1, 4, 15, 9};
   std::vector<std::int32_t> labels_;
 };
@@ -72,7 +76,8 @@ void expect_gradients_fit(std::vector<api::LayerConfig> layers,
   Problem problem(std::move(layers), format);
   Parameters& parameters = problem.network().parameters();
   problem.loss(true);
-  const std::vector<float> start(parameters.weights.begin(), parameters.weights.end());
+  const std::vector<float> start = parameters.weights.download();
+  const std::span<float> weights = elements(parameters.weights);
   Random random(9);
   constexpr int kDirections = 40;
   int fitting = 0;
@@ -81,12 +86,11 @@ void expect_gradients_fit(std::vector<api::LayerConfig> layers,
     double expected = 0;
     for (std::size_t i = 0; i < step.size(); ++i) {
       step[i] = random.normal();
-      expected += step[i] * parameters.gradients[static_cast<std::int64_t>(i)];
+      expected += step[i] * elements(parameters.gradients)[i];
     }
     const auto loss_at = [&](double distance) {
       for (std::size_t i = 0; i < step.size(); ++i) {
-        parameters.weights[static_cast<std::int64_t>(i)] =
-            static_cast<float>(start[i] + distance * step[i]);
+        weights[i] = static_cast<float>(start[i] + distance * step[i]);
       }
       return problem.loss(false);
     };
@@ -159,22 +163,26 @@ TEST(Network, StartsAsTorchDoesAndDependsOnTheSeedAlone) {
   api::ModelConfig model;
   model.layers = {linear(50), simple(LayerType::kBatchNorm), linear(3)};
   const NetworkPlan plan = *plan_network(model, {10, 10, 1}, 3);
-  const Parameters one = Parameters::initial(plan, kernels::DataType::kFloat32, 1);
-  const Parameters same = Parameters::initial(plan, kernels::DataType::kFloat32, 1);
-  const Parameters other = Parameters::initial(plan, kernels::DataType::kFloat32, 2);
-  const auto bytes = static_cast<std::size_t>(one.weights.size()) * sizeof(float);
-  EXPECT_EQ(std::memcmp(one.weights.data(), same.weights.data(), bytes), 0);
-  EXPECT_NE(std::memcmp(one.weights.data(), other.weights.data(), bytes), 0);
+  const auto backend = *kernels::make_backend("reference", 1);
+  const auto initial = [&](std::uint64_t seed) {
+    return *Parameters::initial(plan, kernels::DataType::kFloat32, seed, *backend);
+  };
+  const Parameters one = initial(1);
+  const std::vector<float> weights = one.weights.download();
+  EXPECT_EQ(weights, initial(1).weights.download());
+  EXPECT_NE(weights, initial(2).weights.download());
 
   double squares = 0;
-  for (std::int64_t i = 0; i < 5000; ++i) {
-    EXPECT_LE(std::abs(one.weights[i]), 0.1F);  // 1 / sqrt(fan in)
-    squares += double{one.weights[i]} * one.weights[i];
+  for (std::size_t i = 0; i < 5000; ++i) {
+    EXPECT_LE(std::abs(weights[i]), 0.1F);  // 1 / sqrt(fan in)
+    squares += double{weights[i]} * weights[i];
   }
   EXPECT_NEAR(squares / 5000, 0.1 * 0.1 / 3, 2e-4);
   EXPECT_EQ(one.values(plan.layers[1].weights)[49], 1.0F);
   EXPECT_EQ(one.values(plan.layers[1].biases)[49], 0.0F);
-  EXPECT_EQ(one.statistics[plan.layers[1].running_variance.offset], 1.0F);
+  EXPECT_EQ(
+      elements(one.statistics)[static_cast<std::size_t>(plan.layers[1].running_variance.offset)],
+      1.0F);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "trainer/model/parameters.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "base/philox.h"
 
@@ -30,32 +31,38 @@ void draw(const Block& block, std::uint64_t key, std::uint64_t stream, float* to
 
 }  // namespace
 
-Parameters Parameters::initial(const NetworkPlan& plan, kernels::DataType type,
-                               std::uint64_t seed) {
+Result<Parameters> Parameters::initial(const NetworkPlan& plan, kernels::DataType type,
+                                       std::uint64_t seed, kernels::Backend& backend) {
+  constexpr std::int64_t kSums = sizeof(kernels::StepSums) / sizeof(float);
+  using Floats = kernels::DeviceArray<float>;
   Parameters made;
-  made.weights = kernels::AlignedArray<float>(plan.parameters);
-  made.gradients = kernels::AlignedArray<float>(plan.parameters + plan.statistics + kStepSums);
-  made.statistics = kernels::AlignedArray<float>(plan.statistics);
+  FETTLE_ASSIGN(made.weights, Floats::create(backend, plan.parameters));
+  FETTLE_ASSIGN(made.gradients, Floats::create(backend, plan.parameters + plan.statistics + kSums));
+  FETTLE_ASSIGN(made.statistics, Floats::create(backend, plan.statistics));
   if (type != kernels::DataType::kFloat32) {
     made.rounded_type = type;
-    made.rounded = kernels::AlignedArray<std::uint16_t>(plan.parameters);
+    FETTLE_ASSIGN(made.rounded,
+                  kernels::DeviceArray<std::uint16_t>::create(backend, plan.parameters));
   }
+  std::vector<float> weights(static_cast<std::size_t>(plan.parameters));
+  std::vector<float> statistics(static_cast<std::size_t>(plan.statistics));
   for (const LayerPlan& layer : plan.layers) {
     const std::uint64_t key =
         mix_keys(mix_keys(seed, kInitialPurpose), static_cast<std::uint64_t>(layer.index));
-    draw(layer.weights, key, 0, made.weights.data());
-    draw(layer.biases, key, 1, made.weights.data());
-    draw(layer.positions, key, 4, made.weights.data());
-    draw(layer.running_mean, key, 2, made.statistics.data());
-    draw(layer.running_variance, key, 3, made.statistics.data());
+    draw(layer.weights, key, 0, weights.data());
+    draw(layer.biases, key, 1, weights.data());
+    draw(layer.positions, key, 4, weights.data());
+    draw(layer.running_mean, key, 2, statistics.data());
+    draw(layer.running_variance, key, 3, statistics.data());
   }
+  made.weights.upload(weights);
+  made.statistics.upload(statistics);
   return made;
 }
 
 void Parameters::round_weights(kernels::Backend& backend) {
   if (rounded.empty()) return;
-  backend.round(rounded_type, {weights.data(), static_cast<std::size_t>(weights.size())},
-                rounded.data());
+  backend.round(rounded_type, weights.size(), weights.data(), rounded.data());
 }
 
 kernels::ConstBuffer Parameters::typed(const Block& block) const {

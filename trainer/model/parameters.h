@@ -1,4 +1,5 @@
-// Parameters: the numbers that training changes, in flat arrays laid out by a NetworkPlan.
+// Parameters: the numbers that training changes, in flat arrays of a backend, laid out by a
+// NetworkPlan.
 //
 // Invariant: the gaps between blocks stay zero in all arrays, so that sums over whole arrays need
 // not know the blocks. One thread.
@@ -7,39 +8,38 @@
 #include <cstdint>
 #include <span>
 
-#include "kernels/aligned.h"
+#include "base/result.h"
 #include "kernels/backend.h"
+#include "kernels/device_array.h"
 #include "trainer/model/network_plan.h"
 
 namespace fettle::trainer {
 
-// Numbers of an optimiser step that travel with its gradients.
-inline constexpr std::int64_t kStepSums = 6;
-
 struct Parameters {
-  kernels::AlignedArray<float> weights;  // fp32 masters
+  kernels::DeviceArray<float> weights;  // fp32 masters
   // Sums over the samples of an optimiser step: of the weights' gradients, of the statistics that
   // each sample's micro-batch gave, then step_sums(), so that one message between workers carries
   // all of it.
-  kernels::AlignedArray<float> gradients;
-  kernels::AlignedArray<std::uint16_t> rounded;  // 16-bit copies of the masters; empty in fp32
+  kernels::DeviceArray<float> gradients;
+  kernels::DeviceArray<std::uint16_t> rounded;  // 16-bit copies of the masters; empty in fp32
   kernels::DataType rounded_type = kernels::DataType::kBFloat16;
-  kernels::AlignedArray<float> statistics;  // running means and variances
+  kernels::DeviceArray<float> statistics;  // running means and variances
 
   // Draws the initial values as torch.nn does (Kaiming-uniform with a = sqrt(5), which is uniform
   // within 1 / sqrt(fan in), for weights and biases; 1 and 0 for normalisation), keyed by (seed,
-  // layer): a layer starts the same whatever stands before it.
-  static Parameters initial(const NetworkPlan& plan, kernels::DataType type, std::uint64_t seed);
+  // layer): a layer starts the same whatever stands before it. `rounded` is not yet filled.
+  // Errors: there is not so much memory.
+  static Result<Parameters> initial(const NetworkPlan& plan, kernels::DataType type,
+                                    std::uint64_t seed, kernels::Backend& backend);
 
-  std::span<float> weight_gradients() {
-    return all_gradients().first(static_cast<std::size_t>(weights.size()));
+  float* statistic_sums() { return gradients.data() + weights.size(); }
+  kernels::StepSums* step_sums() {
+    return reinterpret_cast<kernels::StepSums*>(statistic_sums() + statistics.size());
   }
-  std::span<float> statistic_sums() {
-    return all_gradients().subspan(static_cast<std::size_t>(weights.size()),
-                                   static_cast<std::size_t>(statistics.size()));
+  // All that a step sums up over the workers, in the backend's memory.
+  std::span<float> all_gradients() {
+    return {gradients.data(), static_cast<std::size_t>(gradients.size())};
   }
-  std::span<float, kStepSums> step_sums() { return all_gradients().last<kStepSums>(); }
-  std::span<float> all_gradients() { return {gradients.begin(), gradients.end()}; }
 
   // Brings the 16-bit copies up to date with the masters.
   void round_weights(kernels::Backend& backend);

@@ -14,13 +14,13 @@ class RowNormLayer final : public Layer {
       : plan_(plan), parameters_(parameters), op_(std::move(op)) {}
 
   void forward(const Pass& pass, kernels::ConstBuffer x, kernels::Buffer y) override {
-    op_->forward(pass.samples(), x, parameters_.values(plan_.weights),
+    op_->forward(pass.samples, x, parameters_.values(plan_.weights),
                  shifts() ? parameters_.values(plan_.biases) : nullptr, y);
   }
 
   void backward(const Pass& pass, kernels::ConstBuffer x, kernels::ConstBuffer, kernels::Buffer dy,
                 kernels::Buffer dx) override {
-    op_->backward(pass.samples(), x, dy, parameters_.values(plan_.weights), dx,
+    op_->backward(pass.samples, x, dy, parameters_.values(plan_.weights), dx,
                   parameters_.gradient(plan_.weights),
                   shifts() ? parameters_.gradient(plan_.biases) : nullptr);
   }

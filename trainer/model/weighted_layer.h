@@ -22,12 +22,12 @@ class WeightedLayer final : public Layer {
   }
 
   void forward(const Pass& pass, kernels::ConstBuffer x, kernels::Buffer y) override {
-    op_->forward(rows_ * pass.samples(), x, y);
+    op_->forward(rows_ * pass.samples, x, y);
   }
 
   void backward(const Pass& pass, kernels::ConstBuffer x, kernels::ConstBuffer y,
                 kernels::Buffer dy, kernels::Buffer dx) override {
-    op_->backward(rows_ * pass.samples(), x, y, dy, dx, parameters_.gradient(weights()),
+    op_->backward(rows_ * pass.samples, x, y, dy, dx, parameters_.gradient(weights()),
                   plan_.bias ? parameters_.gradient(plan_.biases) : nullptr);
   }
 

@@ -1,0 +1,109 @@
+#include "kernels/cpu/backend.h"
+
+#include <cstring>
+#include <deque>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "kernels/aligned.h"
+#include "kernels/optimizer/step.h"
+
+namespace fettle::kernels {
+namespace {
+
+class CpuMemory final : public Memory {
+ public:
+  explicit CpuMemory(std::int64_t bytes) : bytes_(bytes) {}
+  Buffer data() override { return bytes_.data(); }
+
+ private:
+  AlignedArray<std::byte> bytes_;
+};
+
+class CpuRecording final : public Recording {
+ public:
+  explicit CpuRecording(std::function<void()> work) : work_(std::move(work)) {}
+  void run() override { work_(); }
+
+ private:
+  const std::function<void()> work_;
+};
+
+class CpuMailbox final : public Mailbox {
+ public:
+  explicit CpuMailbox(std::int64_t bytes) : bytes_(static_cast<std::size_t>(bytes)) {}
+
+  void post(ConstBuffer from) override {
+    CHECK(posted_.size() <= kResultsBehind, "no more values on their way than a mailbox holds");
+    const auto* begin = static_cast<const std::byte*>(from);
+    posted_.emplace_back(begin, begin + bytes_);
+  }
+  void take(void* to) override {
+    CHECK(!posted_.empty(), "a value is on its way");
+    std::memcpy(to, posted_.front().data(), bytes_);
+    posted_.pop_front();
+  }
+
+ private:
+  const std::size_t bytes_;
+  std::deque<std::vector<std::byte>> posted_;
+};
+
+// Of 0 bytes either may be nullptr, which memcpy does not like.
+void copy_bytes(const void* from, void* to, std::int64_t bytes) {
+  if (bytes > 0) std::memcpy(to, from, static_cast<std::size_t>(bytes));
+}
+
+}  // namespace
+
+void CpuBackend::add_step_sums(LossSums* of_loss, const StepInput* input, StepSums* of_step) {
+  add_sums(*of_loss, *input, *of_step);
+  *of_loss = {};
+}
+
+void CpuBackend::decide_step(const StepSettings& settings, const StepSums* sums,
+                             StepControl* control) {
+  decide(settings, *sums, *control);
+}
+
+void CpuBackend::end_statistics(std::int64_t count, const StepControl* control, const float* before,
+                                const float* sums, float* statistics) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    statistics[i] = statistic_after(*control, before[i], sums[i]);
+  }
+}
+
+void CpuBackend::add_scaled(std::int64_t count, float factor, const float* x, float* y) {
+  for (std::int64_t i = 0; i < count; ++i) y[i] += factor * x[i];
+}
+
+Result<std::unique_ptr<Memory>> CpuBackend::allocate(std::int64_t bytes) {
+  return std::unique_ptr<Memory>(std::make_unique<CpuMemory>(bytes));
+}
+
+void CpuBackend::upload(const void* from, Buffer to, std::int64_t bytes) {
+  copy_bytes(from, to, bytes);
+}
+
+void CpuBackend::download(ConstBuffer from, void* to, std::int64_t bytes) {
+  copy_bytes(from, to, bytes);
+}
+
+std::unique_ptr<Mailbox> CpuBackend::mailbox(std::int64_t bytes) {
+  return std::make_unique<CpuMailbox>(bytes);
+}
+
+void CpuBackend::copy(ConstBuffer from, Buffer to, std::int64_t bytes) {
+  copy_bytes(from, to, bytes);
+}
+
+void CpuBackend::set_zero(Buffer to, std::int64_t bytes) {
+  if (bytes > 0) std::memset(to, 0, static_cast<std::size_t>(bytes));
+}
+
+std::unique_ptr<Recording> CpuBackend::record(std::function<void()> work) {
+  return std::make_unique<CpuRecording>(std::move(work));
+}
+
+}  // namespace fettle::kernels

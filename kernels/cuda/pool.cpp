@@ -1,0 +1,118 @@
+#include "kernels/cuda/pool.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <iterator>
+#include <string>
+
+#include "kernels/cuda/errors.h"
+
+namespace fettle::kernels::cuda {
+namespace {
+
+constexpr std::int64_t kPadding = 256;
+
+std::int64_t padded(std::int64_t bytes) {
+  return std::max<std::int64_t>((bytes + kPadding - 1) / kPadding, 1) * kPadding;
+}
+
+std::string megabytes(std::int64_t bytes) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f MiB", static_cast<double>(bytes) / (1 << 20));
+  return text;
+}
+
+}  // namespace
+
+Pool::~Pool() {
+  CHECK(taken_.empty(), "memory outlives its device");
+  for (void* const piece : pieces_) cudaFree(piece);
+}
+
+Result<void*> Pool::take(std::int64_t bytes) {
+  CHECK(bytes >= 0, "a negative size");
+  const std::int64_t size = padded(bytes);
+  void* block = nullptr;
+  if (piece_bytes_ == 0) {
+    FETTLE_ASSIGN(block, take_from_device(bytes));
+  } else {
+    const auto best = [&] {
+      auto found = free_.end();
+      for (auto it = free_.begin(); it != free_.end(); ++it) {
+        if (it->second >= size && (found == free_.end() || it->second < found->second)) found = it;
+      }
+      return found;
+    };
+    auto from = best();
+    if (from == free_.end()) {
+      const std::int64_t piece_size = std::max(size, piece_bytes_);
+      auto piece = take_from_device(piece_size);
+      std::int64_t got = piece_size;
+      if (!piece.ok()) {
+        piece = take_from_device(size);  // not a whole piece, perhaps, but what is needed
+        got = size;
+      }
+      FETTLE_TRY(piece);
+      pieces_.push_back(piece.value());
+      add_free(static_cast<std::byte*>(piece.value()), got);
+      from = best();
+    }
+    const auto [begin, available] = *from;
+    free_.erase(from);
+    if (available > size) free_[begin + size] = available - size;
+    free_bytes_ -= size;
+    block = begin;
+  }
+  taken_[block] = size;
+  used_ += size;
+  peak_ = std::max(peak_, used_);
+  return block;
+}
+
+Result<void*> Pool::take_from_device(std::int64_t bytes) {
+  void* memory = nullptr;
+  const cudaError_t error =
+      cudaMalloc(&memory, static_cast<std::size_t>(std::max<std::int64_t>(bytes, 1)));
+  if (error == cudaSuccess) return memory;
+  cudaGetLastError();  // not sticky: nothing else is to see it
+  if (error != cudaErrorMemoryAllocation) return status_of(error, "allocating GPU memory").error();
+  std::size_t free = 0, total = 0;
+  must_succeed(cudaMemGetInfo(&free, &total));
+  return invalid("the GPU has no " + megabytes(bytes) + " more: of its " +
+                 megabytes(static_cast<std::int64_t>(total)) + ", " +
+                 megabytes(static_cast<std::int64_t>(free) + free_bytes_) + " are free, and " +
+                 megabytes(used_) +
+                 " are in use by this process; a smaller training.maxPerWorker needs less");
+}
+
+void Pool::give_back(void* block) {
+  const auto found = taken_.find(block);
+  CHECK(found != taken_.end(), "a block that is not of this pool");
+  const std::int64_t size = found->second;
+  taken_.erase(found);
+  used_ -= size;
+  if (piece_bytes_ == 0) {
+    must_succeed(cudaFree(block));
+  } else {
+    add_free(static_cast<std::byte*>(block), size);
+  }
+}
+
+void Pool::add_free(std::byte* begin, std::int64_t bytes) {
+  free_bytes_ += bytes;
+  auto next = free_.lower_bound(begin);
+  if (next != free_.end() && begin + bytes == next->first) {
+    bytes += next->second;
+    next = free_.erase(next);
+  }
+  if (next != free_.begin()) {
+    const auto before = std::prev(next);
+    if (before->first + before->second == begin) {
+      before->second += bytes;
+      return;
+    }
+  }
+  free_[begin] = bytes;
+}
+
+}  // namespace fettle::kernels::cuda

@@ -1,0 +1,47 @@
+// Pool: a GPU's memory in large pieces, handed out in blocks. cudaMalloc takes tens of microseconds
+// to milliseconds and waits for the device; a piece is asked for rarely, a block often.
+//
+// Blocks begin at multiples of 256 bytes and are padded to them. A block that is given back is the
+// next one's at once: safe, because all work on it is ordered on one stream. Best fit, neighbours
+// joined. Belongs to one thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "base/result.h"
+
+namespace fettle::kernels::cuda {
+
+class Pool {
+ public:
+  // `piece_bytes`: the least to ask the device for; 0: every block is asked for by itself.
+  explicit Pool(std::int64_t piece_bytes) : piece_bytes_(piece_bytes) {}
+  ~Pool();
+  Pool(const Pool&) = delete;
+  Pool& operator=(const Pool&) = delete;
+
+  // Errors: what was asked for, what is free, and what to do about it.
+  Result<void*> take(std::int64_t bytes);
+  void give_back(void* block);
+
+  // In blocks that are out, padding included; and the most that ever was.
+  std::int64_t used() const { return used_; }
+  std::int64_t peak() const { return peak_; }
+
+ private:
+  Result<void*> take_from_device(std::int64_t bytes);
+  void add_free(std::byte* begin, std::int64_t bytes);
+
+  const std::int64_t piece_bytes_;
+  std::vector<void*> pieces_;
+  std::map<std::byte*, std::int64_t> free_;  // begin -> bytes
+  std::map<void*, std::int64_t> taken_;
+  std::int64_t free_bytes_ = 0;  // in pieces
+  std::int64_t used_ = 0;
+  std::int64_t peak_ = 0;
+};
+
+}  // namespace fettle::kernels::cuda

@@ -1,0 +1,84 @@
+// A CUDA device that is emulated on the CPU: runs kernels that g++ compiled as C++.
+//
+// Every thread of a block is a fiber. A thread runs until it waits (a barrier, a warp operation) or
+// ends, then the next one does, in the order that FETTLE_EMULATOR_ORDER says: `rising` (default),
+// `falling` or `shuffled:SEED`. The order is that of threads and of blocks, and a shuffled one is
+// another at every barrier, so a forgotten barrier gives different results in different orders. A
+// kernel in which no thread waits costs no switch at all. Blocks run one after the other.
+//
+// A kernel that a GPU would hang in, or whose behaviour CUDA leaves open, ends the program with a
+// sentence: a warp operation without a lane that its mask names, a barrier that some threads wait
+// at while others wait elsewhere. What CUDA reports as an error is reported as that error.
+//
+// Memory, streams and graphs are in runtime.cpp. Usable from several threads at once: each has its
+// own emulated multiprocessor. Host code reaches all of this by cuda_runtime.h and
+// kernels/cuda/launch.h; only tests include this file.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <source_location>
+#include <string>
+
+#include "kernels/emulator/vector_types.h"
+
+namespace fettle::kernels::emulator {
+
+inline constexpr unsigned kWarpLanes = 32;
+// What a block may have without asking, and what it may ask for, as on an H100.
+inline constexpr std::size_t kSharedBytes = 48 * 1024;
+inline constexpr std::size_t kSharedBytesOptIn = 227 * 1024;
+
+// What the host's calls say about the machine. Few multiprocessors, so that kernels whose grid is a
+// multiple of their number go round more than once.
+struct Machine {
+  int count_error = 0;  // what cudaGetDeviceCount returns: a cudaError_t
+  int devices = 1;
+  int driver_version = 13000;
+  int major = 9;  // compute capability
+  int minor = 0;
+  int multiprocessors = 4;
+  std::size_t memory = std::size_t{4} << 30;
+};
+// For tests; of the whole process. Returns what it was.
+Machine set_machine(const Machine& machine);
+Machine machine();
+
+// A kernel that is to run: its shape, its body with all arguments bound, and who launched it.
+struct Launch {
+  dim3 blocks;
+  dim3 threads;
+  std::size_t shared_bytes = 0;
+  std::function<void()> thread;
+  std::source_location where;
+};
+// Runs all of it, now, on this thread.
+void run(const Launch& launch);
+
+// Whether a GPU would take a launch of this shape; a cudaError_t. `shared_limit`: what was asked
+// for with cudaFuncSetAttribute.
+int check_shape(const Launch& launch, std::size_t shared_limit);
+
+// Work on streams is done when somebody waits for it, instead of at once.
+void set_late(bool late);
+
+// The order of threads and blocks, from FETTLE_EMULATOR_ORDER unless a test sets it.
+enum class Order : std::uint8_t { kRising, kFalling, kShuffled };
+void set_order(Order order, std::uint64_t seed = 0);
+
+// ---- What device code is made of (device_functions.h) -------------------------------------------
+
+// Waits for all threads of the block that have not ended. Returns how many predicates held.
+int barrier(bool predicate, std::source_location where);
+// Waits for the lanes in `mask`, which call the same at the same place. Returns the value that
+// `source` gave; of a lane that is not there all bits are set (NaN), because CUDA leaves it open.
+std::uint64_t shuffle(unsigned mask, std::uint64_t value, unsigned source,
+                      std::source_location where);
+// The lanes in `mask` whose predicate holds.
+unsigned ballot(unsigned mask, bool predicate, std::source_location where);
+unsigned lane();
+// Of this block; 16-byte aligned, filled with NaN when a block begins.
+std::byte* dynamic_shared();
+
+}  // namespace fettle::kernels::emulator

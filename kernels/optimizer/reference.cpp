@@ -1,0 +1,26 @@
+#include "kernels/optimizer/reference.h"
+
+#include "kernels/optimizer/loops.h"
+#include "kernels/optimizer/update.h"
+
+namespace fettle::kernels {
+namespace {
+
+struct ReferenceLoops {
+  template <class Formula>
+  static void run(const UpdateBuffers& part, const Formula& formula) {
+    update_all(part, formula);
+  }
+  static void run(const UpdateBuffers& one_tensor, const LambFormula& formula) {
+    update_lamb(one_tensor, formula);
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<UpdateOp> reference_update(UpdateRule rule, std::vector<UpdateBuffers> parts,
+                                           const UpdateSettings& settings) {
+  return std::make_unique<CpuUpdate<ReferenceLoops>>(rule, std::move(parts), settings);
+}
+
+}  // namespace fettle::kernels

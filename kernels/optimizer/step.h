@@ -1,0 +1,113 @@
+// How an optimiser step ends: whether it is applied, by what its gradients are scaled, and what
+// becomes of fp16's loss scale. Pure functions of numbers that the backend holds, so that a GPU
+// decides without the host, and decides as a CPU does, bit for bit. All workers decide from the
+// same sums and so alike. Usable from any thread and from device code.
+//
+// A step is applied if all workers' losses and the norm of the summed gradients are finite. The
+// dynamic loss scale is torch.amp.GradScaler's: a step that overflows is skipped and halves the
+// scale; after kGrowthInterval good steps in a row it doubles. At the smallest scale there is
+// nothing to gain by another try: the training diverges, as fp32 and bf16 do at once (apply and
+// skipped are both 0).
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "kernels/backend.h"
+#include "kernels/host_device.h"
+
+namespace fettle::kernels {
+
+// Below, the numbers are too large for fp16 as such.
+inline constexpr double kSmallestLossScale = 1;
+inline constexpr double kLargestLossScale = 0x1p127;
+inline constexpr double kLossScaleGrowth = 2;
+inline constexpr double kLossScaleBackoff = 0.5;
+inline constexpr std::int64_t kLossScaleGrowthInterval = 2000;
+
+// This worker's part of a step: its losses since the last one, and its wishes.
+FETTLE_HOST_DEVICE inline void add_sums(const LossSums& loss, const StepInput& input,
+                                        StepSums& step) {
+  step.loss += static_cast<float>(loss.loss);
+  step.correct += static_cast<float>(loss.correct);
+  step.samples += static_cast<float>(loss.samples);
+  step.not_finite += std::isfinite(loss.loss) ? 0.0F : 1.0F;
+  step.stop += input.stop;
+  step.regroup += input.regroup;
+}
+
+// On the gradients of the sum of the losses. Powers of two, so nothing is rounded.
+FETTLE_HOST_DEVICE inline double dlogits_scale(const StepSettings& settings,
+                                               const LossScale& loss_scale) {
+  return settings.scales_loss ? loss_scale.scale / settings.batch_divisor : 1;
+}
+
+// Before the first step of a training, or of what goes on from a checkpoint.
+FETTLE_HOST_DEVICE inline StepControl first_control(const StepSettings& settings,
+                                                    std::int64_t updates = 0,
+                                                    const LossScale& loss_scale = {}) {
+  StepControl control;
+  control.updates = updates;
+  control.loss_scale = loss_scale;
+  control.dlogits_scale = static_cast<float>(dlogits_scale(settings, loss_scale));
+  return control;
+}
+
+// Clipping is torch.nn.utils.clip_grad_norm_'s. `norm`: of the mean gradient.
+FETTLE_HOST_DEVICE inline double clip_factor(double clip_norm, double norm) {
+  constexpr double kTiny = 1e-6;  // as in PyTorch
+  const double factor = clip_norm / (norm + kTiny);
+  return clip_norm > 0 && factor < 1 ? factor : 1;
+}
+
+FETTLE_HOST_DEVICE inline void count_good_step(LossScale& loss) {
+  if (++loss.good_steps < kLossScaleGrowthInterval) return;
+  loss.good_steps = 0;
+  if (loss.scale < kLargestLossScale) loss.scale *= kLossScaleGrowth;
+}
+
+// False, and nothing changed, where a smaller scale would not help.
+FETTLE_HOST_DEVICE inline bool skip_step(LossScale& loss) {
+  if (loss.scale <= kSmallestLossScale) return false;
+  loss.scale *= kLossScaleBackoff;
+  loss.good_steps = 0;
+  ++loss.skipped_steps;
+  return true;
+}
+
+// The schedule's, which goes by the steps that were applied.
+FETTLE_HOST_DEVICE inline float learning_rate_of(const StepControl& control) {
+  const std::int64_t unknown = control.loss_scale.skipped_steps - control.input.known_skips;
+  const std::int64_t last = kResultsBehind;
+  return control.input.learning_rates[unknown < 0 ? 0 : unknown > last ? last : unknown];
+}
+
+// Backend::decide_step. `sums`: of all workers; control.squares: of the gradients, summed over all
+// workers and samples and scaled as the loss was.
+FETTLE_HOST_DEVICE inline void decide(const StepSettings& settings, const StepSums& sums,
+                                      StepControl& control) {
+  const double scale = 1 / (sums.samples * dlogits_scale(settings, control.loss_scale));
+  const double norm = std::sqrt(control.squares) * scale;
+  const bool good = sums.not_finite == 0 && std::isfinite(sums.loss) && std::isfinite(norm);
+  control.sums = sums;
+  control.learning_rate = learning_rate_of(control);
+  control.apply = good ? 1 : 0;
+  control.skipped = 0;
+  if (good) {
+    control.gradient_scale = static_cast<float>(scale * clip_factor(settings.clip_norm, norm));
+    ++control.updates;
+    if (settings.scales_loss) count_good_step(control.loss_scale);
+  } else if (settings.scales_loss) {
+    control.skipped = skip_step(control.loss_scale) ? 1 : 0;
+  }
+  control.dlogits_scale = static_cast<float>(dlogits_scale(settings, control.loss_scale));
+}
+
+// Where a step leaves a running statistic. `sum`: over its samples.
+FETTLE_HOST_DEVICE inline float statistic_after(const StepControl& control, float before,
+                                                float sum) {
+  if (control.apply == 0) return before;
+  return static_cast<float>(static_cast<double>(sum) / static_cast<double>(control.sums.samples));
+}
+
+}  // namespace fettle::kernels

@@ -1,0 +1,48 @@
+// UpdateOp on a CPU: goes through the parts and calls the function of a rule for each. Which
+// function that is makes the difference between the CPU backends.
+#pragma once
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "kernels/optimizer/formulas.h"
+#include "kernels/optimizer/lamb.h"
+
+namespace fettle::kernels {
+
+// `Loops` has a static function for each of the formulas: run(const UpdateBuffers&, formula).
+template <class Loops>
+class CpuUpdate final : public UpdateOp {
+ public:
+  CpuUpdate(UpdateRule rule, std::vector<UpdateBuffers> parts, const UpdateSettings& settings)
+      : rule_(rule), parts_(std::move(parts)), settings_(settings) {}
+
+  void run(const StepControl* control) override {
+    if (control->apply == 0) return;
+    for (const UpdateBuffers& part : parts_) update(part, *control);
+  }
+
+ private:
+  void update(const UpdateBuffers& part, const StepControl& step) const {
+    const float decay = part.weight_decay;
+    switch (rule_) {
+      case UpdateRule::kSgd:
+        return Loops::run(part, SgdFormula(settings_, decay, step));
+      case UpdateRule::kAdam:
+        return Loops::run(part, AdamFormula(settings_, decay, step, /*decoupled=*/false));
+      case UpdateRule::kAdamW:
+        return Loops::run(part, AdamFormula(settings_, decay, step, /*decoupled=*/true));
+      case UpdateRule::kRmsProp:
+        return Loops::run(part, RmspropFormula(settings_, decay, step));
+      case UpdateRule::kLamb:
+        return Loops::run(part, LambFormula(settings_, decay, step));
+    }
+  }
+
+  const UpdateRule rule_;
+  const std::vector<UpdateBuffers> parts_;
+  const UpdateSettings settings_;
+};
+
+}  // namespace fettle::kernels
