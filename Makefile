@@ -4,6 +4,9 @@
 SHELL := /bin/bash
 BUILD := build
 STUDY := examples/fashion-mnist.yaml
+# make build CUDA=1: the backend for NVIDIA GPUs, too, from A100 to what comes after B200.
+CUDA :=
+CUDA_OPTIONS := $(if $(CUDA),-DFETTLE_CUDA=ON '-DCMAKE_CUDA_ARCHITECTURES=80-real;90a-real;100')
 SANITIZE_ACCESSES := OFF
 # Compiler output is cached outside the checkout.
 export CCACHE_DIR ?= $(HOME)/.cache/fettle/ccache
@@ -25,12 +28,13 @@ setup: ## Install missing Debian packages (needs root)
 	@scripts/setup.sh
 
 .PHONY: build
-build: setup ## Build build/bin/fettle and build/bin/fettle-trainer
-	@cmake -S . -B $(BUILD) -G Ninja --log-level=WARNING
+build: setup ## Build build/bin/fettle and build/bin/fettle-trainer; CUDA=1: for NVIDIA GPUs, too
+	@$(if $(CUDA),scripts/cuda.py > /dev/null)
+	@cmake -S . -B $(BUILD) -G Ninja $(CUDA_OPTIONS) --log-level=WARNING
 	@cmake --build $(BUILD) --target fettle fettle-trainer
 
 .PHONY: test
-test: setup lint unit chart sanitize journey report-page cluster-test ## Everything that CI runs
+test: setup lint unit cuda-check chart sanitize journey report-page cluster-test ## Everything that CI runs
 	@echo "make test: all passed"
 
 .PHONY: test-all
@@ -43,6 +47,13 @@ unit: setup
 	@cmake -S . -B $(BUILD) -G Ninja --log-level=WARNING
 	@cmake --build $(BUILD)
 	@ctest --test-dir $(BUILD) --output-on-failure -j2
+
+.PHONY: cuda-check
+cuda-check: setup ## Compile the CUDA code for the H100 and check what comes out; needs no GPU
+	@scripts/cuda.py > /dev/null
+	@cmake -S . -B $(BUILD)-cuda -G Ninja -DFETTLE_CUDA=ON --log-level=WARNING
+	@cmake --build $(BUILD)-cuda --target fettle_cuda_checks
+	@ctest --test-dir $(BUILD)-cuda -L cuda --output-on-failure
 
 .PHONY: sanitize
 sanitize: setup # the same tests under the address and undefined-behaviour sanitizers
@@ -96,7 +107,7 @@ lint: setup ## clang-format, clang-tidy, and the project's own rules
 
 .PHONY: format
 format: ## Format every source file
-	@git ls-files '*.h' '*.cpp' | xargs clang-format -i
+	@git ls-files '*.h' '*.cpp' '*.cu' '*.cuh' | xargs clang-format -i
 
 .PHONY: crds
 crds: setup ## Write crds/*.yaml anew, from the field lists in api/ and crds/rules
@@ -125,4 +136,4 @@ bench-cluster: cluster-programs ## Measure: a Study on a control plane with fake
 
 .PHONY: clean
 clean: ## Remove the build folders (not the caches)
-	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan
+	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-cuda

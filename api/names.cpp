@@ -75,10 +75,11 @@ constexpr std::array<EnumName<ScalingRule>, 4> kScalingRules{{
     {ScalingRule::kLinear, "linear"},
     {ScalingRule::kSqrt, "sqrt"},
 }};
-constexpr std::array<EnumName<BackendKind>, 3> kBackends{{
+constexpr std::array<EnumName<BackendKind>, 4> kBackends{{
     {BackendKind::kAuto, "auto"},
     {BackendKind::kReference, "reference"},
     {BackendKind::kOnednn, "onednn"},
+    {BackendKind::kCuda, "cuda"},
 }};
 constexpr std::array<EnumName<TrialPhase>, 6> kTrialPhases{{
     {TrialPhase::kPending, "Pending"},

@@ -113,7 +113,7 @@ enum class OptimizerKind { kSgd, kAdam, kAdamW, kRmsprop, kLamb };
 enum class Precision { kFp32, kBf16, kFp16 };
 enum class ScheduleKind { kConstant, kStep, kCosine, kLinear };
 enum class ScalingRule { kAuto, kNone, kLinear, kSqrt };
-enum class BackendKind { kAuto, kReference, kOnednn };
+enum class BackendKind { kAuto, kReference, kOnednn, kCuda };
 
 struct ScheduleConfig {
   ScheduleKind name = ScheduleKind::kConstant;
@@ -149,6 +149,7 @@ struct TrainingConfig {
   std::optional<double> clip_norm;      // global gradient norm
   std::optional<bool> shard_optimizer;  // over the workers; default: false
   double label_smoothing = 0;
+  bool recompute = false;  // activations, in the backward pass, instead of keeping them
   BackendKind backend = BackendKind::kAuto;
   std::int64_t threads = 1;
   bool operator==(const TrainingConfig&) const = default;

@@ -40,6 +40,13 @@ struct ValidateOptions {
 };
 int validate_command(const ValidateOptions& options);
 
+struct DoctorOptions {
+  Place place;
+  std::string file;  // a Study or a trainer's configuration; "" = the machine alone
+  Output output = Output::kText;
+};
+int doctor_command(const DoctorOptions& options);
+
 struct StatusOptions {
   Place place;
   std::string study;  // "" = list all studies
@@ -70,6 +77,13 @@ struct LogsOptions {
   bool follow = false;
 };
 int logs_command(const LogsOptions& options);
+
+struct ScaleOptions {
+  Place place;
+  std::string trial;
+  std::int64_t workers = 1;
+};
+int scale_command(const ScaleOptions& options);
 
 struct ReportOptions {
   Place place;

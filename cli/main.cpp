@@ -28,8 +28,9 @@ const std::map<std::string, Output> kOutputs = {{"text", Output::kText},
                                                 {"yaml", Output::kYaml}};
 
 // Those that people type.
-constexpr std::array<std::string_view, 10> kCommands = {
-    "run", "validate", "status", "trials", "best", "logs", "report", "why", "replay", "suggest"};
+constexpr std::array<std::string_view, 12> kCommands = {"run",    "scale",  "validate", "doctor",
+                                                        "status", "trials", "best",     "logs",
+                                                        "report", "why",    "replay",   "suggest"};
 
 // What the command line asks for.
 struct Arguments {
@@ -38,10 +39,12 @@ struct Arguments {
   fettle::cli::Place place;
   fettle::cli::RunOptions run;
   fettle::cli::ValidateOptions validate;
+  fettle::cli::DoctorOptions doctor;
   fettle::cli::StatusOptions status;
   fettle::cli::TrialsOptions trials;
   fettle::cli::BestOptions best;
   fettle::cli::LogsOptions logs;
+  fettle::cli::ScaleOptions scale;
   fettle::cli::ReportOptions report;
   fettle::cli::WhyOptions why;
   fettle::cli::ReplayOptions replay;
@@ -84,6 +87,18 @@ void add_validate(CLI::App& app, Arguments& arguments) {
   command->footer("Example:\n  fettle validate examples/*.yaml");
 }
 
+void add_doctor(CLI::App& app, Arguments& arguments) {
+  CLI::App* command = app.add_subcommand(
+      "doctor", "Say what this machine offers, and which part of it bounds a study");
+  command->add_option("file", arguments.doctor.file,
+                      "Study file (YAML), or a configuration of the built-in trainer (JSON)");
+  add_output(*command, arguments.doctor.output, {"text", "json"});
+  command->footer(
+      "Looks and measures for about a second. Of a study it looks at the first trial.\n"
+      "Exit codes: 0 fine, 1 something that the file needs is missing, 2 invalid input.\n"
+      "Examples:\n  fettle doctor\n  fettle doctor study.yaml");
+}
+
 void add_status(CLI::App& app, Arguments& arguments) {
   CLI::App* command = app.add_subcommand("status", "Show how a study stands, or list all studies");
   command->add_option("study", arguments.status.study, "Name of the study");
@@ -118,6 +133,18 @@ void add_logs(CLI::App& app, Arguments& arguments) {
   command->add_option("--run", arguments.logs.run, "Which of its runs; the newest if left out")
       ->type_name("N");
   command->add_flag("-f,--follow", arguments.logs.follow, "Go on until the run ends");
+}
+
+void add_scale(CLI::App& app, Arguments& arguments) {
+  CLI::App* command = app.add_subcommand("scale", "Give a trial that runs more or fewer workers");
+  command->add_option("trial", arguments.scale.trial, "Name of the trial: digits-3")->required();
+  command->add_option("workers", arguments.scale.workers, "How many it is to have")
+      ->required()
+      ->type_name("N");
+  command->footer(
+      "Within trial.workers' min and max. The training goes on where it is; with globalBatch its\n"
+      "result stays the same.\n"
+      "Example:\n  fettle scale digits-3 4");
 }
 
 void add_report(CLI::App& app, Arguments& arguments) {
@@ -194,10 +221,12 @@ void describe(CLI::App& app, Arguments& arguments) {
   app.fallthrough();  // these may come after the command, too
   add_run(app, arguments);
   add_validate(app, arguments);
+  add_doctor(app, arguments);
   add_status(app, arguments);
   add_trials(app, arguments);
   add_best(app, arguments);
   add_logs(app, arguments);
+  add_scale(app, arguments);
   add_report(app, arguments);
   add_why(app, arguments);
   add_replay(app, arguments);
@@ -206,6 +235,7 @@ void describe(CLI::App& app, Arguments& arguments) {
   app.footer(
       "Examples:\n"
       "  fettle validate study.yaml\n"
+      "  fettle doctor study.yaml\n"
       "  fettle run study.yaml\n"
       "  fettle status\n"
       "  fettle trials digits\n"
@@ -252,6 +282,7 @@ std::string complete(bool is_plugin, Arguments& arguments) {
   std::string wrong = complete_place(is_plugin, arguments);
   const fettle::cli::Place& place = arguments.place;
   arguments.run.place = arguments.validate.place = arguments.status.place = place;
+  arguments.doctor.place = arguments.scale.place = place;
   arguments.trials.place = arguments.best.place = arguments.logs.place = place;
   arguments.report.place = arguments.why.place = arguments.replay.place = place;
   arguments.run.resume = place.program + " run " + fettle::cli::shell_word(arguments.run.file);
@@ -276,10 +307,12 @@ int complain(const CLI::App& app, const CLI::ParseError& error) {
 int dispatch(const CLI::App& app, const Arguments& arguments) {
   if (app.got_subcommand("run")) return fettle::cli::run_command(arguments.run);
   if (app.got_subcommand("validate")) return fettle::cli::validate_command(arguments.validate);
+  if (app.got_subcommand("doctor")) return fettle::cli::doctor_command(arguments.doctor);
   if (app.got_subcommand("status")) return fettle::cli::status_command(arguments.status);
   if (app.got_subcommand("trials")) return fettle::cli::trials_command(arguments.trials);
   if (app.got_subcommand("best")) return fettle::cli::best_command(arguments.best);
   if (app.got_subcommand("logs")) return fettle::cli::logs_command(arguments.logs);
+  if (app.got_subcommand("scale")) return fettle::cli::scale_command(arguments.scale);
   if (app.got_subcommand("report")) return fettle::cli::report_command(arguments.report);
   if (app.got_subcommand("why")) return fettle::cli::why_command(arguments.why);
   if (app.got_subcommand("replay")) return fettle::cli::replay_command(arguments.replay);

@@ -7,7 +7,9 @@ endif()
 
 # -ffp-contract=off and no -march: the same history gives the same decisions, and the reference
 # backend the same bits, on every x86-64 machine.
-add_compile_options(-Wall -Wextra -Wpedantic -Werror -Wshadow -Wnon-virtual-dtor -ffp-contract=off)
+add_compile_options(
+  "$<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic;-Werror;-Wshadow;-Wnon-virtual-dtor;-ffp-contract=off>"
+  "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra;-Werror=all-warnings;--expt-relaxed-constexpr>")
 if(FETTLE_SANITIZE)
   # GCC 12 sees std::variant members as uninitialised when it instruments them. The three checks
   # left out sit at every access, double the compiler's time, and find little that the address

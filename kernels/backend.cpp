@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "kernels/cuda/loader.h"
 #include "kernels/reference/backend.h"
 #ifdef FETTLE_ONEDNN
 #include "kernels/onednn/backend.h"
@@ -23,7 +24,9 @@ Result<std::unique_ptr<Backend>> make_backend(std::string_view name, int threads
         "-DFETTLE_ONEDNN=ON, or choose the backend reference");
 #endif
   }
-  return invalid("there is no backend \"" + std::string(name) + "\", expected reference or onednn");
+  if (name == "cuda") return load_cuda_backend(cuda_library_places());
+  return invalid("there is no backend \"" + std::string(name) +
+                 "\", expected reference, onednn or cuda");
 }
 
 }  // namespace fettle::kernels

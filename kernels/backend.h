@@ -124,6 +124,9 @@ struct EmbeddingShape {
 struct PlanOptions {
   std::int64_t max_samples = 1;
   DataType type = DataType::kFloat32;
+  // fp32 products may round their factors to TF32 (10 bits of mantissa), where a GPU's tensor cores
+  // are then used. No other backend has it.
+  bool tf32 = false;
 };
 
 // ---- Operations --------------------------------------------------------------------------------
@@ -136,7 +139,8 @@ class WeightedOp {
   virtual void set_weights(ConstBuffer weights, const float* bias) = 0;
   virtual void forward(std::int64_t samples, ConstBuffer x, Buffer y) = 0;
   // dx = gradient by the input (skipped when nullptr); weight_gradient and bias_gradient are added
-  // to. With fused ReLU `dy` is overwritten by the masked gradient.
+  // to. With fused ReLU `dy` is overwritten by the masked gradient. Without it `y` is not
+  // read and may be nullptr.
   virtual void backward(std::int64_t samples, ConstBuffer x, ConstBuffer y, Buffer dy, Buffer dx,
                         float* weight_gradient, float* bias_gradient) = 0;
 };
@@ -153,6 +157,7 @@ class BatchNormOp {
                                  const float* shift, const float* running_mean,
                                  const float* running_variance, Buffer y) = 0;
   // Of the last forward_training. With fused ReLU `dy` is overwritten by the masked gradient.
+  // Without it `y` is not read and may be nullptr.
   virtual void backward(std::int64_t samples, ConstBuffer x, ConstBuffer y, Buffer dy,
                         const float* scale, Buffer dx, float* scale_gradient,
                         float* shift_gradient) = 0;
@@ -175,7 +180,7 @@ class PoolOp {
   virtual ~PoolOp() = default;
   virtual void forward(std::int64_t samples, ConstBuffer x, Buffer y) = 0;
   // Max pooling sends the gradient to the first largest input of each window, as PyTorch. Of the
-  // last forward.
+  // last forward; where the average is taken x and y may be nullptr.
   virtual void backward(std::int64_t samples, ConstBuffer x, ConstBuffer y, ConstBuffer dy,
                         Buffer dx) = 0;
 };
@@ -254,10 +259,47 @@ struct LossSums {
 class SoftmaxCrossEntropyOp {
  public:
   virtual ~SoftmaxCrossEntropyOp() = default;
-  // Adds to `sums`. dlogits = gradient of the SUM of the losses, scaled, in the plan's type;
-  // nullptr in evaluation.
+  // Adds to `sums`. dlogits = gradient of the SUM of the losses, scaled, in the plan's type; it may
+  // be the logits themselves, which are then overwritten. nullptr in evaluation.
   virtual void run(std::int64_t samples, ConstBuffer logits, const std::int32_t* labels,
                    const LossOptions& options, LossSums* sums, Buffer dlogits) = 0;
+};
+
+// ---- Data --------------------------------------------------------------------------------------
+
+// What samples are made of: the pixels of an image, or the tokens of a text.
+enum class PixelType : std::uint8_t { kByte, kFloat, kToken };
+
+// Samples of one shape, one after the other. Not owned.
+struct Samples {
+  PixelType type = PixelType::kByte;
+  ImageShape shape;              // of a text {length, 1, 1}
+  ConstBuffer pixels = nullptr;  // std::uint8_t, float or (tokens) std::uint16_t
+  // One a sample. Of a text nullptr: the label of a token is the token after it, so one more lies
+  // behind the last sample.
+  const std::int32_t* labels = nullptr;
+};
+
+// How a network is shown images: bytes scaled to [0, 1], then (pixel - mean) / deviation. In
+// training also mirrored left-right with probability 1/2 and moved by up to `shift` pixels each
+// way, black moved in, as Philox(seed, epoch, index of the sample) says (gather/move.h): it depends
+// on no worker, batch or backend.
+struct ImageLook {
+  double mean = 0;
+  double deviation = 1;
+  bool flip = false;
+  std::int64_t shift = 0;
+  std::uint64_t seed = 0;
+};
+
+// Makes batches of samples that lie in the backend's memory.
+class GatherOp {
+ public:
+  virtual ~GatherOp() = default;
+  // `x`: [samples, height, width, channels] in the plan's type; of a text tokens, [samples,
+  // length]. `labels`: one a sample; of a text [samples, length].
+  virtual void run(std::int64_t samples, const std::int64_t* indices, const std::uint32_t* epoch,
+                   Buffer x, std::int32_t* labels) = 0;
 };
 
 // ---- Optimiser steps ---------------------------------------------------------------------------
@@ -277,11 +319,17 @@ struct StepSums {
   float regroup = 0;
 };
 
+// A host may have ordered so many steps whose results it has not seen.
+inline constexpr int kResultsBehind = 2;
+
 // What a worker's host tells a step.
 struct StepInput {
-  float learning_rate = 0;
+  // The schedule goes by steps that are applied. The host knows of `known_skips` that were not; the
+  // rates are for as many, for one more, and so on.
+  float learning_rates[kResultsBehind + 1] = {};
   float stop = 0;  // wishes, 0 or 1
   float regroup = 0;
+  std::int64_t known_skips = 0;
 };
 
 // fp16's dynamic loss scale, as torch.amp.GradScaler has it.
@@ -294,8 +342,9 @@ struct LossScale {
 
 // What a step is to do, what came of it, and what goes on from step to step.
 struct StepControl {
-  StepInput input;           // of the step under way; uploaded before add_step_sums
-  StepSums sums;             // of all workers, as decide_step found them
+  StepInput input;  // of the step under way; uploaded before add_step_sums
+  StepSums sums;    // of all workers, as decide_step found them
+  float learning_rate = 0;
   float gradient_scale = 1;  // 1 / (samples x loss scale) x clipping
   std::int32_t apply = 0;    // 0: the step is undone
   std::int32_t skipped = 0;  // fp16: it overflowed, and the next one has a smaller scale
@@ -356,6 +405,17 @@ class Memory {
   virtual Buffer data() = 0;
 };
 
+// Brings a value from the backend's memory to the host without waiting for it at once: first in,
+// first out, at most kResultsBehind + 1 on their way.
+class Mailbox {
+ public:
+  virtual ~Mailbox() = default;
+  // Orders a copy of what `from` holds by then.
+  virtual void post(ConstBuffer from) = 0;
+  // Waits for the oldest that is on its way. `to` is host memory.
+  virtual void take(void* to) = 0;
+};
+
 // Calls that were made once and can be made again, as they were (a CUDA graph).
 class Recording {
  public:
@@ -389,6 +449,9 @@ class Backend {
   virtual std::unique_ptr<SoftmaxCrossEntropyOp> softmax_cross_entropy(std::int64_t classes,
                                                                        DataType type) = 0;
 
+  virtual Result<std::unique_ptr<GatherOp>> gather(const Samples& samples, const ImageLook& look,
+                                                   const PlanOptions&) = 0;
+
   // For LAMB a part is one tensor.
   virtual std::unique_ptr<UpdateOp> update(UpdateRule rule, std::vector<UpdateBuffers> parts,
                                            const UpdateSettings& settings) = 0;
@@ -420,6 +483,8 @@ class Backend {
   virtual void upload(const void* from, Buffer to, std::int64_t bytes) = 0;
   // `to` is host memory, filled when the call returns.
   virtual void download(ConstBuffer from, void* to, std::int64_t bytes) = 0;
+  // For values of so many bytes.
+  virtual std::unique_ptr<Mailbox> mailbox(std::int64_t bytes) = 0;
   virtual void copy(ConstBuffer from, Buffer to, std::int64_t bytes) = 0;
   virtual void set_zero(Buffer to, std::int64_t bytes) = 0;
   // Until everything ordered so far is done.

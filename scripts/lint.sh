@@ -10,7 +10,7 @@ fail() {
   failed=1
 }
 
-mapfile -t sources < <(git ls-files '*.cpp' '*.h')
+mapfile -t sources < <(git ls-files '*.cpp' '*.h' '*.cu' '*.cuh')
 
 echo "lint: clang-format over ${#sources[@]} files"
 clang-format --dry-run -Werror "${sources[@]}" 2> /tmp/fettle-format.$$ || {
@@ -21,7 +21,7 @@ rm -f /tmp/fettle-format.$$
 
 # Decisions are pure: clocks and entropy only in the programs and drivers that hand them in.
 impure=$(git grep -nE 'std::chrono::[a-z_]+::now|std::random_device|\bs?rand\(|\btime\(' -- \
-  api base search explain core control kernels kube ':!*_test.cpp' ':!control/clock.*' ':!kernels/bench/*' \
+  api base search explain core control kernels kube ':!*_test.cpp' ':!control/clock.*' ':!kernels/bench/*' ':!kernels/emulator/*' \
   ':!kube/transport/*' ':!kube/client.cpp' ':!kube/informer.inl' ':!kube/watch_loop.cpp' \
   ':!kube/leader_elector.cpp' ':!kube/event_recorder.cpp' ':!kube/fake_*' || true)
 [ -z "$impure" ] || fail "a clock or entropy in pure code:
@@ -31,7 +31,9 @@ $impure"
 allowed() {
   case $1 in
     base) echo base ;;
+    machine) echo 'base|machine' ;;
     kernels) echo 'base|kernels' ;;
+    kernels/bench) echo 'base|machine|kernels' ;;
     api) echo 'base|api' ;;
     crds) echo 'base|api|crds' ;;
     search) echo 'base|api|search' ;;
@@ -39,16 +41,17 @@ allowed() {
     core) echo 'base|api|search|core' ;;
     control) echo 'base|api|search|core|control' ;;
     kube) echo 'base|api|kube' ;;
-    runtime) echo 'base|api|search|core|control|kube|runtime' ;;
-    trainer) echo 'base|api|kernels|trainer' ;;
+    runtime) echo 'base|machine|api|search|core|control|kube|runtime' ;;
+    trainer) echo 'base|machine|api|kernels|trainer' ;;
     trainer/reporter) echo 'base|api|trainer|kube' ;;
     *) echo '.*' ;;
   esac
 }
-for folder in base kernels api crds search explain core control kube runtime trainer trainer/reporter; do
+for folder in base machine kernels kernels/bench api crds search explain core control kube runtime trainer trainer/reporter; do
   within=(':!*_test.cpp')
+  [ "$folder" != kernels ] || within+=(':!kernels/bench/*')
   [ "$folder" != trainer ] || within+=(':!trainer/reporter/*')
-  upward=$(git grep -nE '^#include "' -- "$folder/*.h" "$folder/*.cpp" "${within[@]}" |
+  upward=$(git grep -nE '^#include "' -- "$folder/*.h" "$folder/*.cpp" "$folder/*.cu" "${within[@]}" |
     grep -vE "#include \"($(allowed "$folder"))/" || true)
   [ -z "$upward" ] || fail "an include that points up:
 $upward"

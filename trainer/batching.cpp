@@ -53,4 +53,16 @@ std::int64_t global_batch_of(const api::TrainingConfig& config, std::int64_t wor
   return config.global_batch.value_or(api::kDefaultGlobalBatch);
 }
 
+std::int64_t norm_group_of(const api::TrainerConfig& config, std::int64_t batch) {
+  if (!api::has_batch_norm(config.model)) return 0;
+  return std::min(config.training.norm_group.value_or(0), batch);
+}
+
+std::int64_t max_samples_of(const api::TrainingConfig& config, std::int64_t norm_group,
+                            std::int64_t batch, std::int64_t world_size) {
+  if (norm_group > 0) return norm_group;
+  const std::int64_t share = share_of({0, batch}, world_size, 0).size();
+  return std::min(share, config.max_per_worker.value_or(share));
+}
+
 }  // namespace fettle::trainer

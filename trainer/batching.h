@@ -53,4 +53,11 @@ std::int64_t steps_per_epoch(std::int64_t samples, std::int64_t batch);
 // Samples of one optimiser step. The configuration says one of the two; defaults are filled in.
 std::int64_t global_batch_of(const api::TrainingConfig& config, std::int64_t world_size);
 
+// Samples in a group of batch normalisation, where a step has `batch`; 0: no groups.
+std::int64_t norm_group_of(const api::TrainerConfig& config, std::int64_t batch);
+
+// Most samples that a worker holds at once: no more room than its share of the batch needs.
+std::int64_t max_samples_of(const api::TrainingConfig& config, std::int64_t norm_group,
+                            std::int64_t batch, std::int64_t world_size);
+
 }  // namespace fettle::trainer

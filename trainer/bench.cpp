@@ -67,8 +67,8 @@ Result<double> timed_step(Loader& loader, Learner& learner, double rate, std::in
     learner.add(loaded.batch, 0);
     last = loaded.last_of_step;
   }
-  FETTLE_ASSIGN(const Learner::Step step, learner.finish_step(rate));
-  images += step.score.samples;
+  FETTLE_TRY(learner.finish_step({rate, rate, rate}));
+  while (const auto step = learner.settle(learner.results_behind())) images += step->score.samples;
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 

@@ -20,6 +20,10 @@ class Collective {
   virtual ~Collective() = default;
   virtual std::int64_t world_size() const = 0;
   virtual std::int64_t rank() const = 0;
+  // Whether sums of floats, which are the gradients, lie in the GPU's memory instead of the host's.
+  // Then all that was ordered there must be done before the call.
+  virtual bool takes_device_memory() const { return false; }
+
   // Replaces the values by their sums over all workers.
   virtual Status sum(std::span<float> values) = 0;
   virtual Status sum(std::span<double> values) = 0;
@@ -27,7 +31,7 @@ class Collective {
   virtual Status broadcast(std::span<std::byte> bytes) = 0;
   // Worker r brings values[bounds[r]] to values[bounds[r + 1] - 1]; afterwards all have all. Bits
   // stay as they are. `bounds` rise from 0 to the number of values, and are the same everywhere.
-  // As it is here, it is a sum and costs as much.
+  // In host memory, always. As it is here, it is a sum of floats and costs as much.
   virtual Status all_gather(std::span<float> values, std::span<const std::int64_t> bounds);
 
   // Returns when all workers have called it.

@@ -13,6 +13,7 @@
 #include "trainer/learner.h"
 #include "trainer/model/layer_configs.h"
 #include "trainer/testing/elements.h"
+#include "trainer/testing/step.h"
 #include "trainer/testing/synthetic.h"
 #include "trainer/testing/threads.h"
 
@@ -181,7 +182,7 @@ Summed step_of(Collective& collective, std::int64_t samples) {
     learner->add(held, 0, piece.end == share.end);
   }
   Summed summed;
-  summed.score = learner->finish_step(1)->score;
+  summed.score = end_step(*learner, 1).score;
   summed.gradients = before;
   const auto after = elements(parameters.weights);
   for (std::size_t i = 0; i < after.size(); ++i) summed.gradients[i] -= after[i];

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <span>
 #include <utility>
 #include <vector>
@@ -15,19 +16,19 @@ namespace fettle::trainer {
 
 namespace {
 
+// The fastest that this machine has. fp16 on a CPU is for trying out what a GPU will do; only the
+// reference has it there.
 Result<std::unique_ptr<kernels::Backend>> open_backend(const api::TrainingConfig& config) {
-  const auto threads = static_cast<int>(config.threads);
-  // fp16 on a CPU is for trying out what a GPU will do; only the reference has it.
-  const bool reference_only = config.precision == api::Precision::kFp16;
-  if (reference_only && config.backend == api::BackendKind::kAuto) {
-    return kernels::make_backend(api::to_string(api::BackendKind::kReference), threads);
-  }
-  if (config.backend != api::BackendKind::kAuto) {
-    return kernels::make_backend(api::to_string(config.backend), threads);
-  }
-  auto fast = kernels::make_backend(api::to_string(api::BackendKind::kOnednn), threads);
-  if (fast.ok()) return fast;
-  return kernels::make_backend(api::to_string(api::BackendKind::kReference), threads);
+  using api::BackendKind;
+  const auto open = [&config](BackendKind kind) {
+    return kernels::make_backend(api::to_string(kind), static_cast<int>(config.threads));
+  };
+  if (config.backend != BackendKind::kAuto) return open(config.backend);
+  auto gpu = open(BackendKind::kCuda);
+  if (gpu.ok()) return gpu;
+  auto fast = open(BackendKind::kOnednn);
+  if (fast.ok() && config.precision != api::Precision::kFp16) return fast;
+  return open(BackendKind::kReference);
 }
 
 Learner::Step step_of(const kernels::StepControl& control) {
@@ -75,7 +76,8 @@ Result<std::unique_ptr<Learner>> Learner::create(const api::TrainingConfig& conf
   FETTLE_ASSIGN(learner->backend_, open_backend(config));
   kernels::Backend& backend = *learner->backend_;
   const kernels::DataType type = data_type(config.precision);
-  FETTLE_ASSIGN(learner->network_, Network::create(plan, backend, {max_samples, type}, seed));
+  FETTLE_ASSIGN(learner->network_,
+                Network::create(plan, backend, {max_samples, type}, seed, config.recompute));
   learner->loss_ = backend.softmax_cross_entropy(plan.classes, type);
   Parameters& parameters = learner->network_->parameters();
   std::optional<Range> shard;
@@ -105,6 +107,12 @@ Status Learner::allocate(const NetworkPlan& plan, std::int64_t max_samples) {
   return success();
 }
 
+void Learner::set_trace(Trace* trace) {
+  trace_ = trace;
+  if (trace != nullptr) trace->set_wait([this] { backend_->wait(); });
+  network_->set_trace(trace);
+}
+
 void Learner::weights_changed() {
   network_->parameters().round_weights(*backend_);
   network_->weights_changed();
@@ -124,7 +132,9 @@ void Learner::add(const Batch& batch, std::int64_t epoch, bool last_of_step) {
       gradient_sum_->layer_done(layer, network_->parameters().all_gradients());
     });
   }
-  if (!stage_->is_fixed()) return order_batch(staged);
+  // A part of a recording has no time of its own.
+  const bool traced = trace_ != nullptr && trace_->is_on();
+  if (!stage_->is_fixed() || traced) return order_batch(staged);
   auto& orders = batch_orders_[staged.samples];
   if (!orders) orders = backend_->record([this, staged] { order_batch(staged); });
   orders->run();
@@ -139,34 +149,59 @@ void Learner::order_batch(const StagedBatch& batch, const Network::LayerDone& la
   const kernels::ConstBuffer logits = network_->forward(pass, batch.pixels);
   const kernels::LossOptions options{static_cast<float>(config_.label_smoothing),
                                      scales_loss() ? optimizer_->gradient_scale() : nullptr};
-  loss_->run(batch.predictions, logits, batch.labels, options, sums_.data(),
-             network_->logits_gradient());
+  {
+    const Span span(trace_, "loss");
+    loss_->run(batch.predictions, logits, batch.labels, options, sums_.data(),
+               network_->logits_gradient());
+  }
   network_->backward(pass, batch.pixels, layer_done);
   backend_->add_scaled(parameters.statistics.size(), static_cast<float>(batch.predictions),
                        parameters.statistics.data(), parameters.statistic_sums());
 }
 
-Result<Learner::Step> Learner::finish_step(double learning_rate, const Wishes& wishes) {
-  optimizer_->set_input(
-      {static_cast<float>(learning_rate), wishes.stop ? 1.0F : 0.0F, wishes.regroup ? 1.0F : 0.0F});
+Status Learner::finish_step(const LearningRates& rates, const Wishes& wishes) {
+  kernels::StepInput input;
+  std::ranges::transform(rates, input.learning_rates,
+                         [](double rate) { return static_cast<float>(rate); });
+  input.stop = wishes.stop ? 1.0F : 0.0F;
+  input.regroup = wishes.regroup ? 1.0F : 0.0F;
+  input.known_skips = optimizer_->control().loss_scale.skipped_steps;
+  optimizer_->set_input(input);
   backend_->add_step_sums(sums_.data(), &optimizer_->device_control()->input,
                           network_->parameters().step_sums());
   if (Status summed = sum_over_workers(); !summed.ok()) {
     undo_step();
     return summed.error();
   }
-  if (!end_orders_) {
-    end_orders_ = backend_->record([this] { order_end(); });
-  }
-  end_orders_->run();
+  run_end();
   if (shards_optimizer()) FETTLE_TRY(gather_weights());
-  return step_of(optimizer_->finish());
+  optimizer_->post_result();
+  ++unsettled_;
+  return success();
+}
+
+std::optional<Learner::Step> Learner::settle(std::int64_t behind) {
+  if (unsettled_ <= behind) return std::nullopt;
+  --unsettled_;
+  return step_of(optimizer_->take_result());
+}
+
+Status Learner::sum_over_workers() {
+  const Span span(trace_, "all-reduce");
+  const auto begin = Trace::Clock::now();
+  Status summed = sum_gradients();
+  communicated_ += std::chrono::duration<double>(Trace::Clock::now() - begin).count();
+  return summed;
 }
 
 // What a collective cannot reach goes through the host.
-Status Learner::sum_over_workers() {
+Status Learner::sum_gradients() {
   Parameters& parameters = network_->parameters();
   if (backend_->shares_memory()) return gradient_sum_->finish(parameters.all_gradients());
+  if (collective_.takes_device_memory()) {
+    backend_->wait();
+    return gradient_sum_->finish(parameters.all_gradients());
+  }
   if (collective_.world_size() == 1) return success();
   std::vector<float> gradients = parameters.gradients.download();
   FETTLE_TRY(gradient_sum_->finish(gradients));
@@ -176,7 +211,9 @@ Status Learner::sum_over_workers() {
 
 // Also where the step was not applied: then all bring what they had, and nobody need ask.
 Status Learner::gather_weights() {
+  const Span span(trace_, "all-gather");
   Parameters& parameters = network_->parameters();
+  const auto begin = Trace::Clock::now();
   if (backend_->shares_memory()) {
     FETTLE_TRY(collective_.all_gather(parameters.all_weights(), shard_bounds_));
   } else {
@@ -184,6 +221,7 @@ Status Learner::gather_weights() {
     FETTLE_TRY(collective_.all_gather(weights, shard_bounds_));
     parameters.weights.upload(weights);
   }
+  communicated_ += std::chrono::duration<double>(Trace::Clock::now() - begin).count();
   parameters.round_weights(*backend_);
   network_->weights_changed();
   return success();
@@ -195,15 +233,23 @@ Result<OptimizerState> Learner::optimizer_state() {
     if (collective_.rank() > 0) return state;
     return OptimizerState{optimizer_->state1.download(), optimizer_->state2.download()};
   }
-  if (optimizer_->has_state1()) {
+  const OptimizerStates states = states_of(config_);
+  if (states.first) {
     FETTLE_ASSIGN(state.first,
                   gather_shards(collective_, optimizer_->state1.download(), shard_bounds_));
   }
-  if (optimizer_->has_state2()) {
+  if (states.second) {
     FETTLE_ASSIGN(state.second,
                   gather_shards(collective_, optimizer_->state2.download(), shard_bounds_));
   }
   return state;
+}
+
+void Learner::run_end() {
+  const Span span(trace_, "update");
+  if (backend_->shares_memory()) return order_end();
+  if (!end_orders_) end_orders_ = backend_->record([this] { order_end(); });
+  end_orders_->run();
 }
 
 void Learner::order_end() {

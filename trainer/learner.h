@@ -15,11 +15,13 @@
 // In fp16 the loss is scaled (kernels/optimizer/step.h), and a step that overflows is skipped: it
 // changes nothing but the scale, running statistics included.
 // All this is ordered from the backend, which decides on its own whether a step is applied; where
-// batches always lie in the same place, orders are recorded once and repeated. The host waits once
-// a step, for its result.
+// batches always lie in the same place, orders are recorded once and repeated, and the host learns
+// what became of a step kResultsBehind steps later, so that the backend never waits for it. The
+// same on all workers: they learn of a step after the same step.
 // One thread.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -38,6 +40,7 @@
 #include "trainer/model/network.h"
 #include "trainer/optimizer.h"
 #include "trainer/stage.h"
+#include "trainer/trace.h"
 
 namespace fettle::trainer {
 
@@ -68,6 +71,11 @@ class Learner {
   kernels::Backend& backend() { return *backend_; }
   bool scales_loss() const { return config_.precision == api::Precision::kFp16; }
 
+  // Where the times of a step's parts go; nullptr: nowhere. Must outlive the steps.
+  void set_trace(Trace* trace);
+  // Seconds that steps have spent adding up among the workers, waiting for each other included.
+  double communicated() const { return communicated_; }
+
   // The masters or the statistics were changed from outside (a checkpoint): brings all copies up to
   // date.
   void weights_changed();
@@ -85,9 +93,18 @@ class Learner {
     bool skipped = false;  // fp16 only: something overflowed; the next step has a smaller scale
     Wishes wishes;         // of all workers
   };
-  // Ends an optimiser step. `wishes`: of this worker. Errors: a worker was lost; the step is
-  // undone, unless the optimiser is sharded: then a part of its state is lost, too.
-  Result<Step> finish_step(double learning_rate, const Wishes& wishes = {});
+  // Of the step, by how many more steps were skipped than the settled ones tell.
+  using LearningRates = std::array<double, kernels::kResultsBehind + 1>;
+
+  // Orders the end of an optimiser step. `wishes`: of this worker. Errors: a worker was lost; the
+  // step is undone, unless the optimiser is sharded: then a part of its state is lost, too.
+  Status finish_step(const LearningRates& rates, const Wishes& wishes = {});
+  // The result of the oldest step that is not settled, if there are more than `behind` of them.
+  std::optional<Step> settle(std::int64_t behind = 0);
+  // How many steps' results may be left for later without making the backend wait.
+  std::int64_t results_behind() const {
+    return backend_->shares_memory() ? 0 : kernels::kResultsBehind;
+  }
 
   bool shards_optimizer() const { return !shard_bounds_.empty(); }
   // Of the whole optimiser, at rank 0; elsewhere empty. Where it is sharded, all workers call it.
@@ -104,9 +121,11 @@ class Learner {
   // What is ordered for a micro-batch, and at the end of a step.
   void order_batch(const StagedBatch& batch, const Network::LayerDone& layer_done = {});
   void order_end();
+  void run_end();
   void keep_statistics();
   Status sum_over_workers();
   Status gather_weights();
+  Status sum_gradients();
   // Everything but the scale is as the step found it.
   void undo_step();
   void order_evaluation(const ImageSet& images, std::span<const std::int64_t> left,
@@ -127,6 +146,9 @@ class Learner {
   kernels::DeviceArray<float> statistics_before_;  // where the step under way found them
   std::map<std::int64_t, std::unique_ptr<kernels::Recording>> batch_orders_;  // by samples
   std::unique_ptr<kernels::Recording> end_orders_;
+  std::int64_t unsettled_ = 0;
+  Trace* trace_ = nullptr;
+  double communicated_ = 0;
   std::optional<GradientSum> gradient_sum_;  // last: its thread works on the gradients
 };
 

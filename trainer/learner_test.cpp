@@ -13,6 +13,7 @@
 #include "trainer/data/split.h"
 #include "trainer/model/layer_configs.h"
 #include "trainer/testing/elements.h"
+#include "trainer/testing/step.h"
 #include "trainer/testing/synthetic.h"
 #include "trainer/testing/threads.h"
 
@@ -53,9 +54,9 @@ ThreeSteps train(Collective& collective, std::int64_t max_samples) {
                    batch);
       learner->add(batch, 0);
     }
-    const auto step = learner->finish_step(0.1);
-    EXPECT_EQ(step->score.samples, global.size());
-    result.losses.push_back(step->score.mean_loss());
+    const Learner::Step step = end_step(*learner, 0.1);
+    EXPECT_EQ(step.score.samples, global.size());
+    result.losses.push_back(step.score.mean_loss());
   }
   const auto& weights = learner->network().parameters().weights;
   result.weights = weights.download();
@@ -112,9 +113,10 @@ struct OneLayer {
 kernels::StepControl update(OneLayer& one, float samples, float learning_rate) {
   Optimizer& optimizer = one.learner->optimizer();
   one.parameters().step_sums()->samples = samples;
-  optimizer.set_input({.learning_rate = learning_rate});
+  optimizer.set_input({.learning_rates = {learning_rate}});
   optimizer.order_update();
-  return optimizer.finish();
+  optimizer.post_result();
+  return optimizer.take_result();
 }
 
 TEST(Optimizer, WeightDecaySparesBiasesAndNormalisation) {
@@ -198,7 +200,7 @@ TEST(Learner, GradientsThatAreNotFiniteAreForgottenWithTheStep) {
   const std::vector<float> before = parameters.weights.download();
   add_sample(one, kernels::DataType::kFloat32);
   elements(parameters.gradients)[1] = NAN;
-  EXPECT_FALSE(one.learner->finish_step(0.1)->finite);
+  EXPECT_FALSE(end_step(*one.learner, 0.1).finite);
   EXPECT_EQ(before, parameters.weights.download());
   EXPECT_THAT(elements(parameters.gradients), testing::Each(0.0F));
 }
@@ -215,7 +217,7 @@ TEST(Fp16, ASkippedStepChangesNothingButTheScale) {
   OneLayer one(fp16_sgd());
   Parameters& parameters = one.parameters();
   add_sample(one, kernels::DataType::kFloat16);
-  ASSERT_TRUE(one.learner->finish_step(0.1)->finite);
+  ASSERT_TRUE(end_step(*one.learner, 0.1).finite);
   const std::vector<float> weights = parameters.weights.download();
   const std::vector<float> statistics = parameters.statistics.download();
   const std::vector<float> momentum = one.learner->optimizer().state1.download();
@@ -223,7 +225,7 @@ TEST(Fp16, ASkippedStepChangesNothingButTheScale) {
   add_sample(one, kernels::DataType::kFloat16);
   EXPECT_NE(statistics, parameters.statistics.download());  // the forward pass moved them
   elements(parameters.gradients)[1] = INFINITY;
-  const Learner::Step step = *one.learner->finish_step(0.1);
+  const Learner::Step step = end_step(*one.learner, 0.1);
   EXPECT_TRUE(step.finite);
   EXPECT_TRUE(step.skipped);
   EXPECT_EQ(weights, parameters.weights.download());
@@ -239,7 +241,7 @@ TEST(Fp16, OverflowAtTheSmallestScaleIsAFailure) {
   one.learner->optimizer().restore(0, {.scale = kernels::kSmallestLossScale});
   add_sample(one, kernels::DataType::kFloat16);
   elements(one.parameters().gradients)[1] = NAN;
-  const Learner::Step step = *one.learner->finish_step(0.1);
+  const Learner::Step step = end_step(*one.learner, 0.1);
   EXPECT_FALSE(step.finite);
   EXPECT_FALSE(step.skipped);
 }
@@ -252,7 +254,7 @@ TEST(Fp16, TheScaleDoesNotChangeTheStep) {
     OneLayer one(fp16_sgd());
     one.learner->optimizer().restore(0, {.scale = scale});
     add_sample(one, kernels::DataType::kFloat16);
-    ASSERT_FALSE(one.learner->finish_step(0.1)->skipped);
+    ASSERT_FALSE(end_step(*one.learner, 0.1).skipped);
     weights.push_back(one.parameters().weights.download());
   }
   EXPECT_EQ(weights[0], weights[1]);

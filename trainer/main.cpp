@@ -5,19 +5,24 @@
 // 143 stopped by SIGTERM (130 by SIGINT) after a checkpoint, 1 failed, 2 wrong input.
 #include <getopt.h>
 
+#include <algorithm>
 #include <atomic>
 #include <charconv>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <new>
 #include <string>
 #include <string_view>
 
 #include "api/names.h"
+#include "base/file.h"
+#include "machine/usable.h"
 #include "trainer/bench.h"
+#include "trainer/dry_run.h"
 #include "trainer/job.h"
 #include "trainer/outlet.h"
 #include "trainer/parallel/together.h"
@@ -41,9 +46,20 @@ With a trainer's configuration as FILE:
   --seed N             seed of weights, order, augmentation and dropout (0)
   --until-epoch N      stop after so many epochs (training.epochs)
   --checkpoints DIR    write checkpoints there, go on from the newest one (none)
+  --profile[=STEPS]    writes a trace of so many optimiser steps (10) that Perfetto opens, layer
+                       by layer, and stops there as by SIGTERM, but with exit code 0
+  --trace PATH         ... to this file (trace.json beside the checkpoints; of rank 3 of several
+                       workers trace.3.json)
+
+Without training:
+  --dry-run            says what memory the training in FILE needs, part by part, which
+                       maxPerWorker fits this machine, and what a step costs
+  --workers N          ... with so many workers (those of the trial, or 1)
+  --output text|json   ... for people or for programs (text)
+  --backends           which backends this build and machine have, as JSON
 
 With --bench:
-  --precision fp32|bf16|fp16, --backend auto|reference|onednn, --threads N, --batch N, --seconds X
+  --precision fp32|bf16|fp16, --backend auto|reference|onednn|cuda, --threads N, --batch N, --seconds X
 
   --help, --version
 
@@ -60,6 +76,7 @@ Environment:
   FETTLE_RENDEZVOUS_SECONDS, FETTLE_COLLECTIVE_SECONDS
                      how long workers wait until all are there, and for each other afterwards
                      (300, 300)
+  FETTLE_CUDA_LIBRARY  libfettle_cuda.so, where it lies neither beside this program nor in ../lib
   FETTLE_TENSORBOARD  an absolute directory for TensorBoard's event files: each trial's metrics
                      go to STUDY/TRIAL below it
 
@@ -95,6 +112,12 @@ struct Arguments {
   ByHand by_hand;
   BenchSettings bench;
   bool benches = false;
+  bool dry_run = false;
+  std::optional<std::int64_t> profiled_steps;
+  std::string trace;
+  bool backends = false;
+  bool as_json = false;
+  std::optional<std::int64_t> workers;
   bool help = false;
   bool version = false;
 };
@@ -117,9 +140,25 @@ Status read_name(std::string_view option, std::string_view text, E& to) {
   return success();
 }
 
+Status read_output(std::string_view name, bool& as_json) {
+  if (name != "text" && name != "json") {
+    return invalid("--output is \"" + std::string(name) + "\", expected text or json");
+  }
+  as_json = name == "json";
+  return success();
+}
+
 Status read_option(std::string_view option, const char* value, Arguments& to) {
   api::TrainingConfig& training = to.bench.training;
   if (option == "help") to.help = true;
+  if (option == "dry-run") to.dry_run = true;
+  if (option == "trace") to.trace = value;
+  if (option == "profile") {
+    return read_number(option, value == nullptr ? "10" : value, to.profiled_steps.emplace());
+  }
+  if (option == "backends") to.backends = true;
+  if (option == "workers") return read_number(option, value, to.workers.emplace());
+  if (option == "output") return read_output(value, to.as_json);
   if (option == "version") to.version = true;
   if (option == "checkpoints") to.by_hand.checkpoints = value;
   if (option == "seed") return read_number(option, value, to.by_hand.seed);
@@ -142,6 +181,12 @@ Result<Arguments> read_arguments(int argc, char** argv) {
   static const option kOptions[] = {
       {"help", no_argument, nullptr, 0},
       {"version", no_argument, nullptr, 0},
+      {"dry-run", no_argument, nullptr, 0},
+      {"profile", optional_argument, nullptr, 0},
+      {"trace", required_argument, nullptr, 0},
+      {"backends", no_argument, nullptr, 0},
+      {"workers", required_argument, nullptr, 0},
+      {"output", required_argument, nullptr, 0},
       {"seed", required_argument, nullptr, 0},
       {"until-epoch", required_argument, nullptr, 0},
       {"checkpoints", required_argument, nullptr, 0},
@@ -194,8 +239,9 @@ Result<std::unique_ptr<TensorBoardFile>> open_tensorboard(const Assignment& assi
 }
 
 // What decides how a training is reported, and when it stops early.
-TrainingHooks make_hooks(Outlet* outlet, TensorBoardFile* scalars) {
+TrainingHooks make_hooks(Outlet* outlet, TensorBoardFile* scalars, Trace* trace) {
   TrainingHooks hooks;
+  hooks.trace = trace;
   hooks.report = [outlet, scalars](const Report& report) {
     print_line(to_line(report));
     if (outlet != nullptr) outlet->submit(report);
@@ -205,7 +251,8 @@ TrainingHooks make_hooks(Outlet* outlet, TensorBoardFile* scalars) {
     if (!drawn.ok()) log_line(drawn.error().message);
   };
   hooks.log = log_line;
-  hooks.should_stop = [outlet] {
+  hooks.should_stop = [outlet, trace] {
+    if (trace != nullptr && trace->is_full()) return true;
     // As if somebody had sent a SIGTERM, so that whoever looks at the exit code sees the same.
     if (outlet != nullptr && outlet->stop_wanted() && signal_received == 0) {
       signal_received = SIGTERM;
@@ -246,6 +293,23 @@ Result<Together> train_alone(const TrainingJob& job, const TrainingData& data,
   return Together{ending, false};
 }
 
+std::string trace_path(const Arguments& arguments, const TrainingJob& job, std::int64_t rank) {
+  std::string path = arguments.trace;
+  if (path.empty()) path = job.checkpoints.empty() ? "trace.json" : job.checkpoints + "/trace.json";
+  if (rank == 0) return path;
+  const std::filesystem::path whole(path);
+  return whole.parent_path() /
+         (whole.stem().string() + "." + std::to_string(rank) + whole.extension().string());
+}
+
+Status write_trace(const Trace& trace, const std::string& path) {
+  const std::string directory = std::filesystem::path(path).parent_path();
+  if (!directory.empty()) FETTLE_TRY(make_directories(directory));
+  FETTLE_TRY(trace.write(path));
+  log_line("wrote " + path + "; https://ui.perfetto.dev opens it");
+  return success();
+}
+
 Result<Together> train(const Arguments& arguments) {
   FETTLE_ASSIGN(const Assignment assignment, read_assignment(arguments.file, arguments.by_hand));
   const TrainingJob& job = assignment.job;
@@ -261,12 +325,50 @@ Result<Together> train(const Arguments& arguments) {
   }
   DataCache cache = DataCache::from_environment();
   FETTLE_ASSIGN(const TrainingData data, load_training_data(job.config.data, cache));
-  const TrainingHooks hooks = make_hooks(outlet.get(), scalars.get());
+  const std::int64_t rank = place ? place->rendezvous.rank : 0;
+  std::optional<Trace> trace;
+  if (arguments.profiled_steps) trace.emplace(rank, *arguments.profiled_steps);
+  const TrainingHooks hooks = make_hooks(outlet.get(), scalars.get(), trace ? &*trace : nullptr);
   Result<Together> trained =
       place ? train_together(job, data, *place, least_workers(assignment, *place), hooks)
             : train_alone(job, data, hooks);
   if (outlet != nullptr && trained.ok()) outlet->finish(trained->ending == Ending::kStopped);
+  if (trace && trained.ok()) {
+    FETTLE_TRY(write_trace(*trace, trace_path(arguments, job, rank)));
+    if (signal_received == 0) trained->ending = Ending::kReached;  // it stopped for the trace
+  }
   return trained;
+}
+
+Result<DryRun> plan_without_training(const Arguments& arguments) {
+  FETTLE_ASSIGN(const Assignment assignment, read_assignment(arguments.file, arguments.by_hand));
+  const api::TrainerConfig& config = assignment.job.config;
+  DataCache cache = DataCache::from_environment();
+  FETTLE_ASSIGN(const TrainingData data, load_training_data(config.data, cache));
+  FETTLE_ASSIGN(const NetworkPlan plan, plan_network(config.model, data.format()));
+  const std::int64_t of_trial = assignment.trial ? assignment.trial->workers : 1;
+  const TrainingWorld world{std::max<std::int64_t>(arguments.workers.value_or(of_trial), 1),
+                            std::ssize(data.split.train)};
+  return plan_run(config, plan, world, machine::usable_memory());
+}
+
+int run_dry(const Arguments& arguments) {
+  const auto planned = plan_without_training(arguments);
+  if (!planned.ok()) return fail(planned.error());
+  print_line(arguments.as_json ? to_json(*planned).dump() : to_text(*planned));
+  return 0;
+}
+
+// {"reference": "ready", "onednn": "this build has no onednn backend: ..."}.
+int print_backends() {
+  Json found = Json::object();
+  for (const auto& [kind, name] : api::enum_names<api::BackendKind>()) {
+    if (kind == api::BackendKind::kAuto) continue;
+    const auto backend = kernels::make_backend(name, 1);
+    found.set(name, backend.ok() ? "ready" : backend.error().message);
+  }
+  print_line(found.dump());
+  return 0;
 }
 
 int exit_code(const Result<Together>& trained) {
@@ -285,6 +387,7 @@ int run(int argc, char** argv) {
     print_line("fettle-trainer " FETTLE_VERSION);
     return 0;
   }
+  if (arguments->backends) return print_backends();
   if (arguments->benches) {
     const auto line = run_bench(arguments->bench);
     if (!line.ok()) return fail(line.error());
@@ -294,6 +397,7 @@ int run(int argc, char** argv) {
   if (arguments->file.empty()) {
     return fail(invalid("no trial: set FETTLE_TRIAL or name a file; see fettle-trainer --help"));
   }
+  if (arguments->dry_run) return run_dry(*arguments);
   std::signal(SIGTERM, on_signal);
   std::signal(SIGINT, on_signal);
   return exit_code(train(*arguments));

@@ -10,6 +10,17 @@
 
 namespace fettle::trainer {
 
+OptimizerStates states_of(const api::TrainingConfig& config) {
+  switch (config.optimizer) {
+    case api::OptimizerKind::kSgd:
+      return {config.momentum > 0, false};
+    case api::OptimizerKind::kRmsprop:
+      return {true, config.momentum > 0};
+    default:
+      return {true, true};
+  }
+}
+
 namespace {
 
 kernels::UpdateRule rule_of(api::OptimizerKind kind) {
@@ -66,22 +77,15 @@ Result<std::unique_ptr<Optimizer>> Optimizer::create(
   const Range updated = shard.value_or(Range{0, plan.parameters});
   std::unique_ptr<Optimizer> made(new Optimizer(config, predictions, backend, parameters, updated));
   using Floats = kernels::DeviceArray<float>;
-  FETTLE_ASSIGN(made->state1, Floats::create(backend, made->has_state1() ? updated.size() : 0));
-  FETTLE_ASSIGN(made->state2, Floats::create(backend, made->has_state2() ? updated.size() : 0));
+  const OptimizerStates states = states_of(config);
+  FETTLE_ASSIGN(made->state1, Floats::create(backend, states.first ? updated.size() : 0));
+  FETTLE_ASSIGN(made->state2, Floats::create(backend, states.second ? updated.size() : 0));
   FETTLE_ASSIGN(made->device_control_,
                 kernels::DeviceArray<kernels::StepControl>::create(backend, 1));
+  made->results_ = backend.mailbox(sizeof(kernels::StepControl));
   made->restore(0, {});
   made->plan_update(plan);
   return made;
-}
-
-bool Optimizer::has_state1() const {
-  return config_.optimizer != api::OptimizerKind::kSgd || config_.momentum > 0;
-}
-
-bool Optimizer::has_state2() const {
-  if (config_.optimizer == api::OptimizerKind::kSgd) return false;
-  return config_.optimizer != api::OptimizerKind::kRmsprop || config_.momentum > 0;
 }
 
 // LAMB looks at each tensor by itself; to the others only decay makes a difference.
@@ -135,8 +139,8 @@ void Optimizer::order_update() {
   if (update_) update_->run(control);
 }
 
-const kernels::StepControl& Optimizer::finish() {
-  backend_.download(device_control_.data(), &control_, sizeof(control_));
+const kernels::StepControl& Optimizer::take_result() {
+  results_->take(&control_);
   return control_;
 }
 
@@ -146,19 +150,21 @@ void Optimizer::restore(std::int64_t updates, const kernels::LossScale& scale) {
 }
 
 bool Optimizer::restore_state(const OptimizerState& whole) {
+  const OptimizerStates states = states_of(config_);
   const auto all = static_cast<std::size_t>(parameters_.weights.size());
-  if (whole.first.size() != (has_state1() ? all : 0)) return false;
-  if (whole.second.size() != (has_state2() ? all : 0)) return false;
+  if (whole.first.size() != (states.first ? all : 0)) return false;
+  if (whole.second.size() != (states.second ? all : 0)) return false;
   const auto begin = static_cast<std::size_t>(shard_.begin);
   const auto size = static_cast<std::size_t>(shard_.size());
-  if (has_state1()) state1.upload(std::span(whole.first).subspan(begin, size));
-  if (has_state2()) state2.upload(std::span(whole.second).subspan(begin, size));
+  if (states.first) state1.upload(std::span(whole.first).subspan(begin, size));
+  if (states.second) state2.upload(std::span(whole.second).subspan(begin, size));
   return true;
 }
 
 OptimizerState Optimizer::fresh_state() const {
+  const OptimizerStates states = states_of(config_);
   const auto all = static_cast<std::size_t>(parameters_.weights.size());
-  return {std::vector<float>(has_state1() ? all : 0), std::vector<float>(has_state2() ? all : 0)};
+  return {std::vector<float>(states.first ? all : 0), std::vector<float>(states.second ? all : 0)};
 }
 
 }  // namespace fettle::trainer

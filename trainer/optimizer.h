@@ -27,6 +27,13 @@ struct OptimizerState {
   std::vector<float> second;
 };
 
+// Which of the arrays state1 and state2 the optimiser has.
+struct OptimizerStates {
+  bool first = false;
+  bool second = false;
+};
+OptimizerStates states_of(const api::TrainingConfig& config);
+
 class Optimizer {
  public:
   // `backend` and `parameters` must outlive the optimiser. `predictions`: of a global batch.
@@ -44,10 +51,13 @@ class Optimizer {
   // changes but the control if their norm is not finite. Can be recorded.
   void order_update();
 
-  // How the last step ended; waits for it.
-  const kernels::StepControl& finish();
+  // Orders the result of the last step to the host. The next set_input may be ordered before it is
+  // taken.
+  void post_result() { results_->post(device_control_.data()); }
+  // How the oldest step ended whose result was not taken yet; waits for it.
+  const kernels::StepControl& take_result();
 
-  // As of the last finish() or restore().
+  // As of the last take_result() or restore().
   const kernels::StepControl& control() const { return control_; }
   // Goes on from a checkpoint.
   void restore(std::int64_t updates, const kernels::LossScale& scale);
@@ -57,9 +67,6 @@ class Optimizer {
   // All zeros, as it begins.
   OptimizerState fresh_state() const;
 
-  // Whether the optimiser has such a state; a shard may be empty all the same.
-  bool has_state1() const;
-  bool has_state2() const;
   // Memory of the state that this worker keeps.
   double state_mib() const {
     return static_cast<double>(state1.bytes() + state2.bytes()) / (1 << 20);
@@ -88,6 +95,7 @@ class Optimizer {
   const Range shard_;
   std::unique_ptr<kernels::UpdateOp> update_;  // null where the shard is empty
   kernels::DeviceArray<kernels::StepControl> device_control_;
+  std::unique_ptr<kernels::Mailbox> results_;
   kernels::StepControl control_;
 };
 

@@ -14,6 +14,7 @@
 #include "trainer/data/split.h"
 #include "trainer/learner.h"
 #include "trainer/model/layer_configs.h"
+#include "trainer/testing/step.h"
 #include "trainer/testing/synthetic.h"
 #include "trainer/testing/threads.h"
 #include "trainer/training.h"
@@ -60,7 +61,7 @@ Step step_of(Collective& collective, std::int64_t batch, std::int64_t limit) {
     learner->add(held, 0);
   }
   Step step;
-  step.score = learner->finish_step(1)->score;
+  step.score = end_step(*learner, 1).score;
   const std::vector<float> after = parameters.weights.download();
   for (std::size_t i = 0; i < before.size(); ++i) {
     step.gradients.push_back(before[i] - after[i]);

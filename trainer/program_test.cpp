@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <map>
 #include <thread>
 
 #include "api/trial_file.h"
@@ -39,10 +40,12 @@ class ProgramTest : public testing::Test {
   }
 
   // Starts the program with FETTLE_TRIAL set to `file`.
-  pid_t start(const std::string& file) {
+  pid_t start(const std::string& file, const std::vector<std::string>& options = {}) {
     const pid_t test = getpid();
     const pid_t child = fork();
-    if (child == 0) become_trainer(test, file, directory_.file("out"), directory_.file("err"));
+    if (child == 0) {
+      become_trainer(test, file, directory_.file("out"), directory_.file("err"), options);
+    }
     return child;
   }
   std::string write_trial() {
@@ -50,7 +53,9 @@ class ProgramTest : public testing::Test {
     EXPECT_TRUE(write_file(path, api::write_trial_file(trial_).dump()).ok());
     return path;
   }
-  int run() { return exit_code(start(write_trial())); }
+  int run(const std::vector<std::string>& options = {}) {
+    return exit_code(start(write_trial(), options));
+  }
   std::string out() { return written_to(directory_.file("out")); }
   std::string err() { return written_to(directory_.file("err")); }
   Json last_line() {
@@ -105,6 +110,19 @@ TEST_F(ProgramTest, DivergingIsAResult) {
   EXPECT_EQ(*last_line().find("final"), Json(true));
 }
 
+TEST_F(ProgramTest, WithoutTheCudaBackendAutoTrainsOnTheCpu) {
+  ASSERT_EQ(setenv("FETTLE_CUDA_LIBRARY", "/nowhere/libfettle_cuda.so", 1), 0);
+  trial_.trainer->training.backend = api::BackendKind::kAuto;
+  EXPECT_EQ(run(), 0) << err();
+  EXPECT_THAT(err(), testing::Not(HasSubstr("cuda")));
+
+  trial_.trainer->training.backend = api::BackendKind::kCuda;
+  EXPECT_EQ(run(), 2);
+  EXPECT_THAT(err(), HasSubstr("/nowhere/libfettle_cuda.so"));
+  EXPECT_THAT(err(), HasSubstr("make build CUDA=1"));
+  unsetenv("FETTLE_CUDA_LIBRARY");
+}
+
 TEST_F(ProgramTest, WrongInputIsAClearSentenceAndExitCode2) {
   trial_.trainer->data.train_images += ".missing";
   expect_wrong_input("cannot open " + trial_.trainer->data.train_images + ": No such file");
@@ -148,6 +166,50 @@ TEST_F(ProgramTest, WritesScalarsForTensorBoardWhereItIsAsked) {
   for (const char* name : {"brain.Event:2", "loss", "learning_rate"}) {
     EXPECT_THAT(events, HasSubstr(name));
   }
+}
+
+TEST_F(ProgramTest, ADryRunSaysWhatMemoryIsNeededAndTrainsNothing) {
+  ASSERT_EQ(run({"--dry-run"}), 0) << err();
+  EXPECT_THAT(out(), HasSubstr("1108 parameters, fp32, sgd, a batch of 128 over 1 worker"));
+  EXPECT_THAT(out(), testing::ContainsRegex("gradient slots +[0-9.]+ KiB"));
+  EXPECT_FALSE(std::filesystem::exists(trial_.checkpoints.directory));
+
+  ASSERT_EQ(run({"--dry-run", "--output", "json", "--workers", "4"}), 0) << err();
+  const Json line = last_line();
+  EXPECT_EQ(*line.find("step")->find("world_size"), Json(4));
+  EXPECT_EQ(*line.find("step")->find("samples_at_once"), Json(32));
+  EXPECT_GT(line.find("memory")->find("samples_fitting")->as_integer(), 1000);
+  EXPECT_EQ(run({"--dry-run", "--output", "xml"}), 2);
+  EXPECT_THAT(err(), HasSubstr("--output is \"xml\", expected text or json"));
+}
+
+TEST_F(ProgramTest, RefusesWhatNeedsMoreMemoryThanThereIs) {
+  auto& layers = trial_.trainer->model.layers;
+  layers.assign(60, simple(api::LayerType::kRelu));  // 16 MiB a sample, each
+  layers.insert(layers.begin(), conv(65'536, 1));
+  layers.push_back(simple(api::LayerType::kGlobalPool));
+  layers.push_back(linear(4));
+  trial_.trainer->training.global_batch = 300;
+  expect_wrong_input("the training needs at least 2");
+  EXPECT_THAT(err(), testing::ContainsRegex("2[0-9][0-9] GiB of memory, with 300 samples held"));
+  EXPECT_THAT(err(), HasSubstr("training.maxPerWorker up to "));
+}
+
+TEST_F(ProgramTest, AProfileIsATraceOfAFewStepsLayerByLayer) {
+  const std::string path = directory_.file("traces/first.json");
+  ASSERT_EQ(run({"--profile=2", "--trace", path}), 0) << err();
+  EXPECT_THAT(err(), HasSubstr("wrote " + path));
+  const Json trace = *parse_json(*read_file(path));
+  std::map<std::string, int> spans;
+  for (const Json& event : trace.find("traceEvents")->as_array()) {
+    ++spans[event.find("name")->as_string()];
+  }
+  for (const char* name : {"step", "data wait", "forward model.layers[0] (linear)", "loss",
+                           "backward model.layers[2] (linear)", "update"}) {
+    EXPECT_EQ(spans[name], 2) << name;
+  }
+  EXPECT_GE(spans["checkpoint"], 1);
+  EXPECT_EQ(spans["all-reduce"], 0) << "one alone has nothing to add up";
 }
 
 TEST_F(ProgramTest, RefusesWhatIsNoTrialFile) {

@@ -13,6 +13,7 @@
 #include "base/test_paths.h"
 #include "trainer/learner.h"
 #include "trainer/schedule.h"
+#include "trainer/testing/step.h"
 
 namespace fettle::trainer {
 namespace {
@@ -114,7 +115,7 @@ void expect_same_curve(const Json& golden, api::BackendKind backend) {
     const double rate =
         config.training.learning_rate *
         schedule_factor(config.training.schedule, length, static_cast<std::int64_t>(step));
-    const double loss = learner.finish_step(rate)->score.mean_loss();
+    const double loss = end_step(learner, rate).score.mean_loss();
     EXPECT_NEAR(loss, losses[step], 1e-5 * losses[step]) << "step " << step;
   }
   const Score score = *learner.evaluate(images, order, writer);

@@ -10,8 +10,10 @@
 
 #include "api/names.h"
 #include "api/resolve.h"
+#include "machine/usable.h"
 #include "trainer/batching.h"
 #include "trainer/identity.h"
+#include "trainer/memory_plan.h"
 
 namespace fettle::trainer {
 
@@ -37,19 +39,6 @@ double base_rate_of(const api::TrainingConfig& config, std::int64_t global_batch
 TrainingJob with_defaults(TrainingJob job) {
   api::fill_in_defaults(job.config.training, job.until_epoch);
   return job;
-}
-
-std::int64_t norm_group_of(const api::TrainerConfig& config, std::int64_t batch) {
-  if (!api::has_batch_norm(config.model)) return 0;
-  return std::min(config.training.norm_group.value_or(0), batch);
-}
-
-// No more room than a worker's share of the batch and of the data needs.
-std::int64_t max_samples_of(const api::TrainingConfig& config, std::int64_t norm_group,
-                            std::int64_t batch, std::int64_t world_size) {
-  if (norm_group > 0) return norm_group;
-  const std::int64_t share = share_of({0, batch}, world_size, 0).size();
-  return std::min(share, config.max_per_worker.value_or(share));
 }
 
 Status check_world(const api::TrainerConfig& config, std::int64_t world_size) {
@@ -96,8 +85,12 @@ Result<std::unique_ptr<Training>> Training::create(const TrainingJob& job, const
                    ", but training.epochs is " + std::to_string(training->epochs_));
   }
   FETTLE_ASSIGN(const NetworkPlan plan, plan_network(job.config.model, data.format()));
+  const TrainingWorld world{collective.world_size(), std::ssize(data.split.train)};
+  FETTLE_TRY(
+      check_memory(job.config, plan_memory(job.config, plan, world), machine::usable_memory()));
   FETTLE_ASSIGN(training->learner_, Learner::create(job.config.training, plan,
                                                     training->max_samples_, job.seed, collective));
+  training->learner_->set_trace(training->hooks_.trace);
   FETTLE_TRY(training->check_sharding());
   FETTLE_TRY(training->restore(from));
   return training;
@@ -233,6 +226,7 @@ Training::Restored Training::adopt_parent() {
 
 Result<Checkpoint> Training::snapshot() const {
   FETTLE_ASSIGN(OptimizerState state, learner_->optimizer_state());
+  if (collective_.rank() != 0) return Checkpoint{};
   Checkpoint checkpoint = snapshot_without_state();
   checkpoint.state1 = std::move(state.first);
   checkpoint.state2 = std::move(state.second);
@@ -295,6 +289,7 @@ Result<std::optional<Ending>> Training::run_steps_of_epoch(Loader& loader) {
   times_ = {};
   images_ = 0;
   waited_ = loader.waited();
+  communicated_ = learner_->communicated();
   while (position_.offset < std::ssize(data_.split.train)) {
     FETTLE_ASSIGN(const StepEnding ending, run_step(loader));
     if (ending == StepEnding::kDiverged) return std::optional(end_diverged(what_diverged()));
@@ -307,34 +302,62 @@ Result<std::optional<Ending>> Training::run_steps_of_epoch(Loader& loader) {
   return std::optional<Ending>();
 }
 
+const LoadedBatch& Training::next_batch(Loader& loader) {
+  const Span span(hooks_.trace, "data wait");
+  return loader.next();
+}
+
 Result<Training::StepEnding> Training::run_step(Loader& loader) {
+  if (hooks_.trace != nullptr) hooks_.trace->begin_step();
+  const Span span(hooks_.trace, "step");
   const Stopwatch watch;
   Range global;
+  bool asks = false;
   Wishes wishes;
   for (bool last = false; !last;) {
-    const LoadedBatch& loaded = loader.next();
+    const LoadedBatch& loaded = next_batch(loader);
     global = loaded.global;
     last = loaded.last_of_step;
     // After the last step of an epoch it is asked once the epoch is validated and reported.
-    const bool asks = last && global.end < std::ssize(data_.split.train);
+    asks = last && global.end < std::ssize(data_.split.train);
     if (asks) wishes = own_wishes();  // before the workers' connections are in use
     learner_->add(loaded.batch, position_.epoch, last);
   }
-  // Steps that were skipped do not count: the schedule goes by updates.
-  const std::int64_t number = position_.epoch * length_.steps_per_epoch +
-                              position_.offset / global_batch_ -
-                              learner_->optimizer().control().loss_scale.skipped_steps;
-  FETTLE_ASSIGN(const Learner::Step step, learner_->finish_step(learning_rate(number), wishes));
-  if (!step.finite) return StepEnding::kDiverged;
-  position_.offset = global.end;
-  if (std::isfinite(step.score.loss)) {  // a step that was skipped may not have one
-    sums_.loss += step.score.loss;
-    sums_.samples += step.score.samples;
+  if (Status finished = learner_->finish_step(learning_rates(), wishes); !finished.ok()) {
+    (void)settle_steps(0);  // of those before, from where the others go on
+    return finished.error();
   }
-  images_ += step.score.samples;
+  position_.offset = global.end;
+  const StepEnding ending = settle_steps(asks ? learner_->results_behind() : 0);
   times_.add(watch.seconds());
-  if (step.wishes.stop) return StepEnding::kStops;
-  return step.wishes.regroup ? StepEnding::kRegroups : StepEnding::kGoesOn;
+  return ending;
+}
+
+Training::StepEnding Training::settle_steps(std::int64_t behind) {
+  Wishes wishes;
+  while (const std::optional<Learner::Step> step = learner_->settle(behind)) {
+    if (!step->finite) return StepEnding::kDiverged;
+    if (std::isfinite(step->score.loss)) {  // a step that was skipped may not have one
+      sums_.loss += step->score.loss;
+      sums_.samples += step->score.samples;
+    }
+    images_ += step->score.samples;
+    wishes = {wishes.stop || step->wishes.stop, wishes.regroup || step->wishes.regroup};
+    // Somebody wants to leave: all that was ordered is settled before.
+    if (wishes.stop || wishes.regroup) behind = 0;
+  }
+  if (wishes.stop) return StepEnding::kStops;
+  return wishes.regroup ? StepEnding::kRegroups : StepEnding::kGoesOn;
+}
+
+// Steps that were skipped do not count: the schedule goes by updates.
+Learner::LearningRates Training::learning_rates() const {
+  std::int64_t number = position_.epoch * length_.steps_per_epoch +
+                        position_.offset / global_batch_ -
+                        learner_->optimizer().control().loss_scale.skipped_steps;
+  Learner::LearningRates rates;
+  for (double& rate : rates) rate = learning_rate(std::max<std::int64_t>(0, number--));
+  return rates;
 }
 
 Wishes Training::own_wishes() const {
@@ -439,6 +462,9 @@ Metrics Training::measure_epoch(const Loader& loader, double seconds) {
       {"accumulation", static_cast<double>(accumulation_steps(global_batch_, dealing))},
       {"seconds", seconds},
   };
+  if (world_size > 1) {
+    metrics.emplace_back("communication_share", (learner_->communicated() - communicated_) / busy);
+  }
   if (learner_->scales_loss()) {
     metrics.emplace_back("loss_scale", scaler.scale);
     metrics.emplace_back("skipped_steps", static_cast<double>(scaler.skipped_steps));
@@ -446,14 +472,20 @@ Metrics Training::measure_epoch(const Loader& loader, double seconds) {
   return metrics;
 }
 
-Status Training::save_and_report(const Metrics& metrics, bool final_result) {
+Result<std::string> Training::save_checkpoint() {
+  const Span span(hooks_.trace, "checkpoint", "", /*always=*/true);
   FETTLE_ASSIGN(const Checkpoint reached, snapshot());
+  return collective_.rank() == 0 ? store_.save(reached) : std::string();
+}
+
+Status Training::save_and_report(const Metrics& metrics, bool final_result) {
+  FETTLE_ASSIGN(const std::string saved, save_checkpoint());
   if (collective_.rank() != 0) return success();
   Report report;
   report.step = position_.epoch;
   report.metrics = metrics;
   report.final_result = final_result;
-  FETTLE_ASSIGN(report.checkpoint, store_.save(reached));
+  report.checkpoint = saved;
   report.checkpoint_step = position_.epoch;
   hooks_.report(report);
   return success();

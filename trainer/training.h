@@ -26,6 +26,7 @@
 #include "trainer/learner.h"
 #include "trainer/report.h"
 #include "trainer/schedule.h"
+#include "trainer/trace.h"
 
 namespace fettle::trainer {
 
@@ -45,6 +46,7 @@ struct TrainingHooks {
   // Asked in every optimiser step, near its end.
   std::function<bool()> should_stop;
   std::function<bool()> should_regroup;  // may be empty
+  Trace* trace = nullptr;                // where times go; may be none
 };
 
 enum class Ending {
@@ -67,8 +69,8 @@ class Training {
   // Once. Errors: a checkpoint cannot be written; kUnavailable: a worker was lost.
   Result<Ending> run();
 
-  // All there is to go on from, for rank 0: the end of the last step that all workers made. Where
-  // the optimiser is sharded all call it, and its errors are a worker's loss.
+  // All there is to go on from, at rank 0 (elsewhere nothing): the end of the last step that all
+  // workers made. Where the optimiser is sharded all call it, and its errors are a worker's loss.
   Result<Checkpoint> snapshot() const;
 
   Learner& learner() { return *learner_; }
@@ -99,7 +101,11 @@ class Training {
   std::optional<OptimizerState> adopt_optimizer(Checkpoint& checkpoint);
 
   enum class StepEnding { kGoesOn, kStops, kRegroups, kDiverged };
+  const LoadedBatch& next_batch(Loader& loader);
   Result<StepEnding> run_step(Loader& loader);
+  // Takes the results of all but the newest `behind` steps.
+  StepEnding settle_steps(std::int64_t behind);
+  Learner::LearningRates learning_rates() const;
   // Ends with a value where the run ends before the epoch does.
   Result<std::optional<Ending>> run_steps_of_epoch(Loader& loader);
   Wishes own_wishes() const;
@@ -110,6 +116,8 @@ class Training {
   void add_text_scores(const Score& score);
   std::string describe();
   Metrics measure_epoch(const Loader& loader, double seconds);
+  // Its path, at rank 0.
+  Result<std::string> save_checkpoint();
   Status save_and_report(const Metrics& metrics, bool final_result);
   Result<Ending> stop_within_epoch();
   // `what`: what is not finite.
@@ -140,6 +148,7 @@ class Training {
   StepTimes times_;          // of this epoch in this run
   std::int64_t images_ = 0;  // of text: tokens
   double waited_ = 0;        // the loader's, at the start of the epoch
+  double communicated_ = 0;  // the learner's, then
 };
 
 }  // namespace fettle::trainer

@@ -161,12 +161,15 @@ TEST_F(WorkersTest, TheCurveIsThatOfOneWorkerForEveryWorldSize) {
       training = losses("loss");
       validation = losses("validation_loss");
       ASSERT_EQ(training.size(), 3U) << content(0, "err");
+      EXPECT_TRUE(losses("communication_share").empty()) << "one alone has nobody to talk to";
       continue;
     }
     expect_curve(training, "loss");
     expect_curve(validation, "validation_loss");
     EXPECT_EQ(losses("world_size").back(), world_size);
     EXPECT_EQ(losses("global_batch").back(), 50);
+    EXPECT_GT(losses("communication_share").back(), 0);
+    EXPECT_LT(losses("communication_share").back(), 1);
     EXPECT_EQ(content(1, "out"), "") << "rank 0 alone reports";
   }
 }

@@ -134,7 +134,7 @@ void Network::plan_update() {
   UpdateSettings settings;
   settings.momentum = 0.9F;
   update_ = backend_.update(UpdateRule::kSgd, {all}, settings);
-  control_.input.learning_rate = 0.01F;
+  control_.learning_rate = 0.01F;
   control_.gradient_scale = 1.0F / kBatch;
   control_.apply = 1;
 }

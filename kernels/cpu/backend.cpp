@@ -1,10 +1,15 @@
 #include "kernels/cpu/backend.h"
 
 #include <cstring>
+#include <deque>
 #include <utility>
+#include <vector>
 
+#include "base/check.h"
 #include "kernels/aligned.h"
+#include "kernels/gather/reference.h"
 #include "kernels/optimizer/step.h"
+#include "kernels/shapes.h"
 
 namespace fettle::kernels {
 namespace {
@@ -27,12 +32,38 @@ class CpuRecording final : public Recording {
   const std::function<void()> work_;
 };
 
+class CpuMailbox final : public Mailbox {
+ public:
+  explicit CpuMailbox(std::int64_t bytes) : bytes_(static_cast<std::size_t>(bytes)) {}
+
+  void post(ConstBuffer from) override {
+    CHECK(posted_.size() <= kResultsBehind, "no more values on their way than a mailbox holds");
+    const auto* begin = static_cast<const std::byte*>(from);
+    posted_.emplace_back(begin, begin + bytes_);
+  }
+  void take(void* to) override {
+    CHECK(!posted_.empty(), "a value is on its way");
+    std::memcpy(to, posted_.front().data(), bytes_);
+    posted_.pop_front();
+  }
+
+ private:
+  const std::size_t bytes_;
+  std::deque<std::vector<std::byte>> posted_;
+};
+
 // Of 0 bytes either may be nullptr, which memcpy does not like.
 void copy_bytes(const void* from, void* to, std::int64_t bytes) {
   if (bytes > 0) std::memcpy(to, from, static_cast<std::size_t>(bytes));
 }
 
 }  // namespace
+
+Result<std::unique_ptr<GatherOp>> CpuBackend::gather(const Samples& samples, const ImageLook& look,
+                                                     const PlanOptions& plan) {
+  FETTLE_TRY(check_shape(samples, plan));
+  return reference_gather(samples, look, plan);
+}
 
 void CpuBackend::add_step_sums(LossSums* of_loss, const StepInput* input, StepSums* of_step) {
   add_sums(*of_loss, *input, *of_step);
@@ -65,6 +96,10 @@ void CpuBackend::upload(const void* from, Buffer to, std::int64_t bytes) {
 
 void CpuBackend::download(ConstBuffer from, void* to, std::int64_t bytes) {
   copy_bytes(from, to, bytes);
+}
+
+std::unique_ptr<Mailbox> CpuBackend::mailbox(std::int64_t bytes) {
+  return std::make_unique<CpuMailbox>(bytes);
 }
 
 void CpuBackend::copy(ConstBuffer from, Buffer to, std::int64_t bytes) {

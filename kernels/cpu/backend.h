@@ -9,6 +9,9 @@ namespace fettle::kernels {
 
 class CpuBackend : public Backend {
  public:
+  Result<std::unique_ptr<GatherOp>> gather(const Samples& samples, const ImageLook& look,
+                                           const PlanOptions& plan) override;
+
   void add_step_sums(LossSums* of_loss, const StepInput* input, StepSums* of_step) override;
   void decide_step(const StepSettings& settings, const StepSums* sums,
                    StepControl* control) override;
@@ -20,6 +23,7 @@ class CpuBackend : public Backend {
   Result<std::unique_ptr<Memory>> allocate(std::int64_t bytes) override;
   void upload(const void* from, Buffer to, std::int64_t bytes) override;
   void download(ConstBuffer from, void* to, std::int64_t bytes) override;
+  std::unique_ptr<Mailbox> mailbox(std::int64_t bytes) override;
   void copy(ConstBuffer from, Buffer to, std::int64_t bytes) override;
   void set_zero(Buffer to, std::int64_t bytes) override;
   void wait() override {}

@@ -1,33 +1,10 @@
 #include "kernels/gelu/reference.h"
 
-#include <cmath>
-#include <numbers>
-
+#include "kernels/gelu/formulas.h"
 #include "kernels/reference/floats.h"
 
 namespace fettle::kernels {
 namespace {
-
-// y = x share(x), and the slope of that.
-struct Point {
-  double share = 0;
-  double slope = 0;
-};
-
-Point exact_at(double x) {
-  const double share = 0.5 * std::erfc(-x / std::numbers::sqrt2);
-  const double density = std::exp(-0.5 * x * x) * std::numbers::inv_sqrtpi / std::numbers::sqrt2;
-  return {share, share + x * density};
-}
-
-Point tanh_at(double x) {
-  constexpr double kCubic = 0.044715;
-  constexpr double kFactor = std::numbers::sqrt2 * std::numbers::inv_sqrtpi;  // sqrt(2 / pi)
-  const double tanh = std::tanh(kFactor * (x + kCubic * x * x * x));
-  const double inner_slope = kFactor * (1 + 3 * kCubic * x * x);
-  const double share = 0.5 * (1 + tanh);
-  return {share, share + 0.5 * x * (1 - tanh * tanh) * inner_slope};
-}
 
 class ReferenceGelu : public GeluOp {
  public:
@@ -54,7 +31,9 @@ class ReferenceGelu : public GeluOp {
   }
 
  private:
-  Point at(double x) const { return form_ == GeluForm::kExact ? exact_at(x) : tanh_at(x); }
+  GeluPoint<double> at(double x) const {
+    return form_ == GeluForm::kExact ? exact_gelu_at(x) : tanh_gelu_at(x);
+  }
 
   const GeluForm form_;
   Floats x_, dy_, result_;

@@ -2,6 +2,7 @@
 // reads a number on the host. Belongs to the device's thread.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -25,5 +26,13 @@ inline constexpr std::int64_t kSquaresScratch = 1024 * std::int64_t{sizeof(doubl
 // Backend::sum_of_squares. The same bits on every GPU.
 void cuda_sum_of_squares(cuda::Device& device, std::int64_t count, const float* values,
                          double* result);
+
+// The rest of a step, each as Backend says it.
+void cuda_add_step_sums(cuda::Device& device, LossSums* of_loss, const StepInput* input,
+                        StepSums* of_step);
+void cuda_decide_step(cuda::Device& device, const StepSettings& settings, const StepSums* sums,
+                      StepControl* control);
+void cuda_end_statistics(cuda::Device& device, std::int64_t count, const StepControl* control,
+                         const float* before, const float* sums, float* statistics);
 
 }  // namespace fettle::kernels

@@ -43,7 +43,7 @@ struct SgdFormula {
   FETTLE_HOST_DEVICE SgdFormula(const UpdateSettings& s, float weight_decay,
                                 const StepControl& step)
       : scale(step.gradient_scale),
-        rate(step.input.learning_rate),
+        rate(step.learning_rate),
         momentum(s.momentum),
         decay(weight_decay),
         direct(s.nesterov ? 1.0F : 0.0F),
@@ -66,13 +66,12 @@ struct AdamFormula {
                                  const StepControl& step, bool decoupled)
       : scale(step.gradient_scale),
         decay(decoupled ? 0 : weight_decay),
-        keep(decoupled ? static_cast<float>(1 - double{step.input.learning_rate} * weight_decay)
-                       : 1.0F),
+        keep(decoupled ? static_cast<float>(1 - double{step.learning_rate} * weight_decay) : 1.0F),
         blend1(static_cast<float>(1 - double{s.beta1})),
         beta2(s.beta2),
         blend2(static_cast<float>(1 - double{s.beta2})),
         epsilon(s.epsilon) {
-    rate = static_cast<float>(step.input.learning_rate / (1 - power(s.beta1, step.updates)));
+    rate = static_cast<float>(step.learning_rate / (1 - power(s.beta1, step.updates)));
     root_correction = static_cast<float>(std::sqrt(1 - power(s.beta2, step.updates)));
   }
 
@@ -93,7 +92,7 @@ struct RmspropFormula {
   FETTLE_HOST_DEVICE RmspropFormula(const UpdateSettings& s, float weight_decay,
                                     const StepControl& step)
       : scale(step.gradient_scale),
-        rate(step.input.learning_rate),
+        rate(step.learning_rate),
         momentum(s.momentum),
         decay(weight_decay),
         smoothing(s.smoothing),

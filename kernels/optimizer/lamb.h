@@ -25,7 +25,7 @@ struct LambFormula {
   FETTLE_HOST_DEVICE LambFormula(const UpdateSettings& s, float weight_decay,
                                  const StepControl& step)
       : scale(step.gradient_scale),
-        rate(step.input.learning_rate),
+        rate(step.learning_rate),
         decay(weight_decay),
         blend1(static_cast<float>(1 - double{s.beta1})),
         beta2(s.beta2),

@@ -1,7 +1,9 @@
 // Optimisers of every backend: against PyTorch, several steps each, and bit for bit against the
 // reference.
+#include <cmath>
 #include <map>
 
+#include "kernels/optimizer/formulas.h"
 #include "kernels/testing/arrays.h"
 
 namespace fettle::kernels::testing {
@@ -26,7 +28,7 @@ const std::map<std::string, UpdateRule> kRules = {{"sgd", UpdateRule::kSgd},
 // What a step decides, as far as an update looks at it.
 StepControl step(std::int64_t number, float learning_rate = 0.1F, float gradient_scale = 1) {
   StepControl control;
-  control.input.learning_rate = learning_rate;
+  control.learning_rate = learning_rate;
   control.gradient_scale = gradient_scale;
   control.apply = 1;
   control.updates = number;
@@ -162,6 +164,70 @@ TEST_P(Optimizer, ChangesNothingInAStepThatIsUndone) {
     EXPECT_EQ(state.state1, Floats(40)) << name;
     EXPECT_EQ(state.rounded, std::vector<std::uint16_t>(40)) << name;
   }
+}
+
+// Parts as they lie in a network's flat arrays: of any length, and not all of them where a vector
+// instruction would like it.
+std::vector<UpdateBuffers> parts_of(State& state, const Floats& gradient, DataType rounded_type) {
+  std::vector<UpdateBuffers> parts;
+  std::ptrdiff_t begin = 0;
+  for (const std::int64_t count : {5000, 1, 7, 4096, 4097, 3, 8192}) {
+    UpdateBuffers part{count,
+                       state.weights.data() + begin,
+                       gradient.data() + begin,
+                       state.state1.data() + begin,
+                       state.state2.data() + begin,
+                       parts.size() % 2 == 0 ? state.rounded.data() + begin : nullptr,
+                       rounded_type};
+    part.weight_decay = 0.01F * static_cast<float>(parts.size());
+    parts.push_back(part);
+    begin += count;
+  }
+  return parts;
+}
+
+TEST_P(Optimizer, UpdatesPartsOfAnySizeAnywhereBitForBit) {
+  const auto tested = backend(GetParam()), reference = backend("reference");
+  const Floats gradient = random_floats(21396, 2);
+  for (const auto& [name, rule] : kRules) {
+    for (const DataType rounded : {DataType::kBFloat16, DataType::kFloat16}) {
+      const UpdateSettings settings{.momentum = 0.9F, .nesterov = true};
+      State found = start(random_floats(std::ssize(gradient), 1)), expected = found;
+      const auto update = tested->update(rule, parts_of(found, gradient, rounded), settings);
+      const auto same = reference->update(rule, parts_of(expected, gradient, rounded), settings);
+      for (std::int64_t number = 1; number <= 3; ++number) {
+        const StepControl control = step(number, 0.01F, 1.0F / 3);
+        update->run(&control);
+        same->run(&control);
+        tested->wait();
+      }
+      EXPECT_EQ(found.weights, expected.weights) << name;
+      EXPECT_EQ(found.state1, expected.state1) << name;
+      EXPECT_EQ(found.state2, expected.state2) << name;
+      EXPECT_EQ(found.rounded, expected.rounded) << name;
+    }
+  }
+}
+
+TEST_P(Optimizer, AgreesWithTheReferenceAfterManyUpdates) {
+  const Floats gradient = random_floats(40, 2);
+  for (const std::int64_t number : {100, 12345, 10'000'000}) {
+    State found = start(random_floats(40, 1)), expected = found;
+    update(*backend(GetParam()), UpdateRule::kAdam, {}, 0, step(number), gradient, found);
+    update(*backend("reference"), UpdateRule::kAdam, {}, 0, step(number), gradient, expected);
+    EXPECT_EQ(found.weights, expected.weights) << number;
+  }
+}
+
+TEST(Power, IsThatOfTheLibrary) {
+  for (const double base : {0.9, 0.99, 0.999, 0.9999}) {
+    for (const std::int64_t exponent : {1, 2, 3, 10, 1000, 54321, 10'000'000}) {
+      const double expected = std::pow(base, static_cast<double>(exponent));
+      EXPECT_NEAR(power(base, exponent), expected, 1e-12) << base << "^" << exponent;
+    }
+  }
+  EXPECT_EQ(power(0.9, 1), 0.9);
+  EXPECT_EQ(power(0, 5), 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(, Optimizer, ::testing::ValuesIn(backend_names()), backend_name_of);

@@ -18,8 +18,8 @@
 
 namespace fettle::kernels {
 
-inline constexpr double kSmallestLossScale =
-    1;  // below, the numbers are too large for fp16 as such
+// Below, the numbers are too large for fp16 as such.
+inline constexpr double kSmallestLossScale = 1;
 inline constexpr double kLargestLossScale = 0x1p127;
 inline constexpr double kLossScaleGrowth = 2;
 inline constexpr double kLossScaleBackoff = 0.5;
@@ -75,6 +75,13 @@ FETTLE_HOST_DEVICE inline bool skip_step(LossScale& loss) {
   return true;
 }
 
+// The schedule's, which goes by the steps that were applied.
+FETTLE_HOST_DEVICE inline float learning_rate_of(const StepControl& control) {
+  const std::int64_t unknown = control.loss_scale.skipped_steps - control.input.known_skips;
+  const std::int64_t last = kResultsBehind;
+  return control.input.learning_rates[unknown < 0 ? 0 : unknown > last ? last : unknown];
+}
+
 // Backend::decide_step. `sums`: of all workers; control.squares: of the gradients, summed over all
 // workers and samples and scaled as the loss was.
 FETTLE_HOST_DEVICE inline void decide(const StepSettings& settings, const StepSums& sums,
@@ -83,6 +90,7 @@ FETTLE_HOST_DEVICE inline void decide(const StepSettings& settings, const StepSu
   const double norm = std::sqrt(control.squares) * scale;
   const bool good = sums.not_finite == 0 && std::isfinite(sums.loss) && std::isfinite(norm);
   control.sums = sums;
+  control.learning_rate = learning_rate_of(control);
   control.apply = good ? 1 : 0;
   control.skipped = 0;
   if (good) {

@@ -90,6 +90,21 @@ TEST(Step, GoesOnAfterOneThatWasNotApplied) {
   EXPECT_EQ(control.updates, 1);
 }
 
+// The host ordered these steps before it knew of a skip.
+TEST(Step, TakesTheLearningRateOfAsManyStepsAsWereApplied) {
+  StepControl control = first_control(kFp16);
+  control.input.learning_rates[0] = 3;
+  control.input.learning_rates[1] = 2;
+  control.input.learning_rates[2] = 1;
+  for (const float rate : {3.0F, 2.0F, 1.0F}) {
+    take_step(kFp16, control, kInfinity);
+    EXPECT_EQ(control.learning_rate, rate);
+  }
+  control.input.known_skips = 3;
+  take_step(kFp16, control, 1);
+  EXPECT_EQ(control.learning_rate, 3);
+}
+
 TEST(LossScale, GrowsAfterTwoThousandGoodStepsInARow) {
   StepControl control = first_control(kFp16);
   take_good_steps(1999, control);

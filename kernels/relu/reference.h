@@ -9,11 +9,12 @@
 #include <memory>
 
 #include "kernels/backend.h"
+#include "kernels/host_device.h"
 
 namespace fettle::kernels {
 
-inline float relu(float x) { return x < 0 ? 0 : x; }
-inline float relu_gradient(float y, float dy) { return y <= 0 ? 0 : dy; }
+FETTLE_HOST_DEVICE inline float relu(float x) { return x < 0 ? 0 : x; }
+FETTLE_HOST_DEVICE inline float relu_gradient(float y, float dy) { return y <= 0 ? 0 : dy; }
 
 // In place or not.
 inline void relu_forward(std::int64_t count, const float* x, float* y) {

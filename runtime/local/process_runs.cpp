@@ -1,6 +1,5 @@
 #include "runtime/local/process_runs.h"
 
-#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,7 +10,7 @@
 #include "api/trial_file.h"
 #include "base/file.h"
 #include "core/names.h"
-#include "runtime/local/cgroup.h"
+#include "machine/usable.h"
 #include "runtime/local/gpus.h"
 #include "runtime/local/run_command.h"
 #include "runtime/local/workers.h"
@@ -21,16 +20,6 @@ namespace fettle::local {
 namespace {
 
 constexpr double kMaxGraceSeconds = 7 * 24 * 3600.0;
-
-// The cores this process may use, which a container or taskset may have made fewer.
-double usable_cores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  const double cores = ::sched_getaffinity(0, sizeof(set), &set) == 0
-                           ? CPU_COUNT(&set)
-                           : static_cast<double>(::sysconf(_SC_NPROCESSORS_ONLN));
-  return std::max(1.0, std::min(cores, cgroup_limits().cores.value_or(cores)));
-}
 
 void take_outcome(const RunOutcome& outcome, core::Run& run) {
   run.state = core::RunState::kExited;
@@ -97,9 +86,14 @@ Status ProcessRuns::take_gpus(const api::Study& study, const RunKey& key,
     taken.insert(taken.end(), held.begin(), held.end());
   }
   const auto each = static_cast<std::size_t>(gpu->count.value_or(1));
-  const std::size_t workers = std::max<std::size_t>(command.workers.size(), 1);
-  const auto chosen = choose_gpus(visible_gpus(), taken, each * workers);
+  // Of the workers that may come later, as many as there are GPUs for.
+  std::size_t workers = std::max<std::size_t>(command.workers.size(), 1);
+  auto chosen = choose_gpus(visible_gpus(), taken, each * workers);
+  for (; !chosen && static_cast<std::int64_t>(workers) > command.worker_count;) {
+    chosen = choose_gpus(visible_gpus(), taken, each * --workers);
+  }
   if (!chosen) return Error{ErrorCode::kUnavailable, "all GPUs of this machine are in use"};
+  command.workers.resize(std::min(workers, command.workers.size()));
   if (command.workers.empty()) {
     command.environment.emplace_back("CUDA_VISIBLE_DEVICES", join_gpus(*chosen));
   }
@@ -121,9 +115,13 @@ Status ProcessRuns::prepare(const api::Study& study, const api::Trial& trial, st
                 runtime::make_trial_file(study, trial, run, layout_.checkpoint_root()));
   const std::int64_t workers = workers_of(trial);
   file.workers = workers;
+  command.worker_count = workers;
+  command.open = file.least_workers.has_value();
   command.least_workers = file.least_workers.value_or(workers);
-  if (workers > 1) {
-    FETTLE_ASSIGN(command.workers, worker_variables(workers));
+  const std::int64_t most =
+      command.open ? std::max(workers, study.spec.trial.workers.max) : workers;
+  if (most > 1) {
+    FETTLE_ASSIGN(command.workers, worker_variables(workers, most));
   }
   const std::string& name = trial.metadata.name;
   FETTLE_TRY(make_directories(layout_.run_directory(name, run)));
@@ -148,7 +146,18 @@ Status ProcessRuns::prepare(const api::Study& study, const api::Trial& trial, st
   return success();
 }
 
-Status ProcessRuns::resize(const api::Trial&, std::int64_t, std::int64_t) { return success(); }
+Status ProcessRuns::resize(const api::Trial& trial, std::int64_t run, std::int64_t workers) {
+  SupervisorCommand command;
+  command.kind = SupervisorCommand::Kind::kResize;
+  command.trial = trial.metadata.name;
+  command.run = run;
+  command.worker_count = workers;
+  FETTLE_TRY(supervisor_->send(command));
+  const std::lock_guard<std::mutex> guard(mutex_);
+  const auto found = runs_.find({trial.metadata.name, run});
+  if (found != runs_.end()) found->second.workers = workers;
+  return success();
+}
 
 Status ProcessRuns::stop(const api::Trial& trial, std::int64_t run) {
   {
@@ -224,7 +233,7 @@ core::Run ProcessRuns::recall(const api::Trial& trial, std::int64_t run) const {
 
 core::Capacity ProcessRuns::capacity(const api::Study& study) {
   const auto workers = static_cast<double>(study.spec.trial.workers.min);
-  double fitting = std::floor(usable_cores() / (cores_per_trial(study) * workers));
+  double fitting = std::floor(machine::usable_cores() / (cores_per_trial(study) * workers));
   if (const auto& gpu = study.spec.trial.gpu) {
     const double count =
         workers * static_cast<double>(std::max<std::int64_t>(gpu->count.value_or(1), 1));

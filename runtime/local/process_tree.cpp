@@ -13,7 +13,6 @@
 #include <thread>
 
 #include "base/file.h"
-#include "runtime/local/cgroup.h"
 
 namespace fettle::local {
 namespace {
@@ -126,11 +125,6 @@ std::int64_t tree_memory(pid_t root, std::int64_t limit) {
   bytes = 0;
   for (const pid_t pid : tree) bytes += proportional_memory(pid);
   return bytes;
-}
-
-std::int64_t machine_memory() {
-  const auto bytes = static_cast<std::int64_t>(::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGESIZE);
-  return std::min(bytes, cgroup_limits().memory.value_or(bytes));
 }
 
 std::size_t signal_tree(pid_t root, int signal) {

@@ -21,9 +21,6 @@ std::vector<pid_t> children(pid_t parent);
 // counted once for each; where that alone exceeds `limit` (> 0) they are counted exactly.
 std::int64_t tree_memory(pid_t root, std::int64_t limit);
 
-// Memory in bytes of this machine, or of the container if that has less.
-std::int64_t machine_memory();
-
 // Sends `signal` to every descendant of `root`, and to every process group they lead.
 // Returns how many there were.
 std::size_t signal_tree(pid_t root, int signal);

@@ -9,10 +9,7 @@
 #include "runtime/local/supervisor_client.h"
 
 namespace fettle::local {
-namespace {
-
-std::string find_trainer(const SessionOptions& options) {
-  if (!options.trainer.empty()) return options.trainer;
+std::string find_trainer() {
   const char* const chosen = std::getenv("FETTLE_TRAINER");
   if (chosen != nullptr && *chosen != '\0') return chosen;
   std::error_code code;
@@ -21,8 +18,6 @@ std::string find_trainer(const SessionOptions& options) {
   if (!code && std::filesystem::exists(beside, code)) return beside.string();
   return "fettle-trainer";  // from PATH; if it is not there either, the run says so
 }
-
-}  // namespace
 
 Result<std::unique_ptr<Session>> Session::open(const SessionOptions& options) {
   const Layout layout = make_layout(options.root, options.study);
@@ -40,8 +35,8 @@ Result<std::unique_ptr<Session>> Session::open(const SessionOptions& options) {
       SupervisorClient::start(options.executable, layout.study_directory(), session->lock_.fd()));
   FETTLE_ASSIGN(session->store_, SqliteStore::open(layout.database(), SqliteStore::Mode::kReadWrite,
                                                    session->clock_));
-  session->runs_ =
-      std::make_unique<ProcessRuns>(layout, find_trainer(options), std::move(supervisor));
+  const std::string trainer = options.trainer.empty() ? find_trainer() : options.trainer;
+  session->runs_ = std::make_unique<ProcessRuns>(layout, trainer, std::move(supervisor));
   return session;
 }
 

@@ -22,11 +22,14 @@ struct SessionOptions {
   std::string study;             // name of the Study
   // What is started as `executable supervise --fd N`; it must end in run_supervisor(N).
   std::string executable = "/proc/self/exe";
-  // The built-in trainer; "" = $FETTLE_TRAINER, else fettle-trainer beside this executable.
-  std::string trainer;
+  std::string trainer;                          // the built-in one; "" = find_trainer()
   std::int64_t lock_wait_ms = 120'000;          // for a supervisor that is still cleaning up
   std::function<void(const std::string&)> say;  // told what is being waited for
 };
+
+// The program of the built-in trainer: $FETTLE_TRAINER, else fettle-trainer beside this executable,
+// else the one in PATH.
+std::string find_trainer();
 
 class Session {
  public:

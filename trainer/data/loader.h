@@ -45,6 +45,8 @@ struct LoadedBatch {
 
 class Loader {
  public:
+  static constexpr std::int64_t kSlots = 3;  // batches
+
   Loader(const ImageSet& images, const Indices& train, const BatchWriter& writer,
          const LoaderSettings& settings, Position start);
   ~Loader();
@@ -59,8 +61,6 @@ class Loader {
   double waited() const { return waited_; }
 
  private:
-  static constexpr std::int64_t kSlots = 3;
-
   void run();
   // Prepares one optimiser step's micro-batches; false when the loader is being destroyed.
   bool load_step(const Indices& order, std::int64_t epoch, Range global);

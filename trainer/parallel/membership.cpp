@@ -29,6 +29,8 @@ Error missing(std::string message) { return {ErrorCode::kUnavailable, std::move(
 // Each begins what is said when a collective has failed.
 constexpr const char* kFailedWord = "failed";  // to rank 0
 constexpr const char* kBreakWord = "break";    // by rank 0
+// With kFailedWord: the time was up.
+constexpr const char* kLateWord = "late";
 
 std::string seconds(std::chrono::milliseconds time) {
   return Json(static_cast<double>(time.count()) / 1000).dump() + " s";
@@ -346,7 +348,7 @@ Result<std::vector<std::string>> Membership::send_and_hear(const std::string& mi
 // ---- Coming apart ------------------------------------------------------------------------------
 
 std::string Membership::explain_loss(const std::string& collective, bool late) {
-  if (rank_ != 0) return collective + ": " + hear_lost(collective);
+  if (rank_ != 0) return collective + ": " + hear_lost(collective, late);
   const auto wait =
       late ? std::min<std::chrono::milliseconds>(kLateGrace, request_.timeout) : request_.timeout;
   const std::string word = Json::object({{kBreakWord, collective}}).dump();
@@ -355,14 +357,29 @@ std::string Membership::explain_loss(const std::string& collective, bool late) {
   return collective + ": " + tell_lost(lost);
 }
 
-// Those that are left say so; the others have gone, or are silent until the deadline.
+// Those that are left say so; the others have gone, or are silent until the deadline. Where one has
+// waited long enough already, the others are not waited for as long again.
 std::vector<Membership::Lost> Membership::find_lost(Deadline deadline) {
   std::vector<Lost> lost;
-  for (Member& member : members_) {
-    const auto heard = member.connection.receive(kLongestAnswer, deadline);
-    if (heard.ok()) continue;
-    lost.push_back({member.rank, std::chrono::steady_clock::now() >= deadline});
+  std::vector<Member*> unheard;
+  for (Member& member : members_) unheard.push_back(&member);
+  while (!unheard.empty()) {
+    std::vector<pollfd> polled;
+    for (const Member* member : unheard) polled.push_back({member->connection.fd(), POLLIN, 0});
+    if (::poll(polled.data(), polled.size(), milliseconds_until(deadline)) == 0) break;
+    for (std::size_t i = polled.size(); i-- > 0;) {
+      if (polled[i].revents == 0) continue;
+      const auto heard = unheard[i]->connection.receive(kLongestAnswer, deadline);
+      if (!heard.ok()) {
+        lost.push_back({unheard[i]->rank, std::chrono::steady_clock::now() >= deadline});
+      } else if (object_in(*heard).find(kLateWord) != nullptr) {
+        deadline = std::min(deadline, in(kLateGrace));
+      }
+      unheard.erase(unheard.begin() + static_cast<std::ptrdiff_t>(i));
+    }
   }
+  for (const Member* member : unheard) lost.push_back({member->rank, true});
+  std::ranges::sort(lost, {}, &Lost::rank);
   return lost;
 }
 
@@ -382,11 +399,13 @@ std::string Membership::tell_lost(const std::vector<Lost>& lost) {
   return sentence;
 }
 
-std::string Membership::hear_lost(const std::string& collective) {
+std::string Membership::hear_lost(const std::string& collective, bool late) {
   Connection& master = members_[0].connection;
   // Rank 0 may still be at work, and then waits for the others.
   const Deadline deadline = in(2 * request_.timeout + kLateGrace);
-  Status sent = master.send(Json::object({{kFailedWord, collective}}).dump(), deadline);
+  Json word = Json::object({{kFailedWord, collective}});
+  if (late) word.set(kLateWord, true);
+  Status sent = master.send(word.dump(), deadline);
   if (!sent.ok()) return "rank 0 is gone, its connection was cut";
   auto verdict = master.receive(kLongestAnswer, deadline);
   // First it says to all that the collective has failed.

@@ -123,7 +123,7 @@ class Membership {
   std::vector<Lost> find_lost(Deadline deadline);
   std::string tell_lost(const std::vector<Lost>& lost);
 
-  std::string hear_lost(const std::string& collective);
+  std::string hear_lost(const std::string& collective, bool late);
 
   Result<std::vector<std::string>> gather_and_send(const std::string& mine);  // rank 0
   Result<std::vector<std::string>> send_and_hear(const std::string& mine);    // the others

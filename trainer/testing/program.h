@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <vector>
 
 #include "base/file.h"
 #include "base/test_paths.h"
@@ -18,7 +19,8 @@ namespace fettle::trainer {
 // In the child that `test` has forked: becomes the program, with FETTLE_TRIAL set to `trial_file`
 // and its output in files. It dies with the test.
 [[noreturn]] inline void become_trainer(pid_t test, const std::string& trial_file,
-                                        const std::string& out, const std::string& err) {
+                                        const std::string& out, const std::string& err,
+                                        const std::vector<std::string>& options = {}) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != test) _exit(127);  // the test died before prctl
   (void)!freopen(out.c_str(), "w", stdout);
@@ -26,7 +28,12 @@ namespace fettle::trainer {
   setenv("FETTLE_TRIAL", trial_file.c_str(), 1);
   setenv("FETTLE_DATA_CACHE", "off", 1);
   const std::string program = program_path("fettle-trainer");
-  execl(program.c_str(), program.c_str(), static_cast<char*>(nullptr));
+  std::vector<char*> arguments = {const_cast<char*>(program.c_str())};
+  for (const std::string& option : options) {
+    arguments.push_back(const_cast<char*>(option.c_str()));
+  }
+  arguments.push_back(nullptr);
+  execv(program.c_str(), arguments.data());
   _exit(127);
 }
 

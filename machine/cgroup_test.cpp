@@ -1,5 +1,5 @@
 // The limits of containers, from directories laid out as the kernel does.
-#include "runtime/local/cgroup.h"
+#include "machine/cgroup.h"
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 #include "base/file.h"
 
-namespace fettle::local {
+namespace fettle::machine {
 namespace {
 
 class CgroupTest : public testing::Test {
@@ -49,4 +49,4 @@ TEST_F(CgroupTest, InANamespaceOfItsOwnTheGroupIsTheRoot) {
 }
 
 }  // namespace
-}  // namespace fettle::local
+}  // namespace fettle::machine

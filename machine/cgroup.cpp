@@ -1,11 +1,11 @@
-#include "runtime/local/cgroup.h"
+#include "machine/cgroup.h"
 
 #include <algorithm>
 #include <sstream>
 
 #include "base/file.h"
 
-namespace fettle::local {
+namespace fettle::machine {
 namespace {
 
 template <class Number>
@@ -51,4 +51,4 @@ CgroupLimits cgroup_limits(const std::string& root) {
   }
 }
 
-}  // namespace fettle::local
+}  // namespace fettle::machine

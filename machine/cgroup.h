@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-namespace fettle::local {
+namespace fettle::machine {
 
 // Absent: no limit, or none that can be seen.
 struct CgroupLimits {
@@ -17,4 +17,4 @@ struct CgroupLimits {
 // The tightest limits from the process's own group up to the root. `root` replaces "/" in tests.
 CgroupLimits cgroup_limits(const std::string& root = "");
 
-}  // namespace fettle::local
+}  // namespace fettle::machine

@@ -1,0 +1,34 @@
+// Bound by bytes: three numbers are moved an element, for one addition (elementwise.h).
+#include "kernels/add/cuda.h"
+#include "kernels/cuda/elementwise.h"
+
+namespace fettle::kernels {
+namespace {
+
+struct Plus {
+  __device__ float operator()(float a, float b) const { return a + b; }
+};
+
+struct PlusScaled {
+  float factor;
+  __device__ float operator()(float y, float x) const { return y + factor * x; }
+};
+
+}  // namespace
+
+void cuda_add(cuda::Device& device, DataType type, std::int64_t count, ConstBuffer a, ConstBuffer b,
+              Buffer y) {
+  cuda::with_type(type, [&](auto zero) {
+    using T = decltype(zero);
+    cuda::map(device, "add/add", count, Plus(), static_cast<T*>(y), static_cast<const T*>(a),
+              static_cast<const T*>(b));
+  });
+}
+
+void cuda_add_scaled(cuda::Device& device, std::int64_t count, float factor, const float* x,
+                     float* y) {
+  const float* before = y;
+  cuda::map(device, "add/add_scaled", count, PlusScaled{factor}, y, before, x);
+}
+
+}  // namespace fettle::kernels

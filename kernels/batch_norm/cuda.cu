@@ -1,0 +1,476 @@
+#include "kernels/batch_norm/cuda.h"
+#include "kernels/cuda/columns.cuh"
+
+namespace fettle::kernels {
+namespace {
+
+using cuda::ColumnSums;
+using cuda::ColumnThread;
+using cuda::from_float;
+using cuda::kRowsAtOnce;
+using cuda::kVectorOf;
+using cuda::Pack;
+using cuda::to_float;
+
+constexpr const char* kName = "batch_norm/columns";
+constexpr int kWarp = 32;
+
+// Of some of a channel's values: the mean, and the sum of squared deviations from it.
+struct Moments {
+  float count = 0;
+  float mean = 0;
+  float squares = 0;
+};
+
+__device__ Moments merge(const Moments& a, const Moments& b) {
+  const float count = a.count + b.count;
+  if (count == 0) return a;
+  const float share = b.count / count;
+  const float difference = b.mean - a.mean;
+  return {count, a.mean + difference * share,
+          a.squares + b.squares + difference * difference * a.count * share};
+}
+
+// Of a channel's gradients g: their sum, and that of g x normalised x.
+struct GradientSums {
+  float gradient = 0;
+  float product = 0;
+};
+
+__device__ GradientSums merge(const GradientSums& a, const GradientSums& b) {
+  return {a.gradient + b.gradient, a.product + b.product};
+}
+
+// Per channel, from the last forward_training: what its backward needs.
+struct Saved {
+  float* mean;
+  float* inverse;  // 1 / sqrt(variance + epsilon)
+  float* factor;   // inverse x scale
+  float* shift;
+  float* gradient_mean;  // of a backward: sums / rows
+  float* product_mean;
+};
+constexpr int kSavedArrays = 6;
+
+// One channel of it in registers.
+struct Line {
+  float mean, factor, shift;
+  __device__ float at(float x) const { return (x - mean) * factor + shift; }
+};
+
+template <int kVector>
+struct Lines {
+  Line of[kVector];
+};
+
+// Calls visit(r, row) for up to four of the thread's rows, unrolled.
+template <int kVector, class Visit>
+__device__ void for_rows(const ColumnThread<kVector>& thread, std::int64_t first, Visit visit) {
+#pragma unroll
+  for (int r = 0; r < kRowsAtOnce; ++r) {
+    const std::int64_t row = first + r * thread.step;
+    if (row < thread.end) visit(r, row);
+  }
+}
+
+template <class T, int kVector>
+__device__ Pack<T, kVector> load(const T* from, std::int64_t at) {
+  return *reinterpret_cast<const Pack<T, kVector>*>(from + at);
+}
+
+// ---- Forward -----------------------------------------------------------------------------------
+
+// Moments of up to four rows, from registers, merged into what came before.
+template <class T, int kVector>
+__device__ void add_moments(const Pack<T, kVector> (&values)[kRowsAtOnce], int rows,
+                            Moments (&moments)[kVector]) {
+#pragma unroll
+  for (int v = 0; v < kVector; ++v) {
+    float sum = 0;
+#pragma unroll
+    for (int r = 0; r < kRowsAtOnce; ++r) sum += r < rows ? to_float(values[r].at[v]) : 0;
+    const auto count = static_cast<float>(rows);
+    const float mean = sum / count;
+    float squares = 0;
+#pragma unroll
+    for (int r = 0; r < kRowsAtOnce; ++r) {
+      const float deviation = r < rows ? to_float(values[r].at[v]) - mean : 0;
+      squares += deviation * deviation;
+    }
+    moments[v] = merge(moments[v], {count, mean, squares});
+  }
+}
+
+// slices[channel][slice], so that the second stage reads in order.
+template <class T, int kVector>
+__global__ void measure(ColumnSums sums, const T* __restrict__ x, Moments* __restrict__ slices) {
+  FETTLE_DYNAMIC_SHARED(Moments, shared);
+  const ColumnThread<kVector> thread(sums);
+  Moments moments[kVector] = {};
+  for (std::int64_t row = thread.row; row < thread.end; row += thread.step * kRowsAtOnce) {
+    Pack<T, kVector> values[kRowsAtOnce] = {};
+    int rows = 0;
+    for_rows(thread, row, [&](int r, std::int64_t at) {
+      values[r] = load<T, kVector>(x, at * sums.channels + thread.channel);
+      ++rows;
+    });
+    add_moments(values, rows, moments);
+  }
+  cuda::merge_rows<kVector>(sums.lanes, shared, moments,
+                            [](const Moments& a, const Moments& b) { return merge(a, b); });
+  if (!thread.writes(sums)) return;
+#pragma unroll
+  for (int v = 0; v < kVector; ++v) {
+    slices[std::int64_t{thread.channel + v} * sums.slices + blockIdx.x] = moments[v];
+  }
+}
+
+__device__ Moments from_lane(const Moments& value, int reach) {
+  return {__shfl_xor_sync(0xFFFFFFFFU, value.count, reach),
+          __shfl_xor_sync(0xFFFFFFFFU, value.mean, reach),
+          __shfl_xor_sync(0xFFFFFFFFU, value.squares, reach)};
+}
+
+__device__ GradientSums from_lane(const GradientSums& value, int reach) {
+  return {__shfl_xor_sync(0xFFFFFFFFU, value.gradient, reach),
+          __shfl_xor_sync(0xFFFFFFFFU, value.product, reach)};
+}
+
+// A warp adds up the slices of one channel; lane 0 has the result in the same order each time.
+template <class Value>
+__device__ Value merge_slices(const Value* slices, int count, int channel, int lane) {
+  Value sum;
+  for (int slice = lane; slice < count; slice += kWarp) {
+    sum = merge(sum, slices[std::int64_t{channel} * count + slice]);
+  }
+  for (int reach = kWarp / 2; reach > 0; reach /= 2) sum = merge(sum, from_lane(sum, reach));
+  return sum;
+}
+
+struct Running {
+  float* mean;
+  float* variance;
+  float momentum;
+  float epsilon;
+};
+
+__device__ void move_towards(float statistic, float momentum, float& running) {
+  running = (1 - momentum) * running + momentum * statistic;
+}
+
+// One warp a channel.
+__global__ void finish_moments(ColumnSums sums, const Moments* slices, const float* scale,
+                               const float* shift, Running running, Saved saved) {
+  const int thread = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  const int channel = thread / kWarp;
+  const int lane = thread % kWarp;
+  if (channel >= sums.channels) return;
+  const Moments all = merge_slices(slices, sums.slices, channel, lane);
+  if (lane != 0) return;
+  const float variance = all.squares / all.count;
+  const float inverse = 1 / sqrtf(variance + running.epsilon);
+  saved.mean[channel] = all.mean;
+  saved.inverse[channel] = inverse;
+  saved.factor[channel] = inverse * scale[channel];
+  saved.shift[channel] = shift[channel];
+  const float unbiased = all.count > 1 ? all.squares / (all.count - 1) : variance;
+  move_towards(all.mean, running.momentum, running.mean[channel]);
+  move_towards(unbiased, running.momentum, running.variance[channel]);
+}
+
+__global__ void prepare_inference(int channels, const float* scale, const float* shift,
+                                  Running running, Saved saved) {
+  const int channel = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  if (channel >= channels) return;
+  saved.mean[channel] = running.mean[channel];
+  saved.factor[channel] = scale[channel] / sqrtf(running.variance[channel] + running.epsilon);
+  saved.shift[channel] = shift[channel];
+}
+
+template <int kVector>
+__device__ Lines<kVector> lines_of(const Saved& saved, const ColumnThread<kVector>& thread,
+                                   int channels) {
+  Lines<kVector> lines = {};
+  if (thread.channel >= channels) return lines;
+#pragma unroll
+  for (int v = 0; v < kVector; ++v) {
+    const int c = thread.channel + v;
+    lines.of[v] = {saved.mean[c], saved.factor[c], saved.shift[c]};
+  }
+  return lines;
+}
+
+template <class T, int kVector>
+__global__ void normalise(ColumnSums sums, Saved saved, bool relu, const T* __restrict__ x,
+                          T* __restrict__ y) {
+  const ColumnThread<kVector> thread(sums);
+  const Lines<kVector> lines = lines_of(saved, thread, sums.channels);
+  for (std::int64_t row = thread.row; row < thread.end; row += thread.step * kRowsAtOnce) {
+    Pack<T, kVector> values[kRowsAtOnce];
+    for_rows(thread, row, [&](int r, std::int64_t at) {
+      values[r] = load<T, kVector>(x, at * sums.channels + thread.channel);
+    });
+    for_rows(thread, row, [&](int r, std::int64_t at) {
+#pragma unroll
+      for (int v = 0; v < kVector; ++v) {
+        const float value = lines.of[v].at(to_float(values[r].at[v]));
+        values[r].at[v] = from_float<T>(relu ? fmaxf(value, 0.0F) : value);
+      }
+      *reinterpret_cast<Pack<T, kVector>*>(y + at * sums.channels + thread.channel) = values[r];
+    });
+  }
+}
+
+// ---- Backward ----------------------------------------------------------------------------------
+
+// g: dy, or zero where the forward pass gave zero; judged by y as it was rounded.
+template <class T>
+__device__ float masked(bool relu, const Line& line, float x, T dy) {
+  if (relu && !(to_float(from_float<T>(line.at(x))) > 0)) return 0;
+  return to_float(dy);
+}
+
+template <class T>
+struct Gradients {
+  const T* x;
+  const T* dy;
+  bool relu;
+};
+
+template <class T, int kVector>
+__global__ void measure_gradients(ColumnSums sums, Saved saved, Gradients<T> from,
+                                  GradientSums* __restrict__ slices) {
+  FETTLE_DYNAMIC_SHARED(GradientSums, shared);
+  using Access = Pack<T, kVector>;
+  const ColumnThread<kVector> thread(sums);
+  const Lines<kVector> lines = lines_of(saved, thread, sums.channels);
+  GradientSums totals[kVector] = {};
+  for (std::int64_t row = thread.row; row < thread.end; row += thread.step * kRowsAtOnce) {
+    Access x[kRowsAtOnce];
+    Access dy[kRowsAtOnce];
+    for_rows(thread, row, [&](int r, std::int64_t at) {
+      x[r] = load<T, kVector>(from.x, at * sums.channels + thread.channel);
+      dy[r] = load<T, kVector>(from.dy, at * sums.channels + thread.channel);
+    });
+    for_rows(thread, row, [&](int r, std::int64_t) {
+#pragma unroll
+      for (int v = 0; v < kVector; ++v) {
+        const float value = to_float(x[r].at[v]);
+        const float gradient = masked(from.relu, lines.of[v], value, dy[r].at[v]);
+        totals[v].gradient += gradient;
+        totals[v].product += gradient * (value - lines.of[v].mean);
+      }
+    });
+  }
+  cuda::merge_rows<kVector>(
+      sums.lanes, shared, totals,
+      [](const GradientSums& a, const GradientSums& b) { return merge(a, b); });
+  if (!thread.writes(sums)) return;
+#pragma unroll
+  for (int v = 0; v < kVector; ++v) {
+    slices[std::int64_t{thread.channel + v} * sums.slices + blockIdx.x] = totals[v];
+  }
+}
+
+// One warp a channel. The products came without `inverse`.
+__global__ void finish_gradients(ColumnSums sums, const GradientSums* slices, Saved saved,
+                                 float* scale_gradient, float* shift_gradient) {
+  const int thread = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  const int channel = thread / kWarp;
+  const int lane = thread % kWarp;
+  if (channel >= sums.channels) return;
+  const GradientSums all = merge_slices(slices, sums.slices, channel, lane);
+  if (lane != 0) return;
+  const float product = all.product * saved.inverse[channel];
+  scale_gradient[channel] += product;
+  shift_gradient[channel] += all.gradient;
+  const auto rows = static_cast<float>(sums.rows);
+  saved.gradient_mean[channel] = all.gradient / rows;
+  saved.product_mean[channel] = product * saved.inverse[channel] / rows;
+}
+
+// dx = scale x inverse x (g - mean of g - normalised x x mean of (g x normalised x))
+template <class T, int kVector>
+__global__ void input_gradients(ColumnSums sums, Saved saved, Gradients<T> from,
+                                const float* __restrict__ scale, T* __restrict__ dx) {
+  using Access = Pack<T, kVector>;
+  const ColumnThread<kVector> thread(sums);
+  const Lines<kVector> lines = lines_of(saved, thread, sums.channels);
+  float factor[kVector] = {};
+  float gradient_mean[kVector] = {};
+  float slope[kVector] = {};
+#pragma unroll
+  for (int v = 0; v < kVector && thread.channel < sums.channels; ++v) {
+    const int c = thread.channel + v;
+    factor[v] = scale[c] * saved.inverse[c];
+    gradient_mean[v] = saved.gradient_mean[c];
+    slope[v] = saved.product_mean[c];
+  }
+  for (std::int64_t row = thread.row; row < thread.end; row += thread.step * kRowsAtOnce) {
+    Access x[kRowsAtOnce];
+    Access dy[kRowsAtOnce];
+    for_rows(thread, row, [&](int r, std::int64_t at) {
+      x[r] = load<T, kVector>(from.x, at * sums.channels + thread.channel);
+      dy[r] = load<T, kVector>(from.dy, at * sums.channels + thread.channel);
+    });
+    for_rows(thread, row, [&](int r, std::int64_t at) {
+#pragma unroll
+      for (int v = 0; v < kVector; ++v) {
+        const float value = to_float(x[r].at[v]);
+        const float gradient = masked(from.relu, lines.of[v], value, dy[r].at[v]);
+        const float common = gradient_mean[v] + (value - lines.of[v].mean) * slope[v];
+        x[r].at[v] = from_float<T>(factor[v] * (gradient - common));
+      }
+      *reinterpret_cast<Access*>(dx + at * sums.channels + thread.channel) = x[r];
+    });
+  }
+}
+
+// ---- The operation -----------------------------------------------------------------------------
+
+class CudaBatchNorm : public BatchNormOp {
+ public:
+  CudaBatchNorm(cuda::Device& device, const BatchNormShape& shape, DataType type,
+                std::unique_ptr<Memory> trained, std::unique_ptr<Memory> inferred)
+      : device_(device),
+        shape_(shape),
+        type_(type),
+        trained_(std::move(trained)),
+        inferred_(std::move(inferred)) {}
+
+  // What calls of up to so many samples need of the workspace.
+  Status reserve(std::int64_t max_samples) {
+    return device_.reserve_scratch(slices_bytes(sums_of(max_samples)));
+  }
+
+  // Arrays of a Saved, one after the other.
+  static std::int64_t saved_bytes(std::int64_t channels) {
+    return kSavedArrays * channels * static_cast<std::int64_t>(sizeof(float));
+  }
+
+  void forward_training(std::int64_t samples, ConstBuffer x, const float* scale, const float* shift,
+                        float* running_mean, float* running_variance, Buffer y) override {
+    const ColumnSums sums = sums_of(samples);
+    auto* slices = static_cast<Moments*>(device_.scratch(slices_bytes(sums)));
+    with_access([&](auto zero, auto vector) {
+      using T = decltype(zero);
+      constexpr int kVector = decltype(vector)::value;
+      launch(shape_of(sums, kVector, sizeof(Moments)), measure<T, kVector>, sums,
+             static_cast<const T*>(x), slices);
+    });
+    const Running running{running_mean, running_variance, shape_.momentum, shape_.epsilon};
+    launch(warp_a_channel(), finish_moments, sums, slices, scale, shift, running,
+           saved_in(*trained_));
+    normalise_all(sums, *trained_, x, y);
+  }
+
+  void forward_inference(std::int64_t samples, ConstBuffer x, const float* scale,
+                         const float* shift, const float* running_mean,
+                         const float* running_variance, Buffer y) override {
+    const Running running{const_cast<float*>(running_mean), const_cast<float*>(running_variance),
+                          shape_.momentum, shape_.epsilon};
+    const unsigned threads = cuda::column_threads(device_, kName);
+    launch({.blocks = cuda::blocks_for(channels(), threads), .threads = threads}, prepare_inference,
+           static_cast<int>(channels()), scale, shift, running, saved_in(*inferred_));
+    normalise_all(sums_of(samples), *inferred_, x, y);
+  }
+
+  void backward(std::int64_t samples, ConstBuffer x, ConstBuffer, Buffer dy, const float* scale,
+                Buffer dx, float* scale_gradient, float* shift_gradient) override {
+    const ColumnSums sums = sums_of(samples);
+    const Saved saved = saved_in(*trained_);
+    auto* slices = static_cast<GradientSums*>(device_.scratch(slices_bytes(sums)));
+    with_access([&](auto zero, auto vector) {
+      using T = decltype(zero);
+      constexpr int kVector = decltype(vector)::value;
+      const Gradients<T> from{static_cast<const T*>(x), static_cast<const T*>(dy), shape_.relu};
+      launch(shape_of(sums, kVector, sizeof(GradientSums)), measure_gradients<T, kVector>, sums,
+             saved, from, slices);
+      launch(warp_a_channel(), finish_gradients, sums, slices, saved, scale_gradient,
+             shift_gradient);
+      if (dx == nullptr) return;
+      launch(shape_of(sums, kVector, 0), input_gradients<T, kVector>, sums, saved, from, scale,
+             static_cast<T*>(dx));
+    });
+  }
+
+ private:
+  std::int64_t channels() const { return shape_.input.channels; }
+
+  ColumnSums sums_of(std::int64_t samples) const {
+    const std::int64_t rows = samples * shape_.input.height * shape_.input.width;
+    return cuda::with_type(type_, [&](auto zero) {
+      return cuda::column_sums(device_, rows, channels(),
+                               cuda::vector_for<decltype(zero)>(channels()),
+                               cuda::column_threads(device_, kName));
+    });
+  }
+
+  std::int64_t slices_bytes(const ColumnSums& sums) const {
+    return std::int64_t{sums.slices} * channels() * static_cast<std::int64_t>(sizeof(Moments));
+  }
+
+  cuda::LaunchShape shape_of(const ColumnSums& sums, int vector, std::size_t bytes) const {
+    return cuda::launch_shape(sums, vector, cuda::column_threads(device_, kName), bytes);
+  }
+
+  cuda::LaunchShape warp_a_channel() const {
+    const unsigned threads = cuda::column_threads(device_, kName);
+    return {.blocks = cuda::blocks_for(channels() * kWarp, threads), .threads = threads};
+  }
+
+  Saved saved_in(Memory& memory) const {
+    auto* first = static_cast<float*>(memory.data());
+    const std::int64_t n = channels();
+    return {first, first + n, first + 2 * n, first + 3 * n, first + 4 * n, first + 5 * n};
+  }
+
+  // Calls function(T, std::integral_constant<int, elements of an access>).
+  template <class Function>
+  void with_access(Function function) const {
+    cuda::with_type(type_, [&](auto zero) {
+      constexpr int kMost = kVectorOf<decltype(zero)>;
+      if (channels() % kMost == 0) {
+        function(zero, std::integral_constant<int, kMost>{});
+      } else {
+        function(zero, std::integral_constant<int, 1>{});
+      }
+    });
+  }
+
+  void normalise_all(const ColumnSums& sums, Memory& saved, ConstBuffer x, Buffer y) {
+    with_access([&](auto zero, auto vector) {
+      using T = decltype(zero);
+      constexpr int kVector = decltype(vector)::value;
+      launch(shape_of(sums, kVector, 0), normalise<T, kVector>, sums, saved_in(saved), shape_.relu,
+             static_cast<const T*>(x), static_cast<T*>(y));
+    });
+  }
+
+  template <class Kernel, class... Arguments>
+  void launch(const cuda::LaunchShape& shape, Kernel kernel, Arguments... arguments) {
+    cuda::launch(device_.stream(), shape, kernel, arguments...);
+  }
+
+  cuda::Device& device_;
+  const BatchNormShape shape_;
+  const DataType type_;
+  std::unique_ptr<Memory> trained_;   // a Saved: of the last forward_training
+  std::unique_ptr<Memory> inferred_;  // of the last forward_inference
+};
+
+}  // namespace
+
+Result<std::unique_ptr<BatchNormOp>> cuda_batch_norm(cuda::Device& device,
+                                                     const BatchNormShape& shape,
+                                                     const PlanOptions& plan) {
+  const std::int64_t bytes = CudaBatchNorm::saved_bytes(shape.input.channels);
+  FETTLE_ASSIGN(auto trained, device.allocate(bytes));
+  FETTLE_ASSIGN(auto inferred, device.allocate(bytes));
+  auto op = std::make_unique<CudaBatchNorm>(device, shape, plan.type, std::move(trained),
+                                            std::move(inferred));
+  FETTLE_TRY(op->reserve(plan.max_samples));
+  return std::unique_ptr<BatchNormOp>(std::move(op));
+}
+
+}  // namespace fettle::kernels

@@ -1,0 +1,144 @@
+// A GPU as a backend opens it: what it says when it cannot, and the memory that it hands out. On
+// the emulator, whose machine the tests choose.
+#include "kernels/cuda/device.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "kernels/emulator/emulator.h"
+
+namespace fettle::kernels::cuda {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+class OnMachine {
+ public:
+  explicit OnMachine(const emulator::Machine& machine) : before_(emulator::set_machine(machine)) {}
+  ~OnMachine() { emulator::set_machine(before_); }
+  OnMachine(const OnMachine&) = delete;
+  OnMachine& operator=(const OnMachine&) = delete;
+
+ private:
+  const emulator::Machine before_;
+};
+
+std::string error_on(const emulator::Machine& machine) {
+  const OnMachine on(machine);
+  const auto device = Device::open();
+  return device.ok() ? "" : device.error().message;
+}
+
+TEST(Device, SaysWhyThereIsNone) {
+  EXPECT_THAT(error_on({.count_error = cudaErrorNoDevice, .devices = 0}),
+              AllOf(HasSubstr("there is no GPU here"), HasSubstr("nvidia-smi")));
+  EXPECT_THAT(error_on({.devices = 0}), HasSubstr("there is no GPU here"));
+  EXPECT_THAT(
+      error_on({.count_error = cudaErrorInsufficientDriver, .devices = 0, .driver_version = 0}),
+      HasSubstr("no NVIDIA driver"));
+  EXPECT_THAT(error_on({.count_error = cudaErrorInsufficientDriver, .driver_version = 12040}),
+              AllOf(HasSubstr("driver is for CUDA 12.4"), HasSubstr("needs 13.0")));
+  EXPECT_THAT(error_on({.major = 7, .minor = 5}),
+              AllOf(HasSubstr("compute capability 7.5"), HasSubstr("8.0 is needed")));
+}
+
+TEST(Device, MemoryIsZeroAndAligned) {
+  const auto device = std::move(Device::open()).value();
+  const auto memory = std::move(device->allocate(1000)).value();
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(memory->data()) % 256, 0);
+  for (int i = 0; i < 1000; ++i) EXPECT_EQ(static_cast<char*>(memory->data())[i], 0);
+}
+
+TEST(Device, CountsTheMemoryThatIsUsed) {
+  const auto device = std::move(Device::open()).value();
+  {
+    const auto first = device->allocate(1000), second = device->allocate(1);
+    EXPECT_EQ(device->used(), 1024 + 256);
+  }
+  EXPECT_EQ(device->used(), 0);
+  EXPECT_EQ(device->peak(), 1024 + 256);
+}
+
+TEST(Device, SaysHowMuchMemoryIsMissing) {
+  const OnMachine on({.memory = std::size_t{8} << 20});
+  const auto device = std::move(Device::open()).value();
+  const auto some = device->allocate(std::int64_t{3} << 20);
+  ASSERT_TRUE(some.ok());
+  const auto more = device->allocate(std::int64_t{6} << 20);
+  ASSERT_FALSE(more.ok());
+  EXPECT_EQ(more.error().code, ErrorCode::kInvalid);
+  EXPECT_THAT(more.error().message,
+              AllOf(HasSubstr("no 6.0 MiB more"), HasSubstr("of its 8.0 MiB, 5.0 MiB are free"),
+                    HasSubstr("3.0 MiB are in use"), HasSubstr("training.maxPerWorker")));
+  EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess);
+}
+
+TEST(Device, ScratchGrowsAndKeepsWhatGraphsRemember) {
+  const auto device = std::move(Device::open()).value();
+  ASSERT_TRUE(device->reserve_scratch(1000).ok());
+  void* const first = device->scratch(500);
+  EXPECT_EQ(device->scratch(1000), first);
+  ASSERT_TRUE(device->reserve_scratch(5000).ok());
+  EXPECT_NE(device->scratch(1000), first);
+  EXPECT_EQ(static_cast<char*>(first)[999], 0) << "still there";
+}
+
+TEST(Device, TunedThreadsComeBeforeTheDefault) {
+  const auto device = std::move(Device::open()).value();
+  EXPECT_EQ(device->threads("relu/forward", 256), 256);
+  device->set_threads("relu/forward", 512);
+  EXPECT_EQ(device->threads("relu/forward", 256), 512);
+}
+
+// ---- Pieces
+// --------------------------------------------------------------------------------------
+
+TEST(Pool, CutsBlocksFromPieces) {
+  std::size_t before = 0, after = 0, total = 0;
+  cudaMemGetInfo(&before, &total);
+  Pool pool(1 << 20);
+  auto* const a = static_cast<char*>(std::move(pool.take(100)).value());
+  auto* const b = static_cast<char*>(std::move(pool.take(300)).value());
+  auto* const c = static_cast<char*>(std::move(pool.take(256)).value());
+  EXPECT_EQ(b - a, 256);
+  EXPECT_EQ(c - b, 512);
+  cudaMemGetInfo(&after, &total);
+  EXPECT_EQ(before - after, 1 << 20) << "one piece";
+  EXPECT_EQ(pool.used(), 1024);
+  for (void* const block : {a, b, c}) pool.give_back(block);
+}
+
+TEST(Pool, JoinsNeighboursAndTakesTheBestFit) {
+  Pool pool(4096);
+  void* blocks[16];
+  for (void*& block : blocks) block = std::move(pool.take(256)).value();
+  for (const int i : {2, 9, 10, 11, 3}) pool.give_back(blocks[i]);  // free: 512 at 2, 768 at 9
+  EXPECT_EQ(std::move(pool.take(512)).value(), blocks[2]);
+  EXPECT_EQ(std::move(pool.take(768)).value(), blocks[9]);
+  for (const int i : {0, 1, 2, 4, 5, 6, 7, 8, 9, 12, 13, 14, 15}) pool.give_back(blocks[i]);
+  EXPECT_EQ(std::move(pool.take(4096)).value(), blocks[0]) << "all are one again";
+  pool.give_back(blocks[0]);
+  EXPECT_EQ(pool.peak(), 4096);
+}
+
+TEST(Pool, TakesABlockLargerThanAPiece) {
+  Pool pool(4096);
+  void* const block = std::move(pool.take(100000)).value();
+  EXPECT_EQ(pool.used(), 100096);
+  pool.give_back(block);
+}
+
+// The last piece need not be whole.
+TEST(Pool, UsesWhatIsLeftOfTheDevice) {
+  const OnMachine on({.memory = 10 << 10});
+  Pool pool(8 << 10);
+  void* const first = std::move(pool.take(8 << 10)).value();
+  void* const second = std::move(pool.take(2 << 10)).value();
+  EXPECT_FALSE(pool.take(1).ok());
+  pool.give_back(first);
+  pool.give_back(second);
+}
+
+}  // namespace
+}  // namespace fettle::kernels::cuda

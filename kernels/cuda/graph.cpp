@@ -1,0 +1,37 @@
+#include "kernels/cuda/graph.h"
+
+#include "kernels/cuda/errors.h"
+
+namespace fettle::kernels::cuda {
+namespace {
+
+class Graph final : public Recording {
+ public:
+  Graph(cudaStream_t stream, cudaGraphExec_t executable)
+      : stream_(stream), executable_(executable) {}
+  ~Graph() override { cudaGraphExecDestroy(executable_); }
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
+
+  void run() override { must_succeed(cudaGraphLaunch(executable_, stream_)); }
+
+ private:
+  const cudaStream_t stream_;
+  const cudaGraphExec_t executable_;
+};
+
+}  // namespace
+
+std::unique_ptr<Recording> capture(cudaStream_t stream, const std::function<void()>& work) {
+  // Other threads may allocate and wait as they like meanwhile.
+  must_succeed(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+  work();
+  cudaGraph_t graph = nullptr;
+  must_succeed(cudaStreamEndCapture(stream, &graph));
+  cudaGraphExec_t executable = nullptr;
+  must_succeed(cudaGraphInstantiate(&executable, graph, 0));
+  must_succeed(cudaGraphDestroy(graph));
+  return std::make_unique<Graph>(stream, executable);
+}
+
+}  // namespace fettle::kernels::cuda

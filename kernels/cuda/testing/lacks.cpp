@@ -1,0 +1,5 @@
+// A libfettle_cuda.so that needs a library which this machine lacks.
+int fettle_gone();
+extern "C" const char* fettle_cuda_interface() {
+  return fettle_gone() == 0 ? FETTLE_PLUGIN_INTERFACE : "";
+}

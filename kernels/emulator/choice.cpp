@@ -1,0 +1,24 @@
+// On the emulator there are no libraries: ours do it all (cuda/choice.cpp has the choice).
+#include "kernels/attention/cuda.h"
+#include "kernels/conv/cuda.h"
+#include "kernels/linear/cuda.h"
+
+namespace fettle::kernels {
+
+Result<std::unique_ptr<WeightedOp>> cuda_linear(cuda::Device& device, const LinearShape& shape,
+                                                const PlanOptions& plan) {
+  return simple_linear(device, shape, plan);
+}
+
+Result<std::unique_ptr<WeightedOp>> cuda_conv(cuda::Device& device, const ConvShape& shape,
+                                              const PlanOptions& plan) {
+  return simple_conv(device, shape, plan);
+}
+
+Result<std::unique_ptr<AttentionOp>> cuda_attention(cuda::Device& device,
+                                                    const AttentionShape& shape,
+                                                    const PlanOptions& plan) {
+  return simple_attention(device, shape, plan);
+}
+
+}  // namespace fettle::kernels

@@ -1,0 +1,56 @@
+// Bound by bytes as ReLU is, but not by far: an exponential and a division an element, with the
+// exact form erfc as well, are 20 to 50 instructions. So fp32 and one formula each; elementwise.h
+// does the rest.
+#include "kernels/cuda/elementwise.h"
+#include "kernels/gelu/cuda.h"
+#include "kernels/gelu/formulas.h"
+
+namespace fettle::kernels {
+namespace {
+
+template <GeluForm form>
+__device__ GeluPoint<float> gelu_at(float x) {
+  if constexpr (form == GeluForm::kExact) return exact_gelu_at(x);
+  return tanh_gelu_at(x);
+}
+
+template <GeluForm form>
+struct Gelu {
+  __device__ float operator()(float x) const { return x * gelu_at<form>(x).share; }
+};
+
+template <GeluForm form>
+struct GeluGradient {
+  __device__ float operator()(float x, float dy) const { return dy * gelu_at<form>(x).slope; }
+};
+
+template <GeluForm form, class T>
+class CudaGelu : public GeluOp {
+ public:
+  explicit CudaGelu(cuda::Device& device) : device_(device) {}
+
+  void forward(std::int64_t count, ConstBuffer x, Buffer y) override {
+    cuda::map(device_, "gelu/forward", count, Gelu<form>(), static_cast<T*>(y),
+              static_cast<const T*>(x));
+  }
+
+  void backward(std::int64_t count, ConstBuffer x, ConstBuffer dy, Buffer dx) override {
+    cuda::map(device_, "gelu/backward", count, GeluGradient<form>(), static_cast<T*>(dx),
+              static_cast<const T*>(x), static_cast<const T*>(dy));
+  }
+
+ private:
+  cuda::Device& device_;
+};
+
+}  // namespace
+
+std::unique_ptr<GeluOp> cuda_gelu(cuda::Device& device, GeluForm form, DataType type) {
+  return cuda::with_type(type, [&](auto zero) -> std::unique_ptr<GeluOp> {
+    using T = decltype(zero);
+    if (form == GeluForm::kExact) return std::make_unique<CudaGelu<GeluForm::kExact, T>>(device);
+    return std::make_unique<CudaGelu<GeluForm::kTanh, T>>(device);
+  });
+}
+
+}  // namespace fettle::kernels

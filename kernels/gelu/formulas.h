@@ -1,0 +1,43 @@
+// GELU at one point: what the CPU reference computes in double and a GPU in fp32 (reference.h has
+// the formulas' source). Pure; usable from any thread and from device code.
+#pragma once
+
+#include <cmath>
+#include <numbers>
+
+#include "kernels/host_device.h"
+
+namespace fettle::kernels {
+
+// y = x share, and the slope of that.
+template <class Real>
+struct GeluPoint {
+  Real share = 0;
+  Real slope = 0;
+};
+
+template <class Real>
+FETTLE_HOST_DEVICE inline GeluPoint<Real> exact_gelu_at(Real x) {
+  constexpr Real kInverseRoot2 = 1 / std::numbers::sqrt2_v<Real>;
+  constexpr Real kDensityAtZero = std::numbers::inv_sqrtpi_v<Real> * kInverseRoot2;
+  const Real share = std::erfc(-x * kInverseRoot2) / 2;
+  const Real density = std::exp(-x * x / 2) * kDensityAtZero;
+  return {share, share + x * density};
+}
+
+// With (1 + tanh u) / 2 = 1 / (1 + exp(-2u)): an exponential is cheaper than tanh.
+template <class Real>
+FETTLE_HOST_DEVICE inline GeluPoint<Real> tanh_gelu_at(Real x) {
+  constexpr Real kCubic = static_cast<Real>(0.044715);
+  constexpr Real kFactor = std::numbers::sqrt2_v<Real> * std::numbers::inv_sqrtpi_v<Real>;
+  // From here on the share is 0 or 1 to the last bit; the cube of what is larger might overflow.
+  constexpr Real kFlatFrom = 16;
+  x = x < -kFlatFrom ? -kFlatFrom : x;
+  x = x > kFlatFrom ? kFlatFrom : x;
+  const Real inner = kFactor * (x + kCubic * x * x * x);
+  const Real inner_slope = kFactor * (1 + 3 * kCubic * x * x);
+  const Real share = 1 / (1 + std::exp(-2 * inner));
+  return {share, share + 2 * x * share * (1 - share) * inner_slope};
+}
+
+}  // namespace fettle::kernels

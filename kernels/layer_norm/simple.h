@@ -1,0 +1,43 @@
+// Layer and RMS norm on a GPU, the first version: any number of channels, any alignment.
+// Included by .cu files only.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/backend.h"
+#include "kernels/cuda/device.h"
+
+namespace fettle::kernels::cuda {
+
+// [count, channels], dense.
+struct NormRows {
+  RowNormKind kind = RowNormKind::kLayer;
+  float epsilon = 0;
+  std::int64_t count = 0;
+  std::int64_t channels = 0;
+};
+
+// h = (x - center) factor.
+struct RowStatistics {
+  float center = 0;
+  float factor = 1;
+};
+
+struct RowNormBackward {
+  ConstBuffer x = nullptr;
+  ConstBuffer dy = nullptr;
+  const float* scale = nullptr;
+  const RowStatistics* statistics = nullptr;
+  Buffer dx = nullptr;              // nullptr: not wanted
+  float* scale_gradient = nullptr;  // added to, as is
+  float* shift_gradient = nullptr;  // nullptr: not wanted
+};
+
+// `shift` may be nullptr.
+void simple_row_norm_forward(Device& device, DataType type, const NormRows& rows, ConstBuffer x,
+                             const float* scale, const float* shift, Buffer y,
+                             RowStatistics* statistics);
+void simple_row_norm_backward(Device& device, DataType type, const NormRows& rows,
+                              const RowNormBackward& buffers);
+
+}  // namespace fettle::kernels::cuda

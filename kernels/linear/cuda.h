@@ -1,0 +1,28 @@
+// Linear layers on a GPU: formulas as reference.h.
+//
+// The weights are used where they lie: they stay in place, and unchanged, until the next
+// set_weights.
+#pragma once
+
+#include <memory>
+
+#include "kernels/backend.h"
+#include "kernels/cuda/device.h"
+
+namespace fettle::kernels {
+
+// The library's, or ours where the build has none, FETTLE_CUDA_SIMPLE asks for it, or the library
+// has no plan for the shape. The shape has been checked (shapes.h).
+Result<std::unique_ptr<WeightedOp>> cuda_linear(cuda::Device& device, const LinearShape& shape,
+                                                const PlanOptions& plan);
+
+// Ours: tiles in shared memory, every type, fp32 sums (tiled_product.cuh).
+Result<std::unique_ptr<WeightedOp>> simple_linear(cuda::Device& device, const LinearShape& shape,
+                                                  const PlanOptions& plan);
+
+// cuBLASLt: tensor cores, bias and ReLU in the epilogue. Not in an emulated build. Errors: what the
+// library says, with the shape; kNotFound where it has no algorithm for it.
+Result<std::unique_ptr<WeightedOp>> cublaslt_linear(cuda::Device& device, const LinearShape& shape,
+                                                    const PlanOptions& plan);
+
+}  // namespace fettle::kernels

@@ -1,0 +1,319 @@
+// Bound by bytes: logits in, gradients out, once each (50,257 classes in 16 bits are 100 KB a row
+// and way). Two exponentials an element come near that bound, so they are the hardware's, and each
+// element is looked at twice only.
+//
+// A team (team.h) goes over its row once for the softmax. It keeps what it reads in shared memory,
+// and in registers the largest logit so far with the sum of exponentials relative to it, which is
+// scaled down whenever a larger one comes (online softmax; Milakov, Gimelshein 2018). One exchange
+// between its threads, and each turns what it kept into gradients. Shared memory is no more than
+// its threads' own store here: nobody reads what another wrote. A row of more than 99 KB, which
+// every GPU since 2020 has room for, twice on an H100, is read again instead, mostly from the
+// second-level cache.
+//
+// Rows of a class count that is no multiple of eight begin anywhere. So packs lie on boundaries of
+// 16 bytes of memory, not of the row: the row's first and last pack are partial, and read and
+// written one by one.
+//
+// The sums: each team adds up its rows' losses in double, in order, and a second kernel adds up the
+// teams. How many teams there are does not depend on the GPU.
+#include <algorithm>
+
+#include "base/check.h"
+#include "kernels/cuda/packs.h"
+#include "kernels/cuda/team.h"
+#include "kernels/softmax_cross_entropy/cuda.h"
+
+namespace fettle::kernels {
+namespace {
+
+using cuda::Pack;
+
+constexpr int kMaxTeams = 2048;
+constexpr int kMaxThreads = 512;
+constexpr int kMaxSharedBytes = 99 * 1024;
+constexpr float kLowest = -3.402823466e38F;  // finite: its distance to any logit is
+
+struct LossSettings {
+  std::int64_t samples = 0;
+  int classes = 0;
+  float label_smoothing = 0;
+  const float* gradient_scale = nullptr;
+};
+
+// What a team's rows add up to.
+struct TeamSums {
+  double loss = 0;
+  std::int64_t correct = 0;
+};
+
+// A row of `count` numbers as packs on boundaries of memory; the first of them begins `before`
+// numbers ahead of the row.
+template <int width>
+struct RowPacks {
+  template <class T>
+  __device__ RowPacks(const T* row, int size)
+      : count(size),
+        before(static_cast<int>(reinterpret_cast<std::uintptr_t>(row) / sizeof(T) % width)) {}
+
+  __device__ int packs() const { return (before + count + width - 1) / width; }
+  __device__ int first(int pack) const { return pack * width - before; }
+  __device__ bool holds(int index) const { return index >= 0 && index < count; }
+  __device__ bool whole(int pack) const { return first(pack) >= 0 && first(pack) + width <= count; }
+
+  // -infinity, whose exponential is 0, where the row is not.
+  template <class T>
+  __device__ Pack<T, width> load(const T* row, int pack) const {
+    if (whole(pack)) return cuda::load_pack<width>(row + first(pack));
+    Pack<T, width> values;
+#pragma unroll
+    for (int i = 0; i < width; ++i) {
+      const int index = first(pack) + i;
+      values.at[i] = holds(index) ? row[index] : cuda::from_float<T>(-INFINITY);
+    }
+    return values;
+  }
+
+  template <class T>
+  __device__ void store(const Pack<T, width>& values, int pack, T* row) const {
+    if (whole(pack)) return cuda::store_pack(values, row + first(pack));
+#pragma unroll
+    for (int i = 0; i < width; ++i) {
+      const int index = first(pack) + i;
+      if (holds(index)) row[index] = values.at[i];
+    }
+  }
+
+  int count;
+  int before;
+};
+
+// What has been seen of a row.
+struct Softmax {
+  float largest = kLowest;
+  float total = 0;       // of exp(z - largest)
+  float deviations = 0;  // of z - label's z, where labels are smoothed
+  bool beaten = false;   // a class that the argmax prefers to the label has been seen
+};
+
+// What a row is compared with.
+struct Label {
+  int index;
+  float logit;
+};
+
+template <int width, class T>
+__device__ void see(const Pack<T, width>& values, const RowPacks<width>& row, int pack,
+                    const Label& label, bool smooth, Softmax& seen) {
+  float largest = seen.largest;
+#pragma unroll
+  for (int i = 0; i < width; ++i) largest = fmaxf(largest, cuda::to_float(values.at[i]));
+  if (largest > seen.largest) seen.total *= __expf(seen.largest - largest);
+  seen.largest = largest;
+#pragma unroll
+  for (int i = 0; i < width; ++i) {
+    const float z = cuda::to_float(values.at[i]);
+    const int index = row.first(pack) + i;
+    seen.total += __expf(z - largest);
+    seen.beaten |= z > label.logit || (z == label.logit && index < label.index);
+    if (smooth && row.holds(index)) seen.deviations += z - label.logit;
+  }
+}
+
+// What all threads of the team have seen.
+template <class Team>
+__device__ Softmax together(const Softmax& mine, bool smooth) {
+  Softmax all;
+  all.largest = Team::largest(mine.largest);
+  all.total = Team::sum(mine.total * __expf(mine.largest - all.largest));
+  all.deviations = smooth ? Team::sum(mine.deviations) : 0;
+  all.beaten = Team::sum(mine.beaten ? 1.0F : 0.0F) > 0;
+  return all;
+}
+
+// With z - largest = (z - label's) - (largest - label's).
+__device__ double loss_of(const LossSettings& settings, const Softmax& seen, const Label& label) {
+  const double label_loss =
+      log(static_cast<double>(seen.total)) + (static_cast<double>(seen.largest) - label.logit);
+  const double mean_deviation = static_cast<double>(seen.deviations) / settings.classes;
+  return label_loss - static_cast<double>(settings.label_smoothing) * mean_deviation;
+}
+
+// Turns logits into gradients.
+struct Gradients {
+  __device__ Gradients(const LossSettings& settings, const Softmax& seen)
+      : largest(seen.largest),
+        inverse_total(1 / seen.total),
+        spread(settings.label_smoothing / static_cast<float>(settings.classes)),
+        peak(1 - settings.label_smoothing),
+        scale(settings.gradient_scale == nullptr ? 1 : *settings.gradient_scale) {}
+
+  template <int width, class T>
+  __device__ Pack<T, width> of(const Pack<T, width>& values, int first, int label) const {
+    Pack<T, width> result;
+#pragma unroll
+    for (int i = 0; i < width; ++i) {
+      const float probability = __expf(cuda::to_float(values.at[i]) - largest) * inverse_total;
+      const float target = spread + (first + i == label ? peak : 0);
+      result.at[i] = cuda::from_float<T>(scale * (probability - target));
+    }
+    return result;
+  }
+
+  float largest, inverse_total, spread, peak, scale;
+};
+
+// visit(pack) for this thread's packs of a row.
+template <class Team, int width, class Visit>
+__device__ __forceinline__ void for_each_pack(const RowPacks<width>& row, Visit visit) {
+  for (int pack = Team::rank(); pack < row.packs(); pack += Team::size()) visit(pack);
+}
+
+// One row; `shared` keeps it, if `kept`. `dz` may be nullptr, or z.
+template <class Team, int width, bool kept, class T>
+__device__ Softmax run_row(const LossSettings& settings, const T* z, const Label& label, T* dz,
+                           Pack<T, width>* shared) {
+  const RowPacks<width> row(z, settings.classes);
+  const bool smooth = settings.label_smoothing != 0;
+  Softmax mine;
+  for_each_pack<Team>(row, [&](int pack) {
+    const Pack<T, width> values = row.load(z, pack);
+    if constexpr (kept) shared[pack] = values;
+    see(values, row, pack, label, smooth, mine);
+  });
+  const Softmax seen = together<Team>(mine, smooth);
+  if (dz == nullptr) return seen;
+  const Gradients gradients(settings, seen);
+  for_each_pack<Team>(row, [&](int pack) {
+    const Pack<T, width> values = kept ? shared[pack] : row.load(z, pack);
+    row.store(gradients.of(values, row.first(pack), label.index), pack, dz);
+  });
+  return seen;
+}
+
+// `packs`: most that a row has.
+template <class Team, int width, bool kept, class T>
+__global__ void __launch_bounds__(kMaxThreads, 2)
+    loss_kernel(LossSettings settings, int packs, const T* logits, const std::int32_t* labels,
+                T* dlogits, TeamSums* team_sums) {
+  using PackOfRow = Pack<T, width>;
+  FETTLE_DYNAMIC_SHARED(PackOfRow, shared);
+  TeamSums sums;
+  for (std::int64_t s = cuda::team_index<Team>(); s < settings.samples;
+       s += cuda::team_count<Team>()) {
+    const T* z = logits + s * settings.classes;
+    const Label label{labels[s], cuda::to_float(z[labels[s]])};
+    T* dz = dlogits == nullptr ? nullptr : dlogits + s * settings.classes;
+    const Softmax seen =
+        run_row<Team, width, kept>(settings, z, label, dz, shared + Team::index() * packs);
+    if (Team::rank() != 0) continue;
+    sums.loss += loss_of(settings, seen, label);
+    sums.correct += seen.beaten ? 0 : 1;
+  }
+  if (Team::rank() == 0) team_sums[cuda::team_index<Team>()] = sums;
+}
+
+// One block.
+__global__ void add_teams_kernel(int teams, const TeamSums* team_sums, std::int64_t samples,
+                                 LossSums* sums) {
+  TeamSums mine;
+  for (int i = static_cast<int>(threadIdx.x); i < teams; i += static_cast<int>(blockDim.x)) {
+    mine.loss += team_sums[i].loss;
+    mine.correct += team_sums[i].correct;
+  }
+  const double loss = cuda::block_sum(mine.loss);
+  const std::int64_t correct = cuda::block_sum(mine.correct);
+  if (threadIdx.x > 0) return;
+  sums->loss += loss;
+  sums->correct += correct;
+  sums->samples += samples;
+}
+
+// ---- On the host -------------------------------------------------------------------------------
+
+// Who shares a row of at most `packs` packs of so many bytes.
+struct TeamChoice {
+  TeamChoice(int packs, std::size_t pack_bytes)
+      : warp(packs <= kPacksOfWarp),
+        threads(warp ? kWarps * cuda::kLanes : kMaxThreads),
+        teams_of_block(warp ? kWarps : 1),
+        shared_bytes(static_cast<std::size_t>(teams_of_block * packs) * pack_bytes),
+        kept(shared_bytes <= kMaxSharedBytes) {}
+  static constexpr int kPacksOfWarp = 256;
+  static constexpr int kWarps = 4;
+  bool warp;
+  int threads;
+  int teams_of_block;
+  std::size_t shared_bytes;
+  bool kept;
+};
+
+template <class T>
+class CudaSoftmaxCrossEntropy : public SoftmaxCrossEntropyOp {
+ public:
+  CudaSoftmaxCrossEntropy(cuda::Device& device, std::int64_t classes)
+      : device_(device), classes_(static_cast<int>(classes)) {
+    constexpr std::int64_t kMaxClasses = 1 << 30;
+    CHECK(classes > 0 && classes <= kMaxClasses, "a loss has between 1 and 2^30 classes");
+    team_sums();
+    cuda::must_succeed(cudaFuncSetAttribute(loss_kernel<cuda::BlockTeam, kWidth, true, T>,
+                                            cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                            kMaxSharedBytes));
+    cuda::must_succeed(cudaFuncSetAttribute(loss_kernel<cuda::BlockTeam, 1, true, T>,
+                                            cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                            kMaxSharedBytes));
+  }
+
+  void run(std::int64_t samples, ConstBuffer logits, const std::int32_t* labels,
+           const LossOptions& options, LossSums* sums, Buffer dlogits) override {
+    const LossSettings settings{samples, classes_, options.label_smoothing, options.gradient_scale};
+    const auto* z = static_cast<const T*>(logits);
+    auto* dz = static_cast<T*>(dlogits);
+    const bool packs = cuda::is_aligned<kWidth>(z) && cuda::is_aligned<kWidth>(dz);
+    const int teams = cuda::with_width<kWidth>(
+        packs, [&](auto width) { return launch_rows<width()>(settings, z, labels, dz); });
+    cuda::launch(device_.stream(), {.threads = kMaxThreads}, add_teams_kernel, teams, team_sums(),
+                 samples, sums);
+  }
+
+ private:
+  static constexpr int kWidth = cuda::kPackWidth<T>;
+
+  TeamSums* team_sums() {
+    return static_cast<TeamSums*>(device_.scratch(kMaxTeams * std::int64_t{sizeof(TeamSums)}));
+  }
+
+  // Returns how many teams there were.
+  template <int width>
+  int launch_rows(const LossSettings& settings, const T* logits, const std::int32_t* labels,
+                  T* dlogits) {
+    // A row that begins within a pack may end in one more.
+    const int packs = (classes_ + width - 1) / width + (classes_ % width == 0 ? 0 : 1);
+    const TeamChoice team(packs, sizeof(Pack<T, width>));
+    const std::int64_t teams = std::min<std::int64_t>(settings.samples, kMaxTeams);
+    const cuda::LaunchShape shape{
+        .blocks = cuda::blocks_for(teams, static_cast<unsigned>(team.teams_of_block)),
+        .threads = static_cast<unsigned>(team.threads),
+        .shared_bytes = team.kept ? team.shared_bytes : 0};
+    auto* kernel = loss_kernel<cuda::BlockTeam, width, false, T>;
+    if (team.kept) kernel = loss_kernel<cuda::BlockTeam, width, true, T>;
+    if (team.warp) kernel = loss_kernel<cuda::WarpTeam, width, true, T>;
+    cuda::launch(device_.stream(), shape, kernel, settings, packs, logits, labels, dlogits,
+                 team_sums());
+    return static_cast<int>(shape.blocks) * team.teams_of_block;
+  }
+
+  cuda::Device& device_;
+  const int classes_;
+};
+
+}  // namespace
+
+std::unique_ptr<SoftmaxCrossEntropyOp> cuda_softmax_cross_entropy(cuda::Device& device,
+                                                                  std::int64_t classes,
+                                                                  DataType type) {
+  return cuda::with_type(type, [&](auto zero) -> std::unique_ptr<SoftmaxCrossEntropyOp> {
+    return std::make_unique<CudaSoftmaxCrossEntropy<decltype(zero)>>(device, classes);
+  });
+}
+
+}  // namespace fettle::kernels

@@ -1,0 +1,71 @@
+// Bounds: which part of a machine a training waits for, by arithmetic: work divided by a rate.
+//
+// Every time is the least that the part needs. Compute, memory and data are busy at the same time,
+// so a step takes at least the largest of them; what is largest binds.
+// Pure values and functions; usable from any thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "base/result.h"
+#include "machine/machine.h"
+
+namespace fettle::machine {
+
+// What a training needs, as `fettle-trainer --dry-run --output json` tells it. Of one worker.
+struct Need {
+  std::string precision;
+  std::int64_t threads = 1;
+  std::int64_t world_size = 1;
+  std::int64_t global_batch = 1;
+  std::int64_t samples_at_once = 1;
+  std::int64_t memory = 0;  // bytes, as all below
+  std::int64_t checkpoint = 0;
+  double flops = 0;  // of an optimiser step
+  double memory_bytes = 0;
+  double sample_bytes = 0;
+  double message_bytes = 0;
+};
+
+// Errors: kInvalid, what is missing.
+Result<Need> read_need(const Json& dry_run);
+
+// What a worker has of a machine: rates a second, 0 where they are not known.
+struct Rates {
+  std::string device;  // "CPU, 2 threads a worker", "NVIDIA H200"
+  bool on_gpu = false;
+  std::int64_t memory = 0;
+  double flops = 0;
+  double memory_rate = 0;
+  double cache = 0;  // bytes that need no memory; 0: not counted on
+  double data_rate = 0;
+  std::string data_from;  // "the disk", "PCIe"
+  double network_rate = 0;
+  std::string network;  // "the loopback", "NVLink"
+};
+
+// On the first GPU or on the CPU. With several workers all of them are on this machine.
+Rates rates_for(const Machine& machine, const Need& need, bool on_gpu);
+
+struct Bound {
+  std::string name;  // "compute"
+  double seconds = 0;
+  std::string arithmetic;  // "1.47 GFLOP / 166 GFLOP/s"
+};
+
+struct Verdict {
+  std::vector<Bound> bounds;  // of a step, those whose rate is known
+  std::optional<std::size_t> binding;
+  std::vector<std::string> missing;  // why it cannot run here
+  std::vector<std::string> notes;    // what makes it slower than it might be
+};
+
+// `kept`: checkpoints on disk at once, of each trial.
+Verdict judge(const Machine& machine, const Need& need, const Rates& rates, std::int64_t kept);
+
+}  // namespace fettle::machine

@@ -1,0 +1,52 @@
+// Machine: what this machine, or what a container leaves of it, offers a training.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "machine/cgroup.h"
+#include "machine/cpu.h"
+#include "machine/gpu.h"
+#include "machine/kernel_texts.h"
+#include "machine/measure.h"
+
+namespace fettle::machine {
+
+struct Disk {
+  std::string directory;  // where it was measured
+  std::int64_t free = 0;  // bytes
+  std::int64_t total = 0;
+  std::optional<DiskRate> rate;  // absent: why_not says why
+  std::string why_not;
+};
+
+struct Link {
+  std::string name;             // "eth0"
+  std::string state;            // "up"
+  std::optional<double> speed;  // bytes a second, as the driver tells
+};
+
+struct Machine {
+  Cpu cpu;
+  double cores = 1;  // that this process may use
+  MemoryInfo memory;
+  std::int64_t usable_memory = 0;  // bytes
+  CgroupLimits limits;
+  double memory_rate = 0;  // bytes a second
+  Disk disk;
+  std::vector<Link> links;  // without the loopback
+  double loopback = 0;      // bytes a second; 0: there is none
+  Gpus gpus;
+  std::optional<double> pci;  // bytes a second to the first GPU
+};
+
+// Looks and measures, for about a second. `directory`: whose disk; the nearest one above that
+// exists.
+Machine inspect_machine(const std::string& directory);
+
+// The parts of it that are only read. `root` replaces "/" in tests.
+std::vector<Link> find_links(const std::string& root = "");
+
+}  // namespace fettle::machine

@@ -1,0 +1,92 @@
+#include "trainer/dry_run.h"
+
+#include <algorithm>
+
+#include "api/names.h"
+#include "machine/units.h"
+
+namespace fettle::trainer {
+
+namespace {
+
+// "  gradient slots    1.25 MiB".
+std::string row(std::string name, const std::string& value) {
+  constexpr std::size_t kColumn = 22;
+  std::replace(name.begin(), name.end(), '_', ' ');
+  name.resize(std::max(kColumn, name.size() + 1), ' ');
+  return "  " + name + value + "\n";
+}
+
+std::string bytes(std::int64_t count) { return machine::bytes_text(static_cast<double>(count)); }
+
+std::string describe_step(const DryRun& run) {
+  const Dealing& dealing = run.step.dealing;
+  return "a batch of " + std::to_string(run.step.global_batch) + " over " +
+         std::to_string(dealing.world_size) + (dealing.world_size == 1 ? " worker" : " workers") +
+         ", " + std::to_string(run.step.accumulation) + " times at most " +
+         std::to_string(dealing.limit) + " samples each";
+}
+
+}  // namespace
+
+DryRun plan_run(const api::TrainerConfig& config, const NetworkPlan& plan,
+                const TrainingWorld& world, std::int64_t usable_memory) {
+  DryRun run;
+  run.training = config.training;
+  run.parameters = plan.trained();
+  run.world = world;
+  run.step = plan_step(config, world);
+  run.memory = plan_memory(config, plan, world);
+  run.work = plan_work(config, plan, run.step);
+  run.usable_memory = usable_memory;
+  run.samples_fitting = run.memory.samples_fitting(usable_memory);
+  return run;
+}
+
+std::string to_text(const DryRun& run) {
+  std::string text = std::to_string(run.parameters) + " parameters, " +
+                     std::string(api::to_string(run.training.precision)) + ", " +
+                     std::string(api::to_string(run.training.optimizer)) + ", " +
+                     describe_step(run) + "\n\nMemory of a worker, at least:\n";
+  for (const MemoryPart& part : run.memory.parts) {
+    text += row(std::string(part.name), bytes(run.memory.bytes_of(part)));
+  }
+  text += row("total", bytes(run.memory.total()));
+  const std::string fits =
+      run.samples_fitting ? std::to_string(*run.samples_fitting) : "none: the model is too large";
+  text += row("there is", bytes(run.usable_memory));
+  text += row("samples that fit it", fits);
+  text += "\nAn optimiser step of a worker, at least:\n";
+  text += row("operations", machine::flops_text(run.work.flops));
+  text += row("memory traffic", machine::bytes_text(run.work.memory_bytes));
+  text += row("samples", machine::bytes_text(run.work.sample_bytes));
+  text += row("sent to others", machine::bytes_text(run.work.message_bytes));
+  text += "\nDisk:\n" + row("a checkpoint", bytes(run.memory.checkpoint_file));
+  return text;
+}
+
+Json to_json(const DryRun& run) {
+  Json memory = Json::object();
+  for (const MemoryPart& part : run.memory.parts) memory.set(part.name, run.memory.bytes_of(part));
+  memory.set("total", run.memory.total());
+  memory.set("usable", run.usable_memory);
+  if (run.samples_fitting) memory.set("samples_fitting", *run.samples_fitting);
+  Json step = Json::object({{"global_batch", run.step.global_batch},
+                            {"world_size", run.step.dealing.world_size},
+                            {"samples_at_once", run.step.dealing.limit},
+                            {"accumulation", run.step.accumulation},
+                            {"train_samples", run.world.train_samples},
+                            {"flops", run.work.flops},
+                            {"memory_bytes", run.work.memory_bytes},
+                            {"sample_bytes", run.work.sample_bytes},
+                            {"message_bytes", run.work.message_bytes}});
+  return Json::object({{"parameters", run.parameters},
+                       {"precision", api::to_string(run.training.precision)},
+                       {"backend", api::to_string(run.training.backend)},
+                       {"threads", run.training.threads},
+                       {"memory", std::move(memory)},
+                       {"step", std::move(step)},
+                       {"checkpoint_bytes", run.memory.checkpoint_file}});
+}
+
+}  // namespace fettle::trainer

@@ -1,0 +1,125 @@
+#include "trainer/memory_plan.h"
+
+#include <algorithm>
+
+#include "api/resolve.h"
+#include "machine/units.h"
+#include "trainer/checkpoint.h"
+#include "trainer/data/loader.h"
+#include "trainer/identity.h"
+#include "trainer/learner.h"
+#include "trainer/model/activation_plan.h"
+#include "trainer/optimizer.h"
+#include "trainer/optimizer_shards.h"
+
+namespace fettle::trainer {
+
+namespace {
+
+constexpr std::int64_t kFloat = sizeof(float);
+constexpr std::int64_t kLoadedBatches = Loader::kSlots + 1;  // and the one that is evaluated
+// Rank 0 copies what a checkpoint holds, then writes it into one string.
+constexpr std::int64_t kCheckpointCopies = 2;
+
+std::int64_t state_arrays(const api::TrainingConfig& config) {
+  const OptimizerStates states = states_of(config);
+  return (states.first ? 1 : 0) + (states.second ? 1 : 0);
+}
+
+std::int64_t batch_bytes(const NetworkPlan& plan, std::int64_t element) {
+  constexpr auto kId = static_cast<std::int64_t>(sizeof(std::int32_t));
+  constexpr auto kIndex = static_cast<std::int64_t>(sizeof(std::int64_t));
+  return plan.input.size() * (plan.tokens ? kId : element) + plan.predictions() * kId + kIndex;
+}
+
+std::int64_t checkpoint_bytes(const api::TrainerConfig& config, const NetworkPlan& plan) {
+  Checkpoint empty;
+  empty.layout = layout_of(plan);
+  empty.settings = settings_of(config, 0);
+  const std::int64_t floats =
+      plan.parameters * (1 + state_arrays(config.training)) + plan.statistics;
+  return std::ssize(encode_checkpoint(empty)) + floats * kFloat;
+}
+
+}  // namespace
+
+std::int64_t StepShape::samples() const {
+  std::int64_t sum = 0;
+  for (const Range& piece : deal({0, global_batch}, dealing)) sum += piece.size();
+  return sum;
+}
+
+std::int64_t MemoryPlan::total() const {
+  std::int64_t bytes = 0;
+  for (const MemoryPart& part : parts) bytes += bytes_of(part);
+  return bytes;
+}
+
+std::optional<std::int64_t> MemoryPlan::samples_fitting(std::int64_t bytes) const {
+  std::int64_t fixed = 0;
+  std::int64_t each = 0;
+  for (const MemoryPart& part : parts) {
+    fixed += part.fixed;
+    each += part.per_sample;
+  }
+  if (fixed + each > bytes) return std::nullopt;
+  return (bytes - fixed) / each;
+}
+
+StepShape plan_step(const api::TrainerConfig& config, const TrainingWorld& world) {
+  api::TrainingConfig training = config.training;
+  api::fill_in_defaults(training, training.epochs.value_or(1));
+  StepShape step;
+  step.global_batch = std::min(global_batch_of(training, world.world_size),
+                               std::max<std::int64_t>(world.train_samples, 1));
+  const std::int64_t group = norm_group_of(config, step.global_batch);
+  step.dealing = {world.world_size, 0,
+                  max_samples_of(training, group, step.global_batch, world.world_size), group};
+  step.accumulation = accumulation_steps(step.global_batch, step.dealing);
+  return step;
+}
+
+MemoryPlan plan_memory(const api::TrainerConfig& config, const NetworkPlan& plan,
+                       const TrainingWorld& world) {
+  const kernels::DataType type = data_type(config.training.precision);
+  const std::int64_t element = kernels::size_of(type);
+  const std::int64_t rounded = type == kernels::DataType::kFloat32 ? 0 : element;
+  const ActivationPlan activations = plan_activations(plan, config.training.recompute);
+  const bool shards = config.training.shard_optimizer.value_or(false);
+  const std::int64_t kept =
+      shards ? shard_bounds(plan, config.training.optimizer, world.world_size)[1] : plan.parameters;
+  MemoryPlan memory;
+  memory.samples = plan_step(config, world).dealing.limit;
+  memory.checkpoint_file = checkpoint_bytes(config, plan);
+  memory.parts = {
+      {"parameters", plan.parameters * kFloat, 0},
+      {"rounded_copies", plan.parameters * rounded, 0},
+      {"gradients", (plan.parameters + plan.statistics + kStepSums) * kFloat, 0},
+      {"optimizer_state", kept * state_arrays(config.training) * kFloat, 0},
+      // As the micro-batch under way leaves them, as the step found them, and a spare.
+      {"statistics", (activations.repeated > 0 ? 3 : 2) * plan.statistics * kFloat, 0},
+      // With their gradients.
+      {"activations", 0, activations.elements * element},
+      {"batches", 0, kLoadedBatches * batch_bytes(plan, element)},
+      {"checkpoint_copies", kCheckpointCopies * memory.checkpoint_file, 0},
+  };
+  return memory;
+}
+
+Status check_memory(const api::TrainerConfig& config, const MemoryPlan& plan, std::int64_t bytes) {
+  if (plan.total() <= bytes) return success();
+  const std::string found =
+      "the training needs at least " + machine::bytes_text(static_cast<double>(plan.total())) +
+      " of memory, with " + std::to_string(plan.samples) + " samples held at once; " +
+      machine::bytes_text(static_cast<double>(bytes)) + " are there";
+  const auto fitting = plan.samples_fitting(bytes);
+  if (!fitting) return invalid(found + ", too little even for one sample; use a smaller model");
+  if (api::has_batch_norm(config.model)) {
+    return invalid(found + "; training.normGroup up to " + std::to_string(*fitting) +
+                   " fits (it changes what batchNorm takes its statistics over)");
+  }
+  return invalid(found + "; training.maxPerWorker up to " + std::to_string(*fitting) +
+                 " fits, and changes nothing but the speed");
+}
+
+}  // namespace fettle::trainer

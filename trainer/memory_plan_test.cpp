@@ -1,0 +1,189 @@
+// The plan against arithmetic by hand, and against what is allocated: every call of
+// kernels::allocate_aligned() in this program is counted (CMakeLists.txt has the linker wrap it).
+#include "trainer/memory_plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "kernels/aligned.h"
+#include "trainer/learner.h"
+#include "trainer/model/layer_configs.h"
+#include "trainer/testing/synthetic.h"
+#include "trainer/training.h"
+
+namespace {
+
+std::int64_t& allocated() {
+  static std::int64_t bytes = 0;
+  return bytes;
+}
+
+}  // namespace
+
+extern "C" {
+// The names are the linker's.
+// NOLINTBEGIN
+void* __real__ZN6fettle7kernels16allocate_alignedEl(std::int64_t bytes);
+void* __wrap__ZN6fettle7kernels16allocate_alignedEl(std::int64_t bytes) {
+  allocated() += bytes;
+  return __real__ZN6fettle7kernels16allocate_alignedEl(bytes);
+}
+// NOLINTEND
+}
+
+namespace fettle::trainer {
+namespace {
+
+using api::LayerType;
+using testing::HasSubstr;
+
+constexpr std::int64_t kMiB = 1 << 20;
+const kernels::ImageShape kInput{8, 8, 1};
+
+class MemoryPlanTest : public testing::Test {
+ protected:
+  MemoryPlanTest() {
+    config_.model.layers = {linear(32), simple(LayerType::kRelu), linear(4)};
+    config_.training.backend = api::BackendKind::kReference;
+    config_.training.global_batch = 50;
+  }
+  NetworkPlan network() const { return *plan_network(config_.model, kInput, 4); }
+  MemoryPlan plan(std::int64_t world_size = 1) const {
+    return plan_memory(config_, network(), {world_size, 300});
+  }
+  std::int64_t part(const std::string& name) const {
+    const MemoryPlan memory = plan();
+    for (const MemoryPart& part : memory.parts) {
+      if (part.name == name) return memory.bytes_of(part);
+    }
+    ADD_FAILURE() << "no part " << name;
+    return 0;
+  }
+  // What a learner for the plan allocates.
+  std::int64_t bytes_of_learner() const {
+    SingleProcess single;
+    const std::int64_t before = allocated();
+    const auto learner = Learner::create(config_.training, network(), plan().samples, 1, single);
+    EXPECT_TRUE(learner.ok());
+    return allocated() - before;
+  }
+
+  api::TrainerConfig config_;
+};
+
+TEST_F(MemoryPlanTest, PartByPart) {
+  const std::int64_t parameters = 64 * 32 + 32 * 4 + 32 + 16;  // blocks begin on cache lines
+  EXPECT_EQ(part("parameters"), parameters * 4);
+  EXPECT_EQ(part("rounded_copies"), 0);
+  EXPECT_EQ(part("gradients"), (parameters + kStepSums) * 4);
+  EXPECT_EQ(part("optimizer_state"), 0);
+  // The hidden layer's output and its gradient; the logits, later the gradient by them.
+  EXPECT_EQ(part("activations"), 50 * 3 * 32 * 4) << "in lines of 32 elements a sample";
+  EXPECT_EQ(part("batches"), 50 * (3 + 1) * (64 * 4 + 4 + 8));
+  config_.training.precision = api::Precision::kBf16;
+  config_.training.optimizer = api::OptimizerKind::kAdamW;
+  EXPECT_EQ(part("rounded_copies"), parameters * 2);
+  EXPECT_EQ(part("optimizer_state"), 2 * parameters * 4);
+  EXPECT_EQ(part("activations"), 50 * 3 * 32 * 2);
+}
+
+// What a learner allocates besides are the workspaces of its operations; how much more it takes for
+// twice the samples is the plan's, where these do not grow with the samples: in fp32.
+TEST_F(MemoryPlanTest, IsWhatIsAllocated) {
+  for (const auto precision : {api::Precision::kFp32, api::Precision::kBf16}) {
+    for (const auto optimizer : {api::OptimizerKind::kSgd, api::OptimizerKind::kAdam}) {
+      config_.training.precision = precision;
+      config_.training.optimizer = optimizer;
+      config_.training.max_per_worker = 10;
+      const std::int64_t small = bytes_of_learner();
+      std::int64_t planned = 0;
+      for (const char* name :
+           {"parameters", "rounded_copies", "gradients", "optimizer_state", "activations"}) {
+        planned += part(name);
+      }
+      EXPECT_GE(small, planned);
+      const std::int64_t small_plan = part("activations");
+      config_.training.max_per_worker = 20;
+      const std::int64_t growth = part("activations") - small_plan;
+      EXPECT_GE(bytes_of_learner() - small, growth);
+      if (precision != api::Precision::kFp32) continue;
+      EXPECT_EQ(bytes_of_learner() - small, growth);
+    }
+  }
+}
+
+TEST_F(MemoryPlanTest, TheBatchesOfALoaderAreWhatIsAllocated) {
+  const ImageSet images = SyntheticImages(300).set();
+  const Indices all = keyed_permutation(300, 1);
+  const BatchWriter writer({0.5, 0.2}, {}, kernels::DataType::kFloat32, 1);
+  LoaderSettings settings;
+  settings.global_batch = settings.max_samples = 50;
+  const std::int64_t before = allocated();
+  const Loader loader(images, all, writer, settings, {});
+  const std::int64_t labels_and_indices = 50 * Loader::kSlots * (4 + 8);
+  EXPECT_EQ(allocated() - before + labels_and_indices, part("batches") * Loader::kSlots / 4);
+}
+
+TEST_F(MemoryPlanTest, ACheckpointIsAsLargeAsItSays) {
+  const TemporaryDirectory directory;
+  TrainingJob job;
+  job.config = config_;
+  job.config.data = write_synthetic(directory, 400);
+  job.config.training.optimizer = api::OptimizerKind::kLamb;
+  job.checkpoints = directory.file("checkpoints");
+  DataCache off("");
+  const auto data = load_training_data(job.config.data, off);
+  SingleProcess single;
+  TrainingHooks hooks;
+  std::string path;
+  hooks.report = [&](const Report& report) { path = report.checkpoint; };
+  hooks.log = [](const std::string&) {};
+  hooks.should_stop = [] { return false; };
+  ASSERT_TRUE((*Training::create(job, *data, single, hooks))->run().ok());
+  const auto found = static_cast<double>(std::filesystem::file_size(path));
+  const MemoryPlan planned = plan_memory(job.config, network(), {1, 300});
+  EXPECT_NEAR(static_cast<double>(planned.checkpoint_file), found, 512) << "but for the scores";
+}
+
+TEST_F(MemoryPlanTest, AWorkerHoldsItsShareOrWhatItMay) {
+  EXPECT_EQ(plan().samples, 50);
+  EXPECT_EQ(plan(4).samples, 13);
+  config_.training.max_per_worker = 8;
+  EXPECT_EQ(plan(4).samples, 8);
+  EXPECT_EQ(plan_step(config_, {4, 300}).accumulation, 2);
+  EXPECT_EQ(plan_step(config_, {1, 300}).samples(), 50);
+  EXPECT_EQ(plan_step(config_, {1, 20}).global_batch, 20) << "there are no more";
+  config_.training.global_batch.reset();
+  config_.training.batch_per_worker = 16;
+  EXPECT_EQ(plan_step(config_, {4, 300}).global_batch, 64);
+}
+
+TEST_F(MemoryPlanTest, TheLargestThatFits) {
+  MemoryPlan memory;
+  memory.samples = 100;
+  memory.parts = {{"a", 1000, 0}, {"b", 0, 30}, {"c", 24, 20}};
+  EXPECT_EQ(memory.total(), 6024);
+  EXPECT_EQ(memory.samples_fitting(6024), 100);
+  EXPECT_EQ(memory.samples_fitting(6023), 99);
+  EXPECT_EQ(memory.samples_fitting(1074), 1);
+  EXPECT_EQ(memory.samples_fitting(1073), std::nullopt);
+}
+
+TEST_F(MemoryPlanTest, TooLittleIsRefusedWithTheWayOut) {
+  config_.training.global_batch = 1 << 20;
+  const MemoryPlan memory = plan_memory(config_, network(), {1, 1 << 20});
+  EXPECT_TRUE(check_memory(config_, memory, memory.total()).ok());
+  const auto said = [&](std::int64_t bytes) {
+    const Status status = check_memory(config_, memory, bytes);
+    return status.ok() ? "" : status.error().message;
+  };
+  EXPECT_THAT(said(100 * kMiB), HasSubstr("needs at least 1.44 GiB of memory, with 1048576 samples "
+                                          "held at once; 100 MiB are there; "
+                                          "training.maxPerWorker up to"));
+  EXPECT_THAT(said(1), HasSubstr("too little even for one sample; use a smaller model"));
+  config_.model.layers.insert(config_.model.layers.begin(), simple(LayerType::kBatchNorm));
+  EXPECT_THAT(said(100 * kMiB), HasSubstr("training.normGroup up to"));
+}
+
+}  // namespace
+}  // namespace fettle::trainer
