@@ -124,6 +124,9 @@ struct EmbeddingShape {
 struct PlanOptions {
   std::int64_t max_samples = 1;
   DataType type = DataType::kFloat32;
+  // fp32 products may round their factors to TF32 (10 bits of mantissa), where a GPU's tensor cores
+  // are then used. No other backend has it.
+  bool tf32 = false;
 };
 
 // ---- Operations --------------------------------------------------------------------------------
@@ -260,6 +263,43 @@ class SoftmaxCrossEntropyOp {
   // be the logits themselves, which are then overwritten. nullptr in evaluation.
   virtual void run(std::int64_t samples, ConstBuffer logits, const std::int32_t* labels,
                    const LossOptions& options, LossSums* sums, Buffer dlogits) = 0;
+};
+
+// ---- Data --------------------------------------------------------------------------------------
+
+// What samples are made of: the pixels of an image, or the tokens of a text.
+enum class PixelType : std::uint8_t { kByte, kFloat, kToken };
+
+// Samples of one shape, one after the other. Not owned.
+struct Samples {
+  PixelType type = PixelType::kByte;
+  ImageShape shape;              // of a text {length, 1, 1}
+  ConstBuffer pixels = nullptr;  // std::uint8_t, float or (tokens) std::uint16_t
+  // One a sample. Of a text nullptr: the label of a token is the token after it, so one more lies
+  // behind the last sample.
+  const std::int32_t* labels = nullptr;
+};
+
+// How a network is shown images: bytes scaled to [0, 1], then (pixel - mean) / deviation. In
+// training also mirrored left-right with probability 1/2 and moved by up to `shift` pixels each
+// way, black moved in, as Philox(seed, epoch, index of the sample) says (gather/move.h): it depends
+// on no worker, batch or backend.
+struct ImageLook {
+  double mean = 0;
+  double deviation = 1;
+  bool flip = false;
+  std::int64_t shift = 0;
+  std::uint64_t seed = 0;
+};
+
+// Makes batches of samples that lie in the backend's memory.
+class GatherOp {
+ public:
+  virtual ~GatherOp() = default;
+  // `x`: [samples, height, width, channels] in the plan's type; of a text tokens, [samples,
+  // length]. `labels`: one a sample; of a text [samples, length].
+  virtual void run(std::int64_t samples, const std::int64_t* indices, const std::uint32_t* epoch,
+                   Buffer x, std::int32_t* labels) = 0;
 };
 
 // ---- Optimiser steps ---------------------------------------------------------------------------
@@ -408,6 +448,9 @@ class Backend {
                                              DataType type) = 0;
   virtual std::unique_ptr<SoftmaxCrossEntropyOp> softmax_cross_entropy(std::int64_t classes,
                                                                        DataType type) = 0;
+
+  virtual Result<std::unique_ptr<GatherOp>> gather(const Samples& samples, const ImageLook& look,
+                                                   const PlanOptions&) = 0;
 
   // For LAMB a part is one tensor.
   virtual std::unique_ptr<UpdateOp> update(UpdateRule rule, std::vector<UpdateBuffers> parts,

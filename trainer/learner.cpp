@@ -183,6 +183,10 @@ Status Learner::sum_over_workers() {
 Status Learner::sum_gradients() {
   Parameters& parameters = network_->parameters();
   if (backend_->shares_memory()) return collective_.sum(parameters.all_gradients());
+  if (collective_.takes_device_memory()) {
+    backend_->wait();
+    return collective_.sum(parameters.all_gradients());
+  }
   if (collective_.world_size() == 1) return success();
   std::vector<float> gradients = parameters.gradients.download();
   FETTLE_TRY(collective_.sum(std::span(gradients)));

@@ -21,7 +21,7 @@ Result<std::unique_ptr<AttentionOp>> simple_attention(cuda::Device& device,
                                                       const PlanOptions& plan);
 
 // cuDNN's flash attention, on tensor cores. Not in an emulated build. Errors: fp32, and what the
-// library says, with the shape.
+// library says, with the shape; kNotFound where it has no plan for it.
 Result<std::unique_ptr<AttentionOp>> cudnn_attention(cuda::Device& device,
                                                      const AttentionShape& shape,
                                                      const PlanOptions& plan);

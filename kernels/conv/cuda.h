@@ -21,7 +21,7 @@ Result<std::unique_ptr<WeightedOp>> simple_conv(cuda::Device& device, const Conv
                                                 const PlanOptions& plan);
 
 // cuDNN: tensor cores, NHWC. Not in an emulated build. Errors: what the library says, with the
-// shape.
+// shape; kNotFound where it has no plan for it.
 Result<std::unique_ptr<WeightedOp>> cudnn_conv(cuda::Device& device, const ConvShape& shape,
                                                const PlanOptions& plan);
 

@@ -12,8 +12,16 @@ namespace fettle::kernels {
 namespace {
 
 bool wants_simple() {
-  const char* value = std::getenv("FETTLE_CUDA_SIMPLE");  // NOLINT(concurrency-mt-unsafe): read only
+  const char* value =
+      std::getenv("FETTLE_CUDA_SIMPLE");  // NOLINT(concurrency-mt-unsafe): read only
   return value != nullptr && std::string_view(value) == "1";
+}
+
+// The library's unless it has nothing for this shape.
+template <class Op, class Simple>
+Result<std::unique_ptr<Op>> or_simple(Result<std::unique_ptr<Op>> made, Simple simple) {
+  if (made.ok() || made.error().code != ErrorCode::kNotFound) return made;
+  return simple();
 }
 
 }  // namespace
@@ -21,13 +29,15 @@ bool wants_simple() {
 Result<std::unique_ptr<WeightedOp>> cuda_linear(cuda::Device& device, const LinearShape& shape,
                                                 const PlanOptions& plan) {
   if (wants_simple()) return simple_linear(device, shape, plan);
-  return cublaslt_linear(device, shape, plan);
+  return or_simple(cublaslt_linear(device, shape, plan),
+                   [&] { return simple_linear(device, shape, plan); });
 }
 
 Result<std::unique_ptr<WeightedOp>> cuda_conv(cuda::Device& device, const ConvShape& shape,
                                               const PlanOptions& plan) {
   if (wants_simple()) return simple_conv(device, shape, plan);
-  return cudnn_conv(device, shape, plan);
+  return or_simple(cudnn_conv(device, shape, plan),
+                   [&] { return simple_conv(device, shape, plan); });
 }
 
 Result<std::unique_ptr<AttentionOp>> cuda_attention(cuda::Device& device,
@@ -36,7 +46,8 @@ Result<std::unique_ptr<AttentionOp>> cuda_attention(cuda::Device& device,
   if (wants_simple() || plan.type == DataType::kFloat32) {
     return simple_attention(device, shape, plan);
   }
-  return cudnn_attention(device, shape, plan);
+  return or_simple(cudnn_attention(device, shape, plan),
+                   [&] { return simple_attention(device, shape, plan); });
 }
 
 }  // namespace fettle::kernels

@@ -9,6 +9,8 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <typeindex>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -43,6 +45,18 @@ class Device {
   // At least `bytes`; grows if that was not reserved, and aborts if there is no memory for it.
   void* scratch(std::int64_t bytes);
 
+  // What a library keeps for this device (its handle), opened by the first operation that asks.
+  // `Library`: has `static Result<std::unique_ptr<Library>> open()`.
+  template <class Library>
+  Result<Library*> library() {
+    std::shared_ptr<void>& opened = libraries_[typeid(Library)];
+    if (opened == nullptr) {
+      FETTLE_ASSIGN(auto made, Library::open());
+      opened = std::move(made);
+    }
+    return static_cast<Library*>(opened.get());
+  }
+
   // Threads of a block for the kernel of this name (folder/kernel): what was tuned for this GPU,
   // else `otherwise`.
   unsigned threads(std::string_view kernel, unsigned otherwise) const;
@@ -59,6 +73,7 @@ class Device {
   std::vector<std::unique_ptr<Memory>> scratch_;
   std::int64_t scratch_bytes_ = 0;
   std::map<std::string, unsigned, std::less<>> threads_;
+  std::map<std::type_index, std::shared_ptr<void>> libraries_;
 };
 
 }  // namespace fettle::kernels::cuda

@@ -1,55 +1,39 @@
 #include "kernels/cuda/mailbox.h"
 
-#include <array>
 #include <cstring>
+#include <vector>
 
 #include "base/check.h"
-#include "kernels/cuda/errors.h"
+#include "kernels/cuda/pinned.h"
 
 namespace fettle::kernels::cuda {
 namespace {
 
+constexpr std::size_t kPlaces = kResultsBehind + 1;
+
 class StreamMailbox final : public Mailbox {
  public:
-  StreamMailbox(cudaStream_t stream, std::int64_t bytes)
-      : stream_(stream), bytes_(static_cast<std::size_t>(bytes)) {
-    for (Slot& slot : slots_) {
-      must_succeed(cudaMallocHost(&slot.memory, bytes_));
-      must_succeed(cudaEventCreateWithFlags(&slot.arrived, cudaEventDisableTiming));
-    }
+  StreamMailbox(cudaStream_t stream, std::int64_t bytes) : stream_(stream) {
+    for (std::size_t i = 0; i < kPlaces; ++i) places_.push_back(std::make_unique<Pinned>(bytes));
   }
-  ~StreamMailbox() override {
-    for (Slot& slot : slots_) {
-      cudaEventSynchronize(slot.arrived);
-      cudaEventDestroy(slot.arrived);
-      cudaFreeHost(slot.memory);
-    }
-  }
-  StreamMailbox(const StreamMailbox&) = delete;
-  StreamMailbox& operator=(const StreamMailbox&) = delete;
 
   void post(ConstBuffer from) override {
-    CHECK(posted_ - taken_ < slots_.size(), "no more values on their way than a mailbox holds");
-    Slot& slot = slots_[posted_++ % slots_.size()];
-    must_succeed(cudaMemcpyAsync(slot.memory, from, bytes_, cudaMemcpyDeviceToHost, stream_));
-    must_succeed(cudaEventRecord(slot.arrived, stream_));
+    CHECK(posted_ - taken_ < kPlaces, "no more values on their way than a mailbox holds");
+    Pinned& place = *places_[posted_++ % kPlaces];
+    must_succeed(cudaMemcpyAsync(place.data(), from, static_cast<std::size_t>(place.bytes()),
+                                 cudaMemcpyDeviceToHost, stream_));
+    place.mark(stream_);
   }
   void take(void* to) override {
     CHECK(taken_ < posted_, "a value is on its way");
-    Slot& slot = slots_[taken_++ % slots_.size()];
-    must_succeed(cudaEventSynchronize(slot.arrived));
-    std::memcpy(to, slot.memory, bytes_);
+    Pinned& place = *places_[taken_++ % kPlaces];
+    place.wait();
+    std::memcpy(to, place.data(), static_cast<std::size_t>(place.bytes()));
   }
 
  private:
-  struct Slot {
-    void* memory = nullptr;
-    cudaEvent_t arrived = nullptr;
-  };
-
-  cudaStream_t stream_;
-  const std::size_t bytes_;
-  std::array<Slot, kResultsBehind + 1> slots_;
+  const cudaStream_t stream_;
+  std::vector<std::unique_ptr<Pinned>> places_;
   std::size_t posted_ = 0;
   std::size_t taken_ = 0;
 };

@@ -3,34 +3,26 @@
 // CUDA copies from ordinary host memory only after everything that was ordered before is done, so
 // that a step's batch would arrive when the GPU has run out of work. From pinned memory it copies
 // when its turn comes. So what is uploaded goes through pinned buffers: the caller's memory is free
-// at once, and a buffer when its copy is done, which an event tells. One thread.
+// at once, and a buffer when its copy is done. One thread.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <vector>
 
-#include "base/result.h"
-#include "kernels/cuda/platform.h"
+#include "kernels/cuda/pinned.h"
 
 namespace fettle::kernels::cuda {
 
 class Staging {
  public:
-  Staging();
-  ~Staging();
-  Staging(const Staging&) = delete;
-  Staging& operator=(const Staging&) = delete;
-
   // Orders a copy of `bytes` from host memory, which may change when this returns.
   void upload(const void* from, void* to, std::int64_t bytes, cudaStream_t stream);
 
  private:
-  struct Buffer;
+  Pinned& free_buffer(std::int64_t bytes);
 
-  Buffer& free_buffer(std::int64_t bytes);
-
-  std::vector<std::unique_ptr<Buffer>> buffers_;  // the longest unused first
+  std::vector<std::unique_ptr<Pinned>> buffers_;  // the longest unused first
 };
 
 }  // namespace fettle::kernels::cuda

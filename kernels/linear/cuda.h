@@ -11,8 +11,8 @@
 
 namespace fettle::kernels {
 
-// The library's, or ours where the build has none or FETTLE_CUDA_SIMPLE asks for it.
-// The shape has been checked (shapes.h). Errors: what the library says, with the shape.
+// The library's, or ours where the build has none, FETTLE_CUDA_SIMPLE asks for it, or the library
+// has no plan for the shape. The shape has been checked (shapes.h).
 Result<std::unique_ptr<WeightedOp>> cuda_linear(cuda::Device& device, const LinearShape& shape,
                                                 const PlanOptions& plan);
 
@@ -20,7 +20,8 @@ Result<std::unique_ptr<WeightedOp>> cuda_linear(cuda::Device& device, const Line
 Result<std::unique_ptr<WeightedOp>> simple_linear(cuda::Device& device, const LinearShape& shape,
                                                   const PlanOptions& plan);
 
-// cuBLASLt: tensor cores, bias and ReLU in the epilogue. Not in an emulated build.
+// cuBLASLt: tensor cores, bias and ReLU in the epilogue. Not in an emulated build. Errors: what the
+// library says, with the shape; kNotFound where it has no algorithm for it.
 Result<std::unique_ptr<WeightedOp>> cublaslt_linear(cuda::Device& device, const LinearShape& shape,
                                                     const PlanOptions& plan);
 

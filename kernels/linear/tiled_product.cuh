@@ -22,6 +22,7 @@
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/numbers.h"
 #include "kernels/cuda/platform.h"
+#include "kernels/linear/add_slices.h"
 
 namespace fettle::kernels::cuda {
 

@@ -34,7 +34,5 @@ void cuda_decide_step(cuda::Device& device, const StepSettings& settings, const 
                       StepControl* control);
 void cuda_end_statistics(cuda::Device& device, std::int64_t count, const StepControl* control,
                          const float* before, const float* sums, float* statistics);
-void cuda_add_scaled(cuda::Device& device, std::int64_t count, float factor, const float* x,
-                     float* y);
 
 }  // namespace fettle::kernels

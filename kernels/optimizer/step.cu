@@ -35,10 +35,6 @@ __global__ void end_statistics(std::int64_t count, const StepControl* control, c
   }
 }
 
-__global__ void add_scaled(std::int64_t count, float factor, const float* x, float* y) {
-  for (std::int64_t i = first_element(); i < count; i += stride()) y[i] += factor * x[i];
-}
-
 }  // namespace
 }  // namespace cuda
 
@@ -58,14 +54,6 @@ void cuda_end_statistics(cuda::Device& device, std::int64_t count, const StepCon
   cuda::launch(device.stream(),
                {.blocks = cuda::blocks_for(count, cuda::kThreads), .threads = cuda::kThreads},
                cuda::end_statistics, count, control, before, sums, statistics);
-}
-
-void cuda_add_scaled(cuda::Device& device, std::int64_t count, float factor, const float* x,
-                     float* y) {
-  if (count == 0) return;
-  cuda::launch(device.stream(),
-               {.blocks = cuda::blocks_for(count, cuda::kThreads), .threads = cuda::kThreads},
-               cuda::add_scaled, count, factor, x, y);
 }
 
 }  // namespace fettle::kernels

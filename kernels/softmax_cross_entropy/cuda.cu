@@ -51,8 +51,8 @@ struct TeamSums {
 template <int width>
 struct RowPacks {
   template <class T>
-  __device__ RowPacks(const T* row, int count)
-      : count(count),
+  __device__ RowPacks(const T* row, int size)
+      : count(size),
         before(static_cast<int>(reinterpret_cast<std::uintptr_t>(row) / sizeof(T) % width)) {}
 
   __device__ int packs() const { return (before + count + width - 1) / width; }

@@ -4,11 +4,13 @@
 #include <cmath>
 #include <cstring>
 #include <fstream>
+#include <map>
 #include <sstream>
 
 #include "base/philox.h"
 #include "base/test_paths.h"
 #include "kernels/cast/loops.h"
+#include "kernels/cuda/backend.h"
 
 namespace fettle::kernels::testing {
 
@@ -56,11 +58,16 @@ void expect_close(const Floats& found, const Floats& expected, double tolerance,
 std::vector<std::string> backend_names() {
   std::vector<std::string> names = {"reference"};
   if (make_backend("onednn", 1).ok()) names.push_back("onednn");
+  names.push_back("cuda");
   return names;
 }
 
-std::unique_ptr<Backend> backend(std::string_view name) {
-  return std::move(make_backend(name, 1)).value();
+Backend* backend(std::string_view name) {
+  static std::map<std::string, std::unique_ptr<Backend>, std::less<>> made;
+  const auto found = made.find(name);
+  if (found != made.end()) return found->second.get();
+  auto fresh = name == "cuda" ? cuda_backend() : make_backend(name, 1);
+  return made.emplace(name, std::move(fresh).value()).first->second.get();
 }
 
 std::string backend_name_of(const ::testing::TestParamInfo<std::string>& instance) {

@@ -19,6 +19,9 @@ namespace fettle::kernels::testing {
 
 using Floats = std::vector<float>;
 
+// A backend may refuse the 16-bit ones.
+constexpr DataType kTypes[] = {DataType::kFloat32, DataType::kBFloat16, DataType::kFloat16};
+
 // A Buffer of either type that is filled from, and read as, fp32 numbers.
 class Array {
  public:
@@ -43,9 +46,11 @@ Floats random_floats(std::int64_t count, std::uint64_t seed);
 void expect_close(const Floats& found, const Floats& expected, double tolerance,
                   const std::string& what);
 
-// The backends of this build and machine: "reference", and "onednn" where there is one.
+// The backends of this build and machine: "reference", "onednn" where there is one, and "cuda", on
+// the emulated device (kernels/emulator/).
 std::vector<std::string> backend_names();
-std::unique_ptr<Backend> backend(std::string_view name);
+// Stays until the process ends, so that a test's operations and memory never outlive it.
+Backend* backend(std::string_view name);
 // How gtest names a test that was instantiated with backend_names().
 std::string backend_name_of(const ::testing::TestParamInfo<std::string>& instance);
 

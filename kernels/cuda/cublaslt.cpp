@@ -1,0 +1,190 @@
+#include "kernels/cuda/cublaslt.h"
+
+#include <string>
+#include <utility>
+
+namespace fettle::kernels::cuda {
+namespace {
+
+// What the trainer's buffers are aligned to; the heuristic would assume 256.
+constexpr std::uint32_t kAlignment = 64;
+
+Status status_of(cublasStatus_t status, const std::string& what) {
+  if (status == CUBLAS_STATUS_SUCCESS) return success();
+  return io_error(what + ": " + cublasLtGetStatusName(status) + ", " +
+                  cublasLtGetStatusString(status));
+}
+
+// One handle a device.
+class CublasLtLibrary {
+ public:
+  static Result<std::unique_ptr<CublasLtLibrary>> open() {
+    auto library = std::make_unique<CublasLtLibrary>();
+    FETTLE_TRY(status_of(cublasLtCreate(&library->handle), "starting cuBLASLt"));
+    return library;
+  }
+  CublasLtLibrary() = default;
+  CublasLtLibrary(const CublasLtLibrary&) = delete;
+  CublasLtLibrary& operator=(const CublasLtLibrary&) = delete;
+  ~CublasLtLibrary() {
+    if (handle != nullptr) cublasLtDestroy(handle);
+  }
+  cublasLtHandle_t handle = nullptr;
+};
+
+cudaDataType_t library_type(DataType type) {
+  if (type == DataType::kBFloat16) return CUDA_R_16BF;
+  return type == DataType::kFloat16 ? CUDA_R_16F : CUDA_R_32F;
+}
+
+cublasLtEpilogue_t library_epilogue(Epilogue epilogue) {
+  switch (epilogue) {
+    case Epilogue::kBias:
+      return CUBLASLT_EPILOGUE_BIAS;
+    case Epilogue::kBiasRelu:
+      return CUBLASLT_EPILOGUE_RELU_BIAS;
+    case Epilogue::kRelu:
+      return CUBLASLT_EPILOGUE_RELU;
+    case Epilogue::kSumOfA:
+      return CUBLASLT_EPILOGUE_BGRADB;  // our A is its B
+    case Epilogue::kNothing:
+      break;
+  }
+  return CUBLASLT_EPILOGUE_DEFAULT;
+}
+
+template <class T>
+Status set(cublasLtMatmulDesc_t description, cublasLtMatmulDescAttributes_t attribute,
+           const T& value) {
+  return status_of(cublasLtMatmulDescSetAttribute(description, attribute, &value, sizeof value),
+                   "describing a matrix product to cuBLASLt");
+}
+
+// A matrix as it lies in memory, row-major, in cuBLASLt's column-major words.
+Status make_layout(DataType type, std::int64_t rows, std::int64_t columns,
+                   cublasLtMatrixLayout_t* layout) {
+  return status_of(
+      cublasLtMatrixLayoutCreate(layout, library_type(type), static_cast<std::uint64_t>(columns),
+                                 static_cast<std::uint64_t>(rows), columns),
+      "describing a matrix to cuBLASLt");
+}
+
+std::string words_of(const MatrixShape& shape) {
+  return "a product of " + std::to_string(shape.rows) + " x " + std::to_string(shape.depth) +
+         " by " + std::to_string(shape.depth) + " x " + std::to_string(shape.columns);
+}
+
+class Preference {
+ public:
+  ~Preference() {
+    if (preference_ != nullptr) cublasLtMatmulPreferenceDestroy(preference_);
+  }
+  Preference() = default;
+  Preference(const Preference&) = delete;
+  Preference& operator=(const Preference&) = delete;
+
+  Status fill() {
+    FETTLE_TRY(status_of(cublasLtMatmulPreferenceCreate(&preference_), "asking cuBLASLt"));
+    const auto workspace = static_cast<std::uint64_t>(MatrixProduct::kWorkspaceBytes);
+    FETTLE_TRY(set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace));
+    for (const auto attribute :
+         {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+          CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
+      FETTLE_TRY(set(attribute, kAlignment));
+    }
+    return success();
+  }
+  cublasLtMatmulPreference_t get() const { return preference_; }
+
+ private:
+  template <class T>
+  Status set(cublasLtMatmulPreferenceAttributes_t attribute, const T& value) {
+    return status_of(
+        cublasLtMatmulPreferenceSetAttribute(preference_, attribute, &value, sizeof value),
+        "telling cuBLASLt what it may use");
+  }
+  cublasLtMatmulPreference_t preference_ = nullptr;
+};
+
+}  // namespace
+
+Result<MatrixProduct> MatrixProduct::plan(Device& device, const MatrixShape& shape,
+                                          const MatrixOptions& options) {
+  MatrixProduct product(device);
+  FETTLE_ASSIGN(CublasLtLibrary * library, device.library<CublasLtLibrary>());
+  product.handle_ = library->handle;
+  product.add_ = options.add;
+  FETTLE_TRY(device.reserve_scratch(kWorkspaceBytes));
+  FETTLE_TRY(product.describe(shape, options));
+  FETTLE_TRY(product.describe_epilogue(options.epilogue));
+  FETTLE_TRY(product.choose_algorithm(shape));
+  return product;
+}
+
+Status MatrixProduct::describe(const MatrixShape& shape, const MatrixOptions& options) {
+  const bool tf32 = options.tf32 && options.type == DataType::kFloat32;
+  const auto compute = tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+  cublasLtMatmulDesc_t description = nullptr;
+  FETTLE_TRY(status_of(cublasLtMatmulDescCreate(&description, compute, CUDA_R_32F),
+                       "describing a matrix product to cuBLASLt"));
+  description_.reset(description);
+  // Its A is our B and the other way round.
+  const cublasOperation_t of_a = shape.b_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+  const cublasOperation_t of_b = shape.a_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+  FETTLE_TRY(set(description, CUBLASLT_MATMUL_DESC_TRANSA, of_a));
+  FETTLE_TRY(set(description, CUBLASLT_MATMUL_DESC_TRANSB, of_b));
+  cublasLtMatrixLayout_t layout = nullptr;
+  FETTLE_TRY(make_layout(options.type, shape.a_transposed ? shape.depth : shape.rows,
+                         shape.a_transposed ? shape.rows : shape.depth, &layout));
+  a_.reset(layout);
+  FETTLE_TRY(make_layout(options.type, shape.b_transposed ? shape.columns : shape.depth,
+                         shape.b_transposed ? shape.depth : shape.columns, &layout));
+  b_.reset(layout);
+  FETTLE_TRY(make_layout(options.result, shape.rows, shape.columns, &layout));
+  c_.reset(layout);
+  return success();
+}
+
+// The heuristic looks at the pointer's alignment; run() puts the right one in.
+Status MatrixProduct::describe_epilogue(Epilogue epilogue) {
+  if (epilogue == Epilogue::kNothing) return success();
+  FETTLE_TRY(set(description_.get(), CUBLASLT_MATMUL_DESC_EPILOGUE, library_epilogue(epilogue)));
+  if (epilogue == Epilogue::kRelu) return success();
+  const void* aligned = device_->scratch(kWorkspaceBytes);
+  return set(description_.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, aligned);
+}
+
+Status MatrixProduct::choose_algorithm(const MatrixShape& shape) {
+  Preference preference;
+  FETTLE_TRY(preference.fill());
+  cublasLtMatmulHeuristicResult_t found = {};
+  int count = 0;
+  const cublasStatus_t status =
+      cublasLtMatmulAlgoGetHeuristic(handle_, description_.get(), b_.get(), a_.get(), c_.get(),
+                                     c_.get(), preference.get(), 1, &found, &count);
+  if (status == CUBLAS_STATUS_NOT_SUPPORTED || (status == CUBLAS_STATUS_SUCCESS && count == 0)) {
+    return not_found("cuBLASLt has no algorithm for " + words_of(shape) + ": " +
+                     cublasLtGetStatusString(status));
+  }
+  FETTLE_TRY(status_of(status, "cuBLASLt, " + words_of(shape)));
+  FETTLE_TRY(status_of(found.state, "cuBLASLt, " + words_of(shape)));
+  algorithm_ = found.algo;
+  return success();
+}
+
+void MatrixProduct::run(ConstBuffer a, ConstBuffer b, Buffer c, const void* vector) {
+  if (vector != nullptr) {
+    const Status told = set(description_.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, vector);
+    CHECK(told.ok(), told.error().message);
+  }
+  const float one = 1;
+  const float kept = add_ ? 1 : 0;
+  const Status done = status_of(
+      cublasLtMatmul(handle_, description_.get(), &one, b, b_.get(), a, a_.get(), &kept, c,
+                     c_.get(), c, c_.get(), &algorithm_, device_->scratch(kWorkspaceBytes),
+                     static_cast<std::size_t>(kWorkspaceBytes), device_->stream()),
+      "cuBLASLt");
+  CHECK(done.ok(), done.error().message);
+}
+
+}  // namespace fettle::kernels::cuda

@@ -1,0 +1,82 @@
+// Matrix products by cuBLASLt, in the row-major words of the rest of this folder:
+//
+//   C[rows, columns] = A[rows, depth] B[depth, columns]      (or C +=)
+//
+// cuBLASLt thinks in columns. A row-major matrix is the transpose of a column-major one, so it is
+// asked for C' = B' A', and nothing is copied. Sums are fp32. Plans are made once, by cuBLASLt's
+// heuristic; running one allocates nothing and can be recorded in a CUDA graph. The same operands
+// give the same bits as long as one stream is used, which NVIDIA promises of every algorithm.
+//
+// Host code; compiled only where there is CUDA. Belongs to the device's thread.
+#pragma once
+
+#include <cublasLt.h>
+
+#include <cstdint>
+#include <memory>
+
+#include "base/result.h"
+#include "kernels/backend.h"
+#include "kernels/cuda/device.h"
+
+namespace fettle::kernels::cuda {
+
+// What else a product does while it has its numbers in registers.
+enum class Epilogue : std::uint8_t {
+  kNothing,
+  kBias,      // + vector[column], of A's type
+  kBiasRelu,  // and then max(0, .)
+  kRelu,
+  kSumOfA,  // vector[row] = sum of A[row, .], fp32: a bias gradient
+};
+
+struct MatrixShape {
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+  std::int64_t depth = 0;
+  bool a_transposed = false;  // A lies in memory as [depth, rows]
+  bool b_transposed = false;  // B lies in memory as [columns, depth]
+};
+
+struct MatrixOptions {
+  DataType type = DataType::kFloat32;    // of A and B
+  DataType result = DataType::kFloat32;  // of C
+  bool add = false;                      // to what C holds
+  bool tf32 = false;
+  Epilogue epilogue = Epilogue::kNothing;
+};
+
+class MatrixProduct {
+ public:
+  // Of the device's scratch, which may hold something else behind it.
+  static constexpr std::int64_t kWorkspaceBytes = std::int64_t{32} << 20;
+
+  // Errors: kNotFound where cuBLASLt has no algorithm, with the shape; otherwise its own words.
+  static Result<MatrixProduct> plan(Device& device, const MatrixShape& shape,
+                                    const MatrixOptions& options);
+
+  // All pointers are 64-byte aligned. `vector`: what the epilogue reads or writes, else nullptr.
+  void run(ConstBuffer a, ConstBuffer b, Buffer c, const void* vector);
+
+ private:
+  struct Destroy {
+    void operator()(cublasLtMatmulDescOpaque_t* p) const { cublasLtMatmulDescDestroy(p); }
+    void operator()(cublasLtMatrixLayoutOpaque_t* p) const { cublasLtMatrixLayoutDestroy(p); }
+  };
+  using Description = std::unique_ptr<cublasLtMatmulDescOpaque_t, Destroy>;
+  using Layout = std::unique_ptr<cublasLtMatrixLayoutOpaque_t, Destroy>;
+
+  explicit MatrixProduct(Device& device) : device_(&device) {}
+  Status describe(const MatrixShape& shape, const MatrixOptions& options);
+  Status describe_epilogue(Epilogue epilogue);
+  Status choose_algorithm(const MatrixShape& shape);
+
+  Device* device_;
+  cublasLtHandle_t handle_ = nullptr;
+  Description description_;
+  Layout a_, b_, c_;
+  cublasLtMatmulAlgo_t algorithm_ = {};
+  bool add_ = false;
+};
+
+}  // namespace fettle::kernels::cuda

@@ -1,0 +1,113 @@
+// Plans of cuDNN (9.19, by its graph API) for convolutions and attention. The only header of
+// cuDNN's that others need: cudnn_frontend.h costs 20 to 50 seconds of compile time and stays in
+// cudnn.cpp.
+//
+// A plan is made for one shape and number of samples, either for the device that is there or for
+// one that is only described: so plans can be checked where there is no GPU. Only deterministic
+// engines are taken, and for fp32 only those that compute in fp32, unless TF32 is allowed. Running
+// a plan allocates nothing on the device and can be recorded in a CUDA graph.
+//
+// Host code; compiled only where there is CUDA. Belongs to the device's thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "base/result.h"
+#include "kernels/backend.h"
+#include "kernels/cuda/device.h"
+
+struct cudnnContext;  // cudnnHandle_t
+namespace cudnn_frontend {
+class DeviceProperties;
+namespace graph {
+class Graph;
+}
+}  // namespace cudnn_frontend
+
+namespace fettle::kernels::cuda {
+
+// What plans are made for: device.library<Cudnn>(), or a description.
+class Cudnn {
+ public:
+  // The current device. Errors: cuDNN cannot be started, in its words.
+  static Result<std::unique_ptr<Cudnn>> open();
+  // A device that need not be there, as cuDNN writes one down (DeviceProperties::serialize: JSON).
+  // Plans for it cannot be run. Engines that are compiled at run time, and attention, cannot be
+  // planned without a driver.
+  static Result<std::unique_ptr<Cudnn>> described(std::string_view device_json);
+  ~Cudnn();
+  Cudnn(const Cudnn&) = delete;
+  Cudnn& operator=(const Cudnn&) = delete;
+
+  cudnnContext* handle() const { return handle_; }
+  const std::shared_ptr<cudnn_frontend::DeviceProperties>& properties() const {
+    return properties_;
+  }
+
+ private:
+  Cudnn() = default;
+  cudnnContext* handle_ = nullptr;  // or
+  std::shared_ptr<cudnn_frontend::DeviceProperties> properties_;
+};
+
+// The tensors of a plan.
+enum class Role : std::int64_t {
+  kInput = 1,
+  kWeights,
+  kBias,  // in the plan's type
+  kOutput,
+  kQueries,
+  kKeys,
+  kValues,
+  kStatistics,  // log-sum-exp of each query's scores: [samples, heads, length], fp32
+  kOutputGradient,
+  kQueryGradient,
+  kKeyGradient,
+  kValueGradient,
+};
+
+class CudnnPlan {
+ public:
+  std::int64_t workspace_bytes() const { return workspace_bytes_; }
+  // The engine and its settings, as cuDNN names them.
+  const std::string& name() const { return name_; }
+
+  using Pointers = std::unordered_map<std::int64_t, void*>;
+  static std::pair<std::int64_t, void*> at(Role role, const void* pointer) {
+    return {static_cast<std::int64_t>(role), const_cast<void*>(pointer)};
+  }
+  // `workspace`: 256-byte aligned, of workspace_bytes().
+  void run(const Device& device, const Cudnn& cudnn, Pointers pointers, void* workspace) const;
+
+ private:
+  friend class GraphBuilder;
+  std::shared_ptr<cudnn_frontend::graph::Graph> graph_;
+  std::int64_t workspace_bytes_ = 0;
+  std::string name_;
+};
+
+enum class ConvPass : std::uint8_t {
+  kForward,       // kInput, kWeights -> kOutput
+  kForwardFused,  // the same with kBias, then max(0, .) where the shape says so
+  kInput,         // kOutput (its gradient), kWeights -> kInput (its gradient)
+  kWeights,       // kOutput (its gradient), kInput -> kWeights (their gradient, in the plan's type)
+};
+
+// Errors: kNotFound where cuDNN has no plan, with its words and the shape.
+Result<CudnnPlan> plan_conv(const Cudnn& cudnn, const ConvShape& shape, const PlanOptions& plan,
+                            std::int64_t samples, ConvPass pass);
+
+enum class AttentionPass : std::uint8_t {
+  kForward,   // kQueries, kKeys, kValues -> kOutput, kStatistics
+  kBackward,  // these and kOutputGradient -> kQueryGradient, kKeyGradient, kValueGradient
+};
+
+// Causal, with queries, keys and values side by side (backend.h). Errors as above.
+Result<CudnnPlan> plan_attention(const Cudnn& cudnn, const AttentionShape& shape, DataType type,
+                                 std::int64_t samples, AttentionPass pass);
+
+}  // namespace fettle::kernels::cuda

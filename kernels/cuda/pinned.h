@@ -1,0 +1,45 @@
+// Pinned: host memory that the GPU reads and writes by itself, and when it is done with it. One
+// thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/cuda/errors.h"
+#include "kernels/cuda/platform.h"
+
+namespace fettle::kernels::cuda {
+
+class Pinned {
+ public:
+  explicit Pinned(std::int64_t bytes) : bytes_(bytes) {
+    must_succeed(cudaMallocHost(&memory_, static_cast<std::size_t>(bytes)));
+    must_succeed(cudaEventCreateWithFlags(&done_, cudaEventDisableTiming));
+  }
+  ~Pinned() {
+    cudaEventSynchronize(done_);
+    cudaEventDestroy(done_);
+    cudaFreeHost(memory_);
+  }
+  Pinned(const Pinned&) = delete;
+  Pinned& operator=(const Pinned&) = delete;
+
+  void* data() { return memory_; }
+  std::int64_t bytes() const { return bytes_; }
+
+  // What was ordered on `stream` so far is what is_done() and wait() are about.
+  void mark(cudaStream_t stream) { must_succeed(cudaEventRecord(done_, stream)); }
+  bool is_done() const {
+    const cudaError_t state = cudaEventQuery(done_);
+    if (state != cudaErrorNotReady) must_succeed(state);
+    return state == cudaSuccess;
+  }
+  void wait() const { must_succeed(cudaEventSynchronize(done_)); }
+
+ private:
+  const std::int64_t bytes_;
+  void* memory_ = nullptr;
+  cudaEvent_t done_ = nullptr;
+};
+
+}  // namespace fettle::kernels::cuda

@@ -1,0 +1,18 @@
+// The second stage of every sum that was cut into slices for the sake of parallelism.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/backend.h"
+#include "kernels/cuda/device.h"
+
+namespace fettle::kernels::cuda {
+
+// sums[i] += from[0][i] + from[1][i] + ..., in this order; from: [slices, count].
+void add_slices(const Device& device, int slices, std::int64_t count, const float* from,
+                float* sums);
+// The same with one slice, in any type.
+void add_slice(const Device& device, DataType type, std::int64_t count, ConstBuffer from,
+               float* sums);
+
+}  // namespace fettle::kernels::cuda

@@ -1,0 +1,169 @@
+// Linear layers by cuBLASLt: the three products of reference.h on tensor cores.
+//
+// On an H100 a product of n samples does 2 n inputs outputs FLOP on (n inputs + n outputs +
+// inputs outputs) numbers, so in bf16 (989 TFLOP/s, 3.35 TB/s) it is bound by arithmetic from some
+// 300 samples, inputs and outputs on, and by bytes, or by being launched at all, below. What can be
+// fused is, then: bias and ReLU in the forward product; the bias gradient in the product for the
+// weights, where no ReLU has to be masked first; the sum into the fp32 gradient in the same (beta
+// 1), so no 16-bit partial sum is ever rounded. With ReLU one pass of ours masks dy and adds up the
+// bias gradient (bias_gradient.h).
+//
+// The bias is rounded to the layer's type, as the library wants it and torch.autocast does.
+#include "kernels/cuda/cublaslt.h"
+
+#include <optional>
+#include <utility>
+
+#include "kernels/cast/cuda.h"
+#include "kernels/cuda/plan_cache.h"
+#include "kernels/linear/add_slices.h"
+#include "kernels/linear/bias_gradient.h"
+#include "kernels/linear/cuda.h"
+
+namespace fettle::kernels {
+namespace {
+
+using cuda::Epilogue;
+using cuda::MatrixProduct;
+
+// Of one number of samples.
+struct Plans {
+  MatrixProduct forward;
+  MatrixProduct input;
+  MatrixProduct weights;
+  bool sums_bias = false;  // the last has the bias gradient, too
+};
+
+Epilogue forward_epilogue(const LinearShape& shape) {
+  if (shape.bias) return shape.relu ? Epilogue::kBiasRelu : Epilogue::kBias;
+  return shape.relu ? Epilogue::kRelu : Epilogue::kNothing;
+}
+
+// With the bias gradient where that can be had.
+Result<std::pair<MatrixProduct, bool>> plan_weights(cuda::Device& device, const LinearShape& shape,
+                                                    const PlanOptions& plan, std::int64_t samples) {
+  const cuda::MatrixShape product{shape.outputs, shape.inputs, samples, /*a_transposed=*/true};
+  cuda::MatrixOptions options{plan.type, DataType::kFloat32, /*add=*/true, plan.tf32};
+  if (shape.bias && !shape.relu) {
+    options.epilogue = Epilogue::kSumOfA;
+    auto fused = MatrixProduct::plan(device, product, options);
+    if (fused.ok()) return std::pair{std::move(fused).value(), true};
+    options.epilogue = Epilogue::kNothing;
+  }
+  FETTLE_ASSIGN(MatrixProduct weights, MatrixProduct::plan(device, product, options));
+  return std::pair{std::move(weights), false};
+}
+
+Result<std::unique_ptr<Plans>> make_plans(cuda::Device& device, const LinearShape& shape,
+                                          const PlanOptions& plan, std::int64_t samples) {
+  cuda::MatrixOptions options{plan.type, plan.type, /*add=*/false, plan.tf32,
+                              forward_epilogue(shape)};
+  FETTLE_ASSIGN(MatrixProduct forward,
+                MatrixProduct::plan(device,
+                                    {samples, shape.outputs, shape.inputs, /*a_transposed=*/false,
+                                     /*b_transposed=*/true},
+                                    options));
+  options.epilogue = Epilogue::kNothing;
+  FETTLE_ASSIGN(MatrixProduct input,
+                MatrixProduct::plan(device, {samples, shape.inputs, shape.outputs}, options));
+  FETTLE_ASSIGN(auto weights, plan_weights(device, shape, plan, samples));
+  return std::make_unique<Plans>(
+      Plans{std::move(forward), std::move(input), std::move(weights.first), weights.second});
+}
+
+class CublasLtLinear : public WeightedOp {
+ public:
+  CublasLtLinear(cuda::Device& device, const LinearShape& shape, const PlanOptions& plan,
+                 std::unique_ptr<WeightedOp> simple, std::unique_ptr<Memory> rounded_bias)
+      : device_(device),
+        shape_(shape),
+        plan_(plan),
+        bias_gradient_(device, plan.type, shape.outputs, shape.bias, shape.relu),
+        simple_(std::move(simple)),
+        rounded_bias_(std::move(rounded_bias)) {}
+
+  // Plans the largest number of samples.
+  Status prepare() {
+    FETTLE_TRY(bias_gradient_.reserve(plan_.max_samples));
+    FETTLE_TRY(device_.reserve_scratch(sums_offset() + sums_bytes()));
+    FETTLE_ASSIGN(std::unique_ptr<Plans> plans,
+                  make_plans(device_, shape_, plan_, plan_.max_samples));
+    plans_.find(plan_.max_samples, [&](std::int64_t) { return std::move(plans); });
+    return success();
+  }
+
+  void set_weights(ConstBuffer weights, const float* bias) override {
+    simple_->set_weights(weights, bias);
+    weights_ = weights;
+    bias_ = shape_.bias ? bias : nullptr;
+    if (bias_ == nullptr || rounded_bias_ == nullptr) return;
+    cuda_round(device_, plan_.type, shape_.outputs, bias,
+               static_cast<std::uint16_t*>(rounded_bias_->data()));
+    bias_ = rounded_bias_->data();
+  }
+
+  void forward(std::int64_t samples, ConstBuffer x, Buffer y) override {
+    Plans* plans = plans_for(samples);
+    if (plans == nullptr) return simple_->forward(samples, x, y);
+    plans->forward.run(x, weights_, y, bias_);
+  }
+
+  void backward(std::int64_t samples, ConstBuffer x, ConstBuffer y, Buffer dy, Buffer dx,
+                float* weight_gradient, float* bias_gradient) override {
+    Plans* plans = plans_for(samples);
+    if (plans == nullptr) {
+      return simple_->backward(samples, x, y, dy, dx, weight_gradient, bias_gradient);
+    }
+    if (!plans->sums_bias) bias_gradient_.run(samples, y, dy, bias_gradient);
+    float* sums = plans->sums_bias ? scratch_sums() : nullptr;
+    plans->weights.run(dy, x, weight_gradient, sums);
+    if (sums != nullptr) cuda::add_slices(device_, 1, shape_.outputs, sums, bias_gradient);
+    if (dx != nullptr) plans->input.run(dy, weights_, dx, nullptr);
+  }
+
+ private:
+  // A size that only we have an algorithm for is ours: nullptr.
+  Plans* plans_for(std::int64_t samples) {
+    return plans_.find(samples, [&](std::int64_t count) {
+      auto made = make_plans(device_, shape_, plan_, count);
+      return made.ok() ? std::move(made).value() : nullptr;
+    });
+  }
+
+  // Behind the library's workspace.
+  static constexpr std::int64_t sums_offset() { return MatrixProduct::kWorkspaceBytes; }
+  std::int64_t sums_bytes() const {
+    return shape_.outputs * static_cast<std::int64_t>(sizeof(float));
+  }
+  float* scratch_sums() {
+    auto* scratch = static_cast<std::byte*>(device_.scratch(sums_offset() + sums_bytes()));
+    return reinterpret_cast<float*>(scratch + sums_offset());
+  }
+
+  cuda::Device& device_;
+  const LinearShape shape_;
+  const PlanOptions plan_;
+  cuda::BiasGradient bias_gradient_;
+  std::unique_ptr<WeightedOp> simple_;
+  std::unique_ptr<Memory> rounded_bias_;  // nullptr in fp32
+  cuda::PlanCache<Plans> plans_;
+  ConstBuffer weights_ = nullptr;
+  const void* bias_ = nullptr;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<WeightedOp>> cublaslt_linear(cuda::Device& device, const LinearShape& shape,
+                                                    const PlanOptions& plan) {
+  FETTLE_ASSIGN(auto simple, simple_linear(device, shape, plan));
+  std::unique_ptr<Memory> rounded_bias;
+  if (plan.type != DataType::kFloat32) {
+    FETTLE_ASSIGN(rounded_bias, device.allocate(shape.outputs * size_of(plan.type)));
+  }
+  auto op = std::make_unique<CublasLtLinear>(device, shape, plan, std::move(simple),
+                                             std::move(rounded_bias));
+  FETTLE_TRY(op->prepare());
+  return std::unique_ptr<WeightedOp>(std::move(op));
+}
+
+}  // namespace fettle::kernels
