@@ -139,7 +139,8 @@ class WeightedOp {
   virtual void set_weights(ConstBuffer weights, const float* bias) = 0;
   virtual void forward(std::int64_t samples, ConstBuffer x, Buffer y) = 0;
   // dx = gradient by the input (skipped when nullptr); weight_gradient and bias_gradient are added
-  // to. With fused ReLU `dy` is overwritten by the masked gradient.
+  // to. With fused ReLU `dy` is overwritten by the masked gradient. Without it `y` is not
+  // read and may be nullptr.
   virtual void backward(std::int64_t samples, ConstBuffer x, ConstBuffer y, Buffer dy, Buffer dx,
                         float* weight_gradient, float* bias_gradient) = 0;
 };
@@ -156,6 +157,7 @@ class BatchNormOp {
                                  const float* shift, const float* running_mean,
                                  const float* running_variance, Buffer y) = 0;
   // Of the last forward_training. With fused ReLU `dy` is overwritten by the masked gradient.
+  // Without it `y` is not read and may be nullptr.
   virtual void backward(std::int64_t samples, ConstBuffer x, ConstBuffer y, Buffer dy,
                         const float* scale, Buffer dx, float* scale_gradient,
                         float* shift_gradient) = 0;
@@ -178,7 +180,7 @@ class PoolOp {
   virtual ~PoolOp() = default;
   virtual void forward(std::int64_t samples, ConstBuffer x, Buffer y) = 0;
   // Max pooling sends the gradient to the first largest input of each window, as PyTorch. Of the
-  // last forward.
+  // last forward; where the average is taken x and y may be nullptr.
   virtual void backward(std::int64_t samples, ConstBuffer x, ConstBuffer y, ConstBuffer dy,
                         Buffer dx) = 0;
 };
@@ -257,8 +259,8 @@ struct LossSums {
 class SoftmaxCrossEntropyOp {
  public:
   virtual ~SoftmaxCrossEntropyOp() = default;
-  // Adds to `sums`. dlogits = gradient of the SUM of the losses, scaled, in the plan's type;
-  // nullptr in evaluation.
+  // Adds to `sums`. dlogits = gradient of the SUM of the losses, scaled, in the plan's type; it may
+  // be the logits themselves, which are then overwritten. nullptr in evaluation.
   virtual void run(std::int64_t samples, ConstBuffer logits, const std::int32_t* labels,
                    const LossOptions& options, LossSums* sums, Buffer dlogits) = 0;
 };
