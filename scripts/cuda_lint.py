@@ -146,6 +146,16 @@ def faults_of(kernel, rule):
             yield f"holds no {claim}, which the table claims"
 
 
+def objects_of_build(folder):
+    """Of the target fettle_cuda, as CMake listed them."""
+    listed = folder / "cuda_objects.txt"
+    if not listed.exists():
+        fail(f"{folder} has no cuda_objects.txt; configure it with -DFETTLE_CUDA=ON")
+    objects = [pathlib.Path(line) for line in listed.read_text().splitlines() if line.endswith(".cu.o")]
+    missing = [path for path in objects if not path.exists()]
+    return fail(f"{missing[0]} is missing; build the target fettle_cuda") if missing else objects
+
+
 def main():
     parser = argparse.ArgumentParser(usage=__doc__.split("\n\n")[1].strip())
     parser.add_argument("--table", type=pathlib.Path, default=TABLE)
@@ -156,11 +166,8 @@ def main():
     rules = read_table(arguments.table)
     objects = []
     for path in arguments.objects:
-        within = path / "kernels/cuda/CMakeFiles/fettle_cuda.dir"
-        objects += sorted(within.rglob("*.cu.o")) if path.is_dir() else [path]
+        objects += objects_of_build(path) if path.is_dir() else [path]
     whole = any(path.is_dir() for path in arguments.objects)
-    if not objects:
-        fail(f"{arguments.objects[0]} has no CUDA objects; build the target fettle_cuda there")
     kernels = [kernel for path in objects for kernel in kernels_of(path)]
     faults = [f"{kernel.name}: {fault}" for kernel in kernels for fault in faults_of(kernel, rule_for(kernel, rules))]
     if whole:

@@ -20,6 +20,10 @@ class Collective {
   virtual ~Collective() = default;
   virtual std::int64_t world_size() const = 0;
   virtual std::int64_t rank() const = 0;
+  // Whether sums of floats, which are the gradients, lie in the GPU's memory instead of the host's.
+  // Then all that was ordered there must be done before the call.
+  virtual bool takes_device_memory() const { return false; }
+
   // Replaces the values by their sums over all workers.
   virtual Status sum(std::span<float> values) = 0;
   virtual Status sum(std::span<double> values) = 0;

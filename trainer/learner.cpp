@@ -75,7 +75,8 @@ Result<std::unique_ptr<Learner>> Learner::create(const api::TrainingConfig& conf
   FETTLE_ASSIGN(learner->backend_, open_backend(config));
   kernels::Backend& backend = *learner->backend_;
   const kernels::DataType type = data_type(config.precision);
-  FETTLE_ASSIGN(learner->network_, Network::create(plan, backend, {max_samples, type}, seed));
+  FETTLE_ASSIGN(learner->network_,
+                Network::create(plan, backend, {max_samples, type}, seed, config.recompute));
   learner->loss_ = backend.softmax_cross_entropy(plan.classes, type);
   FETTLE_ASSIGN(learner->optimizer_, Optimizer::create(config, plan, batch * plan.predictions(),
                                                        backend, learner->network_->parameters()));
@@ -182,6 +183,10 @@ Status Learner::sum_over_workers() {
 Status Learner::sum_gradients() {
   Parameters& parameters = network_->parameters();
   if (backend_->shares_memory()) return collective_.sum(parameters.all_gradients());
+  if (collective_.takes_device_memory()) {
+    backend_->wait();
+    return collective_.sum(parameters.all_gradients());
+  }
   if (collective_.world_size() == 1) return success();
   std::vector<float> gradients = parameters.gradients.download();
   FETTLE_TRY(collective_.sum(std::span(gradients)));

@@ -52,6 +52,16 @@ Error not_built(const std::vector<std::string>& places) {
                  "elsewhere");
 }
 
+// What the library's function of this name makes.
+template <class Made>
+Result<std::unique_ptr<Made>> load(const std::vector<std::string>& places, const char* name) {
+  FETTLE_ASSIGN(const CudaLibrary library, CudaLibrary::open(places));
+  FETTLE_ASSIGN(void* const entry, library.find(name));
+  Result<std::unique_ptr<Made>> made = io_error("the CUDA backend made nothing and said nothing");
+  reinterpret_cast<void (*)(Result<std::unique_ptr<Made>>*)>(entry)(&made);
+  return made;
+}
+
 std::string program_folder() {
   std::error_code ignored;
   return std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path().string();
@@ -92,11 +102,12 @@ Result<void*> CudaLibrary::find(const char* name) const {
 }
 
 Result<std::unique_ptr<Backend>> load_cuda_backend(const std::vector<std::string>& places) {
-  FETTLE_ASSIGN(const CudaLibrary library, CudaLibrary::open(places));
-  FETTLE_ASSIGN(void* const entry, library.find(kBackendEntry));
-  Result<std::unique_ptr<Backend>> made = invalid("the CUDA backend said nothing");
-  reinterpret_cast<BackendEntry*>(entry)(&made);
-  return made;
+  return load<Backend>(places, kBackendEntry);
+}
+
+Result<std::unique_ptr<CommunicatorMaker>> load_communicators(
+    const std::vector<std::string>& places) {
+  return load<CommunicatorMaker>(places, kCommunicatorEntry);
 }
 
 }  // namespace fettle::kernels

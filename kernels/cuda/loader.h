@@ -11,6 +11,7 @@
 
 #include "base/result.h"
 #include "kernels/backend.h"
+#include "kernels/cuda/communicator.h"
 
 namespace fettle::kernels {
 
@@ -36,5 +37,8 @@ class CudaLibrary {
 
 // The backend "cuda".
 Result<std::unique_ptr<Backend>> load_cuda_backend(const std::vector<std::string>& places);
+// How this process's GPU adds up with those of others. Errors: as above, and no GPU.
+Result<std::unique_ptr<CommunicatorMaker>> load_communicators(
+    const std::vector<std::string>& places);
 
 }  // namespace fettle::kernels

@@ -5,6 +5,7 @@
 
 #include "kernels/cuda/backend.h"
 #include "kernels/cuda/machine.h"
+#include "kernels/cuda/nccl.h"
 
 namespace fettle::kernels::cuda {
 namespace {
@@ -26,9 +27,10 @@ MachineFacts ask_runtime() {
   return facts;
 }
 
-Result<std::unique_ptr<Backend>> open() {
+template <class Made>
+Result<std::unique_ptr<Made>> open(Result<std::unique_ptr<Made>> (*make)()) {
   FETTLE_TRY(check_machine(ask_runtime(), FETTLE_CUDA_ARCHITECTURES));
-  return cuda_backend();
+  return make();
 }
 
 }  // namespace
@@ -42,7 +44,12 @@ extern "C" {
 
 [[gnu::visibility("default")]] void fettle_cuda_backend(
     fettle::Result<std::unique_ptr<fettle::kernels::Backend>>* to) {
-  *to = fettle::kernels::cuda::open();
+  *to = fettle::kernels::cuda::open(&fettle::kernels::cuda_backend);
+}
+
+[[gnu::visibility("default")]] void fettle_cuda_communicator(
+    fettle::Result<std::unique_ptr<fettle::kernels::CommunicatorMaker>>* to) {
+  *to = fettle::kernels::cuda::open(&fettle::kernels::cuda::nccl_communicators);
 }
 
 }  // extern "C"

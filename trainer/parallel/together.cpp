@@ -5,6 +5,8 @@
 #include <string_view>
 #include <utility>
 
+#include "kernels/cuda/loader.h"
+#include "trainer/parallel/nccl_collective.h"
 #include "trainer/parallel/ring_collective.h"
 
 namespace fettle::trainer {
@@ -54,6 +56,17 @@ Attempt train_in_epoch(const TrainingJob& job, const TrainingData& data, Collect
   return {std::move(ending), std::move(reached)};
 }
 
+// Between GPUs if all workers have one, else over TCP.
+Result<std::unique_ptr<Collective>> make_collective(const TrainingJob& job, Membership& membership,
+                                                    std::chrono::milliseconds timeout) {
+  FETTLE_ASSIGN(auto ring, make_ring_collective(membership, timeout));
+  const api::BackendKind backend = job.config.training.backend;
+  if (backend != api::BackendKind::kAuto && backend != api::BackendKind::kCuda) return ring;
+  auto maker = kernels::load_communicators(kernels::cuda_library_places());
+  return make_nccl_collective(membership, std::move(ring), maker.ok() ? maker->get() : nullptr,
+                              timeout);
+}
+
 Attempt meet_and_train(const TrainingJob& job, const TrainingData& data, const WorkerPlace& place,
                        Membership& membership, const TrainingHooks& hooks,
                        const std::optional<Checkpoint>& from) {
@@ -63,7 +76,7 @@ Attempt meet_and_train(const TrainingJob& job, const TrainingData& data, const W
     SingleProcess alone;
     return train_in_epoch(job, data, alone, hooks, from);
   }
-  const auto collective = make_ring_collective(membership, place.collective_time);
+  const auto collective = make_collective(job, membership, place.collective_time);
   if (!collective.ok()) return {collective.error(), from};
   return train_in_epoch(job, data, **collective, hooks, from);
 }
