@@ -148,6 +148,7 @@ struct TrainingConfig {
       0;  // adamw, lamb: decoupled; others: added to the gradient. Not on biases, norms
   std::optional<double> clip_norm;  // global gradient norm
   double label_smoothing = 0;
+  bool recompute = false;  // activations, in the backward pass, instead of keeping them
   BackendKind backend = BackendKind::kAuto;
   std::int64_t threads = 1;
   bool operator==(const TrainingConfig&) const = default;

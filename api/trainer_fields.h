@@ -168,7 +168,11 @@ void visit_fields(Visitor& v, T& c) {
   v.field("precision", c.precision,
           "Type of activations; bf16, fp16 keep fp32 master weights, fp16 scales the loss.");
   visit_optimizer_fields(v, c);
-  v.field("backend", c.backend, "Who does the maths; auto: the fastest there is: cuda on a GPU, else onednn, else reference.");
+  v.field("recompute", c.recompute,
+          "Activations are computed again instead of kept: less memory, the same results.");
+  v.field("backend", c.backend,
+          "Who does the maths; auto: the fastest there is: cuda on a GPU, else onednn, else "
+          "reference.");
   v.field("threads", c.threads, "Cores of one worker.", whole(1, 1024));
 }
 

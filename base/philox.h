@@ -4,7 +4,7 @@
 // Counter-based means: a draw is a pure function of (key, counter). Everything random in Fettle is
 // drawn this way, keyed by what the draw is for (seed, epoch, sample, layer, trial index ...), so
 // that no result depends on the order of work, on the number of workers or on a restart.
-// Pure functions; usable from any thread, `philox` and `mix_keys` from device code as well.
+// Pure functions; usable from any thread, and, being constexpr, from device code.
 #pragma once
 
 #include <array>
@@ -38,22 +38,27 @@ constexpr PhiloxCounter philox(PhiloxCounter counter, PhiloxKey key) {
 // Invariant: draw i of (key, stream) never changes. Cheap to construct; not shared between threads.
 class Random {
  public:
-  explicit Random(std::uint64_t key, std::uint64_t stream = 0)
+  explicit constexpr Random(std::uint64_t key, std::uint64_t stream = 0)
       : key_{static_cast<std::uint32_t>(key), static_cast<std::uint32_t>(key >> 32)},
         stream_{static_cast<std::uint32_t>(stream), static_cast<std::uint32_t>(stream >> 32)} {}
 
-  std::uint32_t bits32() {
-    if (used_ == 4) {
+  // Hands the words of a block on from place to place: device code can keep them in registers only
+  // if no index is worked out at run time.
+  constexpr std::uint32_t bits32() {
+    if (left_ == 0) {
       block_ = philox({static_cast<std::uint32_t>(next_), static_cast<std::uint32_t>(next_ >> 32),
                        stream_[0], stream_[1]},
                       key_);
       ++next_;
-      used_ = 0;
+      left_ = 4;
     }
-    return block_[used_++];
+    const std::uint32_t bits = block_[0];
+    block_ = {block_[1], block_[2], block_[3], 0};
+    --left_;
+    return bits;
   }
 
-  std::uint64_t bits64() {
+  constexpr std::uint64_t bits64() {
     const std::uint64_t low = bits32();
     return low | (static_cast<std::uint64_t>(bits32()) << 32);
   }
@@ -62,7 +67,7 @@ class Random {
   double uniform() { return static_cast<double>(bits64() >> 11) * 0x1.0p-53; }
 
   // Uniform in {0, ..., n - 1}, unbiased by rejection; n > 0.
-  std::uint64_t below(std::uint64_t n) {
+  constexpr std::uint64_t below(std::uint64_t n) {
     const std::uint64_t threshold = (0 - n) % n;
     for (;;) {
       const std::uint64_t bits = bits64();
@@ -78,7 +83,7 @@ class Random {
   std::array<std::uint32_t, 2> stream_;
   std::uint64_t next_ = 0;
   PhiloxCounter block_{};
-  unsigned used_ = 4;
+  unsigned left_ = 0;  // words of the block
 };
 
 // Mixes words into one 64-bit key: how "seed, epoch, purpose" becomes a key. (SplitMix64

@@ -114,6 +114,12 @@ Result<std::vector<Happening>> ClusterSource::read_events(const RunView& view) {
   return happenings;
 }
 
+Status ClusterSource::scale(const std::string& trial, std::int64_t workers) {
+  const Json patch = Json::object({{"spec", Json::object({{"workers", workers}})}});
+  const auto written = client_.patch(kube::kTrials, {cluster_.ns, trial}, "", patch);
+  return written.ok() ? success() : Status(written.error());
+}
+
 Status ClusterSource::print_log(const std::string& trial, std::optional<std::int64_t> run,
                                 bool follow, const LogPrinter& print) {
   return print_pod_log(client_, {cluster_.ns, trial}, {run, follow}, print);

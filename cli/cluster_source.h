@@ -20,6 +20,7 @@ class ClusterSource final : public StudySource {
   Result<SeenStudy> read(const std::string& study, Detail detail) override;
   Status print_log(const std::string& trial, std::optional<std::int64_t> run, bool follow,
                    const LogPrinter& print) override;
+  Status scale(const std::string& trial, std::int64_t workers) override;
 
  private:
   Result<std::vector<Happening>> read_events(const RunView& view);

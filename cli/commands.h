@@ -78,6 +78,13 @@ struct LogsOptions {
 };
 int logs_command(const LogsOptions& options);
 
+struct ScaleOptions {
+  Place place;
+  std::string trial;
+  std::int64_t workers = 1;
+};
+int scale_command(const ScaleOptions& options);
+
 struct ReportOptions {
   Place place;
   std::string study;

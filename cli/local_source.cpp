@@ -12,6 +12,7 @@
 
 #include "cli/text.h"
 #include "control/clock.h"
+#include "runtime/local/scaling.h"
 #include "runtime/local/sqlite_store.h"
 #include "runtime/local/study_lock.h"
 
@@ -131,6 +132,12 @@ Status LocalSource::print_log(const std::string& trial, std::optional<std::int64
   print_file(file, layout.outcome_file(trial, run), follow, print);
   ::close(file);
   return success();
+}
+
+Status LocalSource::scale(const std::string& trial, std::int64_t workers) {
+  FETTLE_ASSIGN(const SeenStudy seen, read_study_of(*this, trial));
+  return local::wish_workers(local::make_layout(root_, seen.view.study.metadata.name),
+                             {trial, workers});
 }
 
 }  // namespace fettle::cli

@@ -21,6 +21,7 @@ class LocalSource final : public StudySource {
   Result<SeenStudy> read(const std::string& study, Detail detail) override;
   Status print_log(const std::string& trial, std::optional<std::int64_t> run, bool follow,
                    const LogPrinter& print) override;
+  Status scale(const std::string& trial, std::int64_t workers) override;
 
  private:
   Error no_such(const std::string& study);

@@ -28,9 +28,9 @@ const std::map<std::string, Output> kOutputs = {{"text", Output::kText},
                                                 {"yaml", Output::kYaml}};
 
 // Those that people type.
-constexpr std::array<std::string_view, 11> kCommands = {"run",    "validate", "doctor", "status",
-                                                        "trials", "best",     "logs",   "report",
-                                                        "why",    "replay",   "suggest"};
+constexpr std::array<std::string_view, 12> kCommands = {"run",    "scale",  "validate", "doctor",
+                                                        "status", "trials", "best",     "logs",
+                                                        "report", "why",    "replay",   "suggest"};
 
 // What the command line asks for.
 struct Arguments {
@@ -44,6 +44,7 @@ struct Arguments {
   fettle::cli::TrialsOptions trials;
   fettle::cli::BestOptions best;
   fettle::cli::LogsOptions logs;
+  fettle::cli::ScaleOptions scale;
   fettle::cli::ReportOptions report;
   fettle::cli::WhyOptions why;
   fettle::cli::ReplayOptions replay;
@@ -134,6 +135,18 @@ void add_logs(CLI::App& app, Arguments& arguments) {
   command->add_flag("-f,--follow", arguments.logs.follow, "Go on until the run ends");
 }
 
+void add_scale(CLI::App& app, Arguments& arguments) {
+  CLI::App* command = app.add_subcommand("scale", "Give a trial that runs more or fewer workers");
+  command->add_option("trial", arguments.scale.trial, "Name of the trial: digits-3")->required();
+  command->add_option("workers", arguments.scale.workers, "How many it is to have")
+      ->required()
+      ->type_name("N");
+  command->footer(
+      "Within trial.workers' min and max. The training goes on where it is; with globalBatch its\n"
+      "result stays the same.\n"
+      "Example:\n  fettle scale digits-3 4");
+}
+
 void add_report(CLI::App& app, Arguments& arguments) {
   CLI::App* command = app.add_subcommand("report", "Write a page with everything about a study");
   command->add_option("study", arguments.report.study, "Name of the study")->required();
@@ -213,6 +226,7 @@ void describe(CLI::App& app, Arguments& arguments) {
   add_trials(app, arguments);
   add_best(app, arguments);
   add_logs(app, arguments);
+  add_scale(app, arguments);
   add_report(app, arguments);
   add_why(app, arguments);
   add_replay(app, arguments);
@@ -268,7 +282,7 @@ std::string complete(bool is_plugin, Arguments& arguments) {
   std::string wrong = complete_place(is_plugin, arguments);
   const fettle::cli::Place& place = arguments.place;
   arguments.run.place = arguments.validate.place = arguments.status.place = place;
-  arguments.doctor.place = place;
+  arguments.doctor.place = arguments.scale.place = place;
   arguments.trials.place = arguments.best.place = arguments.logs.place = place;
   arguments.report.place = arguments.why.place = arguments.replay.place = place;
   arguments.run.resume = place.program + " run " + fettle::cli::shell_word(arguments.run.file);
@@ -298,6 +312,7 @@ int dispatch(const CLI::App& app, const Arguments& arguments) {
   if (app.got_subcommand("trials")) return fettle::cli::trials_command(arguments.trials);
   if (app.got_subcommand("best")) return fettle::cli::best_command(arguments.best);
   if (app.got_subcommand("logs")) return fettle::cli::logs_command(arguments.logs);
+  if (app.got_subcommand("scale")) return fettle::cli::scale_command(arguments.scale);
   if (app.got_subcommand("report")) return fettle::cli::report_command(arguments.report);
   if (app.got_subcommand("why")) return fettle::cli::why_command(arguments.why);
   if (app.got_subcommand("replay")) return fettle::cli::replay_command(arguments.replay);

@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/local/scaling.h"
+
 namespace fettle::cli {
 Runner::Runner(local::Session& session, Interrupt& interrupt, Display& display,
                const control::Key& study)
@@ -80,8 +82,24 @@ void Runner::on_signals(int count) {
   }
 }
 
+void Runner::grant_wishes() {
+  for (const local::WorkersWish& wish : local::take_wishes(session_.layout())) {
+    // Somebody else may write to the trial at the same time; then it is read again.
+    Status granted = Error{ErrorCode::kConflict, ""};
+    while (!granted.ok() && granted.error().code == ErrorCode::kConflict) {
+      const auto found = session_.store().get_trial({key_.ns, wish.trial});
+      if (!found.ok()) break;
+      api::Trial trial = **found;
+      trial.spec.workers = wish.workers;
+      const auto written = session_.store().update_trial_spec(trial);
+      granted = written.ok() ? success() : Status(written.error());
+    }
+  }
+}
+
 // Reads the store and shows what is new.
 Status Runner::look() {
+  grant_wishes();
   FETTLE_ASSIGN(api::Study study, session_.store().get_study(key_));
   FETTLE_ASSIGN(std::vector<api::TrialPtr> trials, session_.store().list_trials(key_));
   live_.show(std::move(study), std::move(trials), session_.clock().now_ms());

@@ -39,6 +39,8 @@ class Runner {
   void wait();
   void on_signals(int count);
   Status look();
+  // What other processes have asked for (fettle scale).
+  void grant_wishes();
 
   local::Session& session_;
   Interrupt& interrupt_;

@@ -44,6 +44,8 @@ class StudySource {
   // it ends. kNotFound, in words: no such trial, no such run, nothing kept of it.
   virtual Status print_log(const std::string& trial, std::optional<std::int64_t> run, bool follow,
                            const LogPrinter& print) = 0;
+  // Asks for so many workers of the trial. Errors: nobody hears it; it is not allowed.
+  virtual Status scale(const std::string& trial, std::int64_t workers) = 0;
 };
 
 // The study that has a trial of that name. kNotFound, in words: no trial's name, no such study or

@@ -139,7 +139,8 @@ class WeightedOp {
   virtual void set_weights(ConstBuffer weights, const float* bias) = 0;
   virtual void forward(std::int64_t samples, ConstBuffer x, Buffer y) = 0;
   // dx = gradient by the input (skipped when nullptr); weight_gradient and bias_gradient are added
-  // to. With fused ReLU `dy` is overwritten by the masked gradient.
+  // to. With fused ReLU `dy` is overwritten by the masked gradient. Without it `y` is not
+  // read and may be nullptr.
   virtual void backward(std::int64_t samples, ConstBuffer x, ConstBuffer y, Buffer dy, Buffer dx,
                         float* weight_gradient, float* bias_gradient) = 0;
 };
@@ -156,6 +157,7 @@ class BatchNormOp {
                                  const float* shift, const float* running_mean,
                                  const float* running_variance, Buffer y) = 0;
   // Of the last forward_training. With fused ReLU `dy` is overwritten by the masked gradient.
+  // Without it `y` is not read and may be nullptr.
   virtual void backward(std::int64_t samples, ConstBuffer x, ConstBuffer y, Buffer dy,
                         const float* scale, Buffer dx, float* scale_gradient,
                         float* shift_gradient) = 0;
@@ -178,7 +180,7 @@ class PoolOp {
   virtual ~PoolOp() = default;
   virtual void forward(std::int64_t samples, ConstBuffer x, Buffer y) = 0;
   // Max pooling sends the gradient to the first largest input of each window, as PyTorch. Of the
-  // last forward.
+  // last forward; where the average is taken x and y may be nullptr.
   virtual void backward(std::int64_t samples, ConstBuffer x, ConstBuffer y, ConstBuffer dy,
                         Buffer dx) = 0;
 };
@@ -257,10 +259,47 @@ struct LossSums {
 class SoftmaxCrossEntropyOp {
  public:
   virtual ~SoftmaxCrossEntropyOp() = default;
-  // Adds to `sums`. dlogits = gradient of the SUM of the losses, scaled, in the plan's type;
-  // nullptr in evaluation.
+  // Adds to `sums`. dlogits = gradient of the SUM of the losses, scaled, in the plan's type; it may
+  // be the logits themselves, which are then overwritten. nullptr in evaluation.
   virtual void run(std::int64_t samples, ConstBuffer logits, const std::int32_t* labels,
                    const LossOptions& options, LossSums* sums, Buffer dlogits) = 0;
+};
+
+// ---- Data --------------------------------------------------------------------------------------
+
+// What samples are made of: the pixels of an image, or the tokens of a text.
+enum class PixelType : std::uint8_t { kByte, kFloat, kToken };
+
+// Samples of one shape, one after the other. Not owned.
+struct Samples {
+  PixelType type = PixelType::kByte;
+  ImageShape shape;              // of a text {length, 1, 1}
+  ConstBuffer pixels = nullptr;  // std::uint8_t, float or (tokens) std::uint16_t
+  // One a sample. Of a text nullptr: the label of a token is the token after it, so one more lies
+  // behind the last sample.
+  const std::int32_t* labels = nullptr;
+};
+
+// How a network is shown images: bytes scaled to [0, 1], then (pixel - mean) / deviation. In
+// training also mirrored left-right with probability 1/2 and moved by up to `shift` pixels each
+// way, black moved in, as Philox(seed, epoch, index of the sample) says (gather/move.h): it depends
+// on no worker, batch or backend.
+struct ImageLook {
+  double mean = 0;
+  double deviation = 1;
+  bool flip = false;
+  std::int64_t shift = 0;
+  std::uint64_t seed = 0;
+};
+
+// Makes batches of samples that lie in the backend's memory.
+class GatherOp {
+ public:
+  virtual ~GatherOp() = default;
+  // `x`: [samples, height, width, channels] in the plan's type; of a text tokens, [samples,
+  // length]. `labels`: one a sample; of a text [samples, length].
+  virtual void run(std::int64_t samples, const std::int64_t* indices, const std::uint32_t* epoch,
+                   Buffer x, std::int32_t* labels) = 0;
 };
 
 // ---- Optimiser steps ---------------------------------------------------------------------------
@@ -409,6 +448,9 @@ class Backend {
                                              DataType type) = 0;
   virtual std::unique_ptr<SoftmaxCrossEntropyOp> softmax_cross_entropy(std::int64_t classes,
                                                                        DataType type) = 0;
+
+  virtual Result<std::unique_ptr<GatherOp>> gather(const Samples& samples, const ImageLook& look,
+                                                   const PlanOptions&) = 0;
 
   // For LAMB a part is one tensor.
   virtual std::unique_ptr<UpdateOp> update(UpdateRule rule, std::vector<UpdateBuffers> parts,

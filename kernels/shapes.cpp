@@ -7,6 +7,8 @@ namespace {
 
 // A pooling window remembers its largest input in 16 bits.
 constexpr std::int64_t kMaxWindow = 65535;
+// Places in a sample are 32-bit numbers on a GPU.
+constexpr std::int64_t kMaxSampleElements = 0x7FFFFFFF;
 constexpr std::int64_t kMaxElements = std::int64_t{1} << 40;
 
 Status check_positive(std::string_view what, std::int64_t found) {
@@ -107,6 +109,15 @@ Status check_shape(const EmbeddingShape& shape, const PlanOptions& plan) {
   FETTLE_TRY(check_positive("the number of tokens", shape.length));
   FETTLE_TRY(check_positive("the number of channels", shape.channels));
   return check_plan(plan, shape.length * shape.channels);
+}
+
+Status check_shape(const Samples& samples, const PlanOptions& plan) {
+  FETTLE_TRY(check_image(samples.shape));
+  if (samples.shape.size() > kMaxSampleElements) {
+    return invalid("a sample of " + std::to_string(samples.shape.size()) +
+                   " elements: expected at most " + std::to_string(kMaxSampleElements));
+  }
+  return check_plan(plan, samples.shape.size());
 }
 
 }  // namespace fettle::kernels

@@ -16,5 +16,6 @@ Status check_shape(const BatchNormShape& shape, const PlanOptions& plan);
 Status check_shape(const RowNormShape& shape, const PlanOptions& plan);
 Status check_shape(const AttentionShape& shape, const PlanOptions& plan);
 Status check_shape(const EmbeddingShape& shape, const PlanOptions& plan);
+Status check_shape(const Samples& samples, const PlanOptions& plan);
 
 }  // namespace fettle::kernels

@@ -48,6 +48,7 @@ struct GpuPeak {
   double fp32 = 0;  // with TF32 where it has it
   double bits16 = 0;
   double memory = 0;
+  double fp32_exact = 0;  // without TF32
 };
 
 // By the name that the driver tells, absent for those that the table does not have. Pure.

@@ -49,6 +49,7 @@ TEST(GpuPeaks, AreFoundByTheNameAsAWhole) {
       {"NVIDIA H100 80GB HBM3", 3.35e12},
       {"NVIDIA H100 PCIe", 2.0e12},
       {"NVIDIA H200", 4.8e12},
+      {"NVIDIA B200", 8.0e12},
       {"NVIDIA A100-SXM4-80GB", 2.039e12},
       {"NVIDIA A100-SXM4-40GB", 1.555e12},
       {"NVIDIA L4", 0.3e12},
@@ -61,6 +62,15 @@ TEST(GpuPeaks, AreFoundByTheNameAsAWhole) {
     const auto peak = peak_of_gpu(c.name);
     EXPECT_EQ(peak ? peak->memory : 0, c.memory) << c.name;
   }
+}
+
+// The mistakes that make a share of the peak look too good or too bad.
+TEST(GpuPeaks, AreDenseAndTellTf32FromFp32) {
+  const auto h100 = peak_of_gpu("NVIDIA H100 80GB HBM3");
+  ASSERT_TRUE(h100.has_value());
+  EXPECT_EQ(h100->bits16, 989.4e12) << "not 1979, which is for matrices with half of it zeros";
+  EXPECT_EQ(h100->fp32, 494.7e12);
+  EXPECT_EQ(h100->fp32_exact, 66.9e12);
 }
 
 }  // namespace

@@ -33,6 +33,7 @@ allowed() {
     base) echo base ;;
     machine) echo 'base|machine' ;;
     kernels) echo 'base|kernels' ;;
+    kernels/bench) echo 'base|machine|kernels' ;;
     api) echo 'base|api' ;;
     crds) echo 'base|api|crds' ;;
     search) echo 'base|api|search' ;;
@@ -46,8 +47,9 @@ allowed() {
     *) echo '.*' ;;
   esac
 }
-for folder in base machine kernels api crds search explain core control kube runtime trainer trainer/reporter; do
+for folder in base machine kernels kernels/bench api crds search explain core control kube runtime trainer trainer/reporter; do
   within=(':!*_test.cpp')
+  [ "$folder" != kernels ] || within+=(':!kernels/bench/*')
   [ "$folder" != trainer ] || within+=(':!trainer/reporter/*')
   upward=$(git grep -nE '^#include "' -- "$folder/*.h" "$folder/*.cpp" "$folder/*.cu" "${within[@]}" |
     grep -vE "#include \"($(allowed "$folder"))/" || true)

@@ -27,6 +27,7 @@ Json settings_of(const api::TrainerConfig& config, std::uint64_t seed) {
   learnt.data.test_labels.clear();
   learnt.training.backend = {};
   learnt.training.threads = 1;
+  learnt.training.recompute = false;
   learnt.training.max_per_worker.reset();
   Json settings = api::write_trainer_config(learnt);
   settings.set("seed", static_cast<std::int64_t>(seed));

@@ -75,7 +75,8 @@ Result<std::unique_ptr<Learner>> Learner::create(const api::TrainingConfig& conf
   FETTLE_ASSIGN(learner->backend_, open_backend(config));
   kernels::Backend& backend = *learner->backend_;
   const kernels::DataType type = data_type(config.precision);
-  FETTLE_ASSIGN(learner->network_, Network::create(plan, backend, {max_samples, type}, seed));
+  FETTLE_ASSIGN(learner->network_,
+                Network::create(plan, backend, {max_samples, type}, seed, config.recompute));
   learner->loss_ = backend.softmax_cross_entropy(plan.classes, type);
   FETTLE_ASSIGN(learner->optimizer_, Optimizer::create(config, plan, batch * plan.predictions(),
                                                        backend, learner->network_->parameters()));

@@ -8,7 +8,7 @@
 #include "trainer/data/loader.h"
 #include "trainer/identity.h"
 #include "trainer/learner.h"
-#include "trainer/model/backward_plan.h"
+#include "trainer/model/activation_plan.h"
 #include "trainer/optimizer.h"
 
 namespace fettle::trainer {
@@ -29,24 +29,6 @@ std::int64_t batch_bytes(const NetworkPlan& plan, std::int64_t element) {
   constexpr auto kId = static_cast<std::int64_t>(sizeof(std::int32_t));
   constexpr auto kIndex = static_cast<std::int64_t>(sizeof(std::int64_t));
   return plan.input.size() * (plan.tokens ? kId : element) + plan.predictions() * kId + kIndex;
-}
-
-// Each layer's output, kept for the way back; and the slots of the way back, all as large as the
-// largest of these.
-struct Activations {
-  std::int64_t outputs = 0;
-  std::int64_t gradients = 0;
-};
-
-Activations count_activations(const NetworkPlan& plan) {
-  Activations count;
-  std::int64_t largest = 0;
-  for (const LayerPlan& layer : plan.layers) {
-    count.outputs += layer.output.size();
-    largest = std::max(largest, layer.output.size());
-  }
-  count.gradients = largest * plan_backward(plan).slots;
-  return count;
 }
 
 std::int64_t checkpoint_bytes(const api::TrainerConfig& config, const NetworkPlan& plan) {
@@ -101,7 +83,7 @@ MemoryPlan plan_memory(const api::TrainerConfig& config, const NetworkPlan& plan
   const kernels::DataType type = data_type(config.training.precision);
   const std::int64_t element = kernels::size_of(type);
   const std::int64_t rounded = type == kernels::DataType::kFloat32 ? 0 : element;
-  const Activations activations = count_activations(plan);
+  const ActivationPlan activations = plan_activations(plan, config.training.recompute);
   MemoryPlan memory;
   memory.samples = plan_step(config, world).dealing.limit;
   memory.checkpoint_file = checkpoint_bytes(config, plan);
@@ -110,10 +92,10 @@ MemoryPlan plan_memory(const api::TrainerConfig& config, const NetworkPlan& plan
       {"rounded_copies", plan.parameters * rounded, 0},
       {"gradients", (plan.parameters + plan.statistics + kStepSums) * kFloat, 0},
       {"optimizer_state", plan.parameters * state_arrays(config.training) * kFloat, 0},
-      // As the micro-batch under way leaves them, and as the step found them.
-      {"statistics", 2 * plan.statistics * kFloat, 0},
-      {"activations", 0, activations.outputs * element},
-      {"gradient_slots", 0, activations.gradients * element},
+      // As the micro-batch under way leaves them, as the step found them, and a spare.
+      {"statistics", (activations.repeated > 0 ? 3 : 2) * plan.statistics * kFloat, 0},
+      // With their gradients.
+      {"activations", 0, activations.elements * element},
       {"batches", 0, kLoadedBatches * batch_bytes(plan, element)},
       {"checkpoint_copies", kCheckpointCopies * memory.checkpoint_file, 0},
   };

@@ -20,6 +20,8 @@ OptimizerStates states_of(const api::TrainingConfig& config) {
   }
 }
 
+namespace {
+
 kernels::UpdateRule rule_of(api::OptimizerKind kind) {
   switch (kind) {
     case api::OptimizerKind::kSgd:

@@ -13,21 +13,11 @@ using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::Not;
 
-// An IDX file of bytes.
-std::string idx(const std::vector<int>& dimensions, std::size_t bytes) {
-  std::string file = {0, 0, 8, static_cast<char>(dimensions.size())};
-  for (const int size : dimensions) {
-    for (int shift = 24; shift >= 0; shift -= 8) file += static_cast<char>((size >> shift) & 255);
-  }
-  for (std::size_t i = 0; i < bytes; ++i) file += static_cast<char>(i % 2);
-  return file;
-}
-
 class Doctor : public testing::Test {
  protected:
   Doctor() {
-    shop_.write("images", idx({60, 8, 8}, 60 * 64));
-    shop_.write("labels", idx({60}, 60));
+    shop_.write("images", idx_file({60, 8, 8}));
+    shop_.write("labels", idx_file({60}));
   }
 
   // A Study of the built-in trainer; `more`: fields of spec.trial.
@@ -45,7 +35,7 @@ spec:
 )" + more + R"(    trainer:
       data: {trainImages: images, trainLabels: labels}
       model: {layers: [{type: linear, units: 8}, )" +
-                                  layers + R"({type: linear, units: 2}]}
+                                  layers + R"({type: linear, units: 3}]}
 )");
   }
 
@@ -91,7 +81,7 @@ TEST_F(Doctor, WhatIsMissingIsExitCode1) {
   EXPECT_THAT(done.out, HasSubstr("Missing: spec.trial.gpu: each trial asks for 3"));
 
   shop_.write("config.json", R"({"data": {"trainImages": "nowhere", "trainLabels": "labels"},
-                                 "model": {"layers": [{"type": "linear", "units": 2}]}})");
+                                 "model": {"layers": [{"type": "linear", "units": 3}]}})");
   done = shop_.fettle({"doctor", "config.json"});
   EXPECT_EQ(done.code, 1) << done.err;
   EXPECT_THAT(done.out, HasSubstr("cannot open nowhere"));

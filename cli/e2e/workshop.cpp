@@ -207,4 +207,15 @@ Json result_of(const Finished& finished) {
   return result == nullptr ? Json::object() : *result;
 }
 
+std::string idx_file(const std::vector<int>& dimensions) {
+  std::string file = {0, 0, 8, static_cast<char>(dimensions.size())};
+  int bytes = 1;
+  for (const int size : dimensions) {
+    for (int shift = 24; shift >= 0; shift -= 8) file += static_cast<char>((size >> shift) & 255);
+    bytes *= size;
+  }
+  for (int i = 0; i < bytes; ++i) file += static_cast<char>(i % 3);
+  return file;
+}
+
 }  // namespace fettle::e2e

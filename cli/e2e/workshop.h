@@ -69,6 +69,9 @@ class Workshop {
   std::vector<pid_t> started_;
 };
 
+// An IDX file of bytes, which are 0, 1 and 2 by turns.
+std::string idx_file(const std::vector<int>& dimensions);
+
 // The object on the last line: {"result": ...} of `fettle run --output json`.
 Json result_of(const Finished& finished);
 

@@ -27,6 +27,41 @@ TEST_P(Add, MayWriteOverASummand) {
   }
 }
 
+// Sizes around those of vectors, warps and blocks; and parts that begin anywhere.
+TEST_P(Add, IsTheReferenceAtEverySizeAndOffset) {
+  for (const DataType type : {DataType::kFloat32, DataType::kBFloat16, DataType::kFloat16}) {
+    for (const std::int64_t count : {1, 7, 31, 33, 1023, 1025}) {
+      for (const std::int64_t offset : {0, 1}) {
+        const Array a(type, random_floats(count + 1, 1)), b(type, random_floats(count + 1, 2));
+        const auto sum = [&](Backend& tested) {
+          Array y(type, count + 1);
+          const std::int64_t bytes = offset * size_of(type);
+          tested.add(type, count, static_cast<const std::byte*>(a.data()) + bytes,
+                     static_cast<const std::byte*>(b.data()) + bytes,
+                     static_cast<std::byte*>(y.data()) + bytes);
+          tested.wait();
+          return y.floats();
+        };
+        EXPECT_EQ(sum(*backend(GetParam())), sum(*backend("reference")));
+      }
+    }
+  }
+}
+
+TEST_P(Add, AddsAMultiple) {
+  for (const std::int64_t count : {1, 31, 33, 1025}) {
+    const Floats x = random_floats(count, 1), before = random_floats(count, 2);
+    const Array part(DataType::kFloat32, x);
+    Array y(DataType::kFloat32, before);
+    const auto tested = backend(GetParam());
+    tested->add_scaled(count, -0.5F, static_cast<const float*>(part.data()),
+                       static_cast<float*>(y.data()));
+    tested->wait();
+    const Floats after = y.floats();
+    for (std::size_t i = 0; i < x.size(); ++i) EXPECT_FLOAT_EQ(after[i], before[i] - x[i] / 2);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(, Add, ::testing::ValuesIn(backend_names()), backend_name_of);
 
 }  // namespace

@@ -1,6 +1,10 @@
 // kernels_bench: images a second of a whole training step on the Backend operations, one thread.
 //
 //   kernels_bench [--backend onednn] [--blocks 1] [--seconds 1] [--only mlp-fp32] [--operations]
+//   kernels_bench --ladder [--backend cuda] [--seconds 1] [--tiny]
+//
+// With --ladder instead the operations that a GPU spends its time in, the library's version against
+// ours (ladder.h); --tiny: shapes that only show that it works.
 //
 // One JSON line a measurement, as scripts/bench_pytorch.py prints for the peer; --operations adds
 // where the time goes. Time is processor time: other processes must not count.
@@ -10,6 +14,7 @@
 #include <string>
 #include <string_view>
 
+#include "kernels/bench/ladder.h"
 #include "kernels/bench/network.h"
 
 namespace fettle::kernels::bench {
@@ -21,6 +26,8 @@ struct Options {
   double seconds = 1;
   std::string only;
   bool operations = false;
+  bool ladder = false;
+  bool tiny = false;
 };
 
 bool read_options(int count, char** words, Options& options) {
@@ -28,6 +35,10 @@ bool read_options(int count, char** words, Options& options) {
     const std::string_view word = words[i];
     if (word == "--operations") {
       options.operations = true;
+      continue;
+    }
+    if (word == "--ladder" || word == "--tiny") {
+      (word == "--tiny" ? options.tiny : options.ladder) = true;
       continue;
     }
     if (i + 1 == count) return false;
@@ -70,11 +81,27 @@ void print_operations(Network& network) {
   }
 }
 
+void climb(Backend& backend, const Options& options) {
+  LadderOptions ladder{options.seconds, options.tiny, std::nullopt, ""};
+  if (backend.name() == "cuda") {
+    const machine::Gpus gpus = machine::find_gpus();
+    if (!gpus.all.empty()) {
+      ladder.device = gpus.all.front().name;
+      ladder.peak = machine::peak_of_gpu(ladder.device);
+    }
+  }
+  climb_ladder(backend, ladder);
+}
+
 int run(const Options& options) {
   auto backend = make_backend(options.backend, 1);
   if (!backend.ok()) {
     std::fprintf(stderr, "kernels_bench: %s\n", backend.error().message.c_str());
     return 2;
+  }
+  if (options.ladder) {
+    climb(*backend.value(), options);
+    return 0;
   }
   for (const std::string model : {"mlp", "cnn", "norm"}) {
     for (const DataType type : {DataType::kFloat32, DataType::kBFloat16}) {
@@ -101,7 +128,8 @@ int main(int count, char** words) {
   if (!fettle::kernels::bench::read_options(count, words, options)) {
     std::fprintf(stderr,
                  "usage: kernels_bench [--backend NAME] [--blocks N] [--seconds S] [--only "
-                 "MODEL-PRECISION] [--operations]\n");
+                 "MODEL-PRECISION] [--operations]\n       kernels_bench --ladder [--backend cuda] "
+                 "[--seconds S] [--tiny]\n");
     return 2;
   }
   return fettle::kernels::bench::run(options);

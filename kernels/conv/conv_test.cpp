@@ -66,9 +66,9 @@ constexpr std::int64_t kShapes[][7] = {
 TEST_P(Conv, AgreesWithTheReference) {
   for (const auto& s : kShapes) {
     const ConvShape shape{{s[0], s[1], s[2]}, s[3], s[4], s[5], s[6], true, true};
-    for (const DataType type : {DataType::kFloat32, DataType::kBFloat16}) {
+    for (const DataType type : kTypes) {
       auto made = backend(GetParam())->conv(shape, {7, type});
-      if (!made.ok() && type == DataType::kBFloat16) continue;
+      if (!made.ok() && type != DataType::kFloat32) continue;
       auto op = must(std::move(made));
       auto reference = must(backend("reference")->conv(shape, {7, type}));
       for (const std::int64_t samples : {7, 1, 3}) {
@@ -78,6 +78,12 @@ TEST_P(Conv, AgreesWithTheReference) {
       }
     }
   }
+}
+
+TEST_P(Conv, GivesTheSameBitsForTheSameBatch) {
+  const ConvShape shape{{12, 12, 3}, 20, 3, 1, 1, true, true};
+  auto op = must(backend(GetParam())->conv(shape, {6, DataType::kFloat32}));
+  expect_same_bits(*op, DataType::kFloat32, input_for(shape, 6));
 }
 
 TEST_P(Conv, RefusesAKernelThatDoesNotFit) {

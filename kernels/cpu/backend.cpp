@@ -7,7 +7,9 @@
 
 #include "base/check.h"
 #include "kernels/aligned.h"
+#include "kernels/gather/reference.h"
 #include "kernels/optimizer/step.h"
+#include "kernels/shapes.h"
 
 namespace fettle::kernels {
 namespace {
@@ -56,6 +58,12 @@ void copy_bytes(const void* from, void* to, std::int64_t bytes) {
 }
 
 }  // namespace
+
+Result<std::unique_ptr<GatherOp>> CpuBackend::gather(const Samples& samples, const ImageLook& look,
+                                                     const PlanOptions& plan) {
+  FETTLE_TRY(check_shape(samples, plan));
+  return reference_gather(samples, look, plan);
+}
 
 void CpuBackend::add_step_sums(LossSums* of_loss, const StepInput* input, StepSums* of_step) {
   add_sums(*of_loss, *input, *of_step);

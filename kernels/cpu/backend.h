@@ -9,6 +9,9 @@ namespace fettle::kernels {
 
 class CpuBackend : public Backend {
  public:
+  Result<std::unique_ptr<GatherOp>> gather(const Samples& samples, const ImageLook& look,
+                                           const PlanOptions& plan) override;
+
   void add_step_sums(LossSums* of_loss, const StepInput* input, StepSums* of_step) override;
   void decide_step(const StepSettings& settings, const StepSums* sums,
                    StepControl* control) override;

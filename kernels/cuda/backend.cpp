@@ -15,6 +15,7 @@
 #include "kernels/cuda/staging.h"
 #include "kernels/dropout/cuda.h"
 #include "kernels/embedding/cuda.h"
+#include "kernels/gather/cuda.h"
 #include "kernels/gelu/cuda.h"
 #include "kernels/layer_norm/cuda.h"
 #include "kernels/linear/cuda.h"
@@ -78,6 +79,12 @@ class CudaBackend final : public Backend {
   std::unique_ptr<SoftmaxCrossEntropyOp> softmax_cross_entropy(std::int64_t classes,
                                                                DataType type) override {
     return cuda_softmax_cross_entropy(*device_, classes, type);
+  }
+
+  Result<std::unique_ptr<GatherOp>> gather(const Samples& samples, const ImageLook& look,
+                                           const PlanOptions& plan) override {
+    FETTLE_TRY(check_shape(samples, plan));
+    return cuda_gather(*device_, samples, look, plan);
   }
 
   std::unique_ptr<UpdateOp> update(UpdateRule rule, std::vector<UpdateBuffers> parts,

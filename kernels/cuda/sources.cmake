@@ -18,6 +18,7 @@ set(FETTLE_CUDA_SOURCES
   kernels/dropout/cuda.cu
   kernels/embedding/cuda.cu
   kernels/embedding/sort.cu
+  kernels/gather/cuda.cu
   kernels/gelu/cuda.cu
   kernels/layer_norm/cuda.cu
   kernels/layer_norm/simple.cu
@@ -44,3 +45,10 @@ set(FETTLE_CUDA_LIBRARY_SOURCES
 )
 list(TRANSFORM FETTLE_CUDA_SOURCES PREPEND ${PROJECT_SOURCE_DIR}/)
 list(TRANSFORM FETTLE_CUDA_LIBRARY_SOURCES PREPEND ${PROJECT_SOURCE_DIR}/)
+
+# Whose formulas the CPU has, too, and which give the same bits: no product may be fused with a sum.
+# They are bound by bytes, so it costs nothing.
+set_source_files_properties(
+  ${PROJECT_SOURCE_DIR}/kernels/gather/cuda.cu ${PROJECT_SOURCE_DIR}/kernels/optimizer/cuda.cu
+  ${PROJECT_SOURCE_DIR}/kernels/optimizer/step.cu
+  PROPERTIES COMPILE_OPTIONS $<$<COMPILE_LANGUAGE:CUDA>:-fmad=false>)

@@ -71,8 +71,8 @@ TEST_P(Dropout, GradientIsTheDerivative) {
 }
 
 TEST_P(Dropout, IsTheSameInEveryBackendBitForBit) {
-  for (const DataType type : {DataType::kFloat32, DataType::kBFloat16}) {
-    for (const std::int64_t elements : {1, 3, 17, 512, 1003}) {
+  for (const DataType type : {DataType::kFloat32, DataType::kBFloat16, DataType::kFloat16}) {
+    for (const std::int64_t elements : {1, 3, 17, 33, 512, 1003, 1025, 2048}) {
       auto op = backend(GetParam())->dropout(0.1F, elements, type);
       auto reference = backend("reference")->dropout(0.1F, elements, type);
       const Floats x = random_floats(3 * elements, 1);
@@ -80,6 +80,17 @@ TEST_P(Dropout, IsTheSameInEveryBackendBitForBit) {
                 forward(*reference, {0, 99, 59999}, {5, 6, 7}, x, type));
     }
   }
+}
+
+// More than a grid has rows.
+TEST_P(Dropout, TakesManySmallSamples) {
+  constexpr std::int64_t kSamples = 65537;
+  Indices indices(kSamples);
+  std::iota(indices.begin(), indices.end(), 0);
+  auto op = backend(GetParam())->dropout(0.5F, 1, DataType::kFloat32);
+  auto reference = backend("reference")->dropout(0.5F, 1, DataType::kFloat32);
+  const Floats x(kSamples, 1);
+  EXPECT_EQ(forward(*op, indices, {1, 2, 3}, x), forward(*reference, indices, {1, 2, 3}, x));
 }
 
 INSTANTIATE_TEST_SUITE_P(, Dropout, ::testing::ValuesIn(backend_names()), backend_name_of);

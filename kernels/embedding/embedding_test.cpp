@@ -1,4 +1,5 @@
 // The embedding of every backend: against PyTorch, finite differences and itself in 16 bits.
+#include "base/philox.h"
 #include "kernels/testing/differences.h"
 
 namespace fettle::kernels::testing {
@@ -87,6 +88,37 @@ TEST_P(Embedding, AddsGradientsToWhatIsThere) {
   }
   EXPECT_EQ(dtable, whole.dtable);
   EXPECT_EQ(dpositions, whole.dpositions);
+}
+
+// Texts of which half is one token, in vocabularies of one token, of characters, of words; and
+// channels that are, or are not, whole vectors.
+Case text(std::int64_t vocabulary, std::int64_t channels, std::int64_t samples,
+          std::int64_t length) {
+  Case c{{vocabulary, length, channels}, samples, {}, {}, {}, {}};
+  Random random(7);
+  for (std::int64_t i = 0; i < samples * length; ++i) {
+    const auto drawn =
+        static_cast<std::int32_t>(random.below(static_cast<std::uint64_t>(vocabulary)));
+    c.tokens.push_back(random.below(2) == 0 ? static_cast<std::int32_t>(vocabulary / 2) : drawn);
+  }
+  c.table = random_floats(vocabulary * channels, 1);
+  c.positions = random_floats(length * channels, 2);
+  c.dy = random_floats(samples * length * channels, 3);
+  return c;
+}
+
+TEST_P(Embedding, AgreesWithTheReferenceOnTexts) {
+  for (const DataType type : {DataType::kFloat32, DataType::kBFloat16, DataType::kFloat16}) {
+    for (const Case& c : {text(1, 3, 2, 65), text(65, 33, 7, 129), text(65, 40, 5, 256),
+                          text(300, 1, 1, 31), text(50257, 8, 3, 333)}) {
+      auto reference = must(backend("reference")->embedding(c.shape, {c.samples, type}));
+      const Outcome found = run(*make(c, type), type, c);
+      const Outcome expected = run(*reference, type, c);
+      EXPECT_EQ(found.y, expected.y);
+      expect_close(found.dtable, expected.dtable, 1e-6, "dtable");
+      expect_close(found.dpositions, expected.dpositions, 1e-6, "dpositions");
+    }
+  }
 }
 
 TEST_P(Embedding, RefusesAnEmptyVocabulary) {

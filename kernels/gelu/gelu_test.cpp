@@ -71,6 +71,23 @@ TEST_P(Gelu, PassesNaNOn) {
   }
 }
 
+// Sizes around those of vectors, warps and blocks.
+TEST_P(Gelu, AgreesWithTheReferenceAtEverySize) {
+  for (const GeluForm form : {GeluForm::kExact, GeluForm::kTanh}) {
+    for (const DataType type : {DataType::kFloat32, DataType::kBFloat16, DataType::kFloat16}) {
+      for (const std::int64_t count : {1, 7, 31, 33, 1023, 1025}) {
+        const Floats x = random_floats(count, 1), dy = random_floats(count, 2);
+        const Outcome found = run(*make(form, count, type), type, x, dy);
+        auto reference = backend("reference")->gelu(form, count, type);
+        const Outcome expected = run(*reference, type, x, dy);
+        const double tolerance = type == DataType::kFloat32 ? 1e-6 : 1e-2;
+        expect_close(found.y, expected.y, tolerance, "y");
+        expect_close(found.dx, expected.dx, tolerance, "dx");
+      }
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(, Gelu, ::testing::ValuesIn(backend_names()), backend_name_of);
 
 }  // namespace

@@ -94,6 +94,32 @@ TEST_P(RowNorm, AgreesWithTheReferenceInEveryType) {
   }
 }
 
+void expect_the_reference(Backend& tested, RowNormKind kind, DataType type, std::int64_t rows,
+                          std::int64_t channels) {
+  const Case c = random_case({kind, {1, 1, channels}, 1e-5F}, rows);
+  auto op = must(tested.row_norm(c.shape, {rows, type}));
+  auto reference = must(backend("reference")->row_norm(c.shape, {rows, type}));
+  expect_agreement(run(*op, type, c), run(*reference, type, c),
+                   type == DataType::kFloat32 ? 1e-5 : 1e-2);
+}
+
+// Around the sizes of vectors, of warps, and of what fits in the registers of a block.
+TEST_P(RowNorm, AgreesWithTheReferenceAtEverySize) {
+  constexpr std::int64_t kRowsAndChannels[][2] = {{1, 31},   {5, 33},   {2, 1023}, {2, 1024},
+                                                  {2, 1025}, {1, 2056}, {1, 3001}, {1, 9000}};
+  for (const DataType type : {DataType::kFloat32, DataType::kBFloat16, DataType::kFloat16}) {
+    for (const auto& [rows, channels] : kRowsAndChannels) {
+      expect_the_reference(*backend(GetParam()), RowNormKind::kLayer, type, rows, channels);
+    }
+    expect_the_reference(*backend(GetParam()), RowNormKind::kRms, type, 3, 1025);
+    expect_the_reference(*backend(GetParam()), RowNormKind::kRms, type, 2, 9000);
+  }
+}
+
+TEST_P(RowNorm, AgreesWithTheReferenceOnManyRows) {
+  expect_the_reference(*backend(GetParam()), RowNormKind::kLayer, DataType::kFloat32, 2500, 8);
+}
+
 TEST_P(RowNorm, AddsGradientsToWhatIsThere) {
   const Case c = random_case({RowNormKind::kLayer, {1, 1, 4}, 1e-5F}, 2);
   auto op = must(backend(GetParam())->row_norm(c.shape, {2, DataType::kFloat32}));

@@ -69,10 +69,10 @@ TEST_P(Linear, AgreesWithTheReference) {
                                         {784, 100},
                                         {100, 260},
                                         {512, 512}}) {
-    for (const DataType type : {DataType::kFloat32, DataType::kBFloat16}) {
+    for (const DataType type : kTypes) {
       const LinearShape shape{inputs, outputs, true, true};
       auto made = backend(GetParam())->linear(shape, {128, type});
-      if (!made.ok() && type == DataType::kBFloat16) continue;
+      if (!made.ok() && type != DataType::kFloat32) continue;
       auto op = must(std::move(made));
       auto reference = must(backend("reference")->linear(shape, {128, type}));
       for (const std::int64_t samples : {128, 1, 7, 33}) {
@@ -82,6 +82,12 @@ TEST_P(Linear, AgreesWithTheReference) {
       }
     }
   }
+}
+
+TEST_P(Linear, GivesTheSameBitsForTheSameBatch) {
+  const LinearShape shape{70, 90, true, true};
+  auto op = must(backend(GetParam())->linear(shape, {600, DataType::kFloat32}));
+  expect_same_bits(*op, DataType::kFloat32, input_for(shape, 600));
 }
 
 TEST_P(Linear, RefusesShapesWithoutSense) {

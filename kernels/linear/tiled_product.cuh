@@ -183,26 +183,6 @@ void multiply_tiled(const Device& device, const ProductSize& size, const A& a, c
 int slices_for(const Device& device, std::int64_t rows, std::int64_t columns, std::int64_t depth);
 std::int64_t sum_bytes(const Device& device, std::int64_t rows, std::int64_t columns,
                        std::int64_t max_depth);
-
-// A product counts its rows, columns and depth in 31 bits, and tiles of columns in 16. Errors: one
-// of them is more.
-Status check_product(std::int64_t rows, std::int64_t columns, std::int64_t depth);
-
-template <class A, class B, class Store>
-void multiply_tiled(const Device& device, const ProductSize& size, const A& a, const B& b,
-                    const Store& store) {
-  const LaunchShape shape{
-      .blocks = static_cast<unsigned>(product_tiles(size.rows)),
-      .blocks_y = static_cast<unsigned>(product_tiles(size.columns) * size.slices),
-      .threads = kProductThreads};
-  launch(device.stream(), shape, tiled_product<A, B, Store>, size, a, b, store);
-}
-
-// A sum over `depth` that is added to what is there: a weight gradient. `scratch` of the device
-// must have been reserved: sum_bytes() of the longest depth.
-int slices_for(const Device& device, std::int64_t rows, std::int64_t columns, std::int64_t depth);
-std::int64_t sum_bytes(const Device& device, std::int64_t rows, std::int64_t columns,
-                       std::int64_t max_depth);
 // sums[i] += slices[0][i] + slices[1][i] + ..., in this order.
 void add_slices(const Device& device, int slices, std::int64_t count, const float* from,
                 float* sums);

@@ -55,15 +55,17 @@ TEST_P(Pool, GradientsAreTheDerivatives) {
 }
 
 TEST_P(Pool, AgreesWithTheReference) {
-  constexpr std::int64_t kWindows[][5] = {
-      {28, 28, 2, 2, 2}, {14, 14, 2, 2, 2}, {7, 7, 2, 2, 2}, {7, 6, 3, 3, 2}, {7, 7, 7, 7, 1}};
+  // Side by side, overlapping, of more than 256 places, with gaps between them.
+  constexpr std::int64_t kWindows[][5] = {{28, 28, 2, 2, 2},   {14, 14, 2, 2, 2}, {7, 7, 2, 2, 2},
+                                          {7, 6, 3, 3, 2},     {7, 7, 7, 7, 1},   {5, 6, 3, 2, 1},
+                                          {17, 18, 17, 16, 1}, {7, 8, 2, 1, 3}};
   for (const auto& w : kWindows) {
     for (const std::int64_t channels : {1, 3, 16, 17, 32, 40}) {
       for (const PoolKind kind : {PoolKind::kMax, PoolKind::kAverage}) {
-        for (const DataType type : {DataType::kFloat32, DataType::kBFloat16}) {
+        for (const DataType type : {DataType::kFloat32, DataType::kBFloat16, DataType::kFloat16}) {
           const PoolShape shape{kind, {w[0], w[1], channels}, w[2], w[3], w[4]};
           auto made = backend(GetParam())->pool(shape, {8, type});
-          if (!made.ok() && type == DataType::kBFloat16) continue;
+          if (!made.ok() && type != DataType::kFloat32) continue;
           auto op = must(std::move(made));
           auto reference = must(backend("reference")->pool(shape, {7, type}));
           const Floats x = random_floats(7 * shape.input.size(), 1);
@@ -92,6 +94,21 @@ TEST_P(Pool, RefusesAWindowThatDoesNotFit) {
       backend(GetParam())->pool({PoolKind::kMax, {3, 3, 1}, 4, 4, 1}, {1, DataType::kFloat32});
   ASSERT_FALSE(made.ok());
   EXPECT_THAT(made.error().message, ::testing::HasSubstr("does not fit an input of 3"));
+}
+
+// A tie within a window, and a largest input that four overlapping windows share.
+TEST_P(Pool, MaxSendsTheGradientToTheFirstOfTiesFromEveryWindow) {
+  const PoolShape shape{PoolKind::kMax, {3, 3, 1}, 2, 2, 1};
+  for (const DataType type : {DataType::kFloat32, DataType::kBFloat16, DataType::kFloat16}) {
+    auto made = backend(GetParam())->pool(shape, {2, type});
+    if (!made.ok() && type != DataType::kFloat32) continue;
+    auto op = must(std::move(made));
+    const Outcome found =
+        run(*op, shape, type, 2, {5, 5, 5, 5, 5, 5, 5, 5, 5, 0, 0, 0, 0, 1, 0, 0, 0, 0},
+            {1, 2, 3, 4, 1, 2, 3, 4});
+    EXPECT_THAT(found.dx, ::testing::ElementsAre(1, 2, 0, 3, 4, 0, 0, 0, 0,  //
+                                                 0, 0, 0, 0, 10, 0, 0, 0, 0));
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(, Pool, ::testing::ValuesIn(backend_names()), backend_name_of);

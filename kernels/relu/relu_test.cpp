@@ -1,6 +1,7 @@
 // ReLU of every backend.
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "kernels/testing/differences.h"
 
@@ -43,6 +44,23 @@ TEST_P(Relu, GradientIsTheDerivative) {
   f();
   op->backward(50, y.data(), Array(DataType::kFloat32, dy).data(), dx.data());
   expect_gradient(f, x.data(), dx.floats(), 1.0F / 256, 1e-5, "dx");
+}
+
+// Sizes around those of vectors, warps and blocks.
+TEST_P(Relu, IsTheReferenceAtEverySize) {
+  for (const DataType type : {DataType::kFloat32, DataType::kBFloat16, DataType::kFloat16}) {
+    for (const std::int64_t count : {1, 7, 31, 33, 1023, 1025}) {
+      const Array x(type, random_floats(count, 1)), dy(type, random_floats(count, 2));
+      const auto outcome = [&](ReluOp& op) {
+        Array y(type, count), dx(type, count);
+        op.forward(count, x.data(), y.data());
+        op.backward(count, y.data(), dy.data(), dx.data());
+        return std::pair(y.floats(), dx.floats());
+      };
+      EXPECT_EQ(outcome(*backend(GetParam())->relu(type)),
+                outcome(*backend("reference")->relu(type)));
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(, Relu, ::testing::ValuesIn(backend_names()), backend_name_of);

@@ -19,6 +19,9 @@ namespace fettle::kernels::testing {
 
 using Floats = std::vector<float>;
 
+// A backend may refuse the 16-bit ones.
+constexpr DataType kTypes[] = {DataType::kFloat32, DataType::kBFloat16, DataType::kFloat16};
+
 // A Buffer of either type that is filled from, and read as, fp32 numbers.
 class Array {
  public:

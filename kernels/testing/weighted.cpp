@@ -71,6 +71,15 @@ void expect_accumulates(WeightedOp& op, DataType type, const WeightedInput& inpu
   expect_close(parts_b, whole_b, tolerance, what + ": db in two halves");
 }
 
+void expect_same_bits(WeightedOp& op, DataType type, const WeightedInput& input) {
+  const WeightedOutput first = run(op, type, input);
+  const WeightedOutput second = run(op, type, input);
+  EXPECT_EQ(first.y, second.y);
+  EXPECT_EQ(first.dx, second.dx);
+  EXPECT_EQ(first.dw, second.dw);
+  EXPECT_EQ(first.db, second.db);
+}
+
 void expect_weighted_gradients(WeightedOp& op, const WeightedInput& input,
                                const std::string& what) {
   const WeightedOutput result = run(op, DataType::kFloat32, input);

@@ -29,6 +29,9 @@ void expect_close(const WeightedOutput& found, const WeightedOutput& expected, d
 void expect_accumulates(WeightedOp& op, DataType type, const WeightedInput& input, double tolerance,
                         const std::string& what);
 
+// Two runs on the same numbers agree in every bit.
+void expect_same_bits(WeightedOp& op, DataType type, const WeightedInput& input);
+
 // Compares dx, dw and db with finite differences of sum(y * dy). `op` computes in fp32.
 void expect_weighted_gradients(WeightedOp& op, const WeightedInput& input, const std::string& what);
 

@@ -27,6 +27,8 @@ constexpr int kKillRounds = 10'000;
 // What the other workers have to end by themselves, and to say why, when one has failed or worker 0
 // has ended.
 constexpr auto kPartingTime = std::chrono::seconds(5);
+// Whoever is killed again and again is killed for a reason.
+constexpr int kMostSuccessors = 16;
 
 struct Pipe {
   int read = -1;
@@ -127,9 +129,12 @@ void close_all_but(std::vector<int> kept) {
 }
 
 struct Worker {
-  pid_t pid = 0;
+  pid_t pid = 0;  // 0: it has not begun
   bool ended = false;
-  int status = 0;  // as waitpid has it, once it ended
+  int status = 0;       // as waitpid has it, once it ended
+  bool leaves = false;  // it was told to
+  bool lost = false;    // it was killed, and is to have a successor
+  bool runs() const { return pid != 0 && !ended; }
 };
 
 // Also one that was stopped: its peers are stopped, too.
@@ -139,17 +144,20 @@ bool ended_well(const Worker& worker) {
          (WEXITSTATUS(worker.status) == 0 || WEXITSTATUS(worker.status) == kExitAfterSigterm);
 }
 
+// As a pod is that is evicted; one that fails by itself would do so again.
+bool was_killed(const Worker& worker) {
+  return WIFSIGNALED(worker.status) && WTERMSIG(worker.status) == SIGKILL;
+}
+
 // The workers of a trial, and what their ends mean.
 class Workers {
  public:
-  Workers(const GuardRequest& request, const Pipes& pipes) : least_(request.least_workers) {
-    const pid_t guard = ::getpid();
-    for (std::size_t rank = 0; rank < request.environments.size(); ++rank) {
-      const pid_t pid = ::fork();
-      if (pid == 0) become_trial(request, rank, pipes, guard);
-      if (pid < 0) give_up(pipes.status.write, GuardReport::kExec);
-      workers_.push_back({pid});
-    }
+  Workers(const GuardRequest& request, const Pipes& pipes)
+      : request_(request),
+        pipes_(pipes),
+        least_(request.least_workers),
+        workers_(request.environments.size()) {
+    resize(static_cast<int>(request.workers));
   }
 
   // Takes the ends of all that have ended, orphans too. False if there are no processes any more.
@@ -158,6 +166,27 @@ class Workers {
     int status = 0;
     while ((ended = ::waitpid(-1, &status, WNOHANG)) > 0) note(ended, status);
     return ended == 0 || errno != ECHILD;
+  }
+
+  // 0: the trial is to end.
+  void resize(int wanted) {
+    const auto most = static_cast<std::int64_t>(workers_.size());
+    closing_ = closing_ || wanted == 0;
+    if (!closing_) wanted_ = std::clamp<std::int64_t>(wanted, std::min(least_, most), most);
+  }
+
+  // Starts those that are missing, tells those to leave that are too many.
+  void settle() {
+    if (closing_ || is_parting()) return;
+    for (std::size_t rank = 0; rank < workers_.size(); ++rank) {
+      Worker& worker = workers_[rank];
+      const bool wanted = static_cast<std::int64_t>(rank) < wanted_;
+      const bool is_missing = worker.pid == 0 || (worker.ended && (worker.leaves || worker.lost));
+      if (wanted && is_missing) begin(rank);
+      if (wanted || !worker.runs() || worker.leaves) continue;
+      worker.leaves = true;
+      ::kill(worker.pid, SIGTERM);
+    }
   }
 
   bool all_ended() const { return left() == 0; }
@@ -170,7 +199,15 @@ class Workers {
 
  private:
   std::int64_t left() const {
-    return std::ranges::count_if(workers_, [](const Worker& worker) { return !worker.ended; });
+    return std::ranges::count_if(workers_, [](const Worker& worker) { return worker.runs(); });
+  }
+
+  void begin(std::size_t rank) {
+    const pid_t guard = ::getpid();
+    const pid_t pid = ::fork();
+    if (pid == 0) become_trial(request_, rank, pipes_, guard);
+    if (pid < 0) give_up(pipes_.status.write, GuardReport::kExec);
+    workers_[rank] = {pid};
   }
 
   void note(pid_t pid, int status) {
@@ -179,13 +216,20 @@ class Workers {
       if (worker.pid != pid) continue;
       worker.ended = true;
       worker.status = status;
-      if (ended_well(worker) || is_parting() || left() >= least_) continue;
-      decider_ = static_cast<std::int32_t>(rank);
+      if (ended_well(worker) || is_parting()) continue;
+      if (left() < least_) decider_ = static_cast<std::int32_t>(rank);
+      if (left() < least_ || !request_.open || !was_killed(worker)) continue;
+      worker.lost = successors_++ < kMostSuccessors;
     }
   }
 
+  const GuardRequest& request_;
+  const Pipes& pipes_;
   const std::int64_t least_;
-  std::vector<Worker> workers_;
+  std::vector<Worker> workers_;  // by rank, those that there can be
+  std::int64_t wanted_ = 1;      // the first so many are to run
+  bool closing_ = false;
+  int successors_ = 0;
   std::int32_t decider_ = 0;
 };
 
@@ -206,9 +250,13 @@ bool wait_for(Workers& workers, const sigset_t& signals) {
   std::optional<std::chrono::steady_clock::time_point> until;
   for (;;) {
     workers.reap();
+    workers.settle();
     if (workers.all_ended()) return true;
     if (!workers.is_parting()) {
-      if (::sigwaitinfo(&signals, nullptr) == kGuardKillSignal) return false;
+      siginfo_t info{};
+      const int signal = ::sigwaitinfo(&signals, &info);
+      if (signal == kGuardKillSignal) return false;
+      if (signal == guard_resize_signal()) workers.resize(info.si_value.sival_int);
       continue;
     }
     const auto now = std::chrono::steady_clock::now();
@@ -225,6 +273,7 @@ sigset_t guard_signals() {
   ::sigemptyset(&signals);
   ::sigaddset(&signals, SIGCHLD);
   ::sigaddset(&signals, kGuardKillSignal);
+  ::sigaddset(&signals, guard_resize_signal());
   return signals;
 }
 
@@ -238,8 +287,11 @@ sigset_t guard_signals() {
                  request.lock_fd});
 
   Workers workers(request, pipes);
-  ::close(pipes.output.write);
-  ::close(pipes.errors.write);
+  workers.settle();
+  if (!request.open) {  // else those that come later write there, too
+    ::close(pipes.output.write);
+    ::close(pipes.errors.write);
+  }
   ::close(pipes.ready.write);
 
   GuardReport report;

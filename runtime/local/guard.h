@@ -4,13 +4,15 @@
 // makes (forked twice, in a session of its own, with an empty environment) stays its descendant.
 // When the trial's process has ended, or when told to, or when the supervisor dies, it kills all
 // that is left and ends. A trial with several workers has a process for each, and has ended when
-// all of them have, or some time after one of them failed that the others cannot do without. It
-// inherits the Study's lock: the lock is free only when no trial process is left, even if runner
-// and supervisor were killed. Invariant: the status pipe is closed only after the last process of
-// the trial has gone (or the guard itself was killed from outside, which is seen as a missing
-// report).
+// all of them have, or some time after one of them failed that the others cannot do without. In an
+// open trial a worker that was killed from outside gets a successor, and workers come and go when
+// their number changes. It inherits the Study's lock: the lock is free only when no trial process
+// is left, even if runner and supervisor were killed. Invariant: the status pipe is closed only
+// after the last process of the trial has gone (or the guard itself was killed from outside, which
+// is seen as a missing report).
 #pragma once
 
+#include <signal.h>
 #include <sys/types.h>
 
 #include <cstdint>
@@ -24,9 +26,11 @@ namespace fettle::local {
 
 struct GuardRequest {
   std::vector<std::string> arguments;  // arguments[0] is looked up in the new environment's PATH
-  // The whole of it, NAME=value, of each worker, by rank; at least one. What worker 0 writes to
-  // standard output is the trial's; of the others that is log, too.
+  // The whole of it, NAME=value, of each worker that there can be, by rank; at least one. What
+  // worker 0 writes to standard output is the trial's; of the others that is log, too.
   std::vector<std::vector<std::string>> environments;
+  std::int64_t workers = 1;        // so many begin: the first ones
+  bool open = false;               // others may come, leave and be replaced
   std::int64_t least_workers = 1;  // so many can go on when others fail, worker 0 among them
   std::string directory;           // "" = stay
   int lock_fd = -1;                // kept open by the guard; -1 = none
@@ -54,6 +58,10 @@ struct Guard {
 // Forks a guard, which forks the trial. Only from a process with a single thread. kIo: no process
 // or no pipe could be made.
 Result<Guard> start_guard(const GuardRequest& request);
+
+// How many workers there are to be, as the value that sigqueue() takes; 0: the trial is to end, so
+// nobody is started any more. The last ones are told to leave by SIGTERM.
+inline int guard_resize_signal() { return SIGRTMIN; }
 
 // The trial is to be killed, with everything below it, now. The report then follows.
 inline constexpr int kGuardKillSignal = 15;  // SIGTERM; also what the death of the supervisor sends

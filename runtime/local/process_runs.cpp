@@ -86,9 +86,14 @@ Status ProcessRuns::take_gpus(const api::Study& study, const RunKey& key,
     taken.insert(taken.end(), held.begin(), held.end());
   }
   const auto each = static_cast<std::size_t>(gpu->count.value_or(1));
-  const std::size_t workers = std::max<std::size_t>(command.workers.size(), 1);
-  const auto chosen = choose_gpus(visible_gpus(), taken, each * workers);
+  // Of the workers that may come later, as many as there are GPUs for.
+  std::size_t workers = std::max<std::size_t>(command.workers.size(), 1);
+  auto chosen = choose_gpus(visible_gpus(), taken, each * workers);
+  for (; !chosen && static_cast<std::int64_t>(workers) > command.worker_count;) {
+    chosen = choose_gpus(visible_gpus(), taken, each * --workers);
+  }
   if (!chosen) return Error{ErrorCode::kUnavailable, "all GPUs of this machine are in use"};
+  command.workers.resize(std::min(workers, command.workers.size()));
   if (command.workers.empty()) {
     command.environment.emplace_back("CUDA_VISIBLE_DEVICES", join_gpus(*chosen));
   }
@@ -110,9 +115,13 @@ Status ProcessRuns::prepare(const api::Study& study, const api::Trial& trial, st
                 runtime::make_trial_file(study, trial, run, layout_.checkpoint_root()));
   const std::int64_t workers = workers_of(trial);
   file.workers = workers;
+  command.worker_count = workers;
+  command.open = file.least_workers.has_value();
   command.least_workers = file.least_workers.value_or(workers);
-  if (workers > 1) {
-    FETTLE_ASSIGN(command.workers, worker_variables(workers));
+  const std::int64_t most =
+      command.open ? std::max(workers, study.spec.trial.workers.max) : workers;
+  if (most > 1) {
+    FETTLE_ASSIGN(command.workers, worker_variables(workers, most));
   }
   const std::string& name = trial.metadata.name;
   FETTLE_TRY(make_directories(layout_.run_directory(name, run)));
@@ -137,7 +146,18 @@ Status ProcessRuns::prepare(const api::Study& study, const api::Trial& trial, st
   return success();
 }
 
-Status ProcessRuns::resize(const api::Trial&, std::int64_t, std::int64_t) { return success(); }
+Status ProcessRuns::resize(const api::Trial& trial, std::int64_t run, std::int64_t workers) {
+  SupervisorCommand command;
+  command.kind = SupervisorCommand::Kind::kResize;
+  command.trial = trial.metadata.name;
+  command.run = run;
+  command.worker_count = workers;
+  FETTLE_TRY(supervisor_->send(command));
+  const std::lock_guard<std::mutex> guard(mutex_);
+  const auto found = runs_.find({trial.metadata.name, run});
+  if (found != runs_.end()) found->second.workers = workers;
+  return success();
+}
 
 Status ProcessRuns::stop(const api::Trial& trial, std::int64_t run) {
   {

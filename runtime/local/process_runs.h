@@ -32,7 +32,7 @@ class ProcessRuns final : public control::Runs {
   ~ProcessRuns() override;
 
   Status start(const api::Study& study, const api::Trial& trial, std::int64_t run) override;
-  // A local run has one worker; anything else was refused by check_study.
+  // Between trial.workers' min and max; a run whose workers are all needed stays as it is.
   Status resize(const api::Trial& trial, std::int64_t run, std::int64_t workers) override;
   Status stop(const api::Trial& trial, std::int64_t run) override;
   Status remove(const api::Trial& trial, std::int64_t run) override;

@@ -152,6 +152,8 @@ TEST(SupervisorWire, CommandsComeBackAsTheyWere) {
   start.environment = {{"A", "b=c"}, {"ODD", "'\"\n\\"}};
   start.workers = {{{"RANK", "0"}}, {{"RANK", "1"}, {"B", ""}}};
   start.least_workers = 2;
+  start.worker_count = 2;
+  start.open = true;
   start.directory = "/tmp";
   start.memory_limit = 1 << 20;
   start.grace_ms = 500;
@@ -167,6 +169,8 @@ TEST(SupervisorWire, CommandsComeBackAsTheyWere) {
   EXPECT_EQ(back.environment, start.environment);
   EXPECT_EQ(back.workers, start.workers);
   EXPECT_EQ(back.least_workers, 2);
+  EXPECT_EQ(back.worker_count, 2);
+  EXPECT_TRUE(back.open);
   EXPECT_EQ(back.rungs, start.rungs);
   EXPECT_EQ(back.objectives, start.objectives);
   EXPECT_EQ(write_command(back), line);

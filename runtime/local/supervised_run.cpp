@@ -43,6 +43,8 @@ SupervisedRun::SupervisedRun(const SupervisorCommand& command,
   request.arguments = command.arguments;
   request.environments = std::move(environments);
   request.least_workers = command.least_workers;
+  request.workers = std::max<std::int64_t>(command.worker_count, 1);
+  request.open = command.open;
   request.directory = command.directory;
   request.lock_fd = lock_fd;
   const Result<Guard> started = start_guard(request);
@@ -158,8 +160,20 @@ std::int64_t SupervisedRun::report_wake_ms() const {
   return urgent_ ? 0 : reported_ms_ + kReportIntervalMs;
 }
 
+void SupervisedRun::resize(std::int64_t workers) {
+  if (command_.open && workers > 0) tell_guard(workers);
+}
+
+void SupervisedRun::tell_guard(std::int64_t workers) const {
+  if (ended_) return;
+  sigval value{};
+  value.sival_int = static_cast<int>(workers);
+  (void)::sigqueue(guard_.pid, guard_resize_signal(), value);
+}
+
 void SupervisedRun::stop(StopCause cause, std::int64_t now_ms) {
   if (ended_ || kill_at_ms_ > 0) return;
+  tell_guard(0);
   if (end_.cause == StopCause::kNone) end_.cause = cause;
   terminate_when_ready_ = guard_.ready >= 0;
   if (!terminate_when_ready_) signal_tree(guard_.pid, SIGTERM);

@@ -46,6 +46,9 @@ class SupervisedRun {
   // When a report will be due; far away if there is no news.
   std::int64_t report_wake_ms() const;
 
+  // So many workers from now on, where the trial is open.
+  void resize(std::int64_t workers);
+
   // Gently: SIGTERM to all its processes, SIGKILL after the grace period. The first cause stands.
   void stop(StopCause cause, std::int64_t now_ms);
   // SIGKILL to all its processes, now.
@@ -65,6 +68,7 @@ class SupervisedRun {
   void read_ready();
   void read_status(std::int64_t now_ms);
   void drain(std::int64_t now_ms);
+  void tell_guard(std::int64_t workers) const;
   void check_memory(std::int64_t now_ms);
 
   const SupervisorCommand command_;

@@ -140,6 +140,11 @@ class Supervisor {
         if (found != runs_.end()) found->second->stop(StopCause::kAsked, now);
         return;
       }
+      case SupervisorCommand::Kind::kResize: {
+        const auto found = runs_.find({command.trial, command.run});
+        if (found != runs_.end()) found->second->resize(command.worker_count);
+        return;
+      }
       case SupervisorCommand::Kind::kShutdown:
         shutdown_ = true;
         for (auto& [key, run] : runs_) run->stop(StopCause::kShutdown, now);

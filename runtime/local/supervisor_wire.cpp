@@ -16,9 +16,9 @@ struct KindName {
 };
 
 constexpr KindName<SupervisorCommand::Kind> kCommands[] = {
-    {SupervisorCommand::Kind::kHello, "hello"}, {SupervisorCommand::Kind::kStart, "start"},
-    {SupervisorCommand::Kind::kStop, "stop"},   {SupervisorCommand::Kind::kShutdown, "shutdown"},
-    {SupervisorCommand::Kind::kKill, "kill"},
+    {SupervisorCommand::Kind::kHello, "hello"},       {SupervisorCommand::Kind::kStart, "start"},
+    {SupervisorCommand::Kind::kResize, "resize"},     {SupervisorCommand::Kind::kStop, "stop"},
+    {SupervisorCommand::Kind::kShutdown, "shutdown"}, {SupervisorCommand::Kind::kKill, "kill"},
 };
 
 constexpr KindName<SupervisorEvent::Kind> kEvents[] = {
@@ -108,6 +108,7 @@ void write_start(const SupervisorCommand& command, Json& out) {
       .set("environment", write_variables(command.environment))
       .set("workers", std::move(workers))
       .set("leastWorkers", command.least_workers)
+      .set("open", command.open)
       .set("directory", command.directory)
       .set("memoryLimit", command.memory_limit)
       .set("graceMs", command.grace_ms)
@@ -128,6 +129,8 @@ Status read_start(const Json& object, SupervisorCommand& out) {
     FETTLE_TRY(read_variables(worker.as_array(), out.workers.emplace_back()));
   }
   out.least_workers = integer(object, "leastWorkers");
+  const Json* const open = object.find("open");
+  out.open = open != nullptr && open->is_boolean() && open->as_boolean();
   out.directory = text(object, "directory");
   out.memory_limit = integer(object, "memoryLimit");
   out.grace_ms = integer(object, "graceMs");
@@ -152,7 +155,8 @@ Status read_start(const Json& object, SupervisorCommand& out) {
 std::string write_command(const SupervisorCommand& command) {
   Json out = Json::object({{"command", name_of(command.kind, kCommands)},
                            {"trial", command.trial},
-                           {"run", command.run}});
+                           {"run", command.run},
+                           {"workerCount", command.worker_count}});
   if (command.kind == SupervisorCommand::Kind::kHello) {
     out.set("studyDirectory", command.study_directory).set("lockFd", command.lock_fd);
   }
@@ -168,6 +172,7 @@ Result<SupervisorCommand> read_command(const std::string& line) {
   out.kind = *kind;
   out.trial = text(object, "trial");
   out.run = integer(object, "run");
+  out.worker_count = integer(object, "workerCount");
   out.study_directory = text(object, "studyDirectory");
   out.lock_fd = optional_integer(object, "lockFd").value_or(-1);
   if (*kind == SupervisorCommand::Kind::kStart) FETTLE_TRY(read_start(object, out));

@@ -27,6 +27,7 @@ struct SupervisorCommand {
   enum class Kind {
     kHello,     // first: study_directory, lock_fd
     kStart,     // trial, run and everything below
+    kResize,    // trial, run, worker_count
     kStop,      // trial, run: SIGTERM, after the grace period SIGKILL
     kShutdown,  // stop every run, then exit
     kKill,      // SIGKILL to every run now
@@ -41,8 +42,11 @@ struct SupervisorCommand {
   std::string pod_uid;        // what FETTLE_POD_UID says
   std::string run_directory;  // exists; log and outcome go there
   std::vector<std::string> arguments;
-  Variables environment;           // of all workers
-  std::vector<Variables> workers;  // what each has besides; empty: one, with nothing besides
+  Variables environment;  // of all workers
+  // What each worker has besides that there can be; empty: one, with nothing besides.
+  std::vector<Variables> workers;
+  std::int64_t worker_count = 1;   // so many of them there are to be
+  bool open = false;               // their number may change, and who is killed is replaced
   std::int64_t least_workers = 1;  // so many can go on when others fail
   std::string directory;           // working directory; "" = the supervisor's
   std::int64_t memory_limit = 0;   // bytes; 0 = none

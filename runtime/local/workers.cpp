@@ -41,22 +41,22 @@ std::string make_token() {
 
 }  // namespace
 
-Result<std::vector<Variables>> worker_variables(std::int64_t workers) {
+Result<std::vector<Variables>> worker_variables(std::int64_t world_size, std::int64_t most) {
   FETTLE_ASSIGN(const std::string port, free_port());
   const std::string token = make_token();
-  const std::string world_size = std::to_string(workers);
+  const std::string size = std::to_string(world_size);
   std::vector<Variables> all;
-  for (std::int64_t rank = 0; rank < workers; ++rank) {
+  for (std::int64_t rank = 0; rank < most; ++rank) {
     const std::string number = std::to_string(rank);
     all.push_back({{"MASTER_ADDR", kLoopback},
                    {"MASTER_PORT", port},
                    {"RANK", number},
-                   {"WORLD_SIZE", world_size},
+                   {"WORLD_SIZE", size},
                    {"LOCAL_RANK", "0"},
                    {"PET_MASTER_ADDR", kLoopback},
                    {"PET_MASTER_PORT", port},
                    {"PET_NODE_RANK", number},
-                   {"PET_NNODES", world_size},
+                   {"PET_NNODES", size},
                    {"FETTLE_RENDEZVOUS_TOKEN", token}});
   }
   return all;

@@ -8,7 +8,6 @@
 // on no worker, batch or restart. Immutable; safe to share between threads.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -16,6 +15,7 @@
 #include "api/trainer_config.h"
 #include "kernels/aligned.h"
 #include "kernels/backend.h"
+#include "kernels/gather/reference.h"
 #include "trainer/data/image_set.h"
 #include "trainer/data/split.h"
 
@@ -46,19 +46,8 @@ class BatchWriter {
              Batch& batch) const;
 
  private:
-  // `convert`: from a pixel to what the network takes.
-  template <class Pixel, class Value, class Convert>
-  void write_as(const ImageSet& images, std::int64_t epoch, Batch& batch, Convert convert) const;
-  static void write_tokens(const ImageSet& text, Batch& batch);
-  void write_bytes(const ImageSet& images, std::int64_t epoch, Batch& batch) const;
-  void write_floats(const ImageSet& images, std::int64_t epoch, Batch& batch) const;
-
-  api::NormalizeConfig normalize_;
-  api::AugmentConfig augment_;
   kernels::DataType type_;
-  std::uint64_t seed_;
-  std::array<float, 256> floats_;           // byte to normalised value
-  std::array<std::uint16_t, 256> rounded_;  // the same in 16 bits
+  kernels::SampleWriter samples_;
 };
 
 }  // namespace fettle::trainer

@@ -21,7 +21,7 @@
 
 namespace fettle::trainer {
 
-enum class PixelType : std::uint8_t { kByte, kFloat, kToken };
+using kernels::PixelType;
 
 class ImageSet {
  public:
@@ -47,6 +47,10 @@ class ImageSet {
     return reinterpret_cast<const Pixel*>(pixels_.view().data()) + i * shape_.size();
   }
   const std::uint8_t* image(std::int64_t i) const { return pixels<std::uint8_t>(i); }
+  // All of them, as the kernels want them.
+  kernels::Samples samples() const {
+    return {type_, shape_, pixels_.view().data(), labels_.empty() ? nullptr : labels_.data()};
+  }
   // Of images only.
   std::int32_t label(std::int64_t i) const { return labels_[static_cast<std::size_t>(i)]; }
 

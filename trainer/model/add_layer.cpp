@@ -16,6 +16,6 @@ Result<std::unique_ptr<Layer>> make_none(const LayerPlan&, const LayerContext&) 
 
 }  // namespace
 
-const LayerKind kAddKind{api::LayerType::kAdd, plan_add, make_none};
+const LayerKind kAddKind{api::LayerType::kAdd, plan_add, make_none, /*reads=*/{}};
 
 }  // namespace fettle::trainer

@@ -55,6 +55,7 @@ Result<std::unique_ptr<Layer>> make_attention(const LayerPlan& plan, const Layer
 
 }  // namespace
 
-const LayerKind kAttentionKind{api::LayerType::kAttention, plan_attention, make_attention};
+const LayerKind kAttentionKind{api::LayerType::kAttention, plan_attention, make_attention,
+                               /*reads=*/{.input = true, .output = true}};
 
 }  // namespace fettle::trainer

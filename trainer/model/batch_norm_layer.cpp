@@ -16,8 +16,9 @@ class BatchNormLayer final : public Layer {
   void forward(const Pass& pass, kernels::ConstBuffer x, kernels::Buffer y) override {
     const float* scale = parameters_.values(plan_.weights);
     const float* shift = parameters_.values(plan_.biases);
-    float* mean = parameters_.statistics.data() + plan_.running_mean.offset;
-    float* variance = parameters_.statistics.data() + plan_.running_variance.offset;
+    float* statistics = pass.statistics ? pass.statistics : parameters_.statistics.data();
+    float* mean = statistics + plan_.running_mean.offset;
+    float* variance = statistics + plan_.running_variance.offset;
     if (pass.training) {
       op_->forward_training(pass.samples, x, scale, shift, mean, variance, y);
     } else {
@@ -58,6 +59,6 @@ Result<std::unique_ptr<Layer>> make_batch_norm(const LayerPlan& plan, const Laye
 }  // namespace
 
 const LayerKind kBatchNormKind{api::LayerType::kBatchNorm, plan_batch_norm, make_batch_norm,
-                               /*fuses_relu=*/true};
+                               /*reads=*/{.input = true}, /*fuses_relu=*/true};
 
 }  // namespace fettle::trainer

@@ -44,7 +44,7 @@ Result<std::unique_ptr<Layer>> make_conv(const LayerPlan& plan, const LayerConte
 
 }  // namespace
 
-const LayerKind kConvKind{api::LayerType::kConv, plan_conv, make_conv, /*fuses_relu=*/true,
-                          /*decays=*/true};
+const LayerKind kConvKind{api::LayerType::kConv,     plan_conv,           make_conv,
+                          /*reads=*/{.input = true}, /*fuses_relu=*/true, /*decays=*/true};
 
 }  // namespace fettle::trainer

@@ -66,6 +66,6 @@ Result<std::unique_ptr<Layer>> make_dropout(const LayerPlan& plan, const LayerCo
 
 }  // namespace
 
-const LayerKind kDropoutKind{api::LayerType::kDropout, plan_dropout, make_dropout};
+const LayerKind kDropoutKind{api::LayerType::kDropout, plan_dropout, make_dropout, /*reads=*/{}};
 
 }  // namespace fettle::trainer

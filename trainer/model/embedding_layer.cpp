@@ -68,8 +68,8 @@ Result<std::unique_ptr<Layer>> make_head(const LayerPlan& plan, const LayerConte
 
 }  // namespace
 
-const LayerKind kEmbeddingKind{api::LayerType::kEmbedding, plan_embedding, make_embedding,
-                               /*fuses_relu=*/false, /*decays=*/true};
-const LayerKind kHeadKind{api::LayerType::kHead, plan_head, make_head};
+const LayerKind kEmbeddingKind{api::LayerType::kEmbedding, plan_embedding,       make_embedding,
+                               /*reads=*/{.input = true},  /*fuses_relu=*/false, /*decays=*/true};
+const LayerKind kHeadKind{api::LayerType::kHead, plan_head, make_head, /*reads=*/{.input = true}};
 
 }  // namespace fettle::trainer

@@ -39,6 +39,6 @@ Result<std::unique_ptr<Layer>> make_gelu(const LayerPlan& plan, const LayerConte
 
 }  // namespace
 
-const LayerKind kGeluKind{api::LayerType::kGelu, plan_gelu, make_gelu};
+const LayerKind kGeluKind{api::LayerType::kGelu, plan_gelu, make_gelu, /*reads=*/{.input = true}};
 
 }  // namespace fettle::trainer

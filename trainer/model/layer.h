@@ -23,6 +23,9 @@ struct Pass {
   std::uint64_t seed = 0;
   const std::uint32_t* epoch = nullptr;
   const std::int64_t* indices = nullptr;  // of the samples in their set
+  // Where batch normalisation moves running statistics, laid out as the network's; nullptr: the
+  // network's own. A forward pass that is repeated must not move these again.
+  float* statistics = nullptr;
 };
 
 class Layer {
@@ -31,8 +34,9 @@ class Layer {
   // The weights have changed since the last pass.
   virtual void weights_changed() {}
   virtual void forward(const Pass& pass, kernels::ConstBuffer x, kernels::Buffer y) = 0;
-  // Of the last forward, with its x and y. Adds to the gradients of the parameters; may overwrite
-  // dy. `dx` is nullptr where nobody needs it.
+  // Of the last forward, with its x and y; nullptr what the layer's kind does not read
+  // (BackwardReads). Adds to the gradients of the parameters; may overwrite dy. `dx` is nullptr
+  // where nobody needs it.
   virtual void backward(const Pass& pass, kernels::ConstBuffer x, kernels::ConstBuffer y,
                         kernels::Buffer dy, kernels::Buffer dx) = 0;
 };

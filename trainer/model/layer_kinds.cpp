@@ -18,4 +18,10 @@ const LayerKind& kind_of(api::LayerType type) {
   check_failed(__FILE__, __LINE__, "kind_of", "a layer type without a kind");
 }
 
+BackwardReads reads_of(const LayerPlan& layer) {
+  BackwardReads reads = kind_of(layer.type).reads;
+  reads.output = reads.output || layer.relu;
+  return reads;
+}
+
 }  // namespace fettle::trainer

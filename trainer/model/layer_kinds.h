@@ -10,6 +10,13 @@
 
 namespace fettle::trainer {
 
+// What a backward pass reads of its layer's forward pass. A layer with a fused ReLU reads its
+// output besides.
+struct BackwardReads {
+  bool input = false;
+  bool output = false;
+};
+
 struct LayerKind {
   api::LayerType type;
   // Completes `layer`, whose name, input and output (= input) are set. `before_norm`: a batchNorm
@@ -18,12 +25,14 @@ struct LayerKind {
                  LayerPlan& layer);
   // Errors: what the backend cannot run.
   Result<std::unique_ptr<Layer>> (*make)(const LayerPlan& plan, const LayerContext& context);
+  BackwardReads reads;
   bool fuses_relu = false;  // its operation can do a ReLU that follows
   bool decays = false;      // weight decay applies to its weights (never to biases)
 };
 
 // Flatten, residual and shortcut have none: they change no number.
 const LayerKind& kind_of(api::LayerType type);
+BackwardReads reads_of(const LayerPlan& layer);
 
 extern const LayerKind kLinearKind;     // linear_layer.cpp
 extern const LayerKind kConvKind;       // conv_layer.cpp

@@ -31,7 +31,7 @@ Result<std::unique_ptr<Layer>> make_linear(const LayerPlan& plan, const LayerCon
 
 }  // namespace
 
-const LayerKind kLinearKind{api::LayerType::kLinear, plan_linear, make_linear, /*fuses_relu=*/true,
-                            /*decays=*/true};
+const LayerKind kLinearKind{api::LayerType::kLinear,   plan_linear,         make_linear,
+                            /*reads=*/{.input = true}, /*fuses_relu=*/true, /*decays=*/true};
 
 }  // namespace fettle::trainer

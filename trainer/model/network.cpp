@@ -1,6 +1,5 @@
 #include "trainer/model/network.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "trainer/model/layer_kinds.h"
@@ -9,9 +8,10 @@ namespace fettle::trainer {
 
 Result<std::unique_ptr<Network>> Network::create(const NetworkPlan& plan, kernels::Backend& backend,
                                                  const kernels::PlanOptions& options,
-                                                 std::uint64_t seed) {
+                                                 std::uint64_t seed, bool recompute) {
   FETTLE_ASSIGN(Parameters parameters, Parameters::initial(plan, options.type, seed, backend));
-  std::unique_ptr<Network> network(new Network(plan, backend, options, std::move(parameters)));
+  std::unique_ptr<Network> network(
+      new Network(plan, backend, options, std::move(parameters), recompute));
   FETTLE_TRY(network->allocate());
   FETTLE_TRY(network->make_layers());
   network->parameters_.round_weights(backend);
@@ -20,24 +20,19 @@ Result<std::unique_ptr<Network>> Network::create(const NetworkPlan& plan, kernel
 }
 
 Network::Network(const NetworkPlan& plan, kernels::Backend& backend,
-                 const kernels::PlanOptions& options, Parameters parameters)
+                 const kernels::PlanOptions& options, Parameters parameters, bool recompute)
     : plan_(plan),
-      backward_plan_(plan_backward(plan)),
+      activations_(plan_activations(plan, recompute)),
       backend_(backend),
       options_(options),
       parameters_(std::move(parameters)) {}
 
 Status Network::allocate() {
-  using Bytes = kernels::DeviceArray<std::uint8_t>;
-  const std::int64_t bytes = options_.max_samples * kernels::size_of(options_.type);
-  std::int64_t largest = 0;
-  for (const LayerPlan& layer : plan_.layers) {
-    largest = std::max(largest, layer.output.size());
-    FETTLE_ASSIGN(outputs_.emplace_back(), Bytes::create(backend_, layer.output.size() * bytes));
-  }
-  for (std::int64_t i = 0; i < backward_plan_.slots; ++i) {
-    FETTLE_ASSIGN(gradients_.emplace_back(), Bytes::create(backend_, largest * bytes));
-  }
+  const std::int64_t bytes = kernels::size_of(options_.type);
+  FETTLE_ASSIGN(memory_, kernels::DeviceArray<std::uint8_t>::create(
+                             backend_, activations_.elements * options_.max_samples * bytes));
+  if (activations_.repeated == 0) return success();
+  FETTLE_ASSIGN(spare_statistics_, kernels::DeviceArray<float>::create(backend_, plan_.statistics));
   return success();
 }
 
@@ -57,30 +52,32 @@ void Network::weights_changed() {
   }
 }
 
-kernels::ConstBuffer Network::output_of(std::int64_t layer, kernels::ConstBuffer images) const {
-  return layer == kNetworkInput ? images : outputs_[static_cast<std::size_t>(layer)].data();
-}
-
 kernels::ConstBuffer Network::forward(const Pass& pass, kernels::ConstBuffer images) {
   CHECK(pass.samples <= options_.max_samples, "more samples than the network was planned for");
-  for (std::size_t i = 0; i < layers_.size(); ++i) {
-    const LayerPlan& plan = plan_.layers[i];
-    const Span span(trace_, "forward", plan.name);
-    const kernels::ConstBuffer x = output_of(plan.source, images);
-    if (layers_[i]) {
-      layers_[i]->forward(pass, x, outputs_[i].data());
-    } else {
-      backend_.add(options_.type, pass.samples * plan.output.size(), x,
-                   output_of(plan.shortcut, images), outputs_[i].data());
-    }
+  for (const ActivationStep& step : activations_.forward) {
+    const Span span(trace_, "forward", name_of(step));
+    run(pass, step, images);
   }
-  return outputs_.back().data();
+  return at(activations_.last().y);
+}
+
+void Network::run(const Pass& pass, const ActivationStep& step, kernels::ConstBuffer images) {
+  const auto i = static_cast<std::size_t>(step.layer);
+  const LayerPlan& plan = plan_.layers[i];
+  const kernels::ConstBuffer x = given(plan.source, step.x, images);
+  if (layers_[i]) return layers_[i]->forward(pass, x, at(step.y));
+  backend_.add(options_.type, pass.samples * plan.output.size(), x,
+               given(plan.shortcut, step.shortcut, images), at(step.y));
 }
 
 void Network::backward(const Pass& pass, kernels::ConstBuffer images) {
-  for (const BackwardStep& step : backward_plan_.steps) {
-    const Span span(trace_, "backward", plan_.layers[static_cast<std::size_t>(step.layer)].name);
-    if (layers_[static_cast<std::size_t>(step.layer)]) {
+  Pass again = pass;
+  again.statistics = spare_statistics_.data();
+  for (const ActivationStep& step : activations_.backward) {
+    const Span span(trace_, step.forward ? "recompute" : "backward", name_of(step));
+    if (step.forward) {
+      run(again, step, images);
+    } else if (layers_[static_cast<std::size_t>(step.layer)]) {
       step_back(pass, step, images);
     } else {
       step_back_add(pass, step);
@@ -88,29 +85,35 @@ void Network::backward(const Pass& pass, kernels::ConstBuffer images) {
   }
 }
 
-void Network::step_back(const Pass& pass, const BackwardStep& step, kernels::ConstBuffer images) {
+void Network::step_back(const Pass& pass, const ActivationStep& step, kernels::ConstBuffer images) {
   const auto i = static_cast<std::size_t>(step.layer);
   const LayerPlan& plan = plan_.layers[i];
-  layers_[i]->backward(pass, output_of(plan.source, images), outputs_[i].data(), slot(step.dy),
-                       slot(step.dx));
-  if (step.sum == kNoSlot) return;
-  backend_.add(options_.type, pass.samples * plan.input.size(), slot(step.sum), slot(step.dx),
-               slot(step.sum));
+  layers_[i]->backward(pass, given(plan.source, step.x, images), at(step.y), at(step.dy),
+                       at(step.dx));
+  if (step.sum == kNowhere) return;
+  backend_.add(options_.type, pass.samples * plan.input.size(), at(step.sum), at(step.dx),
+               at(step.sum));
 }
 
-void Network::step_back_add(const Pass& pass, const BackwardStep& step) {
+void Network::step_back_add(const Pass& pass, const ActivationStep& step) {
   const std::int64_t elements =
       pass.samples * plan_.layers[static_cast<std::size_t>(step.layer)].output.size();
-  if (step.sum != kNoSlot) {
-    backend_.add(options_.type, elements, slot(step.sum), slot(step.dy), slot(step.sum));
+  if (step.sum != kNowhere) {
+    backend_.add(options_.type, elements, at(step.sum), at(step.dy), at(step.sum));
   }
-  if (step.copy != kNoSlot) {
-    backend_.copy(slot(step.dy), slot(step.copy), elements * kernels::size_of(options_.type));
+  if (step.copy != kNowhere) {
+    backend_.copy(at(step.dy), at(step.copy), elements * kernels::size_of(options_.type));
   }
 }
 
-kernels::Buffer Network::slot(std::int64_t number) {
-  return number == kNoSlot ? nullptr : gradients_[static_cast<std::size_t>(number)].data();
+kernels::Buffer Network::at(std::int64_t place) {
+  if (place == kNowhere) return nullptr;
+  return memory_.data() + place * options_.max_samples * kernels::size_of(options_.type);
+}
+
+kernels::ConstBuffer Network::given(std::int64_t source, std::int64_t place,
+                                    kernels::ConstBuffer images) {
+  return source == kNetworkInput ? images : at(place);
 }
 
 }  // namespace fettle::trainer

@@ -1,17 +1,19 @@
 // Network: the layers of a plan with their parameters and activations, ready to run on a backend.
 //
-// All memory is the backend's, allocated at creation for at most `max_samples` samples at once.
-// Passes only give orders to the backend, so that they can be recorded. One thread.
+// All memory is the backend's, allocated at creation for at most `max_samples` samples at once: the
+// parameters, and one block for all that passes write, in which an ActivationPlan says what lies
+// where. Passes only give orders to the backend, so that they can be recorded. One thread.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "base/result.h"
 #include "kernels/backend.h"
 #include "kernels/device_array.h"
-#include "trainer/model/backward_plan.h"
+#include "trainer/model/activation_plan.h"
 #include "trainer/model/layer.h"
 #include "trainer/model/network_plan.h"
 #include "trainer/model/parameters.h"
@@ -21,16 +23,18 @@ namespace fettle::trainer {
 
 class Network {
  public:
-  // `backend` must outlive the network. Errors: a layer that the backend cannot run, by name; too
-  // little memory.
+  // `backend` must outlive the network. `recompute`: layers run forward twice where that saves
+  // memory; it changes no bit of any result. Errors: a layer that the backend cannot run, by name;
+  // too little memory.
   static Result<std::unique_ptr<Network>> create(const NetworkPlan& plan, kernels::Backend& backend,
                                                  const kernels::PlanOptions& options,
-                                                 std::uint64_t seed);
+                                                 std::uint64_t seed, bool recompute = false);
   Network(const Network&) = delete;
   Network& operator=(const Network&) = delete;
 
   const NetworkPlan& plan() const { return plan_; }
   Parameters& parameters() { return parameters_; }
+  const ActivationPlan& activations() const { return activations_; }
   std::int64_t max_samples() const { return options_.max_samples; }
   // Where each layer's times go; nullptr: nowhere. Must outlive the passes.
   void set_trace(Trace* trace) { trace_ = trace; }
@@ -40,36 +44,41 @@ class Network {
 
   // `images`: [samples, height, width, channels] in the plan's type; of text the tokens,
   // std::int32_t, [samples, length]. Returns the logits, [samples, classes] (of text [samples,
-  // length, classes]), valid until the next forward.
+  // length, classes]), valid until the next forward or backward.
   kernels::ConstBuffer forward(const Pass& pass, kernels::ConstBuffer images);
 
   // Where the gradient of the loss by the logits goes, before backward.
-  kernels::Buffer logits_gradient() { return gradients_[0].data(); }
+  kernels::Buffer logits_gradient() { return at(activations_.logits_gradient); }
 
   // Of the last forward, with the same images: adds to parameters().gradients. Overwrites
-  // logits_gradient().
+  // logits_gradient() and the logits.
   void backward(const Pass& pass, kernels::ConstBuffer images);
 
  private:
   Network(const NetworkPlan& plan, kernels::Backend& backend, const kernels::PlanOptions& options,
-          Parameters parameters);
+          Parameters parameters, bool recompute);
   Status allocate();
   Status make_layers();
-  // What a layer gave in the last forward.
-  kernels::ConstBuffer output_of(std::int64_t layer, kernels::ConstBuffer images) const;
-  void step_back(const Pass& pass, const BackwardStep& step, kernels::ConstBuffer images);
-  void step_back_add(const Pass& pass, const BackwardStep& step);
-  kernels::Buffer slot(std::int64_t number);
+  const std::string& name_of(const ActivationStep& step) const {
+    return plan_.layers[static_cast<std::size_t>(step.layer)].name;
+  }
+  void run(const Pass& pass, const ActivationStep& step, kernels::ConstBuffer images);
+  void step_back(const Pass& pass, const ActivationStep& step, kernels::ConstBuffer images);
+  void step_back_add(const Pass& pass, const ActivationStep& step);
+  kernels::Buffer at(std::int64_t place);
+  // What layer `source` gave: it lies at `place`, or is the network's input.
+  kernels::ConstBuffer given(std::int64_t source, std::int64_t place, kernels::ConstBuffer images);
 
   const NetworkPlan plan_;
-  const BackwardPlan backward_plan_;
+  const ActivationPlan activations_;
   kernels::Backend& backend_;
   const kernels::PlanOptions options_;
   Parameters parameters_;
   Trace* trace_ = nullptr;
-  std::vector<std::unique_ptr<Layer>> layers_;                 // nullptr: add
-  std::vector<kernels::DeviceArray<std::uint8_t>> outputs_;    // of each layer
-  std::vector<kernels::DeviceArray<std::uint8_t>> gradients_;  // the slots of backward_plan_
+  std::vector<std::unique_ptr<Layer>> layers_;  // nullptr: add
+  kernels::DeviceArray<std::uint8_t> memory_;   // of activations_
+  // What layers that run again make of the running statistics; never read.
+  kernels::DeviceArray<float> spare_statistics_;
 };
 
 }  // namespace fettle::trainer

@@ -33,11 +33,10 @@ void draw(const Block& block, std::uint64_t key, std::uint64_t stream, float* to
 
 Result<Parameters> Parameters::initial(const NetworkPlan& plan, kernels::DataType type,
                                        std::uint64_t seed, kernels::Backend& backend) {
-  constexpr std::int64_t kSums = sizeof(kernels::StepSums) / sizeof(float);
   using Floats = kernels::DeviceArray<float>;
   Parameters made;
   FETTLE_ASSIGN(made.weights, Floats::create(backend, plan.parameters));
-  FETTLE_ASSIGN(made.gradients, Floats::create(backend, plan.parameters + plan.statistics + kSums));
+  FETTLE_ASSIGN(made.gradients, Floats::create(backend, plan.parameters + plan.statistics + kStepSums));
   FETTLE_ASSIGN(made.statistics, Floats::create(backend, plan.statistics));
   if (type != kernels::DataType::kFloat32) {
     made.rounded_type = type;

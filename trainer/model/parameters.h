@@ -15,6 +15,9 @@
 
 namespace fettle::trainer {
 
+// Floats that a step's sums take behind its gradients.
+inline constexpr std::int64_t kStepSums = sizeof(kernels::StepSums) / sizeof(float);
+
 struct Parameters {
   kernels::DeviceArray<float> weights;  // fp32 masters
   // Sums over the samples of an optimiser step: of the weights' gradients, of the statistics that

@@ -59,8 +59,10 @@ Result<std::unique_ptr<Layer>> make_pool(const LayerPlan& plan, const LayerConte
 
 }  // namespace
 
-const LayerKind kMaxPoolKind{api::LayerType::kMaxPool, plan_pool, make_pool};
-const LayerKind kAveragePoolKind{api::LayerType::kAveragePool, plan_pool, make_pool};
-const LayerKind kGlobalPoolKind{api::LayerType::kGlobalPool, plan_global_pool, make_pool};
+const LayerKind kMaxPoolKind{api::LayerType::kMaxPool, plan_pool, make_pool,
+                             /*reads=*/{.input = true, .output = true}};
+const LayerKind kAveragePoolKind{api::LayerType::kAveragePool, plan_pool, make_pool, /*reads=*/{}};
+const LayerKind kGlobalPoolKind{api::LayerType::kGlobalPool, plan_global_pool, make_pool,
+                                /*reads=*/{}};
 
 }  // namespace fettle::trainer

@@ -35,6 +35,6 @@ Result<std::unique_ptr<Layer>> make_relu(const LayerPlan& plan, const LayerConte
 
 }  // namespace
 
-const LayerKind kReluKind{api::LayerType::kRelu, plan_relu, make_relu};
+const LayerKind kReluKind{api::LayerType::kRelu, plan_relu, make_relu, /*reads=*/{.output = true}};
 
 }  // namespace fettle::trainer

@@ -56,7 +56,9 @@ Result<std::unique_ptr<Layer>> make_row_norm(const LayerPlan& plan, const LayerC
 
 }  // namespace
 
-const LayerKind kLayerNormKind{api::LayerType::kLayerNorm, plan_layer_norm, make_row_norm};
-const LayerKind kRmsNormKind{api::LayerType::kRmsNorm, plan_rms_norm, make_row_norm};
+const LayerKind kLayerNormKind{api::LayerType::kLayerNorm, plan_layer_norm, make_row_norm,
+                               /*reads=*/{.input = true}};
+const LayerKind kRmsNormKind{api::LayerType::kRmsNorm, plan_rms_norm, make_row_norm,
+                             /*reads=*/{.input = true}};
 
 }  // namespace fettle::trainer

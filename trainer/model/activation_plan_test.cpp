@@ -1,0 +1,190 @@
+#include "trainer/model/activation_plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "trainer/model/gpt.h"
+#include "trainer/model/layer_configs.h"
+#include "trainer/model/layer_kinds.h"
+#include "trainer/model/resnet.h"
+
+namespace fettle::trainer {
+namespace {
+
+using api::LayerType;
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+NetworkPlan network_of(std::vector<api::LayerConfig> layers,
+                       const SampleFormat& format = {{16, 16, 2}, 3, false, ""}) {
+  api::ModelConfig model;
+  model.layers = std::move(layers);
+  const auto plan = plan_network(model, format);
+  EXPECT_TRUE(plan.ok()) << (plan.ok() ? "" : plan.error().message);
+  return *plan;
+}
+
+NetworkPlan gpt2_small() {
+  api::ModelConfig model;
+  model.gpt = api::GptConfig{.layers = 12, .heads = 12, .width = 768};
+  model.dropout = 0.1;
+  return *plan_network(model, {{1024, 1, 1}, 50257, true, ""});
+}
+
+NetworkPlan resnet_50() {
+  return network_of(resnet50(1000, ResNetStem::kLarge), {{224, 224, 3}, 1000, false, ""});
+}
+
+// Stands in for the memory: who wrote each line of it last.
+class Memory {
+ public:
+  Memory(const NetworkPlan& network, const ActivationPlan& plan)
+      : network_(network), lines_(static_cast<std::size_t>(plan.elements / kLine), "nothing") {
+    for (const ActivationStep& step : plan.forward) run(step);
+    expect("output", std::ssize(network.layers) - 1, plan.last().y);
+    write("gradient", std::ssize(network.layers) - 1, plan.logits_gradient);
+    for (const ActivationStep& step : plan.backward) {
+      step.forward ? run(step) : step_back(step);
+    }
+  }
+
+ private:
+  static constexpr std::int64_t kLine = 32;
+
+  std::span<std::string> lines_of(std::int64_t layer, std::int64_t place) {
+    const std::int64_t size = network_.layers[static_cast<std::size_t>(layer)].output.size();
+    EXPECT_EQ(place % kLine, 0);
+    const std::int64_t end = (place + size + kLine - 1) / kLine;
+    EXPECT_LE(end, std::ssize(lines_));
+    return {lines_.begin() + place / kLine, lines_.begin() + end};
+  }
+  void write(const std::string& what, std::int64_t layer, std::int64_t place) {
+    std::ranges::fill(lines_of(layer, place), what + " " + std::to_string(layer));
+  }
+  void expect(const std::string& what, std::int64_t layer, std::int64_t place) {
+    if (layer == kNetworkInput) return;
+    const std::string wanted = what + " " + std::to_string(layer);
+    for (const std::string& line : lines_of(layer, place)) {
+      ASSERT_EQ(line, wanted) << "at " << place;
+    }
+  }
+
+  void run(const ActivationStep& step) {
+    const LayerPlan& layer = network_.layers[static_cast<std::size_t>(step.layer)];
+    expect("output", layer.source, step.x);
+    if (layer.type == LayerType::kAdd) expect("output", layer.shortcut, step.shortcut);
+    write("output", step.layer, step.y);
+  }
+
+  void step_back(const ActivationStep& step) {
+    const LayerPlan& layer = network_.layers[static_cast<std::size_t>(step.layer)];
+    const bool add = layer.type == LayerType::kAdd;
+    if (reads_of(layer).input) expect("output", layer.source, step.x);
+    if (reads_of(layer).output) expect("output", step.layer, step.y);
+    expect("gradient", step.layer, step.dy);
+    if (step.sum != kNowhere) expect("gradient", add ? layer.shortcut : layer.source, step.sum);
+    if (step.copy != kNowhere) write("gradient", layer.shortcut, step.copy);
+    if (step.dx != kNowhere) write("gradient", layer.source, step.dx);
+    if (add && layer.source != kNetworkInput) write("gradient", layer.source, step.dy);
+  }
+
+  const NetworkPlan& network_;
+  std::vector<std::string> lines_;
+};
+
+const auto kRelu = simple(LayerType::kRelu);
+const auto kNorm = simple(LayerType::kBatchNorm);
+const auto kResidual = simple(LayerType::kResidual);
+const auto kShortcut = simple(LayerType::kShortcut);
+const auto kAdd = simple(LayerType::kAdd);
+
+// What a step reads is what was written for it, and has not been overwritten.
+TEST(ActivationPlan, EveryStepFindsWhatItReads) {
+  const std::vector<NetworkPlan> networks = {
+      network_of({linear(3)}),
+      network_of({kRelu, dropout(0.1), linear(3)}),
+      network_of({conv(4), kNorm, kRelu, simple(LayerType::kMaxPool), conv(8), kNorm, kRelu,
+                  dropout(0.2), simple(LayerType::kAveragePool), linear(20), kRelu, linear(3)}),
+      network_of({conv(4), kResidual, conv(4), kResidual, kRelu, conv(4), kAdd, kRelu, conv(4),
+                  kShortcut, kResidual, conv(4), kAdd, kAdd, linear(3)}),
+      network_of({kResidual, conv(2), kAdd, kResidual, conv(2), kAdd, linear(3)}),
+      network_of(resnet18(3, ResNetStem::kSmall)),
+      gpt2_small(),
+  };
+  for (const NetworkPlan& network : networks) {
+    for (const bool recompute : {false, true}) {
+      SCOPED_TRACE(network.layers.back().name + (recompute ? ", recomputed" : ""));
+      const Memory memory(network, plan_activations(network, recompute));
+    }
+  }
+}
+
+std::vector<std::int64_t> repeated(const ActivationPlan& plan) {
+  std::vector<std::int64_t> layers;
+  for (const ActivationStep& step : plan.backward) {
+    if (step.forward) layers.push_back(step.layer);
+  }
+  EXPECT_EQ(std::ssize(layers), plan.repeated);
+  return layers;
+}
+
+TEST(ActivationPlan, RepeatsNothingUnlessAsked) {
+  EXPECT_EQ(plan_activations(gpt2_small(), false).repeated, 0);
+}
+
+// Ten outputs, nine of them of 64. Of segments of three layers the last outputs are kept; most is
+// needed while a segment's gradients are worked out: two other segments' outputs, its own, and two
+// gradients.
+TEST(ActivationPlan, AChainIsCutSoThatItNeedsLeast) {
+  std::vector<api::LayerConfig> layers(9, linear(64));
+  layers.push_back(linear(3));
+  const NetworkPlan network = network_of(layers);
+  EXPECT_EQ(plan_activations(network, false).elements, (9 + 1) * 64 + 32);
+  const ActivationPlan plan = plan_activations(network, true);
+  EXPECT_THAT(repeated(plan), ElementsAre(6, 7, 3, 4, 0, 1));
+  EXPECT_EQ(plan.elements, 6 * 64);
+}
+
+TEST(ActivationPlan, RepeatsNothingWhereThatSavesNothing) {
+  EXPECT_THAT(repeated(plan_activations(network_of({linear(64), kRelu, linear(3)}), true)),
+              IsEmpty());
+}
+
+// The last linear layer of a block, dropout and the sum need none of what they gave.
+TEST(ActivationPlan, ASegmentRunsAgainUpToWhatIsNeeded) {
+  const NetworkPlan network = gpt2_small();
+  for (const std::int64_t layer : repeated(plan_activations(network, true))) {
+    const auto i = static_cast<std::size_t>(layer);
+    if (network.layers[i + 1].type != LayerType::kDropout) continue;
+    const bool again = std::ranges::count(repeated(plan_activations(network, true)), layer + 1) > 0;
+    EXPECT_TRUE(again) << network.layers[i].name << " runs again for nobody";
+  }
+}
+
+// What the layers give and the gradient by the logits, which lies where the logits were.
+TEST(ActivationPlan, KeepsNoMoreThanTheGradientsNeed) {
+  for (const NetworkPlan& network : {gpt2_small(), resnet_50()}) {
+    std::int64_t outputs = 0;
+    for (const LayerPlan& layer : network.layers) outputs += layer.output.size();
+    const auto elements = static_cast<double>(plan_activations(network, false).elements);
+    EXPECT_LT(elements, 0.85 * static_cast<double>(outputs));
+  }
+}
+
+double share_with_recomputation(const NetworkPlan& network) {
+  return static_cast<double>(plan_activations(network, true).elements) /
+         static_cast<double>(plan_activations(network, false).elements);
+}
+
+TEST(ActivationPlan, RecomputationSavesTwoThirdsOfTheMemory) {
+  EXPECT_LT(share_with_recomputation(gpt2_small()), 0.3);
+  EXPECT_LT(share_with_recomputation(resnet_50()), 0.32);
+}
+
+}  // namespace
+}  // namespace fettle::trainer
