@@ -144,8 +144,7 @@ class CudaBackend final : public Backend {
                                        cudaMemcpyDeviceToDevice, device_->stream()));
   }
   void set_zero(Buffer to, std::int64_t bytes) override {
-    cuda::must_succeed(
-        cudaMemsetAsync(to, 0, static_cast<std::size_t>(bytes), device_->stream()));
+    cuda::must_succeed(cudaMemsetAsync(to, 0, static_cast<std::size_t>(bytes), device_->stream()));
   }
   void wait() override {
     check_not_recording();

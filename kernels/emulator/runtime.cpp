@@ -49,8 +49,9 @@ struct Shared {
   bool is_late = streams_are_late();
 };
 
+// Never destroyed: static objects may own emulated memory.
 Shared& shared() {
-  static Shared the_one;
+  static Shared& the_one = *new Shared();
   return the_one;
 }
 
