@@ -115,6 +115,14 @@ crds: setup ## Write crds/*.yaml anew, from the field lists in api/ and crds/rul
 	@cmake --build $(BUILD) --target fettle_crds
 	@$(BUILD)/bin/fettle-crds crds
 
+.PHONY: gpu
+gpu: ## On a machine with a GPU: tests, then benchmarks against PyTorch; needs .gpu/ and no network
+	@scripts/gpu.sh
+
+.PHONY: gpu-bundle
+gpu-bundle: ## Gather in .gpu/ what `make gpu` needs where there is no network
+	@scripts/gpu_bundle.sh
+
 .PHONY: bench
 bench: build ## Measure: the example, the trainer against PyTorch, overhead a trial
 	@scripts/bench.sh $(BUILD)
@@ -136,4 +144,4 @@ bench-cluster: cluster-programs ## Measure: a Study on a control plane with fake
 
 .PHONY: clean
 clean: ## Remove the build folders (not the caches)
-	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-cuda
+	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-cuda $(BUILD)-gpu

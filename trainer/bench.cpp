@@ -1,5 +1,6 @@
 #include "trainer/bench.h"
 
+#include <algorithm>
 #include <chrono>
 #include <limits>
 #include <utility>
@@ -13,6 +14,7 @@
 #include "trainer/data/loader.h"
 #include "trainer/data/split.h"
 #include "trainer/learner.h"
+#include "trainer/model/gpt.h"
 #include "trainer/model/layer_configs.h"
 #include "trainer/model/resnet.h"
 #include "trainer/report.h"
@@ -23,40 +25,72 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::int64_t kImages = 4096;
-constexpr std::int64_t kClasses = 10;
+constexpr std::int64_t kBytes = 64 << 20;  // of images, at most
+constexpr std::int64_t kMostImages = 4096;
 constexpr int kWarmUpSteps = 20;
-constexpr kernels::ImageShape kShape{28, 28, 1};
 
-Result<api::ModelConfig> model_named(const std::string& name) {
+// What is measured: a network, and the samples that it is trained on.
+struct Workload {
+  api::ModelConfig model;
+  SampleFormat format{{28, 28, 1}, 10, false, ""};
+
+  void take(std::vector<api::LayerConfig> layers) { model.layers = std::move(layers); }
+  // Of text: `format` has its length and its vocabulary.
+  void take(const api::GptConfig& size) { take(gpt(size)); }
+};
+
+Result<Workload> workload_named(const std::string& name) {
   const api::LayerConfig relu = simple(api::LayerType::kRelu);
   const api::LayerConfig pool = simple(api::LayerType::kMaxPool);
-  api::ModelConfig model;
+  const SampleFormat small{{32, 32, 3}, 10, false, ""};
+  Workload workload;
   if (name == "mlp") {
-    model.layers = {linear(512), relu, linear(512), relu, linear(kClasses)};
+    workload.take({linear(512), relu, linear(512), relu, linear(10)});
   } else if (name == "cnn") {
-    model.layers = {conv(32), relu, pool, conv(64), relu, pool, linear(kClasses)};
+    workload.take({conv(32), relu, pool, conv(64), relu, pool, linear(10)});
   } else if (name == "resnet9") {
-    model.layers = resnet9(kClasses);
+    workload.format = small;
+    workload.take(resnet9(10));
   } else if (name == "resnet18") {
-    model.layers = resnet18(kClasses, ResNetStem::kSmall);
+    workload.format = small;
+    workload.take(resnet18(10, ResNetStem::kSmall));
   } else if (name == "resnet50") {
-    model.layers = resnet50(kClasses, ResNetStem::kSmall);
+    workload.format = {{224, 224, 3}, 1000, false, ""};
+    workload.take(resnet50(1000, ResNetStem::kLarge));
+  } else if (name == "chargpt") {
+    workload.format = {{256, 1, 1}, 84, true, ""};
+    workload.take(api::GptConfig{6, 6, 384});
+  } else if (name == "gpt2") {
+    workload.format = {{1024, 1, 1}, 50304, true, ""};
+    workload.take(api::GptConfig{12, 12, 768});
   } else {
     return invalid("there is no benchmark \"" + name +
-                   "\", expected mlp, cnn, resnet9, resnet18 or resnet50");
+                   "\", expected mlp, cnn, resnet9, resnet18, resnet50, chargpt or gpt2");
   }
-  return model;
+  return workload;
 }
 
-ImageSet random_images() {
+ImageSet random_text(const SampleFormat& format) {
   Random random(1);
-  std::vector<std::uint8_t> pixels(static_cast<std::size_t>(kImages * kShape.size()));
-  std::vector<std::uint8_t> labels(static_cast<std::size_t>(kImages));
+  std::vector<std::uint16_t> tokens(
+      static_cast<std::size_t>(kMostImages * format.input.size() + 1));
+  for (auto& token : tokens) {
+    token = static_cast<std::uint16_t>(random.below(static_cast<std::uint64_t>(format.classes)));
+  }
+  const auto* const bytes = reinterpret_cast<const std::uint8_t*>(tokens.data());
+  return ImageSet::of_text(Bytes::copy_of(std::vector(bytes, bytes + 2 * tokens.size())),
+                           format.input.height, format.classes);
+}
+
+ImageSet random_samples(const SampleFormat& format) {
+  if (format.tokens) return random_text(format);
+  Random random(1);
+  const std::int64_t count = std::min(kMostImages, kBytes / format.input.size());
+  std::vector<std::uint8_t> pixels(static_cast<std::size_t>(count * format.input.size()));
+  std::vector<std::uint8_t> labels(static_cast<std::size_t>(count));
   for (auto& pixel : pixels) pixel = static_cast<std::uint8_t>(random.bits32());
-  for (std::size_t i = 0; i < labels.size(); ++i)
-    labels[i] = static_cast<std::uint8_t>(i % kClasses);
-  return ImageSet(kShape, Bytes::copy_of(pixels), Bytes::copy_of(labels));
+  for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = static_cast<std::uint8_t>(i % 10);
+  return ImageSet(format.input, Bytes::copy_of(pixels), Bytes::copy_of(labels));
 }
 
 // One optimiser step; returns its seconds and adds its samples.
@@ -75,8 +109,8 @@ Result<double> timed_step(Loader& loader, Learner& learner, double rate, std::in
 }  // namespace
 
 Result<std::string> run_bench(const BenchSettings& settings) {
-  FETTLE_ASSIGN(const api::ModelConfig model, model_named(settings.model));
-  FETTLE_ASSIGN(const NetworkPlan plan, plan_network(model, kShape, kClasses));
+  FETTLE_ASSIGN(const Workload workload, workload_named(settings.model));
+  FETTLE_ASSIGN(const NetworkPlan plan, plan_network(workload.model, workload.format));
   api::TrainingConfig training = settings.training;
   training.momentum = 0.9;  // SGD as it is mostly used, in scripts/bench_pytorch.py as well
   api::fill_in_defaults(training, 1);
@@ -84,8 +118,8 @@ Result<std::string> run_bench(const BenchSettings& settings) {
   SingleProcess collective;
   FETTLE_ASSIGN(auto learner, Learner::create(training, plan, batch, 0, collective));
 
-  const ImageSet images = random_images();
-  const Indices all = keyed_permutation(kImages, 0);
+  const ImageSet images = random_samples(workload.format);
+  const Indices all = keyed_permutation(images.size(), 0);
   const BatchWriter writer({0.5, 0.5}, {}, data_type(training.precision), 0);
   LoaderSettings loading;
   loading.epochs = std::numeric_limits<std::int64_t>::max();
@@ -104,15 +138,19 @@ Result<std::string> run_bench(const BenchSettings& settings) {
                   timed_step(loader, *learner, training.learning_rate, count));
     times.add(seconds);
   }
-  const double flops = plan.training_flops() * static_cast<double>(count);
+  const auto samples = static_cast<double>(count) / static_cast<double>(plan.predictions());
+  const double flops = plan.training_flops() * samples;
   Json result = Json::object();
   result.set("model", settings.model);
   result.set("backend", learner->backend().name());
   result.set("precision", api::to_string(training.precision));
   result.set("threads", training.threads);
   result.set("batch", batch);
-  result.set("images_per_second", static_cast<double>(count) / times.total());
+  result.set(plan.tokens ? "tokens_per_second" : "images_per_second",
+             static_cast<double>(count) / times.total());
   result.set("step_ms_median", 1e3 * times.quantile(0.5));
+  result.set("step_ms_p95", 1e3 * times.quantile(0.95));
+  result.set("step_ms_p99", 1e3 * times.quantile(0.99));
   result.set("gflops", flops / times.total() / 1e9);
   result.set("data_wait", (loader.waited() - waited) / times.total());
   return result.dump();

@@ -39,8 +39,8 @@ constexpr int kSignalled = 128;
 constexpr std::string_view kUsage =
     R"(Usage: fettle-trainer [FILE]           trains the trial or the configuration in FILE (JSON);
                                        default: the file that FETTLE_TRIAL names
-       fettle-trainer --bench MODEL    measures the training loop on synthetic images; MODEL: mlp,
-                                       cnn, resnet9, resnet18 or resnet50
+       fettle-trainer --bench MODEL    measures the training loop on synthetic samples; MODEL: mlp,
+                                       cnn, resnet9, resnet18, resnet50, chargpt or gpt2
 
 With a trainer's configuration as FILE:
   --seed N             seed of weights, order, augmentation and dropout (0)

@@ -36,7 +36,8 @@ Result<Parameters> Parameters::initial(const NetworkPlan& plan, kernels::DataTyp
   using Floats = kernels::DeviceArray<float>;
   Parameters made;
   FETTLE_ASSIGN(made.weights, Floats::create(backend, plan.parameters));
-  FETTLE_ASSIGN(made.gradients, Floats::create(backend, plan.parameters + plan.statistics + kStepSums));
+  FETTLE_ASSIGN(made.gradients,
+                Floats::create(backend, plan.parameters + plan.statistics + kStepSums));
   FETTLE_ASSIGN(made.statistics, Floats::create(backend, plan.statistics));
   if (type != kernels::DataType::kFloat32) {
     made.rounded_type = type;

@@ -1,0 +1,191 @@
+#!/usr/bin/env python3
+"""PyTorch's training step on a GPU, in every way that makes it fast: the peer of `fettle-trainer --bench`.
+
+    python3 scripts/bench_pytorch_gpu.py --model resnet9 --batch 512 [--seconds 2] [--ways eager,graph]
+
+bf16 autocast with fp32 master weights, SGD with momentum, fused; channels_last for convolutions; random samples
+that lie on the device. Ways: eager, compile (default, reduce-overhead, max-autotune), graph (the whole step, optimiser
+included, captured once). One JSON line a way: median of the blocks.
+"""
+
+import argparse
+import json
+import statistics
+import sys
+import time
+
+import torch
+from torch import nn
+import torch.nn.functional as F
+
+WAYS = ("eager", "graph", "default", "reduce-overhead", "max-autotune")
+
+
+class Residual(nn.Module):
+    """relu(inner(x) + shortcut(x)), or without the ReLU."""
+
+    def __init__(self, inner, shortcut=None, relu=True):
+        super().__init__()
+        self.inner, self.shortcut, self.relu = inner, shortcut or nn.Identity(), relu
+
+    def forward(self, x):
+        y = self.inner(x) + self.shortcut(x)
+        return F.relu(y) if self.relu else y
+
+
+def conv_norm(inputs, outputs, kernel=3, stride=1, relu=True):
+    layers = [nn.Conv2d(inputs, outputs, kernel, stride, kernel // 2, bias=False), nn.BatchNorm2d(outputs)]
+    return nn.Sequential(*layers, *([nn.ReLU(inplace=True)] if relu else []))
+
+
+def mlp():
+    return nn.Sequential(nn.Flatten(), nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(),
+                         nn.Linear(512, 10))
+
+
+def resnet9():
+    def wide(channels):
+        return Residual(nn.Sequential(conv_norm(channels, channels), conv_norm(channels, channels)), relu=False)
+    return nn.Sequential(conv_norm(3, 64), conv_norm(64, 128), nn.MaxPool2d(2), wide(128), conv_norm(128, 256),
+                         nn.MaxPool2d(2), conv_norm(256, 512), nn.MaxPool2d(2), wide(512), nn.AdaptiveAvgPool2d(1),
+                         nn.Flatten(), nn.Linear(512, 10))
+
+
+def resnet50():
+    layers = [conv_norm(3, 64, 7, 2), nn.MaxPool2d(2)]
+    inputs = 64
+    for blocks, channels, stride in ((3, 64, 1), (4, 128, 2), (6, 256, 2), (3, 512, 2)):
+        for block in range(blocks):
+            step = stride if block == 0 else 1
+            inner = nn.Sequential(conv_norm(inputs, channels, 1), conv_norm(channels, channels, 3, step),
+                                  conv_norm(channels, 4 * channels, 1, relu=False))
+            changes = block == 0
+            layers.append(Residual(inner, conv_norm(inputs, 4 * channels, 1, step, False) if changes else None))
+            inputs = 4 * channels
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(inputs, 1000))
+
+
+class Block(nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+        self.heads = heads
+        self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+    def forward(self, x):
+        parts = [part.unflatten(2, (self.heads, -1)).transpose(1, 2) for part in self.qkv(self.norm1(x)).chunk(3, 2)]
+        x = x + self.out(F.scaled_dot_product_attention(*parts, is_causal=True).transpose(1, 2).flatten(2))
+        return x + self.down(F.gelu(self.up(self.norm2(x)), approximate="tanh"))
+
+
+class Gpt(nn.Module):
+    def __init__(self, layers, heads, width, length, vocabulary):
+        super().__init__()
+        self.table, self.positions = nn.Embedding(vocabulary, width), nn.Parameter(torch.zeros(length, width))
+        self.blocks = nn.Sequential(*[Block(width, heads) for _ in range(layers)])
+        self.norm = nn.LayerNorm(width)
+
+    def forward(self, tokens):
+        x = self.norm(self.blocks(self.table(tokens) + self.positions))
+        return F.linear(x, self.table.weight).flatten(0, 1)  # tied
+
+
+def images(batch, channels, side, classes):
+    x = torch.randn(batch, channels, side, side, device="cuda").to(memory_format=torch.channels_last)
+    return x, torch.randint(classes, (batch,), device="cuda"), batch
+
+
+def text(batch, length, vocabulary):
+    tokens = torch.randint(vocabulary, (batch, length + 1), device="cuda")
+    return tokens[:, :-1].contiguous(), tokens[:, 1:].flatten(), batch * length
+
+
+# As trainer/bench.cpp has them: network, samples, and the unit of what is counted.
+MODELS = {
+    "mlp": (mlp, lambda batch: images(batch, 1, 28, 10), "images"),
+    "resnet9": (resnet9, lambda batch: images(batch, 3, 32, 10), "images"),
+    "resnet50": (resnet50, lambda batch: images(batch, 3, 224, 1000), "images"),
+    "chargpt": (lambda: Gpt(6, 6, 384, 256, 84), lambda batch: text(batch, 256, 84), "tokens"),
+    "gpt2": (lambda: Gpt(12, 12, 768, 1024, 50304), lambda batch: text(batch, 1024, 50304), "tokens"),
+}
+
+
+def make_step(make_model, x, labels, way):
+    torch.manual_seed(0)
+    model = make_model().cuda().to(memory_format=torch.channels_last)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3, momentum=0.9, fused=True)
+    run = model if way in ("eager", "graph") else torch.compile(model, mode=way)
+
+    def step():
+        optimizer.zero_grad(set_to_none=True)
+        with torch.autocast("cuda", torch.bfloat16):
+            loss = F.cross_entropy(run(x), labels)
+        loss.backward()
+        optimizer.step()
+
+    return capture(step) if way == "graph" else step
+
+
+def capture(step):
+    side = torch.cuda.Stream()
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            step()
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        step()
+    return graph.replay
+
+
+def seconds_a_step(step, seconds, blocks=5):
+    """Median of the blocks; a block waits for the GPU only at its end."""
+    for _ in range(20):
+        step()
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    for _ in range(5):
+        step()
+    torch.cuda.synchronize()
+    steps = max(1, int(seconds / blocks * 5 / (time.perf_counter() - start)))
+    times = []
+    for _ in range(blocks):
+        start = time.perf_counter()
+        for _ in range(steps):
+            step()
+        torch.cuda.synchronize()
+        times.append((time.perf_counter() - start) / steps)
+    return statistics.median(times)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--model", choices=MODELS, required=True)
+    parser.add_argument("--batch", type=int, required=True)
+    parser.add_argument("--seconds", type=float, default=2)
+    parser.add_argument("--ways", default=",".join(WAYS))
+    options = parser.parse_args()
+    if not torch.cuda.is_available():
+        sys.exit("bench_pytorch_gpu: PyTorch finds no GPU here")
+    torch.backends.cudnn.benchmark = True
+    make_model, make_samples, unit = MODELS[options.model]
+    x, labels, counted = make_samples(options.batch)
+    for way in options.ways.split(","):
+        start = time.perf_counter()
+        try:
+            step = make_step(make_model, x, labels, way)
+            step()
+            torch.cuda.synchronize()
+            ready = time.perf_counter() - start
+            seconds = seconds_a_step(step, options.seconds)
+        except Exception as error:  # the other ways still count; the table names this one
+            print(f"{way}: {error}", file=sys.stderr)
+            continue
+        print(json.dumps({"way": way, "model": options.model, "batch": options.batch, "step_ms_median": 1e3 * seconds,
+                          f"{unit}_per_second": counted / seconds, "seconds_until_ready": round(ready, 2)}),
+              flush=True)
+
+
+if __name__ == "__main__":
+    main()
