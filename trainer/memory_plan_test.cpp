@@ -177,7 +177,7 @@ TEST_F(MemoryPlanTest, TooLittleIsRefusedWithTheWayOut) {
     const Status status = check_memory(config_, memory, bytes);
     return status.ok() ? "" : status.error().message;
   };
-  EXPECT_THAT(said(100 * kMiB), HasSubstr("needs at least 1.44 GiB of memory, with 1048576 samples "
+  EXPECT_THAT(said(100 * kMiB), HasSubstr("needs at least 1.42 GiB of memory, with 1048576 samples "
                                           "held at once; 100 MiB are there; "
                                           "training.maxPerWorker up to"));
   EXPECT_THAT(said(1), HasSubstr("too little even for one sample; use a smaller model"));

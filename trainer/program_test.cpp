@@ -171,7 +171,7 @@ TEST_F(ProgramTest, WritesScalarsForTensorBoardWhereItIsAsked) {
 TEST_F(ProgramTest, ADryRunSaysWhatMemoryIsNeededAndTrainsNothing) {
   ASSERT_EQ(run({"--dry-run"}), 0) << err();
   EXPECT_THAT(out(), HasSubstr("1108 parameters, fp32, sgd, a batch of 128 over 1 worker"));
-  EXPECT_THAT(out(), testing::ContainsRegex("gradient slots +[0-9.]+ KiB"));
+  EXPECT_THAT(out(), testing::ContainsRegex("activations +[0-9.]+ KiB"));
   EXPECT_FALSE(std::filesystem::exists(trial_.checkpoints.directory));
 
   ASSERT_EQ(run({"--dry-run", "--output", "json", "--workers", "4"}), 0) << err();

@@ -1,0 +1,97 @@
+// The backend "cuda" as a whole, on the emulator: memory, uploads, results and recordings keep
+// their order, also where the device does its work only when somebody waits.
+#include "kernels/cuda/backend.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "kernels/device_array.h"
+#include "kernels/emulator/emulator.h"
+
+namespace fettle::kernels {
+namespace {
+
+using ::testing::Each;
+using ::testing::ElementsAre;
+
+// Once with work that is done at once, once with work that is done late.
+class CudaBackend : public ::testing::TestWithParam<bool> {
+ protected:
+  CudaBackend() { emulator::set_late(GetParam()); }
+  ~CudaBackend() override { emulator::set_late(false); }
+
+  DeviceArray<float> array(std::vector<float> values) {
+    auto made = std::move(DeviceArray<float>::create(*backend_, std::ssize(values))).value();
+    made.upload(values);
+    return made;
+  }
+
+  const std::unique_ptr<Backend> backend_ = std::move(cuda_backend()).value();
+};
+
+TEST_P(CudaBackend, UploadsAreInOrderAndLeaveTheirSourceFree) {
+  auto device = std::move(DeviceArray<float>::create(*backend_, 3)).value();
+  std::vector<float> host(3);
+  for (float i = 0; i < 40; ++i) {  // more than are staged at once
+    host.assign(3, i);
+    device.upload(host);
+  }
+  host.assign(3, -1);
+  EXPECT_THAT(device.download(), Each(39.0F));
+}
+
+TEST_P(CudaBackend, ARecordingDoesNothingUntilItIsRunAndThenWhatItsCallsDid) {
+  auto x = array({1, 2, 3}), y = array({0, 0, 0}), z = array({9, 9, 9});
+  const auto work = [&] {
+    backend_->add_scaled(3, 2, x.data(), y.data());
+    backend_->copy(y.data(), z.data(), 12);
+    backend_->set_zero(x.data(), 4);
+  };
+  const auto recording = backend_->record(work);
+  EXPECT_THAT(y.download(), Each(0.0F));
+
+  recording->run();
+  EXPECT_THAT(z.download(), ElementsAre(2, 4, 6));
+  x.upload(std::vector<float>{10, 10, 10});  // is read by then
+  recording->run();
+  const std::vector<float> replayed = z.download();
+  y.upload(std::vector<float>{2, 4, 6});
+  x.upload(std::vector<float>{10, 10, 10});
+  work();
+  EXPECT_EQ(z.download(), replayed);
+  EXPECT_THAT(replayed, ElementsAre(22, 24, 26));
+}
+
+TEST_P(CudaBackend, AMailboxBringsValuesAsTheyWereWhenTheyWerePosted) {
+  auto value = array({1});
+  const auto mailbox = backend_->mailbox(sizeof(float));
+  mailbox->post(value.data());
+  value.upload(std::vector<float>{2});
+  float first = 0, second = 0;
+  mailbox->take(&first);
+  mailbox->post(value.data());
+  mailbox->take(&second);
+  EXPECT_EQ(first, 1);
+  EXPECT_EQ(second, 2);
+}
+
+INSTANTIATE_TEST_SUITE_P(, CudaBackend, ::testing::Bool(), [](const auto& instance) {
+  return std::string(instance.param ? "Late" : "AtOnce");
+});
+
+TEST(CudaBackendDeathTest, WhatIsRecordedMustNotWait) {
+  const auto backend = std::move(cuda_backend()).value();
+  EXPECT_DEATH(backend->record([&] { backend->wait(); }), "must neither allocate");
+  EXPECT_DEATH(backend->record([&] { (void)backend->allocate(4); }), "must neither allocate");
+}
+
+TEST(CudaBackendDeathTest, MemoryMustNotOutliveIt) {
+  auto backend = std::move(cuda_backend()).value();
+  const auto memory = std::move(backend->allocate(4)).value();
+  EXPECT_DEATH(backend.reset(), "memory outlives its device");
+}
+
+}  // namespace
+}  // namespace fettle::kernels
