@@ -146,7 +146,8 @@ struct TrainingConfig {
   double smoothing = 0.99;  // rmsprop: decay of the mean square
   double weight_decay =
       0;  // adamw, lamb: decoupled; others: added to the gradient. Not on biases, norms
-  std::optional<double> clip_norm;  // global gradient norm
+  std::optional<double> clip_norm;      // global gradient norm
+  std::optional<bool> shard_optimizer;  // over the workers; default: false
   double label_smoothing = 0;
   bool recompute = false;  // activations, in the backward pass, instead of keeping them
   BackendKind backend = BackendKind::kAuto;

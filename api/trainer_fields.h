@@ -145,6 +145,8 @@ void visit_optimizer_fields(Visitor& v, T& c) {
   v.field("weightDecay", c.weight_decay, "Not on biases and norms; adamw, lamb: decoupled.",
           number(0, 1e3));
   v.field("clipNorm", c.clip_norm, "Largest global norm of the gradient.", above(0, 1e9));
+  v.field("shardOptimizer", c.shard_optimizer,
+          "Each worker keeps its part of the optimiser's state only; changes memory, not results.");
   v.field("labelSmoothing", c.label_smoothing, "Probability spread over all classes.",
           from_to_below(0, 1));
 }

@@ -29,6 +29,10 @@ class Collective {
   virtual Status sum(std::span<double> values) = 0;
   // Replaces the bytes by those of rank 0.
   virtual Status broadcast(std::span<std::byte> bytes) = 0;
+  // Worker r brings values[bounds[r]] to values[bounds[r + 1] - 1]; afterwards all have all. Bits
+  // stay as they are. `bounds` rise from 0 to the number of values, and are the same everywhere.
+  // In host memory, always. As it is here, it is a sum of floats and costs as much.
+  virtual Status all_gather(std::span<float> values, std::span<const std::int64_t> bounds);
 
   // Returns when all workers have called it.
   Status barrier() {
@@ -45,6 +49,7 @@ class SingleProcess final : public Collective {
   Status sum(std::span<float>) override { return success(); }
   Status sum(std::span<double>) override { return success(); }
   Status broadcast(std::span<std::byte>) override { return success(); }
+  Status all_gather(std::span<float>, std::span<const std::int64_t>) override { return success(); }
 };
 
 // Replaces the string by that of rank 0, whatever its length.

@@ -29,6 +29,7 @@ Json settings_of(const api::TrainerConfig& config, std::uint64_t seed) {
   learnt.training.threads = 1;
   learnt.training.recompute = false;
   learnt.training.max_per_worker.reset();
+  learnt.training.shard_optimizer.reset();
   Json settings = api::write_trainer_config(learnt);
   settings.set("seed", static_cast<std::int64_t>(seed));
   return settings;

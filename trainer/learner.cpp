@@ -10,6 +10,7 @@
 #include "api/names.h"
 #include "api/trainer_fields.h"
 #include "trainer/batching.h"
+#include "trainer/optimizer_shards.h"
 
 namespace fettle::trainer {
 
@@ -78,8 +79,16 @@ Result<std::unique_ptr<Learner>> Learner::create(const api::TrainingConfig& conf
   FETTLE_ASSIGN(learner->network_,
                 Network::create(plan, backend, {max_samples, type}, seed, config.recompute));
   learner->loss_ = backend.softmax_cross_entropy(plan.classes, type);
+  Parameters& parameters = learner->network_->parameters();
+  std::optional<Range> shard;
+  if (config.shard_optimizer.value_or(false) && collective.world_size() > 1) {
+    learner->shard_bounds_ = shard_bounds(plan, config.optimizer, collective.world_size());
+    const auto rank = static_cast<std::size_t>(collective.rank());
+    shard = {learner->shard_bounds_[rank], learner->shard_bounds_[rank + 1]};
+  }
   FETTLE_ASSIGN(learner->optimizer_, Optimizer::create(config, plan, batch * plan.predictions(),
-                                                       backend, learner->network_->parameters()));
+                                                       backend, parameters, shard));
+  learner->gradient_sum_.emplace(collective, plan_messages(plan, parameters.gradients.size()));
   FETTLE_TRY(learner->allocate(plan, max_samples));
   learner->keep_statistics();
   return learner;
@@ -115,9 +124,14 @@ void Learner::keep_statistics() {
                  statistics_before_.bytes());
 }
 
-void Learner::add(const Batch& batch, std::int64_t epoch) {
+void Learner::add(const Batch& batch, std::int64_t epoch, bool last_of_step) {
   if (batch.size() == 0) return;
   const StagedBatch staged = stage_->bring(batch, epoch);
+  if (backend_->shares_memory() && last_of_step && collective_.world_size() > 1) {
+    return order_batch(staged, [this](std::int64_t layer) {
+      gradient_sum_->layer_done(layer, network_->parameters().all_gradients());
+    });
+  }
   // A part of a recording has no time of its own.
   const bool traced = trace_ != nullptr && trace_->is_on();
   if (!stage_->is_fixed() || traced) return order_batch(staged);
@@ -126,7 +140,7 @@ void Learner::add(const Batch& batch, std::int64_t epoch) {
   orders->run();
 }
 
-void Learner::order_batch(const StagedBatch& batch) {
+void Learner::order_batch(const StagedBatch& batch, const Network::LayerDone& layer_done) {
   Parameters& parameters = network_->parameters();
   // Every micro-batch of a step starts from the same statistics.
   backend_->copy(statistics_before_.data(), parameters.statistics.data(),
@@ -140,7 +154,7 @@ void Learner::order_batch(const StagedBatch& batch) {
     loss_->run(batch.predictions, logits, batch.labels, options, sums_.data(),
                network_->logits_gradient());
   }
-  network_->backward(pass, batch.pixels);
+  network_->backward(pass, batch.pixels, layer_done);
   backend_->add_scaled(parameters.statistics.size(), static_cast<float>(batch.predictions),
                        parameters.statistics.data(), parameters.statistic_sums());
 }
@@ -160,6 +174,7 @@ Status Learner::finish_step(const LearningRates& rates, const Wishes& wishes) {
     return summed.error();
   }
   run_end();
+  if (shards_optimizer()) FETTLE_TRY(gather_weights());
   optimizer_->post_result();
   ++unsettled_;
   return success();
@@ -183,16 +198,52 @@ Status Learner::sum_over_workers() {
 // What a collective cannot reach goes through the host.
 Status Learner::sum_gradients() {
   Parameters& parameters = network_->parameters();
-  if (backend_->shares_memory()) return collective_.sum(parameters.all_gradients());
+  if (backend_->shares_memory()) return gradient_sum_->finish(parameters.all_gradients());
   if (collective_.takes_device_memory()) {
     backend_->wait();
-    return collective_.sum(parameters.all_gradients());
+    return gradient_sum_->finish(parameters.all_gradients());
   }
   if (collective_.world_size() == 1) return success();
   std::vector<float> gradients = parameters.gradients.download();
-  FETTLE_TRY(collective_.sum(std::span(gradients)));
+  FETTLE_TRY(gradient_sum_->finish(gradients));
   parameters.gradients.upload(gradients);
   return success();
+}
+
+// Also where the step was not applied: then all bring what they had, and nobody need ask.
+Status Learner::gather_weights() {
+  const Span span(trace_, "all-gather");
+  Parameters& parameters = network_->parameters();
+  const auto begin = Trace::Clock::now();
+  if (backend_->shares_memory()) {
+    FETTLE_TRY(collective_.all_gather(parameters.all_weights(), shard_bounds_));
+  } else {
+    std::vector<float> weights = parameters.weights.download();
+    FETTLE_TRY(collective_.all_gather(weights, shard_bounds_));
+    parameters.weights.upload(weights);
+  }
+  communicated_ += std::chrono::duration<double>(Trace::Clock::now() - begin).count();
+  parameters.round_weights(*backend_);
+  network_->weights_changed();
+  return success();
+}
+
+Result<OptimizerState> Learner::optimizer_state() {
+  OptimizerState state;
+  if (!shards_optimizer()) {
+    if (collective_.rank() > 0) return state;
+    return OptimizerState{optimizer_->state1.download(), optimizer_->state2.download()};
+  }
+  const OptimizerStates states = states_of(config_);
+  if (states.first) {
+    FETTLE_ASSIGN(state.first,
+                  gather_shards(collective_, optimizer_->state1.download(), shard_bounds_));
+  }
+  if (states.second) {
+    FETTLE_ASSIGN(state.second,
+                  gather_shards(collective_, optimizer_->state2.download(), shard_bounds_));
+  }
+  return state;
 }
 
 void Learner::run_end() {
@@ -210,7 +261,7 @@ void Learner::order_end() {
                            parameters.statistics.data());
   keep_statistics();
   parameters.gradients.set_zero();
-  network_->weights_changed();
+  if (!shards_optimizer()) network_->weights_changed();
 }
 
 void Learner::undo_step() {

@@ -1,12 +1,17 @@
 // Learner: a network, its loss and its optimiser; makes optimiser steps out of micro-batches.
 //
 // Accumulation is exact: every micro-batch adds gradients summed over its samples; a step adds them
-// up over all workers in one message, with the number of samples and the loss, and divides once by
-// that number. So for one global batch the step is the same for every world size and every
-// micro-batch size, up to the order of summation. Batch normalisation sees micro-batches: the whole
-// batch, or groups of it that do not depend on the workers (batching.h). Each group moves the
-// running statistics from where the step found them, and the mean of the results, by samples, is
-// where the step leaves them, whoever took the group and in whatever order.
+// up over all workers, with the number of samples and the loss, and divides once by that number. So
+// for one global batch the step is the same for every world size and every micro-batch size, up to
+// the order of summation. Batch normalisation sees micro-batches: the whole batch, or groups of it
+// that do not depend on the workers (batching.h). Each group moves the running statistics from
+// where the step found them, and the mean of the results, by samples, is where the step leaves
+// them, whoever took the group and in whatever order.
+// Gradients of a large network leave while the step's last backward pass is still under way
+// (gradient_sum.h); those of a small one are one message with all else that a step sums up.
+// With training.shardOptimizer each of several workers updates the weights of its shard only, and
+// the new weights are gathered (optimizer_shards.h): the same bits, for less memory and half as
+// many bytes more on the way.
 // In fp16 the loss is scaled (kernels/optimizer/step.h), and a step that overflows is skipped: it
 // changes nothing but the scale, running statistics included.
 // All this is ordered from the backend, which decides on its own whether a step is applied; where
@@ -31,6 +36,7 @@
 #include "trainer/collective.h"
 #include "trainer/data/batch_writer.h"
 #include "trainer/data/image_set.h"
+#include "trainer/gradient_sum.h"
 #include "trainer/model/network.h"
 #include "trainer/optimizer.h"
 #include "trainer/stage.h"
@@ -74,8 +80,10 @@ class Learner {
   // date.
   void weights_changed();
 
-  // Forward and backward of one micro-batch; its gradients, loss and statistics are added up.
-  void add(const Batch& batch, std::int64_t epoch);
+  // Forward and backward of one micro-batch; its gradients, loss and statistics are added up. With
+  // the last of a step the workers begin to add up what they have: until finish_step() nobody else
+  // may use the collective or the membership.
+  void add(const Batch& batch, std::int64_t epoch, bool last_of_step = false);
 
   struct Step {
     Score score;  // of the whole global batch
@@ -89,7 +97,7 @@ class Learner {
   using LearningRates = std::array<double, kernels::kResultsBehind + 1>;
 
   // Orders the end of an optimiser step. `wishes`: of this worker. Errors: a worker was lost; the
-  // step is undone.
+  // step is undone, unless the optimiser is sharded: then a part of its state is lost, too.
   Status finish_step(const LearningRates& rates, const Wishes& wishes = {});
   // The result of the oldest step that is not settled, if there are more than `behind` of them.
   std::optional<Step> settle(std::int64_t behind = 0);
@@ -97,6 +105,11 @@ class Learner {
   std::int64_t results_behind() const {
     return backend_->shares_memory() ? 0 : kernels::kResultsBehind;
   }
+
+  bool shards_optimizer() const { return !shard_bounds_.empty(); }
+  // Of the whole optimiser, at rank 0; elsewhere empty. Where it is sharded, all workers call it.
+  // Errors: a worker was lost; never where it is not sharded.
+  Result<OptimizerState> optimizer_state();
 
   // Loss without label smoothing and accuracy on these samples, with running statistics. Each
   // worker takes its share of them. Errors: a worker was lost.
@@ -106,11 +119,12 @@ class Learner {
   Learner(const api::TrainingConfig& config, std::uint64_t seed, Collective& collective);
   Status allocate(const NetworkPlan& plan, std::int64_t max_samples);
   // What is ordered for a micro-batch, and at the end of a step.
-  void order_batch(const StagedBatch& batch);
+  void order_batch(const StagedBatch& batch, const Network::LayerDone& layer_done = {});
   void order_end();
   void run_end();
   void keep_statistics();
   Status sum_over_workers();
+  Status gather_weights();
   Status sum_gradients();
   // Everything but the scale is as the step found it.
   void undo_step();
@@ -123,6 +137,7 @@ class Learner {
   std::unique_ptr<kernels::Backend> backend_;  // before what is made by it
   std::unique_ptr<Network> network_;
   std::unique_ptr<kernels::SoftmaxCrossEntropyOp> loss_;
+  std::vector<std::int64_t> shard_bounds_;  // empty: every worker has the whole optimiser
   std::unique_ptr<Optimizer> optimizer_;
   std::optional<Stage> stage_;
   Batch evaluated_;                               // reused by evaluate()
@@ -134,6 +149,7 @@ class Learner {
   std::int64_t unsettled_ = 0;
   Trace* trace_ = nullptr;
   double communicated_ = 0;
+  std::optional<GradientSum> gradient_sum_;  // last: its thread works on the gradients
 };
 
 kernels::DataType data_type(api::Precision precision);

@@ -10,6 +10,7 @@
 #include "trainer/learner.h"
 #include "trainer/model/activation_plan.h"
 #include "trainer/optimizer.h"
+#include "trainer/optimizer_shards.h"
 
 namespace fettle::trainer {
 
@@ -84,6 +85,9 @@ MemoryPlan plan_memory(const api::TrainerConfig& config, const NetworkPlan& plan
   const std::int64_t element = kernels::size_of(type);
   const std::int64_t rounded = type == kernels::DataType::kFloat32 ? 0 : element;
   const ActivationPlan activations = plan_activations(plan, config.training.recompute);
+  const bool shards = config.training.shard_optimizer.value_or(false);
+  const std::int64_t kept =
+      shards ? shard_bounds(plan, config.training.optimizer, world.world_size)[1] : plan.parameters;
   MemoryPlan memory;
   memory.samples = plan_step(config, world).dealing.limit;
   memory.checkpoint_file = checkpoint_bytes(config, plan);
@@ -91,7 +95,7 @@ MemoryPlan plan_memory(const api::TrainerConfig& config, const NetworkPlan& plan
       {"parameters", plan.parameters * kFloat, 0},
       {"rounded_copies", plan.parameters * rounded, 0},
       {"gradients", (plan.parameters + plan.statistics + kStepSums) * kFloat, 0},
-      {"optimizer_state", plan.parameters * state_arrays(config.training) * kFloat, 0},
+      {"optimizer_state", kept * state_arrays(config.training) * kFloat, 0},
       // As the micro-batch under way leaves them, as the step found them, and a spare.
       {"statistics", (activations.repeated > 0 ? 3 : 2) * plan.statistics * kFloat, 0},
       // With their gradients.

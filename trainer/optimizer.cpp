@@ -1,5 +1,6 @@
 #include "trainer/optimizer.h"
 
+#include <algorithm>
 #include <bit>
 #include <span>
 #include <utility>
@@ -63,22 +64,22 @@ kernels::StepSettings step_settings(const api::TrainingConfig& config, std::int6
 }  // namespace
 
 Optimizer::Optimizer(const api::TrainingConfig& config, std::int64_t predictions,
-                     kernels::Backend& backend, Parameters& parameters)
+                     kernels::Backend& backend, Parameters& parameters, const Range& shard)
     : config_(config),
       settings_(step_settings(config, predictions)),
       backend_(backend),
-      parameters_(parameters) {}
+      parameters_(parameters),
+      shard_(shard) {}
 
-Result<std::unique_ptr<Optimizer>> Optimizer::create(const api::TrainingConfig& config,
-                                                     const NetworkPlan& plan,
-                                                     std::int64_t predictions,
-                                                     kernels::Backend& backend,
-                                                     Parameters& parameters) {
-  std::unique_ptr<Optimizer> made(new Optimizer(config, predictions, backend, parameters));
+Result<std::unique_ptr<Optimizer>> Optimizer::create(
+    const api::TrainingConfig& config, const NetworkPlan& plan, std::int64_t predictions,
+    kernels::Backend& backend, Parameters& parameters, const std::optional<Range>& shard) {
+  const Range updated = shard.value_or(Range{0, plan.parameters});
+  std::unique_ptr<Optimizer> made(new Optimizer(config, predictions, backend, parameters, updated));
   using Floats = kernels::DeviceArray<float>;
   const OptimizerStates states = states_of(config);
-  FETTLE_ASSIGN(made->state1, Floats::create(backend, states.first ? plan.parameters : 0));
-  FETTLE_ASSIGN(made->state2, Floats::create(backend, states.second ? plan.parameters : 0));
+  FETTLE_ASSIGN(made->state1, Floats::create(backend, states.first ? updated.size() : 0));
+  FETTLE_ASSIGN(made->state2, Floats::create(backend, states.second ? updated.size() : 0));
   FETTLE_ASSIGN(made->device_control_,
                 kernels::DeviceArray<kernels::StepControl>::create(backend, 1));
   made->results_ = backend.mailbox(sizeof(kernels::StepControl));
@@ -89,33 +90,38 @@ Result<std::unique_ptr<Optimizer>> Optimizer::create(const api::TrainingConfig& 
 
 // LAMB looks at each tensor by itself; to the others only decay makes a difference.
 void Optimizer::plan_update(const NetworkPlan& plan) {
-  std::vector<kernels::UpdateBuffers> parts;
+  std::vector<Range> ranges;
   if (config_.optimizer == api::OptimizerKind::kLamb) {
     for (const LayerPlan& layer : plan.layers) {
       for (const Block& block : {layer.weights, layer.biases, layer.positions}) {
-        if (block.count == 0) continue;
-        parts.push_back(
-            part(block.offset, block.offset + block.count, block.offset < plan.decayed));
+        ranges.push_back({block.offset, block.offset + block.count});
       }
     }
   } else {
-    if (plan.decayed > 0) parts.push_back(part(0, plan.decayed, true));
-    if (plan.decayed < plan.parameters) {
-      parts.push_back(part(plan.decayed, plan.parameters, false));
-    }
+    ranges = {{0, plan.decayed}, {plan.decayed, plan.parameters}};
   }
+  std::vector<kernels::UpdateBuffers> parts;
+  for (const Range& range : ranges) {
+    const Range mine{std::max(range.begin, shard_.begin), std::min(range.end, shard_.end)};
+    if (mine.size() > 0) parts.push_back(part(mine, range.begin < plan.decayed));
+  }
+  if (parts.empty()) return;
   update_ = backend_.update(rule_of(config_.optimizer), std::move(parts), update_settings(config_));
 }
 
-kernels::UpdateBuffers Optimizer::part(std::int64_t begin, std::int64_t end, bool decays) {
+kernels::UpdateBuffers Optimizer::part(const Range& range, bool decays) {
   kernels::UpdateBuffers buffers;
-  buffers.count = end - begin;
-  buffers.weights = parameters_.weights.data() + begin;
-  buffers.gradient = parameters_.gradients.data() + begin;
-  if (!state1.empty()) buffers.state1 = state1.data() + begin;
-  if (!state2.empty()) buffers.state2 = state2.data() + begin;
-  // Operations take only weights in 16 bits, never biases or normalisation.
-  if (decays && !parameters_.rounded.empty()) buffers.rounded = parameters_.rounded.data() + begin;
+  buffers.count = range.size();
+  buffers.weights = parameters_.weights.data() + range.begin;
+  buffers.gradient = parameters_.gradients.data() + range.begin;
+  const std::int64_t in_shard = range.begin - shard_.begin;
+  if (!state1.empty()) buffers.state1 = state1.data() + in_shard;
+  if (!state2.empty()) buffers.state2 = state2.data() + in_shard;
+  // Operations take only weights in 16 bits, never biases or normalisation. Those of a shard are
+  // rounded with all others, once they are gathered.
+  if (decays && is_whole() && !parameters_.rounded.empty()) {
+    buffers.rounded = parameters_.rounded.data() + range.begin;
+  }
   buffers.rounded_type = parameters_.rounded_type;
   buffers.weight_decay = decays ? static_cast<float>(config_.weight_decay) : 0;
   return buffers;
@@ -130,7 +136,7 @@ void Optimizer::order_update() {
   backend_.sum_of_squares(parameters_.weights.size(), parameters_.gradients.data(),
                           &control->squares);
   backend_.decide_step(settings_, parameters_.step_sums(), control);
-  update_->run(control);
+  if (update_) update_->run(control);
 }
 
 const kernels::StepControl& Optimizer::take_result() {
@@ -141,6 +147,24 @@ const kernels::StepControl& Optimizer::take_result() {
 void Optimizer::restore(std::int64_t updates, const kernels::LossScale& scale) {
   control_ = kernels::first_control(settings_, updates, scale);
   device_control_.upload(std::span(&control_, 1));
+}
+
+bool Optimizer::restore_state(const OptimizerState& whole) {
+  const OptimizerStates states = states_of(config_);
+  const auto all = static_cast<std::size_t>(parameters_.weights.size());
+  if (whole.first.size() != (states.first ? all : 0)) return false;
+  if (whole.second.size() != (states.second ? all : 0)) return false;
+  const auto begin = static_cast<std::size_t>(shard_.begin);
+  const auto size = static_cast<std::size_t>(shard_.size());
+  if (states.first) state1.upload(std::span(whole.first).subspan(begin, size));
+  if (states.second) state2.upload(std::span(whole.second).subspan(begin, size));
+  return true;
+}
+
+OptimizerState Optimizer::fresh_state() const {
+  const OptimizerStates states = states_of(config_);
+  const auto all = static_cast<std::size_t>(parameters_.weights.size());
+  return {std::vector<float>(states.first ? all : 0), std::vector<float>(states.second ? all : 0)};
 }
 
 }  // namespace fettle::trainer

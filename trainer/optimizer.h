@@ -1,21 +1,31 @@
 // Optimizer: turns summed gradients into new weights, with the backend's formulas (torch.optim's).
 //
 // Owns its state (momentum, moments) and what goes on from step to step: the number of updates and
-// the loss scale. Weight decay applies to the weights of linear and conv layers, never to biases
-// and normalisation. One thread.
+// the loss scale. Where the state is sharded over workers it owns its shard, and updates the
+// weights of that alone (optimizer_shards.h). Weight decay applies to the weights of linear and
+// conv layers, never to biases and normalisation. One thread.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <vector>
 
 #include "api/trainer_config.h"
 #include "base/result.h"
 #include "kernels/backend.h"
 #include "kernels/device_array.h"
+#include "trainer/batching.h"
 #include "trainer/model/network_plan.h"
 #include "trainer/model/parameters.h"
 
 namespace fettle::trainer {
+
+// Of all parameters, in host memory; empty where there is none.
+struct OptimizerState {
+  std::vector<float> first;
+  std::vector<float> second;
+};
 
 // Which of the arrays state1 and state2 the optimiser has.
 struct OptimizerStates {
@@ -27,12 +37,11 @@ OptimizerStates states_of(const api::TrainingConfig& config);
 class Optimizer {
  public:
   // `backend` and `parameters` must outlive the optimiser. `predictions`: of a global batch.
+  // `shard`: the parameters that it updates; none given: all.
   // Errors: too little memory.
-  static Result<std::unique_ptr<Optimizer>> create(const api::TrainingConfig& config,
-                                                   const NetworkPlan& plan,
-                                                   std::int64_t predictions,
-                                                   kernels::Backend& backend,
-                                                   Parameters& parameters);
+  static Result<std::unique_ptr<Optimizer>> create(
+      const api::TrainingConfig& config, const NetworkPlan& plan, std::int64_t predictions,
+      kernels::Backend& backend, Parameters& parameters, const std::optional<Range>& shard = {});
 
   // What the workers' steps are told; before the gradients are summed up.
   void set_input(const kernels::StepInput& input);
@@ -52,26 +61,39 @@ class Optimizer {
   const kernels::StepControl& control() const { return control_; }
   // Goes on from a checkpoint.
   void restore(std::int64_t updates, const kernels::LossScale& scale);
+  // Takes its shard of a whole state. False, and nothing changed, where that is another
+  // optimiser's.
+  bool restore_state(const OptimizerState& whole);
+  // All zeros, as it begins.
+  OptimizerState fresh_state() const;
+
+  // Memory of the state that this worker keeps.
+  double state_mib() const {
+    return static_cast<double>(state1.bytes() + state2.bytes()) / (1 << 20);
+  }
 
   // In the backend's memory, for those who order.
   const kernels::StepControl* device_control() const { return device_control_.data(); }
   // Of dlogits: LossOptions::gradient_scale.
   const float* gradient_scale() const { return &device_control_.data()->dlogits_scale; }
 
-  kernels::DeviceArray<float> state1;  // as UpdateBuffers says; empty where there is none
+  // Of the shard, as UpdateBuffers says; empty where there is none.
+  kernels::DeviceArray<float> state1;
   kernels::DeviceArray<float> state2;
 
  private:
   Optimizer(const api::TrainingConfig& config, std::int64_t predictions, kernels::Backend& backend,
-            Parameters& parameters);
+            Parameters& parameters, const Range& shard);
   void plan_update(const NetworkPlan& plan);
-  kernels::UpdateBuffers part(std::int64_t begin, std::int64_t end, bool decays);
+  kernels::UpdateBuffers part(const Range& range, bool decays);
+  bool is_whole() const { return shard_.size() == parameters_.weights.size(); }
 
   const api::TrainingConfig config_;
   const kernels::StepSettings settings_;
   kernels::Backend& backend_;
   Parameters& parameters_;
-  std::unique_ptr<kernels::UpdateOp> update_;
+  const Range shard_;
+  std::unique_ptr<kernels::UpdateOp> update_;  // null where the shard is empty
   kernels::DeviceArray<kernels::StepControl> device_control_;
   std::unique_ptr<kernels::Mailbox> results_;
   kernels::StepControl control_;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <tuple>
 #include <vector>
 
 #include "trainer/batching.h"
@@ -220,6 +221,100 @@ TEST(Workers, Fp16SkipsTheSameStepsOnAll) {
   EXPECT_EQ(metric(three.reports.back(), "skipped_steps"),
             metric(one.reports.back(), "skipped_steps"));
   EXPECT_NEAR(metric(three.reports.back(), "loss"), metric(one.reports.back(), "loss"), 2e-2);
+}
+
+// ---- A sharded optimiser -----------------------------------------------------------------------
+
+class Sharded : public testing::TestWithParam<std::tuple<api::OptimizerKind, api::Precision>> {};
+
+TEST_P(Sharded, TrainsToTheSameBits) {
+  const TemporaryDirectory directory;
+  TrainingJob job = job_of(directory);
+  std::tie(job.config.training.optimizer, job.config.training.precision) = GetParam();
+  job.config.training.momentum = 0.9;
+  job.config.training.weight_decay = 0.01;
+  job.config.training.clip_norm = 0.5;
+  job.until_epoch = 2;
+  for (const std::int64_t world_size : {1, 2, 3, 7}) {
+    SCOPED_TRACE(testing::Message() << "W=" << world_size);
+    job.config.training.shard_optimizer.reset();
+    const Ended whole = train(job, world_size);
+    job.config.training.shard_optimizer = true;
+    const Ended sharded = train(job, world_size);
+    EXPECT_EQ(sharded.weights, whole.weights);
+    EXPECT_EQ(metric(sharded.reports.back(), "validation_loss"),
+              metric(whole.reports.back(), "validation_loss"));
+    EXPECT_LE(metric(sharded.reports.back(), "optimizer_mib"),
+              metric(whole.reports.back(), "optimizer_mib"));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Optimizers, Sharded,
+    testing::Values(std::tuple(api::OptimizerKind::kSgd, api::Precision::kFp32),
+                    std::tuple(api::OptimizerKind::kAdam, api::Precision::kBf16),
+                    std::tuple(api::OptimizerKind::kAdamW, api::Precision::kFp16),
+                    std::tuple(api::OptimizerKind::kRmsprop, api::Precision::kFp32),
+                    std::tuple(api::OptimizerKind::kLamb, api::Precision::kBf16)));
+
+// Ended by a worker in the middle of an epoch.
+Checkpoint checkpoint_of(TrainingJob job, const std::string& directory, bool sharded) {
+  job.checkpoints = directory;
+  job.config.training.shard_optimizer = sharded;
+  int steps = 0;
+  train(job, 3, [&](std::int64_t rank) { return rank == 2 && ++steps >= 8; });
+  return *CheckpointStore(directory).newest()->checkpoint;
+}
+
+TEST(ShardedOptimizer, WritesTheCheckpointThatAWholeOneWrites) {
+  const TemporaryDirectory directory;
+  const TrainingJob job = job_of(directory);
+  Checkpoint whole = checkpoint_of(job, directory.file("whole"), false);
+  Checkpoint sharded = checkpoint_of(job, directory.file("sharded"), true);
+  EXPECT_GT(whole.position.offset, 0);
+  EXPECT_GT(*std::ranges::max_element(whole.state2), 0);
+  EXPECT_EQ(sharded, whole);
+}
+
+TEST(ShardedOptimizer, GoesOnFromAnyCheckpointAsIfNothingHadHappened) {
+  const TemporaryDirectory directory;
+  TrainingJob job = job_of(directory);
+  const Ended undisturbed = train(job, 3);
+  for (const bool before : {false, true}) {
+    for (const bool after : {false, true}) {
+      for (const std::int64_t world_size : {1, 2, 3}) {
+        SCOPED_TRACE(testing::Message() << before << after << " W=" << world_size);
+        const std::string name =
+            directory.file(std::to_string(4 * world_size + 2 * before + after));
+        checkpoint_of(job, name, before);
+        TrainingJob resumed = job;
+        resumed.checkpoints = name;
+        resumed.config.training.shard_optimizer = after;
+        const Ended ended = train(resumed, world_size);
+        EXPECT_NEAR(metric(ended.reports.back(), "validation_loss"),
+                    metric(undisturbed.reports.back(), "validation_loss"), 2e-5);
+        EXPECT_EQ(ended.weights == undisturbed.weights, world_size == 3) << "bit for bit";
+      }
+    }
+  }
+}
+
+TEST(ShardedOptimizer, TakesUpItsShareOfAParents) {
+  const TemporaryDirectory directory;
+  TrainingJob job = job_of(directory);
+  job.checkpoints = directory.file("parent");
+  job.until_epoch = 1;
+  train(job, 1);
+  job.checkpoints.clear();
+  job.parent = {directory.file("parent"), 1};
+  job.until_epoch = 3;
+  for (const auto optimizer : {api::OptimizerKind::kAdam, api::OptimizerKind::kSgd}) {
+    job.config.training.optimizer = optimizer;  // of sgd it is another's, and left alone
+    job.config.training.shard_optimizer = false;
+    const Ended whole = train(job, 3);
+    job.config.training.shard_optimizer = true;
+    EXPECT_EQ(train(job, 3).weights, whole.weights);
+  }
 }
 
 }  // namespace

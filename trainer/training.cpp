@@ -53,15 +53,6 @@ bool fits(const std::vector<float>& from, const kernels::DeviceArray<float>& to)
   return std::ssize(from) == to.size();
 }
 
-// Both or neither: half of a pair means nothing without the other. False where sizes differ.
-bool assign_both(const std::vector<float>& from1, kernels::DeviceArray<float>& to1,
-                 const std::vector<float>& from2, kernels::DeviceArray<float>& to2) {
-  if (!fits(from1, to1) || !fits(from2, to2)) return false;
-  to1.upload(from1);
-  to2.upload(from2);
-  return true;
-}
-
 }  // namespace
 
 Training::Training(const TrainingJob& job, const TrainingData& data, Collective& collective,
@@ -100,39 +91,60 @@ Result<std::unique_ptr<Training>> Training::create(const TrainingJob& job, const
   FETTLE_ASSIGN(training->learner_, Learner::create(job.config.training, plan,
                                                     training->max_samples_, job.seed, collective));
   training->learner_->set_trace(training->hooks_.trace);
+  FETTLE_TRY(training->check_sharding());
   FETTLE_TRY(training->restore(from));
   return training;
+}
+
+Status Training::check_sharding() const {
+  const auto workers = static_cast<double>(collective_.world_size());
+  double sharding = learner_->shards_optimizer() ? 1 : 0;
+  FETTLE_TRY(collective_.sum(std::span(&sharding, 1)));
+  if (sharding == 0 || sharding == workers) return success();
+  return invalid("training.shardOptimizer is true for " +
+                 std::to_string(static_cast<std::int64_t>(sharding)) + " of " +
+                 std::to_string(collective_.world_size()) + " workers; expected all or none");
 }
 
 // ---- Checkpoints -------------------------------------------------------------------------------
 
 Status Training::restore(const std::optional<Checkpoint>& from) {
-  Status restored = success();
+  Restored restored = std::optional<OptimizerState>();
   if (collective_.rank() == 0) {
     restored = from ? restore_from_memory(*from, "the memory") : restore_from_disk();
   }
-  return collective_.world_size() == 1 ? restored : share(restored);
+  if (collective_.world_size() > 1) return share(std::move(restored));
+  return restored.ok() ? success() : restored.error();
 }
 
-Status Training::restore_from_memory(const Checkpoint& checkpoint, const std::string& from) {
+Training::Restored Training::restore_from_memory(Checkpoint checkpoint, const std::string& from) {
   FETTLE_TRY(refuse_another_training(checkpoint, from));
   FETTLE_TRY(adopt(checkpoint, from));
-  CHECK(adopt_optimizer(checkpoint), "the same configuration has the same optimiser");
-  return success();
+  auto adopted = adopt_optimizer(checkpoint);
+  CHECK(adopted.has_value(), "the same configuration has the same optimiser");
+  return adopted;
 }
 
-Status Training::share(const Status& restored) {
+Status Training::share(Restored restored) {
   std::string error = restored.ok() ? "" : restored.error().message;
   FETTLE_TRY(broadcast_bytes(collective_, error));
-  if (!restored.ok()) return restored;
+  if (!restored.ok()) return restored.error();
   if (!error.empty()) return invalid("rank 0 cannot begin: " + error);
   const bool first = collective_.rank() == 0;
-  std::string bytes = first ? encode_checkpoint(snapshot()) : "";
+  std::string bytes;
+  if (first) {
+    Checkpoint start = snapshot_without_state();
+    OptimizerState state = *restored ? **std::move(restored) : learner_->optimizer().fresh_state();
+    start.state1 = std::move(state.first);
+    start.state2 = std::move(state.second);
+    bytes = encode_checkpoint(start);
+  }
   FETTLE_TRY(broadcast_bytes(collective_, bytes));
   if (first) return success();
   const std::string from = "what rank 0 starts from";
-  FETTLE_ASSIGN(const Checkpoint checkpoint, decode_checkpoint(bytes, from));
-  return restore_from_memory(checkpoint, from);
+  FETTLE_ASSIGN(Checkpoint checkpoint, decode_checkpoint(bytes, from));
+  FETTLE_TRY(restore_from_memory(std::move(checkpoint), from));
+  return success();
 }
 
 Status Training::refuse_another_training(const Checkpoint& checkpoint,
@@ -143,20 +155,21 @@ Status Training::refuse_another_training(const Checkpoint& checkpoint,
   return invalid(from + " belongs to another training: " + different);
 }
 
-Status Training::restore_from_disk() {
-  FETTLE_ASSIGN(const CheckpointStore::Found found, store_.newest());
+Training::Restored Training::restore_from_disk() {
+  FETTLE_ASSIGN(CheckpointStore::Found found, store_.newest());
   for (const std::string& reason : found.skipped) hooks_.log("skipped a checkpoint: " + reason);
-  if (!found.checkpoint) return job_.parent ? adopt_parent() : success();
+  if (!found.checkpoint) return job_.parent ? adopt_parent() : Restored(std::nullopt);
   if (Status other = refuse_another_training(*found.checkpoint, found.path); !other.ok()) {
     return invalid(other.error().message + "; use another directory or remove it");
   }
   FETTLE_TRY(adopt(*found.checkpoint, found.path));
-  if (!adopt_optimizer(*found.checkpoint)) {
+  auto adopted = adopt_optimizer(*found.checkpoint);
+  if (!adopted) {
     return invalid(found.path +
                    " has another number of optimiser values than the model; remove it");
   }
   hooks_.log("goes on from " + found.path);
-  return success();
+  return adopted;
 }
 
 Status Training::adopt(const Checkpoint& checkpoint, const std::string& from) {
@@ -167,10 +180,12 @@ Status Training::adopt(const Checkpoint& checkpoint, const std::string& from) {
                    "this one has " + layout + "use another directory or remove it");
   }
   Parameters& parameters = network.parameters();
-  if (!assign_both(checkpoint.weights, parameters.weights, checkpoint.statistics,
-                   parameters.statistics)) {
+  if (!fits(checkpoint.weights, parameters.weights) ||
+      !fits(checkpoint.statistics, parameters.statistics)) {
     return invalid(from + " has another number of parameters than the model");
   }
+  parameters.weights.upload(checkpoint.weights);
+  parameters.statistics.upload(checkpoint.statistics);
   learner_->weights_changed();
   position_ = checkpoint.position;
   sums_ = checkpoint.sums;
@@ -183,18 +198,17 @@ Status Training::adopt(const Checkpoint& checkpoint, const std::string& from) {
   return success();
 }
 
-bool Training::adopt_optimizer(const Checkpoint& checkpoint) {
+std::optional<OptimizerState> Training::adopt_optimizer(Checkpoint& checkpoint) {
   Optimizer& optimizer = learner_->optimizer();
-  if (!assign_both(checkpoint.state1, optimizer.state1, checkpoint.state2, optimizer.state2)) {
-    return false;
-  }
+  OptimizerState state{std::move(checkpoint.state1), std::move(checkpoint.state2)};
+  if (!optimizer.restore_state(state)) return {};
   optimizer.restore(checkpoint.updates, checkpoint.loss_scale);
-  return true;
+  return state;
 }
 
-Status Training::adopt_parent() {
+Training::Restored Training::adopt_parent() {
   const CheckpointStore parents(job_.parent->directory);
-  FETTLE_ASSIGN(const Checkpoint checkpoint, parents.at_epoch(job_.parent->step));
+  FETTLE_ASSIGN(Checkpoint checkpoint, parents.at_epoch(job_.parent->step));
   const Json settings = settings_of(job_.config, job_.seed);
   const auto optimizer_of = [](const Json& all) {
     const Json* training = all.find("training");
@@ -204,14 +218,22 @@ Status Training::adopt_parent() {
   FETTLE_TRY(adopt(checkpoint, job_.parent->directory));
   // A parent that used another optimiser has other state: then this one's starts afresh.
   const bool same_optimizer = optimizer_of(checkpoint.settings) == optimizer_of(settings);
-  if (!same_optimizer || !adopt_optimizer(checkpoint)) {
-    hooks_.log("the parent's optimiser kept other state; this one's starts afresh");
-  }
+  auto adopted = same_optimizer ? adopt_optimizer(checkpoint) : std::nullopt;
+  if (!adopted) hooks_.log("the parent's optimiser kept other state; this one's starts afresh");
   hooks_.log("starts from step " + std::to_string(job_.parent->step) + " of its parent");
-  return success();
+  return adopted;
 }
 
-Checkpoint Training::snapshot() const {
+Result<Checkpoint> Training::snapshot() const {
+  FETTLE_ASSIGN(OptimizerState state, learner_->optimizer_state());
+  if (collective_.rank() != 0) return Checkpoint{};
+  Checkpoint checkpoint = snapshot_without_state();
+  checkpoint.state1 = std::move(state.first);
+  checkpoint.state2 = std::move(state.second);
+  return checkpoint;
+}
+
+Checkpoint Training::snapshot_without_state() const {
   Checkpoint checkpoint;
   checkpoint.layout = layout_of(learner_->network().plan());
   checkpoint.settings = settings_of(job_.config, job_.seed);
@@ -223,8 +245,6 @@ Checkpoint Training::snapshot() const {
   for (const auto& [name, value] : scores_) checkpoint.metrics.set(name, value);
   checkpoint.weights = learner_->network().parameters().weights.download();
   checkpoint.statistics = learner_->network().parameters().statistics.download();
-  checkpoint.state1 = learner_->optimizer().state1.download();
-  checkpoint.state2 = learner_->optimizer().state2.download();
   return checkpoint;
 }
 
@@ -292,15 +312,17 @@ Result<Training::StepEnding> Training::run_step(Loader& loader) {
   const Span span(hooks_.trace, "step");
   const Stopwatch watch;
   Range global;
+  bool asks = false;
+  Wishes wishes;
   for (bool last = false; !last;) {
     const LoadedBatch& loaded = next_batch(loader);
-    learner_->add(loaded.batch, position_.epoch);
     global = loaded.global;
     last = loaded.last_of_step;
+    // After the last step of an epoch it is asked once the epoch is validated and reported.
+    asks = last && global.end < std::ssize(data_.split.train);
+    if (asks) wishes = own_wishes();  // before the workers' connections are in use
+    learner_->add(loaded.batch, position_.epoch, last);
   }
-  // After the last step of an epoch it is asked once the epoch is validated and reported.
-  const bool asks = global.end < std::ssize(data_.split.train);
-  const Wishes wishes = asks ? own_wishes() : Wishes{};
   if (Status finished = learner_->finish_step(learning_rates(), wishes); !finished.ok()) {
     (void)settle_steps(0);  // of those before, from where the others go on
     return finished.error();
@@ -433,6 +455,7 @@ Metrics Training::measure_epoch(const Loader& loader, double seconds) {
       {"data_wait", (loader.waited() - waited_) / busy},
       {"gflops", flops / busy / 1e9},
       {"memory_mib", peak_memory_mib()},
+      {"optimizer_mib", learner_->optimizer().state_mib()},
       {"learning_rate", learning_rate(last_step)},
       {"global_batch", static_cast<double>(global_batch_)},
       {"world_size", static_cast<double>(world_size)},
@@ -451,16 +474,18 @@ Metrics Training::measure_epoch(const Loader& loader, double seconds) {
 
 Result<std::string> Training::save_checkpoint() {
   const Span span(hooks_.trace, "checkpoint", "", /*always=*/true);
-  return store_.save(snapshot());
+  FETTLE_ASSIGN(const Checkpoint reached, snapshot());
+  return collective_.rank() == 0 ? store_.save(reached) : std::string();
 }
 
 Status Training::save_and_report(const Metrics& metrics, bool final_result) {
+  FETTLE_ASSIGN(const std::string saved, save_checkpoint());
   if (collective_.rank() != 0) return success();
   Report report;
   report.step = position_.epoch;
   report.metrics = metrics;
   report.final_result = final_result;
-  FETTLE_ASSIGN(report.checkpoint, save_checkpoint());
+  report.checkpoint = saved;
   report.checkpoint_step = position_.epoch;
   hooks_.report(report);
   return success();

@@ -2,7 +2,8 @@
 //
 // Everything that decides the result is a function of the configuration, the seed and the position;
 // stopping and starting again changes nothing (bit for bit on the reference backend). After every
-// epoch: validation, a durable checkpoint, a report. One thread, besides the loader's.
+// epoch: validation, a durable checkpoint, a report. One thread, besides the loader's and, with
+// several workers, the one that adds up gradients (gradient_sum.h).
 //
 // With several workers each runs the same training. Rank 0 alone reads and writes checkpoints and
 // reports; what it starts from it sends to the others. All of them end after the same step.
@@ -68,8 +69,9 @@ class Training {
   // Once. Errors: a checkpoint cannot be written; kUnavailable: a worker was lost.
   Result<Ending> run();
 
-  // All there is to go on from: the end of the last step that all workers made.
-  Checkpoint snapshot() const;
+  // All there is to go on from, at rank 0 (elsewhere nothing): the end of the last step that all
+  // workers made. Where the optimiser is sharded all call it, and its errors are a worker's loss.
+  Result<Checkpoint> snapshot() const;
 
   Learner& learner() { return *learner_; }
   const Position& position() const { return position_; }
@@ -78,17 +80,25 @@ class Training {
   Training(const TrainingJob& job, const TrainingData& data, Collective& collective,
            TrainingHooks hooks);
 
+  // What a worker sends depends on it, so it must be the same for all.
+  Status check_sharding() const;
   Status restore(const std::optional<Checkpoint>& from);
-  Status restore_from_memory(const Checkpoint& checkpoint, const std::string& from);
-  Status restore_from_disk();
+  // Each gives the whole state of the optimiser that this begins with, because more than a worker's
+  // shard of it is nowhere else; none: it begins afresh.
+  using Restored = Result<std::optional<OptimizerState>>;
+  Restored restore_from_memory(Checkpoint checkpoint, const std::string& from);
+  Restored restore_from_disk();
+  Restored adopt_parent();
   // Rank 0 sends what `restored` has brought it to, or its error; the others take it over.
-  Status share(const Status& restored);
+  Status share(Restored restored);
+  // But for the optimiser's state.
+  Checkpoint snapshot_without_state() const;
   Status refuse_another_training(const Checkpoint& checkpoint, const std::string& from) const;
   // Weights, position and scores.
   Status adopt(const Checkpoint& checkpoint, const std::string& from);
-  // The optimiser's state; false, and nothing changed, where it is another optimiser's.
-  bool adopt_optimizer(const Checkpoint& checkpoint);
-  Status adopt_parent();
+  // The optimiser's state, which it takes out of the checkpoint; none, and nothing changed, where
+  // it is another optimiser's.
+  std::optional<OptimizerState> adopt_optimizer(Checkpoint& checkpoint);
 
   enum class StepEnding { kGoesOn, kStops, kRegroups, kDiverged };
   const LoadedBatch& next_batch(Loader& loader);
@@ -106,6 +116,7 @@ class Training {
   void add_text_scores(const Score& score);
   std::string describe();
   Metrics measure_epoch(const Loader& loader, double seconds);
+  // Its path, at rank 0.
   Result<std::string> save_checkpoint();
   Status save_and_report(const Metrics& metrics, bool final_result);
   Result<Ending> stop_within_epoch();

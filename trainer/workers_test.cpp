@@ -261,6 +261,72 @@ TEST_F(LongWorkersTest, WorkersThatComeAndLeaveDoNotChangeTheCurve) {
   EXPECT_EQ(losses("world_size").back(), 2) << content(0, "err");
 }
 
+// Gradients of a large network are on their way while they are still being worked out.
+TEST_F(LongWorkersTest, OneThatIsLostWhileALargeNetworkAddsUpHoldsUpNobody) {
+  trial_.trainer->model.layers = {linear(9000), simple(api::LayerType::kRelu), linear(40),
+                                  linear(4)};
+  trial_.trainer->training.norm_group.reset();
+  trial_.trainer->training.backend = api::BackendKind::kAuto;
+  trial_.trainer->training.epochs = trial_.until_step = trial_.resource.max = 12;
+  begin(1, "undisturbed");
+  start_all();
+  ASSERT_THAT(exit_codes(), testing::Each(0)) << content(0, "err");
+  const std::vector<double> training = losses("loss");
+  trial_.least_workers = 1;
+  begin(4, "disturbed");
+  start_all();
+  std::int64_t epoch = 2;
+  for (const std::size_t lost : {3, 1, 2}) {
+    await(0, "out", "\"step\": " + std::to_string(epoch++));
+    kill(workers_[lost], SIGKILL);
+  }
+  EXPECT_THAT(exit_codes(), testing::ElementsAre(0, -SIGKILL, -SIGKILL, -SIGKILL))
+      << content(0, "err");
+  expect_curve(training, "loss");
+}
+
+// With a worker its part of the state is lost: the others go back to the end of the last epoch.
+TEST_F(LongWorkersTest, WithAShardedOptimiserThoseThatAreLeftGoOnFromTheCheckpoint) {
+  trial_.until_step = trial_.resource.max = 30;
+  trial_.trainer->training.epochs = 30;
+  trial_.trainer->training.optimizer = api::OptimizerKind::kAdam;
+  begin(1, "undisturbed");
+  start_all();
+  ASSERT_THAT(exit_codes(), testing::Each(0)) << content(0, "err");
+  const std::vector<double> training = losses("loss");
+  const std::vector<double> validation = losses("validation_loss");
+
+  trial_.trainer->training.shard_optimizer = true;
+  trial_.least_workers = 2;
+  begin(4, "sharded");
+  start_all();
+  await(0, "out", "\"step\": 3");
+  kill(workers_[1], SIGKILL);
+  await(0, "err", "rank 0 of 3 workers");
+  await(0, "err", "goes on from ");
+  kill(workers_[3], SIGTERM);  // this one leaves its part behind
+  EXPECT_THAT(exit_codes(), testing::ElementsAre(0, -SIGKILL, 0, 143)) << content(0, "err");
+  EXPECT_THAT(content(0, "err"), HasSubstr("the others go on from the newest checkpoint"));
+  EXPECT_THAT(content(0, "err"), HasSubstr("rank 0 of 2 workers"));
+  expect_curve(training, "loss");
+  expect_curve(validation, "validation_loss");
+}
+
+TEST_F(LongWorkersTest, AShardOfTheOptimiserThatNoCheckpointHasEndsTheRun) {
+  trial_.trainer->training.optimizer = api::OptimizerKind::kAdam;
+  trial_.trainer->training.shard_optimizer = true;
+  trial_.least_workers = 1;
+  begin(3, "unsaved");
+  trial_.checkpoints.directory.clear();
+  start_all();
+  await(0, "out", "\"step\"");
+  kill(workers_[2], SIGKILL);
+  EXPECT_THAT(exit_codes(), testing::ElementsAre(1, 1, -SIGKILL));
+  for (const std::int64_t rank : {0, 1}) {
+    EXPECT_THAT(content(rank, "err"), HasSubstr("without checkpoints there is nothing to go on"));
+  }
+}
+
 TEST_F(WorkersTest, GoesOnWithAnotherNumberOfWorkers) {
   begin(1, "whole");
   start_all();
@@ -313,6 +379,15 @@ TEST_F(WorkersTest, AWorkerWithAnotherConfigurationIsToldWhatDiffers) {
   start(1);
   EXPECT_THAT(exit_codes(), testing::ElementsAre(1, 2));
   EXPECT_THAT(content(1, "err"), HasSubstr("training.learningRate is 0.01 there and 0.5 here"));
+}
+
+TEST_F(WorkersTest, ShardingOnSomeWorkersOnlyIsRefused) {
+  begin(2, "half");
+  start(0);
+  trial_.trainer->training.shard_optimizer = true;
+  start(1);
+  EXPECT_THAT(exit_codes(), testing::Each(2));
+  EXPECT_THAT(content(0, "err"), HasSubstr("training.shardOptimizer is true for 1 of 2 workers"));
 }
 
 TEST_F(WorkersTest, TheErrorOfRankZeroIsHeardByAll) {

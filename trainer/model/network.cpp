@@ -70,7 +70,7 @@ void Network::run(const Pass& pass, const ActivationStep& step, kernels::ConstBu
                given(plan.shortcut, step.shortcut, images), at(step.y));
 }
 
-void Network::backward(const Pass& pass, kernels::ConstBuffer images) {
+void Network::backward(const Pass& pass, kernels::ConstBuffer images, const LayerDone& layer_done) {
   Pass again = pass;
   again.statistics = spare_statistics_.data();
   for (const ActivationStep& step : activations_.backward) {
@@ -82,6 +82,7 @@ void Network::backward(const Pass& pass, kernels::ConstBuffer images) {
     } else {
       step_back_add(pass, step);
     }
+    if (layer_done && !step.forward) layer_done(step.layer);
   }
 }
 

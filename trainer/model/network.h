@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -51,8 +52,10 @@ class Network {
   kernels::Buffer logits_gradient() { return at(activations_.logits_gradient); }
 
   // Of the last forward, with the same images: adds to parameters().gradients. Overwrites
-  // logits_gradient() and the logits.
-  void backward(const Pass& pass, kernels::ConstBuffer images);
+  // logits_gradient() and the logits. `layer_done` is told, from the last layer to the first, whose
+  // gradients will not change any more in this pass.
+  using LayerDone = std::function<void(std::int64_t layer)>;
+  void backward(const Pass& pass, kernels::ConstBuffer images, const LayerDone& layer_done = {});
 
  private:
   Network(const NetworkPlan& plan, kernels::Backend& backend, const kernels::PlanOptions& options,

@@ -44,6 +44,10 @@ struct Parameters {
     return {gradients.data(), static_cast<std::size_t>(gradients.size())};
   }
 
+  std::span<float> all_weights() {
+    return {weights.data(), static_cast<std::size_t>(weights.size())};
+  }
+
   // Brings the 16-bit copies up to date with the masters.
   void round_weights(kernels::Backend& backend);
 

@@ -132,6 +132,9 @@ class NcclCollective final : public Collective {
   }
   Status sum(std::span<double> values) override { return ring_->sum(values); }
   Status broadcast(std::span<std::byte> bytes) override { return ring_->broadcast(bytes); }
+  Status all_gather(std::span<float> values, std::span<const std::int64_t> bounds) override {
+    return ring_->all_gather(values, bounds);
+  }
 
  private:
   Status attempt(const std::string& name, const std::function<Status()>& start) {

@@ -70,6 +70,16 @@ class RingCollective final : public Collective {
   Status sum(std::span<float> values) override { return sum_of(values); }
   Status sum(std::span<double> values) override { return sum_of(values); }
 
+  Status all_gather(std::span<float> values, std::span<const std::int64_t> bounds) override {
+    const auto piece = [&](std::int64_t owner) {
+      const auto i = static_cast<std::size_t>(wrapped(owner));
+      return values.subspan(static_cast<std::size_t>(bounds[i]),
+                            static_cast<std::size_t>(bounds[i + 1] - bounds[i]));
+    };
+    const std::string name = "gathering of " + std::to_string(values.size()) + " values";
+    return attempt(name, [&] { return hand_out(rank(), piece); });
+  }
+
   // From rank 0 to the next, and so on; the last hands nothing on.
   Status broadcast(std::span<std::byte> bytes) override {
     const std::string name = "broadcast of " + std::to_string(bytes.size()) + " bytes";
@@ -141,14 +151,19 @@ class RingCollective final : public Collective {
   template <class T>
   Status sum_of(std::span<T> values) {
     const std::string name = "sum of " + std::to_string(values.size()) + " values";
-    return attempt(name, [&] { return add_up(values) && hand_out(values); });
+    const auto piece = [&](std::int64_t owner) { return piece_of(values, owner); };
+    return attempt(name, [&] { return add_up(values) && hand_out(rank() + 1, piece); });
+  }
+
+  // The rank that a whole number means on the ring.
+  std::int64_t wrapped(std::int64_t number) const {
+    return (number % world_size() + world_size()) % world_size();
   }
 
   // The piece that worker `owner` begins with, for any whole number.
   template <class T>
   std::span<T> piece_of(std::span<T> values, std::int64_t owner) const {
-    const std::int64_t parts = world_size();
-    const Range range = share_of({0, std::ssize(values)}, parts, ((owner % parts) + parts) % parts);
+    const Range range = share_of({0, std::ssize(values)}, world_size(), wrapped(owner));
     return values.subspan(static_cast<std::size_t>(range.begin),
                           static_cast<std::size_t>(range.size()));
   }
@@ -167,11 +182,12 @@ class RingCollective final : public Collective {
     return true;
   }
 
-  template <class T>
-  bool hand_out(std::span<T> values) {
+  // Before, this worker has piece `first`; afterwards it has all.
+  template <class Piece>
+  bool hand_out(std::int64_t first, const Piece& piece) {
     for (std::int64_t step = 0; step < world_size() - 1; ++step) {
-      const std::span<T> sent = piece_of(values, rank() + 1 - step);
-      const std::span<T> received = piece_of(values, rank() - step);
+      const auto sent = piece(first - step);
+      const auto received = piece(first - step - 1);
       if (!exchange(std::as_bytes(sent), std::as_writable_bytes(received))) return false;
     }
     return true;

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <thread>
 #include <vector>
@@ -70,6 +71,20 @@ TEST_P(Worlds, EveryoneHasTheSameSumsAndRankZerosBytes) {
     }
     ASSERT_TRUE(collective.sum(std::span(mine)).ok());
     sums[static_cast<std::size_t>(collective.rank())] = mine;
+
+    // Everyone brings so many floats as its rank, counted from the last.
+    std::vector<std::int64_t> bounds = {0};
+    for (std::int64_t i = world_size; i-- > 0;) bounds.push_back(bounds.back() + i);
+    std::vector<float> gathered(static_cast<std::size_t>(bounds.back()), NAN);
+    const std::int64_t mine_begins = bounds[static_cast<std::size_t>(collective.rank())];
+    for (std::int64_t i = 0; i < world_size - 1 - collective.rank(); ++i) {
+      gathered[static_cast<std::size_t>(mine_begins + i)] = -static_cast<float>(mine_begins + i);
+    }
+    ASSERT_TRUE(collective.all_gather(gathered, bounds).ok());
+    for (std::size_t i = 0; i < gathered.size(); ++i) {
+      EXPECT_EQ(gathered[i], -static_cast<float>(i));
+      EXPECT_TRUE(std::signbit(gathered[i])) << "bits stay as they are, of -0, too";
+    }
 
     std::string text = collective.rank() == 0 ? "from rank 0" : "mine";
     ASSERT_TRUE(broadcast_bytes(collective, text).ok());

@@ -40,9 +40,17 @@ Result<std::int64_t> number(const Variable& variable, const char* name, std::int
 struct Attempt {
   Result<Ending> ending;
   std::optional<Checkpoint> reached;  // at rank 0, where it is not the end
+  bool state_lost = false;            // the newest checkpoint is all there is to go on from
 };
 
 bool is_loss(const Error& error) { return error.code == ErrorCode::kUnavailable; }
+
+// Of a sharded optimiser.
+Error unsaved_state(const Error& loss) {
+  return {loss.code, loss.message +
+                         "; its part of the optimiser's state is lost with it, and without "
+                         "checkpoints there is nothing to go on from"};
+}
 
 // In one epoch of the membership.
 Attempt train_in_epoch(const TrainingJob& job, const TrainingData& data, Collective& collective,
@@ -50,10 +58,13 @@ Attempt train_in_epoch(const TrainingJob& job, const TrainingData& data, Collect
   auto training = Training::create(job, data, collective, hooks, from);
   if (!training.ok()) return {training.error(), from};
   Result<Ending> ending = (*training)->run();
-  std::optional<Checkpoint> reached;
-  const bool goes_on = !ending.ok() || *ending == Ending::kRegroups;
-  if (goes_on && collective.rank() == 0) reached = (*training)->snapshot();
-  return {std::move(ending), std::move(reached)};
+  const bool shards = (*training)->learner().shards_optimizer();
+  if (!ending.ok() && shards) return {ending.error(), {}, true};
+  if (ending.ok() && *ending != Ending::kRegroups) return {ending, {}};
+  Result<Checkpoint> reached = (*training)->snapshot();
+  if (!reached.ok()) return {reached.error(), {}, true};
+  if (collective.rank() != 0) return {std::move(ending), {}};
+  return {std::move(ending), *std::move(reached)};
 }
 
 // Between GPUs if all workers have one, else over TCP.
@@ -140,7 +151,9 @@ Result<Together> train_together(const TrainingJob& job, const TrainingData& data
     if (!ending.ok()) {
       const bool over = !is_loss(ending.error()) || membership->world_size() <= least;
       if (over || left_over-- == 0) return ending.error();
-      hooks.log(ending.error().message + "; the others go on");
+      if (attempt.state_lost && job.checkpoints.empty()) return unsaved_state(ending.error());
+      hooks.log(ending.error().message + "; the others go on" +
+                (attempt.state_lost ? " from the newest checkpoint" : ""));
     }
     reached = std::move(attempt.reached);
     FETTLE_TRY(membership->form_next_epoch(least, leaves));

@@ -32,7 +32,8 @@ struct Together {
 };
 
 // From meeting the others to the end. Goes on without those that are lost as long as `least` are
-// left, rank 0 among them: from the last step that all made, out of its memory. In an open world a
+// left, rank 0 among them: from the last step that all made, out of its memory; with a sharded
+// optimiser from the newest checkpoint, because a part of its state was lost. In an open world a
 // worker that is to stop leaves, if enough are left without it; rank 0 stops all.
 // Errors: as Training, and kUnavailable: a worker did not come or was lost, and too few are left.
 Result<Together> train_together(const TrainingJob& job, const TrainingData& data,

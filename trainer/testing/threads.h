@@ -47,6 +47,17 @@ class Threads {
       return success();
     }
 
+    Status all_gather(std::span<float> values, std::span<const std::int64_t> bounds) override {
+      all_.meet(rank_, values.data());
+      for (std::size_t owner = 0; owner < all_.places_.size(); ++owner) {
+        if (static_cast<std::int64_t>(owner) == rank_) continue;
+        const auto* from = static_cast<const float*>(all_.places_[owner]);
+        std::copy(from + bounds[owner], from + bounds[owner + 1], values.begin() + bounds[owner]);
+      }
+      all_.barrier_.arrive_and_wait();
+      return success();
+    }
+
    private:
     Threads& all_;
     const std::int64_t rank_;

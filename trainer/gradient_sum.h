@@ -1,0 +1,61 @@
+// GradientSum: adds up a step's gradients over the workers, while the backward pass of its last
+// micro-batch still goes on.
+//
+// A thread of its own sends each early message as soon as its layers are done, always in the plan's
+// order; finish() sends what is left. A worker without samples in a step, or whose gradients lie in
+// another memory, sends all of them there: the same messages, so the sums are the same bits.
+// Used from one thread. From the first layer_done() of a step to the end of finish() the collective
+// (and the membership below it) belongs to this object.
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <mutex>
+#include <span>
+#include <thread>
+
+#include "base/result.h"
+#include "trainer/collective.h"
+#include "trainer/gradient_messages.h"
+
+namespace fettle::trainer {
+
+class GradientSum {
+ public:
+  // `collective` must outlive it.
+  GradientSum(Collective& collective, GradientMessages messages);
+  // Waits for the message under way.
+  ~GradientSum();
+  GradientSum(const GradientSum&) = delete;
+  GradientSum& operator=(const GradientSum&) = delete;
+
+  // The step's gradients of this layer and of all behind it are complete. `gradients`: all of them,
+  // in host memory that stays until finish() has returned.
+  void layer_done(std::int64_t layer, std::span<float> gradients);
+
+  // Returns when all gradients are summed up. Errors: a worker was lost; then they are of no use.
+  Status finish(std::span<float> gradients);
+
+  const GradientMessages& messages() const { return messages_; }
+
+ private:
+  void run();
+  Status send(const Range& values, std::span<float> gradients);
+  // How many of the early messages were sent, once no more are under way.
+  Result<std::size_t> await_sent();
+
+  Collective& collective_;
+  const GradientMessages messages_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::span<float> gradients_;  // guarded by mutex_, as all below
+  std::size_t complete_ = 0;    // of the early messages
+  std::size_t sent_ = 0;        // of those, or given up
+  Status status_ = success();   // of this step's
+  bool stopping_ = false;
+
+  std::thread thread_;  // runs from the first early message on
+};
+
+}  // namespace fettle::trainer

@@ -1,0 +1,75 @@
+#include "trainer/optimizer_shards.h"
+
+#include <algorithm>
+#include <span>
+
+#include "trainer/batching.h"
+
+namespace fettle::trainer {
+
+namespace {
+
+constexpr std::int64_t kFloatsPerLine = 16;
+constexpr std::int64_t kPieceFloats = 1 << 18;  // of a shard, gathered at once
+
+// Where a tensor begins; the gap behind one belongs to it.
+std::vector<std::int64_t> tensor_begins(const NetworkPlan& plan) {
+  std::vector<std::int64_t> begins;
+  for (const LayerPlan& layer : plan.layers) {
+    for (const Block& block : {layer.weights, layer.biases, layer.positions}) {
+      if (block.count > 0) begins.push_back(block.offset);
+    }
+  }
+  std::ranges::sort(begins);
+  return begins;
+}
+
+}  // namespace
+
+std::vector<std::int64_t> shard_bounds(const NetworkPlan& plan, api::OptimizerKind optimizer,
+                                       std::int64_t world_size) {
+  const bool whole_tensors = optimizer == api::OptimizerKind::kLamb;
+  const std::vector<std::int64_t> begins = tensor_begins(plan);
+  std::vector<std::int64_t> bounds = {0};
+  for (std::int64_t rank = 0; rank < world_size; ++rank) {
+    const std::int64_t lines =
+        share_of({0, plan.parameters / kFloatsPerLine}, world_size, rank).end;
+    std::int64_t end = lines * kFloatsPerLine;
+    if (whole_tensors) {
+      const auto next = std::ranges::lower_bound(begins, end);
+      end = next == begins.end() ? plan.parameters : *next;
+    }
+    bounds.push_back(end);
+  }
+  return bounds;
+}
+
+Result<std::vector<float>> gather_shards(Collective& collective, const std::vector<float>& mine,
+                                         const std::vector<std::int64_t>& bounds) {
+  const bool keeps = collective.rank() == 0;
+  std::vector<float> whole(keeps ? static_cast<std::size_t>(bounds.back()) : 0);
+  const auto shards = static_cast<std::size_t>(collective.world_size());
+  std::int64_t longest = 0;
+  for (std::size_t i = 0; i < shards; ++i) longest = std::max(longest, bounds[i + 1] - bounds[i]);
+  for (std::int64_t begin = 0; begin < longest; begin += kPieceFloats) {
+    std::vector<std::int64_t> places = {0};
+    for (std::size_t i = 0; i < shards; ++i) {
+      const std::int64_t left = bounds[i + 1] - bounds[i] - begin;
+      places.push_back(places.back() + std::clamp(left, std::int64_t{0}, kPieceFloats));
+    }
+    std::vector<float> pieces(static_cast<std::size_t>(places.back()));
+    const auto rank = static_cast<std::size_t>(collective.rank());
+    std::copy_n(mine.begin() + std::min(begin, std::ssize(mine)), places[rank + 1] - places[rank],
+                pieces.begin() + places[rank]);
+    FETTLE_TRY(collective.all_gather(pieces, places));
+    if (!keeps) continue;
+    for (std::size_t i = 0; i < shards; ++i) {
+      if (places[i + 1] == places[i]) continue;
+      std::copy(pieces.begin() + places[i], pieces.begin() + places[i + 1],
+                whole.begin() + bounds[i] + begin);
+    }
+  }
+  return whole;
+}
+
+}  // namespace fettle::trainer
