@@ -70,10 +70,19 @@ Learner::Learner(const api::TrainingConfig& config, std::uint64_t seed, Collecti
 Result<std::unique_ptr<Learner>> Learner::create(const api::TrainingConfig& config,
                                                  const NetworkPlan& plan, std::int64_t max_samples,
                                                  std::uint64_t seed, Collective& collective) {
+  FETTLE_ASSIGN(auto backend, open_backend(config));
+  return create_on(std::move(backend), config, plan, max_samples, seed, collective);
+}
+
+Result<std::unique_ptr<Learner>> Learner::create_on(std::unique_ptr<kernels::Backend> opened,
+                                                    const api::TrainingConfig& config,
+                                                    const NetworkPlan& plan,
+                                                    std::int64_t max_samples, std::uint64_t seed,
+                                                    Collective& collective) {
   const std::int64_t batch = global_batch_of(config, collective.world_size());
   FETTLE_TRY(check_predictions(batch, plan.predictions()));
   std::unique_ptr<Learner> learner(new Learner(config, seed, collective));
-  FETTLE_ASSIGN(learner->backend_, open_backend(config));
+  learner->backend_ = std::move(opened);
   kernels::Backend& backend = *learner->backend_;
   const kernels::DataType type = data_type(config.precision);
   FETTLE_ASSIGN(learner->network_,

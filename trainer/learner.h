@@ -65,6 +65,12 @@ class Learner {
   static Result<std::unique_ptr<Learner>> create(const api::TrainingConfig& config,
                                                  const NetworkPlan& plan, std::int64_t max_samples,
                                                  std::uint64_t seed, Collective& collective);
+  // On this backend instead of the one that the configuration names.
+  static Result<std::unique_ptr<Learner>> create_on(std::unique_ptr<kernels::Backend> backend,
+                                                    const api::TrainingConfig& config,
+                                                    const NetworkPlan& plan,
+                                                    std::int64_t max_samples, std::uint64_t seed,
+                                                    Collective& collective);
 
   Network& network() { return *network_; }
   Optimizer& optimizer() { return *optimizer_; }

@@ -1,0 +1,160 @@
+// The training step on the backend for GPUs, emulated: whole networks against the reference, step
+// by step, with batches brought to the device, recordings, and results that are read two steps
+// later.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "api/names.h"
+#include "base/philox.h"
+#include "kernels/cuda/backend.h"
+#include "trainer/learner.h"
+#include "trainer/model/gpt.h"
+#include "trainer/model/layer_configs.h"
+#include "trainer/testing/synthetic.h"
+
+namespace fettle::trainer {
+namespace {
+
+using api::LayerType;
+
+constexpr std::int64_t kBatch = 12;
+constexpr std::int64_t kSteps = 6;
+
+// What a few steps, each of two micro-batches and a rest, leave behind.
+struct Outcome {
+  std::vector<double> losses;
+  std::vector<bool> skipped;
+  std::vector<float> weights;
+  std::vector<float> statistics;
+  Score evaluation;
+};
+
+struct Problem {
+  std::string name;
+  std::vector<api::LayerConfig> layers;
+  bool text = false;
+};
+
+ImageSet data_of(const Problem& problem) {
+  if (!problem.text) return SyntheticImages(64).set();
+  constexpr std::int64_t kVocabulary = 11;
+  constexpr std::int64_t kLength = 8;
+  Random random(3);
+  std::vector<std::uint8_t> tokens;  // 16 bits each
+  for (std::int64_t i = 0; i < 64 * kLength + 1; ++i) {
+    tokens.push_back(static_cast<std::uint8_t>(random.below(kVocabulary)));
+    tokens.push_back(0);
+  }
+  return ImageSet::of_text(Bytes::copy_of(tokens), kLength, kVocabulary);
+}
+
+void take(const Learner::Step& step, Outcome& outcome) {
+  outcome.losses.push_back(step.score.mean_loss());
+  outcome.skipped.push_back(step.skipped);
+}
+
+Outcome train(std::unique_ptr<kernels::Backend> backend, const Problem& problem,
+              const api::TrainingConfig& config) {
+  const ImageSet data = data_of(problem);
+  api::ModelConfig model;
+  model.layers = problem.layers;
+  const SampleFormat format{data.shape(), data.classes(), problem.text, ""};
+  SingleProcess single;
+  constexpr std::int64_t kHeld = 5;
+  auto learner = *Learner::create_on(std::move(backend), config, *plan_network(model, format),
+                                     kHeld, 4, single);
+  if (config.precision == api::Precision::kFp16) {
+    // So large that the first steps overflow.
+    learner->optimizer().restore(0, {.scale = 0x1p22});
+  }
+  const BatchWriter writer({0.3, 0.2}, {}, data_type(config.precision), 4);
+  Batch batch = writer.make_batch(data, kHeld);
+  Outcome outcome;
+  Indices all(static_cast<std::size_t>(data.size()));
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::int64_t>(i);
+  for (std::int64_t number = 0; number < kSteps; ++number) {
+    const std::span<const std::int64_t> samples = std::span(all).subspan(
+        static_cast<std::size_t>(number * 7), static_cast<std::size_t>(kBatch));
+    for (std::size_t begin = 0; begin < samples.size(); begin += kHeld) {
+      const std::size_t size = std::min<std::size_t>(kHeld, samples.size() - begin);
+      writer.write(data, samples.subspan(begin, size), number, batch);
+      learner->add(batch, number);
+    }
+    EXPECT_TRUE(learner->finish_step({0.05, 0.05, 0.05}).ok());
+    while (const auto step = learner->settle(learner->results_behind())) take(*step, outcome);
+  }
+  while (const auto step = learner->settle()) take(*step, outcome);
+  outcome.weights = learner->network().parameters().weights.download();
+  outcome.statistics = learner->network().parameters().statistics.download();
+  outcome.evaluation = *learner->evaluate(data, all, writer);
+  return outcome;
+}
+
+void expect_near(const std::vector<float>& found, const std::vector<float>& expected,
+                 double tolerance, const std::string& what) {
+  ASSERT_EQ(found.size(), expected.size()) << what;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    ASSERT_NEAR(found[i], expected[i], tolerance) << what << " " << i;
+  }
+}
+
+void expect_like_the_reference(const Problem& problem, api::Precision precision, double tolerance) {
+  SCOPED_TRACE(problem.name + " " + std::string(api::to_string(precision)));
+  api::TrainingConfig config;
+  config.global_batch = kBatch;
+  config.precision = precision;
+  config.momentum = 0.9;
+  config.weight_decay = 0.01;
+  config.label_smoothing = 0.1;
+  config.clip_norm = 1;
+  const Outcome expected = train(*kernels::make_backend("reference", 1), problem, config);
+  const Outcome found = train(*kernels::cuda_backend(), problem, config);
+  ASSERT_EQ(found.losses.size(), static_cast<std::size_t>(kSteps));
+  EXPECT_EQ(found.skipped, expected.skipped);
+  EXPECT_EQ(found.skipped[0], precision == api::Precision::kFp16);
+  EXPECT_FALSE(found.skipped.back());
+  for (std::size_t i = 0; i < found.losses.size(); ++i) {
+    EXPECT_NEAR(found.losses[i], expected.losses[i], tolerance) << "step " << i;
+  }
+  expect_near(found.weights, expected.weights, tolerance, "weight");
+  expect_near(found.statistics, expected.statistics, tolerance, "statistic");
+  EXPECT_NEAR(found.evaluation.mean_loss(), expected.evaluation.mean_loss(), tolerance);
+  EXPECT_EQ(found.evaluation.samples, expected.evaluation.samples);
+}
+
+std::vector<Problem> problems() {
+  const auto relu = simple(LayerType::kRelu);
+  const auto norm = simple(LayerType::kBatchNorm);
+  Problem mlp{"mlp", {linear(16), relu, dropout(0.2), linear(16), relu, linear(4)}};
+  Problem cnn{
+      "cnn",
+      {conv(4), norm, relu, simple(LayerType::kMaxPool), simple(LayerType::kResidual), conv(4),
+       norm, relu, simple(LayerType::kAdd), simple(LayerType::kGlobalPool), linear(4)}};
+  Problem text{"gpt", gpt({.layers = 1, .heads = 2, .width = 8}), true};
+  return {mlp, cnn, text};
+}
+
+TEST(TrainingOnCuda, IsTheReferencesInFp32) {
+  for (const Problem& problem : problems()) {
+    expect_like_the_reference(problem, api::Precision::kFp32, 2e-5);
+  }
+}
+
+TEST(TrainingOnCuda, IsTheReferencesInBf16UpToItsRounding) {
+  for (const Problem& problem : problems()) {
+    expect_like_the_reference(problem, api::Precision::kBf16, 3e-2);
+  }
+}
+
+// The steps that overflow are skipped by both, though the host learns of it later from one of them.
+TEST(TrainingOnCuda, IsTheReferencesInFp16WithItsSkippedSteps) {
+  for (const Problem& problem : problems()) {
+    expect_like_the_reference(problem, api::Precision::kFp16, 1e-2);
+  }
+}
+
+}  // namespace
+}  // namespace fettle::trainer
