@@ -88,7 +88,7 @@ TEST(Bounds, EachOfThemCanBind) {
 
 TEST(Bounds, WhatTheCacheHoldsNeedsNoMemory) {
   Machine machine = small_machine();
-  machine.cpu.cache = kGiB / 4;
+  machine.cpu.cache = 0.25 * kGiB;
   const Verdict partly = judge_on(machine, small_need());
   EXPECT_EQ(partly.bounds[1].arithmetic, "3.49 GiB that no cache holds / 10.0 GB/s");
   EXPECT_DOUBLE_EQ(partly.bounds[1].seconds, 0.375);

@@ -12,7 +12,7 @@ Status status_of(cudaError_t error, std::string_view what) {
   return io_error(std::string(what) + ": " + words_of(error));
 }
 
-void must_succeed(cudaError_t error, std::source_location where) {
+void must_succeed(cudaError_t error, SourcePlace where) {
   if (error == cudaSuccess) return;
   check_failed(where.file_name(), static_cast<int>(where.line()), where.function_name(),
                words_of(error));

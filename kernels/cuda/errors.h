@@ -1,11 +1,11 @@
 // What to do about the error codes of the CUDA runtime. Usable from any thread.
 #pragma once
 
-#include <source_location>
 #include <string>
 #include <string_view>
 
 #include "base/result.h"
+#include "base/source_place.h"
 #include "kernels/cuda/platform.h"
 
 namespace fettle::kernels::cuda {
@@ -18,6 +18,6 @@ Status status_of(cudaError_t error, std::string_view what);
 
 // For calls that cannot, and for what a kernel did wrong and a later call reports: aborts with the
 // error in words and the place.
-void must_succeed(cudaError_t error, std::source_location where = std::source_location::current());
+void must_succeed(cudaError_t error, SourcePlace where = SourcePlace::current());
 
 }  // namespace fettle::kernels::cuda

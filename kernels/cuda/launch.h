@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <source_location>
 #include <tuple>
 #include <type_traits>
 #include <utility>
 
 #include "base/check.h"
+#include "base/source_place.h"
 #include "kernels/cuda/errors.h"
 #include "kernels/cuda/platform.h"
 
@@ -44,8 +44,8 @@ inline unsigned blocks_for(std::int64_t count, unsigned threads) {
 // A stream, and who launches on it: for the sentence about a launch that fails.
 struct OnStream {
   cudaStream_t stream;
-  std::source_location where;
-  OnStream(cudaStream_t on, std::source_location from = std::source_location::current())  // NOLINT
+  SourcePlace where;
+  OnStream(cudaStream_t on, SourcePlace from = SourcePlace::current())  // NOLINT
       : stream(on), where(from) {}
 };
 

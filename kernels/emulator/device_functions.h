@@ -8,9 +8,9 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
-#include <source_location>
 #include <type_traits>
 
+#include "base/source_place.h"
 #include "kernels/emulator/emulator.h"
 
 // NOLINTBEGIN(readability-identifier-naming): the names are CUDA's.
@@ -34,23 +34,23 @@ inline constexpr int warpSize = fettle::kernels::emulator::kWarpLanes;
 // ---- Barriers
 // ------------------------------------------------------------------------------------
 
-inline void __syncthreads(std::source_location where = std::source_location::current()) {
+inline void __syncthreads(fettle::SourcePlace where = fettle::SourcePlace::current()) {
   fettle::kernels::emulator::barrier(false, where);
 }
 inline int __syncthreads_count(int predicate,
-                               std::source_location where = std::source_location::current()) {
+                               fettle::SourcePlace where = fettle::SourcePlace::current()) {
   return fettle::kernels::emulator::barrier(predicate != 0, where);
 }
 inline int __syncthreads_or(int predicate,
-                            std::source_location where = std::source_location::current()) {
+                            fettle::SourcePlace where = fettle::SourcePlace::current()) {
   return fettle::kernels::emulator::barrier(predicate != 0, where) != 0 ? 1 : 0;
 }
 inline int __syncthreads_and(int predicate,
-                             std::source_location where = std::source_location::current()) {
+                             fettle::SourcePlace where = fettle::SourcePlace::current()) {
   return fettle::kernels::emulator::barrier(predicate == 0, where) == 0 ? 1 : 0;
 }
 inline void __syncwarp(unsigned mask = 0xFFFFFFFF,
-                       std::source_location where = std::source_location::current()) {
+                       fettle::SourcePlace where = fettle::SourcePlace::current()) {
   fettle::kernels::emulator::ballot(mask, false, where);
 }
 inline void __threadfence() {}
@@ -60,22 +60,22 @@ inline void __threadfence_block() {}
 // -----------------------------------------------------------------------------
 
 inline unsigned __ballot_sync(unsigned mask, int predicate,
-                              std::source_location where = std::source_location::current()) {
+                              fettle::SourcePlace where = fettle::SourcePlace::current()) {
   return fettle::kernels::emulator::ballot(mask, predicate != 0, where);
 }
 inline int __any_sync(unsigned mask, int predicate,
-                      std::source_location where = std::source_location::current()) {
+                      fettle::SourcePlace where = fettle::SourcePlace::current()) {
   return fettle::kernels::emulator::ballot(mask, predicate != 0, where) != 0 ? 1 : 0;
 }
 inline int __all_sync(unsigned mask, int predicate,
-                      std::source_location where = std::source_location::current()) {
+                      fettle::SourcePlace where = fettle::SourcePlace::current()) {
   return fettle::kernels::emulator::ballot(mask, predicate == 0, where) == 0 ? 1 : 0;
 }
 
 namespace fettle::kernels::emulator {
 
 template <class T>
-T shuffle_value(unsigned mask, T value, unsigned source, std::source_location where) {
+T shuffle_value(unsigned mask, T value, unsigned source, fettle::SourcePlace where) {
   static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= sizeof(std::uint64_t));
   std::uint64_t bits = 0;
   std::memcpy(&bits, &value, sizeof value);
@@ -88,7 +88,7 @@ T shuffle_value(unsigned mask, T value, unsigned source, std::source_location wh
 
 template <class T>
 T __shfl_sync(unsigned mask, T value, int source, int width = warpSize,
-              std::source_location where = std::source_location::current()) {
+              fettle::SourcePlace where = fettle::SourcePlace::current()) {
   const unsigned lane = fettle::kernels::emulator::lane();
   const unsigned segment = static_cast<unsigned>(width) - 1;
   return fettle::kernels::emulator::shuffle_value(
@@ -96,7 +96,7 @@ T __shfl_sync(unsigned mask, T value, int source, int width = warpSize,
 }
 template <class T>
 T __shfl_up_sync(unsigned mask, T value, unsigned delta, int width = warpSize,
-                 std::source_location where = std::source_location::current()) {
+                 fettle::SourcePlace where = fettle::SourcePlace::current()) {
   const unsigned lane = fettle::kernels::emulator::lane();
   const unsigned within = lane & (static_cast<unsigned>(width) - 1);
   return fettle::kernels::emulator::shuffle_value(mask, value, within < delta ? lane : lane - delta,
@@ -104,7 +104,7 @@ T __shfl_up_sync(unsigned mask, T value, unsigned delta, int width = warpSize,
 }
 template <class T>
 T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = warpSize,
-                   std::source_location where = std::source_location::current()) {
+                   fettle::SourcePlace where = fettle::SourcePlace::current()) {
   const unsigned lane = fettle::kernels::emulator::lane();
   const unsigned within = lane & (static_cast<unsigned>(width) - 1);
   const bool outside = within + delta >= static_cast<unsigned>(width);
@@ -113,7 +113,7 @@ T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = warpSize,
 }
 template <class T>
 T __shfl_xor_sync(unsigned mask, T value, int lane_mask, int width = warpSize,
-                  std::source_location where = std::source_location::current()) {
+                  fettle::SourcePlace where = fettle::SourcePlace::current()) {
   const unsigned lane = fettle::kernels::emulator::lane();
   const unsigned segment_end = (lane | (static_cast<unsigned>(width) - 1)) + 1;
   const unsigned source = lane ^ static_cast<unsigned>(lane_mask);

@@ -26,12 +26,12 @@ constinit thread_local uint3 gridDim{};
 namespace fettle::kernels::emulator {
 namespace {
 
-std::string place(const std::source_location& where) {
+std::string place(const SourcePlace& where) {
   return std::string(where.file_name()) + ":" + std::to_string(where.line()) + " (" +
          where.function_name() + ")";
 }
 
-bool same_place(const std::source_location& a, const std::source_location& b) {
+bool same_place(const SourcePlace& a, const SourcePlace& b) {
   return a.line() == b.line() && std::strcmp(a.file_name(), b.file_name()) == 0;
 }
 
@@ -93,7 +93,7 @@ enum class State : std::uint8_t { kNew, kReady, kAtBarrier, kAtShuffle, kAtBallo
 struct Thread {
   State state = State::kNew;
   Fiber* fiber = nullptr;  // where it waits
-  std::source_location where;
+  SourcePlace where;
   unsigned mask = 0;
   unsigned source = 0;
   std::uint64_t value = 0;  // given; then the result
@@ -334,15 +334,14 @@ int check_shape(const Launch& launch, std::size_t shared_limit) {
 
 void run(const Launch& launch) { multiprocessor().run(launch); }
 
-int barrier(bool predicate, std::source_location where) {
+int barrier(bool predicate, SourcePlace where) {
   Thread call;
   call.where = where;
   call.value = predicate ? 1 : 0;
   return static_cast<int>(multiprocessor().wait(State::kAtBarrier, call));
 }
 
-std::uint64_t shuffle(unsigned mask, std::uint64_t value, unsigned source,
-                      std::source_location where) {
+std::uint64_t shuffle(unsigned mask, std::uint64_t value, unsigned source, SourcePlace where) {
   Thread call;
   call.where = where;
   call.mask = mask;
@@ -351,7 +350,7 @@ std::uint64_t shuffle(unsigned mask, std::uint64_t value, unsigned source,
   return multiprocessor().wait(State::kAtShuffle, call);
 }
 
-unsigned ballot(unsigned mask, bool predicate, std::source_location where) {
+unsigned ballot(unsigned mask, bool predicate, SourcePlace where) {
   Thread call;
   call.where = where;
   call.mask = mask;

@@ -18,9 +18,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <source_location>
 #include <string>
 
+#include "base/source_place.h"
 #include "kernels/emulator/vector_types.h"
 
 namespace fettle::kernels::emulator {
@@ -51,7 +51,7 @@ struct Launch {
   dim3 threads;
   std::size_t shared_bytes = 0;
   std::function<void()> thread;
-  std::source_location where;
+  SourcePlace where;
 };
 // Runs all of it, now, on this thread.
 void run(const Launch& launch);
@@ -70,13 +70,13 @@ void set_order(Order order, std::uint64_t seed = 0);
 // ---- What device code is made of (device_functions.h) -------------------------------------------
 
 // Waits for all threads of the block that have not ended. Returns how many predicates held.
-int barrier(bool predicate, std::source_location where);
+int barrier(bool predicate, SourcePlace where);
 // Waits for the lanes in `mask`, which call the same at the same place. Returns the value that
 // `source` gave; of a lane that is not there all bits are set (NaN), because CUDA leaves it open.
 std::uint64_t shuffle(unsigned mask, std::uint64_t value, unsigned source,
-                      std::source_location where);
+                      SourcePlace where);
 // The lanes in `mask` whose predicate holds.
-unsigned ballot(unsigned mask, bool predicate, std::source_location where);
+unsigned ballot(unsigned mask, bool predicate, SourcePlace where);
 unsigned lane();
 // Of this block; 16-byte aligned, filled with NaN when a block begins.
 std::byte* dynamic_shared();

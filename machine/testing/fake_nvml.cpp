@@ -34,6 +34,8 @@ int give(const char* text, char* to, unsigned length) {
 
 }  // namespace
 
+// Names and handles are NVML's.
+// NOLINTBEGIN(readability-identifier-naming, performance-no-int-to-ptr)
 extern "C" {
 
 int nvmlInit_v2() { return kSuccess; }
@@ -100,3 +102,4 @@ int nvmlDeviceGetEnforcedPowerLimit(void* device, unsigned* milliwatts) {
 }
 
 }  // extern "C"
+// NOLINTEND(readability-identifier-naming, performance-no-int-to-ptr)

@@ -39,16 +39,16 @@ class FakeCommunicator final : public Communicator {
     const std::scoped_lock lock(fabric_.mutex);
     done_ = std::make_shared<std::atomic<bool>>(false);
     fabric_.waiting.push_back(values);
-    arrived_.push_back(done_);
+    all_arrived.push_back(done_);
     if (fabric_.waiting.size() < world_size_ || fabric_.hangs) return success();
     for (std::int64_t i = 0; i < count; ++i) {
       float sum = 0;
       for (const float* const each : fabric_.waiting) sum += each[i];
       for (float* const each : fabric_.waiting) each[i] = sum;
     }
-    for (const auto& each : arrived_) *each = true;
+    for (const auto& each : all_arrived) *each = true;
     fabric_.waiting.clear();
-    arrived_.clear();
+    all_arrived.clear();
     return success();
   }
   Progress progress() override {
@@ -62,7 +62,7 @@ class FakeCommunicator final : public Communicator {
 
  private:
   using Flag = std::shared_ptr<std::atomic<bool>>;
-  inline static std::vector<Flag> arrived_;  // guarded by the fabric's mutex
+  inline static std::vector<Flag> all_arrived;  // guarded by the fabric's mutex
   Fabric& fabric_;
   const std::size_t world_size_;
   Flag done_;
