@@ -31,7 +31,7 @@ nvcc=$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2> /dev/null || true)
 echo "gpu: building with ${nvcc:-the nvcc of $wheels} and the libraries of $wheels"
 log=$results/build.txt
 cmake -S . -B $build -G Ninja --log-level=WARNING -DFETTLE_TRAINER_ONLY=ON -DFETTLE_KUBE=OFF -DFETTLE_ONEDNN=OFF \
-  -DFETTLE_CUDA=ON -DFETTLE_GOOGLETEST="$bundle/googletest" -DFETTLE_CUDNN_FRONTEND="$bundle/cudnn-frontend" \
+  -DFETTLE_CUDA=ON -DFETTLE_GOOGLETEST="$bundle/googletest" -DFETTLE_CUDNN_FRONTEND="$bundle/cudnn-frontend/include" \
   -DNVIDIA_WHEELS="$wheels" ${nvcc:+-DCMAKE_CUDA_COMPILER="$nvcc"} > "$log" 2>&1 &&
   cmake --build $build -j "$jobs" --target fettle-trainer fettle_cuda kernels_gpu_test trainer_pytorch_test >> "$log" 2>&1 || {
   tail -n 40 "$log" >&2

@@ -13,8 +13,8 @@ mkdir -p "$bundle"
 "$here/shakespeare.sh" "$bundle/shakespeare.txt"
 if [ ! -d "$bundle/cudnn-frontend" ]; then
   wheels=$("$here/cuda.py")
-  mkdir -p "$bundle/cudnn-frontend"
-  cp -r "$wheels"/include/cudnn_* "$bundle/cudnn-frontend/"
+  mkdir -p "$bundle/cudnn-frontend/include"  # the headers name their folder
+  cp -r "$wheels"/include/cudnn_* "$bundle/cudnn-frontend/include/"
 fi
 size=$(du -sm "$bundle" | cut -f1)
 if [ "$size" -ge $most_mb ]; then
