@@ -56,6 +56,7 @@ void launch(const OnStream& on, const LaunchShape& shape, void (*kernel)(Paramet
             Arguments&&... arguments) {
   static_assert((std::is_trivially_copyable_v<Parameters> && ...),
                 "a GPU gets a copy of the bytes");
+  // NOLINTNEXTLINE(bugprone-sizeof-expression): pointers are among them
   static_assert((sizeof(Parameters) + ... + 0) <= 4096, "CUDA takes 4 KB of arguments");
   const dim3 blocks(shape.blocks, shape.blocks_y);
 #ifdef __CUDACC__

@@ -52,7 +52,7 @@ Result<void*> Pool::take(std::int64_t bytes) {
         piece = take_from_device(size);  // not a whole piece, perhaps, but what is needed
         got = size;
       }
-      FETTLE_TRY(piece);
+      if (!piece.ok()) return piece.error();
       pieces_.push_back(piece.value());
       add_free(static_cast<std::byte*>(piece.value()), got);
       from = best();
