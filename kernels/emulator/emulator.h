@@ -73,8 +73,7 @@ void set_order(Order order, std::uint64_t seed = 0);
 int barrier(bool predicate, SourcePlace where);
 // Waits for the lanes in `mask`, which call the same at the same place. Returns the value that
 // `source` gave; of a lane that is not there all bits are set (NaN), because CUDA leaves it open.
-std::uint64_t shuffle(unsigned mask, std::uint64_t value, unsigned source,
-                      SourcePlace where);
+std::uint64_t shuffle(unsigned mask, std::uint64_t value, unsigned source, SourcePlace where);
 // The lanes in `mask` whose predicate holds.
 unsigned ballot(unsigned mask, bool predicate, SourcePlace where);
 unsigned lane();
