@@ -65,16 +65,7 @@ std::string metric_text(const RunView& view, double value) {
 }
 
 std::string cost_text(const RunView& view, double cost) {
-  return format_number(cost) + (view.study.spec.trial.gpu ? " GPU-seconds" : " worker-seconds");
-}
-
-// What the trial has cost by its end; nothing where that does not count.
-std::optional<double> cost_of(const api::Trial& trial) {
-  std::optional<double> out;
-  for (const api::Fact& fact : trial.status.facts) {
-    if (fact.cost) out = fact.cost;
-  }
-  return out;
+  return format_number(cost) + ' ' + cost_unit(view.study.spec);
 }
 
 std::string chosen_text(const RunView& view, const api::Trial& trial, const Reason& reason) {
@@ -133,7 +124,7 @@ std::string came_text(const RunView& view, const api::Trial& trial, const Reason
             std::to_string(trial.spec.until_step);
   }
   text += " (" + std::string(api::to_string(trial.status.phase)) + ')';
-  if (const auto cost = cost_of(trial)) text += " for " + cost_text(view, *cost);
+  if (const auto cost = recorded_cost(trial)) text += " for " + cost_text(view, *cost);
   return text + best_text(view, reason, trial) + '\n';
 }
 
@@ -194,6 +185,18 @@ std::map<std::int64_t, Expectation> expectations_of(const RunView& view) {
   return out;
 }
 
+std::optional<double> recorded_cost(const api::Trial& trial) {
+  std::optional<double> out;
+  for (const api::Fact& fact : trial.status.facts) {
+    if (fact.cost) out = fact.cost;
+  }
+  return out;
+}
+
+const char* cost_unit(const api::StudySpec& spec) {
+  return spec.trial.gpu ? "GPU-seconds" : "worker-seconds";
+}
+
 std::string render_reason(const RunView& view, const api::Trial& trial, const Reason& reason) {
   return trial.metadata.name + "  " + format_parameters(trial.spec.parameters) + "\n\n" + "  " +
          chosen_text(view, trial, reason) + parent_text(view, trial) + "  " +
@@ -230,7 +233,7 @@ Json reason_json(const RunView& view, const api::Trial& trial, const Reason& rea
     out.set("parent", Json::object({{"trial", parent->trial}, {"step", parent->step}}));
     out.set("replaces", trial.spec.search.replaces);
   }
-  if (const auto cost = cost_of(trial)) out.set("cost", *cost);
+  if (const auto cost = recorded_cost(trial)) out.set("cost", *cost);
   if (reason.standing) out.set("rank", reason.standing->rank);
   if (trial.spec.stop) {
     out.set("stop", Json::object({{"reason", trial.spec.stop->reason},

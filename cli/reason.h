@@ -50,6 +50,11 @@ Result<Reason> reason_of(const RunView& view, const api::Trial& trial);
 // quarter more results, so an expectation may rest on fewer than were known.
 std::map<std::int64_t, Expectation> expectations_of(const RunView& view);
 
+// What the trial has cost by its end, in units of cost_unit; nothing where that does not count
+// (algorithm.costAware).
+std::optional<double> recorded_cost(const api::Trial& trial);
+const char* cost_unit(const api::StudySpec& spec);
+
 std::string render_reason(const RunView& view, const api::Trial& trial, const Reason& reason);
 Json reason_json(const RunView& view, const api::Trial& trial, const Reason& reason);
 

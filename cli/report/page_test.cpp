@@ -63,6 +63,20 @@ TEST(PageData, TellsOfEveryTrial) {
   EXPECT_EQ(runs[0].as_array().at(1), Json(30000));
 }
 
+TEST(PageData, TellsWhatTrialsCostWhereThatCounts) {
+  RunView view = view_in_the_middle();
+  EXPECT_TRUE(page_data(view).find("study")->find("costUnit")->is_null());
+  view.study.spec.algorithm.cost_aware = true;
+  api::Trial paid = *view.trials[0];
+  ASSERT_FALSE(paid.status.facts.empty());
+  paid.status.facts.back().cost = 29.9;
+  view.trials[0] = std::make_shared<const api::Trial>(paid);
+  const Json data = page_data(view);
+  EXPECT_EQ(*data.find("study")->find("costUnit"), Json("worker-seconds"));
+  EXPECT_EQ(*data.find("trials")->as_array().at(0).find("cost"), Json(29.9));
+  EXPECT_EQ(data.find("trials")->as_array().at(1).find("cost"), nullptr);
+}
+
 TEST(PageData, SaysWhyThereIsNoImportanceYet) {
   RunView view = view_in_the_middle();
   view.trials.clear();

@@ -86,6 +86,7 @@ Json study_data(const RunView& view) {
        {"parallelism", spec.budget.parallelism},
        {"counts", counts_data(status.trials)},
        {"gpuHours", finite(status.gpu_hours)},
+       {"costUnit", spec.algorithm.cost_aware ? Json(cost_unit(spec)) : Json()},
        {"activeSeconds", finite(status.active_seconds)},
        {"begun", status.started_ms > 0 ? api::format_timestamp(status.started_ms) : std::string()},
        {"written", api::format_timestamp(view.now_ms)},
@@ -168,6 +169,7 @@ Json trial_data(const RunView& view, const api::Trial& trial) {
   if (end != nullptr) {
     out.set("seq", end->seq).set("endedAt", end->at_ms - view.study.status.started_ms);
   }
+  if (const auto cost = recorded_cost(trial)) out.set("cost", finite(*cost));
   const std::string ending = ending_of(trial);
   if (!ending.empty()) out.set("ending", ending);
   if (trial.spec.stop) out.set("stopReason", trial.spec.stop->reason);

@@ -18,6 +18,9 @@ function make_columns() {
     text: (t) => number_text(t.values[i]), key: (t) => t.values[i]}));
   columns.push({title: 'time', text: (t) => duration_text(1000 * t.seconds), key: (t) => t.seconds,
     number: true});
+  if (study.costUnit) {
+    columns.push({title: study.costUnit, number: true, text: (t) => number_text(t.cost), key: (t) => t.cost});
+  }
   for (const {name, values} of study.parameters) {
     columns.push({title: name, number: !values, text: (t) => value_text(t.parameters[name]),
       key: (t) => t.parameters[name]});
@@ -135,6 +138,7 @@ function select_trial(name) {
   if (trial.expected) add_fact(list, 'then', expected_text(trial));
   add_fact(list, trial.stopReason ?? 'ended', trial.ending);
   add_fact(list, 'time', duration_text(1000 * trial.seconds));
+  if (trial.cost !== undefined) add_fact(list, 'cost', number_text(trial.cost) + ' ' + study.costUnit);
   for (const [parameter, value] of Object.entries(trial.parameters)) {
     add_fact(list, parameter, value_text(value));
   }

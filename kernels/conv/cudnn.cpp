@@ -12,12 +12,12 @@
 #include <algorithm>
 #include <utility>
 
-#include "kernels/cast/cuda.h"
 #include "kernels/conv/add_bias.h"
 #include "kernels/conv/cuda.h"
 #include "kernels/cuda/plan_cache.h"
 #include "kernels/linear/add_slices.h"
 #include "kernels/linear/bias_gradient.h"
+#include "kernels/linear/typed_bias.h"
 
 namespace fettle::kernels {
 namespace {
@@ -54,15 +54,14 @@ Result<std::unique_ptr<Plans>> make_plans(const Cudnn& cudnn, const ConvShape& s
 class CudnnConv : public WeightedOp {
  public:
   CudnnConv(cuda::Device& device, const Cudnn& cudnn, const ConvShape& shape,
-            const PlanOptions& plan, std::unique_ptr<WeightedOp> simple,
-            std::unique_ptr<Memory> rounded_bias)
+            const PlanOptions& plan, std::unique_ptr<WeightedOp> simple, cuda::TypedBias typed_bias)
       : device_(device),
         cudnn_(cudnn),
         shape_(shape),
         plan_(plan),
         bias_gradient_(device, plan.type, shape.channels, shape.bias, shape.relu),
         simple_(std::move(simple)),
-        rounded_bias_(std::move(rounded_bias)) {}
+        typed_bias_(std::move(typed_bias)) {}
 
   // Plans the largest number of samples.
   Status prepare() {
@@ -70,7 +69,7 @@ class CudnnConv : public WeightedOp {
     FETTLE_ASSIGN(std::unique_ptr<Plans> plans,
                   make_plans(cudnn_, shape_, plan_, plan_.max_samples));
     FETTLE_TRY(device_.reserve_scratch(scratch_bytes(*plans)));
-    plans_.find(plan_.max_samples, [&](std::int64_t) { return std::move(plans); });
+    plans_.put(plan_.max_samples, std::move(plans));
     return success();
   }
 
@@ -78,11 +77,7 @@ class CudnnConv : public WeightedOp {
     simple_->set_weights(weights, bias);
     weights_ = weights;
     bias_ = shape_.bias ? bias : nullptr;
-    typed_bias_ = bias_;
-    if (bias_ == nullptr || rounded_bias_ == nullptr) return;
-    cuda_round(device_, plan_.type, shape_.channels, bias,
-               static_cast<std::uint16_t*>(rounded_bias_->data()));
-    typed_bias_ = rounded_bias_->data();
+    typed_bias_.set(bias_);
   }
 
   void forward(std::int64_t samples, ConstBuffer x, Buffer y) override {
@@ -91,7 +86,7 @@ class CudnnConv : public WeightedOp {
     CudnnPlan::Pointers pointers = {CudnnPlan::at(Role::kInput, x),
                                     CudnnPlan::at(Role::kWeights, weights_),
                                     CudnnPlan::at(Role::kOutput, y)};
-    if (plans->fused && shape_.bias) pointers.insert(CudnnPlan::at(Role::kBias, typed_bias_));
+    if (plans->fused && shape_.bias) pointers.insert(CudnnPlan::at(Role::kBias, typed_bias_.get()));
     run(plans->forward, std::move(pointers));
     if (plans->fused || (!shape_.bias && !shape_.relu)) return;
     cuda::add_bias(device_, plan_.type, pixels_of(samples), shape_.channels, bias_, shape_.relu, y);
@@ -152,11 +147,10 @@ class CudnnConv : public WeightedOp {
   const PlanOptions plan_;
   cuda::BiasGradient bias_gradient_;
   std::unique_ptr<WeightedOp> simple_;
-  std::unique_ptr<Memory> rounded_bias_;  // nullptr in fp32
+  cuda::TypedBias typed_bias_;
   cuda::PlanCache<Plans> plans_;
   ConstBuffer weights_ = nullptr;
   const float* bias_ = nullptr;
-  ConstBuffer typed_bias_ = nullptr;
 };
 
 }  // namespace
@@ -165,12 +159,9 @@ Result<std::unique_ptr<WeightedOp>> cudnn_conv(cuda::Device& device, const ConvS
                                                const PlanOptions& plan) {
   FETTLE_ASSIGN(Cudnn * cudnn, device.library<Cudnn>());
   FETTLE_ASSIGN(auto simple, simple_conv(device, shape, plan));
-  std::unique_ptr<Memory> rounded_bias;
-  if (plan.type != DataType::kFloat32) {
-    FETTLE_ASSIGN(rounded_bias, device.allocate(shape.channels * size_of(plan.type)));
-  }
-  auto op = std::make_unique<CudnnConv>(device, *cudnn, shape, plan, std::move(simple),
-                                        std::move(rounded_bias));
+  FETTLE_ASSIGN(auto bias, cuda::TypedBias::create(device, plan.type, shape.channels));
+  auto op =
+      std::make_unique<CudnnConv>(device, *cudnn, shape, plan, std::move(simple), std::move(bias));
   FETTLE_TRY(op->prepare());
   return std::unique_ptr<WeightedOp>(std::move(op));
 }

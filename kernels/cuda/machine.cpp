@@ -30,7 +30,7 @@ bool one_runs_on(std::string_view architecture, int major, int minor) {
 
 bool runs_on(std::string_view architectures, int major, int minor) {
   while (!architectures.empty()) {
-    const std::string_view first = architectures.substr(0, architectures.find(';'));
+    const std::string_view first = architectures.substr(0, architectures.find(','));
     if (one_runs_on(first, major, minor)) return true;
     architectures.remove_prefix(std::min(architectures.size(), first.size() + 1));
   }

@@ -23,7 +23,7 @@ struct MachineFacts {
 };
 
 // Whether code for one of these runs on the device. `architectures`: as CMake writes them, for
-// example "80-real;90a-real;100". Compiled code runs on later minors of its major, but for those
+// example "80-real,90a-real,100". Compiled code runs on later minors of its major, but for those
 // with an "a" (that one only) or "f" (its family); without "-real" there is also PTX, which the
 // driver compiles for any later one.
 bool runs_on(std::string_view architectures, int major, int minor);

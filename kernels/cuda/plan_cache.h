@@ -16,6 +16,11 @@ class PlanCache {
  public:
   static constexpr std::size_t kMostPlans = 8;
 
+  // Makes the first one, for the largest number of samples, where its error can still be told.
+  void put(std::int64_t samples, std::unique_ptr<Plan> plan) {
+    find(samples, [&](std::int64_t) { return std::move(plan); });
+  }
+
   // The plan for `samples`, by make(samples) if it is new: a std::unique_ptr<Plan>, nullptr if
   // there is none, which is remembered, too. Valid until the next call.
   template <class Make>

@@ -42,6 +42,7 @@ set(FETTLE_CUDA_LIBRARY_SOURCES
   kernels/cuda/cublaslt.cpp
   kernels/cuda/cudnn.cpp
   kernels/linear/cublaslt.cpp
+  kernels/linear/typed_bias.cpp
 )
 list(TRANSFORM FETTLE_CUDA_SOURCES PREPEND ${PROJECT_SOURCE_DIR}/)
 list(TRANSFORM FETTLE_CUDA_LIBRARY_SOURCES PREPEND ${PROJECT_SOURCE_DIR}/)

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <type_traits>
 
 #include "base/source_place.h"
@@ -84,6 +85,18 @@ T shuffle_value(unsigned mask, T value, unsigned source, fettle::SourcePlace whe
   return value;
 }
 
+// Stores `value` where better(value, what is there).
+template <class T, class Better>
+T store_better(T* address, T value, Better better) {
+  static_assert(std::is_integral_v<T>, "CUDA has atomicMax and atomicMin of integers only");
+  std::atomic_ref<T> at(*address);
+  T found = at.load(std::memory_order_relaxed);
+  while (better(value, found) &&
+         !at.compare_exchange_weak(found, value, std::memory_order_relaxed)) {
+  }
+  return found;
+}
+
 }  // namespace fettle::kernels::emulator
 
 template <class T>
@@ -142,21 +155,11 @@ T atomicOr(T* address, std::type_identity_t<T> value) {
 }
 template <class T>
 T atomicMax(T* address, std::type_identity_t<T> value) {
-  static_assert(std::is_integral_v<T>, "CUDA has atomicMax of integers only");
-  std::atomic_ref<T> at(*address);
-  T found = at.load(std::memory_order_relaxed);
-  while (found < value && !at.compare_exchange_weak(found, value, std::memory_order_relaxed)) {
-  }
-  return found;
+  return fettle::kernels::emulator::store_better(address, value, std::greater<T>());
 }
 template <class T>
 T atomicMin(T* address, std::type_identity_t<T> value) {
-  static_assert(std::is_integral_v<T>, "CUDA has atomicMin of integers only");
-  std::atomic_ref<T> at(*address);
-  T found = at.load(std::memory_order_relaxed);
-  while (value < found && !at.compare_exchange_weak(found, value, std::memory_order_relaxed)) {
-  }
-  return found;
+  return fettle::kernels::emulator::store_better(address, value, std::less<T>());
 }
 
 // ---- Memory with hints

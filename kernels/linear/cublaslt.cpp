@@ -14,11 +14,11 @@
 #include <optional>
 #include <utility>
 
-#include "kernels/cast/cuda.h"
 #include "kernels/cuda/plan_cache.h"
 #include "kernels/linear/add_slices.h"
 #include "kernels/linear/bias_gradient.h"
 #include "kernels/linear/cuda.h"
+#include "kernels/linear/typed_bias.h"
 
 namespace fettle::kernels {
 namespace {
@@ -74,13 +74,13 @@ Result<std::unique_ptr<Plans>> make_plans(cuda::Device& device, const LinearShap
 class CublasLtLinear : public WeightedOp {
  public:
   CublasLtLinear(cuda::Device& device, const LinearShape& shape, const PlanOptions& plan,
-                 std::unique_ptr<WeightedOp> simple, std::unique_ptr<Memory> rounded_bias)
+                 std::unique_ptr<WeightedOp> simple, cuda::TypedBias bias)
       : device_(device),
         shape_(shape),
         plan_(plan),
         bias_gradient_(device, plan.type, shape.outputs, shape.bias, shape.relu),
         simple_(std::move(simple)),
-        rounded_bias_(std::move(rounded_bias)) {}
+        bias_(std::move(bias)) {}
 
   // Plans the largest number of samples.
   Status prepare() {
@@ -88,24 +88,20 @@ class CublasLtLinear : public WeightedOp {
     FETTLE_TRY(device_.reserve_scratch(sums_offset() + sums_bytes()));
     FETTLE_ASSIGN(std::unique_ptr<Plans> plans,
                   make_plans(device_, shape_, plan_, plan_.max_samples));
-    plans_.find(plan_.max_samples, [&](std::int64_t) { return std::move(plans); });
+    plans_.put(plan_.max_samples, std::move(plans));
     return success();
   }
 
   void set_weights(ConstBuffer weights, const float* bias) override {
     simple_->set_weights(weights, bias);
     weights_ = weights;
-    bias_ = shape_.bias ? bias : nullptr;
-    if (bias_ == nullptr || rounded_bias_ == nullptr) return;
-    cuda_round(device_, plan_.type, shape_.outputs, bias,
-               static_cast<std::uint16_t*>(rounded_bias_->data()));
-    bias_ = rounded_bias_->data();
+    bias_.set(shape_.bias ? bias : nullptr);
   }
 
   void forward(std::int64_t samples, ConstBuffer x, Buffer y) override {
     Plans* plans = plans_for(samples);
     if (plans == nullptr) return simple_->forward(samples, x, y);
-    plans->forward.run(x, weights_, y, bias_);
+    plans->forward.run(x, weights_, y, bias_.get());
   }
 
   void backward(std::int64_t samples, ConstBuffer x, ConstBuffer y, Buffer dy, Buffer dx,
@@ -145,10 +141,9 @@ class CublasLtLinear : public WeightedOp {
   const PlanOptions plan_;
   cuda::BiasGradient bias_gradient_;
   std::unique_ptr<WeightedOp> simple_;
-  std::unique_ptr<Memory> rounded_bias_;  // nullptr in fp32
+  cuda::TypedBias bias_;
   cuda::PlanCache<Plans> plans_;
   ConstBuffer weights_ = nullptr;
-  const void* bias_ = nullptr;
 };
 
 }  // namespace
@@ -156,12 +151,9 @@ class CublasLtLinear : public WeightedOp {
 Result<std::unique_ptr<WeightedOp>> cublaslt_linear(cuda::Device& device, const LinearShape& shape,
                                                     const PlanOptions& plan) {
   FETTLE_ASSIGN(auto simple, simple_linear(device, shape, plan));
-  std::unique_ptr<Memory> rounded_bias;
-  if (plan.type != DataType::kFloat32) {
-    FETTLE_ASSIGN(rounded_bias, device.allocate(shape.outputs * size_of(plan.type)));
-  }
-  auto op = std::make_unique<CublasLtLinear>(device, shape, plan, std::move(simple),
-                                             std::move(rounded_bias));
+  FETTLE_ASSIGN(auto bias, cuda::TypedBias::create(device, plan.type, shape.outputs));
+  auto op =
+      std::make_unique<CublasLtLinear>(device, shape, plan, std::move(simple), std::move(bias));
   FETTLE_TRY(op->prepare());
   return std::unique_ptr<WeightedOp>(std::move(op));
 }
