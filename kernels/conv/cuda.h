@@ -16,7 +16,7 @@ namespace fettle::kernels {
 Result<std::unique_ptr<WeightedOp>> cuda_conv(cuda::Device& device, const ConvShape& shape,
                                               const PlanOptions& plan);
 
-// Ours: an implicit matrix product (linear/tiled_product.cuh), every type, fp32 sums.
+// Ours: an implicit matrix product (linear/matrix_product.cuh), every type, fp32 sums.
 Result<std::unique_ptr<WeightedOp>> simple_conv(cuda::Device& device, const ConvShape& shape,
                                                 const PlanOptions& plan);
 

@@ -1,4 +1,4 @@
-// Convolution as an implicit matrix product: the tiles of linear/tiled_product.cuh, with operands
+// Convolution as an implicit matrix product: the tiles of linear/matrix_product.cuh, with operands
 // that look up patches of the image instead of an unfolded copy, which would be kernel x kernel
 // times as large.
 //
@@ -7,16 +7,16 @@
 //                                     divides
 //   weights   dW[o, (u, v, c)]     += sum over (s, p, q) of dY X
 //
-// Bound as the product it is, by the fp32 units; the divisions that find a patch come on top, once
-// for each element that is staged.
+// Bound as the product it is; the divisions that find a patch come on top, once for each element
+// that is staged.
 #include "kernels/conv/cuda.h"
 #include "kernels/linear/bias_gradient.h"
-#include "kernels/linear/tiled_product.cuh"
+#include "kernels/linear/matrix_product.cuh"
 
 namespace fettle::kernels {
 namespace {
 
-using cuda::to_float;
+using cuda::from_float;
 
 // The shape in the width that index arithmetic needs; offsets of elements are 64-bit.
 struct Geometry {
@@ -38,7 +38,7 @@ struct Geometry {
 
 // Element (u, v, c) of the patch under the kernel at output pixel (s, p, q); zero in the padding.
 template <class T>
-__device__ float patch_element(const Geometry& g, const T* x, int pixel, int element) {
+__device__ T patch_element(const Geometry& g, const T* x, int pixel, int element) {
   const int c = element % g.channels;
   const int v = element / g.channels % g.kernel;
   const int u = element / g.channels / g.kernel;
@@ -47,17 +47,19 @@ __device__ float patch_element(const Geometry& g, const T* x, int pixel, int ele
   const int s = pixel / g.out_width / g.out_height;
   const int row = p * g.stride + u - g.padding;
   const int column = q * g.stride + v - g.padding;
-  if (row < 0 || row >= g.height || column < 0 || column >= g.width) return 0;
-  return to_float(x[((std::int64_t{s} * g.height + row) * g.width + column) * g.channels + c]);
+  const bool padding = row < 0 || row >= g.height || column < 0 || column >= g.width;
+  if (padding) return from_float<T>(0.0F);
+  return x[((std::int64_t{s} * g.height + row) * g.width + column) * g.channels + c];
 }
 
 // Forward: a row of the matrix is a pixel.
 template <class T>
 struct Patches {
+  using Value = T;
   static constexpr bool kAlongDepth = true;
   Geometry geometry;
   const T* x;
-  __device__ float operator()(int index, int depth) const {
+  __device__ T operator()(int index, int depth) const {
     return patch_element(geometry, x, index, depth);
   }
 };
@@ -65,10 +67,11 @@ struct Patches {
 // Gradient by the weights: the sum is over pixels.
 template <class T>
 struct PatchesAcross {
+  using Value = T;
   static constexpr bool kAlongDepth = false;
   Geometry geometry;
   const T* x;
-  __device__ float operator()(int index, int depth) const {
+  __device__ T operator()(int index, int depth) const {
     return patch_element(geometry, x, depth, index);
   }
 };
@@ -76,36 +79,39 @@ struct PatchesAcross {
 // Gradient by the input: what output pixels under (u, v) send back to an input pixel.
 template <class T>
 struct OutputGradients {
+  using Value = T;
   static constexpr bool kAlongDepth = true;
   Geometry geometry;
   const T* dy;
-  __device__ float operator()(int index, int depth) const {
+  __device__ T operator()(int index, int depth) const {
     const Geometry& g = geometry;
     const int o = depth % g.out_channels;
     const int v = depth / g.out_channels % g.kernel;
     const int u = depth / g.out_channels / g.kernel;
     const int row = index / g.width % g.height + g.padding - u;
     const int column = index % g.width + g.padding - v;
-    if (row < 0 || column < 0 || row % g.stride != 0 || column % g.stride != 0) return 0;
+    if (row < 0 || column < 0 || row % g.stride != 0 || column % g.stride != 0)
+      return from_float<T>(0.0F);
     const int p = row / g.stride;
     const int q = column / g.stride;
-    if (p >= g.out_height || q >= g.out_width) return 0;
+    if (p >= g.out_height || q >= g.out_width) return from_float<T>(0.0F);
     const std::int64_t s = index / g.width / g.height;
-    return to_float(dy[((s * g.out_height + p) * g.out_width + q) * g.out_channels + o]);
+    return dy[((s * g.out_height + p) * g.out_width + q) * g.out_channels + o];
   }
 };
 
 // W[o, u, v, c] by (c, (u, v, o)).
 template <class T>
 struct WeightsByInput {
+  using Value = T;
   static constexpr bool kAlongDepth = false;
   Geometry geometry;
   const T* weights;
-  __device__ float operator()(int index, int depth) const {
+  __device__ T operator()(int index, int depth) const {
     const std::int64_t o = depth % geometry.out_channels;
     const int place = depth / geometry.out_channels;
     const std::int64_t places = geometry.kernel * geometry.kernel;
-    return to_float(weights[(o * places + place) * geometry.channels + index]);
+    return weights[(o * places + place) * geometry.channels + index];
   }
 };
 
@@ -135,11 +141,10 @@ class SimpleConv : public WeightedOp {
   void forward(std::int64_t samples, ConstBuffer x, Buffer y) override {
     cuda::with_type(type_, [&](auto zero) {
       using T = decltype(zero);
-      cuda::multiply_tiled(
-          device_, {pixels_of(samples), geometry_.out_channels, patch_},
-          Patches<T>{geometry_, static_cast<const T*>(x)},
-          cuda::AlongDepth<T>{static_cast<const T*>(weights_), patch_},
-          cuda::WriteResult<T>{static_cast<T*>(y), bias_, shape_.relu, shape_.channels});
+      cuda::multiply(device_, {pixels_of(samples), geometry_.out_channels, patch_},
+                     Patches<T>{geometry_, static_cast<const T*>(x)},
+                     cuda::AlongDepth<T>{static_cast<const T*>(weights_), patch_},
+                     cuda::WriteResult<T>{static_cast<T*>(y), bias_, shape_.relu, shape_.channels});
     });
   }
 
@@ -149,18 +154,16 @@ class SimpleConv : public WeightedOp {
     cuda::with_type(type_, [&](auto zero) {
       using T = decltype(zero);
       const T* gradient = static_cast<const T*>(dy);
-      cuda::add_product_tiled(device_, {geometry_.out_channels, patch_, pixels_of(samples)},
-                              cuda::AcrossDepth<T>{gradient, shape_.channels},
-                              PatchesAcross<T>{geometry_, static_cast<const T*>(x)},
-                              weight_gradient);
+      cuda::add_product(device_, {geometry_.out_channels, patch_, pixels_of(samples)},
+                        cuda::AcrossDepth<T>{gradient, shape_.channels},
+                        PatchesAcross<T>{geometry_, static_cast<const T*>(x)}, weight_gradient);
       if (dx == nullptr) return;
       const int input_pixels = static_cast<int>(samples) * geometry_.height * geometry_.width;
       const int depth = geometry_.kernel * geometry_.kernel * geometry_.out_channels;
-      cuda::multiply_tiled(
-          device_, {input_pixels, geometry_.channels, depth},
-          OutputGradients<T>{geometry_, gradient},
-          WeightsByInput<T>{geometry_, static_cast<const T*>(weights_)},
-          cuda::WriteResult<T>{static_cast<T*>(dx), nullptr, false, geometry_.channels});
+      cuda::multiply(device_, {input_pixels, geometry_.channels, depth},
+                     OutputGradients<T>{geometry_, gradient},
+                     WeightsByInput<T>{geometry_, static_cast<const T*>(weights_)},
+                     cuda::WriteResult<T>{static_cast<T*>(dx), nullptr, false, geometry_.channels});
     });
   }
 

@@ -24,8 +24,8 @@ set(FETTLE_CUDA_SOURCES
   kernels/layer_norm/simple.cu
   kernels/linear/add_slices.cu
   kernels/linear/bias_gradient.cu
+  kernels/linear/matrix_product.cu
   kernels/linear/simple.cu
-  kernels/linear/tiled_product.cu
   kernels/optimizer/cuda.cu
   kernels/optimizer/step.cu
   kernels/optimizer/table.cpp

@@ -1,6 +1,6 @@
 #include "kernels/cuda/columns.cuh"
+#include "kernels/linear/add_slices.h"
 #include "kernels/linear/bias_gradient.h"
-#include "kernels/linear/tiled_product.cuh"
 
 namespace fettle::kernels::cuda {
 namespace {

@@ -16,7 +16,7 @@ namespace fettle::kernels {
 Result<std::unique_ptr<WeightedOp>> cuda_linear(cuda::Device& device, const LinearShape& shape,
                                                 const PlanOptions& plan);
 
-// Ours: tiles in shared memory, every type, fp32 sums (tiled_product.cuh).
+// Ours: tiles in shared memory, every type, fp32 sums (matrix_product.cuh).
 Result<std::unique_ptr<WeightedOp>> simple_linear(cuda::Device& device, const LinearShape& shape,
                                                   const PlanOptions& plan);
 

@@ -1,6 +1,6 @@
 #include "kernels/linear/bias_gradient.h"
 #include "kernels/linear/cuda.h"
-#include "kernels/linear/tiled_product.cuh"
+#include "kernels/linear/matrix_product.cuh"
 
 namespace fettle::kernels {
 namespace {
@@ -33,10 +33,9 @@ class SimpleLinear : public WeightedOp {
     cuda::with_type(type_, [&](auto zero) {
       using T = decltype(zero);
       const ProductSize size{narrow(samples), narrow(shape_.outputs), narrow(shape_.inputs)};
-      cuda::multiply_tiled(
-          device_, size, rows<AlongDepth<T>>(x, shape_.inputs),
-          rows<AlongDepth<T>>(weights_, shape_.inputs),
-          cuda::WriteResult<T>{static_cast<T*>(y), bias_, shape_.relu, shape_.outputs});
+      cuda::multiply(device_, size, rows<AlongDepth<T>>(x, shape_.inputs),
+                     rows<AlongDepth<T>>(weights_, shape_.inputs),
+                     cuda::WriteResult<T>{static_cast<T*>(y), bias_, shape_.relu, shape_.outputs});
     });
   }
 
@@ -46,14 +45,13 @@ class SimpleLinear : public WeightedOp {
     cuda::with_type(type_, [&](auto zero) {
       using T = decltype(zero);
       const ProductSize of_weights{narrow(shape_.outputs), narrow(shape_.inputs), narrow(samples)};
-      cuda::add_product_tiled(device_, of_weights, rows<AcrossDepth<T>>(dy, shape_.outputs),
-                              rows<AcrossDepth<T>>(x, shape_.inputs), weight_gradient);
+      cuda::add_product(device_, of_weights, rows<AcrossDepth<T>>(dy, shape_.outputs),
+                        rows<AcrossDepth<T>>(x, shape_.inputs), weight_gradient);
       if (dx == nullptr) return;
       const ProductSize of_input{narrow(samples), narrow(shape_.inputs), narrow(shape_.outputs)};
-      cuda::multiply_tiled(
-          device_, of_input, rows<AlongDepth<T>>(dy, shape_.outputs),
-          rows<AcrossDepth<T>>(weights_, shape_.inputs),
-          cuda::WriteResult<T>{static_cast<T*>(dx), nullptr, false, shape_.inputs});
+      cuda::multiply(device_, of_input, rows<AlongDepth<T>>(dy, shape_.outputs),
+                     rows<AcrossDepth<T>>(weights_, shape_.inputs),
+                     cuda::WriteResult<T>{static_cast<T*>(dx), nullptr, false, shape_.inputs});
     });
   }
 

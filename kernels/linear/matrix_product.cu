@@ -1,9 +1,10 @@
 #include <algorithm>
 #include <string>
 
-#include "kernels/linear/tiled_product.cuh"
+#include "kernels/linear/matrix_product.cuh"
 
 namespace fettle::kernels::cuda {
+
 Status check_product(std::int64_t rows, std::int64_t columns, std::int64_t depth) {
   constexpr std::int64_t kMost = std::int64_t{1} << 30;
   constexpr std::int64_t kMostColumns = std::int64_t{kProductTile} * 65535;
@@ -16,7 +17,7 @@ Status check_product(std::int64_t rows, std::int64_t columns, std::int64_t depth
 
 int slices_for(const Device& device, std::int64_t rows, std::int64_t columns, std::int64_t depth) {
   // Two blocks a multiprocessor, each with a sum that is worth its slice.
-  constexpr std::int64_t kShortest = 16 * kProductDepth;
+  constexpr std::int64_t kShortest = 256;
   constexpr std::int64_t kMaxSlices = 256;
   const std::int64_t tiles = product_tiles(rows) * product_tiles(columns);
   const std::int64_t wanted = std::min(kMaxSlices, 2 * device.multiprocessors() / tiles);

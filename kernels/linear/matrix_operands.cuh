@@ -1,0 +1,95 @@
+// What the matrix products of ours multiply, and what becomes of the result:
+//
+//   C[i, j] = sum over d of A(i, d) B(j, d)
+//
+// An operand is whatever gives a number for (index, depth): a matrix, its transpose, or the patches
+// of an image (conv/simple.cu). It says which of the two neighbours in memory, so that neighbouring
+// threads can read it so.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/cuda/numbers.h"
+#include "kernels/cuda/platform.h"
+
+namespace fettle::kernels::cuda {
+
+// Rows and columns of C, and the length of the sums, cut into slices that are added up afterwards.
+struct ProductSize {
+  int rows = 0;
+  int columns = 0;
+  int depth = 0;
+  int slices = 1;
+};
+
+// A(i, d) = data[i * stride + d]: memory runs along the depth.
+template <class T>
+struct AlongDepth {
+  using Value = T;
+  static constexpr bool kAlongDepth = true;
+  const T* data;
+  std::int64_t stride;
+  __device__ T operator()(int index, int depth) const { return data[index * stride + depth]; }
+};
+
+// A(i, d) = data[d * stride + i]: the transpose.
+template <class T>
+struct AcrossDepth {
+  using Value = T;
+  static constexpr bool kAlongDepth = false;
+  const T* data;
+  std::int64_t stride;
+  __device__ T operator()(int index, int depth) const { return data[depth * stride + index]; }
+};
+
+// y = C + bias, then ReLU where asked for. `bias` may be nullptr.
+template <class T>
+struct WriteResult {
+  T* y;
+  const float* bias;
+  bool relu;
+  std::int64_t stride;
+  __device__ void operator()(int, int row, int column, float value) const {
+    if (bias != nullptr) value += bias[column];
+    if (relu) value = fmaxf(value, 0.0F);
+    y[row * stride + column] = from_float<T>(value);
+  }
+};
+
+// One slice of the sum, for add_slices.
+struct WriteSlice {
+  float* slices;
+  std::int64_t rows;
+  std::int64_t columns;
+  __device__ void operator()(int slice, int row, int column, float value) const {
+    slices[(slice * rows + row) * columns + column] = value;
+  }
+};
+
+// The sides of the tile of C that one block makes, in every version.
+constexpr int kProductTile = 64;
+
+// What a block does. Blocks: x = tiles of rows; y = tiles of columns, slice by slice.
+struct ProductPart {
+  int slice;
+  int first_row;
+  int first_column;
+  int begin;  // of the depth
+  int end;
+};
+
+// `step`: of the depth, in one pass of the block.
+__device__ inline ProductPart part_of_block(const ProductSize& size, int step) {
+  const int column_tiles = (size.columns + kProductTile - 1) / kProductTile;
+  const int passes = (size.depth + step - 1) / step;
+  const int of_slice = (passes + size.slices - 1) / size.slices * step;
+  ProductPart part{};
+  part.slice = static_cast<int>(blockIdx.y) / column_tiles;
+  part.first_row = static_cast<int>(blockIdx.x) * kProductTile;
+  part.first_column = static_cast<int>(blockIdx.y) % column_tiles * kProductTile;
+  part.begin = part.slice * of_slice;
+  part.end = min(size.depth, part.begin + of_slice);
+  return part;
+}
+
+}  // namespace fettle::kernels::cuda

@@ -1,0 +1,63 @@
+// Matrix products of ours, the "simple" step of linear layers and convolutions, on the host: which
+// version of the ladder multiplies, and in how many slices.
+//
+//   tiled_product.cuh    fp32 units; for fp32
+//   tensor_product.cuh   tensor cores; for bf16 and fp16
+//
+// Where the library can it does this work (docs/decisions/0017); this is what it is compared with,
+// and what stands in where it has nothing for a shape.
+// A product with few tiles and a long sum, as a weight gradient, is cut along the depth; the slices
+// are added up in order by add_slices, so the same operands give the same bits.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "base/result.h"
+#include "kernels/cuda/device.h"
+#include "kernels/cuda/launch.h"
+#include "kernels/linear/add_slices.h"
+#include "kernels/linear/tensor_product.cuh"
+#include "kernels/linear/tiled_product.cuh"
+
+namespace fettle::kernels::cuda {
+
+inline std::int64_t product_tiles(std::int64_t count) {
+  return (count + kProductTile - 1) / kProductTile;
+}
+
+// A product counts its rows, columns and depth in 31 bits, and tiles of columns in 16. Errors: one
+// of them is more.
+Status check_product(std::int64_t rows, std::int64_t columns, std::int64_t depth);
+
+template <class A, class B, class Store>
+void multiply(const Device& device, const ProductSize& size, const A& a, const B& b,
+              const Store& store) {
+  static_assert(std::is_same_v<typename A::Value, typename B::Value>);
+  LaunchShape shape{.blocks = static_cast<unsigned>(product_tiles(size.rows)),
+                    .blocks_y = static_cast<unsigned>(product_tiles(size.columns) * size.slices)};
+  if constexpr (std::is_same_v<typename A::Value, float>) {
+    shape.threads = kTiledThreads;
+    launch(device.stream(), shape, tiled_product<A, B, Store>, size, a, b, store);
+  } else {
+    shape.threads = kTensorThreads;
+    launch(device.stream(), shape, tensor_product<A, B, Store>, size, a, b, store);
+  }
+}
+
+// A sum over `depth` that is added to what is there: a weight gradient. `scratch` of the device
+// must have been reserved: sum_bytes() of the longest depth.
+int slices_for(const Device& device, std::int64_t rows, std::int64_t columns, std::int64_t depth);
+std::int64_t sum_bytes(const Device& device, std::int64_t rows, std::int64_t columns,
+                       std::int64_t max_depth);
+
+template <class A, class B>
+void add_product(Device& device, ProductSize size, const A& a, const B& b, float* sums) {
+  size.slices = slices_for(device, size.rows, size.columns, size.depth);
+  auto* slices =
+      static_cast<float*>(device.scratch(sum_bytes(device, size.rows, size.columns, size.depth)));
+  multiply(device, size, a, b, WriteSlice{slices, size.rows, size.columns});
+  add_slices(device, size.slices, std::int64_t{size.rows} * size.columns, slices, sums);
+}
+
+}  // namespace fettle::kernels::cuda
