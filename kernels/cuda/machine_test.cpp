@@ -88,7 +88,7 @@ TEST(Machine, KnowsWhatRunsWhere) {
       {"100", 12, 0, true},
       {"90-virtual", 12, 0, true},  // by way of PTX
       {"100", 9, 0, false},
-      {"80-real;90a-real;100", 9, 0, true},
+      {"80-real,90a-real,100", 9, 0, true},
       {"", 9, 0, false},
   };
   for (const auto& [architectures, major, minor, runs] : capabilities) {
