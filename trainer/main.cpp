@@ -9,6 +9,7 @@
 #include <atomic>
 #include <charconv>
 #include <chrono>
+#include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -20,6 +21,7 @@
 
 #include "api/names.h"
 #include "base/file.h"
+#include "kernels/cuda/loader.h"
 #include "machine/usable.h"
 #include "trainer/bench.h"
 #include "trainer/dry_run.h"
@@ -28,6 +30,7 @@
 #include "trainer/parallel/together.h"
 #include "trainer/tensorboard.h"
 #include "trainer/training.h"
+#include "trainer/tune.h"
 
 namespace fettle::trainer {
 namespace {
@@ -58,6 +61,16 @@ Without training:
   --output text|json   ... for people or for programs (text)
   --backends           which backends this build and machine have, as JSON
 
+Kernels on a GPU (backend cuda):
+  --tune-kernels       measures which launch configuration of each kernel is the fastest on this
+                       GPU and keeps them for all later trainings here; prints a table (--output)
+  --time-kernel NAME   prints how many microseconds one kernel takes, as a line that a Study reads
+                       (examples/kernel-launch.yaml); an unknown NAME lists those there are
+  --threads N, --blocks-per-multiprocessor N
+                       ... launched so (those of every training without tuning)
+  --keep               ... and keeps this for all later trainings here
+  --elements N         measured on so many elements (33554432)
+
 With --bench:
   --precision fp32|bf16|fp16, --backend auto|reference|onednn|cuda, --threads N, --batch N, --seconds X
 
@@ -66,6 +79,9 @@ With --bench:
 Environment:
   FETTLE_DATA_CACHE  directory for decompressed data files, or "off" (default: fettle/data
                      below $XDG_CACHE_HOME or ~/.cache)
+  FETTLE_KERNEL_CACHE
+                     directory for launch configurations that were tuned, or "off" (default:
+                     fettle/kernels below $XDG_CACHE_HOME or ~/.cache)
   FETTLE_REPORT      "kubernetes": in a pod, write status.report of the Trial, too, and stop when
                      its spec says so
   RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT
@@ -80,7 +96,7 @@ Environment:
   FETTLE_TENSORBOARD  an absolute directory for TensorBoard's event files: each trial's metrics
                      go to STUDY/TRIAL below it
 
-Exit codes: 0 trained, 143 stopped (by SIGTERM, or by the Trial) after a checkpoint,
+Exit codes: 0 trained or measured, 143 stopped (by SIGTERM, or by the Trial) after a checkpoint,
 1 failed, 2 wrong input.
 )";
 
@@ -116,6 +132,8 @@ struct Arguments {
   std::optional<std::int64_t> profiled_steps;
   std::string trace;
   bool backends = false;
+  bool tune_kernels = false;
+  TimedLaunch launch;  // of a kernel that is to be timed, if it has a name
   bool as_json = false;
   std::optional<std::int64_t> workers;
   bool help = false;
@@ -129,6 +147,19 @@ Status read_number(std::string_view option, std::string_view text, T& to) {
     return invalid("--" + std::string(option) + " is \"" + std::string(text) +
                    "\", expected a number of at least 0");
   }
+  return success();
+}
+
+// As people write large numbers: 1e8.
+Status read_elements(std::string_view text, std::int64_t& to) {
+  constexpr double kMost = 1LL << 40;
+  double number = 0;
+  FETTLE_TRY(read_number("elements", text, number));
+  if (!(number >= 1 && number <= kMost) || number != std::floor(number)) {
+    return invalid("--elements is \"" + std::string(text) +
+                   "\", expected a whole number from 1 to 2^40");
+  }
+  to = static_cast<std::int64_t>(number);
   return success();
 }
 
@@ -171,7 +202,17 @@ Status read_option(std::string_view option, const char* value, Arguments& to) {
   }
   if (option == "precision") return read_name(option, value, training.precision);
   if (option == "backend") return read_name(option, value, training.backend);
-  if (option == "threads") return read_number(option, value, training.threads);
+  if (option == "tune-kernels") to.tune_kernels = true;
+  if (option == "time-kernel") to.launch.kernel = value;
+  if (option == "blocks-per-multiprocessor") {
+    return read_number(option, value, to.launch.blocks_per_multiprocessor.emplace());
+  }
+  if (option == "elements") return read_elements(value, to.launch.elements);
+  if (option == "keep") to.launch.keep = true;
+  if (option == "threads") {
+    FETTLE_TRY(read_number(option, value, to.launch.threads.emplace()));
+    training.threads = *to.launch.threads;
+  }
   if (option == "batch") return read_number(option, value, training.global_batch.emplace());
   if (option == "seconds") return read_number(option, value, to.bench.seconds);
   return success();
@@ -194,6 +235,11 @@ Result<Arguments> read_arguments(int argc, char** argv) {
       {"precision", required_argument, nullptr, 0},
       {"backend", required_argument, nullptr, 0},
       {"threads", required_argument, nullptr, 0},
+      {"tune-kernels", no_argument, nullptr, 0},
+      {"time-kernel", required_argument, nullptr, 0},
+      {"blocks-per-multiprocessor", required_argument, nullptr, 0},
+      {"elements", required_argument, nullptr, 0},
+      {"keep", no_argument, nullptr, 0},
       {"batch", required_argument, nullptr, 0},
       {"seconds", required_argument, nullptr, 0},
       {nullptr, 0, nullptr, 0},
@@ -371,6 +417,25 @@ int print_backends() {
   return 0;
 }
 
+Status tune_and_keep(const Arguments& arguments) {
+  FETTLE_ASSIGN(const auto timer, kernels::load_kernel_timer(kernels::cuda_library_places()));
+  FETTLE_ASSIGN(const Tuning tuning, tune_kernels(*timer, arguments.launch.elements, log_line));
+  print_line(arguments.as_json ? to_json(tuning).dump() : to_text(tuning));
+  FETTLE_ASSIGN(const std::string path,
+                kernels::cuda::save_launch_configs(tuning.device, tuning.configs()));
+  log_line("kept in " + path);
+  return success();
+}
+
+Status time_one_kernel(const Arguments& arguments) {
+  FETTLE_ASSIGN(const auto timer, kernels::load_kernel_timer(kernels::cuda_library_places()));
+  FETTLE_ASSIGN(const Json line, time_kernel(*timer, arguments.launch));
+  print_line(line.dump());
+  return success();
+}
+
+int exit_code(const Status& done) { return done.ok() ? 0 : fail(done.error()); }
+
 int exit_code(const Result<Together>& trained) {
   if (!trained.ok()) return fail(trained.error());
   if (trained->ending != Ending::kStopped) return 0;
@@ -388,6 +453,8 @@ int run(int argc, char** argv) {
     return 0;
   }
   if (arguments->backends) return print_backends();
+  if (arguments->tune_kernels) return exit_code(tune_and_keep(*arguments));
+  if (!arguments->launch.kernel.empty()) return exit_code(time_one_kernel(*arguments));
   if (arguments->benches) {
     const auto line = run_bench(arguments->bench);
     if (!line.ok()) return fail(line.error());

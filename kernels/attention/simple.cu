@@ -343,11 +343,12 @@ class SimpleAttention : public AttentionOp {
       constexpr int kWidth = decltype(width)::value;
       const auto* gradient = static_cast<const T*>(dy);
       const std::int64_t rows = samples * shape_.heads * shape_.length;
-      const unsigned threads = device_.threads("attention/means", 256);
-      cuda::launch(device_.stream(),
-                   {.blocks = cuda::blocks_for(rows * kThreadsARow, threads), .threads = threads},
-                   mean_gradients<T>, heads(kRows<kWidth>), rows, static_cast<const T*>(y),
-                   gradient, means());
+      constexpr unsigned kMeanThreads = 256;
+      cuda::launch(
+          device_.stream(),
+          {.blocks = cuda::blocks_for(rows * kThreadsARow, kMeanThreads), .threads = kMeanThreads},
+          mean_gradients<T>, heads(kRows<kWidth>), rows, static_cast<const T*>(y), gradient,
+          means());
       const Saved<T> saved{static_cast<const T*>(qkv), gradient, log_sums(), means()};
       launch(samples, kRows<kWidth>, query_gradients<T, kWidth>, saved, static_cast<T*>(dqkv));
       launch(samples, kRows<kWidth>, key_gradients<T, kWidth>, saved, static_cast<T*>(dqkv));

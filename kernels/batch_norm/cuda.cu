@@ -12,7 +12,6 @@ using cuda::kVectorOf;
 using cuda::Pack;
 using cuda::to_float;
 
-constexpr const char* kName = "batch_norm/columns";
 constexpr int kWarp = 32;
 
 // Of some of a channel's values: the mean, and the sum of squared deviations from it.
@@ -369,7 +368,7 @@ class CudaBatchNorm : public BatchNormOp {
                          const float* running_variance, Buffer y) override {
     const Running running{const_cast<float*>(running_mean), const_cast<float*>(running_variance),
                           shape_.momentum, shape_.epsilon};
-    const unsigned threads = cuda::column_threads(device_, kName);
+    const unsigned threads = cuda::kSumThreads;
     launch({.blocks = cuda::blocks_for(channels(), threads), .threads = threads}, prepare_inference,
            static_cast<int>(channels()), scale, shift, running, saved_in(*inferred_));
     normalise_all(sums_of(samples), *inferred_, x, y);
@@ -401,8 +400,7 @@ class CudaBatchNorm : public BatchNormOp {
     const std::int64_t rows = samples * shape_.input.height * shape_.input.width;
     return cuda::with_type(type_, [&](auto zero) {
       return cuda::column_sums(device_, rows, channels(),
-                               cuda::vector_for<decltype(zero)>(channels()),
-                               cuda::column_threads(device_, kName));
+                               cuda::vector_for<decltype(zero)>(channels()), cuda::kSumThreads);
     });
   }
 
@@ -411,11 +409,11 @@ class CudaBatchNorm : public BatchNormOp {
   }
 
   cuda::LaunchShape shape_of(const ColumnSums& sums, int vector, std::size_t bytes) const {
-    return cuda::launch_shape(sums, vector, cuda::column_threads(device_, kName), bytes);
+    return cuda::launch_shape(sums, vector, cuda::kSumThreads, bytes);
   }
 
   cuda::LaunchShape warp_a_channel() const {
-    const unsigned threads = cuda::column_threads(device_, kName);
+    const unsigned threads = cuda::kSumThreads;
     return {.blocks = cuda::blocks_for(channels() * kWarp, threads), .threads = threads};
   }
 

@@ -7,7 +7,8 @@ namespace {
 constexpr const char* kName = "conv/add_bias";
 
 template <class T, int kVector>
-__global__ void add_bias_kernel(ColumnSums grid, const float* __restrict__ bias, bool relu, T* y) {
+__global__ void __launch_bounds__(kMostThreads)
+    add_bias_kernel(ColumnSums grid, const float* __restrict__ bias, bool relu, T* y) {
   using Access = Pack<T, kVector>;
   const ColumnThread<kVector> thread(grid);
   float added[kVector] = {};
@@ -30,7 +31,7 @@ __global__ void add_bias_kernel(ColumnSums grid, const float* __restrict__ bias,
 template <class T, int kVector>
 void launch_add_bias(const Device& device, std::int64_t rows, std::int64_t channels,
                      const float* bias, bool relu, T* y) {
-  const unsigned threads = column_threads(device, kName);
+  const unsigned threads = device.launch_config(kName).threads;
   const ColumnSums grid = column_sums(device, rows, channels, kVector, threads);
   launch(device.stream(), launch_shape(grid, kVector, threads, 0), add_bias_kernel<T, kVector>,
          grid, bias, relu, y);

@@ -84,10 +84,9 @@ int vector_for(std::int64_t channels) {
   return channels % kVectorOf<T> == 0 ? kVectorOf<T> : 1;
 }
 
-// A power of two, and no more than 48 KiB of shared memory for merge_rows.
-inline unsigned column_threads(const Device& device, std::string_view kernel) {
-  return std::bit_floor(std::clamp(device.threads(kernel, 256), 32U, 512U));
-}
+// Of a block that adds up: a power of two, and no more than 48 KiB of shared memory for merge_rows.
+// Not tuned, because the order of the sums depends on it (tunable.h).
+constexpr unsigned kSumThreads = 256;
 
 // Slices enough to fill the device four times, as long as each thread has a few rows.
 inline ColumnSums column_sums(const Device& device, std::int64_t rows, std::int64_t channels,

@@ -1,41 +1,16 @@
 #include "kernels/cuda/device.h"
 
-#include <algorithm>
+#include <cstdio>
 #include <utility>
 
+#include "base/check.h"
 #include "kernels/cuda/errors.h"
+#include "kernels/cuda/machine.h"
 
 namespace fettle::kernels::cuda {
 namespace {
 
-constexpr int kLeastCapability = 80;  // bf16 arithmetic and asynchronous copies
 constexpr std::int64_t kPieceBytes = std::int64_t{32} << 20;
-
-std::string version_text(int version) {  // 13000: 13.0
-  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
-}
-
-// CUDA says 35 where there is no driver at all, too.
-Status find_gpu() {
-  int count = 0;
-  const cudaError_t error = cudaGetDeviceCount(&count);
-  if (error == cudaSuccess && count > 0) return success();
-  cudaGetLastError();
-  int driver = 0, runtime = 0;
-  cudaDriverGetVersion(&driver);
-  cudaRuntimeGetVersion(&runtime);
-  if (error == cudaErrorInsufficientDriver && driver > 0) {
-    return io_error("the NVIDIA driver is for CUDA " + version_text(driver) +
-                    ", and this program needs " + version_text(runtime) +
-                    ": install a newer driver, or use the backend onednn");
-  }
-  if (error == cudaSuccess || error == cudaErrorNoDevice || error == cudaErrorInsufficientDriver) {
-    return io_error(
-        "there is no GPU here, or no NVIDIA driver: nvidia-smi should list one, and "
-        "CUDA_VISIBLE_DEVICES not hide it; the backend onednn needs none");
-  }
-  return status_of(error, "looking for a GPU");
-}
 
 class Block : public Memory {
  public:
@@ -48,22 +23,54 @@ class Block : public Memory {
   void* const data_;
 };
 
+MachineFacts ask_runtime() {
+  MachineFacts facts;
+  const cudaError_t counted = cudaGetDeviceCount(&facts.devices);
+  cudaGetLastError();  // it is in the facts
+  facts.error = counted;
+  facts.error_text = cudaGetErrorString(counted);
+  cudaDriverGetVersion(&facts.driver_version);
+  cudaRuntimeGetVersion(&facts.runtime_version);
+  cudaDeviceProp properties;
+  if (counted == cudaSuccess && facts.devices > 0 &&
+      cudaGetDeviceProperties(&properties, 0) == cudaSuccess) {
+    facts.name = properties.name;
+    facts.major = properties.major;
+    facts.minor = properties.minor;
+  }
+  return facts;
+}
+
+DeviceIdentity identity_of(const MachineFacts& facts) {
+  return {facts.name, std::to_string(facts.major) + "." + std::to_string(facts.minor),
+          version_text(facts.runtime_version), FETTLE_VERSION};
+}
+
+// What was tuned for the device, and the usual for the rest.
+LaunchConfigs configs_for(const DeviceIdentity& device) {
+  LaunchConfigs configs;
+  for (const TunableKernel& kernel : tunable_kernels()) configs.emplace(kernel.name, kernel.usual);
+  const Result<LaunchConfigs> tuned = load_launch_configs(device);
+  if (!tuned.ok()) std::fprintf(stderr, "warning: %s\n", tuned.error().message.c_str());
+  if (!tuned.ok()) return configs;
+  for (const auto& [name, config] : *tuned) configs.insert_or_assign(name, config);
+  return configs;
+}
+
 }  // namespace
 
+Status find_gpu() { return check_machine(ask_runtime(), FETTLE_CUDA_ARCHITECTURES); }
+
 Result<std::unique_ptr<Device>> Device::open() {
-  FETTLE_TRY(find_gpu());
+  const MachineFacts facts = ask_runtime();
+  FETTLE_TRY(check_machine(facts, FETTLE_CUDA_ARCHITECTURES));
   cudaDeviceProp properties;
   FETTLE_TRY(status_of(cudaGetDeviceProperties(&properties, 0), "asking what the GPU is"));
-  if (properties.major * 10 + properties.minor < kLeastCapability) {
-    return io_error(
-        "the GPU, " + std::string(properties.name) + ", has compute capability " +
-        std::to_string(properties.major) + "." + std::to_string(properties.minor) +
-        ", and at least 8.0 is needed (A100, RTX 30 and later); use the backend onednn");
-  }
   FETTLE_TRY(status_of(cudaSetDevice(0), "choosing the GPU"));
   // Where the GPU's memory is the host's, a block is what was asked for: tools see who leaves it.
   std::unique_ptr<Device> device(new Device(properties.integrated != 0 ? 0 : kPieceBytes));
-  device->name_ = properties.name;
+  device->identity_ = identity_of(facts);
+  device->launch_configs_ = configs_for(device->identity_);
   device->multiprocessors_ = properties.multiProcessorCount;
   FETTLE_TRY(status_of(cudaStreamCreateWithFlags(&device->stream_, cudaStreamNonBlocking),
                        "starting work on the GPU"));
@@ -98,13 +105,14 @@ void* Device::scratch(std::int64_t bytes) {
   return scratch_.empty() ? nullptr : scratch_.back()->data();
 }
 
-unsigned Device::threads(std::string_view kernel, unsigned otherwise) const {
-  const auto found = threads_.find(kernel);
-  return found == threads_.end() ? otherwise : found->second;
+const LaunchConfig& Device::launch_config(std::string_view kernel) const {
+  const auto found = launch_configs_.find(kernel);
+  CHECK(found != launch_configs_.end(), "tunable.cpp does not list " + std::string(kernel));
+  return found->second;
 }
 
-void Device::set_threads(std::string_view kernel, unsigned threads) {
-  threads_.insert_or_assign(std::string(kernel), threads);
+void Device::set_launch_config(std::string_view kernel, const LaunchConfig& config) {
+  launch_configs_.insert_or_assign(std::string(kernel), config);
 }
 
 }  // namespace fettle::kernels::cuda

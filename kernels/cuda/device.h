@@ -5,7 +5,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -15,22 +14,28 @@
 
 #include "base/result.h"
 #include "kernels/backend.h"
+#include "kernels/cuda/launch_file.h"
 #include "kernels/cuda/platform.h"
 #include "kernels/cuda/pool.h"
+#include "kernels/cuda/tunable.h"
 
 namespace fettle::kernels::cuda {
 
+// Whether the first GPU that the process sees (CUDA_VISIBLE_DEVICES) can run what was compiled.
+// Errors: check_machine's (machine.h).
+Status find_gpu();
+
 class Device {
  public:
-  // The first GPU that the process sees (CUDA_VISIBLE_DEVICES). Errors, in words: no GPU or no
-  // driver, a driver that is too old, a GPU that is too old.
+  // The GPU that find_gpu() found, or its error. A file of launch configurations that cannot be
+  // used is a warning on standard error.
   static Result<std::unique_ptr<Device>> open();
   ~Device();
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
 
   cudaStream_t stream() const { return stream_; }
-  const std::string& name() const { return name_; }
+  const DeviceIdentity& identity() const { return identity_; }
   int multiprocessors() const { return multiprocessors_; }
 
   // Zero at first. Errors: what was asked for, what is free, and what to do about it.
@@ -57,22 +62,23 @@ class Device {
     return static_cast<Library*>(opened.get());
   }
 
-  // Threads of a block for the kernel of this name (folder/kernel): what was tuned for this GPU,
-  // else `otherwise`.
-  unsigned threads(std::string_view kernel, unsigned otherwise) const;
-  void set_threads(std::string_view kernel, unsigned threads);
+  // How a kernel that tunable.h lists is launched: what was tuned for this GPU (launch_file.h),
+  // else the usual.
+  const LaunchConfig& launch_config(std::string_view kernel) const;
+  // `config`: one that the kernel takes (check_config).
+  void set_launch_config(std::string_view kernel, const LaunchConfig& config);
 
  private:
   explicit Device(std::int64_t piece_bytes) : pool_(piece_bytes) {}
 
   cudaStream_t stream_ = nullptr;
-  std::string name_;
+  DeviceIdentity identity_;
   int multiprocessors_ = 1;
   Pool pool_;
   // The last is the largest. Those before it stay: recorded graphs hold their addresses.
   std::vector<std::unique_ptr<Memory>> scratch_;
   std::int64_t scratch_bytes_ = 0;
-  std::map<std::string, unsigned, std::less<>> threads_;
+  LaunchConfigs launch_configs_;  // of all that can be tuned
   std::map<std::type_index, std::shared_ptr<void>> libraries_;
 };
 

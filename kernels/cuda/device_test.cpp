@@ -4,6 +4,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
 
 #include "kernels/emulator/emulator.h"
 
@@ -32,15 +36,15 @@ std::string error_on(const emulator::Machine& machine) {
 
 TEST(Device, SaysWhyThereIsNone) {
   EXPECT_THAT(error_on({.count_error = cudaErrorNoDevice, .devices = 0}),
-              AllOf(HasSubstr("there is no GPU here"), HasSubstr("nvidia-smi")));
-  EXPECT_THAT(error_on({.devices = 0}), HasSubstr("there is no GPU here"));
+              AllOf(HasSubstr("no GPU"), HasSubstr("CUDA_VISIBLE_DEVICES")));
+  EXPECT_THAT(error_on({.devices = 0}), HasSubstr("no GPU"));
   EXPECT_THAT(
       error_on({.count_error = cudaErrorInsufficientDriver, .devices = 0, .driver_version = 0}),
       HasSubstr("no NVIDIA driver"));
   EXPECT_THAT(error_on({.count_error = cudaErrorInsufficientDriver, .driver_version = 12040}),
-              AllOf(HasSubstr("driver is for CUDA 12.4"), HasSubstr("needs 13.0")));
+              AllOf(HasSubstr("driver here is for CUDA 12.4"), HasSubstr("expected 13.0")));
   EXPECT_THAT(error_on({.major = 7, .minor = 5}),
-              AllOf(HasSubstr("compute capability 7.5"), HasSubstr("8.0 is needed")));
+              AllOf(HasSubstr("compute capability 7.5"), HasSubstr("this build is for")));
 }
 
 TEST(Device, MemoryIsZeroAndAligned) {
@@ -84,11 +88,47 @@ TEST(Device, ScratchGrowsAndKeepsWhatGraphsRemember) {
   EXPECT_EQ(static_cast<char*>(first)[999], 0) << "still there";
 }
 
-TEST(Device, TunedThreadsComeBeforeTheDefault) {
+// ---- Launch configurations -------------------------------------------------------------------
+
+class TunedDevice : public ::testing::Test {
+ protected:
+  TunedDevice() : folder_(::testing::TempDir() + "tuned_device_" + std::to_string(::getpid())) {
+    ::setenv("FETTLE_KERNEL_CACHE", folder_.c_str(), 1);
+  }
+  ~TunedDevice() override {
+    ::unsetenv("FETTLE_KERNEL_CACHE");
+    std::filesystem::remove_all(folder_);
+  }
+  const std::string folder_;
+};
+
+TEST_F(TunedDevice, IsLaunchedAsUsualAtFirst) {
   const auto device = std::move(Device::open()).value();
-  EXPECT_EQ(device->threads("relu/forward", 256), 256);
-  device->set_threads("relu/forward", 512);
-  EXPECT_EQ(device->threads("relu/forward", 256), 512);
+  EXPECT_EQ(device->launch_config("relu/forward"), (LaunchConfig{256, 0}));
+  device->set_launch_config("relu/forward", {512, 0});
+  EXPECT_EQ(device->launch_config("relu/forward"), (LaunchConfig{512, 0}));
+}
+
+TEST_F(TunedDevice, TakesWhatWasKeptForIt) {
+  const DeviceIdentity identity = std::move(Device::open()).value()->identity();
+  EXPECT_EQ(identity.name, "emulated GPU");
+  EXPECT_EQ(identity.compute_capability, "9.0");
+  EXPECT_EQ(identity.cuda, "13.0");
+  ASSERT_TRUE(save_launch_configs(identity, {{"optimizer/update", {512, 4}}}).ok());
+  const auto device = std::move(Device::open()).value();
+  EXPECT_EQ(device->launch_config("optimizer/update"), (LaunchConfig{512, 4}));
+  EXPECT_EQ(device->launch_config("relu/forward"), (LaunchConfig{256, 0}));
+}
+
+TEST_F(TunedDevice, AFileThatCannotBeUsedIsAWarningNoFailure) {
+  DeviceIdentity identity = std::move(Device::open()).value()->identity();
+  identity.cuda = "12.8";
+  ASSERT_TRUE(save_launch_configs(identity, {{"optimizer/update", {512, 4}}}).ok());
+  ::testing::internal::CaptureStderr();
+  const auto device = std::move(Device::open()).value();
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              AllOf(HasSubstr("warning: "), HasSubstr(folder_), HasSubstr("cuda: found \"12.8\"")));
+  EXPECT_EQ(device->launch_config("optimizer/update"), (LaunchConfig{256, 8}));
 }
 
 // ---- Pieces

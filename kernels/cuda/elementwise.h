@@ -33,8 +33,8 @@ __device__ Pack<Output, width> map_pack(const Function& function,
 }
 
 template <int width, class Function, class Output, class... Inputs>
-__global__ void map_kernel(std::int64_t count, Function function, Output* output,
-                           const Inputs*... inputs) {
+__global__ void __launch_bounds__(kMostThreads)
+    map_kernel(std::int64_t count, Function function, Output* output, const Inputs*... inputs) {
   const std::int64_t thread = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   const std::int64_t first = thread * width;
   if (first + width <= count) {
@@ -48,13 +48,13 @@ __global__ void map_kernel(std::int64_t count, Function function, Output* output
   }
 }
 
-// `name`: of the launch configuration (Device::threads).
+// `name`: of the launch configuration (tunable.h).
 template <class Function, class Output, class... Inputs>
 void map(Device& device, std::string_view name, std::int64_t count, Function function,
          Output* output, const Inputs*... inputs) {
   if (count == 0) return;
   constexpr int kWidth = std::max({kPackWidth<Output>, kPackWidth<Inputs>...});
-  const unsigned threads = device.threads(name, 256);
+  const unsigned threads = device.launch_config(name).threads;
   const bool packs = (is_aligned<kWidth>(output) && ... && is_aligned<kWidth>(inputs));
   const int width = packs ? kWidth : 1;
   launch(device.stream(),

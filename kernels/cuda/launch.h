@@ -13,6 +13,7 @@
 #include "base/source_place.h"
 #include "kernels/cuda/errors.h"
 #include "kernels/cuda/platform.h"
+#include "kernels/cuda/tunable.h"
 
 // Declares `name`, a pointer to the block's LaunchShape::shared_bytes of shared memory, at the
 // beginning of a kernel.
@@ -39,6 +40,12 @@ struct LaunchShape {
 inline unsigned blocks_for(std::int64_t count, unsigned threads) {
   const std::int64_t blocks = (count + threads - 1) / threads;
   return static_cast<unsigned>(std::clamp<std::int64_t>(blocks, 1, 0x7FFFFFFF));
+}
+
+// Blocks that go round on work for `most` of them.
+inline LaunchShape going_round(int multiprocessors, const LaunchConfig& config, unsigned most) {
+  const unsigned blocks = static_cast<unsigned>(multiprocessors) * config.blocks_per_multiprocessor;
+  return {.blocks = std::min(blocks, most), .threads = config.threads};
 }
 
 // A stream, and who launches on it: for the sentence about a launch that fails.

@@ -110,4 +110,8 @@ Result<std::unique_ptr<CommunicatorMaker>> load_communicators(
   return load<CommunicatorMaker>(places, kCommunicatorEntry);
 }
 
+Result<std::unique_ptr<KernelTimer>> load_kernel_timer(const std::vector<std::string>& places) {
+  return load<KernelTimer>(places, kKernelTimerEntry);
+}
+
 }  // namespace fettle::kernels

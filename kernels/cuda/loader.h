@@ -12,6 +12,7 @@
 #include "base/result.h"
 #include "kernels/backend.h"
 #include "kernels/cuda/communicator.h"
+#include "kernels/cuda/kernel_timer.h"
 
 namespace fettle::kernels {
 
@@ -40,5 +41,8 @@ Result<std::unique_ptr<Backend>> load_cuda_backend(const std::vector<std::string
 // How this process's GPU adds up with those of others. Errors: as above, and no GPU.
 Result<std::unique_ptr<CommunicatorMaker>> load_communicators(
     const std::vector<std::string>& places);
+
+// What measures its kernels. Errors: as above, and no GPU.
+Result<std::unique_ptr<KernelTimer>> load_kernel_timer(const std::vector<std::string>& places);
 
 }  // namespace fettle::kernels

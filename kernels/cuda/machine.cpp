@@ -10,10 +10,6 @@ namespace {
 constexpr int kInsufficientDriver = 35;
 constexpr int kNoDevice = 100;
 
-std::string version(int number) {
-  return std::to_string(number / 1000) + "." + std::to_string(number % 1000 / 10);
-}
-
 bool one_runs_on(std::string_view architecture, int major, int minor) {
   int number = 0;
   const char* const end = architecture.data() + architecture.size();
@@ -28,6 +24,10 @@ bool one_runs_on(std::string_view architecture, int major, int minor) {
 
 }  // namespace
 
+std::string version_text(int version) {
+  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+
 bool runs_on(std::string_view architectures, int major, int minor) {
   while (!architectures.empty()) {
     const std::string_view first = architectures.substr(0, architectures.find(','));
@@ -40,8 +40,8 @@ bool runs_on(std::string_view architectures, int major, int minor) {
 Status check_machine(const MachineFacts& facts, std::string_view architectures) {
   const std::string otherwise = "; choose another backend to train on the CPU";
   if (facts.error == kInsufficientDriver && facts.driver_version > 0) {
-    return io_error("the NVIDIA driver here is for CUDA " + version(facts.driver_version) +
-                    ", expected " + version(facts.runtime_version) +
+    return io_error("the NVIDIA driver here is for CUDA " + version_text(facts.driver_version) +
+                    ", expected " + version_text(facts.runtime_version) +
                     " or later: update the driver" + otherwise);
   }
   if (facts.error == kInsufficientDriver || facts.error == kNoDevice ||

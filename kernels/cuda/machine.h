@@ -22,8 +22,11 @@ struct MachineFacts {
   int minor = 0;
 };
 
-// Whether code for one of these runs on the device. `architectures`: as CMake writes them, for
-// example "80-real,90a-real,100". Compiled code runs on later minors of its major, but for those
+// 13000: "13.0".
+std::string version_text(int version);
+
+// Whether code for one of these runs on the device. `architectures`: as CMake writes them, but with
+// commas: "80-real,90a-real,100". Compiled code runs on later minors of its major, but for those
 // with an "a" (that one only) or "f" (its family); without "-real" there is also PTX, which the
 // driver compiles for any later one.
 bool runs_on(std::string_view architectures, int major, int minor);

@@ -1,36 +1,17 @@
 // What libfettle_cuda.so exports for the program (plugin.h). Everything else in it is hidden.
 #include "kernels/cuda/plugin.h"
 
-#include <cuda_runtime.h>
-
 #include "kernels/cuda/backend.h"
-#include "kernels/cuda/machine.h"
+#include "kernels/cuda/device.h"
+#include "kernels/cuda/event_timer.h"
 #include "kernels/cuda/nccl.h"
 
 namespace fettle::kernels::cuda {
 namespace {
 
-MachineFacts ask_runtime() {
-  MachineFacts facts;
-  const cudaError_t counted = cudaGetDeviceCount(&facts.devices);
-  facts.error = counted;
-  facts.error_text = cudaGetErrorString(counted);
-  cudaDriverGetVersion(&facts.driver_version);
-  cudaRuntimeGetVersion(&facts.runtime_version);
-  cudaDeviceProp properties;
-  if (counted == cudaSuccess && facts.devices > 0 &&
-      cudaGetDeviceProperties(&properties, 0) == cudaSuccess) {
-    facts.name = properties.name;
-    facts.major = properties.major;
-    facts.minor = properties.minor;
-  }
-  return facts;
-}
-
-template <class Made>
-Result<std::unique_ptr<Made>> open(Result<std::unique_ptr<Made>> (*make)()) {
-  FETTLE_TRY(check_machine(ask_runtime(), FETTLE_CUDA_ARCHITECTURES));
-  return make();
+Result<std::unique_ptr<CommunicatorMaker>> communicators() {
+  FETTLE_TRY(find_gpu());
+  return nccl_communicators();
 }
 
 }  // namespace
@@ -44,12 +25,17 @@ extern "C" {
 
 [[gnu::visibility("default")]] void fettle_cuda_backend(
     fettle::Result<std::unique_ptr<fettle::kernels::Backend>>* to) {
-  *to = fettle::kernels::cuda::open(&fettle::kernels::cuda_backend);
+  *to = fettle::kernels::cuda_backend();
 }
 
 [[gnu::visibility("default")]] void fettle_cuda_communicator(
     fettle::Result<std::unique_ptr<fettle::kernels::CommunicatorMaker>>* to) {
-  *to = fettle::kernels::cuda::open(&fettle::kernels::cuda::nccl_communicators);
+  *to = fettle::kernels::cuda::communicators();
+}
+
+[[gnu::visibility("default")]] void fettle_cuda_kernel_timer(
+    fettle::Result<std::unique_ptr<fettle::kernels::KernelTimer>>* to) {
+  *to = fettle::kernels::cuda::event_timer();
 }
 
 }  // extern "C"

@@ -11,10 +11,13 @@ set(FETTLE_CUDA_SOURCES
   kernels/cuda/backend.cpp
   kernels/cuda/device.cpp
   kernels/cuda/errors.cpp
+  kernels/cuda/event_timer.cpp
   kernels/cuda/graph.cpp
+  kernels/cuda/machine.cpp
   kernels/cuda/mailbox.cpp
   kernels/cuda/pool.cpp
   kernels/cuda/staging.cpp
+  kernels/cuda/workloads.cpp
   kernels/dropout/cuda.cu
   kernels/embedding/cuda.cu
   kernels/embedding/sort.cu
@@ -44,8 +47,30 @@ set(FETTLE_CUDA_LIBRARY_SOURCES
   kernels/linear/cublaslt.cpp
   kernels/linear/typed_bias.cpp
 )
+
+# FETTLE_CUDA_CARRIED: what libfettle_cuda.so brings along of what the program has, too. It must not
+# use the program's copy, nor may its symbols meet the program's.
+set(FETTLE_CUDA_CARRIED
+  base/cache_folder.cpp
+  base/check.cpp
+  base/file.cpp
+  base/json.cpp
+  kernels/cuda/launch_file.cpp
+  kernels/cuda/tunable.cpp
+  kernels/shapes.cpp
+)
+list(TRANSFORM FETTLE_CUDA_CARRIED PREPEND ${PROJECT_SOURCE_DIR}/)
 list(TRANSFORM FETTLE_CUDA_SOURCES PREPEND ${PROJECT_SOURCE_DIR}/)
 list(TRANSFORM FETTLE_CUDA_LIBRARY_SOURCES PREPEND ${PROJECT_SOURCE_DIR}/)
+
+# Which GPUs it is for, and what the launch configurations that are kept were measured with.
+set(architectures ${CMAKE_CUDA_ARCHITECTURES})
+if(NOT FETTLE_CUDA)
+  set(architectures 80)  # of the emulator: from there on all
+endif()
+string(REPLACE ";" "," architectures "${architectures}")  # a ; would end the definition
+set_source_files_properties(${PROJECT_SOURCE_DIR}/kernels/cuda/device.cpp PROPERTIES
+  COMPILE_DEFINITIONS "FETTLE_CUDA_ARCHITECTURES=\"${architectures}\";FETTLE_VERSION=\"${PROJECT_VERSION}\"")
 
 # Whose formulas the CPU has, too, and which give the same bits: no product may be fused with a sum.
 # They are bound by bytes, so it costs nothing.

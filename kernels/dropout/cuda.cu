@@ -60,8 +60,9 @@ __device__ void drop_some(const Rule& rule, std::int64_t index, std::int64_t fir
 
 // `width`: of a pack, or 1.
 template <int width, class T>
-__global__ void drop_kernel(Rule rule, std::int64_t samples, std::int64_t elements,
-                            const std::int64_t* indices, const T* x, T* y) {
+__global__ void __launch_bounds__(cuda::kMostThreads)
+    drop_kernel(Rule rule, std::int64_t samples, std::int64_t elements, const std::int64_t* indices,
+                const T* x, T* y) {
   constexpr int kOfThread = width == 1 ? kElementsOfDraw : width;
   const std::int64_t columns = (elements + kOfThread - 1) / kOfThread;
   cuda::for_each_cell(samples, columns, [&](std::int64_t sample, std::int64_t column) {
@@ -102,7 +103,8 @@ class CudaDropout : public DropoutOp {
         elements_ % kWidth == 0 && cuda::is_aligned<kWidth>(x) && cuda::is_aligned<kWidth>(y);
     const std::int64_t of_thread = packs ? kWidth : kElementsOfDraw;
     const std::int64_t columns = (elements_ + of_thread - 1) / of_thread;
-    cuda::launch(device_.stream(), cuda::grid_over(samples, columns, device_.threads(name, 256)),
+    cuda::launch(device_.stream(),
+                 cuda::grid_over(samples, columns, device_.launch_config(name).threads),
                  packs ? drop_kernel<kWidth, T> : drop_kernel<1, T>, Rule{key, threshold_, scale_},
                  samples, elements_, indices, x, y);
   }

@@ -32,9 +32,9 @@ constexpr int kRowsAtOnce = 4;
 // ---- Forward -----------------------------------------------------------------------------------
 
 template <int width, class T>
-__global__ void forward_kernel(std::int64_t count, int length, int channels,
-                               const std::int32_t* tokens, const T* table, const T* positions,
-                               T* y) {
+__global__ void __launch_bounds__(cuda::kMostThreads)
+    forward_kernel(std::int64_t count, int length, int channels, const std::int32_t* tokens,
+                   const T* table, const T* positions, T* y) {
   cuda::for_each_cell(count, channels / width, [&](std::int64_t i, std::int64_t column) {
     const std::int64_t c = column * width;
     const auto row = cuda::load_pack<width>(table + std::int64_t{tokens[i]} * channels + c);
@@ -71,8 +71,9 @@ struct Sums {
 };
 
 template <int width, class T>
-__global__ void add_positions_kernel(std::int64_t samples, int length, int channels, const T* dy,
-                                     float* gradient) {
+__global__ void __launch_bounds__(cuda::kMostThreads)
+    add_positions_kernel(std::int64_t samples, int length, int channels, const T* dy,
+                         float* gradient) {
   cuda::for_each_cell(length, channels / width, [&](std::int64_t t, std::int64_t column) {
     const std::int64_t first = t * channels + column * width;
     const std::int64_t sample = std::int64_t{length} * channels;
@@ -107,8 +108,8 @@ __device__ float* part_of(float* parts, std::int64_t chunk, bool begins_before, 
 }
 
 template <int width, class T>
-__global__ void add_chunks_kernel(Chunks chunks, int channels, const T* dy, float* gradient,
-                                  float* parts) {
+__global__ void __launch_bounds__(cuda::kMostThreads)
+    add_chunks_kernel(Chunks chunks, int channels, const T* dy, float* gradient, float* parts) {
   const std::int64_t rows = (chunks.count + kChunk - 1) / kChunk;
   cuda::for_each_cell(rows, channels / width, [&](std::int64_t chunk, std::int64_t column) {
     const std::int64_t c = column * width;
@@ -146,7 +147,8 @@ __device__ std::int32_t end_of_run(const Chunks& chunks, std::int32_t token, std
 
 // Each chunk in which a run begins that goes on after it adds up that run's parts.
 template <int width>
-__global__ void add_parts_kernel(Chunks chunks, int channels, float* parts, float* gradient) {
+__global__ void __launch_bounds__(cuda::kMostThreads)
+    add_parts_kernel(Chunks chunks, int channels, float* parts, float* gradient) {
   const std::int64_t rows = (chunks.count + kChunk - 1) / kChunk;
   cuda::for_each_cell(rows, channels / width, [&](std::int64_t chunk, std::int64_t column) {
     const std::int32_t token = chunks.token(chunks.last(chunk) - 1);
@@ -214,7 +216,7 @@ class CudaEmbedding : public EmbeddingOp {
     const auto* gradient = static_cast<const T*>(dy);
     const bool packs = uses_packs(gradient, table_gradient, positions_gradient);
     cuda::with_width<kWidth>(packs, [&](auto width) {
-      cuda::launch(device_.stream(), grid("embedding/positions", shape_.length, width),
+      cuda::launch(device_.stream(), grid("embedding/backward", shape_.length, width),
                    add_positions_kernel<width(), T>, samples, length_, channels_, gradient,
                    positions_gradient);
       add_to_table<width()>(samples, tokens, gradient, table_gradient);
@@ -230,7 +232,7 @@ class CudaEmbedding : public EmbeddingOp {
   }
 
   cuda::LaunchShape grid(std::string_view kernel, std::int64_t rows, int width) const {
-    return cuda::grid_over(rows, channels_ / width, device_.threads(kernel, 256));
+    return cuda::grid_over(rows, channels_ / width, device_.launch_config(kernel).threads);
   }
 
   template <int width>
@@ -244,9 +246,9 @@ class CudaEmbedding : public EmbeddingOp {
                         count};
     float* parts = workspace_.parts(begin);
     const std::int64_t rows = (count + kChunk - 1) / kChunk;
-    cuda::launch(device_.stream(), grid("embedding/chunks", rows, width),
+    cuda::launch(device_.stream(), grid("embedding/backward", rows, width),
                  add_chunks_kernel<width, T>, chunks, channels_, dy, gradient, parts);
-    cuda::launch(device_.stream(), grid("embedding/parts", rows, width), add_parts_kernel<width>,
+    cuda::launch(device_.stream(), grid("embedding/backward", rows, width), add_parts_kernel<width>,
                  chunks, channels_, parts, gradient);
   }
 

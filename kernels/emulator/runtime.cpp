@@ -39,10 +39,21 @@ bool streams_are_late() {
   return streams != nullptr && std::strcmp(streams, "late") == 0;
 }
 
+// FETTLE_EMULATOR_DEVICES=0: a machine without a GPU, for tests of whole programs.
+Machine first_machine() {
+  Machine machine;
+  const char* const devices = std::getenv("FETTLE_EMULATOR_DEVICES");
+  if (devices != nullptr && std::strcmp(devices, "0") == 0) {
+    machine.devices = 0;
+    machine.count_error = cudaErrorNoDevice;
+  }
+  return machine;
+}
+
 // What all threads of the process share.
 struct Shared {
   std::recursive_mutex lock;
-  Machine machine;
+  Machine machine = first_machine();
   std::map<void*, std::size_t> device_memory;
   std::map<const void*, std::size_t> shared_limits;  // by kernel
   std::vector<Work> late;                            // ordered, not yet done

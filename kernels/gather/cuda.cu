@@ -23,9 +23,7 @@ namespace fettle::kernels {
 namespace cuda {
 namespace {
 
-constexpr unsigned kMaxThreads = 1024;
-constexpr unsigned kThreads = 256;
-constexpr std::int32_t kPiece = 4096;  // elements, a multiple of 4: sixteen a thread
+constexpr std::int32_t kPiece = 4096;  // elements, a multiple of 4: sixteen a thread of 256
 constexpr int kBytes = 256;
 
 // What is gathered, for one operation always the same.
@@ -96,7 +94,7 @@ struct MovedImage {
 };
 
 template <class Pixel, class T>
-__global__ void __launch_bounds__(kMaxThreads)
+__global__ void __launch_bounds__(kMostThreads)
     gather_images(View view, const T* values_of_bytes, const std::int64_t* indices,
                   const std::uint32_t* epoch, T* x, std::int32_t* labels) {
   constexpr int kPack = 4;
@@ -136,7 +134,7 @@ __global__ void __launch_bounds__(kMaxThreads)
 }
 
 // Of a text: tokens, and for each the one after it.
-__global__ void __launch_bounds__(kMaxThreads)
+__global__ void __launch_bounds__(kMostThreads)
     gather_tokens(View view, const std::int64_t* indices, std::int32_t* x, std::int32_t* labels) {
   const Piece piece = piece_of_block(view);
   const std::uint16_t* const from = static_cast<const std::uint16_t*>(view.samples.pixels) +
@@ -168,7 +166,7 @@ class CudaGather final : public GatherOp {
     if (samples == 0) return;
     CHECK(samples <= 0x7FFFFFFF / view_.pieces, "more samples than CUDA has blocks");
     const LaunchShape shape{.blocks = blocks_for(samples * view_.pieces, 1),
-                            .threads = device_.threads("gather/gather", kThreads)};
+                            .threads = device_.launch_config("gather/gather").threads};
     if (view_.samples.type == PixelType::kToken) {
       launch(device_.stream(), shape, gather_tokens, view_, indices, static_cast<std::int32_t*>(x),
              labels);

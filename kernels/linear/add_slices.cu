@@ -9,8 +9,9 @@ constexpr const char* kName = "linear/add_slices";
 
 // Bound by bytes: it reads the slices and the sums and writes the sums, every access coalesced.
 template <class T>
-__global__ void add_slices_kernel(int slices, std::int64_t count, const T* __restrict__ from,
-                                  float* __restrict__ sums) {
+__global__ void __launch_bounds__(kMostThreads)
+    add_slices_kernel(int slices, std::int64_t count, const T* __restrict__ from,
+                      float* __restrict__ sums) {
   const std::int64_t step = std::int64_t{gridDim.x} * blockDim.x;
   for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count; i += step) {
     float sum = 0;
@@ -22,8 +23,9 @@ __global__ void add_slices_kernel(int slices, std::int64_t count, const T* __res
 
 template <class T>
 void launch_sums(const Device& device, int slices, std::int64_t count, const T* from, float* sums) {
-  const unsigned threads = device.threads(kName, 256);
-  launch(device.stream(), {.blocks = blocks_for(count, threads), .threads = threads},
+  const LaunchConfig& config = device.launch_config(kName);
+  launch(device.stream(),
+         going_round(device.multiprocessors(), config, blocks_for(count, config.threads)),
          add_slices_kernel<T>, slices, count, from, sums);
 }
 

@@ -5,8 +5,6 @@
 namespace fettle::kernels::cuda {
 namespace {
 
-constexpr const char* kName = "linear/bias_gradient";
-
 template <class T, int kVector>
 __device__ void mask(const Pack<T, kVector>& y, Pack<T, kVector>& dy) {
 #pragma unroll
@@ -51,8 +49,7 @@ __global__ void sum_columns(ColumnSums sums, const T* y, T* dy, float* slices) {
 // Largest of any number of rows: slices never get fewer when rows are added.
 ColumnSums sums_of(const Device& device, DataType type, std::int64_t rows, std::int64_t channels) {
   return with_type(type, [&](auto zero) {
-    return column_sums(device, rows, channels, vector_for<decltype(zero)>(channels),
-                       column_threads(device, kName));
+    return column_sums(device, rows, channels, vector_for<decltype(zero)>(channels), kSumThreads);
   });
 }
 
@@ -63,8 +60,7 @@ std::int64_t bytes_of(const ColumnSums& sums) {
 template <class T, int kVector>
 void launch_sums(const Device& device, const ColumnSums& sums, ConstBuffer y, Buffer dy,
                  float* slices) {
-  const unsigned threads = column_threads(device, kName);
-  launch(device.stream(), launch_shape(sums, kVector, threads, sizeof(float)),
+  launch(device.stream(), launch_shape(sums, kVector, kSumThreads, sizeof(float)),
          sum_columns<T, kVector>, sums, static_cast<const T*>(y), static_cast<T*>(dy), slices);
 }
 

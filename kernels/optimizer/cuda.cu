@@ -27,10 +27,9 @@ namespace fettle::kernels {
 namespace cuda {
 namespace {
 
-constexpr unsigned kMaxThreads = 512;
+// Of blocks that add up: not tuned.
 constexpr unsigned kThreads = 256;
-// Blocks that go round: as many as a multiprocessor holds at a time, or more.
-constexpr unsigned kBlocksPerMultiprocessor = 8;
+constexpr LaunchConfig kSumConfig{kThreads, 8};
 constexpr unsigned kSquaresBlocks = kSquaresScratch / sizeof(double);
 constexpr std::int64_t kSquaresPerBlock = 4096;  // at least
 
@@ -143,7 +142,7 @@ struct Update {
 };
 
 template <UpdateRule kRule>
-__global__ void __launch_bounds__(kMaxThreads)
+__global__ void __launch_bounds__(kMostThreads)
     update(UpdateView view, UpdateSettings settings, const StepControl* control) {
   if (control->apply == 0) return;
   for_each_chunk<kRule>(
@@ -236,7 +235,7 @@ __global__ void __launch_bounds__(kThreads) lamb_ratios(UpdateView view, const S
   if (threadIdx.x == 0) ratios[blockIdx.x] = lamb_ratio(sums.weights, sums.directions);
 }
 
-__global__ void __launch_bounds__(kMaxThreads)
+__global__ void __launch_bounds__(kMostThreads)
     lamb_weights(UpdateView view, UpdateSettings settings, const StepControl* control,
                  const double* ratios) {
   if (control->apply == 0) return;
@@ -295,9 +294,8 @@ UpdateKernel kernel_of(UpdateRule rule) {
   }
 }
 
-LaunchShape shape_of(const Device& device, const UpdateView& view, unsigned threads) {
-  const unsigned most = static_cast<unsigned>(device.multiprocessors()) * kBlocksPerMultiprocessor;
-  return {.blocks = std::min(static_cast<unsigned>(view.chunk_count), most), .threads = threads};
+LaunchShape shape_of(const Device& device, const UpdateView& view, const LaunchConfig& config) {
+  return going_round(device.multiprocessors(), config, static_cast<unsigned>(view.chunk_count));
 }
 
 class CudaUpdate final : public UpdateOp {
@@ -308,8 +306,8 @@ class CudaUpdate final : public UpdateOp {
   void run(const StepControl* control) override {
     const UpdateView view = table_.view();
     if (view.chunk_count == 0) return;
-    const unsigned threads = device_.threads("optimizer/update", kThreads);
-    launch(device_.stream(), shape_of(device_, view, threads), kernel_, view, settings_, control);
+    const LaunchConfig& config = device_.launch_config("optimizer/update");
+    launch(device_.stream(), shape_of(device_, view, config), kernel_, view, settings_, control);
   }
 
  private:
@@ -337,13 +335,13 @@ class CudaLamb final : public UpdateOp {
     if (view.chunk_count == 0) return;
     auto* const squares = static_cast<Squares*>(squares_->data());
     auto* const ratios = static_cast<double*>(ratios_->data());
-    launch(device_.stream(), shape_of(device_, view, kThreads), lamb_moments, view, settings_,
+    launch(device_.stream(), shape_of(device_, view, kSumConfig), lamb_moments, view, settings_,
            control, squares);
     const LaunchShape block_a_part{.blocks = static_cast<unsigned>(view.part_count),
                                    .threads = kThreads};
     launch(device_.stream(), block_a_part, lamb_ratios, view, control, squares, ratios);
-    const unsigned threads = device_.threads("optimizer/lamb_weights", kThreads);
-    launch(device_.stream(), shape_of(device_, view, threads), lamb_weights, view, settings_,
+    const LaunchConfig& config = device_.launch_config("optimizer/lamb_weights");
+    launch(device_.stream(), shape_of(device_, view, config), lamb_weights, view, settings_,
            control, ratios);
   }
 

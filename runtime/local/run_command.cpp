@@ -44,7 +44,9 @@ constexpr std::array kInheritedVariables = {
     "https_proxy",
     "no_proxy",
     "XDG_CACHE_HOME",
+    "FETTLE_CUDA_LIBRARY",
     "FETTLE_DATA_CACHE",
+    "FETTLE_KERNEL_CACHE",
     "FETTLE_TENSORBOARD",
 };
 constexpr std::array kInheritedPrefixes = {"LC_", "CUDA_", "NVIDIA_", "OMP_", "MKL_"};

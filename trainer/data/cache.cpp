@@ -6,20 +6,15 @@
 #include <array>
 #include <charconv>
 #include <chrono>
-#include <cstdlib>
 #include <filesystem>
 
+#include "base/cache_folder.h"
 #include "base/file.h"
 #include "base/philox.h"
 
 namespace fettle::trainer {
 
 namespace {
-
-std::string environment(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
 
 // Where the copy of `path` lies; "" when the source cannot be identified.
 std::string copy_name(const std::string& directory, const std::string& path) {
@@ -63,13 +58,7 @@ void write_copy(const std::string& directory, const std::string& path, const Byt
 }  // namespace
 
 DataCache DataCache::from_environment() {
-  const std::string chosen = environment("FETTLE_DATA_CACHE");
-  if (chosen == "off") return DataCache("");
-  if (!chosen.empty()) return DataCache(chosen);
-  const std::string caches = environment("XDG_CACHE_HOME");
-  if (!caches.empty()) return DataCache(caches + "/fettle/data");
-  const std::string home = environment("HOME");
-  return DataCache(home.empty() ? "" : home + "/.cache/fettle/data");
+  return DataCache(cache_folder("FETTLE_DATA_CACHE", "data"));
 }
 
 Result<Bytes> DataCache::read(const std::string& path) {

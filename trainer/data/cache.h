@@ -22,8 +22,7 @@ class DataCache {
   // "" switches the cache off.
   explicit DataCache(std::string directory) : directory_(std::move(directory)) {}
 
-  // FETTLE_DATA_CACHE (a directory, or "off"), else $XDG_CACHE_HOME/fettle/data, else
-  // ~/.cache/fettle/data, else off.
+  // FETTLE_DATA_CACHE, else fettle/data in the user's folder for caches (base/cache_folder.h).
   static DataCache from_environment();
 
   // The content of a file, decompressed if it is gzipped: from the cache where it has it. A fresh
