@@ -11,6 +11,7 @@ set(FETTLE_CUDA_SOURCES
   kernels/cuda/backend.cpp
   kernels/cuda/device.cpp
   kernels/cuda/errors.cpp
+  kernels/cuda/feed.cpp
   kernels/cuda/graph.cpp
   kernels/cuda/mailbox.cpp
   kernels/cuda/pool.cpp

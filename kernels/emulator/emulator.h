@@ -65,10 +65,6 @@ int check_shape(const Launch& launch, std::size_t shared_limit);
 // streams that nobody waits for go first.
 enum class Streams : std::uint8_t { kAtOnce, kLate, kOthersFirst };
 void set_streams(Streams streams);
-// For tests that run once with each.
-inline constexpr Streams kEveryStreams[] = {Streams::kAtOnce, Streams::kLate,
-                                            Streams::kOthersFirst};
-std::string name_of(Streams streams);  // "OthersFirst"
 
 // The order of threads and blocks, from FETTLE_EMULATOR_ORDER unless a test sets it.
 enum class Order : std::uint8_t { kRising, kFalling, kShuffled };

@@ -41,11 +41,6 @@ void set_streams(Streams streams) {
   queues().streams = streams;
 }
 
-std::string name_of(Streams streams) {
-  if (streams == Streams::kAtOnce) return "AtOnce";
-  return streams == Streams::kLate ? "Late" : "OthersFirst";
-}
-
 WorkQueue::WorkQueue() {
   const Lock lock(queues().lock);
   queues().all.push_back(this);

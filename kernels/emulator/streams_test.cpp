@@ -2,11 +2,10 @@
 // one way of running late or in the other.
 #include <gtest/gtest.h>
 
-#include <string>
 #include <vector>
 
 #include "kernels/emulator/cuda_runtime.h"
-#include "kernels/emulator/emulator.h"
+#include "kernels/emulator/every_streams.h"
 
 namespace fettle::kernels::emulator {
 namespace {
