@@ -163,6 +163,30 @@ INSTANTIATE_TEST_SUITE_P(, DataPlaceTest, testing::ValuesIn(kernels::emulator::k
                            return kernels::emulator::name_of(instance.param);
                          });
 
+// But for what operations plan for themselves, which is the same for both.
+TEST(DataPlace, TheDeviceAllocatesWhatIsPlanned) {
+  const Problem problem = augmented_images();
+  const api::TrainerConfig& config = problem.job.config;
+  const auto network = plan_network(config.model, problem.data.format());
+  const BatchWriter writer(problem.data.normalize, {}, kernels::DataType::kFloat32, 0);
+  std::map<DataPlace, std::int64_t> unplanned;
+  for (const DataPlace place : {DataPlace::kStreamed, DataPlace::kHeld}) {
+    const MemoryPlan plan = plan_memory(config, *network, world_of(problem.data, 1), place);
+    std::optional<HeldSamples> held;
+    if (place == DataPlace::kHeld) held = HeldSamples{&problem.data.images, &writer, &writer};
+    SingleProcess single;
+    auto backend = *kernels::cuda_backend();
+    const std::int64_t before = *backend->free_memory();
+    const auto learner = *Learner::create_on(std::move(backend), config.training, *network,
+                                             plan.samples, 0, single, held);
+    unplanned[place] = before - *learner->backend().free_memory() - plan.total();
+  }
+  constexpr std::int64_t kTablesAndPadding = 8 << 10;
+  EXPECT_GE(unplanned[DataPlace::kStreamed], 0);
+  EXPECT_NEAR(static_cast<double>(unplanned[DataPlace::kHeld]),
+              static_cast<double>(unplanned[DataPlace::kStreamed]), kTablesAndPadding);
+}
+
 TEST(DataPlace, WhatTheDeviceHasNoRoomForIsRefusedBeforeItStarts) {
   const auto refused = train_on_gpu(16 << 10, augmented_images());
   ASSERT_FALSE(refused.ok());
