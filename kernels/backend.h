@@ -24,9 +24,11 @@
 // memory will do.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -416,6 +418,23 @@ class Mailbox {
   virtual void take(void* to) = 0;
 };
 
+// Brings blocks of bytes from the host while the backend works on what came before. kPlaces of them
+// are on their way or in use, in turn.
+class Feed {
+ public:
+  static constexpr std::int64_t kPlaces = 2;
+  virtual ~Feed() = default;
+  // Host memory for the next block, aligned to 64 bytes. What is written there is not read yet; may
+  // wait until the block before the last has left.
+  virtual std::byte* next() = 0;
+  // Orders that the first `bytes` of it be brought, and says where they are for what is ordered
+  // from now on, until next() has been called kPlaces times.
+  virtual const std::byte* send(std::int64_t bytes) = 0;
+  // Seconds that the backend has stood still because a block was still on its way; of the last
+  // kPlaces blocks it is not known yet.
+  virtual double waited() const = 0;
+};
+
 // Calls that were made once and can be made again, as they were (a CUDA graph).
 class Recording {
  public:
@@ -477,6 +496,8 @@ class Backend {
 
   // Whether host memory is as good as the backend's own.
   virtual bool shares_memory() const = 0;
+  // Bytes that are left of the backend's own memory, in use by nobody; none if it is the host's.
+  virtual std::optional<std::int64_t> free_memory() const = 0;
   // Errors: there is not so much, with how much there is.
   virtual Result<std::unique_ptr<Memory>> allocate(std::int64_t bytes) = 0;
   // `from` is host memory, free again when the call returns.
@@ -485,6 +506,8 @@ class Backend {
   virtual void download(ConstBuffer from, void* to, std::int64_t bytes) = 0;
   // For values of so many bytes.
   virtual std::unique_ptr<Mailbox> mailbox(std::int64_t bytes) = 0;
+  // For blocks of up to so many bytes. Errors: there is not so much memory.
+  virtual Result<std::unique_ptr<Feed>> feed(std::int64_t bytes) = 0;
   virtual void copy(ConstBuffer from, Buffer to, std::int64_t bytes) = 0;
   virtual void set_zero(Buffer to, std::int64_t bytes) = 0;
   // Until everything ordered so far is done.

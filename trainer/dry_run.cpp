@@ -27,19 +27,48 @@ std::string describe_step(const DryRun& run) {
          std::to_string(dealing.limit) + " samples each";
 }
 
+// Those that the plan is about, or those on the host beside it.
+std::string rows_of_parts(const MemoryPlan& memory, bool of_backend) {
+  std::string text;
+  for (const MemoryPart& part : memory.parts) {
+    if (memory.is_of_backend(part) != of_backend) continue;
+    text += row(std::string(part.name), bytes(memory.bytes_of(part)));
+  }
+  return text + row("total", bytes(of_backend ? memory.total() : memory.host_total()));
+}
+
+std::string describe_memory(const DryRun& run) {
+  const MemoryPlan& memory = run.memory;
+  std::string text = "\nMemory of a worker" + std::string(memory.has_device() ? "'s GPU" : "") +
+                     ", at least:\n" + rows_of_parts(memory, true);
+  if (run.usable()) {
+    text += row("there is", bytes(*run.usable()));
+    text += row("samples that fit it", run.samples_fitting ? std::to_string(*run.samples_fitting)
+                                                           : "none: the model is too large");
+  } else {
+    text += row("there is", "not known: the GPU is not here");
+  }
+  if (memory.has_device()) {
+    text += "\nMemory of its host, at least:\n" + rows_of_parts(memory, false) +
+            row("there is", bytes(run.there.host));
+  }
+  return text + "\nData: " + std::string(to_string(memory.data)) +
+         (run.usable() ? "" : ", where they fit beside the rest") + "\n";
+}
+
 }  // namespace
 
 DryRun plan_run(const api::TrainerConfig& config, const NetworkPlan& plan,
-                const TrainingWorld& world, std::int64_t usable_memory) {
+                const TrainingWorld& world, const MemoryThere& there) {
   DryRun run;
   run.training = config.training;
   run.parameters = plan.trained();
   run.world = world;
   run.step = plan_step(config, world);
-  run.memory = plan_memory(config, plan, world);
+  run.memory = plan_memory(config, plan, world, place_data(config, plan, world, there));
   run.work = plan_work(config, plan, run.step);
-  run.usable_memory = usable_memory;
-  run.samples_fitting = run.memory.samples_fitting(usable_memory);
+  run.there = there;
+  if (run.usable()) run.samples_fitting = run.memory.samples_fitting(*run.usable());
   return run;
 }
 
@@ -47,15 +76,7 @@ std::string to_text(const DryRun& run) {
   std::string text = std::to_string(run.parameters) + " parameters, " +
                      std::string(api::to_string(run.training.precision)) + ", " +
                      std::string(api::to_string(run.training.optimizer)) + ", " +
-                     describe_step(run) + "\n\nMemory of a worker, at least:\n";
-  for (const MemoryPart& part : run.memory.parts) {
-    text += row(std::string(part.name), bytes(run.memory.bytes_of(part)));
-  }
-  text += row("total", bytes(run.memory.total()));
-  const std::string fits =
-      run.samples_fitting ? std::to_string(*run.samples_fitting) : "none: the model is too large";
-  text += row("there is", bytes(run.usable_memory));
-  text += row("samples that fit it", fits);
+                     describe_step(run) + "\n" + describe_memory(run);
   text += "\nAn optimiser step of a worker, at least:\n";
   text += row("operations", machine::flops_text(run.work.flops));
   text += row("memory traffic", machine::bytes_text(run.work.memory_bytes));
@@ -69,8 +90,12 @@ Json to_json(const DryRun& run) {
   Json memory = Json::object();
   for (const MemoryPart& part : run.memory.parts) memory.set(part.name, run.memory.bytes_of(part));
   memory.set("total", run.memory.total());
-  memory.set("usable", run.usable_memory);
+  if (run.usable()) memory.set("usable", *run.usable());
   if (run.samples_fitting) memory.set("samples_fitting", *run.samples_fitting);
+  if (run.memory.has_device()) {
+    memory.set("host_total", run.memory.host_total());
+    memory.set("host_usable", run.there.host);
+  }
   Json step = Json::object({{"global_batch", run.step.global_batch},
                             {"world_size", run.step.dealing.world_size},
                             {"samples_at_once", run.step.dealing.limit},
@@ -84,6 +109,7 @@ Json to_json(const DryRun& run) {
                        {"precision", api::to_string(run.training.precision)},
                        {"backend", api::to_string(run.training.backend)},
                        {"threads", run.training.threads},
+                       {"data", to_string(run.memory.data)},
                        {"memory", std::move(memory)},
                        {"step", std::move(step)},
                        {"checkpoint_bytes", run.memory.checkpoint_file}});

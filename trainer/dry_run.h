@@ -19,12 +19,16 @@ struct DryRun {
   StepShape step;
   MemoryPlan memory;
   StepWork work;
-  std::int64_t usable_memory = 0;               // bytes that a process may use here
-  std::optional<std::int64_t> samples_fitting;  // the largest maxPerWorker that fits them
+  MemoryThere there;
+  std::optional<std::int64_t> samples_fitting;  // the largest maxPerWorker that fits it
+  // What there is of the memory that the plan is about; absent: it is a device's that is not here.
+  std::optional<std::int64_t> usable() const {
+    return memory.has_device() ? there.device : there.host;
+  }
 };
 
 DryRun plan_run(const api::TrainerConfig& config, const NetworkPlan& plan,
-                const TrainingWorld& world, std::int64_t usable_memory);
+                const TrainingWorld& world, const MemoryThere& there);
 
 std::string to_text(const DryRun& run);
 Json to_json(const DryRun& run);

@@ -10,26 +10,12 @@
 #include "api/names.h"
 #include "api/trainer_fields.h"
 #include "trainer/batching.h"
+#include "trainer/open_backend.h"
 #include "trainer/optimizer_shards.h"
 
 namespace fettle::trainer {
 
 namespace {
-
-// The fastest that this machine has. fp16 on a CPU is for trying out what a GPU will do; only the
-// reference has it there.
-Result<std::unique_ptr<kernels::Backend>> open_backend(const api::TrainingConfig& config) {
-  using api::BackendKind;
-  const auto open = [&config](BackendKind kind) {
-    return kernels::make_backend(api::to_string(kind), static_cast<int>(config.threads));
-  };
-  if (config.backend != BackendKind::kAuto) return open(config.backend);
-  auto gpu = open(BackendKind::kCuda);
-  if (gpu.ok()) return gpu;
-  auto fast = open(BackendKind::kOnednn);
-  if (fast.ok() && config.precision != api::Precision::kFp16) return fast;
-  return open(BackendKind::kReference);
-}
 
 Learner::Step step_of(const kernels::StepControl& control) {
   Learner::Step step;
@@ -78,7 +64,8 @@ Result<std::unique_ptr<Learner>> Learner::create_on(std::unique_ptr<kernels::Bac
                                                     const api::TrainingConfig& config,
                                                     const NetworkPlan& plan,
                                                     std::int64_t max_samples, std::uint64_t seed,
-                                                    Collective& collective) {
+                                                    Collective& collective,
+                                                    const std::optional<HeldSamples>& held) {
   const std::int64_t batch = global_batch_of(config, collective.world_size());
   FETTLE_TRY(check_predictions(batch, plan.predictions()));
   std::unique_ptr<Learner> learner(new Learner(config, seed, collective));
@@ -98,17 +85,21 @@ Result<std::unique_ptr<Learner>> Learner::create_on(std::unique_ptr<kernels::Bac
   FETTLE_ASSIGN(learner->optimizer_, Optimizer::create(config, plan, batch * plan.predictions(),
                                                        backend, parameters, shard));
   learner->gradient_sum_.emplace(collective, plan_messages(plan, parameters.gradients.size()));
-  FETTLE_TRY(learner->allocate(plan, max_samples));
+  FETTLE_TRY(learner->allocate(plan, max_samples, held));
   learner->keep_statistics();
   return learner;
 }
 
-Status Learner::allocate(const NetworkPlan& plan, std::int64_t max_samples) {
+Status Learner::allocate(const NetworkPlan& plan, std::int64_t max_samples,
+                         const std::optional<HeldSamples>& held) {
   using Sums = kernels::DeviceArray<kernels::LossSums>;
-  const std::int64_t bytes = plan.tokens ? std::int64_t{sizeof(std::int32_t)}
-                                         : kernels::size_of(data_type(config_.precision));
-  FETTLE_ASSIGN(stage_, Stage::create(*backend_, {max_samples, plan.input.size() * bytes,
-                                                  plan.predictions()}));
+  const kernels::DataType type = data_type(config_.precision);
+  const std::int64_t bytes =
+      plan.tokens ? std::int64_t{sizeof(std::int32_t)} : kernels::size_of(type);
+  FETTLE_ASSIGN(
+      stage_,
+      Stage::create(*backend_, {max_samples, plan.input.size() * bytes, plan.predictions(), type},
+                    held));
   FETTLE_ASSIGN(sums_, Sums::create(*backend_, 1));
   FETTLE_ASSIGN(evaluation_sums_, Sums::create(*backend_, 1));
   FETTLE_ASSIGN(statistics_before_,
@@ -135,7 +126,9 @@ void Learner::keep_statistics() {
 
 void Learner::add(const Batch& batch, std::int64_t epoch, bool last_of_step) {
   if (batch.size() == 0) return;
+  const double waited = stage_->waited();
   const StagedBatch staged = stage_->bring(batch, epoch);
+  waited_for_data_ += stage_->waited() - waited;
   if (backend_->shares_memory() && last_of_step && collective_.world_size() > 1) {
     return order_batch(staged, [this](std::int64_t layer) {
       gradient_sum_->layer_done(layer, network_->parameters().all_gradients());
@@ -144,13 +137,14 @@ void Learner::add(const Batch& batch, std::int64_t epoch, bool last_of_step) {
   // A part of a recording has no time of its own.
   const bool traced = trace_ != nullptr && trace_->is_on();
   if (!stage_->is_fixed() || traced) return order_batch(staged);
-  auto& orders = batch_orders_[staged.samples];
+  auto& orders = batch_orders_[staged];
   if (!orders) orders = backend_->record([this, staged] { order_batch(staged); });
   orders->run();
 }
 
 void Learner::order_batch(const StagedBatch& batch, const Network::LayerDone& layer_done) {
   Parameters& parameters = network_->parameters();
+  stage_->gather(batch);
   // Every micro-batch of a step starts from the same statistics.
   backend_->copy(statistics_before_.data(), parameters.statistics.data(),
                  statistics_before_.bytes());
@@ -297,16 +291,26 @@ Result<Score> Learner::evaluate(const ImageSet& images, const Indices& samples,
   return Score{sums[0], static_cast<std::int64_t>(sums[1]), static_cast<std::int64_t>(sums[2])};
 }
 
-void Learner::order_evaluation(const ImageSet& images, std::span<const std::int64_t> left,
-                               const BatchWriter& writer) {
+StagedBatch Learner::stage_evaluation(const ImageSet& images, std::span<const std::int64_t> samples,
+                                      const BatchWriter& writer) {
+  if (stage_->holds(images, writer)) {
+    const StagedBatch batch = stage_->bring(samples, writer, 0);
+    stage_->gather(batch);
+    return batch;
+  }
   if (evaluated_.pixels.empty()) {
     evaluated_ = writer.make_batch(images, network_->max_samples());
   }
+  writer.write(images, samples, 0, evaluated_);
+  return stage_->bring(evaluated_, 0);
+}
+
+void Learner::order_evaluation(const ImageSet& images, std::span<const std::int64_t> left,
+                               const BatchWriter& writer) {
   while (!left.empty()) {
     const auto size = std::min(left.size(), static_cast<std::size_t>(network_->max_samples()));
-    writer.write(images, left.first(size), 0, evaluated_);
+    const StagedBatch batch = stage_evaluation(images, left.first(size), writer);
     left = left.subspan(size);
-    const StagedBatch batch = stage_->bring(evaluated_, 0);
     const Pass pass{false, batch.samples};
     const kernels::ConstBuffer logits = network_->forward(pass, batch.pixels);
     loss_->run(batch.predictions, logits, batch.labels, {}, evaluation_sums_.data(), nullptr);

@@ -65,12 +65,14 @@ class Learner {
   static Result<std::unique_ptr<Learner>> create(const api::TrainingConfig& config,
                                                  const NetworkPlan& plan, std::int64_t max_samples,
                                                  std::uint64_t seed, Collective& collective);
-  // On this backend instead of the one that the configuration names.
+  // On this backend instead of the one that the configuration names. `held`: samples that it holds,
+  // if its memory is not the host's.
   static Result<std::unique_ptr<Learner>> create_on(std::unique_ptr<kernels::Backend> backend,
                                                     const api::TrainingConfig& config,
                                                     const NetworkPlan& plan,
                                                     std::int64_t max_samples, std::uint64_t seed,
-                                                    Collective& collective);
+                                                    Collective& collective,
+                                                    const std::optional<HeldSamples>& held = {});
 
   Network& network() { return *network_; }
   Optimizer& optimizer() { return *optimizer_; }
@@ -81,6 +83,8 @@ class Learner {
   void set_trace(Trace* trace);
   // Seconds that steps have spent adding up among the workers, waiting for each other included.
   double communicated() const { return communicated_; }
+  // Seconds that the backend has stood still in steps because a batch was still on its way.
+  double waited_for_data() const { return waited_for_data_; }
 
   // The masters or the statistics were changed from outside (a checkpoint): brings all copies up to
   // date.
@@ -123,7 +127,8 @@ class Learner {
 
  private:
   Learner(const api::TrainingConfig& config, std::uint64_t seed, Collective& collective);
-  Status allocate(const NetworkPlan& plan, std::int64_t max_samples);
+  Status allocate(const NetworkPlan& plan, std::int64_t max_samples,
+                  const std::optional<HeldSamples>& held);
   // What is ordered for a micro-batch, and at the end of a step.
   void order_batch(const StagedBatch& batch, const Network::LayerDone& layer_done = {});
   void order_end();
@@ -134,6 +139,8 @@ class Learner {
   Status sum_gradients();
   // Everything but the scale is as the step found it.
   void undo_step();
+  StagedBatch stage_evaluation(const ImageSet& images, std::span<const std::int64_t> samples,
+                               const BatchWriter& writer);
   void order_evaluation(const ImageSet& images, std::span<const std::int64_t> left,
                         const BatchWriter& writer);
 
@@ -150,11 +157,12 @@ class Learner {
   kernels::DeviceArray<kernels::LossSums> sums_;  // of this worker, since the last finish_step
   kernels::DeviceArray<kernels::LossSums> evaluation_sums_;
   kernels::DeviceArray<float> statistics_before_;  // where the step under way found them
-  std::map<std::int64_t, std::unique_ptr<kernels::Recording>> batch_orders_;  // by samples
+  std::map<StagedBatch, std::unique_ptr<kernels::Recording>> batch_orders_;
   std::unique_ptr<kernels::Recording> end_orders_;
   std::int64_t unsettled_ = 0;
   Trace* trace_ = nullptr;
   double communicated_ = 0;
+  double waited_for_data_ = 0;
   std::optional<GradientSum> gradient_sum_;  // last: its thread works on the gradients
 };
 

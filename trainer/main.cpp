@@ -21,11 +21,10 @@
 
 #include "api/names.h"
 #include "base/file.h"
-#include "kernels/cuda/loader.h"
-#include "machine/usable.h"
 #include "trainer/bench.h"
 #include "trainer/dry_run.h"
 #include "trainer/job.h"
+#include "trainer/open_backend.h"
 #include "trainer/outlet.h"
 #include "trainer/parallel/together.h"
 #include "trainer/tensorboard.h"
@@ -393,9 +392,9 @@ Result<DryRun> plan_without_training(const Arguments& arguments) {
   FETTLE_ASSIGN(const TrainingData data, load_training_data(config.data, cache));
   FETTLE_ASSIGN(const NetworkPlan plan, plan_network(config.model, data.format()));
   const std::int64_t of_trial = assignment.trial ? assignment.trial->workers : 1;
-  const TrainingWorld world{std::max<std::int64_t>(arguments.workers.value_or(of_trial), 1),
-                            std::ssize(data.split.train)};
-  return plan_run(config, plan, world, machine::usable_memory());
+  const TrainingWorld world =
+      world_of(data, std::max<std::int64_t>(arguments.workers.value_or(of_trial), 1));
+  return plan_run(config, plan, world, memory_there(config.training));
 }
 
 int run_dry(const Arguments& arguments) {

@@ -18,6 +18,7 @@ namespace {
 
 constexpr std::int64_t kFloat = sizeof(float);
 constexpr std::int64_t kLoadedBatches = Loader::kSlots + 1;  // and the one that is evaluated
+constexpr std::int64_t kLeftOver = 8;                        // a part of a device's free memory
 // Rank 0 copies what a checkpoint holds, then writes it into one string.
 constexpr std::int64_t kCheckpointCopies = 2;
 
@@ -26,10 +27,41 @@ std::int64_t state_arrays(const api::TrainingConfig& config) {
   return (states.first ? 1 : 0) + (states.second ? 1 : 0);
 }
 
+constexpr std::int64_t kIndex = sizeof(std::int64_t);  // of a sample of a batch
+
+// But for the index.
 std::int64_t batch_bytes(const NetworkPlan& plan, std::int64_t element) {
   constexpr auto kId = static_cast<std::int64_t>(sizeof(std::int32_t));
-  constexpr auto kIndex = static_cast<std::int64_t>(sizeof(std::int64_t));
-  return plan.input.size() * (plan.tokens ? kId : element) + plan.predictions() * kId + kIndex;
+  return plan.input.size() * (plan.tokens ? kId : element) + plan.predictions() * kId;
+}
+
+// What the batches take, on the host and on the device.
+void add_batches(std::int64_t batch, std::int64_t data_bytes, MemoryPlan& memory) {
+  const std::int64_t whole = batch + kIndex;
+  constexpr std::int64_t kPlaces = kernels::Feed::kPlaces;  // each is on both sides
+  switch (memory.data) {
+    case DataPlace::kShared:
+      memory.parts.push_back({"batches", 0, kLoadedBatches * whole, true});
+      return;
+    case DataPlace::kStreamed:
+      memory.parts.push_back({"batches", 0, (kLoadedBatches + kPlaces) * whole, true});
+      memory.parts.push_back({"staged_batches", 0, kPlaces * whole, false});
+      return;
+    case DataPlace::kHeld:
+      memory.parts.push_back({"batches", 0, (Loader::kSlots + kPlaces) * kIndex, true});
+      memory.parts.push_back({"staged_batches", 0, batch + kPlaces * kIndex, false});
+      memory.parts.push_back({"data", data_bytes, 0, false});
+      return;
+  }
+}
+
+// "2 GiB of memory; 1.5 GiB are there, 512 MiB too little".
+std::string lacking(std::int64_t needed, std::int64_t there, const std::string& memory) {
+  const auto text = [](std::int64_t bytes) {
+    return machine::bytes_text(static_cast<double>(bytes));
+  };
+  return text(needed) + " of " + memory + "; " + text(there) + " are there, " +
+         text(needed - there) + " too little";
 }
 
 std::int64_t checkpoint_bytes(const api::TrainerConfig& config, const NetworkPlan& plan) {
@@ -49,9 +81,31 @@ std::int64_t StepShape::samples() const {
   return sum;
 }
 
+TrainingWorld world_of(const TrainingData& data, std::int64_t world_size) {
+  return {world_size, std::ssize(data.split.train), data.images.bytes()};
+}
+
+std::string_view to_string(DataPlace place) {
+  switch (place) {
+    case DataPlace::kShared:
+      return "on the host";
+    case DataPlace::kStreamed:
+      return "on the host, streamed to the device";
+    case DataPlace::kHeld:
+      return "on the device";
+  }
+  return "";
+}
+
 std::int64_t MemoryPlan::total() const {
   std::int64_t bytes = 0;
-  for (const MemoryPart& part : parts) bytes += bytes_of(part);
+  for (const MemoryPart& part : parts) bytes += is_of_backend(part) ? bytes_of(part) : 0;
+  return bytes;
+}
+
+std::int64_t MemoryPlan::host_total() const {
+  std::int64_t bytes = 0;
+  for (const MemoryPart& part : parts) bytes += is_of_backend(part) ? 0 : bytes_of(part);
   return bytes;
 }
 
@@ -59,6 +113,7 @@ std::optional<std::int64_t> MemoryPlan::samples_fitting(std::int64_t bytes) cons
   std::int64_t fixed = 0;
   std::int64_t each = 0;
   for (const MemoryPart& part : parts) {
+    if (!is_of_backend(part)) continue;
     fixed += part.fixed;
     each += part.per_sample;
   }
@@ -80,7 +135,7 @@ StepShape plan_step(const api::TrainerConfig& config, const TrainingWorld& world
 }
 
 MemoryPlan plan_memory(const api::TrainerConfig& config, const NetworkPlan& plan,
-                       const TrainingWorld& world) {
+                       const TrainingWorld& world, DataPlace data) {
   const kernels::DataType type = data_type(config.training.precision);
   const std::int64_t element = kernels::size_of(type);
   const std::int64_t rounded = type == kernels::DataType::kFloat32 ? 0 : element;
@@ -89,6 +144,7 @@ MemoryPlan plan_memory(const api::TrainerConfig& config, const NetworkPlan& plan
   const std::int64_t kept =
       shards ? shard_bounds(plan, config.training.optimizer, world.world_size)[1] : plan.parameters;
   MemoryPlan memory;
+  memory.data = data;
   memory.samples = plan_step(config, world).dealing.limit;
   memory.checkpoint_file = checkpoint_bytes(config, plan);
   memory.parts = {
@@ -100,19 +156,36 @@ MemoryPlan plan_memory(const api::TrainerConfig& config, const NetworkPlan& plan
       {"statistics", (activations.repeated > 0 ? 3 : 2) * plan.statistics * kFloat, 0},
       // With their gradients.
       {"activations", 0, activations.elements * element},
-      {"batches", 0, kLoadedBatches * batch_bytes(plan, element)},
-      {"checkpoint_copies", kCheckpointCopies * memory.checkpoint_file, 0},
+      {"checkpoint_copies", kCheckpointCopies * memory.checkpoint_file, 0, true},
   };
+  add_batches(batch_bytes(plan, element), world.data_bytes, memory);
   return memory;
 }
 
-Status check_memory(const api::TrainerConfig& config, const MemoryPlan& plan, std::int64_t bytes) {
-  if (plan.total() <= bytes) return success();
+DataPlace place_data(const api::TrainerConfig& config, const NetworkPlan& plan,
+                     const TrainingWorld& world, const MemoryThere& there) {
+  if (!there.has_device) return DataPlace::kShared;
+  if (!there.device) return DataPlace::kHeld;
+  const std::int64_t needed = plan_memory(config, plan, world, DataPlace::kHeld).total();
+  return needed <= *there.device - *there.device / kLeftOver ? DataPlace::kHeld
+                                                             : DataPlace::kStreamed;
+}
+
+Status check_memory(const api::TrainerConfig& config, const MemoryPlan& plan,
+                    const MemoryThere& there) {
+  if (plan.host_total() > there.host) {
+    return invalid("beside the GPU the training needs at least " +
+                   lacking(plan.host_total(), there.host, "memory") +
+                   "; a smaller training.maxPerWorker needs less");
+  }
+  const std::optional<std::int64_t> free = plan.has_device() ? there.device : there.host;
+  if (!free || plan.total() <= *free) return success();
   const std::string found =
-      "the training needs at least " + machine::bytes_text(static_cast<double>(plan.total())) +
-      " of memory, with " + std::to_string(plan.samples) + " samples held at once; " +
-      machine::bytes_text(static_cast<double>(bytes)) + " are there";
-  const auto fitting = plan.samples_fitting(bytes);
+      "the training needs at least " +
+      lacking(plan.total(), *free,
+              std::string(plan.has_device() ? "the GPU's memory" : "memory") + ", with " +
+                  std::to_string(plan.samples) + " samples held at once");
+  const auto fitting = plan.samples_fitting(*free);
   if (!fitting) return invalid(found + ", too little even for one sample; use a smaller model");
   if (api::has_batch_norm(config.model)) {
     return invalid(found + "; training.normGroup up to " + std::to_string(*fitting) +

@@ -145,6 +145,53 @@ TEST_F(MemoryPlanTest, ACheckpointIsAsLargeAsItSays) {
   EXPECT_NEAR(static_cast<double>(planned.checkpoint_file), found, 512) << "but for the scores";
 }
 
+TEST_F(MemoryPlanTest, ADeviceHoldsItsPartsAndTheHostTheRest) {
+  const TrainingWorld world{1, 300, 5000};
+  const auto of = [&](DataPlace place) { return plan_memory(config_, network(), world, place); };
+  constexpr std::int64_t kBatch = 50 * (64 * 4 + 4), kIndices = 50 * 8;
+  const MemoryPlan shared = of(DataPlace::kShared);
+  const std::int64_t copies = 2 * shared.checkpoint_file;
+  const std::int64_t rest = shared.total() - copies - 4 * (kBatch + kIndices);
+  EXPECT_EQ(shared.host_total(), 0);
+  const MemoryPlan streamed = of(DataPlace::kStreamed);
+  EXPECT_EQ(streamed.total(), rest + 2 * (kBatch + kIndices));
+  EXPECT_EQ(streamed.host_total(), copies + (4 + 2) * (kBatch + kIndices));
+  const MemoryPlan held = of(DataPlace::kHeld);
+  EXPECT_EQ(held.total(), rest + kBatch + 2 * kIndices + 5000);
+  EXPECT_EQ(held.host_total(), copies + (3 + 2) * kIndices);
+}
+
+TEST_F(MemoryPlanTest, ADeviceHoldsTheSamplesIfAnEighthOfItsFreeMemoryIsLeftOver) {
+  const TrainingWorld world{1, 300, 5000};
+  const std::int64_t needed = plan_memory(config_, network(), world, DataPlace::kHeld).total();
+  const auto place = [&](const MemoryThere& there) {
+    return place_data(config_, network(), world, there);
+  };
+  const std::int64_t just_enough = needed + (needed + 6) / 7;
+  EXPECT_EQ(place({kMiB, true, just_enough}), DataPlace::kHeld);
+  EXPECT_EQ(place({kMiB, true, just_enough - 2}), DataPlace::kStreamed);
+  EXPECT_EQ(place({kMiB, true, 0}), DataPlace::kStreamed);
+  EXPECT_EQ(place({kMiB, false, {}}), DataPlace::kShared);
+  EXPECT_EQ(place({kMiB, true, {}}), DataPlace::kHeld) << "for all that is known";
+}
+
+TEST_F(MemoryPlanTest, EachSideIsCheckedByItself) {
+  const MemoryPlan plan = plan_memory(config_, network(), {1, 300}, DataPlace::kStreamed);
+  const std::int64_t host = plan.host_total(), device = plan.total();
+  const auto said = [&](const MemoryThere& there) {
+    const Status status = check_memory(config_, plan, there);
+    return status.ok() ? "" : status.error().message;
+  };
+  EXPECT_EQ(said({host, true, device}), "");
+  EXPECT_EQ(said({host, true, {}}), "") << "nothing is known of it";
+  EXPECT_THAT(said({host, true, device - 1024}),
+              testing::AllOf(HasSubstr("of the GPU's memory, with 50 samples held at once"),
+                             HasSubstr("1.00 KiB too little; training.maxPerWorker up to 4")));
+  EXPECT_THAT(said({host - 1024, true, device}),
+              testing::AllOf(HasSubstr("beside the GPU the training needs at least"),
+                             HasSubstr("1.00 KiB too little")));
+}
+
 TEST_F(MemoryPlanTest, AWorkerHoldsItsShareOrWhatItMay) {
   EXPECT_EQ(plan().samples, 50);
   EXPECT_EQ(plan(4).samples, 13);
@@ -172,13 +219,13 @@ TEST_F(MemoryPlanTest, TheLargestThatFits) {
 TEST_F(MemoryPlanTest, TooLittleIsRefusedWithTheWayOut) {
   config_.training.global_batch = 1 << 20;
   const MemoryPlan memory = plan_memory(config_, network(), {1, 1 << 20});
-  EXPECT_TRUE(check_memory(config_, memory, memory.total()).ok());
+  EXPECT_TRUE(check_memory(config_, memory, {.host = memory.total()}).ok());
   const auto said = [&](std::int64_t bytes) {
-    const Status status = check_memory(config_, memory, bytes);
+    const Status status = check_memory(config_, memory, {.host = bytes});
     return status.ok() ? "" : status.error().message;
   };
   EXPECT_THAT(said(100 * kMiB), HasSubstr("needs at least 1.42 GiB of memory, with 1048576 samples "
-                                          "held at once; 100 MiB are there; "
+                                          "held at once; 100 MiB are there, 1.32 GiB too little; "
                                           "training.maxPerWorker up to"));
   EXPECT_THAT(said(1), HasSubstr("too little even for one sample; use a smaller model"));
   config_.model.layers.insert(config_.model.layers.begin(), simple(LayerType::kBatchNorm));

@@ -183,6 +183,27 @@ TEST_F(ProgramTest, ADryRunSaysWhatMemoryIsNeededAndTrainsNothing) {
   EXPECT_THAT(err(), HasSubstr("--output is \"xml\", expected text or json"));
 }
 
+TEST_F(ProgramTest, ADryRunForAGpuThatIsNotHereSaysWhatItWouldNeed) {
+  ASSERT_EQ(run({"--dry-run"}), 0) << err();
+  EXPECT_THAT(out(), HasSubstr("Data: on the host\n"));
+
+  ASSERT_EQ(setenv("FETTLE_CUDA_LIBRARY", "/nowhere/libfettle_cuda.so", 1), 0);
+  trial_.trainer->training.backend = api::BackendKind::kCuda;
+  ASSERT_EQ(run({"--dry-run"}), 0) << err();
+  EXPECT_THAT(out(), HasSubstr("Memory of a worker's GPU, at least:"));
+  EXPECT_THAT(out(), testing::ContainsRegex("data +26.6 KiB"));  // 400 of 64 bytes and a label
+  EXPECT_THAT(out(), HasSubstr("not known: the GPU is not here"));
+  EXPECT_THAT(out(), HasSubstr("Memory of its host, at least:"));
+  EXPECT_THAT(out(), HasSubstr("Data: on the device, where they fit beside the rest\n"));
+
+  ASSERT_EQ(run({"--dry-run", "--output", "json"}), 0) << err();
+  const Json line = last_line();
+  EXPECT_EQ(*line.find("data"), Json("on the device"));
+  EXPECT_EQ(line.find("memory")->find("usable"), nullptr);
+  EXPECT_GT(line.find("memory")->find("host_usable")->as_integer(), 1000);
+  unsetenv("FETTLE_CUDA_LIBRARY");
+}
+
 TEST_F(ProgramTest, RefusesWhatNeedsMoreMemoryThanThereIs) {
   auto& layers = trial_.trainer->model.layers;
   layers.assign(60, simple(api::LayerType::kRelu));  // 16 MiB a sample, each

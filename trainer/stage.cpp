@@ -1,36 +1,157 @@
 #include "trainer/stage.h"
 
-#include <span>
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
 #include <utility>
+
+#include "base/check.h"
 
 namespace fettle::trainer {
 
-Result<Stage> Stage::create(kernels::Backend& backend, const Size& size) {
-  using kernels::DeviceArray;
+namespace {
+
+// A block of the feed: epoch | indices | labels | pixels, each on a cache line of its own. The last
+// two are not there where the samples are held.
+constexpr std::int64_t kLine = 64;
+
+std::int64_t in_lines(std::int64_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
+
+struct Layout {
+  explicit Layout(const Stage::Size& size)
+      : labels(indices + in_lines(size.samples * std::int64_t{sizeof(std::int64_t)})),
+        pixels(labels +
+               in_lines(size.samples * size.predictions * std::int64_t{sizeof(std::int32_t)})),
+        end(pixels + size.samples * size.bytes) {}
+  std::int64_t indices = kLine;
+  std::int64_t labels;
+  std::int64_t pixels;
+  std::int64_t end;
+};
+
+template <class T>
+void write(std::span<const T> values, std::byte* to) {
+  if (!values.empty()) std::memcpy(to, values.data(), values.size_bytes());
+}
+
+template <class T>
+const T* at(const std::byte* block, std::int64_t offset) {
+  return reinterpret_cast<const T*>(block + offset);
+}
+
+// What is uploaded at once stays in pinned memory for a while: so not a whole data set.
+void upload_in_pieces(kernels::Backend& backend, const void* from, void* to, std::int64_t bytes) {
+  constexpr std::int64_t kPiece = std::int64_t{4} << 20;
+  for (std::int64_t begin = 0; begin < bytes; begin += kPiece) {
+    backend.upload(static_cast<const std::byte*>(from) + begin, static_cast<std::byte*>(to) + begin,
+                   std::min(kPiece, bytes - begin));
+  }
+}
+
+}  // namespace
+
+Result<Stage> Stage::create(kernels::Backend& backend, const Size& size,
+                            const std::optional<HeldSamples>& held) {
   Stage stage(backend, size);
   if (!stage.is_fixed()) return stage;
-  FETTLE_ASSIGN(stage.pixels_,
-                DeviceArray<std::uint8_t>::create(backend, size.samples * size.bytes));
-  FETTLE_ASSIGN(stage.labels_,
-                DeviceArray<std::int32_t>::create(backend, size.samples * size.predictions));
-  FETTLE_ASSIGN(stage.indices_, DeviceArray<std::int64_t>::create(backend, size.samples));
-  FETTLE_ASSIGN(stage.epoch_, DeviceArray<std::uint32_t>::create(backend, 1));
+  const Layout layout(size);
+  FETTLE_ASSIGN(stage.feed_, backend.feed(held ? layout.labels : layout.end));
+  if (held) FETTLE_TRY(stage.hold(*held));
   return stage;
 }
 
-StagedBatch Stage::bring(const Batch& batch, std::int64_t epoch) {
-  host_epoch_ = static_cast<std::uint32_t>(epoch);
-  if (!is_fixed()) {
-    return {batch.size(),        std::ssize(batch.labels), batch.pixels.data(),
-            batch.labels.data(), batch.indices.data(),     &host_epoch_};
+Status Stage::hold(const HeldSamples& held) {
+  using Pixels = kernels::DeviceArray<std::uint8_t>;
+  using Labels = kernels::DeviceArray<std::int32_t>;
+  kernels::Samples samples = held.images->samples();
+  FETTLE_ASSIGN(all_pixels_, Pixels::create(*backend_, held.images->pixel_bytes()));
+  upload_in_pieces(*backend_, samples.pixels, all_pixels_.data(), all_pixels_.bytes());
+  samples.pixels = all_pixels_.data();
+  if (samples.labels != nullptr) {
+    FETTLE_ASSIGN(all_labels_, Labels::create(*backend_, held.images->size()));
+    upload_in_pieces(*backend_, samples.labels, all_labels_.data(), all_labels_.bytes());
+    samples.labels = all_labels_.data();
   }
-  const auto bytes = static_cast<std::size_t>(batch.size() * bytes_per_sample_);
-  pixels_.upload({batch.pixels.data(), bytes});
-  labels_.upload(batch.labels);
-  indices_.upload(batch.indices);
-  epoch_.upload(std::span(&host_epoch_, 1));
-  return {batch.size(),   std::ssize(batch.labels), pixels_.data(),
-          labels_.data(), indices_.data(),          epoch_.data()};
+  const kernels::PlanOptions plan{.max_samples = size_.samples, .type = size_.type};
+  FETTLE_ASSIGN(training_, backend_->gather(samples, held.training->look(), plan));
+  FETTLE_ASSIGN(evaluation_, backend_->gather(samples, held.evaluation->look(), plan));
+  FETTLE_ASSIGN(pixels_, Pixels::create(*backend_, size_.samples * size_.bytes));
+  FETTLE_ASSIGN(labels_, Labels::create(*backend_, size_.samples * size_.predictions));
+  held_ = held;
+  return success();
+}
+
+std::byte* Stage::begin_block(std::span<const std::int64_t> samples, std::int64_t epoch) {
+  CHECK(std::ssize(samples) <= size_.samples, "a batch that is larger than its stage");
+  host_epoch_ = static_cast<std::uint32_t>(epoch);
+  std::byte* const block = feed_->next();
+  write(std::span<const std::uint32_t>(&host_epoch_, 1), block);
+  write(samples, block + Layout(size_).indices);
+  return block;
+}
+
+StagedBatch Stage::bring(const Batch& batch, std::int64_t epoch) {
+  if (batch.is_dealt()) {
+    CHECK(held_.has_value(), "a batch without samples, which nobody holds");
+    return bring(batch.indices, *held_->training, epoch);
+  }
+  const std::int64_t predictions = std::ssize(batch.labels);
+  if (!is_fixed()) {
+    host_epoch_ = static_cast<std::uint32_t>(epoch);
+    return {
+        batch.size(), predictions, batch.pixels.data(), batch.labels.data(), batch.indices.data(),
+        &host_epoch_, nullptr};
+  }
+  const Layout layout(size_);
+  std::byte* const block = begin_block(batch.indices, epoch);
+  const std::span pixels(batch.pixels.data(), static_cast<std::size_t>(batch.size() * size_.bytes));
+  if (held_) {  // of other samples than those; the blocks have no room for them
+    const std::byte* const there = feed_->send(layout.labels);
+    pixels_.upload(pixels);
+    labels_.upload(batch.labels);
+    return {batch.size(),
+            predictions,
+            pixels_.data(),
+            labels_.data(),
+            at<std::int64_t>(there, layout.indices),
+            at<std::uint32_t>(there, 0),
+            nullptr};
+  }
+  write(std::span<const std::int32_t>(batch.labels), block + layout.labels);
+  write(pixels, block + layout.pixels);
+  const std::byte* const there = feed_->send(layout.pixels + std::ssize(pixels));
+  return {batch.size(),
+          predictions,
+          there + layout.pixels,
+          at<std::int32_t>(there, layout.labels),
+          at<std::int64_t>(there, layout.indices),
+          at<std::uint32_t>(there, 0),
+          nullptr};
+}
+
+bool Stage::holds(const ImageSet& images, const BatchWriter& writer) const {
+  return held_ && held_->images == &images &&
+         (held_->training == &writer || held_->evaluation == &writer);
+}
+
+StagedBatch Stage::bring(std::span<const std::int64_t> samples, const BatchWriter& writer,
+                         std::int64_t epoch) {
+  CHECK(held_ && holds(*held_->images, writer), "samples are gathered as they were to be held");
+  const Layout layout(size_);
+  begin_block(samples, epoch);
+  const std::byte* const there = feed_->send(layout.labels);
+  return {std::ssize(samples),
+          std::ssize(samples) * size_.predictions,
+          pixels_.data(),
+          labels_.data(),
+          at<std::int64_t>(there, layout.indices),
+          at<std::uint32_t>(there, 0),
+          (&writer == held_->training ? training_ : evaluation_).get()};
+}
+
+void Stage::gather(const StagedBatch& batch) {
+  if (batch.gather == nullptr) return;
+  batch.gather->run(batch.samples, batch.indices, batch.epoch, pixels_.data(), labels_.data());
 }
 
 }  // namespace fettle::trainer

@@ -1,11 +1,17 @@
 // Stage: brings a micro-batch to where the backend reads it.
 //
-// Where the backend shares the host's memory that is where the batch lies already. Elsewhere it is
-// copied into buffers that stay where they are, so that a pass which was recorded finds the next
-// batch in them. One thread.
+// Where the backend shares the host's memory that is where the batch lies already. Elsewhere the
+// batch goes into one of a few places, in turn, so that a pass which was recorded for a place finds
+// later batches there, too; it is on its way while the backend works on the batch before
+// (kernels::Feed). Or the backend holds the samples themselves: then only their indices are
+// brought, and the pass begins with gathering them. One thread.
 #pragma once
 
+#include <compare>
 #include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
 
 #include "base/result.h"
 #include "kernels/backend.h"
@@ -14,7 +20,15 @@
 
 namespace fettle::trainer {
 
-// A micro-batch in the backend's memory.
+// Samples that the backend is to hold, and how they look in training and in evaluation. What is
+// pointed to must outlive the stage.
+struct HeldSamples {
+  const ImageSet* images = nullptr;
+  const BatchWriter* training = nullptr;
+  const BatchWriter* evaluation = nullptr;
+};
+
+// A micro-batch in the backend's memory. What was recorded for one fits all that are equal.
 struct StagedBatch {
   std::int64_t samples = 0;
   std::int64_t predictions = 0;  // labels
@@ -22,6 +36,8 @@ struct StagedBatch {
   const std::int32_t* labels = nullptr;
   const std::int64_t* indices = nullptr;
   const std::uint32_t* epoch = nullptr;
+  kernels::GatherOp* gather = nullptr;  // what fills in pixels and labels; none: they are there
+  auto operator<=>(const StagedBatch&) const = default;
 };
 
 class Stage {
@@ -30,28 +46,50 @@ class Stage {
     std::int64_t samples = 0;      // at most, in a batch
     std::int64_t bytes = 0;        // of a sample, as the network takes it
     std::int64_t predictions = 1;  // of a sample
+    kernels::DataType type = kernels::DataType::kFloat32;
   };
   // `backend` must outlive the stage. Errors: too little memory.
-  static Result<Stage> create(kernels::Backend& backend, const Size& size);
+  static Result<Stage> create(kernels::Backend& backend, const Size& size,
+                              const std::optional<HeldSamples>& held);
 
-  // `batch` must stay as it is until the backend has done what is ordered with the result.
+  // A batch that was only dealt is of the samples that are held, as they look in training.
+  // `batch` may change when the backend is to have a copy of it; where it shares memory, when it
+  // has done what is ordered with the result. The result is good until the call after the next.
   StagedBatch bring(const Batch& batch, std::int64_t epoch);
 
-  // Every batch is brought to the same place, so passes can be recorded.
+  // Whether a batch of these samples, as `writer` shows them, needs nothing but indices.
+  bool holds(const ImageSet& images, const BatchWriter& writer) const;
+  // Such a batch.
+  StagedBatch bring(std::span<const std::int64_t> samples, const BatchWriter& writer,
+                    std::int64_t epoch);
+
+  // Fills in what is still to be gathered. To be ordered before the batch is used; may be recorded.
+  void gather(const StagedBatch& batch);
+
+  // Batches are brought to the same places, so passes can be recorded.
   bool is_fixed() const { return !backend_->shares_memory(); }
 
+  // Seconds that the backend has stood still because a batch was still on its way.
+  double waited() const { return feed_ ? feed_->waited() : 0; }
+
  private:
-  explicit Stage(kernels::Backend& backend, const Size& size)
-      : backend_(&backend), bytes_per_sample_(size.bytes) {}
+  Stage(kernels::Backend& backend, const Size& size) : backend_(&backend), size_(size) {}
+  Status hold(const HeldSamples& held);
+  std::byte* begin_block(std::span<const std::int64_t> samples, std::int64_t epoch);
 
   kernels::Backend* backend_;
-  std::int64_t bytes_per_sample_;
+  Size size_;
+  std::uint32_t host_epoch_ = 0;
   // Empty where memory is shared.
+  std::unique_ptr<kernels::Feed> feed_;
+  // Empty unless samples are held: the samples, and a batch of them.
+  std::optional<HeldSamples> held_;
+  kernels::DeviceArray<std::uint8_t> all_pixels_;
+  kernels::DeviceArray<std::int32_t> all_labels_;
+  std::unique_ptr<kernels::GatherOp> training_;
+  std::unique_ptr<kernels::GatherOp> evaluation_;
   kernels::DeviceArray<std::uint8_t> pixels_;
   kernels::DeviceArray<std::int32_t> labels_;
-  kernels::DeviceArray<std::int64_t> indices_;
-  kernels::DeviceArray<std::uint32_t> epoch_;
-  std::uint32_t host_epoch_ = 0;
 };
 
 }  // namespace fettle::trainer

@@ -10,10 +10,9 @@
 
 #include "api/names.h"
 #include "api/resolve.h"
-#include "machine/usable.h"
 #include "trainer/batching.h"
 #include "trainer/identity.h"
-#include "trainer/memory_plan.h"
+#include "trainer/open_backend.h"
 
 namespace fettle::trainer {
 
@@ -78,22 +77,42 @@ Training::Training(const TrainingJob& job, const TrainingData& data, Collective&
 Result<std::unique_ptr<Training>> Training::create(const TrainingJob& job, const TrainingData& data,
                                                    Collective& collective, TrainingHooks hooks,
                                                    const std::optional<Checkpoint>& from) {
+  FETTLE_ASSIGN(auto backend, open_backend(job.config.training));
+  return create_on(std::move(backend), job, data, collective, std::move(hooks), from);
+}
+
+Result<std::unique_ptr<Training>> Training::create_on(std::unique_ptr<kernels::Backend> backend,
+                                                      const TrainingJob& job,
+                                                      const TrainingData& data,
+                                                      Collective& collective, TrainingHooks hooks,
+                                                      const std::optional<Checkpoint>& from) {
   FETTLE_TRY(check_world(job.config, collective.world_size()));
   std::unique_ptr<Training> training(new Training(job, data, collective, std::move(hooks)));
   if (job.until_epoch > training->epochs_) {
     return invalid("the trial is to run until epoch " + std::to_string(job.until_epoch) +
                    ", but training.epochs is " + std::to_string(training->epochs_));
   }
-  FETTLE_ASSIGN(const NetworkPlan plan, plan_network(job.config.model, data.format()));
-  const TrainingWorld world{collective.world_size(), std::ssize(data.split.train)};
-  FETTLE_TRY(
-      check_memory(job.config, plan_memory(job.config, plan, world), machine::usable_memory()));
-  FETTLE_ASSIGN(training->learner_, Learner::create(job.config.training, plan,
-                                                    training->max_samples_, job.seed, collective));
-  training->learner_->set_trace(training->hooks_.trace);
+  FETTLE_TRY(training->make_learner(std::move(backend)));
   FETTLE_TRY(training->check_sharding());
   FETTLE_TRY(training->restore(from));
   return training;
+}
+
+Status Training::make_learner(std::unique_ptr<kernels::Backend> backend) {
+  const api::TrainerConfig& config = job_.config;
+  FETTLE_ASSIGN(const NetworkPlan plan, plan_network(config.model, data_.format()));
+  const TrainingWorld world = world_of(data_, collective_.world_size());
+  const MemoryThere there = memory_there(*backend);
+  place_ = place_data(config, plan, world, there);
+  FETTLE_TRY(check_memory(config, plan_memory(config, plan, world, place_), there));
+  std::optional<HeldSamples> held;
+  if (place_ == DataPlace::kHeld) {
+    held = HeldSamples{&data_.images, &train_writer_, &evaluation_writer_};
+  }
+  FETTLE_ASSIGN(learner_, Learner::create_on(std::move(backend), config.training, plan,
+                                             max_samples_, job_.seed, collective_, held));
+  learner_->set_trace(hooks_.trace);
+  return success();
 }
 
 Status Training::check_sharding() const {
@@ -263,7 +282,8 @@ Result<Ending> Training::run() {
                                 .world_size = collective_.world_size(),
                                 .rank = collective_.rank(),
                                 .max_samples = max_samples_,
-                                .norm_group = norm_group_};
+                                .norm_group = norm_group_,
+                                .deals_only = place_ == DataPlace::kHeld};
   Loader loader(data_.images, data_.split.train, train_writer_, settings, position_);
   while (!is_final()) {
     const Stopwatch watch;
@@ -288,7 +308,7 @@ Result<Ending> Training::run() {
 Result<std::optional<Ending>> Training::run_steps_of_epoch(Loader& loader) {
   times_ = {};
   images_ = 0;
-  waited_ = loader.waited();
+  waited_ = waited_for_data(loader);
   communicated_ = learner_->communicated();
   while (position_.offset < std::ssize(data_.split.train)) {
     FETTLE_ASSIGN(const StepEnding ending, run_step(loader));
@@ -427,13 +447,17 @@ double Training::learning_rate(std::int64_t step) const {
   return base_rate_ * schedule_factor(job_.config.training.schedule, length_, step);
 }
 
+double Training::waited_for_data(const Loader& loader) const {
+  return loader.waited() + learner_->waited_for_data();
+}
+
 std::string Training::describe() {
   return std::to_string(learner_->network().plan().trained()) + " parameters, " +
          std::to_string(data_.split.train.size()) + " training and " +
          std::to_string(data_.split.validation.size()) + " validation samples, backend " +
          std::string(learner_->backend().name()) + ", " +
-         std::string(api::to_string(job_.config.training.precision)) + ", until epoch " +
-         std::to_string(job_.until_epoch);
+         std::string(api::to_string(job_.config.training.precision)) + ", data " +
+         std::string(to_string(place_)) + ", until epoch " + std::to_string(job_.until_epoch);
 }
 
 Metrics Training::measure_epoch(const Loader& loader, double seconds) {
@@ -452,7 +476,7 @@ Metrics Training::measure_epoch(const Loader& loader, double seconds) {
       {"step_ms_median", 1e3 * times_.quantile(0.5)},
       {"step_ms_p95", 1e3 * times_.quantile(0.95)},
       {"step_ms_p99", 1e3 * times_.quantile(0.99)},
-      {"data_wait", (loader.waited() - waited_) / busy},
+      {"data_wait", (waited_for_data(loader) - waited_) / busy},
       {"gflops", flops / busy / 1e9},
       {"memory_mib", peak_memory_mib()},
       {"optimizer_mib", learner_->optimizer().state_mib()},

@@ -24,6 +24,7 @@
 #include "trainer/data/loader.h"
 #include "trainer/data/training_data.h"
 #include "trainer/learner.h"
+#include "trainer/memory_plan.h"
 #include "trainer/report.h"
 #include "trainer/schedule.h"
 #include "trainer/trace.h"
@@ -65,6 +66,12 @@ class Training {
   static Result<std::unique_ptr<Training>> create(const TrainingJob& job, const TrainingData& data,
                                                   Collective& collective, TrainingHooks hooks,
                                                   const std::optional<Checkpoint>& from = {});
+  // On this backend instead of the one that the configuration names.
+  static Result<std::unique_ptr<Training>> create_on(std::unique_ptr<kernels::Backend> backend,
+                                                     const TrainingJob& job,
+                                                     const TrainingData& data,
+                                                     Collective& collective, TrainingHooks hooks,
+                                                     const std::optional<Checkpoint>& from = {});
 
   // Once. Errors: a checkpoint cannot be written; kUnavailable: a worker was lost.
   Result<Ending> run();
@@ -80,6 +87,8 @@ class Training {
   Training(const TrainingJob& job, const TrainingData& data, Collective& collective,
            TrainingHooks hooks);
 
+  // Errors: there is too little memory.
+  Status make_learner(std::unique_ptr<kernels::Backend> backend);
   // What a worker sends depends on it, so it must be the same for all.
   Status check_sharding() const;
   Status restore(const std::optional<Checkpoint>& from);
@@ -125,6 +134,7 @@ class Training {
   std::string what_diverged() const;
 
   double learning_rate(std::int64_t step) const;
+  double waited_for_data(const Loader& loader) const;
   bool is_final() const { return position_.epoch >= job_.until_epoch; }
 
   const TrainingJob job_;
@@ -141,13 +151,14 @@ class Training {
   BatchWriter evaluation_writer_;
   CheckpointStore store_;
   std::unique_ptr<Learner> learner_;
+  DataPlace place_ = DataPlace::kShared;
 
   Position position_;
   EpochSums sums_;
   Metrics scores_;           // loss and accuracies after the newest whole epoch
   StepTimes times_;          // of this epoch in this run
   std::int64_t images_ = 0;  // of text: tokens
-  double waited_ = 0;        // the loader's, at the start of the epoch
+  double waited_ = 0;        // for data, at the start of the epoch
   double communicated_ = 0;  // the learner's, then
 };
 

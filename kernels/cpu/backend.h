@@ -20,10 +20,12 @@ class CpuBackend : public Backend {
   void add_scaled(std::int64_t count, float factor, const float* x, float* y) override;
 
   bool shares_memory() const override { return true; }
+  std::optional<std::int64_t> free_memory() const override { return {}; }
   Result<std::unique_ptr<Memory>> allocate(std::int64_t bytes) override;
   void upload(const void* from, Buffer to, std::int64_t bytes) override;
   void download(ConstBuffer from, void* to, std::int64_t bytes) override;
   std::unique_ptr<Mailbox> mailbox(std::int64_t bytes) override;
+  Result<std::unique_ptr<Feed>> feed(std::int64_t bytes) override;
   void copy(ConstBuffer from, Buffer to, std::int64_t bytes) override;
   void set_zero(Buffer to, std::int64_t bytes) override;
   void wait() override {}

@@ -10,6 +10,7 @@
 #include "kernels/conv/cuda.h"
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/errors.h"
+#include "kernels/cuda/feed.h"
 #include "kernels/cuda/graph.h"
 #include "kernels/cuda/mailbox.h"
 #include "kernels/cuda/staging.h"
@@ -121,6 +122,7 @@ class CudaBackend final : public Backend {
   }
 
   bool shares_memory() const override { return false; }
+  std::optional<std::int64_t> free_memory() const override { return device_->available(); }
   Result<std::unique_ptr<Memory>> allocate(std::int64_t bytes) override {
     check_not_recording();
     return device_->allocate(bytes);
@@ -138,6 +140,10 @@ class CudaBackend final : public Backend {
   std::unique_ptr<Mailbox> mailbox(std::int64_t bytes) override {
     check_not_recording();
     return cuda::make_mailbox(device_->stream(), bytes);
+  }
+  Result<std::unique_ptr<Feed>> feed(std::int64_t bytes) override {
+    check_not_recording();
+    return cuda::make_feed(*device_, bytes);
   }
   void copy(ConstBuffer from, Buffer to, std::int64_t bytes) override {
     cuda::must_succeed(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes),

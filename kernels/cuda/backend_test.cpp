@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "kernels/device_array.h"
-#include "kernels/emulator/emulator.h"
+#include "kernels/emulator/every_streams.h"
 
 namespace fettle::kernels {
 namespace {
@@ -16,11 +16,11 @@ namespace {
 using ::testing::Each;
 using ::testing::ElementsAre;
 
-// Once with work that is done at once, once with work that is done late.
-class CudaBackend : public ::testing::TestWithParam<bool> {
+// With work that is done at once, and with work that is done late.
+class CudaBackend : public ::testing::TestWithParam<emulator::Streams> {
  protected:
-  CudaBackend() { emulator::set_late(GetParam()); }
-  ~CudaBackend() override { emulator::set_late(false); }
+  CudaBackend() { emulator::set_streams(GetParam()); }
+  ~CudaBackend() override { emulator::set_streams(emulator::Streams::kAtOnce); }
 
   DeviceArray<float> array(std::vector<float> values) {
     auto made = std::move(DeviceArray<float>::create(*backend_, std::ssize(values))).value();
@@ -77,9 +77,40 @@ TEST_P(CudaBackend, AMailboxBringsValuesAsTheyWereWhenTheyWerePosted) {
   EXPECT_EQ(second, 2);
 }
 
-INSTANTIATE_TEST_SUITE_P(, CudaBackend, ::testing::Bool(), [](const auto& instance) {
-  return std::string(instance.param ? "Late" : "AtOnce");
-});
+// Without one of its events it would bring some block too late or too early.
+TEST_P(CudaBackend, AFeedBringsEveryBlockToTheWorkThatIsOrderedBehindIt) {
+  constexpr std::int64_t kBlocks = 7;
+  const auto feed = std::move(backend_->feed(2 * sizeof(float))).value();
+  auto found = array(std::vector<float>(2 * kBlocks, -1));
+  for (std::int64_t i = 0; i < kBlocks; ++i) {
+    auto* const block = reinterpret_cast<float*>(feed->next());
+    block[0] = static_cast<float>(i);
+    block[1] = static_cast<float>(-i);
+    const std::byte* const there = feed->send(2 * sizeof(float));
+    backend_->copy(there, found.data() + 2 * i, 2 * sizeof(float));
+  }
+  EXPECT_THAT(found.download(), ElementsAre(0, 0, 1, -1, 2, -2, 3, -3, 4, -4, 5, -5, 6, -6));
+  EXPECT_GE(feed->waited(), 0);
+}
+
+TEST_P(CudaBackend, AFeedKnowsHowLongItWasWaitedFor) {
+  const auto feed = std::move(backend_->feed(std::int64_t{1} << 24)).value();
+  for (int i = 0; i < 4; ++i) {
+    (void)feed->next();
+    (void)feed->send(std::int64_t{1} << 24);
+  }
+  // Only there the work comes first, and the copy afterwards.
+  EXPECT_EQ(feed->waited() > 0, GetParam() == emulator::Streams::kOthersFirst);
+}
+
+TEST_P(CudaBackend, KnowsTheMemoryThatIsLeft) {
+  const std::int64_t before = backend_->free_memory().value();
+  const auto memory = std::move(backend_->allocate(1000)).value();
+  EXPECT_EQ(backend_->free_memory(), before - 1024);
+}
+
+INSTANTIATE_TEST_SUITE_P(, CudaBackend, ::testing::ValuesIn(emulator::kEveryStreams),
+                         [](const auto& instance) { return emulator::name_of(instance.param); });
 
 TEST(CudaBackendDeathTest, WhatIsRecordedMustNotWait) {
   const auto backend = std::move(cuda_backend()).value();

@@ -43,6 +43,7 @@ class Device {
   // The memory of this device that is handed out, and the most that ever was.
   std::int64_t used() const { return pool_.used(); }
   std::int64_t peak() const { return pool_.peak(); }
+  std::int64_t available() const { return pool_.available(); }
 
   // The workspace, which every operation may overwrite. An operation reserves what it needs while
   // it is created, and asks for the address in every call: it moves when the workspace grows.

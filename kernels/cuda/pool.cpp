@@ -69,6 +69,12 @@ Result<void*> Pool::take(std::int64_t bytes) {
   return block;
 }
 
+std::int64_t Pool::available() const {
+  std::size_t of_device = 0, total = 0;
+  must_succeed(cudaMemGetInfo(&of_device, &total));
+  return free_bytes_ + static_cast<std::int64_t>(of_device);
+}
+
 Result<void*> Pool::take_from_device(std::int64_t bytes) {
   void* memory = nullptr;
   const cudaError_t error =

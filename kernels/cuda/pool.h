@@ -30,6 +30,8 @@ class Pool {
   // In blocks that are out, padding included; and the most that ever was.
   std::int64_t used() const { return used_; }
   std::int64_t peak() const { return peak_; }
+  // What can still be taken, if no other process takes it.
+  std::int64_t available() const;
 
  private:
   Result<void*> take_from_device(std::int64_t bytes);

@@ -12,6 +12,7 @@ set(FETTLE_CUDA_SOURCES
   kernels/cuda/device.cpp
   kernels/cuda/errors.cpp
   kernels/cuda/event_timer.cpp
+  kernels/cuda/feed.cpp
   kernels/cuda/graph.cpp
   kernels/cuda/machine.cpp
   kernels/cuda/mailbox.cpp

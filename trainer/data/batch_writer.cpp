@@ -59,7 +59,8 @@ api::NormalizeConfig measure_pixels(const ImageSet& images, const Indices& sampl
 BatchWriter::BatchWriter(const api::NormalizeConfig& normalize, const api::AugmentConfig& augment,
                          kernels::DataType type, std::uint64_t seed)
     : type_(type),
-      samples_({normalize.mean, normalize.std, augment.flip, augment.shift, seed}, type) {}
+      look_{normalize.mean, normalize.std, augment.flip, augment.shift, seed},
+      samples_(look_, type) {}
 
 Batch BatchWriter::make_batch(const ImageSet& images, std::int64_t max_samples) const {
   const bool tokens = images.pixel_type() == PixelType::kToken;

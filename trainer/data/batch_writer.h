@@ -28,6 +28,8 @@ struct Batch {
   kernels::AlignedArray<std::uint8_t> pixels;  // [samples, height, width, channels]; of text
                                                // std::int32_t ids, [samples, length]
   std::int64_t size() const { return std::ssize(indices); }
+  // Its samples are named, not written: they are where the backend has them.
+  bool is_dealt() const { return !indices.empty() && labels.empty(); }
 };
 
 // Mean and standard deviation (biased; of bytes scaled to [0, 1]) over the chosen samples.
@@ -38,6 +40,8 @@ class BatchWriter {
   BatchWriter(const api::NormalizeConfig& normalize, const api::AugmentConfig& augment,
               kernels::DataType type, std::uint64_t seed);
 
+  const kernels::ImageLook& look() const { return look_; }
+
   // Makes room for `max_samples` of such images.
   Batch make_batch(const ImageSet& images, std::int64_t max_samples) const;
 
@@ -47,6 +51,7 @@ class BatchWriter {
 
  private:
   kernels::DataType type_;
+  kernels::ImageLook look_;
   kernels::SampleWriter samples_;
 };
 

@@ -115,6 +115,17 @@ ImageSet ImageSet::of_text(Bytes tokens, std::int64_t length, std::int64_t class
   return set;
 }
 
+std::int64_t ImageSet::pixel_bytes() const {
+  const std::int64_t pixels = size_ * shape_.size();
+  if (type_ == PixelType::kByte) return pixels;
+  if (type_ == PixelType::kFloat) return pixels * std::int64_t{sizeof(float)};
+  return (pixels + 1) * std::int64_t{sizeof(std::uint16_t)};
+}
+
+std::int64_t ImageSet::bytes() const {
+  return pixel_bytes() + std::ssize(labels_) * std::int64_t{sizeof(std::int32_t)};
+}
+
 Result<ImageSet> read_image_set(const std::string& images, const std::string& labels,
                                 DataCache& cache) {
   FETTLE_ASSIGN(IdxFile labels_file, read_idx(labels, "labels", 1, 1, cache));

@@ -47,6 +47,10 @@ class ImageSet {
     return reinterpret_cast<const Pixel*>(pixels_.view().data()) + i * shape_.size();
   }
   const std::uint8_t* image(std::int64_t i) const { return pixels<std::uint8_t>(i); }
+  // Of all pixels; of a text with the token that follows the last piece.
+  std::int64_t pixel_bytes() const;
+  // With their labels.
+  std::int64_t bytes() const;
   // All of them, as the kernels want them.
   kernels::Samples samples() const {
     return {type_, shape_, pixels_.view().data(), labels_.empty() ? nullptr : labels_.data()};

@@ -9,7 +9,7 @@ Loader::Loader(const ImageSet& images, const Indices& train, const BatchWriter& 
                const LoaderSettings& settings, Position start)
     : images_(images), train_(train), writer_(writer), settings_(settings), start_(start) {
   for (LoadedBatch& loaded : slots_) {
-    loaded.batch = writer_.make_batch(images, settings.max_samples);
+    if (!settings.deals_only) loaded.batch = writer_.make_batch(images, settings.max_samples);
   }
   thread_ = std::thread([this] { run(); });
 }
@@ -52,7 +52,11 @@ bool Loader::load_step(const Indices& order, std::int64_t epoch, Range global) {
     if (loaded == nullptr) return false;
     const std::span<const std::int64_t> samples(order.data() + piece.begin,
                                                 static_cast<std::size_t>(piece.size()));
-    writer_.write(images_, samples, epoch, loaded->batch);
+    if (settings_.deals_only) {
+      loaded->batch.indices.assign(samples.begin(), samples.end());
+    } else {
+      writer_.write(images_, samples, epoch, loaded->batch);
+    }
     loaded->global = global;
     loaded->last_of_step = &piece == &pieces.back();
     {

@@ -1,4 +1,5 @@
-// Loader: prepares the micro-batches of one worker ahead of the training, on one background thread.
+// Loader: prepares the micro-batches of one worker ahead of the training, on one background thread:
+// writes their samples, or, where the backend holds these, only says which they are.
 //
 // What comes out is a pure function of the settings and the starting position; the thread only
 // decides when it is computed. At most kSlots batches are ready or in work.
@@ -33,6 +34,7 @@ struct LoaderSettings {
   std::int64_t rank = 0;
   std::int64_t max_samples = 1;  // in a micro-batch
   std::int64_t norm_group = 0;   // as Dealing has it
+  bool deals_only = false;       // batches have indices and nothing else
   Dealing dealing() const { return {world_size, rank, max_samples, norm_group}; }
 };
 

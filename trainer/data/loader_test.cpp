@@ -160,6 +160,16 @@ TEST_F(LoaderTest, TheWorkersTogetherTakeTheSamplesOfEveryStep) {
   EXPECT_EQ(together, single);
 }
 
+TEST_F(LoaderTest, DealingOnlyNamesTheSamplesThatItWouldWrite) {
+  LoaderSettings settings{.seed = 3, .epochs = 2, .global_batch = 10, .max_samples = 4};
+  const auto written = everything(images_, train_, settings, {}, 8);
+  settings.deals_only = true;
+  EXPECT_EQ(everything(images_, train_, settings, {}, 8), written);
+  const BatchWriter writer({0, 1}, {}, DataType::kFloat32, 0);
+  Loader loader(images_, train_, writer, settings, {});
+  EXPECT_TRUE(loader.next().batch.is_dealt());
+}
+
 TEST_F(LoaderTest, CanBeDestroyedWhileItIsAhead) {
   const BatchWriter writer({0, 1}, {}, DataType::kFloat32, 0);
   const LoaderSettings settings{.epochs = 1000, .global_batch = 10, .max_samples = 10};
