@@ -16,11 +16,11 @@ namespace {
 using ::testing::Each;
 using ::testing::ElementsAre;
 
-// Once with work that is done at once, once with work that is done late.
-class CudaBackend : public ::testing::TestWithParam<bool> {
+// With work that is done at once, and with work that is done late.
+class CudaBackend : public ::testing::TestWithParam<emulator::Streams> {
  protected:
-  CudaBackend() { emulator::set_late(GetParam()); }
-  ~CudaBackend() override { emulator::set_late(false); }
+  CudaBackend() { emulator::set_streams(GetParam()); }
+  ~CudaBackend() override { emulator::set_streams(emulator::Streams::kAtOnce); }
 
   DeviceArray<float> array(std::vector<float> values) {
     auto made = std::move(DeviceArray<float>::create(*backend_, std::ssize(values))).value();
@@ -77,9 +77,8 @@ TEST_P(CudaBackend, AMailboxBringsValuesAsTheyWereWhenTheyWerePosted) {
   EXPECT_EQ(second, 2);
 }
 
-INSTANTIATE_TEST_SUITE_P(, CudaBackend, ::testing::Bool(), [](const auto& instance) {
-  return std::string(instance.param ? "Late" : "AtOnce");
-});
+INSTANTIATE_TEST_SUITE_P(, CudaBackend, ::testing::ValuesIn(emulator::kEveryStreams),
+                         [](const auto& instance) { return emulator::name_of(instance.param); });
 
 TEST(CudaBackendDeathTest, WhatIsRecordedMustNotWait) {
   const auto backend = std::move(cuda_backend()).value();

@@ -60,8 +60,15 @@ void run(const Launch& launch);
 // for with cudaFuncSetAttribute.
 int check_shape(const Launch& launch, std::size_t shared_limit);
 
-// Work on streams is done when somebody waits for it, instead of at once.
-void set_late(bool late);
+// When work on streams is done (streams.h), from FETTLE_EMULATOR_STREAMS (nothing, `late` or
+// `others-first`) unless a test sets it: at once, when somebody waits for it, or so that the
+// streams that nobody waits for go first.
+enum class Streams : std::uint8_t { kAtOnce, kLate, kOthersFirst };
+void set_streams(Streams streams);
+// For tests that run once with each.
+inline constexpr Streams kEveryStreams[] = {Streams::kAtOnce, Streams::kLate,
+                                            Streams::kOthersFirst};
+std::string name_of(Streams streams);  // "OthersFirst"
 
 // The order of threads and blocks, from FETTLE_EMULATOR_ORDER unless a test sets it.
 enum class Order : std::uint8_t { kRising, kFalling, kShuffled };

@@ -10,15 +10,17 @@
 
 #include "kernels/emulator/cuda_runtime.h"
 #include "kernels/emulator/emulator.h"
+#include "kernels/emulator/streams.h"
 
 // NOLINTBEGIN(readability-identifier-naming): CUDA's names.
 struct CUstream_st {
+  fettle::kernels::emulator::WorkQueue queue;
   cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
   cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
   std::vector<std::function<void()>> captured;
 };
 struct CUevent_st {
-  std::chrono::steady_clock::time_point when;
+  std::shared_ptr<fettle::kernels::emulator::Mark> mark;  // of the newest record, if any
 };
 struct CUgraph_st {
   std::vector<std::function<void()>> work;
@@ -31,13 +33,7 @@ struct CUgraphExec_st {
 namespace fettle::kernels::emulator {
 namespace {
 
-using Work = std::function<void()>;
 using Lock = std::lock_guard<std::recursive_mutex>;
-
-bool streams_are_late() {
-  const char* const streams = std::getenv("FETTLE_EMULATOR_STREAMS");
-  return streams != nullptr && std::strcmp(streams, "late") == 0;
-}
 
 // What all threads of the process share.
 struct Shared {
@@ -45,8 +41,7 @@ struct Shared {
   Machine machine;
   std::map<void*, std::size_t> device_memory;
   std::map<const void*, std::size_t> shared_limits;  // by kernel
-  std::vector<Work> late;                            // ordered, not yet done
-  bool is_late = streams_are_late();
+  WorkQueue default_stream;
 };
 
 // Never destroyed: static objects may own emulated memory.
@@ -71,11 +66,12 @@ cudaError_t refuse_in_capture() {
   return remember(cudaErrorStreamCaptureUnsupported);
 }
 
-void finish_late_work() {
-  const Lock lock(shared().lock);
-  std::vector<Work> work;
-  work.swap(shared().late);
-  for (const Work& item : work) item();
+WorkQueue& queue_of(cudaStream_t stream) {
+  return stream == nullptr ? shared().default_stream : stream->queue;
+}
+
+bool is_capturing(cudaStream_t stream) {
+  return stream != nullptr && stream->capture != cudaStreamCaptureStatusNone;
 }
 
 cudaError_t order(cudaStream_t stream, Work work) {
@@ -90,23 +86,22 @@ cudaError_t order(cudaStream_t stream, Work work) {
     stream->captured.push_back(std::move(work));
     return cudaSuccess;
   }
-  if (shared().is_late) {
-    const Lock lock(shared().lock);
-    shared().late.push_back(std::move(work));
-  } else {
-    work();
-  }
+  queue_of(stream).add(std::move(work));
   return cudaSuccess;
 }
 
-// Waits for everything; `stream` is only looked at for its capture.
+// Waits for the stream; without one for everything.
 cudaError_t wait_for(cudaStream_t stream) {
-  if (stream != nullptr && stream->capture != cudaStreamCaptureStatusNone) {
+  if (is_capturing(stream)) {
     stream->capture = cudaStreamCaptureStatusInvalidated;
     return remember(cudaErrorStreamCaptureUnsupported);
   }
   if (const cudaError_t refused = refuse_in_capture(); refused != cudaSuccess) return refused;
-  finish_late_work();
+  if (stream == nullptr) {
+    finish_all_queues();
+  } else {
+    stream->queue.finish();
+  }
   return cudaSuccess;
 }
 
@@ -128,12 +123,6 @@ Machine machine() {
   return shared().machine;
 }
 
-void set_late(bool late) {
-  finish_late_work();
-  const Lock lock(shared().lock);
-  shared().is_late = late;
-}
-
 cudaError_t order_launch(cudaStream_t stream, const void* kernel, Launch launch) {
   std::size_t limit = kSharedBytes;
   {
@@ -150,10 +139,14 @@ cudaError_t order_launch(cudaStream_t stream, const void* kernel, Launch launch)
 
 // NOLINTBEGIN(readability-identifier-naming): CUDA's names.
 namespace {
-using fettle::kernels::emulator::finish_late_work;
+using fettle::kernels::emulator::finish;
+using fettle::kernels::emulator::finish_all_queues;
+using fettle::kernels::emulator::is_capturing;
+using fettle::kernels::emulator::is_done;
 using fettle::kernels::emulator::Lock;
 using fettle::kernels::emulator::machine;
 using fettle::kernels::emulator::order;
+using fettle::kernels::emulator::queue_of;
 using fettle::kernels::emulator::refuse_in_capture;
 using fettle::kernels::emulator::remember;
 using fettle::kernels::emulator::shared;
@@ -292,7 +285,7 @@ cudaError_t cudaMalloc(void** memory, std::size_t bytes) {
 cudaError_t cudaFree(void* memory) {
   if (memory == nullptr) return cudaSuccess;
   if (const cudaError_t refused = refuse_in_capture(); refused != cudaSuccess) return refused;
-  finish_late_work();  // cudaFree waits for the device
+  finish_all_queues();  // cudaFree waits for the device
   const Lock lock(shared().lock);
   if (shared().device_memory.erase(memory) == 0) return remember(cudaErrorInvalidValue);
   std::free(memory);
@@ -305,7 +298,7 @@ cudaError_t cudaMallocHost(void** memory, std::size_t bytes) {
                                                   : remember(cudaErrorMemoryAllocation);
 }
 cudaError_t cudaFreeHost(void* memory) {
-  finish_late_work();
+  finish_all_queues();
   std::free(memory);
   return cudaSuccess;
 }
@@ -346,13 +339,16 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
   return cudaStreamCreate(stream);
 }
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
-  finish_late_work();
+  finish_all_queues();
   delete stream;
   return cudaSuccess;
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) { return wait_for(stream); }
-// Work is done in the order in which it was ordered, whatever the stream.
-cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned) { return cudaSuccess; }
+// Within a capture both are ordered already: it is of one stream.
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+  if (event->mark != nullptr && !is_capturing(stream)) queue_of(stream).add_wait(event->mark);
+  return cudaSuccess;
+}
 
 cudaError_t cudaEventCreate(cudaEvent_t* event) {
   *event = new CUevent_st();
@@ -362,21 +358,30 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
   return cudaEventCreate(event);
 }
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
-  finish_late_work();
+  finish_all_queues();
   delete event;
   return cudaSuccess;
 }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
-  return order(stream, [event] { event->when = std::chrono::steady_clock::now(); });
+  if (is_capturing(stream)) return order(stream, [] {});  // CUDA has no use for it outside
+  event->mark = queue_of(stream).add_mark();
+  return cudaSuccess;
 }
-cudaError_t cudaEventSynchronize(cudaEvent_t) { return wait_for(nullptr); }
-cudaError_t cudaEventQuery(cudaEvent_t) {
-  const Lock lock(shared().lock);
-  return shared().late.empty() ? cudaSuccess : cudaErrorNotReady;
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  if (const cudaError_t refused = refuse_in_capture(); refused != cudaSuccess) return refused;
+  if (event->mark != nullptr) finish(*event->mark);
+  return cudaSuccess;
+}
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  return event->mark == nullptr || is_done(*event->mark) ? cudaSuccess : cudaErrorNotReady;
 }
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t from, cudaEvent_t to) {
-  if (cudaEventQuery(to) != cudaSuccess) return remember(cudaErrorNotReady);
-  *milliseconds = std::chrono::duration<float, std::milli>(to->when - from->when).count();
+  for (cudaEvent_t event : {from, to}) {
+    if (event->mark == nullptr) return remember(cudaErrorInvalidResourceHandle);
+    if (!is_done(*event->mark)) return remember(cudaErrorNotReady);
+  }
+  *milliseconds =
+      std::chrono::duration<float, std::milli>(to->mark->when - from->mark->when).count();
   return cudaSuccess;
 }
 

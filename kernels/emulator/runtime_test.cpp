@@ -89,14 +89,14 @@ TEST(EmulatedGraph, WhatWaitsOrAllocatesSpoilsACapture) {
 // -------------------------------------------------------------------------------------
 
 TEST(EmulatedStream, DoneLateAResultIsNotThereBeforeSomebodyWaits) {
-  emulator::set_late(true);
+  emulator::set_streams(emulator::Streams::kLate);
   const Stream stream;
   std::vector<float> values(4);
   launch(static_cast<cudaStream_t>(stream), {.threads = 4}, add_one, values.data());
   EXPECT_THAT(values, Each(0.0F));
   cudaStreamSynchronize(stream);
   EXPECT_THAT(values, Each(1.0F));
-  emulator::set_late(false);
+  emulator::set_streams(emulator::Streams::kAtOnce);
 }
 
 TEST(EmulatedStream, EventsMeasureTime) {

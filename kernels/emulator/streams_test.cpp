@@ -1,0 +1,94 @@
+// Streams beside each other: what an event orders is in order, and what none orders is caught, in
+// one way of running late or in the other.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "kernels/emulator/cuda_runtime.h"
+#include "kernels/emulator/emulator.h"
+
+namespace fettle::kernels::emulator {
+namespace {
+
+constexpr int kRounds = 5;
+
+// A copy stream fills one place after the other, a compute stream takes what lies there.
+class TwoStreams : public ::testing::TestWithParam<Streams> {
+ protected:
+  TwoStreams() {
+    set_streams(GetParam());
+    for (cudaStream_t* stream : {&copy_, &compute_}) cudaStreamCreate(stream);
+    for (cudaEvent_t* event : {&there_, &taken_}) cudaEventCreate(event);
+  }
+  ~TwoStreams() override {
+    for (cudaEvent_t event : {there_, taken_}) cudaEventDestroy(event);
+    for (cudaStream_t stream : {copy_, compute_}) cudaStreamDestroy(stream);
+    set_streams(Streams::kAtOnce);
+  }
+
+  // Whether what is taken is what was brought, in every round.
+  bool arrives(bool waits_until_there, bool waits_until_taken) {
+    std::vector<int> brought(kRounds), found(kRounds, -1);
+    int place = -1;
+    for (int i = 0; i < kRounds; ++i) {
+      brought[static_cast<std::size_t>(i)] = i;
+      if (waits_until_taken) cudaStreamWaitEvent(copy_, taken_);
+      move(&brought[static_cast<std::size_t>(i)], &place, copy_);
+      cudaEventRecord(there_, copy_);
+      if (waits_until_there) cudaStreamWaitEvent(compute_, there_);
+      move(&place, &found[static_cast<std::size_t>(i)], compute_);
+      cudaEventRecord(taken_, compute_);
+    }
+    cudaStreamSynchronize(compute_);
+    return found == brought;
+  }
+
+ private:
+  static void move(const int* from, int* to, cudaStream_t stream) {
+    cudaMemcpyAsync(to, from, sizeof(int), cudaMemcpyDeviceToDevice, stream);
+  }
+
+  cudaStream_t copy_ = nullptr;
+  cudaStream_t compute_ = nullptr;
+  cudaEvent_t there_ = nullptr;
+  cudaEvent_t taken_ = nullptr;
+};
+
+TEST_P(TwoStreams, AreInTheOrderThatEventsMake) { EXPECT_TRUE(arrives(true, true)); }
+
+TEST_P(TwoStreams, ShowAReaderThatDoesNotWait) {
+  EXPECT_EQ(arrives(false, true), GetParam() != Streams::kLate);
+}
+
+TEST_P(TwoStreams, ShowAWriterThatDoesNotWait) {
+  EXPECT_EQ(arrives(true, false), GetParam() != Streams::kOthersFirst);
+}
+
+INSTANTIATE_TEST_SUITE_P(, TwoStreams, ::testing::ValuesIn(kEveryStreams),
+                         [](const auto& instance) { return name_of(instance.param); });
+
+TEST(EmulatedEvent, IsDoneWhenWhatItMarksIsAndNoMore) {
+  set_streams(Streams::kLate);
+  cudaStream_t stream = nullptr;
+  cudaEvent_t event = nullptr;
+  cudaStreamCreate(&stream);
+  cudaEventCreate(&event);
+  EXPECT_EQ(cudaEventQuery(event), cudaSuccess) << "never recorded";
+  int values[2] = {};
+  cudaMemsetAsync(&values[0], 1, sizeof(int), stream);
+  cudaEventRecord(event, stream);
+  cudaMemsetAsync(&values[1], 1, sizeof(int), stream);
+  EXPECT_EQ(cudaEventQuery(event), cudaErrorNotReady);
+  cudaEventSynchronize(event);
+  EXPECT_EQ(cudaEventQuery(event), cudaSuccess);
+  EXPECT_NE(values[0], 0);
+  EXPECT_EQ(values[1], 0);
+  cudaEventDestroy(event);
+  cudaStreamDestroy(stream);
+  EXPECT_NE(values[1], 0) << "a stream ends when all of it is done";
+  set_streams(Streams::kAtOnce);
+}
+
+}  // namespace
+}  // namespace fettle::kernels::emulator
