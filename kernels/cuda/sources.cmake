@@ -13,6 +13,7 @@ set(FETTLE_CUDA_SOURCES
   kernels/cuda/errors.cpp
   kernels/cuda/graph.cpp
   kernels/cuda/mailbox.cpp
+  kernels/cuda/moment.cpp
   kernels/cuda/pool.cpp
   kernels/cuda/staging.cpp
   kernels/dropout/cuda.cu
