@@ -350,6 +350,7 @@ struct StepControl {
   float gradient_scale = 1;  // 1 / (samples x loss scale) x clipping
   std::int32_t apply = 0;    // 0: the step is undone
   std::int32_t skipped = 0;  // fp16: it overflowed, and the next one has a smaller scale
+  std::int32_t lost = 0;     // a worker was lost before its sums were complete; it is undone
   std::int64_t updates = 0;  // made so far, this one included if it is applied
   double squares = 0;        // of the gradients as they lie there
   LossScale loss_scale;      // fp16 only
@@ -362,6 +363,8 @@ struct StepSettings {
   double batch_divisor =
       1;                 // a power of two: the loss is scaled by loss_scale.scale / batch_divisor
   double clip_norm = 0;  // as torch.nn.utils.clip_grad_norm_; 0: none
+  // Not 0 from before a sum is given up on. Host memory that the backend reads, or nullptr.
+  const std::int32_t* given_up = nullptr;
 };
 
 enum class UpdateRule : std::uint8_t { kSgd, kAdam, kAdamW, kRmsProp, kLamb };
@@ -442,6 +445,20 @@ class Recording {
   virtual void run() = 0;
 };
 
+// A moment in the order of a backend's work, where work that is not the backend's own takes turns
+// with it (a CUDA event). Belongs to the backend's thread.
+class Moment {
+ public:
+  virtual ~Moment() = default;
+  // It is reached when all that was ordered so far is done. May be recorded; then it is reached
+  // anew in each run.
+  virtual void mark() = 0;
+  // What is ordered from now on waits until it is reached. Never recorded.
+  virtual void await() = 0;
+  // The cudaEvent_t, for who orders the other work.
+  virtual void* event() = 0;
+};
+
 // ---- The backend -------------------------------------------------------------------------------
 
 class Backend {
@@ -515,6 +532,8 @@ class Backend {
   // Does not yet carry out what `work` orders; each run() does, with the same arguments, reading
   // what the memory holds by then. `work` must neither allocate, upload, download nor wait.
   virtual std::unique_ptr<Recording> record(std::function<void()> work) = 0;
+  // nullptr where calls are done when they return.
+  virtual std::unique_ptr<Moment> moment() { return nullptr; }
 };
 
 // "reference" is always there. Errors: a backend that this build or machine does not have.

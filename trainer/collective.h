@@ -12,26 +12,47 @@
 #include <string>
 
 #include "base/result.h"
+#include "kernels/backend.h"
 
 namespace fettle::trainer {
+
+// How the workers' GPUs add up, without their hosts: calls are orders, as a backend's are, which
+// begin when a moment of the backend is reached. Same calls in the same order on all workers, one
+// thread. Errors: as a Collective's; where no order can be made any more.
+class DeviceCollective {
+ public:
+  virtual ~DeviceCollective() = default;
+  // How many floats are worth a message of their own during a backward pass. On all workers alike.
+  virtual std::int64_t least_message() const = 0;
+
+  // Of memory of the backend. As Collective's.
+  virtual Status order_sum(std::span<float> values, kernels::Moment& after) = 0;
+  virtual Status order_all_gather(std::span<float> values, std::span<const std::int64_t> bounds,
+                                  kernels::Moment& after) = 0;
+  // `moment` is reached when all that was ordered so far is done, or given up.
+  virtual void mark(kernels::Moment& moment) = 0;
+  // Not 0 from before anything ends because it was given up; for StepSettings::given_up.
+  virtual const std::int32_t* given_up() const = 0;
+  // Whether something was given up, and who was lost.
+  virtual Status health() = 0;
+};
 
 class Collective {
  public:
   virtual ~Collective() = default;
   virtual std::int64_t world_size() const = 0;
   virtual std::int64_t rank() const = 0;
-  // Whether sums of floats, which are the gradients, lie in the GPU's memory instead of the host's.
-  // Then all that was ordered there must be done before the call.
-  virtual bool takes_device_memory() const { return false; }
+  // nullptr: gradients go through host memory.
+  virtual DeviceCollective* on_device() { return nullptr; }
 
-  // Replaces the values by their sums over all workers.
+  // All of these are about host memory. Replaces the values by their sums over all workers.
   virtual Status sum(std::span<float> values) = 0;
   virtual Status sum(std::span<double> values) = 0;
   // Replaces the bytes by those of rank 0.
   virtual Status broadcast(std::span<std::byte> bytes) = 0;
   // Worker r brings values[bounds[r]] to values[bounds[r + 1] - 1]; afterwards all have all. Bits
   // stay as they are. `bounds` rise from 0 to the number of values, and are the same everywhere.
-  // In host memory, always. As it is here, it is a sum of floats and costs as much.
+  // As it is here, it is a sum of floats and costs as much.
   virtual Status all_gather(std::span<float> values, std::span<const std::int64_t> bounds);
 
   // Returns when all workers have called it.

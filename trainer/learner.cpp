@@ -24,6 +24,7 @@ Learner::Step step_of(const kernels::StepControl& control) {
   step.score.samples = static_cast<std::int64_t>(control.sums.samples);
   step.skipped = control.skipped != 0;
   step.finite = control.apply != 0 || step.skipped;
+  step.lost = control.lost != 0;
   step.wishes = {control.sums.stop > 0, control.sums.regroup > 0};
   return step;
 }
@@ -82,9 +83,11 @@ Result<std::unique_ptr<Learner>> Learner::create_on(std::unique_ptr<kernels::Bac
     const auto rank = static_cast<std::size_t>(collective.rank());
     shard = {learner->shard_bounds_[rank], learner->shard_bounds_[rank + 1]};
   }
-  FETTLE_ASSIGN(learner->optimizer_, Optimizer::create(config, plan, batch * plan.predictions(),
-                                                       backend, parameters, shard));
-  learner->gradient_sum_.emplace(collective, plan_messages(plan, parameters.gradients.size()));
+  DeviceCollective* const gpus = backend.shares_memory() ? nullptr : collective.on_device();
+  FETTLE_ASSIGN(learner->optimizer_,
+                Optimizer::create(config, plan, batch * plan.predictions(), backend, parameters,
+                                  shard, gpus == nullptr ? nullptr : gpus->given_up()));
+  learner->plan_sums(plan, gpus);
   FETTLE_TRY(learner->allocate(plan, max_samples, held));
   learner->keep_statistics();
   return learner;
@@ -105,6 +108,17 @@ Status Learner::allocate(const NetworkPlan& plan, std::int64_t max_samples,
   FETTLE_ASSIGN(statistics_before_,
                 kernels::DeviceArray<float>::create(*backend_, plan.statistics));
   return success();
+}
+
+void Learner::plan_sums(const NetworkPlan& plan, DeviceCollective* gpus) {
+  const std::int64_t gradients = network_->parameters().gradients.size();
+  gpus_ = gpus;
+  if (gpus_ != nullptr) {
+    gradient_orders_.emplace(*gpus_, *backend_,
+                             plan_messages(plan, gradients, gpus_->least_message()));
+  } else {
+    gradient_sum_.emplace(collective_, plan_messages(plan, gradients));
+  }
 }
 
 void Learner::set_trace(Trace* trace) {
@@ -134,11 +148,22 @@ void Learner::add(const Batch& batch, std::int64_t epoch, bool last_of_step) {
       gradient_sum_->layer_done(layer, network_->parameters().all_gradients());
     });
   }
+  run_batch(staged);
+  if (gradient_orders_ && last_of_step) {
+    gradient_orders_->pass_ordered(network_->parameters().all_gradients());
+  }
+}
+
+void Learner::run_batch(const StagedBatch& staged) {
+  Network::LayerDone layer_done;
+  if (gradient_orders_) {
+    layer_done = [this](std::int64_t layer) { gradient_orders_->layer_done(layer); };
+  }
   // A part of a recording has no time of its own.
   const bool traced = trace_ != nullptr && trace_->is_on();
-  if (!stage_->is_fixed() || traced) return order_batch(staged);
+  if (!stage_->is_fixed() || traced) return order_batch(staged, layer_done);
   auto& orders = batch_orders_[staged];
-  if (!orders) orders = backend_->record([this, staged] { order_batch(staged); });
+  if (!orders) orders = backend_->record([=, this] { order_batch(staged, layer_done); });
   orders->run();
 }
 
@@ -158,6 +183,7 @@ void Learner::order_batch(const StagedBatch& batch, const Network::LayerDone& la
                network_->logits_gradient());
   }
   network_->backward(pass, batch.pixels, layer_done);
+  if (gradient_orders_) gradient_orders_->pass_done();
   backend_->add_scaled(parameters.statistics.size(), static_cast<float>(batch.predictions),
                        parameters.statistics.data(), parameters.statistic_sums());
 }
@@ -186,8 +212,13 @@ Status Learner::finish_step(const LearningRates& rates, const Wishes& wishes) {
 std::optional<Learner::Step> Learner::settle(std::int64_t behind) {
   if (unsettled_ <= behind) return std::nullopt;
   --unsettled_;
-  return step_of(optimizer_->take_result());
+  Step step = step_of(optimizer_->take_result());
+  // A sharded optimiser's step may be complete, and its weights not be gathered.
+  if (shards_optimizer() && !health().ok()) step.lost = true;
+  return step;
 }
+
+Status Learner::health() { return gpus_ == nullptr ? success() : gpus_->health(); }
 
 Status Learner::sum_over_workers() {
   if (collective_.world_size() == 1) return sum_gradients();  // nobody to wait for
@@ -198,14 +229,11 @@ Status Learner::sum_over_workers() {
   return summed;
 }
 
-// What a collective cannot reach goes through the host.
+// Where GPUs cannot add up by themselves, the host does it for them.
 Status Learner::sum_gradients() {
   Parameters& parameters = network_->parameters();
+  if (gradient_orders_) return gradient_orders_->finish(parameters.all_gradients());
   if (backend_->shares_memory()) return gradient_sum_->finish(parameters.all_gradients());
-  if (collective_.takes_device_memory()) {
-    backend_->wait();
-    return gradient_sum_->finish(parameters.all_gradients());
-  }
   if (collective_.world_size() == 1) return success();
   std::vector<float> gradients = parameters.gradients.download();
   FETTLE_TRY(gradient_sum_->finish(gradients));
@@ -218,7 +246,9 @@ Status Learner::gather_weights() {
   const Span span(trace_, "all-gather");
   Parameters& parameters = network_->parameters();
   const auto begin = Trace::Clock::now();
-  if (backend_->shares_memory()) {
+  if (gradient_orders_) {
+    FETTLE_TRY(gradient_orders_->gather(parameters.all_weights(), shard_bounds_));
+  } else if (backend_->shares_memory()) {
     FETTLE_TRY(collective_.all_gather(parameters.all_weights(), shard_bounds_));
   } else {
     std::vector<float> weights = parameters.weights.download();

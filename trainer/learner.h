@@ -8,7 +8,8 @@
 // where the step found them, and the mean of the results, by samples, is where the step leaves
 // them, whoever took the group and in whatever order.
 // Gradients of a large network leave while the step's last backward pass is still under way
-// (gradient_sum.h); those of a small one are one message with all else that a step sums up.
+// (gradient_sum.h; between GPUs gradient_orders.h); those of a small one are one message with all
+// else that a step sums up.
 // With training.shardOptimizer each of several workers updates the weights of its shard only, and
 // the new weights are gathered (optimizer_shards.h): the same bits, for less memory and half as
 // many bytes more on the way.
@@ -36,6 +37,7 @@
 #include "trainer/collective.h"
 #include "trainer/data/batch_writer.h"
 #include "trainer/data/image_set.h"
+#include "trainer/gradient_orders.h"
 #include "trainer/gradient_sum.h"
 #include "trainer/model/network.h"
 #include "trainer/optimizer.h"
@@ -101,13 +103,17 @@ class Learner {
     // In fp16: not even at the smallest loss scale.
     bool finite = true;
     bool skipped = false;  // fp16 only: something overflowed; the next step has a smaller scale
-    Wishes wishes;         // of all workers
+    // A worker was lost before the gradients were summed up, health() says which: the step is
+    // undone, and so are those after it.
+    bool lost = false;
+    Wishes wishes;  // of all workers
   };
   // Of the step, by how many more steps were skipped than the settled ones tell.
   using LearningRates = std::array<double, kernels::kResultsBehind + 1>;
 
   // Orders the end of an optimiser step. `wishes`: of this worker. Errors: a worker was lost; the
-  // step is undone, unless the optimiser is sharded: then a part of its state is lost, too.
+  // step is undone, unless the optimiser is sharded: then a part of its state is lost, too. Where
+  // GPUs add up, a loss may show only in the step's result.
   Status finish_step(const LearningRates& rates, const Wishes& wishes = {});
   // The result of the oldest step that is not settled, if there are more than `behind` of them.
   std::optional<Step> settle(std::int64_t behind = 0);
@@ -115,6 +121,9 @@ class Learner {
   std::int64_t results_behind() const {
     return backend_->shares_memory() ? 0 : kernels::kResultsBehind;
   }
+
+  // Why a step's result is lost. Success: none is, as far as one knows.
+  Status health();
 
   bool shards_optimizer() const { return !shard_bounds_.empty(); }
   // Of the whole optimiser, at rank 0; elsewhere empty. Where it is sharded, all workers call it.
@@ -129,6 +138,8 @@ class Learner {
   Learner(const api::TrainingConfig& config, std::uint64_t seed, Collective& collective);
   Status allocate(const NetworkPlan& plan, std::int64_t max_samples,
                   const std::optional<HeldSamples>& held);
+  void plan_sums(const NetworkPlan& plan, DeviceCollective* gpus);
+  void run_batch(const StagedBatch& staged);
   // What is ordered for a micro-batch, and at the end of a step.
   void order_batch(const StagedBatch& batch, const Network::LayerDone& layer_done = {});
   void order_end();
@@ -163,7 +174,9 @@ class Learner {
   Trace* trace_ = nullptr;
   double communicated_ = 0;
   double waited_for_data_ = 0;
-  std::optional<GradientSum> gradient_sum_;  // last: its thread works on the gradients
+  DeviceCollective* gpus_ = nullptr;               // nullptr: the hosts add up
+  std::optional<GradientOrders> gradient_orders_;  // where the GPUs do, else the next
+  std::optional<GradientSum> gradient_sum_;        // last: its thread works on the gradients
 };
 
 kernels::DataType data_type(api::Precision precision);

@@ -63,19 +63,22 @@ kernels::StepSettings step_settings(const api::TrainingConfig& config, std::int6
 
 }  // namespace
 
-Optimizer::Optimizer(const api::TrainingConfig& config, std::int64_t predictions,
+Optimizer::Optimizer(const api::TrainingConfig& config, const kernels::StepSettings& settings,
                      kernels::Backend& backend, Parameters& parameters, const Range& shard)
     : config_(config),
-      settings_(step_settings(config, predictions)),
+      settings_(settings),
       backend_(backend),
       parameters_(parameters),
       shard_(shard) {}
 
 Result<std::unique_ptr<Optimizer>> Optimizer::create(
     const api::TrainingConfig& config, const NetworkPlan& plan, std::int64_t predictions,
-    kernels::Backend& backend, Parameters& parameters, const std::optional<Range>& shard) {
+    kernels::Backend& backend, Parameters& parameters, const std::optional<Range>& shard,
+    const std::int32_t* given_up) {
   const Range updated = shard.value_or(Range{0, plan.parameters});
-  std::unique_ptr<Optimizer> made(new Optimizer(config, predictions, backend, parameters, updated));
+  kernels::StepSettings settings = step_settings(config, predictions);
+  settings.given_up = given_up;
+  std::unique_ptr<Optimizer> made(new Optimizer(config, settings, backend, parameters, updated));
   using Floats = kernels::DeviceArray<float>;
   const OptimizerStates states = states_of(config);
   FETTLE_ASSIGN(made->state1, Floats::create(backend, states.first ? updated.size() : 0));

@@ -37,11 +37,12 @@ OptimizerStates states_of(const api::TrainingConfig& config);
 class Optimizer {
  public:
   // `backend` and `parameters` must outlive the optimiser. `predictions`: of a global batch.
-  // `shard`: the parameters that it updates; none given: all.
+  // `shard`: the parameters that it updates; none given: all. `given_up`: StepSettings'.
   // Errors: too little memory.
   static Result<std::unique_ptr<Optimizer>> create(
       const api::TrainingConfig& config, const NetworkPlan& plan, std::int64_t predictions,
-      kernels::Backend& backend, Parameters& parameters, const std::optional<Range>& shard = {});
+      kernels::Backend& backend, Parameters& parameters, const std::optional<Range>& shard = {},
+      const std::int32_t* given_up = nullptr);
 
   // What the workers' steps are told; before the gradients are summed up.
   void set_input(const kernels::StepInput& input);
@@ -82,8 +83,8 @@ class Optimizer {
   kernels::DeviceArray<float> state2;
 
  private:
-  Optimizer(const api::TrainingConfig& config, std::int64_t predictions, kernels::Backend& backend,
-            Parameters& parameters, const Range& shard);
+  Optimizer(const api::TrainingConfig& config, const kernels::StepSettings& settings,
+            kernels::Backend& backend, Parameters& parameters, const Range& shard);
   void plan_update(const NetworkPlan& plan);
   kernels::UpdateBuffers part(const Range& range, bool decays);
   bool is_whole() const { return shard_.size() == parameters_.weights.size(); }

@@ -347,15 +347,23 @@ Result<Training::StepEnding> Training::run_step(Loader& loader) {
     (void)settle_steps(0);  // of those before, from where the others go on
     return finished.error();
   }
+  begun_at_.push_back(position_.offset);
   position_.offset = global.end;
-  const StepEnding ending = settle_steps(asks ? learner_->results_behind() : 0);
+  FETTLE_ASSIGN(const StepEnding ending, settle_steps(asks ? learner_->results_behind() : 0));
   times_.add(watch.seconds());
   return ending;
 }
 
-Training::StepEnding Training::settle_steps(std::int64_t behind) {
+Result<Training::StepEnding> Training::settle_steps(std::int64_t behind) {
   Wishes wishes;
   while (const std::optional<Learner::Step> step = learner_->settle(behind)) {
+    if (step->lost) {
+      position_.offset = begun_at_.front();
+      while (learner_->settle()) {  // those after it are, too
+      }
+      return learner_->health().error();
+    }
+    begun_at_.pop_front();
     if (!step->finite) return StepEnding::kDiverged;
     if (std::isfinite(step->score.loss)) {  // a step that was skipped may not have one
       sums_.loss += step->score.loss;

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -112,8 +113,9 @@ class Training {
   enum class StepEnding { kGoesOn, kStops, kRegroups, kDiverged };
   const LoadedBatch& next_batch(Loader& loader);
   Result<StepEnding> run_step(Loader& loader);
-  // Takes the results of all but the newest `behind` steps.
-  StepEnding settle_steps(std::int64_t behind);
+  // Takes the results of all but the newest `behind` steps. Errors: a worker was lost; the position
+  // is that of the first step that was undone.
+  Result<StepEnding> settle_steps(std::int64_t behind);
   Learner::LearningRates learning_rates() const;
   // Ends with a value where the run ends before the epoch does.
   Result<std::optional<Ending>> run_steps_of_epoch(Loader& loader);
@@ -154,6 +156,7 @@ class Training {
   DataPlace place_ = DataPlace::kShared;
 
   Position position_;
+  std::deque<std::int64_t> begun_at_;  // offsets of the steps that are not settled
   EpochSums sums_;
   Metrics scores_;           // loss and accuracies after the newest whole epoch
   StepTimes times_;          // of this epoch in this run

@@ -87,8 +87,11 @@ class WorkersTest : public testing::Test {
     setenv("MASTER_PORT", std::to_string(port_).c_str(), 1);
     setenv("FETTLE_RENDEZVOUS_TOKEN", "of this test", 1);
     setenv("FETTLE_RENDEZVOUS_SECONDS", meeting_seconds_.c_str(), 1);
+    set_up_gpu(rank);
     become_trainer(test, file, stream(rank, "out"), stream(rank, "err"));
   }
+
+  virtual void set_up_gpu(std::int64_t /*rank*/) {}
 
   std::vector<int> exit_codes() {
     std::vector<int> codes;
@@ -414,6 +417,98 @@ TEST_F(WorkersTest, AWorldThatIsNotTheTrialsIsRefused) {
   EXPECT_EQ(exit_code(workers_[1]), 2);
   EXPECT_THAT(content(1, "err"), HasSubstr("it expects 3 workers, here are to be 2"));
   workers_.pop_back();
+}
+
+// ---- With a GPU each, emulated, and NCCL, too --------------------------------------------------
+
+class GpuWorkersTest : public LongWorkersTest {
+ protected:
+  GpuWorkersTest() {
+    api::TrainingConfig& training = trial_.trainer->training;
+    training.backend = api::BackendKind::kCuda;
+    training.norm_group.reset();
+    training.global_batch = 20;
+    trial_.trainer->data.train_samples = 50;
+    trial_.trainer->model.layers = {linear(16), simple(api::LayerType::kRelu), linear(4)};
+    run_until(10);
+  }
+
+  void run_until(std::int64_t epochs) {
+    trial_.trainer->training.epochs = trial_.until_step = trial_.resource.max = epochs;
+  }
+  // What is forgotten to be waited for is overtaken, and NCCL takes its time.
+  void set_up_gpu(std::int64_t rank) override {
+    const std::string device = std::to_string(shares_a_gpu_ ? 0 : rank);
+    setenv("FETTLE_CUDA_LIBRARY", program_path("../tests/emulated/libfettle_cuda.so").c_str(), 1);
+    setenv("FETTLE_EMULATOR_DEVICE", device.c_str(), 1);
+    setenv("FETTLE_EMULATOR_STREAMS", "others-first", 1);
+    setenv("FETTLE_EMULATOR_NCCL_POLLS", "2", 1);
+  }
+  void train_undisturbed() {
+    begin(1, "undisturbed");
+    start_all();
+    ASSERT_THAT(exit_codes(), testing::Each(0)) << content(0, "err");
+    training_ = losses("loss");
+    validation_ = losses("validation_loss");
+  }
+  void expect_undisturbed() {
+    expect_curve(training_, "loss");
+    expect_curve(validation_, "validation_loss");
+  }
+
+  bool shares_a_gpu_ = false;
+  std::vector<double> training_;
+  std::vector<double> validation_;
+};
+
+TEST_F(GpuWorkersTest, TheCurveIsThatOfOneWorkerForEveryWorldSize) {
+  run_until(3);
+  train_undisturbed();
+  for (std::int64_t world_size = 2; world_size <= 4; ++world_size) {
+    SCOPED_TRACE(testing::Message() << "W=" << world_size);
+    begin(world_size, "w" + std::to_string(world_size));
+    start_all();
+    EXPECT_THAT(exit_codes(), testing::Each(0)) << content(0, "err") << content(1, "err");
+    expect_undisturbed();
+  }
+}
+
+TEST_F(GpuWorkersTest, TwoOnOneCardAreRefused) {
+  shares_a_gpu_ = true;
+  begin(2, "shared");
+  start_all();
+  EXPECT_THAT(exit_codes(), testing::Each(2));
+  for (const std::int64_t rank : {0, 1}) {
+    EXPECT_THAT(content(rank, "err"), HasSubstr("ranks 0 and 1 both use the GPU GPU-00"));
+  }
+}
+
+TEST_F(GpuWorkersTest, ThoseThatAreLeftGoOnAndTheCurveStaysTheSame) {
+  train_undisturbed();
+  trial_.least_workers = 2;
+  begin(4, "disturbed");
+  start_all();
+  await(0, "out", "\"step\": 3");
+  kill(workers_[1], SIGKILL);
+  await(0, "err", "rank 0 of 3 workers");
+  kill(workers_[3], SIGKILL);
+  EXPECT_THAT(exit_codes(), testing::ElementsAre(0, -SIGKILL, 0, -SIGKILL)) << content(0, "err");
+  EXPECT_THAT(content(0, "err"), HasSubstr("rank 0 of 2 workers"));
+  expect_undisturbed();
+}
+
+TEST_F(GpuWorkersTest, WithAShardedOptimiserThoseThatAreLeftGoOnFromTheCheckpoint) {
+  trial_.trainer->training.optimizer = api::OptimizerKind::kAdam;
+  train_undisturbed();
+  trial_.trainer->training.shard_optimizer = true;
+  trial_.least_workers = 2;
+  begin(3, "sharded");
+  start_all();
+  await(0, "out", "\"step\": 3");
+  kill(workers_[1], SIGKILL);
+  EXPECT_THAT(exit_codes(), testing::ElementsAre(0, -SIGKILL, 0)) << content(0, "err");
+  EXPECT_THAT(content(0, "err"), HasSubstr("the others go on from the newest checkpoint"));
+  expect_undisturbed();
 }
 
 }  // namespace

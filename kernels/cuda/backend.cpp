@@ -13,6 +13,7 @@
 #include "kernels/cuda/feed.h"
 #include "kernels/cuda/graph.h"
 #include "kernels/cuda/mailbox.h"
+#include "kernels/cuda/moment.h"
 #include "kernels/cuda/staging.h"
 #include "kernels/dropout/cuda.h"
 #include "kernels/embedding/cuda.h"
@@ -162,6 +163,10 @@ class CudaBackend final : public Backend {
     auto recording = cuda::capture(device_->stream(), work);
     recording_ = false;
     return recording;
+  }
+  std::unique_ptr<Moment> moment() override {
+    check_not_recording();
+    return cuda::make_moment(device_->stream());
   }
 
  private:

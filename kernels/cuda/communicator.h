@@ -1,33 +1,47 @@
 // Communicator: how the GPUs of several workers add up, as little of it as a Collective of the
 // trainer needs (trainer/parallel/nccl_collective.h). Behind it is NCCL, in libfettle_cuda.so
-// (nccl.cpp); tests have one of their own.
+// (nccl.cpp).
 //
-// One thread makes the calls, all workers the same ones in the same order; abort() alone may come
-// from another thread.
+// Its calls are orders, as a backend's are, on a stream of its own: they begin when a moment of the
+// backend is reached, and the backend goes on when a moment of theirs is. The host waits for none
+// of them, so it also takes somebody who sees when one does not come to an end, and gives up.
+//
+// One thread makes the calls, all workers the same ones in the same order. done(), trouble() and
+// abort() may come from another thread.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "base/result.h"
+#include "kernels/backend.h"
 
 namespace fettle::kernels {
 
 class Communicator {
  public:
-  enum class Progress : std::uint8_t { kUnderWay, kDone, kFailed };
-
   virtual ~Communicator() = default;
-  // Orders that `values`, memory of this process's GPU, become their sums over all workers. All
-  // that was ordered on the GPU before must be done.
-  virtual Status start_sum(float* values, std::int64_t count) = 0;
-  // Of what was started last; at first, of the workers' meeting. Does not wait.
-  virtual Progress progress() = 0;
-  // After kFailed: the reason.
-  virtual std::string failure() = 0;
+
+  // Waits for the others to come.
+  virtual Status meet() = 0;
+  // Orders that `values`, memory of this process's GPU, become their sums over all workers.
+  virtual Status order_sum(std::span<float> values, Moment& after) = 0;
+  // Orders that all get what worker r has in values[bounds[r]] to values[bounds[r + 1] - 1].
+  virtual Status order_gather(std::span<float> values, std::span<const std::int64_t> bounds,
+                              Moment& after) = 0;
+  // `moment` is reached when all that was ordered so far is done, or was given up.
+  virtual void mark(Moment& moment) = 0;
+
+  // How many orders are done. Does not wait.
+  virtual std::int64_t done() = 0;
+  // Why what was ordered will not come to an end; "" as far as one can tell. Does not wait.
+  virtual std::string trouble() = 0;
   // Gives up what is under way, here and, soon, for the others. More than once does nothing.
   virtual void abort() = 0;
+  // Not 0 from before abort() ends anything. The GPU can read it; lives as long as this.
+  virtual const std::int32_t* given_up() const = 0;
 };
 
 // What a worker tells the others before they meet.
@@ -37,7 +51,7 @@ class CommunicatorMaker {
   virtual std::string version() const = 0;    // all must have the same
   virtual std::string card() const = 0;       // which GPU this process uses: its UUID
   virtual Result<std::string> make_id() = 0;  // by rank 0, for all: a meeting place of its own
-  // Starts to meet the others; progress() tells when they have met.
+  // Begins to meet the others.
   virtual Result<std::unique_ptr<Communicator>> start(const std::string& id,
                                                       std::int64_t world_size,
                                                       std::int64_t rank) = 0;

@@ -1,26 +1,36 @@
 // The Communicator of NVIDIA GPUs: NCCL 2.28, non-blocking, so that what hangs can be given up.
 //
 // NCCL's calls return at once and may go on in the background (ncclInProgress); an order lies on
-// the stream only when ncclCommGetAsyncError no longer says so, and the event behind it can be
-// recorded only then. ncclCommAbort is safe when no other thread is inside NCCL, so every call
-// takes the mutex, and abort() waits for it, but not for ever: a call that never returns is what
-// abort() is for.
+// the stream only when ncclCommGetAsyncError no longer says so, and no event may be recorded and no
+// other call be made before. That is a matter of connections that are set up with the first orders;
+// it waits for hosts, never for the GPU. Orders stay outside CUDA graphs: a graph that holds NCCL's
+// work outlives the communicator that is aborted, and keeps it from being taken down.
+// ncclCommAbort is safe when no other thread is inside NCCL, so every call takes the mutex, and
+// abort() waits for it, but not for ever: a call that never returns is what abort() is for.
 #include "kernels/cuda/nccl.h"
 
 #include <cuda_runtime.h>
 #include <nccl.h>
 
-#include <array>
+#include <atomic>
 #include <chrono>
+#include <deque>
+#include <functional>
 #include <mutex>
+#include <thread>
 #include <utility>
+#include <vector>
 
+#include "base/check.h"
 #include "kernels/cuda/errors.h"
 
 namespace fettle::kernels::cuda {
 namespace {
 
 constexpr auto kPatience = std::chrono::seconds(1);
+// For all to say that they are done; whoever does not is lost.
+constexpr auto kLeaveTime = std::chrono::seconds(5);
+constexpr auto kNap = std::chrono::microseconds(20);
 
 bool is_accepted(ncclResult_t result) { return result == ncclSuccess || result == ncclInProgress; }
 
@@ -31,81 +41,196 @@ Error nccl_error(const std::string& what, ncclResult_t result, ncclComm_t comm) 
   return io_error(what + ": NCCL says: " + words);
 }
 
+cudaEvent_t event_of(Moment& moment) { return static_cast<cudaEvent_t>(moment.event()); }
+
+// Events behind orders that are under way, used again when they are reached. One thread adds,
+// another looks.
+class Trail {
+ public:
+  ~Trail() {
+    for (const cudaEvent_t event : spare_) cudaEventDestroy(event);
+    for (const cudaEvent_t event : under_way_) cudaEventDestroy(event);
+  }
+  Status add(cudaStream_t stream) {
+    const std::scoped_lock lock(mutex_);
+    if (spare_.empty()) {
+      cudaEvent_t made = nullptr;
+      FETTLE_TRY(
+          status_of(cudaEventCreateWithFlags(&made, cudaEventDisableTiming), "an event for NCCL"));
+      spare_.push_back(made);
+    }
+    FETTLE_TRY(status_of(cudaEventRecord(spare_.back(), stream), "an order to NCCL"));
+    under_way_.push_back(spare_.back());
+    spare_.pop_back();
+    return success();
+  }
+  std::int64_t done() {
+    const std::scoped_lock lock(mutex_);
+    while (!under_way_.empty() && cudaEventQuery(under_way_.front()) == cudaSuccess) {
+      spare_.push_back(under_way_.front());
+      under_way_.pop_front();
+      ++done_;
+    }
+    return done_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::deque<cudaEvent_t> under_way_;
+  std::vector<cudaEvent_t> spare_;
+  std::int64_t done_ = 0;
+};
+
+// A word that the GPU reads in the host's memory.
+class Flag {
+ public:
+  Flag() { must_succeed(cudaMallocHost(&memory_, sizeof(std::int32_t))); }
+  ~Flag() { cudaFreeHost(memory_); }
+  Flag(const Flag&) = delete;
+  Flag& operator=(const Flag&) = delete;
+  const std::int32_t* word() const { return memory_; }
+  void clear() { std::atomic_ref(*memory_).store(0); }
+  void set() { std::atomic_ref(*memory_).store(1); }
+
+ private:
+  std::int32_t* memory_ = nullptr;
+};
+
 class NcclCommunicator final : public Communicator {
  public:
-  NcclCommunicator() = default;
+  NcclCommunicator() { given_up_.clear(); }
   ~NcclCommunicator() override {
+    take_leave();
     NcclCommunicator::abort();
-    if (event_ != nullptr) cudaEventDestroy(event_);
     if (stream_ != nullptr) cudaStreamDestroy(stream_);
   }
   NcclCommunicator(const NcclCommunicator&) = delete;
   NcclCommunicator& operator=(const NcclCommunicator&) = delete;
 
-  Status meet(const ncclUniqueId& id, std::int64_t world_size, std::int64_t rank) {
+  Status start(const ncclUniqueId& id, std::int64_t world_size, std::int64_t rank) {
+    world_size_ = static_cast<int>(world_size);
     FETTLE_TRY(
         status_of(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "a stream for NCCL"));
-    FETTLE_TRY(
-        status_of(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "an event for NCCL"));
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 0;
-    const ncclResult_t result = ncclCommInitRankConfig(&comm_, static_cast<int>(world_size), id,
-                                                       static_cast<int>(rank), &config);
+    ncclComm_t made = nullptr;
+    const ncclResult_t result =
+        ncclCommInitRankConfig(&made, world_size_, id, static_cast<int>(rank), &config);
+    comm_ = made;
     if (is_accepted(result)) return success();
-    return nccl_error("meeting the other GPUs", result, comm_);
+    return nccl_error("meeting the other GPUs", result, made);
   }
 
-  Status start_sum(float* values, std::int64_t count) override {
-    const std::scoped_lock lock(mutex_);
-    if (comm_ == nullptr) return io_error("the communicator has been given up");
-    recorded_ = false;
-    const auto result = ncclAllReduce(values, values, static_cast<std::size_t>(count), ncclFloat,
-                                      ncclSum, comm_, stream_);
-    if (is_accepted(result)) return success();
-    return nccl_error("adding up", result, comm_);
+  Status meet() override { return await_acceptance("meeting the other GPUs"); }
+
+  Status order_sum(std::span<float> values, Moment& after) override {
+    return order("adding up", after, [&](ncclComm_t comm) {
+      return ncclAllReduce(values.data(), values.data(), values.size(), ncclFloat, ncclSum, comm,
+                           stream_);
+    });
   }
 
-  Progress progress() override {
-    const std::scoped_lock lock(mutex_);
-    if (comm_ == nullptr) return failed("it has been given up");
-    ncclResult_t state = ncclSuccess;
-    const ncclResult_t asked = ncclCommGetAsyncError(comm_, &state);
-    if (asked == ncclSuccess && state == ncclInProgress) return Progress::kUnderWay;
-    if (asked != ncclSuccess || state != ncclSuccess) {
-      const ncclResult_t wrong = asked != ncclSuccess ? asked : state;
-      return failed(nccl_error("the GPUs' connection", wrong, comm_).message);
-    }
-    if (!recorded_) {
-      recorded_ = true;
-      if (const cudaError_t error = cudaEventRecord(event_, stream_); error != cudaSuccess) {
-        return failed(words_of(error));
+  // The shares differ in size, which ncclAllGather does not have; NCCL makes one of the group.
+  Status order_gather(std::span<float> values, std::span<const std::int64_t> bounds,
+                      Moment& after) override {
+    return order("gathering", after, [&](ncclComm_t comm) {
+      ncclGroupStart();
+      ncclResult_t result = ncclSuccess;
+      for (int rank = 0; rank < world_size_ && is_accepted(result); ++rank) {
+        const auto owner = static_cast<std::size_t>(rank);
+        float* const share = values.data() + bounds[owner];
+        const auto count = static_cast<std::size_t>(bounds[owner + 1] - bounds[owner]);
+        result = ncclBroadcast(share, share, count, ncclFloat, rank, comm, stream_);
       }
-    }
-    const cudaError_t reached = cudaEventQuery(event_);
-    if (reached == cudaErrorNotReady) return Progress::kUnderWay;
-    return reached == cudaSuccess ? Progress::kDone : failed(words_of(reached));
+      const ncclResult_t ended = ncclGroupEnd();
+      return is_accepted(result) ? ended : result;
+    });
   }
 
-  std::string failure() override { return failure_; }
+  void mark(Moment& moment) override { must_succeed(cudaEventRecord(event_of(moment), stream_)); }
 
+  std::int64_t done() override { return trail_.done(); }
+
+  std::string trouble() override {
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    if (!lock.owns_lock() || comm_ == nullptr) return "";  // it is for the clock to tell
+    const Result<bool> accepted = is_on_its_way("the GPUs' connection");
+    return accepted.ok() ? "" : accepted.error().message;
+  }
+
+  // The flag first: the GPU goes on as soon as NCCL ends what it waits for.
   void abort() override {
-    std::unique_lock lock(mutex_, kPatience);
-    const ncclComm_t comm = std::exchange(comm_, nullptr);
-    if (comm != nullptr) ncclCommAbort(comm);
+    const std::unique_lock lock(mutex_, kPatience);
+    const ncclComm_t comm = comm_.exchange(nullptr);
+    if (comm == nullptr) return;
+    given_up_.set();
+    ncclCommAbort(comm);
   }
+
+  const std::int32_t* given_up() const override { return given_up_.word(); }
 
  private:
-  Progress failed(std::string why) {
-    failure_ = std::move(why);
-    return Progress::kFailed;
+  Status order(const char* what, Moment& after,
+               const std::function<ncclResult_t(ncclComm_t comm)>& call) {
+    {
+      const std::scoped_lock lock(mutex_);
+      if (comm_ == nullptr) return gave_up();
+      FETTLE_TRY(status_of(cudaStreamWaitEvent(stream_, event_of(after), 0), what));
+      const ncclResult_t result = call(comm_);
+      if (!is_accepted(result)) return nccl_error(what, result, comm_);
+    }
+    FETTLE_TRY(await_acceptance(what));
+    return trail_.add(stream_);
   }
 
-  std::timed_mutex mutex_;
-  ncclComm_t comm_ = nullptr;
+  // Until what was called last lies on the stream. Ends with abort() at the latest.
+  Status await_acceptance(const char* what) {
+    for (;;) {
+      {
+        const std::scoped_lock lock(mutex_);
+        if (comm_ == nullptr) return gave_up();
+        FETTLE_ASSIGN(const bool accepted, is_on_its_way(what));
+        if (accepted) return success();
+      }
+      std::this_thread::sleep_for(kNap);
+    }
+  }
+
+  // With the mutex. False: NCCL is still at it.
+  Result<bool> is_on_its_way(const char* what) {
+    ncclResult_t state = ncclSuccess;
+    const ncclResult_t asked = ncclCommGetAsyncError(comm_, &state);
+    const ncclResult_t found = asked == ncclSuccess ? state : asked;
+    if (!is_accepted(found)) return nccl_error(what, found, comm_);
+    return found == ncclSuccess;
+  }
+
+  // Others may still need this worker for what is done here.
+  void take_leave() {
+    {
+      const std::unique_lock lock(mutex_, kPatience);
+      if (comm_ == nullptr || !lock.owns_lock() || !is_accepted(ncclCommFinalize(comm_))) return;
+    }
+    const auto until = std::chrono::steady_clock::now() + kLeaveTime;
+    while (std::chrono::steady_clock::now() < until) {
+      const Result<bool> left = is_on_its_way("leaving");
+      if (!left.ok()) return;
+      if (*left) {
+        ncclCommDestroy(comm_.exchange(nullptr));
+        return;
+      }
+      std::this_thread::sleep_for(kNap);
+    }
+  }
+
+  static Error gave_up() { return io_error("the communicator was given up"); }
+
+  std::timed_mutex mutex_;  // held while NCCL is called
+  std::atomic<ncclComm_t> comm_ = nullptr;
+  int world_size_ = 0;
   cudaStream_t stream_ = nullptr;
-  cudaEvent_t event_ = nullptr;
-  bool recorded_ = false;
-  std::string failure_;
+  Trail trail_;
+  Flag given_up_;
 };
 
 class NcclMaker final : public CommunicatorMaker {
@@ -136,7 +261,7 @@ class NcclMaker final : public CommunicatorMaker {
     }
     id.copy(place.internal, id.size());
     auto made = std::make_unique<NcclCommunicator>();
-    FETTLE_TRY(made->meet(place, world_size, rank));
+    FETTLE_TRY(made->start(place, world_size, rank));
     return std::unique_ptr<Communicator>(std::move(made));
   }
 

@@ -16,6 +16,7 @@ set(FETTLE_CUDA_SOURCES
   kernels/cuda/graph.cpp
   kernels/cuda/machine.cpp
   kernels/cuda/mailbox.cpp
+  kernels/cuda/moment.cpp
   kernels/cuda/pool.cpp
   kernels/cuda/staging.cpp
   kernels/cuda/workloads.cpp

@@ -8,25 +8,30 @@
 #include <utility>
 #include <vector>
 
+#include "base/check.h"
 #include "kernels/emulator/cuda_runtime.h"
 #include "kernels/emulator/emulator.h"
 #include "kernels/emulator/streams.h"
 
 // NOLINTBEGIN(readability-identifier-naming): CUDA's names.
+struct Captured {
+  std::function<void()> work;
+  cudaEvent_t event;  // or that this one is recorded
+};
 struct CUstream_st {
   fettle::kernels::emulator::WorkQueue queue;
   cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
   cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
-  std::vector<std::function<void()>> captured;
+  std::vector<Captured> captured;
 };
 struct CUevent_st {
   std::shared_ptr<fettle::kernels::emulator::Mark> mark;  // of the newest record, if any
 };
 struct CUgraph_st {
-  std::vector<std::function<void()>> work;
+  std::vector<Captured> work;
 };
 struct CUgraphExec_st {
-  std::vector<std::function<void()>> work;
+  std::vector<Captured> work;
 };
 // NOLINTEND(readability-identifier-naming)
 
@@ -52,7 +57,6 @@ struct Shared {
   Machine machine = first_machine();
   std::map<void*, std::size_t> device_memory;
   std::map<const void*, std::size_t> shared_limits;  // by kernel
-  WorkQueue default_stream;
 };
 
 // Never destroyed: static objects may own emulated memory.
@@ -78,14 +82,14 @@ cudaError_t refuse_in_capture() {
 }
 
 WorkQueue& queue_of(cudaStream_t stream) {
-  return stream == nullptr ? shared().default_stream : stream->queue;
+  return stream == nullptr ? default_queue() : stream->queue;
 }
 
 bool is_capturing(cudaStream_t stream) {
   return stream != nullptr && stream->capture != cudaStreamCaptureStatusNone;
 }
 
-cudaError_t order(cudaStream_t stream, Work work) {
+cudaError_t order(cudaStream_t stream, Work work, cudaEvent_t event = nullptr) {
   if (stream == nullptr && capturing != nullptr) {
     capturing->capture = cudaStreamCaptureStatusInvalidated;
     return remember(cudaErrorStreamCaptureImplicit);
@@ -94,10 +98,14 @@ cudaError_t order(cudaStream_t stream, Work work) {
     return remember(cudaErrorStreamCaptureInvalidated);
   }
   if (stream != nullptr && stream->capture == cudaStreamCaptureStatusActive) {
-    stream->captured.push_back(std::move(work));
+    stream->captured.push_back({std::move(work), event});
     return cudaSuccess;
   }
-  queue_of(stream).add(std::move(work));
+  if (event != nullptr) {
+    event->mark = queue_of(stream).add_mark();
+  } else {
+    queue_of(stream).add(std::move(work));
+  }
   return cudaSuccess;
 }
 
@@ -123,6 +131,11 @@ std::size_t used_memory() {
 }
 
 }  // namespace
+
+void order_slow(cudaStream_t stream, SlowWork work) {
+  CHECK(!is_capturing(stream), "a communicator is not emulated within a graph");
+  queue_of(stream).add_slow(std::move(work));
+}
 
 Machine set_machine(const Machine& machine) {
   const Lock lock(shared().lock);
@@ -153,7 +166,6 @@ namespace {
 using fettle::kernels::emulator::finish;
 using fettle::kernels::emulator::finish_all_queues;
 using fettle::kernels::emulator::is_capturing;
-using fettle::kernels::emulator::is_done;
 using fettle::kernels::emulator::Lock;
 using fettle::kernels::emulator::machine;
 using fettle::kernels::emulator::order;
@@ -239,7 +251,8 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   if (device < 0 || device >= machine().devices) return remember(cudaErrorInvalidDevice);
   *properties = {};
   std::strncpy(properties->name, "emulated GPU", sizeof properties->name - 1);
-  properties->uuid.bytes[0] = static_cast<char>(device);
+  properties->uuid.bytes[0] =
+      static_cast<char>(fettle::kernels::emulator::device_in_use() + device);
   properties->totalGlobalMem = machine().memory;
   properties->sharedMemPerBlock = fettle::kernels::emulator::kSharedBytes;
   properties->sharedMemPerBlockOptin = fettle::kernels::emulator::kSharedBytesOptIn;
@@ -375,8 +388,12 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   if (is_capturing(stream)) return order(stream, [] {});  // CUDA has no use for it outside
-  event->mark = queue_of(stream).add_mark();
-  return cudaSuccess;
+  return order(stream, {}, event);
+}
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags) {
+  if (flags == cudaEventRecordDefault) return cudaEventRecord(event, stream);
+  if (!is_capturing(stream)) return remember(cudaErrorInvalidValue);
+  return order(stream, {}, event);
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   if (const cudaError_t refused = refuse_in_capture(); refused != cudaSuccess) return refused;
@@ -384,12 +401,12 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   return cudaSuccess;
 }
 cudaError_t cudaEventQuery(cudaEvent_t event) {
-  return event->mark == nullptr || is_done(*event->mark) ? cudaSuccess : cudaErrorNotReady;
+  return event->mark == nullptr || event->mark->done ? cudaSuccess : cudaErrorNotReady;
 }
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t from, cudaEvent_t to) {
   for (cudaEvent_t event : {from, to}) {
     if (event->mark == nullptr) return remember(cudaErrorInvalidResourceHandle);
-    if (!is_done(*event->mark)) return remember(cudaErrorNotReady);
+    if (!event->mark->done) return remember(cudaErrorNotReady);
   }
   *milliseconds =
       std::chrono::duration<float, std::milli>(to->mark->when - from->mark->when).count();
@@ -421,7 +438,7 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   *graph = nullptr;
   if (stream == nullptr || stream != capturing) return remember(cudaErrorStreamCaptureUnmatched);
   capturing = nullptr;
-  std::vector<Work> captured = std::exchange(stream->captured, {});
+  std::vector<Captured> captured = std::exchange(stream->captured, {});
   const cudaStreamCaptureStatus status =
       std::exchange(stream->capture, cudaStreamCaptureStatusNone);
   if (status == cudaStreamCaptureStatusInvalidated) {
@@ -441,8 +458,8 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph,
   return cudaSuccess;
 }
 cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
-  for (const Work& work : executable->work) {
-    if (const cudaError_t error = order(stream, work); error != cudaSuccess) return error;
+  for (const auto& [work, event] : executable->work) {
+    if (const cudaError_t error = order(stream, work, event); error != cudaSuccess) return error;
   }
   return cudaSuccess;
 }

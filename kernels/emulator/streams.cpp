@@ -3,17 +3,30 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <map>
 #include <mutex>
+#include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "kernels/emulator/emulator.h"
 
 namespace fettle::kernels::emulator {
+
+struct DeviceQueues {
+  std::recursive_mutex lock;
+  std::vector<WorkQueue*> all;
+  std::unique_ptr<WorkQueue> nameless;  // the default stream
+};
+
 namespace {
 
 using Lock = std::lock_guard<std::recursive_mutex>;
+
+// Between two looks at slow work that everybody waits for.
+constexpr auto kNap = std::chrono::microseconds(20);
 
 Streams streams_from_environment() {
   const char* const streams = std::getenv("FETTLE_EMULATOR_STREAMS");
@@ -22,108 +35,142 @@ Streams streams_from_environment() {
   return text == "others-first" ? Streams::kOthersFirst : Streams::kAtOnce;
 }
 
-struct Queues {
-  std::recursive_mutex lock;
-  std::vector<WorkQueue*> all;
-  std::atomic<Streams> streams = streams_from_environment();
-};
+std::atomic<Streams>& when_streams_run() {
+  static std::atomic<Streams> streams = streams_from_environment();
+  return streams;
+}
+
+int device_from_environment() {
+  const char* const number = std::getenv("FETTLE_EMULATOR_DEVICE");
+  return number == nullptr ? 0 : std::atoi(number);
+}
+
+thread_local int the_device = device_from_environment();
 
 // Never destroyed: static objects may own streams.
-Queues& queues() {
-  static Queues& the_one = *new Queues();
-  return the_one;
+DeviceQueues& queues_of(int device) {
+  static std::mutex& lock = *new std::mutex();
+  static auto& all = *new std::map<int, DeviceQueues>();
+  const std::lock_guard guard(lock);
+  return all[device];
 }
 
 }  // namespace
 
+void use_device(int number) { the_device = number; }
+int device_in_use() { return the_device; }
+
 void set_streams(Streams streams) {
   finish_all_queues();
-  queues().streams = streams;
+  when_streams_run() = streams;
 }
 
-WorkQueue::WorkQueue() {
-  const Lock lock(queues().lock);
-  queues().all.push_back(this);
+std::string name_of(Streams streams) {
+  if (streams == Streams::kAtOnce) return "AtOnce";
+  return streams == Streams::kLate ? "Late" : "OthersFirst";
+}
+
+WorkQueue& default_queue() {
+  DeviceQueues& device = queues_of(the_device);
+  const Lock lock(device.lock);
+  if (device.nameless == nullptr) device.nameless = std::make_unique<WorkQueue>();
+  return *device.nameless;
+}
+
+WorkQueue::WorkQueue() : device_(queues_of(the_device)) {
+  const Lock lock(device_.lock);
+  device_.all.push_back(this);
 }
 
 WorkQueue::~WorkQueue() {
-  finish_all_queues();
-  const Lock lock(queues().lock);
-  std::erase(queues().all, this);
+  const Lock lock(device_.lock);
+  finish();
+  std::erase(device_.all, this);
 }
 
 void WorkQueue::add(Work work) {
-  if (queues().streams == Streams::kAtOnce) return work();
-  add(Item{std::move(work), nullptr, nullptr});
+  add_slow([work = std::move(work)] {
+    work();
+    return true;
+  });
 }
 
-void WorkQueue::add_wait(std::shared_ptr<Mark> mark) {
-  if (!is_done(*mark)) add(Item{{}, std::move(mark), nullptr});
-}
+void WorkQueue::add_slow(SlowWork work) { add(Item{std::move(work), nullptr, nullptr}); }
+
+void WorkQueue::add_wait(std::shared_ptr<Mark> mark) { add(Item{{}, std::move(mark), nullptr}); }
 
 std::shared_ptr<Mark> WorkQueue::add_mark() {
-  auto mark = std::make_shared<Mark>();
-  mark->queue = this;
+  auto mark = std::make_shared<Mark>(this);
   add(Item{{}, nullptr, mark});
-  if (queues().streams == Streams::kAtOnce) finish();
   return mark;
 }
 
 void WorkQueue::add(Item item) {
-  const Lock lock(queues().lock);
+  const Lock lock(device_.lock);
   items_.push_back(std::move(item));
+  if (when_streams_run() == Streams::kAtOnce) go_on();
 }
 
-bool WorkQueue::can_go_on() const {
-  return !items_.empty() && (items_.front().awaited == nullptr || items_.front().awaited->done);
-}
-
-void WorkQueue::run_first() {
-  const Item item = std::move(items_.front());
+bool WorkQueue::step() {
+  if (items_.empty()) return false;
+  Item& first = items_.front();
+  if (first.awaited != nullptr && !first.awaited->done) return false;
+  if (first.work && !first.work()) return false;
+  const std::shared_ptr<Mark> reached = std::move(first.reached);
   items_.pop_front();
-  if (item.work) item.work();
-  if (item.reached == nullptr) return;
-  item.reached->when = std::chrono::steady_clock::now();
-  item.reached->done = true;
+  if (reached == nullptr) return true;
+  reached->when = std::chrono::steady_clock::now();
+  reached->done = true;
+  return true;
 }
 
-void WorkQueue::let_others_run() {
-  for (WorkQueue* const other : queues().all) {
-    while (other != this && other->can_go_on()) other->run_first();
+bool WorkQueue::let_others_run() {
+  bool ran = false;
+  for (WorkQueue* const other : device_.all) {
+    while (other != this && other->step()) ran = true;
   }
+  return ran;
+}
+
+// As far as all of them can without waiting: one may let another go on.
+void WorkQueue::go_on() {
+  do {
+    while (step()) {
+    }
+  } while (let_others_run());
 }
 
 template <class Enough>
 void WorkQueue::run_until(Enough enough) {
   while (!enough()) {
-    if (queues().streams == Streams::kOthersFirst) let_others_run();
-    if (can_go_on()) {
-      run_first();
-    } else {
-      const std::shared_ptr<Mark> awaited = items_.front().awaited;
+    const Streams streams = when_streams_run();
+    bool ran = streams == Streams::kLate ? false : let_others_run();
+    ran = step() || ran;
+    if (ran || items_.empty()) continue;
+    const std::shared_ptr<Mark> awaited = items_.front().awaited;
+    if (awaited != nullptr && streams == Streams::kLate) {
       emulator::finish(*awaited);
+    } else {
+      std::this_thread::sleep_for(kNap);
     }
   }
 }
 
 void WorkQueue::finish() {
-  const Lock lock(queues().lock);
+  const Lock lock(device_.lock);
   run_until([this] { return items_.empty(); });
 }
 
-bool is_done(const Mark& mark) {
-  const Lock lock(queues().lock);
-  return mark.done;
-}
-
 void finish(const Mark& mark) {
-  const Lock lock(queues().lock);
-  if (!mark.done) mark.queue->run_until([&mark] { return mark.done; });
+  if (mark.done) return;
+  const Lock lock(mark.queue->device_.lock);
+  if (!mark.done) mark.queue->run_until([&mark] { return mark.done.load(); });
 }
 
 void finish_all_queues() {
-  const Lock lock(queues().lock);
-  for (WorkQueue* const queue : queues().all) queue->finish();
+  DeviceQueues& device = queues_of(the_device);
+  const Lock lock(device.lock);
+  for (WorkQueue* const queue : device.all) queue->finish();
 }
 
 }  // namespace fettle::kernels::emulator

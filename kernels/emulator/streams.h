@@ -4,27 +4,39 @@
 // other streams) comes first. Then an order that forgets to wait for another stream finds what was
 // there before. Or, with "others first", the streams that nobody waits for run ahead, as far as
 // events let them: then an order that should have waited has overwritten what others still read.
-// Usable from several threads at once; late work is done under one lock. Only runtime.cpp and tests
-// include this file.
+// Work may also take its time (what other GPUs have a part in): its stream stands still meanwhile,
+// and others go on.
+//
+// Streams belong to the device of the thread that makes them. Usable from several threads at once;
+// the work of a device is done under one lock. Only runtime.cpp, nccl.cpp and tests include this
+// file.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <deque>
 #include <functional>
 #include <memory>
 
+#include "kernels/emulator/cuda_runtime.h"
+
 namespace fettle::kernels::emulator {
 
 using Work = std::function<void()>;
+// Asked when its turn has come, and again until it says that it is done.
+using SlowWork = std::function<bool()>;
 
 class WorkQueue;
 
 // A place in a queue, as an event marks it.
 struct Mark {
-  WorkQueue* queue = nullptr;
-  bool done = false;
+  explicit Mark(WorkQueue* of) : queue(of) {}
+  WorkQueue* const queue;
   std::chrono::steady_clock::time_point when;  // it was done
+  std::atomic<bool> done = false;
 };
+
+struct DeviceQueues;
 
 // What a stream has been ordered and has not done.
 class WorkQueue {
@@ -35,6 +47,7 @@ class WorkQueue {
   WorkQueue& operator=(const WorkQueue&) = delete;
 
   void add(Work work);
+  void add_slow(SlowWork work);
   // What is added afterwards happens after `mark`.
   void add_wait(std::shared_ptr<Mark> mark);
   std::shared_ptr<Mark> add_mark();
@@ -46,23 +59,31 @@ class WorkQueue {
   friend void finish(const Mark& mark);
   friend void finish_all_queues();
   struct Item {
-    Work work;                      // may be empty
+    SlowWork work;                  // may be empty
     std::shared_ptr<Mark> awaited;  // may be none, as the next
     std::shared_ptr<Mark> reached;
   };
   void add(Item item);
-  bool can_go_on() const;
-  void run_first();
-  void let_others_run();
+  // Does the first of it, if it can be done now.
+  bool step();
+  bool let_others_run();
+  void go_on();
   template <class Enough>
   void run_until(Enough enough);
 
+  DeviceQueues& device_;
   std::deque<Item> items_;
 };
 
-bool is_done(const Mark& mark);
-// Until it is done.
+// Of this thread's device, for work that names no stream.
+WorkQueue& default_queue();
+
+// Orders it on a stream, which must not be captured.
+void order_slow(cudaStream_t stream, SlowWork work);
+
+// Until the mark is done.
 void finish(const Mark& mark);
+// Of this thread's device.
 void finish_all_queues();
 
 }  // namespace fettle::kernels::emulator

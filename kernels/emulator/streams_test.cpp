@@ -1,11 +1,18 @@
 // Streams beside each other: what an event orders is in order, and what none orders is caught, in
 // one way of running late or in the other.
+#include "kernels/emulator/streams.h"
+
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
 #include <vector>
 
 #include "kernels/emulator/cuda_runtime.h"
-#include "kernels/emulator/every_streams.h"
+#include "kernels/emulator/emulator.h"
 
 namespace fettle::kernels::emulator {
 namespace {
@@ -40,10 +47,11 @@ class TwoStreams : public ::testing::TestWithParam<Streams> {
       cudaEventRecord(taken_, compute_);
     }
     cudaStreamSynchronize(compute_);
-    return found == brought;
+    const bool arrived = found == brought;
+    cudaDeviceSynchronize();  // while the places are there
+    return arrived;
   }
 
- private:
   static void move(const int* from, int* to, cudaStream_t stream) {
     cudaMemcpyAsync(to, from, sizeof(int), cudaMemcpyDeviceToDevice, stream);
   }
@@ -87,6 +95,65 @@ TEST(EmulatedEvent, IsDoneWhenWhatItMarksIsAndNoMore) {
   cudaStreamDestroy(stream);
   EXPECT_NE(values[1], 0) << "a stream ends when all of it is done";
   set_streams(Streams::kAtOnce);
+}
+
+// A recorded graph may mark an event, so that another stream begins in the middle of it.
+TEST_P(TwoStreams, AnEventWithinAGraphIsReachedInEachRun) {
+  int there = 0, taken = 0, over = 0;
+  cudaStreamBeginCapture(copy_, cudaStreamCaptureModeThreadLocal);
+  cudaMemsetAsync(&there, 1, sizeof there, copy_);
+  ASSERT_EQ(cudaEventRecordWithFlags(there_, copy_, cudaEventRecordExternal), cudaSuccess);
+  cudaMemsetAsync(&over, 1, sizeof over, copy_);
+  cudaGraph_t graph = nullptr;
+  ASSERT_EQ(cudaStreamEndCapture(copy_, &graph), cudaSuccess);
+  cudaGraphExec_t executable = nullptr;
+  cudaGraphInstantiate(&executable, graph);
+  cudaGraphDestroy(graph);
+  for (int run = 0; run < 2; ++run) {
+    there = taken = over = 0;
+    cudaGraphLaunch(executable, copy_);
+    cudaStreamWaitEvent(compute_, there_);
+    move(&there, &taken, compute_);
+    cudaStreamSynchronize(compute_);
+    EXPECT_NE(taken, 0);
+    EXPECT_EQ(over != 0, GetParam() != Streams::kLate) << "it need not be over";
+    cudaStreamSynchronize(copy_);
+  }
+  cudaGraphExecDestroy(executable);
+}
+
+TEST_P(TwoStreams, WorkThatTakesItsTimeHoldsUpItsStreamAlone) {
+  std::atomic<bool> may_end = false;
+  int before = 0, behind = 0, beside = 0;
+  const int one = 1;
+  WorkQueue slow;
+  slow.add([&] { before = 1; });
+  slow.add_slow([&] { return may_end.load(); });
+  slow.add([&] { behind = 1; });
+  const std::shared_ptr<Mark> end = slow.add_mark();
+  move(&one, &beside, compute_);
+  cudaStreamSynchronize(compute_);
+  EXPECT_EQ(beside, 1);
+  EXPECT_EQ(behind, 0);
+  const std::jthread other([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    may_end = true;
+  });
+  finish(*end);
+  EXPECT_EQ(before, 1);
+  EXPECT_EQ(behind, 1);
+}
+
+TEST(EmulatedEvent, OutsideACaptureItCannotBeOfAGraph) {
+  cudaStream_t stream = nullptr;
+  cudaEvent_t event = nullptr;
+  cudaStreamCreate(&stream);
+  cudaEventCreate(&event);
+  EXPECT_EQ(cudaEventRecordWithFlags(event, stream, cudaEventRecordExternal),
+            cudaErrorInvalidValue);
+  cudaGetLastError();
+  cudaEventDestroy(event);
+  cudaStreamDestroy(stream);
 }
 
 }  // namespace

@@ -3,8 +3,9 @@
 // decides without the host, and decides as a CPU does, bit for bit. All workers decide from the
 // same sums and so alike. Usable from any thread and from device code.
 //
-// A step is applied if all workers' losses and the norm of the summed gradients are finite. The
-// dynamic loss scale is torch.amp.GradScaler's: a step that overflows is skipped and halves the
+// Where a worker is lost, sums that others wait for are given up, and a step without its sums is
+// undone. A step is applied if all workers' losses and the norm of the summed gradients are finite.
+// The dynamic loss scale is torch.amp.GradScaler's: a step that overflows is skipped and halves the
 // scale; after kGrowthInterval good steps in a row it doubles. At the smallest scale there is
 // nothing to gain by another try: the training diverges, as fp32 and bf16 do at once (apply and
 // skipped are both 0).
@@ -82,10 +83,25 @@ FETTLE_HOST_DEVICE inline float learning_rate_of(const StepControl& control) {
   return control.input.learning_rates[unknown < 0 ? 0 : unknown > last ? last : unknown];
 }
 
+// Whether the sums may be incomplete. Who gives up says so before the sums can end, so it is seen
+// by what is ordered behind them; nothing else of the step means anything then.
+FETTLE_HOST_DEVICE inline bool is_lost(const StepSettings& settings) {
+  const volatile std::int32_t* const given_up = settings.given_up;
+  return given_up != nullptr && *given_up != 0;
+}
+
+// As the step found it, the schedule and the loss scale included.
+FETTLE_HOST_DEVICE inline void undo(StepControl& control) {
+  control.apply = 0;
+  control.skipped = 0;
+  control.lost = 1;
+}
+
 // Backend::decide_step. `sums`: of all workers; control.squares: of the gradients, summed over all
 // workers and samples and scaled as the loss was.
 FETTLE_HOST_DEVICE inline void decide(const StepSettings& settings, const StepSums& sums,
                                       StepControl& control) {
+  if (is_lost(settings)) return undo(control);
   const double scale = 1 / (sums.samples * dlogits_scale(settings, control.loss_scale));
   const double norm = std::sqrt(control.squares) * scale;
   const bool good = sums.not_finite == 0 && std::isfinite(sums.loss) && std::isfinite(norm);

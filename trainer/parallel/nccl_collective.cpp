@@ -4,23 +4,14 @@
 #include <functional>
 #include <map>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "base/json.h"
-#include "trainer/parallel/watchdog.h"
+#include "trainer/parallel/collective_guard.h"
 
 namespace fettle::trainer {
 namespace {
-
-using kernels::Communicator;
-using Progress = Communicator::Progress;
-
-// A sum takes about as long as a thread needs to fall asleep and wake up.
-constexpr int kTurnsAwake = 1000;
-constexpr auto kNap = std::chrono::microseconds(50);
-constexpr int kTurnsBetweenLooks = 64;  // at the members' connections
 
 // ---- What the workers tell one another ---------------------------------------------------------
 
@@ -105,80 +96,87 @@ Status check_introductions(const std::vector<Introduction>& all) {
 
 // ---- The collective ----------------------------------------------------------------------------
 
-class NcclCollective final : public Collective {
+class NcclCollective final : public Collective, public DeviceCollective {
  public:
   NcclCollective(Membership& membership, std::unique_ptr<Collective> ring,
-                 std::unique_ptr<Communicator> communicator, std::chrono::milliseconds timeout)
-      : membership_(membership),
+                 std::unique_ptr<kernels::Communicator> communicator, const NcclSettings& settings)
+      : settings_(settings),
+        membership_(membership),
         ring_(std::move(ring)),
         communicator_(std::move(communicator)),
-        watchdog_(timeout, [this](const std::string&) { communicator_->abort(); }) {}
+        guard_(*communicator_, membership.connections(), settings.timeout) {}
 
   Status meet() {
-    return attempt("meeting of the GPUs", [] { return success(); });
+    const Status met = attempt("meeting of the GPUs", [this] { return communicator_->meet(); });
+    guard_.ended();
+    return met;
   }
 
   std::int64_t world_size() const override { return membership_.world_size(); }
   std::int64_t rank() const override { return membership_.rank(); }
-  bool takes_device_memory() const override { return true; }
+  DeviceCollective* on_device() override { return this; }
 
-  Status sum(std::span<float> values) override {
-    ++calls_;
-    const std::string name = "sum of " + std::to_string(values.size()) +
-                             " values on the GPUs (collective " + std::to_string(calls_) + ")";
-    return attempt(name, [&] {
-      return communicator_->start_sum(values.data(), static_cast<std::int64_t>(values.size()));
-    });
-  }
+  // ---- In host memory, by the ring
+
+  Status sum(std::span<float> values) override { return ring_->sum(values); }
   Status sum(std::span<double> values) override { return ring_->sum(values); }
   Status broadcast(std::span<std::byte> bytes) override { return ring_->broadcast(bytes); }
   Status all_gather(std::span<float> values, std::span<const std::int64_t> bounds) override {
     return ring_->all_gather(values, bounds);
   }
 
- private:
-  Status attempt(const std::string& name, const std::function<Status()>& start) {
+  // ---- On the GPUs
+
+  std::int64_t least_message() const override { return settings_.least_message; }
+
+  Status order_sum(std::span<float> values, kernels::Moment& after) override {
+    return attempt(numbered("sum of " + std::to_string(values.size()) + " values on the GPUs"),
+                   [&] { return communicator_->order_sum(values, after); });
+  }
+  Status order_all_gather(std::span<float> values, std::span<const std::int64_t> bounds,
+                          kernels::Moment& after) override {
+    return attempt(
+        numbered("gathering of " + std::to_string(values.size()) + " values on the GPUs"),
+        [&] { return communicator_->order_gather(values, bounds, after); });
+  }
+  void mark(kernels::Moment& moment) override { communicator_->mark(moment); }
+  const std::int32_t* given_up() const override { return communicator_->given_up(); }
+
+  Status health() override {
     if (!broken_.empty()) return lost();
-    watchdog_.watch(name);
-    const Status started = start();
-    const bool done = started.ok() && comes_to_an_end();
-    const bool late = watchdog_.rest();
-    if (done) return success();
-    const std::string words = started.ok() ? communicator_->failure() : started.error().message;
+    const auto verdict = guard_.verdict();
+    return verdict ? explain(*verdict) : success();
+  }
+
+ private:
+  std::string numbered(const std::string& name) {
+    return name + " (collective " + std::to_string(++calls_) + ")";
+  }
+
+  Status attempt(const std::string& name, const std::function<Status()>& order) {
+    FETTLE_TRY(health());
+    guard_.began(name);
+    const Status ordered = order();
+    if (ordered.ok()) return success();
     communicator_->abort();
-    broken_ = membership_.explain_loss(name, late);
-    if (!late && !words.empty()) broken_ += " (" + words + ")";
+    // If the guard has given up, it knows better than who could not go on.
+    return explain(
+        guard_.verdict().value_or(CollectiveGuard::Verdict{name, false, ordered.error().message}));
+  }
+
+  Status explain(const CollectiveGuard::Verdict& verdict) {
+    broken_ = membership_.explain_loss(verdict.name, verdict.late);
+    if (!verdict.words.empty()) broken_ += " (" + verdict.words + ")";
     return lost();
-  }
-
-  bool comes_to_an_end() {
-    std::vector<int> watched = membership_.connections();
-    for (int turn = 0; !watchdog_.has_barked(); ++turn) {
-      const Progress progress = communicator_->progress();
-      if (progress != Progress::kUnderWay) return progress == Progress::kDone;
-      if (turn % kTurnsBetweenLooks == 0 && somebody_is_lost(watched)) return false;
-      if (turn > kTurnsAwake) std::this_thread::sleep_for(kNap);
-    }
-    return false;
-  }
-
-  // Those that have gone on to something else are watched no more.
-  static bool somebody_is_lost(std::vector<int>& watched) {
-    bool lost = false;
-    std::erase_if(watched, [&lost](int connection) {
-      const Sign sign = sign_of(connection);
-      lost = lost || sign == Sign::kTrouble;
-      return sign == Sign::kGoneOn;
-    });
-    return lost;
   }
 
   Error lost() const { return {ErrorCode::kUnavailable, broken_}; }
 
+  const NcclSettings settings_;
   Membership& membership_;
   const std::unique_ptr<Collective> ring_;
-  const std::unique_ptr<Communicator> communicator_;
-  Watchdog watchdog_;  // ends before what it aborts
+  const std::unique_ptr<kernels::Communicator> communicator_;
+  CollectiveGuard guard_;  // ends before what it looks at
   std::int64_t calls_ = 0;
   std::string broken_;  // "" or why no call can succeed any more
 };
@@ -188,14 +186,14 @@ class NcclCollective final : public Collective {
 Result<std::unique_ptr<Collective>> make_nccl_collective(Membership& membership,
                                                          std::unique_ptr<Collective> ring,
                                                          kernels::CommunicatorMaker* maker,
-                                                         std::chrono::milliseconds timeout) {
+                                                         const NcclSettings& settings) {
   FETTLE_ASSIGN(const std::vector<Introduction> all, introduce(membership, maker));
   if (!all_have_cards(all)) return ring;
   FETTLE_TRY(check_introductions(all));
   FETTLE_ASSIGN(auto communicator,
                 maker->start(from_hex(all[0].id), membership.world_size(), membership.rank()));
   auto made = std::make_unique<NcclCollective>(membership, std::move(ring), std::move(communicator),
-                                               timeout);
+                                               settings);
   FETTLE_TRY(made->meet());
   return std::unique_ptr<Collective>(std::move(made));
 }

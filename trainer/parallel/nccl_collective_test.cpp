@@ -1,230 +1,275 @@
-// NCCL's Collective with workers as threads and a communicator that adds up in this process.
+// NCCL's Collective: kernels/cuda/nccl.cpp over an emulated NCCL, with workers as threads.
 #include "trainer/parallel/nccl_collective.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <functional>
+#include <barrier>
 #include <mutex>
 #include <thread>
 #include <vector>
 
-#include "trainer/parallel/ring_collective.h"
-#include "trainer/parallel/watchdog.h"
+#include "kernels/cuda/backend.h"
+#include "kernels/device_array.h"
+#include "kernels/emulator/nccl.h"
+#include "trainer/testing/gpus.h"
 
 namespace fettle::trainer {
 namespace {
 
 using testing::AllOf;
 using testing::Each;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using namespace std::chrono_literals;
-using kernels::Communicator;
+using kernels::emulator::Streams;
 
-// Where the GPUs of a test meet. A sum is done when the last has come to it.
-struct Fabric {
-  std::mutex mutex;
-  std::vector<float*> waiting;
-  std::atomic<int> aborted = 0;
-  std::atomic<bool> hangs = false;
-};
+// A worker's GPU with some floats on it.
+struct Gpu {
+  explicit Gpu(std::vector<float> begin) : values(array(std::move(begin))) {}
 
-class FakeCommunicator final : public Communicator {
- public:
-  FakeCommunicator(Fabric& fabric, std::int64_t world_size)
-      : fabric_(fabric), world_size_(static_cast<std::size_t>(world_size)) {}
-
-  Status start_sum(float* values, std::int64_t count) override {
-    const std::scoped_lock lock(fabric_.mutex);
-    done_ = std::make_shared<std::atomic<bool>>(false);
-    fabric_.waiting.push_back(values);
-    all_arrived.push_back(done_);
-    if (fabric_.waiting.size() < world_size_ || fabric_.hangs) return success();
-    for (std::int64_t i = 0; i < count; ++i) {
-      float sum = 0;
-      for (const float* const each : fabric_.waiting) sum += each[i];
-      for (float* const each : fabric_.waiting) each[i] = sum;
-    }
-    for (const auto& each : all_arrived) *each = true;
-    fabric_.waiting.clear();
-    all_arrived.clear();
+  std::span<float> span() { return {values.data(), static_cast<std::size_t>(values.size())}; }
+  // Orders the sum of what is there by now, and that the backend goes on behind it.
+  Status order_sum(DeviceCollective& gpus) {
+    before->mark();
+    FETTLE_TRY(gpus.order_sum(span(), *before));
+    gpus.mark(*after);
+    after->await();
     return success();
   }
-  Progress progress() override {
-    if (aborted_) return Progress::kFailed;
-    return done_ == nullptr || *done_ ? Progress::kDone : Progress::kUnderWay;
-  }
-  std::string failure() override { return "it was aborted"; }
-  void abort() override {
-    if (!aborted_.exchange(true)) ++fabric_.aborted;
+
+  kernels::DeviceArray<float> array(std::vector<float> begin) {
+    auto made = *kernels::DeviceArray<float>::create(*backend, std::ssize(begin));
+    made.upload(begin);
+    return made;
   }
 
- private:
-  using Flag = std::shared_ptr<std::atomic<bool>>;
-  inline static std::vector<Flag> all_arrived;  // guarded by the fabric's mutex
-  Fabric& fabric_;
-  const std::size_t world_size_;
-  Flag done_;
-  std::atomic<bool> aborted_ = false;
+  std::unique_ptr<kernels::Backend> backend = *kernels::cuda_backend();
+  std::unique_ptr<kernels::Moment> before = backend->moment();
+  std::unique_ptr<kernels::Moment> after = backend->moment();
+  kernels::DeviceArray<float> values;
 };
 
-class FakeMaker final : public kernels::CommunicatorMaker {
- public:
-  FakeMaker(Fabric& fabric, std::string card, std::string version = "2.28.9")
-      : fabric_(fabric), card_(std::move(card)), version_(std::move(version)) {}
-  std::string version() const override { return version_; }
-  std::string card() const override { return card_; }
-  Result<std::string> make_id() override { return std::string("\x00id\xff", 4); }
-  Result<std::unique_ptr<Communicator>> start(const std::string& id, std::int64_t world_size,
-                                              std::int64_t) override {
-    EXPECT_EQ(id, std::string("\x00id\xff", 4));
-    return std::unique_ptr<Communicator>(std::make_unique<FakeCommunicator>(fabric_, world_size));
-  }
+std::string error_of(const Gpus::Made& made) {
+  return made.ok() ? "it was made" : made.error().message;
+}
 
- private:
-  Fabric& fabric_;
-  const std::string card_;
-  const std::string version_;
+// How late GPUs are, and how often NCCL has to be asked whether an order lies on its stream.
+struct Pace {
+  Streams streams = Streams::kAtOnce;
+  int polls = 0;
 };
 
-using Made = Result<std::unique_ptr<Collective>>;
-using Maker = std::function<std::unique_ptr<kernels::CommunicatorMaker>(std::int64_t rank)>;
-using Worker = std::function<void(Made)>;
+class NcclCollective : public testing::TestWithParam<Pace> {
+ protected:
+  NcclCollective() {
+    kernels::emulator::set_streams(GetParam().streams);
+    kernels::emulator::set_nccl_polls(GetParam().polls);
+  }
+  ~NcclCollective() override {
+    kernels::emulator::set_streams(Streams::kAtOnce);
+    kernels::emulator::set_nccl_polls(0);
+  }
+};
 
-void work(const RendezvousRequest& request, Listener* listener, const Maker& maker,
-          std::chrono::milliseconds timeout, const Worker& worker) {
-  const auto membership = listener != nullptr ? Membership::host(request, std::move(*listener))
-                                              : Membership::join(request);
-  ASSERT_TRUE(membership.ok()) << membership.error().message;
-  auto ring = make_ring_collective(**membership, 10s);
-  ASSERT_TRUE(ring.ok()) << ring.error().message;
-  const auto made = maker(request.rank);
-  worker(make_nccl_collective(**membership, *std::move(ring), made.get(), timeout));
-}
-
-// Two workers, each with what `maker` gives its rank.
-void run(const Maker& maker, std::chrono::milliseconds timeout, const Worker& worker) {
-  Listener listener = *Listener::open({"127.0.0.1", 0});
-  RendezvousRequest request;
-  request.master = {"127.0.0.1", listener.port()};
-  request.trial = "t";
-  request.world_size = 2;
-  request.timeout = 10s;
-  request.log = [](const std::string&) {};
-  RendezvousRequest other = request;
-  other.rank = 1;
-  std::jthread second([&] { work(other, nullptr, maker, timeout, worker); });
-  work(request, &listener, maker, timeout, worker);
-}
-
-std::string error_of(const Made& made) { return made.ok() ? "it was made" : made.error().message; }
-
-TEST(NcclCollective, AddsUpOnTheGpusAndTheRestByTheRing) {
-  Fabric fabric;
-  const auto maker = [&](std::int64_t rank) {
-    return std::make_unique<FakeMaker>(fabric, "GPU-" + std::to_string(rank));
-  };
-  run(maker, 10s, [](Made made) {
-    ASSERT_TRUE(made.ok()) << made.error().message;
-    Collective& collective = **made;
-    EXPECT_TRUE(collective.takes_device_memory());
-    for (int step = 0; step < 20; ++step) {
-      std::vector<float> gradients(1000, 1.0F + static_cast<float>(collective.rank()));
-      ASSERT_TRUE(collective.sum(std::span(gradients)).ok());
-      EXPECT_THAT(gradients, Each(3.0F));
+TEST_P(NcclCollective, AddsUpBehindWhatIsOrderedBeforeAndTheBackendGoesOnBehindTheSum) {
+  for (const std::int64_t world_size : {2, 3, 4}) {
+    SCOPED_TRACE(world_size);
+    const auto all = static_cast<float>(world_size);
+    Gpus{.world_size = world_size}.run([&](Membership&, Gpus::Made made) {
+      ASSERT_TRUE(made.ok()) << made.error().message;
+      Collective& collective = **made;
+      DeviceCollective& gpus = *collective.on_device();
+      Gpu gpu(std::vector<float>(1000, static_cast<float>(collective.rank())));
+      auto ones = gpu.array(std::vector<float>(1000, 1));
+      for (int step = 0; step < 3; ++step) {
+        gpu.backend->add_scaled(1000, 1, ones.data(), gpu.values.data());  // before: + 1
+        ASSERT_TRUE(gpu.order_sum(gpus).ok());
+        gpu.backend->add_scaled(1000, -1, ones.data(), gpu.values.data());  // behind: - 1
+      }
+      float expected = all * (all - 1) / 2;  // of ranks
+      for (int step = 0; step < 3; ++step) {
+        expected = step == 0 ? expected + all - 1 : (expected + 1) * all - 1;
+      }
+      EXPECT_THAT(gpu.values.download(), Each(expected));
+      EXPECT_TRUE(gpus.health().ok());
       double samples = 2;
       ASSERT_TRUE(collective.sum(std::span(&samples, 1)).ok());
-      EXPECT_EQ(samples, 4);
+      EXPECT_EQ(samples, 2 * all) << "numbers of the host go by the ring";
+    });
+  }
+}
+
+TEST_P(NcclCollective, GathersSharesOfAnySize) {
+  Gpus{.world_size = 3}.run([&](Membership&, Gpus::Made made) {
+    ASSERT_TRUE(made.ok()) << made.error().message;
+    const std::vector<std::int64_t> bounds = {0, 3, 3, 5};
+    const auto rank = static_cast<float>((*made)->rank());
+    Gpu gpu(std::vector<float>(5, rank));
+    gpu.before->mark();
+    ASSERT_TRUE((*made)->on_device()->order_all_gather(gpu.span(), bounds, *gpu.before).ok());
+    (*made)->on_device()->mark(*gpu.after);
+    gpu.after->await();
+    EXPECT_THAT(gpu.values.download(), ElementsAre(0, 0, 0, 2, 2));
+  });
+}
+
+// The GPUs would stand still for ever, and a host that waits for its own with them.
+TEST_P(NcclCollective, GivesUpWhatDoesNotComeToAnEndAndNamesIt) {
+  std::barrier both_know(2);
+  Gpus{.settings = {.timeout = 300ms}}.run([&](Membership&, Gpus::Made made) {
+    ASSERT_TRUE(made.ok()) << made.error().message;
+    DeviceCollective& gpus = *(*made)->on_device();
+    Gpu gpu(std::vector<float>(12, 1));
+    ASSERT_TRUE(gpu.order_sum(gpus).ok());
+    EXPECT_THAT(gpu.values.download(), Each(2));
+    if ((*made)->rank() == 1) return both_know.arrive_and_wait();  // it hangs
+    EXPECT_TRUE(gpu.order_sum(gpus).ok()) << "the host waits for nothing";
+    EXPECT_EQ(*gpus.given_up(), 0);
+    gpu.backend->wait();
+    EXPECT_NE(*gpus.given_up(), 0) << "known to whoever goes on behind it";
+    both_know.arrive_and_wait();
+    for (int attempt = 0; attempt < 2; ++attempt) {  // and it stays so
+      const Status status = attempt == 0 ? gpus.health() : gpu.order_sum(gpus);
+      ASSERT_FALSE(status.ok());
+      EXPECT_EQ(status.error().code, ErrorCode::kUnavailable);
+      EXPECT_THAT(status.error().message,
+                  HasSubstr("sum of 12 values on the GPUs (collective 2): rank 1"));
     }
   });
 }
 
-TEST(NcclCollective, RefusesTwoRanksOnOneCard) {
-  Fabric fabric;
-  const auto maker = [&](std::int64_t) { return std::make_unique<FakeMaker>(fabric, "GPU-7"); };
-  run(maker, 10s, [](const Made& made) {
-    EXPECT_THAT(error_of(made), AllOf(HasSubstr("ranks 0 and 1 both use the GPU GPU-7"),
+TEST_P(NcclCollective, NoticesALostWorkerLongBeforeTheTimeIsUp) {
+  const auto start = std::chrono::steady_clock::now();
+  Gpus{.world_size = 3, .settings = {.timeout = 60s}}.run([](Membership&, Gpus::Made made) {
+    ASSERT_TRUE(made.ok()) << made.error().message;
+    DeviceCollective& gpus = *(*made)->on_device();
+    if ((*made)->rank() == 2) return;  // gone
+    Gpu gpu(std::vector<float>(5, 1));
+    Status status = gpu.order_sum(gpus);
+    gpu.backend->wait();
+    if (status.ok()) status = gpus.health();
+    ASSERT_FALSE(status.ok());
+    EXPECT_THAT(status.error().message,
+                AllOf(HasSubstr("sum of 5 values"), HasSubstr("rank 2 is gone")));
+  });
+  EXPECT_LT(std::chrono::steady_clock::now() - start, 20s);
+}
+
+TEST_P(NcclCollective, ThoseThatAreLeftMeetAgain) {
+  Gpus{.world_size = 3}.run([](Membership& membership, Gpus::Made made) {
+    ASSERT_TRUE(made.ok()) << made.error().message;
+    if (membership.rank() == 1) return;
+    Gpu gpu(std::vector<float>(5, 1));
+    Status status = gpu.order_sum(*(*made)->on_device());
+    gpu.backend->wait();
+    if (status.ok()) status = (*made)->on_device()->health();
+    ASSERT_FALSE(status.ok());
+    made->reset();
+    ASSERT_TRUE(membership.form_next_epoch(2).ok());
+    auto ring = *make_ring_collective(membership, 20s);
+    const auto maker = *kernels::cuda::nccl_communicators();
+    auto again = make_nccl_collective(membership, std::move(ring), maker.get(), {.timeout = 20s});
+    ASSERT_TRUE(again.ok()) << again.error().message;
+    gpu.values.upload(std::vector<float>(5, 1));
+    ASSERT_TRUE(gpu.order_sum(*(*again)->on_device()).ok());
+    EXPECT_THAT(gpu.values.download(), Each(2));
+  });
+}
+
+std::string name_of(const testing::TestParamInfo<Pace>& instance) {
+  const Pace& pace = instance.param;
+  return name_of(pace.streams) + (pace.polls > 0 ? "InProgress" : "");
+}
+
+INSTANTIATE_TEST_SUITE_P(, NcclCollective,
+                         testing::Values(Pace{}, Pace{Streams::kLate}, Pace{Streams::kOthersFirst},
+                                         Pace{Streams::kAtOnce, 3}, Pace{Streams::kLate, 3}),
+                         name_of);
+
+// ---- Meeting -----------------------------------------------------------------------------------
+
+TEST(MeetingOfGpus, RefusesTwoRanksOnOneCard) {
+  Gpus{.device = [](std::int64_t) { return 7; }}.run([](Membership&, const Gpus::Made& made) {
+    EXPECT_THAT(error_of(made), AllOf(HasSubstr("ranks 0 and 1 both use the GPU GPU-07"),
                                       HasSubstr("a GPU of its own")));
   });
 }
 
-TEST(NcclCollective, RefusesDifferentVersions) {
-  Fabric fabric;
-  const auto maker = [&](std::int64_t rank) {
-    return std::make_unique<FakeMaker>(fabric, "GPU-" + std::to_string(rank),
-                                       rank == 0 ? "2.28.9" : "2.27.3");
+// Another maker, but for what a test changes.
+class Changed : public kernels::CommunicatorMaker {
+ public:
+  std::string version() const override { return real_->version(); }
+  std::string card() const override { return real_->card(); }
+  Result<std::string> make_id() override { return real_->make_id(); }
+  Result<std::unique_ptr<kernels::Communicator>> start(const std::string& id,
+                                                       std::int64_t world_size,
+                                                       std::int64_t rank) override {
+    return real_->start(id, world_size, rank);
+  }
+
+ private:
+  const Gpus::Maker real_ = *kernels::cuda::nccl_communicators();
+};
+
+class OldNccl final : public Changed {
+ public:
+  std::string version() const override { return "2.27.3"; }
+};
+
+TEST(MeetingOfGpus, RefusesDifferentVersions) {
+  Gpus gpus;
+  gpus.maker = [](std::int64_t rank) -> Gpus::Maker {
+    if (rank == 1) return std::make_unique<OldNccl>();
+    return *kernels::cuda::nccl_communicators();
   };
-  run(maker, 10s, [](const Made& made) {
+  gpus.run([](Membership&, const Gpus::Made& made) {
     EXPECT_THAT(error_of(made), HasSubstr("rank 1 has NCCL 2.27.3, expected rank 0's 2.28.9"));
   });
 }
 
-TEST(NcclCollective, GoesByTheRingWhereOneHasNoGpu) {
-  Fabric fabric;
-  const auto maker = [&](std::int64_t rank) {
-    return rank == 0 ? nullptr : std::make_unique<FakeMaker>(fabric, "GPU-1");
+TEST(MeetingOfGpus, GoesByTheRingWhereOneHasNoGpu) {
+  Gpus gpus;
+  gpus.maker = [](std::int64_t rank) -> Gpus::Maker {
+    if (rank == 0) return nullptr;
+    return *kernels::cuda::nccl_communicators();
   };
-  run(maker, 10s, [](Made made) {
+  gpus.run([](Membership&, Gpus::Made made) {
     ASSERT_TRUE(made.ok()) << made.error().message;
-    EXPECT_FALSE((*made)->takes_device_memory());
+    EXPECT_EQ((*made)->on_device(), nullptr);
     EXPECT_TRUE((*made)->barrier().ok());
   });
 }
 
-TEST(NcclCollective, GivesUpWhatDoesNotComeToAnEndAndNamesIt) {
-  Fabric fabric;
-  fabric.hangs = true;
-  const auto maker = [&](std::int64_t rank) {
-    return std::make_unique<FakeMaker>(fabric, "GPU-" + std::to_string(rank));
-  };
-  run(maker, 300ms, [](Made made) {
-    ASSERT_TRUE(made.ok()) << made.error().message;
-    std::vector<float> gradients(12);
-    for (int attempt = 0; attempt < 2; ++attempt) {  // and it stays so
-      const Status status = (*made)->sum(std::span(gradients));
-      ASSERT_FALSE(status.ok());
-      EXPECT_EQ(status.error().code, ErrorCode::kUnavailable);
-      EXPECT_THAT(status.error().message, HasSubstr("sum of 12 values on the GPUs (collective 1)"));
-    }
-  });
-  EXPECT_EQ(fabric.aborted, 2);
-}
+// Comes to the rendezvous, and never to NCCL's meeting.
+class Hanging final : public Changed {
+ public:
+  explicit Hanging(std::atomic<bool>& may_end) : may_end_(may_end) {}
+  Result<std::unique_ptr<kernels::Communicator>> start(const std::string&, std::int64_t,
+                                                       std::int64_t) override {
+    may_end_.wait(false);
+    return io_error("it hung");
+  }
 
-TEST(NcclCollective, NoticesALostWorkerLongBeforeTheTimeIsUp) {
-  Fabric fabric;
-  const auto maker = [&](std::int64_t rank) {
-    return std::make_unique<FakeMaker>(fabric, "GPU-" + std::to_string(rank));
-  };
-  const auto start = std::chrono::steady_clock::now();
-  run(maker, 60s, [](Made made) {
-    ASSERT_TRUE(made.ok()) << made.error().message;
-    if ((*made)->rank() == 1) return;  // gone
-    std::vector<float> gradients(5);
-    const Status status = (*made)->sum(std::span(gradients));
-    ASSERT_FALSE(status.ok());
-    EXPECT_THAT(status.error().message, HasSubstr("rank 1"));
-  });
-  EXPECT_LT(std::chrono::steady_clock::now() - start, 20s);
-  EXPECT_GE(fabric.aborted, 1);
-}
+ private:
+  std::atomic<bool>& may_end_;
+};
 
-TEST(Watchdog, BarksOnceWithTheNameOfWhatTakesTooLong) {
-  std::mutex mutex;
-  std::vector<std::string> barks;
-  Watchdog watchdog(30ms, [&](const std::string& what) {
-    const std::scoped_lock lock(mutex);
-    barks.push_back(what);
+TEST(MeetingOfGpus, OfOneThatNeverComesIsGivenUp) {
+  std::atomic<bool> may_end = false;
+  Gpus gpus{.settings = {.timeout = 300ms}};
+  gpus.maker = [&](std::int64_t rank) -> Gpus::Maker {
+    if (rank == 1) return std::make_unique<Hanging>(may_end);
+    return *kernels::cuda::nccl_communicators();
+  };
+  gpus.run([&](Membership& membership, const Gpus::Made& made) {
+    if (membership.rank() == 1) return;
+    EXPECT_THAT(error_of(made), AllOf(HasSubstr("meeting of the GPUs: rank 1"),
+                                      HasSubstr("did not take part in time")));
+    may_end = true;
+    may_end.notify_all();
   });
-  watchdog.watch("the quick one");
-  EXPECT_FALSE(watchdog.rest());
-  watchdog.watch("the slow one");
-  while (!watchdog.has_barked()) std::this_thread::sleep_for(1ms);
-  std::this_thread::sleep_for(60ms);
-  EXPECT_TRUE(watchdog.rest());
-  watchdog.watch("the next one");
-  EXPECT_FALSE(watchdog.rest());
-  EXPECT_THAT(barks, testing::ElementsAre("the slow one"));
 }
 
 }  // namespace

@@ -75,7 +75,7 @@ Result<std::unique_ptr<Collective>> make_collective(const TrainingJob& job, Memb
   if (backend != api::BackendKind::kAuto && backend != api::BackendKind::kCuda) return ring;
   auto maker = kernels::load_communicators(kernels::cuda_library_places());
   return make_nccl_collective(membership, std::move(ring), maker.ok() ? maker->get() : nullptr,
-                              timeout);
+                              {.timeout = timeout});
 }
 
 Attempt meet_and_train(const TrainingJob& job, const TrainingData& data, const WorkerPlace& place,

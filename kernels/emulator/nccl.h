@@ -1,0 +1,68 @@
+// The part of NCCL that the communicator uses (kernels/cuda/nccl.cpp), for the emulator: the names,
+// numbers and meanings of NVIDIA's nccl.h (2.28). Emulated GPUs of threads and of processes of one
+// machine add up over loopback (fabric.h). Comes first on the include path of what is built for the
+// emulator.
+//
+// As there: a call may return before its order lies on the stream (ncclInProgress), and until
+// ncclCommGetAsyncError says that it does no other may be made; a collective whose other members
+// do not come, or are killed, never ends, and its stream with it, until the communicator is
+// aborted. Every communicator is non-blocking. Unlike there, members that make different calls end
+// the program with a sentence. Usable from several threads, but for two calls on one communicator
+// at once.
+#pragma once
+
+#include <cstddef>
+
+#include "kernels/emulator/cuda_runtime.h"
+
+// NOLINTBEGIN(readability-identifier-naming): the names are NCCL's.
+
+using ncclComm_t = struct ncclComm*;
+struct ncclUniqueId {
+  char internal[128];
+};
+enum ncclResult_t : int {
+  ncclSuccess = 0,
+  ncclUnhandledCudaError = 1,
+  ncclSystemError = 2,
+  ncclInternalError = 3,
+  ncclInvalidArgument = 4,
+  ncclInvalidUsage = 5,
+  ncclRemoteError = 6,
+  ncclInProgress = 7,
+};
+enum ncclRedOp_t : int { ncclSum = 0 };
+enum ncclDataType_t : int { ncclFloat = 7 };
+struct ncclConfig_t {
+  int blocking = 1;
+};
+inline constexpr ncclConfig_t NCCL_CONFIG_INITIALIZER;
+
+ncclResult_t ncclGetVersion(int* version);
+const char* ncclGetErrorString(ncclResult_t result);
+const char* ncclGetLastError(ncclComm_t comm);
+
+ncclResult_t ncclGetUniqueId(ncclUniqueId* id);
+ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int members, ncclUniqueId id, int rank,
+                                    ncclConfig_t* config);
+ncclResult_t ncclCommFinalize(ncclComm_t comm);
+ncclResult_t ncclCommDestroy(ncclComm_t comm);
+ncclResult_t ncclCommAbort(ncclComm_t comm);
+ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* state);
+
+ncclResult_t ncclGroupStart();
+ncclResult_t ncclGroupEnd();
+ncclResult_t ncclAllReduce(const void* from, void* to, std::size_t count, ncclDataType_t type,
+                           ncclRedOp_t operation, ncclComm_t comm, cudaStream_t stream);
+ncclResult_t ncclBroadcast(const void* from, void* to, std::size_t count, ncclDataType_t type,
+                           int root, ncclComm_t comm, cudaStream_t stream);
+
+// NOLINTEND(readability-identifier-naming)
+
+namespace fettle::kernels::emulator {
+
+// After how many questions a call's order lies on its stream; at first 0, or what
+// FETTLE_EMULATOR_NCCL_POLLS says. Of the whole process.
+void set_nccl_polls(int polls);
+
+}  // namespace fettle::kernels::emulator

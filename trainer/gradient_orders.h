@@ -1,0 +1,57 @@
+// GradientOrders: adds up a step's gradients between GPUs, while the backward pass of its last
+// micro-batch still goes on. What GradientSum is on CPUs, without a thread: the GPUs keep the
+// order.
+//
+// A moment is marked in the pass (or in its recording) where a message's gradients are complete,
+// and its sum is ordered on the communicator's stream behind it; the backend goes on with the end
+// of the step when all sums are there. A worker without samples in a step orders the same messages
+// at its end, so the sums are the same bits. The host waits for nothing.
+// One thread, the backend's.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "kernels/backend.h"
+#include "trainer/collective.h"
+#include "trainer/gradient_messages.h"
+
+namespace fettle::trainer {
+
+class GradientOrders {
+ public:
+  // `collective` and `backend`, which has moments, must outlive it.
+  GradientOrders(DeviceCollective& collective, kernels::Backend& backend,
+                 GradientMessages messages);
+
+  // In every backward pass, from the last layer to the first, and at its end. Part of its
+  // recording.
+  void layer_done(std::int64_t layer);
+  void pass_done();
+  // The last pass of a step was ordered: its early messages can be.
+  void pass_ordered(std::span<float> gradients);
+  // Orders what is left; what the backend is ordered afterwards finds the sums. Errors: a worker
+  // was lost.
+  Status finish(std::span<float> gradients);
+
+  // Orders that worker r's part of `values`, from bounds[r] on, comes to all.
+  Status gather(std::span<float> values, std::span<const std::int64_t> bounds);
+
+ private:
+  Status order_early(std::span<float> gradients);
+  void await_all();
+
+  DeviceCollective& collective_;
+  const GradientMessages messages_;
+  std::vector<std::unique_ptr<kernels::Moment>> complete_;  // one an early message
+  const std::unique_ptr<kernels::Moment> before_;           // what is ordered at a step's end
+  const std::unique_ptr<kernels::Moment> summed_;
+  std::size_t next_ = 0;  // of the pass under way
+  bool early_ordered_ = false;
+  Status status_ = success();  // of pass_ordered()
+};
+
+}  // namespace fettle::trainer
