@@ -31,6 +31,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "kernels/profiling.h"
 
 namespace fettle::kernels {
 
@@ -492,6 +493,14 @@ class Backend {
   // Does not yet carry out what `work` orders; each run() does, with the same arguments, reading
   // what the memory holds by then. `work` must neither allocate, upload, download nor wait.
   virtual std::unique_ptr<Recording> record(std::function<void()> work) = 0;
+
+  // For those who measure (profiling.h).
+  virtual DeviceIdentity device() const { return {}; }
+  // Waits for what was ordered. nullptr: work is done when a call returns, so the host's clock
+  // tells all.
+  virtual std::unique_ptr<Timeline> timeline() { return nullptr; }
+  // nullptr: no tool watches.
+  virtual std::unique_ptr<Ranges> ranges() { return nullptr; }
 };
 
 // "reference" is always there. Errors: a backend that this build or machine does not have.

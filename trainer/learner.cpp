@@ -118,7 +118,8 @@ Status Learner::allocate(const NetworkPlan& plan, std::int64_t max_samples) {
 
 void Learner::set_trace(Trace* trace) {
   trace_ = trace;
-  if (trace != nullptr) trace->set_wait([this] { backend_->wait(); });
+  traced_.reset();  // before it is another's
+  if (trace != nullptr) traced_.emplace(*trace, *backend_);
   network_->set_trace(trace);
 }
 
@@ -135,6 +136,7 @@ void Learner::keep_statistics() {
 
 void Learner::add(const Batch& batch, std::int64_t epoch, bool last_of_step) {
   if (batch.size() == 0) return;
+  const Span span(trace_, "micro-batch");
   const StagedBatch staged = stage_->bring(batch, epoch);
   if (backend_->shares_memory() && last_of_step && collective_.world_size() > 1) {
     return order_batch(staged, [this](std::int64_t layer) {
@@ -282,6 +284,7 @@ void Learner::undo_step() {
 
 Result<Score> Learner::evaluate(const ImageSet& images, const Indices& samples,
                                 const BatchWriter& writer) {
+  const Span span(trace_, "evaluation", "", /*always=*/true);
   const Range share =
       share_of({0, std::ssize(samples)}, collective_.world_size(), collective_.rank());
   const std::span<const std::int64_t> all(samples);

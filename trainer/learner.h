@@ -154,6 +154,7 @@ class Learner {
   std::unique_ptr<kernels::Recording> end_orders_;
   std::int64_t unsettled_ = 0;
   Trace* trace_ = nullptr;
+  std::optional<TracedBackend> traced_;
   double communicated_ = 0;
   std::optional<GradientSum> gradient_sum_;  // last: its thread works on the gradients
 };

@@ -37,6 +37,21 @@ Status find_gpu() {
   return status_of(error, "looking for a GPU");
 }
 
+// 8-4-4-4-12 digits.
+std::string uuid_text(const cudaUUID_t& uuid) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string text;
+  for (const char byte : uuid.bytes) {
+    if (text.size() == 8 || text.size() == 13 || text.size() == 18 || text.size() == 23) {
+      text += '-';
+    }
+    const auto value = static_cast<unsigned char>(byte);
+    text += kDigits[value >> 4U];
+    text += kDigits[value & 15U];
+  }
+  return text;
+}
+
 class Block : public Memory {
  public:
   Block(Pool& pool, void* data) : pool_(pool), data_(data) {}
@@ -63,7 +78,7 @@ Result<std::unique_ptr<Device>> Device::open() {
   FETTLE_TRY(status_of(cudaSetDevice(0), "choosing the GPU"));
   // Where the GPU's memory is the host's, a block is what was asked for: tools see who leaves it.
   std::unique_ptr<Device> device(new Device(properties.integrated != 0 ? 0 : kPieceBytes));
-  device->name_ = properties.name;
+  device->identity_ = {properties.name, uuid_text(properties.uuid)};
   device->multiprocessors_ = properties.multiProcessorCount;
   FETTLE_TRY(status_of(cudaStreamCreateWithFlags(&device->stream_, cudaStreamNonBlocking),
                        "starting work on the GPU"));

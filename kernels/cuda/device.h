@@ -30,7 +30,7 @@ class Device {
   Device& operator=(const Device&) = delete;
 
   cudaStream_t stream() const { return stream_; }
-  const std::string& name() const { return name_; }
+  const DeviceIdentity& identity() const { return identity_; }
   int multiprocessors() const { return multiprocessors_; }
 
   // Zero at first. Errors: what was asked for, what is free, and what to do about it.
@@ -66,7 +66,7 @@ class Device {
   explicit Device(std::int64_t piece_bytes) : pool_(piece_bytes) {}
 
   cudaStream_t stream_ = nullptr;
-  std::string name_;
+  DeviceIdentity identity_;
   int multiprocessors_ = 1;
   Pool pool_;
   // The last is the largest. Those before it stay: recorded graphs hold their addresses.

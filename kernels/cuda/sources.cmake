@@ -15,6 +15,7 @@ set(FETTLE_CUDA_SOURCES
   kernels/cuda/mailbox.cpp
   kernels/cuda/pool.cpp
   kernels/cuda/staging.cpp
+  kernels/cuda/timeline.cpp
   kernels/dropout/cuda.cu
   kernels/embedding/cuda.cu
   kernels/embedding/sort.cu
@@ -41,6 +42,7 @@ set(FETTLE_CUDA_LIBRARY_SOURCES
   kernels/cuda/choice.cpp
   kernels/cuda/cublaslt.cpp
   kernels/cuda/cudnn.cpp
+  kernels/cuda/nvtx.cpp
   kernels/linear/cublaslt.cpp
 )
 list(TRANSFORM FETTLE_CUDA_SOURCES PREPEND ${PROJECT_SOURCE_DIR}/)
