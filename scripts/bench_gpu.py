@@ -61,17 +61,16 @@ class Benchmark:
     def curves(self):
         rows = self.report["curves"] = []
         for model, precision in self.options.curves:
-            limit = self.left(40)
-            if not limit:
+            if not self.left(40):
                 self.leave_out(f"curve of {model}, {precision}")
                 continue
-            rows.append(bench_gpu_trials.curves(self.options, model, precision, limit))
+            rows.append(bench_gpu_trials.curves(self.options, model, precision, self.left))
             self.write()
 
     def trial(self):
-        limit = self.left(3 * self.options.trial_seconds)
-        if limit:
-            self.report["trial"] = bench_gpu_trials.whole_trial(self.options, limit)
+        needed = 2.5 * self.options.trial_seconds
+        if self.left(needed) == needed:
+            self.report["trial"] = bench_gpu_trials.whole_trial(self.options, self.left)
         else:
             self.leave_out("trial")
 

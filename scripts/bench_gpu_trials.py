@@ -1,5 +1,5 @@
 """Whole trainings of both, for scripts/bench_gpu.py: how long a trial takes from the start of its process, and whether
-loss curves from the same weights lie on top of each other."""
+loss curves from the same weights lie on top of each other. `left`: how many of so many seconds there are."""
 
 import json
 import pathlib
@@ -72,11 +72,12 @@ def peer(config, model, epochs, way, device):
             "--device", device]
 
 
-def epochs_for(target, folder, options, ways):
+def epochs_for(target, folder, options, left):
     """The faster of PyTorch's ways, and how many epochs take it so long; also what went wrong."""
-    config, found, errors = write_config(folder, "mlp", options.samples, 1, options.precision, options.backend, 0.02), [], []
-    for way in ways:
-        lines, seconds, wrong = timed(peer(config, "mlp", 3, way, options.device), 60)
+    config = write_config(folder, "mlp", options.samples, 1, options.precision, options.backend, 0.02)
+    found, errors = [], []
+    for way in options.ways:
+        lines, seconds, wrong = timed(peer(config, "mlp", 3, way, options.device), left(60))
         errors += [f"PyTorch, {way}: {wrong}"] if wrong else []
         if len(lines) == 3:
             each = min(line["seconds"] for line in lines)
@@ -84,16 +85,16 @@ def epochs_for(target, folder, options, ways):
     return (*max(found, default=(0, "")), errors)
 
 
-def whole_trial(options, limit):
+def whole_trial(options, left):
     """An MLP of 784-512-512-10, as long as takes PyTorch `options.trial_seconds`; both without checkpoints."""
-    folder = options.results / "trial"
-    epochs, way, errors = epochs_for(options.trial_seconds, folder, options, options.ways)
+    folder, limit = options.results / "trial", 3 * options.trial_seconds
+    epochs, way, errors = epochs_for(options.trial_seconds, folder, options, left)
     row = {"epochs": epochs, "way": way, "errors": errors, "goal": 2.0}
     if epochs < 1:
         return row
     config = write_config(folder, "mlp", options.samples, epochs, options.precision, options.backend, 0.02)
-    theirs, their_seconds, wrong = timed(peer(config, "mlp", epochs, way, options.device), limit)
-    ours, our_seconds, also_wrong = timed([options.trainer, str(config)], limit)
+    theirs, their_seconds, wrong = timed(peer(config, "mlp", epochs, way, options.device), left(limit))
+    ours, our_seconds, also_wrong = timed([options.trainer, str(config)], left(limit))
     row["errors"] += [error for error in (wrong, also_wrong) if error]
     if len(ours) == len(theirs) == epochs:
         row |= {"ours_seconds": round(our_seconds, 2), "pytorch_seconds": round(their_seconds, 2),
@@ -102,19 +103,20 @@ def whole_trial(options, limit):
     return row
 
 
-def curves(options, model, precision, limit):
+def curves(options, model, precision, left):
     """Epoch by epoch from the same weights, with the same samples in the same order."""
+    limit = 40
     folder = options.results / f"curve-{model}-{precision}"
     config = write_config(folder, model, options.curve_samples, options.curve_epochs, precision, options.backend, 0.01)
     row = {"model": model, "precision": precision, "epochs": options.curve_epochs, "errors": []}
     start, checkpoints = [options.trainer, str(config)], folder / "checkpoints"
-    _, wrong = lines_of([*start, "--until-epoch", "0", "--checkpoints", str(checkpoints)], limit)
+    _, wrong = lines_of([*start, "--until-epoch", "0", "--checkpoints", str(checkpoints)], left(limit))
     weights = sorted(checkpoints.glob("*"))
-    ours, also_wrong = lines_of(start, limit)
+    ours, also_wrong = lines_of(start, left(limit))
     theirs, wrong_there = [], "fettle-trainer has written no checkpoint"
     if weights:
         command = peer(config, model, options.curve_epochs, "eager", options.device)
-        theirs, wrong_there = lines_of([*command, "--weights", str(weights[0])], limit)
+        theirs, wrong_there = lines_of([*command, "--weights", str(weights[0])], left(limit))
     row["errors"] = [error for error in (wrong, also_wrong, wrong_there) if error]
     if len(ours) != options.curve_epochs or len(theirs) != options.curve_epochs:
         return row

@@ -27,10 +27,11 @@ def svg(title, curves):
              f'font-size="12"><rect width="100%" height="100%" fill="#fff"/>'
              f'<text x="{MARGIN}" y="24" font-size="15">{escape(title)}</text>']
     for value in ticks(low, high):
-        parts.append(f'<line x1="{MARGIN}" x2="{WIDTH - MARGIN}" y1="{y(value):.1f}" y2="{y(value):.1f}" '
-                     f'stroke="#ddd"/><text x="{MARGIN - 6}" y="{y(value) + 4:.1f}" text-anchor="end">{value:.3g}</text>')
-    for i in ticks(1, last):
-        parts.append(f'<text x="{x(i - 1):.1f}" y="{HEIGHT - MARGIN + 18}" text-anchor="middle">{i:.0f}</text>')
+        height = f"{y(value):.1f}"
+        parts.append(f'<line x1="{MARGIN}" x2="{WIDTH - MARGIN}" y1="{height}" y2="{height}" stroke="#ddd"/>'
+                     f'<text x="{MARGIN - 6}" y="{height}" dy="4" text-anchor="end">{value:.3g}</text>')
+    for i in sorted({round(tick) for tick in ticks(1, last)}):
+        parts.append(f'<text x="{x(i - 1):.1f}" y="{HEIGHT - MARGIN + 18}" text-anchor="middle">{i}</text>')
     parts.append(f'<text x="{WIDTH / 2}" y="{HEIGHT - 12}" text-anchor="middle">epoch</text>')
     for number, (name, curve) in enumerate(curves):
         style = STYLES[number % len(STYLES)]
