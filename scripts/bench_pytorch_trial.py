@@ -3,7 +3,7 @@
 
     python3 scripts/bench_pytorch_trial.py CONFIG --model mlp --epochs 20 [--way graph] [--weights CHECKPOINT]
 
-    python3 scripts/bench_pytorch_trial.py CONFIG --model mlp --epochs 20 [--way graph] [--weights CHECKPOINT]
+CONFIG is the trainer's configuration (scripts/bench_gpu.py writes it). The data lie on the device. With --way graph
 a step is one CUDA graph, which is as fast as PyTorch gets without compiling. With --weights it starts from that
 checkpoint of fettle-trainer and takes the samples in its order (seed 0); otherwise it draws the order on the device.
 """
