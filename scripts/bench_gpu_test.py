@@ -93,6 +93,12 @@ class Running(unittest.TestCase):
             self.assertIn("Left out for want of time: trial.", (options.results / "benchmarks.md").read_text())
 
 
+    def test_a_trial_is_as_long_as_its_start_leaves_time_for(self):
+        lines = [{"seconds": 0.5}, {"seconds": 0.25}, {"seconds": 0.25}]
+        self.assertEqual(bench_gpu_trials.epochs_in(30, 6, lines), 3 + 24 * 4)
+        self.assertEqual(bench_gpu_trials.epochs_in(3, 6, lines), 3)
+
+
 class Results(unittest.TestCase):
     def test_the_table_has_the_ratio_and_both_mfus(self):
         ours = {"images_per_second": 200, "step_ms_median": 1, "step_ms_p99": 2, "mfu": 0.4}

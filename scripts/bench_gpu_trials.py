@@ -72,6 +72,11 @@ def peer(config, model, epochs, way, device):
             "--device", device]
 
 
+def epochs_in(target, seconds, lines):
+    """How many epochs take so long, start included, where those of `lines` took `seconds`; at least as many."""
+    return len(lines) + max(0, int((target - seconds) / min(line["seconds"] for line in lines)))
+
+
 def epochs_for(target, folder, options, left):
     """The faster of PyTorch's ways, and how many epochs take it so long; also what went wrong."""
     config = write_config(folder, "mlp", options.samples, 1, options.precision, options.backend, 0.02)
@@ -80,8 +85,7 @@ def epochs_for(target, folder, options, left):
         lines, seconds, wrong = timed(peer(config, "mlp", 3, way, options.device), left(60))
         errors += [f"PyTorch, {way}: {wrong}"] if wrong else []
         if len(lines) == 3:
-            each = min(line["seconds"] for line in lines)
-            found.append((int((target - seconds) / each) + 3, way))
+            found.append((epochs_in(target, seconds, lines), way))
     return (*max(found, default=(0, "")), errors)
 
 

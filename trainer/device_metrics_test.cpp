@@ -3,8 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <iterator>
 #include <set>
+#include <string>
 
+#include "api/report.h"
 #include "base/file.h"
 #include "base/test_paths.h"
 #include "trainer/metric_names.h"
@@ -42,6 +45,11 @@ TEST(GpuMetrics, AreThoseThatAreKnown) {
   EXPECT_THAT(gpu_metrics({.utilization = 0.9, .memory = 5e9, .power = 600.0, .energy = 2e4}),
               ElementsAre(Pair("gpu_utilization", 0.9), Pair("gpu_memory_bytes", 5e9),
                           Pair("gpu_power_watts", 600), Pair("gpu_energy_joules", 2e4)));
+}
+
+// A status has room for so many; more would be left out without a word.
+TEST(MetricNames, AreNotMoreThanAStatusHolds) {
+  EXPECT_LE(std::size(metric::kAll), api::kMaxReportMetrics);
 }
 
 TEST(MetricNames, AreExplained) {
