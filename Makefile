@@ -116,7 +116,7 @@ crds: setup ## Write crds/*.yaml anew, from the field lists in api/ and crds/rul
 	@$(BUILD)/bin/fettle-crds crds
 
 .PHONY: gpu
-gpu: ## On a machine with a GPU: tests, then benchmarks against PyTorch; needs .gpu/ and no network
+gpu: ## On a machine with a GPU: tests, then benchmarks against PyTorch; needs .gpu/ and no network; PARTS=curves,trial,steps
 	@scripts/gpu.sh
 
 .PHONY: gpu-bundle

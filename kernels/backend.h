@@ -33,6 +33,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "kernels/profiling.h"
 
 namespace fettle::kernels {
 
@@ -534,6 +535,14 @@ class Backend {
   virtual std::unique_ptr<Recording> record(std::function<void()> work) = 0;
   // nullptr where calls are done when they return.
   virtual std::unique_ptr<Moment> moment() { return nullptr; }
+
+  // For those who measure (profiling.h).
+  virtual DeviceIdentity device() const { return {}; }
+  // Waits for what was ordered. nullptr: work is done when a call returns, so the host's clock
+  // tells all.
+  virtual std::unique_ptr<Timeline> timeline() { return nullptr; }
+  // nullptr: no tool watches.
+  virtual std::unique_ptr<Ranges> ranges() { return nullptr; }
 };
 
 // "reference" is always there. Errors: a backend that this build or machine does not have.

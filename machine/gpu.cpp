@@ -1,142 +1,60 @@
 #include "machine/gpu.h"
 
-#include <dlfcn.h>
-
-#include <array>
-#include <memory>
 #include <string_view>
+
+#include "machine/nvml.h"
 
 namespace fettle::machine {
 namespace {
 
-// ---- What is used of nvml.h (NVIDIA's NVML API reference), whose layout is stable
-// -----------------
+using nvml::Device;
+using nvml::kEnabled;
 
-using Device = void*;
-
-struct MemoryInfo {
-  unsigned long long total = 0;
-  unsigned long long free = 0;
-  unsigned long long used = 0;
-};
-
-struct PciInfo {
-  char legacy_bus_id[16] = {};
-  unsigned domain = 0;
-  unsigned bus = 0;
-  unsigned device = 0;
-  unsigned device_id = 0;
-  unsigned subsystem_id = 0;
-  char bus_id[32] = {};
-};
-
-constexpr int kNvmlSuccess = 0;
-constexpr unsigned kTextBytes =
-    96;  // every name and version is shorter (NVML_DEVICE_*_BUFFER_SIZE)
 constexpr unsigned kMaxNvlinks = 18;
-constexpr unsigned kEnabled = 1;
 
-// An open library. Each function is looked up when it is called: older drivers lack some, and then
-// the call fails like any other.
-class Nvml {
- public:
-  explicit Nvml(const std::string& library) : handle_(::dlopen(library.c_str(), RTLD_LAZY)) {
-    if (handle_ == nullptr) {
-      missing_ = std::string("there is no NVIDIA driver (") + ::dlerror() + ")";
-      return;
-    }
-    const int code = status("nvmlInit_v2");
-    begun_ = code == kNvmlSuccess;
-    if (!begun_) missing_ = "the NVIDIA driver does not answer: " + explain(code);
-  }
-  ~Nvml() {
-    if (begun_) (void)status("nvmlShutdown");
-    if (handle_ != nullptr) ::dlclose(handle_);
-  }
-  Nvml(const Nvml&) = delete;
-  Nvml& operator=(const Nvml&) = delete;
-
-  const std::string& missing() const { return missing_; }
-
-  template <class... Arguments>
-  bool call(const char* function, Arguments... arguments) const {
-    return status(function, arguments...) == kNvmlSuccess;
-  }
-
-  // What a function writes into a buffer, after what else it takes.
-  template <class... Arguments>
-  std::string text(const char* function, Arguments... arguments) const {
-    std::array<char, kTextBytes> buffer{};
-    if (!call(function, arguments..., buffer.data(), kTextBytes)) return "";
-    return buffer.data();
-  }
-
- private:
-  template <class... Arguments>
-  int status(const char* function, Arguments... arguments) const {
-    constexpr int kFunctionNotFound = 13;  // NVML_ERROR_FUNCTION_NOT_FOUND
-    void* const symbol = ::dlsym(handle_, function);
-    if (symbol == nullptr) return kFunctionNotFound;
-    return reinterpret_cast<int (*)(Arguments...)>(symbol)(arguments...);
-  }
-
-  std::string explain(int code) const {
-    void* const symbol = ::dlsym(handle_, "nvmlErrorString");
-    if (symbol == nullptr) return "error " + std::to_string(code);
-    return reinterpret_cast<const char* (*)(int)>(symbol)(code);
-  }
-
-  void* const handle_;
-  bool begun_ = false;
-  std::string missing_;
-};
-
-std::int64_t memory_of(const Nvml& nvml, Device device, std::int64_t* free = nullptr) {
-  MemoryInfo info;
-  if (!nvml.call("nvmlDeviceGetMemoryInfo", device, &info)) return 0;
+std::int64_t memory_of(const nvml::Library& library, Device device, std::int64_t* free = nullptr) {
+  nvml::MemoryInfo info;
+  if (!library.call("nvmlDeviceGetMemoryInfo", device, &info)) return 0;
   if (free != nullptr) *free = static_cast<std::int64_t>(info.free);
   return static_cast<std::int64_t>(info.total);
 }
 
-std::vector<GpuInstance> instances_of(const Nvml& nvml, Device device) {
+std::vector<GpuInstance> instances_of(const nvml::Library& library, Device device) {
   unsigned most = 0;
   std::vector<GpuInstance> instances;
-  if (!nvml.call("nvmlDeviceGetMaxMigDeviceCount", device, &most)) return instances;
+  if (!library.call("nvmlDeviceGetMaxMigDeviceCount", device, &most)) return instances;
   for (unsigned i = 0; i < most; ++i) {
     Device instance = nullptr;
-    if (!nvml.call("nvmlDeviceGetMigDeviceHandleByIndex", device, i, &instance)) continue;
-    instances.push_back({nvml.text("nvmlDeviceGetName", instance),
-                         nvml.text("nvmlDeviceGetUUID", instance), memory_of(nvml, instance)});
+    if (!library.call("nvmlDeviceGetMigDeviceHandleByIndex", device, i, &instance)) continue;
+    instances.push_back({library.text("nvmlDeviceGetName", instance),
+                         library.text("nvmlDeviceGetUUID", instance),
+                         memory_of(library, instance)});
   }
   return instances;
 }
 
-int count_nvlinks(const Nvml& nvml, Device device) {
+int count_nvlinks(const nvml::Library& library, Device device) {
   int up = 0;
   for (unsigned link = 0; link < kMaxNvlinks; ++link) {
     unsigned state = 0;
-    if (nvml.call("nvmlDeviceGetNvLinkState", device, link, &state) && state == kEnabled) ++up;
+    if (library.call("nvmlDeviceGetNvLinkState", device, link, &state) && state == kEnabled) ++up;
   }
   return up;
 }
 
-Gpu describe(const Nvml& nvml, Device device) {
+Gpu describe(const nvml::Library& library, Device device) {
   Gpu gpu;
-  gpu.name = nvml.text("nvmlDeviceGetName", device);
-  gpu.uuid = nvml.text("nvmlDeviceGetUUID", device);
-  PciInfo pci;
-  if (nvml.call("nvmlDeviceGetPciInfo_v3", device, &pci)) gpu.pci = pci.bus_id;
-  (void)nvml.call("nvmlDeviceGetCudaComputeCapability", device, &gpu.major, &gpu.minor);
-  gpu.memory = memory_of(nvml, device, &gpu.memory_free);
-  unsigned current = 0;
-  unsigned pending = 0;
-  if (nvml.call("nvmlDeviceGetMigMode", device, &current, &pending)) {
-    gpu.mig = current == kEnabled;
-    if (*gpu.mig) gpu.instances = instances_of(nvml, device);
-  }
-  gpu.nvlinks = count_nvlinks(nvml, device);
+  gpu.name = library.text("nvmlDeviceGetName", device);
+  gpu.uuid = library.text("nvmlDeviceGetUUID", device);
+  nvml::PciInfo pci;
+  if (library.call("nvmlDeviceGetPciInfo_v3", device, &pci)) gpu.pci = pci.bus_id;
+  (void)library.call("nvmlDeviceGetCudaComputeCapability", device, &gpu.major, &gpu.minor);
+  gpu.memory = memory_of(library, device, &gpu.memory_free);
+  gpu.mig = nvml::is_cut(library, device);
+  if (gpu.mig.value_or(false)) gpu.instances = instances_of(library, device);
+  gpu.nvlinks = count_nvlinks(library, device);
   unsigned milliwatts = 0;
-  if (nvml.call("nvmlDeviceGetEnforcedPowerLimit", device, &milliwatts)) {
+  if (library.call("nvmlDeviceGetEnforcedPowerLimit", device, &milliwatts)) {
     gpu.power_limit = milliwatts / 1e3;
   }
   return gpu;
@@ -166,19 +84,19 @@ constexpr NamedPeak kPeaks[] = {
 
 }  // namespace
 
-Gpus find_gpus(const std::string& library) {
+Gpus find_gpus(const std::string& path) {
   Gpus found;
-  const Nvml nvml(library);
-  found.missing = nvml.missing();
+  const nvml::Library library(path);
+  found.missing = library.missing();
   if (!found.missing.empty()) return found;
-  found.driver = nvml.text("nvmlSystemGetDriverVersion");
-  (void)nvml.call("nvmlSystemGetCudaDriverVersion_v2", &found.cuda);
+  found.driver = library.text("nvmlSystemGetDriverVersion");
+  (void)library.call("nvmlSystemGetCudaDriverVersion_v2", &found.cuda);
   unsigned count = 0;
-  (void)nvml.call("nvmlDeviceGetCount_v2", &count);
+  (void)library.call("nvmlDeviceGetCount_v2", &count);
   for (unsigned i = 0; i < count; ++i) {
     Device device = nullptr;
-    if (nvml.call("nvmlDeviceGetHandleByIndex_v2", i, &device)) {
-      found.all.push_back(describe(nvml, device));
+    if (library.call("nvmlDeviceGetHandleByIndex_v2", i, &device)) {
+      found.all.push_back(describe(library, device));
     }
   }
   return found;

@@ -41,7 +41,8 @@ struct Gpus {
   std::vector<Gpu> all;
 };
 
-Gpus find_gpus(const std::string& library = kNvmlLibrary);
+// `path`: of the library.
+Gpus find_gpus(const std::string& path = kNvmlLibrary);
 
 // What the data sheet of a GPU promises: dense operations a second, bytes a second.
 struct GpuPeak {

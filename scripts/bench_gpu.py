@@ -1,11 +1,16 @@
 #!/usr/bin/env python3
-"""The training step on this GPU against PyTorch's: same shapes, same precision, in one run.
+"""fettle-trainer on this GPU against PyTorch: same shapes, same precision, in one run.
 
-    python3 scripts/bench_gpu.py --trainer build-gpu/bin/fettle-trainer --results DIRECTORY [--seconds 2]
+    python3 scripts/bench_gpu.py --trainer build-gpu/bin/fettle-trainer --results DIRECTORY [--budget 330]
+                                 [--parts curves,trial,steps] [--only resnet9] [--rehearse]
 
-Ours is `fettle-trainer --bench`, the whole loop with its loader; PyTorch's is scripts/bench_pytorch_gpu.py, with
-its data on the device already, which favours it. Of its ways the fastest counts. Writes benchmarks.json, and
-benchmarks.md as a table.
+curves: losses from the same weights, epoch by epoch, with a picture of each (curve-*.svg).
+trial: a whole training that takes PyTorch 30 seconds, from the start of the process.
+steps: `fettle-trainer --bench`, the whole loop with its loader, against a step of PyTorch's with its data on the device
+already, which favours it. Of its ways (bench_pytorch_gpu.py) the fastest counts; those that compile for long come last.
+
+Writes benchmarks.json, and benchmarks.md as tables, after each measurement; what there was of other parts stays. What
+does not fit into the budget of seconds is left out, and said to be. --rehearse tries all of this out on a CPU, small.
 """
 
 import argparse
@@ -14,74 +19,190 @@ import json
 import pathlib
 import subprocess
 import sys
+import time
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+import bench_gpu_trials
+from bench_gpu_run import lines_of
+
+SCRIPTS = pathlib.Path(__file__).resolve().parent
 # Name and batch, and what ours should be of PyTorch's best.
 WORKLOADS = (("mlp", 128, 2.0), ("resnet9", 64, 1.2), ("resnet9", 512, 1.2), ("resnet50", 64, 1.0),
              ("resnet50", 256, 1.0), ("chargpt", 64, 1.3), ("gpt2", 32, 1.0))
-
-
-def lines_of(command, seconds):
-    try:
-        run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=seconds)
-    except subprocess.TimeoutExpired:
-        return [], f"took more than {seconds} s"
-    found = [json.loads(line) for line in run.stdout.splitlines() if line.startswith("{")]
-    return found, "" if run.returncode == 0 else run.stderr.strip()[-300:]
+# Each a round over all workloads.
+ROUNDS = ("eager,graph", "default", "reduce-overhead", "max-autotune")
+CURVES = (("mlp", "bf16"), ("resnet9", "bf16"), ("resnet9", "fp32"))
+PARTS = ("curves", "trial", "steps")
 
 
 def per_second(line):
     return line.get("images_per_second") or line.get("tokens_per_second")
 
 
-def measure(options, name, batch, goal):
-    ours, wrong = lines_of([options.trainer, "--bench", name, "--batch", str(batch), "--backend", "cuda",
-                            "--precision", "bf16", "--seconds", str(options.seconds)], 60)
-    theirs, also_wrong = lines_of([sys.executable, str(ROOT / "scripts/bench_pytorch_gpu.py"), "--model", name,
-                                   "--batch", str(batch), "--seconds", str(options.seconds)], 90)
-    best = max(theirs, key=per_second, default=None)
-    row = {"model": name, "batch": batch, "goal": goal, "ours": ours[0] if ours else None, "pytorch": theirs,
-           "errors": [error for error in (wrong, also_wrong) if error]}
-    if ours and best:
-        row["ratio"] = round(per_second(ours[0]) / per_second(best), 3)
-        row["best_of_pytorch"] = best["way"]
-    return row
+class Benchmark:
+    def __init__(self, options):
+        self.options, self.deadline = options, time.monotonic() + options.budget
+        self.file = options.results / "benchmarks.json"
+        earlier = json.loads(self.file.read_text()) if self.file.exists() else {}
+        self.report = earlier if earlier.get("device") == device_name(options) else {"device": device_name(options)}
+        self.report["date"] = datetime.date.today().isoformat()
+
+    def left(self, most):
+        """Seconds for the next measurement; 0: there is no time for it."""
+        seconds = min(most, self.deadline - time.monotonic())
+        return seconds if seconds >= min(most, 10) else 0
+
+    def write(self):
+        self.file.write_text(json.dumps(self.report, indent=1) + "\n")
+        (self.options.results / "benchmarks.md").write_text(text_of(self.report))
+
+    def leave_out(self, what):
+        self.report.setdefault("left_out", []).append(what)
+
+    def curves(self):
+        rows = self.report["curves"] = []
+        for model, precision in self.options.curves:
+            if not self.left(40):
+                self.leave_out(f"curve of {model}, {precision}")
+                continue
+            rows.append(bench_gpu_trials.curves(self.options, model, precision, self.left))
+            self.write()
+
+    def trial(self):
+        needed = 2.5 * self.options.trial_seconds
+        if self.left(needed) == needed:
+            self.report["trial"] = bench_gpu_trials.whole_trial(self.options, self.left)
+        else:
+            self.leave_out("trial")
+
+    def steps(self):
+        rows = self.report["steps"] = []
+        for name, batch, goal in self.options.workloads:
+            rows.append({"model": name, "batch": batch, "goal": goal, "ours": None, "pytorch": [], "errors": []})
+        for number, ways in enumerate(self.options.rounds):
+            for row in rows:
+                if number == 0:
+                    self.measure_ours(row)
+                self.measure_theirs(row, ways)
+                self.write()
+
+    def measure_ours(self, row):
+        options, limit = self.options, self.left(40)
+        if not limit:
+            return self.leave_out(f"{row['model']} {row['batch']}")
+        command = [options.trainer, "--bench", row["model"], "--batch", str(row["batch"]), "--backend",
+                   options.backend, "--precision", options.precision, "--seconds", str(options.seconds)]
+        lines, wrong = lines_of(command, limit)
+        row["ours"] = lines[0] if lines else None
+        row["errors"] += [f"fettle: {wrong}"] if wrong else []
+        return None
+
+    def measure_theirs(self, row, ways):
+        limit = self.left(60)
+        if not limit:
+            return self.leave_out(f"{row['model']} {row['batch']}, PyTorch, {ways}")
+        command = [sys.executable, str(SCRIPTS / "bench_pytorch_gpu.py"), "--model", row["model"], "--batch",
+                   str(row["batch"]), "--seconds", str(self.options.seconds), "--ways", ways, "--device",
+                   self.options.device]
+        lines, wrong = lines_of(command, limit)
+        row["pytorch"] += lines
+        row["errors"] += [f"PyTorch, {ways}: {wrong}"] if wrong else []
+        best = max(row["pytorch"], key=per_second, default=None)
+        if row["ours"] and best:
+            row["ratio"] = round(per_second(row["ours"]) / per_second(best), 3)
+            row["best_of_pytorch"] = best["way"]
+            if "mfu" in row["ours"]:
+                row["mfu_of_pytorch"] = round(row["ours"]["mfu"] / row["ratio"], 4)
+        return None
 
 
-def table_of(report):
-    lines = [f"{report['device']}, {report['date']}, bf16", "",
-             "| workload | batch | fettle /s | step ms (p50, p99) | PyTorch's best /s | by | ratio | goal |",
-             "|---|---|---|---|---|---|---|---|"]
-    for row in report["rows"]:
-        ours, best = row["ours"], max(row["pytorch"], key=per_second, default=None)
-        cells = [row["model"], row["batch"],
-                 f"{per_second(ours):.0f}" if ours else "failed",
-                 f"{ours['step_ms_median']:.3f}, {ours['step_ms_p99']:.3f}" if ours else "",
-                 f"{per_second(best):.0f}" if best else "failed", best["way"] if best else "",
-                 row.get("ratio", ""), row["goal"]]
-        lines.append("| " + " | ".join(map(str, cells)) + " |")
-        lines += [f"| | | {error.splitlines()[-1]} | | | | | |" for error in row["errors"] if error]
+def table(head, rows):
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    return lines + ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows] + [""]
+
+
+def step_row(row):
+    ours, best = row["ours"], max(row["pytorch"], key=per_second, default=None)
+    return [row["model"], row["batch"], f"{per_second(ours):.0f}" if ours else "failed",
+            f"{ours['step_ms_median']:.3f}, {ours['step_ms_p99']:.3f}" if ours else "",
+            f"{per_second(best):.0f}" if best else "failed", best["way"] if best else "", row.get("ratio", ""),
+            row["goal"], f"{ours['mfu']:.3f}" if ours and "mfu" in ours else "", row.get("mfu_of_pytorch", "")]
+
+
+def difference(row, name):
+    return f"{row[name]['max_difference']:.2g}" if name in row else "failed"
+
+
+def text_of(report):
+    lines = [f"{report['device']}, {report['date']}", ""]
+    if report.get("steps"):
+        lines += table(["workload", "batch", "fettle /s", "step ms (p50, p99)", "PyTorch's best /s", "by", "ratio",
+                        "goal", "MFU", "PyTorch's"], map(step_row, report["steps"]))
+    if "trial" in report:
+        trial = report["trial"]
+        lines += table(["whole trial", "fettle s", "PyTorch s", "by", "ratio", "goal", "validation loss of both"],
+                       [[f"mlp, {trial['epochs']} epochs", trial.get("ours_seconds", "failed"),
+                         trial.get("pytorch_seconds", "failed"), trial["way"], trial.get("ratio", ""), trial["goal"],
+                         f"{trial['ours_loss']:.4f}, {trial['pytorch_loss']:.4f}" if "ratio" in trial else ""]])
+    if report.get("curves"):
+        lines += table(["loss curves", "epochs", "most between them: training", "validation", "picture"],
+                       [[f"{row['model']}, {row['precision']}", row["epochs"], difference(row, "loss"),
+                         difference(row, "validation_loss"), row.get("picture", "")] for row in report["curves"]])
+    lines += [f"Left out for want of time: {what}." for what in report.get("left_out", [])]
+    lines += [f"Error: {error.splitlines()[-1]}" for error in errors_of(report)]
     return "\n".join(lines) + "\n"
 
 
-def main():
+def errors_of(report):
+    rows = [*report.get("steps", []), *report.get("curves", []), *([report["trial"]] if "trial" in report else [])]
+    return [error for row in rows for error in row["errors"]]
+
+
+def device_name(options):
+    if options.rehearse:
+        return "a rehearsal on a CPU, whose numbers mean nothing"
+    asked = subprocess.run(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"],
+                           capture_output=True, text=True, check=False)
+    return asked.stdout.strip() or "no GPU"
+
+
+def read_options():
     parser = argparse.ArgumentParser()
     parser.add_argument("--trainer", required=True)
     parser.add_argument("--results", type=pathlib.Path, required=True)
-    parser.add_argument("--seconds", type=float, default=2)
-    parser.add_argument("--only", help="for example resnet9")
+    parser.add_argument("--seconds", type=float, default=2, help="of a measurement of steps")
+    parser.add_argument("--budget", type=float, default=330, help="seconds for everything")
+    parser.add_argument("--parts", default=",".join(PARTS))
+    parser.add_argument("--only", help="of the workloads, for example resnet9")
+    parser.add_argument("--rehearse", action="store_true")
     options = parser.parse_args()
-    device = subprocess.run(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"],
-                            capture_output=True, text=True, check=False).stdout.strip() or "no GPU"
-    report = {"device": device, "date": datetime.date.today().isoformat(), "rows": []}
-    for name, batch, goal in WORKLOADS:
-        if options.only in (None, name):
-            report["rows"].append(measure(options, name, batch, goal))
-            # What there is so far stays if the time is up.
-            (options.results / "benchmarks.json").write_text(json.dumps(report, indent=1) + "\n")
-            (options.results / "benchmarks.md").write_text(table_of(report))
-    print(table_of(report))
-    sys.exit(1 if any(row["errors"] for row in report["rows"]) else 0)
+    options.results = options.results.resolve()
+    options.backend, options.device, options.precision = "cuda", "cuda", "bf16"
+    options.ways, options.rounds = ("eager", "graph"), ROUNDS
+    options.workloads, options.curves = WORKLOADS, CURVES
+    options.samples, options.trial_seconds = 60000, 30
+    options.curve_samples, options.curve_epochs = 4920, 30
+    if options.rehearse:
+        options.backend, options.device, options.precision = "reference", "cpu", "fp32"
+        options.ways, options.rounds, options.seconds = ("eager",), ("eager",), 0.1
+        options.workloads, options.curves = (("mlp", 32, 2.0),), (("mlp", "fp32"),)
+        options.samples, options.trial_seconds = 600, 15
+        options.curve_samples, options.curve_epochs = 600, 4
+    options.workloads = [workload for workload in options.workloads if options.only in (None, workload[0])]
+    return options
+
+
+def main():
+    options = read_options()
+    options.results.mkdir(parents=True, exist_ok=True)
+    benchmark = Benchmark(options)
+    benchmark.report.pop("left_out", None)
+    for part in options.parts.split(","):
+        if part not in PARTS:
+            sys.exit(f"bench_gpu: there is no part \"{part}\", expected some of {','.join(PARTS)}")
+        getattr(benchmark, part)()
+        benchmark.write()
+    print(text_of(benchmark.report))
+    sys.exit(1 if errors_of(benchmark.report) else 0)
 
 
 if __name__ == "__main__":

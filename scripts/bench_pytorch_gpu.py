@@ -91,35 +91,36 @@ class Gpt(nn.Module):
         return F.linear(x, self.table.weight).flatten(0, 1)  # tied
 
 
-def images(batch, channels, side, classes):
-    x = torch.randn(batch, channels, side, side, device="cuda").to(memory_format=torch.channels_last)
-    return x, torch.randint(classes, (batch,), device="cuda"), batch
+def images(batch, device, channels, side, classes):
+    x = torch.randn(batch, channels, side, side, device=device).to(memory_format=torch.channels_last)
+    return x, torch.randint(classes, (batch,), device=device), batch
 
 
-def text(batch, length, vocabulary):
-    tokens = torch.randint(vocabulary, (batch, length + 1), device="cuda")
+def text(batch, device, length, vocabulary):
+    tokens = torch.randint(vocabulary, (batch, length + 1), device=device)
     return tokens[:, :-1].contiguous(), tokens[:, 1:].flatten(), batch * length
 
 
 # As trainer/bench.cpp has them: network, samples, and the unit of what is counted.
 MODELS = {
-    "mlp": (mlp, lambda batch: images(batch, 1, 28, 10), "images"),
-    "resnet9": (resnet9, lambda batch: images(batch, 3, 32, 10), "images"),
-    "resnet50": (resnet50, lambda batch: images(batch, 3, 224, 1000), "images"),
-    "chargpt": (lambda: Gpt(6, 6, 384, 256, 84), lambda batch: text(batch, 256, 84), "tokens"),
-    "gpt2": (lambda: Gpt(12, 12, 768, 1024, 50304), lambda batch: text(batch, 1024, 50304), "tokens"),
+    "mlp": (mlp, lambda *to: images(*to, 1, 28, 10), "images"),
+    "resnet9": (resnet9, lambda *to: images(*to, 3, 32, 10), "images"),
+    "resnet50": (resnet50, lambda *to: images(*to, 3, 224, 1000), "images"),
+    "chargpt": (lambda: Gpt(6, 6, 384, 256, 84), lambda *to: text(*to, 256, 84), "tokens"),
+    "gpt2": (lambda: Gpt(12, 12, 768, 1024, 50304), lambda *to: text(*to, 1024, 50304), "tokens"),
 }
 
 
 def make_step(make_model, x, labels, way):
     torch.manual_seed(0)
-    model = make_model().cuda().to(memory_format=torch.channels_last)
+    device = labels.device.type
+    model = make_model().to(device).to(memory_format=torch.channels_last)
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3, momentum=0.9, fused=True)
     run = model if way in ("eager", "graph") else torch.compile(model, mode=way)
 
     def step():
         optimizer.zero_grad(set_to_none=True)
-        with torch.autocast("cuda", torch.bfloat16):
+        with torch.autocast(device, torch.bfloat16):
             loss = F.cross_entropy(run(x), labels)
         loss.backward()
         optimizer.step()
@@ -139,22 +140,27 @@ def capture(step):
     return graph.replay
 
 
+def wait():
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+
+
 def seconds_a_step(step, seconds, blocks=5):
     """Median of the blocks; a block waits for the GPU only at its end."""
     for _ in range(20):
         step()
-    torch.cuda.synchronize()
+    wait()
     start = time.perf_counter()
     for _ in range(5):
         step()
-    torch.cuda.synchronize()
+    wait()
     steps = max(1, int(seconds / blocks * 5 / (time.perf_counter() - start)))
     times = []
     for _ in range(blocks):
         start = time.perf_counter()
         for _ in range(steps):
             step()
-        torch.cuda.synchronize()
+        wait()
         times.append((time.perf_counter() - start) / steps)
     return statistics.median(times)
 
@@ -165,18 +171,19 @@ def main():
     parser.add_argument("--batch", type=int, required=True)
     parser.add_argument("--seconds", type=float, default=2)
     parser.add_argument("--ways", default=",".join(WAYS))
+    parser.add_argument("--device", default="cuda", help="cpu: to try out this script")
     options = parser.parse_args()
-    if not torch.cuda.is_available():
+    if options.device == "cuda" and not torch.cuda.is_available():
         sys.exit("bench_pytorch_gpu: PyTorch finds no GPU here")
     torch.backends.cudnn.benchmark = True
     make_model, make_samples, unit = MODELS[options.model]
-    x, labels, counted = make_samples(options.batch)
+    x, labels, counted = make_samples(options.batch, options.device)
     for way in options.ways.split(","):
         start = time.perf_counter()
         try:
             step = make_step(make_model, x, labels, way)
             step()
-            torch.cuda.synchronize()
+            wait()
             ready = time.perf_counter() - start
             seconds = seconds_a_step(step, options.seconds)
         except Exception as error:  # the other ways still count; the table names this one

@@ -3,7 +3,11 @@
 # Debian packages: with the machine's own nvcc 13, CMake, ninja and a Python with torch 2.11 for CUDA 13, and with
 # .gpu/ (make gpu-bundle). Where there is no such Python the packages of scripts/cuda.py will do to build.
 #
-#   scripts/gpu.sh [RESULTS]        (gpu-results; writes tests.txt, benchmarks.json and benchmarks.md there)
+#   scripts/gpu.sh [RESULTS]        (gpu-results; writes tests.txt, benchmarks.json, benchmarks.md and curve-*.svg there)
+#
+# Each part has a limit, and what the earlier ones have written stays. PARTS names some of them, for a machine that is
+# lent for minutes: make gpu PARTS=steps gives PyTorch's slow compilers more time. Without a GPU and without a build:
+# scripts/bench_gpu.py --rehearse.
 #
 # Exit codes: 0 all well, 1 a test failed, 2 something is missing here, 3 everything was built and there is no GPU.
 set -euo pipefail
@@ -11,6 +15,8 @@ cd "$(dirname "$0")/.."
 mkdir -p "${1:-gpu-results}"
 results=$(cd "${1:-gpu-results}" && pwd)
 build=build-gpu
+parts=${PARTS:-tests,curves,trial,steps}
+limit=570 # seconds in all
 bundle=$PWD/.gpu
 jobs=$(nproc)
 
@@ -33,7 +39,7 @@ log=$results/build.txt
 cmake -S . -B $build -G Ninja --log-level=WARNING -DFETTLE_TRAINER_ONLY=ON -DFETTLE_KUBE=OFF -DFETTLE_ONEDNN=OFF \
   -DFETTLE_CUDA=ON -DFETTLE_GOOGLETEST="$bundle/googletest" -DFETTLE_CUDNN_FRONTEND="$bundle/cudnn-frontend/include" \
   -DNVIDIA_WHEELS="$wheels" ${nvcc:+-DCMAKE_CUDA_COMPILER="$nvcc"} > "$log" 2>&1 &&
-  cmake --build $build -j "$jobs" --target fettle-trainer fettle_cuda kernels_gpu_test trainer_pytorch_test >> "$log" 2>&1 || {
+  timeout 240 cmake --build $build -j "$jobs" --target fettle-trainer fettle_cuda kernels_gpu_test trainer_pytorch_test >> "$log" 2>&1 || {
   tail -n 40 "$log" >&2
   missing "the build failed (whole log: $log)"
 }
@@ -47,11 +53,17 @@ nvidia-smi --query-gpu=name,driver_version,power.limit,clocks.max.sm --format=cs
 # What the program loads is beside it; the tests are in another folder.
 export FETTLE_CUDA_LIBRARY=$PWD/$build/bin/libfettle_cuda.so
 failed=0
-echo 'gpu: tests'
-CUDA_LAUNCH_BLOCKING=1 timeout 180 $build/tests/kernels_gpu_test --gtest_brief=1 > "$results/tests.txt" 2>&1 || failed=1
-timeout 60 $build/tests/trainer_pytorch_test --gtest_brief=1 >> "$results/tests.txt" 2>&1 || failed=1
-tail -n 15 "$results/tests.txt"
+if [[ ,$parts, == *,tests,* ]]; then
+  echo 'gpu: tests'
+  CUDA_LAUNCH_BLOCKING=1 timeout 120 $build/tests/kernels_gpu_test --gtest_brief=1 > "$results/tests.txt" 2>&1 || failed=1
+  timeout 40 $build/tests/trainer_pytorch_test --gtest_brief=1 >> "$results/tests.txt" 2>&1 || failed=1
+  tail -n 15 "$results/tests.txt"
+fi
 
-echo 'gpu: benchmarks'
-timeout 360 python3 scripts/bench_gpu.py --trainer $build/bin/fettle-trainer --results "$results" || failed=1
+measured=$(tr , '\n' <<< "$parts" | { grep -vx tests || true; } | paste -sd ,)
+if [ -n "$measured" ]; then
+  echo "gpu: benchmarks ($measured)"
+  python3 scripts/bench_gpu.py --trainer $build/bin/fettle-trainer --results "$results" --parts "$measured" \
+    --budget $((limit - SECONDS)) || failed=1
+fi
 exit $failed

@@ -14,9 +14,12 @@
 #include "trainer/collective.h"
 #include "trainer/data/loader.h"
 #include "trainer/data/split.h"
+#include "trainer/device_metrics.h"
 #include "trainer/learner.h"
+#include "trainer/metric_names.h"
 #include "trainer/model/gpt.h"
 #include "trainer/model/layer_configs.h"
+#include "trainer/model/model_flops.h"
 #include "trainer/model/resnet.h"
 #include "trainer/open_backend.h"
 #include "trainer/report.h"
@@ -137,6 +140,7 @@ Result<std::string> run_bench(const BenchSettings& settings) {
     FETTLE_TRY(timed_step(loader, *learner, training.learning_rate, count));
   }
   count = 0;
+  const auto meter = machine::GpuMeter::open(learner->backend().device().uuid);
   StepTimes times;
   const double waited = loader.waited() + learner->waited_for_data();
   while (times.total() < settings.seconds) {
@@ -145,20 +149,22 @@ Result<std::string> run_bench(const BenchSettings& settings) {
     times.add(seconds);
   }
   const auto samples = static_cast<double>(count) / static_cast<double>(plan.predictions());
-  const double flops = plan.training_flops() * samples;
   Json result = Json::object();
   result.set("model", settings.model);
   result.set("backend", learner->backend().name());
   result.set("precision", api::to_string(training.precision));
   result.set("threads", training.threads);
   result.set("batch", batch);
-  result.set(plan.tokens ? "tokens_per_second" : "images_per_second",
+  result.set(plan.tokens ? metric::kTokens : metric::kImages,
              static_cast<double>(count) / times.total());
-  result.set("step_ms_median", 1e3 * times.quantile(0.5));
-  result.set("step_ms_p95", 1e3 * times.quantile(0.95));
-  result.set("step_ms_p99", 1e3 * times.quantile(0.99));
-  result.set("gflops", flops / times.total() / 1e9);
-  result.set("data_wait", (loader.waited() + learner->waited_for_data() - waited) / times.total());
+  result.set(metric::kStepMedian, 1e3 * times.quantile(0.5));
+  result.set(metric::kStepP95, 1e3 * times.quantile(0.95));
+  result.set(metric::kStepP99, 1e3 * times.quantile(0.99));
+  result.set(metric::kDataWait, (loader.waited() + learner->waited_for_data() - waited) / times.total());
+  const auto peak = peak_flops_of(learner->backend().device(), training.precision);
+  Metrics of_device = compute_metrics(model_flops(plan) * samples, times.total(), peak);
+  if (meter) append(of_device, gpu_metrics(meter->take()));
+  for (const auto& [name, value] : of_device) result.set(name, value);
   return result.dump();
 }
 

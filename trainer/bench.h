@@ -18,8 +18,8 @@ struct BenchSettings {
   api::TrainingConfig training;
 };
 
-// One line of JSON: images_per_second (tokens_per_second), step_ms_median, gflops, data_wait and
-// what was measured.
+// One line of JSON: images_per_second (tokens_per_second), step_ms_median, data_wait,
+// flops_per_second, what is known of the GPU (device_metrics.h), and what was measured.
 Result<std::string> run_bench(const BenchSettings& settings);
 
 }  // namespace fettle::trainer

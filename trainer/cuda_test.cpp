@@ -4,10 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "api/names.h"
+#include "base/json.h"
 #include "base/philox.h"
 #include "kernels/cuda/backend.h"
 #include "trainer/learner.h"
@@ -154,6 +156,44 @@ TEST(TrainingOnCuda, IsTheReferencesInFp16WithItsSkippedSteps) {
   for (const Problem& problem : problems()) {
     expect_like_the_reference(problem, api::Precision::kFp16, 1e-2);
   }
+}
+
+TEST(TrainingOnCuda, ATraceShowsWhatTheDeviceDid) {
+  const Problem problem = problems().front();
+  const ImageSet data = data_of(problem);
+  api::ModelConfig model;
+  model.layers = problem.layers;
+  api::TrainingConfig config;
+  config.global_batch = kBatch;
+  SingleProcess single;
+  Trace trace(0, 2);
+  {
+    auto learner =
+        *Learner::create_on(*kernels::cuda_backend(), config,
+                            *plan_network(model, data.shape(), data.classes()), kBatch, 4, single);
+    learner->set_trace(&trace);
+    const BatchWriter writer({0.3, 0.2}, {}, data_type(config.precision), 4);
+    Batch batch = writer.make_batch(data, kBatch);
+    const Indices samples = keyed_permutation(kBatch, 1);
+    while (!trace.is_full()) {
+      trace.begin_step();
+      writer.write(data, samples, 0, batch);
+      learner->add(batch, 0, true);
+      ASSERT_TRUE(learner->finish_step({0.05, 0.05, 0.05}).ok());
+      learner->settle();
+    }
+  }
+  const Json::Array events = parse_json(trace.to_json())->find("traceEvents")->as_array();
+  std::map<std::string, int> on_device;
+  for (const Json& event : events) {
+    if (*event.find("ph") != Json("X") || *event.find("tid") != Json(1)) continue;
+    ++on_device[event.find("cat")->as_string()];
+    EXPECT_GE(event.find("dur")->as_double(), 0);
+  }
+  EXPECT_EQ(on_device["micro-batch"], 2);
+  EXPECT_EQ(on_device["update"], 2);
+  EXPECT_EQ(on_device["forward"], on_device["backward"]);
+  EXPECT_GE(on_device["forward"], 2 * 3);
 }
 
 }  // namespace

@@ -123,7 +123,8 @@ void Learner::plan_sums(const NetworkPlan& plan, DeviceCollective* gpus) {
 
 void Learner::set_trace(Trace* trace) {
   trace_ = trace;
-  if (trace != nullptr) trace->set_wait([this] { backend_->wait(); });
+  traced_.reset();  // before it is another's
+  if (trace != nullptr) traced_.emplace(*trace, *backend_);
   network_->set_trace(trace);
 }
 
@@ -140,6 +141,7 @@ void Learner::keep_statistics() {
 
 void Learner::add(const Batch& batch, std::int64_t epoch, bool last_of_step) {
   if (batch.size() == 0) return;
+  const Span span(trace_, "micro-batch");
   const double waited = stage_->waited();
   const StagedBatch staged = stage_->bring(batch, epoch);
   waited_for_data_ += stage_->waited() - waited;
@@ -306,6 +308,7 @@ void Learner::undo_step() {
 
 Result<Score> Learner::evaluate(const ImageSet& images, const Indices& samples,
                                 const BatchWriter& writer) {
+  const Span span(trace_, "evaluation", "", /*always=*/true);
   const Range share =
       share_of({0, std::ssize(samples)}, collective_.world_size(), collective_.rank());
   const std::span<const std::int64_t> all(samples);

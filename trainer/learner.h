@@ -172,6 +172,7 @@ class Learner {
   std::unique_ptr<kernels::Recording> end_orders_;
   std::int64_t unsettled_ = 0;
   Trace* trace_ = nullptr;
+  std::optional<TracedBackend> traced_;
   double communicated_ = 0;
   double waited_for_data_ = 0;
   DeviceCollective* gpus_ = nullptr;               // nullptr: the hosts add up

@@ -10,37 +10,99 @@ namespace fettle::trainer {
 
 namespace {
 
+constexpr std::int64_t kHost = 0;
+constexpr std::int64_t kDevice = 1;
+
 double microseconds(Trace::Clock::duration time) {
   return std::chrono::duration<double, std::micro>(time).count();
 }
 
-}  // namespace
+Trace::Clock::duration from_seconds(double seconds) {
+  return std::chrono::duration_cast<Trace::Clock::duration>(std::chrono::duration<double>(seconds));
+}
 
-void Trace::add(std::string_view part, std::string_view detail, Clock::time_point begin,
-                Clock::time_point end) {
+std::string name_of(std::string_view part, std::string_view detail) {
   std::string name(part);
   if (!detail.empty()) name += " " + std::string(detail);
-  events_.push_back({std::move(name), std::string(part), begin, end});
+  return name;
+}
+
+// What a row or the process is called.
+Json naming(const char* what, std::int64_t rank, std::int64_t row, const std::string& name) {
+  return Json::object({{"name", what},
+                       {"ph", "M"},
+                       {"pid", rank},
+                       {"tid", row},
+                       {"args", Json::object({{"name", name}})}});
+}
+
+}  // namespace
+
+void Trace::attach(std::unique_ptr<kernels::Timeline> timeline,
+                   std::unique_ptr<kernels::Ranges> ranges) {
+  timeline_ = std::move(timeline);
+  ranges_ = std::move(ranges);
+  device_origin_ = Clock::now();
+  attached_at_ = events_.size();
+}
+
+void Trace::detach() {
+  ranges_.reset();
+  if (timeline_ == nullptr) return;
+  const std::vector<double> seconds = timeline_->seconds();
+  const auto time_of = [&](const Moment& moment) {
+    return device_origin_ + from_seconds(seconds[static_cast<std::size_t>(moment.device)]);
+  };
+  for (std::size_t i = attached_at_; i < events_.size(); ++i) {
+    events_[i].device = Times{time_of(events_[i].begin), time_of(events_[i].end)};
+  }
+  timeline_.reset();
+}
+
+Trace::Moment Trace::now() { return {Clock::now(), timeline_ == nullptr ? -1 : timeline_->mark()}; }
+
+void Trace::add(std::string_view part, std::string_view detail, const Moment& begin,
+                const Moment& end) {
+  events_.push_back({name_of(part, detail), std::string(part), begin, end, std::nullopt});
+}
+
+void Span::name_range() {
+  trace_->ranges()->push(name_of(part_, detail_));
+  named_ = true;
+}
+
+// Spans are noted at their ends, so the first to begin need not come first.
+Trace::Clock::time_point Trace::origin() const {
+  Clock::time_point origin = Clock::time_point::max();
+  for (const Event& event : events_) {
+    origin = std::min(origin, event.begin.host);
+    if (event.device) origin = std::min(origin, event.device->begin);
+  }
+  return origin;
 }
 
 std::string Trace::to_json() const {
   Json events = Json::array();
-  events.push_back(Json::object(
-      {{"name", "process_name"},
-       {"ph", "M"},
-       {"pid", rank_},
-       {"args", Json::object({{"name", "fettle-trainer " + std::to_string(rank_)}})}}));
-  // Spans are noted at their ends, so the first to begin need not come first.
-  Clock::time_point origin = Clock::time_point::max();
-  for (const Event& event : events_) origin = std::min(origin, event.begin);
-  for (const Event& event : events_) {
+  events.push_back(naming("process_name", rank_, kHost, "fettle-trainer " + std::to_string(rank_)));
+  const bool two_rows =
+      std::any_of(events_.begin(), events_.end(), [](const Event& e) { return e.device; });
+  if (two_rows) {
+    events.push_back(naming("thread_name", rank_, kHost, "host"));
+    events.push_back(naming("thread_name", rank_, kDevice, "device"));
+  }
+  const Clock::time_point start = origin();
+  const auto add_row = [&](const Event& event, const Times& times, std::int64_t row) {
     events.push_back(Json::object({{"name", event.name},
                                    {"cat", event.category},
                                    {"ph", "X"},
-                                   {"ts", microseconds(event.begin - origin)},
-                                   {"dur", microseconds(event.end - event.begin)},
+                                   {"ts", microseconds(times.begin - start)},
+                                   {"dur", microseconds(times.end - times.begin)},
                                    {"pid", rank_},
-                                   {"tid", 0}}));
+                                   {"tid", row}}));
+  };
+  for (const Event& event : events_) {
+    add_row(event, {event.begin.host, event.end.host}, kHost);
+    if (event.device) add_row(event, *event.device, kDevice);
   }
   return Json::object({{"displayTimeUnit", "ms"}, {"traceEvents", std::move(events)}}).dump();
 }

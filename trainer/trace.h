@@ -1,20 +1,25 @@
 // Trace: when each part of a few training steps began and how long it took, as a file that Perfetto
 // and chrome://tracing open (Chrome's "Trace Event Format", complete events).
 //
-// Times are those of the host: what a part took there. A backend whose calls are orders to a device
-// has to have carried them out when a span ends, or the span shows the ordering alone.
-// A span costs one branch where nothing is traced. One thread.
+// Two rows: what the host was at, and, where a backend's calls are orders to a device, from when to
+// when the device had the part: from the end of all that was ordered before it until it was done.
+// Nobody waits for that; the device notes its times (kernels/profiling.h), and they are read at the
+// end. What is never ordered anew (a recorded step) has no parts.
+// A tool that watches the process (NVTX) is told of the same parts, in every step. A span costs two
+// branches where nothing is kept and nobody watches. One thread.
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
-#include <functional>
+#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "base/result.h"
+#include "kernels/backend.h"
 
 namespace fettle::trainer {
 
@@ -22,22 +27,33 @@ class Trace {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // Keeps `steps` optimiser steps, after some whose first touches of memory say nothing.
+  // Keeps `steps` optimiser steps, after some whose first touches of memory say nothing. 0: keeps
+  // nothing at all.
   Trace(std::int64_t rank, std::int64_t steps) : rank_(rank), steps_(steps) {}
 
   // Whether what happens now is kept. A step that is not traced costs nothing more.
   bool is_on() const { return begun_ > kWarmUpSteps && !is_full(); }
   bool is_full() const { return begun_ > kWarmUpSteps + steps_; }
+  bool keeps(bool always) const { return is_on() || (always && steps_ > 0); }
   void begin_step() { ++begun_; }
-  // Until what has been ordered is done: asked at the end of a span.
-  void set_wait(std::function<void()> wait) { wait_ = std::move(wait); }
-  void wait() const {
-    if (wait_) wait_();
-  }
 
+  // From here until detach() the parts are work of the backend that has just made these, either of
+  // which may be null.
+  void attach(std::unique_ptr<kernels::Timeline> timeline, std::unique_ptr<kernels::Ranges> ranges);
+  // Waits for the device and takes its times.
+  void detach();
+
+  // By the host's clock, and which mark of the device's; -1: there is none.
+  struct Moment {
+    Clock::time_point host;
+    std::int64_t device = -1;
+  };
+  Moment now();
   // What of a step: "forward". `detail`: which one, "model.layers[3] (maxPool)", or "".
-  void add(std::string_view part, std::string_view detail, Clock::time_point begin,
-           Clock::time_point end);
+  void add(std::string_view part, std::string_view detail, const Moment& begin, const Moment& end);
+
+  // Those of the backend that is attached; nullptr: nobody watches.
+  kernels::Ranges* ranges() const { return ranges_.get(); }
 
   std::string to_json() const;
   // Errors: the file cannot be written.
@@ -46,44 +62,71 @@ class Trace {
  private:
   static constexpr std::int64_t kWarmUpSteps = 3;
 
-  struct Event {
-    std::string name;
-    std::string category;
+  struct Times {
     Clock::time_point begin;
     Clock::time_point end;
   };
+  struct Event {
+    std::string name;
+    std::string category;
+    Moment begin;
+    Moment end;
+    std::optional<Times> device;
+  };
+  Clock::time_point origin() const;
 
   const std::int64_t rank_;
   const std::int64_t steps_;
   std::int64_t begun_ = 0;
-  std::function<void()> wait_;
   std::vector<Event> events_;
+  std::unique_ptr<kernels::Ranges> ranges_;
+  std::unique_ptr<kernels::Timeline> timeline_;
+  Clock::time_point device_origin_;  // of the timeline
+  std::size_t attached_at_ = 0;      // events before it are not of this backend
 };
 
-// From here to the end of its scope, if `trace` is there. `part` and `detail` must live as long.
+// A trace's backend, from here to the end of its scope.
+class TracedBackend {
+ public:
+  TracedBackend(Trace& trace, kernels::Backend& backend) : trace_(trace) {
+    trace_.attach(trace_.keeps(true) ? backend.timeline() : nullptr, backend.ranges());
+  }
+  ~TracedBackend() { trace_.detach(); }
+  TracedBackend(const TracedBackend&) = delete;
+  TracedBackend& operator=(const TracedBackend&) = delete;
+
+ private:
+  Trace& trace_;
+};
+
+// A part, from here to the end of its scope, if `trace` is there. `part` and `detail` must live as
+// long.
 class Span {
  public:
   // `always`: also between the steps that are kept, for what is rare.
   Span(Trace* trace, std::string_view part, std::string_view detail = "", bool always = false)
-      : trace_(trace != nullptr && (always || trace->is_on()) ? trace : nullptr) {
+      : trace_(trace), part_(part), detail_(detail) {
     if (trace_ == nullptr) return;
-    part_ = part;
-    detail_ = detail;
-    begin_ = Trace::Clock::now();
+    if (trace_->ranges() != nullptr) name_range();
+    kept_ = trace_->keeps(always);
+    if (kept_) begin_ = trace_->now();
   }
   ~Span() {
-    if (trace_ == nullptr) return;
-    trace_->wait();
-    trace_->add(part_, detail_, begin_, Trace::Clock::now());
+    if (kept_) trace_->add(part_, detail_, begin_, trace_->now());
+    if (named_) trace_->ranges()->pop();
   }
   Span(const Span&) = delete;
   Span& operator=(const Span&) = delete;
 
  private:
+  void name_range();
+
   Trace* const trace_;
   std::string_view part_;
   std::string_view detail_;
-  Trace::Clock::time_point begin_;
+  bool kept_ = false;
+  bool named_ = false;
+  Trace::Moment begin_;
 };
 
 }  // namespace fettle::trainer

@@ -11,7 +11,10 @@
 #include "api/names.h"
 #include "api/resolve.h"
 #include "trainer/batching.h"
+#include "trainer/device_metrics.h"
 #include "trainer/identity.h"
+#include "trainer/metric_names.h"
+#include "trainer/model/model_flops.h"
 #include "trainer/open_backend.h"
 
 namespace fettle::trainer {
@@ -60,6 +63,8 @@ Training::Training(const TrainingJob& job, const TrainingData& data, Collective&
       data_(data),
       collective_(collective),
       hooks_(std::move(hooks)),
+      nowhere_(collective.rank(), 0),
+      trace_(hooks_.trace != nullptr ? *hooks_.trace : nowhere_),
       epochs_(*job_.config.training.epochs),
       global_batch_(global_batch_of(job_.config.training, collective.world_size())),
       norm_group_(
@@ -111,7 +116,10 @@ Status Training::make_learner(std::unique_ptr<kernels::Backend> backend) {
   }
   FETTLE_ASSIGN(learner_, Learner::create_on(std::move(backend), config.training, plan,
                                              max_samples_, job_.seed, collective_, held));
-  learner_->set_trace(hooks_.trace);
+  learner_->set_trace(&trace_);
+  if (collective_.rank() == 0) {
+    gpu_meter_ = machine::GpuMeter::open(learner_->backend().device().uuid);
+  }
   return success();
 }
 
@@ -292,9 +300,9 @@ Result<Ending> Training::run() {
     FETTLE_ASSIGN(const Score score,
                   learner_->evaluate(data_.images, data_.split.validation, evaluation_writer_));
     if (!std::isfinite(score.loss)) return end_diverged("the validation loss is not finite");
-    scores_ = {{"loss", sums_.loss / static_cast<double>(sums_.samples)},
-               {"validation_loss", score.mean_loss()},
-               {"validation_accuracy", score.accuracy()}};
+    scores_ = {{metric::kLoss, sums_.loss / static_cast<double>(sums_.samples)},
+               {metric::kValidationLoss, score.mean_loss()},
+               {metric::kValidationAccuracy, score.accuracy()}};
     add_text_scores(score);
     FETTLE_TRY(finish_epoch(loader, watch.seconds()));
     if (is_final()) break;
@@ -323,13 +331,13 @@ Result<std::optional<Ending>> Training::run_steps_of_epoch(Loader& loader) {
 }
 
 const LoadedBatch& Training::next_batch(Loader& loader) {
-  const Span span(hooks_.trace, "data wait");
+  const Span span(&trace_, "data wait");
   return loader.next();
 }
 
 Result<Training::StepEnding> Training::run_step(Loader& loader) {
-  if (hooks_.trace != nullptr) hooks_.trace->begin_step();
-  const Span span(hooks_.trace, "step");
+  trace_.begin_step();
+  const Span span(&trace_, "step");
   const Stopwatch watch;
   Range global;
   bool asks = false;
@@ -401,9 +409,9 @@ Result<Wishes> Training::all_wishes() {
 
 void Training::add_text_scores(const Score& score) {
   if (!is_text(job_.config.data)) return;
-  scores_.emplace_back("validation_perplexity", std::exp(score.mean_loss()));
+  scores_.emplace_back(metric::kValidationPerplexity, std::exp(score.mean_loss()));
   if (job_.config.data.format == "text") {
-    scores_.emplace_back("validation_bits_per_character", score.mean_loss() / std::numbers::ln2);
+    scores_.emplace_back(metric::kValidationBits, score.mean_loss() / std::numbers::ln2);
   }
 }
 
@@ -415,8 +423,8 @@ Status Training::finish_epoch(Loader& loader, double seconds) {
     Indices all(static_cast<std::size_t>(data_.test->size()));
     for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::int64_t>(i);
     FETTLE_ASSIGN(const Score score, learner_->evaluate(*data_.test, all, evaluation_writer_));
-    scores_.emplace_back("test_loss", score.mean_loss());
-    scores_.emplace_back("test_accuracy", score.accuracy());
+    scores_.emplace_back(metric::kTestLoss, score.mean_loss());
+    scores_.emplace_back(metric::kTestAccuracy, score.accuracy());
   }
   Metrics metrics = scores_;
   metrics.insert(metrics.end(), speed.begin(), speed.end());
@@ -430,10 +438,10 @@ Ending Training::end_diverged(const std::string& what) {
   constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
   Report report;
   report.step = job_.until_epoch;  // more training would not change it
-  report.metrics = {{"validation_accuracy", kNaN},
-                    {"validation_loss", kNaN},
-                    {"loss", kNaN},
-                    {"diverged_epoch", static_cast<double>(position_.epoch + 1)}};
+  report.metrics = {{metric::kValidationAccuracy, kNaN},
+                    {metric::kValidationLoss, kNaN},
+                    {metric::kLoss, kNaN},
+                    {metric::kDivergedEpoch, static_cast<double>(position_.epoch + 1)}};
   report.final_result = true;
   hooks_.report(report);
   return Ending::kDiverged;
@@ -471,41 +479,45 @@ std::string Training::describe() {
 Metrics Training::measure_epoch(const Loader& loader, double seconds) {
   const double busy = std::max(times_.total(), 1e-9);
   const NetworkPlan& plan = learner_->network().plan();
-  const double flops = plan.training_flops() * static_cast<double>(images_) /
-                       static_cast<double>(plan.predictions());
+  const double flops =
+      model_flops(plan) * static_cast<double>(images_) / static_cast<double>(plan.predictions());
   const std::int64_t world_size = collective_.world_size();
   const Dealing dealing{world_size, 0, max_samples_, norm_group_};
   const kernels::LossScale& scaler = learner_->optimizer().control().loss_scale;
   const std::int64_t last_step =
       (position_.epoch + 1) * length_.steps_per_epoch - 1 - scaler.skipped_steps;
   Metrics metrics = {
-      {plan.tokens ? "tokens_per_second" : "images_per_second",
-       static_cast<double>(images_) / busy},
-      {"step_ms_median", 1e3 * times_.quantile(0.5)},
-      {"step_ms_p95", 1e3 * times_.quantile(0.95)},
-      {"step_ms_p99", 1e3 * times_.quantile(0.99)},
-      {"data_wait", (waited_for_data(loader) - waited_) / busy},
-      {"gflops", flops / busy / 1e9},
-      {"memory_mib", peak_memory_mib()},
-      {"optimizer_mib", learner_->optimizer().state_mib()},
-      {"learning_rate", learning_rate(last_step)},
-      {"global_batch", static_cast<double>(global_batch_)},
-      {"world_size", static_cast<double>(world_size)},
-      {"accumulation", static_cast<double>(accumulation_steps(global_batch_, dealing))},
-      {"seconds", seconds},
+      {plan.tokens ? metric::kTokens : metric::kImages, static_cast<double>(images_) / busy},
+      {metric::kStepMedian, 1e3 * times_.quantile(0.5)},
+      {metric::kStepP95, 1e3 * times_.quantile(0.95)},
+      {metric::kStepP99, 1e3 * times_.quantile(0.99)},
+      {metric::kDataWait, (waited_for_data(loader) - waited_) / busy},
+      {metric::kMemory, peak_memory_mib()},
+      {metric::kOptimizer, learner_->optimizer().state_mib()},
+      {metric::kLearningRate, learning_rate(last_step)},
+      {metric::kGlobalBatch, static_cast<double>(global_batch_)},
+      {metric::kWorldSize, static_cast<double>(world_size)},
+      {metric::kAccumulation, static_cast<double>(accumulation_steps(global_batch_, dealing))},
+      {metric::kSeconds, seconds},
   };
+  append(metrics, compute_metrics(
+                      flops, busy,
+                      peak_flops_of(learner_->backend().device(), job_.config.training.precision),
+                      world_size));
+  if (gpu_meter_) append(metrics, gpu_metrics(gpu_meter_->take()));
   if (world_size > 1) {
-    metrics.emplace_back("communication_share", (learner_->communicated() - communicated_) / busy);
+    metrics.emplace_back(metric::kCommunicationShare,
+                         (learner_->communicated() - communicated_) / busy);
   }
   if (learner_->scales_loss()) {
-    metrics.emplace_back("loss_scale", scaler.scale);
-    metrics.emplace_back("skipped_steps", static_cast<double>(scaler.skipped_steps));
+    metrics.emplace_back(metric::kLossScale, scaler.scale);
+    metrics.emplace_back(metric::kSkippedSteps, static_cast<double>(scaler.skipped_steps));
   }
   return metrics;
 }
 
 Result<std::string> Training::save_checkpoint() {
-  const Span span(hooks_.trace, "checkpoint", "", /*always=*/true);
+  const Span span(&trace_, "checkpoint", "", /*always=*/true);
   FETTLE_ASSIGN(const Checkpoint reached, snapshot());
   return collective_.rank() == 0 ? store_.save(reached) : std::string();
 }

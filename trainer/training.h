@@ -19,6 +19,7 @@
 #include "api/trainer_config.h"
 #include "api/trial_file.h"
 #include "base/result.h"
+#include "machine/gpu_meter.h"
 #include "trainer/checkpoint_store.h"
 #include "trainer/collective.h"
 #include "trainer/data/batch_writer.h"
@@ -143,6 +144,8 @@ class Training {
   const TrainingData& data_;
   Collective& collective_;
   const TrainingHooks hooks_;
+  Trace nowhere_;  // keeps no steps, but a tool that watches is told of them
+  Trace& trace_;   // the hooks', or that one
   const std::int64_t epochs_;
   const std::int64_t global_batch_;
   const std::int64_t norm_group_;  // 0: the statistics of batch normalisation are the batch's
@@ -154,6 +157,7 @@ class Training {
   CheckpointStore store_;
   std::unique_ptr<Learner> learner_;
   DataPlace place_ = DataPlace::kShared;
+  std::unique_ptr<machine::GpuMeter> gpu_meter_;  // rank 0's GPU, if it has one
 
   Position position_;
   std::deque<std::int64_t> begun_at_;  // offsets of the steps that are not settled

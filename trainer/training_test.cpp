@@ -102,7 +102,7 @@ TEST_F(TrainingTest, ReportsWhatWasDoneAndHowFast) {
   EXPECT_LE(metric(first, "step_ms_p95"), metric(first, "step_ms_p99"));
   EXPECT_GE(metric(first, "data_wait"), 0);
   EXPECT_LE(metric(first, "data_wait"), 1);
-  EXPECT_GT(metric(first, "gflops"), 0);
+  EXPECT_GT(metric(first, "flops_per_second"), 0);
   EXPECT_GT(metric(first, "memory_mib"), 1);
   EXPECT_GT(metric(first, "seconds"), 0);
   EXPECT_GT(metric(first, "learning_rate"), metric(done->reports[3], "learning_rate"));

@@ -65,7 +65,7 @@ Result<LaunchConfig> config_of(const TunableKernel& kernel, const TimedLaunch& l
 }
 
 // Beside what is kept already, unless that cannot be used.
-Result<std::string> keep(const kernels::cuda::DeviceIdentity& device, const TunableKernel& kernel,
+Result<std::string> keep(const kernels::cuda::GpuKind& device, const TunableKernel& kernel,
                          const LaunchConfig& config) {
   Result<LaunchConfigs> kept = kernels::cuda::load_launch_configs(device);
   LaunchConfigs configs = kept.ok() ? std::move(kept).value() : LaunchConfigs{};

@@ -29,7 +29,7 @@ struct TunedKernel {
 };
 
 struct Tuning {
-  kernels::cuda::DeviceIdentity device;
+  kernels::cuda::GpuKind device;
   std::int64_t elements = 0;
   std::vector<TunedKernel> kernels;
 

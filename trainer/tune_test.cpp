@@ -24,7 +24,7 @@ class FakeTimer final : public kernels::KernelTimer {
  public:
   using Time = std::function<double(int call)>;
 
-  const kernels::cuda::DeviceIdentity& device() const override { return device_; }
+  const kernels::cuda::GpuKind& device() const override { return device_; }
   Result<double> microseconds(std::string_view kernel, const LaunchConfig& config,
                               std::int64_t) override {
     const std::string key = std::string(kernel) + " " + kernels::cuda::to_text(config);
@@ -35,7 +35,7 @@ class FakeTimer final : public kernels::KernelTimer {
   std::map<std::string, Time> times;
 
  private:
-  const kernels::cuda::DeviceIdentity device_{"Test GPU", "9.0", "13.0", "0.1.0"};
+  const kernels::cuda::GpuKind device_{"Test GPU", "9.0", "13.0", "0.1.0"};
   std::map<std::string, int> calls_;
 };
 

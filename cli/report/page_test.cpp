@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
+
 #include "cli/reason.h"
 #include "cli/report/page_parts.h"
 #include "cli/test_studies.h"
@@ -75,6 +77,18 @@ TEST(PageData, TellsWhatTrialsCostWhereThatCounts) {
   EXPECT_EQ(*data.find("study")->find("costUnit"), Json("worker-seconds"));
   EXPECT_EQ(*data.find("trials")->as_array().at(0).find("cost"), Json(29.9));
   EXPECT_EQ(data.find("trials")->as_array().at(1).find("cost"), nullptr);
+}
+
+TEST(PageData, TellsWhatATrialsGpuDid) {
+  RunView view = view_in_the_middle();
+  auto trial = std::make_shared<api::Trial>(*view.trials[0]);
+  trial->status.report->metrics["mfu"] = 0.41;
+  trial->status.report->metrics["gpu_power_watts"] = 612;
+  view.trials[0] = trial;
+  const Json data = page_data(view);
+  const auto& trials = data.find("trials")->as_array();
+  EXPECT_EQ(trials[0].find("device")->dump(), R"({"mfu":0.41,"gpu_power_watts":612})");
+  EXPECT_EQ(trials[1].find("device")->dump(), "{}");
 }
 
 TEST(PageData, SaysWhyThereIsNoImportanceYet) {

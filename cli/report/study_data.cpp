@@ -13,6 +13,7 @@
 #include "cli/time_spent.h"
 #include "core/best.h"
 #include "core/history.h"
+#include "trainer/metric_names.h"
 
 namespace fettle::cli {
 namespace {
@@ -148,6 +149,19 @@ const api::Fact* end_of(const api::Trial& trial) {
   return nullptr;
 }
 
+// What the built-in trainer's newest report says of the GPU, by its names; without one nothing.
+Json device_data(const api::Trial& trial) {
+  namespace metric = trainer::metric;
+  Json out = Json::object();
+  if (!trial.status.report) return out;
+  for (const char* name : {metric::kMfu, metric::kGpuUtilization, metric::kGpuMemory,
+                           metric::kGpuPower, metric::kGpuEnergy}) {
+    const auto found = trial.status.report->metrics.find(name);
+    if (found != trial.status.report->metrics.end()) out.set(name, finite(found->second));
+  }
+  return out;
+}
+
 Json trial_data(const RunView& view, const api::Trial& trial) {
   const api::StudySpec& spec = view.study.spec;
   Json values = Json::array();
@@ -165,7 +179,8 @@ Json trial_data(const RunView& view, const api::Trial& trial) {
                            {"basis", trial.spec.search.basis},
                            {"seconds", finite(running_seconds(trial, view.now_ms))},
                            {"curve", curve_data(spec, trial)},
-                           {"runs", runs_data(view, trial)}});
+                           {"runs", runs_data(view, trial)},
+                           {"device", device_data(trial)}});
   if (end != nullptr) {
     out.set("seq", end->seq).set("endedAt", end->at_ms - view.study.status.started_ms);
   }

@@ -108,6 +108,15 @@ function watch_table() {
   });
 }
 
+// What a trial's newest report may say of its GPU: by which name, and how it is read.
+const kDeviceFacts = [
+  ['mfu', 'MFU', percent_text],
+  ['gpu_utilization', 'GPU busy', percent_text],
+  ['gpu_memory_bytes', 'GPU memory', (bytes) => (bytes / 2 ** 30).toFixed(1) + ' GiB'],
+  ['gpu_power_watts', 'GPU power', (watts) => Math.round(watts) + ' W'],
+  ['gpu_energy_joules', 'GPU energy', (joules) => number_text(joules / 3.6e6) + ' kWh'],
+];
+
 // Term and description; nothing where there is nothing to say.
 function add_fact(list, term, text) {
   if (text === '' || text === null || text === undefined) return;
@@ -139,6 +148,10 @@ function select_trial(name) {
   add_fact(list, trial.stopReason ?? 'ended', trial.ending);
   add_fact(list, 'time', duration_text(1000 * trial.seconds));
   if (trial.cost !== undefined) add_fact(list, 'cost', number_text(trial.cost) + ' ' + study.costUnit);
+  for (const [name, term, text] of kDeviceFacts) {
+    const value = trial.device[name];
+    if (typeof value === 'number') add_fact(list, term, text(value));
+  }
   for (const [parameter, value] of Object.entries(trial.parameters)) {
     add_fact(list, parameter, value_text(value));
   }

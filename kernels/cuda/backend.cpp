@@ -14,7 +14,9 @@
 #include "kernels/cuda/graph.h"
 #include "kernels/cuda/mailbox.h"
 #include "kernels/cuda/moment.h"
+#include "kernels/cuda/nvtx.h"
 #include "kernels/cuda/staging.h"
+#include "kernels/cuda/timeline.h"
 #include "kernels/dropout/cuda.h"
 #include "kernels/embedding/cuda.h"
 #include "kernels/gather/cuda.h"
@@ -168,6 +170,13 @@ class CudaBackend final : public Backend {
     check_not_recording();
     return cuda::make_moment(device_->stream());
   }
+
+  DeviceIdentity device() const override { return device_->identity(); }
+  std::unique_ptr<Timeline> timeline() override {
+    wait();
+    return cuda::make_timeline(device_->stream());
+  }
+  std::unique_ptr<Ranges> ranges() override { return cuda::nvtx_ranges(); }
 
  private:
   void check_not_recording() const {

@@ -12,6 +12,21 @@ namespace {
 
 constexpr std::int64_t kPieceBytes = std::int64_t{32} << 20;
 
+// 8-4-4-4-12 digits.
+std::string uuid_text(const cudaUUID_t& uuid) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string text;
+  for (const char byte : uuid.bytes) {
+    if (text.size() == 8 || text.size() == 13 || text.size() == 18 || text.size() == 23) {
+      text += '-';
+    }
+    const auto value = static_cast<unsigned char>(byte);
+    text += kDigits[value >> 4U];
+    text += kDigits[value & 15U];
+  }
+  return text;
+}
+
 class Block : public Memory {
  public:
   Block(Pool& pool, void* data) : pool_(pool), data_(data) {}
@@ -41,16 +56,16 @@ MachineFacts ask_runtime() {
   return facts;
 }
 
-DeviceIdentity identity_of(const MachineFacts& facts) {
+GpuKind kind_of(const MachineFacts& facts) {
   return {facts.name, std::to_string(facts.major) + "." + std::to_string(facts.minor),
           version_text(facts.runtime_version), FETTLE_VERSION};
 }
 
 // What was tuned for the device, and the usual for the rest.
-LaunchConfigs configs_for(const DeviceIdentity& device) {
+LaunchConfigs configs_for(const GpuKind& kind) {
   LaunchConfigs configs;
   for (const TunableKernel& kernel : tunable_kernels()) configs.emplace(kernel.name, kernel.usual);
-  const Result<LaunchConfigs> tuned = load_launch_configs(device);
+  const Result<LaunchConfigs> tuned = load_launch_configs(kind);
   if (!tuned.ok()) std::fprintf(stderr, "warning: %s\n", tuned.error().message.c_str());
   if (!tuned.ok()) return configs;
   for (const auto& [name, config] : *tuned) configs.insert_or_assign(name, config);
@@ -69,8 +84,9 @@ Result<std::unique_ptr<Device>> Device::open() {
   FETTLE_TRY(status_of(cudaSetDevice(0), "choosing the GPU"));
   // Where the GPU's memory is the host's, a block is what was asked for: tools see who leaves it.
   std::unique_ptr<Device> device(new Device(properties.integrated != 0 ? 0 : kPieceBytes));
-  device->identity_ = identity_of(facts);
-  device->launch_configs_ = configs_for(device->identity_);
+  device->identity_ = {properties.name, uuid_text(properties.uuid)};
+  device->kind_ = kind_of(facts);
+  device->launch_configs_ = configs_for(device->kind_);
   device->multiprocessors_ = properties.multiProcessorCount;
   FETTLE_TRY(status_of(cudaStreamCreateWithFlags(&device->stream_, cudaStreamNonBlocking),
                        "starting work on the GPU"));

@@ -36,6 +36,7 @@ class Device {
 
   cudaStream_t stream() const { return stream_; }
   const DeviceIdentity& identity() const { return identity_; }
+  const GpuKind& kind() const { return kind_; }
   int multiprocessors() const { return multiprocessors_; }
 
   // Zero at first. Errors: what was asked for, what is free, and what to do about it.
@@ -74,6 +75,7 @@ class Device {
 
   cudaStream_t stream_ = nullptr;
   DeviceIdentity identity_;
+  GpuKind kind_;
   int multiprocessors_ = 1;
   Pool pool_;
   // The last is the largest. Those before it stay: recorded graphs hold their addresses.

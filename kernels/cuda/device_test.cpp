@@ -110,20 +110,20 @@ TEST_F(TunedDevice, IsLaunchedAsUsualAtFirst) {
 }
 
 TEST_F(TunedDevice, TakesWhatWasKeptForIt) {
-  const DeviceIdentity identity = std::move(Device::open()).value()->identity();
-  EXPECT_EQ(identity.name, "emulated GPU");
-  EXPECT_EQ(identity.compute_capability, "9.0");
-  EXPECT_EQ(identity.cuda, "13.0");
-  ASSERT_TRUE(save_launch_configs(identity, {{"optimizer/update", {512, 4}}}).ok());
+  const GpuKind kind = std::move(Device::open()).value()->kind();
+  EXPECT_EQ(kind.name, "emulated GPU");
+  EXPECT_EQ(kind.compute_capability, "9.0");
+  EXPECT_EQ(kind.cuda, "13.0");
+  ASSERT_TRUE(save_launch_configs(kind, {{"optimizer/update", {512, 4}}}).ok());
   const auto device = std::move(Device::open()).value();
   EXPECT_EQ(device->launch_config("optimizer/update"), (LaunchConfig{512, 4}));
   EXPECT_EQ(device->launch_config("relu/forward"), (LaunchConfig{256, 0}));
 }
 
 TEST_F(TunedDevice, AFileThatCannotBeUsedIsAWarningNoFailure) {
-  DeviceIdentity identity = std::move(Device::open()).value()->identity();
-  identity.cuda = "12.8";
-  ASSERT_TRUE(save_launch_configs(identity, {{"optimizer/update", {512, 4}}}).ok());
+  GpuKind kind = std::move(Device::open()).value()->kind();
+  kind.cuda = "12.8";
+  ASSERT_TRUE(save_launch_configs(kind, {{"optimizer/update", {512, 4}}}).ok());
   ::testing::internal::CaptureStderr();
   const auto device = std::move(Device::open()).value();
   EXPECT_THAT(::testing::internal::GetCapturedStderr(),

@@ -43,7 +43,7 @@ class EventTimer final : public KernelTimer {
  public:
   explicit EventTimer(std::unique_ptr<Device> device) : device_(std::move(device)) {}
 
-  const DeviceIdentity& device() const override { return device_->identity(); }
+  const GpuKind& device() const override { return device_->kind(); }
 
   Result<double> microseconds(std::string_view name, const LaunchConfig& config,
                               std::int64_t elements) override {

@@ -16,7 +16,7 @@ namespace fettle::kernels {
 class KernelTimer {
  public:
   virtual ~KernelTimer() = default;
-  virtual const cuda::DeviceIdentity& device() const = 0;
+  virtual const cuda::GpuKind& device() const = 0;
   // Microseconds of a call of this kernel on about so many elements (for an optimiser: weights),
   // the median of several. Errors: there is no such kernel; it does not take the configuration;
   // there is not the memory; with this configuration it does something else than with the usual

@@ -22,12 +22,12 @@ std::string file_name(std::string_view device) {
   return name;
 }
 
-Status check_identity(const Json& file, const DeviceIdentity& device) {
+Status check_kind(const Json& file, const GpuKind& kind) {
   const std::pair<const char*, const std::string&> expected[] = {
-      {"device", device.name},
-      {"compute_capability", device.compute_capability},
-      {"cuda", device.cuda},
-      {"fettle", device.fettle}};
+      {"device", kind.name},
+      {"compute_capability", kind.compute_capability},
+      {"cuda", kind.cuda},
+      {"fettle", kind.fettle}};
   for (const auto& [key, value] : expected) {
     const Json* const found = file.find(key);
     if (found != nullptr && *found == Json(value)) continue;
@@ -59,13 +59,13 @@ Result<LaunchConfig> read_config(const std::string& kernel, const Json& json) {
 
 }  // namespace
 
-std::string launch_file_path(const DeviceIdentity& device) {
+std::string launch_file_path(const GpuKind& kind) {
   const std::string folder = cache_folder("FETTLE_KERNEL_CACHE", "kernels");
   if (folder.empty()) return "";
-  return folder + "/" + file_name(device.name + " " + device.compute_capability) + ".json";
+  return folder + "/" + file_name(kind.name + " " + kind.compute_capability) + ".json";
 }
 
-Json to_json(const DeviceIdentity& device, const LaunchConfigs& configs) {
+Json to_json(const GpuKind& kind, const LaunchConfigs& configs) {
   Json kernels = Json::object();
   for (const auto& [name, config] : configs) {
     Json json = Json::object({{"threads", std::int64_t{config.threads}}});
@@ -74,16 +74,16 @@ Json to_json(const DeviceIdentity& device, const LaunchConfigs& configs) {
     }
     kernels.set(name, std::move(json));
   }
-  return Json::object({{"device", device.name},
-                       {"compute_capability", device.compute_capability},
-                       {"cuda", device.cuda},
-                       {"fettle", device.fettle},
+  return Json::object({{"device", kind.name},
+                       {"compute_capability", kind.compute_capability},
+                       {"cuda", kind.cuda},
+                       {"fettle", kind.fettle},
                        {"kernels", std::move(kernels)}});
 }
 
-Result<LaunchConfigs> read_launch_configs(std::string_view text, const DeviceIdentity& device) {
+Result<LaunchConfigs> read_launch_configs(std::string_view text, const GpuKind& kind) {
   FETTLE_ASSIGN(const Json file, parse_json(text));
-  FETTLE_TRY(check_identity(file, device));
+  FETTLE_TRY(check_kind(file, kind));
   const Json* const kernels = file.find("kernels");
   if (kernels == nullptr || !kernels->is_object()) {
     return invalid("kernels: expected an object");
@@ -96,7 +96,7 @@ Result<LaunchConfigs> read_launch_configs(std::string_view text, const DeviceIde
   return configs;
 }
 
-Result<LaunchConfigs> load_launch_configs(const DeviceIdentity& device) {
+Result<LaunchConfigs> load_launch_configs(const GpuKind& kind) {
   const std::string path = launch_file_path(device);
   if (path.empty()) return LaunchConfigs{};
   const Result<std::string> text = read_file(path, kMostBytes);
@@ -112,7 +112,7 @@ Result<LaunchConfigs> load_launch_configs(const DeviceIdentity& device) {
   return error;
 }
 
-Result<std::string> save_launch_configs(const DeviceIdentity& device,
+Result<std::string> save_launch_configs(const GpuKind& kind,
                                         const LaunchConfigs& configs) {
   std::string path = launch_file_path(device);
   if (path.empty()) {

@@ -22,30 +22,30 @@
 namespace fettle::kernels::cuda {
 
 // What a configuration was measured for.
-struct DeviceIdentity {
+struct GpuKind {
   std::string name;
   std::string compute_capability;  // "9.0"
   std::string cuda;                // of the runtime: "13.0"
   std::string fettle;
-  bool operator==(const DeviceIdentity&) const = default;
+  bool operator==(const GpuKind&) const = default;
 };
 
 // Those that differ from the usual, or those of all.
 using LaunchConfigs = std::map<std::string, LaunchConfig, std::less<>>;
 
 // "" where nothing is to be kept (FETTLE_KERNEL_CACHE=off, or no home).
-std::string launch_file_path(const DeviceIdentity& device);
+std::string launch_file_path(const GpuKind& kind);
 
-Json to_json(const DeviceIdentity& device, const LaunchConfigs& configs);
+Json to_json(const GpuKind& kind, const LaunchConfigs& configs);
 
 // Errors: what is wrong with the text, or for what else it was measured.
-Result<LaunchConfigs> read_launch_configs(std::string_view text, const DeviceIdentity& device);
+Result<LaunchConfigs> read_launch_configs(std::string_view text, const GpuKind& kind);
 
 // From its file: none where there is no file. Errors name it, and say the way out.
-Result<LaunchConfigs> load_launch_configs(const DeviceIdentity& device);
+Result<LaunchConfigs> load_launch_configs(const GpuKind& kind);
 
 // Replaces the file in one step. Returns its path. Errors: it cannot be written, or nothing is to
 // be kept.
-Result<std::string> save_launch_configs(const DeviceIdentity& device, const LaunchConfigs& configs);
+Result<std::string> save_launch_configs(const GpuKind& kind, const LaunchConfigs& configs);
 
 }  // namespace fettle::kernels::cuda

@@ -17,7 +17,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-const DeviceIdentity kH100{"NVIDIA H100 80GB HBM3", "9.0", "13.0", "0.1.0"};
+const GpuKind kH100{"NVIDIA H100 80GB HBM3", "9.0", "13.0", "0.1.0"};
 const LaunchConfigs kConfigs{{"optimizer/update", {512, 4}}, {"relu/forward", {128, 0}}};
 
 class LaunchFile : public ::testing::Test {
@@ -66,10 +66,10 @@ TEST_F(LaunchFile, OffKeepsNothingAndReadsNothing) {
 }
 
 TEST_F(LaunchFile, SaysThatItWasMeasuredForSomethingElse) {
-  const auto written_for = [](const DeviceIdentity& device) {
+  const auto written_for = [](const GpuKind& device) {
     return to_json(device, kConfigs).dump();
   };
-  DeviceIdentity other = kH100;
+  GpuKind other = kH100;
   other.cuda = "12.8";
   EXPECT_THAT(
       why_not(written_for(other)),

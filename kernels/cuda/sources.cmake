@@ -19,6 +19,7 @@ set(FETTLE_CUDA_SOURCES
   kernels/cuda/moment.cpp
   kernels/cuda/pool.cpp
   kernels/cuda/staging.cpp
+  kernels/cuda/timeline.cpp
   kernels/cuda/workloads.cpp
   kernels/dropout/cuda.cu
   kernels/embedding/cuda.cu
@@ -46,6 +47,7 @@ set(FETTLE_CUDA_LIBRARY_SOURCES
   kernels/cuda/choice.cpp
   kernels/cuda/cublaslt.cpp
   kernels/cuda/cudnn.cpp
+  kernels/cuda/nvtx.cpp
   kernels/linear/cublaslt.cpp
   kernels/linear/typed_bias.cpp
 )

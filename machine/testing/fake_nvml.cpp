@@ -1,5 +1,6 @@
 // A libnvidia-ml.so.1 for tests: what the driver would answer on a machine with an H100 that is cut
 // in two and an older GPU whose driver knows neither MIG nor NVLink. For tests only.
+#include <atomic>
 #include <cstdint>
 #include <cstring>
 
@@ -17,6 +18,9 @@ constexpr std::uintptr_t kFirstPart = 3;
 
 struct Memory {
   unsigned long long total, free, used;
+};
+struct Utilization {
+  unsigned gpu, memory;
 };
 struct Pci {
   char legacy[16];
@@ -54,13 +58,20 @@ int nvmlDeviceGetHandleByIndex_v2(unsigned index, void** device) {
   *device = reinterpret_cast<void*>(kH100 + index);
   return kSuccess;
 }
+// nvmlDeviceGetUUID the other way round.
+int nvmlDeviceGetHandleByUUID(const char* uuid, void** device) {
+  const auto is = [uuid](const char* other) { return std::strcmp(uuid, other) == 0; };
+  if (!is("GPU-1") && !is("GPU-2") && !is("MIG-5")) return kNotFound;
+  *device = reinterpret_cast<void*>(is("GPU-1") ? kH100 : is("GPU-2") ? kT4 : kFirstPart);
+  return kSuccess;
+}
 int nvmlDeviceGetName(void* device, char* to, unsigned length) {
   if (id(device) == kH100) return give("NVIDIA H100 80GB HBM3", to, length);
   if (id(device) == kT4) return give("Tesla T4", to, length);
   return give("NVIDIA H100 80GB HBM3 MIG 3g.40gb", to, length);
 }
 int nvmlDeviceGetUUID(void* device, char* to, unsigned length) {
-  if (id(device) >= kFirstPart) return give("MIG-1", to, length);
+  if (id(device) >= kFirstPart) return give("MIG-5", to, length);
   return give(id(device) == kH100 ? "GPU-1" : "GPU-2", to, length);
 }
 int nvmlDeviceGetPciInfo_v3(void* device, Pci* pci) {
@@ -98,6 +109,24 @@ int nvmlDeviceGetNvLinkState(void* device, unsigned link, unsigned* state) {
 }
 int nvmlDeviceGetEnforcedPowerLimit(void* device, unsigned* milliwatts) {
   *milliwatts = id(device) == kH100 ? 700'000 : 70'000;
+  return kSuccess;
+}
+
+// The T4 computes half of its time, and every question costs it a joule.
+int nvmlDeviceGetUtilizationRates(void* device, Utilization* utilization) {
+  if (id(device) != kT4) return kNotSupported;
+  *utilization = {50, 10};
+  return kSuccess;
+}
+int nvmlDeviceGetPowerUsage(void* device, unsigned* milliwatts) {
+  if (id(device) != kT4) return kNotSupported;
+  *milliwatts = 65'500;
+  return kSuccess;
+}
+int nvmlDeviceGetTotalEnergyConsumption(void* device, unsigned long long* millijoules) {
+  if (id(device) != kT4) return kNotSupported;
+  static std::atomic<unsigned long long> used{1'000'000};
+  *millijoules = used += 1000;
   return kSuccess;
 }
 

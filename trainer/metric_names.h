@@ -1,0 +1,78 @@
+// What the numbers of a report are called: the one list of them. docs/trainer.md says what each is,
+// and a test that it says so of all.
+#pragma once
+
+#include "api/display.h"
+
+namespace fettle::trainer::metric {
+
+// Results.
+inline constexpr const char* kLoss = "loss";
+inline constexpr const char* kValidationLoss = "validation_loss";
+inline constexpr const char* kValidationAccuracy = "validation_accuracy";
+inline constexpr const char* kValidationPerplexity = "validation_perplexity";
+inline constexpr const char* kValidationBits = "validation_bits_per_character";
+inline constexpr const char* kTestLoss = "test_loss";
+inline constexpr const char* kTestAccuracy = "test_accuracy";
+inline constexpr const char* kDivergedEpoch = "diverged_epoch";
+
+// Speed.
+inline constexpr const char* kImages = api::kThroughputMetric;
+inline constexpr const char* kTokens = "tokens_per_second";
+inline constexpr const char* kStepMedian = "step_ms_median";
+inline constexpr const char* kStepP95 = "step_ms_p95";
+inline constexpr const char* kStepP99 = "step_ms_p99";
+inline constexpr const char* kDataWait = "data_wait";
+inline constexpr const char* kSeconds = "seconds";
+inline constexpr const char* kFlops = "flops_per_second";
+inline constexpr const char* kMfu = "mfu";
+inline constexpr const char* kCommunicationShare = "communication_share";
+
+// What it takes of the machine.
+inline constexpr const char* kMemory = "memory_mib";
+inline constexpr const char* kOptimizer = "optimizer_mib";
+inline constexpr const char* kGpuUtilization = "gpu_utilization";
+inline constexpr const char* kGpuMemory = "gpu_memory_bytes";
+inline constexpr const char* kGpuPower = "gpu_power_watts";
+inline constexpr const char* kGpuEnergy = "gpu_energy_joules";
+
+// What is in force.
+inline constexpr const char* kLearningRate = "learning_rate";
+inline constexpr const char* kGlobalBatch = "global_batch";
+inline constexpr const char* kWorldSize = "world_size";
+inline constexpr const char* kAccumulation = "accumulation";
+inline constexpr const char* kLossScale = "loss_scale";
+inline constexpr const char* kSkippedSteps = "skipped_steps";
+
+inline constexpr const char* kAll[] = {kLoss,
+                                       kValidationLoss,
+                                       kValidationAccuracy,
+                                       kValidationPerplexity,
+                                       kValidationBits,
+                                       kTestLoss,
+                                       kTestAccuracy,
+                                       kDivergedEpoch,
+                                       kImages,
+                                       kTokens,
+                                       kStepMedian,
+                                       kStepP95,
+                                       kStepP99,
+                                       kDataWait,
+                                       kSeconds,
+                                       kFlops,
+                                       kMfu,
+                                       kCommunicationShare,
+                                       kMemory,
+                                       kOptimizer,
+                                       kGpuUtilization,
+                                       kGpuMemory,
+                                       kGpuPower,
+                                       kGpuEnergy,
+                                       kLearningRate,
+                                       kGlobalBatch,
+                                       kWorldSize,
+                                       kAccumulation,
+                                       kLossScale,
+                                       kSkippedSteps};
+
+}  // namespace fettle::trainer::metric

@@ -1,0 +1,24 @@
+#include "trainer/model/model_flops.h"
+
+namespace fettle::trainer {
+
+namespace {
+
+double multiply_adds(const LayerPlan& layer) {
+  if (layer.type != api::LayerType::kAttention) return layer.multiply_adds;
+  // Queries by keys, and what comes of it by values: for each head length x length x width.
+  const auto length = static_cast<double>(layer.input.height);
+  return 2 * length * length * static_cast<double>(layer.output.channels);
+}
+
+}  // namespace
+
+double model_flops(const NetworkPlan& plan) {
+  constexpr double kFlopsOfMultiplyAdd = 2;
+  constexpr double kPasses = 3;
+  double total = 0;
+  for (const LayerPlan& layer : plan.layers) total += multiply_adds(layer);
+  return kPasses * kFlopsOfMultiplyAdd * total;
+}
+
+}  // namespace fettle::trainer
