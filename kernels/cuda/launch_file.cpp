@@ -97,11 +97,11 @@ Result<LaunchConfigs> read_launch_configs(std::string_view text, const GpuKind& 
 }
 
 Result<LaunchConfigs> load_launch_configs(const GpuKind& kind) {
-  const std::string path = launch_file_path(device);
+  const std::string path = launch_file_path(kind);
   if (path.empty()) return LaunchConfigs{};
   const Result<std::string> text = read_file(path, kMostBytes);
   if (!text.ok() && text.error().code == ErrorCode::kNotFound) return LaunchConfigs{};
-  Result<LaunchConfigs> configs = text.ok() ? read_launch_configs(*text, device) : text.error();
+  Result<LaunchConfigs> configs = text.ok() ? read_launch_configs(*text, kind) : text.error();
   if (configs.ok()) return configs;
   Error error = configs.error();
   const bool names_it = error.message.find(path) != std::string::npos;
@@ -114,14 +114,14 @@ Result<LaunchConfigs> load_launch_configs(const GpuKind& kind) {
 
 Result<std::string> save_launch_configs(const GpuKind& kind,
                                         const LaunchConfigs& configs) {
-  std::string path = launch_file_path(device);
+  std::string path = launch_file_path(kind);
   if (path.empty()) {
     return invalid(
         "there is no place to keep launch configurations: set FETTLE_KERNEL_CACHE to a "
         "folder, or HOME");
   }
   FETTLE_TRY(make_directories(path.substr(0, path.rfind('/'))));
-  FETTLE_TRY(write_file(path, to_json(device, configs).dump(2) + "\n"));
+  FETTLE_TRY(write_file(path, to_json(kind, configs).dump(2) + "\n"));
   return path;
 }
 
