@@ -14,7 +14,6 @@ namespace {
 
 using kernels::cuda::LaunchConfig;
 using kernels::cuda::LaunchConfigs;
-using kernels::cuda::TunableKernel;
 using testing::AllOf;
 using testing::ContainsRegex;
 using testing::HasSubstr;
