@@ -13,7 +13,7 @@ std::string environment(const char* name) {
 }  // namespace
 
 std::string cache_folder(const char* variable, const std::string& name) {
-  const std::string chosen = environment(variable);
+  std::string chosen = environment(variable);
   if (chosen == "off") return "";
   if (!chosen.empty()) return chosen;
   const std::string caches = environment("XDG_CACHE_HOME");

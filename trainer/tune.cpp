@@ -91,8 +91,8 @@ Result<Tuning> tune_kernels(KernelTimer& timer, std::int64_t elements,
     log(std::to_string(tuning.kernels.size() + 1) + " of " + std::to_string(all.size()) + ": " +
         std::string(kernel.name) + ", " + std::to_string(kernels::cuda::candidates(kernel).size()) +
         " configurations");
-    FETTLE_ASSIGN(TunedKernel tuned, tune(timer, kernel, elements));
-    tuning.kernels.push_back(std::move(tuned));
+    FETTLE_ASSIGN(const TunedKernel tuned, tune(timer, kernel, elements));
+    tuning.kernels.push_back(tuned);
   }
   return tuning;
 }

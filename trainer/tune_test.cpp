@@ -14,7 +14,6 @@ namespace {
 
 using kernels::cuda::LaunchConfig;
 using kernels::cuda::LaunchConfigs;
-using kernels::cuda::TunableKernel;
 using testing::AllOf;
 using testing::ContainsRegex;
 using testing::HasSubstr;
@@ -51,20 +50,20 @@ TEST(Tune, KeepsTheFastestOfEachKernel) {
   FakeTimer timer;
   timer.times = {{"optimizer/update 512 x 4", always(80)},
                  {"optimizer/update 64 x 2", always(90)},
-                 {"relu/forward 1024", always(50)}};
+                 {"relu/forward 512", always(50)}};
   EXPECT_EQ(tuned(timer),
-            (LaunchConfigs{{"optimizer/update", {512, 4}}, {"relu/forward", {1024, 0}}}));
+            (LaunchConfigs{{"optimizer/update", {512, 4}}, {"relu/forward", {512, 0}}}));
 }
 
 TEST(Tune, StaysWithTheUsualOneForLittle) {
   FakeTimer timer;
-  timer.times = {{"relu/forward 1024", always(99)}};
+  timer.times = {{"relu/forward 512", always(99)}};
   EXPECT_EQ(tuned(timer), LaunchConfigs{});
 }
 
 TEST(Tune, LuckIsNotSpeed) {
   FakeTimer timer;
-  timer.times = {{"relu/forward 1024", [](int call) { return call == 0 ? 50.0 : 100.0; }}};
+  timer.times = {{"relu/forward 512", [](int call) { return call == 0 ? 50.0 : 100.0; }}};
   EXPECT_EQ(tuned(timer), LaunchConfigs{});
 }
 
@@ -76,7 +75,7 @@ TEST(Tune, ShowsATableAndHowFarItIs) {
       tune_kernels(timer, 1000, [&](const std::string& line) { lines.push_back(line); });
   ASSERT_TRUE(tuning.ok());
   EXPECT_EQ(lines.size(), kernels::cuda::tunable_kernels().size());
-  EXPECT_THAT(lines.front(), HasSubstr("1 of 19: add/add, 5 configurations"));
+  EXPECT_THAT(lines.front(), HasSubstr("1 of 19: add/add, 4 configurations"));
   const std::string text = to_text(*tuning);
   EXPECT_THAT(text, AllOf(HasSubstr("Test GPU, 1000 elements"),
                           ContainsRegex("kernel +default µs +best µs +threads x blocks +gain")));
@@ -123,7 +122,7 @@ TEST_F(TimeKernel, WhatIsLeftOutIsUsual) {
 
 TEST_F(TimeKernel, SaysWhatIsWrong) {
   EXPECT_THAT(why_not({"relu/sideways"}), HasSubstr("there is no kernel \"relu/sideways\""));
-  EXPECT_THAT(why_not({"relu/forward", 100}), HasSubstr("a multiple of 32 up to 1024"));
+  EXPECT_THAT(why_not({"relu/forward", 100}), HasSubstr("a multiple of 32 up to 512"));
   EXPECT_THAT(why_not({"relu/forward", 64, 2}), HasSubstr("takes no number of blocks"));
   EXPECT_THAT(why_not({"relu/forward", std::int64_t{1} << 32}),
               HasSubstr("--threads is 4294967296"));

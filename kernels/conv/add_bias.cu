@@ -7,8 +7,7 @@ namespace {
 constexpr const char* kName = "conv/add_bias";
 
 template <class T, int kVector>
-__global__ void __launch_bounds__(kMostThreads)
-    add_bias_kernel(ColumnSums grid, const float* __restrict__ bias, bool relu, T* y) {
+__global__ void add_bias_kernel(ColumnSums grid, const float* __restrict__ bias, bool relu, T* y) {
   using Access = Pack<T, kVector>;
   const ColumnThread<kVector> thread(grid);
   float added[kVector] = {};

@@ -33,8 +33,8 @@ __device__ Pack<Output, width> map_pack(const Function& function,
 }
 
 template <int width, class Function, class Output, class... Inputs>
-__global__ void __launch_bounds__(kMostThreads)
-    map_kernel(std::int64_t count, Function function, Output* output, const Inputs*... inputs) {
+__global__ void map_kernel(std::int64_t count, Function function, Output* output,
+                           const Inputs*... inputs) {
   const std::int64_t thread = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   const std::int64_t first = thread * width;
   if (first + width <= count) {

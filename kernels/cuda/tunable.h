@@ -16,9 +16,9 @@
 
 namespace fettle::kernels::cuda {
 
-// Every kernel that is listed has __launch_bounds__(kMostThreads): the compiler sees to it that a
-// GPU takes each configuration (1024 threads leave a thread 64 registers).
-inline constexpr unsigned kMostThreads = 1024;
+// A block of so many threads leaves each 128 registers, and no kernel that is listed takes more
+// than 64 (machine_code.txt): a GPU takes every configuration.
+inline constexpr unsigned kMostThreads = 512;
 inline constexpr unsigned kMostBlocksPerMultiprocessor = 32;  // that any GPU so far holds at once
 
 struct LaunchConfig {

@@ -28,9 +28,9 @@ TEST(Tunable, EveryCandidateIsTakenAndTheUsualOneIsTheFirst) {
 
 TEST(Tunable, WhoGoesRoundHasBlocksToChoose) {
   const auto update = candidates(*find_tunable("optimizer/update"));
-  EXPECT_THAT(update, IsSupersetOf<LaunchConfig>({{64, 2}, {1024, 16}, {512, 4}}));
+  EXPECT_THAT(update, IsSupersetOf<LaunchConfig>({{64, 2}, {512, 16}, {128, 4}}));
   EXPECT_THAT(candidates(*find_tunable("relu/forward")),
-              AllOf(Contains(LaunchConfig{1024, 0}), Not(Contains(LaunchConfig{1024, 4}))));
+              AllOf(Contains(LaunchConfig{512, 0}), Not(Contains(LaunchConfig{512, 4}))));
 }
 
 // Their blocks add up: with other threads the same batch would give other bits.
@@ -51,7 +51,7 @@ struct Refused {
 
 TEST(Tunable, SaysWhatAKernelDoesNotTake) {
   const Refused all[] = {
-      {"relu/forward", {100, 0}, "no blocks of 100 threads, expected a multiple of 32 up to 1024"},
+      {"relu/forward", {100, 0}, "no blocks of 100 threads, expected a multiple of 32 up to 512"},
       {"relu/forward", {0, 0}, "no blocks of 0 threads"},
       {"relu/forward", {2048, 0}, "no blocks of 2048 threads"},
       {"relu/forward", {256, 4}, "takes no number of blocks, found 4 a multiprocessor"},

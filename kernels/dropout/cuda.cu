@@ -60,9 +60,8 @@ __device__ void drop_some(const Rule& rule, std::int64_t index, std::int64_t fir
 
 // `width`: of a pack, or 1.
 template <int width, class T>
-__global__ void __launch_bounds__(cuda::kMostThreads)
-    drop_kernel(Rule rule, std::int64_t samples, std::int64_t elements, const std::int64_t* indices,
-                const T* x, T* y) {
+__global__ void drop_kernel(Rule rule, std::int64_t samples, std::int64_t elements,
+                            const std::int64_t* indices, const T* x, T* y) {
   constexpr int kOfThread = width == 1 ? kElementsOfDraw : width;
   const std::int64_t columns = (elements + kOfThread - 1) / kOfThread;
   cuda::for_each_cell(samples, columns, [&](std::int64_t sample, std::int64_t column) {

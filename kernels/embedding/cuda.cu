@@ -32,9 +32,9 @@ constexpr int kRowsAtOnce = 4;
 // ---- Forward -----------------------------------------------------------------------------------
 
 template <int width, class T>
-__global__ void __launch_bounds__(cuda::kMostThreads)
-    forward_kernel(std::int64_t count, int length, int channels, const std::int32_t* tokens,
-                   const T* table, const T* positions, T* y) {
+__global__ void forward_kernel(std::int64_t count, int length, int channels,
+                               const std::int32_t* tokens, const T* table, const T* positions,
+                               T* y) {
   cuda::for_each_cell(count, channels / width, [&](std::int64_t i, std::int64_t column) {
     const std::int64_t c = column * width;
     const auto row = cuda::load_pack<width>(table + std::int64_t{tokens[i]} * channels + c);
@@ -71,9 +71,8 @@ struct Sums {
 };
 
 template <int width, class T>
-__global__ void __launch_bounds__(cuda::kMostThreads)
-    add_positions_kernel(std::int64_t samples, int length, int channels, const T* dy,
-                         float* gradient) {
+__global__ void add_positions_kernel(std::int64_t samples, int length, int channels, const T* dy,
+                                     float* gradient) {
   cuda::for_each_cell(length, channels / width, [&](std::int64_t t, std::int64_t column) {
     const std::int64_t first = t * channels + column * width;
     const std::int64_t sample = std::int64_t{length} * channels;
@@ -108,8 +107,8 @@ __device__ float* part_of(float* parts, std::int64_t chunk, bool begins_before, 
 }
 
 template <int width, class T>
-__global__ void __launch_bounds__(cuda::kMostThreads)
-    add_chunks_kernel(Chunks chunks, int channels, const T* dy, float* gradient, float* parts) {
+__global__ void add_chunks_kernel(Chunks chunks, int channels, const T* dy, float* gradient,
+                                  float* parts) {
   const std::int64_t rows = (chunks.count + kChunk - 1) / kChunk;
   cuda::for_each_cell(rows, channels / width, [&](std::int64_t chunk, std::int64_t column) {
     const std::int64_t c = column * width;
@@ -147,8 +146,7 @@ __device__ std::int32_t end_of_run(const Chunks& chunks, std::int32_t token, std
 
 // Each chunk in which a run begins that goes on after it adds up that run's parts.
 template <int width>
-__global__ void __launch_bounds__(cuda::kMostThreads)
-    add_parts_kernel(Chunks chunks, int channels, float* parts, float* gradient) {
+__global__ void add_parts_kernel(Chunks chunks, int channels, float* parts, float* gradient) {
   const std::int64_t rows = (chunks.count + kChunk - 1) / kChunk;
   cuda::for_each_cell(rows, channels / width, [&](std::int64_t chunk, std::int64_t column) {
     const std::int32_t token = chunks.token(chunks.last(chunk) - 1);

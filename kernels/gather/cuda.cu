@@ -23,6 +23,7 @@ namespace fettle::kernels {
 namespace cuda {
 namespace {
 
+constexpr unsigned kMaxThreads = 1024;
 constexpr std::int32_t kPiece = 4096;  // elements, a multiple of 4: sixteen a thread of 256
 constexpr int kBytes = 256;
 
@@ -94,7 +95,7 @@ struct MovedImage {
 };
 
 template <class Pixel, class T>
-__global__ void __launch_bounds__(kMostThreads)
+__global__ void __launch_bounds__(kMaxThreads)
     gather_images(View view, const T* values_of_bytes, const std::int64_t* indices,
                   const std::uint32_t* epoch, T* x, std::int32_t* labels) {
   constexpr int kPack = 4;
@@ -134,7 +135,7 @@ __global__ void __launch_bounds__(kMostThreads)
 }
 
 // Of a text: tokens, and for each the one after it.
-__global__ void __launch_bounds__(kMostThreads)
+__global__ void __launch_bounds__(kMaxThreads)
     gather_tokens(View view, const std::int64_t* indices, std::int32_t* x, std::int32_t* labels) {
   const Piece piece = piece_of_block(view);
   const std::uint16_t* const from = static_cast<const std::uint16_t*>(view.samples.pixels) +

@@ -9,9 +9,8 @@ constexpr const char* kName = "linear/add_slices";
 
 // Bound by bytes: it reads the slices and the sums and writes the sums, every access coalesced.
 template <class T>
-__global__ void __launch_bounds__(kMostThreads)
-    add_slices_kernel(int slices, std::int64_t count, const T* __restrict__ from,
-                      float* __restrict__ sums) {
+__global__ void add_slices_kernel(int slices, std::int64_t count, const T* __restrict__ from,
+                                  float* __restrict__ sums) {
   const std::int64_t step = std::int64_t{gridDim.x} * blockDim.x;
   for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count; i += step) {
     float sum = 0;

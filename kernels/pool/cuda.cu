@@ -63,8 +63,8 @@ __device__ __forceinline__ void for_each_place(const Geometry& g, Visit visit) {
 }
 
 template <int width, class T, class Place>
-__global__ void __launch_bounds__(cuda::kMostThreads)
-    max_forward_kernel(Geometry g, std::int64_t samples, const T* x, T* y, Place* places) {
+__global__ void max_forward_kernel(Geometry g, std::int64_t samples, const T* x, T* y,
+                                   Place* places) {
   const std::int64_t columns = g.out_width * (g.channels / width);
   cuda::for_each_cell(samples * g.out_height, columns, [&](std::int64_t row, std::int64_t column) {
     const Pixel to(row, column, g.out_height, g.channels, width);
@@ -89,8 +89,7 @@ __global__ void __launch_bounds__(cuda::kMostThreads)
 }
 
 template <int width, class T>
-__global__ void __launch_bounds__(cuda::kMostThreads)
-    average_forward_kernel(Geometry g, std::int64_t samples, const T* x, T* y) {
+__global__ void average_forward_kernel(Geometry g, std::int64_t samples, const T* x, T* y) {
   const std::int64_t columns = g.out_width * (g.channels / width);
   cuda::for_each_cell(samples * g.out_height, columns, [&](std::int64_t row, std::int64_t column) {
     const Pixel to(row, column, g.out_height, g.channels, width);
@@ -130,8 +129,8 @@ __device__ __forceinline__ void for_each_window(const Geometry& g, const Pixel& 
 
 // `places` is read for max pooling only.
 template <PoolKind kind, int width, class T, class Place>
-__global__ void __launch_bounds__(cuda::kMostThreads)
-    backward_kernel(Geometry g, std::int64_t samples, const Place* places, const T* dy, T* dx) {
+__global__ void backward_kernel(Geometry g, std::int64_t samples, const Place* places, const T* dy,
+                                T* dx) {
   const std::int64_t columns = g.in_width * (g.channels / width);
   cuda::for_each_cell(samples * g.in_height, columns, [&](std::int64_t row, std::int64_t column) {
     const Pixel to(row, column, g.in_height, g.channels, width);
