@@ -171,7 +171,10 @@ void Learner::run_batch(const StagedBatch& staged) {
 
 void Learner::order_batch(const StagedBatch& batch, const Network::LayerDone& layer_done) {
   Parameters& parameters = network_->parameters();
-  stage_->gather(batch);
+  if (batch.gather != nullptr) {
+    const Span span(trace_, "gather");
+    stage_->gather(batch);
+  }
   // Every micro-batch of a step starts from the same statistics.
   backend_->copy(statistics_before_.data(), parameters.statistics.data(),
                  statistics_before_.bytes());

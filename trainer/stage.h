@@ -52,9 +52,9 @@ class Stage {
   static Result<Stage> create(kernels::Backend& backend, const Size& size,
                               const std::optional<HeldSamples>& held);
 
-  // A batch that was only dealt is of the samples that are held, as they look in training.
-  // `batch` may change when the backend is to have a copy of it; where it shares memory, when it
-  // has done what is ordered with the result. The result is good until the call after the next.
+  // A batch that was only dealt is of the samples that are held, as they look in training. Where
+  // the backend has memory of its own `batch` may change at once; elsewhere when it has done what
+  // is ordered with the result. The result is good until the call after the next.
   StagedBatch bring(const Batch& batch, std::int64_t epoch);
 
   // Whether a batch of these samples, as `writer` shows them, needs nothing but indices.

@@ -71,8 +71,7 @@ class TextTraining : public testing::Test {
     hooks.should_stop = [&steps] { return steps >= 0 && --steps <= 0; };
     FETTLE_ASSIGN(const auto training, Training::create(job, data, single, hooks));
     FETTLE_TRY(training->run());
-    const auto& weights = training->learner().network().parameters().weights;
-    result.weights.assign(weights.begin(), weights.end());
+    result.weights = training->learner().network().parameters().weights.download();
     return result;
   }
 
