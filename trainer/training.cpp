@@ -470,7 +470,7 @@ Metrics Training::measure_epoch(const Loader& loader, double seconds) {
       {"accumulation", static_cast<double>(accumulation_steps(global_batch_, dealing))},
       {"seconds", seconds},
   };
-  if (world_size > 1) {
+  if (world_size > 1 && learner_->knows_communicated()) {
     metrics.emplace_back("communication_share", (learner_->communicated() - communicated_) / busy);
   }
   if (learner_->scales_loss()) {
