@@ -25,7 +25,7 @@ using kernels::emulator::Streams;
 
 constexpr std::int64_t kBatch = 7;
 constexpr std::int64_t kHeld = 1;
-constexpr std::int64_t kSteps = 4;
+constexpr std::int64_t kSteps = 3;
 constexpr std::int64_t kLeastMessage = 200;  // floats: several a step
 
 // What steps leave behind at one worker.
