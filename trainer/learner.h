@@ -83,8 +83,10 @@ class Learner {
 
   // Where the times of a step's parts go; nullptr: nowhere. Must outlive the steps.
   void set_trace(Trace* trace);
-  // Seconds that steps have spent adding up among the workers, waiting for each other included.
+  // Seconds that steps have spent adding up among the workers, waiting for each other included; not
+  // known where the GPUs do it beside their other work.
   double communicated() const { return communicated_; }
+  bool knows_communicated() const { return gpus_ == nullptr; }
   // Seconds that the backend has stood still in steps because a batch was still on its way.
   double waited_for_data() const { return waited_for_data_; }
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "kernels/device_array.h"
-#include "kernels/emulator/emulator.h"
+#include "kernels/emulator/every_streams.h"
 
 namespace fettle::kernels {
 namespace {

@@ -28,9 +28,10 @@ namespace fettle::kernels::cuda {
 namespace {
 
 constexpr auto kPatience = std::chrono::seconds(1);
-// For all to say that they are done; whoever does not is lost.
-constexpr auto kLeaveTime = std::chrono::seconds(5);
 constexpr auto kNap = std::chrono::microseconds(20);
+// For all to say that they are done, looked at so often; whoever does not is lost.
+constexpr auto kLeaveTurn = std::chrono::milliseconds(1);
+constexpr int kLeaveTurns = 5000;
 
 bool is_accepted(ncclResult_t result) { return result == ncclSuccess || result == ncclInProgress; }
 
@@ -211,15 +212,14 @@ class NcclCommunicator final : public Communicator {
       const std::unique_lock lock(mutex_, kPatience);
       if (comm_ == nullptr || !lock.owns_lock() || !is_accepted(ncclCommFinalize(comm_))) return;
     }
-    const auto until = std::chrono::steady_clock::now() + kLeaveTime;
-    while (std::chrono::steady_clock::now() < until) {
+    for (int turn = 0; turn < kLeaveTurns; ++turn) {
       const Result<bool> left = is_on_its_way("leaving");
       if (!left.ok()) return;
       if (*left) {
         ncclCommDestroy(comm_.exchange(nullptr));
         return;
       }
-      std::this_thread::sleep_for(kNap);
+      std::this_thread::sleep_for(kLeaveTurn);
     }
   }
 

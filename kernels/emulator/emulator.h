@@ -65,10 +65,6 @@ int check_shape(const Launch& launch, std::size_t shared_limit);
 // streams that nobody waits for go first.
 enum class Streams : std::uint8_t { kAtOnce, kLate, kOthersFirst };
 void set_streams(Streams streams);
-// For tests that run once with each.
-inline constexpr Streams kEveryStreams[] = {Streams::kAtOnce, Streams::kLate,
-                                            Streams::kOthersFirst};
-std::string name_of(Streams streams);  // "OthersFirst"
 
 // Which GPU this thread sees, as if CUDA_VISIBLE_DEVICES named it alone; at first the one that
 // FETTLE_EMULATOR_DEVICE names. So several threads, or processes, have a GPU each.

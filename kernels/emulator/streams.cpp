@@ -5,7 +5,6 @@
 #include <cstdlib>
 #include <map>
 #include <mutex>
-#include <string>
 #include <string_view>
 #include <thread>
 #include <utility>
@@ -63,11 +62,6 @@ int device_in_use() { return the_device; }
 void set_streams(Streams streams) {
   finish_all_queues();
   when_streams_run() = streams;
-}
-
-std::string name_of(Streams streams) {
-  if (streams == Streams::kAtOnce) return "AtOnce";
-  return streams == Streams::kLate ? "Late" : "OthersFirst";
 }
 
 WorkQueue& default_queue() {

@@ -13,6 +13,7 @@
 
 #include "kernels/emulator/cuda_runtime.h"
 #include "kernels/emulator/emulator.h"
+#include "kernels/emulator/every_streams.h"
 
 namespace fettle::kernels::emulator {
 namespace {

@@ -105,6 +105,26 @@ TEST(Step, TakesTheLearningRateOfAsManyStepsAsWereApplied) {
   EXPECT_EQ(control.learning_rate, 3);
 }
 
+// Even where the sums look sound.
+TEST(Step, WhoseSumsWereGivenUpIsUndoneWhateverTheyAre) {
+  std::int32_t given_up = 0;
+  StepSettings settings = kFp16;
+  settings.given_up = &given_up;
+  StepControl control = first_control(settings);
+  take_step(settings, control, 9);
+  EXPECT_EQ(control.lost, 0);
+  given_up = 1;
+  for (const double squares : {9.0, kInfinity}) {
+    take_step(settings, control, squares, 5);
+    EXPECT_EQ(control.lost, 1);
+    EXPECT_EQ(control.apply, 0);
+    EXPECT_EQ(control.skipped, 0);
+    EXPECT_EQ(control.updates, 1);
+    EXPECT_EQ(control.loss_scale, (LossScale{.good_steps = 1}));
+    EXPECT_EQ(control.dlogits_scale, 65536.0F / 4);
+  }
+}
+
 TEST(LossScale, GrowsAfterTwoThousandGoodStepsInARow) {
   StepControl control = first_control(kFp16);
   take_good_steps(1999, control);

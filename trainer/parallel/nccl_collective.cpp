@@ -107,7 +107,7 @@ class NcclCollective final : public Collective, public DeviceCollective {
         guard_(*communicator_, membership.connections(), settings.timeout) {}
 
   Status meet() {
-    const Status met = attempt("meeting of the GPUs", [this] { return communicator_->meet(); });
+    Status met = attempt("meeting of the GPUs", [this] { return communicator_->meet(); });
     guard_.ended();
     return met;
   }

@@ -12,6 +12,7 @@
 
 #include "kernels/cuda/backend.h"
 #include "kernels/device_array.h"
+#include "kernels/emulator/every_streams.h"
 #include "kernels/emulator/nccl.h"
 #include "trainer/testing/gpus.h"
 

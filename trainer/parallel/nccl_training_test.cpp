@@ -4,12 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <atomic>
 #include <numeric>
 #include <optional>
 #include <vector>
 
 #include "kernels/cuda/backend.h"
+#include "kernels/emulator/cuda_runtime.h"
+#include "kernels/emulator/every_streams.h"
 #include "kernels/emulator/nccl.h"
 #include "trainer/learner.h"
 #include "trainer/model/layer_configs.h"
@@ -24,7 +25,7 @@ using kernels::emulator::Streams;
 
 constexpr std::int64_t kBatch = 7;
 constexpr std::int64_t kHeld = 1;
-constexpr std::int64_t kSteps = 4;
+constexpr std::int64_t kSteps = 3;
 constexpr std::int64_t kLeastMessage = 200;  // floats: several a step
 
 // What steps leave behind at one worker.
@@ -160,6 +161,76 @@ void expect_same_bits(const std::vector<Outcome>& outcomes, const Outcome& expec
     EXPECT_EQ(one.weights, expected.weights);
     EXPECT_EQ(one.statistics, expected.statistics);
   }
+}
+
+// A communicator that lets the backend go on to where a sum may begin, and no further, and looks at
+// what gradients are there by then.
+class Witness final : public Collective, public DeviceCollective {
+ public:
+  struct Seen {
+    bool complete;     // some of its gradients, at least
+    bool first_layer;  // that of the first layer is there, too
+  };
+
+  std::int64_t world_size() const override { return 2; }
+  std::int64_t rank() const override { return 0; }
+  Status sum(std::span<float>) override { return success(); }
+  Status sum(std::span<double>) override { return success(); }
+  Status broadcast(std::span<std::byte>) override { return success(); }
+  DeviceCollective* on_device() override { return this; }
+
+  std::int64_t least_message() const override { return kLeastMessage; }
+  Status order_sum(std::span<float> values, kernels::Moment& after) override {
+    cudaEventSynchronize(static_cast<cudaEvent_t>(after.event()));
+    sums.push_back({is_there(values), is_there(first_layer)});
+    return success();
+  }
+  Status order_all_gather(std::span<float>, std::span<const std::int64_t>,
+                          kernels::Moment&) override {
+    return success();
+  }
+  void mark(kernels::Moment& moment) override { moment.mark(); }
+  const std::int32_t* given_up() const override { return nullptr; }
+  Status health() override { return success(); }
+
+  std::span<const float> first_layer;
+  std::vector<Seen> sums;
+
+ private:
+  static bool is_there(std::span<const float> gradients) {
+    return std::ranges::any_of(gradients, [](float value) { return value != 0; });
+  }
+};
+
+TEST(SumsOnGpus, BeginWhileTheBackwardPassOfTheLastMicroBatchIsUnderWay) {
+  kernels::emulator::set_streams(Streams::kLate);
+  const ImageSet images = SyntheticImages(64).set();
+  Witness world;
+  const Steps run = steps_of();
+  auto learner =
+      *Learner::create_on(*kernels::cuda_backend(), run.config, plan_of(images), kHeld, 4, world);
+  const NetworkPlan& plan = learner->network().plan();
+  const BatchWriter writer({0.3, 0.2}, {}, kernels::DataType::kFloat32, 4);
+  Batch held = writer.make_batch(images, kHeld);
+  for (int step = 0; step < 3; ++step) {
+    learner->network().parameters().gradients.set_zero();
+    learner->backend().wait();
+    world.first_layer = learner->network().parameters().all_gradients().first(
+        static_cast<std::size_t>(plan.layers[0].weights.count));
+    world.sums.clear();
+    writer.write(images, std::vector<std::int64_t>{step}, 0, held);
+    learner->add(held, 0, true);
+    ASSERT_EQ(world.sums.size(), 4U);
+    for (std::size_t i = 0; i < 4; ++i) {
+      EXPECT_TRUE(world.sums[i].complete) << i;
+      EXPECT_EQ(world.sums[i].first_layer, i == 3) << i;
+    }
+    ASSERT_TRUE(learner->finish_step({0.05, 0.05, 0.05}).ok());
+    EXPECT_EQ(world.sums.size(), 5U) << "and the rest with the end of the step";
+    (void)learner->settle();
+  }
+  learner.reset();
+  kernels::emulator::set_streams(Streams::kAtOnce);
 }
 
 class TrainingOnGpus : public testing::TestWithParam<Streams> {

@@ -1,0 +1,18 @@
+// For tests that run once with each way in which streams may be done.
+#pragma once
+
+#include <string>
+
+#include "kernels/emulator/emulator.h"
+
+namespace fettle::kernels::emulator {
+
+inline constexpr Streams kEveryStreams[] = {Streams::kAtOnce, Streams::kLate,
+                                            Streams::kOthersFirst};
+
+inline std::string name_of(Streams streams) {
+  if (streams == Streams::kAtOnce) return "AtOnce";
+  return streams == Streams::kLate ? "Late" : "OthersFirst";
+}
+
+}  // namespace fettle::kernels::emulator
