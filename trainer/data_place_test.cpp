@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "kernels/cuda/backend.h"
-#include "kernels/emulator/emulator.h"
+#include "kernels/emulator/every_streams.h"
 #include "trainer/model/layer_configs.h"
 #include "trainer/testing/synthetic.h"
 #include "trainer/training.h"
