@@ -160,7 +160,8 @@ Result<std::string> run_bench(const BenchSettings& settings) {
   result.set(metric::kStepMedian, 1e3 * times.quantile(0.5));
   result.set(metric::kStepP95, 1e3 * times.quantile(0.95));
   result.set(metric::kStepP99, 1e3 * times.quantile(0.99));
-  result.set(metric::kDataWait, (loader.waited() + learner->waited_for_data() - waited) / times.total());
+  result.set(metric::kDataWait,
+             (loader.waited() + learner->waited_for_data() - waited) / times.total());
   const auto peak = peak_flops_of(learner->backend().device(), training.precision);
   Metrics of_device = compute_metrics(model_flops(plan) * samples, times.total(), peak);
   if (meter) append(of_device, gpu_metrics(meter->take()));

@@ -112,8 +112,7 @@ Result<LaunchConfigs> load_launch_configs(const GpuKind& kind) {
   return error;
 }
 
-Result<std::string> save_launch_configs(const GpuKind& kind,
-                                        const LaunchConfigs& configs) {
+Result<std::string> save_launch_configs(const GpuKind& kind, const LaunchConfigs& configs) {
   std::string path = launch_file_path(kind);
   if (path.empty()) {
     return invalid(

@@ -66,9 +66,7 @@ TEST_F(LaunchFile, OffKeepsNothingAndReadsNothing) {
 }
 
 TEST_F(LaunchFile, SaysThatItWasMeasuredForSomethingElse) {
-  const auto written_for = [](const GpuKind& device) {
-    return to_json(device, kConfigs).dump();
-  };
+  const auto written_for = [](const GpuKind& device) { return to_json(device, kConfigs).dump(); };
   GpuKind other = kH100;
   other.cuda = "12.8";
   EXPECT_THAT(
