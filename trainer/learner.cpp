@@ -164,9 +164,7 @@ void Learner::run_batch(const StagedBatch& staged) {
   // A part of a recording has no time of its own.
   const bool traced = trace_ != nullptr && trace_->is_on();
   if (!stage_->is_fixed() || traced) return order_batch(staged, layer_done);
-  auto& orders = batch_orders_[staged];
-  if (!orders) orders = backend_->record([=, this] { order_batch(staged, layer_done); });
-  orders->run();
+  batch_orders_[staged].run(*backend_, [=, this] { order_batch(staged, layer_done); });
 }
 
 void Learner::order_batch(const StagedBatch& batch, const Network::LayerDone& layer_done) {
@@ -287,8 +285,7 @@ Result<OptimizerState> Learner::optimizer_state() {
 void Learner::run_end() {
   const Span span(trace_, "update");
   if (backend_->shares_memory()) return order_end();
-  if (!end_orders_) end_orders_ = backend_->record([this] { order_end(); });
-  end_orders_->run();
+  end_orders_.run(*backend_, [this] { order_end(); });
 }
 
 void Learner::order_end() {

@@ -41,6 +41,7 @@
 #include "trainer/gradient_sum.h"
 #include "trainer/model/network.h"
 #include "trainer/optimizer.h"
+#include "trainer/repeated_orders.h"
 #include "trainer/stage.h"
 #include "trainer/trace.h"
 
@@ -170,8 +171,8 @@ class Learner {
   kernels::DeviceArray<kernels::LossSums> sums_;  // of this worker, since the last finish_step
   kernels::DeviceArray<kernels::LossSums> evaluation_sums_;
   kernels::DeviceArray<float> statistics_before_;  // where the step under way found them
-  std::map<StagedBatch, std::unique_ptr<kernels::Recording>> batch_orders_;
-  std::unique_ptr<kernels::Recording> end_orders_;
+  std::map<StagedBatch, RepeatedOrders> batch_orders_;
+  RepeatedOrders end_orders_;
   std::int64_t unsettled_ = 0;
   Trace* trace_ = nullptr;
   std::optional<TracedBackend> traced_;
