@@ -456,6 +456,8 @@ class Moment {
   virtual void mark() = 0;
   // What is ordered from now on waits until it is reached. Never recorded.
   virtual void await() = 0;
+  // Below 0 if it was reached before. 0 as long as one of the two has not been.
+  virtual double seconds_since(Moment& other) = 0;
   // The cudaEvent_t, for who orders the other work.
   virtual void* event() = 0;
 };

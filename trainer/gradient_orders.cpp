@@ -1,5 +1,6 @@
 #include "trainer/gradient_orders.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace fettle::trainer {
@@ -14,10 +15,8 @@ std::span<float> part_of(std::span<float> gradients, const Range& values) {
 
 GradientOrders::GradientOrders(DeviceCollective& collective, kernels::Backend& backend,
                                GradientMessages messages)
-    : collective_(collective),
-      messages_(std::move(messages)),
-      before_(backend.moment()),
-      summed_(backend.moment()) {
+    : collective_(collective), messages_(std::move(messages)) {
+  for (Wait& wait : waits_) wait = {backend.moment(), backend.moment()};
   for (std::size_t i = 0; i < messages_.early.size(); ++i) complete_.push_back(backend.moment());
 }
 
@@ -46,29 +45,47 @@ Status GradientOrders::order_early(std::span<float> gradients) {
 }
 
 Status GradientOrders::finish(std::span<float> gradients) {
-  before_->mark();
+  Wait& wait = begin_wait();
   if (std::exchange(early_ordered_, false)) {
     FETTLE_TRY(std::exchange(status_, success()));
   } else {
     for (const EarlyMessage& message : messages_.early) {
-      FETTLE_TRY(collective_.order_sum(part_of(gradients, message.values), *before_));
+      FETTLE_TRY(collective_.order_sum(part_of(gradients, message.values), *wait.wanted));
     }
   }
-  FETTLE_TRY(collective_.order_sum(part_of(gradients, messages_.rest), *before_));
-  await_all();
+  FETTLE_TRY(collective_.order_sum(part_of(gradients, messages_.rest), *wait.wanted));
+  await_all(wait);
   return success();
 }
 
 Status GradientOrders::gather(std::span<float> values, std::span<const std::int64_t> bounds) {
-  before_->mark();
-  FETTLE_TRY(collective_.order_all_gather(values, bounds, *before_));
-  await_all();
+  Wait& wait = begin_wait();
+  FETTLE_TRY(collective_.order_all_gather(values, bounds, *wait.wanted));
+  await_all(wait);
   return success();
 }
 
-void GradientOrders::await_all() {
-  collective_.mark(*summed_);
-  summed_->await();
+GradientOrders::Wait& GradientOrders::begin_wait() {
+  Wait& wait = waits_[waits_begun_++ % kWaits];
+  count(wait);
+  wait.wanted->mark();
+  return wait;
+}
+
+void GradientOrders::count(Wait& wait) {
+  if (!std::exchange(wait.ordered, false)) return;
+  waited_ += std::max(0.0, wait.over->seconds_since(*wait.wanted));
+}
+
+double GradientOrders::waited() {
+  for (Wait& wait : waits_) count(wait);
+  return waited_;
+}
+
+void GradientOrders::await_all(Wait& wait) {
+  collective_.mark(*wait.over);
+  wait.over->await();
+  wait.ordered = true;
 }
 
 }  // namespace fettle::trainer

@@ -9,6 +9,8 @@
 // One thread, the backend's.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -40,15 +42,31 @@ class GradientOrders {
   // Orders that worker r's part of `values`, from bounds[r] on, comes to all.
   Status gather(std::span<float> values, std::span<const std::int64_t> bounds);
 
+  // Seconds that the backend has stood still for the others' part in all this. To be asked when the
+  // results of all steps are there: what is still under way counts as nothing.
+  double waited();
+
  private:
+  // The backend goes on when all that was ordered is there.
+  struct Wait {
+    std::unique_ptr<kernels::Moment> wanted;  // nothing else is left to do
+    std::unique_ptr<kernels::Moment> over;
+    bool ordered = false;
+  };
+  // A step waits twice at most, and what it left is read when its result is.
+  static constexpr std::size_t kWaits = 2 * (kernels::kResultsBehind + 1);
+
   Status order_early(std::span<float> gradients);
-  void await_all();
+  Wait& begin_wait();
+  void count(Wait& wait);
+  void await_all(Wait& wait);
 
   DeviceCollective& collective_;
   const GradientMessages messages_;
   std::vector<std::unique_ptr<kernels::Moment>> complete_;  // one an early message
-  const std::unique_ptr<kernels::Moment> before_;           // what is ordered at a step's end
-  const std::unique_ptr<kernels::Moment> summed_;
+  std::array<Wait, kWaits> waits_;                          // in turn
+  std::size_t waits_begun_ = 0;
+  double waited_ = 0;
   std::size_t next_ = 0;  // of the pass under way
   bool early_ordered_ = false;
   Status status_ = success();  // of pass_ordered()

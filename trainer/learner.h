@@ -84,10 +84,9 @@ class Learner {
 
   // Where the times of a step's parts go; nullptr: nowhere. Must outlive the steps.
   void set_trace(Trace* trace);
-  // Seconds that steps have spent adding up among the workers, waiting for each other included; not
-  // known where the GPUs do it beside their other work.
-  double communicated() const { return communicated_; }
-  bool knows_communicated() const { return gpus_ == nullptr; }
+  // Seconds that steps have spent adding up among the workers, waiting for each other included;
+  // between GPUs, that these have stood still for it.
+  double communicated() { return gradient_orders_ ? gradient_orders_->waited() : communicated_; }
   // Seconds that the backend has stood still in steps because a batch was still on its way.
   double waited_for_data() const { return waited_for_data_; }
 
@@ -176,7 +175,7 @@ class Learner {
   std::int64_t unsettled_ = 0;
   Trace* trace_ = nullptr;
   std::optional<TracedBackend> traced_;
-  double communicated_ = 0;
+  double communicated_ = 0;  // by the host's clock
   double waited_for_data_ = 0;
   DeviceCollective* gpus_ = nullptr;               // nullptr: the hosts add up
   std::optional<GradientOrders> gradient_orders_;  // where the GPUs do, else the next

@@ -505,7 +505,7 @@ Metrics Training::measure_epoch(const Loader& loader, double seconds) {
                       peak_flops_of(learner_->backend().device(), job_.config.training.precision),
                       world_size));
   if (gpu_meter_) append(metrics, gpu_metrics(gpu_meter_->take()));
-  if (world_size > 1 && learner_->knows_communicated()) {
+  if (world_size > 1) {
     metrics.emplace_back(metric::kCommunicationShare,
                          (learner_->communicated() - communicated_) / busy);
   }

@@ -8,7 +8,7 @@ namespace {
 class StreamMoment final : public Moment {
  public:
   explicit StreamMoment(cudaStream_t stream) : stream_(stream) {
-    must_succeed(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming));
+    must_succeed(cudaEventCreate(&event_));
   }
   ~StreamMoment() override { cudaEventDestroy(event_); }
   StreamMoment(const StreamMoment&) = delete;
@@ -23,6 +23,14 @@ class StreamMoment final : public Moment {
     must_succeed(cudaEventRecordWithFlags(event_, stream_, flags));
   }
   void await() override { must_succeed(cudaStreamWaitEvent(stream_, event_, 0)); }
+  double seconds_since(Moment& other) override {
+    const auto before = static_cast<cudaEvent_t>(other.event());
+    if (cudaEventQuery(before) == cudaErrorNotReady) return 0;
+    if (cudaEventQuery(event_) == cudaErrorNotReady) return 0;
+    float milliseconds = 0;
+    must_succeed(cudaEventElapsedTime(&milliseconds, before, event_));
+    return static_cast<double>(milliseconds) / 1e3;
+  }
   void* event() override { return event_; }
 
  private:

@@ -32,7 +32,8 @@ constexpr std::int64_t kLeastMessage = 200;  // floats: several a step
 struct Outcome {
   std::vector<double> losses;  // of the steps whose results are there
   std::vector<bool> skipped;
-  bool lost = false;  // the next one's was that it is
+  bool lost = false;        // the next one's was that it is
+  double communicated = 0;  // seconds
   std::vector<float> weights;
   std::vector<float> statistics;
 };
@@ -102,6 +103,7 @@ Outcome train(std::unique_ptr<kernels::Backend> backend, const Steps& run, Colle
     while (const auto step = learner->settle(learner->results_behind())) take(*step, outcome);
   }
   while (const auto step = learner->settle()) take(*step, outcome);
+  outcome.communicated = learner->communicated();
   outcome.weights = learner->network().parameters().weights.download();
   outcome.statistics = learner->network().parameters().statistics.download();
   return outcome;
@@ -256,7 +258,9 @@ TEST_P(TrainingOnGpus, IsThatOfOneWorkerAndOfCpusForEveryWorldSize) {
     const std::vector<Outcome> several = train_on_gpus(world_size, run);
     expect_same_bits(several, several[0]);
     expect_like(several[0], alone, 2e-5);
+    for (const Outcome& one : several) EXPECT_GT(one.communicated, 0);
   }
+  EXPECT_EQ(alone.communicated, 0);
   expect_like(train_on_cpus(3, run), alone, 2e-5);
 }
 
