@@ -8,6 +8,7 @@
 
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/errors.h"
+#include "kernels/cuda/event.h"
 #include "kernels/cuda/workloads.h"
 
 namespace fettle::kernels::cuda {
@@ -19,25 +20,6 @@ constexpr std::size_t kSamples = 11;  // odd: one is the median
 constexpr int kCallsOfSample = 5;
 // Enough to go round, and no multiple of a pack: ends are compared, too.
 constexpr std::int64_t kMostCompared = (1 << 20) + 3;
-
-class Event {
- public:
-  Event() { must_succeed(cudaEventCreate(&event_)); }
-  ~Event() { cudaEventDestroy(event_); }
-  Event(const Event&) = delete;
-  Event& operator=(const Event&) = delete;
-
-  void record(cudaStream_t stream) { must_succeed(cudaEventRecord(event_, stream)); }
-  double microseconds_since(const Event& start) const {
-    must_succeed(cudaEventSynchronize(event_));
-    float milliseconds = 0;
-    must_succeed(cudaEventElapsedTime(&milliseconds, start.event_, event_));
-    return 1e3 * milliseconds;
-  }
-
- private:
-  cudaEvent_t event_ = nullptr;
-};
 
 class EventTimer final : public KernelTimer {
  public:
@@ -86,7 +68,8 @@ class EventTimer final : public KernelTimer {
       start.record(device_->stream());
       for (int i = 0; i < kCallsOfSample; ++i) work.run();
       end.record(device_->stream());
-      sample = end.microseconds_since(start) / kCallsOfSample;
+      end.wait();
+      sample = 1e6 * end.seconds_since(start) / kCallsOfSample;
     }
     std::nth_element(samples.begin(), samples.begin() + kSamples / 2, samples.end());
     return samples[kSamples / 2];

@@ -8,30 +8,11 @@
 #include "base/check.h"
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/errors.h"
+#include "kernels/cuda/event.h"
 #include "kernels/cuda/pinned.h"
 
 namespace fettle::kernels::cuda {
 namespace {
-
-class Event {
- public:
-  Event() { must_succeed(cudaEventCreate(&event_)); }
-  ~Event() { cudaEventDestroy(event_); }
-  Event(const Event&) = delete;
-  Event& operator=(const Event&) = delete;
-
-  void record(cudaStream_t stream) { must_succeed(cudaEventRecord(event_, stream)); }
-  void hold_up(cudaStream_t stream) const { must_succeed(cudaStreamWaitEvent(stream, event_)); }
-  void wait() const { must_succeed(cudaEventSynchronize(event_)); }
-  double seconds_since(const Event& before) const {
-    float milliseconds = 0;
-    must_succeed(cudaEventElapsedTime(&milliseconds, before.event_, event_));
-    return static_cast<double>(milliseconds) / 1e3;
-  }
-
- private:
-  cudaEvent_t event_ = nullptr;
-};
 
 struct Place {
   explicit Place(std::int64_t bytes) : host(bytes) {}

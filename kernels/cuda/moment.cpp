@@ -1,18 +1,14 @@
 #include "kernels/cuda/moment.h"
 
 #include "kernels/cuda/errors.h"
+#include "kernels/cuda/event.h"
 
 namespace fettle::kernels::cuda {
 namespace {
 
 class StreamMoment final : public Moment {
  public:
-  explicit StreamMoment(cudaStream_t stream) : stream_(stream) {
-    must_succeed(cudaEventCreate(&event_));
-  }
-  ~StreamMoment() override { cudaEventDestroy(event_); }
-  StreamMoment(const StreamMoment&) = delete;
-  StreamMoment& operator=(const StreamMoment&) = delete;
+  explicit StreamMoment(cudaStream_t stream) : stream_(stream) {}
 
   void mark() override {
     cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
@@ -20,22 +16,20 @@ class StreamMoment final : public Moment {
     // CUDA refuses each of the two where the other belongs.
     const unsigned flags =
         status == cudaStreamCaptureStatusNone ? cudaEventRecordDefault : cudaEventRecordExternal;
-    must_succeed(cudaEventRecordWithFlags(event_, stream_, flags));
+    must_succeed(cudaEventRecordWithFlags(event_.get(), stream_, flags));
   }
-  void await() override { must_succeed(cudaStreamWaitEvent(stream_, event_, 0)); }
+  void await() override { event_.hold_up(stream_); }
   double seconds_since(Moment& other) override {
     const auto before = static_cast<cudaEvent_t>(other.event());
     if (cudaEventQuery(before) == cudaErrorNotReady) return 0;
-    if (cudaEventQuery(event_) == cudaErrorNotReady) return 0;
-    float milliseconds = 0;
-    must_succeed(cudaEventElapsedTime(&milliseconds, before, event_));
-    return static_cast<double>(milliseconds) / 1e3;
+    if (cudaEventQuery(event_.get()) == cudaErrorNotReady) return 0;
+    return Event::seconds_between(before, event_.get());
   }
-  void* event() override { return event_; }
+  void* event() override { return event_.get(); }
 
  private:
   const cudaStream_t stream_;
-  cudaEvent_t event_ = nullptr;
+  Event event_;
 };
 
 }  // namespace

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "kernels/cuda/errors.h"
+#include "kernels/cuda/event.h"
 
 namespace fettle::kernels::cuda {
 namespace {
@@ -10,11 +10,6 @@ namespace {
 class StreamTimeline final : public Timeline {
  public:
   explicit StreamTimeline(cudaStream_t stream) : stream_(stream) { record(); }
-  ~StreamTimeline() override {
-    for (cudaEvent_t event : events_) cudaEventDestroy(event);
-  }
-  StreamTimeline(const StreamTimeline&) = delete;
-  StreamTimeline& operator=(const StreamTimeline&) = delete;
 
   std::int64_t mark() override {
     record();
@@ -23,23 +18,16 @@ class StreamTimeline final : public Timeline {
 
   std::vector<double> seconds() override {
     std::vector<double> seconds;
-    must_succeed(cudaEventSynchronize(events_.back()));
-    for (cudaEvent_t event : events_) {
-      float milliseconds = 0;
-      must_succeed(cudaEventElapsedTime(&milliseconds, events_.front(), event));
-      seconds.push_back(1e-3 * static_cast<double>(milliseconds));
-    }
+    events_.back().wait();
+    for (const Event& event : events_) seconds.push_back(event.seconds_since(events_.front()));
     return seconds;
   }
 
  private:
-  void record() {
-    must_succeed(cudaEventCreate(&events_.emplace_back()));
-    must_succeed(cudaEventRecord(events_.back(), stream_));
-  }
+  void record() { events_.emplace_back().record(stream_); }
 
   const cudaStream_t stream_;
-  std::vector<cudaEvent_t> events_;
+  std::vector<Event> events_;
 };
 
 }  // namespace

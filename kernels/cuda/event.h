@@ -1,0 +1,41 @@
+// Event: a place in a stream's order, with the time at which the GPU came to it.
+// Belongs to the device's thread, as the streams do.
+#pragma once
+
+#include <utility>
+
+#include "kernels/cuda/errors.h"
+#include "kernels/cuda/platform.h"
+
+namespace fettle::kernels::cuda {
+
+class Event {
+ public:
+  Event() { must_succeed(cudaEventCreate(&event_)); }
+  ~Event() {
+    if (event_ != nullptr) cudaEventDestroy(event_);
+  }
+  Event(Event&& other) noexcept : event_(std::exchange(other.event_, nullptr)) {}
+  Event& operator=(Event&&) = delete;
+
+  // Outside of recordings.
+  void record(cudaStream_t stream) { must_succeed(cudaEventRecord(event_, stream)); }
+  // What `stream` is ordered from now on waits until the event is reached.
+  void hold_up(cudaStream_t stream) const { must_succeed(cudaStreamWaitEvent(stream, event_, 0)); }
+  // The host waits.
+  void wait() const { must_succeed(cudaEventSynchronize(event_)); }
+  // By the GPU's clock. Both have been reached.
+  double seconds_since(const Event& before) const { return seconds_between(before.event_, event_); }
+  static double seconds_between(cudaEvent_t before, cudaEvent_t after) {
+    float milliseconds = 0;
+    must_succeed(cudaEventElapsedTime(&milliseconds, before, after));
+    return static_cast<double>(milliseconds) / 1e3;
+  }
+
+  cudaEvent_t get() const { return event_; }
+
+ private:
+  cudaEvent_t event_ = nullptr;
+};
+
+}  // namespace fettle::kernels::cuda
