@@ -180,10 +180,41 @@ TEST_F(WorkersTest, TheCurveIsThatOfOneWorkerForEveryWorldSize) {
 // Long enough to be interrupted, with steps that are made again and again.
 class LongWorkersTest : public WorkersTest {
  protected:
-  LongWorkersTest() {
-    trial_.until_step = trial_.resource.max = 400;
-    trial_.trainer->training.epochs = 400;
+  LongWorkersTest() { run_until(400); }
+
+  void run_until(std::int64_t epochs) {
+    trial_.trainer->training.epochs = trial_.until_step = trial_.resource.max = epochs;
   }
+  void train_undisturbed() {
+    begin(1, "undisturbed");
+    start_all();
+    ASSERT_THAT(exit_codes(), testing::Each(0)) << content(0, "err");
+    training_ = losses("loss");
+    validation_ = losses("validation_loss");
+  }
+  void expect_undisturbed() {
+    expect_curve(training_, "loss");
+    expect_curve(validation_, "validation_loss");
+  }
+
+  // After which two of them are left, with the curve of one.
+  void lose_two_of_four() {
+    train_undisturbed();
+    trial_.least_workers = 2;
+    begin(4, "disturbed");
+    start_all();
+    await(0, "out", "\"step\": 3");
+    kill(workers_[1], SIGKILL);
+    await(0, "err", "rank 0 of 3 workers");
+    kill(workers_[3], SIGKILL);
+    EXPECT_THAT(exit_codes(), testing::ElementsAre(0, -SIGKILL, 0, -SIGKILL)) << content(0, "err");
+    EXPECT_THAT(content(0, "err"), HasSubstr("rank 0 of 2 workers"));
+    expect_undisturbed();
+  }
+
+  // Of one worker, when it trained undisturbed.
+  std::vector<double> training_;
+  std::vector<double> validation_;
 };
 
 TEST_F(LongWorkersTest, AWorkerThatIsKilledIsNamedAndEndsTheOthers) {
@@ -210,37 +241,15 @@ TEST_F(LongWorkersTest, SigtermToAnyOfThemStopsAllAfterTheSameStep) {
 }
 
 TEST_F(LongWorkersTest, ThoseThatAreLeftGoOnAndTheCurveStaysTheSame) {
-  trial_.until_step = trial_.resource.max = 30;
-  trial_.trainer->training.epochs = 30;
-  begin(1, "undisturbed");
-  start_all();
-  ASSERT_THAT(exit_codes(), testing::Each(0)) << content(0, "err");
-  const std::vector<double> training = losses("loss");
-  const std::vector<double> validation = losses("validation_loss");
-
-  trial_.least_workers = 2;
-  begin(4, "disturbed");
-  start_all();
-  await(0, "out", "\"step\": 3");
-  kill(workers_[1], SIGKILL);
-  await(0, "err", "rank 0 of 3 workers");
-  kill(workers_[3], SIGKILL);
-  EXPECT_THAT(exit_codes(), testing::ElementsAre(0, -SIGKILL, 0, -SIGKILL)) << content(0, "err");
-  EXPECT_THAT(content(0, "err"), HasSubstr("rank 0 of 2 workers"));
-  expect_curve(training, "loss");
-  expect_curve(validation, "validation_loss");
+  run_until(30);
+  lose_two_of_four();
 }
 
 // What a cluster does when `workers` is changed: pods of the same template come, and the last are
 // told to stop.
 TEST_F(LongWorkersTest, WorkersThatComeAndLeaveDoNotChangeTheCurve) {
-  trial_.until_step = trial_.resource.max = 60;
-  trial_.trainer->training.epochs = 60;
-  begin(1, "undisturbed");
-  start_all();
-  ASSERT_THAT(exit_codes(), testing::Each(0)) << content(0, "err");
-  const std::vector<double> training = losses("loss");
-  const std::vector<double> validation = losses("validation_loss");
+  run_until(60);
+  train_undisturbed();
 
   trial_.least_workers = 1;
   begin(1, "elastic");
@@ -259,8 +268,7 @@ TEST_F(LongWorkersTest, WorkersThatComeAndLeaveDoNotChangeTheCurve) {
   EXPECT_THAT(content(2, "err"), HasSubstr("left; the others go on"));
   EXPECT_EQ(exit_code(workers_[0]), 0) << content(0, "err");
   EXPECT_EQ(exit_code(workers_[3]), 0) << content(1, "err");
-  expect_curve(training, "loss");
-  expect_curve(validation, "validation_loss");
+  expect_undisturbed();
   EXPECT_EQ(losses("world_size").back(), 2) << content(0, "err");
 }
 
@@ -270,11 +278,8 @@ TEST_F(LongWorkersTest, OneThatIsLostWhileALargeNetworkAddsUpHoldsUpNobody) {
                                   linear(4)};
   trial_.trainer->training.norm_group.reset();
   trial_.trainer->training.backend = api::BackendKind::kAuto;
-  trial_.trainer->training.epochs = trial_.until_step = trial_.resource.max = 12;
-  begin(1, "undisturbed");
-  start_all();
-  ASSERT_THAT(exit_codes(), testing::Each(0)) << content(0, "err");
-  const std::vector<double> training = losses("loss");
+  run_until(12);
+  train_undisturbed();
   trial_.least_workers = 1;
   begin(4, "disturbed");
   start_all();
@@ -285,19 +290,14 @@ TEST_F(LongWorkersTest, OneThatIsLostWhileALargeNetworkAddsUpHoldsUpNobody) {
   }
   EXPECT_THAT(exit_codes(), testing::ElementsAre(0, -SIGKILL, -SIGKILL, -SIGKILL))
       << content(0, "err");
-  expect_curve(training, "loss");
+  expect_undisturbed();
 }
 
 // With a worker its part of the state is lost: the others go back to the end of the last epoch.
 TEST_F(LongWorkersTest, WithAShardedOptimiserThoseThatAreLeftGoOnFromTheCheckpoint) {
-  trial_.until_step = trial_.resource.max = 30;
-  trial_.trainer->training.epochs = 30;
+  run_until(30);
   trial_.trainer->training.optimizer = api::OptimizerKind::kAdam;
-  begin(1, "undisturbed");
-  start_all();
-  ASSERT_THAT(exit_codes(), testing::Each(0)) << content(0, "err");
-  const std::vector<double> training = losses("loss");
-  const std::vector<double> validation = losses("validation_loss");
+  train_undisturbed();
 
   trial_.trainer->training.shard_optimizer = true;
   trial_.least_workers = 2;
@@ -311,8 +311,7 @@ TEST_F(LongWorkersTest, WithAShardedOptimiserThoseThatAreLeftGoOnFromTheCheckpoi
   EXPECT_THAT(exit_codes(), testing::ElementsAre(0, -SIGKILL, 0, 143)) << content(0, "err");
   EXPECT_THAT(content(0, "err"), HasSubstr("the others go on from the newest checkpoint"));
   EXPECT_THAT(content(0, "err"), HasSubstr("rank 0 of 2 workers"));
-  expect_curve(training, "loss");
-  expect_curve(validation, "validation_loss");
+  expect_undisturbed();
 }
 
 TEST_F(LongWorkersTest, AShardOfTheOptimiserThatNoCheckpointHasEndsTheRun) {
@@ -433,9 +432,6 @@ class GpuWorkersTest : public LongWorkersTest {
     run_until(10);
   }
 
-  void run_until(std::int64_t epochs) {
-    trial_.trainer->training.epochs = trial_.until_step = trial_.resource.max = epochs;
-  }
   // What is forgotten to be waited for is overtaken, and NCCL takes its time.
   void set_up_gpu(std::int64_t rank) override {
     const std::string device = std::to_string(shares_a_gpu_ ? 0 : rank);
@@ -444,21 +440,8 @@ class GpuWorkersTest : public LongWorkersTest {
     setenv("FETTLE_EMULATOR_STREAMS", "others-first", 1);
     setenv("FETTLE_EMULATOR_NCCL_POLLS", "2", 1);
   }
-  void train_undisturbed() {
-    begin(1, "undisturbed");
-    start_all();
-    ASSERT_THAT(exit_codes(), testing::Each(0)) << content(0, "err");
-    training_ = losses("loss");
-    validation_ = losses("validation_loss");
-  }
-  void expect_undisturbed() {
-    expect_curve(training_, "loss");
-    expect_curve(validation_, "validation_loss");
-  }
 
   bool shares_a_gpu_ = false;
-  std::vector<double> training_;
-  std::vector<double> validation_;
 };
 
 TEST_F(GpuWorkersTest, TheCurveIsThatOfOneWorkerForEveryWorldSize) {
@@ -483,19 +466,7 @@ TEST_F(GpuWorkersTest, TwoOnOneCardAreRefused) {
   }
 }
 
-TEST_F(GpuWorkersTest, ThoseThatAreLeftGoOnAndTheCurveStaysTheSame) {
-  train_undisturbed();
-  trial_.least_workers = 2;
-  begin(4, "disturbed");
-  start_all();
-  await(0, "out", "\"step\": 3");
-  kill(workers_[1], SIGKILL);
-  await(0, "err", "rank 0 of 3 workers");
-  kill(workers_[3], SIGKILL);
-  EXPECT_THAT(exit_codes(), testing::ElementsAre(0, -SIGKILL, 0, -SIGKILL)) << content(0, "err");
-  EXPECT_THAT(content(0, "err"), HasSubstr("rank 0 of 2 workers"));
-  expect_undisturbed();
-}
+TEST_F(GpuWorkersTest, ThoseThatAreLeftGoOnAndTheCurveStaysTheSame) { lose_two_of_four(); }
 
 TEST_F(GpuWorkersTest, WithAShardedOptimiserThoseThatAreLeftGoOnFromTheCheckpoint) {
   trial_.trainer->training.optimizer = api::OptimizerKind::kAdam;
