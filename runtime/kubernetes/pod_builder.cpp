@@ -64,6 +64,7 @@ Result<Json> trial_environment(const api::Study& study, const api::Trial& trial,
   Json env = Json::array();
   env.push_back(variable("FETTLE_TRIAL", kTrialFile));
   env.push_back(field_variable("FETTLE_POD_UID", "metadata.uid"));
+  env.push_back(variable("FETTLE_UNTIL_STEP", std::to_string(trial.spec.until_step)));
   if (trial.spec.parameters.is_object()) {
     for (const auto& [name, value] : trial.spec.parameters.as_object()) {
       const std::string text = api::parameter_env_value(value);

@@ -183,6 +183,7 @@ Variables fettle_variables(const api::Trial& trial, std::int64_t run, const Layo
   Variables out = {
       {"FETTLE_TRIAL", layout.trial_file(trial.metadata.name, run)},
       {"FETTLE_POD_UID", pod_uid_of(trial, run)},
+      {"FETTLE_UNTIL_STEP", std::to_string(trial.spec.until_step)},
   };
   if (!trial.spec.parameters.is_object()) return out;
   for (const auto& [name, value] : trial.spec.parameters.as_object()) {

@@ -31,6 +31,7 @@ api::Trial trial_with(Json parameters) {
   api::Trial trial;
   trial.metadata.name = "s-0";
   trial.metadata.uid = "uid";
+  trial.spec.until_step = 3;
   trial.spec.parameters = std::move(parameters);
   return trial;
 }
@@ -54,6 +55,7 @@ TEST(RunCommand, CommandArgumentsAndEnvironmentAreExpandedInOrder) {
   EXPECT_THAT(command->environment,
               Contains(Pair("FETTLE_TRIAL", "/data/.fettle/s/s-0/r3/trial.json")));
   EXPECT_THAT(command->environment, Contains(Pair("FETTLE_POD_UID", "uid-r3")));
+  EXPECT_THAT(command->environment, Contains(Pair("FETTLE_UNTIL_STEP", "3")));
 }
 
 TEST(RunCommand, TheContainerNamedTrainerIsTheTrial) {
