@@ -12,21 +12,6 @@ namespace {
 
 constexpr std::int64_t kPieceBytes = std::int64_t{32} << 20;
 
-// 8-4-4-4-12 digits.
-std::string uuid_text(const cudaUUID_t& uuid) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string text;
-  for (const char byte : uuid.bytes) {
-    if (text.size() == 8 || text.size() == 13 || text.size() == 18 || text.size() == 23) {
-      text += '-';
-    }
-    const auto value = static_cast<unsigned char>(byte);
-    text += kDigits[value >> 4U];
-    text += kDigits[value & 15U];
-  }
-  return text;
-}
-
 class Block : public Memory {
  public:
   Block(Pool& pool, void* data) : pool_(pool), data_(data) {}
@@ -73,6 +58,20 @@ LaunchConfigs configs_for(const GpuKind& kind) {
 }
 
 }  // namespace
+
+std::string uuid_text(const cudaUUID_t& uuid) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string text;
+  for (const char byte : uuid.bytes) {
+    if (text.size() == 8 || text.size() == 13 || text.size() == 18 || text.size() == 23) {
+      text += '-';
+    }
+    const auto value = static_cast<unsigned char>(byte);
+    text += kDigits[value >> 4U];
+    text += kDigits[value & 15U];
+  }
+  return text;
+}
 
 Status find_gpu() { return check_machine(ask_runtime(), FETTLE_CUDA_ARCHITECTURES); }
 

@@ -21,6 +21,9 @@
 
 namespace fettle::kernels::cuda {
 
+// 8-4-4-4-12 digits, as nvidia-smi has it behind "GPU-" or "MIG-".
+std::string uuid_text(const cudaUUID_t& uuid);
+
 // Whether the first GPU that the process sees (CUDA_VISIBLE_DEVICES) can run what was compiled.
 // Errors: check_machine's (machine.h).
 Status find_gpu();

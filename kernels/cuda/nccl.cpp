@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "kernels/cuda/device.h"
 #include "kernels/cuda/errors.h"
 
 namespace fettle::kernels::cuda {
@@ -269,18 +270,10 @@ class NcclMaker final : public CommunicatorMaker {
   const std::string card_;
 };
 
-// As nvidia-smi has it, but for the hyphens.
 Result<std::string> uuid_of_first_gpu() {
   cudaDeviceProp properties;
   FETTLE_TRY(status_of(cudaGetDeviceProperties(&properties, 0), "asking which GPU this is"));
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::string text = "GPU-";
-  for (const char byte : properties.uuid.bytes) {
-    const auto value = static_cast<unsigned char>(byte);
-    text += kDigits[value >> 4];
-    text += kDigits[value & 15];
-  }
-  return text;
+  return "GPU-" + uuid_text(properties.uuid);
 }
 
 }  // namespace
