@@ -146,13 +146,14 @@ void check_sample(const StudySpec& spec, bool parameters_wrong, const FieldPath&
                    std::to_string(spec.trial.workers.min) + " and " +
                    std::to_string(spec.trial.workers.max) + "; or use globalBatch");
   }
-  const std::int64_t most = spec.trial.workers.max;
+  const auto& gpu = spec.trial.gpu;
+  const std::int64_t most = spec.trial.workers.max * (gpu ? gpu->count.value_or(1) : 1);
   if (most > 1 && has_batch_norm(sample.model) && !sample.training.norm_group) {
     errors.add(trainer.member("training").member("normGroup"),
                "is missing; a batchNorm layer takes its statistics over a worker's samples, which "
                "with up to " +
-                   std::to_string(most) +
-                   " workers are not always the same; set the number of samples that it takes them "
+                   std::to_string(most) + (most > spec.trial.workers.max ? " GPUs" : " workers") +
+                   " are not always the same; set the number of samples that it takes them "
                    "over, for example 32");
   }
 }

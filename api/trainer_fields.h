@@ -156,12 +156,12 @@ void visit_fields(Visitor& v, T& c) {
   v.field("globalBatch", c.global_batch, "Samples of one optimiser step, over all workers.",
           whole(1, kLargestBatch));
   v.field("batchPerWorker", c.batch_per_worker,
-          "Samples of one optimiser step a worker; instead of globalBatch.",
+          "Samples of one optimiser step a worker, or each of its GPUs; instead of globalBatch.",
           whole(1, kLargestBatch));
   v.field("referenceBatch", c.reference_batch, "Batch that learningRate was chosen for.",
           whole(1, kLargestBatch));
-  v.field("maxPerWorker", c.max_per_worker, "Most samples a worker holds at once.",
-          whole(1, kLargestBatch));
+  v.field("maxPerWorker", c.max_per_worker,
+          "Most samples a worker, or each of its GPUs, holds at once.", whole(1, kLargestBatch));
   v.field("normGroup", c.norm_group,
           "Samples that batchNorm takes its statistics over; default: the whole batch.",
           whole(1, kLargestBatch));

@@ -41,6 +41,8 @@ void visit_fields(Visitor& v, T& c) {
   v.field("workers", c.workers, "Workers.", whole(1, 1024));
   v.field("leastWorkers", c.least_workers, "So many go on when others are lost; default: all.",
           whole(1, 1024));
+  v.field("gpusPerWorker", c.gpus_per_worker, "GPUs of each worker, where it has several.",
+          whole(1, 64));
   v.field("resource", c.resource, "What a step counts.", FieldRules{}.needed());
   v.field("rungs", c.rungs, "Steps that early stopping looks at.", list(0, 100'000));
   v.field("objectives", c.objectives, "What is measured.", list(0, kMostObjectives));

@@ -48,6 +48,7 @@ struct TrialFile {
   std::int64_t workers = 1;
   // So many go on when others are lost; absent: all are needed.
   std::optional<std::int64_t> least_workers;
+  std::optional<std::int64_t> gpus_per_worker;  // absent: one, a part of one, or none
   Resource resource;
   std::vector<std::int64_t> rungs;  // steps that early stopping looks at, ascending
   std::vector<ObjectiveName> objectives;

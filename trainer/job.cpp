@@ -1,5 +1,7 @@
 #include "trainer/job.h"
 
+#include <algorithm>
+
 #include "api/trainer_json.h"
 #include "base/file.h"
 #include "base/json.h"
@@ -40,14 +42,25 @@ Result<TrainingJob> job_by_hand(const Json& document, const ByHand& by_hand) {
   return job;
 }
 
+// Processes of one worker share its cores and its memory.
+void share_worker(const ByHand& by_hand, Assignment& assignment) {
+  const auto of_trial = assignment.trial ? assignment.trial->gpus_per_worker : std::nullopt;
+  assignment.gpus = std::max<std::int64_t>(by_hand.gpus.value_or(of_trial.value_or(1)), 1);
+  TrainingJob& job = assignment.job;
+  job.processes_here = assignment.gpus;
+  std::int64_t& threads = job.config.training.threads;
+  threads = std::max<std::int64_t>(threads / assignment.gpus, 1);
+}
+
 Result<Assignment> read_document(const Json& document, const ByHand& by_hand) {
   Assignment assignment;
   if (document.find("study") == nullptr) {
     FETTLE_ASSIGN(assignment.job, job_by_hand(document, by_hand));
-    return assignment;
+  } else {
+    FETTLE_ASSIGN(assignment.trial, api::read_trial_file(document));
+    FETTLE_ASSIGN(assignment.job, job_of_trial(*assignment.trial));
   }
-  FETTLE_ASSIGN(assignment.trial, api::read_trial_file(document));
-  FETTLE_ASSIGN(assignment.job, job_of_trial(*assignment.trial));
+  share_worker(by_hand, assignment);
   return assignment;
 }
 

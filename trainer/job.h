@@ -12,16 +12,19 @@
 
 namespace fettle::trainer {
 
-// Only for a configuration by itself; a trial file says all of it.
+// For a configuration by itself; a trial file says all of it, but `gpus` wins.
 struct ByHand {
   std::uint64_t seed = 0;
   std::optional<std::int64_t> until_epoch;  // default: training.epochs
   std::string checkpoints;
+  std::optional<std::int64_t> gpus;  // of this worker
 };
 
 struct Assignment {
   TrainingJob job;
   std::optional<api::TrialFile> trial;  // absent: a configuration by itself
+  // That this worker is to use; of several each has a process of its own, which is a rank.
+  std::int64_t gpus = 1;
 };
 
 // Errors name the file: missing, not JSON, wrong fields (all of them), a trial for another image, a

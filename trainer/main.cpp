@@ -27,7 +27,9 @@
 #include "trainer/job.h"
 #include "trainer/open_backend.h"
 #include "trainer/outlet.h"
+#include "trainer/parallel/rank_processes.h"
 #include "trainer/parallel/together.h"
+#include "trainer/parallel/worker_ranks.h"
 #include "trainer/tensorboard.h"
 #include "trainer/training.h"
 #include "trainer/tune.h"
@@ -49,6 +51,8 @@ With a trainer's configuration as FILE:
   --seed N             seed of weights, order, augmentation and dropout (0)
   --until-epoch N      stop after so many epochs (training.epochs)
   --checkpoints DIR    write checkpoints there, go on from the newest one (none)
+  --gpus N             train on N GPUs of this machine, with a process for each (those of the
+                       trial's worker, or 1); every one counts as a worker
   --profile[=STEPS]    writes a trace of so many optimiser steps (10) that Perfetto opens, layer
                        by layer, and stops there as by SIGTERM, but with exit code 0
   --trace PATH         ... to this file (trace.json beside the checkpoints; of rank 3 of several
@@ -87,6 +91,8 @@ Environment:
   RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT
                      of a trial with several workers: this one, how many there are, and where they
                      meet rank 0, which alone reports
+  LOCAL_WORLD_SIZE   set where this is the process of one of several GPUs of a worker already, and
+                     RANK and WORLD_SIZE count those
   FETTLE_RENDEZVOUS_TOKEN
                      what only the workers of one trial know (none)
   FETTLE_RENDEZVOUS_SECONDS, FETTLE_COLLECTIVE_SECONDS
@@ -163,6 +169,13 @@ Status read_elements(std::string_view text, std::int64_t& to) {
   return success();
 }
 
+Status read_gpus(std::string_view text, std::int64_t& to) {
+  constexpr std::int64_t kMost = 64;
+  FETTLE_TRY(read_number("gpus", text, to));
+  if (to >= 1 && to <= kMost) return success();
+  return invalid("--gpus is \"" + std::string(text) + "\", expected a number from 1 to 64");
+}
+
 template <class E>
 Status read_name(std::string_view option, std::string_view text, E& to) {
   const auto value = api::from_string<E>(text);
@@ -193,6 +206,7 @@ Status read_option(std::string_view option, const char* value, Arguments& to) {
   if (option == "version") to.version = true;
   if (option == "checkpoints") to.by_hand.checkpoints = value;
   if (option == "seed") return read_number(option, value, to.by_hand.seed);
+  if (option == "gpus") return read_gpus(value, to.by_hand.gpus.emplace());
   if (option == "until-epoch") {
     return read_number(option, value, to.by_hand.until_epoch.emplace());
   }
@@ -231,6 +245,7 @@ Result<Arguments> read_arguments(int argc, char** argv) {
       {"seed", required_argument, nullptr, 0},
       {"until-epoch", required_argument, nullptr, 0},
       {"checkpoints", required_argument, nullptr, 0},
+      {"gpus", required_argument, nullptr, 0},
       {"bench", required_argument, nullptr, 0},
       {"precision", required_argument, nullptr, 0},
       {"backend", required_argument, nullptr, 0},
@@ -314,9 +329,11 @@ Result<std::optional<WorkerPlace>> find_place(const Assignment& assignment) {
   FETTLE_ASSIGN(std::optional<WorkerPlace> place, place_of_worker(std::getenv, open));
   const std::int64_t world_size = place ? place->rendezvous.world_size : 1;
   if (const auto& trial = assignment.trial) {
-    if (trial->workers != world_size) {
-      return invalid("the trial has " + std::to_string(trial->workers) +
-                     " workers, but WORLD_SIZE says " + std::to_string(world_size));
+    const std::int64_t ranks = trial->workers * assignment.gpus;
+    if (ranks != world_size) {
+      return invalid("the trial has " + std::to_string(ranks) +
+                     (assignment.gpus > 1 ? " GPUs" : " workers") + ", but WORLD_SIZE says " +
+                     std::to_string(world_size));
     }
     if (place) place->rendezvous.trial = trial->study_uid + "/" + trial->trial;
     if (place) place->rendezvous.run = trial->run;
@@ -325,10 +342,10 @@ Result<std::optional<WorkerPlace>> find_place(const Assignment& assignment) {
   return place;
 }
 
-// So many workers go on when others are lost.
-std::int64_t least_workers(const Assignment& assignment, const WorkerPlace& place) {
-  const std::int64_t all = place.rendezvous.world_size;
-  return assignment.trial ? assignment.trial->least_workers.value_or(all) : all;
+// So many ranks go on when others are lost.
+std::int64_t least_ranks(const Assignment& assignment, const WorkerPlace& place) {
+  const bool open = assignment.trial && assignment.trial->least_workers;
+  return open ? *assignment.trial->least_workers * assignment.gpus : place.rendezvous.world_size;
 }
 
 Result<Together> train_alone(const TrainingJob& job, const TrainingData& data,
@@ -356,8 +373,7 @@ Status write_trace(const Trace& trace, const std::string& path) {
   return success();
 }
 
-Result<Together> train(const Arguments& arguments) {
-  FETTLE_ASSIGN(const Assignment assignment, read_assignment(arguments.file, arguments.by_hand));
+Result<Together> train(const Arguments& arguments, const Assignment& assignment) {
   const TrainingJob& job = assignment.job;
   FETTLE_ASSIGN(const std::optional<WorkerPlace> place, find_place(assignment));
   const bool reports = !place || place->rendezvous.rank == 0;
@@ -376,7 +392,7 @@ Result<Together> train(const Arguments& arguments) {
   if (arguments.profiled_steps) trace.emplace(rank, *arguments.profiled_steps);
   const TrainingHooks hooks = make_hooks(outlet.get(), scalars.get(), trace ? &*trace : nullptr);
   Result<Together> trained =
-      place ? train_together(job, data, *place, least_workers(assignment, *place), hooks)
+      place ? train_together(job, data, *place, least_ranks(assignment, *place), hooks)
             : train_alone(job, data, hooks);
   if (outlet != nullptr && trained.ok()) outlet->finish(trained->ending == Ending::kStopped);
   if (trace && trained.ok()) {
@@ -393,9 +409,9 @@ Result<DryRun> plan_without_training(const Arguments& arguments) {
   FETTLE_ASSIGN(const TrainingData data, load_training_data(config.data, cache));
   FETTLE_ASSIGN(const NetworkPlan plan, plan_network(config.model, data.format()));
   const std::int64_t of_trial = assignment.trial ? assignment.trial->workers : 1;
-  const TrainingWorld world =
-      world_of(data, std::max<std::int64_t>(arguments.workers.value_or(of_trial), 1));
-  return plan_run(config, plan, world, memory_there(config.training));
+  const TrainingWorld world = world_of(
+      data, std::max<std::int64_t>(arguments.workers.value_or(of_trial), 1) * assignment.gpus);
+  return plan_run(config, plan, world, memory_there(config.training, assignment.gpus));
 }
 
 int run_dry(const Arguments& arguments) {
@@ -444,6 +460,25 @@ int exit_code(const Result<Together>& trained) {
   return kSignalled + (signal_received != 0 ? signal_received.load() : SIGTERM);
 }
 
+// One process for each GPU of this worker.
+Result<int> train_on_several(const Assignment& assignment, char** argv) {
+  FETTLE_ASSIGN(const Meeting alone, meet_on_loopback());
+  FETTLE_ASSIGN(const auto ranks, rank_variables(std::getenv, assignment.gpus, alone));
+  return run_ranks(ranks, argv, log_line);
+}
+
+int train_here(const Arguments& arguments, char** argv) {
+  const auto assignment = read_assignment(arguments.file, arguments.by_hand);
+  if (!assignment.ok()) return fail(assignment.error());
+  if (assignment->gpus > 1 && !is_rank_of_worker(std::getenv)) {
+    const auto code = train_on_several(*assignment, argv);
+    return code.ok() ? *code : fail(code.error());
+  }
+  std::signal(SIGTERM, on_signal);
+  std::signal(SIGINT, on_signal);
+  return exit_code(train(arguments, *assignment));
+}
+
 int run(int argc, char** argv) {
   const Result<Arguments> arguments = read_arguments(argc, argv);
   if (!arguments.ok()) return fail(arguments.error());
@@ -465,9 +500,7 @@ int run(int argc, char** argv) {
     return fail(invalid("no trial: set FETTLE_TRIAL or name a file; see fettle-trainer --help"));
   }
   if (arguments->dry_run) return run_dry(*arguments);
-  std::signal(SIGTERM, on_signal);
-  std::signal(SIGINT, on_signal);
-  return exit_code(train(*arguments));
+  return train_here(*arguments, argv);
 }
 
 }  // namespace

@@ -20,14 +20,14 @@ Result<std::unique_ptr<kernels::Backend>> open_backend(const api::TrainingConfig
   return open(BackendKind::kReference);
 }
 
-MemoryThere memory_there(const kernels::Backend& backend) {
-  return {machine::usable_memory(), !backend.shares_memory(), backend.free_memory()};
+MemoryThere memory_there(const kernels::Backend& backend, std::int64_t processes) {
+  return {machine::usable_memory() / processes, !backend.shares_memory(), backend.free_memory()};
 }
 
-MemoryThere memory_there(const api::TrainingConfig& config) {
+MemoryThere memory_there(const api::TrainingConfig& config, std::int64_t processes) {
   const auto backend = open_backend(config);
-  if (backend.ok()) return memory_there(**backend);
-  return {machine::usable_memory(), config.backend == api::BackendKind::kCuda, {}};
+  if (backend.ok()) return memory_there(**backend, processes);
+  return {machine::usable_memory() / processes, config.backend == api::BackendKind::kCuda, {}};
 }
 
 }  // namespace fettle::trainer

@@ -14,8 +14,9 @@ namespace fettle::trainer {
 // is not there, in words.
 Result<std::unique_ptr<kernels::Backend>> open_backend(const api::TrainingConfig& config);
 
-MemoryThere memory_there(const kernels::Backend& backend);
+// For one of so many processes of a worker.
+MemoryThere memory_there(const kernels::Backend& backend, std::int64_t processes);
 // The same where nothing is to be trained: of a GPU that is not here nothing is known.
-MemoryThere memory_there(const api::TrainingConfig& config);
+MemoryThere memory_there(const api::TrainingConfig& config, std::int64_t processes);
 
 }  // namespace fettle::trainer

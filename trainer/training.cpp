@@ -107,7 +107,7 @@ Status Training::make_learner(std::unique_ptr<kernels::Backend> backend) {
   const api::TrainerConfig& config = job_.config;
   FETTLE_ASSIGN(const NetworkPlan plan, plan_network(config.model, data_.format()));
   const TrainingWorld world = world_of(data_, collective_.world_size());
-  const MemoryThere there = memory_there(*backend);
+  const MemoryThere there = memory_there(*backend, job_.processes_here);
   place_ = place_data(config, plan, world, there);
   FETTLE_TRY(check_memory(config, plan_memory(config, plan, world, place_), there));
   std::optional<HeldSamples> held;

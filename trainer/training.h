@@ -40,6 +40,7 @@ struct TrainingJob {
   std::string checkpoints;       // directory; "" = none are written
   CheckpointsKept keep;
   std::optional<api::ParentPlace> parent;  // where a new trial takes its weights from
+  std::int64_t processes_here = 1;         // of this worker, which share the host's memory
 };
 
 // What the outside gives a training. All are called from the training's thread.

@@ -66,8 +66,8 @@ int check_shape(const Launch& launch, std::size_t shared_limit);
 enum class Streams : std::uint8_t { kAtOnce, kLate, kOthersFirst };
 void set_streams(Streams streams);
 
-// Which GPU this thread sees, as if CUDA_VISIBLE_DEVICES named it alone; at first the one that
-// FETTLE_EMULATOR_DEVICE names. So several threads, or processes, have a GPU each.
+// Which GPU this thread sees, as if it were the only one; at first the one that comes first in
+// CUDA_VISIBLE_DEVICES. So several threads, or processes, have a GPU each.
 void use_device(int number);
 int device_in_use();
 

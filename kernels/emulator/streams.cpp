@@ -40,8 +40,8 @@ std::atomic<Streams>& when_streams_run() {
 }
 
 int device_from_environment() {
-  const char* const number = std::getenv("FETTLE_EMULATOR_DEVICE");
-  return number == nullptr ? 0 : std::atoi(number);
+  const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  return visible == nullptr ? 0 : std::atoi(visible);
 }
 
 thread_local int the_device = device_from_environment();

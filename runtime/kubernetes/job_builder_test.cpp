@@ -73,6 +73,20 @@ INSTANTIATE_TEST_SUITE_P(All, JobBuilderGolden,
                          testing::Values("trainer", "template", "workers", "gpus", "checkpoints"),
                          [](const auto& about) { return std::string(about.param); });
 
+// fettle-trainer starts a process for each; between GPUs that do not reach each other NCCL needs
+// more shared memory than the 64 MiB that a container has.
+TEST(JobBuilder, TheBuiltInTrainerIsToldOfSeveralGpusAndHasSharedMemory) {
+  api::Study study = load("trainer");
+  for (const std::int64_t count : {1, 2}) {
+    study.spec.trial.gpu.emplace().count = count;
+    const Result<Json> job = build_job(study, trial_of(study), 0, {kImage});
+    ASSERT_TRUE(job.ok()) << job.error().message;
+    const std::string text = job->dump();
+    EXPECT_EQ(text.find("\"mountPath\":\"/dev/shm\"") != std::string::npos, count > 1);
+    EXPECT_EQ(text.find("gpusPerWorker") != std::string::npos, count > 1);
+  }
+}
+
 TEST(JobBuilder, AClaimOfASizeIsMadeAndBelongsToItsStudy) {
   const api::Study study = load("claim");
   expect_golden("claim", build_claim(study));

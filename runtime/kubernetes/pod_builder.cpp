@@ -39,14 +39,10 @@ Json field_variable(const std::string& name, const char* field) {
        {"valueFrom", Json::object({{"fieldRef", Json::object({{"fieldPath", field}})}})}});
 }
 
-// One process a worker; torchrun and its like start one a GPU.
-void add_rendezvous(const api::Study& study, const api::Trial& trial, const std::string& job,
-                    Json& env) {
+void add_rendezvous(const api::Trial& trial, const std::string& job, Json& env) {
   const std::string workers = std::to_string(trial.spec.workers);
   const std::string master = job + "-0." + job;
   const std::string port = std::to_string(kRendezvousPort);
-  const auto& gpu = study.spec.trial.gpu;
-  const std::string processes = std::to_string(gpu ? gpu->count.value_or(1) : 1);
   env.push_back(variable("MASTER_ADDR", master));
   env.push_back(variable("MASTER_PORT", port));
   env.push_back(field_variable("RANK", kRankField));
@@ -56,7 +52,6 @@ void add_rendezvous(const api::Study& study, const api::Trial& trial, const std:
   env.push_back(variable("PET_MASTER_PORT", port));
   env.push_back(field_variable("PET_NODE_RANK", kRankField));
   env.push_back(variable("PET_NNODES", workers));
-  env.push_back(variable("PET_NPROC_PER_NODE", processes));
 }
 
 Result<Json> trial_environment(const api::Study& study, const api::Trial& trial,
@@ -76,7 +71,12 @@ Result<Json> trial_environment(const api::Study& study, const api::Trial& trial,
       env.push_back(variable(api::parameter_env_name(name), text));
     }
   }
-  if (is_distributed(study)) add_rendezvous(study, trial, job, env);
+  if (is_distributed(study)) add_rendezvous(trial, job, env);
+  // torchrun and its like start a process on each, as fettle-trainer does.
+  const std::int64_t gpus = runtime::gpus_per_worker(study.spec.trial);
+  if (is_distributed(study) || gpus > 1) {
+    env.push_back(variable("PET_NPROC_PER_NODE", std::to_string(gpus)));
+  }
   return env;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runtime/kubernetes/job_builder.h"
+#include "runtime/trial_file.h"
 
 namespace fettle::kubernetes {
 namespace {
@@ -54,6 +55,11 @@ Json scratch_volume(const char* name) {
   return Json::object({{"name", name}, {"emptyDir", Json::object()}});
 }
 
+// NCCL's, between GPUs that do not reach each other; a container has 64 MiB of it otherwise.
+Json shared_memory_volume() {
+  return Json::object({{"name", "fettle-shm"}, {"emptyDir", Json::object({{"medium", "Memory"}})}});
+}
+
 Json mount(const char* name, const char* path) {
   return Json::object({{"name", name}, {"mountPath", path}});
 }
@@ -63,6 +69,10 @@ Json trainer_container(const api::Study& study, const std::string& image) {
       std::max<std::int64_t>(study.spec.trial.trainer->training.threads, 1);
   Json token = mount("fettle-token", kTokenDirectory);
   token.set("readOnly", true);
+  Json mounts(Json::Array{token, mount("fettle-tmp", "/tmp"),
+                          mount("fettle-cache", "/home/fettle/.cache")});
+  if (runtime::gpus_per_worker(study.spec.trial) > 1)
+    mounts.push_back(mount("fettle-shm", "/dev/shm"));
   return Json::object(
       {{"name", kTrainerContainer},
        {"image", image},
@@ -72,8 +82,7 @@ Json trainer_container(const api::Study& study, const std::string& image) {
        {"resources", Json::object({{"requests", Json::object({{"cpu", std::to_string(threads)},
                                                               {"memory", kMemoryRequest}})}})},
        {"securityContext", container_security()},
-       {"volumeMounts", Json(Json::Array{token, mount("fettle-tmp", "/tmp"),
-                                         mount("fettle-cache", "/home/fettle/.cache")})}});
+       {"volumeMounts", std::move(mounts)}});
 }
 
 }  // namespace
@@ -84,14 +93,16 @@ Result<Json> trainer_pod(const api::Study& study, const std::string& image) {
         "spec.trial.trainer: this operator was started without --trainer-image; set it, or give "
         "spec.trial.template with an image of your own");
   }
+  Json volumes(
+      Json::Array{token_volume(), scratch_volume("fettle-tmp"), scratch_volume("fettle-cache")});
+  if (runtime::gpus_per_worker(study.spec.trial) > 1) volumes.push_back(shared_memory_volume());
   const Json spec =
       Json::object({{"serviceAccountName", kTrainerAccount},
                     {"automountServiceAccountToken", false},
                     {"enableServiceLinks", false},
                     {"securityContext", pod_security()},
                     {"containers", Json(Json::Array{trainer_container(study, image)})},
-                    {"volumes", Json(Json::Array{token_volume(), scratch_volume("fettle-tmp"),
-                                                 scratch_volume("fettle-cache")})}});
+                    {"volumes", std::move(volumes)}});
   return Json::object({{"metadata", Json::object()}, {"spec", spec}});
 }
 

@@ -31,6 +31,12 @@ void take_outcome(const RunOutcome& outcome, core::Run& run) {
   if (outcome.report) run.report = outcome.report;
 }
 
+// torchrun and its like start a process on each, as fettle-trainer does.
+void give_gpus(const std::vector<std::string>& gpus, Variables& worker) {
+  worker.emplace_back("CUDA_VISIBLE_DEVICES", join_gpus(gpus));
+  worker.emplace_back("PET_NPROC_PER_NODE", std::to_string(gpus.size()));
+}
+
 std::int64_t workers_of(const api::Trial& trial) {
   return std::max<std::int64_t>(trial.spec.workers, 1);
 }
@@ -77,15 +83,14 @@ Status ProcessRuns::start(const api::Study& study, const api::Trial& trial, std:
 // Whole GPUs, none of which another living run has. capacity() sees to it that there are enough.
 Status ProcessRuns::take_gpus(const api::Study& study, const RunKey& key,
                               SupervisorCommand& command) {
-  const auto& gpu = study.spec.trial.gpu;
-  if (!gpu) return success();
+  if (!study.spec.trial.gpu) return success();
   std::vector<std::string> taken;
   for (const auto& [holder, held] : gpus_) {
     const auto run = runs_.find(holder);
     if (run == runs_.end() || run->second.state == core::RunState::kExited) continue;
     taken.insert(taken.end(), held.begin(), held.end());
   }
-  const auto each = static_cast<std::size_t>(gpu->count.value_or(1));
+  const auto each = static_cast<std::size_t>(runtime::gpus_per_worker(study.spec.trial));
   // Of the workers that may come later, as many as there are GPUs for.
   std::size_t workers = std::max<std::size_t>(command.workers.size(), 1);
   auto chosen = choose_gpus(visible_gpus(), taken, each * workers);
@@ -94,13 +99,11 @@ Status ProcessRuns::take_gpus(const api::Study& study, const RunKey& key,
   }
   if (!chosen) return Error{ErrorCode::kUnavailable, "all GPUs of this machine are in use"};
   command.workers.resize(std::min(workers, command.workers.size()));
-  if (command.workers.empty()) {
-    command.environment.emplace_back("CUDA_VISIBLE_DEVICES", join_gpus(*chosen));
-  }
+  if (command.workers.empty()) give_gpus(*chosen, command.environment);
   auto next = chosen->begin();
   for (Variables& worker : command.workers) {
     const auto end = next + static_cast<std::ptrdiff_t>(each);
-    worker.emplace_back("CUDA_VISIBLE_DEVICES", join_gpus({next, end}));
+    give_gpus({next, end}, worker);
     next = end;
   }
   gpus_[key] = *chosen;
@@ -234,9 +237,8 @@ core::Run ProcessRuns::recall(const api::Trial& trial, std::int64_t run) const {
 core::Capacity ProcessRuns::capacity(const api::Study& study) {
   const auto workers = static_cast<double>(study.spec.trial.workers.min);
   double fitting = std::floor(machine::usable_cores() / (cores_per_trial(study) * workers));
-  if (const auto& gpu = study.spec.trial.gpu) {
-    const double count =
-        workers * static_cast<double>(std::max<std::int64_t>(gpu->count.value_or(1), 1));
+  if (study.spec.trial.gpu) {
+    const double count = workers * static_cast<double>(runtime::gpus_per_worker(study.spec.trial));
     fitting = std::min(fitting, std::floor(static_cast<double>(visible_gpus().size()) / count));
   }
   return {static_cast<std::int64_t>(std::max(1.0, fitting))};

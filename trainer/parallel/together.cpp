@@ -1,8 +1,6 @@
 #include "trainer/parallel/together.h"
 
-#include <charconv>
 #include <string>
-#include <string_view>
 #include <utility>
 
 #include "kernels/cuda/loader.h"
@@ -12,30 +10,13 @@
 namespace fettle::trainer {
 namespace {
 
-constexpr std::int64_t kMostWorkers = 1024;
 // As many as can lose a worker each, and some in which a connection alone was cut.
-constexpr std::int64_t kMostBrokenEpochs = 2 * kMostWorkers;
+constexpr std::int64_t kMostBrokenEpochs = 2 * kMostRanks;
 constexpr std::int64_t kMostSeconds = 24 * 3600;
 // Workers are started together, but images are pulled and data are read at their own pace; a step
 // with its micro-batches is shorter.
 constexpr std::int64_t kMeetingSeconds = 300;
 constexpr std::int64_t kCollectiveSeconds = 300;
-
-// What is needed of the environment, or `otherwise` where that is given.
-Result<std::int64_t> number(const Variable& variable, const char* name, std::int64_t least,
-                            std::int64_t most, std::optional<std::int64_t> otherwise = {}) {
-  const char* const text = variable(name);
-  if (text == nullptr && otherwise) return *otherwise;
-  const std::string_view found = text == nullptr ? "" : text;
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(found.data(), found.data() + found.size(), value);
-  const bool whole = error == std::errc() && end == found.data() + found.size();
-  if (whole && value >= least && value <= most) return value;
-  return invalid(std::string(name) + " is " +
-                 (text == nullptr ? "not set" : "\"" + std::string(found) + "\"") +
-                 ", expected a whole number from " + std::to_string(least) + " to " +
-                 std::to_string(most));
-}
 
 struct Attempt {
   Result<Ending> ending;
@@ -109,28 +90,29 @@ TrainingHooks hooks_of_open_world(const TrainingHooks& hooks, Membership& member
 }  // namespace
 
 Result<std::optional<WorkerPlace>> place_of_worker(const Variable& variable, bool open) {
-  FETTLE_ASSIGN(const std::int64_t world_size, number(variable, "WORLD_SIZE", 1, kMostWorkers, 1));
+  FETTLE_ASSIGN(const std::int64_t world_size,
+                whole_number(variable, "WORLD_SIZE", 1, kMostRanks, 1));
   const bool alone = variable("WORLD_SIZE") == nullptr || (world_size == 1 && !open);
   if (alone) return std::optional<WorkerPlace>();
   WorkerPlace place;
   RendezvousRequest& rendezvous = place.rendezvous;
   rendezvous.world_size = world_size;
   rendezvous.open = open;
-  const std::int64_t most = (open ? kMostWorkers : world_size) - 1;
-  FETTLE_ASSIGN(rendezvous.rank, number(variable, "RANK", 0, most));
+  const std::int64_t most = (open ? kMostRanks : world_size) - 1;
+  FETTLE_ASSIGN(rendezvous.rank, whole_number(variable, "RANK", 0, most));
   const char* const address = variable("MASTER_ADDR");
   if (address == nullptr || *address == '\0') {
     return invalid("MASTER_ADDR is not set, expected the host of rank 0 beside WORLD_SIZE");
   }
   rendezvous.master.host = address;
-  FETTLE_ASSIGN(const std::int64_t port, number(variable, "MASTER_PORT", 1, 65535));
+  FETTLE_ASSIGN(const std::int64_t port, whole_number(variable, "MASTER_PORT", 1, 65535));
   rendezvous.master.port = static_cast<std::uint16_t>(port);
   const char* const token = variable("FETTLE_RENDEZVOUS_TOKEN");
   if (token != nullptr) rendezvous.token = token;
-  FETTLE_ASSIGN(const std::int64_t meeting,
-                number(variable, "FETTLE_RENDEZVOUS_SECONDS", 1, kMostSeconds, kMeetingSeconds));
-  FETTLE_ASSIGN(const std::int64_t collective,
-                number(variable, "FETTLE_COLLECTIVE_SECONDS", 1, kMostSeconds, kCollectiveSeconds));
+  FETTLE_ASSIGN(const std::int64_t meeting, whole_number(variable, "FETTLE_RENDEZVOUS_SECONDS", 1,
+                                                         kMostSeconds, kMeetingSeconds));
+  FETTLE_ASSIGN(const std::int64_t collective, whole_number(variable, "FETTLE_COLLECTIVE_SECONDS",
+                                                            1, kMostSeconds, kCollectiveSeconds));
   rendezvous.timeout = std::chrono::seconds(meeting);
   place.collective_time = std::chrono::seconds(collective);
   return std::optional(std::move(place));

@@ -6,12 +6,12 @@
 #pragma once
 
 #include <chrono>
-#include <functional>
 #include <memory>
 #include <optional>
 
 #include "base/result.h"
 #include "trainer/parallel/membership.h"
+#include "trainer/parallel/variables.h"
 #include "trainer/training.h"
 
 namespace fettle::trainer {
@@ -21,9 +21,8 @@ struct WorkerPlace {
   std::chrono::milliseconds collective_time{};  // for one message; a worker that takes longer hangs
 };
 
-// `variable`: std::getenv. `open`: workers may come later. Absent where WORLD_SIZE is not set, or
+// `open`: workers may come later. Absent where WORLD_SIZE is not set, or
 // is 1 and nobody may come. Errors name the variable.
-using Variable = std::function<const char*(const char*)>;
 Result<std::optional<WorkerPlace>> place_of_worker(const Variable& variable, bool open);
 
 struct Together {

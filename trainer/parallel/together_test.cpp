@@ -10,9 +10,9 @@ namespace fettle::trainer {
 namespace {
 
 using testing::HasSubstr;
-using Variables = std::map<std::string, std::string>;
+using Environment = std::map<std::string, std::string>;
 
-Result<std::optional<WorkerPlace>> place(const Variables& variables, bool open = false) {
+Result<std::optional<WorkerPlace>> place(const Environment& variables, bool open = false) {
   return place_of_worker(
       [&variables](const char* name) {
         const auto found = variables.find(name);
@@ -21,10 +21,10 @@ Result<std::optional<WorkerPlace>> place(const Variables& variables, bool open =
       open);
 }
 
-const Variables kSecondOfThree = {{"WORLD_SIZE", "3"},
-                                  {"RANK", "1"},
-                                  {"MASTER_ADDR", "s-0-r0-0.s-0-r0"},
-                                  {"MASTER_PORT", "29500"}};
+const Environment kSecondOfThree = {{"WORLD_SIZE", "3"},
+                                    {"RANK", "1"},
+                                    {"MASTER_ADDR", "s-0-r0-0.s-0-r0"},
+                                    {"MASTER_PORT", "29500"}};
 
 TEST(PlaceOfWorker, IsThatOfPyTorchsPrograms) {
   const auto found = place(kSecondOfThree);
@@ -45,7 +45,7 @@ TEST(PlaceOfWorker, OneAloneHasNone) {
 }
 
 TEST(PlaceOfWorker, OneToWhomOthersMayComeHasOne) {
-  Variables variables = kSecondOfThree;
+  Environment variables = kSecondOfThree;
   variables["WORLD_SIZE"] = "1";
   variables["RANK"] = "4";  // one that comes later
   const auto found = place(variables, true);
@@ -69,7 +69,7 @@ TEST(PlaceOfWorker, WhatIsMissingOrWrongIsNamed) {
       {"FETTLE_COLLECTIVE_SECONDS", "-1", "FETTLE_COLLECTIVE_SECONDS is \"-1\""},
   };
   for (const auto& c : cases) {
-    Variables variables = kSecondOfThree;
+    Environment variables = kSecondOfThree;
     variables.erase(c.name);
     if (c.value != nullptr) variables[c.name] = c.value;
     const auto refused = place(variables);
