@@ -7,7 +7,8 @@ STUDY := examples/fashion-mnist.yaml
 # make build CUDA=1: the backend for NVIDIA GPUs, too, from A100 to what comes after B200.
 CUDA :=
 CUDA_OPTIONS := $(if $(CUDA),-DFETTLE_CUDA=ON '-DCMAKE_CUDA_ARCHITECTURES=80-real;90a-real;100')
-SANITIZE_ACCESSES := OFF
+# `make test` runs a sample under the sanitizers (cmake/SanitizedSample.cmake), `make test-all` all.
+SANITIZED := sample
 # Compiler output is cached outside the checkout.
 export CCACHE_DIR ?= $(HOME)/.cache/fettle/ccache
 export CCACHE_COMPILERCHECK ?= content
@@ -38,8 +39,8 @@ test: setup lint unit cuda-check chart sanitize journey report-page cluster-test
 	@echo "make test: all passed"
 
 .PHONY: test-all
-test-all: test ## make test, and what takes long: the thread sanitizer, and each access checked
-	@$(MAKE) --no-print-directory sanitize SANITIZE_ACCESSES=ON
+test-all: test ## make test, and what takes long: all tests under all sanitizers, each access checked
+	@$(MAKE) --no-print-directory sanitize SANITIZED=all
 	@$(MAKE) --no-print-directory sanitize-thread
 
 .PHONY: unit
@@ -56,12 +57,13 @@ cuda-check: setup ## Compile the CUDA code for the H100 and check what comes out
 	@ctest --test-dir $(BUILD)-cuda -L cuda --output-on-failure
 
 .PHONY: sanitize
-sanitize: setup # the same tests under the address and undefined-behaviour sanitizers
+sanitize: setup # tests under the address and undefined-behaviour sanitizers
 	@cmake -S . -B $(BUILD)-asan -G Ninja -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O1 \
-	  -DFETTLE_SANITIZE=address,undefined -DFETTLE_SANITIZE_ACCESSES=$(SANITIZE_ACCESSES) --log-level=WARNING
-	@cmake --build $(BUILD)-asan
-	@UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
-	  ctest --test-dir $(BUILD)-asan --output-on-failure -j2
+	  -DFETTLE_SANITIZE=address,undefined -DFETTLE_SANITIZE_ACCESSES=$(if $(filter all,$(SANITIZED)),ON,OFF) \
+	  --log-level=WARNING
+	@cmake --build $(BUILD)-asan --target $(if $(filter all,$(SANITIZED)),all,fettle_sanitized_sample)
+	@UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 ctest --test-dir $(BUILD)-asan \
+	  $(if $(filter sample,$(SANITIZED)),-L sanitized-sample) --output-on-failure -j2
 
 .PHONY: sanitize-thread
 sanitize-thread: setup

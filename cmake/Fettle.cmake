@@ -28,6 +28,7 @@ if(MOLD_PROGRAM)
 endif()
 
 enable_testing()
+include(cmake/SanitizedSample.cmake)
 
 # fettle_library(name SOURCES ... [USES target...])
 function(fettle_library name)
@@ -65,4 +66,8 @@ function(fettle_test name)
     set(limit 1200)  # the longest take three to five times as long
   endif()
   set_tests_properties(${name} PROPERTIES TIMEOUT ${limit})
+  if(name IN_LIST FETTLE_SANITIZED_SAMPLE)
+    set_tests_properties(${name} PROPERTIES LABELS sanitized-sample)
+    add_dependencies(fettle_sanitized_sample ${name})
+  endif()
 endfunction()
