@@ -10,7 +10,6 @@ namespace fettle::trainer {
 namespace {
 
 using testing::Contains;
-using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsSupersetOf;
 using testing::Key;
