@@ -172,9 +172,10 @@ void visit_fields(Visitor& v, T& c) {
   visit_optimizer_fields(v, c);
   v.field("recompute", c.recompute,
           "Activations are computed again instead of kept: less memory, the same results.");
-  v.field("backend", c.backend,
-          "Who does the maths; auto: the fastest there is: cuda on a GPU, else onednn, else "
-          "reference.");
+  v.field(
+      "backend", c.backend,
+      "Who does the maths; auto: cuda where trial.gpu asks for GPUs, else the fastest there is: "
+      "cuda, onednn or reference.");
   v.field("threads", c.threads, "Cores of one worker.", whole(1, 1024));
 }
 

@@ -47,6 +47,10 @@ Result<api::TrialFile> make_trial_file(const api::Study& study, const api::Trial
   }
   if (study.spec.trial.trainer) {
     FETTLE_ASSIGN(file.trainer, api::resolve_trainer(study.spec, trial.spec.parameters));
+    // On the CPU it would keep GPUs from others, and nobody would notice.
+    api::BackendKind& backend = file.trainer->training.backend;
+    const bool has_gpus = study.spec.trial.gpu.has_value();
+    if (has_gpus && backend == api::BackendKind::kAuto) backend = api::BackendKind::kCuda;
   }
   return file;
 }

@@ -48,8 +48,8 @@ Error not_built(const std::vector<std::string>& places) {
   std::string looked;
   for (const std::string& place : places) looked += (looked.empty() ? "" : ", ") + place;
   return invalid("there is no CUDA backend here (looked for " + looked +
-                 "). `make build CUDA=1` builds it; FETTLE_CUDA_LIBRARY names one that lies "
-                 "elsewhere");
+                 "). `make build CUDA=1` builds it, the image of the target trainer-cuda has it; "
+                 "FETTLE_CUDA_LIBRARY names one that lies elsewhere");
 }
 
 // What the library's function of this name makes.

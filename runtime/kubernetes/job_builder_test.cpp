@@ -73,6 +73,14 @@ INSTANTIATE_TEST_SUITE_P(All, JobBuilderGolden,
                          testing::Values("trainer", "template", "workers", "gpus", "checkpoints"),
                          [](const auto& about) { return std::string(about.param); });
 
+TEST(JobBuilder, TheBuiltInTrainerWithAGpuDoesNotTrainOnTheCpuInstead) {
+  api::Study study = load("trainer");
+  EXPECT_EQ(build_job(study, trial_of(study), 0, {kImage})->dump().find("cuda"), std::string::npos);
+  study.spec.trial.gpu.emplace();
+  const std::string text = build_job(study, trial_of(study), 0, {kImage})->dump();
+  EXPECT_NE(text.find("\\\"backend\\\":\\\"cuda\\\""), std::string::npos) << text;
+}
+
 // fettle-trainer starts a process for each; between GPUs that do not reach each other NCCL needs
 // more shared memory than the 64 MiB that a container has.
 TEST(JobBuilder, TheBuiltInTrainerIsToldOfSeveralGpusAndHasSharedMemory) {
