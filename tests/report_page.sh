@@ -32,7 +32,7 @@ browse() { # FILE OPTIONS...: what the browser logs goes to $work/log
 }
 
 echo '<!doctype html><title>empty</title><p>started' > "$work/empty.html"
-browse "$work/empty.html" --dump-dom 2> /dev/null | grep -q started ||
+browse "$work/empty.html" --dump-dom 2> /dev/null | grep started > /dev/null ||
   not_run "chromium does not start here: $(tail -n 1 "$work/log")"
 
 cd "$work"

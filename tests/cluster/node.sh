@@ -80,7 +80,7 @@ node_up() {
   cp "$cluster_source/config/network.conflist" "$machine_state/cni/"
   start_containerd
   wait_for 30 containerd ctr --address="$containerd_socket" version
-  ctr --address="$containerd_socket" --namespace=k8s.io images list --quiet | grep -qx "$pause_image" || make_pause_image
+  ctr --address="$containerd_socket" --namespace=k8s.io images list --quiet | grep -x "$pause_image" > /dev/null || make_pause_image
   start_kubelet
   grant_kube_proxy
   start_kube-proxy
