@@ -4,6 +4,7 @@
 #include "api/check.h"
 #include "api/field_setter.h"
 #include "api/parameter_env.h"
+#include "api/resolve.h"
 #include "api/trainer_fields.h"
 
 namespace fettle::api {
@@ -146,8 +147,7 @@ void check_sample(const StudySpec& spec, bool parameters_wrong, const FieldPath&
                    std::to_string(spec.trial.workers.min) + " and " +
                    std::to_string(spec.trial.workers.max) + "; or use globalBatch");
   }
-  const auto& gpu = spec.trial.gpu;
-  const std::int64_t most = spec.trial.workers.max * (gpu ? gpu->count.value_or(1) : 1);
+  const std::int64_t most = spec.trial.workers.max * whole_gpus(spec.trial);
   if (most > 1 && has_batch_norm(sample.model) && !sample.training.norm_group) {
     errors.add(trainer.member("training").member("normGroup"),
                "is missing; a batchNorm layer takes its statistics over a worker's samples, which "

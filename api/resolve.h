@@ -2,6 +2,8 @@
 // Pure; usable from any thread.
 #pragma once
 
+#include <cstdint>
+
 #include "api/study.h"
 #include "base/json.h"
 #include "base/result.h"
@@ -16,5 +18,10 @@ void fill_in_defaults(TrainingConfig& training, std::int64_t epochs);
 // then defaults filled in (epochs: resource.max). Errors: the Study has no built-in trainer; a
 // value does not fit its field; the whole does not fit together.
 Result<TrainerConfig> resolve_trainer(const StudySpec& spec, const Json& parameters);
+
+// GPUs of each worker, as far as they are whole: 1 also where it has none, or a part of one.
+inline std::int64_t whole_gpus(const TrialTemplate& trial) {
+  return trial.gpu ? trial.gpu->count.value_or(1) : 1;
+}
 
 }  // namespace fettle::api

@@ -25,7 +25,7 @@ Result<api::TrialFile> make_trial_file(const api::Study& study, const api::Trial
   file.parameters = trial.spec.parameters;
   file.until_step = trial.spec.until_step;
   file.workers = trial.spec.workers;
-  const std::int64_t gpus = gpus_per_worker(study.spec.trial);
+  const std::int64_t gpus = api::whole_gpus(study.spec.trial);
   if (gpus > 1) file.gpus_per_worker = gpus;
   // Programs that are not ours are not known to go on without one of their workers.
   const api::Workers& workers = study.spec.trial.workers;

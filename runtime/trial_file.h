@@ -21,9 +21,4 @@ std::string checkpoint_directory(const std::string& root, const std::string& stu
 Result<api::TrialFile> make_trial_file(const api::Study& study, const api::Trial& trial,
                                        std::int64_t run, const std::string& checkpoints);
 
-// Whole GPUs; 1 also where a worker has none, or a part of one.
-inline std::int64_t gpus_per_worker(const api::TrialTemplate& trial) {
-  return trial.gpu ? trial.gpu->count.value_or(1) : 1;
-}
-
 }  // namespace fettle::runtime

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "api/parameter_env.h"
+#include "api/resolve.h"
 #include "core/names.h"
 #include "runtime/kubernetes/claim.h"
 #include "runtime/kubernetes/gpu_request.h"
@@ -73,7 +74,7 @@ Result<Json> trial_environment(const api::Study& study, const api::Trial& trial,
   }
   if (is_distributed(study)) add_rendezvous(trial, job, env);
   // torchrun and its like start a process on each, as fettle-trainer does.
-  const std::int64_t gpus = runtime::gpus_per_worker(study.spec.trial);
+  const std::int64_t gpus = api::whole_gpus(study.spec.trial);
   if (is_distributed(study) || gpus > 1) {
     env.push_back(variable("PET_NPROC_PER_NODE", std::to_string(gpus)));
   }

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "api/resolve.h"
 #include "runtime/kubernetes/job_builder.h"
-#include "runtime/trial_file.h"
 
 namespace fettle::kubernetes {
 namespace {
@@ -71,8 +71,7 @@ Json trainer_container(const api::Study& study, const std::string& image) {
   token.set("readOnly", true);
   Json mounts(Json::Array{token, mount("fettle-tmp", "/tmp"),
                           mount("fettle-cache", "/home/fettle/.cache")});
-  if (runtime::gpus_per_worker(study.spec.trial) > 1)
-    mounts.push_back(mount("fettle-shm", "/dev/shm"));
+  if (api::whole_gpus(study.spec.trial) > 1) mounts.push_back(mount("fettle-shm", "/dev/shm"));
   return Json::object(
       {{"name", kTrainerContainer},
        {"image", image},
@@ -95,7 +94,7 @@ Result<Json> trainer_pod(const api::Study& study, const std::string& image) {
   }
   Json volumes(
       Json::Array{token_volume(), scratch_volume("fettle-tmp"), scratch_volume("fettle-cache")});
-  if (runtime::gpus_per_worker(study.spec.trial) > 1) volumes.push_back(shared_memory_volume());
+  if (api::whole_gpus(study.spec.trial) > 1) volumes.push_back(shared_memory_volume());
   const Json spec =
       Json::object({{"serviceAccountName", kTrainerAccount},
                     {"automountServiceAccountToken", false},

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "machine/gpu_list.h"
+
 namespace fettle::local {
 namespace {
 
@@ -14,7 +16,7 @@ constexpr int kMaxGpus = 64;
 
 std::vector<std::string> visible_gpus() {
   const char* const chosen = std::getenv("CUDA_VISIBLE_DEVICES");
-  if (chosen != nullptr) return split_gpus(chosen);
+  if (chosen != nullptr) return machine::split_gpus(chosen);
   std::vector<std::string> gpus;
   for (int i = 0; i < kMaxGpus; ++i) {
     const std::string number = std::to_string(i);
@@ -33,25 +35,6 @@ std::optional<std::vector<std::string>> choose_gpus(const std::vector<std::strin
   }
   if (chosen.size() < count) return std::nullopt;
   return chosen;
-}
-
-std::string join_gpus(const std::vector<std::string>& gpus) {
-  std::string list;
-  for (const std::string& gpu : gpus) list += (list.empty() ? "" : ",") + gpu;
-  return list;
-}
-
-std::vector<std::string> split_gpus(const std::string& list) {
-  std::vector<std::string> gpus;
-  std::size_t from = 0;
-  while (from < list.size()) {
-    const std::size_t comma = std::min(list.find(',', from), list.size());
-    const std::string gpu = list.substr(from, comma - from);
-    if (gpu.empty() || gpu == "-1") break;
-    gpus.push_back(gpu);
-    from = comma + 1;
-  }
-  return gpus;
 }
 
 }  // namespace fettle::local

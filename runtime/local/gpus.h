@@ -17,9 +17,4 @@ std::optional<std::vector<std::string>> choose_gpus(const std::vector<std::strin
                                                     const std::vector<std::string>& taken,
                                                     std::size_t count);
 
-// "0,2": the value of CUDA_VISIBLE_DEVICES. Pure.
-std::string join_gpus(const std::vector<std::string>& gpus);
-// The other way round; a list ends where CUDA ends it, at the first "-1" or empty name. Pure.
-std::vector<std::string> split_gpus(const std::string& list);
-
 }  // namespace fettle::local

@@ -15,14 +15,5 @@ TEST(Gpus, EachGoesToOneTrialAtATime) {
   EXPECT_EQ(choose_gpus(visible, {}, 0), Gpus{});
 }
 
-TEST(Gpus, ListsAsCudaReadsThem) {
-  EXPECT_EQ(split_gpus("0,3"), (Gpus{"0", "3"}));
-  EXPECT_EQ(split_gpus("GPU-8932f937"), Gpus{"GPU-8932f937"});
-  EXPECT_EQ(split_gpus("0,-1,2"), Gpus{"0"});
-  EXPECT_EQ(split_gpus(""), Gpus{});
-  EXPECT_EQ(join_gpus({"0", "3"}), "0,3");
-  EXPECT_EQ(join_gpus({}), "");
-}
-
 }  // namespace
 }  // namespace fettle::local

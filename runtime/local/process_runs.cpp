@@ -7,9 +7,11 @@
 #include <filesystem>
 #include <system_error>
 
+#include "api/resolve.h"
 #include "api/trial_file.h"
 #include "base/file.h"
 #include "core/names.h"
+#include "machine/gpu_list.h"
 #include "machine/usable.h"
 #include "runtime/local/gpus.h"
 #include "runtime/local/run_command.h"
@@ -33,7 +35,7 @@ void take_outcome(const RunOutcome& outcome, core::Run& run) {
 
 // torchrun and its like start a process on each, as fettle-trainer does.
 void give_gpus(const std::vector<std::string>& gpus, Variables& worker) {
-  worker.emplace_back("CUDA_VISIBLE_DEVICES", join_gpus(gpus));
+  worker.emplace_back("CUDA_VISIBLE_DEVICES", machine::join_gpus(gpus));
   worker.emplace_back("PET_NPROC_PER_NODE", std::to_string(gpus.size()));
 }
 
@@ -90,7 +92,7 @@ Status ProcessRuns::take_gpus(const api::Study& study, const RunKey& key,
     if (run == runs_.end() || run->second.state == core::RunState::kExited) continue;
     taken.insert(taken.end(), held.begin(), held.end());
   }
-  const auto each = static_cast<std::size_t>(runtime::gpus_per_worker(study.spec.trial));
+  const auto each = static_cast<std::size_t>(api::whole_gpus(study.spec.trial));
   // Of the workers that may come later, as many as there are GPUs for.
   std::size_t workers = std::max<std::size_t>(command.workers.size(), 1);
   auto chosen = choose_gpus(visible_gpus(), taken, each * workers);
@@ -238,7 +240,7 @@ core::Capacity ProcessRuns::capacity(const api::Study& study) {
   const auto workers = static_cast<double>(study.spec.trial.workers.min);
   double fitting = std::floor(machine::usable_cores() / (cores_per_trial(study) * workers));
   if (study.spec.trial.gpu) {
-    const double count = workers * static_cast<double>(runtime::gpus_per_worker(study.spec.trial));
+    const double count = workers * static_cast<double>(api::whole_gpus(study.spec.trial));
     fitting = std::min(fitting, std::floor(static_cast<double>(visible_gpus().size()) / count));
   }
   return {static_cast<std::int64_t>(std::max(1.0, fitting))};

@@ -11,6 +11,7 @@
 
 #include "api/parameter_env.h"
 #include "api/quantity.h"
+#include "api/resolve.h"
 #include "runtime/local/expand.h"
 #include "runtime/local/gpus.h"
 #include "runtime/metric_lines.h"
@@ -171,7 +172,7 @@ Status check_resources(const api::TrialTemplate& trial) {
   if (trial.gpu->fraction || trial.gpu->memory) {
     return invalid("spec.trial.gpu: a local run cannot divide a GPU; use count, or leave gpu out");
   }
-  const auto wanted = static_cast<std::size_t>(trial.gpu->count.value_or(1) * trial.workers.min);
+  const auto wanted = static_cast<std::size_t>(api::whole_gpus(trial) * trial.workers.min);
   const std::size_t found = visible_gpus().size();
   if (wanted <= found) return success();
   const std::string has = found == 0 ? "no NVIDIA GPU" : "only " + std::to_string(found);

@@ -42,10 +42,11 @@ class RankProcesses {
     const pid_t parent = getpid();
     const pid_t child = fork();
     if (child == 0) become_rank(variables, argv, parent);
+    if (child > 0) {
+      running_.push_back(child);
+      return success();
+    }
     const int code = errno;
-    running_.push_back(child);
-    if (child > 0) return success();
-    running_.pop_back();
     tell_all(SIGKILL);
     return io_error("no process for a GPU of this worker: " + system_message(code));
   }
@@ -85,11 +86,13 @@ class RankProcesses {
   }
 
   void take_end(int status) {
-    const int code = WIFEXITED(status) ? WEXITSTATUS(status) : kSignalled + WTERMSIG(status);
-    if (WIFEXITED(status) && is_stopped(code)) stopped_ = code;
-    if (code == 0 || (WIFEXITED(status) && is_stopped(code)) || failed_) return;
+    const bool killed = WIFSIGNALED(status);
+    const int code = killed ? kSignalled + WTERMSIG(status) : WEXITSTATUS(status);
+    const bool stopped = !killed && is_stopped(code);
+    if (stopped) stopped_ = code;
+    if (code == 0 || stopped || failed_) return;
     failed_ = code;
-    if (WIFSIGNALED(status)) failed_signal_ = WTERMSIG(status);
+    if (killed) failed_signal_ = WTERMSIG(status);
     if (running_.empty()) return;
     log_("a process of this worker has failed with exit code " + std::to_string(code) +
          "; the worker's others are stopped");

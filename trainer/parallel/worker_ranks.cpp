@@ -1,6 +1,6 @@
 #include "trainer/parallel/worker_ranks.h"
 
-#include <string_view>
+#include "machine/gpu_list.h"
 
 namespace fettle::trainer {
 namespace {
@@ -8,26 +8,13 @@ namespace {
 constexpr const char* kVisible = "CUDA_VISIBLE_DEVICES";
 constexpr const char* kRanksHere = "LOCAL_WORLD_SIZE";
 
-// As CUDA reads its list: up to the first entry that names no GPU.
-std::vector<std::string> listed(std::string_view list) {
-  std::vector<std::string> names;
-  while (true) {
-    const std::size_t comma = list.find(',');
-    const std::string_view name = list.substr(0, comma);
-    if (name.empty() || name == "-1") return names;
-    names.emplace_back(name);
-    if (comma == std::string_view::npos) return names;
-    list.remove_prefix(comma + 1);
-  }
-}
-
 Result<std::vector<std::string>> visible_gpus(const char* list, std::int64_t needed) {
   std::vector<std::string> gpus;
   if (list == nullptr) {
     for (std::int64_t i = 0; i < needed; ++i) gpus.push_back(std::to_string(i));
     return gpus;
   }
-  gpus = listed(list);
+  gpus = machine::split_gpus(list);
   if (std::ssize(gpus) >= needed) return gpus;
   return invalid("the worker is to have " + std::to_string(needed) + " GPUs, but " + kVisible +
                  " is \"" + list + "\"");

@@ -1,0 +1,14 @@
+// The value of CUDA_VISIBLE_DEVICES, by which a process is told its GPUs. Pure.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace fettle::machine {
+
+// "0,2".
+std::string join_gpus(const std::vector<std::string>& gpus);
+// The other way round; a list ends where CUDA ends it, at the first "-1" or empty name.
+std::vector<std::string> split_gpus(const std::string& list);
+
+}  // namespace fettle::machine
