@@ -21,6 +21,8 @@ void check_points(const StudySpec& spec, const FieldPath& path, FieldErrors& err
 void check_sets(const StudySpec& spec, const FieldPath& path, FieldErrors& errors);
 // `path`: of spec.trial.
 void check_trial(const StudySpec& spec, const FieldPath& path, FieldErrors& errors);
+// `path`: of the built-in trainer's pod.
+void check_pod(const TrialTemplate& trial, const FieldPath& path, FieldErrors& errors);
 // `path`: of the template.
 void check_pod_template(const Json& pod_template, const FieldPath& path, FieldErrors& errors);
 // `path`: of the trainer's configuration.

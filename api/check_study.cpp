@@ -165,6 +165,7 @@ void check_trial(const StudySpec& spec, const FieldPath& path, FieldErrors& erro
   check_order(trial.workers.min, trial.workers.max, path.member("workers"), errors);
   check_gpu(trial, path.member("gpu"), errors);
   check_checkpoints(trial, path.member("checkpoints"), errors);
+  check_pod(trial, path.member("pod"), errors);
   const FieldPath trainer = path.member("trainer");
   const FieldPath pod = path.member("template");
   const bool has_template = trial.pod_template.is_object();

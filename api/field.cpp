@@ -84,6 +84,18 @@ std::string expected_text(const FieldRules& rules) {
       return "a letter, then letters, digits, '_', '.' or '-', " + text_size(rules, " in all");
     case Form::kMetricName:
       return text_size(rules, " letters, digits and any of _ . / : @ % -");
+    case Form::kLabelKey:
+      return "the key of a label, such as zone or nvidia.com/gpu.product: at most 63 letters, "
+             "digits, '-', '_' and '.', starting and ending with a letter or digit; before them "
+             "perhaps a domain and '/'";
+    case Form::kLabelValue:
+      return text_size(rules,
+                       " letters, digits, '-', '_' and '.', starting and ending with a letter or "
+                       "digit");
+    case Form::kDnsSubdomain:
+      return text_size(rules,
+                       " lower-case letters, digits, '-' and '.', each part starting and ending "
+                       "with a letter or digit");
     default:
       return "a text of " + text_size(rules, " bytes");
   }

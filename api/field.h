@@ -40,6 +40,9 @@ enum class Form {
   kDnsLabel,         // text: lower-case letters, digits and '-'
   kName,             // text: a letter, then letters, digits, '_', '.', '-'
   kMetricName,       // text: letters, digits and _ . / : @ % -
+  kLabelKey,         // text: as the keys of Kubernetes' labels (label_syntax.h)
+  kLabelValue,       // text: as their values
+  kDnsSubdomain,     // text: DNS labels with '.' between them
   kObject,           // Json: an object
   kScalar,           // Json: a string, number or boolean
   kAnyNumber,        // double: any, null stands for NaN
@@ -56,6 +59,7 @@ struct FieldRules {
   bool above_min = false;  // min itself is refused
   bool below_max = false;  // max itself is refused
   bool odd = false;
+  bool label_keys = false;   // maps: the keys are those of labels
   std::size_t min_size = 0;  // lists and maps: entries
   std::size_t max_size = 64;
   std::size_t min_text = 0;  // strings, also inside lists: bytes
@@ -82,6 +86,10 @@ struct FieldRules {
   }
   FieldRules as(Form new_form) const {
     return with([&](FieldRules& r) { r.form = new_form; });
+  }
+  // Entries have the keys of labels.
+  FieldRules by_label() const {
+    return with([](FieldRules& r) { r.label_keys = true; });
   }
   // Entries are strings of at most `bytes`.
   FieldRules of_text(std::size_t bytes) const {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "api/label_syntax.h"
 #include "api/nearest.h"
 #include "api/quantity.h"
 #include "api/timestamp.h"
@@ -23,12 +24,6 @@ bool within(double value, const FieldRules& rules) {
 
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
-bool is_dns_label(std::string_view text) {
-  const auto alphanumeric = [](char c) { return (c >= 'a' && c <= 'z') || is_digit(c); };
-  return !text.empty() && alphanumeric(text.front()) && alphanumeric(text.back()) &&
-         std::all_of(text.begin(), text.end(), [&](char c) { return alphanumeric(c) || c == '-'; });
-}
 
 bool is_name(std::string_view text) {
   return !text.empty() && is_letter(text.front()) &&
@@ -57,6 +52,12 @@ bool text_fits(std::string_view text, const FieldRules& rules) {
       return is_name(text);
     case Form::kMetricName:
       return is_metric_name(text);
+    case Form::kLabelKey:
+      return is_label_key(text);
+    case Form::kLabelValue:
+      return is_label_value(text);
+    case Form::kDnsSubdomain:
+      return is_dns_subdomain(text);
     // NUL cannot be carried in environment variables, nor broken UTF-8 in JSON.
     default:
       return text.find('\0') == text.npos && is_utf8(text);
@@ -90,6 +91,12 @@ bool check_size(const ReadContext& context, std::size_t size, std::string_view w
   context.errors.add(context.path, "found " + std::to_string(size) + ' ' + std::string(what) +
                                        ", expected " + bounds);
   return false;
+}
+
+void check_key(const std::string& key, const FieldPath& path, const ReadContext& context) {
+  if (!context.rules.label_keys || is_label_key(key)) return;
+  context.errors.add(path, "found the key " + describe(Json(key)) + ", expected " +
+                               expected_text(FieldRules{}.as(Form::kLabelKey)));
 }
 
 }  // namespace
@@ -173,6 +180,7 @@ void read_value(const ReadContext& context, std::map<std::string, std::string>& 
   if (!check_size(context, members.size(), "entries")) return;
   for (const auto& [key, value] : members) {
     const FieldPath path = context.path.member(key);
+    check_key(key, path, context);
     read_value(ReadContext{value, path, context.rules, context.errors}, out[key]);
   }
 }

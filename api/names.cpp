@@ -27,6 +27,15 @@ constexpr std::array<EnumName<Execution>, 2> kExecutions{{
     {Execution::kJob, "Job"},
     {Execution::kPool, "Pool"},
 }};
+constexpr std::array<EnumName<TolerationOperator>, 2> kTolerationOperators{{
+    {TolerationOperator::kEqual, "Equal"},
+    {TolerationOperator::kExists, "Exists"},
+}};
+constexpr std::array<EnumName<TaintEffect>, 3> kTaintEffects{{
+    {TaintEffect::kNoSchedule, "NoSchedule"},
+    {TaintEffect::kPreferNoSchedule, "PreferNoSchedule"},
+    {TaintEffect::kNoExecute, "NoExecute"},
+}};
 constexpr std::array<EnumName<LayerType>, 18> kLayerTypes{{
     {LayerType::kLinear, "linear"},
     {LayerType::kConv, "conv"},
@@ -155,6 +164,14 @@ std::span<const EnumName<Take>> enum_names() {
 template <>
 std::span<const EnumName<Execution>> enum_names() {
   return kExecutions;
+}
+template <>
+std::span<const EnumName<TolerationOperator>> enum_names() {
+  return kTolerationOperators;
+}
+template <>
+std::span<const EnumName<TaintEffect>> enum_names() {
+  return kTaintEffects;
 }
 template <>
 std::span<const EnumName<LayerType>> enum_names() {

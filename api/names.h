@@ -34,6 +34,10 @@ std::span<const EnumName<Take>> enum_names();
 template <>
 std::span<const EnumName<Execution>> enum_names();
 template <>
+std::span<const EnumName<TolerationOperator>> enum_names();
+template <>
+std::span<const EnumName<TaintEffect>> enum_names();
+template <>
 std::span<const EnumName<LayerType>> enum_names();
 template <>
 std::span<const EnumName<GeluApproximation>> enum_names();

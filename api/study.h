@@ -178,6 +178,29 @@ struct Workers {
 
 enum class Execution { kJob, kPool };
 
+enum class TolerationOperator { kEqual, kExists };
+enum class TaintEffect { kNoSchedule, kPreferNoSchedule, kNoExecute };
+
+// A taint of nodes that does not keep pods away.
+struct Toleration {
+  std::string key;  // "" = of every taint; then with kExists
+  TolerationOperator relation = TolerationOperator::kEqual;
+  std::string value;                    // kEqual: the taint's
+  std::optional<TaintEffect> effect;    // absent: all of them
+  std::optional<std::int64_t> seconds;  // kNoExecute: how long; absent: for ever
+  bool operator==(const Toleration&) const = default;
+};
+
+// What the built-in trainer's pods say of the nodes they may run on; a template says so itself.
+// Local runs do not look at it.
+struct TrainerPod {
+  std::map<std::string, std::string> node_selector;
+  std::vector<Toleration> tolerations;
+  std::string runtime_class;   // "" = the node's own
+  std::string priority_class;  // "" = the cluster's default
+  bool operator==(const TrainerPod&) const = default;
+};
+
 struct TrialTemplate {
   std::optional<MetricsFilter> metrics;
   std::optional<double> timeout;    // seconds one run may take
@@ -188,6 +211,7 @@ struct TrialTemplate {
   std::optional<Gpu> gpu;
   Workers workers;
   Execution execution = Execution::kJob;
+  std::optional<TrainerPod> pod;         // only with trainer
   std::optional<TrainerConfig> trainer;  // exactly one of trainer and pod_template
   Json pod_template;                     // `template`: a pod template, kept as it was written
   bool operator==(const TrialTemplate&) const = default;

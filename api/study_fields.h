@@ -2,6 +2,7 @@
 #pragma once
 
 #include "api/field.h"
+#include "api/label_syntax.h"
 #include "api/names.h"
 #include "api/study.h"
 #include "api/trainer_fields.h"
@@ -18,10 +19,15 @@ inline constexpr std::size_t kMostFirstPoints = 100;
 inline constexpr std::size_t kLongestStudyName = 40;
 inline constexpr std::size_t kLongestName = 63;
 inline constexpr std::size_t kLongestMessage = 4096;
+inline constexpr std::size_t kMostSelectors = 16;  // of a pod's nodes
+inline constexpr std::size_t kMostTolerations = 16;
 inline constexpr double kLongestDuration = 10.0 * 365 * 86400;
 
 inline FieldRules dns_label() { return text(1, kLongestName).as(Form::kDnsLabel); }
 inline FieldRules metric_name() { return text(1, kLongestName).as(Form::kMetricName); }
+inline FieldRules label_key() { return text(1, kLongestLabelKey).as(Form::kLabelKey); }
+inline FieldRules label_value() { return text(0, kLongestLabelName).as(Form::kLabelValue); }
+inline FieldRules dns_subdomain() { return text(1, kLongestDomain).as(Form::kDnsSubdomain); }
 inline FieldRules grace_period() { return number(0, 86'400).as(Form::kDuration); }
 inline FieldRules duration_above_zero() { return above(0, kLongestDuration).as(Form::kDuration); }
 inline FieldRules quantity() { return number(-kLargestBound, kLargestBound).as(Form::kQuantity); }
@@ -244,6 +250,31 @@ void visit_fields(Visitor& v, T& c) {
   v.field("max", c.max, "Most data-parallel workers.", whole(1, 1024));
 }
 
+template <class Visitor, Like<Toleration> T>
+void visit_fields(Visitor& v, T& c) {
+  v.field("key", c.key, "Of the taint; left out, with operator Exists: of every taint.",
+          label_key());
+  v.field("operator", c.relation, "Equal: the taint has this value. Exists: any value.");
+  v.field("value", c.value, "Of the taint, with operator Equal.", label_value());
+  v.field("effect", c.effect, "Of the taint; left out: each of them.");
+  v.field("tolerationSeconds", c.seconds,
+          "With effect NoExecute: seconds to stay on a node that gets the taint; left out: for "
+          "ever.",
+          whole(0, kLargestWhole));
+}
+
+// Named as in the spec of a pod, into which they are copied.
+template <class Visitor, Like<TrainerPod> T>
+void visit_fields(Visitor& v, T& c) {
+  v.field("nodeSelector", c.node_selector, "Labels that a node must have.",
+          list(0, kMostSelectors).as(Form::kLabelValue).of_text(kLongestLabelName).by_label());
+  v.field("tolerations", c.tolerations, "Taints of nodes that do not keep the pods away.",
+          list(0, kMostTolerations));
+  v.field("runtimeClassName", c.runtime_class, "The RuntimeClass, such as nvidia.",
+          dns_subdomain());
+  v.field("priorityClassName", c.priority_class, "The PriorityClass.", dns_subdomain());
+}
+
 template <class Visitor, Like<TrialTemplate> T>
 void visit_fields(Visitor& v, T& c) {
   v.field("metrics", c.metrics, "For images that print no JSON lines.");
@@ -258,6 +289,7 @@ void visit_fields(Visitor& v, T& c) {
   v.field("gpu", c.gpu, "GPUs of each worker; left out: CPU.");
   v.field("workers", c.workers, "Data-parallel workers.");
   v.field("execution", c.execution, "Job: one a trial. Pool: warm workers that run many trials.");
+  v.field("pod", c.pod, "Where pods of the built-in trainer may run; a template says so itself.");
   v.field("trainer", c.trainer, "The built-in trainer.");
   v.field("template", c.pod_template, "Any pod template: your own image or command.",
           FieldRules{}.as(Form::kObject));

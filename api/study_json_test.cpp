@@ -86,5 +86,41 @@ TEST(StudyJson, DefaultsAreFilledIn) {
   EXPECT_EQ(read.study.spec.objectives[0].goal, std::nullopt);
 }
 
+// The first as a Study may say it, the second as it is written, for a pod's spec and for the next
+// reader.
+class PodOfTheTrainer : public ::testing::TestWithParam<std::pair<const char*, const char*>> {};
+
+TEST_P(PodOfTheTrainer, IsWrittenAsKubernetesWritesIt) {
+  Json document = *parse_json(
+      R"({"apiVersion": "fettle.dev/v1alpha1", "kind": "Study", "metadata": {"name": "a"},
+          "spec": {"objectives": [{"metric": "loss", "direction": "Minimize"}],
+                   "parameters": [{"name": "x", "type": "Double", "min": 0.1, "max": 1,
+                                   "sets": "training.learningRate"}],
+                   "trial": {"trainer": {
+                     "data": {"trainImages": "a", "trainLabels": "b"},
+                     "model": {"layers": [{"type": "linear", "units": 2}]}}}}})");
+  document.find("spec")->find("trial")->set("pod", *parse_json(GetParam().first));
+  const ReadStudy read = read_study(document);
+  ASSERT_TRUE(read.errors.empty()) << to_string(read.errors);
+  const Json written = write_study(read.study);
+  EXPECT_EQ(written.find("spec")->find("trial")->find("pod")->dump(), GetParam().second);
+  EXPECT_EQ(read_study(written).study, read.study);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    , PodOfTheTrainer,
+    ::testing::Values(
+        std::pair{"{}", "{}"},
+        std::pair{R"({"nodeSelector": {"a.b/c": "D", "e": ""}})",
+                  R"({"nodeSelector":{"a.b/c":"D","e":""}})"},
+        std::pair{R"({"tolerations": [{"key": "a"}, {"operator": "Exists", "value": ""}]})",
+                  R"({"tolerations":[{"key":"a","operator":"Equal"},{"operator":"Exists"}]})"},
+        std::pair{R"({"tolerations": [{"tolerationSeconds": 0, "effect": "NoExecute",
+                                       "value": "b", "operator": "Equal", "key": "a"}]})",
+                  R"({"tolerations":[{"key":"a","operator":"Equal","value":"b",)"
+                  R"("effect":"NoExecute","tolerationSeconds":0}]})"},
+        std::pair{R"({"priorityClassName": "low", "runtimeClassName": "nvidia"})",
+                  R"({"runtimeClassName":"nvidia","priorityClassName":"low"})"}));
+
 }  // namespace
 }  // namespace fettle::api

@@ -125,11 +125,13 @@ TEST(ForbiddenChanges, EverythingElseIsNamed) {
   after.algorithm.name = "gp";
   after.trial.trainer->training.precision = Precision::kBf16;
   after.trial.gpu = Gpu{1, {}, {}};
+  after.trial.pod.emplace().runtime_class = "nvidia";
   const std::vector<FieldError> errors = forbidden_changes(small_spec(), after);
   std::vector<std::string> paths;
   for (const FieldError& error : errors) paths.push_back(error.path);
   EXPECT_THAT(paths, ElementsAre("spec.parameters[1].max", "spec.algorithm.name",
-                                 "spec.trial.trainer.training.precision", "spec.trial.gpu"));
+                                 "spec.trial.trainer.training.precision", "spec.trial.gpu",
+                                 "spec.trial.pod"));
   EXPECT_THAT(errors[0].message, HasSubstr("was 64, now 128"));
 }
 

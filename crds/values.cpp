@@ -3,6 +3,8 @@
 #include <cmath>
 #include <utility>
 
+#include "api/label_syntax.h"
+
 namespace fettle::crds {
 namespace {
 
@@ -58,6 +60,11 @@ void set_bounds(Json& schema, const FieldRules& rules) {
     schema.set("maximum", rules.max);
     if (rules.below_max) schema.set("exclusiveMaximum", true);
   }
+}
+
+// What kLabelKeyPattern leaves open.
+std::string cel_short_domain(const std::string& key) {
+  return key + ".indexOf('/') <= " + std::to_string(api::kLongestDomain);
 }
 
 Json typed(const char* type) { return Json::object({{"type", type}}); }
@@ -157,6 +164,14 @@ Json text_schema(const FieldRules& rules) {
       return schema.set("pattern", "^[A-Za-z][A-Za-z0-9_.-]*$");
     case Form::kMetricName:
       return schema.set("pattern", "^[A-Za-z0-9_./:@%-]+$");
+    case Form::kLabelKey:
+      add_rule(schema, {cel_short_domain("self"), "expected " + api::expected_text(rules), "",
+                        Reason::kInvalid});
+      return schema.set("pattern", api::kLabelKeyPattern);
+    case Form::kLabelValue:
+      return schema.set("pattern", api::kLabelValuePattern);
+    case Form::kDnsSubdomain:
+      return schema.set("pattern", api::kDnsSubdomainPattern);
     default:
       return schema.set("pattern", kNoNul);
   }
@@ -186,9 +201,17 @@ Json list_schema(Json items, const FieldRules& rules) {
 }
 
 Json map_schema(Json values, const FieldRules& rules) {
-  return typed("object")
-      .set("maxProperties", static_cast<std::uint64_t>(rules.max_size))
-      .set("additionalProperties", std::move(values));
+  Json schema = typed("object")
+                    .set("maxProperties", static_cast<std::uint64_t>(rules.max_size))
+                    .set("additionalProperties", std::move(values));
+  if (rules.label_keys) {
+    add_rule(schema,
+             {"self.all(key, key.matches(" + cel_text(api::kLabelKeyPattern) + ") && " +
+                  cel_short_domain("key") + ")",
+              "expected as each key " + api::expected_text(FieldRules{}.as(Form::kLabelKey)), "",
+              Reason::kInvalid});
+  }
+  return schema;
 }
 
 std::string form_hint(const FieldRules& rules) {

@@ -7,6 +7,7 @@
 
 #include <cstdlib>
 
+#include "api/names.h"
 #include "api/yaml/study_file.h"
 #include "base/file.h"
 #include "base/test_paths.h"
@@ -70,7 +71,8 @@ TEST_P(JobBuilderGolden, IsAsExpected) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, JobBuilderGolden,
-                         testing::Values("trainer", "template", "workers", "gpus", "checkpoints"),
+                         testing::Values("trainer", "template", "workers", "gpus", "checkpoints",
+                                         "pod"),
                          [](const auto& about) { return std::string(about.param); });
 
 TEST(JobBuilder, TheBuiltInTrainerWithAGpuDoesNotTrainOnTheCpuInstead) {
@@ -79,6 +81,19 @@ TEST(JobBuilder, TheBuiltInTrainerWithAGpuDoesNotTrainOnTheCpuInstead) {
   study.spec.trial.gpu.emplace();
   const std::string text = build_job(study, trial_of(study), 0, {kImage})->dump();
   EXPECT_NE(text.find("\\\"backend\\\":\\\"cuda\\\""), std::string::npos) << text;
+}
+
+// However a pod of the trainer comes about, it goes where the Study says.
+TEST(JobBuilder, ThePodIsTheSameForEveryExecution) {
+  api::Study study = load("pod");
+  for (const api::EnumName<api::Execution>& execution : api::enum_names<api::Execution>()) {
+    study.spec.trial.execution = execution.value;
+    const Result<Json> job = build_job(study, trial_of(study), 0, {kImage});
+    ASSERT_TRUE(job.ok()) << job.error().message;
+    const std::string text = job->dump();
+    EXPECT_THAT(text, HasSubstr(R"("tolerations":[{"key":"nvidia.com/gpu",)")) << execution.name;
+    EXPECT_THAT(text, HasSubstr(R"("runtimeClassName":"nvidia")")) << execution.name;
+  }
 }
 
 // fettle-trainer starts a process for each; between GPUs that do not reach each other NCCL needs

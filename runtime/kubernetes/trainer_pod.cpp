@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "api/field_writer.h"
 #include "api/resolve.h"
+#include "api/study_fields.h"
 #include "runtime/kubernetes/job_builder.h"
 
 namespace fettle::kubernetes {
@@ -84,6 +86,13 @@ Json trainer_container(const api::Study& study, const std::string& image) {
        {"volumeMounts", std::move(mounts)}});
 }
 
+// The fields of spec.trial.pod are those of a pod's spec.
+void add_placement(const api::TrialTemplate& trial, Json& spec) {
+  if (!trial.pod) return;
+  const Json pod = api::write_struct(*trial.pod);
+  for (const auto& [name, value] : pod.as_object()) spec.set(name, value);
+}
+
 }  // namespace
 
 Result<Json> trainer_pod(const api::Study& study, const std::string& image) {
@@ -95,13 +104,13 @@ Result<Json> trainer_pod(const api::Study& study, const std::string& image) {
   Json volumes(
       Json::Array{token_volume(), scratch_volume("fettle-tmp"), scratch_volume("fettle-cache")});
   if (api::whole_gpus(study.spec.trial) > 1) volumes.push_back(shared_memory_volume());
-  const Json spec =
-      Json::object({{"serviceAccountName", kTrainerAccount},
-                    {"automountServiceAccountToken", false},
-                    {"enableServiceLinks", false},
-                    {"securityContext", pod_security()},
-                    {"containers", Json(Json::Array{trainer_container(study, image)})},
-                    {"volumes", std::move(volumes)}});
+  Json spec = Json::object({{"serviceAccountName", kTrainerAccount},
+                            {"automountServiceAccountToken", false},
+                            {"enableServiceLinks", false},
+                            {"securityContext", pod_security()},
+                            {"containers", Json(Json::Array{trainer_container(study, image)})},
+                            {"volumes", std::move(volumes)}});
+  add_placement(study.spec.trial, spec);
   return Json::object({{"metadata", Json::object()}, {"spec", spec}});
 }
 

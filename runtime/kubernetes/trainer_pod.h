@@ -1,5 +1,5 @@
 // The pod of the built-in trainer: what the restricted Pod Security Standard asks for, a read-only
-// root file system, and a token with which it may report and nothing else.
+// root file system, and a token with which it may report and nothing else; and spec.trial.pod.
 // Pure; usable from any thread.
 #pragma once
 

@@ -31,6 +31,7 @@ ONLY_API = [
     (r"which parameter .* cannot be", "rules cannot read values of any type"),
     (r"again, which is entry \d+ already", "rules cannot read values of any type"),
     (r"found nothing, expected a text, a number, true or false", "null in a list without a type"),
+    (r"nodeSelector\..*: found nothing, expected", "the API server drops null from maps"),
     (r"constraints.*found -?1(\.5)?e\+30", "the API server compares such bounds as int64"),
     (r"constraints\[\d+\]\.min: found .* expected at most max", "rules cannot read 0.5 or a text"),
     (r"model\.layers.*(outside of a block|after residual|in one block|does not end)",
@@ -289,6 +290,15 @@ def base_documents():
         "model": {"kernel": 3, "dropout": 0.1, "layers": layers},
         "training": {"globalBatch": 64, "epochs": 9, "schedule": {"name": "step", "gamma": 0.5}},
     }
+    pod = {
+        "nodeSelector": {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"},
+        "tolerations": [
+            {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"},
+            {"key": "spot", "value": "yes", "effect": "NoExecute", "tolerationSeconds": 60},
+        ],
+        "runtimeClassName": "nvidia",
+        "priorityClassName": "low.batch",
+    }
     trained = {
         "objectives": [{"metric": "loss", "direction": "Minimize"}],
         "parameters": [
@@ -302,6 +312,7 @@ def base_documents():
             "gpu": {"count": 1},
             "trainer": trainer,
             "checkpoints": {"size": "10Gi", "storageClass": "fast", "accessMode": "ReadWriteMany"},
+            "pod": pod,
         },
     }
     written = {
@@ -359,6 +370,16 @@ def beyond_the_schema(templated, trained):
     yield "a large template", changed(templated, words, ["x" * 50_000] * 3)
 
 
+def keys_of_labels(trained):
+    """Good and bad ones, which changing one value does not bring up."""
+    pod = ("spec", "trial", "pod")
+    domain = "a." * 126 + "b"
+    good = ["x" * 63, "A_b", "a-1.b/C", f"{domain}/x"]
+    for key in [*good, "", "x" * 64, "a/", "/a", "A.b/c", "a/b/c", "a b", "-a", f"{domain}c/x"]:
+        yield f"selector {key:.20}", changed(trained, (*pod, "nodeSelector"), {key: "x"})
+        yield f"toleration {key:.20}", changed(trained, (*pod, "tolerations", 0, "key"), key)
+
+
 def named(document, name):
     return {**document, "metadata": {"name": name}}
 
@@ -377,6 +398,7 @@ def main():
         compare_files(comparison)
         compare_specs(server, judge, comparison, ((f"random {i}", d) for i, d in enumerate(random)))
         compare_specs(server, judge, comparison, beyond_the_schema(templated, trained))
+        compare_specs(server, judge, comparison, keys_of_labels(trained))
         for document in (templated, trained, written, trial):
             compare_specs(server, judge, comparison, variants(document, "spec"))
         for base, part in ((templated, "best"), (trial, "report")):
