@@ -16,8 +16,8 @@ namespace {
 constexpr std::size_t kMostGpParameters = 50;
 constexpr std::size_t kMostGpBranches = 24;
 constexpr std::int64_t kMostGpTrials = 2000;
-// Beyond, the points of trials that run at once are spread enough for one model alone.
-constexpr std::int64_t kMostTurnsParallel = 3;
+// With more trials at once, points that keep away from each other are spread enough for one model.
+constexpr std::int64_t kMostTurnsParallel = 8;
 
 std::string count(std::uint64_t n, const std::string& what) {
   return std::to_string(n) + " " + what + (n == 1 ? "" : "s");

@@ -340,9 +340,9 @@ TEST(AutoSampler, ChoosesAndSaysWhy) {
   problem.parallelism = 10;
   EXPECT_THAT(sampler_of(problem)->description(), HasSubstr("sobol"));
   EXPECT_THAT(sampler_of(problem)->description(), HasSubstr("10 of 19 trials run at once"));
-  problem.parallelism = 4;
+  problem.parallelism = 9;
   EXPECT_THAT(sampler_of(problem)->description(), HasSubstr("auto: gp ("));
-  problem.parallelism = 3;
+  problem.parallelism = 8;
   EXPECT_THAT(sampler_of(problem)->description(), HasSubstr("auto: portfolio of gp ("));
   problem.parallelism = 9;
   problem.objectives.push_back(problem.objectives[0]);
