@@ -67,15 +67,15 @@ TEST(AutoFidelity, SettlesWhoGoesOn) {
        "auto",
        "",
        "since 25 are few enough for that"},
-      {"no steps", {with_trainer, with_wall_time, with_one_step}, "auto", "", "auto: gp"},
+      {"no steps", {with_trainer, with_wall_time, with_one_step}, "auto", "", "auto: portfolio"},
       {"several objectives",
        {with_trainer, with_wall_time, with_two_objectives},
        "auto",
        "",
        "one objective on the way tells little"},
       {"another algorithm is set", {with_trainer, with_wall_time, with_gp}, "gp", "", "gp ("},
-      {"a rule is set", {with_trainer, with_wall_time, with_median}, "auto", "median", "auto: gp"},
-      {"no rule is set", {with_trainer, with_wall_time, with_none}, "auto", "", "auto: gp"},
+      {"a rule is set", {with_trainer, with_wall_time, with_median}, "auto", "median", "auto: portfolio"},
+      {"no rule is set", {with_trainer, with_wall_time, with_none}, "auto", "", "auto: portfolio"},
       {"no rule beside an algorithm", {with_gp, with_none}, "gp", "", "gp ("},
   };
   for (const Case& each : cases) {

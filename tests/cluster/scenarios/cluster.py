@@ -17,6 +17,7 @@ import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 BUILD = ROOT / os.environ.get("FETTLE_BUILD", "build")
+LOGS = BUILD / "scenario-logs"
 SYSTEM = "fettle-system"
 TOLERATIONS = [{"key": "kwok.x-k8s.io/node", "operator": "Exists"}]
 
@@ -126,13 +127,14 @@ def events(ns, about):
 
 
 class Operator:
-    """One fettle-operator process, with the chart's ServiceAccount."""
+    """One fettle-operator process, with the chart's ServiceAccount; its log is in LOGS."""
 
     def __init__(self, name="operator", metrics_port=18080, health_port=18081, arguments=()):
         self.metrics_port = metrics_port
         self.health_port = health_port
-        self.folder = tempfile.mkdtemp(prefix="fettle-operator-")
-        self.log = open(os.path.join(self.folder, f"{name}.log"), "ab")
+        self.folder = tempfile.TemporaryDirectory(prefix="fettle-operator-")
+        LOGS.mkdir(exist_ok=True)
+        self.log = open(LOGS / f"{name}.log", "wb")
         self.arguments = [
             str(BUILD / "bin/fettle-operator"),
             f"--kubeconfig={self._kubeconfig()}",
@@ -148,7 +150,7 @@ class Operator:
         config = json.loads(kubectl("config", "view", "--raw", "--minify", "-o", "json"))
         token = kubectl("create", "token", "fettle-operator", "-n", SYSTEM, "--duration=2h").strip()
         config["users"] = [{"name": config["users"][0]["name"], "user": {"token": token}}]
-        path = os.path.join(self.folder, "kubeconfig")
+        path = os.path.join(self.folder.name, "kubeconfig")
         with open(path, "w") as out:
             json.dump(config, out)
         return path
@@ -175,6 +177,13 @@ class Operator:
             return None
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(30)
+
+    def clean_up(self):
+        """Stops it if it runs, and forgets its token."""
+        code = self.stop()
+        self.log.close()
+        self.folder.cleanup()
+        return code
 
     def ask(self, port, path):
         try:

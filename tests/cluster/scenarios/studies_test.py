@@ -23,13 +23,9 @@ class Scenario(unittest.TestCase):
     def setUp(self):
         name = self._testMethodName.removeprefix("test_").replace("_", "-")
         self.ns = self.enterContext(cluster.namespace(name[:40]))
-        self.operator = Operator().start().wait_until_ready()
-        self.addCleanup(self._stop)
-        self.operator.wait_until_leader()
-
-    def _stop(self):
-        if self.operator.process.poll() is None:
-            self.assertEqual(self.operator.stop(), 0)
+        self.operator = Operator(self._testMethodName).start()
+        self.addCleanup(lambda: self.assertIn(self.operator.clean_up(), (0, None)))
+        self.operator.wait_until_ready().wait_until_leader()
 
     def apply(self, name="s", **changes):
         cluster.apply(study(name, self.ns, **changes))
@@ -185,8 +181,8 @@ class BadDaysTest(Scenario):
 
     def test_another_operator_takes_over(self):
         self.slow()
-        second = Operator("second", metrics_port=18090, health_port=18091).start()
-        self.addCleanup(second.stop)
+        second = Operator(self._testMethodName + "-second", metrics_port=18090, health_port=18091).start()
+        self.addCleanup(second.clean_up)
         second.wait_until_ready()
         self.assertEqual(second.metric("fettle_leader"), 0)
         wait_for("some trials to be completed", self.completed)
