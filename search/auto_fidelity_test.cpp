@@ -74,7 +74,11 @@ TEST(AutoFidelity, SettlesWhoGoesOn) {
        "",
        "one objective on the way tells little"},
       {"another algorithm is set", {with_trainer, with_wall_time, with_gp}, "gp", "", "gp ("},
-      {"a rule is set", {with_trainer, with_wall_time, with_median}, "auto", "median", "auto: portfolio"},
+      {"a rule is set",
+       {with_trainer, with_wall_time, with_median},
+       "auto",
+       "median",
+       "auto: portfolio"},
       {"no rule is set", {with_trainer, with_wall_time, with_none}, "auto", "", "auto: portfolio"},
       {"no rule beside an algorithm", {with_gp, with_none}, "gp", "", "gp ("},
   };
