@@ -31,8 +31,8 @@ void check_pod(const TrialTemplate& trial, const FieldPath& path, FieldErrors& e
                "is for the built-in trainer; a template says in its own spec where it may run: "
                "remove pod");
   }
+  const FieldPath list = path.member("tolerations");
   for (std::size_t i = 0; i < trial.pod->tolerations.size(); ++i) {
-    const FieldPath list = path.member("tolerations");
     const FieldPath item = list.item(i);
     if (!errors.any_under(item)) check_toleration(trial.pod->tolerations[i], item, errors);
   }

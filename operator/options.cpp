@@ -1,10 +1,10 @@
 #include "operator/options.h"
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <map>
 #include <sstream>
 
+#include "api/label_syntax.h"
 #include "operator/exit_code.h"
 
 namespace fettle::op {
@@ -22,13 +22,7 @@ const std::map<std::string, LogFormat> kFormats = {{"text", LogFormat::kText},
 
 // A DNS label, as names of namespaces and Leases are. "" = it is one.
 std::string check_dns_label(const std::string& text) {
-  const auto is_alphanumeric = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
-  };
-  const bool good =
-      !text.empty() && text.size() <= 63 && is_alphanumeric(text.front()) &&
-      is_alphanumeric(text.back()) &&
-      std::all_of(text.begin(), text.end(), [&](char c) { return c == '-' || is_alphanumeric(c); });
+  const bool good = text.size() <= api::kLongestLabelName && api::is_dns_label(text);
   return good ? "" : "'" + text + "' is not a name: up to 63 of a-z, 0-9 and -";
 }
 
