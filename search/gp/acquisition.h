@@ -28,4 +28,8 @@ struct LogExpectedImprovement {
 };
 LogExpectedImprovement log_expected_improvement(double best, double mean, double sd);
 
+// The same less what noise would hide of it: times 1 - sqrt(noise / (sd^2 + noise)), `noise` a
+// variance (Huang et al. 2006, "augmented expected improvement").
+LogExpectedImprovement log_augmented_improvement(double best, double mean, double sd, double noise);
+
 }  // namespace fettle::search::gp

@@ -79,6 +79,7 @@ TEST(Improvement, DerivativesAreRight) {
   const std::vector<std::pair<Improvement, std::vector<NormalMarginal>>> cases = {
       {Improvement(0.3), {{0.5, 0.2}}},
       {Improvement(0.3), {{0.5, 0.2}, {0.4, 0.7}}},
+      {Improvement(0.3, 0.05), {{0.5, 0.2}, {0.4, 0.7}}},
       {Improvement(front, {1, 1}), {{0.6, 0.3}, {0.7, 0.1}}},
       {Improvement(front, {1, 1}), {{0.6, 0.3}, {0.7, 0.1}, {-0.2, 0.05}}}};
   for (const auto& one : cases) {
@@ -114,6 +115,23 @@ TEST(Improvement, TheReferenceLiesATenthBehindTheFront) {
   const Losses single = reference_of({{1, 1}});
   EXPECT_GT(single[0], 1);
   EXPECT_GT(single[1], 1);
+}
+
+// By the formula of the paper, where nothing in it cancels.
+TEST(LogAugmentedImprovement, IsExpectedImprovementLessWhatNoiseHides) {
+  for (const double sd : {0.1, 1.0, 4.0}) {
+    const LogExpectedImprovement free = log_expected_improvement(0.3, 0.7, sd);
+    const LogExpectedImprovement none = log_augmented_improvement(0.3, 0.7, sd, 0);
+    EXPECT_NEAR(none.value, free.value, 1e-14);
+    EXPECT_DOUBLE_EQ(none.by_sd, free.by_sd);
+    for (const double noise : {0.01, 0.5}) {
+      const LogExpectedImprovement at = log_augmented_improvement(0.3, 0.7, sd, noise);
+      const double share = 1 - std::sqrt(noise / (sd * sd + noise));
+      EXPECT_NEAR(at.value, free.value + std::log(share), 1e-12);
+      EXPECT_EQ(at.by_mean, free.by_mean);
+    }
+  }
+  EXPECT_TRUE(std::isfinite(log_augmented_improvement(0, 0, 1e-9, 1).value));
 }
 
 TEST(LogExpectedImprovement, DerivativesAreRight) {

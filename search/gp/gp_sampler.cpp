@@ -162,8 +162,8 @@ class GpSampler final : public FoldingSampler {
     out.words = outcomes_.columns() > 1
                     ? "logarithm of the expected gain of hypervolume, each objective in "
                       "standard deviations of its warped results"
-                    : "logarithm of the expected improvement, in standard deviations of "
-                      "the warped results";
+                    : "logarithm of the expected improvement, less what noise hides of it, in "
+                      "standard deviations of the warped results";
     if (at.size() > outcomes_.columns()) out.words += ", times the probability of being feasible";
     if (price_.counts()) {
       *out.acquisition -= price_.at(point);

@@ -152,6 +152,30 @@ TEST(GpSampler, ANewOneGivesTheSameAnswersOnALongHistory) {
   EXPECT_GT(ended, static_cast<std::int64_t>(gp::kMostModelled));
 }
 
+// A good place on the first choice, a better one on the last: results that differ by noise alone
+// are no reason to stay at the first.
+TEST(GpSampler, NoiseDoesNotKeepItWhereItIs) {
+  int found = 0;
+  for (std::int64_t seed = 0; seed < 12; ++seed) {
+    const Problem problem = problem_of(
+        {real("x", 0, 1), real("y", 0, 1), real("z", 0, 1), choice("c", {"a", "b", "c", "d"})},
+        "gp", seed);
+    const auto loss = [](const Json& point) {
+      const bool best = point.find("c")->as_string() == "d";
+      const double x = number(point, "x") - (best ? 0.25 : 0.6);
+      const double y = number(point, "y") - 0.4;
+      return x * x + y * y + 0.1 * number(point, "z") + (best ? 0 : 0.1);
+    };
+    Random random(static_cast<std::uint64_t>(seed));
+    const auto noisy = [&](const Json& point) { return loss(point) + 0.04 * random.normal(); };
+    const History history = run(problem, noisy, 50);
+    const auto tail = history.trials.end() - 10;
+    found += std::count_if(tail, history.trials.end(),
+                           [&](const Json& point) { return loss(point) < 0.1; }) >= 5;
+  }
+  EXPECT_GE(found, 10);
+}
+
 TEST(GpSampler, ManyPendingTrialsSpread) {
   for (const std::int64_t seed : {1, 2, 3}) {
     const Problem problem = branin_problem(seed);

@@ -18,7 +18,7 @@ constexpr double kLeastWidth = 0.2;  // of a front, in standard deviations of al
 
 double Improvement::gain(const std::vector<NormalMarginal>& losses) const {
   if (front_) return std::log(std::max(front_->improvement(losses), kLeastVolume));
-  return log_expected_improvement(best_, losses[0].mean, losses[0].sigma).value;
+  return log_augmented_improvement(best_, losses[0].mean, losses[0].sigma, noise_).value;
 }
 
 double Improvement::gain(const std::vector<NormalMarginal>& losses,
@@ -29,7 +29,7 @@ double Improvement::gain(const std::vector<NormalMarginal>& losses,
     return std::log(volume);
   }
   const LogExpectedImprovement gain =
-      log_expected_improvement(best_, losses[0].mean, losses[0].sigma);
+      log_augmented_improvement(best_, losses[0].mean, losses[0].sigma, noise_);
   slopes.assign(1, {gain.by_mean, gain.by_sd});
   return gain.value;
 }

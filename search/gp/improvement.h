@@ -1,9 +1,9 @@
 // Improvement: what a trial at a point is expected to gain over what is known, in logarithms.
 //
-// One objective: expected improvement on the best mean (acquisition.h). Two or three: expected
-// hypervolume improvement on the front of the means (ehvi.h). All losses as the models predict
-// them. Where some trials were infeasible, times the probability of being feasible. Immutable; safe
-// to share between threads.
+// One objective: expected improvement on the best mean, less what noise would hide of it
+// (acquisition.h). Two or three: expected hypervolume improvement on the front of the means
+// (ehvi.h). All losses as the models predict them. Where some trials were infeasible, times the
+// probability of being feasible. Immutable; safe to share between threads.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +16,8 @@ namespace fettle::search::gp {
 
 class Improvement {
  public:
-  // On the lowest loss known.
-  explicit Improvement(double best) : best_(best) {}
+  // On the lowest loss known; `noise`: the variance of what a trial there is told besides.
+  explicit Improvement(double best, double noise = 0) : best_(best), noise_(noise) {}
   // On the front of two or three losses each, as far as it is better than `reference`.
   Improvement(const std::vector<Losses>& known, const Losses& reference)
       : objectives_(reference.size()), front_(std::in_place, known, reference) {}
@@ -35,6 +35,7 @@ class Improvement {
 
   std::size_t objectives_ = 1;
   double best_ = 0;
+  double noise_ = 0;
   std::optional<ExpectedHypervolume> front_;
 };
 

@@ -14,6 +14,9 @@ constexpr std::int64_t kBendAfter = 4;  // outcomes a parameter: numbers are ben
 constexpr int kFitEvaluations = 40;     // of the likelihood, from each start
 constexpr std::size_t kMostConditioned = 256;  // pending trials that the variance knows of
 constexpr std::size_t kWindowStep = 128;
+// Of the output scale: what any fit may call noise, little as its results have. What is above it
+// the results must have spoken for.
+constexpr double kUsualNoise = 0.02;
 
 }  // namespace
 
@@ -169,7 +172,9 @@ Improvement Model::improvement(double margin) const {
   for (const Losses& mean : pending_means_) best = std::min(best, mean[0]);
   // The more are on their way, the less is a last bit of refinement beside them worth.
   const double lowered = margin * static_cast<double>(pending_.size());
-  return Improvement(best - lowered * std::sqrt(posteriors_.front().scale()));
+  const Posterior& posterior = posteriors_.front();
+  const double noise = std::max(posterior.noise() - kUsualNoise * posterior.scale(), 0.0);
+  return Improvement(best - lowered * std::sqrt(posterior.scale()), noise);
 }
 
 }  // namespace fettle::search::gp

@@ -68,7 +68,7 @@ class Model {
 
   // On what is known, pending trials taken to end where they are expected to, so that no worker is
   // sent after what another one fetches. `margin`: what the best is lowered by for each of them, in
-  // standard deviations; only of one target.
+  // standard deviations. It and the noise that results speak for count where there is one target.
   Improvement improvement(double margin) const;
 
  private:

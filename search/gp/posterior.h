@@ -29,6 +29,7 @@ class Posterior {
   // Of the first targets.size() rows. Fits the output variance along with it.
   void set_targets(const Eigen::VectorXd& targets);
   double scale() const { return scale_; }
+  double noise() const { return scale_ * kernel_.noise(); }  // variance
   // The means at the observed rows: what is left of the targets without noise.
   const Eigen::VectorXd& fitted() const { return fitted_; }
 
