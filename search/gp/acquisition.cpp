@@ -50,13 +50,13 @@ LogExpectedImprovement log_expected_improvement(double best, double mean, double
   return {std::log(sd) + h.value, -h.slope / sd, (1 - u * h.slope) / sd};
 }
 
-// 1 - t / r = sd^2 / (r (r + t)), r^2 = sd^2 + t^2, in which nothing cancels.
+// 1 - t / r = sd^2 / (r (r + t)), r^2 = sd^2 + t^2, in which nothing cancels; 1 without noise.
 LogExpectedImprovement log_augmented_improvement(double best, double mean, double sd,
                                                  double noise) {
   LogExpectedImprovement out = log_expected_improvement(best, mean, sd);
   const double t = std::sqrt(noise);
   const double r = std::hypot(sd, t);
-  out.value += 2 * std::log(sd) - std::log(r) - std::log(r + t);
+  out.value += std::log(sd * sd / (r * (r + t)));
   out.by_sd += t * (r + t) / (sd * r * r);
   return out;
 }
