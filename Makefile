@@ -133,6 +133,10 @@ bench: build ## Measure: the example, the trainer against PyTorch, overhead a tr
 bench-search: build ## Measure: the search against its peers; OPTIONS=--quick for a few minutes
 	@scripts/bench_search.sh $(BUILD) $(OPTIONS)
 
+.PHONY: bench-models
+bench-models: build ## Compare samplers on 31 small models, while one is written; OPTIONS="--against OLD --pending 8"
+	@scripts/bench_search.sh $(BUILD) --compare-models $(OPTIONS)
+
 .PHONY: bench-families
 bench-families: setup ## Compare samplers on random problems, while one is written; OPTIONS="--algorithms gp,tpe"
 	@cmake -S . -B $(BUILD) -G Ninja --log-level=WARNING

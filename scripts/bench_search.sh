@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # make bench-search: Fettle's search against its peers (tests/search/bench). The peers' virtual environment lies in
 # ~/.cache/fettle, several GB of it PyTorch, which it shares with the trainer's benchmark where that is there.
+# make bench-models: Fettle's searches against each other, on other problems; needs no peers.
 # Usage: scripts/bench_search.sh BUILD [--heavy] [options of tests/search/bench/bench.py, as --quick]
+#        scripts/bench_search.sh BUILD --compare-models [options of tests/search/bench/compare_models.py]
 #   --heavy also installs Ax and BoTorch; name them by --peers then.
 set -euo pipefail
 build=$(realpath "${1:-build}")
@@ -12,11 +14,13 @@ torch=$HOME/.cache/fettle/torch-2.11.0
 packages=(numpy==2.4.6 scipy==1.17.1 scikit-learn==1.9.1 optuna==5.0.0 cmaes==0.13.1)
 needed='import numpy, scipy, sklearn, optuna, cmaes'
 quick=0
+program=bench
 options=()
 for option in "$@"; do
   case $option in
     --heavy) packages+=(ax-platform botorch); needed+=', ax, botorch' ;;
     --quick) quick=1; options+=(--quick) ;;
+    --compare-models) quick=1; program=compare_models ;;
     *) options+=("$option") ;;
   esac
 done
@@ -37,5 +41,5 @@ if ! "$peers/bin/python" -c "$needed" 2> /dev/null; then
 fi
 
 echo "machine: $(nproc) cores, $(awk -F': ' '/model name/ {print $2; exit}' /proc/cpuinfo), $(date -I)"
-exec "$peers/bin/python" -B "$here/../tests/search/bench/bench.py" --fettle "$build/bin/fettle" \
+exec "$peers/bin/python" -B "$here/../tests/search/bench/$program.py" --fettle "$build/bin/fettle" \
   --out "$build/bench-search" "${options[@]}"

@@ -75,9 +75,9 @@ def plus_minus(values):
 
 
 # ------------------------------------------------------------------------------------------ search
-def reference(name):
+def reference(name, problem):
     """The expected loss of the best of so many random points, and the lowest seen."""
-    problem, random = PROBLEMS[name], drive.stream(name, "pool")
+    random = drive.stream(name, "pool")
     losses = np.array([problem.loss(point_at(problem.space, random.random(len(problem.space))))
                        for _ in range(problem.pool)])
     bests = []
@@ -97,7 +97,7 @@ def ranks(values):
 def search(options, runs):
     everything = {}
     for name in options.problems:
-        everything[name] = runs.once(("reference", name), lambda: reference(name))
+        everything[name] = runs.once(("reference", name), lambda: reference(name, PROBLEMS[name]))
     found = {}
     for seed in range(options.seeds):  # outermost, so that a run broken off has whole seeds
         for name in options.problems:
