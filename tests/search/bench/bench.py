@@ -88,6 +88,11 @@ def reference(name, problem):
     return {"random": float(np.mean(bests)), "lowest": float(losses.min())}
 
 
+def score(loss, random, optimum):
+    """0 at what random search reaches, 100 at the optimum, clipped."""
+    return min(max(100 * (1 - (loss - optimum) / (random - optimum)), -100), 100)
+
+
 def ranks(values):
     """From 1; equal ones share the mean of their places."""
     return [sum(other < value for other in values) + (sum(other == value for other in values) + 1) / 2
@@ -124,8 +129,7 @@ def scores(options, everything, found, pending):
         for (label, _, seed, at), run in runs.items():
             if at != pending:
                 continue
-            score = 100 * (1 - (run["curve"][-1] - optimum) / (everything[name]["random"] - optimum))
-            by_label[label][name, seed] = min(max(score, -100), 100)
+            by_label[label][name, seed] = score(run["curve"][-1], everything[name]["random"], optimum)
             losses[label].setdefault(name, []).append(run["curve"][-1])
     labels = [label for label in labels if by_label[label]]
     names = [name for name in options.problems if all(name in losses[label] for label in labels)]

@@ -14,7 +14,7 @@ import statistics
 import sys
 
 import drive
-from bench import names, plus_minus, reference, table
+from bench import names, plus_minus, reference, score, table
 from development_models import DEVELOPMENT
 
 
@@ -35,15 +35,6 @@ def read_references(path, models, pool):
 
 def last_loss(program, algorithm, name, seed, pending):
     return drive.optimise([program, "suggest"], name, DEVELOPMENT[name], seed, pending, algorithm)["curve"][-1]
-
-
-def scores(losses, known):
-    """Of each (contender, model) the scores by seed."""
-    out = {}
-    for (contender, name), by_seed in losses.items():
-        zero, best = known[name]["random"], known[name]["lowest"]
-        out[contender, name] = [min(max(100 * (zero - loss) / (zero - best), -100), 100) for loss in by_seed]
-    return out
 
 
 def mean_over_models(by_model):
@@ -102,12 +93,14 @@ def main():
             losses[key] = [run.result() for run in runs]
             print(".", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
-    for (_, name), by_seed in losses.items():
+    for (_, name), by_seed in losses.items():  # lowest losses first: all scores rest on them
         known[name]["lowest"] = min(known[name]["lowest"], *by_seed)
     with open(path, "w") as file:
         json.dump(known, file, indent=1)
     print(f"{options.pending} pending, seeds {seeds.start} to {seeds.stop - 1}\n")
-    show(list(contenders), options.models, scores(losses, known))
+    found = {(contender, name): [score(loss, known[name]["random"], known[name]["lowest"]) for loss in by_seed]
+             for (contender, name), by_seed in losses.items()}
+    show(list(contenders), options.models, found)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import warnings
 
 import numpy as np
 
-from problems import Problem, choice, integer, only_if, real
+from problems import Problem, choice, integer, misses, only_if, real
 
 ROWS = 200
 
@@ -45,10 +45,6 @@ def data(name):
     if name in NUMBERS:
         y = (y - y.mean()) / y.std()
     return x, y, list(KFold(2).split(keep))
-
-
-def misses(model, x, y):
-    return float((model.predict(x) != y).mean())
 
 
 def surprise(model, x, y):
