@@ -74,6 +74,13 @@ def plus_minus(values):
     return statistics.fmean(values), error
 
 
+def mean_over_problems(by_problem):
+    """Of lists of values, one a problem: the mean of their means, and its error from that of each."""
+    found = [plus_minus(values) for values in by_problem]
+    return (statistics.fmean(mean for mean, _ in found),
+            math.sqrt(sum(error ** 2 for _, error in found)) / len(found))
+
+
 # ------------------------------------------------------------------------------------------ search
 def reference(name, problem):
     """The expected loss of the best of so many random points, and the lowest seen."""
@@ -136,14 +143,13 @@ def scores(options, everything, found, pending):
     places = [ranks([statistics.fmean(losses[label][name]) for label in labels]) for name in names]
     out = {}
     for at, label in enumerate(labels):
-        mean_of = {name: statistics.fmean(v for (n, _), v in by_label[label].items() if n == name) for name in names}
-        error = math.sqrt(sum(plus_minus([v for (n, _), v in by_label[label].items() if n == name])[1] ** 2
-                              for name in names)) / max(len(names), 1)
+        values = {name: [v for (n, _), v in by_label[label].items() if n == name] for name in names}
+        mean, error = mean_over_problems(values.values())
         cpu = [run["ask_cpu_ms"] for (who, _, _, at_once), run in found.items() if who == label and at_once == pending]
-        out[label] = {"score": round(statistics.fmean(mean_of.values()), 1), "standard_error": round(error, 1),
+        out[label] = {"score": round(mean, 1), "standard_error": round(error, 1),
                       "rank": round(statistics.fmean(place[at] for place in places), 2),
                       "ask_cpu_ms": round(statistics.median(cpu), 2),
-                      "problems": {name: round(value, 1) for name, value in mean_of.items()}}
+                      "problems": {name: round(statistics.fmean(of), 1) for name, of in values.items()}}
     order = sorted(out, key=lambda label: -out[label]["score"])
     print(f"\n{pending} pending, {options.seeds} seeds (models {min(options.seeds, options.model_seeds)})\n")
     print(table(["optimiser", "score", "±", "rank", "ask, CPU ms"] + names,

@@ -8,13 +8,11 @@ to about 1.7, a difference to about 2; less than twice that is no difference."""
 import argparse
 import concurrent.futures
 import json
-import math
 import os
-import statistics
 import sys
 
 import drive
-from bench import names, plus_minus, reference, score, table
+from bench import mean_over_problems, names, plus_minus, reference, score, table
 from development_models import DEVELOPMENT
 
 
@@ -37,21 +35,14 @@ def last_loss(program, algorithm, name, seed, pending):
     return drive.optimise([program, "suggest"], name, DEVELOPMENT[name], seed, pending, algorithm)["curve"][-1]
 
 
-def mean_over_models(by_model):
-    """Of lists of values, one a model: their mean, and its error from that of each."""
-    found = [plus_minus(values) for values in by_model]
-    return (statistics.fmean(mean for mean, _ in found),
-            math.sqrt(sum(error ** 2 for _, error in found)) / len(found))
-
-
 def show(contenders, models, found):
     rows = [[name, *("%.1f ± %.1f" % plus_minus(found[contender, name]) for contender in contenders)]
             for name in models]
-    rows.append(["all", *("%.1f ± %.1f" % mean_over_models([found[contender, name] for name in models])
+    rows.append(["all", *("%.1f ± %.1f" % mean_over_problems([found[contender, name] for name in models])
                           for contender in contenders)])
     first = contenders[0]
     rows.append(["difference", "", *(
-        "%+.1f ± %.1f" % mean_over_models([[a - b for a, b in zip(found[contender, name], found[first, name])]
+        "%+.1f ± %.1f" % mean_over_problems([[a - b for a, b in zip(found[contender, name], found[first, name])]
                                            for name in models]) for contender in contenders[1:])])
     print(table(["model", *(" ".join(contender) for contender in contenders)], rows))
 

@@ -1,8 +1,10 @@
 """Small models of scikit-learn that choices about the search are made on (compare_models.py), so that the problems it
 is compared with its peers on (problems.py) stay unseen: no kind of model is here with the data it has there.
 
-Data that ship with scikit-learn or are made by it, 200 rows at most, two folds: an evaluation takes 2 to 50 ms."""
+Data that ship with scikit-learn or are made by it, 200 rows at most, two folds: an evaluation takes
+milliseconds, and a tenth of a second at most."""
 import functools
+import importlib
 import warnings
 
 import numpy as np
@@ -79,48 +81,20 @@ KERNELS = [choice("kernel", ["linear", "rbf", "poly", "sigmoid"]), real("C", 1e-
            real("coef0", -1, 1, **only_if("kernel", "poly", "sigmoid"))]
 
 
-def svc(params):
-    from sklearn.svm import SVC
-    return SVC(max_iter=2000, **params)
-
-
-def svr(params):
-    from sklearn.svm import SVR
-    return SVR(max_iter=2000, **params)
-
-
-def kernel_ridge(params):
-    from sklearn.kernel_ridge import KernelRidge
-    return KernelRidge(**params)
-
-
-def neighbours(params):
-    from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
-    params = dict(params)
-    kind = KNeighborsRegressor if params.pop("numbers") else KNeighborsClassifier
-    return kind(**params)
-
-
-def trees(module, kind):
+def estimator(module, kind, **fixed):
+    """What makes a model of scikit-learn from parameters, and from some that are the same for all."""
     def make(params):
-        import importlib
-        return getattr(importlib.import_module("sklearn." + module), kind)(random_state=0, **params)
+        return getattr(importlib.import_module("sklearn." + module), kind)(**fixed, **params)
     return make
 
 
 def network(kind, iterations):
+    of_layers = estimator("neural_network", kind, max_iter=iterations, tol=0.0, random_state=0)
+
     def make(params):
-        from sklearn import neural_network
         params = dict(params)
-        width, depth = params.pop("width"), params.pop("depth")
-        return getattr(neural_network, kind)(hidden_layer_sizes=(width,) * depth, max_iter=iterations, tol=0.0,
-                                             random_state=0, **params)
+        return of_layers({"hidden_layer_sizes": (params.pop("width"),) * params.pop("depth"), **params})
     return make
-
-
-def line(params):
-    from sklearn.linear_model import SGDClassifier
-    return SGDClassifier(random_state=0, tol=None, **params)
 
 
 def pipeline(params):
@@ -185,36 +159,45 @@ RIDGE = [choice("kernel", ["rbf", "laplacian", "poly"]), real("alpha", 1e-5, 10,
 NEAR = [integer("n_neighbors", 1, 80, log=True), choice("weights", ["uniform", "distance"]), real("p", 1, 6)]
 
 
-def near(name, loss):
-    return on(name, lambda params: neighbours({**params, "numbers": name in NUMBERS}), loss)
-
-
 def problem(loss, space, trials=40):
     return Problem(loss, space, trials, pool=400)
 
 
+SVC, SVR = estimator("svm", "SVC", max_iter=2000), estimator("svm", "SVR", max_iter=2000)
+SGD = estimator("linear_model", "SGDClassifier", random_state=0, tol=None)
+
+
+def tree(kind):
+    return estimator("tree", kind, random_state=0)
+
+
+def trees(kind):
+    return estimator("ensemble", kind, random_state=0)
+
+
 # By name: model, then data.
 DEVELOPMENT = {
-    **{f"svc_{name}": problem(on(name, svc, misses), KERNELS) for name in
+    **{f"svc_{name}": problem(on(name, SVC, misses), KERNELS) for name in
        ("wine", "breast_cancer", "circles", "clusters", "quantiles", "wide")},
-    **{f"svr_{name}": problem(on(name, svr, squares), KERNELS) for name in ("diabetes", "friedman1", "friedman2")},
-    **{f"ridge_{name}": problem(on(name, kernel_ridge, squares), RIDGE) for name in
+    **{f"svr_{name}": problem(on(name, SVR, squares), KERNELS) for name in ("diabetes", "friedman1", "friedman2")},
+    **{f"ridge_{name}": problem(on(name, estimator("kernel_ridge", "KernelRidge"), squares), RIDGE) for name in
        ("diabetes", "friedman1", "friedman3")},
-    "near_moons": problem(near("moons", surprise), NEAR), "near_friedman1": problem(near("friedman1", squares), NEAR),
-    "tree_clusters": problem(on("clusters", trees("tree", "DecisionTreeClassifier"), surprise), TREE),
-    "tree_friedman2": problem(on("friedman2", trees("tree", "DecisionTreeRegressor"), squares), TREE),
-    "tree_breast_cancer": problem(on("breast_cancer", trees("tree", "DecisionTreeClassifier"), misses), TREE),
-    "forest_wine": problem(on("wine", trees("ensemble", "RandomForestClassifier"), surprise), FOREST),
-    "forest_wide": problem(on("wide", trees("ensemble", "ExtraTreesClassifier"), misses), FOREST),
-    "forest_friedman3": problem(on("friedman3", trees("ensemble", "ExtraTreesRegressor"), squares), FOREST_OF_NUMBERS),
-    "boosted_friedman1": problem(on("friedman1", trees("ensemble", "GradientBoostingRegressor"), squares), BOOSTED),
-    "boosted_moons": problem(on("moons", trees("ensemble", "GradientBoostingClassifier"), surprise), BOOSTED),
-    "boosted_sparse": problem(on("sparse", trees("ensemble", "GradientBoostingRegressor"), squares), BOOSTED),
+    "near_moons": problem(on("moons", estimator("neighbors", "KNeighborsClassifier"), surprise), NEAR),
+    "near_friedman1": problem(on("friedman1", estimator("neighbors", "KNeighborsRegressor"), squares), NEAR),
+    "tree_clusters": problem(on("clusters", tree("DecisionTreeClassifier"), surprise), TREE),
+    "tree_friedman2": problem(on("friedman2", tree("DecisionTreeRegressor"), squares), TREE),
+    "tree_breast_cancer": problem(on("breast_cancer", tree("DecisionTreeClassifier"), misses), TREE),
+    "forest_wine": problem(on("wine", trees("RandomForestClassifier"), surprise), FOREST),
+    "forest_wide": problem(on("wide", trees("ExtraTreesClassifier"), misses), FOREST),
+    "forest_friedman3": problem(on("friedman3", trees("ExtraTreesRegressor"), squares), FOREST_OF_NUMBERS),
+    "boosted_friedman1": problem(on("friedman1", trees("GradientBoostingRegressor"), squares), BOOSTED),
+    "boosted_moons": problem(on("moons", trees("GradientBoostingClassifier"), surprise), BOOSTED),
+    "boosted_sparse": problem(on("sparse", trees("GradientBoostingRegressor"), squares), BOOSTED),
     "net_iris": problem(on("iris", network("MLPClassifier", 8), surprise), NET),
     "net_quantiles": problem(on("quantiles", network("MLPClassifier", 12), surprise), NET),
     "net_diabetes": problem(on("diabetes", network("MLPRegressor", 12), squares), NET),
-    "line_blobs": problem(on("blobs", line, surprise), LINE),
-    "line_wide": problem(on("wide", line, surprise), LINE),
+    "line_blobs": problem(on("blobs", SGD, surprise), LINE),
+    "line_wide": problem(on("wide", SGD, surprise), LINE),
     "pipeline_clusters": problem(on("clusters", pipeline, misses), pipeline_space(12), 50),
     "pipeline_wine": problem(on("wine", pipeline, misses), pipeline_space(13), 50),
     "pipeline_quantiles": problem(on("quantiles", pipeline, surprise), pipeline_space(4), 50),
