@@ -10,7 +10,6 @@
 namespace fettle::search {
 namespace {
 
-constexpr double kInactive = std::numeric_limits<double>::quiet_NaN();
 // So few are sorted faster than the window is walked.
 constexpr std::size_t kFew = 64;
 constexpr std::uint32_t kNotGiven = std::numeric_limits<std::uint32_t>::max();

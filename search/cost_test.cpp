@@ -198,7 +198,7 @@ TEST(Price, SlopesAreThoseOfThePrice) {
   EXPECT_DOUBLE_EQ(price.at(inputs, 0, slope), at(x));
   EXPECT_LT((slope - expected).norm(), 1e-6);
   const double cost = std::exp(3 * 0.3 - std::pow(0.6, 2));
-  EXPECT_NEAR(slope[0], 3 * cost / (cost + 2), 0.2);
+  EXPECT_NEAR(-slope[0], 3 * cost / (cost + 2), 0.2);
 }
 
 // ---- What it is worth --------------------------------------------------------------------------

@@ -19,30 +19,22 @@ FoldingSampler::FoldingSampler(Space space, std::int64_t seed, bool random_order
 }
 
 Suggestion FoldingSampler::suggest(const History& history, std::int64_t n) {
-  begin(history);
+  catch_up(history);
+  if (enumerating_) next_untried();  // past what is tried for good
+  const std::uint64_t cursor = cursor_;
   Suggestion out;
   for (std::int64_t i = 0; i < n; ++i) {
-    const std::optional<Point> point = next();
+    const std::optional<Point> point = propose(trials_ - unnumbered_);
     if (!point) {
       out.exhausted = true;
       break;
     }
     out.points.push_back(space_.write(*point));
-    take(*point);
+    add(&*point);
   }
-  end();
-  return out;
-}
-
-void FoldingSampler::begin(const History& history) {
-  catch_up(history);
-  if (enumerating_) next_untried();  // past what is tried for good
-  cursor_at_begin_ = cursor_;
-}
-
-void FoldingSampler::end() {
   while (!pending_keys_.empty()) remove_pending();
-  cursor_ = cursor_at_begin_;
+  cursor_ = cursor;
+  return out;
 }
 
 std::optional<Explanation> FoldingSampler::explain(const History& history, const Json& point) {

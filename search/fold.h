@@ -37,13 +37,6 @@ inline std::uint64_t draw_key(std::int64_t seed, Purpose purpose) {
 class FoldingSampler : public Sampler {
  public:
   Suggestion suggest(const History& history, std::int64_t n) final;
-  // The same in steps, for samplers that take turns: begin(); next() and take() for each trial, in
-  // their order; end(), which takes back what was taken.
-  void begin(const History& history);
-  std::optional<Point> next() { return propose(trials_ - unnumbered_); }  // nothing: none is left
-  void take(const Point& point) { add(&point); }
-  void end();
-
   std::optional<Explanation> explain(const History& history, const Json& point) final;
   const Space& space() const { return space_; }
 
@@ -102,7 +95,6 @@ class FoldingSampler : public Sampler {
   std::size_t events_ = 0;
   // All points before this place in the order were tried: a cache, moved forward by next_untried().
   mutable std::uint64_t cursor_ = 0;
-  std::uint64_t cursor_at_begin_ = 0;
   mutable bool enumerating_ = false;
 };
 

@@ -130,7 +130,7 @@ class Nsga2Sampler final : public FoldingSampler {
     const Point& father = parent(random);
     const bool cross = random.uniform() < kCrossoverProbability;
     const double mutation = 1 / static_cast<double>(std::max<std::size_t>(space().dimensions(), 1));
-    Point out(space().dimensions(), std::numeric_limits<double>::quiet_NaN());
+    Point out(space().dimensions(), kInactive);
     for (std::size_t i = 0; i < out.size(); ++i) {
       if (!space().active(i, out)) continue;
       const Dimension& dimension = space().dimension(i);

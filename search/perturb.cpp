@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 namespace fettle::search {
 namespace {
@@ -54,7 +53,7 @@ double move(const Dimension& dimension, const api::Parameter& parameter, double 
 
 Point perturb(const Space& space, const std::vector<api::Parameter>& parameters, const Point& point,
               double resample, Random& random) {
-  Point out(space.dimensions(), std::numeric_limits<double>::quiet_NaN());
+  Point out(space.dimensions(), kInactive);
   for (std::size_t i = 0; i < out.size(); ++i) {
     // The same number of draws whatever is active, so that one value does not depend on others.
     const bool is_new = random.uniform() < resample;

@@ -158,8 +158,7 @@ Result<std::unique_ptr<Sampler>> make_named(const Problem& problem) {
     return Made(make_gp(std::move(space), algorithm.seed, settings, problem.objectives));
   }
   if (algorithm.name == "portfolio") {
-    return make_portfolio(make_gp(space, algorithm.seed, {}, problem.objectives),
-                          make_tpe(space, algorithm.seed, {}, problem.objectives));
+    return Made(make_gp(std::move(space), algorithm.seed, {.opinion = true}, problem.objectives));
   }
   if (algorithm.name == "cmaes") {
     FETTLE_TRY(check_population(algorithm));

@@ -41,16 +41,13 @@ std::unique_ptr<FoldingSampler> make_tpe(Space space, std::int64_t seed, TpeSett
 // objectives have one each; more are compared by fronts.
 inline constexpr std::size_t kMostEhviObjectives = 3;
 struct GpSettings {
-  std::optional<std::int64_t> startup_trials;  // before the model is used; nothing: by the space
+  std::optional<std::int64_t> startup_trials{};  // before the model is used; nothing: by the space
   std::int64_t candidates = 1000;  // points that the acquisition function is looked at for a start
   std::optional<CostBudget> cost{};  // nothing: what trials cost does not count
+  bool opinion = false;              // whether what tpe would say of a point counts, too
 };
 std::unique_ptr<FoldingSampler> make_gp(Space space, std::int64_t seed, GpSettings settings,
                                         std::vector<api::Objective> objectives);
-
-// Both, taking turns (portfolio.cpp). They are of one space and seed.
-std::unique_ptr<Sampler> make_portfolio(std::unique_ptr<FoldingSampler> gp,
-                                        std::unique_ptr<FoldingSampler> tpe);
 
 // Evolution strategy with covariance matrix adaptation (cmaes.cpp). `population`: trials of a
 // generation; nothing = by the number of parameters. Error: too many numeric parameters, since one

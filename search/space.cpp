@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <limits>
 #include <map>
 #include <set>
 
@@ -11,8 +10,6 @@
 
 namespace fettle::search {
 namespace {
-
-constexpr double kInactive = std::numeric_limits<double>::quiet_NaN();
 
 // Sums and products of what is at most kUnbounded, and that stay there once they are there.
 std::uint64_t plus(std::uint64_t a, std::uint64_t b) {

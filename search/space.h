@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -19,9 +20,10 @@
 
 namespace fettle::search {
 
-// One coordinate (dimension.h) a parameter, NaN where it is inactive.
+// One coordinate (dimension.h) a parameter, kInactive where it does not exist.
 using Point = std::vector<double>;
 
+inline constexpr double kInactive = std::numeric_limits<double>::quiet_NaN();
 bool is_active(double coordinate);
 
 class Space {

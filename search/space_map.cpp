@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <utility>
 
 namespace fettle::search {
@@ -37,7 +36,7 @@ Result<SpaceMap> SpaceMap::make(const std::vector<api::Parameter>& parameters,
 }
 
 std::optional<Json> SpaceMap::image(const Json& point, Random& random) const {
-  Point out(space_.dimensions(), std::numeric_limits<double>::quiet_NaN());
+  Point out(space_.dimensions(), kInactive);
   for (std::size_t i = 0; i < out.size(); ++i) {
     const double drawn = random.uniform();  // in any case, so that each parameter has its own draw
     if (!space_.active(i, out)) continue;

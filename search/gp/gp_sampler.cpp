@@ -1,5 +1,6 @@
 // Bayesian optimisation: Gaussian processes over what was tried (model.h, kernel.h, likelihood.h,
-// warp.h), and the point where the expected improvement is largest (improvement.h, inner_search.h).
+// warp.h), and the point where the expected improvement is largest (improvement.h, inner_search.h),
+// what it costs (price.h) and what tpe would say of it (opinion.h) counted in where that is wanted.
 //
 // Starts with the middle of the space and quasi-random points. Pending trials narrow the variance
 // where they are, so that workers spread. Nothing is tried twice. Where next to nothing is left to
@@ -17,6 +18,7 @@
 #include "search/gp/candidates.h"
 #include "search/gp/inner_search.h"
 #include "search/gp/model.h"
+#include "search/gp/opinion.h"
 #include "search/gp/outcomes.h"
 #include "search/gp/price.h"
 #include "search/gp/trust_region.h"
@@ -35,6 +37,7 @@ constexpr std::size_t kRefined = 10;                // best points that candidat
 constexpr std::size_t kRefinedFront = 100;          // of several objectives
 constexpr std::size_t kMostModelledPending = 1000;  // with more of them a model adds nothing
 constexpr std::uint64_t kMostListed = 1000;         // points of a space that all are candidates
+constexpr std::size_t kDrawn = 200;                 // candidates by tpe's model
 constexpr double kPendingMargin = 0.002;            // for each, in standard deviations
 constexpr double kLeastGain = 1e-3;  // worth a trial, as a share of the results' spread
 constexpr int kStarts = 5;           // of the inner search
@@ -50,6 +53,7 @@ class GpSampler final : public FoldingSampler {
         axes_(gp::axes_of(this->space())),
         outcomes_(objectives_),
         price_(this->space(), settings.cost),
+        opinion_(this->space(), objectives_, settings.opinion),
         sobol_(this->space().dimensions(), seed),
         fits_(this->space(), axes_) {
     const auto usual = static_cast<std::int64_t>(this->space().dimensions()) + 1;
@@ -61,26 +65,32 @@ class GpSampler final : public FoldingSampler {
     const std::string what = objectives > 1 ? "expected gain of hypervolume of " +
                                                   std::to_string(objectives) + " objectives"
                                             : "log expected improvement";
-    return (objectives > 1 ? "ehvi" : "gp") + (" (Matern-5/2, " + what) + ", " +
-           std::to_string(startup_) + " startup trials" + (settings_.cost ? ", costs count)" : ")");
+    const std::string out = (objectives > 1 ? "ehvi" : "gp") + (" (Matern-5/2, " + what) + ", " +
+                            std::to_string(startup_) + " startup trials" +
+                            (settings_.cost ? ", costs count)" : ")");
+    return settings_.opinion ? "portfolio of " + out + " and tpe's opinion" : out;
   }
 
  protected:
   void add_trial(const Point* point) override {
     outcomes_.add_trial(point);
     price_.add_trial(point);
+    opinion_.add_trial(point);
   }
   void remove_trial() override {
     outcomes_.remove_trial();
     price_.remove_trial();
+    opinion_.remove_trial();
   }
   void add_event(const Event& event) override {
     outcomes_.add_event(event);
     price_.add_event(event);
+    opinion_.add_event(event);
   }
   void reset() override {
     outcomes_ = gp::Outcomes(objectives_);
     price_.reset();
+    opinion_.reset();
     model_.reset();
     fits_.reset();
   }
@@ -97,13 +107,10 @@ class GpSampler final : public FoldingSampler {
     const std::uint64_t key = mix_keys(draw_key(seed(), Purpose::kModel), 1);
     Random random(key, static_cast<std::uint64_t>(trial));
     const gp::Improvement improvement = model_->improvement(kPendingMargin);
-    const gp::InnerSearch search{space(),
-                                 model_->posteriors(),
-                                 improvement,
-                                 low_,
-                                 high_,
-                                 [this](const Point& point) { return tried(point); },
-                                 price_.counts() ? &price_ : nullptr};
+    const gp::InnerSearch search{space(),     model_->posteriors(),
+                                 improvement, low_,
+                                 high_,       [this](const Point& point) { return tried(point); },
+                                 terms()};
     const int starts = model_->pending() == 0 ? kStarts : kStartsWithPending;
     const std::optional<Candidate> found =
         search.maximise(model_->pools(), model_->candidates(), starts, random);
@@ -127,12 +134,22 @@ class GpSampler final : public FoldingSampler {
 
   void update_model(std::int64_t trial) {
     price_.update(trial + unnumbered() - priors());
+    opinion_.update(trial + priors());
     if (model_ == nullptr || model_->version() != outcomes_.version()) {
       model_ = std::make_unique<gp::Model>(space(), axes_, outcomes_, fits_.current(outcomes_));
       model_->set_candidates(make_candidates());
       if (settings_.cost) price_.set_candidates(gp::inputs_of(space(), model_->candidates()));
     }
     model_->set_pending(outcomes_);
+    if (opinion_.counts()) opinion_.set_candidates(model_->candidates());
+  }
+
+  // What counts beside the gain.
+  std::vector<const gp::Term*> terms() const {
+    std::vector<const gp::Term*> out;
+    if (price_.counts()) out.push_back(&price_);
+    if (opinion_.counts()) out.push_back(&opinion_);
+    return out;
   }
 
   // Whether an expected improvement is next to nothing in the objective's own units. The warp of
@@ -165,10 +182,9 @@ class GpSampler final : public FoldingSampler {
                     : "logarithm of the expected improvement, less what noise hides of it, in "
                       "standard deviations of the warped results";
     if (at.size() > outcomes_.columns()) out.words += ", times the probability of being feasible";
-    if (price_.counts()) {
-      *out.acquisition -= price_.at(point);
-      out.words += ", less " + price_.words();
-    }
+    for (const gp::Term* term : terms()) *out.acquisition += term->at(point);
+    if (price_.counts()) out.words += ", less " + price_.words();
+    if (opinion_.counts()) out.words += ", plus " + opinion_.words();
     out.cost = price_.cost(point);
     out.mean = outcomes_.value_of(at[0].mean);
     const auto low = outcomes_.value_of(at[0].mean - at[0].sigma);
@@ -198,7 +214,8 @@ class GpSampler final : public FoldingSampler {
     }
   }
 
-  // The whole space if it is small; otherwise points that cover it, and points near the best.
+  // The whole space if it is small; otherwise points that cover it, points near the best, and
+  // points where tpe would look.
   std::vector<Candidate> make_candidates() {
     const std::vector<double> middle(space().dimensions(), 0.5);
     const std::vector<std::int64_t> best =
@@ -228,6 +245,12 @@ class GpSampler final : public FoldingSampler {
       const Point& point = outcomes_.point(best[i % best.size()]);
       out.push_back(gp::perturb(space(), gp::candidate_of(space(), point, out[i].unit), random));
     }
+    if (opinion_.counts()) {
+      const std::vector<Point> drawn = opinion_.draws(kDrawn, random);
+      for (std::size_t i = 0; i < drawn.size(); ++i) {
+        out.push_back(gp::candidate_of(space(), drawn[i], out[i % half].unit));
+      }
+    }
     return out;
   }
 
@@ -236,6 +259,7 @@ class GpSampler final : public FoldingSampler {
   gp::Axes axes_;
   gp::Outcomes outcomes_;
   gp::Price price_;
+  gp::Opinion opinion_;
   std::int64_t startup_ = 0;
   QuasiRandomStart sobol_;
   gp::Fits fits_;

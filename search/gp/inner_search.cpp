@@ -22,13 +22,13 @@ std::vector<std::size_t> smooth_parameters(const Space& space, const Point& poin
   return out;
 }
 
-// The price at the only row; adds its slope along the free parameters to `gradient`.
-double add_price(const Price& price, const Inputs& inputs, const std::vector<std::size_t>& free,
-                 Eigen::VectorXd& gradient) {
+// A term at the only row; takes its slope along the free parameters off `gradient`.
+double add_term(const Term& term, const Inputs& inputs, const std::vector<std::size_t>& free,
+                Eigen::VectorXd& gradient) {
   Eigen::VectorXd slope;
-  const double out = price.at(inputs, 0, slope);
+  const double out = term.at(inputs, 0, slope);
   for (Index i = 0; i < gradient.size(); ++i) {
-    gradient[i] += slope[static_cast<Index>(free[static_cast<std::size_t>(i)])];
+    gradient[i] -= slope[static_cast<Index>(free[static_cast<std::size_t>(i)])];
   }
   return out;
 }
@@ -47,7 +47,9 @@ double InnerSearch::gain(const Candidate& candidate) const {
 }
 
 double InnerSearch::value(const Candidate& candidate) const {
-  return price == nullptr ? gain(candidate) : gain(candidate) - price->at(candidate.point);
+  double out = gain(candidate);
+  for (const Term* term : terms) out += term->at(candidate.point);
+  return out;
 }
 
 Candidate InnerSearch::climb(const Candidate& start) const {
@@ -78,7 +80,7 @@ Candidate InnerSearch::climb(const Candidate& start) const {
     std::vector<NormalMarginal> slopes;
     double worth = improvement.log_value(losses, slopes);
     gradient.setZero();
-    if (price != nullptr) worth -= add_price(*price, inputs, free, gradient);
+    for (const Term* term : terms) worth += add_term(*term, inputs, free, gradient);
     for (std::size_t k = 0; k < at.size(); ++k) {
       for (Index i = 0; i < n; ++i) {
         const auto axis = static_cast<Index>(free[static_cast<std::size_t>(i)]);
@@ -139,8 +141,10 @@ std::optional<Candidate> InnerSearch::maximise(const std::vector<Pool>& pools,
                                                const std::vector<Candidate>& candidates, int starts,
                                                Random& random) const {
   std::vector<double> values = values_in(pools);
-  for (std::size_t i = 0; price != nullptr && i < values.size(); ++i) {
-    values[i] -= price->at_candidate(static_cast<Index>(i));
+  for (const Term* term : terms) {
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      values[i] += term->at_candidate(static_cast<Index>(i));
+    }
   }
   std::vector<std::size_t> order(values.size());
   std::iota(order.begin(), order.end(), std::size_t{0});

@@ -13,7 +13,7 @@
 #include "search/gp/candidates.h"
 #include "search/gp/improvement.h"
 #include "search/gp/posterior.h"
-#include "search/gp/price.h"
+#include "search/gp/term.h"
 #include "search/space.h"
 
 namespace fettle::search::gp {
@@ -25,13 +25,13 @@ struct InnerSearch {
   const std::vector<double>& low;              // the box, on the unit interval, in which smooth
   const std::vector<double>& high;             // parameters may move
   std::function<bool(const Point&)> is_taken;  // points that are out of the question
-  const Price* price = nullptr;                // counted against the gain; nullptr: nothing is
+  std::vector<const Term*> terms;              // that count beside the gain
 
-  // The logarithm of the expected improvement at a candidate, without and less its price.
+  // The logarithm of the expected improvement at a candidate, without and with the terms.
   double gain(const Candidate& candidate) const;
   double value(const Candidate& candidate) const;
 
-  // `pools` (one an objective) and `candidates` are the same points, and those of the price.
+  // `pools` (one an objective) and `candidates` are the same points, and those that the terms know.
   // Nothing if all are taken.
   std::optional<Candidate> maximise(const std::vector<Pool>& pools,
                                     const std::vector<Candidate>& candidates, int starts,

@@ -52,8 +52,8 @@ double Price::with_place(double log_cost) const {
 double Price::at(const Inputs& points, Index row, Eigen::VectorXd& slope) const {
   const double log_cost = model_.log_cost(points, row, slope);
   const double log_used = with_place(log_cost);
-  slope *= weight_ * std::exp(log_cost - log_used);
-  return weight_ * log_used;
+  slope *= -weight_ * std::exp(log_cost - log_used);
+  return -weight_ * log_used;
 }
 
 void Price::set_candidates(const Inputs& points) {

@@ -14,11 +14,12 @@
 
 #include "search/cost_ledger.h"
 #include "search/gp/cost_model.h"
+#include "search/gp/term.h"
 #include "search/space.h"
 
 namespace fettle::search::gp {
 
-class Price {
+class Price final : public Term {
  public:
   // Keeps a reference to `space`. No budget: costs do not count.
   Price(const Space& space, const std::optional<CostBudget>& budget);
@@ -33,19 +34,16 @@ class Price {
   void update(std::int64_t begun);
   // Whether prices differ, since the last update.
   bool counts() const { return weight_ > 0 && model_.tells_apart(); }
-  // "0.6 times the logarithm of the predicted cost plus 2.5": what a price is.
+  // "0.6 times the logarithm of the predicted cost plus 2.5": what it takes off.
   std::string words() const;
 
-  // What a point costs, if prices differ; a row of `points` with the derivatives by its places on
-  // the unit interval.
-  double at(const Point& point) const { return weight_ * with_place(log_cost(point)); }
-  double at(const Inputs& points, Index row, Eigen::VectorXd& slope) const;
+  // Below 0 where a point is dear. Only if prices differ.
+  double at(const Point& point) const override { return -weight_ * with_place(log_cost(point)); }
+  double at(const Inputs& points, Index row, Eigen::VectorXd& slope) const override;
 
   // Points that are asked for again and again, until costs change: their rows.
   void set_candidates(const Inputs& points);
-  double at_candidate(Index row) const {
-    return counts() ? weight_ * with_place(candidates_[row]) : 0;
-  }
+  double at_candidate(Index row) const override { return -weight_ * with_place(candidates_[row]); }
 
   // The predicted cost, in the unit of Fact::cost; nothing where there is no model.
   std::optional<double> cost(const Point& point) const;

@@ -1,0 +1,115 @@
+#include "search/gp/opinion.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/json.h"
+
+namespace fettle::search::gp {
+namespace {
+
+constexpr std::int64_t kFirst = 10;  // trials without which it does not count
+constexpr std::size_t kLeastEnded = 4;
+constexpr double kWhole = 20;         // trials until which it weighs 1
+constexpr double kLeastWeight = 0.1;  // that is worth its time
+// Of differences that stand for slopes along a continuum. No kernel of a density is that narrow.
+constexpr double kStep = 1e-4;
+
+}  // namespace
+
+Opinion::Opinion(const Space& space, const std::vector<api::Objective>& objectives, bool wanted)
+    : space_(space) {
+  if (wanted) ratio_.emplace(space, objectives);
+}
+
+void Opinion::add_trial(const Point* point) {
+  if (ratio_) ratio_->add_trial(point);
+}
+
+void Opinion::remove_trial() {
+  if (ratio_) ratio_->remove_trial();
+}
+
+void Opinion::add_event(const Event& event) {
+  if (ratio_) ratio_->add_event(event);
+}
+
+void Opinion::reset() {
+  if (ratio_) ratio_->reset();
+  weight_ = 0;
+}
+
+void Opinion::update(std::int64_t begun) {
+  weight_ = 0;
+  if (!ratio_ || begun < kFirst || ratio_->ended() < kLeastEnded) return;
+  const double weight = std::min(1.0, kWhole / static_cast<double>(begun));
+  if (weight < kLeastWeight) return;
+  weight_ = weight;
+  ratio_->fit();
+}
+
+std::string Opinion::words() const {
+  return Json(std::round(100 * weight_) / 100).dump() +
+         " times the logarithm of how much denser the good trials lie here than the others";
+}
+
+double Opinion::at(const Point& point) const {
+  return weight_ * ratio_->log_ratios({point}).front();
+}
+
+// By central differences: all points are looked at in one go. A parameter of many cells is treated
+// as a continuum, as everywhere where slopes are needed.
+double Opinion::at(const Inputs& points, Index row, Eigen::VectorXd& slope) const {
+  Point here(space_.dimensions());
+  for (std::size_t i = 0; i < here.size(); ++i) {
+    const Dimension& dimension = space_.dimension(i);
+    const double place = points.at(row, static_cast<Index>(i));
+    const bool exists = points.active(row, static_cast<Index>(i)) > 0;
+    here[i] = dimension.categorical() ? place : dimension.from_unit(place);
+    if (!exists) here[i] = kInactive;
+  }
+  std::vector<Point> around{here};
+  std::vector<Index> axes;
+  std::vector<double> apart;
+  for (std::size_t i = 0; i < here.size(); ++i) {
+    const Dimension& dimension = space_.dimension(i);
+    if (!is_active(here[i]) || !is_smooth(dimension)) continue;
+    const auto axis = static_cast<Index>(i);
+    const double step = dimension.continuous() ? kStep : 1 / static_cast<double>(dimension.cells());
+    const double above = std::min(points.at(row, axis) + step, 1.0);
+    const double below = std::max(points.at(row, axis) - step, 0.0);
+    axes.push_back(axis);
+    apart.push_back(above - below);
+    for (const double place : {above, below}) {
+      around.push_back(here);
+      around.back()[i] = dimension.from_unit(place);
+    }
+  }
+  const std::vector<double> logs = ratio_->log_ratios(around);
+  slope.setZero(static_cast<Index>(here.size()));
+  for (std::size_t k = 0; k < axes.size(); ++k) {
+    slope[axes[k]] = weight_ * (logs[1 + 2 * k] - logs[2 + 2 * k]) / apart[k];
+  }
+  return weight_ * logs[0];
+}
+
+void Opinion::set_candidates(const std::vector<Candidate>& candidates) {
+  std::vector<Point> points;
+  points.reserve(candidates.size());
+  for (const Candidate& candidate : candidates) points.push_back(candidate.point);
+  candidates_ = ratio_->log_ratios(points);
+}
+
+double Opinion::at_candidate(Index row) const {
+  return weight_ * candidates_[static_cast<std::size_t>(row)];
+}
+
+std::vector<Point> Opinion::draws(std::size_t count, Random& random) const {
+  std::vector<Point> out;
+  for (std::size_t i = 0; i < count; ++i) {
+    out.push_back(ratio_->choose([&](std::size_t group) { return ratio_->draw(group, random); }));
+  }
+  return out;
+}
+
+}  // namespace fettle::search::gp
