@@ -16,8 +16,6 @@ namespace {
 constexpr std::size_t kMostGpParameters = 50;
 constexpr std::size_t kMostGpBranches = 24;
 constexpr std::int64_t kMostGpTrials = 2000;
-// With more trials at once, points that keep away from each other are spread enough for one model.
-constexpr std::int64_t kMostTurnsParallel = 8;
 
 std::string count(std::uint64_t n, const std::string& what) {
   return std::to_string(n) + " " + what + (n == 1 ? "" : "s");
@@ -97,8 +95,7 @@ Choice choose_algorithm(const Problem& problem, const Space& space) {
   if (objectives > 1) reason += ", " + count(objectives, "objective");
   if (budget > 0) reason += " and a budget of " + count(trials, "trial");
   if (objectives > 1) return {"ehvi", reason};
-  const bool alone = problem.parallelism > kMostTurnsParallel || problem.algorithm.cost_aware;
-  return {alone ? "gp" : "portfolio", reason};
+  return {problem.algorithm.cost_aware ? "gp" : "portfolio", reason};
 }
 
 }  // namespace fettle::search
