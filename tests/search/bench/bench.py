@@ -6,7 +6,8 @@ random search with the same budget and 100 for the optimum (for models: the best
 results). `curves`: schedulers over learning curves. `latency`: processor time of an ask, and memory. `stream`: very
 many trials through the pipe. Prints tables, and writes everything to OUT/bench-search.json. Runs are kept in
 OUT/runs.jsonl and not done twice (those of Fettle for one and the same binary), so that a long measurement can be
-broken off and go on."""
+broken off and go on. What dear peers reach is in recorded.jsonl: they take minutes a run, and a run is the same
+everywhere but for the processor time (--recorded with another name: measure it here)."""
 import argparse
 import hashlib
 import json
@@ -21,7 +22,7 @@ import numpy as np
 
 import curves
 import drive
-from peers import PEERS, QUICK, USUAL
+from peers import DEAR, PEERS, QUICK, USUAL
 from problems import FUNCTIONS, LATENCY, MODELS, PROBLEMS, latency_loss, point_at
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -29,17 +30,26 @@ STREAM = {"random": [1000, 100_000, 450_000], "sobol": [1000, 100_000], "tpe": [
 
 
 class Runs:
-    """Everything that was measured, a line each; `once` measures what is not there yet."""
+    """Everything that was measured, a line each; `once` measures what is neither there nor recorded."""
 
-    def __init__(self, path, binary):
+    def __init__(self, path, binary, recorded):
         self.path, self.records = path, {}
         with open(binary, "rb") as file:
             self.binary = hashlib.sha256(file.read()).hexdigest()[:12]
-        if os.path.exists(path):
-            with open(path) as file:
-                for line in file:
-                    record = json.loads(line)
-                    self.records[tuple(record["key"])] = record["value"]
+        for source in (recorded, path):
+            if os.path.exists(source):
+                with open(source) as file:
+                    for line in file:
+                        record = json.loads(line)
+                        self.records[tuple(record["key"])] = record["value"]
+
+    def record(self, path, peers):
+        """Of each search by these peers what scores are made of."""
+        with open(path, "w") as file:
+            for key in sorted(key for key in self.records if key[0] == "search" and key[1] in peers):
+                value = self.records[key]
+                kept = {"curve": value["curve"][-1:], "ask_cpu_ms": round(value["ask_cpu_ms"], 1)}
+                file.write(json.dumps({"key": key, "value": kept}) + "\n")
 
     def once(self, key, measure):
         if key[1].startswith("fettle"):
@@ -264,6 +274,8 @@ def read_options():
     add = parser.add_argument
     add("--fettle", default="build/bin/fettle", help="the program")
     add("--out", default="build/bench-search", help="folder of the results")
+    add("--recorded", default=os.path.join(HERE, "recorded.jsonl"), help="file of runs of dear peers")
+    add("--record", action="store_true", help=f"write those of {', '.join(DEAR)} to that file at the end")
     add("--quick", action="store_true", help="a few minutes: fewer seeds, no models, quick peers")
     add("--parts", type=names, default="search,curves,latency,stream")
     add("--algorithms", type=names, default="auto,tpe", help="of Fettle")
@@ -290,7 +302,7 @@ def read_options():
 def main():
     options = read_options()
     os.makedirs(options.out, exist_ok=True)
-    runs = Runs(os.path.join(options.out, "runs.jsonl"), options.fettle)
+    runs = Runs(os.path.join(options.out, "runs.jsonl"), options.fettle, options.recorded)
     out = {"date": time.strftime("%Y-%m-%d"), "command": " ".join(sys.argv[1:])}
     parts = {"search": search, "curves": learning_curves, "latency": latencies, "stream": streams}
     for part in options.parts:
@@ -298,6 +310,8 @@ def main():
     with open(os.path.join(options.out, "bench-search.json"), "w") as file:
         json.dump(out, file, indent=1)
         file.write("\n")
+    if options.record:
+        runs.record(options.recorded, DEAR)
 
 
 if __name__ == "__main__":

@@ -150,6 +150,7 @@ PEERS = {
 }
 QUICK = ["random", "sobol", "optuna_tpe"]
 USUAL = QUICK + ["optuna_cmaes", "optuna_gp", "leanhebo"]
+DEAR = ["leanhebo", "ax"]
 
 
 def serve(name):
