@@ -107,9 +107,8 @@ class GpSampler final : public FoldingSampler {
     const std::uint64_t key = mix_keys(draw_key(seed(), Purpose::kModel), 1);
     Random random(key, static_cast<std::uint64_t>(trial));
     const gp::Improvement improvement = model_->improvement(kPendingMargin);
-    const gp::InnerSearch search{space(),     model_->posteriors(),
-                                 improvement, low_,
-                                 high_,       [this](const Point& point) { return tried(point); },
+    const auto is_taken = [this](const Point& point) { return tried(point); };
+    const gp::InnerSearch search{space(), model_->posteriors(), improvement, low_, high_, is_taken,
                                  terms()};
     const int starts = model_->pending() == 0 ? kStarts : kStartsWithPending;
     const std::optional<Candidate> found =
@@ -135,7 +134,9 @@ class GpSampler final : public FoldingSampler {
   void update_model(std::int64_t trial) {
     price_.update(trial + unnumbered() - priors());
     opinion_.update(trial + priors());
-    if (model_ == nullptr || model_->version() != outcomes_.version()) {
+    const bool known = model_ != nullptr && model_->version() == outcomes_.version();
+    if (!known || asked_tpe_ != opinion_.counts()) {
+      asked_tpe_ = opinion_.counts();
       model_ = std::make_unique<gp::Model>(space(), axes_, outcomes_, fits_.current(outcomes_));
       model_->set_candidates(make_candidates());
       if (settings_.cost) price_.set_candidates(gp::inputs_of(space(), model_->candidates()));
@@ -260,6 +261,7 @@ class GpSampler final : public FoldingSampler {
   gp::Outcomes outcomes_;
   gp::Price price_;
   gp::Opinion opinion_;
+  bool asked_tpe_ = false;  // whether its draws are among the model's candidates
   std::int64_t startup_ = 0;
   QuasiRandomStart sobol_;
   gp::Fits fits_;

@@ -170,6 +170,22 @@ TEST(Portfolio, TriesWhatIsWorthMoreThanWhatEitherWouldTry) {
   }
 }
 
+// Nothing ends meanwhile that would make a model anew.
+TEST(Portfolio, IsTheSameAfterARestartWhereTheOpinionBeginsAndCeasesToCount) {
+  std::vector<std::size_t> firsts = {6};
+  if (!kSanitized) firsts.push_back(196);
+  for (const std::size_t first : firsts) {
+    const auto sampler = sampler_of("portfolio");
+    History history = search_of(first, 0);
+    for (int i = 0; i < 9; ++i) {
+      const Json point = sampler->suggest(history, 1).points.at(0);
+      EXPECT_EQ(point.dump(), sampler_of("portfolio")->suggest(history, 1).points.at(0).dump())
+          << "at " << history.trials.size();
+      history.trials.push_back(point);
+    }
+  }
+}
+
 TEST(Portfolio, SaysWhatItIs) {
   EXPECT_EQ(sampler_of("portfolio")->description(),
             "portfolio of gp (Matern-5/2, log expected improvement, 4 startup trials) and tpe's "
