@@ -36,7 +36,7 @@ class DensityRatio {
 
   std::size_t ended() const { return ended_.size(); }
   std::size_t pending() const { return pending_.size(); }
-  // Goes up with each event that what was modelled or weighed before does not count.
+  // Goes up whenever what was drawn and weighed before is out of date.
   std::int64_t version() const { return version_; }
 
   // Models what is known by now. To be called after the fold went on, before anything below; needs
