@@ -25,6 +25,12 @@ namespace fettle::search {
 
 class DensityRatio {
  public:
+  // Results that are enough for a model.
+  static constexpr std::size_t kEnough = 4;
+  // What log_ratios() are, for explanations.
+  static constexpr const char* kWords =
+      "logarithm of how much denser the good trials lie here than the others";
+
   // Keeps a reference to `space`.
   DensityRatio(const Space& space, std::vector<api::Objective> objectives);
 

@@ -14,9 +14,6 @@
 namespace fettle::search {
 namespace {
 
-// Results that are enough for a model, once all trials of the start were suggested: waiting for the
-// rest of them would spend many more on the start where many trials run at once.
-constexpr std::int64_t kEnough = 4;
 // With more trials pending than this, and than have ended, a model knows nothing more to say.
 constexpr std::int64_t kMaxPending = 1000;
 constexpr std::size_t kServed = 8;    // suggestions that candidates serve
@@ -29,7 +26,7 @@ class TpeSampler final : public FoldingSampler {
              std::vector<api::Objective> objectives)
       : FoldingSampler(std::move(space), seed, true),
         settings_(settings),
-        enough_(std::clamp<std::int64_t>(settings.startup_trials, 1, kEnough)),
+        enough_(std::clamp<std::int64_t>(settings.startup_trials, 1, DensityRatio::kEnough)),
         ratio_(this->space(), std::move(objectives)),
         start_(this->space().dimensions(), seed) {}
 
@@ -47,9 +44,7 @@ class TpeSampler final : public FoldingSampler {
   std::optional<Explanation> explain_point(std::int64_t trial, const Point& point) override {
     if (starting(trial)) return QuasiRandomStart::explain(trial);
     ratio_.fit();
-    return Explanation{.words =
-                           "logarithm of how much denser the good trials lie here than the "
-                           "others",
+    return Explanation{.words = DensityRatio::kWords,
                        .mean = {},
                        .deviation = {},
                        .acquisition = ratio_.log_ratios({point}).front()};
@@ -116,7 +111,9 @@ class TpeSampler final : public FoldingSampler {
   }
 
   TpeSettings settings_;
-  std::int64_t enough_;  // results without which there is no model
+  // Results without which there is no model. Once all trials of the start were suggested, waiting
+  // for the rest of them would spend many more on the start where many trials run at once.
+  std::int64_t enough_;
   DensityRatio ratio_;
   QuasiRandomStart start_;
   std::vector<DensityRatio::Candidates> pools_;  // of each group

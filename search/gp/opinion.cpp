@@ -8,8 +8,7 @@
 namespace fettle::search::gp {
 namespace {
 
-constexpr std::int64_t kFirst = 10;  // trials without which it does not count
-constexpr std::size_t kLeastEnded = 4;
+constexpr std::int64_t kFirst = 10;   // trials without which it does not count
 constexpr double kWhole = 20;         // trials until which it weighs 1
 constexpr double kLeastWeight = 0.1;  // that is worth its time
 // Of differences that stand for slopes along a continuum. No kernel of a density is that narrow.
@@ -41,7 +40,7 @@ void Opinion::reset() {
 
 void Opinion::update(std::int64_t begun) {
   weight_ = 0;
-  if (!ratio_ || begun < kFirst || ratio_->ended() < kLeastEnded) return;
+  if (!ratio_ || begun < kFirst || ratio_->ended() < DensityRatio::kEnough) return;
   const double weight = std::min(1.0, kWhole / static_cast<double>(begun));
   if (weight < kLeastWeight) return;
   weight_ = weight;
@@ -49,8 +48,7 @@ void Opinion::update(std::int64_t begun) {
 }
 
 std::string Opinion::words() const {
-  return Json(std::round(100 * weight_) / 100).dump() +
-         " times the logarithm of how much denser the good trials lie here than the others";
+  return Json(std::round(100 * weight_) / 100).dump() + " times the " + DensityRatio::kWords;
 }
 
 double Opinion::at(const Point& point) const {
