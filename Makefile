@@ -140,7 +140,7 @@ bench-models: build ## Compare samplers on 31 small models, while one is written
 .PHONY: bench-families
 bench-families: setup ## Compare samplers on random problems, while one is written; OPTIONS="--algorithms gp,tpe"
 	@cmake -S . -B $(BUILD) -G Ninja --log-level=WARNING
-	@cmake --build $(BUILD) --target fettle_search_families fettle_search_schedules
+	@cmake --build $(BUILD) --target fettle_search_families
 	@$(BUILD)/bin/fettle-search-families $(OPTIONS)
 
 .PHONY: bench-cluster

@@ -6,7 +6,7 @@
 // digits that read back as the same value, and non-finite doubles as null. A value type: safe to
 // share between threads as long as nobody changes it.
 //
-// Why our own: the trainer builds with nothing but a compiler (docs/decisions/0002-own-json.md).
+// Why our own: the trainer builds with nothing but a compiler (docs/decisions/0001).
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// fettle: the command line. Maps arguments to the commands (commands.h); the only file that knows
-// CLI11.
+// fettle: the command line. Maps arguments to the commands (commands.h); beside the operator's
+// options (operator/options.cpp) the only file that knows CLI11.
 #include <CLI/CLI.hpp>
 #include <array>
 #include <cstddef>

@@ -51,7 +51,8 @@ for folder in base machine kernels kernels/bench api crds search explain core co
   within=(':!*_test.cpp')
   [ "$folder" != kernels ] || within+=(':!kernels/bench/*')
   [ "$folder" != trainer ] || within+=(':!trainer/reporter/*')
-  upward=$(git grep -nE '^#include "' -- "$folder/*.h" "$folder/*.cpp" "$folder/*.cu" "${within[@]}" |
+  upward=$(git grep -nE '^#include "' -- "$folder/*.h" "$folder/*.inl" "$folder/*.cpp" "$folder/*.cu" \
+    "$folder/*.cuh" "${within[@]}" |
     grep -vE "#include \"($(allowed "$folder"))/" || true)
   [ -z "$upward" ] || fail "an include that points up:
 $upward"

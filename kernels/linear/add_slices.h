@@ -1,4 +1,5 @@
-// The second stage of every sum that was cut into slices for the sake of parallelism.
+// The second stage of the sums of products and biases that were cut into slices for the sake of
+// parallelism.
 #pragma once
 
 #include <cstdint>

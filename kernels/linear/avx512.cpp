@@ -1,3 +1,5 @@
+// The tiles of tile.h by AVX-512: a row of C is two registers, which hold their sums over the whole
+// depth.
 #include <immintrin.h>
 
 #include <array>
