@@ -55,11 +55,19 @@ struct ImageShape {
   bool operator==(const ImageShape&) const = default;
 };
 
+// torch.nn.GELU's `approximate`: "none" or "tanh".
+enum class GeluForm : std::uint8_t { kExact, kTanh };
+
 struct LinearShape {
   std::int64_t inputs = 0;
   std::int64_t outputs = 0;
   bool bias = true;
   bool relu = false;  // y = max(0, xW' + b), fused; backward then masks dy by y > 0
+  // Where a GELU lies between two linear layers, the one before it also writes what it gives
+  // (LinearOp::forward_gelu), and the one after it gives the gradient by what it takes
+  // (LinearOp::backward_gelu). Not after ReLU.
+  std::optional<GeluForm> gelu_after = std::nullopt;
+  std::optional<GeluForm> gelu_before = std::nullopt;
 };
 
 struct ConvShape {
@@ -106,9 +114,6 @@ struct RowNormShape {
   float epsilon = 1e-5F;
 };
 
-// torch.nn.GELU's `approximate`: "none" or "tanh".
-enum class GeluForm : std::uint8_t { kExact, kTanh };
-
 // Causal self-attention of `heads` heads, `width` channels each: a token sees itself and those
 // before it.
 struct AttentionShape {
@@ -146,6 +151,18 @@ class WeightedOp {
   // read and may be nullptr.
   virtual void backward(std::int64_t samples, ConstBuffer x, ConstBuffer y, Buffer dy, Buffer dx,
                         float* weight_gradient, float* bias_gradient) = 0;
+};
+
+// What a linear layer does besides, next to a GELU (LinearShape). Its plain forward and backward
+// are there all the same.
+class LinearOp : public WeightedOp {
+ public:
+  // With gelu_after: y as forward, and activated = GELU(y). The way back needs y, so it is kept.
+  virtual void forward_gelu(std::int64_t samples, ConstBuffer x, Buffer y, Buffer activated) = 0;
+  // With gelu_before: as backward where x = GELU(before), but dx is the gradient by `before`.
+  virtual void backward_gelu(std::int64_t samples, ConstBuffer before, ConstBuffer x, ConstBuffer y,
+                             Buffer dy, Buffer dx, float* weight_gradient,
+                             float* bias_gradient) = 0;
 };
 
 // Batch statistics in training, running statistics in evaluation. Biased variance normalises,
@@ -195,6 +212,7 @@ class ReluOp {
   virtual void backward(std::int64_t count, ConstBuffer y, ConstBuffer dy, Buffer dx) = 0;
 };
 
+// In place, if so wished: y may be x, and dx may be dy.
 class GeluOp {
  public:
   virtual ~GeluOp() = default;
@@ -470,7 +488,7 @@ class Backend {
   virtual std::string_view name() const = 0;
 
   // Errors: a type or shape this machine cannot run, in words.
-  virtual Result<std::unique_ptr<WeightedOp>> linear(const LinearShape&, const PlanOptions&) = 0;
+  virtual Result<std::unique_ptr<LinearOp>> linear(const LinearShape&, const PlanOptions&) = 0;
   virtual Result<std::unique_ptr<WeightedOp>> conv(const ConvShape&, const PlanOptions&) = 0;
   virtual Result<std::unique_ptr<BatchNormOp>> batch_norm(const BatchNormShape&,
                                                           const PlanOptions&) = 0;

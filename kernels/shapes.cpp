@@ -48,6 +48,10 @@ Status check_fits(std::int64_t kernel, std::int64_t length) {
 Status check_shape(const LinearShape& shape, const PlanOptions& plan) {
   FETTLE_TRY(check_positive("the number of inputs of a linear layer", shape.inputs));
   FETTLE_TRY(check_positive("the number of outputs of a linear layer", shape.outputs));
+  if (shape.relu && shape.gelu_after) {
+    return invalid(
+        "a linear layer with both ReLU and GELU behind it: expected at most one of them");
+  }
   return check_plan(plan, shape.inputs + shape.outputs);
 }
 

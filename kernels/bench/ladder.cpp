@@ -38,6 +38,13 @@ class Ladder {
         });
   }
 
+  // The two linear layers around a transformer's GELU, with the GELU fused and by itself.
+  void linear_gelu(std::int64_t narrow, std::int64_t wide, std::int64_t samples, DataType type) {
+    for_each_version("linear " + std::to_string(samples) + " x " + std::to_string(narrow) + " -> " +
+                         std::to_string(wide) + " -> gelu -> " + std::to_string(narrow),
+                     type, [&] { linear_gelu_passes(narrow, wide, samples); });
+  }
+
   void conv(const ConvShape& shape, std::int64_t samples, DataType type) {
     const std::int64_t patch = shape.kernel * shape.kernel * shape.input.channels;
     const double flops = 2.0 * static_cast<double>(samples * shape.output().size() * patch);
@@ -110,8 +117,9 @@ class Ladder {
     }
   }
 
-  void weighted(Result<std::unique_ptr<WeightedOp>> result, std::int64_t samples,
-                const Sizes& sizes, double flops) {
+  template <class Op>
+  void weighted(Result<std::unique_ptr<Op>> result, std::int64_t samples, const Sizes& sizes,
+                double flops) {
     auto op = made(std::move(result));
     if (op == nullptr) return;
     const auto x = random(samples * sizes.input), y = random(samples * sizes.output);
@@ -124,6 +132,38 @@ class Ladder {
     measure("backward", {2 * flops, 0}, [&] {
       op->backward(samples, x->data(), y->data(), dy->data(), dx->data(),
                    static_cast<float*>(dw->data()), static_cast<float*>(db->data()));
+    });
+  }
+
+  void linear_gelu_passes(std::int64_t narrow, std::int64_t wide, std::int64_t samples) {
+    constexpr GeluForm kForm = GeluForm::kTanh;
+    auto up = made(backend_.linear({narrow, wide, true, false, kForm}, {samples, type_}));
+    auto down =
+        made(backend_.linear({wide, narrow, true, false, std::nullopt, kForm}, {samples, type_}));
+    if (up == nullptr || down == nullptr) return;
+    const std::int64_t count = samples * wide;
+    const auto gelu = backend_.gelu(kForm, count, type_);
+    const auto x = random(samples * narrow), z = random(count), a = random(count);
+    const auto dy = random(samples * narrow), dz = random(count), weights = random(narrow * wide);
+    const auto bias = memory(wide * 4), db = memory(wide * 4), dw = memory(narrow * wide * 4);
+    for (LinearOp* op : {up.get(), down.get()}) {
+      op->set_weights(weights->data(), static_cast<const float*>(bias->data()));
+    }
+    const auto sums = [](Memory& memory) { return static_cast<float*>(memory.data()); };
+    const double flops = 2.0 * static_cast<double>(count * narrow);
+    measure("forward, fused", {flops, 0},
+            [&] { up->forward_gelu(samples, x->data(), z->data(), a->data()); });
+    measure("forward, then GELU", {flops, 0}, [&] {
+      up->forward(samples, x->data(), z->data());
+      gelu->forward(count, z->data(), a->data());
+    });
+    measure("backward, fused", {2 * flops, 0}, [&] {
+      down->backward_gelu(samples, z->data(), a->data(), nullptr, dy->data(), dz->data(), sums(*dw),
+                          sums(*db));
+    });
+    measure("backward, then GELU", {2 * flops, 0}, [&] {
+      down->backward(samples, a->data(), nullptr, dy->data(), dz->data(), sums(*dw), sums(*db));
+      gelu->backward(count, z->data(), dz->data(), dz->data());
     });
   }
 
@@ -220,6 +260,7 @@ void climb_ladder(Backend& backend, const LadderOptions& options) {
   for (const DataType type : {DataType::kBFloat16, DataType::kFloat32}) {
     if (options.tiny) {
       ladder.linear({96, 64, true, true}, 32, type);
+      ladder.linear_gelu(32, 64, 32, type);
       ladder.conv({{8, 8, 16}, 32, 3, 1, 1, true, true}, 2, type);
       ladder.attention({32, 2, 16}, 2, type);
       ladder.batch_norm({{8, 8, 32}, 1e-5F, 0.1F, true}, 4, type);
@@ -227,6 +268,7 @@ void climb_ladder(Backend& backend, const LadderOptions& options) {
     }
     ladder.linear({512, 512, true, true}, 128, type);     // of the MLP
     ladder.linear({768, 3072, true, false}, 8192, type);  // of GPT-2
+    ladder.linear_gelu(768, 3072, 8192, type);            // of GPT-2
     ladder.linear({4096, 4096, false, false}, 4096, type);
     ladder.conv({{16, 16, 128}, 256, 3, 1, 1, false, false}, 512, type);  // of ResNet-9
     ladder.conv({{56, 56, 64}, 64, 3, 1, 1, false, false}, 256, type);    // of ResNet-50

@@ -38,8 +38,8 @@ class CudaBackend final : public Backend {
 
   std::string_view name() const override { return "cuda"; }
 
-  Result<std::unique_ptr<WeightedOp>> linear(const LinearShape& shape,
-                                             const PlanOptions& plan) override {
+  Result<std::unique_ptr<LinearOp>> linear(const LinearShape& shape,
+                                           const PlanOptions& plan) override {
     FETTLE_TRY(check_shape(shape, plan));
     return cuda_linear(*device_, shape, plan);
   }

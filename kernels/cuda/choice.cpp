@@ -26,8 +26,8 @@ Result<std::unique_ptr<Op>> or_simple(Result<std::unique_ptr<Op>> made, Simple s
 
 }  // namespace
 
-Result<std::unique_ptr<WeightedOp>> cuda_linear(cuda::Device& device, const LinearShape& shape,
-                                                const PlanOptions& plan) {
+Result<std::unique_ptr<LinearOp>> cuda_linear(cuda::Device& device, const LinearShape& shape,
+                                              const PlanOptions& plan) {
   if (wants_simple()) return simple_linear(device, shape, plan);
   return or_simple(cublaslt_linear(device, shape, plan),
                    [&] { return simple_linear(device, shape, plan); });

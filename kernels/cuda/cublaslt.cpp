@@ -45,12 +45,28 @@ cublasLtEpilogue_t library_epilogue(Epilogue epilogue) {
       return CUBLASLT_EPILOGUE_RELU_BIAS;
     case Epilogue::kRelu:
       return CUBLASLT_EPILOGUE_RELU;
+    case Epilogue::kBiasGelu:
+      return CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
+    case Epilogue::kGelu:
+      return CUBLASLT_EPILOGUE_GELU_AUX;
+    case Epilogue::kGeluGradient:
+      return CUBLASLT_EPILOGUE_DGELU;
     case Epilogue::kSumOfA:
       return CUBLASLT_EPILOGUE_BGRADB;  // our A is its B
     case Epilogue::kNothing:
       break;
   }
   return CUBLASLT_EPILOGUE_DEFAULT;
+}
+
+bool has_vector(Epilogue epilogue) {
+  return epilogue == Epilogue::kBias || epilogue == Epilogue::kBiasRelu ||
+         epilogue == Epilogue::kBiasGelu || epilogue == Epilogue::kSumOfA;
+}
+
+bool has_matrix(Epilogue epilogue) {
+  return epilogue == Epilogue::kBiasGelu || epilogue == Epilogue::kGelu ||
+         epilogue == Epilogue::kGeluGradient;
 }
 
 template <class T>
@@ -116,7 +132,7 @@ Result<MatrixProduct> MatrixProduct::plan(Device& device, const MatrixShape& sha
   product.add_ = options.add;
   FETTLE_TRY(device.reserve_scratch(kWorkspaceBytes));
   FETTLE_TRY(product.describe(shape, options));
-  FETTLE_TRY(product.describe_epilogue(options.epilogue));
+  FETTLE_TRY(product.describe_epilogue(options.epilogue, shape));
   FETTLE_TRY(product.choose_algorithm(shape));
   return product;
 }
@@ -145,13 +161,19 @@ Status MatrixProduct::describe(const MatrixShape& shape, const MatrixOptions& op
   return success();
 }
 
-// The heuristic looks at the pointer's alignment; run() puts the right one in.
-Status MatrixProduct::describe_epilogue(Epilogue epilogue) {
+// The heuristic looks at the pointers' alignment; run() puts the right ones in.
+Status MatrixProduct::describe_epilogue(Epilogue epilogue, const MatrixShape& shape) {
   if (epilogue == Epilogue::kNothing) return success();
-  FETTLE_TRY(set(description_.get(), CUBLASLT_MATMUL_DESC_EPILOGUE, library_epilogue(epilogue)));
-  if (epilogue == Epilogue::kRelu) return success();
-  const void* aligned = device_->scratch(kWorkspaceBytes);
-  return set(description_.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, aligned);
+  cublasLtMatmulDesc_t description = description_.get();
+  FETTLE_TRY(set(description, CUBLASLT_MATMUL_DESC_EPILOGUE, library_epilogue(epilogue)));
+  const void* aligned = static_cast<std::byte*>(device_->scratch(kWorkspaceBytes)) + kAlignment;
+  if (has_vector(epilogue)) {
+    FETTLE_TRY(set(description, CUBLASLT_MATMUL_DESC_BIAS_POINTER, aligned));
+  }
+  if (!has_matrix(epilogue)) return success();
+  // Our rows are its columns, so the matrix is as long from one to the next as C.
+  FETTLE_TRY(set(description, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, shape.columns));
+  return set(description, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, aligned);
 }
 
 Status MatrixProduct::choose_algorithm(const MatrixShape& shape) {
@@ -172,9 +194,14 @@ Status MatrixProduct::choose_algorithm(const MatrixShape& shape) {
   return success();
 }
 
-void MatrixProduct::run(ConstBuffer a, ConstBuffer b, Buffer c, const void* vector) {
+void MatrixProduct::run(ConstBuffer a, ConstBuffer b, Buffer c, const void* vector,
+                        const void* matrix) {
   if (vector != nullptr) {
     const Status told = set(description_.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, vector);
+    CHECK(told.ok(), told.error().message);
+  }
+  if (matrix != nullptr) {
+    const Status told = set(description_.get(), CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, matrix);
     CHECK(told.ok(), told.error().message);
   }
   const float one = 1;

@@ -27,8 +27,13 @@ enum class Epilogue : std::uint8_t {
   kBias,      // + vector[column], of A's type
   kBiasRelu,  // and then max(0, .)
   kRelu,
-  kSumOfA,  // vector[row] = sum of A[row, .], fp32: a bias gradient
+  kBiasGelu,      // matrix = C + vector[column], and C = GELU(matrix), in the tanh form
+  kGelu,          // the same without a bias
+  kGeluGradient,  // C *= GELU'(matrix)
+  kSumOfA,        // vector[row] = sum of A[row, .], fp32: a bias gradient
 };
+// Of the epilogues with GELU: `matrix` lies as C and is of its type, and this divides the columns.
+inline constexpr std::int64_t kGeluColumns = 8;
 
 struct MatrixShape {
   std::int64_t rows = 0;
@@ -55,8 +60,10 @@ class MatrixProduct {
   static Result<MatrixProduct> plan(Device& device, const MatrixShape& shape,
                                     const MatrixOptions& options);
 
-  // All pointers are 64-byte aligned. `vector`: what the epilogue reads or writes, else nullptr.
-  void run(ConstBuffer a, ConstBuffer b, Buffer c, const void* vector);
+  // All pointers are 64-byte aligned. `vector` and `matrix`: what the epilogue reads or writes,
+  // else nullptr.
+  void run(ConstBuffer a, ConstBuffer b, Buffer c, const void* vector,
+           const void* matrix = nullptr);
 
  private:
   struct Destroy {
@@ -68,7 +75,7 @@ class MatrixProduct {
 
   explicit MatrixProduct(Device& device) : device_(&device) {}
   Status describe(const MatrixShape& shape, const MatrixOptions& options);
-  Status describe_epilogue(Epilogue epilogue);
+  Status describe_epilogue(Epilogue epilogue, const MatrixShape& shape);
   Status choose_algorithm(const MatrixShape& shape);
 
   Device* device_;

@@ -7,8 +7,8 @@
 
 namespace fettle::kernels {
 
-Result<std::unique_ptr<WeightedOp>> cuda_linear(cuda::Device& device, const LinearShape& shape,
-                                                const PlanOptions& plan) {
+Result<std::unique_ptr<LinearOp>> cuda_linear(cuda::Device& device, const LinearShape& shape,
+                                              const PlanOptions& plan) {
   return simple_linear(device, shape, plan);
 }
 

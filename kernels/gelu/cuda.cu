@@ -9,12 +9,6 @@ namespace fettle::kernels {
 namespace {
 
 template <GeluForm form>
-__device__ GeluPoint<float> gelu_at(float x) {
-  if constexpr (form == GeluForm::kExact) return exact_gelu_at(x);
-  return tanh_gelu_at(x);
-}
-
-template <GeluForm form>
 struct Gelu {
   __device__ float operator()(float x) const { return x * gelu_at<form>(x).share; }
 };
@@ -48,8 +42,9 @@ class CudaGelu : public GeluOp {
 std::unique_ptr<GeluOp> cuda_gelu(cuda::Device& device, GeluForm form, DataType type) {
   return cuda::with_type(type, [&](auto zero) -> std::unique_ptr<GeluOp> {
     using T = decltype(zero);
-    if (form == GeluForm::kExact) return std::make_unique<CudaGelu<GeluForm::kExact, T>>(device);
-    return std::make_unique<CudaGelu<GeluForm::kTanh, T>>(device);
+    return with_gelu_form(form, [&](auto known) -> std::unique_ptr<GeluOp> {
+      return std::make_unique<CudaGelu<known(), T>>(device);
+    });
   });
 }
 

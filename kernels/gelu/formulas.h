@@ -4,7 +4,9 @@
 
 #include <cmath>
 #include <numbers>
+#include <type_traits>
 
+#include "kernels/backend.h"
 #include "kernels/host_device.h"
 
 namespace fettle::kernels {
@@ -38,6 +40,21 @@ FETTLE_HOST_DEVICE inline GeluPoint<Real> tanh_gelu_at(Real x) {
   const Real inner_slope = kFactor * (1 + 3 * kCubic * x * x);
   const Real share = 1 / (1 + std::exp(-2 * inner));
   return {share, share + 2 * x * share * (1 - share) * inner_slope};
+}
+
+template <GeluForm form, class Real>
+FETTLE_HOST_DEVICE inline GeluPoint<Real> gelu_at(Real x) {
+  if constexpr (form == GeluForm::kExact) return exact_gelu_at(x);
+  return tanh_gelu_at(x);
+}
+
+// Calls use(form) with a constant that the compiler knows.
+template <class Use>
+decltype(auto) with_gelu_form(GeluForm form, Use&& use) {
+  if (form == GeluForm::kExact) {
+    return use(std::integral_constant<GeluForm, GeluForm::kExact>());
+  }
+  return use(std::integral_constant<GeluForm, GeluForm::kTanh>());
 }
 
 }  // namespace fettle::kernels

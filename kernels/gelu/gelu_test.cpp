@@ -61,6 +61,22 @@ TEST_P(Gelu, IsZeroFarBelowZeroAndTheIdentityFarAbove) {
   }
 }
 
+TEST_P(Gelu, WorksInPlace) {
+  for (const GeluForm form : {GeluForm::kExact, GeluForm::kTanh}) {
+    for (const DataType type : {DataType::kFloat32, DataType::kBFloat16, DataType::kFloat16}) {
+      constexpr std::int64_t kCount = 1025;
+      const Floats x_floats = random_floats(kCount, 1), dy_floats = random_floats(kCount, 2);
+      auto op = make(form, kCount, type);
+      const Outcome expected = run(*op, type, x_floats, dy_floats);
+      Array x(type, x_floats), gradient(type, dy_floats);
+      op->backward(kCount, x.data(), gradient.data(), gradient.data());
+      op->forward(kCount, x.data(), x.data());
+      EXPECT_EQ(x.floats(), expected.y);
+      EXPECT_EQ(gradient.floats(), expected.dx);
+    }
+  }
+}
+
 TEST_P(Gelu, PassesNaNOn) {
   const Floats nan(3, std::numeric_limits<float>::quiet_NaN());
   for (const GeluForm form : {GeluForm::kExact, GeluForm::kTanh}) {

@@ -8,13 +8,22 @@
 // 1), so no 16-bit partial sum is ever rounded. With ReLU one pass of ours masks dy and adds up the
 // bias gradient (bias_gradient.h).
 //
+// A GELU next to the layer is fused, too: forward the product writes what GELU takes and what it
+// gives, and backward the product by the weights is multiplied by GELU's slope. That saves, of the
+// wide arrays of a transformer, reading one forward, and writing and reading one backward. The
+// library computes both from the fp32 sums, not from what has been rounded to the layer's type. Its
+// GELU is the tanh form, and NVIDIA does not say to how many bits, so fp32 is left to ours unless
+// TF32 may round it anyway. What it cannot fuse is a plain product and a GELU by itself.
+//
 // The bias is rounded to the layer's type, as the library wants it and torch.autocast does.
 #include "kernels/cuda/cublaslt.h"
 
 #include <optional>
 #include <utility>
 
+#include "base/check.h"
 #include "kernels/cuda/plan_cache.h"
+#include "kernels/gelu/cuda.h"
 #include "kernels/linear/add_slices.h"
 #include "kernels/linear/bias_gradient.h"
 #include "kernels/linear/cuda.h"
@@ -32,6 +41,9 @@ struct Plans {
   MatrixProduct input;
   MatrixProduct weights;
   bool sums_bias = false;  // the last has the bias gradient, too
+  // With GELU, where that can be fused.
+  std::optional<MatrixProduct> forward_gelu = std::nullopt;
+  std::optional<MatrixProduct> input_gelu = std::nullopt;
 };
 
 Epilogue forward_epilogue(const LinearShape& shape) {
@@ -54,32 +66,57 @@ Result<std::pair<MatrixProduct, bool>> plan_weights(cuda::Device& device, const 
   return std::pair{std::move(weights), false};
 }
 
-Result<std::unique_ptr<Plans>> make_plans(cuda::Device& device, const LinearShape& shape,
-                                          const PlanOptions& plan, std::int64_t samples) {
-  cuda::MatrixOptions options{plan.type, plan.type, /*add=*/false, plan.tf32,
-                              forward_epilogue(shape)};
-  FETTLE_ASSIGN(MatrixProduct forward,
-                MatrixProduct::plan(device,
-                                    {samples, shape.outputs, shape.inputs, /*a_transposed=*/false,
-                                     /*b_transposed=*/true},
-                                    options));
-  options.epilogue = Epilogue::kNothing;
-  FETTLE_ASSIGN(MatrixProduct input,
-                MatrixProduct::plan(device, {samples, shape.inputs, shape.outputs}, options));
-  FETTLE_ASSIGN(auto weights, plan_weights(device, shape, plan, samples));
-  return std::make_unique<Plans>(
-      Plans{std::move(forward), std::move(input), std::move(weights.first), weights.second});
+// None where there is no such GELU, or it goes by itself. What is wrong with the library altogether
+// the plain products have told.
+std::optional<MatrixProduct> plan_gelu(cuda::Device& device, std::optional<GeluForm> gelu,
+                                       const cuda::MatrixShape& product,
+                                       const cuda::MatrixOptions& options) {
+  const bool exact_numbers = options.type == DataType::kFloat32 && !options.tf32;
+  if (gelu != GeluForm::kTanh || exact_numbers || product.columns % cuda::kGeluColumns != 0) {
+    return std::nullopt;
+  }
+  auto planned = MatrixProduct::plan(device, product, options);
+  if (!planned.ok()) return std::nullopt;
+  return std::move(planned).value();
 }
 
-class CublasLtLinear : public WeightedOp {
+Result<std::unique_ptr<Plans>> make_plans(cuda::Device& device, const LinearShape& shape,
+                                          const PlanOptions& plan, std::int64_t samples) {
+  const cuda::MatrixShape of_output{samples, shape.outputs, shape.inputs, /*a_transposed=*/false,
+                                    /*b_transposed=*/true};
+  const cuda::MatrixShape of_input{samples, shape.inputs, shape.outputs};
+  cuda::MatrixOptions options{plan.type, plan.type, /*add=*/false, plan.tf32,
+                              forward_epilogue(shape)};
+  FETTLE_ASSIGN(MatrixProduct forward, MatrixProduct::plan(device, of_output, options));
+  options.epilogue = Epilogue::kNothing;
+  FETTLE_ASSIGN(MatrixProduct input, MatrixProduct::plan(device, of_input, options));
+  FETTLE_ASSIGN(auto weights, plan_weights(device, shape, plan, samples));
+  auto plans = std::make_unique<Plans>(
+      Plans{std::move(forward), std::move(input), std::move(weights.first), weights.second});
+  options.epilogue = shape.bias ? Epilogue::kBiasGelu : Epilogue::kGelu;
+  plans->forward_gelu = plan_gelu(device, shape.gelu_after, of_output, options);
+  options.epilogue = Epilogue::kGeluGradient;
+  plans->input_gelu = plan_gelu(device, shape.gelu_before, of_input, options);
+  return plans;
+}
+
+// nullptr where there is none.
+std::unique_ptr<GeluOp> gelu_by_itself(cuda::Device& device, std::optional<GeluForm> form,
+                                       DataType type) {
+  return form ? cuda_gelu(device, *form, type) : nullptr;
+}
+
+class CublasLtLinear : public LinearOp {
  public:
   CublasLtLinear(cuda::Device& device, const LinearShape& shape, const PlanOptions& plan,
-                 std::unique_ptr<WeightedOp> simple, cuda::TypedBias bias)
+                 std::unique_ptr<LinearOp> simple, cuda::TypedBias bias)
       : device_(device),
         shape_(shape),
         plan_(plan),
         bias_gradient_(device, plan.type, shape.outputs, shape.bias, shape.relu),
         simple_(std::move(simple)),
+        gelu_after_(gelu_by_itself(device, shape.gelu_after, plan.type)),
+        gelu_before_(gelu_by_itself(device, shape.gelu_before, plan.type)),
         bias_(std::move(bias)) {}
 
   // Plans the largest number of samples.
@@ -104,20 +141,50 @@ class CublasLtLinear : public WeightedOp {
     plans->forward.run(x, weights_, y, bias_.get());
   }
 
+  void forward_gelu(std::int64_t samples, ConstBuffer x, Buffer y, Buffer activated) override {
+    CHECK(gelu_after_ != nullptr, "a GELU comes after this layer");
+    Plans* plans = plans_for(samples);
+    if (plans == nullptr) return simple_->forward_gelu(samples, x, y, activated);
+    if (plans->forward_gelu)
+      return plans->forward_gelu->run(x, weights_, activated, bias_.get(), y);
+    plans->forward.run(x, weights_, y, bias_.get());
+    gelu_after_->forward(samples * shape_.outputs, y, activated);
+  }
+
   void backward(std::int64_t samples, ConstBuffer x, ConstBuffer y, Buffer dy, Buffer dx,
                 float* weight_gradient, float* bias_gradient) override {
     Plans* plans = plans_for(samples);
     if (plans == nullptr) {
       return simple_->backward(samples, x, y, dy, dx, weight_gradient, bias_gradient);
     }
-    if (!plans->sums_bias) bias_gradient_.run(samples, y, dy, bias_gradient);
-    float* sums = plans->sums_bias ? scratch_sums() : nullptr;
-    plans->weights.run(dy, x, weight_gradient, sums);
-    if (sums != nullptr) cuda::add_slices(device_, 1, shape_.outputs, sums, bias_gradient);
+    add_gradients(*plans, samples, x, y, dy, weight_gradient, bias_gradient);
     if (dx != nullptr) plans->input.run(dy, weights_, dx, nullptr);
   }
 
+  void backward_gelu(std::int64_t samples, ConstBuffer before, ConstBuffer x, ConstBuffer y,
+                     Buffer dy, Buffer dx, float* weight_gradient, float* bias_gradient) override {
+    CHECK(gelu_before_ != nullptr, "a GELU comes before this layer");
+    Plans* plans = plans_for(samples);
+    if (plans == nullptr) {
+      return simple_->backward_gelu(samples, before, x, y, dy, dx, weight_gradient, bias_gradient);
+    }
+    add_gradients(*plans, samples, x, y, dy, weight_gradient, bias_gradient);
+    if (dx == nullptr) return;
+    if (plans->input_gelu) return plans->input_gelu->run(dy, weights_, dx, nullptr, before);
+    plans->input.run(dy, weights_, dx, nullptr);
+    gelu_before_->backward(samples * shape_.inputs, before, dx, dx);
+  }
+
  private:
+  // Of the parameters. Masks dy by a fused ReLU first.
+  void add_gradients(Plans& plans, std::int64_t samples, ConstBuffer x, ConstBuffer y, Buffer dy,
+                     float* weight_gradient, float* bias_gradient) {
+    if (!plans.sums_bias) bias_gradient_.run(samples, y, dy, bias_gradient);
+    float* sums = plans.sums_bias ? scratch_sums() : nullptr;
+    plans.weights.run(dy, x, weight_gradient, sums);
+    if (sums != nullptr) cuda::add_slices(device_, 1, shape_.outputs, sums, bias_gradient);
+  }
+
   // A size that only we have an algorithm for is ours: nullptr.
   Plans* plans_for(std::int64_t samples) {
     return plans_.find(samples, [&](std::int64_t count) {
@@ -140,7 +207,8 @@ class CublasLtLinear : public WeightedOp {
   const LinearShape shape_;
   const PlanOptions plan_;
   cuda::BiasGradient bias_gradient_;
-  std::unique_ptr<WeightedOp> simple_;
+  std::unique_ptr<LinearOp> simple_;
+  std::unique_ptr<GeluOp> gelu_after_, gelu_before_;  // nullptr: there is none
   cuda::TypedBias bias_;
   cuda::PlanCache<Plans> plans_;
   ConstBuffer weights_ = nullptr;
@@ -148,14 +216,14 @@ class CublasLtLinear : public WeightedOp {
 
 }  // namespace
 
-Result<std::unique_ptr<WeightedOp>> cublaslt_linear(cuda::Device& device, const LinearShape& shape,
-                                                    const PlanOptions& plan) {
+Result<std::unique_ptr<LinearOp>> cublaslt_linear(cuda::Device& device, const LinearShape& shape,
+                                                  const PlanOptions& plan) {
   FETTLE_ASSIGN(auto simple, simple_linear(device, shape, plan));
   FETTLE_ASSIGN(auto bias, cuda::TypedBias::create(device, plan.type, shape.outputs));
   auto op =
       std::make_unique<CublasLtLinear>(device, shape, plan, std::move(simple), std::move(bias));
   FETTLE_TRY(op->prepare());
-  return std::unique_ptr<WeightedOp>(std::move(op));
+  return std::unique_ptr<LinearOp>(std::move(op));
 }
 
 }  // namespace fettle::kernels

@@ -11,6 +11,7 @@
 
 #include "kernels/cuda/numbers.h"
 #include "kernels/cuda/platform.h"
+#include "kernels/gelu/formulas.h"
 
 namespace fettle::kernels::cuda {
 
@@ -49,10 +50,39 @@ struct WriteResult {
   const float* bias;
   bool relu;
   std::int64_t stride;
-  __device__ void operator()(int, int row, int column, float value) const {
+  __device__ T result(int column, float value) const {
     if (bias != nullptr) value += bias[column];
     if (relu) value = fmaxf(value, 0.0F);
-    y[row * stride + column] = from_float<T>(value);
+    return from_float<T>(value);
+  }
+  __device__ void operator()(int, int row, int column, float value) const {
+    y[row * stride + column] = result(column, value);
+  }
+};
+
+// y as WriteResult, and activated = GELU(y): of y rounded to T, which is what GELU by itself would
+// have read.
+template <GeluForm form, class T>
+struct WriteActivated {
+  WriteResult<T> plain;
+  T* activated;
+  __device__ void operator()(int, int row, int column, float value) const {
+    const T y = plain.result(column, value);
+    const float x = to_float(y);
+    plain.y[row * plain.stride + column] = y;
+    activated[row * plain.stride + column] = from_float<T>(x * gelu_at<form>(x).share);
+  }
+};
+
+// dx = C GELU'(x), of C rounded to T.
+template <GeluForm form, class T>
+struct WriteBySlope {
+  T* dx;
+  const T* x;
+  std::int64_t stride;
+  __device__ void operator()(int, int row, int column, float value) const {
+    const float slope = gelu_at<form>(to_float(x[row * stride + column])).slope;
+    dx[row * stride + column] = from_float<T>(to_float(from_float<T>(value)) * slope);
   }
 };
 

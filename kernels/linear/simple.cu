@@ -1,3 +1,5 @@
+#include "base/check.h"
+#include "kernels/gelu/formulas.h"
 #include "kernels/linear/bias_gradient.h"
 #include "kernels/linear/cuda.h"
 #include "kernels/linear/matrix_product.cuh"
@@ -9,7 +11,7 @@ using cuda::AcrossDepth;
 using cuda::AlongDepth;
 using cuda::ProductSize;
 
-class SimpleLinear : public WeightedOp {
+class SimpleLinear : public LinearOp {
  public:
   SimpleLinear(cuda::Device& device, const LinearShape& shape, DataType type)
       : device_(device),
@@ -32,30 +34,83 @@ class SimpleLinear : public WeightedOp {
   void forward(std::int64_t samples, ConstBuffer x, Buffer y) override {
     cuda::with_type(type_, [&](auto zero) {
       using T = decltype(zero);
-      const ProductSize size{narrow(samples), narrow(shape_.outputs), narrow(shape_.inputs)};
-      cuda::multiply(device_, size, rows<AlongDepth<T>>(x, shape_.inputs),
-                     rows<AlongDepth<T>>(weights_, shape_.inputs),
-                     cuda::WriteResult<T>{static_cast<T*>(y), bias_, shape_.relu, shape_.outputs});
+      multiply_weights<T>(samples, x, write_result(static_cast<T*>(y)));
+    });
+  }
+
+  void forward_gelu(std::int64_t samples, ConstBuffer x, Buffer y, Buffer activated) override {
+    CHECK(shape_.gelu_after.has_value(), "a GELU comes after this layer");
+    with_gelu_form(*shape_.gelu_after, [&](auto form) {
+      cuda::with_type(type_, [&](auto zero) {
+        using T = decltype(zero);
+        multiply_weights<T>(samples, x,
+                            cuda::WriteActivated<form(), T>{write_result(static_cast<T*>(y)),
+                                                            static_cast<T*>(activated)});
+      });
     });
   }
 
   void backward(std::int64_t samples, ConstBuffer x, ConstBuffer y, Buffer dy, Buffer dx,
                 float* weight_gradient, float* bias_gradient) override {
-    bias_gradient_.run(samples, y, dy, bias_gradient);
+    add_gradients(samples, x, y, dy, weight_gradient, bias_gradient);
+    if (dx == nullptr) return;
     cuda::with_type(type_, [&](auto zero) {
       using T = decltype(zero);
-      const ProductSize of_weights{narrow(shape_.outputs), narrow(shape_.inputs), narrow(samples)};
-      cuda::add_product(device_, of_weights, rows<AcrossDepth<T>>(dy, shape_.outputs),
-                        rows<AcrossDepth<T>>(x, shape_.inputs), weight_gradient);
-      if (dx == nullptr) return;
-      const ProductSize of_input{narrow(samples), narrow(shape_.inputs), narrow(shape_.outputs)};
-      cuda::multiply(device_, of_input, rows<AlongDepth<T>>(dy, shape_.outputs),
-                     rows<AcrossDepth<T>>(weights_, shape_.inputs),
-                     cuda::WriteResult<T>{static_cast<T*>(dx), nullptr, false, shape_.inputs});
+      multiply_gradient<T>(
+          samples, dy, cuda::WriteResult<T>{static_cast<T*>(dx), nullptr, false, shape_.inputs});
+    });
+  }
+
+  void backward_gelu(std::int64_t samples, ConstBuffer before, ConstBuffer x, ConstBuffer y,
+                     Buffer dy, Buffer dx, float* weight_gradient, float* bias_gradient) override {
+    CHECK(shape_.gelu_before.has_value(), "a GELU comes before this layer");
+    add_gradients(samples, x, y, dy, weight_gradient, bias_gradient);
+    if (dx == nullptr) return;
+    with_gelu_form(*shape_.gelu_before, [&](auto form) {
+      cuda::with_type(type_, [&](auto zero) {
+        using T = decltype(zero);
+        multiply_gradient<T>(
+            samples, dy,
+            cuda::WriteBySlope<form(), T>{static_cast<T*>(dx), static_cast<const T*>(before),
+                                          shape_.inputs});
+      });
     });
   }
 
  private:
+  template <class T>
+  cuda::WriteResult<T> write_result(T* y) const {
+    return {y, bias_, shape_.relu, shape_.outputs};
+  }
+
+  // x W'
+  template <class T, class Store>
+  void multiply_weights(std::int64_t samples, ConstBuffer x, const Store& store) {
+    const ProductSize size{narrow(samples), narrow(shape_.outputs), narrow(shape_.inputs)};
+    cuda::multiply(device_, size, rows<AlongDepth<T>>(x, shape_.inputs),
+                   rows<AlongDepth<T>>(weights_, shape_.inputs), store);
+  }
+
+  // dy W
+  template <class T, class Store>
+  void multiply_gradient(std::int64_t samples, ConstBuffer dy, const Store& store) {
+    const ProductSize size{narrow(samples), narrow(shape_.inputs), narrow(shape_.outputs)};
+    cuda::multiply(device_, size, rows<AlongDepth<T>>(dy, shape_.outputs),
+                   rows<AcrossDepth<T>>(weights_, shape_.inputs), store);
+  }
+
+  // Of the parameters. Masks dy by a fused ReLU first.
+  void add_gradients(std::int64_t samples, ConstBuffer x, ConstBuffer y, Buffer dy,
+                     float* weight_gradient, float* bias_gradient) {
+    bias_gradient_.run(samples, y, dy, bias_gradient);
+    cuda::with_type(type_, [&](auto zero) {
+      using T = decltype(zero);
+      const ProductSize size{narrow(shape_.outputs), narrow(shape_.inputs), narrow(samples)};
+      cuda::add_product(device_, size, rows<AcrossDepth<T>>(dy, shape_.outputs),
+                        rows<AcrossDepth<T>>(x, shape_.inputs), weight_gradient);
+    });
+  }
+
   static int narrow(std::int64_t count) { return static_cast<int>(count); }
 
   // A matrix in memory whose rows are `stride` apart, as an operand.
@@ -74,12 +129,12 @@ class SimpleLinear : public WeightedOp {
 
 }  // namespace
 
-Result<std::unique_ptr<WeightedOp>> simple_linear(cuda::Device& device, const LinearShape& shape,
-                                                  const PlanOptions& plan) {
+Result<std::unique_ptr<LinearOp>> simple_linear(cuda::Device& device, const LinearShape& shape,
+                                                const PlanOptions& plan) {
   FETTLE_TRY(cuda::check_product(plan.max_samples, shape.outputs, shape.inputs));
   auto op = std::make_unique<SimpleLinear>(device, shape, plan.type);
   FETTLE_TRY(op->reserve(plan.max_samples));
-  return std::unique_ptr<WeightedOp>(std::move(op));
+  return std::unique_ptr<LinearOp>(std::move(op));
 }
 
 }  // namespace fettle::kernels

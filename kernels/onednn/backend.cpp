@@ -12,6 +12,7 @@
 #include "kernels/gelu/fast.h"
 #include "kernels/gelu/reference.h"
 #include "kernels/layer_norm/reference.h"
+#include "kernels/linear/beside_gelu.h"
 #include "kernels/linear/fast.h"
 #include "kernels/linear/product.h"
 #include "kernels/onednn/convolution.h"
@@ -46,13 +47,17 @@ class OnednnBackend : public CpuBackend {
   std::string_view name() const override { return "onednn"; }
 
   // Our own where the processor has AVX-512; elsewhere a convolution of images of one pixel.
-  Result<std::unique_ptr<WeightedOp>> linear(const LinearShape& shape,
-                                             const PlanOptions& plan) override {
+  Result<std::unique_ptr<LinearOp>> linear(const LinearShape& shape,
+                                           const PlanOptions& plan) override {
     FETTLE_TRY(check_shape(shape, plan));
     FETTLE_TRY(check_type(plan.type));
-    if (has_fast_product(plan.type)) return fast_linear(shape, plan);
-    return onednn_conv({{1, 1, shape.inputs}, shape.outputs, 1, 1, 0, shape.bias, shape.relu},
-                       plan);
+    if (has_fast_product(plan.type)) {
+      return beside_gelu(*this, shape, plan, fast_linear(shape, plan));
+    }
+    FETTLE_ASSIGN(
+        auto linear,
+        onednn_conv({{1, 1, shape.inputs}, shape.outputs, 1, 1, 0, shape.bias, shape.relu}, plan));
+    return beside_gelu(*this, shape, plan, std::move(linear));
   }
   Result<std::unique_ptr<WeightedOp>> conv(const ConvShape& shape,
                                            const PlanOptions& plan) override {

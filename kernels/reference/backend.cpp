@@ -10,6 +10,7 @@
 #include "kernels/embedding/reference.h"
 #include "kernels/gelu/reference.h"
 #include "kernels/layer_norm/reference.h"
+#include "kernels/linear/beside_gelu.h"
 #include "kernels/linear/reference.h"
 #include "kernels/optimizer/loops.h"
 #include "kernels/optimizer/reference.h"
@@ -25,10 +26,10 @@ class ReferenceBackend : public CpuBackend {
  public:
   std::string_view name() const override { return "reference"; }
 
-  Result<std::unique_ptr<WeightedOp>> linear(const LinearShape& shape,
-                                             const PlanOptions& plan) override {
+  Result<std::unique_ptr<LinearOp>> linear(const LinearShape& shape,
+                                           const PlanOptions& plan) override {
     FETTLE_TRY(check_shape(shape, plan));
-    return reference_linear(shape, plan);
+    return beside_gelu(*this, shape, plan, reference_linear(shape, plan));
   }
   Result<std::unique_ptr<WeightedOp>> conv(const ConvShape& shape,
                                            const PlanOptions& plan) override {
