@@ -65,7 +65,7 @@ struct LinearShape {
   bool relu = false;  // y = max(0, xW' + b), fused; backward then masks dy by y > 0
   // Where a GELU lies between two linear layers, the one before it also writes what it gives
   // (LinearOp::forward_gelu), and the one after it gives the gradient by what it takes
-  // (LinearOp::backward_gelu). Not after ReLU.
+  // (LinearOp::backward_gelu). A layer with relu has no gelu_after.
   std::optional<GeluForm> gelu_after = std::nullopt;
   std::optional<GeluForm> gelu_before = std::nullopt;
 };
@@ -159,7 +159,7 @@ class LinearOp : public WeightedOp {
  public:
   // With gelu_after: y as forward, and activated = GELU(y). The way back needs y, so it is kept.
   virtual void forward_gelu(std::int64_t samples, ConstBuffer x, Buffer y, Buffer activated) = 0;
-  // With gelu_before: as backward where x = GELU(before), but dx is the gradient by `before`.
+  // With gelu_before: as backward with x = GELU(before), but dx, another buffer, is by `before`.
   virtual void backward_gelu(std::int64_t samples, ConstBuffer before, ConstBuffer x, ConstBuffer y,
                              Buffer dy, Buffer dx, float* weight_gradient,
                              float* bias_gradient) = 0;
