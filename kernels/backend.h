@@ -190,9 +190,13 @@ class RowNormOp {
   // `shift` may be nullptr; RMS norm has none.
   virtual void forward(std::int64_t samples, ConstBuffer x, const float* scale, const float* shift,
                        Buffer y) = 0;
-  // Of the last forward, with its x. `dx` and `shift_gradient` may be nullptr.
+  // sum = a + b, rounded to the type, then as forward with x = sum. `sum` may be a or b.
+  virtual void forward_sum(std::int64_t samples, ConstBuffer a, ConstBuffer b, Buffer sum,
+                           const float* scale, const float* shift, Buffer y) = 0;
+  // Of the last forward or forward_sum, with its x. `dx` and `shift_gradient` may be nullptr. With
+  // `add` the gradient is added to what dx holds, and rounded once.
   virtual void backward(std::int64_t samples, ConstBuffer x, ConstBuffer dy, const float* scale,
-                        Buffer dx, float* scale_gradient, float* shift_gradient) = 0;
+                        Buffer dx, bool add, float* scale_gradient, float* shift_gradient) = 0;
 };
 
 class PoolOp {
@@ -208,7 +212,9 @@ class PoolOp {
 class ReluOp {
  public:
   virtual ~ReluOp() = default;
+  // `y` may be x.
   virtual void forward(std::int64_t count, ConstBuffer x, Buffer y) = 0;
+  // `dx` may be dy.
   virtual void backward(std::int64_t count, ConstBuffer y, ConstBuffer dy, Buffer dx) = 0;
 };
 
@@ -526,8 +532,10 @@ class Backend {
                               const float* sums, float* statistics) = 0;
   // y = y + factor * x.
   virtual void add_scaled(std::int64_t count, float factor, const float* x, float* y) = 0;
-  // y = a + b, element by element; y may be one of them.
-  virtual void add(DataType type, std::int64_t count, ConstBuffer a, ConstBuffer b, Buffer y) = 0;
+  // y = a + b, element by element, or with `relu` max(0, a + b), where NaN stays NaN. y may be one
+  // of them.
+  virtual void add(DataType type, std::int64_t count, ConstBuffer a, ConstBuffer b, Buffer y,
+                   bool relu) = 0;
   // Between fp32 and one of the 16-bit types; rounds to nearest even.
   virtual void round(DataType type, std::int64_t count, const float* from, std::uint16_t* to) = 0;
   virtual void widen(DataType type, std::int64_t count, const std::uint16_t* from, float* to) = 0;

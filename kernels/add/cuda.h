@@ -8,9 +8,9 @@
 
 namespace fettle::kernels {
 
-// y = a + b; y may be one of them.
+// y = a + b, or with `relu` max(0, a + b); y may be one of them.
 void cuda_add(cuda::Device& device, DataType type, std::int64_t count, ConstBuffer a, ConstBuffer b,
-              Buffer y);
+              Buffer y, bool relu);
 // y = y + factor * x.
 void cuda_add_scaled(cuda::Device& device, std::int64_t count, float factor, const float* x,
                      float* y);

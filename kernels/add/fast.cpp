@@ -6,8 +6,8 @@
 namespace fettle::kernels {
 
 FETTLE_FOR_EACH_PROCESSOR void fast_add(DataType type, std::int64_t count, ConstBuffer a,
-                                        ConstBuffer b, Buffer y) {
-  add_typed(type, count, a, b, y);
+                                        ConstBuffer b, Buffer y, bool relu) {
+  add_typed(type, count, a, b, y, relu);
 }
 
 }  // namespace fettle::kernels

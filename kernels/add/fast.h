@@ -8,6 +8,6 @@
 
 namespace fettle::kernels {
 
-void fast_add(DataType type, std::int64_t count, ConstBuffer a, ConstBuffer b, Buffer y);
+void fast_add(DataType type, std::int64_t count, ConstBuffer a, ConstBuffer b, Buffer y, bool relu);
 
 }  // namespace fettle::kernels

@@ -114,8 +114,9 @@ class CudaBackend final : public Backend {
   void add_scaled(std::int64_t count, float factor, const float* x, float* y) override {
     cuda_add_scaled(*device_, count, factor, x, y);
   }
-  void add(DataType type, std::int64_t count, ConstBuffer a, ConstBuffer b, Buffer y) override {
-    cuda_add(*device_, type, count, a, b, y);
+  void add(DataType type, std::int64_t count, ConstBuffer a, ConstBuffer b, Buffer y,
+           bool relu) override {
+    cuda_add(*device_, type, count, a, b, y, relu);
   }
   void round(DataType type, std::int64_t count, const float* from, std::uint16_t* to) override {
     cuda_round(*device_, type, count, from, to);

@@ -128,8 +128,9 @@ class Builder {
 Result<Workload> add(Builder& make) {
   const std::int64_t count = make.elements();
   auto *a = make.halves(count), *b = make.halves(count), *y = make.zeros<std::uint16_t>(count);
-  return make.finish([=, &device = make.device()] { cuda_add(device, kType, count, a, b, y); }, y,
-                     2 * count);
+  return make.finish(
+      [=, &device = make.device()] { cuda_add(device, kType, count, a, b, y, false); }, y,
+      2 * count);
 }
 
 Result<Workload> add_scaled(Builder& make) {

@@ -31,16 +31,21 @@ Floats random_floats(std::int64_t count, std::uint64_t seed) {
 Floats norm(cuda::Device& device) {
   constexpr std::int64_t kRows = 9;
   Floats all;
-  for (const std::int64_t channels : {5, 40, 1200, 2500}) {
+  for (const std::int64_t channels : {5, 40, 1200, 2500, 4100}) {
     const RowNormShape shape{RowNormKind::kLayer, {1, 1, channels}, 1e-5F};
     auto op = cuda_row_norm(device, shape, {kRows, DataType::kFloat32});
     const Floats x = random_floats(kRows * channels, 1), dy = random_floats(kRows * channels, 2);
     const Floats scale = random_floats(channels, 3), shift = random_floats(channels, 4);
     Floats y(x.size()), dx(x.size()), dscale(scale.size()), dshift(scale.size());
     op.value()->forward(kRows, x.data(), scale.data(), shift.data(), y.data());
-    op.value()->backward(kRows, x.data(), dy.data(), scale.data(), dx.data(), dscale.data(),
+    op.value()->backward(kRows, x.data(), dy.data(), scale.data(), dx.data(), false, dscale.data(),
                          dshift.data());
-    for (const Floats& part : {y, dx, dscale, dshift})
+    Floats sum = dy, of_sum(x.size());  // y of the sum, and dx on top of the first
+    op.value()->forward_sum(kRows, x.data(), sum.data(), sum.data(), scale.data(), shift.data(),
+                            of_sum.data());
+    op.value()->backward(kRows, sum.data(), dy.data(), scale.data(), dx.data(), true, dscale.data(),
+                         dshift.data());
+    for (const Floats& part : {y, sum, of_sum, dx, dscale, dshift})
       all.insert(all.end(), part.begin(), part.end());
   }
   return all;

@@ -1,7 +1,8 @@
-// Bound by bytes: forward reads and writes a row once, backward reads x and dy and writes dx once.
-// That asks for rows in registers: each thread of a team (team.h) keeps at most four packs of 16
-// bytes of its row, so a warp has up to 1024 channels of a 16-bit type, a block of 256 threads
-// 8192. What is longer goes through simple.h.
+// Bound by bytes: forward reads and writes a row once, forward_sum reads two and writes two,
+// backward reads x and dy (and the dx that it adds to) and writes dx once. That asks for rows in
+// registers: each thread of a team (team.h) keeps at most four packs of 16 bytes of its row, so a
+// warp has up to 1024 channels of a 16-bit type, a block of 256 threads 8192. What is longer goes
+// through simple.h.
 //
 // Backward deals the rows to a fixed number of strips, a block each. A thread's channels are the
 // same in every row, so it adds up the gradients of scale and shift in registers, beside dx, from
@@ -20,6 +21,7 @@ namespace {
 using cuda::NormRows;
 using cuda::Pack;
 using cuda::RowNormBackward;
+using cuda::RowNormForward;
 using cuda::RowStatistics;
 
 constexpr int kKept = 4;          // packs of a row in a thread's registers
@@ -34,6 +36,26 @@ template <class Team, int width, class T>
 __device__ __forceinline__ void load_row(int packs, const T* row, Kept<width, T>& kept) {
   cuda::for_each_kept<Team, kKept>(
       packs, [&](int p, int pack) { kept[p] = cuda::load_pack<width>(row + pack * width); });
+}
+
+// The row that is normalised; a sum is also written down. Both summands are asked for before either
+// is used.
+template <class Team, int width, class T, bool summed>
+__device__ __forceinline__ void load_input(int packs, const RowNormForward& buffers,
+                                           std::int64_t first, Kept<width, T>& kept) {
+  load_row<Team, width, T>(packs, static_cast<const T*>(buffers.a) + first, kept);
+  if constexpr (!summed) return;
+  Kept<width, T> other;
+  load_row<Team, width, T>(packs, static_cast<const T*>(buffers.b) + first, other);
+  T* sum = static_cast<T*>(buffers.sum) + first;
+  cuda::for_each_kept<Team, kKept>(packs, [&](int p, int pack) {
+#pragma unroll
+    for (int i = 0; i < width; ++i) {
+      kept[p].at[i] =
+          cuda::from_float<T>(cuda::to_float(kept[p].at[i]) + cuda::to_float(other[p].at[i]));
+    }
+    cuda::store_pack(kept[p], sum + pack * width);
+  });
 }
 
 // The sums over the row of (x - center) and its square.
@@ -68,29 +90,30 @@ __device__ RowStatistics measure(const NormRows& rows, int packs, const Kept<wid
   return {center + correction, rsqrtf(fmaxf(variance, 0) + rows.epsilon)};
 }
 
-template <class Team, int width, class T>
+// `summed`: of a + b. A kernel of its own, because it takes half as many registers again.
+template <class Team, int width, class T, bool summed>
 __global__ void __launch_bounds__(kMaxThreads)
-    forward_kernel(NormRows rows, const T* x, const float* scale, const float* shift, T* y,
-                   RowStatistics* statistics) {
+    forward_kernel(NormRows rows, RowNormForward buffers) {
   const int packs = static_cast<int>(rows.channels) / width;
   for (std::int64_t row = cuda::team_index<Team>(); row < rows.count;
        row += cuda::team_count<Team>()) {
     Kept<width, T> kept;
-    load_row<Team, width, T>(packs, x + row * rows.channels, kept);
+    load_input<Team, width, T, summed>(packs, buffers, row * rows.channels, kept);
     const RowStatistics of_row = measure<Team, width, T>(rows, packs, kept);
+    T* y = static_cast<T*>(buffers.y) + row * rows.channels;
     cuda::for_each_kept<Team, kKept>(packs, [&](int p, int pack) {
-      const auto scales = cuda::load_pack<width>(scale + pack * width);
+      const auto scales = cuda::load_pack<width>(buffers.scale + pack * width);
       Pack<float, width> shifts{};
-      if (shift != nullptr) shifts = cuda::load_pack<width>(shift + pack * width);
+      if (buffers.shift != nullptr) shifts = cuda::load_pack<width>(buffers.shift + pack * width);
       Pack<T, width> result;
 #pragma unroll
       for (int i = 0; i < width; ++i) {
         const float h = (cuda::to_float(kept[p].at[i]) - of_row.center) * of_row.factor;
         result.at[i] = cuda::from_float<T>(h * scales.at[i] + shifts.at[i]);
       }
-      cuda::store_pack(result, y + row * rows.channels + pack * width);
+      cuda::store_pack(result, y + pack * width);
     });
-    if (Team::rank() == 0) statistics[row] = of_row;
+    if (Team::rank() == 0) buffers.statistics[row] = of_row;
   }
 }
 
@@ -103,6 +126,7 @@ struct Gradient {
 template <int width, class T>
 struct Part {
   Kept<width, T> x, dy;
+  Kept<width, T> before;  // of dx, where the gradient is added to it
   RowStatistics statistics;
 
   __device__ Gradient gradient(int p, int i, float scale) const {
@@ -120,15 +144,18 @@ struct ParameterSums {
 };
 
 template <class Team, int width, class T>
-__device__ void write_input_gradient(int packs, const Part<width, T>& part, const float* scale,
-                                     float mean, float product, T* dx) {
+__device__ void write_input_gradient(int packs, const Part<width, T>& part,
+                                     const RowNormBackward& buffers, float mean, float product,
+                                     T* dx) {
   cuda::for_each_kept<Team, kKept>(packs, [&](int p, int pack) {
-    const auto scales = cuda::load_pack<width>(scale + pack * width);
+    const auto scales = cuda::load_pack<width>(buffers.scale + pack * width);
     Pack<T, width> result;
 #pragma unroll
     for (int i = 0; i < width; ++i) {
       const Gradient at = part.gradient(p, i, scales.at[i]);
-      result.at[i] = cuda::from_float<T>(part.statistics.factor * (at.g - mean - at.h * product));
+      float gradient = part.statistics.factor * (at.g - mean - at.h * product);
+      if (buffers.add) gradient += cuda::to_float(part.before[p].at[i]);
+      result.at[i] = cuda::from_float<T>(gradient);
     }
     cuda::store_pack(result, dx + pack * width);
   });
@@ -142,6 +169,9 @@ __device__ void go_back(const NormRows& rows, int packs, const RowNormBackward& 
   Part<width, T> part;
   load_row<Team, width, T>(packs, static_cast<const T*>(buffers.x) + first, part.x);
   load_row<Team, width, T>(packs, static_cast<const T*>(buffers.dy) + first, part.dy);
+  if (buffers.add) {
+    load_row<Team, width, T>(packs, static_cast<const T*>(buffers.dx) + first, part.before);
+  }
   part.statistics = buffers.statistics[row];
   float sum = 0;
   float product = 0;
@@ -159,7 +189,7 @@ __device__ void go_back(const NormRows& rows, int packs, const RowNormBackward& 
   if (buffers.dx == nullptr) return;
   const auto n = static_cast<float>(rows.channels);
   const float mean = rows.kind == RowNormKind::kLayer ? Team::sum(sum) / n : 0;
-  write_input_gradient<Team, width, T>(packs, part, buffers.scale, mean, Team::sum(product) / n,
+  write_input_gradient<Team, width, T>(packs, part, buffers, mean, Team::sum(product) / n,
                                        static_cast<T*>(buffers.dx) + first);
 }
 
@@ -257,27 +287,19 @@ class CudaRowNorm : public RowNormOp {
 
   void forward(std::int64_t samples, ConstBuffer x, const float* scale, const float* shift,
                Buffer y) override {
-    const NormRows rows = rows_of(samples);
-    const auto* from = static_cast<const T*>(x);
-    auto* to = static_cast<T*>(y);
-    cuda::with_width<kWidth>(uses_packs(from, to, scale, shift), [&](auto width) {
-      const TeamChoice team(rows.channels / width);
-      if (!team.fits) {
-        simple_row_norm_forward(device_, type_, rows, x, scale, shift, y, statistics());
-        return;
-      }
-      cuda::launch(device_.stream(),
-                   {.blocks = blocks(rows, team, rows.count), .threads = team.threads},
-                   team.warp ? forward_kernel<cuda::WarpTeam, width(), T>
-                             : forward_kernel<cuda::BlockTeam, width(), T>,
-                   rows, from, scale, shift, to, statistics());
-    });
+    launch_forward<false>(rows_of(samples), {x, nullptr, nullptr, scale, shift, y, statistics()});
+  }
+
+  void forward_sum(std::int64_t samples, ConstBuffer a, ConstBuffer b, Buffer sum,
+                   const float* scale, const float* shift, Buffer y) override {
+    launch_forward<true>(rows_of(samples), {a, b, sum, scale, shift, y, statistics()});
   }
 
   void backward(std::int64_t samples, ConstBuffer x, ConstBuffer dy, const float* scale, Buffer dx,
-                float* scale_gradient, float* shift_gradient) override {
+                bool add, float* scale_gradient, float* shift_gradient) override {
     const NormRows rows = rows_of(samples);
-    const RowNormBackward buffers{x, dy, scale, statistics(), dx, scale_gradient, shift_gradient};
+    const RowNormBackward buffers{
+        x, dy, scale, statistics(), dx, add && dx != nullptr, scale_gradient, shift_gradient};
     const bool packs = uses_packs(static_cast<const T*>(x), static_cast<const T*>(dy),
                                   static_cast<const T*>(dx), scale);
     cuda::with_width<kWidth>(packs, [&](auto width) {
@@ -309,6 +331,25 @@ class CudaRowNorm : public RowNormOp {
     return static_cast<unsigned>(std::min(
         at_most,
         std::int64_t{cuda::blocks_for(rows.count, static_cast<unsigned>(team.rows_of_block))}));
+  }
+
+  template <bool summed>
+  void launch_forward(const NormRows& rows, const RowNormForward& buffers) {
+    const bool packs = uses_packs(static_cast<const T*>(buffers.a),
+                                  static_cast<const T*>(buffers.b), static_cast<T*>(buffers.sum),
+                                  static_cast<T*>(buffers.y), buffers.scale, buffers.shift);
+    cuda::with_width<kWidth>(packs, [&](auto width) {
+      const TeamChoice team(rows.channels / width);
+      if (!team.fits) {
+        simple_row_norm_forward(device_, type_, rows, buffers);
+        return;
+      }
+      cuda::launch(device_.stream(),
+                   {.blocks = blocks(rows, team, rows.count), .threads = team.threads},
+                   team.warp ? forward_kernel<cuda::WarpTeam, width(), T, summed>
+                             : forward_kernel<cuda::BlockTeam, width(), T, summed>,
+                   rows, buffers);
+    });
   }
 
   template <int width>

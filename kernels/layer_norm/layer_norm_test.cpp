@@ -1,4 +1,8 @@
-// Layer and RMS norm of every backend: against PyTorch, finite differences and the reference.
+// Layer and RMS norm of every backend: against PyTorch, finite differences and the reference; fused
+// with additions against the same work in two calls.
+#include <cmath>
+#include <functional>
+
 #include "kernels/testing/differences.h"
 
 namespace fettle::kernels::testing {
@@ -25,14 +29,25 @@ Case random_case(const RowNormShape& shape, std::int64_t samples) {
           random_floats(samples * shape.input.size(), 4)};
 }
 
+// Scale and shift where a backend's memory would have them: aligned, so that packs are read.
+struct Parameters {
+  explicit Parameters(const Case& c)
+      : scales(DataType::kFloat32, c.scale),
+        shifts(DataType::kFloat32, c.shift),
+        scale(static_cast<const float*>(scales.data())),
+        shift(c.shift.empty() ? nullptr : static_cast<const float*>(shifts.data())) {}
+  const Array scales, shifts;
+  const float *const scale, *const shift;
+};
+
 Outcome run(RowNormOp& op, DataType type, const Case& c) {
+  const Parameters at(c);
   const auto count = static_cast<std::int64_t>(c.x.size());
   const Array x(type, c.x), dy(type, c.dy);
   Array y(type, count), dx(type, count);
   Outcome out{{}, {}, Floats(c.scale.size()), Floats(c.shift.size())};
-  op.forward(c.samples, x.data(), c.scale.data(), c.shift.empty() ? nullptr : c.shift.data(),
-             y.data());
-  op.backward(c.samples, x.data(), dy.data(), c.scale.data(), dx.data(), out.dscale.data(),
+  op.forward(c.samples, x.data(), at.scale, at.shift, y.data());
+  op.backward(c.samples, x.data(), dy.data(), at.scale, dx.data(), false, out.dscale.data(),
               c.shift.empty() ? nullptr : out.dshift.data());
   out.y = y.floats();
   out.dx = dx.floats();
@@ -125,10 +140,141 @@ TEST_P(RowNorm, AddsGradientsToWhatIsThere) {
   auto op = must(backend(GetParam())->row_norm(c.shape, {2, DataType::kFloat32}));
   const Outcome once = run(*op, DataType::kFloat32, c);
   Floats dscale = once.dscale, dshift = once.dshift;
-  op->backward(2, c.x.data(), c.dy.data(), c.scale.data(), nullptr, dscale.data(), dshift.data());
+  op->backward(2, c.x.data(), c.dy.data(), c.scale.data(), nullptr, false, dscale.data(),
+               dshift.data());
   for (std::size_t i = 0; i < dscale.size(); ++i) {
     EXPECT_FLOAT_EQ(dscale[i], 2 * once.dscale[i]);
     EXPECT_FLOAT_EQ(dshift[i], 2 * once.dshift[i]);
+  }
+}
+
+// ---- Beside a residual block -------------------------------------------------------------------
+
+// Numbers with all the bits that the type has: their sums must be rounded.
+Floats fractions(std::int64_t count, std::uint64_t seed) {
+  Floats values = random_floats(count, seed);
+  for (float& value : values) value /= 3;
+  return values;
+}
+
+// Both kinds, every type, and widths around what fits in the registers of a warp and of a block.
+void for_each_width(const std::function<void(const RowNormShape&, DataType)>& visit) {
+  for (const RowNormKind kind : {RowNormKind::kLayer, RowNormKind::kRms}) {
+    for (const DataType type : kTypes) {
+      for (const std::int64_t channels : {1, 7, 33, 1023, 1024, 1025, 2056, 9000}) {
+        SCOPED_TRACE(std::to_string(channels) + " channels of type " +
+                     std::to_string(static_cast<int>(type)));
+        visit({kind, {2, 1, channels}, 0.1F}, type);
+      }
+    }
+  }
+}
+
+constexpr std::int64_t kMostSamples = 3;  // of a plan; a call has one fewer
+
+// Where forward_sum writes its sum.
+enum class Place : std::uint8_t { kElsewhere, kFirst, kSecond };
+
+struct SumOutcome {
+  Floats sum;
+  Outcome of_sum;
+};
+
+void expect_same(const SumOutcome& found, const SumOutcome& expected) {
+  EXPECT_EQ(found.sum, expected.sum);
+  EXPECT_EQ(found.of_sum.y, expected.of_sum.y);
+  EXPECT_EQ(found.of_sum.dx, expected.of_sum.dx);
+  EXPECT_EQ(found.of_sum.dscale, expected.of_sum.dscale);
+  EXPECT_EQ(found.of_sum.dshift, expected.of_sum.dshift);
+}
+
+// What `forward(a, b, sum, y)` and a backward make of the first samples of full arrays.
+template <class Forward>
+SumOutcome run_sum(RowNormOp& op, DataType type, const RowNormShape& shape, Place place,
+                   Forward forward) {
+  const Case c = random_case(shape, kMostSamples);
+  const Parameters at(c);
+  const auto count = static_cast<std::int64_t>(c.x.size());
+  const Array dy(type, c.dy);
+  Array a(type, c.x), b(type, fractions(count, 5)), elsewhere(type, fractions(count, 6));
+  Array y(type, count), dx(type, count);
+  Array& sum = place == Place::kFirst ? a : place == Place::kSecond ? b : elsewhere;
+  Outcome out{{}, {}, Floats(c.scale.size()), Floats(c.shift.size())};
+  forward(a.data(), b.data(), sum.data(), at.scale, at.shift, y.data());
+  op.backward(kMostSamples - 1, sum.data(), dy.data(), at.scale, dx.data(), false,
+              out.dscale.data(), c.shift.empty() ? nullptr : out.dshift.data());
+  out.y = y.floats();
+  out.dx = dx.floats();
+  return {sum.floats(), out};
+}
+
+// To the bit, and what lies behind the last sample of a smaller batch stays as it was.
+TEST_P(RowNorm, ForwardOfASumIsAddThenForward) {
+  Backend& tested = *backend(GetParam());
+  for_each_width([&](const RowNormShape& shape, DataType type) {
+    auto op = must(tested.row_norm(shape, {kMostSamples, type}));
+    const std::int64_t samples = kMostSamples - 1;
+    const auto fused = [&](auto* a, auto* b, auto* sum, auto* scale, auto* shift, auto* y) {
+      op->forward_sum(samples, a, b, sum, scale, shift, y);
+    };
+    const auto in_two_calls = [&](auto* a, auto* b, auto* sum, auto* scale, auto* shift, auto* y) {
+      tested.add(type, samples * shape.input.size(), a, b, sum, false);
+      op->forward(samples, sum, scale, shift, y);
+    };
+    for (const Place place : {Place::kElsewhere, Place::kFirst, Place::kSecond}) {
+      SCOPED_TRACE("the sum at place " + std::to_string(static_cast<int>(place)));
+      expect_same(run_sum(*op, type, shape, place, fused),
+                  run_sum(*op, type, shape, place, in_two_calls));
+    }
+  });
+}
+
+// Half a unit in the last place, relative.
+double rounding_of(DataType type) {
+  if (type == DataType::kFloat32) return 0x1p-24;
+  return type == DataType::kBFloat16 ? 0x1p-8 : 0x1p-11;
+}
+
+// dx with what `before` holds added to it, if any.
+Floats input_gradient(Backend& tested, DataType type, const Case& c, const Floats& before) {
+  auto op = must(tested.row_norm(c.shape, {kMostSamples, type}));
+  const Array x(type, c.x), dy(type, c.dy);
+  Array y(type, static_cast<std::int64_t>(c.x.size()));
+  Array dx(type, before.empty() ? Floats(c.x.size()) : before);
+  Floats dscale(c.scale.size());
+  const Parameters at(c);
+  const std::int64_t samples = kMostSamples - 1;
+  op->forward(samples, x.data(), at.scale, at.shift, y.data());
+  op->backward(samples, x.data(), dy.data(), at.scale, dx.data(), !before.empty(), dscale.data(),
+               nullptr);
+  return dx.floats();
+}
+
+// A gradient that were rounded before it is added would miss by more where the two cancel.
+TEST_P(RowNorm, AddsTheInputGradientToWhatIsThereAndRoundsOnce) {
+  Backend& tested = *backend(GetParam());
+  for_each_width([&](const RowNormShape& shape, DataType type) {
+    const Case c = random_case(shape, kMostSamples);
+    const Floats before = Array(type, fractions(kMostSamples * shape.input.size(), 5)).floats();
+    const Floats exact = input_gradient(tested, DataType::kFloat32, c, {});
+    const Floats added = input_gradient(tested, type, c, before);
+    for (std::size_t i = 0; i < before.size(); ++i) {
+      const double sum = static_cast<double>(exact[i]) + before[i];
+      ASSERT_NEAR(added[i], sum, rounding_of(type) * std::abs(sum) + 2e-6) << "dx[" << i << "]";
+    }
+  });
+}
+
+TEST_P(RowNorm, AddsNothingWhereNoInputGradientIsWanted) {
+  for (const std::int64_t channels : {40, 9000}) {
+    const Case c = random_case({RowNormKind::kLayer, {1, 1, channels}, 1e-5F}, 2);
+    auto op = must(backend(GetParam())->row_norm(c.shape, {2, DataType::kFloat32}));
+    const Outcome expected = run(*op, DataType::kFloat32, c);
+    Floats dscale(c.scale.size()), dshift(c.scale.size());
+    op->backward(2, c.x.data(), c.dy.data(), c.scale.data(), nullptr, true, dscale.data(),
+                 dshift.data());
+    EXPECT_EQ(dscale, expected.dscale);
+    EXPECT_EQ(dshift, expected.dshift);
   }
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/add/loops.h"
 #include "kernels/reference/floats.h"
 
 namespace fettle::kernels {
@@ -12,6 +13,7 @@ class ReferenceRowNorm : public RowNormOp {
  public:
   ReferenceRowNorm(const RowNormShape& shape, const PlanOptions& plan)
       : shape_(shape),
+        type_(plan.type),
         channels_(shape.input.channels),
         x_(plan.type, plan.max_samples * shape.input.size()),
         y_(plan.type, plan.max_samples * shape.input.size()),
@@ -39,17 +41,24 @@ class ReferenceRowNorm : public RowNormOp {
     y_.write(y, rows * channels_);
   }
 
+  void forward_sum(std::int64_t samples, ConstBuffer a, ConstBuffer b, Buffer sum,
+                   const float* scale, const float* shift, Buffer y) override {
+    add_typed(type_, rows_of(samples) * channels_, a, b, sum, false);
+    forward(samples, sum, scale, shift, y);
+  }
+
   void backward(std::int64_t samples, ConstBuffer x, ConstBuffer dy, const float* scale, Buffer dx,
-                float* scale_gradient, float* shift_gradient) override {
+                bool add, float* scale_gradient, float* shift_gradient) override {
     const std::int64_t rows = rows_of(samples);
     const float* input = x_.read(x, rows * channels_);
     const float* gradient = dy_.read(dy, rows * channels_);
     add_parameter_gradients(rows, input, gradient, scale_gradient, shift_gradient);
     if (dx == nullptr) return;
-    float* input_gradient = dx_.target(dx);
+    float* input_gradient = add ? dx_.edit(dx, rows * channels_) : dx_.target(dx);
     for (std::int64_t row = 0; row < rows; ++row) {
       const std::int64_t first = row * channels_;
-      write_input_gradient(row, input + first, gradient + first, scale, input_gradient + first);
+      write_input_gradient(row, input + first, gradient + first, scale, input_gradient + first,
+                           add);
     }
     dx_.write(dx, rows * channels_);
   }
@@ -95,7 +104,7 @@ class ReferenceRowNorm : public RowNormOp {
   }
 
   void write_input_gradient(std::int64_t row, const float* x, const float* dy, const float* scale,
-                            float* dx) const {
+                            float* dx, bool add) const {
     const auto n = static_cast<double>(channels_);
     double sum = 0;
     double product = 0;
@@ -108,11 +117,13 @@ class ReferenceRowNorm : public RowNormOp {
     for (std::int64_t c = 0; c < channels_; ++c) {
       const double g = static_cast<double>(dy[c]) * scale[c];
       const double common = mean + normalised(row, x[c]) * product / n;
-      dx[c] = static_cast<float>(factors_[row] * (g - common));
+      const double gradient = factors_[row] * (g - common);
+      dx[c] = static_cast<float>(add ? dx[c] + gradient : gradient);
     }
   }
 
   const RowNormShape shape_;
+  const DataType type_;
   const std::int64_t channels_;
   Floats x_, y_, dy_, dx_;
   AlignedArray<double> centers_, factors_;  // of each row of the last forward

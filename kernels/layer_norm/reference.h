@@ -10,6 +10,8 @@
 //              layer   dx = r (g - sum g / n - h sum g h / n)
 //              rms     dx = r (g - h sum g h / n)
 //
+// With `add` dx is added to what lies there, still in double.
+//
 // Sums run in double, in order of the channels, and over rows in order of the rows.
 #pragma once
 

@@ -39,18 +39,32 @@ __device__ RowStatistics measure(const NormRows& rows, const T* x) {
   return {center, rsqrtf(squares / n + rows.epsilon)};
 }
 
+// The row that is normalised. Where it is a sum, each thread writes the channels that it is going
+// to read, so nobody waits.
 template <class T>
-__global__ void forward_kernel(NormRows rows, const T* x, const float* scale, const float* shift,
-                               T* y, RowStatistics* statistics) {
+__device__ const T* row_of(const NormRows& rows, const RowNormForward& buffers, std::int64_t row) {
+  const T* a = static_cast<const T*>(buffers.a) + row * rows.channels;
+  if (buffers.b == nullptr) return a;
+  const T* b = static_cast<const T*>(buffers.b) + row * rows.channels;
+  T* sum = static_cast<T*>(buffers.sum) + row * rows.channels;
+  for (std::int64_t c = threadIdx.x; c < rows.channels; c += blockDim.x) {
+    sum[c] = from_float<T>(to_float(a[c]) + to_float(b[c]));
+  }
+  return sum;
+}
+
+template <class T>
+__global__ void forward_kernel(NormRows rows, RowNormForward buffers) {
   for (std::int64_t row = blockIdx.x; row < rows.count; row += gridDim.x) {
-    const T* in = x + row * rows.channels;
-    T* out = y + row * rows.channels;
+    const T* in = row_of<T>(rows, buffers, row);
+    T* out = static_cast<T*>(buffers.y) + row * rows.channels;
     const RowStatistics of_row = measure(rows, in);
     for (std::int64_t c = threadIdx.x; c < rows.channels; c += blockDim.x) {
       const float h = (to_float(in[c]) - of_row.center) * of_row.factor;
-      out[c] = from_float<T>(h * scale[c] + (shift == nullptr ? 0 : shift[c]));
+      const float shift = buffers.shift == nullptr ? 0 : buffers.shift[c];
+      out[c] = from_float<T>(h * buffers.scale[c] + shift);
     }
-    if (threadIdx.x == 0) statistics[row] = of_row;
+    if (threadIdx.x == 0) buffers.statistics[row] = of_row;
   }
 }
 
@@ -68,7 +82,8 @@ __global__ void input_gradient_kernel(NormRows rows, RowNormBackward buffers) {
     const float product = sum_of_row(rows.channels, [&](std::int64_t c) { return g(c) * h(c); });
     const float mean = rows.kind == RowNormKind::kLayer ? sum / n : 0;
     for (std::int64_t c = threadIdx.x; c < rows.channels; c += blockDim.x) {
-      dx[c] = from_float<T>(of_row.factor * (g(c) - mean - h(c) * product / n));
+      const float gradient = of_row.factor * (g(c) - mean - h(c) * product / n);
+      dx[c] = from_float<T>(buffers.add ? to_float(dx[c]) + gradient : gradient);
     }
   }
 }
@@ -95,14 +110,11 @@ constexpr unsigned kThreads = 256;
 
 }  // namespace
 
-void simple_row_norm_forward(Device& device, DataType type, const NormRows& rows, ConstBuffer x,
-                             const float* scale, const float* shift, Buffer y,
-                             RowStatistics* statistics) {
+void simple_row_norm_forward(Device& device, DataType type, const NormRows& rows,
+                             const RowNormForward& buffers) {
   with_type(type, [&](auto zero) {
-    using T = decltype(zero);
     launch(device.stream(), {.blocks = blocks_for(rows.count, 1), .threads = kThreads},
-           forward_kernel<T>, rows, static_cast<const T*>(x), scale, shift, static_cast<T*>(y),
-           statistics);
+           forward_kernel<decltype(zero)>, rows, buffers);
   });
 }
 

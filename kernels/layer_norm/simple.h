@@ -23,20 +23,30 @@ struct RowStatistics {
   float factor = 1;
 };
 
+// Normalised is `a`, or, where there is a `b`, their sum as the type rounds it.
+struct RowNormForward {
+  ConstBuffer a = nullptr;
+  ConstBuffer b = nullptr;  // nullptr: none
+  Buffer sum = nullptr;     // where it goes; may be a or b
+  const float* scale = nullptr;
+  const float* shift = nullptr;  // nullptr: none
+  Buffer y = nullptr;
+  RowStatistics* statistics = nullptr;
+};
+
 struct RowNormBackward {
   ConstBuffer x = nullptr;
   ConstBuffer dy = nullptr;
   const float* scale = nullptr;
   const RowStatistics* statistics = nullptr;
   Buffer dx = nullptr;              // nullptr: not wanted
+  bool add = false;                 // to what dx holds
   float* scale_gradient = nullptr;  // added to, as is
   float* shift_gradient = nullptr;  // nullptr: not wanted
 };
 
-// `shift` may be nullptr.
-void simple_row_norm_forward(Device& device, DataType type, const NormRows& rows, ConstBuffer x,
-                             const float* scale, const float* shift, Buffer y,
-                             RowStatistics* statistics);
+void simple_row_norm_forward(Device& device, DataType type, const NormRows& rows,
+                             const RowNormForward& buffers);
 void simple_row_norm_backward(Device& device, DataType type, const NormRows& rows,
                               const RowNormBackward& buffers);
 

@@ -115,8 +115,9 @@ class OnednnBackend : public CpuBackend {
   void sum_of_squares(std::int64_t count, const float* values, double* result) override {
     *result = fast_sum_of_squares(count, values);
   }
-  void add(DataType type, std::int64_t count, ConstBuffer a, ConstBuffer b, Buffer y) override {
-    fast_add(type, count, a, b, y);
+  void add(DataType type, std::int64_t count, ConstBuffer a, ConstBuffer b, Buffer y,
+           bool relu) override {
+    fast_add(type, count, a, b, y, relu);
   }
   void round(DataType type, std::int64_t count, const float* from, std::uint16_t* to) override {
     fast_round(type, count, from, to);

@@ -80,8 +80,9 @@ class ReferenceBackend : public CpuBackend {
   void sum_of_squares(std::int64_t count, const float* values, double* result) override {
     *result = sum_squares(count, values);
   }
-  void add(DataType type, std::int64_t count, ConstBuffer a, ConstBuffer b, Buffer y) override {
-    add_typed(type, count, a, b, y);
+  void add(DataType type, std::int64_t count, ConstBuffer a, ConstBuffer b, Buffer y,
+           bool relu) override {
+    add_typed(type, count, a, b, y, relu);
   }
   void round(DataType type, std::int64_t count, const float* from, std::uint16_t* to) override {
     round_all(type, count, from, to);

@@ -63,6 +63,20 @@ TEST_P(Relu, IsTheReferenceAtEverySize) {
   }
 }
 
+TEST_P(Relu, GradientMayTakeThePlaceOfTheOneItIsMadeOf) {
+  for (const DataType type : kTypes) {
+    for (const std::int64_t count : {1, 7, 31, 33, 1023, 1025}) {
+      auto op = backend(GetParam())->relu(type);
+      Array x(type, random_floats(count, 1)), dy(type, random_floats(count, 2)), dx(type, count);
+      op->forward(count, x.data(), x.data());
+      op->backward(count, x.data(), dy.data(), dx.data());
+      op->backward(count, x.data(), dy.data(), dy.data());
+      backend(GetParam())->wait();
+      EXPECT_EQ(dy.floats(), dx.floats());
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(, Relu, ::testing::ValuesIn(backend_names()), backend_name_of);
 
 }  // namespace

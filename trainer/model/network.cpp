@@ -67,7 +67,7 @@ void Network::run(const Pass& pass, const ActivationStep& step, kernels::ConstBu
   const kernels::ConstBuffer x = given(plan.source, step.x, images);
   if (layers_[i]) return layers_[i]->forward(pass, x, at(step.y));
   backend_.add(options_.type, pass.samples * plan.output.size(), x,
-               given(plan.shortcut, step.shortcut, images), at(step.y));
+               given(plan.shortcut, step.shortcut, images), at(step.y), false);
 }
 
 void Network::backward(const Pass& pass, kernels::ConstBuffer images, const LayerDone& layer_done) {
@@ -93,14 +93,14 @@ void Network::step_back(const Pass& pass, const ActivationStep& step, kernels::C
                        at(step.dx));
   if (step.sum == kNowhere) return;
   backend_.add(options_.type, pass.samples * plan.input.size(), at(step.sum), at(step.dx),
-               at(step.sum));
+               at(step.sum), false);
 }
 
 void Network::step_back_add(const Pass& pass, const ActivationStep& step) {
   const std::int64_t elements =
       pass.samples * plan_.layers[static_cast<std::size_t>(step.layer)].output.size();
   if (step.sum != kNowhere) {
-    backend_.add(options_.type, elements, at(step.sum), at(step.dy), at(step.sum));
+    backend_.add(options_.type, elements, at(step.sum), at(step.dy), at(step.sum), false);
   }
   if (step.copy != kNowhere) {
     backend_.copy(at(step.dy), at(step.copy), elements * kernels::size_of(options_.type));

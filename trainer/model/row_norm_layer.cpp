@@ -20,7 +20,7 @@ class RowNormLayer final : public Layer {
 
   void backward(const Pass& pass, kernels::ConstBuffer x, kernels::ConstBuffer, kernels::Buffer dy,
                 kernels::Buffer dx) override {
-    op_->backward(pass.samples, x, dy, parameters_.values(plan_.weights), dx,
+    op_->backward(pass.samples, x, dy, parameters_.values(plan_.weights), dx, false,
                   parameters_.gradient(plan_.weights),
                   shifts() ? parameters_.gradient(plan_.biases) : nullptr);
   }
