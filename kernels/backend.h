@@ -165,19 +165,28 @@ class LinearOp : public WeightedOp {
                              float* bias_gradient) = 0;
 };
 
+// The end of a residual block, y = relu(norm(x) + shortcut), in the pass that writes y: what
+// becomes of the normalised numbers before they are rounded to the plan's type. {}: nothing. Only
+// for an operation without fused ReLU. Its backward is the caller's: the gradient of `shortcut` is
+// dy, masked by y > 0 where `relu` is, and with that gradient BatchNormOp::backward goes on.
+struct BlockEnd {
+  ConstBuffer shortcut = nullptr;  // as large as y, which it may not overlap; it may be x
+  bool relu = false;
+};
+
 // Batch statistics in training, running statistics in evaluation. Biased variance normalises,
-// unbiased variance goes into running_variance, as in PyTorch.
+// unbiased variance goes into running_variance, as in PyTorch. `y` may not overlap x.
 class BatchNormOp {
  public:
   virtual ~BatchNormOp() = default;
   virtual void forward_training(std::int64_t samples, ConstBuffer x, const float* scale,
                                 const float* shift, float* running_mean, float* running_variance,
-                                Buffer y) = 0;
+                                Buffer y, const BlockEnd& end) = 0;
   virtual void forward_inference(std::int64_t samples, ConstBuffer x, const float* scale,
                                  const float* shift, const float* running_mean,
-                                 const float* running_variance, Buffer y) = 0;
+                                 const float* running_variance, Buffer y, const BlockEnd& end) = 0;
   // Of the last forward_training. With fused ReLU `dy` is overwritten by the masked gradient.
-  // Without it `y` is not read and may be nullptr.
+  // Without it `y` is not read and may be nullptr: a BlockEnd changes nothing here.
   virtual void backward(std::int64_t samples, ConstBuffer x, ConstBuffer y, Buffer dy,
                         const float* scale, Buffer dx, float* scale_gradient,
                         float* shift_gradient) = 0;

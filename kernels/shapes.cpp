@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include "base/check.h"
+
 namespace fettle::kernels {
 namespace {
 
@@ -122,6 +124,11 @@ Status check_shape(const Samples& samples, const PlanOptions& plan) {
                    " elements: expected at most " + std::to_string(kMaxSampleElements));
   }
   return check_plan(plan, samples.shape.size());
+}
+
+void check_end(const BatchNormShape& shape, const BlockEnd& end) {
+  CHECK(!shape.relu || (end.shortcut == nullptr && !end.relu),
+        "a batch norm with a fused ReLU ends no block");
 }
 
 }  // namespace fettle::kernels

@@ -18,4 +18,7 @@ Status check_shape(const AttentionShape& shape, const PlanOptions& plan);
 Status check_shape(const EmbeddingShape& shape, const PlanOptions& plan);
 Status check_shape(const Samples& samples, const PlanOptions& plan);
 
+// Aborts where a call ends a block with an operation that has a ReLU of its own.
+void check_end(const BatchNormShape& shape, const BlockEnd& end);
+
 }  // namespace fettle::kernels

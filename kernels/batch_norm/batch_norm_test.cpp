@@ -1,4 +1,8 @@
-// Batch norm of every backend: against PyTorch, finite differences and the reference.
+// Batch norm of every backend: against PyTorch, finite differences and the reference; and the end
+// of a residual block against the operations that it is made of.
+#include <cmath>
+#include <limits>
+
 #include "kernels/testing/differences.h"
 
 namespace fettle::kernels::testing {
@@ -33,10 +37,10 @@ Outcome run(BatchNormOp& op, DataType type, const Case& c) {
   Array x(type, c.x), y(type, count), dy(type, c.dy), dx(type, count);
   Outcome out{{}, {}, {}, Floats(c.scale.size()), Floats(c.scale.size()), c.mean, c.variance};
   op.forward_inference(c.samples, x.data(), c.scale.data(), c.shift.data(), c.mean.data(),
-                       c.variance.data(), y.data());
+                       c.variance.data(), y.data(), {});
   out.y_inference = y.floats();
   op.forward_training(c.samples, x.data(), c.scale.data(), c.shift.data(), out.mean.data(),
-                      out.variance.data(), y.data());
+                      out.variance.data(), y.data(), {});
   op.backward(c.samples, x.data(), y.data(), dy.data(), c.scale.data(), dx.data(),
               out.dscale.data(), out.dshift.data());
   out.y = y.floats();
@@ -135,6 +139,174 @@ TEST_P(BatchNorm, SurvivesASingleRow) {
   const Outcome result = run(*op, DataType::kFloat32, c);
   expect_close(result.y, c.shift, 1e-6, "y is the shift");
   EXPECT_FLOAT_EQ(result.variance[0], 0.9F * c.variance[0]);
+}
+
+// ---- The end of a block ------------------------------------------------------------------------
+
+struct Ends {
+  Floats training, inference;
+};
+
+// y of both passes. `shortcut`: nothing, or as many as x.
+Ends run_to_the_end(BatchNormOp& op, DataType type, const Case& c, const Floats& shortcut,
+                    bool relu) {
+  const auto count = static_cast<std::int64_t>(c.x.size());
+  const Array x(type, c.x), summand(type, shortcut);
+  Array y(type, count);
+  const BlockEnd end{shortcut.empty() ? nullptr : summand.data(), relu};
+  Ends found;
+  op.forward_inference(c.samples, x.data(), c.scale.data(), c.shift.data(), c.mean.data(),
+                       c.variance.data(), y.data(), end);
+  found.inference = y.floats();
+  Floats mean = c.mean, variance = c.variance;
+  op.forward_training(c.samples, x.data(), c.scale.data(), c.shift.data(), mean.data(),
+                      variance.data(), y.data(), end);
+  found.training = y.floats();
+  return found;
+}
+
+// relu(y + shortcut) in fp32, by the backend's own operations.
+Floats one_after_the_other(Backend& tested, const Floats& y, const Floats& shortcut, bool relu) {
+  const auto count = static_cast<std::int64_t>(y.size());
+  Array result(DataType::kFloat32, y);
+  if (!shortcut.empty()) {
+    const Array summand(DataType::kFloat32, shortcut);
+    tested.add(DataType::kFloat32, count, result.data(), summand.data(), result.data(),
+               /*relu=*/false);
+  }
+  if (relu) {
+    tested.relu(DataType::kFloat32)->forward(count, result.data(), result.data());
+  }
+  tested.wait();
+  return result.floats();
+}
+
+// Calls check(case, shortcut, relu) for packs that fit and packs that do not, rows of one block and
+// of many, with and without each half of an end.
+template <class Check>
+void for_each_end(Check check) {
+  for (const std::int64_t channels : {1, 3, 16, 17, 100}) {
+    for (const std::int64_t samples : {1, 7, 40}) {
+      const Case c = random_case({{3, 5, channels}, 1e-5F, 0.2F, false}, samples);
+      for (const bool relu : {false, true}) {
+        check(c, random_floats(samples * c.shape.input.size(), 7), relu);
+        check(c, Floats(), relu);
+      }
+    }
+  }
+}
+
+// The plan is for more samples than come, as it is for the last batch of an epoch.
+PlanOptions plan_for(const Case& c, DataType type) { return {c.samples + 3, type}; }
+
+TEST_P(BatchNorm, EndsABlockAsAddAndReluAfterIt) {
+  for_each_end([&](const Case& c, const Floats& shortcut, bool relu) {
+    Backend& tested = *backend(GetParam());
+    auto op = must(tested.batch_norm(c.shape, plan_for(c, DataType::kFloat32)));
+    const Ends plain = run_to_the_end(*op, DataType::kFloat32, c, {}, false);
+    const Ends found = run_to_the_end(*op, DataType::kFloat32, c, shortcut, relu);
+    EXPECT_EQ(found.training, one_after_the_other(tested, plain.training, shortcut, relu));
+    EXPECT_EQ(found.inference, one_after_the_other(tested, plain.inference, shortcut, relu));
+  });
+}
+
+// Off by at most half a unit in the last place, and by what fp32 statistics in another order
+// differ. Where the summands cancel, numbers that were rounded before are further off.
+void expect_rounded_once(const Floats& found, const Floats& exact, DataType type) {
+  const float half_a_unit = type == DataType::kBFloat16 ? 0x1p-8F : 0x1p-11F;
+  ASSERT_EQ(found.size(), exact.size());
+  for (std::size_t i = 0; i < exact.size(); ++i) {
+    ASSERT_NEAR(found[i], exact[i], std::abs(exact[i]) * half_a_unit + 2e-6F) << i;
+  }
+}
+
+TEST_P(BatchNorm, RoundsTheEndOfABlockOnce) {
+  for (const DataType type : {DataType::kBFloat16, DataType::kFloat16}) {
+    for_each_end([&](const Case& c, const Floats& shortcut, bool relu) {
+      Backend& tested = *backend(GetParam());
+      auto op = tested.batch_norm(c.shape, plan_for(c, type));
+      if (!op.ok()) return;  // a backend may refuse 16-bit types
+      auto exact_op = must(tested.batch_norm(c.shape, plan_for(c, DataType::kFloat32)));
+      const Ends exact = run_to_the_end(*exact_op, DataType::kFloat32, c, shortcut, relu);
+      const Ends found = run_to_the_end(*op.value(), type, c, shortcut, relu);
+      expect_rounded_once(found.training, exact.training, type);
+      EXPECT_EQ(found.inference, Array(type, exact.inference).floats());
+    });
+  }
+}
+
+TEST_P(BatchNorm, MayHaveItsInputAsShortcut) {
+  const Case c = random_case({{2, 2, 16}, 1e-5F, 0.1F, false}, 3);
+  auto op = must(backend(GetParam())->batch_norm(c.shape, {3, DataType::kFloat32}));
+  const Array x(DataType::kFloat32, c.x);
+  Array y(DataType::kFloat32, static_cast<std::int64_t>(c.x.size()));
+  Floats mean = c.mean, variance = c.variance;
+  op->forward_training(3, x.data(), c.scale.data(), c.shift.data(), mean.data(), variance.data(),
+                       y.data(), {x.data(), true});
+  EXPECT_EQ(y.floats(), run_to_the_end(*op, DataType::kFloat32, c, c.x, true).training);
+}
+
+// Statistics and gradients are those of the normalisation: the caller masks dy.
+TEST_P(BatchNorm, GoesBackwardAsIfNoBlockEnded) {
+  const Case c = random_case({{3, 5, 17}, 1e-5F, 0.1F, false}, 7);
+  const auto count = static_cast<std::int64_t>(c.x.size());
+  const Array shortcut(DataType::kFloat32, random_floats(count, 7));
+  const auto outcome = [&](const BlockEnd& end) {
+    auto op = must(backend(GetParam())->batch_norm(c.shape, {7, DataType::kFloat32}));
+    const Array x(DataType::kFloat32, c.x);
+    Array y(DataType::kFloat32, count), dy(DataType::kFloat32, c.dy), dx(DataType::kFloat32, count);
+    Outcome out{{}, {}, {}, Floats(c.scale.size()), Floats(c.scale.size()), c.mean, c.variance};
+    op->forward_training(7, x.data(), c.scale.data(), c.shift.data(), out.mean.data(),
+                         out.variance.data(), y.data(), end);
+    op->backward(7, x.data(), nullptr, dy.data(), c.scale.data(), dx.data(), out.dscale.data(),
+                 out.dshift.data());
+    out.dx = dx.floats();
+    return out;
+  };
+  const Outcome found = outcome({shortcut.data(), true}), expected = outcome({});
+  EXPECT_EQ(found.dx, expected.dx);
+  EXPECT_EQ(found.dscale, expected.dscale);
+  EXPECT_EQ(found.dshift, expected.dshift);
+  EXPECT_EQ(found.mean, expected.mean);
+  EXPECT_EQ(found.variance, expected.variance);
+}
+
+void expect_nan_from(const Floats& y, std::size_t first, std::size_t step) {
+  for (std::size_t i = 0; i < y.size(); ++i) {
+    EXPECT_EQ(std::isnan(y[i]), i >= first && (i - first) % step == 0) << i;
+  }
+}
+
+// A diverged network must look diverged, whichever ReLU it went through.
+TEST_P(BatchNorm, PassesNaNOn) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  for (const bool fused : {false, true}) {
+    for (const std::int64_t channels : {3, 16}) {
+      for (const DataType type : kTypes) {
+        Case c = random_case({{2, 2, channels}, 1e-5F, 0.1F, fused}, 3);
+        auto op = backend(GetParam())->batch_norm(c.shape, {3, type});
+        if (!op.ok() && type != DataType::kFloat32) continue;
+        if (!fused) {
+          Floats shortcut = random_floats(3 * c.shape.input.size(), 7);
+          shortcut.back() = nan;
+          const Ends ends = run_to_the_end(*op.value(), type, c, shortcut, true);
+          expect_nan_from(ends.training, shortcut.size() - 1, 1);
+          expect_nan_from(ends.inference, shortcut.size() - 1, 1);
+        }
+        c.scale[1] = nan;
+        const Ends ends = run_to_the_end(*op.value(), type, c, {}, !fused);
+        expect_nan_from(ends.training, 1, c.scale.size());
+        expect_nan_from(ends.inference, 1, c.scale.size());
+      }
+    }
+  }
+}
+
+TEST_P(BatchNorm, WithAReluOfItsOwnEndsNoBlock) {
+  const Case c = random_case({{1, 1, 3}, 1e-5F, 0.1F, true}, 2);
+  auto op = must(backend(GetParam())->batch_norm(c.shape, {2, DataType::kFloat32}));
+  EXPECT_DEATH(run_to_the_end(*op, DataType::kFloat32, c, c.x, false), "ends no block");
+  EXPECT_DEATH(run_to_the_end(*op, DataType::kFloat32, c, {}, true), "ends no block");
 }
 
 INSTANTIATE_TEST_SUITE_P(, BatchNorm, ::testing::ValuesIn(backend_names()), backend_name_of);

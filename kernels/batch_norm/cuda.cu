@@ -1,5 +1,7 @@
 #include "kernels/batch_norm/cuda.h"
 #include "kernels/cuda/columns.cuh"
+#include "kernels/relu/reference.h"
+#include "kernels/shapes.h"
 
 namespace fettle::kernels {
 namespace {
@@ -199,21 +201,27 @@ __device__ Lines<kVector> lines_of(const Saved& saved, const ColumnThread<kVecto
   return lines;
 }
 
-template <class T, int kVector>
-__global__ void normalise(ColumnSums sums, Saved saved, bool relu, const T* __restrict__ x,
-                          T* __restrict__ y) {
+// `shortcut` is read with kShortcut only: without it the registers that it waits in are not taken.
+template <class T, int kVector, bool kShortcut>
+__global__ void normalise(ColumnSums sums, Saved saved, bool with_relu, const T* __restrict__ x,
+                          const T* __restrict__ shortcut, T* __restrict__ y) {
   const ColumnThread<kVector> thread(sums);
   const Lines<kVector> lines = lines_of(saved, thread, sums.channels);
   for (std::int64_t row = thread.row; row < thread.end; row += thread.step * kRowsAtOnce) {
     Pack<T, kVector> values[kRowsAtOnce];
+    Pack<T, kVector> summands[kShortcut ? kRowsAtOnce : 1];
     for_rows(thread, row, [&](int r, std::int64_t at) {
       values[r] = load<T, kVector>(x, at * sums.channels + thread.channel);
+      if constexpr (kShortcut) {
+        summands[r] = load<T, kVector>(shortcut, at * sums.channels + thread.channel);
+      }
     });
     for_rows(thread, row, [&](int r, std::int64_t at) {
 #pragma unroll
       for (int v = 0; v < kVector; ++v) {
-        const float value = lines.of[v].at(to_float(values[r].at[v]));
-        values[r].at[v] = from_float<T>(relu ? fmaxf(value, 0.0F) : value);
+        float value = lines.of[v].at(to_float(values[r].at[v]));
+        if constexpr (kShortcut) value += to_float(summands[r].at[v]);
+        values[r].at[v] = from_float<T>(with_relu ? relu(value) : value);
       }
       *reinterpret_cast<Pack<T, kVector>*>(y + at * sums.channels + thread.channel) = values[r];
     });
@@ -348,7 +356,9 @@ class CudaBatchNorm : public BatchNormOp {
   }
 
   void forward_training(std::int64_t samples, ConstBuffer x, const float* scale, const float* shift,
-                        float* running_mean, float* running_variance, Buffer y) override {
+                        float* running_mean, float* running_variance, Buffer y,
+                        const BlockEnd& end) override {
+    check_end(shape_, end);
     const ColumnSums sums = sums_of(samples);
     auto* slices = static_cast<Moments*>(device_.scratch(slices_bytes(sums)));
     with_access([&](auto zero, auto vector) {
@@ -360,18 +370,19 @@ class CudaBatchNorm : public BatchNormOp {
     const Running running{running_mean, running_variance, shape_.momentum, shape_.epsilon};
     launch(warp_a_channel(), finish_moments, sums, slices, scale, shift, running,
            saved_in(*trained_));
-    normalise_all(sums, *trained_, x, y);
+    normalise_all(sums, *trained_, x, end, y);
   }
 
   void forward_inference(std::int64_t samples, ConstBuffer x, const float* scale,
                          const float* shift, const float* running_mean,
-                         const float* running_variance, Buffer y) override {
+                         const float* running_variance, Buffer y, const BlockEnd& end) override {
+    check_end(shape_, end);
     const Running running{const_cast<float*>(running_mean), const_cast<float*>(running_variance),
                           shape_.momentum, shape_.epsilon};
     const unsigned threads = cuda::kSumThreads;
     launch({.blocks = cuda::blocks_for(channels(), threads), .threads = threads}, prepare_inference,
            static_cast<int>(channels()), scale, shift, running, saved_in(*inferred_));
-    normalise_all(sums_of(samples), *inferred_, x, y);
+    normalise_all(sums_of(samples), *inferred_, x, end, y);
   }
 
   void backward(std::int64_t samples, ConstBuffer x, ConstBuffer, Buffer dy, const float* scale,
@@ -436,12 +447,15 @@ class CudaBatchNorm : public BatchNormOp {
     });
   }
 
-  void normalise_all(const ColumnSums& sums, Memory& saved, ConstBuffer x, Buffer y) {
+  void normalise_all(const ColumnSums& sums, Memory& saved, ConstBuffer x, const BlockEnd& end,
+                     Buffer y) {
     with_access([&](auto zero, auto vector) {
       using T = decltype(zero);
       constexpr int kVector = decltype(vector)::value;
-      launch(shape_of(sums, kVector, 0), normalise<T, kVector>, sums, saved_in(saved), shape_.relu,
-             static_cast<const T*>(x), static_cast<T*>(y));
+      const auto kernel =
+          end.shortcut != nullptr ? normalise<T, kVector, true> : normalise<T, kVector, false>;
+      launch(shape_of(sums, kVector, 0), kernel, sums, saved_in(saved), shape_.relu || end.relu,
+             static_cast<const T*>(x), static_cast<const T*>(end.shortcut), static_cast<T*>(y));
     });
   }
 

@@ -3,6 +3,7 @@
 // Bound by bytes, so what counts is how often the activations go by:
 //   training forward    3 passes: read x for the statistics; read x and write y
 //   inference           2 passes: read x, write y
+//   end of a block      1 more: read the shortcut; a sum of its own would be 3, a ReLU 2
 //   backward            5 passes: read x and dy for the sums; read x and dy, write dx
 // The mask of a fused ReLU is worked out again from x, which costs arithmetic but saves the two
 // passes that reading y, and the two that writing the masked dy, would take. So `dy` is left as it

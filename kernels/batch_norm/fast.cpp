@@ -6,6 +6,7 @@
 #include "kernels/aligned.h"
 #include "kernels/lanes.h"
 #include "kernels/relu/fast.h"
+#include "kernels/shapes.h"
 #include "kernels/targets.h"
 
 namespace fettle::kernels {
@@ -24,6 +25,13 @@ struct ChannelSums {
 
 struct ChannelFactors {
   const float *mean, *factor, *offset, *slope;
+};
+
+// What is done to normalised numbers before they are written. `shortcut` begins where x does.
+template <class Element>
+struct End {
+  const Element* shortcut;  // or nullptr
+  bool relu;
 };
 
 constexpr Lanes kZero{};
@@ -87,10 +95,11 @@ template <class Element>
   });
 }
 
-// y = (x - mean) factor + offset, then ReLU.
+// y = (x - mean) factor + offset, then plus the shortcut, then ReLU.
 template <class Element>
 [[gnu::always_inline]] inline void normalise_chunk(const Rows& rows, const Element* x,
-                                                   const ChannelFactors& f, bool relu, Element* y) {
+                                                   const ChannelFactors& f, const End<Element>& end,
+                                                   Element* y) {
   for_each_lanes(rows.channels, [&](std::int64_t c, auto lanes) [[gnu::always_inline]] {
     const Lanes mean = load_lanes(f.mean + c, lanes);
     const Lanes factor = load_lanes(f.factor + c, lanes);
@@ -98,7 +107,8 @@ template <class Element>
     for (std::int64_t row = 0; row < rows.count; ++row) {
       const std::int64_t i = row * rows.channels + c;
       Lanes value = (load_lanes(x + i, lanes) - mean) * factor + offset;
-      if (relu) value = value < kZero ? kZero : value;
+      if (end.shortcut != nullptr) value += load_lanes(end.shortcut + i, lanes);
+      if (end.relu) value = value < kZero ? kZero : value;
       store_lanes(value, y + i, lanes);
     }
   });
@@ -139,12 +149,13 @@ FETTLE_FOR_EACH_PROCESSOR void measure_gradient(const Rows& rows, const std::uin
   measure_gradient_chunk(rows, x, g, mean, out);
 }
 FETTLE_FOR_EACH_PROCESSOR void normalise(const Rows& rows, const float* x, const ChannelFactors& f,
-                                         bool relu, float* y) {
-  normalise_chunk(rows, x, f, relu, y);
+                                         const End<float>& end, float* y) {
+  normalise_chunk(rows, x, f, end, y);
 }
 FETTLE_FOR_EACH_PROCESSOR void normalise(const Rows& rows, const std::uint16_t* x,
-                                         const ChannelFactors& f, bool relu, std::uint16_t* y) {
-  normalise_chunk(rows, x, f, relu, y);
+                                         const ChannelFactors& f, const End<std::uint16_t>& end,
+                                         std::uint16_t* y) {
+  normalise_chunk(rows, x, f, end, y);
 }
 FETTLE_FOR_EACH_PROCESSOR void input_gradient(const Rows& rows, const float* x, const float* g,
                                               const ChannelFactors& f, float* dx) {
@@ -174,7 +185,9 @@ class FastBatchNorm : public BatchNormOp {
         second_(channels_) {}
 
   void forward_training(std::int64_t samples, ConstBuffer x, const float* scale, const float* shift,
-                        float* running_mean, float* running_variance, Buffer y) override {
+                        float* running_mean, float* running_variance, Buffer y,
+                        const BlockEnd& end) override {
+    check_end(shape_, end);
     const std::int64_t rows = rows_of(samples);
     take_statistics(rows, static_cast<const Element*>(x));
     const double n = static_cast<double>(rows);
@@ -185,18 +198,19 @@ class FastBatchNorm : public BatchNormOp {
       move_towards(first_[c], running_mean[c]);
       move_towards(rows > 1 ? variance * n / (n - 1) : variance, running_variance[c]);
     }
-    write_normalised(rows, x, scale, shift, y);
+    write_normalised(rows, x, scale, shift, end, y);
   }
 
   void forward_inference(std::int64_t samples, ConstBuffer x, const float* scale,
                          const float* shift, const float* running_mean,
-                         const float* running_variance, Buffer y) override {
+                         const float* running_variance, Buffer y, const BlockEnd& end) override {
+    check_end(shape_, end);
     for (std::int64_t c = 0; c < channels_; ++c) {
       mean_[c] = running_mean[c];
       inverse_deviation_[c] = static_cast<float>(
           1 / std::sqrt(static_cast<double>(running_variance[c]) + shape_.epsilon));
     }
-    write_normalised(rows_of(samples), x, scale, shift, y);
+    write_normalised(rows_of(samples), x, scale, shift, end, y);
   }
 
   void backward(std::int64_t samples, ConstBuffer x, ConstBuffer y, Buffer dy, const float* scale,
@@ -277,14 +291,17 @@ class FastBatchNorm : public BatchNormOp {
   }
 
   void write_normalised(std::int64_t rows, ConstBuffer x, const float* scale, const float* shift,
-                        Buffer y) {
+                        const BlockEnd& end, Buffer y) {
     for (std::int64_t c = 0; c < channels_; ++c) {
       factor_[c] = inverse_deviation_[c] * scale[c];
       offset_[c] = shift[c];
     }
     for_each_chunk(rows, [&](std::int64_t row, std::int64_t count) {
-      normalise({count, channels_}, static_cast<const Element*>(x) + row * channels_, factors(),
-                shape_.relu, static_cast<Element*>(y) + row * channels_);
+      const std::int64_t first = row * channels_;
+      const auto* shortcut = static_cast<const Element*>(end.shortcut);
+      if (shortcut != nullptr) shortcut += first;
+      normalise({count, channels_}, static_cast<const Element*>(x) + first, factors(),
+                {shortcut, shape_.relu || end.relu}, static_cast<Element*>(y) + first);
     });
   }
 

@@ -6,6 +6,7 @@
 #include "kernels/reference/floats.h"
 #include "kernels/reference/fused.h"
 #include "kernels/relu/reference.h"
+#include "kernels/shapes.h"
 
 namespace fettle::kernels {
 namespace {
@@ -16,6 +17,7 @@ class ReferenceBatchNorm : public BatchNormOp {
       : shape_(shape),
         channels_(shape.input.channels),
         x_(plan.type, plan.max_samples * shape.input.size()),
+        shortcut_(plan.type, plan.max_samples * shape.input.size()),
         y_(plan.type, plan.max_samples * shape.input.size()),
         dy_(plan.type, plan.max_samples * shape.input.size()),
         dx_(plan.type, plan.max_samples * shape.input.size()),
@@ -27,7 +29,9 @@ class ReferenceBatchNorm : public BatchNormOp {
         offset_(channels_) {}
 
   void forward_training(std::int64_t samples, ConstBuffer x, const float* scale, const float* shift,
-                        float* running_mean, float* running_variance, Buffer y) override {
+                        float* running_mean, float* running_variance, Buffer y,
+                        const BlockEnd& end) override {
+    check_end(shape_, end);
     const std::int64_t rows = rows_of(samples);
     const float* input = x_.read(x, rows * channels_);
     measure(rows, input);
@@ -40,19 +44,20 @@ class ReferenceBatchNorm : public BatchNormOp {
       move_towards(sums_[c] / n, running_mean[c]);
       move_towards(variance * unbiased, running_variance[c]);
     }
-    normalise(rows, input, scale, shift, y);
+    normalise(rows, input, scale, shift, end, y);
   }
 
   void forward_inference(std::int64_t samples, ConstBuffer x, const float* scale,
                          const float* shift, const float* running_mean,
-                         const float* running_variance, Buffer y) override {
+                         const float* running_variance, Buffer y, const BlockEnd& end) override {
+    check_end(shape_, end);
     const std::int64_t rows = rows_of(samples);
     for (std::int64_t c = 0; c < channels_; ++c) {
       mean_[c] = running_mean[c];
       inverse_deviation_[c] = static_cast<float>(
           1 / std::sqrt(static_cast<double>(running_variance[c]) + shape_.epsilon));
     }
-    normalise(rows, x_.read(x, rows * channels_), scale, shift, y);
+    normalise(rows, x_.read(x, rows * channels_), scale, shift, end, y);
   }
 
   void backward(std::int64_t samples, ConstBuffer x, ConstBuffer y, Buffer dy, const float* scale,
@@ -122,17 +127,21 @@ class ReferenceBatchNorm : public BatchNormOp {
   }
 
   void normalise(std::int64_t rows, const float* x, const float* scale, const float* shift,
-                 Buffer y) {
+                 const BlockEnd& end, Buffer y) {
     for (std::int64_t c = 0; c < channels_; ++c) {
       factor_[c] = inverse_deviation_[c] * scale[c];
       offset_[c] = shift[c];
     }
+    const float* shortcut = nullptr;
+    if (end.shortcut != nullptr) shortcut = shortcut_.read(end.shortcut, rows * channels_);
+    const bool with_relu = shape_.relu || end.relu;
     float* output = y_.target(y);
     for (std::int64_t row = 0; row < rows; ++row) {
       for (std::int64_t c = 0; c < channels_; ++c) {
         const std::int64_t i = row * channels_ + c;
-        const float value = (x[i] - mean_[c]) * factor_[c] + offset_[c];
-        output[i] = shape_.relu ? relu(value) : value;
+        float value = (x[i] - mean_[c]) * factor_[c] + offset_[c];
+        if (shortcut != nullptr) value += shortcut[i];
+        output[i] = with_relu ? relu(value) : value;
       }
     }
     y_.write(y, rows * channels_);
@@ -140,7 +149,7 @@ class ReferenceBatchNorm : public BatchNormOp {
 
   const BatchNormShape shape_;
   const std::int64_t channels_;
-  Floats x_, y_, dy_, dx_;
+  Floats x_, shortcut_, y_, dy_, dx_;
   AlignedArray<float> mean_, inverse_deviation_;  // of the last forward
   AlignedArray<double> sums_, products_;
   AlignedArray<float> factor_, offset_;

@@ -6,6 +6,7 @@
 //               running_mean     = (1 - momentum) running_mean     + momentum mean
 //               running_variance = (1 - momentum) running_variance + momentum variance n / (n - 1)
 //   inference   the same y with the running statistics
+//   end of a block (BlockEnd)   y = relu(y + shortcut), each if asked for
 //   backward    with h = (x - mean) / sqrt(variance + epsilon) and g = dy, masked where ReLU is
 //   fused:
 //               dshift += sum g,  dscale += sum g h
@@ -13,6 +14,10 @@
 //
 // Sums run in double, in order of the rows. With n = 1 the unbiased variance does not exist; the
 // biased one (zero) is used for the running variance.
+//
+// The end of a block is fp32 arithmetic on numbers not rounded yet, in every backend. So in fp32 it
+// gives the bits of batch norm, Backend::add and ReluOp one after the other; in 16 bits it rounds
+// once, where these three round twice: it gives what they would in fp32, rounded.
 #pragma once
 
 #include <memory>

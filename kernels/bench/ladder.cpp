@@ -87,11 +87,19 @@ class Ladder {
     const auto of_channel = [&](std::size_t i) { return static_cast<float*>(channel[i]->data()); };
     measure("forward", {0, 3 * pass}, [&] {
       op->forward_training(samples, x->data(), of_channel(0), of_channel(1), of_channel(2),
-                           of_channel(3), y->data());
+                           of_channel(3), y->data(), {});
     });
     measure("backward", {0, 5 * pass}, [&] {
       op->backward(samples, x->data(), y->data(), dy->data(), of_channel(0), dx->data(),
                    of_channel(4), of_channel(5));
+    });
+    BatchNormShape without_relu = shape;
+    without_relu.relu = false;
+    op = made(backend_.batch_norm(without_relu, {samples, type}));
+    if (op == nullptr) return;
+    measure("forward, ending a block", {0, 4 * pass}, [&] {
+      op->forward_training(samples, x->data(), of_channel(0), of_channel(1), of_channel(2),
+                           of_channel(3), y->data(), {dy->data(), true});
     });
   }
 

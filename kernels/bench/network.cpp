@@ -169,7 +169,7 @@ void Network::forward(Layer& layer, const std::byte* x) {
     if (layer.pool) layer.pool->forward(kBatch, x, layer.output.data());
     if (layer.norm) {
       layer.norm->forward_training(kBatch, x, first, second, running_mean_.data(),
-                                   running_variance_.data(), layer.output.data());
+                                   running_variance_.data(), layer.output.data(), {});
     }
   });
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/philox.h"
+#include "kernels/batch_norm/cuda.h"
 #include "kernels/cuda/device.h"
 #include "kernels/embedding/cuda.h"
 #include "kernels/emulator/emulator.h"
@@ -46,6 +47,29 @@ Floats norm(cuda::Device& device) {
     op.value()->backward(kRows, sum.data(), dy.data(), scale.data(), dx.data(), true, dscale.data(),
                          dshift.data());
     for (const Floats& part : {y, sum, of_sum, dx, dscale, dshift})
+      all.insert(all.end(), part.begin(), part.end());
+  }
+  return all;
+}
+
+// Training, at the end of a block, and its backward. More samples than rows that a block takes.
+Floats batch_norm(cuda::Device& device) {
+  constexpr std::int64_t kSamples = 70;
+  Floats all;
+  for (const std::int64_t channels : {5, 40}) {
+    const BatchNormShape shape{{5, 3, channels}, 1e-5F, 0.1F, false};
+    auto op = cuda_batch_norm(device, shape, {kSamples, DataType::kFloat32});
+    const std::int64_t count = kSamples * shape.input.size();
+    const Floats x = random_floats(count, 1), dy = random_floats(count, 2);
+    const Floats shortcut = random_floats(count, 3);
+    const Floats scale = random_floats(channels, 4), shift = random_floats(channels, 5);
+    Floats mean(scale.size()), variance(scale.size()), dscale(scale.size()), dshift(scale.size());
+    Floats y(x.size()), dx(x.size());
+    op.value()->forward_training(kSamples, x.data(), scale.data(), shift.data(), mean.data(),
+                                 variance.data(), y.data(), {shortcut.data(), true});
+    op.value()->backward(kSamples, x.data(), nullptr, Floats(dy).data(), scale.data(), dx.data(),
+                         dscale.data(), dshift.data());
+    for (const Floats& part : {y, dx, dscale, dshift, mean, variance})
       all.insert(all.end(), part.begin(), part.end());
   }
   return all;
@@ -112,8 +136,9 @@ TEST_P(EveryOrderOfThreads, GivesTheSameBits) {
 }
 
 INSTANTIATE_TEST_SUITE_P(, EveryOrderOfThreads,
-                         ::testing::Values(Case{"norm", norm}, Case{"loss", loss},
-                                           Case{"embedding", embedding}, Case{"pool", pool}),
+                         ::testing::Values(Case{"norm", norm}, Case{"batch_norm", batch_norm},
+                                           Case{"loss", loss}, Case{"embedding", embedding},
+                                           Case{"pool", pool}),
                          [](const auto& instance) { return instance.param.name; });
 
 }  // namespace

@@ -20,9 +20,9 @@ class BatchNormLayer final : public Layer {
     float* mean = statistics + plan_.running_mean.offset;
     float* variance = statistics + plan_.running_variance.offset;
     if (pass.training) {
-      op_->forward_training(pass.samples, x, scale, shift, mean, variance, y);
+      op_->forward_training(pass.samples, x, scale, shift, mean, variance, y, {});
     } else {
-      op_->forward_inference(pass.samples, x, scale, shift, mean, variance, y);
+      op_->forward_inference(pass.samples, x, scale, shift, mean, variance, y, {});
     }
   }
 
