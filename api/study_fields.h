@@ -239,9 +239,10 @@ void visit_fields(Visitor& v, T& c) {
 template <class Visitor, Like<Gpu> T>
 void visit_fields(Visitor& v, T& c) {
   v.field("count", c.count, "Whole GPUs for each worker.", whole(1, 64));
-  v.field("fraction", c.fraction, "Share of one GPU.",
+  v.field("fraction", c.fraction, "Share of one GPU; not given out by this version.",
           above(0, 1).with([](FieldRules& r) { r.below_max = true; }));
-  v.field("memory", c.memory, "Memory of one GPU.", above(0, 1e15).as(Form::kQuantity));
+  v.field("memory", c.memory, "Memory of one GPU; not given out by this version.",
+          above(0, 1e15).as(Form::kQuantity));
 }
 
 template <class Visitor, Like<Workers> T>
@@ -288,7 +289,9 @@ void visit_fields(Visitor& v, T& c) {
       "Where checkpoints go, and how many are kept. With a template: its image goes on from them.");
   v.field("gpu", c.gpu, "GPUs of each worker; left out: CPU.");
   v.field("workers", c.workers, "Data-parallel workers.");
-  v.field("execution", c.execution, "Job: one a trial. Pool: warm workers that run many trials.");
+  v.field("execution", c.execution,
+          "Job: one a trial. Pool: warm workers that run many trials; in this version the same as "
+          "Job.");
   v.field("pod", c.pod, "Where pods of the built-in trainer may run; a template says so itself.");
   v.field("trainer", c.trainer, "The built-in trainer.");
   v.field("template", c.pod_template, "Any pod template: your own image or command.",

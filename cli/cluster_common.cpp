@@ -1,5 +1,5 @@
-// What the commands that speak to a cluster share: how they call, and what is said where Fettle is not
-// installed.
+// What the commands that speak to a cluster share: how they call, and what is said where Fettle is
+// not installed.
 #include "cli/cluster.h"
 
 namespace fettle::cli {

@@ -131,10 +131,10 @@ std::vector<Problem> problems() {
   const auto relu = simple(LayerType::kRelu);
   const auto norm = simple(LayerType::kBatchNorm);
   Problem mlp{"mlp", {linear(16), relu, dropout(0.2), linear(16), relu, linear(4)}};
-  Problem cnn{
-      "cnn",
-      {conv(4), norm, relu, simple(LayerType::kMaxPool), simple(LayerType::kResidual), conv(4),
-       norm, relu, simple(LayerType::kAdd), simple(LayerType::kGlobalPool), linear(4)}};
+  Problem cnn{"cnn",
+              {conv(4), norm, relu, simple(LayerType::kMaxPool), simple(LayerType::kResidual),
+               conv(4), norm, relu, simple(LayerType::kAdd), simple(LayerType::kResidual), conv(4),
+               norm, simple(LayerType::kAdd), relu, simple(LayerType::kGlobalPool), linear(4)}};
   Problem text{"gpt", gpt({.layers = 1, .heads = 2, .width = 8}), true};
   return {mlp, cnn, text};
 }

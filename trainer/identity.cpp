@@ -6,12 +6,16 @@
 
 namespace fettle::trainer {
 
+// Without dropout, which has nothing to keep and is no layer at all at rate 0.
 std::string layout_of(const NetworkPlan& plan) {
   std::string text = plan.vocabulary.empty() ? "" : plan.vocabulary + "; ";
   for (const LayerPlan& layer : plan.layers) {
+    if (layer.type == api::LayerType::kDropout) continue;
     text += std::string(api::to_string(layer.type)) + " " + to_string(layer.input) + " to " +
             to_string(layer.output);
-    if (layer.type == api::LayerType::kAdd) text += " and " + std::to_string(layer.shortcut);
+    if (layer.type == api::LayerType::kAdd && layer.shortcut != kNetworkInput) {
+      text += " and " + plan.layer(layer.shortcut).name;
+    }
     if (layer.heads > 0) text += " heads " + std::to_string(layer.heads);
     if (layer.kernel_height > 0) text += " kernel " + std::to_string(layer.kernel_height);
     if (layer.bias) text += " bias";

@@ -1,8 +1,9 @@
 // Opinion: what the portfolio adds to the logarithm of what a trial may gain: the logarithm of how
 // much denser the good trials lie at the point than the others (density_ratio.h), times a weight
-// that is 1 from the tenth trial to the twentieth and then falls as one over their number. So a second kind of model has
-// its say while there is little to go by, and the process decides in the end (as in "piBO",
-// Hvarfner et al. 2022, arXiv 2204.11051, where the density is what people believe).
+// that is 1 from the tenth trial to the twentieth and then falls as one over their number. So a
+// second kind of model has its say while there is little to go by, and the process decides in the
+// end (as in "piBO", Hvarfner et al. 2022, arXiv 2204.11051, where the density is what people
+// believe).
 //
 // Of a sampler that asks for none it is nothing everywhere. Not synchronised.
 #pragma once

@@ -43,9 +43,7 @@ class Timeline {
     for (const BackwardStep& step : backward.steps) {
       steps_back_[static_cast<std::size_t>(step.layer)] = true;
     }
-    for (std::size_t i = 0; i < network.layers.size(); ++i) {
-      run(static_cast<std::int64_t>(i), plan_.forward);
-    }
+    run(std::vector<bool>(network.layers.size(), true), 0, plan_.forward);
     take_logits_gradient();
     run_back();
   }
@@ -67,20 +65,21 @@ class Timeline {
   }
 
  private:
-  const LayerPlan& layer(std::int64_t i) const {
-    return network_.layers[static_cast<std::size_t>(i)];
-  }
+  const LayerPlan& layer(std::int64_t i) const { return network_.layer(i); }
 
   std::int64_t take(const LayerPlan& giver) {
     buffers_.push_back({room_for(giver.output.size()), now_, now_});
     return std::ssize(buffers_) - 1;
   }
+  std::int64_t take_output(std::int64_t i) {
+    return output_of_[static_cast<std::size_t>(i)] = take(layer(i));
+  }
   std::int64_t use(std::int64_t buffer) {
-    if (buffer != kNowhere) buffers_[static_cast<std::size_t>(buffer)].end = now_;
+    buffers_[static_cast<std::size_t>(buffer)].end = now_;
     return buffer;
   }
   std::int64_t use_output(std::int64_t of) {
-    return of == kNetworkInput ? kNowhere : use(output_of_[static_cast<std::size_t>(of)]);
+    return of == kNetworkInput ? kAtInput : use(output_of_[static_cast<std::size_t>(of)]);
   }
   std::int64_t use_gradient(std::int64_t slot) {
     return slot == kNoSlot ? kNowhere : use(gradient_in_[static_cast<std::size_t>(slot)]);
@@ -89,13 +88,53 @@ class Timeline {
     return gradient_in_[static_cast<std::size_t>(slot)] = take(giver);
   }
 
-  void run(std::int64_t i, std::vector<ActivationStep>& steps) {
+  // Of the layers from `first` on those that are wanted.
+  void run(const std::vector<bool>& wanted, std::int64_t first,
+           std::vector<ActivationStep>& steps) {
+    for (std::size_t n = 0; n < wanted.size(); ++n) {
+      if (!wanted[n]) continue;
+      const std::int64_t i = first + static_cast<std::int64_t>(n);
+      const bool with_next = n + 1 < wanted.size() && wanted[n + 1] && runs_with_next(i);
+      steps.push_back(with_next ? run_both(i) : run_one(i));
+      n += with_next ? 1 : 0;
+      ++now_;
+    }
+  }
+
+  // Not over a cut: the second layer will run again by itself, and is to give the same bits then.
+  bool runs_with_next(std::int64_t i) const {
+    const LayerPlan& next = layer(i + 1);
+    const bool takes =
+        next.source == i || (next.type == api::LayerType::kAdd && next.shortcut == i);
+    return takes && run_together(layer(i), next) && !std::ranges::binary_search(ends_, i);
+  }
+
+  ActivationStep run_one(std::int64_t i) {
     const LayerPlan& plan = layer(i);
-    ActivationStep step{true, i, use_output(plan.source)};
+    ActivationStep step{.layer = i, .x = use_output(plan.source)};
     if (plan.type == api::LayerType::kAdd) step.shortcut = use_output(plan.shortcut);
-    step.y = output_of_[static_cast<std::size_t>(i)] = take(plan);
-    steps.push_back(step);
-    ++now_;
+    step.y = take_output(i);
+    return step;
+  }
+
+  // Layer i and the next. What a batch norm gives besides is not written.
+  ActivationStep run_both(std::int64_t i) {
+    const LayerPlan& next = layer(i + 1);
+    if (next.type == api::LayerType::kAdd) {
+      const std::int64_t other = next.source == i ? next.shortcut : next.source;
+      return {.layer = i,
+              .x = use_output(layer(i).source),
+              .y = take_output(i + 1),
+              .shortcut = use_output(other)};
+    }
+    ActivationStep step = run_one(i);
+    if (next.type == api::LayerType::kGelu) {
+      step.gelu = take_output(i + 1);
+      return step;
+    }
+    step.layer = i + 1;
+    step.sum = std::exchange(step.y, take_output(i + 1));
+    return step;
   }
 
   // The loss may write it over the logits, unless the last layer reads these again.
@@ -120,13 +159,15 @@ class Timeline {
   void step_back(const BackwardStep& back) {
     const LayerPlan& plan = layer(back.layer);
     const BackwardReads reads = reads_of(plan);
-    ActivationStep step{false, back.layer};
+    ActivationStep step{.forward = false, .layer = back.layer};
     if (reads.input) step.x = use_output(plan.source);
     if (reads.output) step.y = use_output(back.layer);
+    if (plan.gelu_before) step.before = use_output(network_.gradient_target(plan));
     step.dy = use_gradient(back.dy);
     step.sum = use_gradient(back.sum);
-    if (back.dx != kNoSlot) step.dx = take_gradient(back.dx, layer(plan.source));
-    if (back.copy != kNoSlot) step.copy = take_gradient(back.copy, plan);
+    step.adds = back.adds;
+    if (back.adds) step.dx = use_gradient(back.dx);
+    if (back.dx != kNoSlot && !back.adds) step.dx = take_gradient(back.dx, layer(plan.source));
     plan_.backward.push_back(step);
     ++now_;
   }
@@ -146,13 +187,11 @@ class Timeline {
       if (steps_back && reads.output) want(i);
       const bool runs = wanted[static_cast<std::size_t>(i - before - 1)];
       if (runs || (steps_back && reads.input)) want(plan.source);
+      if (steps_back && plan.gelu_before) want(network_.gradient_target(plan));
       if (runs && plan.type == api::LayerType::kAdd) want(plan.shortcut);
     }
-    for (std::int64_t i = before + 1; i < end; ++i) {
-      if (!wanted[static_cast<std::size_t>(i - before - 1)]) continue;
-      run(i, plan_.backward);
-      ++plan_.repeated;
-    }
+    run(wanted, before + 1, plan_.backward);
+    plan_.repeated += std::ranges::count(wanted, true);
   }
 
   const NetworkPlan& network_;
@@ -193,14 +232,14 @@ ActivationPlan arranged(const Timeline& timeline) {
   const std::vector<Buffer>& buffers = timeline.buffers();
   const std::vector<std::int64_t> places = arrange(buffers);
   const auto put = [&](std::int64_t& place) {
-    if (place != kNowhere) place = places[static_cast<std::size_t>(place)];
+    if (place >= 0) place = places[static_cast<std::size_t>(place)];
   };
   ActivationPlan plan = timeline.plan();
   put(plan.logits_gradient);
   for (auto* steps : {&plan.forward, &plan.backward}) {
     for (ActivationStep& step : *steps) {
-      for (auto* place :
-           {&step.x, &step.y, &step.shortcut, &step.dy, &step.dx, &step.sum, &step.copy}) {
+      for (auto* place : {&step.x, &step.y, &step.shortcut, &step.sum, &step.gelu, &step.before,
+                          &step.dy, &step.dx}) {
         put(*place);
       }
     }
@@ -221,14 +260,14 @@ class Cuts {
     };
     for (std::int64_t i = std::ssize(network.layers) - 1; i >= 0; --i) {
       const LayerPlan& layer = network.layers[static_cast<std::size_t>(i)];
-      if (lowest >= i) ends_.push_back(i);
+      if (lowest >= i && !layer.ends_block) ends_.push_back(i);
       reads(layer.source);
       if (layer.type == api::LayerType::kAdd) reads(layer.shortcut);
     }
     std::reverse(ends_.begin(), ends_.end());
     before_.push_back(0);
     for (const LayerPlan& layer : network.layers) {
-      before_.push_back(before_.back() + room_for(layer.output.size()));
+      before_.push_back(before_.back() + (layer.ends_block ? 0 : room_for(layer.output.size())));
     }
   }
 

@@ -2,7 +2,8 @@
 // of it is computed a second time instead of being kept (activation recomputation, Chen et al.
 // 2016, "Training Deep Nets with Sublinear Memory Cost").
 //
-// A training pass is a list of steps. A buffer is taken from the step that writes it to the last
+// A training pass is a list of steps; where two layers run together (layer_kinds.h) they are one,
+// of the layer that has the parameters. A buffer is taken from the step that writes it to the last
 // one that reads it; buffers that are never taken at the same time may share memory. All of them
 // lie in one block, so its size is known before anything is allocated.
 // With recomputation the layers are cut into segments at places where all that comes later depends
@@ -19,29 +20,33 @@
 
 namespace fettle::trainer {
 
-// Not a place: the network's input, or something that a step does not need.
+// Not places: what a step does not need, and the network's input.
 inline constexpr std::int64_t kNowhere = -1;
+inline constexpr std::int64_t kAtInput = -2;
 
-// A layer runs forward (from x and shortcut to y) or backward (from x, y and dy to dx). Places are
-// numbers of elements of one sample from the start of the block, to be multiplied by the most
-// samples at once; they stay on 64-byte boundaries for every number of samples and every type.
+// A layer runs forward (from x to y) or backward (from x, y and dy to dx), with what layer.h says
+// of ForwardBuffers and BackwardBuffers. Places are numbers of elements of one sample from the
+// start of the block, to be multiplied by the most samples at once; they stay on 64-byte boundaries
+// for every number of samples and every type.
 struct ActivationStep {
   bool forward = true;
   std::int64_t layer = 0;
   std::int64_t x = kNowhere;
   std::int64_t y = kNowhere;
-  std::int64_t shortcut = kNowhere;  // add: the other summand
+  std::int64_t shortcut = kNowhere;
+  std::int64_t sum = kNowhere;  // forward: of x and shortcut; backward: where dx is then added to
+  std::int64_t gelu = kNowhere;
+  std::int64_t before = kNowhere;
   std::int64_t dy = kNowhere;
   std::int64_t dx = kNowhere;
-  std::int64_t sum = kNowhere;   // as in BackwardStep
-  std::int64_t copy = kNowhere;  // as in BackwardStep
+  bool adds = false;  // as in BackwardStep
 };
 
 struct ActivationPlan {
-  std::vector<ActivationStep> forward;   // every layer, once
+  std::vector<ActivationStep> forward;   // every layer's output is written once
   std::int64_t logits_gradient = 0;      // where the loss puts it, after forward
   std::vector<ActivationStep> backward;  // with the layers that run forward again
-  std::int64_t repeated = 0;             // how many these are
+  std::int64_t repeated = 0;             // how many layers these are
   // Of the block, a sample: its bytes are elements x samples x bytes of an element.
   std::int64_t elements = 0;
 

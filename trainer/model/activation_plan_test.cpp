@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -74,30 +75,66 @@ class Memory {
     }
   }
 
+  // What a step writes must not be what it reads.
   void run(const ActivationStep& step) {
-    const LayerPlan& layer = network_.layers[static_cast<std::size_t>(step.layer)];
-    expect("output", layer.source, step.x);
-    if (layer.type == LayerType::kAdd) expect("output", layer.shortcut, step.shortcut);
+    const LayerPlan& layer = network_.layer(step.layer);
+    if (step.sum != kNowhere) {  // a norm with the sum before it
+      write("output", layer.source, step.sum);
+      write("output", step.layer, step.y);
+      return expect_summands(network_.layer(layer.source), step.x, step.shortcut);
+    }
+    if (layer.ends_block) {  // a batch norm with the sum behind it
+      const LayerPlan& add = network_.layer(step.layer + 1);
+      write("output", step.layer + 1, step.y);
+      expect("output", layer.source, step.x);
+      return expect("output", add.source == step.layer ? add.shortcut : add.source, step.shortcut);
+    }
+    if (step.gelu != kNowhere) write("output", step.layer + 1, step.gelu);
     write("output", step.layer, step.y);
+    if (layer.type == LayerType::kAdd) return expect_summands(layer, step.x, step.shortcut);
+    expect("output", layer.source, step.x);
+  }
+  void expect_summands(const LayerPlan& add, std::int64_t x, std::int64_t shortcut) {
+    expect("output", add.source, x);
+    expect("output", add.shortcut, shortcut);
   }
 
+  // A gradient is complete when its layer steps back, so who of its users wrote it does not matter;
+  // what a layer and its shortcut share is that of both.
   void step_back(const ActivationStep& step) {
-    const LayerPlan& layer = network_.layers[static_cast<std::size_t>(step.layer)];
-    const bool add = layer.type == LayerType::kAdd;
+    const LayerPlan& layer = network_.layer(step.layer);
     if (reads_of(layer).input) expect("output", layer.source, step.x);
     if (reads_of(layer).output) expect("output", step.layer, step.y);
-    expect("gradient", step.layer, step.dy);
-    if (step.sum != kNowhere) expect("gradient", add ? layer.shortcut : layer.source, step.sum);
-    if (step.copy != kNowhere) write("gradient", layer.shortcut, step.copy);
-    if (step.dx != kNowhere) write("gradient", layer.source, step.dx);
-    if (add && layer.source != kNetworkInput) write("gradient", layer.source, step.dy);
+    const std::int64_t target = network_.gradient_target(layer);
+    if (layer.gelu_before) expect("output", target, step.before);
+    expect("gradient", shared(step.layer), step.dy);
+    if (step.sum != kNowhere) expect("gradient", shared(target), step.sum);
+    if (layer.type == LayerType::kAdd) return step_back_add(layer, step);
+    if (step.adds) expect("gradient", shared(target), step.dx);
+    if (step.dx != kNowhere && !step.adds) write("gradient", target, step.dx);
+  }
+
+  void step_back_add(const LayerPlan& add, const ActivationStep& step) {
+    if (step.adds) expect("gradient", shared(add.shortcut), step.dx);
+    if (step.dx == kNowhere) {
+      share_[add.shortcut] = share_[add.source] = shared(step.layer);
+      return;
+    }
+    if (!step.adds) write("gradient", add.shortcut, step.dx);
+    share_[add.source] = shared(step.layer);
+  }
+  std::int64_t shared(std::int64_t layer) const {
+    const auto found = share_.find(layer);
+    return found == share_.end() ? layer : found->second;
   }
 
   const NetworkPlan& network_;
   std::vector<std::string> lines_;
+  std::map<std::int64_t, std::int64_t> share_;  // whose gradient a layer's is
 };
 
 const auto kRelu = simple(LayerType::kRelu);
+const auto kGelu = simple(LayerType::kGelu);
 const auto kNorm = simple(LayerType::kBatchNorm);
 const auto kResidual = simple(LayerType::kResidual);
 const auto kShortcut = simple(LayerType::kShortcut);
@@ -113,6 +150,10 @@ TEST(ActivationPlan, EveryStepFindsWhatItReads) {
       network_of({conv(4), kResidual, conv(4), kResidual, kRelu, conv(4), kAdd, kRelu, conv(4),
                   kShortcut, kResidual, conv(4), kAdd, kAdd, linear(3)}),
       network_of({kResidual, conv(2), kAdd, kResidual, conv(2), kAdd, linear(3)}),
+      network_of(
+          {linear(8), kGelu, linear(8), kGelu, linear(8), kResidual, kGelu, kAdd, linear(3)}),
+      network_of({kResidual, kNorm, kAdd, kRelu, conv(2), kResidual, conv(2), kNorm, kShortcut,
+                  conv(2), kNorm, kAdd, linear(3)}),
       network_of(resnet18(3, ResNetStem::kSmall)),
       gpt2_small(),
   };
@@ -127,10 +168,41 @@ TEST(ActivationPlan, EveryStepFindsWhatItReads) {
 std::vector<std::int64_t> repeated(const ActivationPlan& plan) {
   std::vector<std::int64_t> layers;
   for (const ActivationStep& step : plan.backward) {
-    if (step.forward) layers.push_back(step.layer);
+    if (!step.forward) continue;
+    if (step.sum != kNowhere) layers.push_back(step.layer - 1);
+    layers.push_back(step.layer);
+    if (step.gelu != kNowhere) layers.push_back(step.layer + 1);
   }
   EXPECT_EQ(std::ssize(layers), plan.repeated);
   return layers;
+}
+
+// What is written besides, by layers that run together: GELUs, sums, and the sums of batch norms.
+TEST(ActivationPlan, LayersRunTogetherWhereOneKernelDoesBoth) {
+  const auto steps = [](const NetworkPlan& network) {
+    return std::ssize(plan_activations(network, false).forward);
+  };
+  EXPECT_EQ(steps(network_of({linear(8), kGelu, linear(8), kGelu, linear(3)})), 3);
+  EXPECT_EQ(steps(network_of({linear(8), kGelu, dropout(0.1), linear(3)})), 4);
+  EXPECT_EQ(steps(network_of({conv(2), kResidual, conv(2), kNorm, kAdd, kRelu, linear(3)})), 4);
+  EXPECT_EQ(steps(network_of(
+                {conv(2), kResidual, conv(2), kAdd, simple(LayerType::kLayerNorm), linear(3)})),
+            4);
+}
+
+// A GELU that runs again by itself has run by itself: a product's need not have the same bits.
+TEST(ActivationPlan, LayersDoNotRunTogetherOverACut) {
+  std::vector<api::LayerConfig> layers;
+  for (int i = 0; i < 6; ++i) layers.insert(layers.end(), {linear(64), kGelu});
+  layers.push_back(linear(3));
+  const ActivationPlan plan = plan_activations(network_of(layers), true);
+  ASSERT_GT(plan.repeated, 0);
+  for (const ActivationStep& again : plan.backward) {
+    if (!again.forward) continue;
+    const auto first = std::ranges::find(plan.forward, again.layer, &ActivationStep::layer);
+    ASSERT_NE(first, plan.forward.end());
+    EXPECT_EQ(first->gelu == kNowhere, again.gelu == kNowhere) << again.layer;
+  }
 }
 
 TEST(ActivationPlan, RepeatsNothingUnlessAsked) {

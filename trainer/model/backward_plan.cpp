@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "trainer/model/layer_kinds.h"
+
 namespace fettle::trainer {
 
 namespace {
@@ -29,7 +31,7 @@ class BackwardPlanner {
   BackwardPlan run() {
     slot_of_.back() = take_slot();
     for (std::size_t i = network_.layers.size(); i-- > 0;) {
-      if (!needed_[i]) continue;
+      if (!needed_[i] || slot_of_[i] == kNoSlot) continue;
       if (network_.layers[i].type == api::LayerType::kAdd) {
         step_back_add(i);
       } else {
@@ -46,18 +48,22 @@ class BackwardPlanner {
 
   void step_back(std::size_t i) {
     BackwardStep step{static_cast<std::int64_t>(i), slot_of_[i]};
-    const std::int64_t source = network_.layers[i].source;
-    if (needs(source)) {
-      step.dx = take_slot();
-      std::int64_t& slot = slot_of_[static_cast<std::size_t>(source)];
+    const LayerPlan& layer = network_.layers[i];
+    const std::int64_t target = network_.gradient_target(layer);
+    if (needs(target)) {
+      std::int64_t& slot = slot_of_[static_cast<std::size_t>(target)];
       if (slot == kNoSlot) {
-        slot = step.dx;
+        slot = step.dx = take_slot();
+      } else if (kind_of(layer.type).adds_gradients && slot != step.dy) {
+        step.dx = slot;
+        step.adds = true;
       } else {
         step.sum = slot;
-        free_.push_back(step.dx);
+        step.dx = take_slot();
+        release(step.dx);
       }
     }
-    free_.push_back(step.dy);
+    release(step.dy);
     plan_.steps.push_back(step);
   }
 
@@ -68,30 +74,52 @@ class BackwardPlanner {
     BackwardStep step{static_cast<std::int64_t>(i), slot_of_[i]};
     if (needs(layer.shortcut)) {
       std::int64_t& slot = slot_of_[static_cast<std::size_t>(layer.shortcut)];
-      if (slot == kNoSlot) {
-        slot = step.copy = take_slot();
+      if (slot != kNoSlot) {
+        step.dx = slot;
+        step.adds = true;
+      } else if (summands_share(layer)) {
+        slot = step.dy;
+        ++users_[static_cast<std::size_t>(slot)];
       } else {
-        step.sum = slot;
+        slot = step.dx = take_slot();
       }
     }
     if (needs(layer.source)) {
       slot_of_[static_cast<std::size_t>(layer.source)] = step.dy;
     } else {
-      free_.push_back(step.dy);
+      release(step.dy);
     }
     plan_.steps.push_back(step);
   }
 
+  // The later of the two layers steps back first, and must leave the slot as it is. The earlier one
+  // may do as it likes: a shortcut that is the block's input steps back, and gets its sum, only
+  // when all layers of the block have.
+  bool summands_share(const LayerPlan& add) const {
+    const std::int64_t later = std::max(add.source, add.shortcut);
+    if (!needs(later)) return true;
+    const LayerPlan& layer = network_.layer(later);
+    return layer.type != api::LayerType::kAdd && !layer.relu;
+  }
+
   std::int64_t take_slot() {
-    if (free_.empty()) return plan_.slots++;
+    if (free_.empty()) {
+      users_.push_back(1);
+      return plan_.slots++;
+    }
     const std::int64_t slot = free_.back();
     free_.pop_back();
+    users_[static_cast<std::size_t>(slot)] = 1;
     return slot;
+  }
+  void release(std::int64_t slot) {
+    if (--users_[static_cast<std::size_t>(slot)] == 0) free_.push_back(slot);
   }
 
   const NetworkPlan& network_;
   const std::vector<bool> needed_;
   std::vector<std::int64_t> slot_of_;  // by layer
+  std::vector<std::int64_t> users_;    // by slot: layers whose gradient it still is
   std::vector<std::int64_t> free_;
   BackwardPlan plan_;
 };

@@ -2,9 +2,11 @@
 //
 // A buffer ("slot") holds the gradient by one layer's output, from the first layer that contributes
 // to it until the layer itself has used it up. Where two contribute (the input of a residual
-// block), the second works in a slot of its own and is added. A chain needs two slots, each open
-// block one or two more. Layers that nothing trained lies before get no gradient. A pure value and
-// function; usable from any thread.
+// block), the second is added: by its layer, if that can, else from a slot of its own. The gradient
+// by a sum is that by both summands, which share its slot, unless one of them would write into it
+// before the other has read it. A chain needs two slots, each open block one or two more. Layers
+// that nothing trained lies before get no gradient, nor do GELUs that are fused: it goes past them.
+// A pure value and function; usable from any thread.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +20,12 @@ inline constexpr std::int64_t kNoSlot = -1;
 
 struct BackwardStep {
   std::int64_t layer = 0;
-  std::int64_t dy = 0;          // the slot with the gradient by its output
-  std::int64_t dx = kNoSlot;    // where the gradient by its input goes; none: not needed
-  std::int64_t sum = kNoSlot;   // where dx is then added to; add: where dy is, for its shortcut
-  std::int64_t copy = kNoSlot;  // add: where dy is copied to, for its shortcut
+  std::int64_t dy = 0;  // the slot with the gradient by its output
+  // Where the gradient by its input goes (gradient_target); add: that by its shortcut. None: it is
+  // not needed, or it is dy itself.
+  std::int64_t dx = kNoSlot;
+  std::int64_t sum = kNoSlot;  // where dx is then added to
+  bool adds = false;           // to what is in dx
   bool operator==(const BackwardStep&) const = default;
 };
 

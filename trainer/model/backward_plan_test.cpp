@@ -35,12 +35,66 @@ TEST(BackwardPlan, TheInputOfABlockGetsASum) {
   // 0 conv, [1 conv], 2 add, 3 linear
   const BackwardPlan plan = backward(
       {conv(2), simple(LayerType::kResidual), conv(2), simple(LayerType::kAdd), linear(3)});
+  EXPECT_THAT(plan.steps, ElementsAre(BackwardStep{3, 0, 1},     // linear
+                                      BackwardStep{2, 1},        // add: conv 0 and 1 share its own
+                                      BackwardStep{1, 1, 0, 1},  // added to that
+                                      BackwardStep{0, 1}));
+  EXPECT_EQ(plan.slots, 2);
+}
+
+// conv 1 would mask what is conv 0's, too.
+TEST(BackwardPlan, NothingIsSharedWithAFusedRelu) {
+  const BackwardPlan plan =
+      backward({conv(2), simple(LayerType::kResidual), conv(2), simple(LayerType::kRelu),
+                simple(LayerType::kAdd), linear(3)});
   EXPECT_THAT(plan.steps,
-              ElementsAre(BackwardStep{3, 0, 1},                    // linear
-                          BackwardStep{2, 1, kNoSlot, kNoSlot, 0},  // add: a copy for conv 0
-                          BackwardStep{1, 1, 2, 0},                 // added to that
-                          BackwardStep{0, 0, kNoSlot}));
-  EXPECT_EQ(plan.slots, 3);
+              ElementsAre(BackwardStep{3, 0, 1}, BackwardStep{2, 1, 0},  // add: a copy for conv 0
+                          BackwardStep{1, 1, 2, 0}, BackwardStep{0, 0}));
+}
+
+// The inner sum (2) would be added to the gradient of conv 0 while it is still its own.
+TEST(BackwardPlan, NothingIsSharedWithAnotherSum) {
+  const BackwardPlan plan =
+      backward({conv(2), simple(LayerType::kResidual), simple(LayerType::kResidual), conv(2),
+                simple(LayerType::kAdd), simple(LayerType::kAdd), linear(3)});
+  EXPECT_THAT(plan.steps, ElementsAre(BackwardStep{4, 0, 1}, BackwardStep{3, 1, 0},
+                                      BackwardStep{2, 1, 0, kNoSlot, true},
+                                      BackwardStep{1, 1, 2, 0}, BackwardStep{0, 0}));
+}
+
+// Of the two ends of a block the shortcut's conv (2) steps back first, and leaves the slot as it
+// is.
+TEST(BackwardPlan, AShortcutOfItsOwnSharesWithTheBlock) {
+  const BackwardPlan plan =
+      backward({conv(2), simple(LayerType::kResidual), conv(4), simple(LayerType::kRelu),
+                simple(LayerType::kShortcut), conv(4), simple(LayerType::kAdd), linear(3)});
+  EXPECT_THAT(plan.steps,
+              ElementsAre(BackwardStep{4, 0, 1}, BackwardStep{3, 1}, BackwardStep{2, 1, 0},
+                          BackwardStep{1, 1, 2, 0}, BackwardStep{0, 0}));
+}
+
+TEST(BackwardPlan, ANormAddsToTheSumItself) {
+  // 0 linear, [1 norm, 2 linear], 3 add, 4 linear
+  const BackwardPlan plan =
+      backward({linear(3), simple(LayerType::kResidual), simple(LayerType::kLayerNorm), linear(3),
+                simple(LayerType::kAdd), linear(3)});
+  EXPECT_THAT(plan.steps,
+              ElementsAre(BackwardStep{4, 0, 1}, BackwardStep{3, 1}, BackwardStep{2, 1, 0},
+                          BackwardStep{1, 0, 1, kNoSlot, true}, BackwardStep{0, 1}));
+}
+
+// A norm that is the whole block has the sum as its own gradient and cannot add to what it reads.
+TEST(BackwardPlan, ANormDoesNotAddToItsOwnGradient) {
+  const BackwardPlan plan =
+      backward({linear(3), simple(LayerType::kResidual), simple(LayerType::kLayerNorm),
+                simple(LayerType::kAdd), linear(3)});
+  EXPECT_THAT(plan.steps, ElementsAre(BackwardStep{3, 0, 1}, BackwardStep{2, 1},
+                                      BackwardStep{1, 1, 0, 1}, BackwardStep{0, 1}));
+}
+
+TEST(BackwardPlan, GoesPastAGeluBetweenLinearLayers) {
+  const BackwardPlan plan = backward({linear(5), simple(LayerType::kGelu), linear(3)});
+  EXPECT_THAT(plan.steps, ElementsAre(BackwardStep{2, 0, 1}, BackwardStep{0, 1}));
 }
 
 TEST(BackwardPlan, ABlockOnTheImagesNeedsNoSum) {

@@ -13,22 +13,22 @@ class BatchNormLayer final : public Layer {
                  std::unique_ptr<kernels::BatchNormOp> op)
       : plan_(plan), parameters_(parameters), op_(std::move(op)) {}
 
-  void forward(const Pass& pass, kernels::ConstBuffer x, kernels::Buffer y) override {
+  void forward(const Pass& pass, const ForwardBuffers& at) override {
     const float* scale = parameters_.values(plan_.weights);
     const float* shift = parameters_.values(plan_.biases);
     float* statistics = pass.statistics ? pass.statistics : parameters_.statistics.data();
     float* mean = statistics + plan_.running_mean.offset;
     float* variance = statistics + plan_.running_variance.offset;
+    const kernels::BlockEnd end{at.shortcut, plan_.end_relu};
     if (pass.training) {
-      op_->forward_training(pass.samples, x, scale, shift, mean, variance, y, {});
+      op_->forward_training(pass.samples, at.x, scale, shift, mean, variance, at.y, end);
     } else {
-      op_->forward_inference(pass.samples, x, scale, shift, mean, variance, y, {});
+      op_->forward_inference(pass.samples, at.x, scale, shift, mean, variance, at.y, end);
     }
   }
 
-  void backward(const Pass& pass, kernels::ConstBuffer x, kernels::ConstBuffer y,
-                kernels::Buffer dy, kernels::Buffer dx) override {
-    op_->backward(pass.samples, x, y, dy, parameters_.values(plan_.weights), dx,
+  void backward(const Pass& pass, const BackwardBuffers& at) override {
+    op_->backward(pass.samples, at.x, at.y, at.dy, parameters_.values(plan_.weights), at.dx,
                   parameters_.gradient(plan_.weights), parameters_.gradient(plan_.biases));
   }
 

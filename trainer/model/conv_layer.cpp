@@ -38,8 +38,8 @@ Status plan_conv(const api::ModelConfig& model, const api::LayerConfig& config, 
 
 Result<std::unique_ptr<Layer>> make_conv(const LayerPlan& plan, const LayerContext& context) {
   FETTLE_ASSIGN(auto op, context.backend.conv(shape_of(plan), context.options));
-  return std::unique_ptr<Layer>(
-      std::make_unique<WeightedLayer>(plan, context.parameters, std::move(op)));
+  return std::unique_ptr<Layer>(std::make_unique<WeightedLayer<kernels::WeightedOp>>(
+      plan, context.parameters, std::move(op)));
 }
 
 }  // namespace

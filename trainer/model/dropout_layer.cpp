@@ -13,21 +13,20 @@ class DropoutLayer final : public Layer {
                std::unique_ptr<kernels::DropoutOp> op)
       : backend_(backend), layer_(layer), bytes_per_sample_(bytes_per_sample), op_(std::move(op)) {}
 
-  void forward(const Pass& pass, kernels::ConstBuffer x, kernels::Buffer y) override {
+  void forward(const Pass& pass, const ForwardBuffers& at) override {
     if (pass.training && op_) {
-      op_->forward(pass.samples, pass.indices, key(pass), x, y);
+      op_->forward(pass.samples, pass.indices, key(pass), at.x, at.y);
     } else {
-      copy(pass, x, y);
+      copy(pass, at.x, at.y);
     }
   }
 
-  void backward(const Pass& pass, kernels::ConstBuffer, kernels::ConstBuffer, kernels::Buffer dy,
-                kernels::Buffer dx) override {
-    if (dx == nullptr) return;
+  void backward(const Pass& pass, const BackwardBuffers& at) override {
+    if (at.dx == nullptr) return;
     if (op_) {
-      op_->backward(pass.samples, pass.indices, key(pass), dy, dx);
+      op_->backward(pass.samples, pass.indices, key(pass), at.dy, at.dx);
     } else {
-      copy(pass, dy, dx);
+      copy(pass, at.dy, at.dx);
     }
   }
 

@@ -16,14 +16,13 @@ class EmbeddingLayer final : public Layer {
                  std::unique_ptr<kernels::EmbeddingOp> op)
       : plan_(plan), parameters_(parameters), op_(std::move(op)) {}
 
-  void forward(const Pass& pass, kernels::ConstBuffer x, kernels::Buffer y) override {
-    op_->forward(pass.samples, static_cast<const std::int32_t*>(x),
-                 parameters_.typed(plan_.weights), parameters_.typed(plan_.positions), y);
+  void forward(const Pass& pass, const ForwardBuffers& at) override {
+    op_->forward(pass.samples, static_cast<const std::int32_t*>(at.x),
+                 parameters_.typed(plan_.weights), parameters_.typed(plan_.positions), at.y);
   }
 
-  void backward(const Pass& pass, kernels::ConstBuffer x, kernels::ConstBuffer, kernels::Buffer dy,
-                kernels::Buffer) override {
-    op_->backward(pass.samples, static_cast<const std::int32_t*>(x), dy,
+  void backward(const Pass& pass, const BackwardBuffers& at) override {
+    op_->backward(pass.samples, static_cast<const std::int32_t*>(at.x), at.dy,
                   parameters_.gradient(plan_.weights), parameters_.gradient(plan_.positions));
   }
 
@@ -62,8 +61,8 @@ Result<std::unique_ptr<Layer>> make_head(const LayerPlan& plan, const LayerConte
   const kernels::LinearShape shape{plan.input.channels, plan.vocabulary, /*bias=*/false,
                                    /*relu=*/false};
   FETTLE_ASSIGN(auto op, context.backend.linear(shape, by_rows(context.options, plan)));
-  return std::unique_ptr<Layer>(
-      std::make_unique<WeightedLayer>(plan, context.parameters, std::move(op), rows_of(plan)));
+  return std::unique_ptr<Layer>(std::make_unique<WeightedLayer<kernels::LinearOp>>(
+      plan, context.parameters, std::move(op), rows_of(plan)));
 }
 
 }  // namespace

@@ -49,8 +49,8 @@ TEST(Gpt, StartsAsGpt2) {
   const LayerPlan& embedding = plan.layers[0];
   EXPECT_NEAR(deviation_of(start, embedding.weights), 0.02, 1e-3);
   EXPECT_NEAR(deviation_of(start, embedding.positions), 0.02, 1e-3);
-  const LayerPlan& queries = plan.layers[3];
-  const LayerPlan& projection = plan.layers[5];
+  const LayerPlan& queries = plan.layers[2];
+  const LayerPlan& projection = plan.layers[4];
   EXPECT_NEAR(deviation_of(start, queries.weights), 0.02, 1e-3);
   EXPECT_NEAR(deviation_of(start, projection.weights), 0.02 / 4, 5e-4);
   EXPECT_EQ(deviation_of(start, projection.biases), 0);

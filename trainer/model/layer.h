@@ -28,17 +28,39 @@ struct Pass {
   float* statistics = nullptr;
 };
 
+// What a forward pass reads and writes: y = layer(x).
+struct ForwardBuffers {
+  kernels::ConstBuffer x = nullptr;
+  kernels::Buffer y = nullptr;
+  // The other summand of an add, of a norm that works out the sum which it takes, and of a batch
+  // norm that ends a block, where y is then the add's.
+  kernels::ConstBuffer shortcut = nullptr;
+  kernels::Buffer sum = nullptr;  // of the norm: where it goes
+  // Of a linear layer before a GELU: where GELU(y) goes; nullptr: nowhere.
+  kernels::Buffer gelu = nullptr;
+};
+
+// Of the last forward, with its x and y; nullptr what the layer does not read (reads_of).
+struct BackwardBuffers {
+  kernels::ConstBuffer x = nullptr;
+  kernels::ConstBuffer y = nullptr;
+  // Of a linear layer after a GELU: x = GELU(before), and dx is the gradient by `before`.
+  kernels::ConstBuffer before = nullptr;
+  kernels::Buffer dy = nullptr;  // overwritten where a ReLU is fused, and only there
+  // The gradient by x (of an add, whose other one is dy: by the shortcut). nullptr: nobody needs
+  // it.
+  kernels::Buffer dx = nullptr;
+  bool adds = false;  // to what dx holds; only where the layer's kind can (adds_gradients)
+};
+
 class Layer {
  public:
   virtual ~Layer() = default;
   // The weights have changed since the last pass.
   virtual void weights_changed() {}
-  virtual void forward(const Pass& pass, kernels::ConstBuffer x, kernels::Buffer y) = 0;
-  // Of the last forward, with its x and y; nullptr what the layer's kind does not read
-  // (BackwardReads). Adds to the gradients of the parameters; may overwrite dy. `dx` is nullptr
-  // where nobody needs it.
-  virtual void backward(const Pass& pass, kernels::ConstBuffer x, kernels::ConstBuffer y,
-                        kernels::Buffer dy, kernels::Buffer dx) = 0;
+  virtual void forward(const Pass& pass, const ForwardBuffers& at) = 0;
+  // Adds to the gradients of the parameters.
+  virtual void backward(const Pass& pass, const BackwardBuffers& at) = 0;
 };
 
 // What a layer is made with.

@@ -24,4 +24,12 @@ BackwardReads reads_of(const LayerPlan& layer) {
   return reads;
 }
 
+bool run_together(const LayerPlan& first, const LayerPlan& second) {
+  using api::LayerType;
+  if (second.type == LayerType::kGelu) return first.gelu_after.has_value();
+  if (second.type == LayerType::kAdd) return first.ends_block;
+  const bool norm = second.type == LayerType::kLayerNorm || second.type == LayerType::kRmsNorm;
+  return norm && first.type == LayerType::kAdd && !first.relu;
+}
+
 }  // namespace fettle::trainer

@@ -28,11 +28,17 @@ struct LayerKind {
   BackwardReads reads;
   bool fuses_relu = false;  // its operation can do a ReLU that follows
   bool decays = false;      // weight decay applies to its weights (never to biases)
+  // Its backward pass can add to what dx holds, which saves a temporary and two passes over it.
+  bool adds_gradients = false;
 };
 
-// Flatten, residual and shortcut have none: they change no number.
+// Flatten, residual, shortcut and what drops nothing have none: they change no number.
 const LayerKind& kind_of(api::LayerType type);
 BackwardReads reads_of(const LayerPlan& layer);
+// Whether one kernel runs both, where `second` takes what `first` gives and both are wanted: a
+// linear layer with the GELU behind it, a sum with the layer or RMS norm of it, a batch norm with
+// the sum behind it.
+bool run_together(const LayerPlan& first, const LayerPlan& second);
 
 extern const LayerKind kLinearKind;     // linear_layer.cpp
 extern const LayerKind kConvKind;       // conv_layer.cpp

@@ -1,11 +1,29 @@
 // Linear: y = x W' + b. Takes all numbers of a sample, whatever their shape; of a sequence those of
-// one token after the other, as torch.nn.Linear.
+// one token after the other, as torch.nn.Linear. A GELU between two of them is theirs, where
+// nothing else takes what the first or the GELU gives: the first writes it, the second's way back
+// goes through it.
 #include "trainer/model/layer_kinds.h"
 #include "trainer/model/weighted_layer.h"
 
 namespace fettle::trainer {
 
 namespace {
+
+class LinearLayer final : public WeightedLayer<kernels::LinearOp> {
+ public:
+  using WeightedLayer::WeightedLayer;
+
+  void forward(const Pass& pass, const ForwardBuffers& at) override {
+    if (at.gelu == nullptr) return WeightedLayer::forward(pass, at);
+    op().forward_gelu(rows(pass), at.x, at.y, at.gelu);
+  }
+
+  void backward(const Pass& pass, const BackwardBuffers& at) override {
+    if (at.before == nullptr) return WeightedLayer::backward(pass, at);
+    op().backward_gelu(rows(pass), at.before, at.x, at.y, at.dy, at.dx, weight_gradient(),
+                       bias_gradient());
+  }
+};
 
 Status plan_linear(const api::ModelConfig&, const api::LayerConfig& config, bool before_norm,
                    LayerPlan& layer) {
@@ -22,11 +40,15 @@ Status plan_linear(const api::ModelConfig&, const api::LayerConfig& config, bool
 }
 
 Result<std::unique_ptr<Layer>> make_linear(const LayerPlan& plan, const LayerContext& context) {
-  const kernels::LinearShape shape{plan.input.size() / rows_of(plan), plan.output.channels,
-                                   plan.bias, plan.relu};
+  const kernels::LinearShape shape{plan.input.size() / rows_of(plan),
+                                   plan.output.channels,
+                                   plan.bias,
+                                   plan.relu,
+                                   plan.gelu_after,
+                                   plan.gelu_before};
   FETTLE_ASSIGN(auto op, context.backend.linear(shape, by_rows(context.options, plan)));
   return std::unique_ptr<Layer>(
-      std::make_unique<WeightedLayer>(plan, context.parameters, std::move(op), rows_of(plan)));
+      std::make_unique<LinearLayer>(plan, context.parameters, std::move(op), rows_of(plan)));
 }
 
 }  // namespace

@@ -47,9 +47,7 @@ Status Network::make_layers() {
 }
 
 void Network::weights_changed() {
-  for (const auto& layer : layers_) {
-    if (layer) layer->weights_changed();
-  }
+  for (const auto& layer : layers_) layer->weights_changed();
 }
 
 kernels::ConstBuffer Network::forward(const Pass& pass, kernels::ConstBuffer images) {
@@ -62,12 +60,12 @@ kernels::ConstBuffer Network::forward(const Pass& pass, kernels::ConstBuffer ima
 }
 
 void Network::run(const Pass& pass, const ActivationStep& step, kernels::ConstBuffer images) {
-  const auto i = static_cast<std::size_t>(step.layer);
-  const LayerPlan& plan = plan_.layers[i];
-  const kernels::ConstBuffer x = given(plan.source, step.x, images);
-  if (layers_[i]) return layers_[i]->forward(pass, x, at(step.y));
-  backend_.add(options_.type, pass.samples * plan.output.size(), x,
-               given(plan.shortcut, step.shortcut, images), at(step.y), false);
+  layers_[static_cast<std::size_t>(step.layer)]->forward(pass,
+                                                         {.x = given(step.x, images),
+                                                          .y = at(step.y),
+                                                          .shortcut = given(step.shortcut, images),
+                                                          .sum = at(step.sum),
+                                                          .gelu = at(step.gelu)});
 }
 
 void Network::backward(const Pass& pass, kernels::ConstBuffer images, const LayerDone& layer_done) {
@@ -77,34 +75,23 @@ void Network::backward(const Pass& pass, kernels::ConstBuffer images, const Laye
     const Span span(trace_, step.forward ? "recompute" : "backward", name_of(step));
     if (step.forward) {
       run(again, step, images);
-    } else if (layers_[static_cast<std::size_t>(step.layer)]) {
-      step_back(pass, step, images);
     } else {
-      step_back_add(pass, step);
+      step_back(pass, step, images);
     }
     if (layer_done && !step.forward) layer_done(step.layer);
   }
 }
 
 void Network::step_back(const Pass& pass, const ActivationStep& step, kernels::ConstBuffer images) {
-  const auto i = static_cast<std::size_t>(step.layer);
-  const LayerPlan& plan = plan_.layers[i];
-  layers_[i]->backward(pass, given(plan.source, step.x, images), at(step.y), at(step.dy),
-                       at(step.dx));
+  layers_[static_cast<std::size_t>(step.layer)]->backward(pass, {.x = given(step.x, images),
+                                                                 .y = at(step.y),
+                                                                 .before = at(step.before),
+                                                                 .dy = at(step.dy),
+                                                                 .dx = at(step.dx),
+                                                                 .adds = step.adds});
   if (step.sum == kNowhere) return;
-  backend_.add(options_.type, pass.samples * plan.input.size(), at(step.sum), at(step.dx),
-               at(step.sum), false);
-}
-
-void Network::step_back_add(const Pass& pass, const ActivationStep& step) {
-  const std::int64_t elements =
-      pass.samples * plan_.layers[static_cast<std::size_t>(step.layer)].output.size();
-  if (step.sum != kNowhere) {
-    backend_.add(options_.type, elements, at(step.sum), at(step.dy), at(step.sum), false);
-  }
-  if (step.copy != kNowhere) {
-    backend_.copy(at(step.dy), at(step.copy), elements * kernels::size_of(options_.type));
-  }
+  const std::int64_t elements = pass.samples * plan_.layer(step.layer).input.size();
+  backend_.add(options_.type, elements, at(step.sum), at(step.dx), at(step.sum), /*relu=*/false);
 }
 
 kernels::Buffer Network::at(std::int64_t place) {
@@ -112,9 +99,8 @@ kernels::Buffer Network::at(std::int64_t place) {
   return memory_.data() + place * options_.max_samples * kernels::size_of(options_.type);
 }
 
-kernels::ConstBuffer Network::given(std::int64_t source, std::int64_t place,
-                                    kernels::ConstBuffer images) {
-  return source == kNetworkInput ? images : at(place);
+kernels::ConstBuffer Network::given(std::int64_t place, kernels::ConstBuffer images) {
+  return place == kAtInput ? images : at(place);
 }
 
 }  // namespace fettle::trainer

@@ -67,10 +67,8 @@ class Network {
   }
   void run(const Pass& pass, const ActivationStep& step, kernels::ConstBuffer images);
   void step_back(const Pass& pass, const ActivationStep& step, kernels::ConstBuffer images);
-  void step_back_add(const Pass& pass, const ActivationStep& step);
   kernels::Buffer at(std::int64_t place);
-  // What layer `source` gave: it lies at `place`, or is the network's input.
-  kernels::ConstBuffer given(std::int64_t source, std::int64_t place, kernels::ConstBuffer images);
+  kernels::ConstBuffer given(std::int64_t place, kernels::ConstBuffer images);
 
   const NetworkPlan plan_;
   const ActivationPlan activations_;
@@ -78,8 +76,8 @@ class Network {
   const kernels::PlanOptions options_;
   Parameters parameters_;
   Trace* trace_ = nullptr;
-  std::vector<std::unique_ptr<Layer>> layers_;  // nullptr: add
-  kernels::DeviceArray<std::uint8_t> memory_;   // of activations_
+  std::vector<std::unique_ptr<Layer>> layers_;
+  kernels::DeviceArray<std::uint8_t> memory_;  // of activations_
   // What layers that run again make of the running statistics; never read.
   kernels::DeviceArray<float> spare_statistics_;
 };

@@ -145,7 +145,7 @@ class Planner {
   Status take_layer(std::size_t i) {
     const api::LayerConfig& config = model_.layers[i];
     if (config.type == api::LayerType::kRelu && fusible_ && can_fuse_relu(plan_.layers.back())) {
-      plan_.layers.back().relu = true;
+      fuse_relu();
       return success();
     }
     const bool before_norm =
@@ -155,8 +155,36 @@ class Planner {
     layer.vocabulary = plan_.classes;
     FETTLE_TRY(kind_of(config.type).plan(model_, config, before_norm, layer));
     FETTLE_TRY(check_size(layer));
+    if (drops_nothing(layer)) return success();
+    fuse_gelu(layer);
     push(std::move(layer));
     return success();
+  }
+
+  // It changes no number, and is left out, but where it is all that a block has so far.
+  bool drops_nothing(const LayerPlan& layer) const {
+    const bool first_of_block = !open_.empty() && open_.back().entry.layer == at_.layer;
+    return layer.type == api::LayerType::kDropout && layer.rate == 0 && !first_of_block;
+  }
+
+  void fuse_relu() {
+    plan_.layers.back().relu = true;
+    if (plan_.layers.size() < 2) return;
+    LayerPlan& before = plan_.layers[plan_.layers.size() - 2];
+    before.end_relu = before.ends_block;
+  }
+
+  // Of three layers, each of which is the only one to take what the one before it gives: linear,
+  // GELU, linear.
+  void fuse_gelu(LayerPlan& layer) {
+    const bool linear_before = fusible_ && plan_.layers.back().type == api::LayerType::kLinear &&
+                               !plan_.layers.back().relu;
+    const bool gelu_before = fusible_ && plan_.layers.back().type == api::LayerType::kGelu;
+    if (layer.type == api::LayerType::kLinear && gelu_before && gelu_after_linear_) {
+      layer.gelu_before = plan_.layers.back().gelu;
+      plan_.layers[plan_.layers.size() - 2].gelu_after = layer.gelu_before;
+    }
+    gelu_after_linear_ = layer.type == api::LayerType::kGelu && linear_before;
   }
 
   // Tokens are embedded first of all; `head` gives back what the embedding took.
@@ -208,6 +236,8 @@ class Planner {
           "; put {type: shortcut} and a conv with kernel 1 and that stride and number of "
           "channels before it");
     }
+    LayerPlan& last = plan_.layers.back();
+    last.ends_block = fusible_ && last.type == api::LayerType::kBatchNorm && !last.relu;
     push(std::move(layer));
     return success();
   }
@@ -226,6 +256,7 @@ class Planner {
   NetworkPlan& plan_;
   Place at_;
   bool fusible_ = false;  // what comes next takes what the last layer gives, and it alone does
+  bool gelu_after_linear_ = false;  // the last layer is a GELU that alone takes a linear layer's
   std::vector<Block> open_;
 };
 

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -62,11 +63,19 @@ struct LayerPlan {
   std::int64_t heads = 0;       // attention
   std::int64_t vocabulary = 0;  // embedding, head
   kernels::GeluForm gelu = kernels::GeluForm::kExact;
-  Block weights;       // linear, conv: weights; norms: scale. count 0 = none
-  Block biases;        // linear, conv: biases; norms: shift
-  Block positions;     // embedding: what is added to a token by its place
-  Block shared;        // head: the embedding's weights, which are counted there
-  Block running_mean;  // batchNorm; of the statistics
+  // linear: of a GELU between two of them that is fused into both, where the first may write it and
+  // the second's gradient by its input passes through it.
+  std::optional<kernels::GeluForm> gelu_after;
+  std::optional<kernels::GeluForm> gelu_before;
+  // batchNorm: it works out the sum that the next layer, an add, ends its block with, and nobody
+  // else takes what it gives, which is never written.
+  bool ends_block = false;
+  bool end_relu = false;  // and the ReLU that is fused into that add
+  Block weights;          // linear, conv: weights; norms: scale. count 0 = none
+  Block biases;           // linear, conv: biases; norms: shift
+  Block positions;        // embedding: what is added to a token by its place
+  Block shared;           // head: the embedding's weights, which are counted there
+  Block running_mean;     // batchNorm; of the statistics
   Block running_variance;
   double multiply_adds = 0;  // of the forward pass, a sample
 
@@ -83,6 +92,12 @@ struct NetworkPlan {
   std::int64_t parameters = 0;  // all of them, with the gaps between blocks
   std::int64_t statistics = 0;
 
+  const LayerPlan& layer(std::int64_t i) const { return layers[static_cast<std::size_t>(i)]; }
+  // Whose output the gradient by the input of `to` is for: its source, or what lies before that
+  // where its source is a GELU that is fused into it.
+  std::int64_t gradient_target(const LayerPlan& to) const {
+    return to.gelu_before ? layer(to.source).source : to.source;
+  }
   // Labels of a sample: one, or one a token.
   std::int64_t predictions() const { return tokens ? input.height : 1; }
   // Floating-point operations of one training step, a sample: forward, gradients by the inputs

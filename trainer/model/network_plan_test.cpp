@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "trainer/model/layer_configs.h"
 
 namespace fettle::trainer {
@@ -86,14 +88,67 @@ TEST(NetworkPlan, ABlockRefersToWhereItsPartsBegin) {
                           simple(LayerType::kRelu), linear(10)});
   ASSERT_TRUE(made.ok()) << made.error().message;
   const auto& layers = made->layers;
-  ASSERT_EQ(layers.size(), 7U);
+  ASSERT_EQ(layers.size(), 6U);
   EXPECT_FALSE(layers[0].relu);  // the shortcut takes what is before the ReLU
   EXPECT_EQ(layers[1].source, 0);
   EXPECT_EQ(layers[2].source, 1);
   EXPECT_EQ(layers[3].source, 0);
   EXPECT_EQ(layers[4].source, 2);
   EXPECT_EQ(layers[4].shortcut, 3);
+  EXPECT_TRUE(layers[4].relu);
   EXPECT_EQ(layers[5].source, 4);
+}
+
+// What drops nothing is no layer, but where a block would have none without it.
+TEST(NetworkPlan, DropoutOfNothingIsLeftOut) {
+  const auto size_of = [](std::vector<api::LayerConfig> layers) {
+    const auto made = plan(std::move(layers));
+    EXPECT_TRUE(made.ok()) << made.error().message;
+    return made->layers.size();
+  };
+  EXPECT_EQ(size_of({dropout(0.1), linear(5), dropout(0.1), linear(10)}), 4U);
+  EXPECT_EQ(size_of({dropout(0), linear(5), dropout(0), linear(10)}), 2U);
+  EXPECT_EQ(
+      size_of({simple(LayerType::kResidual), dropout(0), simple(LayerType::kAdd), linear(10)}), 3U);
+}
+
+// Only where each of the three is the one to take what the one before it gives.
+TEST(NetworkPlan, AGeluBetweenLinearLayersIsTheirs) {
+  const auto gelu = simple(LayerType::kGelu);
+  const auto relu = simple(LayerType::kRelu);
+  const auto residual = simple(LayerType::kResidual);
+  const auto fused = [](std::vector<api::LayerConfig> layers) {
+    const auto made = plan(std::move(layers));
+    EXPECT_TRUE(made.ok()) << made.error().message;
+    return std::ranges::any_of(
+        made->layers, [](const LayerPlan& layer) { return layer.gelu_before.has_value(); });
+  };
+  EXPECT_TRUE(fused({linear(5), gelu, linear(10)}));
+  EXPECT_TRUE(fused({linear(5), gelu, dropout(0), linear(10)}));
+  EXPECT_FALSE(fused({linear(5), gelu, dropout(0.1), linear(10)}));
+  EXPECT_FALSE(fused({linear(5), relu, gelu, linear(10)}));
+  EXPECT_FALSE(fused({conv(5), gelu, linear(10)}));
+  EXPECT_FALSE(fused({linear(5), residual, gelu, linear(5), simple(LayerType::kAdd), linear(10)}));
+  EXPECT_FALSE(fused({linear(5), gelu, residual, linear(5), simple(LayerType::kAdd), linear(10)}));
+}
+
+TEST(NetworkPlan, ABatchNormEndsItsBlock) {
+  const auto norm = simple(LayerType::kBatchNorm);
+  const auto residual = simple(LayerType::kResidual);
+  const auto add = simple(LayerType::kAdd);
+  const auto norm_of = [](std::vector<api::LayerConfig> layers) {
+    const auto made = plan(std::move(layers));
+    EXPECT_TRUE(made.ok()) << made.error().message;
+    return *std::ranges::find(made->layers, LayerType::kBatchNorm, &LayerPlan::type);
+  };
+  const LayerPlan with_relu =
+      norm_of({residual, conv(1), norm, add, simple(LayerType::kRelu), linear(10)});
+  EXPECT_TRUE(with_relu.ends_block && with_relu.end_relu && !with_relu.relu);
+  const LayerPlan without = norm_of({residual, conv(1), norm, add, linear(10)});
+  EXPECT_TRUE(without.ends_block && !without.end_relu);
+  EXPECT_FALSE(norm_of({residual, conv(1), norm, conv(1), add, linear(10)}).ends_block);
+  EXPECT_FALSE(
+      norm_of({residual, conv(1), norm, simple(LayerType::kRelu), add, linear(10)}).ends_block);
 }
 
 TEST(NetworkPlan, RefusesBlocksThatDoNotFit) {

@@ -136,6 +136,17 @@ TEST(Network, GradientsFitWithRowNormsAndGelu) {
                         linear(3)});
 }
 
+// Alone between two linear layers a GELU is theirs; not where a dropout or a shortcut takes it,
+// too.
+TEST(Network, GradientsFitWithGelusBetweenLinearLayers) {
+  const auto gelu = simple(LayerType::kGelu);
+  expect_gradients_fit({linear(7), gelu, linear(6), gelu, linear(3)});
+  expect_gradients_fit({linear(7), gelu, dropout(0.2), linear(6), gelu, dropout(0), linear(3)});
+  expect_gradients_fit({linear(7), simple(LayerType::kResidual), gelu, linear(7), gelu,
+                        simple(LayerType::kResidual), linear(7), simple(LayerType::kAdd),
+                        simple(LayerType::kAdd), linear(3)});
+}
+
 // In the block's input both ways meet: an identity, a projection, and a block within a block.
 TEST(Network, GradientsFitWithResidualBlocks) {
   const auto residual = simple(LayerType::kResidual);
@@ -157,6 +168,22 @@ TEST(Network, GradientsFitWithResidualBlocks) {
   expect_gradients_fit({conv(4), residual, conv(4), residual, relu, conv(4), add, relu, conv(4),
                         shortcut, residual, conv(4), add, add, linear(3)});
   expect_gradients_fit({conv(4), residual, residual, conv(4), add, add, linear(3)});
+  expect_gradients_fit({conv(4), residual, conv(4), relu, add, relu, linear(3)});
+}
+
+// A batch norm before a sum works that out, a row norm behind it; a norm alone in its block does
+// both, and a sum of dropped numbers neither.
+TEST(Network, GradientsFitWithNormsAroundSums) {
+  const auto residual = simple(LayerType::kResidual);
+  const auto add = simple(LayerType::kAdd);
+  const auto relu = simple(LayerType::kRelu);
+  const auto batch_norm = simple(LayerType::kBatchNorm);
+  const auto layer_norm = simple(LayerType::kLayerNorm);
+  expect_gradients_fit({residual, batch_norm, add, relu, conv(4), residual, conv(4), batch_norm,
+                        simple(LayerType::kShortcut), conv(4, 1), add, linear(3)});
+  expect_gradients_fit({linear(6), residual, layer_norm, add, layer_norm, residual, linear(6),
+                        dropout(0.2), add, simple(LayerType::kRmsNorm), linear(3)});
+  expect_gradients_fit({linear(6), residual, batch_norm, add, layer_norm, linear(3)});
 }
 
 TEST(Network, StartsAsTorchDoesAndDependsOnTheSeedAlone) {

@@ -9,13 +9,12 @@ class PoolLayer final : public Layer {
  public:
   explicit PoolLayer(std::unique_ptr<kernels::PoolOp> op) : op_(std::move(op)) {}
 
-  void forward(const Pass& pass, kernels::ConstBuffer x, kernels::Buffer y) override {
-    op_->forward(pass.samples, x, y);
+  void forward(const Pass& pass, const ForwardBuffers& at) override {
+    op_->forward(pass.samples, at.x, at.y);
   }
 
-  void backward(const Pass& pass, kernels::ConstBuffer x, kernels::ConstBuffer y,
-                kernels::Buffer dy, kernels::Buffer dx) override {
-    if (dx != nullptr) op_->backward(pass.samples, x, y, dy, dx);
+  void backward(const Pass& pass, const BackwardBuffers& at) override {
+    if (at.dx != nullptr) op_->backward(pass.samples, at.x, at.y, at.dy, at.dx);
   }
 
  private:

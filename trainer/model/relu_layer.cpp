@@ -10,13 +10,12 @@ class ReluLayer final : public Layer {
   ReluLayer(std::int64_t elements, std::unique_ptr<kernels::ReluOp> op)
       : elements_(elements), op_(std::move(op)) {}
 
-  void forward(const Pass& pass, kernels::ConstBuffer x, kernels::Buffer y) override {
-    op_->forward(pass.samples * elements_, x, y);
+  void forward(const Pass& pass, const ForwardBuffers& at) override {
+    op_->forward(pass.samples * elements_, at.x, at.y);
   }
 
-  void backward(const Pass& pass, kernels::ConstBuffer, kernels::ConstBuffer y, kernels::Buffer dy,
-                kernels::Buffer dx) override {
-    if (dx != nullptr) op_->backward(pass.samples * elements_, y, dy, dx);
+  void backward(const Pass& pass, const BackwardBuffers& at) override {
+    if (at.dx != nullptr) op_->backward(pass.samples * elements_, at.y, at.dy, at.dx);
   }
 
  private:

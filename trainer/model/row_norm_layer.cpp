@@ -13,14 +13,15 @@ class RowNormLayer final : public Layer {
                std::unique_ptr<kernels::RowNormOp> op)
       : plan_(plan), parameters_(parameters), op_(std::move(op)) {}
 
-  void forward(const Pass& pass, kernels::ConstBuffer x, kernels::Buffer y) override {
-    op_->forward(pass.samples, x, parameters_.values(plan_.weights),
-                 shifts() ? parameters_.values(plan_.biases) : nullptr, y);
+  void forward(const Pass& pass, const ForwardBuffers& at) override {
+    const float* scale = parameters_.values(plan_.weights);
+    const float* shift = shifts() ? parameters_.values(plan_.biases) : nullptr;
+    if (at.sum == nullptr) return op_->forward(pass.samples, at.x, scale, shift, at.y);
+    op_->forward_sum(pass.samples, at.x, at.shortcut, at.sum, scale, shift, at.y);
   }
 
-  void backward(const Pass& pass, kernels::ConstBuffer x, kernels::ConstBuffer, kernels::Buffer dy,
-                kernels::Buffer dx) override {
-    op_->backward(pass.samples, x, dy, parameters_.values(plan_.weights), dx, false,
+  void backward(const Pass& pass, const BackwardBuffers& at) override {
+    op_->backward(pass.samples, at.x, at.dy, parameters_.values(plan_.weights), at.dx, at.adds,
                   parameters_.gradient(plan_.weights),
                   shifts() ? parameters_.gradient(plan_.biases) : nullptr);
   }
@@ -56,9 +57,15 @@ Result<std::unique_ptr<Layer>> make_row_norm(const LayerPlan& plan, const LayerC
 
 }  // namespace
 
-const LayerKind kLayerNormKind{api::LayerType::kLayerNorm, plan_layer_norm, make_row_norm,
-                               /*reads=*/{.input = true}};
-const LayerKind kRmsNormKind{api::LayerType::kRmsNorm, plan_rms_norm, make_row_norm,
-                             /*reads=*/{.input = true}};
+const LayerKind kLayerNormKind{.type = api::LayerType::kLayerNorm,
+                               .plan = plan_layer_norm,
+                               .make = make_row_norm,
+                               .reads = {.input = true},
+                               .adds_gradients = true};
+const LayerKind kRmsNormKind{.type = api::LayerType::kRmsNorm,
+                             .plan = plan_rms_norm,
+                             .make = make_row_norm,
+                             .reads = {.input = true},
+                             .adds_gradients = true};
 
 }  // namespace fettle::trainer

@@ -10,10 +10,12 @@
 
 namespace fettle::trainer {
 
-class WeightedLayer final : public Layer {
+// `Op`: kernels::WeightedOp or one that can do more.
+template <class Op>
+class WeightedLayer : public Layer {
  public:
-  WeightedLayer(const LayerPlan& plan, Parameters& parameters,
-                std::unique_ptr<kernels::WeightedOp> op, std::int64_t rows = 1)
+  WeightedLayer(const LayerPlan& plan, Parameters& parameters, std::unique_ptr<Op> op,
+                std::int64_t rows = 1)
       : plan_(plan), parameters_(parameters), op_(std::move(op)), rows_(rows) {}
 
   void weights_changed() override {
@@ -21,22 +23,26 @@ class WeightedLayer final : public Layer {
                      plan_.bias ? parameters_.values(plan_.biases) : nullptr);
   }
 
-  void forward(const Pass& pass, kernels::ConstBuffer x, kernels::Buffer y) override {
-    op_->forward(rows_ * pass.samples, x, y);
+  void forward(const Pass& pass, const ForwardBuffers& at) override {
+    op_->forward(rows(pass), at.x, at.y);
   }
 
-  void backward(const Pass& pass, kernels::ConstBuffer x, kernels::ConstBuffer y,
-                kernels::Buffer dy, kernels::Buffer dx) override {
-    op_->backward(rows_ * pass.samples, x, y, dy, dx, parameters_.gradient(weights()),
-                  plan_.bias ? parameters_.gradient(plan_.biases) : nullptr);
+  void backward(const Pass& pass, const BackwardBuffers& at) override {
+    op_->backward(rows(pass), at.x, at.y, at.dy, at.dx, weight_gradient(), bias_gradient());
   }
+
+ protected:
+  Op& op() { return *op_; }
+  std::int64_t rows(const Pass& pass) const { return rows_ * pass.samples; }
+  float* weight_gradient() { return parameters_.gradient(weights()); }
+  float* bias_gradient() { return plan_.bias ? parameters_.gradient(plan_.biases) : nullptr; }
 
  private:
   const Block& weights() const { return plan_.shared.count > 0 ? plan_.shared : plan_.weights; }
 
   const LayerPlan plan_;
   Parameters& parameters_;
-  std::unique_ptr<kernels::WeightedOp> op_;
+  std::unique_ptr<Op> op_;
   const std::int64_t rows_;  // of a sample: one, or one a token
 };
 
