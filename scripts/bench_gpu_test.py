@@ -8,6 +8,7 @@ import sys
 import tempfile
 import types
 import unittest
+from unittest import mock
 from xml.etree import ElementTree
 
 import bench_gpu
@@ -83,20 +84,79 @@ class Running(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             options = types.SimpleNamespace(
                 results=pathlib.Path(folder), budget=0, rehearse=True, curves=(("mlp", "bf16"),), trial_seconds=30,
-                workloads=(("mlp", 128, 2.0),), rounds=("eager",))
+                workloads=(("mlp", 128, 2.0),), rounds=(("eager", 60),))
             benchmark = bench_gpu.Benchmark(options)
             for part in bench_gpu.PARTS:
                 getattr(benchmark, part)()
             benchmark.write()
-            self.assertEqual(benchmark.report["left_out"], ["curve of mlp, bf16", "trial", "mlp 128",
-                                                            "mlp 128, PyTorch, eager"])
+            self.assertEqual(benchmark.report["left_out"], ["mlp 128", "mlp 128, PyTorch, eager", "trial",
+                                                            "curve of mlp, bf16"])
             self.assertIn("Left out for want of time: trial.", (options.results / "benchmarks.md").read_text())
-
 
     def test_a_trial_is_as_long_as_its_start_leaves_time_for(self):
         lines = [{"seconds": 0.5}, {"seconds": 0.25}, {"seconds": 0.25}]
         self.assertEqual(bench_gpu_trials.epochs_in(30, 6, lines), 3 + 24 * 4)
         self.assertEqual(bench_gpu_trials.epochs_in(3, 6, lines), 3)
+
+
+class GoingOn(unittest.TestCase):
+    """A second call, in the folder with the results of a first one that came only so far."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.options = types.SimpleNamespace(
+            results=pathlib.Path(folder.name), budget=600, rehearse=True, trainer="fettle", backend="cuda",
+            precision="bf16", seconds=2, device="cuda", workloads=(("gpt2", 32, 1.0), ("mlp", 128, 2.0)),
+            rounds=(("eager,graph", 60), ("default", 90)))
+        self.commands = []
+
+    def steps(self, most=100):
+        """As if each program took so long that there is time for `most` of them; returns the report."""
+        def run(command, _):
+            self.commands.append(" ".join(map(str, command)))
+            ways = command[command.index("--ways") + 1].split(",") if "--ways" in command else [""]
+            line = {"tokens_per_second": 100.0, "mfu": 0.4, "step_ms_median": 1, "step_ms_p99": 2}
+            return [line | {"way": way} for way in ways], ""
+
+        benchmark = bench_gpu.Benchmark(self.options)
+        benchmark.left = lambda seconds: seconds if len(self.commands) < most else 0
+        with mock.patch.object(bench_gpu, "lines_of", run):
+            benchmark.steps()
+        return benchmark.report
+
+    def test_only_what_is_lacking_is_measured(self):
+        self.steps(most=3)
+        first, self.commands = self.commands, []
+        report = self.steps()
+        self.assertEqual(["--bench" in command for command in first], [True, False, True])
+        self.assertEqual([command.split("--ways ")[-1].split(" --")[0] for command in self.commands],
+                         ["eager,graph", "default", "default"])
+        self.assertEqual([[line["way"] for line in row["pytorch"]] for row in report["steps"]],
+                         2 * [["eager", "graph", "default"]])
+        self.assertEqual([row["ratio"] for row in report["steps"]], [1.0, 1.0])
+
+    def test_what_was_not_asked_for_stays(self):
+        self.steps()
+        self.options.workloads, self.commands = (("mlp", 128, 2.0), ("chargpt", 64, 1.3)), []
+        self.assertEqual([row["model"] for row in self.steps()["steps"]], ["mlp", "chargpt", "gpt2"])
+        self.assertTrue(all("chargpt" in command for command in self.commands))
+
+    def test_other_sources_begin_anew(self):
+        self.steps()
+        self.commands = []
+        with mock.patch.object(bench_gpu, "sources_hash", lambda _: "of other sources"):
+            self.steps()
+        self.assertEqual(len(self.commands), 6)
+
+    def test_a_source_that_changes_changes_their_hash(self):
+        folder = self.options.results
+        (folder / "kernels").mkdir()
+        (folder / "CMakeLists.txt").write_text("")
+        (folder / "kernels" / "a.cu").write_text("a")
+        before = bench_gpu.sources_hash(folder)
+        (folder / "kernels" / "a.cu").write_text("b")
+        self.assertNotEqual(bench_gpu.sources_hash(folder), before)
 
 
 class Results(unittest.TestCase):
