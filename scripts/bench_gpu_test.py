@@ -89,7 +89,7 @@ class Running(unittest.TestCase):
             for part in bench_gpu.PARTS:
                 getattr(benchmark, part)()
             benchmark.write()
-            self.assertEqual(benchmark.report["left_out"], ["mlp 128", "mlp 128, PyTorch, eager", "trial",
+            self.assertEqual(benchmark.report["left_out"], ["mlp 128, ours", "mlp 128, PyTorch, eager", "trial",
                                                             "curve of mlp, bf16"])
             self.assertIn("Left out for want of time: trial.", (options.results / "benchmarks.md").read_text())
 
@@ -107,7 +107,7 @@ class GoingOn(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.options = types.SimpleNamespace(
             results=pathlib.Path(folder.name), budget=600, rehearse=True, trainer="fettle", backend="cuda",
-            precision="bf16", seconds=2, device="cuda", workloads=(("gpt2", 32, 1.0), ("mlp", 128, 2.0)),
+            precision="bf16", seconds=2, device="cuda", workloads=(("resnet9", 64, 1.0), ("mlp", 128, 2.0)),
             rounds=(("eager,graph", 60), ("default", 90)))
         self.commands = []
 
@@ -139,8 +139,10 @@ class GoingOn(unittest.TestCase):
     def test_what_was_not_asked_for_stays(self):
         self.steps()
         self.options.workloads, self.commands = (("mlp", 128, 2.0), ("chargpt", 64, 1.3)), []
-        self.assertEqual([row["model"] for row in self.steps()["steps"]], ["mlp", "chargpt", "gpt2"])
+        self.assertEqual([row["model"] for row in self.steps()["steps"]], ["mlp", "chargpt", "resnet9"])
         self.assertTrue(all("chargpt" in command for command in self.commands))
+        self.assertEqual([command.startswith("env FETTLE_CUDA_ATTENTION=fast fettle --bench chargpt")
+                          for command in self.commands], [False, True, False, False])
 
     def test_other_sources_begin_anew(self):
         self.steps()
@@ -168,6 +170,16 @@ class Results(unittest.TestCase):
         text = bench_gpu.text_of({"device": "d", "date": "today", "steps": [row]})
         self.assertIn("| gpt2 | 32 | 200 | 1.000, 2.000 | 100 | graph | 2.0 | 1.0 | 0.400 | 0.2 |", text)
         self.assertIn("Error: last", text)
+
+    def test_attention_that_is_not_deterministic_has_a_row_of_its_own(self):
+        ours = {"tokens_per_second": 200, "step_ms_median": 1, "step_ms_p99": 2, "mfu": 0.4}
+        row = {"model": "gpt2", "batch": 32, "goal": 1.0, "ours": ours, "ratio": 2.0, "mfu_of_pytorch": 0.2,
+               "ours_fast_attention": ours | {"tokens_per_second": 300, "mfu": 0.6},
+               "pytorch": [{"way": "eager", "tokens_per_second": 100}], "errors": []}
+        text = bench_gpu.text_of({"device": "d", "date": "today", "steps": [row]})
+        self.assertIn("| gpt2 | 32 | 200 | 1.000, 2.000 | 100 | eager | 2.0 | 1.0 | 0.400 | 0.2 |", text)
+        self.assertIn("| gpt2, fast attention | 32 | 300 | 1.000, 2.000 | 100 | eager | 3.0 | 1.0 | 0.600 | 0.2 |",
+                      text)
 
     def test_what_failed_is_in_the_table_too(self):
         curve = {"model": "mlp", "precision": "bf16", "epochs": 3, "errors": []}

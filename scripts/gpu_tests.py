@@ -9,8 +9,8 @@ one process. What ends a process (an abort, an error that stays with a GPU's con
 own test along: another process goes on behind it. Tests of kernels read what they wait for in no other way than by
 CUDA_LAUNCH_BLOCKING=1 (kernels/cuda/testing/gpu_memory.cpp): that is the caller's to set.
 
-Adds to the report a line per suite, as soon as it has ended, and then the ends of the logs of those that failed. Exit code
-1: a test failed, or one had no time, or none of a suite's was run at all.
+Adds to the report a line per suite, as soon as it has ended, and then the ends of the logs of those that failed. Exit
+code 1: a test failed, or one had no time, or none of a suite's was run at all.
 """
 
 import argparse

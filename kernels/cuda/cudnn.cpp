@@ -72,16 +72,13 @@ class GraphBuilder {
     tensor->set_dim(like.get_dim()).set_stride(like.get_stride());
   }
 
-  Result<CudnnPlan> build(bool allow_tensor_cores) {
+  // By the first engine of cuDNN's heuristics that has none of the `barred` properties.
+  Result<CudnnPlan> build(const std::vector<frontend::NumericalNote_t>& barred) {
     FETTLE_TRY(status_of(graph_->validate()));
     FETTLE_TRY(status_of(graph_->build_operation_graph(cudnn_.handle())));
     FETTLE_TRY(status_of(
         graph_->create_execution_plans({frontend::HeurMode_t::A, frontend::HeurMode_t::FALLBACK})));
-    graph_->deselect_numeric_notes({frontend::NumericalNote_t::NONDETERMINISTIC});
-    if (!allow_tensor_cores) {
-      graph_->deselect_numeric_notes(
-          {frontend::NumericalNote_t::TENSOR_CORE, frontend::NumericalNote_t::DOWN_CONVERT_INPUTS});
-    }
+    graph_->deselect_numeric_notes(barred);
     // Without a device this would ask for one; build_plans looks at the same.
     if (cudnn_.handle() != nullptr) FETTLE_TRY(status_of(graph_->check_support()));
     FETTLE_TRY(status_of(graph_->build_plans(frontend::BuildPlanPolicy_t::HEURISTICS_CHOICE)));
@@ -194,7 +191,12 @@ Result<CudnnPlan> plan_conv(const Cudnn& cudnn, const ConvShape& shape, const Pl
   } else {
     add_forward(graph, shape, tensors, pass == ConvPass::kForwardFused);
   }
-  return builder.build(plan.type != DataType::kFloat32 || plan.tf32);
+  std::vector barred = {frontend::NumericalNote_t::NONDETERMINISTIC};
+  if (plan.type == DataType::kFloat32 && !plan.tf32) {
+    barred.push_back(frontend::NumericalNote_t::TENSOR_CORE);
+    barred.push_back(frontend::NumericalNote_t::DOWN_CONVERT_INPUTS);
+  }
+  return builder.build(barred);
 }
 
 // ---- Attention ---------------------------------------------------------------------------------
@@ -244,9 +246,9 @@ void add_attention(Graph& graph, const AttentionShape& shape, const AttentionTen
 }
 
 void add_attention_backward(Graph& graph, const AttentionShape& shape, std::int64_t samples,
-                            const AttentionTensors& tensors) {
+                            const AttentionTensors& tensors, bool deterministic) {
   auto attributes = causal<frontend::graph::SDPA_backward_attributes>(shape);
-  attributes.set_deterministic_algorithm(true);
+  attributes.set_deterministic_algorithm(deterministic);
   const auto [dq, dk, dv] =
       graph.sdpa_backward(graph.tensor(tensors.queries), graph.tensor(tensors.keys),
                           graph.tensor(tensors.values), graph.tensor(tensors.output),
@@ -267,9 +269,11 @@ Result<CudnnPlan> plan_attention(const Cudnn& cudnn, const AttentionShape& shape
   if (pass == AttentionPass::kForward) {
     add_attention(builder.graph(), shape, tensors);
   } else {
-    add_attention_backward(builder.graph(), shape, samples, tensors);
+    add_attention_backward(builder.graph(), shape, samples, tensors,
+                           pass == AttentionPass::kBackward);
   }
-  return builder.build(/*allow_tensor_cores=*/true);
+  // The attribute says whether it is deterministic; a bar by its engines' notes could leave none.
+  return builder.build({});
 }
 
 }  // namespace fettle::kernels::cuda

@@ -4,8 +4,9 @@
 //
 // A plan is made for one shape and number of samples, either for the device that is there or for
 // one that is only described: so plans can be checked where there is no GPU. Only deterministic
-// engines are taken, and for fp32 only those that compute in fp32, unless TF32 is allowed. Running
-// a plan allocates nothing on the device and can be recorded in a CUDA graph.
+// engines are taken (but for kBackwardFast), and for fp32 only those that compute in fp32, unless
+// TF32 is allowed. Running a plan allocates nothing on the device and can be recorded in a CUDA
+// graph.
 //
 // Host code; compiled only where there is CUDA. Belongs to the device's thread.
 #pragma once
@@ -102,8 +103,9 @@ Result<CudnnPlan> plan_conv(const Cudnn& cudnn, const ConvShape& shape, const Pl
                             std::int64_t samples, ConvPass pass);
 
 enum class AttentionPass : std::uint8_t {
-  kForward,   // kQueries, kKeys, kValues -> kOutput, kStatistics
-  kBackward,  // these and kOutputGradient -> kQueryGradient, kKeyGradient, kValueGradient
+  kForward,       // kQueries, kKeys, kValues -> kOutput, kStatistics
+  kBackward,      // these and kOutputGradient -> kQueryGradient, kKeyGradient, kValueGradient
+  kBackwardFast,  // the same, not deterministic
 };
 
 // Causal, with queries, keys and values side by side (backend.h). Errors as above.
