@@ -120,7 +120,17 @@ Result<std::unique_ptr<Cudnn>> Cudnn::described(std::string_view device_json) {
                  first_line(error.get_message()));
 }
 
+Result<CudnnPlan> Cudnn::plan_once(const Key& key,
+                                   const std::function<Result<CudnnPlan>()>& make) const {
+  const auto found = plans_.find(key);
+  if (found != plans_.end()) return found->second;
+  Result<CudnnPlan> made = make();
+  if (plans_.size() < kMostKept) plans_.emplace(key, made);
+  return made;
+}
+
 Cudnn::~Cudnn() {
+  plans_.clear();  // they are the handle's
   if (handle_ != nullptr) cudnnDestroy(handle_);
 }
 
@@ -171,10 +181,8 @@ void add_forward(Graph& graph, const ConvShape& shape, const ConvTensors& tensor
   GraphBuilder::make_output(y, tensors.output);
 }
 
-}  // namespace
-
-Result<CudnnPlan> plan_conv(const Cudnn& cudnn, const ConvShape& shape, const PlanOptions& plan,
-                            std::int64_t samples, ConvPass pass) {
+Result<CudnnPlan> plan_conv_anew(const Cudnn& cudnn, const ConvShape& shape,
+                                 const PlanOptions& plan, std::int64_t samples, ConvPass pass) {
   GraphBuilder builder(cudnn, plan.type, words_of(shape, samples));
   Graph& graph = builder.graph();
   const ConvTensors tensors(shape, samples);
@@ -197,6 +205,26 @@ Result<CudnnPlan> plan_conv(const Cudnn& cudnn, const ConvShape& shape, const Pl
     barred.push_back(frontend::NumericalNote_t::DOWN_CONVERT_INPUTS);
   }
   return builder.build(barred);
+}
+
+// The first number of a plan's key.
+enum class PlanOf : std::uint8_t { kConv, kAttention };
+
+template <class... Numbers>
+Cudnn::Key key_of(Numbers... numbers) {
+  return {static_cast<std::int64_t>(numbers)...};
+}
+
+}  // namespace
+
+Result<CudnnPlan> plan_conv(const Cudnn& cudnn, const ConvShape& shape, const PlanOptions& plan,
+                            std::int64_t samples, ConvPass pass) {
+  const bool fused = pass == ConvPass::kForwardFused;
+  const Cudnn::Key key =
+      key_of(PlanOf::kConv, pass, plan.type, plan.tf32, samples, shape.input.height,
+             shape.input.width, shape.input.channels, shape.channels, shape.kernel, shape.stride,
+             shape.padding, fused && shape.bias, fused && shape.relu);
+  return cudnn.plan_once(key, [&] { return plan_conv_anew(cudnn, shape, plan, samples, pass); });
 }
 
 // ---- Attention ---------------------------------------------------------------------------------
@@ -260,10 +288,8 @@ void add_attention_backward(Graph& graph, const AttentionShape& shape, std::int6
   GraphBuilder::make_output(dv, describe_tokens(Role::kValueGradient, shape, samples, kPacked));
 }
 
-}  // namespace
-
-Result<CudnnPlan> plan_attention(const Cudnn& cudnn, const AttentionShape& shape, DataType type,
-                                 std::int64_t samples, AttentionPass pass) {
+Result<CudnnPlan> plan_attention_anew(const Cudnn& cudnn, const AttentionShape& shape,
+                                      DataType type, std::int64_t samples, AttentionPass pass) {
   GraphBuilder builder(cudnn, type, words_of(shape, samples));
   const AttentionTensors tensors(shape, samples);
   if (pass == AttentionPass::kForward) {
@@ -274,6 +300,16 @@ Result<CudnnPlan> plan_attention(const Cudnn& cudnn, const AttentionShape& shape
   }
   // The attribute says whether it is deterministic; a bar by its engines' notes could leave none.
   return builder.build({});
+}
+
+}  // namespace
+
+Result<CudnnPlan> plan_attention(const Cudnn& cudnn, const AttentionShape& shape, DataType type,
+                                 std::int64_t samples, AttentionPass pass) {
+  const Cudnn::Key key =
+      key_of(PlanOf::kAttention, pass, type, samples, shape.length, shape.heads, shape.width);
+  return cudnn.plan_once(key,
+                         [&] { return plan_attention_anew(cudnn, shape, type, samples, pass); });
 }
 
 }  // namespace fettle::kernels::cuda

@@ -12,10 +12,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
 #include "base/result.h"
 #include "kernels/backend.h"
@@ -30,6 +33,45 @@ class Graph;
 }  // namespace cudnn_frontend
 
 namespace fettle::kernels::cuda {
+
+class Cudnn;
+
+// The tensors of a plan.
+enum class Role : std::int64_t {
+  kInput = 1,
+  kWeights,
+  kBias,  // in the plan's type
+  kOutput,
+  kQueries,
+  kKeys,
+  kValues,
+  kStatistics,  // log-sum-exp of each query's scores: [samples, heads, length], fp32
+  kOutputGradient,
+  kQueryGradient,
+  kKeyGradient,
+  kValueGradient,
+};
+
+// Copies share what was planned. One may be run for several layers in turn, on one stream.
+class CudnnPlan {
+ public:
+  std::int64_t workspace_bytes() const { return workspace_bytes_; }
+  // The engine and its settings, as cuDNN names them.
+  const std::string& name() const { return name_; }
+
+  using Pointers = std::unordered_map<std::int64_t, void*>;
+  static std::pair<std::int64_t, void*> at(Role role, const void* pointer) {
+    return {static_cast<std::int64_t>(role), const_cast<void*>(pointer)};
+  }
+  // `workspace`: 256-byte aligned, of workspace_bytes().
+  void run(const Device& device, const Cudnn& cudnn, Pointers pointers, void* workspace) const;
+
+ private:
+  friend class GraphBuilder;
+  std::shared_ptr<cudnn_frontend::graph::Graph> graph_;
+  std::int64_t workspace_bytes_ = 0;
+  std::string name_;
+};
 
 // What plans are made for: device.library<Cudnn>(), or a description.
 class Cudnn {
@@ -49,46 +91,20 @@ class Cudnn {
     return properties_;
   }
 
+  // All that a plan depends on, as numbers.
+  using Key = std::vector<std::int64_t>;
+  // make()'s plan or error, made once for a key and kept: a network has many layers of one shape,
+  // and heuristics and compilers take their time for each. Beyond kMostKept: made each time.
+  Result<CudnnPlan> plan_once(const Key& key, const std::function<Result<CudnnPlan>()>& make) const;
+  std::size_t plans_kept() const { return plans_.size(); }
+
  private:
   Cudnn() = default;
+  static constexpr std::size_t kMostKept = 1000;
+
   cudnnContext* handle_ = nullptr;  // or
   std::shared_ptr<cudnn_frontend::DeviceProperties> properties_;
-};
-
-// The tensors of a plan.
-enum class Role : std::int64_t {
-  kInput = 1,
-  kWeights,
-  kBias,  // in the plan's type
-  kOutput,
-  kQueries,
-  kKeys,
-  kValues,
-  kStatistics,  // log-sum-exp of each query's scores: [samples, heads, length], fp32
-  kOutputGradient,
-  kQueryGradient,
-  kKeyGradient,
-  kValueGradient,
-};
-
-class CudnnPlan {
- public:
-  std::int64_t workspace_bytes() const { return workspace_bytes_; }
-  // The engine and its settings, as cuDNN names them.
-  const std::string& name() const { return name_; }
-
-  using Pointers = std::unordered_map<std::int64_t, void*>;
-  static std::pair<std::int64_t, void*> at(Role role, const void* pointer) {
-    return {static_cast<std::int64_t>(role), const_cast<void*>(pointer)};
-  }
-  // `workspace`: 256-byte aligned, of workspace_bytes().
-  void run(const Device& device, const Cudnn& cudnn, Pointers pointers, void* workspace) const;
-
- private:
-  friend class GraphBuilder;
-  std::shared_ptr<cudnn_frontend::graph::Graph> graph_;
-  std::int64_t workspace_bytes_ = 0;
-  std::string name_;
+  mutable std::map<Key, Result<CudnnPlan>> plans_;
 };
 
 enum class ConvPass : std::uint8_t {
