@@ -54,7 +54,7 @@ class GpuTests(unittest.TestCase):
         program.write_text(FAKE)
         program.chmod(0o755)
         run = subprocess.run([sys.executable, SCRIPT, program, "--logs", folder / "logs", "--report", report,
-                              "--suite-seconds", "4", "--jobs", "8"], capture_output=True, text=True, check=False)
+                              "--suite-seconds", "6", "--jobs", "8"], capture_output=True, text=True, check=False)
         cls.code, cls.printed, cls.report = run.returncode, run.stdout, report.read_text()
 
     @classmethod
@@ -82,7 +82,7 @@ class GpuTests(unittest.TestCase):
         self.assertIn("CHECK failed", self.report)
 
     def test_a_test_that_hangs_is_named(self):
-        self.expect("Hangs", "0 passed; FAILED: Hangs.A/cuda (ended after 4 s)")
+        self.expect("Hangs", "0 passed; FAILED: Hangs.A/cuda (ended after 6 s)")
 
     def test_a_suite_of_which_nothing_was_run_has_not_passed(self):
         self.expect("Skips", "0 passed; 1 skipped; FAILED: nothing was run")
