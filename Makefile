@@ -118,8 +118,8 @@ crds: setup ## Write crds/*.yaml anew, from the field lists in api/ and crds/rul
 	@$(BUILD)/bin/fettle-crds crds
 
 .PHONY: gpu
-gpu: ## On a machine with a GPU: tests, then benchmarks against PyTorch; needs .gpu/ and no network; PARTS=curves,trial,steps
-	@scripts/gpu.sh
+gpu: ## On a machine with a GPU: tests, then benchmarks against PyTorch; needs .gpu/ and no network; PARTS=tests,steps,trial,curves ROUNDS=default RESULTS=FOLDER
+	@scripts/gpu.sh $(RESULTS)
 
 .PHONY: gpu-bundle
 gpu-bundle: ## Gather in .gpu/ what `make gpu` needs where there is no network

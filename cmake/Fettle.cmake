@@ -5,11 +5,14 @@ if(CCACHE_PROGRAM)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
 endif()
 
+# OFF where a compiler is met that warns of more than ours do.
+option(FETTLE_WERROR "Warnings are errors" ON)
+
 # -ffp-contract=off and no -march: the same history gives the same decisions, and the reference
 # backend the same bits, on every x86-64 machine.
 add_compile_options(
-  "$<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic;-Werror;-Wshadow;-Wnon-virtual-dtor;-ffp-contract=off>"
-  "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra;-Werror=all-warnings;--expt-relaxed-constexpr>")
+  "$<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic;$<$<BOOL:${FETTLE_WERROR}>:-Werror>;-Wshadow;-Wnon-virtual-dtor;-ffp-contract=off>"
+  "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra;$<$<BOOL:${FETTLE_WERROR}>:-Werror=all-warnings>;--expt-relaxed-constexpr>")
 if(FETTLE_SANITIZE)
   # GCC 12 sees std::variant members as uninitialised when it instruments them. The three checks
   # left out sit at every access, double the compiler's time, and find little that the address

@@ -2,19 +2,23 @@
 """fettle-trainer on this GPU against PyTorch: same shapes, same precision, in one run.
 
     python3 scripts/bench_gpu.py --trainer build-gpu/bin/fettle-trainer --results DIRECTORY [--budget 330]
-                                 [--parts curves,trial,steps] [--only resnet9] [--rehearse]
+                                 [--parts steps,trial,curves] [--rounds default,max-autotune] [--only resnet9]
+                                 [--rehearse]
 
-curves: losses from the same weights, epoch by epoch, with a picture of each (curve-*.svg).
-trial: a whole training that takes PyTorch 30 seconds, from the start of the process.
 steps: `fettle-trainer --bench`, the whole loop with its loader, against a step of PyTorch's with its data on the device
-already, which favours it. Of its ways (bench_pytorch_gpu.py) the fastest counts; those that compile for long come last.
+already, which favours it. Of its ways (bench_pytorch_gpu.py) the fastest counts; eager and graph come first, then a
+round over all workloads for each of the --rounds, which compile for long.
+trial: a whole training that takes PyTorch 30 seconds, from the start of the process.
+curves: losses from the same weights, epoch by epoch, with a picture of each (curve-*.svg).
 
-Writes benchmarks.json, and benchmarks.md as tables, after each measurement; what there was of other parts stays. What
-does not fit into the budget of seconds is left out, and said to be. --rehearse tries all of this out on a CPU, small.
+Writes benchmarks.json, and benchmarks.md as tables, after each measurement. What does not fit into the budget of
+seconds is left out, and said to be. A benchmarks.json of the same device, sources and scripts that lies in the results
+is gone on with: only what it lacks of the steps is measured. --rehearse tries all of this out on a CPU, small.
 """
 
 import argparse
 import datetime
+import hashlib
 import json
 import pathlib
 import subprocess
@@ -25,13 +29,19 @@ import bench_gpu_trials
 from bench_gpu_run import lines_of
 
 SCRIPTS = pathlib.Path(__file__).resolve().parent
-# Name and batch, and what ours should be of PyTorch's best.
-WORKLOADS = (("mlp", 128, 2.0), ("resnet9", 64, 1.2), ("resnet9", 512, 1.2), ("resnet50", 64, 1.0),
-             ("resnet50", 256, 1.0), ("chargpt", 64, 1.3), ("gpt2", 32, 1.0))
-# Each a round over all workloads.
-ROUNDS = ("eager,graph", "default", "reduce-overhead", "max-autotune")
+# Name and batch, and what ours should be of PyTorch's best. Time may run out: what says most comes first.
+WORKLOADS = (("gpt2", 32, 1.0), ("resnet9", 512, 1.2), ("resnet50", 256, 1.0), ("chargpt", 64, 1.3),
+             ("mlp", 128, 2.0), ("resnet9", 64, 1.2), ("resnet50", 64, 1.0))
+# Without a compiler, in one process, and seconds for it; then a round each of torch.compile's modes.
+FIRST_ROUND = ("eager,graph", 60)
+COMPILED = {"default": 90, "reduce-overhead": 90, "max-autotune": 150}
+# Ours with attention that is not deterministic, as PyTorch's is not, where there is any.
+FAST_ATTENTION = ["env", "FETTLE_CUDA_ATTENTION=fast"]
+WITH_ATTENTION = ("gpt2", "chargpt")
 CURVES = (("mlp", "bf16"), ("resnet9", "bf16"), ("resnet9", "fp32"))
-PARTS = ("curves", "trial", "steps")
+PARTS = ("steps", "trial", "curves")
+# What decides about the numbers. Not the program's own bytes: nvcc makes others each time.
+SOURCES = ("api", "base", "cmake", "kernels", "machine", "scripts", "trainer")
 
 
 def per_second(line):
@@ -43,7 +53,8 @@ class Benchmark:
         self.options, self.deadline = options, time.monotonic() + options.budget
         self.file = options.results / "benchmarks.json"
         earlier = json.loads(self.file.read_text()) if self.file.exists() else {}
-        self.report = earlier if earlier.get("device") == device_name(options) else {"device": device_name(options)}
+        of_this = {"device": device_name(options), "sources": sources_hash(SCRIPTS.parent)}
+        self.report = earlier if of_this.items() <= earlier.items() else of_this
         self.report["date"] = datetime.date.today().isoformat()
 
     def left(self, most):
@@ -75,29 +86,48 @@ class Benchmark:
             self.leave_out("trial")
 
     def steps(self):
-        rows = self.report["steps"] = []
-        for name, batch, goal in self.options.workloads:
-            rows.append({"model": name, "batch": batch, "goal": goal, "ours": None, "pytorch": [], "errors": []})
-        for number, ways in enumerate(self.options.rounds):
+        rows = self.rows()
+        for number, (ways, most) in enumerate(self.options.rounds):
             for row in rows:
                 if number == 0:
-                    self.measure_ours(row)
-                self.measure_theirs(row, ways)
+                    self.measure_ours(row, "ours")
+                if number == 0 and row["model"] in WITH_ATTENTION:
+                    self.measure_ours(row, "ours_fast_attention")
+                self.measure_theirs(row, ways, most)
                 self.write()
 
-    def measure_ours(self, row):
+    def rows(self):
+        """Those to measure: as far as an earlier call came, without what went wrong there."""
+        earlier = {(row["model"], row["batch"]): row for row in self.report.get("steps", [])}
+        asked = []
+        for name, batch, goal in self.options.workloads:
+            new = {"model": name, "batch": batch, "goal": goal, "ours": None, "pytorch": []}
+            asked.append(earlier.pop((name, batch), new))
+            asked[-1]["errors"] = []
+        self.report["steps"] = [*asked, *earlier.values()]
+        return asked
+
+    def measure_ours(self, row, name):
+        if row.get(name):
+            return None
         options, limit = self.options, self.left(40)
         if not limit:
-            return self.leave_out(f"{row['model']} {row['batch']}")
-        command = [options.trainer, "--bench", row["model"], "--batch", str(row["batch"]), "--backend",
+            return self.leave_out(f"{row['model']} {row['batch']}, {name}")
+        setting = FAST_ATTENTION if name == "ours_fast_attention" else []
+        command = [*setting, options.trainer, "--bench", row["model"], "--batch", str(row["batch"]), "--backend",
                    options.backend, "--precision", options.precision, "--seconds", str(options.seconds)]
         lines, wrong = lines_of(command, limit)
-        row["ours"] = lines[0] if lines else None
-        row["errors"] += [f"fettle: {wrong}"] if wrong else []
+        row[name] = lines[0] if lines else None
+        row["errors"] += [f"fettle, {name}: {wrong}"] if wrong else []
+        note_ratio(row)
         return None
 
-    def measure_theirs(self, row, ways):
-        limit = self.left(60)
+    def measure_theirs(self, row, ways, most):
+        measured = {line["way"] for line in row["pytorch"]}
+        ways = ",".join(way for way in ways.split(",") if way not in measured)
+        if not ways:
+            return None
+        limit = self.left(most)
         if not limit:
             return self.leave_out(f"{row['model']} {row['batch']}, PyTorch, {ways}")
         command = [sys.executable, str(SCRIPTS / "bench_pytorch_gpu.py"), "--model", row["model"], "--batch",
@@ -106,18 +136,31 @@ class Benchmark:
         lines, wrong = lines_of(command, limit)
         row["pytorch"] += lines
         row["errors"] += [f"PyTorch, {ways}: {wrong}"] if wrong else []
-        best = max(row["pytorch"], key=per_second, default=None)
-        if row["ours"] and best:
-            row["ratio"] = round(per_second(row["ours"]) / per_second(best), 3)
-            row["best_of_pytorch"] = best["way"]
-            if "mfu" in row["ours"]:
-                row["mfu_of_pytorch"] = round(row["ours"]["mfu"] / row["ratio"], 4)
+        note_ratio(row)
         return None
+
+
+def note_ratio(row):
+    best = max(row["pytorch"], key=per_second, default=None)
+    if row["ours"] and best:
+        row["ratio"] = round(per_second(row["ours"]) / per_second(best), 3)
+        row["best_of_pytorch"] = best["way"]
+        if "mfu" in row["ours"]:
+            row["mfu_of_pytorch"] = round(row["ours"]["mfu"] / row["ratio"], 4)
 
 
 def table(head, rows):
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     return lines + ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows] + [""]
+
+
+def fast_rows(rows):
+    """As rows of their own: the same with attention that is not deterministic."""
+    rows = [row for row in rows if row.get("ours_fast_attention")]
+    rows = [{**row, "model": f"{row['model']}, fast attention", "ours": row["ours_fast_attention"]} for row in rows]
+    for row in rows:
+        note_ratio(row)
+    return rows
 
 
 def step_row(row):
@@ -136,7 +179,7 @@ def text_of(report):
     lines = [f"{report['device']}, {report['date']}", ""]
     if report.get("steps"):
         lines += table(["workload", "batch", "fettle /s", "step ms (p50, p99)", "PyTorch's best /s", "by", "ratio",
-                        "goal", "MFU", "PyTorch's"], map(step_row, report["steps"]))
+                        "goal", "MFU", "PyTorch's"], map(step_row, [*report["steps"], *fast_rows(report["steps"])]))
     if "trial" in report:
         trial = report["trial"]
         lines += table(["whole trial", "fettle s", "PyTorch s", "by", "ratio", "goal", "validation loss of both"],
@@ -165,6 +208,16 @@ def device_name(options):
     return asked.stdout.strip() or "no GPU"
 
 
+def sources_hash(root):
+    files = [root / "CMakeLists.txt"]
+    for folder in SOURCES:
+        files += [file for file in (root / folder).rglob("*") if file.is_file() and "__pycache__" not in file.parts]
+    of_all = hashlib.sha256()
+    for file in sorted(files):
+        of_all.update(f"{file.relative_to(root)} {hashlib.sha256(file.read_bytes()).hexdigest()}\n".encode())
+    return of_all.hexdigest()[:12]
+
+
 def read_options():
     parser = argparse.ArgumentParser()
     parser.add_argument("--trainer", required=True)
@@ -172,18 +225,27 @@ def read_options():
     parser.add_argument("--seconds", type=float, default=2, help="of a measurement of steps")
     parser.add_argument("--budget", type=float, default=330, help="seconds for everything")
     parser.add_argument("--parts", default=",".join(PARTS))
+    parser.add_argument("--rounds", default=",".join(COMPILED), help="modes of torch.compile; \"\": none")
+    parser.add_argument("--scratch", type=pathlib.Path, default=SCRIPTS.parent / "build-gpu" / "bench",
+                        help="for data sets, configurations and checkpoints")
     parser.add_argument("--only", help="of the workloads, for example resnet9")
     parser.add_argument("--rehearse", action="store_true")
     options = parser.parse_args()
-    options.results = options.results.resolve()
+    options.results, options.scratch = options.results.resolve(), options.scratch.resolve()
     options.backend, options.device, options.precision = "cuda", "cuda", "bf16"
-    options.ways, options.rounds = ("eager", "graph"), ROUNDS
+    options.ways = ("eager", "graph")
+    modes = [mode for mode in options.rounds.split(",") if mode]
+    for name, chosen, known in (("round", modes, COMPILED), ("part", options.parts.split(","), PARTS)):
+        unknown = [word for word in chosen if word not in known]
+        if unknown:
+            sys.exit(f"bench_gpu: there is no {name} \"{unknown[0]}\", expected some of {','.join(known)}")
+    options.rounds = (FIRST_ROUND, *((mode, COMPILED[mode]) for mode in modes))
     options.workloads, options.curves = WORKLOADS, CURVES
     options.samples, options.trial_seconds = 60000, 30
     options.curve_samples, options.curve_epochs = 4920, 30
     if options.rehearse:
         options.backend, options.device, options.precision = "reference", "cpu", "fp32"
-        options.ways, options.rounds, options.seconds = ("eager",), ("eager",), 0.1
+        options.ways, options.rounds, options.seconds = ("eager",), (("eager", 60),), 0.1
         options.workloads, options.curves = (("mlp", 32, 2.0),), (("mlp", "fp32"),)
         options.samples, options.trial_seconds = 600, 15
         options.curve_samples, options.curve_epochs = 600, 4
@@ -197,8 +259,6 @@ def main():
     benchmark = Benchmark(options)
     benchmark.report.pop("left_out", None)
     for part in options.parts.split(","):
-        if part not in PARTS:
-            sys.exit(f"bench_gpu: there is no part \"{part}\", expected some of {','.join(PARTS)}")
         getattr(benchmark, part)()
         benchmark.write()
     print(text_of(benchmark.report))

@@ -8,6 +8,7 @@ import sys
 import tempfile
 import types
 import unittest
+from unittest import mock
 from xml.etree import ElementTree
 
 import bench_gpu
@@ -83,20 +84,81 @@ class Running(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             options = types.SimpleNamespace(
                 results=pathlib.Path(folder), budget=0, rehearse=True, curves=(("mlp", "bf16"),), trial_seconds=30,
-                workloads=(("mlp", 128, 2.0),), rounds=("eager",))
+                workloads=(("mlp", 128, 2.0),), rounds=(("eager", 60),))
             benchmark = bench_gpu.Benchmark(options)
             for part in bench_gpu.PARTS:
                 getattr(benchmark, part)()
             benchmark.write()
-            self.assertEqual(benchmark.report["left_out"], ["curve of mlp, bf16", "trial", "mlp 128",
-                                                            "mlp 128, PyTorch, eager"])
+            self.assertEqual(benchmark.report["left_out"], ["mlp 128, ours", "mlp 128, PyTorch, eager", "trial",
+                                                            "curve of mlp, bf16"])
             self.assertIn("Left out for want of time: trial.", (options.results / "benchmarks.md").read_text())
-
 
     def test_a_trial_is_as_long_as_its_start_leaves_time_for(self):
         lines = [{"seconds": 0.5}, {"seconds": 0.25}, {"seconds": 0.25}]
         self.assertEqual(bench_gpu_trials.epochs_in(30, 6, lines), 3 + 24 * 4)
         self.assertEqual(bench_gpu_trials.epochs_in(3, 6, lines), 3)
+
+
+class GoingOn(unittest.TestCase):
+    """A second call, in the folder with the results of a first one that came only so far."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.options = types.SimpleNamespace(
+            results=pathlib.Path(folder.name), budget=600, rehearse=True, trainer="fettle", backend="cuda",
+            precision="bf16", seconds=2, device="cuda", workloads=(("resnet9", 64, 1.0), ("mlp", 128, 2.0)),
+            rounds=(("eager,graph", 60), ("default", 90)))
+        self.commands = []
+
+    def steps(self, most=100):
+        """As if each program took so long that there is time for `most` of them; returns the report."""
+        def run(command, _):
+            self.commands.append(" ".join(map(str, command)))
+            ways = command[command.index("--ways") + 1].split(",") if "--ways" in command else [""]
+            line = {"tokens_per_second": 100.0, "mfu": 0.4, "step_ms_median": 1, "step_ms_p99": 2}
+            return [line | {"way": way} for way in ways], ""
+
+        benchmark = bench_gpu.Benchmark(self.options)
+        benchmark.left = lambda seconds: seconds if len(self.commands) < most else 0
+        with mock.patch.object(bench_gpu, "lines_of", run):
+            benchmark.steps()
+        return benchmark.report
+
+    def test_only_what_is_lacking_is_measured(self):
+        self.steps(most=3)
+        first, self.commands = self.commands, []
+        report = self.steps()
+        self.assertEqual(["--bench" in command for command in first], [True, False, True])
+        self.assertEqual([command.split("--ways ")[-1].split(" --")[0] for command in self.commands],
+                         ["eager,graph", "default", "default"])
+        self.assertEqual([[line["way"] for line in row["pytorch"]] for row in report["steps"]],
+                         2 * [["eager", "graph", "default"]])
+        self.assertEqual([row["ratio"] for row in report["steps"]], [1.0, 1.0])
+
+    def test_what_was_not_asked_for_stays(self):
+        self.steps()
+        self.options.workloads, self.commands = (("mlp", 128, 2.0), ("chargpt", 64, 1.3)), []
+        self.assertEqual([row["model"] for row in self.steps()["steps"]], ["mlp", "chargpt", "resnet9"])
+        self.assertTrue(all("chargpt" in command for command in self.commands))
+        self.assertEqual([command.startswith("env FETTLE_CUDA_ATTENTION=fast fettle --bench chargpt")
+                          for command in self.commands], [False, True, False, False])
+
+    def test_other_sources_begin_anew(self):
+        self.steps()
+        self.commands = []
+        with mock.patch.object(bench_gpu, "sources_hash", lambda _: "of other sources"):
+            self.steps()
+        self.assertEqual(len(self.commands), 6)
+
+    def test_a_source_that_changes_changes_their_hash(self):
+        folder = self.options.results
+        (folder / "kernels").mkdir()
+        (folder / "CMakeLists.txt").write_text("")
+        (folder / "kernels" / "a.cu").write_text("a")
+        before = bench_gpu.sources_hash(folder)
+        (folder / "kernels" / "a.cu").write_text("b")
+        self.assertNotEqual(bench_gpu.sources_hash(folder), before)
 
 
 class Results(unittest.TestCase):
@@ -108,6 +170,16 @@ class Results(unittest.TestCase):
         text = bench_gpu.text_of({"device": "d", "date": "today", "steps": [row]})
         self.assertIn("| gpt2 | 32 | 200 | 1.000, 2.000 | 100 | graph | 2.0 | 1.0 | 0.400 | 0.2 |", text)
         self.assertIn("Error: last", text)
+
+    def test_attention_that_is_not_deterministic_has_a_row_of_its_own(self):
+        ours = {"tokens_per_second": 200, "step_ms_median": 1, "step_ms_p99": 2, "mfu": 0.4}
+        row = {"model": "gpt2", "batch": 32, "goal": 1.0, "ours": ours, "ratio": 2.0, "mfu_of_pytorch": 0.2,
+               "ours_fast_attention": ours | {"tokens_per_second": 300, "mfu": 0.6},
+               "pytorch": [{"way": "eager", "tokens_per_second": 100}], "errors": []}
+        text = bench_gpu.text_of({"device": "d", "date": "today", "steps": [row]})
+        self.assertIn("| gpt2 | 32 | 200 | 1.000, 2.000 | 100 | eager | 2.0 | 1.0 | 0.400 | 0.2 |", text)
+        self.assertIn("| gpt2, fast attention | 32 | 300 | 1.000, 2.000 | 100 | eager | 3.0 | 1.0 | 0.600 | 0.2 |",
+                      text)
 
     def test_what_failed_is_in_the_table_too(self):
         curve = {"model": "mlp", "precision": "bf16", "epochs": 3, "errors": []}

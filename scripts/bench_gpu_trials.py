@@ -4,6 +4,7 @@ loss curves from the same weights lie on top of each other. `left`: how many of 
 import json
 import pathlib
 import random
+import shutil
 import sys
 import time
 
@@ -91,7 +92,7 @@ def epochs_for(target, folder, options, left):
 
 def whole_trial(options, left):
     """An MLP of 784-512-512-10, as long as takes PyTorch `options.trial_seconds`; both without checkpoints."""
-    folder, limit = options.results / "trial", 3 * options.trial_seconds
+    folder, limit = options.scratch / "trial", 3 * options.trial_seconds
     epochs, way, errors = epochs_for(options.trial_seconds, folder, options, left)
     row = {"epochs": epochs, "way": way, "errors": errors, "goal": 2.0}
     if epochs < 1:
@@ -110,10 +111,11 @@ def whole_trial(options, left):
 def curves(options, model, precision, left):
     """Epoch by epoch from the same weights, with the same samples in the same order."""
     limit = 40
-    folder = options.results / f"curve-{model}-{precision}"
+    folder = options.scratch / f"curve-{model}-{precision}"
     config = write_config(folder, model, options.curve_samples, options.curve_epochs, precision, options.backend, 0.01)
     row = {"model": model, "precision": precision, "epochs": options.curve_epochs, "errors": []}
     start, checkpoints = [options.trainer, str(config)], folder / "checkpoints"
+    shutil.rmtree(checkpoints, ignore_errors=True)          # an earlier build's would be gone on with
     _, wrong = lines_of([*start, "--until-epoch", "0", "--checkpoints", str(checkpoints)], left(limit))
     weights = sorted(checkpoints.glob("*"))
     ours, also_wrong = lines_of(start, left(limit))

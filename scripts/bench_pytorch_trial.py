@@ -137,6 +137,8 @@ def main():
     config = json.loads(options.config.read_text())
     torch.manual_seed(0)
     torch.backends.cudnn.benchmark = options.device == "cuda"
+    # fp32 is fp32, as it is with us: TF32 would be another curve.
+    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
     shape = (28, 28, 1) if options.model == "mlp" else (32, 32, 3)
     model = MODELS[options.model][0]().to(options.device).to(memory_format=torch.channels_last)
     if options.weights:

@@ -9,6 +9,7 @@
 
 #include "api/names.h"
 #include "api/resolve.h"
+#include "base/check.h"
 #include "base/json.h"
 #include "base/philox.h"
 #include "trainer/collective.h"
@@ -30,7 +31,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::int64_t kBytes = 64 << 20;  // of images, at most
+constexpr std::int64_t kBytes = 64 << 20;  // of images, at most, or a batch
 constexpr std::int64_t kMostImages = 4096;
 constexpr int kWarmUpSteps = 20;
 
@@ -75,10 +76,15 @@ Result<Workload> workload_named(const std::string& name) {
   return workload;
 }
 
-ImageSet random_text(const SampleFormat& format) {
+// About `most`, and no remainder: each step is to be of the batch that is measured.
+std::int64_t whole_batches(std::int64_t most, std::int64_t batch) {
+  return std::max(batch, most / batch * batch);
+}
+
+ImageSet random_text(const SampleFormat& format, std::int64_t batch) {
   Random random(1);
-  std::vector<std::uint16_t> tokens(
-      static_cast<std::size_t>(kMostImages * format.input.size() + 1));
+  const std::int64_t count = whole_batches(kMostImages, batch);
+  std::vector<std::uint16_t> tokens(static_cast<std::size_t>(count * format.input.size() + 1));
   for (auto& token : tokens) {
     token = static_cast<std::uint16_t>(random.below(static_cast<std::uint64_t>(format.classes)));
   }
@@ -87,10 +93,11 @@ ImageSet random_text(const SampleFormat& format) {
                            format.input.height, format.classes);
 }
 
-ImageSet random_samples(const SampleFormat& format) {
-  if (format.tokens) return random_text(format);
+ImageSet random_samples(const SampleFormat& format, std::int64_t batch) {
+  if (format.tokens) return random_text(format, batch);
   Random random(1);
-  const std::int64_t count = std::min(kMostImages, kBytes / format.input.size());
+  const std::int64_t count =
+      whole_batches(std::min(kMostImages, kBytes / format.input.size()), batch);
   std::vector<std::uint8_t> pixels(static_cast<std::size_t>(count * format.input.size()));
   std::vector<std::uint8_t> labels(static_cast<std::size_t>(count));
   for (auto& pixel : pixels) pixel = static_cast<std::uint8_t>(random.bits32());
@@ -120,7 +127,8 @@ Result<std::string> run_bench(const BenchSettings& settings) {
   training.momentum = 0.9;  // SGD as it is mostly used, in scripts/bench_pytorch.py as well
   api::fill_in_defaults(training, 1);
   const std::int64_t batch = *training.global_batch;
-  const ImageSet images = random_samples(workload.format);
+  const ImageSet images = random_samples(workload.format, batch);
+  CHECK(images.size() % batch == 0, "a step that is smaller than the batch");
   const Indices all = keyed_permutation(images.size(), 0);
   const BatchWriter writer({0.5, 0.5}, {}, data_type(training.precision), 0);
   LoaderSettings loading;

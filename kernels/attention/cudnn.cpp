@@ -3,14 +3,22 @@
 //
 // Bound by arithmetic from lengths of some hundred tokens on: 4 length^2 width FLOP a head forward,
 // 10 backward, half of it by causality. Queries, keys and values are read, and their gradients
-// written, where the linear layer has them side by side: no copies. The backward pass is the
-// deterministic one, which costs a workspace for partial sums of dQ.
+// written, where the linear layer has them side by side: no copies.
+//
+// The backward pass is the deterministic one. On Hopper cuDNN 9.19 does that by writing out the
+// gradient of all scores: 2 samples heads length^2 bytes of workspace, which all layers share, and
+// as many bytes to write and to read (docs/decisions/0017). FETTLE_CUDA_ATTENTION=fast takes the
+// one that adds up dQ by atomics, as PyTorch does: without that workspace, and with other last bits
+// each time.
 #include "kernels/cuda/cudnn.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <string_view>
 #include <utility>
 
 #include "kernels/attention/cuda.h"
+#include "kernels/cuda/errors.h"
 #include "kernels/cuda/plan_cache.h"
 
 namespace fettle::kernels {
@@ -28,13 +36,20 @@ struct Plans {
 };
 
 Result<std::unique_ptr<Plans>> make_plans(const Cudnn& cudnn, const AttentionShape& shape,
-                                          DataType type, std::int64_t samples) {
+                                          DataType type, AttentionPass backward,
+                                          std::int64_t samples) {
   auto plans = std::make_unique<Plans>();
   FETTLE_ASSIGN(plans->forward,
                 cuda::plan_attention(cudnn, shape, type, samples, AttentionPass::kForward));
-  FETTLE_ASSIGN(plans->backward,
-                cuda::plan_attention(cudnn, shape, type, samples, AttentionPass::kBackward));
+  FETTLE_ASSIGN(plans->backward, cuda::plan_attention(cudnn, shape, type, samples, backward));
   return plans;
+}
+
+AttentionPass wanted_backward() {
+  const char* value =
+      std::getenv("FETTLE_CUDA_ATTENTION");  // NOLINT(concurrency-mt-unsafe): read only
+  const bool fast = value != nullptr && std::string_view(value) == "fast";
+  return fast ? AttentionPass::kBackwardFast : AttentionPass::kBackward;
 }
 
 class CudnnAttention : public AttentionOp {
@@ -51,7 +66,8 @@ class CudnnAttention : public AttentionOp {
 
   // Plans the largest number of samples.
   Status prepare(std::int64_t max_samples) {
-    FETTLE_ASSIGN(std::unique_ptr<Plans> plans, make_plans(cudnn_, shape_, type_, max_samples));
+    FETTLE_ASSIGN(std::unique_ptr<Plans> plans,
+                  make_plans(cudnn_, shape_, type_, backward_, max_samples));
     FETTLE_TRY(device_.reserve_scratch(
         std::max(plans->forward.workspace_bytes(), plans->backward.workspace_bytes())));
     plans_.find(max_samples, [&](std::int64_t) { return std::move(plans); });
@@ -82,7 +98,8 @@ class CudnnAttention : public AttentionOp {
   // A size that only we have a way for is ours: nullptr.
   const Plans* plans_for(std::int64_t samples) {
     return plans_.find(samples, [&](std::int64_t count) {
-      auto made = make_plans(cudnn_, shape_, type_, count);
+      auto made = make_plans(cudnn_, shape_, type_, backward_, count);
+      if (!made.ok()) cuda::say_ours_does_it(made.error());
       return made.ok() ? std::move(made).value() : nullptr;
     });
   }
@@ -106,6 +123,7 @@ class CudnnAttention : public AttentionOp {
   const Cudnn& cudnn_;
   const AttentionShape shape_;
   const DataType type_;
+  const AttentionPass backward_ = wanted_backward();
   std::unique_ptr<AttentionOp> simple_;
   std::unique_ptr<Memory> statistics_;  // of the last forward
   cuda::PlanCache<Plans> plans_;

@@ -14,6 +14,7 @@
 
 #include "kernels/conv/add_bias.h"
 #include "kernels/conv/cuda.h"
+#include "kernels/cuda/errors.h"
 #include "kernels/cuda/plan_cache.h"
 #include "kernels/linear/add_slices.h"
 #include "kernels/linear/bias_gradient.h"
@@ -113,6 +114,7 @@ class CudnnConv : public WeightedOp {
   const Plans* plans_for(std::int64_t samples) {
     return plans_.find(samples, [&](std::int64_t count) {
       auto made = make_plans(cudnn_, shape_, plan_, count);
+      if (!made.ok()) cuda::say_ours_does_it(made.error());
       return made.ok() ? std::move(made).value() : nullptr;
     });
   }

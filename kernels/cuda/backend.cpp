@@ -137,6 +137,7 @@ class CudaBackend final : public Backend {
   }
   void download(ConstBuffer from, void* to, std::int64_t bytes) override {
     check_not_recording();
+    if (bytes == 0) return wait();
     cuda::must_succeed(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes),
                                        cudaMemcpyDeviceToHost, device_->stream()));
     wait();
@@ -149,11 +150,14 @@ class CudaBackend final : public Backend {
     check_not_recording();
     return cuda::make_feed(*device_, bytes);
   }
+  // Of nothing there may be no address, and a graph takes no node for it.
   void copy(ConstBuffer from, Buffer to, std::int64_t bytes) override {
+    if (bytes == 0) return;
     cuda::must_succeed(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes),
                                        cudaMemcpyDeviceToDevice, device_->stream()));
   }
   void set_zero(Buffer to, std::int64_t bytes) override {
+    if (bytes == 0) return;
     cuda::must_succeed(cudaMemsetAsync(to, 0, static_cast<std::size_t>(bytes), device_->stream()));
   }
   void wait() override {

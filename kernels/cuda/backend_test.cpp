@@ -64,6 +64,26 @@ TEST_P(CudaBackend, ARecordingDoesNothingUntilItIsRunAndThenWhatItsCallsDid) {
   EXPECT_THAT(replayed, ElementsAre(22, 24, 26));
 }
 
+TEST_P(CudaBackend, NothingIsCopiedAndClearedWithoutAnAddress) {
+  const auto work = [&] {
+    backend_->copy(nullptr, nullptr, 0);
+    backend_->set_zero(nullptr, 0);
+  };
+  work();
+  backend_->record(work)->run();
+  backend_->download(nullptr, nullptr, 0);
+}
+
+// Of a copy that is under way the host asks whether it is done; the launch behind it must not find
+// "not ready" among the errors.
+TEST_P(CudaBackend, ACopyThatIsNotDoneYetIsNoErrorOfTheNextLaunch) {
+  auto x = array({1}), y = array({1});
+  x.upload(std::vector<float>{2});
+  x.upload(std::vector<float>{3});  // is the first one's buffer free?
+  backend_->add_scaled(1, 1, x.data(), y.data());
+  EXPECT_THAT(y.download(), ElementsAre(4));
+}
+
 TEST_P(CudaBackend, AMailboxBringsValuesAsTheyWereWhenTheyWerePosted) {
   auto value = array({1});
   const auto mailbox = backend_->mailbox(sizeof(float));

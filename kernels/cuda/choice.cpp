@@ -6,6 +6,7 @@
 
 #include "kernels/attention/cuda.h"
 #include "kernels/conv/cuda.h"
+#include "kernels/cuda/errors.h"
 #include "kernels/linear/cuda.h"
 
 namespace fettle::kernels {
@@ -21,6 +22,7 @@ bool wants_simple() {
 template <class Op, class Simple>
 Result<std::unique_ptr<Op>> or_simple(Result<std::unique_ptr<Op>> made, Simple simple) {
   if (made.ok() || made.error().code != ErrorCode::kNotFound) return made;
+  cuda::say_ours_does_it(made.error());
   return simple();
 }
 

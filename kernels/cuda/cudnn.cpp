@@ -72,16 +72,13 @@ class GraphBuilder {
     tensor->set_dim(like.get_dim()).set_stride(like.get_stride());
   }
 
-  Result<CudnnPlan> build(bool allow_tensor_cores) {
+  // By the first engine of cuDNN's heuristics that has none of the `barred` properties.
+  Result<CudnnPlan> build(const std::vector<frontend::NumericalNote_t>& barred) {
     FETTLE_TRY(status_of(graph_->validate()));
     FETTLE_TRY(status_of(graph_->build_operation_graph(cudnn_.handle())));
     FETTLE_TRY(status_of(
         graph_->create_execution_plans({frontend::HeurMode_t::A, frontend::HeurMode_t::FALLBACK})));
-    graph_->deselect_numeric_notes({frontend::NumericalNote_t::NONDETERMINISTIC});
-    if (!allow_tensor_cores) {
-      graph_->deselect_numeric_notes(
-          {frontend::NumericalNote_t::TENSOR_CORE, frontend::NumericalNote_t::DOWN_CONVERT_INPUTS});
-    }
+    graph_->deselect_numeric_notes(barred);
     // Without a device this would ask for one; build_plans looks at the same.
     if (cudnn_.handle() != nullptr) FETTLE_TRY(status_of(graph_->check_support()));
     FETTLE_TRY(status_of(graph_->build_plans(frontend::BuildPlanPolicy_t::HEURISTICS_CHOICE)));
@@ -123,7 +120,17 @@ Result<std::unique_ptr<Cudnn>> Cudnn::described(std::string_view device_json) {
                  first_line(error.get_message()));
 }
 
+Result<CudnnPlan> Cudnn::plan_once(const Key& key,
+                                   const std::function<Result<CudnnPlan>()>& make) const {
+  const auto found = plans_.find(key);
+  if (found != plans_.end()) return found->second;
+  Result<CudnnPlan> made = make();
+  if (plans_.size() < kMostKept) plans_.emplace(key, made);
+  return made;
+}
+
 Cudnn::~Cudnn() {
+  plans_.clear();  // they are the handle's
   if (handle_ != nullptr) cudnnDestroy(handle_);
 }
 
@@ -174,10 +181,8 @@ void add_forward(Graph& graph, const ConvShape& shape, const ConvTensors& tensor
   GraphBuilder::make_output(y, tensors.output);
 }
 
-}  // namespace
-
-Result<CudnnPlan> plan_conv(const Cudnn& cudnn, const ConvShape& shape, const PlanOptions& plan,
-                            std::int64_t samples, ConvPass pass) {
+Result<CudnnPlan> plan_conv_anew(const Cudnn& cudnn, const ConvShape& shape,
+                                 const PlanOptions& plan, std::int64_t samples, ConvPass pass) {
   GraphBuilder builder(cudnn, plan.type, words_of(shape, samples));
   Graph& graph = builder.graph();
   const ConvTensors tensors(shape, samples);
@@ -194,7 +199,32 @@ Result<CudnnPlan> plan_conv(const Cudnn& cudnn, const ConvShape& shape, const Pl
   } else {
     add_forward(graph, shape, tensors, pass == ConvPass::kForwardFused);
   }
-  return builder.build(plan.type != DataType::kFloat32 || plan.tf32);
+  std::vector barred = {frontend::NumericalNote_t::NONDETERMINISTIC};
+  if (plan.type == DataType::kFloat32 && !plan.tf32) {
+    barred.push_back(frontend::NumericalNote_t::TENSOR_CORE);
+    barred.push_back(frontend::NumericalNote_t::DOWN_CONVERT_INPUTS);
+  }
+  return builder.build(barred);
+}
+
+// The first number of a plan's key.
+enum class PlanOf : std::uint8_t { kConv, kAttention };
+
+template <class... Numbers>
+Cudnn::Key key_of(Numbers... numbers) {
+  return {static_cast<std::int64_t>(numbers)...};
+}
+
+}  // namespace
+
+Result<CudnnPlan> plan_conv(const Cudnn& cudnn, const ConvShape& shape, const PlanOptions& plan,
+                            std::int64_t samples, ConvPass pass) {
+  const bool fused = pass == ConvPass::kForwardFused;
+  const Cudnn::Key key =
+      key_of(PlanOf::kConv, pass, plan.type, plan.tf32, samples, shape.input.height,
+             shape.input.width, shape.input.channels, shape.channels, shape.kernel, shape.stride,
+             shape.padding, fused && shape.bias, fused && shape.relu);
+  return cudnn.plan_once(key, [&] { return plan_conv_anew(cudnn, shape, plan, samples, pass); });
 }
 
 // ---- Attention ---------------------------------------------------------------------------------
@@ -244,9 +274,9 @@ void add_attention(Graph& graph, const AttentionShape& shape, const AttentionTen
 }
 
 void add_attention_backward(Graph& graph, const AttentionShape& shape, std::int64_t samples,
-                            const AttentionTensors& tensors) {
+                            const AttentionTensors& tensors, bool deterministic) {
   auto attributes = causal<frontend::graph::SDPA_backward_attributes>(shape);
-  attributes.set_deterministic_algorithm(true);
+  attributes.set_deterministic_algorithm(deterministic);
   const auto [dq, dk, dv] =
       graph.sdpa_backward(graph.tensor(tensors.queries), graph.tensor(tensors.keys),
                           graph.tensor(tensors.values), graph.tensor(tensors.output),
@@ -258,18 +288,28 @@ void add_attention_backward(Graph& graph, const AttentionShape& shape, std::int6
   GraphBuilder::make_output(dv, describe_tokens(Role::kValueGradient, shape, samples, kPacked));
 }
 
-}  // namespace
-
-Result<CudnnPlan> plan_attention(const Cudnn& cudnn, const AttentionShape& shape, DataType type,
-                                 std::int64_t samples, AttentionPass pass) {
+Result<CudnnPlan> plan_attention_anew(const Cudnn& cudnn, const AttentionShape& shape,
+                                      DataType type, std::int64_t samples, AttentionPass pass) {
   GraphBuilder builder(cudnn, type, words_of(shape, samples));
   const AttentionTensors tensors(shape, samples);
   if (pass == AttentionPass::kForward) {
     add_attention(builder.graph(), shape, tensors);
   } else {
-    add_attention_backward(builder.graph(), shape, samples, tensors);
+    add_attention_backward(builder.graph(), shape, samples, tensors,
+                           pass == AttentionPass::kBackward);
   }
-  return builder.build(/*allow_tensor_cores=*/true);
+  // The attribute says whether it is deterministic; a bar by its engines' notes could leave none.
+  return builder.build({});
+}
+
+}  // namespace
+
+Result<CudnnPlan> plan_attention(const Cudnn& cudnn, const AttentionShape& shape, DataType type,
+                                 std::int64_t samples, AttentionPass pass) {
+  const Cudnn::Key key =
+      key_of(PlanOf::kAttention, pass, type, samples, shape.length, shape.heads, shape.width);
+  return cudnn.plan_once(key,
+                         [&] { return plan_attention_anew(cudnn, shape, type, samples, pass); });
 }
 
 }  // namespace fettle::kernels::cuda

@@ -4,17 +4,21 @@
 //
 // A plan is made for one shape and number of samples, either for the device that is there or for
 // one that is only described: so plans can be checked where there is no GPU. Only deterministic
-// engines are taken, and for fp32 only those that compute in fp32, unless TF32 is allowed. Running
-// a plan allocates nothing on the device and can be recorded in a CUDA graph.
+// engines are taken (but for kBackwardFast), and for fp32 only those that compute in fp32, unless
+// TF32 is allowed. Running a plan allocates nothing on the device and can be recorded in a CUDA
+// graph.
 //
 // Host code; compiled only where there is CUDA. Belongs to the device's thread.
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
 #include "base/result.h"
 #include "kernels/backend.h"
@@ -30,29 +34,7 @@ class Graph;
 
 namespace fettle::kernels::cuda {
 
-// What plans are made for: device.library<Cudnn>(), or a description.
-class Cudnn {
- public:
-  // The current device. Errors: cuDNN cannot be started, in its words.
-  static Result<std::unique_ptr<Cudnn>> open();
-  // A device that need not be there, as cuDNN writes one down (DeviceProperties::serialize: JSON).
-  // Plans for it cannot be run. Engines that are compiled at run time, and attention, cannot be
-  // planned without a driver.
-  static Result<std::unique_ptr<Cudnn>> described(std::string_view device_json);
-  ~Cudnn();
-  Cudnn(const Cudnn&) = delete;
-  Cudnn& operator=(const Cudnn&) = delete;
-
-  cudnnContext* handle() const { return handle_; }
-  const std::shared_ptr<cudnn_frontend::DeviceProperties>& properties() const {
-    return properties_;
-  }
-
- private:
-  Cudnn() = default;
-  cudnnContext* handle_ = nullptr;  // or
-  std::shared_ptr<cudnn_frontend::DeviceProperties> properties_;
-};
+class Cudnn;
 
 // The tensors of a plan.
 enum class Role : std::int64_t {
@@ -70,6 +52,7 @@ enum class Role : std::int64_t {
   kValueGradient,
 };
 
+// Copies share what was planned. One may be run for several layers in turn, on one stream.
 class CudnnPlan {
  public:
   std::int64_t workspace_bytes() const { return workspace_bytes_; }
@@ -90,6 +73,40 @@ class CudnnPlan {
   std::string name_;
 };
 
+// What plans are made for: device.library<Cudnn>(), or a description.
+class Cudnn {
+ public:
+  // The current device. Errors: cuDNN cannot be started, in its words.
+  static Result<std::unique_ptr<Cudnn>> open();
+  // A device that need not be there, as cuDNN writes one down (DeviceProperties::serialize: JSON).
+  // Plans for it cannot be run. Engines that are compiled at run time, and attention, cannot be
+  // planned without a driver.
+  static Result<std::unique_ptr<Cudnn>> described(std::string_view device_json);
+  ~Cudnn();
+  Cudnn(const Cudnn&) = delete;
+  Cudnn& operator=(const Cudnn&) = delete;
+
+  cudnnContext* handle() const { return handle_; }
+  const std::shared_ptr<cudnn_frontend::DeviceProperties>& properties() const {
+    return properties_;
+  }
+
+  // All that a plan depends on, as numbers.
+  using Key = std::vector<std::int64_t>;
+  // make()'s plan or error, made once for a key and kept: a network has many layers of one shape,
+  // and heuristics and compilers take their time for each. Beyond kMostKept: made each time.
+  Result<CudnnPlan> plan_once(const Key& key, const std::function<Result<CudnnPlan>()>& make) const;
+  std::size_t plans_kept() const { return plans_.size(); }
+
+ private:
+  Cudnn() = default;
+  static constexpr std::size_t kMostKept = 1000;
+
+  cudnnContext* handle_ = nullptr;  // or
+  std::shared_ptr<cudnn_frontend::DeviceProperties> properties_;
+  mutable std::map<Key, Result<CudnnPlan>> plans_;
+};
+
 enum class ConvPass : std::uint8_t {
   kForward,       // kInput, kWeights -> kOutput
   kForwardFused,  // the same with kBias, then max(0, .) where the shape says so
@@ -102,8 +119,9 @@ Result<CudnnPlan> plan_conv(const Cudnn& cudnn, const ConvShape& shape, const Pl
                             std::int64_t samples, ConvPass pass);
 
 enum class AttentionPass : std::uint8_t {
-  kForward,   // kQueries, kKeys, kValues -> kOutput, kStatistics
-  kBackward,  // these and kOutputGradient -> kQueryGradient, kKeyGradient, kValueGradient
+  kForward,       // kQueries, kKeys, kValues -> kOutput, kStatistics
+  kBackward,      // these and kOutputGradient -> kQueryGradient, kKeyGradient, kValueGradient
+  kBackwardFast,  // the same, not deterministic
 };
 
 // Causal, with queries, keys and values side by side (backend.h). Errors as above.

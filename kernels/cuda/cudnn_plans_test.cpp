@@ -70,6 +70,29 @@ TEST_P(Plans, BiasAndReluAreFusedInBFloat16) {
   }
 }
 
+TEST_P(Plans, AreMadeOnceForAllLayersThatDoTheSame) {
+  const std::unique_ptr<Cudnn> cudnn = device_named(GetParam());
+  const ConvShape plain{{16, 16, 128}, 256, 3, 1, 1, false, false};
+  ConvShape fused = plain, wider = plain, strided = plain;
+  fused.bias = fused.relu = true;
+  wider.channels = 512;
+  strided.stride = 2;
+  const PlanOptions options{64, DataType::kBFloat16};
+  const auto kept_after = [&](const ConvShape& shape, std::int64_t samples, ConvPass pass) {
+    EXPECT_TRUE(plan_conv(*cudnn, shape, options, samples, pass).ok());
+    return cudnn->plans_kept();
+  };
+  EXPECT_EQ(kept_after(plain, 64, ConvPass::kInput), 1U);
+  EXPECT_EQ(kept_after(plain, 64, ConvPass::kInput), 1U);
+  EXPECT_EQ(kept_after(fused, 64, ConvPass::kInput), 1U);  // only the forward pass has it
+  EXPECT_EQ(kept_after(plain, 63, ConvPass::kInput), 2U);
+  EXPECT_EQ(kept_after(plain, 64, ConvPass::kWeights), 3U);
+  EXPECT_EQ(kept_after(wider, 64, ConvPass::kInput), 4U);
+  EXPECT_EQ(kept_after(strided, 64, ConvPass::kInput), 5U);
+  EXPECT_EQ(kept_after(plain, 64, ConvPass::kForward), 6U);
+  EXPECT_EQ(kept_after(fused, 64, ConvPass::kForwardFused), 7U);
+}
+
 // TF32 is another arithmetic, and only for those who ask for it.
 TEST_P(Plans, Float32IsNotTf32UnlessAskedFor) {
   const std::unique_ptr<Cudnn> cudnn = device_named(GetParam());

@@ -95,6 +95,7 @@ Result<std::unique_ptr<Device>> Device::open() {
 Device::~Device() {
   if (stream_ == nullptr) return;
   cudaStreamSynchronize(stream_);
+  libraries_.clear();  // a handle of theirs still names the stream
   cudaStreamDestroy(stream_);
 }
 

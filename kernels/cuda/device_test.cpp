@@ -9,6 +9,8 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "kernels/cuda/errors.h"
+#include "kernels/cuda/event.h"
 #include "kernels/emulator/emulator.h"
 
 namespace fettle::kernels::cuda {
@@ -45,6 +47,25 @@ TEST(Device, SaysWhyThereIsNone) {
               AllOf(HasSubstr("driver here is for CUDA 12.4"), HasSubstr("expected 13.0")));
   EXPECT_THAT(error_on({.major = 7, .minor = 5}),
               AllOf(HasSubstr("compute capability 7.5"), HasSubstr("this build is for")));
+}
+
+TEST(Device, ThatALibraryHasNoPlanIsSaidOnceForEachShape) {
+  ::testing::internal::CaptureStderr();
+  for (const char* shape : {"a", "b", "a"}) {
+    say_ours_does_it(not_found(std::string("cuDNN has no plan for ") + shape));
+  }
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(),
+            "note: cuDNN has no plan for a; the kernel of ours does it\n"
+            "note: cuDNN has no plan for b; the kernel of ours does it\n");
+}
+
+TEST(EventDeathTest, OneWithoutTimeHasNoSeconds) {
+  const auto device = std::move(Device::open()).value();
+  Event timed, other, without = Event::without_time();
+  for (Event* event : {&timed, &other, &without}) event->record(device->stream());
+  without.wait();
+  EXPECT_GE(other.seconds_since(timed), 0);
+  EXPECT_DEATH(without.seconds_since(timed), "cudaErrorInvalidResourceHandle");
 }
 
 TEST(Device, MemoryIsZeroAndAligned) {

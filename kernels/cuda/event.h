@@ -1,5 +1,5 @@
-// Event: a place in a stream's order, with the time at which the GPU came to it.
-// Belongs to the device's thread, as the streams do.
+// Event: a place in a stream's order, with the time at which the GPU came to it, or, cheaper for
+// the GPU, without. Belongs to the device's thread, as the streams do.
 #pragma once
 
 #include <utility>
@@ -9,9 +9,27 @@
 
 namespace fettle::kernels::cuda {
 
+// Whether the GPU has come to `event`. That it has not is no error, but the runtime may remember it
+// as one, for the check of the next launch to find.
+inline bool is_reached(cudaEvent_t event) {
+  const cudaError_t state = cudaEventQuery(event);
+  if (state == cudaErrorNotReady) {
+    (void)cudaGetLastError();
+    return false;
+  }
+  must_succeed(state);
+  return true;
+}
+
 class Event {
  public:
   Event() { must_succeed(cudaEventCreate(&event_)); }
+  // Only to wait for: has no seconds.
+  static Event without_time() {
+    Event event(nullptr);
+    must_succeed(cudaEventCreateWithFlags(&event.event_, cudaEventDisableTiming));
+    return event;
+  }
   ~Event() {
     if (event_ != nullptr) cudaEventDestroy(event_);
   }
@@ -35,6 +53,8 @@ class Event {
   cudaEvent_t get() const { return event_; }
 
  private:
+  explicit Event(cudaEvent_t event) : event_(event) {}
+
   cudaEvent_t event_ = nullptr;
 };
 

@@ -20,7 +20,7 @@ struct Place {
   std::unique_ptr<Memory> device;
   Event wanted;  // the work that reads the block could begin, but for the block
   Event there;
-  Event read;  // the work that reads it is done
+  Event read = Event::without_time();  // the work that reads it is done
 };
 
 class StreamFeed final : public Feed {

@@ -21,8 +21,7 @@ class StreamMoment final : public Moment {
   void await() override { event_.hold_up(stream_); }
   double seconds_since(Moment& other) override {
     const auto before = static_cast<cudaEvent_t>(other.event());
-    if (cudaEventQuery(before) == cudaErrorNotReady) return 0;
-    if (cudaEventQuery(event_.get()) == cudaErrorNotReady) return 0;
+    if (!is_reached(before) || !is_reached(event_.get())) return 0;
     return Event::seconds_between(before, event_.get());
   }
   void* event() override { return event_.get(); }

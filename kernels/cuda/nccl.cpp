@@ -68,7 +68,7 @@ class Trail {
   }
   std::int64_t done() {
     const std::scoped_lock lock(mutex_);
-    while (!under_way_.empty() && cudaEventQuery(under_way_.front()) == cudaSuccess) {
+    while (!under_way_.empty() && is_done(under_way_.front())) {
       spare_.push_back(under_way_.front());
       under_way_.pop_front();
       ++done_;
@@ -77,6 +77,13 @@ class Trail {
   }
 
  private:
+  // Not is_reached (event.h): an error is for those to tell who wait for the result.
+  static bool is_done(cudaEvent_t event) {
+    const cudaError_t state = cudaEventQuery(event);
+    if (state == cudaErrorNotReady) (void)cudaGetLastError();
+    return state == cudaSuccess;
+  }
+
   std::mutex mutex_;
   std::deque<cudaEvent_t> under_way_;
   std::vector<cudaEvent_t> spare_;

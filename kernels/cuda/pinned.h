@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "kernels/cuda/errors.h"
+#include "kernels/cuda/event.h"
 #include "kernels/cuda/platform.h"
 
 namespace fettle::kernels::cuda {
@@ -29,11 +30,7 @@ class Pinned {
 
   // What was ordered on `stream` so far is what is_done() and wait() are about.
   void mark(cudaStream_t stream) { must_succeed(cudaEventRecord(done_, stream)); }
-  bool is_done() const {
-    const cudaError_t state = cudaEventQuery(done_);
-    if (state != cudaErrorNotReady) must_succeed(state);
-    return state == cudaSuccess;
-  }
+  bool is_done() const { return is_reached(done_); }
   void wait() const { must_succeed(cudaEventSynchronize(done_)); }
 
  private:

@@ -1,6 +1,7 @@
 // PlanCache: what a library planned for each number of samples that an operation has met: the
 // largest, and the remainder of an epoch. Bounded: the plan that was asked for the longest ago
-// makes room. Belongs to one thread.
+// makes room, and with it what a recorded graph may still launch of it. So the bound is far above
+// the handful of sizes that a training has. Belongs to one thread.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +15,7 @@ namespace fettle::kernels::cuda {
 template <class Plan>
 class PlanCache {
  public:
-  static constexpr std::size_t kMostPlans = 8;
+  static constexpr std::size_t kMostPlans = 32;
 
   // Makes the first one, for the largest number of samples, where its error can still be told.
   void put(std::int64_t samples, std::unique_ptr<Plan> plan) {

@@ -26,6 +26,7 @@ struct CUstream_st {
 };
 struct CUevent_st {
   std::shared_ptr<fettle::kernels::emulator::Mark> mark;  // of the newest record, if any
+  bool timed = true;
 };
 struct CUgraph_st {
   std::vector<Captured> work;
@@ -342,6 +343,7 @@ cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpy
 }
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind,
                             cudaStream_t stream) {
+  if (to == nullptr || from == nullptr) return remember(cudaErrorInvalidValue);
   return order(stream, [=] {
     if (bytes != 0) std::memcpy(to, from, bytes);
   });
@@ -350,6 +352,7 @@ cudaError_t cudaMemset(void* memory, int value, std::size_t bytes) {
   return cudaMemsetAsync(memory, value, bytes);
 }
 cudaError_t cudaMemsetAsync(void* memory, int value, std::size_t bytes, cudaStream_t stream) {
+  if (memory == nullptr) return remember(cudaErrorInvalidValue);
   return order(stream, [=] {
     if (bytes != 0) std::memset(memory, value, bytes);
   });
@@ -378,8 +381,9 @@ cudaError_t cudaEventCreate(cudaEvent_t* event) {
   *event = new CUevent_st();
   return cudaSuccess;
 }
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
-  return cudaEventCreate(event);
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
+  *event = new CUevent_st{nullptr, (flags & cudaEventDisableTiming) == 0};
+  return cudaSuccess;
 }
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
   finish_all_queues();
@@ -401,11 +405,12 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   return cudaSuccess;
 }
 cudaError_t cudaEventQuery(cudaEvent_t event) {
-  return event->mark == nullptr || event->mark->done ? cudaSuccess : cudaErrorNotReady;
+  if (event->mark == nullptr || event->mark->done) return cudaSuccess;
+  return remember(cudaErrorNotReady);  // as some versions do
 }
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t from, cudaEvent_t to) {
   for (cudaEvent_t event : {from, to}) {
-    if (event->mark == nullptr) return remember(cudaErrorInvalidResourceHandle);
+    if (!event->timed || event->mark == nullptr) return remember(cudaErrorInvalidResourceHandle);
     if (!event->mark->done) return remember(cudaErrorNotReady);
   }
   *milliseconds =

@@ -63,7 +63,10 @@ std::vector<std::string> backend_names() {
 }
 
 Backend* backend(std::string_view name) {
-  static std::map<std::string, std::unique_ptr<Backend>, std::less<>> made;
+  // Never destroyed: libfettle_cuda.so and cuDNN are loaded later than this is made, so they would
+  // be gone before it.
+  using Backends = std::map<std::string, std::unique_ptr<Backend>, std::less<>>;
+  static Backends& made = *new Backends;
   const auto found = made.find(name);
   if (found != made.end()) return found->second.get();
   auto fresh = name == "cuda" ? cuda_backend() : make_backend(name, 1);

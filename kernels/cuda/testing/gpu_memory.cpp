@@ -2,14 +2,17 @@
 // that the GPU reads and writes, and the backend "cuda" is that of libfettle_cuda.so.
 //
 // operator new takes from one pinned block of host memory, in powers of two, from lists of blocks
-// that were given back. With CUDA_LAUNCH_BLOCKING=1 the tests find their results when a call
-// returns, as on a CPU. Not yet run on a GPU.
+// that were given back. cuDNN takes from there, too, and must not fail for it: when the block is
+// used up, the rest is ordinary memory, and a kernel that reads it says so. With
+// CUDA_LAUNCH_BLOCKING=1 the tests find their results when a call returns, as on a CPU. Not yet run
+// on a GPU.
 #include <cuda_runtime.h>
 #include <pthread.h>
 
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
@@ -35,7 +38,7 @@ class PinnedHeap {
     if (block != nullptr) {
       free = block->next;
     } else {
-      if (used_ + size > kBytes) throw std::bad_alloc();
+      if (used_ + size > kBytes) return take_elsewhere(bytes);
       block = reinterpret_cast<Block*>(begin_ + used_);
       used_ += size;
     }
@@ -45,6 +48,7 @@ class PinnedHeap {
 
   void give_back(void* memory) {
     if (memory == nullptr) return;
+    if (!is_pinned(memory)) return std::free(memory);
     const std::scoped_lock lock(mutex_);
     auto* const block = reinterpret_cast<Block*>(static_cast<char*>(memory) - kSmallest);
     Block*& free = free_[static_cast<std::size_t>(std::countr_zero(block->size))];
@@ -57,6 +61,18 @@ class PinnedHeap {
     std::size_t size;
     Block* next;
   };
+
+  bool is_pinned(const void* memory) const {
+    const auto begin = reinterpret_cast<std::uintptr_t>(begin_);
+    return reinterpret_cast<std::uintptr_t>(memory) - begin < kBytes;
+  }
+
+  static void* take_elsewhere(std::size_t bytes) {
+    const std::size_t whole = (std::max(bytes, kSmallest) + kSmallest - 1) / kSmallest * kSmallest;
+    void* const memory = std::aligned_alloc(kSmallest, whole);
+    if (memory == nullptr) throw std::bad_alloc();
+    return memory;
+  }
 
   void open() {
     void* memory = nullptr;
