@@ -22,6 +22,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "kernels/cuda/errors.h"
 #include "kernels/cuda/plan_cache.h"
 #include "kernels/gelu/cuda.h"
 #include "kernels/linear/add_slices.h"
@@ -189,6 +190,7 @@ class CublasLtLinear : public LinearOp {
   Plans* plans_for(std::int64_t samples) {
     return plans_.find(samples, [&](std::int64_t count) {
       auto made = make_plans(device_, shape_, plan_, count);
+      if (!made.ok()) cuda::say_ours_does_it(made.error());
       return made.ok() ? std::move(made).value() : nullptr;
     });
   }
