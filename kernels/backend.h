@@ -9,12 +9,12 @@
 // weights are [outputs, inputs]; convolution weights [out channels, kernel, kernel, in channels].
 // A sequence of tokens is an image of one column: [samples, length, 1, channels].
 // Types: activations and their gradients are fp32, bf16 or fp16, as the plan says. Weights arrive
-// in the plan's type (bf16, fp16: the rounded copy of the fp32 master); bias, normalisation
-// parameters and statistics are always fp32. Parameter gradients are always fp32 and are ADDED to
-// what is there, as sums over samples: that is what makes gradient accumulation exact (DESIGN:
-// "summed gradients; divide once by the count"). Threading: an operation object belongs to one
-// thread; different objects may run in parallel. Buffers are 64-byte aligned and owned by the
-// caller.
+// in the plan's type (bf16, fp16: the rounded copy of the fp32 master), biases in fp32 as well;
+// normalisation parameters and statistics are always fp32. Parameter gradients are always fp32 and
+// are ADDED to what is there, as sums over samples: that is what makes gradient accumulation exact
+// (DESIGN: "summed gradients; divide once by the count"). Threading: an operation object belongs to
+// one thread; different objects may run in parallel. Buffers are 64-byte aligned (16-bit copies of
+// parameters: 32) and owned by the caller.
 //
 // Order: calls are orders to the device, carried out one after the other (a CUDA stream). On a CPU
 // each is done when it returns. On a GPU it may not have begun by then; `download` and `wait` wait
@@ -139,12 +139,19 @@ struct PlanOptions {
 
 // ---- Operations --------------------------------------------------------------------------------
 
+// Where a layer's parameters lie. They stay there, and unchanged, until the next set_weights.
+struct LayerWeights {
+  ConstBuffer weights = nullptr;     // of the plan's type
+  const float* bias = nullptr;       // nullptr: none
+  ConstBuffer typed_bias = nullptr;  // rounded to the plan's type, which libraries on a GPU want
+};
+
 // y = x W' + b (Linear) or the cross-correlation of x with W (Conv), then ReLU where fused.
 class WeightedOp {
  public:
   virtual ~WeightedOp() = default;
   // Call when the weights have changed, before the next forward: packs them as the backend likes.
-  virtual void set_weights(ConstBuffer weights, const float* bias) = 0;
+  virtual void set_weights(const LayerWeights& from) = 0;
   virtual void forward(std::int64_t samples, ConstBuffer x, Buffer y) = 0;
   // dx = gradient by the input (skipped when nullptr); weight_gradient and bias_gradient are added
   // to. With fused ReLU `dy` is overwritten by the masked gradient. Without it `y` is not

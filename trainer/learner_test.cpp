@@ -132,6 +132,24 @@ TEST(Optimizer, WeightDecaySparesBiasesAndNormalisation) {
   EXPECT_EQ(parameters.values(one.plan.layers[0].biases)[0], 1.0F);
 }
 
+// All of them: a GPU's libraries read biases in the type of the activations, too.
+TEST(Optimizer, RoundsWhatItHasUpdated) {
+  api::TrainingConfig config = reference_sgd();
+  config.precision = api::Precision::kBf16;
+  OneLayer one(config);
+  Parameters& parameters = one.parameters();
+  std::ranges::fill(elements(parameters.gradients).first(parameters.weights.size()), 0.375F);
+  const std::vector<float> before = parameters.weights.download();
+  ASSERT_TRUE(update(one, 1, 0.01F).apply);
+  const std::vector<float> weights = parameters.weights.download();
+  EXPECT_NE(weights, before);
+  std::vector<std::uint16_t> expected(weights.size());
+  const auto backend = *kernels::make_backend("reference", 1);
+  backend->round(kernels::DataType::kBFloat16, std::ssize(weights), weights.data(),
+                 expected.data());
+  EXPECT_EQ(parameters.rounded.download(), expected);
+}
+
 TEST(Optimizer, ClipsTheNormOfTheMeanGradient) {
   api::TrainingConfig config = reference_sgd();
   config.clip_norm = 1;

@@ -120,9 +120,8 @@ kernels::UpdateBuffers Optimizer::part(const Range& range, bool decays) {
   const std::int64_t in_shard = range.begin - shard_.begin;
   if (!state1.empty()) buffers.state1 = state1.data() + in_shard;
   if (!state2.empty()) buffers.state2 = state2.data() + in_shard;
-  // Operations take only weights in 16 bits, never biases or normalisation. Those of a shard are
-  // rounded with all others, once they are gathered.
-  if (decays && is_whole() && !parameters_.rounded.empty()) {
+  // Those of a shard are rounded with all others, once they are gathered.
+  if (is_whole() && !parameters_.rounded.empty()) {
     buffers.rounded = parameters_.rounded.data() + range.begin;
   }
   buffers.rounded_type = parameters_.rounded_type;

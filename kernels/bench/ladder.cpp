@@ -135,7 +135,7 @@ class Ladder {
     const auto weights = random(sizes.weights);
     const auto bias = memory(sizes.bias * 4), db = memory(sizes.bias * 4);
     const auto dw = memory(sizes.weights * 4);
-    op->set_weights(weights->data(), static_cast<const float*>(bias->data()));
+    op->set_weights({weights->data(), static_cast<const float*>(bias->data()), bias->data()});
     measure("forward", {flops, 0}, [&] { op->forward(samples, x->data(), y->data()); });
     measure("backward", {2 * flops, 0}, [&] {
       op->backward(samples, x->data(), y->data(), dy->data(), dx->data(),
@@ -155,7 +155,7 @@ class Ladder {
     const auto dy = random(samples * narrow), dz = random(count), weights = random(narrow * wide);
     const auto bias = memory(wide * 4), db = memory(wide * 4), dw = memory(narrow * wide * 4);
     for (LinearOp* op : {up.get(), down.get()}) {
-      op->set_weights(weights->data(), static_cast<const float*>(bias->data()));
+      op->set_weights({weights->data(), static_cast<const float*>(bias->data()), bias->data()});
     }
     const auto sums = [](Memory& memory) { return static_cast<float*>(memory.data()); };
     const double flops = 2.0 * static_cast<double>(count * narrow);

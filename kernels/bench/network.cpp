@@ -159,9 +159,12 @@ void Network::forward(Layer& layer, const std::byte* x) {
   const float* second = weights_.data() + biases_offset(layer);
   if (layer.weighted) {
     timed(layer.name + " set_weights", [&] {
-      const void* weights = first;
-      if (!rounded_.empty()) weights = rounded_.data() + layer.weights_offset;
-      layer.weighted->set_weights(weights, second);
+      LayerWeights from{first, second, second};
+      if (!rounded_.empty()) {
+        from.weights = rounded_.data() + layer.weights_offset;
+        from.typed_bias = rounded_.data() + biases_offset(layer);
+      }
+      layer.weighted->set_weights(from);
     });
   }
   timed(layer.name + " forward", [&] {

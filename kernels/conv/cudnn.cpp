@@ -18,7 +18,6 @@
 #include "kernels/cuda/plan_cache.h"
 #include "kernels/linear/add_slices.h"
 #include "kernels/linear/bias_gradient.h"
-#include "kernels/linear/typed_bias.h"
 
 namespace fettle::kernels {
 namespace {
@@ -55,14 +54,13 @@ Result<std::unique_ptr<Plans>> make_plans(const Cudnn& cudnn, const ConvShape& s
 class CudnnConv : public WeightedOp {
  public:
   CudnnConv(cuda::Device& device, const Cudnn& cudnn, const ConvShape& shape,
-            const PlanOptions& plan, std::unique_ptr<WeightedOp> simple, cuda::TypedBias typed_bias)
+            const PlanOptions& plan, std::unique_ptr<WeightedOp> simple)
       : device_(device),
         cudnn_(cudnn),
         shape_(shape),
         plan_(plan),
         bias_gradient_(device, plan.type, shape.channels, shape.bias, shape.relu),
-        simple_(std::move(simple)),
-        typed_bias_(std::move(typed_bias)) {}
+        simple_(std::move(simple)) {}
 
   // Plans the largest number of samples.
   Status prepare() {
@@ -74,23 +72,22 @@ class CudnnConv : public WeightedOp {
     return success();
   }
 
-  void set_weights(ConstBuffer weights, const float* bias) override {
-    simple_->set_weights(weights, bias);
-    weights_ = weights;
-    bias_ = shape_.bias ? bias : nullptr;
-    typed_bias_.set(bias_);
+  void set_weights(const LayerWeights& from) override {
+    simple_->set_weights(from);
+    from_ = from;
   }
 
   void forward(std::int64_t samples, ConstBuffer x, Buffer y) override {
     const Plans* plans = plans_for(samples);
     if (plans == nullptr) return simple_->forward(samples, x, y);
     CudnnPlan::Pointers pointers = {CudnnPlan::at(Role::kInput, x),
-                                    CudnnPlan::at(Role::kWeights, weights_),
+                                    CudnnPlan::at(Role::kWeights, from_.weights),
                                     CudnnPlan::at(Role::kOutput, y)};
-    if (plans->fused && shape_.bias) pointers.insert(CudnnPlan::at(Role::kBias, typed_bias_.get()));
+    if (plans->fused && shape_.bias) pointers.insert(CudnnPlan::at(Role::kBias, from_.typed_bias));
     run(plans->forward, std::move(pointers));
     if (plans->fused || (!shape_.bias && !shape_.relu)) return;
-    cuda::add_bias(device_, plan_.type, pixels_of(samples), shape_.channels, bias_, shape_.relu, y);
+    cuda::add_bias(device_, plan_.type, pixels_of(samples), shape_.channels,
+                   shape_.bias ? from_.bias : nullptr, shape_.relu, y);
   }
 
   void backward(std::int64_t samples, ConstBuffer x, ConstBuffer y, Buffer dy, Buffer dx,
@@ -105,8 +102,9 @@ class CudnnConv : public WeightedOp {
                          CudnnPlan::at(Role::kWeights, gradient)});
     cuda::add_slice(device_, plan_.type, weights_count(), gradient, weight_gradient);
     if (dx == nullptr) return;
-    run(plans->input, {CudnnPlan::at(Role::kOutput, dy), CudnnPlan::at(Role::kWeights, weights_),
-                       CudnnPlan::at(Role::kInput, dx)});
+    run(plans->input,
+        {CudnnPlan::at(Role::kOutput, dy), CudnnPlan::at(Role::kWeights, from_.weights),
+         CudnnPlan::at(Role::kInput, dx)});
   }
 
  private:
@@ -149,10 +147,8 @@ class CudnnConv : public WeightedOp {
   const PlanOptions plan_;
   cuda::BiasGradient bias_gradient_;
   std::unique_ptr<WeightedOp> simple_;
-  cuda::TypedBias typed_bias_;
   cuda::PlanCache<Plans> plans_;
-  ConstBuffer weights_ = nullptr;
-  const float* bias_ = nullptr;
+  LayerWeights from_;
 };
 
 }  // namespace
@@ -161,9 +157,7 @@ Result<std::unique_ptr<WeightedOp>> cudnn_conv(cuda::Device& device, const ConvS
                                                const PlanOptions& plan) {
   FETTLE_ASSIGN(Cudnn * cudnn, device.library<Cudnn>());
   FETTLE_ASSIGN(auto simple, simple_conv(device, shape, plan));
-  FETTLE_ASSIGN(auto bias, cuda::TypedBias::create(device, plan.type, shape.channels));
-  auto op =
-      std::make_unique<CudnnConv>(device, *cudnn, shape, plan, std::move(simple), std::move(bias));
+  auto op = std::make_unique<CudnnConv>(device, *cudnn, shape, plan, std::move(simple));
   FETTLE_TRY(op->prepare());
   return std::unique_ptr<WeightedOp>(std::move(op));
 }

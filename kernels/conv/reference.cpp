@@ -25,15 +25,15 @@ class ReferenceConv : public WeightedOp {
         bias_(shape.channels),
         columns_(pixels_ * patch_) {}
 
-  void set_weights(ConstBuffer weights, const float* bias) override {
-    const float* from = given_.read(weights, weights_.size());
-    std::copy_n(from, weights_.size(), weights_.data());
+  void set_weights(const LayerWeights& from) override {
+    const float* weights = given_.read(from.weights, weights_.size());
+    std::copy_n(weights, weights_.size(), weights_.data());
     for (std::int64_t o = 0; o < shape_.channels; ++o) {
       for (std::int64_t i = 0; i < patch_; ++i) {
         transposed_[i * shape_.channels + o] = weights_[o * patch_ + i];
       }
     }
-    if (shape_.bias) std::copy_n(bias, shape_.channels, bias_.data());
+    if (shape_.bias) std::copy_n(from.bias, shape_.channels, bias_.data());
   }
 
   void forward(std::int64_t samples, ConstBuffer x, Buffer y) override {

@@ -133,9 +133,9 @@ class SimpleConv : public WeightedOp {
         cuda::sum_bytes(device_, shape_.channels, patch_, max_samples * pixels_));
   }
 
-  void set_weights(ConstBuffer weights, const float* bias) override {
-    weights_ = weights;
-    bias_ = shape_.bias ? bias : nullptr;
+  void set_weights(const LayerWeights& from) override {
+    weights_ = from.weights;
+    bias_ = shape_.bias ? from.bias : nullptr;
   }
 
   void forward(std::int64_t samples, ConstBuffer x, Buffer y) override {

@@ -6,8 +6,9 @@
 namespace fettle::kernels::cuda {
 namespace {
 
-// What the trainer's buffers are aligned to; the heuristic would assume 256.
-constexpr std::uint32_t kAlignment = 64;
+// What the trainer's buffers are aligned to, 16-bit copies of parameters among them; the heuristic
+// would assume 256.
+constexpr std::uint32_t kAlignment = 32;
 
 Status status_of(cublasStatus_t status, const std::string& what) {
   if (status == CUBLAS_STATUS_SUCCESS) return success();

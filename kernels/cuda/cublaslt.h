@@ -60,7 +60,7 @@ class MatrixProduct {
   static Result<MatrixProduct> plan(Device& device, const MatrixShape& shape,
                                     const MatrixOptions& options);
 
-  // All pointers are 64-byte aligned. `vector` and `matrix`: what the epilogue reads or writes,
+  // All pointers are 32-byte aligned. `vector` and `matrix`: what the epilogue reads or writes,
   // else nullptr.
   void run(ConstBuffer a, ConstBuffer b, Buffer c, const void* vector,
            const void* matrix = nullptr);

@@ -49,7 +49,6 @@ set(FETTLE_CUDA_LIBRARY_SOURCES
   kernels/cuda/cudnn.cpp
   kernels/cuda/nvtx.cpp
   kernels/linear/cublaslt.cpp
-  kernels/linear/typed_bias.cpp
 )
 
 # FETTLE_CUDA_CARRIED: what libfettle_cuda.so brings along of what the program has, too. It must not

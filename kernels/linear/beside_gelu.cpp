@@ -20,9 +20,7 @@ class BesideGelu : public LinearOp {
     }
   }
 
-  void set_weights(ConstBuffer weights, const float* bias) override {
-    linear_->set_weights(weights, bias);
-  }
+  void set_weights(const LayerWeights& from) override { linear_->set_weights(from); }
 
   void forward(std::int64_t samples, ConstBuffer x, Buffer y) override {
     linear_->forward(samples, x, y);

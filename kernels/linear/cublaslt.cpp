@@ -28,7 +28,6 @@
 #include "kernels/linear/add_slices.h"
 #include "kernels/linear/bias_gradient.h"
 #include "kernels/linear/cuda.h"
-#include "kernels/linear/typed_bias.h"
 
 namespace fettle::kernels {
 namespace {
@@ -110,15 +109,14 @@ std::unique_ptr<GeluOp> gelu_by_itself(cuda::Device& device, std::optional<GeluF
 class CublasLtLinear : public LinearOp {
  public:
   CublasLtLinear(cuda::Device& device, const LinearShape& shape, const PlanOptions& plan,
-                 std::unique_ptr<LinearOp> simple, cuda::TypedBias bias)
+                 std::unique_ptr<LinearOp> simple)
       : device_(device),
         shape_(shape),
         plan_(plan),
         bias_gradient_(device, plan.type, shape.outputs, shape.bias, shape.relu),
         simple_(std::move(simple)),
         gelu_after_(gelu_by_itself(device, shape.gelu_after, plan.type)),
-        gelu_before_(gelu_by_itself(device, shape.gelu_before, plan.type)),
-        bias_(std::move(bias)) {}
+        gelu_before_(gelu_by_itself(device, shape.gelu_before, plan.type)) {}
 
   // Plans the largest number of samples.
   Status prepare() {
@@ -130,25 +128,24 @@ class CublasLtLinear : public LinearOp {
     return success();
   }
 
-  void set_weights(ConstBuffer weights, const float* bias) override {
-    simple_->set_weights(weights, bias);
-    weights_ = weights;
-    bias_.set(shape_.bias ? bias : nullptr);
+  void set_weights(const LayerWeights& from) override {
+    simple_->set_weights(from);
+    weights_ = from.weights;
+    bias_ = shape_.bias ? from.typed_bias : nullptr;
   }
 
   void forward(std::int64_t samples, ConstBuffer x, Buffer y) override {
     Plans* plans = plans_for(samples);
     if (plans == nullptr) return simple_->forward(samples, x, y);
-    plans->forward.run(x, weights_, y, bias_.get());
+    plans->forward.run(x, weights_, y, bias_);
   }
 
   void forward_gelu(std::int64_t samples, ConstBuffer x, Buffer y, Buffer activated) override {
     CHECK(gelu_after_ != nullptr, "a GELU comes after this layer");
     Plans* plans = plans_for(samples);
     if (plans == nullptr) return simple_->forward_gelu(samples, x, y, activated);
-    if (plans->forward_gelu)
-      return plans->forward_gelu->run(x, weights_, activated, bias_.get(), y);
-    plans->forward.run(x, weights_, y, bias_.get());
+    if (plans->forward_gelu) return plans->forward_gelu->run(x, weights_, activated, bias_, y);
+    plans->forward.run(x, weights_, y, bias_);
     gelu_after_->forward(samples * shape_.outputs, y, activated);
   }
 
@@ -211,9 +208,9 @@ class CublasLtLinear : public LinearOp {
   cuda::BiasGradient bias_gradient_;
   std::unique_ptr<LinearOp> simple_;
   std::unique_ptr<GeluOp> gelu_after_, gelu_before_;  // nullptr: there is none
-  cuda::TypedBias bias_;
   cuda::PlanCache<Plans> plans_;
   ConstBuffer weights_ = nullptr;
+  ConstBuffer bias_ = nullptr;
 };
 
 }  // namespace
@@ -221,9 +218,7 @@ class CublasLtLinear : public LinearOp {
 Result<std::unique_ptr<LinearOp>> cublaslt_linear(cuda::Device& device, const LinearShape& shape,
                                                   const PlanOptions& plan) {
   FETTLE_ASSIGN(auto simple, simple_linear(device, shape, plan));
-  FETTLE_ASSIGN(auto bias, cuda::TypedBias::create(device, plan.type, shape.outputs));
-  auto op =
-      std::make_unique<CublasLtLinear>(device, shape, plan, std::move(simple), std::move(bias));
+  auto op = std::make_unique<CublasLtLinear>(device, shape, plan, std::move(simple));
   FETTLE_TRY(op->prepare());
   return std::unique_ptr<LinearOp>(std::move(op));
 }

@@ -24,10 +24,10 @@ class FastLinear : public WeightedOp {
         weights_rows_(plan.type, kTileColumns, shape.outputs, shape.inputs),
         weights_columns_(plan.type, kTileColumns, 0, 0) {}
 
-  void set_weights(ConstBuffer weights, const float* bias) override {
-    if (shape_.bias) std::copy_n(bias, shape_.outputs, bias_.data());
-    weights_rows_.pack_rows(weights, shape_.outputs, shape_.inputs);
-    if (wants_columns_) weights_columns_.pack_columns(weights, shape_.inputs, shape_.outputs);
+  void set_weights(const LayerWeights& from) override {
+    if (shape_.bias) std::copy_n(from.bias, shape_.outputs, bias_.data());
+    weights_rows_.pack_rows(from.weights, shape_.outputs, shape_.inputs);
+    if (wants_columns_) weights_columns_.pack_columns(from.weights, shape_.inputs, shape_.outputs);
   }
 
   void forward(std::int64_t samples, ConstBuffer x, Buffer y) override {

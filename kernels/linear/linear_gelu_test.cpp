@@ -72,13 +72,20 @@ class LinearGelu : public ::testing::TestWithParam<std::string> {
     return x;
   }
 
+  static void set_weights(WeightedOp& op, const LinearShape& shape, const Array& weights,
+                          const Floats& bias, const Array& typed_bias) {
+    LayerWeights from{weights.data()};
+    if (shape.bias) from = {weights.data(), bias.data(), typed_bias.data()};
+    op.set_weights(from);
+  }
+
   Outcome fused(LinearOp& op, const LinearShape& shape, DataType type, const WeightedInput& input) {
     const std::int64_t in = std::ssize(input.x), out = std::ssize(input.dy);
-    const Array before(type, input.x), weights(type, input.weights);
+    const Array before(type, input.x), weights(type, input.weights), bias(type, input.bias);
     const Array x = activated_input(shape, type, before, in);
     Array y(type, out), activated(type, out), dy(type, input.dy), dx(type, in);
     Outcome outcome{{}, {}, {}, Floats(input.weights.size()), Floats(input.bias.size())};
-    op.set_weights(weights.data(), shape.bias ? input.bias.data() : nullptr);
+    set_weights(op, shape, weights, input.bias, bias);
     if (shape.gelu_after) {
       op.forward_gelu(input.samples, x.data(), y.data(), activated.data());
     } else {
@@ -100,11 +107,11 @@ class LinearGelu : public ::testing::TestWithParam<std::string> {
   Outcome separate(WeightedOp& op, const LinearShape& shape, DataType type,
                    const WeightedInput& input) {
     const std::int64_t in = std::ssize(input.x), out = std::ssize(input.dy);
-    const Array before(type, input.x), weights(type, input.weights);
+    const Array before(type, input.x), weights(type, input.weights), bias(type, input.bias);
     const Array x = activated_input(shape, type, before, in);
     Array y(type, out), activated(type, out), dy(type, input.dy), by_x(type, in), dx(type, in);
     Outcome outcome{{}, {}, {}, Floats(input.weights.size()), Floats(input.bias.size())};
-    op.set_weights(weights.data(), shape.bias ? input.bias.data() : nullptr);
+    set_weights(op, shape, weights, input.bias, bias);
     op.forward(input.samples, x.data(), y.data());
     op.backward(input.samples, x.data(), y.data(), dy.data(), by_x.data(), outcome.dw.data(),
                 shape.bias ? outcome.db.data() : nullptr);

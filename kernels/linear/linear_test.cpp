@@ -51,7 +51,7 @@ TEST_P(Linear, WorksWithoutBias) {
   const Array w(DataType::kFloat32, weights), input(DataType::kFloat32, x);
   Array y(DataType::kFloat32, 6), dy(DataType::kFloat32, random_floats(6, 3));
   Floats dw(24);
-  op->set_weights(w.data(), nullptr);
+  op->set_weights({w.data()});
   op->forward(2, input.data(), y.data());
   op->backward(2, input.data(), y.data(), dy.data(), nullptr, dw.data(), nullptr);
   float first = 0;

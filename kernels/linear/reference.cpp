@@ -22,15 +22,15 @@ class ReferenceLinear : public WeightedOp {
         transposed_(shape.inputs * shape.outputs),
         bias_(shape.outputs) {}
 
-  void set_weights(ConstBuffer weights, const float* bias) override {
-    const float* from = given_.read(weights, weights_.size());
-    std::copy_n(from, weights_.size(), weights_.data());
+  void set_weights(const LayerWeights& from) override {
+    const float* weights = given_.read(from.weights, weights_.size());
+    std::copy_n(weights, weights_.size(), weights_.data());
     for (std::int64_t o = 0; o < shape_.outputs; ++o) {
       for (std::int64_t i = 0; i < shape_.inputs; ++i) {
         transposed_[i * shape_.outputs + o] = weights_[o * shape_.inputs + i];
       }
     }
-    if (shape_.bias) std::copy_n(bias, shape_.outputs, bias_.data());
+    if (shape_.bias) std::copy_n(from.bias, shape_.outputs, bias_.data());
   }
 
   void forward(std::int64_t samples, ConstBuffer x, Buffer y) override {

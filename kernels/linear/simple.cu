@@ -26,9 +26,9 @@ class SimpleLinear : public LinearOp {
         cuda::sum_bytes(device_, shape_.outputs, shape_.inputs, max_samples));
   }
 
-  void set_weights(ConstBuffer weights, const float* bias) override {
-    weights_ = weights;
-    bias_ = shape_.bias ? bias : nullptr;
+  void set_weights(const LayerWeights& from) override {
+    weights_ = from.weights;
+    bias_ = shape_.bias ? from.bias : nullptr;
   }
 
   void forward(std::int64_t samples, ConstBuffer x, Buffer y) override {

@@ -61,11 +61,11 @@ class OnednnConv : public WeightedOp {
     primitives_for(plan.max_samples);
   }
 
-  void set_weights(ConstBuffer weights, const float* bias) override {
-    const auto* from = static_cast<const std::byte*>(weights);
-    std::copy_n(from, weights_.storage.size(), weights_.storage.data());
+  void set_weights(const LayerWeights& from) override {
+    const auto* weights = static_cast<const std::byte*>(from.weights);
+    std::copy_n(weights, weights_.storage.size(), weights_.storage.data());
     if (shape_.bias) {
-      std::copy_n(bias, shape_.channels, static_cast<float*>(bias_.handle.get_data_handle()));
+      std::copy_n(from.bias, shape_.channels, static_cast<float*>(bias_.handle.get_data_handle()));
     }
     ++version_;
   }

@@ -36,11 +36,12 @@ WeightedInput random_input(std::int64_t samples, std::int64_t input_size, std::i
 
 WeightedOutput run(WeightedOp& op, DataType type, const WeightedInput& input) {
   Array x(type, input.x), weights(type, input.weights), dy(type, input.dy);
+  const Array bias(type, input.bias);
   Array y(type, count_of(input.dy)), dx(type, count_of(input.x));
   WeightedOutput result;
   result.dw.assign(input.weights.size(), 0);
   result.db.assign(input.bias.size(), 0);
-  op.set_weights(weights.data(), input.bias.data());
+  op.set_weights({weights.data(), input.bias.data(), bias.data()});
   op.forward(input.samples, x.data(), y.data());
   op.backward(input.samples, x.data(), y.data(), dy.data(), dx.data(), result.dw.data(),
               result.db.data());
@@ -59,8 +60,8 @@ void expect_close(const WeightedOutput& found, const WeightedOutput& expected, d
 
 void expect_accumulates(WeightedOp& op, DataType type, const WeightedInput& input, double tolerance,
                         const std::string& what) {
-  const Array weights(type, input.weights);
-  op.set_weights(weights.data(), input.bias.data());
+  const Array weights(type, input.weights), bias(type, input.bias);
+  op.set_weights({weights.data(), input.bias.data(), bias.data()});
   Floats whole_w(input.weights.size()), whole_b(input.bias.size());
   Floats parts_w(input.weights.size()), parts_b(input.bias.size());
   const std::int64_t half = input.samples / 2;
@@ -87,7 +88,7 @@ void expect_weighted_gradients(WeightedOp& op, const WeightedInput& input,
   Array y(DataType::kFloat32, count_of(input.dy));
   const auto f = [&] {
     const Array weights(DataType::kFloat32, moved.weights), x(DataType::kFloat32, moved.x);
-    op.set_weights(weights.data(), moved.bias.data());
+    op.set_weights({weights.data(), moved.bias.data(), moved.bias.data()});
     op.forward(input.samples, x.data(), y.data());
     return dot(y.floats(), input.dy);
   };

@@ -51,7 +51,7 @@ struct Parameters {
   // Brings the 16-bit copies up to date with the masters.
   void round_weights(kernels::Backend& backend);
 
-  // The weights of a block in the type that operations take.
+  // A block in the type that operations take.
   kernels::ConstBuffer typed(const Block& block) const;
   const float* values(const Block& block) const { return weights.data() + block.offset; }
   float* gradient(const Block& block) { return gradients.data() + block.offset; }

@@ -19,8 +19,12 @@ class WeightedLayer : public Layer {
       : plan_(plan), parameters_(parameters), op_(std::move(op)), rows_(rows) {}
 
   void weights_changed() override {
-    op_->set_weights(parameters_.typed(weights()),
-                     plan_.bias ? parameters_.values(plan_.biases) : nullptr);
+    kernels::LayerWeights from{parameters_.typed(weights())};
+    if (plan_.bias) {
+      from.bias = parameters_.values(plan_.biases);
+      from.typed_bias = parameters_.typed(plan_.biases);
+    }
+    op_->set_weights(from);
   }
 
   void forward(const Pass& pass, const ForwardBuffers& at) override {
