@@ -8,8 +8,9 @@
 #
 # Each part has a limit, and what the earlier ones have written stays. Ten minutes are enough for the tests and most of
 # the steps; a second call goes on where the first one ended (bench_gpu.py). PARTS names some of the parts, ROUNDS some
-# of torch.compile's modes: make gpu PARTS=steps,trial ROUNDS=max-autotune. Without a GPU and without a build:
-# scripts/bench_gpu.py --rehearse.
+# of torch.compile's modes: make gpu PARTS=steps,trial ROUNDS=max-autotune. Only by name: PARTS=ladder times operations
+# by themselves, the library's against ours and fused against separate (ladder.jsonl). Without a GPU and without a
+# build: scripts/bench_gpu.py --rehearse.
 #
 # Exit codes: 0 all well, 1 a test failed, 2 something is missing here, 3 everything was built and there is no GPU.
 set -euo pipefail
@@ -43,7 +44,7 @@ log=$results/build.txt
 cmake -S . -B $build -G Ninja --log-level=WARNING -DFETTLE_TRAINER_ONLY=ON -DFETTLE_KUBE=OFF -DFETTLE_ONEDNN=OFF \
   -DFETTLE_WERROR=OFF -DFETTLE_CUDA=ON -DFETTLE_GOOGLETEST="$bundle/googletest" \
   -DFETTLE_CUDNN_FRONTEND="$bundle/cudnn-frontend/include" -DNVIDIA_WHEELS="$wheels" ${nvcc:+-DCMAKE_CUDA_COMPILER="$nvcc"} > "$log" 2>&1 &&
-  timeout 240 cmake --build $build -j "$jobs" --target fettle-trainer fettle_cuda kernels_gpu_test trainer_pytorch_test >> "$log" 2>&1 || {
+  timeout 240 cmake --build $build -j "$jobs" --target fettle-trainer fettle_cuda kernels_gpu_test trainer_pytorch_test kernels_bench >> "$log" 2>&1 || {
   tail -n 40 "$log" >&2
   missing "the build failed (whole log: $log)"
 }
@@ -68,7 +69,12 @@ if [[ ,$parts, == *,tests,* ]]; then
     --report "$results/tests.txt" --seconds 40 || failed=1
 fi
 
-measured=$(tr , '\n' <<< "$parts" | { grep -vx tests || true; } | paste -sd ,)
+if [[ ,$parts, == *,ladder,* ]]; then
+  echo 'gpu: ladder'
+  timeout 120 $build/bin/kernels_bench --ladder --backend cuda --seconds 0.2 | tee "$results/ladder.jsonl" || failed=1
+fi
+
+measured=$(tr , '\n' <<< "$parts" | { grep -vxE 'tests|ladder' || true; } | paste -sd ,)
 if [ -n "$measured" ]; then
   echo "gpu: benchmarks ($measured)"
   python3 scripts/bench_gpu.py --trainer $build/bin/fettle-trainer --results "$results" --scratch $build/bench \
