@@ -199,6 +199,7 @@ Result<std::unique_ptr<Backend>> cuda_backend() {
   FETTLE_ASSIGN(auto device, cuda::Device::open());
   // cuda_sum_of_squares cannot say that there is no memory.
   FETTLE_TRY(device->reserve_scratch(kSquaresScratch));
+  FETTLE_TRY(device->reserve_counters(1));
   return std::unique_ptr<Backend>(std::make_unique<CudaBackend>(std::move(device)));
 }
 

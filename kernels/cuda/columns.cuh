@@ -4,8 +4,8 @@
 // Bound by bytes. The rows are cut into slices, one a block; in a block, `lanes` neighbouring
 // threads read one row, `kVector` channels (16 bytes where they fit) each, and the blockDim / lanes
 // threads above each other read rows that far apart. So a warp reads whole sectors whatever the
-// number of channels. The second stage adds up the slices: every sum is made in the same order
-// each time, without atomics.
+// number of channels. The second stage, a launch of its own or the last block's (last_block.cuh),
+// adds up the slices: every sum is made in the same order each time, and by no atomics.
 #pragma once
 
 #include <algorithm>
@@ -88,10 +88,12 @@ int vector_for(std::int64_t channels) {
 // Not tuned, because the order of the sums depends on it (tunable.h).
 constexpr unsigned kSumThreads = 256;
 
+// Most threads side by side in a row.
+constexpr int kMaxLanes = 32;
+
 // Slices enough to fill the device four times, as long as each thread has a few rows.
 inline ColumnSums column_sums(const Device& device, std::int64_t rows, std::int64_t channels,
                               int vector, unsigned threads) {
-  constexpr int kMaxLanes = 32;
   constexpr std::int64_t kMaxSlices = 1024;
   const std::int64_t groups = (channels + vector - 1) / vector;
   const int lanes = static_cast<int>(

@@ -106,19 +106,31 @@ Result<std::unique_ptr<Memory>> Device::allocate(std::int64_t bytes) {
   return block;
 }
 
-Status Device::reserve_scratch(std::int64_t bytes) {
-  if (bytes <= scratch_bytes_) return success();
-  FETTLE_ASSIGN(std::unique_ptr<Memory> grown, allocate(bytes));
-  scratch_.push_back(std::move(grown));
-  scratch_bytes_ = bytes;
+Status Device::grow(Growing& memory, std::int64_t bytes) {
+  if (bytes <= memory.bytes) return success();
+  FETTLE_ASSIGN(std::unique_ptr<Memory> block, allocate(bytes));
+  memory.blocks.push_back(std::move(block));
+  memory.bytes = bytes;
   return success();
 }
 
-void* Device::scratch(std::int64_t bytes) {
-  if (const Status reserved = reserve_scratch(bytes); !reserved.ok()) {
+void* Device::grown(Growing& memory, std::int64_t bytes) {
+  if (const Status reserved = grow(memory, bytes); !reserved.ok()) {
     CHECK(reserved.ok(), reserved.error().message);
   }
-  return scratch_.empty() ? nullptr : scratch_.back()->data();
+  return memory.blocks.empty() ? nullptr : memory.blocks.back()->data();
+}
+
+Status Device::reserve_scratch(std::int64_t bytes) { return grow(scratch_, bytes); }
+
+void* Device::scratch(std::int64_t bytes) { return grown(scratch_, bytes); }
+
+Status Device::reserve_counters(std::int64_t count) {
+  return grow(counters_, count * std::int64_t{sizeof(unsigned)});
+}
+
+unsigned* Device::counters(std::int64_t count) {
+  return static_cast<unsigned*>(grown(counters_, count * std::int64_t{sizeof(unsigned)}));
 }
 
 const LaunchConfig& Device::launch_config(std::string_view kernel) const {

@@ -55,6 +55,11 @@ class Device {
   // At least `bytes`; grows if that was not reserved, and aborts if there is no memory for it.
   void* scratch(std::int64_t bytes);
 
+  // At least `count` numbers that are 0 between kernels: one that counts in them leaves them so
+  // (last_block.cuh). Operations share them as they share the workspace, and reserve them likewise.
+  Status reserve_counters(std::int64_t count);
+  unsigned* counters(std::int64_t count);
+
   // What a library keeps for this device (its handle), opened by the first operation that asks.
   // `Library`: has `static Result<std::unique_ptr<Library>> open()`.
   template <class Library>
@@ -81,9 +86,15 @@ class Device {
   GpuKind kind_;
   int multiprocessors_ = 1;
   Pool pool_;
-  // The last is the largest. Those before it stay: recorded graphs hold their addresses.
-  std::vector<std::unique_ptr<Memory>> scratch_;
-  std::int64_t scratch_bytes_ = 0;
+  // The last of the blocks is the largest. Those before it stay: recorded graphs hold their
+  // addresses.
+  struct Growing {
+    std::vector<std::unique_ptr<Memory>> blocks;
+    std::int64_t bytes = 0;
+  };
+  Status grow(Growing& memory, std::int64_t bytes);
+  void* grown(Growing& memory, std::int64_t bytes);
+  Growing scratch_, counters_;
   LaunchConfigs launch_configs_;  // of all that can be tuned
   std::map<std::type_index, std::shared_ptr<void>> libraries_;
 };

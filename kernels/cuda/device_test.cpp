@@ -109,6 +109,17 @@ TEST(Device, ScratchGrowsAndKeepsWhatGraphsRemember) {
   EXPECT_EQ(static_cast<char*>(first)[999], 0) << "still there";
 }
 
+TEST(Device, CountersAreZeroAndKeptLikewise) {
+  const auto device = std::move(Device::open()).value();
+  ASSERT_TRUE(device->reserve_counters(3).ok());
+  unsigned* const first = device->counters(1);
+  EXPECT_EQ(device->counters(3), first);
+  unsigned* const more = device->counters(100);
+  EXPECT_NE(more, first);
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(more[i], 0U);
+  EXPECT_EQ(first[2], 0U) << "still there";
+}
+
 // ---- Launch configurations -------------------------------------------------------------------
 
 class TunedDevice : public ::testing::Test {

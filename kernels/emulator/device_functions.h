@@ -140,6 +140,15 @@ template <class T>
 T atomicAdd(T* address, std::type_identity_t<T> value) {
   return std::atomic_ref<T>(*address).fetch_add(value, std::memory_order_relaxed);
 }
+// Back to 0 behind `last`.
+inline unsigned atomicInc(unsigned* address, unsigned last) {
+  std::atomic_ref<unsigned> at(*address);
+  unsigned found = at.load(std::memory_order_relaxed);
+  while (
+      !at.compare_exchange_weak(found, found >= last ? 0 : found + 1, std::memory_order_relaxed)) {
+  }
+  return found;
+}
 template <class T>
 T atomicExch(T* address, std::type_identity_t<T> value) {
   return std::atomic_ref<T>(*address).exchange(value, std::memory_order_relaxed);

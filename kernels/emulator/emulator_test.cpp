@@ -249,6 +249,21 @@ TEST(Emulator, AtomicsSeeEveryThread) {
   EXPECT_EQ(largest, 299);
 }
 
+__global__ void count_round(unsigned* count, unsigned* found) {
+  found[blockIdx.x] = atomicInc(count, 2);
+}
+
+TEST(Emulator, AnIncrementStartsAgainBehindItsLimit) {
+  unsigned count = 0;
+  std::vector<unsigned> found(7);
+  launch(nullptr, {.blocks = 7, .threads = 1}, count_round, &count, found.data());
+  EXPECT_THAT(found, ElementsAre(0, 1, 2, 0, 1, 2, 0));
+  EXPECT_EQ(count, 1U);
+  count = 5;  // beyond it already
+  launch(nullptr, {.threads = 1}, count_round, &count, found.data());
+  EXPECT_EQ(count, 0U);
+}
+
 // ---- Shared memory
 // -------------------------------------------------------------------------------
 

@@ -1,5 +1,5 @@
 #include "kernels/cuda/columns.cuh"
-#include "kernels/linear/add_slices.h"
+#include "kernels/cuda/last_block.cuh"
 #include "kernels/linear/bias_gradient.h"
 
 namespace fettle::kernels::cuda {
@@ -13,9 +13,28 @@ __device__ void mask(const Pack<T, kVector>& y, Pack<T, kVector>& dy) {
   }
 }
 
-// slices[slice][channel] = sum of dy over the rows of the slice. `y`: nullptr without ReLU.
+// Adds up the slices of the block's columns, in order, a thread a column, as add_slices would in a
+// launch of its own. A block has as many threads as columns, or more.
+template <int kVector>
+__device__ void add_columns(const ColumnSums& sums, const float* slices, float* gradient) {
+  const int columns = sums.lanes * kVector;
+  const auto column = static_cast<int>(threadIdx.x);
+  const int channel = static_cast<int>(blockIdx.y) * columns + column;
+  if (column >= columns || channel >= sums.channels) return;
+  float sum = 0;
+#pragma unroll 4
+  for (int slice = 0; slice < sums.slices; ++slice) {
+    sum += __ldcg(slices + std::int64_t{slice} * sums.channels + channel);
+  }
+  gradient[channel] += sum;
+}
+
+// slices[slice][channel] = sum of dy over the rows of the slice; the last block of some columns
+// adds the slices to the gradient. `y`: nullptr without ReLU; `gradient`: nullptr without bias;
+// `counters`: one for each blockIdx.y.
 template <class T, int kVector>
-__global__ void sum_columns(ColumnSums sums, const T* y, T* dy, float* slices) {
+__global__ void sum_columns(ColumnSums sums, const T* y, T* dy, float* slices, unsigned* counters,
+                            float* gradient) {
   FETTLE_DYNAMIC_SHARED(float, shared);
   using Access = Pack<T, kVector>;
   const ColumnThread<kVector> thread(sums);
@@ -38,19 +57,29 @@ __global__ void sum_columns(ColumnSums sums, const T* y, T* dy, float* slices) {
       for (int v = 0; v < kVector; ++v) total[v] += to_float(values[r].at[v]);
     }
   }
+  if (gradient == nullptr) return;
   merge_rows<kVector>(sums.lanes, shared, total, [](float a, float b) { return a + b; });
-  if (!thread.writes(sums)) return;
+  if (thread.writes(sums)) {
 #pragma unroll
-  for (int v = 0; v < kVector; ++v) {
-    slices[std::int64_t{blockIdx.x} * sums.channels + thread.channel + v] = total[v];
+    for (int v = 0; v < kVector; ++v) {
+      slices[std::int64_t{blockIdx.x} * sums.channels + thread.channel + v] = total[v];
+    }
   }
+  if (!is_last_block(gridDim.x, counters + blockIdx.y)) return;
+  add_columns<kVector>(sums, slices, gradient);
+}
+
+int vector_of(DataType type, std::int64_t channels) {
+  return with_type(type, [&](auto zero) { return vector_for<decltype(zero)>(channels); });
 }
 
 // Largest of any number of rows: slices never get fewer when rows are added.
 ColumnSums sums_of(const Device& device, DataType type, std::int64_t rows, std::int64_t channels) {
-  return with_type(type, [&](auto zero) {
-    return column_sums(device, rows, channels, vector_for<decltype(zero)>(channels), kSumThreads);
-  });
+  return column_sums(device, rows, channels, vector_of(type, channels), kSumThreads);
+}
+
+LaunchShape shape_of(const ColumnSums& sums, int vector) {
+  return launch_shape(sums, vector, kSumThreads, sizeof(float));
 }
 
 std::int64_t bytes_of(const ColumnSums& sums) {
@@ -58,10 +87,13 @@ std::int64_t bytes_of(const ColumnSums& sums) {
 }
 
 template <class T, int kVector>
-void launch_sums(const Device& device, const ColumnSums& sums, ConstBuffer y, Buffer dy,
-                 float* slices) {
-  launch(device.stream(), launch_shape(sums, kVector, kSumThreads, sizeof(float)),
-         sum_columns<T, kVector>, sums, static_cast<const T*>(y), static_cast<T*>(dy), slices);
+void launch_sums(Device& device, const ColumnSums& sums, ConstBuffer y, Buffer dy,
+                 float* gradient) {
+  static_assert(kMaxLanes * kVector <= kSumThreads, "a thread adds up one column's slices");
+  const LaunchShape shape = shape_of(sums, kVector);
+  launch(device.stream(), shape, sum_columns<T, kVector>, sums, static_cast<const T*>(y),
+         static_cast<T*>(dy), static_cast<float*>(device.scratch(bytes_of(sums))),
+         device.counters(shape.blocks_y), gradient);
 }
 
 }  // namespace
@@ -71,23 +103,24 @@ BiasGradient::BiasGradient(Device& device, DataType type, std::int64_t channels,
     : device_(device), type_(type), channels_(channels), bias_(bias), relu_(relu) {}
 
 Status BiasGradient::reserve(std::int64_t max_rows) {
-  return device_.reserve_scratch(bytes_of(sums_of(device_, type_, max_rows, channels_)));
+  const ColumnSums sums = sums_of(device_, type_, max_rows, channels_);
+  FETTLE_TRY(device_.reserve_scratch(bytes_of(sums)));
+  return device_.reserve_counters(shape_of(sums, vector_of(type_, channels_)).blocks_y);
 }
 
 void BiasGradient::run(std::int64_t rows, ConstBuffer y, Buffer dy, float* bias_gradient) {
   if (!bias_ && !relu_) return;
   const ColumnSums sums = sums_of(device_, type_, rows, channels_);
-  auto* slices = static_cast<float*>(device_.scratch(bytes_of(sums)));
   with_type(type_, [&](auto zero) {
     using T = decltype(zero);
     const ConstBuffer mask_by = relu_ ? y : nullptr;
+    float* const gradient = bias_ ? bias_gradient : nullptr;
     if (vector_for<T>(channels_) == 1) {
-      launch_sums<T, 1>(device_, sums, mask_by, dy, slices);
+      launch_sums<T, 1>(device_, sums, mask_by, dy, gradient);
     } else {
-      launch_sums<T, kVectorOf<T>>(device_, sums, mask_by, dy, slices);
+      launch_sums<T, kVectorOf<T>>(device_, sums, mask_by, dy, gradient);
     }
   });
-  if (bias_) add_slices(device_, sums.slices, channels_, slices, bias_gradient);
 }
 
 }  // namespace fettle::kernels::cuda

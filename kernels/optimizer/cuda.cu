@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "kernels/cuda/device.h"
+#include "kernels/cuda/last_block.cuh"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/numbers.h"
 #include "kernels/cuda/reduce.h"
@@ -251,10 +252,10 @@ __global__ void __launch_bounds__(kMostThreads)
 
 // ---- Sums of squares ---------------------------------------------------------------------------
 
-// Block b takes elements b * per_block and on.
+// Block b takes elements b * per_block and on; the last one to end adds up what all have.
 __global__ void __launch_bounds__(kThreads)
-    squares_of_blocks(std::int64_t count, std::int64_t per_block, const float* values,
-                      double* of_blocks) {
+    sum_squares(std::int64_t count, std::int64_t per_block, const float* values, double* of_blocks,
+                unsigned* counter, double* result) {
   const std::int64_t begin = blockIdx.x * per_block;
   const std::int64_t end = min(begin + per_block, count);
   double sum = 0;
@@ -265,15 +266,9 @@ __global__ void __launch_bounds__(kThreads)
   }
   sum = block_sum(sum);
   if (threadIdx.x == 0) of_blocks[blockIdx.x] = sum;
-}
-
-__global__ void __launch_bounds__(kThreads)
-    add_up(int count, const double* values, double* result) {
-  double sum = 0;
-  for (auto i = static_cast<int>(threadIdx.x); i < count; i += static_cast<int>(kThreads)) {
-    sum += values[i];
-  }
-  sum = block_sum(sum);
+  if (!is_last_block(gridDim.x, counter)) return;
+  sum = sum_as_block_of<kThreads>(static_cast<int>(gridDim.x),
+                                  [of_blocks](int block) { return __ldcg(of_blocks + block); });
   if (threadIdx.x == 0) *result = sum;
 }
 
@@ -369,14 +364,12 @@ void cuda_sum_of_squares(cuda::Device& device, std::int64_t count, const float* 
   using cuda::kSquaresBlocks, cuda::kSquaresPerBlock, cuda::kThreads;
   const std::int64_t per_block =
       std::max(kSquaresPerBlock, (count + kSquaresBlocks - 1) / kSquaresBlocks);
-  const auto blocks = static_cast<unsigned>((count + per_block - 1) / per_block);
+  // Of nothing one block makes 0.
+  const auto blocks =
+      static_cast<unsigned>(std::max<std::int64_t>((count + per_block - 1) / per_block, 1));
   auto* const of_blocks = static_cast<double*>(device.scratch(kSquaresScratch));
-  if (blocks > 0) {
-    cuda::launch(device.stream(), {.blocks = blocks, .threads = kThreads}, cuda::squares_of_blocks,
-                 count, per_block, values, of_blocks);
-  }
-  cuda::launch(device.stream(), {.threads = kThreads}, cuda::add_up, static_cast<int>(blocks),
-               of_blocks, result);
+  cuda::launch(device.stream(), {.blocks = blocks, .threads = kThreads}, cuda::sum_squares, count,
+               per_block, values, of_blocks, device.counters(1), result);
 }
 
 }  // namespace fettle::kernels

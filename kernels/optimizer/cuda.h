@@ -20,7 +20,8 @@ Result<std::unique_ptr<UpdateOp>> cuda_update(cuda::Device& device, UpdateRule r
                                               std::vector<UpdateBuffers> parts,
                                               const UpdateSettings& settings);
 
-// What cuda_sum_of_squares needs of the device's scratch memory, to be reserved beforehand.
+// What cuda_sum_of_squares needs of the device's scratch memory, to be reserved beforehand, as one
+// counter.
 inline constexpr std::int64_t kSquaresScratch = 1024 * std::int64_t{sizeof(double)};
 
 // Backend::sum_of_squares. The same bits on every GPU.

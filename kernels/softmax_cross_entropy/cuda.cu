@@ -14,11 +14,12 @@
 // 16 bytes of memory, not of the row: the row's first and last pack are partial, and read and
 // written one by one.
 //
-// The sums: each team adds up its rows' losses in double, in order, and a second kernel adds up the
-// teams. How many teams there are does not depend on the GPU.
+// The sums: each team adds up its rows' losses in double, in order, and the block that ends last
+// adds up the teams. Neither how many teams there are nor the order of that sum depends on the GPU.
 #include <algorithm>
 
 #include "base/check.h"
+#include "kernels/cuda/last_block.cuh"
 #include "kernels/cuda/packs.h"
 #include "kernels/cuda/team.h"
 #include "kernels/softmax_cross_entropy/cuda.h"
@@ -190,14 +191,27 @@ __device__ Softmax run_row(const LossSettings& settings, const T* z, const Label
   return seen;
 }
 
-// `packs`: most that a row has.
+// In the last block: what all teams have written down, in the same order for blocks of any size.
+__device__ void add_teams(const TeamSums* team_sums, int teams, std::int64_t samples,
+                          LossSums* sums) {
+  const double loss = cuda::sum_as_block_of<kMaxThreads>(
+      teams, [team_sums](int i) { return __ldcg(&team_sums[i].loss); });
+  const std::int64_t correct = cuda::sum_as_block_of<kMaxThreads>(
+      teams, [team_sums](int i) { return __ldcg(&team_sums[i].correct); });
+  if (threadIdx.x > 0) return;
+  sums->loss += loss;
+  sums->correct += correct;
+  sums->samples += samples;
+}
+
+// `packs`: most that a row has. `sums`: what the rows are added to.
 template <class Team, int width, bool kept, class T>
 __global__ void __launch_bounds__(kMaxThreads, 2)
     loss_kernel(LossSettings settings, int packs, const T* logits, const std::int32_t* labels,
-                T* dlogits, TeamSums* team_sums) {
+                T* dlogits, TeamSums* team_sums, unsigned* counter, LossSums* sums) {
   using PackOfRow = Pack<T, width>;
   FETTLE_DYNAMIC_SHARED(PackOfRow, shared);
-  TeamSums sums;
+  TeamSums mine;
   for (std::int64_t s = cuda::team_index<Team>(); s < settings.samples;
        s += cuda::team_count<Team>()) {
     const T* z = logits + s * settings.classes;
@@ -206,26 +220,12 @@ __global__ void __launch_bounds__(kMaxThreads, 2)
     const Softmax seen =
         run_row<Team, width, kept>(settings, z, label, dz, shared + Team::index() * packs);
     if (Team::rank() != 0) continue;
-    sums.loss += loss_of(settings, seen, label);
-    sums.correct += seen.beaten ? 0 : 1;
+    mine.loss += loss_of(settings, seen, label);
+    mine.correct += seen.beaten ? 0 : 1;
   }
-  if (Team::rank() == 0) team_sums[cuda::team_index<Team>()] = sums;
-}
-
-// One block.
-__global__ void add_teams_kernel(int teams, const TeamSums* team_sums, std::int64_t samples,
-                                 LossSums* sums) {
-  TeamSums mine;
-  for (int i = static_cast<int>(threadIdx.x); i < teams; i += static_cast<int>(blockDim.x)) {
-    mine.loss += team_sums[i].loss;
-    mine.correct += team_sums[i].correct;
-  }
-  const double loss = cuda::block_sum(mine.loss);
-  const std::int64_t correct = cuda::block_sum(mine.correct);
-  if (threadIdx.x > 0) return;
-  sums->loss += loss;
-  sums->correct += correct;
-  sums->samples += samples;
+  if (Team::rank() == 0) team_sums[cuda::team_index<Team>()] = mine;
+  if (!cuda::is_last_block(gridDim.x, counter)) return;
+  add_teams(team_sums, static_cast<int>(cuda::team_count<Team>()), settings.samples, sums);
 }
 
 // ---- On the host -------------------------------------------------------------------------------
@@ -255,6 +255,7 @@ class CudaSoftmaxCrossEntropy : public SoftmaxCrossEntropyOp {
     constexpr std::int64_t kMaxClasses = 1 << 30;
     CHECK(classes > 0 && classes <= kMaxClasses, "a loss has between 1 and 2^30 classes");
     team_sums();
+    device_.counters(1);
     cuda::must_succeed(cudaFuncSetAttribute(loss_kernel<cuda::BlockTeam, kWidth, true, T>,
                                             cudaFuncAttributeMaxDynamicSharedMemorySize,
                                             kMaxSharedBytes));
@@ -269,10 +270,8 @@ class CudaSoftmaxCrossEntropy : public SoftmaxCrossEntropyOp {
     const auto* z = static_cast<const T*>(logits);
     auto* dz = static_cast<T*>(dlogits);
     const bool packs = cuda::is_aligned<kWidth>(z) && cuda::is_aligned<kWidth>(dz);
-    const int teams = cuda::with_width<kWidth>(
-        packs, [&](auto width) { return launch_rows<width()>(settings, z, labels, dz); });
-    cuda::launch(device_.stream(), {.threads = kMaxThreads}, add_teams_kernel, teams, team_sums(),
-                 samples, sums);
+    cuda::with_width<kWidth>(
+        packs, [&](auto width) { launch_rows<width()>(settings, z, labels, dz, sums); });
   }
 
  private:
@@ -282,10 +281,9 @@ class CudaSoftmaxCrossEntropy : public SoftmaxCrossEntropyOp {
     return static_cast<TeamSums*>(device_.scratch(kMaxTeams * std::int64_t{sizeof(TeamSums)}));
   }
 
-  // Returns how many teams there were.
   template <int width>
-  int launch_rows(const LossSettings& settings, const T* logits, const std::int32_t* labels,
-                  T* dlogits) {
+  void launch_rows(const LossSettings& settings, const T* logits, const std::int32_t* labels,
+                   T* dlogits, LossSums* sums) {
     // A row that begins within a pack may end in one more.
     const int packs = (classes_ + width - 1) / width + (classes_ % width == 0 ? 0 : 1);
     const TeamChoice team(packs, sizeof(Pack<T, width>));
@@ -298,8 +296,7 @@ class CudaSoftmaxCrossEntropy : public SoftmaxCrossEntropyOp {
     if (team.kept) kernel = loss_kernel<cuda::BlockTeam, width, true, T>;
     if (team.warp) kernel = loss_kernel<cuda::WarpTeam, width, true, T>;
     cuda::launch(device_.stream(), shape, kernel, settings, packs, logits, labels, dlogits,
-                 team_sums());
-    return static_cast<int>(shape.blocks) * team.teams_of_block;
+                 team_sums(), device_.counters(1), sums);
   }
 
   cuda::Device& device_;
