@@ -22,7 +22,7 @@ __device__ void add_columns(const ColumnSums& sums, const float* slices, float* 
   const int channel = static_cast<int>(blockIdx.y) * columns + column;
   if (column >= columns || channel >= sums.channels) return;
   float sum = 0;
-#pragma unroll 4
+#pragma unroll 16
   for (int slice = 0; slice < sums.slices; ++slice) {
     sum += __ldcg(slices + std::int64_t{slice} * sums.channels + channel);
   }
