@@ -17,10 +17,6 @@ import sys
 CACHE = pathlib.Path.home() / ".cache/fettle/tidy"
 # The compiler is GCC: some of its attributes and pragmas are news to clang.
 EXTRA = ["--extra-arg=-Wno-ignored-attributes", "--extra-arg=-Wno-unknown-pragmas"]
-# Of tests: how things are called and how long they are. Most of the checks' time goes to what GoogleTest's macros
-# expand to, and what they look for the sanitizers find, too.
-OF_TESTS = ["--checks=-*,misc-unused-using-decls,misc-unused-alias-decls,modernize-use-override,"
-            "readability-function-size,readability-identifier-naming,readability-misleading-indentation"]
 INCLUDE = re.compile(rb'^#include "([^"]+)"', re.M)
 
 
@@ -34,12 +30,8 @@ def closure(path, seen):
     return seen
 
 
-def options(path):
-    return EXTRA + OF_TESTS if path.endswith("_test.cpp") else EXTRA
-
-
 def stamp(path, command, version):
-    digest = hashlib.sha256(version + command.encode() + repr(options(path)).encode())
+    digest = hashlib.sha256(version + command.encode() + repr(EXTRA).encode())
     digest.update(pathlib.Path(".clang-tidy").read_bytes())
     for name in sorted(closure(path, set())):
         digest.update(name.encode() + b"\0" + pathlib.Path(name).read_bytes())
@@ -50,7 +42,7 @@ def check(path, command, build, version):
     mark = stamp(path, command, version)
     if mark.exists():
         return ""
-    done = subprocess.run(["clang-tidy", "--quiet", "-p", build, *options(path), path], capture_output=True, text=True)
+    done = subprocess.run(["clang-tidy", "--quiet", "-p", build, *EXTRA, path], capture_output=True, text=True)
     if done.returncode == 0:
         mark.touch()
         return ""
