@@ -58,21 +58,21 @@ int follow(const RunOptions& options, const Cluster& cluster, const std::string&
   auto interrupt = Interrupt::install();
   if (!interrupt.ok()) return complain(interrupt.error());
   Follower follower(cluster, study, **interrupt, *display);
-  const auto standing = follower.run();
-  if (!standing.ok()) {
+  const auto state = follower.run();
+  if (!state.ok()) {
     if (follower.has_seen()) display->finish(follower.view(), {});
-    const int code = complain(standing.error());
-    const bool deleted = standing.error().code == ErrorCode::kNotFound;
+    const int code = complain(state.error());
+    const bool deleted = state.error().code == ErrorCode::kNotFound;
     return deleted ? static_cast<int>(kExitFailed) : code;
   }
-  if (*standing == Standing::kGoesOn) {
+  if (*state == StudyState::kActive) {
     const Farewell farewell = farewell_of(options, cluster, study);
     if (follower.has_seen()) display->finish(follower.view(), farewell);
     if (!follower.has_seen()) display->say(farewell.text);
     return kExitInterrupted;
   }
   const RunView view = final_view(cluster, follower);
-  if (*standing == Standing::kFinished) {
+  if (*state == StudyState::kFinished) {
     display->finish(view, {});
     return exit_code_of_study(view.study);
   }

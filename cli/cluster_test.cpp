@@ -226,16 +226,16 @@ class FollowerTest : public ClusterTest {
   FollowerTest() : interrupt_(*Interrupt::install()) {}
 
   // Follows while `operator_acts` happens on another thread, after the first look.
-  Result<Standing> follow(const std::function<void()>& operator_acts) {
+  Result<StudyState> follow(const std::function<void()>& operator_acts) {
     Follower follower(cluster_, "digits", *interrupt_, recorder_);
     std::thread other([&] {
       server_->wait_for_watches(2, seconds(10));
       std::this_thread::sleep_for(milliseconds(400));
       operator_acts();
     });
-    auto standing = follower.run();
+    auto state = follower.run();
     other.join();
-    return standing;
+    return state;
   }
 
   std::unique_ptr<Interrupt> interrupt_;
@@ -244,9 +244,9 @@ class FollowerTest : public ClusterTest {
 
 TEST_F(FollowerTest, TellsWhatHappensUntilTheStudyEnds) {
   put(view_in_the_middle());
-  const auto standing = follow([this] { put(view_at_the_end()); });
-  ASSERT_TRUE(standing.ok()) << standing.error().message;
-  EXPECT_EQ(*standing, Standing::kFinished);
+  const auto state = follow([this] { put(view_at_the_end()); });
+  ASSERT_TRUE(state.ok()) << state.error().message;
+  EXPECT_EQ(*state, StudyState::kFinished);
   EXPECT_EQ(recorder_.trials, 5u);
   EXPECT_THAT(recorder_.told, testing::Contains(HasSubstr("digits succeeded")));
 }
@@ -254,9 +254,9 @@ TEST_F(FollowerTest, TellsWhatHappensUntilTheStudyEnds) {
 TEST_F(FollowerTest, ASignalEndsTheFollowingAndNothingElse) {
   put(view_in_the_middle());
   server_->forget_requests();
-  const auto standing = follow([] { ::kill(::getpid(), SIGINT); });
-  ASSERT_TRUE(standing.ok()) << standing.error().message;
-  EXPECT_EQ(*standing, Standing::kGoesOn);
+  const auto state = follow([] { ::kill(::getpid(), SIGINT); });
+  ASSERT_TRUE(state.ok()) << state.error().message;
+  EXPECT_EQ(*state, StudyState::kActive);
   EXPECT_EQ(server_->writes(), 0);
   EXPECT_THAT(ways_on(cluster_, "digits"),
               testing::AllOf(HasSubstr("kubectl fettle -n team status digits"),
@@ -266,9 +266,9 @@ TEST_F(FollowerTest, ASignalEndsTheFollowingAndNothingElse) {
 
 TEST_F(FollowerTest, AStudyThatIsDeletedIsFollowedNoMore) {
   put(view_in_the_middle());
-  const auto standing = follow([this] { server_->remove(kube::kStudies, {"team", "digits"}); });
-  ASSERT_FALSE(standing.ok());
-  EXPECT_EQ(standing.error().message, "study digits was deleted");
+  const auto state = follow([this] { server_->remove(kube::kStudies, {"team", "digits"}); });
+  ASSERT_FALSE(state.ok());
+  EXPECT_EQ(state.error().message, "study digits was deleted");
 }
 
 }  // namespace

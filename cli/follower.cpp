@@ -47,23 +47,23 @@ Follower::~Follower() {
   trials_.stop();
 }
 
-Result<Standing> Follower::run() {
+Result<StudyState> Follower::run() {
   studies_.start();
   trials_.start();
   for (;;) {
     pollfd polled{interrupt_.fd(), POLLIN, 0};
     ::poll(&polled, 1, kLookIntervalMs);
-    if (interrupt_.take() > 0) return Standing::kGoesOn;
-    FETTLE_ASSIGN(const Standing standing, look());
-    if (standing != Standing::kGoesOn) return standing;
+    if (interrupt_.take() > 0) return StudyState::kActive;
+    FETTLE_ASSIGN(const StudyState state, look());
+    if (state != StudyState::kActive) return state;
   }
 }
 
-Result<Standing> Follower::look() {
+Result<StudyState> Follower::look() {
   say_what_is_wrong();
   if (!studies_.cache().synced() || !trials_.cache().synced()) {
     if (seen_ || std::chrono::steady_clock::now() - begin_ < kMostPatience) {
-      return Standing::kGoesOn;
+      return StudyState::kActive;
     }
     return Error{ErrorCode::kUnavailable, "the study cannot be followed: " + said_};
   }
@@ -73,7 +73,7 @@ Result<Standing> Follower::look() {
   sort_by_index(trials);
   seen_ = true;
   live_.show(*study, trials, control::SystemClock().now_ms());
-  return standing_of(*study, trials);
+  return study_state_of(*study, trials);
 }
 
 // Trouble with the API server, or a cluster in which nobody cares for Studies; each once.

@@ -26,7 +26,7 @@ class Follower {
 
   // Until the Study has finished, or was suspended and its trials have stopped; kGoesOn: a signal
   // came. kNotFound: the Study was deleted. kUnavailable: nothing could be read from the beginning.
-  Result<Standing> run();
+  Result<StudyState> run();
 
   // The study as it was last seen, if it was.
   bool has_seen() const { return seen_; }
@@ -34,7 +34,7 @@ class Follower {
 
  private:
   // Shows what there is; kGoesOn while there is nothing yet, too.
-  Result<Standing> look();
+  Result<StudyState> look();
   void say_what_is_wrong();
   void say(const std::string& message);
 

@@ -21,12 +21,12 @@ bool rests(const api::TrialPtr& trial) {
 
 }  // namespace
 
-Standing standing_of(const api::Study& study, const std::vector<api::TrialPtr>& trials) {
-  if (study.status.observed_generation < study.metadata.generation) return Standing::kGoesOn;
-  if (core::is_finished(study.status)) return Standing::kFinished;
-  if (!study.spec.suspend) return Standing::kGoesOn;
-  return std::all_of(trials.begin(), trials.end(), rests) ? Standing::kSuspended
-                                                          : Standing::kGoesOn;
+StudyState study_state_of(const api::Study& study, const std::vector<api::TrialPtr>& trials) {
+  if (study.status.observed_generation < study.metadata.generation) return StudyState::kActive;
+  if (core::is_finished(study.status)) return StudyState::kFinished;
+  if (!study.spec.suspend) return StudyState::kActive;
+  return std::all_of(trials.begin(), trials.end(), rests) ? StudyState::kSuspended
+                                                          : StudyState::kActive;
 }
 
 int exit_code_of_study(const api::Study& study) {

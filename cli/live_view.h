@@ -14,9 +14,9 @@ namespace fettle::cli {
 
 inline constexpr int kLookIntervalMs = 150;  // between redraws
 
-// How far a study has come by what its objects say.
-enum class Standing { kGoesOn, kFinished, kSuspended };
-Standing standing_of(const api::Study& study, const std::vector<api::TrialPtr>& trials);
+// How far a study has come by what its objects say: kActive until it is finished or suspended.
+enum class StudyState { kActive, kFinished, kSuspended };
+StudyState study_state_of(const api::Study& study, const std::vector<api::TrialPtr>& trials);
 
 // What `fettle run` returns for a study that has finished.
 int exit_code_of_study(const api::Study& study);

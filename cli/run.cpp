@@ -83,9 +83,9 @@ void announce(const api::Study& study, Display& display) {
 }
 
 // A failure says its reason, and nothing beside it; whoever stopped the study is told the way back.
-Farewell farewell_of(const Result<Standing>& standing, const RunOptions& options) {
-  if (!standing.ok()) return {"", options.resume};
-  if (*standing == Standing::kFinished) return {};
+Farewell farewell_of(const Result<StudyState>& state, const RunOptions& options) {
+  if (!state.ok()) return {"", options.resume};
+  if (*state == StudyState::kFinished) return {};
   return {"Interrupted; nothing is lost. To go on: " + options.resume, options.resume};
 }
 
@@ -96,17 +96,17 @@ int run_session(const RunOptions& options, local::Session& session, const api::S
   if (!interrupt.ok()) return complain(interrupt.error());
   announce(study, *display);
   Runner runner(session, **interrupt, *display, {study.metadata.ns, study.metadata.name});
-  const auto standing = runner.run();
-  const bool finished = standing.ok() && *standing == Standing::kFinished;
-  const bool suspended = standing.ok() && *standing == Standing::kSuspended;
+  const auto state = runner.run();
+  const bool finished = state.ok() && *state == StudyState::kFinished;
+  const bool suspended = state.ok() && *state == StudyState::kSuspended;
   if (suspended) {
     display->say("the study is suspended; set suspend: false in " + options.file +
                  " and run it again");
   }
   RunView view = runner.view();
   view.interrupted = !finished && !suspended;
-  display->finish(view, farewell_of(standing, options));
-  if (!standing.ok()) return complain(standing.error());
+  display->finish(view, farewell_of(state, options));
+  if (!state.ok()) return complain(state.error());
   return finished ? exit_code_of_study(view.study) : static_cast<int>(kExitInterrupted);
 }
 

@@ -25,7 +25,7 @@ Runner::~Runner() {
   if (done_fd_ >= 0) ::close(done_fd_);
 }
 
-Result<Standing> Runner::run() {
+Result<StudyState> Runner::run() {
   FETTLE_TRY(look());
   std::thread worker([this] { work(); });
   Status seen = success();  // the first failure to look
@@ -40,13 +40,13 @@ Result<Standing> Runner::run() {
   if (!seen.ok()) return seen.error();
   FETTLE_TRY(look());
   if (!outcome_.ok()) return outcome_.error();
-  return standing();
+  return study_state();
 }
 
 // The worker thread's whole life.
 void Runner::work() {
   outcome_ = manager_.run([this] {
-    return stopping_ || !session_.runs().failure().empty() || standing() != Standing::kGoesOn;
+    return stopping_ || !session_.runs().failure().empty() || study_state() != StudyState::kActive;
   });
   const std::string failure = session_.runs().failure();
   if (outcome_.ok() && !failure.empty()) outcome_ = io_error(failure);
@@ -56,10 +56,10 @@ void Runner::work() {
   [[maybe_unused]] const ssize_t written = ::write(done_fd_, &one, sizeof one);
 }
 
-Standing Runner::standing() {
+StudyState Runner::study_state() {
   const auto study = session_.store().get_study(key_);
   const auto trials = session_.store().list_trials(key_);
-  return study.ok() && trials.ok() ? standing_of(*study, *trials) : Standing::kGoesOn;
+  return study.ok() && trials.ok() ? study_state_of(*study, *trials) : StudyState::kActive;
 }
 
 void Runner::wait() {

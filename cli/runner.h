@@ -27,7 +27,7 @@ class Runner {
   // Until the study has finished, or was suspended or a signal came and the trials have stopped;
   // kGoesOn: a signal did it.
   // kIo: the environment failed; the study can be gone on with.
-  Result<Standing> run();
+  Result<StudyState> run();
 
   // The study as it was last seen.
   const RunView& view() const { return live_.view(); }
@@ -35,7 +35,7 @@ class Runner {
  private:
   void work();
   // As far as the store says.
-  Standing standing();
+  StudyState study_state();
   void wait();
   void on_signals(int count);
   Status look();

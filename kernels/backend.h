@@ -352,7 +352,7 @@ class GatherOp {
 
 // Numbers of a step that travel with its gradients, as floats. Counts are exact: no batch has more
 // than 2^24 predictions. The last three are flags: how many workers' loss is not finite, and how
-// many have a wish.
+// many workers ask to stop and to regroup.
 struct StepSums {
   float loss = 0;
   float correct = 0;
@@ -370,7 +370,7 @@ struct StepInput {
   // The schedule goes by steps that are applied. The host knows of `known_skips` that were not; the
   // rates are for as many, for one more, and so on.
   float learning_rates[kResultsBehind + 1] = {};
-  float stop = 0;  // wishes, 0 or 1
+  float stop = 0;  // requests of the worker, 0 or 1
   float regroup = 0;
   std::int64_t known_skips = 0;
 };
@@ -537,7 +537,7 @@ class Backend {
 
   // `result` = sum of squares, in double, in a fixed order. Not finite if any element is not.
   virtual void sum_of_squares(std::int64_t count, const float* values, double* result) = 0;
-  // Adds the loss's sums and the wishes to the step's, and sets the loss's to zero.
+  // Adds the loss's sums and the requests to the step's, and sets the loss's to zero.
   virtual void add_step_sums(LossSums* of_loss, const StepInput* input, StepSums* of_step) = 0;
   // Fills in `control` from the sums of all workers and control->squares (optimizer/step.h).
   virtual void decide_step(const StepSettings& settings, const StepSums* sums,

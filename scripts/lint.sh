@@ -11,6 +11,7 @@ fail() {
 }
 
 mapfile -t sources < <(git ls-files '*.cpp' '*.h' '*.cu' '*.cuh')
+mapfile -t inline_parts < <(git ls-files '*.inl')
 
 echo "lint: clang-format over ${#sources[@]} files"
 clang-format --dry-run -Werror "${sources[@]}" 2> /tmp/fettle-format.$$ || {
@@ -57,6 +58,8 @@ for folder in base machine kernels kernels/bench api crds search explain core co
   [ -z "$upward" ] || fail "an include that points up:
 $upward"
 done
+
+scripts/names_lint.py "${sources[@]}" "${inline_parts[@]}" || failed=1
 
 long=$(wc -l "${sources[@]}" | awk '$2 != "total" && $1 > 600 {print $2 ": " $1 " lines"}')
 [ -z "$long" ] || fail "files over 600 lines:

@@ -25,7 +25,7 @@ Learner::Step step_of(const kernels::StepControl& control) {
   step.skipped = control.skipped != 0;
   step.finite = control.apply != 0 || step.skipped;
   step.lost = control.lost != 0;
-  step.wishes = {control.sums.stop > 0, control.sums.regroup > 0};
+  step.requests = {control.sums.stop > 0, control.sums.regroup > 0};
   return step;
 }
 
@@ -191,12 +191,12 @@ void Learner::order_batch(const StagedBatch& batch, const Network::LayerDone& la
                        parameters.statistics.data(), parameters.statistic_sums());
 }
 
-Status Learner::finish_step(const LearningRates& rates, const Wishes& wishes) {
+Status Learner::finish_step(const LearningRates& rates, const WorkerRequests& requests) {
   kernels::StepInput input;
   std::ranges::transform(rates, input.learning_rates,
                          [](double rate) { return static_cast<float>(rate); });
-  input.stop = wishes.stop ? 1.0F : 0.0F;
-  input.regroup = wishes.regroup ? 1.0F : 0.0F;
+  input.stop = requests.stop ? 1.0F : 0.0F;
+  input.regroup = requests.regroup ? 1.0F : 0.0F;
   input.known_skips = optimizer_->control().loss_scale.skipped_steps;
   optimizer_->set_input(input);
   backend_->add_step_sums(sums_.data(), &optimizer_->device_control()->input,

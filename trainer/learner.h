@@ -56,10 +56,10 @@ struct Score {
   double accuracy() const { return static_cast<double>(correct) / static_cast<double>(samples); }
 };
 
-// What a worker wants of all, besides the step: one that wants it is enough.
-struct Wishes {
-  bool stop = false;     // to end here
-  bool regroup = false;  // that the workers meet again, because some have come or want to leave
+// What a worker asks of all workers with a step; it is done if any one asks.
+struct WorkerRequests {
+  bool stop = false;     // end here
+  bool regroup = false;  // meet again, because workers have joined or want to leave
 };
 
 class Learner {
@@ -108,15 +108,15 @@ class Learner {
     // A worker was lost before the gradients were summed up, health() says which: the step is
     // undone, and so are those after it.
     bool lost = false;
-    Wishes wishes;  // of all workers
+    WorkerRequests requests;  // of all workers
   };
   // Of the step, by how many more steps were skipped than the settled ones tell.
   using LearningRates = std::array<double, kernels::kResultsBehind + 1>;
 
-  // Orders the end of an optimiser step. `wishes`: of this worker. Errors: a worker was lost; the
-  // step is undone, unless the optimiser is sharded: then a part of its state is lost, too. Where
-  // GPUs add up, a loss may show only in the step's result.
-  Status finish_step(const LearningRates& rates, const Wishes& wishes = {});
+  // Enqueues the end of an optimiser step. `requests`: of this worker. Errors: a worker was lost;
+  // the step is undone, unless the optimiser is sharded: then a part of its state is lost, too.
+  // Where GPUs add up, a loss may show only in the step's result.
+  Status finish_step(const LearningRates& rates, const WorkerRequests& requests = {});
   // The result of the oldest step that is not settled, if there are more than `behind` of them.
   std::optional<Step> settle(std::int64_t behind = 0);
   // How many steps' results may be left for later without making the backend wait.

@@ -306,9 +306,9 @@ Result<Ending> Training::run() {
     add_text_scores(score);
     FETTLE_TRY(finish_epoch(loader, watch.seconds()));
     if (is_final()) break;
-    FETTLE_ASSIGN(const Wishes wishes, all_wishes());
-    if (wishes.stop) return Ending::kStopped;
-    if (wishes.regroup) return Ending::kRegroups;
+    FETTLE_ASSIGN(const WorkerRequests requests, all_requests());
+    if (requests.stop) return Ending::kStopped;
+    if (requests.regroup) return Ending::kRegroups;
   }
   return Ending::kReached;
 }
@@ -341,17 +341,17 @@ Result<Training::StepEnding> Training::run_step(Loader& loader) {
   const Stopwatch watch;
   Range global;
   bool asks = false;
-  Wishes wishes;
+  WorkerRequests requests;
   for (bool last = false; !last;) {
     const LoadedBatch& loaded = next_batch(loader);
     global = loaded.global;
     last = loaded.last_of_step;
     // After the last step of an epoch it is asked once the epoch is validated and reported.
     asks = last && global.end < std::ssize(data_.split.train);
-    if (asks) wishes = own_wishes();  // before the workers' connections are in use
+    if (asks) requests = own_requests();  // before the workers' connections are in use
     learner_->add(loaded.batch, position_.epoch, last);
   }
-  if (Status finished = learner_->finish_step(learning_rates(), wishes); !finished.ok()) {
+  if (Status finished = learner_->finish_step(learning_rates(), requests); !finished.ok()) {
     (void)settle_steps(0);  // of those before, from where the others go on
     return finished.error();
   }
@@ -363,7 +363,7 @@ Result<Training::StepEnding> Training::run_step(Loader& loader) {
 }
 
 Result<Training::StepEnding> Training::settle_steps(std::int64_t behind) {
-  Wishes wishes;
+  WorkerRequests requests;
   while (const std::optional<Learner::Step> step = learner_->settle(behind)) {
     if (step->lost) {
       position_.offset = begun_at_.front();
@@ -378,12 +378,12 @@ Result<Training::StepEnding> Training::settle_steps(std::int64_t behind) {
       sums_.samples += step->score.samples;
     }
     images_ += step->score.samples;
-    wishes = {wishes.stop || step->wishes.stop, wishes.regroup || step->wishes.regroup};
+    requests = {requests.stop || step->requests.stop, requests.regroup || step->requests.regroup};
     // Somebody wants to leave: all that was ordered is settled before.
-    if (wishes.stop || wishes.regroup) behind = 0;
+    if (requests.stop || requests.regroup) behind = 0;
   }
-  if (wishes.stop) return StepEnding::kStops;
-  return wishes.regroup ? StepEnding::kRegroups : StepEnding::kGoesOn;
+  if (requests.stop) return StepEnding::kStops;
+  return requests.regroup ? StepEnding::kRegroups : StepEnding::kGoesOn;
 }
 
 // Steps that were skipped do not count: the schedule goes by updates.
@@ -396,15 +396,15 @@ Learner::LearningRates Training::learning_rates() const {
   return rates;
 }
 
-Wishes Training::own_wishes() const {
+WorkerRequests Training::own_requests() const {
   return {hooks_.should_stop(), hooks_.should_regroup && hooks_.should_regroup()};
 }
 
-Result<Wishes> Training::all_wishes() {
-  const Wishes own = own_wishes();
+Result<WorkerRequests> Training::all_requests() {
+  const WorkerRequests own = own_requests();
   std::array<double, 2> sums = {own.stop ? 1.0 : 0.0, own.regroup ? 1.0 : 0.0};
   FETTLE_TRY(collective_.sum(std::span<double>(sums)));
-  return Wishes{sums[0] > 0, sums[1] > 0};
+  return WorkerRequests{sums[0] > 0, sums[1] > 0};
 }
 
 void Training::add_text_scores(const Score& score) {

@@ -121,9 +121,9 @@ class Training {
   Learner::LearningRates learning_rates() const;
   // Ends with a value where the run ends before the epoch does.
   Result<std::optional<Ending>> run_steps_of_epoch(Loader& loader);
-  Wishes own_wishes() const;
+  WorkerRequests own_requests() const;
   // Of all workers, where no step carries them.
-  Result<Wishes> all_wishes();
+  Result<WorkerRequests> all_requests();
   Status finish_epoch(Loader& loader, double seconds);
 
   void add_text_scores(const Score& score);

@@ -25,7 +25,7 @@ class EndOfStep : public ::testing::TestWithParam<std::string> {
   Backend* const tested_ = backend(GetParam());
 };
 
-TEST_P(EndOfStep, AddsTheLossAndTheWishesAndForgetsTheLoss) {
+TEST_P(EndOfStep, AddsTheLossAndTheRequestsAndForgetsTheLoss) {
   auto loss = on_device(*tested_, LossSums{1.5, 3, 4});
   auto input = on_device(*tested_, StepInput{.stop = 1});
   auto sums = on_device(*tested_, StepSums{.loss = 1, .samples = 2});

@@ -26,7 +26,7 @@ inline constexpr double kLossScaleGrowth = 2;
 inline constexpr double kLossScaleBackoff = 0.5;
 inline constexpr std::int64_t kLossScaleGrowthInterval = 2000;
 
-// This worker's part of a step: its losses since the last one, and its wishes.
+// This worker's part of a step: its losses since the last one, and its requests.
 FETTLE_HOST_DEVICE inline void add_sums(const LossSums& loss, const StepInput& input,
                                         StepSums& step) {
   step.loss += static_cast<float>(loss.loss);

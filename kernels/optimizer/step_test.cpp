@@ -169,7 +169,7 @@ TEST(LossScale, StaysFinite) {
   EXPECT_EQ(control.dlogits_scale, 0x1p125F);
 }
 
-TEST(StepSums, HoldALossAndWishes) {
+TEST(StepSums, HoldALossAndRequests) {
   StepSums sums;
   add_sums({.loss = 1.5, .correct = 3, .samples = 4}, {.stop = 1}, sums);
   add_sums({.loss = 0.5, .correct = 1, .samples = 2}, {.regroup = 1}, sums);

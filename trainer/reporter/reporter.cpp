@@ -40,7 +40,7 @@ std::optional<api::Report> report_of(const Json& trial) {
 
 }  // namespace
 
-Wishes read_wishes(const Json& trial) {
+TrialDirectives read_directives(const Json& trial) {
   const Json* spec = trial.find("spec");
   if (spec == nullptr) return {};
   const Json* stop = spec->find("stop");
@@ -137,19 +137,18 @@ Status Reporter::read_earlier() {
 }
 
 void Reporter::heed(const Json& trial) {
-  const Wishes wishes = read_wishes(trial);
-  if (wishes_ && *wishes_ == wishes) return;
-  if (wishes.stop || wishes.suspend) {
-    settings_.log(wishes.stop ? "the trial is to be stopped" : "the trial is to be suspended");
+  const TrialDirectives directives = read_directives(trial);
+  if (directives_ && *directives_ == directives) return;
+  if (directives.stop || directives.suspend) {
+    settings_.log(directives.stop ? "the trial is to be stopped" : "the trial is to be suspended");
     stop_wanted_ = true;
-  } else if (wishes_ && wishes_->until_step != wishes.until_step) {
-    settings_.log("untilStep is now " + std::to_string(wishes.until_step) +
+  } else if (directives_ && directives_->until_step != directives.until_step) {
+    settings_.log("untilStep is now " + std::to_string(directives.until_step) +
                   "; the next run goes there");
-  } else if (wishes_ && wishes_->workers != wishes.workers) {
-    settings_.log("workers is now " + std::to_string(wishes.workers) +
-                  "; the next run has so many");
+  } else if (directives_ && directives_->workers != directives.workers) {
+    settings_.log("workers is now " + std::to_string(directives.workers) + "; this run is resized");
   }
-  wishes_ = wishes;
+  directives_ = directives;
 }
 
 // One line when trouble begins or changes, one when it is over.

@@ -36,17 +36,17 @@ struct ReporterSettings {
   std::function<void(const std::string&)> log;  // from the reporter's thread
 };
 
-// What the Trial's spec says now.
-struct Wishes {
+// What the Trial's spec asks of its run.
+struct TrialDirectives {
   bool stop = false;     // end here: early stopping, the goal, the budget
-  bool suspend = false;  // end here, and go on another day
+  bool suspend = false;  // end here, and resume later
   std::int64_t until_step = 0;
   std::int64_t workers = 0;
-  bool operator==(const Wishes&) const = default;
+  bool operator==(const TrialDirectives&) const = default;
 };
 
 // Lenient, since operator and trainer may be of different versions.
-Wishes read_wishes(const Json& trial);
+TrialDirectives read_directives(const Json& trial);
 
 class Reporter {
  public:
@@ -79,7 +79,7 @@ class Reporter {
   // Of the reporter's thread alone.
   bool read_ = false;                   // `earlier_` is known
   std::optional<api::Report> earlier_;  // by the trial's runs before this one
-  std::optional<Wishes> wishes_;
+  std::optional<TrialDirectives> directives_;
   std::string last_trouble_;
 
   std::mutex mutex_;

@@ -154,6 +154,17 @@ TEST_F(ReporterTest, HearsThatTheTrialIsToStop) {
   EXPECT_THAT(log(), ElementsAre("the trial is to be stopped"));
 }
 
+TEST_F(ReporterTest, SaysThatThisRunIsResized) {
+  Reporter reporter = make({2});
+  reporter.submit(line(1, 0.1));
+  ASSERT_TRUE(eventually([&] { return stored().step == 1; }));
+  server_.merge(kube::kTrials, kKey, *parse_json(R"({"spec":{"workers":3}})"));
+  reporter.submit(line(2, 0.1));
+  EXPECT_TRUE(eventually([&] { return !log().empty(); }));
+  EXPECT_THAT(log(), ElementsAre("workers is now 3; this run is resized"));
+  EXPECT_FALSE(reporter.stop_wanted());
+}
+
 TEST_F(ReporterTest, IsPatientUntilThePodIsRecorded) {
   server_.inject(refusal(2));
   Reporter reporter = make();
@@ -193,12 +204,13 @@ TEST_F(ReporterTest, ATrainingWithoutReportsSendsNothing) {
   EXPECT_THAT(server_.requests(), ElementsAre());
 }
 
-TEST(Wishes, AreReadFromWhateverASpecHolds) {
-  EXPECT_EQ(read_wishes(Json::object()), Wishes());
-  EXPECT_EQ(read_wishes(*parse_json(R"({"spec":{"stop":null,"suspend":false}})")), Wishes());
-  EXPECT_EQ(read_wishes(*parse_json(
+TEST(TrialDirectives, AreReadFromWhateverASpecHolds) {
+  EXPECT_EQ(read_directives(Json::object()), TrialDirectives());
+  EXPECT_EQ(read_directives(*parse_json(R"({"spec":{"stop":null,"suspend":false}})")),
+            TrialDirectives());
+  EXPECT_EQ(read_directives(*parse_json(
                 R"({"spec":{"stop":{},"suspend":true,"untilStep":9,"workers":2,"new":[]}})")),
-            (Wishes{true, true, 9, 2}));
+            (TrialDirectives{true, true, 9, 2}));
 }
 
 }  // namespace
