@@ -43,9 +43,17 @@ std::string objective_text(const std::vector<Objective>& objectives,
   return any ? text : "";
 }
 
+std::optional<Throughput> throughput_of(const std::map<std::string, double>& metrics) {
+  for (const ThroughputMetric& metric : kThroughputMetrics) {
+    const auto found = metrics.find(metric.name);
+    if (found != metrics.end()) return Throughput{found->second, metric.unit};
+  }
+  return std::nullopt;
+}
+
 std::string throughput_text(const std::map<std::string, double>& metrics) {
-  const auto found = metrics.find(kThroughputMetric);
-  return found == metrics.end() ? "" : short_number(found->second) + "/s";
+  const std::optional<Throughput> found = throughput_of(metrics);
+  return found ? short_number(found->value) + ' ' + std::string(found->unit) : "";
 }
 
 std::string gpu_text(const TrialTemplate& trial, std::int64_t workers) {

@@ -29,7 +29,8 @@ TEST(Display, ObjectivesThatAreMissingLeaveADash) {
 }
 
 TEST(Display, ThroughputIsSaidWhereItIsMeasured) {
-  EXPECT_EQ(throughput_text({{"images_per_second", 4120.43}}), "4120/s");
+  EXPECT_EQ(throughput_text({{"images_per_second", 4120.43}}), "4120 images/s");
+  EXPECT_EQ(throughput_text({{"loss", 2}, {"tokens_per_second", 88204.6}}), "88205 tokens/s");
   EXPECT_EQ(throughput_text({{"loss", 1}}), "");
 }
 

@@ -139,7 +139,7 @@ struct Report {
   bool final_result = false;  // the trainer says it reached untilStep
   std::int64_t at_ms = 0;
   std::string objective;              // for display: the newest objective values, "0.9132"
-  std::string throughput;             // for display: "4120/s"
+  std::string throughput;             // for display: "4120 images/s"
   std::vector<HistoryPoint> history;  // at most 50, thinned; rungs and results kept
   bool operator==(const Report&) const = default;
 };

@@ -107,7 +107,8 @@ void visit_fields(Visitor& v, T& c) {
   v.field("final", c.final_result, "The trainer says that it reached untilStep.");
   v.field("time", c.at_ms, "When it was made.", timestamp());
   v.field("objective", c.objective, "For display: the newest objective values.", message_text(256));
-  v.field("throughput", c.throughput, "For display: images a second.", message_text(64));
+  v.field("throughput", c.throughput, "For display: images or tokens per second.",
+          message_text(64));
   v.field("history", c.history, "The learning curve, thinned.", list(0, kMaxHistoryPoints));
 }
 

@@ -2,7 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
+#include <string>
 #include <utility>
+
+#include "api/display.h"
 
 namespace fettle::cli {
 namespace {
@@ -89,10 +93,17 @@ std::string step_text(const api::Trial& trial, const Style& style) {
          std::to_string(step) + '/' + std::to_string(until);
 }
 
-bool any_reports(const std::vector<const api::Trial*>& trials, std::string_view metric) {
-  return std::any_of(trials.begin(), trials.end(), [&](const api::Trial* trial) {
-    return metric_of(*trial, metric).has_value();
-  });
+std::optional<api::Throughput> throughput_of(const api::Trial& trial) {
+  if (!trial.status.report) return std::nullopt;
+  return api::throughput_of(trial.status.report->metrics);
+}
+
+// Of the first trial that reports one; a study's trials all train on the same data. Or "".
+std::string throughput_unit(const std::vector<const api::Trial*>& trials) {
+  for (const api::Trial* trial : trials) {
+    if (const auto throughput = throughput_of(*trial)) return std::string(throughput->unit);
+  }
+  return "";
 }
 
 Line running_row(const RunView& view, const api::Trial& trial, bool throughput,
@@ -102,8 +113,9 @@ Line running_row(const RunView& view, const api::Trial& trial, bool throughput,
               {step_text(trial, style)},
               {value ? format_number(*value) : "-"}};
   if (throughput) {
-    const auto rate = metric_of(trial, "images_per_second");
-    row.push_back({rate && std::isfinite(*rate) ? format_count(std::llround(*rate)) : "-"});
+    const auto rate = throughput_of(trial);
+    const bool known = rate && std::isfinite(rate->value);
+    row.push_back({known ? format_count(std::llround(rate->value)) : "-"});
   }
   row.push_back({format_elapsed(running_seconds(trial, view.now_ms))});
   const auto& parameters = view.study.spec.parameters;
@@ -118,11 +130,11 @@ Line running_row(const RunView& view, const api::Trial& trial, bool throughput,
 Lines running_section(const RunView& view, int most, const Style& style) {
   const std::vector<const api::Trial*> running = running_trials(view);
   if (running.empty() || most <= 0) return {};
-  const bool throughput = any_reports(running, "images_per_second");
+  const std::string unit = throughput_unit(running);
   std::vector<Column> columns = {{"trial"},
                                  {printable(view.study.spec.resource.unit)},
                                  {printable(view.study.spec.objectives[0].metric), true}};
-  if (throughput) columns.push_back({"images/s", true});
+  if (!unit.empty()) columns.push_back({unit, true});
   columns.push_back({"time", true});
   const auto& parameters = view.study.spec.parameters;
   for (std::size_t i = 0; i < parameters.size() && i < kMostParameters; ++i) {
@@ -131,7 +143,7 @@ Lines running_section(const RunView& view, int most, const Style& style) {
   const std::size_t shown = std::min(running.size(), static_cast<std::size_t>(most));
   Lines rows;
   for (std::size_t i = 0; i < shown; ++i) {
-    rows.push_back(running_row(view, *running[i], throughput, style));
+    rows.push_back(running_row(view, *running[i], !unit.empty(), style));
   }
   Lines lines = table(columns, rows);
   if (shown < running.size()) {

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <memory>
 #include <sstream>
+#include <utility>
 
 #include "cli/test_studies.h"
 
@@ -43,6 +45,21 @@ budget  5 of 10 trials started, 50 s of 2h 00m, 1 of 5 accepted failures
 
 stopping
 )");
+}
+
+TEST(Screen, CountsTokensWhereTrialsReadText) {
+  RunView view = view_in_the_middle();
+  for (api::TrialPtr& trial : view.trials) {
+    if (!trial->status.report) continue;
+    api::Trial of_text = *trial;
+    of_text.status.report->metrics.erase("images_per_second");
+    of_text.status.report->metrics["tokens_per_second"] = 88204.6;
+    trial = std::make_shared<api::Trial>(std::move(of_text));
+  }
+  const std::string screen = render_screen(view, 80, 40, kPlain);
+  EXPECT_NE(screen.find("accuracy  tokens/s  time"), std::string::npos) << screen;
+  EXPECT_NE(screen.find("  88,205  20 s"), std::string::npos) << screen;
+  EXPECT_EQ(screen.find("images/s"), std::string::npos) << screen;
 }
 
 TEST(Screen, ListsTheParetoFront) {

@@ -17,8 +17,8 @@ inline constexpr const char* kTestAccuracy = "test_accuracy";
 inline constexpr const char* kDivergedEpoch = "diverged_epoch";
 
 // Speed.
-inline constexpr const char* kImages = api::kThroughputMetric;
-inline constexpr const char* kTokens = "tokens_per_second";
+inline constexpr const char* kImages = api::kImagesPerSecond.name;
+inline constexpr const char* kTokens = api::kTokensPerSecond.name;
 inline constexpr const char* kStepMedian = "step_ms_median";
 inline constexpr const char* kStepP95 = "step_ms_p95";
 inline constexpr const char* kStepP99 = "step_ms_p99";
