@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <numbers>
+
+#include "search/normal.h"
 
 namespace fettle::search::gp {
 namespace {
@@ -94,46 +95,6 @@ double unwarp(const std::vector<double>& targets, const std::vector<double>& los
   // Halves, and one factor after the other: losses may be as far apart as doubles are.
   const double slope = width > 0 ? 2 * ((0.5 * losses[to] - 0.5 * losses[from]) / width) : 0;
   return losses[from] + slope * (target - targets[from]);
-}
-
-// Acklam's rational approximation for a start, then Halley's method on the distribution function.
-double normal_quantile(double p) {
-  constexpr double kTail = 0.02425;
-  const double q = std::min(p, 1 - p);
-  double x = 0;
-  if (q < kTail) {
-    const double r = std::sqrt(-2 * std::log(q));
-    x = (((((-7.784894002430293e-03 * r - 3.223964580411365e-01) * r - 2.400758277161838e+00) * r -
-           2.549732539343734e+00) *
-              r +
-          4.374664141464968e+00) *
-             r +
-         2.938163982698783e+00) /
-        ((((7.784695709041462e-03 * r + 3.224671290700398e-01) * r + 2.445134137142996e+00) * r +
-          3.754408661907416e+00) *
-             r +
-         1);
-  } else {
-    const double s = q - 0.5;
-    const double r = s * s;
-    x = (((((-3.969683028665376e+01 * r + 2.209460984245205e+02) * r - 2.759285104469687e+02) * r +
-           1.383577518672690e+02) *
-              r -
-          3.066479806614716e+01) *
-             r +
-         2.506628277459239e+00) *
-        s /
-        (((((-5.447609879822406e+01 * r + 1.615858368580409e+02) * r - 1.556989798598866e+02) * r +
-           6.680131188771972e+01) *
-              r -
-          1.328068155288572e+01) *
-             r +
-         1);
-  }
-  const double error = 0.5 * std::erfc(-x / std::numbers::sqrt2) - q;
-  const double step = error * std::sqrt(2 * std::numbers::pi) * std::exp(0.5 * x * x);
-  x -= step / (1 + 0.5 * x * step);
-  return p <= 0.5 ? x : -x;
 }
 
 }  // namespace fettle::search::gp

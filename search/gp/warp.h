@@ -33,7 +33,4 @@ std::vector<double> warp(const std::vector<Ranked>& order, std::size_t kept = 0)
 // worst.
 double unwarp(const std::vector<double>& targets, const std::vector<double>& losses, double target);
 
-// The inverse of the normal distribution function, for 0 < p < 1.
-double normal_quantile(double p);
-
 }  // namespace fettle::search::gp
