@@ -29,7 +29,7 @@ std::string row(const std::string& name, const std::string& value) {
   return "  " + padded(name, kNameColumn) + value + "\n";
 }
 
-// ---- The machine -----------------------------------------------------------------------------
+// ---- The machine -------------------------------------------------------------------------------
 
 std::string cpu_rows(const machine::Machine& machine) {
   const machine::Cpu& cpu = machine.cpu;
@@ -116,8 +116,7 @@ std::string trainer_rows(const Examination& examination) {
   return text;
 }
 
-// ---- A configuration
-// -----------------------------------------------------------------------------
+// ---- A configuration ---------------------------------------------------------------------------
 
 std::string bound_rows(const Diagnosis& diagnosis) {
   const machine::Verdict& verdict = diagnosis.verdict;
@@ -161,8 +160,7 @@ std::string case_text(const Diagnosis& diagnosis) {
   return text;
 }
 
-// ---- JSON
-// ----------------------------------------------------------------------------------------
+// ---- JSON --------------------------------------------------------------------------------------
 
 Json optional_number(const std::optional<double>& value) { return value ? Json(*value) : Json(); }
 

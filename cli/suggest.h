@@ -2,8 +2,8 @@
 //
 //   -> {"study": {"name", "direction": "minimize"|"maximize", "directions": [...], "seed",
 //                 "max_trials", "max_cost", "algorithm": {"name", "cost_aware", ...},
-//                 "space": [PARAM, ...],
-//                 "resource": {"min", "max"}, "early_stopping": {"name", ...}}}          no reply
+//                 "space": [PARAM, ...], "resource": {"min", "max"},
+//                 "early_stopping": {"name", ...}}}          no reply
 //      PARAM = {"name", "type": "float"|"int", "low", "high", "log", "step"}
 //            | {"name", "type": "categorical", "choices": [...]} | {"name", "type": "bool"}
 //              each optionally with "when": {"param": an earlier one, "in": [...]}

@@ -14,8 +14,7 @@
 
 namespace fettle::cli {
 
-// ---- What the terminal can show
-// ------------------------------------------------------------------
+// ---- What the terminal can show ----------------------------------------------------------------
 
 struct Style {
   bool color = false;   // ANSI colours (never with NO_COLOR or into a file)
@@ -45,8 +44,7 @@ std::string printable(std::string_view text);
 // One line, cut to `columns`, colours on where the style has them. No line break at the end.
 std::string render_line(const Line& line, int columns, const Style& style);
 
-// ---- Small pictures
-// ------------------------------------------------------------------------------
+// ---- Small pictures ----------------------------------------------------------------------------
 
 // A bar of `columns` columns of which `fraction` (0..1, clamped) is filled.
 std::string bar(double fraction, int columns, const Style& style);
@@ -62,8 +60,7 @@ struct Column {
 // Columns as wide as their widest cell, two spaces between them, indented by two; a header in dim.
 std::vector<Line> table(const std::vector<Column>& columns, const std::vector<Line>& rows);
 
-// ---- Numbers
-// -------------------------------------------------------------------------------------
+// ---- Numbers -----------------------------------------------------------------------------------
 
 // "850 ms", "6.1 s", "1m 12s", "2h 05m", "3d 04h".
 std::string format_elapsed(double seconds);

@@ -61,6 +61,11 @@ done
 
 scripts/names_lint.py "${sources[@]}" "${inline_parts[@]}" || failed=1
 
+# clang-format leaves comments alone (ReflowComments), however long they are.
+wide=$(LC_ALL=C.UTF-8 grep -nE '^.{101,}$' "${sources[@]}" "${inline_parts[@]}" | grep -E '^[^:]+:[0-9]+:(.* )?// ' || true)
+[ -z "$wide" ] || fail "comments over 100 columns:
+$wide"
+
 long=$(wc -l "${sources[@]}" | awk '$2 != "total" && $1 > 600 {print $2 ": " $1 " lines"}')
 [ -z "$long" ] || fail "files over 600 lines:
 $long"

@@ -7,8 +7,8 @@
 //               running_variance = (1 - momentum) running_variance + momentum variance n / (n - 1)
 //   inference   the same y with the running statistics
 //   end of a block (BlockEnd)   y = relu(y + shortcut), each if asked for
-//   backward    with h = (x - mean) / sqrt(variance + epsilon) and g = dy, masked where ReLU is
-//   fused:
+//   backward    with h = (x - mean) / sqrt(variance + epsilon) and g = dy, masked where a fused
+//               ReLU gave zero:
 //               dshift += sum g,  dscale += sum g h
 //               dx = scale / sqrt(variance + epsilon) (g - (sum g + h sum g h) / n)
 //

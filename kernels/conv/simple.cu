@@ -2,10 +2,10 @@
 // that look up patches of the image instead of an unfolded copy, which would be kernel x kernel
 // times as large.
 //
-//   forward   Y[(s, p, q), o]       = sum over (u, v, c) of X[s, p S + u - P, q S + v - P, c] W
-//   data      dX[(s, h, w), c]      = sum over (u, v, o) of dY[s, (h + P - u) / S, ...] W, where S
-//                                     divides
-//   weights   dW[o, (u, v, c)]     += sum over (s, p, q) of dY X
+//   forward   Y[(s, p, q), o]    = sum over (u, v, c) of X[s, p S + u - P, q S + v - P, c] W
+//   data      dX[(s, h, w), c]   = sum over (u, v, o) of dY[s, (h + P - u) / S, ...] W,
+//                                  where S divides
+//   weights   dW[o, (u, v, c)]  += sum over (s, p, q) of dY X
 //
 // Bound as the product it is; the divisions that find a patch come on top, once for each element
 // that is staged.

@@ -120,7 +120,7 @@ TEST(Device, CountersAreZeroAndKeptLikewise) {
   EXPECT_EQ(first[2], 0U) << "still there";
 }
 
-// ---- Launch configurations -------------------------------------------------------------------
+// ---- Launch configurations ---------------------------------------------------------------------
 
 class TunedDevice : public ::testing::Test {
  protected:
@@ -163,8 +163,7 @@ TEST_F(TunedDevice, AFileThatCannotBeUsedIsAWarningNoFailure) {
   EXPECT_EQ(device->launch_config("optimizer/update"), (LaunchConfig{256, 8}));
 }
 
-// ---- Pieces
-// --------------------------------------------------------------------------------------
+// ---- Pieces ------------------------------------------------------------------------------------
 
 TEST(Pool, CutsBlocksFromPieces) {
   std::size_t before = 0, after = 0, total = 0;

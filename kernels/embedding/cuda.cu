@@ -8,7 +8,7 @@
 // order:
 //
 //   sorted   a a a a a a b b | b b b b b b b b | b b c d d d d e      (chunks of 8 here)
-//   runs     ----a------ -b---------------------------- c --d---- e
+//   runs     ----a------ -b------------------------- c --d---- e
 //
 // A run that lies within a chunk (a, c, d) is added to the gradient at once. Of one that does not
 // (b), each chunk writes down its part, and a second kernel adds the parts up, in order. So a token

@@ -14,8 +14,7 @@
 
 // NOLINTBEGIN(readability-identifier-naming): the names are CUDA's.
 
-// ---- Errors
-// --------------------------------------------------------------------------------------
+// ---- Errors ------------------------------------------------------------------------------------
 
 enum cudaError_t : int {
   cudaSuccess = 0,
@@ -37,8 +36,7 @@ const char* cudaGetErrorString(cudaError_t error);
 cudaError_t cudaGetLastError();
 cudaError_t cudaPeekAtLastError();
 
-// ---- The device
-// ----------------------------------------------------------------------------------
+// ---- The device --------------------------------------------------------------------------------
 
 struct cudaUUID_t {
   char bytes[16];
@@ -72,8 +70,7 @@ cudaError_t cudaDriverGetVersion(int* version);
 cudaError_t cudaRuntimeGetVersion(int* version);
 cudaError_t cudaDeviceSynchronize();
 
-// ---- Memory
-// --------------------------------------------------------------------------------------
+// ---- Memory ------------------------------------------------------------------------------------
 
 enum cudaMemcpyKind {
   cudaMemcpyHostToHost = 0,
@@ -104,8 +101,7 @@ cudaError_t cudaMemset(void* memory, int value, std::size_t bytes);
 cudaError_t cudaMemsetAsync(void* memory, int value, std::size_t bytes,
                             cudaStream_t stream = nullptr);
 
-// ---- Streams and events
-// --------------------------------------------------------------------------
+// ---- Streams and events ------------------------------------------------------------------------
 
 using cudaEvent_t = struct CUevent_st*;
 constexpr unsigned cudaStreamNonBlocking = 1;
@@ -127,8 +123,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event);
 cudaError_t cudaEventQuery(cudaEvent_t event);
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t from, cudaEvent_t to);
 
-// ---- Kernels
-// -------------------------------------------------------------------------------------
+// ---- Kernels -----------------------------------------------------------------------------------
 
 enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
 cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute attribute, int value);
@@ -145,8 +140,7 @@ cudaError_t order_launch(cudaStream_t stream, const void* kernel, Launch launch)
 
 }  // namespace fettle::kernels::emulator
 
-// ---- Graphs
-// --------------------------------------------------------------------------------------
+// ---- Graphs ------------------------------------------------------------------------------------
 
 using cudaGraph_t = struct CUgraph_st*;
 using cudaGraphExec_t = struct CUgraphExec_st*;

@@ -32,8 +32,7 @@ extern constinit thread_local uint3 blockDim;
 extern constinit thread_local uint3 gridDim;
 inline constexpr int warpSize = fettle::kernels::emulator::kWarpLanes;
 
-// ---- Barriers
-// ------------------------------------------------------------------------------------
+// ---- Barriers ----------------------------------------------------------------------------------
 
 inline void __syncthreads(fettle::SourcePlace where = fettle::SourcePlace::current()) {
   fettle::kernels::emulator::barrier(false, where);
@@ -57,8 +56,7 @@ inline void __syncwarp(unsigned mask = 0xFFFFFFFF,
 inline void __threadfence() {}
 inline void __threadfence_block() {}
 
-// ---- Warp operations
-// -----------------------------------------------------------------------------
+// ---- Warp operations ---------------------------------------------------------------------------
 
 inline unsigned __ballot_sync(unsigned mask, int predicate,
                               fettle::SourcePlace where = fettle::SourcePlace::current()) {
@@ -171,8 +169,7 @@ T atomicMin(T* address, std::type_identity_t<T> value) {
   return fettle::kernels::emulator::store_better(address, value, std::less<T>());
 }
 
-// ---- Memory with hints
-// ---------------------------------------------------------------------------
+// ---- Memory with hints -------------------------------------------------------------------------
 
 template <class T>
 T __ldg(const T* address) {
@@ -195,8 +192,7 @@ void __stcg(T* address, T value) {
   *address = value;
 }
 
-// ---- Numbers
-// -------------------------------------------------------------------------------------
+// ---- Numbers -----------------------------------------------------------------------------------
 
 // Macros, because glibc's math.h declares functions of these names. On a GPU they are less exact.
 #define __expf(x) expf(x)

@@ -35,8 +35,7 @@ bool same_place(const SourcePlace& a, const SourcePlace& b) {
   return a.line() == b.line() && std::strcmp(a.file_name(), b.file_name()) == 0;
 }
 
-// ---- Order
-// ---------------------------------------------------------------------------------------
+// ---- Order -------------------------------------------------------------------------------------
 
 struct OrderSetting {
   Order order = Order::kRising;
@@ -85,8 +84,7 @@ uint3 coordinates(unsigned index, const uint3& extent) {
   return {index % extent.x, index / extent.x % extent.y, index / extent.x / extent.y};
 }
 
-// ---- A multiprocessor
-// ----------------------------------------------------------------------------
+// ---- A multiprocessor --------------------------------------------------------------------------
 
 enum class State : std::uint8_t { kNew, kReady, kAtBarrier, kAtShuffle, kAtBallot, kDone };
 

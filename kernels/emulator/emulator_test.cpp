@@ -47,8 +47,7 @@ TEST(Emulator, RunsEveryThreadOfEveryBlock) {
   EXPECT_THAT(out, ElementsAre(1000, 1001, 1100, 1101, 1200, 1201, 1300, 1301));
 }
 
-// ---- Barriers
-// ------------------------------------------------------------------------------------
+// ---- Barriers ----------------------------------------------------------------------------------
 
 __global__ void reverse(int* values, bool waits) {
   __shared__ int copy[1024];
@@ -122,8 +121,7 @@ TEST(EmulatorDeathTest, ThreadsThatWaitAtDifferentBarriersAreAnError) {
                "elsewhere:\n  32 \\(thread 0 first\\) at a barrier, .*wait_apart");
 }
 
-// ---- Warps
-// ---------------------------------------------------------------------------------------
+// ---- Warps -------------------------------------------------------------------------------------
 
 struct Shuffled {
   int from_five, up, down, exchanged, within_eight;
@@ -209,8 +207,7 @@ TEST(EmulatorDeathTest, AMaskWithoutTheCallerIsAnError) {
                "does not name the lane that calls it");
 }
 
-// ---- Reductions and atomics
-// ----------------------------------------------------------------------
+// ---- Reductions and atomics --------------------------------------------------------------------
 
 __global__ void sum_block(const float* in, float* sum, float* largest) {
   const float first = block_sum(in[threadIdx.x]);
@@ -264,8 +261,7 @@ TEST(Emulator, AnIncrementStartsAgainBehindItsLimit) {
   EXPECT_EQ(count, 0U);
 }
 
-// ---- Shared memory
-// -------------------------------------------------------------------------------
+// ---- Shared memory -----------------------------------------------------------------------------
 
 __global__ void read_uninitialised(float* out) {
   FETTLE_DYNAMIC_SHARED(float, values);

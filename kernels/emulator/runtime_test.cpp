@@ -26,8 +26,7 @@ class Stream {
   cudaStream_t stream_ = nullptr;
 };
 
-// ---- Graphs
-// --------------------------------------------------------------------------------------
+// ---- Graphs ------------------------------------------------------------------------------------
 
 TEST(EmulatedGraph, RecordsLaunchesAndCopiesAndRunsThemLater) {
   const Stream stream;
@@ -85,8 +84,7 @@ TEST(EmulatedGraph, WhatWaitsOrAllocatesSpoilsACapture) {
   }
 }
 
-// ---- Streams
-// -------------------------------------------------------------------------------------
+// ---- Streams -----------------------------------------------------------------------------------
 
 TEST(EmulatedStream, DoneLateAResultIsNotThereBeforeSomebodyWaits) {
   emulator::set_streams(emulator::Streams::kLate);
@@ -116,8 +114,7 @@ TEST(EmulatedStream, EventsMeasureTime) {
   cudaEventDestroy(end);
 }
 
-// ---- Memory
-// --------------------------------------------------------------------------------------
+// ---- Memory ------------------------------------------------------------------------------------
 
 TEST(EmulatedMemory, IsNaNAtFirstAndCounted) {
   std::size_t before = 0, after = 0, total = 0;

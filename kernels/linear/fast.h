@@ -1,11 +1,11 @@
 // Linear layer on the packed matrix product (product.h): formulas as reference.h.
 //
-//   forward     Y  = X  W'     A = rows of X,     B = columns of W' (packed when the weights
-//   change) backward    dX = G  W      A = rows of G,     B = columns of W  (packed when first
-//   needed)
+//   forward     Y  = X  W'     A = rows of X,     B = columns of W'
+//   backward    dX = G  W      A = rows of G,     B = columns of W
 //               dW += G' X     A = columns of G,  B = columns of X
 //
-// Operands are packed for every product; that costs 1/samples to 1/outputs of the arithmetic.
+// Weights are packed when they have changed, their columns not before the first backward pass. The
+// other operands are packed for every product; that costs 1/samples to 1/outputs of the arithmetic.
 // Storage is made at creation.
 #pragma once
 

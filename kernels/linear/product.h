@@ -3,8 +3,7 @@
 // The ladder:
 //  1. Three loops. Each product needs two loads, so loads are the limit.
 //  2. A tile of C in registers: for each k, kTileRows numbers of A times kTileColumns of B. The
-//  tile
-//     of 14 x 32 fills 28 of the 32 registers; a k needs 2 loads and 14 broadcasts for its 28
+//     tile of 14 x 32 fills 28 of the 32 registers; a k needs 2 loads and 14 broadcasts for its 28
 //     multiply-adds, so arithmetic becomes the limit.
 //  3. Packed factors (packed.h): loads run from front to back, and the prefetcher hides memory. No
 //     further blocking for caches: per k a tile needs under 200 bytes in 28 cycles, which even the

@@ -1,16 +1,16 @@
 // The optimisers' formulas for one weight, as torch.optim has them (2.11; foreach and fused
 // variants compute the same). g is the scaled gradient; t the step, from 1.
 //
-//   SGD      g += d w;  b = m b + g;  w -= lr (nesterov ? g + m b : b)       b starts at zero,
-//   which
-//            makes b = g at the first step as in PyTorch
+//   SGD      g += d w;  b = m b + g;  w -= lr (nesterov ? g + m b : b)
+//            b starts at zero, which makes b = g at the first step, as in PyTorch
 //   Adam     g += d w;  m += (1 - beta1)(g - m);  v = beta2 v + (1 - beta2) g^2
-//            w -= lr / (1 - beta1^t) m / (sqrt(v) / sqrt(1 - beta2^t) + epsilon)       Kingma, Ba
-//            2015
-//   AdamW    w -= lr d w, then Adam without d                            Loshchilov, Hutter 2019
+//            w -= lr / (1 - beta1^t) m / (sqrt(v) / sqrt(1 - beta2^t) + epsilon)
+//            Kingma, Ba 2015
+//   AdamW    w -= lr d w, then Adam without d
+//            Loshchilov, Hutter 2019
 //   RMSprop  g += d w;  s = a s + (1 - a) g^2;  u = g / (sqrt(s) + epsilon)
-//            with momentum: b = m b + u, w -= lr b; otherwise w -= lr u        Tieleman, Hinton
-//            2012
+//            with momentum: b = m b + u, w -= lr b; otherwise w -= lr u
+//            Tieleman, Hinton 2012
 //
 // Each is a struct: its constructor works out what is the same for all weights (in double), the
 // call updates one weight. No branch depends on data, so the loops around them vectorise. Written

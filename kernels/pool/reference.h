@@ -1,8 +1,7 @@
 // Max and average pooling without padding, CPU reference.
 //
-//   max       y = largest input of the window; the gradient goes to the first such input. NaN
-//   counts
-//             as largest, as in PyTorch.
+//   max       y = largest input of the window; the gradient goes to the first such input.
+//             NaN counts as largest, as in PyTorch.
 //   average   y = mean of the window; the gradient is spread evenly
 //
 // Windows may overlap (stride smaller than the kernel): gradients add up, in order of the windows.

@@ -1,8 +1,7 @@
 // What cpprestsdk does, and what is done about it:
 //
 // - It sends a request a second time when a connection from its pool breaks before the answer.
-// Bodies
-//   are therefore seekable, and everybody above keeps writes safe to replay (kube/http.h).
+//   Bodies are therefore seekable, and everybody above keeps writes safe to replay (kube/http.h).
 // - Its time-out is one of inactivity. It is switched off; the caller's thread keeps the time and
 //   cancels.
 // - Cancelling closes the socket under the feet of whatever runs on it, which crashes now and then
@@ -10,9 +9,8 @@
 //   everything else: nothing about a connection ever happens twice at a time. It also means that a
 //   finished call's connection is back in the pool before its caller goes on.
 // - It buffers bodies without bound. Ours (ReplyBuffer) passes each block to the waiting caller,
-// and
-//   only when that one is done with it the library reads on. (One chunk of a chunked body is always
-//   buffered whole; API servers write 32 KiB at most.)
+//   and the library reads on only when that one is done with it. (One chunk of a chunked body is
+//   always buffered whole; API servers write 32 KiB at most.)
 // - Closing a stream buffer after an error waits on the library's thread for the library's thread.
 //   ReplyBuffer closes without.
 // - A failed task that nobody looks at kills the process. Each ends in a continuation that looks.
