@@ -2,8 +2,8 @@
 //
 // A backend makes one object an operation ("plan once, run often"): the shape is fixed at creation,
 // the number of samples of a call may be anything from 1 to the maximum given there. `reference` is
-// plain C++ and the oracle of every test; `onednn` (and later `cuda`) is fast. The trainer sees
-// only this file.
+// plain C++ and the oracle of every test; `onednn` and `cuda` are fast. The trainer sees only this
+// file.
 //
 // Layout: activations are [samples, height, width, channels] (NHWC), dense, row-major. Linear
 // weights are [outputs, inputs]; convolution weights [out channels, kernel, kernel, in channels].

@@ -66,6 +66,12 @@ wide=$(LC_ALL=C.UTF-8 grep -nE '^.{101,}$' "${sources[@]}" "${inline_parts[@]}" 
 [ -z "$wide" ] || fail "comments over 100 columns:
 $wide"
 
+# A path in a document is that of a file or a folder, or a pattern that some match.
+folders=$(git ls-tree -d --name-only HEAD | grep -v '^\.' | paste -sd'|')
+while IFS= read -r path; do
+  compgen -G "$path" > /dev/null || fail "$(git grep -nF "\`$path" -- '*.md' | cut -d: -f1,2 | paste -sd' '): there is no $path"
+done < <(git grep -hoE "\`($folders)/[^\` ]+" -- '*.md' | tr -d '\`' | sort -u)
+
 long=$(wc -l "${sources[@]}" | awk '$2 != "total" && $1 > 600 {print $2 ": " $1 " lines"}')
 [ -z "$long" ] || fail "files over 600 lines:
 $long"
