@@ -121,7 +121,7 @@ Result<TrialPod> wait_for_pod(kube::Client& client, const kube::ObjectKey& trial
     if (waits.empty()) return *std::move(found);
     const std::string sentence = found->pod.metadata.name + " has not started: " + printable(waits);
     if (!options.follow) return Error{ErrorCode::kUnavailable, sentence};
-    if (sentence != said) std::cerr << "fettle: " << sentence << std::endl;
+    if (sentence != said) std::cerr << "fettle: " << sentence << '\n';
     said = sentence;
     std::this_thread::sleep_for(kWaitInterval);
   }

@@ -58,7 +58,7 @@ class LineDisplay final : public Display {
     write_stdout(text);
   }
 
-  void say(const std::string& message) override { std::cerr << "fettle: " << message << std::endl; }
+  void say(const std::string& message) override { std::cerr << "fettle: " << message << '\n'; }
 
   void finish(const RunView& view, const Farewell& farewell) override {
     write_stdout('\n' + ending_text(view, log_, program_, farewell));

@@ -19,7 +19,7 @@
 namespace fettle::cli {
 namespace {
 
-void say(const std::string& message) { std::cerr << "fettle: " << message << std::endl; }
+void say(const std::string& message) { std::cerr << "fettle: " << message << '\n'; }
 
 std::string names_of(const std::vector<api::Study>& studies) {
   std::string names;

@@ -21,7 +21,7 @@ struct Close {
 using TemporaryFile = std::unique_ptr<std::FILE, Close>;
 
 std::string content_of(std::FILE* file) {
-  std::rewind(file);
+  if (std::fseek(file, 0, SEEK_SET) != 0) return {};
   std::string text;
   std::array<char, 4096> block{};
   for (std::size_t got = 0; (got = std::fread(block.data(), 1, block.size(), file)) > 0;) {

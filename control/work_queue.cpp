@@ -45,7 +45,7 @@ void WorkQueue::release_due(std::int64_t now_ms) {
 std::optional<Item> WorkQueue::take(std::int64_t now_ms) {
   release_due(now_ms);
   if (queue_.empty()) return std::nullopt;
-  const Item item = queue_.front();
+  Item item = std::move(queue_.front());
   queue_.pop_front();
   dirty_.erase(item);
   processing_.insert(item);
