@@ -9,6 +9,8 @@ CUDA :=
 CUDA_OPTIONS := $(if $(CUDA),-DFETTLE_CUDA=ON '-DCMAKE_CUDA_ARCHITECTURES=80-real;90a-real;100')
 # `make test` runs a sample under the sanitizers (cmake/SanitizedSample.cmake), `make test-all` all.
 SANITIZED := sample
+# Many tests wait for processes.
+TESTS_AT_ONCE := $(shell echo $$((2 * $$(nproc))))
 # Compiler output is cached outside the checkout.
 export CCACHE_DIR ?= $(HOME)/.cache/fettle/ccache
 export CCACHE_COMPILERCHECK ?= content
@@ -35,19 +37,26 @@ build: setup ## Build build/bin/fettle and build/bin/fettle-trainer; CUDA=1: for
 	@cmake --build $(BUILD) --target fettle fettle-trainer
 
 .PHONY: test
-test: setup lint unit cuda-check chart sanitize journey report-page cluster-test ## Everything that CI runs
-	@echo "make test: all passed"
+test: setup ## Everything that CI runs, several parts at a time; ends with a table of them
+	@scripts/run_tests.py $(BUILD)/test-logs
 
 .PHONY: test-all
-test-all: test ## make test, and what takes long: all tests under all sanitizers, each access checked
+test-all: test ## make test, and what takes long: all tests in Release and under all sanitizers, each access checked
+	@$(MAKE) --no-print-directory unit
 	@$(MAKE) --no-print-directory sanitize SANITIZED=all
 	@$(MAKE) --no-print-directory sanitize-thread
 
 .PHONY: unit
-unit: setup
+unit: setup ## The unit tests; FOLDER=core: of one folder
 	@cmake -S . -B $(BUILD) -G Ninja --log-level=WARNING
-	@cmake --build $(BUILD)
-	@ctest --test-dir $(BUILD) --output-on-failure -j2
+	@cmake --build $(BUILD) --target $(if $(FOLDER),fettle_tests_$(FOLDER),all)
+	@ctest --test-dir $(BUILD) $(if $(FOLDER),-L '^$(FOLDER)$$') --output-on-failure -j$(TESTS_AT_ONCE)
+
+.PHONY: unit-unsanitized
+unit-unsanitized: setup # those that `make test` does not run under sanitizers
+	@cmake -S . -B $(BUILD) -G Ninja --log-level=WARNING
+	@cmake --build $(BUILD) --target fettle_unsanitized
+	@ctest --test-dir $(BUILD) -LE fettle_sanitized_sample --output-on-failure -j$(TESTS_AT_ONCE)
 
 .PHONY: cuda-check
 cuda-check: setup ## Compile the CUDA code for the H100 and check what comes out; needs no GPU
@@ -63,14 +72,14 @@ sanitize: setup # tests under the address and undefined-behaviour sanitizers
 	  --log-level=WARNING
 	@cmake --build $(BUILD)-asan --target $(if $(filter all,$(SANITIZED)),all,fettle_sanitized_sample)
 	@UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 ctest --test-dir $(BUILD)-asan \
-	  $(if $(filter sample,$(SANITIZED)),-L sanitized-sample) --output-on-failure -j2
+	  $(if $(filter sample,$(SANITIZED)),-L fettle_sanitized_sample) --output-on-failure -j$(TESTS_AT_ONCE)
 
 .PHONY: sanitize-thread
 sanitize-thread: setup
 	@cmake -S . -B $(BUILD)-tsan -G Ninja -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O1 \
 	  -DFETTLE_SANITIZE=thread --log-level=WARNING
 	@cmake --build $(BUILD)-tsan
-	@ctest --test-dir $(BUILD)-tsan --output-on-failure -j2
+	@ctest --test-dir $(BUILD)-tsan --output-on-failure -j$(TESTS_AT_ONCE)
 
 .PHONY: journey
 journey: build ## The example, smaller, from the YAML to the best trial
@@ -104,8 +113,16 @@ cluster-down: ## Remove that cluster without a trace
 	@tests/cluster/cluster down
 
 .PHONY: lint
-lint: setup ## clang-format, clang-tidy, and the project's own rules
+lint: style tidy ## clang-format, clang-tidy, and the project's own rules
+
+.PHONY: style
+style: setup # what takes seconds
 	@scripts/lint.sh
+
+.PHONY: tidy
+tidy: setup
+	@cmake -S . -B $(BUILD) -G Ninja --log-level=WARNING
+	@scripts/tidy.py $(BUILD)
 
 .PHONY: format
 format: ## Format every source file

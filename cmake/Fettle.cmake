@@ -32,6 +32,8 @@ endif()
 
 enable_testing()
 include(cmake/SanitizedSample.cmake)
+# All programs and tests but that sample: what `make test` builds and runs in Release.
+add_custom_target(fettle_unsanitized)
 
 # fettle_library(name SOURCES ... [USES target...])
 function(fettle_library name)
@@ -47,6 +49,25 @@ function(fettle_program name)
   add_executable(${name} ${ARG_SOURCES})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(${name} PRIVATE ${ARG_USES})
+  add_dependencies(fettle_unsanitized ${name})
+endfunction()
+
+# The target fettle_tests_<folder> has the tests of one top-level folder, ctest's label is the folder:
+# `make unit FOLDER=core`.
+function(fettle_label_test name test)
+  file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
+  string(REGEX REPLACE "/.*" "" folder ${folder})
+  if(NOT TARGET fettle_tests_${folder})
+    add_custom_target(fettle_tests_${folder})
+  endif()
+  add_dependencies(fettle_tests_${folder} ${name})
+  if(name IN_LIST FETTLE_SANITIZED_SAMPLE)
+    set(sample fettle_sanitized_sample)
+  else()
+    set(sample fettle_unsanitized)
+  endif()
+  add_dependencies(${sample} ${name})
+  set_tests_properties(${test} PROPERTIES LABELS "${folder};${sample}")
 endfunction()
 
 # fettle_test(name SOURCES ... [USES target...] [SHARDS n]): a GoogleTest program, one ctest entry, or
@@ -80,11 +101,6 @@ function(fettle_test name)
     add_test(NAME ${test} COMMAND ${name})
     set_tests_properties(${test} PROPERTIES TIMEOUT ${limit}
       ENVIRONMENT "GTEST_TOTAL_SHARDS=${ARG_SHARDS};GTEST_SHARD_INDEX=${index}")
-    if(name IN_LIST FETTLE_SANITIZED_SAMPLE)
-      set_tests_properties(${test} PROPERTIES LABELS sanitized-sample)
-    endif()
+    fettle_label_test(${name} ${test})
   endforeach()
-  if(name IN_LIST FETTLE_SANITIZED_SAMPLE)
-    add_dependencies(fettle_sanitized_sample ${name})
-  endif()
 endfunction()

@@ -93,5 +93,5 @@ for values in "$cases"/bad/*.yaml; do
 done
 check_least_rights
 check_kept_definitions
-[ "$failed" -eq 0 ] && echo 'helm: the chart is sound'
+[ "$failed" -eq 0 ] && echo "helm: $(find "$cases/values" "$cases/bad" -name '*.yaml' | wc -l) sets of values: the chart is sound"
 exit "$failed"

@@ -1,0 +1,229 @@
+#!/usr/bin/env python3
+"""Runs the parts of `make test` and ends with a table: each part, its time, and what it ran.
+
+Parts are in lanes. The parts of a lane run one after the other, the lanes run side by side: the lane
+that compiles keeps the cores busy, at low priority, while the lane of the cluster mostly waits. A part
+that needs another one's result names it in `after`. The output of a part goes to LOGS/PART.log; its end
+is shown when the part fails.
+
+Exit codes of a part: 0 passed, 77 could not run here (its last line says why), anything else failed.
+A part that fails stops only those that need it. FETTLE_REQUIRE turns 77 into a failure
+(scripts/not_run.sh).
+
+Usage: run_tests.py LOGS
+"""
+import dataclasses
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+CANNOT_RUN = 77
+TAIL = 80  # lines of a failed part's log that are shown
+HEARTBEAT = 60  # seconds between two lines that say what is running
+
+
+@dataclasses.dataclass(frozen=True)
+class Part:
+    name: str
+    command: str  # split at spaces
+    ran: str = ""  # a regular expression whose group counts what was run; matches are added together
+    unit: str = ""  # what is counted
+    after: tuple = ()  # parts that must have passed
+
+
+@dataclasses.dataclass(frozen=True)
+class Lane:
+    parts: list
+    niceness: int = 0
+
+
+# The second lane calls the scripts behind the make targets: the programs are there, and two builds in
+# one folder would disturb each other.
+LANES = [
+    Lane(niceness=10, parts=[
+        Part("style", "make style", r"clang-format over (\d+) files", "files"),
+        Part("programs", "make cluster-programs"),
+        Part("unit tests", "make unit-unsanitized", r"tests failed out of (\d+)", "tests"),
+        Part("sanitized tests", "make sanitize", r"tests failed out of (\d+)", "tests"),
+        Part("CUDA code", "make cuda-check", r"tests failed out of (\d+)", "tests", after=("CUDA toolchain",)),
+        Part("clang-tidy", "make tidy", r"clang-tidy: (\d+) files", "files"),
+    ]),
+    Lane(parts=[
+        Part("CUDA toolchain", "scripts/cuda.py"),
+        Part("cluster tools", "tests/cluster/build_tools.sh"),
+        Part("chart", "helm/test.sh", r"helm: (\d+) sets of values", "sets of values", after=("cluster tools",)),
+        Part("cluster tests", "tests/cluster/test.sh build", r"(\d+) scenarios passed", "scenarios",
+             after=("cluster tools", "programs")),
+        Part("journey", "tests/journey.sh build/bin/fettle examples/fashion-mnist.yaml", r"(\d+) trials", "trials",
+             after=("programs",)),
+        Part("report page", "tests/report_page.sh build/bin/fettle", r"(is drawn without errors)", "pages",
+             after=("programs",)),
+    ]),
+]  # fmt: skip
+
+
+@dataclasses.dataclass
+class Outcome:
+    """What became of a part: passed, failed, skipped, or not begun."""
+
+    state: str
+    wall: float = 0
+    cpu: float = 0  # of the processes that ended with it
+    note: str = ""  # what it ran, or why it did not
+
+
+def counted(part, log):
+    """What the log of a part says that it ran, as text."""
+    if not part.ran:
+        return ""
+    found = re.findall(part.ran, log)
+    numbers = [int(one) if one.isdigit() else 1 for one in found]
+    return f"{sum(numbers)} {part.unit}" if numbers else ""
+
+
+def reason(log):
+    """Why a part could not run: what follows NOT RUN in its last line."""
+    last = log.strip().rpartition("\n")[2]
+    return last.partition("NOT RUN: ")[2] or last
+
+
+def clock(seconds):
+    return f"{int(seconds) // 60}:{int(seconds) % 60:02d}"
+
+
+class Run:
+    """One run of all lanes. Each lane has a thread; `lock` guards everything they share."""
+
+    def __init__(self, lanes, logs, say=print):
+        self.lanes = lanes
+        self.logs = pathlib.Path(logs)
+        self.say = lambda text: say(text, flush=True)
+        self.lock = threading.Condition()
+        self.outcomes = {}
+        self.running = {}  # name: (process, when it began)
+        self.stopped = False
+        self.began = time.monotonic()
+
+    def run(self):
+        """All parts to their end; True if none failed."""
+        self.logs.mkdir(parents=True, exist_ok=True)
+        threads = [threading.Thread(target=self._lane, args=(lane,)) for lane in self.lanes]
+        for thread in threads:
+            thread.start()
+        try:
+            while any(thread.is_alive() for thread in threads):
+                self._heartbeat()
+        except KeyboardInterrupt:
+            self.stop()
+            for thread in threads:
+                thread.join()
+        return all(self.outcomes[p.name].state in ("passed", "skipped") for p in self.parts())
+
+    def parts(self):
+        return [part for lane in self.lanes for part in lane.parts]
+
+    def stop(self):
+        """Ends what is running, with its descendants; nothing else begins."""
+        with self.lock:
+            self.stopped = True
+            for process, _ in self.running.values():
+                os.killpg(process.pid, signal.SIGTERM)
+            self.lock.notify_all()
+
+    def table(self):
+        """One line a part, then the closing lines."""
+        rows = [(p.name, self.outcomes[p.name]) for p in self.parts()]
+        lines = [f"{'part':16} {'wall':>6} {'CPU':>6}  what it ran"]
+        for name, one in rows:
+            words = one.note if one.state == "passed" else f"{one.state.upper()}: {one.note}"
+            lines.append(f"{name:16} {clock(one.wall):>6} {clock(one.cpu):>6}  {words}".rstrip())
+        total = time.monotonic() - self.began
+        cpu = sum(one.cpu for _, one in rows)
+        lines.append(f"{'all':16} {clock(total):>6} {clock(cpu):>6}")
+        states = [one.state for _, one in rows]
+        skipped = [name for name, one in rows if one.state == "skipped"]
+        failed = len(states) - states.count("passed") - len(skipped)
+        lines.append(f"parts: {states.count('passed')} passed, {failed} failed, {len(skipped)} skipped")
+        if failed:
+            lines.append("make test: FAILED")
+        elif skipped:
+            lines.append(f"make test: passed, but NOT RUN: {', '.join(skipped)}")
+        else:
+            lines.append("make test: all passed")
+        return "\n".join(lines)
+
+    def _heartbeat(self):
+        """Waits a while, or until all parts have ended; then says what is running."""
+        with self.lock:
+            self.lock.wait_for(lambda: len(self.outcomes) == len(self.parts()), HEARTBEAT)
+            now = time.monotonic()
+            busy = [f"{name} for {clock(now - began)}" for name, (_, began) in self.running.items()]
+        if busy:
+            self.say(f"[{clock(now - self.began):>5}] running: {', '.join(busy)}")
+
+    def _lane(self, lane):
+        for part in lane.parts:
+            outcome = self._ready(part) or self._execute(part, lane.niceness)
+            with self.lock:
+                self.outcomes[part.name] = outcome
+                self.lock.notify_all()
+            words = f" after {clock(outcome.wall)}" if outcome.wall else ""
+            note = f": {outcome.note}" if outcome.note else ""
+            self.say(f"[{clock(time.monotonic() - self.began):>5}] {part.name}: {outcome.state}{words}{note}")
+
+    def _ready(self, part):
+        """Waits for the parts that it needs; an Outcome where it cannot begin."""
+        with self.lock:
+            self.lock.wait_for(lambda: self.stopped or all(name in self.outcomes for name in part.after))
+            if self.stopped:
+                return Outcome("not begun", note="interrupted")
+            for name in part.after:
+                state = self.outcomes[name].state
+                if state == "skipped":
+                    return Outcome("skipped", note=f"{name} could not run")
+                if state != "passed":
+                    return Outcome("not begun", note=f"it needs {name}")
+        return None
+
+    def _execute(self, part, niceness):
+        path = self.logs / (part.name.replace(" ", "-") + ".log")
+        began = time.monotonic()
+        with open(path, "wb") as log:
+            with self.lock:  # so that stop() sees it
+                process = subprocess.Popen(
+                    ["nice", "-n", str(niceness), *part.command.split()],
+                    stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+                )  # fmt: skip
+                self.running[part.name] = (process, began)
+            # wait4 also tells the processor time of the descendants that ended.
+            _, status, usage = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+        with self.lock:
+            del self.running[part.name]
+        text = path.read_text(errors="replace")
+        outcome = Outcome("passed", time.monotonic() - began, usage.ru_utime + usage.ru_stime, counted(part, text))
+        if process.returncode == CANNOT_RUN:
+            outcome.state, outcome.note = "skipped", reason(text)
+        elif process.returncode != 0:
+            outcome.state, outcome.note = "failed", f"see {path}"
+            tail = "\n".join(text.splitlines()[-TAIL:])
+            self.say(f"--- the end of {path}\n{tail}\n---")
+        return outcome
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    run = Run(LANES, sys.argv[1])
+    passed = run.run()
+    print(run.table(), flush=True)
+    sys.exit(0 if passed else 1)
+
+
+if __name__ == "__main__":
+    main()
