@@ -34,11 +34,9 @@ TEST(Links, AreThoseOfTheKernelWithoutTheLoopback) {
   std::filesystem::remove_all(root);
 }
 
-TEST(Machine, IsLookedAtInAboutASecond) {
-  const auto begin = std::chrono::steady_clock::now();
+TEST(Machine, IsLookedAt) {
   const std::string below = std::filesystem::temp_directory_path().string() + "/not/there/yet";
   const Machine machine = inspect_machine(below);
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
   EXPECT_GT(machine.cpu.logical, 0);
   EXPECT_GE(machine.cores, 1);
   EXPECT_GT(machine.memory.total, 0);

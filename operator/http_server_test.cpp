@@ -6,10 +6,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <filesystem>
+#include <iterator>
 #include <memory>
+#include <thread>
 
 namespace fettle::op {
 namespace {
@@ -41,6 +46,11 @@ class Socket {
   bool send(const std::string& text) const {
     return ::send(fd_, text.data(), text.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(text.size());
   }
+  // Whether the server has sent something, or does so within `most`.
+  bool has_answer(std::chrono::milliseconds most) const {
+    pollfd polled{fd_, POLLIN, 0};
+    return ::poll(&polled, 1, static_cast<int>(most.count())) > 0;
+  }
   void end_sending() const { ::shutdown(fd_, SHUT_WR); }
   // All that comes until the server closes.
   std::string read_all() const {
@@ -56,6 +66,11 @@ class Socket {
   int fd_;
   bool connected_ = false;
 };
+
+std::ptrdiff_t open_files() {
+  const std::filesystem::directory_iterator files("/proc/self/fd");
+  return std::distance(begin(files), end(files));
+}
 
 class HttpServerTest : public testing::Test {
  protected:
@@ -149,19 +164,24 @@ TEST_F(HttpServerTest, AClientThatSaysNothingIsDropped) {
   EXPECT_THAT(silent.read_all(), StartsWith("HTTP/1.1 408 "));
 }
 
+// Until it is answered, by 431 at the latest: then it has sent as much as a request may have.
 TEST_F(HttpServerTest, AClientThatKeepsSendingSlowlyIsDropped) {
   const Socket client(port_, false);
-  for (int i = 0; i < 20; ++i) {
-    if (!client.send("X-Slow: 1\r\n")) break;
-    ::usleep(30'000);
+  while (!client.has_answer(std::chrono::milliseconds(5))) {
+    ASSERT_TRUE(client.send("X-Slow: 1\r\n"));
   }
   EXPECT_THAT(client.read_all(), StartsWith("HTTP/1.1 408 "));
 }
 
 TEST_F(HttpServerTest, AClientThatDoesNotReadIsDropped) {
+  const std::ptrdiff_t with_the_client = open_files() + 1;
   const Socket client(port_, false);
   ASSERT_TRUE(client.send("GET /big HTTP/1.1\r\n\r\n"));
-  ::usleep(800'000);
+  ASSERT_TRUE(client.has_answer(std::chrono::seconds(20)));
+  for (int i = 0; i < 4'000 && open_files() > with_the_client; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  EXPECT_EQ(open_files(), with_the_client) << "the server has closed its end";
   EXPECT_LT(client.read_all().size(), std::size_t{4} << 20) << "only what the kernel had taken";
 }
 

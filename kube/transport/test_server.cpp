@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <openssl/pem.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -114,6 +115,13 @@ bool TestConnection::send_chunk(std::string_view bytes) {
   char size[32];
   std::snprintf(size, sizeof(size), "%zx\r\n", bytes.size());
   return send(size + std::string(bytes) + "\r\n");
+}
+
+void TestConnection::wait_until_left(std::chrono::milliseconds most) {
+  pollfd polled{socket_, POLLIN, 0};
+  while (::poll(&polled, 1, static_cast<int>(most.count())) > 0 && !read_some().empty()) {
+  }
+  hang_up();
 }
 
 TestServer::TestServer(Handler handler, std::optional<Tls> tls) : handler_(std::move(handler)) {

@@ -5,6 +5,7 @@
 #include <openssl/ssl.h>
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
@@ -38,6 +39,9 @@ class TestConnection {
   bool answer(int status, std::string_view body, const std::string& headers = "");
   bool start_chunked();
   bool send_chunk(std::string_view bytes);
+  // Says nothing until the client closes the connection; hangs up after `most`, which only a
+  // failing test reaches.
+  void wait_until_left(std::chrono::milliseconds most = std::chrono::seconds(20));
   // What a handler that wants the connection broken calls, before it returns.
   void hang_up() { open_ = false; }
   bool is_open() const { return open_; }
