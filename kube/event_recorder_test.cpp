@@ -39,7 +39,7 @@ class EventRecorderTest : public testing::Test {
   }
 
   FakeApiServer server_;
-  Client client_{server_, ClientOptions{}};
+  Client client_{server_, ClientOptions{"fettle", 500ms, 0, 1, {}, {}}};
   std::optional<EventRecorder> recorder_;
 };
 
@@ -56,7 +56,8 @@ TEST_F(EventRecorderTest, TriesAgainWhileTheServerIsAway) {
   fail(Fault::Kind::kRefused, kMostEventTries - 1);
   recorder_->start();
   record("running");
-  for (int i = 0; i < 500 && server_.list(kEvents).empty(); ++i) std::this_thread::sleep_for(10ms);
+  for (int i = 0; i < 2'000 && server_.list(kEvents).empty(); ++i)
+    std::this_thread::sleep_for(10ms);
   EXPECT_EQ(count_of_only_event(), 1);
   EXPECT_EQ(recorder_->dropped(), 0U);
 }
@@ -65,7 +66,7 @@ TEST_F(EventRecorderTest, AnEventWhoseAnswerWasLostIsNotDoubled) {
   fail(Fault::Kind::kResetAfter, 1);
   recorder_->start();
   record("running");
-  for (int i = 0; i < 500 && server_.writes() < 2; ++i) std::this_thread::sleep_for(10ms);
+  for (int i = 0; i < 2'000 && server_.writes() < 2; ++i) std::this_thread::sleep_for(10ms);
   recorder_->stop();
   EXPECT_EQ(count_of_only_event(), 1);
   EXPECT_EQ(recorder_->dropped(), 0U);
@@ -74,7 +75,8 @@ TEST_F(EventRecorderTest, AnEventWhoseAnswerWasLostIsNotDoubled) {
 TEST_F(EventRecorderTest, AnEventThatExpiredIsMadeAnew) {
   recorder_->start();
   record("running");
-  for (int i = 0; i < 500 && server_.list(kEvents).empty(); ++i) std::this_thread::sleep_for(10ms);
+  for (int i = 0; i < 2'000 && server_.list(kEvents).empty(); ++i)
+    std::this_thread::sleep_for(10ms);
   server_.remove(kEvents, key_of(server_.list(kEvents).at(0)));
   record("running");
   recorder_->stop();

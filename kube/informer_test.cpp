@@ -32,6 +32,7 @@ class InformerTest : public testing::Test {
     options.resource = kPods;
     options.namespaces = std::move(namespaces);
     options.label_selector = "app=fettle";
+    options.backoff.first = first_pause_;
     options.on_trouble = [this](const std::string& message) {
       const std::lock_guard lock(mutex_);
       troubles_.push_back(message);
@@ -58,6 +59,7 @@ class InformerTest : public testing::Test {
     return false;
   }
   std::string trouble() {
+    const std::lock_guard lock(mutex_);
     std::string out;
     for (const std::string& message : troubles_) out += message + '\n';
     return out;
@@ -71,6 +73,7 @@ class InformerTest : public testing::Test {
     return out;
   }
 
+  std::chrono::milliseconds first_pause_ = 20ms;  // after a failure
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<std::string> troubles_;
@@ -129,6 +132,7 @@ TEST_F(InformerTest, AnErrorWithinTheStreamIsSurvived) {
 }
 
 TEST_F(InformerTest, AWatchThatIsRefusedGoesOnFromTheSameVersion) {
+  first_pause_ = 800ms;  // time to look, before it tries again
   server_.inject(fault(Fault::Kind::kRefused, "watch=true"));
   start();
   EXPECT_TRUE(soon([&] { return informer_->last_error().has_value(); }));

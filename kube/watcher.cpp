@@ -208,7 +208,7 @@ class Stepper {
   milliseconds fail(const std::string& message) {
     state_.failing = true;
     outputs_.emplace_back(Failed{message});
-    return state_.backoff.next(kWatchBackoff, now_, state_.random);
+    return state_.backoff.next(target_.backoff, now_, state_.random);
   }
 
   void recover() {

@@ -46,6 +46,7 @@ struct WatchTarget {
   Resource resource;
   std::string ns;  // "" = all namespaces
   std::string label_selector;
+  BackoffRules backoff = kWatchBackoff;
 };
 
 // Time since some fixed moment, never going back.
