@@ -24,9 +24,6 @@ namespace {
 constexpr auto kKillInterval = std::chrono::milliseconds(2);
 // 20 s: what is left then cannot be killed (it hangs in the kernel).
 constexpr int kKillRounds = 10'000;
-// What the other workers have to end by themselves, and to say why, when one has failed or worker 0
-// has ended.
-constexpr auto kPartingTime = std::chrono::seconds(5);
 // Whoever is killed again and again is killed for a reason.
 constexpr int kMostSuccessors = 16;
 
@@ -246,7 +243,7 @@ int kill_all(Workers& workers) {
 }
 
 // Waits for the end of the trial, or for the order to kill it. Reaps orphans.
-bool wait_for(Workers& workers, const sigset_t& signals) {
+bool wait_for(Workers& workers, const sigset_t& signals, std::chrono::milliseconds parting_time) {
   std::optional<std::chrono::steady_clock::time_point> until;
   for (;;) {
     workers.reap();
@@ -260,7 +257,7 @@ bool wait_for(Workers& workers, const sigset_t& signals) {
       continue;
     }
     const auto now = std::chrono::steady_clock::now();
-    if (!until) until = now + kPartingTime;
+    if (!until) until = now + parting_time;
     if (now >= *until) return true;
     const auto left = std::chrono::ceil<std::chrono::nanoseconds>(*until - now).count();
     const timespec time{left / 1'000'000'000, left % 1'000'000'000};
@@ -295,7 +292,7 @@ sigset_t guard_signals() {
   ::close(pipes.ready.write);
 
   GuardReport report;
-  const bool ended = wait_for(workers, signals);
+  const bool ended = wait_for(workers, signals, request.parting_time);
   const int killed = kill_all(workers);
   report.rank = workers.rank();
   report.wait_status = workers.wait_status();

@@ -15,6 +15,7 @@
 #include <signal.h>
 #include <sys/types.h>
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -32,8 +33,11 @@ struct GuardRequest {
   std::int64_t workers = 1;        // so many begin: the first ones
   bool open = false;               // others may come, leave and be replaced
   std::int64_t least_workers = 1;  // so many can go on when others fail, worker 0 among them
-  std::string directory;           // "" = stay
-  int lock_fd = -1;                // kept open by the guard; -1 = none
+  // What the other workers have to end by themselves, and to say why, when one has failed or worker
+  // 0 has ended.
+  std::chrono::milliseconds parting_time{5'000};
+  std::string directory;  // "" = stay
+  int lock_fd = -1;       // kept open by the guard; -1 = none
 };
 
 // What the guard writes to the status pipe, once, before it ends.

@@ -45,6 +45,9 @@ SupervisedRun::SupervisedRun(const SupervisorCommand& command,
   request.least_workers = command.least_workers;
   request.workers = std::max<std::int64_t>(command.worker_count, 1);
   request.open = command.open;
+  // A Study whose trials must go at once does not wait for the last words of their workers.
+  request.parting_time =
+      std::min(request.parting_time, std::chrono::milliseconds(command.grace_ms));
   request.directory = command.directory;
   request.lock_fd = lock_fd;
   const Result<Guard> started = start_guard(request);
