@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <thread>
@@ -21,7 +22,6 @@ namespace fettle::cli {
 namespace {
 
 using std::chrono::milliseconds;
-using std::chrono::seconds;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -215,7 +215,7 @@ class Recorder final : public Display {
   void say(const std::string& message) override { said.push_back(message); }
   void finish(const RunView&, const Farewell&) override {}
 
-  int shown = 0;
+  std::atomic<int> shown = 0;
   std::size_t trials = 0;
   std::vector<std::string> told;
   std::vector<std::string> said;
@@ -229,8 +229,9 @@ class FollowerTest : public ClusterTest {
   Result<StudyState> follow(const std::function<void()>& operator_acts) {
     Follower follower(cluster_, "digits", *interrupt_, recorder_);
     std::thread other([&] {
-      server_->wait_for_watches(2, seconds(10));
-      std::this_thread::sleep_for(milliseconds(400));
+      for (int i = 0; i < 4'000 && recorder_.shown == 0; ++i) {
+        std::this_thread::sleep_for(milliseconds(5));
+      }
       operator_acts();
     });
     auto state = follower.run();

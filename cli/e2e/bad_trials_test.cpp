@@ -29,7 +29,7 @@ TEST_P(Misbehaving, FailsTheTrialAndIsExplained) {
   Workshop shop;
   StudyText text;
   text.script = GetParam().script;
-  text.trial = "    retries: 0\n    gracePeriod: 1s\n" + GetParam().trial;
+  text.trial = "    retries: 0\n    gracePeriod: 0.2s\n" + GetParam().trial;
   if (!GetParam().resources.empty()) text.resources = GetParam().resources;
   text.budget = "{trials: 1}";
   shop.write("study.yaml", text.yaml());
@@ -55,11 +55,11 @@ INSTANTIATE_TEST_SUITE_P(
         BadTrial{"PrintsNoMetric", "echo fine", "", "", "Failed", "value"},
         BadTrial{"PrintsGarbage", "head -c 100000 /dev/urandom; echo", "", "", "Failed", "value"},
         BadTrial{"NamesAnotherMetric", "echo '{\"valeu\": 1}'", "", "", "Failed", "valeu"},
-        BadTrial{"Hangs", "sleep 300", "    timeout: 1s\n", "", "TimedOut", "timeout"},
-        BadTrial{"IgnoresTheEnd", "trap '' TERM; while :; do sleep 0.1; done", "    timeout: 1s\n",
-                 "", "TimedOut", "timeout"},
+        BadTrial{"Hangs", "sleep 300", "    timeout: 0.2s\n", "", "TimedOut", "timeout"},
+        BadTrial{"IgnoresTheEnd", "trap '' TERM; while :; do sleep 0.1; done",
+                 "    timeout: 0.2s\n", "", "TimedOut", "timeout"},
         BadTrial{"GoesSilent", "echo '{\"step\": 0, \"value\": 1}'; sleep 300",
-                 "    heartbeat: 1s\n", "", "Hung", "heartbeat"},
+                 "    heartbeat: 0.3s\n", "", "Hung", "heartbeat"},
         BadTrial{"EatsMemory", "exec awk 'BEGIN {s = \"x\"; while (1) s = s s}'", "",
                  "{limits: {memory: 50Mi}}", "OutOfMemory", "memory"}),
     [](const auto& tested) { return tested.param.name; });

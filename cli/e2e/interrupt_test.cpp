@@ -16,8 +16,9 @@ namespace {
 
 using testing::HasSubstr;
 
-// Trials of a quarter of a second that note when they begin and end, and complain if the same trial
-// runs already. Each holds a directory while it runs, also past kill -9 of fettle.
+// Trials of a quarter of a second that note when they begin, and complain if the same trial runs
+// already. Each holds a directory while it runs, also past kill -9 of fettle. From the 17th run on
+// they wait for the file `go`.
 StudyText guarded_study() {
   StudyText text;
   text.budget = "{trials: 24, parallelism: 4}";
@@ -28,6 +29,7 @@ StudyText guarded_study() {
       "mkdir \"held-$trial\" 2> /dev/null || echo \"$trial\" >> twice\n"
       "echo \"$trial\" >> began\n"
       "for i in 1 2 3 4 5; do sleep 0.05; done\n"
+      "while [ $(wc -l < began) -gt 16 ] && [ ! -e go ]; do sleep 0.05; done\n"
       "rmdir \"held-$trial\"\n"
       "echo '{\"value\": 1}'\n";
   return text;
@@ -36,12 +38,14 @@ StudyText guarded_study() {
 TEST(Killed, AtAnyMomentGoesOnWhereItWas) {
   Workshop shop;
   shop.write("study.yaml", guarded_study().yaml());
-  for (int kill_after_ms : {30, 150, 400, 700}) {
+  // Before there is anything, as trials begin, and as some end and others begin.
+  for (const std::size_t trials_begun : {0, 1, 4, 9, 16}) {
     const pid_t runner = shop.start({"run", "study.yaml"});
-    std::this_thread::sleep_for(std::chrono::milliseconds(kill_after_ms));
+    ASSERT_TRUE(shop.wait_for_lines("began", trials_begun));
     ::kill(runner, SIGKILL);
     EXPECT_EQ(shop.finish(runner).code, 128 + SIGKILL);
   }
+  shop.write("go", "");
   const Finished done = shop.fettle({"run", "study.yaml"});
   EXPECT_EQ(done.code, 0) << done.out << done.err;
   EXPECT_EQ(shop.count_phase("Completed"), 24U);
@@ -59,8 +63,8 @@ TEST(Killed, LeavesNoProcessBehind) {
   ASSERT_TRUE(shop.wait_for_lines("began", 2));
   ::kill(runner, SIGKILL);
   shop.finish(runner);
-  for (int i = 0; i < 100 && !shop.trial_processes().empty(); ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  for (int i = 0; i < 1000 && !shop.trial_processes().empty(); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
   EXPECT_EQ(shop.trial_processes().size(), 0U);
   EXPECT_THAT(shop.fettle({"status", "digits"}).out, HasSubstr("digits · interrupted"));
@@ -117,15 +121,16 @@ TEST(Signalled, TwiceKillsAtOnce) {
   Workshop shop;
   StudyText text;
   text.trial = "    gracePeriod: 300s\n";
-  text.script = "trap '' TERM INT; echo x >> began; while :; do sleep 0.05; done";
+  text.script =
+      "trap 'echo x >> told' TERM; trap '' INT; echo x >> began; while :; do sleep 0.05; done";
   shop.write("study.yaml", text.yaml());
   const pid_t runner = shop.start({"run", "study.yaml"});
   ASSERT_TRUE(shop.wait_for_lines("began", 2));
   ::kill(runner, SIGINT);
-  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  ASSERT_TRUE(shop.wait_for_lines("told", 2));
   EXPECT_FALSE(shop.trial_processes().empty());
   ::kill(runner, SIGINT);
-  EXPECT_EQ(shop.finish(runner, 20).code, 130);
+  EXPECT_EQ(shop.finish(runner).code, 130);
   EXPECT_EQ(shop.trial_processes().size(), 0U);
 }
 

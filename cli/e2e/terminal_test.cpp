@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <pty.h>
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,9 +19,10 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-// Runs a study in a terminal of 80 columns and returns everything written to it; "" if it does not
-// end within half a minute.
-std::string run_in_terminal(const Workshop& shop, const char* name, const char* value) {
+// Runs a study in a terminal of 80 columns, whose trials end once `awaited` was written to it, and
+// returns everything that was; "" if that takes more than half a minute.
+std::string run_in_terminal(const Workshop& shop, const char* name, const char* value,
+                            const std::string& awaited) {
   winsize size{.ws_row = 24, .ws_col = 80, .ws_xpixel = 0, .ws_ypixel = 0};
   int terminal = -1;
   const pid_t pid = ::forkpty(&terminal, nullptr, nullptr, &size);
@@ -40,9 +42,11 @@ std::string run_in_terminal(const Workshop& shop, const char* name, const char* 
     const ssize_t count = ::read(terminal, buffer, sizeof buffer);
     if (count <= 0) break;  // the last one who had the terminal has closed it
     written.append(buffer, static_cast<std::size_t>(count));
+    if (written.find(awaited) != std::string::npos) shop.write("go", "");
   }
+  if (std::chrono::steady_clock::now() >= deadline) ::kill(pid, SIGKILL);
   int status = 0;
-  const bool ended = ::waitpid(pid, &status, WNOHANG) == pid || ::waitpid(pid, &status, 0) == pid;
+  const bool ended = ::waitpid(pid, &status, 0) == pid;
   ::close(terminal);
   return ended && WIFEXITED(status) && WEXITSTATUS(status) == 0 ? written : "";
 }
@@ -51,33 +55,33 @@ class Terminal : public testing::Test {
  protected:
   Terminal() {
     StudyText text;
-    text.script = "sleep 0.4; echo '{\"value\": 1}'";
+    text.script = "while [ ! -e go ]; do sleep 0.02; done; echo '{\"value\": 1}'";
     shop_.write("study.yaml", text.yaml());
   }
   Workshop shop_;
 };
 
 TEST_F(Terminal, ShowsAScreenInPlaceAndThenTheResult) {
-  const std::string written = run_in_terminal(shop_, "TERM", "xterm");
+  const std::string written = run_in_terminal(shop_, "TERM", "xterm", "2 running");
   EXPECT_THAT(written, HasSubstr("2 running"));
   EXPECT_THAT(written, HasSubstr("\x1b["));
   EXPECT_THAT(written, HasSubstr("ready to paste"));
 }
 
 TEST_F(Terminal, IsLeftAsItWas) {
-  const std::string written = run_in_terminal(shop_, "TERM", "xterm");
+  const std::string written = run_in_terminal(shop_, "TERM", "xterm", "2 running");
   ASSERT_NE(written, "");
   EXPECT_THAT(written, Not(HasSubstr("\x1b[?"))) << "a mode was switched: who switches it back?";
 }
 
 TEST_F(Terminal, HasNoColoursWithNoColor) {
-  const std::string written = run_in_terminal(shop_, "NO_COLOR", "1");
+  const std::string written = run_in_terminal(shop_, "NO_COLOR", "1", "2 running");
   EXPECT_THAT(written, HasSubstr("2 running"));
   EXPECT_THAT(written, Not(testing::ContainsRegex("\x1b\\[[0-9]+m")));
 }
 
 TEST_F(Terminal, GetsPlainLinesWhenItIsDumb) {
-  const std::string written = run_in_terminal(shop_, "TERM", "dumb");
+  const std::string written = run_in_terminal(shop_, "TERM", "dumb", "digits-0 started");
   EXPECT_THAT(written, HasSubstr("digits-0 started"));
   EXPECT_THAT(written, Not(HasSubstr("\x1b")));
 }
