@@ -415,6 +415,20 @@ bool equal_objects(const Json::Object& a, const Json& b) {
 
 }  // namespace
 
+Json::Json(const Json& other) = default;
+Json::Json(Json&& other) noexcept = default;
+Json& Json::operator=(const Json& other) = default;
+Json& Json::operator=(Json&& other) noexcept = default;
+Json::~Json() = default;
+
+Json::Json(const char* value) : value_(std::string(value)) {}
+Json::Json(std::string value) : value_(std::move(value)) {}
+Json::Json(std::string_view value) : value_(std::string(value)) {}
+Json::Json(Array value) : value_(std::move(value)) {}
+
+Json Json::array() { return Json(Array{}); }
+Json Json::object() { return object({}); }
+
 Json::Json(std::uint64_t value) {
   if (value <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
     value_ = static_cast<std::int64_t>(value);

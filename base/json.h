@@ -29,18 +29,25 @@ class Json {
   enum class Type { kNull, kBoolean, kNumber, kString, kArray, kObject };
 
   Json() = default;
+  // Special members and large constructors are defined in json.cpp: every file that holds a Json
+  // would compile its own copy of them (docs/decisions/0027).
+  Json(const Json& other);
+  Json(Json&& other) noexcept;
+  Json& operator=(const Json& other);
+  Json& operator=(Json&& other) noexcept;
+  ~Json();
   Json(std::nullptr_t) {}                                        // NOLINT: implicit
   Json(bool value) : value_(value) {}                            // NOLINT: implicit
   Json(int value) : value_(static_cast<std::int64_t>(value)) {}  // NOLINT: implicit
   Json(std::int64_t value) : value_(value) {}                    // NOLINT: implicit
   Json(std::uint64_t value);                                     // NOLINT: implicit
   Json(double value) : value_(value) {}                          // NOLINT: implicit
-  Json(const char* value) : value_(std::string(value)) {}        // NOLINT: implicit
-  Json(std::string value) : value_(std::move(value)) {}          // NOLINT: implicit
-  Json(std::string_view value) : value_(std::string(value)) {}   // NOLINT: implicit
-  Json(Array value) : value_(std::move(value)) {}                // NOLINT: implicit
-  static Json array() { return Json(Array{}); }
-  static Json object() { return object({}); }
+  Json(const char* value);                                       // NOLINT: implicit
+  Json(std::string value);                                       // NOLINT: implicit
+  Json(std::string_view value);                                  // NOLINT: implicit
+  Json(Array value);                                             // NOLINT: implicit
+  static Json array();
+  static Json object();
   static Json object(std::initializer_list<Member> members);
 
   Type type() const;
