@@ -1,5 +1,4 @@
 // How people write durations, quantities, times and names.
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <array>

@@ -1,7 +1,6 @@
 // The legs that led to a trial, and the Study that trains them again.
 #include "core/lineage.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <memory>

@@ -1,7 +1,6 @@
 // The forest and the shares of variance, on functions of the unit cube whose answer is known.
 #include "explain/forest.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,6 +1,5 @@
 #include "kube/objects.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace fettle::kube {

@@ -2,7 +2,6 @@
 // computes (testdata/cmaes.json, made by scripts/cmaes_golden.py), and what must hold beyond that.
 #include "search/cma_es.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,5 +1,4 @@
 // NSGA-II on problems whose fronts are known, and what may become a parent.
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>

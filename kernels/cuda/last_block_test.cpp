@@ -2,7 +2,6 @@
 // launched or replayed; and the same sum whoever it is.
 #include "kernels/cuda/last_block.cuh"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <functional>

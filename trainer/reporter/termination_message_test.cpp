@@ -1,7 +1,6 @@
 // The final result as the kubelet reads it.
 #include "trainer/reporter/termination_message.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
