@@ -8,6 +8,14 @@
 namespace fettle::api {
 
 struct Metadata {
+  // Defined in metadata.cpp: long code, once (docs/decisions/0027).
+  Metadata();
+  Metadata(const Metadata& other);
+  Metadata(Metadata&& other) noexcept;
+  Metadata& operator=(const Metadata& other);
+  Metadata& operator=(Metadata&& other) noexcept;
+  ~Metadata();
+
   std::string name;              // a DNS label, at most 40 characters for a Study
   std::string ns;                // namespace; "" where there is none (local runs)
   std::string uid;               // set by the store on create; tells a name's former owners apart

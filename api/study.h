@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "api/metadata.h"
+#include "api/status_condition.h"
 #include "api/trainer_config.h"
 #include "base/json.h"
 
@@ -226,6 +227,14 @@ struct WarmStart {
 };
 
 struct StudySpec {
+  // Defined in study.cpp: long code, once (docs/decisions/0027).
+  StudySpec();
+  StudySpec(const StudySpec& other);
+  StudySpec(StudySpec&& other) noexcept;
+  StudySpec& operator=(const StudySpec& other);
+  StudySpec& operator=(StudySpec&& other) noexcept;
+  ~StudySpec();
+
   std::vector<Objective> objectives;
   std::vector<Parameter> parameters;
   std::vector<Constraint> constraints;
@@ -240,16 +249,6 @@ struct StudySpec {
 };
 
 // ---- What came of it ---------------------------------------------------------------------------
-
-// A metav1.Condition. Types of a Study: Running, Suspended, Succeeded, Failed.
-struct StatusCondition {
-  std::string type;
-  bool status = false;
-  std::string reason;         // CamelCase, for machines
-  std::string message;        // for people
-  std::int64_t since_ms = 0;  // when `status` last changed, Unix milliseconds
-  bool operator==(const StatusCondition&) const = default;
-};
 
 struct TrialCounts {
   std::int64_t created = 0;
@@ -292,6 +291,14 @@ struct StudyDisplay {
 
 // Derived from the trials at every reconcile; never counted up. Does not grow with trials.
 struct StudyStatus {
+  // Defined in study.cpp: long code, once (docs/decisions/0027).
+  StudyStatus();
+  StudyStatus(const StudyStatus& other);
+  StudyStatus(StudyStatus&& other) noexcept;
+  StudyStatus& operator=(const StudyStatus& other);
+  StudyStatus& operator=(StudyStatus&& other) noexcept;
+  ~StudyStatus();
+
   std::int64_t observed_generation = 0;
   std::int64_t updated_ms = 0;  // when this status was written; it is at most once a second
   std::vector<StatusCondition> conditions;

@@ -159,6 +159,14 @@ struct TrainingConfig {
 bool has_batch_norm(const ModelConfig& model);
 
 struct TrainerConfig {
+  // Defined in trainer_config.cpp: long code, once (docs/decisions/0027).
+  TrainerConfig();
+  TrainerConfig(const TrainerConfig& other);
+  TrainerConfig(TrainerConfig&& other) noexcept;
+  TrainerConfig& operator=(const TrainerConfig& other);
+  TrainerConfig& operator=(TrainerConfig&& other) noexcept;
+  ~TrainerConfig();
+
   DataConfig data;
   ModelConfig model;
   TrainingConfig training;

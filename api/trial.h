@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "api/metadata.h"
-#include "api/study.h"
+#include "api/status_condition.h"
 #include "base/json.h"
 
 namespace fettle::api {
@@ -55,6 +55,14 @@ struct Stop {
 };
 
 struct TrialSpec {
+  // Defined in trial.cpp: long code, once (docs/decisions/0027).
+  TrialSpec();
+  TrialSpec(const TrialSpec& other);
+  TrialSpec(TrialSpec&& other) noexcept;
+  TrialSpec& operator=(const TrialSpec& other);
+  TrialSpec& operator=(TrialSpec&& other) noexcept;
+  ~TrialSpec();
+
   std::string study;
   std::int64_t index = 0;            // 0, 1, 2 ... within the Study
   Json parameters = Json::object();  // active parameters only; never changes
@@ -149,6 +157,14 @@ struct Report {
 enum class TrialPhase { kPending, kRunning, kPaused, kCompleted, kStopped, kFailed };
 
 struct TrialStatus {
+  // Defined in trial.cpp: long code, once (docs/decisions/0027).
+  TrialStatus();
+  TrialStatus(const TrialStatus& other);
+  TrialStatus(TrialStatus&& other) noexcept;
+  TrialStatus& operator=(const TrialStatus& other);
+  TrialStatus& operator=(TrialStatus&& other) noexcept;
+  ~TrialStatus();
+
   TrialPhase phase = TrialPhase::kPending;
   std::vector<StatusCondition> conditions;  // Complete, Failed, Waiting, with reasons
   std::vector<RunRecord> runs;              // at most 20: the newest

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "api/report.h"
+#include "api/study.h"
 #include "api/trial.h"
 #include "base/result.h"
 

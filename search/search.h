@@ -24,6 +24,14 @@ namespace fettle::search {
 
 // Everything that stays the same during a Study.
 struct Problem {
+  // Defined in search.cpp: long code, once (docs/decisions/0027).
+  Problem();
+  Problem(const Problem& other);
+  Problem(Problem&& other) noexcept;
+  Problem& operator=(const Problem& other);
+  Problem& operator=(Problem&& other) noexcept;
+  ~Problem();
+
   std::vector<api::Parameter> parameters;
   std::vector<api::Objective> objectives;
   api::Algorithm algorithm;
@@ -34,9 +42,9 @@ struct Problem {
   std::vector<Json> first_points;             // to try first; parameters may be left out
   std::vector<api::PriorObservation> priors;  // what earlier Studies found (warm_start.h)
   // What all trials together may cost, in the unit of Fact::cost; nothing = no limit known.
-  std::optional<double> max_cost = std::nullopt;
+  std::optional<double> max_cost;
   // What `auto` decided about steps (auto.h), for people: a clause. Empty where it had no say.
-  std::string fidelity{};
+  std::string fidelity;
 };
 
 // One thing that was learnt about a trial, in the order in which it was learnt.

@@ -5,15 +5,15 @@
 namespace fettle::search {
 
 Problem problem_of(const api::StudySpec& spec) {
-  Problem out{.parameters = spec.parameters,
-              .objectives = spec.objectives,
-              .algorithm = spec.algorithm,
-              .resource = spec.resource,
-              .max_trials = spec.budget.trials,
-              .parallelism = spec.budget.parallelism,
-              .early_stopping = spec.early_stopping,
-              .first_points = spec.warm_start ? spec.warm_start->points : std::vector<Json>(),
-              .priors = {}};
+  Problem out;
+  out.parameters = spec.parameters;
+  out.objectives = spec.objectives;
+  out.algorithm = spec.algorithm;
+  out.resource = spec.resource;
+  out.max_trials = spec.budget.trials;
+  out.parallelism = spec.budget.parallelism;
+  out.early_stopping = spec.early_stopping;
+  if (spec.warm_start) out.first_points = spec.warm_start->points;
   // The built-in trainer always writes checkpoints. Of other images the Study says so by asking
   // where they are to go.
   const bool resumes = spec.trial.trainer || spec.trial.checkpoints;
