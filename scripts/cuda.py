@@ -6,6 +6,8 @@
 The folder is ~/.cache/fettle/cuda-13.0.2 (in XDG_CACHE_HOME where that is set), outside every checkout.
 Does nothing when it is there. It is made under another name and renamed when whole, so what is there is
 complete; an installation from another list of packages is replaced.
+
+Exit code 3: it cannot be installed on this machine; 2: it takes no arguments.
 """
 
 import os
@@ -31,8 +33,9 @@ def is_installed(folder):
     return stamp.is_file() and stamp.read_bytes() == LIST.read_bytes()
 
 
-def fail(message):
-    sys.exit(f"cuda: {message}")
+def fail(message, code=3):
+    print(f"cuda: {message}", file=sys.stderr)
+    sys.exit(code)
 
 
 def check_ways(folder):
@@ -79,7 +82,7 @@ def install(staging):
 
 def main():
     if len(sys.argv) > 1:
-        fail(f"takes no arguments, found '{sys.argv[1]}'")
+        fail(f"takes no arguments, found '{sys.argv[1]}'", code=2)
     folder = cache() / f"cuda-{VERSION}"
     if not is_installed(folder):
         cache().mkdir(parents=True, exist_ok=True)

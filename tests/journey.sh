@@ -4,7 +4,7 @@
 set -euo pipefail
 fettle=$(realpath "$1")
 study=$(realpath "$2")
-work=$(mktemp -d)
+work=$(realpath "$(mktemp -d)")
 trap 'rm -rf "$work"' EXIT
 cd "$work"
 
@@ -40,5 +40,7 @@ PYTHON
 )
 python3 -c "import sys; sys.exit(not $best > 0.6)" || fail "best validation accuracy only $best"
 "$fettle" status fashion-mnist > /dev/null
-[ -z "$(pgrep -f "FETTLE_TRIAL=$work" || true)" ] || fail 'a trial is still running'
+# A trial is told by its environment. A process that ends meanwhile is none that is left.
+left=$(grep -lszF "FETTLE_TRIAL=$work/" /proc/[0-9]*/environ || true)
+[ -z "$left" ] || fail "a trial is still running: $left"
 echo "journey: killed and resumed, 6 trials, best validation accuracy $best"

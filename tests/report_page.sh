@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
 # The report page in a real browser: Studies of every size are drawn, clicked through and looked at
-# for errors on the console. Needs Chromium; without it says so, loudly, and passes.
+# for errors on the console. Needs Chromium; scripts/not_run.sh says what happens without it.
 # Usage: tests/report_page.sh FETTLE [FOLDER]   (FOLDER: keep pages and screenshots there)
 set -euo pipefail
 fettle=$(realpath "$1")
 here=$(dirname "$(realpath "$0")")
+# shellcheck source=../scripts/not_run.sh
+source "$here/../scripts/not_run.sh"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 keep=${2:-}
@@ -15,13 +17,8 @@ fail() {
   exit 1
 }
 
-not_run() {
-  echo "report page: NOT RUN: $1" >&2
-  exit 0
-}
-
-command -v chromium > /dev/null || "$here/../scripts/setup.sh" chromium ||
-  not_run 'there is no chromium and it cannot be installed'
+command -v chromium > /dev/null ||
+  try browser 'there is no chromium and it cannot be installed' "$here/../scripts/setup.sh" chromium
 
 browse() { # FILE OPTIONS...: what the browser logs goes to $work/log
   local page=$1
@@ -33,7 +30,7 @@ browse() { # FILE OPTIONS...: what the browser logs goes to $work/log
 
 echo '<!doctype html><title>empty</title><p>started' > "$work/empty.html"
 browse "$work/empty.html" --dump-dom 2> /dev/null | grep started > /dev/null ||
-  not_run "chromium does not start here: $(tail -n 1 "$work/log")"
+  not_run browser "chromium does not start here: $(tail -n 1 "$work/log")"
 
 cd "$work"
 python3 -B "$here/report_studies.py" "$fettle" || fail 'the pages could not be made'

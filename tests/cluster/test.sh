@@ -2,10 +2,12 @@
 # Everything that is proved on a real cluster: the chart, the schema, the operator's scenarios on fake nodes, the images
 # and one journey on a real node. Brings a cluster of its own up and takes it down again, whatever happens.
 # Usage: tests/cluster/test.sh [BUILD]   (default build; needs fettle, fettle-operator, fettle-trainer and fettle-judge
-# in BUILD/bin). On a machine that cannot run a cluster it says so loudly and ends with 0: nothing else depends on it.
+# in BUILD/bin). On a machine that cannot run a cluster it says so: scripts/not_run.sh.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 cd "$here/../.."
+# shellcheck source=../../scripts/not_run.sh
+source scripts/not_run.sh
 build=${1:-build}
 work=$(mktemp -d)
 export FETTLE_CLUSTER_DIR=${FETTLE_CLUSTER_DIR:-$work/cluster}
@@ -17,16 +19,6 @@ clean_up() {
   rm -rf "$work"
 }
 trap clean_up EXIT
-
-up() {
-  local code=0
-  "$here/cluster" up --node || code=$?
-  if [ "$code" -eq 3 ]; then
-    echo 'cluster tests: NOT RUN: this machine cannot run a cluster (see above)' >&2
-    exit 0
-  fi
-  return "$code"
-}
 
 # step WHAT COMMAND...: in the cluster's network.
 step() {
@@ -43,7 +35,7 @@ step() {
 
 image() { "$here/image.sh" "fettle-$1:0.1.0" images/Dockerfile . --target "$1" --build-arg "FROM_BUILD=$build/bin"; }
 
-up
+try cluster 'this machine cannot run one (see above)' "$here/cluster" up --node
 step 'the chart' "$here/chart_test.sh"
 step 'the schema and api/ agree' tests/schema/schema_test.py "$build/bin/fettle-judge"
 step 'the operator on fake nodes' python3 -B -W ignore -m unittest discover -s "$here/scenarios" -p '*_test.py'
