@@ -9,30 +9,19 @@ Run in the test cluster's network: tests/cluster/in_cluster tests/cluster/bench.
 All times are taken in this process, from watches that run beside each other.
 """
 import argparse
-import http.client
 import json
 import pathlib
-import ssl
 import statistics
 import sys
 import threading
 import time
-import urllib.parse
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent / "scenarios"))
 import cluster  # noqa: E402
-from cluster import Operator, apply, kubectl, study, wait_for  # noqa: E402
-from setup import install, uninstall  # noqa: E402
+from cluster import Operator, apply, connection, kubectl, study, wait_for  # noqa: E402
+from setup import RELEASE, install, uninstall  # noqa: E402
 
 NAMESPACE = "bench"
-
-
-def connection():
-    config = json.loads(kubectl("config", "view", "--raw", "--minify", "-o", "json"))
-    server = urllib.parse.urlparse(config["clusters"][0]["cluster"]["server"])
-    token = config["users"][0]["user"]["token"]
-    context = ssl._create_unverified_context()  # the server is ours, in our own network
-    return http.client.HTTPSConnection(server.hostname, server.port, context=context), {"Authorization": f"Bearer {token}"}
 
 
 class Watch(threading.Thread):
@@ -126,7 +115,7 @@ def main():
     result = {"trials": options.trials, "parallelism": options.parallelism}
     with cluster.namespace(NAMESPACE):
         result["plain_job_seconds"] = round(plain_job(options.trials, options.parallelism), 2)
-        operator = Operator().start().wait_until_ready()
+        operator = Operator(RELEASE).start().wait_until_ready()
         operator.wait_until_leader()
         time.sleep(2)
         result["idle_mib"] = round(operator.resident_bytes() / 2**20, 1)

@@ -53,7 +53,7 @@ operator: {tolerations: [{key: kwok.x-k8s.io/node, operator: Exists}], nodeSelec
 VALUES
   helm upgrade --install --take-ownership "$release" "$1" --namespace "$namespace" \
     --values "$work/values.yaml" --set "studyNamespaces={$namespace,$team}" \
-    --wait --timeout 60s "${@:2}" > "$work/notes" && return
+    --wait --timeout 180s "${@:2}" > "$work/notes" && return
   kubectl --namespace "$namespace" get pods >&2
   kubectl --namespace "$namespace" get events --sort-by=.lastTimestamp | tail -n 10 >&2
   complain "helm cannot install $1"
@@ -67,7 +67,7 @@ check_notes() {
   mapfile -t commands < <(sed -n 's/^  \(kubectl .*\)/\1/p' "$work/notes" | head -n 3)
   [ "${#commands[@]}" -eq 3 ] || complain "the notes do not say three commands: $(cat "$work/notes")"
   for command in "${commands[@]}"; do
-    timeout 60 bash -c "$command" > "$work/said" 2>&1 ||
+    timeout 180 bash -c "$command" > "$work/said" 2>&1 ||
       complain "the notes say \"$command\", which fails: $(cat "$work/said")"
   done
   kubectl --namespace "$namespace" delete -f examples/fashion-mnist.yaml > /dev/null

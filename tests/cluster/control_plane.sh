@@ -36,16 +36,16 @@ start_kube-controller-manager() {
 admin() { kubectl --kubeconfig="$cluster_dir/kubeconfig" "$@"; }
 
 control_plane_ready() {
-  wait_for 60 'the API server' admin get --raw /readyz
+  wait_for "$patience" 'the API server' admin get --raw /readyz
   # Made by the controller-manager: before it, pods are refused.
-  wait_for 60 'the controller-manager' admin get serviceaccount default
+  wait_for "$patience" 'the controller-manager' admin get serviceaccount default
 }
 
 control_plane_up() {
   make_identities
   start_etcd
   start_kube-apiserver
-  wait_for 60 'the API server' admin get --raw /readyz
+  wait_for "$patience" 'the API server' admin get --raw /readyz
   start_kube-scheduler
   start_kube-controller-manager
   control_plane_ready

@@ -22,5 +22,5 @@ fake_nodes_up() {
     sed "s/@NAME@/fake-$i/" "$cluster_source/config/fake-node.yaml"
   done | admin apply --server-side -f - > /dev/null
   start_kwok
-  admin wait --for=condition=Ready --timeout=60s nodes -l type=kwok > /dev/null
+  admin wait --for=condition=Ready --timeout="${patience}s" nodes -l type=kwok > /dev/null
 }

@@ -111,11 +111,11 @@ complain() {
 
 # The API server needs a moment before a policy that was just created counts.
 wait_for_policy() {
-  for _ in $(seq 100); do
+  for _ in $(seq 1800); do
     apply "$unbound" fence-0/status "$report" | tail -n 1 | grep -q 403 && return
     sleep 0.1
   done
-  echo 'fence: the policy fettle-report does not refuse anything after 10 s' >&2
+  echo 'fence: the policy fettle-report does not refuse anything after 180 s' >&2
   exit 1
 }
 

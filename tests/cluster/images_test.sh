@@ -43,7 +43,7 @@ POD
 
 # says PROGRAM WORDS: it has ended well and printed them.
 says() {
-  k wait "pod/$1" --for=jsonpath='{.status.phase}'=Succeeded --timeout=60s > /dev/null ||
+  k wait "pod/$1" --for=jsonpath='{.status.phase}'=Succeeded --timeout=180s > /dev/null ||
     complain "$1 did not succeed: $(k describe pod "$1" | tail -n 8)"
   local -r log=$(k logs "$1")
   [[ $log == *"$2"* ]] || complain "$1 should say \"$2\", but says: $log"
@@ -51,7 +51,7 @@ says() {
 
 kubectl create namespace "$namespace" > /dev/null
 kubectl label namespace "$namespace" pod-security.kubernetes.io/enforce=restricted > /dev/null
-for _ in $(seq 50); do # the account that pods get by default comes a moment later
+for _ in $(seq 1800); do # the account that pods get by default comes a moment later
   k get serviceaccount default > /dev/null 2>&1 && break
   sleep 0.1
 done

@@ -40,7 +40,7 @@ expect() {
 expect_nothing() {
   local -r what=$1
   shift
-  for _ in $(seq 100); do
+  for _ in $(seq 900); do
     [ -n "$("$@" 2> /dev/null)" ] || return 0
     sleep 0.2
   done
@@ -49,7 +49,7 @@ expect_nothing() {
 
 # expect_log TRIAL WORDS: it soon prints them.
 expect_log() {
-  for _ in $(seq 300); do
+  for _ in $(seq 1800); do
     kubectl fettle logs "$1" --namespace "$team" > "$work/log" 2>&1 && grep -q "$2" "$work/log" && return
     sleep 0.1
   done
@@ -69,7 +69,7 @@ make_study() {
 }
 
 install() {
-  helm install fettle helm/fettle --namespace "$system" --set "studyNamespaces={$team}" --wait --timeout 90s \
+  helm install fettle helm/fettle --namespace "$system" --set "studyNamespaces={$team}" --wait --timeout 180s \
     > "$work/notes" 2>&1 || fail "helm install fails: $(cat "$work/notes")"
 }
 
@@ -77,12 +77,12 @@ suspend() { k patch study "$study" --type=merge --patch "{\"spec\": {\"suspend\"
 
 # In the middle of a trial, which then goes on from its checkpoint in another pod.
 suspend_and_resume() {
-  for _ in $(seq 300); do
+  for _ in $(seq 1800); do
     k get trials --output=jsonpath='{.items[*].status.report.step}' | grep -q '[1-9]' && break
     sleep 0.1
   done
   suspend true
-  k wait --for=condition=Suspended "study/$study" --timeout=60s > /dev/null || fail 'the Study is not suspended'
+  k wait --for=condition=Suspended "study/$study" --timeout=180s > /dev/null || fail 'the Study is not suspended'
   expect_nothing 'the suspended Study' k get pods --output=name
   suspend false
   expect_log "$study-0" 'goes on from /fettle/checkpoints'
@@ -143,10 +143,10 @@ make_namespace "$system"
 make_namespace "$team"
 install
 make_study | k apply -f - > /dev/null
-k wait --for=condition=Running "study/$study" --timeout=60s > /dev/null || fail 'the Study does not begin'
+k wait --for=condition=Running "study/$study" --timeout=180s > /dev/null || fail 'the Study does not begin'
 expect_log "$study-0" step
 suspend_and_resume
-k wait --for=condition=Succeeded "study/$study" --timeout=300s > /dev/null || fail 'the Study does not succeed'
+k wait --for=condition=Succeeded "study/$study" --timeout=600s > /dev/null || fail 'the Study does not succeed'
 check_story
 check_reports
 check_nothing_is_left

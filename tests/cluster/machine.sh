@@ -30,7 +30,7 @@ machine_up() {
   mkdir -p "$cluster_dir/log"
   setsid unshare --mount --propagation private --net --uts --ipc --pid --fork \
     "$cluster_source/machine_init.sh" "$cluster_dir" < /dev/null > "$cluster_dir/log/machine.log" 2>&1 &
-  if ! wait_for 10 'the machine' test -e "$cluster_dir/machine.ready"; then
+  if ! wait_for 30 'the machine' test -e "$cluster_dir/machine.ready"; then
     cat "$cluster_dir/log/machine.log" >&2
     machine_down
     cannot 'could not set up the namespaces (see above)'
@@ -41,10 +41,10 @@ machine_down() {
   local pid
   if pid=$(machine_pid); then
     kill -KILL "$pid"
-    wait_for 30 "process $pid to end" test ! -e "/proc/$pid"
+    wait_for "$patience" "process $pid to end" test ! -e "/proc/$pid"
     say 'down'
   fi
-  wait_for 10 'the control groups to empty' remove_control_groups
+  wait_for "$patience" 'the control groups to empty' remove_control_groups
   # The log tells the cluster's own folder from anybody else's.
   [ ! -e "$cluster_dir/log/machine.log" ] || rm -rf "$cluster_dir"
 }

@@ -79,13 +79,13 @@ node_up() {
   mkdir -p "$machine_state/cni"
   cp "$cluster_source/config/network.conflist" "$machine_state/cni/"
   start_containerd
-  wait_for 30 containerd ctr --address="$containerd_socket" version
+  wait_for "$patience" containerd ctr --address="$containerd_socket" version
   ctr --address="$containerd_socket" --namespace=k8s.io images list --quiet | grep -x "$pause_image" > /dev/null || make_pause_image
   start_kubelet
   grant_kube_proxy
   start_kube-proxy
   start_coredns
   make_volumes
-  wait_for 60 "node $node_name" admin get node "$node_name"
-  admin wait --for=condition=Ready --timeout=60s "node/$node_name" > /dev/null
+  wait_for "$patience" "node $node_name" admin get node "$node_name"
+  admin wait --for=condition=Ready --timeout="${patience}s" "node/$node_name" > /dev/null
 }

@@ -17,7 +17,7 @@ stop_process() {
   local pid
   pid=$(cat "$machine_state/run/$1.pid" 2> /dev/null) || return 0
   kill -KILL "$pid" 2> /dev/null || true
-  wait_for 10 "$1 to end" test ! -e "/proc/$pid"
+  wait_for "$patience" "$1 to end" test ! -e "/proc/$pid"
 }
 
 start_component() {

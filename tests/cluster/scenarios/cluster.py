@@ -1,18 +1,26 @@
 """What scenarios need of a cluster: kubectl, waiting, namespaces, and operators as plain processes.
 
 Everything runs in the test cluster's network (tests/cluster/in_cluster), as its administrator; the
-operators run with the account and the role that the chart gives them.
+operators run with the account and the role that the chart gives them. Scenarios run beside each
+other on threads of one process. They share nothing but the cluster: each has a namespace, a release
+of the chart there with a Lease of its own, and ports of its own.
 """
+import base64
 import contextlib
+import http.client
+import itertools
 import json
 import os
 import pathlib
 import re
 import signal
+import ssl
 import subprocess
 import tempfile
+import threading
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
@@ -20,6 +28,17 @@ BUILD = ROOT / os.environ.get("FETTLE_BUILD", "build")
 LOGS = BUILD / "scenario-logs"
 SYSTEM = "fettle-system"
 TOLERATIONS = [{"key": "kwok.x-k8s.io/node", "operator": "Exists"}]
+PATHS = {
+    "events": "apis/events.k8s.io/v1",
+    "jobs": "apis/batch/v1",
+    "leases": "apis/coordination.k8s.io/v1",
+    "namespaces": "api/v1",
+    "pods": "api/v1",
+    "studies": "apis/fettle.dev/v1alpha1",
+    "trials": "apis/fettle.dev/v1alpha1",
+}
+# Only a failure waits as long as this: the machine may have a lot else to do.
+PATIENCE = 180
 
 
 class Refused(Exception):
@@ -38,29 +57,71 @@ def kubectl(*arguments, document=None, check=True):
     return done.stdout
 
 
-def get(kind, name, namespace):
+def connection():
+    """A connection to the API server, and the headers that requests need."""
+    config = json.loads(kubectl("config", "view", "--raw", "--minify", "-o", "json"))
+    cluster = config["clusters"][0]["cluster"]
+    server = urllib.parse.urlparse(cluster["server"])
+    authority = base64.b64decode(cluster["certificate-authority-data"]).decode()
+    headers = {"Authorization": f"Bearer {config['users'][0]['user']['token']}"}
+    context = ssl.create_default_context(cadata=authority)
+    return http.client.HTTPSConnection(server.hostname, server.port, timeout=PATIENCE, context=context), headers
+
+
+class Reader(threading.local):
+    """Asks the API server on one connection a thread: a kubectl for each look would keep the
+    processors busy with nothing else."""
+
+    connection = None
+    headers = None
+
+    def ask(self, path):
+        """The JSON at that path, or None if there is nothing."""
+        try:
+            return self._ask(path)
+        except (http.client.HTTPException, OSError):  # the server was restarted since the last one
+            self.connection.close()
+            return self._ask(path)
+
+    def _ask(self, path):
+        if self.connection is None:
+            self.connection, self.headers = connection()
+        self.connection.request("GET", path, headers=self.headers)
+        answer = self.connection.getresponse()
+        body = answer.read()
+        if answer.status == 404:
+            return None
+        if answer.status != 200:
+            raise Refused(body.decode())
+        return json.loads(body)
+
+
+reader = Reader()
+
+
+def get(resource, name, namespace):
     """The object, or None."""
-    found = kubectl("get", kind, name, "-n", namespace, "-o", "json", "--ignore-not-found")
-    return json.loads(found) if found.strip() else None
+    return reader.ask(f"/{PATHS[resource]}/namespaces/{namespace}/{resource}/{name}")
 
 
-def items(kind, namespace, selector=""):
-    return json.loads(kubectl("get", kind, "-n", namespace, "-l", selector, "-o", "json"))["items"]
+def items(resource, namespace, selector=""):
+    query = urllib.parse.urlencode({"labelSelector": selector})
+    return reader.ask(f"/{PATHS[resource]}/namespaces/{namespace}/{resource}?{query}")["items"]
 
 
 def apply(document):
     return kubectl("apply", "-f", "-", document=document)
 
 
-def wait_for(what, condition, seconds=60):
-    """Until condition() is true, which it returns; raises with the last value otherwise."""
-    end = time.monotonic() + seconds
+def wait_for(what, condition):
+    """Until condition() is true; returns its value."""
+    end = time.monotonic() + PATIENCE
     while True:
         value = condition()
         if value:
             return value
         if time.monotonic() > end:
-            raise AssertionError(f"waited {seconds} s in vain for: {what}")
+            raise AssertionError(f"waited {PATIENCE} s in vain for: {what}")
         time.sleep(0.1)
 
 
@@ -73,11 +134,6 @@ def namespace(name):
         yield name
     finally:
         kubectl("delete", "namespace", name, "--wait=false", check=False)
-
-
-def wait_for_namespaces_to_go():
-    """Those of earlier scenarios: while they are taken apart, their Studies still try to go on."""
-    wait_for("namespaces to go", lambda: "Terminating" not in kubectl("get", "namespaces"))
 
 
 def study(name, ns, **changes):
@@ -116,22 +172,28 @@ def condition(obj, kind):
     return None
 
 
-def wait_for_condition(name, ns, kind, seconds=90):
+def wait_for_condition(name, ns, kind):
     return wait_for(
-        f"condition {kind} of Study {name}", lambda: condition(get("study", name, ns), kind), seconds
+        f"condition {kind} of Study {name}", lambda: condition(get("studies", name, ns), kind)
     )
 
 
 def events(ns, about):
-    return [e for e in items("events.events.k8s.io", ns) if e["regarding"]["name"] == about]
+    return [e for e in items("events", ns) if e["regarding"]["name"] == about]
 
 
 class Operator:
-    """One fettle-operator process, with the chart's ServiceAccount; its log is in LOGS."""
+    """One fettle-operator process with the ServiceAccount that a release of the chart has made; its
+    log is in LOGS. `namespace` is where it works; all of the cluster if none is given."""
 
-    def __init__(self, name="operator", metrics_port=18080, health_port=18081, arguments=()):
-        self.metrics_port = metrics_port
-        self.health_port = health_port
+    # The cluster's network is its own: below the ports that the kernel gives out, nobody else listens.
+    _ports = itertools.count(18080)
+
+    def __init__(self, release, namespace=None, name="operator", arguments=()):
+        self.home = namespace or SYSTEM
+        self.account = f"{release}-operator"
+        self.metrics_port = next(self._ports)
+        self.health_port = next(self._ports)
         self.folder = tempfile.TemporaryDirectory(prefix="fettle-operator-")
         LOGS.mkdir(exist_ok=True)
         self.log = open(LOGS / f"{name}.log", "wb")
@@ -139,16 +201,18 @@ class Operator:
             str(BUILD / "bin/fettle-operator"),
             f"--kubeconfig={self._kubeconfig()}",
             "--trainer-image=fettle-trainer:0.1.0",
-            f"--lease-namespace={SYSTEM}",
-            f"--metrics-port={metrics_port}",
-            f"--health-port={health_port}",
+            f"--lease-namespace={self.home}",
+            f"--lease-name={self.account}",
+            f"--metrics-port={self.metrics_port}",
+            f"--health-port={self.health_port}",
+            *([f"--namespace={namespace}"] if namespace else []),
             *arguments,
         ]
         self.process = None
 
     def _kubeconfig(self):
         config = json.loads(kubectl("config", "view", "--raw", "--minify", "-o", "json"))
-        token = kubectl("create", "token", "fettle-operator", "-n", SYSTEM, "--duration=2h").strip()
+        token = kubectl("create", "token", self.account, "-n", self.home, "--duration=2h").strip()
         config["users"] = [{"name": config["users"][0]["name"], "user": {"token": token}}]
         path = os.path.join(self.folder.name, "kubeconfig")
         with open(path, "w") as out:
@@ -160,23 +224,28 @@ class Operator:
         return self
 
     def wait_until_ready(self):
-        wait_for("the operator to be ready", lambda: self.ask(self.health_port, "readyz"), 30)
+        wait_for("the operator to be ready", lambda: self.ask(self.health_port, "readyz"))
         return self
 
-    def wait_until_leader(self, seconds=40):
-        wait_for("the operator to lead", lambda: self.metric("fettle_leader") == 1, seconds)
+    def wait_until_leader(self):
+        wait_for("the operator to lead", lambda: self.metric("fettle_leader") == 1)
         return self
+
+    def lease_holder(self):
+        """The process that the Lease names; "" or None if nobody holds it."""
+        return get("leases", self.account, self.home)["spec"].get("holderIdentity")
 
     def kill(self):
         self.process.kill()
         self.process.wait()
+        self.process = None
 
     def stop(self):
-        """SIGTERM; the exit code."""
-        if self.process is None or self.process.poll() is not None:
+        """SIGTERM; the exit code, or None if it was killed. One that has ended by itself shows in the code."""
+        if self.process is None:
             return None
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(30)
+        return self.process.wait(PATIENCE)
 
     def clean_up(self):
         """Stops it if it runs, and forgets its token."""

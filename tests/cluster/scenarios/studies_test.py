@@ -6,33 +6,35 @@ import unittest
 
 import cluster
 from cluster import ROOT, Operator, Refused, get, items, kubectl, study, wait_for
-from setup import install, uninstall
+from setup import RELEASE, SCENARIO, install, install_in, uninstall
 
-
-def setUpModule():
-    install()
-
-
-def tearDownModule():
-    uninstall()
+# What can only be shown by nothing happening: the operator retries and answers events well within.
+QUIET_SECONDS = 5
 
 
 class Scenario(unittest.TestCase):
-    """A namespace and a running operator for each test."""
+    """A namespace and a running operator for each test; run.py runs them beside each other."""
+
+    alone = False
 
     def setUp(self):
         name = self._testMethodName.removeprefix("test_").replace("_", "-")
         self.ns = self.enterContext(cluster.namespace(name[:40]))
-        self.operator = Operator(self._testMethodName).start()
-        self.addCleanup(lambda: self.assertIn(self.operator.clean_up(), (0, None)))
-        self.operator.wait_until_ready().wait_until_leader()
+        install_in(self.ns)
+        self.operator = self.start_operator(SCENARIO, self.ns)
+
+    def start_operator(self, release, namespace=None, name="", arguments=()):
+        """It leads, and is stopped at the end of the test."""
+        operator = Operator(release, namespace, self._testMethodName + name, arguments)
+        self.addCleanup(lambda: self.assertIn(operator.clean_up(), (0, None)))
+        return operator.start().wait_until_leader()
 
     def apply(self, name="s", **changes):
         cluster.apply(study(name, self.ns, **changes))
         return name
 
     def study(self, name="s"):
-        return get("study", name, self.ns)
+        return get("studies", name, self.ns)
 
     def completed(self, name="s"):
         """How many of its trials are; none before the operator has seen it."""
@@ -43,8 +45,8 @@ class Scenario(unittest.TestCase):
             items("trials", self.ns, f"fettle.dev/study={name}"), key=lambda t: t["spec"]["index"]
         )
 
-    def assert_succeeded(self, name="s", trials=4, seconds=90):
-        cluster.wait_for_condition(name, self.ns, "Succeeded", seconds)
+    def assert_succeeded(self, name="s", trials=4):
+        cluster.wait_for_condition(name, self.ns, "Succeeded")
         found = self.trials(name)
         self.assertEqual([t["spec"]["index"] for t in found], list(range(trials)))
         self.assertEqual({t["status"]["phase"] for t in found}, {"Completed"})
@@ -52,19 +54,39 @@ class Scenario(unittest.TestCase):
         self.assertEqual(len(points), trials, "every trial has a point of its own")
 
     def assert_quiet(self):
-        """Nothing is left running, and nothing is written any more."""
-        wait_for("all Jobs to be deleted", lambda: not items("jobs", self.ns), 30)
-        cluster.wait_for_namespaces_to_go()
-        time.sleep(1.5)
+        """Nothing is left running, and soon nothing is written any more."""
+        wait_for("all Jobs to be deleted", lambda: not items("jobs", self.ns))
+        wait_for("the operator to be quiet", self.is_quiet)
+
+    def is_quiet(self):
         before = self.operator.writes()
-        time.sleep(5)
-        self.assertEqual(self.operator.writes(), before)
+        time.sleep(QUIET_SECONDS)
+        return bool(before) and self.operator.writes() == before
+
+    def slow(self, name="s"):
+        self.apply(name, budget={"trials": 12, "parallelism": 4}, annotations={"fake.fettle.dev/duration": "1s"})
+
+    def assert_one_run_each(self):
+        for trial in self.trials():
+            self.assertEqual([r["run"] for r in trial["status"]["runs"]], [0], trial["metadata"]["name"])
+
+    def run_for_ever(self):
+        """A Study of one trial, which no failure is forgiven; the name of its running pod."""
+        self.apply(annotations={"fake.fettle.dev/forever": "yes"}, budget={"trials": 1, "parallelism": 1, "failures": 0})
+        return wait_for("a running pod", self.running_pods).pop()
+
+    def running_pods(self):
+        return {p["metadata"]["name"] for p in items("pods", self.ns) if p["status"]["phase"] == "Running"}
+
+    def let_successor_end(self, pod):
+        successor = wait_for(f"the successor of {pod}", lambda: self.running_pods() - {pod}).pop()
+        kubectl("annotate", "pod", successor, "-n", self.ns, "fake.fettle.dev/forever-")
 
 
 class LifeTest(Scenario):
     def test_study_runs_to_its_end(self):
         self.apply(budget={"trials": 12, "parallelism": 3})
-        kubectl("wait", "--for=condition=Succeeded", "study/s", "-n", self.ns, "--timeout=90s")
+        kubectl("wait", "--for=condition=Succeeded", "study/s", "-n", self.ns, f"--timeout={cluster.PATIENCE}s")
         self.assert_succeeded(trials=12)
         status = self.study()["status"]
         self.assertEqual(status["progress"], "12/12")
@@ -80,21 +102,21 @@ class LifeTest(Scenario):
             self.assert_succeeded(f"s{i}", trials=3)
 
     def test_suspend_and_resume(self):
-        self.apply(annotations={"fake.fettle.dev/duration": "2s"})
-        wait_for("a pod to run", lambda: items("pods", self.ns), 30)
+        self.apply(annotations={"fake.fettle.dev/duration": "4s"})
+        wait_for("a pod to run", lambda: items("pods", self.ns))
         kubectl("patch", "study", "s", "-n", self.ns, "--type=merge", "-p", '{"spec":{"suspend":true}}')
         cluster.wait_for_condition("s", self.ns, "Suspended")
-        wait_for("pods to go", lambda: not items("pods", self.ns), 30)
+        wait_for("pods to go", lambda: not items("pods", self.ns))
         kubectl("patch", "study", "s", "-n", self.ns, "--type=merge", "-p", '{"spec":{"suspend":false}}')
         self.assert_succeeded()
 
     def test_deleted_study_leaves_nothing(self):
         self.apply(annotations={"fake.fettle.dev/forever": "yes"}, budget={"trials": 20, "parallelism": 8})
-        wait_for("trials to be created", lambda: len(self.trials()) >= 3, 30)
+        wait_for("trials to be created", lambda: len(self.trials()) >= 3)
         kubectl("delete", "study", "s", "-n", self.ns, "--wait=false")
         for kind in ("trials", "jobs", "pods"):
-            wait_for(f"no {kind} to be left", lambda kind=kind: not items(kind, self.ns), 60)
-        time.sleep(3)
+            wait_for(f"no {kind} to be left", lambda kind=kind: not items(kind, self.ns))
+        time.sleep(QUIET_SECONDS)
         self.assertEqual(self.trials(), [])
 
 
@@ -108,7 +130,7 @@ class BadInputTest(Scenario):
     def test_refused_template_is_a_condition_in_the_servers_words(self):
         self.apply("bad", container={"image": "fake", "ports": [{"containerPort": 70000}]})
         self.apply("good")
-        failed = cluster.wait_for_condition("bad", self.ns, "Failed", 30)
+        failed = cluster.wait_for_condition("bad", self.ns, "Failed")
         self.assertIn("must be between 1 and 65535", failed["message"])
         self.assertEqual(self.trials("bad"), [])
         self.assert_succeeded("good")
@@ -116,7 +138,7 @@ class BadInputTest(Scenario):
     def test_forbidden_pod_is_a_condition(self):
         kubectl("label", "namespace", self.ns, "pod-security.kubernetes.io/enforce=restricted")
         self.apply()
-        failed = cluster.wait_for_condition("s", self.ns, "Failed", 30)
+        failed = cluster.wait_for_condition("s", self.ns, "Failed")
         self.assertIn("PodSecurity", failed["message"])
 
     def test_quota_exceeded_then_freed(self):
@@ -125,7 +147,7 @@ class BadInputTest(Scenario):
         cluster.apply(quota)
         self.apply()
         wait_for("an event about the quota", lambda: any(
-            "exceeded quota" in e["note"] for t in self.trials() for e in cluster.events(self.ns, t["metadata"]["name"])), 30)  # fmt: skip
+            "exceeded quota" in e["note"] for t in self.trials() for e in cluster.events(self.ns, t["metadata"]["name"])))  # fmt: skip
         kubectl("delete", "resourcequota", "q", "-n", self.ns)
         self.assert_succeeded()
 
@@ -137,7 +159,7 @@ class BadInputTest(Scenario):
             runs = [r for t in self.trials("greedy") for r in t.get("status", {}).get("runs", [])]
             return any("nvidia.com/gpu" in r.get("message", "") for r in runs)
 
-        wait_for("the scheduler's words in the trial", explained, 30)
+        wait_for("the scheduler's words in the trial", explained)
         self.assert_succeeded("modest")
 
     def test_unpullable_image_is_explained(self):
@@ -148,7 +170,7 @@ class BadInputTest(Scenario):
             runs = [r for t in self.trials() for r in t.get("status", {}).get("runs", [])]
             return any("no such image" in r.get("message", "") for r in runs)
 
-        wait_for("the reason in the trial", explained, 30)
+        wait_for("the reason in the trial", explained)
 
     def test_results_that_are_not_numbers_are_infeasible(self):
         self.apply(annotations={"fake.fettle.dev/message": '{"step": 1, "value": NaN}'})
@@ -163,73 +185,76 @@ class BadInputTest(Scenario):
 
 
 class BadDaysTest(Scenario):
-    def slow(self, name="s"):
-        self.apply(name, budget={"trials": 12, "parallelism": 4}, annotations={"fake.fettle.dev/duration": "1s"})
-
-    def assert_one_run_each(self):
-        for trial in self.trials():
-            self.assertEqual([r["run"] for r in trial["status"]["runs"]], [0], trial["metadata"]["name"])
-
     def test_operator_killed_again_and_again(self):
+        self.operator.stop()
+        # With a Lease it would do nothing for 15 s after each kill, until the Lease has run out.
+        operator = self.start_operator(SCENARIO, self.ns, "-again", ["--leader-elect=false"])
         self.slow()
-        for pause in (0.3, 0.7, 1.1, 1.6):
-            time.sleep(pause)
-            self.operator.kill()
-            self.operator.start()
-        self.assert_succeeded(trials=12, seconds=120)
+        for created in (1, 4, 7, 10):
+            wait_for(f"{created} trials", lambda created=created: len(self.trials()) >= created)
+            operator.kill()
+            operator.start().wait_until_leader()
+        self.assert_succeeded(trials=12)
         self.assert_one_run_each()
+
+    def start_second_operator(self):
+        """It waits, while self.operator leads."""
+        second = Operator(SCENARIO, self.ns, self._testMethodName + "-second").start()
+        self.addCleanup(lambda: self.assertIn(second.clean_up(), (0, None)))
+        second.wait_until_ready()
+        self.assertEqual(second.metric("fettle_leader"), 0)
+        return second
 
     def test_another_operator_takes_over(self):
         self.slow()
-        second = Operator(self._testMethodName + "-second", metrics_port=18090, health_port=18091).start()
-        self.addCleanup(second.clean_up)
-        second.wait_until_ready()
-        self.assertEqual(second.metric("fettle_leader"), 0)
+        second = self.start_second_operator()
         wait_for("some trials to be completed", self.completed)
+        first_holder = self.operator.lease_holder()
         self.assertEqual(self.operator.stop(), 0)
-        second.wait_until_leader(10)
-        self.assert_succeeded(trials=12, seconds=120)
+        self.assertNotEqual(self.operator.lease_holder(), first_holder, "it gave the Lease back")
+        second.wait_until_leader()
+        self.assert_succeeded(trials=12)
         self.assert_one_run_each()
 
-    def test_api_server_restarted(self):
+    def test_killed_leader_is_replaced(self):
         self.slow()
+        second = self.start_second_operator()
         wait_for("some trials to be completed", self.completed)
-        subprocess.run([str(ROOT / "tests/cluster/cluster"), "restart", "kube-apiserver"], check=True, capture_output=True)
-        wait_for("the API server", lambda: kubectl("get", "--raw", "/readyz", check=False) == "ok")
-        self.assert_succeeded(trials=12, seconds=120)
+        self.operator.kill()
+        second.wait_until_leader()
+        self.assert_succeeded(trials=12)
         self.assert_one_run_each()
-        self.assertIsNone(self.operator.process.poll(), "the operator survived")
 
     def test_foreign_job_with_the_trials_name(self):
         job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "s-1-r0", "namespace": self.ns},
                "spec": {"suspend": True, "template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}}}  # fmt: skip
         cluster.apply(job)
-        uid = get("job", "s-1-r0", self.ns)["metadata"]["uid"]
+        uid = get("jobs", "s-1-r0", self.ns)["metadata"]["uid"]
         self.apply(budget={"trials": 4, "parallelism": 2, "failures": 4})
         wait_for("an event that names the Job", lambda: any(
-            "s-1-r0" in e["note"] and e["type"] == "Warning" for e in cluster.events(self.ns, "s-1")), 30)  # fmt: skip
-        self.assertEqual(get("job", "s-1-r0", self.ns)["metadata"]["uid"], uid, "it is not ours to touch")
+            "s-1-r0" in e["note"] and e["type"] == "Warning" for e in cluster.events(self.ns, "s-1")))  # fmt: skip
+        self.assertEqual(get("jobs", "s-1-r0", self.ns)["metadata"]["uid"], uid, "it is not ours to touch")
 
     def test_deleted_trial_does_not_stop_the_study(self):
         self.slow()
         wait_for("trials", lambda: len(self.trials()) >= 2)
         kubectl("delete", "trial", "s-0", "-n", self.ns, "--wait=false")
-        cluster.wait_for_condition("s", self.ns, "Succeeded", 120)
+        cluster.wait_for_condition("s", self.ns, "Succeeded")
 
     def test_deleted_job_is_a_disruption(self):
-        self.slow()
-        wait_for("a Job", lambda: items("jobs", self.ns))
-        name = items("jobs", self.ns)[0]["metadata"]["name"]
-        kubectl("delete", "job", name, "-n", self.ns)
-        self.assert_succeeded(trials=12, seconds=120)
+        pod = self.run_for_ever()
+        kubectl("delete", "job", "s-0-r0", "-n", self.ns)
+        self.let_successor_end(pod)
+        self.assert_succeeded(trials=1)
+        outcomes = [run["outcome"] for run in self.trials()[0]["status"]["runs"]]
+        self.assertEqual(outcomes, ["Disrupted", "Succeeded"])
 
     def test_evicted_pod_is_not_a_failure(self):
-        self.apply(annotations={"fake.fettle.dev/duration": "3s"}, budget={"trials": 2, "parallelism": 1, "failures": 0})
-        pods = wait_for("a running pod", lambda: [p for p in items("pods", self.ns) if p["status"]["phase"] == "Running"])
-        name = pods[0]["metadata"]["name"]
-        eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name, "namespace": self.ns}}
-        kubectl("create", "--raw", f"/api/v1/namespaces/{self.ns}/pods/{name}/eviction", "-f", "-", document=eviction)
-        self.assert_succeeded(trials=2)
+        pod = self.run_for_ever()
+        eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod, "namespace": self.ns}}
+        kubectl("create", "--raw", f"/api/v1/namespaces/{self.ns}/pods/{pod}/eviction", "-f", "-", document=eviction)
+        self.let_successor_end(pod)
+        self.assert_succeeded(trials=1)
         self.assertEqual(self.study()["status"]["trials"].get("failed", 0), 0)
 
     def test_edits_of_what_may_not_change_are_refused(self):
@@ -241,5 +266,22 @@ class BadDaysTest(Scenario):
             kubectl("patch", "trial", "s-0", "-n", self.ns, "--type=merge", "-p", '{"spec":{"parameters":{"x":0.1}}}')
 
 
-if __name__ == "__main__":
-    unittest.main(verbosity=2)
+class ClusterTest(Scenario):
+    """Disturbs whatever else runs in the cluster; its operator works in all namespaces."""
+
+    alone = True
+
+    def setUp(self):
+        install()
+        self.addCleanup(uninstall)
+        self.ns = self.enterContext(cluster.namespace("restarted"))
+        self.operator = self.start_operator(RELEASE)
+
+    def test_api_server_restarted(self):
+        self.slow()
+        wait_for("some trials to be completed", self.completed)
+        subprocess.run([str(ROOT / "tests/cluster/cluster"), "restart", "kube-apiserver"], check=True, capture_output=True)
+        wait_for("the API server", lambda: kubectl("get", "--raw", "/readyz", check=False) == "ok")
+        self.assert_succeeded(trials=12)
+        self.assert_one_run_each()
+        self.assertIsNone(self.operator.process.poll(), "the operator survived")

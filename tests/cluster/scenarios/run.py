@@ -1,0 +1,75 @@
+#!/usr/bin/env python3
+"""Runs the scenarios, and prints each with its seconds as it ends.
+
+Those that disturb others (`alone`) run first, one after the other; the rest side by side. They
+mostly wait, so there may be more of them at a time than processors.
+
+Usage: run.py [--jobs N] [--only alone|together] [WORD...]   (WORD: scenarios with it in their name)
+"""
+import argparse
+import concurrent.futures
+import sys
+import time
+import unittest
+
+import studies_test
+from cluster import LOGS
+from setup import install_definitions
+
+JOBS = 8
+LOG_LINES = 20
+
+
+def scenarios(words):
+    found = []
+    for group in unittest.defaultTestLoader.loadTestsFromModule(studies_test):
+        found += [test for test in group if not words or any(word in test.id() for word in words)]
+    return found
+
+
+def log_tails(test):
+    """The last words of the scenario's operators."""
+    text = ""
+    for log in sorted(LOGS.glob(f"{test._testMethodName}*.log")):
+        lines = log.read_text(errors="replace").splitlines(keepends=True)
+        text += f"--- the end of {log}\n" + "".join(lines[-LOG_LINES:])
+    return text
+
+
+def run(test):
+    """Whether it has passed, which it says."""
+    started = time.monotonic()
+    result = unittest.TestResult()
+    test.run(result)
+    words = "passed" if result.wasSuccessful() else "FAILED"
+    report = f"scenario {words} after {time.monotonic() - started:5.1f} s: {test._testMethodName}\n"
+    for _, trace in result.failures + result.errors:
+        report += trace
+    if not result.wasSuccessful():
+        report += log_tails(test)
+    sys.stdout.write(report)  # at once: others print, too
+    sys.stdout.flush()
+    return result.wasSuccessful()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--jobs", type=int, default=JOBS)
+    parser.add_argument("--only", choices=["alone", "together"])
+    parser.add_argument("words", nargs="*", metavar="WORD")
+    options = parser.parse_args()
+    install_definitions()
+    started = time.monotonic()
+    chosen = scenarios(options.words)
+    passed = []
+    if options.only != "together":
+        passed += [run(test) for test in chosen if test.alone]
+    if options.only != "alone":
+        with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+            passed += pool.map(run, [test for test in chosen if not test.alone])
+    print(f"scenarios: {sum(passed)} of {len(passed)} passed after {time.monotonic() - started:.0f} s")
+    return 0 if passed and all(passed) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
