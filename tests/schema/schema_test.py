@@ -10,6 +10,7 @@ Usage: tests/cluster/in_cluster tests/schema/schema_test.py build/bin/fettle-jud
 Needs kubectl and the kubeconfig of an administrator; leaves the definitions, and nothing else.
 """
 
+import concurrent.futures
 import copy
 import http.client
 import json
@@ -19,12 +20,15 @@ import ssl
 import subprocess
 import sys
 import tempfile
+import threading
 import urllib.parse
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 NAMESPACE = "schema-test"
 API = f"/apis/fettle.dev/v1alpha1/namespaces/{NAMESPACE}"
 RANDOM_DOCUMENTS = 40
+# Documents are put to the API server side by side: on one connection, both sides mostly wait.
+POOL = concurrent.futures.ThreadPoolExecutor(4)
 
 # What api/ refuses and a schema cannot: a pattern of api/'s message, and why.
 ONLY_API = [
@@ -54,8 +58,9 @@ ONLY_SERVER = [
 ]
 
 
-class Server:
-    """The API server of the kubeconfig, asked directly: a kubectl for each document is slow."""
+class Server(threading.local):
+    """The API server of the kubeconfig, asked directly, on one connection a thread: a kubectl for
+    each document is slow."""
 
     def __init__(self):
         config = json.loads(kubectl("config", "view", "--raw", "--minify", "-o", "json").stdout)
@@ -183,12 +188,18 @@ def ask_create(server, document):
     return server.send("POST", path, document)
 
 
+def side_by_side(ask, cases):
+    """ask(what, document) for each of the cases, in their order."""
+    return POOL.map(lambda case: ask(*case), cases)
+
+
 def compare_specs(server, judge, comparison, cases):
     """Also that both fill in the same defaults."""
     cases = list(cases)
     accepted = []
-    for (what, document), verdict in zip(cases, judge.run(lines=[c[1] for c in cases])):
-        code, answer = ask_create(server, document)
+    verdicts = judge.run(lines=[c[1] for c in cases])
+    answers = side_by_side(lambda _, document: ask_create(server, document), cases)
+    for (what, _), verdict, (code, answer) in zip(cases, verdicts, answers):
         comparison.compare(what, message_of(code, answer), verdict["errors"])
         if code < 300 and not verdict["errors"]:
             accepted.append((what, answer, verdict["read"]["spec"]))
@@ -201,23 +212,29 @@ def compare_statuses(server, judge, comparison, document, cases):
     path = f"{API}/{'studies' if document['kind'] == 'Study' else 'trials'}"
     code, stored = server.send("POST", path, document, dry_run=False)
     assert code == 201, stored
+    place = f"{path}/{document['metadata']['name']}/status"
     cases = list(cases)
-    for (what, case), verdict in zip(cases, judge.run(lines=[c[1] for c in cases])):
-        body = {**stored, "status": case["status"]}
-        place = f"{path}/{document['metadata']['name']}/status"
-        comparison.compare(what, message_of(*server.send("PUT", place, body)), verdict["errors"])
+
+    def ask(_, case):
+        return message_of(*server.send("PUT", place, {**stored, "status": case["status"]}))
+
+    verdicts = judge.run(lines=[c[1] for c in cases])
+    for (what, _), verdict, answer in zip(cases, verdicts, side_by_side(ask, cases)):
+        comparison.compare(what, answer, verdict["errors"])
 
 
 def compare_changes(server, judge, comparison, before):
     """Fields of a Study that exists."""
     code, stored = server.send("POST", f"{API}/studies", before, dry_run=False)
     assert code == 201, stored
+    place = f"{API}/studies/{before['metadata']['name']}"
     cases = list(variants(before, "spec"))
-    lines = [{"before": before, "after": after} for _, after in cases]
-    for (what, after), verdict in zip(cases, judge.run(lines=lines)):
-        body = {**stored, "spec": after["spec"]}
-        place = f"{API}/studies/{before['metadata']['name']}"
-        answer = message_of(*server.send("PUT", place, body))
+
+    def ask(_, after):
+        return message_of(*server.send("PUT", place, {**stored, "spec": after["spec"]}))
+
+    verdicts = judge.run(lines=[{"before": before, "after": after} for _, after in cases])
+    for (what, _), verdict, answer in zip(cases, verdicts, side_by_side(ask, cases)):
         comparison.compare(f"change {what}", answer, verdict["errors"])
 
 
