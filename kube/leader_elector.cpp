@@ -65,9 +65,10 @@ LeaseNow LeaderElector::now() {
 
 void LeaderElector::run(const std::stop_token& stop) {
   LeaseInput input = LeaseDue{};
-  while (!stop.stop_requested()) {
+  while (true) {
+    // Also for the answer that came after stop(): release() must know what it replaces.
     const LeaseOutput output = advance(input);
-    if (std::holds_alternative<LeaseOver>(output)) break;
+    if (stop.stop_requested() || std::holds_alternative<LeaseOver>(output)) break;
     input = carry_out(output, stop);
   }
   const std::lock_guard lock(mutex_);

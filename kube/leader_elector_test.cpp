@@ -71,6 +71,26 @@ TEST_F(LeaderElectorTest, OneLeadsAndHandsOverWhenItStops) {
   EXPECT_EQ(lost_, 0);
 }
 
+TEST_F(LeaderElectorTest, ALeaderThatStopsDuringARenewalGivesTheLeaseBack) {
+  LeaderElector a(client_, options("a", {60s, 30s, 100ms}));
+  std::atomic<int> renewals{0};
+  Fault slow;  // does nothing but take its time
+  slow.matches = [&](const HttpRequest& request) {
+    if (request.method != "PUT") return false;
+    ++renewals;
+    std::this_thread::sleep_for(300ms);
+    return false;
+  };
+  server_.inject(slow);
+  a.start();
+  ASSERT_TRUE(a.wait_leading(20s));
+  for (int i = 0; i < 500 && renewals == 0; ++i) std::this_thread::sleep_for(10ms);
+  a.stop();
+  EXPECT_EQ(
+      text_at(server_.get(kLeases, {"system", "fettle-operator"}), {"spec", "holderIdentity"}), "");
+  EXPECT_EQ(lost_, 0);
+}
+
 TEST_F(LeaderElectorTest, ALeaderThatCannotRenewGivesUpBeforeAnotherLeads) {
   Cable cable(server_);
   Client cut_off(cable, ClientOptions{"fettle", 500ms, 0, 1, {}, {}});
