@@ -311,16 +311,19 @@ Result<std::vector<std::string>> Membership::gather_and_send(const std::string& 
   const Deadline deadline = in(request_.timeout);
   std::vector<std::string> all(static_cast<std::size_t>(world_size_));
   std::vector<Lost> lost;
+  bool failed = false;
   all[0] = mine;
   for (Member& member : members_) {
     auto received = member.connection.receive(kLongestContribution, deadline);
-    if (received.ok()) {
-      all[static_cast<std::size_t>(member.rank)] = *std::move(received);
-    } else {
+    if (!received.ok()) {
       lost.push_back({member.rank, std::chrono::steady_clock::now() >= deadline});
+      continue;
     }
+    // It missed a worker in the collective before this one, and waits for the verdict.
+    failed = failed || object_in(*received).find(kFailedWord) != nullptr;
+    all[static_cast<std::size_t>(member.rank)] = *std::move(received);
   }
-  if (!lost.empty()) return missing("meeting: " + tell_lost(lost));
+  if (failed || !lost.empty()) return missing("meeting: " + tell_lost(lost));
   for (Member& member : members_) {
     // Whoever is lost now is missed by those that try to reach it.
     for (const std::string& one : all) (void)member.connection.send(kContribution + one, deadline);
@@ -336,6 +339,11 @@ Result<std::vector<std::string>> Membership::send_and_hear(const std::string& mi
   if (!sent.ok()) return missing("meeting: rank 0 is gone, its connection was cut");
   for (std::string& one : all) {
     auto received = master.receive(kLongestContribution + kContribution.size(), deadline);
+    // Rank 0 missed a worker in the collective before this one: it takes `mine` for a sign of life,
+    // and its verdict follows.
+    if (received.ok() && object_in(*received).find(kBreakWord) != nullptr) {
+      received = master.receive(kLongestAnswer, deadline);
+    }
     if (!received.ok()) return missing("meeting: rank 0 is gone: " + received.error().message);
     if (!received->starts_with(kContribution)) {
       return missing("meeting: " + text_of(object_in(*received), "lost"));

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <future>
 #include <mutex>
 #include <optional>
@@ -198,6 +199,55 @@ TEST_F(MembershipTest, NoiseOnThePortKeepsNobodyOut) {
   ASSERT_TRUE(huge->send(std::string(1 << 20, 'x'), in(5s)).ok() || true);
   start(as(1, 2), joined).join();
   EXPECT_TRUE(joined->ok()) << joined->error().message;
+}
+
+// ---- A worker is lost while not all have noticed -----------------------------------------------
+
+// Rank 2 of three is lost. Rank 0 and rank 1 learn of it in different calls; then they form the
+// next epoch by themselves.
+class LostWhileMeetingTest : public MembershipTest {
+ protected:
+  using Call = std::function<void(Membership&)>;
+
+  static void misses_rank_2(Membership& membership) {
+    membership.explain_loss("sum of 1 values", false);
+  }
+  static void has_come_to_the_next_call(Membership& membership) {
+    EXPECT_FALSE(membership.all_gather("mine").ok());
+  }
+  static void is_gone(Membership& /*membership*/) {}
+
+  // Each rank makes one call; then the third leaves, and the others continue.
+  void expect_two_are_left(const Call& rank_0, const Call& rank_1, const Call& rank_2) {
+    const auto continue_after = [](const Joined& joined, const Call& call) {
+      ASSERT_TRUE(joined.ok()) << joined.error().message;
+      call(**joined);
+      const Status formed = (*joined)->form_next_epoch(2, false);
+      ASSERT_TRUE(formed.ok()) << formed.error().message;
+      EXPECT_EQ((*joined)->world_size(), 2);
+      const auto all = (*joined)->all_gather("of rank " + std::to_string((*joined)->rank()));
+      ASSERT_TRUE(all.ok()) << all.error().message;
+      EXPECT_THAT(*all, testing::ElementsAre("of rank 0", "of rank 1"));
+    };
+    std::jthread first(
+        [&] { continue_after(Membership::host(as(0, 3), *std::move(listener_)), rank_0); });
+    std::jthread second([&] { continue_after(Membership::join(as(1, 3)), rank_1); });
+    const Joined third = Membership::join(as(2, 3));
+    ASSERT_TRUE(third.ok()) << third.error().message;
+    rank_2(**third);
+  }
+};
+
+TEST_F(LostWhileMeetingTest, AllHaveNoticed) {
+  expect_two_are_left(misses_rank_2, misses_rank_2, is_gone);
+}
+
+TEST_F(LostWhileMeetingTest, RankZeroHasNoticed) {
+  expect_two_are_left(misses_rank_2, has_come_to_the_next_call, is_gone);
+}
+
+TEST_F(LostWhileMeetingTest, AnotherHasNoticed) {
+  expect_two_are_left(has_come_to_the_next_call, misses_rank_2, has_come_to_the_next_call);
 }
 
 }  // namespace
