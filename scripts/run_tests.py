@@ -50,19 +50,18 @@ LANES = [
         Part("programs", "make cluster-programs"),
         Part("unit tests", "make unit-unsanitized", r"tests failed out of (\d+)", "tests"),
         Part("sanitized tests", "make sanitize", r"tests failed out of (\d+)", "tests"),
-        Part("CUDA code", "make cuda-check", r"tests failed out of (\d+)", "tests", after=("CUDA toolchain",)),
         Part("clang-tidy", "make tidy", r"clang-tidy: (\d+) files", "files"),
     ]),
     Lane(parts=[
-        Part("CUDA toolchain", "scripts/cuda.py"),
         Part("cluster tools", "tests/cluster/build_tools.sh"),
         Part("chart", "helm/test.sh", r"helm: (\d+) sets of values", "sets of values", after=("cluster tools",)),
-        Part("cluster tests", "tests/cluster/test.sh build", r"(\d+) scenarios passed", "scenarios",
+        Part("cluster tests", "tests/cluster/test.sh build", r"scenarios: (\d+) of \d+ passed", "scenarios",
              after=("cluster tools", "programs")),
         Part("journey", "tests/journey.sh build/bin/fettle examples/fashion-mnist.yaml", r"(\d+) trials", "trials",
              after=("programs",)),
         Part("report page", "tests/report_page.sh build/bin/fettle", r"(is drawn without errors)", "pages",
              after=("programs",)),
+        Part("CUDA code", "scripts/cuda_check.sh build-cuda", r"tests failed out of (\d+)", "tests"),
     ]),
 ]  # fmt: skip
 

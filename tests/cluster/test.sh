@@ -28,12 +28,12 @@ clean_up() {
 }
 trap clean_up EXIT
 
-# step NAME COMMAND...: says how long it took, and shows its output if it failed.
+# step NAME COMMAND...: says how long it took and the last line of its output, or shows all of it if it failed.
 step() {
   local -r name=$1 started=$SECONDS
   shift
   if "$@" > "$work/$name.log" 2>&1; then
-    echo "cluster tests: $name: passed after $((SECONDS - started)) s"
+    echo "cluster tests: $name: passed after $((SECONDS - started)) s: $(tail -n 1 "$work/$name.log")"
     return
   fi
   {
