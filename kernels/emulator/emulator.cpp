@@ -110,7 +110,7 @@ class Multiprocessor {
   void run_ready();
   void take_new_threads();
   static void fiber_body(void* self) { static_cast<Multiprocessor*>(self)->take_new_threads(); }
-  void go_to(Fiber& fiber);
+  void resume(Fiber& fiber);
   void enter(unsigned thread);
 
   bool release_warps();
@@ -124,7 +124,6 @@ class Multiprocessor {
   std::vector<unsigned> ready_;  // in the order in which they are to run
   std::size_t next_ = 0;         // of ready_
   unsigned current_ = 0;
-  Fiber main_;
   Fiber* running_ = nullptr;
   std::vector<std::unique_ptr<Fiber>> fibers_;
   std::vector<Fiber*> idle_;
@@ -169,7 +168,7 @@ void Multiprocessor::run_ready() {
     const Thread& thread = threads_[ready_[next_]];
     if (thread.state != State::kNew) {
       enter(ready_[next_++]);
-      go_to(*thread.fiber);
+      resume(*thread.fiber);
       continue;
     }
     if (idle_.empty()) {
@@ -178,13 +177,13 @@ void Multiprocessor::run_ready() {
     }
     Fiber* const fiber = idle_.back();
     idle_.pop_back();
-    go_to(*fiber);
+    resume(*fiber);
   }
 }
 
-void Multiprocessor::go_to(Fiber& fiber) {
+void Multiprocessor::resume(Fiber& fiber) {
   running_ = &fiber;
-  main_.switch_to(fiber);
+  fiber.resume();
 }
 
 // What every fiber does: one new thread after the other, as long as none of them waits.
@@ -197,7 +196,7 @@ void Multiprocessor::take_new_threads() {
       threads_[current_].state = State::kDone;
     }
     idle_.push_back(self);
-    self->switch_to(main_);
+    self->suspend();
   }
 }
 
@@ -215,7 +214,7 @@ std::uint64_t Multiprocessor::wait(State state, const Thread& call) {
     fail("the mask of a warp operation does not name the lane that calls it, at " +
          place(call.where));
   }
-  running_->switch_to(main_);
+  running_->suspend();
   return threads_[current_].value;
 }
 

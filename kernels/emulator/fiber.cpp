@@ -1,11 +1,9 @@
 #include "kernels/emulator/fiber.h"
 
-#include <sys/mman.h>
-
 #include "base/check.h"
 
 #ifdef __SANITIZE_ADDRESS__
-#include <sanitizer/common_interface_defs.h>
+#include <sanitizer/asan_interface.h>
 #endif
 #ifdef __SANITIZE_THREAD__
 #include <sanitizer/tsan_interface.h>
@@ -14,74 +12,78 @@
 namespace fettle::kernels::emulator {
 namespace {
 
-constexpr std::size_t kGuardBytes = 4096;
+using boost::context::detail::jump_fcontext;
+using boost::context::detail::make_fcontext;
+using boost::context::detail::transfer_t;
+
 #ifdef __SANITIZE_ADDRESS__
 constexpr std::size_t kStackBytes = 256 * 1024;  // frames are larger then
 #else
 constexpr std::size_t kStackBytes = 64 * 1024;
 #endif
 
-// Whom a fiber's first instructions belong to, and where they came from: makecontext() passes only
-// ints.
-thread_local Fiber* starting = nullptr;
-thread_local Fiber* before = nullptr;
-
 }  // namespace
 
-Fiber::Fiber() {
-#ifdef __SANITIZE_THREAD__
-  thread_state_ = __tsan_get_current_fiber();
-#endif
-}
-
-Fiber::Fiber(void (*body)(void*), void* argument) : body_(body), argument_(argument) {
-  void* const mapped = mmap(nullptr, kGuardBytes + kStackBytes, PROT_READ | PROT_WRITE,
-                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  CHECK(mapped != MAP_FAILED, "no address space for a fiber's stack");
-  stack_ = static_cast<std::byte*>(mapped);
-  CHECK(mprotect(stack_, kGuardBytes, PROT_NONE) == 0, "mprotect failed");
-  bottom_ = stack_ + kGuardBytes;
-  size_ = kStackBytes;
-  CHECK(getcontext(&context_) == 0, "getcontext failed");
-  context_.uc_stack.ss_sp = stack_ + kGuardBytes;
-  context_.uc_stack.ss_size = kStackBytes;
-  context_.uc_link = nullptr;
-  makecontext(&context_, &Fiber::start, 0);
+Fiber::Fiber(void (*body)(void*), void* argument)
+    : body_(body),
+      argument_(argument),
+      stacks_(kStackBytes),
+      stack_(stacks_.allocate()),
+      context_(make_fcontext(stack_.sp, kStackBytes, &Fiber::start)) {
 #ifdef __SANITIZE_THREAD__
   thread_state_ = __tsan_create_fiber(0);
 #endif
 }
 
 Fiber::~Fiber() {
-  if (stack_ == nullptr) return;
 #ifdef __SANITIZE_THREAD__
   __tsan_destroy_fiber(thread_state_);
 #endif
-  munmap(stack_, kGuardBytes + kStackBytes);
+#ifdef __SANITIZE_ADDRESS__
+  // Frames that never return leave their red zones to whoever gets these addresses next.
+  __asan_unpoison_memory_region(bottom(), kStackBytes);
+#endif
+  stacks_.deallocate(stack_);
 }
 
-void Fiber::start() {
-  Fiber* const self = starting;
+const void* Fiber::bottom() const { return static_cast<const std::byte*>(stack_.sp) - kStackBytes; }
+
+void Fiber::start(transfer_t from) {
+  Fiber* const self = static_cast<Fiber*>(from.data);
+  self->resumer_ = from.fctx;
 #ifdef __SANITIZE_ADDRESS__
-  __sanitizer_finish_switch_fiber(self->fake_stack_, &before->bottom_, &before->size_);
+  __sanitizer_finish_switch_fiber(nullptr, &self->resumer_bottom_, &self->resumer_size_);
 #endif
   self->body_(self->argument_);
   check_failed(__FILE__, __LINE__, "a fiber's body never returns", "");
 }
 
-void Fiber::switch_to(Fiber& next) {
-  starting = &next;
-  before = this;
+void Fiber::resume() {
 #ifdef __SANITIZE_ADDRESS__
-  __sanitizer_start_switch_fiber(&fake_stack_, next.bottom_, next.size_);
+  void* fake_stack = nullptr;
+  __sanitizer_start_switch_fiber(&fake_stack, bottom(), kStackBytes);
 #endif
 #ifdef __SANITIZE_THREAD__
-  __tsan_switch_to_fiber(next.thread_state_, 0);
+  resumer_thread_state_ = __tsan_get_current_fiber();
+  __tsan_switch_to_fiber(thread_state_, 0);
 #endif
-  CHECK(swapcontext(&context_, &next.context_) == 0, "swapcontext failed");
+  context_ = jump_fcontext(context_, this).fctx;
 #ifdef __SANITIZE_ADDRESS__
-  // `before` is whoever came back here; the bounds of an operating system's stack are learnt so.
-  __sanitizer_finish_switch_fiber(fake_stack_, &before->bottom_, &before->size_);
+  __sanitizer_finish_switch_fiber(fake_stack, nullptr, nullptr);
+#endif
+}
+
+void Fiber::suspend() {
+#ifdef __SANITIZE_ADDRESS__
+  void* fake_stack = nullptr;
+  __sanitizer_start_switch_fiber(&fake_stack, resumer_bottom_, resumer_size_);
+#endif
+#ifdef __SANITIZE_THREAD__
+  __tsan_switch_to_fiber(resumer_thread_state_, 0);
+#endif
+  resumer_ = jump_fcontext(resumer_, nullptr).fctx;
+#ifdef __SANITIZE_ADDRESS__
+  __sanitizer_finish_switch_fiber(fake_stack, &resumer_bottom_, &resumer_size_);
 #endif
 }
 

@@ -1,38 +1,50 @@
-// A fiber: a stack of its own that runs until it switches away, and goes on there when it is
-// switched to. All fibers of one thread of the operating system take turns; none moves to another.
-// The sanitizers are told of every switch.
+// A fiber: a stack of its own, whose code runs when the fiber is resumed, until it suspends itself;
+// resumed again, it continues there. All fibers of one thread of the operating system take turns;
+// none moves to another thread.
+//
+// The switch is Boost.Context's, by its lowest interface: boost::context::fiber also switches while
+// it is created and destroyed, which the sanitizers could not be told. They are told of every
+// switch here.
 #pragma once
 
-#include <ucontext.h>
-
+#include <boost/context/detail/fcontext.hpp>
+#include <boost/context/protected_fixedsize_stack.hpp>
 #include <cstddef>
 
 namespace fettle::kernels::emulator {
 
 class Fiber {
  public:
-  // The stack that calls this; for switching back to.
-  Fiber();
-  // Runs `body(argument)` when first switched to. `body` never returns.
+  // Runs `body(argument)` when first resumed. `body` never returns.
   Fiber(void (*body)(void*), void* argument);
+  // Frees the stack of a fiber that does not run; what lies there is not destroyed.
   ~Fiber();
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
 
-  // From this fiber, which must be the one that runs, to `next`.
-  void switch_to(Fiber& next);
+  // Runs the fiber until it suspends. Called from the stack of the thread, never from a fiber.
+  void resume();
+  // Called from the fiber: continues where it was resumed.
+  void suspend();
 
  private:
-  static void start();
+  using Context = boost::context::detail::fcontext_t;
 
-  void (*body_)(void*) = nullptr;
-  void* argument_ = nullptr;
-  ucontext_t context_{};
-  std::byte* stack_ = nullptr;    // of its own, with a guard page below; else nullptr
-  const void* bottom_ = nullptr;  // as the address sanitizer names it
-  std::size_t size_ = 0;
-  void* fake_stack_ = nullptr;    // the address sanitizer's
-  void* thread_state_ = nullptr;  // the thread sanitizer's
+  static void start(boost::context::detail::transfer_t from);
+  const void* bottom() const;
+
+  void (*const body_)(void*);
+  void* const argument_;
+  boost::context::protected_fixedsize_stack stacks_;
+  boost::context::stack_context stack_;
+  Context context_;            // of the fiber while it does not run
+  Context resumer_ = nullptr;  // of the thread while the fiber runs
+  // For the address sanitizer: the thread's stack.
+  const void* resumer_bottom_ = nullptr;
+  std::size_t resumer_size_ = 0;
+  // For the thread sanitizer.
+  void* thread_state_ = nullptr;
+  void* resumer_thread_state_ = nullptr;
 };
 
 }  // namespace fettle::kernels::emulator
