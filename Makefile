@@ -11,8 +11,6 @@ CUDA_OPTIONS := $(if $(CUDA),-DFETTLE_CUDA=ON '-DCMAKE_CUDA_ARCHITECTURES=80-rea
 SANITIZED := sample
 # Many tests wait for processes.
 TESTS_AT_ONCE := $(shell echo $$((2 * $$(nproc))))
-# After a part that ends with 77 where it cannot run (scripts/not_run.sh), and has said so.
-OR_SKIPPED = || [ $$? -eq 77 ]
 # Compiler output is cached outside the checkout.
 export CCACHE_DIR ?= $(HOME)/.cache/fettle/ccache
 export CCACHE_COMPILERCHECK ?= content
@@ -62,7 +60,7 @@ unit-unsanitized: setup # those that `make test` does not run under sanitizers
 
 .PHONY: cuda-check
 cuda-check: setup ## Compile the CUDA code for the H100 and check what comes out; needs no GPU
-	@scripts/cuda_check.sh $(BUILD)-cuda $(OR_SKIPPED)
+	@scripts/cuda_check.sh $(BUILD)-cuda
 
 .PHONY: sanitize
 sanitize: setup # tests under the address and undefined-behaviour sanitizers
@@ -86,7 +84,7 @@ journey: build ## The example, smaller, from the YAML to the best trial
 
 .PHONY: report-page
 report-page: build # the report page in headless Chromium
-	@tests/report_page.sh $(BUILD)/bin/fettle $(OR_SKIPPED)
+	@tests/report_page.sh $(BUILD)/bin/fettle
 
 .PHONY: chart
 chart: setup # the Helm chart, as far as it can be told without a cluster
@@ -99,7 +97,7 @@ cluster-programs: setup
 
 .PHONY: cluster-test
 cluster-test: cluster-programs # on a whole cluster of this machine, which is gone afterwards
-	@tests/cluster/test.sh $(BUILD) $(OR_SKIPPED)
+	@tests/cluster/test.sh $(BUILD)
 
 .PHONY: cluster
 cluster: cluster-programs ## Bring up a whole Kubernetes cluster on this machine, with Fettle's images

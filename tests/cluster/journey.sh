@@ -158,7 +158,7 @@ install
 make_study | k apply -f - > /dev/null
 k wait --for=condition=Running "study/$study" --timeout=180s > /dev/null || fail 'the Study does not begin'
 suspend_and_resume
-expect_log "$study-0" step
+expect_log "$stopped" step
 k wait --for=condition=Succeeded "study/$study" --timeout=600s > /dev/null || fail 'the Study does not succeed'
 check_story
 check_reports
