@@ -67,7 +67,7 @@ void dump_items(const Items& items, char open, char close, int indent, int depth
   out += open;
   bool first = true;
   for (const auto& item : items) {
-    if (!first) out += ",";
+    if (!first) out += ',';
     first = false;
     new_line(indent, depth + 1, out);
     dump_item(item);

@@ -9,7 +9,7 @@
 #include <utility>
 
 namespace spdlog {
-class logger;
+class logger;  // NOLINT(readability-identifier-naming): its name there
 }  // namespace spdlog
 
 namespace fettle::op {

@@ -16,9 +16,9 @@ bool one_runs_on(std::string_view architecture, int major, int minor) {
   const char* const after = std::from_chars(architecture.data(), end, number).ptr;
   const std::string_view kind(after, static_cast<std::size_t>(end - after));
   const int capability = 10 * major + minor;
-  if (kind.starts_with("a")) return capability == number;
+  if (kind.starts_with('a')) return capability == number;
   const bool same_family = number / 10 == major && number <= capability;
-  if (kind.starts_with("f") || kind == "-real") return same_family;
+  if (kind.starts_with('f') || kind == "-real") return same_family;
   return number <= capability && (kind == "-virtual" || kind.empty());
 }
 

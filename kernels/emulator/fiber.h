@@ -40,11 +40,11 @@ class Fiber {
   Context context_;            // of the fiber while it does not run
   Context resumer_ = nullptr;  // of the thread while the fiber runs
   // For the address sanitizer: the thread's stack.
-  const void* resumer_bottom_ = nullptr;
-  std::size_t resumer_size_ = 0;
+  [[maybe_unused]] const void* resumer_bottom_ = nullptr;
+  [[maybe_unused]] std::size_t resumer_size_ = 0;
   // For the thread sanitizer.
-  void* thread_state_ = nullptr;
-  void* resumer_thread_state_ = nullptr;
+  [[maybe_unused]] void* thread_state_ = nullptr;
+  [[maybe_unused]] void* resumer_thread_state_ = nullptr;
 };
 
 }  // namespace fettle::kernels::emulator

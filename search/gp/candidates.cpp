@@ -101,7 +101,8 @@ std::vector<Candidate> neighbours(const Space& space, const Candidate& from, Ran
       if (here > 0) add(i, here - 1);
       if (here + 1 < cells) add(i, here + 1);
     } else if (dimension.cells() <= kMostChoices + 1) {
-      for (double cell = 0; cell < cells; ++cell) {
+      for (std::uint64_t k = 0; k < dimension.cells(); ++k) {
+        const auto cell = static_cast<double>(k);
         if (cell != here) add(i, cell);
       }
     } else {

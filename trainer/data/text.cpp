@@ -119,7 +119,8 @@ Result<Text> read_tokens(const std::string& path, std::int64_t vocabulary, DataC
   FETTLE_ASSIGN(text.tokens, tokens_of(file, path));
   if (text.tokens.size() == 0) return invalid(path + " is empty; expected token ids");
   const auto* tokens = reinterpret_cast<const std::uint16_t*>(text.tokens.view().data());
-  const auto* end = tokens + text.tokens.size() / sizeof(std::uint16_t);
+  const std::size_t count = text.tokens.size() / sizeof(std::uint16_t);
+  const auto* end = tokens + count;
   const auto* largest = std::max_element(tokens, end);
   text.vocabulary = vocabulary > 0 ? vocabulary : *largest + 1;
   if (*largest < text.vocabulary) return text;

@@ -295,7 +295,9 @@ class Cuts {
     std::vector<std::size_t> begin(ends_.size(), 0);
     kept[0] = 0;
     for (std::size_t end = 0; end < ends_.size(); ++end) {
-      for (std::size_t from = end + 1; from-- > 0 && between(from, end) <= limit;) {
+      for (std::size_t after = end + 1; after > 0; --after) {
+        const std::size_t from = after - 1;
+        if (between(from, end) > limit) break;
         if (kept[from] == kImpossible || kept[from] + size_of(end) >= kept[end + 1]) continue;
         kept[end + 1] = kept[from] + size_of(end);
         begin[end] = from;
