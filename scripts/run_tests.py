@@ -218,6 +218,7 @@ class Run:
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # like Ctrl-C: nothing is left running
     run = Run(LANES, sys.argv[1])
     passed = run.run()
     print(run.table(), flush=True)
