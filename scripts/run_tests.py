@@ -57,7 +57,7 @@ LANES = [
         Part("chart", "helm/test.sh", r"helm: (\d+) sets of values", "sets of values", after=("cluster tools",)),
         Part("cluster tests", "tests/cluster/test.sh build", r"scenarios: (\d+) of \d+ passed", "scenarios",
              after=("cluster tools", "programs")),
-        Part("journey", "tests/journey.sh build/bin/fettle examples/fashion-mnist.yaml", r"(\d+) trials", "trials",
+        Part("journey", "tests/journey.sh build/bin/fettle examples/fashion-mnist.yaml", r"resumed, (\d+) trials", "trials",
              after=("programs",)),
         Part("report page", "tests/report_page.sh build/bin/fettle", r"(is drawn without errors)", "pages",
              after=("programs",)),
