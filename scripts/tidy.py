@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Runs clang-tidy over the production files, as many at once as there are cores.
 
-Tests are left out: what they do wrong the compiler and the sanitizers find, and how their names and
-functions look scripts/names_lint.py checks in seconds.
+Tests are left out. The compiler and the sanitizers find what they do wrong, and scripts/names_lint.py
+checks their names and the length of their functions.
 
 A file that was clean is not looked at again until it, a header it includes, or .clang-tidy changes:
 stamps live in ~/.cache/fettle/tidy, keyed by the hash of all of those.
