@@ -3,5 +3,10 @@
 // the fast backend only: the reference runs the same instructions everywhere.
 #pragma once
 
+#ifdef __SANITIZE_THREAD__
+// The loader picks before the thread sanitizer is there, which is told of every call.
+#define FETTLE_FOR_EACH_PROCESSOR
+#else
 #define FETTLE_FOR_EACH_PROCESSOR \
   [[gnu::target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")]]
+#endif
