@@ -12,8 +12,9 @@ namespace fettle::api {
 // Whether a change of the field at `path` ("spec.objectives[0].goal") acts from now on.
 bool may_change(std::string_view path);
 
-// The fields that differ and may not: everything but budget.*, suspend, objectives[].goal and
-// trial.timeout, heartbeat, retries and gracePeriod, whose change acts from now on. One error a
+// The fields that differ and may not: everything but budget.*, suspend, ttlAfterFinished,
+// objectives[].goal and trial.timeout, heartbeat, retries and gracePeriod, whose change acts from
+// now on. One error a
 // field, in document order, with both values and the way out.
 std::vector<FieldError> forbidden_changes(const StudySpec& before, const StudySpec& after);
 

@@ -71,6 +71,8 @@ class RandomDocuments {
     fill_search(s.spec);
     fill_trial(s.spec.trial);
     s.spec.suspend = coin();
+    s.spec.ttl_after_finished =
+        maybe<double>([&] { return static_cast<double>(whole(0, 100'000)); });
     s.status.conditions = {{"Running", coin(), "Started", any_text(), whole(1, 1'000'000)}};
     s.status.best = {{"study-1", 3, {positive(), -positive()}, Json::object({{"p0", 1}})}};
     s.status.eta_seconds = maybe<double>([&] { return positive(); });

@@ -245,6 +245,9 @@ struct StudySpec {
   TrialTemplate trial;
   std::optional<WarmStart> warm_start;
   bool suspend = false;
+  // Seconds after its end at which a cluster deletes the Study, and with it its trials; absent:
+  // never. Local runs keep theirs.
+  std::optional<double> ttl_after_finished;
   bool operator==(const StudySpec&) const = default;
 };
 

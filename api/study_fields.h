@@ -327,6 +327,9 @@ void visit_fields(Visitor& v, T& c) {
   v.field("trial", c.trial, "How a trial runs.", FieldRules{}.needed());
   v.field("warmStart", c.warm_start, "Studies to learn from.");
   v.field("suspend", c.suspend, "Stop all trials gently, and go on later.");
+  v.field("ttlAfterFinished", c.ttl_after_finished,
+          "Time after its end at which a cluster deletes the Study and its trials.",
+          number(0, kLongestDuration).as(Form::kDuration));
 }
 
 template <class Visitor, Like<StatusCondition> T>

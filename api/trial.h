@@ -92,12 +92,23 @@ inline constexpr std::size_t kMaxPromotions = 100;
 inline constexpr std::size_t kMaxRunRecords = 20;
 inline constexpr std::size_t kMaxHistoryPoints = 50;
 
+// The world size of a run from then on.
+struct Resize {
+  std::int64_t at_ms = 0;
+  std::int64_t workers = 1;
+  bool operator==(const Resize&) const = default;
+};
+inline constexpr std::size_t kMaxResizes = 50;
+
+inline constexpr std::int64_t kMaxTrialIndex = 1'000'000;
+
 // One run of a trial, from intent to outcome. Old records are pruned, so each carries on what would
 // be lost with its predecessors: the newest alone says how many retries are spent.
 struct RunRecord {
   std::int64_t run = 0;
-  std::string pod_uid;  // of rank 0; local: "<uid of the trial>-r<run>"
-  std::int64_t workers = 1;
+  std::string pod_uid;              // of rank 0; local: "<uid of the trial>-r<run>"
+  std::int64_t workers = 1;         // it was started with
+  std::vector<Resize> resizes;      // in order of time; the newest kMaxResizes
   std::int64_t until_step = 1;      // how far this run was asked to go
   std::int64_t started_ms = 0;      // intent written
   std::int64_t running_ms = 0;      // first seen running; 0 = never

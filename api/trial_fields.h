@@ -47,12 +47,12 @@ void visit_fields(Visitor& v, T& c) {
 template <class Visitor, Like<TrialSpec> T>
 void visit_fields(Visitor& v, T& c) {
   v.field("study", c.study, "The name of its Study.", dns_label().needed());
-  v.field("index", c.index, "0, 1, 2 ... within the Study.", count_from(0));
+  v.field("index", c.index, "0, 1, 2 ... within the Study.", whole(0, kMaxTrialIndex));
   v.field("parameters", c.parameters, "Values of the active parameters.",
           FieldRules{}.as(Form::kObject));
   v.field("seed", c.seed, "The trainer's seed.");
   v.field("untilStep", c.until_step, "Step to reach; only grows.", count_from(0));
-  v.field("workers", c.workers, "Workers now wanted.", whole(0, 1024));
+  v.field("workers", c.workers, "Workers now wanted.", whole(1, 1024));
   v.field("workerPod", c.worker_pod, "Pool: the worker that has it.", text(0, 253));
   v.field("parent", c.parent, "Checkpoint to start from.");
   v.field("search", c.search, "The decision that created it.");
@@ -60,11 +60,19 @@ void visit_fields(Visitor& v, T& c) {
   v.field("suspend", c.suspend, "Stop gently, and go on later.");
 }
 
+template <class Visitor, Like<Resize> T>
+void visit_fields(Visitor& v, T& c) {
+  v.field("time", c.at_ms, "From then on.", timestamp());
+  v.field("workers", c.workers, "That many workers.", whole(1, 1024));
+}
+
 template <class Visitor, Like<RunRecord> T>
 void visit_fields(Visitor& v, T& c) {
   v.field("run", c.run, "0, 1, 2 ... within the trial.", count_from(0));
   v.field("podUID", c.pod_uid, "Of rank 0; local: UID of the trial, -r and the run.", text(0, 64));
   v.field("workers", c.workers, "Workers it was started with.", whole(0, 1024));
+  v.field("resizes", c.resizes, "Changes of the number of workers, in order.",
+          list(0, kMaxResizes));
   v.field("untilStep", c.until_step, "How far it was asked to go.", count_from(0));
   v.field("startTime", c.started_ms, "When the intent was written.", timestamp());
   v.field("runningTime", c.running_ms, "When it was first seen running.", timestamp());

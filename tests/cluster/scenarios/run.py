@@ -8,11 +8,12 @@ Usage: run.py [--jobs N] [--only alone|together] [WORD...]   (WORD: scenarios wi
 """
 import argparse
 import concurrent.futures
+import importlib
+import pathlib
 import sys
 import time
 import unittest
 
-import studies_test
 from cluster import LOGS
 from setup import install_definitions
 
@@ -21,9 +22,11 @@ LOG_LINES = 20
 
 
 def scenarios(words):
+    """Those of all files *_test.py beside this one."""
     found = []
-    for group in unittest.defaultTestLoader.loadTestsFromModule(studies_test):
-        found += [test for test in group if not words or any(word in test.id() for word in words)]
+    for path in sorted(pathlib.Path(__file__).parent.glob("*_test.py")):
+        for group in unittest.defaultTestLoader.loadTestsFromModule(importlib.import_module(path.stem)):
+            found += [test for test in group if not words or any(word in test.id() for word in words)]
     return found
 
 

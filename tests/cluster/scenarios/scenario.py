@@ -1,0 +1,82 @@
+"""Scenario: what the tests of the operator on a real control plane have in common."""
+import json
+import time
+import unittest
+
+import cluster
+from cluster import Operator, get, items, kubectl, study, wait_for
+from setup import SCENARIO, install_in
+
+# What can only be shown by nothing happening: the operator retries and answers events well within.
+QUIET_SECONDS = 5
+
+
+class Scenario(unittest.TestCase):
+    """A namespace and a running operator for each test; run.py runs them beside each other."""
+
+    alone = False
+
+    def setUp(self):
+        name = self._testMethodName.removeprefix("test_").replace("_", "-")
+        self.ns = self.enterContext(cluster.namespace(name[:40]))
+        install_in(self.ns)
+        self.operator = self.start_operator(SCENARIO, self.ns)
+
+    def start_operator(self, release, namespace=None, name="", arguments=()):
+        """It leads, and is stopped at the end of the test."""
+        operator = Operator(release, namespace, self._testMethodName + name, arguments)
+        self.addCleanup(lambda: self.assertIn(operator.clean_up(), (0, None)))
+        return operator.start().wait_until_leader()
+
+    def apply(self, name="s", **changes):
+        cluster.apply(study(name, self.ns, **changes))
+        return name
+
+    def study(self, name="s"):
+        return get("studies", name, self.ns)
+
+    def completed(self, name="s"):
+        """How many of its trials are; none before the operator has seen it."""
+        return self.study(name).get("status", {}).get("trials", {}).get("completed", 0)
+
+    def trials(self, name="s"):
+        return sorted(
+            items("trials", self.ns, f"fettle.dev/study={name}"), key=lambda t: t["spec"]["index"]
+        )
+
+    def assert_succeeded(self, name="s", trials=4):
+        cluster.wait_for_condition(name, self.ns, "Succeeded")
+        found = self.trials(name)
+        self.assertEqual([t["spec"]["index"] for t in found], list(range(trials)))
+        self.assertEqual({t["status"]["phase"] for t in found}, {"Completed"})
+        points = {json.dumps(t["spec"]["parameters"]) for t in found}
+        self.assertEqual(len(points), trials, "every trial has a point of its own")
+
+    def assert_quiet(self):
+        """Nothing is left running, and soon nothing is written any more."""
+        wait_for("all Jobs to be deleted", lambda: not items("jobs", self.ns))
+        wait_for("the operator to be quiet", self.is_quiet)
+
+    def is_quiet(self):
+        before = self.operator.writes()
+        time.sleep(QUIET_SECONDS)
+        return bool(before) and self.operator.writes() == before
+
+    def slow(self, name="s"):
+        self.apply(name, budget={"trials": 12, "parallelism": 4}, annotations={"fake.fettle.dev/duration": "1s"})
+
+    def assert_one_run_each(self):
+        for trial in self.trials():
+            self.assertEqual([r["run"] for r in trial["status"]["runs"]], [0], trial["metadata"]["name"])
+
+    def run_for_ever(self):
+        """A Study of one trial, which no failure is forgiven; the name of its running pod."""
+        self.apply(annotations={"fake.fettle.dev/forever": "yes"}, budget={"trials": 1, "parallelism": 1, "failures": 0})
+        return wait_for("a running pod", self.running_pods).pop()
+
+    def running_pods(self):
+        return {p["metadata"]["name"] for p in items("pods", self.ns) if p["status"]["phase"] == "Running"}
+
+    def let_successor_end(self, pod):
+        successor = wait_for(f"the successor of {pod}", lambda: self.running_pods() - {pod}).pop()
+        kubectl("annotate", "pod", successor, "-n", self.ns, "fake.fettle.dev/forever-")
