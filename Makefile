@@ -38,7 +38,7 @@ build: setup ## Build build/bin/fettle and build/bin/fettle-trainer; CUDA=1: for
 
 .PHONY: test
 test: setup ## Everything that CI runs, several parts at a time; ends with a table of them
-	@scripts/run_tests.py $(BUILD)/test-logs
+	@scripts/run_tests.py $(BUILD)
 
 .PHONY: test-all
 test-all: test ## make test, and what takes long: all tests in Release and under all sanitizers, each access checked

@@ -3,14 +3,14 @@
 
 Parts are in lanes. The parts of a lane run one after the other, the lanes run side by side: the lane
 that compiles keeps the cores busy, at low priority, while the lane of the cluster mostly waits. A part
-that needs another one's result names it in `after`. The output of a part goes to LOGS/PART.log; its end
-is shown when the part fails.
+that needs another one's result names it in `after`. The output of a part goes to
+BUILD/test-logs/PART.log; its end is shown when the part fails.
 
 Exit codes of a part: 0 passed, 77 could not run here (its last line says why), anything else failed.
 A part that fails stops only those that need it. FETTLE_REQUIRE turns 77 into a failure
 (scripts/not_run.sh).
 
-Usage: run_tests.py LOGS
+Usage: run_tests.py BUILD   (the build folder, as `make BUILD=...` knows it)
 """
 import dataclasses
 import os
@@ -42,28 +42,29 @@ class Lane:
     niceness: int = 0
 
 
-# The second lane calls the scripts behind the make targets: the programs are there, and two builds in
-# one folder would disturb each other.
-LANES = [
-    Lane(niceness=10, parts=[
-        Part("style", "make style", r"clang-format over (\d+) files", "files"),
-        Part("programs", "make cluster-programs"),
-        Part("unit tests", "make unit-unsanitized", r"tests failed out of (\d+)", "tests"),
-        Part("sanitized tests", "make sanitize", r"tests failed out of (\d+)", "tests"),
-        Part("clang-tidy", "make tidy", r"clang-tidy: (\d+) files", "files"),
-    ]),
-    Lane(parts=[
-        Part("cluster tools", "tests/cluster/build_tools.sh"),
-        Part("chart", "helm/test.sh", r"helm: (\d+) sets of values", "sets of values", after=("cluster tools",)),
-        Part("cluster tests", "tests/cluster/test.sh build", r"scenarios: (\d+) of \d+ passed", "scenarios",
-             after=("cluster tools", "programs")),
-        Part("journey", "tests/journey.sh build/bin/fettle examples/fashion-mnist.yaml", r"resumed, (\d+) trials", "trials",
-             after=("programs",)),
-        Part("report page", "tests/report_page.sh build/bin/fettle", r"(is drawn without errors)", "pages",
-             after=("programs",)),
-        Part("CUDA code", "scripts/cuda_check.sh build-cuda", r"tests failed out of (\d+)", "tests"),
-    ]),
-]  # fmt: skip
+def lanes(build):
+    """What `make test` runs. The second lane calls the scripts behind the make targets: the programs are
+    there, and two builds in one folder would disturb each other."""
+    return [
+        Lane(niceness=10, parts=[
+            Part("style", "make style", r"clang-format over (\d+) files", "files"),
+            Part("programs", f"make cluster-programs BUILD={build}"),
+            Part("unit tests", f"make unit-unsanitized BUILD={build}", r"tests failed out of (\d+)", "tests"),
+            Part("sanitized tests", f"make sanitize BUILD={build}", r"tests failed out of (\d+)", "tests"),
+            Part("clang-tidy", f"make tidy BUILD={build}", r"clang-tidy: (\d+) files", "files"),
+        ]),
+        Lane(parts=[
+            Part("cluster tools", "tests/cluster/build_tools.sh"),
+            Part("chart", "helm/test.sh", r"helm: (\d+) sets of values", "sets of values", after=("cluster tools",)),
+            Part("cluster tests", f"tests/cluster/test.sh {build}", r"scenarios: (\d+) of \d+ passed", "scenarios",
+                 after=("cluster tools", "programs")),
+            Part("journey", f"tests/journey.sh {build}/bin/fettle examples/fashion-mnist.yaml", r"resumed, (\d+) trials", "trials",
+                 after=("programs",)),
+            Part("report page", f"tests/report_page.sh {build}/bin/fettle", r"(is drawn without errors)", "pages",
+                 after=("programs",)),
+            Part("CUDA code", f"scripts/cuda_check.sh {build}-cuda", r"tests failed out of (\d+)", "tests"),
+        ]),
+    ]  # fmt: skip
 
 
 @dataclasses.dataclass
@@ -219,7 +220,8 @@ def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # like Ctrl-C: nothing is left running
-    run = Run(LANES, sys.argv[1])
+    build = sys.argv[1]
+    run = Run(lanes(build), pathlib.Path(build) / "test-logs")
     passed = run.run()
     print(run.table(), flush=True)
     sys.exit(0 if passed else 1)
