@@ -7,8 +7,8 @@
 #include "core/best.h"
 #include "core/conditions.h"
 #include "core/history.h"
+#include "core/ledger.h"
 #include "core/report.h"
-#include "core/spending.h"
 #include "core/study_status.h"
 
 namespace fettle::cli {
@@ -26,9 +26,9 @@ std::int64_t slots_of(const RunView& view) {
 }  // namespace
 
 void bring_up_to_date(RunView& view) {
-  const core::Spending spending = core::spending_of(view.study, view.trials, view.now_ms);
-  const core::StudyOutlook outlook{view.trials,  spending,     slots_of(view),
-                                   std::nullopt, std::nullopt, ""};
+  const core::Ledger ledger(view.study, view.trials);
+  const core::Spending spending = ledger.spending(view.study, view.now_ms);
+  const core::StudyOutlook outlook{ledger, spending, slots_of(view), {}, {}, ""};
   api::StudyStatus now = core::study_status(view.study, outlook, view.now_ms);
   api::StudyStatus& status = view.study.status;
   status.trials = now.trials;

@@ -1,8 +1,9 @@
-// The Pareto front is kept while walking over the trials once: O(trials x front).
+// A trial that comes is compared with the front alone. One that changes may uncover any other: then
+// the front is found anew, O(trials x front), which only trials that were promoted bring about.
 #include "core/best.h"
 
 #include <algorithm>
-#include <iterator>
+#include <utility>
 
 #include "api/field.h"
 #include "core/history.h"
@@ -18,13 +19,6 @@ using api::TrialPtr;
 
 namespace {
 
-// A trial with the fact that speaks for it.
-struct Candidate {
-  const api::Trial* trial;
-  const Fact* fact;
-  search::Losses losses;
-};
-
 // A value as something to be minimised.
 double loss_of(const api::Objective& objective, double value) {
   return objective.direction == Direction::kMaximize ? -value : value;
@@ -36,63 +30,36 @@ bool is_usable(const api::StudySpec& spec, const Fact& fact) {
                      [](const std::optional<double>& value) { return value.has_value(); });
 }
 
-std::vector<Candidate> usable(const api::StudySpec& spec, const std::vector<TrialPtr>& trials,
-                              FactKind kind) {
-  std::vector<Candidate> out;
-  for (const TrialPtr& trial : trials) {
-    const Fact* fact = newest_fact(*trial, kind);
-    if (fact == nullptr || !is_usable(spec, *fact)) continue;
-    Candidate candidate{trial.get(), fact, {}};
-    for (std::size_t i = 0; i < spec.objectives.size(); ++i) {
-      candidate.losses.push_back(loss_of(spec.objectives[i], *fact->values[i]));
-    }
-    out.push_back(std::move(candidate));
-  }
-  return out;
-}
-
-// Those that are compared: what reached its last step or, where nothing did, what was stopped.
-std::vector<Candidate> candidates_of(const api::StudySpec& spec,
-                                     const std::vector<TrialPtr>& trials) {
-  std::vector<Candidate> results = usable(spec, trials, FactKind::kResult);
-  return results.empty() ? usable(spec, trials, FactKind::kStopped) : results;
-}
-
-// Those that no other one dominates. One objective: the best value, possibly several times.
-std::vector<Candidate> front_of(const std::vector<Candidate>& candidates) {
-  std::vector<Candidate> front;
-  for (const Candidate& candidate : candidates) {
-    const bool dominated = std::any_of(front.begin(), front.end(), [&](const Candidate& other) {
-      return search::dominates(other.losses, candidate.losses);
-    });
-    if (dominated) continue;
-    std::erase_if(
-        front, [&](const Candidate& o) { return search::dominates(candidate.losses, o.losses); });
-    front.push_back(candidate);
-  }
-  return front;
-}
-
-// The worst losses that count: the objectives' own or the worst that were seen.
-search::Losses reference_of(const api::StudySpec& spec, const std::vector<Candidate>& candidates) {
-  search::Losses reference = candidates.front().losses;
-  for (std::size_t i = 0; i < reference.size(); ++i) {
+// The reference of each objective: its own or the worst value that was seen.
+search::Losses reference_of(const api::StudySpec& spec, search::Losses worst) {
+  for (std::size_t i = 0; i < worst.size(); ++i) {
     const api::Objective& objective = spec.objectives[i];
-    for (const Candidate& c : candidates) reference[i] = std::max(reference[i], c.losses[i]);
-    if (objective.reference) reference[i] = loss_of(objective, *objective.reference);
+    if (objective.reference) worst[i] = loss_of(objective, *objective.reference);
   }
-  return reference;
+  return worst;
 }
 
-BestTrial describe(const Candidate& candidate) {
+void worsen(search::Losses& worst, const search::Losses& losses) {
+  if (worst.empty()) worst = losses;
+  for (std::size_t i = 0; i < worst.size(); ++i) worst[i] = std::max(worst[i], losses[i]);
+}
+
+BestTrial describe(const api::Trial& trial, FactKind kind) {
+  const Fact& fact = *newest_fact(trial, kind);
   BestTrial best;
-  best.trial = candidate.trial->metadata.name;
-  best.step = candidate.fact->step;
-  best.parameters = candidate.trial->spec.parameters;
-  for (const std::optional<double>& value : candidate.fact->values) {
-    best.objectives.push_back(*value);
-  }
+  best.trial = trial.metadata.name;
+  best.step = fact.step;
+  best.parameters = trial.spec.parameters;
+  for (const std::optional<double>& value : fact.values) best.objectives.push_back(*value);
   return best;
+}
+
+// What it takes in a status, without the punctuation around it.
+std::size_t bytes_of(const BestTrial& best) {
+  constexpr std::size_t kNumber = 24;
+  constexpr std::size_t kKeys = 64;
+  return best.trial.size() + best.parameters.dump().size() + kNumber * best.objectives.size() +
+         kKeys;
 }
 
 }  // namespace
@@ -101,47 +68,114 @@ bool is_better(const api::Objective& objective, double a, double b) {
   return objective.direction == Direction::kMaximize ? a > b : a < b;
 }
 
-std::vector<BestTrial> best_trials(const api::Study& study, const std::vector<TrialPtr>& trials) {
-  const api::StudySpec& spec = study.spec;
-  if (spec.objectives.empty()) return {};
-  std::vector<Candidate> front = front_of(candidates_of(spec, trials));
-  std::stable_sort(front.begin(), front.end(), [](const Candidate& a, const Candidate& b) {
-    return a.losses[0] < b.losses[0];
-  });
-  const std::size_t most = spec.objectives.size() == 1 ? 1 : kMaxFront;
-  if (front.size() > most) front.resize(most);
-  std::vector<BestTrial> best;
-  std::transform(front.begin(), front.end(), std::back_inserter(best), describe);
-  return best;
+std::optional<search::Losses> losses_of(const api::StudySpec& spec, const api::Trial& trial,
+                                        FactKind kind) {
+  const Fact* fact = newest_fact(trial, kind);
+  if (fact == nullptr || !is_usable(spec, *fact) || spec.objectives.empty()) return std::nullopt;
+  search::Losses losses;
+  for (std::size_t i = 0; i < spec.objectives.size(); ++i) {
+    losses.push_back(loss_of(spec.objectives[i], *fact->values[i]));
+  }
+  return losses;
 }
 
-std::optional<double> front_hypervolume(const api::Study& study,
-                                        const std::vector<TrialPtr>& trials) {
-  const api::StudySpec& spec = study.spec;
-  if (spec.objectives.size() < 2) return std::nullopt;
-  const std::vector<Candidate> candidates = candidates_of(spec, trials);
-  if (candidates.empty()) return std::nullopt;
-  std::vector<search::Losses> losses;
-  for (Candidate& candidate : front_of(candidates)) losses.push_back(std::move(candidate.losses));
-  const auto volume = search::hypervolume(std::move(losses), reference_of(spec, candidates));
-  return volume && *volume <= api::kLargestBound ? volume : std::nullopt;  // what a status may hold
+void Front::set(std::size_t position, std::optional<search::Losses> losses) {
+  if (position >= losses_.size()) losses_.resize(position + 1);
+  search::Losses& known = losses_[position];
+  search::Losses next = std::move(losses).value_or(search::Losses());
+  if (known == next) return;
+  const bool is_new = known.empty();
+  count_ = count_ - (is_new ? 0 : 1) + (next.empty() ? 0 : 1);
+  known = std::move(next);
+  volume_.reset();
+  stale_ = stale_ || !is_new;
+  if (!stale_) add(position);
+}
+
+void Front::add(std::size_t position) const {
+  const search::Losses& added = losses_[position];
+  worsen(worst_, added);
+  const auto dominated = [&](const search::Losses& by, std::size_t by_position,
+                             const search::Losses& losses, std::size_t at) {
+    const bool is_tie = losses.size() == 1 && by == losses;
+    return is_tie ? by_position < at : search::dominates(by, losses);
+  };
+  for (const std::size_t member : members_) {
+    if (dominated(losses_[member], member, added, position)) return;
+  }
+  std::erase_if(members_, [&](std::size_t member) {
+    return dominated(added, position, losses_[member], member);
+  });
+  members_.insert(position);
+}
+
+void Front::refresh() const {
+  if (!stale_) return;
+  stale_ = false;
+  members_.clear();
+  worst_.clear();
+  for (std::size_t i = 0; i < losses_.size(); ++i) {
+    if (!losses_[i].empty()) add(i);
+  }
+}
+
+const std::set<std::size_t>& Front::members() const {
+  refresh();
+  return members_;
+}
+
+std::optional<double> Front::hypervolume(const api::StudySpec& spec) const {
+  if (spec.objectives.size() < 2 || empty()) return std::nullopt;
+  refresh();
+  if (!volume_) {
+    std::vector<search::Losses> losses;
+    for (const std::size_t member : members_) losses.push_back(losses_[member]);
+    volume_ = search::hypervolume(std::move(losses), reference_of(spec, worst_));
+    const bool fits = *volume_ && **volume_ <= api::kLargestBound;  // what a status may hold
+    if (!fits) volume_.emplace(std::nullopt);
+  }
+  return *volume_;
+}
+
+std::vector<BestTrial> best_trials(const api::StudySpec& spec, const Front& front,
+                                   const std::vector<TrialPtr>& trials, FactKind kind) {
+  std::vector<std::size_t> order(front.members().begin(), front.members().end());
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return front.losses(a)[0] < front.losses(b)[0];
+  });
+  const std::size_t most = spec.objectives.size() == 1 ? 1 : kMaxFront;
+  if (order.size() > most) order.resize(most);
+  std::vector<BestTrial> best;
+  std::size_t bytes = 0;
+  for (const std::size_t position : order) {
+    BestTrial next = describe(*trials[position], kind);
+    bytes += bytes_of(next);
+    if (!best.empty() && bytes > kMaxBestBytes) break;
+    best.push_back(std::move(next));
+  }
+  return best;
 }
 
 std::vector<VolumePoint> hypervolume_over_time(const api::Study& study,
                                                const std::vector<TrialPtr>& trials) {
   const api::StudySpec& spec = study.spec;
   if (spec.objectives.size() < 2) return {};
-  std::vector<Candidate> candidates = usable(spec, trials, FactKind::kResult);
-  if (candidates.empty()) return {};
-  std::stable_sort(
-      candidates.begin(), candidates.end(),
-      [](const Candidate& a, const Candidate& b) { return a.fact->seq < b.fact->seq; });
-  const search::Losses reference = reference_of(spec, candidates);
+  std::vector<std::pair<std::int64_t, search::Losses>> results;  // by seq
+  search::Losses worst;
+  for (const TrialPtr& trial : trials) {
+    auto losses = losses_of(spec, *trial, FactKind::kResult);
+    if (!losses) continue;
+    worsen(worst, *losses);
+    results.emplace_back(newest_fact(*trial, FactKind::kResult)->seq, *std::move(losses));
+  }
+  std::stable_sort(results.begin(), results.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  const search::Losses reference = reference_of(spec, worst);
   std::vector<VolumePoint> out;
   std::vector<search::Losses> front;
-  const std::size_t stride = (candidates.size() + kMaxVolumes - 1) / kMaxVolumes;
-  for (std::size_t i = 0; i < candidates.size(); ++i) {
-    const search::Losses& added = candidates[i].losses;
+  const std::size_t stride = (results.size() + kMaxVolumes - 1) / kMaxVolumes;
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const search::Losses& added = results[i].second;
     const bool dominated = std::any_of(front.begin(), front.end(), [&](const auto& other) {
       return search::dominates(other, added);
     });
@@ -149,7 +183,7 @@ std::vector<VolumePoint> hypervolume_over_time(const api::Study& study,
       std::erase_if(front, [&](const auto& other) { return search::dominates(added, other); });
       front.push_back(added);
     }
-    const std::size_t left = candidates.size() - 1 - i;
+    const std::size_t left = results.size() - 1 - i;
     if (left % stride != 0) continue;
     const auto volume = search::hypervolume(front, reference);
     if (volume) out.push_back({static_cast<std::int64_t>(i) + 1, *volume});
@@ -157,13 +191,15 @@ std::vector<VolumePoint> hypervolume_over_time(const api::Study& study,
   return out;
 }
 
-bool reaches_goals(const api::StudySpec& spec, const std::vector<double>& objectives) {
+bool reaches_goals(const api::StudySpec& spec, const api::Trial& trial) {
+  const Fact* result = newest_fact(trial, FactKind::kResult);
+  if (result == nullptr || !is_usable(spec, *result)) return false;
   bool has_goal = false;
   for (std::size_t i = 0; i < spec.objectives.size(); ++i) {
     const api::Objective& objective = spec.objectives[i];
     if (!objective.goal) continue;
     has_goal = true;
-    if (is_better(objective, *objective.goal, objectives[i])) return false;
+    if (is_better(objective, *objective.goal, *result->values[i])) return false;
   }
   return has_goal;
 }

@@ -2,46 +2,32 @@
 // spent.
 #include "core/ending.h"
 
-#include <algorithm>
-
 #include "api/quantity.h"
-#include "core/best.h"
 #include "core/conditions.h"
 #include "core/history.h"
 
 namespace fettle::core {
 
-using api::TrialPhase;
-using api::TrialPtr;
-
 namespace {
 
-std::optional<Ending> goal_reached(const api::Study& study, const std::vector<TrialPtr>& trials) {
-  const api::StudySpec& spec = study.spec;
-  for (const TrialPtr& trial : trials) {
-    const api::Fact* result = newest_fact(*trial, api::FactKind::kResult);
-    if (result == nullptr || result->infeasible) continue;
-    std::vector<double> values;
-    for (const std::optional<double>& value : result->values) {
-      if (value) values.push_back(*value);
-    }
-    if (values.size() != spec.objectives.size() || !reaches_goals(spec, values)) continue;
-    return Ending{true, "GoalReached",
-                  trial->metadata.name + " reached the goal with " + spec.objectives[0].metric +
-                      " " + Json(values[0]).dump()};
-  }
-  return std::nullopt;
+std::optional<Ending> goal_reached(const api::Study& study, const Ledger& ledger) {
+  if (ledger.reaching_goals().empty()) return std::nullopt;
+  const api::Trial& trial = *ledger.trials()[*ledger.reaching_goals().begin()];
+  const api::Fact& result = *newest_fact(trial, api::FactKind::kResult);
+  return Ending{true, "GoalReached",
+                trial.metadata.name + " reached the goal with " + study.spec.objectives[0].metric +
+                    " " + Json(*result.values[0]).dump()};
 }
 
 // What the newest failed trial says of itself.
-std::string last_failure(const std::vector<TrialPtr>& trials) {
+std::string last_failure(const Ledger& ledger) {
   const api::Trial* newest = nullptr;
   std::int64_t at_ms = -1;
-  for (const TrialPtr& trial : trials) {
-    if (trial->status.phase != TrialPhase::kFailed || trial->status.runs.empty()) continue;
-    if (trial->status.runs.back().ended_ms <= at_ms) continue;
-    at_ms = trial->status.runs.back().ended_ms;
-    newest = trial.get();
+  for (const std::size_t position : ledger.failed()) {
+    const api::Trial& trial = *ledger.trials()[position];
+    if (trial.status.runs.empty() || trial.status.runs.back().ended_ms <= at_ms) continue;
+    at_ms = trial.status.runs.back().ended_ms;
+    newest = &trial;
   }
   if (newest == nullptr) return "";
   const api::StatusCondition* failed = find_condition(newest->status.conditions, "Failed");
@@ -49,19 +35,13 @@ std::string last_failure(const std::vector<TrialPtr>& trials) {
          (failed == nullptr ? "" : ": " + failed->message);
 }
 
-std::int64_t count_phase(const std::vector<TrialPtr>& trials, TrialPhase phase) {
-  return std::count_if(trials.begin(), trials.end(),
-                       [phase](const TrialPtr& trial) { return trial->status.phase == phase; });
-}
-
-std::optional<Ending> too_many_failures(const api::Study& study,
-                                        const std::vector<TrialPtr>& trials) {
-  const std::int64_t failed = count_phase(trials, TrialPhase::kFailed);
+std::optional<Ending> too_many_failures(const api::Study& study, const Ledger& ledger) {
+  const auto failed = static_cast<std::int64_t>(ledger.failed().size());
   if (failed <= study.spec.budget.failures) return std::nullopt;
   return Ending{false, "TooManyFailures",
                 std::to_string(failed) + " trials failed, " +
                     std::to_string(study.spec.budget.failures) +
-                    " are accepted (spec.budget.failures)" + last_failure(trials)};
+                    " are accepted (spec.budget.failures)" + last_failure(ledger)};
 }
 
 std::optional<Ending> budget_spent(const api::Budget& budget, const Spending& spending) {
@@ -79,23 +59,22 @@ std::optional<Ending> budget_spent(const api::Budget& budget, const Spending& sp
 
 }  // namespace
 
-std::optional<Ending> ending_now(const api::Study& study, const std::vector<TrialPtr>& trials,
+std::optional<Ending> ending_now(const api::Study& study, const Ledger& ledger,
                                  const Spending& spending) {
-  if (auto ending = goal_reached(study, trials)) return ending;
-  if (auto ending = too_many_failures(study, trials)) return ending;
+  if (auto ending = goal_reached(study, ledger)) return ending;
+  if (auto ending = too_many_failures(study, ledger)) return ending;
   return budget_spent(study.spec.budget, spending);
 }
 
-Ending final_ending(const api::Study& study, const std::vector<TrialPtr>& trials,
-                    const std::optional<Ending>& cause, bool exhausted) {
+Ending final_ending(const Ledger& ledger, const std::optional<Ending>& cause, bool exhausted) {
   if (cause && !cause->success) return *cause;
-  const auto count = static_cast<std::int64_t>(trials.size());
-  if (count > 0 && count_phase(trials, TrialPhase::kFailed) == count) {
+  const std::size_t count = ledger.trials().size();
+  if (count > 0 && ledger.failed().size() == count) {
     const std::string who =
         count == 1 ? "the only trial" : "all " + std::to_string(count) + " trials";
-    return {false, "AllTrialsFailed", who + " failed" + last_failure(trials)};
+    return {false, "AllTrialsFailed", who + " failed" + last_failure(ledger)};
   }
-  if (best_trials(study, trials).empty()) {
+  if (!ledger.has_best()) {
     const std::string why = cause ? cause->message + "; " : "";
     return {false, "NoResult",
             why + "no trial ended with finite objectives within all constraints"};

@@ -3,10 +3,9 @@
 
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "api/study.h"
-#include "api/trial.h"
+#include "core/ledger.h"
 #include "core/spending.h"
 
 namespace fettle::core {
@@ -20,12 +19,11 @@ struct Ending {
 
 // Why the trials that still run are to be stopped now: the goal is reached, too many have failed,
 // or time or GPU-hours are spent. Once true it stays true until the spec changes.
-std::optional<Ending> ending_now(const api::Study& study, const std::vector<api::TrialPtr>& trials,
+std::optional<Ending> ending_now(const api::Study& study, const Ledger& ledger,
                                  const Spending& spending);
 
 // The ending of a Study in which nothing runs and nothing will be created. `cause` is what
 // ending_now said; without it the trials or the space (`exhausted`) have come to their end.
-Ending final_ending(const api::Study& study, const std::vector<api::TrialPtr>& trials,
-                    const std::optional<Ending>& cause, bool exhausted);
+Ending final_ending(const Ledger& ledger, const std::optional<Ending>& cause, bool exhausted);
 
 }  // namespace fettle::core

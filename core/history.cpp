@@ -1,14 +1,13 @@
-// Reading the trials of a Study as one history in seq order.
+// Reading what single trials say.
 #include "core/history.h"
 
 #include <algorithm>
 #include <charconv>
 #include <string_view>
-#include <tuple>
 
+#include "core/ledger.h"
 #include "core/plan.h"
 #include "core/spending.h"
-#include "search/schedule.h"
 #include "search/study_problem.h"
 
 namespace fettle::core {
@@ -31,6 +30,8 @@ std::optional<std::int64_t> index_of(const std::string& study, const std::string
   return known ? std::optional(index) : std::nullopt;
 }
 
+}  // namespace
+
 search::Stage stage_of(const api::Trial& trial, std::int64_t count) {
   const api::SearchOrigin& origin = trial.spec.search;
   search::Stage stage{.bracket = origin.bracket,
@@ -42,16 +43,6 @@ search::Stage stage_of(const api::Trial& trial, std::int64_t count) {
   const auto parent = index_of(trial.spec.study, trial.spec.parent->trial, count);
   if (parent) stage.parent = search::Origin{*parent, trial.spec.parent->step};
   return stage;
-}
-
-}  // namespace
-
-std::int64_t highest_seq(const std::vector<TrialPtr>& trials) {
-  std::int64_t highest = 0;
-  for (const TrialPtr& trial : trials) {
-    for (const Fact& fact : trial->status.facts) highest = std::max(highest, fact.seq);
-  }
-  return highest;
 }
 
 std::int64_t next_index(const std::vector<TrialPtr>& trials, std::int64_t created) {
@@ -69,11 +60,6 @@ bool is_active(const api::Trial& trial) {
          trial.spec.until_step > completed_step(trial);
 }
 
-std::int64_t count_active(const std::vector<TrialPtr>& trials) {
-  return std::count_if(trials.begin(), trials.end(),
-                       [](const TrialPtr& trial) { return is_active(*trial); });
-}
-
 const Fact* newest_fact(const api::Trial& trial, FactKind kind) {
   const Fact* newest = nullptr;
   for (const Fact& fact : trial.status.facts) {
@@ -89,37 +75,20 @@ search::Problem problem_of(const api::Study& study) {
   return out;
 }
 
-// A trial that was deleted by hand leaves a gap: it stays in the history as a failed one without
-// parameters, so that trial i is at position i for the samplers. Facts of equal seq, which only two
-// controllers at once can write, are ordered by trial.
 search::History history_of(const api::Study& study, const std::vector<TrialPtr>& trials) {
-  search::History history;
-  const std::int64_t count = next_index(trials, study.status.trials.created);
-  history.events.reserve(static_cast<std::size_t>(highest_seq(trials)));
-  history.trials.assign(static_cast<std::size_t>(count), Json::object());
-  std::vector<bool> present(history.trials.size(), false);
-  if (search::promotes(problem_of(study))) history.stages.resize(history.trials.size());
-  for (const TrialPtr& trial : trials) {
-    const auto at = static_cast<std::size_t>(trial->spec.index);
-    history.trials[at] = trial->spec.parameters;
-    present[at] = true;
-    if (!history.stages.empty()) history.stages[at] = stage_of(*trial, count);
-    for (const Fact& fact : trial->status.facts) {
-      history.events.push_back({trial->spec.index, fact});
-    }
-  }
-  for (std::size_t i = 0; i < present.size(); ++i) {
-    if (present[i]) continue;
-    Fact deleted;
-    deleted.kind = FactKind::kFailed;
-    deleted.values.resize(study.spec.objectives.size());
-    history.events.push_back({static_cast<std::int64_t>(i), deleted});
-  }
-  std::sort(history.events.begin(), history.events.end(),
-            [](const search::Event& a, const search::Event& b) {
-              return std::tie(a.fact.seq, a.trial) < std::tie(b.fact.seq, b.trial);
-            });
-  return history;
+  return Ledger(study, trials).history();
+}
+
+TrialPtr find_trial(const std::vector<TrialPtr>& trials, const std::string& name) {
+  std::int64_t index = -1;
+  const char* end = name.data() + name.size();
+  std::from_chars(name.data() + name.find_last_of('-') + 1, end, index);
+  const auto found = std::partition_point(trials.begin(), trials.end(),
+                                          [&](const TrialPtr& t) { return t->spec.index < index; });
+  if (found != trials.end() && (*found)->metadata.name == name) return *found;
+  const auto named = [&](const TrialPtr& trial) { return trial->metadata.name == name; };
+  const auto other = std::find_if(trials.begin(), trials.end(), named);
+  return other == trials.end() ? nullptr : *other;
 }
 
 }  // namespace fettle::core

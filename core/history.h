@@ -3,14 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "api/trial.h"
+#include "search/search.h"
 
 namespace fettle::core {
-
-// The highest seq of any fact; 0 before the first.
-std::int64_t highest_seq(const std::vector<api::TrialPtr>& trials);
 
 // The index the next trial gets. `created` is what the Study's status last said: if the newest
 // trial was deleted by hand since, its index is not given to another.
@@ -22,7 +21,13 @@ std::int64_t completed_step(const api::Trial& trial);
 // Whether the trial is pending, running or suspended; also if it was promoted and its next run has
 // not been planned yet.
 bool is_active(const api::Trial& trial);
-std::int64_t count_active(const std::vector<api::TrialPtr>& trials);
+
+// How far the trial was sent, where trials pause at rungs. The trials it names are below `count`.
+search::Stage stage_of(const api::Trial& trial, std::int64_t count);
+
+// The trial of this name, or nullptr. `trials` are sorted by index; fast where names are those that
+// trial_name() gives.
+api::TrialPtr find_trial(const std::vector<api::TrialPtr>& trials, const std::string& name);
 
 // The newest fact of this kind, or nullptr.
 const api::Fact* newest_fact(const api::Trial& trial, api::FactKind kind);

@@ -21,6 +21,8 @@
 
 namespace fettle::core {
 
+class Ledger;  // ledger.h
+
 // ---- What is observed --------------------------------------------------------------------------
 
 // What runs can be had now. Local: worker slots on this machine.
@@ -125,8 +127,10 @@ struct TrialPlan {
   std::optional<std::int64_t> wake_at_ms;
 };
 
-// Plans one Study. `sampler` is that of the Study's problem (problem_of); it is only a cache of
-// what follows from the view.
+// Plans one Study. `sampler` is that of the Study's problem (problem_of). Sampler and ledger are
+// only caches of what follows from the view; whoever plans a Study again and again keeps both.
+StudyPlan plan_study(const StudyView& view, search::Sampler& sampler, Ledger& ledger,
+                     std::int64_t now_ms);
 StudyPlan plan_study(const StudyView& view, search::Sampler& sampler, std::int64_t now_ms);
 
 // Plans a Study that cannot be searched (make_sampler refused it): it fails, saying why.

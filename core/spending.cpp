@@ -1,10 +1,10 @@
-// Time is the union of the runs' intervals, GPU-hours their sum.
+// Time is the union of the runs' intervals, GPU-hours their sum. Sums are kept in whole
+// milliseconds: so they do not depend on the order in which trials come and go.
 #include "core/spending.h"
 
 #include <algorithm>
-#include <utility>
+#include <cmath>
 
-#include "core/history.h"
 #include "core/run_records.h"
 
 namespace fettle::core {
@@ -13,8 +13,6 @@ using api::RunRecord;
 using api::TrialPtr;
 
 namespace {
-
-using Interval = std::pair<std::int64_t, std::int64_t>;  // from, to; milliseconds
 
 void add_intervals(const api::Trial& trial, std::int64_t now_ms, std::vector<Interval>& intervals) {
   const std::vector<RunRecord>& runs = trial.status.runs;
@@ -31,19 +29,6 @@ void add_intervals(const api::Trial& trial, std::int64_t now_ms, std::vector<Int
   }
 }
 
-double length_of_union(std::vector<Interval> intervals) {
-  std::sort(intervals.begin(), intervals.end());
-  std::int64_t total_ms = 0;
-  std::int64_t covered_to = 0;
-  for (const auto& [from, to] : intervals) {
-    const std::int64_t start = std::max(from, covered_to);
-    if (to <= start) continue;
-    total_ms += to - start;
-    covered_to = to;
-  }
-  return static_cast<double>(total_ms) / 1000.0;
-}
-
 // A request for GPU memory counts as a whole GPU: what share it is depends on the card.
 double gpus_per_worker(const api::TrialTemplate& trial) {
   if (!trial.gpu) return 0;
@@ -56,6 +41,12 @@ double seconds_of(const api::Trial& trial, std::int64_t now_ms) {
   if (runs.empty()) return 0;
   return runs.back().earlier_seconds + worker_seconds(runs.back(), now_ms);
 }
+
+std::int64_t worker_ms(const api::Trial& trial, std::int64_t now_ms) {
+  return std::llround(seconds_of(trial, now_ms) * 1000);
+}
+
+double as_seconds(std::int64_t ms) { return static_cast<double>(ms) / 1000.0; }
 
 bool runs_now(const api::Trial& trial) {
   const std::vector<RunRecord>& runs = trial.status.runs;
@@ -83,49 +74,73 @@ std::optional<double> max_cost_of(const api::StudySpec& spec) {
   return std::min(all_the_time, out.value_or(all_the_time));
 }
 
-Spending spending_of(const api::Study& study, const std::vector<TrialPtr>& trials,
-                     std::int64_t now_ms) {
+bool is_settled(const api::Trial& trial) {
+  const std::vector<RunRecord>& runs = trial.status.runs;
+  return runs.empty() || runs.back().outcome;
+}
+
+bool keeps_time(const api::Trial& before, const api::Trial& after) {
+  std::vector<Interval> ended;
+  add_intervals(before, /*now_ms=*/0, ended);
+  std::vector<Interval> kept;
+  add_intervals(after, /*now_ms=*/0, kept);
+  return std::all_of(ended.begin(), ended.end(), [&](const Interval& interval) {
+    const bool is_empty = interval.second <= interval.first;  // it runs still
+    return is_empty || std::find(kept.begin(), kept.end(), interval) != kept.end();
+  });
+}
+
+void SpendingTally::add(const api::Trial& trial) {
+  std::vector<Interval> intervals;
+  add_intervals(trial, /*now_ms=*/0, intervals);
+  for (const Interval& interval : intervals) covered_.add(interval);
+  count(trial, 1);
+}
+
+void SpendingTally::remove(const api::Trial& trial) { count(trial, -1); }
+
+void SpendingTally::count(const api::Trial& trial, std::int64_t sign) {
+  const std::int64_t ms = sign * worker_ms(trial, /*now_ms=*/0);
+  settled_ms_ += ms;
+  if (!api::is_terminal(trial.status.phase)) return;
+  ended_ms_ += ms;
+  ended_ += sign;
+}
+
+Spending SpendingTally::spending(const api::Study& study,
+                                 const std::vector<const api::Trial*>& unsettled,
+                                 std::int64_t now_ms) const {
   Spending spending;
   std::vector<Interval> intervals;
-  double seconds = 0;
+  std::int64_t ms = settled_ms_;
   const double gpus = gpus_per_worker(study.spec.trial);
-  for (const TrialPtr& trial : trials) {
+  for (const api::Trial* trial : unsettled) {
     add_intervals(*trial, now_ms, intervals);
-    seconds += seconds_of(*trial, now_ms);
+    ms += worker_ms(*trial, now_ms);
     if (!runs_now(*trial)) continue;
     spending.running = true;
     spending.gpus_in_use += gpus * static_cast<double>(trial->status.runs.back().workers);
   }
-  spending.active_seconds = length_of_union(std::move(intervals));
-  spending.gpu_hours = seconds * gpus / 3600.0;
+  spending.active_seconds = as_seconds(covered_.length_with(std::move(intervals)));
+  spending.gpu_hours = as_seconds(ms) * gpus / 3600.0;
   return spending;
 }
 
-std::optional<double> estimate_remaining(const api::Study& study,
-                                         const std::vector<TrialPtr>& trials,
-                                         const Spending& spending, std::int64_t slots,
-                                         std::int64_t now_ms) {
-  double ended_seconds = 0;
-  std::int64_t ended = 0;
-  for (const TrialPtr& trial : trials) {
+std::optional<double> SpendingTally::average_seconds(
+    const std::vector<const api::Trial*>& unsettled, std::int64_t now_ms) const {
+  std::int64_t ms = ended_ms_;
+  std::int64_t ended = ended_;
+  for (const api::Trial* trial : unsettled) {
     if (!api::is_terminal(trial->status.phase)) continue;
-    ended_seconds += seconds_of(*trial, now_ms);
+    ms += worker_ms(*trial, now_ms);
     ++ended;
   }
   if (ended == 0) return std::nullopt;
-  const double average = ended_seconds / static_cast<double>(ended);
-  const api::Budget& budget = study.spec.budget;
-  const std::int64_t created = next_index(trials, study.status.trials.created);
-  double work = average * static_cast<double>(std::max<std::int64_t>(0, budget.trials - created));
-  for (const TrialPtr& trial : trials) {
-    if (api::is_terminal(trial->status.phase)) continue;
-    work += std::max(0.0, average - seconds_of(*trial, now_ms));
-  }
-  double remaining = work / static_cast<double>(std::max<std::int64_t>(1, slots));
-  if (budget.wall_time) {
-    remaining = std::min(remaining, std::max(0.0, *budget.wall_time - spending.active_seconds));
-  }
-  return remaining;
+  return as_seconds(ms) / static_cast<double>(ended);
+}
+
+double seconds_left(const api::Trial& trial, double average, std::int64_t now_ms) {
+  return std::max(0.0, average - seconds_of(trial, now_ms));
 }
 
 }  // namespace fettle::core

@@ -1,5 +1,5 @@
 // Spending: what a Study's runs have used up, read off the run records.
-// Pure functions; usable from any thread.
+// Pure functions and a value; usable from any thread.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,7 @@
 
 #include "api/study.h"
 #include "api/trial.h"
+#include "core/interval_union.h"
 
 namespace fettle::core {
 
@@ -18,9 +19,40 @@ struct Spending {
   bool running = false;    // active_seconds is growing now
 };
 
-// Runs whose records were pruned are taken to have ended right before the oldest that is kept.
-Spending spending_of(const api::Study& study, const std::vector<api::TrialPtr>& trials,
-                     std::int64_t now_ms);
+// Whether all runs of the trial have ended, so that its spending no longer depends on the time.
+bool is_settled(const api::Trial& trial);
+
+// Whether the time of all ended runs of `before` is in the records of `after`, too. It is not when
+// records were pruned: those runs are then taken to have ended right before the oldest that is
+// kept.
+bool keeps_time(const api::Trial& before, const api::Trial& after);
+
+// What settled trials have spent, kept as they come and change.
+class SpendingTally {
+ public:
+  void add(const api::Trial& settled);
+  // Takes back what was added, except the time that it covers: so only for a trial of which a state
+  // that keeps_time() is added or handed in as unsettled.
+  void remove(const api::Trial& settled);
+
+  // With what the trials that are not settled have spent until `now_ms`.
+  Spending spending(const api::Study& study, const std::vector<const api::Trial*>& unsettled,
+                    std::int64_t now_ms) const;
+  // Worker-seconds that ended trials took on average; nothing before the first.
+  std::optional<double> average_seconds(const std::vector<const api::Trial*>& unsettled,
+                                        std::int64_t now_ms) const;
+
+ private:
+  void count(const api::Trial& trial, std::int64_t sign);
+
+  IntervalUnion covered_;
+  std::int64_t settled_ms_ = 0;  // of all workers
+  std::int64_t ended_ms_ = 0;    // of those trials that have ended
+  std::int64_t ended_ = 0;
+};
+
+// Worker-seconds that the trial still takes, if it takes `average` of them in all.
+double seconds_left(const api::Trial& trial, double average, std::int64_t now_ms);
 
 // What a trial has cost by now: the seconds of all workers of all its runs, failed ones too, times
 // the GPUs of a worker, where it has some.
@@ -28,12 +60,5 @@ double cost_of(const api::Study& study, const api::Trial& trial, std::int64_t no
 
 // What all trials together may cost, in the unit of cost_of, as far as the budget limits it.
 std::optional<double> max_cost_of(const api::StudySpec& spec);
-
-// Seconds from now until the Study is done if trials go on taking as long as those that ended have
-// taken on average, `slots` at once; absent before the first one has ended.
-std::optional<double> estimate_remaining(const api::Study& study,
-                                         const std::vector<api::TrialPtr>& trials,
-                                         const Spending& spending, std::int64_t slots,
-                                         std::int64_t now_ms);
 
 }  // namespace fettle::core

@@ -1,11 +1,12 @@
 // plan_study: learn, judge, end or go on (first with trials that paused or what takes their place,
 // then with new ones), report.
 //
-// The planner keeps the trials as they will be once the actions so far are carried out, so each
+// The ledger holds the trials as they will be once the actions so far are carried out, so each
 // decision sees the ones before it, and a plan that is cut short is taken up by the next one at the
 // same point: whatever was written is read again, and the rest follows from it as before.
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "api/names.h"
@@ -14,10 +15,10 @@
 #include "core/ending.h"
 #include "core/facts.h"
 #include "core/history.h"
+#include "core/ledger.h"
 #include "core/names.h"
 #include "core/plan.h"
 #include "core/run_records.h"
-#include "core/spending.h"
 #include "core/study_status.h"
 #include "search/population.h"
 #include "search/schedule.h"
@@ -40,13 +41,13 @@ std::int64_t trial_seed(std::int64_t study_seed, std::int64_t index) {
 
 class StudyPlanner {
  public:
-  StudyPlanner(const StudyView& view, search::Sampler& sampler, std::int64_t now_ms)
+  StudyPlanner(const StudyView& view, search::Sampler& sampler, Ledger& ledger, std::int64_t now_ms)
       : study_(view.study),
         capacity_(view.capacity),
         sampler_(sampler),
         now_ms_(now_ms),
-        trials_(view.trials),
-        problem_(problem_of(view.study)),
+        ledger_(ledger),
+        problem_(ledger.problem()),
         pauses_(search::promotes(problem_)),
         replaces_(api::replaces_trials(view.study.spec.algorithm.name)) {}
 
@@ -58,8 +59,8 @@ class StudyPlanner {
     const bool learnt = record_facts();
     if (over) return std::move(plan_);
     if (learnt) judge_trials();
-    const Spending spending = spending_of(study_, trials_, now_ms_);
-    const std::optional<Ending> draining = ending_now(study_, trials_, spending);
+    const Spending spending = ledger_.spending(study_, now_ms_);
+    const std::optional<Ending> draining = ending_now(study_, ledger_, spending);
     if (draining) {
       stop_all(*draining);
     } else {
@@ -74,9 +75,9 @@ class StudyPlanner {
  private:
   bool record_facts();
   void judge_trials();
-  void judge_one(const search::History& history, TrialPtr& trial, std::int64_t basis);
+  void judge_one(std::size_t position, std::int64_t basis);
   void stop_all(const Ending& ending);
-  void stop(TrialPtr& trial, api::Stop stop);
+  void stop(std::size_t position, api::Stop stop);
   void set_suspended(bool suspend);
   void fill_slots();
   void promote_trials();
@@ -96,10 +97,14 @@ class StudyPlanner {
   // Trials that may begin at step 0.
   std::int64_t trials_left() const {
     if (!replaces_) {
-      return study_.spec.budget.trials - next_index(trials_, study_.status.trials.created);
+      return study_.spec.budget.trials - ledger_.next_index();
     }
-    return search::trials_missing(problem_, history_of(study_, trials_));
+    return search::trials_missing(problem_, ledger_.history());
   }
+  std::int64_t free_slots() const {
+    return slots() - static_cast<std::int64_t>(ledger_.active().size());
+  }
+  const Trial& trial_at(std::size_t position) const { return *ledger_.trials()[position]; }
   bool no_more_trials() const { return exhausted_ || trials_left() <= 0; }
   template <class Action>
   void act(Action action) {
@@ -116,30 +121,29 @@ class StudyPlanner {
   const Capacity capacity_;
   search::Sampler& sampler_;
   const std::int64_t now_ms_;
-  std::vector<TrialPtr> trials_;  // as they are once plan_ is carried out
+  Ledger& ledger_;  // of the trials as they are once plan_ is carried out
   StudyPlan plan_;
   bool exhausted_ = false;
-  const search::Problem problem_;
+  const search::Problem& problem_;
   const bool pauses_;    // trials pause at rungs, and the best go on
   const bool replaces_;  // trials take over from others
 };
 
 // Whether there were any.
 bool StudyPlanner::record_facts() {
-  const std::vector<std::int64_t> rungs =
-      search::rung_steps(problem_.algorithm, problem_.early_stopping, problem_.resource);
-  const std::int64_t before = highest_seq(trials_);
+  const std::int64_t before = ledger_.highest_seq();
   std::int64_t seq = before;
-  for (TrialPtr& trial : trials_) {
-    std::vector<api::Fact> facts = unrecorded_facts(study_, *trial, rungs, now_ms_);
+  for (const std::size_t position : ledger_.take_unexamined()) {
+    const Trial& trial = trial_at(position);
+    std::vector<api::Fact> facts = unrecorded_facts(study_, trial, ledger_.rungs(), now_ms_);
     if (facts.empty()) continue;
-    auto learnt = std::make_shared<Trial>(*trial);
+    auto learnt = std::make_shared<Trial>(trial);
     for (api::Fact& fact : facts) {
       fact.seq = ++seq;
       learnt->status.facts.push_back(fact);
     }
-    act(RecordFacts{trial->metadata.name, std::move(facts)});
-    trial = std::move(learnt);
+    act(RecordFacts{trial.metadata.name, std::move(facts)});
+    ledger_.replace(position, std::move(learnt));
   }
   return seq > before;
 }
@@ -150,60 +154,56 @@ bool StudyPlanner::record_facts() {
 // again. Rungs of earlier looks were judged then, and would be judged alike.
 void StudyPlanner::judge_trials() {
   if (!problem_.early_stopping || pauses_) return;
-  std::map<std::int64_t, TrialPtr*> by_seq;
-  for (TrialPtr& trial : trials_) {
-    if (api::is_terminal(trial->status.phase) || trial->spec.stop) continue;
-    const api::Fact* rung = newest_fact(*trial, api::FactKind::kRung);
+  std::map<std::int64_t, std::size_t> by_seq;
+  for (const std::size_t position : ledger_.take_unjudged()) {
+    const Trial& trial = trial_at(position);
+    if (api::is_terminal(trial.status.phase) || trial.spec.stop) continue;
+    const api::Fact* rung = newest_fact(trial, api::FactKind::kRung);
     if (rung == nullptr) continue;
-    for (const api::Fact& fact : trial->status.facts) {
+    for (const api::Fact& fact : trial.status.facts) {
       const bool same_look = fact.kind == api::FactKind::kRung && fact.at_ms == rung->at_ms;
-      if (same_look) by_seq[fact.seq] = &trial;
+      if (same_look) by_seq[fact.seq] = position;
     }
   }
-  if (by_seq.empty()) return;
-  search::History history = history_of(study_, trials_);
-  const std::vector<search::Event> events = std::exchange(history.events, {});
-  auto next = events.begin();
-  for (const auto& [seq, trial] : by_seq) {
-    for (; next != events.end() && next->fact.seq <= seq; ++next) history.events.push_back(*next);
-    if ((*trial)->spec.stop) continue;  // at an earlier rung
-    judge_one(history, *trial, seq);
+  for (const auto& [seq, position] : by_seq) {
+    if (!trial_at(position).spec.stop) judge_one(position, seq);  // else at an earlier rung
   }
 }
 
-void StudyPlanner::judge_one(const search::History& history, TrialPtr& trial, std::int64_t basis) {
-  const search::Judgement judgement =
-      search::judge(problem_, *problem_.early_stopping, history, trial->spec.index);
+void StudyPlanner::judge_one(std::size_t position, std::int64_t basis) {
+  const search::Judgement judgement = search::judge(
+      problem_, *problem_.early_stopping, ledger_.history(), trial_at(position).spec.index, basis);
   if (judgement.verdict == search::Verdict::kContinue) return;
-  stop(trial, {"EarlyStopped", judgement.reason, basis});
+  stop(position, {"EarlyStopped", judgement.reason, basis});
 }
 
 void StudyPlanner::stop_all(const Ending& ending) {
-  const std::int64_t basis = highest_seq(trials_);
-  for (TrialPtr& trial : trials_) {
-    if (!is_active(*trial) || trial->spec.stop) continue;
-    stop(trial, {ending.reason, ending.message, basis});
+  const std::int64_t basis = ledger_.highest_seq();
+  const std::set<std::size_t> active = ledger_.active();
+  for (const std::size_t position : active) {
+    if (!trial_at(position).spec.stop) stop(position, {ending.reason, ending.message, basis});
   }
 }
 
-void StudyPlanner::stop(TrialPtr& trial, api::Stop stop) {
-  auto stopped = std::make_shared<Trial>(*trial);
+void StudyPlanner::stop(std::size_t position, api::Stop stop) {
+  auto stopped = std::make_shared<Trial>(trial_at(position));
   stopped->spec.stop = std::move(stop);
   stopped->spec.stop->message = shorten(stopped->spec.stop->message);
-  act(UpdateTrialSpec{trial->metadata.name, stopped->spec});
+  act(UpdateTrialSpec{stopped->metadata.name, stopped->spec});
   note(EventType::kNormal, stopped->spec.stop->reason,
-       trial->metadata.name + " is stopped: " + stopped->spec.stop->message);
-  trial = std::move(stopped);
+       stopped->metadata.name + " is stopped: " + stopped->spec.stop->message);
+  ledger_.replace(position, std::move(stopped));
 }
 
 void StudyPlanner::set_suspended(bool suspend) {
-  for (TrialPtr& trial : trials_) {
-    if (!is_active(*trial) || trial->spec.stop) continue;
-    if (trial->spec.suspend == suspend) continue;
-    auto changed = std::make_shared<Trial>(*trial);
+  const std::set<std::size_t> active = ledger_.active();
+  for (const std::size_t position : active) {
+    const Trial& trial = trial_at(position);
+    if (trial.spec.stop || trial.spec.suspend == suspend) continue;
+    auto changed = std::make_shared<Trial>(trial);
     changed->spec.suspend = suspend;
-    act(UpdateTrialSpec{trial->metadata.name, changed->spec});
-    trial = std::move(changed);
+    act(UpdateTrialSpec{trial.metadata.name, changed->spec});
+    ledger_.replace(position, std::move(changed));
   }
 }
 
@@ -217,8 +217,8 @@ void StudyPlanner::fill_slots() {
 
 void StudyPlanner::promote_trials() {
   if (!pauses_) return;
-  while (count_active(trials_) < slots()) {
-    const search::History history = history_of(study_, trials_);
+  while (free_slots() > 0) {
+    const search::History& history = ledger_.history();
     const bool last = no_more_trials();
     if (const auto promotion = search::next_promotion(problem_, history, last)) {
       promote(*promotion);
@@ -243,42 +243,42 @@ void StudyPlanner::replace(search::Replacement replacement) {
 
 void StudyPlanner::stop_replaced() {
   if (!replaces_) return;
+  const std::vector<TrialPtr> trials = ledger_.trials();
   std::map<std::string, TrialPtr> successors;
-  for (const TrialPtr& trial : trials_) {
+  for (const TrialPtr& trial : trials) {
     if (!trial->spec.search.replaces.empty()) successors[trial->spec.search.replaces] = trial;
   }
-  for (TrialPtr& trial : trials_) {
-    const auto successor = successors.find(trial->metadata.name);
-    const bool paused = trial->status.phase == api::TrialPhase::kCompleted;
-    if (successor == successors.end() || trial->spec.stop || !paused) continue;
-    auto stopped = std::make_shared<Trial>(*trial);
+  for (std::size_t position = 0; position < trials.size(); ++position) {
+    const Trial& trial = *trials[position];
+    const auto successor = successors.find(trial.metadata.name);
+    const bool paused = trial.status.phase == api::TrialPhase::kCompleted;
+    if (successor == successors.end() || trial.spec.stop || !paused) continue;
+    auto stopped = std::make_shared<Trial>(trial);
     const Trial& next = *successor->second;
     stopped->spec.stop = api::Stop{"Replaced", "its place is taken by " + next.metadata.name,
                                    next.spec.search.basis};
-    act(UpdateTrialSpec{trial->metadata.name, stopped->spec});
-    trial = std::move(stopped);
+    act(UpdateTrialSpec{trial.metadata.name, stopped->spec});
+    ledger_.replace(position, std::move(stopped));
   }
 }
 
 void StudyPlanner::promote(const search::Promotion& promotion) {
-  const auto trial = std::find_if(trials_.begin(), trials_.end(), [&](const TrialPtr& candidate) {
-    return candidate->spec.index == promotion.trial;
-  });
-  auto promoted = std::make_shared<Trial>(**trial);
+  const std::size_t position = ledger_.position_of(promotion.trial);
+  auto promoted = std::make_shared<Trial>(trial_at(position));
   promoted->spec.until_step = promotion.stage.until_step;
   promoted->spec.search.rung = promotion.stage.rung;
-  promoted->spec.search.promotions.push_back({highest_seq(trials_), promotion.stage.until_step});
+  promoted->spec.search.promotions.push_back({ledger_.highest_seq(), promotion.stage.until_step});
   act(UpdateTrialSpec{promoted->metadata.name, promoted->spec, /*promotion=*/true});
   note(EventType::kNormal, "Promoted",
        promoted->metadata.name + " goes on to " + study_.spec.resource.unit + " " +
            std::to_string(promotion.stage.until_step) + ": " + promotion.reason);
-  *trial = std::move(promoted);
+  ledger_.replace(position, std::move(promoted));
 }
 
 void StudyPlanner::create_trials() {
-  const std::int64_t wanted = std::min(slots() - count_active(trials_), trials_left());
+  const std::int64_t wanted = std::min(free_slots(), trials_left());
   if (wanted <= 0) return;
-  const search::History history = history_of(study_, trials_);
+  const search::History& history = ledger_.history();
   search::Suggestion suggestion = sampler_.suggest(history, wanted);
   exhausted_ = suggestion.exhausted;
   std::vector<search::Stage> stages(suggestion.points.size(),
@@ -292,12 +292,12 @@ void StudyPlanner::create_trials() {
 const Trial& StudyPlanner::create_trial(Json parameters, const search::Stage& stage) {
   Trial trial;
   trial.spec.study = study_.metadata.name;
-  trial.spec.index = next_index(trials_, study_.status.trials.created);
+  trial.spec.index = ledger_.next_index();
   trial.spec.parameters = std::move(parameters);
   trial.spec.seed = stage.seed.value_or(trial_seed(study_.spec.algorithm.seed, trial.spec.index));
   trial.spec.until_step = stage.until_step;
   trial.spec.workers = study_.spec.trial.workers.min;
-  trial.spec.search.basis = highest_seq(trials_);
+  trial.spec.search.basis = ledger_.highest_seq();
   trial.spec.search.bracket = stage.bracket;
   trial.spec.search.rung = stage.rung;
   if (stage.parent) {
@@ -312,8 +312,8 @@ const Trial& StudyPlanner::create_trial(Json parameters, const search::Stage& st
   trial.metadata.labels = {{kStudyLabel, study_.metadata.name},
                            {kStudyUidLabel, study_.metadata.uid}};
   act(CreateTrial{trial});
-  trials_.push_back(std::make_shared<Trial>(std::move(trial)));
-  return *trials_.back();
+  ledger_.append(std::make_shared<Trial>(std::move(trial)));
+  return *ledger_.trials().back();
 }
 
 void StudyPlanner::wake_when_spent(const Spending& spending) {
@@ -334,10 +334,8 @@ void StudyPlanner::report(const Spending& spending, const std::optional<Ending>&
   std::optional<Ending> ended;
   // Of a Study that is suspended paused trials may be promoted later.
   const bool no_more = draining || (no_more_trials() && !(pauses_ && study_.spec.suspend));
-  if (no_more && count_active(trials_) == 0) {
-    ended = final_ending(study_, trials_, draining, exhausted_);
-  }
-  const StudyOutlook outlook{trials_, spending, slots(), draining, ended, sampler_.description()};
+  if (no_more && ledger_.active().empty()) ended = final_ending(ledger_, draining, exhausted_);
+  const StudyOutlook outlook{ledger_, spending, slots(), draining, ended, sampler_.description()};
   api::StudyStatus next = study_status(study_, outlook, now_ms_);
   const auto at_ms = write_time(study_.status, next, spending.running, now_ms_);
   if (!at_ms) return;
@@ -349,16 +347,24 @@ void StudyPlanner::report(const Spending& spending, const std::optional<Ending>&
 
 }  // namespace
 
+StudyPlan plan_study(const StudyView& view, search::Sampler& sampler, Ledger& ledger,
+                     std::int64_t now_ms) {
+  ledger.update(view.study, view.trials);
+  return StudyPlanner(view, sampler, ledger, now_ms).plan();
+}
+
 StudyPlan plan_study(const StudyView& view, search::Sampler& sampler, std::int64_t now_ms) {
-  return StudyPlanner(view, sampler, now_ms).plan();
+  Ledger ledger;
+  return plan_study(view, sampler, ledger, now_ms);
 }
 
 StudyPlan plan_refused_study(const api::Study& study, const std::vector<TrialPtr>& trials,
                              const std::string& why, std::int64_t now_ms) {
-  const Spending spending = spending_of(study, trials, now_ms);
+  const Ledger ledger(study, trials);
+  const Spending spending = ledger.spending(study, now_ms);
   const Ending refused{false, "InvalidSpec", why};
   api::StudyStatus next = study_status(
-      study, {trials, spending, study.spec.budget.parallelism, std::nullopt, refused, ""}, now_ms);
+      study, {ledger, spending, study.spec.budget.parallelism, std::nullopt, refused, ""}, now_ms);
   StudyPlan plan;
   if (!write_time(study.status, next, /*running=*/false, now_ms)) return plan;
   plan.actions.emplace_back(UpdateStudyStatus{std::move(next)});

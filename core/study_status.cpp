@@ -6,54 +6,15 @@
 
 #include "api/display.h"
 #include "api/quantity.h"
-#include "core/best.h"
 #include "core/conditions.h"
-#include "core/history.h"
 #include "core/run_records.h"
 
 namespace fettle::core {
 
 using api::StudyStatus;
 using api::TrialCounts;
-using api::TrialPhase;
-using api::TrialPtr;
 
 namespace {
-
-void count(const api::Study& study, const api::Trial& trial, TrialCounts& counts) {
-  const api::Fact* result = newest_fact(trial, api::FactKind::kResult);
-  switch (trial.status.phase) {
-    case TrialPhase::kPending:
-    case TrialPhase::kPaused:
-      ++counts.pending;
-      return;
-    case TrialPhase::kRunning:
-      ++counts.running;
-      return;
-    case TrialPhase::kStopped:
-      ++counts.stopped;
-      return;
-    case TrialPhase::kFailed:
-      ++counts.failed;
-      return;
-    case TrialPhase::kCompleted:
-      break;
-  }
-  // It paused at a rung, and was promoted or not.
-  if (result == nullptr && trial.spec.until_step < study.spec.resource.max) {
-    ++(is_active(trial) ? counts.pending : counts.stopped);
-    return;
-  }
-  ++counts.completed;
-  if (result != nullptr && result->infeasible) ++counts.infeasible;
-}
-
-TrialCounts count_trials(const api::Study& study, const std::vector<TrialPtr>& trials) {
-  TrialCounts counts;
-  counts.created = next_index(trials, study.status.trials.created);
-  for (const TrialPtr& trial : trials) count(study, *trial, counts);
-  return counts;
-}
 
 void set_conditions(const api::Study& study, const StudyOutlook& outlook, std::int64_t now_ms,
                     StudyStatus& status) {
@@ -130,16 +91,17 @@ StudyStatus study_status(const api::Study& study, const StudyOutlook& outlook,
   StudyStatus status = study.status;
   status.observed_generation = study.metadata.generation;
   status.updated_ms = now_ms;
-  status.trials = count_trials(study, outlook.trials);
-  status.best = best_trials(study, outlook.trials);
-  status.hypervolume = front_hypervolume(study, outlook.trials);
+  const Ledger& ledger = outlook.ledger;
+  status.trials = ledger.counts();
+  status.trials.created = ledger.next_index();
+  status.best = ledger.best();
+  status.hypervolume = ledger.hypervolume();
   if (!outlook.algorithm.empty()) status.algorithm = outlook.algorithm;
   status.gpu_hours = outlook.spending.gpu_hours;
   status.active_seconds = outlook.spending.active_seconds;
   status.eta_seconds.reset();
   if (!outlook.ended && !outlook.draining && !study.spec.suspend) {
-    status.eta_seconds =
-        estimate_remaining(study, outlook.trials, outlook.spending, outlook.slots, now_ms);
+    status.eta_seconds = ledger.estimate_remaining(outlook.spending, outlook.slots, now_ms);
   }
   if (status.started_ms == 0) status.started_ms = now_ms;
   if (!outlook.ended) {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "api/study.h"
-#include "api/trial.h"
 #include "core/ending.h"
+#include "core/ledger.h"
 #include "core/plan.h"
 #include "core/spending.h"
 
@@ -21,7 +21,7 @@ inline constexpr std::int64_t kSpendingIntervalMs = 60'000;
 
 // What plan_study found out and decided.
 struct StudyOutlook {
-  const std::vector<api::TrialPtr>& trials;  // as they are once the plan is carried out
+  const Ledger& ledger;  // of the trials as they are once the plan is carried out
   const Spending& spending;
   std::int64_t slots;              // trials that can run at once
   std::optional<Ending> draining;  // trials are being stopped because of it

@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "api/names.h"
-#include "core/best.h"
 #include "core/facts.h"
 #include "core/history.h"
+#include "core/ledger.h"
 #include "core/plan.h"
 #include "search/search.h"
 
@@ -72,7 +72,7 @@ bool was_stopped_early(const Trial& trial) {
 }
 
 std::string best_of(const api::Study& study, const std::vector<TrialPtr>& trials) {
-  const std::vector<api::BestTrial> best = best_trials(study, trials);
+  const std::vector<api::BestTrial> best = Ledger(study, trials).best();
   return best.empty() ? "" : best.front().trial;
 }
 

@@ -19,10 +19,12 @@ namespace {
 // Steps that a rule may look at: more of them would be noise, and facts that nobody needs.
 constexpr std::int64_t kMaxRungs = 1000;
 
-// The newest Rung event of `trial`, as a position in the history; the size of the history if none.
-std::size_t newest_rung(const History& history, std::int64_t trial) {
+// The newest Rung event of `trial` up to seq `basis`, as a position in the history; the size of the
+// history if none.
+std::size_t newest_rung(const History& history, std::int64_t trial, std::int64_t basis) {
   for (std::size_t i = history.events.size(); i-- > 0;) {
     const Event& event = history.events[i];
+    if (event.fact.seq > basis) continue;
     if (event.trial == trial && event.fact.kind == api::FactKind::kRung) return i;
   }
   return history.events.size();
@@ -99,13 +101,13 @@ std::vector<std::int64_t> rung_steps(const api::Algorithm& algorithm,
 }
 
 Judgement judge(const Problem& problem, const api::EarlyStopping& rules, const History& history,
-                std::int64_t trial) {
+                std::int64_t trial, std::int64_t basis) {
   Judgement out;
   if (rules.name == api::kNoEarlyStopping) {
     out.reason = "every trial runs to its end";
     return out;
   }
-  const std::size_t event = newest_rung(history, trial);
+  const std::size_t event = newest_rung(history, trial, basis);
   if (event == history.events.size()) {
     out.reason = rules.name + ": no rung reached yet";
     return out;

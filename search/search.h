@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -149,7 +150,8 @@ std::vector<std::int64_t> rung_steps(const api::Algorithm& algorithm,
                                      const api::Resource& resource);
 
 // Whether `trial` goes on, given its newest Rung event in `history` and all events before that.
+// Events after seq `basis` do not count.
 Judgement judge(const Problem& problem, const api::EarlyStopping& rules, const History& history,
-                std::int64_t trial);
+                std::int64_t trial, std::int64_t basis = std::numeric_limits<std::int64_t>::max());
 
 }  // namespace fettle::search

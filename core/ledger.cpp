@@ -1,0 +1,280 @@
+#include "core/ledger.h"
+
+#include <algorithm>
+#include <iterator>
+#include <tuple>
+#include <utility>
+
+#include "base/check.h"
+#include "core/history.h"
+#include "core/plan.h"
+#include "search/schedule.h"
+
+namespace fettle::core {
+
+using api::Fact;
+using api::FactKind;
+using api::Trial;
+using api::TrialPhase;
+using api::TrialPtr;
+
+namespace {
+
+// Facts of equal seq, which only two controllers at once can write, are ordered by trial.
+bool comes_before(const search::Event& a, const search::Event& b) {
+  return std::tie(a.fact.seq, a.trial) < std::tie(b.fact.seq, b.trial);
+}
+
+void set_member(std::set<std::size_t>& positions, std::size_t position, bool is_member) {
+  if (is_member) {
+    positions.insert(position);
+  } else {
+    positions.erase(position);
+  }
+}
+
+// Whether it paused at a rung, and was promoted or not.
+bool has_paused(const api::StudySpec& spec, const Trial& trial) {
+  return trial.status.phase == TrialPhase::kCompleted &&
+         trial.spec.until_step < spec.resource.max &&
+         newest_fact(trial, FactKind::kResult) == nullptr;
+}
+
+bool is_infeasible(const api::StudySpec& spec, const Trial& trial) {
+  if (trial.status.phase != TrialPhase::kCompleted || has_paused(spec, trial)) return false;
+  const Fact* result = newest_fact(trial, FactKind::kResult);
+  return result != nullptr && result->infeasible;
+}
+
+// The count that the trial belongs to.
+std::int64_t& counter_of(const api::StudySpec& spec, const Trial& trial, api::TrialCounts& counts) {
+  switch (trial.status.phase) {
+    case TrialPhase::kPending:
+    case TrialPhase::kPaused:
+      return counts.pending;
+    case TrialPhase::kRunning:
+      return counts.running;
+    case TrialPhase::kStopped:
+      return counts.stopped;
+    case TrialPhase::kFailed:
+      return counts.failed;
+    case TrialPhase::kCompleted:
+      break;
+  }
+  if (!has_paused(spec, trial)) return counts.completed;
+  return is_active(trial) ? counts.pending : counts.stopped;
+}
+
+// Whether `facts` are `known` and perhaps more.
+bool goes_on(const std::vector<Fact>& known, const std::vector<Fact>& facts) {
+  return known.size() <= facts.size() && std::equal(known.begin(), known.end(), facts.begin());
+}
+
+}  // namespace
+
+// ---- Following the trials ----------------------------------------------------------------------
+
+bool Ledger::is_of(const api::Study& study) const {
+  return name_ == study.metadata.name && uid_ == study.metadata.uid &&
+         generation_ == study.metadata.generation &&
+         problem_.priors.size() == study.status.prior_observations.size();
+}
+
+void Ledger::reset(const api::Study& study) {
+  const std::int64_t rewritten = rewritten_;
+  *this = Ledger();
+  rewritten_ = rewritten;
+  name_ = study.metadata.name;
+  uid_ = study.metadata.uid;
+  generation_ = study.metadata.generation;
+  spec_ = study.spec;
+  problem_ = problem_of(study);
+  rungs_ = search::rung_steps(problem_.algorithm, problem_.early_stopping, problem_.resource);
+  has_stages_ = search::promotes(problem_);
+  history_is_wrong_ = true;
+}
+
+void Ledger::update(const api::Study& study, const std::vector<TrialPtr>& trials) {
+  const auto differs_in_order = [&] {
+    for (std::size_t i = 0; i < trials_.size(); ++i) {
+      if (trials_[i] != trials[i] && trials_[i]->spec.index != trials[i]->spec.index) return true;
+    }
+    return false;
+  };
+  if (!is_of(study) || trials.size() < trials_.size() || differs_in_order()) reset(study);
+  for (std::size_t i = 0; i < trials.size(); ++i) {
+    if (i == trials_.size()) trials_.emplace_back();
+    if (trials_[i] != trials[i]) put(i, trials[i]);
+  }
+  flush(study.status.trials.created);
+}
+
+void Ledger::replace(std::size_t position, TrialPtr trial) {
+  put(position, std::move(trial));
+  flush(next_index());
+}
+
+void Ledger::append(TrialPtr trial) {
+  trials_.emplace_back();
+  put(trials_.size() - 1, std::move(trial));
+  flush(next_index());
+}
+
+void Ledger::put(std::size_t position, TrialPtr trial) {
+  const TrialPtr before = std::exchange(trials_[position], std::move(trial));
+  const Trial& after = *trials_[position];
+  if (before != nullptr) count(position, *before, false);
+  count(position, after, true);
+  settle(position, before.get(), after);
+  learn(before.get(), after);
+  unexamined_.insert(position);
+  unjudged_.insert(position);
+}
+
+// ---- Counting ----------------------------------------------------------------------------------
+
+void Ledger::count(std::size_t position, const Trial& trial, bool is_there) {
+  counter_of(spec_, trial, counts_) += is_there ? 1 : -1;
+  if (is_infeasible(spec_, trial)) counts_.infeasible += is_there ? 1 : -1;
+  if (!is_there) return;
+  set_member(active_, position, is_active(trial));
+  set_member(failed_, position, trial.status.phase == TrialPhase::kFailed);
+  set_member(reaching_goals_, position, reaches_goals(spec_, trial));
+  results_.set(position, losses_of(spec_, trial, FactKind::kResult));
+  stopped_.set(position, losses_of(spec_, trial, FactKind::kStopped));
+}
+
+void Ledger::settle(std::size_t position, const Trial* before, const Trial& after) {
+  const bool is_known = before != nullptr;
+  tally_is_wrong_ = tally_is_wrong_ || (is_known && !keeps_time(*before, after));
+  if (is_known && is_settled(*before)) tally_.remove(*before);
+  if (is_settled(after)) tally_.add(after);
+  set_member(unsettled_, position, !is_settled(after));
+}
+
+void Ledger::retally() {
+  tally_is_wrong_ = false;
+  tally_ = {};
+  for (const TrialPtr& trial : trials_) {
+    if (is_settled(*trial)) tally_.add(*trial);
+  }
+}
+
+std::vector<const Trial*> Ledger::unsettled() const {
+  std::vector<const Trial*> out;
+  for (const std::size_t position : unsettled_) out.push_back(trials_[position].get());
+  return out;
+}
+
+std::vector<api::BestTrial> Ledger::best() const {
+  const FactKind kind = results_.empty() ? FactKind::kStopped : FactKind::kResult;
+  return best_trials(spec_, front(), trials_, kind);
+}
+
+Spending Ledger::spending(const api::Study& study, std::int64_t now_ms) const {
+  return tally_.spending(study, unsettled(), now_ms);
+}
+
+std::optional<double> Ledger::estimate_remaining(const Spending& spending, std::int64_t slots,
+                                                 std::int64_t now_ms) const {
+  const std::optional<double> average = tally_.average_seconds(unsettled(), now_ms);
+  if (!average) return std::nullopt;
+  const api::Budget& budget = spec_.budget;
+  const auto missing = std::max<std::int64_t>(0, budget.trials - next_index());
+  double work = *average * static_cast<double>(missing);
+  for (const std::size_t position : active_) {
+    const Trial& trial = *trials_[position];
+    if (!api::is_terminal(trial.status.phase)) work += seconds_left(trial, *average, now_ms);
+  }
+  double remaining = work / static_cast<double>(std::max<std::int64_t>(1, slots));
+  if (budget.wall_time) {
+    remaining = std::min(remaining, std::max(0.0, *budget.wall_time - spending.active_seconds));
+  }
+  return remaining;
+}
+
+// ---- The history -------------------------------------------------------------------------------
+
+std::size_t Ledger::position_of(std::int64_t index) const {
+  const auto found = std::partition_point(trials_.begin(), trials_.end(),
+                                          [&](const TrialPtr& t) { return t->spec.index < index; });
+  CHECK(found != trials_.end() && (*found)->spec.index == index, "there is no such trial");
+  return static_cast<std::size_t>(found - trials_.begin());
+}
+
+std::int64_t Ledger::highest_seq() const {
+  return history_.events.empty() ? 0 : history_.events.back().fact.seq;
+}
+
+// What `after` adds to the history. Whatever is not added at its end makes it wrong.
+void Ledger::learn(const Trial* before, const Trial& after) {
+  if (history_is_wrong_) return;
+  static const std::vector<Fact> kNone;
+  const std::vector<Fact>& known = before == nullptr ? kNone : before->status.facts;
+  const std::vector<Fact>& facts = after.status.facts;
+  const bool is_next = before == nullptr && after.spec.index == next_index();
+  history_is_wrong_ = (before == nullptr && !is_next) || !goes_on(known, facts);
+  if (history_is_wrong_) return;
+  const auto at = static_cast<std::size_t>(after.spec.index);
+  if (is_next) {
+    history_.trials.push_back(after.spec.parameters);
+    if (has_stages_) history_.stages.emplace_back();
+  } else if (before->spec.parameters != after.spec.parameters) {
+    history_is_wrong_ = true;
+    return;
+  }
+  if (has_stages_) history_.stages[at] = stage_of(after, next_index());
+  for (std::size_t i = known.size(); i < facts.size(); ++i) {
+    news_.push_back({after.spec.index, facts[i]});
+  }
+}
+
+// Takes the news into the history, and makes anew what turned out wrong. `created`: what the
+// Study's status says.
+void Ledger::flush(std::int64_t created) {
+  std::sort(news_.begin(), news_.end(), comes_before);
+  const std::vector<search::Event>& events = history_.events;
+  const bool at_the_end =
+      news_.empty() || events.empty() || comes_before(events.back(), news_.front());
+  const bool is_whole = core::next_index(trials_, created) == next_index();
+  if (history_is_wrong_ || !at_the_end || !is_whole) {
+    rewrite_history(created);
+  } else {
+    std::move(news_.begin(), news_.end(), std::back_inserter(history_.events));
+    news_.clear();
+  }
+  if (tally_is_wrong_) retally();
+}
+
+// A trial that was deleted by hand leaves a gap: it stays in the history as a failed one without
+// parameters, so that trial i is at position i for the samplers.
+void Ledger::rewrite_history(std::int64_t created) {
+  ++rewritten_;
+  history_is_wrong_ = false;
+  news_.clear();
+  history_ = {};
+  const std::int64_t size = core::next_index(trials_, created);
+  history_.trials.assign(static_cast<std::size_t>(size), Json::object());
+  if (has_stages_) history_.stages.resize(history_.trials.size());
+  std::vector<bool> present(history_.trials.size(), false);
+  for (const TrialPtr& trial : trials_) {
+    const auto at = static_cast<std::size_t>(trial->spec.index);
+    history_.trials[at] = trial->spec.parameters;
+    present[at] = true;
+    if (has_stages_) history_.stages[at] = stage_of(*trial, size);
+    for (const Fact& fact : trial->status.facts) {
+      history_.events.push_back({trial->spec.index, fact});
+    }
+  }
+  for (std::size_t i = 0; i < present.size(); ++i) {
+    if (present[i]) continue;
+    Fact deleted;
+    deleted.kind = FactKind::kFailed;
+    deleted.values.resize(spec_.objectives.size());
+    history_.events.push_back({static_cast<std::int64_t>(i), deleted});
+  }
+  std::sort(history_.events.begin(), history_.events.end(), comes_before);
+  for (std::size_t i = 0; i < trials_.size(); ++i) unjudged_.insert(i);
+}
+
+}  // namespace fettle::core

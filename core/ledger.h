@@ -1,0 +1,123 @@
+// Ledger: what the trials of a Study amount to, kept from look to look.
+//
+// A look reads again only the trials that changed since the look before; everything that a plan
+// asks of all of them (the history, spending, counts, the front) is carried on. It is only a cache:
+// a new ledger of the same trials gives the same answers, and so the same plans
+// (core/ledger_test.cpp).
+//
+// While a plan is made the ledger holds the trials as they will be once the plan is carried out:
+// the planner puts in what it decides. update() then compares with what came of it, and reads again
+// whatever is not the very object it knows.
+// Not synchronised; one ledger for one Study.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "api/study.h"
+#include "api/trial.h"
+#include "core/best.h"
+#include "core/spending.h"
+#include "search/search.h"
+
+namespace fettle::core {
+
+class Ledger {
+ public:
+  Ledger() = default;
+  Ledger(const api::Study& study, const std::vector<api::TrialPtr>& trials) {
+    update(study, trials);
+  }
+
+  // Makes it the ledger of these trials, sorted by index. All of it is made anew when the Study is
+  // another one or its spec was changed.
+  void update(const api::Study& study, const std::vector<api::TrialPtr>& trials);
+
+  // What a plan decides: the trial at `position` becomes `trial`; a trial is created.
+  void replace(std::size_t position, api::TrialPtr trial);
+  void append(api::TrialPtr trial);
+
+  const std::vector<api::TrialPtr>& trials() const { return trials_; }
+  std::size_t position_of(std::int64_t index) const;  // CHECKs that it is there
+  const search::Problem& problem() const { return problem_; }
+  const std::vector<std::int64_t>& rungs() const { return rungs_; }  // search::rung_steps
+
+  // The history in seq order. rewritten() grows when it became another one than a longer one:
+  // then a sampler that has folded it must be made anew.
+  const search::History& history() const { return history_; }
+  std::int64_t rewritten() const { return rewritten_; }
+  std::int64_t highest_seq() const;
+  // The index the next trial gets.
+  std::int64_t next_index() const { return static_cast<std::int64_t>(history_.trials.size()); }
+
+  // Positions, ascending: trials that are active (history.h), that failed, and whose result reaches
+  // the goals of the Study.
+  const std::set<std::size_t>& active() const { return active_; }
+  const std::set<std::size_t>& failed() const { return failed_; }
+  const std::set<std::size_t>& reaching_goals() const { return reaching_goals_; }
+
+  // Positions of trials that are new or changed since they were last taken, ascending: whose facts
+  // may have to be written down, and whose rungs may have to be judged. What was found then holds
+  // for the others.
+  std::set<std::size_t> take_unexamined() { return std::exchange(unexamined_, {}); }
+  std::set<std::size_t> take_unjudged() { return std::exchange(unjudged_, {}); }
+
+  const api::TrialCounts& counts() const { return counts_; }  // `created` apart
+  // Of trials that reached their last step or, where there is none, of those that were stopped.
+  std::vector<api::BestTrial> best() const;
+  std::optional<double> hypervolume() const { return front().hypervolume(spec_); }
+  bool has_best() const { return !front().empty(); }
+  Spending spending(const api::Study& study, std::int64_t now_ms) const;
+  // Seconds from now until the Study is done if trials go on taking as long as those that ended
+  // have taken on average, `slots` at once; absent before the first one has ended.
+  std::optional<double> estimate_remaining(const Spending& spending, std::int64_t slots,
+                                           std::int64_t now_ms) const;
+
+ private:
+  bool is_of(const api::Study& study) const;
+  void reset(const api::Study& study);
+  void put(std::size_t position, api::TrialPtr trial);
+  void count(std::size_t position, const api::Trial& trial, bool is_there);
+  void settle(std::size_t position, const api::Trial* before, const api::Trial& after);
+  void learn(const api::Trial* before, const api::Trial& after);
+  void flush(std::int64_t created);
+  void rewrite_history(std::int64_t created);
+  void retally();
+  const Front& front() const { return results_.empty() ? stopped_ : results_; }
+  std::vector<const api::Trial*> unsettled() const;
+
+  // Of the Study.
+  std::string name_;
+  std::string uid_;
+  std::int64_t generation_ = -1;
+  api::StudySpec spec_;
+  search::Problem problem_;
+  std::vector<std::int64_t> rungs_;
+  bool has_stages_ = false;
+
+  std::vector<api::TrialPtr> trials_;
+  std::set<std::size_t> unexamined_;
+  std::set<std::size_t> unjudged_;
+
+  search::History history_;
+  std::vector<search::Event> news_;  // not in history_ yet
+  bool history_is_wrong_ = false;
+  std::int64_t rewritten_ = 0;
+
+  std::set<std::size_t> active_;
+  std::set<std::size_t> failed_;
+  std::set<std::size_t> reaching_goals_;
+  std::set<std::size_t> unsettled_;
+  api::TrialCounts counts_;
+  Front results_;
+  Front stopped_;
+  SpendingTally tally_;
+  bool tally_is_wrong_ = false;
+};
+
+}  // namespace fettle::core
