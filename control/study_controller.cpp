@@ -38,19 +38,18 @@ class TimedSampler : public search::Sampler {
 Result<Looked> StudyController::reconcile(const Key& key) {
   Result<api::Study> study = store_.get_study(key);
   if (!study.ok() && study.error().code == ErrorCode::kNotFound) {
-    forget_sampler(key);
+    forget(key);
     return Looked{};
   }
   if (!study.ok()) return study.error();
   FETTLE_ASSIGN(const std::vector<api::TrialPtr> trials, store_.list_trials(key));
   FETTLE_ASSIGN(const core::StudyPlan plan, this->plan(*study, trials));
   Looked looked{.actions = 0, .wake_at_ms = plan.wake_at_ms};
-  Objects objects{std::move(study).value(), {}};
-  for (const api::TrialPtr& trial : trials) objects.trials[trial->metadata.name] = trial;
+  Objects objects{std::move(study).value(), trials, {}};
   for (const core::StudyAction& action : plan.actions) {
     const Status done = execute(action, objects);
     if (!done.ok()) {
-      forget_sampler(key);  // it has learnt facts that may never be stored as they were planned
+      forget(key);  // it has learnt facts that may never be stored as they were planned
       return done.error();
     }
     ++looked.actions;
@@ -71,7 +70,7 @@ core::StudyPlan StudyController::plan_warm_start(const api::Study& study) {
       earlier.back().problem = read.error().message;
     }
   }
-  forget_sampler({study.metadata.ns, study.metadata.name});  // it began with nothing
+  forget({study.metadata.ns, study.metadata.name});  // it began with nothing
   return core::plan_warm_start(study, earlier, clock_.now_ms());
 }
 
@@ -84,14 +83,16 @@ Result<core::StudyPlan> StudyController::plan(const api::Study& study,
     return core::plan_refused_study(study, trials, startable.error().message, now_ms);
   }
   if (core::awaits_priors(study, trials)) return plan_warm_start(study);
-  const Result<search::Sampler*> sampler = sampler_of(study, trials);
+  Memory& memory = memory_of({study.metadata.ns, study.metadata.name});
+  memory.ledger.update(study, trials);
+  const Result<search::Sampler*> sampler = sampler_of(study, memory);
   if (!sampler.ok()) {
     return core::plan_refused_study(study, trials, sampler.error().message, now_ms);
   }
   TimedSampler timed(**sampler, clock_, [&](std::int64_t took_ms) {
     observer_.on_suggested({study.metadata.ns, study.metadata.name}, took_ms);
   });
-  return core::plan_study({study, trials, runs_.capacity(study)}, timed, now_ms);
+  return core::plan_study({study, trials, runs_.capacity(study)}, timed, memory.ledger, now_ms);
 }
 
 // Only before the first trial: afterwards the trials themselves show whether they can start. The
@@ -102,28 +103,28 @@ Status StudyController::check(const api::Study& study, const std::vector<api::Tr
   return needed ? runs_.check(study) : success();
 }
 
-void StudyController::forget_sampler(const Key& key) {
+void StudyController::forget(const Key& key) {
   const std::lock_guard lock(mutex_);
-  samplers_.erase(key);
+  memories_.erase(key);
 }
 
-StudyController::CachedSampler& StudyController::cache_of(const Key& key) {
+StudyController::Memory& StudyController::memory_of(const Key& key) {
   const std::lock_guard lock(mutex_);
-  return samplers_[key];
+  return memories_[key];
 }
 
-Result<search::Sampler*> StudyController::sampler_of(const api::Study& study,
-                                                     const std::vector<api::TrialPtr>& trials) {
-  CachedSampler& cached = cache_of({study.metadata.ns, study.metadata.name});
-  const std::int64_t deleted = core::next_index(trials, study.status.trials.created) -
-                               static_cast<std::int64_t>(trials.size());
-  const bool fresh = cached.sampler != nullptr && cached.uid == study.metadata.uid &&
-                     cached.generation == study.metadata.generation && cached.deleted == deleted;
-  if (!fresh) {
-    FETTLE_ASSIGN(auto sampler, search::make_sampler(core::problem_of(study)));
-    cached = {study.metadata.uid, study.metadata.generation, deleted, std::move(sampler)};
+Result<search::Sampler*> StudyController::sampler_of(const api::Study& study, Memory& memory) {
+  const bool is_fresh = memory.sampler != nullptr && memory.folded == memory.ledger.rewritten();
+  if (!is_fresh) {
+    FETTLE_ASSIGN(memory.sampler, search::make_sampler(core::problem_of(study)));
+    memory.folded = memory.ledger.rewritten();
   }
-  return cached.sampler.get();
+  return memory.sampler.get();
+}
+
+api::TrialPtr StudyController::Objects::find(const std::string& name) const {
+  const auto found = written.find(name);
+  return found == written.end() ? core::find_trial(listed, name) : found->second;
 }
 
 Status StudyController::execute(const core::StudyAction& action, Objects& objects) {
@@ -164,20 +165,18 @@ Status StudyController::create(const api::Trial& trial, const api::Study& study)
 }
 
 Status StudyController::record_facts(const core::RecordFacts& action, Objects& objects) {
-  api::TrialPtr& trial = objects.trials.at(action.trial);
-  api::Trial next = *trial;
+  api::Trial next = *objects.find(action.trial);
   next.status.facts.insert(next.status.facts.end(), action.facts.begin(), action.facts.end());
   FETTLE_ASSIGN(api::Trial stored, store_.update_trial_status(next));
-  trial = std::make_shared<api::Trial>(std::move(stored));
+  objects.written[action.trial] = std::make_shared<api::Trial>(std::move(stored));
   return success();
 }
 
 Status StudyController::update_spec(const core::UpdateTrialSpec& action, Objects& objects) {
-  api::TrialPtr& trial = objects.trials.at(action.trial);
-  api::Trial next = *trial;
+  api::Trial next = *objects.find(action.trial);
   next.spec = action.spec;
   FETTLE_ASSIGN(api::Trial stored, store_.update_trial_spec(next));
-  trial = std::make_shared<api::Trial>(std::move(stored));
+  objects.written[action.trial] = std::make_shared<api::Trial>(std::move(stored));
   return success();
 }
 

@@ -15,6 +15,7 @@
 #include "control/reconcile.h"
 #include "control/runs.h"
 #include "control/store.h"
+#include "core/ledger.h"
 #include "core/plan.h"
 #include "search/search.h"
 
@@ -30,24 +31,27 @@ class StudyController {
   Result<Looked> reconcile(const Key& key);
 
  private:
-  // A sampler is a cache of what follows from the facts. It lasts as long as the spec,
-  // and until somebody deletes a trial: that changes history which was folded already.
-  struct CachedSampler {
-    std::string uid;
-    std::int64_t generation = 0;
-    std::int64_t deleted = 0;
+  // What is kept between the looks at a Study: caches of what follows from what is stored. A
+  // sampler lasts until the history is another one than a longer one: after a change of the spec,
+  // or when somebody deletes a trial.
+  struct Memory {
+    core::Ledger ledger;
+    std::int64_t folded = -1;  // ledger.rewritten() when the sampler was made
     std::unique_ptr<search::Sampler> sampler;
   };
   // The objects of one look, as last written.
   struct Objects {
     api::Study study;
-    std::map<std::string, api::TrialPtr> trials;  // by name
+    const std::vector<api::TrialPtr>& listed;
+    std::map<std::string, api::TrialPtr> written;  // by name
+
+    // The trial of an action; null if there is none.
+    api::TrialPtr find(const std::string& name) const;
   };
 
-  void forget_sampler(const Key& key);
-  CachedSampler& cache_of(const Key& key);
-  Result<search::Sampler*> sampler_of(const api::Study& study,
-                                      const std::vector<api::TrialPtr>& trials);
+  void forget(const Key& key);
+  Memory& memory_of(const Key& key);
+  Result<search::Sampler*> sampler_of(const api::Study& study, Memory& memory);
   Status check(const api::Study& study, const std::vector<api::TrialPtr>& trials);
   core::StudyPlan plan_warm_start(const api::Study& study);
   Result<core::StudyPlan> plan(const api::Study& study, const std::vector<api::TrialPtr>& trials);
@@ -63,7 +67,7 @@ class StudyController {
   Observer& observer_;
   std::mutex mutex_;
   // The map is guarded by mutex_; an entry belongs to whoever looks at its Study.
-  std::map<Key, CachedSampler> samplers_;
+  std::map<Key, Memory> memories_;
 };
 
 }  // namespace fettle::control

@@ -50,8 +50,14 @@ class Cache {
   std::vector<Pointer> all() const;
   std::size_t size() const;
 
-  // `index(object)` names the group an object belongs to, "" = none. Set before the first object.
-  void index_by(std::function<std::string(const T&)> index) { index_ = std::move(index); }
+  // `index(object)` names the group an object belongs to, "" = none; a group is sorted by
+  // `order(object)`, then by namespace and name. Set before the first object.
+  void index_by(
+      std::function<std::string(const T&)> index,
+      std::function<std::int64_t(const T&)> order = [](const T&) { return std::int64_t{0}; }) {
+    index_ = std::move(index);
+    order_ = std::move(order);
+  }
   std::vector<Pointer> group(const std::string& name) const;
 
   // Adds a listener; before the first object comes.
@@ -91,6 +97,7 @@ class Cache {
     Pointer after;
   };
   using Changes = std::vector<Change>;
+  using Group = std::map<std::pair<std::int64_t, ObjectKey>, Pointer>;
 
   static ObjectKey key_of(const T& object) { return {object.metadata.ns, object.metadata.name}; }
   static const std::string& version_of(const Pointer& object) {
@@ -110,12 +117,13 @@ class Cache {
   void tell(const Changes& changes) const;
 
   std::function<std::string(const T&)> index_;
+  std::function<std::int64_t(const T&)> order_;
   std::vector<Listener> listeners_;
 
   std::mutex writing_;  // held while one change is made and told; taken before mutex_
   mutable std::mutex mutex_;
   std::map<ObjectKey, Entry> objects_;
-  std::map<std::string, std::set<ObjectKey>> groups_;
+  std::map<std::string, Group> groups_;
   std::map<ObjectKey, Tombstone> tombstones_;
   std::deque<std::pair<std::uint64_t, ObjectKey>> burials_;  // tombstones_ by age
   std::map<std::string, std::string> seen_;  // by namespace: the version lists and watches reached

@@ -32,7 +32,7 @@ std::vector<typename Cache<T>::Pointer> Cache<T>::group(const std::string& name)
   const auto found = groups_.find(name);
   if (found == groups_.end()) return out;
   out.reserve(found->second.size());
-  for (const ObjectKey& key : found->second) out.push_back(objects_.at(key).object);
+  for (const auto& [place, object] : found->second) out.push_back(object);
   return out;
 }
 
@@ -164,7 +164,7 @@ void Cache<T>::set(const ObjectKey& key, Pointer object, Changes& changes) {
   leave_group(key, before);
   entry = {object, ++mark_};
   if (const std::string name = index_ ? index_(*object) : ""; !name.empty()) {
-    groups_[name].insert(key);
+    groups_[name][{order_(*object), key}] = object;
   }
   tombstones_.erase(key);
   changes.push_back({std::move(before), std::move(object)});
@@ -199,7 +199,7 @@ void Cache<T>::leave_group(const ObjectKey& key, const Pointer& object) {
   if (object == nullptr || !index_) return;
   const auto found = groups_.find(index_(*object));
   if (found == groups_.end()) return;
-  found->second.erase(key);
+  found->second.erase({order_(*object), key});
   if (found->second.empty()) groups_.erase(found);
 }
 

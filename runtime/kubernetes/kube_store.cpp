@@ -79,6 +79,10 @@ bool is_owned_by(const Json& object, const std::string& uid) {
 
 }  // namespace
 
+std::int64_t place_of(const TrialEntry& entry) {
+  return entry.trial == nullptr ? 0 : entry.trial->spec.index;
+}
+
 std::string trials_of(const TrialEntry& entry) { return entry.metadata.ns + "/" + entry.study; }
 
 KubeStore::KubeStore(kube::Client& client, kube::Cache<StudyEntry>& studies,
@@ -88,7 +92,7 @@ KubeStore::KubeStore(kube::Client& client, kube::Cache<StudyEntry>& studies,
       trials_(trials),
       clock_(clock),
       record_(std::move(record)) {
-  trials_.index_by(trials_of);
+  trials_.index_by(trials_of, place_of);
   studies_.on_change([this](const auto& before, const auto& after) {
     const StudyEntry& entry = after != nullptr ? *after : *before;
     notify(Kind::kStudy, entry.metadata, entry.metadata.name);
@@ -130,9 +134,6 @@ Result<std::vector<api::TrialPtr>> KubeStore::list_trials(const Key& study) {
   for (const auto& entry : trials_.group(study.ns + "/" + study.name)) {
     if (entry->trial != nullptr) trials.push_back(entry->trial);
   }
-  std::sort(trials.begin(), trials.end(), [](const api::TrialPtr& a, const api::TrialPtr& b) {
-    return a->spec.index < b->spec.index;
-  });
   return trials;
 }
 

@@ -29,6 +29,8 @@ namespace fettle::kubernetes {
 
 // The group of a Study's trials in the cache of Trials.
 std::string trials_of(const TrialEntry& entry);
+// Its place in that group.
+std::int64_t place_of(const TrialEntry& entry);
 
 class KubeStore final : public control::Store {
  public:

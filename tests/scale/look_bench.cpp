@@ -157,6 +157,7 @@ void carry_out(const core::StudyPlan& plan, std::vector<api::TrialPtr>& trials) 
 double turn_ms(const api::Study& study, std::vector<api::TrialPtr> trials) {
   TimedSampler sampler(search::make_sampler(core::problem_of(study)).value());
   const std::size_t first = trials.size() - kRunning;
+  core::Ledger ledger;
   std::vector<double> times;
   for (int i = 0; i < kLooks; ++i) {
     auto ended = std::make_shared<api::Trial>(*trials[first + static_cast<std::size_t>(i)]);
@@ -165,7 +166,7 @@ double turn_ms(const api::Study& study, std::vector<api::TrialPtr> trials) {
     trials[first + static_cast<std::size_t>(i)] = std::move(ended);
     core::StudyPlan plan;
     const double took_ms = ms_of([&] {
-      plan = core::plan_study({study, trials, {}}, sampler, kNowMs);
+      plan = core::plan_study({study, trials, {}}, sampler, ledger, kNowMs);
     });
     times.push_back(took_ms - sampler.take_ms());
     const std::size_t before = trials.size();
