@@ -79,7 +79,7 @@ api::Study study_of(const std::string& algorithm, Random& random) {
 class World {
  public:
   World(const std::string& algorithm, std::uint64_t seed)
-      : random_(seed), study_(study_of(algorithm, random_)) {}
+      : random_(seed), study_(study_of(algorithm, random_)), unsteady_(random_.below(4) == 0) {}
 
   // Plans by the kept ledger and by a new one, compares, and carries out a part of the plan.
   void look() {
@@ -176,6 +176,7 @@ class World {
                       {"seconds", 1 - x}};
     report.history.push_back({report.step, report.metrics});
     const std::uint64_t fate = random_.below(12);
+    if (unsteady_ && fate > 1) return end(trial, api::Outcome::kDisrupted, TrialPhase::kPending);
     if (trial.spec.stop) return end(trial, api::Outcome::kStopped, TrialPhase::kStopped);
     if (trial.spec.suspend) return end(trial, api::Outcome::kStopped, TrialPhase::kPaused);
     if (fate == 0) return end(trial, api::Outcome::kDisrupted, TrialPhase::kPending);
@@ -192,6 +193,7 @@ class World {
 
   Random random_;
   api::Study study_;
+  const bool unsteady_;  // runs are disrupted until their records are pruned
   std::vector<TrialPtr> trials_;
   std::int64_t now_ms_ = 1'800'000'000'000;
   Ledger ledger_;
