@@ -66,6 +66,12 @@ class Store {
   virtual Result<api::Study> create_study(const api::Study& study) = 0;
   virtual Result<api::Study> update_study_spec(const api::Study& study) = 0;
   virtual Result<api::Study> update_study_status(const api::Study& study) = 0;
+  // Deletes the Study as it was seen, and in the background its trials. Studies that people keep in
+  // files are theirs to delete: such a store does nothing.
+  virtual Status delete_study(const api::Study& study) {
+    (void)study;
+    return success();
+  }
   virtual Result<api::Trial> create_trial(const api::Trial& trial) = 0;
   virtual Result<api::Trial> update_trial_spec(const api::Trial& trial) = 0;
   virtual Result<api::Trial> update_trial_status(const api::Trial& trial) = 0;

@@ -142,6 +142,7 @@ Status StudyController::execute(const core::StudyAction& action, Objects& object
     FETTLE_ASSIGN(objects.study, store_.update_study_status(objects.study));
     return success();
   }
+  if (std::holds_alternative<core::DeleteStudy>(action)) return store_.delete_study(objects.study);
   note(std::get<core::Note>(action).event, objects.study);
   return success();
 }

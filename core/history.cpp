@@ -60,6 +60,20 @@ bool is_active(const api::Trial& trial) {
          trial.spec.until_step > completed_step(trial);
 }
 
+bool is_done(const api::Trial& trial) {
+  if (!api::is_terminal(trial.status.phase)) return false;
+  const bool has_result = newest_fact(trial, FactKind::kResult) != nullptr;
+  const bool was_stopped = newest_fact(trial, FactKind::kStopped) != nullptr;
+  switch (trial.status.phase) {
+    case api::TrialPhase::kCompleted:  // at a rung, unless it has a result
+      return has_result || (was_stopped && trial.spec.stop);
+    case api::TrialPhase::kFailed:
+      return newest_fact(trial, FactKind::kFailed) != nullptr;
+    default:
+      return was_stopped;
+  }
+}
+
 const Fact* newest_fact(const api::Trial& trial, FactKind kind) {
   const Fact* newest = nullptr;
   for (const Fact& fact : trial.status.facts) {

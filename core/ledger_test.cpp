@@ -37,6 +37,7 @@ std::string text_of(const StudyAction& action) {
   if (const auto* update = std::get_if<UpdateStudyStatus>(&action)) {
     return "status " + api::write_study_status(update->status).dump();
   }
+  if (std::holds_alternative<DeleteStudy>(action)) return "delete";
   const auto& note = std::get<Note>(action);
   return "note " + note.event.reason + " " + note.event.message;
 }

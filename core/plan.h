@@ -89,6 +89,8 @@ struct UpdateTrialSpec {
 struct UpdateStudyStatus {
   api::StudyStatus status;
 };
+// It ended spec.ttlAfterFinished ago: with its trials, where the Store does not keep Studies.
+struct DeleteStudy {};
 struct UpdateTrialStatus {
   api::TrialStatus status;
 };
@@ -114,7 +116,7 @@ struct Note {
 };
 
 using StudyAction =
-    std::variant<RecordFacts, UpdateTrialSpec, CreateTrial, UpdateStudyStatus, Note>;
+    std::variant<RecordFacts, UpdateTrialSpec, CreateTrial, UpdateStudyStatus, DeleteStudy, Note>;
 using TrialAction = std::variant<UpdateTrialStatus, StartRun, ResizeRun, StopRun, DeleteRun, Note>;
 
 struct StudyPlan {

@@ -115,6 +115,7 @@ struct ActionText {
     return text + ", basis " + std::to_string(spec.search.basis);
   }
   std::string operator()(const UpdateStudyStatus& action) const { return text_of(action.status); }
+  std::string operator()(const DeleteStudy&) const { return "delete the Study"; }
   std::string operator()(const UpdateTrialStatus& action) const { return text_of(action.status); }
   std::string operator()(const StartRun& action) const {
     return "start r" + std::to_string(action.run) + (action.confirm ? ", confirmed" : "");

@@ -57,7 +57,10 @@ class StudyPlanner {
     const bool over = is_finished(study_.status) && !spec_is_new;
     if (!over) judge_trials();  // what a crash left unjudged, before more is learnt
     const bool learnt = record_facts();
-    if (over) return std::move(plan_);
+    if (over) {
+      outlive();
+      return std::move(plan_);
+    }
     if (learnt) judge_trials();
     const Spending spending = ledger_.spending(study_, now_ms_);
     const std::optional<Ending> draining = ending_now(study_, ledger_, spending);
@@ -86,6 +89,7 @@ class StudyPlanner {
   void stop_replaced();
   void create_trials();
   const Trial& create_trial(Json parameters, const search::Stage& stage);
+  void outlive();
   void wake_when_spent(const Spending& spending);
   void report(const Spending& spending, const std::optional<Ending>& draining);
 
@@ -314,6 +318,15 @@ const Trial& StudyPlanner::create_trial(Json parameters, const search::Stage& st
   act(CreateTrial{trial});
   ledger_.append(std::make_shared<Trial>(std::move(trial)));
   return *ledger_.trials().back();
+}
+
+// A Study that is over is deleted after a time, if its spec says so.
+void StudyPlanner::outlive() {
+  const std::optional<double>& ttl = study_.spec.ttl_after_finished;
+  if (!ttl || study_.status.ended_ms == 0) return;
+  const std::int64_t at_ms = study_.status.ended_ms + static_cast<std::int64_t>(*ttl * 1000);
+  if (now_ms_ < at_ms) return wake_at(at_ms);
+  act(DeleteStudy{});
 }
 
 void StudyPlanner::wake_when_spent(const Spending& spending) {

@@ -32,6 +32,7 @@ struct InformerOptions {
   std::string label_selector;
   std::uint64_t seed = 0;  // of the jitter; give every process its own
   BackoffRules backoff = kWatchBackoff;
+  int page_size = kPageSize;  // fewer where objects are large: a page is parsed as a whole
   // For metrics and the log; from the informer's threads; may be empty.
   std::function<void(const CallMade&)> on_call;
   std::function<void(const std::string& message)> on_trouble;

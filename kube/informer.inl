@@ -17,7 +17,8 @@ void Informer<T>::start() {
   if (namespaces.empty()) namespaces.emplace_back();
   for (const std::string& ns : namespaces) {
     feeds_.push_back(std::make_unique<Feed>(*this, ns));
-    const WatchTarget target{options_.resource, ns, options_.label_selector, options_.backoff};
+    const WatchTarget target{options_.resource, ns, options_.label_selector, options_.backoff,
+                             options_.page_size};
     const std::uint64_t seed = options_.seed + loops_.size();
     loops_.push_back(
         std::make_unique<WatchLoop>(transport_, *feeds_.back(), target, seed, options_.on_call));

@@ -103,7 +103,7 @@ class Stepper {
   // resourceVersion is left out: the newest state there is.
   void send_list() {
     state_.phase = WatcherState::Phase::kListing;
-    const std::string limit = std::to_string(kPageSize);
+    const std::string limit = std::to_string(target_.page_size);
     std::string target =
         path_of(target_.resource, target_.ns) + query_of({{"labelSelector", target_.label_selector},
                                                           {"limit", limit},

@@ -47,6 +47,7 @@ struct WatchTarget {
   std::string ns;  // "" = all namespaces
   std::string label_selector;
   BackoffRules backoff = kWatchBackoff;
+  int page_size = kPageSize;  // objects a page of a list
 };
 
 // Time since some fixed moment, never going back.

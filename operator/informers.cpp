@@ -5,6 +5,10 @@
 namespace fettle::op {
 namespace {
 
+// A page of Trials is parsed as a whole; with 50 points of a learning curve each is some 10 KB, and
+// etcd would take 1.5 MB.
+constexpr int kTrialsAPage = 100;
+
 kube::InformerOptions watching(const kube::Resource& resource, const InformersOptions& options,
                                std::string selector, std::uint64_t stream) {
   kube::InformerOptions out;
@@ -14,6 +18,12 @@ kube::InformerOptions watching(const kube::Resource& resource, const InformersOp
   out.seed = options.seed + (stream << 32);
   out.on_call = options.on_call;
   out.on_trouble = options.on_trouble;
+  return out;
+}
+
+kube::InformerOptions watching_trials(const InformersOptions& options) {
+  kube::InformerOptions out = watching(kube::kTrials, options, "", 1);
+  out.page_size = kTrialsAPage;
   return out;
 }
 
@@ -28,7 +38,7 @@ Result<kube::Pod> read_small_pod(const Json& object) {
 
 Informers::Informers(kube::HttpTransport& transport, const InformersOptions& options)
     : studies(transport, watching(kube::kStudies, options, "", 0), kubernetes::read_study_entry),
-      trials(transport, watching(kube::kTrials, options, "", 1), kubernetes::read_trial_entry),
+      trials(transport, watching_trials(options), kubernetes::read_trial_entry),
       jobs(transport, watching(kube::kJobs, options, kubernetes::kTrialLabel, 2), kube::read_job),
       pods(transport, watching(kube::kPods, options, kubernetes::kTrialLabel, 3), read_small_pod) {}
 

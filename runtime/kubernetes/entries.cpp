@@ -6,6 +6,7 @@
 #include "api/study_json.h"
 #include "api/timestamp.h"
 #include "api/trial_json.h"
+#include "core/history.h"
 #include "core/run_records.h"
 #include "kube/json_path.h"
 
@@ -43,6 +44,15 @@ Unreadable unreadable_as(const Json& object, const std::string& why) {
   return out;
 }
 
+// Leaves out what nobody needs of a trial that is done. Whether there was anything.
+bool trim(api::Trial& trial) {
+  if (!core::is_done(trial) || !trial.status.report) return false;
+  std::vector<api::HistoryPoint>& curve = trial.status.report->history;
+  const bool was_there = !curve.empty();
+  curve = {};
+  return was_there;
+}
+
 Status check_name(const api::Metadata& metadata) {
   return metadata.name.empty() ? Status(invalid("an object without a name")) : success();
 }
@@ -73,6 +83,7 @@ Result<TrialEntry> read_trial_entry(const Json& object) {
         if (Json* status = document.find("status")) status->erase("report");
       });
   if (trial.ok()) {
+    entry.is_trimmed = trim(*trial);
     entry.trial = std::make_shared<const api::Trial>(std::move(trial).value());
   } else {
     entry.unreadable = unreadable_as(object, trial.error().message);

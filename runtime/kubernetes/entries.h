@@ -2,7 +2,9 @@
 //
 // An object that somebody edited by hand, or that a newer version wrote, must not stop the others.
 // What only reports (a Study's status, a Trial's status.report) is left out where it cannot be
-// read: it is derived again. Values; reading is pure and usable from any thread.
+// read: it is derived again. The learning curve of a trial that is done is left out, too: it is most
+// of what a cache would hold of thousands of trials, and nobody asks for it.
+// Values; reading is pure and usable from any thread.
 #pragma once
 
 #include <memory>
@@ -31,8 +33,9 @@ struct StudyEntry {
 
 struct TrialEntry {
   api::Metadata metadata;
-  api::TrialPtr trial;  // null when it cannot be read
-  std::string study;    // spec.study, "" where there is none
+  api::TrialPtr trial;      // null when it cannot be read
+  std::string study;        // spec.study, "" where there is none
+  bool is_trimmed = false;  // the trial is done, and its learning curve is left out
   Unreadable unreadable;
 };
 

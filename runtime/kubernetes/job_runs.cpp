@@ -170,6 +170,7 @@ Status JobRuns::ensure(const kube::Resource& resource, const api::Metadata& owne
   const auto written = client_.create(resource, owner.ns, build());
   if (!written.ok() && written.error().code != ErrorCode::kAlreadyExists) return written.error();
   const std::lock_guard lock(mutex_);
+  if (served_.size() >= kMostServed) served_.clear();  // found out again
   served_.insert(owner.uid);
   return success();
 }

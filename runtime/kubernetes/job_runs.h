@@ -10,6 +10,7 @@
 // destroy it after they have stopped.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -29,6 +30,9 @@
 #include "runtime/kubernetes/refusals.h"
 
 namespace fettle::kubernetes {
+
+// Owners whose Service or claim is remembered to be there.
+inline constexpr std::size_t kMostServed = 4'096;
 
 class JobRuns final : public control::Runs {
  public:

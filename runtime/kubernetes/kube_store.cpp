@@ -206,6 +206,15 @@ Result<api::Study> KubeStore::update_study_status(const api::Study& study) {
   return keep_study(written.object);
 }
 
+// As it was seen: a spec that was changed since may say that it is to stay.
+Status KubeStore::delete_study(const api::Study& study) {
+  const api::Metadata& seen = study.metadata;
+  Status removed = client_.remove(kube::kStudies, key_of(seen),
+                                  {.uid = seen.uid, .resource_version = seen.resource_version});
+  const bool is_gone = !removed.ok() && removed.error().code == ErrorCode::kNotFound;
+  return is_gone ? success() : removed;
+}
+
 // Errors: the Study that the trial names is gone, or on its way.
 Status KubeStore::check_owner(const api::Trial& trial) const {
   const auto owner = studies_.get({trial.metadata.ns, trial.spec.study});
@@ -252,7 +261,7 @@ Result<api::Trial> KubeStore::update_trial_spec(const api::Trial& trial) {
 Result<api::Trial> KubeStore::update_trial_status(const api::Trial& trial) {
   api::Trial wanted = trial;
   const bool trainers = is_reported_by_trainer(trial);
-  if (trainers) FETTLE_TRY(report_for_trainer(wanted));
+  FETTLE_TRY(trainers ? report_for_trainer(wanted) : restore_curve(wanted));
   Json object = envelope(kube::kTrials, wanted.metadata);
   Json status = api::write_trial_status(wanted.status);
   if (trainers) status.erase("report");
@@ -282,6 +291,17 @@ Status KubeStore::report_for_trainer(api::Trial& trial) {
                                                            "status", object, kTrainerManager));
   FETTLE_ASSIGN(const api::Trial stored, keep_trial(written.object));
   trial.metadata.resource_version = stored.metadata.resource_version;
+  return success();
+}
+
+// Applying a report without its curve would delete what is stored of it.
+Status KubeStore::restore_curve(api::Trial& trial) {
+  const auto entry = trials_.get(key_of(trial.metadata));
+  if (entry == nullptr || !entry->is_trimmed || !trial.status.report) return success();
+  FETTLE_ASSIGN(const Json object, client_.get(kube::kTrials, key_of(trial.metadata)));
+  FETTLE_ASSIGN(api::Trial stored, api::read_trial(object));
+  FETTLE_TRY(same_version(stored, trial));
+  if (stored.status.report) trial.status.report->history = stored.status.report->history;
   return success();
 }
 

@@ -4,7 +4,8 @@
 // controller reads its own writes. Spec and status are written with the resourceVersion they were
 // planned from. Status is applied by the field manager `fettle`; status.report of a trial with the
 // built-in trainer stays the trainer's, but for one case: the pod has ended and its last words say
-// more than the trainer could report; then the report is applied in the trainer's name.
+// more than the trainer could report; then the report is applied in the trainer's name. Curves that
+// the caches leave out (entries.h) are read again before a report that has one is written.
 //
 // Objects that cannot be read are reported on the objects themselves and are not there for the
 // controllers. Nothing is created for a Study that is being deleted. Thread-safe. Client and caches
@@ -48,6 +49,7 @@ class KubeStore final : public control::Store {
   Result<api::Study> create_study(const api::Study& study) override;
   Result<api::Study> update_study_spec(const api::Study& study) override;
   Result<api::Study> update_study_status(const api::Study& study) override;
+  Status delete_study(const api::Study& study) override;
   // A trial of that name that the same Study owns is the same decision, taken before: success.
   Result<api::Trial> create_trial(const api::Trial& trial) override;
   Result<api::Trial> update_trial_spec(const api::Trial& trial) override;
@@ -65,6 +67,7 @@ class KubeStore final : public control::Store {
   Result<api::Trial> adopt(const api::Trial& wanted, const Error& taken);
   bool is_reported_by_trainer(const api::Trial& trial) const;
   Status report_for_trainer(api::Trial& trial);
+  Status restore_curve(api::Trial& trial);
   template <class Entry>
   std::optional<Json> say_unreadable(const kube::Resource& resource, const Entry& entry);
   void notify(control::Kind kind, const api::Metadata& metadata, const std::string& study);

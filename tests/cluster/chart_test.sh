@@ -100,7 +100,7 @@ check_rights() {
       can "$verb" "$resource" || complain "the operator cannot $verb $resource"
     done
   done << 'ALLOWED'
-studies.fettle.dev get list watch
+studies.fettle.dev get list watch delete
 studies.fettle.dev/status patch
 studies.fettle.dev/finalizers update
 trials.fettle.dev get list watch create patch
@@ -119,7 +119,7 @@ ALLOWED
       ! can "$verb" "$resource" || complain "the operator can $verb $resource"
     done
   done << 'REFUSED'
-studies.fettle.dev create update patch delete deletecollection
+studies.fettle.dev create update patch deletecollection
 trials.fettle.dev update delete deletecollection
 secrets get list watch create
 configmaps get list

@@ -131,6 +131,23 @@ Result<api::Study> SimStore::update_study_status(const api::Study& study) {
   return copy;
 }
 
+Status SimStore::delete_study(const api::Study& study) {
+  FETTLE_TRY(admit());
+  const auto found = objects_.studies.find({study.metadata.ns, study.metadata.name});
+  if (found == objects_.studies.end()) return not_found("no Study " + study.metadata.name);
+  const api::Metadata& stored = found->second.metadata;
+  const bool as_seen = stored.uid == study.metadata.uid &&
+                       stored.resource_version == study.metadata.resource_version;
+  if (!as_seen) return conflict(study.metadata.name);
+  objects_.studies.erase(found);
+  for (const api::TrialPtr& trial : trials_of(objects_, {study.metadata.ns, study.metadata.name})) {
+    objects_.trials.erase({trial->metadata.ns, trial->metadata.name});
+    changed(Kind::kTrial, trial->metadata, trial->spec.study);
+  }
+  changed(Kind::kStudy, study.metadata, study.metadata.name);
+  return success();
+}
+
 Result<api::Trial> SimStore::create_trial(const api::Trial& trial) {
   FETTLE_TRY(admit());
   const Key key{trial.metadata.ns, trial.metadata.name};

@@ -28,6 +28,8 @@ class SimStore : public control::Store {
   Result<api::Study> create_study(const api::Study& study) override;
   Result<api::Study> update_study_spec(const api::Study& study) override;
   Result<api::Study> update_study_status(const api::Study& study) override;
+  // Its trials go at once: the garbage collector is never late here.
+  Status delete_study(const api::Study& study) override;
   Result<api::Trial> create_trial(const api::Trial& trial) override;
   Result<api::Trial> update_trial_spec(const api::Trial& trial) override;
   Result<api::Trial> update_trial_status(const api::Trial& trial) override;
@@ -102,6 +104,7 @@ class StaleStore : public control::Store {
   Result<api::Study> update_study_status(const api::Study& s) override {
     return truth_.update_study_status(s);
   }
+  Status delete_study(const api::Study& s) override { return truth_.delete_study(s); }
   Result<api::Trial> create_trial(const api::Trial& t) override { return truth_.create_trial(t); }
   Result<api::Trial> update_trial_spec(const api::Trial& t) override {
     return truth_.update_trial_spec(t);

@@ -46,11 +46,11 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 
 {{/* What the operator may do where Studies run. Golden files in helm/tests show it rendered. */}}
 {{- define "fettle.operatorRules" -}}
-# Studies are the user's; the operator writes their status. Nothing here is deleted but Jobs: the
-# rest goes with its owner, by the hand of the garbage collector.
+# Studies are the user's; the operator writes their status, and deletes those whose
+# ttlAfterFinished has passed. Trials go with their Study, by the hand of the garbage collector.
 - apiGroups: [fettle.dev]
   resources: [studies]
-  verbs: [get, list, watch]
+  verbs: [get, list, watch, delete]
 - apiGroups: [fettle.dev]
   resources: [trials]
   verbs: [get, list, watch, create, patch]
