@@ -162,6 +162,13 @@ bench-cluster: cluster-programs ## Measure: a Study on a control plane with fake
 	@tests/cluster/cluster up
 	@tests/cluster/in_cluster python3 -B -W ignore tests/cluster/bench.py
 
+.PHONY: bench-scale
+bench-scale: cluster-programs ## Measure: 6,000 trials in one Study, 1,000 at once, 20,000 in memory
+	@cmake --build $(BUILD) --target fettle_look_bench
+	@$(BUILD)/bin/fettle-look-bench
+	@tests/cluster/cluster up --fake-nodes 6
+	@tests/cluster/in_cluster python3 -B -W ignore tests/cluster/bench_scale.py $(OPTIONS)
+
 .PHONY: clean
 clean: ## Remove the build folders (not the caches)
 	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-cuda $(BUILD)-gpu

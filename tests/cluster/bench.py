@@ -77,10 +77,9 @@ def plain_job(pods, parallelism):
     }
     start = time.monotonic()
     apply(job)
-    kubectl("wait", "--for=condition=Complete", "job/plain", "-n", NAMESPACE, "--timeout=300s")
+    kubectl("wait", "--for=condition=Complete", "job/plain", "-n", NAMESPACE, "--timeout=3600s")
     seconds = time.monotonic() - start
-    kubectl("delete", "job", "plain", "-n", NAMESPACE, "--wait=true")
-    wait_for("pods to go", lambda: not cluster.items("pods", NAMESPACE))
+    kubectl("delete", "job", "plain", "-n", NAMESPACE, "--cascade=foreground", "--wait=true", "--timeout=3600s")
     return seconds
 
 
