@@ -22,9 +22,10 @@ render() {
 
 # What somebody may do, and to whom it is given: the part of a chart whose changes must be seen.
 rendered_rbac() {
-  render "$1" --show-only templates/operator-rbac.yaml --show-only templates/trainer.yaml \
-    --show-only templates/serviceaccount.yaml
-  render "$1" --show-only templates/admission-policies.yaml 2> /dev/null || true # may be off
+  local template
+  for template in operator-rbac people-rbac trainer serviceaccount admission-policies operator-policies flow-control; do
+    render "$1" --show-only "templates/$template.yaml" 2> /dev/null || true # may be off
+  done
 }
 
 check_good_values() {
@@ -66,7 +67,7 @@ check_least_rights() {
 
 # definitions WORDS SETTING: how many lines of what is rendered with that setting have the words.
 definitions() {
-  render "$cases/values/defaults.yaml" --set "$2" | grep -c "$1" || true
+  render "$cases/values/defaults.yaml" --set "admissionPolicies.keep=false,$2" | grep -c "$1" || true
 }
 
 check_kept_definitions() {
@@ -82,6 +83,29 @@ check_kept_definitions() {
     fail 'crds.install=false installs definitions'
 }
 
+# What fences trainers and people off outlives the release, with what binds it.
+check_kept_policies() {
+  local kept
+  kept=$(render "$cases/values/defaults.yaml" --show-only templates/admission-policies.yaml)
+  [ "$(grep -c '^kind: ' <<< "$kept")" -eq "$(grep -c 'helm.sh/resource-policy: keep' <<< "$kept")" ] ||
+    fail 'not each admission policy and binding is kept'
+  ! render "$cases/values/defaults.yaml" --set admissionPolicies.keep=false \
+    --show-only templates/admission-policies.yaml | grep -q 'helm.sh/resource-policy' ||
+    fail 'admissionPolicies.keep=false keeps policies'
+}
+
+# Everything has the labels and annotations that the administrator wants on everything.
+check_common_metadata() {
+  local -r settings=commonLabels.cost=ml,commonAnnotations.owner=platform
+  render "$cases/values/cluster.yaml" --set "$settings" > "$work/common.yaml"
+  local -r objects=$(grep -c '^kind: ' "$work/common.yaml")
+  local words
+  for words in 'cost: ml' 'owner: platform'; do
+    [ "$(grep -cE "^    $words" "$work/common.yaml")" -eq "$objects" ] ||
+      fail "not each of $objects objects has $words"
+  done
+}
+
 update=
 [ "${1:-}" != --update ] || update=yes
 helm/sync-crds.sh --check || failed=1
@@ -93,5 +117,7 @@ for values in "$cases"/bad/*.yaml; do
 done
 check_least_rights
 check_kept_definitions
+check_kept_policies
+check_common_metadata
 [ "$failed" -eq 0 ] && echo "helm: $(find "$cases/values" "$cases/bad" -name '*.yaml' | wc -l) sets of values: the chart is sound"
 exit "$failed"

@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
 # The chart's life on a real API server: installed in a namespace that enforces the restricted Pod
-# Security Standard, its rights tried out, upgraded with its definitions, uninstalled without a trace.
+# Security Standard, its rights tried out, upgraded with its definitions, uninstalled. What stays then
+# are the definitions, and the policies that other releases rely on.
 # Usage: tests/cluster/in_cluster tests/cluster/chart_test.sh
 # Needs kubectl, helm and kubeconform on PATH, an administrator's kubeconfig, and fake nodes, where
 # the operator's pods only seem to run.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 readonly release=fettle namespace=fettle-system team=chart-team chart=helm/fettle
+readonly kept='fettle-(study|trial|workers|report)'
 readonly operator=system:serviceaccount:$namespace:$release-operator
 work=$(mktemp -d)
 failed=0
@@ -33,7 +35,7 @@ make_namespace() {
 check_schemas() {
   helm/tests/openapi_schemas.py "$work/schemas" api/v1 apis/admissionregistration.k8s.io/v1 \
     apis/apiextensions.k8s.io/v1 apis/apps/v1 apis/coordination.k8s.io/v1 \
-    apis/networking.k8s.io/v1 apis/policy/v1 apis/rbac.authorization.k8s.io/v1 \
+    apis/flowcontrol.apiserver.k8s.io/v1 apis/networking.k8s.io/v1 apis/policy/v1 apis/rbac.authorization.k8s.io/v1 \
     apis/fettle.dev/v1alpha1
   local -r schema="$work/schemas/{{ .ResourceKind }}{{ .KindSuffix }}.json"
   local values
@@ -52,7 +54,7 @@ install() {
 operator: {tolerations: [{key: kwok.x-k8s.io/node, operator: Exists}], nodeSelector: {type: kwok}}
 VALUES
   helm upgrade --install --take-ownership "$release" "$1" --namespace "$namespace" \
-    --values "$work/values.yaml" --set "studyNamespaces={$namespace,$team}" \
+    --values "$work/values.yaml" --set "studyNamespaces={$team}" \
     --wait --timeout 180s "${@:2}" > "$work/notes" && return
   kubectl --namespace "$namespace" get pods >&2
   kubectl --namespace "$namespace" get events --sort-by=.lastTimestamp | tail -n 10 >&2
@@ -70,7 +72,7 @@ check_notes() {
     timeout 180 bash -c "$command" > "$work/said" 2>&1 ||
       complain "the notes say \"$command\", which fails: $(cat "$work/said")"
   done
-  kubectl --namespace "$namespace" delete -f examples/fashion-mnist.yaml > /dev/null
+  kubectl --namespace "$team" delete -f examples/fashion-mnist.yaml > /dev/null
 }
 
 # The chart's definitions go through a template; what arrives is what lies in crds/.
@@ -103,7 +105,7 @@ check_rights() {
 studies.fettle.dev get list watch delete
 studies.fettle.dev/status patch
 studies.fettle.dev/finalizers update
-trials.fettle.dev get list watch create patch
+trials.fettle.dev get list watch create patch operate
 trials.fettle.dev/status patch
 trials.fettle.dev/finalizers update
 jobs.batch get list watch create patch delete
@@ -137,6 +139,10 @@ REFUSED
     complain 'the operator cannot update its Lease'
   ! can update leases.coordination.k8s.io "$namespace" other ||
     complain 'the operator can update any Lease'
+  can get validatingadmissionpolicies.admissionregistration.k8s.io '' fettle-report ||
+    complain 'the operator cannot see whether the policies are there'
+  ! can get validatingadmissionpolicies.admissionregistration.k8s.io '' other ||
+    complain 'the operator can see any policy'
   ! can get trials.fettle.dev default || complain 'the operator can see other namespaces'
 }
 
@@ -184,10 +190,41 @@ check_what_uninstall_leaves() {
   local kinds left
   kinds=$(kubectl api-resources --verbs=list --output=name | grep -vE '^events' | paste -sd,)
   left=$(kubectl get "$kinds" --all-namespaces --ignore-not-found --output=name \
-    --selector "app.kubernetes.io/instance=$release" 2> /dev/null | grep -vE '/(studies|trials)\.fettle\.dev$' || true)
+    --selector "app.kubernetes.io/instance=$release" 2> /dev/null |
+    grep -vE "/((studies|trials)\.fettle\.dev|$kept)\$" || true)
   [ -z "$left" ] || complain "helm uninstall leaves: $left"
   kubectl get crd studies.fettle.dev trials.fettle.dev > /dev/null ||
     complain 'helm uninstall takes the definitions away, and every Study with them'
+  # shellcheck disable=SC2046 # two names
+  [ "$(kubectl get $(policies) --output=name | grep -cE "/$kept$")" -eq 8 ] ||
+    complain 'helm uninstall takes policies away that other releases rely on'
+}
+
+policies() { echo validatingadmissionpolicies,validatingadmissionpolicybindings; }
+
+# An operator of the whole cluster takes no Study beside itself.
+check_home() {
+  helm template "$release" "$chart" --namespace "$namespace" --set rbac.scope=Cluster \
+    --show-only templates/operator-policies.yaml > "$work/home.yaml"
+  kubectl apply --server-side --force-conflicts -f "$work/home.yaml" > /dev/null
+  local -r study='kubectl create --dry-run=server -f examples/fashion-mnist.yaml --namespace'
+  for _ in $(seq 900); do
+    $study "$namespace" > "$work/said" 2>&1 || break
+    sleep 0.2
+  done
+  grep -q 'no Study runs beside the operator' "$work/said" ||
+    complain "a Study beside the operator should be refused, but: $(cat "$work/said")"
+  $study "$team" > "$work/said" 2>&1 || complain "a Study elsewhere is refused: $(cat "$work/said")"
+  kubectl delete -f "$work/home.yaml" > /dev/null
+}
+
+# What people and trainers may do is the policies' work, which says so where it is not understood.
+check_policies() {
+  kubectl get validatingadmissionpolicies -o jsonpath='{range .items[*]}{.metadata.name}: {.status.typeChecking}{"\n"}{end}' \
+    > "$work/said"
+  ! grep -q expressionWarnings "$work/said" || complain "the API server doubts a policy: $(cat "$work/said")"
+  tests/cluster/fence_test.sh "$team" || failed=1
+  tests/cluster/people_test.sh "$team" "$namespace" "$release-operator" || failed=1
 }
 
 make_namespace "$namespace"
@@ -198,7 +235,8 @@ check_definitions
 check_schemas
 check_rights
 check_dry_runs
-tests/cluster/fence_test.sh "$team" || failed=1
+check_policies
+check_home
 check_upgrade
 check_what_uninstall_leaves
 [ "$failed" -eq 0 ] && echo 'chart: installed, fenced, upgraded and uninstalled'

@@ -14,21 +14,41 @@ k() { kubectl --namespace "$namespace" "$@"; }
 
 # shellcheck disable=SC2317 # called by the trap
 clean_up() {
-  k delete trials,pods --selector "$label" --now --wait=false > /dev/null 2>&1 || true
+  k delete trials,pods,roles,rolebindings,serviceaccounts --selector "$label" --now --wait=false \
+    > /dev/null 2>&1 || true
   rm -rf "$work"
 }
 trap clean_up EXIT
 
 server=$(kubectl config view --minify -o jsonpath='{.clusters[0].cluster.server}')
 
-# The pods need not run: what counts is that their tokens are theirs.
+# An account of the administrator's making, with the rights of the chart's.
+make_reporter() {
+  k create -f - > /dev/null << REPORTER
+apiVersion: v1
+kind: List
+items:
+- {apiVersion: v1, kind: ServiceAccount, metadata: {name: reporter, labels: {fettle.dev/study: fence}}}
+- apiVersion: rbac.authorization.k8s.io/v1
+  kind: Role
+  metadata: {name: reporter, labels: {fettle.dev/study: fence}}
+  rules: [{apiGroups: [fettle.dev], resources: [trials/status], verbs: [get, patch, update]}]
+- apiVersion: rbac.authorization.k8s.io/v1
+  kind: RoleBinding
+  metadata: {name: reporter, labels: {fettle.dev/study: fence}}
+  roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: reporter}
+  subjects: [{kind: ServiceAccount, name: reporter, namespace: $namespace}]
+REPORTER
+}
+
+# make_pod NAME [ACCOUNT]: it need not run: what counts is that its token is its own.
 make_pod() {
   k create -f - > /dev/null << POD
 apiVersion: v1
 kind: Pod
 metadata: {name: $1, labels: {fettle.dev/study: fence}}
 spec:
-  serviceAccountName: fettle-trainer
+  serviceAccountName: ${2:-fettle-trainer}
   nodeSelector: {fettle.dev/no-such-node: ""}
   securityContext: {runAsNonRoot: true, runAsUser: 65532, seccompProfile: {type: RuntimeDefault}}
   containers:
@@ -49,7 +69,7 @@ TRIAL
 
 pod_uid() { k get pod "$1" -o jsonpath='{.metadata.uid}'; }
 
-pod_token() { k create token fettle-trainer --bound-object-kind Pod --bound-object-name "$1"; }
+pod_token() { k create token "${2:-fettle-trainer}" --bound-object-kind Pod --bound-object-name "$1"; }
 
 # record TRIAL RUNS: what the operator writes when it starts or ends runs.
 record() {
@@ -121,7 +141,9 @@ wait_for_policy() {
 
 readonly report='"status": {"report": {"step": 3, "metrics": {"accuracy": 0.9}}}'
 readonly nothing_else='may change only status.report'
-for name in fence-0 fence-1 fence-2; do
+make_reporter
+make_pod pod-3 reporter
+for name in fence-0 fence-1 fence-2 fence-3; do
   make_trial "$name"
 done
 for name in pod-0 pod-1 pod-2; do
@@ -129,6 +151,7 @@ for name in pod-0 pod-1 pod-2; do
 done
 record fence-0 "$(open_run 0 "$(pod_uid pod-0)")"
 record fence-1 "$(open_run 0 "$(pod_uid pod-1)")"
+record fence-3 "$(open_run 0 "$(pod_uid pod-3)")"
 token=$(pod_token pod-0)
 unbound=$(k create token fettle-trainer)
 wait_for_policy
@@ -173,6 +196,15 @@ record fence-0 "$(ended_run 0 "$(pod_uid pod-0)"), $(open_run 1 "$(pod_uid pod-2
 refused "a pod of an earlier run" 'does not run trial fence-0' \
   apply "$token" fence-0/status "$report"
 admitted 'the pod of the newest run' apply "$(pod_token pod-2)" fence-0/status "$report"
+
+reporter=$(pod_token pod-3 reporter)
+admitted "another account's own report" apply "$reporter" fence-3/status "$report"
+refused "another account's report of a trial that is not its own" 'does not run trial fence-0' \
+  apply "$reporter" fence-0/status "$report"
+refused "another account's facts" "$nothing_else" \
+  merge "$reporter" fence-3/status '"status": {"facts": null}'
+refused "another account's token that is bound to no pod" 'bound to none' \
+  apply "$(k create token reporter)" fence-3/status "$report"
 
 [ "$failed" -eq 0 ] && echo 'fence: trainers can report for their own trial, and nothing else'
 exit "$failed"

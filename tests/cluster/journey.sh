@@ -140,7 +140,7 @@ left_of_study() { k get trials,jobs,pods,services,persistentvolumeclaims --outpu
 
 left_of_chart() {
   kubectl get clusterroles,clusterrolebindings,validatingadmissionpolicies,validatingadmissionpolicybindings \
-    --output=name --selector app.kubernetes.io/instance=fettle
+    --output=name --selector app.kubernetes.io/instance=fettle | grep -vE '/fettle-(study|trial|workers|report)$'
   kubectl get all,roles,rolebindings,leases,networkpolicies,poddisruptionbudgets --namespace "$system" --output=name
 }
 

@@ -11,6 +11,11 @@
 {{- include "fettle.fullname" . }}-operator
 {{- end -}}
 
+{{/* Name of what belongs to the release but lives in no namespace. */}}
+{{- define "fettle.clusterName" -}}
+{{- printf "%s.%s" .Release.Namespace (include "fettle.operator" .) -}}
+{{- end -}}
+
 {{/* The name by which the API server knows the operator. */}}
 {{- define "fettle.operatorUser" -}}
 system:serviceaccount:{{ .Release.Namespace }}:{{ include "fettle.operator" . }}
@@ -30,17 +35,43 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end -}}
 
-{{/* Where Studies run, as a JSON list: {{ include ... | fromJsonArray }}. */}}
-{{- define "fettle.studyNamespaces" -}}
-{{- .Values.studyNamespaces | default (list .Release.Namespace) | toJson -}}
+{{/* Labels and annotations of an object: those that all have, and its own, which win:
+{{ include "fettle.about" (dict "root" $ "labels" (dict ...) "annotations" (dict ...)) }}. */}}
+{{- define "fettle.about" -}}
+{{- $common := include "fettle.labels" .root | fromYaml -}}
+labels:
+  {{- toYaml (merge (dict) (.labels | default dict) $common .root.Values.commonLabels) | nindent 2 }}
+{{- with merge (dict) (.annotations | default dict) .root.Values.commonAnnotations }}
+annotations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
 {{- end -}}
 
-{{/* An image: {{ include "fettle.image" (dict "image" .Values.operator.image "chart" .Chart) }}. */}}
+{{/* The annotations that keep an object when the release is uninstalled, as JSON. */}}
+{{- define "fettle.keep" -}}
+{{- ternary (dict "helm.sh/resource-policy" "keep") dict . | toJson -}}
+{{- end -}}
+
+{{/* Where Studies run, as a JSON list: {{ include ... | fromJsonArray }}. Where the operator's pods
+run, whoever may create pods can take the operator's account; so Studies are kept out of there. */}}
+{{- define "fettle.studyNamespaces" -}}
+{{- if has .Release.Namespace .Values.studyNamespaces -}}
+{{- if eq .Values.rbac.scope "Cluster" -}}
+{{- fail (printf "studyNamespaces names %s, the namespace of the release: an operator of the whole cluster (rbac.scope=Cluster) takes no Studies beside itself. Name other namespaces." .Release.Namespace) -}}
+{{- else if not .Values.studiesBesideOperator -}}
+{{- fail (printf "studyNamespaces names %s, the namespace of the release: whoever runs Jobs there can take the operator's account. Install the release in a namespace of its own, or set studiesBesideOperator=true." .Release.Namespace) -}}
+{{- end -}}
+{{- end -}}
+{{- .Values.studyNamespaces | toJson -}}
+{{- end -}}
+
+{{/* An image: {{ include "fettle.image" (dict "image" .Values.operator.image "root" $) }}. */}}
 {{- define "fettle.image" -}}
+{{- with .root.Values.imageRegistry }}{{ trimSuffix "/" . }}/{{ end -}}
 {{- if .image.digest -}}
 {{ .image.repository }}@{{ .image.digest }}
 {{- else -}}
-{{ .image.repository }}:{{ .image.tag | default .chart.AppVersion }}
+{{ .image.repository }}:{{ .image.tag | default .root.Chart.AppVersion }}
 {{- end -}}
 {{- end -}}
 
@@ -51,9 +82,10 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 - apiGroups: [fettle.dev]
   resources: [studies]
   verbs: [get, list, watch, delete]
+# `operate` is no verb of the API server's: the admission policies know an operator by it.
 - apiGroups: [fettle.dev]
   resources: [trials]
-  verbs: [get, list, watch, create, patch]
+  verbs: [get, list, watch, create, patch, operate]
 - apiGroups: [fettle.dev]
   resources: [studies/status, trials/status]
   verbs: [patch]

@@ -1,5 +1,5 @@
-"""Brings what operators need into the cluster: the definitions and the chart's accounts and roles,
-but no operator of its own; the scenarios start those."""
+"""Brings what operators need into the cluster: the definitions, the policies, and the chart's
+accounts and roles, but no operator of its own; the scenarios start those."""
 import subprocess
 
 from cluster import ROOT, SYSTEM, kubectl
@@ -12,23 +12,34 @@ def helm(*arguments):
     subprocess.run(["helm", *arguments], check=True, stdout=subprocess.DEVNULL)
 
 
+# What is for all releases of the cluster; install_definitions() has brought it.
+NOTHING_SHARED = "crds.install=false,rbac.aggregate=false,admissionPolicies.install=false,flowControl.reports.enabled=false"
+
+
 def install_definitions():
     kubectl("apply", "-f", str(ROOT / "crds"))
     kubectl("wait", "--for=condition=Established", "crd/studies.fettle.dev", "crd/trials.fettle.dev")
+    policies = subprocess.run(["helm", "template", RELEASE, str(ROOT / "helm/fettle"), "--namespace", SYSTEM,
+                               "--show-only", "templates/admission-policies.yaml"],
+                              check=True, capture_output=True, text=True)  # fmt: skip
+    subprocess.run(["kubectl", "apply", "--server-side", "--force-conflicts", "-f", "-"],
+                   input=policies.stdout, check=True, stdout=subprocess.DEVNULL, text=True)  # fmt: skip
 
 
 def install():
     install_definitions()
     kubectl("create", "namespace", SYSTEM, check=False)
     helm("upgrade", "--install", RELEASE, str(ROOT / "helm/fettle"), "--namespace", SYSTEM,
-         "--set", "operator.replicas=0,rbac.scope=Cluster,crds.install=false")  # fmt: skip
+         "--set", f"operator.replicas=0,rbac.scope=Cluster,{NOTHING_SHARED}")  # fmt: skip
 
 
 def uninstall():
     helm("uninstall", RELEASE, "--namespace", SYSTEM)
 
 
-def install_in(namespace):
-    """A further release for that namespace, which needs the definitions and goes with it."""
+def install_in(namespace, settings=""):
+    """A further release for that namespace, which goes with it: it has nothing that lives in none."""
     helm("install", SCENARIO, str(ROOT / "helm/fettle"), "--namespace", namespace,
-         "--set", "operator.replicas=0,crds.install=false,admissionPolicies.install=false")  # fmt: skip
+         "--set", f"operator.replicas=0,{NOTHING_SHARED}", "--set", f"studyNamespaces={{{namespace}}}",
+         "--set", "studiesBesideOperator=true,admissionPolicies.ofOperator=false,flowControl.operator.enabled=false",
+         "--set", settings or "admissionPolicies.check=false")  # fmt: skip
