@@ -91,7 +91,7 @@ struct FieldRules {
   FieldRules by_label() const {
     return with([](FieldRules& r) { r.label_keys = true; });
   }
-  // Entries are strings of at most `bytes`.
+  // Entries (of maps of numbers: keys) are strings of at most `bytes`.
   FieldRules of_text(std::size_t bytes) const {
     return with([&](FieldRules& r) { r.max_text = bytes; });
   }

@@ -94,6 +94,11 @@ bool check_size(const ReadContext& context, std::size_t size, std::string_view w
 }
 
 void check_key(const std::string& key, const FieldPath& path, const ReadContext& context) {
+  const FieldRules& rules = context.rules;
+  if (rules.form == Form::kAnyNumber && key.size() > rules.max_text) {
+    context.errors.add(path, "found the key " + describe(Json(key)) + ", expected " +
+                                 expected_text(text(0, rules.max_text)));
+  }
   if (!context.rules.label_keys || is_label_key(key)) return;
   context.errors.add(path, "found the key " + describe(Json(key)) + ", expected " +
                                expected_text(FieldRules{}.as(Form::kLabelKey)));
@@ -191,6 +196,7 @@ void read_value(const ReadContext& context, std::map<std::string, double>& out) 
   if (!check_size(context, members.size(), "entries")) return;
   for (const auto& [key, value] : members) {
     const FieldPath path = context.path.member(key);
+    check_key(key, path, context);
     read_value(ReadContext{value, path, context.rules, context.errors}, out[key]);
   }
 }

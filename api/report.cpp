@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <string>
 #include <utility>
 
 #include "api/display.h"
@@ -26,6 +27,8 @@ bool same_metrics(const Metrics& a, const Metrics& b) {
 
 void add_line(Report& report, ReportLine line, const CurveNeeds& needs, std::int64_t now_ms) {
   report.step = line.step;
+  std::erase_if(line.metrics,
+                [](const auto& metric) { return metric.first.size() > kLongestMetricName; });
   while (line.metrics.size() > kMaxReportMetrics) line.metrics.erase(std::prev(line.metrics.end()));
   for (const auto& [name, value] : line.metrics) {
     if (report.metrics.size() < kMaxReportMetrics || report.metrics.count(name) > 0) {
@@ -36,7 +39,7 @@ void add_line(Report& report, ReportLine line, const CurveNeeds& needs, std::int
     add_history_point(report.history, {line.step, std::move(line.metrics)}, needs,
                       history_room(report));
   }
-  if (!line.checkpoint.empty()) {
+  if (!line.checkpoint.empty() && line.checkpoint.size() <= kLongestCheckpointName) {
     report.checkpoint = std::move(line.checkpoint);
     report.checkpoint_step = line.checkpoint_step;
   }
@@ -65,6 +68,14 @@ Report join_reports(const std::optional<Report>& earlier, const Report& newer,
   }
   thin_history(joined.history, needs, history_room(joined));
   return joined;
+}
+
+Status check_history_values(const Report& report) {
+  std::size_t values = 0;
+  for (const HistoryPoint& point : report.history) values += point.metrics.size();
+  if (values <= kMaxHistoryValues) return success();
+  return invalid("status.report.history: found " + std::to_string(values) +
+                 " values, expected at most " + std::to_string(kMaxHistoryValues));
 }
 
 std::vector<HistoryPoint> curve_of(const Report& report) {

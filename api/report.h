@@ -14,10 +14,15 @@
 
 #include "api/report_history.h"
 #include "api/trial.h"
+#include "base/result.h"
 
 namespace fettle::api {
 
-inline constexpr std::size_t kMaxReportMetrics = 32;
+// What bounds a stored report, whoever wrote it. A report that add_line() keeps is far smaller.
+inline constexpr std::size_t kMaxReportMetrics = 32;   // and in each point of the curve
+inline constexpr std::size_t kLongestMetricName = 64;  // bytes
+inline constexpr std::size_t kLongestCheckpointName = 512;
+inline constexpr std::size_t kMaxHistoryValues = 256;  // of all points of the curve
 
 // What a training says at one moment.
 struct ReportLine {
@@ -30,7 +35,7 @@ struct ReportLine {
 
 // Takes `line` into `report`: newest values, the curve (report_history.h), the checkpoint. A line
 // at an earlier step than the last one means that training went back. The report holds at most
-// kMaxReportMetrics metrics; more of them are left out.
+// kMaxReportMetrics metrics; more of them are left out, and names that are too long.
 void add_line(Report& report, ReportLine line, const CurveNeeds& needs, std::int64_t now_ms);
 
 // `newer` as the continuation of `earlier`, the report of the trial's runs before it: points of the
@@ -38,6 +43,9 @@ void add_line(Report& report, ReportLine line, const CurveNeeds& needs, std::int
 // is thinned to what it `needs`.
 Report join_reports(const std::optional<Report>& earlier, const Report& newer,
                     const CurveNeeds& needs);
+
+// kInvalid: the curve has more values than kMaxHistoryValues. Field lists bound the rest.
+Status check_history_values(const Report& report);
 
 // The learning curve, ascending by step, newest values included.
 std::vector<HistoryPoint> curve_of(const Report& report);

@@ -90,6 +90,33 @@ TEST(Report, GrowsByLinesAndKeepsTheCheckpointThatALineDoesNotName) {
   EXPECT_FALSE(report.final_result);
 }
 
+TEST(Report, NamesThatNoStoreWouldTakeAreLeftOut) {
+  Report report;
+  ReportLine line = line_at(1, {{std::string(kLongestMetricName, 'a'), 1.0},
+                                {std::string(kLongestMetricName + 1, 'b'), 2.0}});
+  line.checkpoint = std::string(kLongestCheckpointName + 1, 'c');
+  add_line(report, std::move(line), {}, 0);
+  EXPECT_EQ(report.metrics.size(), 1u);
+  EXPECT_EQ(report.checkpoint, "");
+}
+
+TEST(Report, OneOfAnotherHandIsReadWithinBoundsOnly) {
+  const auto with_points = [](std::size_t points, const std::string& name) {
+    Report report;
+    for (std::size_t step = 1; step <= points; ++step) {
+      HistoryPoint point{static_cast<std::int64_t>(step), {}};
+      for (int i = 0; i < 16; ++i) point.metrics[name + std::to_string(i)] = 1;
+      report.history.push_back(std::move(point));
+    }
+    return read_report(write_report(report));
+  };
+  EXPECT_TRUE(with_points(kMaxHistoryValues / 16, "m").ok());
+  EXPECT_THAT(with_points(kMaxHistoryValues / 16 + 1, "m").error().message,
+              testing::HasSubstr("expected at most 256"));
+  EXPECT_THAT(with_points(1, std::string(kLongestMetricName, 'm')).error().message,
+              testing::HasSubstr("64 bytes"));
+}
+
 TEST(Report, ALineAtAnEarlierStepMeansThatTrainingWentBack) {
   Report report;
   for (const std::int64_t step : {1, 2, 3, 2}) {

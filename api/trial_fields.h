@@ -3,16 +3,18 @@
 
 #include "api/field.h"
 #include "api/names.h"
+#include "api/report.h"
 #include "api/study_fields.h"
 #include "api/trial.h"
 
 namespace fettle::api {
 
 inline constexpr std::size_t kMostFacts = 100'000;
-inline constexpr std::size_t kMostMetrics = 256;
 
 inline FieldRules count_from(std::int64_t min) { return whole(min, kLargestWhole); }
-inline FieldRules metric_values() { return list(0, kMostMetrics).as(Form::kAnyNumber); }
+inline FieldRules metric_values() {
+  return list(0, kMaxReportMetrics).as(Form::kAnyNumber).of_text(kLongestMetricName);
+}
 
 template <class Visitor, Like<TrialPromotion> T>
 void visit_fields(Visitor& v, T& c) {
@@ -110,7 +112,8 @@ template <class Visitor, Like<Report> T>
 void visit_fields(Visitor& v, T& c) {
   v.field("step", c.step, "Steps done.", count_from(0));
   v.field("metrics", c.metrics, "Newest values.", metric_values());
-  v.field("checkpoint", c.checkpoint, "Newest durable checkpoint.", text(0, kLongestFileName));
+  v.field("checkpoint", c.checkpoint, "Newest durable checkpoint.",
+          text(0, kLongestCheckpointName));
   v.field("checkpointStep", c.checkpoint_step, "Its step.", count_from(0));
   v.field("final", c.final_result, "The trainer says that it reached untilStep.");
   v.field("time", c.at_ms, "When it was made.", timestamp());

@@ -7,12 +7,20 @@
 namespace fettle::api {
 
 Json write_trial(const Trial& trial) { return write_struct(trial); }
-Result<Trial> read_trial(const Json& document) { return read_document<Trial>(document); }
+Result<Trial> read_trial(const Json& document) {
+  Result<Trial> trial = read_document<Trial>(document);
+  if (trial.ok() && trial->status.report) FETTLE_TRY(check_history_values(*trial->status.report));
+  return trial;
+}
 
 Json write_trial_spec(const TrialSpec& spec) { return write_struct(spec); }
 Json write_trial_status(const TrialStatus& status) { return write_struct(status); }
 
 Json write_report(const Report& report) { return write_struct(report); }
-Result<Report> read_report(const Json& document) { return read_document<Report>(document); }
+Result<Report> read_report(const Json& document) {
+  Result<Report> report = read_document<Report>(document);
+  if (report.ok()) FETTLE_TRY(check_history_values(*report));
+  return report;
+}
 
 }  // namespace fettle::api

@@ -28,8 +28,8 @@ namespace fettle::runtime {
 
 inline constexpr std::size_t kMaxLineBytes = 64 << 10;
 inline constexpr std::size_t kMaxMetrics = api::kMaxReportMetrics;
-inline constexpr std::size_t kMaxMetricName = 64;
-inline constexpr std::size_t kMaxCheckpointName = 512;
+inline constexpr std::size_t kMaxMetricName = api::kLongestMetricName;
+inline constexpr std::size_t kMaxCheckpointName = api::kLongestCheckpointName;
 
 struct MetricLinesOptions {
   std::string regex;                            // RE2 syntax; "" = JSON lines

@@ -89,8 +89,8 @@ send() {
   local manager='fieldManager=fettle-trainer'
   [ "$3" != apply-patch+yaml ] || manager="$manager&force=true"
   curl --silent --insecure --request PATCH --header "Authorization: Bearer $1" \
-    --header "Content-Type: application/$3" --data "$4" --write-out '\n%{http_code}\n' \
-    "$server/apis/fettle.dev/v1alpha1/namespaces/$namespace/trials/$2?$manager"
+    --header "Content-Type: application/$3" --data-binary @- --write-out '\n%{http_code}\n' \
+    "$server/apis/fettle.dev/v1alpha1/namespaces/$namespace/trials/$2?$manager" <<< "$4"
 }
 
 apply() {
@@ -99,6 +99,18 @@ apply() {
 }
 
 merge() { send "$1" "$2" merge-patch+json "{$3}"; }
+
+apply_file() { apply "$1" "$2" "$(cat "$3")"; }
+
+# curve POINTS METRICS BYTES: a report with that many points of that many metrics, with names that long.
+curve() {
+  python3 -c '
+import json, sys
+points, metrics, size = map(int, sys.argv[1:])
+point = {f"{i:02}" + "m" * (size - 2): 0.5 for i in range(metrics)}
+history = [{"step": step, "metrics": point} for step in range(points)]
+print("\"status\": " + json.dumps({"report": {"step": points, "metrics": point, "history": history}}))' "$@"
+}
 
 # admitted WHAT COMMAND..., refused WHAT WORDS COMMAND...: what the API server should say to it.
 admitted() {
@@ -112,11 +124,16 @@ admitted() {
   fi
 }
 
-refused() {
-  local -r what=$1 words=$2
-  shift 2
+refused() { answered 403 "$@"; }
+
+# too_big WHAT WORDS COMMAND...: what the schema does not allow.
+too_big() { answered 422 "$@"; }
+
+answered() {
+  local -r code=$1 what=$2 words=$3
+  shift 3
   "$@" > "$work/answer"
-  if [ "$(tail -n 1 "$work/answer")" = 403 ] && grep -qF -- "$words" "$work/answer"; then
+  if [ "$(tail -n 1 "$work/answer")" = "$code" ] && grep -qF -- "$words" "$work/answer"; then
     echo "fence: refused: $what"
   else
     complain "$what should be refused with \"$words\""
@@ -159,6 +176,20 @@ wait_for_policy
 admitted 'the own report' apply "$token" fence-0/status "$report"
 admitted 'the own report again' apply "$token" fence-0/status "${report/3/4}"
 admitted 'the own report as a merge patch' merge "$token" fence-0/status "${report/3/5}"
+admitted 'the longest curve' apply "$token" fence-0/status "$(curve 8 32 64)"
+while IFS='|' read -r what said size; do
+  # shellcheck disable=SC2086 # three numbers
+  curve $size > "$work/report"
+  too_big "$what" "$said" apply_file "$token" fence-0/status "$work/report"
+done << 'SIZES'
+a longer curve|expected at most 256 values|9 32 64
+a longer name|expected as each key|1 1 65
+more metrics|must have at most 32 items|1 33 64
+a report of 1.5 MB|must have at most|50 96 300
+a very long name|expected as each key|1 1 1000
+SIZES
+too_big 'a long name of a checkpoint' 'may not be more than 512' \
+  merge "$token" fence-0/status "\"status\": {\"report\": {\"checkpoint\": \"$(printf 'c%.0s' {1..513})\"}}"
 refused "another trial's report" 'does not run trial fence-1' \
   apply "$token" fence-1/status "$report"
 refused 'the report of a trial that nobody runs' 'does not run trial fence-2' \

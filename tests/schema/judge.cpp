@@ -11,6 +11,7 @@
 #include "api/changes.h"
 #include "api/field_reader.h"
 #include "api/random_documents.h"
+#include "api/report.h"
 #include "api/study_json.h"
 #include "api/trial_fields.h"
 #include "api/trial_json.h"
@@ -35,6 +36,10 @@ Json judge_trial(const Json& document) {
   api::Trial trial;
   api::FieldErrors errors;
   api::read_struct(document, api::FieldPath(), trial, errors);
+  if (errors.empty() && trial.status.report) {
+    const Status fits = api::check_history_values(*trial.status.report);
+    if (!fits.ok()) errors.add(api::FieldPath("status.report.history"), fits.error().message);
+  }
   const bool fits = errors.empty();
   return answer(std::move(errors).take(), fits ? api::write_trial(trial) : Json());
 }

@@ -397,6 +397,15 @@ def keys_of_labels(trained):
         yield f"toleration {key:.20}", changed(trained, (*pod, "tolerations", 0, "key"), key)
 
 
+def sizes_of_reports(trial):
+    """At the bounds and beyond them."""
+    for points, metrics, size in [(8, 32, 64), (9, 32, 64), (50, 5, 9), (50, 6, 9), (1, 33, 9), (1, 1, 65)]:
+        values = {f"{i:02}" + "m" * (size - 2): 0.5 for i in range(metrics)}
+        history = [{"step": step, "metrics": values} for step in range(points)]
+        report = {"step": points, "metrics": values, "history": history}
+        yield f"{points} points of {metrics} metrics", {**trial, "status": {"report": report}}
+
+
 def named(document, name):
     return {**document, "metadata": {"name": name}}
 
@@ -422,6 +431,8 @@ def main():
             status = next(d["status"] for d in random if part in d["status"])
             document = {**named(base, f"status-{part}"), "status": status}
             compare_statuses(server, judge, comparison, document, variants(document, "status"))
+        document = named(trial, "status-sizes")
+        compare_statuses(server, judge, comparison, document, sizes_of_reports(document))
         for document in (templated, trained):
             name = "before-" + document["metadata"]["name"]
             compare_changes(server, judge, comparison, named(document, name))
