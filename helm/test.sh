@@ -106,6 +106,30 @@ check_common_metadata() {
   done
 }
 
+# Alerts and the dashboard ask for what the operator measures.
+check_measures() {
+  local name
+  render "$cases/values/cluster.yaml" > "$work/all.yaml"
+  grep -oE 'fettle_[a-z_]+' "$work/all.yaml" | sed 's/_bucket$//' | sort -u > "$work/names"
+  [ "$(wc -l < "$work/names")" -ge 10 ] || fail 'alerts and the dashboard ask for next to nothing'
+  while read -r name; do
+    grep -q "\"$name\"" operator/instruments.cpp || fail "the operator does not measure $name"
+  done < "$work/names"
+  python3 -m json.tool helm/fettle/files/dashboard.json > /dev/null || fail 'the dashboard is no JSON'
+}
+
+# What the operator would refuse at its start: no file of `helm template` shows it.
+check_trainer_pod() {
+  local values
+  for values in defaults cluster openshift; do
+    render "$cases/values/$values.yaml" --show-only templates/trainer-pod.yaml |
+      sed -n '/trainer-pod.json/,$p' | sed '1d; s/^    //' > "$work/trainer-pod.json"
+    [ -z "$update" ] || cp "$work/trainer-pod.json" "$cases/trainer-pod/$values.json"
+    diff -u "$cases/trainer-pod/$values.json" "$work/trainer-pod.json" ||
+      fail "pods of trainers have changed with $values; if they should, helm/test.sh --update"
+  done
+}
+
 update=
 [ "${1:-}" != --update ] || update=yes
 helm/sync-crds.sh --check || failed=1
@@ -119,5 +143,7 @@ check_least_rights
 check_kept_definitions
 check_kept_policies
 check_common_metadata
+check_measures
+check_trainer_pod
 [ "$failed" -eq 0 ] && echo "helm: $(find "$cases/values" "$cases/bad" -name '*.yaml' | wc -l) sets of values: the chart is sound"
 exit "$failed"

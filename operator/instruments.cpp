@@ -75,7 +75,12 @@ Instruments::Instruments(Sources sources, Log& log)
                                         "Events that could not be written.",
                                         Type::kCounter,
                                         {},
-                                        {}})) {
+                                        {}})),
+      policies_(metrics_.declare({"fettle_admission_policies",
+                                  "1 when all were there as this replica began to lead, else 0.",
+                                  Type::kGauge,
+                                  {},
+                                  {}})) {
   metrics_.set(build_, {FETTLE_VERSION}, 1);
 }
 
@@ -115,6 +120,8 @@ void Instruments::on_call(const kube::CallMade& call) {
   if (verb == "watch" || verb == "log") return;
   metrics_.observe(call_seconds_, {verb}, static_cast<double>(call.took.count()) / 1e6);
 }
+
+void Instruments::on_policies(bool complete) { metrics_.set(policies_, {}, complete ? 1 : 0); }
 
 // States that are known but have nothing in them are shown as 0.
 void Instruments::look_up() {

@@ -36,6 +36,9 @@ class Instruments final : public control::Observer {
   void on_suggested(const control::Key& study, std::int64_t took_ms) override;
   void on_call(const kube::CallMade& call);
 
+  // Whether all of the chart's admission policies are in force.
+  void on_policies(bool complete);
+
   // For Prometheus.
   std::string text();
 
@@ -57,6 +60,7 @@ class Instruments final : public control::Observer {
   const Metrics::Id calls_;
   const Metrics::Id call_seconds_;
   const Metrics::Id events_dropped_;
+  const Metrics::Id policies_;
 };
 
 }  // namespace fettle::op

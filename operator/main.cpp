@@ -13,6 +13,7 @@
 #include <thread>
 #include <variant>
 
+#include "operator/check.h"
 #include "operator/connection.h"
 #include "operator/exit_code.h"
 #include "operator/operator.h"
@@ -22,6 +23,7 @@ namespace {
 
 using fettle::Result;
 using fettle::Status;
+namespace kube = fettle::kube;
 namespace op = fettle::op;
 
 // Few threads do little each: small stacks, and two heaps instead of one a thread.
@@ -79,6 +81,13 @@ int run(const op::Options& options, op::Log& log, const sigset_t& signals) {
   log.info(
       "starting",
       {{"version", FETTLE_VERSION}, {"server", connection->server}, {"identity", identity.name}});
+  if (options.check) {
+    kube::Client client(*connection->transport, {});
+    const Status works = op::check_installation(client, options, identity.ns, log);
+    if (!works.ok()) return fail("it does not work", works.error(), op::kExitEnvironment);
+    log.info("it works");
+    return op::kExitStopped;
+  }
   op::Operator program(options, identity, *connection->transport, *connection->lease_transport,
                        log);
   const Status outcome = run_until_signal(program, log, signals);

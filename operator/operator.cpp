@@ -3,6 +3,8 @@
 #include <chrono>
 #include <utility>
 
+#include "operator/policies.h"
+
 namespace fettle::op {
 
 namespace {
@@ -13,8 +15,6 @@ using std::chrono::milliseconds;
 constexpr milliseconds kGlance{250};
 // While the lists do not come, the log says so once in so long.
 constexpr milliseconds kSayAgain{30'000};
-// Renewals come every two seconds, and the lease is lost after ten.
-constexpr milliseconds kLeaseDeadline{4'000};
 constexpr double kUnlimited = 1e6;
 
 kube::LeaderOptions leader_options(const Options& options, const Identity& identity, Log& log,
@@ -23,6 +23,7 @@ kube::LeaderOptions leader_options(const Options& options, const Identity& ident
   leader.terms.key = {options.lease_namespace.empty() ? identity.ns : options.lease_namespace,
                       options.lease_name};
   leader.terms.identity = identity.name;
+  leader.terms.times = options.lease_times;
   leader.seed = identity.seed;
   leader.on_leading = [&log] { log.info("leading"); };
   leader.on_lost = std::move(on_lost);
@@ -41,9 +42,10 @@ kube::EventRecorderOptions recorder_options(const Identity& identity, Log& log) 
   return options;
 }
 
-kube::ClientOptions lease_client_options() {
+// A renewal that does not come through leaves time for another before the lease is lost.
+kube::ClientOptions lease_client_options(const kube::LeaseTimes& times) {
   kube::ClientOptions options;
-  options.deadline = kLeaseDeadline;
+  options.deadline = times.renew * 2 / 5;
   options.calls_per_second = kUnlimited;
   return options;
 }
@@ -83,7 +85,7 @@ Operator::Operator(Options options, Identity identity, kube::HttpTransport& tran
       log_(log),
       transport_(transport, [this] { return may_write(); }),
       client_(transport_, client_options()),
-      lease_client_(lease_transport, lease_client_options()),
+      lease_client_(lease_transport, lease_client_options(options_.lease_times)),
       elector_(lease_client_, leader_options(options_, identity_, log,
                                              [this] {
                                                lost_ = true;
@@ -94,7 +96,7 @@ Operator::Operator(Options options, Identity identity, kube::HttpTransport& tran
       store_(client_, informers_.studies.cache(), informers_.trials.cache(), clock_,
              [this](kube::Occurrence event) { recorder_.record(std::move(event)); }),
       runs_(client_, informers_.jobs.cache(), informers_.pods.cache(), store_, clock_,
-            {options_.trainer_image}),
+            {options_.trainer_image, options_.trainer_pod}),
       instruments_(
           {informers_.studies.cache(), informers_.trials.cache(),
            [this] { return manager_.queue_depth(); }, [this] { return recorder_.dropped(); },
@@ -155,8 +157,25 @@ bool Operator::await_informers() {
   return false;
 }
 
+void Operator::look_at_policies() {
+  const auto missing = missing_policies(client_);
+  if (!missing.ok()) {
+    log_.info("whether the admission policies are there cannot be seen",
+              {{"error", missing.error().message}});
+    return;
+  }
+  instruments_.on_policies(missing->empty());
+  for (const std::string& name : *missing) {
+    log_.warning(
+        "an admission policy is missing: pods of trials and people may write what they "
+        "like into Trials; install the chart with admissionPolicies.install",
+        {{"policy", name}});
+  }
+}
+
 Status Operator::work() {
   if (!await_informers()) return success();
+  look_at_policies();
   synced_ = true;
   log_.info("working", {{"studies", std::to_string(informers_.studies.cache().size())},
                         {"trials", std::to_string(informers_.trials.cache().size())},
@@ -193,7 +212,7 @@ HttpAnswer Operator::answer_health(std::string_view path) {
 
 HttpAnswer Operator::answer_metrics(std::string_view path) {
   if (path != "/metrics") return {404, "text/plain; charset=utf-8", "try /metrics\n"};
-  return {200, "text/plain; version=0.0.4; charset=utf-8", instruments_.text()};
+  return {200, "text/plain; version=0.0.4; charset=utf-8", metrics()};
 }
 
 }  // namespace fettle::op

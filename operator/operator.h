@@ -49,6 +49,9 @@ class Operator {
   Status run();
   void stop();
 
+  // What /metrics answers.
+  std::string metrics() { return instruments_.text(); }
+
   // The ports that were bound, for tests that ask for any (0).
   std::uint16_t metrics_port() const { return metrics_port_; }
   std::uint16_t health_port() const { return health_port_; }
@@ -58,6 +61,8 @@ class Operator {
   // False when it was stopped first.
   bool await_lease();
   bool await_informers();
+  // Says what the chart would have installed and is not there.
+  void look_at_policies();
   Status work();
   void shut_down();
 

@@ -84,6 +84,55 @@ TEST_F(OperatorTest, AStudyBecomesTrialsAndJobs) {
   EXPECT_TRUE(end().ok());
 }
 
+constexpr kube::Resource kPolicy{"admissionregistration.k8s.io", "v1",
+                                 "validatingadmissionpolicies", "ValidatingAdmissionPolicy"};
+constexpr kube::Resource kBinding{"admissionregistration.k8s.io", "v1",
+                                  "validatingadmissionpolicybindings",
+                                  "ValidatingAdmissionPolicyBinding"};
+
+Json named(const std::string& name) {
+  return Json::object({{"metadata", Json::object({{"name", name}})}});
+}
+
+// What it says of the policies, once it leads.
+std::string policies_of(Operator& program) {
+  const std::string text = program.metrics();
+  const std::string name = "\nfettle_admission_policies ";
+  const std::size_t at = text.find(name);
+  return at == text.npos ? "" : text.substr(at + name.size(), 1);
+}
+
+TEST_F(OperatorTest, ItSaysWhetherTheAdmissionPoliciesAreThere) {
+  begin();
+  EXPECT_TRUE(eventually([&] { return policies_of(*program_) == "0"; }));
+  EXPECT_TRUE(end().ok());
+  for (const char* name : {"fettle-study", "fettle-trial", "fettle-report"}) {
+    server_.set(kPolicy, named(name));
+    server_.set(kBinding, named(name));
+  }
+  begin("two");
+  EXPECT_TRUE(eventually([&] { return policies_of(*program_) == "1"; }));
+  EXPECT_TRUE(end().ok());
+  server_.remove(kBinding, {"", "fettle-trial"});  // what nothing binds has no effect
+  begin("three");
+  EXPECT_TRUE(eventually([&] { return policies_of(*program_) == "0"; }));
+}
+
+TEST_F(OperatorTest, ItSaysNothingOfPoliciesThatItMayNotSee) {
+  kube::Fault forbidden;
+  forbidden.kind = kube::Fault::Kind::kAnswer;
+  forbidden.matches = [](const kube::HttpRequest& request) {
+    return request.target.find("validatingadmission") != std::string::npos;
+  };
+  forbidden.every = 1;
+  forbidden.answer.status = 403;
+  server_.inject(forbidden);
+  begin();
+  server_.set(kube::kStudies, demo_study());
+  EXPECT_TRUE(eventually([&] { return server_.list(kube::kJobs).size() == 2; }));
+  EXPECT_EQ(policies_of(*program_), "");
+}
+
 TEST_F(OperatorTest, ItGivesTheLeaseBackWhenItIsAskedToStop) {
   begin();
   ASSERT_TRUE(eventually([&] { return !lease().is_null(); }));

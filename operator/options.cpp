@@ -1,17 +1,22 @@
 #include "operator/options.h"
 
 #include <CLI/CLI.hpp>
+#include <chrono>
 #include <map>
 #include <sstream>
+#include <utility>
 
 #include "api/label_syntax.h"
+#include "base/file.h"
 #include "operator/exit_code.h"
+#include "runtime/kubernetes/pod_patch.h"
 
 namespace fettle::op {
 
 namespace {
 
 constexpr int kMostWorkers = 64;
+constexpr int kLongestLeaseSeconds = 3600;
 
 const std::map<std::string, LogLevel> kLevels = {{"debug", LogLevel::kDebug},
                                                  {"info", LogLevel::kInfo},
@@ -42,6 +47,36 @@ void add_choice(CLI::App& app, const std::string& flag, E& value,
       ->type_name(names);
 }
 
+Json read_trainer_pod(const std::string& path) {
+  const auto fail = [&path](const Error& error) {
+    throw CLI::ValidationError("--trainer-pod", path + ": " + error.message);
+  };
+  const Result<std::string> text = read_file(path);
+  if (!text.ok()) fail(text.error());
+  Result<Json> patch = parse_json(*text);
+  if (!patch.ok()) fail(patch.error());
+  const Status checked = kubernetes::check_pod_patch(*patch);
+  if (!checked.ok()) fail(checked.error());
+  return std::move(patch).value();
+}
+
+void add_seconds(CLI::App& app, const std::string& flag, std::chrono::milliseconds& time,
+                 const std::string& help) {
+  const std::string fallback = std::to_string(time.count() / 1000);
+  app.add_option_function<int>(
+         flag, [&time](int seconds) { time = std::chrono::seconds(seconds); },
+         help + " (" + fallback + ")")
+      ->check(CLI::Range(1, kLongestLeaseSeconds))
+      ->type_name("SECONDS");
+}
+
+// See kube::LeaseTimes.
+void check_lease_times(const kube::LeaseTimes& times) {
+  if (times.lease > times.renew && times.renew * 5 > times.retry * 6) return;
+  throw CLI::ValidationError(
+      "--lease-duration must be above --lease-renew, and that above 1.2 times --lease-retry");
+}
+
 void add_places(CLI::App& app, Options& options) {
   app.add_option("--namespace", options.namespaces,
                  "A namespace to work in; may be given several times (all)")
@@ -52,6 +87,11 @@ void add_places(CLI::App& app, Options& options) {
       ->type_name("FILE");
   app.add_option("--trainer-image", options.trainer_image, "Image of the built-in trainer")
       ->type_name("IMAGE");
+  app.add_option_function<std::string>(
+         "--trainer-pod",
+         [&options](const std::string& path) { options.trainer_pod = read_trainer_pod(path); },
+         "JSON of a pod template, laid over the pods of the built-in trainer")
+      ->type_name("FILE");
 }
 
 void add_election(CLI::App& app, Options& options) {
@@ -68,6 +108,11 @@ void add_election(CLI::App& app, Options& options) {
   app.add_option("--lease-name", options.lease_name, "Name of the Lease (fettle-operator)")
       ->check(check_dns_label)
       ->type_name("NAME");
+  add_seconds(app, "--lease-duration", options.lease_times.lease,
+              "After so long without a sign of life another replica takes over");
+  add_seconds(app, "--lease-renew", options.lease_times.renew,
+              "After so long without renewing the Lease this one gives up");
+  add_seconds(app, "--lease-retry", options.lease_times.retry, "How often the Lease is renewed");
 }
 
 void add_rest(CLI::App& app, Options& options) {
@@ -82,6 +127,8 @@ void add_rest(CLI::App& app, Options& options) {
                  "Calls to the API server at most (1000)")
       ->check(CLI::Range(1.0, 1e6))
       ->type_name("N");
+  app.add_flag("--check", options.check,
+               "Look whether an operator started with the same flags works, and end");
   add_choice(app, "--log-level", options.log_level, kLevels, "What to log");
   add_choice(app, "--log-format", options.log_format, kFormats, "For people or for machines");
 }
@@ -98,6 +145,7 @@ std::variant<Options, Farewell> read_options(int argc, const char* const* argv) 
   add_rest(app, options);
   try {
     app.parse(argc, argv);
+    check_lease_times(options.lease_times);
   } catch (const CLI::ParseError& error) {
     std::ostringstream out;
     std::ostringstream err;

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/file.h"
 #include "operator/log.h"
 
 namespace fettle::op {
@@ -35,6 +36,35 @@ TEST(Options, WhatIsLeftOutHasADefault) {
   EXPECT_TRUE(options.leader_elect);
   EXPECT_EQ(options.lease_name, "fettle-operator");
   EXPECT_EQ(options.workers, 4);
+}
+
+TEST(Options, TimesOfTheLeaseMustFitTogether) {
+  const auto options = std::get<Options>(
+      read({"--lease-duration", "60", "--lease-renew", "40", "--lease-retry", "5"}));
+  EXPECT_EQ(options.lease_times.lease, std::chrono::seconds(60));
+  EXPECT_EQ(options.lease_times.renew, std::chrono::seconds(40));
+  EXPECT_EQ(options.lease_times.retry, std::chrono::seconds(5));
+  for (const std::vector<const char*>& arguments : std::vector<std::vector<const char*>>{
+           {"--lease-duration", "10"}, {"--lease-renew", "15"}, {"--lease-retry", "9"}}) {
+    const auto farewell = std::get<Farewell>(read(arguments));
+    EXPECT_EQ(farewell.exit_code, 2);
+    EXPECT_THAT(farewell.text, HasSubstr("--lease-renew"));
+  }
+}
+
+TEST(Options, TheTrainersPodIsReadAndChecked) {
+  const std::string path = testing::TempDir() + "/trainer-pod.json";
+  ASSERT_TRUE(write_file(path, R"({"spec": {"runtimeClassName": "gvisor"}})").ok());
+  EXPECT_EQ(std::get<Options>(read({"--trainer-pod", path.c_str()})).trainer_pod.dump(),
+            R"({"spec":{"runtimeClassName":"gvisor"}})");
+  for (const auto& [text, said] : std::vector<std::pair<std::string, std::string>>{
+           {"spec: {}", path}, {R"({"containers": []})", "unknown field containers"}}) {
+    ASSERT_TRUE(write_file(path, text).ok());
+    const auto farewell = std::get<Farewell>(read({"--trainer-pod", path.c_str()}));
+    EXPECT_EQ(farewell.exit_code, 2);
+    EXPECT_THAT(farewell.text, HasSubstr(said));
+  }
+  EXPECT_EQ(std::get<Farewell>(read({"--trainer-pod", "/no/such/file"})).exit_code, 2);
 }
 
 TEST(Options, HelpIsNoError) {

@@ -38,6 +38,7 @@ inline constexpr int kRendezvousPort = 29500;
 
 struct JobOptions {
   std::string trainer_image;  // of the built-in trainer
+  Json trainer_pod = {};      // laid over its pod (pod_patch.h); null = nothing
 };
 
 // An ownerReference that says "this is mine": the object goes when its owner does.

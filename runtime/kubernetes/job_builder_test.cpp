@@ -13,6 +13,7 @@
 #include "base/test_paths.h"
 #include "runtime/kubernetes/claim.h"
 #include "runtime/kubernetes/pod_builder.h"
+#include "runtime/kubernetes/pod_patch.h"
 
 namespace fettle::kubernetes {
 namespace {
@@ -74,6 +75,18 @@ INSTANTIATE_TEST_SUITE_P(All, JobBuilderGolden,
                          testing::Values("trainer", "template", "workers", "gpus", "checkpoints",
                                          "pod"),
                          [](const auto& about) { return std::string(about.param); });
+
+TEST(JobBuilder, WhatTheAdministratorWantsIsLaidOverTheTrainersPod) {
+  const api::Study study = load("trainer");
+  const Json patch = parse_json(read_file(data_file("pod_patch.json")).value()).value();
+  EXPECT_TRUE(check_pod_patch(patch).ok());
+  const Result<Json> job = build_job(study, trial_of(study), 2, {kImage, patch});
+  ASSERT_TRUE(job.ok()) << job.error().message;
+  expect_golden("pod_patched", *job);
+  const api::Study own = load("template");  // an image of the user's is the user's
+  EXPECT_EQ(build_job(own, trial_of(own), 2, {kImage, patch}).value(),
+            build_job(own, trial_of(own), 2, {kImage}).value());
+}
 
 TEST(JobBuilder, TheBuiltInTrainerWithAGpuDoesNotTrainOnTheCpuInstead) {
   api::Study study = load("trainer");

@@ -185,7 +185,7 @@ Result<Json> build_pod_template(const api::Study& study, const api::Trial& trial
   FETTLE_ASSIGN(Json env, trial_environment(study, trial, job));
   Json pod_template = study.spec.trial.pod_template;
   if (study.spec.trial.trainer) {
-    FETTLE_ASSIGN(pod_template, trainer_pod(study, options.trainer_image));
+    FETTLE_ASSIGN(pod_template, trainer_pod(study, options));
   }
   if (runtime::trial_container(pod_template) == nullptr) {
     return invalid("spec.trial.template.spec.containers: expected at least one container");

@@ -5,7 +5,7 @@
 #include "api/field_writer.h"
 #include "api/resolve.h"
 #include "api/study_fields.h"
-#include "runtime/kubernetes/job_builder.h"
+#include "runtime/kubernetes/pod_patch.h"
 
 namespace fettle::kubernetes {
 namespace {
@@ -86,17 +86,10 @@ Json trainer_container(const api::Study& study, const std::string& image) {
        {"volumeMounts", std::move(mounts)}});
 }
 
-// The fields of spec.trial.pod are those of a pod's spec.
-void add_placement(const api::TrialTemplate& trial, Json& spec) {
-  if (!trial.pod) return;
-  const Json pod = api::write_struct(*trial.pod);
-  for (const auto& [name, value] : pod.as_object()) spec.set(name, value);
-}
-
 }  // namespace
 
-Result<Json> trainer_pod(const api::Study& study, const std::string& image) {
-  if (image.empty()) {
+Result<Json> trainer_pod(const api::Study& study, const JobOptions& options) {
+  if (options.trainer_image.empty()) {
     return invalid(
         "spec.trial.trainer: this operator was started without --trainer-image; set it, or give "
         "spec.trial.template with an image of your own");
@@ -104,14 +97,19 @@ Result<Json> trainer_pod(const api::Study& study, const std::string& image) {
   Json volumes(
       Json::Array{token_volume(), scratch_volume("fettle-tmp"), scratch_volume("fettle-cache")});
   if (api::whole_gpus(study.spec.trial) > 1) volumes.push_back(shared_memory_volume());
-  Json spec = Json::object({{"serviceAccountName", kTrainerAccount},
-                            {"automountServiceAccountToken", false},
-                            {"enableServiceLinks", false},
-                            {"securityContext", pod_security()},
-                            {"containers", Json(Json::Array{trainer_container(study, image)})},
-                            {"volumes", std::move(volumes)}});
-  add_placement(study.spec.trial, spec);
-  return Json::object({{"metadata", Json::object()}, {"spec", spec}});
+  Json spec = Json::object(
+      {{"serviceAccountName", kTrainerAccount},
+       {"automountServiceAccountToken", false},
+       {"enableServiceLinks", false},
+       {"securityContext", pod_security()},
+       {"containers", Json(Json::Array{trainer_container(study, options.trainer_image)})},
+       {"volumes", std::move(volumes)}});
+  Json pod = Json::object({{"metadata", Json::object()}, {"spec", std::move(spec)}});
+  if (options.trainer_pod.is_object()) patch_pod(pod, options.trainer_pod);
+  if (study.spec.trial.pod) {
+    patch_pod(pod, Json::object({{"spec", api::write_struct(*study.spec.trial.pod)}}));
+  }
+  return pod;
 }
 
 }  // namespace fettle::kubernetes

@@ -125,3 +125,89 @@ run, whoever may create pods can take the operator's account; so Studies are kep
   resources: [events]
   verbs: [create, patch]
 {{- end -}}
+
+{{/* A part of a pod template, as JSON; null takes a field away (runtime/kubernetes/pod_patch.h). */}}
+{{- define "fettle.trainerPod" -}}
+{{- $trainer := .Values.trainer -}}
+{{- $container := dict "name" "trainer" "imagePullPolicy" $trainer.image.pullPolicy -}}
+{{- range $field := list "resources" "env" "volumeMounts" -}}
+{{- with get $trainer $field }}{{ $_ := set $container $field . }}{{ end -}}
+{{- end -}}
+{{- /* A value that is null is not there: Helm takes it out. */ -}}
+{{- $user := ternary $trainer.runAsUser nil (hasKey $trainer "runAsUser") -}}
+{{- $security := dict "runAsUser" $user "runAsGroup" $user "fsGroup" $user -}}
+{{- $spec := dict "containers" (list $container) "securityContext" $security -}}
+{{- range $field := list "volumes" "nodeSelector" "tolerations" "priorityClassName" -}}
+{{- with get $trainer $field }}{{ $_ := set $spec $field . }}{{ end -}}
+{{- end -}}
+{{- $metadata := dict -}}
+{{- range $field := list "labels" "annotations" -}}
+{{- with get $trainer $field }}{{ $_ := set $metadata $field . }}{{ end -}}
+{{- end -}}
+{{- dict "metadata" $metadata "spec" $spec | toJson -}}
+{{- end -}}
+
+{{/* The operator's command line; `helm test` has the same. */}}
+{{- define "fettle.operatorArgs" -}}
+{{- if eq .Values.rbac.scope "Namespaced" }}
+{{- range include "fettle.studyNamespaces" . | fromJsonArray }}
+- --namespace={{ . }}
+{{- end }}
+{{- end }}
+- --trainer-image={{ include "fettle.image" (dict "image" .Values.trainer.image "root" .) }}
+- --trainer-pod=/etc/fettle/trainer-pod.json
+- --leader-elect={{ .Values.operator.leaderElection }}
+{{- if .Values.operator.leaderElection }}
+- --lease-namespace={{ .Release.Namespace }}
+- --lease-name={{ include "fettle.operator" . }}
+- --lease-duration={{ .Values.operator.lease.durationSeconds }}
+- --lease-renew={{ .Values.operator.lease.renewSeconds }}
+- --lease-retry={{ .Values.operator.lease.retrySeconds }}
+{{- end }}
+- --metrics-port={{ .Values.operator.metricsPort }}
+- --health-port={{ .Values.operator.healthPort }}
+- --workers={{ .Values.operator.workers }}
+- --calls-per-second={{ .Values.operator.callsPerSecond }}
+- --log-level={{ .Values.operator.logLevel }}
+- --log-format={{ .Values.operator.logFormat }}
+{{- with .Values.operator.extraArgs }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{/* What all pods of the operator's image have in common. */}}
+{{- define "fettle.operatorPod" -}}
+serviceAccountName: {{ include "fettle.operator" . }}
+automountServiceAccountToken: true
+enableServiceLinks: false
+{{- with .Values.operator.priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+{{- with .Values.operator.podSecurityContext }}
+securityContext:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.operator.nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.operator.tolerations }}
+tolerations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+volumes:
+- name: trainer-pod
+  configMap: {name: {{ include "fettle.operator" . }}-trainer-pod}
+{{- end -}}
+
+{{/* And their container. */}}
+{{- define "fettle.operatorContainer" -}}
+image: {{ include "fettle.image" (dict "image" .Values.operator.image "root" .) | quote }}
+imagePullPolicy: {{ .Values.operator.image.pullPolicy }}
+volumeMounts:
+- {name: trainer-pod, mountPath: /etc/fettle, readOnly: true}
+{{- with .Values.operator.containerSecurityContext }}
+securityContext:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end -}}

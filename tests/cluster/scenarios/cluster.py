@@ -254,6 +254,11 @@ class Operator:
         self.folder.cleanup()
         return code
 
+    def words(self):
+        """Its log so far."""
+        self.log.flush()
+        return pathlib.Path(self.log.name).read_text(errors="replace")
+
     def ask(self, port, path):
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{port}/{path}", timeout=5) as answer:

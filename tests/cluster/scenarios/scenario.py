@@ -15,11 +15,12 @@ class Scenario(unittest.TestCase):
     """A namespace and a running operator for each test; run.py runs them beside each other."""
 
     alone = False
+    settings = ""  # further values of the chart
 
     def setUp(self):
         name = self._testMethodName.removeprefix("test_").replace("_", "-")
         self.ns = self.enterContext(cluster.namespace(name[:40]))
-        install_in(self.ns)
+        install_in(self.ns, self.settings)
         self.operator = self.start_operator(SCENARIO, self.ns)
 
     def start_operator(self, release, namespace=None, name="", arguments=()):

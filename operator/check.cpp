@@ -1,0 +1,66 @@
+#include "operator/check.h"
+
+#include <chrono>
+#include <thread>
+
+#include "kube/json_path.h"
+#include "operator/policies.h"
+
+namespace fettle::op {
+
+namespace {
+
+using std::chrono::milliseconds;
+
+// A leader renews its Lease; that it does is seen from outside without comparing clocks.
+Status check_leader(kube::Client& client, const Options& options, const std::string& home,
+                    Log& log) {
+  const kube::ObjectKey key{options.lease_namespace.empty() ? home : options.lease_namespace,
+                            options.lease_name};
+  FETTLE_ASSIGN(const Json first, client.get(kube::kLeases, key));
+  const std::string version = kube::text_at(first, {"metadata", "resourceVersion"});
+  constexpr milliseconds kPause{500};
+  for (milliseconds waited{0}; waited < options.lease_times.lease; waited += kPause) {
+    std::this_thread::sleep_for(kPause);
+    FETTLE_ASSIGN(const Json lease, client.get(kube::kLeases, key));
+    const std::string holder = kube::text_at(lease, {"spec", "holderIdentity"});
+    if (!holder.empty() && kube::text_at(lease, {"metadata", "resourceVersion"}) != version) {
+      log.info("an operator leads", {{"holder", holder}});
+      return success();
+    }
+  }
+  return io_error("nobody renews " + kube::describe(kube::kLeases, key) +
+                  ": no operator leads; see the log of its pods");
+}
+
+Status check_studies(kube::Client& client, const std::string& ns, Log& log) {
+  FETTLE_ASSIGN(const std::vector<Json> studies, client.list(kube::kStudies, ns));
+  log.info("Studies can be seen",
+           {{"namespace", ns.empty() ? "all" : ns}, {"studies", std::to_string(studies.size())}});
+  return success();
+}
+
+Status check_policies(kube::Client& client, Log& log) {
+  const auto missing = missing_policies(client);
+  if (!missing.ok() && missing.error().code == ErrorCode::kForbidden) {
+    log.warning("whether the admission policies are there cannot be seen",
+                {{"error", missing.error().message}});
+    return success();
+  }
+  FETTLE_TRY(missing);
+  if (!missing->empty()) return not_found("there is no admission policy " + missing->front());
+  log.info("the admission policies are there");
+  return success();
+}
+
+}  // namespace
+
+Status check_installation(kube::Client& client, const Options& options, const std::string& home,
+                          Log& log) {
+  if (options.leader_elect) FETTLE_TRY(check_leader(client, options, home, log));
+  if (options.namespaces.empty()) FETTLE_TRY(check_studies(client, "", log));
+  for (const std::string& ns : options.namespaces) FETTLE_TRY(check_studies(client, ns, log));
+  return check_policies(client, log);
+}
+
+}  // namespace fettle::op
