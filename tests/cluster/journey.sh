@@ -155,6 +155,7 @@ check_nothing_is_left() {
 make_namespace "$system"
 make_namespace "$team"
 install
+helm test fettle --namespace "$system" --logs > "$work/said" 2>&1 || fail "helm test fails: $(cat "$work/said")"
 make_study | k apply -f - > /dev/null
 k wait --for=condition=Running "study/$study" --timeout=180s > /dev/null || fail 'the Study does not begin'
 suspend_and_resume
