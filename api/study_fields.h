@@ -385,7 +385,8 @@ void visit_fields(Visitor& v, T& c) {
   v.field("updateTime", c.updated_ms, "When this status was written.", timestamp());
   v.field("conditions", c.conditions, "Running, Suspended, Succeeded, Failed.", list(0, 16));
   v.field("trials", c.trials, "Counts of trials.");
-  v.field("best", c.best, "The best trial, or the Pareto front.", list(0, kMaxFront));
+  v.field("best", c.best, "The best trial, or the Pareto front as far as it fits into 64 KiB.",
+          list(0, kMaxFront));
   v.field("priorObservations", c.prior_observations, "What earlier Studies had found.",
           list(0, kMaxPriorObservations));
   v.field("hypervolume", c.hypervolume, "What the Pareto front covers, up to the references.",

@@ -22,8 +22,8 @@ std::int64_t completed_step(const api::Trial& trial);
 // not been planned yet.
 bool is_active(const api::Trial& trial);
 
-// Whether the trial will never go on and its facts say how it ended: nobody needs its learning curve
-// any more.
+// Whether the trial will never go on and its facts say how it ended: nobody needs its learning
+// curve any more.
 bool is_done(const api::Trial& trial);
 
 // How far the trial was sent, where trials pause at rungs. The trials it names are below `count`.

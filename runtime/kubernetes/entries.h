@@ -2,8 +2,8 @@
 //
 // An object that somebody edited by hand, or that a newer version wrote, must not stop the others.
 // What only reports (a Study's status, a Trial's status.report) is left out where it cannot be
-// read: it is derived again. The learning curve of a trial that is done is left out, too: it is most
-// of what a cache would hold of thousands of trials, and nobody asks for it.
+// read: it is derived again. The learning curve of a trial that is done is left out, too: it is
+// most of what a cache would hold of thousands of trials, and nobody asks for it.
 // Values; reading is pure and usable from any thread.
 #pragma once
 
