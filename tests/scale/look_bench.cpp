@@ -4,6 +4,7 @@
 // one running trial has reported since the look before, and no slot is free.
 // turn_ms: plan_study where a trial has ended and another takes its place, without the time in
 // which the sampler suggests it.
+// Memory: of the cache of Trials, and of what the controller remembers of the Study.
 // Prints one JSON array. Times are medians, in milliseconds.
 #include <malloc.h>
 
@@ -24,6 +25,11 @@ namespace {
 constexpr std::int64_t kNowMs = 1'800'000'000'000;
 constexpr std::int64_t kRunning = 30;
 constexpr int kLooks = 200;
+
+std::size_t bytes_in_use() {
+  const struct mallinfo2 info = mallinfo2();
+  return info.uordblks + info.hblkhd;
+}
 
 class StandingClock : public control::Clock {
  public:
@@ -63,9 +69,9 @@ class Crowd {
     entry.metadata = study->metadata;
     entry.study = std::move(study);
     studies_.put(std::move(entry));
-    const std::size_t before = mallinfo2().uordblks;
+    const std::size_t before = bytes_in_use();
     for (std::int64_t i = 0; i < ended; ++i) put(ended_trial(i, kNowMs));
-    bytes_ = mallinfo2().uordblks - before;
+    bytes_ = bytes_in_use() - before;
     for (std::int64_t i = ended; i < ended + kRunning; ++i) put(running_trial(i, kNowMs));
   }
 
@@ -178,7 +184,9 @@ double turn_ms(const api::Study& study, std::vector<api::TrialPtr> trials) {
 
 Json measure(const std::string& algorithm, std::int64_t ended) {
   Crowd crowd(algorithm, ended);
+  const std::size_t before = bytes_in_use();
   crowd.look();
+  const auto remembered = static_cast<double>(bytes_in_use() - before);
   std::vector<double> looks;
   for (int i = 0; i < kLooks; ++i) {
     crowd.report();
@@ -190,7 +198,8 @@ Json measure(const std::string& algorithm, std::int64_t ended) {
                        {"trials", ended},
                        {"look_ms", median(std::move(looks))},
                        {"turn_ms", turn_ms(study, crowd.trials())},
-                       {"bytes_a_trial", crowd.bytes_a_trial()}});
+                       {"cached_bytes_a_trial", crowd.bytes_a_trial()},
+                       {"remembered_bytes_a_trial", remembered / static_cast<double>(ended)}});
 }
 
 }  // namespace
