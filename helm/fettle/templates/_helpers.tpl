@@ -55,6 +55,9 @@ annotations:
 {{/* Where Studies run, as a JSON list: {{ include ... | fromJsonArray }}. Where the operator's pods
 run, whoever may create pods can take the operator's account; so Studies are kept out of there. */}}
 {{- define "fettle.studyNamespaces" -}}
+{{- if and (not .Values.studyNamespaces) (eq .Values.rbac.scope "Namespaced") -}}
+{{- fail "studyNamespaces names none: the operator would have nothing to do. Name some, or set rbac.scope=Cluster." -}}
+{{- end -}}
 {{- if has .Release.Namespace .Values.studyNamespaces -}}
 {{- if eq .Values.rbac.scope "Cluster" -}}
 {{- fail (printf "studyNamespaces names %s, the namespace of the release: an operator of the whole cluster (rbac.scope=Cluster) takes no Studies beside itself. Name other namespaces." .Release.Namespace) -}}
