@@ -4,6 +4,7 @@
 #include <thread>
 #include <utility>
 
+#include "api/timestamp.h"
 #include "kube/api_status.h"
 #include "kube/json_path.h"
 
@@ -20,6 +21,8 @@ constexpr int kPageSize = 500;
 constexpr int kMostPages = 10'000;
 // Nothing may come from a quiet container for long; a dead peer is found by the pod's end.
 constexpr milliseconds kLogIdle{std::chrono::hours(24)};
+// A node that has not answered by then is asked again later.
+constexpr milliseconds kLogWindowDeadline{10'000};
 
 constexpr std::string_view kJson = "application/json";
 constexpr std::string_view kMergePatch = "application/merge-patch+json";
@@ -176,6 +179,26 @@ Status Client::read_log(const ObjectKey& pod, const LogOptions& options,
   }
   if (!is_success(response->status)) return read_error(*response, call.what);
   return success();
+}
+
+Result<std::string> Client::read_log_window(const ObjectKey& pod, const LogWindow& window) {
+  const Call call = describe_call("log", kPods, pod, "log");
+  HttpRequest request;
+  request.target =
+      path_of(kPods, pod.ns, pod.name, "log") +
+      query_of({{"container", window.container},
+                {"timestamps", "true"},
+                {"sinceTime", window.since_ms ? api::format_timestamp(*window.since_ms) : ""},
+                {"tailLines", window.tail ? std::to_string(*window.tail) : ""},
+                {"limitBytes", std::to_string(window.limit_bytes)}});
+  pause(limiter_.take(steady_clock::now()));
+  HttpResult result = send_once(request, call, std::min(options_.deadline, kLogWindowDeadline));
+  auto* response = std::get_if<HttpResponse>(&result);
+  if (response == nullptr) {
+    return Error{ErrorCode::kUnavailable, call.what + ": " + std::get<HttpFailure>(result).message};
+  }
+  if (!is_success(response->status)) return read_error(*response, call.what);
+  return std::move(response->body);
 }
 
 Result<Json> Client::read(const HttpRequest& request, const Call& call) {

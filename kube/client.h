@@ -98,6 +98,17 @@ class Client {
   Status read_log(const ObjectKey& pod, const LogOptions& options,
                   const std::function<bool(std::string_view line)>& on_line, std::stop_token stop);
 
+  // A piece of the container's log as it is now, each line behind its time. The server cuts it off
+  // after `limit_bytes`, also within a line, and knows times by the second: it gives lines from the
+  // beginning of `since_ms`'s second. Tried once.
+  struct LogWindow {
+    std::string container;
+    std::optional<std::int64_t> since_ms;
+    std::optional<std::int64_t> tail;
+    std::int64_t limit_bytes = 0;
+  };
+  Result<std::string> read_log_window(const ObjectKey& pod, const LogWindow& window);
+
   HttpTransport& transport() { return transport_; }
 
  private:

@@ -82,6 +82,7 @@ std::optional<Fault> FakeApiServer::next_fault(const HttpRequest& request) {
 HttpResponse FakeApiServer::answer(const HttpRequest& request, const FakeTarget& target) {
   if (request.method != "GET") return answer_write(request, target);
   if (target.key.name.empty()) return answer_list(target);
+  if (target.subresource == "log") return answer_log(target);
   const Json* object = objects_.find(target.collection, target.key);
   if (object != nullptr) return {200, object->dump(), {}, {}};
   return status_response(404, "NotFound",
@@ -116,6 +117,14 @@ HttpResponse FakeApiServer::answer_list(const FakeTarget& target) const {
                                   {"metadata", std::move(metadata)},
                                   {"items", std::move(items)}});
   return {200, list.dump(), {}, {}};
+}
+
+HttpResponse FakeApiServer::answer_log(const FakeTarget& target) {
+  if (objects_.find(target.collection, target.key) == nullptr) {
+    return status_response(404, "NotFound", "pods \"" + target.key.name + "\" not found");
+  }
+  return logs_[target.key.ns + '/' + target.key.name + '/' + target.param("container")].window(
+      target);
 }
 
 HttpResponse FakeApiServer::answer_write(const HttpRequest& request, const FakeTarget& target) {
@@ -276,7 +285,7 @@ HttpResult FakeApiServer::follow_log(const FakeTarget& target,
   }
   while (!stop.stop_requested() && !closed_) {
     if (at < logs_[name].lines.size()) {
-      const std::string line = logs_[name].lines[at++];
+      const std::string line = logs_[name].lines[at++].text;
       lock.unlock();
       const bool more = on_line(line);
       lock.lock();
@@ -381,9 +390,9 @@ bool FakeApiServer::wait_for_watches(int count, milliseconds most) {
 }
 
 void FakeApiServer::append_log(const ObjectKey& pod, const std::string& container,
-                               const std::string& line) {
+                               const std::string& line, std::int64_t at_ns) {
   const std::lock_guard lock(mutex_);
-  logs_[pod.ns + '/' + pod.name + '/' + container].lines.push_back(line);
+  logs_[pod.ns + '/' + pod.name + '/' + container].append(line, at_ns);
   changed_.notify_all();
 }
 

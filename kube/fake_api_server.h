@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "kube/fake_log.h"
 #include "kube/fake_objects.h"
 #include "kube/http.h"
 #include "kube/resource.h"
@@ -90,8 +91,10 @@ class FakeApiServer : public HttpTransport {
   // Waits until `count` watches are open; false after `most`.
   bool wait_for_watches(int count, std::chrono::milliseconds most);
 
-  // The log of a container ("" = the only one); `ended`: a stream that follows it ends.
-  void append_log(const ObjectKey& pod, const std::string& container, const std::string& line);
+  // The log of a container ("" = the only one); `ended`: a stream that follows it ends. `at_ns` is
+  // when the line was printed, Unix nanoseconds; 0 = now.
+  void append_log(const ObjectKey& pod, const std::string& container, const std::string& line,
+                  std::int64_t at_ns = 0);
   void end_log(const ObjectKey& pod, const std::string& container);
 
   // Every request that reached the server, without its query: "POST /apis/batch/v1/jobs".
@@ -101,16 +104,13 @@ class FakeApiServer : public HttpTransport {
   void forget_requests();
 
  private:
-  struct Log {
-    std::vector<std::string> lines;
-    bool ended = false;
-  };
   struct Position;  // how far a watch has come
 
   // These require mutex_.
   std::optional<Fault> next_fault(const HttpRequest& request);
   HttpResponse answer(const HttpRequest& request, const FakeTarget& target);
   HttpResponse answer_list(const FakeTarget& target) const;
+  HttpResponse answer_log(const FakeTarget& target);
   HttpResponse answer_write(const HttpRequest& request, const FakeTarget& target);
   std::optional<HttpResponse> refuse_watch(const FakeTarget& target) const;
   std::vector<std::string> news(const FakeTarget& target, Position& position) const;
@@ -128,7 +128,7 @@ class FakeApiServer : public HttpTransport {
   std::vector<Fault> faults_;
   std::vector<std::string> requests_;
   int writes_ = 0;
-  std::map<std::string, Log> logs_;  // "namespace/pod/container"
+  std::map<std::string, FakeLog> logs_;  // "namespace/pod/container"
   int open_streams_ = 0;
   int open_watches_ = 0;
   int bookmarks_ = 0;       // sent so far

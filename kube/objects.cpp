@@ -100,6 +100,10 @@ Result<Pod> read_pod(const Json& object) {
   out.started_ms = time_at(object, {"status", "startTime"});
   out.conditions = read_conditions(object);
   out.unschedulable = read_unschedulable(object);
+  for (const Json& volume : array_at(object, {"spec", "volumes"})) {
+    const std::string claim = text_at(volume, {"persistentVolumeClaim", "claimName"});
+    if (!claim.empty()) out.claims.push_back(claim);
+  }
   for (const Json& status : array_at(object, {"status", "containerStatuses"})) {
     out.containers.push_back(read_container(status));
   }

@@ -62,7 +62,8 @@ struct Pod {
   std::string message;
   std::int64_t started_ms = 0;
   std::vector<TrueCondition> conditions;
-  std::string unschedulable;  // the scheduler's words; "" = none
+  std::string unschedulable;        // the scheduler's words; "" = none
+  std::vector<std::string> claims;  // PersistentVolumeClaims it mounts
   std::vector<Container> containers;
 };
 
