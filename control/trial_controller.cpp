@@ -36,7 +36,7 @@ Result<Looked> TrialController::reconcile(const Key& key) {
   FETTLE_ASSIGN(const auto stored, if_there(store_.get_trial(key)));
   if (!stored) return Looked{};
   FETTLE_ASSIGN(const auto study, if_there(store_.get_study({key.ns, (*stored)->spec.study})));
-  if (!study) return Looked{};
+  if (!study) return reconcile_orphan(**stored);
   FETTLE_ASSIGN(std::vector<core::Run> runs, runs_.observe(**stored));
   Look look{*study, **stored, {}};
   Result<Looked> looked = carry_out(look, runs);
@@ -45,9 +45,22 @@ Result<Looked> TrialController::reconcile(const Key& key) {
   return carry_out(look, runs);
 }
 
+// Most trials without a Study are about to be deleted with it.
+Result<Looked> TrialController::reconcile_orphan(const api::Trial& trial) {
+  FETTLE_ASSIGN(const bool left_behind, store_.is_orphan(trial));
+  if (!left_behind) return Looked{};
+  FETTLE_ASSIGN(const std::vector<core::Run> runs, runs_.observe(trial));
+  const api::Study none;
+  Look look{none, trial, {}};
+  return execute(core::plan_orphan(trial, runs, clock_.now_ms()), look);
+}
+
 Result<Looked> TrialController::carry_out(Look& look, const std::vector<core::Run>& runs) {
   const api::Trial seen = look.trial;
-  const core::TrialPlan plan = core::plan_trial({look.study, seen, runs}, clock_.now_ms());
+  return execute(core::plan_trial({look.study, seen, runs}, clock_.now_ms()), look);
+}
+
+Result<Looked> TrialController::execute(const core::TrialPlan& plan, Look& look) {
   Looked looked{.actions = 0, .wake_at_ms = plan.wake_at_ms};
   for (const core::TrialAction& action : plan.actions) {
     FETTLE_TRY(execute(action, look));

@@ -20,7 +20,8 @@ class TrialController {
       : store_(store), runs_(runs), clock_(clock), observer_(observer) {}
 
   // Errors are those of the first action that failed; the actions before it are done.
-  // A Trial that is gone, or whose Study is, is no error.
+  // A Trial that is gone, or whose Study is, is no error. One that a deleted Study left
+  // behind ends.
   Result<Looked> reconcile(const Key& key);
 
  private:
@@ -33,6 +34,8 @@ class TrialController {
 
   // Carries out the plan for what is seen.
   Result<Looked> carry_out(Look& look, const std::vector<core::Run>& runs);
+  Result<Looked> reconcile_orphan(const api::Trial& trial);
+  Result<Looked> execute(const core::TrialPlan& plan, Look& look);
   Status execute(const core::TrialAction& action, Look& look);
   Status start(const core::StartRun& action, Look& look);
   void note(const core::EventNote& event, const api::Trial& trial);

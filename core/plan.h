@@ -48,10 +48,14 @@ struct Run {
   std::string pod_uid;
   std::int64_t started_ms = 0;  // when it began to run; 0 = unknown
   std::int64_t seen_ms = 0;     // when it was first seen to run, if news of it may wait; 0 = not
-  std::int64_t ended_ms = 0;
+  std::int64_t ended_ms = 0;    // Exited. Running: it has ended, and its output is still read
   std::optional<api::Outcome> outcome;  // Exited
   std::optional<int> exit_code;         // Exited: of rank 0, where it ended by itself
   std::optional<api::Report> report;    // newest report read from its output, if that is the way
+  // Times by our own clock, for whoever writes reports may have another one.
+  std::int64_t heard_ms = 0;            // its newest report was first seen; 0 = as the report says
+  std::optional<std::int64_t> read_ms;  // all output up to here was read; absent = it is not read
+  bool queued = false;  // Pending: a queue took its processes away and will start it again
 };
 
 struct TrialView {
@@ -141,6 +145,9 @@ StudyPlan plan_refused_study(const api::Study& study, const std::vector<api::Tri
 
 // Plans one Trial.
 TrialPlan plan_trial(const TrialView& view, std::int64_t now_ms);
+
+// Plans one Trial whose Study is gone and that nobody will delete: it ends.
+TrialPlan plan_orphan(const api::Trial& trial, const std::vector<Run>& runs, std::int64_t now_ms);
 
 // ---- Helpers that callers share ----------------------------------------------------------------
 

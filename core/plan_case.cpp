@@ -184,7 +184,7 @@ api::Trial to_trial(const Json& from, const api::Study& study, std::int64_t inde
 
 Run to_run(const Json& from) {
   check_keys(from, {"run", "state", "outcome", "workers", "reason", "started", "seen", "ended",
-                    "report", "uid", "until", "exitCode"});
+                    "report", "uid", "until", "exitCode", "heard", "read", "queued"});
   Run run;
   for (const auto& [key, value] : from.as_object()) {
     if (key == "run") run.id = value.as_integer();
@@ -196,6 +196,9 @@ Run to_run(const Json& from) {
     if (key == "started") run.started_ms = to_ms(value);
     if (key == "seen") run.seen_ms = to_ms(value);
     if (key == "ended") run.ended_ms = to_ms(value);
+    if (key == "heard") run.heard_ms = to_ms(value);
+    if (key == "read") run.read_ms = to_ms(value);
+    if (key == "queued") run.queued = value.as_boolean();
     if (key == "report") run.report = to_report(value);
     if (key == "outcome") run.outcome = to_enum<api::Outcome>(value);
     if (key != "state") continue;
@@ -231,13 +234,14 @@ api::Study to_study(const Json* over) {
 }
 
 PlanCase to_case(const Json& from) {
-  check_keys(from,
-             {"case", "now", "study", "trials", "trial", "runs", "capacity", "space", "expect"});
+  check_keys(from, {"case", "now", "study", "trials", "trial", "runs", "orphan", "capacity",
+                    "space", "expect"});
   PlanCase plan_case;
   plan_case.name = from.find("case")->as_string();
   plan_case.now_ms = to_ms(*from.find("now"));
   plan_case.study = to_study(from.find("study"));
   plan_case.is_study = from.find("trials") != nullptr;
+  plan_case.orphan = from.find("orphan") != nullptr && from.find("orphan")->as_boolean();
   const Json* capacity = from.find("capacity");
   if (capacity != nullptr) plan_case.capacity.trials = capacity->as_integer();
   plan_case.space = from.find("space") ? from.find("space")->as_integer() : 1'000;

@@ -23,6 +23,7 @@ struct PlanCase {
   bool is_study = false;
   std::vector<api::TrialPtr> trials;
   std::vector<Run> runs;
+  bool orphan = false;  // its Study is gone: asks plan_orphan
   Capacity capacity;
   std::int64_t space = 0;  // points that the space has
   std::vector<std::string> expected;

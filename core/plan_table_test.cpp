@@ -32,6 +32,9 @@ std::vector<std::string> plan(const PlanCase& plan_case) {
     const StudyView view{plan_case.study, plan_case.trials, plan_case.capacity};
     return lines_of(plan_study(view, sampler, plan_case.now_ms));
   }
+  if (plan_case.orphan) {
+    return lines_of(plan_orphan(*plan_case.trials.front(), plan_case.runs, plan_case.now_ms));
+  }
   const TrialView view{plan_case.study, *plan_case.trials.front(), plan_case.runs};
   return lines_of(plan_trial(view, plan_case.now_ms));
 }

@@ -80,6 +80,7 @@ class TrialPlanner {
   void adopt_first(const Run& run);
   void dismiss(const Run& run);
   void take_in(RunRecord& record, const Run& run);
+  void rewind(RunRecord& record) const;
   void close(RunRecord& record, const Run& run);
   void close_lost(RunRecord& record);
   Outcome judge_exit(const RunRecord& record, const Run& run, std::string& message);
@@ -92,8 +93,10 @@ class TrialPlanner {
   void decide_ended(const RunRecord& record);
   void supervise(RunRecord& record, const Run& run);
   void tell_waiting(const RunRecord& record, bool running);
+  void tell_unread(const RunRecord& record);
   void ask_to_stop(RunRecord& record, Outcome why, const std::string& message);
-  void check_deadlines(RunRecord& record);
+  void check_deadlines(RunRecord& record, const Run& run);
+  void check_heartbeat(RunRecord& record, const Run& run, std::int64_t patience_ms);
   void try_again(std::int64_t earliest_ms);
   void start_next();
   void enter(TrialPhase phase, const std::string& reason, const std::string& message);
@@ -178,9 +181,12 @@ void TrialPlanner::take_in(RunRecord& record, const Run& run) {
     }
     const bool has_run = run.state != RunState::kPending;
     if (has_run && !run.pod_uid.empty()) record.pod_uid = run.pod_uid;
+    if (run.queued) rewind(record);
     if (record.running_ms == 0 && has_run) {
       const std::int64_t unknown = run.state == RunState::kRunning ? now_ms_ : record.started_ms;
-      record.running_ms = run.started_ms != 0 ? run.started_ms : unknown;
+      const std::int64_t began_ms = run.started_ms != 0 ? run.started_ms : unknown;
+      // Whoever runs it may have another clock.
+      record.running_ms = std::min(std::max(began_ms, record.started_ms), now_ms_);
     }
     if (run.state == RunState::kPending) wake_at(now_ms_ + kWaitingMs);
     if (run.state == RunState::kExited) close(record, run);
@@ -188,11 +194,20 @@ void TrialPlanner::take_in(RunRecord& record, const Run& run) {
   if (record.outcome) dismiss(run);
 }
 
+// A queue took its processes away: what they cost counts, and time in the queue is not their time.
+void TrialPlanner::rewind(RunRecord& record) const {
+  if (record.running_ms == 0) return;
+  record.earlier_seconds += worker_seconds(record, now_ms_);
+  record.running_ms = 0;
+  record.resizes.clear();
+}
+
 void TrialPlanner::close(RunRecord& record, const Run& run) {
   std::string message = run.reason;
   record.outcome = judge_exit(record, run, message);
   record.message = shorten(message);
-  record.ended_ms = std::max(run.ended_ms != 0 ? run.ended_ms : now_ms_, record.running_ms);
+  const std::int64_t ended_ms = run.ended_ms != 0 ? std::min(run.ended_ms, now_ms_) : now_ms_;
+  record.ended_ms = std::max(ended_ms, record.running_ms);
   record.last_step = status_.report ? status_.report->step : 0;
 }
 
@@ -361,14 +376,15 @@ void TrialPlanner::supervise(RunRecord& record, const Run& run) {
   const bool running = run.state == RunState::kRunning;
   status_.phase = running ? TrialPhase::kRunning : TrialPhase::kPending;
   if (!record.stopping) {
-    record.message = running ? "" : shorten(run.reason);
+    record.message = shorten(run.reason);
     tell_waiting(record, running);
+    if (running) tell_unread(record);
     if (spec_.stop) {
       ask_to_stop(record, Outcome::kStopped, spec_.stop->message);
     } else if (spec_.suspend) {
       ask_to_stop(record, Outcome::kStopped, "suspended");
     } else if (running) {
-      check_deadlines(record);
+      check_deadlines(record, run);
     }
   }
   if (record.stopping) {
@@ -398,6 +414,15 @@ void TrialPlanner::tell_waiting(const RunRecord& record, bool running) {
        run_name(trial_.metadata.name, record.run) + " waits: " + record.message);
 }
 
+// A run that goes on although something is the matter: its output cannot be read.
+void TrialPlanner::tell_unread(const RunRecord& record) {
+  const std::vector<RunRecord>& before = trial_.status.runs;
+  const bool said = !before.empty() && before.back().message == record.message;
+  if (record.message.empty() || said) return;
+  note(EventType::kWarning, "Unread",
+       run_name(trial_.metadata.name, record.run) + " runs: " + record.message);
+}
+
 void TrialPlanner::ask_to_stop(RunRecord& record, Outcome why, const std::string& message) {
   record.stopping = why;
   record.message = shorten(message);
@@ -406,10 +431,11 @@ void TrialPlanner::ask_to_stop(RunRecord& record, Outcome why, const std::string
        run_name(trial_.metadata.name, record.run) + " is stopped: " + message);
 }
 
-void TrialPlanner::check_deadlines(RunRecord& record) {
+void TrialPlanner::check_deadlines(RunRecord& record, const Run& run) {
   const auto milliseconds = [](double seconds) {
     return static_cast<std::int64_t>(seconds * 1000);
   };
+  if (run.ended_ms != 0) return;
   const auto& [timeout, heartbeat] = std::pair(study_.trial.timeout, study_.trial.heartbeat);
   if (timeout) {
     const std::int64_t deadline = record.running_ms + milliseconds(*timeout);
@@ -420,16 +446,21 @@ void TrialPlanner::check_deadlines(RunRecord& record) {
     }
     wake_at(deadline);
   }
-  if (!heartbeat) return;
-  const std::int64_t heard_ms =
-      std::max(record.running_ms, status_.report ? status_.report->at_ms : 0);
-  const std::int64_t deadline = heard_ms + milliseconds(*heartbeat);
-  if (now_ms_ >= deadline) {
-    return ask_to_stop(
-        record, Outcome::kHung,
-        "reported nothing for " + api::format_duration(*heartbeat) + " (spec.trial.heartbeat)");
-  }
-  wake_at(deadline);
+  if (heartbeat) check_heartbeat(record, run, milliseconds(*heartbeat));
+}
+
+// Silence is what was listened to: output that is not read yet may be full of news.
+void TrialPlanner::check_heartbeat(RunRecord& record, const Run& run, std::int64_t patience_ms) {
+  const std::int64_t reported_ms = status_.report ? status_.report->at_ms : 0;
+  const std::int64_t heard_ms = run.heard_ms != 0 ? run.heard_ms : reported_ms;
+  const std::int64_t since_ms = std::max(record.running_ms, std::min(heard_ms, now_ms_));
+  const std::int64_t deadline = since_ms + patience_ms;
+  if (now_ms_ < deadline) return wake_at(deadline);
+  if (run.read_ms.value_or(now_ms_) < deadline) return wake_at(now_ms_ + kWaitingMs);
+  ask_to_stop(record, Outcome::kHung,
+              "reported nothing for " +
+                  api::format_duration(static_cast<double>(patience_ms) / 1000) +
+                  " (spec.trial.heartbeat)");
 }
 
 // Completed, Stopped or Failed.

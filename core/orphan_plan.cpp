@@ -1,0 +1,65 @@
+// plan_orphan: a trial whose Study was deleted and which was left behind. Without the Study nobody
+// knows its deadlines, its retries or what its reports mean: it is stopped, and its report stays.
+#include <algorithm>
+#include <utility>
+
+#include "core/conditions.h"
+#include "core/plan.h"
+
+namespace fettle::core {
+
+using api::Outcome;
+using api::RunRecord;
+using api::TrialPhase;
+
+namespace {
+
+constexpr const char* kReason = "Orphaned";
+constexpr const char* kMessage = "its Study was deleted and left it behind";
+// Until its runs have ended it is looked at so often.
+constexpr std::int64_t kLookMs = 5'000;
+
+RunRecord* open_record(api::TrialStatus& status) {
+  const bool open = !status.runs.empty() && !status.runs.back().outcome;
+  return open ? &status.runs.back() : nullptr;
+}
+
+void end(api::TrialStatus& status, std::int64_t now_ms) {
+  if (RunRecord* record = open_record(status)) {
+    record->outcome = record->stopping.value_or(Outcome::kStopped);
+    record->message = kMessage;
+    record->ended_ms = now_ms;
+    record->last_step = status.report ? status.report->step : 0;
+  }
+  status.phase = TrialPhase::kStopped;
+  set_condition(status.conditions,
+                {.type = "Complete", .status = true, .reason = kReason, .message = kMessage},
+                now_ms);
+}
+
+}  // namespace
+
+TrialPlan plan_orphan(const api::Trial& trial, const std::vector<Run>& runs, std::int64_t now_ms) {
+  TrialPlan plan;
+  if (trial.metadata.deleted_ms != 0) return plan;
+  const bool any_lives = std::any_of(runs.begin(), runs.end(),
+                                     [](const Run& run) { return run.state != RunState::kExited; });
+  api::TrialStatus status = trial.status;
+  if (any_lives) {
+    RunRecord* record = open_record(status);
+    if (record != nullptr && !record->stopping) record->stopping = Outcome::kStopped;
+    plan.wake_at_ms = now_ms + kLookMs;
+  } else if (!api::is_terminal(status.phase)) {
+    end(status, now_ms);
+    plan.actions.emplace_back(Note{{EventType::kWarning, kReason, kMessage}});
+  }
+  const bool changed = status.phase != trial.status.phase || status.runs != trial.status.runs;
+  if (changed) plan.actions.insert(plan.actions.begin(), UpdateTrialStatus{std::move(status)});
+  for (const Run& run : runs) {
+    if (run.state == RunState::kExited) plan.actions.emplace_back(DeleteRun{run.id});
+    if (run.state != RunState::kExited) plan.actions.emplace_back(StopRun{run.id});
+  }
+  return plan;
+}
+
+}  // namespace fettle::core
