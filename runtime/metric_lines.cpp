@@ -79,8 +79,8 @@ struct MetricLines::Found {
   }
 };
 
-struct MetricLines::Pattern {
-  explicit Pattern(const std::string& regex) : re(regex, pattern_options()) {
+struct MetricPattern {
+  explicit MetricPattern(const std::string& regex) : re(regex, pattern_options()) {
     const auto& groups = re.NamedCapturingGroups();
     const auto group = [&](const char* wanted, int otherwise) {
       const auto found = groups.find(wanted);
@@ -111,9 +111,15 @@ Status check_metrics_regex(const std::string& regex) {
       std::to_string(re.NumberOfCapturingGroups()));
 }
 
-MetricLines::MetricLines(const MetricLinesOptions& options)
-    : needs_{options.rungs, options.objectives} {
-  if (!options.regex.empty()) pattern_ = std::make_unique<Pattern>(options.regex);
+std::shared_ptr<const MetricPattern> compile_metrics_regex(const std::string& regex) {
+  return std::make_shared<const MetricPattern>(regex);
+}
+
+MetricLines::MetricLines(const MetricLinesOptions& options,
+                         std::shared_ptr<const MetricPattern> pattern)
+    : pattern_(std::move(pattern)), needs_{options.rungs, options.objectives} {
+  if (pattern_ == nullptr && !options.regex.empty())
+    pattern_ = compile_metrics_regex(options.regex);
 }
 
 MetricLines::~MetricLines() = default;

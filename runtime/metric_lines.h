@@ -40,10 +40,16 @@ struct MetricLinesOptions {
 // kInvalid, in words: the regular expression cannot be read, or has not the groups it needs.
 Status check_metrics_regex(const std::string& regex);
 
+// A compiled regular expression, which many MetricLines may share, on any threads: what it caches
+// may be megabytes. It must have passed check_metrics_regex.
+struct MetricPattern;
+std::shared_ptr<const MetricPattern> compile_metrics_regex(const std::string& regex);
+
 class MetricLines {
  public:
-  // The regular expression must have passed check_metrics_regex.
-  explicit MetricLines(const MetricLinesOptions& options);
+  // `pattern`: of options.regex; null = it is compiled here.
+  explicit MetricLines(const MetricLinesOptions& options,
+                       std::shared_ptr<const MetricPattern> pattern = nullptr);
   ~MetricLines();
   MetricLines(const MetricLines&) = delete;
   MetricLines& operator=(const MetricLines&) = delete;
@@ -61,7 +67,6 @@ class MetricLines {
   bool take_urgent();
 
  private:
-  struct Pattern;
   struct Found;
 
   void line(std::string_view text);
@@ -69,7 +74,7 @@ class MetricLines {
   void regex_line(std::string_view text);
   void add(Found found, bool step_may_stay);
 
-  std::unique_ptr<Pattern> pattern_;  // absent: JSON lines
+  std::shared_ptr<const MetricPattern> pattern_;  // null: JSON lines
   api::CurveNeeds needs_;
   api::Report report_;
   std::string partial_;    // the beginning of a line, at most kMaxLineBytes

@@ -57,6 +57,27 @@ TEST(Cluster, NothingIsWrittenOnceAStudyIsDone) {
   EXPECT_EQ(cluster.server.writes(), 0);
 }
 
+// kubectl delete study --cascade=orphan: the garbage collector takes the references away first.
+TEST(Cluster, TrialsThatADeletedStudyLeavesBehindEnd) {
+  FakeCluster cluster;
+  const bool stays = true;
+  cluster.script = staying(stays);
+  cluster.apply(trainer_study(2));
+  cluster.start_operator();
+  const auto phase = [&](int i) { return text_at(cluster.trial(i), {"status", "phase"}); };
+  ASSERT_TRUE(cluster.run_until([&] { return phase(0) == "Running" && phase(1) == "Running"; }));
+  for (const char* name : {"digits-0", "digits-1"}) {
+    const Json none = Json::object({{"ownerReferences", Json()}});
+    cluster.server.merge(kube::kTrials, {"team", name}, Json::object({{"metadata", none}}));
+  }
+  cluster.server.remove(kube::kStudies, {"team", "digits"});
+  EXPECT_TRUE(cluster.run_until([&] {
+    return phase(0) == "Stopped" && phase(1) == "Stopped" &&
+           cluster.count(kube::kJobs) + cluster.count(kube::kPods) == 0;
+  })) << cluster.trial(0).dump(2);
+  EXPECT_TRUE(cluster.manager->has_event("Orphaned", "its Study was deleted"));
+}
+
 TEST(Cluster, MetricsOfAnyImageAreReadFromItsLog) {
   FakeCluster cluster;
   cluster.script = [](const std::string&) {

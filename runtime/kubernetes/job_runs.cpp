@@ -15,6 +15,9 @@ namespace {
 
 using core::RunState;
 
+// Nobody tells us that a Service or a claim was deleted: each is asked for again after so long.
+constexpr std::int64_t kBelieveMs = 60'000;
+
 std::string label_of(const api::Metadata& metadata, const char* label) {
   const auto found = metadata.labels.find(label);
   return found == metadata.labels.end() ? "" : found->second;
@@ -64,6 +67,17 @@ bool is_stop_asked(const api::Trial& trial, std::int64_t run) {
   return record != nullptr && (record->stopping || record->outcome);
 }
 
+// Runs right before `run` that nodes refused.
+int count_refusals(const api::Trial& trial, std::int64_t run) {
+  int count = 0;
+  for (auto record = trial.status.runs.rbegin(); record != trial.status.runs.rend(); ++record) {
+    if (record->run >= run) continue;
+    if (!was_refused(record->message)) break;
+    ++count;
+  }
+  return count;
+}
+
 // Whether the last words of a pod say nothing that the trainer has not reported itself.
 bool is_reported(const api::Trial& trial, const api::Report& words) {
   const auto& known = trial.status.report;
@@ -93,7 +107,25 @@ JobRuns::JobRuns(kube::Client& client, kube::Cache<kube::Job>& jobs, kube::Cache
 
 JobRuns::~JobRuns() = default;
 
-Status JobRuns::check(const api::Study& study) { return check_template(client_, study, options_); }
+Status JobRuns::check(const api::Study& study) {
+  FETTLE_TRY(check_template(client_, study, options_));
+  warn_of_volume(study);
+  return success();
+}
+
+void JobRuns::warn_of_volume(const api::Study& study) {
+  if (!makes_claim(study) || study.spec.budget.parallelism <= 1) return;
+  const std::string& mode = study.spec.trial.checkpoints->access_mode;
+  if (mode != "ReadWriteOnce" && mode != "ReadWriteOncePod") return;
+  store_.record_event({control::Kind::kStudy, {study.metadata.ns, study.metadata.name}, ""},
+                      /*warning=*/true, "OneNodeVolume",
+                      "its checkpoints are on a " + mode + " volume and up to " +
+                          std::to_string(study.spec.budget.parallelism) +
+                          " trials run at once: on other nodes than the first they wait for the "
+                          "volume; use spec.trial.checkpoints.accessMode ReadWriteMany, or keep "
+                          "them on one node",
+                      clock_.now_ms());
+}
 
 // ---- Starting ----------------------------------------------------------------------------------
 
@@ -151,28 +183,42 @@ Status JobRuns::keep(const Json& object) {
 // Not before the Job: it owns the Service. A crash in between is made up for by observe().
 Status JobRuns::ensure_service(const kube::Job& job) {
   if (job.metadata.annotations.count(kServiceAnnotation) == 0) return success();
-  return ensure(kube::kServices, job.metadata, [&] { return build_service(job); });
+  const auto made = ensure(kube::kServices, job.metadata, [&] { return build_service(job); });
+  return made.ok() ? success() : Status(made.error());
 }
 
 // Its name holds the Study's uid: where there is one, it is this Study's.
 Status JobRuns::ensure_claim(const api::Study& study) {
   if (!makes_claim(study)) return success();
-  return ensure(kube::kClaims, study.metadata, [&] { return build_claim(study); });
+  const auto again = ensure(kube::kClaims, study.metadata, [&] { return build_claim(study); });
+  if (!again.ok()) return again.error();
+  if (!*again) return success();
+  store_.record_event({control::Kind::kStudy, {study.metadata.ns, study.metadata.name}, ""},
+                      /*warning=*/true, "ClaimMadeAgain",
+                      "its claim " + claim_of(study) +
+                          " was gone and is made again; checkpoints that were on it are lost",
+                      clock_.now_ms());
+  return success();
 }
 
-// Makes what `owner` needs beside it, unless it is known to be there.
-Status JobRuns::ensure(const kube::Resource& resource, const api::Metadata& owner,
-                       const std::function<Json()>& build) {
+// Makes what `owner` needs beside it, unless it is believed to be there. True if it had been there
+// and was not any more.
+Result<bool> JobRuns::ensure(const kube::Resource& resource, const api::Metadata& owner,
+                             const std::function<Json()>& build) {
+  const std::int64_t now_ms = clock_.now_ms();
+  bool known = false;
   {
     const std::lock_guard lock(mutex_);
-    if (served_.count(owner.uid) > 0) return success();
+    const auto served = served_.find(owner.uid);
+    known = served != served_.end();
+    if (known && now_ms < served->second) return false;
   }
   const auto written = client_.create(resource, owner.ns, build());
   if (!written.ok() && written.error().code != ErrorCode::kAlreadyExists) return written.error();
   const std::lock_guard lock(mutex_);
   if (served_.size() >= kMostServed) served_.clear();  // found out again
-  served_.insert(owner.uid);
-  return success();
+  served_[owner.uid] = now_ms + kBelieveMs;
+  return known && written.ok();
 }
 
 // ---- Changing ----------------------------------------------------------------------------------
@@ -214,10 +260,18 @@ Status JobRuns::remove(const api::Trial& trial, std::int64_t run) {
   if (job == nullptr) return success();
   kube::RemoveOptions options;
   options.uid = job->metadata.uid;
-  FETTLE_TRY(unless_gone(client_.remove(kube::kJobs, key_of(job->metadata), options)));
-  for (const auto& pod : pods_.group(job->metadata.uid)) logs_.forget(pod->metadata.uid);
-  const std::lock_guard lock(mutex_);
-  removed_.insert(job->metadata.uid);
+  {
+    // Before the deletion: the watch may tell of it before the answer does, and clears this.
+    const std::lock_guard lock(mutex_);
+    removed_.insert(options.uid);
+  }
+  Status done = unless_gone(client_.remove(kube::kJobs, key_of(job->metadata), options));
+  if (!done.ok()) {
+    const std::lock_guard lock(mutex_);
+    removed_.erase(options.uid);
+    return done;
+  }
+  for (const auto& pod : pods_.group(options.uid)) logs_.forget(pod->metadata.uid);
   return success();
 }
 
@@ -269,10 +323,30 @@ Result<core::Run> JobRuns::observe_one(const kube::Job& job, const api::Trial& t
   std::int64_t number = 0;
   const std::string label = label_of(job.metadata, kRunLabel);
   std::from_chars(label.data(), label.data() + label.size(), number);
-  core::Run run = run_of_job({job, pods, is_stop_asked(trial, number), clock_.now_ms()});
+  const std::string container = trial_container_of(job);
+  const bool ending = std::any_of(pods.begin(), pods.end(),
+                                  [&](const PodPtr& pod) { return is_ending(*pod, container); });
+  const std::int64_t now_ms = clock_.now_ms();
+  JobView view{job, pods, is_stop_asked(trial, number), now_ms};
+  view.refused_before = count_refusals(trial, number);
+  core::Run run;
+  {
+    const std::lock_guard lock(mutex_);
+    RunClock& run_clock = run_clocks_[job.metadata.uid];
+    view.ending_ms = run_clock.see_ending(ending, now_ms);
+    run = run_of_job(view);
+    run_clock.correct(run, trial.status.report ? trial.status.report->at_ms : 0, now_ms);
+  }
+  if (run.state == RunState::kPending) mend_claim(trial);
   if (run.report && is_reported(trial, *run.report)) run.report.reset();
   read_log(job, trial, pods, run);
   return run;
+}
+
+// A run that waits may wait for a claim that somebody deleted.
+void JobRuns::mend_claim(const api::Trial& trial) {
+  const Result<api::Study> study = store_.get_study({trial.metadata.ns, trial.spec.study});
+  if (study.ok()) (void)ensure_claim(*study);  // if it cannot be made now, then next time
 }
 
 // For images without a reporter. A run is over once its log was read to the end.
@@ -291,6 +365,7 @@ void JobRuns::read_log(const kube::Job& job, const api::Trial& trial,
                      pod->metadata.uid,
                      container,
                      trial_group(trial.metadata.ns, trial.metadata.name),
+                     trial.spec.study,
                      {}};
     if (study->spec.trial.metrics) source.metrics.regex = study->spec.trial.metrics->regex;
     source.metrics.rungs = search::rung_steps(study->spec);
@@ -298,6 +373,7 @@ void JobRuns::read_log(const kube::Job& job, const api::Trial& trial,
     const bool ended = has_ended(*pod, container);
     reading = logs_.read(source, ended);
     run.seen_ms = reading.since_ms;
+    run.heard_ms = std::max(run.heard_ms, reading.heard_ms);
     const bool wait = run.state == RunState::kExited && ended && !reading.complete;
     if (wait) {
       run.state = RunState::kRunning;
@@ -307,6 +383,8 @@ void JobRuns::read_log(const kube::Job& job, const api::Trial& trial,
       return;
     }
   }
+  run.read_ms = reading.read_ms;
+  if (run.state == RunState::kRunning) run.reason = reading.trouble;
   const bool says_more =
       reading.report && (!run.report || reading.report->step >= run.report->step);
   if (says_more) run.report = reading.report;
@@ -335,6 +413,7 @@ void JobRuns::job_changed(const JobPtr& before, const JobPtr& after) {
     const std::lock_guard lock(mutex_);
     removed_.erase(metadata.uid);
     served_.erase(metadata.uid);
+    run_clocks_.erase(metadata.uid);
     next = refusals_.release_one(metadata.ns);
   }
   if (next) notify(next->ns, next->trial);

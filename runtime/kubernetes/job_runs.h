@@ -3,8 +3,8 @@
 // A run is the Job "<trial>-r<run>" (job_builder.h), owned by its Trial; what is seen of it comes
 // from caches of Jobs and pods (run_of_job.h). What this object writes is put into the caches at
 // once. Every write may be repeated: names are deterministic, patches and deletions name the uid.
-// All state is in the cluster; what is remembered here (refusals, logs being read, Services known
-// to be there) is found out again after a restart.
+// All state is in the cluster; what is remembered here (refusals, logs being read, Services and
+// claims known to be there, when runs were seen to change) is found out again after a restart.
 //
 // Thread-safe. Client, caches, Store and clock outlive it; make it before the informers start, and
 // destroy it after they have stopped.
@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -28,6 +29,7 @@
 #include "runtime/kubernetes/job_builder.h"
 #include "runtime/kubernetes/log_metrics.h"
 #include "runtime/kubernetes/refusals.h"
+#include "runtime/kubernetes/run_clock.h"
 
 namespace fettle::kubernetes {
 
@@ -40,7 +42,8 @@ class JobRuns final : public control::Runs {
           control::Store& store, control::Clock& clock, JobOptions options);
   ~JobRuns() override;
 
-  // Dry runs of the Job and of its pod (template_check.h).
+  // Dry runs of the Job and of its pod (template_check.h). Tells of a volume that only one node can
+  // have at a time.
   Status check(const api::Study& study) override;
   // kAlreadyExists: another object has the Job's name. A Job that the server does not admit now is
   // no error: the run is Pending, and asked for again.
@@ -65,8 +68,10 @@ class JobRuns final : public control::Runs {
   Status patch_spec(const kube::Job& job, Json spec);
   Status ensure_service(const kube::Job& job);
   Status ensure_claim(const api::Study& study);
-  Status ensure(const kube::Resource& resource, const api::Metadata& owner,
-                const std::function<Json()>& build);
+  Result<bool> ensure(const kube::Resource& resource, const api::Metadata& owner,
+                      const std::function<Json()>& build);
+  void mend_claim(const api::Trial& trial);
+  void warn_of_volume(const api::Study& study);
   Result<std::vector<std::shared_ptr<const kube::Pod>>> pods_of(const kube::Job& job);
   Result<core::Run> observe_one(const kube::Job& job, const api::Trial& trial);
   void read_log(const kube::Job& job, const api::Trial& trial,
@@ -84,7 +89,9 @@ class JobRuns final : public control::Runs {
   std::mutex mutex_;
   Refusals refusals_;
   std::set<std::string> removed_;  // uids of Jobs that were deleted and are still in the cache
-  std::set<std::string> served_;   // uids of Jobs whose Service, and Studies whose claim, is there
+  // Uids of Jobs whose Service, and of Studies whose claim, is there, and until when to believe it.
+  std::map<std::string, std::int64_t> served_;
+  std::map<std::string, RunClock> run_clocks_;  // by the Job's uid
   std::function<void(const std::string&)> listener_;
   LogMetrics logs_;  // last: its threads call notify()
 };

@@ -4,6 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <thread>
+
+#include "api/study_json.h"
+#include "api/timestamp.h"
 #include "api/yaml/study_file.h"
 #include "kube/json_path.h"
 #include "runtime/kubernetes/fake_cluster.h"
@@ -37,6 +42,16 @@ Json pod_of(const Json& job, const std::string& last_words) {
                                 {"containerStatuses", Json(Json::Array{container})}})}});
 }
 
+Json running_pod(const Json& job, std::int64_t started_ms) {
+  Json pod = pod_of(job, "");
+  const Json running = Json::object({{"startedAt", api::format_timestamp(started_ms)}});
+  const Json container =
+      Json::object({{"name", kTrainerContainer}, {"state", Json::object({{"running", running}})}});
+  pod.set("status", Json::object({{"phase", "Running"},
+                                  {"containerStatuses", Json(Json::Array{container})}}));
+  return pod;
+}
+
 class JobRunsTest : public testing::Test {
  protected:
   JobRunsTest() {
@@ -59,6 +74,15 @@ class JobRunsTest : public testing::Test {
       return write.resource == resource;
     };
     cluster_.admit = Error{code, words};
+  }
+  // Without the controllers: nothing happens but what informers bring.
+  static bool eventually(const std::function<bool()>& holds) {
+    const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (!holds()) {
+      if (std::chrono::steady_clock::now() > patience) return false;
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+    return true;
   }
   std::size_t requests(const std::string& method) {
     std::size_t count = 0;
@@ -167,6 +191,89 @@ TEST_F(JobRunsTest, AClaimIsMadeOnceForAStudyThatAsksForOne) {
   ASSERT_TRUE(runs().start(study_, second, 0).ok());
   EXPECT_EQ(cluster_.count(kube::kClaims), 1u);
   EXPECT_EQ(cluster_.count(kube::kJobs), 3u);
+}
+
+// A claim that somebody deletes under a running Study is there again for whoever waits for it.
+TEST_F(JobRunsTest, AClaimThatIsDeletedIsMadeAgainAndSaid) {
+  study_.metadata.ns = "team";
+  study_.spec.trial.checkpoints.emplace().size = 1e9;
+  cluster_.server.set(kube::kStudies, api::write_study(study_));
+  ASSERT_TRUE(eventually([&] {
+    return cluster_.manager->store().get_study({"team", "digits"}).ok();
+  }));
+  study_ = cluster_.manager->store().get_study({"team", "digits"}).value();
+  ASSERT_TRUE(start().ok());
+  const Json claim = cluster_.server.list(kube::kClaims).at(0);
+  cluster_.server.remove(kube::kClaims, {"team", text_at(claim, {"metadata", "name"})});
+  const auto is_back = [&] {
+    (void)observe();
+    return cluster_.count(kube::kClaims) == 1u;
+  };
+  EXPECT_TRUE(eventually(is_back));
+  EXPECT_TRUE(
+      cluster_.manager->has_event("ClaimMadeAgain", "checkpoints that were on it are lost"));
+}
+
+TEST_F(JobRunsTest, AServiceThatIsDeletedIsMadeAgain) {
+  study_.spec.trial.workers = {2, 2};
+  trial_.spec.workers = 2;
+  ASSERT_TRUE(start().ok());
+  ASSERT_EQ(cluster_.count(kube::kServices), 1u);
+  cluster_.server.remove(kube::kServices, {"team", kJob});
+  const auto is_back = [&] {
+    (void)observe();
+    return cluster_.count(kube::kServices) == 1u;
+  };
+  EXPECT_TRUE(eventually(is_back));
+}
+
+TEST_F(JobRunsTest, AVolumeThatOneNodeCanHaveIsWarnedOfWhereSeveralTrialsRunAtOnce) {
+  const struct {
+    const char* mode;
+    std::int64_t parallelism;
+    bool warned;
+  } cases[] = {
+      {"ReadWriteOnce", 2, true}, {"ReadWriteOnce", 1, false}, {"ReadWriteMany", 2, false}};
+  for (const auto& c : cases) {
+    cluster_.start_operator();
+    study_.spec.budget.parallelism = c.parallelism;
+    study_.spec.trial.checkpoints.emplace().size = 1e9;
+    study_.spec.trial.checkpoints->access_mode = c.mode;
+    ASSERT_TRUE(runs().check(study_).ok());
+    EXPECT_EQ(cluster_.manager->has_event("OneNodeVolume", c.mode), c.warned) << c.mode;
+  }
+}
+
+// The clock of the pod's node and that of its trainer are ten minutes off.
+TEST_F(JobRunsTest, TimesAreByOurOwnClock) {
+  constexpr std::int64_t kOff = 600'000;
+  for (const std::int64_t off : {-kOff, kOff}) {
+    cluster_.start_operator();
+    trial_.status.report.reset();
+    ASSERT_TRUE(start().ok());
+    const std::int64_t waited_ms = cluster_.clock.now_ms();
+    EXPECT_EQ(observe().state, core::RunState::kPending);
+    cluster_.server.set(kube::kPods, running_pod(job(), waited_ms + off));
+    ASSERT_TRUE(eventually([&] { return observe().state == core::RunState::kRunning; }));
+    trial_.status.report.emplace().at_ms = waited_ms + off;
+    const core::Run run = observe();
+    EXPECT_GE(run.started_ms, waited_ms);
+    EXPECT_LE(run.started_ms, cluster_.clock.now_ms());
+    EXPECT_GE(run.heard_ms, waited_ms);
+    EXPECT_LE(run.heard_ms, cluster_.clock.now_ms());
+    cluster_.server.remove(kube::kPods, {"team", "digits-0-r0-0-x"});
+    cluster_.server.remove(kube::kJobs, {"team", kJob});
+  }
+}
+
+TEST_F(JobRunsTest, ADeletionThatFailedLeavesTheRunInSight) {
+  ASSERT_TRUE(start().ok());
+  kube::Fault fault;
+  fault.kind = kube::Fault::Kind::kRefused;
+  fault.matches = [](const kube::HttpRequest& request) { return request.method == "DELETE"; };
+  cluster_.server.inject(fault);
+  EXPECT_FALSE(runs().remove(trial_, 0).ok());
+  EXPECT_EQ(observe().state, core::RunState::kPending);
 }
 
 TEST_F(JobRunsTest, AClaimThatIsForbiddenDelaysAndSaysSo) {

@@ -143,6 +143,15 @@ Status KubeStore::confirm(const api::Trial& trial) {
   return same_version(stored, trial);
 }
 
+// The garbage collector takes the reference to the Study away before it leaves a trial behind. A
+// trial that still has it goes soon, or the cache of Studies is behind.
+Result<bool> KubeStore::is_orphan(const api::Trial& trial) {
+  const Result<Json> object = client_.get(kube::kTrials, key_of(trial.metadata));
+  if (!object.ok() && object.error().code == ErrorCode::kNotFound) return false;
+  if (!object.ok()) return object.error();
+  return !is_owned_by(*object, study_uid_of(trial));
+}
+
 // Said once: the entry that the answered write makes knows that it was said. A write that fails is
 // made up for at the next look.
 template <class Entry>

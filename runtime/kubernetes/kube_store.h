@@ -45,6 +45,7 @@ class KubeStore final : public control::Store {
   Result<std::vector<api::Study>> list_studies() override;
   Result<std::vector<api::TrialPtr>> list_trials(const control::Key& study) override;
   Status confirm(const api::Trial& trial) override;
+  Result<bool> is_orphan(const api::Trial& trial) override;
 
   Result<api::Study> create_study(const api::Study& study) override;
   Result<api::Study> update_study_spec(const api::Study& study) override;

@@ -5,71 +5,87 @@
 #include <stop_token>
 #include <utility>
 
+#include "runtime/kubernetes/log_cursor.h"
+
 namespace fettle::kubernetes {
 namespace {
 
 // The n-th try of a log after one that failed comes so much later.
 constexpr std::int64_t kRetryFirstMs = 250;
 constexpr std::int64_t kRetryMostMs = 15'000;
+// A log that has said nothing new for a time is read again after this part of it.
+constexpr std::int64_t kSilenceParts = 4;
+// A log whose end is still not reached by then is longer than what a kubelet keeps: it is printed
+// as fast as it is read.
+constexpr int kMostPiecesUnpublished = 8;
 
-std::chrono::milliseconds retry_after(int tries) {
-  return std::chrono::milliseconds(std::min(kRetryMostMs, kRetryFirstMs << std::min(tries, 10)));
+std::int64_t retry_after(int tries) {
+  return std::min(kRetryMostMs, kRetryFirstMs << std::min(tries, 10));
 }
 
 }  // namespace
 
-// Guarded by LogMetrics::mutex_, but for `source`, which never changes.
+// Guarded by LogMetrics::mutex_, but for `source`, which never changes, and for `cursor` and
+// `lines`, which belong to the reader that has taken it.
 struct LogMetrics::Log {
-  LogSource source;
+  Log(LogSource from, std::shared_ptr<const runtime::MetricPattern> pattern)
+      : source(std::move(from)), lines(source.metrics, std::move(pattern)) {}
+
+  const LogSource source;
+  LogCursor cursor;
+  runtime::MetricLines lines;
   std::int64_t order = 0;
   LogReading reading;
-  bool ended = false;      // the pod prints no more
-  bool active = false;     // a thread has it
-  bool forgotten = false;  // nobody wants it any more
-  int tries = 0;           // in a row that failed
+  bool ended = false;           // the pod prints no more
+  bool forgotten = false;       // nobody wants it any more
+  int tries = 0;                // in a row that failed
+  int pieces = 0;               // read
+  std::int64_t understood = 0;  // lines when they were last counted
+  std::int64_t published = 0;   // lines when they were last published
   std::int64_t published_ms = 0;
-  std::stop_source following;  // ends the stream that follows it
 };
 
-LogMetrics::LogMetrics(kube::Client& client, control::Clock& clock, Changed changed)
-    : client_(client), clock_(clock), changed_(std::move(changed)) {}
+LogMetrics::LogMetrics(kube::Client& client, control::Clock& clock, Changed changed,
+                       const LogMetricsOptions& options)
+    : client_(client),
+      clock_(clock),
+      changed_(std::move(changed)),
+      readers_(options.readers),
+      turns_(options.calls_per_second, options.readers) {}
 
 LogMetrics::~LogMetrics() { stop(); }
 
 void LogMetrics::stop() {
-  for (Lane* lane : {&running_, &ended_}) {
-    std::vector<std::jthread> threads;
-    {
-      const std::lock_guard lock(mutex_);
-      stopped_ = true;
-      threads.swap(lane->threads);
-    }
-    for (std::jthread& thread : threads) thread.request_stop();
-  }  // joins
-}
+  std::vector<std::jthread> threads;
+  {
+    const std::lock_guard lock(mutex_);
+    stopped_ = true;
+    threads.swap(threads_);
+  }
+  for (std::jthread& thread : threads) thread.request_stop();
+}  // joins
 
 LogReading LogMetrics::read(const LogSource& source, bool ended) {
-  std::unique_lock lock(mutex_);
+  const std::lock_guard lock(mutex_);
   LogPtr& log = logs_[source.uid];
   const bool is_new = log == nullptr;
   if (is_new) {
-    log = std::make_shared<Log>();
-    log->source = source;
+    log = std::make_shared<Log>(source, pattern_of(source.metrics.regex));
     log->order = next_++;
     log->reading.since_ms = clock_.now_ms();
   }
-  const LogPtr found = log;
-  const bool has_just_ended = ended && !found->ended;
-  found->ended = ended;
-  const bool waits = !found->reading.complete && !found->active;
-  if (waits && (is_new || has_just_ended)) enqueue(ended ? ended_ : running_, found);
-  if (has_just_ended) news_.notify_all();
+  const LogReading reading = log->reading;
+  const bool has_just_ended = ended && !log->ended;
+  log->ended = ended;
+  if (!reading.complete && (is_new || has_just_ended)) {
+    turns_.want(source.uid, source.pod.ns, source.study, {clock_.now_ms(), ended, false});
+    ++wishes_;
+    news_.notify_one();
+  }
   if (is_new) drop_oldest();
-  LogReading reading = found->reading;
-  std::stop_source following = found->following;
-  lock.unlock();
-  // What follows a log need not notice that it has ended; it is read once more anyway.
-  if (has_just_ended) following.request_stop();
+  if (!stopped_ && threads_.size() < std::min(readers_, logs_.size())) {
+    threads_.emplace_back([this](const std::stop_token& stop) { work(stop); });
+  }
   return reading;
 }
 
@@ -84,111 +100,140 @@ void LogMetrics::forget(const std::string& uid) {
   const auto found = logs_.find(uid);
   if (found == logs_.end()) return;
   found->second->forgotten = true;
+  turns_.drop(uid);
   logs_.erase(found);
 }
 
-void LogMetrics::enqueue(Lane& lane, const LogPtr& log) {
-  lane.waiting.push_back(log);
-  const bool all_busy = lane.idle < static_cast<int>(lane.waiting.size());
-  if (!stopped_ && all_busy && static_cast<int>(lane.threads.size()) < lane.most) {
-    lane.threads.emplace_back([this, &lane](const std::stop_token& stop) { work(lane, stop); });
-  }
-  news_.notify_all();
+// One for all logs of a Study: what a compiled expression caches may be megabytes.
+std::shared_ptr<const runtime::MetricPattern> LogMetrics::pattern_of(const std::string& regex) {
+  if (regex.empty()) return nullptr;
+  std::erase_if(patterns_, [](const auto& known) { return known.second.expired(); });
+  auto pattern = patterns_[regex].lock();
+  if (pattern == nullptr) patterns_[regex] = pattern = runtime::compile_metrics_regex(regex);
+  return pattern;
 }
 
+// Those that are still read are as many as there are pods.
 void LogMetrics::drop_oldest() {
   if (logs_.size() <= kMostLogs) return;
-  const auto oldest = std::min_element(
-      logs_.begin(), logs_.end(),
-      [](const auto& a, const auto& b) { return a.second->order < b.second->order; });
-  oldest->second->forgotten = true;
-  logs_.erase(oldest);
+  auto oldest = logs_.end();
+  for (auto at = logs_.begin(); at != logs_.end(); ++at) {
+    if (!at->second->reading.complete) continue;
+    if (oldest == logs_.end() || at->second->order < oldest->second->order) oldest = at;
+  }
+  if (oldest != logs_.end()) logs_.erase(oldest);
 }
 
-void LogMetrics::work(Lane& lane, const std::stop_token& stop) {
-  std::unique_lock lock(mutex_);
+// ---- Reading -----------------------------------------------------------------------------------
+
+void LogMetrics::work(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
-    ++lane.idle;
-    news_.wait(lock, stop, [&] { return !lane.waiting.empty(); });
-    --lane.idle;
-    if (stop.stop_requested()) return;
-    const LogPtr log = std::move(lane.waiting.front());
-    lane.waiting.pop_front();
-    // One that has ended meanwhile waits in the other lane.
-    if (log->active || (log->ended && &lane == &running_)) continue;
-    log->active = true;
-    while (!log->reading.complete && !log->forgotten && !stop.stop_requested()) {
-      const bool follow = !log->ended;
-      lock.unlock();
-      const Status outcome = read_through(log, follow, stop);
-      lock.lock();
-      settle(log, outcome);
-      if (log->reading.complete || stop.stop_requested()) break;
-      // A stream that ended by itself is soon followed by news of the pod's end.
-      news_.wait_for(lock, stop, retry_after(log->tries),
-                     [&] { return (follow && log->ended) || log->forgotten; });
+    std::uint64_t wishes = 0;
+    {
+      const std::lock_guard lock(mutex_);
+      wishes = wishes_;
     }
-    log->active = false;
-    lock.unlock();
-    changed_(log->source.trial);
-    lock.lock();
+    if (step()) continue;
+    std::unique_lock lock(mutex_);
+    const auto changed = [&] { return wishes != wishes_; };
+    if (const std::optional<std::int64_t> next_ms = turns_.next_ms()) {
+      const std::chrono::milliseconds wait(std::max<std::int64_t>(1, *next_ms - clock_.now_ms()));
+      news_.wait_for(lock, stop, wait, changed);
+    } else {
+      news_.wait(lock, stop, changed);
+    }
   }
 }
 
-void LogMetrics::settle(const LogPtr& log, const Status& outcome) {
-  if (outcome.ok()) {
-    log->tries = 0;
-    log->reading.complete = log->ended;
-    return;
-  }
-  ++log->tries;
-  const bool is_gone = outcome.error().code == ErrorCode::kNotFound;
-  if (!is_gone && !(log->ended && log->tries >= kMostLogTries)) return;
-  log->reading.complete = true;
-  log->reading.trouble = "its log could not be read: " + outcome.error().message;
+LogMetrics::LogPtr LogMetrics::take() {
+  const std::optional<std::string> uid = turns_.take(clock_.now_ms());
+  return uid ? logs_.at(*uid) : nullptr;
 }
 
-Status LogMetrics::read_through(const LogPtr& log, bool follow, const std::stop_token& stop) {
-  runtime::MetricLines lines(log->source.metrics);
-  kube::Client::LogOptions options;
-  options.container = log->source.container;
-  options.follow = follow;
-  std::int64_t understood = 0;
-  const auto on_line = [&](std::string_view line) {
-    lines.feed(line, clock_.now_ms());
-    lines.feed("\n", clock_.now_ms());
-    if (lines.lines() == understood) return true;
-    understood = lines.lines();
-    return publish(log, lines, lines.take_urgent());
-  };
-  std::stop_source end;
+bool LogMetrics::step() {
+  LogPtr log;
+  bool had_ended = false;
   {
     const std::lock_guard lock(mutex_);
-    options.follow = follow && !log->ended;
-    log->following = end;
+    log = take();
+    if (log == nullptr) return false;
+    had_ended = log->ended;
   }
-  const std::stop_callback also(stop, [&end] { end.request_stop(); });
-  FETTLE_TRY(client_.read_log(log->source.pod, options, on_line, end.get_token()));
-  if (end.stop_requested()) return Error{ErrorCode::kUnavailable, "cut short"};
-  lines.finish(clock_.now_ms());
-  if (lines.has_report()) publish(log, lines, /*urgent=*/true);
-  return success();
-}
-
-// A log that is read again says what is known before it says more.
-bool LogMetrics::publish(const LogPtr& log, const runtime::MetricLines& lines, bool urgent) {
+  const std::int64_t asked_ms = clock_.now_ms();
+  const LogCursor::Window window = log->cursor.next();
+  const Result<std::string> piece =
+      client_.read_log_window(log->source.pod, {.container = log->source.container,
+                                                .since_ms = window.since_ms,
+                                                .tail = window.tail,
+                                                .limit_bytes = window.limit_bytes});
   const std::int64_t now_ms = clock_.now_ms();
+  const auto on_line = [&](std::string_view line) {
+    log->lines.feed(line, now_ms);
+    log->lines.feed("\n", now_ms);
+  };
+  const bool at_end = piece.ok() && log->cursor.take(*piece, had_ended, on_line);
+  bool has_news = false;
   {
     const std::lock_guard lock(mutex_);
-    if (log->forgotten) return false;
-    auto& known = log->reading.report;
-    if (known && lines.report().step < known->step) return true;
-    if (!urgent && known && now_ms < log->published_ms + kPublishMs) return true;
-    known = lines.report();
-    log->published_ms = now_ms;
+    if (!log->forgotten && piece.ok()) {
+      if (at_end) log->reading.read_ms = asked_ms;
+      log->reading.complete = at_end && had_ended;
+      has_news = settle(*log, now_ms, at_end);
+    } else if (!log->forgotten) {
+      has_news = settle_trouble(*log, piece.error());
+    }
+    turns_.done(log->source.uid);
+    ++wishes_;
+    news_.notify_one();
   }
-  changed_(log->source.trial);
+  if (has_news) changed_(log->source.trial);
   return true;
+}
+
+// Whether the trial should be looked at.
+bool LogMetrics::settle(Log& log, std::int64_t now_ms, bool at_end) {
+  log.tries = 0;
+  log.reading.trouble.clear();
+  ++log.pieces;
+  if (log.lines.lines() != log.understood) log.reading.heard_ms = now_ms;
+  log.understood = log.lines.lines();
+  const bool published = publish(log, now_ms);
+  if (!log.reading.complete) want_again(log, now_ms, at_end);
+  return published || log.reading.complete;
+}
+
+bool LogMetrics::settle_trouble(Log& log, const Error& error) {
+  ++log.tries;
+  const bool is_gone = error.code == ErrorCode::kNotFound;
+  const bool hopeless = is_gone || log.tries >= kMostLogTries;
+  const bool is_news = hopeless && log.reading.trouble.empty();
+  if (hopeless) log.reading.trouble = "its log could not be read: " + error.message;
+  log.reading.complete = is_gone || (log.ended && hopeless);
+  if (!log.reading.complete) {
+    turns_.want(log.source.uid, log.source.pod.ns, log.source.study,
+                {clock_.now_ms() + retry_after(log.tries), log.ended, true});
+  }
+  return is_news || log.reading.complete;
+}
+
+bool LogMetrics::publish(Log& log, std::int64_t now_ms) {
+  if (log.published == log.lines.lines()) return false;
+  const bool behind = log.reading.read_ms == 0 && log.pieces < kMostPiecesUnpublished;
+  if (behind) return false;
+  const bool urgent = log.lines.take_urgent() || log.reading.complete || !log.reading.report;
+  if (!urgent && now_ms < log.published_ms + kPublishMs) return false;
+  log.reading.report = log.lines.report();
+  log.published = log.lines.lines();
+  log.published_ms = now_ms;
+  return true;
+}
+
+void LogMetrics::want_again(const Log& log, std::int64_t now_ms, bool at_end) {
+  const std::int64_t silent_ms = now_ms - std::max(log.reading.heard_ms, log.reading.since_ms);
+  const std::int64_t pause_ms = std::clamp(silent_ms / kSilenceParts, kLeastPauseMs, kMostPauseMs);
+  const bool at_once = !at_end || log.ended;
+  turns_.want(log.source.uid, log.source.pod.ns, log.source.study,
+              {now_ms + (at_once ? 0 : pause_ms), log.ended, false});
 }
 
 }  // namespace fettle::kubernetes

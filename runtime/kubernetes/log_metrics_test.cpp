@@ -1,11 +1,14 @@
-// Logs as the API server gives them, and the reports that come of them.
+// Logs as the API server gives them, and the reports that come of them. Time and readers are moved
+// by hand, but for one test with threads.
 #include "runtime/kubernetes/log_metrics.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <map>
 #include <thread>
 
 #include "kube/fake_api_server.h"
@@ -16,132 +19,304 @@ namespace {
 using namespace std::chrono_literals;
 using testing::HasSubstr;
 
+constexpr std::int64_t kStart = 1'800'000'000'000;
+
+class HandClock : public control::Clock {
+ public:
+  std::int64_t now_ms() override { return now_; }
+  void pass(std::int64_t ms) { now_ += ms; }
+
+ private:
+  std::atomic<std::int64_t> now_ = kStart;
+};
+
+std::string metric(int step, double loss) {
+  return R"({"step": )" + std::to_string(step) + R"(, "loss": )" + std::to_string(loss) + "}";
+}
+
 class LogMetricsTest : public testing::Test {
  protected:
-  LogSource source(const std::string& pod, const std::string& regex = "") {
+  explicit LogMetricsTest(const LogMetricsOptions& options = {.calls_per_second = 100,
+                                                              .readers = 0})
+      : logs_(
+            client_, clock_, [this](const std::string&) { ++changes_; }, options) {}
+
+  LogSource source(const std::string& pod, const std::string& regex = "",
+                   const std::string& ns = "team") {
     server_.set(kube::kPods,
                 Json::object({{"apiVersion", "v1"},
                               {"kind", "Pod"},
-                              {"metadata", Json::object({{"name", pod}, {"namespace", "team"}})}}));
-    return {{"team", pod}, "uid-" + pod, "trainer", "team/digits-0", {regex, {}, {}}};
+                              {"metadata", Json::object({{"name", pod}, {"namespace", ns}})}}));
+    return {{ns, pod}, "uid-" + pod, "trainer", ns + "/digits-0", "digits", {regex, {}, {}}};
   }
-  void print(const std::string& pod, const std::string& line) {
-    server_.append_log({"team", pod}, "trainer", line);
+  void print(const std::string& pod, const std::string& line, const std::string& ns = "team") {
+    server_.append_log({ns, pod}, "trainer", line, clock_.now_ms() * 1'000'000 + ++printed_);
   }
-  void end(const std::string& pod) { server_.end_log({"team", pod}, "trainer"); }
-
-  bool eventually(const std::function<bool()>& holds) {
-    const auto patience = std::chrono::steady_clock::now() + 5s;
-    while (!holds()) {
-      if (std::chrono::steady_clock::now() > patience) return false;
-      std::this_thread::sleep_for(2ms);
+  // Reads whatever is due, and goes on for `ms`.
+  void pass(std::int64_t ms = 0) {
+    const std::int64_t end = clock_.now_ms() + ms;
+    while (true) {
+      while (logs_.step()) continue;
+      if (clock_.now_ms() >= end) return;
+      clock_.pass(std::min<std::int64_t>(10, end - clock_.now_ms()));
     }
-    return true;
   }
-  bool completes(const LogSource& what) {
-    return eventually([&] { return logs_.read(what, true).complete; });
+  static kube::ClientOptions unlimited() {
+    kube::ClientOptions options;
+    options.calls_per_second = 0;
+    return options;
   }
+  std::size_t calls() const { return server_.requests().size(); }
 
   kube::FakeApiServer server_;
-  kube::Client client_{server_, {}};
-  control::SystemClock clock_;
+  kube::Client client_{server_, unlimited()};
+  HandClock clock_;
   std::atomic<int> changes_ = 0;
-  LogMetrics logs_{client_, clock_, [this](const std::string&) { ++changes_; }};
+  std::int64_t printed_ = 0;
+  LogMetrics logs_;
 };
 
 TEST_F(LogMetricsTest, APodThatHasEndedIsReadOnce) {
   print("a", "starting");
-  print("a", R"({"step": 1, "loss": 0.5})");
+  print("a", metric(1, 0.5));
   print("a", R"({"step": 2, "loss": 0.25, "final": true})");
-  end("a");
   const LogSource pod = source("a");
-  ASSERT_TRUE(completes(pod));
+  (void)logs_.read(pod, true);
+  pass(60'000);
   const LogReading reading = logs_.read(pod, true);
+  EXPECT_TRUE(reading.complete);
   ASSERT_TRUE(reading.report);
   EXPECT_EQ(reading.report->step, 2);
   EXPECT_TRUE(reading.report->final_result);
   EXPECT_EQ(reading.trouble, "");
-  EXPECT_GE(changes_, 1);
-  EXPECT_EQ(server_.requests().size(), 1u);
+  EXPECT_EQ(changes_, 1);
+  EXPECT_EQ(calls(), 1u);
 }
 
-TEST_F(LogMetricsTest, APodThatRunsIsFollowed) {
+TEST_F(LogMetricsTest, APodThatRunsIsReadAgainAndAgain) {
   const LogSource pod = source("a");
+  (void)logs_.read(pod, false);
+  pass();
   EXPECT_FALSE(logs_.read(pod, false).report);
-  print("a", R"({"step": 1, "loss": 0.5})");
-  ASSERT_TRUE(eventually([&] { return logs_.read(pod, false).report.has_value(); }));
+  EXPECT_EQ(logs_.read(pod, false).read_ms, clock_.now_ms());
+  print("a", metric(1, 0.5));
+  pass(kLeastPauseMs);
+  ASSERT_TRUE(logs_.read(pod, false).report);
   EXPECT_FALSE(logs_.read(pod, false).complete);
-  print("a", R"({"step": 2, "loss": 0.25})");
-  end("a");
-  ASSERT_TRUE(completes(pod));
+  print("a", metric(2, 0.25));
+  (void)logs_.read(pod, true);
+  pass();
+  EXPECT_TRUE(logs_.read(pod, true).complete);
   EXPECT_EQ(logs_.read(pod, true).report->step, 2);
+}
+
+TEST_F(LogMetricsTest, ALogIsNotKnownToBeSilentBeforeItWasRead) {
+  const LogSource pod = source("a");
+  EXPECT_EQ(logs_.read(pod, false).read_ms, 0);
+  pass();
+  EXPECT_EQ(logs_.read(pod, false).read_ms, kStart);
+}
+
+TEST_F(LogMetricsTest, ASilentLogIsReadLessOften) {
+  (void)logs_.read(source("a"), false);
+  pass(600'000);
+  EXPECT_LE(calls(), 60u);
+  EXPECT_GE(calls(), 600'000u / kMostPauseMs);
+}
+
+TEST_F(LogMetricsTest, ReportsArePacedButNoneIsForgotten) {
+  const LogSource pod = source("a");
+  (void)logs_.read(pod, false);
+  for (int step = 1; step <= 30; ++step) {
+    print("a", metric(step, 0.5));
+    pass(1'000);
+  }
+  EXPECT_LE(changes_, 30'000 / kPublishMs + 1);
+  pass(20'000);
+  EXPECT_EQ(logs_.read(pod, false).report->step, 30);
+}
+
+TEST_F(LogMetricsTest, RungsAndResultsAreNotHeldBack) {
+  LogSource pod = source("a");
+  pod.metrics.rungs = {3};
+  (void)logs_.read(pod, false);
+  print("a", metric(1, 0.5));
+  pass(kLeastPauseMs);
+  print("a", metric(2, 0.5));
+  pass(kLeastPauseMs);
+  EXPECT_EQ(logs_.read(pod, false).report->step, 1);
+  print("a", metric(3, 0.5));
+  pass(kLeastPauseMs);
+  EXPECT_EQ(logs_.read(pod, false).report->step, 3);
 }
 
 TEST_F(LogMetricsTest, TheStudysExpressionFindsMetrics) {
   print("a", "epoch 3: loss=0.25");
-  end("a");
   const LogSource pod = source("a", "(\\w+)=(\\S+)");
-  ASSERT_TRUE(completes(pod));
+  (void)logs_.read(pod, true);
+  pass();
   EXPECT_EQ(logs_.read(pod, true).report->metrics.at("loss"), 0.25);
 }
 
 TEST_F(LogMetricsTest, ALogWithoutMetricsIsCompleteAndEmpty) {
   print("a", "nothing to see");
-  end("a");
   const LogSource pod = source("a");
-  ASSERT_TRUE(completes(pod));
+  (void)logs_.read(pod, true);
+  pass();
+  EXPECT_TRUE(logs_.read(pod, true).complete);
   EXPECT_FALSE(logs_.read(pod, true).report);
 }
 
-TEST_F(LogMetricsTest, ALogThatBreaksOffIsReadAgain) {
-  print("a", R"({"step": 1, "loss": 0.5})");
-  end("a");
+TEST_F(LogMetricsTest, AReadThatFailsIsMadeAgain) {
+  print("a", metric(1, 0.5));
   kube::Fault fault;
   fault.kind = kube::Fault::Kind::kResetBefore;
   fault.times = 2;
   server_.inject(fault);
   const LogSource pod = source("a");
-  ASSERT_TRUE(completes(pod));
+  (void)logs_.read(pod, true);
+  pass(5'000);
+  EXPECT_TRUE(logs_.read(pod, true).complete);
   EXPECT_TRUE(logs_.read(pod, true).report);
+  EXPECT_EQ(logs_.read(pod, true).trouble, "");
 }
 
 TEST_F(LogMetricsTest, ALogThatIsGoneIsGivenUpInWords) {
-  LogSource pod = source("a");
+  const LogSource pod = source("a");
   server_.remove(kube::kPods, {"team", "a"});
-  ASSERT_TRUE(completes(pod));
+  (void)logs_.read(pod, true);
+  pass();
+  EXPECT_TRUE(logs_.recall(pod.uid).complete);
   EXPECT_THAT(logs_.recall(pod.uid).trouble, HasSubstr("its log could not be read"));
 }
 
-TEST_F(LogMetricsTest, WhatIsForgottenIsReadAnew) {
-  print("a", R"({"step": 1, "loss": 0.5})");
-  end("a");
-  const LogSource pod = source("a");
-  ASSERT_TRUE(completes(pod));
-  logs_.forget(pod.uid);
-  EXPECT_FALSE(logs_.recall(pod.uid).report);
-  EXPECT_TRUE(completes(pod));
-}
-
-TEST_F(LogMetricsTest, ManyPodsWaitTheirTurn) {
-  constexpr int kPods = 3 * kMostReaders;
-  std::vector<LogSource> pods;
-  for (int i = 0; i < kPods; ++i) {
-    const std::string name = "p" + std::to_string(i);
-    print(name, R"({"step": 1, "loss": )" + std::to_string(i) + "}");
-    end(name);
-    pods.push_back(source(name));
-  }
-  for (const LogSource& pod : pods) (void)logs_.read(pod, true);
-  for (int i = 0; i < kPods; ++i) {
-    ASSERT_TRUE(completes(pods[static_cast<std::size_t>(i)]));
-    EXPECT_EQ(logs_.recall(pods[static_cast<std::size_t>(i)].uid).report->metrics.at("loss"), i);
-  }
-}
-
-TEST_F(LogMetricsTest, EndsWhileItFollows) {
+// Of a pod that runs it is said, and tried on; what was silent meanwhile is not known.
+TEST_F(LogMetricsTest, ALogThatCannotBeReadIsTriedOn) {
+  kube::Fault fault;
+  fault.kind = kube::Fault::Kind::kAnswer;
+  fault.every = 1;
+  fault.answer = kube::status_response(403, "Forbidden", "no rights to pods/log");
+  server_.inject(fault);
   const LogSource pod = source("a");
   (void)logs_.read(pod, false);
-  std::this_thread::sleep_for(20ms);  // the destructor must not wait for the pod
+  pass(60'000);
+  LogReading reading = logs_.read(pod, false);
+  EXPECT_FALSE(reading.complete);
+  EXPECT_EQ(reading.read_ms, 0);
+  EXPECT_THAT(reading.trouble, HasSubstr("no rights to pods/log"));
+  EXPECT_EQ(changes_, 1) << "it is said once";
+  server_.clear_faults();
+  print("a", metric(1, 0.5));
+  pass(20'000);
+  reading = logs_.read(pod, false);
+  EXPECT_EQ(reading.trouble, "");
+  EXPECT_TRUE(reading.report);
+  EXPECT_GT(reading.read_ms, 0);
+}
+
+TEST_F(LogMetricsTest, WhatIsForgottenIsReadAnew) {
+  print("a", metric(1, 0.5));
+  const LogSource pod = source("a");
+  (void)logs_.read(pod, true);
+  pass();
+  logs_.forget(pod.uid);
+  EXPECT_FALSE(logs_.recall(pod.uid).report);
+  (void)logs_.read(pod, true);
+  pass();
+  EXPECT_TRUE(logs_.recall(pod.uid).report);
+}
+
+// After a restart of the operator: what is known is not said again step by step.
+TEST_F(LogMetricsTest, ALongLogIsPublishedOnceItsEndIsReached) {
+  for (int step = 1; step <= 5'000; ++step) {
+    print("a", metric(step, 0.5));
+    print("a", std::string(200, '.'));
+  }
+  const LogSource pod = source("a");
+  (void)logs_.read(pod, false);
+  while (!logs_.recall(pod.uid).report) pass(10);
+  EXPECT_EQ(logs_.recall(pod.uid).report->step, 5'000);
+  EXPECT_EQ(changes_, 1);
+}
+
+TEST_F(LogMetricsTest, AFloodOfOutputHoldsNoOtherLogUp) {
+  const LogSource loud = source("loud");
+  const LogSource quiet = source("quiet");
+  (void)logs_.read(loud, false);
+  (void)logs_.read(quiet, false);
+  const std::string chatter(1'000, '.');
+  for (int step = 1; step <= 10; ++step) {
+    for (int i = 0; i < 3'000; ++i) print("loud", chatter);
+    print("loud", metric(step, 0.5));
+    print("quiet", metric(step, 0.5));
+    pass(kPublishMs + kMostPauseMs);
+    EXPECT_EQ(logs_.read(quiet, false).report->step, step);
+    EXPECT_EQ(logs_.read(loud, false).report->step, step);
+  }
+}
+
+// In so many seconds, of 100 a second, those of one second saved up.
+std::size_t most_calls(std::size_t seconds) { return 100 * (seconds + 1) + 1; }
+
+// A thousand trials at once, of two tenants. All report, within the calls that are allowed.
+TEST_F(LogMetricsTest, AThousandPodsAreAllRead) {
+  constexpr int kPods = 1'000;
+  std::vector<LogSource> pods;
+  for (int i = 0; i < kPods; ++i) {
+    pods.push_back(source("p" + std::to_string(i), "", i < 10 ? "small" : "big"));
+    (void)logs_.read(pods.back(), false);
+  }
+  for (int step = 1; step <= 3; ++step) {
+    for (int i = 0; i < kPods; ++i) {
+      print(pods[i].pod.name, metric(step, i), pods[i].pod.ns);
+    }
+    const std::size_t before = calls();
+    pass(1'000);
+    for (int i = 0; i < 10; ++i) {
+      const std::optional<api::Report> report = logs_.recall(pods[i].uid).report;
+      ASSERT_TRUE(report) << "the small tenant waits for the big one";
+    }
+    EXPECT_LE(calls() - before, most_calls(1));
+    pass(30'000);
+    EXPECT_LE(calls() - before, most_calls(31));
+    for (int i = 0; i < kPods; ++i) {
+      const LogReading reading = logs_.recall(pods[i].uid);
+      ASSERT_TRUE(reading.report) << i;
+      EXPECT_EQ(reading.report->step, step);
+      EXPECT_EQ(reading.report->metrics.at("loss"), i);
+      EXPECT_GT(reading.read_ms, clock_.now_ms() - 2 * kMostPauseMs);
+    }
+  }
+}
+
+class LogReadersTest : public LogMetricsTest {
+ protected:
+  LogReadersTest() : LogMetricsTest({.calls_per_second = 10'000, .readers = 4}) {}
+};
+
+TEST_F(LogReadersTest, ReadersShareTheWorkAndEndAtOnce) {
+  constexpr int kPods = 200;
+  std::vector<LogSource> pods;
+  for (int i = 0; i < kPods; ++i) {
+    pods.push_back(source("p" + std::to_string(i)));
+    print(pods.back().pod.name, metric(1, i));
+    (void)logs_.read(pods.back(), i % 2 == 0);
+  }
+  const auto patience = std::chrono::steady_clock::now() + 20s;
+  const auto all_read = [&] {
+    return std::all_of(pods.begin(), pods.end(), [&](const LogSource& pod) {
+      return logs_.recall(pod.uid).report.has_value();
+    });
+  };
+  while (!all_read() && std::chrono::steady_clock::now() < patience) {
+    std::this_thread::sleep_for(2ms);
+    clock_.pass(1);
+  }
+  EXPECT_TRUE(all_read());
+  logs_.stop();
+  const std::size_t before = calls();
+  (void)logs_.read(source("late"), false);
+  EXPECT_EQ(calls(), before);
 }
 
 }  // namespace

@@ -18,6 +18,9 @@ constexpr int kExitAfterSigterm = 128 + 15;  // the worker contract's "stopped g
 // Of a container's last words, for people; what keeps them holds a little more.
 constexpr std::size_t kLastWords = 800;
 
+// Volumes and network of a pod are there sooner than this, or something is the matter.
+constexpr std::int64_t kPrepareMs = 120'000;
+
 constexpr std::array<std::string_view, 4> kOrdinaryWaits = {"", "ContainerCreating",
                                                             "PodInitializing", "Unknown"};
 constexpr std::array<std::string_view, 6> kImageTroubles = {
@@ -110,6 +113,25 @@ std::string image_trouble(const std::string& message) {
   return at == std::string::npos ? message : message.substr(at + kMarker.size());
 }
 
+// A pod has its sandbox, with volumes and network, before images are pulled: what is missing for
+// long is one of those.
+std::string why_not_ready(const kube::Pod& pod, std::int64_t now_ms) {
+  const auto* scheduled = kube::find_condition(pod.conditions, "PodScheduled");
+  const bool prepared =
+      pod.phase != "Pending" ||
+      kube::find_condition(pod.conditions, "PodReadyToStartContainers") != nullptr;
+  if (prepared || scheduled == nullptr || now_ms - scheduled->since_ms < kPrepareMs) return "";
+  std::string words = "its node " + pod.node + " has not prepared it for " +
+                      std::to_string(kPrepareMs / 60'000) + " minutes; ";
+  if (pod.claims.empty()) {
+    words += "is a Secret, ConfigMap or volume that it mounts missing?";
+  } else {
+    words += "perhaps claim " + pod.claims.front() +
+             " is attached to another node: a ReadWriteOnce volume serves one at a time";
+  }
+  return words + " (kubectl describe pod -n " + pod.metadata.ns + " " + pod.metadata.name + ")";
+}
+
 bool ended_well(const kube::Pod& pod, const kube::Container* container) {
   if (container != nullptr && container->terminated) return container->exit_code == 0;
   return pod.phase == "Succeeded";
@@ -157,10 +179,26 @@ std::optional<PodEnd> end_of_pod(const kube::Pod& pod, const std::string& contai
   return terminated ? by_exit_code(*trial) : by_pod(pod);
 }
 
-std::string why_waiting(const kube::Pod& pod, const std::string& container) {
+std::string why_overdue(const kube::Pod& pod) {
+  return "its node " + pod.node +
+         " does not answer: the pod should have ended; it is given up after " +
+         std::to_string(kLostMs / 60'000) + " minutes";
+}
+
+bool is_ending(const kube::Pod& pod, const std::string& container) {
+  return pod.metadata.deleted_ms != 0 && !has_ended(pod, container);
+}
+
+bool was_refused(const std::string& reason) {
+  return reason.find("UnexpectedAdmissionError") != std::string::npos;
+}
+
+std::string why_waiting(const kube::Pod& pod, const std::string& container, std::int64_t now_ms) {
   if (!pod.unschedulable.empty()) return "no node has room for it: " + pod.unschedulable;
   const kube::Container* trial = trial_container_in(pod, container);
-  if (trial == nullptr || is_one_of(trial->waiting_reason, kOrdinaryWaits)) return "";
+  if (trial == nullptr || is_one_of(trial->waiting_reason, kOrdinaryWaits)) {
+    return why_not_ready(pod, now_ms);
+  }
   if (is_one_of(trial->waiting_reason, kImageTroubles)) {
     return "its image cannot be pulled: " + image_trouble(trial->waiting_message);
   }

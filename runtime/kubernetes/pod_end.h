@@ -23,7 +23,10 @@ std::optional<PodEnd> end_of_pod(const kube::Pod& pod, const std::string& contai
                                  bool stop_asked);
 
 // What a pod waits for that does not run, when somebody must do something about it; else "".
-std::string why_waiting(const kube::Pod& pod, const std::string& container);
+std::string why_waiting(const kube::Pod& pod, const std::string& container, std::int64_t now_ms);
+
+// What is said of a pod that should have ended and does not say so.
+std::string why_overdue(const kube::Pod& pod);
 
 // The last words of a container, when they are a report.
 std::optional<api::Report> read_termination_message(const kube::Container& container);

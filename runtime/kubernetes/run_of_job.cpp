@@ -55,7 +55,7 @@ class RunReader {
     const std::map<std::int64_t, PodPtr> pods = newest_pods(view_.pods);
     if (const auto first = pods.find(0); first != pods.end()) take_first(*first->second);
     for (const auto& [rank, pod] : pods) {
-      if (ends_the_run(*pod)) return std::move(run_);
+      if (ends_the_run(*pod) || is_given_up(*pod)) return std::move(run_);
     }
     if (all_succeeded(pods) || job_says_it_ended(pods)) return std::move(run_);
     wait_or_run(pods);
@@ -65,6 +65,9 @@ class RunReader {
  private:
   void take_first(const kube::Pod& pod);
   bool ends_the_run(const kube::Pod& pod);
+  bool is_given_up(const kube::Pod& pod);
+  std::int64_t overdue_ms(const kube::Pod& pod) const;
+  bool is_queued() const { return job_.suspended && !view_.stop_asked; }
   bool all_succeeded(const std::map<std::int64_t, PodPtr>& pods);
   bool job_says_it_ended(const std::map<std::int64_t, PodPtr>& pods);
   void wait_or_run(const std::map<std::int64_t, PodPtr>& pods);
@@ -88,6 +91,11 @@ void RunReader::take_first(const kube::Pod& pod) {
   run_.pod_uid = pod.metadata.uid;
   const kube::Container* container = trial_container_in(pod, container_);
   run_.started_ms = container == nullptr ? pod.started_ms : container->started_ms;
+  // The node's clock may be wrong; the scheduler's is that of the control plane.
+  const auto* scheduled = kube::find_condition(pod.conditions, "PodScheduled");
+  if (run_.started_ms != 0 && scheduled != nullptr) {
+    run_.started_ms = std::min(std::max(run_.started_ms, scheduled->since_ms), view_.now_ms);
+  }
   if (container != nullptr && container->terminated) {
     run_.report = read_termination_message(*container);
     run_.exit_code = container->exit_code;
@@ -97,11 +105,40 @@ void RunReader::take_first(const kube::Pod& pod) {
 bool RunReader::ends_the_run(const kube::Pod& pod) {
   const std::optional<PodEnd> end = end_of_pod(pod, container_, view_.stop_asked);
   if (!end || end->outcome == Outcome::kSucceeded || end->replaced) return false;
+  if (is_queued() && pod.metadata.deleted_ms != 0) return false;
   const bool one_of_many = job_.completions > 1;
   const std::string who =
       one_of_many ? "worker " + std::to_string(rank_of(pod)) + ": " : std::string();
+  const bool refused = was_refused(end->reason);
+  if (refused && view_.refused_before >= kMostAdmissionErrors) {
+    exit(Outcome::kFailed,
+         who + end->reason + "; nodes refused its pod " + std::to_string(kMostAdmissionErrors + 1) +
+             " times in a row: can they give what its template asks for?",
+         end->at_ms);
+    return true;
+  }
   exit(end->outcome, who + end->reason, end->at_ms);
   if (rank_of(pod) == 0) run_.exit_code = end->exit_code;
+  return true;
+}
+
+// How long ago the pod should have ended; 0 = it has ended, or still has time to.
+std::int64_t RunReader::overdue_ms(const kube::Pod& pod) const {
+  if (!is_ending(pod, container_)) return 0;
+  // Its deadline is by the API server's clock; by our own it is at least as new as what we saw.
+  const std::int64_t since_ms = std::max(pod.metadata.deleted_ms, view_.ending_ms);
+  const std::int64_t over_ms = view_.now_ms - since_ms;
+  return over_ms >= kOverdueMs ? over_ms : 0;
+}
+
+bool RunReader::is_given_up(const kube::Pod& pod) {
+  if (overdue_ms(pod) < kLostMs) return false;
+  if (view_.stop_asked) {
+    exit(Outcome::kStopped, "stopped", 0);
+  } else {
+    exit(Outcome::kDisrupted,
+         "its node " + pod.node + " is lost: the pod should have ended, and does not say so", 0);
+  }
   return true;
 }
 
@@ -147,11 +184,11 @@ bool RunReader::job_says_it_ended(const std::map<std::int64_t, PodPtr>& pods) {
 }
 
 std::string RunReader::why_no_pods() const {
-  if (job_.suspended) {
-    return view_.stop_asked ? ""
-                            : "the Job is suspended: a queue such as Kueue starts it when it is "
-                              "its turn, or whoever suspended it";
+  if (is_queued()) {
+    return "the Job is suspended: a queue such as Kueue starts it when it is its turn, or whoever "
+           "suspended it";
   }
+  if (job_.suspended) return "";
   if (view_.now_ms - job_.metadata.created_ms < kPodsPatienceMs) return "";
   return "no pod could be made yet; quota, limits or Pod Security of the namespace may forbid it: "
          "kubectl describe job -n " +
@@ -159,16 +196,20 @@ std::string RunReader::why_no_pods() const {
 }
 
 void RunReader::wait_or_run(const std::map<std::int64_t, PodPtr>& pods) {
-  if (pods.empty()) run_.reason = why_no_pods();
+  run_.queued = is_queued();
+  if (pods.empty() || run_.queued) run_.reason = why_no_pods();
   std::int64_t running = 0;
   for (const auto& [rank, pod] : pods) {
     const std::optional<PodEnd> end = end_of_pod(*pod, container_, view_.stop_asked);
     const bool succeeded = end && end->outcome == Outcome::kSucceeded;
-    if (is_running(*pod, container_) || succeeded) ++running;
-    const std::string waits = end && end->replaced ? end->reason : why_waiting(*pod, container_);
+    const std::int64_t late_ms = overdue_ms(*pod);
+    if ((is_running(*pod, container_) && late_ms == 0) || succeeded) ++running;
+    const std::string waits = late_ms > 0            ? why_overdue(*pod)
+                              : end && end->replaced ? end->reason
+                                                     : why_waiting(*pod, container_, view_.now_ms);
     if (run_.reason.empty()) run_.reason = waits;
   }
-  if (running < job_.completions) return;
+  if (running < job_.completions || run_.queued) return;
   run_.state = RunState::kRunning;
   run_.reason.clear();
 }

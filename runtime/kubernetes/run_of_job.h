@@ -6,6 +6,14 @@
 // disrupted too, but the Job gives up: that ends the run. The termination message is a stranger's:
 // it counts only if it is one line of metrics as on the output, and is bounded.
 //
+// A pod that is deleted and does not end has a node that does not answer. It is waited for, and
+// then given up: the run was disrupted. Whether its processes still run on a node that only lost
+// its network cannot be known from here; a ReadWriteOnce volume keeps them apart from their
+// successors, a shared one does not.
+//
+// A Job that somebody else suspends after it ran waits for its queue (Kueue): that its pods were
+// ended is no end of the run.
+//
 // Ordinary waiting (a pod is made, scheduled, its image pulled) has no reason, so that nothing is
 // written down for it; waiting that somebody must do something about has one.
 // Pure; usable from any thread.
@@ -28,10 +36,17 @@ struct JobView {
   const std::vector<PodPtr>& pods;  // of this Job, in any order
   bool stop_asked = false;          // we asked this run to stop
   std::int64_t now_ms = 0;
+  std::int64_t ending_ms = 0;  // a pod was first seen on its way out, our own clock; 0 = none was
+  int refused_before = 0;      // runs right before this one whose pods a node refused
 };
 
 // A Job without pods for longer than this cannot make them: quota, limits, Pod Security.
 inline constexpr std::int64_t kPodsPatienceMs = 5'000;
+// A pod that should have ended so long ago is waited for, and so long ago, given up.
+inline constexpr std::int64_t kOverdueMs = 30'000;
+inline constexpr std::int64_t kLostMs = 300'000;
+// Runs in a row that nodes may refuse (UnexpectedAdmissionError) before it is the template's fault.
+inline constexpr int kMostAdmissionErrors = 2;
 // Longer termination messages are the kubelet's mistake; no metric is read from them.
 inline constexpr std::size_t kLongestTerminationMessage = 4096;
 
@@ -47,6 +62,10 @@ const kube::Container* trial_container_in(const kube::Pod& pod, const std::strin
 std::int64_t rank_of(const kube::Pod& pod);
 // Whether the pod's trial runs now.
 bool is_running(const kube::Pod& pod, const std::string& container);
+// Whether a pod was deleted and its trial has not ended.
+bool is_ending(const kube::Pod& pod, const std::string& container);
+// Whether a run with this record or reason was refused by the node of its pod.
+bool was_refused(const std::string& reason);
 // Whether the pod's trial will print no more.
 bool has_ended(const kube::Pod& pod, const std::string& container);
 

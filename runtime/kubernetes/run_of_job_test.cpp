@@ -90,10 +90,26 @@ kube::Pod refused(kube::Pod pod, const std::string& reason, const std::string& m
   return pod;
 }
 
-core::Run read(const kube::Job& about, const std::vector<kube::Pod>& pods,
-               bool stop_asked = false) {
+kube::Pod scheduled(kube::Pod pod, std::int64_t at_ms) {
+  pod.conditions.push_back({"PodScheduled", "", "", at_ms});
+  pod.node = "n1";
+  return pod;
+}
+
+kube::Job suspended(kube::Job about) {
+  about.suspended = true;
+  return about;
+}
+
+std::vector<PodPtr> share(const std::vector<kube::Pod>& pods) {
   std::vector<PodPtr> shared;
   for (const kube::Pod& one : pods) shared.push_back(std::make_shared<kube::Pod>(one));
+  return shared;
+}
+
+core::Run read(const kube::Job& about, const std::vector<kube::Pod>& pods,
+               bool stop_asked = false) {
+  const std::vector<PodPtr> shared = share(pods);
   return run_of_job({about, shared, stop_asked, kNow});
 }
 
@@ -122,8 +138,6 @@ TEST(RunOfJob, OrdinaryWaitingHasNoReason) {
 TEST(RunOfJob, WaitingThatSomebodyMustEndSaysWhy) {
   kube::Job old = job();
   old.metadata.created_ms = kNow - 60'000;
-  kube::Job suspended = job();
-  suspended.suspended = true;
   const struct {
     kube::Job job;
     std::vector<kube::Pod> pods;
@@ -143,7 +157,7 @@ TEST(RunOfJob, WaitingThatSomebodyMustEndSaysWhy) {
        {with(pod("Pending"), waiting("CreateContainerConfigError", "no secret s"))},
        "its container cannot be started (CreateContainerConfigError): no secret s"},
       {old, {}, "no pod could be made yet; quota"},
-      {suspended, {}, "the Job is suspended: a queue such as Kueue"},
+      {suspended(job()), {}, "the Job is suspended: a queue such as Kueue"},
   };
   for (const auto& c : cases) {
     const core::Run run = read(c.job, c.pods);
@@ -237,6 +251,110 @@ TEST(RunOfJob, ADisruptedPodIsReplacedSoTheRunGoesOn) {
 
 TEST(RunOfJob, APodThatIsBeingEndedIsNotAtItsEnd) {
   EXPECT_EQ(read(job(), {deleted(with(pod("Running"), running()))}).state, RunState::kRunning);
+}
+
+// A pod that should have ended at kNow - `late_ms` and still says that it runs.
+kube::Pod overdue(std::int64_t late_ms) {
+  kube::Pod out = with(pod("Running"), running());
+  out.metadata.deleted_ms = kNow - late_ms;
+  out.node = "n1";
+  return out;
+}
+
+TEST(RunOfJob, ANodeThatDoesNotAnswerIsWaitedForAndThenGivenUp) {
+  EXPECT_EQ(read(job(), {overdue(kOverdueMs - 1)}).state, RunState::kRunning);
+  const core::Run waits = read(job(), {overdue(kOverdueMs)});
+  EXPECT_EQ(waits.state, RunState::kPending);
+  EXPECT_THAT(waits.reason, StartsWith("its node n1 does not answer"));
+  EXPECT_EQ(read(job(), {overdue(kLostMs - 1)}).state, RunState::kPending);
+  const core::Run lost = read(job(), {overdue(kLostMs)});
+  EXPECT_EQ(lost.outcome, Outcome::kDisrupted);
+  EXPECT_THAT(lost.reason, StartsWith("its node n1 is lost"));
+}
+
+TEST(RunOfJob, AStopOnALostNodeEndsToo) {
+  EXPECT_EQ(read(job(), {overdue(kLostMs - 1)}, true).state, RunState::kPending);
+  EXPECT_EQ(read(job(), {overdue(kLostMs)}, true).outcome, Outcome::kStopped);
+}
+
+// The API server's clock may be behind ours: no pod is lost before we have waited ourselves.
+TEST(RunOfJob, APodIsOverdueByOurOwnClockToo) {
+  const std::vector<PodPtr> pods = share({overdue(10 * kLostMs)});
+  const kube::Job about = job();
+  JobView view{about, pods, false, kNow};
+  view.ending_ms = kNow - 1'000;
+  EXPECT_EQ(run_of_job(view).state, RunState::kRunning);
+  view.ending_ms = kNow - kLostMs;
+  EXPECT_EQ(run_of_job(view).outcome, Outcome::kDisrupted);
+}
+
+TEST(RunOfJob, AJobThatAQueueSuspendsAfterItRanWaits) {
+  kube::Job queued = suspended(job());
+  const std::vector<kube::Pod> cases[] = {{with(pod("Running"), running())},
+                                          {deleted(with(pod("Running"), running()))},
+                                          {deleted(with(pod("Failed"), ended(143)))},
+                                          {deleted(with(pod("Failed"), ended(137)))},
+                                          {}};
+  for (const auto& pods : cases) {
+    const core::Run run = read(queued, pods);
+    EXPECT_EQ(run.state, RunState::kPending);
+    EXPECT_TRUE(run.queued);
+    EXPECT_THAT(run.reason, StartsWith("the Job is suspended: a queue"));
+  }
+  EXPECT_EQ(read(queued, {with(pod("Failed"), ended(3))}).outcome, Outcome::kFailed)
+      << "it failed by itself before";
+  EXPECT_EQ(read(queued, {with(pod("Succeeded"), ended(0))}).outcome, Outcome::kSucceeded);
+  EXPECT_EQ(read(queued, {deleted(with(pod("Failed"), ended(143)))}, true).outcome,
+            Outcome::kStopped)
+      << "we suspended it ourselves";
+  queued.suspended = false;
+  EXPECT_EQ(read(queued, {deleted(with(pod("Failed"), ended(143)))}).outcome, Outcome::kDisrupted);
+}
+
+TEST(RunOfJob, APodThatNoNodeTakesIsDisruptedTwiceAndThenTheTemplatesFault) {
+  const std::vector<PodPtr> pods =
+      share({refused(pod("Failed"), "UnexpectedAdmissionError", "Allocate failed: no device")});
+  const kube::Job about = job();
+  JobView view{about, pods, false, kNow};
+  for (const int before : {0, 1}) {
+    view.refused_before = before;
+    EXPECT_EQ(run_of_job(view).outcome, Outcome::kDisrupted) << before;
+    EXPECT_TRUE(was_refused(run_of_job(view).reason));
+  }
+  view.refused_before = 2;
+  const core::Run run = run_of_job(view);
+  EXPECT_EQ(run.outcome, Outcome::kFailed);
+  EXPECT_THAT(run.reason, HasSubstr("Allocate failed: no device"));
+  EXPECT_THAT(run.reason, HasSubstr("3 times in a row"));
+}
+
+TEST(RunOfJob, APodWithoutItsVolumeSaysWhatMayHoldIt) {
+  const auto pending = [](std::int64_t since_ms) {
+    return scheduled(with(pod("Pending"), waiting("ContainerCreating")), kNow - since_ms);
+  };
+  EXPECT_EQ(read(job(), {pending(119'000)}).reason, "");
+  EXPECT_THAT(read(job(), {pending(120'000)}).reason,
+              StartsWith("its node n1 has not prepared it for 2 minutes; is a Secret"));
+  kube::Pod claims = pending(120'000);
+  claims.claims = {"digits-checkpoints-1"};
+  EXPECT_THAT(read(job(), {claims}).reason,
+              HasSubstr("perhaps claim digits-checkpoints-1 is attached to another node"));
+  claims.conditions.push_back({"PodReadyToStartContainers", "", "", kNow});
+  EXPECT_EQ(read(job(), {claims}).reason, "") << "its image is pulled, which may take long";
+}
+
+TEST(RunOfJob, ANodesClockIsBoundedByTheControlPlanes) {
+  const struct {
+    std::int64_t node_says;
+    std::int64_t began;
+  } cases[] = {
+      {kNow - 50'000, kNow - 50'000}, {kNow - 700'000, kNow - 60'000}, {kNow + 600'000, kNow}};
+  for (const auto& c : cases) {
+    kube::Container container = running();
+    container.started_ms = c.node_says;
+    const kube::Pod pod_there = scheduled(with(pod("Running"), container), kNow - 60'000);
+    EXPECT_EQ(read(job(), {pod_there}).started_ms, c.began);
+  }
 }
 
 TEST(RunOfJob, OneWorkerThatFailsEndsTheRun) {

@@ -1,0 +1,121 @@
+#include "runtime/kubernetes/log_cursor.h"
+
+#include <algorithm>
+#include <charconv>
+#include <string>
+
+#include "api/timestamp.h"
+
+namespace fettle::kubernetes {
+namespace {
+
+constexpr std::int64_t kNsPerMs = 1'000'000;
+constexpr std::int64_t kNsPerSecond = 1'000'000'000;
+constexpr std::size_t kDateAndTime = 19;  // "2026-01-31T12:00:00"
+
+// "+02:00" as nanoseconds, "Z" as 0.
+std::optional<std::int64_t> parse_zone(std::string_view text) {
+  if (text == "Z") return 0;
+  const bool formed = text.size() == 6 && (text[0] == '+' || text[0] == '-') && text[3] == ':';
+  if (!formed) return std::nullopt;
+  int hours = 0;
+  int minutes = 0;
+  std::from_chars(text.data() + 1, text.data() + 3, hours);
+  std::from_chars(text.data() + 4, text.data() + 6, minutes);
+  const std::int64_t offset = (hours * 60 + minutes) * 60 * kNsPerSecond;
+  return text[0] == '-' ? -offset : offset;
+}
+
+// Nodes write their own time zone, and up to nine digits.
+std::optional<std::int64_t> parse_stamp(std::string_view text) {
+  if (text.size() <= kDateAndTime) return std::nullopt;
+  const std::string whole = std::string(text.substr(0, kDateAndTime)) + "Z";
+  const std::optional<std::int64_t> seconds_ms = api::parse_timestamp(whole);
+  if (!seconds_ms) return std::nullopt;
+  std::string_view rest = text.substr(kDateAndTime);
+  std::int64_t fraction = 0;
+  if (rest.front() == '.') {
+    rest.remove_prefix(1);
+    std::int64_t digit_ns = kNsPerSecond / 10;
+    for (; !rest.empty() && rest[0] >= '0' && rest[0] <= '9'; rest.remove_prefix(1)) {
+      fraction += (rest[0] - '0') * digit_ns;
+      digit_ns /= 10;
+    }
+  }
+  const std::optional<std::int64_t> offset = parse_zone(rest);
+  if (!offset) return std::nullopt;
+  return *seconds_ms * kNsPerMs + fraction - *offset;
+}
+
+}  // namespace
+
+std::optional<StampedLine> split_stamp(std::string_view line) {
+  const std::size_t space = line.find(' ');
+  const std::optional<std::int64_t> at_ns = parse_stamp(line.substr(0, space));
+  if (!at_ns) return std::nullopt;
+  return StampedLine{*at_ns, space == line.npos ? "" : line.substr(space + 1)};
+}
+
+LogCursor::Window LogCursor::next() const {
+  Window window;
+  window.limit_bytes = limit_bytes_;
+  if (last_lines_) {
+    window.tail = kLastLogLines;
+    window.limit_bytes = kMostLogBytes;
+    return window;
+  }
+  const std::int64_t since_ms =
+      std::max(newest_ns_ / kNsPerSecond * (kNsPerSecond / kNsPerMs), skip_to_ms_);
+  if (since_ms != 0) window.since_ms = since_ms;
+  return window;
+}
+
+bool LogCursor::take(std::string_view piece, bool ended,
+                     const std::function<void(std::string_view line)>& on_line) {
+  const bool full = static_cast<std::int64_t>(piece.size()) >= next().limit_bytes;
+  const bool any_new = take_lines(piece, ended && !full, on_line);
+  if (last_lines_) return true;
+  if (!full) {
+    limit_bytes_ = std::max(limit_bytes_ / 2, kLeastLogBytes);
+    last_lines_ = ended && skip_to_ms_ != 0;
+    return !last_lines_;
+  }
+  if (!any_new && limit_bytes_ == kMostLogBytes) skip_second(piece);
+  limit_bytes_ = std::min(limit_bytes_ * 2, kMostLogBytes);
+  return false;
+}
+
+// Times are compared with what was read before this piece: within it they need not ascend, for
+// standard output and error are stamped apart.
+bool LogCursor::take_lines(std::string_view piece, bool last_counts,
+                           const std::function<void(std::string_view line)>& on_line) {
+  const std::int64_t before_ns = newest_ns_;
+  const std::int64_t before_lines = at_newest_;
+  std::int64_t same = 0;
+  bool any_new = false;
+  while (!piece.empty()) {
+    const std::size_t newline = piece.find('\n');
+    if (newline == piece.npos && !last_counts) break;
+    const std::optional<StampedLine> line = split_stamp(piece.substr(0, newline));
+    piece.remove_prefix(newline == piece.npos ? piece.size() : newline + 1);
+    if (!line || line->at_ns < before_ns) continue;
+    if (line->at_ns == before_ns && ++same <= before_lines) continue;
+    if (line->at_ns > newest_ns_) {
+      newest_ns_ = line->at_ns;
+      at_newest_ = 0;
+    }
+    if (line->at_ns == newest_ns_) ++at_newest_;
+    any_new = true;
+    on_line(line->text);
+  }
+  return any_new;
+}
+
+void LogCursor::skip_second(std::string_view piece) {
+  const std::optional<StampedLine> first = split_stamp(piece.substr(0, piece.find('\n')));
+  const std::int64_t at_ns = std::max(newest_ns_, first ? first->at_ns : 0);
+  const std::int64_t second_ms = at_ns / kNsPerSecond * (kNsPerSecond / kNsPerMs);
+  skip_to_ms_ = std::max(second_ms, skip_to_ms_) + 1'000;
+}
+
+}  // namespace fettle::kubernetes
