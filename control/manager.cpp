@@ -46,7 +46,8 @@ Manager::Manager(Store& store, Runs& runs, Clock& clock, Observer& observer,
       options_(options),
       queue_(std::make_shared<BlockingQueue>(clock)),
       studies_(std::make_unique<StudyController>(store, runs, clock, observer)),
-      trials_(std::make_unique<TrialController>(store, runs, clock, observer)) {
+      trials_(std::make_unique<TrialController>(store, runs, clock, observer)),
+      looks_(clock) {
   store_.watch([queue = queue_](const Change& change) { enqueue(*queue, change); });
   runs_.watch([queue = queue_](const std::string& trial) {
     queue->add({Kind::kTrial, key_of(trial)});
@@ -91,6 +92,7 @@ Result<bool> Manager::step() {
   if (clock_.now_ms() >= resync_at_ms_) FETTLE_TRY(resync());
   const std::optional<Item> item = queue_->take();
   if (!item) return false;
+  const Looks::Scope under_way(looks_);
   Reconciled look;
   look.item = *item;
   const std::int64_t began_ms = clock_.now_ms();

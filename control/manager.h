@@ -23,6 +23,7 @@
 
 #include "base/result.h"
 #include "control/clock.h"
+#include "control/looks.h"
 #include "control/observer.h"
 #include "control/runs.h"
 #include "control/store.h"
@@ -63,6 +64,8 @@ class Manager {
   std::int64_t next_ms() const;
   // Objects that are due now and have no worker yet, for metrics. From any thread.
   std::size_t queue_depth() const;
+  // For how long the oldest look under way has been so, ms; 0 = none is. From any thread.
+  std::int64_t oldest_look_ms() const { return looks_.oldest_ms(); }
 
  private:
   Status work(const std::function<bool()>& finished);
@@ -80,6 +83,7 @@ class Manager {
   std::shared_ptr<BlockingQueue> queue_;  // shared with the watch callbacks, which may outlive this
   std::unique_ptr<StudyController> studies_;
   std::unique_ptr<TrialController> trials_;
+  Looks looks_;
   std::mutex failures_mutex_;
   std::map<Item, int>
       failures_;  // of the environment, in a row; conflicts neither count nor end it

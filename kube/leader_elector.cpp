@@ -1,5 +1,6 @@
 #include "kube/leader_elector.h"
 
+#include <ctime>
 #include <utility>
 
 namespace fettle::kube {
@@ -59,7 +60,10 @@ std::optional<std::string> LeaderElector::last_error() const {
 
 LeaseNow LeaderElector::now() {
   using namespace std::chrono;
-  return {duration_cast<milliseconds>(steady_clock::now().time_since_epoch()),
+  // Unlike steady_clock it goes on while the machine sleeps: others take the lease meanwhile.
+  timespec awake{};
+  CHECK(clock_gettime(CLOCK_BOOTTIME, &awake) == 0, "this kernel has no CLOCK_BOOTTIME");
+  return {duration_cast<milliseconds>(seconds(awake.tv_sec) + nanoseconds(awake.tv_nsec)),
           duration_cast<milliseconds>(system_clock::now().time_since_epoch()).count()};
 }
 
@@ -104,6 +108,8 @@ LeaseInput LeaderElector::carry_out(const LeaseOutput& output, const std::stop_t
     return LeaseWritten{remember(object_of(client_.create(kLeases, key.ns, create->lease)))};
   }
   if (const auto* update = std::get_if<UpdateLease>(&output)) {
+    const std::string stuck = options_.why_not_renew ? options_.why_not_renew() : "";
+    if (!stuck.empty()) return LeaseWritten{remember(Error{ErrorCode::kUnavailable, stuck})};
     return LeaseWritten{remember(object_of(client_.update(kLeases, key, "", update->lease)))};
   }
   std::unique_lock lock(mutex_);

@@ -27,6 +27,8 @@ struct LeaderOptions {
   std::function<void()> on_leading;
   std::function<void()> on_lost;  // after on_leading: leave off at once. Not called by stop().
   std::function<void(const std::string& holder)> on_holder;  // "" = nobody
+  // Why a leader must not renew its lease, for it does not work; "" = it does. May be empty.
+  std::function<std::string()> why_not_renew;
 };
 
 class LeaderElector {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <thread>
 
 #include "kube/fake_api_server.h"
 #include "kube/json_path.h"
@@ -51,6 +52,26 @@ class LeaderElectorTest : public testing::Test {
   std::atomic<int> leading_{0};
   std::atomic<int> lost_{0};
 };
+
+// Its process is alive and renews, but its work stands still.
+TEST_F(LeaderElectorTest, WhoDoesNotWorkLetsTheLeaseGo) {
+  std::atomic<bool> works = true;
+  LeaderOptions terms = options("a", {1s, 500ms, 50ms});
+  terms.why_not_renew = [&] { return works ? "" : "a look is stuck"; };
+  LeaderElector a(client_, terms);
+  a.start();
+  ASSERT_TRUE(a.wait_leading(20s));
+  works = false;
+  const auto patience = std::chrono::steady_clock::now() + 20s;
+  while (lost_ == 0 && std::chrono::steady_clock::now() < patience) {
+    std::this_thread::sleep_for(5ms);
+  }
+  EXPECT_EQ(lost_, 1);
+  EXPECT_FALSE(a.may_write());
+  LeaderElector b(client_, options("b", {1s, 500ms, 50ms}));
+  b.start();
+  EXPECT_TRUE(b.wait_leading(20s));
+}
 
 TEST_F(LeaderElectorTest, OneLeadsAndHandsOverWhenItStops) {
   LeaderElector a(client_, options("a", {60s, 30s, 100ms}));

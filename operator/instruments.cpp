@@ -46,6 +46,11 @@ Instruments::Instruments(Sources sources, Log& log)
                                    {}})),
       queue_depth_(metrics_.declare(
           {"fettle_queue_depth", "Objects that wait for a worker.", Type::kGauge, {}, {}})),
+      oldest_look_(metrics_.declare({"fettle_oldest_look_seconds",
+                                     "For how long the oldest look under way has been so.",
+                                     Type::kGauge,
+                                     {},
+                                     {}})),
       reconciles_(metrics_.declare({"fettle_reconciles_total",
                                     "Looks at objects; requeued ones are made again.",
                                     Type::kCounter,
@@ -142,6 +147,7 @@ void Instruments::look_up() {
   }
   for (const auto& [state, count] : studies) metrics_.set(studies_, {state}, count);
   metrics_.set(queue_depth_, {}, static_cast<double>(sources_.queue_depth()));
+  metrics_.set(oldest_look_, {}, seconds(sources_.oldest_look_ms()));
   metrics_.set(leader_, {}, sources_.is_leader() ? 1 : 0);
   metrics_.set(events_dropped_, {}, static_cast<double>(sources_.events_dropped()));
 }

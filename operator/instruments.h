@@ -24,6 +24,7 @@ struct Sources {
   std::function<std::size_t()> queue_depth;
   std::function<std::uint64_t()> events_dropped;
   std::function<bool()> is_leader;
+  std::function<std::int64_t()> oldest_look_ms;
 };
 
 class Instruments final : public control::Observer {
@@ -54,6 +55,7 @@ class Instruments final : public control::Observer {
   const Metrics::Id trials_;
   const Metrics::Id gpu_hours_;
   const Metrics::Id queue_depth_;
+  const Metrics::Id oldest_look_;
   const Metrics::Id reconciles_;
   const Metrics::Id reconcile_seconds_;
   const Metrics::Id suggest_seconds_;

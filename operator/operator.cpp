@@ -18,7 +18,8 @@ constexpr milliseconds kSayAgain{30'000};
 constexpr double kUnlimited = 1e6;
 
 kube::LeaderOptions leader_options(const Options& options, const Identity& identity, Log& log,
-                                   std::function<void()> on_lost) {
+                                   std::function<void()> on_lost,
+                                   std::function<std::string()> why_not_renew) {
   kube::LeaderOptions leader;
   leader.terms.key = {options.lease_namespace.empty() ? identity.ns : options.lease_namespace,
                       options.lease_name};
@@ -27,6 +28,7 @@ kube::LeaderOptions leader_options(const Options& options, const Identity& ident
   leader.seed = identity.seed;
   leader.on_leading = [&log] { log.info("leading"); };
   leader.on_lost = std::move(on_lost);
+  leader.why_not_renew = std::move(why_not_renew);
   leader.on_holder = [&log](const std::string& holder) {
     log.info("somebody leads", {{"holder", holder}});
   };
@@ -86,11 +88,13 @@ Operator::Operator(Options options, Identity identity, kube::HttpTransport& tran
       transport_(transport, [this] { return may_write(); }),
       client_(transport_, client_options()),
       lease_client_(lease_transport, lease_client_options(options_.lease_times)),
-      elector_(lease_client_, leader_options(options_, identity_, log,
-                                             [this] {
-                                               lost_ = true;
-                                               stop();
-                                             })),
+      elector_(lease_client_, leader_options(
+                                  options_, identity_, log,
+                                  [this] {
+                                    lost_ = true;
+                                    stop();
+                                  },
+                                  [this] { return why_stuck(); })),
       recorder_(client_, recorder_options(identity_, log)),
       informers_(transport_, informers_options()),
       store_(client_, informers_.studies.cache(), informers_.trials.cache(), clock_,
@@ -100,7 +104,7 @@ Operator::Operator(Options options, Identity identity, kube::HttpTransport& tran
       instruments_(
           {informers_.studies.cache(), informers_.trials.cache(),
            [this] { return manager_.queue_depth(); }, [this] { return recorder_.dropped(); },
-           [this] { return synced_ && may_write(); }},
+           [this] { return synced_ && may_write(); }, [this] { return manager_.oldest_look_ms(); }},
           log),
       manager_(store_, runs_, clock_, instruments_, manager_options(options_)) {}
 
@@ -202,10 +206,19 @@ std::string Operator::why_not_ready() {
   return informers_.last_error().value_or("the cluster is being listed");
 }
 
+// A worker that does not come back holds its object for ever; only a new process helps.
+std::string Operator::why_stuck() const {
+  const double seconds = static_cast<double>(manager_.oldest_look_ms()) / 1000;
+  if (seconds <= options_.longest_look_s) return "";
+  return "a look at an object has been under way for " +
+         std::to_string(static_cast<std::int64_t>(seconds)) + " seconds (--longest-look)";
+}
+
 HttpAnswer Operator::answer_health(std::string_view path) {
-  if (path == "/healthz") return {200, "text/plain; charset=utf-8", "ok\n"};
-  if (path != "/readyz") return {404, "text/plain; charset=utf-8", "try /healthz or /readyz\n"};
-  const std::string why = why_not_ready();
+  if (path != "/healthz" && path != "/readyz") {
+    return {404, "text/plain; charset=utf-8", "try /healthz or /readyz\n"};
+  }
+  const std::string why = path == "/healthz" ? why_stuck() : why_not_ready();
   if (why.empty()) return {200, "text/plain; charset=utf-8", "ok\n"};
   return {503, "text/plain; charset=utf-8", why + "\n"};
 }

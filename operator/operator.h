@@ -55,6 +55,9 @@ class Operator {
   // The ports that were bound, for tests that ask for any (0).
   std::uint16_t metrics_port() const { return metrics_port_; }
   std::uint16_t health_port() const { return health_port_; }
+  // What they answer.
+  HttpAnswer answer_health(std::string_view path);
+  HttpAnswer answer_metrics(std::string_view path);
 
  private:
   Status listen();
@@ -67,9 +70,8 @@ class Operator {
   void shut_down();
 
   bool may_write() const { return !options_.leader_elect || elector_.may_write(); }
-  HttpAnswer answer_health(std::string_view path);
-  HttpAnswer answer_metrics(std::string_view path);
   std::string why_not_ready();
+  std::string why_stuck() const;
   kube::ClientOptions client_options();
   InformersOptions informers_options();
 

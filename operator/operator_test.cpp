@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <functional>
 #include <optional>
 #include <thread>
@@ -172,6 +173,55 @@ TEST_F(OperatorTest, WhoLosesTheLeaseStopsWithAnError) {
 TEST_F(OperatorTest, StoppingBeforeItLeadsIsNoError) {
   begin();
   EXPECT_TRUE(end().ok());
+}
+
+// Answers nothing to writes of Jobs until it is let go.
+class Stuck final : public kube::HttpTransport {
+ public:
+  explicit Stuck(kube::HttpTransport& server) : server_(server) {}
+  void let_go() { stuck_ = false; }
+  bool was_met() const { return met_; }
+
+  kube::HttpResult call(const kube::HttpRequest& request, milliseconds deadline) override {
+    const bool of_job =
+        request.method != "GET" && request.target.find("/jobs") != std::string::npos;
+    while (of_job && stuck_) {
+      met_ = true;
+      std::this_thread::sleep_for(milliseconds(1));
+    }
+    return server_.call(request, deadline);
+  }
+  kube::HttpResult stream(const kube::HttpRequest& request,
+                          const std::function<bool(std::string_view line)>& on_line,
+                          milliseconds idle, std::stop_token stop) override {
+    return server_.stream(request, on_line, idle, std::move(stop));
+  }
+
+ private:
+  kube::HttpTransport& server_;
+  std::atomic<bool> stuck_ = true;
+  std::atomic<bool> met_ = false;
+};
+
+TEST(OperatorLiveness, ALookThatDoesNotComeBackFailsTheProbeAndShowsInTheMetrics) {
+  kube::FakeApiServer server;
+  Stuck stuck(server);
+  Log log(LogFormat::kText, LogLevel::kError);
+  Options options;
+  options.metrics_port = 0;
+  options.health_port = 0;
+  options.longest_look_s = 0.1;
+  Operator program(options, Identity{"one", "system", 7}, stuck, server, log);
+  std::thread thread([&] { EXPECT_TRUE(program.run().ok()); });
+  server.set(kube::kStudies, demo_study());
+  ASSERT_TRUE(eventually([&] { return stuck.was_met(); }));
+  EXPECT_TRUE(eventually([&] { return program.answer_health("/healthz").status == 503; }));
+  EXPECT_THAT(program.answer_health("/healthz").body, HasSubstr("--longest-look"));
+  EXPECT_THAT(program.answer_metrics("/metrics").body, HasSubstr("fettle_oldest_look_seconds 0."));
+  stuck.let_go();
+  EXPECT_TRUE(eventually([&] { return program.answer_health("/healthz").status == 200; }));
+  program.stop();
+  thread.join();
 }
 
 TEST(FencedTransport, LetsOnlyReadsThroughOnceItMayNotWrite) {

@@ -129,6 +129,12 @@ void add_rest(CLI::App& app, Options& options) {
       ->type_name("N");
   app.add_flag("--check", options.check,
                "Look whether an operator started with the same flags works, and end");
+  app.add_option(
+         "--longest-look", options.longest_look_s,
+         "Seconds after which a look at an object is stuck: /healthz fails and the lease is "
+         "given up (300)")
+      ->check(CLI::Range(1.0, 1e6))
+      ->type_name("SECONDS");
   add_choice(app, "--log-level", options.log_level, kLevels, "What to log");
   add_choice(app, "--log-format", options.log_format, kFormats, "For people or for machines");
 }

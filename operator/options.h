@@ -25,6 +25,7 @@ struct Options {
   std::uint16_t health_port = 8081;
   int workers = 4;
   double calls_per_second = 1'000;  // to the API server, watches and the Lease aside
+  double longest_look_s = 300;      // a look at an object that takes longer is stuck
   LogLevel log_level = LogLevel::kInfo;
   LogFormat log_format = LogFormat::kText;
   bool check = false;  // look whether an operator with these options works, and end
