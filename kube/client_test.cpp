@@ -278,6 +278,24 @@ TEST_F(ClientTest, ReadsLogsLineByLine) {
   EXPECT_EQ(lines.size(), 3U);
 }
 
+// As the kubelet: from the beginning of a second, and cut off anywhere.
+TEST_F(ClientTest, ReadsAPieceOfALogBehindTimes) {
+  constexpr std::int64_t kStart = 1'800'000'000'000;
+  server_.set(kPods, parse_json(R"({"metadata": {"name": "p", "namespace": "team"}})").value());
+  server_.append_log({"team", "p"}, "trainer", "one", kStart * 1'000'000 + 5);
+  server_.append_log({"team", "p"}, "trainer", "two", (kStart + 1'500) * 1'000'000);
+  server_.append_log({"team", "p"}, "trainer", "three", (kStart + 3'000) * 1'000'000);
+  Client::LogWindow window{"trainer", {}, {}, 1'000};
+  EXPECT_EQ(client_->read_log_window({"team", "p"}, window).value(),
+            "2027-01-15T08:00:00.000000005Z one\n2027-01-15T08:00:01.500000000Z two\n"
+            "2027-01-15T08:00:03.000000000Z three\n");
+  window.since_ms = kStart + 1'999;
+  window.limit_bytes = 40;
+  EXPECT_EQ(client_->read_log_window({"team", "p"}, window).value(),
+            "2027-01-15T08:00:01.500000000Z two\n2027-");
+  EXPECT_EQ(client_->read_log_window({"team", "q"}, window).error().code, ErrorCode::kNotFound);
+}
+
 TEST_F(ClientTest, CallsWaitTheirTurn) {
   options_.calls_per_second = 1;
   options_.burst = 2;

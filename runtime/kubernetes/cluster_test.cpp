@@ -70,6 +70,7 @@ TEST(Cluster, TrialsThatADeletedStudyLeavesBehindEnd) {
     const Json none = Json::object({{"ownerReferences", Json()}});
     cluster.server.merge(kube::kTrials, {"team", name}, Json::object({{"metadata", none}}));
   }
+  cluster.run_for(100);
   cluster.server.remove(kube::kStudies, {"team", "digits"});
   EXPECT_TRUE(cluster.run_until([&] {
     return phase(0) == "Stopped" && phase(1) == "Stopped" &&

@@ -17,6 +17,8 @@ using core::RunState;
 
 // Nobody tells us that a Service or a claim was deleted: each is asked for again after so long.
 constexpr std::int64_t kBelieveMs = 60'000;
+// Whose owner has not asked for so long is forgotten.
+constexpr std::int64_t kForgetMs = 3'600'000;
 
 std::string label_of(const api::Metadata& metadata, const char* label) {
   const auto found = metadata.labels.find(label);
@@ -216,7 +218,7 @@ Result<bool> JobRuns::ensure(const kube::Resource& resource, const api::Metadata
   const auto written = client_.create(resource, owner.ns, build());
   if (!written.ok() && written.error().code != ErrorCode::kAlreadyExists) return written.error();
   const std::lock_guard lock(mutex_);
-  if (served_.size() >= kMostServed) served_.clear();  // found out again
+  std::erase_if(served_, [&](const auto& one) { return one.second + kForgetMs < now_ms; });
   served_[owner.uid] = now_ms + kBelieveMs;
   return known && written.ok();
 }

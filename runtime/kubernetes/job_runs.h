@@ -33,9 +33,6 @@
 
 namespace fettle::kubernetes {
 
-// Owners whose Service or claim is remembered to be there.
-inline constexpr std::size_t kMostServed = 4'096;
-
 class JobRuns final : public control::Runs {
  public:
   JobRuns(kube::Client& client, kube::Cache<kube::Job>& jobs, kube::Cache<kube::Pod>& pods,

@@ -96,6 +96,7 @@ KubeStore::KubeStore(kube::Client& client, kube::Cache<StudyEntry>& studies,
   studies_.on_change([this](const auto& before, const auto& after) {
     const StudyEntry& entry = after != nullptr ? *after : *before;
     notify(Kind::kStudy, entry.metadata, entry.metadata.name);
+    if (after == nullptr) notify_trials(entry.metadata);
   });
   trials_.on_change([this](const auto& before, const auto& after) {
     const TrialEntry& entry = after != nullptr ? *after : *before;
@@ -339,6 +340,13 @@ void KubeStore::record_event(const control::Change& about, bool warning, const s
 void KubeStore::watch(std::function<void(const control::Change&)> listener) {
   const std::lock_guard lock(mutex_);
   listener_ = std::move(listener);
+}
+
+// Of a Study that is gone. Nothing else may ever happen to a trial that it has left behind.
+void KubeStore::notify_trials(const api::Metadata& study) {
+  for (const auto& entry : trials_.group(study.ns + "/" + study.name)) {
+    notify(Kind::kTrial, entry->metadata, entry->study);
+  }
 }
 
 void KubeStore::notify(Kind kind, const api::Metadata& metadata, const std::string& study) {

@@ -71,6 +71,7 @@ class KubeStore final : public control::Store {
   Status restore_curve(api::Trial& trial);
   template <class Entry>
   std::optional<Json> say_unreadable(const kube::Resource& resource, const Entry& entry);
+  void notify_trials(const api::Metadata& study);
   void notify(control::Kind kind, const api::Metadata& metadata, const std::string& study);
 
   kube::Client& client_;

@@ -207,7 +207,8 @@ bool LogMetrics::settle_trouble(Log& log, const Error& error) {
   const bool is_gone = error.code == ErrorCode::kNotFound;
   const bool hopeless = is_gone || log.tries >= kMostLogTries;
   const bool is_news = hopeless && log.reading.trouble.empty();
-  if (hopeless) log.reading.trouble = "its log could not be read: " + error.message;
+  // The first words stay: others would be told as news each time.
+  if (is_news) log.reading.trouble = "its log could not be read: " + error.message;
   log.reading.complete = is_gone || (log.ended && hopeless);
   if (!log.reading.complete) {
     turns_.want(log.source.uid, log.source.pod.ns, log.source.study,

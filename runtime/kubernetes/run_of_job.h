@@ -44,7 +44,7 @@ struct JobView {
 inline constexpr std::int64_t kPodsPatienceMs = 5'000;
 // A pod that should have ended so long ago is waited for, and so long ago, given up.
 inline constexpr std::int64_t kOverdueMs = 30'000;
-inline constexpr std::int64_t kLostMs = 300'000;
+inline constexpr std::int64_t kLostMs = 180'000;
 // Runs in a row that nodes may refuse (UnexpectedAdmissionError) before it is the template's fault.
 inline constexpr int kMostAdmissionErrors = 2;
 // Longer termination messages are the kubelet's mistake; no metric is read from them.

@@ -136,6 +136,39 @@ check_reports() {
   grep -q '"manager": "fettle-trainer"' "$work/trials.json" || fail "the reports are not the trainers' own"
 }
 
+# An image that only prints: what it says is read off its log.
+make_printing_study() {
+  cat << 'YAML'
+apiVersion: fettle.dev/v1alpha1
+kind: Study
+metadata: {name: printing}
+spec:
+  objectives: [{metric: loss, direction: Minimize}]
+  parameters: [{name: x, type: Double, min: 0, max: 1}]
+  budget: {trials: 2, parallelism: 2}
+  resource: {unit: step, max: 9}
+  trial:
+    heartbeat: 60s
+    metrics: {regex: 'step (?P<step>\d+) (?P<name>\w+)=(?P<value>\S+)'}
+    template:
+      spec:
+        securityContext: {runAsNonRoot: true, seccompProfile: {type: RuntimeDefault}}
+        containers:
+        - name: trial
+          image: fettle-trainer:0.1.0
+          imagePullPolicy: Never
+          command: [/bin/sh, -c, 'for i in 1 2 3 4 5 6 7 8 9; do echo "step $i loss=0.$i"; sleep 1; done']
+          securityContext: {allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}}
+YAML
+}
+
+check_printing() {
+  make_printing_study | k apply -f - > /dev/null
+  k wait --for=condition=Succeeded study/printing --timeout=180s > /dev/null || fail 'the printing Study does not succeed'
+  expect '9 0.9' k get trial printing-1 -o 'jsonpath={.status.report.step} {.status.report.metrics.loss}'
+  k delete study printing > /dev/null
+}
+
 left_of_study() { k get trials,jobs,pods,services,persistentvolumeclaims --output=name; }
 
 left_of_chart() {
@@ -163,5 +196,6 @@ expect_log "$stopped" step
 k wait --for=condition=Succeeded "study/$study" --timeout=600s > /dev/null || fail 'the Study does not succeed'
 check_story
 check_reports
+check_printing
 check_nothing_is_left
 echo "journey: installed, $trials trials trained on a real node, deleted, uninstalled"

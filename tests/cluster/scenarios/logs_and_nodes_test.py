@@ -1,0 +1,181 @@
+"""Scenarios: what trials print, clocks that are wrong, nodes that do not answer, volumes that go."""
+import datetime
+import json
+import os
+import pathlib
+import time
+
+import cluster
+from cluster import condition, events, items, kubectl, wait_for
+from scenario import Scenario
+
+FAKE_LOG = pathlib.Path(os.environ.get("FETTLE_CLUSTER_DIR", "/tmp/fettle-cluster")) / "fake-pods.log"
+MANY = 200
+
+
+def utc(time):
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def now():
+    return datetime.datetime.now(datetime.timezone.utc)
+
+
+def template_of(annotations):
+    """The pods of cluster.study, with these annotations."""
+    return cluster.study("", "", annotations=annotations)["spec"]["trial"]["template"]
+
+
+def phase(trial):
+    return trial.get("status", {}).get("phase")
+
+
+class LogsTest(Scenario):
+    def test_two_hundred_trials_report_while_they_run(self):
+        """All fake pods have one log. Other scenarios take its lines for chatter: it is no JSON."""
+        heartbeat = 60
+        template = template_of({"fake.fettle.dev/forever": "yes"})
+        template["spec"]["nodeSelector"] = {"type": "kwok"}
+        self.apply(
+            budget={"trials": MANY, "parallelism": MANY},
+            trial={
+                "template": template,
+                "metrics": {"regex": r"polled (?P<step>\d+) (?P<name>\w+)=(?P<value>\S+)"},
+                "heartbeat": f"{heartbeat}s",
+            },
+        )
+        started = time.monotonic()
+        step = 0
+        while step < 3 or time.monotonic() - started < 2 * heartbeat:
+            step += 1
+            with open(FAKE_LOG, "a") as log:
+                log.write(f"{utc(now())} stdout F polled {step} value=0.{step}\n")
+            wait_for(f"step {step} of all trials", lambda: self.steps() == [step] * MANY)
+        self.assertEqual({phase(t) for t in self.trials()}, {"Running"})
+        self.assert_one_run_each()
+        calls = self.operator.metric("fettle_api_calls_total", verb="log")
+        self.assertLess(calls, 110 * (time.monotonic() - started + 60), "calls are bounded")
+
+    def steps(self):
+        time.sleep(1)  # so many trials are much to read
+        return [t.get("status", {}).get("report", {}).get("step", 0) for t in self.trials()]
+
+
+class ClocksTest(Scenario):
+    def test_nodes_clock_ten_minutes_off(self):
+        """One trial on a node that is behind, one on a node that is ahead; both have half a minute."""
+        self.apply(
+            budget={"trials": 2, "parallelism": 2},
+            trial={
+                "template": template_of(
+                    {"fake.fettle.dev/waiting": "ContainerCreating", "fake.fettle.dev/forever": "yes"}
+                ),
+                "timeout": "30s",
+                "retries": 0,
+            },
+        )
+        pods = wait_for("two pods that wait", self.waiting_pods)
+        began = time.monotonic()
+        for pod, off in zip(pods, (-10, 10)):
+            self.run_since(pod, now() + datetime.timedelta(minutes=off))
+        wait_for("both to run", lambda: [phase(t) for t in self.trials()] == ["Running"] * 2)
+        wait_for("both to time out", lambda: [phase(t) for t in self.trials()] == ["Failed"] * 2)
+        self.assertGreater(time.monotonic() - began, 25, "a clock that is behind ends nothing early")
+        for trial in self.trials():
+            self.assertEqual(trial["status"]["runs"][0]["outcome"], "TimedOut")
+
+    def waiting_pods(self):
+        found = [p["metadata"]["name"] for p in items("pods", self.ns) if p["status"].get("containerStatuses")]
+        return sorted(found) if len(found) == 2 else None
+
+    def run_since(self, pod, when):
+        status = {
+            "phase": "Running",
+            "containerStatuses": [
+                {
+                    "name": "trial",
+                    "image": "fake",
+                    "imageID": "",
+                    "ready": True,
+                    "restartCount": 0,
+                    "state": {"running": {"startedAt": utc(when)}},
+                }
+            ],
+        }
+        kubectl("patch", "pod", pod, "-n", self.ns, "--subresource=status", "--type=merge", "-p",
+                json.dumps({"status": status}))  # fmt: skip
+
+
+class NodesTest(Scenario):
+    def test_pod_that_does_not_end_is_given_up(self):
+        """As on a node that is lost: the pod is deleted, and nobody says that it has ended."""
+        pod = self.run_for_ever()
+        kubectl("annotate", "pod", pod, "-n", self.ns, "fake.fettle.dev/terminating=1h")
+        kubectl("delete", "pod", pod, "-n", self.ns, "--wait=false", "--grace-period=1")
+        told = wait_for("the trial to say so", lambda: condition(self.trials()[0], "Waiting"))
+        self.assertIn("does not answer", told["message"])
+        wait_for("the next run", lambda: len(self.trials()[0]["status"]["runs"]) == 2)
+        self.let_successor_end(pod)
+        self.assert_succeeded(trials=1)
+        outcomes = [r["outcome"] for r in self.trials()[0]["status"]["runs"]]
+        self.assertEqual(outcomes, ["Disrupted", "Succeeded"])
+
+    def test_job_that_a_queue_suspends_waits(self):
+        """As Kueue does when something more important comes: no run is spent."""
+        pod = self.run_for_ever()
+        job = items("jobs", self.ns)[0]["metadata"]["name"]
+        self.suspend(job, True)
+        told = wait_for("the trial to wait", lambda: condition(self.trials()[0], "Waiting"))
+        self.assertIn("queue", told["message"])
+        wait_for("the pod to go", lambda: not items("pods", self.ns))
+        self.assertEqual(phase(self.trials()[0]), "Pending")
+        self.suspend(job, False)
+        self.let_successor_end(pod)
+        self.assert_succeeded(trials=1)
+        self.assert_one_run_each()
+
+    def suspend(self, job, suspended):
+        kubectl("patch", "job", job, "-n", self.ns, "--type=merge", "-p", json.dumps({"spec": {"suspend": suspended}}))
+
+    def test_trials_that_a_deleted_study_leaves_behind_end(self):
+        self.run_for_ever()
+        kubectl("delete", "study", "s", "-n", self.ns, "--cascade=orphan")
+        wait_for("the trial to end", lambda: [phase(t) for t in self.trials()] == ["Stopped"])
+        wait_for("its Job and pod to go", lambda: not items("jobs", self.ns) + items("pods", self.ns))
+
+
+class VolumesTest(Scenario):
+    def test_claim_deleted_under_a_running_study(self):
+        for name in ("first", "second"):
+            self.make_volume(f"{self.ns}-{name}")
+        self.apply(
+            budget={"trials": 4, "parallelism": 2},
+            trial={
+                "template": template_of({"fake.fettle.dev/duration": "3s"}),
+                "checkpoints": {"size": "1Mi", "storageClass": self.ns},
+            },
+        )
+        wait_for("a running pod", self.running_pods)
+        self.assertTrue(any(e["reason"] == "OneNodeVolume" for e in events(self.ns, "s")))
+        claim = kubectl("get", "pvc", "-n", self.ns, "-o", "name").strip()
+        kubectl("delete", claim, "-n", self.ns, "--wait=false")
+        self.assert_succeeded(trials=4)
+        self.assertIn("ClaimMadeAgain", {e["reason"] for e in events(self.ns, "s")})
+
+    def make_volume(self, name):
+        """A volume of a class that only this scenario's claims ask for."""
+        cluster.apply(
+            {
+                "apiVersion": "v1",
+                "kind": "PersistentVolume",
+                "metadata": {"name": name},
+                "spec": {
+                    "storageClassName": self.ns,
+                    "capacity": {"storage": "1Mi"},
+                    "accessModes": ["ReadWriteOnce"],
+                    "persistentVolumeReclaimPolicy": "Retain",
+                    "hostPath": {"path": f"/run/{name}"},
+                },
+            }
+        )
+        self.addCleanup(kubectl, "delete", "pv", name, "--wait=false", check=False)
