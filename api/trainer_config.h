@@ -13,6 +13,9 @@ namespace fettle::api {
 
 // What fettle-trainer exits with when its input is wrong: trying again changes nothing.
 inline constexpr int kTrainerRefusesInput = 2;
+// A program of several workers exits with this when another worker did not come or was lost: never
+// the trial's fault, whoever runs it. EX_TEMPFAIL of sysexits.h.
+inline constexpr int kWorkerMissesOthers = 75;
 
 struct NormalizeConfig {
   double mean = 0;

@@ -92,7 +92,7 @@ inline constexpr std::size_t kMaxPromotions = 100;
 inline constexpr std::size_t kMaxRunRecords = 20;
 inline constexpr std::size_t kMaxHistoryPoints = 50;
 
-// The world size of a run from then on.
+// How many workers of a run really run from then on; 0: none, it waits for a node.
 struct Resize {
   std::int64_t at_ms = 0;
   std::int64_t workers = 1;
@@ -115,7 +115,7 @@ struct RunRecord {
   std::int64_t ended_ms = 0;        // 0 = not ended
   std::int64_t last_step = 0;       // the trial's newest reported step when the run ended
   std::int64_t failures = 0;        // earlier runs that failed by the trial's own fault
-  double earlier_seconds = 0;       // worker-seconds of all earlier runs
+  double earlier_seconds = 0;       // worker-seconds of all earlier runs (see core/run_records.h)
   std::optional<Outcome> stopping;  // why we asked it to stop; absent = we did not
   std::optional<Outcome> outcome;
   std::string message;  // for people: "exit code 3: ... last lines of output"

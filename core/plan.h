@@ -41,10 +41,13 @@ enum class RunState { kPending, kRunning, kExited };
 
 struct Run {
   std::int64_t id = 0;
-  std::int64_t workers = 1;
+  std::int64_t workers = 1;  // now wanted
+  // How many of them run now; absent: all where the run is Running, else none.
+  std::optional<std::int64_t> running_workers;
   std::int64_t until_step = 0;  // how far it was asked to go; 0 = as the Trial says
   RunState state = RunState::kPending;
-  std::string reason;  // Pending: what it waits for. Exited: explanation
+  bool lingers = false;  // Exited, but some of its workers still live: no other run may begin
+  std::string reason;    // Pending: what it waits for. Exited: explanation
   std::string pod_uid;
   std::int64_t started_ms = 0;  // when it began to run; 0 = unknown
   std::int64_t seen_ms = 0;     // when it was first seen to run, if news of it may wait; 0 = not

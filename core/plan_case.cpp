@@ -128,6 +128,11 @@ api::RunRecord to_record(const Json& from, const api::TrialSpec& spec) {
   for (const auto& [key, value] : from.as_object()) {
     if (key == "run") record.run = value.as_integer();
     if (key == "workers") record.workers = value.as_integer();
+    if (key == "resizes") {
+      for (const Json& resize : value.as_array()) {
+        record.resizes.push_back({to_ms(*resize.find("at")), resize.find("workers")->as_integer()});
+      }
+    }
     if (key == "until") record.until_step = value.as_integer();
     if (key == "started") record.started_ms = to_ms(value);
     if (key == "running") record.running_ms = to_ms(value);
@@ -184,11 +189,14 @@ api::Trial to_trial(const Json& from, const api::Study& study, std::int64_t inde
 
 Run to_run(const Json& from) {
   check_keys(from, {"run", "state", "outcome", "workers", "reason", "started", "seen", "ended",
-                    "report", "uid", "until", "exitCode", "heard", "read", "queued"});
+                    "report", "uid", "until", "exitCode", "heard", "read", "queued", "workersRunning",
+                    "lingers"});
   Run run;
   for (const auto& [key, value] : from.as_object()) {
     if (key == "run") run.id = value.as_integer();
     if (key == "workers") run.workers = value.as_integer();
+    if (key == "workersRunning") run.running_workers = value.as_integer();
+    if (key == "lingers") run.lingers = value.as_boolean();
     if (key == "uid") run.pod_uid = value.as_string();
     if (key == "until") run.until_step = value.as_integer();
     if (key == "exitCode") run.exit_code = static_cast<int>(value.as_integer());

@@ -31,6 +31,9 @@ std::string text_of(const api::RunRecord& record) {
   } else {
     text += record.running_ms != 0 ? "running" : "open";
   }
+  if (!record.resizes.empty()) {
+    text += " with " + std::to_string(record.resizes.back().workers) + " workers";
+  }
   if (!record.pod_uid.empty()) text += " in " + record.pod_uid;
   return text + (record.message.empty() ? "" : " (" + record.message + ")");
 }

@@ -46,12 +46,46 @@ std::int64_t backoff_ms(std::int64_t n) {
   return std::min(wait, kBackoffMostMs);
 }
 
+namespace {
+
+double seconds_of(std::int64_t workers, std::int64_t from_ms, std::int64_t to_ms) {
+  const std::int64_t length_ms = std::max<std::int64_t>(0, to_ms - from_ms);
+  return static_cast<double>(length_ms) / 1000.0 * static_cast<double>(workers);
+}
+
+bool is_full(const RunRecord& record) { return record.resizes.size() == api::kMaxResizes; }
+
+}  // namespace
+
+std::int64_t workers_now(const RunRecord& record) {
+  return record.resizes.empty() ? record.workers : record.resizes.back().workers;
+}
+
+void set_workers(RunRecord& record, std::int64_t workers, std::int64_t now_ms) {
+  if (workers == workers_now(record)) return;
+  std::vector<api::Resize>& resizes = record.resizes;
+  if (is_full(record)) {
+    record.earlier_seconds += seconds_of(resizes[0].workers, resizes[0].at_ms, resizes[1].at_ms);
+    resizes.erase(resizes.begin());
+    resizes.push_back({now_ms, workers});
+    return;
+  }
+  resizes.push_back({now_ms, workers});
+  if (!is_full(record)) return;
+  record.earlier_seconds += seconds_of(record.workers, record.running_ms, resizes[0].at_ms);
+}
+
 double worker_seconds(const RunRecord& record, std::int64_t now_ms) {
   if (record.running_ms == 0) return 0;
-  const std::int64_t end = record.outcome ? record.ended_ms : now_ms;
-  const double seconds =
-      static_cast<double>(std::max<std::int64_t>(0, end - record.running_ms)) / 1000.0;
-  return seconds * static_cast<double>(record.workers);
+  double total = 0;
+  std::int64_t from_ms = record.running_ms;
+  std::int64_t workers = is_full(record) ? 0 : record.workers;
+  for (const api::Resize& resize : record.resizes) {
+    total += seconds_of(workers, from_ms, resize.at_ms);
+    from_ms = std::max(from_ms, resize.at_ms);
+    workers = resize.workers;
+  }
+  return total + seconds_of(workers, from_ms, record.outcome ? record.ended_ms : now_ms);
 }
 
 RunRecord& append_run(api::TrialStatus& status, const api::TrialSpec& spec, std::int64_t now_ms) {

@@ -36,7 +36,15 @@ std::int64_t fruitless_disruptions(const api::TrialStatus& status);
 // How long to wait before run n + 1 after the n-th failure (or disruption) in a row; n >= 1.
 std::int64_t backoff_ms(std::int64_t n);
 
-// Seconds the run has been running, until `now_ms` if it still is; times its workers.
+// What runs is charged: a worker that waits for a node costs nothing, and neither does a gang that
+// still gathers. Before a run has run, its record says how many workers it is to start with.
+//
+// How many workers of the run run now.
+std::int64_t workers_now(const api::RunRecord& record);
+// Writes down that from now on `workers` run, if that is news. Requires running_ms.
+void set_workers(api::RunRecord& record, std::int64_t workers, std::int64_t now_ms);
+// Seconds the run has been running, until `now_ms` if it still is; those of each worker. Of a run
+// with kMaxResizes resizes what was before the oldest is in earlier_seconds.
 double worker_seconds(const api::RunRecord& record, std::int64_t now_ms);
 
 // Appends the intent of the next run, with what it carries on, and prunes. Returns the record.

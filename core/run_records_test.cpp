@@ -32,6 +32,31 @@ TEST(RunRecords, PruningForgetsNoFailureAndNoTime) {
   EXPECT_DOUBLE_EQ(status.runs.back().earlier_seconds, 490);
 }
 
+TEST(RunRecords, OldResizesAreForgottenButNotTheirSeconds) {
+  api::TrialStatus status;
+  api::RunRecord& record = append_run(status, {}, 0);
+  record.running_ms = 1'000;
+  double expected = 0;  // a second with 1 worker, one with 2, with 3, with 1 ...
+  for (std::int64_t i = 0; i < 200; ++i) {
+    const std::int64_t workers = i % 3 + 1;
+    set_workers(record, workers, 1'000 + i * 1'000);
+    EXPECT_EQ(workers_now(record), workers);
+    EXPECT_DOUBLE_EQ(record.earlier_seconds + worker_seconds(record, 1'000 + i * 1'000), expected);
+    expected += static_cast<double>(workers);
+  }
+  EXPECT_EQ(record.resizes.size(), api::kMaxResizes);
+  record.outcome = Outcome::kDisrupted;
+  record.ended_ms = 201'000;
+  EXPECT_DOUBLE_EQ(append_run(status, {}, 300'000).earlier_seconds, expected);
+}
+
+TEST(RunRecords, TheSameNumberOfWorkersIsNoNews) {
+  api::TrialStatus status;
+  api::RunRecord& record = append_run(status, {}, 0);
+  set_workers(record, 1, 1'000);
+  EXPECT_TRUE(record.resizes.empty());
+}
+
 TEST(RunRecords, DisruptionsAndStopsAreFree) {
   EXPECT_EQ(failures_of(ledger_of({Outcome::kDisrupted, Outcome::kStopped})), 0);
   EXPECT_EQ(failures_of(ledger_of({Outcome::kHung, Outcome::kOutOfMemory, Outcome::kFailed})), 3);

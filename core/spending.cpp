@@ -18,7 +18,8 @@ void add_intervals(const api::Trial& trial, std::int64_t now_ms, std::vector<Int
   const std::vector<RunRecord>& runs = trial.status.runs;
   if (runs.empty()) return;
   const RunRecord& oldest = runs.front();
-  const double pruned_seconds = oldest.earlier_seconds / static_cast<double>(oldest.workers);
+  const auto workers = static_cast<double>(std::max<std::int64_t>(1, oldest.workers));
+  const double pruned_seconds = oldest.run == 0 ? 0 : oldest.earlier_seconds / workers;
   if (pruned_seconds > 0) {
     const auto length = static_cast<std::int64_t>(pruned_seconds * 1000);
     intervals.emplace_back(oldest.started_ms - length, oldest.started_ms);
@@ -119,7 +120,7 @@ Spending SpendingTally::spending(const api::Study& study,
     ms += worker_ms(*trial, now_ms);
     if (!runs_now(*trial)) continue;
     spending.running = true;
-    spending.gpus_in_use += gpus * static_cast<double>(trial->status.runs.back().workers);
+    spending.gpus_in_use += gpus * static_cast<double>(workers_now(trial->status.runs.back()));
   }
   spending.active_seconds = as_seconds(covered_.length_with(std::move(intervals)));
   spending.gpu_hours = as_seconds(ms) * gpus / 3600.0;

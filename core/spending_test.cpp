@@ -39,5 +39,57 @@ TEST(Spending, WhatRemainsIsDividedByTheSlotsThatThereAre) {
   EXPECT_EQ(status->eta_seconds, 30) << "three more trials of ten seconds, one after the other";
 }
 
+// A Study whose workers have two GPUs each, and its only trial.
+Spending spending_with(const api::RunRecord& run, std::int64_t now_ms) {
+  api::Study study;
+  study.spec.trial.gpu.emplace().count = 2;
+  api::Trial trial;
+  trial.status.runs = {run};
+  return spending_of(study, {std::make_shared<api::Trial>(trial)}, now_ms);
+}
+
+TEST(Spending, GpuHoursAreThoseOfTheWorkersThatRan) {
+  constexpr std::int64_t kHour = 3'600'000;
+  constexpr std::int64_t kBegan = kHour;
+  const struct {
+    const char* what;
+    std::int64_t workers;  // started with
+    std::vector<api::Resize> resizes;
+    double gpu_hours;  // after three hours, which is now
+    double gpus_in_use;
+  } cases[] = {
+      {"always 4", 4, {}, 24, 8},
+      {"an hour alone, then 4", 1, {{kBegan + kHour, 4}}, 2 + 16, 8},
+      {"from 4 to 2 after two hours", 4, {{kBegan + 2 * kHour, 2}}, 16 + 4, 4},
+      {"3 of 4 while one was made again",
+       4,
+       {{kBegan + kHour, 3}, {kBegan + 2 * kHour, 4}},
+       8 + 6 + 8,
+       8},
+      {"evicted, and still without a node", 1, {{kBegan + kHour, 0}}, 2, 0},
+  };
+  for (const auto& c : cases) {
+    api::RunRecord run;
+    run.workers = c.workers;
+    run.started_ms = run.running_ms = kBegan;
+    run.resizes = c.resizes;
+    const Spending now = spending_with(run, kBegan + 3 * kHour);
+    EXPECT_DOUBLE_EQ(now.gpu_hours, c.gpu_hours) << c.what;
+    EXPECT_DOUBLE_EQ(now.gpus_in_use, c.gpus_in_use) << c.what;
+    run.outcome = api::Outcome::kSucceeded;
+    run.ended_ms = kBegan + 3 * kHour;
+    EXPECT_DOUBLE_EQ(spending_with(run, kBegan + 9 * kHour).gpu_hours, c.gpu_hours) << c.what;
+  }
+}
+
+// It may hold GPUs for the minutes that it is given, but that is not the trial's doing.
+TEST(Spending, AGangThatHasNotGatheredCostsNothing) {
+  api::RunRecord waiting;
+  waiting.workers = 4;
+  waiting.started_ms = 1'000;
+  EXPECT_EQ(spending_with(waiting, 9'000'000).gpu_hours, 0);
+  EXPECT_EQ(spending_with(waiting, 9'000'000).gpus_in_use, 0);
+}
+
 }  // namespace
 }  // namespace fettle::core

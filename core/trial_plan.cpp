@@ -81,6 +81,7 @@ class TrialPlanner {
   void dismiss(const Run& run);
   void take_in(RunRecord& record, const Run& run);
   void rewind(RunRecord& record) const;
+  void take_in_workers(RunRecord& record, const Run& run);
   void close(RunRecord& record, const Run& run);
   void close_lost(RunRecord& record);
   Outcome judge_exit(const RunRecord& record, const Run& run, std::string& message);
@@ -188,6 +189,7 @@ void TrialPlanner::take_in(RunRecord& record, const Run& run) {
       // Whoever runs it may have another clock.
       record.running_ms = std::min(std::max(began_ms, record.started_ms), now_ms_);
     }
+    if (record.running_ms != 0 && run.state != RunState::kExited) take_in_workers(record, run);
     if (run.state == RunState::kPending) wake_at(now_ms_ + kWaitingMs);
     if (run.state == RunState::kExited) close(record, run);
   }
@@ -200,6 +202,11 @@ void TrialPlanner::rewind(RunRecord& record) const {
   record.earlier_seconds += worker_seconds(record, now_ms_);
   record.running_ms = 0;
   record.resizes.clear();
+}
+
+void TrialPlanner::take_in_workers(RunRecord& record, const Run& run) {
+  const std::int64_t unless_told = run.state == RunState::kRunning ? run.workers : 0;
+  set_workers(record, run.running_workers.value_or(unless_told), now_ms_);
 }
 
 void TrialPlanner::close(RunRecord& record, const Run& run) {
@@ -304,6 +311,7 @@ void TrialPlanner::decide_open(RunRecord& record) {
   if (now_ms_ < record.started_ms + kStartAgainMs)
     return wake_at(record.started_ms + kStartAgainMs);
   record.started_ms = now_ms_;  // the intent is renewed: this write fails if the view is stale
+  record.workers = spec_.workers;
   commands_.emplace_back(StartRun{record.run, /*confirm=*/false});
 }
 
@@ -359,8 +367,11 @@ void TrialPlanner::try_again(std::int64_t earliest_ms) {
 
 void TrialPlanner::start_next() {
   // One that was given up for lost may turn up alive; take_in() stops it, and then it is our turn.
-  const bool one_lives = std::any_of(runs_.begin(), runs_.end(),
-                                     [](const Run& run) { return run.state != RunState::kExited; });
+  // And workers of a run that has ended may live through their grace period: two runs must not
+  // write the same checkpoints.
+  const bool one_lives = std::any_of(runs_.begin(), runs_.end(), [](const Run& run) {
+    return run.state != RunState::kExited || run.lingers;
+  });
   if (one_lives) return wake_at(now_ms_ + kStaleViewMs);
   const bool first = status_.runs.empty();  // and stays so until the run is seen
   const std::int64_t run = first ? 0 : append_run(status_, spec_, now_ms_).run;
@@ -390,7 +401,7 @@ void TrialPlanner::supervise(RunRecord& record, const Run& run) {
   if (record.stopping) {
     commands_.emplace_back(StopRun{record.run});
   } else if (run.workers != spec_.workers) {
-    record.workers = spec_.workers;
+    if (record.running_ms == 0) record.workers = spec_.workers;
     commands_.emplace_back(ResizeRun{record.run, spec_.workers});
   }
 }
