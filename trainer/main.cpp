@@ -2,7 +2,8 @@
 //
 // Reads the trial file that FETTLE_TRIAL or the argument names. Standard output carries the
 // reports, one JSON object a line; people read standard error. Exit codes: 0 untilStep is reached,
-// 143 stopped by SIGTERM (130 by SIGINT) after a checkpoint, 1 failed, 2 wrong input.
+// 143 stopped by SIGTERM (130 by SIGINT) after a checkpoint, 1 failed, 2 wrong input, 75 another
+// worker did not come or was lost.
 #include <getopt.h>
 
 #include <algorithm>
@@ -39,6 +40,7 @@ namespace {
 
 constexpr int kFailed = 1;
 constexpr int kWrongInput = api::kTrainerRefusesInput;
+constexpr int kMissesOthers = api::kWorkerMissesOthers;
 constexpr int kSignalled = 128;
 
 constexpr std::string_view kUsage =
@@ -96,14 +98,14 @@ Environment:
   FETTLE_RENDEZVOUS_TOKEN
                      what only the workers of one trial know (none)
   FETTLE_RENDEZVOUS_SECONDS, FETTLE_COLLECTIVE_SECONDS
-                     how long workers wait until all are there, and for each other afterwards
-                     (300, 300)
+                     how long workers wait until all are there (0: without limit), and for each
+                     other afterwards (300, 300)
   FETTLE_CUDA_LIBRARY  libfettle_cuda.so, where it lies neither beside this program nor in ../lib
   FETTLE_TENSORBOARD  an absolute directory for TensorBoard's event files: each trial's metrics
                      go to STUDY/TRIAL below it
 
 Exit codes: 0 trained or measured, 143 stopped (by SIGTERM, or by the Trial) after a checkpoint,
-1 failed, 2 wrong input.
+1 failed, 2 wrong input, 75 another worker of the trial did not come or was lost.
 )";
 
 std::atomic<int> signal_received{0};
@@ -453,7 +455,10 @@ Status time_one_kernel(const Arguments& arguments) {
 int exit_code(const Status& done) { return done.ok() ? 0 : fail(done.error()); }
 
 int exit_code(const Result<Together>& trained) {
-  if (!trained.ok()) return fail(trained.error());
+  if (!trained.ok()) {
+    const int code = fail(trained.error());
+    return trained.error().code == ErrorCode::kUnavailable ? kMissesOthers : code;
+  }
   if (trained->ending != Ending::kStopped) return 0;
   log_line(trained->left ? "left; the others go on" : "stopped; the checkpoint is written");
   // None has come where it was another worker that was told to stop.

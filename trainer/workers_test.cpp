@@ -40,7 +40,7 @@ TEST_F(LongWorkersTest, AWorkerThatIsKilledIsNamedAndEndsTheOthers) {
   start_all();
   await(0, "out", "\"step\"");
   kill(workers_[2], SIGKILL);
-  EXPECT_THAT(exit_codes(), testing::ElementsAre(1, 1, -SIGKILL));
+  EXPECT_THAT(exit_codes(), testing::ElementsAre(75, 75, -SIGKILL));
   for (const std::int64_t rank : {0, 1}) {
     EXPECT_THAT(content(rank, "err"), HasSubstr("rank 2 is gone, its connection was cut"));
   }
@@ -139,7 +139,7 @@ TEST_F(LongWorkersTest, AShardOfTheOptimiserThatNoCheckpointHasEndsTheRun) {
   start_all();
   await(0, "out", "\"step\"");
   kill(workers_[2], SIGKILL);
-  EXPECT_THAT(exit_codes(), testing::ElementsAre(1, 1, -SIGKILL));
+  EXPECT_THAT(exit_codes(), testing::ElementsAre(75, 75, -SIGKILL));
   for (const std::int64_t rank : {0, 1}) {
     EXPECT_THAT(content(rank, "err"), HasSubstr("without checkpoints there is nothing to go on"));
   }
@@ -184,7 +184,7 @@ TEST_F(WorkersTest, ARankThatNeverComesIsNamed) {
   begin(3, "absent");
   start(0);
   start(1);
-  EXPECT_THAT(exit_codes(), testing::Each(1));
+  EXPECT_THAT(exit_codes(), testing::Each(75));
   for (const std::int64_t rank : {0, 1}) {
     EXPECT_THAT(content(rank, "err"), HasSubstr("rank 2 of 3 did not come within 1 s"));
   }
@@ -195,7 +195,7 @@ TEST_F(WorkersTest, AWorkerWithAnotherConfigurationIsToldWhatDiffers) {
   start(0);
   trial_.trainer->training.learning_rate = 0.5;
   start(1);
-  EXPECT_THAT(exit_codes(), testing::ElementsAre(1, 2));
+  EXPECT_THAT(exit_codes(), testing::ElementsAre(75, 2));
   EXPECT_THAT(content(1, "err"), HasSubstr("training.learningRate is 0.01 there and 0.5 here"));
 }
 

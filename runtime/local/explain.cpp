@@ -7,6 +7,7 @@
 #include <cerrno>
 
 #include "api/quantity.h"
+#include "api/trainer_config.h"
 #include "base/file.h"
 
 namespace fettle::local {
@@ -73,6 +74,9 @@ void by_exit_code(const RunEnd& end, int code, RunOutcome& out) {
   } else if (code == kExitAfterSigterm) {
     out.outcome = api::Outcome::kDisrupted;
     out.message = "exit code 143: somebody else sent it SIGTERM";
+  } else if (code == api::kWorkerMissesOthers && end.has_others) {
+    out.outcome = api::Outcome::kDisrupted;
+    out.message = "exit code 75: another worker did not come or was lost";
   } else {
     out.outcome = api::Outcome::kFailed;
     out.message = "exit code " + std::to_string(code);

@@ -20,6 +20,7 @@ struct RunEnd {
   bool killed_after_grace = false;  // it did not end on SIGTERM
   bool has_metrics = false;
   bool final_result = false;  // it said so
+  bool has_others = false;    // the trial has several workers
   std::int64_t grace_ms = 0;
   std::int64_t memory_limit = 0;  // bytes; 0 = none
   std::int64_t peak_memory = 0;

@@ -108,5 +108,13 @@ TEST(Explain, WhatElseWasSeen) {
             "No space left on device; its last output:\nTraceback\nValueError");
 }
 
+TEST(Explain, AWorkerThatMissesOthersIsNotTheTrialsFault) {
+  RunEnd end;
+  end.report.wait_status = 75 << 8;
+  EXPECT_EQ(explain(end).outcome, Outcome::kFailed) << "one alone misses nobody";
+  end.has_others = true;
+  EXPECT_EQ(explain(end).outcome, Outcome::kDisrupted);
+}
+
 }  // namespace
 }  // namespace fettle::local

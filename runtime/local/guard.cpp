@@ -15,6 +15,7 @@
 #include <optional>
 #include <thread>
 
+#include "api/trainer_config.h"
 #include "base/file.h"
 #include "runtime/local/process_tree.h"
 
@@ -141,6 +142,11 @@ bool ended_well(const Worker& worker) {
          (WEXITSTATUS(worker.status) == 0 || WEXITSTATUS(worker.status) == kExitAfterSigterm);
 }
 
+// It says that the fault lies with another.
+bool misses_others(const Worker& worker) {
+  return WIFEXITED(worker.status) && WEXITSTATUS(worker.status) == api::kWorkerMissesOthers;
+}
+
 // As a pod is that is evicted; one that fails by itself would do so again.
 bool was_killed(const Worker& worker) {
   return WIFSIGNALED(worker.status) && WTERMSIG(worker.status) == SIGKILL;
@@ -213,7 +219,12 @@ class Workers {
       if (worker.pid != pid) continue;
       worker.ended = true;
       worker.status = status;
-      if (ended_well(worker) || is_parting()) continue;
+      if (ended_well(worker)) continue;
+      if (is_parting()) {
+        const Worker& decider = workers_[static_cast<std::size_t>(decider_)];
+        if (decider.ended && misses_others(decider)) decider_ = static_cast<std::int32_t>(rank);
+        continue;
+      }
       if (left() < least_) decider_ = static_cast<std::int32_t>(rank);
       if (left() < least_ || !request_.open || !was_killed(worker)) continue;
       worker.lost = successors_++ < kMostSuccessors;

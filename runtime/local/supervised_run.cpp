@@ -195,6 +195,7 @@ RunOutcome SupervisedRun::finish(std::int64_t now_ms) {
   log_.finish();
   end_.has_metrics = metrics_.has_report();
   end_.final_result = metrics_.report().final_result;
+  end_.has_others = command_.workers.size() > 1;
   end_.grace_ms = command_.grace_ms;
   end_.memory_limit = command_.memory_limit;
   end_.peak_memory = std::max(end_.peak_memory, end_.report.peak_memory);

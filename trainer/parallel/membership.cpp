@@ -9,6 +9,7 @@
 #include <optional>
 #include <random>
 #include <string_view>
+#include <thread>
 #include <utility>
 
 namespace fettle::trainer {
@@ -25,6 +26,14 @@ constexpr auto kGreetingTime = std::chrono::seconds(10);
 constexpr auto kLateGrace = std::chrono::seconds(5);
 
 Error missing(std::string message) { return {ErrorCode::kUnavailable, std::move(message)}; }
+
+// How soon a worker that waits for the others notices that it is to stop.
+constexpr auto kGlance = std::chrono::milliseconds(200);
+// One try to reach rank 0, whose name may not be known yet, and the pause after it.
+constexpr auto kTryTime = std::chrono::seconds(2);
+constexpr auto kTryPause = std::chrono::seconds(1);
+
+Error stopped() { return missing("it was to stop before all workers were there"); }
 
 // Each begins what is said when a collective has failed.
 constexpr const char* kFailedWord = "failed";  // to rank 0
@@ -123,22 +132,50 @@ Result<std::unique_ptr<Membership>> Membership::host(const RendezvousRequest& re
   return made;
 }
 
-Status Membership::knock() {
-  const Deadline deadline = in(request_.timeout);
-  auto connected = Connection::open(request_.master, deadline);
-  if (!connected.ok()) {
-    return missing("rank 0 was not to be found within " + seconds(request_.timeout) + ": " +
-                   connected.error().message);
+// Without limit where the meeting has none.
+Deadline Membership::end_of_gathering(std::chrono::milliseconds grace) const {
+  return request_.patient ? Deadline::max() : in(request_.timeout + grace);
+}
+
+Result<Connection> Membership::reach_master() const {
+  const Deadline deadline = end_of_gathering({});
+  for (;;) {
+    auto connected = Connection::open(request_.master, std::min(deadline, in(kTryTime)));
+    if (connected.ok()) return connected;
+    if (is_to_stop()) return stopped();
+    if (in(kGlance) >= deadline) {
+      return missing("rank 0 was not to be found within " + seconds(request_.timeout) + ": " +
+                     connected.error().message);
+    }
+    std::this_thread::sleep_until(std::min(deadline, in(kTryPause)));
   }
-  members_.push_back({0, 0, *std::move(connected), ""});
-  FETTLE_TRY(members_[0].connection.send(greeting_of(request_), deadline));
+}
+
+Status Membership::knock() {
+  FETTLE_ASSIGN(Connection connected, reach_master());
+  members_.push_back({0, 0, std::move(connected), ""});
+  FETTLE_TRY(members_[0].connection.send(greeting_of(request_), in(request_.timeout)));
   // Rank 0 gives up, and says so, no later than this worker.
-  return hear_welcome(in(request_.timeout + kGreetingTime));
+  FETTLE_TRY(hear_welcome(end_of_gathering(kGreetingTime)));
+  gathering_ = false;
+  return success();
+}
+
+// A frame that may be long in coming.
+Result<std::string> Membership::await_frame(Connection& from, Deadline deadline) const {
+  for (;;) {
+    FETTLE_ASSIGN(std::optional<std::string> frame, from.receive_now(kLongestAnswer));
+    if (frame) return *std::move(frame);
+    if (is_to_stop()) return stopped();
+    if (std::chrono::steady_clock::now() >= deadline) return missing("no answer");
+    std::vector<pollfd> polled = {{from.fd(), POLLIN, 0}};
+    wait_for_any(polled, std::min(deadline, in(kGlance)));
+  }
 }
 
 Status Membership::hear_welcome(Deadline deadline) {
   Connection& master = members_[0].connection;
-  const auto frame = master.receive(kLongestAnswer, deadline);
+  const auto frame = await_frame(master, deadline);
   if (!frame.ok()) return missing("rank 0 is gone: " + frame.error().message);
   const Json answer = object_in(*frame);
   if (const std::string refusal = text_of(answer, "refused"); !refusal.empty()) {
@@ -148,20 +185,21 @@ Status Membership::hear_welcome(Deadline deadline) {
   rank_ = number_of(answer, "rank");
   world_size_ = number_of(answer, "world");
   if (rank_ < 1 || rank_ >= world_size_) return invalid("no rank 0 answers there: " + *frame);
-  FETTLE_ASSIGN(shared_id_, master.receive(kSharedIdBytes, deadline));
+  FETTLE_ASSIGN(shared_id_, master.receive(kSharedIdBytes, in(request_.timeout)));
   return success();
 }
 
 Status Membership::gather_members() {
-  const Deadline deadline = in(request_.timeout);
+  const Deadline deadline = end_of_gathering({});
   while (std::ssize(members_) + 1 < world_size_) {
+    if (is_to_stop()) return stopped();
     if (std::chrono::steady_clock::now() >= deadline) return give_up_waiting();
     std::vector<pollfd> polled = {{listener_->fd(), POLLIN, 0}};
     for (const Stranger& stranger : strangers_) {
       polled.push_back({stranger.connection.fd(), POLLIN, 0});
     }
     for (const Member& member : members_) polled.push_back({member.connection.fd(), POLLIN, 0});
-    wait_for_any(polled, std::min(deadline, in(kGreetingTime)));
+    wait_for_any(polled, std::min(deadline, in(kGlance)));
     look_at_strangers();
     forget_those_that_left(members_);
   }

@@ -38,6 +38,9 @@ struct RendezvousRequest {
   bool open = false;                    // workers may also come later
   std::string card;                     // the GPU it uses; "" = none. No two may use one
   std::chrono::milliseconds timeout{};  // for all to come, and for each answer afterwards
+  // All have as long as they need to come: somebody else ends a meeting that does not come about.
+  bool patient = false;
+  std::function<bool()> should_stop;  // asked while it waits for the others; may be empty
   std::function<void(const std::string&)> log;
 };
 
@@ -54,7 +57,7 @@ Sign sign_of(int connection);
 
 class Membership {
  public:
-  // Returns when all are there.
+  // Returns when all are there; with kUnavailable when it is to stop before.
   static Result<std::unique_ptr<Membership>> join(const RendezvousRequest& request);
   // As rank 0, where `listener` has been opened already.
   static Result<std::unique_ptr<Membership>> host(const RendezvousRequest& request,
@@ -106,7 +109,11 @@ class Membership {
 
   explicit Membership(const RendezvousRequest& request);
   Status knock();
+  Result<Connection> reach_master() const;
   Status hear_welcome(Deadline deadline);
+  Result<std::string> await_frame(Connection& from, Deadline deadline) const;
+  Deadline end_of_gathering(std::chrono::milliseconds grace) const;
+  bool is_to_stop() const { return gathering_ && request_.should_stop && request_.should_stop(); }
 
   // Of rank 0.
   Status gather_members();

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <functional>
 #include <future>
 #include <mutex>
@@ -163,6 +164,41 @@ TEST_F(MembershipTest, ARankThatNeverComesIsNamedToAll) {
   EXPECT_EQ(host.error().message, "rank 2, 3 of 4 did not come within 1 s");
   rank1.join();
   EXPECT_EQ(one->error().message, host.error().message);
+}
+
+TEST_F(MembershipTest, WithoutALimitAllHaveAsLongAsTheyNeed) {
+  request_.timeout = 100ms;
+  request_.patient = true;
+  std::optional<Joined> first;
+  std::optional<Joined> last;
+  std::jthread rank1 = start(as(1, 3), first);
+  std::jthread rank2([&] {
+    std::this_thread::sleep_for(500ms);
+    start(as(2, 3), last).join();
+  });
+  const auto host = Membership::host(as(0, 3), *std::move(listener_));
+  ASSERT_TRUE(host.ok()) << host.error().message;
+  rank1.join();
+  EXPECT_TRUE(first->ok()) << first->error().message;
+}
+
+TEST_F(MembershipTest, WhoeverWaitsForOthersMayBeTold) {
+  request_.timeout = 60s;
+  std::atomic<bool> stop = false;
+  request_.should_stop = [&stop] { return stop.load(); };
+  std::optional<Joined> one;
+  std::jthread rank1 = start(as(1, 3), one);
+  std::jthread soon([&stop] {
+    std::this_thread::sleep_for(100ms);
+    stop = true;
+  });
+  const auto host = Membership::host(as(0, 3), *std::move(listener_));
+  ASSERT_FALSE(host.ok());
+  EXPECT_THAT(host.error().message, HasSubstr("it was to stop before all workers were there"));
+  rank1.join();
+  EXPECT_FALSE(one->ok());
+  listener_.reset();
+  EXPECT_THAT(Membership::join(as(2, 3)).error().message, HasSubstr("it was to stop"));
 }
 
 TEST_F(MembershipTest, WithoutRankZeroAWorkerGivesUp) {

@@ -13,6 +13,7 @@
 #include <random>
 #include <string>
 
+#include "api/trainer_config.h"
 #include "base/file.h"
 
 namespace fettle::trainer {
@@ -90,10 +91,13 @@ class RankProcesses {
     const int code = killed ? kSignalled + WTERMSIG(status) : WEXITSTATUS(status);
     const bool stopped = !killed && is_stopped(code);
     if (stopped) stopped_ = code;
-    if (code == 0 || stopped || failed_) return;
+    // One that misses others says nothing of why; whoever fails for another reason does.
+    const bool explained = failed_ && *failed_ != api::kWorkerMissesOthers;
+    if (code == 0 || stopped || explained) return;
+    const bool first = !failed_;
     failed_ = code;
     if (killed) failed_signal_ = WTERMSIG(status);
-    if (running_.empty()) return;
+    if (running_.empty() || !first) return;
     log_("a process of this worker has failed with exit code " + std::to_string(code) +
          "; the worker's others are stopped");
     tell_all(SIGTERM);

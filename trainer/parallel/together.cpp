@@ -109,11 +109,12 @@ Result<std::optional<WorkerPlace>> place_of_worker(const Variable& variable, boo
   rendezvous.master.port = static_cast<std::uint16_t>(port);
   const char* const token = variable("FETTLE_RENDEZVOUS_TOKEN");
   if (token != nullptr) rendezvous.token = token;
-  FETTLE_ASSIGN(const std::int64_t meeting, whole_number(variable, "FETTLE_RENDEZVOUS_SECONDS", 1,
+  FETTLE_ASSIGN(const std::int64_t meeting, whole_number(variable, "FETTLE_RENDEZVOUS_SECONDS", 0,
                                                          kMostSeconds, kMeetingSeconds));
   FETTLE_ASSIGN(const std::int64_t collective, whole_number(variable, "FETTLE_COLLECTIVE_SECONDS",
                                                             1, kMostSeconds, kCollectiveSeconds));
-  rendezvous.timeout = std::chrono::seconds(meeting);
+  rendezvous.patient = meeting == 0;
+  rendezvous.timeout = std::chrono::seconds(meeting == 0 ? kMeetingSeconds : meeting);
   place.collective_time = std::chrono::seconds(collective);
   return std::optional(std::move(place));
 }
@@ -121,7 +122,15 @@ Result<std::optional<WorkerPlace>> place_of_worker(const Variable& variable, boo
 Result<Together> train_together(const TrainingJob& job, const TrainingData& data,
                                 const WorkerPlace& place, std::int64_t least,
                                 const TrainingHooks& hooks) {
-  FETTLE_ASSIGN(const auto membership, Membership::join(place.rendezvous));
+  RendezvousRequest request = place.rendezvous;
+  request.should_stop = hooks.should_stop;
+  const auto joined = Membership::join(request);
+  if (!joined.ok() && hooks.should_stop()) {
+    hooks.log(joined.error().message);
+    return Together{Ending::kStopped, false};
+  }
+  if (!joined.ok()) return joined.error();
+  const std::unique_ptr<Membership>& membership = *joined;
   std::optional<Checkpoint> reached;
   bool leaves = false;
   for (std::int64_t left_over = kMostBrokenEpochs;;) {

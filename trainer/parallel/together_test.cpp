@@ -38,6 +38,17 @@ TEST(PlaceOfWorker, IsThatOfPyTorchsPrograms) {
   EXPECT_EQ(rendezvous.timeout, std::chrono::seconds(300));
 }
 
+TEST(PlaceOfWorker, AMeetingWithoutLimitSaysNothingOfLaterAnswers) {
+  Environment variables = kSecondOfThree;
+  variables["FETTLE_RENDEZVOUS_SECONDS"] = "0";
+  const RendezvousRequest rendezvous = (*place(variables))->rendezvous;
+  EXPECT_TRUE(rendezvous.patient);
+  EXPECT_EQ(rendezvous.timeout, std::chrono::seconds(300));
+  variables["FETTLE_RENDEZVOUS_SECONDS"] = "7";
+  EXPECT_FALSE((*place(variables))->rendezvous.patient);
+  EXPECT_EQ((*place(variables))->rendezvous.timeout, std::chrono::seconds(7));
+}
+
 TEST(PlaceOfWorker, OneAloneHasNone) {
   EXPECT_FALSE(*place({}));
   EXPECT_FALSE(*place({}, true));
