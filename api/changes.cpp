@@ -4,6 +4,7 @@
 
 #include "api/field_errors.h"
 #include "api/study_json.h"
+#include "api/trial_json.h"
 
 namespace fettle::api {
 namespace {
@@ -12,12 +13,14 @@ std::string shown(const Json* value) { return value == nullptr ? "nothing" : des
 
 class Comparison {
  public:
-  explicit Comparison(FieldErrors& errors) : errors_(errors) {}
+  // `why`: what follows the two values of a field that may not change.
+  Comparison(bool (*may_change)(std::string_view), std::string_view why, FieldErrors& errors)
+      : may_change_(may_change), why_(why), errors_(errors) {}
 
   // Goes into maps, and into lists of the same length; anything else is one field.
   void compare(const Json* before, const Json* after, const FieldPath& path) {
     const bool same = before != nullptr && after != nullptr && *before == *after;
-    if (same || may_change(path.str())) return;
+    if (same || may_change_(path.str())) return;
     const bool both = before != nullptr && after != nullptr;
     if (both && before->is_object() && after->is_object()) {
       return compare_maps(*before, *after, path);
@@ -29,9 +32,7 @@ class Comparison {
       }
       return;
     }
-    errors_.add(path, "was " + shown(before) + ", now " + shown(after) +
-                          "; it may not change once there are trials: put it back, or give the "
-                          "Study another name");
+    errors_.add(path, "was " + shown(before) + ", now " + shown(after) + "; " + std::string(why_));
   }
 
  private:
@@ -44,8 +45,16 @@ class Comparison {
     }
   }
 
+  bool (*may_change_)(std::string_view);
+  std::string_view why_;
   FieldErrors& errors_;
 };
+
+bool starts_with(const std::vector<TrialPromotion>& list,
+                 const std::vector<TrialPromotion>& beginning) {
+  return list.size() >= beginning.size() &&
+         std::equal(beginning.begin(), beginning.end(), list.begin());
+}
 
 }  // namespace
 
@@ -66,7 +75,29 @@ std::vector<FieldError> forbidden_changes(const StudySpec& before, const StudySp
   FieldErrors errors;
   const Json old_spec = write_study_spec(before);
   const Json new_spec = write_study_spec(after);
-  Comparison(errors).compare(&old_spec, &new_spec, FieldPath("spec"));
+  Comparison(may_change,
+             "it may not change once there are trials: put it back, or give the Study another name",
+             errors)
+      .compare(&old_spec, &new_spec, FieldPath("spec"));
+  return std::move(errors).take();
+}
+
+bool trial_may_change(std::string_view path) {
+  return path == "spec.untilStep" || path == "spec.workers" || path == "spec.workerPod" ||
+         path == "spec.stop" || path == "spec.suspend" || path == "spec.search.rung" ||
+         path == "spec.search.promotions";
+}
+
+std::vector<FieldError> forbidden_trial_changes(const TrialSpec& before, const TrialSpec& after) {
+  FieldErrors errors;
+  const Json old_spec = write_trial_spec(before);
+  const Json new_spec = write_trial_spec(after);
+  Comparison(trial_may_change, kTrialFieldIsFixed, errors)
+      .compare(&old_spec, &new_spec, FieldPath("spec"));
+  if (after.until_step < before.until_step) errors.add("spec.untilStep", "may only grow");
+  if (!starts_with(after.search.promotions, before.search.promotions)) {
+    errors.add("spec.search.promotions", "may only be appended to");
+  }
   return std::move(errors).take();
 }
 

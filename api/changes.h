@@ -1,4 +1,6 @@
-// Which fields of a Study may change once it has trials. Pure; usable from any thread.
+// Which fields of a Study may change once it has trials, and which of a Trial at all. The rules of
+// the CustomResourceDefinitions follow from these predicates (crds/definition.cpp).
+// Pure; usable from any thread.
 #pragma once
 
 #include <string_view>
@@ -6,6 +8,7 @@
 
 #include "api/field_error.h"
 #include "api/study.h"
+#include "api/trial.h"
 
 namespace fettle::api {
 
@@ -17,5 +20,16 @@ bool may_change(std::string_view path);
 // now on. One error a
 // field, in document order, with both values and the way out.
 std::vector<FieldError> forbidden_changes(const StudySpec& before, const StudySpec& after);
+
+// The same of a Trial: how far it goes, on how many workers, and whether it stops may change; what
+// its results are results of may not.
+bool trial_may_change(std::string_view path);
+
+// untilStep only grows, and promotions are only appended to.
+std::vector<FieldError> forbidden_trial_changes(const TrialSpec& before, const TrialSpec& after);
+
+// Why a field of a Trial may not change.
+inline constexpr std::string_view kTrialFieldIsFixed =
+    "may not change: it is what the trial's results are results of";
 
 }  // namespace fettle::api

@@ -11,9 +11,10 @@ namespace fettle::api {
 
 // The struct, or an error that lists every wrong field, one a line.
 template <class Struct>
-Result<Struct> read_document(const Json& document) {
+Result<Struct> read_document(const Json& document,
+                             UnknownFields unknown = UnknownFields::kMistakes) {
   Struct out;
-  FieldErrors errors;
+  FieldErrors errors(unknown);
   read_struct(document, FieldPath(), out, errors);
   if (!errors.empty()) return invalid(to_string(std::move(errors).take()));
   return out;

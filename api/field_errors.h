@@ -14,8 +14,16 @@ namespace fettle::api {
 
 inline constexpr std::size_t kMaxErrors = 50;
 
+// What a field that is not in the lists is. In a file that a person wrote it is a mistake. In an
+// object that the API server stores it may come from a newer version, whose schema has already
+// filled in its default, so it says nothing about the rest.
+enum class UnknownFields { kMistakes, kIgnored };
+
 class FieldErrors {
  public:
+  explicit FieldErrors(UnknownFields unknown = UnknownFields::kMistakes) : unknown_(unknown) {}
+
+  UnknownFields unknown_fields() const { return unknown_; }
   void add(const FieldPath& path, std::string message) { add(path.str(), std::move(message)); }
   void add(std::string path, std::string message);
 
@@ -28,6 +36,7 @@ class FieldErrors {
   std::vector<FieldError> take() &&;
 
  private:
+  UnknownFields unknown_;
   std::vector<FieldError> errors_;
 };
 

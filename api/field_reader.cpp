@@ -258,6 +258,7 @@ const Json* FieldReader::present(std::string_view name, std::string_view descrip
 }
 
 void FieldReader::finish() {
+  if (errors_.unknown_fields() == UnknownFields::kIgnored) return;
   for (const auto& [key, value] : object_.as_object()) {
     if (std::find(known_.begin(), known_.end(), key) != known_.end()) continue;
     std::string hint = did_you_mean(key, known_);

@@ -88,7 +88,7 @@ class FieldReader {
   void constant(std::string_view name, std::string_view text);
   // A field of Kubernetes that Fettle does not use.
   void ignored(std::string_view name) { known_.push_back(name); }
-  // Call last: complains about fields that are not in the list.
+  // Call last: complains about fields that are not in the list, where those are mistakes.
   void finish();
 
  private:

@@ -6,7 +6,7 @@
 
 namespace fettle::api {
 
-// A metav1.Condition. Types of a Study: Running, Suspended, Succeeded, Failed.
+// A metav1.Condition. Types of a Study: Running, Waiting, Blocked, Suspended, Succeeded, Failed.
 struct StatusCondition {
   std::string type;
   bool status = false;

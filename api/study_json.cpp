@@ -26,9 +26,9 @@ bool is_another_kind(const Json& document, FieldErrors& errors) {
 
 }  // namespace
 
-ReadStudy read_study(const Json& document) {
+ReadStudy read_study(const Json& document, UnknownFields unknown) {
   ReadStudy out;
-  FieldErrors errors;
+  FieldErrors errors(unknown);
   if (!is_another_kind(document, errors)) {
     read_struct(document, FieldPath(), out.study, errors);
     const Json* spec = document.find("spec");

@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "api/field_error.h"
+#include "api/field_errors.h"
 #include "api/study.h"
 #include "base/json.h"
 
@@ -19,7 +19,7 @@ struct ReadStudy {
 
 // Reads a whole document (apiVersion, kind, metadata, spec, status), fills in defaults and checks
 // everything that can be checked without data or a cluster.
-ReadStudy read_study(const Json& document);
+ReadStudy read_study(const Json& document, UnknownFields unknown = UnknownFields::kMistakes);
 
 // read_study(write_study(x)) gives x for every valid x.
 Json write_study(const Study& study);

@@ -4,6 +4,7 @@
 // failure). Pure functions; usable from any thread.
 #pragma once
 
+#include "api/field_errors.h"
 #include "api/trial.h"
 #include "base/json.h"
 #include "base/result.h"
@@ -11,12 +12,12 @@
 namespace fettle::api {
 
 Json write_trial(const Trial& trial);
-Result<Trial> read_trial(const Json& document);
+Result<Trial> read_trial(const Json& document, UnknownFields unknown = UnknownFields::kMistakes);
 
 Json write_trial_spec(const TrialSpec& spec);
 Json write_trial_status(const TrialStatus& status);
 
 Json write_report(const Report& report);
-Result<Report> read_report(const Json& document);
+Result<Report> read_report(const Json& document, UnknownFields unknown = UnknownFields::kMistakes);
 
 }  // namespace fettle::api

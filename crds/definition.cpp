@@ -151,13 +151,7 @@ Result<Json> study_definition(const Json& rules) {
 Result<Json> trial_definition(const Json& rules) {
   Json schema = document_schema(struct_schema<api::Trial>(Defaults::kSpeltOut));
   FETTLE_ASSIGN(Json * spec, find_place(schema, "spec"));
-  add_immutability(
-      *spec, "spec",
-      [](std::string_view path) {
-        return path == "spec.untilStep" || path == "spec.workers" || path == "spec.workerPod" ||
-               path == "spec.stop" || path == "spec.suspend";
-      },
-      "may not change: it is what the trial's results are results of");
+  add_immutability(*spec, "spec", api::trial_may_change, api::kTrialFieldIsFixed);
   return definition("Trial", "trials", std::move(schema), rules);
 }
 

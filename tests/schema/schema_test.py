@@ -49,6 +49,8 @@ ONLY_API = [
     (r"warmStart\.points\[", "rules cannot read values of any type"),
     (r"found beside globalBatch", "a parameter may set either"),
     (r"found \d+ bytes, expected at most", "the size of a template"),
+    (r"spec\.parameters\.\w+: was .*, now nothing; may not change",
+     "the API server overlooks fields without a schema that one side lacks"),
     (r"found a text of \d+ bytes .* bytes$", "api/ counts bytes, the API server characters"),
 ]
 
@@ -223,12 +225,13 @@ def compare_statuses(server, judge, comparison, document, cases):
         comparison.compare(what, answer, verdict["errors"])
 
 
-def compare_changes(server, judge, comparison, before):
-    """Fields of a Study that exists."""
-    code, stored = server.send("POST", f"{API}/studies", before, dry_run=False)
+def compare_changes(server, judge, comparison, before, cases):
+    """Of a Study or a Trial that exists."""
+    path = f"{API}/{'studies' if before['kind'] == 'Study' else 'trials'}"
+    code, stored = server.send("POST", path, before, dry_run=False)
     assert code == 201, stored
-    place = f"{API}/studies/{before['metadata']['name']}"
-    cases = list(variants(before, "spec"))
+    place = f"{path}/{before['metadata']['name']}"
+    cases = list(cases)
 
     def ask(_, after):
         return message_of(*server.send("PUT", place, {**stored, "spec": after["spec"]}))
@@ -236,6 +239,49 @@ def compare_changes(server, judge, comparison, before):
     verdicts = judge.run(lines=[{"before": before, "after": after} for _, after in cases])
     for (what, _), verdict, answer in zip(cases, verdicts, side_by_side(ask, cases)):
         comparison.compare(f"change {what}", answer, verdict["errors"])
+
+
+def written_by_core(trial):
+    """Each change of Trial.spec that the planner makes: every one must be accepted."""
+
+    def spec(**members):
+        return {**trial, "spec": {**trial["spec"], **members}}
+
+    search = trial["spec"]["search"]
+    promotion = {"basis": 9, "untilStep": 9}
+    yield "stop", spec(stop={"reason": "EarlyStopped", "message": "so", "basis": 9})
+    yield "stop with a basis alone", spec(stop={"basis": 9})
+    yield "suspend", spec(suspend=True)
+    yield "resize", spec(workers=1)
+    yield "promote", spec(untilStep=9, search={**search, "rung": 2, "promotions": search["promotions"] + [promotion]})
+    yield "promote twice", spec(untilStep=9, search={**search, "rung": 2, "promotions": search["promotions"] + [promotion] * 2})
+
+
+def assert_written_by_core(comparison, server, before):
+    place = f"{API}/trials/{before['metadata']['name']}"
+    code, stored = server.send("GET", place, None)
+    assert code == 200, stored
+    for what, after in written_by_core(before):
+        comparison.compared += 1
+        code, answer = server.send("PUT", place, {**stored, "spec": after["spec"]})
+        if code != 200:
+            comparison.failures.append(f"what core writes: {what}: {answer.get('message')}")
+
+
+def reordered(trial):
+    """Promotions that are no continuation of those there were."""
+    search = trial["spec"]["search"]
+    other = {"basis": 9, "untilStep": 9}
+    for what, promotions in (
+        ("before the others", [other, *search["promotions"]]),
+        ("between", [search["promotions"][0], other, *search["promotions"][1:]]),
+        ("in another order", search["promotions"][::-1]),
+        ("fewer", search["promotions"][:-1]),
+        ("none", []),
+        ("as many as there may be", search["promotions"] + [other] * 98),
+        ("too many", search["promotions"] + [other] * 99),
+    ):
+        yield f"promotions {what}", {**trial, "spec": {**trial["spec"], "search": {**search, "promotions": promotions}}}
 
 
 def compare_files(comparison):
@@ -352,7 +398,13 @@ def base_documents():
         "untilStep": 3,
         "workers": 2,
         "parent": {"trial": "templated-1", "step": 3},
-        "search": {"basis": 4, "bracket": 0, "rung": 1},
+        "search": {
+            "basis": 4,
+            "bracket": 0,
+            "rung": 1,
+            "promotions": [{"basis": 5, "untilStep": 2}, {"basis": 6, "untilStep": 3}],
+            "replaces": "templated-0",
+        },
         "stop": {"reason": "GoalReached", "message": "so", "basis": 5},
         "suspend": False,
     }
@@ -435,7 +487,12 @@ def main():
         compare_statuses(server, judge, comparison, document, sizes_of_reports(document))
         for document in (templated, trained):
             name = "before-" + document["metadata"]["name"]
-            compare_changes(server, judge, comparison, named(document, name))
+            before = named(document, name)
+            compare_changes(server, judge, comparison, before, variants(before, "spec"))
+        before = named(trial, "before-trial")
+        cases = [*variants(before, "spec"), *reordered(before)]
+        compare_changes(server, judge, comparison, before, cases)
+        assert_written_by_core(comparison, server, before)
     finally:
         kubectl("delete", "namespace", NAMESPACE, "--wait=false")
     unused = [pattern for pattern, _ in ONLY_API if pattern not in comparison.used]

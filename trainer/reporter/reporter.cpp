@@ -34,7 +34,7 @@ std::optional<api::Report> report_of(const Json& trial) {
   const Json* status = trial.find("status");
   const Json* report = status != nullptr ? status->find("report") : nullptr;
   if (report == nullptr) return std::nullopt;
-  auto read = api::read_report(*report);
+  auto read = api::read_report(*report, api::UnknownFields::kIgnored);
   return read.ok() ? std::optional(*std::move(read)) : std::nullopt;
 }
 
