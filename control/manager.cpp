@@ -22,6 +22,9 @@ void enqueue(BlockingQueue& queue, const Change& change) {
   if (change.kind == Kind::kTrial) queue.add({Kind::kStudy, {change.key.ns, change.study}});
 }
 
+// Until a namespace can be seen whole, its objects are asked for once in so long.
+constexpr std::int64_t kUnreadyMs = 100;
+
 // "namespace/name" or "name".
 Key key_of(const std::string& text) {
   const std::size_t slash = text.find('/');
@@ -29,10 +32,12 @@ Key key_of(const std::string& text) {
   return {text.substr(0, slash), text.substr(slash + 1)};
 }
 
-// Errors that go away by looking again: somebody else was faster, or it is not the time yet.
+// Errors that go away by looking again: somebody else was faster, it is not the time yet, or an
+// administrator mends what forbids it.
 bool is_transient(ErrorCode code) {
   return code == ErrorCode::kConflict || code == ErrorCode::kAlreadyExists ||
-         code == ErrorCode::kNotFound || code == ErrorCode::kUnavailable;
+         code == ErrorCode::kNotFound || code == ErrorCode::kUnavailable ||
+         code == ErrorCode::kForbidden;
 }
 
 }  // namespace
@@ -92,6 +97,11 @@ Result<bool> Manager::step() {
   if (clock_.now_ms() >= resync_at_ms_) FETTLE_TRY(resync());
   const std::optional<Item> item = queue_->take();
   if (!item) return false;
+  if (options_.ready && !options_.ready(item->key.ns)) {
+    queue_->add_at(*item, clock_.now_ms() + kUnreadyMs);
+    queue_->done(*item);
+    return true;
+  }
   const Looks::Scope under_way(looks_);
   Reconciled look;
   look.item = *item;
@@ -116,20 +126,52 @@ std::size_t Manager::queue_depth() const { return queue_->depth(); }
 // What to do with the item now. Error: this cannot go on.
 Status Manager::settle(const Item& item, const Result<Looked>& outcome, Reconciled& look) {
   if (outcome.ok()) {
-    look.actions = outcome->actions;
-    queue_->forget(item);
-    forget_failures(item);
-    if (outcome->wake_at_ms) queue_->add_at(item, *outcome->wake_at_ms);
+    settle_done(item, *outcome, look);
     return success();
   }
   look.requeued = true;
   look.error = outcome.error().message;
   queue_->retry(item);
+  if (outcome.error().code != ErrorCode::kConflict) note_refusal(item, outcome.error(), look);
   if (is_transient(outcome.error().code)) return success();
   const int row = count_failure(item);
   if (options_.most_failures == 0 || row < options_.most_failures) return success();
   return Error(outcome.error())
       .in(item.key.name + " failed " + std::to_string(row) + " times in a row");
+}
+
+void Manager::settle_done(const Item& item, const Looked& looked, Reconciled& look) {
+  look.actions = looked.actions;
+  queue_->forget(item);
+  forget_failures(item);
+  if (looked.wake_at_ms) queue_->add_at(item, *looked.wake_at_ms);
+  const std::optional<Key> blocked = refused_.remove(item);
+  if (item.kind == Kind::kStudy) {
+    if (looked.says_blocked) say_blocked(item.key, look);
+  } else if (blocked) {
+    queue_->add({Kind::kStudy, *blocked});
+  }
+}
+
+void Manager::note_refusal(const Item& item, const Error& error, Reconciled& look) {
+  const Key study = study_of(item);
+  look.refused = refused_.add(item, study, error, clock_.now_ms());
+  if (!refused_.of_study(study).empty()) say_blocked(study, look);
+}
+
+// What cannot be written onto the Study is at least seen by the observer.
+void Manager::say_blocked(const Key& study, Reconciled& look) {
+  const Status said = studies_->say_blocked(study, refused_.of_study(study));
+  if (said.ok() || said.error().code == ErrorCode::kConflict) return;
+  look.error += (look.error.empty() ? "" : "; ") + std::string("the condition Blocked: ") +
+                said.error().message;
+}
+
+// The Study that the object is or belongs to.
+Key Manager::study_of(const Item& item) {
+  if (item.kind == Kind::kStudy) return item.key;
+  const Result<api::TrialPtr> trial = store_.get_trial(item.key);
+  return {item.key.ns, trial.ok() ? (*trial)->spec.study : ""};
 }
 
 int Manager::count_failure(const Item& item) {
@@ -166,8 +208,10 @@ Status Manager::resync_now() {
   for (const api::Study& study : *studies) {
     const Key key{study.metadata.ns, study.metadata.name};
     const Result<std::vector<api::TrialPtr>> trials = store_.list_trials(key);
-    if (!trials.ok()) return failed(trials.error());
     queue_->add({Kind::kStudy, key});
+    // Its own look says so of the Study alone; the others are seen.
+    if (!trials.ok() && trials.error().code == ErrorCode::kUnavailable) continue;
+    if (!trials.ok()) return failed(trials.error());
     for (const api::TrialPtr& trial : *trials) {
       if (resyncs_ > 0 && api::is_terminal(trial->status.phase)) continue;
       queue_->add({Kind::kTrial, {trial->metadata.ns, trial->metadata.name}});

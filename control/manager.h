@@ -5,6 +5,10 @@
 // up for by a resync. All state is in Store and Runs: a Manager can be dropped at any moment, and
 // the next one goes on.
 //
+// Nothing is refused in silence: when an object is refused the same again and again (refused.h),
+// its Study gets the condition Blocked with the words of whoever refused it, and one warning event,
+// until the refusals end. The object is asked for again all the while, with a back-off.
+//
 // run() or step() are called from one thread, the first worker; run() adds workers of its own.
 // Items are independent, and the queue never hands one to two workers, so workers share nothing but
 // the queue, the count of failures and the map of samplers. wake() and the watch callbacks may come
@@ -25,6 +29,7 @@
 #include "control/clock.h"
 #include "control/looks.h"
 #include "control/observer.h"
+#include "control/refused.h"
 #include "control/runs.h"
 #include "control/store.h"
 #include "control/work_queue.h"
@@ -35,6 +40,8 @@ struct ManagerOptions {
   std::int64_t resync_ms = 30'000;  // every object is looked at at least this often
   int most_failures = 10;           // of the environment in a row, of one object; 0 = no limit
   int workers = 1;                  // threads that look at objects, the caller of run() included
+  // Whether all there is of a namespace can be seen; until then its objects wait. Empty: always.
+  std::function<bool(const std::string& ns)> ready = {};
 };
 
 struct Looked;
@@ -66,12 +73,18 @@ class Manager {
   std::size_t queue_depth() const;
   // For how long the oldest look under way has been so, ms; 0 = none is. From any thread.
   std::int64_t oldest_look_ms() const { return looks_.oldest_ms(); }
+  // Objects that are blocked now, for metrics. From any thread.
+  std::size_t blocked() const { return refused_.blocked(); }
 
  private:
   Status work(const std::function<bool()>& finished);
   Status resync();
   Status resync_now();
   Status settle(const Item& item, const Result<Looked>& outcome, Reconciled& look);
+  void settle_done(const Item& item, const Looked& looked, Reconciled& look);
+  void note_refusal(const Item& item, const Error& error, Reconciled& look);
+  void say_blocked(const Key& study, Reconciled& look);
+  Key study_of(const Item& item);
   int count_failure(const Item& item);
   void forget_failures(const Item& item);
 
@@ -87,6 +100,7 @@ class Manager {
   std::mutex failures_mutex_;
   std::map<Item, int>
       failures_;  // of the environment, in a row; conflicts neither count nor end it
+  Refused refused_;
   std::atomic<std::int64_t> resync_at_ms_ = 0;
   std::mutex resync_mutex_;  // one worker at a time; guards what follows
   int resyncs_ = 0;          // done by this Manager

@@ -16,6 +16,7 @@ struct Reconciled {
   int actions = 0;        // executed
   bool requeued = false;  // the plan was stale or failed and is made again
   std::string error;      // "" or why the plan was not carried out
+  int refused = 0;        // times in a row that this object was refused the same (refused.h)
   std::int64_t took_ms = 0;
 };
 

@@ -42,8 +42,15 @@ class Store {
   virtual Result<api::Study> get_study(const Key& key) = 0;
   virtual Result<api::TrialPtr> get_trial(const Key& key) = 0;
   virtual Result<std::vector<api::Study>> list_studies() = 0;
-  // The Study's trials, sorted by spec.index.
+  // The trials that the Study owns (core/names.h), sorted by spec.index. kUnavailable: one of them
+  // cannot be read now, and decisions without it would be wrong.
   virtual Result<std::vector<api::TrialPtr>> list_trials(const Key& study) = 0;
+  // How many trials there still are of a deleted Study that had this one's name. Stores in which a
+  // Study's trials go together with it need not override it.
+  virtual std::int64_t count_earlier_trials(const api::Study& study) {
+    (void)study;
+    return 0;
+  }
 
   // A Study and its trials, for another one to learn from; only read. kNotFound.
   struct StudyAndTrials {

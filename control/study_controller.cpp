@@ -5,6 +5,8 @@
 #include <utility>
 #include <variant>
 
+#include "control/refused.h"
+#include "core/blocked.h"
 #include "core/history.h"
 #include "core/names.h"
 #include "core/warm_start.h"
@@ -33,6 +35,12 @@ class TimedSampler : public search::Sampler {
   const std::function<void(std::int64_t)> tell_;
 };
 
+// Whether somebody said no, rather than that the plan was made from an old view.
+bool is_refusal(ErrorCode code) {
+  return code == ErrorCode::kForbidden || code == ErrorCode::kInvalid ||
+         code == ErrorCode::kUnavailable;
+}
+
 }  // namespace
 
 Result<Looked> StudyController::reconcile(const Key& key) {
@@ -43,18 +51,51 @@ Result<Looked> StudyController::reconcile(const Key& key) {
   }
   if (!study.ok()) return study.error();
   FETTLE_ASSIGN(const std::vector<api::TrialPtr> trials, store_.list_trials(key));
-  FETTLE_ASSIGN(const core::StudyPlan plan, this->plan(*study, trials));
-  Looked looked{.actions = 0, .wake_at_ms = plan.wake_at_ms};
+  FETTLE_ASSIGN(const core::StudyPlan plan, this->plan(*study, trials, runs_.capacity(*study)));
+  Looked looked{
+      .actions = 0, .wake_at_ms = plan.wake_at_ms, .says_blocked = core::is_blocked(study->status)};
   Objects objects{std::move(study).value(), trials, {}};
+  const Status done = carry_out(plan, objects, looked);
+  if (done.ok()) return looked;
+  forget(key);  // it has learnt facts that may never be stored as they were planned
+  if (is_refusal(done.error().code)) tell_what_is_known(key);
+  return done.error();
+}
+
+Status StudyController::carry_out(const core::StudyPlan& plan, Objects& objects, Looked& looked) {
   for (const core::StudyAction& action : plan.actions) {
-    const Status done = execute(action, objects);
-    if (!done.ok()) {
-      forget(key);  // it has learnt facts that may never be stored as they were planned
-      return done.error();
-    }
+    FETTLE_TRY(execute(action, objects));
     ++looked.actions;
   }
-  return looked;
+  return success();
+}
+
+// A trial that may not be created now (a quota) ends the plan before the status is written. What
+// became of the others is told all the same: the plan is made as if there were no room.
+void StudyController::tell_what_is_known(const Key& key) {
+  Result<api::Study> study = store_.get_study(key);
+  const Result<std::vector<api::TrialPtr>> trials = store_.list_trials(key);
+  if (!study.ok() || !trials.ok()) return;
+  const Result<core::StudyPlan> plan = this->plan(*study, *trials, {.trials = 0});
+  if (!plan.ok()) return;
+  Looked looked;
+  Objects objects{std::move(study).value(), *trials, {}};
+  if (!carry_out(*plan, objects, looked).ok()) forget(key);
+}
+
+Status StudyController::say_blocked(const Key& key, const std::string& words) {
+  const Result<api::Study> study = store_.get_study(key);
+  if (!study.ok() && study.error().code == ErrorCode::kNotFound) return success();
+  if (!study.ok()) return study.error();
+  api::Study next = *study;
+  next.status = core::blocked_status(*study, words, clock_.now_ms());
+  const bool was = core::is_blocked(study->status);
+  const std::string& told = core::blocked_words(next.status);
+  const bool known = was && same_reason(core::blocked_words(study->status), told);
+  if (words.empty() ? !was : known) return success();
+  FETTLE_TRY(store_.update_study_status(next));
+  if (!was) note({core::EventType::kWarning, "Blocked", told}, *study);
+  return success();
 }
 
 // One that cannot be read counts as one that is gone: the Study does not wait for it.
@@ -75,13 +116,16 @@ core::StudyPlan StudyController::plan_warm_start(const api::Study& study) {
 }
 
 Result<core::StudyPlan> StudyController::plan(const api::Study& study,
-                                              const std::vector<api::TrialPtr>& trials) {
+                                              const std::vector<api::TrialPtr>& trials,
+                                              core::Capacity room) {
   const std::int64_t now_ms = clock_.now_ms();
   const Status startable = check(study, trials);
   if (!startable.ok() && startable.error().code != ErrorCode::kInvalid) return startable.error();
   if (!startable.ok()) {
     return core::plan_refused_study(study, trials, startable.error().message, now_ms);
   }
+  const std::int64_t earlier = trials.empty() ? store_.count_earlier_trials(study) : 0;
+  if (earlier > 0) return core::plan_waiting_study(study, earlier, now_ms);
   if (core::awaits_priors(study, trials)) return plan_warm_start(study);
   Memory& memory = memory_of({study.metadata.ns, study.metadata.name});
   memory.ledger.update(study, trials);
@@ -92,7 +136,7 @@ Result<core::StudyPlan> StudyController::plan(const api::Study& study,
   TimedSampler timed(**sampler, clock_, [&](std::int64_t took_ms) {
     observer_.on_suggested({study.metadata.ns, study.metadata.name}, took_ms);
   });
-  return core::plan_study({study, trials, runs_.capacity(study)}, timed, memory.ledger, now_ms);
+  return core::plan_study({study, trials, room}, timed, memory.ledger, now_ms);
 }
 
 // Only before the first trial: afterwards the trials themselves show whether they can start. The
@@ -147,22 +191,20 @@ Status StudyController::execute(const core::StudyAction& action, Objects& object
   return success();
 }
 
-// An existing trial of that name is this decision, taken before: the error makes the Manager look
-// again, and what is stored counts. Unless it belongs to somebody else.
+// An existing trial of that name is this decision, taken before and not seen yet: the conflict
+// makes the Manager look again, and what is stored counts. Unless it belongs to somebody else: that
+// is for people to mend.
 Status StudyController::create(const api::Trial& trial, const api::Study& study) {
   const Result<api::Trial> created = store_.create_trial(trial);
   if (created.ok()) return success();
   if (created.error().code != ErrorCode::kAlreadyExists) return created.error();
-  FETTLE_ASSIGN(const api::TrialPtr stored,
-                store_.get_trial({trial.metadata.ns, trial.metadata.name}));
-  const auto owner = stored->metadata.labels.find(core::kStudyUidLabel);
-  if (owner == stored->metadata.labels.end() || owner->second != study.metadata.uid) {
-    note({core::EventType::kWarning, "NameCollision",
-          "trial " + trial.metadata.name +
-              " exists but belongs to another Study; delete it or rename this Study"},
-         study);
+  const auto stored = store_.get_trial({trial.metadata.ns, trial.metadata.name});
+  if (!stored.ok() || core::belongs_to(**stored, study)) {
+    return Error{ErrorCode::kConflict, created.error().message};
   }
-  return created.error();
+  return Error{ErrorCode::kAlreadyExists,
+               "trial " + trial.metadata.name +
+                   " exists but is not this Study's; delete it or give this Study another name"};
 }
 
 Status StudyController::record_facts(const core::RecordFacts& action, Objects& objects) {

@@ -30,6 +30,10 @@ class StudyController {
   // A Study that is gone is no error.
   Result<Looked> reconcile(const Key& key);
 
+  // Gives the Study the condition Blocked with these words, or takes it away where there are none.
+  // Writes nothing that is there already; a Study that is gone is no error.
+  Status say_blocked(const Key& key, const std::string& words);
+
  private:
   // What is kept between the looks at a Study: caches of what follows from what is stored. A
   // sampler lasts until the history is another one than a longer one: after a change of the spec,
@@ -54,7 +58,10 @@ class StudyController {
   Result<search::Sampler*> sampler_of(const api::Study& study, Memory& memory);
   Status check(const api::Study& study, const std::vector<api::TrialPtr>& trials);
   core::StudyPlan plan_warm_start(const api::Study& study);
-  Result<core::StudyPlan> plan(const api::Study& study, const std::vector<api::TrialPtr>& trials);
+  Result<core::StudyPlan> plan(const api::Study& study, const std::vector<api::TrialPtr>& trials,
+                               core::Capacity room);
+  Status carry_out(const core::StudyPlan& plan, Objects& objects, Looked& looked);
+  void tell_what_is_known(const Key& key);
   Status execute(const core::StudyAction& action, Objects& objects);
   Status create(const api::Trial& trial, const api::Study& study);
   Status record_facts(const core::RecordFacts& action, Objects& objects);

@@ -4,6 +4,8 @@
 #include <utility>
 #include <variant>
 
+#include "core/names.h"
+
 namespace fettle::control {
 
 namespace {
@@ -37,6 +39,7 @@ Result<Looked> TrialController::reconcile(const Key& key) {
   if (!stored) return Looked{};
   FETTLE_ASSIGN(const auto study, if_there(store_.get_study({key.ns, (*stored)->spec.study})));
   if (!study) return reconcile_orphan(**stored);
+  if (!core::belongs_to(**stored, *study)) return Looked{};
   FETTLE_ASSIGN(std::vector<core::Run> runs, runs_.observe(**stored));
   Look look{*study, **stored, {}};
   Result<Looked> looked = carry_out(look, runs);

@@ -20,8 +20,8 @@ class TrialController {
       : store_(store), runs_(runs), clock_(clock), observer_(observer) {}
 
   // Errors are those of the first action that failed; the actions before it are done.
-  // A Trial that is gone, or whose Study is, is no error. One that a deleted Study left
-  // behind ends.
+  // A Trial that is gone is no error. One that a deleted Study left behind ends; one of another
+  // Study of the same name is left alone.
   Result<Looked> reconcile(const Key& key);
 
  private:

@@ -154,8 +154,9 @@ void check_keys(const Json& from, const std::set<std::string>& known) {
 }
 
 api::Trial to_trial(const Json& from, const api::Study& study, std::int64_t index) {
-  check_keys(from, {"index", "x", "phase", "until", "workers", "stop", "suspend", "records",
-                    "facts", "report", "deleted", "bracket", "rung", "parent", "replaces"});
+  check_keys(from,
+             {"index", "x", "phase", "until", "workers", "stop", "suspend", "records", "facts",
+              "report", "deleted", "bracket", "rung", "parent", "replaces", "conditions"});
   const auto find = [&from](const char* key) { return from.find(key); };
   api::Trial trial;
   trial.spec.study = study.metadata.name;
@@ -177,6 +178,12 @@ api::Trial to_trial(const Json& from, const api::Study& study, std::int64_t inde
   if (find("deleted")) trial.metadata.deleted_ms = to_ms(*find("deleted"));
   if (find("phase")) trial.status.phase = to_enum<api::TrialPhase>(*find("phase"));
   if (find("report")) trial.status.report = to_report(*find("report"));
+  const Json no_conditions = Json::object();
+  for (const auto& [type, reason] :
+       (find("conditions") ? *find("conditions") : no_conditions).as_object()) {
+    trial.status.conditions.push_back(
+        {.type = type, .status = true, .reason = reason.as_string(), .message = {}});
+  }
   const Json none = Json::array();
   for (const Json& fact : (find("facts") ? *find("facts") : none).as_array()) {
     trial.status.facts.push_back(to_fact(fact));

@@ -6,6 +6,7 @@
 
 #include "api/display.h"
 #include "api/quantity.h"
+#include "core/blocked.h"
 #include "core/conditions.h"
 #include "core/run_records.h"
 
@@ -30,6 +31,8 @@ void set_conditions(const api::Study& study, const StudyOutlook& outlook, std::i
   const bool suspended = study.spec.suspend && !outlook.ended;
   if (outlook.ended) {
     set("Running", false, outlook.ended->reason, outlook.ended->message);
+  } else if (!outlook.waiting.empty()) {
+    set("Running", false, "Waiting", outlook.waiting);
   } else if (suspended) {
     set("Running", false, "Suspended", "spec.suspend is true");
   } else if (outlook.draining) {
@@ -40,20 +43,15 @@ void set_conditions(const api::Study& study, const StudyOutlook& outlook, std::i
   set("Suspended", suspended, suspended ? "Requested" : "NotRequested",
       suspended ? "spec.suspend is true; trials keep their checkpoints and go on later"
                 : "spec.suspend is false");
+  const bool waits = !outlook.waiting.empty();
+  set("Waiting", waits, waits ? kEarlierTrials : "Begun",
+      waits ? outlook.waiting : "nothing is in the way");
   const bool succeeded = outlook.ended && outlook.ended->success;
   const bool failed = outlook.ended && !outlook.ended->success;
   const std::string reason = outlook.ended ? outlook.ended->reason : "Reopened";
   const std::string message = outlook.ended ? outlook.ended->message : "the spec was changed";
   set("Succeeded", succeeded, reason, message);
   set("Failed", failed, reason, message);
-}
-
-std::string state_of(const StudyStatus& status) {
-  for (const char* ended : {"Succeeded", "Failed", "Suspended"}) {
-    if (is_true(status.conditions, ended)) return ended;
-  }
-  const api::StatusCondition* running = find_condition(status.conditions, "Running");
-  return running == nullptr ? "" : running->reason;
 }
 
 // A time for people to wait: nobody wants the seconds of an hour.
@@ -86,6 +84,14 @@ StudyStatus timeless(StudyStatus status) {
 
 }  // namespace
 
+std::string state_of(const StudyStatus& status) {
+  for (const char* state : {"Succeeded", "Failed", "Suspended", "Blocked", "Waiting"}) {
+    if (is_true(status.conditions, state)) return state;
+  }
+  const api::StatusCondition* running = find_condition(status.conditions, "Running");
+  return running == nullptr ? "" : running->reason;
+}
+
 StudyStatus study_status(const api::Study& study, const StudyOutlook& outlook,
                          std::int64_t now_ms) {
   StudyStatus status = study.status;
@@ -103,7 +109,7 @@ StudyStatus study_status(const api::Study& study, const StudyOutlook& outlook,
   if (!outlook.ended && !outlook.draining && !study.spec.suspend) {
     status.eta_seconds = ledger.estimate_remaining(outlook.spending, outlook.slots, now_ms);
   }
-  if (status.started_ms == 0) status.started_ms = now_ms;
+  if (status.started_ms == 0 && outlook.waiting.empty()) status.started_ms = now_ms;
   if (!outlook.ended) {
     status.ended_ms = 0;
   } else if (status.ended_ms == 0) {
@@ -133,8 +139,12 @@ std::vector<EventNote> status_notes(const StudyStatus& before, const StudyStatus
   const auto turned = [&](const char* type, bool to) {
     return is_true(before.conditions, type) != to && is_true(next.conditions, type) == to;
   };
-  if (before.started_ms == 0) {
+  if (before.started_ms == 0 && next.started_ms != 0) {
     notes.push_back({EventType::kNormal, "Started", "searching with " + next.algorithm});
+  }
+  if (turned("Waiting", true)) {
+    const api::StatusCondition& condition = *find_condition(next.conditions, "Waiting");
+    notes.push_back({EventType::kNormal, condition.reason, condition.message});
   }
   if (turned("Suspended", true)) {
     notes.push_back({EventType::kNormal, "Suspended", "trials stop and keep their checkpoints"});
@@ -152,8 +162,11 @@ std::vector<EventNote> status_notes(const StudyStatus& before, const StudyStatus
   return notes;
 }
 
+// Version 0.1 said Failed, Unreadable of a Study that it could not read: that was no end.
 bool is_finished(const StudyStatus& status) {
-  return is_true(status.conditions, "Succeeded") || is_true(status.conditions, "Failed");
+  if (is_true(status.conditions, "Succeeded")) return true;
+  const api::StatusCondition* failed = find_condition(status.conditions, "Failed");
+  return failed != nullptr && failed->status && failed->reason != "Unreadable";
 }
 
 }  // namespace fettle::core

@@ -27,6 +27,7 @@ struct StudyOutlook {
   std::optional<Ending> draining;  // trials are being stopped because of it
   std::optional<Ending> ended;     // nothing will happen any more
   std::string algorithm;           // the sampler's description of itself
+  std::string waiting = {};        // why nothing is begun yet; "" = nothing is in the way
 };
 
 // The status that says so at `now_ms`; updated_ms is `now_ms`.
@@ -39,5 +40,8 @@ std::optional<std::int64_t> write_time(const api::StudyStatus& before, const api
 
 // Events for what changed between two statuses: started, suspended, resumed, ended.
 std::vector<EventNote> status_notes(const api::StudyStatus& before, const api::StudyStatus& next);
+
+// For the column "Status" of tables, from the conditions.
+std::string state_of(const api::StudyStatus& status);
 
 }  // namespace fettle::core

@@ -483,6 +483,12 @@ void TrialPlanner::enter(TrialPhase phase, const std::string& reason, const std:
       {.type = "Waiting", .status = false, .reason = "Ended", .message = "no run is wanted"},
       now_ms_);
   set_condition(status_.conditions,
+                {.type = failed ? "Complete" : "Failed",
+                 .status = false,
+                 .reason = reason,
+                 .message = "it ended otherwise"},
+                now_ms_);
+  set_condition(status_.conditions,
                 {.type = failed ? "Failed" : "Complete",
                  .status = true,
                  .reason = reason,

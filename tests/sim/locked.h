@@ -30,6 +30,9 @@ class LockedStore : public control::Store {
   Result<std::vector<api::TrialPtr>> list_trials(const control::Key& study) override {
     return locked([&] { return store_.list_trials(study); });
   }
+  std::int64_t count_earlier_trials(const api::Study& study) override {
+    return locked([&] { return store_.count_earlier_trials(study); });
+  }
   Status confirm(const api::Trial& trial) override {
     return locked([&] { return store_.confirm(trial); });
   }

@@ -4,9 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <thread>
 
+#include "core/blocked.h"
 #include "core/conditions.h"
 #include "core/names.h"
 #include "tests/sim/simulation.h"
@@ -20,6 +22,11 @@ using testing::HasSubstr;
 std::string failure_of(const std::vector<api::StatusCondition>& conditions) {
   const api::StatusCondition* failed = core::find_condition(conditions, "Failed");
   return failed == nullptr || !failed->status ? "" : failed->reason + ": " + failed->message;
+}
+
+// What the condition Blocked says; "" where it does not hold.
+std::string blocked_words(const api::Study& study) {
+  return core::is_blocked(study.status) ? core::blocked_words(study.status) : "";
 }
 
 TEST(Manager, ARunThatCanNeverStartIsAFailureOfItsTrialInTheWordsOfWhoRefused) {
@@ -37,24 +44,120 @@ TEST(Manager, ARunThatCanNeverStartIsAFailureOfItsTrialInTheWordsOfWhoRefused) {
 }
 
 TEST(Manager, AStudyThatNoSamplerTakesFailsAndSaysWhy) {
+  Simulation simulation(digits_study(), all_finish);
   api::Study study = digits_study();
   study.spec.algorithm.name = "clairvoyance";
-  Simulation simulation(study, all_finish);
+  simulation.store().put_study(study);  // stored under other rules
   simulation.run_to_end();
   EXPECT_THAT(failure_of(simulation.study().status.conditions), HasSubstr("clairvoyance"));
   EXPECT_EQ(simulation.store().trials_created(), 0);
 }
 
-TEST(Manager, AForeignTrialOfTheSameNameIsNotTakenOver) {
-  Simulation simulation(digits_study(), all_finish);
+api::Trial foreign_trial(const std::string& name, const std::string& owner) {
   api::Trial foreign;
-  foreign.metadata.name = "digits-0";
-  foreign.metadata.labels[core::kStudyUidLabel] = "somebody else";
-  foreign.spec.study = "other";
-  ASSERT_TRUE(simulation.store().create_trial(foreign).ok());
+  foreign.metadata.name = name;
+  foreign.metadata.labels[core::kStudyUidLabel] = owner;
+  foreign.spec.study = "digits";
+  foreign.status.phase = api::TrialPhase::kCompleted;
+  return foreign;
+}
+
+TEST(Manager, ATrialThatIsNobodysIsNotTakenOverAndBlocksTheStudyThatWantsItsName) {
+  Simulation simulation(digits_study(), all_finish);
+  simulation.expect_refusals();
+  ASSERT_TRUE(simulation.store().create_trial(foreign_trial("digits-0", "")).ok());
   simulation.run_until(5);
-  EXPECT_THAT(simulation.store().events(), Contains("NameCollision"));
+  EXPECT_THAT(blocked_words(simulation.study()), HasSubstr("trial digits-0 exists but is not"));
+  EXPECT_EQ(simulation.study().status.display.state, "Blocked");
   EXPECT_EQ(simulation.runs().started(), 0);
+  const auto events = simulation.store().events();
+  EXPECT_EQ(std::count(events.begin(), events.end(), "Blocked"), 1);
+  simulation.store().delete_trial("digits-0");
+  simulation.run_to_end();
+  EXPECT_EQ(blocked_words(simulation.study()), "");
+  EXPECT_EQ(simulation.study().status.trials.completed, 12);
+}
+
+TEST(Manager, ForeignTrialsOfOtherNamesAreIgnored) {
+  Simulation simulation(digits_study(), all_finish);
+  api::Trial huge = foreign_trial("digits-of-mine", "");
+  huge.spec.index = api::kMaxTrialIndex;
+  huge.spec.workers = 1024;
+  ASSERT_TRUE(simulation.store().create_trial(huge).ok());
+  simulation.run_to_end();
+  EXPECT_EQ(simulation.study().status.trials.created, 12);
+  EXPECT_EQ(simulation.runs().finished("digits-of-mine"), 0);
+}
+
+TEST(Manager, AStudyDeletedAndMadeAgainAtOnceWaitsForTheEarlierTrialsAndStartsAfresh) {
+  Simulation simulation(digits_study(), all_finish);
+  simulation.run_to_end();
+  const std::string before = simulation.fingerprint(/*order=*/false);
+  const std::string earlier_uid = simulation.study().metadata.uid;
+  simulation.store().delete_study({"", "digits"}, simulation.clock().now_ms());
+  ASSERT_TRUE(simulation.store().create_study(digits_study()).ok());
+  simulation.restart();
+  simulation.settle();
+  const api::Study waiting = simulation.study();
+  ASSERT_NE(waiting.metadata.uid, earlier_uid);
+  const api::StatusCondition* said = core::find_condition(waiting.status.conditions, "Waiting");
+  ASSERT_NE(said, nullptr);
+  EXPECT_TRUE(said->status);
+  EXPECT_EQ(said->reason, "EarlierTrials");
+  EXPECT_THAT(said->message, HasSubstr("12 trials of an earlier Study"));
+  EXPECT_EQ(waiting.status.display.state, "Waiting");
+  EXPECT_EQ(waiting.status.trials.created, 0);
+  simulation.run_to_end();
+  const api::Study after = simulation.study();
+  EXPECT_FALSE(core::is_true(after.status.conditions, "Waiting"));
+  EXPECT_EQ(after.status.trials.completed, 12);
+  EXPECT_EQ(simulation.fingerprint(/*order=*/false), before) << "the same search, from the start";
+  for (const api::TrialPtr& trial : simulation.trials()) {
+    EXPECT_TRUE(core::belongs_to(*trial, after));
+  }
+}
+
+TEST(Manager, WhatIsRefusedThreeTimesIsSaidAndAskedForAgain) {
+  Simulation simulation(digits_study(), all_finish);
+  simulation.expect_refusals();
+  simulation.run_until(5);
+  const std::string quota = "exceeded quota: few, requested: count/trials.fettle.dev=1, used: ";
+  int used = 4;
+  simulation.store().refuse_trials([&] { return quota + std::to_string(used++); });
+  simulation.run_until(60);
+  EXPECT_THAT(blocked_words(simulation.study()), HasSubstr(quota));
+  const auto events = simulation.store().events();
+  EXPECT_EQ(std::count(events.begin(), events.end(), "Blocked"), 1);
+  EXPECT_EQ(simulation.study().status.trials.completed, 4) << "what is known is told all the same";
+  EXPECT_FALSE(core::is_finished(simulation.study().status));
+  simulation.store().refuse_trials({});
+  simulation.run_to_end();
+  EXPECT_EQ(blocked_words(simulation.study()), "");
+  EXPECT_EQ(simulation.study().status.display.state, "Succeeded");
+  EXPECT_EQ(simulation.study().status.trials.completed, 12);
+}
+
+TEST(Manager, AStudyWhoseStatusIsRefusedTooIsAtLeastSeenByTheObserver) {
+  Simulation simulation(digits_study(), all_finish);
+  simulation.expect_refusals();
+  simulation.store().refuse_writes("the webhook answers 500");
+  simulation.run_until(5);
+  EXPECT_GE(simulation.refused_in_a_row(), 3);
+  EXPECT_THAT(simulation.last_refusal(), HasSubstr("the condition Blocked: the webhook"));
+  simulation.store().refuse_writes("");
+  simulation.run_to_end();
+  EXPECT_EQ(simulation.study().status.trials.completed, 12);
+}
+
+// What an operator says of a promotion that the rulebook would not allow: the simulation fails.
+TEST(ManagerDeathTest, ARetryThatNeverEndsFailsTheSimulation) {
+  EXPECT_DEATH(
+      {
+        Simulation simulation(digits_study(), all_finish);
+        simulation.store().refuse_trials([] { return std::string("may not change"); });
+        simulation.run_until(5);
+      },
+      "refused again and again: may not change");
 }
 
 TEST(Manager, ATrialThatAppearsWhileItIsPlannedIsTakenAsItIs) {

@@ -96,6 +96,13 @@ void SimRuns::watch(std::function<void(const std::string&)> listener) {
   listener_ = std::move(listener);
 }
 
+void SimRuns::forget(const std::string& trial) {
+  std::erase_if(processes_, [&](const auto& entry) { return entry.first.first == trial; });
+  std::erase_if(ever_, [&](const auto& entry) { return entry.first.first == trial; });
+  checkpoints_.erase(trial);
+  finished_.erase(trial);
+}
+
 void SimRuns::advance() {
   for (auto& [id, process] : processes_) {
     if (process.next_ms < 0 || process.next_ms > clock_.now_ms()) continue;

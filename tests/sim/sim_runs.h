@@ -47,6 +47,8 @@ class SimRuns : public control::Runs {
   core::Capacity capacity(const api::Study& study) override;
   void watch(std::function<void(const std::string& trial)> listener) override;
 
+  // The trial was deleted, and its runs and checkpoints with it.
+  void forget(const std::string& trial);
   // Lets happen what is due, and tells the listener.
   void advance();
   // When something happens next; -1 = never without the controllers.

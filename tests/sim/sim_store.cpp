@@ -5,8 +5,11 @@
 #include <memory>
 #include <utility>
 
+#include "api/field_errors.h"
+#include "api/rulebook.h"
 #include "api/study_json.h"
 #include "api/trial_json.h"
+#include "core/names.h"
 
 namespace fettle::sim {
 
@@ -14,6 +17,9 @@ using control::Key;
 using control::Kind;
 
 namespace {
+
+// From one deletion of the garbage collector to the next.
+constexpr std::int64_t kCollectionMs = 250;
 
 Error conflict(const std::string& name) {
   return {ErrorCode::kConflict, name + " has changed since it was read"};
@@ -39,8 +45,10 @@ std::vector<api::Study> all_studies(const SimStore::Objects& objects) {
 
 std::vector<api::TrialPtr> trials_of(const SimStore::Objects& objects, const Key& study) {
   std::vector<api::TrialPtr> trials;
+  const auto owner = objects.studies.find(study);
+  if (owner == objects.studies.end()) return trials;
   for (const auto& [key, trial] : objects.trials) {
-    if (trial->spec.study == study.name) trials.push_back(trial);
+    if (core::belongs_to(*trial, owner->second)) trials.push_back(trial);
   }
   std::sort(trials.begin(), trials.end(), [](const api::TrialPtr& a, const api::TrialPtr& b) {
     return a->spec.index < b->spec.index;
@@ -48,13 +56,25 @@ std::vector<api::TrialPtr> trials_of(const SimStore::Objects& objects, const Key
   return trials;
 }
 
-void check_immutable(const api::Trial& before, const api::Trial& after) {
-  CHECK(before.spec.parameters == after.spec.parameters, "parameters changed");
-  CHECK(before.spec.seed == after.spec.seed, "the seed changed");
+Status verdict(const std::vector<api::FieldError>& errors) {
+  return errors.empty() ? success() : Status(invalid(api::to_string(errors)));
+}
+
+// Facts are never taken back; the API server does not know that.
+void check_facts(const api::Trial& before, const api::Trial& after) {
   CHECK(after.status.facts.size() >= before.status.facts.size(), "a fact was lost");
   for (std::size_t i = 0; i < before.status.facts.size(); ++i) {
     CHECK(before.status.facts[i] == after.status.facts[i], "a fact changed");
   }
+}
+
+// Trials of deleted Studies of this one's name.
+std::int64_t count_earlier(const SimStore::Objects& objects, const api::Study& study) {
+  return std::count_if(objects.trials.begin(), objects.trials.end(), [&](const auto& entry) {
+    const api::Trial& trial = *entry.second;
+    const std::string owner = core::study_uid_of(trial);
+    return trial.spec.study == study.metadata.name && !owner.empty() && owner != study.metadata.uid;
+  });
 }
 
 }  // namespace
@@ -65,28 +85,41 @@ Result<std::vector<api::Study>> SimStore::list_studies() { return all_studies(ob
 Result<std::vector<api::TrialPtr>> SimStore::list_trials(const Key& study) {
   return trials_of(objects_, study);
 }
+std::int64_t SimStore::count_earlier_trials(const api::Study& study) {
+  return count_earlier(objects_, study);
+}
 
 Status SimStore::admit() {
   faults_.before_write();
+  if (!refuse_writes_.empty()) return Error{ErrorCode::kUnavailable, refuse_writes_};
   if (failing_ == 0) return success();
   --failing_;
   return failure_;
 }
 
-void SimStore::check_document(const api::Trial& trial) const {
-  if (!check_documents_) return;
-  const Result<api::Trial> read = api::read_trial(api::write_trial(trial));
-  CHECK(read.ok(), read.error().message);
-  CHECK(*read == trial, "a Trial is not what its document says: " + api::write_trial(trial).dump());
+// The verdict of an API server on the document in the place of `before`. Only changes of spec are
+// compared with what was there, so that is left out where it is the same.
+Status SimStore::judge(const api::Trial* before, const api::Trial& after) const {
+  const Json document = api::write_trial(after);
+  if (check_documents_) {
+    const Result<api::Trial> read = api::read_trial(document);
+    CHECK(!read.ok() || *read == after,
+          "a Trial is not what its document says: " + document.dump());
+  }
+  const bool changes = before != nullptr && !(before->spec == after.spec);
+  return verdict(api::errors_of_write(changes ? api::write_trial(*before) : Json(), document));
 }
 
-void SimStore::check_document(const api::Study& study) const {
-  if (!check_documents_) return;
-  const api::ReadStudy read = api::read_study(api::write_study(study));
-  for (const api::FieldError& error : read.errors) {
-    CHECK(error.path.rfind("status", 0) != 0, error.path + ": " + error.message);
+Status SimStore::judge(const api::Study* before, const api::Study& after) const {
+  const Json document = api::write_study(after);
+  if (check_documents_) {
+    const api::ReadStudy read = api::read_study(document);
+    CHECK(read.study.status == after.status, "a Study's status is not what its document says");
   }
-  CHECK(read.study.status == study.status, "a Study's status is not what its document says");
+  auto errors = api::errors_of_write(Json(), document);
+  const bool changes = before != nullptr && (!errors.empty() || !(before->spec == after.spec));
+  if (changes) errors = api::errors_of_write(api::write_study(*before), document);
+  return verdict(errors);
 }
 
 void SimStore::changed(Kind kind, const api::Metadata& meta, const std::string& study) {
@@ -95,6 +128,11 @@ void SimStore::changed(Kind kind, const api::Metadata& meta, const std::string& 
 }
 
 Result<api::Study> SimStore::create_study(const api::Study& study) {
+  FETTLE_TRY(judge(nullptr, study));
+  return put_study(study);
+}
+
+api::Study SimStore::put_study(const api::Study& study) {
   api::Study stored = study;
   stored.metadata.uid = "uid-" + next_version();
   stored.metadata.resource_version = next_version();
@@ -107,6 +145,7 @@ Result<api::Study> SimStore::create_study(const api::Study& study) {
 Result<api::Study> SimStore::update_study_spec(const api::Study& study) {
   api::Study& stored = objects_.studies.at({study.metadata.ns, study.metadata.name});
   if (stored.spec == study.spec) return stored;
+  FETTLE_TRY(judge(&stored, study));
   stored.spec = study.spec;
   ++stored.metadata.generation;
   stored.metadata.resource_version = next_version();
@@ -122,7 +161,9 @@ Result<api::Study> SimStore::update_study_status(const api::Study& study) {
   if (stored.metadata.resource_version != study.metadata.resource_version) {
     return conflict(study.metadata.name);
   }
-  check_document(study);
+  api::Study next = stored;
+  next.status = study.status;
+  FETTLE_TRY(judge(&stored, next));
   stored.status = study.status;
   stored.metadata.resource_version = next_version();
   status_times_.push_back(study.status.updated_ms);
@@ -150,11 +191,12 @@ Status SimStore::delete_study(const api::Study& study) {
 
 Result<api::Trial> SimStore::create_trial(const api::Trial& trial) {
   FETTLE_TRY(admit());
+  if (refuse_trials_) return Error{ErrorCode::kForbidden, refuse_trials_()};
   const Key key{trial.metadata.ns, trial.metadata.name};
   if (objects_.trials.count(key) > 0) {
     return Error{ErrorCode::kAlreadyExists, "Trial " + key.name + " exists"};
   }
-  check_document(trial);
+  FETTLE_TRY(judge(nullptr, trial));
   api::Trial stored = trial;
   stored.metadata.uid = "uid-" + next_version();
   stored.metadata.resource_version = next_version();
@@ -176,8 +218,8 @@ Result<api::Trial> SimStore::put_trial(const api::Trial& trial, bool spec) {
   if (spec) next->spec = trial.spec;
   if (spec) ++next->metadata.generation;
   if (!spec) next->status = trial.status;
-  check_document(*next);
-  check_immutable(*found->second, *next);
+  FETTLE_TRY(judge(found->second.get(), *next));
+  check_facts(*found->second, *next);
   next->metadata.resource_version = next_version();
   found->second = next;
   changed(Kind::kTrial, next->metadata, next->spec.study);
@@ -197,6 +239,41 @@ void SimStore::record_event(const control::Change&, bool, const std::string& rea
   events_.push_back(reason);
 }
 
+void SimStore::delete_study(const Key& key, std::int64_t now_ms) {
+  objects_.studies.erase(key);
+  std::int64_t at_ms = now_ms;
+  for (const auto& [name, trial] : objects_.trials) {
+    const bool orphan = trial->spec.study == key.name && garbage_.count(name) == 0;
+    if (orphan) garbage_[name] = at_ms += kCollectionMs;
+  }
+  if (listener_) listener_({Kind::kStudy, key, key.name});
+}
+
+std::vector<std::string> SimStore::collect_garbage(std::int64_t now_ms) {
+  std::vector<std::string> gone;
+  for (auto it = garbage_.begin(); it != garbage_.end();) {
+    if (it->second > now_ms) {
+      ++it;
+      continue;
+    }
+    const Key key = it->first;
+    it = garbage_.erase(it);
+    const auto found = objects_.trials.find(key);
+    if (found == objects_.trials.end()) continue;
+    const std::string study = found->second->spec.study;
+    objects_.trials.erase(found);
+    gone.push_back(key.name);
+    if (listener_ && !lose_events_) listener_({Kind::kTrial, key, study});
+  }
+  return gone;
+}
+
+std::int64_t SimStore::next_ms() const {
+  std::int64_t next = -1;
+  for (const auto& [key, at_ms] : garbage_) next = next < 0 ? at_ms : std::min(next, at_ms);
+  return next;
+}
+
 void SimStore::watch(std::function<void(const control::Change&)> listener) {
   listener_ = std::move(listener);
 }
@@ -206,6 +283,9 @@ Result<api::TrialPtr> StaleStore::get_trial(const Key& key) { return find_trial(
 Result<std::vector<api::Study>> StaleStore::list_studies() { return all_studies(seen_); }
 Result<std::vector<api::TrialPtr>> StaleStore::list_trials(const Key& study) {
   return trials_of(seen_, study);
+}
+std::int64_t StaleStore::count_earlier_trials(const api::Study& study) {
+  return count_earlier(seen_, study);
 }
 
 }  // namespace fettle::sim

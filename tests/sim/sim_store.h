@@ -1,14 +1,16 @@
 // SimStore: an API server in memory, with resourceVersions, generations, conflicts and watches,
 // that can crash its caller at any write, lose watch events and serve stale reads. One thread.
 //
-// Invariant checked at every write: a fact that was written never changes, and a trial's
-// parameters and seed never change.
+// Writes are judged by the rulebook of the API server (api/rulebook.h), and what it refuses is
+// refused here. Checked at every write besides: a fact that was written never changes. A trial is
+// the Study's whose uid it names; those of a deleted Study go one after the other, in time.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/philox.h"
@@ -25,6 +27,7 @@ class SimStore : public control::Store {
   Result<api::TrialPtr> get_trial(const control::Key& key) override;
   Result<std::vector<api::Study>> list_studies() override;
   Result<std::vector<api::TrialPtr>> list_trials(const control::Key& study) override;
+  std::int64_t count_earlier_trials(const api::Study& study) override;
   Result<api::Study> create_study(const api::Study& study) override;
   Result<api::Study> update_study_spec(const api::Study& study) override;
   Result<api::Study> update_study_status(const api::Study& study) override;
@@ -51,7 +54,19 @@ class SimStore : public control::Store {
     failing_ = n;
     failure_ = {ErrorCode::kConflict, "somebody else was faster"};
   }
+  // From now on trials are refused as by a full quota, in these words; empty: no more.
+  void refuse_trials(std::function<std::string()> words) { refuse_trials_ = std::move(words); }
+  // From now on every write is refused for a while, in these words; "": no more.
+  void refuse_writes(std::string words) { refuse_writes_ = std::move(words); }
   void delete_trial(const std::string& name) { objects_.trials.erase({"", name}); }
+  // Stores the Study past all rules, as it may have come in under earlier ones.
+  api::Study put_study(const api::Study& study);
+  // Deletes the Study now, and its trials in the background.
+  void delete_study(const control::Key& key, std::int64_t now_ms);
+  // Deletes what is due by now; returns the names of the trials that are gone.
+  std::vector<std::string> collect_garbage(std::int64_t now_ms);
+  // When the next trial is deleted; -1 = never.
+  std::int64_t next_ms() const;
 
   // What all objects were at some moment: what a lagging cache serves.
   struct Objects {
@@ -67,14 +82,15 @@ class SimStore : public control::Store {
 
  private:
   Status admit();
-  void check_document(const api::Trial& trial) const;
-  void check_document(const api::Study& study) const;
+  Status judge(const api::Trial* before, const api::Trial& after) const;
+  Status judge(const api::Study* before, const api::Study& after) const;
   void changed(control::Kind kind, const api::Metadata& meta, const std::string& study);
   std::string next_version() { return std::to_string(++version_); }
   Result<api::Trial> put_trial(const api::Trial& trial, bool spec);
 
   Faults& faults_;
   Objects objects_;
+  std::map<control::Key, std::int64_t> garbage_;  // trials of deleted Studies, and when they go
   std::function<void(const control::Change&)> listener_;
   std::int64_t version_ = 0;
   std::int64_t trials_created_ = 0;
@@ -82,6 +98,8 @@ class SimStore : public control::Store {
   std::vector<std::string> events_;
   bool lose_events_ = false;
   bool check_documents_ = false;
+  std::function<std::string()> refuse_trials_;
+  std::string refuse_writes_;
   int failing_ = 0;
   Error failure_;
 };
@@ -97,6 +115,7 @@ class StaleStore : public control::Store {
   Result<api::TrialPtr> get_trial(const control::Key& key) override;
   Result<std::vector<api::Study>> list_studies() override;
   Result<std::vector<api::TrialPtr>> list_trials(const control::Key& study) override;
+  std::int64_t count_earlier_trials(const api::Study& study) override;
   Result<api::Study> create_study(const api::Study& s) override { return truth_.create_study(s); }
   Result<api::Study> update_study_spec(const api::Study& s) override {
     return truth_.update_study_spec(s);

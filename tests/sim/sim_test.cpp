@@ -320,6 +320,7 @@ TEST(Simulation, LostEventsAreMadeUpForByResyncs) {
 
 TEST(Simulation, AShortBreakdownOfTheStoreIsRetried) {
   Simulation simulation(digits_study(), all_finish);
+  simulation.expect_refusals();
   simulation.run_until(5);
   simulation.store().fail_writes(3);
   simulation.run_to_end();
@@ -329,6 +330,7 @@ TEST(Simulation, AShortBreakdownOfTheStoreIsRetried) {
 
 TEST(Simulation, ALongBreakdownEndsTheManagerAndLosesNothing) {
   Simulation simulation(digits_study(), all_finish);
+  simulation.expect_refusals();
   simulation.run_until(5);
   simulation.store().fail_writes(1'000'000);
   simulation.run_to_end();

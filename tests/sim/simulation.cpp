@@ -54,6 +54,8 @@ api::Study digits_study() {
   study.spec.budget.parallelism = 4;
   study.spec.budget.failures = 5;
   study.spec.trial.heartbeat = 30;
+  study.spec.trial.pod_template =
+      parse_json(R"({"spec": {"containers": [{"name": "trial", "image": "digits"}]}})").value();
   return study;
 }
 
@@ -115,16 +117,24 @@ bool Simulation::step_through() {
 }
 
 std::int64_t Simulation::next_ms() {
-  const std::int64_t runs = runs_.next_ms();
-  const std::int64_t manager = std::max(manager_->next_ms(), clock_.now_ms() + 1);
-  return runs < 0 ? manager : std::min(runs, manager);
+  std::int64_t next = std::max(manager_->next_ms(), clock_.now_ms() + 1);
+  for (const std::int64_t other : {runs_.next_ms(), store_.next_ms()}) {
+    if (other >= 0) next = std::min(next, other);
+  }
+  return next;
+}
+
+// What happens beside the controllers.
+void Simulation::advance() {
+  runs_.advance();
+  for (const std::string& trial : store_.collect_garbage(clock_.now_ms())) runs_.forget(trial);
 }
 
 void Simulation::run_until(std::int64_t at_s) {
   const std::int64_t end_ms = began_ms_ + at_s * 1000;
   while (step_through() && clock_.now_ms() < end_ms) {
     clock_.advance_to(std::min(end_ms, next_ms()));
-    runs_.advance();
+    advance();
   }
 }
 
@@ -132,7 +142,7 @@ void Simulation::run_to_end(std::int64_t most_s) {
   while (step_through() && !core::is_finished(study().status)) {
     clock_.advance_to(next_ms());
     CHECK(clock_.now_ms() < began_ms_ + most_s * 1000, "the Study does not come to an end");
-    runs_.advance();
+    advance();
   }
   if (error_.empty()) expect_quiet();
 }

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/check.h"
 #include "control/manager.h"
 #include "tests/sim/faults.h"
 #include "tests/sim/sim_clock.h"
@@ -43,6 +44,11 @@ class Simulation {
   void settle() { step_through(); }
   // Drops the manager and makes a new one, as a restart does.
   void restart();
+  // Refusals that do not end are expected: without this they fail the test.
+  void expect_refusals() { observer_.expected = true; }
+
+  int refused_in_a_row() const { return observer_.newest.refused; }
+  const std::string& last_refusal() const { return observer_.newest.error; }
 
   api::Study study();
   std::vector<api::TrialPtr> trials();
@@ -62,12 +68,25 @@ class Simulation {
   bool step_through();  // all steps that are due
   void expect_quiet();
   std::int64_t next_ms();
+  void advance();
+
+  // An action that is refused again and again for the same reason would be for ever.
+  class Refusals : public control::Observer {
+   public:
+    void on_reconciled(const control::Reconciled& look) override {
+      CHECK(expected || look.refused < control::kBlockedAfter,
+            look.item.key.name + " is refused again and again: " + look.error);
+      if (look.refused > 0) newest = look;
+    }
+    bool expected = false;
+    control::Reconciled newest;  // that was refused
+  };
 
   Faults faults_;
   SimClock clock_;
   SimStore store_;
   SimRuns runs_;
-  control::Observer observer_;
+  Refusals observer_;
   std::unique_ptr<control::Manager> manager_;
   const std::int64_t began_ms_;
   std::string error_;

@@ -1,0 +1,53 @@
+#include "control/refused.h"
+
+#include <algorithm>
+
+namespace fettle::control {
+
+namespace {
+
+std::string without_digits(std::string words) {
+  std::erase_if(words, [](char c) { return c >= '0' && c <= '9'; });
+  return words;
+}
+
+}  // namespace
+
+bool same_reason(const std::string& a, const std::string& b) {
+  return without_digits(a) == without_digits(b);
+}
+
+int Refused::add(const Item& item, const Key& study, const Error& error, std::int64_t now_ms) {
+  const std::lock_guard lock(mutex_);
+  Row& row = rows_[item];
+  const bool alike =
+      row.count > 0 && row.code == error.code && same_reason(row.words, error.message);
+  if (!alike) row = {.study = study, .code = error.code, .words = {}, .since_ms = now_ms};
+  row.words = error.message;
+  ++row.count;
+  row.blocked = row.count >= kBlockedAfter && now_ms - row.since_ms >= kBlockedAfterMs;
+  return row.count;
+}
+
+std::optional<Key> Refused::remove(const Item& item) {
+  const std::lock_guard lock(mutex_);
+  const auto row = rows_.extract(item);
+  if (row.empty() || !row.mapped().blocked) return std::nullopt;
+  return row.mapped().study;
+}
+
+std::string Refused::of_study(const Key& study) const {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [item, row] : rows_) {
+    if (row.blocked && row.study == study) return row.words;
+  }
+  return "";
+}
+
+std::size_t Refused::blocked() const {
+  const std::lock_guard lock(mutex_);
+  return static_cast<std::size_t>(std::count_if(
+      rows_.begin(), rows_.end(), [](const auto& entry) { return entry.second.blocked; }));
+}
+
+}  // namespace fettle::control

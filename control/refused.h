@@ -1,0 +1,57 @@
+// Refused: which objects are refused the same thing again and again, and for which Studies that is
+// worth a word (the condition Blocked).
+//
+// A refusal is the error of a look. Refusals of one object are in a row while they are alike: same
+// code, same words but for numbers, which name counts and times. A look that is carried out ends
+// the row. Conflicts are no refusals: the object has changed, and the next look plans anew.
+// What is remembered can be lost: the next looks find it out again. Thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+#include "control/work_queue.h"
+
+namespace fettle::control {
+
+// After so many refusals in a row, over at least so long, an object is blocked: what passes by
+// itself, as the restart of a server, is not worth a word.
+inline constexpr int kBlockedAfter = 3;
+inline constexpr std::int64_t kBlockedAfterMs = 1'000;
+
+// Whether two refusals give the same reason: numbers aside.
+bool same_reason(const std::string& a, const std::string& b);
+
+class Refused {
+ public:
+  // One more refusal of `item`, which belongs to `study`. Returns how many this makes in a row.
+  int add(const Item& item, const Key& study, const Error& error, std::int64_t now_ms);
+  // A look at the item was carried out. Returns the Study that it blocked, if it did.
+  std::optional<Key> remove(const Item& item);
+
+  // Why the Study or one of its trials is blocked now, in the words of whoever refuses it; "" when
+  // nothing is. Of several the first by kind and name.
+  std::string of_study(const Key& study) const;
+  // Objects that are blocked now.
+  std::size_t blocked() const;
+
+ private:
+  struct Row {
+    Key study;
+    ErrorCode code = ErrorCode::kInvalid;
+    std::string words;  // of the newest refusal
+    std::int64_t since_ms = 0;
+    int count = 0;
+    bool blocked = false;
+  };
+
+  mutable std::mutex mutex_;
+  std::map<Item, Row> rows_;
+};
+
+}  // namespace fettle::control

@@ -1,0 +1,58 @@
+// Refused: which errors are in a row, and from when on an object counts as blocked.
+#include "control/refused.h"
+
+#include <gtest/gtest.h>
+
+namespace fettle::control {
+namespace {
+
+const Item kStudyItem{Kind::kStudy, {"team", "digits"}};
+const Item kTrialItem{Kind::kTrial, {"team", "digits-3"}};
+const Key kStudy{"team", "digits"};
+
+Error quota(int used) {
+  return {ErrorCode::kForbidden, "create Trial: exceeded quota, used: " + std::to_string(used)};
+}
+
+TEST(Refused, AlikeRefusalsAreInARowAndBlockAfterAWhile) {
+  Refused refused;
+  EXPECT_EQ(refused.add(kStudyItem, kStudy, quota(5), 0), 1);
+  EXPECT_EQ(refused.add(kStudyItem, kStudy, quota(6), 10), 2) << "numbers aside";
+  EXPECT_EQ(refused.add(kStudyItem, kStudy, quota(6), 20), 3);
+  EXPECT_EQ(refused.of_study(kStudy), "") << "it may pass by itself";
+  EXPECT_EQ(refused.add(kStudyItem, kStudy, quota(7), kBlockedAfterMs), 4);
+  EXPECT_EQ(refused.of_study(kStudy), quota(7).message);
+  EXPECT_EQ(refused.blocked(), 1u);
+}
+
+TEST(Refused, TwoRefusalsAreNotEnoughHoweverLongTheyTake) {
+  Refused refused;
+  refused.add(kStudyItem, kStudy, quota(5), 0);
+  refused.add(kStudyItem, kStudy, quota(5), 60'000);
+  EXPECT_EQ(refused.of_study(kStudy), "");
+}
+
+TEST(Refused, AnotherReasonOrCodeBeginsAnew) {
+  Refused refused;
+  refused.add(kStudyItem, kStudy, quota(5), 0);
+  refused.add(kStudyItem, kStudy, quota(5), 1);
+  const Error other{ErrorCode::kForbidden, "denied by a webhook"};
+  EXPECT_EQ(refused.add(kStudyItem, kStudy, other, 2), 1);
+  EXPECT_EQ(refused.add(kStudyItem, kStudy, {ErrorCode::kUnavailable, other.message}, 3), 1);
+}
+
+TEST(Refused, ATrialBlocksItsStudyUntilItIsSeenToGoOn) {
+  Refused refused;
+  for (int i = 0; i < kBlockedAfter; ++i) {
+    refused.add(kTrialItem, kStudy, quota(5), i * kBlockedAfterMs);
+  }
+  EXPECT_NE(refused.of_study(kStudy), "");
+  EXPECT_FALSE(refused.remove(kStudyItem)) << "another object";
+  EXPECT_NE(refused.of_study(kStudy), "");
+  EXPECT_EQ(refused.remove(kTrialItem), kStudy);
+  EXPECT_EQ(refused.of_study(kStudy), "");
+  EXPECT_EQ(refused.blocked(), 0u);
+}
+
+}  // namespace
+}  // namespace fettle::control

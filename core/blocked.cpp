@@ -1,0 +1,59 @@
+#include "core/blocked.h"
+
+#include <utility>
+#include <vector>
+
+#include "core/conditions.h"
+#include "core/run_records.h"
+#include "core/spending.h"
+#include "core/study_status.h"
+
+namespace fettle::core {
+
+namespace {
+
+constexpr const char* kBlocked = "Blocked";
+
+}  // namespace
+
+StudyPlan plan_waiting_study(const api::Study& study, std::int64_t earlier, std::int64_t now_ms) {
+  const Ledger none(study, {});
+  const std::string waiting = std::to_string(earlier) + (earlier == 1 ? " trial" : " trials") +
+                              " of an earlier Study of this name " + (earlier == 1 ? "is" : "are") +
+                              " still being deleted; this Study begins when all are gone";
+  api::StudyStatus next = study_status(
+      study, {none, {}, study.spec.budget.parallelism, std::nullopt, std::nullopt, "", waiting},
+      now_ms);
+  StudyPlan plan;
+  const auto at_ms = write_time(study.status, next, /*running=*/false, now_ms);
+  if (at_ms && *at_ms > now_ms) plan.wake_at_ms = at_ms;
+  if (!at_ms || *at_ms > now_ms) return plan;
+  std::vector<EventNote> notes = status_notes(study.status, next);
+  plan.actions.emplace_back(UpdateStudyStatus{std::move(next)});
+  for (EventNote& note : notes) plan.actions.emplace_back(Note{std::move(note)});
+  return plan;
+}
+
+bool is_blocked(const api::StudyStatus& status) { return is_true(status.conditions, kBlocked); }
+
+std::string blocked_words(const api::StudyStatus& status) {
+  const api::StatusCondition* condition = find_condition(status.conditions, kBlocked);
+  return condition == nullptr ? "" : condition->message;
+}
+
+api::StudyStatus blocked_status(const api::Study& study, const std::string& words,
+                                std::int64_t now_ms) {
+  api::StudyStatus status = study.status;
+  const bool blocked = !words.empty();
+  set_condition(status.conditions,
+                {.type = kBlocked,
+                 .status = blocked,
+                 .reason = blocked ? "Refused" : "Accepted",
+                 .message = blocked ? shorten(words) : "what was refused has been accepted"},
+                now_ms);
+  status.updated_ms = now_ms;
+  status.display.state = state_of(status);
+  return status;
+}
+
+}  // namespace fettle::core

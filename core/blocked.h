@@ -1,0 +1,30 @@
+// What keeps a Study from going on though nothing is wrong with it: trials of an earlier Study of
+// its name that are still being deleted, and writes that are refused again and again.
+// Pure functions; usable from any thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "api/study.h"
+#include "core/plan.h"
+
+namespace fettle::core {
+
+// The reason of the condition Waiting.
+inline constexpr const char* kEarlierTrials = "EarlierTrials";
+
+// Plans a Study without trials while `earlier` trials of a deleted Study have names that its own
+// will get: it says so and begins nothing. Each deletion is a reason to look again.
+StudyPlan plan_waiting_study(const api::Study& study, std::int64_t earlier, std::int64_t now_ms);
+
+bool is_blocked(const api::StudyStatus& status);
+// What the condition says; "" where there is none.
+std::string blocked_words(const api::StudyStatus& status);
+
+// The Study's status with the condition Blocked: true with these words, or false where there are
+// none.
+api::StudyStatus blocked_status(const api::Study& study, const std::string& words,
+                                std::int64_t now_ms);
+
+}  // namespace fettle::core
