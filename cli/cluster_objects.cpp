@@ -11,7 +11,7 @@
 namespace fettle::cli {
 
 Result<api::Study> read_study_object(const Json& object) {
-  api::ReadStudy read = api::read_study(object);
+  api::ReadStudy read = api::read_study(object, api::UnknownFields::kIgnored);
   if (read.errors.empty()) return std::move(read.study);
   const api::FieldError& first = read.errors.front();
   return invalid("Study " + kube::text_at(object, {"metadata", "name"}) +
@@ -19,7 +19,7 @@ Result<api::Study> read_study_object(const Json& object) {
 }
 
 Result<api::Trial> read_trial_object(const Json& object) {
-  auto trial = api::read_trial(object);
+  auto trial = api::read_trial(object, api::UnknownFields::kIgnored);
   if (trial.ok()) return trial;
   return Error(trial.error())
       .in("Trial " + kube::text_at(object, {"metadata", "name"}) + " cannot be read");

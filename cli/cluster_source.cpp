@@ -86,6 +86,7 @@ Result<SeenStudy> ClusterSource::read(const std::string& name, Detail detail) {
                 client_.list(kube::kTrials, cluster_.ns, {core::kStudyLabel + ("=" + name), ""}));
   for (const Json& trial : trials) {
     FETTLE_ASSIGN(api::Trial read, read_trial_object(trial));
+    if (!core::belongs_to(read, seen.view.study)) continue;
     seen.view.trials.push_back(std::make_shared<const api::Trial>(std::move(read)));
   }
   sort_by_index(seen.view.trials);

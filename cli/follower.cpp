@@ -70,6 +70,7 @@ Result<StudyState> Follower::look() {
   const auto study = studies_.cache().get({cluster_.ns, study_});
   if (study == nullptr) return not_found("study " + study_ + " was deleted");
   std::vector<api::TrialPtr> trials = trials_.cache().all();
+  std::erase_if(trials, [&](const auto& trial) { return !core::belongs_to(*trial, *study); });
   sort_by_index(trials);
   seen_ = true;
   live_.show(*study, trials, control::SystemClock().now_ms());

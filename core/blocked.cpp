@@ -1,9 +1,9 @@
 #include "core/blocked.h"
 
 #include <utility>
-#include <vector>
 
 #include "core/conditions.h"
+#include "core/ledger.h"
 #include "core/run_records.h"
 #include "core/spending.h"
 #include "core/study_status.h"

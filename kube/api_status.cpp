@@ -29,6 +29,11 @@ bool has_cause(const Json& status, std::string_view reason) {
   return false;
 }
 
+// A namespace on its way refuses what is created in it, for as long as that takes.
+bool is_terminating(int code, const Json& status) {
+  return code == 403 && has_cause(status, "NamespaceTerminating");
+}
+
 ErrorCode error_code(int code, const std::string& reason) {
   switch (code) {
     case 400:
@@ -81,6 +86,7 @@ std::optional<ApiStatus> read_status(const Json& object) {
   out.code = static_cast<int>(integer_at(object, {"code"}));
   out.reason = text_at(object, {"reason"});
   out.message = with_causes(text_at(object, {"message"}), object);
+  out.terminating = is_terminating(out.code, object);
   out.list_again = out.code == 410 || out.reason == "Expired" || out.reason == "Gone" ||
                    has_cause(object, "ResourceVersionTooLarge");
   return out;
@@ -105,8 +111,9 @@ Error read_error(const HttpResponse& response, const std::string& what) {
   const std::optional<ApiStatus> status = read_status(response);
   if (status) {
     const std::string said = status->message.empty() ? status->reason : status->message;
-    return {error_code(response.status, status->reason),
-            what + ": " + (said.empty() ? "HTTP " + std::to_string(response.status) : said)};
+    const ErrorCode code =
+        status->terminating ? ErrorCode::kUnavailable : error_code(response.status, status->reason);
+    return {code, what + ": " + (said.empty() ? "HTTP " + std::to_string(response.status) : said)};
   }
   // No Status: a proxy, or the server before it is up. Its refusal says nothing of the object.
   const bool ours = response.status == 404 || response.status == 401 || response.status == 403;

@@ -18,6 +18,7 @@ struct ApiStatus {
   std::string message;  // with the causes that it does not name itself
   // The resourceVersion asked for is older than the history, or newer than the server: list again.
   bool list_again = false;
+  bool terminating = false;  // refused because the namespace is being deleted
 };
 
 // Nothing for what is no Status.

@@ -79,8 +79,9 @@ class Cache {
 
   // Lists are expected for these namespaces instead of one for all. Before the first list.
   void expect(const std::vector<std::string>& namespaces);
-  // Every expected list has come.
+  // Every expected list has come; or the one that covers this namespace.
   bool synced() const;
+  bool synced(const std::string& ns) const;
 
  private:
   struct Entry {

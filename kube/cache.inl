@@ -115,6 +115,12 @@ bool Cache<T>::synced() const {
 }
 
 template <class T>
+bool Cache<T>::synced(const std::string& ns) const {
+  const std::lock_guard lock(mutex_);
+  return !unsynced_.contains(ns) && !unsynced_.contains("");
+}
+
+template <class T>
 bool Cache<T>::is_news(const ObjectKey& key, const T& object) const {
   const std::string& version = object.metadata.resource_version;
   if (const auto found = objects_.find(key); found != objects_.end()) {

@@ -9,7 +9,7 @@
 //   kNotFound       404, 410 on a read
 //   kAlreadyExists  409 AlreadyExists
 //   kConflict       409 otherwise: the resourceVersion or uid is stale
-//   kUnavailable    429, 5xx, timeouts, network: try later
+//   kUnavailable    429, 5xx, timeouts, network, a namespace being deleted: try later
 // Thread-safe.
 #pragma once
 

@@ -344,6 +344,11 @@ int FakeApiServer::collect_garbage() {
   return collected;
 }
 
+void FakeApiServer::on_validation(Validate validate) {
+  const std::lock_guard lock(mutex_);
+  objects_.on_validation(std::move(validate));
+}
+
 void FakeApiServer::on_admission(std::function<Status(const Admission&)> admit) {
   const std::lock_guard lock(mutex_);
   objects_.on_admission(std::move(admit));

@@ -4,7 +4,8 @@
 // create (generateName, dry run), put, merge patch, server-side apply, delete (uid and
 // resourceVersion preconditions, finalizers, foreground), status subresources, resourceVersion,
 // generation, pods' logs, and garbage collection by ownerReferences when asked. It knows no schemas
-// and no controllers: Jobs make no pods; a test plays those parts through set() and its own writes.
+// (but see on_validation) and no controllers: Jobs make no pods; a test plays those parts through
+// set() and its own writes.
 // A write that changes nothing is no write, as on the real server.
 //
 // Not modelled: fields with list types (apply owns whole lists), conversion, authentication.
@@ -77,6 +78,9 @@ class FakeApiServer : public HttpTransport {
   // Asked before every write (with the state to be); an error refuses it: kForbidden 403, others
   // 422. One hook; set before use.
   void on_admission(std::function<Status(const Admission&)> admit);
+  // Asked before that, for the resources that have a schema; the server itself knows none. One
+  // hook; set before use.
+  void on_validation(Validate validate);
 
   void inject(Fault fault);
   void clear_faults();

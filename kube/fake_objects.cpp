@@ -182,6 +182,7 @@ HttpResponse FakeObjects::create(const FakeWrite& write, Stored fresh) {
   metadata.set("creationTimestamp", now_text());
   metadata.set("generation", 1);
   object.erase("status");
+  if (auto answer = invalid(Json(), object)) return *answer;
   if (auto answer = refused(write, Json(), object)) return *answer;
   if (write.dry_run) return object_response(201, object);
   ++made_;
@@ -200,6 +201,7 @@ HttpResponse FakeObjects::change(const FakeWrite& write, const Stored& before) {
     apply_leaves(after.object, write.body, owner_of(write), after.owners);
   }
   protect(write, before.object, after.object);
+  if (auto answer = invalid(before.object, after.object)) return *answer;
   if (spec_differs(before.object, after.object)) {
     metadata_of(after.object)
         .set("generation", integer_at(before.object, {"metadata", "generation"}) + 1);
@@ -234,6 +236,14 @@ HttpResponse FakeObjects::remove(const FakeWrite& write, const Json& before) {
   metadata.set("finalizers", std::move(finalizers));
   if (!(marked.object == before)) put(write.collection, std::move(marked));
   return object_response(200, *find(write.collection, write.key));
+}
+
+std::optional<HttpResponse> FakeObjects::invalid(const Json& before, Json& after) const {
+  if (!validate_) return std::nullopt;
+  Result<Json> valid = validate_(before, after);
+  if (!valid.ok()) return status_response(422, "Invalid", valid.error().message);
+  after = std::move(valid).value();
+  return std::nullopt;
 }
 
 std::optional<HttpResponse> FakeObjects::refused(const FakeWrite& write, const Json& before,

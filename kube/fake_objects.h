@@ -53,6 +53,10 @@ struct FakeChange {
   Json last;    // what a watch shows: `after`, or the state at deletion with its version
 };
 
+// The schema of some resource: `after`, in the place of `before` (null on create), with its
+// defaults, or kInvalid.
+using Validate = std::function<Result<Json>(const Json& before, const Json& after)>;
+
 class FakeObjects {
  public:
   HttpResponse write(const FakeWrite& write);
@@ -66,6 +70,7 @@ class FakeObjects {
   bool erase(const Collection& collection, const ObjectKey& key);
   int collect_garbage();
   void on_admission(std::function<Status(const Admission&)> admit) { admit_ = std::move(admit); }
+  void on_validation(Validate validate) { validate_ = std::move(validate); }
 
   const std::vector<FakeChange>& changes() const { return changes_; }
   std::int64_t compacted() const { return compacted_; }
@@ -83,6 +88,8 @@ class FakeObjects {
   HttpResponse remove(const FakeWrite& write, const Json& before);
   std::optional<HttpResponse> refused(const FakeWrite& write, const Json& before,
                                       const Json& after) const;
+  // Fills in defaults; the answer where the object is wrong.
+  std::optional<HttpResponse> invalid(const Json& before, Json& after) const;
   void put(const Collection& collection, Stored stored);
   bool is_garbage(const Json& object) const;
   bool collect(const Collection& collection, const ObjectKey& key);
@@ -92,6 +99,7 @@ class FakeObjects {
   std::map<Collection, Objects> collections_;
   std::vector<FakeChange> changes_;
   std::function<Status(const Admission&)> admit_;
+  Validate validate_;
   std::int64_t version_ = 100;
   std::int64_t compacted_ = 0;
   std::int64_t made_ = 0;

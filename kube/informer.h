@@ -57,8 +57,17 @@ class Informer {
   bool wait_synced(std::chrono::milliseconds most);
 
   Cache<T>& cache() { return cache_; }
+  const Cache<T>& cache() const { return cache_; }
   // What is wrong with a list or watch now; nothing when all go well.
   std::optional<std::string> last_error() const;
+
+  // A namespace ("" = all) whose list has not come yet.
+  struct Missing {
+    std::string ns;
+    std::string why;       // "" = it is under way
+    bool refused = false;  // the API server has answered, and did not list
+  };
+  std::vector<Missing> missing() const;
 
  private:
   // Reads what one watch loop brings and puts it into the cache.
@@ -72,6 +81,7 @@ class Informer {
     void gone(const Json& object) override;
     void advanced(const std::string& version) override;
     void trouble(const std::string& message) override { informer_.trouble(message); }
+    const std::string& ns() const { return ns_; }
 
    private:
     Informer& informer_;
@@ -90,7 +100,7 @@ class Informer {
   const Read read_;
   Cache<T> cache_;
   std::vector<std::unique_ptr<Feed>> feeds_;
-  std::vector<std::unique_ptr<WatchLoop>> loops_;
+  std::vector<std::unique_ptr<WatchLoop>> loops_;  // beside feeds_
 };
 
 }  // namespace fettle::kube

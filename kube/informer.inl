@@ -51,6 +51,17 @@ std::optional<std::string> Informer<T>::last_error() const {
 }
 
 template <class T>
+std::vector<typename Informer<T>::Missing> Informer<T>::missing() const {
+  std::vector<Missing> out;
+  for (std::size_t i = 0; i < loops_.size(); ++i) {
+    const std::string& ns = feeds_[i]->ns();
+    if (cache_.synced(ns)) continue;
+    out.push_back({ns, loops_[i]->last_error().value_or(""), loops_[i]->is_refused()});
+  }
+  return out;
+}
+
+template <class T>
 std::optional<T> Informer<T>::read(const Json& object) {
   Result<T> value = read_(object);
   if (value.ok()) return std::move(value).value();

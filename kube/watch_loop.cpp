@@ -52,6 +52,11 @@ std::optional<std::string> WatchLoop::last_error() const {
   return error_;
 }
 
+bool WatchLoop::is_refused() const {
+  const std::lock_guard lock(mutex_);
+  return refused_;
+}
+
 void WatchLoop::run(const std::stop_token& stop) {
   feed(Begin{}, stop);
   while (!stop.stop_requested()) {
@@ -72,6 +77,11 @@ void WatchLoop::list(const SendList& send, const std::stop_token& stop) {
   request.target = send.target;
   HttpResult result = transport_.call(request, kListDeadline);
   count("list", result, began);
+  const auto* response = std::get_if<HttpResponse>(&result);
+  {
+    const std::lock_guard lock(mutex_);
+    refused_ = response != nullptr && (response->status == 403 || response->status == 404);
+  }
   feed(ListAnswered{std::move(result)}, stop);
 }
 

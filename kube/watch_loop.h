@@ -55,6 +55,9 @@ class WatchLoop {
   // False when `most` passed or the loop was stopped.
   bool wait_listed(std::chrono::milliseconds most);
   std::optional<std::string> last_error() const;
+  // Whether the newest list was refused: we may not, or there is no such thing. It is asked for
+  // again all the same.
+  bool is_refused() const;
 
  private:
   void run(const std::stop_token& stop);
@@ -81,6 +84,7 @@ class WatchLoop {
   mutable std::mutex mutex_;
   std::condition_variable_any changed_;
   bool listed_ = false;
+  bool refused_ = false;
   std::optional<std::string> error_;
   std::jthread thread_;
 };

@@ -1,25 +1,30 @@
 #include "runtime/kubernetes/entries.h"
 
 #include <utility>
+#include <vector>
 
 #include "api/field_errors.h"
 #include "api/study_json.h"
 #include "api/timestamp.h"
 #include "api/trial_json.h"
 #include "core/history.h"
+#include "core/names.h"
 #include "core/run_records.h"
 #include "kube/json_path.h"
 
 namespace fettle::kubernetes {
 namespace {
 
-constexpr const char* kConditionType = "Failed";
-constexpr const char* kConditionReason = "Unreadable";
+constexpr const char* kReadable = "Readable";
 
-Result<api::Study> read_study_text(const Json& object) {
-  api::ReadStudy read = api::read_study(object);
+Result<api::Study> read_stored_study(const Json& object) {
+  api::ReadStudy read = api::read_study(object, api::UnknownFields::kIgnored);
   if (read.errors.empty()) return std::move(read.study);
   return invalid(api::to_string(read.errors));
+}
+
+Result<api::Trial> read_stored_trial(const Json& object) {
+  return api::read_trial(object, api::UnknownFields::kIgnored);
 }
 
 // Reads `object`; where that fails, once more without what `shorten` takes out.
@@ -33,14 +38,18 @@ Result<Object> read_or_shorten(const Json& object, const Read& read, const Short
   return rest.ok() ? std::move(rest) : std::move(whole);
 }
 
-Unreadable unreadable_as(const Json& object, const std::string& why) {
-  Unreadable out;
+// `why` it cannot be read; "" = it can.
+Readability readability_of(const Json& object, const std::string& why) {
+  Readability out;
   out.why = core::shorten(why);
-  out.conditions = Json(kube::array_at(object, {"status", "conditions"}));
-  for (const Json& condition : out.conditions.as_array()) {
-    out.said = out.said || (kube::text_at(condition, {"type"}) == kConditionType &&
-                            kube::text_at(condition, {"message"}) == out.why);
+  std::string told;
+  for (const Json& condition : kube::array_at(object, {"status", "conditions"})) {
+    if (kube::text_at(condition, {"type"}) == kReadable) {
+      told = kube::text_at(condition, {"message"});
+    }
   }
+  out.said = told == out.why;
+  if (!out.said) out.conditions = Json(kube::array_at(object, {"status", "conditions"}));
   return out;
 }
 
@@ -51,6 +60,18 @@ bool trim(api::Trial& trial) {
   const bool was_there = !curve.empty();
   curve = {};
   return was_there;
+}
+
+// The condition is about the object, not about the Study or the Trial.
+void leave_out_readable(std::vector<api::StatusCondition>& conditions) {
+  std::erase_if(conditions, [](const auto& condition) { return condition.type == kReadable; });
+}
+
+std::string study_uid_of(const Json& object) {
+  for (const Json& owner : kube::array_at(object, {"metadata", "ownerReferences"})) {
+    if (kube::text_at(owner, {"kind"}) == kube::kStudies.kind) return kube::text_at(owner, {"uid"});
+  }
+  return "";
 }
 
 Status check_name(const api::Metadata& metadata) {
@@ -64,12 +85,11 @@ Result<StudyEntry> read_study_entry(const Json& object) {
   entry.metadata = kube::read_metadata(object);
   FETTLE_TRY(check_name(entry.metadata));
   Result<api::Study> study = read_or_shorten<api::Study>(
-      object, read_study_text, [](Json& document) { document.erase("status"); });
-  if (study.ok()) {
-    entry.study = std::make_shared<const api::Study>(std::move(study).value());
-  } else {
-    entry.unreadable = unreadable_as(object, study.error().message);
-  }
+      object, read_stored_study, [](Json& document) { document.erase("status"); });
+  entry.readability = readability_of(object, study.ok() ? "" : study.error().message);
+  if (!study.ok()) return entry;
+  leave_out_readable(study->status.conditions);
+  entry.study = std::make_shared<const api::Study>(std::move(study).value());
   return entry;
 }
 
@@ -78,28 +98,30 @@ Result<TrialEntry> read_trial_entry(const Json& object) {
   entry.metadata = kube::read_metadata(object);
   FETTLE_TRY(check_name(entry.metadata));
   entry.study = kube::text_at(object, {"spec", "study"});
+  entry.study_uid = study_uid_of(object);
   Result<api::Trial> trial =
-      read_or_shorten<api::Trial>(object, api::read_trial, [](Json& document) {
+      read_or_shorten<api::Trial>(object, read_stored_trial, [](Json& document) {
         if (Json* status = document.find("status")) status->erase("report");
       });
-  if (trial.ok()) {
-    entry.is_trimmed = trim(*trial);
-    entry.trial = std::make_shared<const api::Trial>(std::move(trial).value());
-  } else {
-    entry.unreadable = unreadable_as(object, trial.error().message);
-  }
+  entry.readability = readability_of(object, trial.ok() ? "" : trial.error().message);
+  if (!trial.ok()) return entry;
+  leave_out_readable(trial->status.conditions);
+  trial->metadata.labels[core::kStudyUidLabel] = entry.study_uid;
+  entry.is_trimmed = trim(*trial);
+  entry.trial = std::make_shared<const api::Trial>(std::move(trial).value());
   return entry;
 }
 
-Json conditions_of_unreadable(const Unreadable& unreadable, std::int64_t now_ms) {
+Json conditions_with(const Readability& readability, std::int64_t now_ms) {
   Json conditions = Json::array();
-  for (const Json& condition : unreadable.conditions.as_array()) {
-    if (kube::text_at(condition, {"type"}) != kConditionType) conditions.push_back(condition);
+  for (const Json& condition : readability.conditions.as_array()) {
+    if (kube::text_at(condition, {"type"}) != kReadable) conditions.push_back(condition);
   }
-  conditions.push_back(Json::object({{"type", kConditionType},
-                                     {"status", "True"},
-                                     {"reason", kConditionReason},
-                                     {"message", unreadable.why},
+  if (readability.why.empty()) return conditions;
+  conditions.push_back(Json::object({{"type", kReadable},
+                                     {"status", "False"},
+                                     {"reason", "Unreadable"},
+                                     {"message", readability.why},
                                      {"lastTransitionTime", api::format_timestamp(now_ms)}}));
   return conditions;
 }

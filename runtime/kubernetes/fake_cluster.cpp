@@ -8,6 +8,7 @@
 #include "api/timestamp.h"
 #include "api/yaml/study_file.h"
 #include "kube/json_path.h"
+#include "runtime/kubernetes/fake_rules.h"
 
 namespace fettle::kubernetes {
 namespace {
@@ -17,7 +18,6 @@ using kube::text_at;
 
 constexpr std::int64_t kTimesFaster = 20;
 constexpr auto kPatience = 20s;
-constexpr const char* kStudyUid = "00000000-0000-0000-0000-00000000cafe";
 
 std::string now_text() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
@@ -47,12 +47,6 @@ Json final_report(double value) {
                        {"metrics", Json::object({{"loss", value}})},
                        {"final", true},
                        {"time", now_text()}});
-}
-
-// The Job of a template check has a Trial for its owner that is not there.
-bool is_dry_run(const kube::Admission& write) {
-  const Json::Array& owners = kube::array_at(write.object, {"metadata", "ownerReferences"});
-  return write.resource == "jobs" && !owners.empty() && text_at(owners[0], {"uid"}) == kStudyUid;
 }
 
 constexpr const char* kHead = R"(
@@ -135,6 +129,7 @@ bool TestOperator::step() {
 }
 
 FakeCluster::FakeCluster() {
+  server.on_validation(apply_rulebook);
   server.on_admission([this](const kube::Admission& write) {
     if (write.verb != "create") return success();
     if (refuses && refuses(write)) return admit;
@@ -143,12 +138,20 @@ FakeCluster::FakeCluster() {
   });
 }
 
-void FakeCluster::apply(const std::string& yaml) {
+// The Job of a template check has a Trial with the uid of the Study for its owner.
+bool FakeCluster::is_dry_run(const kube::Admission& write) {
+  const Json::Array& owners = kube::array_at(write.object, {"metadata", "ownerReferences"});
+  if (write.resource != "jobs" || owners.empty()) return false;
+  return studies_.contains(text_at(owners[0], {"uid"}));
+}
+
+void FakeCluster::apply(const std::string& yaml, const std::string& uid) {
   api::LoadedFile file = api::load_study_text(yaml, "test");
   CHECK(file.diagnostics.empty(), api::to_string(file.diagnostics.front()));
   api::Study study = file.studies.at(0);
   study.metadata.generation = 1;
-  study.metadata.uid = kStudyUid;
+  study.metadata.uid = uid;
+  studies_.insert(uid);
   server.set(kube::kStudies, api::write_study(study));
 }
 
@@ -195,7 +198,7 @@ void FakeCluster::tick() {
   for (const Json& job : server.list(kube::kJobs)) {
     if (!text_at(job, {"metadata", "labels", kTrialLabel}).empty()) move_job(job);
   }
-  server.collect_garbage();
+  if (collects_garbage) server.collect_garbage();
 }
 
 void FakeCluster::move_job(const Json& job) {

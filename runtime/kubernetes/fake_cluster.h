@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -94,6 +95,8 @@ struct PodScript {
 
 class FakeCluster {
  public:
+  static constexpr const char* kFirstUid = "00000000-0000-0000-0000-00000000cafe";
+
   FakeCluster();
 
   kube::FakeApiServer server;
@@ -104,8 +107,8 @@ class FakeCluster {
   };
   std::map<std::string, int> created;  // by "resource/name"; of what was really made
 
-  // From YAML, in the namespace "team".
-  void apply(const std::string& yaml);
+  // From YAML, in the namespace "team"; `uid` tells two Studies of a name apart.
+  void apply(const std::string& yaml, const std::string& uid = kFirstUid);
   void start_operator();
   void kill_operator() { manager.reset(); }
   // Lets time pass until `done`; false when that takes longer than 20 s.
@@ -121,14 +124,18 @@ class FakeCluster {
   bool is_true(const std::string& condition);
   std::string message_of(const std::string& condition);
   std::size_t count(const kube::Resource& resource) { return server.list(resource).size(); }
+  bool collects_garbage = true;
   Status admit = success();  // what is said to creations that `refuses` names
   std::function<bool(const kube::Admission&)> refuses;
 
  private:
+  bool is_dry_run(const kube::Admission& write);
   void tick();
   void move_job(const Json& job);
   void begin_pod(const Json& job, const PodScript& pod);
   void end_pod(const Json& job, const Json& pod, const PodScript& script);
+
+  std::set<std::string> studies_;  // uids
 };
 
 // A Study of `trials` trials, two at a time, of the user's own image.

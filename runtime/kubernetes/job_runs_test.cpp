@@ -323,7 +323,13 @@ TEST_F(JobRunsTest, ChecksTellTheTemplatesFaultFromOthers) {
       {"jobs", ErrorCode::kForbidden, "exceeded quota: few", std::nullopt},
       {"pods", ErrorCode::kForbidden, "User \"x\" cannot create resource \"pods\"",
        ErrorCode::kUnavailable},
-      {"jobs", ErrorCode::kForbidden, "because it is being terminated", ErrorCode::kUnavailable},
+      {"pods", ErrorCode::kForbidden, "no PriorityClass with name high was found",
+       ErrorCode::kUnavailable},
+      {"pods", ErrorCode::kForbidden,
+       "error looking up service account team/mine: serviceaccount \"mine\" not found",
+       ErrorCode::kUnavailable},
+      {"pods", ErrorCode::kForbidden, "terminationGracePeriodSeconds must be at most 30",
+       ErrorCode::kInvalid},
   };
   for (const auto& c : cases) {
     refuse(c.resource, c.answered, c.words);

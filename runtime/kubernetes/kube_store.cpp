@@ -57,16 +57,11 @@ Json labels_of(const api::Metadata& metadata) {
   return labels;
 }
 
-std::string study_uid_of(const api::Trial& trial) {
-  const auto found = trial.metadata.labels.find(core::kStudyUidLabel);
-  return found == trial.metadata.labels.end() ? "" : found->second;
-}
-
 // The Study as the owner that its trials name.
 api::Metadata owner_of(const api::Trial& trial) {
   api::Metadata owner;
   owner.name = trial.spec.study;
-  owner.uid = study_uid_of(trial);
+  owner.uid = core::study_uid_of(trial);
   return owner;
 }
 
@@ -83,7 +78,9 @@ std::int64_t place_of(const TrialEntry& entry) {
   return entry.trial == nullptr ? 0 : entry.trial->spec.index;
 }
 
-std::string trials_of(const TrialEntry& entry) { return entry.metadata.ns + "/" + entry.study; }
+std::string trials_of(const TrialEntry& entry) {
+  return entry.study_uid.empty() ? "" : entry.metadata.ns + "/" + entry.study_uid;
+}
 
 KubeStore::KubeStore(kube::Client& client, kube::Cache<StudyEntry>& studies,
                      kube::Cache<TrialEntry>& trials, control::Clock& clock, Record record)
@@ -107,19 +104,25 @@ KubeStore::KubeStore(kube::Client& client, kube::Cache<StudyEntry>& studies,
 // ---- Reading -----------------------------------------------------------------------------------
 
 Result<api::Study> KubeStore::get_study(const Key& key) {
-  const auto entry = studies_.get({key.ns, key.name});
+  auto entry = studies_.get({key.ns, key.name});
   if (entry == nullptr) return missing("Study", key);
-  if (entry->study != nullptr) return *entry->study;
-  if (const auto said = say_unreadable(kube::kStudies, *entry)) (void)keep_study(*said);
-  return missing("readable Study", key);
+  if (const auto said = say_readability(kube::kStudies, *entry)) {
+    (void)keep_study(*said);
+    entry = studies_.get({key.ns, key.name});
+  }
+  if (entry == nullptr || entry->study == nullptr) return missing("readable Study", key);
+  return *entry->study;
 }
 
 Result<api::TrialPtr> KubeStore::get_trial(const Key& key) {
-  const auto entry = trials_.get({key.ns, key.name});
+  auto entry = trials_.get({key.ns, key.name});
   if (entry == nullptr) return missing("Trial", key);
-  if (entry->trial != nullptr) return entry->trial;
-  if (const auto said = say_unreadable(kube::kTrials, *entry)) (void)keep_trial(*said);
-  return missing("readable Trial", key);
+  if (const auto said = say_readability(kube::kTrials, *entry)) {
+    (void)keep_trial(*said);
+    entry = trials_.get({key.ns, key.name});
+  }
+  if (entry == nullptr || entry->trial == nullptr) return missing("readable Trial", key);
+  return entry->trial;
 }
 
 Result<std::vector<api::Study>> KubeStore::list_studies() {
@@ -132,10 +135,24 @@ Result<std::vector<api::Study>> KubeStore::list_studies() {
 
 Result<std::vector<api::TrialPtr>> KubeStore::list_trials(const Key& study) {
   std::vector<api::TrialPtr> trials;
-  for (const auto& entry : trials_.group(study.ns + "/" + study.name)) {
-    if (entry->trial != nullptr) trials.push_back(entry->trial);
+  const auto owner = studies_.get({study.ns, study.name});
+  if (owner == nullptr) return trials;
+  for (const auto& entry : trials_.group(study.ns + "/" + owner->metadata.uid)) {
+    if (entry->trial == nullptr) {
+      return Error{ErrorCode::kUnavailable,
+                   "trial " + entry->metadata.name + " cannot be read: " + entry->readability.why};
+    }
+    trials.push_back(entry->trial);
   }
   return trials;
+}
+
+std::int64_t KubeStore::count_earlier_trials(const api::Study& study) {
+  const auto entries = trials_.all();
+  return std::count_if(entries.begin(), entries.end(), [&](const auto& entry) {
+    return entry->study == study.metadata.name && entry->metadata.ns == study.metadata.ns &&
+           !entry->study_uid.empty() && entry->study_uid != study.metadata.uid;
+  });
 }
 
 Status KubeStore::confirm(const api::Trial& trial) {
@@ -156,9 +173,9 @@ Result<bool> KubeStore::is_orphan(const api::Trial& trial) {
 // Said once: the entry that the answered write makes knows that it was said. A write that fails is
 // made up for at the next look.
 template <class Entry>
-std::optional<Json> KubeStore::say_unreadable(const kube::Resource& resource, const Entry& entry) {
-  if (entry.unreadable.said) return std::nullopt;
-  const Json conditions = conditions_of_unreadable(entry.unreadable, clock_.now_ms());
+std::optional<Json> KubeStore::say_readability(const kube::Resource& resource, const Entry& entry) {
+  if (entry.readability.said) return std::nullopt;
+  const Json conditions = conditions_with(entry.readability, clock_.now_ms());
   const Json patch = Json::object(
       {{"metadata", Json::object({{"resourceVersion", entry.metadata.resource_version}})},
        {"status", Json::object({{"conditions", conditions}})}});
@@ -172,7 +189,7 @@ std::optional<Json> KubeStore::say_unreadable(const kube::Resource& resource, co
 Result<api::Study> KubeStore::keep_study(const Json& object) {
   FETTLE_ASSIGN(StudyEntry entry, read_study_entry(object));
   const auto study = entry.study;
-  const std::string why = entry.unreadable.why;
+  const std::string why = entry.readability.why;
   studies_.put(std::move(entry));
   if (study == nullptr) return invalid("what was stored cannot be read: " + why);
   return *study;
@@ -181,7 +198,7 @@ Result<api::Study> KubeStore::keep_study(const Json& object) {
 Result<api::Trial> KubeStore::keep_trial(const Json& object) {
   FETTLE_ASSIGN(TrialEntry entry, read_trial_entry(object));
   const api::TrialPtr trial = entry.trial;
-  const std::string why = entry.unreadable.why;
+  const std::string why = entry.readability.why;
   trials_.put(std::move(entry));
   if (trial == nullptr) return invalid("what was stored cannot be read: " + why);
   return *trial;
@@ -228,7 +245,7 @@ Status KubeStore::delete_study(const api::Study& study) {
 // Errors: the Study that the trial names is gone, or on its way.
 Status KubeStore::check_owner(const api::Trial& trial) const {
   const auto owner = studies_.get({trial.metadata.ns, trial.spec.study});
-  const bool lives = owner != nullptr && owner->metadata.uid == study_uid_of(trial) &&
+  const bool lives = owner != nullptr && owner->metadata.uid == core::study_uid_of(trial) &&
                      owner->metadata.deleted_ms == 0;
   if (lives) return success();
   return Error{ErrorCode::kConflict, "Study " + trial.spec.study + " is being deleted"};
@@ -253,7 +270,7 @@ Result<api::Trial> KubeStore::create_trial(const api::Trial& trial) {
 Result<api::Trial> KubeStore::adopt(const api::Trial& wanted, const Error& taken) {
   FETTLE_ASSIGN(const Json object, client_.get(kube::kTrials, key_of(wanted.metadata)));
   Result<api::Trial> stored = keep_trial(object);
-  if (!is_owned_by(object, study_uid_of(wanted))) return taken;
+  if (!is_owned_by(object, core::study_uid_of(wanted))) return taken;
   return stored;
 }
 
@@ -344,7 +361,7 @@ void KubeStore::watch(std::function<void(const control::Change&)> listener) {
 
 // Of a Study that is gone. Nothing else may ever happen to a trial that it has left behind.
 void KubeStore::notify_trials(const api::Metadata& study) {
-  for (const auto& entry : trials_.group(study.ns + "/" + study.name)) {
+  for (const auto& entry : trials_.group(study.ns + "/" + study.uid)) {
     notify(Kind::kTrial, entry->metadata, entry->study);
   }
 }

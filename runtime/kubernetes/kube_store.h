@@ -7,9 +7,15 @@
 // more than the trainer could report; then the report is applied in the trainer's name. Curves that
 // the caches leave out (entries.h) are read again before a report that has one is written.
 //
-// Objects that cannot be read are reported on the objects themselves and are not there for the
-// controllers. Nothing is created for a Study that is being deleted. Thread-safe. Client and caches
-// outlive the store; make it before the informers start.
+// Objects that cannot be read are reported on the objects themselves (entries.h). A Study that
+// cannot be read is not there for the controllers, and its trials run on; the trials of a Study are
+// not listed while one of them cannot be read, so that nothing is decided without it.
+//
+// A trial is the Study's whose uid is in its owner references; any other is nobody's, whatever it
+// is called. Spec is written as a merge patch between two renderings of ours, and status by apply:
+// both leave fields alone that this version does not know. Nothing is created for a Study that is
+// being deleted.
+// Thread-safe. Client and caches outlive the store; make it before the informers start.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +34,7 @@
 
 namespace fettle::kubernetes {
 
-// The group of a Study's trials in the cache of Trials.
+// The group of a Study's trials in the cache of Trials: namespace and uid of the Study.
 std::string trials_of(const TrialEntry& entry);
 // Its place in that group.
 std::int64_t place_of(const TrialEntry& entry);
@@ -44,6 +50,7 @@ class KubeStore final : public control::Store {
   Result<api::TrialPtr> get_trial(const control::Key& key) override;
   Result<std::vector<api::Study>> list_studies() override;
   Result<std::vector<api::TrialPtr>> list_trials(const control::Key& study) override;
+  std::int64_t count_earlier_trials(const api::Study& study) override;
   Status confirm(const api::Trial& trial) override;
   Result<bool> is_orphan(const api::Trial& trial) override;
 
@@ -70,7 +77,7 @@ class KubeStore final : public control::Store {
   Status report_for_trainer(api::Trial& trial);
   Status restore_curve(api::Trial& trial);
   template <class Entry>
-  std::optional<Json> say_unreadable(const kube::Resource& resource, const Entry& entry);
+  std::optional<Json> say_readability(const kube::Resource& resource, const Entry& entry);
   void notify_trials(const api::Metadata& study);
   void notify(control::Kind kind, const api::Metadata& metadata, const std::string& study);
 

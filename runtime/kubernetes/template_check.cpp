@@ -41,6 +41,16 @@ api::Trial sample_trial(const api::Study& study) {
   return trial;
 }
 
+// Whether the cluster lacks what the Study asks for, or the operator a right: the Study is
+// innocent, and an administrator may mend it. These refusals have no reason for machines but their
+// words: those of the authorizer, of the admission plug-ins Priority and ServiceAccount, and of
+// admission policies whose parameters are missing.
+bool is_for_others_to_mend(const Error& error) {
+  return says(error, "cannot create resource") || says(error, "no PriorityClass with name") ||
+         says(error, "error looking up service account") ||
+         says(error, "failed to configure binding");
+}
+
 // What an answered refusal means for the Study. `what`: "Job" or "pod".
 Status judge(const Error& error, const std::string& what) {
   const std::string where = "the API server refuses the " + what + " of a trial";
@@ -48,9 +58,8 @@ Status judge(const Error& error, const std::string& what) {
   if (error.code == ErrorCode::kAlreadyExists) return success();
   if (error.code != ErrorCode::kForbidden) return error;
   if (is_about_quota(error)) return success();
-  // The operator's own rights: somebody else must mend those, and the Study is innocent.
-  const bool own_rights = says(error, "cannot create resource") || says(error, "terminat");
-  const ErrorCode code = own_rights ? ErrorCode::kUnavailable : ErrorCode::kInvalid;
+  const ErrorCode code =
+      is_for_others_to_mend(error) ? ErrorCode::kUnavailable : ErrorCode::kInvalid;
   const bool unprepared = says(error, kTrainerAccount) && says(error, "not found");
   const std::string way_out =
       unprepared ? "; is this namespace in the chart's studyNamespaces?" : "";

@@ -12,7 +12,8 @@
 namespace fettle::kubernetes {
 
 // kInvalid: it can never start, in the API server's words. kUnavailable: it could not be asked, or
-// the operator itself lacks the right to ask.
+// an administrator may mend it: rights of the operator, a priority class or account that is not
+// there.
 Status check_template(kube::Client& client, const api::Study& study, const JobOptions& options);
 
 // Whether a refusal (kForbidden) is about how much there is already, and passes.
