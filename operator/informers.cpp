@@ -1,5 +1,8 @@
 #include "operator/informers.h"
 
+#include <map>
+#include <utility>
+
 #include "runtime/kubernetes/job_builder.h"
 
 namespace fettle::op {
@@ -56,20 +59,25 @@ void Informers::stop() {
   pods.stop();
 }
 
-bool Informers::wait_synced(std::chrono::milliseconds most) {
-  const auto end = std::chrono::steady_clock::now() + most;
-  const auto left = [&] {
-    return std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
-  };
-  return studies.wait_synced(left()) && trials.wait_synced(left()) && jobs.wait_synced(left()) &&
-         pods.wait_synced(left());
+bool Informers::complete(const std::string& ns) const {
+  return studies.cache().synced(ns) && trials.cache().synced(ns) && jobs.cache().synced(ns) &&
+         pods.cache().synced(ns);
 }
 
-std::optional<std::string> Informers::last_error() const {
-  if (auto error = studies.last_error()) return error;
-  if (auto error = trials.last_error()) return error;
-  if (auto error = jobs.last_error()) return error;
-  return pods.last_error();
+std::vector<Informers::Missing> Informers::missing() const {
+  std::map<std::string, Missing> found;
+  const auto add = [&](const auto& informer) {
+    for (const auto& one : informer.missing()) {
+      found.try_emplace(one.ns, Missing{one.ns, one.why, one.refused});
+    }
+  };
+  add(studies);
+  add(trials);
+  add(jobs);
+  add(pods);
+  std::vector<Missing> out;
+  for (auto& [ns, one] : found) out.push_back(std::move(one));
+  return out;
 }
 
 }  // namespace fettle::op

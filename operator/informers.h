@@ -5,10 +5,8 @@
 // indexes and listeners. Started and stopped by one thread.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,10 +31,15 @@ class Informers {
 
   void start();
   void stop();
-  // Waits until everything was listed once; false when `most` passed.
-  bool wait_synced(std::chrono::milliseconds most);
-  // What is wrong with a list or watch now; nothing when all go well.
-  std::optional<std::string> last_error() const;
+  // Whether all there is of a namespace was listed once.
+  bool complete(const std::string& ns) const;
+  // The namespaces that are not complete ("" = all there are), one entry each.
+  struct Missing {
+    std::string ns;
+    std::string why;       // of the first list that is missing; "" = it is under way
+    bool refused = false;  // the API server answers, but does not list it: it may be deleted
+  };
+  std::vector<Missing> missing() const;
 
   kube::Informer<kubernetes::StudyEntry> studies;
   kube::Informer<kubernetes::TrialEntry> trials;

@@ -2,10 +2,12 @@
 
 #include <map>
 #include <mutex>
+#include <set>
 #include <utility>
 #include <vector>
 
 #include "api/names.h"
+#include "control/refused.h"
 
 namespace fettle::op {
 
@@ -51,11 +53,21 @@ Instruments::Instruments(Sources sources, Log& log)
                                      Type::kGauge,
                                      {},
                                      {}})),
+      blocked_(metrics_.declare({"fettle_blocked",
+                                 "Objects that are refused the same again and again.",
+                                 Type::kGauge,
+                                 {},
+                                 {}})),
       reconciles_(metrics_.declare({"fettle_reconciles_total",
                                     "Looks at objects; requeued ones are made again.",
                                     Type::kCounter,
                                     {"kind", "outcome"},
                                     {}})),
+      refused_(metrics_.declare({"fettle_refused_total",
+                                 "Actions refused for the same reason three times in a row.",
+                                 Type::kCounter,
+                                 {"kind"},
+                                 {}})),
       reconcile_seconds_(metrics_.declare({"fettle_reconcile_seconds",
                                            "How long a look at an object takes.",
                                            Type::kHistogram,
@@ -109,10 +121,13 @@ void Instruments::on_reconciled(const control::Reconciled& look) {
   metrics_.add(reconciles_, {kind, look.requeued ? "requeued" : "done"});
   metrics_.observe(reconcile_seconds_, {kind}, seconds(look.took_ms));
   if (look.error.empty()) return;
-  log_.debug("look again", {{"kind", kind},
+  const LogFields fields = {{"kind", kind},
                             {"namespace", look.item.key.ns},
                             {"name", look.item.key.name},
-                            {"error", look.error}});
+                            {"error", look.error}};
+  if (look.refused != control::kBlockedAfter) return log_.debug("look again", fields);
+  metrics_.add(refused_, {kind});
+  log_.warning("refused again and again", fields);
 }
 
 void Instruments::on_suggested(const control::Key&, std::int64_t took_ms) {
@@ -132,8 +147,11 @@ void Instruments::on_policies(bool complete) { metrics_.set(policies_, {}, compl
 void Instruments::look_up() {
   std::map<std::string, double> states;
   for (const api::TrialPhase phase : kPhases) states[std::string(api::to_string(phase))] = 0;
+  std::set<std::string> owners;
+  for (const auto& entry : sources_.studies.all()) owners.insert(entry->metadata.uid);
   for (const auto& entry : sources_.trials.all()) {
-    if (entry->trial) ++states[std::string(api::to_string(entry->trial->status.phase))];
+    const bool ours = entry->trial && owners.contains(entry->study_uid);
+    if (ours) ++states[std::string(api::to_string(entry->trial->status.phase))];
   }
   for (const auto& [state, count] : states) metrics_.set(trials_, {state}, count);
   metrics_.clear(studies_);
@@ -148,6 +166,7 @@ void Instruments::look_up() {
   for (const auto& [state, count] : studies) metrics_.set(studies_, {state}, count);
   metrics_.set(queue_depth_, {}, static_cast<double>(sources_.queue_depth()));
   metrics_.set(oldest_look_, {}, seconds(sources_.oldest_look_ms()));
+  metrics_.set(blocked_, {}, static_cast<double>(sources_.blocked()));
   metrics_.set(leader_, {}, sources_.is_leader() ? 1 : 0);
   metrics_.set(events_dropped_, {}, static_cast<double>(sources_.events_dropped()));
 }

@@ -22,6 +22,7 @@ struct Sources {
   const kube::Cache<kubernetes::StudyEntry>& studies;
   const kube::Cache<kubernetes::TrialEntry>& trials;
   std::function<std::size_t()> queue_depth;
+  std::function<std::size_t()> blocked;
   std::function<std::uint64_t()> events_dropped;
   std::function<bool()> is_leader;
   std::function<std::int64_t()> oldest_look_ms;
@@ -56,7 +57,9 @@ class Instruments final : public control::Observer {
   const Metrics::Id gpu_hours_;
   const Metrics::Id queue_depth_;
   const Metrics::Id oldest_look_;
+  const Metrics::Id blocked_;
   const Metrics::Id reconciles_;
+  const Metrics::Id refused_;
   const Metrics::Id reconcile_seconds_;
   const Metrics::Id suggest_seconds_;
   const Metrics::Id calls_;

@@ -52,8 +52,9 @@ kube::ClientOptions lease_client_options(const kube::LeaseTimes& times) {
   return options;
 }
 
-control::ManagerOptions manager_options(const Options& options) {
+control::ManagerOptions manager_options(const Options& options, const Informers& informers) {
   control::ManagerOptions manager;
+  manager.ready = [&informers](const std::string& ns) { return informers.complete(ns); };
   manager.most_failures = 0;  // one bad object must not stop the others
   manager.workers = options.workers;
   return manager;
@@ -103,10 +104,11 @@ Operator::Operator(Options options, Identity identity, kube::HttpTransport& tran
             {options_.trainer_image, options_.trainer_pod}),
       instruments_(
           {informers_.studies.cache(), informers_.trials.cache(),
-           [this] { return manager_.queue_depth(); }, [this] { return recorder_.dropped(); },
-           [this] { return synced_ && may_write(); }, [this] { return manager_.oldest_look_ms(); }},
+           [this] { return manager_.queue_depth(); }, [this] { return manager_.blocked(); },
+           [this] { return recorder_.dropped(); }, [this] { return working_ && may_write(); },
+           [this] { return manager_.oldest_look_ms(); }},
           log),
-      manager_(store_, runs_, clock_, instruments_, manager_options(options_)) {}
+      manager_(store_, runs_, clock_, instruments_, manager_options(options_, informers_)) {}
 
 Operator::~Operator() { shut_down(); }
 
@@ -148,17 +150,26 @@ bool Operator::await_lease() {
   return false;
 }
 
-// Without a whole picture nothing is decided.
-bool Operator::await_informers() {
-  milliseconds waited{0};
-  while (!stopping_) {
-    if (informers_.wait_synced(kGlance)) return true;
-    waited += kGlance;
-    if (waited % kSayAgain == milliseconds{0}) {
-      log_.warning("not ready", {{"why", why_not_ready()}});
+// Each namespace is worked on as soon as all of it is seen; none waits for another one.
+Status Operator::work() {
+  look_at_policies();
+  working_ = true;
+  const auto began = std::chrono::steady_clock::now();
+  auto say_at = began + kSayAgain;
+  bool all_seen = false;
+  return manager_.run([&] {
+    const auto now = std::chrono::steady_clock::now();
+    if (!all_seen && informers_.missing().empty()) {
+      all_seen = true;
+      log_.info("working", {{"studies", std::to_string(informers_.studies.cache().size())},
+                            {"trials", std::to_string(informers_.trials.cache().size())},
+                            {"workers", std::to_string(options_.workers)}});
+    } else if (!all_seen && now >= say_at) {
+      say_at = now + kSayAgain;
+      say_missing();
     }
-  }
-  return false;
+    return stopping_.load();
+  });
 }
 
 void Operator::look_at_policies() {
@@ -177,19 +188,16 @@ void Operator::look_at_policies() {
   }
 }
 
-Status Operator::work() {
-  if (!await_informers()) return success();
-  look_at_policies();
-  synced_ = true;
-  log_.info("working", {{"studies", std::to_string(informers_.studies.cache().size())},
-                        {"trials", std::to_string(informers_.trials.cache().size())},
-                        {"workers", std::to_string(options_.workers)}});
-  return manager_.run([this] { return stopping_.load(); });
+void Operator::say_missing() {
+  for (const Informers::Missing& missing : informers_.missing()) {
+    log_.warning("not all is seen, so nothing is done here",
+                 {{"namespace", missing.ns.empty() ? "(all)" : missing.ns}, {"why", missing.why}});
+  }
 }
 
 // In this order: who writes, who feeds them, and last what lets others write.
 void Operator::shut_down() {
-  synced_ = false;
+  working_ = false;
   informers_.stop();
   runs_.stop_reading();
   recorder_.stop();
@@ -197,13 +205,24 @@ void Operator::shut_down() {
   http_.stop();
 }
 
-std::string Operator::why_not_ready() {
-  if (synced_) return "";
-  if (options_.leader_elect && !elector_.may_write()) {
+// A namespace that the API server does not list was deleted, or is not ours: the others are worked
+// on, and the words beside "ok" name it.
+Operator::Readiness Operator::readiness() {
+  if (!working_) {
     // A replica in reserve is ready when it can see who leads.
-    return elector_.last_error().value_or(elector_.holder().empty() ? "nobody leads yet" : "");
+    if (!options_.leader_elect) return {false, "it starts"};
+    const std::string nobody = elector_.holder().empty() ? "nobody leads yet" : "";
+    const std::string why = elector_.last_error().value_or(nobody);
+    return {why.empty(), why};
   }
-  return informers_.last_error().value_or("the cluster is being listed");
+  Readiness out{true, ""};
+  for (const Informers::Missing& missing : informers_.missing()) {
+    out.ready = out.ready && missing.refused && !missing.ns.empty();
+    out.words += (out.words.empty() ? "" : "\n") +
+                 (missing.ns.empty() ? "the cluster" : "namespace " + missing.ns) + ": " +
+                 (missing.why.empty() ? "is being listed" : missing.why);
+  }
+  return out;
 }
 
 // A worker that does not come back holds its object for ever; only a new process helps.
@@ -215,12 +234,15 @@ std::string Operator::why_stuck() const {
 }
 
 HttpAnswer Operator::answer_health(std::string_view path) {
-  if (path != "/healthz" && path != "/readyz") {
+  const bool is_ready_asked = path == "/readyz";
+  if (path != "/healthz" && !is_ready_asked) {
     return {404, "text/plain; charset=utf-8", "try /healthz or /readyz\n"};
   }
-  const std::string why = path == "/healthz" ? why_stuck() : why_not_ready();
-  if (why.empty()) return {200, "text/plain; charset=utf-8", "ok\n"};
-  return {503, "text/plain; charset=utf-8", why + "\n"};
+  const std::string stuck = why_stuck();
+  const Readiness now = is_ready_asked ? readiness() : Readiness{stuck.empty(), stuck};
+  const std::string first = now.ready ? "ok\n" : "";
+  const std::string rest = now.words.empty() ? "" : now.words + "\n";
+  return {now.ready ? 200 : 503, "text/plain; charset=utf-8", first + rest};
 }
 
 HttpAnswer Operator::answer_metrics(std::string_view path) {

@@ -1,10 +1,11 @@
 // Operator: everything between the API server and the controllers, put together, started and
 // stopped in the right order.
 //
-// Listen for probes; wait for the lease; list and watch; let the Manager work; and at the end stop
-// the workers first, then the informers and the events, and give the lease back last, when nothing
-// is written any more. A replica that waits for the lease holds no copy of the cluster: it lists
-// anew when it takes over, so that it sees everything its predecessor wrote.
+// Listen for probes; wait for the lease; list and watch; let the Manager work, on each namespace as
+// soon as all of it was listed; and at the end stop the workers first, then the informers and the
+// events, and give the lease back last, when nothing is written any more. A replica that waits for
+// the lease holds no copy of the cluster: it lists anew when it takes over, so that it sees
+// everything its predecessor wrote.
 //
 // run() is called once, by one thread; stop() by any, also before run() and more than once.
 #pragma once
@@ -63,14 +64,19 @@ class Operator {
   Status listen();
   // False when it was stopped first.
   bool await_lease();
-  bool await_informers();
   // Says what the chart would have installed and is not there.
   void look_at_policies();
   Status work();
+  void say_missing();
   void shut_down();
 
   bool may_write() const { return !options_.leader_elect || elector_.may_write(); }
-  std::string why_not_ready();
+  // Whether this replica does its part, and what is to be said beside that.
+  struct Readiness {
+    bool ready = false;
+    std::string words;
+  };
+  Readiness readiness();
   std::string why_stuck() const;
   kube::ClientOptions client_options();
   InformersOptions informers_options();
@@ -94,7 +100,7 @@ class Operator {
   std::atomic<std::uint16_t> health_port_ = 0;
   std::atomic<bool> stopping_ = false;
   std::atomic<bool> lost_ = false;
-  std::atomic<bool> synced_ = false;
+  std::atomic<bool> working_ = false;
 };
 
 }  // namespace fettle::op

@@ -5,10 +5,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <functional>
 #include <optional>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "kube/fake_api_server.h"
 
@@ -29,10 +32,10 @@ bool eventually(const std::function<bool()>& is_true) {
   return is_true();
 }
 
-Json demo_study() {
-  return parse_json(R"({
+Json demo_study(const std::string& ns = "team") {
+  Json study = parse_json(R"({
     "apiVersion": "fettle.dev/v1alpha1", "kind": "Study",
-    "metadata": {"name": "demo", "namespace": "team"},
+    "metadata": {"name": "demo"},
     "spec": {
       "objectives": [{"metric": "accuracy", "direction": "Maximize"}],
       "parameters": [{"name": "x", "type": "Double", "min": 0, "max": 1}],
@@ -41,7 +44,9 @@ Json demo_study() {
       "trial": {"template": {"spec": {"containers": [
         {"name": "trainer", "image": "none", "command": ["true"]}]}}}
     }})")
-      .value();
+                   .value();
+  study.find("metadata")->set("namespace", ns);
+  return study;
 }
 
 class OperatorTest : public testing::Test {
@@ -52,6 +57,7 @@ class OperatorTest : public testing::Test {
     options.health_port = 0;
     options.workers = 2;
     options.leader_elect = leader_elect;
+    options.namespaces = namespaces_;
     program_.emplace(options, Identity{name, "system", 7}, server_, server_, log_);
     thread_ = std::thread([this] { outcome_ = program_->run(); });
   }
@@ -69,6 +75,26 @@ class OperatorTest : public testing::Test {
 
   Json lease() { return server_.get(kube::kLeases, {"system", "fettle-operator"}); }
 
+  // As of a namespace that was deleted, and the Role in it with it.
+  void refuse_lists(const std::string& ns) {
+    kube::Fault refused;
+    refused.kind = kube::Fault::Kind::kAnswer;
+    refused.matches = [ns](const kube::HttpRequest& request) {
+      return request.method == "GET" &&
+             request.target.find("/namespaces/" + ns + "/") != std::string::npos;
+    };
+    refused.every = 1;
+    refused.answer = {403, R"({"kind": "Status", "code": 403, "message": "forbidden"})", {}, {}};
+    server_.inject(refused);
+  }
+  std::size_t jobs_in(const std::string& ns) {
+    const std::vector<Json> jobs = server_.list(kube::kJobs);
+    return static_cast<std::size_t>(std::count_if(jobs.begin(), jobs.end(), [&](const Json& job) {
+      return job.find("metadata")->find("namespace")->as_string() == ns;
+    }));
+  }
+
+  std::vector<std::string> namespaces_;  // empty = all
   kube::FakeApiServer server_;
   Log log_{LogFormat::kText, LogLevel::kError};
   std::optional<Operator> program_;
@@ -132,6 +158,19 @@ TEST_F(OperatorTest, ItSaysNothingOfPoliciesThatItMayNotSee) {
   server_.set(kube::kStudies, demo_study());
   EXPECT_TRUE(eventually([&] { return server_.list(kube::kJobs).size() == 2; }));
   EXPECT_EQ(policies_of(*program_), "");
+}
+
+TEST_F(OperatorTest, NoNamespaceWaitsForAnotherOne) {
+  namespaces_ = {"gone", "team"};
+  refuse_lists("gone");
+  begin();
+  server_.set(kube::kStudies, demo_study("team"));
+  EXPECT_TRUE(eventually([&] { return jobs_in("team") == 2; }));
+  server_.set(kube::kStudies, demo_study("gone"));
+  EXPECT_EQ(jobs_in("gone"), 0u);
+  server_.clear_faults();  // it was made again
+  EXPECT_TRUE(eventually([&] { return jobs_in("gone") == 2; }));
+  EXPECT_TRUE(end().ok());
 }
 
 TEST_F(OperatorTest, ItGivesTheLeaseBackWhenItIsAskedToStop) {
