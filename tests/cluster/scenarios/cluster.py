@@ -29,6 +29,7 @@ LOGS = BUILD / "scenario-logs"
 SYSTEM = "fettle-system"
 TOLERATIONS = [{"key": "kwok.x-k8s.io/node", "operator": "Exists"}]
 PATHS = {
+    "customresourcedefinitions": "apis/apiextensions.k8s.io/v1",
     "events": "apis/events.k8s.io/v1",
     "jobs": "apis/batch/v1",
     "leases": "apis/coordination.k8s.io/v1",
@@ -102,6 +103,11 @@ reader = Reader()
 def get(resource, name, namespace):
     """The object, or None."""
     return reader.ask(f"/{PATHS[resource]}/namespaces/{namespace}/{resource}/{name}")
+
+
+def get_of_cluster(resource, name):
+    """An object without a namespace, or None."""
+    return reader.ask(f"/{PATHS[resource]}/{resource}/{name}")
 
 
 def items(resource, namespace, selector=""):
@@ -196,7 +202,8 @@ class Operator:
         self.health_port = next(self._ports)
         self.folder = tempfile.TemporaryDirectory(prefix="fettle-operator-")
         LOGS.mkdir(exist_ok=True)
-        self.log = open(LOGS / f"{name}.log", "wb")
+        self.log_path = LOGS / f"{name}.log"
+        self.log = open(self.log_path, "wb")
         self.arguments = [
             str(BUILD / "bin/fettle-operator"),
             f"--kubeconfig={self._kubeconfig()}",
@@ -255,9 +262,12 @@ class Operator:
         return code
 
     def words(self):
-        """Its log so far."""
-        self.log.flush()
-        return pathlib.Path(self.log.name).read_text(errors="replace")
+        """Its log so far, of all its lives."""
+        return self.log_path.read_text(errors="replace")
+
+    def refusals(self):
+        """What was refused three times in a row for the same reason."""
+        return [line for line in self.words().splitlines() if "refused again and again" in line]
 
     def ask(self, port, path):
         try:

@@ -16,6 +16,9 @@ class Scenario(unittest.TestCase):
 
     alone = False
     settings = ""  # further values of the chart
+    # Whether an action is refused three times in a row for the same reason. Otherwise that is a
+    # retry which never ends, and fails the test.
+    expects_refusals = False
 
     def setUp(self):
         name = self._testMethodName.removeprefix("test_").replace("_", "-")
@@ -26,8 +29,13 @@ class Scenario(unittest.TestCase):
     def start_operator(self, release, namespace=None, name="", arguments=()):
         """It leads, and is stopped at the end of the test."""
         operator = Operator(release, namespace, self._testMethodName + name, arguments)
-        self.addCleanup(lambda: self.assertIn(operator.clean_up(), (0, None)))
+        self.addCleanup(self.clean_up, operator)
         return operator.start().wait_until_leader()
+
+    def clean_up(self, operator):
+        self.assertIn(operator.clean_up(), (0, None))
+        if not self.expects_refusals:
+            self.assertEqual(operator.refusals(), [])
 
     def apply(self, name="s", **changes):
         cluster.apply(study(name, self.ns, **changes))

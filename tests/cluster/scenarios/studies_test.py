@@ -195,6 +195,7 @@ class ClusterTest(Scenario):
     """Disturbs whatever else runs in the cluster; its operator works in all namespaces."""
 
     alone = True
+    expects_refusals = True  # while there is no API server
 
     def setUp(self):
         install()

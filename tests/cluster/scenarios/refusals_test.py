@@ -1,0 +1,112 @@
+"""What an administrator can mend is said by the condition Blocked, asked for again, and never an end."""
+import base64
+import http.server
+import os
+import ssl
+import subprocess
+import tempfile
+import threading
+
+import cluster
+from cluster import kubectl, wait_for
+from scenario import Scenario
+
+REFUSING = "it breaks down on purpose"
+
+
+class Broken(http.server.BaseHTTPRequestHandler):
+    """Answers every review with 500."""
+
+    def do_POST(self):  # noqa: N802, the library's name
+        self.send_response(500)
+        self.end_headers()
+        self.wfile.write(REFUSING.encode())
+
+    def log_message(self, *_):
+        pass
+
+
+class RefusalsTest(Scenario):
+    expects_refusals = True
+
+    def blocked(self, name="s"):
+        """The server's words."""
+        return cluster.wait_for_condition(name, self.ns, "Blocked")["message"]
+
+    def assert_goes_on(self, **expected):
+        self.assert_succeeded(**expected)
+        wait_for("the condition to go", lambda: not cluster.condition(self.study(), "Blocked"))
+        said = [e for e in cluster.events(self.ns, "s") if e["reason"] == "Blocked"]
+        self.assertEqual(len(said), 1, "one event")
+        self.assertEqual(said[0]["type"], "Warning")
+
+    def test_quota_on_trials(self):
+        cluster.apply({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q", "namespace": self.ns},
+                       "spec": {"hard": {"count/trials.fettle.dev": "3"}}})  # fmt: skip
+        wait_for("the quota to count", lambda: "used" in kubectl("get", "quota", "q", "-n", self.ns, "-o", "json"))
+        self.apply(budget={"trials": 6, "parallelism": 2})
+        self.assertIn("exceeded quota: q", self.blocked())
+        wait_for("what is known to be told", lambda: self.completed() == 3)
+        self.assertEqual(self.study()["status"]["display"]["state"], "Blocked")
+        self.assertGreaterEqual(self.operator.metric("fettle_blocked"), 1)
+        kubectl("delete", "quota", "q", "-n", self.ns)
+        self.assert_goes_on(trials=6)
+
+    def serve_broken_webhook(self):
+        """The clientConfig of a webhook on this machine."""
+        folder = self.enterContext(tempfile.TemporaryDirectory())
+        certificate, key = (os.path.join(folder, name) for name in ("certificate", "key"))
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=broken",
+                        "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", certificate],
+                       check=True, capture_output=True)  # fmt: skip
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Broken)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate, key)
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        with open(certificate, "rb") as pem:
+            authority = base64.b64encode(pem.read()).decode()
+        return {"url": f"https://127.0.0.1:{server.server_port}/", "caBundle": authority}
+
+    def test_webhook_that_answers_500(self):
+        name = f"{self.ns}-broken"
+        webhook = {"name": "broken.fettle.dev", "clientConfig": self.serve_broken_webhook(), "sideEffects": "None",
+                   "admissionReviewVersions": ["v1"], "failurePolicy": "Fail",
+                   "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": self.ns}},
+                   "rules": [{"apiGroups": ["fettle.dev"], "apiVersions": ["*"], "resources": ["trials"],
+                              "operations": ["CREATE"]}]}  # fmt: skip
+        self.addCleanup(kubectl, "delete", "validatingwebhookconfiguration", name, "--ignore-not-found", check=False)
+        cluster.apply({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
+                       "metadata": {"name": name}, "webhooks": [webhook]})  # fmt: skip
+        # It takes a moment until the API server asks it.
+        probe = {"apiVersion": "fettle.dev/v1alpha1", "kind": "Trial", "metadata": {"name": "probe", "namespace": self.ns},
+                 "spec": {"study": "nobody"}}  # fmt: skip
+        refused = lambda: "failed calling webhook" in subprocess.run(  # noqa: E731
+            ["kubectl", "create", "--dry-run=server", "-f", "-"], input=cluster.json.dumps(probe), text=True, capture_output=True).stderr  # fmt: skip
+        wait_for("the webhook to be asked", refused)
+        self.apply()
+        self.assertIn("failed calling webhook", self.blocked())
+        self.assertIsNone(cluster.condition(self.study(), "Failed"))
+        kubectl("delete", "validatingwebhookconfiguration", name)
+        self.assert_goes_on()
+
+    def test_priority_class_that_is_missing(self):
+        name = f"{self.ns}-class"
+        study = cluster.study("s", self.ns)
+        study["spec"]["trial"]["template"]["spec"]["priorityClassName"] = name
+        cluster.apply(study)
+        self.assertIn(name, self.blocked())
+        self.assertIsNone(cluster.condition(self.study(), "Failed"))
+        self.addCleanup(kubectl, "delete", "priorityclass", name, check=False)
+        cluster.apply({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}, "value": 7})
+        self.assert_goes_on()
+
+    def test_service_account_that_is_missing(self):
+        study = cluster.study("s", self.ns)
+        study["spec"]["trial"]["template"]["spec"]["serviceAccountName"] = "late"
+        cluster.apply(study)
+        self.assertIn('serviceaccount "late" not found', self.blocked())
+        kubectl("create", "serviceaccount", "late", "-n", self.ns)
+        self.assert_goes_on()
