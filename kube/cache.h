@@ -59,6 +59,8 @@ class Cache {
     order_ = std::move(order);
   }
   std::vector<Pointer> group(const std::string& name) const;
+  // The same without a copy, while nothing changes: `visit` must not use the cache.
+  void visit_group(const std::string& name, const std::function<void(const T&)>& visit) const;
 
   // Adds a listener; before the first object comes.
   void on_change(Listener listener) { listeners_.push_back(std::move(listener)); }
@@ -98,7 +100,12 @@ class Cache {
     Pointer after;
   };
   using Changes = std::vector<Change>;
-  using Group = std::map<std::pair<std::int64_t, ObjectKey>, Pointer>;
+  // One after the other in memory: groups of thousands are read again and again.
+  struct Member {
+    std::int64_t order = 0;
+    Pointer object;
+  };
+  using Group = std::vector<Member>;
 
   static ObjectKey key_of(const T& object) { return {object.metadata.ns, object.metadata.name}; }
   static const std::string& version_of(const Pointer& object) {
@@ -113,7 +120,9 @@ class Cache {
              Changes& changes);
   void bury(const ObjectKey& key, const std::string& uid, const std::string& version);
   void list_one(T object, const ListScope& scope, Changes& changes);
-  void leave_group(const ObjectKey& key, const Pointer& object);
+  typename Group::iterator place_of(Group& group, const T& object) const;
+  void join_group(const Pointer& object);
+  void leave_group(const Pointer& object);
 
   void tell(const Changes& changes) const;
 

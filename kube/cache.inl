@@ -1,6 +1,8 @@
 // The members of Cache (cache.h).
 #pragma once
 
+#include <algorithm>
+
 namespace fettle::kube {
 
 template <class T>
@@ -32,8 +34,17 @@ std::vector<typename Cache<T>::Pointer> Cache<T>::group(const std::string& name)
   const auto found = groups_.find(name);
   if (found == groups_.end()) return out;
   out.reserve(found->second.size());
-  for (const auto& [place, object] : found->second) out.push_back(object);
+  for (const Member& member : found->second) out.push_back(member.object);
   return out;
+}
+
+template <class T>
+void Cache<T>::visit_group(const std::string& name,
+                           const std::function<void(const T&)>& visit) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = groups_.find(name);
+  if (found == groups_.end()) return;
+  for (const Member& member : found->second) visit(*member.object);
 }
 
 template <class T>
@@ -167,11 +178,9 @@ template <class T>
 void Cache<T>::set(const ObjectKey& key, Pointer object, Changes& changes) {
   Entry& entry = objects_[key];
   Pointer before = entry.object;
-  leave_group(key, before);
+  leave_group(before);
   entry = {object, ++mark_};
-  if (const std::string name = index_ ? index_(*object) : ""; !name.empty()) {
-    groups_[name][{order_(*object), key}] = object;
-  }
+  join_group(object);
   tombstones_.erase(key);
   changes.push_back({std::move(before), std::move(object)});
 }
@@ -181,7 +190,7 @@ void Cache<T>::unset(const ObjectKey& key, const std::string& uid, const std::st
                      Changes& changes) {
   ++mark_;
   if (const auto found = objects_.find(key); found != objects_.end()) {
-    leave_group(key, found->second.object);
+    leave_group(found->second.object);
     changes.push_back({std::move(found->second.object), nullptr});
     objects_.erase(found);
   }
@@ -200,12 +209,31 @@ void Cache<T>::bury(const ObjectKey& key, const std::string& uid, const std::str
   }
 }
 
+// Where `object` is in the group, or belongs.
 template <class T>
-void Cache<T>::leave_group(const ObjectKey& key, const Pointer& object) {
+typename Cache<T>::Group::iterator Cache<T>::place_of(Group& group, const T& object) const {
+  const std::int64_t order = order_(object);
+  const ObjectKey key = key_of(object);
+  return std::partition_point(group.begin(), group.end(), [&](const Member& member) {
+    if (member.order != order) return member.order < order;
+    return key_of(*member.object) < key;
+  });
+}
+
+template <class T>
+void Cache<T>::join_group(const Pointer& object) {
+  const std::string name = index_ ? index_(*object) : "";
+  if (name.empty()) return;
+  Group& group = groups_[name];
+  group.insert(place_of(group, *object), Member{order_(*object), object});
+}
+
+template <class T>
+void Cache<T>::leave_group(const Pointer& object) {
   if (object == nullptr || !index_) return;
   const auto found = groups_.find(index_(*object));
   if (found == groups_.end()) return;
-  found->second.erase({order_(*object), key});
+  found->second.erase(place_of(found->second, *object));
   if (found->second.empty()) groups_.erase(found);
 }
 

@@ -152,6 +152,23 @@ TEST_F(CacheTest, GroupsFollowTheirObjects) {
   EXPECT_EQ(cache_.all().size(), 2U);
 }
 
+TEST(Cache, AGroupIsInTheOrderThatWasAskedFor) {
+  Cache<Thing> cache;
+  cache.index_by([](const Thing& thing) { return thing.group; },
+                 [](const Thing& thing) { return std::stoll(thing.metadata.uid); });
+  for (const char* place : {"10", "2", "33", "2"}) {
+    cache.put(thing(std::string("t") + place, std::to_string(cache.size() + 1), place, "x"));
+  }
+  cache.put(thing("other", "5", "2", "x"));
+  cache.put(thing("t33", "6", "1", "x"));
+  std::vector<std::string> names;
+  cache.visit_group("x", [&](const Thing& one) { names.push_back(one.metadata.name); });
+  EXPECT_THAT(names, ElementsAre("t33", "other", "t2", "t10"));
+  cache.erase({"team", "t2"}, "2", "7");
+  EXPECT_EQ(cache.group("x").size(), 3U);
+  EXPECT_EQ(cache.group("x")[1]->metadata.name, "other");
+}
+
 TEST_F(CacheTest, ListsOfNamespacesLeaveOthersAlone) {
   cache_.expect({"team", "else"});
   cache_.replace({thing("a", "3")}, "5", {"team", 0});

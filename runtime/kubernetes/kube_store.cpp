@@ -137,13 +137,15 @@ Result<std::vector<api::TrialPtr>> KubeStore::list_trials(const Key& study) {
   std::vector<api::TrialPtr> trials;
   const auto owner = studies_.get({study.ns, study.name});
   if (owner == nullptr) return trials;
-  for (const auto& entry : trials_.group(study.ns + "/" + owner->metadata.uid)) {
-    if (entry->trial == nullptr) {
-      return Error{ErrorCode::kUnavailable,
-                   "trial " + entry->metadata.name + " cannot be read: " + entry->readability.why};
+  std::string unreadable;
+  trials_.visit_group(study.ns + "/" + owner->metadata.uid, [&](const TrialEntry& entry) {
+    if (entry.trial != nullptr) {
+      trials.push_back(entry.trial);
+    } else {
+      unreadable = "trial " + entry.metadata.name + " cannot be read: " + entry.readability.why;
     }
-    trials.push_back(entry->trial);
-  }
+  });
+  if (!unreadable.empty()) return Error{ErrorCode::kUnavailable, unreadable};
   return trials;
 }
 
