@@ -58,7 +58,7 @@ class StudyPlanner {
     if (!over) judge_trials();  // what a crash left unjudged, before more is learnt
     const bool learnt = record_facts();
     if (over) {
-      outlive();
+      expire();
       return std::move(plan_);
     }
     if (learnt) judge_trials();
@@ -89,7 +89,7 @@ class StudyPlanner {
   void stop_replaced();
   void create_trials();
   const Trial& create_trial(Json parameters, const search::Stage& stage);
-  void outlive();
+  void expire();
   void wake_when_spent(const Spending& spending);
   void report(const Spending& spending, const std::optional<Ending>& draining);
 
@@ -321,7 +321,7 @@ const Trial& StudyPlanner::create_trial(Json parameters, const search::Stage& st
 }
 
 // A Study that is over is deleted after a time, if its spec says so.
-void StudyPlanner::outlive() {
+void StudyPlanner::expire() {
   const std::optional<double>& ttl = study_.spec.ttl_after_finished;
   if (!ttl || study_.status.ended_ms == 0) return;
   const std::int64_t at_ms = study_.status.ended_ms + static_cast<std::int64_t>(*ttl * 1000);

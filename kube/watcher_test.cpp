@@ -117,6 +117,14 @@ TEST_F(WatcherTest, ListsTheNewestStatePageByPageAndWatchesFromThere) {
   EXPECT_THAT(timeout, AllOf(Ge(300), Le(599)));
 }
 
+TEST(Watcher, AsksForPagesAsSmallAsItIsTold) {
+  WatchTarget target = kTarget;
+  target.page_size = 100;
+  const WatcherStep first = step(target, {}, Begin{}, SteadyTime{0});
+  ASSERT_EQ(first.outputs.size(), 1U);
+  EXPECT_THAT(std::get<SendList>(first.outputs[0]).target, HasSubstr("limit=100"));
+}
+
 TEST_F(WatcherTest, HandsOnEventsAndRemembersHowFarItCame) {
   start_watching();
   EXPECT_THAT(line(event("ADDED", "a", "11")), ElementsAre("changed a", "seen 11"));
