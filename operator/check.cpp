@@ -47,7 +47,7 @@ Status check_policies(kube::Client& client, Log& log) {
                 {{"error", missing.error().message}});
     return success();
   }
-  FETTLE_TRY(missing);
+  if (!missing.ok()) return missing.error();
   if (!missing->empty()) return not_found("there is no admission policy " + missing->front());
   log.info("the admission policies are there");
   return success();

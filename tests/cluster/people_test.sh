@@ -101,9 +101,7 @@ complain() {
 # wait_for WHAT COMMAND...: roles are put together, and policies begin to count, a moment later.
 wait_for() {
   for _ in $(seq 900); do
-    failed=0
-    "${@:2}" > "$work/waited" 2>&1 || failed=1
-    [ "$failed" -eq 1 ] || return 0
+    ! (failed=0 && "${@:2}" && [ "$failed" -eq 0 ]) > "$work/waited" 2>&1 || return 0
     sleep 0.2
   done
   echo "people: waited in vain for $1" >&2
