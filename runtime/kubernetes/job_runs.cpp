@@ -134,6 +134,11 @@ void JobRuns::warn_of_volume(const api::Study& study) {
 Status JobRuns::start(const api::Study& study, const api::Trial& trial, std::int64_t run) {
   if (const JobPtr job = find_job(trial, run)) return ensure_service(*job);
   FETTLE_ASSIGN(const Json job, build_job(study, trial, run, options_));
+  if (!why_held(trial, run).empty()) {
+    const std::lock_guard lock(mutex_);
+    held_.insert(name_of(trial, run));
+    return success();
+  }
   Status created = ensure_claim(study);
   if (created.ok()) created = create(job, trial, run);
   if (created.ok() || created.error().code != ErrorCode::kForbidden) return created;
@@ -144,6 +149,47 @@ Status JobRuns::start(const api::Study& study, const api::Trial& trial, std::int
   }
   notify(trial.metadata.ns, trial.metadata.name);  // no watch will: there is no Job
   return success();
+}
+
+// A pod of an earlier run that may still work: its Job was deleted, and it has its grace period. One
+// on a lost node is given up as its run was. "" = there is none.
+std::string JobRuns::why_held(const api::Trial& trial, std::int64_t run) const {
+  if (run == 0) return "";
+  const std::int64_t now_ms = clock_.now_ms();
+  for (const PodPtr& pod : pods_.all()) {
+    const api::Metadata& metadata = pod->metadata;
+    const bool ours = metadata.ns == trial.metadata.ns &&
+                      label_of(metadata, kTrialLabel) == trial.metadata.name &&
+                      label_of(metadata, kRunLabel) != std::to_string(run);
+    const bool over = pod->phase == "Succeeded" || pod->phase == "Failed";
+    const bool lost = metadata.deleted_ms != 0 && now_ms - metadata.deleted_ms >= kLostMs;
+    if (!ours || over || lost) continue;
+    return "pod " + metadata.name + " of an earlier run has not ended yet";
+  }
+  return "";
+}
+
+// Those that need not wait any more are not there, and are started again.
+void JobRuns::add_held(const api::Trial& trial, std::vector<core::Run>& runs) {
+  std::vector<RunName> held;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const RunName& name : held_) {
+      if (name.uid == trial.metadata.uid) held.push_back(name);
+    }
+  }
+  for (const RunName& name : held) {
+    core::Run run;
+    run.id = name.run;
+    run.workers = trial.spec.workers;
+    run.reason = why_held(trial, name.run);
+    if (!run.reason.empty()) {
+      runs.push_back(std::move(run));
+      continue;
+    }
+    const std::lock_guard lock(mutex_);
+    held_.erase(name);
+  }
 }
 
 Status JobRuns::create(const Json& job, const api::Trial& trial, std::int64_t run) {
@@ -248,6 +294,7 @@ Status JobRuns::stop(const api::Trial& trial, std::int64_t run) {
   {
     const std::lock_guard lock(mutex_);
     refusals_.remove(name_of(trial, run));
+    held_.erase(name_of(trial, run));
   }
   const JobPtr job = find_job(trial, run);
   if (job != nullptr && !job->suspended) {
@@ -290,6 +337,7 @@ Result<std::vector<core::Run>> JobRuns::observe(const api::Trial& trial) {
     FETTLE_ASSIGN(core::Run run, observe_one(*job, trial));
     runs.push_back(std::move(run));
   }
+  add_held(trial, runs);
   const std::lock_guard lock(mutex_);
   for (core::Run& refused : refusals_.of_trial(name_of(trial, 0), clock_.now_ms())) {
     runs.push_back(std::move(refused));

@@ -43,7 +43,8 @@ class JobRuns final : public control::Runs {
   // have at a time.
   Status check(const api::Study& study) override;
   // kAlreadyExists: another object has the Job's name. A Job that the server does not admit now is
-  // no error: the run is Pending, and asked for again.
+  // no error: the run is Pending, and asked for again. So is one while pods of the trial's earlier
+  // runs have not ended: two runs must not write checkpoints to one place.
   Status start(const api::Study& study, const api::Trial& trial, std::int64_t run) override;
   Status resize(const api::Trial& trial, std::int64_t run, std::int64_t workers) override;
   // Suspends the Job, which ends its pods.
@@ -68,6 +69,8 @@ class JobRuns final : public control::Runs {
   Result<bool> ensure(const kube::Resource& resource, const api::Metadata& owner,
                       const std::function<Json()>& build);
   void mend_claim(const api::Trial& trial);
+  std::string why_held(const api::Trial& trial, std::int64_t run) const;
+  void add_held(const api::Trial& trial, std::vector<core::Run>& runs);
   void warn_of_volume(const api::Study& study);
   Result<std::vector<std::shared_ptr<const kube::Pod>>> pods_of(const kube::Job& job);
   Result<core::Run> observe_one(const kube::Job& job, const api::Trial& trial);
@@ -85,6 +88,7 @@ class JobRuns final : public control::Runs {
   const JobOptions options_;
   std::mutex mutex_;
   Refusals refusals_;
+  std::set<RunName> held_;         // runs that wait for pods of earlier ones to end
   std::set<std::string> removed_;  // uids of Jobs that were deleted and are still in the cache
   // Uids of Jobs whose Service, and of Studies whose claim, is there, and until when to believe it.
   std::map<std::string, std::int64_t> served_;

@@ -12,6 +12,7 @@
 #include "api/yaml/study_file.h"
 #include "kube/json_path.h"
 #include "runtime/kubernetes/fake_cluster.h"
+#include "runtime/kubernetes/run_of_job.h"
 
 namespace fettle::kubernetes {
 namespace {
@@ -29,7 +30,7 @@ Json pod_of(const Json& job, const std::string& last_words) {
   api::Metadata owner;
   owner.name = kJob;
   owner.uid = text_at(job, {"metadata", "uid"});
-  const Json labels = Json::object({{kTrialLabel, "digits-0"}});
+  const Json labels = Json::object({{kTrialLabel, "digits-0"}, {kRunLabel, "0"}});
   const Json owners = Json(Json::Array{owner_reference("batch/v1", "Job", owner)});
   return Json::object(
       {{"apiVersion", "v1"},
@@ -264,6 +265,42 @@ TEST_F(JobRunsTest, TimesAreByOurOwnClock) {
     cluster_.server.remove(kube::kPods, {"team", "digits-0-r0-0-x"});
     cluster_.server.remove(kube::kJobs, {"team", kJob});
   }
+}
+
+// Somebody deleted the Job of run 0, and its pod has its grace period: it may still write.
+TEST_F(JobRunsTest, ARunStartsOnceThePodsOfTheOneBeforeHaveEnded) {
+  ASSERT_TRUE(start().ok());
+  Json pod = running_pod(job(), cluster_.clock.now_ms());
+  const auto end_at = [&](std::int64_t ms) {
+    pod.find("metadata")->set("deletionTimestamp", api::format_timestamp(ms));
+    cluster_.server.set(kube::kPods, pod);
+  };
+  end_at(cluster_.clock.now_ms() + 30'000);
+  ASSERT_TRUE(eventually([&] { return observe().state == core::RunState::kRunning; }));
+  ASSERT_TRUE(runs().remove(trial_, 0).ok());
+  ASSERT_TRUE(runs().start(study_, trial_, 1).ok());
+  EXPECT_EQ(cluster_.count(kube::kJobs), 0u);
+  EXPECT_EQ(observe().id, 1);
+  EXPECT_EQ(observe().state, core::RunState::kPending);
+  EXPECT_THAT(observe().reason, HasSubstr("digits-0-r0-0-x of an earlier run has not ended"));
+  pod.find("status")->set("phase", "Failed");
+  cluster_.server.set(kube::kPods, pod);
+  EXPECT_TRUE(eventually([&] { return runs().observe(trial_).value().empty(); }))
+      << "so that it is started again";
+  ASSERT_TRUE(runs().start(study_, trial_, 1).ok());
+  EXPECT_EQ(cluster_.count(kube::kJobs), 1u);
+}
+
+TEST_F(JobRunsTest, APodOnALostNodeHoldsNoRunForEver) {
+  ASSERT_TRUE(start().ok());
+  Json pod = running_pod(job(), cluster_.clock.now_ms());
+  const std::int64_t long_ago = cluster_.clock.now_ms() - kLostMs;
+  pod.find("metadata")->set("deletionTimestamp", api::format_timestamp(long_ago));
+  cluster_.server.set(kube::kPods, pod);
+  ASSERT_TRUE(eventually([&] { return observe().started_ms != 0; }));
+  ASSERT_TRUE(runs().remove(trial_, 0).ok());
+  ASSERT_TRUE(runs().start(study_, trial_, 1).ok());
+  EXPECT_EQ(cluster_.count(kube::kJobs), 1u);
 }
 
 TEST_F(JobRunsTest, ADeletionThatFailedLeavesTheRunInSight) {

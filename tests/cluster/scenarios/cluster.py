@@ -152,6 +152,7 @@ def study(name, ns, **changes):
         "metadata": {"annotations": annotations},
         "spec": {
             "tolerations": TOLERATIONS,
+            "nodeSelector": {"type": "kwok"},  # a real node, where there is one, knows no such image
             "containers": [{"name": "trial", "image": "fake"} | changes.pop("container", {})],
         },
     }
