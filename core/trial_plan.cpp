@@ -464,8 +464,7 @@ void TrialPlanner::check_deadlines(RunRecord& record, const Run& run) {
 void TrialPlanner::check_heartbeat(RunRecord& record, const Run& run, std::int64_t patience_ms) {
   const std::int64_t reported_ms = status_.report ? status_.report->at_ms : 0;
   const std::int64_t heard_ms = run.heard_ms != 0 ? run.heard_ms : reported_ms;
-  const std::int64_t since_ms = std::max(record.running_ms, std::min(heard_ms, now_ms_));
-  const std::int64_t deadline = since_ms + patience_ms;
+  const std::int64_t deadline = std::max(record.running_ms, heard_ms) + patience_ms;
   if (now_ms_ < deadline) return wake_at(deadline);
   if (run.read_ms.value_or(now_ms_) < deadline) return wake_at(now_ms_ + kWaitingMs);
   ask_to_stop(record, Outcome::kHung,

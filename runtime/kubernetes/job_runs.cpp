@@ -151,8 +151,8 @@ Status JobRuns::start(const api::Study& study, const api::Trial& trial, std::int
   return success();
 }
 
-// A pod of an earlier run that may still work: its Job was deleted, and it has its grace period. One
-// on a lost node is given up as its run was. "" = there is none.
+// A pod of an earlier run that may still work: its Job was deleted, and it has its grace period.
+// One on a lost node is given up as its run was. "" = there is none.
 std::string JobRuns::why_held(const api::Trial& trial, std::int64_t run) const {
   if (run == 0) return "";
   const std::int64_t now_ms = clock_.now_ms();

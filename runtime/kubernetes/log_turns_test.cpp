@@ -29,9 +29,11 @@ TEST(LogTurns, NobodyIsReadBeforeItIsDueOrTwiceAtOnce) {
   EXPECT_FALSE(turns.take(kNow + 20));
 }
 
-TEST(LogTurns, NamespacesTakeTurnsHoweverManyLogsTheyHave) {
+TEST(LogTurns, NamespacesTakeTurnsHoweverManyStudiesTheyHave) {
   LogTurns turns(1'000, 2);
-  for (int i = 0; i < 100; ++i) turns.want("big" + std::to_string(i), "big", "s", due());
+  for (int i = 0; i < 100; ++i) {
+    turns.want("big" + std::to_string(i), "big", "s" + std::to_string(i), due());
+  }
   for (int i = 0; i < 3; ++i) turns.want("small" + std::to_string(i), "small", "s", due());
   int small = 0;
   for (int i = 0; i < 6; ++i) small += turns.take(kNow + i)->rfind("small", 0) == 0 ? 1 : 0;
