@@ -65,8 +65,7 @@ void visit_fields(Visitor& v, T& c) {
 template <class Visitor, Like<Resize> T>
 void visit_fields(Visitor& v, T& c) {
   v.field("time", c.at_ms, "From then on.", timestamp());
-  v.field("workers", c.workers, "That many workers run; 0: none, the run waits.",
-          whole(0, 1024));
+  v.field("workers", c.workers, "That many workers run; 0: none, the run waits.", whole(0, 1024));
 }
 
 template <class Visitor, Like<RunRecord> T>

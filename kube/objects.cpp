@@ -93,6 +93,9 @@ Result<Pod> read_pod(const Json& object) {
   Pod out;
   out.metadata = read_metadata(object);
   out.owner = read_owner(object);
+  // deletionTimestamp is when the grace period is over.
+  const std::int64_t grace_s = integer_at(object, {"metadata", "deletionGracePeriodSeconds"});
+  if (out.metadata.deleted_ms != 0) out.doomed_ms = out.metadata.deleted_ms - grace_s * 1000;
   out.node = text_at(object, {"spec", "nodeName"});
   out.phase = text_at(object, {"status", "phase"});
   out.reason = text_at(object, {"status", "reason"});

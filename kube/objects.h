@@ -61,6 +61,7 @@ struct Pod {
   std::string reason;
   std::string message;
   std::int64_t started_ms = 0;
+  std::int64_t doomed_ms = 0;  // when its deletion was asked for; 0 = it was not
   std::vector<TrueCondition> conditions;
   std::string unschedulable;        // the scheduler's words; "" = none
   std::vector<std::string> claims;  // PersistentVolumeClaims it mounts

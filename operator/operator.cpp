@@ -101,7 +101,8 @@ Operator::Operator(Options options, Identity identity, kube::HttpTransport& tran
       store_(client_, informers_.studies.cache(), informers_.trials.cache(), clock_,
              [this](kube::Occurrence event) { recorder_.record(std::move(event)); }),
       runs_(client_, informers_.jobs.cache(), informers_.pods.cache(), store_, clock_,
-            {options_.trainer_image, options_.trainer_pod}),
+            {options_.trainer_image, options_.trainer_pod,
+             static_cast<std::int64_t>(options_.gang_timeout * 1000)}),
       instruments_(
           {informers_.studies.cache(), informers_.trials.cache(),
            [this] { return manager_.queue_depth(); }, [this] { return manager_.blocked(); },

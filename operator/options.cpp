@@ -123,6 +123,10 @@ void add_rest(CLI::App& app, Options& options) {
   app.add_option("--workers", options.workers, "Threads that look after Studies and Trials (4)")
       ->check(CLI::Range(1, kMostWorkers))
       ->type_name("N");
+  app.add_option("--gang-timeout", options.gang_timeout,
+                 "Seconds in which the workers of a trial must all have a node (120)")
+      ->check(CLI::Range(1.0, 86'400.0))
+      ->type_name("SECONDS");
   app.add_option("--calls-per-second", options.calls_per_second,
                  "Calls to the API server at most (1000)")
       ->check(CLI::Range(1.0, 1e6))

@@ -12,6 +12,13 @@ std::string checkpoint_directory(const std::string& root, const std::string& stu
   return root + "/" + study_uid + "/" + trial;
 }
 
+// Programs that are not ours are not known to go on without one of their workers.
+std::optional<std::int64_t> least_workers(const api::Study& study) {
+  const api::Workers& workers = study.spec.trial.workers;
+  if (!study.spec.trial.trainer || workers.min >= workers.max) return std::nullopt;
+  return workers.min;
+}
+
 Result<api::TrialFile> make_trial_file(const api::Study& study, const api::Trial& trial,
                                        std::int64_t run, const std::string& checkpoints) {
   const std::string& uid = study.metadata.uid;
@@ -27,9 +34,7 @@ Result<api::TrialFile> make_trial_file(const api::Study& study, const api::Trial
   file.workers = trial.spec.workers;
   const std::int64_t gpus = api::whole_gpus(study.spec.trial);
   if (gpus > 1) file.gpus_per_worker = gpus;
-  // Programs that are not ours are not known to go on without one of their workers.
-  const api::Workers& workers = study.spec.trial.workers;
-  if (study.spec.trial.trainer && workers.min < workers.max) file.least_workers = workers.min;
+  file.least_workers = least_workers(study);
   file.resource = study.spec.resource;
   file.rungs = search::rung_steps(study.spec);
   for (const api::Objective& objective : study.spec.objectives) {

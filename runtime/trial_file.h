@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "api/study.h"
@@ -15,6 +16,9 @@ namespace fettle::runtime {
 // Where a trial's checkpoints lie below the directory of all of them: "<root>/<study-uid>/<trial>".
 std::string checkpoint_directory(const std::string& root, const std::string& study_uid,
                                  const std::string& trial);
+
+// The fewest workers that a trial of the Study may go on with; absent: it needs all of them.
+std::optional<std::int64_t> least_workers(const api::Study& study);
 
 // The file for run `run` of `trial`; `checkpoints` is the root directory of checkpoints there.
 // kInvalid, in words: the trial's parameters do not fit the built-in trainer.

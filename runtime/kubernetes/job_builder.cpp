@@ -5,14 +5,28 @@
 #include "core/plan.h"
 #include "kube/resource.h"
 #include "runtime/kubernetes/claim.h"
+#include "runtime/kubernetes/gang.h"
+#include "runtime/kubernetes/gpu_request.h"
 #include "runtime/kubernetes/pod_builder.h"
 #include "runtime/pod_template.h"
+#include "runtime/trial_file.h"
 
 namespace fettle::kubernetes {
 namespace {
 
 // Pods are named "<job>-<rank>", with a rank of at most 1023, and that must be a DNS label.
 constexpr std::size_t kLongestPodPrefix = 63;
+
+constexpr std::string_view kSharedByNodes = "ReadWriteMany";
+constexpr std::string_view kOfOnePod = "ReadWriteOncePod";
+
+bool is_gang(const api::Trial& trial) { return trial.spec.workers > 1; }
+
+// The member `key` of `object`, empty where there is none.
+Json object_in(const Json& object, std::string_view key) {
+  const Json* const found = object.find(key);
+  return found != nullptr && found->is_object() ? *found : Json::object();
+}
 
 Status check_name(const std::string& job, std::int64_t workers) {
   const std::string pod = job + "-" + std::to_string(workers - 1);
@@ -39,6 +53,60 @@ Status check_checkpoints(const api::Study& study) {
                  "see; give spec.trial.checkpoints a claim or a size");
 }
 
+// Only one node can mount the claim, and all pods of a Job are made from one template: either all
+// mount it or none.
+bool needs_one_node(const api::Study& study) {
+  return is_distributed(study) && makes_claim(study) &&
+         study.spec.trial.checkpoints->access_mode != kSharedByNodes;
+}
+
+Status check_claim(const api::Study& study) {
+  if (!needs_one_node(study)) return success();
+  if (study.spec.trial.checkpoints->access_mode != kOfOnePod) return success();
+  return invalid(
+      "spec.trial.checkpoints.accessMode: ReadWriteOncePod lets one pod mount the claim, and these "
+      "trials have several workers; give ReadWriteMany, or ReadWriteOnce for workers on one node");
+}
+
+// Affinity to themselves: the first pod goes where it likes, the others follow.
+void keep_on_one_node(const std::string& job, Json& pod_template) {
+  const Json selector =
+      Json::object({{"matchLabels", Json::object({{"batch.kubernetes.io/job-name", job}})}});
+  Json& spec = *pod_template.find("spec");
+  Json affinity = object_in(spec, "affinity");
+  Json pods = object_in(affinity, "podAffinity");
+  constexpr const char* kRequired = "requiredDuringSchedulingIgnoredDuringExecution";
+  const Json* const theirs = pods.find(kRequired);
+  Json required = theirs != nullptr && theirs->is_array() ? *theirs : Json::array();
+  required.push_back(
+      Json::object({{"labelSelector", selector}, {"topologyKey", "kubernetes.io/hostname"}}));
+  pods.set(kRequired, std::move(required));
+  affinity.set("podAffinity", std::move(pods));
+  spec.set("affinity", std::move(affinity));
+}
+
+// What pods compete for: see gang.h.
+std::string domain_of(const api::Study& study, const Json& pod_template) {
+  const Result<std::optional<GpuRequest>> gpus = request_gpus(study.spec.trial);
+  return Json::object({{"gpu", gpus.ok() && *gpus ? (*gpus)->resource : ""},
+                       {"nodeSelector", object_in(*pod_template.find("spec"), "nodeSelector")}})
+      .dump();
+}
+
+void add_workers(const api::Study& study, const api::Trial& trial, const std::string& job,
+                 const Json& pod_template, Json& annotations) {
+  if (!is_distributed(study)) return;
+  annotations.set(kServiceAnnotation, service_of(job));
+  annotations.set(kWorkersAnnotation, std::to_string(trial.spec.workers));
+  if (const auto least = runtime::least_workers(study)) {
+    annotations.set(kLeastWorkersAnnotation, std::to_string(*least));
+  }
+  if (needs_one_node(study)) annotations.set(kOneNodeAnnotation, "true");
+  if (!is_gang(trial)) return;
+  annotations.set(kGangAnnotation, to_string(GangState::kWaiting));
+  annotations.set(kGangDomainAnnotation, domain_of(study, pod_template));
+}
+
 Json job_annotations(const api::Study& study, const api::Trial& trial) {
   Json annotations = Json::object({{kUntilStepAnnotation, std::to_string(trial.spec.until_step)}});
   if (!study.spec.trial.trainer) {
@@ -48,11 +116,12 @@ Json job_annotations(const api::Study& study, const api::Trial& trial) {
       annotations.set(kContainerAnnotation, *name);
     }
   }
-  if (is_distributed(study)) annotations.set(kServiceAnnotation, "true");
   return annotations;
 }
 
 }  // namespace
+
+std::string service_of(const std::string& job) { return "w-" + job; }
 
 Json owner_reference(std::string_view api_version, std::string_view kind,
                      const api::Metadata& owner) {
@@ -69,22 +138,27 @@ Result<Json> build_job(const api::Study& study, const api::Trial& trial, std::in
   const std::string name = core::run_name(trial.metadata.name, run);
   FETTLE_TRY(check_name(name, trial.spec.workers));
   FETTLE_TRY(check_checkpoints(study));
+  FETTLE_TRY(check_claim(study));
   FETTLE_ASSIGN(Json pod_template, build_pod_template(study, trial, run, name, options));
   Json metadata = Json::object({{"name", name},
                                 {"namespace", trial.metadata.ns},
                                 {"labels", Json::object({{core::kStudyLabel, study.metadata.name},
                                                          {kTrialLabel, trial.metadata.name},
                                                          {kRunLabel, std::to_string(run)}})}});
-  metadata.set("annotations", job_annotations(study, trial));
+  if (needs_one_node(study)) keep_on_one_node(name, pod_template);
+  Json annotations = job_annotations(study, trial);
+  add_workers(study, trial, name, pod_template, annotations);
+  metadata.set("annotations", std::move(annotations));
   metadata.set("ownerReferences", Json(Json::Array{owner_reference(kube::api_version(kube::kTrials),
                                                                    "Trial", trial.metadata)}));
-  const Json spec = Json::object({{"completionMode", "Indexed"},
-                                  {"completions", trial.spec.workers},
-                                  {"parallelism", trial.spec.workers},
-                                  {"backoffLimit", 0},
-                                  {"podReplacementPolicy", "Failed"},
-                                  {"podFailurePolicy", failure_policy()},
-                                  {"template", std::move(pod_template)}});
+  Json spec = Json::object({{"completionMode", "Indexed"},
+                            {"completions", trial.spec.workers},
+                            {"parallelism", trial.spec.workers},
+                            {"backoffLimit", 0},
+                            {"podReplacementPolicy", "Failed"},
+                            {"podFailurePolicy", failure_policy()},
+                            {"template", std::move(pod_template)}});
+  if (is_gang(trial)) spec.set("suspend", true);
   return Json::object(
       {{"apiVersion", "batch/v1"}, {"kind", "Job"}, {"metadata", metadata}, {"spec", spec}});
 }
@@ -106,8 +180,10 @@ Json build_service(const kube::Job& job) {
     const auto found = job.metadata.labels.find(label);
     if (found != job.metadata.labels.end()) labels.set(label, found->second);
   }
+  // Of a Job that an earlier version made the Service has the Job's name.
+  const std::string named = job.metadata.annotations.at(kServiceAnnotation);
   const Json metadata = Json::object(
-      {{"name", job.metadata.name},
+      {{"name", named == "true" ? job.metadata.name : named},
        {"namespace", job.metadata.ns},
        {"labels", labels},
        {"ownerReferences", Json(Json::Array{owner_reference("batch/v1", "Job", job.metadata)})}});

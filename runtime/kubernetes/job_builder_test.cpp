@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/test_paths.h"
 #include "runtime/kubernetes/claim.h"
+#include "runtime/kubernetes/gang.h"
 #include "runtime/kubernetes/pod_builder.h"
 #include "runtime/kubernetes/pod_patch.h"
 
@@ -136,9 +137,61 @@ TEST(JobBuilder, TheServiceBelongsToItsJob) {
   job.metadata.name = "digits-4-r2";
   job.metadata.ns = "team";
   job.metadata.uid = "job-uid";
+  job.metadata.annotations[kServiceAnnotation] = service_of("digits-4-r2");
   job.metadata.labels = {
       {"fettle.dev/study", "digits"}, {"fettle.dev/trial", "digits-4"}, {"fettle.dev/run", "2"}};
   expect_golden("service", build_service(job));
+  job.metadata.annotations[kServiceAnnotation] = "true";
+  EXPECT_EQ(*build_service(job).find("metadata")->find("name"), Json("digits-4-r2"))
+      << "the pods of a Job that an earlier version made look for it under this name";
+}
+
+TEST(JobBuilder, AJobOfOneWorkerIsNoGang) {
+  const api::Study study = load("workers");
+  api::Trial trial = trial_of(study);
+  trial.spec.workers = 1;
+  const Json job = build_job(study, trial, 0, {kImage}).value();
+  EXPECT_EQ(job.find("spec")->find("suspend"), nullptr);
+  EXPECT_EQ(job.find("metadata")->find("annotations")->find(kGangAnnotation), nullptr);
+}
+
+TEST(JobBuilder, GangsThatCompeteForTheSameNodesHaveOneDomain) {
+  api::Study study = load("pod");
+  study.spec.trial.workers = {2, 2};
+  const auto domain = [&study] {
+    const Json job = build_job(study, trial_of(study), 0, {kImage}).value();
+    return job.find("metadata")->find("annotations")->find(kGangDomainAnnotation)->as_string();
+  };
+  const std::string first = domain();
+  study.spec.trial.checkpoints.emplace().claim = "disk";
+  EXPECT_EQ(domain(), first);
+  study.spec.trial.pod->node_selector["zone"] = "b";
+  EXPECT_NE(domain(), first);
+  const std::string of_zone = domain();
+  study.spec.trial.gpu.reset();
+  EXPECT_NE(domain(), of_zone);
+}
+
+// Every pod of a Job is made from one template, so all workers mount the claim or none does.
+TEST(JobBuilder, WorkersThatShareAClaimOfOneNodeAreKeptOnOneNode) {
+  api::Study study = load("claim");
+  study.spec.trial.workers = {2, 2};
+  const auto build = [&study](const std::string& mode) {
+    study.spec.trial.checkpoints->access_mode = mode;
+    return build_job(study, trial_of(study), 0, {kImage});
+  };
+  EXPECT_THAT(build("ReadWriteOnce")->dump(),
+              HasSubstr(R"("podAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[)"
+                        R"({"labelSelector":{"matchLabels":)"
+                        R"({"batch.kubernetes.io/job-name":"digits-4-r0"}},)"
+                        R"("topologyKey":"kubernetes.io/hostname"}]})"));
+  EXPECT_EQ(build("ReadWriteMany")->dump().find("podAffinity"), std::string::npos);
+  const Result<Json> of_one_pod = build("ReadWriteOncePod");
+  ASSERT_FALSE(of_one_pod.ok());
+  EXPECT_THAT(of_one_pod.error().message, HasSubstr("give ReadWriteMany, or ReadWriteOnce"));
+  study.spec.trial.workers = {1, 1};
+  EXPECT_EQ(build("ReadWriteOnce")->dump().find("podAffinity"), std::string::npos);
+  EXPECT_TRUE(build("ReadWriteOncePod").ok());
 }
 
 TEST(JobBuilder, APodForADryRunHasTheTemplateAndAName) {

@@ -4,8 +4,11 @@
 #include <charconv>
 #include <utility>
 
+#include "api/quantity.h"
+#include "api/timestamp.h"
 #include "kube/json_path.h"
 #include "runtime/kubernetes/claim.h"
+#include "runtime/kubernetes/rank_ends.h"
 #include "runtime/kubernetes/run_of_job.h"
 #include "runtime/kubernetes/template_check.h"
 #include "search/study_problem.h"
@@ -55,6 +58,28 @@ Status unless_gone(Status done) {
   const ErrorCode code = done.error().code;
   const bool gone = code == ErrorCode::kNotFound || code == ErrorCode::kConflict;
   return gone ? success() : done;
+}
+
+// The run that a Job of ours is.
+RunName run_of(const kube::Job& job) {
+  std::int64_t number = 0;
+  const std::string label = label_of(job.metadata, kRunLabel);
+  std::from_chars(label.data(), label.data() + label.size(), number);
+  return {job.metadata.ns, label_of(job.metadata, kTrialLabel), job.owner ? job.owner->uid : "",
+          number};
+}
+
+std::string domain_of(const kube::Job& job) {
+  const auto found = job.metadata.annotations.find(kGangDomainAnnotation);
+  return found == job.metadata.annotations.end() ? "" : found->second;
+}
+
+// Whether it is, or may become, incomplete.
+bool is_in_line(const kube::Job& job) {
+  const GangState state = gang_state(job);
+  const bool stands =
+      state == GangState::kWaiting || state == GangState::kOpen || state == GangState::kReturned;
+  return stands && !has_ended(job);
 }
 
 const api::RunRecord* find_record(const api::Trial& trial, std::int64_t run) {
@@ -271,7 +296,7 @@ Result<bool> JobRuns::ensure(const kube::Resource& resource, const api::Metadata
 
 // ---- Changing ----------------------------------------------------------------------------------
 
-JobRuns::JobPtr JobRuns::find_job(const api::Trial& trial, std::int64_t run) const {
+JobPtr JobRuns::find_job(const api::Trial& trial, std::int64_t run) const {
   const JobPtr job = jobs_.get({trial.metadata.ns, core::run_name(trial.metadata.name, run)});
   return job != nullptr && is_owned_by(*job, trial) ? job : nullptr;
 }
@@ -287,6 +312,12 @@ Status JobRuns::patch_spec(const kube::Job& job, Json spec) {
 Status JobRuns::resize(const api::Trial& trial, std::int64_t run, std::int64_t workers) {
   const JobPtr job = find_job(trial, run);
   if (job == nullptr || job->completions == workers) return success();
+  const api::RunRecord* record = find_record(trial, run);
+  const bool has_run = record != nullptr && record->running_ms != 0;
+  // Its pods go by the number that the Job was made with, and would wait for so many.
+  if (!has_run && gang_state(*job) != GangState::kNone) return return_gang(*job);
+  // The end of a worker that was taken away would be that of the run, were it wanted again.
+  if (workers > job->completions && has_surplus_workers(*job)) return success();
   return patch_spec(*job, Json::object({{"completions", workers}, {"parallelism", workers}}));
 }
 
@@ -297,18 +328,24 @@ Status JobRuns::stop(const api::Trial& trial, std::int64_t run) {
     held_.erase(name_of(trial, run));
   }
   const JobPtr job = find_job(trial, run);
-  if (job != nullptr && !job->suspended) {
-    return patch_spec(*job, Json::object({{"suspend", true}}));
-  }
   if (job == nullptr) notify(trial.metadata.ns, trial.metadata.name);
-  return success();
+  if (job == nullptr || job->metadata.deleted_ms != 0) return success();
+  const GangState state = gang_state(*job);
+  const bool leaves_line = state != GangState::kNone && state != GangState::kStopped;
+  if (job->suspended && !leaves_line) return success();
+  Json suspended = Json::object({{"suspend", true}});
+  if (!leaves_line) return patch_spec(*job, std::move(suspended));
+  return set_gang_state(*job, GangState::kStopped, std::move(suspended));
 }
 
 Status JobRuns::remove(const api::Trial& trial, std::int64_t run) {
   const JobPtr job = find_job(trial, run);
   if (job == nullptr) return success();
+  if (is_being_removed(*job)) return success();
   kube::RemoveOptions options;
   options.uid = job->metadata.uid;
+  // Seen until the last of its workers has gone: they share checkpoints with the next run's.
+  options.foreground = job->metadata.annotations.count(kServiceAnnotation) > 0;
   {
     // Before the deletion: the watch may tell of it before the answer does, and clears this.
     const std::lock_guard lock(mutex_);
@@ -330,19 +367,33 @@ Result<std::vector<core::Run>> JobRuns::observe(const api::Trial& trial) {
   std::vector<core::Run> runs;
   for (const JobPtr& job : jobs_.group(trial_group(trial.metadata.ns, trial.metadata.name))) {
     if (!is_owned_by(*job, trial)) continue;
-    {
-      const std::lock_guard lock(mutex_);
-      if (removed_.count(job->metadata.uid) > 0) continue;
-    }
+    if (is_removed(*job)) continue;
     FETTLE_ASSIGN(core::Run run, observe_one(*job, trial));
     runs.push_back(std::move(run));
   }
   add_held(trial, runs);
   const std::lock_guard lock(mutex_);
   for (core::Run& refused : refusals_.of_trial(name_of(trial, 0), clock_.now_ms())) {
-    runs.push_back(std::move(refused));
+    const auto known = std::find_if(runs.begin(), runs.end(),
+                                    [&](const core::Run& run) { return run.id == refused.id; });
+    if (known == runs.end()) runs.push_back(std::move(refused));
   }
   return runs;
+}
+
+bool JobRuns::is_being_removed(const kube::Job& job) {
+  const std::lock_guard lock(mutex_);
+  return removed_.count(job.metadata.uid) > 0;
+}
+
+// Deleted by us, and nothing of it lives.
+bool JobRuns::is_removed(const kube::Job& job) {
+  if (!is_being_removed(job)) return false;
+  const std::string container = trial_container_of(job);
+  const std::vector<PodPtr> pods = pods_.group(job.metadata.uid);
+  return std::none_of(pods.begin(), pods.end(), [&](const PodPtr& pod) {
+    return may_live(*pod, container, clock_.now_ms());
+  });
 }
 
 // The pods of a Job that has ended. Jobs and pods are watched apart: if the watch of pods lags, the
@@ -369,16 +420,18 @@ Result<std::vector<PodPtr>> JobRuns::pods_of(const kube::Job& job) {
 Result<core::Run> JobRuns::observe_one(const kube::Job& job, const api::Trial& trial) {
   // It is there but for a crash at the wrong moment; if it cannot be made now, then next time.
   (void)ensure_service(job);
+  FETTLE_TRY(tend_gangs(job));
   FETTLE_ASSIGN(const std::vector<PodPtr> pods, pods_of(job));
-  std::int64_t number = 0;
-  const std::string label = label_of(job.metadata, kRunLabel);
-  std::from_chars(label.data(), label.data() + label.size(), number);
+  const std::int64_t number = run_of(job).run;
   const std::string container = trial_container_of(job);
   const bool ending = std::any_of(pods.begin(), pods.end(),
                                   [&](const PodPtr& pod) { return is_ending(*pod, container); });
   const std::int64_t now_ms = clock_.now_ms();
   JobView view{job, pods, is_stop_asked(trial, number), now_ms};
   view.refused_before = count_refusals(trial, number);
+  view.gang_timeout_ms = options_.gang_timeout_ms;
+  const api::RunRecord* record = find_record(trial, number);
+  if (record != nullptr && record->running_ms != 0) view.first_uid = record->pod_uid;
   core::Run run;
   {
     const std::lock_guard lock(mutex_);
@@ -398,6 +451,104 @@ void JobRuns::mend_claim(const api::Trial& trial) {
   const Result<api::Study> study = store_.get_study({trial.metadata.ns, trial.spec.study});
   if (study.ok()) (void)ensure_claim(*study);  // if it cannot be made now, then next time
 }
+
+// ---- Gangs -------------------------------------------------------------------------------------
+
+std::vector<Gang> JobRuns::gangs_of(const std::string& domain) {
+  std::set<kube::ObjectKey> keys;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = gangs_.find(domain);
+    if (found != gangs_.end()) keys = found->second;
+  }
+  std::vector<Gang> gangs;
+  for (const kube::ObjectKey& key : keys) {
+    JobPtr job = jobs_.get(key);
+    if (job == nullptr || is_being_removed(*job)) continue;
+    const std::int64_t with_node = workers_with_node(*job, pods_.group(job->metadata.uid));
+    gangs.push_back({std::move(job), with_node});
+  }
+  return gangs;
+}
+
+// Of the steps about other gangs those that fail are left to the looks at these. One that rested on
+// an old view is left to the look that the newer one brings.
+Status JobRuns::tend_gangs(const kube::Job& job) {
+  const GangState state = gang_state(job);
+  if (state == GangState::kNone || state == GangState::kGathered) return success();
+  const std::lock_guard lock(gang_mutex_);
+  const auto steps =
+      next_gang_steps(gangs_of(domain_of(job)), clock_.now_ms(), options_.gang_timeout_ms);
+  for (const GangStep& step : steps) {
+    Status taken = unless_gone(take_gang_step(step));
+    if (!taken.ok() && step.job->metadata.uid == job.metadata.uid) return taken;
+  }
+  return success();
+}
+
+Status JobRuns::take_gang_step(const GangStep& step) {
+  const kube::Job& job = *step.job;
+  switch (step.to) {
+    case GangState::kOpen:
+      return set_gang_state(job, GangState::kOpen, Json::object({{"suspend", false}}));
+    case GangState::kReturned: {
+      const std::int64_t now_ms = clock_.now_ms();
+      const std::lock_guard lock(mutex_);
+      refusals_.hold_back(run_of(job), job.completions, why_returned(job), now_ms,
+                          now_ms + options_.gang_timeout_ms);
+      break;
+    }
+    default:
+      return set_gang_state(job, step.to, Json::object());
+  }
+  return return_gang(job);
+}
+
+std::string JobRuns::why_returned(const kube::Job& job) {
+  const std::int64_t with_node = workers_with_node(job, pods_.group(job.metadata.uid));
+  return std::to_string(with_node) + " of " + std::to_string(job.completions) +
+         " workers have a node after " +
+         api::format_duration(static_cast<double>(options_.gang_timeout_ms) / 1000) +
+         "; they give way to others, and are tried again at the end of the line";
+}
+
+// Written down first: a Job that is gone would count as one that somebody deleted.
+Status JobRuns::return_gang(const kube::Job& job) {
+  if (gang_state(job) != GangState::kReturned) {
+    FETTLE_TRY(set_gang_state(job, GangState::kReturned, Json::object()));
+  }
+  kube::RemoveOptions options;
+  options.uid = job.metadata.uid;
+  options.foreground = true;
+  return unless_gone(client_.remove(kube::kJobs, key_of(job.metadata), options));
+}
+
+// Fails if the Job is not what was seen: perhaps its run was stopped meanwhile.
+Status JobRuns::set_gang_state(const kube::Job& job, GangState state, Json spec) {
+  Json annotations = Json::object({{kGangAnnotation, to_string(state)}});
+  if (state == GangState::kOpen) {
+    annotations.set(kGangOpenedAnnotation, api::format_timestamp(clock_.now_ms()));
+  }
+  const Json metadata = Json::object({{"uid", job.metadata.uid},
+                                      {"resourceVersion", job.metadata.resource_version},
+                                      {"annotations", std::move(annotations)}});
+  const auto written =
+      client_.patch(kube::kJobs, key_of(job.metadata), "",
+                    Json::object({{"metadata", metadata}, {"spec", std::move(spec)}}));
+  if (!written.ok()) return written.error();
+  return keep(written->object);
+}
+
+// A worker that was taken away and has not ended yet.
+bool JobRuns::has_surplus_workers(const kube::Job& job) {
+  const std::string container = trial_container_of(job);
+  const std::vector<PodPtr> pods = pods_.group(job.metadata.uid);
+  return std::any_of(pods.begin(), pods.end(), [&](const PodPtr& pod) {
+    return rank_of(*pod) >= job.completions && may_live(*pod, container, clock_.now_ms());
+  });
+}
+
+// ---- Logs --------------------------------------------------------------------------------------
 
 // For images without a reporter. A run is over once its log was read to the end.
 void JobRuns::read_log(const kube::Job& job, const api::Trial& trial,
@@ -456,6 +607,14 @@ void JobRuns::watch(std::function<void(const std::string& trial)> listener) {
 
 void JobRuns::job_changed(const JobPtr& before, const JobPtr& after) {
   const api::Metadata& metadata = (after != nullptr ? after : before)->metadata;
+  const kube::Job& job = after != nullptr ? *after : *before;
+  if (const std::string domain = domain_of(job); !domain.empty()) {
+    const std::lock_guard lock(mutex_);
+    std::set<kube::ObjectKey>& line = gangs_[domain];
+    if (after != nullptr && is_in_line(job)) line.insert(key_of(metadata));
+    if (after == nullptr || !is_in_line(job)) line.erase(key_of(metadata));
+    if (line.empty()) gangs_.erase(domain);
+  }
   notify(metadata.ns, label_of(metadata, kTrialLabel));
   if (after != nullptr) return;
   std::optional<RunName> next;

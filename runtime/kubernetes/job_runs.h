@@ -4,7 +4,8 @@
 // from caches of Jobs and pods (run_of_job.h). What this object writes is put into the caches at
 // once. Every write may be repeated: names are deterministic, patches and deletions name the uid.
 // All state is in the cluster; what is remembered here (refusals, logs being read, Services and
-// claims known to be there, when runs were seen to change) is found out again after a restart.
+// claims known to be there, when runs were seen to change) is found out again after a restart;
+// where a gang stands is on its Job (gang.h).
 //
 // Thread-safe. Client, caches, Store and clock outlive it; make it before the informers start, and
 // destroy it after they have stopped.
@@ -26,6 +27,7 @@
 #include "kube/cache.h"
 #include "kube/client.h"
 #include "kube/objects.h"
+#include "runtime/kubernetes/gang.h"
 #include "runtime/kubernetes/job_builder.h"
 #include "runtime/kubernetes/log_metrics.h"
 #include "runtime/kubernetes/refusals.h"
@@ -57,8 +59,6 @@ class JobRuns final : public control::Runs {
   void stop_reading();
 
  private:
-  using JobPtr = std::shared_ptr<const kube::Job>;
-
   JobPtr find_job(const api::Trial& trial, std::int64_t run) const;
   Status create(const Json& job, const api::Trial& trial, std::int64_t run);
   Status adopt(const api::Trial& trial, const std::string& name);
@@ -76,6 +76,16 @@ class JobRuns final : public control::Runs {
   Result<core::Run> observe_one(const kube::Job& job, const api::Trial& trial);
   void read_log(const kube::Job& job, const api::Trial& trial,
                 const std::vector<std::shared_ptr<const kube::Pod>>& pods, core::Run& run);
+  // Looks after the gangs that compete with `job`; errors are those about itself.
+  Status tend_gangs(const kube::Job& job);
+  std::vector<Gang> gangs_of(const std::string& domain);
+  Status take_gang_step(const GangStep& step);
+  std::string why_returned(const kube::Job& job);
+  Status return_gang(const kube::Job& job);
+  bool is_being_removed(const kube::Job& job);
+  bool is_removed(const kube::Job& job);
+  bool has_surplus_workers(const kube::Job& job);
+  Status set_gang_state(const kube::Job& job, GangState state, Json spec);
   void job_changed(const JobPtr& before, const JobPtr& after);
   void notify(const std::string& ns, const std::string& trial);
   void notify(const std::string& trial);
@@ -93,6 +103,9 @@ class JobRuns final : public control::Runs {
   // Uids of Jobs whose Service, and of Studies whose claim, is there, and until when to believe it.
   std::map<std::string, std::int64_t> served_;
   std::map<std::string, RunClock> run_clocks_;  // by the Job's uid
+  // By domain: the Jobs that wait for nodes, or did a moment ago.
+  std::map<std::string, std::set<kube::ObjectKey>> gangs_;
+  std::mutex gang_mutex_;  // held while a gang is looked after; taken before mutex_
   std::function<void(const std::string&)> listener_;
   LogMetrics logs_;  // last: its threads call notify()
 };

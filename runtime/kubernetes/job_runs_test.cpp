@@ -175,7 +175,7 @@ TEST_F(JobRunsTest, WorkersFindEachOtherThroughAServiceThatACrashCannotLose) {
   cluster_.refuses = nullptr;
   cluster_.start_operator();
   (void)runs().observe(trial_);
-  const Json service = cluster_.server.get(kube::kServices, {"team", kJob});
+  const Json service = cluster_.server.get(kube::kServices, {"team", "w-digits-0-r0"});
   EXPECT_EQ(text_at(kube::array_at(service, {"metadata", "ownerReferences"}).at(0), {"uid"}),
             text_at(job(), {"metadata", "uid"}));
 }

@@ -18,6 +18,7 @@ namespace {
 
 constexpr const char* kTrialVolume = "fettle-trial";
 constexpr const char* kCheckpointVolume = "fettle-checkpoints";
+constexpr const char* kJobUidField = "metadata.labels['batch.kubernetes.io/controller-uid']";
 constexpr const char* kRankField = "metadata.labels['batch.kubernetes.io/job-completion-index']";
 
 // Text that Kubernetes shall not expand.
@@ -42,7 +43,7 @@ Json field_variable(const std::string& name, const char* field) {
 
 void add_rendezvous(const api::Trial& trial, const std::string& job, Json& env) {
   const std::string workers = std::to_string(trial.spec.workers);
-  const std::string master = job + "-0." + job;
+  const std::string master = job + "-0." + service_of(job);
   const std::string port = std::to_string(kRendezvousPort);
   env.push_back(variable("MASTER_ADDR", master));
   env.push_back(variable("MASTER_PORT", port));
@@ -53,6 +54,10 @@ void add_rendezvous(const api::Trial& trial, const std::string& job, Json& env) 
   env.push_back(variable("PET_MASTER_PORT", port));
   env.push_back(field_variable("PET_NODE_RANK", kRankField));
   env.push_back(variable("PET_NNODES", workers));
+  // A random number of the API server, the same for all pods of the Job and for no others.
+  env.push_back(field_variable("FETTLE_RENDEZVOUS_TOKEN", kJobUidField));
+  // Without limit: the operator takes back gangs that do not gather (gang.h).
+  env.push_back(variable("FETTLE_RENDEZVOUS_SECONDS", "0"));
 }
 
 Result<Json> trial_environment(const api::Study& study, const api::Trial& trial,
@@ -166,7 +171,7 @@ void add_lifecycle(const api::Study& study, const std::string& job, Json& spec, 
     spec.set("terminationGracePeriodSeconds",
              static_cast<std::int64_t>(std::ceil(study.spec.trial.grace_period)));
   }
-  if (is_distributed(study)) spec.set("subdomain", job);
+  if (is_distributed(study)) spec.set("subdomain", service_of(job));
   // So a container that fails without a message is explained by its last lines.
   if (container.find("terminationMessagePolicy") == nullptr) {
     container.set("terminationMessagePolicy", "FallbackToLogsOnError");

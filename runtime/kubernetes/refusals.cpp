@@ -6,7 +6,16 @@
 namespace fettle::kubernetes {
 
 void Refusals::add(const RunName& run, std::int64_t workers, std::string why, std::int64_t now_ms) {
-  refusals_[run] = {workers, std::move(why), now_ms};
+  keep(run, {workers, std::move(why), now_ms, now_ms + kAskAgainMs, true});
+}
+
+void Refusals::hold_back(const RunName& run, std::int64_t workers, std::string why,
+                         std::int64_t now_ms, std::int64_t until_ms) {
+  keep(run, {workers, std::move(why), now_ms, until_ms, false});
+}
+
+void Refusals::keep(const RunName& run, Refusal refusal) {
+  refusals_[run] = std::move(refusal);
   if (refusals_.size() <= kMostRefusals) return;
   refusals_.erase(std::min_element(
       refusals_.begin(), refusals_.end(),
@@ -22,7 +31,7 @@ std::vector<core::Run> Refusals::of_trial(const RunName& trial, std::int64_t now
   for (auto it = refusals_.lower_bound(first); it != refusals_.end(); ++it) {
     const auto& [name, refusal] = *it;
     if (name.ns != trial.ns || name.trial != trial.trial || name.uid != trial.uid) break;
-    if (now_ms >= refusal.since_ms + kAskAgainMs) continue;
+    if (now_ms >= refusal.until_ms) continue;
     core::Run run;
     run.id = name.run;
     run.workers = refusal.workers;
@@ -35,7 +44,7 @@ std::vector<core::Run> Refusals::of_trial(const RunName& trial, std::int64_t now
 std::optional<RunName> Refusals::release_one(const std::string& ns) {
   auto oldest = refusals_.end();
   for (auto it = refusals_.begin(); it != refusals_.end(); ++it) {
-    if (it->first.ns != ns) continue;
+    if (it->first.ns != ns || !it->second.may_be_released) continue;
     const bool older = oldest == refusals_.end() || it->second.since_ms < oldest->second.since_ms;
     if (older) oldest = it;
   }

@@ -1,9 +1,9 @@
-// Refusals: runs whose Job the API server does not admit now (quota, rights, a namespace that is on
-// its way), and when to ask again.
+// Refusals: runs that have no Job now, and when to ask for one again: the API server does not admit
+// it (quota, rights, a namespace that is on its way), or its workers did not all get a node.
 //
-// Such a run is Pending with the server's words as its reason. After kAskAgainMs, or as soon as a
-// Job of the namespace is gone, it is not there any more, so that the controller starts it again;
-// nothing has to be kept beyond this memory. Not synchronised.
+// Such a run is Pending with a reason. When its time has come, or as soon as a Job of the namespace
+// is gone where the server refused it, it is not there any more, so that the controller starts it
+// again; nothing has to be kept beyond this memory. Not synchronised.
 #pragma once
 
 #include <cstddef>
@@ -33,6 +33,9 @@ struct RunName {
 class Refusals {
  public:
   void add(const RunName& run, std::int64_t workers, std::string why, std::int64_t now_ms);
+  // Not before `until_ms`, whatever ends meanwhile.
+  void hold_back(const RunName& run, std::int64_t workers, std::string why, std::int64_t now_ms,
+                 std::int64_t until_ms);
   void remove(const RunName& run);
   // What there is to say of the trial's refused runs now.
   std::vector<core::Run> of_trial(const RunName& trial, std::int64_t now_ms) const;
@@ -44,7 +47,11 @@ class Refusals {
     std::int64_t workers = 1;
     std::string why;
     std::int64_t since_ms = 0;
+    std::int64_t until_ms = 0;
+    bool may_be_released = true;
   };
+  void keep(const RunName& run, Refusal refusal);
+
   std::map<RunName, Refusal> refusals_;
 };
 

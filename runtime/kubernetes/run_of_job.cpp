@@ -5,8 +5,10 @@
 #include <optional>
 #include <utility>
 
+#include "runtime/kubernetes/gang.h"
 #include "runtime/kubernetes/job_builder.h"
 #include "runtime/kubernetes/pod_end.h"
+#include "runtime/kubernetes/rank_ends.h"
 
 namespace fettle::kubernetes {
 namespace {
@@ -15,6 +17,8 @@ using api::Outcome;
 using core::Run;
 using core::RunState;
 
+// Waiting for one's turn is not worth a word before.
+constexpr std::int64_t kTurnPatienceMs = 30'000;
 constexpr const char* kRankLabel = "batch.kubernetes.io/job-completion-index";
 
 // Of labels or annotations; 0 where there is none.
@@ -33,45 +37,65 @@ bool is_newer_pod(const PodPtr& a, const PodPtr& b) {
              : a->metadata.name > b->metadata.name;
 }
 
-// The newest pod of every rank, by rank.
-std::map<std::int64_t, PodPtr> newest_pods(const std::vector<PodPtr>& pods) {
+// The newest pod of every rank that the Job has, by rank.
+std::map<std::int64_t, PodPtr> newest_pods(const kube::Job& job, const std::vector<PodPtr>& pods) {
   std::map<std::int64_t, PodPtr> newest;
   for (const PodPtr& pod : pods) {
+    if (rank_of(*pod) >= job.completions) continue;
     PodPtr& known = newest[rank_of(*pod)];
     if (known == nullptr || is_newer_pod(pod, known)) known = pod;
   }
   return newest;
 }
 
+std::string of_workers(std::int64_t count, const kube::Job& job) {
+  return std::to_string(count) + " of " + std::to_string(job.completions) + " workers";
+}
+
 class RunReader {
  public:
   explicit RunReader(const JobView& view)
-      : view_(view), job_(view.job), container_(trial_container_of(view.job)) {}
+      : view_(view),
+        job_(view.job),
+        container_(trial_container_of(view.job)),
+        pods_(newest_pods(view.job, view.pods)) {}
 
   Run read() {
     run_.id = number_in(job_.metadata.labels, kRunLabel);
     run_.workers = job_.completions;
     run_.until_step = number_in(job_.metadata.annotations, kUntilStepAnnotation);
-    const std::map<std::int64_t, PodPtr> pods = newest_pods(view_.pods);
-    if (const auto first = pods.find(0); first != pods.end()) take_first(*first->second);
-    for (const auto& [rank, pod] : pods) {
-      if (ends_the_run(*pod) || is_given_up(*pod)) return std::move(run_);
+    if (is_returned()) return std::move(run_);
+    if (const auto first = pods_.find(0); first != pods_.end()) take_first(*first->second);
+    if (first_succeeded() || ends_by_a_rank() || is_given_up() || all_succeeded() ||
+        job_says_it_ended() || has_lost_its_first() || waits_too_long()) {
+      run_.lingers = somebody_lives();
+      return std::move(run_);
     }
-    if (all_succeeded(pods) || job_says_it_ended(pods)) return std::move(run_);
-    wait_or_run(pods);
+    wait_or_run();
     return std::move(run_);
   }
 
  private:
+  bool is_returned();
   void take_first(const kube::Pod& pod);
-  bool ends_the_run(const kube::Pod& pod);
-  bool is_given_up(const kube::Pod& pod);
+  bool first_succeeded();
+  bool ends_by_a_rank();
+  bool is_given_up();
   std::int64_t overdue_ms(const kube::Pod& pod) const;
-  bool is_queued() const { return job_.suspended && !view_.stop_asked; }
-  bool all_succeeded(const std::map<std::int64_t, PodPtr>& pods);
-  bool job_says_it_ended(const std::map<std::int64_t, PodPtr>& pods);
-  void wait_or_run(const std::map<std::int64_t, PodPtr>& pods);
+  bool is_queued() const { return is_suspended_by_others(job_) && !view_.stop_asked; }
+  bool all_succeeded();
+  bool job_says_it_ended();
+  bool has_lost_its_first();
+  bool waits_too_long();
+  void wait_or_run();
+  std::int64_t needed() const;
   std::string why_no_pods() const;
+  std::string why_incomplete() const;
+  bool somebody_lives() const {
+    return std::any_of(view_.pods.begin(), view_.pods.end(), [this](const PodPtr& pod) {
+      return may_live(*pod, container_, view_.now_ms);
+    });
+  }
   void exit(Outcome outcome, std::string reason, std::int64_t at_ms) {
     run_.state = RunState::kExited;
     run_.outcome = outcome;
@@ -82,8 +106,16 @@ class RunReader {
   const JobView& view_;
   const kube::Job& job_;
   const std::string container_;
+  const std::map<std::int64_t, PodPtr> pods_;
   Run run_;
 };
+
+// Its GPUs are given back; the run is not over, and starts again as another Job.
+bool RunReader::is_returned() {
+  if (gang_state(job_) != GangState::kReturned || view_.stop_asked) return false;
+  run_.reason = "its Job is made anew, and waits for its turn again";
+  return true;
+}
 
 // Its uid is given only once it runs: before, there is nothing to tell its reports apart.
 void RunReader::take_first(const kube::Pod& pod) {
@@ -102,23 +134,33 @@ void RunReader::take_first(const kube::Pod& pod) {
   }
 }
 
-bool RunReader::ends_the_run(const kube::Pod& pod) {
-  const std::optional<PodEnd> end = end_of_pod(pod, container_, view_.stop_asked);
-  if (!end || end->outcome == Outcome::kSucceeded || end->replaced) return false;
-  if (is_queued() && pod.metadata.deleted_ms != 0) return false;
+// Where workers may come and go, rank 0 has the result, and those that come too late find nobody.
+bool RunReader::first_succeeded() {
+  const auto first = pods_.find(0);
+  if (!is_elastic(job_) || first == pods_.end()) return false;
+  const std::optional<PodEnd> end = end_of_pod(*first->second, container_, view_.stop_asked);
+  if (!end || end->outcome != Outcome::kSucceeded) return false;
+  exit(Outcome::kSucceeded, "", end->at_ms);
+  return true;
+}
+
+bool RunReader::ends_by_a_rank() {
+  const std::optional<RankEnd> found = end_of_ranks(view_, pods_);
+  // Of workers that were to stop, rank 0 may still write the checkpoint.
+  if (!found || (view_.stop_asked && somebody_lives())) return false;
+  const auto& [rank, end] = *found;
+  if (is_queued() && pods_.at(rank)->metadata.deleted_ms != 0) return false;
   const bool one_of_many = job_.completions > 1;
-  const std::string who =
-      one_of_many ? "worker " + std::to_string(rank_of(pod)) + ": " : std::string();
-  const bool refused = was_refused(end->reason);
-  if (refused && view_.refused_before >= kMostAdmissionErrors) {
+  const std::string who = one_of_many ? "worker " + std::to_string(rank) + ": " : std::string();
+  if (was_refused(end.reason) && view_.refused_before >= kMostAdmissionErrors) {
     exit(Outcome::kFailed,
-         who + end->reason + "; nodes refused its pod " + std::to_string(kMostAdmissionErrors + 1) +
+         who + end.reason + "; nodes refused its pod " + std::to_string(kMostAdmissionErrors + 1) +
              " times in a row: can they give what its template asks for?",
-         end->at_ms);
+         end.at_ms);
     return true;
   }
-  exit(end->outcome, who + end->reason, end->at_ms);
-  if (rank_of(pod) == 0) run_.exit_code = end->exit_code;
+  exit(end.outcome, who + end.reason, end.at_ms);
+  if (rank == 0) run_.exit_code = end.exit_code;
   return true;
 }
 
@@ -131,23 +173,26 @@ std::int64_t RunReader::overdue_ms(const kube::Pod& pod) const {
   return over_ms >= kOverdueMs ? over_ms : 0;
 }
 
-bool RunReader::is_given_up(const kube::Pod& pod) {
-  if (overdue_ms(pod) < kLostMs) return false;
-  if (view_.stop_asked) {
-    exit(Outcome::kStopped, "stopped", 0);
-  } else {
-    exit(Outcome::kDisrupted,
-         "its node " + pod.node + " is lost: the pod should have ended, and does not say so", 0);
+bool RunReader::is_given_up() {
+  for (const auto& [rank, pod] : pods_) {
+    if (overdue_ms(*pod) < kLostMs) continue;
+    if (view_.stop_asked) {
+      exit(Outcome::kStopped, "stopped", 0);
+    } else {
+      exit(Outcome::kDisrupted,
+           "its node " + pod->node + " is lost: the pod should have ended, and does not say so", 0);
+    }
+    return true;
   }
-  return true;
+  return false;
 }
 
-bool RunReader::all_succeeded(const std::map<std::int64_t, PodPtr>& pods) {
+bool RunReader::all_succeeded() {
   std::int64_t succeeded = 0;
   std::int64_t last_ms = 0;
-  for (const auto& [rank, pod] : pods) {
+  for (const auto& [rank, pod] : pods_) {
     const std::optional<PodEnd> end = end_of_pod(*pod, container_, view_.stop_asked);
-    if (!end || end->outcome != Outcome::kSucceeded || rank >= job_.completions) continue;
+    if (!end || end->outcome != Outcome::kSucceeded) continue;
     ++succeeded;
     last_ms = std::max(last_ms, end->at_ms);
   }
@@ -157,7 +202,7 @@ bool RunReader::all_succeeded(const std::map<std::int64_t, PodPtr>& pods) {
 }
 
 // For when the pods are gone, or too few to tell.
-bool RunReader::job_says_it_ended(const std::map<std::int64_t, PodPtr>& pods) {
+bool RunReader::job_says_it_ended() {
   if (const auto* complete = kube::find_condition(job_.conditions, "Complete")) {
     exit(Outcome::kSucceeded, "", complete->since_ms);
     return true;
@@ -175,7 +220,7 @@ bool RunReader::job_says_it_ended(const std::map<std::int64_t, PodPtr>& pods) {
     return true;
   }
   const bool going = job_.metadata.deleted_ms != 0;
-  if (pods.empty() && (going || (view_.stop_asked && job_.suspended && job_.active == 0))) {
+  if (view_.pods.empty() && (going || (view_.stop_asked && job_.suspended && job_.active == 0))) {
     exit(view_.stop_asked ? Outcome::kStopped : Outcome::kDisrupted,
          view_.stop_asked ? "stopped" : "the Job was deleted by somebody else", view_.now_ms);
     return true;
@@ -183,38 +228,116 @@ bool RunReader::job_says_it_ended(const std::map<std::int64_t, PodPtr>& pods) {
   return false;
 }
 
+// The pods of a Job know the number of workers that it was made with. Where some of those were
+// taken away, a rank 0 that is made again would wait for them.
+bool RunReader::has_lost_its_first() {
+  const auto first = pods_.find(0);
+  const bool is_another = first != pods_.end() && !view_.first_uid.empty() &&
+                          first->second->metadata.uid != view_.first_uid;
+  if (!is_another || job_.completions >= workers_at_start(job_)) return false;
+  exit(Outcome::kDisrupted, "worker 0 was disrupted after the run had shrunk", 0);
+  return true;
+}
+
+// A gang that has run and cannot go on without a worker that finds no node.
+bool RunReader::waits_too_long() {
+  if (view_.gang_timeout_ms == 0 || view_.first_uid.empty()) return false;
+  if (is_elastic(job_) || job_.completions == 1) return false;
+  for (const auto& [rank, pod] : pods_) {
+    const bool late = view_.now_ms - pod->metadata.created_ms >= view_.gang_timeout_ms;
+    if (!pod->node.empty() || pod->phase != "Pending" || !late) continue;
+    exit(Outcome::kDisrupted,
+         "worker " + std::to_string(rank) +
+             " was disrupted and finds no node: " + why_waiting(*pod, container_, view_.now_ms),
+         0);
+    return true;
+  }
+  return false;
+}
+
 std::string RunReader::why_no_pods() const {
+  const GangState gang = gang_state(job_);
+  if (job_.suspended && gang == GangState::kWaiting) {
+    if (view_.now_ms - job_.metadata.created_ms < kTurnPatienceMs) return "";
+    return "it waits for its turn: the workers of one trial after the other get their nodes, so "
+           "that no two trials wait for each other";
+  }
   if (is_queued()) {
     return "the Job is suspended: a queue such as Kueue starts it when it is its turn, or whoever "
            "suspended it";
   }
   if (job_.suspended) return "";
-  if (view_.now_ms - job_.metadata.created_ms < kPodsPatienceMs) return "";
+  const std::int64_t since_ms =
+      gang == GangState::kNone ? job_.metadata.created_ms : gang_opened_ms(job_);
+  if (view_.now_ms - since_ms < kPodsPatienceMs) return "";
   return "no pod could be made yet; quota, limits or Pod Security of the namespace may forbid it: "
          "kubectl describe job -n " +
          job_.metadata.ns + " " + job_.metadata.name + " says which";
 }
 
-void RunReader::wait_or_run(const std::map<std::int64_t, PodPtr>& pods) {
+// "3 of 4 workers have a node"; "" where all have one, or may still get one.
+std::string RunReader::why_incomplete() const {
+  const std::int64_t with_node = workers_with_node(job_, view_.pods);
+  const bool gathers = gang_state(job_) == GangState::kOpen && !job_.suspended;
+  if (!gathers || with_node >= job_.completions ||
+      view_.now_ms - gang_opened_ms(job_) < kPodsPatienceMs) {
+    return "";
+  }
+  std::string words = of_workers(with_node, job_) + " have a node";
+  if (job_.metadata.annotations.count(kOneNodeAnnotation) > 0) {
+    words +=
+        " (only one node can mount their checkpoints; spec.trial.checkpoints.accessMode: "
+        "ReadWriteMany lets them spread)";
+  }
+  return words;
+}
+
+// How many workers must run for the run to be one that runs.
+std::int64_t RunReader::needed() const {
+  const std::int64_t at_start = std::min(workers_at_start(job_), job_.completions);
+  if (view_.first_uid.empty()) return at_start;
+  if (view_.stop_asked) return 1;
+  if (!is_elastic(job_)) return job_.completions;
+  return std::min(number_in(job_.metadata.annotations, kLeastWorkersAnnotation), job_.completions);
+}
+
+void RunReader::wait_or_run() {
   run_.queued = is_queued();
-  if (pods.empty() || run_.queued) run_.reason = why_no_pods();
+  if (pods_.empty() || run_.queued) run_.reason = why_no_pods();
   std::int64_t running = 0;
-  for (const auto& [rank, pod] : pods) {
+  bool first_runs = false;
+  for (const auto& [rank, pod] : pods_) {
     const std::optional<PodEnd> end = end_of_pod(*pod, container_, view_.stop_asked);
     const bool succeeded = end && end->outcome == Outcome::kSucceeded;
     const std::int64_t late_ms = overdue_ms(*pod);
-    if ((is_running(*pod, container_) && late_ms == 0) || succeeded) ++running;
+    const bool runs = (is_running(*pod, container_) && late_ms == 0) || succeeded;
+    if (runs) ++running;
+    if (runs && rank == 0) first_runs = true;
     const std::string waits = late_ms > 0            ? why_overdue(*pod)
                               : end && end->replaced ? end->reason
                                                      : why_waiting(*pod, container_, view_.now_ms);
     if (run_.reason.empty()) run_.reason = waits;
   }
-  if (running < job_.completions || run_.queued) return;
+  run_.running_workers = running;
+  if (const std::string few = why_incomplete(); !few.empty()) {
+    run_.reason = few + (run_.reason.empty() ? "" : "; " + run_.reason);
+  }
+  // Nothing goes on without rank 0.
+  if (run_.queued || running < needed() || !(first_runs || view_.stop_asked)) return;
   run_.state = RunState::kRunning;
   run_.reason.clear();
 }
 
 }  // namespace
+
+std::int64_t workers_at_start(const kube::Job& job) {
+  const std::int64_t known = number_in(job.metadata.annotations, kWorkersAnnotation);
+  return known == 0 ? job.completions : known;
+}
+
+bool is_elastic(const kube::Job& job) {
+  return job.metadata.annotations.count(kLeastWorkersAnnotation) > 0;
+}
 
 Run run_of_job(const JobView& view) { return RunReader(view).read(); }
 

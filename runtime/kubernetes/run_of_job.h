@@ -14,6 +14,9 @@
 // A Job that somebody else suspends after it ran waits for its queue (Kueue): that its pods were
 // ended is no end of the run.
 //
+// Workers above the Job's completions are on their way out and count for nothing. A run of several
+// begins to run when all its workers do; then an elastic one runs as long as its least number does.
+//
 // Ordinary waiting (a pod is made, scheduled, its image pulled) has no reason, so that nothing is
 // written down for it; waiting that somebody must do something about has one.
 // Pure; usable from any thread.
@@ -38,6 +41,10 @@ struct JobView {
   std::int64_t now_ms = 0;
   std::int64_t ending_ms = 0;  // a pod was first seen on its way out, our own clock; 0 = none was
   int refused_before = 0;      // runs right before this one whose pods a node refused
+  std::string first_uid = {};  // pod of rank 0 as recorded: the run has run; "" = it has not
+  // A worker that is made again gets a node within so long, or the run ends: the others wait for it
+  // and hold their GPUs.
+  std::int64_t gang_timeout_ms = 120'000;
 };
 
 // A Job without pods for longer than this cannot make them: quota, limits, Pod Security.
@@ -52,6 +59,10 @@ inline constexpr std::size_t kLongestTerminationMessage = 4096;
 
 core::Run run_of_job(const JobView& view);
 
+// With how many workers the Job was made.
+std::int64_t workers_at_start(const kube::Job& job);
+// Whether workers may come and go while it runs.
+bool is_elastic(const kube::Job& job);
 // The pod of rank 0, newest attempt; null where there is none.
 PodPtr first_pod(const std::vector<PodPtr>& pods);
 // The name of the container that is the trial.

@@ -19,12 +19,13 @@ class Scenario(unittest.TestCase):
     # Whether an action is refused three times in a row for the same reason. Otherwise that is a
     # retry which never ends, and fails the test.
     expects_refusals = False
+    arguments = ()  # of the operator
 
     def setUp(self):
         name = self._testMethodName.removeprefix("test_").replace("_", "-")
         self.ns = self.enterContext(cluster.namespace(name[:40]))
         install_in(self.ns, self.settings)
-        self.operator = self.start_operator(SCENARIO, self.ns)
+        self.operator = self.start_operator(SCENARIO, self.ns, arguments=self.arguments)
 
     def start_operator(self, release, namespace=None, name="", arguments=()):
         """It leads, and is stopped at the end of the test."""

@@ -1,0 +1,111 @@
+#include "runtime/kubernetes/gang.h"
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "api/timestamp.h"
+
+namespace fettle::kubernetes {
+namespace {
+
+constexpr std::array<std::pair<GangState, const char*>, 5> kStates = {{
+    {GangState::kWaiting, "waiting"},
+    {GangState::kOpen, "open"},
+    {GangState::kGathered, "gathered"},
+    {GangState::kReturned, "returned"},
+    {GangState::kStopped, "stopped"},
+}};
+
+std::string annotation_of(const kube::Job& job, const char* name) {
+  const auto found = job.metadata.annotations.find(name);
+  return found == job.metadata.annotations.end() ? "" : found->second;
+}
+
+bool has_ended(const kube::Job& job) {
+  return job.metadata.deleted_ms != 0 ||
+         kube::find_condition(job.conditions, "Complete") != nullptr ||
+         kube::find_condition(job.conditions, "Failed") != nullptr ||
+         kube::find_condition(job.conditions, "FailureTarget") != nullptr;
+}
+
+bool is_before(const Gang& a, const Gang& b) {
+  const auto place = [](const kube::Job& job) {
+    return std::tie(job.metadata.created_ms, job.metadata.ns, job.metadata.name);
+  };
+  return place(*a.job) < place(*b.job);
+}
+
+// Its pods are there, by our doing or by somebody's who resumed it by hand.
+bool is_open(const kube::Job& job) {
+  const GangState state = gang_state(job);
+  return !job.suspended && (state == GangState::kOpen || state == GangState::kWaiting);
+}
+
+bool is_waiting(const kube::Job& job) {
+  return job.suspended && gang_state(job) == GangState::kWaiting;
+}
+
+}  // namespace
+
+const char* to_string(GangState state) {
+  const auto* const found = std::find_if(kStates.begin(), kStates.end(),
+                                         [&](const auto& one) { return one.first == state; });
+  return found == kStates.end() ? "" : found->second;
+}
+
+GangState gang_state(const kube::Job& job) {
+  const std::string text = annotation_of(job, kGangAnnotation);
+  const auto* const found = std::find_if(kStates.begin(), kStates.end(),
+                                         [&](const auto& one) { return one.second == text; });
+  return found == kStates.end() ? GangState::kNone : found->first;
+}
+
+std::int64_t gang_opened_ms(const kube::Job& job) {
+  const std::int64_t otherwise = std::max(job.metadata.created_ms, job.started_ms);
+  return api::parse_timestamp(annotation_of(job, kGangOpenedAnnotation)).value_or(otherwise);
+}
+
+bool is_suspended_by_others(const kube::Job& job) {
+  const GangState state = gang_state(job);
+  return job.suspended && state != GangState::kWaiting && state != GangState::kStopped;
+}
+
+std::int64_t workers_with_node(const kube::Job& job, const std::vector<PodPtr>& pods) {
+  std::set<std::int64_t> ranks;
+  for (const PodPtr& pod : pods) {
+    const bool waits = pod->node.empty() && (pod->phase.empty() || pod->phase == "Pending");
+    if (!waits && rank_of(*pod) < job.completions) ranks.insert(rank_of(*pod));
+  }
+  return std::ssize(ranks);
+}
+
+std::vector<GangStep> next_gang_steps(std::vector<Gang> gangs, std::int64_t now_ms,
+                                      std::int64_t timeout_ms) {
+  std::sort(gangs.begin(), gangs.end(), is_before);
+  std::erase_if(gangs, [](const Gang& gang) { return has_ended(*gang.job); });
+  const auto next = std::find_if(gangs.begin(), gangs.end(),
+                                 [](const Gang& gang) { return is_waiting(*gang.job); });
+  std::vector<GangStep> steps;
+  bool gathering = false;
+  for (const auto& [job, with_node] : gangs) {
+    if (gang_state(*job) == GangState::kReturned) steps.push_back({job, GangState::kReturned});
+    if (!is_open(*job)) continue;
+    const bool late = now_ms >= gang_opened_ms(*job) + timeout_ms;
+    // One that holds nothing is in nobody's way while nobody waits: perhaps nodes are being made.
+    const bool in_the_way = with_node > 0 || next != gangs.end();
+    if (with_node >= job->completions) {
+      steps.push_back({job, GangState::kGathered});
+    } else if (late && in_the_way) {
+      steps.push_back({job, GangState::kReturned});
+    } else {
+      gathering = true;
+    }
+  }
+  if (!gathering && next != gangs.end()) steps.push_back({next->job, GangState::kOpen});
+  return steps;
+}
+
+}  // namespace fettle::kubernetes

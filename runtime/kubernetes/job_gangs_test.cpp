@@ -1,0 +1,211 @@
+// How JobRuns looks after Jobs of several workers: caches are filled by hand, and so is the clock.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "api/yaml/study_file.h"
+#include "kube/json_path.h"
+#include "runtime/kubernetes/fake_cluster.h"
+#include "runtime/kubernetes/gang.h"
+
+namespace fettle::kubernetes {
+namespace {
+
+using kube::text_at;
+using testing::HasSubstr;
+
+class HandClock : public control::Clock {
+ public:
+  std::int64_t now_ms() override { return now; }
+  std::int64_t now = control::SystemClock().now_ms();
+};
+
+class JobGangsTest : public testing::Test {
+ protected:
+  static constexpr std::int64_t kTimeout = 60'000;
+
+  JobGangsTest() {
+    study_ = api::load_study_text(template_study(1), "test").studies.at(0);
+    study_.metadata.uid = "study-uid";
+    study_.spec.trial.workers = {4, 4};
+    cluster_.start_operator();
+    runs_.emplace(client_, jobs_, pods_, cluster_.manager->store(), clock_,
+                  JobOptions{"image", kTimeout});
+  }
+
+  api::Trial trial(int index) {
+    api::Trial out;
+    out.metadata.name = "digits-" + std::to_string(index);
+    out.metadata.ns = "team";
+    out.metadata.uid = "trial-uid-" + std::to_string(index);
+    out.spec.study = "digits";
+    out.spec.parameters = Json::object({{"rate", 0.5}});
+    out.spec.workers = 4;
+    return out;
+  }
+  static std::string job_name(int index) { return "digits-" + std::to_string(index) + "-r0"; }
+  Json job(int index) { return cluster_.server.get(kube::kJobs, {"team", job_name(index)}); }
+  std::string state(int index) {
+    return text_at(job(index), {"metadata", "annotations", kGangAnnotation});
+  }
+  bool is_suspended(int index) { return kube::boolean_at(job(index), {"spec", "suspend"}); }
+  void start(int index) { ASSERT_TRUE(runs_->start(study_, trial(index), 0).ok()); }
+  std::vector<core::Run> observe(int index) { return runs_->observe(trial(index)).value(); }
+  // What the watch of Jobs would show.
+  void see(int index) {
+    const Json now = job(index);
+    if (!now.is_null()) return jobs_.put(kube::read_job(now).value());
+    const kube::ObjectKey key{"team", job_name(index)};
+    if (const auto known = jobs_.get(key)) jobs_.erase(key, known->metadata.uid, "");
+  }
+  void place_pod(int index, int rank, const std::string& phase, const std::string& node) {
+    kube::Pod pod;
+    pod.metadata.name = job_name(index) + "-" + std::to_string(rank);
+    pod.metadata.ns = "team";
+    pod.metadata.uid = "pod-" + pod.metadata.name;
+    pod.metadata.created_ms = clock_.now;
+    pod.metadata.resource_version = std::to_string(++version_);
+    pod.metadata.labels = {{"batch.kubernetes.io/job-completion-index", std::to_string(rank)},
+                           {kTrialLabel, "digits-" + std::to_string(index)}};
+    pod.owner = kube::Owner{"Job", job_name(index), text_at(job(index), {"metadata", "uid"})};
+    pod.phase = phase;
+    pod.node = node;
+    pods_.put(pod);
+  }
+  void place_pods(int index, int count) {
+    for (int rank = 0; rank < count; ++rank) place_pod(index, rank, "Running", "node");
+  }
+
+  FakeCluster cluster_;
+  HandClock clock_;
+  kube::Client client_{cluster_.server, {}};
+  kube::Cache<kube::Job> jobs_;
+  kube::Cache<kube::Pod> pods_;
+  std::optional<JobRuns> runs_;
+  api::Study study_;
+  int version_ = 1'000'000;
+};
+
+TEST_F(JobGangsTest, OneGathersAfterTheOther) {
+  start(0);
+  start(1);
+  EXPECT_TRUE(is_suspended(0) && is_suspended(1));
+  (void)observe(1);  // whoever is looked at first
+  EXPECT_FALSE(is_suspended(0));
+  EXPECT_TRUE(is_suspended(1));
+  place_pods(0, 3);
+  (void)observe(0);
+  (void)observe(1);
+  EXPECT_TRUE(is_suspended(1)) << "the first still misses a worker";
+  place_pods(0, 4);
+  (void)observe(0);
+  EXPECT_EQ(state(0), "gathered");
+  EXPECT_FALSE(is_suspended(1));
+}
+
+TEST_F(JobGangsTest, OneThatDoesNotGatherGivesItsNodesBackAndIsStartedAgainLater) {
+  start(0);
+  (void)observe(0);
+  place_pods(0, 3);
+  start(1);
+  clock_.now += kTimeout;
+  const core::Run run = observe(0).at(0);
+  EXPECT_EQ(state(0), "returned");
+  EXPECT_FALSE(text_at(job(0), {"metadata", "deletionTimestamp"}).empty());
+  EXPECT_EQ(run.state, core::RunState::kPending) << "no run is lost by that";
+  EXPECT_FALSE(is_suspended(1)) << "it is the other one's turn";
+  for (int rank = 0; rank < 3; ++rank) {
+    pods_.erase({"team", job_name(0) + "-" + std::to_string(rank)},
+                "pod-" + job_name(0) + "-" + std::to_string(rank), "");
+  }
+  cluster_.server.collect_garbage();
+  see(0);
+  ASSERT_EQ(observe(0).size(), 1u);
+  EXPECT_EQ(observe(0)[0].state, core::RunState::kPending);
+  EXPECT_THAT(observe(0)[0].reason, HasSubstr("3 of 4 workers have a node after 1m"));
+  clock_.now += kTimeout;
+  EXPECT_TRUE(observe(0).empty()) << "so it is started again";
+  start(0);
+  EXPECT_EQ(state(0), "waiting");
+}
+
+TEST_F(JobGangsTest, ACrashBetweenTheDecisionAndTheDeletionLosesNeither) {
+  start(0);
+  (void)observe(0);
+  place_pods(0, 3);
+  clock_.now += kTimeout;
+  kube::Fault lost;
+  lost.kind = kube::Fault::Kind::kAnswer;
+  lost.matches = [](const kube::HttpRequest& request) { return request.method == "DELETE"; };
+  lost.answer.status = 403;
+  cluster_.server.inject(lost);
+  EXPECT_FALSE(runs_->observe(trial(0)).ok());
+  EXPECT_EQ(state(0), "returned");
+  EXPECT_EQ(observe(0).at(0).state, core::RunState::kPending);
+  EXPECT_FALSE(text_at(job(0), {"metadata", "deletionTimestamp"}).empty());
+}
+
+TEST_F(JobGangsTest, OneThatIsToStopIsNeverOpened) {
+  start(0);
+  api::Trial stopped = trial(0);
+  stopped.status.runs.emplace_back().stopping = api::Outcome::kStopped;
+  ASSERT_TRUE(runs_->stop(stopped, 0).ok());
+  EXPECT_EQ(state(0), "stopped");
+  EXPECT_EQ(runs_->observe(stopped).value().at(0).outcome, api::Outcome::kStopped);
+  EXPECT_TRUE(is_suspended(0));
+  start(1);
+  (void)observe(1);
+  EXPECT_FALSE(is_suspended(1)) << "nor does it hold up others";
+}
+
+TEST_F(JobGangsTest, ADecisionOnAnOldViewChangesNothing) {
+  start(0);
+  Json touched =
+      Json::object({{"metadata", Json::object({{"labels", Json::object({{"a", "b"}})}})}});
+  cluster_.server.merge(kube::kJobs, {"team", job_name(0)}, touched);
+  (void)observe(0);
+  EXPECT_TRUE(is_suspended(0));
+  see(0);
+  (void)observe(0);
+  EXPECT_FALSE(is_suspended(0));
+}
+
+TEST_F(JobGangsTest, WorkersThatAreTakenAwayBeforeItBeganAreNotWaitedFor) {
+  study_.spec.trial.workers = {1, 4};
+  start(0);
+  (void)observe(0);
+  place_pods(0, 2);
+  ASSERT_TRUE(runs_->resize(trial(0), 0, 2).ok());
+  EXPECT_EQ(state(0), "returned") << "its pods would wait for four";
+  EXPECT_EQ(observe(0).at(0).state, core::RunState::kPending);
+}
+
+TEST_F(JobGangsTest, ARunningOneIsResizedAndDoesNotGrowIntoWorkersThatStillLeave) {
+  start(0);
+  (void)observe(0);
+  place_pods(0, 4);
+  (void)observe(0);
+  api::Trial running = trial(0);
+  running.status.runs.emplace_back().running_ms = clock_.now;
+  ASSERT_TRUE(runs_->resize(running, 0, 2).ok());
+  EXPECT_EQ(kube::integer_at(job(0), {"spec", "completions"}), 2);
+  ASSERT_TRUE(runs_->resize(running, 0, 4).ok());
+  EXPECT_EQ(kube::integer_at(job(0), {"spec", "completions"}), 2) << "2 and 3 still live";
+  for (const int rank : {2, 3}) place_pod(0, rank, "Failed", "node");
+  ASSERT_TRUE(runs_->resize(running, 0, 4).ok());
+  EXPECT_EQ(kube::integer_at(job(0), {"spec", "completions"}), 4);
+}
+
+TEST_F(JobGangsTest, ARemovedRunIsSeenUntilItsLastWorkerIsGone) {
+  start(0);
+  place_pod(0, 0, "Failed", "node");
+  place_pod(0, 1, "Running", "node");
+  ASSERT_TRUE(runs_->remove(trial(0), 0).ok());
+  ASSERT_TRUE(runs_->remove(trial(0), 0).ok());
+  ASSERT_EQ(observe(0).size(), 1u);
+  EXPECT_TRUE(observe(0)[0].lingers);
+  place_pod(0, 1, "Failed", "node");
+  EXPECT_TRUE(observe(0).empty());
+}
+
+}  // namespace
+}  // namespace fettle::kubernetes

@@ -1,0 +1,157 @@
+#include "runtime/kubernetes/rank_ends.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "api/trainer_config.h"
+#include "runtime/kubernetes/job_builder.h"
+
+namespace fettle::kubernetes {
+namespace {
+
+using api::Outcome;
+
+// A worker that fails sooner than this after its start has not failed for want of the others.
+constexpr std::int64_t kPeerPatienceMs = 10'000;
+// The pods of a Job are made within so long; one that is made later stands in for another.
+constexpr std::int64_t kMadeTogetherMs = 30'000;
+// After its grace period a pod on a living node is gone.
+constexpr std::int64_t kLostNodeMs = 30'000;
+
+class RankReader {
+ public:
+  RankReader(const JobView& view, const std::map<std::int64_t, PodPtr>& pods)
+      : view_(view), container_(trial_container_of(view.job)), pods_(pods) {
+    first_made_ms_ = view.now_ms;
+    for (const auto& [rank, pod] : pods) {
+      first_made_ms_ = std::min(first_made_ms_, pod->metadata.created_ms);
+      const std::optional<PodEnd> end = end_of_pod(*pod, container_, view.stop_asked);
+      if (end && end->outcome != Outcome::kSucceeded) ends_.push_back({rank, *end});
+    }
+  }
+
+  std::optional<RankEnd> read() const {
+    const bool over = std::any_of(ends_.begin(), ends_.end(),
+                                  [](const RankEnd& one) { return !one.end.replaced; });
+    if (!over) return std::nullopt;
+    const bool alone = view_.job.completions == 1 && !misses_others(ends_.front());
+    if (view_.stop_asked || alone) return ends_.front();
+    const std::optional<RankEnd> failure = first_failure();
+    if (const std::optional<RankEnd> loss = first_loss(failure)) return loss;
+    return failure ? failure : missing_others();
+  }
+
+ private:
+  static bool is_earlier(const RankEnd& a, const RankEnd& b) { return a.end.at_ms < b.end.at_ms; }
+  bool misses_others(const RankEnd& one) const {
+    return view_.job.metadata.annotations.count(kServiceAnnotation) > 0 &&
+           one.end.exit_code == api::kWorkerMissesOthers && one.end.outcome == Outcome::kFailed;
+  }
+
+  // By a worker's own doing.
+  std::optional<RankEnd> first_failure() const {
+    std::optional<RankEnd> first;
+    for (const RankEnd& one : ends_) {
+      if (one.end.outcome == Outcome::kDisrupted || misses_others(one)) continue;
+      if (!first || is_earlier(one, *first)) first = one;
+    }
+    return first;
+  }
+
+  // What happened to a worker before `failure`, if there was one.
+  std::optional<RankEnd> first_loss(const std::optional<RankEnd>& failure) const {
+    std::optional<RankEnd> first;
+    for (const auto& [rank, pod] : pods_) {
+      if (failure && rank == failure->rank) continue;
+      std::optional<PodEnd> loss = loss_of(rank, *pod, failure);
+      if (loss && (!first || loss->at_ms < first->end.at_ms)) first = {rank, *std::move(loss)};
+    }
+    return first;
+  }
+
+  std::optional<PodEnd> loss_of(std::int64_t rank, const kube::Pod& pod,
+                                const std::optional<RankEnd>& failure) const {
+    const std::int64_t before_ms = failure ? failure->end.at_ms : view_.now_ms;
+    const auto known = std::find_if(ends_.begin(), ends_.end(),
+                                    [rank](const RankEnd& one) { return one.rank == rank; });
+    PodEnd loss = known != ends_.end() ? known->end : PodEnd{};
+    loss.outcome = Outcome::kDisrupted;
+    if (const auto* target = kube::find_condition(pod.conditions, "DisruptionTarget")) {
+      loss.at_ms = target->since_ms;
+      if (known == ends_.end()) loss.reason = "its pod is disrupted (" + target->reason + ")";
+      if (loss.at_ms <= before_ms) return loss;
+    }
+    if (is_deleted_by_others(pod) && (!failure || pod.doomed_ms < before_ms)) {
+      loss.at_ms = pod.doomed_ms;
+      loss.reason = "somebody deleted its pod";
+      return loss;
+    }
+    const bool lost = known != ends_.end() && known->end.outcome == Outcome::kDisrupted;
+    if (lost && pod.doomed_ms == 0 && loss.at_ms <= before_ms) return loss;
+    return failure ? absence_of(rank, pod, *failure) : std::nullopt;
+  }
+
+  // The Job controller deletes those that are left when it has said that the Job fails.
+  bool is_deleted_by_others(const kube::Pod& pod) const {
+    if (pod.doomed_ms == 0) return false;
+    const auto* failing = kube::find_condition(view_.job.conditions, "FailureTarget");
+    return failing == nullptr || pod.doomed_ms < failing->since_ms;
+  }
+
+  // Whether the worker that failed may have done so because this one was not there.
+  std::optional<PodEnd> absence_of(std::int64_t rank, const kube::Pod& pod,
+                                   const RankEnd& failure) const {
+    PodEnd loss;
+    loss.outcome = Outcome::kDisrupted;
+    loss.at_ms = failure.end.at_ms;
+    const bool has_run = is_running(pod, container_) || has_ended(pod, container_);
+    if (!has_run && ran_for_ms(failure) >= kPeerPatienceMs) {
+      const std::string why = why_waiting(pod, container_, view_.now_ms);
+      loss.reason = "it never ran, and worker " + std::to_string(failure.rank) +
+                    " gave up: " + (why.empty() ? failure.end.reason : why);
+      return loss;
+    }
+    const bool of_first = rank < workers_at_start(view_.job) && !is_elastic(view_.job);
+    if (of_first && pod.metadata.created_ms > first_made_ms_ + kMadeTogetherMs) {
+      loss.reason = "its pod was made again, and worker " + std::to_string(failure.rank) +
+                    " missed it: " + failure.end.reason;
+      return loss;
+    }
+    return std::nullopt;
+  }
+
+  std::int64_t ran_for_ms(const RankEnd& failure) const {
+    const kube::Container* trial = trial_container_in(*pods_.at(failure.rank), container_);
+    if (trial == nullptr || trial->started_ms == 0) return 0;
+    return trial->finished_ms - trial->started_ms;
+  }
+
+  // Nothing is seen but workers that miss others, or that were disrupted for no visible reason.
+  RankEnd missing_others() const {
+    RankEnd first = *std::min_element(ends_.begin(), ends_.end(), is_earlier);
+    if (misses_others(first)) first.end.reason = "it misses other workers: " + first.end.reason;
+    first.end.outcome = Outcome::kDisrupted;
+    return first;
+  }
+
+  const JobView& view_;
+  const std::string container_;
+  const std::map<std::int64_t, PodPtr>& pods_;
+  std::vector<RankEnd> ends_;  // by rank; but for those that succeeded
+  std::int64_t first_made_ms_ = 0;
+};
+
+}  // namespace
+
+std::optional<RankEnd> end_of_ranks(const JobView& view,
+                                    const std::map<std::int64_t, PodPtr>& pods) {
+  return RankReader(view, pods).read();
+}
+
+bool may_live(const kube::Pod& pod, const std::string& container, std::int64_t now_ms) {
+  if (pod.node.empty() || has_ended(pod, container)) return false;
+  return pod.metadata.deleted_ms == 0 || now_ms < pod.metadata.deleted_ms + kLostNodeMs;
+}
+
+}  // namespace fettle::kubernetes

@@ -1,0 +1,169 @@
+"""Trials of several workers: they gather one after the other, give way, and are not held at fault."""
+import cluster
+from cluster import TOLERATIONS, condition, get, items, kubectl, wait_for
+from scenario import Scenario
+
+GPU = "nvidia.com/gpu"
+GANG = "fettle.dev/gang"
+
+
+class GangScenario(Scenario):
+    """Each test has a node of its own with six GPUs."""
+
+    arguments = ("--gang-timeout=8",)
+
+    def setUp(self):
+        super().setUp()
+        self.labels = {"fettle-test": self.ns}
+        self.add_node()
+
+    def add_node(self):
+        name = f"{self.ns}-node"
+        room = {"cpu": "64", "memory": "512Gi", "pods": "250", GPU: "6"}
+        self.addCleanup(kubectl, "delete", "node", name, "--wait=false")
+        cluster.apply({
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {
+                "name": name,
+                "labels": self.labels | {"kubernetes.io/hostname": name},
+                "annotations": {"kwok.x-k8s.io/node": "fake"},
+            },
+            "spec": {"taints": [{"key": "kwok.x-k8s.io/node", "value": "fake", "effect": "NoSchedule"}]},
+            "status": {"capacity": room, "allocatable": room},
+        })
+
+    def apply_gangs(self, name="s", workers=4, trials=2, annotations=None, **trial):
+        annotations = {"fake.fettle.dev/message": '{"step": 1, "value": 0.5}'} | (annotations or {})
+        pod = {
+            "metadata": {"annotations": annotations},
+            "spec": {
+                "tolerations": TOLERATIONS,
+                "nodeSelector": self.labels,
+                "containers": [{"name": "trial", "image": "fake"}],
+            },
+        }
+        self.apply(
+            name,
+            trial={"workers": {"min": workers, "max": workers}, "gpu": {"count": 1}, "template": pod, "retries": 0} | trial,
+            budget={"trials": trials, "parallelism": trials, "failures": 0},
+        )
+
+    def take_gpus(self, count):
+        """A pod of somebody else's holds them until it is deleted."""
+        cluster.apply({
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "other", "namespace": self.ns},
+            "spec": {
+                "tolerations": TOLERATIONS,
+                "nodeSelector": self.labels,
+                "containers": [{"name": "c", "image": "fake", "resources": {"limits": {GPU: str(count)}}}],
+            },
+        })
+        wait_for("the other pod to run", lambda: get("pods", "other", self.ns)["status"]["phase"] == "Running")
+
+    def give_gpus_back(self):
+        kubectl("delete", "pod", "other", "-n", self.ns)
+
+    def pods(self, run="s-0-r0"):
+        return items("pods", self.ns, f"batch.kubernetes.io/job-name={run}")
+
+    def runs(self, trial="s-0"):
+        return get("trials", trial, self.ns)["status"].get("runs", [])
+
+    def waits(self, trial="s-0"):
+        """What the Trial says that it waits for."""
+        return (condition(get("trials", trial, self.ns), "Waiting") or {}).get("message", "")
+
+
+class GangsThatGather(GangScenario):
+    def test_two_trials_of_four_workers_share_six_gpus(self):
+        # A name that a Service could not have.
+        self.apply_gangs("7gangs", annotations={"fake.fettle.dev/duration": "5s"})
+        wait_for("the first gang", lambda: len(self.running_pods()) == 4)
+        jobs = items("jobs", self.ns)
+        states = sorted(job["metadata"]["annotations"][GANG] for job in jobs)
+        self.assertNotIn("returned", states, "it is not even the second one's turn")
+        self.assertTrue(items("pods", self.ns)[0]["spec"]["subdomain"].startswith("w-7gangs-"))
+        self.assert_succeeded("7gangs", trials=2)
+        for trial in ("7gangs-0", "7gangs-1"):
+            self.assertEqual([(r["run"], r["outcome"]) for r in self.runs(trial)], [(0, "Succeeded")])
+        self.assert_quiet()
+
+    def test_many_gangs_gather_one_after_the_other(self):
+        self.apply_gangs(workers=3, trials=6, annotations={"fake.fettle.dev/duration": "1s"})
+        self.assert_succeeded(trials=6)
+        self.assert_one_run_each()
+
+
+class GangsThatDoNotGather(GangScenario):
+    def test_an_incomplete_gang_gives_way_and_comes_back(self):
+        self.take_gpus(3)
+        self.apply_gangs(trials=1)
+        wait_for("three of four to have a node", lambda: "3 of 4 workers have a node" in self.waits())
+        wait_for("it to give way", lambda: "they give way to others" in self.waits())
+        wait_for("its GPUs to be free", lambda: not self.pods())
+        self.assertEqual(get("trials", "s-0", self.ns)["status"]["phase"], "Pending")
+        self.give_gpus_back()
+        self.assert_succeeded(trials=1)
+        self.assert_one_run_each()
+
+    def test_a_gang_that_waits_can_be_stopped(self):
+        self.take_gpus(6)
+        self.apply_gangs(trials=2)
+        wait_for("Jobs", lambda: len(items("jobs", self.ns)) == 2)
+        kubectl("patch", "study", "s", "-n", self.ns, "--type=merge", "-p", '{"spec": {"suspend": true}}')
+        cluster.wait_for_condition("s", self.ns, "Suspended")
+        self.give_gpus_back()
+        self.assert_quiet()
+        kubectl("patch", "study", "s", "-n", self.ns, "--type=merge", "-p", '{"spec": {"suspend": false}}')
+        self.assert_succeeded(trials=2)
+
+
+class GangsThatLoseAWorker(GangScenario):
+    def evict(self, pod):
+        eviction = {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"name": pod["metadata"]["name"], "namespace": self.ns},
+        }
+        path = f"/api/v1/namespaces/{self.ns}/pods/{pod['metadata']['name']}/eviction"
+        kubectl("create", "--raw", path, "-f", "-", document=eviction)
+
+    def of_rank(self, rank, run="s-0-r0"):
+        label = "batch.kubernetes.io/job-completion-index"
+        found = [p for p in self.pods(run) if p["metadata"]["labels"][label] == str(rank)]
+        return max(found, key=lambda pod: pod["metadata"]["creationTimestamp"], default=None)
+
+    def end(self, pod, code):
+        kubectl("annotate", "pod", pod["metadata"]["name"], "-n", self.ns, f"fake.fettle.dev/exit-code={code}",
+                "fake.fettle.dev/forever-", "--overwrite")  # fmt: skip
+
+    def test_an_evicted_worker_is_a_disruption_and_the_next_run_waits_for_it(self):
+        self.apply_gangs(workers=2, trials=1,
+                         annotations={"fake.fettle.dev/forever": "yes", "fake.fettle.dev/terminating": "6s"})  # fmt: skip
+        wait_for("both workers", lambda: len(self.running_pods()) == 2)
+        wait_for("the run to be recorded", lambda: self.runs() and "runningTime" in self.runs()[0])
+        evicted = self.of_rank(1)
+        self.evict(evicted)
+        self.end(self.of_rank(0), 1)
+        first = wait_for("the end of the run", lambda: next((r for r in self.runs() if "outcome" in r), None))
+        self.assertEqual(first["outcome"], "Disrupted", first)
+        self.assertIn("worker 1: its pod", first["message"])
+        wait_for("the next run", lambda: get("jobs", "s-0-r1", self.ns))
+        self.assertIsNone(get("pods", evicted["metadata"]["name"], self.ns), "they would share checkpoints")
+        wait_for("both workers of it", lambda: len([p for p in self.pods("s-0-r1") if p["status"]["phase"] == "Running"]) == 2)
+        for rank in (0, 1):
+            self.end(self.of_rank(rank, "s-0-r1"), 0)
+        self.assert_succeeded(trials=1)
+        self.assertEqual([r["outcome"] for r in self.runs()], ["Disrupted", "Succeeded"])
+
+    def test_a_worker_that_fails_is_the_trials_own_fault(self):
+        self.apply_gangs(workers=2, trials=1, annotations={"fake.fettle.dev/forever": "yes"})
+        wait_for("both workers", lambda: len(self.running_pods()) == 2)
+        wait_for("the run to be recorded", lambda: self.runs() and "runningTime" in self.runs()[0])
+        self.end(self.of_rank(1), 3)
+        cluster.wait_for_condition("s", self.ns, "Failed")
+        self.assertEqual([r["outcome"] for r in self.runs()], ["Failed"])
+        self.assertIn("worker 1: exit code 3", self.runs()[0]["message"])
