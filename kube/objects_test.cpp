@@ -70,6 +70,15 @@ TEST(ReadPod, TellsWaitingRunningAndTerminatedContainersApart) {
   EXPECT_EQ(pod.containers[2].finished_ms, 5000);
 }
 
+TEST(ReadPod, TellsWhenItsDeletionWasAskedFor) {
+  const Pod pod = read_pod(json(R"({"metadata": {"name": "p",
+      "deletionTimestamp": "1970-01-01T00:01:00Z", "deletionGracePeriodSeconds": 20}})"))
+                      .value();
+  EXPECT_EQ(pod.metadata.deleted_ms, 60'000) << "the end of its grace period";
+  EXPECT_EQ(pod.doomed_ms, 40'000);
+  EXPECT_EQ(read_pod(json(R"({"metadata": {"name": "p"}})")).value().doomed_ms, 0);
+}
+
 TEST(ReadObjects, TakeFieldsOfWrongTypesAsMissing) {
   const Job job = read_job(json(R"({"metadata": {"name": "a", "labels": ["x"], "uid": 3},
       "spec": {"completions": "many"}, "status": {"conditions": {"type": "Failed"}}})"))

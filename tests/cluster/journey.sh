@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# A user's way on a real node: helm install, kubectl apply, watch real trainers learn, read the result, delete the
-# Study, helm uninstall. Both namespaces enforce the restricted Pod Security Standard.
+# A user's way on a real node: helm install, kubectl apply, watch real trainers learn, read the result, scale a
+# trial up and down, delete the Study, helm uninstall. Both namespaces enforce the restricted Pod Security Standard.
 # Usage: tests/cluster/in_cluster tests/cluster/journey.sh [BUILD]   (default build; fettle is taken from BUILD/bin)
 # Needs the real node (cluster up --node) and fettle-operator:0.1.0 and fettle-trainer:0.1.0 on it (image.sh).
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 PATH=$(realpath "${1:-build}")/bin:$PATH
 export PATH
-readonly system=fettle-system team=journey study=fashion-mnist trials=4 epochs=5
+readonly system=fettle-system team=journey study=fashion-mnist trials=4 epochs=5 elastic_epochs=16
 work=$(mktemp -d)
 
 k() { kubectl --namespace "$team" "$@"; }
@@ -170,6 +170,56 @@ check_printing() {
   k delete study printing > /dev/null
 }
 
+# make_single NAME MOST: one trial of the same seed, with up to so many workers. What a batchNorm does would depend on
+# their number.
+make_single() {
+  sed -e "s/name: fashion-mnist/name: $1/" -e 's/trials: 30, parallelism: 2/trials: 1, parallelism: 1/' \
+    -e "s/max: 9}/max: $elastic_epochs}/" -e 's/validationSamples: .*/validationSamples: 1000/' -e '/earlyStopping:/d' \
+    -e '/batchNorm/d' -e "s/timeout: 10m/&\n    workers: {min: 1, max: $2}/" examples/fashion-mnist.yaml
+}
+
+# expect_workers COUNT: that many soon train the trial, as rank 0 reports.
+expect_workers() {
+  for _ in $(seq 1800); do
+    [ "$(k get trial elastic-0 --output=jsonpath='{.status.report.metrics.world_size}')" != "$1" ] || return 0
+    sleep 0.1
+  done
+  fail "the trial should be trained by $1 workers"
+}
+
+# A trial grows and shrinks while it trains, in one run, and learns the same as one that does not.
+scale_up_and_down() {
+  make_single elastic 2 | k apply -f - > /dev/null
+  expect_workers 1
+  kubectl fettle scale elastic-0 2 --namespace "$team" > /dev/null
+  expect_workers 2
+  kubectl fettle scale elastic-0 1 --namespace "$team" > /dev/null
+  expect_workers 1
+  make_single whole 1 | k apply -f - > /dev/null
+  local name
+  for name in elastic whole; do
+    k wait --for=condition=Succeeded "study/$name" --timeout=300s > /dev/null || fail "the Study $name does not succeed"
+    k get trial "$name-0" -o json > "$work/$name.json"
+  done
+  python3 - "$work/elastic.json" "$work/whole.json" << 'PYTHON' || fail 'a trial that grew and shrank is not what it would have been'
+import json, math, sys
+elastic, whole = (json.load(open(path)) for path in sys.argv[1:])
+assert elastic["spec"]["parameters"] == whole["spec"]["parameters"] and elastic["spec"]["seed"] == whole["spec"]["seed"]
+runs = elastic["status"]["runs"]
+sizes = [run["workers"] for run in runs] + [resize["workers"] for run in runs for resize in run["resizes"]]
+print("journey: workers", sizes, "in", len(runs), "run")
+assert sizes == [1, 2, 1] and len(runs) == 1, "it grew and shrank within one run"
+def curve(trial):
+    return {point["step"]: point["metrics"]["validation_loss"] for point in trial["status"]["report"]["history"]}
+left, right = curve(elastic), curve(whole)
+steps = sorted(left.keys() & right.keys())
+worst = max(abs(left[step] / right[step] - 1) for step in steps)
+print(f"journey: loss curves of {len(steps)} epochs differ by at most {worst:.1e}")
+assert len(steps) > 5 and worst < 1e-3, "the same curve, but for the order of sums"
+PYTHON
+  k delete study elastic whole > /dev/null
+}
+
 left_of_study() { k get trials,jobs,pods,services,persistentvolumeclaims --output=name; }
 
 left_of_chart() {
@@ -198,5 +248,6 @@ k wait --for=condition=Succeeded "study/$study" --timeout=600s > /dev/null || fa
 check_story
 check_reports
 check_printing
+scale_up_and_down
 check_nothing_is_left
-echo "journey: installed, $trials trials trained on a real node, deleted, uninstalled"
+echo "journey: installed, $trials trials trained on a real node, one more scaled, deleted, uninstalled"

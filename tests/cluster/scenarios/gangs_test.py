@@ -70,7 +70,7 @@ class GangScenario(Scenario):
         return items("pods", self.ns, f"batch.kubernetes.io/job-name={run}")
 
     def runs(self, trial="s-0"):
-        return get("trials", trial, self.ns)["status"].get("runs", [])
+        return get("trials", trial, self.ns).get("status", {}).get("runs", [])
 
     def waits(self, trial="s-0"):
         """What the Trial says that it waits for."""
@@ -91,8 +91,11 @@ class GangsThatGather(GangScenario):
             self.assertEqual([(r["run"], r["outcome"]) for r in self.runs(trial)], [(0, "Succeeded")])
         self.assert_quiet()
 
-    def test_many_gangs_gather_one_after_the_other(self):
+    def test_many_gangs_gather_one_after_the_other_whoever_leads(self):
         self.apply_gangs(workers=3, trials=6, annotations={"fake.fettle.dev/duration": "1s"})
+        wait_for("the first of them", self.completed)
+        self.operator.kill()
+        self.operator.start().wait_until_leader()
         self.assert_succeeded(trials=6)
         self.assert_one_run_each()
 
@@ -100,12 +103,14 @@ class GangsThatGather(GangScenario):
 class GangsThatDoNotGather(GangScenario):
     def test_an_incomplete_gang_gives_way_and_comes_back(self):
         self.take_gpus(3)
-        self.apply_gangs(trials=1)
+        self.apply_gangs(trials=1, annotations={"fake.fettle.dev/forever": "yes"})
         wait_for("three of four to have a node", lambda: "3 of 4 workers have a node" in self.waits())
         wait_for("it to give way", lambda: "they give way to others" in self.waits())
         wait_for("its GPUs to be free", lambda: not self.pods())
         self.assertEqual(get("trials", "s-0", self.ns)["status"]["phase"], "Pending")
         self.give_gpus_back()
+        for name in wait_for("all four", lambda: len(self.running_pods()) == 4 and self.running_pods()):
+            kubectl("annotate", "pod", name, "-n", self.ns, "fake.fettle.dev/forever-")
         self.assert_succeeded(trials=1)
         self.assert_one_run_each()
 
