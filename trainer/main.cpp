@@ -460,7 +460,9 @@ int exit_code(const Result<Together>& trained) {
     return trained.error().code == ErrorCode::kUnavailable ? kMissesOthers : code;
   }
   if (trained->ending != Ending::kStopped) return 0;
-  log_line(trained->left ? "left; the others go on" : "stopped; the checkpoint is written");
+  if (trained->began) {
+    log_line(trained->left ? "left; the others go on" : "stopped; the checkpoint is written");
+  }
   // None has come where it was another worker that was told to stop.
   return kSignalled + (signal_received != 0 ? signal_received.load() : SIGTERM);
 }

@@ -190,6 +190,16 @@ TEST_F(WorkersTest, ARankThatNeverComesIsNamed) {
   }
 }
 
+TEST_F(WorkersTest, WhoeverWaitsForTheOthersEndsWhenItIsTold) {
+  begin(3, "waits");
+  start(0);
+  start(1);
+  for (const std::int64_t rank : {0, 1}) await(rank, "err", "waits for the other workers");
+  for (const pid_t worker : workers_) kill(worker, SIGTERM);
+  EXPECT_THAT(exit_codes(), testing::Each(143));
+  EXPECT_THAT(content(0, "err"), HasSubstr("it was to stop before all workers were there"));
+}
+
 TEST_F(WorkersTest, AWorkerWithAnotherConfigurationIsToldWhatDiffers) {
   begin(2, "differs");
   start(0);

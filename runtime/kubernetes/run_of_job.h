@@ -43,8 +43,8 @@ struct JobView {
   int refused_before = 0;      // runs right before this one whose pods a node refused
   std::string first_uid = {};  // pod of rank 0 as recorded: the run has run; "" = it has not
   // A worker that is made again gets a node within so long, or the run ends: the others wait for it
-  // and hold their GPUs.
-  std::int64_t gang_timeout_ms = 120'000;
+  // and hold their GPUs. 0 = however long that takes.
+  std::int64_t gang_timeout_ms = 0;
 };
 
 // A Job without pods for longer than this cannot make them: quota, limits, Pod Security.

@@ -124,10 +124,11 @@ Result<Together> train_together(const TrainingJob& job, const TrainingData& data
                                 const TrainingHooks& hooks) {
   RendezvousRequest request = place.rendezvous;
   request.should_stop = hooks.should_stop;
+  hooks.log("waits for the other workers at " + to_string(request.master));
   const auto joined = Membership::join(request);
   if (!joined.ok() && hooks.should_stop()) {
     hooks.log(joined.error().message);
-    return Together{Ending::kStopped, false};
+    return Together{.ending = Ending::kStopped, .began = false};
   }
   if (!joined.ok()) return joined.error();
   const std::unique_ptr<Membership>& membership = *joined;

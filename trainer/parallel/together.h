@@ -28,6 +28,7 @@ Result<std::optional<WorkerPlace>> place_of_worker(const Variable& variable, boo
 struct Together {
   Ending ending = Ending::kReached;
   bool left = false;  // this worker was to stop, and the others go on without it
+  bool began = true;  // false: it was to stop before all were there
 };
 
 // From meeting the others to the end. Goes on without those that are lost as long as `least` are
