@@ -85,27 +85,26 @@ void Front::set(std::size_t position, std::optional<search::Losses> losses) {
   search::Losses next = std::move(losses).value_or(search::Losses());
   if (known == next) return;
   const bool is_new = known.empty();
-  count_ = count_ - (is_new ? 0 : 1) + (next.empty() ? 0 : 1);
+  if (!is_new) --count_;
+  if (!next.empty()) ++count_;
   known = std::move(next);
   volume_.reset();
   stale_ = stale_ || !is_new;
   if (!stale_) add(position);
 }
 
+// Of one objective equal losses are a tie, which goes to the trial that was created first.
+bool Front::beats(std::size_t a, std::size_t b) const {
+  const bool is_tie = losses_[a].size() == 1 && losses_[a] == losses_[b];
+  return is_tie ? a < b : search::dominates(losses_[a], losses_[b]);
+}
+
 void Front::add(std::size_t position) const {
-  const search::Losses& added = losses_[position];
-  worsen(worst_, added);
-  const auto dominated = [&](const search::Losses& by, std::size_t by_position,
-                             const search::Losses& losses, std::size_t at) {
-    const bool is_tie = losses.size() == 1 && by == losses;
-    return is_tie ? by_position < at : search::dominates(by, losses);
-  };
-  for (const std::size_t member : members_) {
-    if (dominated(losses_[member], member, added, position)) return;
-  }
-  std::erase_if(members_, [&](std::size_t member) {
-    return dominated(added, position, losses_[member], member);
-  });
+  worsen(worst_, losses_[position]);
+  const bool is_beaten = std::any_of(members_.begin(), members_.end(),
+                                     [&](std::size_t member) { return beats(member, position); });
+  if (is_beaten) return;
+  std::erase_if(members_, [&](std::size_t member) { return beats(position, member); });
   members_.insert(position);
 }
 

@@ -38,6 +38,7 @@ class Front {
   std::optional<double> hypervolume(const api::StudySpec& spec) const;
 
  private:
+  bool beats(std::size_t a, std::size_t b) const;
   void add(std::size_t position) const;
   void refresh() const;
 

@@ -138,6 +138,16 @@ TEST_F(SqliteStoreTest, WhatWasAcknowledgedIsThereAfterReopening) {
   EXPECT_EQ(indices, (std::vector<std::int64_t>{2, 9, 10}));
 }
 
+TEST_F(SqliteStoreTest, AStudyIsKeptWhateverItsTimeToLive) {
+  const auto store = open();
+  api::Study created = study();
+  created.spec.ttl_after_finished = 0;
+  const Result<api::Study> stored = store->create_study(created);
+  ASSERT_TRUE(stored.ok());
+  EXPECT_TRUE(store->delete_study(*stored).ok());
+  EXPECT_TRUE(store->get_study({stored->metadata.ns, "s"}).ok());
+}
+
 TEST_F(SqliteStoreTest, CreatedObjectsGetAnIdentity) {
   const auto store = open();
   const api::Study a = store->create_study(study()).value();
