@@ -11,7 +11,8 @@ namespace {
 
 constexpr std::int64_t kNsPerMs = 1'000'000;
 constexpr std::int64_t kNsPerSecond = 1'000'000'000;
-constexpr std::size_t kDateAndTime = 19;  // "2026-01-31T12:00:00"
+constexpr std::int64_t kLastStampMs = 9'000'000'000'000;  // in 2255; nanoseconds end soon after
+constexpr std::size_t kDateAndTime = 19;                  // "2026-01-31T12:00:00"
 
 // "+02:00" as nanoseconds, "Z" as 0.
 std::optional<std::int64_t> parse_zone(std::string_view text) {
@@ -31,7 +32,7 @@ std::optional<std::int64_t> parse_stamp(std::string_view text) {
   if (text.size() <= kDateAndTime) return std::nullopt;
   const std::string whole = std::string(text.substr(0, kDateAndTime)) + "Z";
   const std::optional<std::int64_t> seconds_ms = api::parse_timestamp(whole);
-  if (!seconds_ms) return std::nullopt;
+  if (!seconds_ms || *seconds_ms > kLastStampMs) return std::nullopt;
   std::string_view rest = text.substr(kDateAndTime);
   std::int64_t fraction = 0;
   if (rest.front() == '.') {

@@ -158,7 +158,8 @@ TEST(LogStamp, IsReadInAnyZone) {
     EXPECT_EQ(line->at_ns, c.at_ns) << c.line;
     EXPECT_EQ(line->text, c.text);
   }
-  for (const char* line : {"", "loss=1", "2027-01-15", "2027-01-15T08:00:00.5 x", "yesterday x"}) {
+  for (const char* line : {"", "loss=1", "2027-01-15", "2027-01-15T08:00:00.5 x",
+                           "9999-01-15T08:00:00Z x", "yesterday x"}) {
     EXPECT_FALSE(split_stamp(line)) << line;
   }
 }

@@ -124,6 +124,7 @@ class NodesTest(Scenario):
         self.assert_succeeded(trials=1)
         outcomes = [r["outcome"] for r in self.trials()[0]["status"]["runs"]]
         self.assertEqual(outcomes, ["Disrupted", "Succeeded"])
+        kubectl("delete", "pod", pod, "-n", self.ns, "--force", "--grace-period=0")  # or the namespace stays
 
     def test_job_that_a_queue_suspends_waits(self):
         """As Kueue does when something more important comes: no run is spent."""
