@@ -315,7 +315,7 @@ Status JobRuns::resize(const api::Trial& trial, std::int64_t run, std::int64_t w
   const api::RunRecord* record = find_record(trial, run);
   const bool has_run = record != nullptr && record->running_ms != 0;
   // Its pods go by the number that the Job was made with, and would wait for so many.
-  if (!has_run && gang_state(*job) != GangState::kNone) return return_gang(*job);
+  if (!has_run && gang_state(*job) != GangState::kNone) return return_gang(*job, 0);
   // The end of a worker that was taken away would be that of the run, were it wanted again.
   if (workers > job->completions && has_surplus_workers(*job)) return success();
   return patch_spec(*job, Json::object({{"completions", workers}, {"parallelism", workers}}));
@@ -471,8 +471,9 @@ std::vector<Gang> JobRuns::gangs_of(const std::string& domain) {
   return gangs;
 }
 
-// Of the steps about other gangs those that fail are left to the looks at these. One that rested on
-// an old view is left to the look that the newer one brings.
+// A step that fails is the last one: those after it rest on it. One that rested on an old view is
+// taken again at the look that the newer one brings; what else goes wrong is told at the look at
+// the gang itself.
 Status JobRuns::tend_gangs(const kube::Job& job) {
   const GangState state = gang_state(job);
   if (state == GangState::kNone || state == GangState::kGathered) return success();
@@ -480,28 +481,19 @@ Status JobRuns::tend_gangs(const kube::Job& job) {
   const auto steps =
       next_gang_steps(gangs_of(domain_of(job)), clock_.now_ms(), options_.gang_timeout_ms);
   for (const GangStep& step : steps) {
-    Status taken = unless_gone(take_gang_step(step));
-    if (!taken.ok() && step.job->metadata.uid == job.metadata.uid) return taken;
+    Status taken = take_gang_step(step);
+    if (taken.ok()) continue;
+    return step.job->metadata.uid == job.metadata.uid ? unless_gone(std::move(taken)) : success();
   }
   return success();
 }
 
 Status JobRuns::take_gang_step(const GangStep& step) {
   const kube::Job& job = *step.job;
-  switch (step.to) {
-    case GangState::kOpen:
-      return set_gang_state(job, GangState::kOpen, Json::object({{"suspend", false}}));
-    case GangState::kReturned: {
-      const std::int64_t now_ms = clock_.now_ms();
-      const std::lock_guard lock(mutex_);
-      refusals_.hold_back(run_of(job), job.completions, why_returned(job), now_ms,
-                          now_ms + options_.gang_timeout_ms);
-      break;
-    }
-    default:
-      return set_gang_state(job, step.to, Json::object());
-  }
-  return return_gang(job);
+  if (step.to == GangState::kReturned) return return_gang(job, options_.gang_timeout_ms);
+  Json spec = Json::object();
+  if (step.to == GangState::kOpen) spec.set("suspend", false);
+  return set_gang_state(job, step.to, std::move(spec));
 }
 
 std::string JobRuns::why_returned(const kube::Job& job) {
@@ -512,10 +504,17 @@ std::string JobRuns::why_returned(const kube::Job& job) {
          "; they give way to others, and are tried again at the end of the line";
 }
 
-// Written down first: a Job that is gone would count as one that somebody deleted.
-Status JobRuns::return_gang(const kube::Job& job) {
+// Deletes the Job of a run that is started again, but not for `hold_ms`. Written down first: a Job
+// that is gone would count as one that somebody deleted.
+Status JobRuns::return_gang(const kube::Job& job, std::int64_t hold_ms) {
   if (gang_state(job) != GangState::kReturned) {
     FETTLE_TRY(set_gang_state(job, GangState::kReturned, Json::object()));
+  }
+  if (hold_ms > 0) {
+    const std::int64_t now_ms = clock_.now_ms();
+    std::string why = why_returned(job);
+    const std::lock_guard lock(mutex_);
+    refusals_.hold_back(run_of(job), job.completions, std::move(why), now_ms, now_ms + hold_ms);
   }
   kube::RemoveOptions options;
   options.uid = job.metadata.uid;

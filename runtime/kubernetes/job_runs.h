@@ -81,7 +81,7 @@ class JobRuns final : public control::Runs {
   std::vector<Gang> gangs_of(const std::string& domain);
   Status take_gang_step(const GangStep& step);
   std::string why_returned(const kube::Job& job);
-  Status return_gang(const kube::Job& job);
+  Status return_gang(const kube::Job& job, std::int64_t hold_ms);
   bool is_being_removed(const kube::Job& job);
   bool is_removed(const kube::Job& job);
   bool has_surplus_workers(const kube::Job& job);

@@ -7,7 +7,7 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 PATH=$(realpath "${1:-build}")/bin:$PATH
 export PATH
-readonly system=fettle-system team=journey study=fashion-mnist trials=4 epochs=5 elastic_epochs=16
+readonly system=fettle-system team=journey study=fashion-mnist trials=4 epochs=5 elastic_epochs=12
 work=$(mktemp -d)
 
 k() { kubectl --namespace "$team" "$@"; }
@@ -187,10 +187,17 @@ expect_workers() {
   fail "the trial should be trained by $1 workers"
 }
 
+# A worker asks for a processor, and the node may have but two, with the operator on it.
+make_room() {
+  k patch "$(k get pods --output=name --selector fettle.dev/trial=elastic-0)" --subresource resize \
+    --patch '{"spec": {"containers": [{"name": "trainer", "resources": {"requests": {"cpu": "500m"}}}]}}' > /dev/null
+}
+
 # A trial grows and shrinks while it trains, in one run, and learns the same as one that does not.
 scale_up_and_down() {
   make_single elastic 2 | k apply -f - > /dev/null
   expect_workers 1
+  make_room
   kubectl fettle scale elastic-0 2 --namespace "$team" > /dev/null
   expect_workers 2
   kubectl fettle scale elastic-0 1 --namespace "$team" > /dev/null
@@ -215,7 +222,7 @@ left, right = curve(elastic), curve(whole)
 steps = sorted(left.keys() & right.keys())
 worst = max(abs(left[step] / right[step] - 1) for step in steps)
 print(f"journey: loss curves of {len(steps)} epochs differ by at most {worst:.1e}")
-assert len(steps) > 5 and worst < 1e-3, "the same curve, but for the order of sums"
+assert steps[-1] == elastic["spec"]["untilStep"] and worst < 1e-3, "the same curve, but for the order of sums"
 PYTHON
   k delete study elastic whole > /dev/null
 }
