@@ -126,25 +126,42 @@ core::Run read(const kube::Job& about, const std::vector<kube::Pod>& pods) {
   return read(about, pods, {});
 }
 
-TEST(RankEnds, TheFirstThingThatHappenedDecides) {
-  const struct {
-    const char* what;
-    kube::Job job;
-    std::vector<kube::Pod> pods;
-    Outcome outcome;
-    std::string said;
-  } cases[] = {
-      {"one fails, and the others miss it",
+struct EndCase {
+  const char* what;
+  kube::Job job;
+  std::vector<kube::Pod> pods;
+  Outcome outcome;
+  std::string said;
+};
+
+void expect_ends(const std::vector<EndCase>& cases) {
+  for (const EndCase& c : cases) {
+    const core::Run run = read(c.job, c.pods);
+    ASSERT_EQ(run.state, RunState::kExited) << c.what;
+    EXPECT_EQ(run.outcome, c.outcome) << c.what << ": " << run.reason;
+    EXPECT_THAT(run.reason, HasSubstr(c.said)) << c.what;
+  }
+}
+
+kube::Pod out_of_memory(std::int64_t rank, std::int64_t second) {
+  kube::Pod out = ended(rank, 137, second);
+  out.containers[0].terminated_reason = "OOMKilled";
+  return out;
+}
+
+TEST(RankEnds, AFailureBeforeAllElseIsTheTrialsOwn) {
+  expect_ends({
+      {"the others miss it",
        job(3),
        {ended(0, 75, 61), ended(1, 75, 61), ended(2, 3, 60)},
        Outcome::kFailed,
        "worker 2: exit code 3"},
-      {"one fails, and the Job controller ends the others",
+      {"the Job controller ends the others",
        failing(job(2), 61),
        {deleted(ended(0, 143, 62), 61), ended(1, 3, 60)},
        Outcome::kFailed,
        "worker 1: exit code 3"},
-      {"... whose node's clock is ahead",
+      {"... and its node's clock is ahead",
        failing(job(2), 61),
        {deleted(ended(0, 143, 62), 61), ended(1, 3, 90)},
        Outcome::kFailed,
@@ -154,78 +171,72 @@ TEST(RankEnds, TheFirstThingThatHappenedDecides) {
        {ended(0, 1, 70), ended(1, 3, 60)},
        Outcome::kFailed,
        "worker 1: exit code 3"},
-      {"one is preempted, and another fails for it",
-       job(2),
-       {ended(0, 1, 61), disrupted(ended(1, 143, 60), 59)},
-       Outcome::kDisrupted,
-       "worker 1: its pod was disrupted (PreemptionByScheduler)"},
-      {"... before the preempted one has ended",
-       job(2),
-       {ended(0, 1, 61), disrupted(running(1), 60)},
-       Outcome::kDisrupted,
-       "worker 1: its pod is disrupted (PreemptionByScheduler)"},
-      {"one is preempted after another failed by itself",
+      {"another is preempted afterwards",
        job(2),
        {ended(0, 1, 61), disrupted(running(1), 70)},
        Outcome::kFailed,
        "worker 0: exit code 1"},
-      {"somebody deletes one, and another fails for it",
-       job(2),
-       {ended(0, 1, 61), deleted(ended(1, 143, 62), 60)},
-       Outcome::kDisrupted,
-       "worker 1: somebody deleted its pod"},
-      {"one is killed without a word, and another fails for it",
-       job(2),
-       {ended(0, 1, 61), ended(1, 137, 60)},
-       Outcome::kDisrupted,
-       "worker 1: exit code 137"},
-      {"one never ran: no GPU",
-       job(2),
-       {ended(0, 1, 305), unschedulable(1)},
-       Outcome::kDisrupted,
-       "worker 1: it never ran, and worker 0 gave up: no node has room for it: 0/3 nodes"},
-      {"one never ran: a slow image",
-       job(2),
-       {ended(0, 1, 305), pulling(1)},
-       Outcome::kDisrupted,
-       "worker 1: it never ran, and worker 0 gave up: exit code 1"},
-      {"one fails at once, while another's image is pulled",
+      {"at once, while another's image is pulled",
        job(2),
        {ended(0, 1, 3), pulling(1)},
        Outcome::kFailed,
        "worker 0: exit code 1"},
-      {"one was made again meanwhile, and another had waited for it",
+      {"too much memory",
        job(2),
-       {ended(0, 1, 1800), made_at(running(1), 1200)},
-       Outcome::kDisrupted,
-       "worker 1: its pod was made again, and worker 0 missed it: exit code 1"},
-      {"all miss the others: the network",
-       job(2),
-       {ended(0, 75, 60), running(1)},
-       Outcome::kDisrupted,
-       "worker 0: it misses other workers: exit code 75"},
-      {"one took too much memory before the others missed it",
-       job(2),
-       {ended(0, 75, 61),
-        [] {
-          kube::Pod out = ended(1, 137, 60);
-          out.containers[0].terminated_reason = "OOMKilled";
-          return out;
-        }()},
+       {ended(0, 75, 61), out_of_memory(1, 60)},
        Outcome::kOutOfMemory,
        "worker 1: used more memory"},
-      {"an elastic run in which one was made again fails by itself",
+      {"an elastic run went on long after another was made again",
        elastic_job(2, 1, 2),
        {ended(0, 1, 1800), made_at(running(1), 1200)},
        Outcome::kFailed,
        "worker 0: exit code 1"},
-  };
-  for (const auto& c : cases) {
-    const core::Run run = read(c.job, c.pods);
-    ASSERT_EQ(run.state, RunState::kExited) << c.what;
-    EXPECT_EQ(run.outcome, c.outcome) << c.what << ": " << run.reason;
-    EXPECT_THAT(run.reason, HasSubstr(c.said)) << c.what;
-  }
+  });
+}
+
+TEST(RankEnds, AFailureForAnothersSakeIsADisruption) {
+  expect_ends({
+      {"another is preempted",
+       job(2),
+       {ended(0, 1, 61), disrupted(ended(1, 143, 60), 59)},
+       Outcome::kDisrupted,
+       "worker 1: its pod was disrupted (PreemptionByScheduler)"},
+      {"... and has not ended yet",
+       job(2),
+       {ended(0, 1, 61), disrupted(running(1), 60)},
+       Outcome::kDisrupted,
+       "worker 1: its pod is disrupted (PreemptionByScheduler)"},
+      {"somebody deletes another",
+       job(2),
+       {ended(0, 1, 61), deleted(ended(1, 143, 62), 60)},
+       Outcome::kDisrupted,
+       "worker 1: somebody deleted its pod"},
+      {"another is killed without a word",
+       job(2),
+       {ended(0, 1, 61), ended(1, 137, 60)},
+       Outcome::kDisrupted,
+       "worker 1: exit code 137"},
+      {"another never ran: no GPU",
+       job(2),
+       {ended(0, 1, 305), unschedulable(1)},
+       Outcome::kDisrupted,
+       "worker 1: it never ran, and worker 0 gave up: no node has room for it: 0/3 nodes"},
+      {"another never ran: a slow image",
+       job(2),
+       {ended(0, 1, 305), pulling(1)},
+       Outcome::kDisrupted,
+       "worker 1: it never ran, and worker 0 gave up: exit code 1"},
+      {"another was made again, and it had waited for that",
+       job(2),
+       {ended(0, 1, 1800), made_at(running(1), 1200)},
+       Outcome::kDisrupted,
+       "worker 1: its pod was made again, and worker 0 missed it: exit code 1"},
+      {"it says that it misses others: the network",
+       job(2),
+       {ended(0, 75, 60), running(1)},
+       Outcome::kDisrupted,
+       "worker 0: it misses other workers: exit code 75"},
+  });
 }
 
 TEST(RankEnds, OneWorkerAloneMissesNobody) {
