@@ -70,13 +70,6 @@ class Store {
     return same_version(*stored, trial);
   }
 
-  // Whether nobody will ever delete the trial although its Study is gone: whoever deleted the Study
-  // told the store to leave its trials. Asked only of trials whose Study is not found.
-  virtual Result<bool> is_orphan(const api::Trial& trial) {
-    (void)trial;
-    return false;
-  }
-
   virtual Result<api::Study> create_study(const api::Study& study) = 0;
   virtual Result<api::Study> update_study_spec(const api::Study& study) = 0;
   virtual Result<api::Study> update_study_status(const api::Study& study) = 0;

@@ -38,8 +38,7 @@ Result<Looked> TrialController::reconcile(const Key& key) {
   FETTLE_ASSIGN(const auto stored, if_there(store_.get_trial(key)));
   if (!stored) return Looked{};
   FETTLE_ASSIGN(const auto study, if_there(store_.get_study({key.ns, (*stored)->spec.study})));
-  if (!study) return reconcile_orphan(**stored);
-  if (!core::belongs_to(**stored, *study)) return Looked{};
+  if (!study || !core::belongs_to(**stored, *study)) return reconcile_other(**stored);
   FETTLE_ASSIGN(std::vector<core::Run> runs, runs_.observe(**stored));
   Look look{*study, **stored, {}};
   Result<Looked> looked = carry_out(look, runs);
@@ -48,10 +47,10 @@ Result<Looked> TrialController::reconcile(const Key& key) {
   return carry_out(look, runs);
 }
 
-// Most trials without a Study are about to be deleted with it.
-Result<Looked> TrialController::reconcile_orphan(const api::Trial& trial) {
-  FETTLE_ASSIGN(const bool left_behind, store_.is_orphan(trial));
-  if (!left_behind) return Looked{};
+// Of a Study that is gone, most trials are about to be deleted, too. Those that it left behind
+// (kubectl delete --cascade=orphan) have no owner any more.
+Result<Looked> TrialController::reconcile_other(const api::Trial& trial) {
+  if (!core::study_uid_of(trial).empty()) return Looked{};
   FETTLE_ASSIGN(const std::vector<core::Run> runs, runs_.observe(trial));
   const api::Study none;
   Look look{none, trial, {}};

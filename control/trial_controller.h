@@ -34,7 +34,7 @@ class TrialController {
 
   // Carries out the plan for what is seen.
   Result<Looked> carry_out(Look& look, const std::vector<core::Run>& runs);
-  Result<Looked> reconcile_orphan(const api::Trial& trial);
+  Result<Looked> reconcile_other(const api::Trial& trial);
   Result<Looked> execute(const core::TrialPlan& plan, Look& look);
   Status execute(const core::TrialAction& action, Look& look);
   Status start(const core::StartRun& action, Look& look);

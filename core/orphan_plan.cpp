@@ -41,7 +41,8 @@ void end(api::TrialStatus& status, std::int64_t now_ms) {
 
 TrialPlan plan_orphan(const api::Trial& trial, const std::vector<Run>& runs, std::int64_t now_ms) {
   TrialPlan plan;
-  if (trial.metadata.deleted_ms != 0) return plan;
+  const bool has_begun = !runs.empty() || !trial.status.runs.empty();
+  if (trial.metadata.deleted_ms != 0 || !has_begun) return plan;
   const bool any_lives = std::any_of(runs.begin(), runs.end(),
                                      [](const Run& run) { return run.state != RunState::kExited; });
   api::TrialStatus status = trial.status;

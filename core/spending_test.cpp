@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "core/fake_sampler.h"
+#include "core/ledger.h"
 #include "core/plan.h"
 
 namespace fettle::core {
@@ -45,7 +46,7 @@ Spending spending_with(const api::RunRecord& run, std::int64_t now_ms) {
   study.spec.trial.gpu.emplace().count = 2;
   api::Trial trial;
   trial.status.runs = {run};
-  return spending_of(study, {std::make_shared<api::Trial>(trial)}, now_ms);
+  return Ledger(study, {std::make_shared<api::Trial>(trial)}).spending(study, now_ms);
 }
 
 TEST(Spending, GpuHoursAreThoseOfTheWorkersThatRan) {

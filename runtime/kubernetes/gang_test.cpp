@@ -149,8 +149,10 @@ TEST(GangLine, WhatAGangWaitsForIsTold) {
   };
   for (const auto& c : cases) {
     const kube::Job job = job_of(c.job);
-    const core::Run run =
-        run_of_job({job, c.has_pods ? pods : std::vector<PodPtr>(), false, kNow, "", kTimeout});
+    const std::vector<PodPtr> seen = c.has_pods ? pods : std::vector<PodPtr>();
+    JobView view{job, seen, /*stop_asked=*/false, kNow};
+    view.gang_timeout_ms = kTimeout;
+    const core::Run run = run_of_job(view);
     EXPECT_EQ(run.state, core::RunState::kPending);
     EXPECT_THAT(run.reason, HasSubstr(c.said));
     EXPECT_EQ(run.reason.empty(), c.said.empty()) << run.reason;

@@ -29,7 +29,7 @@ class JobGangsTest : public testing::Test {
     study_.spec.trial.workers = {4, 4};
     cluster_.start_operator();
     runs_.emplace(client_, jobs_, pods_, cluster_.manager->store(), clock_,
-                  JobOptions{"image", kTimeout});
+                  JobOptions{"image", {}, kTimeout});
   }
 
   api::Trial trial(int index) {

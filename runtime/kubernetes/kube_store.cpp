@@ -93,7 +93,6 @@ KubeStore::KubeStore(kube::Client& client, kube::Cache<StudyEntry>& studies,
   studies_.on_change([this](const auto& before, const auto& after) {
     const StudyEntry& entry = after != nullptr ? *after : *before;
     notify(Kind::kStudy, entry.metadata, entry.metadata.name);
-    if (after == nullptr) notify_trials(entry.metadata);
   });
   trials_.on_change([this](const auto& before, const auto& after) {
     const TrialEntry& entry = after != nullptr ? *after : *before;
@@ -161,15 +160,6 @@ Status KubeStore::confirm(const api::Trial& trial) {
   FETTLE_ASSIGN(const Json object, client_.get(kube::kTrials, key_of(trial.metadata)));
   FETTLE_ASSIGN(const api::Trial stored, keep_trial(object));
   return same_version(stored, trial);
-}
-
-// The garbage collector takes the reference to the Study away before it leaves a trial behind. A
-// trial that still has it goes soon, or the cache of Studies is behind.
-Result<bool> KubeStore::is_orphan(const api::Trial& trial) {
-  const Result<Json> object = client_.get(kube::kTrials, key_of(trial.metadata));
-  if (!object.ok() && object.error().code == ErrorCode::kNotFound) return false;
-  if (!object.ok()) return object.error();
-  return !is_owned_by(*object, study_uid_of(trial));
 }
 
 // Said once: the entry that the answered write makes knows that it was said. A write that fails is
@@ -359,13 +349,6 @@ void KubeStore::record_event(const control::Change& about, bool warning, const s
 void KubeStore::watch(std::function<void(const control::Change&)> listener) {
   const std::lock_guard lock(mutex_);
   listener_ = std::move(listener);
-}
-
-// Of a Study that is gone. Nothing else may ever happen to a trial that it has left behind.
-void KubeStore::notify_trials(const api::Metadata& study) {
-  for (const auto& entry : trials_.group(study.ns + "/" + study.uid)) {
-    notify(Kind::kTrial, entry->metadata, entry->study);
-  }
 }
 
 void KubeStore::notify(Kind kind, const api::Metadata& metadata, const std::string& study) {

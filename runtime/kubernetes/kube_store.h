@@ -52,7 +52,6 @@ class KubeStore final : public control::Store {
   Result<std::vector<api::TrialPtr>> list_trials(const control::Key& study) override;
   std::int64_t count_earlier_trials(const api::Study& study) override;
   Status confirm(const api::Trial& trial) override;
-  Result<bool> is_orphan(const api::Trial& trial) override;
 
   Result<api::Study> create_study(const api::Study& study) override;
   Result<api::Study> update_study_spec(const api::Study& study) override;
@@ -78,7 +77,6 @@ class KubeStore final : public control::Store {
   Status restore_curve(api::Trial& trial);
   template <class Entry>
   std::optional<Json> say_readability(const kube::Resource& resource, const Entry& entry);
-  void notify_trials(const api::Metadata& study);
   void notify(control::Kind kind, const api::Metadata& metadata, const std::string& study);
 
   kube::Client& client_;

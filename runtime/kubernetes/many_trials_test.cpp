@@ -68,7 +68,7 @@ TEST(ManyTrials, ARunningTrialKeepsItsCurve) {
       "history": [{"step": 1, "metrics": {"loss": 1}}, {"step": 2, "metrics": {"loss": 0.5}}]}}})")
                     .value();
   const TrialEntry running = read_trial_entry(object).value();
-  ASSERT_NE(running.trial, nullptr) << running.unreadable.why;
+  ASSERT_NE(running.trial, nullptr) << running.readability.why;
   EXPECT_THAT(running.trial->status.report->history, SizeIs(2));
   // It paused at a rung, and may be promoted: its next run continues the curve.
   object.find("status")->set("phase", "Completed");

@@ -120,7 +120,10 @@ struct Asked {
 core::Run read(const kube::Job& about, const std::vector<kube::Pod>& pods, const Asked& asked) {
   std::vector<PodPtr> shared;
   for (const kube::Pod& one : pods) shared.push_back(std::make_shared<kube::Pod>(one));
-  return run_of_job({about, shared, asked.stop, asked.now_ms, asked.first_uid, 120 * kSecond});
+  JobView view{about, shared, asked.stop, asked.now_ms};
+  view.first_uid = asked.first_uid;
+  view.gang_timeout_ms = 120 * kSecond;
+  return run_of_job(view);
 }
 core::Run read(const kube::Job& about, const std::vector<kube::Pod>& pods) {
   return read(about, pods, {});

@@ -29,7 +29,7 @@ Json trial_with(std::size_t metrics, std::size_t name_bytes) {
 TEST(StoredReport, WithinBoundsIsRead) {
   const auto entry =
       read_trial_entry(trial_with(api::kMaxReportMetrics, api::kLongestMetricName)).value();
-  ASSERT_TRUE(entry.trial != nullptr) << entry.unreadable.why;
+  ASSERT_TRUE(entry.trial != nullptr) << entry.readability.why;
   EXPECT_TRUE(entry.trial->status.report.has_value());
 }
 
@@ -37,7 +37,7 @@ TEST(StoredReport, BeyondBoundsIsNoneAndTheTrialIsReadAllTheSame) {
   for (const auto& [metrics, bytes] :
        {std::pair<std::size_t, std::size_t>{33, 9}, {1, 1'500'000}}) {
     const auto entry = read_trial_entry(trial_with(metrics, bytes)).value();
-    ASSERT_TRUE(entry.trial != nullptr) << entry.unreadable.why;
+    ASSERT_TRUE(entry.trial != nullptr) << entry.readability.why;
     EXPECT_EQ(entry.trial->status.phase, api::TrialPhase::kRunning);
     EXPECT_FALSE(entry.trial->status.report.has_value());
   }
