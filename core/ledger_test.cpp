@@ -205,8 +205,9 @@ class World {
 class KeptLedger : public testing::TestWithParam<std::string> {};
 
 TEST_P(KeptLedger, GivesThePlansOfANewOne) {
+  const std::uint64_t seeds = GetParam() == "bohb" ? 4 : 20;  // its models are made anew each time
   std::set<std::string> ends;
-  for (std::uint64_t seed = 0; seed < 25; ++seed) {
+  for (std::uint64_t seed = 0; seed < seeds; ++seed) {
     World world(GetParam(), seed);
     for (int i = 0; i < 250; ++i) {
       ASSERT_NO_FATAL_FAILURE(world.look()) << "seed " << seed << ", look " << i;
@@ -214,7 +215,7 @@ TEST_P(KeptLedger, GivesThePlansOfANewOne) {
     }
     ends.insert(api::write_study_status(world.study().status).dump());
   }
-  EXPECT_GT(ends.size(), 20u) << "the Studies were too much alike";
+  EXPECT_GE(ends.size(), seeds - 2) << "the Studies were too much alike";
 }
 
 INSTANTIATE_TEST_SUITE_P(Algorithms, KeptLedger,
