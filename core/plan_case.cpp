@@ -195,9 +195,9 @@ api::Trial to_trial(const Json& from, const api::Study& study, std::int64_t inde
 }
 
 Run to_run(const Json& from) {
-  check_keys(from, {"run", "state", "outcome", "workers", "reason", "started", "seen", "ended",
-                    "report", "uid", "until", "exitCode", "heard", "read", "queued", "workersRunning",
-                    "lingers"});
+  check_keys(from,
+             {"run", "state", "outcome", "workers", "reason", "started", "seen", "ended", "report",
+              "uid", "until", "exitCode", "heard", "read", "queued", "workersRunning", "lingers"});
   Run run;
   for (const auto& [key, value] : from.as_object()) {
     if (key == "run") run.id = value.as_integer();

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "api/timestamp.h"
+#include "runtime/kubernetes/our_objects.h"
 
 namespace fettle::kubernetes {
 namespace {
@@ -24,10 +25,8 @@ std::string annotation_of(const kube::Job& job, const char* name) {
   return found == job.metadata.annotations.end() ? "" : found->second;
 }
 
-bool has_ended(const kube::Job& job) {
-  return job.metadata.deleted_ms != 0 ||
-         kube::find_condition(job.conditions, "Complete") != nullptr ||
-         kube::find_condition(job.conditions, "Failed") != nullptr ||
+bool is_leaving(const kube::Job& job) {
+  return has_ended(job) || job.metadata.deleted_ms != 0 ||
          kube::find_condition(job.conditions, "FailureTarget") != nullptr;
 }
 
@@ -73,6 +72,15 @@ bool is_suspended_by_others(const kube::Job& job) {
   return job.suspended && state != GangState::kWaiting && state != GangState::kStopped;
 }
 
+std::string domain_of(const kube::Job& job) { return annotation_of(job, kGangDomainAnnotation); }
+
+bool is_in_line(const kube::Job& job) {
+  const GangState state = gang_state(job);
+  const bool stands =
+      state == GangState::kWaiting || state == GangState::kOpen || state == GangState::kReturned;
+  return stands && !has_ended(job);
+}
+
 std::int64_t workers_with_node(const kube::Job& job, const std::vector<PodPtr>& pods) {
   std::set<std::int64_t> ranks;
   for (const PodPtr& pod : pods) {
@@ -85,7 +93,7 @@ std::int64_t workers_with_node(const kube::Job& job, const std::vector<PodPtr>& 
 std::vector<GangStep> next_gang_steps(std::vector<Gang> gangs, std::int64_t now_ms,
                                       std::int64_t timeout_ms) {
   std::sort(gangs.begin(), gangs.end(), is_before);
-  std::erase_if(gangs, [](const Gang& gang) { return has_ended(*gang.job); });
+  std::erase_if(gangs, [](const Gang& gang) { return is_leaving(*gang.job); });
   const auto next = std::find_if(gangs.begin(), gangs.end(),
                                  [](const Gang& gang) { return is_waiting(*gang.job); });
   std::vector<GangStep> steps;

@@ -42,6 +42,11 @@ std::int64_t gang_opened_ms(const kube::Job& job);
 // Suspended, but not by us: a queue such as Kueue, or somebody by hand.
 bool is_suspended_by_others(const kube::Job& job);
 
+// The pods that compete with the Job's for nodes; "" = no gang.
+std::string domain_of(const kube::Job& job);
+// Whether it is, or may become, incomplete.
+bool is_in_line(const kube::Job& job);
+
 // How many ranks of the Job have a node.
 std::int64_t workers_with_node(const kube::Job& job, const std::vector<PodPtr>& pods);
 

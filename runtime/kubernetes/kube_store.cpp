@@ -9,6 +9,7 @@
 #include "core/names.h"
 #include "kube/json_path.h"
 #include "runtime/kubernetes/job_builder.h"
+#include "runtime/kubernetes/our_objects.h"
 
 namespace fettle::kubernetes {
 namespace {
@@ -18,8 +19,6 @@ using control::Kind;
 
 constexpr const char* kManager = "fettle";
 constexpr const char* kTrainerManager = "fettle-trainer";
-
-kube::ObjectKey key_of(const api::Metadata& metadata) { return {metadata.ns, metadata.name}; }
 
 Error missing(const char* kind, const Key& key) {
   return not_found(std::string("there is no ") + kind + " " + key.ns + "/" + key.name);

@@ -16,8 +16,6 @@ using api::Outcome;
 constexpr std::int64_t kPeerPatienceMs = 10'000;
 // The pods of a Job are made within so long; one that is made later stands in for another.
 constexpr std::int64_t kMadeTogetherMs = 30'000;
-// After its grace period a pod on a living node is gone.
-constexpr std::int64_t kLostNodeMs = 30'000;
 
 class RankReader {
  public:
@@ -151,7 +149,7 @@ std::optional<RankEnd> end_of_ranks(const JobView& view,
 
 bool may_live(const kube::Pod& pod, const std::string& container, std::int64_t now_ms) {
   if (pod.node.empty() || has_ended(pod, container)) return false;
-  return pod.metadata.deleted_ms == 0 || now_ms < pod.metadata.deleted_ms + kLostNodeMs;
+  return pod.metadata.deleted_ms == 0 || now_ms < pod.metadata.deleted_ms + kLostMs;
 }
 
 }  // namespace fettle::kubernetes

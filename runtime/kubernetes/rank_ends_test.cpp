@@ -367,8 +367,8 @@ TEST(RankEnds, ARunLingersUntilItsLastWorkerIsGone) {
     return read(job(2), {failed, terminating}, {.now_ms = kBegan + second * kSecond}).lingers;
   };
   EXPECT_TRUE(at(89));
-  EXPECT_TRUE(at(119));
-  EXPECT_FALSE(at(120)) << "its node is lost";
+  EXPECT_TRUE(at(269));
+  EXPECT_FALSE(at(270)) << "its node is lost";
 }
 
 // Rank 0 may be writing the checkpoint from which the trial goes on.

@@ -8,8 +8,13 @@ namespace fettle::scale {
 namespace {
 
 constexpr std::int64_t kSteps = 10;
+constexpr const char* kStudyUid = "9a1b1c1d-0000-4000-8000-0000000000aa";
 
 Json named(std::int64_t index) {
+  const Json owner = Json::object({{"apiVersion", "fettle.dev/v1alpha1"},
+                                   {"kind", "Study"},
+                                   {"name", "digits"},
+                                   {"uid", kStudyUid}});
   const std::string name = "digits-" + std::to_string(index);
   return Json::object(
       {{"name", name},
@@ -19,8 +24,8 @@ Json named(std::int64_t index) {
        {"generation", 1},
        {"creationTimestamp", "2026-11-21T10:00:00Z"},
        {"labels",
-        Json::object({{"fettle.dev/study", "digits"},
-                      {"fettle.dev/study-uid", "9a1b1c1d-0000-4000-8000-0000000000aa"}})}});
+        Json::object({{"fettle.dev/study", "digits"}, {"fettle.dev/study-uid", kStudyUid}})},
+       {"ownerReferences", Json(Json::Array{owner})}});
 }
 
 Json spec_of(std::int64_t index) {
@@ -84,7 +89,7 @@ api::Study crowded_study(const std::string& algorithm, std::int64_t ended, std::
   api::Study study;
   study.metadata.name = "digits";
   study.metadata.ns = "team";
-  study.metadata.uid = "9a1b1c1d-0000-4000-8000-0000000000aa";
+  study.metadata.uid = kStudyUid;
   study.metadata.generation = 1;
   study.spec.objectives.emplace_back().metric = "accuracy";
   for (const char* name : {"x", "rate"}) {

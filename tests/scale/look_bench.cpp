@@ -96,7 +96,7 @@ class Crowd {
     auto entry = kubernetes::read_trial_entry(object);
     CHECK(entry.ok() && entry->trial != nullptr,
           "a made-up trial cannot be read: " +
-              (entry.ok() ? entry->unreadable.why : entry.error().message));
+              (entry.ok() ? entry->readability.why : entry.error().message));
     trials_.put(std::move(entry).value());
   }
 

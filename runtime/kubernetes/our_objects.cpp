@@ -1,0 +1,54 @@
+#include "runtime/kubernetes/our_objects.h"
+
+#include <charconv>
+
+#include "runtime/kubernetes/job_builder.h"
+
+namespace fettle::kubernetes {
+
+std::string label_of(const api::Metadata& metadata, const char* label) {
+  const auto found = metadata.labels.find(label);
+  return found == metadata.labels.end() ? "" : found->second;
+}
+
+std::string trial_group(const std::string& ns, const std::string& trial) {
+  return ns + "/" + trial;
+}
+
+std::string group_of(const kube::Job& job) {
+  return trial_group(job.metadata.ns, label_of(job.metadata, kTrialLabel));
+}
+
+std::string group_of(const kube::Pod& pod) { return pod.owner ? pod.owner->uid : ""; }
+
+bool is_owned_by(const kube::Job& job, const api::Trial& trial) {
+  return job.owner && job.owner->uid == trial.metadata.uid;
+}
+
+kube::ObjectKey key_of(const api::Metadata& metadata) { return {metadata.ns, metadata.name}; }
+
+RunName name_of(const api::Trial& trial, std::int64_t run) {
+  return {trial.metadata.ns, trial.metadata.name, trial.metadata.uid, run};
+}
+
+bool has_ended(const kube::Job& job) {
+  return kube::find_condition(job.conditions, "Complete") != nullptr ||
+         kube::find_condition(job.conditions, "Failed") != nullptr;
+}
+
+Status unless_gone(Status done) {
+  if (done.ok()) return done;
+  const ErrorCode code = done.error().code;
+  const bool gone = code == ErrorCode::kNotFound || code == ErrorCode::kConflict;
+  return gone ? success() : done;
+}
+
+RunName run_of(const kube::Job& job) {
+  std::int64_t number = 0;
+  const std::string label = label_of(job.metadata, kRunLabel);
+  std::from_chars(label.data(), label.data() + label.size(), number);
+  return {job.metadata.ns, label_of(job.metadata, kTrialLabel), job.owner ? job.owner->uid : "",
+          number};
+}
+
+}  // namespace fettle::kubernetes
