@@ -35,12 +35,14 @@ class ClusterTest : public testing::Test {
   void put(const RunView& view) {
     api::Study study = view.study;
     study.metadata.ns = "team";
+    study.metadata.uid = "9a1b1c1d-0000-4000-8000-0000000000aa";
     study.status.observed_generation = 1'000;  // the operator has seen every change
     server_->set(kube::kStudies, whole(api::write_study(study)));
     for (const api::TrialPtr& there : view.trials) {
       api::Trial trial = *there;
       trial.metadata.ns = "team";
       trial.metadata.labels[core::kStudyLabel] = study.metadata.name;
+      trial.metadata.labels[core::kStudyUidLabel] = study.metadata.uid;
       server_->set(kube::kTrials, api::write_trial(trial));
     }
   }
@@ -94,7 +96,7 @@ TEST_F(ClusterTest, ShowsAStudyAsItIsThere) {
   EXPECT_THAT(*source.names(), ElementsAre("digits"));
   const auto seen = source.read("digits", Detail::kObjects);
   ASSERT_TRUE(seen.ok()) << seen.error().message;
-  EXPECT_EQ(seen->view.trials.size(), 5u);
+  ASSERT_EQ(seen->view.trials.size(), 5u);
   EXPECT_EQ(seen->view.trials[4]->spec.index, 4);
   EXPECT_EQ(seen->view.study.status.trials.running, 2);
   EXPECT_EQ(seen->view.study.status.best.at(0).trial, "digits-0");
