@@ -171,6 +171,8 @@ run, whoever may create pods can take the operator's account; so Studies are kep
 - --health-port={{ .Values.operator.healthPort }}
 - --workers={{ .Values.operator.workers }}
 - --calls-per-second={{ .Values.operator.callsPerSecond }}
+- --gang-timeout={{ .Values.operator.gangTimeoutSeconds }}
+- --longest-look={{ .Values.operator.longestLookSeconds }}
 - --log-level={{ .Values.operator.logLevel }}
 - --log-format={{ .Values.operator.logFormat }}
 {{- with .Values.operator.extraArgs }}
