@@ -2,7 +2,7 @@
 import cluster
 from cluster import get, kubectl, study, wait_for
 from scenario import Scenario
-from setup import SCENARIO, helm
+from setup import SCENARIO, install_in
 
 
 class NamespacesTest(Scenario):
@@ -18,9 +18,7 @@ class NamespacesTest(Scenario):
 
     def grant(self):
         """The Roles of the operator and of the trainers, in both namespaces."""
-        helm("upgrade", SCENARIO, str(cluster.ROOT / "helm/fettle"), "--namespace", self.ns, "--set",
-             "operator.replicas=0,crds.install=false,admissionPolicies.install=false,"
-             f"studyNamespaces={{{self.ns},{self.other}}}")  # fmt: skip
+        install_in(self.ns, others=[self.other])
 
     def ready_text(self):
         return self.operator.ask(self.operator.health_port, "readyz")

@@ -37,9 +37,10 @@ def uninstall():
     helm("uninstall", RELEASE, "--namespace", SYSTEM)
 
 
-def install_in(namespace, settings=""):
-    """A further release for that namespace, which goes with it: it has nothing that lives in none."""
-    helm("install", SCENARIO, str(ROOT / "helm/fettle"), "--namespace", namespace,
-         "--set", f"operator.replicas=0,{NOTHING_SHARED}", "--set", f"studyNamespaces={{{namespace}}}",
+def install_in(namespace, settings="", others=()):
+    """A further release for that namespace, and for others, which goes with it: it has nothing that lives in none."""
+    namespaces = ",".join([namespace, *others])
+    helm("upgrade", "--install", SCENARIO, str(ROOT / "helm/fettle"), "--namespace", namespace,
+         "--set", f"operator.replicas=0,{NOTHING_SHARED}", "--set", f"studyNamespaces={{{namespaces}}}",
          "--set", "studiesBesideOperator=true,admissionPolicies.ofOperator=false,flowControl.operator.enabled=false",
          "--set", settings or "admissionPolicies.check=false")  # fmt: skip
