@@ -44,8 +44,10 @@ def run(test):
     started = time.monotonic()
     result = unittest.TestResult()
     test.run(result)
-    words = "passed" if result.wasSuccessful() else "FAILED"
+    words = "FAILED" if not result.wasSuccessful() else "skipped" if result.skipped else "passed"
     report = f"scenario {words} after {time.monotonic() - started:5.1f} s: {test._testMethodName}\n"
+    for _, why in result.skipped:
+        report += f"NOT RUN: {why}\n"
     for _, trace in result.failures + result.errors:
         report += trace
     if not result.wasSuccessful():
