@@ -56,6 +56,7 @@ class Churn {
   }
 
   std::size_t studies_left() const { return store_.objects().studies.size(); }
+  std::size_t trials_left() const { return store_.objects().trials.size(); }
   std::size_t most_at_once() const { return most_at_once_; }
 
   // What goes when the Manager goes.
@@ -92,6 +93,7 @@ TEST(Churn, AWeekOfStudiesLeavesNothingInTheManager) {
   Churn many;
   many.run(2'000);
   EXPECT_EQ(few.studies_left() + many.studies_left(), 0u) << "they outlived their time to live";
+  EXPECT_EQ(many.trials_left(), 0u) << "they go with their Studies";
   EXPECT_LT(many.most_at_once(), 100u) << "they were not deleted as time went by";
   const std::int64_t after_few = few.manager_bytes();
   const std::int64_t after_many = many.manager_bytes();

@@ -180,8 +180,9 @@ Status SimStore::delete_study(const api::Study& study) {
   const bool as_seen = stored.uid == study.metadata.uid &&
                        stored.resource_version == study.metadata.resource_version;
   if (!as_seen) return conflict(study.metadata.name);
+  const auto trials = trials_of(objects_, {study.metadata.ns, study.metadata.name});
   objects_.studies.erase(found);
-  for (const api::TrialPtr& trial : trials_of(objects_, {study.metadata.ns, study.metadata.name})) {
+  for (const api::TrialPtr& trial : trials) {
     objects_.trials.erase({trial->metadata.ns, trial->metadata.name});
     changed(Kind::kTrial, trial->metadata, trial->spec.study);
   }
