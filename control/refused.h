@@ -19,8 +19,8 @@
 
 namespace fettle::control {
 
-// After so many refusals in a row, over at least so long, an object is blocked: what passes by
-// itself, as the restart of a server, is not worth a word.
+// After this number of refusals in a row, over at least this time, an object is blocked: what passes
+// by itself, as the restart of a server, is not worth a word.
 inline constexpr int kBlockedAfter = 3;
 inline constexpr std::int64_t kBlockedAfterMs = 1'000;
 

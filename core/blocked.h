@@ -1,4 +1,4 @@
-// What keeps a Study from going on though nothing is wrong with it: trials of an earlier Study of
+// What keeps a Study from continuing though nothing is wrong with it: trials of an earlier Study of
 // its name that are still being deleted, and writes that are refused again and again.
 // Pure functions; usable from any thread.
 #pragma once

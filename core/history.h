@@ -22,7 +22,7 @@ std::int64_t completed_step(const api::Trial& trial);
 // not been planned yet.
 bool is_active(const api::Trial& trial);
 
-// Whether the trial will never go on and its facts say how it ended: nobody needs its learning
+// Whether the trial will never continue and its facts say how it ended: nobody needs its learning
 // curve any more.
 bool is_done(const api::Trial& trial);
 

@@ -73,7 +73,7 @@ class Ledger {
   std::optional<double> hypervolume() const { return front().hypervolume(spec_); }
   bool has_best() const { return !front().empty(); }
   Spending spending(const api::Study& study, std::int64_t now_ms) const;
-  // Seconds from now until the Study is done if trials go on taking as long as those that ended
+  // Seconds from now until the Study is done if trials keep taking as long as those that ended
   // have taken on average, `slots` at once; absent before the first one has ended.
   std::optional<double> estimate_remaining(const Spending& spending, std::int64_t slots,
                                            std::int64_t now_ms) const;

@@ -425,7 +425,7 @@ void TrialPlanner::tell_waiting(const RunRecord& record, bool running) {
        run_name(trial_.metadata.name, record.run) + " waits: " + record.message);
 }
 
-// A run that goes on although something is the matter: its output cannot be read.
+// A run that continues although something is the matter: its output cannot be read.
 void TrialPlanner::tell_unread(const RunRecord& record) {
   const std::vector<RunRecord>& before = trial_.status.runs;
   const bool said = !before.empty() && before.back().message == record.message;

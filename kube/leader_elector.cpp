@@ -60,7 +60,7 @@ std::optional<std::string> LeaderElector::last_error() const {
 
 LeaseNow LeaderElector::now() {
   using namespace std::chrono;
-  // Unlike steady_clock it goes on while the machine sleeps: others take the lease meanwhile.
+  // Unlike steady_clock it runs while the machine sleeps: others take the lease meanwhile.
   timespec awake{};
   CHECK(clock_gettime(CLOCK_BOOTTIME, &awake) == 0, "this kernel has no CLOCK_BOOTTIME");
   return {duration_cast<milliseconds>(seconds(awake.tv_sec) + nanoseconds(awake.tv_nsec)),

@@ -12,7 +12,7 @@ std::string checkpoint_directory(const std::string& root, const std::string& stu
   return root + "/" + study_uid + "/" + trial;
 }
 
-// Programs that are not ours are not known to go on without one of their workers.
+// Programs that are not ours are not known to continue without one of their workers.
 std::optional<std::int64_t> least_workers(const api::Study& study) {
   const api::Workers& workers = study.spec.trial.workers;
   if (!study.spec.trial.trainer || workers.min >= workers.max) return std::nullopt;

@@ -17,7 +17,7 @@ namespace fettle::runtime {
 std::string checkpoint_directory(const std::string& root, const std::string& study_uid,
                                  const std::string& trial);
 
-// The fewest workers that a trial of the Study may go on with; absent: it needs all of them.
+// The fewest workers that a trial of the Study may continue with; absent: it needs all of them.
 std::optional<std::int64_t> least_workers(const api::Study& study);
 
 // The file for run `run` of `trial`; `checkpoints` is the root directory of checkpoints there.

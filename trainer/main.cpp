@@ -461,7 +461,7 @@ int exit_code(const Result<Together>& trained) {
   }
   if (trained->ending != Ending::kStopped) return 0;
   if (trained->began) {
-    log_line(trained->left ? "left; the others go on" : "stopped; the checkpoint is written");
+    log_line(trained->left ? "left; the others continue" : "stopped; the checkpoint is written");
   }
   // None has come where it was another worker that was told to stop.
   return kSignalled + (signal_received != 0 ? signal_received.load() : SIGTERM);

@@ -81,7 +81,7 @@ TEST_F(LongWorkersTest, WorkersThatComeAndLeaveDoNotChangeTheCurve) {
   await_times(0, "err", "rank 0 of 3 workers", 2);
   kill(workers_[2], SIGTERM);
   EXPECT_EQ(exit_code(workers_[2]), 143);
-  EXPECT_THAT(content(2, "err"), HasSubstr("left; the others go on"));
+  EXPECT_THAT(content(2, "err"), HasSubstr("left; the others continue"));
   EXPECT_EQ(exit_code(workers_[0]), 0) << content(0, "err");
   EXPECT_EQ(exit_code(workers_[3]), 0) << content(1, "err");
   expect_undisturbed();

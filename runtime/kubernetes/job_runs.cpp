@@ -253,7 +253,7 @@ Status JobRuns::resize(const api::Trial& trial, std::int64_t run, std::int64_t w
   if (job == nullptr || job->completions == workers) return success();
   const api::RunRecord* record = find_record(trial, run);
   const bool has_run = record != nullptr && record->running_ms != 0;
-  // Its pods go by the number that the Job was made with, and would wait for so many.
+  // Its pods go by the number that the Job was made with, and would wait for all of them.
   if (!has_run && gang_state(*job) != GangState::kNone) return return_gang(*job, 0);
   // The end of a worker that was taken away would be that of the run, were it wanted again.
   if (workers > job->completions && has_surplus_workers(*job)) return success();

@@ -34,7 +34,7 @@ namespace fettle::kubernetes {
 inline constexpr std::int64_t kLeastPauseMs = 2'000;
 inline constexpr std::int64_t kMostPauseMs = 15'000;
 inline constexpr std::int64_t kPublishMs = 5'000;
-// A log is tried so often before its trial goes on without it, or people are told.
+// How often a log is tried before its trial continues without it, or people are told.
 inline constexpr int kMostLogTries = 6;
 // Pods that were read to their end and whose reports are remembered.
 inline constexpr std::size_t kMostLogs = 4'096;

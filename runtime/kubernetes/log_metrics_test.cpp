@@ -52,7 +52,7 @@ class LogMetricsTest : public testing::Test {
   void print(const std::string& pod, const std::string& line, const std::string& ns = "team") {
     server_.append_log({ns, pod}, "trainer", line, clock_.now_ms() * 1'000'000 + ++printed_);
   }
-  // Reads whatever is due, and goes on for `ms`.
+  // Reads whatever is due, for `ms`.
   void pass(std::int64_t ms = 0) {
     const std::int64_t end = clock_.now_ms() + ms;
     while (true) {
@@ -255,7 +255,7 @@ TEST_F(LogMetricsTest, AFloodOfOutputHoldsNoOtherLogUp) {
   }
 }
 
-// In so many seconds, of 100 a second, those of one second saved up.
+// In this number of seconds, 100 a second, and those of one second saved up.
 std::size_t most_calls(std::size_t seconds) { return 100 * (seconds + 1) + 1; }
 
 // A thousand trials at once, of two tenants. All report, within the calls that are allowed.

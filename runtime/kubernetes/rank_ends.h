@@ -22,7 +22,7 @@ struct RankEnd {
   PodEnd end;
 };
 
-// `pods`: the newest of each rank that the Job has. Nothing: the run goes on.
+// `pods`: the newest of each rank that the Job has. Nothing: the run continues.
 std::optional<RankEnd> end_of_ranks(const JobView& view,
                                     const std::map<std::int64_t, PodPtr>& pods);
 

@@ -189,7 +189,7 @@ TEST(RankEnds, AFailureBeforeAllElseIsTheTrialsOwn) {
        {ended(0, 75, 61), out_of_memory(1, 60)},
        Outcome::kOutOfMemory,
        "worker 1: used more memory"},
-      {"an elastic run went on long after another was made again",
+      {"an elastic run continued long after another was made again",
        elastic_job(2, 1, 2),
        {ended(0, 1, 1800), made_at(running(1), 1200)},
        Outcome::kFailed,
@@ -308,7 +308,7 @@ TEST(RankEnds, ARunIsOneThatRunsWhileEnoughOfItsWorkersDo) {
        true,
        RunState::kPending,
        1},
-      {"nothing goes on without the first",
+      {"nothing continues without the first",
        elastic_job(2, 1, 2),
        {disrupted(ended(0, 143, 60), 60), running(1)},
        true,
@@ -371,7 +371,7 @@ TEST(RankEnds, ARunLingersUntilItsLastWorkerIsGone) {
   EXPECT_FALSE(at(270)) << "its node is lost";
 }
 
-// Rank 0 may be writing the checkpoint from which the trial goes on.
+// Rank 0 may be writing the checkpoint from which the trial continues.
 TEST(RankEnds, AStopIsOverWhenAllWorkersAre) {
   const Asked stop{.stop = true, .first_uid = "pod-0"};
   EXPECT_EQ(read(job(2), {running(0), ended(1, 143, 60)}, stop).state, RunState::kRunning);

@@ -239,7 +239,7 @@ bool RunReader::has_lost_its_first() {
   return true;
 }
 
-// A gang that has run and cannot go on without a worker that finds no node.
+// A gang that has run and cannot continue without a worker that finds no node.
 bool RunReader::waits_too_long() {
   if (view_.gang_timeout_ms == 0 || view_.first_uid.empty()) return false;
   if (is_elastic(job_) || job_.completions == 1) return false;
@@ -322,7 +322,7 @@ void RunReader::wait_or_run() {
   if (const std::string few = why_incomplete(); !few.empty()) {
     run_.reason = few + (run_.reason.empty() ? "" : "; " + run_.reason);
   }
-  // Nothing goes on without rank 0.
+  // Nothing continues without rank 0.
   if (run_.queued || running < needed() || !(first_runs || view_.stop_asked)) return;
   run_.state = RunState::kRunning;
   run_.reason.clear();

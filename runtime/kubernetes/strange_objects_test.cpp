@@ -84,7 +84,7 @@ TEST_F(StrangeObjects, AStudyThatCannotBeReadForAWhileGoesOnAfterwards) {
   })) << cluster_.study().dump(2);
   cluster_.run_for(300);
   EXPECT_FALSE(cluster_.is_true("Failed"));
-  EXPECT_EQ(cluster_.count(kube::kPods), 2u) << "what runs goes on";
+  EXPECT_EQ(cluster_.count(kube::kPods), 2u) << "what runs continues";
   change_study(R"({"spec": {"algorithm": {"name": "random"}}})");
   stays_ = false;
   ASSERT_TRUE(cluster_.run_until_ended()) << cluster_.study().dump(2);

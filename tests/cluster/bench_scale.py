@@ -163,7 +163,7 @@ def make_trials(owner, count):
 
 
 def measure_many(options):
-    """The operator with so many trials in its caches: after its start, and after a hundred more."""
+    """The operator with that number of trials in its caches: after its start, and after a hundred more."""
     budget = {"trials": options.many + 100, "parallelism": options.parallelism}
     apply(study("many", NAMESPACE, budget=budget, suspend=True))
     make_trials(get("studies", "many", NAMESPACE), options.many)
@@ -181,7 +181,7 @@ def measure_many(options):
 
 
 def measure_wide(options):
-    """So many at once; their pods take 60 to 180 s."""
+    """That number at once; their pods take 60 to 180 s."""
     operator = new_operator()
     jobs = Watch(f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs", added)
     ends = Watch(f"/api/v1/namespaces/{NAMESPACE}/pods", ended)

@@ -170,7 +170,7 @@ check_printing() {
   k delete study printing > /dev/null
 }
 
-# make_single NAME MOST: one trial of the same seed, with up to so many workers. What a batchNorm does would depend on
+# make_single NAME MOST: one trial of the same seed, with up to that number of workers. What a batchNorm does would depend on
 # their number.
 make_single() {
   sed -e "s/name: fashion-mnist/name: $1/" -e 's/trials: 30, parallelism: 2/trials: 1, parallelism: 1/' \

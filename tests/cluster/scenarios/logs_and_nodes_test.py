@@ -61,7 +61,7 @@ class LogsTest(Scenario):
         return step
 
     def steps(self):
-        time.sleep(5)  # so many trials are much to read
+        time.sleep(5)  # a list of many trials takes long to read
         steps = [t.get("status", {}).get("report", {}).get("step", 0) for t in self.trials()]
         return steps if len(steps) == MANY else [0]
 
