@@ -19,7 +19,7 @@
 
 namespace fettle::control {
 
-// After this number of refusals in a row, over at least this time, an object is blocked. What passes
+// An object is blocked after this number of refusals in a row, over at least this time. What passes
 // by itself, as the restart of a server, is not worth a word.
 inline constexpr int kBlockedAfter = 3;
 inline constexpr std::int64_t kBlockedAfterMs = 1'000;
