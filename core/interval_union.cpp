@@ -6,24 +6,26 @@ namespace fettle::core {
 
 void IntervalUnion::add(const Interval& interval) {
   if (interval.second <= interval.first) return;
-  Interval merged = interval;
+  std::int64_t from = interval.first;
+  std::int64_t to = interval.second;
   const auto first = std::partition_point(
       parts_.begin(), parts_.end(), [&](const Interval& p) { return p.second < interval.first; });
   auto last = first;
   for (; last != parts_.end() && last->first <= interval.second; ++last) {
-    merged = {std::min(merged.first, last->first), std::max(merged.second, last->second)};
+    from = std::min(from, last->first);
+    to = std::max(to, last->second);
     length_ -= last->second - last->first;
   }
-  length_ += merged.second - merged.first;
+  length_ += to - from;
   if (first == last) {
-    parts_.insert(first, merged);
+    parts_.insert(first, {from, to});
   } else {
-    *first = merged;
+    *first = {from, to};
     parts_.erase(first + 1, last);
   }
 }
 
-std::int64_t IntervalUnion::length_with(std::vector<Interval> more) const {
+std::int64_t IntervalUnion::length_with(const std::vector<Interval>& more) const {
   IntervalUnion apart;
   for (const Interval& interval : more) apart.add(interval);
   std::int64_t length = length_ + apart.length_;

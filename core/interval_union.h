@@ -14,7 +14,7 @@ class IntervalUnion {
   // Empty intervals add nothing.
   void add(const Interval& interval);
   // How long the union of all of them with `more` is.
-  std::int64_t length_with(std::vector<Interval> more) const;
+  std::int64_t length_with(const std::vector<Interval>& more) const;
 
  private:
   std::vector<Interval> parts_;  // disjoint, ascending, with gaps between them

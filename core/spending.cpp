@@ -122,7 +122,7 @@ Spending SpendingTally::spending(const api::Study& study,
     spending.running = true;
     spending.gpus_in_use += gpus * static_cast<double>(workers_now(trial->status.runs.back()));
   }
-  spending.active_seconds = as_seconds(covered_.length_with(std::move(intervals)));
+  spending.active_seconds = as_seconds(covered_.length_with(intervals));
   spending.gpu_hours = as_seconds(ms) * gpus / 3600.0;
   return spending;
 }
