@@ -248,7 +248,7 @@ HttpAnswer Operator::answer_health(std::string_view path) {
 
 HttpAnswer Operator::answer_metrics(std::string_view path) {
   if (path != "/metrics") return {404, "text/plain; charset=utf-8", "try /metrics\n"};
-  return {200, "text/plain; version=0.0.4; charset=utf-8", metrics()};
+  return {200, "text/plain; version=0.0.4; charset=utf-8", instruments_.text()};
 }
 
 }  // namespace fettle::op

@@ -50,9 +50,6 @@ class Operator {
   Status run();
   void stop();
 
-  // What /metrics answers.
-  std::string metrics() { return instruments_.text(); }
-
   // The ports that were bound, for tests that ask for any (0).
   std::uint16_t metrics_port() const { return metrics_port_; }
   std::uint16_t health_port() const { return health_port_; }

@@ -123,7 +123,7 @@ Json named(const std::string& name) {
 
 // What it says of the policies, once it leads.
 std::string policies_of(Operator& program) {
-  const std::string text = program.metrics();
+  const std::string text = program.answer_metrics("/metrics").body;
   const std::string name = "\nfettle_admission_policies ";
   const std::size_t at = text.find(name);
   return at == text.npos ? "" : text.substr(at + name.size(), 1);

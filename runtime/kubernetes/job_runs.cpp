@@ -138,9 +138,8 @@ void JobRuns::add_held(const api::Trial& trial, std::vector<core::Run>& runs) {
   std::vector<RunName> held;
   {
     const std::lock_guard lock(mutex_);
-    for (const RunName& name : held_) {
-      if (name.uid == trial.metadata.uid) held.push_back(name);
-    }
+    auto name = held_.lower_bound(name_of(trial, 0));
+    for (; name != held_.end() && name->uid == trial.metadata.uid; ++name) held.push_back(*name);
   }
   for (const RunName& name : held) {
     core::Run run;
@@ -379,25 +378,21 @@ Result<core::Run> JobRuns::observe_one(const kube::Job& job, const api::Trial& t
     run = run_of_job(view);
     run_clock.correct(run, trial.status.report ? trial.status.report->at_ms : 0, now_ms);
   }
-  if (run.state == RunState::kPending) mend_claim(trial);
   if (run.report && is_reported(trial, *run.report)) run.report.reset();
-  read_log(job, trial, pods, run);
-  return run;
-}
-
-// A run that waits may wait for a claim that somebody deleted.
-void JobRuns::mend_claim(const api::Trial& trial) {
   const Result<api::Study> study = store_.get_study({trial.metadata.ns, trial.spec.study});
-  if (study.ok()) (void)ensure_claim(*study);  // if it cannot be made now, then next time
+  if (!study.ok()) return run;
+  // A run that waits may wait for a claim that somebody deleted. What cannot be made now is made at
+  // a later look.
+  if (run.state == RunState::kPending) (void)ensure_claim(*study);
+  if (!study->spec.trial.trainer) read_log(job, *study, trial, pods, run);
+  return run;
 }
 
 // ---- Logs --------------------------------------------------------------------------------------
 
 // For images without a reporter. A run is over once its log was read to the end.
-void JobRuns::read_log(const kube::Job& job, const api::Trial& trial,
+void JobRuns::read_log(const kube::Job& job, const api::Study& study, const api::Trial& trial,
                        const std::vector<PodPtr>& pods, core::Run& run) {
-  const Result<api::Study> study = store_.get_study({trial.metadata.ns, trial.spec.study});
-  if (!study.ok() || study->spec.trial.trainer) return;
   const std::string container = trial_container_of(job);
   const PodPtr pod = first_pod(pods);
   LogReading reading;
@@ -411,9 +406,9 @@ void JobRuns::read_log(const kube::Job& job, const api::Trial& trial,
                      trial_group(trial.metadata.ns, trial.metadata.name),
                      trial.spec.study,
                      {}};
-    if (study->spec.trial.metrics) source.metrics.regex = study->spec.trial.metrics->regex;
-    source.metrics.rungs = search::rung_steps(study->spec);
-    source.metrics.objectives = study->spec.objectives;
+    if (study.spec.trial.metrics) source.metrics.regex = study.spec.trial.metrics->regex;
+    source.metrics.rungs = search::rung_steps(study.spec);
+    source.metrics.objectives = study.spec.objectives;
     const bool ended = has_ended(*pod, container);
     reading = logs_.read(source, ended);
     run.seen_ms = reading.since_ms;

@@ -68,13 +68,12 @@ class JobRuns final : public control::Runs {
   Status ensure_claim(const api::Study& study);
   Result<bool> ensure(const kube::Resource& resource, const api::Metadata& owner,
                       const std::function<Json()>& build);
-  void mend_claim(const api::Trial& trial);
   std::string why_held(const api::Trial& trial, std::int64_t run) const;
   void add_held(const api::Trial& trial, std::vector<core::Run>& runs);
   void warn_of_volume(const api::Study& study);
   Result<std::vector<std::shared_ptr<const kube::Pod>>> pods_of(const kube::Job& job);
   Result<core::Run> observe_one(const kube::Job& job, const api::Trial& trial);
-  void read_log(const kube::Job& job, const api::Trial& trial,
+  void read_log(const kube::Job& job, const api::Study& study, const api::Trial& trial,
                 const std::vector<std::shared_ptr<const kube::Pod>>& pods, core::Run& run);
   // Looks after the gangs that compete with `job`; errors are those about itself.
   Status tend_gangs(const kube::Job& job);
