@@ -51,7 +51,7 @@ Manager::Manager(Store& store, Runs& runs, Clock& clock, Observer& observer,
       options_(options),
       queue_(std::make_shared<BlockingQueue>(clock)),
       studies_(std::make_unique<StudyController>(store, runs, clock, observer)),
-      trials_(std::make_unique<TrialController>(store, runs, clock, observer)),
+      trials_(std::make_unique<TrialController>(store, runs, clock, observer, *studies_)),
       looks_(clock) {
   store_.watch([queue = queue_](const Change& change) { enqueue(*queue, change); });
   runs_.watch([queue = queue_](const std::string& trial) {

@@ -1,12 +1,15 @@
 // Writes carry the resourceVersion that was planned from, or that of this look's last write.
 #include "control/study_controller.h"
 
+#include <algorithm>
+#include <chrono>
 #include <functional>
 #include <utility>
 #include <variant>
 
 #include "control/refused.h"
 #include "core/blocked.h"
+#include "core/facts.h"
 #include "core/history.h"
 #include "core/names.h"
 #include "core/warm_start.h"
@@ -14,6 +17,10 @@
 namespace fettle::control {
 
 namespace {
+
+// How long the end of a trial waits for a look that is deciding. A sampler may take seconds, and
+// the workers are everybody's.
+constexpr std::chrono::milliseconds kWaitForLook{100};
 
 // The same sampler, and how long it takes.
 class TimedSampler : public search::Sampler {
@@ -41,6 +48,15 @@ bool is_refusal(ErrorCode code) {
          code == ErrorCode::kUnavailable;
 }
 
+// The number of actions up to and with the last that records facts.
+std::ptrdiff_t count_until_facts(const core::StudyPlan& plan) {
+  const auto last =
+      std::find_if(plan.actions.rbegin(), plan.actions.rend(), [](const core::StudyAction& action) {
+        return std::holds_alternative<core::RecordFacts>(action);
+      });
+  return plan.actions.rend() - last;
+}
+
 }  // namespace
 
 Result<Looked> StudyController::reconcile(const Key& key) {
@@ -50,37 +66,70 @@ Result<Looked> StudyController::reconcile(const Key& key) {
     return Looked{};
   }
   if (!study.ok()) return study.error();
+  const core::Capacity room = runs_.capacity(*study);
+  const std::shared_ptr<Memory> memory = memory_of(key);
+  Order order(memory->order);
   FETTLE_ASSIGN(const std::vector<api::TrialPtr> trials, store_.list_trials(key));
-  FETTLE_ASSIGN(const core::StudyPlan plan, this->plan(*study, trials, runs_.capacity(*study)));
+  FETTLE_ASSIGN(const core::StudyPlan plan, this->plan(*study, trials, room, *memory));
   Looked looked{
       .actions = 0, .wake_at_ms = plan.wake_at_ms, .says_blocked = core::is_blocked(study->status)};
   Objects objects{std::move(study).value(), trials, {}};
-  const Status done = carry_out(plan, objects, looked);
+  const Status done = carry_out(plan, objects, looked, std::move(order), *memory);
   if (done.ok()) return looked;
-  forget(key);  // it has learnt facts that may never be stored as they were planned
   if (is_refusal(done.error().code)) tell_what_is_known(key);
   return done.error();
 }
 
-Status StudyController::carry_out(const core::StudyPlan& plan, Objects& objects, Looked& looked) {
+// Once the facts of the plan are stored, those of trials that end may follow. What is decided after
+// them rests on the facts of the plan alone, as its basis says.
+Status StudyController::carry_out(const core::StudyPlan& plan, Objects& objects, Looked& looked,
+                                  Order order, Memory& memory) {
+  std::ptrdiff_t facts_left = count_until_facts(plan);
   for (const core::StudyAction& action : plan.actions) {
-    FETTLE_TRY(execute(action, objects));
+    if (facts_left-- == 0) order.unlock();
+    Status done = execute(action, objects);
+    if (!done.ok()) {
+      if (!order.owns_lock()) order.lock();
+      memory.clear();  // it has learnt facts that may never be stored as they were planned
+      return done;
+    }
     ++looked.actions;
   }
   return success();
+}
+
+Result<api::Trial> StudyController::store_end(const api::Study& study, const api::Trial& ended) {
+  const std::shared_ptr<Memory> memory = memory_of({study.metadata.ns, study.metadata.name});
+  const Order order(memory->order, kWaitForLook);
+  const bool knows_place = order.owns_lock() && memory->newest_seq && memory->ledger.is_of(study);
+  if (!knows_place) return store_.update_trial_status(ended);
+  api::Trial next = ended;
+  std::int64_t seq = *memory->newest_seq;
+  for (api::Fact& fact :
+       core::unrecorded_facts(study, ended, memory->ledger.rungs(), clock_.now_ms())) {
+    fact.seq = ++seq;
+    next.status.facts.push_back(std::move(fact));
+  }
+  // A write that failed may have been done all the same.
+  memory->newest_seq.reset();
+  FETTLE_ASSIGN(api::Trial stored, store_.update_trial_status(next));
+  memory->newest_seq = seq;
+  return stored;
 }
 
 // A trial that may not be created now (a quota) ends the plan before the status is written. What
 // became of the others is told all the same: the plan is made as if there were no room.
 void StudyController::tell_what_is_known(const Key& key) {
   Result<api::Study> study = store_.get_study(key);
+  const std::shared_ptr<Memory> memory = memory_of(key);
+  Order order(memory->order);
   const Result<std::vector<api::TrialPtr>> trials = store_.list_trials(key);
   if (!study.ok() || !trials.ok()) return;
-  const Result<core::StudyPlan> plan = this->plan(*study, *trials, {.trials = 0});
+  const Result<core::StudyPlan> plan = this->plan(*study, *trials, {.trials = 0}, *memory);
   if (!plan.ok()) return;
   Looked looked;
   Objects objects{std::move(study).value(), *trials, {}};
-  if (!carry_out(*plan, objects, looked).ok()) forget(key);
+  (void)carry_out(*plan, objects, looked, std::move(order), *memory);
 }
 
 Status StudyController::say_blocked(const Key& key, const std::string& words) {
@@ -99,7 +148,7 @@ Status StudyController::say_blocked(const Key& key, const std::string& words) {
 }
 
 // One that cannot be read counts as one that is gone: the Study does not wait for it.
-core::StudyPlan StudyController::plan_warm_start(const api::Study& study) {
+core::StudyPlan StudyController::plan_warm_start(const api::Study& study, Memory& memory) {
   std::vector<core::EarlierStudy> earlier;
   for (const std::string& name : study.spec.warm_start->studies) {
     Result<Store::StudyAndTrials> read = store_.read_other({study.metadata.ns, name});
@@ -111,14 +160,15 @@ core::StudyPlan StudyController::plan_warm_start(const api::Study& study) {
       earlier.back().problem = read.error().message;
     }
   }
-  forget({study.metadata.ns, study.metadata.name});  // it began with nothing
+  memory.clear();  // it began with nothing
   return core::plan_warm_start(study, earlier, clock_.now_ms());
 }
 
 Result<core::StudyPlan> StudyController::plan(const api::Study& study,
                                               const std::vector<api::TrialPtr>& trials,
-                                              core::Capacity room) {
+                                              core::Capacity room, Memory& memory) {
   const std::int64_t now_ms = clock_.now_ms();
+  memory.newest_seq.reset();
   const Status startable = check(study, trials);
   if (!startable.ok() && startable.error().code != ErrorCode::kInvalid) return startable.error();
   if (!startable.ok()) {
@@ -126,8 +176,7 @@ Result<core::StudyPlan> StudyController::plan(const api::Study& study,
   }
   const std::int64_t earlier = trials.empty() ? store_.count_earlier_trials(study) : 0;
   if (earlier > 0) return core::plan_waiting_study(study, earlier, now_ms);
-  if (core::awaits_priors(study, trials)) return plan_warm_start(study);
-  Memory& memory = memory_of({study.metadata.ns, study.metadata.name});
+  if (core::awaits_priors(study, trials)) return plan_warm_start(study, memory);
   memory.ledger.update(study, trials);
   const Result<search::Sampler*> sampler = sampler_of(study, memory);
   if (!sampler.ok()) {
@@ -136,7 +185,9 @@ Result<core::StudyPlan> StudyController::plan(const api::Study& study,
   TimedSampler timed(**sampler, clock_, [&](std::int64_t took_ms) {
     observer_.on_suggested({study.metadata.ns, study.metadata.name}, took_ms);
   });
-  return core::plan_study({study, trials, room}, timed, memory.ledger, now_ms);
+  core::StudyPlan plan = core::plan_study({study, trials, room}, timed, memory.ledger, now_ms);
+  memory.newest_seq = memory.ledger.highest_seq();
+  return plan;
 }
 
 // Only before the first trial: afterwards the trials themselves show whether they can start. The
@@ -152,9 +203,18 @@ void StudyController::forget(const Key& key) {
   memories_.erase(key);
 }
 
-StudyController::Memory& StudyController::memory_of(const Key& key) {
+std::shared_ptr<StudyController::Memory> StudyController::memory_of(const Key& key) {
   const std::lock_guard lock(mutex_);
-  return memories_[key];
+  std::shared_ptr<Memory>& memory = memories_[key];
+  if (memory == nullptr) memory = std::make_shared<Memory>();
+  return memory;
+}
+
+void StudyController::Memory::clear() {
+  ledger = {};
+  folded = -1;
+  sampler.reset();
+  newest_seq.reset();
 }
 
 Result<search::Sampler*> StudyController::sampler_of(const api::Study& study, Memory& memory) {

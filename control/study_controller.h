@@ -1,11 +1,17 @@
 // StudyController: reads a Study and its Trials, plans, carries the plan out.
-// Used by the Manager, from its workers; different Studies at the same time.
+//
+// The facts of a Study are in one order (Fact::seq), and it alone gives them their places: in a
+// look, or together with the end of a trial (store_end). Whoever does holds Memory::order until
+// the facts are stored, so a fact is never stored after one that follows it.
+// Used by the Manager, from its workers; different Studies at the same time, and store_end() beside
+// a look at the same Study.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,6 +36,11 @@ class StudyController {
   // A Study that is gone is no error.
   Result<Looked> reconcile(const Key& key);
 
+  // Stores a trial that has ended, in one write with the facts about it. The facts are left to the
+  // next look where their places are not known (since the start, or since a failure) or a look is
+  // deciding and takes long.
+  Result<api::Trial> store_end(const api::Study& study, const api::Trial& ended);
+
   // Gives the Study the condition Blocked with these words, or takes it away where there are none.
   // Writes nothing that is there already; a Study that is gone is no error.
   Status say_blocked(const Key& key, const std::string& words);
@@ -42,7 +53,14 @@ class StudyController {
     core::Ledger ledger;
     std::int64_t folded = -1;  // ledger.rewritten() when the sampler was made
     std::unique_ptr<search::Sampler> sampler;
+
+    // The place of the newest fact; absent where that is not known.
+    std::optional<std::int64_t> newest_seq;
+    std::timed_mutex order;  // guards all of it
+
+    void clear();
   };
+  using Order = std::unique_lock<std::timed_mutex>;
   // The objects of one look, as last written.
   struct Objects {
     api::Study study;
@@ -54,13 +72,14 @@ class StudyController {
   };
 
   void forget(const Key& key);
-  Memory& memory_of(const Key& key);
+  std::shared_ptr<Memory> memory_of(const Key& key);
   Result<search::Sampler*> sampler_of(const api::Study& study, Memory& memory);
   Status check(const api::Study& study, const std::vector<api::TrialPtr>& trials);
-  core::StudyPlan plan_warm_start(const api::Study& study);
+  core::StudyPlan plan_warm_start(const api::Study& study, Memory& memory);
   Result<core::StudyPlan> plan(const api::Study& study, const std::vector<api::TrialPtr>& trials,
-                               core::Capacity room);
-  Status carry_out(const core::StudyPlan& plan, Objects& objects, Looked& looked);
+                               core::Capacity room, Memory& memory);
+  Status carry_out(const core::StudyPlan& plan, Objects& objects, Looked& looked, Order order,
+                   Memory& memory);
   void tell_what_is_known(const Key& key);
   Status execute(const core::StudyAction& action, Objects& objects);
   Status create(const api::Trial& trial, const api::Study& study);
@@ -73,8 +92,8 @@ class StudyController {
   Clock& clock_;
   Observer& observer_;
   std::mutex mutex_;
-  // The map is guarded by mutex_; an entry belongs to whoever looks at its Study.
-  std::map<Key, Memory> memories_;
+  // The map is guarded by mutex_.
+  std::map<Key, std::shared_ptr<Memory>> memories_;
 };
 
 }  // namespace fettle::control

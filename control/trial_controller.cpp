@@ -75,7 +75,7 @@ Status TrialController::execute(const core::TrialAction& action, Look& look) {
   if (const auto* update = std::get_if<core::UpdateTrialStatus>(&action)) {
     api::Trial next = look.trial;
     next.status = update->status;
-    FETTLE_ASSIGN(look.trial, store_.update_trial_status(next));
+    FETTLE_ASSIGN(look.trial, store(next, look));
     return success();
   }
   const api::Trial& trial = look.trial;
@@ -89,6 +89,15 @@ Status TrialController::execute(const core::TrialAction& action, Look& look) {
   }
   note(std::get<core::Note>(action).event, trial);
   return success();
+}
+
+// The end of a trial is a fact of its Study; a trial that a Study left behind has none.
+Result<api::Trial> TrialController::store(const api::Trial& next, const Look& look) {
+  const bool ends =
+      api::is_terminal(next.status.phase) && !api::is_terminal(look.trial.status.phase);
+  const bool has_study = !look.study.metadata.name.empty();
+  return ends && has_study ? studies_.store_end(look.study, next)
+                           : store_.update_trial_status(next);
 }
 
 // A run that can never start counts as one that failed.

@@ -10,14 +10,16 @@
 #include "control/reconcile.h"
 #include "control/runs.h"
 #include "control/store.h"
+#include "control/study_controller.h"
 #include "core/plan.h"
 
 namespace fettle::control {
 
 class TrialController {
  public:
-  TrialController(Store& store, Runs& runs, Clock& clock, Observer& observer)
-      : store_(store), runs_(runs), clock_(clock), observer_(observer) {}
+  TrialController(Store& store, Runs& runs, Clock& clock, Observer& observer,
+                  StudyController& studies)
+      : store_(store), runs_(runs), clock_(clock), observer_(observer), studies_(studies) {}
 
   // Errors are those of the first action that failed; the actions before it are done.
   // A Trial that is gone is no error. One that a deleted Study left behind ends; one of another
@@ -37,6 +39,7 @@ class TrialController {
   Result<Looked> reconcile_other(const api::Trial& trial);
   Result<Looked> execute(const core::TrialPlan& plan, Look& look);
   Status execute(const core::TrialAction& action, Look& look);
+  Result<api::Trial> store(const api::Trial& next, const Look& look);
   Status start(const core::StartRun& action, Look& look);
   void note(const core::EventNote& event, const api::Trial& trial);
 
@@ -44,6 +47,7 @@ class TrialController {
   Runs& runs_;
   Clock& clock_;
   Observer& observer_;
+  StudyController& studies_;
 };
 
 }  // namespace fettle::control

@@ -38,6 +38,9 @@ class Ledger {
   // another one or its spec was changed.
   void update(const api::Study& study, const std::vector<api::TrialPtr>& trials);
 
+  // Whether it was last made for this Study with this spec.
+  bool is_of(const api::Study& study) const;
+
   // What a plan decides: the trial at `position` becomes `trial`; a trial is created.
   void replace(std::size_t position, api::TrialPtr trial);
   void append(api::TrialPtr trial);
@@ -79,7 +82,6 @@ class Ledger {
                                            std::int64_t now_ms) const;
 
  private:
-  bool is_of(const api::Study& study) const;
   void reset(const api::Study& study);
   void put(std::size_t position, api::TrialPtr trial);
   void count(std::size_t position, const api::Trial& trial, bool is_there);

@@ -19,6 +19,9 @@ using control::Kind;
 
 constexpr const char* kManager = "fettle";
 constexpr const char* kTrainerManager = "fettle-trainer";
+// For so long the answer to a creation is current: far shorter than the lease of a leader, which
+// keeps every other operator away.
+constexpr std::int64_t kBelieveCreatedMs = 1'000;
 
 Error missing(const char* kind, const Key& key) {
   return not_found(std::string("there is no ") + kind + " " + key.ns + "/" + key.name);
@@ -155,10 +158,25 @@ std::int64_t KubeStore::count_earlier_trials(const api::Study& study) {
   });
 }
 
+// The answer to a creation is as good as that to a read that was sent at the same time.
 Status KubeStore::confirm(const api::Trial& trial) {
+  if (was_created_just_now(trial)) return success();
   FETTLE_ASSIGN(const Json object, client_.get(kube::kTrials, key_of(trial.metadata)));
   FETTLE_ASSIGN(const api::Trial stored, keep_trial(object));
   return same_version(stored, trial);
+}
+
+void KubeStore::remember_created(const api::Trial& trial, std::int64_t asked_ms) {
+  const std::lock_guard lock(mutex_);
+  const std::int64_t now_ms = clock_.now_ms();
+  std::erase_if(created_, [&](const auto& one) { return one.second + kBelieveCreatedMs < now_ms; });
+  created_[{trial.metadata.uid, trial.metadata.resource_version}] = asked_ms;
+}
+
+bool KubeStore::was_created_just_now(const api::Trial& trial) {
+  const std::lock_guard lock(mutex_);
+  const auto found = created_.find({trial.metadata.uid, trial.metadata.resource_version});
+  return found != created_.end() && clock_.now_ms() <= found->second + kBelieveCreatedMs;
 }
 
 // Said once: the entry that the answered write makes knows that it was said. A write that fails is
@@ -252,8 +270,13 @@ Result<api::Trial> KubeStore::create_trial(const api::Trial& trial) {
                Json(Json::Array{
                    owner_reference(kube::api_version(kube::kStudies), "Study", owner_of(trial))}));
   object.set("spec", api::write_trial_spec(trial.spec));
+  const std::int64_t asked_ms = clock_.now_ms();
   const Result<kube::Written> written = client_.create(kube::kTrials, trial.metadata.ns, object);
-  if (written.ok()) return keep_trial(written->object);
+  if (written.ok()) {
+    FETTLE_ASSIGN(api::Trial created, keep_trial(written->object));
+    remember_created(created, asked_ms);
+    return created;
+  }
   if (written.error().code != ErrorCode::kAlreadyExists) return written.error();
   return adopt(trial, written.error());
 }

@@ -20,9 +20,11 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "control/clock.h"
@@ -71,6 +73,8 @@ class KubeStore final : public control::Store {
   Result<api::Study> keep_study(const Json& object);
   Result<api::Trial> keep_trial(const Json& object);
   Status check_owner(const api::Trial& trial) const;
+  void remember_created(const api::Trial& trial, std::int64_t asked_ms);
+  bool was_created_just_now(const api::Trial& trial);
   Result<api::Trial> adopt(const api::Trial& wanted, const Error& taken);
   bool is_reported_by_trainer(const api::Trial& trial) const;
   Status report_for_trainer(api::Trial& trial);
@@ -84,8 +88,11 @@ class KubeStore final : public control::Store {
   kube::Cache<TrialEntry>& trials_;
   control::Clock& clock_;
   const Record record_;
+  // When the creation of a trial that this process made was asked for, by uid and resourceVersion.
+  using Version = std::pair<std::string, std::string>;
   std::mutex mutex_;
   std::function<void(const control::Change&)> listener_;
+  std::map<Version, std::int64_t> created_;
 };
 
 }  // namespace fettle::kubernetes

@@ -78,7 +78,8 @@ LogReading LogMetrics::read(const LogSource& source, bool ended) {
   const bool has_just_ended = ended && !log->ended;
   log->ended = ended;
   if (!reading.complete && (is_new || has_just_ended)) {
-    turns_.want(source.uid, source.pod.ns, source.study, {clock_.now_ms(), ended, false});
+    const std::int64_t due_ms = clock_.now_ms() + (ended ? 0 : kFirstPauseMs);
+    turns_.want(source.uid, source.pod.ns, source.study, {due_ms, ended, false});
     ++wishes_;
     news_.notify_one();
   }

@@ -31,6 +31,9 @@
 
 namespace fettle::kubernetes {
 
+// The log of a pod that has just begun to run is left alone for so long: of a short run, only the
+// whole log is read.
+inline constexpr std::int64_t kFirstPauseMs = 500;
 inline constexpr std::int64_t kLeastPauseMs = 2'000;
 inline constexpr std::int64_t kMostPauseMs = 15'000;
 inline constexpr std::int64_t kPublishMs = 5'000;

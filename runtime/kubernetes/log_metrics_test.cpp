@@ -96,7 +96,7 @@ TEST_F(LogMetricsTest, APodThatHasEndedIsReadOnce) {
 TEST_F(LogMetricsTest, APodThatRunsIsReadAgainAndAgain) {
   const LogSource pod = source("a");
   (void)logs_.read(pod, false);
-  pass();
+  pass(kFirstPauseMs);
   EXPECT_FALSE(logs_.read(pod, false).report);
   EXPECT_EQ(logs_.read(pod, false).read_ms, clock_.now_ms());
   print("a", metric(1, 0.5));
@@ -113,8 +113,21 @@ TEST_F(LogMetricsTest, APodThatRunsIsReadAgainAndAgain) {
 TEST_F(LogMetricsTest, ALogIsNotKnownToBeSilentBeforeItWasRead) {
   const LogSource pod = source("a");
   EXPECT_EQ(logs_.read(pod, false).read_ms, 0);
+  pass(kFirstPauseMs);
+  EXPECT_EQ(logs_.read(pod, false).read_ms, kStart + kFirstPauseMs);
+}
+
+TEST_F(LogMetricsTest, OfAShortRunOnlyTheWholeLogIsRead) {
+  print("a", metric(1, 0.5));
+  const LogSource pod = source("a");
+  (void)logs_.read(pod, false);
+  pass(kFirstPauseMs - 10);
+  print("a", metric(2, 0.25));
+  (void)logs_.read(pod, true);
   pass();
-  EXPECT_EQ(logs_.read(pod, false).read_ms, kStart);
+  EXPECT_TRUE(logs_.read(pod, true).complete);
+  EXPECT_EQ(logs_.read(pod, true).report->step, 2);
+  EXPECT_EQ(calls(), 1u);
 }
 
 TEST_F(LogMetricsTest, ASilentLogIsReadLessOften) {

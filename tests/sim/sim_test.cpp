@@ -178,15 +178,15 @@ api::Study one_step_study() {
   return study;
 }
 
-TEST(Simulation, ATrialTakesSixWrites) {
+TEST(Simulation, ATrialTakesFiveWrites) {
   Simulation simulation(one_step_study(), all_finish);
-  EXPECT_EQ(writes_per_trial(simulation), 6) << "create, start, running, ended, facts, remove";
+  EXPECT_EQ(writes_per_trial(simulation), 5) << "create, start, running, ended, remove";
 }
 
-TEST(Simulation, ATrialThatEndsBeforeItIsSeenRunningTakesFive) {
+TEST(Simulation, ATrialThatEndsBeforeItIsSeenRunningTakesFour) {
   Simulation simulation(one_step_study(), all_finish);
   simulation.runs().lose_events();  // so that only a resync sees it
-  EXPECT_EQ(writes_per_trial(simulation), 5) << "create, start, ended, facts, remove";
+  EXPECT_EQ(writes_per_trial(simulation), 4) << "create, start, ended, remove";
 }
 
 // ---- Crashes -----------------------------------------------------------------------------------

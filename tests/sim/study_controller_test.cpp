@@ -1,6 +1,7 @@
 // The StudyController: its samplers are caches, so what they say follows from what is stored.
 #include "control/study_controller.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "core/conditions.h"
@@ -10,6 +11,8 @@ namespace fettle::sim {
 namespace {
 
 using api::TrialPhase;
+using testing::ElementsAre;
+using testing::IsEmpty;
 
 // A tpe Study of four trials at once, driven look by look; what becomes of trials is said by hand.
 class StudyControllerTest : public testing::Test {
@@ -26,13 +29,27 @@ class StudyControllerTest : public testing::Test {
 
   std::vector<api::TrialPtr> trials() { return store_.list_trials({"", "digits"}).value(); }
 
-  void complete(std::size_t index, double accuracy) {
+  api::Trial completed(std::size_t index, double accuracy) {
     api::Trial trial = *trials()[index];
     trial.status.phase = TrialPhase::kCompleted;
     trial.status.report = api::Report{};
     trial.status.report->step = 9;
     trial.status.report->metrics["accuracy"] = accuracy;
-    CHECK(store_.update_trial_status(trial).ok(), "the trial could not be completed");
+    return trial;
+  }
+  void complete(std::size_t index, double accuracy) {
+    CHECK(store_.update_trial_status(completed(index, accuracy)).ok(), "it was not completed");
+  }
+  // As the TrialController does it.
+  Result<api::Trial> end(std::size_t index, double accuracy) {
+    const api::Study study = store_.get_study({"", "digits"}).value();
+    return controller_.store_end(study, completed(index, accuracy));
+  }
+  // The places of a trial's facts.
+  std::vector<std::int64_t> places(std::size_t index) {
+    std::vector<std::int64_t> out;
+    for (const api::Fact& fact : trials()[index]->status.facts) out.push_back(fact.seq);
+    return out;
   }
 
   // The trials created after these must be those that a sampler without a cache suggests.
@@ -68,6 +85,43 @@ TEST_F(StudyControllerTest, FactsThatWereNotStoredAreForgotten) {
   complete(0, 0.1);  // now the first to be written down
   ASSERT_TRUE(look().ok());
   expect_as_without_cache(4);
+}
+
+TEST_F(StudyControllerTest, TheEndOfATrialIsStoredWithItsFacts) {
+  ASSERT_TRUE(end(1, 0.9).ok());
+  ASSERT_TRUE(end(0, 0.5).ok());
+  EXPECT_THAT(places(1), ElementsAre(1));
+  EXPECT_THAT(places(0), ElementsAre(2));
+  ASSERT_TRUE(look().ok());
+  EXPECT_THAT(places(1), ElementsAre(1)) << "a fact is recorded once";
+  expect_as_without_cache(4);
+}
+
+// Nobody knows whether the write that failed was done: the next look reads what is stored.
+TEST_F(StudyControllerTest, AfterAFailedWriteFactsWaitForALook) {
+  store_.fail_writes(1);
+  EXPECT_FALSE(end(0, 0.1).ok());
+  ASSERT_TRUE(end(1, 0.5).ok());
+  EXPECT_THAT(places(1), IsEmpty());
+  ASSERT_TRUE(look().ok());
+  EXPECT_THAT(places(1), ElementsAre(1));
+  ASSERT_TRUE(end(0, 0.1).ok());
+  EXPECT_THAT(places(0), ElementsAre(2));
+}
+
+TEST_F(StudyControllerTest, AControllerThatHasNotLookedYetLeavesFactsToItsFirstLook) {
+  control::StudyController fresh(store_, runs_, clock_, observer_);
+  const api::Study study = store_.get_study({"", "digits"}).value();
+  ASSERT_TRUE(fresh.store_end(study, completed(0, 0.5)).ok());
+  EXPECT_THAT(places(0), IsEmpty());
+}
+
+TEST_F(StudyControllerTest, UnderANewSpecFactsWaitForALook) {
+  api::Study study = store_.get_study({"", "digits"}).value();
+  study.spec.budget.trials += 1;
+  ASSERT_TRUE(store_.update_study_spec(study).ok());
+  ASSERT_TRUE(end(0, 0.5).ok());
+  EXPECT_THAT(places(0), IsEmpty());
 }
 
 TEST_F(StudyControllerTest, ADeletedTrialDoesNotHideWhatIsLearntAfterwards) {

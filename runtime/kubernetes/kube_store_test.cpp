@@ -1,0 +1,82 @@
+// What the store asks the API server, and when.
+#include "runtime/kubernetes/kube_store.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "core/names.h"
+#include "kube/fake_api_server.h"
+
+namespace fettle::kubernetes {
+namespace {
+
+class HandClock : public control::Clock {
+ public:
+  std::int64_t now_ms() override { return now_; }
+  void pass(std::int64_t ms) { now_ += ms; }
+
+ private:
+  std::int64_t now_ = 1'800'000'000'000;
+};
+
+class KubeStoreTest : public testing::Test {
+ protected:
+  KubeStoreTest() {
+    server_.set(kube::kStudies, parse_json(R"({"apiVersion": "fettle.dev/v1alpha1",
+        "kind": "Study", "metadata": {"name": "digits", "namespace": "team", "uid": "u1"},
+        "spec": {"objectives": [{"metric": "loss", "goal": "minimize"}],
+                 "parameters": [{"name": "x", "type": "double", "min": 0, "max": 1}],
+                 "budget": {"trials": 1},
+                 "trial": {"template": {"spec": {"containers": [{"name": "a", "image": "b"}]}}}}})")
+                                    .value());
+    studies_.put(read_study_entry(server_.get(kube::kStudies, {"team", "digits"})).value());
+  }
+
+  api::Trial create_trial() {
+    api::Trial trial;
+    trial.metadata.ns = "team";
+    trial.metadata.name = "digits-0";
+    trial.spec.study = "digits";
+    trial.spec.parameters = Json::object({{"x", 0.5}});
+    trial.metadata.labels = {{core::kStudyLabel, "digits"}, {core::kStudyUidLabel, "u1"}};
+    return store_.create_trial(trial).value();
+  }
+  std::ptrdiff_t reads() const {
+    return std::ranges::count(
+        server_.requests(), "GET /apis/fettle.dev/v1alpha1/namespaces/team/trials/digits-0");
+  }
+
+  kube::FakeApiServer server_;
+  kube::Client client_{server_, {}};
+  HandClock clock_;
+  kube::Cache<StudyEntry> studies_;
+  kube::Cache<TrialEntry> trials_;
+  KubeStore store_{client_, studies_, trials_, clock_, {}};
+};
+
+TEST_F(KubeStoreTest, ATrialCreatedAMomentAgoIsConfirmedWithoutAsking) {
+  const api::Trial created = create_trial();
+  EXPECT_TRUE(store_.confirm(created).ok());
+  EXPECT_EQ(reads(), 0);
+}
+
+TEST_F(KubeStoreTest, LaterItIsRead) {
+  const api::Trial created = create_trial();
+  clock_.pass(1'001);
+  EXPECT_TRUE(store_.confirm(created).ok());
+  EXPECT_EQ(reads(), 1);
+}
+
+TEST_F(KubeStoreTest, AnotherVersionIsReadAndIsAConflict) {
+  api::Trial created = create_trial();
+  created.metadata.resource_version = "7000";
+  const Status confirmed = store_.confirm(created);
+  ASSERT_FALSE(confirmed.ok());
+  EXPECT_EQ(confirmed.error().code, ErrorCode::kConflict);
+  EXPECT_EQ(reads(), 1);
+}
+
+}  // namespace
+}  // namespace fettle::kubernetes
