@@ -44,8 +44,8 @@ class KubeStoreTest : public testing::Test {
     return store_.create_trial(trial).value();
   }
   std::ptrdiff_t reads() const {
-    return std::ranges::count(
-        server_.requests(), "GET /apis/fettle.dev/v1alpha1/namespaces/team/trials/digits-0");
+    return std::ranges::count(server_.requests(),
+                              "GET /apis/fettle.dev/v1alpha1/namespaces/team/trials/digits-0");
   }
 
   kube::FakeApiServer server_;
