@@ -208,13 +208,13 @@ Status Manager::resync_now() {
   for (const api::Study& study : *studies) {
     const Key key{study.metadata.ns, study.metadata.name};
     const Result<std::vector<api::TrialPtr>> trials = store_.list_trials(key);
-    queue_->add({Kind::kStudy, key});
+    queue_->add({Kind::kStudy, key}, Urgency::kLater);
     // Its own look says so of the Study alone; the others are seen.
     if (!trials.ok() && trials.error().code == ErrorCode::kUnavailable) continue;
     if (!trials.ok()) return failed(trials.error());
     for (const api::TrialPtr& trial : *trials) {
       if (resyncs_ > 0 && api::is_terminal(trial->status.phase)) continue;
-      queue_->add({Kind::kTrial, {trial->metadata.ns, trial->metadata.name}});
+      queue_->add({Kind::kTrial, {trial->metadata.ns, trial->metadata.name}}, Urgency::kLater);
     }
   }
   ++resyncs_;

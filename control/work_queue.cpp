@@ -1,4 +1,5 @@
-// Invariant: an item is in queue_ at most once, and only while it is dirty and not processing.
+// Invariant: a dirty item that is not processing is in the queue of its urgency, exactly once, and
+// no other item is in any.
 #include "control/work_queue.h"
 
 #include <algorithm>
@@ -8,9 +9,19 @@ namespace fettle::control {
 
 // ---- WorkQueue ---------------------------------------------------------------------------------
 
-void WorkQueue::add(const Item& item) {
-  if (!dirty_.insert(item).second) return;
-  if (processing_.count(item) == 0) queue_.push_back(item);
+void WorkQueue::enqueue(const Item& item, Place& place) {
+  place.ticket = ++tickets_;
+  queue_of(place.urgency).emplace(place.ticket, item);
+}
+
+void WorkQueue::add(const Item& item, Urgency urgency) {
+  const auto [known, is_new] = dirty_.emplace(item, Place{urgency, 0});
+  Place& place = known->second;
+  const bool becomes_urgent = urgency == Urgency::kNow && place.urgency == Urgency::kLater;
+  if (!is_new && !becomes_urgent) return;
+  later_.erase(place.ticket);
+  place.urgency = urgency;
+  if (processing_.count(item) == 0) enqueue(item, place);
 }
 
 void WorkQueue::add_at(const Item& item, std::int64_t at_ms) {
@@ -44,9 +55,12 @@ void WorkQueue::release_due(std::int64_t now_ms) {
 
 std::optional<Item> WorkQueue::take(std::int64_t now_ms) {
   release_due(now_ms);
-  if (queue_.empty()) return std::nullopt;
-  Item item = std::move(queue_.front());
-  queue_.pop_front();
+  const bool turn_of_later = now_.empty() || in_a_row_ + 1 >= kLaterEvery;
+  Queue& queue = turn_of_later && !later_.empty() ? later_ : now_;
+  in_a_row_ = &queue == &now_ && !later_.empty() ? in_a_row_ + 1 : 0;
+  if (queue.empty()) return std::nullopt;
+  Item item = std::move(queue.begin()->second);
+  queue.erase(queue.begin());
   dirty_.erase(item);
   processing_.insert(item);
   return item;
@@ -54,24 +68,27 @@ std::optional<Item> WorkQueue::take(std::int64_t now_ms) {
 
 bool WorkQueue::done(const Item& item) {
   processing_.erase(item);
-  const bool again = dirty_.count(item) > 0;
-  if (again) queue_.push_back(item);
-  return again;
+  const auto again = dirty_.find(item);
+  if (again == dirty_.end()) return false;
+  enqueue(item, again->second);
+  return true;
 }
 
 std::optional<std::int64_t> WorkQueue::next_ms() const {
-  if (!queue_.empty()) return 0;
+  if (depth() > 0) return 0;
   if (waiting_.empty()) return std::nullopt;
   return waiting_.begin()->first;
 }
 
+std::size_t WorkQueue::depth() const { return now_.size() + later_.size(); }
+
 // ---- BlockingQueue -----------------------------------------------------------------------------
 
 // What is due now needs one thread; a later time, all of them to wait no longer than until then.
-void BlockingQueue::add(const Item& item) {
+void BlockingQueue::add(const Item& item, Urgency urgency) {
   const std::lock_guard lock(mutex_);
   if (closed_) return;
-  queue_.add(item);
+  queue_.add(item, urgency);
   changed_.notify_one();
 }
 

@@ -5,6 +5,10 @@
 // at the same time, and a burst of changes costs one more look. Delayed additions keep the earliest
 // time of an item; retries back off exponentially per item until forget().
 //
+// What changed comes before what is only looked at once in a while (a resync): the thousand trials
+// of a Study that are all looked at do not hold up the one whose pod has ended. When all workers
+// are busy, one take in kLaterEvery is for the others.
+//
 // WorkQueue is pure and unsynchronised: time is handed in. BlockingQueue is the same behind a
 // mutex, for any number of threads.
 #pragma once
@@ -12,7 +16,6 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -32,14 +35,17 @@ struct Item {
   auto operator<=>(const Item&) const = default;
 };
 
+enum class Urgency { kNow, kLater };
+inline constexpr int kLaterEvery = 8;
+
 // The n-th retry in a row of an item waits kRetryFirstMs * 2^n, at most kRetryMostMs.
 inline constexpr std::int64_t kRetryFirstMs = 5;
 inline constexpr std::int64_t kRetryMostMs = 60'000;
 
 class WorkQueue {
  public:
-  // Queues `item`, unless it is queued already.
-  void add(const Item& item);
+  // Queues `item`, unless it is queued already; one that was queued for later can become urgent.
+  void add(const Item& item, Urgency urgency = Urgency::kNow);
   // Queues `item` once it is `at_ms`. Of several times for one item the earliest counts.
   void add_at(const Item& item, std::int64_t at_ms);
   // Queues `item` again after its back-off. Returns how many retries in a row this makes.
@@ -56,13 +62,23 @@ class WorkQueue {
   std::optional<std::int64_t> next_ms() const;
 
   // Items that wait for somebody to take them now.
-  std::size_t depth() const { return queue_.size(); }
+  std::size_t depth() const;
 
  private:
+  using Queue = std::map<std::uint64_t, Item>;  // by ticket: in the order of additions
+  struct Place {
+    Urgency urgency = Urgency::kNow;
+    std::uint64_t ticket = 0;  // 0 = not in a queue while the item is processing
+  };
   void release_due(std::int64_t now_ms);
+  Queue& queue_of(Urgency urgency) { return urgency == Urgency::kNow ? now_ : later_; }
+  void enqueue(const Item& item, Place& place);
 
-  std::deque<Item> queue_;
-  std::set<Item> dirty_;
+  Queue now_;
+  Queue later_;
+  std::uint64_t tickets_ = 0;
+  std::map<Item, Place> dirty_;
+  int in_a_row_ = 0;  // takes from now_ while something waited in later_
   std::set<Item> processing_;
   std::set<std::pair<std::int64_t, Item>> waiting_;  // ordered by time
   std::map<Item, std::int64_t> waiting_at_;          // the same, by item
@@ -74,7 +90,7 @@ class BlockingQueue {
  public:
   explicit BlockingQueue(Clock& clock) : clock_(clock) {}
 
-  void add(const Item& item);
+  void add(const Item& item, Urgency urgency = Urgency::kNow);
   void add_at(const Item& item, std::int64_t at_ms);
   void retry(const Item& item);
   void forget(const Item& item);

@@ -75,6 +75,45 @@ TEST(WorkQueue, BackOffHasALimit) {
   }
 }
 
+TEST(WorkQueue, WhatChangedComesBeforeWhatIsOnlyLookedAtAgain) {
+  WorkQueue queue;
+  queue.add(kA, Urgency::kLater);
+  queue.add(kB);
+  EXPECT_EQ(queue.depth(), 2u);
+  EXPECT_EQ(queue.take(0), kB);
+  EXPECT_EQ(queue.take(0), kA);
+}
+
+TEST(WorkQueue, WhatWaitsForLaterBecomesUrgentOnce) {
+  WorkQueue queue;
+  queue.add(kB, Urgency::kLater);
+  queue.add(kA, Urgency::kLater);
+  queue.add(kA);
+  queue.add(kA, Urgency::kLater);
+  EXPECT_EQ(queue.take(0), kA);
+  queue.add(kA, Urgency::kLater);
+  queue.add(kA);
+  queue.done(kA);
+  EXPECT_EQ(queue.take(0), kA) << "urgent since it was added while it was processed";
+  queue.done(kA);
+  EXPECT_EQ(queue.take(0), kB);
+  EXPECT_EQ(queue.take(0), std::nullopt);
+}
+
+TEST(WorkQueue, WhatIsForLaterHasItsTurnHoweverMuchIsUrgent) {
+  WorkQueue queue;
+  queue.add(kA, Urgency::kLater);
+  int takes = 0;
+  do {
+    queue.add(kB);
+    const std::optional<Item> item = queue.take(0);
+    queue.done(*item);
+    ++takes;
+    if (item == kA) break;
+  } while (takes < 100);
+  EXPECT_EQ(takes, kLaterEvery);
+}
+
 TEST(BlockingQueue, ManyThreadsAddAndOneTakesEverything) {
   SystemClock clock;
   BlockingQueue queue(clock);
