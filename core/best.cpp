@@ -7,6 +7,7 @@
 
 #include "api/field.h"
 #include "core/history.h"
+#include "core/report.h"
 #include "search/pareto.h"
 
 namespace fettle::core {
@@ -72,6 +73,9 @@ std::optional<search::Losses> losses_of(const api::StudySpec& spec, const api::T
                                         FactKind kind) {
   const Fact* fact = newest_fact(trial, kind);
   if (fact == nullptr || !is_usable(spec, *fact) || spec.objectives.empty()) return std::nullopt;
+  const bool was_outside = kind == FactKind::kStopped && trial.status.report &&
+                           !is_within_constraints(spec, *trial.status.report);
+  if (was_outside) return std::nullopt;
   search::Losses losses;
   for (std::size_t i = 0; i < spec.objectives.size(); ++i) {
     losses.push_back(loss_of(spec.objectives[i], *fact->values[i]));
@@ -79,11 +83,15 @@ std::optional<search::Losses> losses_of(const api::StudySpec& spec, const api::T
   return losses;
 }
 
-void Front::set(std::size_t position, std::optional<search::Losses> losses) {
-  if (position >= losses_.size()) losses_.resize(position + 1);
+void Front::set(std::size_t position, std::optional<search::Losses> losses, std::int64_t step) {
+  if (position >= losses_.size()) {
+    losses_.resize(position + 1);
+    steps_.resize(position + 1);
+  }
   search::Losses& known = losses_[position];
   search::Losses next = std::move(losses).value_or(search::Losses());
-  if (known == next) return;
+  if (known == next && (known.empty() || steps_[position] == step)) return;
+  steps_[position] = step;
   const bool is_new = known.empty();
   if (!is_new) --count_;
   if (!next.empty()) ++count_;
@@ -95,6 +103,7 @@ void Front::set(std::size_t position, std::optional<search::Losses> losses) {
 
 // Of one objective equal losses are a tie, which goes to the trial that was created first.
 bool Front::beats(std::size_t a, std::size_t b) const {
+  if (steps_[a] != steps_[b]) return steps_[a] > steps_[b];
   const bool is_tie = losses_[a].size() == 1 && losses_[a] == losses_[b];
   return is_tie ? a < b : search::dominates(losses_[a], losses_[b]);
 }

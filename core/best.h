@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <set>
 #include <vector>
@@ -18,15 +19,19 @@ using api::kMaxFront;
 bool is_better(const api::Objective& objective, double a, double b);
 
 // The losses by which a trial is compared: those of its newest fact of this kind, if it is feasible
-// and has a value for each objective.
+// and has a value for each objective. One that was stopped is so if it was within all constraints
+// when it last reported: whether it would have been in the end nobody knows.
 std::optional<search::Losses> losses_of(const api::StudySpec& spec, const api::Trial& trial,
                                         api::FactKind kind);
 
 // Which trials no other one dominates, kept as they come and change. With one objective: the first
 // of the best. Trials are known by their position among those of the Study. Not synchronised.
+//
+// Values at different steps do not compare: of two trials that were stopped the one that came
+// further is better (as in search/ranking.h). Results have no step here: theirs are all ends.
 class Front {
  public:
-  void set(std::size_t position, std::optional<search::Losses> losses);
+  void set(std::size_t position, std::optional<search::Losses> losses, std::int64_t step = 0);
 
   bool empty() const { return count_ == 0; }
   // By position.
@@ -43,6 +48,7 @@ class Front {
   void refresh() const;
 
   std::vector<search::Losses> losses_;  // by position; empty = it is not compared
+  std::vector<std::int64_t> steps_;     // by position
   std::size_t count_ = 0;
   // Caches. Adding a trial keeps them; if one changes they are made anew when they are asked for.
   mutable bool stale_ = false;

@@ -54,6 +54,43 @@ TEST(Best, ATrialThatGetsWorseUncoversAnother) {
   EXPECT_THAT(names_of(ledger.best()), ElementsAre("s-2", "s-1"));
 }
 
+api::TrialPtr stopped_at(std::int64_t index, std::int64_t step, const std::vector<double>& values) {
+  api::Trial trial = *trial_of(index, values);
+  trial.status.phase = api::TrialPhase::kStopped;
+  trial.status.facts[0].kind = api::FactKind::kStopped;
+  trial.status.facts[0].step = step;
+  return std::make_shared<api::Trial>(std::move(trial));
+}
+
+TEST(Best, OfStoppedTrialsTheBestOfThoseThatCameFurthestIs) {
+  const api::Study study = study_of(1);
+  std::vector<api::TrialPtr> trials = {stopped_at(0, 1, {0.1}), stopped_at(1, 5, {0.4}),
+                                       stopped_at(2, 5, {0.3}), stopped_at(3, 2, {0.2})};
+  Ledger ledger(study, trials);
+  EXPECT_THAT(names_of(ledger.best()), ElementsAre("s-2"));
+  trials[3] = stopped_at(3, 6, {0.2});  // was promoted
+  ledger.update(study, trials);
+  EXPECT_THAT(names_of(ledger.best()), ElementsAre("s-3"));
+  trials.push_back(trial_of(4, {0.9}));
+  ledger.update(study, trials);
+  EXPECT_THAT(names_of(ledger.best()), ElementsAre("s-4")) << "a result is better than any of them";
+  const Ledger front(study_of(2), {stopped_at(0, 1, {0, 0}), stopped_at(1, 5, {1, 2}),
+                                   stopped_at(2, 5, {2, 1}), stopped_at(3, 5, {2, 2})});
+  EXPECT_THAT(names_of(front.best()), ElementsAre("s-1", "s-2"));
+}
+
+TEST(Best, OfStoppedTrialsThoseOutsideAConstraintDoNotCount) {
+  api::Study study = study_of(1);
+  study.spec.constraints = {{"memory", std::nullopt, 10}};
+  api::Trial heavy = *stopped_at(0, 5, {0.1});
+  heavy.status.report.emplace().metrics = {{"m0", 0.1}, {"memory", 20}};
+  api::Trial light = *stopped_at(1, 5, {0.2});
+  light.status.report.emplace().metrics = {{"m0", 0.2}, {"memory", 5}};
+  const Ledger ledger(study,
+                      {std::make_shared<api::Trial>(heavy), std::make_shared<api::Trial>(light)});
+  EXPECT_THAT(names_of(ledger.best()), ElementsAre("s-1"));
+}
+
 TEST(Best, AFrontOfLargePointsIsCutToWhatAnObjectMayHold) {
   Json parameters = Json::object();
   for (int i = 0; i < 128; ++i) {

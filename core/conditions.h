@@ -10,6 +10,9 @@
 
 namespace fettle::core {
 
+// Why a trial is Complete whose last report was of an earlier step than it was asked for.
+inline constexpr const char* kShortOfUntilStep = "ShortOfUntilStep";
+
 using Conditions = std::vector<api::StatusCondition>;
 
 const api::StatusCondition* find_condition(const Conditions& conditions, const std::string& type);

@@ -2,9 +2,12 @@
 // spent.
 #include "core/ending.h"
 
+#include <algorithm>
+
 #include "api/quantity.h"
 #include "core/conditions.h"
 #include "core/history.h"
+#include "search/schedule.h"
 
 namespace fettle::core {
 
@@ -57,6 +60,30 @@ std::optional<Ending> budget_spent(const api::Budget& budget, const Spending& sp
   return std::nullopt;
 }
 
+// "; no trial reported epoch 9 ...", or "" if one did.
+std::string shortfall(const api::Study& study, const Ledger& ledger) {
+  const api::Resource& resource = study.spec.resource;
+  const api::Trial* furthest = nullptr;
+  std::int64_t step = -1;
+  for (const api::TrialPtr& trial : ledger.trials()) {
+    for (const api::Fact& fact : trial->status.facts) {
+      if (fact.kind == api::FactKind::kRung || fact.step <= step) continue;
+      furthest = trial.get();
+      step = fact.step;
+    }
+  }
+  if (furthest == nullptr || step >= resource.max) return "";
+  return "; no trial reported " + resource.unit + " " + std::to_string(resource.max) +
+         " (spec.resource.max), " + furthest->metadata.name + " came furthest with " +
+         resource.unit + " " + std::to_string(step);
+}
+
+bool has_result(const Ledger& ledger) {
+  return std::any_of(ledger.trials().begin(), ledger.trials().end(), [](const auto& trial) {
+    return newest_fact(*trial, api::FactKind::kResult) != nullptr;
+  });
+}
+
 }  // namespace
 
 std::optional<Ending> ending_now(const api::Study& study, const Ledger& ledger,
@@ -66,7 +93,8 @@ std::optional<Ending> ending_now(const api::Study& study, const Ledger& ledger,
   return budget_spent(study.spec.budget, spending);
 }
 
-Ending final_ending(const Ledger& ledger, const std::optional<Ending>& cause, bool exhausted) {
+Ending final_ending(const api::Study& study, const Ledger& ledger,
+                    const std::optional<Ending>& cause, bool exhausted) {
   if (cause && !cause->success) return *cause;
   const std::size_t count = ledger.trials().size();
   if (count > 0 && ledger.failed().size() == count) {
@@ -79,12 +107,16 @@ Ending final_ending(const Ledger& ledger, const std::optional<Ending>& cause, bo
     return {false, "NoResult",
             why + "no trial ended with finite objectives within all constraints"};
   }
-  if (cause) return *cause;
-  if (exhausted) {
-    return {true, "SpaceExhausted",
-            "every point of the space was tried: " + std::to_string(count) + " trials"};
+  Ending ending{true, "TrialsDone", "all " + std::to_string(count) + " trials are done"};
+  if (cause) {
+    ending = *cause;
+  } else if (exhausted) {
+    ending.reason = "SpaceExhausted";
+    ending.message = "every point of the space was tried: " + std::to_string(count) + " trials";
   }
-  return {true, "TrialsDone", "all " + std::to_string(count) + " trials are done"};
+  ending.message += shortfall(study, ledger);
+  if (cause || !search::promotes(ledger.problem()) || has_result(ledger)) return ending;
+  return {false, "NoneReachedEnd", ending.message};
 }
 
 }  // namespace fettle::core

@@ -13,7 +13,7 @@ namespace fettle::core {
 struct Ending {
   bool success = true;
   std::string reason;   // GoalReached, TooManyFailures, BudgetSpent, TrialsDone, SpaceExhausted,
-                        // AllTrialsFailed, NoResult
+                        // AllTrialsFailed, NoResult, NoneReachedEnd
   std::string message;  // for people
 };
 
@@ -24,6 +24,10 @@ std::optional<Ending> ending_now(const api::Study& study, const Ledger& ledger,
 
 // The ending of a Study in which nothing runs and nothing will be created. `cause` is what
 // ending_now said; without it the trials or the space (`exhausted`) have come to their end.
-Ending final_ending(const Ledger& ledger, const std::optional<Ending>& cause, bool exhausted);
+//
+// If no trial reported the last step, the message says so. Where trials are promoted it is what all
+// the promoting was for: then a Study without any result has failed.
+Ending final_ending(const api::Study& study, const Ledger& ledger,
+                    const std::optional<Ending>& cause, bool exhausted);
 
 }  // namespace fettle::core

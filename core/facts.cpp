@@ -9,6 +9,7 @@
 #include "core/run_records.h"
 #include "core/spending.h"
 #include "search/schedule.h"
+#include "search/study_problem.h"
 
 namespace fettle::core {
 
@@ -19,25 +20,30 @@ using api::TrialPhase;
 
 namespace {
 
-// How far a completed trial got. An image that knows nothing of untilStep may have gone on to the
-// end.
-std::int64_t reached_step(const api::Study& study, const api::Trial& trial) {
+// The step that the fact of the trial's end says. One that completed got no further than it was
+// asked to, unless that is the end. (An image that knows nothing of untilStep may have gone on.)
+std::int64_t ended_at(const api::Study& study, const api::Trial& trial) {
+  if (trial.status.phase != TrialPhase::kCompleted) {
+    return trial.status.report ? trial.status.report->step : 0;
+  }
+  const std::int64_t last = study.spec.resource.max;
   const std::int64_t asked = completed_step(trial);
-  const bool at_the_end =
-      trial.status.report && trial.status.report->step >= study.spec.resource.max;
-  return at_the_end ? std::max(asked, study.spec.resource.max) : asked;
+  const std::int64_t reached = reached_step(trial.status, asked);
+  return std::min(reached, reached >= last ? std::max(asked, last) : asked);
 }
 
-// Whether the facts already tell how the trial ended. One that pauses at rungs ends more than once.
+// Whether the facts already tell how the trial ended. One that pauses at rungs ends once for each
+// rung that it was sent to, perhaps no further than the time before.
 bool end_is_recorded(const api::Study& study, const api::Trial& trial) {
   const bool failed = trial.status.phase == TrialPhase::kFailed;
-  const std::int64_t reported = trial.status.report ? trial.status.report->step : 0;
-  const std::int64_t reached =
-      trial.status.phase == TrialPhase::kCompleted ? reached_step(study, trial) : reported;
-  return std::any_of(trial.status.facts.begin(), trial.status.facts.end(), [&](const Fact& fact) {
+  const std::int64_t reached = ended_at(study, trial);
+  const std::vector<Fact>& facts = trial.status.facts;
+  const bool is_told = std::any_of(facts.begin(), facts.end(), [&](const Fact& fact) {
     if (fact.kind == FactKind::kRung) return false;
     return fact.kind == FactKind::kFailed || (!failed && fact.step >= reached);
   });
+  return is_told &&
+         (newest_fact(trial, FactKind::kFailed) != nullptr || ends_of(trial) >= legs_of(trial));
 }
 
 bool has_all_objectives(const api::StudySpec& spec, const HistoryPoint& point) {
@@ -47,54 +53,86 @@ bool has_all_objectives(const api::StudySpec& spec, const HistoryPoint& point) {
                      });
 }
 
+// Whether the curve has a value of each objective at or before `step`.
+bool is_measured_by(const api::StudySpec& spec, const std::vector<HistoryPoint>& curve,
+                    std::int64_t step) {
+  return std::all_of(
+      spec.objectives.begin(), spec.objectives.end(), [&](const api::Objective& objective) {
+        return std::any_of(curve.begin(), curve.end(), [&](const HistoryPoint& point) {
+          return point.step <= step && point.metrics.count(objective.metric) > 0;
+        });
+      });
+}
+
+Fact rung_fact(const api::StudySpec& spec, const std::vector<HistoryPoint>& curve,
+               std::int64_t rung, std::int64_t at_step, std::int64_t now_ms) {
+  Measured measured = measure_at(spec, curve, at_step);
+  return {.seq = 0,
+          .kind = FactKind::kRung,
+          .step = rung,
+          .values = std::move(measured.values),
+          .infeasible = measured.infeasible,
+          .at_ms = now_ms};
+}
+
+// The rungs that are not among the facts yet, as far as the trial has come. Where trials pause,
+// the values are those up to the rung, for those that go past it as for those that pause there; and
+// one that exited with 0 has no more to say about any rung that it was sent to.
 void add_rung_facts(const api::Study& study, const api::Trial& trial,
                     const std::vector<std::int64_t>& rungs, std::int64_t now_ms,
                     std::vector<Fact>& facts) {
   if (!trial.status.report || rungs.empty()) return;
+  const api::StudySpec& spec = study.spec;
   const Fact* newest = newest_fact(trial, FactKind::kRung);
   // What was before is the parent's.
   const std::int64_t begun = trial.spec.parent ? trial.spec.parent->step : -1;
   auto rung =
       std::upper_bound(rungs.begin(), rungs.end(), newest == nullptr ? begun : newest->step);
-  if (rung == rungs.end() || *rung > trial.status.report->step) return;
+  const bool completed = trial.status.phase == TrialPhase::kCompleted;
+  const std::int64_t sent_to = completed ? completed_step(trial) : 0;
+  if (rung == rungs.end() || *rung > std::max(sent_to, trial.status.report->step)) return;
+  const bool pauses = search::promotes(search::problem_of(spec));
   const std::vector<HistoryPoint> curve = curve_of(*trial.status.report);
   for (const HistoryPoint& point : curve) {
-    if (!has_all_objectives(study.spec, point)) continue;
+    if (!has_all_objectives(spec, point)) continue;
     for (; rung != rungs.end() && *rung <= point.step; ++rung) {
-      Measured measured = measure_at(study.spec, curve, point.step);
-      facts.push_back({.seq = 0,
-                       .kind = FactKind::kRung,
-                       .step = *rung,
-                       .values = std::move(measured.values),
-                       .infeasible = measured.infeasible,
-                       .at_ms = now_ms});
+      const bool is_known = pauses && is_measured_by(spec, curve, *rung);
+      facts.push_back(rung_fact(spec, curve, *rung, is_known ? *rung : point.step, now_ms));
     }
+  }
+  if (!pauses || curve.empty()) return;
+  for (; rung != rungs.end() && *rung <= sent_to; ++rung) {
+    const bool is_known = is_measured_by(spec, curve, *rung);
+    facts.push_back(rung_fact(spec, curve, *rung, is_known ? *rung : curve.back().step, now_ms));
   }
 }
 
 Fact end_fact(const api::Study& study, const api::Trial& trial, std::int64_t now_ms) {
   Fact fact;
   fact.at_ms = now_ms;
-  fact.step = trial.status.report ? trial.status.report->step : 0;
+  fact.step = ended_at(study, trial);
   fact.values.resize(study.spec.objectives.size());
   if (study.spec.algorithm.cost_aware) fact.cost = cost_of(study, trial, now_ms);
   if (trial.status.phase == TrialPhase::kFailed) {
     fact.kind = FactKind::kFailed;
     return fact;
   }
+  const std::int64_t last = study.spec.resource.max;
   const bool completed = trial.status.phase == TrialPhase::kCompleted;
-  const std::int64_t reached = completed ? reached_step(study, trial) : fact.step;
-  const bool paused = search::promotes(problem_of(study)) && reached < study.spec.resource.max;
-  fact.kind = completed && !paused ? FactKind::kResult : FactKind::kStopped;
-  fact.infeasible = completed;
+  const bool short_of_end = completed_step(trial) < last && fact.step < last;
+  const bool paused = short_of_end && search::promotes(search::problem_of(study.spec));
+  const bool is_result = completed && !paused;
+  fact.kind = is_result ? FactKind::kResult : FactKind::kStopped;
+  fact.infeasible = is_result;
   if (trial.status.report) {
     const api::Report& report = *trial.status.report;
-    Measured measured = measure_end(study.spec, report, completed);
+    // Of a trial that did not come to its end no constraint has failed for good.
+    Measured measured = is_result ? measure_end(study.spec, report, /*completed=*/true)
+                                  : measure_objectives(study.spec, report);
     fact.values = std::move(measured.values);
     // A stopped trial that never reported is not infeasible: nothing is known about it.
     fact.infeasible = measured.infeasible && (completed || !curve_of(report).empty());
   }
-  if (completed) fact.step = reached;
   return fact;
 }
 

@@ -53,6 +53,16 @@ std::int64_t completed_step(const api::Trial& trial) {
   return trial.status.runs.empty() ? trial.spec.until_step : trial.status.runs.back().until_step;
 }
 
+std::int64_t reached_step(const api::TrialStatus& status, std::int64_t asked) {
+  if (!status.report) return 0;
+  const api::Report& report = *status.report;
+  const std::vector<api::RunRecord>& runs = status.runs;
+  // What was final for the run before is not for one that had nothing to add.
+  const std::int64_t before = runs.size() > 1 ? runs[runs.size() - 2].last_step : 0;
+  const bool is_final = report.final_result && report.step > before;
+  return is_final ? std::max(report.step, asked) : report.step;
+}
+
 bool is_active(const api::Trial& trial) {
   const api::TrialPhase phase = trial.status.phase;
   if (!api::is_terminal(phase)) return true;
@@ -70,14 +80,36 @@ bool is_done(const api::Trial& trial) {
     case api::TrialPhase::kFailed:
       return newest_fact(trial, FactKind::kFailed) != nullptr;
     default:
-      return was_stopped;
+      return was_stopped && ends_of(trial) >= legs_of(trial);
   }
+}
+
+std::int64_t legs_of(const api::Trial& trial) {
+  const api::SearchOrigin& origin = trial.spec.search;
+  const bool sent_on = trial.status.phase == api::TrialPhase::kCompleted &&
+                       trial.spec.until_step > completed_step(trial);
+  return origin.rung - origin.bracket + (sent_on ? 0 : 1);
+}
+
+std::int64_t ends_of(const api::Trial& trial) {
+  return std::count_if(trial.status.facts.begin(), trial.status.facts.end(),
+                       [](const Fact& fact) { return fact.kind != FactKind::kRung; });
 }
 
 const Fact* newest_fact(const api::Trial& trial, FactKind kind) {
   const Fact* newest = nullptr;
   for (const Fact& fact : trial.status.facts) {
     if (fact.kind == kind && (newest == nullptr || fact.seq > newest->seq)) newest = &fact;
+  }
+  return newest;
+}
+
+const Fact* newest_end(const api::Trial& trial) {
+  const Fact* newest = nullptr;
+  for (const Fact& fact : trial.status.facts) {
+    if (fact.kind != FactKind::kRung && (newest == nullptr || fact.seq > newest->seq)) {
+      newest = &fact;
+    }
   }
   return newest;
 }

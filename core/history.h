@@ -15,8 +15,13 @@ namespace fettle::core {
 // trial was deleted by hand since, its index is not given to another.
 std::int64_t next_index(const std::vector<api::TrialPtr>& trials, std::int64_t created);
 
-// The step that a completed trial has reached: what its last run was asked for.
+// The step that the newest run of a completed trial was asked for. An exit with 0 is believed, but
+// what the trial reported may have ended before (reached_step).
 std::int64_t completed_step(const api::Trial& trial);
+
+// The step of the newest report; where that is final without having come so far, the step that the
+// newest run was `asked` for: a program need not say its steps.
+std::int64_t reached_step(const api::TrialStatus& status, std::int64_t asked);
 
 // Whether the trial is pending, running or suspended; also if it was promoted and its next run has
 // not been planned yet.
@@ -25,6 +30,11 @@ bool is_active(const api::Trial& trial);
 // Whether the trial will never continue and its facts say how it ended: nobody needs its learning
 // curve any more.
 bool is_done(const api::Trial& trial);
+
+// How often a trial that ended or paused was sent somewhere: once, and once more for each promotion
+// whose run was planned. And how often its facts say that it ended or paused.
+std::int64_t legs_of(const api::Trial& trial);
+std::int64_t ends_of(const api::Trial& trial);
 
 // How far the trial was sent, where trials pause at rungs. The trials it names are below `count`.
 search::Stage stage_of(const api::Trial& trial, std::int64_t count);
@@ -35,5 +45,8 @@ api::TrialPtr find_trial(const std::vector<api::TrialPtr>& trials, const std::st
 
 // The newest fact of this kind, or nullptr.
 const api::Fact* newest_fact(const api::Trial& trial, api::FactKind kind);
+
+// The newest fact about how the trial ended or paused, or nullptr.
+const api::Fact* newest_end(const api::Trial& trial);
 
 }  // namespace fettle::core

@@ -141,7 +141,9 @@ void Ledger::count(std::size_t position, const Trial& trial, bool is_there) {
   set_member(failed_, position, trial.status.phase == TrialPhase::kFailed);
   set_member(reaching_goals_, position, reaches_goals(spec_, trial));
   results_.set(position, losses_of(spec_, trial, FactKind::kResult));
-  stopped_.set(position, losses_of(spec_, trial, FactKind::kStopped));
+  const Fact* stopped = newest_fact(trial, FactKind::kStopped);
+  if (stopped == nullptr) return stopped_.set(position, std::nullopt);
+  stopped_.set(position, losses_of(spec_, trial, FactKind::kStopped), stopped->step);
 }
 
 void Ledger::settle(std::size_t position, const Trial* before, const Trial& after) {

@@ -2,6 +2,7 @@
 #include "core/plan_text.h"
 
 #include "api/names.h"
+#include "core/conditions.h"
 
 namespace fettle::core {
 
@@ -53,13 +54,19 @@ std::string counts_of(const api::TrialCounts& counts) {
   return text;
 }
 
-// "Succeeded(GoalReached)"; with its message if it says Failed.
+// Endings that a reason alone does not tell: what failed, and what ended short of the last step.
+bool needs_message(const api::StatusCondition& condition) {
+  return condition.type == "Failed" || condition.reason == kShortOfUntilStep ||
+         condition.message.find("; no trial reported") != std::string::npos;
+}
+
+// "Succeeded(GoalReached)"; with its message where that matters.
 std::string text_of(const std::vector<api::StatusCondition>& conditions) {
   std::string text;
   for (const api::StatusCondition& condition : conditions) {
     if (!condition.status) continue;
     text += (text.empty() ? "" : " ") + condition.type + "(" + condition.reason +
-            (condition.type == "Failed" ? ": " + condition.message : "") + ")";
+            (needs_message(condition) ? ": " + condition.message : "") + ")";
   }
   return text;
 }

@@ -47,7 +47,7 @@ bool holds(const api::Constraint& constraint, double value) {
 
 // `newest`: values that are known to be the newest up to `step`.
 Measured measure(const api::StudySpec& spec, const std::vector<HistoryPoint>& curve,
-                 std::int64_t step, const Metrics& newest, bool constraints_needed) {
+                 std::int64_t step, const Metrics& newest) {
   Measured measured;
   for (const api::Objective& objective : spec.objectives) {
     std::optional<double> value = objective.take == api::Take::kBest
@@ -57,22 +57,40 @@ Measured measure(const api::StudySpec& spec, const std::vector<HistoryPoint>& cu
     if (!value) measured.infeasible = true;
     measured.values.push_back(value);
   }
-  for (const api::Constraint& constraint : spec.constraints) {
-    const std::optional<double> value = last_value(curve, step, newest, constraint.metric);
-    if (value ? !holds(constraint, *value) : constraints_needed) measured.infeasible = true;
-  }
   return measured;
+}
+
+// `needed`: a constraint whose metric is not there does not hold.
+bool is_within(const api::StudySpec& spec, const std::vector<HistoryPoint>& curve,
+               std::int64_t step, const Metrics& newest, bool needed) {
+  return std::all_of(spec.constraints.begin(), spec.constraints.end(), [&](const auto& constraint) {
+    const std::optional<double> value = last_value(curve, step, newest, constraint.metric);
+    return value ? holds(constraint, *value) : !needed;
+  });
 }
 
 }  // namespace
 
 Measured measure_at(const api::StudySpec& spec, const std::vector<HistoryPoint>& curve,
                     std::int64_t step) {
-  return measure(spec, curve, step, /*newest=*/{}, /*constraints_needed=*/false);
+  Measured measured = measure(spec, curve, step, /*newest=*/{});
+  measured.infeasible |= !is_within(spec, curve, step, /*newest=*/{}, /*needed=*/false);
+  return measured;
 }
 
 Measured measure_end(const api::StudySpec& spec, const Report& report, bool completed) {
-  return measure(spec, curve_of(report), report.step, report.metrics, completed);
+  const std::vector<HistoryPoint> curve = curve_of(report);
+  Measured measured = measure(spec, curve, report.step, report.metrics);
+  measured.infeasible |= !is_within(spec, curve, report.step, report.metrics, completed);
+  return measured;
+}
+
+Measured measure_objectives(const api::StudySpec& spec, const Report& report) {
+  return measure(spec, curve_of(report), report.step, report.metrics);
+}
+
+bool is_within_constraints(const api::StudySpec& spec, const Report& report) {
+  return is_within(spec, curve_of(report), report.step, report.metrics, /*needed=*/false);
 }
 
 std::vector<std::string> missing_metrics(const api::StudySpec& spec, const Report& report) {

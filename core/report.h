@@ -29,6 +29,12 @@ Measured measure_at(const api::StudySpec& spec, const std::vector<api::HistoryPo
 // show that it holds.
 Measured measure_end(const api::StudySpec& spec, const api::Report& report, bool completed);
 
+// Of the same values the objectives alone, whatever the constraints.
+Measured measure_objectives(const api::StudySpec& spec, const api::Report& report);
+
+// Whether the newest values are within all constraints; those that are not known yet count as such.
+bool is_within_constraints(const api::StudySpec& spec, const api::Report& report);
+
 // The objective metrics that `report` never mentions, and those it does, for messages.
 std::vector<std::string> missing_metrics(const api::StudySpec& spec, const api::Report& report);
 std::vector<std::string> seen_metrics(const api::Report& report);

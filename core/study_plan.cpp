@@ -348,7 +348,9 @@ void StudyPlanner::report(const Spending& spending, const std::optional<Ending>&
   // Of a Study that is suspended, or has no room now, paused trials may be promoted later.
   const bool held = study_.spec.suspend || slots() <= 0;
   const bool no_more = draining || (no_more_trials() && !(pauses_ && held));
-  if (no_more && ledger_.active().empty()) ended = final_ending(ledger_, draining, exhausted_);
+  if (no_more && ledger_.active().empty()) {
+    ended = final_ending(study_, ledger_, draining, exhausted_);
+  }
   const StudyOutlook outlook{ledger_, spending, slots(), draining, ended, sampler_.description()};
   api::StudyStatus next = study_status(study_, outlook, now_ms_);
   const auto at_ms = write_time(study_.status, next, spending.running, now_ms_);

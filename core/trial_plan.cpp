@@ -29,6 +29,7 @@
 #include "api/names.h"
 #include "api/quantity.h"
 #include "core/conditions.h"
+#include "core/history.h"
 #include "core/plan.h"
 #include "core/report.h"
 #include "core/run_records.h"
@@ -86,12 +87,14 @@ class TrialPlanner {
   void close_lost(RunRecord& record);
   Outcome judge_exit(const RunRecord& record, const Run& run, std::string& message);
   std::string explain_missing(const RunRecord& record, const Run& run) const;
+  std::string explain_rung(const RunRecord& record) const;
   const Run* find_run(std::int64_t id) const;
 
   // Deciding.
   void decide();
   void decide_open(RunRecord& record);
   void decide_ended(const RunRecord& record);
+  void complete(const RunRecord& record);
   void supervise(RunRecord& record, const Run& run);
   void tell_waiting(const RunRecord& record, bool running);
   void tell_unread(const RunRecord& record);
@@ -227,14 +230,15 @@ void TrialPlanner::close_lost(RunRecord& record) {
 }
 
 // What the exit means. Whoever says that the last step was reached is believed, even if it was
-// asked to stop or disrupted meanwhile; a stop that we asked for explains any other exit.
+// asked to stop or disrupted meanwhile; a stop that we asked for explains any other exit. Whoever
+// exits with 0 before has ended all the same, and is judged by what it reported.
 Outcome TrialPlanner::judge_exit(const RunRecord& record, const Run& run, std::string& message) {
-  const Outcome said = run.outcome.value_or(Outcome::kFailed);
   // A promoted trial still has the report of the run before, which was final for that one.
   const bool reached = status_.report && status_.report->step >= record.until_step;
   const bool final_now = status_.report && status_.report->final_result &&
                          (reached || status_.report->step > record.last_step);
   const bool finished = final_now || reached;
+  const Outcome said = run.outcome.value_or(Outcome::kFailed);
   if (said == Outcome::kDisrupted && final_now) return Outcome::kSucceeded;
   if (record.stopping && !(said == Outcome::kSucceeded && finished)) {
     message = record.message;
@@ -260,18 +264,32 @@ std::string list_names(const std::vector<std::string>& names) {
 
 // Why a run that exited with 0 has no result; "" if it has one.
 std::string TrialPlanner::explain_missing(const RunRecord& record, const Run& run) const {
-  const bool reported = status_.report && (run.report || status_.report->step > record.last_step ||
-                                           status_.report->step >= record.until_step);
+  // What a promoted trial reported before stands, if there is nothing to add to it.
+  const bool promoted = spec_.search.rung > spec_.search.bracket;
+  const bool reported =
+      status_.report && (promoted || run.report || status_.report->step > record.last_step ||
+                         status_.report->step >= record.until_step);
   if (!reported) {
     return "exited with 0 but reported no metric; expected " + study_.objectives.front().metric +
            R"(, for example a line {"step": 1, ")" + study_.objectives.front().metric +
-           R"(": 0.5} on its output)";
+           R"(": 0.5} on its output)" + explain_rung(record);
   }
   const std::vector<std::string> missing = missing_metrics(study_, *status_.report);
   if (missing.empty()) return "";
   const std::vector<std::string> seen = seen_metrics(*status_.report);
   return "exited with 0 but never reported the objective " + list_names(missing) +
-         "; it reported " + (seen.empty() ? "no metric" : list_names(seen));
+         "; it reported " + (seen.empty() ? "no metric" : list_names(seen)) + explain_rung(record);
+}
+
+// One that was to pause at a rung may only have been too early for it; "" for any other.
+std::string TrialPlanner::explain_rung(const RunRecord& record) const {
+  if (record.until_step >= study_.resource.max) return "";
+  const std::string& algorithm = study_.algorithm.name;
+  const std::string field = algorithm == "schedule"           ? "algorithm.legs[].untilStep"
+                            : api::replaces_trials(algorithm) ? "algorithm.interval"
+                                                              : "resource.min";
+  return "; it was sent to " + study_.resource.unit + " " + std::to_string(record.until_step) +
+         " first: if " + study_.objectives.front().metric + " comes later, raise " + field;
 }
 
 // ---- Deciding ----------------------------------------------------------------------------------
@@ -318,8 +336,7 @@ void TrialPlanner::decide_open(RunRecord& record) {
 void TrialPlanner::decide_ended(const RunRecord& record) {
   const Outcome outcome = *record.outcome;
   if (outcome == Outcome::kSucceeded && record.until_step >= spec_.until_step) {
-    return enter(TrialPhase::kCompleted, "Completed",
-                 "reached " + study_.resource.unit + " " + std::to_string(record.until_step));
+    return complete(record);
   }
   if (spec_.stop) return enter(TrialPhase::kStopped, spec_.stop->reason, spec_.stop->message);
   if (outcome == Outcome::kDisrupted) {
@@ -347,6 +364,17 @@ void TrialPlanner::decide_ended(const RunRecord& record) {
     return enter(TrialPhase::kFailed, std::string(api::to_string(outcome)), record.message + times);
   }
   try_again(record.ended_ms + backoff_ms(failures));
+}
+
+void TrialPlanner::complete(const RunRecord& record) {
+  const std::string asked = study_.resource.unit + " " + std::to_string(record.until_step);
+  const std::int64_t reached = reached_step(status_, record.until_step);
+  if (reached >= record.until_step) {
+    return enter(TrialPhase::kCompleted, "Completed", "reached " + asked);
+  }
+  enter(TrialPhase::kCompleted, kShortOfUntilStep,
+        "exited with 0; its last report was of " + study_.resource.unit + " " +
+            std::to_string(reached) + ", it was asked for " + asked);
 }
 
 // The trial needs another run, not before `earliest_ms`.

@@ -3,7 +3,8 @@
 // the trial's own curve).
 //
 // The first objective decides. A trial without a finite value at a rung stops under asha,
-// percentile and threshold.
+// percentile and threshold. No trial stops for a constraint: asha puts those that are outside one
+// so far behind the others, and the other rules do not look at constraints.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -114,7 +115,8 @@ Judgement judge(const Problem& problem, const api::EarlyStopping& rules, const H
   }
   const api::Fact& fact = history.events[event].fact;
   const double sign = loss_sign(problem.objectives);
-  const Question question{history, event, trial, fact.step, loss_of(fact, sign), sign};
+  const Question question{history, event,           trial, fact.step, loss_of(fact, sign),
+                          sign,    is_outside(fact)};
   const auto rungs = rung_steps(problem.algorithm, rules, problem.resource);
   out.rung = std::lower_bound(rungs.begin(), rungs.end(), fact.step) - rungs.begin();
   if (rules.name != "asha" && question.step < rules.start_step) {

@@ -127,6 +127,31 @@ TEST(Asha, TheReasonSaysWhatWasCompared) {
   EXPECT_EQ(judgement.reason, "asha: rung 1 (step 3): 0.71 is not among the best 1 of 2");
 }
 
+// Whether a constraint holds is known at the end; so far it only says who comes first.
+TEST(Asha, AConstraintStopsNobodyButComesBeforeTheValue) {
+  const Problem problem = problem_with(epochs(1, 9));
+  History history;
+  history.trials.assign(4, Json::object());
+  const auto outside = [](std::int64_t trial, double value) {
+    Event event = fact(trial, api::FactKind::kRung, 1, value);
+    event.fact.infeasible = true;
+    return event;
+  };
+  const auto reason_of = [&](std::int64_t trial) {
+    return judge(problem, asha(2), history, trial).reason;
+  };
+  history.events = {outside(0, 0.9)};
+  EXPECT_EQ(reason_of(0),
+            "asha: rung 0 (step 1): 0.9, outside a constraint so far, is among the best 1 of 1");
+  history.events = {outside(0, 0.9), outside(1, 0.5), outside(2, 0.7)};
+  EXPECT_EQ(judge(problem, asha(2), history, 1).verdict, kGo);
+  EXPECT_EQ(judge(problem, asha(2), history, 2).verdict, kStop);
+  history.events.push_back(fact(3, api::FactKind::kRung, 1, 0.8));
+  EXPECT_EQ(reason_of(3), "asha: rung 0 (step 1): 0.8 is among the best 2 of 4");
+  history.events.push_back(fact(2, api::FactKind::kRung, 1, std::nullopt));
+  EXPECT_EQ(reason_of(2), "asha: rung 0 (step 1): its objective has no finite value");
+}
+
 TEST(Asha, WhatIsLearntLaterDoesNotCount) {
   const Problem problem = problem_with(epochs(1, 9));
   History history;

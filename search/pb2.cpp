@@ -44,10 +44,10 @@ std::optional<double> loss_before(const RungTable& table, const History& history
 std::vector<Stretch> changes_at(const Space& space, const RungTable& table, const History& history,
                                 std::int64_t rung) {
   std::vector<RungTable::Entry> changes;
-  for (const auto& [trial, loss] : table.at(rung)) {
-    const std::optional<double> before = loss_before(table, history, trial, rung);
-    if (!before || (std::isinf(*before) && std::isinf(loss))) continue;
-    changes.push_back({trial, loss - *before});
+  for (const RungTable::Entry& entry : table.at(rung)) {
+    const std::optional<double> before = loss_before(table, history, entry.trial, rung);
+    if (!before || (std::isinf(*before) && std::isinf(entry.loss))) continue;
+    changes.push_back({entry.trial, entry.loss - *before});
   }
   std::sort(changes.begin(), changes.end(),
             [](const RungTable::Entry& a, const RungTable::Entry& b) {

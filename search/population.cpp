@@ -62,6 +62,10 @@ class Population {
       if (event.fact.kind == api::FactKind::kFailed && deleted) over_[trial] = true;
       if (event.fact.kind == api::FactKind::kResult) over_[trial] = true;
     }
+    // One that left without a value is no better than one that failed.
+    for (std::int64_t trial = 0; trial < size(); ++trial) {
+      if (table_.is_silent(trial, stage(trial))) failed_[static_cast<std::size_t>(trial)] = true;
+    }
   }
 
   // Members that failed before there was anything to start from in their place.

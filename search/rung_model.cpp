@@ -175,13 +175,14 @@ class RungModel final : public Sampler {
   const std::string name_;
 };
 
-// What is infeasible at any rung from `first` on, or failed, has no place.
+// What has no finite value at any rung from `first` on, an infeasible result, or failed, has no
+// place.
 void mark_infeasible(const RungTable& table, const History& history, std::int64_t first,
                      std::vector<double>& scores) {
   constexpr double kNone = std::numeric_limits<double>::infinity();
   for (std::int64_t rung = first; rung < table.rungs(); ++rung) {
-    for (const auto& [trial, loss] : table.at(rung)) {
-      if (std::isinf(loss)) scores[static_cast<std::size_t>(trial)] = kNone;
+    for (const RungTable::Entry& entry : table.at(rung)) {
+      if (std::isinf(entry.loss)) scores[static_cast<std::size_t>(entry.trial)] = kNone;
     }
   }
   for (const Event& event : history.events) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <tuple>
 
 #include "base/check.h"
 #include "search/loss.h"
@@ -17,8 +18,12 @@ namespace {
 constexpr double kPriorTrust = 0.9;
 constexpr double kPriorPairs = 2;
 
+// What is not finite comes last, outside or not.
 bool is_before(const RungTable::Entry& a, const RungTable::Entry& b) {
-  return a.loss != b.loss ? a.loss < b.loss : a.trial < b.trial;
+  const auto place = [](const RungTable::Entry& entry) {
+    return std::tuple(std::isinf(entry.loss), entry.outside, entry.loss, entry.trial);
+  };
+  return place(a) < place(b);
 }
 
 // Sums over pairs of scores.
@@ -49,12 +54,17 @@ RungTable::RungTable(const Problem& problem, const History& history,
     : steps_(std::move(steps)), rows_(history.trials.size()), by_rung_(steps_.size()) {
   CHECK(!steps_.empty(), "there is a rung");
   const double sign = loss_sign(problem.objectives);
-  for (Row& row : rows_) row.losses.resize(steps_.size());
+  for (Row& row : rows_) {
+    row.losses.resize(steps_.size());
+    row.outside.resize(steps_.size());
+  }
   for (const Event& event : history.events) add(event, sign);
   for (std::size_t rung = 0; rung < steps_.size(); ++rung) {
     for (std::size_t trial = 0; trial < rows_.size(); ++trial) {
       const std::optional<double>& loss = rows_[trial].losses[rung];
-      if (loss) by_rung_[rung].push_back({static_cast<std::int64_t>(trial), *loss});
+      if (!loss) continue;
+      by_rung_[rung].push_back(
+          {static_cast<std::int64_t>(trial), *loss, rows_[trial].outside[rung]});
     }
     std::sort(by_rung_[rung].begin(), by_rung_[rung].end(), is_before);
   }
@@ -68,32 +78,43 @@ void RungTable::add(const Event& event, double sign) {
       row.over = true;
       return;
     case api::FactKind::kStopped:
-      row.rested = std::max(fact.step, row.rested.value_or(fact.step));
+      ++row.legs_ended;
       return;
     case api::FactKind::kResult:
       row.over = true;
       row.losses.back() = loss_of(fact, sign);
+      row.outside.back() = false;
       return;
     case api::FactKind::kRung:
       break;
   }
   const auto at = std::lower_bound(steps_.begin(), steps_.end(), fact.step);
   if (at == steps_.end() || *at != fact.step) return;  // of other rules
-  row.losses[static_cast<std::size_t>(at - steps_.begin())] = loss_of(fact, sign);
+  const auto rung = static_cast<std::size_t>(at - steps_.begin());
+  row.losses[rung] = loss_of(fact, sign);
+  row.outside[rung] = is_outside(fact);
 }
 
 std::optional<double> RungTable::loss(std::int64_t trial, std::int64_t rung) const {
   return of(trial).losses[static_cast<std::size_t>(rung)];
 }
 
+bool RungTable::rests(std::int64_t trial, const Stage& stage) const {
+  return of(trial).legs_ended > stage.rung - stage.bracket;
+}
+
 bool RungTable::waits(std::int64_t trial, const Stage& stage) const {
   const Row& row = of(trial);
-  return !row.over && !stage.ended && row.rested && *row.rested >= stage.until_step &&
-         stage.rung < rungs() && row.losses[static_cast<std::size_t>(stage.rung)].has_value();
+  return !row.over && !stage.ended && rests(trial, stage) && stage.rung < rungs() &&
+         row.losses[static_cast<std::size_t>(stage.rung)].has_value();
 }
 
 bool RungTable::runs(std::int64_t trial, const Stage& stage) const {
-  return !of(trial).over && !stage.ended && !waits(trial, stage);
+  return !of(trial).over && !stage.ended && !rests(trial, stage);
+}
+
+bool RungTable::is_silent(std::int64_t trial, const Stage& stage) const {
+  return !of(trial).over && !stage.ended && rests(trial, stage) && !waits(trial, stage);
 }
 
 std::vector<double> normal_scores(const std::vector<RungTable::Entry>& entries) {
@@ -101,7 +122,10 @@ std::vector<double> normal_scores(const std::vector<RungTable::Entry>& entries) 
   const auto count = static_cast<double>(entries.size());
   for (std::size_t from = 0; from < entries.size();) {
     std::size_t to = from;
-    while (to < entries.size() && entries[to].loss == entries[from].loss) ++to;
+    const auto ties = [&](const RungTable::Entry& other) {
+      return other.loss == entries[from].loss && other.outside == entries[from].outside;
+    };
+    while (to < entries.size() && ties(entries[to])) ++to;
     const double place = 0.5 * static_cast<double>(from + to);  // the mean of from + 1/2 ...
     for (std::size_t i = from; i < to; ++i) out[i] = normal_quantile(place / count);
     from = to;

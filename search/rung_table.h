@@ -1,7 +1,11 @@
 // RungTable: a history seen from the rungs of a Study whose trials pause (schedule.h).
 //
-// Losses are values of the first objective turned so that less is better; infinite where infeasible
-// or not finite. Immutable; safe to share between threads.
+// Losses are values of the first objective turned so that less is better; infinite where not finite
+// or, of a result, infeasible. Immutable; safe to share between threads.
+//
+// A trial is sent to one rung after the other, and each of these legs ends in one fact: Stopped
+// where it pauses, however far it really came (a program may leave early, or report less often than
+// there are rungs). So whether it is at work follows from how many legs have begun and ended.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +28,10 @@ class RungTable {
   struct Entry {
     std::int64_t trial = 0;
     double loss = 0;
+    bool outside = false;  // a constraint, as of then
   };
-  // The trials with a value at this rung, best first, ties in the order of trials.
+  // The trials with a value at this rung, best first: those within all constraints before those
+  // outside, ties in the order of trials.
   const std::vector<Entry>& at(std::int64_t rung) const {
     return by_rung_[static_cast<std::size_t>(rung)];
   }
@@ -35,6 +41,8 @@ class RungTable {
   bool waits(std::int64_t trial, const Stage& stage) const;
   // Whether it is on its way to that rung.
   bool runs(std::int64_t trial, const Stage& stage) const;
+  // Whether its way there has ended without a value to compare: nothing more will come of it.
+  bool is_silent(std::int64_t trial, const Stage& stage) const;
 
   // How well losses at `rung` predict those at a higher one, in [0, 1]: the correlation of normal
   // scores, corrected for the pairs' being selected by the lower rung (Thorndike's case 2), drawn
@@ -48,9 +56,11 @@ class RungTable {
  private:
   struct Row {
     std::vector<std::optional<double>> losses;  // by rung
-    std::optional<std::int64_t> rested;         // newest step at which it stopped or had a result
-    bool over = false;                          // failed or with a result: nothing more will come
+    std::vector<bool> outside;                  // by rung
+    std::int64_t legs_ended = 0;
+    bool over = false;  // failed or with a result: nothing more will come
   };
+  bool rests(std::int64_t trial, const Stage& stage) const;
   const Row& of(std::int64_t trial) const { return rows_[static_cast<std::size_t>(trial)]; }
   void add(const Event& event, double sign);
 

@@ -89,9 +89,10 @@ std::optional<Promotion> promote_from(const RungTable& table, const History& his
                                       std::int64_t rung, std::size_t places) {
   const std::vector<RungTable::Entry>& entries = table.at(rung);
   for (std::size_t i = 0; i < std::min(places, entries.size()); ++i) {
-    const auto& [trial, loss] = entries[i];
+    const std::int64_t trial = entries[i].trial;
     const Stage& stage = history.stages[static_cast<std::size_t>(trial)];
-    const bool ready = stage.rung == rung && std::isfinite(loss) && table.waits(trial, stage);
+    const bool ready =
+        stage.rung == rung && std::isfinite(entries[i].loss) && table.waits(trial, stage);
     if (!ready) continue;
     const Stage next{
         .bracket = stage.bracket, .rung = rung + 1, .until_step = table.step(rung + 1)};
@@ -174,17 +175,25 @@ std::optional<Promotion> next_promotion(const Problem& problem, const History& h
   if (api::replaces_trials(problem.algorithm.name)) return next_to_go_on(problem, history, last);
   const RungTable table = table_of(problem, history);
   const double eta = reduction_factor(problem);
-  const bool final_call = last && !any_runs(table, history);
-  for (const bool at_least_one : {false, true}) {
-    if (at_least_one && !final_call) break;
+  const auto promote = [&](auto&& places_of) -> std::optional<Promotion> {
     for (std::int64_t rung = table.rungs() - 2; rung >= 0; --rung) {
-      const double places = std::floor(static_cast<double>(table.at(rung).size()) / eta);
-      const double most = at_least_one ? std::max(1.0, places) : places;
-      auto promotion = promote_from(table, history, rung, static_cast<std::size_t>(most));
+      auto promotion = promote_from(table, history, rung, places_of(table.at(rung).size()));
       if (promotion) return promotion;
     }
-  }
-  return std::nullopt;
+    return std::nullopt;
+  };
+  const auto share = [eta](std::size_t entries) {
+    return static_cast<std::size_t>(std::floor(static_cast<double>(entries) / eta));
+  };
+  if (auto promotion = promote(share)) return promotion;
+  if (!last || any_runs(table, history)) return std::nullopt;
+  const auto at_least_one = [&](std::size_t entries) {
+    return std::max<std::size_t>(1, share(entries));
+  };
+  if (auto promotion = promote(at_least_one)) return promotion;
+  // Whoever was better has failed since. With one at the end it is enough.
+  if (!table.at(table.rungs() - 1).empty()) return std::nullopt;
+  return promote([](std::size_t entries) { return entries; });
 }
 
 bool any_runs(const Problem& problem, const History& history) {

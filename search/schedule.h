@@ -36,8 +36,9 @@ struct Promotion {
 };
 
 // The trial that is to go on next, if any; highest rungs first. `last`: no new trial will be
-// created. Then, once nothing runs, the best of each rung is promoted even if it is one of few, so
-// that a trial reaches resource.max. Only where promotes().
+// created. Then, once nothing runs, the best of each rung is promoted even if it is one of few and,
+// where that one has failed, the next best, so that a trial reaches resource.max. Only where
+// promotes().
 std::optional<Promotion> next_promotion(const Problem& problem, const History& history, bool last);
 
 // Whether a trial runs: it was sent further than what is known of it, and has not ended.

@@ -204,6 +204,43 @@ TEST(Promotion, OnceNothingElseWillComeTheBestGoesToTheEnd) {
   EXPECT_FALSE(any_runs(story.problem(), story.history));
 }
 
+TEST(Promotion, WhereTheBestHasFailedTheNextBestGoesToTheEnd) {
+  Story story(asha_on(1, 9));
+  const std::int64_t best = story.begins(0, {0.1});
+  const std::int64_t next = story.begins(0, {0.2});
+  story.begins(0, {0.3});
+  EXPECT_EQ(story.promotes(/*last=*/true), best);
+  story.history.events.push_back(fact(best, api::FactKind::kFailed, 2, std::nullopt));
+  EXPECT_EQ(story.promotes(/*last=*/true), next);
+  story.comes_to(next, 1, 0.2);
+  EXPECT_EQ(story.promotes(/*last=*/true), next);
+  story.comes_to(next, 2, 0.2);
+  EXPECT_EQ(story.promotes(/*last=*/true), -1) << "one at the end is enough";
+}
+
+// It left before its rung, with a value or without.
+TEST(Promotion, ATrialThatEndedItsLegIsNotAtWorkHoweverFarItCame) {
+  Story story(asha_on(3, 9));
+  const std::int64_t early = story.begins(0, {});
+  const std::int64_t silent = story.begins(0, {});
+  EXPECT_TRUE(any_runs(story.problem(), story.history));
+  story.history.events.push_back(fact(early, api::FactKind::kRung, 3, 0.5));
+  story.history.events.push_back(fact(early, api::FactKind::kStopped, 2, 0.5));
+  story.history.events.push_back(fact(silent, api::FactKind::kStopped, 0, std::nullopt));
+  EXPECT_FALSE(any_runs(story.problem(), story.history));
+  EXPECT_EQ(story.promotes(/*last=*/true), early);
+  EXPECT_TRUE(any_runs(story.problem(), story.history)) << "its second leg has begun";
+}
+
+TEST(Promotion, ThoseWithinAllConstraintsComeFirst) {
+  Story story(asha_on(1, 9));
+  story.begins(0, {0.1});
+  story.history.events[0].fact.infeasible = true;
+  const std::int64_t within = story.begins(0, {0.5});
+  story.begins(0, {0.6});
+  EXPECT_EQ(story.promotes(), within);
+}
+
 TEST(Promotion, ATrialThatRanToTheEndUnaskedIsNotPromoted) {
   Story story(asha_on(1, 9));
   story.begins(0, {0.1, 0.1, 0.1});

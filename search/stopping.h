@@ -18,7 +18,8 @@ struct Question {
   std::int64_t trial;
   std::int64_t step;
   double loss;
-  double sign;  // -1 where the objective is maximised
+  double sign;           // -1 where the objective is maximised
+  bool outside = false;  // a constraint, as of then
 };
 
 // "asha: rung 1 (step 3): ", and a value in it.

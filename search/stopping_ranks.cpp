@@ -7,6 +7,7 @@
 // whose best value so far is worse than so many percent of the others' best values up to that step.
 #include <algorithm>
 #include <cmath>
+#include <compare>
 #include <map>
 
 #include "search/stopping.h"
@@ -14,16 +15,25 @@
 namespace fettle::search {
 namespace {
 
-// Of each trial the newest value at exactly this step, up to the event that is judged.
-std::vector<double> losses_at_step(const Question& question) {
-  std::map<std::int64_t, double> by_trial;
+// A value with its place: those outside a constraint, as of then, come after all others.
+struct Placed {
+  bool outside = false;
+  double loss = 0;
+  auto operator<=>(const Placed&) const = default;
+};
+
+// Of each trial the newest value at exactly this step, up to the event that is judged; best first.
+std::vector<Placed> values_at_step(const Question& question) {
+  std::map<std::int64_t, Placed> by_trial;
   for (std::size_t i = 0; i <= question.event; ++i) {
     const Event& event = question.history.events[i];
     if (event.fact.kind != api::FactKind::kRung || event.fact.step != question.step) continue;
-    by_trial[event.trial] = loss_of(event.fact, question.sign);
+    const double loss = loss_of(event.fact, question.sign);
+    by_trial[event.trial] = {is_outside(event.fact) || loss == kWorstLoss, loss};
   }
-  std::vector<double> out;
-  for (const auto& [trial, loss] : by_trial) out.push_back(loss);
+  std::vector<Placed> out;
+  for (const auto& [trial, placed] : by_trial) out.push_back(placed);
+  std::sort(out.begin(), out.end());
   return out;
 }
 
@@ -111,16 +121,16 @@ void judge_asha(const Question& question, double reduction_factor, Judgement& ou
     out.reason = opening("asha", out, question) + "its objective has no finite value";
     return;
   }
-  std::vector<double> losses = losses_at_step(question);
-  const auto recorded = static_cast<double>(losses.size());
+  const std::vector<Placed> values = values_at_step(question);
+  const auto recorded = static_cast<double>(values.size());
   const auto go_on =
       static_cast<std::size_t>(std::max(1.0, std::floor(recorded / reduction_factor)));
-  std::sort(losses.begin(), losses.end());
-  const bool among_best = question.loss <= losses[go_on - 1];
+  const bool among_best = Placed{question.outside, question.loss} <= values[go_on - 1];
   if (!among_best) out.verdict = Verdict::kStop;
   out.reason = opening("asha", out, question) + value_text(question, question.loss) +
+               (question.outside ? ", outside a constraint so far," : "") +
                (among_best ? " is" : " is not") + " among the best " + std::to_string(go_on) +
-               " of " + std::to_string(losses.size());
+               " of " + std::to_string(values.size());
 }
 
 void judge_median(const Question& question, const api::EarlyStopping& rules, Judgement& out) {

@@ -20,8 +20,10 @@ Status SimRuns::start(const api::Study& study, const api::Trial& trial, std::int
     check_alone(name);
     if (trial.spec.parent && checkpoints_.count(name) == 0) {
       const api::Parent& parent = *trial.spec.parent;
-      CHECK(checkpoints_[parent.trial] >= parent.step, "the parent has not been there");
-      checkpoints_[name] = parent.step;
+      const std::int64_t newest = checkpoints_[parent.trial];
+      CHECK(newest >= parent.step || quit_.count(parent.trial) > 0,
+            "the parent has not been there");
+      checkpoints_[name] = std::min(newest, parent.step);
     }
     const bool promoted = trial.spec.until_step > checkpoints_[name];
     CHECK(finished_[name] == 0 || promoted, "a completed trial was started again");
@@ -145,6 +147,9 @@ void SimRuns::advance(const std::string& trial, Process& process) {
     case Fate::kSilent:
       process.run.report.reset();
       return exit(process, api::Outcome::kSucceeded, "exit code 0");
+    case Fate::kQuit:
+      quit_.insert(trial);
+      return exit(process, api::Outcome::kSucceeded, "exit code 0");
     case Fate::kHang:
     case Fate::kFinish:
       process.next_ms = -1;
@@ -154,24 +159,27 @@ void SimRuns::advance(const std::string& trial, Process& process) {
 
 void SimRuns::take_step(const std::string& trial, Process& process) {
   if (process.step < process.until_step) {
-    ++process.step;
-    api::Report report = process.run.report.value_or(api::Report{});
-    report.step = process.step;
-    report.metrics = {{process.metric, curve_(process.parameters, process.step)}};
-    report.history.push_back({report.step, report.metrics});
-    report.checkpoint = "step-" + std::to_string(process.step);
-    report.checkpoint_step = process.step;
-    report.at_ms = clock_.now_ms();
-    process.run.report = std::move(report);
-    checkpoints_[trial] = process.step;
+    checkpoints_[trial] = ++process.step;
+    if (process.step % process.script.every == 0) report(process);
   }
   if (process.step < process.until_step) {
     process.next_ms = clock_.now_ms() + step_ms(process.index);
     return;
   }
-  if (process.run.report) process.run.report->final_result = true;
+  if (process.run.report && process.script.every == 1) process.run.report->final_result = true;
   ++finished_[trial];
   exit(process, api::Outcome::kSucceeded, "exit code 0");
+}
+
+void SimRuns::report(Process& process) const {
+  api::Report report = process.run.report.value_or(api::Report{});
+  report.step = process.step;
+  report.metrics = {{process.metric, curve_(process.parameters, process.step)}};
+  report.history.push_back({report.step, report.metrics});
+  report.checkpoint = "step-" + std::to_string(process.step);
+  report.checkpoint_step = process.step;
+  report.at_ms = clock_.now_ms();
+  process.run.report = std::move(report);
 }
 
 void SimRuns::exit(Process& process, api::Outcome outcome, const std::string& reason) {

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,12 +24,14 @@ inline std::int64_t step_ms(std::int64_t index) { return 1'000 + 37 * (index % 5
 inline constexpr std::int64_t kStartMs = 300;  // from start to running
 inline constexpr std::int64_t kStopMs = 200;   // from SIGTERM to exit
 
-enum class Fate { kFinish, kFail, kDisrupt, kOutOfMemory, kHang, kSilent };
+enum class Fate { kFinish, kFail, kDisrupt, kOutOfMemory, kHang, kSilent, kQuit };
 
 // What becomes of run `run` of trial `index`: it meets `fate` once it has done `steps` more steps.
+// kSilent and kQuit both exit with 0: one without a report, the other with those so far.
 struct Script {
   Fate fate = Fate::kFinish;
   std::int64_t steps = 0;
+  std::int64_t every = 1;  // it reports at multiples of this step; above 1, never "final"
 };
 using Scripts = std::function<Script(std::int64_t index, std::int64_t run)>;
 // Learning curve: the objective at a step, from the trial's parameters.
@@ -79,6 +82,7 @@ class SimRuns : public control::Runs {
 
   void advance(const std::string& trial, Process& process);
   void take_step(const std::string& trial, Process& process);
+  void report(Process& process) const;
   void exit(Process& process, api::Outcome outcome, const std::string& reason);
   void check_alone(const std::string& trial) const;
 
@@ -90,6 +94,7 @@ class SimRuns : public control::Runs {
   std::map<Id, int> ever_;                           // runs that were ever started
   std::map<std::string, std::int64_t> checkpoints_;  // trial -> newest step
   std::map<std::string, std::int64_t> finished_;
+  std::set<std::string> quit_;  // trials with a run that exited with 0 before its last step
   std::function<void(const std::string&)> listener_;
   core::Capacity capacity_;
   std::int64_t most_at_once_ = 0;

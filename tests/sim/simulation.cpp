@@ -7,6 +7,7 @@
 #include "api/names.h"
 #include "base/check.h"
 #include "base/philox.h"
+#include "search/schedule.h"
 
 namespace fettle::sim {
 
@@ -147,8 +148,17 @@ void Simulation::run_to_end(std::int64_t most_s) {
   if (error_.empty()) expect_quiet();
 }
 
+// A trial that counts as at work where trials pause would be waited for by everybody else.
+void Simulation::expect_nobody_runs() {
+  const search::Problem problem = core::problem_of(study());
+  if (!search::promotes(problem)) return;
+  CHECK(!search::any_runs(problem, core::history_of(study(), trials())),
+        "the Study has ended, and a trial still counts as at work");
+}
+
 // Whatever is left to clean up is cleaned up within a resync; then there is silence.
 void Simulation::expect_quiet() {
+  expect_nobody_runs();
   restart();
   step_through();
   CHECK(runs_.present() == 0, "runs are left behind");
