@@ -238,8 +238,11 @@ Outcome TrialPlanner::judge_exit(const RunRecord& record, const Run& run, std::s
   const bool final_now = status_.report && status_.report->final_result &&
                          (reached || status_.report->step > record.last_step);
   const bool finished = final_now || reached;
-  const Outcome said = run.outcome.value_or(Outcome::kFailed);
+  Outcome said = run.outcome.value_or(Outcome::kFailed);
   if (said == Outcome::kDisrupted && final_now) return Outcome::kSucceeded;
+  // Most programs never say "final"; this one had nothing left to do when it was interrupted.
+  const bool was_interrupted = said == Outcome::kDisrupted || said == Outcome::kStopped;
+  if (was_interrupted && reached && run.exit_code == 0) said = Outcome::kSucceeded;
   if (record.stopping && !(said == Outcome::kSucceeded && finished)) {
     message = record.message;
     return *record.stopping;
