@@ -6,6 +6,7 @@
 #include "api/names.h"
 #include "cli/text.h"
 #include "cli/view.h"
+#include "core/history.h"
 
 namespace fettle::cli {
 namespace {
@@ -66,11 +67,8 @@ std::int64_t ended_at(const api::Trial& trial) {
 std::string completed_text(const api::Study& study, const api::Trial& trial,
                            const std::vector<api::TrialPtr>& trials) {
   std::string text = trial.metadata.name + " completed: ";
-  for (const api::Fact& fact : trial.status.facts) {
-    if (fact.kind == api::FactKind::kResult && fact.infeasible) {
-      return text + "infeasible, " + progress_text(study, trial);
-    }
-  }
+  const api::Fact* end = core::newest_end(trial);
+  if (end != nullptr && end->infeasible) return text + "infeasible, " + progress_text(study, trial);
   text += objective_text(study, trial) + " at " + progress_text(study, trial);
   for (const TrialResult& result : results_in_order(study.spec, trials)) {
     if (result.trial == trial.metadata.name && result.best_so_far) text += ", the best so far";

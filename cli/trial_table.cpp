@@ -6,13 +6,15 @@
 
 #include "api/names.h"
 #include "api/trial_json.h"
+#include "core/history.h"
 
 namespace fettle::cli {
 namespace {
 
+// As it ended or paused; at a rung a constraint may only not hold yet.
 bool is_infeasible(const api::Trial& trial) {
-  return std::any_of(trial.status.facts.begin(), trial.status.facts.end(),
-                     [](const api::Fact& fact) { return fact.infeasible; });
+  const api::Fact* end = core::newest_end(trial);
+  return end != nullptr && end->infeasible;
 }
 
 std::string phase_text(const RunView& view, const api::Trial& trial) {

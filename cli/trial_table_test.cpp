@@ -46,6 +46,22 @@ TEST(TrialTable, CsvSurvivesHostileValues) {
   EXPECT_NE(csv.find(R"("'=cmd|'x'!A ""quoted"", twice")"), std::string::npos) << csv;
 }
 
+// At its first rung it was outside a constraint that it was within in the end, or the other way.
+TEST(TrialTable, ATrialIsInfeasibleIfItEndedSo) {
+  for (const bool in_the_end : {false, true}) {
+    RunView view = view_at_the_end();
+    api::Trial trial = *view.trials[0];
+    trial.status.facts = {
+        {.seq = 1, .kind = api::FactKind::kRung, .step = 1, .values = {0.1}, .infeasible = true},
+        {.seq = 2, .kind = api::FactKind::kStopped, .step = 1, .values = {0.1}},
+        {.seq = 3, .step = 9, .values = {0.9}, .infeasible = in_the_end}};
+    view.trials = {std::make_shared<const api::Trial>(trial)};
+    EXPECT_EQ(render_trials(view, kAnyWidth, {}).find("infeasible") != std::string::npos,
+              in_the_end);
+    EXPECT_EQ(trials_csv(view).find(",true,") != std::string::npos, in_the_end);
+  }
+}
+
 TEST(TrialTable, JsonParsesAndHoldsTheDocuments) {
   const auto parsed = parse_json(trials_json(view_in_the_middle()));
   ASSERT_TRUE(parsed.ok()) << parsed.error().message;

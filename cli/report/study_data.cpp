@@ -141,14 +141,6 @@ Json runs_data(const RunView& view, const api::Trial& trial) {
   return out;
 }
 
-const api::Fact* end_of(const api::Trial& trial) {
-  for (const api::FactKind kind :
-       {api::FactKind::kResult, api::FactKind::kStopped, api::FactKind::kFailed}) {
-    if (const api::Fact* fact = core::newest_fact(trial, kind)) return fact;
-  }
-  return nullptr;
-}
-
 // What the built-in trainer's newest report says of the GPU, by its names; without one nothing.
 Json device_data(const api::Trial& trial) {
   namespace metric = trainer::metric;
@@ -168,7 +160,7 @@ Json trial_data(const RunView& view, const api::Trial& trial) {
   for (std::size_t i = 0; i < spec.objectives.size(); ++i) {
     values.push_back(optional(objective_now(spec, trial, i)));
   }
-  const api::Fact* end = end_of(trial);
+  const api::Fact* end = core::newest_end(trial);
   Json out = Json::object({{"name", trial.metadata.name},
                            {"index", trial.spec.index},
                            {"phase", api::to_string(trial.status.phase)},
