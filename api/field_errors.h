@@ -16,14 +16,16 @@ inline constexpr std::size_t kMaxErrors = 50;
 
 // What a field that is not in the lists is. In a file that a person wrote it is a mistake. In an
 // object that the API server stores it may come from a newer version, whose schema has already
-// filled in its default, so it says nothing about the rest.
-enum class UnknownFields { kMistakes, kIgnored };
+// filled in its default, so it says nothing about the rest. In a local store nothing but fettle
+// has checked the values: there what another version took within its bounds is read as it is.
+enum class UnknownFields { kMistakes, kIgnored, kIgnoredWithBounds };
 
 class FieldErrors {
  public:
   explicit FieldErrors(UnknownFields unknown = UnknownFields::kMistakes) : unknown_(unknown) {}
 
   UnknownFields unknown_fields() const { return unknown_; }
+  bool checks_bounds() const { return unknown_ != UnknownFields::kIgnoredWithBounds; }
   void add(const FieldPath& path, std::string message) { add(path.str(), std::move(message)); }
   void add(std::string path, std::string message);
 

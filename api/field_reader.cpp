@@ -16,8 +16,10 @@ void fail(const ReadContext& context, const std::string& expected) {
   context.errors.add(context.path, "found " + describe(context.value) + ", expected " + expected);
 }
 
-bool within(double value, const FieldRules& rules) {
+bool within(double value, const ReadContext& context) {
+  const FieldRules& rules = context.rules;
   if (!std::isfinite(value)) return false;
+  if (!context.errors.checks_bounds()) return true;
   if (rules.above_min ? value <= rules.min : value < rules.min) return false;
   return rules.below_max ? value < rules.max : value <= rules.max;
 }
@@ -39,6 +41,9 @@ bool is_metric_name(std::string_view text) {
   });
 }
 
+// NUL cannot be carried in environment variables, nor broken UTF-8 in JSON.
+bool is_plain(std::string_view text) { return text.find('\0') == text.npos && is_utf8(text); }
+
 bool text_fits(std::string_view text, const FieldRules& rules) {
   if (text.size() < rules.min_text || text.size() > rules.max_text) return false;
   if (!rules.choices.empty()) {
@@ -58,10 +63,15 @@ bool text_fits(std::string_view text, const FieldRules& rules) {
       return is_label_value(text);
     case Form::kDnsSubdomain:
       return is_dns_subdomain(text);
-    // NUL cannot be carried in environment variables, nor broken UTF-8 in JSON.
     default:
-      return text.find('\0') == text.npos && is_utf8(text);
+      return is_plain(text);
   }
+}
+
+// Names to choose from are no bounds: one that is not known means nothing here.
+bool text_fits(std::string_view text, const ReadContext& context) {
+  const bool is_free = !context.errors.checks_bounds() && context.rules.choices.empty();
+  return is_free ? is_plain(text) : text_fits(text, context.rules);
 }
 
 // Durations and quantities: a number, or text in their own notation.
@@ -85,6 +95,7 @@ bool needs_whole_number(const FieldRules& rules) {
 bool check_size(const ReadContext& context, std::size_t size, std::string_view what) {
   const FieldRules& rules = context.rules;
   if (size >= rules.min_size && size <= rules.max_size) return true;
+  if (!context.errors.checks_bounds()) return true;
   const std::string bounds = rules.min_size == 0 ? "at most " + std::to_string(rules.max_size)
                                                  : std::to_string(rules.min_size) + " to " +
                                                        std::to_string(rules.max_size);
@@ -95,6 +106,7 @@ bool check_size(const ReadContext& context, std::size_t size, std::string_view w
 
 void check_key(const std::string& key, const FieldPath& path, const ReadContext& context) {
   const FieldRules& rules = context.rules;
+  if (!context.errors.checks_bounds()) return;
   if (rules.form == Form::kAnyNumber && key.size() > rules.max_text) {
     context.errors.add(path, "found the key " + describe(Json(key)) + ", expected " +
                                  expected_text(text(0, rules.max_text)));
@@ -124,8 +136,8 @@ void read_value(const ReadContext& context, std::int64_t& out) {
     out = *time;
     return;
   }
-  const bool fits = value.is_integer() && within(value.as_double(), rules) &&
-                    (!rules.odd || value.as_integer() % 2 != 0);
+  const bool fits = value.is_integer() && within(value.as_double(), context) &&
+                    (!rules.odd || !context.errors.checks_bounds() || value.as_integer() % 2 != 0);
   if (!fits) return fail(context, expected_number(rules, true));
   out = value.as_integer();
 }
@@ -139,14 +151,14 @@ void read_value(const ReadContext& context, double& out) {
   const bool plain = needs_whole_number(context.rules) ? value.is_integer() : value.is_number();
   const std::optional<double> number =
       plain ? std::optional<double>(value.as_double()) : read_notation(context);
-  if (!number || !within(*number, context.rules)) {
+  if (!number || !within(*number, context)) {
     return fail(context, expected_number(context.rules, false));
   }
   out = *number;
 }
 
 void read_value(const ReadContext& context, std::string& out) {
-  if (!context.value.is_string() || !text_fits(context.value.as_string(), context.rules)) {
+  if (!context.value.is_string() || !text_fits(context.value.as_string(), context)) {
     std::string hint;
     if (context.value.is_string() && !context.rules.choices.empty()) {
       hint = did_you_mean(context.value.as_string(), context.rules.choices);
@@ -172,7 +184,7 @@ void read_value(const ReadContext& context, Json& out) {
     if (value.is_number() && !std::isfinite(value.as_double())) {
       return fail(context, "a finite number");
     }
-    if (value.is_string() && !text_fits(value.as_string(), context.rules)) {
+    if (value.is_string() && !text_fits(value.as_string(), context)) {
       return fail(context, expected_text(context.rules));
     }
   }
@@ -241,7 +253,8 @@ const Json* FieldReader::present(std::string_view name, std::string_view descrip
                                  const FieldRules& rules) {
   known_.push_back(name);
   const Json* value = object_.find(name);
-  if (value != nullptr && !value->is_null() && rules.applies) return value;
+  const bool applies = rules.applies || !errors_.checks_bounds();
+  if (value != nullptr && !value->is_null() && applies) return value;
   // What a wrong earlier field would have asked for or forbidden is unknown.
   if (!rules.applies_to.empty() && !clean()) return nullptr;
   if (value == nullptr || value->is_null()) {
@@ -258,7 +271,7 @@ const Json* FieldReader::present(std::string_view name, std::string_view descrip
 }
 
 void FieldReader::finish() {
-  if (errors_.unknown_fields() == UnknownFields::kIgnored) return;
+  if (errors_.unknown_fields() != UnknownFields::kMistakes) return;
   for (const auto& [key, value] : object_.as_object()) {
     if (std::find(known_.begin(), known_.end(), key) != known_.end()) continue;
     std::string hint = did_you_mean(key, known_);

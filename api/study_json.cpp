@@ -32,7 +32,8 @@ ReadStudy read_study(const Json& document, UnknownFields unknown) {
   if (!is_another_kind(document, errors)) {
     read_struct(document, FieldPath(), out.study, errors);
     const Json* spec = document.find("spec");
-    if (spec != nullptr && spec->is_object()) check_study(out.study, errors);
+    const bool checks = spec != nullptr && spec->is_object() && errors.checks_bounds();
+    if (checks) check_study(out.study, errors);
   }
   out.errors = std::move(errors).take();
   return out;

@@ -11,6 +11,10 @@
 namespace fettle {
 namespace {
 
+Error system_error(int code) {
+  return {is_no_room(code) ? ErrorCode::kUnavailable : ErrorCode::kIo, system_message(code)};
+}
+
 Error failed(const std::string& what, const std::string& path, int code) {
   return {code == ENOENT ? ErrorCode::kNotFound : ErrorCode::kIo,
           what + " " + path + ": " + system_message(code)};
@@ -20,7 +24,7 @@ Status write_all(int fd, std::string_view content) {
   while (!content.empty()) {
     const ssize_t written = ::write(fd, content.data(), content.size());
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return io_error(system_message(errno));
+    if (written < 0) return system_error(errno);
     content.remove_prefix(static_cast<std::size_t>(written));
   }
   return success();
@@ -28,12 +32,12 @@ Status write_all(int fd, std::string_view content) {
 
 Status write_new(const std::string& path, std::string_view content, Durability durability) {
   const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (fd < 0) return io_error(system_message(errno));
+  if (fd < 0) return system_error(errno);
   Status written = write_all(fd, content);
   if (written.ok() && durability == Durability::kPower && ::fsync(fd) != 0) {
-    written = io_error(system_message(errno));
+    written = system_error(errno);
   }
-  if (::close(fd) != 0 && written.ok()) written = io_error(system_message(errno));
+  if (::close(fd) != 0 && written.ok()) written = system_error(errno);
   return written;
 }
 
@@ -41,17 +45,19 @@ Status write_new(const std::string& path, std::string_view content, Durability d
 Status sync_directory_of(const std::string& path) {
   const std::string directory = std::filesystem::path(path).parent_path().string();
   const int fd = ::open(directory.empty() ? "." : directory.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return io_error(system_message(errno));
+  if (fd < 0) return system_error(errno);
   const bool synced = ::fsync(fd) == 0;
   const int code = errno;
   ::close(fd);
-  if (!synced) return io_error(system_message(code));
+  if (!synced) return system_error(code);
   return success();
 }
 
 }  // namespace
 
 std::string system_message(int code) { return std::system_category().message(code); }
+
+bool is_no_room(int code) { return code == ENOSPC || code == EDQUOT; }
 
 Result<std::string> read_file(const std::string& path, std::size_t most) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -79,18 +85,18 @@ Status write_file(const std::string& path, std::string_view content, Durability 
   const std::string temporary = path + ".tmp" + std::to_string(::getpid());
   Status written = write_new(temporary, content, durability);
   if (written.ok() && ::rename(temporary.c_str(), path.c_str()) != 0) {
-    written = io_error(system_message(errno));
+    written = system_error(errno);
   }
   if (written.ok() && durability == Durability::kPower) written = sync_directory_of(path);
   if (written.ok()) return success();
   ::unlink(temporary.c_str());
-  return io_error("cannot write " + path + ": " + written.error().message);
+  return Error(written.error()).in("cannot write " + path);
 }
 
 Status make_directories(const std::string& path) {
   std::error_code code;
   std::filesystem::create_directories(path, code);
-  if (code) return io_error("cannot make the directory " + path + ": " + code.message());
+  if (code) return system_error(code.value()).in("cannot make the directory " + path);
   return success();
 }
 

@@ -1,4 +1,5 @@
 // Small files, read and written whole. Errors name the file and say what the system said.
+// kUnavailable: there is no room on the disk, or a quota is used up; try again when there is.
 // Thread-safe.
 #pragma once
 
@@ -26,5 +27,8 @@ Status make_directories(const std::string& path);
 
 // "No space left on device" and its like, for errno `code`.
 std::string system_message(int code);
+
+// Whether errno `code` says that a write found no room.
+bool is_no_room(int code);
 
 }  // namespace fettle

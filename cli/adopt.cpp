@@ -2,8 +2,11 @@
 
 #include <filesystem>
 #include <system_error>
+#include <utility>
 
 #include "api/changes.h"
+#include "api/field_errors.h"
+#include "api/study_json.h"
 #include "base/file.h"
 #include "runtime/local/sqlite_store.h"
 
@@ -20,6 +23,60 @@ std::string refusal(const std::string& name, const std::vector<api::FieldError>&
     text += "  " + error.path + ": " + error.message + '\n';
   }
   return text + "Or begin anew with --fresh: what there is is moved aside, not deleted.";
+}
+
+// Puts back what differs although nobody wrote it: the default was another one when the study
+// began. `written`: what the file says here; nullptr: nothing.
+class Defaults {
+ public:
+  void keep(const Json& stored, const Json* written, const api::FieldPath& path, Json& wanted) {
+    if (stored == wanted) return;
+    if (stored.is_object() && wanted.is_object()) {
+      for (const auto& [key, value] : stored.as_object()) {
+        Json* const member = wanted.find(key);
+        if (member != nullptr) keep(value, member_of(written, key), path.member(key), *member);
+      }
+    } else if (stored.is_array() && wanted.is_array()) {
+      keep_items(stored, written, path, wanted);
+    } else if (written == nullptr && !api::may_change(path.str())) {
+      kept_.push_back(path.str() + ": " + stored.dump());
+      wanted = stored;
+    }
+  }
+  std::vector<std::string>& kept() { return kept_; }
+
+ private:
+  static const Json* member_of(const Json* map, const std::string& key) {
+    const Json* const found = map != nullptr && map->is_object() ? map->find(key) : nullptr;
+    return found != nullptr && found->is_null() ? nullptr : found;
+  }
+
+  // Items have defaults only where somebody wrote the list.
+  void keep_items(const Json& stored, const Json* written, const api::FieldPath& path,
+                  Json& wanted) {
+    const std::size_t size = wanted.as_array().size();
+    const bool same = written != nullptr && written->is_array() &&
+                      written->as_array().size() == size && stored.as_array().size() == size;
+    if (!same) return;
+    Json::Array items = wanted.as_array();
+    for (std::size_t i = 0; i < size; ++i) {
+      keep(stored.as_array()[i], &written->as_array()[i], path.item(i), items[i]);
+    }
+    wanted = Json(std::move(items));
+  }
+
+  std::vector<std::string> kept_;
+};
+
+Adopted keep_defaults(const api::Study& stored, const api::Study& wanted, const Json& written) {
+  Json document = api::write_study(wanted);
+  Json* const spec = document.find("spec");
+  const Json* const said = written.find("spec");
+  Defaults defaults;
+  defaults.keep(api::write_study_spec(stored.spec), said, api::FieldPath("spec"), *spec);
+  api::ReadStudy read = api::read_study(document);
+  if (!read.errors.empty()) return {wanted, {}};  // the two do not go together: a change after all
+  return {std::move(read.study), std::move(defaults.kept())};
 }
 
 // A directory that does not exist yet, made.
@@ -46,21 +103,25 @@ Status move_into(const std::string& path, const std::string& directory) {
 
 }  // namespace
 
-Result<api::Study> adopt_study(control::Store& store, const api::Study& wanted) {
+Result<Adopted> adopt_study(control::Store& store, const api::Study& wanted, const Json& written) {
   const control::Key key{wanted.metadata.ns, wanted.metadata.name};
   auto stored = store.get_study(key);
   if (!stored.ok() && stored.error().code == ErrorCode::kNotFound) {
-    return store.create_study(wanted);
+    FETTLE_ASSIGN(api::Study created, store.create_study(wanted));
+    return Adopted{std::move(created), {}};
   }
   if (!stored.ok()) return stored.error();
-  if (stored->spec == wanted.spec) return stored;
+  if (stored->spec == wanted.spec) return Adopted{*std::move(stored), {}};
   FETTLE_ASSIGN(const auto trials, store.list_trials(key));
+  Adopted out{wanted, {}};
+  if (!trials.empty()) out = keep_defaults(*stored, wanted, written);
   const auto errors = trials.empty() ? std::vector<api::FieldError>{}
-                                     : api::forbidden_changes(stored->spec, wanted.spec);
+                                     : api::forbidden_changes(stored->spec, out.study.spec);
   if (!errors.empty()) return invalid(refusal(wanted.metadata.name, errors));
   api::Study changed = *stored;
-  changed.spec = wanted.spec;
-  return store.update_study_spec(changed);
+  changed.spec = out.study.spec;
+  FETTLE_ASSIGN(out.study, store.update_study_spec(changed));
+  return out;
 }
 
 Result<std::string> move_aside(const local::Layout& layout, const local::StudyLockOptions& lock) {

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "api/study.h"
+#include "base/json.h"
 #include "base/result.h"
 #include "control/store.h"
 #include "runtime/local/layout.h"
@@ -11,9 +13,18 @@
 
 namespace fettle::cli {
 
+struct Adopted {
+  api::Study study;
+  // Fields that the file leaves out and that keep the value the study began with, with that value:
+  // the default was another one then. "spec.resource.min: 1".
+  std::vector<std::string> kept;
+};
+
 // The Study as it is stored from now on: created; or gone on with, the changes that a study with
-// trials allows written down. kInvalid names every other change, with both values and the way out.
-Result<api::Study> adopt_study(control::Store& store, const api::Study& wanted);
+// trials allows written down. `written` is the document that `wanted` was read from: what it leaves
+// out is nobody's wish to change anything. kInvalid names every other change, with both values and
+// the way out.
+Result<Adopted> adopt_study(control::Store& store, const api::Study& wanted, const Json& written);
 
 // Moves what is kept of the study to <root>/.old/<study>-<n> and returns that path; "" when there
 // is nothing. Takes the study's lock meanwhile, so nothing can be running. Deletes nothing.

@@ -12,6 +12,7 @@
 #include "cli/exit_code.h"
 #include "cli/text.h"
 #include "cli/trainer_program.h"
+#include "runtime/local/network_disk.h"
 
 namespace fettle::cli {
 namespace {
@@ -119,6 +120,11 @@ int doctor_command(const DoctorOptions& options) {
   for (DoctorCase& about : found.cases) {
     examination.diagnoses.push_back(diagnose(examination, std::move(about)));
     if (!examination.diagnoses.back().verdict.missing.empty()) code = kExitFailed;
+  }
+  const std::string& place = examination.machine.disk.directory;
+  const std::string network = local::network_file_system(place);
+  if (!network.empty()) {
+    std::cerr << "fettle: " << local::network_warning(place, network) << '\n';
   }
   if (options.output == Output::kJson) {
     std::cout << doctor_json(examination).dump() << '\n';

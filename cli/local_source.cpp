@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <iostream>
 #include <thread>
 #include <utility>
 
@@ -98,6 +99,9 @@ Result<SeenStudy> LocalSource::read(const std::string& name, Detail detail) {
   auto store = local::SqliteStore::open(layout.database(), local::SqliteStore::Mode::kReadOnly);
   if (!store.ok() && store.error().code == ErrorCode::kNotFound) return no_such(name);
   if (!store.ok()) return store.error();
+  for (const std::string& caveat : (*store)->caveats()) {
+    if (said_.insert(caveat).second) std::cerr << "fettle: " << printable(caveat) << '\n';
+  }
   const control::Key key{"", name};
   auto study = (*store)->get_study(key);
   if (!study.ok() && study.error().code == ErrorCode::kNotFound) return no_such(name);

@@ -2,6 +2,7 @@
 // and after their runner was killed.
 #pragma once
 
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,6 +28,7 @@ class LocalSource final : public StudySource {
   Error no_such(const std::string& study);
 
   const std::string root_;
+  std::set<std::string> said_;  // of stores, what is not as it should be
 };
 
 // Log files of a local study.

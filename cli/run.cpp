@@ -110,13 +110,16 @@ int run_session(const RunOptions& options, local::Session& session, const api::S
   return finished ? exit_code_of_study(view.study) : static_cast<int>(kExitInterrupted);
 }
 
-int run_here(const RunOptions& options, api::Study study) {
+int run_here(const RunOptions& options, api::Study study, const Json& document) {
   study.metadata.ns.clear();  // there are no namespaces on a laptop
   auto session = open_session(options, study.metadata.name);
   if (!session.ok()) return complain(session.error());
-  const auto adopted = adopt_study((*session)->store(), study);
+  const auto adopted = adopt_study((*session)->store(), study, document);
   if (!adopted.ok()) return complain(adopted.error());
-  return run_session(options, **session, *adopted);
+  for (const std::string& kept : adopted->kept) {
+    say("the study continues with " + kept + ", as it began; " + options.file + " leaves it out");
+  }
+  return run_session(options, **session, adopted->study);
 }
 
 }  // namespace
@@ -134,7 +137,7 @@ int run_command(const RunOptions& options) {
   const Status overridden = override_fields(options, study, document);
   if (!overridden.ok()) return complain(overridden.error());
   if (options.place.on_cluster) return run_on_cluster(options, std::move(document));
-  return run_here(options, std::move(study));
+  return run_here(options, std::move(study), document);
 }
 
 }  // namespace fettle::cli

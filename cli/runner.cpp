@@ -11,6 +11,12 @@
 #include "runtime/local/scaling.h"
 
 namespace fettle::cli {
+namespace {
+
+constexpr std::int64_t kLookForRoomMs = 1'000;
+
+}  // namespace
+
 Runner::Runner(local::Session& session, Interrupt& interrupt, Display& display,
                const control::Key& study)
     : session_(session),
@@ -97,8 +103,25 @@ void Runner::grant_wishes() {
   }
 }
 
+void Runner::watch_disk() {
+  local::SqliteStore& store = session_.store();
+  const std::int64_t now_ms = session_.clock().now_ms();
+  if (disk_is_full_ && now_ms >= look_for_room_ms_) {
+    store.look_for_room();
+    look_for_room_ms_ = now_ms + kLookForRoomMs;
+  }
+  const std::string no_room = store.no_room();
+  if (no_room.empty() == !disk_is_full_) return;
+  disk_is_full_ = !no_room.empty();
+  display_.say(disk_is_full_ ? no_room +
+                                   "; trials that run keep running, their results are kept "
+                                   "and new ones wait until there is room"
+                             : "there is room on the disk again: the study continues");
+}
+
 // Reads the store and shows what is new.
 Status Runner::look() {
+  watch_disk();
   grant_wishes();
   FETTLE_ASSIGN(api::Study study, session_.store().get_study(key_));
   FETTLE_ASSIGN(std::vector<api::TrialPtr> trials, session_.store().list_trials(key_));

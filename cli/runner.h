@@ -39,6 +39,8 @@ class Runner {
   void wait();
   void on_signals(int count);
   Status look();
+  // Says when the disk is full and when there is room again, and looks for it.
+  void watch_disk();
   // What other processes have asked for (fettle scale).
   void grant_wishes();
 
@@ -50,6 +52,8 @@ class Runner {
   control::Manager manager_;
   LiveView live_;
   int signals_ = 0;
+  bool disk_is_full_ = false;
+  std::int64_t look_for_room_ms_ = 0;
   int done_fd_ = -1;  // readable when work() has ended
   std::atomic<bool> stopping_{false};
   std::atomic<bool> done_{false};

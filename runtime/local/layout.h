@@ -2,9 +2,11 @@
 //
 //   <root>/<study>.db                            the store (SQLite)
 //   <root>/<study>.lock                          held while a runner or its supervisor lives
+//   <root>/<study>.lock.runner                   held while a runner lives (study_lock.h)
 //   <root>/<study>/<trial>/r<run>/trial.json     what FETTLE_TRIAL points to
 //                                /output.log     what the run printed, bounded
 //                                /outcome.json   how it ended; absent until it has
+//                                /outcome.room   room for that, while it runs (outcome_file.h)
 //   <root>/<study>/checkpoints/<uid>/<trial>/    checkpoints, by the Study's uid
 //
 // Pure, but for make_layout (asks for the working directory) and recorded_runs (lists a directory).

@@ -10,10 +10,12 @@
 #include "api/resolve.h"
 #include "api/trial_file.h"
 #include "base/file.h"
+#include "control/clock.h"
 #include "core/names.h"
 #include "machine/gpu_list.h"
 #include "machine/usable.h"
 #include "runtime/local/gpus.h"
+#include "runtime/local/outcome_file.h"
 #include "runtime/local/run_command.h"
 #include "runtime/local/workers.h"
 #include "runtime/trial_file.h"
@@ -133,6 +135,7 @@ Status ProcessRuns::prepare(const api::Study& study, const api::Trial& trial, st
   FETTLE_TRY(make_directories(file.checkpoints.directory));
   // An earlier Study of this name may have left one.
   ::unlink(layout_.outcome_file(name, run).c_str());
+  FETTLE_TRY(reserve_outcome(layout_.run_directory(name, run)));
   FETTLE_TRY(write_file(layout_.trial_file(name, run), api::write_trial_file(file).dump(2) + "\n"));
   command.kind = SupervisorCommand::Kind::kStart;
   command.trial = name;
@@ -225,6 +228,7 @@ core::Run ProcessRuns::recall(const api::Trial& trial, std::int64_t run) const {
   recalled.state = core::RunState::kExited;
   recalled.outcome = api::Outcome::kDisrupted;
   recalled.reason = "fettle run and its supervisor were killed while it ran";
+  release_outcome(layout_.run_directory(trial.metadata.name, run));
   const Result<std::string> text =
       read_file(layout_.outcome_file(trial.metadata.name, run), kMaxMessageBytes);
   if (!text.ok()) return recalled;
@@ -232,7 +236,14 @@ core::Run ProcessRuns::recall(const api::Trial& trial, std::int64_t run) const {
   if (!document.ok()) return recalled;
   const Result<RunOutcome> outcome = read_outcome(*document);
   // One of an equally named trial of a Study that was deleted since says nothing about this one.
-  if (outcome.ok() && outcome->pod_uid == recalled.pod_uid) take_outcome(*outcome, recalled);
+  if (!outcome.ok() || outcome->pod_uid != recalled.pod_uid) return recalled;
+  take_outcome(*outcome, recalled);
+  // Its clock may have been fast (future_times.h).
+  const std::int64_t ahead_ms =
+      std::max<std::int64_t>(0, recalled.ended_ms - control::SystemClock().now_ms());
+  recalled.started_ms -= ahead_ms;
+  recalled.ended_ms -= ahead_ms;
+  if (recalled.report) recalled.report->at_ms -= ahead_ms;
   return recalled;
 }
 

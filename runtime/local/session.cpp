@@ -4,11 +4,19 @@
 #include <filesystem>
 #include <system_error>
 #include <utility>
+#include <vector>
 
+#include "api/quantity.h"
 #include "base/file.h"
 #include "runtime/local/supervisor_client.h"
 
 namespace fettle::local {
+namespace {
+
+constexpr std::int64_t kWorthAWordMs = 60'000;  // clocks differ by less at any time
+
+}  // namespace
+
 std::string find_trainer() {
   const char* const chosen = std::getenv("FETTLE_TRAINER");
   if (chosen != nullptr && *chosen != '\0') return chosen;
@@ -18,6 +26,24 @@ std::string find_trainer() {
   if (!code && std::filesystem::exists(beside, code)) return beside.string();
   return "fettle-trainer";  // from PATH; if it is not there either, the run says so
 }
+
+namespace {
+
+// Nobody decides by times that have not come yet, and what is odd about the store is said.
+Status make_trustworthy(SqliteStore& store, const SessionOptions& options) {
+  std::vector<std::string> words = store.caveats();
+  FETTLE_ASSIGN(const std::int64_t ahead_ms, store.end_future());
+  if (ahead_ms > kWorthAWordMs) {
+    words.push_back("times of this Study lay up to " + api::format_duration(ahead_ms / 1000.0) +
+                    " in the future: a clock was fast then, or is slow now. They are set back to "
+                    "the present");
+  }
+  if (!options.say) return success();
+  for (const std::string& sentence : words) options.say(sentence);
+  return success();
+}
+
+}  // namespace
 
 Result<std::unique_ptr<Session>> Session::open(const SessionOptions& options) {
   const Layout layout = make_layout(options.root, options.study);
@@ -35,6 +61,7 @@ Result<std::unique_ptr<Session>> Session::open(const SessionOptions& options) {
       SupervisorClient::start(options.executable, layout.study_directory(), session->lock_.fd()));
   FETTLE_ASSIGN(session->store_, SqliteStore::open(layout.database(), SqliteStore::Mode::kReadWrite,
                                                    session->clock_));
+  FETTLE_TRY(make_trustworthy(*session->store_, options));
   const std::string trainer = options.trainer.empty() ? find_trainer() : options.trainer;
   session->runs_ = std::make_unique<ProcessRuns>(layout, trainer, std::move(supervisor));
   return session;

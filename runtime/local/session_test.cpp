@@ -122,6 +122,34 @@ TEST(Session, ShutdownIsGentleAndKillIsNot) {
   EXPECT_EQ(runs.start(patient, shell_trial(2), 1).error().code, ErrorCode::kUnavailable);
 }
 
+// The clock was three hours fast in an earlier life of the Study.
+TEST(Session, TimesOfTheFutureHoldUpNothing) {
+  constexpr std::int64_t kAhead = 3 * 3'600'000;
+  const Scratch scratch;
+  std::int64_t now_ms = 0;
+  {
+    const auto session = open_session(scratch.path());
+    ASSERT_TRUE(session.ok()) << session.error().message;
+    now_ms = (*session)->clock().now_ms();
+    api::Trial trial = (*session)->store().create_trial(shell_trial()).value();
+    trial.status.runs = shell_trial().status.runs;
+    trial.status.runs[0].started_ms = now_ms + kAhead - 5'000;
+    trial.status.runs[0].ended_ms = now_ms + kAhead;
+    ASSERT_TRUE((*session)->store().update_trial_status(trial).ok());
+  }
+  std::vector<std::string> said;
+  SessionOptions options;
+  options.root = scratch.path();
+  options.study = "s";
+  options.say = [&](const std::string& sentence) { said.push_back(sentence); };
+  const auto session = Session::open(options);
+  ASSERT_TRUE(session.ok()) << session.error().message;
+  const auto trial = (*session)->store().get_trial({"", "s-0"}).value();
+  EXPECT_LT(trial->status.runs[0].ended_ms, now_ms + 60'000);
+  EXPECT_EQ(trial->status.runs[0].ended_ms - trial->status.runs[0].started_ms, 5'000);
+  EXPECT_THAT(said, testing::Contains(HasSubstr("in the future: a clock was fast")));
+}
+
 TEST(Session, ADirectoryThatCannotBeWritten) {
   const auto session = open_session("/proc/fettle");
   ASSERT_FALSE(session.ok());

@@ -5,6 +5,8 @@
 
 #include <utility>
 
+#include "base/file.h"
+
 namespace fettle::local {
 namespace {
 
@@ -82,6 +84,7 @@ Result<std::unique_ptr<Sqlite>> Sqlite::open(const std::string& path, bool writa
   // A reader of a WAL database has to write its shared-memory file.
   if ((code == SQLITE_CANTOPEN || code == SQLITE_READONLY) && !writable) {
     code = try_open(immutable_uri(path));
+    opened->is_frozen_ = true;
   }
   if (code != SQLITE_OK) return opened->error(code);
   return opened;
@@ -113,6 +116,7 @@ Status Sqlite::run(const char* sql, const std::vector<Value>& values,
     if (code == SQLITE_ROW && visit) visit(read_row(statement));
   }
   Status done = code == SQLITE_DONE ? success() : Status(error(code));
+  if (!done.ok()) is_full_ = cause(code) == SQLITE_FULL;
   sqlite3_reset(statement);
   sqlite3_clear_bindings(statement);
   return done;
@@ -134,14 +138,31 @@ Result<std::int64_t> Sqlite::number(const char* sql) {
   return found;
 }
 
+Result<std::string> Sqlite::text(const char* sql) {
+  std::string found;
+  FETTLE_TRY(run(sql, {}, [&](const Row& row) {
+    const auto* value = row.empty() ? nullptr : std::get_if<std::string>(&row[0]);
+    if (value != nullptr) found = *value;
+  }));
+  return found;
+}
+
+// The primary code. Files beside the database (its log, its index) that find no room fail as errors
+// of the system.
+int Sqlite::cause(int code) const {
+  const int primary = code & 0xff;
+  const bool by_system = primary == SQLITE_IOERR || primary == SQLITE_CANTOPEN;
+  if (!by_system || database_ == nullptr) return primary;
+  return is_no_room(sqlite3_system_errno(database_)) ? SQLITE_FULL : primary;
+}
+
 Error Sqlite::error(int code) const {
   const std::string detail =
       database_ != nullptr ? sqlite3_errmsg(database_) : sqlite3_errstr(code);
-  switch (code & 0xff) {
+  switch (cause(code)) {
     case SQLITE_FULL:
-      return io_error("the disk is full: cannot write " + path_ +
-                      "; nothing that was recorded is lost, make room and run the same command "
-                      "again");
+      return {ErrorCode::kUnavailable, "the disk is full: cannot write " + path_ +
+                                           "; nothing that was recorded is lost, make room"};
     case SQLITE_READONLY:
       return io_error(path_ + " cannot be written (" + detail +
                       "); nothing was changed, make it and its directory writable or run in "

@@ -34,8 +34,14 @@ class Sqlite {
   // Whether a write is on the disk itself when it returns, with all writes before it; otherwise
   // only the order of writes survives a loss of power. For a database in WAL mode.
   Status set_durable(bool durable);
-  // The first column of the first row, 0 if there is none.
+  // Whether the last statement that failed found no room on the disk.
+  bool is_full() const { return is_full_; }
+  // Whether the file is read as it lies there, without its write-ahead log: what that holds is not
+  // seen. So it is where a reader may not write the file's shared memory.
+  bool is_frozen() const { return is_frozen_; }
+  // The first column of the first row, 0 or "" if there is none.
   Result<std::int64_t> number(const char* sql);
+  Result<std::string> text(const char* sql);
 
  private:
   struct Finalize {
@@ -48,11 +54,14 @@ class Sqlite {
 
   explicit Sqlite(std::string path) : path_(std::move(path)) {}
   Result<sqlite3_stmt*> prepare(const char* sql);
+  int cause(int code) const;
   Error error(int code) const;
 
   const std::string path_;
   sqlite3* database_ = nullptr;
   std::vector<Prepared> statements_;
+  bool is_full_ = false;
+  bool is_frozen_ = false;
 };
 
 }  // namespace fettle::local

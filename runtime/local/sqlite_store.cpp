@@ -2,14 +2,19 @@
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 #include <random>
+#include <system_error>
 #include <type_traits>
 #include <utility>
 
 #include "api/study_json.h"
 #include "api/trial_json.h"
+#include "runtime/local/future_times.h"
 #include "runtime/local/layout.h"
+#include "runtime/local/network_disk.h"
 #include "runtime/local/sqlite.h"
+#include "runtime/local/stored_json.h"
 
 namespace fettle::local {
 namespace {
@@ -19,6 +24,7 @@ using control::Kind;
 // Stored in the file's user_version; a file with a higher one is refused.
 constexpr std::int64_t kSchemaVersion = 1;
 constexpr std::int64_t kDropEventsEvery = 1000;
+constexpr std::size_t kMostUnknown = 5;  // fields that are named
 
 Kind kind_of(const api::Study&) { return Kind::kStudy; }
 Kind kind_of(const api::Trial&) { return Kind::kTrial; }
@@ -56,23 +62,39 @@ Error missing(Kind kind, const std::string& name) {
   return not_found("there is no " + describe(kind, name));
 }
 
-Result<api::Study> read_study(const std::string& json) {
-  FETTLE_ASSIGN(const Json document, parse_json(json));
-  api::ReadStudy read = api::read_study(document);
+// As strictly as a document that a person wrote, or as it was stored by whatever version.
+Result<api::Study> read_object(const Json& document, api::UnknownFields unknown,
+                               const api::Study*) {
+  api::ReadStudy read = api::read_study(document, unknown);
   if (read.errors.empty()) return std::move(read.study);
   return invalid(read.errors[0].path + ": " + read.errors[0].message);
 }
 
-Result<api::Trial> read_trial(const std::string& json) {
-  FETTLE_ASSIGN(const Json document, parse_json(json));
-  return api::read_trial(document);
+Result<api::Trial> read_object(const Json& document, api::UnknownFields unknown,
+                               const api::Trial*) {
+  return api::read_trial(document, unknown);
 }
 
-// One object that cannot be read back would take the whole store with it.
 template <class Object>
-Status check_readable(Kind kind, const std::string& name, const Result<Object>& read) {
+Result<Object> read_stored(const Json& document) {
+  const Object* const kind = nullptr;
+  return read_object(document, api::UnknownFields::kIgnoredWithBounds, kind);
+}
+
+Json write_object(const api::Study& study) { return api::write_study(study); }
+Json write_object(const api::Trial& trial) { return api::write_trial(trial); }
+
+// One object that cannot be read back would take the whole store with it. What is new has to be
+// right; what is there may be right for another version alone.
+template <class Object>
+Status check_readable(const Object& object, const std::string& json, bool is_new) {
+  FETTLE_ASSIGN(const Json document, parse_json(json));
+  const auto fields =
+      is_new ? api::UnknownFields::kMistakes : api::UnknownFields::kIgnoredWithBounds;
+  const Result<Object> read = read_object(document, fields, &object);
   if (read.ok()) return success();
-  return invalid(describe(kind, name) + " cannot be stored: " + read.error().message);
+  return invalid(describe(kind_of(object), object.metadata.name) +
+                 " cannot be stored: " + read.error().message);
 }
 
 Status check_version(Kind kind, const api::Metadata& wanted, const api::Metadata& stored) {
@@ -104,15 +126,59 @@ Result<std::unique_ptr<SqliteStore>> SqliteStore::open(const std::string& path, 
                     "); use that one, or another directory");
   }
   if (mode == Mode::kReadWrite) {
-    FETTLE_TRY(store->database_->run("PRAGMA journal_mode=WAL"));
-    FETTLE_TRY(store->database_->set_durable(false));
+    FETTLE_TRY(store->choose_journal());
     if (schema < kSchemaVersion) FETTLE_TRY(store->make_schema());
     // Learn now, not at the first write, that there can be none.
     FETTLE_TRY(store->database_->run("BEGIN IMMEDIATE"));
     FETTLE_TRY(store->database_->run("ROLLBACK"));
   }
   FETTLE_TRY(store->load());
+  store->note_unknown();
+  store->note_frozen();
   return store;
+}
+
+// A write-ahead log wants memory that all readers share, which a network file system does not have;
+// another one may refuse it as well, and then answers so.
+Status SqliteStore::choose_journal() {
+  const std::string network = network_file_system(path_);
+  has_log_ = network.empty();
+  if (has_log_) {
+    FETTLE_ASSIGN(const std::string mode, database_->text("PRAGMA journal_mode=WAL"));
+    has_log_ = mode == "wal";
+    if (!has_log_) {
+      caveats_.push_back("SQLite can have no write-ahead log for " + path_ + " (it answers \"" +
+                         mode + "\"): every write waits for the disk; better use another: -C DIR");
+    }
+  } else {
+    FETTLE_TRY(database_->run("PRAGMA journal_mode=DELETE"));
+    caveats_.push_back(network_warning(path_, network));
+  }
+  return database_->set_durable(!has_log_);
+}
+
+// What a version that knows more fields has written decides nothing here, and people should know.
+void SqliteStore::note_unknown() {
+  std::string names;
+  for (const auto& [key, document] : foreign_) {
+    if (key.first != Kind::kStudy) continue;
+    const Json known = write_object(studies_[key.second]);
+    for (const std::string& path : unknown_paths(document, known, kMostUnknown)) {
+      names += (names.empty() ? "" : ", ") + path;
+    }
+  }
+  if (foreign_.empty()) return;
+  if (names.empty()) names = "some of its trials'";
+  caveats_.push_back(path_ + " has fields that this fettle does not know (" + names +
+                     "): another version wrote them. They are kept, and nothing is done by them");
+}
+
+void SqliteStore::note_frozen() {
+  std::error_code code;
+  const auto log = std::filesystem::file_size(path_ + "-wal", code);
+  if (!database_->is_frozen() || code || log == 0) return;
+  caveats_.push_back(path_ + "-wal holds the newest changes and cannot be read from here, since " +
+                     "its directory cannot be written: what is shown may be old");
 }
 
 Status SqliteStore::make_schema() {
@@ -134,6 +200,7 @@ Status SqliteStore::load() {
   studies_.clear();
   trials_.clear();
   by_study_.clear();
+  foreign_.clear();
   FETTLE_ASSIGN(const std::int64_t schema, database_->number("PRAGMA user_version"));
   if (schema == 0) return success();  // made by a runner that has not come further yet
   Status loaded = success();
@@ -145,20 +212,27 @@ Status SqliteStore::load() {
   }));
   if (loaded.ok()) return success();
   return io_error(path_ + " holds an object that cannot be read: " + loaded.error().message +
-                  "; restore it from a copy, or move it away to start the Study anew");
+                  "; if a newer fettle wrote it, use that one; else restore it from a copy, or "
+                  "move it away to start the Study anew");
 }
 
 Status SqliteStore::load_row(Kind kind, const std::string& json) {
+  FETTLE_ASSIGN(Json document, parse_json(json));
+  const auto note = [&](const api::Metadata& metadata, const Json& known) {
+    version_ = std::max(version_, version_of(metadata));
+    const bool is_foreign = document != known && !unknown_paths(document, known, 1).empty();
+    if (is_foreign) foreign_[{kind, key_of(metadata)}] = std::move(document);
+  };
   if (kind == Kind::kTrial) {
-    FETTLE_ASSIGN(api::Trial trial, read_trial(json));
-    version_ = std::max(version_, version_of(trial.metadata));
+    FETTLE_ASSIGN(api::Trial trial, read_stored<api::Trial>(document));
+    note(trial.metadata, write_object(trial));
     const auto shared = std::make_shared<const api::Trial>(std::move(trial));
     trials_[key_of(shared->metadata)] = shared;
     by_study_[{shared->metadata.ns, shared->spec.study}][shared->spec.index] = shared;
     return success();
   }
-  FETTLE_ASSIGN(api::Study study, read_study(json));
-  version_ = std::max(version_, version_of(study.metadata));
+  FETTLE_ASSIGN(api::Study study, read_stored<api::Study>(document));
+  note(study.metadata, write_object(study));
   studies_[key_of(study.metadata)] = std::move(study);
   return success();
 }
@@ -223,28 +297,40 @@ Result<control::Store::StudyAndTrials> SqliteStore::read_other(const control::Ke
 Status SqliteStore::put(Kind kind, const api::Metadata& metadata, const std::string& study,
                         const std::string& json) {
   if (mode_ == Mode::kReadOnly) return io_error(path_ + " is open for reading only");
-  FETTLE_TRY(database_->run(
+  Status written = database_->run(
       "INSERT OR REPLACE INTO objects VALUES(?, ?, ?, ?, ?, ?)",
-      {kind_name(kind), metadata.ns, metadata.name, study, version_of(metadata), json}));
+      {kind_name(kind), metadata.ns, metadata.name, study, version_of(metadata), json});
+  if (!written.ok() && database_->is_full()) no_room_ = written.error().message;
+  FETTLE_TRY(written);
   version_ = version_of(metadata);
   return success();
 }
 
+// Of an object that another version wrote, what only that knows is written again.
+template <class Object>
+Status SqliteStore::write(const Object* before, const Object& after) {
+  Json document = write_object(after);
+  const auto foreign = foreign_.find({kind_of(after), key_of(after.metadata)});
+  const bool is_foreign = before != nullptr && foreign != foreign_.end();
+  if (is_foreign) document = carry_over(foreign->second, write_object(*before), document);
+  const std::string json = document.dump();
+  FETTLE_TRY(check_readable(after, json, before == nullptr));
+  FETTLE_TRY(put(kind_of(after), after.metadata, study_of(after), json));
+  if (is_foreign) foreign->second = std::move(document);
+  return success();
+}
+
 // Writes the object under the next resourceVersion, then takes it into memory.
-Status SqliteStore::keep(api::Study& study) {
+Status SqliteStore::keep(const api::Study* before, api::Study& study) {
   study.metadata.resource_version = std::to_string(version_ + 1);
-  const std::string json = api::write_study(study).dump();
-  FETTLE_TRY(check_readable(Kind::kStudy, study.metadata.name, read_study(json)));
-  FETTLE_TRY(put(Kind::kStudy, study.metadata, study.metadata.name, json));
+  FETTLE_TRY(write(before, study));
   studies_[key_of(study.metadata)] = study;
   return success();
 }
 
-Status SqliteStore::keep(api::Trial& trial) {
+Status SqliteStore::keep(const api::Trial* before, api::Trial& trial) {
   trial.metadata.resource_version = std::to_string(version_ + 1);
-  const std::string json = api::write_trial(trial).dump();
-  FETTLE_TRY(check_readable(Kind::kTrial, trial.metadata.name, read_trial(json)));
-  FETTLE_TRY(put(Kind::kTrial, trial.metadata, trial.spec.study, json));
+  FETTLE_TRY(write(before, trial));
   const auto shared = std::make_shared<const api::Trial>(trial);
   trials_[key_of(trial.metadata)] = shared;
   by_study_[{trial.metadata.ns, trial.spec.study}][trial.spec.index] = shared;
@@ -254,9 +340,10 @@ Status SqliteStore::keep(api::Trial& trial) {
 // Checkpoints are on the disk under names and uids of objects, so those must not be rolled back.
 template <class Object>
 Status SqliteStore::keep_for_good(Object& created) {
+  const Object* const none = nullptr;
   FETTLE_TRY(database_->set_durable(true));
-  Status kept = keep(created);
-  FETTLE_TRY(database_->set_durable(false));
+  Status kept = keep(none, created);
+  FETTLE_TRY(database_->set_durable(!has_log_));
   return kept;
 }
 
@@ -295,12 +382,13 @@ Result<Object> SqliteStore::update(const Object& object, Part Object::*part) {
   Object changed;
   {
     const std::lock_guard<std::mutex> guard(mutex_);
-    FETTLE_ASSIGN(changed, stored(object));
-    FETTLE_TRY(check_version(kind_of(object), object.metadata, changed.metadata));
-    if (changed.*part == object.*part) return changed;
+    FETTLE_ASSIGN(const Object before, stored(object));
+    FETTLE_TRY(check_version(kind_of(object), object.metadata, before.metadata));
+    if (before.*part == object.*part) return before;
+    changed = before;
     changed.*part = object.*part;
     if constexpr (std::is_same_v<Part, decltype(object.spec)>) ++changed.metadata.generation;
-    FETTLE_TRY(keep(changed));
+    FETTLE_TRY(keep(&before, changed));
   }
   notify(kind_of(changed), changed.metadata, study_of(changed));
   return changed;
@@ -324,6 +412,47 @@ Result<api::Trial> SqliteStore::update_trial_spec(const api::Trial& trial) {
 
 Result<api::Trial> SqliteStore::update_trial_status(const api::Trial& trial) {
   return update(trial, &api::Trial::status);
+}
+
+Result<std::int64_t> SqliteStore::end_future() {
+  const std::lock_guard<std::mutex> guard(mutex_);
+  const std::int64_t now_ms = clock_->now_ms();
+  std::int64_t ahead_ms = 0;
+  const auto end_for = [&](const auto& before) -> Status {
+    auto after = before;
+    const std::int64_t ahead = local::end_future(after, now_ms);
+    if (ahead <= 0) return success();
+    ahead_ms = std::max(ahead_ms, ahead);
+    return keep(&before, after);
+  };
+  const std::map<control::Key, api::Study> studies = studies_;
+  const std::map<control::Key, api::TrialPtr> trials = trials_;
+  for (const auto& [key, study] : studies) FETTLE_TRY(end_for(study));
+  for (const auto& [key, trial] : trials) FETTLE_TRY(end_for(*trial));
+  return ahead_ms;
+}
+
+// ---- A full disk -------------------------------------------------------------------------------
+
+std::string SqliteStore::no_room() {
+  const std::lock_guard<std::mutex> guard(mutex_);
+  return no_room_;
+}
+
+void SqliteStore::look_for_room() {
+  std::vector<control::Change> waiting;
+  {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    // A write like any other, of what is there already.
+    if (no_room_.empty() || !database_->run("PRAGMA user_version=1").ok()) return;
+    no_room_.clear();
+    for (const auto& [key, study] : studies_) waiting.push_back({Kind::kStudy, key, key.name});
+    for (const auto& [key, trial] : trials_) {
+      waiting.push_back({Kind::kTrial, key, trial->spec.study});
+    }
+  }
+  if (!listener_) return;
+  for (const control::Change& change : waiting) listener_(change);
 }
 
 // ---- Events and notices ------------------------------------------------------------------------

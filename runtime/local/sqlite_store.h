@@ -6,10 +6,14 @@
 // grows; a write that changes nothing keeps its resourceVersion. Every write is one transaction in
 // WAL mode: an acknowledged write survives any death of the process. Only a create is synced to the
 // disk, with all before it: a loss of power may roll back later writes of status and spec, but
-// never brings a name back under another uid, under which checkpoints would be mistaken. What would
-// not be read back is refused (kInvalid). One writer at a time (StudyLock sees to it) and any
-// number of read-only ones, which look again whenever the file has changed. Thread-safe: one mutex;
-// the listener is called after it is released, from the writing thread.
+// never brings a name back under another uid, under which checkpoints would be mistaken. Where
+// there can be no write-ahead log (network_disk.h), every write is synced. What would not be read
+// back is refused (kInvalid).
+// Objects of other versions are read leniently: fields that this one does not know decide nothing
+// and stay as they are (stored_json.h), and values that another version took are not checked again.
+// One writer at a time (StudyLock sees to it) and any number of read-only ones, which look again
+// whenever the file has changed. Thread-safe: one mutex; the listener is called after it is
+// released, from the writing thread.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +22,10 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "base/json.h"
 #include "control/clock.h"
 #include "control/store.h"
 
@@ -50,6 +56,13 @@ class SqliteStore final : public control::Store {
       std::shared_ptr<control::Clock> clock = std::make_shared<control::SystemClock>());
   ~SqliteStore() override;
 
+  // For people, one sentence each: what of the store is not as it should be or cannot be seen.
+  const std::vector<std::string>& caveats() const { return caveats_; }
+
+  // Sets times that lie in the future back to now (future_times.h); returns by how many
+  // milliseconds the latest was ahead, 0 if none was. Before anybody watches.
+  Result<std::int64_t> end_future();
+
   Result<api::Study> get_study(const control::Key& key) override;
   Result<api::TrialPtr> get_trial(const control::Key& key) override;
   Result<std::vector<api::Study>> list_studies() override;
@@ -65,6 +78,13 @@ class SqliteStore final : public control::Store {
   Result<api::Trial> update_trial_spec(const api::Trial& trial) override;
   Result<api::Trial> update_trial_status(const api::Trial& trial) override;
 
+  // "", or what is said of a disk that has no room: no write succeeds until it has, each fails with
+  // kUnavailable and changes nothing.
+  std::string no_room();
+  // Tries whether there is room again. Once there is, the listener hears of all objects, so that
+  // what had to wait is done now.
+  void look_for_room();
+
   // Events are for people: one that cannot be written is dropped. The newest kMaxEvents are kept.
   void record_event(const control::Change& about, bool warning, const std::string& reason,
                     const std::string& message, std::int64_t now_ms) override;
@@ -78,16 +98,22 @@ class SqliteStore final : public control::Store {
   SqliteStore(std::unique_ptr<Sqlite> database, Mode mode, std::string path,
               std::shared_ptr<control::Clock> clock);
 
+  Status choose_journal();
   Status make_schema();
   Status load();
   Status load_row(control::Kind kind, const std::string& json);
+  void note_unknown();
+  void note_frozen();
   Status refresh();
   Status put(control::Kind kind, const api::Metadata& metadata, const std::string& study,
              const std::string& json);
-  Status keep(api::Study& study);
-  Status keep(api::Trial& trial);
+  // `before`: as it was until now; nullptr: it is new.
+  Status keep(const api::Study* before, api::Study& study);
+  Status keep(const api::Trial* before, api::Trial& trial);
   template <class Object>
   Status keep_for_good(Object& created);
+  template <class Object>
+  Status write(const Object* before, const Object& after);
   // The object as it is stored; kNotFound.
   Result<api::Study> stored(const api::Study& like) const;
   Result<api::Trial> stored(const api::Trial& like) const;
@@ -103,12 +129,17 @@ class SqliteStore final : public control::Store {
   const Mode mode_;
   const std::string path_;
   const std::shared_ptr<control::Clock> clock_;
+  bool has_log_ = true;  // a write-ahead log
+  std::vector<std::string> caveats_;
   std::int64_t version_ = 0;       // the highest resourceVersion given out
   std::int64_t data_version_ = 0;  // SQLite's: changes when another process has written
-  std::int64_t events_ = 0;        // recorded since the oldest were last dropped
+  std::string no_room_;
+  std::int64_t events_ = 0;  // recorded since the oldest were last dropped
   std::map<control::Key, api::Study> studies_;
   std::map<control::Key, api::TrialPtr> trials_;
   std::map<control::Key, std::map<std::int64_t, api::TrialPtr>> by_study_;  // by spec.index
+  // Documents that have fields which are not known here, as they are stored.
+  std::map<std::pair<control::Kind, control::Key>, Json> foreign_;
   std::function<void(const control::Change&)> listener_;
 };
 

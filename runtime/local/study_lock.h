@@ -1,10 +1,12 @@
 // StudyLock: at most one runner for a Study, and no second process for a trial, ever.
 //
-// Two locks on one file, because two questions are asked. flock() belongs to the open file: the
+// Two locks, because two questions are asked. flock() of `path` belongs to the open file: the
 // runner takes it, the supervisor and the guard of every trial inherit it, and so it is free only
-// when the last process of the Study is gone, however each of them ended. The POSIX record lock
-// belongs to the runner's process alone: it says whether a runner lives (and, from the kernel, its
-// pid, which cannot be stale) or only a supervisor that is still cleaning up.
+// when the last process of the Study is gone, however each of them ended. The POSIX record lock of
+// `path`.runner belongs to the runner's process alone: it says whether a runner lives (and, from
+// the kernel, its pid, which cannot be stale) or only a supervisor that is still cleaning up.
+// Two files, because NFS makes flock() a record lock of another owner: on one file the second lock
+// would be refused because of the first.
 // The pid in the file is for people. Owned by the runner's Session; not synchronised.
 #pragma once
 
@@ -30,7 +32,8 @@ class StudyLock {
   // kUnavailable: another living runner has the Study (said with its pid), or the wait ended.
   // kIo: the file cannot be made, with the reason and the way out.
   static Result<StudyLock> acquire(const std::string& path, const StudyLockOptions& options = {});
-  // The pid of the living runner that holds `path`, or 0.
+  // The pid of the living runner that holds `path`; 0: none; kElsewhere: one on another machine.
+  static constexpr pid_t kElsewhere = -1;
   static pid_t holder(const std::string& path);
 
   StudyLock(StudyLock&& other) noexcept;
@@ -43,8 +46,9 @@ class StudyLock {
   int fd() const { return fd_; }
 
  private:
-  explicit StudyLock(int fd) : fd_(fd) {}
+  StudyLock(int fd, int runner_fd) : fd_(fd), runner_fd_(runner_fd) {}
   int fd_ = -1;
+  int runner_fd_ = -1;
 };
 
 }  // namespace fettle::local

@@ -10,8 +10,8 @@
 #include <limits>
 #include <utility>
 
-#include "base/file.h"
 #include "machine/usable.h"
+#include "runtime/local/outcome_file.h"
 #include "runtime/local/process_tree.h"
 
 namespace fettle::local {
@@ -214,8 +214,7 @@ RunOutcome SupervisedRun::finish(std::int64_t now_ms) {
   outcome.started_ms = started_ms_;
   outcome.ended_ms = now_ms;
   if (metrics_.has_report()) outcome.report = metrics_.report();
-  const Status written =
-      write_file(command_.run_directory + "/outcome.json", write_outcome(outcome).dump(2) + "\n");
+  const Status written = write_outcome_file(command_.run_directory, outcome);
   if (!written.ok()) outcome.message += "; " + written.error().message;
   return outcome;
 }

@@ -8,9 +8,12 @@
 
 #include "base/file.h"
 #include "base/utf8.h"
+#include "runtime/local/disk_room.h"
 
 namespace fettle::local {
 namespace {
+
+constexpr std::int64_t kAskEvery = 16 << 10;  // bytes
 
 // The length of the character that `text` begins with; 0 if it is none, or a control character.
 std::size_t printable_length(std::string_view text) {
@@ -120,6 +123,17 @@ std::string TrialLog::last_lines(int lines) const {
 }
 
 void TrialLog::write(std::string_view bytes) {
+  // A disk is asked once in a while, not at every line.
+  unasked_ += static_cast<std::int64_t>(bytes.size());
+  if (fd_ >= 0 && unasked_ >= kAskEvery) {
+    if (!has_room_for_log(fd_, unasked_)) {
+      error_ = "the log is not complete: the last of the disk is kept for results";
+      ::close(fd_);
+      fd_ = -1;
+      return;
+    }
+    unasked_ = 0;
+  }
   while (!bytes.empty() && fd_ >= 0) {
     const ssize_t written = ::write(fd_, bytes.data(), bytes.size());
     if (written < 0 && errno == EINTR) continue;

@@ -2,7 +2,8 @@
 //
 // The first kHeadBytes go to the file as they come. Of what follows the last kTailBytes are kept in
 // memory and written at the end, with a note of how much is missing between. A disk that is full
-// costs log lines, never the run: the first error is remembered and the rest is dropped.
+// costs log lines, never the run: the first error is remembered and the rest is dropped. Logs stop
+// while there is still room for results (disk_room.h).
 // Also keeps the last lines for messages. Owned by one run; not synchronised.
 #pragma once
 
@@ -43,6 +44,7 @@ class TrialLog {
 
   int fd_ = -1;
   std::int64_t bytes_ = 0;
+  std::int64_t unasked_ = 0;    // written since the disk was last asked for its room
   std::int64_t tail_seen_ = 0;  // bytes that came after the head was full
   std::string tail_;            // a ring once it is full; tail_seen_ % kTailBytes is its beginning
   std::string last_;
