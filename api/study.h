@@ -283,6 +283,24 @@ struct PriorObservation {
 };
 inline constexpr std::size_t kMaxPriorObservations = 200;
 
+// What chooses the trials from one on, settled before the first of them is created: what `auto`
+// stands for, the budget that this rests on, and what computes it. So a budget that is raised
+// changes no choice that was made, and each can be made again (docs/decisions/0038).
+struct SearchPeriod {
+  std::int64_t since = 0;                         // the index of the first trial
+  std::int64_t basis = 0;                         // the highest seq that was known
+  std::string algorithm;                          // in force: with auto what it stands for
+  std::string early_stopping;                     // the rule that auto has added; "" = none
+  std::int64_t trials = 0;                        // budget.trials
+  std::int64_t parallelism = 0;                   // budget.parallelism
+  std::optional<double> max_cost = std::nullopt;  // with costAware: what all trials may cost
+  std::string reason;       // why auto chose the algorithm; completes "because ..."
+  std::string steps;        // what auto decided about steps, and why: a clause
+  std::string computed_by;  // search/fingerprint.h; "" = not known
+  bool operator==(const SearchPeriod&) const = default;
+};
+inline constexpr std::size_t kMostSearchPeriods = 16;
+
 // Short texts for the columns of tables.
 struct StudyDisplay {
   std::string state;      // "Searching", "Stopping", "Suspended", "Succeeded", "Failed"
@@ -309,6 +327,7 @@ struct StudyStatus {
   std::vector<BestTrial> best;  // one for a single objective; at most 100 of a Pareto front
   // Written once, before the first trial: what warmStart.studies had found by then.
   std::vector<PriorObservation> prior_observations;
+  std::vector<SearchPeriod> search;  // by `since`; empty before the first trial
   // Several objectives: the volume between the front and the references, each the objective's own
   // or the worst value of a feasible trial; absent where it is too costly to compute or no number.
   std::optional<double> hypervolume;

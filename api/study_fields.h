@@ -369,6 +369,25 @@ void visit_fields(Visitor& v, T& c) {
   v.field("values", c.values, "In the order of spec.objectives.", list(0, kMostObjectives));
 }
 
+template <class Visitor, Like<SearchPeriod> T>
+void visit_fields(Visitor& v, T& c) {
+  v.field("since", c.since, "The index of the first trial it chose.", whole(0, kLargestWhole));
+  v.field("basis", c.basis, "The highest seq that was known.", whole(0, kLargestWhole));
+  v.field("algorithm", c.algorithm, "In force: with algorithm auto what that stands for.",
+          text(0, kLongestName));
+  v.field("earlyStopping", c.early_stopping, "The rule that auto has added.",
+          text(0, kLongestName));
+  v.field("trials", c.trials, "The budget.trials that it rests on.", whole(0, kLargestWhole));
+  v.field("parallelism", c.parallelism, "The budget.parallelism that it rests on.",
+          whole(0, kLargestWhole));
+  v.field("maxCost", c.max_cost, "With costAware: what all trials together may cost.",
+          number(0, kLargestBound));
+  v.field("reason", c.reason, "Why auto chose the algorithm.", message_text(512));
+  v.field("steps", c.steps, "What auto decided about steps.", message_text(512));
+  v.field("computedBy", c.computed_by, "Version, processor and mathematical library.",
+          message_text(256));
+}
+
 template <class Visitor, Like<StudyDisplay> T>
 void visit_fields(Visitor& v, T& c) {
   v.field("state", c.state, "What goes on.", message_text(64));
@@ -389,6 +408,8 @@ void visit_fields(Visitor& v, T& c) {
           list(0, kMaxFront));
   v.field("priorObservations", c.prior_observations, "What earlier Studies had found.",
           list(0, kMaxPriorObservations));
+  v.field("search", c.search, "What chose the trials, from which one on.",
+          list(0, kMostSearchPeriods));
   v.field("hypervolume", c.hypervolume, "What the Pareto front covers, up to the references.",
           amount);
   v.field("algorithm", c.algorithm, "The sampler in use.", message_text(1024));

@@ -35,6 +35,20 @@ std::string judged(const core::Replay& replay) {
   return plural(replay.judgements, "judgement") + " (" + plural(replay.stops, "stop") + ")";
 }
 
+// What else than this program on this machine has decided, if that shows.
+void print_elsewhere(const core::Replay& replay) {
+  if (replay.elsewhere.empty() || (replay.close == 0 && replay.differences.empty())) return;
+  for (const std::string& other : replay.elsewhere) {
+    std::cout << "Decided by  " << (other.empty() ? "an earlier version" : printable(other))
+              << '\n';
+  }
+  std::cout << "Here is     " << search::fingerprint() << '\n';
+  if (replay.close == 0) return;
+  std::cout << "What was computed elsewhere counts as the same if its numbers agree to "
+            << core::kSameElsewhere << " of their size: so " << plural(replay.close, "suggestion")
+            << (replay.close == 1 ? " does.\n" : " do.\n");
+}
+
 int print_replay(const RunView& view, const core::Replay& replay) {
   std::cout << view.study.metadata.name << ": " << plural(replay.suggestions, "suggestion")
             << (replay.replacements > 0 ? ", " : " and ") << judged(replay) << " decided again: ";
@@ -43,7 +57,8 @@ int print_replay(const RunView& view, const core::Replay& replay) {
               << replay.deleted << '\n';
   }
   if (replay.differences.empty()) {
-    std::cout << "all as recorded\n";
+    std::cout << "all as recorded" << (replay.close > 0 ? ", but for last digits\n" : "\n");
+    print_elsewhere(replay);
     return kExitSucceeded;
   }
   std::cout << plural(count(replay.differences.size()), "difference") << '\n';
@@ -52,8 +67,12 @@ int print_replay(const RunView& view, const core::Replay& replay) {
   if (shown < replay.differences.size()) {
     std::cout << "\n  and " << replay.differences.size() - shown << " more\n";
   }
-  std::cout << "\nSo the study's spec or its facts were changed since, or another version of "
-               "fettle decided.\n";
+  std::cout << '\n';
+  print_elsewhere(replay);
+  std::cout << (replay.elsewhere.empty()
+                    ? "So the study's spec or its facts were changed since.\n"
+                    : "That may be the cause; else the study's spec or its facts were changed "
+                      "since.\n");
   return kExitFailed;
 }
 
@@ -64,6 +83,7 @@ Result<api::Study> with_rules(const api::Study& study, const ReplayOptions& opti
     changed.spec.algorithm = {};
     changed.spec.algorithm.name = options.algorithm;
     changed.spec.algorithm.seed = study.spec.algorithm.seed;
+    changed.status.search.clear();  // says what the Study's own algorithm stands for
   }
   if (!options.early_stopping.empty()) {
     changed.spec.early_stopping.emplace();

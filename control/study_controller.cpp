@@ -12,7 +12,9 @@
 #include "core/facts.h"
 #include "core/history.h"
 #include "core/names.h"
+#include "core/settled_search.h"
 #include "core/warm_start.h"
+#include "search/fingerprint.h"
 
 namespace fettle::control {
 
@@ -178,6 +180,24 @@ Result<core::StudyPlan> StudyController::plan(const api::Study& study,
   if (earlier > 0) return core::plan_waiting_study(study, earlier, now_ms);
   if (core::awaits_priors(study, trials)) return plan_warm_start(study, memory);
   memory.ledger.update(study, trials);
+  if (!core::awaits_search(study, memory.ledger, search::fingerprint())) {
+    return plan_settled(study, trials, room, memory);
+  }
+  core::StudyPlan plan = core::plan_search(study, memory.ledger, search::fingerprint());
+  // What follows rests on what is written first.
+  api::Study settled = study;
+  settled.status = std::get<core::UpdateStudyStatus>(plan.actions.front()).status;
+  memory.ledger.update(settled, trials);
+  core::StudyPlan rest = plan_settled(settled, trials, room, memory);
+  for (core::StudyAction& action : rest.actions) plan.actions.push_back(std::move(action));
+  plan.wake_at_ms = rest.wake_at_ms;
+  return plan;
+}
+
+core::StudyPlan StudyController::plan_settled(const api::Study& study,
+                                              const std::vector<api::TrialPtr>& trials,
+                                              core::Capacity room, Memory& memory) {
+  const std::int64_t now_ms = clock_.now_ms();
   const Result<search::Sampler*> sampler = sampler_of(study, memory);
   if (!sampler.ok()) {
     return core::plan_refused_study(study, trials, sampler.error().message, now_ms);

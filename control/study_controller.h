@@ -78,6 +78,9 @@ class StudyController {
   core::StudyPlan plan_warm_start(const api::Study& study, Memory& memory);
   Result<core::StudyPlan> plan(const api::Study& study, const std::vector<api::TrialPtr>& trials,
                                core::Capacity room, Memory& memory);
+  // Once it is written down what chooses the trials (core/settled_search.h).
+  core::StudyPlan plan_settled(const api::Study& study, const std::vector<api::TrialPtr>& trials,
+                               core::Capacity room, Memory& memory);
   Status carry_out(const core::StudyPlan& plan, Objects& objects, Looked& looked, Order order,
                    Memory& memory);
   void tell_what_is_known(const Key& key);

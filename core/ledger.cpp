@@ -76,7 +76,7 @@ bool goes_on(const std::vector<Fact>& known, const std::vector<Fact>& facts) {
 
 bool Ledger::is_of(const api::Study& study) const {
   return name_ == study.metadata.name && uid_ == study.metadata.uid &&
-         generation_ == study.metadata.generation &&
+         generation_ == study.metadata.generation && periods_ == study.status.search &&
          problem_.priors.size() == study.status.prior_observations.size();
 }
 
@@ -89,6 +89,7 @@ void Ledger::reset(const api::Study& study) {
   generation_ = study.metadata.generation;
   spec_ = study.spec;
   problem_ = problem_of(study);
+  periods_ = study.status.search;
   rungs_ = search::rung_steps(problem_.algorithm, problem_.early_stopping, problem_.resource);
   has_stages_ = search::promotes(problem_);
   history_is_wrong_ = true;

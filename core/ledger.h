@@ -99,6 +99,7 @@ class Ledger {
   std::int64_t generation_ = -1;
   api::StudySpec spec_;
   search::Problem problem_;
+  std::vector<api::SearchPeriod> periods_;  // that problem_ follows
   std::vector<std::int64_t> rungs_;
   bool has_stages_ = false;
 

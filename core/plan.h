@@ -154,8 +154,10 @@ TrialPlan plan_orphan(const api::Trial& trial, const std::vector<Run>& runs, std
 
 // ---- Helpers that callers share ----------------------------------------------------------------
 
-// The search problem a Study poses, and its history in seq order.
+// The search problem a Study poses: now, and when its trial `next` was created on `basis`
+// (settled_search.h); and its history in seq order.
 search::Problem problem_of(const api::Study& study);
+search::Problem problem_at(const api::Study& study, std::int64_t next, std::int64_t basis);
 search::History history_of(const api::Study& study, const std::vector<api::TrialPtr>& trials);
 
 // Names: "<study>-<index>" and "<trial>-r<run>".

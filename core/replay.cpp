@@ -1,6 +1,7 @@
 #include "core/replay.h"
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <utility>
 
@@ -9,6 +10,7 @@
 #include "core/replay_population.h"
 #include "core/replay_rungs.h"
 #include "search/schedule.h"
+#include "search/study_problem.h"
 
 namespace fettle::core {
 
@@ -70,6 +72,60 @@ bool stopped_at(const Trial& trial, const Fact& rung) {
          trial.spec.stop->basis == rung.seq;
 }
 
+// Two numbers as two machines compute them; anything else is equal or not.
+bool same_elsewhere(const Json& recorded, const Json& again) {
+  if (recorded == again) return true;
+  if (recorded.is_number() && again.is_number()) {
+    const double a = recorded.as_double();
+    const double b = again.as_double();
+    return std::abs(a - b) <= kSameElsewhere * std::max(std::abs(a), std::abs(b));
+  }
+  if (!recorded.is_object() || !again.is_object()) return false;
+  if (recorded.as_object().size() != again.as_object().size()) return false;
+  return std::all_of(recorded.as_object().begin(), recorded.as_object().end(),
+                     [&](const auto& member) {
+                       const Json* other = again.find(member.first);
+                       return other != nullptr && same_elsewhere(member.second, *other);
+                     });
+}
+
+void compare_suggestion(const api::Study& study, const Resuggestion& again,
+                        const std::string& computed_by, Replay& out) {
+  ++out.suggestions;
+  const Trial& trial = *again.trial;
+  if (again.point && *again.point == trial.spec.parameters) return;
+  const api::SearchPeriod* period =
+      search::period_at(study.status.search, trial.spec.index, trial.spec.search.basis);
+  const bool elsewhere = period != nullptr && period->computed_by != computed_by;
+  if (elsewhere && again.point && same_elsewhere(trial.spec.parameters, *again.point)) {
+    ++out.close;
+    return;
+  }
+  out.differences.push_back({trial.metadata.name, trial.spec.search.basis,
+                             trial.spec.parameters.dump(),
+                             again.point ? again.point->dump() : "no point is left"});
+}
+
+// The sampler of each period in turn: a new one is as good as one that saw it all.
+class Samplers {
+ public:
+  explicit Samplers(const api::Study& study) : study_(study) {}
+
+  Result<search::Sampler*> at(std::int64_t index, std::int64_t basis) {
+    const api::SearchPeriod* period = search::period_at(study_.status.search, index, basis);
+    if (sampler_ == nullptr || period != period_) {
+      FETTLE_ASSIGN(sampler_, search::make_sampler(problem_at(study_, index, basis)));
+      period_ = period;
+    }
+    return sampler_.get();
+  }
+
+ private:
+  const api::Study& study_;
+  std::unique_ptr<search::Sampler> sampler_;
+  const api::SearchPeriod* period_ = nullptr;
+};
+
 std::string words(const search::Judgement& judgement) {
   const bool stop = judgement.verdict == search::Verdict::kStop;
   return (stop ? "stop: " : "go on: ") + judgement.reason;
@@ -128,14 +184,15 @@ search::History history_at(const search::History& whole, const std::vector<Trial
 
 Result<std::vector<Resuggestion>> suggest_again(const api::Study& study,
                                                 const std::vector<TrialPtr>& trials) {
-  const search::Problem problem = problem_of(study);
-  FETTLE_ASSIGN(const std::unique_ptr<search::Sampler> sampler, search::make_sampler(problem));
+  Samplers samplers(study);
+  FETTLE_TRY(samplers.at(0, 0));  // also where there is no trial: the rules are wrong
   Regrowth regrowth(history_of(study, trials));
   std::vector<Resuggestion> out;
   for (const TrialPtr& trial : trials) {
     if (trial->spec.parent) continue;  // replay_population.h
-    search::Suggestion suggestion =
-        sampler->suggest(regrowth.before(trial->spec.index, trial->spec.search.basis), 1);
+    const std::int64_t basis = trial->spec.search.basis;
+    FETTLE_ASSIGN(search::Sampler* const sampler, samplers.at(trial->spec.index, basis));
+    search::Suggestion suggestion = sampler->suggest(regrowth.before(trial->spec.index, basis), 1);
     Resuggestion again{trial.get(), std::nullopt};
     if (!suggestion.points.empty()) again.point = std::move(suggestion.points.front());
     out.push_back(std::move(again));
@@ -143,15 +200,16 @@ Result<std::vector<Resuggestion>> suggest_again(const api::Study& study,
   return out;
 }
 
-Result<Replay> replay(const api::Study& study, const std::vector<TrialPtr>& trials) {
+Result<Replay> replay(const api::Study& study, const std::vector<TrialPtr>& trials,
+                      const std::string& computed_by) {
   FETTLE_ASSIGN(const std::vector<Resuggestion> suggestions, suggest_again(study, trials));
   Replay out;
   for (const Resuggestion& again : suggestions) {
-    ++out.suggestions;
-    if (again.point && *again.point == again.trial->spec.parameters) continue;
-    out.differences.push_back({again.trial->metadata.name, again.trial->spec.search.basis,
-                               again.trial->spec.parameters.dump(),
-                               again.point ? again.point->dump() : "no point is left"});
+    compare_suggestion(study, again, computed_by, out);
+  }
+  for (const api::SearchPeriod& period : study.status.search) {
+    const bool is_new = out.elsewhere.empty() || out.elsewhere.back() != period.computed_by;
+    if (period.computed_by != computed_by && is_new) out.elsewhere.push_back(period.computed_by);
   }
   out.deleted =
       next_index(trials, study.status.trials.created) - static_cast<std::int64_t>(trials.size());

@@ -14,6 +14,7 @@
 #include "api/trial.h"
 #include "base/json.h"
 #include "base/result.h"
+#include "search/fingerprint.h"
 #include "search/search.h"
 
 namespace fettle::core {
@@ -45,17 +46,27 @@ struct Difference {
   std::string decided;
 };
 
+// Numbers that were computed elsewhere are the same if they agree to this part of the larger one
+// (docs/decisions/0038).
+inline constexpr double kSameElsewhere = 1e-6;
+
 struct Replay {
   std::int64_t suggestions = 0;   // decided again
+  std::int64_t close = 0;         // suggestions that agree to kSameElsewhere, and not to the bit
   std::int64_t judgements = 0;    // of rungs
   std::int64_t stops = 0;         // recorded ones among them
   std::int64_t promotions = 0;    // of trials that paused
   std::int64_t replacements = 0;  // of trials that others took over from
   std::int64_t deleted = 0;       // trials of which nothing is left
   std::vector<Difference> differences;
+  // What computed decisions and is not what computes them now (search/fingerprint.h), one a period.
+  std::vector<std::string> elsewhere;
 };
 
-// Decides everything again. Errors: those of suggest_again.
-Result<Replay> replay(const api::Study& study, const std::vector<api::TrialPtr>& trials);
+// Decides everything again, on a machine that computes as `computed_by` says
+// (search/fingerprint.h). What another one chose is compared to kSameElsewhere, everything else to
+// the bit. Errors: those of suggest_again.
+Result<Replay> replay(const api::Study& study, const std::vector<api::TrialPtr>& trials,
+                      const std::string& computed_by = search::fingerprint());
 
 }  // namespace fettle::core

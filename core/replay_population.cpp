@@ -44,6 +44,7 @@ class PopulationReplay {
   void run(const std::vector<TrialPtr>& trials) {
     for (auto& [basis, decisions] : recorded_decisions(trials)) {
       history_.learn(basis);
+      basis_ = basis;
       left_ = std::move(decisions);
       while (!left_.created.empty() || !left_.promotions.empty()) decide();
     }
@@ -52,6 +53,8 @@ class PopulationReplay {
  private:
   // The next decision by the rule, and what is recorded in its place.
   void decide() {
+    problem_ =
+        problem_at(study_, static_cast<std::int64_t>(history_.known().trials.size()), basis_);
     if (!left_.created.empty()) history_.add_deleted_before(left_.created.front()->spec.index);
     if (search::trials_missing(problem_, history_.known()) > 0) return begin_member();
     if (const auto promotion = search::next_promotion(problem_, history_.known(), /*last=*/true)) {
@@ -141,10 +144,11 @@ class PopulationReplay {
   std::string name(std::int64_t trial) const { return trial_name(study_.metadata.name, trial); }
 
   const api::Study& study_;
-  const search::Problem problem_;
+  search::Problem problem_;  // by which the next decision was taken
   const std::vector<std::int64_t> steps_;
   ReplayHistory history_;
   Replay& out_;
+  std::int64_t basis_ = 0;
   DecisionsOf left_;  // at the present basis, not yet met
 };
 

@@ -11,6 +11,7 @@
 #include "core/history.h"
 #include "core/lineage.h"
 #include "core/plan.h"
+#include "core/settled_search.h"
 #include "core/what_if.h"
 
 namespace fettle::core {
@@ -41,10 +42,18 @@ class Rehearsal {
     study.spec.budget.parallelism = 3;
   }
 
+  // A change of the budget, as a spec is changed.
+  template <class Edit>
+  void change_budget(const Edit& edit) {
+    edit(study.spec.budget);
+    ++study.metadata.generation;
+  }
+
   void run(int looks = 1000) {
+    settle();
     const auto sampler = search::make_sampler(problem_of(study));
     ASSERT_TRUE(sampler.ok());
-    for (int look = 0; look < looks && !is_finished(study.status); ++look) {
+    for (int look = 0; look < looks && !is_over(); ++look) {
       now_ms += 1500;
       const StudyPlan plan = plan_study({study, trials, {}}, **sampler, now_ms);
       for (const StudyAction& action : plan.actions) carry_out(action);
@@ -64,8 +73,21 @@ class Rehearsal {
   api::Study study;
   std::vector<TrialPtr> trials;
   std::int64_t now_ms = 1'000'000;
+  std::string machine = search::fingerprint();
+  std::vector<std::string> notes;
 
  private:
+  bool is_over() const {
+    return is_finished(study.status) &&
+           study.status.observed_generation == study.metadata.generation;
+  }
+
+  void settle() {
+    const Ledger ledger(study, trials);
+    if (!awaits_search(study, ledger, machine)) return;
+    for (const StudyAction& action : plan_search(study, ledger, machine).actions) carry_out(action);
+  }
+
   void carry_out(const StudyAction& action) {
     if (const auto* create = std::get_if<CreateTrial>(&action)) {
       trials.push_back(std::make_shared<const Trial>(create->trial));
@@ -78,6 +100,8 @@ class Rehearsal {
       edit(index_of(update->trial), [update](Trial& trial) { trial.spec = update->spec; });
     } else if (const auto* status = std::get_if<UpdateStudyStatus>(&action)) {
       study.status = status->status;
+    } else if (const auto* note = std::get_if<Note>(&action)) {
+      notes.push_back(note->event.reason + ": " + note->event.message);
     }
   }
 
@@ -236,7 +260,7 @@ TEST(Replay, OfWhatAutoMadeOfStepsAgrees) {
   }
 }
 
-// The budget may change while trials run, and with it whether they pause.
+// The budget may change while trials run; whether they pause was settled when the Study began.
 TEST(Plan, GoesOnWhenABudgetOfTimeComesOrGoes) {
   for (const bool begins_limited : {true, false}) {
     Rehearsal rehearsal("auto");
@@ -245,13 +269,18 @@ TEST(Plan, GoesOnWhenABudgetOfTimeComesOrGoes) {
     if (begins_limited) rehearsal.study.spec.budget.wall_time = 1e6;
     rehearsal.run(/*looks=*/9);
     ASSERT_FALSE(is_finished(rehearsal.study.status));
-    rehearsal.study.spec.budget.wall_time.reset();
-    if (!begins_limited) rehearsal.study.spec.budget.wall_time = 1e6;
+    rehearsal.change_budget([&](api::Budget& budget) {
+      budget.wall_time.reset();
+      if (!begins_limited) budget.wall_time = 1e6;
+    });
     rehearsal.run();
     EXPECT_EQ(rehearsal.trials.size(), 30U);
     EXPECT_FALSE(rehearsal.study.status.best.empty());
     EXPECT_THAT(rehearsal.study.status.algorithm,
-                HasSubstr(begins_limited ? "runs to its end" : "auto: bohb"));
+                HasSubstr(begins_limited ? "auto: bohb" : "runs to its end"));
+    const auto again = replay(rehearsal.study, rehearsal.trials);
+    ASSERT_TRUE(again.ok());
+    EXPECT_TRUE(again->differences.empty());
   }
 }
 
@@ -259,6 +288,85 @@ std::vector<Difference> differences_of(const Rehearsal& rehearsal) {
   const auto again = replay(rehearsal.study, rehearsal.trials);
   EXPECT_TRUE(again.ok());
   return again.ok() ? again->differences : std::vector<Difference>();
+}
+
+TEST(Replay, OfABudgetThatWasRaisedAgrees) {
+  Rehearsal rehearsal("auto");
+  rehearsal.study.spec.algorithm.startup_trials.reset();
+  rehearsal.study.spec.budget.trials = 4;
+  rehearsal.run();
+  EXPECT_THAT(rehearsal.study.status.algorithm, HasSubstr("auto: sobol"));
+  rehearsal.change_budget([](api::Budget& budget) { budget.trials = 14; });
+  rehearsal.run();
+  // From here on there is something to learn from, and that is said.
+  ASSERT_EQ(rehearsal.study.status.search.size(), 2U);
+  EXPECT_EQ(rehearsal.study.status.search[1].since, 4);
+  EXPECT_EQ(rehearsal.study.status.search[1].algorithm, "portfolio");
+  EXPECT_THAT(rehearsal.notes,
+              testing::Contains(HasSubstr("SearchChanged: from trial 4 on auto is portfolio, no "
+                                          "longer sobol, because it needs")));
+  EXPECT_TRUE(differences_of(rehearsal).empty());
+  // Nothing is left to run; the trials that there are were chosen as they were chosen.
+  rehearsal.change_budget([](api::Budget& budget) { budget.parallelism = 14; });
+  rehearsal.run();
+  EXPECT_EQ(rehearsal.study.status.search.size(), 2U);
+  EXPECT_TRUE(differences_of(rehearsal).empty());
+  // A search that learns is not given up for one that does not.
+  rehearsal.change_budget([](api::Budget& budget) { budget.trials = 16; });
+  rehearsal.run();
+  EXPECT_EQ(rehearsal.study.status.search.back().algorithm, "portfolio");
+  EXPECT_TRUE(differences_of(rehearsal).empty());
+}
+
+TEST(Replay, OfABudgetOfTimeWithMoreTrialsAgrees) {
+  Rehearsal rehearsal("auto");
+  rehearsal.study.spec.algorithm.startup_trials.reset();
+  rehearsal.study.spec.trial.checkpoints.emplace();
+  rehearsal.study.spec.budget.wall_time = 1e6;
+  rehearsal.study.spec.budget.trials = 25;  // few enough to run to their end
+  rehearsal.run();
+  rehearsal.change_budget([](api::Budget& budget) { budget.trials = 30; });
+  rehearsal.run();
+  EXPECT_EQ(rehearsal.trials.size(), 30U);
+  EXPECT_THAT(rehearsal.study.status.algorithm, HasSubstr("runs to its end"));
+  EXPECT_TRUE(differences_of(rehearsal).empty());
+}
+
+TEST(Replay, OfAPopulationThatGrewAgrees) {
+  Rehearsal rehearsal = taking_over("pbt");
+  const std::size_t before = rehearsal.trials.size();
+  rehearsal.change_budget([](api::Budget& budget) { budget.trials = 8; });
+  rehearsal.run();
+  EXPECT_GT(rehearsal.trials.size(), before);
+  const auto differences = differences_of(rehearsal);
+  EXPECT_TRUE(differences.empty())
+      << differences[0].trial << ' ' << differences[0].recorded << " / " << differences[0].decided;
+}
+
+TEST(Replay, ComparesWhatWasComputedElsewhereToWhatCanBePromised) {
+  struct Case {
+    const char* machine;  // that has chosen
+    double shift;         // of a number, by so much of its size
+    std::int64_t close;
+    std::size_t differences;
+  };
+  for (const auto& [machine, shift, close, differences] :
+       {Case{"here", 0, 0, 0}, Case{"here", 1e-11, 0, 1}, Case{"elsewhere", 0, 0, 0},
+        Case{"elsewhere", 1e-11, 1, 0}, Case{"elsewhere", 1e-3, 0, 1}}) {
+    Rehearsal rehearsal("random");  // looks at no result: one number differs alone
+    rehearsal.machine = machine;
+    rehearsal.run();
+    rehearsal.edit(12, [&](Trial& trial) {
+      const double x = trial.spec.parameters.find("x")->as_double();
+      trial.spec.parameters.set("x", x * (1 + shift));
+    });
+    const auto again = replay(rehearsal.study, rehearsal.trials, "here");
+    ASSERT_TRUE(again.ok());
+    EXPECT_EQ(again->close, close) << machine << shift;
+    EXPECT_EQ(again->differences.size(), differences) << machine << shift;
+    const std::vector<std::string> elsewhere = {"elsewhere"};
+    EXPECT_EQ(again->elsewhere == elsewhere, std::string(machine) == "elsewhere");
+  }
 }
 
 std::size_t first_promoted(const Rehearsal& rehearsal) {

@@ -61,7 +61,8 @@ constexpr std::int64_t kReportIntervalMs = 1'000;
 class TrialPlanner {
  public:
   TrialPlanner(const TrialView& view, std::int64_t now_ms)
-      : study_(view.study.spec),
+      : whole_study_(view.study),
+        study_(view.study.spec),
         trial_(view.trial),
         spec_(view.trial.spec),
         runs_(view.runs),
@@ -115,6 +116,7 @@ class TrialPlanner {
   }
   void wake_at(std::int64_t at_ms) { wake_at_ms_ = std::min(at_ms, wake_at_ms_.value_or(at_ms)); }
 
+  const api::Study& whole_study_;
   const api::StudySpec& study_;
   const api::Trial& trial_;
   const api::TrialSpec& spec_;
@@ -177,7 +179,7 @@ void TrialPlanner::dismiss(const Run& run) {
 void TrialPlanner::take_in(RunRecord& record, const Run& run) {
   if (!record.outcome) {
     if (run.report) {
-      const api::CurveNeeds needs{search::rung_steps(study_), study_.objectives};
+      const api::CurveNeeds needs{search::rung_steps(whole_study_), study_.objectives};
       api::Report joined = join_reports(status_.report, *run.report, needs);
       joined.objective = api::objective_text(study_.objectives, joined.metrics);
       joined.throughput = api::throughput_text(joined.metrics);
@@ -561,7 +563,7 @@ bool TrialPlanner::has_just_begun() {
 bool TrialPlanner::can_wait() {
   if (has_just_begun()) return true;
   const api::TrialStatus& before = trial_.status;
-  const bool judged = search::problem_of(study_).early_stopping.has_value();
+  const bool judged = search::problem_of(whole_study_).early_stopping.has_value();
   if (judged || before.runs.empty() || before.phase != status_.phase ||
       before.runs != status_.runs || before.conditions != status_.conditions) {
     return false;

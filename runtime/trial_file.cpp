@@ -36,7 +36,7 @@ Result<api::TrialFile> make_trial_file(const api::Study& study, const api::Trial
   if (gpus > 1) file.gpus_per_worker = gpus;
   file.least_workers = least_workers(study);
   file.resource = study.spec.resource;
-  file.rungs = search::rung_steps(study.spec);
+  file.rungs = search::rung_steps(study);
   for (const api::Objective& objective : study.spec.objectives) {
     file.objectives.push_back({objective.metric, objective.direction});
   }

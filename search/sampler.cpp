@@ -126,7 +126,8 @@ Status check_population(const api::Algorithm& algorithm) {
 Result<std::unique_ptr<Sampler>> make_named(const Problem& problem);
 
 Result<std::unique_ptr<Sampler>> choose(const Problem& problem, const Space& space) {
-  Choice choice = choose_algorithm(problem, space);
+  Choice choice = problem.chosen.empty() ? choose_algorithm(problem, space)
+                                         : Choice{problem.chosen, problem.chosen_because};
   Problem chosen = problem;
   chosen.algorithm.name = choice.algorithm;
   chosen.algorithm.shuffle = true;

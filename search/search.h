@@ -46,6 +46,10 @@ struct Problem {
   std::optional<double> max_cost;
   // What `auto` decided about steps (auto.h), for people: a clause. Empty where it had no say.
   std::string fidelity;
+  // What `auto` was settled to stand for, and why (study_problem.h); "" = it is chosen by this
+  // problem.
+  std::string chosen;
+  std::string chosen_because;
 };
 
 // One thing that was learnt about a trial, in the order in which it was learnt.

@@ -1,10 +1,18 @@
 #include "search/study_problem.h"
 
+#include <algorithm>
+#include <utility>
+
+#include "api/names.h"
 #include "search/auto.h"
+#include "search/space.h"
 
 namespace fettle::search {
+namespace {
 
-Problem problem_of(const api::StudySpec& spec) {
+constexpr const char* kAuto = "auto";
+
+Problem unsettled(const api::StudySpec& spec) {
   Problem out;
   out.parameters = spec.parameters;
   out.objectives = spec.objectives;
@@ -14,6 +22,29 @@ Problem problem_of(const api::StudySpec& spec) {
   out.parallelism = spec.budget.parallelism;
   out.early_stopping = spec.early_stopping;
   if (spec.warm_start) out.first_points = spec.warm_start->points;
+  return out;
+}
+
+// What `auto` decided about steps when the Study began.
+void keep_steps(const api::SearchPeriod& period, Problem& out) {
+  const bool is_set = out.early_stopping.has_value();
+  if (is_set && out.early_stopping->name == api::kNoEarlyStopping) out.early_stopping.reset();
+  if (out.algorithm.name != kAuto) return;
+  out.fidelity = period.steps;
+  if (!is_set && !period.early_stopping.empty()) {
+    out.early_stopping.emplace().name = period.early_stopping;
+  }
+  if (api::pauses_trials(period.algorithm)) out.algorithm.name = period.algorithm;
+}
+
+bool learns(const std::string& algorithm) {
+  return algorithm != "random" && algorithm != "sobol" && algorithm != "grid";
+}
+
+}  // namespace
+
+Problem problem_of(const api::StudySpec& spec) {
+  Problem out = unsettled(spec);
   // The built-in trainer always writes checkpoints. Of other images the Study says so by asking
   // where they are to go.
   const bool resumes = spec.trial.trainer || spec.trial.checkpoints;
@@ -22,6 +53,77 @@ Problem problem_of(const api::StudySpec& spec) {
                         .limits_work = limits_work,
                         .few_trials = spec.budget.trials <= kFewTrials});
   return out;
+}
+
+Problem problem_of(const api::StudySpec& spec, const api::SearchPeriod& period) {
+  if (!is_known(period)) return problem_of(spec);
+  Problem out = unsettled(spec);
+  keep_steps(period, out);
+  out.max_trials = period.trials;
+  out.parallelism = period.parallelism;
+  if (out.algorithm.name == kAuto && period.algorithm != kAuto) {
+    out.chosen = period.algorithm;
+    out.chosen_because = period.reason;
+  }
+  return out;
+}
+
+const api::SearchPeriod* period_at(const std::vector<api::SearchPeriod>& periods, std::int64_t next,
+                                   std::int64_t basis) {
+  const api::SearchPeriod* found = nullptr;
+  for (const api::SearchPeriod& period : periods) {
+    const bool is_first = found == nullptr;
+    if (is_first || (period.since <= next && period.basis <= basis)) found = &period;
+  }
+  return found;
+}
+
+Problem problem_of(const api::Study& study) {
+  const std::vector<api::SearchPeriod>& periods = study.status.search;
+  return periods.empty() ? problem_of(study.spec) : problem_of(study.spec, periods.back());
+}
+
+Problem problem_at(const api::Study& study, std::int64_t next, std::int64_t basis) {
+  const api::SearchPeriod* period = period_at(study.status.search, next, basis);
+  return period == nullptr ? problem_of(study.spec) : problem_of(study.spec, *period);
+}
+
+bool is_known(const api::SearchPeriod& period) {
+  const auto names = api::algorithm_names();
+  const auto rules = api::early_stopping_names();
+  const auto has = [](const auto& list, const std::string& name) {
+    return std::find(list.begin(), list.end(), name) != list.end();
+  };
+  return has(names, period.algorithm) &&
+         (period.early_stopping.empty() || has(rules, period.early_stopping));
+}
+
+api::SearchPeriod settle(const api::Study& study) {
+  const std::vector<api::SearchPeriod>& periods = study.status.search;
+  const bool begins = periods.empty() || !is_known(periods.front());
+  Problem problem = begins ? problem_of(study.spec) : unsettled(study.spec);
+  if (!begins) keep_steps(periods.front(), problem);
+  api::SearchPeriod out;
+  out.algorithm = problem.algorithm.name;
+  out.trials = problem.max_trials;
+  out.parallelism = problem.parallelism;
+  out.steps = problem.fidelity;
+  const bool adds = problem.early_stopping && !study.spec.early_stopping;
+  if (adds) out.early_stopping = problem.early_stopping->name;
+  if (problem.algorithm.name != kAuto) return out;
+  const Result<Space> space = Space::make(problem.parameters);
+  if (!space.ok()) return out;  // make_sampler says so
+  Choice choice = choose_algorithm(problem, *space);
+  const bool keeps = !begins && is_known(periods.back()) && learns(periods.back().algorithm) &&
+                     !learns(choice.algorithm);
+  out.algorithm = keeps ? periods.back().algorithm : std::move(choice.algorithm);
+  out.reason = keeps ? periods.back().reason : std::move(choice.reason);
+  return out;
+}
+
+std::vector<std::int64_t> rung_steps(const api::Study& study) {
+  const Problem problem = problem_of(study);
+  return rung_steps(problem.algorithm, problem.early_stopping, problem.resource);
 }
 
 std::vector<std::int64_t> rung_steps(const api::StudySpec& spec) {

@@ -407,7 +407,7 @@ void JobRuns::read_log(const kube::Job& job, const api::Study& study, const api:
                      trial.spec.study,
                      {}};
     if (study.spec.trial.metrics) source.metrics.regex = study.spec.trial.metrics->regex;
-    source.metrics.rungs = search::rung_steps(study.spec);
+    source.metrics.rungs = search::rung_steps(study);
     source.metrics.objectives = study.spec.objectives;
     const bool ended = has_ended(*pod, container);
     reading = logs_.read(source, ended);

@@ -204,8 +204,8 @@ TEST(Manager, TheObserverHearsWhatIsDone) {
   }
   EXPECT_THAT(recorder.events, Contains("digits Started"));
   EXPECT_THAT(recorder.events, Contains("digits-3 Started"));
-  // Four trials created and a status; then for each trial a start; and the events.
-  EXPECT_EQ(recorder.actions, 4 + 1 + 4 + 5);
+  // What chooses trials, four of them created, a status; for each trial a start; and the events.
+  EXPECT_EQ(recorder.actions, 1 + 4 + 1 + 4 + 5);
 }
 
 TEST(Manager, RunEndsWhenItIsToldTo) {

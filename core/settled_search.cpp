@@ -1,0 +1,81 @@
+#include "core/settled_search.h"
+
+#include <optional>
+#include <utility>
+
+#include "core/run_records.h"
+#include "core/spending.h"
+#include "search/study_problem.h"
+
+namespace fettle::core {
+
+using api::SearchPeriod;
+
+namespace {
+
+// One operator that moves between machines of two kinds must not use up all of them.
+constexpr std::size_t kMostForMachines = api::kMostSearchPeriods / 2;
+
+std::optional<double> max_cost(const api::StudySpec& spec) {
+  return spec.algorithm.cost_aware ? max_cost_of(spec) : std::nullopt;
+}
+
+bool rests_on_budget(const SearchPeriod& period, const api::StudySpec& spec) {
+  return period.trials == spec.budget.trials && period.max_cost == max_cost(spec);
+}
+
+bool has_room(const std::vector<SearchPeriod>& periods, std::int64_t next) {
+  return periods.size() < api::kMostSearchPeriods || periods.back().since == next;
+}
+
+// The period from trial `next` on; what only computes elsewhere decides as before.
+SearchPeriod period_from(const api::Study& study, const Ledger& ledger,
+                         const std::string& computed_by) {
+  const std::vector<SearchPeriod>& periods = study.status.search;
+  const bool moves = !periods.empty() && rests_on_budget(periods.back(), study.spec) &&
+                     search::is_known(periods.back());
+  SearchPeriod out = moves ? periods.back() : search::settle(study);
+  out.max_cost = max_cost(study.spec);
+  // Trials that an earlier version created were chosen by what is in force now, as far as known.
+  out.since = periods.empty() ? 0 : ledger.next_index();
+  out.basis = periods.empty() ? 0 : ledger.highest_seq();
+  out.computed_by = computed_by;
+  out.reason = shorten(out.reason);
+  out.steps = shorten(out.steps);
+  return out;
+}
+
+}  // namespace
+
+bool awaits_search(const api::Study& study, const Ledger& ledger, const std::string& computed_by) {
+  if (study.metadata.deleted_ms != 0 || study.spec.suspend) return false;
+  const bool spec_is_new = study.status.observed_generation != study.metadata.generation;
+  if (is_finished(study.status) && !spec_is_new) return false;
+  const std::vector<SearchPeriod>& periods = study.status.search;
+  if (periods.empty()) return true;
+  if (!has_room(periods, ledger.next_index())) return false;
+  const SearchPeriod& last = periods.back();
+  if (!rests_on_budget(last, study.spec) || !search::is_known(last)) return true;
+  return last.computed_by != computed_by && periods.size() < kMostForMachines;
+}
+
+StudyPlan plan_search(const api::Study& study, const Ledger& ledger,
+                      const std::string& computed_by) {
+  api::StudyStatus status = study.status;
+  SearchPeriod next = period_from(study, ledger, computed_by);
+  const bool begins = status.search.empty();
+  const std::string before = begins ? "" : status.search.back().algorithm;
+  const std::string words = "from trial " + std::to_string(next.since) + " on auto is " +
+                            next.algorithm + ", no longer " + before + ", because " + next.reason;
+  const bool differs = !begins && before != next.algorithm;
+  // Nothing was decided in a period that begins where this one does.
+  const bool replaces = !begins && status.search.back().since == next.since;
+  if (replaces) status.search.pop_back();
+  status.search.push_back(std::move(next));
+  StudyPlan plan;
+  plan.actions.emplace_back(UpdateStudyStatus{std::move(status)});
+  if (differs) plan.actions.emplace_back(Note{{EventType::kNormal, "SearchChanged", words}});
+  return plan;
+}
+
+}  // namespace fettle::core

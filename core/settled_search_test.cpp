@@ -1,0 +1,140 @@
+// What is written down of a search, when, and what of it may change.
+#include "core/settled_search.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <variant>
+
+#include "core/plan.h"
+#include "search/study_problem.h"
+
+namespace fettle::core {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class SettledSearchTest : public testing::Test {
+ protected:
+  SettledSearchTest() {
+    api::Parameter x;
+    x.name = "x";
+    x.max = 1;
+    api::Objective loss;
+    loss.metric = "loss";
+    study_.metadata.name = "s";
+    study_.metadata.generation = 1;
+    study_.spec.parameters = {x};
+    study_.spec.objectives = {loss};
+    study_.spec.budget.trials = 60;
+  }
+
+  void add_trial() {
+    api::Trial trial;
+    trial.spec.study = "s";
+    trial.spec.index = static_cast<std::int64_t>(trials_.size());
+    trial.metadata.name = "s-" + std::to_string(trial.spec.index);
+    trial.spec.parameters = Json::object({{"x", 0.5}});
+    trials_.push_back(std::make_shared<const api::Trial>(std::move(trial)));
+  }
+
+  // Writes down what is to be; returns whether there was anything.
+  bool settle(const std::string& machine = "one") {
+    const Ledger ledger(study_, trials_);
+    if (!awaits_search(study_, ledger, machine)) return false;
+    for (const StudyAction& action : plan_search(study_, ledger, machine).actions) {
+      if (const auto* update = std::get_if<UpdateStudyStatus>(&action)) {
+        study_.status = update->status;
+      } else {
+        notes_.push_back(std::get<Note>(action).event.reason);
+      }
+    }
+    EXPECT_FALSE(awaits_search(study_, ledger, machine)) << "once is enough";
+    return true;
+  }
+
+  const api::SearchPeriod& last() const { return study_.status.search.back(); }
+
+  api::Study study_;
+  std::vector<api::TrialPtr> trials_;
+  std::vector<std::string> notes_;
+};
+
+TEST_F(SettledSearchTest, IsWrittenBeforeTheFirstTrial) {
+  ASSERT_TRUE(settle());
+  ASSERT_EQ(study_.status.search.size(), 1U);
+  EXPECT_EQ(last().since, 0);
+  EXPECT_EQ(last().algorithm, "portfolio");
+  EXPECT_EQ(last().trials, 60);
+  EXPECT_EQ(last().computed_by, "one");
+  EXPECT_THAT(last().reason, HasSubstr("fewest trials"));
+  EXPECT_EQ(problem_of(study_).chosen, "portfolio");
+  EXPECT_TRUE(notes_.empty());
+}
+
+TEST_F(SettledSearchTest, OfAStudyOfAnEarlierVersionHoldsFromItsBeginning) {
+  for (int i = 0; i < 5; ++i) add_trial();
+  ASSERT_TRUE(settle());
+  EXPECT_EQ(last().since, 0);
+}
+
+TEST_F(SettledSearchTest, OnlyTheNumberOfTrialsIsAskedAgain) {
+  ASSERT_TRUE(settle());
+  add_trial();
+  study_.spec.budget.parallelism = 50;
+  study_.spec.budget.wall_time = 100;
+  EXPECT_FALSE(settle());
+  study_.spec.budget.trials = 3000;  // more than a Gaussian process is worth its cost for
+  ASSERT_TRUE(settle());
+  EXPECT_EQ(study_.status.search.size(), 2U);
+  EXPECT_EQ(last().since, 1);
+  EXPECT_EQ(last().algorithm, "tpe");
+  EXPECT_THAT(last().steps, testing::Not(HasSubstr("limits the work")));
+  EXPECT_THAT(notes_, ElementsAre("SearchChanged"));
+}
+
+TEST_F(SettledSearchTest, RestsWhileTheStudyDoes) {
+  study_.spec.suspend = true;
+  EXPECT_FALSE(settle());
+  study_.spec.suspend = false;
+  study_.metadata.deleted_ms = 1;
+  EXPECT_FALSE(settle());
+}
+
+TEST_F(SettledSearchTest, APeriodWithoutTrialsIsReplaced) {
+  ASSERT_TRUE(settle());
+  study_.spec.budget.trials = 61;
+  ASSERT_TRUE(settle());
+  ASSERT_EQ(study_.status.search.size(), 1U);
+  EXPECT_EQ(last().trials, 61);
+}
+
+TEST_F(SettledSearchTest, NamesEachMachineUpToALimit) {
+  for (int i = 0; i < 40; ++i) {
+    settle(i % 2 == 0 ? "one" : "another");
+    add_trial();
+  }
+  EXPECT_EQ(study_.status.search.size(), api::kMostSearchPeriods / 2);
+  for (int i = 0; i < 40; ++i) {
+    ++study_.spec.budget.trials;
+    settle();
+    add_trial();
+  }
+  EXPECT_EQ(study_.status.search.size(), api::kMostSearchPeriods);
+  EXPECT_TRUE(notes_.empty()) << "it is the same algorithm all the time";
+}
+
+TEST_F(SettledSearchTest, OfAnAlgorithmThatIsNotKnownHereIsMadeAnew) {
+  ASSERT_TRUE(settle());
+  add_trial();
+  study_.status.search.back().algorithm = "simplex";  // of a newer version
+  EXPECT_EQ(problem_of(study_).chosen, "");
+  ASSERT_TRUE(settle());
+  EXPECT_EQ(last().algorithm, "portfolio");
+  EXPECT_THAT(notes_, ElementsAre("SearchChanged"));
+}
+
+}  // namespace
+}  // namespace fettle::core
