@@ -1,0 +1,13 @@
+// How many processes the kernel has killed because memory ran out. Usable from any thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace fettle::machine {
+
+// Since the machine started, whether the whole of it or one group of processes had no memory left.
+// 0 where the kernel does not tell (before Linux 4.13). `root` replaces "/" in tests.
+std::int64_t oom_kills(const std::string& root = "");
+
+}  // namespace fettle::machine

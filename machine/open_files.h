@@ -1,0 +1,24 @@
+// How many files a process may have open, and what that means for whoever runs many programs.
+//
+// A shell gives its programs a soft limit of 1,024 for the sake of those that use select(); the hard
+// limit is what the system can bear. Usable from any thread.
+#pragma once
+
+#include <cstdint>
+
+namespace fettle::machine {
+
+// Raises the soft limit of this process to the hard one. Returns what it was: programs that are
+// started are given it back (limit_open_files).
+std::int64_t raise_open_files();
+
+// Sets the soft limit of this process, between fork and exec, too.
+void limit_open_files(std::int64_t soft);
+
+// The hard limit of this process.
+std::int64_t most_open_files();
+
+// How many runs one supervisor can have at once within that number of open files; at least 1. Pure.
+std::int64_t runs_within(std::int64_t open_files);
+
+}  // namespace fettle::machine
