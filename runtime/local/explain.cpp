@@ -14,6 +14,7 @@ namespace fettle::local {
 namespace {
 
 constexpr int kExitAfterSigterm = 128 + SIGTERM;  // the worker contract's "stopped gently"
+constexpr int kExitAfterSigkill = 128 + SIGKILL;  // what a shell makes of its program's end
 
 std::string mebibytes(std::int64_t bytes) {
   return std::to_string((bytes + (1 << 19)) >> 20) + " MiB";
@@ -66,11 +67,20 @@ std::string stop_sentence(const RunEnd& end) {
   return text;
 }
 
+// Its own fault, so that it is not run again for ever: the next life needs as much.
+void by_oom_kill(const RunEnd& end, const std::string& what, RunOutcome& out) {
+  out.outcome = api::Outcome::kOutOfMemory;
+  out.message = what + " by the kernel, because memory ran out; it was last seen to hold " +
+                mebibytes(end.peak_memory) + " of this machine's " + mebibytes(end.machine_memory);
+}
+
 void by_exit_code(const RunEnd& end, int code, RunOutcome& out) {
   out.exit_code = code;
   if (code == 0) {
     out.outcome = api::Outcome::kSucceeded;
     if (!end.has_metrics) out.message = "exit code 0, but it printed no metric";
+  } else if (code == kExitAfterSigkill && end.oom_kills > 0) {
+    by_oom_kill(end, "exit code 137: a process of it was killed", out);
   } else if (code == kExitAfterSigterm) {
     out.outcome = api::Outcome::kDisrupted;
     out.message = "exit code 143: somebody else sent it SIGTERM";
@@ -90,7 +100,9 @@ void by_signal(const RunEnd& end, int signal, RunOutcome& out) {
   out.outcome = from_outside ? api::Outcome::kDisrupted : api::Outcome::kFailed;
   out.message = (from_outside ? "killed from outside by " : "crashed with ") + signal_name(signal);
   if (!from_outside) out.message += std::string(" (") + ::sigdescr_np(signal) + ")";
-  if (signal == SIGKILL && end.peak_memory > end.machine_memory / 2) {
+  if (signal == SIGKILL && end.oom_kills > 0) {
+    by_oom_kill(end, "killed by SIGKILL", out);
+  } else if (signal == SIGKILL && end.peak_memory > end.machine_memory / 2) {
     out.outcome = api::Outcome::kOutOfMemory;
     out.message = "killed by SIGKILL while it held " + mebibytes(end.peak_memory) + " of this " +
                   "machine's " + mebibytes(end.machine_memory) +
@@ -127,6 +139,14 @@ void add_sentence(std::string& message, const std::string& sentence) {
 
 }  // namespace
 
+bool lacks_resources(const GuardReport& report) {
+  const int code = report.error;
+  return report.failure == GuardReport::kFork ||
+         (report.failure == GuardReport::kExec &&
+          (code == EAGAIN || code == ENOMEM || code == EMFILE || code == ENFILE ||
+           code == ETXTBSY));
+}
+
 RunOutcome explain(const RunEnd& end) {
   RunOutcome out;
   out.peak_memory = end.peak_memory;
@@ -134,8 +154,10 @@ RunOutcome explain(const RunEnd& end) {
     out.outcome = api::Outcome::kDisrupted;
     out.message = "the process that guards it was killed from outside";
   } else if (end.report.failure != GuardReport::kNone) {
-    out.outcome = api::Outcome::kFailed;
-    out.message = cannot_start(end);
+    const bool passes = lacks_resources(end.report);
+    out.outcome = passes ? api::Outcome::kDisrupted : api::Outcome::kFailed;
+    out.message = passes ? "cannot begin another worker: " + system_message(end.report.error)
+                         : cannot_start(end);
     return out;
   } else {
     by_end(end, out);

@@ -23,13 +23,17 @@ struct RunEnd {
   bool has_others = false;    // the trial has several workers
   std::int64_t grace_ms = 0;
   std::int64_t memory_limit = 0;  // bytes; 0 = none
-  std::int64_t peak_memory = 0;
+  std::int64_t peak_memory = 0;   // seen at once, mapped files excepted
+  std::int64_t oom_kills = 0;     // processes that the kernel killed for want of memory as it ended
   std::int64_t machine_memory = 0;
   std::string command;  // arguments[0]
   std::string directory;
   std::string last_lines;  // of its output
   std::string log_error;
 };
+
+// Whether the program could not begin for want of what this machine may have again in a moment.
+bool lacks_resources(const GuardReport& report);
 
 // Fills in outcome, message, exit_code, signal and peak_memory.
 RunOutcome explain(const RunEnd& end);

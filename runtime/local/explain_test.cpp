@@ -24,6 +24,7 @@ struct Row {
   std::int64_t peak;  // MiB
   Outcome outcome;
   const char* said;
+  std::int64_t oom_kills = 0;
 };
 
 TEST(Explain, EveryEnd) {
@@ -47,6 +48,18 @@ TEST(Explain, EveryEnd) {
       {killed(SIGKILL), StopCause::kNone, false, false, 600, Outcome::kOutOfMemory,
        "killed by SIGKILL while it held 600 MiB of this machine's 1000 MiB: most likely by the "
        "kernel, because memory ran out"},
+      {killed(SIGKILL), StopCause::kNone, false, false, 10, Outcome::kOutOfMemory,
+       "killed by SIGKILL by the kernel, because memory ran out; it was last seen to hold 10 MiB "
+       "of "
+       "this machine's 1000 MiB",
+       1},
+      {exited(137), StopCause::kNone, false, false, 10, Outcome::kOutOfMemory,
+       "exit code 137: a process of it was killed by the kernel, because memory ran out; it was "
+       "last seen to hold 10 MiB of this machine's 1000 MiB",
+       2},
+      {exited(137), StopCause::kNone, false, false, 10, Outcome::kFailed, "exit code 137"},
+      {exited(1), StopCause::kNone, false, false, 10, Outcome::kFailed, "exit code 1", 1},
+      {killed(SIGKILL), StopCause::kAsked, false, false, 10, Outcome::kStopped, "stopped", 1},
       {killed(SIGKILL), StopCause::kMemory, false, false, 300, Outcome::kOutOfMemory,
        "used 300 MiB of memory, more than its limit of 256 MiB (resources.limits.memory)"},
   };
@@ -59,6 +72,7 @@ TEST(Explain, EveryEnd) {
     end.killed_after_grace = row.killed_after_grace;
     end.grace_ms = 30'000;
     end.peak_memory = row.peak * kMiB;
+    end.oom_kills = row.oom_kills;
     end.memory_limit = 256 * kMiB;
     end.machine_memory = 1000 * kMiB;
     const RunOutcome outcome = explain(end);
@@ -88,6 +102,26 @@ TEST(Explain, WhatNeverStarted) {
     end.report.error = row.error;
     EXPECT_EQ(explain(end).outcome, Outcome::kFailed);
     EXPECT_THAT(explain(end).message, testing::HasSubstr(row.said));
+  }
+}
+
+// What a machine lacks for a moment is not the configuration's fault.
+TEST(Explain, AWorkerThatFoundNoRoom) {
+  const struct {
+    GuardReport::Failure failure;
+    int error;
+    bool lacks;
+  } rows[] = {{GuardReport::kFork, EAGAIN, true},  {GuardReport::kFork, ENOMEM, true},
+              {GuardReport::kExec, EAGAIN, true},  {GuardReport::kExec, ETXTBSY, true},
+              {GuardReport::kExec, EMFILE, true},  {GuardReport::kExec, ENOENT, false},
+              {GuardReport::kNone, EAGAIN, false}, {GuardReport::kDirectory, EACCES, false}};
+  for (const auto& row : rows) {
+    RunEnd end;
+    end.report.failure = row.failure;
+    end.report.error = row.error;
+    EXPECT_EQ(lacks_resources(end.report), row.lacks) << row.error;
+    if (!row.lacks) continue;
+    EXPECT_EQ(explain(end).outcome, Outcome::kDisrupted);
   }
 }
 

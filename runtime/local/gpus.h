@@ -1,20 +1,45 @@
-// Which of this machine's NVIDIA GPUs a local trial gets: whole ones, each for one trial at a time.
+// Which NVIDIA GPUs of this machine local trials can have, and by which names.
+//
+// A GPU has two names. Its id tells it from every other one of the machine, for all Studies, users
+// and containers: the driver's UUID. The other one is what CUDA_VISIBLE_DEVICES has to say so that
+// CUDA takes this GPU in a process of ours. Numbers are a bad name: CUDA counts only the cards that
+// a container was given, and counts the fastest first unless CUDA_DEVICE_ORDER=PCI_BUS_ID.
+// Usable from any thread.
 #pragma once
 
-#include <cstddef>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "machine/gpu.h"
+
 namespace fettle::local {
 
-// The names by which CUDA_VISIBLE_DEVICES knows the GPUs of this machine: those it lists if it is
-// set in this process, otherwise "0", "1" ... for each /dev/nvidia<n>.
-std::vector<std::string> visible_gpus();
+struct GpuName {
+  std::string id;
+  std::string cuda;
+  bool operator==(const GpuName&) const = default;
+};
 
-// The first `count` of `visible` that are not in `taken`; nothing where there are fewer. Pure.
-std::optional<std::vector<std::string>> choose_gpus(const std::vector<std::string>& visible,
-                                                    const std::vector<std::string>& taken,
-                                                    std::size_t count);
+struct VisibleGpus {
+  std::vector<GpuName> names;
+  bool by_pci = false;  // `cuda` is a place in the order of PCI_BUS_ID, which a trial must be told
+};
+
+// Where the names come from.
+struct GpuSources {
+  std::optional<std::string> chosen;  // CUDA_VISIBLE_DEVICES, if it is set
+  bool by_pci = false;                // CUDA_DEVICE_ORDER is PCI_BUS_ID
+  machine::Gpus driver;
+  std::vector<int> nodes;  // the n of each /dev/nvidia<n>, ascending
+};
+
+// What CUDA_VISIBLE_DEVICES lists if it is set, under the names it uses. Otherwise all GPUs that
+// the driver tells of, by UUID, a card that is cut into parts (MIG) as its parts. Without a driver
+// library the device nodes, by their places. Pure.
+VisibleGpus name_gpus(const GpuSources& sources);
+
+// Those of this process. The driver is asked once.
+VisibleGpus visible_gpus();
 
 }  // namespace fettle::local

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,10 +12,13 @@
 #include <ctime>
 #include <initializer_list>
 #include <optional>
+#include <sstream>
+#include <string_view>
 #include <thread>
 
 #include "api/trainer_config.h"
 #include "base/file.h"
+#include "machine/open_files.h"
 #include "runtime/local/process_tree.h"
 
 namespace fettle::local {
@@ -92,6 +94,23 @@ void reset_signals() {
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
+// With the GPUs that the file says now, where it has a line for this worker.
+std::vector<std::string> environment_of(const GuardRequest& request, std::size_t rank) {
+  std::vector<std::string> environment = request.environments[rank];
+  if (request.gpus_file.empty()) return environment;
+  const Result<std::string> text = read_file(request.gpus_file);
+  if (!text.ok()) return environment;
+  std::istringstream lines(*text);
+  std::string line;
+  for (std::size_t i = 0; i <= rank; ++i) {
+    if (!std::getline(lines, line)) return environment;
+  }
+  constexpr std::string_view kVisible = "CUDA_VISIBLE_DEVICES=";
+  std::erase_if(environment, [&](const std::string& entry) { return entry.starts_with(kVisible); });
+  environment.push_back(std::string(kVisible) + line);
+  return environment;
+}
+
 // A process of the trial's own, until exec.
 [[noreturn]] void become_trial(const GuardRequest& request, std::size_t rank, const Pipes& pipes,
                                pid_t guard) {
@@ -99,6 +118,7 @@ void reset_signals() {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != guard) ::_exit(127);
   reset_signals();
+  machine::limit_open_files(request.open_files);
   const int null = ::open("/dev/null", O_RDONLY);
   if (null >= 0) ::dup2(null, STDIN_FILENO);
   ::dup2(rank == 0 ? pipes.output.write : pipes.errors.write, STDOUT_FILENO);
@@ -107,7 +127,8 @@ void reset_signals() {
   if (!request.directory.empty() && ::chdir(request.directory.c_str()) != 0) {
     give_up(pipes.status.write, GuardReport::kDirectory);
   }
-  std::vector<char*> environment = pointers(request.environments[rank]);
+  const std::vector<std::string> strings = environment_of(request, rank);
+  std::vector<char*> environment = pointers(strings);
   const std::vector<char*> arguments = pointers(request.arguments);
   ::environ = environment.data();  // so that execvp looks at the PATH the trial will see
   ::execvp(arguments[0], arguments.data());
@@ -209,7 +230,7 @@ class Workers {
     const pid_t guard = ::getpid();
     const pid_t pid = ::fork();
     if (pid == 0) become_trial(request_, rank, pipes_, guard);
-    if (pid < 0) give_up(pipes_.status.write, GuardReport::kExec);
+    if (pid < 0) give_up(pipes_.status.write, GuardReport::kFork);
     workers_[rank] = {pid};
   }
 
@@ -292,7 +313,7 @@ sigset_t guard_signals() {
   ::prctl(PR_SET_PDEATHSIG, kGuardKillSignal);
   if (::getppid() != supervisor) ::_exit(1);
   close_all_but({pipes.status.write, pipes.output.write, pipes.errors.write, pipes.ready.write,
-                 request.lock_fd});
+                 request.lock_fd, request.claim_fd});
 
   Workers workers(request, pipes);
   workers.settle();
@@ -308,9 +329,6 @@ sigset_t guard_signals() {
   report.rank = workers.rank();
   report.wait_status = workers.wait_status();
   report.left_behind = ended ? killed : 0;
-  struct rusage usage {};
-  ::getrusage(RUSAGE_CHILDREN, &usage);
-  report.peak_memory = static_cast<std::int64_t>(usage.ru_maxrss) * 1024;
   send_report(pipes.status.write, report);
   ::_exit(0);
 }

@@ -38,17 +38,21 @@ struct GuardRequest {
   std::chrono::milliseconds parting_time{5'000};
   std::string directory;  // "" = stay
   int lock_fd = -1;       // kept open by the guard; -1 = none
+  int claim_fd = -1;      // likewise
+  // A file with the GPUs of each worker, a line each, as CUDA_VISIBLE_DEVICES lists them; read
+  // whenever a worker begins, since those of later ones are chosen later. "" or absent = none.
+  std::string gpus_file;
+  std::int64_t open_files = 0;  // soft limit of the workers; 0 = that of this process
 };
 
 // What the guard writes to the status pipe, once, before it ends.
 struct GuardReport {
-  enum Failure : std::int32_t { kNone, kDirectory, kExec };
+  enum Failure : std::int32_t { kNone, kDirectory, kExec, kFork };
   std::int32_t failure = kNone;  // the trial never started, and at what
   std::int32_t error = 0;        // errno of that
   std::int32_t rank = 0;         // of the worker that decided how the trial ended
   std::int32_t wait_status = 0;  // of its process, as waitpid has it
   std::int32_t left_behind = 0;  // processes that were still there when it ended
-  std::int64_t peak_memory = 0;  // bytes, of the largest single process that ended
 };
 
 struct Guard {
@@ -62,6 +66,11 @@ struct Guard {
 // Forks a guard, which forks the trial. Only from a process with a single thread. kIo: no process
 // or no pipe could be made.
 Result<Guard> start_guard(const GuardRequest& request);
+
+// Where the supervised runs of open trials look for GuardRequest::gpus_file.
+inline std::string gpus_file_in(const std::string& run_directory) {
+  return run_directory + "/gpus";
+}
 
 // How many workers there are to be, as the value that sigqueue() takes; 0: the trial is to end, so
 // nobody is started any more. The last ones are told to leave by SIGTERM.

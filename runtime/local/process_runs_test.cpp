@@ -309,6 +309,21 @@ TEST_F(ProcessRunsTest, TheMemoryLimitCountsTheWholeTree) {
   EXPECT_THAT(run.reason, HasSubstr("more than its limit of 32 MiB (resources.limits.memory)"));
 }
 
+// Pages of a file that is only read are the kernel's to take back.
+TEST_F(ProcessRunsTest, TheMemoryLimitDoesNotCountMappedFiles) {
+  const std::string data = scratch_ / "data";
+  ASSERT_TRUE(write_file(data, std::string(100 << 20, 'x')).ok());
+  api::Study study = shell_study(
+      "python3 -c \"import mmap, time; f = open('" + data +
+      "'); m = mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ); print(sum(m[i] for i in range(0, "
+      "len(m), 4096)) > 0); time.sleep(0.5)\"; echo '{\"loss\": 1}'");
+  Json& container = study.spec.trial.pod_template.find("spec")->find("containers")->as_array()[0];
+  container.set("resources", Json::object({{"limits", Json::object({{"memory", "64Mi"}})}}));
+  const core::Run run = run_to_end(study);
+  EXPECT_EQ(run.outcome, Outcome::kSucceeded) << run.reason;
+  EXPECT_THAT(log(), HasSubstr("True"));
+}
+
 TEST_F(ProcessRunsTest, StartingTwiceRunsOnce) {
   const api::Study study = shell_study("echo once >> " + scratch_.path() + "/count; sleep 0.2");
   ASSERT_TRUE(runs().start(study, shell_trial(), 1).ok());
@@ -340,6 +355,8 @@ TEST_F(ProcessRunsTest, AFirstRunThatACrashLeftUnrecordedIsRemembered) {
   api::Trial namesake = trial;
   namesake.metadata.labels[core::kStudyUidLabel] = "a later Study";
   EXPECT_TRUE(runs().observe(namesake).value().empty());
+  EXPECT_TRUE(runs().observe(trial).value().empty()) << "it was prepared, but never began";
+  ASSERT_TRUE(write_file(directory + "/output.log", "").ok());
   const std::vector<core::Run> seen = runs().observe(trial).value();
   ASSERT_EQ(seen.size(), 1u);
   EXPECT_EQ(seen[0].outcome, Outcome::kDisrupted);
@@ -366,9 +383,7 @@ TEST_F(ProcessRunsTest, AnEventThatCannotBeReadEndsTheRunsInsteadOfLeavingThemWa
                   .ok());
   std::filesystem::permissions(fake, std::filesystem::perms::owner_all);
   session_.reset();
-  SessionOptions options;
-  options.root = scratch_.path();
-  options.study = "s";
+  SessionOptions options = session_options(scratch_.path());
   options.executable = fake;
   auto opened = Session::open(options);
   ASSERT_TRUE(opened.ok()) << opened.error().message;

@@ -42,12 +42,19 @@ api::Trial shell_trial(std::int64_t index) {
   return trial;
 }
 
-Result<std::unique_ptr<Session>> open_session(const std::string& root) {
+SessionOptions session_options(const std::string& root, const std::string& study) {
   SessionOptions options;
   options.root = root;
-  options.study = "s";
+  options.study = study;
   options.lock_wait_ms = 10'000;
-  return Session::open(options);
+  options.room = Room{};
+  options.room->cores = 1000;
+  options.claims = root + "/machine";
+  return options;
+}
+
+Result<std::unique_ptr<Session>> open_session(const std::string& root) {
+  return Session::open(session_options(root));
 }
 
 std::vector<pid_t> pids_in(const std::string& path) {

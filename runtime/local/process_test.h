@@ -44,6 +44,8 @@ api::Study shell_study(const std::string& script);
 // Trial s-<index> of it, with its record of run 1 written down.
 api::Trial shell_trial(std::int64_t index = 0);
 
+// On a machine of its own, with more cores than any test asks for and no GPU.
+SessionOptions session_options(const std::string& root, const std::string& study = "s");
 Result<std::unique_ptr<Session>> open_session(const std::string& root);
 
 // The process ids that a file lists, one a line.

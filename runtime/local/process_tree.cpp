@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <string_view>
 #include <thread>
 
@@ -62,22 +63,29 @@ void add_children(pid_t parent, std::vector<pid_t>& out) {
   });
 }
 
+// Bytes of the line "<name>: <n> kB"; nothing where there is none.
+std::optional<std::int64_t> bytes_of(const std::string& text, const std::string& name) {
+  const std::size_t at = text.find("\n" + name + ":");
+  if (at == std::string::npos) return std::nullopt;
+  const std::size_t end = text.find('\n', at + 1);
+  const auto kibibytes = numbers_in(std::string_view(text).substr(at, end - at));
+  if (kibibytes.empty()) return std::nullopt;
+  return kibibytes[0] * 1024;
+}
+
 std::int64_t resident_memory(pid_t pid) {
-  const auto text = read_file(proc(pid, "statm"));
+  const auto text = read_file(proc(pid, "status"));
   if (!text.ok()) return 0;
-  const std::vector<std::int64_t> pages = numbers_in(*text);
-  return pages.size() < 2 ? 0 : pages[1] * ::sysconf(_SC_PAGESIZE);
+  return bytes_of(*text, "RssAnon").value_or(0) + bytes_of(*text, "RssShmem").value_or(0);
 }
 
 // Shared pages divided among those who share them; slower to compute than resident memory.
 std::int64_t proportional_memory(pid_t pid) {
   const auto text = read_file(proc(pid, "smaps_rollup"));
   if (!text.ok()) return 0;
-  const std::size_t at = text->find("\nPss:");
-  if (at == std::string::npos) return resident_memory(pid);
-  const std::size_t end = text->find('\n', at + 1);
-  const auto kibibytes = numbers_in(std::string_view(*text).substr(at, end - at));
-  return kibibytes.empty() ? 0 : kibibytes[0] * 1024;
+  const auto anonymous = bytes_of(*text, "Pss_Anon");
+  if (!anonymous) return resident_memory(pid);  // before Linux 5.3
+  return *anonymous + bytes_of(*text, "Pss_Shmem").value_or(0);
 }
 
 std::vector<pid_t> ancestors_and_self() {

@@ -17,8 +17,10 @@ inline constexpr std::size_t kMaxDescendants = 1 << 16;
 std::vector<pid_t> descendants(pid_t root);
 std::vector<pid_t> children(pid_t parent);
 
-// Resident memory of all descendants of `root` in bytes. Pages that forked processes share are
-// counted once for each; where that alone exceeds `limit` (> 0) they are counted exactly.
+// Memory of all descendants of `root` in bytes that the kernel cannot take back: anonymous and
+// shared, as a control group counts it when it kills. Pages of mapped files are not counted. Pages
+// that forked processes share are counted once for each; where that alone exceeds `limit` (> 0)
+// they are counted exactly.
 std::int64_t tree_memory(pid_t root, std::int64_t limit);
 
 // Sends `signal` to every descendant of `root`, and to every process group they lead.

@@ -173,7 +173,7 @@ Status check_resources(const api::TrialTemplate& trial) {
     return invalid("spec.trial.gpu: a local run cannot divide a GPU; use count, or leave gpu out");
   }
   const auto wanted = static_cast<std::size_t>(api::whole_gpus(trial) * trial.workers.min);
-  const std::size_t found = visible_gpus().size();
+  const std::size_t found = visible_gpus().names.size();
   if (wanted <= found) return success();
   const std::string has = found == 0 ? "no NVIDIA GPU" : "only " + std::to_string(found);
   return invalid("spec.trial.gpu: each trial asks for " + std::to_string(wanted) +
@@ -295,6 +295,14 @@ double cores_per_trial(const api::Study& study) {
   const auto request = quantity(*container, "requests", "cpu");
   const auto limit = quantity(*container, "limits", "cpu");
   return std::max(request.value_or(limit.value_or(1)), kLeastCores);
+}
+
+std::int64_t memory_per_trial(const api::Study& study) {
+  const Json* const container = runtime::trial_container(study.spec.trial.pod_template);
+  if (study.spec.trial.trainer || container == nullptr) return 0;
+  const auto limit = quantity(*container, "limits", "memory");
+  const double bytes = quantity(*container, "requests", "memory").value_or(limit.value_or(0));
+  return static_cast<std::int64_t>(std::clamp(bytes, 0.0, 0x1p50));
 }
 
 std::vector<std::string> inherited_environment() {

@@ -40,6 +40,9 @@ std::string pod_uid_of(const api::Trial& trial, std::int64_t run);
 // Cores one trial asks for: training.threads, or the container's cpu request; at least 0.001.
 double cores_per_trial(const api::Study& study);
 
+// Bytes that one worker asks for: the container's memory request, else its limit; 0 = it says none.
+std::int64_t memory_per_trial(const api::Study& study);
+
 // The part of this process's environment that trials see.
 std::vector<std::string> inherited_environment();
 

@@ -8,6 +8,7 @@
 
 #include "api/quantity.h"
 #include "base/file.h"
+#include "machine/open_files.h"
 #include "runtime/local/supervisor_client.h"
 
 namespace fettle::local {
@@ -63,7 +64,14 @@ Result<std::unique_ptr<Session>> Session::open(const SessionOptions& options) {
                                                    session->clock_));
   FETTLE_TRY(make_trustworthy(*session->store_, options));
   const std::string trainer = options.trainer.empty() ? find_trainer() : options.trainer;
-  session->runs_ = std::make_unique<ProcessRuns>(layout, trainer, std::move(supervisor));
+  // Each run that waits has a file open. The supervisor was started before: it gives trials the
+  // limit that it found.
+  machine::raise_open_files();
+  auto claims =
+      std::make_unique<Claims>(options.study, options.room ? *options.room : this_machine(),
+                               options.claims.value_or(claims_directory()));
+  session->runs_ =
+      std::make_unique<ProcessRuns>(layout, trainer, std::move(supervisor), std::move(claims));
   return session;
 }
 

@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/result.h"
@@ -25,6 +26,8 @@ struct SessionOptions {
   std::string trainer;                          // the built-in one; "" = find_trainer()
   std::int64_t lock_wait_ms = 120'000;          // for a supervisor that is still cleaning up
   std::function<void(const std::string&)> say;  // told what is being waited for
+  std::optional<Room> room;                     // absent: this_machine()
+  std::optional<std::string> claims;            // where Sessions share it: claims_directory()
 };
 
 // The program of the built-in trainer: $FETTLE_TRAINER, else fettle-trainer beside this executable,

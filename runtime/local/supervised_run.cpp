@@ -1,6 +1,8 @@
 #include "runtime/local/supervised_run.h"
 
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -10,6 +12,7 @@
 #include <limits>
 #include <utility>
 
+#include "machine/oom.h"
 #include "machine/usable.h"
 #include "runtime/local/outcome_file.h"
 #include "runtime/local/process_tree.h"
@@ -24,20 +27,54 @@ constexpr std::int64_t kLimitIntervalMs = 100;  // memory of a run that has a li
 constexpr std::int64_t kPeakIntervalMs = 1000;  // of one that has none
 constexpr std::int64_t kKillIntervalMs = 1000;  // the order to kill is repeated this often
 constexpr int kLastLines = 5;
+constexpr const char* kLog = "/output.log";
 
 void close_fd(int& fd) {
   if (fd >= 0) ::close(fd);
   fd = -1;
 }
 
+// The runner has locked it until it hears that the run has begun, so this lock is never refused. A
+// file that is gone counts for nobody: then there is nothing to hold.
+int hold_claim(const std::string& path) {
+  if (path.empty()) return -1;
+  int fd = ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+  if (fd >= 0 && ::flock(fd, LOCK_SH | LOCK_NB) != 0) close_fd(fd);
+  return fd;
+}
+
+// The kernel's word for how often it killed a process for want of memory, as it was a moment ago
+// and as it is now. One for all runs: it is asked at most once a second, and once at each end.
+class OomWatch {
+ public:
+  void look(std::int64_t now_ms) {
+    if (now_ms < looked_ms_ + kPeakIntervalMs) return;
+    before_ = std::exchange(newest_, machine::oom_kills());
+    if (looked_ms_ == 0) before_ = newest_;
+    looked_ms_ = now_ms;
+  }
+  // Since the look before the last one: at least a second ago.
+  std::int64_t lately() const { return looked_ms_ == 0 ? 0 : machine::oom_kills() - before_; }
+
+ private:
+  std::int64_t before_ = 0;
+  std::int64_t newest_ = 0;
+  std::int64_t looked_ms_ = 0;
+};
+
+OomWatch& oom_watch() {
+  static OomWatch watch;
+  return watch;
+}
+
 }  // namespace
 
 SupervisedRun::SupervisedRun(const SupervisorCommand& command,
                              std::vector<std::vector<std::string>> environments, int lock_fd,
-                             std::int64_t now_ms)
+                             std::int64_t open_files, std::int64_t now_ms)
     : command_(command),
       started_ms_(now_ms),
-      log_(command.run_directory + "/output.log"),
+      log_(command.run_directory + kLog),
       metrics_({command.metrics_regex, command.rungs, command.objectives}) {
   GuardRequest request;
   request.arguments = command.arguments;
@@ -50,7 +87,11 @@ SupervisedRun::SupervisedRun(const SupervisorCommand& command,
       std::min(request.parting_time, std::chrono::milliseconds(command.grace_ms));
   request.directory = command.directory;
   request.lock_fd = lock_fd;
+  request.claim_fd = hold_claim(command.claim_file);
+  if (command.open) request.gpus_file = gpus_file_in(command.run_directory);
+  request.open_files = open_files;
   const Result<Guard> started = start_guard(request);
+  close_fd(request.claim_fd);  // the guard has it now
   if (started.ok()) {
     guard_ = *started;
   } else {
@@ -58,6 +99,7 @@ SupervisedRun::SupervisedRun(const SupervisorCommand& command,
     ended_ = true;
   }
   memory_at_ms_ = now_ms + (command_.memory_limit > 0 ? kLimitIntervalMs : kPeakIntervalMs);
+  oom_watch().look(now_ms);
 }
 
 SupervisedRun::~SupervisedRun() {
@@ -146,6 +188,7 @@ void SupervisedRun::tick(std::int64_t now_ms) {
 }
 
 void SupervisedRun::check_memory(std::int64_t now_ms) {
+  oom_watch().look(now_ms);
   const std::int64_t limit = command_.memory_limit;
   const std::int64_t bytes = tree_memory(guard_.pid, limit);
   end_.peak_memory = std::max(end_.peak_memory, bytes);
@@ -191,6 +234,16 @@ void SupervisedRun::kill(StopCause cause, std::int64_t now_ms) {
   kill_at_ms_ = now_ms + kKillIntervalMs;
 }
 
+std::string SupervisedRun::no_room() const {
+  if (!start_error_.empty()) return start_error_;
+  // A worker that came later may have failed to begin.
+  const bool began = metrics_.has_report() || !log_.last_lines(1).empty();
+  if (!end_.reported || began || !lacks_resources(end_.report)) return "";
+  return "cannot make a process: " + system_message(end_.report.error);
+}
+
+void SupervisedRun::forget() const { ::unlink((command_.run_directory + kLog).c_str()); }
+
 RunOutcome SupervisedRun::finish(std::int64_t now_ms) {
   log_.finish();
   end_.has_metrics = metrics_.has_report();
@@ -198,18 +251,13 @@ RunOutcome SupervisedRun::finish(std::int64_t now_ms) {
   end_.has_others = command_.workers.size() > 1;
   end_.grace_ms = command_.grace_ms;
   end_.memory_limit = command_.memory_limit;
-  end_.peak_memory = std::max(end_.peak_memory, end_.report.peak_memory);
+  end_.oom_kills = oom_watch().lately();
   end_.machine_memory = machine::usable_memory();
   end_.command = command_.arguments[0];
   end_.directory = command_.directory;
   end_.last_lines = log_.last_lines(kLastLines);
   end_.log_error = log_.error();
   RunOutcome outcome = explain(end_);
-  if (!start_error_.empty()) {
-    outcome = {};
-    outcome.outcome = api::Outcome::kDisrupted;
-    outcome.message = start_error_;
-  }
   outcome.pod_uid = command_.pod_uid;
   outcome.started_ms = started_ms_;
   outcome.ended_ms = now_ms;

@@ -21,11 +21,12 @@ namespace fettle::local {
 
 class SupervisedRun {
  public:
-  // Starts the process. Never fails: what could not be started has ended() with an outcome.
-  // `environments`: of each worker.
+  // Starts the process. Never fails: what could not be started has ended(), with an outcome or
+  // because there was no room for it. `environments`: of each worker. `open_files`: their soft
+  // limit.
   SupervisedRun(const SupervisorCommand& command,
                 std::vector<std::vector<std::string>> environments, int lock_fd,
-                std::int64_t now_ms);
+                std::int64_t open_files, std::int64_t now_ms);
   ~SupervisedRun();
   SupervisedRun(const SupervisedRun&) = delete;
   SupervisedRun& operator=(const SupervisedRun&) = delete;
@@ -56,6 +57,12 @@ class SupervisedRun {
 
   // True when no process of it is left.
   bool ended() const { return ended_; }
+  // After ended(): which resource this machine had too little of for the program to begin; "" = it
+  // began, or failed for another reason. Then finish() is not called and nothing is left of the
+  // run.
+  std::string no_room() const;
+  // Removes what would say that it began: its log. After no_room().
+  void forget() const;
   // Completes the log and writes outcome.json. Once, after ended().
   RunOutcome finish(std::int64_t now_ms);
 

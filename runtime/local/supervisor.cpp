@@ -19,6 +19,7 @@
 
 #include "base/file.h"
 #include "control/clock.h"
+#include "machine/open_files.h"
 #include "runtime/local/process_tree.h"
 #include "runtime/local/run_command.h"
 #include "runtime/local/supervised_run.h"
@@ -57,7 +58,9 @@ std::vector<std::vector<std::string>> environments_of(const SupervisorCommand& c
 
 class Supervisor {
  public:
-  explicit Supervisor(int control_fd) : control_(control_fd) {}
+  // `open_files`: the soft limit that trials are given.
+  Supervisor(int control_fd, std::int64_t open_files)
+      : control_(control_fd), open_files_(open_files) {}
 
   int run() {
     while (!done()) {
@@ -160,15 +163,29 @@ class Supervisor {
     lock_ = command.lock_fd;
     if (lock_ >= 0) ::fcntl(lock_, F_SETFD, FD_CLOEXEC);
     sweep(command.study_directory);
-    say({SupervisorEvent::Kind::kReady, "", 0, 0, {}, {}});
+    say({SupervisorEvent::Kind::kReady, "", 0, 0, {}, {}, ""});
   }
 
   void start(const SupervisorCommand& command, std::int64_t now) {
     const RunKey key{command.trial, command.run};
-    if (runs_.count(key) > 0 || shutdown_ || runs_.size() >= kMaxRuns) return;
-    auto run = std::make_unique<SupervisedRun>(command, environments_of(command), lock_, now);
-    say({SupervisorEvent::Kind::kStarted, key.first, key.second, now, {}, {}});
+    if (runs_.count(key) > 0 || shutdown_) return;
+    if (runs_.size() >= kMaxRuns) {
+      return refuse(key, "one supervisor runs " + std::to_string(kMaxRuns) + " trials at most");
+    }
+    auto run =
+        std::make_unique<SupervisedRun>(command, environments_of(command), lock_, open_files_, now);
+    if (run->ended() && !run->no_room().empty()) {
+      run->forget();
+      return refuse(key, run->no_room());
+    }
+    say({SupervisorEvent::Kind::kStarted, key.first, key.second, now, {}, {}, ""});
     runs_.emplace(key, std::move(run));
+  }
+
+  void refuse(const RunKey& key, const std::string& reason) {
+    SupervisorEvent event{SupervisorEvent::Kind::kRefused, key.first, key.second, 0, {}, {}, ""};
+    event.reason = reason;
+    say(event);
   }
 
   void collect(std::int64_t now) {
@@ -178,8 +195,14 @@ class Supervisor {
         ++it;
         continue;
       }
+      if (const std::string missing = it->second->no_room(); !missing.empty()) {
+        it->second->forget();
+        refuse(it->first, missing);
+        it = runs_.erase(it);
+        continue;
+      }
       SupervisorEvent event{
-          SupervisorEvent::Kind::kExited, it->first.first, it->first.second, 0, {}, {}};
+          SupervisorEvent::Kind::kExited, it->first.first, it->first.second, 0, {}, {}, ""};
       event.outcome = it->second->finish(now);
       guard_lost = guard_lost || event.outcome->outcome == api::Outcome::kDisrupted;
       say(event);
@@ -206,7 +229,7 @@ class Supervisor {
     for (auto& [key, run] : runs_) {
       if (backlogged()) return;
       if (!run->report_due(now)) continue;
-      SupervisorEvent event{SupervisorEvent::Kind::kReport, key.first, key.second, 0, {}, {}};
+      SupervisorEvent event{SupervisorEvent::Kind::kReport, key.first, key.second, 0, {}, {}, ""};
       event.report = run->take_report(now);
       say(event);
     }
@@ -248,6 +271,7 @@ class Supervisor {
   }
 
   int control_;
+  const std::int64_t open_files_;
   int lock_ = -1;
   control::SystemClock clock_;
   std::string incoming_;
@@ -271,7 +295,7 @@ int run_supervisor(int control_fd) {
     return kExitEnvironment;
   }
   ::fcntl(control_fd, F_SETFD, FD_CLOEXEC);
-  return Supervisor(control_fd).run();
+  return Supervisor(control_fd, machine::raise_open_files()).run();
 }
 
 }  // namespace fettle::local

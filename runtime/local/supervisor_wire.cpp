@@ -22,9 +22,8 @@ constexpr KindName<SupervisorCommand::Kind> kCommands[] = {
 };
 
 constexpr KindName<SupervisorEvent::Kind> kEvents[] = {
-    {SupervisorEvent::Kind::kReady, "ready"},
-    {SupervisorEvent::Kind::kStarted, "started"},
-    {SupervisorEvent::Kind::kReport, "report"},
+    {SupervisorEvent::Kind::kReady, "ready"},     {SupervisorEvent::Kind::kStarted, "started"},
+    {SupervisorEvent::Kind::kRefused, "refused"}, {SupervisorEvent::Kind::kReport, "report"},
     {SupervisorEvent::Kind::kExited, "exited"},
 };
 
@@ -104,6 +103,7 @@ void write_start(const SupervisorCommand& command, Json& out) {
   }
   out.set("podUid", command.pod_uid)
       .set("runDirectory", command.run_directory)
+      .set("claimFile", command.claim_file)
       .set("arguments", std::move(arguments))
       .set("environment", write_variables(command.environment))
       .set("workers", std::move(workers))
@@ -120,6 +120,7 @@ void write_start(const SupervisorCommand& command, Json& out) {
 Status read_start(const Json& object, SupervisorCommand& out) {
   out.pod_uid = text(object, "podUid");
   out.run_directory = text(object, "runDirectory");
+  out.claim_file = text(object, "claimFile");
   for (const Json& argument : list(object, "arguments")) {
     if (argument.is_string()) out.arguments.push_back(argument.as_string());
   }
@@ -186,6 +187,7 @@ std::string write_event(const SupervisorEvent& event) {
                            {"startedMs", event.started_ms}});
   if (event.report) out.set("report", api::write_report(*event.report));
   if (event.outcome) out.set("outcome", write_outcome(*event.outcome));
+  if (!event.reason.empty()) out.set("reason", event.reason);
   return out.dump() + "\n";
 }
 
@@ -198,6 +200,7 @@ Result<SupervisorEvent> read_event(const std::string& line) {
   out.trial = text(object, "trial");
   out.run = integer(object, "run");
   out.started_ms = integer(object, "startedMs");
+  out.reason = text(object, "reason");
   FETTLE_ASSIGN(out.report, optional_report(object));
   if (const Json* const outcome = object.find("outcome")) {
     FETTLE_ASSIGN(out.outcome, read_outcome(*outcome));

@@ -41,6 +41,7 @@ struct SupervisorCommand {
   std::int64_t run = 0;
   std::string pod_uid;        // what FETTLE_POD_UID says
   std::string run_directory;  // exists; log and outcome go there
+  std::string claim_file;     // that the guard is to hold (claims.h); "" = none
   std::vector<std::string> arguments;
   Variables environment;  // of all workers
   // What each worker has besides that there can be; empty: one, with nothing besides.
@@ -65,19 +66,26 @@ struct RunOutcome {
   std::optional<int> signal;
   std::int64_t started_ms = 0;
   std::int64_t ended_ms = 0;
-  std::int64_t peak_memory = 0;  // bytes, resident, of the process tree
+  std::int64_t peak_memory = 0;  // bytes of the process tree, mapped files excepted
   std::optional<api::Report> report;
 };
 
 // Supervisor to runner.
 struct SupervisorEvent {
-  enum class Kind { kReady, kStarted, kReport, kExited };
+  enum class Kind {
+    kReady,
+    kStarted,
+    kRefused,  // this machine has no room for it now: it did not begin
+    kReport,
+    kExited,
+  };
   Kind kind = Kind::kReady;
   std::string trial;
   std::int64_t run = 0;
   std::int64_t started_ms = 0;        // kStarted
   std::optional<api::Report> report;  // kReport
   std::optional<RunOutcome> outcome;  // kExited
+  std::string reason;                 // kRefused: what is missing
 };
 
 std::string write_command(const SupervisorCommand& command);  // ends in a newline
