@@ -12,6 +12,7 @@
 #include "cli/exit_code.h"
 #include "cli/text.h"
 #include "cli/trainer_program.h"
+#include "runtime/local/claims.h"
 #include "runtime/local/network_disk.h"
 
 namespace fettle::cli {
@@ -102,6 +103,16 @@ Diagnosis diagnose(const Examination& examination, DoctorCase about) {
   return diagnosis;
 }
 
+// Asked as a Session of no runs would be.
+Shared look_around() {
+  Shared shared;
+  shared.room = local::this_machine();
+  shared.directory = local::claims_directory();
+  shared.problem = local::Claims("doctor", shared.room, shared.directory).problem();
+  if (shared.problem.empty()) shared.claims = local::read_claims(shared.directory);
+  return shared;
+}
+
 }  // namespace
 
 int doctor_command(const DoctorOptions& options) {
@@ -113,6 +124,7 @@ int doctor_command(const DoctorOptions& options) {
   if (!found.diagnostics.empty()) return kExitInvalid;
   Examination examination;
   examination.machine = machine::inspect_machine(options.place.root);
+  examination.shared = look_around();
   const auto backends = ask_trainer({"--backends"});
   if (backends.ok()) examination.backends = *backends;
   if (!backends.ok()) examination.trainer_missing = backends.error().message;

@@ -2,6 +2,8 @@
 
 #include <array>
 #include <cstdio>
+#include <iterator>
+#include <map>
 
 #include "cli/text.h"
 #include "machine/units.h"
@@ -28,6 +30,30 @@ std::string number(double value, int decimals) {
 std::string row(const std::string& name, const std::string& value) {
   return "  " + padded(name, kNameColumn) + value + "\n";
 }
+
+// What the trials of one Study have.
+struct Use {
+  std::int64_t running = 0;
+  std::int64_t waiting = 0;
+  std::int64_t gpus = 0;
+  double cores = 0;
+  std::int64_t memory = 0;
+
+  void add(const local::Claim& claim) {
+    ++(claim.granted ? running : waiting);
+    if (!claim.granted) return;
+    gpus += std::ssize(claim.gpus);
+    cores += claim.need.cores;
+    memory += claim.need.memory;
+  }
+  std::string text() const {
+    std::string said = plural(running, "trial") + " with " + number(cores, 1) + " cores";
+    if (gpus > 0) said += ", " + plural(gpus, "GPU");
+    if (memory > 0) said += ", " + bytes(memory) + " of memory";
+    if (waiting > 0) said += "; " + std::to_string(waiting) + " waiting for room";
+    return said;
+  }
+};
 
 // ---- The machine -------------------------------------------------------------------------------
 
@@ -101,6 +127,37 @@ std::string gpu_rows(const machine::Machine& machine) {
     }
   }
   if (machine.pci) text += row("", "PCIe to the first: " + rate_text(*machine.pci));
+  return text;
+}
+
+// What trials of `fettle run` can have here, and what others have of it.
+std::string shared_rows(const Shared& shared) {
+  const local::Room& room = shared.room;
+  std::string names;
+  for (const local::GpuName& gpu : room.gpus) {
+    const std::string id = gpu.id == gpu.cuda ? gpu.cuda : gpu.cuda + " (" + gpu.id + ")";
+    names += (names.empty() ? ": " : ", ") + printable(id);
+  }
+  const auto gpus = static_cast<std::int64_t>(room.gpus.size());
+  std::string text =
+      row("for trials", number(room.cores, 1) + " cores, " + bytes(room.memory) + " of memory, " +
+                            (gpus == 0 ? "no GPU" : plural(gpus, "GPU") + names));
+  text += row("", "open files for " + format_count(room.runs) + " at once");
+  if (!shared.problem.empty()) {
+    return text + row("Studies",
+                      "other Studies on this machine are not seen: " + printable(shared.problem));
+  }
+  if (shared.claims.empty()) return text + row("Studies", "no trial runs on this machine now");
+  std::map<std::string, Use> uses;
+  for (const local::Claim& claim : shared.claims) {
+    uses[claim.study + " of " + claim.user + " (process " + std::to_string(claim.runner) + ")"].add(
+        claim);
+  }
+  std::string name = "Studies";
+  for (const auto& [study, use] : uses) {
+    text += row(name, printable(study) + ": " + use.text());
+    name.clear();
+  }
   return text;
 }
 
@@ -218,6 +275,35 @@ Json machine_json(const machine::Machine& m) {
        {"gpus", std::move(gpus)}});
 }
 
+Json shared_json(const Shared& shared) {
+  Json gpus = Json::array();
+  for (const local::GpuName& gpu : shared.room.gpus) {
+    gpus.push_back(Json::object({{"id", gpu.id}, {"visibleAs", gpu.cuda}}));
+  }
+  Json runs = Json::array();
+  for (const local::Claim& claim : shared.claims) {
+    Json held = Json::array();
+    for (const std::string& gpu : claim.gpus) {
+      if (claim.granted) held.push_back(gpu);
+    }
+    runs.push_back(Json::object({{"study", claim.study},
+                                 {"run", claim.run},
+                                 {"user", claim.user},
+                                 {"process", static_cast<std::int64_t>(claim.runner)},
+                                 {"waits", !claim.granted},
+                                 {"cores", claim.need.cores},
+                                 {"memory", claim.need.memory},
+                                 {"gpus", std::move(held)}}));
+  }
+  return Json::object({{"cores", shared.room.cores},
+                       {"memory", shared.room.memory},
+                       {"trialsByOpenFiles", shared.room.runs},
+                       {"gpus", std::move(gpus)},
+                       {"directory", shared.directory},
+                       {"problem", shared.problem},
+                       {"runs", std::move(runs)}});
+}
+
 Json strings(const std::vector<std::string>& list) {
   Json array = Json::array();
   for (const std::string& text : list) array.push_back(text);
@@ -256,7 +342,7 @@ std::string doctor_text(const Examination& examination) {
                             " free, " + bytes(machine.usable_memory) + " usable; moves " +
                             rate_text(machine.memory_rate));
   text += container_row(machine.limits) + disk_row(machine.disk) + network_rows(machine) +
-          gpu_rows(machine) + trainer_rows(examination);
+          gpu_rows(machine) + shared_rows(examination.shared) + trainer_rows(examination);
   for (const Diagnosis& diagnosis : examination.diagnoses) text += case_text(diagnosis);
   return text;
 }
@@ -265,6 +351,7 @@ Json doctor_json(const Examination& examination) {
   Json cases = Json::array();
   for (const Diagnosis& diagnosis : examination.diagnoses) cases.push_back(case_json(diagnosis));
   return Json::object({{"machine", machine_json(examination.machine)},
+                       {"trials", shared_json(examination.shared)},
                        {"backends", examination.backends},
                        {"configurations", std::move(cases)}});
 }

@@ -10,6 +10,7 @@
 #include "cli/doctor_case.h"
 #include "machine/bounds.h"
 #include "machine/machine.h"
+#include "runtime/local/room.h"
 
 namespace fettle::cli {
 
@@ -24,8 +25,17 @@ struct Diagnosis {
   machine::Verdict verdict;
 };
 
+// What a local run may use of this machine, and what others use of it now.
+struct Shared {
+  local::Room room;
+  std::string directory;  // where Sessions on this machine tell each other
+  std::string problem;    // why it cannot be used; "" = it can
+  std::vector<local::Claim> claims;
+};
+
 struct Examination {
   machine::Machine machine;
+  Shared shared;
   Json backends;  // of fettle-trainer: {"reference": "ready", ...}; null: it did not answer
   std::string trainer_missing;
   std::vector<Diagnosis> diagnoses;

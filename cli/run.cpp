@@ -14,6 +14,7 @@
 #include "cli/runner.h"
 #include "cli/text.h"
 #include "core/plan.h"
+#include "runtime/local/fitting.h"
 #include "runtime/local/session.h"
 
 namespace fettle::cli {
@@ -95,6 +96,8 @@ int run_session(const RunOptions& options, local::Session& session, const api::S
   auto interrupt = Interrupt::install();
   if (!interrupt.ok()) return complain(interrupt.error());
   announce(study, *display);
+  const std::string held_back = local::tell_fitting(study, session.runs().room());
+  if (!held_back.empty()) display->say(held_back);
   Runner runner(session, **interrupt, *display, {study.metadata.ns, study.metadata.name});
   const auto state = runner.run();
   const bool finished = state.ok() && *state == StudyState::kFinished;

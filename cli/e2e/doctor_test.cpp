@@ -9,6 +9,7 @@
 namespace fettle::e2e {
 namespace {
 
+using testing::AllOf;
 using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::Not;
@@ -49,6 +50,23 @@ TEST_F(Doctor, SaysWhatThisMachineOffers) {
   EXPECT_THAT(done.out, ContainsRegex("disk .* free in .*; writes .*/s, reads .*/s"));
   EXPECT_THAT(done.out, ContainsRegex("network +loopback .*/s"));
   EXPECT_THAT(done.out, HasSubstr("backend reference: ready"));
+}
+
+TEST_F(Doctor, SaysWhatTrialsCanHaveAndWhoHasItNow) {
+  EXPECT_THAT(shop_.fettle({"doctor"}).out,
+              AllOf(ContainsRegex("for trials +[0-9.]+ cores, .* of memory, "),
+                    HasSubstr("open files for "), HasSubstr("no trial runs on this machine now")));
+  StudyText study;
+  study.script = "echo begun >> begun; sleep 100";
+  study.trial = "    gracePeriod: 0.1s\n";
+  study.resources = "{requests: {cpu: 500m, memory: 1Mi}}";
+  study.budget = "{trials: 1, parallelism: 1}";
+  shop_.write("other.yaml", study.yaml());
+  const pid_t runner = shop_.start({"run", "other.yaml"});
+  ASSERT_TRUE(shop_.wait_for_lines("begun", 1));
+  EXPECT_THAT(shop_.fettle({"doctor"}).out,
+              ContainsRegex("Studies +digits of .* \\(process " + std::to_string(runner) +
+                            "\\): 1 trial with 0.5 cores, 1.00 MiB of memory"));
 }
 
 TEST_F(Doctor, SaysWhatBoundsAStudyWithTheArithmetic) {

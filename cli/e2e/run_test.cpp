@@ -1,6 +1,7 @@
 // fettle run from a study file to a result, and the commands that look at it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <stdlib.h>
 
 #include <sstream>
 
@@ -49,6 +50,48 @@ TEST(Run, SpeaksJson) {
   EXPECT_EQ(*result.find("state"), Json("succeeded"));
   const Json& best = *result.find("best");
   EXPECT_EQ(*best.find("objective"), *best.find("parameters")->find("x"));
+}
+
+TEST(Run, SaysOnceWhichFieldHoldsParallelismBack) {
+  Workshop shop;
+  StudyText text;
+  text.budget = "{trials: 40, parallelism: 30, failures: 0}";
+  text.resources = "{requests: {cpu: 400}}";
+  text.goal = "goal: 1";
+  shop.write("study.yaml", text.yaml());
+  const Finished done = shop.fettle({"run", "study.yaml"});
+  EXPECT_EQ(done.code, 0) << done.err;
+  const std::string all = done.out + done.err;
+  const std::string said = "1 trial runs at once, although parallelism is 30: this machine has ";
+  EXPECT_THAT(all, HasSubstr(said));
+  EXPECT_THAT(all, HasSubstr("each trial takes 400 (resources.requests.cpu of its container)"));
+  EXPECT_EQ(all.find(said), all.rfind(said));
+}
+
+// Each of four trials has its GPU to itself, whichever Study it is of.
+TEST(Run, TwoStudiesShareTheGpusOfTheMachine) {
+  Workshop shop;
+  ::setenv("CUDA_VISIBLE_DEVICES", "0,1", 1);
+  StudyText text;
+  text.script =
+      "gpu=gpu-$$CUDA_VISIBLE_DEVICES; mkdir $$gpu || echo $$gpu >> clashes; sleep 0.3; "
+      "rmdir $$gpu; echo '{\"value\": 1}'";
+  text.trial = "    gpu: {count: 1}\n";
+  text.budget = "{trials: 4, parallelism: 2, failures: 0}";
+  std::vector<pid_t> runners;
+  for (const char* name : {"one", "two"}) {
+    text.name = name;
+    shop.write(std::string(name) + ".yaml", text.yaml());
+    runners.push_back(shop.start({"run", std::string(name) + ".yaml"}));
+  }
+  ::unsetenv("CUDA_VISIBLE_DEVICES");
+  for (const pid_t runner : runners) {
+    const Finished done = shop.finish(runner);
+    EXPECT_EQ(done.code, 0) << done.out << done.err;
+    EXPECT_THAT(done.out, HasSubstr("4 trials: 4 completed, 0 stopped early, 0 failed"));
+    EXPECT_THAT(done.out, testing::Not(HasSubstr("isrupted")));
+  }
+  EXPECT_FALSE(shop.exists("clashes")) << shop.read("clashes");
 }
 
 TEST(Run, StopsAtTheGoal) {

@@ -102,6 +102,8 @@ Workshop::Workshop() {
   std::string name = (fs::temp_directory_path() / "fettle-e2e-XXXXXX").string();
   CHECK(::mkdtemp(name.data()) != nullptr, "no temporary directory");
   directory_ = name;
+  // What other tests run meanwhile takes nothing of what these trials find.
+  ::setenv("FETTLE_MACHINE_DIR", path("machine").c_str(), 1);
 }
 
 Workshop::~Workshop() {
