@@ -57,6 +57,22 @@ Happening started(const api::Study& study, const api::Trial& trial, std::size_t 
   return happening;
 }
 
+// A run that has not begun and says why.
+bool is_waiting(const api::RunRecord& run) {
+  return run.running_ms == 0 && !run.outcome && !run.stopping && !run.message.empty();
+}
+
+Happening waits(const api::Study& study, const api::Trial& trial, const api::RunRecord& run) {
+  Happening happening;
+  happening.at_ms = run.started_ms;
+  happening.text = trial.metadata.name + " waits: " + printable(run.message);
+  happening.data = event_json("trialWaiting", happening.at_ms, study);
+  happening.data.set("trial", trial.metadata.name);
+  happening.data.set("run", run.run);
+  happening.data.set("message", run.message);
+  return happening;
+}
+
 std::int64_t ended_at(const api::Trial& trial) {
   std::int64_t at_ms = 0;
   for (const api::RunRecord& run : trial.status.runs) at_ms = std::max(at_ms, run.ended_ms);
@@ -124,10 +140,19 @@ std::vector<Happening> Chronicle::observe(const api::Study& study,
     if (seen.trial == trial) continue;
     seen.trial = trial;
     for (std::size_t i = 0; i < trial->status.runs.size(); ++i) {
-      const std::int64_t run = trial->status.runs[i].run;
-      if (run <= seen.newest_run) continue;
-      seen.newest_run = run;
+      const api::RunRecord& run = trial->status.runs[i];
+      if (is_waiting(run)) {
+        if (run.run > seen.waiting_run && !first_) happenings.push_back(waits(study, *trial, run));
+        seen.waiting_run = std::max(seen.waiting_run, run.run);
+        continue;
+      }
+      if (run.run <= seen.newest_run) continue;
+      seen.newest_run = run.run;
       if (!first_) happenings.push_back(started(study, *trial, i));
+      const bool waited = run.run <= seen.waiting_run && run.running_ms != 0;
+      if (first_ || !waited) continue;
+      happenings.back().at_ms = run.running_ms;
+      happenings.back().data.set("timeMs", run.running_ms);
     }
     const bool ends = api::is_terminal(trial->status.phase);
     if (ends && !seen.ended && !first_) happenings.push_back(ended(study, *trial, trials));

@@ -1,8 +1,8 @@
 // Chronicle: what happened in a study, told from one observation to the next.
 //
 // It compares objects, so it needs no events of its own and misses nothing that counts: every
-// start, retry and end of a trial, and every change of the study's conditions, is told exactly
-// once. Not synchronised.
+// start, wait, retry and end of a trial, and every change of the study's conditions, is told
+// exactly once. Not synchronised.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,8 @@ class Chronicle {
  private:
   struct Seen {
     api::TrialPtr trial;
-    std::int64_t newest_run = -1;
+    std::int64_t newest_run = -1;   // of which its start was told
+    std::int64_t waiting_run = -1;  // of which it was told that it waits
     bool ended = false;
   };
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <vector>
 
 #include "cli/test_studies.h"
 
@@ -59,6 +60,27 @@ TEST(Chronicle, SaysWhyATrialStartsAgain) {
             (Texts{"[   50 s] digits-3 started again (run 1); the last run ended Hung: "
                    "no report for 10 s"}));
   EXPECT_TRUE(told[0].warning);
+}
+
+TEST(Chronicle, ARunThatWaitsHasNotStarted) {
+  RunView view = view_in_the_middle();
+  Chronicle chronicle;
+  view.trials.pop_back();
+  const auto put = [&](std::int64_t running_ms, const std::string& message) {
+    api::Trial trial = *view_in_the_middle().trials.back();
+    trial.status.runs[0].started_ms = kStartMs + 40'000;
+    trial.status.runs[0].running_ms = running_ms;
+    trial.status.runs[0].message = message;
+    std::vector<api::TrialPtr> trials = view.trials;
+    trials.push_back(std::make_shared<const api::Trial>(trial));
+    return texts(chronicle.observe(view.study, trials));
+  };
+  chronicle.observe(view.study, view.trials);
+  EXPECT_EQ(put(0, "no room on this machine yet: it needs 1 GPU"),
+            (Texts{"[   40 s] digits-4 waits: no room on this machine yet: it needs 1 GPU"}));
+  EXPECT_EQ(put(0, "no room on this machine yet: it needs 1 core"), Texts{}) << "said already";
+  EXPECT_EQ(put(kStartMs + 55'000, ""),
+            (Texts{"[   55 s] digits-4 started: learning_rate=0.002 optimizer=adam"}));
 }
 
 TEST(Chronicle, TellsTheEndOfTheStudy) {

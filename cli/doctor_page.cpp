@@ -47,6 +47,7 @@ struct Use {
     memory += claim.need.memory;
   }
   std::string text() const {
+    if (running == 0) return std::to_string(waiting) + " waiting for room";
     std::string said = plural(running, "trial") + " with " + number(cores, 1) + " cores";
     if (gpus > 0) said += ", " + plural(gpus, "GPU");
     if (memory > 0) said += ", " + bytes(memory) + " of memory";

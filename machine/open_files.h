@@ -1,7 +1,7 @@
 // How many files a process may have open, and what that means for whoever runs many programs.
 //
-// A shell gives its programs a soft limit of 1,024 for the sake of those that use select(); the hard
-// limit is what the system can bear. Usable from any thread.
+// A shell gives its programs a soft limit of 1,024 for the sake of those that use select(); the
+// hard limit is what the system can bear. Usable from any thread.
 #pragma once
 
 #include <cstdint>

@@ -235,9 +235,8 @@ std::vector<Claim> read_claims(const std::string& directory) {
   std::vector<Claim> claims;
   const Descriptor opened(open_directory(directory));
   if (opened.get() < 0 || !lock_directory(opened.get())) return claims;
-  for_each_claim_file(opened.get(), [&](const std::string& name) {
-    visit(opened.get(), name, unix_ms(), claims);
-  });
+  for_each_claim_file(
+      opened.get(), [&](const std::string& name) { visit(opened.get(), name, unix_ms(), claims); });
   return claims;
 }
 
@@ -280,8 +279,8 @@ Status Claims::store(Own& own) {
   }
   const std::string text = write_claim(own.claim);
   const auto size = static_cast<ssize_t>(text.size());
-  const bool written = fd >= 0 && ::pwrite(fd, text.data(), text.size(), 0) == size &&
-                       ::ftruncate(fd, size) == 0;
+  const bool written =
+      fd >= 0 && ::pwrite(fd, text.data(), text.size(), 0) == size && ::ftruncate(fd, size) == 0;
   const int code = errno;
   if (own.fd < 0 && !written && fd >= 0) ::close(fd);
   if (!written) {

@@ -1,10 +1,10 @@
 // Claims: what the runs of one Session have of this machine, told to all other Sessions on it.
 //
 // Each run has a file in a directory that everybody on the machine shares. Its text says what the
-// run has or waits for; flock() on it says that this still holds. The runner locks it (shared) until
-// the run has begun; the run's guard has it locked from then on, so that it is free when the last
-// process of the run is gone, however runner and supervisor ended. A file that nobody locks counts
-// for nothing. Whoever decides, reads and writes under a lock on the directory itself.
+// run has or waits for; flock() on it says that this still holds. The runner locks it (shared)
+// until the run has begun; the run's guard has it locked from then on, so that it is free when the
+// last process of the run is gone, however runner and supervisor ended. A file that nobody locks
+// counts for nothing. Whoever decides reads and writes under a lock on the directory itself.
 // A run that waits says so once in kStillHereMs; if its runner was stopped, others pass it.
 // Where the directory cannot be used, each Session counts its own runs (problem() says why).
 // Thread-safe. Nothing waits longer than a few milliseconds.

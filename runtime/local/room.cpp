@@ -81,9 +81,7 @@ class Rest {
   std::int64_t memory() const { return std::max<std::int64_t>(memory_, 0); }
 
  private:
-  void take_cores(const Claim& claim) {
-    cores_ -= claim.need.cores * shared_part(claim, room_);
-  }
+  void take_cores(const Claim& claim) { cores_ -= claim.need.cores * shared_part(claim, room_); }
 
   const Room& room_;
   std::vector<GpuName> gpus_;
@@ -159,7 +157,8 @@ std::string holders(const std::vector<Claim>& claims, Resource what, const std::
   std::size_t said = 0;
   for (const auto& [name, amount] : amounts) {
     if (said++ == kMostHolders) return list + ", others";
-    const std::string text = what == Resource::kMemory ? machine::bytes_text(amount) : number(amount);
+    const std::string text =
+        what == Resource::kMemory ? machine::bytes_text(amount) : number(amount);
     list += (list.empty() ? "" : ", ") + name + ": " + text;
   }
   return list;

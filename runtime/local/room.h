@@ -1,8 +1,8 @@
 // Room: what a machine has, what the runs on it have taken, and what a run that wants to begin can
 // be given of the rest. Pure functions; claims.h brings them together with the machine.
 //
-// Whoever waits longest is served first: the others leave it what it lacks. So a run that needs four
-// GPUs is not overtaken for ever by those that need one, and two Studies share a machine by turns.
+// Whoever waits longest is served first: the others leave it what it lacks. So a run that needs
+// four GPUs is not overtaken for ever by those that need one, and two Studies take turns.
 #pragma once
 
 #include <sys/types.h>
@@ -20,8 +20,8 @@ struct Room {
   std::vector<GpuName> gpus;
   bool gpus_by_pci = false;  // as VisibleGpus::by_pci
   double cores = 1;
-  std::vector<int> cpus;  // the processors that these cores are of; empty: all
-  std::int64_t memory = 0;  // bytes; 0: unknown, and nobody is held back
+  std::vector<int> cpus;          // the processors that these cores are of; empty: all
+  std::int64_t memory = 0;        // bytes; 0: unknown, and nobody is held back
   std::int64_t runs = 1'000'000;  // at once, which the open files of the supervisor allow
 };
 
@@ -39,7 +39,7 @@ struct Claim {
   std::string user;
   pid_t runner = 0;
   bool granted = false;
-  std::int64_t since_us = 0;      // microseconds of Unix time: when it began to wait
+  std::int64_t since_us = 0;  // microseconds of Unix time: when it began to wait
   Need need;
   std::vector<std::string> gpus;  // ids: granted, what it has; waiting, what it could use
   std::vector<int> cpus;          // as in Room

@@ -100,7 +100,8 @@ TEST(Room, WhoWaitsLongerIsLeftWhatItLacks) {
   const Room room = machine_with(4, 4);
   const Claim one = has("b", {"GPU-A"}, 1);
   const Claim four = waits("four", room, {4, 1, 0}, 10);
-  EXPECT_EQ(grant(room, {one, four}, waits("a", room, {1, 1, 0}, 9)).waits_for, "") << "it was first";
+  EXPECT_EQ(grant(room, {one, four}, waits("a", room, {1, 1, 0}, 9)).waits_for, "")
+      << "it was first";
   EXPECT_THAT(grant(room, {one, four}, waits("a", room, {1, 1, 0}, 11)).waits_for,
               HasSubstr("it needs 1 GPU, and 0 of 4 are free"));
   // It lacks GPUs, so cores are of no use to it.

@@ -24,7 +24,7 @@ struct RunCommand {
   // In addition to what is inherited (kInheritedVariables in run_command.cpp).
   Variables environment;
   std::string directory;          // "" = that of `fettle run`
-  std::int64_t memory_limit = 0;  // bytes of resident memory of the process tree; 0 = none
+  std::int64_t memory_limit = 0;  // bytes, as tree_memory counts them; 0 = none
 };
 
 // What of this Study a local run cannot do, in words: kInvalid. Call before the first trial.

@@ -131,8 +131,9 @@ TEST_F(SharingTest, AWorkerThatComesLaterHasAGpuThatNobodyElseHas) {
   const Status more = session->runs().resize(first, 1, 3);
   ASSERT_FALSE(more.ok());
   EXPECT_EQ(more.error().code, ErrorCode::kUnavailable);
-  EXPECT_EQ(more.error().message,
-            "trial s-0 cannot have 3 workers now: it needs 1 GPU, and 0 of 3 are free (study s: 3)");
+  EXPECT_EQ(
+      more.error().message,
+      "trial s-0 cannot have 3 workers now: it needs 1 GPU, and 0 of 3 are free (study s: 3)");
   EXPECT_EQ(observe(*session).workers, 2);
   go();
   EXPECT_TRUE(await(*session, core::RunState::kExited, 0));
@@ -236,14 +237,14 @@ class Limit {
  public:
   Limit(__rlimit_resource what, rlim_t soft, rlim_t hard) : what_(what) {
     ::getrlimit(what, &before_);
-    const struct rlimit limit {soft, std::min(hard, before_.rlim_max)};
+    const struct rlimit limit { soft, std::min(hard, before_.rlim_max) };
     ::setrlimit(what, &limit);
   }
   ~Limit() { ::setrlimit(what_, &before_); }
 
  private:
   const __rlimit_resource what_;
-  struct rlimit before_ {};
+  rlimit before_{};
 };
 
 TEST_F(SharingTest, TheSoftLimitOnOpenFilesHoldsNobodyBack) {

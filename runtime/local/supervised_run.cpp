@@ -25,6 +25,7 @@ constexpr int kDrainReads = 64;  // what can still be in a pipe (1 MiB at most) 
 constexpr std::int64_t kReportIntervalMs = 100;
 constexpr std::int64_t kLimitIntervalMs = 100;  // memory of a run that has a limit
 constexpr std::int64_t kPeakIntervalMs = 1000;  // of one that has none
+constexpr std::int64_t kOomIntervalMs = 5000;
 constexpr std::int64_t kKillIntervalMs = 1000;  // the order to kill is repeated this often
 constexpr int kLastLines = 5;
 constexpr const char* kLog = "/output.log";
@@ -43,17 +44,19 @@ int hold_claim(const std::string& path) {
   return fd;
 }
 
-// The kernel's word for how often it killed a process for want of memory, as it was a moment ago
-// and as it is now. One for all runs: it is asked at most once a second, and once at each end.
+// How often the kernel killed a process for want of memory, a moment ago and now; one for all runs.
+// A process with much memory takes seconds to go, so the moment is a few of them.
 class OomWatch {
  public:
   void look(std::int64_t now_ms) {
-    if (now_ms < looked_ms_ + kPeakIntervalMs) return;
-    before_ = std::exchange(newest_, machine::oom_kills());
-    if (looked_ms_ == 0) before_ = newest_;
+    if (now_ms < looked_ms_ + kOomIntervalMs) return;
+    const std::int64_t kills = machine::oom_kills();
+    // While nothing ran nobody looked, and what was killed then was none of ours.
+    before_ = now_ms > looked_ms_ + 2 * kOomIntervalMs ? kills : newest_;
+    newest_ = kills;
     looked_ms_ = now_ms;
   }
-  // Since the look before the last one: at least a second ago.
+  // In the last 5 to 10 s that something ran.
   std::int64_t lately() const { return looked_ms_ == 0 ? 0 : machine::oom_kills() - before_; }
 
  private:
