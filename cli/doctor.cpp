@@ -14,6 +14,7 @@
 #include "cli/trainer_program.h"
 #include "runtime/local/claims.h"
 #include "runtime/local/network_disk.h"
+#include "runtime/local/proc_table.h"
 
 namespace fettle::cli {
 namespace {
@@ -125,6 +126,7 @@ int doctor_command(const DoctorOptions& options) {
   Examination examination;
   examination.machine = machine::inspect_machine(options.place.root);
   examination.shared = look_around();
+  examination.processes = local::trouble_with_proc();
   const auto backends = ask_trainer({"--backends"});
   if (backends.ok()) examination.backends = *backends;
   if (!backends.ok()) examination.trainer_missing = backends.error().message;

@@ -344,6 +344,7 @@ std::string doctor_text(const Examination& examination) {
                             rate_text(machine.memory_rate));
   text += container_row(machine.limits) + disk_row(machine.disk) + network_rows(machine) +
           gpu_rows(machine) + shared_rows(examination.shared) + trainer_rows(examination);
+  if (!examination.processes.empty()) text += row("processes", examination.processes);
   for (const Diagnosis& diagnosis : examination.diagnoses) text += case_text(diagnosis);
   return text;
 }
@@ -354,6 +355,7 @@ Json doctor_json(const Examination& examination) {
   return Json::object({{"machine", machine_json(examination.machine)},
                        {"trials", shared_json(examination.shared)},
                        {"backends", examination.backends},
+                       {"processes", examination.processes},
                        {"configurations", std::move(cases)}});
 }
 

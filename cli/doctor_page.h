@@ -38,6 +38,7 @@ struct Examination {
   Shared shared;
   Json backends;  // of fettle-trainer: {"reference": "ready", ...}; null: it did not answer
   std::string trainer_missing;
+  std::string processes;  // "" or what is the matter with watching over those of trials
   std::vector<Diagnosis> diagnoses;
 };
 

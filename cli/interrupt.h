@@ -3,10 +3,16 @@
 // Handlers write to a pipe. Not signalfd: that needs the signals blocked, and a blocked signal
 // stays blocked in every process started from here, where trials must hear SIGTERM. Handlers are
 // reset when a process is started. SIGPIPE gets one that does nothing, so that a reader of stdout
-// that goes away does not take the study with it. One object at a time; main thread.
+// that goes away does not take the study with it. A signal that was ignored before stays ignored:
+// nohup ignores SIGHUP, a shell without a terminal ignores SIGINT for its jobs in the background.
+// When nobody has taken signals for kDeafSeconds (the disk hangs, say), the third one ends the
+// process at once, with exit code 130. One object at a time; main thread.
 #pragma once
 
+#include <csignal>
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include "base/result.h"
 
@@ -14,6 +20,8 @@ namespace fettle::cli {
 
 class Interrupt {
  public:
+  static constexpr int kDeafSeconds = 2;
+
   // kIo: no pipe to be had.
   static Result<std::unique_ptr<Interrupt>> install();
   ~Interrupt();
@@ -27,9 +35,11 @@ class Interrupt {
 
  private:
   Interrupt(int read_end, int write_end) : read_end_(read_end), write_end_(write_end) {}
+  void handle(int signal, void (*handler)(int));
 
   int read_end_;
   int write_end_;
+  std::vector<std::pair<int, struct sigaction>> before_;  // what each signal did
 };
 
 }  // namespace fettle::cli

@@ -1,4 +1,6 @@
 // fettle run: reads a study file and runs it to its end, on this machine or on a cluster.
+#include <unistd.h>
+
 #include <iostream>
 #include <utility>
 
@@ -109,6 +111,7 @@ int run_session(const RunOptions& options, local::Session& session, const api::S
   RunView view = runner.view();
   view.interrupted = !finished && !suspended;
   display->finish(view, farewell_of(state, options));
+  if (runner.has_abandoned()) ::_exit(kExitInterrupted);
   if (!state.ok()) return complain(state.error());
   return finished ? exit_code_of_study(view.study) : static_cast<int>(kExitInterrupted);
 }

@@ -1,6 +1,7 @@
 #include "cli/runner.h"
 
 #include <poll.h>
+#include <signal.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -14,6 +15,8 @@ namespace fettle::cli {
 namespace {
 
 constexpr std::int64_t kLookForRoomMs = 1'000;
+// After the third signal: for the supervisor to do as it was told, then for its end.
+constexpr auto kLastPatience = std::chrono::seconds(2);
 
 }  // namespace
 
@@ -41,6 +44,11 @@ Result<StudyState> Runner::run() {
     Status look_now = look();
     if (seen.ok()) seen = std::move(look_now);
     if (!seen.ok()) stopping_ = true;
+    if (!done_ && !is_patient()) {
+      abandoned_ = true;
+      worker.detach();
+      return StudyState::kActive;
+    }
   }
   worker.join();
   if (!seen.ok()) return seen.error();
@@ -86,6 +94,19 @@ void Runner::on_signals(int count) {
     display_.say("killing the trials");
     session_.kill();
   }
+  if (signals_ > 2 && !last_signal_) last_signal_ = Clock::now();
+}
+
+bool Runner::is_patient() {
+  if (!last_signal_) return true;
+  const auto waited = Clock::now() - *last_signal_;
+  if (waited < kLastPatience) return true;
+  if (!supervisor_killed_) {
+    display_.say("the supervisor does not answer: it is killed, and with it the trials");
+    ::kill(session_.runs().supervisor_pid(), SIGKILL);
+    supervisor_killed_ = true;
+  }
+  return waited < 2 * kLastPatience;
 }
 
 void Runner::grant_wishes() {

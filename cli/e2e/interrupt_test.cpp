@@ -134,6 +134,78 @@ TEST(Signalled, TwiceKillsAtOnce) {
   EXPECT_EQ(shop.trial_processes().size(), 0U);
 }
 
+// As systemctl stop, scancel and shutdown do it: the program is still saving when its shell has
+// died, and when all of fettle has heard the same signal.
+TEST(Signalled, WithAllItsProcessesItLeavesTheTrialsTheirGracePeriod) {
+  Workshop shop;
+  shop.write("save.sh",
+             "trap 'echo x >> told; sleep 1; echo x >> saved; exit 143' TERM\n"
+             "echo x >> began\n"
+             "while :; do sleep 0.05; done\n");
+  StudyText text;
+  text.budget = "{trials: 2, parallelism: 2}";
+  text.trial = "    gracePeriod: 60s\n";
+  text.script = "sh save.sh; true";
+  shop.write("study.yaml", text.yaml());
+  const pid_t runner = shop.start({"run", "study.yaml"});
+  ASSERT_TRUE(shop.wait_for_lines("began", 2));
+  std::vector<pid_t> all = shop.descendants(runner);
+  EXPECT_GE(all.size(), 7U) << "a supervisor, and two guards, shells, and programs";
+  all.push_back(runner);
+  for (const pid_t pid : all) ::kill(pid, SIGTERM);
+  const Finished stopped = shop.finish(runner);
+  EXPECT_EQ(stopped.code, 130) << stopped.out << stopped.err;
+  EXPECT_EQ(shop.count_lines("told"), 2U) << "each once";
+  EXPECT_EQ(shop.count_lines("saved"), 2U);
+  EXPECT_EQ(shop.trial_processes().size(), 0U);
+}
+
+// nohup ignores SIGHUP; a shell that reads a script ignores SIGINT for what it starts with `&`.
+TEST(Signalled, WhatWasIgnoredFromTheStartDoesNotStopIt) {
+  Workshop shop;
+  StudyText text;
+  text.budget = "{trials: 2, parallelism: 2}";
+  text.script = "echo x >> began; while [ ! -e go ]; do sleep 0.05; done; echo '{\"value\": 1}'";
+  shop.write("study.yaml", text.yaml());
+  shop.ignore(SIGHUP);
+  shop.ignore(SIGINT);
+  const pid_t runner = shop.start({"run", "study.yaml"});
+  ASSERT_TRUE(shop.wait_for_lines("began", 2));
+  ::kill(runner, SIGHUP);
+  ::kill(runner, SIGINT);
+  std::this_thread::sleep_for(std::chrono::seconds(1));
+  shop.write("go", "");
+  const Finished done = shop.finish(runner);
+  EXPECT_EQ(done.code, 0) << done.out << done.err;
+  EXPECT_EQ(shop.count_lines("began"), 2U);
+  EXPECT_EQ(shop.count_phase("Completed"), 2U);
+}
+
+// The supervisor hears nothing any more, and so `fettle run` nothing of it.
+TEST(Signalled, AThirdTimeItLeavesWhateverHangs) {
+  Workshop shop;
+  StudyText text;
+  text.trial = "    gracePeriod: 300s\n";
+  text.script = "trap '' TERM; echo x >> began; while :; do sleep 0.05; done";
+  shop.write("study.yaml", text.yaml());
+  const pid_t runner = shop.start({"run", "study.yaml"});
+  ASSERT_TRUE(shop.wait_for_lines("began", 2));
+  const std::vector<pid_t> below = shop.descendants(runner);
+  ASSERT_FALSE(below.empty());
+  ::kill(below[0], SIGSTOP);
+  for (int i = 0; i < 3; ++i) {
+    ::kill(runner, SIGINT);
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  }
+  const Finished left = shop.finish(runner, 30);
+  EXPECT_EQ(left.code, 130) << left.out << left.err;
+  EXPECT_THAT(left.err, HasSubstr("the supervisor does not answer"));
+  for (int i = 0; i < 1000 && !shop.trial_processes().empty(); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  EXPECT_EQ(shop.trial_processes().size(), 0U);
+}
+
 TEST(Locked, ASecondRunIsRefused) {
   Workshop shop;
   StudyText text;

@@ -45,7 +45,9 @@ void redirect(const std::string& path, int flags, int fd) {
 
 // Between fork and exec.
 [[noreturn]] void become_fettle(const std::string& directory, const std::string& files,
-                                std::vector<char*> words) {
+                                const std::vector<int>& ignored, std::vector<char*> words) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::signal(signal, SIG_DFL);
+  for (const int signal : ignored) ::signal(signal, SIG_IGN);
   if (::chdir(directory.c_str()) != 0) ::_exit(127);
   ::setpgid(0, 0);
   redirect(files + ".in", O_RDONLY, STDIN_FILENO);
@@ -147,7 +149,7 @@ pid_t Workshop::start(const std::vector<std::string>& arguments, const std::stri
   std::ofstream(files + ".in", std::ios::binary) << input;
   const pid_t pid = ::fork();
   CHECK(pid >= 0, "no process");
-  if (pid == 0) become_fettle(directory_, files, pointers);
+  if (pid == 0) become_fettle(directory_, files, ignored_, pointers);
   started_.push_back(pid);
   return pid;
 }
@@ -185,6 +187,20 @@ std::size_t Workshop::count_phase(const std::string& phase, const std::string& s
     if (found != nullptr && *found == Json(phase)) ++count;
   }
   return count;
+}
+
+std::vector<pid_t> Workshop::descendants(pid_t pid) const {
+  std::vector<pid_t> found = {pid};
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const std::string tasks = "/proc/" + std::to_string(found[i]) + "/task";
+    std::error_code ignored;
+    for (const auto& entry : fs::directory_iterator(tasks, ignored)) {
+      std::istringstream children(slurp(entry.path().string() + "/children"));
+      for (pid_t child = 0; children >> child;) found.push_back(child);
+    }
+  }
+  found.erase(found.begin());
+  return found;
 }
 
 std::vector<pid_t> Workshop::trial_processes() const {

@@ -52,6 +52,9 @@ class Workshop {
                   int seconds = 60);
   // Starts it and returns its process id; finish() waits for it.
   pid_t start(const std::vector<std::string>& arguments, const std::string& input = "");
+  // What is started from now on ignores the signal from its beginning, as under nohup. Whatever
+  // these tests were started with, all other signals do what they do by default.
+  void ignore(int signal) { ignored_.push_back(signal); }
   Finished finish(pid_t pid, int seconds = 60);
 
   // Waits until the file has that many lines; false after `seconds`.
@@ -61,12 +64,15 @@ class Workshop {
   Json trials(const std::string& study = "digits");
   // How many of them are in that phase.
   std::size_t count_phase(const std::string& phase, const std::string& study = "digits");
+  // All processes below `pid`.
+  std::vector<pid_t> descendants(pid_t pid) const;
   // Processes whose environment names a trial file in this directory.
   std::vector<pid_t> trial_processes() const;
 
  private:
   std::string directory_;
   std::vector<pid_t> started_;
+  std::vector<int> ignored_;
 };
 
 // An IDX file of bytes, which are 0, 1 and 2 by turns.

@@ -47,6 +47,23 @@ std::string cannot_start(const RunEnd& end) {
   }
 }
 
+// What is for now: said of the machine, not of the Study.
+std::string no_room(const RunEnd& end) {
+  const std::string text =
+      "cannot start " + end.command + " now: " + system_message(end.report.error);
+  switch (end.report.error) {
+    case EAGAIN:
+      return text + "; the limit on processes is reached (ulimit -u): lower budget.parallelism";
+    case ENOMEM:
+      return text + "; lower budget.parallelism";
+    case EMFILE:
+    case ENFILE:
+      return text + "; the limit on open files is reached (ulimit -n): lower budget.parallelism";
+    default:
+      return text + "; the program is still being written";
+  }
+}
+
 std::string stop_sentence(const RunEnd& end) {
   std::string text;
   switch (end.cause) {
@@ -61,8 +78,12 @@ std::string stop_sentence(const RunEnd& end) {
       break;
   }
   if (end.killed_after_grace) {
-    text += "; it did not end within " + api::format_duration(double(end.grace_ms) / 1000) +
-            " of SIGTERM and was killed";
+    const std::string who = end.report.left_behind > 0
+                                ? std::to_string(end.report.left_behind) + " of its processes"
+                                : "it";
+    text += "; " + who + " did not end within " +
+            api::format_duration(double(end.grace_ms) / 1000) + " of SIGTERM and " +
+            (end.report.left_behind > 1 ? "were" : "was") + " killed";
   }
   return text;
 }
@@ -139,14 +160,6 @@ void add_sentence(std::string& message, const std::string& sentence) {
 
 }  // namespace
 
-bool lacks_resources(const GuardReport& report) {
-  const int code = report.error;
-  return report.failure == GuardReport::kFork ||
-         (report.failure == GuardReport::kExec &&
-          (code == EAGAIN || code == ENOMEM || code == EMFILE || code == ENFILE ||
-           code == ETXTBSY));
-}
-
 RunOutcome explain(const RunEnd& end) {
   RunOutcome out;
   out.peak_memory = end.peak_memory;
@@ -154,10 +167,10 @@ RunOutcome explain(const RunEnd& end) {
     out.outcome = api::Outcome::kDisrupted;
     out.message = "the process that guards it was killed from outside";
   } else if (end.report.failure != GuardReport::kNone) {
-    const bool passes = lacks_resources(end.report);
-    out.outcome = passes ? api::Outcome::kDisrupted : api::Outcome::kFailed;
-    out.message = passes ? "cannot begin another worker: " + system_message(end.report.error)
-                         : cannot_start(end);
+    const bool for_now = end.report.failure == GuardReport::kNoRoom;
+    out.outcome = for_now ? api::Outcome::kDisrupted : api::Outcome::kFailed;
+    out.message = for_now ? no_room(end) : cannot_start(end);
+    if (for_now && end.cause == StopCause::kAsked) out.outcome = api::Outcome::kStopped;
     return out;
   } else {
     by_end(end, out);
@@ -166,7 +179,8 @@ RunOutcome explain(const RunEnd& end) {
       out.message = "rank " + std::to_string(end.report.rank) + " of its workers: " + out.message;
     }
   }
-  if (end.report.left_behind > 0) {
+  const bool said = end.killed_after_grace && out.outcome != api::Outcome::kSucceeded;
+  if (end.report.left_behind > 0 && !said) {
     add_sentence(out.message, "it left " + std::to_string(end.report.left_behind) +
                                   " processes behind, which were killed");
   }

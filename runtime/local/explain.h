@@ -32,9 +32,6 @@ struct RunEnd {
   std::string log_error;
 };
 
-// Whether the program could not begin for want of what this machine may have again in a moment.
-bool lacks_resources(const GuardReport& report);
-
 // Fills in outcome, message, exit_code, signal and peak_memory.
 RunOutcome explain(const RunEnd& end);
 

@@ -105,24 +105,39 @@ TEST(Explain, WhatNeverStarted) {
   }
 }
 
-// What a machine lacks for a moment is not the configuration's fault.
-TEST(Explain, AWorkerThatFoundNoRoom) {
+TEST(Explain, WhatCannotStartNowIsNoFaultOfTheStudy) {
   const struct {
-    GuardReport::Failure failure;
     int error;
-    bool lacks;
-  } rows[] = {{GuardReport::kFork, EAGAIN, true},  {GuardReport::kFork, ENOMEM, true},
-              {GuardReport::kExec, EAGAIN, true},  {GuardReport::kExec, ETXTBSY, true},
-              {GuardReport::kExec, EMFILE, true},  {GuardReport::kExec, ENOENT, false},
-              {GuardReport::kNone, EAGAIN, false}, {GuardReport::kDirectory, EACCES, false}};
+    const char* said;
+  } rows[] = {
+      {EAGAIN, "the limit on processes is reached (ulimit -u): lower budget.parallelism"},
+      {ENOMEM, "Cannot allocate memory; lower budget.parallelism"},
+      {EMFILE, "the limit on open files is reached (ulimit -n): lower budget.parallelism"},
+      {ETXTBSY, "the program is still being written"},
+  };
   for (const auto& row : rows) {
     RunEnd end;
-    end.report.failure = row.failure;
+    end.command = "train";
+    end.report.failure = GuardReport::kNoRoom;
     end.report.error = row.error;
-    EXPECT_EQ(lacks_resources(end.report), row.lacks) << row.error;
-    if (!row.lacks) continue;
     EXPECT_EQ(explain(end).outcome, Outcome::kDisrupted);
+    EXPECT_THAT(explain(end).message, testing::HasSubstr("cannot start train now: "));
+    EXPECT_THAT(explain(end).message, testing::HasSubstr(row.said));
+    end.cause = StopCause::kAsked;
+    EXPECT_EQ(explain(end).outcome, Outcome::kStopped);
   }
+}
+
+TEST(Explain, WhatWasLeftAfterTheGracePeriodIsSaidOnce) {
+  RunEnd end;
+  end.report.wait_status = killed(SIGTERM);
+  end.cause = StopCause::kAsked;
+  end.killed_after_grace = true;
+  end.grace_ms = 30'000;
+  end.has_metrics = true;
+  end.report.left_behind = 2;
+  EXPECT_EQ(explain(end).message,
+            "stopped; 2 of its processes did not end within 30s of SIGTERM and were killed");
 }
 
 TEST(Explain, TheGuardWasKilled) {

@@ -15,10 +15,12 @@
 #include <sstream>
 #include <string_view>
 #include <thread>
+#include <utility>
 
 #include "api/trainer_config.h"
 #include "base/file.h"
 #include "machine/open_files.h"
+#include "runtime/local/gentle_stop.h"
 #include "runtime/local/process_tree.h"
 
 namespace fettle::local {
@@ -29,6 +31,15 @@ constexpr auto kKillInterval = std::chrono::milliseconds(2);
 constexpr int kKillRounds = 10'000;
 // Whoever is killed again and again is killed for a reason.
 constexpr int kMostSuccessors = 16;
+// A program that cannot be started now is tried again this often, for 30 s.
+constexpr auto kStartInterval = std::chrono::milliseconds(250);
+constexpr int kStartAttempts = 120;
+// How often processes that are to end are looked through: at most, at first, and at last.
+constexpr auto kLeastLook = std::chrono::milliseconds(10);
+constexpr auto kFirstLook = std::chrono::milliseconds(20);
+constexpr auto kLastLook = std::chrono::milliseconds(200);
+
+using Clock = std::chrono::steady_clock;
 
 struct Pipe {
   int read = -1;
@@ -39,10 +50,9 @@ struct Pipes {
   Pipe status;
   Pipe output;
   Pipe errors;
-  Pipe ready;
 
   void close_ends(int Pipe::*end) {
-    for (Pipe* pipe : {&status, &output, &errors, &ready}) {
+    for (Pipe* pipe : {&status, &output, &errors}) {
       if (pipe->*end >= 0) ::close(pipe->*end);
       pipe->*end = -1;
     }
@@ -51,7 +61,7 @@ struct Pipes {
 
 Result<Pipes> make_pipes() {
   Pipes pipes;
-  for (Pipe* pipe : {&pipes.status, &pipes.output, &pipes.errors, &pipes.ready}) {
+  for (Pipe* pipe : {&pipes.status, &pipes.output, &pipes.errors}) {
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0) {
       const int code = errno;
@@ -111,6 +121,22 @@ std::vector<std::string> environment_of(const GuardRequest& request, std::size_t
   return environment;
 }
 
+// What may be otherwise in a moment, and says nothing about the Study.
+bool is_for_now(int code) {
+  return code == EAGAIN || code == ENOMEM || code == ETXTBSY || code == EMFILE || code == ENFILE;
+}
+
+// Returns if the program cannot be started. SIGTERM ends the waiting.
+void start_program(const std::vector<char*>& arguments) {
+  for (int attempt = 0; attempt < kStartAttempts; ++attempt) {
+    ::execvp(arguments[0], arguments.data());
+    if (!is_for_now(errno)) return;
+    const int code = errno;
+    std::this_thread::sleep_for(kStartInterval);
+    errno = code;
+  }
+}
+
 // A process of the trial's own, until exec.
 [[noreturn]] void become_trial(const GuardRequest& request, std::size_t rank, const Pipes& pipes,
                                pid_t guard) {
@@ -131,8 +157,8 @@ std::vector<std::string> environment_of(const GuardRequest& request, std::size_t
   std::vector<char*> environment = pointers(strings);
   const std::vector<char*> arguments = pointers(request.arguments);
   ::environ = environment.data();  // so that execvp looks at the PATH the trial will see
-  ::execvp(arguments[0], arguments.data());
-  give_up(pipes.status.write, GuardReport::kExec);
+  start_program(arguments);
+  give_up(pipes.status.write, is_for_now(errno) ? GuardReport::kNoRoom : GuardReport::kExec);
 }
 
 // Everything but the standard streams and what the guard needs: other runs' pipes, the socket.
@@ -147,6 +173,8 @@ void close_all_but(std::vector<int> kept) {
   ::close_range(from, ~0U, 0);
 }
 
+constexpr int kExitAfterSigterm = 143;
+
 struct Worker {
   pid_t pid = 0;  // 0: it has not begun
   bool ended = false;
@@ -158,7 +186,6 @@ struct Worker {
 
 // Also one that was stopped: its peers are stopped, too.
 bool ended_well(const Worker& worker) {
-  constexpr int kExitAfterSigterm = 143;
   return WIFEXITED(worker.status) &&
          (WEXITSTATUS(worker.status) == 0 || WEXITSTATUS(worker.status) == kExitAfterSigterm);
 }
@@ -171,6 +198,11 @@ bool misses_others(const Worker& worker) {
 // As a pod is that is evicted; one that fails by itself would do so again.
 bool was_killed(const Worker& worker) {
   return WIFSIGNALED(worker.status) && WTERMSIG(worker.status) == SIGKILL;
+}
+
+bool was_told_to_end(const Worker& worker) {
+  return (WIFSIGNALED(worker.status) && WTERMSIG(worker.status) == SIGTERM) ||
+         (WIFEXITED(worker.status) && WEXITSTATUS(worker.status) == kExitAfterSigterm);
 }
 
 // The workers of a trial, and what their ends mean.
@@ -192,12 +224,13 @@ class Workers {
     return ended == 0 || errno != ECHILD;
   }
 
-  // 0: the trial is to end.
   void resize(int wanted) {
     const auto most = static_cast<std::int64_t>(workers_.size());
-    closing_ = closing_ || wanted == 0;
-    if (!closing_) wanted_ = std::clamp<std::int64_t>(wanted, std::min(least_, most), most);
+    wanted_ = std::clamp<std::int64_t>(wanted, std::min(least_, most), most);
   }
+
+  // The trial is to end: nobody is started any more.
+  void close() { closing_ = true; }
 
   // Starts those that are missing, tells those to leave that are too many.
   void settle() {
@@ -206,32 +239,54 @@ class Workers {
       Worker& worker = workers_[rank];
       const bool wanted = static_cast<std::int64_t>(rank) < wanted_;
       const bool is_missing = worker.pid == 0 || (worker.ended && (worker.leaves || worker.lost));
-      if (wanted && is_missing) begin(rank);
+      if (wanted && is_missing && !begin(rank)) return;
       if (wanted || !worker.runs() || worker.leaves) continue;
       worker.leaves = true;
       ::kill(worker.pid, SIGTERM);
     }
   }
 
-  bool all_ended() const { return left() == 0; }
+  // Some of those that are wanted could not be started; settle() is to be tried again.
+  bool waits_for_room() const { return failed_starts_ > 0 && !closing_ && !is_parting(); }
+  // errno; 0: enough of them run, or may still be started.
+  int start_error() const {
+    const bool gives_up = failed_starts_ >= kStartAttempts && left() < least_;
+    return gives_up || (closing_ && decider().pid == 0) ? start_error_ : 0;
+  }
+
+  bool all_ended() const { return left() == 0 && !waits_for_room(); }
   // The trial has ended as far as its result goes, but not yet all its workers.
   bool is_parting() const { return workers_[0].ended || decider_ > 0; }
 
   // The first that failed where all were needed, else worker 0.
   std::int32_t rank() const { return decider_; }
-  std::int32_t wait_status() const { return workers_[static_cast<std::size_t>(decider_)].status; }
+  std::int32_t wait_status() const { return decider().status; }
+  // By SIGTERM, if not from us.
+  bool were_told_to_end() const { return was_told_to_end(decider()); }
+
+  // Not only what /proc shows below us.
+  void kill_groups() const {
+    for (const Worker& worker : workers_) {
+      if (worker.runs()) ::kill(-worker.pid, SIGKILL);
+    }
+  }
 
  private:
+  const Worker& decider() const { return workers_[static_cast<std::size_t>(decider_)]; }
+
   std::int64_t left() const {
     return std::ranges::count_if(workers_, [](const Worker& worker) { return worker.runs(); });
   }
 
-  void begin(std::size_t rank) {
+  // False: there is no room for it now.
+  bool begin(std::size_t rank) {
     const pid_t guard = ::getpid();
     const pid_t pid = ::fork();
     if (pid == 0) become_trial(request_, rank, pipes_, guard);
-    if (pid < 0) give_up(pipes_.status.write, GuardReport::kFork);
-    workers_[rank] = {pid};
+    if (pid < 0) start_error_ = errno;
+    failed_starts_ = pid < 0 ? failed_starts_ + 1 : 0;
+    if (pid > 0) workers_[rank] = {pid};
+    return pid > 0;
   }
 
   void note(pid_t pid, int status) {
@@ -242,8 +297,7 @@ class Workers {
       worker.status = status;
       if (ended_well(worker)) continue;
       if (is_parting()) {
-        const Worker& decider = workers_[static_cast<std::size_t>(decider_)];
-        if (decider.ended && misses_others(decider)) decider_ = static_cast<std::int32_t>(rank);
+        if (decider().ended && misses_others(decider())) decider_ = static_cast<std::int32_t>(rank);
         continue;
       }
       if (left() < least_) decider_ = static_cast<std::int32_t>(rank);
@@ -258,6 +312,8 @@ class Workers {
   std::vector<Worker> workers_;  // by rank, those that there can be
   std::int64_t wanted_ = 1;      // the first so many are to run
   bool closing_ = false;
+  int failed_starts_ = 0;  // in a row
+  int start_error_ = 0;    // errno of the last one
   int successors_ = 0;
   std::int32_t decider_ = 0;
 };
@@ -267,6 +323,7 @@ int kill_all(Workers& workers) {
   int killed = 0;
   for (int round = 0; round < kKillRounds; ++round) {
     if (!workers.reap()) return killed;
+    workers.kill_groups();
     const auto found = static_cast<int>(signal_tree(::getpid(), SIGKILL));
     killed = std::max(killed, found);
     std::this_thread::sleep_for(kKillInterval);
@@ -274,60 +331,137 @@ int kill_all(Workers& workers) {
   return killed;
 }
 
-// Waits for the end of the trial, or for the order to kill it. Reaps orphans.
-bool wait_for(Workers& workers, const sigset_t& signals, std::chrono::milliseconds parting_time) {
-  std::optional<std::chrono::steady_clock::time_point> until;
-  for (;;) {
-    workers.reap();
-    workers.settle();
-    if (workers.all_ended()) return true;
-    if (!workers.is_parting()) {
-      siginfo_t info{};
-      const int signal = ::sigwaitinfo(&signals, &info);
-      if (signal == kGuardKillSignal) return false;
-      if (signal == guard_resize_signal()) workers.resize(info.si_value.sival_int);
-      continue;
-    }
-    const auto now = std::chrono::steady_clock::now();
-    if (!until) until = now + parting_time;
-    if (now >= *until) return true;
-    const auto left = std::chrono::ceil<std::chrono::nanoseconds>(*until - now).count();
-    const timespec time{left / 1'000'000'000, left % 1'000'000'000};
-    if (::sigtimedwait(&signals, nullptr, &time) == kGuardKillSignal) return false;
-  }
+sigset_t set_of(std::initializer_list<int> signals) {
+  sigset_t set;
+  ::sigemptyset(&set);
+  for (const int signal : signals) ::sigaddset(&set, signal);
+  return set;
 }
 
-sigset_t guard_signals() {
-  sigset_t signals;
-  ::sigemptyset(&signals);
-  ::sigaddset(&signals, SIGCHLD);
-  ::sigaddset(&signals, kGuardKillSignal);
-  ::sigaddset(&signals, guard_resize_signal());
-  return signals;
+// What waits for a guard from before its first instruction on.
+sigset_t guard_commands() {
+  return set_of({SIGTERM, guard_resize_signal(), guard_stop_signal(), guard_kill_signal()});
+}
+
+// The life of a trial from its start to its end. It ends by itself, stops gently, or is killed.
+class Watch {
+ public:
+  Watch(Workers& workers, const GuardRequest& request)
+      : workers_(workers), parting_time_(request.parting_time), stop_(request.grace) {}
+
+  // Until what is left of the trial is to be killed.
+  void run() {
+    while (!killed_) {
+      const bool some_left = workers_.reap();
+      workers_.settle();
+      if (workers_.start_error() != 0 || is_over(some_left, Clock::now())) return;
+      wait();
+    }
+  }
+
+ private:
+  bool is_over(bool some_left, Clock::time_point now) {
+    // Whoever sent SIGTERM to it may have sent it to all, and some are still at it.
+    const bool ended = workers_.all_ended();
+    if (ended && some_left && !stop_.has_begun() && workers_.were_told_to_end()) overhear(now);
+    if (!stop_.has_begun()) return ended || parting_is_over(now);
+    if (!some_left || stop_.is_over(now)) return true;
+    if (now < told_at_ + kLeastLook) return false;
+    stop_.tell(now);
+    told_at_ = now;
+    return false;
+  }
+
+  bool parting_is_over(Clock::time_point now) {
+    if (!workers_.is_parting()) return false;
+    if (!parting_until_) parting_until_ = now + parting_time_;
+    return now >= *parting_until_;
+  }
+
+  void overhear(Clock::time_point now) {
+    workers_.close();
+    stop_.overhear(now);
+  }
+
+  // Commands first: in a tree that keeps forking there is always a child that has ended.
+  void wait() {
+    const sigset_t commands = guard_commands();
+    sigset_t all = commands;
+    ::sigaddset(&all, SIGCHLD);
+    const timespec at_once{};
+    siginfo_t info{};
+    int signal = ::sigtimedwait(&commands, &info, &at_once);
+    if (signal < 0) {
+      const auto left = std::chrono::ceil<std::chrono::nanoseconds>(patience());
+      const timespec time{left.count() / 1'000'000'000, left.count() % 1'000'000'000};
+      signal = ::sigtimedwait(&all, &info, &time);
+    }
+    if (signal > 0) look_ = kFirstLook;
+    obey(signal, info);
+  }
+
+  Clock::duration patience() {
+    if (stop_.has_begun())
+      return std::exchange(look_, std::min<Clock::duration>(2 * look_, kLastLook));
+    if (workers_.waits_for_room()) return kStartInterval;
+    if (!parting_until_) return kLongestWait;
+    return std::max<Clock::duration>(*parting_until_ - Clock::now(), {});
+  }
+
+  void obey(int signal, const siginfo_t& info) {
+    if (signal == guard_kill_signal()) killed_ = true;
+    if (signal == guard_resize_signal()) workers_.resize(info.si_value.sival_int);
+    if (signal == SIGTERM) overhear(Clock::now());
+    if (signal != guard_stop_signal()) return;
+    workers_.close();
+    stop_.begin(Clock::now());
+  }
+
+  static constexpr auto kLongestWait = std::chrono::hours(1);
+
+  Workers& workers_;
+  const std::chrono::milliseconds parting_time_;
+  std::optional<Clock::time_point> parting_until_;
+  GentleStop stop_;
+  Clock::time_point told_at_{};
+  Clock::duration look_ = kFirstLook;
+  bool killed_ = false;
+};
+
+GuardReport report_of(const Workers& workers) {
+  GuardReport report;
+  if (workers.start_error() != 0) {
+    report.failure = GuardReport::kNoRoom;
+    report.error = workers.start_error();
+  }
+  report.rank = workers.rank();
+  report.wait_status = workers.wait_status();
+  return report;
 }
 
 [[noreturn]] void become_guard(const GuardRequest& request, Pipes pipes, pid_t supervisor) {
-  const sigset_t signals = guard_signals();  // blocked since before the fork
-  ::signal(kGuardKillSignal, SIG_DFL);
+  // All signals are blocked, and commands are waited for. The trial unblocks them again.
+  sigset_t all;
+  ::sigfillset(&all);
+  ::sigprocmask(SIG_SETMASK, &all, nullptr);
+  for (const int signal : {SIGTERM, SIGCHLD}) ::signal(signal, SIG_DFL);
+  ::prctl(PR_SET_NAME, "fettle-guard");
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
-  ::prctl(PR_SET_PDEATHSIG, kGuardKillSignal);
+  ::prctl(PR_SET_PDEATHSIG, guard_kill_signal());
   if (::getppid() != supervisor) ::_exit(1);
-  close_all_but({pipes.status.write, pipes.output.write, pipes.errors.write, pipes.ready.write,
-                 request.lock_fd, request.claim_fd});
+  close_all_but({pipes.status.write, pipes.output.write, pipes.errors.write, request.lock_fd,
+                 request.claim_fd});
 
   Workers workers(request, pipes);
   workers.settle();
-  if (!request.open) {  // else those that come later write there, too
+  if (!request.open && !workers.waits_for_room()) {  // else those that come later write there, too
     ::close(pipes.output.write);
     ::close(pipes.errors.write);
   }
-  ::close(pipes.ready.write);
-
-  GuardReport report;
-  const bool ended = wait_for(workers, signals, request.parting_time);
+  Watch(workers, request).run();
+  const bool ended = workers.all_ended() || workers.is_parting();
   const int killed = kill_all(workers);
-  report.rank = workers.rank();
-  report.wait_status = workers.wait_status();
+  GuardReport report = report_of(workers);
   report.left_behind = ended ? killed : 0;
   send_report(pipes.status.write, report);
   ::_exit(0);
@@ -338,8 +472,8 @@ sigset_t guard_signals() {
 Result<Guard> start_guard(const GuardRequest& request) {
   FETTLE_ASSIGN(Pipes pipes, make_pipes());
   const pid_t supervisor = ::getpid();
-  // An order that comes before the guard listens must wait for it, not be lost.
-  const sigset_t signals = guard_signals();
+  // A command that comes before the guard listens must wait for it, not be lost.
+  const sigset_t signals = guard_commands();
   sigset_t before;
   ::sigprocmask(SIG_BLOCK, &signals, &before);
   const pid_t pid = ::fork();
@@ -351,7 +485,7 @@ Result<Guard> start_guard(const GuardRequest& request) {
     pipes.close_ends(&Pipe::read);
     return io_error("cannot make a process: " + system_message(code));
   }
-  return Guard{pid, pipes.status.read, pipes.output.read, pipes.errors.read, pipes.ready.read};
+  return Guard{pid, pipes.status.read, pipes.output.read, pipes.errors.read};
 }
 
 }  // namespace fettle::local

@@ -3,13 +3,17 @@
 // It is a child subreaper with exactly one trial below it, so every process that the trial ever
 // makes (forked twice, in a session of its own, with an empty environment) stays its descendant.
 // When the trial's process has ended, or when told to, or when the supervisor dies, it kills all
-// that is left and ends. A trial with several workers has a process for each, and has ended when
-// all of them have, or some time after one of them failed that the others cannot do without. In an
-// open trial a worker that was killed from outside gets a successor, and workers come and go when
-// their number changes. It inherits the Study's lock: the lock is free only when no trial process
-// is left, even if runner and supervisor were killed. Invariant: the status pipe is closed only
-// after the last process of the trial has gone (or the guard itself was killed from outside, which
-// is seen as a missing report).
+// that is left and ends. A trial that is to stop has a grace period: its processes are told in turn
+// (gentle_stop.h), and none is killed before the period is over, also if the first of them (a
+// shell, say) has ended at once. The same holds when SIGTERM comes from elsewhere.
+//
+// A trial with several workers has a process for each, and has ended when all of them have, or some
+// time after one of them failed that the others cannot do without. In an open trial a worker that
+// was killed from outside gets a successor, and workers come and go when their number changes.
+// It inherits the Study's lock: the lock is free only when no trial process is left, even if runner
+// and supervisor were killed. Invariant: the status pipe is closed only after the last process of
+// the trial has gone (or the guard itself was killed from outside, which is seen as a missing
+// report).
 #pragma once
 
 #include <signal.h>
@@ -36,9 +40,10 @@ struct GuardRequest {
   // What the other workers have to end by themselves, and to say why, when one has failed or worker
   // 0 has ended.
   std::chrono::milliseconds parting_time{5'000};
-  std::string directory;  // "" = stay
-  int lock_fd = -1;       // kept open by the guard; -1 = none
-  int claim_fd = -1;      // likewise
+  std::chrono::milliseconds grace{0};  // what a trial that is to stop has to do so
+  std::string directory;               // "" = stay
+  int lock_fd = -1;                    // kept open by the guard; -1 = none
+  int claim_fd = -1;                   // likewise
   // A file with the GPUs of each worker, a line each, as CUDA_VISIBLE_DEVICES lists them; read
   // whenever a worker begins, since those of later ones are chosen later. "" or absent = none.
   std::string gpus_file;
@@ -47,7 +52,9 @@ struct GuardRequest {
 
 // What the guard writes to the status pipe, once, before it ends.
 struct GuardReport {
-  enum Failure : std::int32_t { kNone, kDirectory, kExec, kFork };
+  // kNoRoom: not now; the machine or its user has no room for a process, or the program is just
+  // being written.
+  enum Failure : std::int32_t { kNone, kDirectory, kExec, kNoRoom };
   std::int32_t failure = kNone;  // the trial never started, and at what
   std::int32_t error = 0;        // errno of that
   std::int32_t rank = 0;         // of the worker that decided how the trial ended
@@ -60,7 +67,6 @@ struct Guard {
   int status = -1;  // read ends, non-blocking
   int output = -1;
   int errors = -1;
-  int ready = -1;  // end of file here: the trial's program runs (or could not be started)
 };
 
 // Forks a guard, which forks the trial. Only from a process with a single thread. kIo: no process
@@ -72,11 +78,19 @@ inline std::string gpus_file_in(const std::string& run_directory) {
   return run_directory + "/gpus";
 }
 
-// How many workers there are to be, as the value that sigqueue() takes; 0: the trial is to end, so
-// nobody is started any more. The last ones are told to leave by SIGTERM.
+// What a guard listens to. Real-time signals: those that people and systems send to all
+// processes of a unit (systemctl stop, scancel) are not meant as commands to a guard.
+
+// How many workers there are to be, as the value that sigqueue() takes; at least 1. The last ones
+// are told to leave by SIGTERM.
 inline int guard_resize_signal() { return SIGRTMIN; }
 
-// The trial is to be killed, with everything below it, now. The report then follows.
-inline constexpr int kGuardKillSignal = 15;  // SIGTERM; also what the death of the supervisor sends
+// The trial is to stop within its grace period: nobody is started any more. After the period the
+// command to kill is to follow; a guard that does not get it kills by itself, a little later.
+inline int guard_stop_signal() { return SIGRTMIN + 1; }
+
+// The trial is to be killed, with everything below it, now. The report then follows. The death of
+// the supervisor sends it, too.
+inline int guard_kill_signal() { return SIGRTMIN + 2; }
 
 }  // namespace fettle::local

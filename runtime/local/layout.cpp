@@ -58,20 +58,28 @@ Layout make_layout(const std::string& root, const std::string& study) {
 
 std::vector<std::int64_t> recorded_runs(const Layout& layout, const std::string& trial) {
   std::vector<std::int64_t> runs;
-  std::error_code code;
-  for (const auto& entry :
-       std::filesystem::directory_iterator(layout.trial_directory(trial), code)) {
-    if (const auto run = run_number(entry.path().filename().string())) runs.push_back(*run);
+  for (const std::filesystem::path& path : entries_of(layout.trial_directory(trial))) {
+    if (const auto run = run_number(path.filename().string())) runs.push_back(*run);
   }
   std::sort(runs.begin(), runs.end());
   return runs;
 }
 
+// A range-based loop would throw what increment() reports.
+std::vector<std::filesystem::path> entries_of(const std::string& directory) {
+  std::vector<std::filesystem::path> paths;
+  std::error_code code;
+  std::filesystem::directory_iterator at(directory, code);
+  for (const std::filesystem::directory_iterator end; !code && at != end; at.increment(code)) {
+    paths.push_back(at->path());
+  }
+  return paths;
+}
+
 std::vector<std::string> recorded_studies(const std::string& root) {
   std::vector<std::string> studies;
-  std::error_code code;
-  for (const auto& entry : std::filesystem::directory_iterator(root, code)) {
-    if (entry.path().extension() == ".db") studies.push_back(entry.path().stem().string());
+  for (const std::filesystem::path& path : entries_of(root)) {
+    if (path.extension() == ".db") studies.push_back(path.stem().string());
   }
   std::sort(studies.begin(), studies.end());
   return studies;

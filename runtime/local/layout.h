@@ -14,6 +14,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,10 @@ Layout make_layout(const std::string& root, const std::string& study);
 
 // The numbers of the runs of `trial` that have a directory, ascending. Empty where there are none.
 std::vector<std::int64_t> recorded_runs(const Layout& layout, const std::string& trial);
+
+// The paths of what lies in `directory`. Empty where it cannot be read; cut short where that fails
+// on the way (an NFS server that has gone).
+std::vector<std::filesystem::path> entries_of(const std::string& directory);
 
 // The names of the Studies that have a database under `root`, sorted.
 std::vector<std::string> recorded_studies(const std::string& root);

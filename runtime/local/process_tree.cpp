@@ -1,11 +1,11 @@
 #include "runtime/local/process_tree.h"
 
-#include <dirent.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
+#include <cerrno>
 #include <chrono>
 #include <cstddef>
 #include <functional>
@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "base/file.h"
+#include "runtime/local/proc_table.h"
 
 namespace fettle::local {
 namespace {
@@ -25,42 +26,20 @@ std::string proc(pid_t pid, const char* file) {
   return "/proc/" + std::to_string(pid) + "/" + file;
 }
 
-// Calls `visit` with every name in a /proc directory that is a number.
-void for_each_number(const std::string& directory, const std::function<void(pid_t)>& visit) {
-  DIR* const dir = ::opendir(directory.c_str());
-  if (dir == nullptr) return;
-  while (const dirent* entry = ::readdir(dir)) {
-    const std::string_view name = entry->d_name;
-    pid_t number = 0;
-    const auto [stopped, code] = std::from_chars(name.data(), name.data() + name.size(), number);
-    if (code == std::errc() && stopped == name.data() + name.size()) visit(number);
-  }
-  ::closedir(dir);
-}
-
-// The numbers in `text`, separated by anything.
-std::vector<std::int64_t> numbers_in(std::string_view text) {
-  std::vector<std::int64_t> numbers;
-  const char* at = text.data();
-  const char* const end = at + text.size();
-  while (at < end) {
-    std::int64_t number = 0;
-    const auto [stopped, code] = std::from_chars(at, end, number);
-    if (code == std::errc()) numbers.push_back(number);
-    at = code == std::errc() ? stopped : at + 1;
-  }
-  return numbers;
-}
-
 // Children belong to the thread that forked them, so each thread has to be asked.
 void add_children(pid_t parent, std::vector<pid_t>& out) {
-  for_each_number(proc(parent, "task"), [&](pid_t thread) {
+  for (const pid_t thread : numbered_entries(proc(parent, "task"))) {
     const auto text = read_file(proc(parent, "task/") + std::to_string(thread) + "/children");
-    if (!text.ok()) return;
+    if (!text.ok()) continue;
     for (const std::int64_t child : numbers_in(*text)) {
       if (out.size() < kMaxDescendants) out.push_back(static_cast<pid_t>(child));
     }
-  });
+  }
+}
+
+bool lists_children() {
+  static const bool kLists = has_children_lists();
+  return kLists;
 }
 
 // Bytes of the line "<name>: <n> kB"; nothing where there is none.
@@ -103,23 +82,57 @@ std::vector<pid_t> ancestors_and_self() {
   return line;
 }
 
-bool is_trial_under(pid_t pid, const std::string& study_directory) {
-  const auto text = read_file(proc(pid, "environ"));
-  if (!text.ok()) return false;
-  const std::string wanted = "FETTLE_TRIAL=" + study_directory + "/";
-  return text->rfind(wanted, 0) == 0 || text->find('\0' + wanted) != std::string::npos;
+bool has_entry(const std::string& environment, const std::string& begin) {
+  return environment.rfind(begin, 0) == 0 || environment.find('\0' + begin) != std::string::npos;
+}
+
+// Somebody who tries a trial by hand sets FETTLE_TRIAL, but hardly FETTLE_POD_UID, and sits at a
+// terminal, which no process of a trial has.
+bool is_stray(pid_t pid, const std::string& study_directory) {
+  const auto environment = read_file(proc(pid, "environ"));
+  return environment.ok() && has_entry(*environment, "FETTLE_TRIAL=" + study_directory + "/") &&
+         has_entry(*environment, "FETTLE_POD_UID=") && terminal_of(pid) == 0;
+}
+
+// Kills the process if it is a stray. Its descriptor was opened before anything was read of it, so
+// another process that gets its number meanwhile is not meant. False: it is none of ours.
+bool kill_stray(pid_t pid, const std::string& study_directory) {
+  // glibc 2.36 declares pidfd_open() and its like without C linkage.
+  const int process = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
+  const bool unsupported = process < 0 && errno == ENOSYS;
+  if (process < 0 && !unsupported) return false;
+  const bool stray = is_stray(pid, study_directory);
+  if (stray && unsupported) ::kill(pid, SIGKILL);
+  if (stray && !unsupported) ::syscall(SYS_pidfd_send_signal, process, SIGKILL, nullptr, 0);
+  if (process >= 0) ::close(process);
+  return stray;
 }
 
 }  // namespace
 
 std::vector<pid_t> descendants(pid_t root) {
+  if (!lists_children()) return descendants_among(root, children_by_scan());
   std::vector<pid_t> found;
   add_children(root, found);
   for (std::size_t i = 0; i < found.size(); ++i) add_children(found[i], found);
   return found;
 }
 
+std::vector<pid_t> descendants_among(pid_t root,
+                                     const std::map<pid_t, std::vector<pid_t>>& children) {
+  std::vector<pid_t> found;
+  const auto add = [&](pid_t parent) {
+    const auto entry = children.find(parent);
+    if (entry == children.end() || found.size() + entry->second.size() > kMaxDescendants) return;
+    found.insert(found.end(), entry->second.begin(), entry->second.end());
+  };
+  add(root);
+  for (std::size_t i = 0; i < found.size(); ++i) add(found[i]);
+  return found;
+}
+
 std::vector<pid_t> children(pid_t parent) {
+  if (!lists_children()) return children_by_scan()[parent];
   std::vector<pid_t> found;
   add_children(parent, found);
   return found;
@@ -152,12 +165,10 @@ std::size_t sweep(const std::string& study_directory) {
   std::size_t found = 0;
   for (int round = 0; round < kSweepRounds; ++round) {
     std::size_t left = 0;
-    for_each_number("/proc", [&](pid_t pid) {
-      if (std::find(spared.begin(), spared.end(), pid) != spared.end()) return;
-      if (!is_trial_under(pid, study_directory)) return;
-      ++left;
-      ::kill(pid, SIGKILL);
-    });
+    for (const pid_t pid : numbered_entries(kProc)) {
+      if (std::find(spared.begin(), spared.end(), pid) != spared.end()) continue;
+      if (kill_stray(pid, study_directory)) ++left;
+    }
     if (left == 0) break;
     found = std::max(found, left);
     std::this_thread::sleep_for(kSweepInterval);

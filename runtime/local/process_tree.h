@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,9 @@ namespace fettle::local {
 inline constexpr std::size_t kMaxDescendants = 1 << 16;
 std::vector<pid_t> descendants(pid_t root);
 std::vector<pid_t> children(pid_t parent);
+// The same from a list of the children of each process: for kernels that do not keep such lists.
+std::vector<pid_t> descendants_among(pid_t root,
+                                     const std::map<pid_t, std::vector<pid_t>>& children);
 
 // Memory of all descendants of `root` in bytes that the kernel cannot take back: anonymous and
 // shared, as a control group counts it when it kills. Pages of mapped files are not counted. Pages
@@ -27,9 +31,10 @@ std::int64_t tree_memory(pid_t root, std::int64_t limit);
 // Returns how many there were.
 std::size_t signal_tree(pid_t root, int signal);
 
-// SIGKILLs every process, this one and its ancestors excepted, whose environment has FETTLE_TRIAL
-// naming a file under `study_directory`, until there is none left (or kSweepRounds rounds).
-// Returns how many were found. For what a runner and its supervisor that were both killed left.
+// SIGKILLs what a runner, its supervisor and its guards that were all killed have left of their
+// trials, until there is nothing left (or kSweepRounds rounds): processes whose environment has
+// FETTLE_TRIAL naming a file under `study_directory` and FETTLE_POD_UID, and that have no terminal.
+// Spares this process and its ancestors. Returns how many were found.
 std::size_t sweep(const std::string& study_directory);
 
 }  // namespace fettle::local

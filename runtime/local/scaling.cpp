@@ -28,13 +28,13 @@ Status wish_workers(const Layout& layout, const WorkersWish& wish) {
 
 std::vector<WorkersWish> take_wishes(const Layout& layout) {
   std::vector<WorkersWish> wishes;
-  std::error_code code;
-  for (const auto& entry : std::filesystem::directory_iterator(directory_of(layout), code)) {
-    if (entry.path().extension() != kSuffix) continue;
-    const auto text = read_file(entry.path().string());
-    std::filesystem::remove(entry.path(), code);
+  for (const std::filesystem::path& path : entries_of(directory_of(layout))) {
+    if (path.extension() != kSuffix) continue;
+    const auto text = read_file(path.string());
+    std::error_code code;
+    std::filesystem::remove(path, code);
     if (!text.ok()) continue;
-    WorkersWish wish{entry.path().stem().string(), 0};
+    WorkersWish wish{path.stem().string(), 0};
     (void)std::from_chars(text->data(), text->data() + text->size(), wish.workers);
     if (wish.workers > 0) wishes.push_back(std::move(wish));
   }

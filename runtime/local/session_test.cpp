@@ -3,12 +3,15 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <pty.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <future>
+#include <string>
+#include <vector>
 
 #include "base/file.h"
 #include "runtime/local/process_test.h"
@@ -80,20 +83,58 @@ TEST(Session, RunnerAndSupervisorKilledTogetherLeaveNothing) {
   EXPECT_EQ(runs->front().outcome, Outcome::kDisrupted);
 }
 
-TEST(Session, WhatEscapedEverythingIsSweptUp) {
-  const Scratch scratch;
-  const std::string mark = "FETTLE_TRIAL=" + scratch.path() + "/s/s-0/r1/trial.json";
-  pid_t stray = 0;
+// A process with `variables` and nothing else, in a session of its own as those of trials are.
+pid_t start_sleeper(std::vector<std::string> variables) {
+  posix_spawnattr_t attributes;
+  ::posix_spawnattr_init(&attributes);
+  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID);
   std::string program = "sleep";
   std::string seconds = "100";
-  std::string environment = mark;
   char* arguments[] = {program.data(), seconds.data(), nullptr};
-  char* variables[] = {environment.data(), nullptr};
-  ASSERT_EQ(::posix_spawn(&stray, "/bin/sleep", nullptr, nullptr, arguments, variables), 0);
+  std::vector<char*> environment;
+  for (std::string& variable : variables) environment.push_back(variable.data());
+  environment.push_back(nullptr);
+  pid_t pid = 0;
+  EXPECT_EQ(::posix_spawn(&pid, "/bin/sleep", nullptr, &attributes, arguments, environment.data()),
+            0);
+  ::posix_spawnattr_destroy(&attributes);
+  return pid;
+}
+
+TEST(Session, WhatEscapedEverythingIsSweptUp) {
+  const Scratch scratch;
+  const pid_t stray = start_sleeper(
+      {"FETTLE_TRIAL=" + scratch.path() + "/s/s-0/r1/trial.json", "FETTLE_POD_UID=trial-uid-0-r1"});
   auto reaped = std::async(std::launch::async, [&] { return ::waitpid(stray, nullptr, 0); });
   auto session = open_session(scratch.path());
   ASSERT_TRUE(session.ok());
   EXPECT_EQ(reaped.get(), stray);
+}
+
+TEST(Session, WhoTriesATrialByHandIsLeftAlone) {
+  const Scratch scratch;
+  const std::string mark = "FETTLE_TRIAL=" + scratch.path() + "/s/s-0/r1/trial.json";
+  const pid_t by_hand = start_sleeper({mark});
+  int terminal = -1;
+  const pid_t at_terminal = ::forkpty(&terminal, nullptr, nullptr, nullptr);
+  if (at_terminal == 0) {
+    ::execle(
+        "/bin/sleep", "sleep", "100", nullptr,
+        std::vector<const char*>{mark.c_str(), "FETTLE_POD_UID=trial-uid-0-r1", nullptr}.data());
+    ::_exit(127);
+  }
+  ASSERT_GT(at_terminal, 0);
+  ASSERT_TRUE(eventually([&] {
+    const auto name = read_file("/proc/" + std::to_string(at_terminal) + "/comm");
+    return name.ok() && *name == "sleep\n";
+  }));
+  auto session = open_session(scratch.path());
+  ASSERT_TRUE(session.ok());
+  EXPECT_TRUE(is_alive(by_hand));
+  EXPECT_TRUE(is_alive(at_terminal));
+  kill_and_wait(by_hand);
+  kill_and_wait(at_terminal);
+  ::close(terminal);
 }
 
 TEST(Session, ShutdownIsGentleAndKillIsNot) {

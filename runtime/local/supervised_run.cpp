@@ -26,7 +26,7 @@ constexpr std::int64_t kReportIntervalMs = 100;
 constexpr std::int64_t kLimitIntervalMs = 100;  // memory of a run that has a limit
 constexpr std::int64_t kPeakIntervalMs = 1000;  // of one that has none
 constexpr std::int64_t kOomIntervalMs = 5000;
-constexpr std::int64_t kKillIntervalMs = 1000;  // the order to kill is repeated this often
+constexpr std::int64_t kKillIntervalMs = 1000;  // the command to kill is repeated this often
 constexpr int kLastLines = 5;
 constexpr const char* kLog = "/output.log";
 
@@ -88,6 +88,7 @@ SupervisedRun::SupervisedRun(const SupervisorCommand& command,
   // A Study whose trials must go at once does not wait for the last words of their workers.
   request.parting_time =
       std::min(request.parting_time, std::chrono::milliseconds(command.grace_ms));
+  request.grace = std::chrono::milliseconds(command.grace_ms);
   request.directory = command.directory;
   request.lock_fd = lock_fd;
   request.claim_fd = hold_claim(command.claim_file);
@@ -109,11 +110,10 @@ SupervisedRun::~SupervisedRun() {
   close_fd(guard_.status);
   close_fd(guard_.output);
   close_fd(guard_.errors);
-  close_fd(guard_.ready);
 }
 
 void SupervisedRun::add_polls(std::vector<pollfd>& polls) const {
-  for (const int fd : {guard_.output, guard_.errors, guard_.status, guard_.ready}) {
+  for (const int fd : {guard_.output, guard_.errors, guard_.status}) {
     if (fd >= 0) polls.push_back({fd, POLLIN, 0});
   }
 }
@@ -121,7 +121,6 @@ void SupervisedRun::add_polls(std::vector<pollfd>& polls) const {
 void SupervisedRun::read(std::int64_t now_ms) {
   read_stream(guard_.output, true, now_ms);
   read_stream(guard_.errors, false, now_ms);
-  read_ready();
   read_status(now_ms);
 }
 
@@ -142,14 +141,6 @@ bool SupervisedRun::read_stream(int& fd, bool metrics, std::int64_t now_ms) {
     urgent_ = metrics_.take_urgent() || urgent_;
   }
   return true;
-}
-
-// SIGTERM before the trial's program runs would be lost on the way, so it waits for that.
-void SupervisedRun::read_ready() {
-  char byte = 0;
-  if (guard_.ready < 0 || ::read(guard_.ready, &byte, 1) != 0) return;
-  close_fd(guard_.ready);
-  if (terminate_when_ready_) signal_tree(guard_.pid, SIGTERM);
 }
 
 // The guard's report; after it end of file, when the guard and all below it have gone.
@@ -210,11 +201,7 @@ std::int64_t SupervisedRun::report_wake_ms() const {
 }
 
 void SupervisedRun::resize(std::int64_t workers) {
-  if (command_.open && workers > 0) tell_guard(workers);
-}
-
-void SupervisedRun::tell_guard(std::int64_t workers) const {
-  if (ended_) return;
+  if (ended_ || !command_.open || workers < 1) return;
   sigval value{};
   value.sival_int = static_cast<int>(workers);
   (void)::sigqueue(guard_.pid, guard_resize_signal(), value);
@@ -222,17 +209,15 @@ void SupervisedRun::tell_guard(std::int64_t workers) const {
 
 void SupervisedRun::stop(StopCause cause, std::int64_t now_ms) {
   if (ended_ || kill_at_ms_ > 0) return;
-  tell_guard(0);
   if (end_.cause == StopCause::kNone) end_.cause = cause;
-  terminate_when_ready_ = guard_.ready >= 0;
-  if (!terminate_when_ready_) signal_tree(guard_.pid, SIGTERM);
+  ::kill(guard_.pid, guard_stop_signal());
   kill_at_ms_ = now_ms + std::max<std::int64_t>(command_.grace_ms, 1);
 }
 
 void SupervisedRun::kill(StopCause cause, std::int64_t now_ms) {
   if (ended_) return;
   if (end_.cause == StopCause::kNone) end_.cause = cause;
-  ::kill(guard_.pid, kGuardKillSignal);
+  ::kill(guard_.pid, guard_kill_signal());
   killing_ = true;
   kill_at_ms_ = now_ms + kKillIntervalMs;
 }
@@ -241,7 +226,7 @@ std::string SupervisedRun::no_room() const {
   if (!start_error_.empty()) return start_error_;
   // A worker that came later may have failed to begin.
   const bool began = metrics_.has_report() || !log_.last_lines(1).empty();
-  if (!end_.reported || began || !lacks_resources(end_.report)) return "";
+  if (!end_.reported || began || end_.report.failure != GuardReport::kNoRoom) return "";
   return "cannot make a process: " + system_message(end_.report.error);
 }
 

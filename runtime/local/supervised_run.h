@@ -50,7 +50,8 @@ class SupervisedRun {
   // So many workers from now on, where the trial is open.
   void resize(std::int64_t workers);
 
-  // Gently: SIGTERM to all its processes, SIGKILL after the grace period. The first cause stands.
+  // Gently: SIGTERM to its processes in turn (gentle_stop.h), SIGKILL after the grace period. The
+  // first cause stands.
   void stop(StopCause cause, std::int64_t now_ms);
   // SIGKILL to all its processes, now.
   void kill(StopCause cause, std::int64_t now_ms);
@@ -72,10 +73,8 @@ class SupervisedRun {
 
  private:
   bool read_stream(int& fd, bool metrics, std::int64_t now_ms);
-  void read_ready();
   void read_status(std::int64_t now_ms);
   void drain(std::int64_t now_ms);
-  void tell_guard(std::int64_t workers) const;
   void check_memory(std::int64_t now_ms);
 
   const SupervisorCommand command_;
@@ -87,7 +86,6 @@ class SupervisedRun {
   RunEnd end_;
   bool ended_ = false;
   std::string start_error_;  // "" or why no process could be made
-  bool terminate_when_ready_ = false;
   bool killing_ = false;
   std::int64_t kill_at_ms_ = 0;    // end of the grace period; 0 = not stopping
   std::int64_t memory_at_ms_ = 0;  // when to look at the memory again

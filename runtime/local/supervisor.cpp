@@ -20,6 +20,7 @@
 #include "base/file.h"
 #include "control/clock.h"
 #include "machine/open_files.h"
+#include "runtime/local/proc_table.h"
 #include "runtime/local/process_tree.h"
 #include "runtime/local/run_command.h"
 #include "runtime/local/supervised_run.h"
@@ -163,6 +164,8 @@ class Supervisor {
     lock_ = command.lock_fd;
     if (lock_ >= 0) ::fcntl(lock_, F_SETFD, FD_CLOEXEC);
     sweep(command.study_directory);
+    const std::string trouble = trouble_with_proc();
+    if (!trouble.empty()) std::fprintf(stderr, "fettle: %s\n", trouble.c_str());
     say({SupervisorEvent::Kind::kReady, "", 0, 0, {}, {}, ""});
   }
 
@@ -294,6 +297,7 @@ int run_supervisor(int control_fd) {
     std::fprintf(stderr, "fettle supervise: %s\n", system_message(errno).c_str());
     return kExitEnvironment;
   }
+  ::prctl(PR_SET_NAME, "fettle-supervis");  // 15 characters is what a kernel keeps
   ::fcntl(control_fd, F_SETFD, FD_CLOEXEC);
   return Supervisor(control_fd, machine::raise_open_files()).run();
 }
