@@ -82,6 +82,10 @@ sanitize-thread: setup
 journey: build ## The example, smaller, from the YAML to the best trial
 	@tests/journey.sh $(BUILD)/bin/fettle $(STUDY)
 
+.PHONY: rude-programs
+rude-programs: build # programs as people write them, under every way of stopping early
+	@tests/rude_programs.py $(BUILD)/bin/fettle
+
 .PHONY: report-page
 report-page: build # the report page in headless Chromium
 	@tests/report_page.sh $(BUILD)/bin/fettle

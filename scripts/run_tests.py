@@ -60,6 +60,8 @@ def lanes(build):
                  after=("cluster tools", "programs")),
             Part("journey", f"tests/journey.sh {build}/bin/fettle examples/fashion-mnist.yaml", r"resumed, (\d+) trials", "trials",
                  after=("programs",)),
+            Part("rude programs", f"tests/rude_programs.py {build}/bin/fettle", r"rude programs: (\d+) of \d+ passed", "Studies",
+                 after=("programs",)),
             Part("report page", f"tests/report_page.sh {build}/bin/fettle", r"(is drawn without errors)", "pages",
                  after=("programs",)),
             Part("CUDA code", f"scripts/cuda_check.sh {build}-cuda", r"tests failed out of (\d+)", "tests"),

@@ -1,0 +1,7 @@
+#!/bin/sh
+# Removes the directory of its run, log and all.
+for epoch in $(seq "$FETTLE_UNTIL_STEP"); do
+  sleep 0.03
+  echo "{\"step\": $epoch, \"loss\": $((100 * FETTLE_PARAM_X + 120 / epoch))}"
+done
+rm -rf "$(dirname "$FETTLE_TRIAL")"
