@@ -55,10 +55,16 @@ ONE = "[{metric: loss, direction: Minimize, goal: 0.06}]"
 TWO = "[{metric: loss, direction: Minimize}, {metric: seconds, direction: Minimize}]"
 
 
-def page_of(fettle, name, trials, objectives=ONE, suspend=False, stopping=True):
+# More parameters than the page asks the forest about, one with a name that every object knows.
+CROWD = "".join(f"  - {{name: p{i}, type: Double, min: 0, max: 1}}\n" for i in range(14)) + (
+    "  - {name: constructor, type: Double, min: 0, max: 1, when: {parameter: optimizer, in: [sgd]}}\n"
+)
+
+
+def page_of(fettle, name, trials, objectives=ONE, suspend=False, stopping=True, crowd=""):
     text = STUDY.replace("SUSPEND", str(suspend).lower()).replace("SCRIPT", json.dumps(SCRIPT))
     text = text.replace("NAME", name).replace("OBJECTIVES", objectives)
-    text = text.replace("TRIALS", str(trials))
+    text = text.replace("TRIALS", str(trials)).replace("  resource:", crowd + "  resource:")
     if not stopping:
         text = re.sub("  earlyStopping.*\n", "", text)
     pathlib.Path(name + ".yaml").write_text(text)
@@ -98,6 +104,7 @@ def main():
     page_of(fettle, "none", 5, suspend=True)
     page_of(fettle, "one", 1)
     sixty = page_of(fettle, "sixty", 60)
+    page_of(fettle, "crowd", 12, crowd=CROWD)
     page_of(fettle, "front", 60, objectives=TWO, stopping=False)
     repeat_trials(sixty, "thousands", 2000)
 

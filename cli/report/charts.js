@@ -140,8 +140,7 @@ function dots(points, more = {}) {
 // Whether a goal can be shown without pressing all else together.
 function is_near(goal, values) {
   if (goal === null || values.length === 0) return false;
-  const low = Math.min(...values);
-  const high = Math.max(...values);
+  const [low, high] = extent(values);
   return goal >= low - (high - low) && goal <= high + (high - low);
 }
 
@@ -300,7 +299,7 @@ function spread(index, room) {
 }
 
 function dependence_datasets(parameter, axis, values) {
-  const found = data.insights[objective].dependence?.[parameter.name];
+  const found = own(data.insights[objective].dependence, parameter.name);
   if (!found) return [];
   const at = (i, shift) => ({
     x: axis.place(found.values[i]),
@@ -350,7 +349,7 @@ function draw_parameters() {
 function draw_parameter(box, parameter, axis, valued) {
   const along = parameter_axis(parameter);
   const room = along.labels ? 0.5 : 0;
-  const points = valued.filter((trial) => parameter.name in trial.parameters).map((trial) => ({
+  const points = valued.filter((trial) => has_parameter(trial, parameter.name)).map((trial) => ({
     x: along.place(trial.parameters[parameter.name]) + spread(trial.index, room),
     y: axis.clamp(trial.values[objective]),
     trial,

@@ -19,7 +19,7 @@ function make_axes() {
   const axes = parallel_parameters().map((parameter) => {
     const axis = parameter_axis(parameter);
     return {name: parameter.name, labels: axis.labels, low: axis.low, high: axis.high,
-      share: (trial) => parameter.name in trial.parameters
+      share: (trial) => has_parameter(trial, parameter.name)
         ? axis.share(trial.parameters[parameter.name]) : NaN};
   });
   const values = trials.filter((trial) => has_value(trial, objective)).map((t) => t.values[objective]);

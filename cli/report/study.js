@@ -69,16 +69,31 @@ function percent_text(share) {
 }
 
 function duration_text(ms) {
-  const seconds = ms / 1000;
-  if (seconds < 1) return Math.round(ms) + ' ms';
-  if (seconds < 60) return seconds.toFixed(1) + ' s';
+  if (Math.round(ms) < 1000) return Math.round(ms) + ' ms';
+  if (Math.round(ms / 100) < 600) return (ms / 1000).toFixed(1) + ' s';
+  const seconds = Math.round(ms / 1000);
   const minutes = Math.floor(seconds / 60);
-  if (minutes < 60) return minutes + 'm ' + Math.round(seconds - 60 * minutes) + 's';
+  if (minutes < 60) return minutes + 'm ' + (seconds % 60) + 's';
   return Math.floor(minutes / 60) + 'h ' + (minutes % 60) + 'm';
+}
+
+// Parameters and metrics may be called `constructor`: only what an object has itself counts.
+function own(object, name) {
+  return object && Object.hasOwn(object, name) ? object[name] : undefined;
+}
+
+function has_parameter(trial, name) {
+  return Object.hasOwn(trial.parameters, name);
 }
 
 function parameters_text(trial) {
   return Object.entries(trial.parameters).map(([name, value]) => name + ' ' + value_text(value));
+}
+
+// The lowest and the highest; any number of values (Math.min(...values) has as many arguments).
+function extent(values) {
+  return values.reduce(([low, high], value) => [Math.min(low, value), Math.max(high, value)],
+    [Infinity, -Infinity]);
 }
 
 function quantile(sorted, share) {

@@ -22,8 +22,8 @@ function make_columns() {
     columns.push({title: study.costUnit, number: true, text: (t) => number_text(t.cost), key: (t) => t.cost});
   }
   for (const {name, values} of study.parameters) {
-    columns.push({title: name, number: !values, text: (t) => value_text(t.parameters[name]),
-      key: (t) => t.parameters[name]});
+    columns.push({title: name, number: !values, text: (t) => value_text(own(t.parameters, name)),
+      key: (t) => own(t.parameters, name)});
   }
   columns.push({title: 'why it ended', text: (t) => t.ending ?? '', key: (t) => t.ending ?? ''});
   return columns;

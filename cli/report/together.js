@@ -40,8 +40,7 @@ function draw_together() {
   if (!surface) return;
   const axes = [surface.first, surface.second].map((name) =>
     parameter_axis(study.parameters.find((parameter) => parameter.name === name)));
-  const low = Math.min(...surface.means);
-  const high = Math.max(...surface.means);
+  const [low, high] = extent(surface.means);
   const maximize = study.objectives[objective].maximize;
   const tone = (mean) => {
     const share = high > low ? (mean - low) / (high - low) : 0.5;
@@ -54,8 +53,8 @@ function draw_together() {
     '. A dot a trial.';
   const room = axes.map((axis) => (axis.labels ? 0.5 : 0));
   const points = trials
-    .filter((trial) => has_value(trial, objective) && surface.first in trial.parameters &&
-      surface.second in trial.parameters)
+    .filter((trial) => has_value(trial, objective) && has_parameter(trial, surface.first) &&
+      has_parameter(trial, surface.second))
     .map((trial) => ({
       x: axes[0].place(trial.parameters[surface.first]) + spread(trial.index, room[0]),
       y: axes[1].place(trial.parameters[surface.second]) + spread(trial.index + 7, room[1]),
