@@ -31,7 +31,7 @@ Status write_all(int fd, std::string_view content) {
 }
 
 Status write_new(const std::string& path, std::string_view content, Durability durability) {
-  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
   if (fd < 0) return system_error(errno);
   Status written = write_all(fd, content);
   if (written.ok() && durability == Durability::kPower && ::fsync(fd) != 0) {

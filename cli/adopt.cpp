@@ -8,6 +8,8 @@
 #include "api/field_errors.h"
 #include "api/study_json.h"
 #include "base/file.h"
+#include "runtime/local/private_root.h"
+#include "runtime/local/pruning.h"
 #include "runtime/local/sqlite_store.h"
 
 namespace fettle::cli {
@@ -127,6 +129,7 @@ Result<Adopted> adopt_study(control::Store& store, const api::Study& wanted, con
 Result<std::string> move_aside(const local::Layout& layout, const local::StudyLockOptions& lock) {
   std::error_code error;
   if (!fs::exists(layout.database(), error)) return std::string();
+  FETTLE_TRY(local::make_private_root(layout.root));
   FETTLE_ASSIGN(const auto held, local::StudyLock::acquire(layout.lock(), lock));
   FETTLE_ASSIGN(const std::string aside, make_aside(layout));
   // Opening and closing folds the log into the file. One that is damaged is moved as it is.
@@ -136,6 +139,7 @@ Result<std::string> move_aside(const local::Layout& layout, const local::StudyLo
     FETTLE_TRY(move_into(layout.database() + suffix, aside));
   }
   FETTLE_TRY(move_into(layout.study_directory(), aside));
+  (void)local::prune_runs(local::directories_aside(layout), local::kMostRunBytes);
   return aside;
 }
 

@@ -27,7 +27,9 @@ struct Adopted {
 Result<Adopted> adopt_study(control::Store& store, const api::Study& wanted, const Json& written);
 
 // Moves what is kept of the study to <root>/.old/<study>-<n> and returns that path; "" when there
-// is nothing. Takes the study's lock meanwhile, so nothing can be running. Deletes nothing.
+// is nothing. Takes the study's lock meanwhile, so nothing can be running. Deletes nothing but the
+// oldest run directories of what was moved aside earlier, where they are over kMostRunBytes
+// (runtime/local/pruning.h).
 Result<std::string> move_aside(const local::Layout& layout, const local::StudyLockOptions& lock);
 
 }  // namespace fettle::cli

@@ -1,11 +1,8 @@
 #include "cli/local_source.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <iostream>
 #include <thread>
@@ -13,9 +10,11 @@
 
 #include "cli/text.h"
 #include "control/clock.h"
+#include "runtime/local/pruning.h"
 #include "runtime/local/scaling.h"
 #include "runtime/local/sqlite_store.h"
 #include "runtime/local/study_lock.h"
+#include "runtime/local/trial_log_reader.h"
 
 namespace fettle::cli {
 namespace {
@@ -50,26 +49,32 @@ std::int64_t last_sign_of_life(const RunView& view) {
 
 bool exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
 
-// Prints the file from `offset` on; returns where it ended. A file that has become shorter was cut
-// by its bound and is begun again.
-off_t copy_from(int file, off_t offset, const LogPrinter& print) {
-  struct stat now {};
-  if (::fstat(file, &now) == 0 && now.st_size < offset) offset = 0;
-  std::array<char, 65536> buffer;
-  for (;;) {
-    const ssize_t count = ::pread(file, buffer.data(), buffer.size(), offset);
-    if (count <= 0) return offset;
-    print({buffer.data(), static_cast<std::size_t>(count)});
-    offset += count;
-  }
+// What there is to know of a run that is followed.
+enum class Life { kRuns, kEnded, kAbandoned };
+
+// Abandoned: fettle run and its supervisor are gone, and nothing says how the run ended. The lock
+// is asked before the outcome, which the last of them writes before it lets go.
+Life life_of(const local::Layout& layout, const std::string& trial, std::int64_t run) {
+  const bool held = local::StudyLock::is_held(layout.lock());
+  if (exists(layout.outcome_file(trial, run))) return Life::kEnded;
+  if (!held) return Life::kAbandoned;
+  const std::vector<std::int64_t> runs = local::recorded_runs(layout, trial);
+  return runs.empty() || runs.back() > run ? Life::kAbandoned : Life::kRuns;
 }
 
-void print_file(int file, const std::string& outcome_file, bool follow, const LogPrinter& print) {
-  off_t offset = copy_from(file, 0, print);
-  while (follow) {
-    const bool ended = exists(outcome_file);
-    offset = copy_from(file, offset, print);
-    if (ended) return;
+Status follow_log(const local::Layout& layout, const std::string& trial, std::int64_t run,
+                  const LogPrinter& print) {
+  local::TrialLogReader reader(layout.log_file(trial, run));
+  for (;;) {
+    const Life life = life_of(layout, trial, run);
+    FETTLE_TRY(reader.read(life != Life::kRuns, print));
+    if (life == Life::kEnded) return success();
+    if (life == Life::kAbandoned) {
+      return Error{ErrorCode::kUnavailable,
+                   "run " + std::to_string(run) + " of " + trial +
+                       " was cut off: fettle run and its supervisor were killed; this is all that "
+                       "it printed until then"};
+    }
     std::this_thread::sleep_for(kFollowInterval);
   }
 }
@@ -124,6 +129,12 @@ Status LocalSource::print_log(const std::string& trial, std::optional<std::int64
   FETTLE_ASSIGN(const SeenStudy seen, read_study_of(*this, trial));
   const local::Layout layout = local::make_layout(root_, seen.view.study.metadata.name);
   const std::vector<std::int64_t> runs = local::recorded_runs(layout, trial);
+  const api::Trial* known = find_trial(seen.view.trials, trial);
+  const bool has_run = known != nullptr && newest_run(*known) != nullptr;
+  if (runs.empty() && has_run) {
+    return not_found("the logs of " + trial + " were removed: of a study that has ended " +
+                     std::to_string(local::kMostRunBytes >> 30) + " GiB of logs are kept");
+  }
   if (runs.empty()) return not_found(trial + " has not run yet");
   const std::int64_t run = wanted.value_or(runs.back());
   if (std::find(runs.begin(), runs.end(), run) == runs.end()) {
@@ -131,11 +142,13 @@ Status LocalSource::print_log(const std::string& trial, std::optional<std::int64
                      "; there are: " + known_runs(runs));
   }
   const std::string path = layout.log_file(trial, run);
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) return io_error(path + " cannot be read; the run may have printed nothing");
-  print_file(file, layout.outcome_file(trial, run), follow, print);
-  ::close(file);
-  return success();
+  if (!exists(path)) {
+    return io_error(path +
+                    " is not there; the run may have printed nothing, or its log was removed");
+  }
+  if (follow) return follow_log(layout, trial, run, print);
+  const bool ended = exists(layout.outcome_file(trial, run));
+  return local::TrialLogReader(path).read(ended, print);
 }
 
 Status LocalSource::scale(const std::string& trial, std::int64_t workers) {

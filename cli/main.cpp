@@ -133,6 +133,10 @@ void add_logs(CLI::App& app, Arguments& arguments) {
   command->add_option("--run", arguments.logs.run, "Which of its runs; the newest if left out")
       ->type_name("N");
   command->add_flag("-f,--follow", arguments.logs.follow, "Go on until the run ends");
+  command->footer(
+      "Of a log over 16 MiB the beginning and the end are kept, also while it grows; a line says "
+      "how\n"
+      "much is missing between. --follow ends with exit code 3 when fettle run was killed.");
 }
 
 void add_scale(CLI::App& app, Arguments& arguments) {

@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <iostream>
+#include <set>
 #include <utility>
 
 #include "api/study_json.h"
@@ -14,9 +15,11 @@
 #include "cli/interrupt.h"
 #include "cli/local_source.h"
 #include "cli/runner.h"
+#include "cli/summary.h"
 #include "cli/text.h"
 #include "core/plan.h"
 #include "runtime/local/fitting.h"
+#include "runtime/local/pruning.h"
 #include "runtime/local/session.h"
 
 namespace fettle::cli {
@@ -92,6 +95,24 @@ Farewell farewell_of(const Result<StudyState>& state, const RunOptions& options)
   return {"Interrupted; nothing is lost. To go on: " + options.resume, options.resume};
 }
 
+// Of a study that has ended: what a person may still want to read stays, whatever its age.
+void prune_logs(const local::Layout& layout, const RunView& view) {
+  std::set<std::string> keep;
+  for (const api::BestTrial& best : view.study.status.best) {
+    const api::Trial* trial = find_trial(view.trials, best.trial);
+    const api::RunRecord* run = trial == nullptr ? nullptr : newest_run(*trial);
+    if (run != nullptr) keep.insert(layout.run_directory(best.trial, run->run));
+  }
+  for (const FailureGroup& group : group_failures(view, log_files_of(layout))) {
+    keep.insert(group.log.substr(0, group.log.rfind('/')));
+  }
+  const local::Pruned pruned =
+      local::prune_runs({layout.study_directory()}, local::kMostRunBytes, keep);
+  if (pruned.runs == 0) return;
+  say("removed the logs of " + plural(pruned.runs, "run") + ", the oldest; " +
+      std::to_string(local::kMostRunBytes >> 30) + " GiB of them are kept");
+}
+
 int run_session(const RunOptions& options, local::Session& session, const api::Study& study) {
   const auto display =
       make_display(options.output, log_files_of(session.layout()), options.place.program);
@@ -113,6 +134,7 @@ int run_session(const RunOptions& options, local::Session& session, const api::S
   display->finish(view, farewell_of(state, options));
   if (runner.has_abandoned()) ::_exit(kExitInterrupted);
   if (!state.ok()) return complain(state.error());
+  if (finished) prune_logs(session.layout(), view);
   return finished ? exit_code_of_study(view.study) : static_cast<int>(kExitInterrupted);
 }
 

@@ -9,6 +9,7 @@
 #include "api/quantity.h"
 #include "base/file.h"
 #include "machine/open_files.h"
+#include "runtime/local/private_root.h"
 #include "runtime/local/supervisor_client.h"
 
 namespace fettle::local {
@@ -48,7 +49,10 @@ Status make_trustworthy(SqliteStore& store, const SessionOptions& options) {
 
 Result<std::unique_ptr<Session>> Session::open(const SessionOptions& options) {
   const Layout layout = make_layout(options.root, options.study);
-  if (Status made = make_directories(layout.study_directory()); !made.ok()) {
+  Status made = make_private_root(layout.root);
+  if (!made.ok() && made.error().code != ErrorCode::kIo) return made.error();
+  if (made.ok()) made = make_directories(layout.study_directory());
+  if (!made.ok()) {
     return io_error(made.error().message +
                     "; fettle keeps a Study's state there, so run it in a directory that can be "
                     "written");

@@ -59,6 +59,10 @@ Error wait_over(const std::string& path, std::int64_t waited_ms) {
 }
 
 Error cannot_open(const std::string& path, int code) {
+  if (code == ELOOP) {
+    return io_error(path +
+                    " is a link, and fettle does not follow it; see who made it, and remove it");
+  }
   std::string message = "cannot open " + path + " for writing: " + system_message(code);
   if (code == EROFS || code == EACCES || code == EPERM) {
     message += "; fettle keeps a Study's state there, so run it in a directory that can be written";
@@ -90,10 +94,10 @@ Status take(int fd, int runner_fd, const std::string& path, const StudyLockOptio
 }  // namespace
 
 Result<StudyLock> StudyLock::acquire(const std::string& path, const StudyLockOptions& options) {
-  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
   if (fd < 0) return cannot_open(path, errno);
   const std::string runner = runner_file(path);
-  StudyLock lock(fd, ::open(runner.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+  StudyLock lock(fd, ::open(runner.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644));
   if (lock.runner_fd_ < 0) return cannot_open(runner, errno);
   FETTLE_TRY(take(fd, lock.runner_fd_, path, options));
   struct flock range = whole_file(F_WRLCK);
@@ -115,6 +119,14 @@ pid_t StudyLock::holder(const std::string& path) {
   const pid_t pid = holder_of(fd);
   ::close(fd);
   return pid;
+}
+
+bool StudyLock::is_held(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+  if (fd < 0) return false;
+  const bool held = ::flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  ::close(fd);
+  return held;
 }
 
 StudyLock::StudyLock(StudyLock&& other) noexcept

@@ -35,6 +35,9 @@ class StudyLock {
   // The pid of the living runner that holds `path`; 0: none; kElsewhere: one on another machine.
   static constexpr pid_t kElsewhere = -1;
   static pid_t holder(const std::string& path);
+  // Whether anybody holds `path`: a runner, its supervisor, or a guard that still cleans up. Asks
+  // by taking it for an instant; not for the process that holds it.
+  static bool is_held(const std::string& path);
 
   StudyLock(StudyLock&& other) noexcept;
   StudyLock& operator=(StudyLock&& other) noexcept;

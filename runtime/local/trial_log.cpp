@@ -5,6 +5,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
+#include <filesystem>
+#include <system_error>
 
 #include "base/file.h"
 #include "base/utf8.h"
@@ -49,13 +52,52 @@ std::string printable(std::string_view text) {
   return out;
 }
 
-TrialLog::TrialLog(const std::string& path) {
-  fd_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (fd_ < 0) error_ = "cannot open " + path + ": " + system_message(errno);
+std::string tail_piece(const std::string& path, std::int64_t number) {
+  return path + ".tail-" + std::to_string(number);
 }
 
-TrialLog::~TrialLog() {
-  if (fd_ >= 0) ::close(fd_);
+std::vector<std::int64_t> tail_pieces(const std::string& path) {
+  namespace fs = std::filesystem;
+  const std::string prefix = tail_piece(fs::path(path).filename().string(), 0);
+  const std::string_view name_part = std::string_view(prefix).substr(0, prefix.size() - 1);
+  std::vector<std::int64_t> numbers;
+  std::error_code code;
+  fs::directory_iterator entry(fs::path(path).parent_path(), code);
+  for (; !code && entry != fs::directory_iterator(); entry.increment(code)) {
+    const std::string name = entry->path().filename().string();
+    if (name.compare(0, name_part.size(), name_part) != 0) continue;
+    std::int64_t number = 0;
+    const char* const end = name.data() + name.size();
+    const auto read = std::from_chars(name.data() + name_part.size(), end, number);
+    if (read.ec == std::errc() && read.ptr == end) numbers.push_back(number);
+  }
+  std::sort(numbers.begin(), numbers.end());
+  return numbers;
+}
+
+std::string left_out_note(std::int64_t missing, std::int64_t all) {
+  const std::string of = all > 0 ? " of " + std::to_string(all) : "";
+  return "\n[fettle: " + std::to_string(missing) + of + " bytes are left out here]\n";
+}
+
+TrialLog::TrialLog(const std::string& path) : path_(path) {
+  // The same run may have been begun before, by a supervisor that was killed.
+  for (const std::int64_t number : tail_pieces(path_)) ::unlink(tail_piece(path_, number).c_str());
+  open(path_, O_CREAT | O_TRUNC);
+}
+
+TrialLog::~TrialLog() { close(); }
+
+void TrialLog::open(const std::string& path, int flags) {
+  fd_ = ::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW | flags, 0644);
+  if (fd_ >= 0 || !error_.empty()) return;
+  const bool link = errno == ELOOP;
+  error_ = "cannot open " + path + ": " + (link ? "it is a link" : system_message(errno));
+}
+
+void TrialLog::close() {
+  if (fd_ >= 0 && ::close(fd_) != 0 && error_.empty()) error_ = system_message(errno);
+  fd_ = -1;
 }
 
 void TrialLog::append(std::string_view bytes) {
@@ -70,34 +112,53 @@ void TrialLog::append(std::string_view bytes) {
   bytes_ += static_cast<std::int64_t>(bytes.size());
   write(head);
   bytes.remove_prefix(head.size());
-  if (bytes.size() > kTailBytes) {
-    tail_seen_ += static_cast<std::int64_t>(bytes.size() - kTailBytes);
-    bytes.remove_prefix(bytes.size() - kTailBytes);
-    tail_.resize(kTailBytes);
-  }
+  write_tail(bytes);
+}
+
+void TrialLog::write_tail(std::string_view bytes) {
+  constexpr auto kPiece = static_cast<std::int64_t>(kTailBytes);
   while (!bytes.empty()) {
-    const auto at = static_cast<std::size_t>(tail_seen_) % kTailBytes;
-    const std::string_view piece = bytes.substr(0, kTailBytes - at);
-    if (tail_.size() < at + piece.size()) tail_.resize(at + piece.size());
-    std::copy(piece.begin(), piece.end(), tail_.begin() + static_cast<std::ptrdiff_t>(at));
-    tail_seen_ += static_cast<std::int64_t>(piece.size());
-    bytes.remove_prefix(piece.size());
+    const std::int64_t number = tail_seen_ / kPiece;
+    const std::int64_t within = tail_seen_ % kPiece;
+    if (within == 0 && error_.empty()) {
+      close();
+      open(tail_piece(path_, number), O_CREAT | O_TRUNC);
+      ::unlink(tail_piece(path_, number - 2).c_str());
+    }
+    const std::string_view part = bytes.substr(0, static_cast<std::size_t>(kPiece - within));
+    write(part);
+    tail_seen_ += static_cast<std::int64_t>(part.size());
+    bytes.remove_prefix(part.size());
   }
 }
 
-void TrialLog::finish() {
-  if (tail_seen_ > static_cast<std::int64_t>(tail_.size())) {
-    const std::int64_t missing = tail_seen_ - static_cast<std::int64_t>(tail_.size());
-    write("\n[fettle: " + std::to_string(missing) + " of " + std::to_string(bytes_) +
-          " bytes are left out here]\n");
-    const auto begin = static_cast<std::size_t>(tail_seen_) % kTailBytes;
-    write(std::string_view(tail_).substr(begin));
-    write(std::string_view(tail_).substr(0, begin));
-  } else {
-    write(tail_);
+// The last kTailBytes of what came after the head, or all of it.
+Result<std::string> TrialLog::newest_tail() const {
+  std::string tail;
+  const std::int64_t newest = (tail_seen_ - 1) / static_cast<std::int64_t>(kTailBytes);
+  for (std::int64_t number = std::max<std::int64_t>(newest - 1, 0); number <= newest; ++number) {
+    FETTLE_ASSIGN(const std::string piece, read_file(tail_piece(path_, number)));
+    tail += piece;
   }
-  if (fd_ >= 0 && ::close(fd_) != 0 && error_.empty()) error_ = system_message(errno);
-  fd_ = -1;
+  if (tail.size() > kTailBytes) tail.erase(0, tail.size() - kTailBytes);
+  return tail;
+}
+
+void TrialLog::finish() {
+  close();
+  if (tail_seen_ == 0) return;
+  if (error_.empty()) {
+    const Result<std::string> tail = newest_tail();
+    open(path_, O_APPEND);
+    if (!tail.ok() && error_.empty()) error_ = "the log is not complete: " + tail.error().message;
+    const auto kept = tail.ok() ? static_cast<std::int64_t>(tail->size()) : 0;
+    if (tail_seen_ > kept) write(left_out_note(tail_seen_ - kept, bytes_));
+    if (tail.ok()) write(*tail);
+    close();
+  }
+  // Where they could not be brought in, they are still there to be read.
+  if (!error_.empty()) return;
+  for (const std::int64_t number : tail_pieces(path_)) ::unlink(tail_piece(path_, number).c_str());
 }
 
 std::string TrialLog::last_lines(int lines) const {
@@ -139,8 +200,7 @@ void TrialLog::write(std::string_view bytes) {
     if (written < 0 && errno == EINTR) continue;
     if (written < 0) {
       error_ = "the log is not complete: " + system_message(errno);
-      ::close(fd_);
-      fd_ = -1;
+      close();
       return;
     }
     bytes.remove_prefix(static_cast<std::size_t>(written));

@@ -1,16 +1,20 @@
 // TrialLog: what a run printed, on disk, whatever the amount.
 //
-// The first kHeadBytes go to the file as they come. Of what follows the last kTailBytes are kept in
-// memory and written at the end, with a note of how much is missing between. A disk that is full
-// costs log lines, never the run: the first error is remembered and the rest is dropped. Logs stop
-// while there is still room for results (disk_room.h).
-// Also keeps the last lines for messages. Owned by one run; not synchronised.
+// The first kHeadBytes go to the file as they come. What follows goes to pieces of kTailBytes, each
+// a file beside it named by its number, of which the newest two are kept: so a reader sees the
+// newest lines at any time (trial_log_reader.h), also after a crash. finish() makes one file of
+// them: the head, a note of how much is missing, the last kTailBytes. A disk that is full costs log
+// lines, never the run: the first error is remembered and the rest is dropped. Logs stop while
+// there is still room for results (disk_room.h).
+// Holds one descriptor, follows no links. Also keeps the last lines for messages. Owned by one run;
+// not synchronised.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 
@@ -40,16 +44,30 @@ class TrialLog {
   const std::string& error() const { return error_; }
 
  private:
+  void open(const std::string& path, int flags);
+  void close();
   void write(std::string_view bytes);
+  void write_tail(std::string_view bytes);
+  Result<std::string> newest_tail() const;
 
-  int fd_ = -1;
+  const std::string path_;
+  int fd_ = -1;  // the head, or the newest piece
   std::int64_t bytes_ = 0;
   std::int64_t unasked_ = 0;    // written since the disk was last asked for its room
   std::int64_t tail_seen_ = 0;  // bytes that came after the head was full
-  std::string tail_;            // a ring once it is full; tail_seen_ % kTailBytes is its beginning
   std::string last_;
   std::string error_;
 };
+
+// The file of a piece of the tail of the log at `path`: the bytes from kHeadBytes + number *
+// kTailBytes on.
+std::string tail_piece(const std::string& path, std::int64_t number);
+
+// The numbers of those that there are, ascending.
+std::vector<std::int64_t> tail_pieces(const std::string& path);
+
+// What stands where bytes are missing: `missing` of `all`, or of an unknown number (0).
+std::string left_out_note(std::int64_t missing, std::int64_t all);
 
 // `text` with everything that is not printable UTF-8 replaced by U+FFFD; tabs become spaces.
 std::string printable(std::string_view text);

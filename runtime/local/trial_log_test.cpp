@@ -2,6 +2,7 @@
 #include "runtime/local/trial_log.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "base/file.h"
 
@@ -70,6 +71,19 @@ TEST_F(TrialLogTest, AFullDiskIsRememberedAndHarmless) {
   log.finish();
   EXPECT_EQ(log.error(), "the log is not complete: No space left on device");
   EXPECT_EQ(log.last_lines(1), "lost too");
+}
+
+// Whoever may write to the directory could make one.
+TEST_F(TrialLogTest, ALinkInItsPlaceIsNotFollowed) {
+  const std::string target = path_ + ".target";
+  ASSERT_TRUE(write_file(target, "precious").ok());
+  ASSERT_EQ(::symlink(target.c_str(), path_.c_str()), 0);
+  TrialLog log(path_);
+  log.append("lost\n");
+  log.finish();
+  EXPECT_EQ(log.error(), "cannot open " + path_ + ": it is a link");
+  EXPECT_EQ(read_file(target).value(), "precious");
+  (void)::remove(target.c_str());
 }
 
 TEST_F(TrialLogTest, MessagesAreAlwaysPrintable) {
