@@ -14,8 +14,10 @@
 namespace fettle::cli {
 namespace {
 
-// A model is fitted anew when there are so many times more results than it knew.
-constexpr double kRefit = 1.25;
+// For the expectations of all trials a model is fitted anew when there are so many times more facts
+// than it knew, and from at most so many values: thousands of trials take some twenty quick fits.
+constexpr double kRefit = 1.5;
+constexpr std::size_t kExpectationSamples = 1000;
 
 std::int64_t count_ended(const search::History& history) {
   std::set<std::int64_t> ended;
@@ -41,10 +43,10 @@ KnownBefore known_before(const api::StudySpec& spec, const search::History& hist
 std::optional<Expectation> expect(const api::StudySpec& spec, const explain::Model& model,
                                   const Json& parameters) {
   const auto prediction = model.predict(parameters);
-  const auto below = model.share_below(parameters);
-  if (!prediction || !below) return std::nullopt;
+  if (!prediction) return std::nullopt;
+  const double below = model.share_below(prediction->mean);
   const bool maximize = spec.objectives[0].direction == api::Direction::kMaximize;
-  return Expectation{prediction->mean, prediction->deviation, maximize ? *below : 1 - *below,
+  return Expectation{prediction->mean, prediction->deviation, maximize ? below : 1 - below,
                      model.trials()};
 }
 
@@ -172,7 +174,8 @@ std::map<std::int64_t, Expectation> expectations_of(const RunView& view) {
     const auto known = static_cast<double>(trial->spec.search.basis);
     if (known >= kRefit * static_cast<double>(basis_of_fit) && known > 0) {
       auto fitted = explain::Model::fit(
-          problem, core::history_before(view.study, view.trials, trial->spec.index), 0);
+          problem, core::history_before(view.study, view.trials, trial->spec.index), 0,
+          kExpectationSamples);
       if (fitted.ok()) {
         model.emplace(*std::move(fitted));
         basis_of_fit = trial->spec.search.basis;

@@ -45,12 +45,12 @@ double place_of_step(std::int64_t step, std::int64_t last) {
          std::log(static_cast<double>(last));
 }
 
-void thin(std::vector<Sample>& samples) {
-  if (samples.size() <= kMaxSamples) return;
+void thin(std::vector<Sample>& samples, std::size_t most) {
+  if (samples.size() <= most) return;
   std::vector<Sample> kept;
-  kept.reserve(kMaxSamples);
-  for (std::size_t i = 0; i < kMaxSamples; ++i) {
-    kept.push_back(std::move(samples[i * samples.size() / kMaxSamples]));
+  kept.reserve(most);
+  for (std::size_t i = 0; i < most; ++i) {
+    kept.push_back(std::move(samples[i * samples.size() / most]));
   }
   samples = std::move(kept);
 }
@@ -78,7 +78,7 @@ double quantile(const std::vector<double>& sorted, double share) {
 }  // namespace
 
 Result<Model> Model::fit(const search::Problem& problem, const search::History& history,
-                         std::size_t objective) {
+                         std::size_t objective, std::size_t most_samples) {
   FETTLE_ASSIGN(search::Space space, search::Space::make(problem.parameters));
   Model model(std::move(space));
   std::vector<Sample> samples;
@@ -96,7 +96,7 @@ Result<Model> Model::fit(const search::Problem& problem, const search::History& 
     return invalid("what matters cannot be told yet: " + std::to_string(model.trials_) +
                    " trials have a value, and it takes " + std::to_string(kLeastTrials));
   }
-  thin(samples);
+  thin(samples, most_samples);
   model.set_columns();
   model.set_contexts(problem);
   model.set_scaling(samples);
@@ -107,6 +107,7 @@ Result<Model> Model::fit(const search::Problem& problem, const search::History& 
         (std::clamp(sample.value, scaling.low, scaling.high) - scaling.centre) / scaling.size;
   }
   model.forest_ = Forest::fit(model.columns_, samples, kSeed);
+  model.set_random_means();
   return model;
 }
 
@@ -183,18 +184,23 @@ std::optional<Prediction> Model::predict(const Json& parameters) const {
   return Prediction{scaling_.centre + scaling_.size * found.mean, scaling_.size * found.deviation};
 }
 
-std::optional<double> Model::share_below(const Json& parameters) const {
-  const std::optional<Prediction> here = predict(parameters);
-  if (!here) return std::nullopt;
-  double below = 0;
+// The same points for every question: what is expected of them is found once.
+void Model::set_random_means() {
+  random_means_.reserve(kRandomPoints);
   for (std::uint64_t i = 0; i < kRandomPoints; ++i) {
     Random random(kSeed, i);
     Place at = place_of(space_.draw(random));
     at.back() = 1;
-    const double mean = scaling_.centre + scaling_.size * forest_.predict(at).mean;
-    below += mean < here->mean ? 1 : mean > here->mean ? 0 : 0.5;
+    random_means_.push_back(scaling_.centre + scaling_.size * forest_.predict(at).mean);
   }
-  return below / static_cast<double>(kRandomPoints);
+  std::sort(random_means_.begin(), random_means_.end());
+}
+
+double Model::share_below(double mean) const {
+  const auto [low, high] = std::equal_range(random_means_.begin(), random_means_.end(), mean);
+  const auto below = static_cast<double>(low - random_means_.begin());
+  const auto equal = static_cast<double>(high - low);
+  return (below + equal / 2) / static_cast<double>(kRandomPoints);
 }
 
 std::vector<DependencePoint> Model::dependence(std::size_t parameter) const {

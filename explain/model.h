@@ -24,7 +24,8 @@ namespace fettle::explain {
 
 // Fewer trials than these teach nothing about parameters.
 inline constexpr std::size_t kLeastTrials = 4;
-// More values than these are thinned, evenly in the order in which they were learnt.
+// More values than these are thinned, evenly in the order in which they were learnt. The cost of a
+// fit grows a little faster than their number.
 inline constexpr std::size_t kMaxSamples = 4000;
 
 // What the model expects at a point.
@@ -54,14 +55,16 @@ class Model {
  public:
   // `objective` is an index into problem.objectives. kInvalid: a space that is none; fewer than
   // kLeastTrials trials with a value.
+  // More values than `most_samples` are thinned.
   static Result<Model> fit(const search::Problem& problem, const search::History& history,
-                           std::size_t objective);
+                           std::size_t objective, std::size_t most_samples = kMaxSamples);
 
   // At the last step. Nothing: the point is not of the space.
   std::optional<Prediction> predict(const Json& parameters) const;
 
-  // Share of random points of which a lower value is expected than of this one, in [0, 1].
-  std::optional<double> share_below(const Json& parameters) const;
+  // Share of random points of which a lower value is expected than `mean`, in [0, 1]. Those with
+  // the same value count half. Cheap: what is expected of them is found once, by fit().
+  double share_below(double mean) const;
 
   // Columns are parameters, by index.
   Shares importance() const { return shares_of(forest_, last_step()); }
@@ -89,6 +92,7 @@ class Model {
   void set_scaling(const std::vector<Sample>& samples);
   Place place_of(const search::Point& point) const;
   Place last_step() const;
+  void set_random_means();
   std::vector<Place> contexts_of(std::size_t first, std::size_t second) const;
   std::vector<double> dependence_of(const Tree& tree, std::size_t parameter,
                                     const std::vector<double>& coordinates) const;
@@ -99,6 +103,7 @@ class Model {
   std::vector<std::vector<Place>> contexts_;
   Forest forest_;
   Scaling scaling_;
+  std::vector<double> random_means_;  // what is expected of random points, ascending
   std::size_t trials_ = 0;
   std::size_t clipped_ = 0;
 };

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
 #include <functional>
 
@@ -149,8 +150,29 @@ TEST(Model, PredictsAndRanksAPoint) {
   const auto high = model.predict(Json::object({{"x", 0.9}}));
   ASSERT_TRUE(high.has_value());
   EXPECT_NEAR(high->mean, 0.9, 0.03);
-  EXPECT_NEAR(*model.share_below(Json::object({{"x", 0.9}})), 0.9, 0.05);
+  EXPECT_NEAR(model.share_below(high->mean), 0.9, 0.05);
   EXPECT_FALSE(model.predict(Json::object({{"y", 0.9}})).has_value());
+}
+
+TEST(Model, RanksThousandsOfPointsAtOnce) {
+  const Model model = model_of({real("x", 0, 1), real("y", 0, 1), real("z", 0, 1)},
+                               [](const Json& point) { return number(point, "x"); });
+  const auto began = std::chrono::steady_clock::now();
+  double last = 0;
+  for (int i = 0; i < 3'000; ++i) {
+    const Json point = Json::object({{"x", i / 3'000.0}, {"y", 0.5}, {"z", 0.5}});
+    last = model.share_below(model.predict(point)->mean);
+  }
+  EXPECT_GT(last, 0.9);
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
+  EXPECT_LT(took.count(), 10) << "random points are asked for anew each time";
+}
+
+// Where nothing is known to matter, a point is as good as any other.
+TEST(Model, HalfOfThePointsAreBelowAmongEquals) {
+  const Model model = model_of({real("x", 0, 1)}, [](const Json&) { return 7.0; });
+  EXPECT_EQ(model.share_below(7), 0.5);
+  EXPECT_EQ(model.share_below(8), 1);
 }
 
 // Every other trial was stopped at step 1, where values are 100 higher: they pass for what they
