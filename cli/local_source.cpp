@@ -3,11 +3,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <iostream>
 #include <thread>
 #include <utility>
 
+#include "base/file.h"
 #include "cli/text.h"
 #include "control/clock.h"
 #include "runtime/local/pruning.h"
@@ -48,6 +50,13 @@ std::int64_t last_sign_of_life(const RunView& view) {
 }
 
 bool exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
+
+// .fettle is its user's alone (runtime/local/private_root.h): to others it must not look empty.
+Status check_readable(const std::string& root) {
+  if (::access(root.c_str(), R_OK | X_OK) == 0 || errno != EACCES) return success();
+  return io_error(root + " cannot be read: " + system_message(errno) +
+                  "; it is kept from other users until its own opens it (chmod)");
+}
 
 // What there is to know of a run that is followed.
 enum class Life { kRuns, kEnded, kAbandoned };
@@ -92,13 +101,17 @@ LogHint log_files_of(const local::Layout& layout) {
       [layout](const std::string& trial, std::int64_t run) { return layout.log_file(trial, run); };
 }
 
-Result<std::vector<std::string>> LocalSource::names() { return local::recorded_studies(root_); }
+Result<std::vector<std::string>> LocalSource::names() {
+  FETTLE_TRY(check_readable(root_));
+  return local::recorded_studies(root_);
+}
 
 Error LocalSource::no_such(const std::string& study) {
   return no_such_study(study, place(), local::recorded_studies(root_), "-C says where to look");
 }
 
 Result<SeenStudy> LocalSource::read(const std::string& name, Detail detail) {
+  FETTLE_TRY(check_readable(root_));
   const local::Layout layout = local::make_layout(root_, name);
   SeenStudy seen{{}, log_files_of(layout), control::SystemClock().now_ms()};
   auto store = local::SqliteStore::open(layout.database(), local::SqliteStore::Mode::kReadOnly);

@@ -1,16 +1,30 @@
 // fettle run from a study file to a result, and the commands that look at it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
 #include <sstream>
 
+#include "base/test_paths.h"
 #include "cli/e2e/workshop.h"
 
 namespace fettle::e2e {
 namespace {
 
 using testing::HasSubstr;
+
+// The only child of a process, as text.
+std::string child_of(pid_t pid) {
+  const std::string task = "/proc/" + std::to_string(pid) + "/task/" + std::to_string(pid);
+  std::ifstream in(task + "/children");
+  return {std::istreambuf_iterator<char>(in), {}};
+}
 
 const std::string kValueIsX = "echo \"{\\\"value\\\": $FETTLE_PARAM_X}\"";
 
@@ -286,6 +300,76 @@ TEST(Look, WorksWhileTheStudyRuns) {
   const Finished followed = shop.finish(follower);
   EXPECT_EQ(followed.code, 0) << followed.err;
   EXPECT_THAT(followed.out, HasSubstr("{\"value\": 1}"));
+}
+
+// Nobody is left who could write down how the run ended.
+TEST(Look, FollowingALogEndsWhenRunnerAndSupervisorAreKilled) {
+  Workshop shop;
+  StudyText text;
+  text.script = "echo working; echo x >> ran; sleep 300";
+  text.budget = "{trials: 1}";
+  shop.write("study.yaml", text.yaml());
+  const pid_t runner = shop.start({"run", "study.yaml"});
+  ASSERT_TRUE(shop.wait_for_lines("ran", 1));
+  const pid_t follower = shop.start({"logs", "digits-0", "--follow"});
+  const std::string supervisor = child_of(runner);
+  ::kill(runner, SIGSTOP);  // so that it cannot notice
+  ::kill(static_cast<pid_t>(std::stol(supervisor)), SIGKILL);
+  ::kill(runner, SIGKILL);
+  shop.finish(runner);
+  const Finished followed = shop.finish(follower);
+  EXPECT_EQ(followed.code, 3);
+  EXPECT_THAT(followed.out, HasSubstr("working\n"));
+  EXPECT_THAT(followed.err, HasSubstr("run 0 of digits-0 was cut off"));
+}
+
+TEST(Run, KeepsWhatItWritesToItsUser) {
+  Workshop shop;
+  shop.write("study.yaml", StudyText{}.yaml());
+  ASSERT_EQ(shop.fettle({"run", "study.yaml"}).code, 0);
+  struct stat status {};
+  ASSERT_EQ(::stat(shop.path(".fettle").c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 07777U, 0700U);
+}
+
+TEST(Look, SaysThatAnotherUsersStudiesCannotBeRead) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can become somebody else";
+  Workshop shop;
+  shop.write("study.yaml", StudyText{}.yaml());
+  ASSERT_EQ(shop.fettle({"run", "study.yaml"}).code, 0);
+  ASSERT_EQ(::chmod(shop.directory().c_str(), 0755), 0);
+  shop.write("said", "");
+  const std::string command = "setpriv --reuid=65534 --regid=65534 --clear-groups " +
+                              program_path("fettle") + " -C " + shop.directory() + " status > " +
+                              shop.path("said") + " 2>&1";
+  EXPECT_NE(std::system(command.c_str()), 0);
+  EXPECT_THAT(shop.read("said"), HasSubstr(".fettle cannot be read: Permission denied"));
+}
+
+TEST(Run, RefusesADirectoryOfAnotherUser) {
+  Workshop shop;
+  shop.write("study.yaml", StudyText{}.yaml());
+  ASSERT_EQ(shop.fettle({"run", "study.yaml"}).code, 0);
+  if (::chown(shop.path(".fettle").c_str(), 65534, 65534) != 0) GTEST_SKIP() << "only root can";
+  for (const std::vector<std::string>& more : {std::vector<std::string>{}, {"--fresh"}}) {
+    std::vector<std::string> arguments = {"run", "study.yaml"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Finished done = shop.fettle(arguments);
+    EXPECT_EQ(done.code, 2);
+    EXPECT_THAT(done.err, HasSubstr(".fettle belongs to user nobody"));
+  }
+}
+
+TEST(Run, DoesNotFollowALinkInPlaceOfItsLock) {
+  Workshop shop;
+  shop.write("study.yaml", StudyText{}.yaml());
+  shop.write("precious", "data");
+  ASSERT_EQ(::mkdir(shop.path(".fettle").c_str(), 0700), 0);
+  ASSERT_EQ(::symlink("../precious", shop.path(".fettle/digits.lock").c_str()), 0);
+  const Finished done = shop.fettle({"run", "study.yaml"});
+  EXPECT_EQ(done.code, 3);
+  EXPECT_THAT(done.err, HasSubstr("digits.lock is a link"));
+  EXPECT_EQ(shop.read("precious"), "data");
 }
 
 }  // namespace

@@ -13,8 +13,8 @@
 
 namespace fettle::local {
 
-// What may stay of a Study that has ended, and once more of all that `--fresh` moved aside under its
-// name.
+// What may stay of a Study that has ended, and once more of all that `--fresh` moved aside under
+// its name.
 inline constexpr std::int64_t kMostRunBytes = std::int64_t{1} << 30;
 
 struct Pruned {
@@ -28,7 +28,8 @@ struct Pruned {
 Pruned prune_runs(const std::vector<std::string>& study_directories, std::int64_t most,
                   const std::set<std::string>& keep = {});
 
-// The directories of the Studies of that name that were moved aside (<root>/.old/<study>-<n>/<study>).
+// The directories of the Studies of that name that were moved aside:
+// <root>/.old/<study>-<n>/<study>.
 std::vector<std::string> directories_aside(const Layout& layout);
 
 }  // namespace fettle::local

@@ -1,5 +1,5 @@
-// Offsets are those of the output, of which the log may have a part: the head in the file itself, what
-// follows in pieces or, once the log is finished, at the end of the file.
+// Offsets are those of the output, of which the log may have a part: the head in the file itself,
+// what follows in pieces or, once the log is finished, at the end of the file.
 #include "runtime/local/trial_log_reader.h"
 
 #include <fcntl.h>
