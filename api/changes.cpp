@@ -63,7 +63,8 @@ bool may_change(std::string_view path) {
   constexpr std::string_view kObjectives = "spec.objectives[";
   for (const std::string_view field :
        {"spec.suspend", "spec.ttlAfterFinished", "spec.budget", "spec.trial.timeout",
-        "spec.trial.heartbeat", "spec.trial.retries", "spec.trial.gracePeriod"}) {
+        "spec.trial.heartbeat", "spec.trial.retries", "spec.trial.gracePeriod",
+        "spec.trial.passEnvironment"}) {
     if (path == field) return true;
   }
   if (path.substr(0, kBudget.size()) == kBudget) return true;

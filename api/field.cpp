@@ -82,6 +82,9 @@ std::string expected_text(const FieldRules& rules) {
                        "letter or digit");
     case Form::kName:
       return "a letter, then letters, digits, '_', '.' or '-', " + text_size(rules, " in all");
+    case Form::kVariableName:
+      return "the name of an environment variable, such as HF_TOKEN: " +
+             text_size(rules, " letters, digits and '_', beginning with no digit");
     case Form::kMetricName:
       return text_size(rules, " letters, digits and any of _ . / : @ % -");
     case Form::kLabelKey:

@@ -39,6 +39,7 @@ enum class Form {
   kConditionStatus,  // bool: "True" or "False"
   kDnsLabel,         // text: lower-case letters, digits and '-'
   kName,             // text: a letter, then letters, digits, '_', '.', '-'
+  kVariableName,     // text: a letter or '_', then letters, digits and '_'
   kMetricName,       // text: letters, digits and _ . / : @ % -
   kLabelKey,         // text: as the keys of Kubernetes' labels (label_syntax.h)
   kLabelValue,       // text: as their values

@@ -34,6 +34,12 @@ bool is_name(std::string_view text) {
          });
 }
 
+bool is_variable_name(std::string_view text) {
+  return !text.empty() && !is_digit(text.front()) &&
+         std::all_of(text.begin(), text.end(),
+                     [](char c) { return is_letter(c) || is_digit(c) || c == '_'; });
+}
+
 bool is_metric_name(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
     return is_letter(c) || is_digit(c) ||
@@ -55,6 +61,8 @@ bool text_fits(std::string_view text, const FieldRules& rules) {
       return is_dns_label(text);
     case Form::kName:
       return is_name(text);
+    case Form::kVariableName:
+      return is_variable_name(text);
     case Form::kMetricName:
       return is_metric_name(text);
     case Form::kLabelKey:

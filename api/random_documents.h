@@ -181,6 +181,9 @@ class RandomDocuments {
       return checkpoints;
     });
     trial.metrics = maybe<MetricsFilter>([] { return MetricsFilter{"(\\w+)=(\\d+)"}; });
+    if (trial.metrics && coin()) trial.metrics->step = "epoch (\\d+)";
+    if (trial.metrics) trial.metrics->first_step = whole(0, 1);
+    if (coin()) trial.pass_environment = {"HF_TOKEN", "_x1"};
     if (coin()) trial.gpu = Gpu{{}, {}, 0x1p30 * static_cast<double>(whole(1, 80))};
     trial.workers = {1, whole(1, 8)};
     trial.pod_template = Json::object(

@@ -149,6 +149,8 @@ struct Budget {
 // output is a metric. Groups 1 and 2 are its name and value, or the named groups `name`, `value`.
 struct MetricsFilter {
   std::string regex;
+  std::string step = {};        // an expression whose first group is the step; "" = none
+  std::int64_t first_step = 1;  // what the program calls its first step: 0 or 1
   bool operator==(const MetricsFilter&) const = default;
 };
 
@@ -212,6 +214,8 @@ struct TrialTemplate {
   std::optional<Gpu> gpu;
   Workers workers;
   Execution execution = Execution::kJob;
+  // Variables of the environment of `fettle run` that its trials see, by name; local runs only.
+  std::vector<std::string> pass_environment;
   std::optional<TrainerPod> pod;         // only with trainer
   std::optional<TrainerConfig> trainer;  // exactly one of trainer and pod_template
   Json pod_template;                     // `template`: a pod template, kept as it was written

@@ -21,6 +21,8 @@ inline constexpr std::size_t kLongestName = 63;
 inline constexpr std::size_t kLongestMessage = 4096;
 inline constexpr std::size_t kMostSelectors = 16;  // of a pod's nodes
 inline constexpr std::size_t kMostTolerations = 16;
+inline constexpr std::size_t kMostPassedVariables = 64;
+inline constexpr std::size_t kLongestVariable = 128;  // bytes of a name
 inline constexpr double kLongestDuration = 10.0 * 365 * 86400;
 
 inline FieldRules dns_label() { return text(1, kLongestName).as(Form::kDnsLabel); }
@@ -221,6 +223,12 @@ template <class Visitor, Like<MetricsFilter> T>
 void visit_fields(Visitor& v, T& c) {
   v.field("regex", c.regex, "A regular expression with groups for name and value.",
           text(1, 1024).needed());
+  v.field("step", c.step,
+          "A regular expression whose group is the step of its line and of those after it, such as "
+          "epoch (\\d+).",
+          text(0, 1024));
+  v.field("firstStep", c.first_step,
+          "What the program calls its first step; a Study counts from 1.", whole(0, 1));
 }
 
 template <class Visitor, Like<Checkpoints> T>
@@ -292,6 +300,14 @@ void visit_fields(Visitor& v, T& c) {
   v.field("execution", c.execution,
           "Job: one a trial. Pool: warm workers that run many trials; in this version the same as "
           "Job.");
+  v.field("passEnvironment", c.pass_environment,
+          "Names of variables, such as HF_TOKEN, that a local run passes on from its own "
+          "environment; on a cluster use env or envFrom of the template.",
+          list(0, kMostPassedVariables).with([](FieldRules& r) {
+            r.form = Form::kVariableName;
+            r.min_text = 1;
+            r.max_text = kLongestVariable;
+          }));
   v.field("pod", c.pod, "Where pods of the built-in trainer may run; a template says so itself.");
   v.field("trainer", c.trainer, "The built-in trainer.");
   v.field("template", c.pod_template, "Any pod template: your own image or command.",

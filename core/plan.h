@@ -48,6 +48,7 @@ struct Run {
   RunState state = RunState::kPending;
   bool lingers = false;  // Exited, but some of its workers still live: no other run may begin
   std::string reason;    // Pending: what it waits for. Exited: explanation
+  std::string silence;   // Exited without a report: why its output gave none; "" = nobody knows
   std::string pod_uid;
   std::int64_t started_ms = 0;  // when it began to run; 0 = unknown
   std::int64_t seen_ms = 0;     // when it was first seen to run, if news of it may wait; 0 = not

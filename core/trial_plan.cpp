@@ -231,6 +231,9 @@ void TrialPlanner::close_lost(RunRecord& record) {
   record.last_step = status_.report ? status_.report->step : 0;
 }
 
+// At the end of a sentence about a run without a report.
+std::string told(const std::string& silence) { return silence.empty() ? "" : "; " + silence; }
+
 // What the exit means. Whoever says that the last step was reached is believed, even if it was
 // asked to stop or disrupted meanwhile; a stop that we asked for explains any other exit. Whoever
 // exits with 0 before has ended all the same, and is judged by what it reported.
@@ -247,6 +250,7 @@ Outcome TrialPlanner::judge_exit(const RunRecord& record, const Run& run, std::s
   if (was_interrupted && reached && run.exit_code == 0) said = Outcome::kSucceeded;
   if (record.stopping && !(said == Outcome::kSucceeded && finished)) {
     message = record.message;
+    if (*record.stopping == Outcome::kHung) message += told(run.silence);
     return *record.stopping;
   }
   if (said != Outcome::kSucceeded) return said;
@@ -277,7 +281,7 @@ std::string TrialPlanner::explain_missing(const RunRecord& record, const Run& ru
   if (!reported) {
     return "exited with 0 but reported no metric; expected " + study_.objectives.front().metric +
            R"(, for example a line {"step": 1, ")" + study_.objectives.front().metric +
-           R"(": 0.5} on its output)" + explain_rung(record);
+           R"(": 0.5} on its output)" + explain_rung(record) + told(run.silence);
   }
   const std::vector<std::string> missing = missing_metrics(study_, *status_.report);
   if (missing.empty()) return "";

@@ -162,6 +162,8 @@ Json text_schema(const FieldRules& rules) {
       return schema.set("pattern", "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$");
     case Form::kName:
       return schema.set("pattern", "^[A-Za-z][A-Za-z0-9_.-]*$");
+    case Form::kVariableName:
+      return schema.set("pattern", "^[A-Za-z_][A-Za-z0-9_]*$");
     case Form::kMetricName:
       return schema.set("pattern", "^[A-Za-z0-9_./:@%-]+$");
     case Form::kLabelKey:

@@ -6,11 +6,14 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <optional>
 #include <utility>
 
+#include "api/field.h"
 #include "base/json.h"
 #include "base/utf8.h"
+#include "search/study_problem.h"
 
 namespace fettle::runtime {
 namespace {
@@ -68,19 +71,25 @@ bool is_text(std::string_view text, std::size_t max_bytes) {
 // What one line said.
 struct MetricLines::Found {
   std::optional<std::int64_t> step;
-  std::vector<std::pair<std::string, double>> metrics;
+  std::map<std::string, double> metrics;
   std::string checkpoint;
   std::int64_t checkpoint_step = 0;
   bool final_result = false;
 
-  void metric(std::string_view name, double value) {
-    if (metrics.size() >= kMaxMetrics || !is_text(name, kMaxMetricName)) return;
-    metrics.emplace_back(name, value);
+  // `wanted`: there is room for it however many others there are.
+  void metric(std::string_view name, double value, bool wanted) {
+    if (!is_text(name, kMaxMetricName)) return;
+    const auto known = metrics.find(std::string(name));
+    if (known != metrics.end()) {
+      known->second = value;
+    } else if (wanted || metrics.size() < kMaxMetrics) {
+      metrics.emplace(name, value);
+    }
   }
 };
 
 struct MetricPattern {
-  explicit MetricPattern(const std::string& regex) : re(regex, pattern_options()) {
+  explicit MetricPattern(const api::MetricsFilter& filter) : re(filter.regex, pattern_options()) {
     const auto& groups = re.NamedCapturingGroups();
     const auto group = [&](const char* wanted, int otherwise) {
       const auto found = groups.find(wanted);
@@ -91,82 +100,99 @@ struct MetricPattern {
     name = named ? group("name", 1) : 1;
     value = named ? group("value", 2) : 2;
     step = group("step", 0);
+    if (!filter.step.empty()) step_re.emplace(filter.step, pattern_options());
   }
 
   RE2 re;
   int name = 1;
   int value = 2;
-  int step = 0;  // 0 = no such group
+  int step = 0;                // 0 = no such group
+  std::optional<RE2> step_re;  // group 1 is the step
 };
 
-Status check_metrics_regex(const std::string& regex) {
-  const RE2 re(regex, pattern_options());
-  if (!re.ok()) return invalid("cannot read the regular expression: " + re.error());
+Status check_metrics_filter(const api::MetricsFilter& filter) {
+  const RE2 re(filter.regex, pattern_options());
+  if (!re.ok()) {
+    return invalid("spec.trial.metrics.regex: cannot read the regular expression: " + re.error());
+  }
   const auto& groups = re.NamedCapturingGroups();
   const bool named = groups.count("name") > 0 && groups.count("value") > 0;
-  if (named || re.NumberOfCapturingGroups() >= 2) return success();
+  if (!named && re.NumberOfCapturingGroups() < 2) {
+    return invalid(
+        "spec.trial.metrics.regex: the regular expression needs two groups, the metric's name and "
+        "its value, as in (?P<name>\\w+)=(?P<value>\\S+); it has " +
+        std::to_string(re.NumberOfCapturingGroups()));
+  }
+  if (filter.step.empty()) return success();
+  const RE2 step(filter.step, pattern_options());
+  if (!step.ok()) {
+    return invalid("spec.trial.metrics.step: cannot read the regular expression: " + step.error());
+  }
+  if (step.NumberOfCapturingGroups() >= 1) return success();
   return invalid(
-      "the regular expression needs two groups, the metric's name and its value, as in "
-      "(?P<name>\\w+)=(?P<value>\\S+); it has " +
-      std::to_string(re.NumberOfCapturingGroups()));
+      "spec.trial.metrics.step: the regular expression needs a group around the number, as in "
+      "epoch (\\d+)");
 }
 
-std::shared_ptr<const MetricPattern> compile_metrics_regex(const std::string& regex) {
-  return std::make_shared<const MetricPattern>(regex);
+std::shared_ptr<const MetricPattern> compile_metrics_filter(const api::MetricsFilter& filter) {
+  return std::make_shared<const MetricPattern>(filter);
+}
+
+MetricLinesOptions metric_options(const api::Study& study) {
+  MetricLinesOptions options;
+  options.filter = study.spec.trial.metrics.value_or(api::MetricsFilter());
+  options.rungs = search::rung_steps(study);
+  options.objectives = study.spec.objectives;
+  for (const api::Constraint& constraint : study.spec.constraints) {
+    options.constraints.push_back(constraint.metric);
+  }
+  return options;
 }
 
 MetricLines::MetricLines(const MetricLinesOptions& options,
                          std::shared_ptr<const MetricPattern> pattern)
-    : pattern_(std::move(pattern)), needs_{options.rungs, options.objectives} {
-  if (pattern_ == nullptr && !options.regex.empty())
-    pattern_ = compile_metrics_regex(options.regex);
+    : pattern_(std::move(pattern)),
+      first_step_(options.filter.first_step),
+      needs_{options.rungs, options.objectives},
+      wanted_(options.constraints.begin(), options.constraints.end()) {
+  for (const api::Objective& objective : options.objectives) wanted_.insert(objective.metric);
+  if (pattern_ == nullptr && !options.filter.regex.empty()) {
+    pattern_ = compile_metrics_filter(options.filter);
+  }
 }
 
 MetricLines::~MetricLines() = default;
 
 void MetricLines::feed(std::string_view bytes, std::int64_t now_ms) {
   now_ms_ = now_ms;
-  while (!bytes.empty()) {
-    const std::size_t newline = bytes.find('\n');
-    const std::string_view piece = bytes.substr(0, newline);
-    const bool whole = newline != std::string_view::npos;
-    if (!skipping_ && partial_.size() + piece.size() > kMaxLineBytes) {
-      skipping_ = true;
-      partial_.clear();
-    }
-    if (!skipping_ && whole && partial_.empty()) {
-      line(piece);  // the usual case, without a copy
-    } else if (!skipping_) {
-      partial_ += piece;
-      if (whole) line(partial_);
-    }
-    if (!whole) return;
-    partial_.clear();
-    skipping_ = false;
-    bytes.remove_prefix(newline + 1);
-  }
+  near_miss_.count(static_cast<std::int64_t>(bytes.size()));
+  output_.feed(bytes, [this](std::string_view text, bool cut) { line(text, cut); });
 }
 
 void MetricLines::finish(std::int64_t now_ms) {
   now_ms_ = now_ms;
-  if (!partial_.empty()) line(partial_);
-  partial_.clear();
+  output_.finish([this](std::string_view text, bool cut) { line(text, cut); });
 }
 
 bool MetricLines::take_urgent() { return std::exchange(urgent_, false); }
 
-void MetricLines::line(std::string_view text) {
+void MetricLines::line(std::string_view text, bool cut) {
+  near_miss_.count_line();
   if (pattern_) return regex_line(text);
   const std::string_view object = trimmed(text);
-  if (object.size() < 2 || object.front() != '{' || object.back() != '}') return;
-  json_line(object);
+  const bool formed = object.size() >= 2 && object.front() == '{' && object.back() == '}';
+  if (formed && !cut) return json_line(object);
+  if (lines_ == 0) miss_json(object);
 }
 
 void MetricLines::json_line(std::string_view text) {
   JsonParseOptions options;
   options.allow_non_finite = true;
   const Result<Json> parsed = parse_json(text, options);
-  if (!parsed.ok() || !parsed->is_object()) return;
+  if (!parsed.ok() || !parsed->is_object()) {
+    if (lines_ > 0 || parsed.ok() || !names_a_wish(text)) return;
+    return near_miss_.see(NearMiss::Rank::kBroken, text, "is no JSON: " + parsed.error().message);
+  }
   Found found;
   for (const auto& [name, value] : parsed->as_object()) {
     if (name == "final") {
@@ -176,16 +202,60 @@ void MetricLines::json_line(std::string_view text) {
         found.checkpoint = value.as_string();
       }
     } else if (!value.is_number()) {
-      continue;
+      if (lines_ == 0 && is_wanted(name)) {
+        near_miss_.see(NearMiss::Rank::kNoNumber, text,
+                       "holds " + name + ", but its value is no number");
+      }
     } else if (name == "step") {
       found.step = to_step(value.as_double());
     } else if (name == "checkpoint_step") {
       found.checkpoint_step = to_step(value.as_double()).value_or(0);
     } else {
-      found.metric(name, value.as_double());
+      found.metric(name, value.as_double(), is_wanted(name));
     }
   }
-  add(std::move(found), false);
+  const bool asked_for =
+      wanted_.empty() || std::any_of(found.metrics.begin(), found.metrics.end(),
+                                     [&](const auto& metric) { return is_wanted(metric.first); });
+  if (asked_for || !found.checkpoint.empty() || found.final_result) {
+    return add(std::move(found), false);
+  }
+  if (found.metrics.empty() || lines_ > 0) return;
+  near_miss_.see(NearMiss::Rank::kOther, text,
+                 "holds " + found.metrics.begin()->first + ", but not " + *wanted_.begin());
+}
+
+// A line that is no JSON object by its looks.
+void MetricLines::miss_json(std::string_view text) {
+  if (!names_a_wish(text)) return;
+  const std::size_t brace = text.find('{');
+  if (brace != text.npos && brace > 0 && text.back() == '}') {
+    return near_miss_.see(NearMiss::Rank::kInside, text,
+                          "has text before its {; a JSON line holds nothing else");
+  }
+  near_miss_.see(NearMiss::Rank::kNamed, text,
+                 "is no JSON object; spec.trial.metrics.regex says how such a line is read");
+}
+
+bool MetricLines::names_a_wish(std::string_view text) const {
+  return std::any_of(wanted_.begin(), wanted_.end(),
+                     [&](const std::string& metric) { return text.find(metric) != text.npos; });
+}
+
+std::string MetricLines::expected_line() const {
+  return pattern_ ? "matched by spec.trial.metrics.regex" : "a JSON object with a metric";
+}
+
+// Whole numbers and such as 1.5, which is in the second epoch, of those counted from 0.
+void MetricLines::read_step(std::string_view text) {
+  re2::StringPiece number;
+  const re2::StringPiece input(text.data(), text.size());
+  if (!RE2::PartialMatch(input, *pattern_->step_re, &number)) return;
+  const auto value = parse_number({number.data(), number.size()});
+  if (!value) return;
+  if (const auto step = to_step(std::floor(*value))) {
+    read_step_ = std::max<std::int64_t>(0, *step + 1 - first_step_);
+  }
 }
 
 void MetricLines::regex_line(std::string_view text) {
@@ -197,49 +267,76 @@ void MetricLines::regex_line(std::string_view text) {
     return i > 0 && i < groups ? std::string_view(group[i].data(), group[i].size())
                                : std::string_view();
   };
+  if (pattern_->step_re) read_step(text);
   Found found;
+  bool matched_any = false;
   std::size_t at = 0;
   while (at <= text.size() &&
          pattern_->re.Match(input, at, text.size(), RE2::UNANCHORED, group, groups)) {
     const auto matched = static_cast<std::size_t>(group[0].data() - input.data());
     at = matched + std::max<std::size_t>(group[0].size(), 1);
     if (const auto step = parse_number(view(pattern_->step))) found.step = to_step(*step);
-    const auto value = parse_number(view(pattern_->value));
-    if (!value) continue;
     const std::string_view name = trimmed(view(pattern_->name));
-    if (name == "step") {
+    const auto value = parse_number(view(pattern_->value));
+    if (!value) {
+      if (lines_ > 0 || name.empty()) continue;
+      near_miss_.see(NearMiss::Rank::kNoNumber, text,
+                     "is matched, but what it says for " + api::clean_text(name, kMaxMetricName) +
+                         " is no number");
+    } else if (name == "step") {
       found.step = to_step(*value);
     } else {
-      found.metric(name, *value);
+      found.metric(name, *value, is_wanted(std::string(name)));
     }
+    matched_any = true;
+  }
+  if (!matched_any && lines_ == 0 && names_a_wish(text)) {
+    near_miss_.see(NearMiss::Rank::kNamed, text, "is not matched by spec.trial.metrics.regex");
   }
   add(std::move(found), true);
 }
 
 void MetricLines::add(Found found, bool step_may_stay) {
   if (found.metrics.empty() && found.checkpoint.empty() && !found.final_result) return;
-  api::ReportLine line{
-      report_.step, {}, std::move(found.checkpoint), found.checkpoint_step, found.final_result};
-  if (found.step) {
-    line.step = *found.step;
-  } else if (!found.metrics.empty()) {
-    const auto seen = [&](const auto& metric) {
-      return std::find(at_step_.begin(), at_step_.end(), metric.first) != at_step_.end();
-    };
-    const bool stays = step_may_stay && report_.step > 0 &&
-                       std::none_of(found.metrics.begin(), found.metrics.end(), seen);
-    if (!stays) ++line.step;
-  }
+  keep_room_for(found);
+  api::ReportLine line{step_of(found, step_may_stay),
+                       {},
+                       std::move(found.checkpoint),
+                       found.checkpoint_step,
+                       found.final_result};
   if (line.step != report_.step) at_step_.clear();
   for (const auto& [name, value] : found.metrics) {
-    const bool known = std::find(at_step_.begin(), at_step_.end(), name) != at_step_.end();
-    if (!known && at_step_.size() < kMaxMetrics) at_step_.push_back(name);
-    line.metrics[name] = value;
+    if (is_wanted(name) || at_step_.size() < kMaxMetrics) at_step_.insert(name);
+    has_result_ = has_result_ || wanted_.empty() || is_wanted(name);
   }
+  line.metrics = std::move(found.metrics);
   api::add_line(report_, std::move(line), needs_, now_ms_);
   ++lines_;
   const bool at_rung = std::binary_search(needs_.rungs.begin(), needs_.rungs.end(), report_.step);
   urgent_ = urgent_ || found.final_result || at_rung;
+}
+
+std::int64_t MetricLines::step_of(const Found& found, bool step_may_stay) const {
+  if (found.step) return *found.step;
+  if (found.metrics.empty()) return report_.step;
+  if (pattern_ && pattern_->step_re) return read_step_;
+  const bool repeats = std::any_of(found.metrics.begin(), found.metrics.end(),
+                                   [&](const auto& m) { return at_step_.count(m.first) > 0; });
+  return step_may_stay && report_.step > 0 && !repeats ? report_.step : report_.step + 1;
+}
+
+// A line holds kMaxMetrics, and so does a report. What the Study asks for has its place in both.
+void MetricLines::keep_room_for(Found& found) {
+  const auto drop_one = [&](std::map<std::string, double>& metrics) {
+    const auto other = std::find_if(metrics.begin(), metrics.end(),
+                                    [&](const auto& m) { return !is_wanted(m.first); });
+    if (other != metrics.end()) metrics.erase(other);
+  };
+  for (std::size_t i = found.metrics.size(); i > kMaxMetrics; --i) drop_one(found.metrics);
+  for (const std::string& name : wanted_) {
+    const bool comes = found.metrics.count(name) > 0 && report_.metrics.count(name) == 0;
+    if (comes && report_.metrics.size() >= kMaxMetrics) drop_one(report_.metrics);
+  }
 }
 
 }  // namespace fettle::runtime

@@ -1,13 +1,21 @@
 // MetricLines: from what a trial prints to its Report.
 //
-// Takes the bytes of standard output in any pieces. Without a regular expression a line that is a
-// JSON object is read by the worker contract: every numeric, NaN or Infinity member but `step` is a
-// metric, `checkpoint` and `checkpoint_step` name the newest durable checkpoint, `"final": true`
-// says that untilStep was reached. With one, every match on a line is a metric: groups `name` and
-// `value` (or 1 and 2), and `step` if there is such a group or a name "step". All else is only log.
-// A JSON line without a step counts as the step after the last one; for a regular expression a line
-// does so when it repeats a metric of the current step.
-// Bounds: a line counts up to kMaxLineBytes, a report holds kMaxMetrics metrics. Names that are not
+// Takes the bytes of an output in any pieces and reads the lines that a terminal would show
+// (output_lines.h). Without a regular expression a line that is a JSON object is read by the worker
+// contract: every numeric, NaN or Infinity member but `step` is a metric, `checkpoint` and
+// `checkpoint_step` name the newest durable checkpoint, `"final": true` says that untilStep was
+// reached. A JSON line with none of these and no metric that the Study asks for is only log. With a
+// regular expression every match on a line is a metric: groups `name` and `value` (or 1 and 2), and
+// `step` if there is such a group or a name "step". All else is only log. Of a metric that is
+// several times on a line the last value counts.
+//
+// The step of a line is the one it names. Otherwise, with filter.step, it is the newest that this
+// expression has read, on this line or before, and 0 until then. Without it a JSON line counts as
+// the step after the last one; for a regular expression a line does so when it repeats a metric of
+// the current step.
+//
+// Bounds: a line counts up to kMaxLineBytes (of a longer one regular expressions see the end), a
+// report holds kMaxMetrics metrics, first of all those that the Study asks for. Names that are not
 // UTF-8 or hold a NUL are left out, so that api::read_report accepts every report. Never fails: the
 // bytes are a stranger's. Not synchronised; no IO; the time comes in from outside.
 #pragma once
@@ -15,6 +23,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,31 +32,37 @@
 #include "api/study.h"
 #include "api/trial.h"
 #include "base/result.h"
+#include "runtime/near_miss.h"
+#include "runtime/output_lines.h"
 
 namespace fettle::runtime {
 
-inline constexpr std::size_t kMaxLineBytes = 64 << 10;
 inline constexpr std::size_t kMaxMetrics = api::kMaxReportMetrics;
 inline constexpr std::size_t kMaxMetricName = api::kLongestMetricName;
 inline constexpr std::size_t kMaxCheckpointName = api::kLongestCheckpointName;
 
 struct MetricLinesOptions {
-  std::string regex;                            // RE2 syntax; "" = JSON lines
+  api::MetricsFilter filter = {};               // RE2 syntax; regex "" = JSON lines
   std::vector<std::int64_t> rungs = {};         // ascending
   std::vector<api::Objective> objectives = {};  // whose best and newest values the curve keeps
+  // Other metrics that the Study asks for. Without any and without objectives all are asked for.
+  std::vector<std::string> constraints = {};
 };
 
-// kInvalid, in words: the regular expression cannot be read, or has not the groups it needs.
-Status check_metrics_regex(const std::string& regex);
+// Of a trial of `study`.
+MetricLinesOptions metric_options(const api::Study& study);
 
-// A compiled regular expression, which many MetricLines may share, on any threads: what it caches
-// may be megabytes. It must have passed check_metrics_regex.
+// kInvalid, in words: a regular expression cannot be read, or has not the groups it needs.
+Status check_metrics_filter(const api::MetricsFilter& filter);
+
+// A compiled filter, which many MetricLines may share, on any threads: what it caches may be
+// megabytes. It must have passed check_metrics_filter.
 struct MetricPattern;
-std::shared_ptr<const MetricPattern> compile_metrics_regex(const std::string& regex);
+std::shared_ptr<const MetricPattern> compile_metrics_filter(const api::MetricsFilter& filter);
 
 class MetricLines {
  public:
-  // `pattern`: of options.regex; null = it is compiled here.
+  // `pattern`: of options.filter; null = it is compiled here.
   explicit MetricLines(const MetricLinesOptions& options,
                        std::shared_ptr<const MetricPattern> pattern = nullptr);
   ~MetricLines();
@@ -55,34 +70,51 @@ class MetricLines {
   MetricLines& operator=(const MetricLines&) = delete;
 
   void feed(std::string_view bytes, std::int64_t now_ms);
-  // The output has ended: a last line without a newline counts too.
+  // The program has ended by itself: a last line without a newline counts too. Not to be called for
+  // one that was killed, whose last line may end within a number.
   void finish(std::int64_t now_ms);
 
   // True once there was a metric or a checkpoint.
   bool has_report() const { return lines_ > 0; }
+  // True once there was one that the Study asks for.
+  bool has_result() const { return has_result_; }
   const api::Report& report() const { return report_; }
   // Lines that were understood; grows when the report changes.
   std::int64_t lines() const { return lines_; }
   // True since the last call if a rung was reached or the final result came: do not hold it back.
   bool take_urgent();
 
+  const NearMiss& near_miss() const { return near_miss_; }
+  // What a line should be, for near_miss().
+  std::string expected_line() const;
+
  private:
   struct Found;
 
-  void line(std::string_view text);
+  void line(std::string_view text, bool cut);
   void json_line(std::string_view text);
   void regex_line(std::string_view text);
+  void read_step(std::string_view text);
   void add(Found found, bool step_may_stay);
+  std::int64_t step_of(const Found& found, bool step_may_stay) const;
+  void miss_json(std::string_view text);
+  bool names_a_wish(std::string_view text) const;
+  bool is_wanted(const std::string& metric) const { return wanted_.count(metric) > 0; }
+  void keep_room_for(Found& found);
 
   std::shared_ptr<const MetricPattern> pattern_;  // null: JSON lines
+  std::int64_t first_step_ = 1;
   api::CurveNeeds needs_;
+  std::set<std::string> wanted_;  // the metrics that the Study asks for; empty: all
+  OutputLines output_;
+  NearMiss near_miss_;
   api::Report report_;
-  std::string partial_;    // the beginning of a line, at most kMaxLineBytes
-  bool skipping_ = false;  // the line is too long: ignore it to its end
   bool urgent_ = false;
+  bool has_result_ = false;
   std::int64_t lines_ = 0;
   std::int64_t now_ms_ = 0;
-  std::vector<std::string> at_step_;  // metrics seen at the current step
+  std::int64_t read_step_ = 0;     // by filter.step
+  std::set<std::string> at_step_;  // metrics seen at the current step
 };
 
 }  // namespace fettle::runtime

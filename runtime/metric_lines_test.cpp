@@ -15,7 +15,7 @@ namespace {
 using Metrics = std::map<std::string, double>;
 
 api::Report read(const std::string& output, const std::string& regex = "") {
-  MetricLines lines({regex, {}});
+  MetricLines lines({.filter = {regex}});
   lines.feed(output, 7);
   lines.finish(8);
   return lines.report();
@@ -36,6 +36,139 @@ TEST(MetricLines, JsonLines) {
   ASSERT_EQ(report.history.size(), 3u);
   EXPECT_EQ(report.history[1], (api::HistoryPoint{2, {{"accuracy", 1}, {"loss", 0.25}}}));
   EXPECT_EQ(report.at_ms, 8);
+}
+
+MetricLinesOptions asks_for(const std::string& metric, const api::MetricsFilter& filter = {}) {
+  MetricLinesOptions options{.filter = filter};
+  options.objectives.emplace_back().metric = metric;
+  return options;
+}
+
+api::Report read(const std::string& output, const MetricLinesOptions& options) {
+  MetricLines lines(options);
+  lines.feed(output, 7);
+  lines.finish(8);
+  return lines.report();
+}
+
+TEST(MetricLines, LinesThatAreDrawnOver) {
+  std::string bar;
+  for (int i = 991; i > 0; --i) bar += "\r100%|####| 10/10 loss=" + std::to_string(i);
+  EXPECT_EQ(read(bar + "\n", "(\\w+)=(\\S+)").metrics, (Metrics{{"loss", 1}}));
+  EXPECT_EQ(read(bar + "\n" + bar + "\n", "(\\w+)=(\\S+)").step, 2);
+  EXPECT_EQ(read(bar + "\r      \r{\"step\": 3, \"loss\": 0.5}\n").step, 3);
+  EXPECT_EQ(read("loss=\x1b[32m0.5\x1b[0m\n", "(\\w+)=(\\S+)").metrics, (Metrics{{"loss", 0.5}}));
+  EXPECT_EQ(read("\xEF\xBB\xBF{\"loss\": 0.5}\n").metrics, (Metrics{{"loss", 0.5}}));
+}
+
+TEST(MetricLines, TheLastValueOnALineCountsHoweverManyThereAre) {
+  std::string line;
+  for (int i = 991; i > 0; --i) line += " loss=" + std::to_string(i);
+  EXPECT_EQ(read(line, "(\\w+)=(\\S+)").metrics, (Metrics{{"loss", 1}}));
+  const std::string dots(2 * kMaxLineBytes, '.');
+  EXPECT_EQ(read("loss=3 " + dots + line, "(\\w+)=(\\S+)").metrics, (Metrics{{"loss", 1}}));
+}
+
+TEST(MetricLines, WhatTheStudyAsksForHasItsPlaceAmongManyMetrics) {
+  std::string many;
+  for (int i = 100; i < 200; ++i) many += "m" + std::to_string(i) + "=1 ";
+  for (const std::string& output :
+       {many + "zeal=2\n", many + "\nzeal=2\n", many + "\n" + many + "zeal=2"}) {
+    const api::Report report = read(output, asks_for("zeal", {"(\\w+)=(\\S+)"}));
+    EXPECT_EQ(report.metrics.size(), kMaxMetrics);
+    EXPECT_EQ(report.metrics.count("zeal"), 1u);
+    EXPECT_EQ(report.history.back().metrics.count("zeal"), 1u);
+  }
+}
+
+TEST(MetricLines, JsonLinesWithoutWhatTheStudyAsksForAreOnlyLog) {
+  MetricLinesOptions options = asks_for("accuracy");
+  options.constraints = {"memory"};
+  const std::string log = "{\"ts\": 1.7e9, \"msg\": \"hello\"}\n";
+  const api::Report report = read(log + "{\"accuracy\": 0.5, \"ts\": 3}\n" + log + log +
+                                      "{\"memory\": 7}\n" + log + "{\"checkpoint\": \"c\"}\n" + log,
+                                  options);
+  EXPECT_EQ(report.step, 2);
+  EXPECT_EQ(report.metrics, (Metrics{{"accuracy", 0.5}, {"memory", 7}, {"ts", 3}}));
+  EXPECT_EQ(report.checkpoint, "c");
+  MetricLines lines(options);
+  lines.feed(log + "{\"step\": 3, \"loss\": 0.5}\n", 7);
+  EXPECT_FALSE(lines.has_report());
+  lines.feed("{\"final\": true}\n", 8);
+  EXPECT_TRUE(lines.report().final_result);
+}
+
+TEST(MetricLines, AnUnfinishedLineCountsOnlyIfTheProgramEndedByItself) {
+  MetricLines lines({.filter = {"(\\w+)=(\\S+)"}});
+  lines.feed("accuracy=0.8\naccuracy=0.9", 7);
+  EXPECT_EQ(lines.report().metrics, (Metrics{{"accuracy", 0.8}}));
+  lines.finish(8);
+  EXPECT_EQ(lines.report().metrics, (Metrics{{"accuracy", 0.9}}));
+}
+
+TEST(MetricLines, StepsAreReadByAnExpressionOfTheirOwn) {
+  const struct {
+    api::MetricsFilter filter;
+    const char* output;
+    std::int64_t step;
+  } cases[] = {
+      {{"(\\w+)=(\\S+)", "epoch (\\d+)"}, "epoch 3 acc=0.9\n", 3},
+      {{"(\\w+)=(\\S+)", "epoch (\\d+)"}, "epoch 3\nacc=0.9\nacc=0.8\nacc=0.7\n", 3},
+      {{"(\\w+)=(\\S+)", "epoch (\\d+)"}, "lr=0.1 acc=0.1\nacc=0.2\n", 0},
+      {{"(\\w+)=(\\S+)", "epoch (\\d+)"}, "epoch 4\nepoch ?\nacc=0.2\n", 4},
+      {{"(\\w+)=(\\S+)", "epoch (\\d+)", 0}, "epoch 0: acc=0.2\nepoch 1: acc=0.2\n", 2},
+      {{"(\\w+)=(\\S+)", "ep=([\\d.]+)"}, "ep=2.0 acc=0.2\n", 2},
+      {{"(\\w+)=(\\S+)", "ep=([\\d.]+)"}, "ep=2.6 acc=0.2\n", 2},
+      {{"(\\w+)=(\\S+)", "epoch (\\S+)"}, "epoch 2 acc=0.2\nepoch 1e99 acc=0.1\n", 2},
+      // A step of the line itself comes first.
+      {{"(\\w+)=(\\S+)", "epoch (\\d+)"}, "epoch 1 step=7 acc=0.2\n", 7},
+  };
+  for (const auto& c : cases) {
+    ASSERT_TRUE(check_metrics_filter(c.filter).ok());
+    EXPECT_EQ(read(c.output, MetricLinesOptions{.filter = c.filter}).step, c.step) << c.output;
+  }
+  EXPECT_NE(check_metrics_filter({"(a)(b)", "("}).error().message.find("metrics.step: cannot read"),
+            std::string::npos);
+  EXPECT_NE(check_metrics_filter({"(a)(b)", "epoch"}).error().message.find("needs a group"),
+            std::string::npos);
+}
+
+TEST(MetricLines, WhichLineNearlyFitted) {
+  const struct {
+    const char* regex;
+    const char* output;
+    const char* said;
+  } cases[] = {
+      {"", "",
+       "nothing was printed; a program whose output is a pipe may hold it back until its "
+       "buffer is full or it ends: flush each line, in Python print(..., flush=True)"},
+      {"", "hello\nworld\n", "none of its 2 lines is a JSON object with a metric"},
+      {"", "hello", "no whole line was printed"},
+      {"", "accuracy 0.9\n",
+       "the line that came nearest, \"accuracy 0.9\", is no JSON object; "
+       "spec.trial.metrics.regex says how such a line is read"},
+      {"", "x\nINFO {\"accuracy\": 0.9}\naccuracy\n",
+       "the line that came nearest, \"INFO {\"accuracy\": 0.9}\", has text before its {; a JSON "
+       "line holds nothing else"},
+      {"", "{'accuracy': 0.9}\n", "\"{'accuracy': 0.9}\", is no JSON: "},
+      {"", "{\"loss\": 0.9}\n{'accuracy': 1}\n",
+       "the line that came nearest, \"{\"loss\": 0.9}\", holds loss, but not accuracy"},
+      {"", "{\"accuracy\": \"0.9\"}\n", "holds accuracy, but its value is no number"},
+      {"(\\w+)=(\\S+)", "accuracy=0.9%\n",
+       "the line that came nearest, \"accuracy=0.9%\", is matched, but what it says for accuracy "
+       "is "
+       "no number"},
+      {"(\\w+)=(\\S+)", "accuracy: 0.9\n",
+       "\"accuracy: 0.9\", is not matched by spec.trial.metrics.regex"},
+      {"(\\w+)=(\\S+)", "hello\n", "none of its 1 line is matched by spec.trial.metrics.regex"},
+  };
+  for (const auto& c : cases) {
+    MetricLines lines(asks_for("accuracy", {c.regex}));
+    lines.feed(c.output, 7);
+    EXPECT_FALSE(lines.has_report());
+    const std::string said = lines.near_miss().sentence(lines.expected_line());
+    EXPECT_NE(said.find(c.said), std::string::npos) << said;
+  }
 }
 
 TEST(MetricLines, LinesThatAreOnlyLog) {
@@ -89,7 +222,7 @@ TEST(MetricLines, RegularExpressions) {
       {"(x*)(y*)", "zzzz\n", 0, {}},
   };
   for (const auto& c : cases) {
-    ASSERT_TRUE(check_metrics_regex(c.regex).ok());
+    ASSERT_TRUE(check_metrics_filter({c.regex}).ok());
     const api::Report report = read(c.output, c.regex);
     EXPECT_EQ(report.step, c.step) << c.output;
     EXPECT_EQ(report.metrics, c.metrics) << c.output;
@@ -97,8 +230,9 @@ TEST(MetricLines, RegularExpressions) {
 }
 
 TEST(MetricLines, RegularExpressionsThatCannotServe) {
-  EXPECT_NE(check_metrics_regex("(").error().message.find("cannot read"), std::string::npos);
-  EXPECT_NE(check_metrics_regex("loss=(.*)").error().message.find("it has 1"), std::string::npos);
+  EXPECT_NE(check_metrics_filter({"("}).error().message.find("cannot read"), std::string::npos);
+  EXPECT_NE(check_metrics_filter({"loss=(.*)"}).error().message.find("it has 1"),
+            std::string::npos);
 }
 
 TEST(MetricLines, AnyPiecesGiveTheSameReport) {
@@ -155,7 +289,7 @@ TEST(MetricLines, ReportsStayBounded) {
 TEST(MetricLines, LongOutputKeepsTheBestValueOfTheObjective) {
   api::Objective objective;
   objective.metric = "loss";
-  MetricLines lines({"", {}, {objective}});
+  MetricLines lines({.objectives = {objective}});
   for (int step = 1; step <= 1000; ++step) {
     lines.feed("{\"loss\": " + std::string(step == 737 ? "0.01" : "0.5") + "}\n", 1);
   }
@@ -166,7 +300,7 @@ TEST(MetricLines, LongOutputKeepsTheBestValueOfTheObjective) {
 }
 
 TEST(MetricLines, RungsAndTheFinalResultAreUrgent) {
-  MetricLines lines({"", {3, 9}});
+  MetricLines lines({.rungs = {3, 9}});
   lines.feed("{\"step\": 2, \"loss\": 1}\n", 1);
   EXPECT_FALSE(lines.take_urgent());
   lines.feed("{\"step\": 3, \"loss\": 1}\n{\"step\": 4, \"loss\": 1}\n", 1);

@@ -406,9 +406,7 @@ void JobRuns::read_log(const kube::Job& job, const api::Study& study, const api:
                      trial_group(trial.metadata.ns, trial.metadata.name),
                      trial.spec.study,
                      {}};
-    if (study.spec.trial.metrics) source.metrics.regex = study.spec.trial.metrics->regex;
-    source.metrics.rungs = search::rung_steps(study);
-    source.metrics.objectives = study.spec.objectives;
+    source.metrics = runtime::metric_options(study);
     const bool ended = has_ended(*pod, container);
     reading = logs_.read(source, ended);
     run.seen_ms = reading.since_ms;
@@ -427,6 +425,7 @@ void JobRuns::read_log(const kube::Job& job, const api::Study& study, const api:
   const bool says_more =
       reading.report && (!run.report || reading.report->step >= run.report->step);
   if (says_more) run.report = reading.report;
+  run.silence = reading.silence;
   if (run.state == RunState::kExited && !reading.trouble.empty()) {
     run.reason += (run.reason.empty() ? "" : "; ") + reading.trouble;
   }

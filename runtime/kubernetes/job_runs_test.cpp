@@ -399,5 +399,13 @@ TEST_F(JobRunsTest, AnExpressionThatCannotBeReadIsRefusedBeforeAnythingIsAsked) 
   EXPECT_THAT(checked.error().message, HasSubstr("spec.trial.metrics.regex"));
 }
 
+TEST_F(JobRunsTest, AClusterHasNoEnvironmentToPassOn) {
+  study_.spec.trial.pass_environment = {"HF_TOKEN"};
+  const Status checked = runs().check(study_);
+  ASSERT_FALSE(checked.ok());
+  EXPECT_THAT(checked.error().message, HasSubstr("spec.trial.passEnvironment: a cluster has not"));
+  EXPECT_THAT(checked.error().message, HasSubstr("env or envFrom"));
+}
+
 }  // namespace
 }  // namespace fettle::kubernetes

@@ -70,7 +70,7 @@ LogReading LogMetrics::read(const LogSource& source, bool ended) {
   LogPtr& log = logs_[source.uid];
   const bool is_new = log == nullptr;
   if (is_new) {
-    log = std::make_shared<Log>(source, pattern_of(source.metrics.regex));
+    log = std::make_shared<Log>(source, pattern_of(source.metrics.filter));
     log->order = next_++;
     log->reading.since_ms = clock_.now_ms();
   }
@@ -106,11 +106,13 @@ void LogMetrics::forget(const std::string& uid) {
 }
 
 // One for all logs of a Study: what a compiled expression caches may be megabytes.
-std::shared_ptr<const runtime::MetricPattern> LogMetrics::pattern_of(const std::string& regex) {
-  if (regex.empty()) return nullptr;
+std::shared_ptr<const runtime::MetricPattern> LogMetrics::pattern_of(
+    const api::MetricsFilter& filter) {
+  if (filter.regex.empty()) return nullptr;
   std::erase_if(patterns_, [](const auto& known) { return known.second.expired(); });
-  auto pattern = patterns_[regex].lock();
-  if (pattern == nullptr) patterns_[regex] = pattern = runtime::compile_metrics_regex(regex);
+  std::weak_ptr<const runtime::MetricPattern>& known = patterns_[{filter.regex, filter.step}];
+  auto pattern = known.lock();
+  if (pattern == nullptr) known = pattern = runtime::compile_metrics_filter(filter);
   return pattern;
 }
 
@@ -198,6 +200,9 @@ bool LogMetrics::settle(Log& log, std::int64_t now_ms, bool at_end) {
   ++log.pieces;
   if (log.lines.lines() != log.understood) log.reading.heard_ms = now_ms;
   log.understood = log.lines.lines();
+  if (log.reading.complete && !log.lines.has_report()) {
+    log.reading.silence = log.lines.near_miss().sentence(log.lines.expected_line());
+  }
   const bool published = publish(log, now_ms);
   if (!log.reading.complete) want_again(log, now_ms, at_end);
   return published || log.reading.complete;

@@ -22,6 +22,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "control/clock.h"
@@ -59,6 +60,7 @@ struct LogReading {
   std::int64_t heard_ms = 0;  // when the newest metric was read; 0 = none yet
   std::int64_t read_ms = 0;   // all that it had said by then is known; 0 = not read yet
   bool complete = false;      // read to its end, or given up
+  std::string silence;        // complete, without a report: why there was none
   std::string trouble;        // why it cannot be read, or was given up; "" = it can
 };
 
@@ -93,7 +95,7 @@ class LogMetrics {
 
   // These require mutex_.
   LogPtr take();
-  std::shared_ptr<const runtime::MetricPattern> pattern_of(const std::string& regex);
+  std::shared_ptr<const runtime::MetricPattern> pattern_of(const api::MetricsFilter& filter);
   void drop_oldest();
   bool settle(Log& log, std::int64_t now_ms, bool at_end);
   bool settle_trouble(Log& log, const Error& error);
@@ -110,7 +112,9 @@ class LogMetrics {
   std::condition_variable_any news_;
   std::uint64_t wishes_ = 0;            // grows when somebody may be due earlier than was thought
   std::map<std::string, LogPtr> logs_;  // by the pod's uid
-  std::map<std::string, std::weak_ptr<const runtime::MetricPattern>> patterns_;
+  // By the two expressions of a filter.
+  std::map<std::pair<std::string, std::string>, std::weak_ptr<const runtime::MetricPattern>>
+      patterns_;
   LogTurns turns_;
   std::int64_t next_ = 0;              // order in which logs came
   std::vector<std::jthread> threads_;  // made when first needed

@@ -77,6 +77,8 @@ Result<Json> trial_environment(const api::Study& study, const api::Trial& trial,
       env.push_back(variable(api::parameter_env_name(name), text));
     }
   }
+  // Python holds back what it prints into a pipe until there are 8 KiB: a trial would seem silent.
+  if (!study.spec.trial.trainer) env.push_back(variable("PYTHONUNBUFFERED", "1"));
   if (is_distributed(study)) add_rendezvous(trial, job, env);
   // torchrun and its like start a process on each, as fettle-trainer does.
   const std::int64_t gpus = api::whole_gpus(study.spec.trial);

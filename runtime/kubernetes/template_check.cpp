@@ -89,8 +89,13 @@ bool is_about_quota(const Error& error) {
 
 Status check_template(kube::Client& client, const api::Study& study, const JobOptions& options) {
   if (const auto& metrics = study.spec.trial.metrics) {
-    const Status regex = runtime::check_metrics_regex(metrics->regex);
-    if (!regex.ok()) return Error(regex.error()).in("spec.trial.metrics.regex");
+    FETTLE_TRY(runtime::check_metrics_filter(*metrics));
+  }
+  if (!study.spec.trial.pass_environment.empty()) {
+    return invalid(
+        "spec.trial.passEnvironment: a cluster has not the environment of who applies the Study; "
+        "put the variables into a Secret and name it under env or envFrom of the template's "
+        "container");
   }
   FETTLE_ASSIGN(const Json job, build_job(study, sample_trial(study), 0, options));
   FETTLE_TRY(try_out(client, kube::kJobs, job, study.metadata.ns, "Job"));

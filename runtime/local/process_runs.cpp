@@ -35,6 +35,7 @@ void take_outcome(const RunOutcome& outcome, core::Run& run) {
   run.outcome = outcome.outcome;
   run.exit_code = outcome.exit_code;
   run.reason = outcome.message;
+  run.silence = outcome.silence;
   run.started_ms = outcome.started_ms;
   run.ended_ms = outcome.ended_ms;
   if (outcome.report) run.report = outcome.report;
@@ -223,9 +224,9 @@ Status ProcessRuns::prepare(const Wanted& wanted, const RunKey& key,
   command.memory_limit = what.memory_limit;
   const double grace = std::clamp(study.spec.trial.grace_period, 0.0, kMaxGraceSeconds);
   command.grace_ms = std::llround(grace * 1000);
-  if (study.spec.trial.metrics) command.metrics_regex = study.spec.trial.metrics->regex;
-  command.rungs = file.rungs;
-  command.objectives = study.spec.objectives;
+  command.pass_environment = study.spec.trial.pass_environment;
+  command.metrics = runtime::metric_options(study);
+  command.metrics.rungs = file.rungs;
   return give_gpus(wanted, gpus, command);
 }
 

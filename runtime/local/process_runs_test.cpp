@@ -42,11 +42,11 @@ class ProcessRunsTest : public testing::Test {
     return eventually([&] { return observe(index).state == core::RunState::kExited; }, 30'000);
   }
 
-  core::Run run_to_end(const api::Study& study) {
-    const Status started = runs().start(study, shell_trial(), 1);
+  core::Run run_to_end(const api::Study& study, std::int64_t index = 0) {
+    const Status started = runs().start(study, shell_trial(index), 1);
     EXPECT_TRUE(started.ok()) << started.error().message;
-    EXPECT_TRUE(await_exit());
-    return observe();
+    EXPECT_TRUE(await_exit(index));
+    return observe(index);
   }
 
   core::Run run_script(const std::string& script) { return run_to_end(shell_study(script)); }
@@ -67,11 +67,36 @@ TEST_F(ProcessRunsTest, AMetricOnStandardOutputIsTheResult) {
   EXPECT_TRUE(read_file(session_->layout().outcome_file("s-0", 1)).ok());
 }
 
-TEST_F(ProcessRunsTest, MetricsOnStandardErrorAreOnlyLog) {
+TEST_F(ProcessRunsTest, MetricsOnStandardErrorCountWhereStandardOutputHasNone) {
   const core::Run run = run_script("echo '{\"step\": 1, \"loss\": 0.5}' >&2");
   EXPECT_EQ(run.outcome, Outcome::kSucceeded);
-  EXPECT_FALSE(run.report);
-  EXPECT_THAT(run.reason, HasSubstr("printed no metric"));
+  ASSERT_TRUE(run.report);
+  EXPECT_EQ(run.report->metrics.at("loss"), 0.5);
+  const core::Run both = run_to_end(
+      shell_study("echo '{\"step\": 9, \"loss\": 9}' >&2; echo '{\"step\": 1, \"loss\": 0.5}'"), 1);
+  ASSERT_TRUE(both.report);
+  EXPECT_EQ(both.report->metrics.at("loss"), 0.5);
+}
+
+TEST_F(ProcessRunsTest, WithoutAMetricTheOutputIsExplained) {
+  EXPECT_THAT(run_script("true").silence, HasSubstr("nothing was printed"));
+  EXPECT_THAT(run_to_end(shell_study("echo 'loss: 0.5'"), 1).silence,
+              HasSubstr("\"loss: 0.5\", is no JSON object"));
+}
+
+TEST_F(ProcessRunsTest, TheUnfinishedLineOfAProgramThatWasKilledDoesNotCount) {
+  const struct {
+    const char* end;
+    double value;
+  } cases[] = {{"exit 0", 0.25}, {"kill -KILL $$", 0.5}, {"sh -c 'kill -KILL $$'; exit $?", 0.5}};
+  std::int64_t index = 0;
+  for (const auto& c : cases) {
+    api::Study study = shell_study(std::string("echo loss=0.5; printf loss=0.25; ") + c.end);
+    study.spec.trial.metrics = api::MetricsFilter{"(\\w+)=(\\S+)"};
+    const core::Run run = run_to_end(study, index++);
+    ASSERT_TRUE(run.report) << c.end;
+    EXPECT_EQ(run.report->metrics.at("loss"), c.value) << c.end;
+  }
 }
 
 TEST_F(ProcessRunsTest, MetricsByRegularExpression) {

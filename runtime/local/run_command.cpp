@@ -23,9 +23,10 @@ namespace {
 constexpr double kLeastCores = 0.001;
 constexpr std::string_view kWhere = "spec.trial.template.spec.containers: ";
 
-// What programs need to be found, to find their libraries, data and home, and to speak the user's
-// language. Everything else a Study says itself, so that a trial depends on the Study, not on the
-// shell it was started from.
+// What programs need to be found, to find their libraries, data and home, to reach the network as
+// this machine does, to use its hardware, and to speak the user's language. Everything else a Study
+// says itself, so that a trial depends on the Study, not on the shell it was started from. No
+// secrets: those a Study asks for by name.
 constexpr std::array kInheritedVariables = {
     "PATH",
     "HOME",
@@ -45,19 +46,41 @@ constexpr std::array kInheritedVariables = {
     "https_proxy",
     "no_proxy",
     "XDG_CACHE_HOME",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+    "ALL_PROXY",
+    "all_proxy",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "REQUESTS_CA_BUNDLE",
+    "CURL_CA_BUNDLE",
+    "HF_HUB_CACHE",
+    "HF_DATASETS_CACHE",
+    "TORCH_HOME",
+    "KERAS_HOME",
+    "XLA_FLAGS",
+    "PYTORCH_ALLOC_CONF",
+    "PYTORCH_CUDA_ALLOC_CONF",
+    "CUBLAS_WORKSPACE_CONFIG",
     "FETTLE_CUDA_LIBRARY",
     "FETTLE_DATA_CACHE",
     "FETTLE_KERNEL_CACHE",
     "FETTLE_TENSORBOARD",
 };
-constexpr std::array kInheritedPrefixes = {"LC_", "CUDA_", "NVIDIA_", "OMP_", "MKL_"};
+constexpr std::array kInheritedPrefixes = {"LC_",   "CUDA_",     "NVIDIA_", "NCCL_",
+                                           "GLOO_", "OMP_",      "GOMP_",   "KMP_",
+                                           "MKL_",  "OPENBLAS_", "NUMEXPR_"};
 
 bool starts_with(std::string_view text, std::string_view prefix) {
   return text.substr(0, prefix.size()) == prefix;
 }
 
-bool is_inherited(std::string_view entry) {
-  const std::string_view name = entry.substr(0, entry.find('='));
+bool is_in(const std::vector<std::string>& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+bool is_inherited(std::string_view name) {
   const auto begins = [&](const char* prefix) { return starts_with(name, prefix); };
   return std::find(kInheritedVariables.begin(), kInheritedVariables.end(), name) !=
              kInheritedVariables.end() ||
@@ -180,6 +203,16 @@ Status check_resources(const api::TrialTemplate& trial) {
                  ", this machine has " + has + "; leave gpu out to train on the CPU");
 }
 
+// Before the first trial, not by sixty that fail.
+Status check_passed(const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    if (std::getenv(name.c_str()) != nullptr) continue;
+    return invalid("spec.trial.passEnvironment: " + name +
+                   " is not set here; export it, or take it off the list");
+  }
+  return success();
+}
+
 Variables fettle_variables(const api::Trial& trial, std::int64_t run, const Layout& layout) {
   Variables out = {
       {"FETTLE_TRIAL", layout.trial_file(trial.metadata.name, run)},
@@ -208,6 +241,14 @@ void set_threads(const api::Study& study, Variables& variables) {
   if (std::getenv("OMP_NUM_THREADS") != nullptr) return;
   const auto threads = std::max<std::int64_t>(1, static_cast<std::int64_t>(cores_per_trial(study)));
   set_variable(variables, "OMP_NUM_THREADS", std::to_string(threads));
+}
+
+// Python holds back what it prints into a pipe until there are 8 KiB, so a trial would seem silent.
+// Any value but the empty one switches that off.
+void set_unbuffered(const api::Study& study, Variables& variables) {
+  constexpr const char* kName = "PYTHONUNBUFFERED";
+  if (is_in(study.spec.trial.pass_environment, kName)) return;
+  set_variable(variables, kName, "1");
 }
 
 void expand_list(const Json* list, const std::map<std::string, std::string>& variables,
@@ -263,9 +304,9 @@ std::string pod_uid_of(const api::Trial& trial, std::int64_t run) {
 Status check_study(const api::Study& study) {
   FETTLE_TRY(check_resources(study.spec.trial));
   if (study.spec.trial.metrics) {
-    Status regex = runtime::check_metrics_regex(study.spec.trial.metrics->regex);
-    if (!regex.ok()) return Error(regex.error()).in("spec.trial.metrics.regex");
+    FETTLE_TRY(runtime::check_metrics_filter(*study.spec.trial.metrics));
   }
+  FETTLE_TRY(check_passed(study.spec.trial.pass_environment));
   if (study.spec.trial.trainer) return success();
   return check_template(study.spec.trial.pod_template);
 }
@@ -276,6 +317,7 @@ Result<RunCommand> make_command(const api::Study& study, const api::Trial& trial
   RunCommand out;
   out.environment = fettle_variables(trial, run, layout);
   set_threads(study, out.environment);
+  set_unbuffered(study, out.environment);
   if (study.spec.trial.trainer) {
     out.arguments = {trainer};
   } else {
@@ -305,10 +347,12 @@ std::int64_t memory_per_trial(const api::Study& study) {
   return static_cast<std::int64_t>(std::clamp(bytes, 0.0, 0x1p50));
 }
 
-std::vector<std::string> inherited_environment() {
+std::vector<std::string> inherited_environment(const std::vector<std::string>& passed) {
   std::vector<std::string> out;
   for (char** entry = ::environ; entry != nullptr && *entry != nullptr; ++entry) {
-    if (is_inherited(*entry)) out.emplace_back(*entry);
+    const std::string_view text = *entry;
+    const std::string_view name = text.substr(0, text.find('='));
+    if (is_inherited(name) || is_in(passed, name)) out.emplace_back(text);
   }
   return out;
 }

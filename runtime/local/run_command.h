@@ -2,8 +2,10 @@
 // run cannot give, said before anything starts.
 //
 // A template's container is expanded exactly as Kubernetes does it (expand.h): values are data and
-// never pass through a shell. Pure, but for check_study, which looks whether this machine has a
-// GPU.
+// never pass through a shell. What passes on from the environment of `fettle run` is named here and
+// in spec.trial.passEnvironment; its values are looked up by the supervisor alone, so that they are
+// in no file and no message. Pure, but for check_study, which looks whether this machine has a GPU
+// and those variables.
 #pragma once
 
 #include <cstdint>
@@ -43,7 +45,8 @@ double cores_per_trial(const api::Study& study);
 // Bytes that one worker asks for: the container's memory request, else its limit; 0 = it says none.
 std::int64_t memory_per_trial(const api::Study& study);
 
-// The part of this process's environment that trials see.
-std::vector<std::string> inherited_environment();
+// The part of this process's environment that trials see; `passed` are names in addition to those
+// that always pass.
+std::vector<std::string> inherited_environment(const std::vector<std::string>& passed);
 
 }  // namespace fettle::local

@@ -136,11 +136,56 @@ TEST(RunCommand, OnlyAKnownPartOfTheEnvironmentIsInherited) {
   ::setenv("LC_FETTLE", "y", 1);
   ::setenv("FETTLE_DATA_CACHE", "/data", 1);
   ::setenv("FETTLE_TENSORBOARD", "/scalars", 1);
-  const std::vector<std::string> inherited = inherited_environment();
+  const std::vector<std::string> inherited = inherited_environment({});
   EXPECT_THAT(inherited, Contains("LC_FETTLE=y"));
   EXPECT_THAT(inherited, Contains("FETTLE_DATA_CACHE=/data"));
   EXPECT_THAT(inherited, Contains("FETTLE_TENSORBOARD=/scalars"));
   EXPECT_THAT(inherited, testing::Not(Contains("FETTLE_SECRET_OF_THE_SHELL=x")));
+}
+
+TEST(RunCommand, WhatAMachineNeedsForItsNetworkAndHardwareIsInherited) {
+  for (const char* name :
+       {"HTTP_PROXY", "https_proxy", "NO_PROXY", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "XLA_FLAGS",
+        "NCCL_SOCKET_IFNAME", "OMP_PROC_BIND"}) {
+    ::setenv(name, "there", 1);
+    EXPECT_THAT(inherited_environment({}), Contains(std::string(name) + "=there"));
+    ::unsetenv(name);
+  }
+}
+
+TEST(RunCommand, AStudyAsksForFurtherVariablesByName) {
+  api::Study study = study_of(R"({"command": ["a"]})");
+  study.spec.trial.pass_environment = {"FETTLE_TEST_TOKEN"};
+  ::unsetenv("FETTLE_TEST_TOKEN");
+  EXPECT_THAT(
+      check_study(study).error().message,
+      HasSubstr("spec.trial.passEnvironment: FETTLE_TEST_TOKEN is not set here; export it"));
+  ::setenv("FETTLE_TEST_TOKEN", "secret", 1);
+  EXPECT_TRUE(check_study(study).ok());
+  EXPECT_THAT(inherited_environment({}), testing::Not(Contains("FETTLE_TEST_TOKEN=secret")));
+  EXPECT_THAT(inherited_environment({"FETTLE_TEST_TOKEN"}), Contains("FETTLE_TEST_TOKEN=secret"));
+  // What goes to files and over the wire has the name alone.
+  const auto command = make_command(study, trial_with({}), 0, kLayout, "");
+  for (const auto& [name, value] : command->environment) EXPECT_NE(value, "secret") << name;
+}
+
+TEST(RunCommand, PythonDoesNotHoldItsOutputBackUnlessTheStudySaysSo) {
+  const auto unbuffered = [](const api::Study& study) {
+    const auto command = make_command(study, trial_with({}), 0, kLayout, "");
+    for (const auto& [name, value] : command->environment) {
+      if (name == "PYTHONUNBUFFERED") return value;
+    }
+    return std::string("left out");
+  };
+  EXPECT_EQ(unbuffered(study_of(R"({"command": ["a"]})")), "1");
+  EXPECT_EQ(unbuffered(study_of(
+                R"({"command": ["a"], "env": [{"name": "PYTHONUNBUFFERED", "value": ""}]})")),
+            "");
+  api::Study passes = study_of(R"({"command": ["a"]})");
+  ::setenv("PYTHONUNBUFFERED", "x", 1);
+  passes.spec.trial.pass_environment = {"PYTHONUNBUFFERED"};
+  EXPECT_EQ(unbuffered(passes), "left out");
+  ::unsetenv("PYTHONUNBUFFERED");
 }
 
 TEST(SupervisorWire, CommandsComeBackAsTheyWere) {
@@ -159,11 +204,13 @@ TEST(SupervisorWire, CommandsComeBackAsTheyWere) {
   start.directory = "/tmp";
   start.memory_limit = 1 << 20;
   start.grace_ms = 500;
-  start.metrics_regex = "(\\w+)=(\\S+)";
-  start.rungs = {1, 3, 9};
-  start.objectives.emplace_back().metric = "loss";
-  start.objectives.emplace_back().metric = "accuracy";
-  start.objectives[1].direction = api::Direction::kMaximize;
+  start.pass_environment = {"HF_TOKEN"};
+  start.metrics.filter = {"(\\w+)=(\\S+)", "epoch (\\d+)", 0};
+  start.metrics.rungs = {1, 3, 9};
+  start.metrics.objectives.emplace_back().metric = "loss";
+  start.metrics.objectives.emplace_back().metric = "accuracy";
+  start.metrics.objectives[1].direction = api::Direction::kMaximize;
+  start.metrics.constraints = {"memory"};
   const std::string line = write_command(start);
   EXPECT_EQ(line.find('\n'), line.size() - 1);
   const SupervisorCommand back = read_command(line).value();
@@ -173,8 +220,11 @@ TEST(SupervisorWire, CommandsComeBackAsTheyWere) {
   EXPECT_EQ(back.least_workers, 2);
   EXPECT_EQ(back.worker_count, 2);
   EXPECT_TRUE(back.open);
-  EXPECT_EQ(back.rungs, start.rungs);
-  EXPECT_EQ(back.objectives, start.objectives);
+  EXPECT_EQ(back.pass_environment, start.pass_environment);
+  EXPECT_EQ(back.metrics.filter, start.metrics.filter);
+  EXPECT_EQ(back.metrics.rungs, start.metrics.rungs);
+  EXPECT_EQ(back.metrics.objectives, start.metrics.objectives);
+  EXPECT_EQ(back.metrics.constraints, start.metrics.constraints);
   EXPECT_EQ(write_command(back), line);
 }
 

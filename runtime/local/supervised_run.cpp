@@ -78,7 +78,7 @@ SupervisedRun::SupervisedRun(const SupervisorCommand& command,
     : command_(command),
       started_ms_(now_ms),
       log_(command.run_directory + kLog),
-      metrics_({command.metrics_regex, command.rungs, command.objectives}) {
+      metrics_(command.metrics) {
   GuardRequest request;
   request.arguments = command.arguments;
   request.environments = std::move(environments);
@@ -119,13 +119,13 @@ void SupervisedRun::add_polls(std::vector<pollfd>& polls) const {
 }
 
 void SupervisedRun::read(std::int64_t now_ms) {
-  read_stream(guard_.output, true, now_ms);
-  read_stream(guard_.errors, false, now_ms);
+  read_stream(guard_.output, OutputMetrics::Stream::kOutput, now_ms);
+  read_stream(guard_.errors, OutputMetrics::Stream::kErrors, now_ms);
   read_status(now_ms);
 }
 
 // True if there may be more.
-bool SupervisedRun::read_stream(int& fd, bool metrics, std::int64_t now_ms) {
+bool SupervisedRun::read_stream(int& fd, OutputMetrics::Stream stream, std::int64_t now_ms) {
   char buffer[kReadBytes];
   if (fd < 0) return false;
   const ssize_t got = ::read(fd, buffer, sizeof(buffer));
@@ -136,10 +136,11 @@ bool SupervisedRun::read_stream(int& fd, bool metrics, std::int64_t now_ms) {
   }
   const std::string_view bytes(buffer, static_cast<std::size_t>(got));
   log_.append(bytes);
-  if (metrics) {
-    metrics_.feed(bytes, now_ms);
-    urgent_ = metrics_.take_urgent() || urgent_;
-  }
+  // With several workers, standard error is what all but the first one print, too.
+  const bool of_others = stream == OutputMetrics::Stream::kErrors && command_.workers.size() > 1;
+  if (of_others) return true;
+  metrics_.feed(stream, bytes, now_ms);
+  urgent_ = metrics_.take_urgent() || urgent_;
   return true;
 }
 
@@ -164,13 +165,18 @@ void SupervisedRun::read_status(std::int64_t now_ms) {
 }
 
 void SupervisedRun::drain(std::int64_t now_ms) {
-  for (int i = 0; i < kDrainReads && read_stream(guard_.output, true, now_ms); ++i) {
-  }
-  for (int i = 0; i < kDrainReads && read_stream(guard_.errors, false, now_ms); ++i) {
-  }
+  const auto drain_stream = [&](int& fd, OutputMetrics::Stream stream) {
+    for (int i = 0; i < kDrainReads && read_stream(fd, stream, now_ms); ++i) {
+    }
+  };
+  drain_stream(guard_.output, OutputMetrics::Stream::kOutput);
+  drain_stream(guard_.errors, OutputMetrics::Stream::kErrors);
   close_fd(guard_.output);
   close_fd(guard_.errors);
-  metrics_.finish(now_ms);
+  // The last line of a program that was killed may end within a number. A shell says 137 of that.
+  const int status = end_.report.wait_status;
+  const bool ended_well = end_.reported && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  if (ended_well) metrics_.finish(now_ms);
 }
 
 void SupervisedRun::tick(std::int64_t now_ms) {
@@ -250,6 +256,7 @@ RunOutcome SupervisedRun::finish(std::int64_t now_ms) {
   outcome.started_ms = started_ms_;
   outcome.ended_ms = now_ms;
   if (metrics_.has_report()) outcome.report = metrics_.report();
+  outcome.silence = metrics_.silence();
   const Status written = write_outcome_file(command_.run_directory, outcome);
   if (!written.ok()) outcome.message += "; " + written.error().message;
   return outcome;

@@ -13,9 +13,9 @@
 
 #include "runtime/local/explain.h"
 #include "runtime/local/guard.h"
+#include "runtime/local/output_metrics.h"
 #include "runtime/local/supervisor_wire.h"
 #include "runtime/local/trial_log.h"
-#include "runtime/metric_lines.h"
 
 namespace fettle::local {
 
@@ -72,7 +72,7 @@ class SupervisedRun {
   const api::Report& take_report(std::int64_t now_ms);
 
  private:
-  bool read_stream(int& fd, bool metrics, std::int64_t now_ms);
+  bool read_stream(int& fd, OutputMetrics::Stream stream, std::int64_t now_ms);
   void read_status(std::int64_t now_ms);
   void drain(std::int64_t now_ms);
   void check_memory(std::int64_t now_ms);
@@ -80,7 +80,7 @@ class SupervisedRun {
   const SupervisorCommand command_;
   const std::int64_t started_ms_;
   TrialLog log_;
-  runtime::MetricLines metrics_;
+  OutputMetrics metrics_;
   Guard guard_;
   std::string status_bytes_;
   RunEnd end_;

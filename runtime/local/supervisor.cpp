@@ -47,7 +47,7 @@ void set_all(const Variables& variables, std::vector<std::string>& environment) 
 
 // Of each worker: what is inherited, then what the command sets.
 std::vector<std::vector<std::string>> environments_of(const SupervisorCommand& command) {
-  std::vector<std::string> common = inherited_environment();
+  std::vector<std::string> common = inherited_environment(command.pass_environment);
   set_all(command.environment, common);
   std::vector<std::vector<std::string>> environments(
       std::max<std::size_t>(command.workers.size(), 1), common);

@@ -73,6 +73,20 @@ Result<std::optional<api::Report>> optional_report(const Json& object) {
   return std::optional<api::Report>(std::move(report));
 }
 
+Json write_texts(const std::vector<std::string>& texts) {
+  Json out = Json::array();
+  for (const std::string& item : texts) out.push_back(item);
+  return out;
+}
+
+std::vector<std::string> texts(const Json& object, std::string_view key) {
+  std::vector<std::string> out;
+  for (const Json& item : list(object, key)) {
+    if (item.is_string()) out.push_back(item.as_string());
+  }
+  return out;
+}
+
 Json write_variables(const Variables& variables) {
   Json out = Json::array();
   for (const auto& [name, value] : variables) out.push_back(Json(Json::Array{name, value}));
@@ -89,22 +103,29 @@ Status read_variables(const Json::Array& pairs, Variables& out) {
   return success();
 }
 
-void write_start(const SupervisorCommand& command, Json& out) {
-  Json arguments = Json::array();
-  for (const std::string& argument : command.arguments) arguments.push_back(argument);
-  Json workers = Json::array();
-  for (const Variables& worker : command.workers) workers.push_back(write_variables(worker));
+Json write_metrics(const runtime::MetricLinesOptions& options) {
   Json rungs = Json::array();
-  for (const std::int64_t rung : command.rungs) rungs.push_back(rung);
+  for (const std::int64_t rung : options.rungs) rungs.push_back(rung);
   Json objectives = Json::array();
-  for (const api::Objective& objective : command.objectives) {
+  for (const api::Objective& objective : options.objectives) {
     objectives.push_back(Json::object(
         {{"metric", objective.metric}, {"direction", api::to_string(objective.direction)}}));
   }
+  return Json::object({{"regex", options.filter.regex},
+                       {"stepRegex", options.filter.step},
+                       {"firstStep", options.filter.first_step},
+                       {"rungs", std::move(rungs)},
+                       {"objectives", std::move(objectives)},
+                       {"constraints", write_texts(options.constraints)}});
+}
+
+void write_start(const SupervisorCommand& command, Json& out) {
+  Json workers = Json::array();
+  for (const Variables& worker : command.workers) workers.push_back(write_variables(worker));
   out.set("podUid", command.pod_uid)
       .set("runDirectory", command.run_directory)
       .set("claimFile", command.claim_file)
-      .set("arguments", std::move(arguments))
+      .set("arguments", write_texts(command.arguments))
       .set("environment", write_variables(command.environment))
       .set("workers", std::move(workers))
       .set("leastWorkers", command.least_workers)
@@ -112,30 +133,12 @@ void write_start(const SupervisorCommand& command, Json& out) {
       .set("directory", command.directory)
       .set("memoryLimit", command.memory_limit)
       .set("graceMs", command.grace_ms)
-      .set("metricsRegex", command.metrics_regex)
-      .set("rungs", std::move(rungs))
-      .set("objectives", std::move(objectives));
+      .set("passEnvironment", write_texts(command.pass_environment))
+      .set("metrics", write_metrics(command.metrics));
 }
 
-Status read_start(const Json& object, SupervisorCommand& out) {
-  out.pod_uid = text(object, "podUid");
-  out.run_directory = text(object, "runDirectory");
-  out.claim_file = text(object, "claimFile");
-  for (const Json& argument : list(object, "arguments")) {
-    if (argument.is_string()) out.arguments.push_back(argument.as_string());
-  }
-  FETTLE_TRY(read_variables(list(object, "environment"), out.environment));
-  for (const Json& worker : list(object, "workers")) {
-    if (!worker.is_array()) return invalid("workers: expected lists of variables");
-    FETTLE_TRY(read_variables(worker.as_array(), out.workers.emplace_back()));
-  }
-  out.least_workers = integer(object, "leastWorkers");
-  const Json* const open = object.find("open");
-  out.open = open != nullptr && open->is_boolean() && open->as_boolean();
-  out.directory = text(object, "directory");
-  out.memory_limit = integer(object, "memoryLimit");
-  out.grace_ms = integer(object, "graceMs");
-  out.metrics_regex = text(object, "metricsRegex");
+Status read_metrics(const Json& object, runtime::MetricLinesOptions& out) {
+  out.filter = {text(object, "regex"), text(object, "stepRegex"), integer(object, "firstStep")};
   for (const Json& rung : list(object, "rungs")) {
     if (rung.is_integer()) out.rungs.push_back(rung.as_integer());
   }
@@ -147,6 +150,29 @@ Status read_start(const Json& object, SupervisorCommand& out) {
     objective.direction = *direction;
     out.objectives.push_back(std::move(objective));
   }
+  out.constraints = texts(object, "constraints");
+  return success();
+}
+
+Status read_start(const Json& object, SupervisorCommand& out) {
+  out.pod_uid = text(object, "podUid");
+  out.run_directory = text(object, "runDirectory");
+  out.claim_file = text(object, "claimFile");
+  out.arguments = texts(object, "arguments");
+  FETTLE_TRY(read_variables(list(object, "environment"), out.environment));
+  for (const Json& worker : list(object, "workers")) {
+    if (!worker.is_array()) return invalid("workers: expected lists of variables");
+    FETTLE_TRY(read_variables(worker.as_array(), out.workers.emplace_back()));
+  }
+  out.least_workers = integer(object, "leastWorkers");
+  const Json* const open = object.find("open");
+  out.open = open != nullptr && open->is_boolean() && open->as_boolean();
+  out.directory = text(object, "directory");
+  out.memory_limit = integer(object, "memoryLimit");
+  out.grace_ms = integer(object, "graceMs");
+  out.pass_environment = texts(object, "passEnvironment");
+  const Json* const metrics = object.find("metrics");
+  if (metrics != nullptr) FETTLE_TRY(read_metrics(*metrics, out.metrics));
   if (out.arguments.empty()) return invalid("start: expected a command");
   return success();
 }
@@ -211,6 +237,7 @@ Result<SupervisorEvent> read_event(const std::string& line) {
 Json write_outcome(const RunOutcome& outcome) {
   Json out = Json::object({{"outcome", api::to_string(outcome.outcome)},
                            {"message", outcome.message},
+                           {"silence", outcome.silence},
                            {"podUid", outcome.pod_uid},
                            {"startedMs", outcome.started_ms},
                            {"endedMs", outcome.ended_ms},
@@ -228,6 +255,7 @@ Result<RunOutcome> read_outcome(const Json& document) {
   RunOutcome out;
   out.outcome = *outcome;
   out.message = text(document, "message");
+  out.silence = text(document, "silence");
   out.pod_uid = text(document, "podUid");
   out.exit_code = optional_integer(document, "exitCode");
   out.signal = optional_integer(document, "signal");

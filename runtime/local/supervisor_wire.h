@@ -15,6 +15,7 @@
 #include "api/trial.h"
 #include "base/json.h"
 #include "base/result.h"
+#include "runtime/metric_lines.h"
 
 namespace fettle::local {
 
@@ -52,9 +53,8 @@ struct SupervisorCommand {
   std::string directory;           // working directory; "" = the supervisor's
   std::int64_t memory_limit = 0;   // bytes; 0 = none
   std::int64_t grace_ms = 0;
-  std::string metrics_regex;               // "" = JSON lines
-  std::vector<std::int64_t> rungs;         // steps at which reports are never held back
-  std::vector<api::Objective> objectives;  // metric and direction; the curve keeps their values
+  std::vector<std::string> pass_environment;  // names of variables of the supervisor's own
+  runtime::MetricLinesOptions metrics;        // of objectives: metric and direction
 };
 
 // How a run ended: what outcome.json holds.
@@ -62,6 +62,7 @@ struct RunOutcome {
   std::string pod_uid;  // tells the runs of equally named trials apart
   api::Outcome outcome = api::Outcome::kFailed;
   std::string message;  // for people
+  std::string silence;  // without a report: why its output gave none
   std::optional<int> exit_code;
   std::optional<int> signal;
   std::int64_t started_ms = 0;

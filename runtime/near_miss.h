@@ -1,0 +1,35 @@
+// NearMiss: of the output of a program that reported nothing, the line that was nearly a report,
+// and why it was none. For people; pure; not synchronised. Holds one short line.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace fettle::runtime {
+
+class NearMiss {
+ public:
+  // How near a line came, ascending.
+  enum class Rank { kNone, kNamed, kInside, kBroken, kOther, kNoNumber };
+
+  void count(std::int64_t bytes) { bytes_ += bytes; }
+  void count_line() { ++lines_; }
+  // `why` continues a sentence about the line: "is no JSON". Of equally near ones the first stays.
+  void see(Rank rank, std::string_view line, const std::string& why);
+
+  // Of two outputs of one program.
+  NearMiss joined(const NearMiss& other) const;
+  // What to tell somebody who misses a report; `expected` is what a line should be, as in
+  // "a JSON object".
+  std::string sentence(const std::string& expected) const;
+
+ private:
+  Rank rank_ = Rank::kNone;
+  std::string line_;
+  std::string why_;
+  std::int64_t lines_ = 0;
+  std::int64_t bytes_ = 0;
+};
+
+}  // namespace fettle::runtime
