@@ -12,6 +12,7 @@
 #include <limits>
 #include <utility>
 
+#include "base/file.h"
 #include "machine/oom.h"
 #include "machine/usable.h"
 #include "runtime/local/outcome_file.h"
