@@ -113,4 +113,15 @@ std::vector<std::string> seen_metrics(const Report& report) {
   return {names.begin(), names.end()};
 }
 
+std::string list_names(const std::vector<std::string>& names) {
+  static constexpr std::size_t kMostNames = 10;
+  std::string list;
+  for (std::size_t i = 0; i < names.size() && i < kMostNames; ++i) {
+    list += (i == 0 ? "" : ", ") + names[i];
+  }
+  if (names.size() > kMostNames)
+    list += " and " + std::to_string(names.size() - kMostNames) + " more";
+  return list;
+}
+
 }  // namespace fettle::core

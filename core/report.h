@@ -38,5 +38,7 @@ bool is_within_constraints(const api::StudySpec& spec, const api::Report& report
 // The objective metrics that `report` never mentions, and those it does, for messages.
 std::vector<std::string> missing_metrics(const api::StudySpec& spec, const api::Report& report);
 std::vector<std::string> seen_metrics(const api::Report& report);
+// "a, b, c and 4 more"
+std::string list_names(const std::vector<std::string>& names);
 
 }  // namespace fettle::core

@@ -260,17 +260,6 @@ Outcome TrialPlanner::judge_exit(const RunRecord& record, const Run& run, std::s
   return Outcome::kFailed;
 }
 
-std::string list_names(const std::vector<std::string>& names) {
-  static constexpr std::size_t kMostNames = 10;
-  std::string list;
-  for (std::size_t i = 0; i < names.size() && i < kMostNames; ++i) {
-    list += (i == 0 ? "" : ", ") + names[i];
-  }
-  if (names.size() > kMostNames)
-    list += " and " + std::to_string(names.size() - kMostNames) + " more";
-  return list;
-}
-
 // Why a run that exited with 0 has no result; "" if it has one.
 std::string TrialPlanner::explain_missing(const RunRecord& record, const Run& run) const {
   // What a promoted trial reported before stands, if there is nothing to add to it.
