@@ -3,7 +3,7 @@
 
 tests/programs/ holds small programs that are rude in one way each. PROGRAMS below says of each how a
 person would say that its trials end. The ways of stopping early come from the built program itself:
-every algorithm that decides who goes on, and every rule of spec.earlyStopping; so a new one is run
+every algorithm that decides which trials continue, and every rule of spec.earlyStopping; so a new one is run
 without a change here (or asks for its SETTINGS). Each pair is a small Study, run by the real
 `fettle run`, and CHECKS holds what must be true of all of them.
 
@@ -123,7 +123,7 @@ SETTINGS = {
 
 @dataclasses.dataclass(frozen=True)
 class Search:
-    """One way of choosing who goes on."""
+    """One way of choosing which trials continue."""
 
     name: str
     spec: dict = dataclasses.field(hash=False)
@@ -154,7 +154,7 @@ class Listing:
         rules = self.names("earlyStopping")
         for name in self.names("algorithm"):
             alone = {"algorithm": {"name": name, "seed": 1, **SETTINGS.get(name, {})}}
-            # The built program says which ones decide by themselves who goes on.
+            # The built program says which ones decide by themselves which trials continue.
             if "decides by itself" in self.errors({**alone, "earlyStopping": {"name": rules[0]}}):
                 out.append(Search(name, alone, pauses=True))
         for name in rules:

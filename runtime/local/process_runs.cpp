@@ -119,7 +119,7 @@ Status ProcessRuns::start(const api::Study& study, const api::Trial& trial, std:
   return success();
 }
 
-// Starts a run that waits. kUnavailable: there is no room, so it goes on waiting; another error: it
+// Starts a run that waits. kUnavailable: there is no room, so it keeps waiting; another error: it
 // has no claim any more, and what becomes of it is for the caller to say. Needs start_mutex_.
 Status ProcessRuns::begin(const RunKey& key) {
   std::shared_ptr<const Wanted> wanted;

@@ -1,7 +1,7 @@
 // TrialLogReader: a trial's log (trial_log.h) as far as it is there, while it is written, after it
 // was finished, and after its writer was killed.
 //
-// Each read() goes on where the last one ended. Bytes that are gone by then are replaced by a note
+// Each read() continues where the last one ended. Bytes that are gone by then become a note
 // that says how many. Holds no file open between reads. Not synchronised.
 #pragma once
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Saves for a while when SIGTERM comes, and goes on from there."""
+"""Saves for a while when SIGTERM comes, and resumes from there."""
 import json
 import os
 import pathlib
