@@ -194,12 +194,15 @@ class Run:
 
     def _execute(self, part, niceness):
         path = self.logs / (part.name.replace(" ", "-") + ".log")
+        # Trials of one part do not wait for those of another.
+        environment = os.environ | {"FETTLE_MACHINE_DIR": str(path.resolve().with_suffix(".machine"))}
         began = time.monotonic()
         with open(path, "wb") as log:
             with self.lock:  # so that stop() sees it
                 process = subprocess.Popen(
                     ["nice", "-n", str(niceness), *part.command.split()],
                     stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+                    env=environment,
                 )  # fmt: skip
                 self.running[part.name] = (process, began)
             # wait4 also tells the processor time of the descendants that ended.
