@@ -22,6 +22,8 @@ constexpr const char* kTrainerManager = "fettle-trainer";
 // For so long the answer to a creation is current: far shorter than the lease of a leader, which
 // keeps every other operator away.
 constexpr std::int64_t kBelieveCreatedMs = 1'000;
+// For so long a field that the definitions do not have is left out.
+constexpr std::int64_t kBelieveUndeclaredMs = 60'000;
 
 Error missing(const char* kind, const Key& key) {
   return not_found(std::string("there is no ") + kind + " " + key.ns + "/" + key.name);
@@ -57,6 +59,17 @@ Json labels_of(const api::Metadata& metadata) {
   Json labels = Json::object();
   for (const auto& [name, value] : metadata.labels) labels.set(name, value);
   return labels;
+}
+
+// Which field of status the schema of the API server does not have, from its refusal of an apply:
+// ".status.search: field not declared in schema". "" = it says something else.
+std::string undeclared_field(const std::string& refusal) {
+  const std::size_t end = refusal.find(": field not declared in schema");
+  if (end == std::string::npos) return "";
+  constexpr std::string_view kStatus = ".status.";
+  const std::size_t begin = refusal.rfind(kStatus, end);
+  if (begin == std::string::npos) return "";
+  return refusal.substr(begin + kStatus.size(), end - begin - kStatus.size());
 }
 
 // The Study as the owner that its trials name.
@@ -237,9 +250,33 @@ Result<api::Study> KubeStore::update_study_spec(const api::Study& study) {
 Result<api::Study> KubeStore::update_study_status(const api::Study& study) {
   Json object = envelope(kube::kStudies, study.metadata);
   object.set("status", api::write_study_status(study.status));
-  FETTLE_ASSIGN(const kube::Written written,
-                client_.apply(kube::kStudies, key_of(study.metadata), "status", object, kManager));
+  FETTLE_ASSIGN(const kube::Written written, apply_status(kube::kStudies, study.metadata, object));
   return keep_study(written.object);
+}
+
+// Definitions that are older than this operator do not have all fields, and an apply with one of
+// those is refused as a whole. So it is left out, and tried again once in kBelieveUndeclaredMs:
+// whoever upgrades may install the definitions later.
+Result<kube::Written> KubeStore::apply_status(const kube::Resource& resource,
+                                              const api::Metadata& metadata, Json& object) {
+  Json& status = *object.find("status");
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [field, asked_ms] : undeclared_) {
+      const bool believed = clock_.now_ms() < asked_ms + kBelieveUndeclaredMs;
+      if (believed && field.first == resource.plural) status.erase(field.second);
+    }
+  }
+  while (true) {
+    Result<kube::Written> written =
+        client_.apply(resource, key_of(metadata), "status", object, kManager);
+    if (written.ok()) return written;
+    const std::string field = undeclared_field(written.error().message);
+    if (field.empty() || status.find(field) == nullptr) return written;
+    status.erase(field);
+    const std::lock_guard lock(mutex_);
+    undeclared_[{std::string(resource.plural), field}] = clock_.now_ms();
+  }
 }
 
 // As it was seen: a spec that was changed since may say that it is to stay.
@@ -307,8 +344,7 @@ Result<api::Trial> KubeStore::update_trial_status(const api::Trial& trial) {
   Json status = api::write_trial_status(wanted.status);
   if (trainers) status.erase("report");
   object.set("status", std::move(status));
-  FETTLE_ASSIGN(const kube::Written written,
-                client_.apply(kube::kTrials, key_of(wanted.metadata), "status", object, kManager));
+  FETTLE_ASSIGN(const kube::Written written, apply_status(kube::kTrials, wanted.metadata, object));
   return keep_trial(written.object);
 }
 

@@ -76,6 +76,8 @@ class KubeStore final : public control::Store {
   void remember_created(const api::Trial& trial, std::int64_t asked_ms);
   bool was_created_just_now(const api::Trial& trial);
   Result<api::Trial> adopt(const api::Trial& wanted, const Error& taken);
+  Result<kube::Written> apply_status(const kube::Resource& resource, const api::Metadata& metadata,
+                                     Json& object);
   bool is_reported_by_trainer(const api::Trial& trial) const;
   Status report_for_trainer(api::Trial& trial);
   Status restore_curve(api::Trial& trial);
@@ -93,6 +95,8 @@ class KubeStore final : public control::Store {
   std::mutex mutex_;
   std::function<void(const control::Change&)> listener_;
   std::map<Version, std::int64_t> created_;
+  // Fields of status that the definitions do not have, by resource, and when that was seen.
+  std::map<std::pair<std::string, std::string>, std::int64_t> undeclared_;
 };
 
 }  // namespace fettle::kubernetes

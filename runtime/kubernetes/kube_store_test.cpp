@@ -8,6 +8,7 @@
 
 #include "core/names.h"
 #include "kube/fake_api_server.h"
+#include "kube/fake_objects.h"
 
 namespace fettle::kubernetes {
 namespace {
@@ -26,8 +27,8 @@ class KubeStoreTest : public testing::Test {
   KubeStoreTest() {
     server_.set(kube::kStudies, parse_json(R"({"apiVersion": "fettle.dev/v1alpha1",
         "kind": "Study", "metadata": {"name": "digits", "namespace": "team", "uid": "u1"},
-        "spec": {"objectives": [{"metric": "loss", "goal": "minimize"}],
-                 "parameters": [{"name": "x", "type": "double", "min": 0, "max": 1}],
+        "spec": {"objectives": [{"metric": "loss", "direction": "Minimize"}],
+                 "parameters": [{"name": "x", "type": "Double", "min": 0, "max": 1}],
                  "budget": {"trials": 1},
                  "trial": {"template": {"spec": {"containers": [{"name": "a", "image": "b"}]}}}}})")
                                     .value());
@@ -76,6 +77,48 @@ TEST_F(KubeStoreTest, AnotherVersionIsReadAndIsAConflict) {
   ASSERT_FALSE(confirmed.ok());
   EXPECT_EQ(confirmed.error().code, ErrorCode::kConflict);
   EXPECT_EQ(reads(), 1);
+}
+
+// As an API server answers whose definitions lack `field`.
+kube::Fault lacks(const std::string& field) {
+  kube::Fault fault;
+  fault.kind = kube::Fault::Kind::kAnswer;
+  fault.every = 1;
+  fault.matches = [field](const kube::HttpRequest& request) {
+    return request.body.find('"' + field + '"') != std::string::npos;
+  };
+  fault.answer = kube::status_response(500, "InternalError",
+                                       "failed to create typed patch object (team/digits; "
+                                       "fettle.dev/v1alpha1, Kind=Study): .status." +
+                                           field + ": field not declared in schema");
+  return fault;
+}
+
+TEST_F(KubeStoreTest, AFieldThatOlderDefinitionsLackIsLeftOutForAMinute) {
+  server_.inject(lacks("hypervolume"));
+  api::Study study = store_.get_study({"team", "digits"}).value();
+  study.status.hypervolume = 0.5;
+  study.status.trials.created = 3;
+  const api::Study written = store_.update_study_status(study).value();
+  EXPECT_EQ(written.status.trials.created, 3);
+  EXPECT_FALSE(written.status.hypervolume);
+
+  server_.clear_faults();
+  study.metadata = written.metadata;
+  EXPECT_FALSE(store_.update_study_status(study)->status.hypervolume) << "it is not asked again";
+  clock_.pass(60'000);
+  study.metadata = store_.get_study({"team", "digits"})->metadata;
+  EXPECT_EQ(store_.update_study_status(study)->status.hypervolume, 0.5);
+}
+
+TEST_F(KubeStoreTest, AnotherRefusalIsARefusal) {
+  server_.inject(lacks("runs[0].resizes"));
+  api::Study study = store_.get_study({"team", "digits"}).value();
+  study.status.conditions.emplace_back();
+  study.status.conditions.back().type = "runs[0].resizes";
+  const auto written = store_.update_study_status(study);
+  ASSERT_FALSE(written.ok());
+  EXPECT_NE(written.error().message.find("not declared"), std::string::npos);
 }
 
 }  // namespace
