@@ -113,11 +113,11 @@ api::SearchPeriod settle(const api::Study& study) {
   if (problem.algorithm.name != kAuto) return out;
   const Result<Space> space = Space::make(problem.parameters);
   if (!space.ok()) return out;  // make_sampler says so
-  Choice choice = choose_algorithm(problem, *space);
+  const Choice choice = choose_algorithm(problem, *space);
   const bool keeps = !begins && is_known(periods.back()) && learns(periods.back().algorithm) &&
                      !learns(choice.algorithm);
-  out.algorithm = keeps ? periods.back().algorithm : std::move(choice.algorithm);
-  out.reason = keeps ? periods.back().reason : std::move(choice.reason);
+  out.algorithm = keeps ? periods.back().algorithm : choice.algorithm;
+  out.reason = keeps ? periods.back().reason : choice.reason;
   return out;
 }
 

@@ -337,7 +337,7 @@ Result<std::vector<GpuName>> Claims::add(const std::string& run, const Need& mor
   }
   // Cores and memory of a run that grows are written down, but only GPUs can be missing.
   Claim wanted = found->second.claim;
-  wanted.name += "+";
+  wanted.name += '+';
   wanted.granted = false;
   wanted.since_us = std::numeric_limits<std::int64_t>::max();  // after all who wait
   wanted.need = {more.gpus, 0, 0};
@@ -353,7 +353,7 @@ Result<std::vector<GpuName>> Claims::add(const std::string& run, const Need& mor
   const bool handed_over = grown.fd < 0;
   FETTLE_TRY(store(grown));
   if (handed_over && grown.fd >= 0) ::close(std::exchange(grown.fd, -1));
-  found->second = grown;
+  found->second = std::move(grown);
   return given.gpus;
 }
 

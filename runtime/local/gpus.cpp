@@ -93,12 +93,12 @@ VisibleGpus name_gpus(const GpuSources& sources) {
 }
 
 VisibleGpus visible_gpus() {
-  static const machine::Gpus driver = machine::find_gpus();
+  static const machine::Gpus kDriver = machine::find_gpus();
   GpuSources sources;
   if (const char* const chosen = std::getenv("CUDA_VISIBLE_DEVICES")) sources.chosen = chosen;
   const char* const order = std::getenv("CUDA_DEVICE_ORDER");
   sources.by_pci = order != nullptr && std::string_view(order) == "PCI_BUS_ID";
-  sources.driver = driver;
+  sources.driver = kDriver;
   sources.nodes = device_nodes();
   return name_gpus(sources);
 }

@@ -57,7 +57,9 @@ class Rest {
     if (fits || !has_gpus(claim)) {
       std::int64_t left = claim.need.gpus;
       std::erase_if(gpus_, [&](const GpuName& gpu) {
-        return left > 0 && contains(claim.gpus, gpu.id) && left-- > 0;
+        const bool gone = left > 0 && contains(claim.gpus, gpu.id);
+        left -= gone ? 1 : 0;
+        return gone;
       });
     }
     if (fits || !has_cores(claim)) take_cores(claim);

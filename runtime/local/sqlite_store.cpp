@@ -301,9 +301,8 @@ Status SqliteStore::put(Kind kind, const api::Metadata& metadata, const std::str
       "INSERT OR REPLACE INTO objects VALUES(?, ?, ?, ?, ?, ?)",
       {kind_name(kind), metadata.ns, metadata.name, study, version_of(metadata), json});
   if (!written.ok() && database_->is_full()) no_room_ = written.error().message;
-  FETTLE_TRY(written);
-  version_ = version_of(metadata);
-  return success();
+  if (written.ok()) version_ = version_of(metadata);
+  return written;
 }
 
 // Of an object that another version wrote, what only that knows is written again.
