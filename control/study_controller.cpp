@@ -20,9 +20,9 @@ namespace fettle::control {
 
 namespace {
 
-// How long the end of a trial waits for a look that is deciding. A sampler may take seconds, and
-// the workers are everybody's.
-constexpr std::chrono::milliseconds kWaitForLook{100};
+// How long the end of a trial waits for a look that is deciding: less than a write takes, for a
+// sampler may take seconds, and the workers are everybody's.
+constexpr std::chrono::milliseconds kWaitForLook{5};
 
 // The same sampler, and how long it takes.
 class TimedSampler : public search::Sampler {
