@@ -37,9 +37,9 @@ class PrivateRoot : public testing::Test {
 };
 
 TEST_F(PrivateRoot, IsMadeForItsUserAloneBelowParentsThatAreAsUsual) {
-  ASSERT_TRUE(make_private_root(place_ + "/work/.fettle").ok());
-  EXPECT_EQ(mode_of(place_ + "/work"), 0755U);
-  EXPECT_EQ(mode_of(place_ + "/work/.fettle"), 0700U);
+  ASSERT_TRUE(make_private_root(place_ + "/study/.fettle").ok());
+  EXPECT_EQ(mode_of(place_ + "/study"), 0755U);
+  EXPECT_EQ(mode_of(place_ + "/study/.fettle"), 0700U);
 }
 
 TEST_F(PrivateRoot, KeepsTheModeThatItsUserGaveIt) {
