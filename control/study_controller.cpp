@@ -101,7 +101,9 @@ Status StudyController::carry_out(const core::StudyPlan& plan, Objects& objects,
 }
 
 Result<api::Trial> StudyController::store_end(const api::Study& study, const api::Trial& ended) {
-  const std::shared_ptr<Memory> memory = memory_of({study.metadata.ns, study.metadata.name});
+  // Never a new one: of a Study that is gone meanwhile nobody would forget it.
+  const std::shared_ptr<Memory> memory = find_memory({study.metadata.ns, study.metadata.name});
+  if (memory == nullptr) return store_.update_trial_status(ended);
   const Order order(memory->order, kWaitForLook);
   const bool knows_place = order.owns_lock() && memory->newest_seq && memory->ledger.is_of(study);
   if (!knows_place) return store_.update_trial_status(ended);
@@ -228,6 +230,12 @@ std::shared_ptr<StudyController::Memory> StudyController::memory_of(const Key& k
   std::shared_ptr<Memory>& memory = memories_[key];
   if (memory == nullptr) memory = std::make_shared<Memory>();
   return memory;
+}
+
+std::shared_ptr<StudyController::Memory> StudyController::find_memory(const Key& key) {
+  const std::lock_guard lock(mutex_);
+  const auto found = memories_.find(key);
+  return found == memories_.end() ? nullptr : found->second;
 }
 
 void StudyController::Memory::clear() {

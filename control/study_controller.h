@@ -73,6 +73,7 @@ class StudyController {
 
   void forget(const Key& key);
   std::shared_ptr<Memory> memory_of(const Key& key);
+  std::shared_ptr<Memory> find_memory(const Key& key);  // null where there is none
   Result<search::Sampler*> sampler_of(const api::Study& study, Memory& memory);
   Status check(const api::Study& study, const std::vector<api::TrialPtr>& trials);
   core::StudyPlan plan_warm_start(const api::Study& study, Memory& memory);
