@@ -2,8 +2,8 @@
 // CustomResourceDefinitions that crds/ generates from the same field lists.
 //
 // tests/schema shows that a real API server says the same of thousands of documents; the stand-ins
-// of tests (tests/sim, runtime/kubernetes/fake_cluster.h) ask these functions, so that none of them
-// takes what a cluster would refuse. Pure; usable from any thread.
+// of tests (tests/sim, runtime/kubernetes/testing/fake_cluster.h) ask these functions, so that none
+// of them takes what a cluster would refuse. Pure; usable from any thread.
 #pragma once
 
 #include <vector>

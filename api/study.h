@@ -300,7 +300,7 @@ struct SearchPeriod {
   std::optional<double> max_cost = std::nullopt;  // with costAware: what all trials may cost
   std::string reason;       // why auto chose the algorithm; completes "because ..."
   std::string steps;        // what auto decided about steps, and why: a clause
-  std::string computed_by;  // search/fingerprint.h; "" = not known
+  std::string computed_by;  // search/space/fingerprint.h; "" = not known
   bool operator==(const SearchPeriod&) const = default;
 };
 inline constexpr std::size_t kMostSearchPeriods = 16;

@@ -14,8 +14,8 @@
 #include "api/nearest.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
-#include "cli/suggest.h"
-#include "cli/text.h"
+#include "cli/suggest/suggest.h"
+#include "cli/views/text.h"
 #include "runtime/local/supervisor.h"
 
 namespace {

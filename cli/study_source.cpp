@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "cli/cluster_source.h"
-#include "cli/local_source.h"
-#include "cli/text.h"
+#include "cli/cluster/cluster_source.h"
+#include "cli/local/local_source.h"
+#include "cli/views/text.h"
 
 namespace fettle::cli {
 namespace {

@@ -12,7 +12,7 @@
 
 #include "base/result.h"
 #include "cli/commands.h"
-#include "cli/view.h"
+#include "cli/views/view.h"
 
 namespace fettle::cli {
 

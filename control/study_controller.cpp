@@ -14,7 +14,7 @@
 #include "core/names.h"
 #include "core/settled_search.h"
 #include "core/warm_start.h"
-#include "search/fingerprint.h"
+#include "search/space/fingerprint.h"
 
 namespace fettle::control {
 

@@ -8,7 +8,7 @@
 #include "api/field.h"
 #include "core/history.h"
 #include "core/report.h"
-#include "search/pareto.h"
+#include "search/maths/pareto.h"
 
 namespace fettle::core {
 

@@ -9,7 +9,7 @@
 
 #include "api/study.h"
 #include "api/trial.h"
-#include "search/pareto.h"
+#include "search/maths/pareto.h"
 
 namespace fettle::core {
 
@@ -28,7 +28,7 @@ std::optional<search::Losses> losses_of(const api::StudySpec& spec, const api::T
 // of the best. Trials are known by their position among those of the Study. Not synchronised.
 //
 // Values at different steps do not compare: of two trials that were stopped the one that came
-// further is better (as in search/ranking.h). Results have no step here: theirs are all ends.
+// further is better (as in search/maths/ranking.h). Results have no step here: theirs are all ends.
 class Front {
  public:
   void set(std::size_t position, std::optional<search::Losses> losses, std::int64_t step = 0);
@@ -38,8 +38,8 @@ class Front {
   const std::set<std::size_t>& members() const;
   const search::Losses& losses(std::size_t position) const { return losses_[position]; }
   // What it covers between itself and the references of the objectives, or the worst values of
-  // feasible trials (search/pareto.h). Nothing for a single objective, before the first feasible
-  // trial, and where the volume takes too long to compute or is no finite number.
+  // feasible trials (search/maths/pareto.h). Nothing for a single objective, before the first
+  // feasible trial, and where the volume takes too long to compute or is no finite number.
   std::optional<double> hypervolume(const api::StudySpec& spec) const;
 
  private:

@@ -7,7 +7,7 @@
 #include "api/quantity.h"
 #include "core/conditions.h"
 #include "core/history.h"
-#include "search/schedule.h"
+#include "search/rungs/schedule.h"
 
 namespace fettle::core {
 

@@ -8,7 +8,7 @@
 #include "base/check.h"
 #include "core/history.h"
 #include "core/plan.h"
-#include "search/schedule.h"
+#include "search/rungs/schedule.h"
 
 namespace fettle::core {
 

@@ -6,9 +6,9 @@
 #include <filesystem>
 
 #include "base/test_paths.h"
-#include "core/fake_sampler.h"
-#include "core/plan_case.h"
-#include "core/plan_text.h"
+#include "core/testing/fake_sampler.h"
+#include "core/testing/plan_case.h"
+#include "core/testing/plan_text.h"
 
 namespace fettle::core {
 namespace {

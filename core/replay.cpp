@@ -9,7 +9,7 @@
 #include "core/plan.h"
 #include "core/replay_population.h"
 #include "core/replay_rungs.h"
-#include "search/schedule.h"
+#include "search/rungs/schedule.h"
 #include "search/study_problem.h"
 
 namespace fettle::core {

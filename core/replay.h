@@ -14,8 +14,8 @@
 #include "api/trial.h"
 #include "base/json.h"
 #include "base/result.h"
-#include "search/fingerprint.h"
 #include "search/search.h"
+#include "search/space/fingerprint.h"
 
 namespace fettle::core {
 
@@ -59,13 +59,14 @@ struct Replay {
   std::int64_t replacements = 0;  // of trials that others took over from
   std::int64_t deleted = 0;       // trials of which nothing is left
   std::vector<Difference> differences;
-  // What computed decisions and is not what computes them now (search/fingerprint.h), one a period.
+  // What computed decisions and is not what computes them now (search/space/fingerprint.h), one a
+  // period.
   std::vector<std::string> elsewhere;
 };
 
 // Decides everything again, on a machine that computes as `computed_by` says
-// (search/fingerprint.h). What another one chose is compared to kSameElsewhere, everything else to
-// the bit. Errors: those of suggest_again.
+// (search/space/fingerprint.h). What another one chose is compared to kSameElsewhere, everything
+// else to the bit. Errors: those of suggest_again.
 Result<Replay> replay(const api::Study& study, const std::vector<api::TrialPtr>& trials,
                       const std::string& computed_by = search::fingerprint());
 

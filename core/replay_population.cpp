@@ -9,7 +9,7 @@
 #include "core/names.h"
 #include "core/plan.h"
 #include "core/replay_history.h"
-#include "search/population.h"
+#include "search/rungs/population.h"
 
 namespace fettle::core {
 

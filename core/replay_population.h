@@ -1,5 +1,5 @@
-// Replay of Studies whose trials take over from each other (search/population.h): pbt, pb2 and
-// schedule. Who began, who went on, who was replaced by a trial from whose checkpoint and with
+// Replay of Studies whose trials take over from each other (search/rungs/population.h): pbt, pb2
+// and schedule. Who began, who went on, who was replaced by a trial from whose checkpoint and with
 // which parameters is decided again from what was known at the basis of each decision.
 //
 // What is not recorded is how much room there was: that the rule would have gone further at a basis

@@ -7,8 +7,8 @@
 #include "api/names.h"
 #include "core/plan.h"
 #include "core/replay_history.h"
-#include "search/rung_table.h"
-#include "search/schedule.h"
+#include "search/rungs/rung_table.h"
+#include "search/rungs/schedule.h"
 
 namespace fettle::core {
 

@@ -17,8 +17,9 @@
 namespace fettle::core {
 
 // Whether what is in force differs from what is written down: nothing is yet, budget.trials was
-// changed, or something else computes (`computed_by`, search/fingerprint.h). Not while the Study is
-// suspended or over. Of api::kMostSearchPeriods the last one stays in force whatever changes.
+// changed, or something else computes (`computed_by`, search/space/fingerprint.h). Not while the
+// Study is suspended or over. Of api::kMostSearchPeriods the last one stays in force whatever
+// changes.
 bool awaits_search(const api::Study& study, const Ledger& ledger, const std::string& computed_by);
 
 // Writes it down, from the next trial on. That another algorithm chooses from there is an event.

@@ -3,9 +3,9 @@
 
 #include <gtest/gtest.h>
 
-#include "core/fake_sampler.h"
 #include "core/ledger.h"
 #include "core/plan.h"
+#include "core/testing/fake_sampler.h"
 
 namespace fettle::core {
 namespace {

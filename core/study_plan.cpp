@@ -20,8 +20,8 @@
 #include "core/plan.h"
 #include "core/run_records.h"
 #include "core/study_status.h"
-#include "search/population.h"
-#include "search/schedule.h"
+#include "search/rungs/population.h"
+#include "search/rungs/schedule.h"
 
 namespace fettle::core {
 

@@ -9,8 +9,8 @@
 #include "core/history.h"
 #include "core/run_records.h"
 #include "core/study_status.h"
-#include "search/ranking.h"
-#include "search/space_map.h"
+#include "search/maths/ranking.h"
+#include "search/space/space_map.h"
 
 namespace fettle::core {
 

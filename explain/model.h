@@ -18,7 +18,7 @@
 #include "explain/forest.h"
 #include "explain/importance.h"
 #include "search/search.h"
-#include "search/space.h"
+#include "search/space/space.h"
 
 namespace fettle::explain {
 

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <functional>
 
-#include "search/testing.h"
+#include "search/testing/problems.h"
 
 namespace fettle::explain {
 namespace {

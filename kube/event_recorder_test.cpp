@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "kube/fake_api_server.h"
 #include "kube/json_path.h"
+#include "kube/testing/fake_api_server.h"
 
 namespace fettle::kube {
 namespace {

@@ -8,8 +8,8 @@
 #include <mutex>
 
 #include "kube/client.h"
-#include "kube/fake_api_server.h"
 #include "kube/objects.h"
+#include "kube/testing/fake_api_server.h"
 
 namespace fettle::kube {
 namespace {

@@ -7,8 +7,8 @@
 #include <atomic>
 #include <thread>
 
-#include "kube/fake_api_server.h"
 #include "kube/json_path.h"
+#include "kube/testing/fake_api_server.h"
 
 namespace fettle::kube {
 namespace {

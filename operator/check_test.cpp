@@ -7,7 +7,7 @@
 #include <atomic>
 #include <thread>
 
-#include "kube/fake_api_server.h"
+#include "kube/testing/fake_api_server.h"
 
 namespace fettle::op {
 namespace {

@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "kube/fake_api_server.h"
+#include "kube/testing/fake_api_server.h"
 
 namespace fettle::op {
 namespace {

@@ -2,7 +2,7 @@
 
 #include "api/names.h"
 #include "api/resolve.h"
-#include "search/population.h"
+#include "search/rungs/population.h"
 #include "search/study_problem.h"
 
 namespace fettle::runtime {

@@ -24,7 +24,7 @@ rm -f /tmp/fettle-format.$$
 impure=$(git grep -nE 'std::chrono::[a-z_]+::now|std::random_device|\bs?rand\(|\btime\(' -- \
   api base search explain core control kernels kube ':!*_test.cpp' ':!control/clock.*' ':!kernels/bench/*' ':!kernels/emulator/*' \
   ':!kube/transport/*' ':!kube/client.cpp' ':!kube/informer.inl' ':!kube/watch_loop.cpp' \
-  ':!kube/leader_elector.cpp' ':!kube/event_recorder.cpp' ':!kube/fake_*' || true)
+  ':!kube/leader_elector.cpp' ':!kube/event_recorder.cpp' ':!*/testing/*' || true)
 [ -z "$impure" ] || fail "a clock or entropy in pure code:
 $impure"
 
@@ -49,7 +49,7 @@ allowed() {
   esac
 }
 for folder in base machine kernels kernels/bench api crds search explain core control kube runtime trainer trainer/reporter; do
-  within=(':!*_test.cpp')
+  within=(':!*_test.cpp' ':!*/testing/*')
   [ "$folder" != kernels ] || within+=(':!kernels/bench/*')
   [ "$folder" != trainer ] || within+=(':!trainer/reporter/*')
   upward=$(git grep -nE '^#include "' -- "$folder/*.h" "$folder/*.inl" "$folder/*.cpp" "$folder/*.cu" \

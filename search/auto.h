@@ -8,7 +8,7 @@
 #include <string>
 
 #include "search/search.h"
-#include "search/space.h"
+#include "search/space/space.h"
 
 namespace fettle::search {
 

@@ -2,9 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "search/schedule.h"
+#include "search/rungs/schedule.h"
 #include "search/study_problem.h"
-#include "search/testing.h"
+#include "search/testing/problems.h"
 
 namespace fettle::search {
 namespace {

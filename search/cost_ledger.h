@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "search/search.h"
-#include "search/space.h"
+#include "search/space/space.h"
 
 namespace fettle::search {
 

@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "base/philox.h"
-#include "search/permutation.h"
+#include "search/maths/permutation.h"
 #include "search/search.h"
-#include "search/space.h"
+#include "search/space/space.h"
 
 namespace fettle::search {
 

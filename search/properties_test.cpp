@@ -10,7 +10,7 @@
 
 #include "api/names.h"
 #include "search/search.h"
-#include "search/testing.h"
+#include "search/testing/problems.h"
 
 namespace fettle::search {
 namespace {

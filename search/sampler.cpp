@@ -2,8 +2,8 @@
 #include "api/names.h"
 #include "search/auto.h"
 #include "search/fold.h"
-#include "search/rung_model.h"
-#include "search/samplers.h"
+#include "search/rungs/rung_model.h"
+#include "search/samplers/samplers.h"
 #include "search/search.h"
 #include "search/warm_start.h"
 

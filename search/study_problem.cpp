@@ -5,7 +5,7 @@
 
 #include "api/names.h"
 #include "search/auto.h"
-#include "search/space.h"
+#include "search/space/space.h"
 
 namespace fettle::search {
 namespace {

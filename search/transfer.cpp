@@ -5,7 +5,7 @@
 #include <numeric>
 #include <utility>
 
-#include "search/loss.h"
+#include "search/maths/loss.h"
 
 namespace fettle::search {
 namespace {

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "api/study.h"
-#include "search/space.h"
+#include "search/space/space.h"
 
 namespace fettle::search {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "search/space_map.h"
+#include "search/space/space_map.h"
 #include "search/transfer.h"
 
 namespace fettle::search {

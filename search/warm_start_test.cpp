@@ -10,8 +10,8 @@
 #include <set>
 
 #include "api/names.h"
-#include "search/space_map.h"
-#include "search/testing.h"
+#include "search/space/space_map.h"
+#include "search/testing/problems.h"
 #include "search/transfer.h"
 
 namespace fettle::search {

@@ -4,7 +4,7 @@
 #include <cstddef>
 
 #include "base/json.h"
-#include "cli/view.h"
+#include "cli/views/view.h"
 
 namespace fettle::cli {
 

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "base/json.h"
-#include "cli/view.h"
+#include "cli/views/view.h"
 
 namespace fettle::cli {
 

@@ -6,9 +6,9 @@
 
 #include <memory>
 
-#include "cli/reason.h"
 #include "cli/report/page_parts.h"
-#include "cli/test_studies.h"
+#include "cli/testing/test_studies.h"
+#include "cli/views/reason.h"
 
 namespace fettle::cli {
 namespace {

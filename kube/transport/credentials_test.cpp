@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "kube/transport/exec_plugin.h"
-#include "kube/transport/test_directory.h"
+#include "kube/transport/testing/test_directory.h"
 
 namespace fettle::kube {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "kube/transport/test_directory.h"
+#include "kube/transport/testing/test_directory.h"
 
 namespace fettle::kube {
 namespace {

@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "kube/transport/cpprest_wire.h"
-#include "kube/transport/test_server.h"
+#include "kube/transport/testing/test_server.h"
 
 namespace fettle::kube {
 namespace {

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "kube/transport/cluster_config.h"
-#include "kube/transport/test_directory.h"
-#include "kube/transport/test_server.h"
+#include "kube/transport/testing/test_directory.h"
+#include "kube/transport/testing/test_server.h"
 
 namespace fettle::kube {
 namespace {

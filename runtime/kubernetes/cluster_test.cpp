@@ -6,7 +6,7 @@
 #include <functional>
 
 #include "kube/json_path.h"
-#include "runtime/kubernetes/fake_cluster.h"
+#include "runtime/kubernetes/testing/fake_cluster.h"
 
 namespace fettle::kubernetes {
 namespace {

@@ -4,8 +4,8 @@
 
 #include "api/yaml/study_file.h"
 #include "kube/json_path.h"
-#include "runtime/kubernetes/fake_cluster.h"
 #include "runtime/kubernetes/gang.h"
+#include "runtime/kubernetes/testing/fake_cluster.h"
 
 namespace fettle::kubernetes {
 namespace {

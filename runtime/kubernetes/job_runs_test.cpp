@@ -11,8 +11,8 @@
 #include "api/timestamp.h"
 #include "api/yaml/study_file.h"
 #include "kube/json_path.h"
-#include "runtime/kubernetes/fake_cluster.h"
 #include "runtime/kubernetes/run_of_job.h"
+#include "runtime/kubernetes/testing/fake_cluster.h"
 
 namespace fettle::kubernetes {
 namespace {

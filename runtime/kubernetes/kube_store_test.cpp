@@ -7,8 +7,8 @@
 #include <string>
 
 #include "core/names.h"
-#include "kube/fake_api_server.h"
-#include "kube/fake_objects.h"
+#include "kube/testing/fake_api_server.h"
+#include "kube/testing/fake_objects.h"
 
 namespace fettle::kubernetes {
 namespace {

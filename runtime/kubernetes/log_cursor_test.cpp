@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "api/timestamp.h"
-#include "kube/fake_log.h"
+#include "kube/testing/fake_log.h"
 
 namespace fettle::kubernetes {
 namespace {

@@ -11,7 +11,7 @@
 #include <map>
 #include <thread>
 
-#include "kube/fake_api_server.h"
+#include "kube/testing/fake_api_server.h"
 
 namespace fettle::kubernetes {
 namespace {

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "kube/json_path.h"
-#include "runtime/kubernetes/fake_cluster.h"
+#include "runtime/kubernetes/testing/fake_cluster.h"
 
 namespace fettle::kubernetes {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "core/names.h"
 #include "kube/json_path.h"
-#include "runtime/kubernetes/fake_cluster.h"
+#include "runtime/kubernetes/testing/fake_cluster.h"
 
 namespace fettle::kubernetes {
 namespace {

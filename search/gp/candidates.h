@@ -10,7 +10,7 @@
 
 #include "base/philox.h"
 #include "search/gp/kernel.h"
-#include "search/space.h"
+#include "search/space/space.h"
 
 namespace fettle::search::gp {
 

@@ -16,7 +16,7 @@
 #include "search/gp/kernel.h"
 #include "search/gp/likelihood.h"
 #include "search/gp/posterior.h"
-#include "search/space.h"
+#include "search/space/space.h"
 
 namespace fettle::search::gp {
 

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "search/fronts_testing.h"
 #include "search/search.h"
-#include "search/testing.h"
+#include "search/testing/fronts.h"
+#include "search/testing/problems.h"
 
 namespace fettle::search {
 namespace {

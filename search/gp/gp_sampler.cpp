@@ -22,8 +22,8 @@
 #include "search/gp/outcomes.h"
 #include "search/gp/price.h"
 #include "search/gp/trust_region.h"
-#include "search/quasi_random_start.h"
-#include "search/samplers.h"
+#include "search/samplers/quasi_random_start.h"
+#include "search/samplers/samplers.h"
 
 namespace fettle::search {
 namespace {

@@ -10,8 +10,8 @@
 #include "search/gp/fit_schedule.h"
 #include "search/gp/outcomes.h"
 #include "search/search.h"
-#include "search/space.h"
-#include "search/testing.h"
+#include "search/space/space.h"
+#include "search/testing/problems.h"
 
 namespace fettle::search {
 namespace {

@@ -10,7 +10,7 @@
 #include <optional>
 #include <vector>
 
-#include "search/ehvi.h"
+#include "search/maths/ehvi.h"
 
 namespace fettle::search::gp {
 

@@ -14,7 +14,7 @@
 #include "search/gp/improvement.h"
 #include "search/gp/posterior.h"
 #include "search/gp/term.h"
-#include "search/space.h"
+#include "search/space/space.h"
 
 namespace fettle::search::gp {
 

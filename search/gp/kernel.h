@@ -16,7 +16,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "search/space.h"
+#include "search/space/space.h"
 
 namespace fettle::search::gp {
 

@@ -6,8 +6,8 @@
 #include <Eigen/Eigenvalues>
 #include <cmath>
 
-#include "search/gp/testing.h"
-#include "search/testing.h"
+#include "search/testing/gaussian_process.h"
+#include "search/testing/problems.h"
 
 namespace fettle::search::gp {
 namespace {

@@ -17,7 +17,7 @@
 #include "search/gp/likelihood.h"
 #include "search/gp/outcomes.h"
 #include "search/gp/posterior.h"
-#include "search/space.h"
+#include "search/space/space.h"
 
 namespace fettle::search::gp {
 

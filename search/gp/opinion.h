@@ -15,9 +15,9 @@
 #include <vector>
 
 #include "base/philox.h"
-#include "search/density_ratio.h"
 #include "search/gp/candidates.h"
 #include "search/gp/term.h"
+#include "search/samplers/density_ratio.h"
 
 namespace fettle::search::gp {
 

@@ -7,9 +7,9 @@
 
 #include <cmath>
 
-#include "search/gp/testing.h"
 #include "search/search.h"
-#include "search/testing.h"
+#include "search/testing/gaussian_process.h"
+#include "search/testing/problems.h"
 
 namespace fettle::search {
 namespace {

@@ -5,8 +5,8 @@
 
 #include "search/gp/fit_schedule.h"
 #include "search/gp/warp.h"
-#include "search/loss.h"
-#include "search/samplers.h"
+#include "search/maths/loss.h"
+#include "search/samplers/samplers.h"
 
 namespace fettle::search::gp {
 namespace {

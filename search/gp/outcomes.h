@@ -13,10 +13,10 @@
 #include <set>
 #include <vector>
 
-#include "search/pareto.h"
-#include "search/ranking.h"
+#include "search/maths/pareto.h"
+#include "search/maths/ranking.h"
 #include "search/search.h"
-#include "search/space.h"
+#include "search/space/space.h"
 
 namespace fettle::search::gp {
 

@@ -15,7 +15,7 @@
 #include "search/cost_ledger.h"
 #include "search/gp/cost_model.h"
 #include "search/gp/term.h"
-#include "search/space.h"
+#include "search/space/space.h"
 
 namespace fettle::search::gp {
 

@@ -8,8 +8,8 @@
 #include "base/test_paths.h"
 #include "search/gp/likelihood.h"
 #include "search/gp/posterior.h"
-#include "search/gp/testing.h"
-#include "search/testing.h"
+#include "search/testing/gaussian_process.h"
+#include "search/testing/problems.h"
 
 namespace fettle::search::gp {
 namespace {

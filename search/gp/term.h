@@ -5,7 +5,7 @@
 #include <Eigen/Core>
 
 #include "search/gp/kernel.h"
-#include "search/space.h"
+#include "search/space/space.h"
 
 namespace fettle::search::gp {
 

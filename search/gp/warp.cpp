@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstddef>
 
-#include "search/normal.h"
+#include "search/maths/normal.h"
 
 namespace fettle::search::gp {
 namespace {

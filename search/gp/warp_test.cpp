@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-#include "search/normal.h"
+#include "search/maths/normal.h"
 
 namespace fettle::search::gp {
 namespace {

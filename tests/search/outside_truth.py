@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes outside_truth.json beside this file: numbers of SciPy and Optuna that search/outside_truth_test.cpp
+"""Writes outside_truth.json beside this file: numbers of SciPy and Optuna that search/samplers/outside_truth_test.cpp
 compares Fettle's search with. Run it with the interpreter of `make bench-search`'s environment; the output
 was made with SciPy 1.17 and Optuna 5.0."""
 import json

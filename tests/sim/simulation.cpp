@@ -7,7 +7,7 @@
 #include "api/names.h"
 #include "base/check.h"
 #include "base/philox.h"
-#include "search/schedule.h"
+#include "search/rungs/schedule.h"
 
 namespace fettle::sim {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "api/trial_json.h"
-#include "kube/fake_api_server.h"
+#include "kube/testing/fake_api_server.h"
 
 namespace fettle::trainer {
 namespace {

@@ -16,8 +16,8 @@
 
 #include "base/check.h"
 #include "search/search.h"
-#include "search/space.h"
-#include "search/testing.h"
+#include "search/space/space.h"
+#include "search/testing/problems.h"
 #include "tests/search/families/options.h"
 #include "tests/search/families/tasks.h"
 

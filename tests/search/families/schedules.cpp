@@ -22,10 +22,10 @@
 #include <string>
 #include <vector>
 
-#include "search/curves_testing.h"
-#include "search/rung_table.h"
-#include "search/schedule.h"
-#include "search/testing.h"
+#include "search/rungs/rung_table.h"
+#include "search/rungs/schedule.h"
+#include "search/testing/curves.h"
+#include "search/testing/problems.h"
 
 namespace fettle::search {
 namespace {

@@ -6,7 +6,7 @@
 #include <map>
 
 #include "base/check.h"
-#include "search/testing.h"
+#include "search/testing/problems.h"
 #include "tests/search/families/landscape.h"
 
 namespace fettle::search::families {

@@ -1,0 +1,145 @@
+#include "cli/cluster/cluster_log.h"
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <iostream>
+#include <string>
+#include <thread>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "cli/cluster/cluster_objects.h"
+#include "cli/views/text.h"
+#include "kube/json_path.h"
+#include "kube/objects.h"
+#include "runtime/kubernetes/job_builder.h"
+
+namespace fettle::cli {
+namespace {
+
+constexpr const char* kRankLabel = "batch.kubernetes.io/job-completion-index";
+constexpr std::chrono::milliseconds kWaitInterval{500};
+
+// A pod of the trial, and which of its containers is the trial (the worker contract): the one named
+// `trainer`, else the first.
+struct TrialPod {
+  kube::Pod pod;
+  std::string container;
+};
+
+std::string label_of(const kube::Pod& pod, const char* name) {
+  const auto found = pod.metadata.labels.find(name);
+  return found == pod.metadata.labels.end() ? "" : found->second;
+}
+
+std::int64_t number_of(const std::string& text) {
+  std::int64_t number = 0;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
+}
+
+std::string trial_container(const Json& pod) {
+  std::string first;
+  for (const Json& container : kube::array_at(pod, {"spec", "containers"})) {
+    std::string name = kube::text_at(container, {"name"});
+    if (name == "trainer") return name;
+    if (first.empty()) first = name;
+  }
+  return first;
+}
+
+// The newest run comes first, then rank 0, then the pod that replaced the others.
+auto order_of(const TrialPod& candidate) {
+  const kube::Pod& pod = candidate.pod;
+  return std::tuple(number_of(label_of(pod, kubernetes::kRunLabel)),
+                    -number_of(label_of(pod, kRankLabel)), pod.metadata.created_ms);
+}
+
+Result<std::optional<TrialPod>> find_pod(kube::Client& client, const kube::ObjectKey& trial,
+                                         const std::optional<std::int64_t>& run) {
+  std::string selector = kubernetes::kTrialLabel + ("=" + trial.name);
+  if (run) selector += std::string(",") + kubernetes::kRunLabel + '=' + std::to_string(*run);
+  FETTLE_ASSIGN(const std::vector<Json> objects,
+                client.list(kube::kPods, trial.ns, {std::move(selector), ""}));
+  std::optional<TrialPod> best;
+  for (const Json& object : objects) {
+    FETTLE_ASSIGN(kube::Pod pod, kube::read_pod(object));
+    TrialPod candidate{std::move(pod), trial_container(object)};
+    if (!best || order_of(*best) < order_of(candidate)) best = std::move(candidate);
+  }
+  return best;
+}
+
+// Why there is no pod to ask.
+Error explain_no_pod(kube::Client& client, const kube::ObjectKey& key,
+                     const std::optional<std::int64_t>& run) {
+  const auto object = client.get(kube::kTrials, key);
+  if (!object.ok() && object.error().code == ErrorCode::kNotFound) {
+    return not_found("no trial '" + printable(key.name) + "' in namespace " + key.ns);
+  }
+  if (!object.ok()) return object.error();
+  const auto trial = read_trial_object(*object);
+  if (!trial.ok()) return trial.error();
+  const api::RunRecord* newest = newest_run(*trial);
+  if (newest == nullptr) return not_found(key.name + " has not run yet");
+  if (run && *run > newest->run) {
+    return not_found(key.name + " has no run " + std::to_string(*run) + "; the newest is " +
+                     std::to_string(newest->run));
+  }
+  std::string message = key.name +
+                        " has no pod now: the pods of a run go, with their logs, once "
+                        "its result is in the Trial";
+  const std::string ending = ending_of(*trial);
+  if (!ending.empty()) message += "; it ended: " + printable(ending);
+  return not_found(std::move(message));
+}
+
+// Why the container has printed nothing yet; "" once it has begun.
+std::string waiting_reason(const TrialPod& candidate) {
+  for (const kube::Container& container : candidate.pod.containers) {
+    if (container.name != candidate.container) continue;
+    if (container.running || container.terminated) return "";
+    if (container.waiting_reason.empty()) break;
+    std::string reason = container.waiting_reason;
+    if (!container.waiting_message.empty()) reason += ": " + container.waiting_message;
+    return reason;
+  }
+  if (!candidate.pod.unschedulable.empty()) return candidate.pod.unschedulable;
+  return candidate.pod.phase == "Succeeded" || candidate.pod.phase == "Failed" ? "" : "pending";
+}
+
+// The pod, once its container has begun. With `follow`, waits for that, and says what it waits for.
+Result<TrialPod> wait_for_pod(kube::Client& client, const kube::ObjectKey& trial,
+                              const PodLogOptions& options) {
+  std::string said;
+  for (;;) {
+    FETTLE_ASSIGN(std::optional<TrialPod> found, find_pod(client, trial, options.run));
+    if (!found) return explain_no_pod(client, trial, options.run);
+    const std::string waits = waiting_reason(*found);
+    if (waits.empty()) return *std::move(found);
+    const std::string sentence = found->pod.metadata.name + " has not started: " + printable(waits);
+    if (!options.follow) return Error{ErrorCode::kUnavailable, sentence};
+    if (sentence != said) std::cerr << "fettle: " << sentence << '\n';
+    said = sentence;
+    std::this_thread::sleep_for(kWaitInterval);
+  }
+}
+
+}  // namespace
+
+Status print_pod_log(kube::Client& client, const kube::ObjectKey& trial,
+                     const PodLogOptions& options, const LogPrinter& print) {
+  FETTLE_ASSIGN(const TrialPod found, wait_for_pod(client, trial, options));
+  kube::Client::LogOptions log;
+  log.container = found.container;
+  log.follow = options.follow;
+  const auto print_line = [&print](std::string_view line) {
+    print(std::string(line) + '\n');
+    return true;
+  };
+  return client.read_log({trial.ns, found.pod.metadata.name}, log, print_line, {});
+}
+
+}  // namespace fettle::cli

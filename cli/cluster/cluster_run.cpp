@@ -1,0 +1,120 @@
+#include "cli/cluster/cluster_run.h"
+
+#include <utility>
+
+#include "cli/cluster/cluster_source.h"
+#include "cli/cluster/follower.h"
+#include "cli/exit_code.h"
+#include "cli/interrupt.h"
+#include "cli/views/display.h"
+#include "cli/views/text.h"
+#include "kube/json_path.h"
+
+namespace fettle::cli {
+namespace {
+
+// The namespace of the file, unless the command line names another one: then that is a mistake, as
+// it is for kubectl.
+Result<Cluster> cluster_for(const Place& wanted, const Json& document) {
+  const std::string written = kube::text_at(document, {"metadata", "namespace"});
+  if (!written.empty() && !wanted.ns.empty() && written != wanted.ns) {
+    return invalid("the file says namespace: " + printable(written) + ", the command line " +
+                   printable(wanted.ns) + "; leave one out");
+  }
+  Place place = wanted;
+  if (wanted.ns.empty() && !written.empty()) {
+    place.ns = written;
+    place.program += " -n " + shell_word(written);
+  }
+  return reach_cluster(place);
+}
+
+// A list of causes, "[a, b]" in the middle of a sentence, one a line.
+std::string one_cause_a_line(std::string message) {
+  const std::size_t open = message.find(": [");
+  if (open == std::string::npos || message.back() != ']') return message;
+  message.pop_back();
+  message.replace(open, 3, ":\n  ");
+  for (std::size_t at = open; (at = message.find(", spec.", at)) != std::string::npos;) {
+    message.replace(at, 2, "\n  ");
+  }
+  return message;
+}
+
+Farewell farewell_of(const RunOptions& options, const Cluster& cluster, const std::string& study) {
+  return {"No longer following; study " + study + " goes on.\n" + ways_on(cluster, study),
+          options.resume};
+}
+
+// The study as it is at its end, everything read at one time.
+RunView final_view(const Cluster& cluster, const Follower& follower) {
+  auto seen = ClusterSource(cluster).read(follower.view().study.metadata.name, Detail::kObjects);
+  return seen.ok() ? seen->view : follower.view();
+}
+
+int follow(const RunOptions& options, const Cluster& cluster, const std::string& study) {
+  const auto display =
+      make_display(options.output, log_command_of(cluster.program), cluster.program);
+  auto interrupt = Interrupt::install();
+  if (!interrupt.ok()) return complain(interrupt.error());
+  Follower follower(cluster, study, **interrupt, *display);
+  const auto state = follower.run();
+  if (!state.ok()) {
+    if (follower.has_seen()) display->finish(follower.view(), {});
+    const int code = complain(state.error());
+    const bool deleted = state.error().code == ErrorCode::kNotFound;
+    return deleted ? static_cast<int>(kExitFailed) : code;
+  }
+  if (*state == StudyState::kActive) {
+    const Farewell farewell = farewell_of(options, cluster, study);
+    if (follower.has_seen()) display->finish(follower.view(), farewell);
+    if (!follower.has_seen()) display->say(farewell.text);
+    return kExitInterrupted;
+  }
+  const RunView view = final_view(cluster, follower);
+  if (*state == StudyState::kFinished) {
+    display->finish(view, {});
+    return exit_code_of_study(view.study);
+  }
+  display->say("the study is suspended; set suspend: false in " + options.file +
+               " and run it again");
+  display->finish(view, {"", options.resume});
+  return kExitInterrupted;
+}
+
+}  // namespace
+
+std::string ways_on(const Cluster& cluster, const std::string& study) {
+  return "  to watch it:   " + cluster.program + " status " + study +
+         "\n  to suspend it: " + cluster.kubectl + " patch study " + study +
+         R"( --type merge -p '{"spec":{"suspend":true}}')" +
+         "\n  to delete it:  " + cluster.kubectl + " delete study " + study;
+}
+
+Status apply_study(const Cluster& cluster, Json document) {
+  document.find("metadata")->set("namespace", cluster.ns);
+  document.erase("status");
+  const kube::ObjectKey key = kube::key_of(document);
+  kube::Client client(*cluster.transport, client_options());
+  const auto applied = client.apply(kube::kStudies, key, "", document, kManager);
+  if (applied.ok()) return success();
+  Error error = explain_missing_resource(applied.error());
+  error.message = one_cause_a_line(std::move(error.message));
+  return error;
+}
+
+int run_on_cluster(const RunOptions& options, Json document) {
+  if (options.fresh) {
+    return complain(
+        invalid("--fresh is for studies on this machine; on a cluster, delete the Study "
+                "and run it again"));
+  }
+  auto cluster = cluster_for(options.place, document);
+  if (!cluster.ok()) return complain(cluster.error());
+  const std::string study = kube::text_at(document, {"metadata", "name"});
+  const Status applied = apply_study(*cluster, std::move(document));
+  if (!applied.ok()) return complain(applied.error());
+  return follow(options, *cluster, study);
+}
+
+}  // namespace fettle::cli

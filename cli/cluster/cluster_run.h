@@ -1,0 +1,23 @@
+// fettle run --on cluster: applies a Study and follows it.
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+#include "cli/cluster/cluster.h"
+#include "cli/commands.h"
+
+namespace fettle::cli {
+
+// `document` is the Study as its file says. Returns the exit code (exit_code.h): of the study, or
+// kExitInterrupted when a signal ended the following.
+int run_on_cluster(const RunOptions& options, Json document);
+
+// Server-side apply as manager fettle-cli, into `cluster.ns`. kInvalid and others in the words of
+// the API server, one cause a line.
+Status apply_study(const Cluster& cluster, Json document);
+
+// What a person may want to do with a study that nobody follows any more.
+std::string ways_on(const Cluster& cluster, const std::string& study);
+
+}  // namespace fettle::cli

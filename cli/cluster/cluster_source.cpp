@@ -1,0 +1,129 @@
+#include "cli/cluster/cluster_source.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "cli/cluster/cluster_log.h"
+#include "cli/cluster/cluster_objects.h"
+#include "cli/views/text.h"
+#include "control/clock.h"
+#include "core/names.h"
+#include "kube/json_path.h"
+
+namespace fettle::cli {
+namespace {
+
+constexpr std::size_t kMostEvents = 1000;
+
+// When an Event (events.k8s.io/v1) was last seen.
+std::int64_t time_of(const Json& event) {
+  return std::max({kube::time_at(event, {"series", "lastObservedTime"}),
+                   kube::time_at(event, {"eventTime"}),
+                   kube::time_at(event, {"metadata", "creationTimestamp"})});
+}
+
+Happening happening_of(const Json& event) {
+  const std::string about = kube::text_at(event, {"regarding", "name"});
+  const std::string reason = kube::text_at(event, {"reason"});
+  const std::string note = kube::text_at(event, {"note"});
+  const std::int64_t times = kube::integer_at(event, {"series", "count"});
+  Happening happening;
+  happening.at_ms = time_of(event);
+  happening.warning = kube::text_at(event, {"type"}) == "Warning";
+  happening.text = printable(about) + ' ' + printable(reason) + ": " + printable(note);
+  if (times > 1) happening.text += " (" + std::to_string(times) + " times)";
+  happening.data = Json::object({{"event", reason},
+                                 {"timeMs", happening.at_ms},
+                                 {"about", about},
+                                 {"warning", happening.warning},
+                                 {"message", note}});
+  return happening;
+}
+
+bool is_about(const Json& event, const RunView& view) {
+  const std::string kind = kube::text_at(event, {"regarding", "kind"});
+  const std::string name = kube::text_at(event, {"regarding", "name"});
+  if (kind == "Study") return name == view.study.metadata.name;
+  return kind == "Trial" && find_trial(view.trials, name) != nullptr;
+}
+
+}  // namespace
+
+LogHint log_command_of(const std::string& program) {
+  return [program](const std::string& trial, std::int64_t run) {
+    return program + " logs " + trial + " --run " + std::to_string(run);
+  };
+}
+
+Result<std::unique_ptr<StudySource>> open_cluster_source(const Place& place) {
+  FETTLE_ASSIGN(Cluster cluster, reach_cluster(place));
+  return std::unique_ptr<StudySource>(std::make_unique<ClusterSource>(std::move(cluster)));
+}
+
+ClusterSource::ClusterSource(Cluster cluster)
+    : cluster_(std::move(cluster)), client_(*cluster_.transport, client_options()) {}
+
+Result<std::vector<std::string>> ClusterSource::names() {
+  auto studies = client_.list(kube::kStudies, cluster_.ns);
+  if (!studies.ok()) return explain_missing_resource(studies.error());
+  std::vector<std::string> names;
+  for (const Json& study : *studies) names.push_back(kube::text_at(study, {"metadata", "name"}));
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+Result<SeenStudy> ClusterSource::read(const std::string& name, Detail detail) {
+  SeenStudy seen{{}, log_command_of(cluster_.program), control::SystemClock().now_ms()};
+  seen.view.now_ms = seen.now_ms;
+  const auto study = client_.get(kube::kStudies, {cluster_.ns, name});
+  if (!study.ok() && study.error().code == ErrorCode::kNotFound) {
+    FETTLE_ASSIGN(const std::vector<std::string> others, names());
+    return no_such_study(name, place(), others, "-n says where to look");
+  }
+  if (!study.ok()) return study.error();
+  FETTLE_ASSIGN(seen.view.study, read_study_object(*study));
+  FETTLE_ASSIGN(const std::vector<Json> trials,
+                client_.list(kube::kTrials, cluster_.ns, {core::kStudyLabel + ("=" + name), ""}));
+  for (const Json& trial : trials) {
+    FETTLE_ASSIGN(api::Trial read, read_trial_object(trial));
+    if (!core::belongs_to(read, seen.view.study)) continue;
+    seen.view.trials.push_back(std::make_shared<const api::Trial>(std::move(read)));
+  }
+  sort_by_index(seen.view.trials);
+  if (detail == Detail::kWithEvents) {
+    FETTLE_ASSIGN(seen.view.happenings, read_events(seen.view));
+  }
+  bring_up_to_date(seen.view);
+  return seen;
+}
+
+// Events are for people: who may not read them sees the rest.
+Result<std::vector<Happening>> ClusterSource::read_events(const RunView& view) {
+  std::vector<Happening> happenings;
+  const auto events = client_.list(kube::kEvents, cluster_.ns);
+  if (!events.ok() && events.error().code == ErrorCode::kForbidden) return happenings;
+  if (!events.ok()) return events.error();
+  for (const Json& event : *events) {
+    if (is_about(event, view)) happenings.push_back(happening_of(event));
+  }
+  std::stable_sort(happenings.begin(), happenings.end(),
+                   [](const Happening& a, const Happening& b) { return a.at_ms < b.at_ms; });
+  if (happenings.size() > kMostEvents) {
+    happenings.erase(happenings.begin(),
+                     happenings.end() - static_cast<std::ptrdiff_t>(kMostEvents));
+  }
+  return happenings;
+}
+
+Status ClusterSource::scale(const std::string& trial, std::int64_t workers) {
+  const Json patch = Json::object({{"spec", Json::object({{"workers", workers}})}});
+  const auto written = client_.patch(kube::kTrials, {cluster_.ns, trial}, "", patch);
+  return written.ok() ? success() : Status(written.error());
+}
+
+Status ClusterSource::print_log(const std::string& trial, std::optional<std::int64_t> run,
+                                bool follow, const LogPrinter& print) {
+  return print_pod_log(client_, {cluster_.ns, trial}, {run, follow}, print);
+}
+
+}  // namespace fettle::cli

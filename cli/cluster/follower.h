@@ -1,0 +1,53 @@
+// Follower: watches a Study and its Trials on a cluster, and shows them until the Study ends or a
+// signal comes. It changes nothing: the Study goes on without it.
+//
+// One thread looks and draws; informers keep copies up to date on theirs.
+#pragma once
+
+#include <chrono>
+#include <string>
+
+#include "api/study.h"
+#include "api/trial.h"
+#include "base/result.h"
+#include "cli/cluster/cluster.h"
+#include "cli/interrupt.h"
+#include "cli/views/display.h"
+#include "cli/views/live_view.h"
+#include "kube/informer.h"
+
+namespace fettle::cli {
+
+class Follower {
+ public:
+  Follower(const Cluster& cluster, const std::string& study, Interrupt& interrupt,
+           Display& display);
+  ~Follower();
+
+  // Until the Study has finished, or was suspended and its trials have stopped; kGoesOn: a signal
+  // came. kNotFound: the Study was deleted. kUnavailable: nothing could be read from the beginning.
+  Result<StudyState> run();
+
+  // The study as it was last seen, if it was.
+  bool has_seen() const { return seen_; }
+  const RunView& view() const { return live_.view(); }
+
+ private:
+  // Shows what there is; kGoesOn while there is nothing yet, too.
+  Result<StudyState> look();
+  void say_what_is_wrong();
+  void say(const std::string& message);
+
+  const Cluster& cluster_;
+  const std::string study_;
+  Interrupt& interrupt_;
+  Display& display_;
+  LiveView live_;
+  kube::Informer<api::Study> studies_;
+  kube::Informer<api::Trial> trials_;
+  const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  std::string said_;  // last
+  bool seen_ = false;
+};
+
+}  // namespace fettle::cli

@@ -1,0 +1,46 @@
+// fettle best: the best configuration of a study, ready to paste.
+#include <iostream>
+
+#include "cli/commands.h"
+#include "cli/exit_code.h"
+#include "cli/study_source.h"
+#include "cli/views/schedule.h"
+#include "cli/views/summary.h"
+
+namespace fettle::cli {
+namespace {
+
+int print_schedule(const RunView& view, Output output) {
+  if (output == Output::kJson) {
+    std::cout << schedule_json(view).dump() << '\n';
+  } else if (output == Output::kYaml) {
+    const Result<std::string> study = schedule_study(view);
+    if (!study.ok()) return complain(study.error());
+    std::cout << *study;
+  } else {
+    std::cout << render_schedule(view);
+  }
+  return kExitSucceeded;
+}
+
+}  // namespace
+
+int best_command(const BestOptions& options) {
+  auto source = open_source(options.place);
+  if (!source.ok()) return complain(source.error());
+  const auto seen = (*source)->read(options.study, Detail::kObjects);
+  if (!seen.ok()) return complain(seen.error());
+  if (seen->view.study.status.best.empty()) {
+    std::cerr << "fettle: study " << options.study << " has no result yet\n";
+    return kExitFailed;
+  }
+  if (options.schedule) return print_schedule(seen->view, options.output);
+  if (options.output == Output::kJson) {
+    std::cout << best_json(seen->view).dump() << '\n';
+  } else {
+    std::cout << best_yaml(seen->view);
+  }
+  return kExitSucceeded;
+}
+
+}  // namespace fettle::cli

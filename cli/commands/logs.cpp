@@ -1,0 +1,20 @@
+// fettle logs: what a trial printed, also while it goes on printing.
+#include <iostream>
+
+#include "cli/commands.h"
+#include "cli/exit_code.h"
+#include "cli/study_source.h"
+#include "cli/views/terminal.h"
+
+namespace fettle::cli {
+
+int logs_command(const LogsOptions& options) {
+  auto source = open_source(options.place);
+  if (!source.ok()) return complain(source.error());
+  const Status printed =
+      (*source)->print_log(options.trial, options.run, options.follow,
+                           [](std::string_view bytes) { write_stdout(std::string(bytes)); });
+  return printed.ok() ? static_cast<int>(kExitSucceeded) : complain(printed.error());
+}
+
+}  // namespace fettle::cli

@@ -1,0 +1,184 @@
+// fettle replay: decides everything again from the recorded facts and compares; or says what
+// another algorithm or another early stopping would have made of them.
+#include "core/replay.h"
+
+#include <algorithm>
+#include <iostream>
+
+#include "api/study_json.h"
+#include "cli/commands.h"
+#include "cli/exit_code.h"
+#include "cli/study_source.h"
+#include "cli/views/text.h"
+#include "core/what_if.h"
+
+namespace fettle::cli {
+namespace {
+
+constexpr std::size_t kMostDifferences = 10;
+
+std::int64_t count(std::size_t number) { return static_cast<std::int64_t>(number); }
+
+void print_difference(const core::Difference& difference) {
+  std::cout << "\n  " << difference.trial << " (basis " << difference.basis << ")\n"
+            << "    recorded  " << printable(difference.recorded) << '\n'
+            << "    again     " << printable(difference.decided) << '\n';
+}
+
+// Trials are judged on the way, or pause and are promoted, or take over from others.
+std::string judged(const core::Replay& replay) {
+  if (replay.replacements > 0) {
+    return plural(replay.promotions, "promotion") + " and " +
+           plural(replay.replacements, "replacement");
+  }
+  if (replay.promotions > 0) return plural(replay.promotions, "promotion");
+  return plural(replay.judgements, "judgement") + " (" + plural(replay.stops, "stop") + ")";
+}
+
+// What else than this program on this machine has decided, if that shows.
+void print_elsewhere(const core::Replay& replay) {
+  if (replay.elsewhere.empty() || (replay.close == 0 && replay.differences.empty())) return;
+  for (const std::string& other : replay.elsewhere) {
+    std::cout << "Decided by  " << (other.empty() ? "an earlier version" : printable(other))
+              << '\n';
+  }
+  std::cout << "Here is     " << search::fingerprint() << '\n';
+  if (replay.close == 0) return;
+  std::cout << "What was computed elsewhere counts as the same if its numbers agree to "
+            << core::kSameElsewhere << " of their size: so " << plural(replay.close, "suggestion")
+            << (replay.close == 1 ? " does.\n" : " do.\n");
+}
+
+int print_replay(const RunView& view, const core::Replay& replay) {
+  std::cout << view.study.metadata.name << ": " << plural(replay.suggestions, "suggestion")
+            << (replay.replacements > 0 ? ", " : " and ") << judged(replay) << " decided again: ";
+  if (replay.deleted > 0) {
+    std::cerr << "fettle: decisions may differ that rested on deleted trials; there are "
+              << replay.deleted << '\n';
+  }
+  if (replay.differences.empty()) {
+    std::cout << "all as recorded" << (replay.close > 0 ? ", but for last digits\n" : "\n");
+    print_elsewhere(replay);
+    return kExitSucceeded;
+  }
+  std::cout << plural(count(replay.differences.size()), "difference") << '\n';
+  const std::size_t shown = std::min(replay.differences.size(), kMostDifferences);
+  for (std::size_t i = 0; i < shown; ++i) print_difference(replay.differences[i]);
+  if (shown < replay.differences.size()) {
+    std::cout << "\n  and " << replay.differences.size() - shown << " more\n";
+  }
+  std::cout << '\n';
+  print_elsewhere(replay);
+  std::cout << (replay.elsewhere.empty()
+                    ? "So the study's spec or its facts were changed since.\n"
+                    : "That may be the cause; else the study's spec or its facts were changed "
+                      "since.\n");
+  return kExitFailed;
+}
+
+// `study` with other rules, checked like one that is read. kInvalid: every complaint, one a line.
+Result<api::Study> with_rules(const api::Study& study, const ReplayOptions& options) {
+  api::Study changed = study;
+  if (!options.algorithm.empty()) {
+    changed.spec.algorithm = {};
+    changed.spec.algorithm.name = options.algorithm;
+    changed.spec.algorithm.seed = study.spec.algorithm.seed;
+    changed.status.search.clear();  // says what the Study's own algorithm stands for
+  }
+  if (!options.early_stopping.empty()) {
+    changed.spec.early_stopping.emplace();
+    changed.spec.early_stopping->name = options.early_stopping;
+  }
+  api::ReadStudy read = api::read_study(api::write_study(changed));
+  if (read.errors.empty()) return std::move(read.study);
+  return invalid(api::to_string(read.errors));
+}
+
+std::string best_sentence(const core::OtherStopping& other) {
+  if (other.best.empty()) return "";
+  if (other.best == other.best_left) return "The best trial, " + other.best + ", would be kept.\n";
+  return "The best trial, " + other.best + ", would have been stopped; the best of the rest is " +
+         (other.best_left.empty() ? "none" : other.best_left) + ".\n";
+}
+
+void print_stops(const api::Study& study, const core::OtherStopping& other) {
+  const std::string unit = printable(study.spec.resource.unit);
+  std::cout << study.spec.early_stopping->name << " would have stopped "
+            << plural(count(other.stops.size()), "trial") << " and saved "
+            << format_count(other.saved) << " of " << plural(other.steps, unit) << " ("
+            << (other.steps > 0 ? other.saved * 100 / other.steps : 0) << " %).\n"
+            << best_sentence(other);
+  if (other.unknown > 0) {
+    std::cout << "It would have let " << plural(other.unknown, "trial")
+              << " go on that really were stopped: what they would have come to is not known.\n";
+  }
+  std::vector<Line> rows;
+  for (const core::OtherStop& stop : other.stops) {
+    rows.push_back({{stop.trial},
+                    {std::to_string(stop.step)},
+                    {std::to_string(stop.reached)},
+                    {printable(stop.reason), Ink::kDim}});
+  }
+  if (rows.empty()) return;
+  std::cout << '\n';
+  for (const Line& line : table({{"trial"}, {"at", true}, {"went to", true}, {"why"}}, rows)) {
+    std::cout << render_line(line, kAnyWidth, {}) << '\n';
+  }
+}
+
+void print_suggestions(const api::Study& study,
+                       const std::vector<core::Resuggestion>& suggestions) {
+  std::vector<Line> rows;
+  std::int64_t same = 0;
+  for (const core::Resuggestion& again : suggestions) {
+    const Json& recorded = again.trial->spec.parameters;
+    const bool equal = again.point && *again.point == recorded;
+    if (equal) ++same;
+    rows.push_back({{again.trial->metadata.name},
+                    {format_parameters(recorded)},
+                    {equal         ? "the same"
+                     : again.point ? format_parameters(*again.point)
+                                   : "none"}});
+  }
+  std::cout << study.spec.algorithm.name << " would have suggested, of "
+            << plural(count(suggestions.size()), "point") << ", " << format_count(same)
+            << " alike, knowing in each case what was known then:\n\n";
+  const std::vector<Line> lines =
+      table({{"trial"}, {"recorded"}, {study.spec.algorithm.name}}, rows);
+  for (const Line& line : lines) std::cout << render_line(line, kAnyWidth, {}) << '\n';
+}
+
+int what_if(const RunView& view, const ReplayOptions& options) {
+  if (!options.algorithm.empty()) {
+    const Status can = core::can_suggest_otherwise(view.study, options.algorithm);
+    if (!can.ok()) return complain(can.error());
+  }
+  const auto study = with_rules(view.study, options);
+  if (!study.ok()) return complain(study.error());
+  if (!options.early_stopping.empty()) {
+    print_stops(*study, core::stop_otherwise(*study, *study->spec.early_stopping, view.trials));
+  }
+  if (options.algorithm.empty()) return kExitSucceeded;
+  const auto suggestions = core::suggest_again(*study, view.trials);
+  if (!suggestions.ok()) return complain(suggestions.error());
+  if (!options.early_stopping.empty()) std::cout << '\n';
+  print_suggestions(*study, *suggestions);
+  return kExitSucceeded;
+}
+
+}  // namespace
+
+int replay_command(const ReplayOptions& options) {
+  auto source = open_source(options.place);
+  if (!source.ok()) return complain(source.error());
+  const auto seen = (*source)->read(options.study, Detail::kObjects);
+  if (!seen.ok()) return complain(seen.error());
+  if (!options.algorithm.empty() || !options.early_stopping.empty()) {
+    return what_if(seen->view, options);
+  }
+  const auto replay = core::replay(seen->view.study, seen->view.trials);
+  if (!replay.ok()) return complain(replay.error());
+  return print_replay(seen->view, *replay);
+}
+
+}  // namespace fettle::cli

@@ -1,0 +1,30 @@
+// fettle report: everything about a study as one HTML page.
+#include <iostream>
+
+#include "base/file.h"
+#include "cli/commands.h"
+#include "cli/exit_code.h"
+#include "cli/report/page.h"
+#include "cli/study_source.h"
+#include "cli/views/terminal.h"
+
+namespace fettle::cli {
+
+int report_command(const ReportOptions& options) {
+  auto source = open_source(options.place);
+  if (!source.ok()) return complain(source.error());
+  const auto seen = (*source)->read(options.study, Detail::kObjects);
+  if (!seen.ok()) return complain(seen.error());
+  const std::string page = render_page(seen->view.study.metadata.name, page_data(seen->view));
+  if (options.file == "-") {
+    write_stdout(page);
+    return kExitSucceeded;
+  }
+  const std::string file = options.file.empty() ? options.study + ".html" : options.file;
+  const Status written = write_file(file, page);
+  if (!written.ok()) return complain(written.error());
+  std::cout << "Wrote " << file << ".\n";
+  return kExitSucceeded;
+}
+
+}  // namespace fettle::cli

@@ -1,0 +1,171 @@
+// fettle run: reads a study file and runs it to its end, on this machine or on a cluster.
+#include <unistd.h>
+
+#include <iostream>
+#include <set>
+#include <utility>
+
+#include "api/study_json.h"
+#include "cli/cluster/cluster_run.h"
+#include "cli/commands.h"
+#include "cli/commands/adopt.h"
+#include "cli/commands/check.h"
+#include "cli/exit_code.h"
+#include "cli/interrupt.h"
+#include "cli/local/local_source.h"
+#include "cli/local/runner.h"
+#include "cli/views/display.h"
+#include "cli/views/summary.h"
+#include "cli/views/text.h"
+#include "core/plan.h"
+#include "runtime/local/fitting.h"
+#include "runtime/local/pruning.h"
+#include "runtime/local/session.h"
+
+namespace fettle::cli {
+namespace {
+
+void say(const std::string& message) { std::cerr << "fettle: " << message << '\n'; }
+
+std::string names_of(const std::vector<api::Study>& studies) {
+  std::string names;
+  for (const api::Study& study : studies) {
+    names += (names.empty() ? "" : ", ") + study.metadata.name;
+  }
+  return names;
+}
+
+// The one Study of the file that is to run.
+Result<std::size_t> choose_study(const std::vector<api::Study>& studies,
+                                 const RunOptions& options) {
+  if (studies.empty()) return invalid(options.file + " holds no Study");
+  if (options.study.empty() && studies.size() > 1) {
+    return invalid(options.file + " holds " + std::to_string(studies.size()) +
+                   " Studies; say which one with --study: " + names_of(studies));
+  }
+  for (std::size_t i = 0; i < studies.size(); ++i) {
+    if (options.study.empty() || studies[i].metadata.name == options.study) return i;
+  }
+  return invalid(options.file + " holds no Study called " + options.study +
+                 "; there are: " + names_of(studies));
+}
+
+// Writes what the command line says instead of the file into `study` and `document`, under the
+// rules for files.
+Status override_fields(const RunOptions& options, api::Study& study, Json& document) {
+  if (!options.parallelism) return success();
+  Json* spec = document.find("spec");
+  Json budget = spec->find("budget") != nullptr ? *spec->find("budget") : Json::object();
+  spec->set("budget", budget.set("parallelism", *options.parallelism));
+  api::ReadStudy read = api::read_study(document);
+  if (!read.errors.empty()) {
+    return invalid("--parallelism: " + read.errors[0].path + ": " + read.errors[0].message);
+  }
+  study = std::move(read.study);
+  return success();
+}
+
+Result<std::unique_ptr<local::Session>> open_session(const RunOptions& options,
+                                                     const std::string& study) {
+  local::SessionOptions session;
+  session.root = options.place.root;
+  session.study = study;
+  session.say = say;
+  if (options.fresh) {
+    FETTLE_ASSIGN(const std::string aside,
+                  move_aside(local::make_layout(session.root, study), {session.lock_wait_ms, say}));
+    if (!aside.empty()) say("moved the study as it was to " + aside);
+  }
+  return local::Session::open(session);
+}
+
+// "Going on ...": what a resumed study has behind it.
+void announce(const api::Study& study, Display& display) {
+  const api::TrialCounts& counts = study.status.trials;
+  if (counts.created == 0) return;
+  const std::int64_t ended = counts.completed + counts.stopped + counts.failed;
+  display.say("going on with study " + study.metadata.name + ": " + format_count(ended) + " of " +
+              plural(planned_trials(study), "trial") + " have ended");
+}
+
+// A failure says its reason, and nothing beside it; whoever stopped the study is told the way back.
+Farewell farewell_of(const Result<StudyState>& state, const RunOptions& options) {
+  if (!state.ok()) return {"", options.resume};
+  if (*state == StudyState::kFinished) return {};
+  return {"Interrupted; nothing is lost. To go on: " + options.resume, options.resume};
+}
+
+// Of a study that has ended: what a person may still want to read stays, whatever its age.
+void prune_logs(const local::Layout& layout, const RunView& view) {
+  std::set<std::string> keep;
+  for (const api::BestTrial& best : view.study.status.best) {
+    const api::Trial* trial = find_trial(view.trials, best.trial);
+    const api::RunRecord* run = trial == nullptr ? nullptr : newest_run(*trial);
+    if (run != nullptr) keep.insert(layout.run_directory(best.trial, run->run));
+  }
+  for (const FailureGroup& group : group_failures(view, log_files_of(layout))) {
+    keep.insert(group.log.substr(0, group.log.rfind('/')));
+  }
+  const local::Pruned pruned =
+      local::prune_runs({layout.study_directory()}, local::kMostRunBytes, keep);
+  if (pruned.runs == 0) return;
+  say("removed the logs of " + plural(pruned.runs, "run") + ", the oldest; " +
+      std::to_string(local::kMostRunBytes >> 30) + " GiB of them are kept");
+}
+
+int run_session(const RunOptions& options, local::Session& session, const api::Study& study) {
+  const auto display =
+      make_display(options.output, log_files_of(session.layout()), options.place.program);
+  auto interrupt = Interrupt::install();
+  if (!interrupt.ok()) return complain(interrupt.error());
+  announce(study, *display);
+  const std::string held_back = local::tell_fitting(study, session.runs().room());
+  if (!held_back.empty()) display->say(held_back);
+  Runner runner(session, **interrupt, *display, {study.metadata.ns, study.metadata.name});
+  const auto state = runner.run();
+  const bool finished = state.ok() && *state == StudyState::kFinished;
+  const bool suspended = state.ok() && *state == StudyState::kSuspended;
+  if (suspended) {
+    display->say("the study is suspended; set suspend: false in " + options.file +
+                 " and run it again");
+  }
+  RunView view = runner.view();
+  view.interrupted = !finished && !suspended;
+  display->finish(view, farewell_of(state, options));
+  if (runner.has_abandoned()) ::_exit(kExitInterrupted);
+  if (!state.ok()) return complain(state.error());
+  if (finished) prune_logs(session.layout(), view);
+  return finished ? exit_code_of_study(view.study) : static_cast<int>(kExitInterrupted);
+}
+
+int run_here(const RunOptions& options, api::Study study, const Json& document) {
+  study.metadata.ns.clear();  // there are no namespaces on a laptop
+  auto session = open_session(options, study.metadata.name);
+  if (!session.ok()) return complain(session.error());
+  const auto adopted = adopt_study((*session)->store(), study, document);
+  if (!adopted.ok()) return complain(adopted.error());
+  for (const std::string& kept : adopted->kept) {
+    say("the study continues with " + kept + ", as it began; " + options.file + " leaves it out");
+  }
+  return run_session(options, **session, adopted->study);
+}
+
+}  // namespace
+
+int run_command(const RunOptions& options) {
+  api::LoadedFile loaded = check_study_file(options.file, options.place.on_cluster);
+  for (const api::Diagnostic& diagnostic : loaded.diagnostics) {
+    std::cerr << api::to_string(diagnostic) << '\n';
+  }
+  if (!loaded.diagnostics.empty()) return kExitInvalid;
+  const auto chosen = choose_study(loaded.studies, options);
+  if (!chosen.ok()) return complain(chosen.error());
+  api::Study& study = loaded.studies[*chosen];
+  Json& document = loaded.documents[*chosen];
+  const Status overridden = override_fields(options, study, document);
+  if (!overridden.ok()) return complain(overridden.error());
+  if (options.place.on_cluster) return run_on_cluster(options, std::move(document));
+  return run_here(options, std::move(study), document);
+}
+
+}  // namespace fettle::cli

@@ -1,0 +1,42 @@
+// fettle scale: more or fewer workers for a trial that runs, without stopping it.
+#include <iostream>
+
+#include "cli/commands.h"
+#include "cli/exit_code.h"
+#include "cli/study_source.h"
+#include "cli/views/text.h"
+
+namespace fettle::cli {
+namespace {
+
+Status check_workers(const api::Study& study, std::int64_t workers) {
+  const api::Workers& allowed = study.spec.trial.workers;
+  if (allowed.min == allowed.max) {
+    return invalid("the trials of " + study.metadata.name + " have " +
+                   plural(allowed.min, "worker") +
+                   " each, and need them all; a study with trial.workers.min below max can be "
+                   "scaled");
+  }
+  if (workers >= allowed.min && workers <= allowed.max) return success();
+  return invalid("found " + std::to_string(workers) + " workers, expected " +
+                 std::to_string(allowed.min) + " to " + std::to_string(allowed.max) +
+                 " (trial.workers)");
+}
+
+Status scale(const ScaleOptions& options) {
+  FETTLE_ASSIGN(const auto source, open_source(options.place));
+  FETTLE_ASSIGN(const SeenStudy seen, read_study_of(*source, options.trial));
+  FETTLE_TRY(check_workers(seen.view.study, options.workers));
+  return source->scale(options.trial, options.workers);
+}
+
+}  // namespace
+
+int scale_command(const ScaleOptions& options) {
+  const Status scaled = scale(options);
+  if (!scaled.ok()) return complain(scaled.error());
+  std::cout << options.trial << ": " << plural(options.workers, "worker") << " wanted\n";
+  return kExitSucceeded;
+}
+
+}  // namespace fettle::cli

@@ -1,0 +1,88 @@
+// fettle status: how a study stands, or all studies in a list. Works while one runs and after.
+#include <iostream>
+
+#include "cli/commands.h"
+#include "cli/exit_code.h"
+#include "cli/study_source.h"
+#include "cli/views/screen.h"
+#include "cli/views/summary.h"
+#include "cli/views/terminal.h"
+
+namespace fettle::cli {
+namespace {
+
+Line list_row(const SeenStudy& seen) {
+  const RunView& view = seen.view;
+  const api::StudyStatus& status = view.study.status;
+  const std::int64_t ended = status.trials.completed + status.trials.stopped + status.trials.failed;
+  std::string best = "-";
+  if (!status.best.empty() && !status.best.front().objectives.empty()) {
+    best = format_number(status.best.front().objectives[0]) + ' ' +
+           printable(view.study.spec.objectives[0].metric);
+  }
+  const double age = static_cast<double>(seen.now_ms - view.study.metadata.created_ms) / 1000;
+  return {{view.study.metadata.name, Ink::kBold},
+          {state_of(view)},
+          {format_count(ended) + "/" + format_count(planned_trials(view.study))},
+          {best},
+          {format_elapsed(age)}};
+}
+
+int list_studies(StudySource& source, Output output, const Style& style) {
+  const auto names = source.names();
+  if (!names.ok()) return complain(names.error());
+  int code = kExitSucceeded;
+  std::vector<Line> rows;
+  Json list = Json::array();
+  for (const std::string& name : *names) {
+    const auto seen = source.read(name, Detail::kObjects);
+    if (!seen.ok()) {
+      code = complain(seen.error());
+      continue;
+    }
+    rows.push_back(list_row(*seen));
+    list.push_back(summary_json(seen->view, seen->log));
+  }
+  if (output == Output::kJson) {
+    std::cout << list.dump() << '\n';
+    return code;
+  }
+  if (rows.empty() && code == kExitSucceeded) {
+    std::cout << "No studies " << source.place() << ".\n";
+    return code;
+  }
+  const std::vector<Line> lines =
+      table({{"study"}, {"state"}, {"trials", true}, {"best"}, {"age", true}}, rows);
+  for (const Line& line : lines) std::cout << render_line(line, kAnyWidth, style) << '\n';
+  return code;
+}
+
+void print_events(const RunView& view, Output output) {
+  for (const Happening& happening : view.happenings) {
+    std::cout << (output == Output::kJson
+                      ? happening.data.dump()
+                      : render_happening(happening, view.study.status.started_ms))
+              << '\n';
+  }
+}
+
+}  // namespace
+
+int status_command(const StatusOptions& options) {
+  const Style style = style_of_stdout();
+  auto source = open_source(options.place);
+  if (!source.ok()) return complain(source.error());
+  if (options.study.empty()) return list_studies(**source, options.output, style);
+  const auto seen = (*source)->read(options.study, Detail::kWithEvents);
+  if (!seen.ok()) return complain(seen.error());
+  if (options.events) {
+    print_events(seen->view, options.output);
+  } else if (options.output == Output::kJson) {
+    std::cout << summary_json(seen->view, seen->log).dump() << '\n';
+  } else {
+    std::cout << render_screen(seen->view, columns_of_stdout(), kAllRows, style);
+  }
+  return kExitSucceeded;
+}
+
+}  // namespace fettle::cli

@@ -1,0 +1,43 @@
+// fettle validate: says everything that is wrong with study files, without running anything.
+#include <iostream>
+
+#include "cli/commands.h"
+#include "cli/commands/check.h"
+#include "cli/exit_code.h"
+#include "cli/views/text.h"
+
+namespace fettle::cli {
+namespace {
+
+std::string describe(const api::Study& study) {
+  const api::StudySpec& spec = study.spec;
+  const auto count = [](std::size_t n) { return static_cast<std::int64_t>(n); };
+  std::string text = "study " + printable(study.metadata.name) + ", " +
+                     plural(count(spec.parameters.size()), "parameter") + ", " +
+                     plural(count(spec.objectives.size()), "objective") + ", " +
+                     plural(spec.budget.trials, "trial") + " at most, " +
+                     format_count(spec.budget.parallelism) + " at once, algorithm " +
+                     spec.algorithm.name;
+  if (spec.early_stopping) text += " with " + spec.early_stopping->name;
+  return text;
+}
+
+}  // namespace
+
+int validate_command(const ValidateOptions& options) {
+  int code = kExitSucceeded;
+  for (const std::string& file : options.files) {
+    const api::LoadedFile loaded = check_study_file(file, options.place.on_cluster);
+    for (const api::Diagnostic& diagnostic : loaded.diagnostics) {
+      std::cerr << api::to_string(diagnostic) << '\n';
+      code = kExitInvalid;
+    }
+    if (!loaded.diagnostics.empty()) continue;
+    for (const api::Study& study : loaded.studies) {
+      std::cout << file << ": ok, " << describe(study) << '\n';
+    }
+  }
+  return code;
+}
+
+}  // namespace fettle::cli

@@ -1,0 +1,362 @@
+#include "cli/doctor/doctor_page.h"
+
+#include <array>
+#include <cstdio>
+#include <iterator>
+#include <map>
+
+#include "cli/views/text.h"
+#include "machine/units.h"
+
+namespace fettle::cli {
+namespace {
+
+using machine::bytes_text;
+using machine::flops_text;
+using machine::rate_text;
+
+constexpr int kNameColumn = 11;
+constexpr int kBoundColumn = 18;
+
+std::string bytes(std::int64_t count) { return bytes_text(static_cast<double>(count)); }
+
+std::string number(double value, int decimals) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.*f", decimals, value);
+  return text.data();
+}
+
+// "  memory     23.5 GiB ...". An empty name continues the row before.
+std::string row(const std::string& name, const std::string& value) {
+  return "  " + padded(name, kNameColumn) + value + "\n";
+}
+
+// What the trials of one Study have.
+struct Use {
+  std::int64_t running = 0;
+  std::int64_t waiting = 0;
+  std::int64_t gpus = 0;
+  double cores = 0;
+  std::int64_t memory = 0;
+
+  void add(const local::Claim& claim) {
+    ++(claim.granted ? running : waiting);
+    if (!claim.granted) return;
+    gpus += std::ssize(claim.gpus);
+    cores += claim.need.cores;
+    memory += claim.need.memory;
+  }
+  std::string text() const {
+    if (running == 0) return std::to_string(waiting) + " waiting for room";
+    std::string said = plural(running, "trial") + " with " + number(cores, 1) + " cores";
+    if (gpus > 0) said += ", " + plural(gpus, "GPU");
+    if (memory > 0) said += ", " + bytes(memory) + " of memory";
+    if (waiting > 0) said += "; " + std::to_string(waiting) + " waiting for room";
+    return said;
+  }
+};
+
+// ---- The machine -------------------------------------------------------------------------------
+
+std::string cpu_rows(const machine::Machine& machine) {
+  const machine::Cpu& cpu = machine.cpu;
+  std::string features;
+  for (const std::string& feature : cpu.features) features += " " + feature;
+  std::string text = row("CPU", printable(cpu.model) + ": " + plural(cpu.cores, "core") + ", " +
+                                    plural(cpu.logical, "thread") + ", " +
+                                    plural(cpu.sockets, "socket") + ";" + features);
+  std::string usable = number(machine.cores, 1) + " usable";
+  if (cpu.cache > 0) usable += ", " + bytes_text(cpu.cache) + " of cache";
+  if (cpu.hertz > 0) {
+    usable += "; at " + number(cpu.hertz / 1e9, 2) + " GHz at most " +
+              flops_text(machine::peak_flops(cpu, machine.cores, false)) + "/s in fp32, " +
+              flops_text(machine::peak_flops(cpu, machine.cores, true)) + "/s in bf16";
+  }
+  return text + row("", usable);
+}
+
+std::string container_row(const machine::CgroupLimits& limits) {
+  if (!limits.cores && !limits.memory) return row("container", "no limits");
+  std::string text;
+  if (limits.cores) text = number(*limits.cores, 2) + " cores";
+  if (limits.memory) text += (text.empty() ? "" : ", ") + bytes(*limits.memory) + " of memory";
+  return row("container", "at most " + text);
+}
+
+std::string disk_row(const machine::Disk& disk) {
+  const std::string rate =
+      disk.rate ? "writes " + rate_text(disk.rate->write) + ", reads " + rate_text(disk.rate->read)
+                : disk.why_not;
+  return row("disk", bytes(disk.free) + " of " + bytes(disk.total) + " free in " +
+                         printable(disk.directory) + "; " + rate);
+}
+
+std::string network_rows(const machine::Machine& machine) {
+  std::string text = row(
+      "network", machine.loopback > 0 ? "loopback " + rate_text(machine.loopback) : "no loopback");
+  for (const machine::Link& link : machine.links) {
+    text += row("", printable(link.name) + " " + link.state + ", " +
+                        (link.speed ? rate_text(*link.speed) : "of unknown speed"));
+  }
+  return text;
+}
+
+std::string describe(const machine::Gpu& gpu) {
+  std::string text = printable(gpu.name) + ": " + bytes(gpu.memory) + ", " +
+                     bytes(gpu.memory_free) + " free; compute capability " +
+                     std::to_string(gpu.major) + "." + std::to_string(gpu.minor);
+  if (gpu.power_limit) text += ", " + number(*gpu.power_limit, 0) + " W at most";
+  if (gpu.nvlinks > 0) {
+    text += ", NVLink " + rate_text(machine::nvlink_rate(gpu.nvlinks)) + " each way (" +
+            plural(gpu.nvlinks, "link") + ")";
+  }
+  if (gpu.mig) text += *gpu.mig ? ", MIG on" : ", MIG off";
+  return text;
+}
+
+std::string gpu_rows(const machine::Machine& machine) {
+  const machine::Gpus& gpus = machine.gpus;
+  if (!gpus.missing.empty()) return row("GPUs", "none: " + printable(gpus.missing));
+  std::string text =
+      row("GPUs", plural(static_cast<std::int64_t>(gpus.all.size()), "GPU") + "; driver " +
+                      gpus.driver + ", for CUDA up to " + std::to_string(gpus.cuda / 1000) + "." +
+                      std::to_string(gpus.cuda % 1000 / 10));
+  for (const machine::Gpu& gpu : gpus.all) {
+    text += row("", describe(gpu));
+    for (const machine::GpuInstance& instance : gpu.instances) {
+      text += row("", "  " + printable(instance.name) + ": " + bytes(instance.memory));
+    }
+  }
+  if (machine.pci) text += row("", "PCIe to the first: " + rate_text(*machine.pci));
+  return text;
+}
+
+// What trials of `fettle run` can have here, and what others have of it.
+std::string shared_rows(const Shared& shared) {
+  const local::Room& room = shared.room;
+  std::string names;
+  for (const local::GpuName& gpu : room.gpus) {
+    const std::string id = gpu.id == gpu.cuda ? gpu.cuda : gpu.cuda + " (" + gpu.id + ")";
+    names += (names.empty() ? ": " : ", ") + printable(id);
+  }
+  const auto gpus = static_cast<std::int64_t>(room.gpus.size());
+  std::string text =
+      row("for trials", number(room.cores, 1) + " cores, " + bytes(room.memory) + " of memory, " +
+                            (gpus == 0 ? "no GPU" : plural(gpus, "GPU") + names));
+  text += row("", "open files for " + format_count(room.runs) + " at once");
+  if (!shared.problem.empty()) {
+    return text + row("Studies",
+                      "other Studies on this machine are not seen: " + printable(shared.problem));
+  }
+  if (shared.claims.empty()) return text + row("Studies", "no trial runs on this machine now");
+  std::map<std::string, Use> uses;
+  for (const local::Claim& claim : shared.claims) {
+    uses[claim.study + " of " + claim.user + " (process " + std::to_string(claim.runner) + ")"].add(
+        claim);
+  }
+  std::string name = "Studies";
+  for (const auto& [study, use] : uses) {
+    text += row(name, printable(study) + ": " + use.text());
+    name.clear();
+  }
+  return text;
+}
+
+std::string trainer_rows(const Examination& examination) {
+  if (!examination.backends.is_object()) {
+    return row("trainer", "not found: " + printable(examination.trainer_missing));
+  }
+  std::string text;
+  for (const auto& [name, state] : examination.backends.as_object()) {
+    const std::string said = state.is_string() ? printable(state.as_string()) : "";
+    text += row(text.empty() ? "trainer" : "", "backend " + name + ": " + said);
+  }
+  return text;
+}
+
+// ---- A configuration ---------------------------------------------------------------------------
+
+std::string bound_rows(const Diagnosis& diagnosis) {
+  const machine::Verdict& verdict = diagnosis.verdict;
+  if (!verdict.binding) return "";
+  std::string text = "  A step takes at least (" + diagnosis.device + "):\n";
+  for (std::size_t i = 0; i < verdict.bounds.size(); ++i) {
+    const machine::Bound& bound = verdict.bounds[i];
+    text += "    " + padded(bound.name, kBoundColumn) +
+            padded(machine::seconds_text(bound.seconds), kNameColumn) + "= " + bound.arithmetic +
+            (i == *verdict.binding ? "   <- binds" : "") + "\n";
+  }
+  const double seconds = verdict.bounds[*verdict.binding].seconds;
+  return text + "  So at most " +
+         format_count(static_cast<std::int64_t>(static_cast<double>(diagnosis.need->global_batch) /
+                                                seconds)) +
+         " samples a second, bound by " + verdict.bounds[*verdict.binding].name + ".\n";
+}
+
+std::string need_rows(const Diagnosis& diagnosis) {
+  const machine::Need& need = *diagnosis.need;
+  std::string text = "  " + format_count(diagnosis.parameters) + " parameters, " + need.precision +
+                     ", batch " + format_count(need.global_batch) + " over " +
+                     plural(need.world_size, "worker") + ", up to " +
+                     format_count(need.samples_at_once) + " samples at once\n";
+  text += "  Memory of a worker: at least " + bytes(need.memory) + " of " +
+          bytes(diagnosis.device_memory);
+  if (diagnosis.samples_fitting) {
+    text += "; up to " + format_count(*diagnosis.samples_fitting) + " samples at once would fit";
+  }
+  return text + "\n  Disk of a trial: " + bytes(need.checkpoint) + " a checkpoint, " +
+         std::to_string(diagnosis.about.checkpoints_kept) + " at once\n";
+}
+
+std::string case_text(const Diagnosis& diagnosis) {
+  std::string text = "\n" + diagnosis.about.name + "\n";
+  if (diagnosis.need) text += need_rows(diagnosis) + bound_rows(diagnosis);
+  for (const std::string& note : diagnosis.verdict.notes) text += "  Note: " + note + "\n";
+  for (const std::string& missing : diagnosis.verdict.missing) {
+    text += "  Missing: " + printable(missing) + "\n";
+  }
+  return text;
+}
+
+// ---- JSON --------------------------------------------------------------------------------------
+
+Json optional_number(const std::optional<double>& value) { return value ? Json(*value) : Json(); }
+
+Json gpu_json(const machine::Gpu& gpu) {
+  Json instances = Json::array();
+  for (const machine::GpuInstance& instance : gpu.instances) {
+    instances.push_back(Json::object(
+        {{"name", instance.name}, {"uuid", instance.uuid}, {"memory", instance.memory}}));
+  }
+  return Json::object(
+      {{"name", gpu.name},
+       {"uuid", gpu.uuid},
+       {"computeCapability", std::to_string(gpu.major) + "." + std::to_string(gpu.minor)},
+       {"memory", gpu.memory},
+       {"memoryFree", gpu.memory_free},
+       {"mig", gpu.mig ? Json(*gpu.mig) : Json()},
+       {"instances", std::move(instances)},
+       {"nvlinks", gpu.nvlinks},
+       {"powerLimitWatts", optional_number(gpu.power_limit)}});
+}
+
+Json machine_json(const machine::Machine& m) {
+  Json features = Json::array();
+  for (const std::string& feature : m.cpu.features) features.push_back(feature);
+  Json links = Json::array();
+  for (const machine::Link& link : m.links) {
+    links.push_back(Json::object({{"name", link.name},
+                                  {"state", link.state},
+                                  {"bytesPerSecond", optional_number(link.speed)}}));
+  }
+  Json gpus = Json::array();
+  for (const machine::Gpu& gpu : m.gpus.all) gpus.push_back(gpu_json(gpu));
+  Json disk = Json::object(
+      {{"directory", m.disk.directory}, {"free", m.disk.free}, {"total", m.disk.total}});
+  if (m.disk.rate) disk.set("writeBytesPerSecond", m.disk.rate->write);
+  if (m.disk.rate) disk.set("readBytesPerSecond", m.disk.rate->read);
+  return Json::object(
+      {{"cpu", Json::object({{"model", m.cpu.model},
+                             {"cores", m.cpu.cores},
+                             {"threads", m.cpu.logical},
+                             {"usableCores", m.cores},
+                             {"hertz", m.cpu.hertz},
+                             {"peakFlopsFp32", machine::peak_flops(m.cpu, m.cores, false)},
+                             {"features", std::move(features)}})},
+       {"memory", Json::object({{"total", m.memory.total},
+                                {"available", m.memory.available},
+                                {"usable", m.usable_memory},
+                                {"bytesPerSecond", m.memory_rate}})},
+       {"limits", Json::object({{"cores", optional_number(m.limits.cores)},
+                                {"memory", m.limits.memory ? Json(*m.limits.memory) : Json()}})},
+       {"disk", std::move(disk)},
+       {"network",
+        Json::object({{"loopbackBytesPerSecond", m.loopback}, {"links", std::move(links)}})},
+       {"driver", m.gpus.driver},
+       {"gpus", std::move(gpus)}});
+}
+
+Json shared_json(const Shared& shared) {
+  Json gpus = Json::array();
+  for (const local::GpuName& gpu : shared.room.gpus) {
+    gpus.push_back(Json::object({{"id", gpu.id}, {"visibleAs", gpu.cuda}}));
+  }
+  Json runs = Json::array();
+  for (const local::Claim& claim : shared.claims) {
+    Json held = Json::array();
+    for (const std::string& gpu : claim.gpus) {
+      if (claim.granted) held.push_back(gpu);
+    }
+    runs.push_back(Json::object({{"study", claim.study},
+                                 {"run", claim.run},
+                                 {"user", claim.user},
+                                 {"process", static_cast<std::int64_t>(claim.runner)},
+                                 {"waits", !claim.granted},
+                                 {"cores", claim.need.cores},
+                                 {"memory", claim.need.memory},
+                                 {"gpus", std::move(held)}}));
+  }
+  return Json::object({{"cores", shared.room.cores},
+                       {"memory", shared.room.memory},
+                       {"trialsByOpenFiles", shared.room.runs},
+                       {"gpus", std::move(gpus)},
+                       {"directory", shared.directory},
+                       {"problem", shared.problem},
+                       {"runs", std::move(runs)}});
+}
+
+Json strings(const std::vector<std::string>& list) {
+  Json array = Json::array();
+  for (const std::string& text : list) array.push_back(text);
+  return array;
+}
+
+Json case_json(const Diagnosis& diagnosis) {
+  Json bounds = Json::array();
+  for (const machine::Bound& bound : diagnosis.verdict.bounds) {
+    bounds.push_back(Json::object(
+        {{"name", bound.name}, {"seconds", bound.seconds}, {"arithmetic", bound.arithmetic}}));
+  }
+  const auto& binding = diagnosis.verdict.binding;
+  Json json =
+      Json::object({{"name", diagnosis.about.name},
+                    {"device", diagnosis.device},
+                    {"bounds", std::move(bounds)},
+                    {"binding", binding ? Json(diagnosis.verdict.bounds[*binding].name) : Json()},
+                    {"notes", strings(diagnosis.verdict.notes)},
+                    {"missing", strings(diagnosis.verdict.missing)}});
+  if (!diagnosis.need) return json;
+  json.set("memoryOfWorker", diagnosis.need->memory);
+  json.set("checkpoint", diagnosis.need->checkpoint);
+  json.set("workers", diagnosis.need->world_size);
+  json.set("samplesAtOnce", diagnosis.need->samples_at_once);
+  if (diagnosis.samples_fitting) json.set("samplesFitting", *diagnosis.samples_fitting);
+  return json;
+}
+
+}  // namespace
+
+std::string doctor_text(const Examination& examination) {
+  const machine::Machine& machine = examination.machine;
+  std::string text = "This machine\n" + cpu_rows(machine);
+  text += row("memory", bytes(machine.memory.total) + ", " + bytes(machine.memory.available) +
+                            " free, " + bytes(machine.usable_memory) + " usable; moves " +
+                            rate_text(machine.memory_rate));
+  text += container_row(machine.limits) + disk_row(machine.disk) + network_rows(machine) +
+          gpu_rows(machine) + shared_rows(examination.shared) + trainer_rows(examination);
+  if (!examination.processes.empty()) text += row("processes", examination.processes);
+  for (const Diagnosis& diagnosis : examination.diagnoses) text += case_text(diagnosis);
+  return text;
+}
+
+Json doctor_json(const Examination& examination) {
+  Json cases = Json::array();
+  for (const Diagnosis& diagnosis : examination.diagnoses) cases.push_back(case_json(diagnosis));
+  return Json::object({{"machine", machine_json(examination.machine)},
+                       {"trials", shared_json(examination.shared)},
+                       {"backends", examination.backends},
+                       {"processes", examination.processes},
+                       {"configurations", std::move(cases)}});
+}
+
+}  // namespace fettle::cli

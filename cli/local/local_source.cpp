@@ -1,0 +1,173 @@
+#include "cli/local/local_source.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <iostream>
+#include <thread>
+#include <utility>
+
+#include "base/file.h"
+#include "cli/views/text.h"
+#include "control/clock.h"
+#include "runtime/local/pruning.h"
+#include "runtime/local/scaling.h"
+#include "runtime/local/sqlite_store.h"
+#include "runtime/local/study_lock.h"
+#include "runtime/local/trial_log_reader.h"
+
+namespace fettle::cli {
+namespace {
+
+constexpr std::int64_t kMostEvents = 1000;
+constexpr auto kFollowInterval = std::chrono::milliseconds(200);
+
+Happening happening_of(const local::StoredEvent& event) {
+  Happening happening;
+  happening.at_ms = event.at_ms;
+  happening.warning = event.warning;
+  happening.text = event.name + ' ' + event.reason + ": " + printable(event.message);
+  happening.data = Json::object({{"event", event.reason},
+                                 {"timeMs", event.at_ms},
+                                 {"about", event.name},
+                                 {"warning", event.warning},
+                                 {"message", event.message}});
+  return happening;
+}
+
+// When something was last written about the study.
+std::int64_t last_sign_of_life(const RunView& view) {
+  std::int64_t at_ms = view.study.status.updated_ms;
+  for (const api::TrialPtr& trial : view.trials) {
+    if (trial->status.report) at_ms = std::max(at_ms, trial->status.report->at_ms);
+    if (const api::RunRecord* run = newest_run(*trial)) {
+      at_ms = std::max({at_ms, run->running_ms, run->ended_ms});
+    }
+  }
+  return at_ms;
+}
+
+bool exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
+
+// .fettle is its user's alone (runtime/local/private_root.h): to others it must not look empty.
+Status check_readable(const std::string& root) {
+  if (::access(root.c_str(), R_OK | X_OK) == 0 || errno != EACCES) return success();
+  return io_error(root + " cannot be read: " + system_message(errno) +
+                  "; it is kept from other users until its own opens it (chmod)");
+}
+
+// What there is to know of a run that is followed.
+enum class Life { kRuns, kEnded, kAbandoned };
+
+// Abandoned: fettle run and its supervisor are gone, and nothing says how the run ended. The lock
+// is asked before the outcome, which the last of them writes before it lets go.
+Life life_of(const local::Layout& layout, const std::string& trial, std::int64_t run) {
+  const bool held = local::StudyLock::is_held(layout.lock());
+  if (exists(layout.outcome_file(trial, run))) return Life::kEnded;
+  if (!held) return Life::kAbandoned;
+  const std::vector<std::int64_t> runs = local::recorded_runs(layout, trial);
+  return runs.empty() || runs.back() > run ? Life::kAbandoned : Life::kRuns;
+}
+
+Status follow_log(const local::Layout& layout, const std::string& trial, std::int64_t run,
+                  const LogPrinter& print) {
+  local::TrialLogReader reader(layout.log_file(trial, run));
+  for (;;) {
+    const Life life = life_of(layout, trial, run);
+    FETTLE_TRY(reader.read(life != Life::kRuns, print));
+    if (life == Life::kEnded) return success();
+    if (life == Life::kAbandoned) {
+      return Error{ErrorCode::kUnavailable,
+                   "run " + std::to_string(run) + " of " + trial +
+                       " was cut off: fettle run and its supervisor were killed; this is all that "
+                       "it printed until then"};
+    }
+    std::this_thread::sleep_for(kFollowInterval);
+  }
+}
+
+std::string known_runs(const std::vector<std::int64_t>& runs) {
+  std::string text;
+  for (const std::int64_t run : runs) text += (text.empty() ? "" : ", ") + std::to_string(run);
+  return text;
+}
+
+}  // namespace
+
+LogHint log_files_of(const local::Layout& layout) {
+  return
+      [layout](const std::string& trial, std::int64_t run) { return layout.log_file(trial, run); };
+}
+
+Result<std::vector<std::string>> LocalSource::names() {
+  FETTLE_TRY(check_readable(root_));
+  return local::recorded_studies(root_);
+}
+
+Error LocalSource::no_such(const std::string& study) {
+  return no_such_study(study, place(), local::recorded_studies(root_), "-C says where to look");
+}
+
+Result<SeenStudy> LocalSource::read(const std::string& name, Detail detail) {
+  FETTLE_TRY(check_readable(root_));
+  const local::Layout layout = local::make_layout(root_, name);
+  SeenStudy seen{{}, log_files_of(layout), control::SystemClock().now_ms()};
+  auto store = local::SqliteStore::open(layout.database(), local::SqliteStore::Mode::kReadOnly);
+  if (!store.ok() && store.error().code == ErrorCode::kNotFound) return no_such(name);
+  if (!store.ok()) return store.error();
+  for (const std::string& caveat : (*store)->caveats()) {
+    if (said_.insert(caveat).second) std::cerr << "fettle: " << printable(caveat) << '\n';
+  }
+  const control::Key key{"", name};
+  auto study = (*store)->get_study(key);
+  if (!study.ok() && study.error().code == ErrorCode::kNotFound) return no_such(name);
+  if (!study.ok()) return study.error();
+  FETTLE_ASSIGN(seen.view.trials, (*store)->list_trials(key));
+  if (detail == Detail::kWithEvents) {
+    FETTLE_ASSIGN(const auto events, (*store)->list_events(key, kMostEvents));
+    for (const auto& event : events) seen.view.happenings.push_back(happening_of(event));
+  }
+  seen.view.study = *std::move(study);
+  seen.view.interrupted =
+      state_of(seen.view.study) == "running" && local::StudyLock::holder(layout.lock()) == 0;
+  seen.view.now_ms = seen.view.interrupted ? last_sign_of_life(seen.view) : seen.now_ms;
+  bring_up_to_date(seen.view);
+  return seen;
+}
+
+Status LocalSource::print_log(const std::string& trial, std::optional<std::int64_t> wanted,
+                              bool follow, const LogPrinter& print) {
+  FETTLE_ASSIGN(const SeenStudy seen, read_study_of(*this, trial));
+  const local::Layout layout = local::make_layout(root_, seen.view.study.metadata.name);
+  const std::vector<std::int64_t> runs = local::recorded_runs(layout, trial);
+  const api::Trial* known = find_trial(seen.view.trials, trial);
+  const bool has_run = known != nullptr && newest_run(*known) != nullptr;
+  if (runs.empty() && has_run) {
+    return not_found("the logs of " + trial + " were removed: of a study that has ended " +
+                     std::to_string(local::kMostRunBytes >> 30) + " GiB of logs are kept");
+  }
+  if (runs.empty()) return not_found(trial + " has not run yet");
+  const std::int64_t run = wanted.value_or(runs.back());
+  if (std::find(runs.begin(), runs.end(), run) == runs.end()) {
+    return not_found(trial + " has no run " + std::to_string(run) +
+                     "; there are: " + known_runs(runs));
+  }
+  const std::string path = layout.log_file(trial, run);
+  if (!exists(path)) {
+    return io_error(path +
+                    " is not there; the run may have printed nothing, or its log was removed");
+  }
+  if (follow) return follow_log(layout, trial, run, print);
+  const bool ended = exists(layout.outcome_file(trial, run));
+  return local::TrialLogReader(path).read(ended, print);
+}
+
+Status LocalSource::scale(const std::string& trial, std::int64_t workers) {
+  FETTLE_ASSIGN(const SeenStudy seen, read_study_of(*this, trial));
+  return local::wish_workers(local::make_layout(root_, seen.view.study.metadata.name),
+                             {trial, workers});
+}
+
+}  // namespace fettle::cli

@@ -1,0 +1,153 @@
+#include "cli/local/runner.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "runtime/local/scaling.h"
+
+namespace fettle::cli {
+namespace {
+
+constexpr std::int64_t kLookForRoomMs = 1'000;
+// After the third signal: for the supervisor to do as it was told, then for its end.
+constexpr auto kLastPatience = std::chrono::seconds(2);
+
+}  // namespace
+
+Runner::Runner(local::Session& session, Interrupt& interrupt, Display& display,
+               const control::Key& study)
+    : session_(session),
+      interrupt_(interrupt),
+      display_(display),
+      key_(study),
+      manager_(session.store(), session.runs(), session.clock(), observer_),
+      live_(display),
+      done_fd_(::eventfd(0, EFD_CLOEXEC)) {}
+
+Runner::~Runner() {
+  if (done_fd_ >= 0) ::close(done_fd_);
+}
+
+Result<StudyState> Runner::run() {
+  FETTLE_TRY(look());
+  std::thread worker([this] { work(); });
+  Status seen = success();  // the first failure to look
+  while (!done_) {
+    wait();
+    on_signals(interrupt_.take());
+    Status look_now = look();
+    if (seen.ok()) seen = std::move(look_now);
+    if (!seen.ok()) stopping_ = true;
+    if (!done_ && !is_patient()) {
+      abandoned_ = true;
+      worker.detach();
+      return StudyState::kActive;
+    }
+  }
+  worker.join();
+  if (!seen.ok()) return seen.error();
+  FETTLE_TRY(look());
+  if (!outcome_.ok()) return outcome_.error();
+  return study_state();
+}
+
+// The worker thread's whole life.
+void Runner::work() {
+  outcome_ = manager_.run([this] {
+    return stopping_ || !session_.runs().failure().empty() || study_state() != StudyState::kActive;
+  });
+  const std::string failure = session_.runs().failure();
+  if (outcome_.ok() && !failure.empty()) outcome_ = io_error(failure);
+  session_.shutdown();
+  done_ = true;
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = ::write(done_fd_, &one, sizeof one);
+}
+
+StudyState Runner::study_state() {
+  const auto study = session_.store().get_study(key_);
+  const auto trials = session_.store().list_trials(key_);
+  return study.ok() && trials.ok() ? study_state_of(*study, *trials) : StudyState::kActive;
+}
+
+void Runner::wait() {
+  pollfd polled[] = {{interrupt_.fd(), POLLIN, 0}, {done_fd_, POLLIN, 0}};
+  ::poll(polled, 2, kLookIntervalMs);
+}
+
+void Runner::on_signals(int count) {
+  if (count == 0) return;
+  const bool first = signals_ == 0;
+  signals_ += count;
+  if (first) {
+    display_.say("stopping the trials gently; once more (Ctrl-C) kills them at once");
+    stopping_ = true;
+    manager_.wake();
+  }
+  if (signals_ > 1) {
+    display_.say("killing the trials");
+    session_.kill();
+  }
+  if (signals_ > 2 && !last_signal_) last_signal_ = Clock::now();
+}
+
+bool Runner::is_patient() {
+  if (!last_signal_) return true;
+  const auto waited = Clock::now() - *last_signal_;
+  if (waited < kLastPatience) return true;
+  if (!supervisor_killed_) {
+    display_.say("the supervisor does not answer: it is killed, and with it the trials");
+    ::kill(session_.runs().supervisor_pid(), SIGKILL);
+    supervisor_killed_ = true;
+  }
+  return waited < 2 * kLastPatience;
+}
+
+void Runner::grant_wishes() {
+  for (const local::WorkersWish& wish : local::take_wishes(session_.layout())) {
+    // Somebody else may write to the trial at the same time; then it is read again.
+    Status granted = Error{ErrorCode::kConflict, ""};
+    while (!granted.ok() && granted.error().code == ErrorCode::kConflict) {
+      const auto found = session_.store().get_trial({key_.ns, wish.trial});
+      if (!found.ok()) break;
+      api::Trial trial = **found;
+      trial.spec.workers = wish.workers;
+      const auto written = session_.store().update_trial_spec(trial);
+      granted = written.ok() ? success() : Status(written.error());
+    }
+  }
+}
+
+void Runner::watch_disk() {
+  local::SqliteStore& store = session_.store();
+  const std::int64_t now_ms = session_.clock().now_ms();
+  if (disk_is_full_ && now_ms >= look_for_room_ms_) {
+    store.look_for_room();
+    look_for_room_ms_ = now_ms + kLookForRoomMs;
+  }
+  const std::string no_room = store.no_room();
+  if (no_room.empty() == !disk_is_full_) return;
+  disk_is_full_ = !no_room.empty();
+  display_.say(disk_is_full_ ? no_room +
+                                   "; trials that run keep running, their results are kept "
+                                   "and new ones wait until there is room"
+                             : "there is room on the disk again: the study continues");
+}
+
+// Reads the store and shows what is new.
+Status Runner::look() {
+  watch_disk();
+  grant_wishes();
+  FETTLE_ASSIGN(api::Study study, session_.store().get_study(key_));
+  FETTLE_ASSIGN(std::vector<api::TrialPtr> trials, session_.store().list_trials(key_));
+  live_.show(std::move(study), std::move(trials), session_.clock().now_ms());
+  return success();
+}
+
+}  // namespace fettle::cli

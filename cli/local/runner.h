@@ -1,0 +1,77 @@
+// Runner: the running part of `fettle run`: the manager on a thread of its own, signals and the
+// display on this one.
+//
+// The first signal stops the trials gently, a second one kills them. After a third one a supervisor
+// that does not answer (it was stopped, its disk hangs) is killed, and in the end waited for no
+// more. Everything that counts is in the store, so that nothing here needs saving.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+#include "cli/interrupt.h"
+#include "cli/views/display.h"
+#include "cli/views/live_view.h"
+#include "control/manager.h"
+#include "runtime/local/session.h"
+
+namespace fettle::cli {
+
+class Runner {
+ public:
+  Runner(local::Session& session, Interrupt& interrupt, Display& display,
+         const control::Key& study);
+  ~Runner();
+
+  // Until the study has finished, or was suspended or a signal came and the trials have stopped;
+  // kActive: a signal did it.
+  // kIo: the environment failed; the study can be gone on with.
+  Result<StudyState> run();
+
+  // run() returned although something hangs that only the end of the process gets rid of: nothing
+  // may be destroyed any more.
+  bool has_abandoned() const { return abandoned_; }
+
+  // The study as it was last seen.
+  const RunView& view() const { return live_.view(); }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void work();
+  // As far as the store says.
+  StudyState study_state();
+  void wait();
+  void on_signals(int count);
+  // Whether there is something left to wait for, after the third signal.
+  bool is_patient();
+  Status look();
+  // Says when the disk is full and when there is room again, and looks for it.
+  void watch_disk();
+  // What other processes have asked for (fettle scale).
+  void grant_wishes();
+
+  local::Session& session_;
+  Interrupt& interrupt_;
+  Display& display_;
+  const control::Key key_;
+  control::Observer observer_;
+  control::Manager manager_;
+  LiveView live_;
+  int signals_ = 0;
+  bool disk_is_full_ = false;
+  std::int64_t look_for_room_ms_ = 0;
+  std::optional<Clock::time_point> last_signal_;  // the third
+  bool supervisor_killed_ = false;
+  bool abandoned_ = false;
+  int done_fd_ = -1;  // readable when work() has ended
+  std::atomic<bool> stopping_{false};
+  std::atomic<bool> done_{false};
+  Status outcome_ = success();  // of work(); read after it has ended
+};
+
+}  // namespace fettle::cli

@@ -1,0 +1,105 @@
+#include "cli/views/display.h"
+
+#include <iostream>
+#include <utility>
+
+#include "cli/views/screen.h"
+#include "cli/views/summary.h"
+#include "cli/views/terminal.h"
+
+namespace fettle::cli {
+namespace {
+
+// What text displays print at the end.
+std::string ending_text(const RunView& view, const LogHint& log, const std::string& program,
+                        const Farewell& farewell) {
+  std::string text = render_summary(view, log, program, style_of_stdout());
+  if (!farewell.text.empty()) text += '\n' + farewell.text + '\n';
+  return text;
+}
+
+class LiveDisplay final : public Display {
+ public:
+  LiveDisplay(LogHint log, std::string program)
+      : log_(std::move(log)), program_(std::move(program)), style_(style_of_stdout()) {}
+
+  void show(const RunView& view, const std::vector<Happening>&) override {
+    const TerminalSize room = screen_.room();
+    RunView noted = view;
+    noted.notice = notice_;
+    screen_.draw(render_screen(noted, room.columns, room.rows, style_));
+  }
+
+  void say(const std::string& message) override { notice_ = message; }
+
+  void finish(const RunView& view, const Farewell& farewell) override {
+    screen_.erase();
+    write_stdout(ending_text(view, log_, program_, farewell));
+  }
+
+ private:
+  const LogHint log_;
+  const std::string program_;
+  const Style style_;
+  LiveScreen screen_;
+  std::string notice_;
+};
+
+class LineDisplay final : public Display {
+ public:
+  LineDisplay(LogHint log, std::string program)
+      : log_(std::move(log)), program_(std::move(program)) {}
+
+  void show(const RunView& view, const std::vector<Happening>& news) override {
+    std::string text;
+    for (const Happening& happening : news) {
+      text += render_happening(happening, view.study.status.started_ms) + '\n';
+    }
+    write_stdout(text);
+  }
+
+  void say(const std::string& message) override { std::cerr << "fettle: " << message << '\n'; }
+
+  void finish(const RunView& view, const Farewell& farewell) override {
+    write_stdout('\n' + ending_text(view, log_, program_, farewell));
+  }
+
+ private:
+  const LogHint log_;
+  const std::string program_;
+};
+
+class JsonDisplay final : public Display {
+ public:
+  explicit JsonDisplay(LogHint log) : log_(std::move(log)) {}
+
+  void show(const RunView&, const std::vector<Happening>& news) override {
+    std::string text;
+    for (const Happening& happening : news) text += happening.data.dump() + '\n';
+    write_stdout(text);
+  }
+
+  void say(const std::string& message) override {
+    write_stdout(Json::object({{"event", "runner"}, {"message", message}}).dump() + '\n');
+  }
+
+  void finish(const RunView& view, const Farewell& farewell) override {
+    Json result = summary_json(view, log_);
+    if (!farewell.resume.empty()) result.set("resume", farewell.resume);
+    write_stdout(Json::object({{"result", std::move(result)}}).dump() + '\n');
+  }
+
+ private:
+  const LogHint log_;
+};
+
+}  // namespace
+
+std::unique_ptr<Display> make_display(Output output, const LogHint& log,
+                                      const std::string& program) {
+  if (output == Output::kJson) return std::make_unique<JsonDisplay>(log);
+  if (stdout_is_live()) return std::make_unique<LiveDisplay>(log, program);
+  return std::make_unique<LineDisplay>(log, program);
+}
+
+}  // namespace fettle::cli

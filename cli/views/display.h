@@ -1,0 +1,35 @@
+// Display: how `fettle run` shows what goes on: a live screen, plain lines, or JSON lines.
+//
+// show() is called several times a second from the main thread, with what happened since the last
+// call; say() with what the runner itself has to tell; finish() once, at the end.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/commands.h"
+#include "cli/study_source.h"
+#include "cli/views/view.h"
+
+namespace fettle::cli {
+
+// What is said after everything else.
+struct Farewell {
+  std::string text;    // for people; "" = nothing
+  std::string resume;  // the command that goes on with the study; for machines
+};
+
+class Display {
+ public:
+  virtual ~Display() = default;
+  virtual void show(const RunView& view, const std::vector<Happening>& news) = 0;
+  virtual void say(const std::string& message) = 0;
+  virtual void finish(const RunView& view, const Farewell& farewell) = 0;
+};
+
+// The live screen if stdout is a terminal that can do it. `program` is how hints call fettle.
+std::unique_ptr<Display> make_display(Output output, const LogHint& log,
+                                      const std::string& program);
+
+}  // namespace fettle::cli

@@ -1,0 +1,39 @@
+// LiveView: a study that goes on, looked at again and again: what is new goes to the display.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "api/study.h"
+#include "api/trial.h"
+#include "cli/views/chronicle.h"
+#include "cli/views/display.h"
+#include "cli/views/view.h"
+
+namespace fettle::cli {
+
+inline constexpr int kLookIntervalMs = 150;  // between redraws
+
+// How far a study has come by what its objects say: kActive until it is finished or suspended.
+enum class StudyState { kActive, kFinished, kSuspended };
+StudyState study_state_of(const api::Study& study, const std::vector<api::TrialPtr>& trials);
+
+// What `fettle run` returns for a study that has finished.
+int exit_code_of_study(const api::Study& study);
+
+class LiveView {
+ public:
+  explicit LiveView(Display& display) : display_(display) {}
+
+  void show(api::Study study, std::vector<api::TrialPtr> trials, std::int64_t now_ms);
+
+  // The study as it was last seen.
+  const RunView& view() const { return view_; }
+
+ private:
+  Display& display_;
+  Chronicle chronicle_;
+  RunView view_;
+};
+
+}  // namespace fettle::cli

@@ -1,0 +1,257 @@
+#include "cli/views/summary.h"
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+#include <utility>
+
+#include "api/resolve.h"
+#include "api/trainer_json.h"
+#include "api/yaml/yaml_text.h"
+#include "cli/views/time_spent.h"
+
+namespace fettle::cli {
+namespace {
+
+constexpr std::size_t kMostReasons = 5;
+constexpr int kReasonColumns = 400;
+constexpr std::size_t kMostOfFront = 10;
+
+// Members of `config` that a document may leave out, because the default is the same, removed.
+void remove_defaults(Json& config, const Json& defaults) {
+  if (!config.is_object()) return;
+  Json::Object kept;
+  for (auto& [key, value] : config.as_object()) {
+    const Json* usual = defaults.find(key);
+    if (value.is_null() || (usual != nullptr && *usual == value)) continue;
+    if (usual != nullptr) remove_defaults(value, *usual);
+    kept.emplace_back(key, std::move(value));
+  }
+  config.as_object() = std::move(kept);
+}
+
+// The trainer's configuration with the parameters written in; null for a template.
+Json best_trainer(const RunView& view, const api::BestTrial& best) {
+  if (!view.study.spec.trial.trainer) return {};
+  const auto config = api::resolve_trainer(view.study.spec, best.parameters);
+  if (!config) return {};
+  Json document = api::write_trainer_config(*config);
+  remove_defaults(document, api::write_trainer_config(api::TrainerConfig{}));
+  return document;
+}
+
+// Parameters and, for the built-in trainer, what they make of its configuration.
+std::string configuration_yaml(const RunView& view, const api::BestTrial& best, int indent) {
+  const std::string margin(static_cast<std::size_t>(indent), ' ');
+  std::string text = margin + "parameters:\n" + api::to_yaml(best.parameters, indent + 2);
+  const Json trainer = best_trainer(view, best);
+  if (!trainer.is_null()) text += margin + "trainer:\n" + api::to_yaml(trainer, indent + 2);
+  return text;
+}
+
+// "accuracy 0.9012, digits-0 at epoch 9" without the first part.
+std::string place_of(const RunView& view, const api::BestTrial& best) {
+  return best.trial + " at " + printable(view.study.spec.resource.unit) + ' ' +
+         std::to_string(best.step);
+}
+
+// "1,234 trials: 3 completed, ..."
+std::string counts_text(const api::TrialCounts& counts) {
+  std::string text = plural(counts.created, "trial") + ": " + format_count(counts.completed) +
+                     " completed, " + format_count(counts.stopped) + " stopped early, " +
+                     format_count(counts.failed) + " failed";
+  if (counts.infeasible > 0) text += ", " + format_count(counts.infeasible) + " infeasible";
+  if (counts.running + counts.pending > 0) {
+    text += ", " + format_count(counts.running + counts.pending) + " still to end";
+  }
+  return text;
+}
+
+std::string outcome_text(const RunView& view, const Style& style) {
+  const std::string state = state_of(view);
+  const api::StatusCondition* condition = true_condition(view.study, "Succeeded");
+  if (condition == nullptr) condition = true_condition(view.study, "Failed");
+  const Ink ink = state == "succeeded" ? Ink::kGood : state == "failed" ? Ink::kBad : Ink::kBold;
+  Line line = {{printable(view.study.metadata.name), Ink::kBold}, {" " + state, ink}};
+  const api::StudyStatus& status = view.study.status;
+  if (status.ended_ms > status.started_ms && status.started_ms > 0) {
+    const auto took = static_cast<double>(status.ended_ms - status.started_ms) / 1000;
+    line.push_back({" after " + format_elapsed(took)});
+  }
+  if (condition != nullptr && !condition->message.empty()) {
+    line.push_back({": " + printable(condition->message)});
+  }
+  return render_line(line, kAnyWidth, style) + '\n' + counts_text(status.trials) + '\n';
+}
+
+std::string front_text(const RunView& view) {
+  const auto& front = view.study.status.best;
+  if (front.size() < 2) return "";
+  std::string text =
+      "\nThe Pareto front has " + plural(static_cast<std::int64_t>(front.size()), "trial");
+  const std::optional<double>& volume = view.study.status.hypervolume;
+  if (volume) text += " and a hypervolume of " + format_number(*volume);
+  text += ":\n";
+  for (std::size_t i = 0; i < front.size() && i < kMostOfFront; ++i) {
+    text += "  " + front[i].trial + "  " + objectives_text(view.study.spec, front[i]) + '\n';
+  }
+  if (front.size() > kMostOfFront) {
+    text += "  and " + std::to_string(front.size() - kMostOfFront) + " more\n";
+  }
+  return text;
+}
+
+std::string best_text(const RunView& view, const Style& style) {
+  if (view.study.status.best.empty()) return "";
+  const api::BestTrial& best = view.study.status.best.front();
+  std::string text = "\n" +
+                     render_line({{"Best: "},
+                                  {objectives_text(view.study.spec, best), Ink::kGood},
+                                  {", " + place_of(view, best)}},
+                                 kAnyWidth, style) +
+                     '\n';
+  const api::Trial* trial = find_trial(view.trials, best.trial);
+  const auto tested = trial != nullptr ? metric_of(*trial, "test_accuracy") : std::nullopt;
+  if (tested) {
+    text +=
+        "      " + format_number(*tested) + " accuracy on the test images, which no decision saw\n";
+  }
+  text += front_text(view);
+  text += "\nThe best configuration, ready to paste:\n\n" + configuration_yaml(view, best, 2);
+  return text;
+}
+
+std::string failures_text(const RunView& view, const LogHint& log) {
+  const std::vector<FailureGroup> groups = group_failures(view, log);
+  if (groups.empty()) return "";
+  std::string text = "\nWhat failed:\n";
+  for (std::size_t i = 0; i < groups.size() && i < kMostReasons; ++i) {
+    text += "  " + plural(groups[i].trials, "trial") + ": " +
+            shortened(groups[i].reason, kReasonColumns) + '\n';
+    if (!groups[i].log.empty()) text += "    log: " + groups[i].log + '\n';
+  }
+  if (groups.size() > kMostReasons) {
+    text += "  and " +
+            plural(static_cast<std::int64_t>(groups.size() - kMostReasons), "other reason") + '\n';
+  }
+  return text;
+}
+
+std::string hints_text(const RunView& view, const std::string& program) {
+  const std::string& study = view.study.metadata.name;
+  std::string text = "\nMore: " + program + " trials " + study;
+  if (!view.study.status.best.empty()) {
+    text += "; " + program + " logs " + view.study.status.best.front().trial;
+  }
+  return text + "; " + program + " status " + study + '\n';
+}
+
+// The reason with every number replaced, so that "exit code 3" of two trials falls together even
+// where it goes on with a process id or a time.
+std::string without_numbers(const std::string& reason) {
+  std::string key;
+  for (const char c : reason) {
+    const bool digit = std::isdigit(static_cast<unsigned char>(c)) != 0;
+    if (!digit) key += c;
+    if (digit && (key.empty() || key.back() != '#')) key += '#';
+  }
+  return key;
+}
+
+Json counts_json(const api::TrialCounts& counts) {
+  return Json::object({{"created", counts.created},
+                       {"completed", counts.completed},
+                       {"stopped", counts.stopped},
+                       {"failed", counts.failed},
+                       {"infeasible", counts.infeasible},
+                       {"pending", counts.pending},
+                       {"running", counts.running}});
+}
+
+Json best_trial_json(const RunView& view, const api::BestTrial& best) {
+  Json objectives = Json::object();
+  for (std::size_t i = 0; i < best.objectives.size() && i < view.study.spec.objectives.size();
+       ++i) {
+    objectives.set(view.study.spec.objectives[i].metric, best.objectives[i]);
+  }
+  Json json = Json::object({{"trial", best.trial}, {"step", best.step}});
+  json.set("objective", best.objectives.empty() ? Json() : Json(best.objectives[0]));
+  json.set("objectives", objectives);
+  json.set("parameters", best.parameters);
+  const api::Trial* trial = find_trial(view.trials, best.trial);
+  if (trial != nullptr && trial->status.report) {
+    Json metrics = Json::object();
+    for (const auto& [name, value] : trial->status.report->metrics) metrics.set(name, value);
+    json.set("metrics", std::move(metrics));
+  }
+  Json trainer = best_trainer(view, best);
+  if (!trainer.is_null()) json.set("trainer", std::move(trainer));
+  return json;
+}
+
+}  // namespace
+
+std::vector<FailureGroup> group_failures(const RunView& view, const LogHint& log) {
+  std::vector<FailureGroup> groups;
+  std::map<std::string, std::size_t> index;
+  for (const api::TrialPtr& trial : view.trials) {
+    if (trial->status.phase != api::TrialPhase::kFailed) continue;
+    const std::string reason = printable(ending_of(*trial));
+    const auto [at, is_new] = index.emplace(without_numbers(reason), groups.size());
+    if (is_new) {
+      const api::RunRecord* run = newest_run(*trial);
+      groups.push_back({reason, 0, run != nullptr ? log(trial->metadata.name, run->run) : ""});
+    }
+    ++groups[at->second].trials;
+  }
+  std::stable_sort(groups.begin(), groups.end(), [](const FailureGroup& a, const FailureGroup& b) {
+    return a.trials > b.trials;
+  });
+  return groups;
+}
+
+std::string render_summary(const RunView& view, const LogHint& log, const std::string& program,
+                           const Style& style) {
+  std::string text = outcome_text(view, style) + best_text(view, style);
+  const std::string times = render_time_spent(time_spent(view), style);
+  if (!times.empty()) text += '\n' + times;
+  return text + failures_text(view, log) + hints_text(view, program);
+}
+
+std::string best_yaml(const RunView& view) {
+  const api::BestTrial& best = view.study.status.best.front();
+  return "# " + objectives_text(view.study.spec, best) + ": " + place_of(view, best) + '\n' +
+         configuration_yaml(view, best, 0);
+}
+
+Json best_json(const RunView& view) {
+  return best_trial_json(view, view.study.status.best.front());
+}
+
+Json summary_json(const RunView& view, const LogHint& log) {
+  const api::StatusCondition* condition = true_condition(view.study, "Succeeded");
+  if (condition == nullptr) condition = true_condition(view.study, "Failed");
+  Json json = Json::object({{"study", view.study.metadata.name}, {"state", state_of(view)}});
+  json.set("reason", condition != nullptr ? condition->reason : "");
+  json.set("message", condition != nullptr ? condition->message : "");
+  json.set("trials", counts_json(view.study.status.trials));
+  const auto& front = view.study.status.best;
+  json.set("best", front.empty() ? Json() : best_json(view));
+  if (front.size() > 1) {
+    Json list = Json::array();
+    for (const api::BestTrial& best : front) list.push_back(best_trial_json(view, best));
+    json.set("front", std::move(list));
+  }
+  const std::optional<double>& volume = view.study.status.hypervolume;
+  if (volume) json.set("hypervolume", *volume);
+  json.set("time", time_spent_json(time_spent(view)));
+  Json failures = Json::array();
+  for (const FailureGroup& group : group_failures(view, log)) {
+    failures.push_back(
+        Json::object({{"reason", group.reason}, {"trials", group.trials}, {"log", group.log}}));
+  }
+  json.set("failures", std::move(failures));
+  return json;
+}
+
+}  // namespace fettle::cli

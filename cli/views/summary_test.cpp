@@ -1,0 +1,136 @@
+#include "cli/views/summary.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "cli/testing/test_studies.h"
+#include "cli/views/time_spent.h"
+
+namespace fettle::cli {
+namespace {
+
+const Style kPlain = {.color = false, .unicode = true};
+std::string log_of(const std::string& trial, std::int64_t run) {
+  return "/there/" + trial + "/r" + std::to_string(run) + ".log";
+}
+
+TEST(Summary, SaysEverythingAPersonWantsToKnow) {
+  EXPECT_EQ(render_summary(view_at_the_end(), log_of, "fettle", kPlain),
+            R"(digits succeeded after 31 s: all 3 trials are done
+3 trials: 1 completed, 1 stopped early, 1 failed
+
+Best: accuracy 0.9012, digits-0 at epoch 9
+      0.8912 accuracy on the test images, which no decision saw
+
+The best configuration, ready to paste:
+
+  parameters:
+    learning_rate: 0.0123
+    optimizer: sgd
+
+Where the time went: 2 slots for 30 s
+  training                  40 s  65.9%
+  waiting for data         4.2 s   7.0%
+  start-up and saving     300 ms   0.5%
+  no trial left to start    16 s  26.7%
+  Trials waited 10 s in all for a slot.
+
+What failed:
+  1 trial: exit code 3: cannot open ?[31mdata
+    log: /there/digits-2/r0.log
+
+More: fettle trials digits; fettle logs digits-0; fettle status digits
+)");
+}
+
+TEST(Summary, GivesMachinesTheSame) {
+  const Json json = summary_json(view_at_the_end(), log_of);
+  EXPECT_EQ(*json.find("state"), Json("succeeded"));
+  EXPECT_EQ(*json.find("reason"), Json("TrialsDone"));
+  const Json& best = *json.find("best");
+  EXPECT_EQ(*best.find("trial"), Json("digits-0"));
+  EXPECT_EQ(*best.find("objective"), Json(0.9012));
+  EXPECT_EQ(*best.find("parameters")->find("optimizer"), Json("sgd"));
+  EXPECT_EQ(*json.find("failures")->as_array()[0].find("trials"), Json(1));
+}
+
+TEST(Summary, ListsTheParetoFront) {
+  RunView view = view_at_the_end();
+  view.study.spec.objectives.push_back({"latency", api::Direction::kMinimize, {}, {}});
+  api::BestTrial best = view.study.status.best.front();
+  best.objectives = {0.9, 20};
+  view.study.status.best = {best, best};
+  view.study.status.best[1].objectives = {0.8, 10};
+  view.study.status.hypervolume = 3.25;
+  EXPECT_NE(render_summary(view, log_of, "fettle", kPlain).find(R"(
+The Pareto front has 2 trials and a hypervolume of 3.25:
+  digits-0  accuracy 0.9, latency 20
+  digits-0  accuracy 0.8, latency 10
+)"),
+            std::string::npos);
+  const Json json = summary_json(view, log_of);
+  EXPECT_EQ(*json.find("hypervolume"), Json(3.25));
+  EXPECT_EQ(json.find("front")->as_array().size(), 2U);
+}
+
+TEST(Summary, HasNoBestWhereThereIsNone) {
+  RunView view = view_at_the_end();
+  view.study.status.best.clear();
+  EXPECT_TRUE(summary_json(view, log_of).find("best")->is_null());
+  EXPECT_EQ(render_summary(view, log_of, "fettle", kPlain).find("Best"), std::string::npos);
+}
+
+TEST(Summary, PrintsTheBestConfigurationByItself) {
+  EXPECT_EQ(best_yaml(view_at_the_end()), R"(# accuracy 0.9012: digits-0 at epoch 9
+parameters:
+  learning_rate: 0.0123
+  optimizer: sgd
+)");
+  EXPECT_EQ(*best_json(view_at_the_end()).find("trial"), Json("digits-0"));
+}
+
+TEST(Failures, AreToldWithTheirLastWords) {
+  RunView view = view_at_the_end();
+  api::Trial trial = *view.trials[2];
+  trial.status.runs[0].message =
+      "exit code 1: Traceback " + std::string(1000, '.') + " ValueError: no such file";
+  view.trials[2] = std::make_shared<const api::Trial>(trial);
+  const std::string text = render_summary(view, log_of, "fettle", kPlain);
+  EXPECT_NE(text.find("1 trial: exit code 1: Traceback"), std::string::npos);
+  EXPECT_NE(text.find("ValueError: no such file\n"), std::string::npos);
+}
+
+TEST(Failures, WithOneReasonButForNumbersAreOne) {
+  RunView view = view_at_the_end();
+  for (const char* message : {"exit code 4: cannot open x", "hung for 10 s", "hung for 12 s"}) {
+    api::Trial trial = *view.trials[2];
+    trial.status.runs[0].message = message;
+    view.trials.push_back(std::make_shared<const api::Trial>(trial));
+  }
+  const auto groups = group_failures(view, log_of);
+  ASSERT_EQ(groups.size(), 3U);
+  EXPECT_EQ(groups[0].trials, 2);
+  EXPECT_EQ(groups[0].reason, "hung for 10 s");
+  EXPECT_EQ(groups[0].log, "/there/digits-2/r0.log");
+}
+
+// 30 s of two slots: trial 0 ran all the time, trial 1 for 12 s, trial 2 from second 12 to 14.
+TEST(TimeSpent, AddsUpToWhatTheSlotsHad) {
+  const TimeSpent spent = time_spent(view_at_the_end());
+  EXPECT_EQ(spent.slots, 2);
+  EXPECT_NEAR(spent.start_up, 0.3, 1e-9);
+  EXPECT_NEAR(spent.data_wait, 0.1 * (29.9 + 11.9), 1e-9);
+  EXPECT_NEAR(spent.no_trial_left, 16, 1e-9);  // of the second slot, after trial 2
+  EXPECT_NEAR(
+      spent.training + spent.data_wait + spent.start_up + spent.no_trial_left + spent.bookkeeping,
+      2 * spent.wall_seconds, 1e-9);
+}
+
+TEST(TimeSpent, IsNothingBeforeAnythingRan) {
+  RunView view;
+  EXPECT_EQ(render_time_spent(time_spent(view), kPlain), "");
+}
+
+}  // namespace
+}  // namespace fettle::cli

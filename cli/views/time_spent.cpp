@@ -1,0 +1,153 @@
+#include "cli/views/time_spent.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "api/report.h"
+
+namespace fettle::cli {
+namespace {
+
+constexpr double kNegligibleShare = 0.001;
+
+struct Interval {
+  std::int64_t begin_ms = 0;
+  std::int64_t end_ms = 0;
+};
+
+double seconds(std::int64_t from_ms, std::int64_t to_ms) {
+  return static_cast<double>(std::max<std::int64_t>(to_ms - from_ms, 0)) / 1000;
+}
+
+std::vector<Interval> run_intervals(const RunView& view) {
+  std::vector<Interval> intervals;
+  for (const api::TrialPtr& trial : view.trials) {
+    for (const api::RunRecord& run : trial->status.runs) {
+      if (run.started_ms == 0) continue;
+      intervals.push_back({run.started_ms, run.ended_ms > 0 ? run.ended_ms : view.now_ms});
+    }
+  }
+  return intervals;
+}
+
+// How many intervals overlap at most. An end at the instant of a begin does not overlap it.
+std::int64_t most_at_once(const std::vector<Interval>& intervals) {
+  std::vector<std::pair<std::int64_t, int>> edges;
+  for (const Interval& interval : intervals) {
+    if (interval.end_ms <= interval.begin_ms) continue;
+    edges.emplace_back(interval.begin_ms, 1);
+    edges.emplace_back(interval.end_ms, -1);
+  }
+  std::sort(edges.begin(), edges.end());
+  std::int64_t now = 0;
+  std::int64_t most = 0;
+  for (const auto& [at_ms, change] : edges) most = std::max(most, now += change);
+  return std::max<std::int64_t>(most, intervals.empty() ? 0 : 1);
+}
+
+// Slot-seconds without a run after the last run began. Nothing is left over once that is negative:
+// records of a study that was interrupted.
+double idle_at_the_end(const std::vector<Interval>& intervals, std::int64_t slots) {
+  std::int64_t last_begin = 0;
+  std::int64_t last_end = 0;
+  for (const Interval& interval : intervals) {
+    last_begin = std::max(last_begin, interval.begin_ms);
+    last_end = std::max(last_end, interval.end_ms);
+  }
+  double idle = static_cast<double>(slots) * seconds(last_begin, last_end);
+  for (const Interval& interval : intervals) idle -= seconds(last_begin, interval.end_ms);
+  return std::max(idle, 0.0);
+}
+
+// Seconds within epochs, validation included, where every epoch's report says its own.
+std::optional<double> epoch_seconds(const api::Trial& trial) {
+  if (!trial.status.report) return std::nullopt;
+  const std::vector<api::HistoryPoint> curve = api::curve_of(*trial.status.report);
+  if (static_cast<std::int64_t>(curve.size()) != trial.status.report->step) return std::nullopt;
+  double sum = 0;
+  for (const api::HistoryPoint& point : curve) {
+    const auto found = point.metrics.find("seconds");
+    if (found == point.metrics.end()) return std::nullopt;
+    sum += found->second;
+  }
+  return sum;
+}
+
+void add_trial(TimeSpent& spent, const api::Trial& trial, std::int64_t now_ms) {
+  double running = 0;
+  for (const api::RunRecord& run : trial.status.runs) {
+    const std::int64_t end_ms = run.ended_ms > 0 ? run.ended_ms : now_ms;
+    const std::int64_t running_ms = run.running_ms > 0 ? run.running_ms : end_ms;
+    spent.start_up += seconds(run.started_ms, running_ms);
+    running += seconds(running_ms, end_ms);
+  }
+  if (const api::RunRecord* run = trial.status.runs.empty() ? nullptr : &trial.status.runs[0];
+      run != nullptr && run->run == 0 && trial.metadata.created_ms > 0) {
+    spent.queued += seconds(trial.metadata.created_ms, run->started_ms);
+  }
+  const double in_epochs = std::min(epoch_seconds(trial).value_or(running), running);
+  const double waiting =
+      in_epochs * std::clamp(metric_of(trial, "data_wait").value_or(0), 0.0, 1.0);
+  spent.start_up += running - in_epochs;
+  spent.data_wait += waiting;
+  spent.training += in_epochs - waiting;
+}
+
+}  // namespace
+
+TimeSpent time_spent(const RunView& view) {
+  TimeSpent spent;
+  const std::vector<Interval> intervals = run_intervals(view);
+  spent.slots = most_at_once(intervals);
+  for (const api::TrialPtr& trial : view.trials) add_trial(spent, *trial, view.now_ms);
+  const double busy = spent.training + spent.data_wait + spent.start_up;
+  const double slots = static_cast<double>(spent.slots);
+  spent.wall_seconds = view.study.status.active_seconds;
+  if (slots > 0) spent.wall_seconds = std::max(spent.wall_seconds, busy / slots);
+  const double idle = slots * spent.wall_seconds - busy;
+  spent.no_trial_left = std::min(idle, idle_at_the_end(intervals, spent.slots));
+  spent.bookkeeping = idle - spent.no_trial_left;
+  return spent;
+}
+
+std::string render_time_spent(const TimeSpent& spent, const Style& style) {
+  const double total = static_cast<double>(spent.slots) * spent.wall_seconds;
+  if (total <= 0) return "";
+  const std::pair<const char*, double> parts[] = {{"training", spent.training},
+                                                  {"waiting for data", spent.data_wait},
+                                                  {"start-up and saving", spent.start_up},
+                                                  {"search and bookkeeping", spent.bookkeeping},
+                                                  {"no trial left to start", spent.no_trial_left}};
+  std::vector<Line> rows;
+  for (const auto& [name, value] : parts) {
+    if (value / total < kNegligibleShare) continue;
+    char share[16];
+    std::snprintf(share, sizeof share, "%.1f%%", 100 * value / total);
+    rows.push_back({{name}, {format_elapsed(value)}, {share}});
+  }
+  std::string text = "Where the time went: " + plural(spent.slots, "slot") + " for " +
+                     format_elapsed(spent.wall_seconds) + '\n';
+  std::vector<Line> lines = table({{""}, {"", true}, {"", true}}, rows);
+  lines.erase(lines.begin());  // no header
+  for (const Line& line : lines) text += render_line(line, kAnyWidth, style) + '\n';
+  if (spent.queued >= 1) {
+    text += "  Trials waited " + format_elapsed(spent.queued) + " in all for a slot.\n";
+  }
+  return text;
+}
+
+Json time_spent_json(const TimeSpent& spent) {
+  return Json::object({{"slots", spent.slots},
+                       {"wallSeconds", spent.wall_seconds},
+                       {"trainingSeconds", spent.training},
+                       {"dataWaitSeconds", spent.data_wait},
+                       {"startUpSeconds", spent.start_up},
+                       {"bookkeepingSeconds", spent.bookkeeping},
+                       {"noTrialLeftSeconds", spent.no_trial_left},
+                       {"queuedSeconds", spent.queued}});
+}
+
+}  // namespace fettle::cli

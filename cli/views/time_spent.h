@@ -1,0 +1,32 @@
+// Where a study's time went, from the run records and the trials' reports. Pure.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/json.h"
+#include "cli/views/text.h"
+#include "cli/views/view.h"
+
+namespace fettle::cli {
+
+// Slot-seconds: one slot is room for one trial at a time. The five parts add up to
+// slots * wall_seconds.
+struct TimeSpent {
+  std::int64_t slots = 0;    // the most trials that ran at once
+  double wall_seconds = 0;   // in which at least one trial was running
+  double training = 0;       // in trials, without the next two
+  double data_wait = 0;      // trials that say so: waiting for data
+  double start_up = 0;       // start of processes, and in them what is outside epochs
+  double no_trial_left = 0;  // slots empty because the last trial had been started
+  double bookkeeping = 0;    // slots empty otherwise: search, records, process start
+  double queued = 0;         // trial-seconds that trials waited for a slot; not a part of the sum
+};
+
+TimeSpent time_spent(const RunView& view);
+
+// A small table of what is not negligible; "" if nothing ever ran.
+std::string render_time_spent(const TimeSpent& spent, const Style& style);
+Json time_spent_json(const TimeSpent& spent);
+
+}  // namespace fettle::cli

@@ -1,0 +1,141 @@
+#include "cli/views/view.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "cli/views/text.h"
+#include "core/best.h"
+#include "core/conditions.h"
+#include "core/history.h"
+#include "core/ledger.h"
+#include "core/report.h"
+#include "core/study_status.h"
+
+namespace fettle::cli {
+namespace {
+
+// How many trials this machine runs at once, as far as one can see: those that it runs now.
+std::int64_t slots_of(const RunView& view) {
+  const auto running = std::count_if(
+      view.trials.begin(), view.trials.end(),
+      [](const api::TrialPtr& trial) { return trial->status.phase == api::TrialPhase::kRunning; });
+  const std::int64_t most = view.study.spec.budget.parallelism;
+  return running > 0 ? std::min<std::int64_t>(running, most) : most;
+}
+
+}  // namespace
+
+void bring_up_to_date(RunView& view) {
+  const core::Ledger ledger(view.study, view.trials);
+  const core::Spending spending = ledger.spending(view.study, view.now_ms);
+  const core::StudyOutlook outlook{ledger, spending, slots_of(view), {}, {}, ""};
+  api::StudyStatus now = core::study_status(view.study, outlook, view.now_ms);
+  api::StudyStatus& status = view.study.status;
+  status.trials = now.trials;
+  status.best = std::move(now.best);
+  status.hypervolume = now.hypervolume;
+  status.active_seconds = now.active_seconds;
+  status.gpu_hours = now.gpu_hours;
+  status.eta_seconds = now.eta_seconds;
+}
+
+const api::StatusCondition* true_condition(const api::Study& study, std::string_view type) {
+  const auto* condition = core::find_condition(study.status.conditions, std::string(type));
+  return condition != nullptr && condition->status ? condition : nullptr;
+}
+
+std::string state_of(const api::Study& study) {
+  if (true_condition(study, "Succeeded")) return "succeeded";
+  if (true_condition(study, "Failed")) return "failed";
+  if (true_condition(study, "Suspended")) return "suspended";
+  return study.status.started_ms > 0 ? "running" : "waiting";
+}
+
+std::string state_of(const RunView& view) {
+  return view.interrupted ? "interrupted" : state_of(view.study);
+}
+
+std::optional<double> objective_now(const api::StudySpec& spec, const api::Trial& trial,
+                                    std::size_t objective) {
+  if (const api::Fact* result = core::newest_fact(trial, api::FactKind::kResult)) {
+    if (objective < result->values.size()) return result->values[objective];
+    return std::nullopt;
+  }
+  if (!trial.status.report || objective >= spec.objectives.size()) return std::nullopt;
+  return core::measure_end(spec, *trial.status.report, false).values[objective];
+}
+
+std::int64_t planned_trials(const api::Study& study) {
+  return std::max(study.spec.budget.trials, study.status.trials.created);
+}
+
+std::string objectives_text(const api::StudySpec& spec, const api::BestTrial& best) {
+  std::string text;
+  for (std::size_t i = 0; i < best.objectives.size() && i < spec.objectives.size(); ++i) {
+    if (!text.empty()) text += ", ";
+    text += printable(spec.objectives[i].metric) + ' ' + format_number(best.objectives[i]);
+  }
+  return text;
+}
+
+std::vector<TrialResult> results_in_order(const api::StudySpec& spec,
+                                          const std::vector<api::TrialPtr>& trials) {
+  std::vector<TrialResult> results;
+  for (const api::TrialPtr& trial : trials) {
+    const api::Fact* fact = core::newest_fact(*trial, api::FactKind::kResult);
+    if (fact == nullptr || fact->infeasible || fact->values.empty() || !fact->values[0]) continue;
+    results.push_back({fact->seq, fact->at_ms, trial->metadata.name, *fact->values[0], false});
+  }
+  std::sort(results.begin(), results.end(),
+            [](const TrialResult& a, const TrialResult& b) { return a.seq < b.seq; });
+  std::optional<double> best;
+  for (TrialResult& result : results) {
+    result.best_so_far = !best || core::is_better(spec.objectives[0], result.value, *best);
+    if (result.best_so_far) best = result.value;
+  }
+  return results;
+}
+
+const api::Trial* find_trial(const std::vector<api::TrialPtr>& trials, std::string_view name) {
+  const auto found = std::find_if(trials.begin(), trials.end(), [&](const api::TrialPtr& trial) {
+    return trial->metadata.name == name;
+  });
+  return found == trials.end() ? nullptr : found->get();
+}
+
+const api::RunRecord* newest_run(const api::Trial& trial) {
+  return trial.status.runs.empty() ? nullptr : &trial.status.runs.back();
+}
+
+std::string ending_of(const api::Trial& trial) {
+  if (trial.status.phase == api::TrialPhase::kStopped && trial.spec.stop) {
+    return trial.spec.stop->message.empty() ? trial.spec.stop->reason : trial.spec.stop->message;
+  }
+  if (trial.status.phase != api::TrialPhase::kFailed) return "";
+  for (const api::StatusCondition& condition : trial.status.conditions) {
+    if (condition.type == "Failed" && condition.status && !condition.message.empty()) {
+      return condition.message;
+    }
+  }
+  const api::RunRecord* run = newest_run(trial);
+  return run == nullptr ? "" : run->message;
+}
+
+double running_seconds(const api::Trial& trial, std::int64_t now_ms) {
+  double seconds = 0;
+  for (const api::RunRecord& run : trial.status.runs) {
+    if (run.running_ms == 0) continue;
+    const std::int64_t end = run.ended_ms > 0 ? run.ended_ms : now_ms;
+    seconds += static_cast<double>(std::max<std::int64_t>(end - run.running_ms, 0)) / 1000;
+  }
+  return seconds;
+}
+
+std::optional<double> metric_of(const api::Trial& trial, std::string_view metric) {
+  if (!trial.status.report) return std::nullopt;
+  const auto& metrics = trial.status.report->metrics;
+  const auto found = metrics.find(std::string(metric));
+  return found == metrics.end() ? std::nullopt : std::optional(found->second);
+}
+
+}  // namespace fettle::cli

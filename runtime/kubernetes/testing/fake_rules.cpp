@@ -1,0 +1,37 @@
+#include "runtime/kubernetes/testing/fake_rules.h"
+
+#include "api/field_error.h"
+#include "api/rulebook.h"
+#include "kube/json_path.h"
+#include "kube/resource.h"
+
+namespace fettle::kubernetes {
+namespace {
+
+// Adds to `object` what only `whole` has. Lists are one value.
+void fill_in(Json& object, const Json& whole) {
+  for (const auto& [key, value] : whole.as_object()) {
+    Json* there = object.find(key);
+    if (there == nullptr || there->is_null()) {
+      object.set(key, value);
+    } else if (there->is_object() && value.is_object()) {
+      fill_in(*there, value);
+    }
+  }
+}
+
+}  // namespace
+
+Result<Json> apply_rulebook(const Json& before, const Json& after) {
+  const std::string kind = kube::text_at(after, {"kind"});
+  if (kind != kube::kStudies.kind && kind != kube::kTrials.kind) return after;
+  const auto errors = api::errors_of_write(before, after);
+  if (!errors.empty()) return invalid(api::to_string(errors));
+  if (!api::errors_of_write(Json(), after).empty()) return after;  // wrong before, and still
+  const Json whole = api::with_defaults(after);
+  Json stored = after;
+  if (Json* spec = stored.find("spec")) fill_in(*spec, *whole.find("spec"));
+  return stored;
+}
+
+}  // namespace fettle::kubernetes

@@ -1,0 +1,215 @@
+#include "search/maths/ehvi.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "base/check.h"
+#include "search/maths/normal.h"
+#include "search/maths/sobol_sequence.h"
+
+namespace fettle::search {
+namespace {
+
+constexpr std::uint64_t kDrawKey = 0x65687669;  // any: the draws are the same for everybody
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+std::vector<Losses> front_of(const std::vector<Losses>& points) {
+  const std::vector<std::size_t> fronts = front_numbers(points);
+  std::vector<Losses> out;
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    if (fronts[i] == 0) out.push_back(points[i]);
+  }
+  std::sort(out.begin(), out.end());
+  out.erase(std::unique(out.begin(), out.end()), out.end());
+  return out;
+}
+
+// The boxes of one slice, put on top of those `open` below it: one that goes on stays open, the
+// others end at `height` in the objective that is added. Boxes of a slice differ in their last low
+// face, by which both lists ascend.
+void stack(const std::vector<Box>& slice, double height, std::vector<Box>& open,
+           std::vector<Box>& done) {
+  const std::size_t key = slice.empty() ? 0 : slice[0].low.size() - 1;
+  std::vector<Box> next;
+  std::size_t below = 0;
+  const auto close = [&](const Box& box) {
+    done.push_back(box);
+    done.back().high.push_back(height);
+  };
+  for (const Box& box : slice) {
+    while (below < open.size() && open[below].low[key] < box.low[key]) close(open[below++]);
+    next.push_back(box);
+    next.back().low.push_back(height);
+    if (below == open.size() || open[below].low[key] != box.low[key]) continue;
+    if (open[below].high == box.high) {
+      next.back().low.back() = open[below].low.back();
+    } else {
+      close(open[below]);
+    }
+    ++below;
+  }
+  while (below < open.size()) close(open[below++]);
+  open = std::move(next);
+}
+
+double face_slope(double face, const NormalMarginal& loss, bool by_mean) {
+  if (face == -kInfinity) return 0;
+  const double z = (face - loss.mean) / loss.sigma;
+  return by_mean ? -normal_cdf(z) : normal_density(z);
+}
+
+}  // namespace
+
+double expected_improvement(double threshold, const NormalMarginal& loss) {
+  if (threshold == -kInfinity) return 0;
+  const double gap = threshold - loss.mean;
+  if (loss.sigma <= 0) return std::max(gap, 0.0);
+  const double z = gap / loss.sigma;
+  return std::max(gap * normal_cdf(z) + loss.sigma * normal_density(z), 0.0);
+}
+
+// A sweep along the last objective: between two neighbouring losses it is free what the points
+// below leave free in the other objectives.
+std::vector<Box> free_boxes(const std::vector<Losses>& points, const Losses& reference) {
+  CHECK(reference.size() <= kMostObjectivesInBoxes, "boxes are of up to three objectives");
+  const std::size_t last = reference.size() - 1;
+  if (last == 0) {
+    double least = reference[0];
+    for (const Losses& point : points) least = std::min(least, point[0]);
+    return {{{-kInfinity}, {least}}};
+  }
+  std::vector<Losses> order = points;
+  std::sort(order.begin(), order.end(),
+            [&](const Losses& a, const Losses& b) { return a[last] < b[last]; });
+  const Losses rest(reference.begin(), reference.end() - 1);
+  std::vector<Box> done;
+  std::vector<Box> open;
+  std::vector<Losses> below;
+  stack(free_boxes(below, rest), -kInfinity, open, done);
+  for (const Losses& point : order) {
+    if (point[last] >= reference[last]) break;
+    below.emplace_back(point.begin(), point.end() - 1);
+    below = front_of(below);
+    stack(free_boxes(below, rest), point[last], open, done);
+  }
+  stack({}, reference[last], open, done);
+  std::erase_if(done, [&](const Box& box) { return box.low[last] == box.high[last]; });
+  std::sort(done.begin(), done.end(), [&](const Box& a, const Box& b) {
+    return a.low[last] != b.low[last] ? a.low[last] < b.low[last] : a.low < b.low;
+  });
+  return done;
+}
+
+ExpectedHypervolume::ExpectedHypervolume(const std::vector<Losses>& points, Losses reference)
+    : front_(front_of(points)), reference_(std::move(reference)) {
+  const std::size_t objectives = reference_.size();
+  CHECK(objectives >= 2 && objectives <= kMostObjectives, "a front has 2 to 8 objectives");
+  if (objectives <= kMostObjectivesInBoxes) {
+    cut(front_);
+    return;
+  }
+  const SobolSequence sequence(objectives, kDrawKey);
+  for (std::size_t i = 0; i < kDraws; ++i) {
+    Losses draw = sequence.at(i);
+    // The middle of the cell that a coordinate stands for: 0 has no quantile.
+    for (double& coordinate : draw) coordinate = normal_quantile(coordinate + 0x1p-33);
+    draws_.push_back(std::move(draw));
+  }
+}
+
+// Many boxes share their faces: expected improvements are wanted once for each face.
+void ExpectedHypervolume::cut(const std::vector<Losses>& points) {
+  const std::vector<Box> boxes = free_boxes(points, reference_);
+  faces_.resize(reference_.size());
+  cells_.resize(boxes.size());
+  for (std::size_t i = 0; i < faces_.size(); ++i) {
+    std::vector<double>& faces = faces_[i];
+    for (const Box& box : boxes) faces.insert(faces.end(), {box.low[i], box.high[i]});
+    std::sort(faces.begin(), faces.end());
+    faces.erase(std::unique(faces.begin(), faces.end()), faces.end());
+    const auto place = [&](double face) {
+      return static_cast<std::size_t>(std::lower_bound(faces.begin(), faces.end(), face) -
+                                      faces.begin());
+    };
+    for (std::size_t b = 0; b < boxes.size(); ++b) {
+      cells_[b].low.push_back(place(boxes[b].low[i]));
+      cells_[b].high.push_back(place(boxes[b].high[i]));
+    }
+  }
+}
+
+double ExpectedHypervolume::improvement(const std::vector<NormalMarginal>& losses) const {
+  CHECK(losses.size() == reference_.size(), "one marginal an objective");
+  return cells_.empty() ? drawn(losses) : exact(losses);
+}
+
+// The improvement is the part of the space that the new point dominates and the front does not. A
+// place u of it is dominated with probability P(Y1 < u1) P(Y2 < u2) ..., which over a box
+// integrates to a product of differences of expected improvements.
+double ExpectedHypervolume::exact(const std::vector<NormalMarginal>& losses) const {
+  std::vector<std::vector<double>> gains(losses.size());
+  for (std::size_t i = 0; i < losses.size(); ++i) {
+    for (const double face : faces_[i]) gains[i].push_back(expected_improvement(face, losses[i]));
+  }
+  double out = 0;
+  for (const Cell& cell : cells_) {
+    double volume = 1;
+    for (std::size_t i = 0; i < losses.size(); ++i) {
+      volume *= gains[i][cell.high[i]] - gains[i][cell.low[i]];
+    }
+    out += volume;
+  }
+  return std::max(out, 0.0);
+}
+
+double ExpectedHypervolume::improvement(const std::vector<NormalMarginal>& losses,
+                                        std::vector<NormalMarginal>& slopes) const {
+  CHECK(!cells_.empty() && losses.size() == reference_.size(), "slopes are of 2 or 3 objectives");
+  const std::size_t objectives = losses.size();
+  struct Face {
+    double gain = 0;
+    NormalMarginal slope;
+  };
+  std::vector<std::vector<Face>> faces(objectives);
+  for (std::size_t i = 0; i < objectives; ++i) {
+    for (const double face : faces_[i]) {
+      faces[i].push_back({expected_improvement(face, losses[i]),
+                          {face_slope(face, losses[i], true), face_slope(face, losses[i], false)}});
+    }
+  }
+  slopes.assign(objectives, {});
+  double out = 0;
+  Losses sides(objectives);
+  for (const Cell& cell : cells_) {
+    for (std::size_t i = 0; i < objectives; ++i) {
+      sides[i] = faces[i][cell.high[i]].gain - faces[i][cell.low[i]].gain;
+    }
+    double volume = 1;
+    for (std::size_t i = 0; i < objectives; ++i) {
+      volume *= sides[i];
+      double others = 1;
+      for (std::size_t j = 0; j < objectives; ++j) others *= j == i ? 1 : sides[j];
+      const NormalMarginal& high = faces[i][cell.high[i]].slope;
+      const NormalMarginal& low = faces[i][cell.low[i]].slope;
+      slopes[i].mean += others * (high.mean - low.mean);
+      slopes[i].sigma += others * (high.sigma - low.sigma);
+    }
+    out += volume;
+  }
+  return std::max(out, 0.0);
+}
+
+double ExpectedHypervolume::drawn(const std::vector<NormalMarginal>& losses) const {
+  double sum = 0;
+  Losses point(losses.size());
+  for (const Losses& draw : draws_) {
+    for (std::size_t i = 0; i < losses.size(); ++i) {
+      point[i] = losses[i].mean + losses[i].sigma * draw[i];
+    }
+    sum += hypervolume_gain(front_, point, reference_).value_or(0);
+  }
+  return sum / static_cast<double>(draws_.size());
+}
+
+}  // namespace fettle::search

@@ -1,0 +1,141 @@
+// Who goes on: which rule looks at which steps, and what each needs of the history. The rules are
+// in stopping_ranks.cpp (by comparison with others at the same step) and stopping_curves.cpp (by
+// the trial's own curve).
+//
+// The first objective decides. A trial without a finite value at a rung stops under asha,
+// percentile and threshold. No trial stops for a constraint: asha puts those that are outside one
+// so far behind the others, and the other rules do not look at constraints.
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "api/names.h"
+#include "search/rungs/rung_table.h"
+#include "search/rungs/schedule.h"
+#include "search/rungs/stopping.h"
+
+namespace fettle::search {
+namespace {
+
+// Steps that a rule may look at: more of them would be noise, and facts that nobody needs.
+constexpr std::int64_t kMaxRungs = 1000;
+
+// The newest Rung event of `trial` up to seq `basis`, as a position in the history; the size of the
+// history if none.
+std::size_t newest_rung(const History& history, std::int64_t trial, std::int64_t basis) {
+  for (std::size_t i = history.events.size(); i-- > 0;) {
+    const Event& event = history.events[i];
+    if (event.fact.seq > basis) continue;
+    if (event.trial == trial && event.fact.kind == api::FactKind::kRung) return i;
+  }
+  return history.events.size();
+}
+
+std::vector<std::int64_t> asha_rungs(const api::EarlyStopping& rules,
+                                     const api::Resource& resource) {
+  std::vector<std::int64_t> out;
+  double exact = static_cast<double>(std::max<std::int64_t>(resource.min, 1));
+  while (exact < static_cast<double>(resource.max) &&
+         static_cast<std::int64_t>(out.size()) < kMaxRungs) {
+    const auto step = static_cast<std::int64_t>(exact);
+    if (out.empty() || step > out.back()) out.push_back(step);
+    exact = std::max(exact * rules.reduction_factor, std::floor(exact) + 1);
+  }
+  return out;
+}
+
+std::vector<std::int64_t> every_rung(const api::EarlyStopping& rules,
+                                     const api::Resource& resource) {
+  std::vector<std::int64_t> out;
+  // Two rules want the whole curve, though they stop nothing before start_step.
+  const bool whole = rules.name == "patience" || rules.name == "curve";
+  const std::int64_t from = whole ? resource.min : std::max(rules.start_step, resource.min);
+  const std::int64_t first = std::max<std::int64_t>(from, 1);
+  if (first >= resource.max) return out;
+  const std::int64_t stride = (resource.max - first - 1) / kMaxRungs + 1;
+  for (std::int64_t step = first; step < resource.max; step += stride) out.push_back(step);
+  return out;
+}
+
+}  // namespace
+
+std::string opening(const std::string& rule, const Judgement& judgement, const Question& question) {
+  return rule + ": rung " + std::to_string(judgement.rung) + " (step " +
+         std::to_string(question.step) + "): ";
+}
+
+std::string value_text(const Question& question, double loss) {
+  return std::isfinite(loss) ? Json(question.sign * loss).dump() : "no finite value";
+}
+
+std::vector<CurvePoint> curve_of(const Question& question, std::int64_t trial) {
+  std::map<std::int64_t, double> by_step;
+  for (std::size_t i = 0; i <= question.event; ++i) {
+    const Event& event = question.history.events[i];
+    if (event.trial != trial || event.fact.kind != api::FactKind::kRung) continue;
+    by_step[event.fact.step] = loss_of(event.fact, question.sign);
+  }
+  std::vector<CurvePoint> out;
+  for (const auto& [step, loss] : by_step) out.push_back({step, loss});
+  return out;
+}
+
+std::vector<std::string> early_stopping_names() {
+  const auto names = api::early_stopping_names();
+  return {names.begin(), names.end()};
+}
+
+std::vector<std::int64_t> rung_steps(const api::Algorithm& algorithm,
+                                     const std::optional<api::EarlyStopping>& rules,
+                                     const api::Resource& resource) {
+  Problem problem;
+  problem.algorithm = algorithm;
+  problem.resource = resource;
+  problem.early_stopping = rules;
+  if (promotes(problem)) {
+    std::vector<std::int64_t> out = ladder_of(problem);
+    out.pop_back();
+    return out;
+  }
+  if (!rules || rules->name == api::kNoEarlyStopping) return {};
+  return rules->name == "asha" ? asha_rungs(*rules, resource) : every_rung(*rules, resource);
+}
+
+Judgement judge(const Problem& problem, const api::EarlyStopping& rules, const History& history,
+                std::int64_t trial, std::int64_t basis) {
+  Judgement out;
+  if (rules.name == api::kNoEarlyStopping) {
+    out.reason = "every trial runs to its end";
+    return out;
+  }
+  const std::size_t event = newest_rung(history, trial, basis);
+  if (event == history.events.size()) {
+    out.reason = rules.name + ": no rung reached yet";
+    return out;
+  }
+  const api::Fact& fact = history.events[event].fact;
+  const double sign = loss_sign(problem.objectives);
+  const Question question{history, event,           trial, fact.step, loss_of(fact, sign),
+                          sign,    is_outside(fact)};
+  const auto rungs = rung_steps(problem.algorithm, rules, problem.resource);
+  out.rung = std::lower_bound(rungs.begin(), rungs.end(), fact.step) - rungs.begin();
+  if (rules.name != "asha" && question.step < rules.start_step) {
+    out.reason = opening(rules.name, out, question) + "before start step " +
+                 std::to_string(rules.start_step);
+  } else if (rules.name == "median") {
+    judge_median(question, rules, out);
+  } else if (rules.name == "percentile") {
+    judge_percentile(question, rules, out);
+  } else if (rules.name == "patience") {
+    judge_patience(question, rules, out);
+  } else if (rules.name == "threshold") {
+    judge_threshold(question, rules, out);
+  } else if (rules.name == "curve") {
+    judge_curve(question, rules, problem.resource.max, out);
+  } else {
+    judge_asha(question, rules.reduction_factor, out);
+  }
+  return out;
+}
+
+}  // namespace fettle::search

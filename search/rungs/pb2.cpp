@@ -1,0 +1,186 @@
+#include "search/rungs/pb2.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "search/gp/likelihood.h"
+#include "search/gp/posterior.h"
+
+namespace fettle::search {
+namespace {
+
+// Fewer changes say nothing of most parameters; more, the oldest of them, nothing of today.
+constexpr std::size_t kFewestChanges = 4;
+constexpr std::size_t kMostChanges = 200;
+constexpr int kEvaluations = 40;  // of the likelihood
+// How much uncertainty is worth, growing with what is known: the paper's c1 and c2.
+constexpr double kCuriosity = 0.2;
+constexpr double kCuriosityGrowth = 0.4;
+// Candidates: from the prior, then near the best one so far, ever nearer.
+constexpr int kWideCandidates = 500;
+constexpr int kNearCandidates = 60;
+constexpr double kWidths[] = {0.1, 0.03, 0.01};
+constexpr double kOtherChoice = 0.2;
+
+// A trial over one interval.
+struct Stretch {
+  Point point;
+  std::int64_t rung = 0;
+  double score = 0;  // the larger the better
+};
+
+// What the objective was where the interval began. All trainings start alike, so that the first
+// interval is judged by where it ends.
+std::optional<double> loss_before(const RungTable& table, const History& history,
+                                  std::int64_t trial, std::int64_t rung) {
+  if (rung == 0) return 0;
+  const Stage& stage = history.stages[static_cast<std::size_t>(trial)];
+  const bool inherited = stage.parent && stage.bracket == rung;
+  return table.loss(inherited ? stage.parent->trial : trial, rung - 1);
+}
+
+// The changes over one interval, as normal scores.
+std::vector<Stretch> changes_at(const Space& space, const RungTable& table, const History& history,
+                                std::int64_t rung) {
+  std::vector<RungTable::Entry> changes;
+  for (const RungTable::Entry& entry : table.at(rung)) {
+    const std::optional<double> before = loss_before(table, history, entry.trial, rung);
+    if (!before || (std::isinf(*before) && std::isinf(entry.loss))) continue;
+    changes.push_back({entry.trial, entry.loss - *before});
+  }
+  std::sort(changes.begin(), changes.end(),
+            [](const RungTable::Entry& a, const RungTable::Entry& b) {
+              return a.loss != b.loss ? a.loss < b.loss : a.trial < b.trial;
+            });
+  const std::vector<double> scores = normal_scores(changes);
+  std::vector<Stretch> out;
+  for (std::size_t i = 0; i < changes.size(); ++i) {
+    auto point = space.read(history.trials[static_cast<std::size_t>(changes[i].trial)]);
+    if (point) out.push_back({std::move(*point), rung, -scores[i]});
+  }
+  return out;
+}
+
+// The newest ones.
+std::vector<Stretch> changes_of(const Space& space, const RungTable& table,
+                                const History& history) {
+  std::vector<Stretch> out;
+  for (std::int64_t rung = table.rungs() - 1; rung >= 0 && out.size() < kMostChanges; --rung) {
+    for (Stretch& change : changes_at(space, table, history, rung)) {
+      if (out.size() < kMostChanges) out.push_back(std::move(change));
+    }
+  }
+  return out;
+}
+
+std::vector<Stretch> pending_of(const Space& space, const RungTable& table,
+                                const History& history) {
+  std::vector<Stretch> out;
+  for (std::size_t trial = 0; trial < history.stages.size(); ++trial) {
+    const Stage& stage = history.stages[trial];
+    if (!table.runs(static_cast<std::int64_t>(trial), stage)) continue;
+    auto point = space.read(history.trials[trial]);
+    if (point && out.size() < kMostChanges) out.push_back({std::move(*point), stage.rung, 0});
+  }
+  return out;
+}
+
+class Bandit {
+ public:
+  Bandit(const Space& space, const RungTable& table, const std::vector<Stretch>& known,
+         const std::vector<Stretch>& pending)
+      : space_(space),
+        axes_(gp::axes_of(space)),
+        last_rung_(static_cast<double>(std::max<std::int64_t>(1, table.rungs() - 1))) {
+    axes_.numbers.push_back(static_cast<gp::Index>(axes_.list.size()));
+    axes_.list.emplace_back();  // time
+    inputs_ = gp::Inputs(static_cast<gp::Index>(known.size()), columns());
+    targets_.resize(static_cast<gp::Index>(known.size()));
+    for (std::size_t i = 0; i < known.size(); ++i) {
+      const auto row = static_cast<gp::Index>(i);
+      set(inputs_, row, known[i].point, known[i].rung);
+      targets_(row) = known[i].score;
+    }
+    const gp::Likelihood likelihood(axes_, inputs_, targets_);
+    const gp::Hyperparameters fitted = likelihood.fit(
+        {likelihood.prior_mode(0, false), likelihood.prior_mode(-1, false)}, kEvaluations);
+    const auto rows = static_cast<gp::Index>(known.size() + pending.size());
+    posterior_.emplace(axes_, fitted, inputs_, rows);
+    gp::Inputs waiting(1, columns());
+    for (const Stretch& stretch : pending) {
+      set(waiting, 0, stretch.point, stretch.rung);
+      posterior_->append(waiting, 0);
+    }
+    posterior_->set_targets(targets_);
+    const double beta =
+        kCuriosity + std::max(0.0, std::log(kCuriosityGrowth * static_cast<double>(known.size())));
+    curiosity_ = std::sqrt(beta);
+  }
+
+  double bound(const Point& point, std::int64_t rung) const {
+    gp::Inputs inputs(1, columns());
+    set(inputs, 0, point, rung);
+    const gp::Posterior::Prediction seen = posterior_->predict_without_slopes(inputs, 0);
+    return seen.mean + curiosity_ * seen.sd;
+  }
+
+ private:
+  gp::Index columns() const { return static_cast<gp::Index>(axes_.list.size()); }
+
+  void set(gp::Inputs& inputs, gp::Index row, const Point& point, std::int64_t rung) const {
+    inputs.set(row, space_, point);
+    inputs.at(row, columns() - 1) = static_cast<double>(rung) / last_rung_;
+    inputs.active(row, columns() - 1) = 1;
+  }
+
+  const Space& space_;
+  gp::Axes axes_;
+  const double last_rung_;
+  gp::Inputs inputs_;
+  Eigen::VectorXd targets_;
+  std::optional<gp::Posterior> posterior_;
+  double curiosity_ = 1;
+};
+
+// A point whose numbers lie about `width` of their ranges from those of `point`.
+Point near(const Space& space, const Point& point, double width, Random& random) {
+  std::vector<double> unit(space.dimensions());
+  for (std::size_t i = 0; i < unit.size(); ++i) {
+    const double anywhere = random.uniform();
+    const double by = width * random.normal();
+    const Dimension& dimension = space.dimension(i);
+    const bool is_new = dimension.categorical() && random.uniform() < kOtherChoice;
+    unit[i] = anywhere;
+    if (is_new || !is_active(point[i])) continue;
+    const double centre = dimension.to_unit(point[i]).centre();
+    unit[i] = dimension.categorical() ? centre : std::clamp(centre + by, 0.0, 1.0);
+  }
+  return space.from_unit(unit);
+}
+
+}  // namespace
+
+std::optional<Point> choose_by_bandit(const Space& space, const RungTable& table,
+                                      const History& history, std::int64_t rung, Random& random) {
+  const std::vector<Stretch> known = changes_of(space, table, history);
+  if (known.size() < kFewestChanges) return std::nullopt;
+  const Bandit bandit(space, table, known, pending_of(space, table, history));
+  Point best;
+  double highest = -std::numeric_limits<double>::infinity();
+  const auto look_at = [&](Point point) {
+    const double bound = bandit.bound(point, rung);
+    if (bound <= highest && !best.empty()) return;
+    highest = bound;
+    best = std::move(point);
+  };
+  for (int i = 0; i < kWideCandidates; ++i) look_at(space.draw(random));
+  for (const double width : kWidths) {
+    std::vector<Point> around;
+    for (int i = 0; i < kNearCandidates; ++i) around.push_back(near(space, best, width, random));
+    for (Point& point : around) look_at(std::move(point));
+  }
+  return best;
+}
+
+}  // namespace fettle::search

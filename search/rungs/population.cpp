@@ -1,0 +1,330 @@
+#include "search/rungs/population.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "api/names.h"
+#include "base/check.h"
+#include "base/philox.h"
+#include "search/fold.h"
+#include "search/rungs/pb2.h"
+#include "search/rungs/perturb.h"
+#include "search/rungs/rung_table.h"
+#include "search/space/space.h"
+
+namespace fettle::search {
+namespace {
+
+// The population where no budget says how large it is.
+constexpr std::int64_t kMembers = 20;
+constexpr std::int64_t kFewestCompared = 2;
+constexpr std::int64_t kIntervals = 10;  // that a training has unless its interval is given
+
+bool is_schedule(const Problem& problem) { return problem.algorithm.name == "schedule"; }
+
+std::int64_t members_wanted(const Problem& problem) {
+  return problem.max_trials > 0 ? problem.max_trials : kMembers;
+}
+
+std::int64_t interval_of(const Problem& problem) {
+  const api::Resource& resource = problem.resource;
+  const std::int64_t tenth = (resource.max + kIntervals - 1) / kIntervals;
+  return std::max<std::int64_t>(1,
+                                problem.algorithm.interval.value_or(std::max(resource.min, tenth)));
+}
+
+// What becomes of a member next: it goes on itself or, with `parent`, another takes its place.
+struct Move {
+  std::int64_t trial = 0;
+  std::int64_t rung = 0;  // that the one who goes on is sent to
+  std::optional<std::int64_t> parent;
+  std::string reason;
+};
+
+class Population {
+ public:
+  Population(const Problem& problem, const History& history)
+      : problem_(problem),
+        history_(history),
+        table_(problem, history, population_ladder(problem)),
+        superseded_(history.trials.size(), false),
+        failed_(history.trials.size(), false),
+        over_(history.trials.size(), false) {
+    CHECK(history.stages.size() == history.trials.size(), "each trial has a stage");
+    for (const Stage& stage : history.stages) {
+      if (stage.replaces) superseded_[static_cast<std::size_t>(*stage.replaces)] = true;
+    }
+    for (const Event& event : history.events) {
+      const auto trial = static_cast<std::size_t>(event.trial);
+      const bool deleted = event.fact.seq == 0;  // by hand: nobody is to take its place
+      if (event.fact.kind == api::FactKind::kFailed && !deleted) failed_[trial] = true;
+      if (event.fact.kind == api::FactKind::kFailed && deleted) over_[trial] = true;
+      if (event.fact.kind == api::FactKind::kResult) over_[trial] = true;
+    }
+    // One that left without a value is no better than one that failed.
+    for (std::int64_t trial = 0; trial < size(); ++trial) {
+      if (table_.is_silent(trial, stage(trial))) failed_[static_cast<std::size_t>(trial)] = true;
+    }
+  }
+
+  // Members that failed before there was anything to start from in their place.
+  std::vector<std::int64_t> lost() const {
+    std::vector<std::int64_t> out;
+    if (is_schedule(problem_)) return out;
+    for (std::int64_t trial = 0; trial < size(); ++trial) {
+      if (has_failed(trial) && rung_to_join(trial) == 0) out.push_back(trial);
+    }
+    return out;
+  }
+
+  std::int64_t begun() const {
+    return std::count_if(history_.stages.begin(), history_.stages.end(),
+                         [](const Stage& stage) { return !stage.replaces; });
+  }
+
+  std::optional<Move> next_move() const {
+    if (is_schedule(problem_)) return next_leg();
+    if (auto move = replace_failed()) return move;
+    const std::int64_t rung = lowest_rung(size());
+    if (rung < 0 || rung + 1 >= table_.rungs()) return std::nullopt;
+    // Unless nothing runs that could still come there.
+    const std::int64_t enough = std::max(kFewestCompared, (going_on() + 1) / 2);
+    if (any_at_work() && static_cast<std::int64_t>(at(rung).size()) < enough) return std::nullopt;
+    for (const RungTable::Entry& entry : at(rung)) {
+      if (waits_at(entry.trial, rung)) return decide(entry, rung);
+    }
+    return std::nullopt;
+  }
+
+  const RungTable& table() const { return table_; }
+
+ private:
+  using Entries = std::vector<RungTable::Entry>;
+  std::int64_t size() const { return static_cast<std::int64_t>(history_.trials.size()); }
+  const Entries& at(std::int64_t rung) const { return table_.at(rung); }
+  const Stage& stage(std::int64_t trial) const {
+    return history_.stages[static_cast<std::size_t>(trial)];
+  }
+
+  // Whether it is a member that has neither come to the end nor been stopped for good.
+  bool goes_on(std::int64_t trial) const {
+    const auto i = static_cast<std::size_t>(trial);
+    return !superseded_[i] && !failed_[i] && !over_[i] && !stage(trial).ended;
+  }
+  bool has_failed(std::int64_t trial) const {
+    const auto i = static_cast<std::size_t>(trial);
+    return failed_[i] && !superseded_[i] && !stage(trial).ended;
+  }
+  bool waits_at(std::int64_t trial, std::int64_t rung) const {
+    return goes_on(trial) && stage(trial).rung == rung && table_.waits(trial, stage(trial));
+  }
+  std::int64_t going_on() const {
+    std::int64_t count = 0;
+    for (std::int64_t trial = 0; trial < size(); ++trial) count += goes_on(trial) ? 1 : 0;
+    return count;
+  }
+  bool any_at_work() const {
+    for (std::int64_t trial = 0; trial < size(); ++trial) {
+      if (goes_on(trial) && !table_.waits(trial, stage(trial))) return true;
+    }
+    return false;
+  }
+
+  // The lowest rung that members other than `but` were sent to; -1: there are none.
+  std::int64_t lowest_rung(std::int64_t but) const {
+    std::int64_t lowest = -1;
+    for (std::int64_t trial = 0; trial < size(); ++trial) {
+      if (trial == but || !goes_on(trial)) continue;
+      if (lowest < 0 || stage(trial).rung < lowest) lowest = stage(trial).rung;
+    }
+    return lowest;
+  }
+
+  // Where the one that takes the place of a failed member is sent first.
+  std::int64_t rung_to_join(std::int64_t trial) const {
+    const std::int64_t others = lowest_rung(trial);
+    return others < 0 ? stage(trial).rung : others;
+  }
+
+  // How many of the values at a rung are the best and, as many, the worst.
+  std::size_t fringe(std::int64_t rung) const {
+    const auto values = static_cast<double>(at(rung).size());
+    const double share = std::ceil(problem_.algorithm.quantile * values);
+    return static_cast<std::size_t>(std::min(share, std::floor(values / 2)));
+  }
+
+  std::string place(const RungTable::Entry& entry, std::int64_t rung) const {
+    const auto same = [&](const RungTable::Entry& other) { return other.trial == entry.trial; };
+    const auto found = std::find_if(at(rung).begin(), at(rung).end(), same);
+    return problem_.resource.unit + " " + std::to_string(table_.step(rung)) + ": number " +
+           std::to_string(found - at(rung).begin() + 1) + " of " + std::to_string(at(rung).size());
+  }
+
+  Random draws() const {
+    return Random(draw_key(problem_.algorithm.seed, Purpose::kExplore),
+                  static_cast<std::uint64_t>(size()));
+  }
+
+  Move decide(const RungTable::Entry& entry, std::int64_t rung) const {
+    Move move{entry.trial, rung + 1, std::nullopt, place(entry, rung)};
+    const std::size_t count = fringe(rung);
+    const Entries& all = at(rung);
+    const auto same = [&](const RungTable::Entry& other) { return other.trial == entry.trial; };
+    const auto where =
+        static_cast<std::size_t>(std::find_if(all.begin(), all.end(), same) - all.begin());
+    if (where + count < all.size()) return move;
+    std::vector<std::int64_t> better;
+    for (std::size_t i = 0; i < count; ++i) {
+      if (std::isfinite(all[i].loss)) better.push_back(all[i].trial);
+    }
+    if (!better.empty()) move.parent = better[draws().below(better.size())];
+    return move;
+  }
+
+  // Whom a member that failed is made up for by: the best, but none that failed as well if there
+  // are others; where nothing is finite, whoever is there.
+  std::vector<std::int64_t> best_at(std::int64_t rung) const {
+    Entries sound;
+    for (const RungTable::Entry& entry : at(rung)) {
+      if (!failed_[static_cast<std::size_t>(entry.trial)]) sound.push_back(entry);
+    }
+    if (sound.empty()) sound = at(rung);
+    std::vector<std::int64_t> out;
+    const std::size_t count = std::max<std::size_t>(1, fringe(rung));
+    for (const RungTable::Entry& entry : sound) {
+      if (out.size() == count || (std::isinf(entry.loss) && !out.empty())) break;
+      out.push_back(entry.trial);
+    }
+    return out;
+  }
+
+  std::optional<Move> replace_failed() const {
+    for (std::int64_t trial = 0; trial < size(); ++trial) {
+      if (!has_failed(trial)) continue;
+      const std::int64_t rung = rung_to_join(trial);
+      if (rung == 0) continue;  // lost()
+      const std::vector<std::int64_t> best = best_at(rung - 1);
+      if (best.empty()) continue;
+      return Move{trial, rung, best[draws().below(best.size())], "it failed"};
+    }
+    return std::nullopt;
+  }
+
+  std::optional<Move> next_leg() const {
+    for (std::int64_t trial = 0; trial < size(); ++trial) {
+      const std::int64_t rung = stage(trial).rung;
+      const bool last = rung + 1 >= table_.rungs();
+      if (last || !goes_on(trial) || !table_.waits(trial, stage(trial))) continue;
+      return Move{trial, rung + 1, trial,
+                  "the schedule goes on at " + problem_.resource.unit + " " +
+                      std::to_string(table_.step(rung))};
+    }
+    return std::nullopt;
+  }
+
+  const Problem& problem_;
+  const History& history_;
+  const RungTable table_;
+  std::vector<bool> superseded_;
+  std::vector<bool> failed_;  // by itself
+  std::vector<bool> over_;    // at its last step, or deleted by hand
+};
+
+Json explore(const Problem& problem, const History& history, const RungTable& table,
+             const Move& move) {
+  Result<Space> space = Space::make(problem.parameters);
+  CHECK(space.ok(), "the space was searched before");
+  const std::uint64_t key =
+      mix_keys(draw_key(problem.algorithm.seed, Purpose::kExplore), history.trials.size());
+  Random random(key);
+  const auto parent = space->read(history.trials[static_cast<std::size_t>(*move.parent)]);
+  if (problem.algorithm.name == "pb2") {
+    const auto chosen = choose_by_bandit(*space, table, history, move.rung, random);
+    if (chosen) return space->write(*chosen);
+  }
+  // A parent whose parameters are of another space leaves the prior.
+  if (!parent) return space->write(space->draw(random));
+  return space->write(
+      perturb(*space, problem.parameters, *parent, problem.algorithm.resample_probability, random));
+}
+
+}  // namespace
+
+std::vector<std::int64_t> population_ladder(const Problem& problem) {
+  std::vector<std::int64_t> out;
+  if (is_schedule(problem)) {
+    for (const api::ScheduleLeg& leg : problem.algorithm.legs) out.push_back(leg.until_step);
+    if (out.empty()) out.push_back(problem.resource.max);
+    return out;
+  }
+  const std::int64_t interval = interval_of(problem);
+  for (std::int64_t step = interval; step < problem.resource.max; step += interval) {
+    out.push_back(step);
+  }
+  out.push_back(problem.resource.max);
+  return out;
+}
+
+std::vector<Stage> first_members(const Problem& problem, const History& history, std::size_t n) {
+  Stage first{.until_step = population_ladder(problem).front()};
+  if (is_schedule(problem) && !problem.algorithm.legs.empty()) {
+    first.seed = problem.algorithm.legs.front().seed;
+  }
+  std::vector<Stage> out(n, first);
+  if (!promotes(problem)) return out;
+  const std::vector<std::int64_t> lost = Population(problem, history).lost();
+  for (std::size_t i = 0; i < std::min(n, lost.size()); ++i) out[i].replaces = lost[i];
+  return out;
+}
+
+std::int64_t trials_missing(const Problem& problem, const History& history) {
+  if (!api::replaces_trials(problem.algorithm.name)) {
+    if (problem.max_trials <= 0) return std::numeric_limits<std::int64_t>::max();
+    return problem.max_trials - static_cast<std::int64_t>(history.trials.size());
+  }
+  if (!promotes(problem)) {
+    return members_wanted(problem) - static_cast<std::int64_t>(history.trials.size());
+  }
+  const Population population(problem, history);
+  return std::max<std::int64_t>(0, members_wanted(problem) - population.begun()) +
+         static_cast<std::int64_t>(population.lost().size());
+}
+
+std::optional<Promotion> next_to_go_on(const Problem& problem, const History& history, bool last) {
+  if (!last) return std::nullopt;  // first the population is to be complete
+  const Population population(problem, history);
+  const std::optional<Move> move = population.next_move();
+  if (!move || move->parent) return std::nullopt;
+  Stage next = history.stages[static_cast<std::size_t>(move->trial)];
+  next.rung = move->rung;
+  next.until_step = population.table().step(move->rung);
+  return Promotion{move->trial, next, move->reason};
+}
+
+std::optional<Replacement> next_replacement(const Problem& problem, const History& history,
+                                            bool last) {
+  if (!last || !api::replaces_trials(problem.algorithm.name) || !promotes(problem)) {
+    return std::nullopt;
+  }
+  const Population population(problem, history);
+  const std::optional<Move> move = population.next_move();
+  if (!move || !move->parent) return std::nullopt;
+  const RungTable& table = population.table();
+  Replacement out;
+  out.trial = move->trial;
+  out.reason = move->reason;
+  out.stage = {.bracket = move->rung, .rung = move->rung, .until_step = table.step(move->rung)};
+  out.stage.parent = Origin{*move->parent, table.step(move->rung - 1)};
+  out.stage.replaces = move->trial;
+  if (is_schedule(problem)) {
+    const auto& leg = problem.algorithm.legs[static_cast<std::size_t>(move->rung)];
+    out.parameters = leg.parameters;
+    out.stage.seed = leg.seed;
+  } else {
+    out.parameters = explore(problem, history, table, *move);
+  }
+  return out;
+}
+
+}  // namespace fettle::search

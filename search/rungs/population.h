@@ -1,0 +1,57 @@
+// Populations: who goes on and who is replaced in population based training (pbt: Jaderberg et al.
+// 2017, arXiv 1711.09846; pb2: Parker-Holder et al. 2020, arXiv 2002.02518), and the replay of a
+// schedule that such a search found.
+//
+// The members train in intervals of some steps and pause after each. Their values there are
+// compared: one of the worst is replaced by a new trial that starts from the checkpoint of one of
+// the best at the same step, with changed parameters; the others go on themselves. The population
+// is constant, and the whole of it costs what as many full trainings cost.
+//
+// Decided is whoever has come to the lowest step that members are at, as soon as half of them, and
+// two at least, are there; so nobody waits for the slowest, and nobody is ever more than one
+// interval ahead. With fewer workers than members they take turns. A new trial may start late, when
+// its parent is one interval further and its checkpoint two: a member keeps the checkpoints of its
+// newest three intervals (kKeptIntervals), and none is missing.
+//
+// That a trial takes the place of another is written down in the new one alone (Stage::replaces):
+// one decision, one write. All of this is a pure function of problem and history; usable from any
+// thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "search/rungs/schedule.h"
+#include "search/search.h"
+
+namespace fettle::search {
+
+inline constexpr std::int64_t kKeptIntervals = 3;
+
+// A new trial in the place of another.
+struct Replacement {
+  std::int64_t trial = 0;  // whose place it takes
+  Json parameters = Json::object();
+  Stage stage;         // of the new trial
+  std::string reason;  // for people: "step 3: 0.71 is number 8 of 8"
+};
+
+// The next one, if any. `last` as in next_promotion (schedule.h), which is asked first and again
+// after each; without trials that take over from others there is none.
+std::optional<Replacement> next_replacement(const Problem& problem, const History& history,
+                                            bool last);
+
+// How many trials are to begin at step 0 before the population is complete; for other algorithms,
+// what the budget has left.
+std::int64_t trials_missing(const Problem& problem, const History& history);
+
+// ---- For schedule.cpp, where trials take over from others --------------------------------------
+
+// The steps of the ends of the intervals, ascending; the last one is resource.max.
+std::vector<std::int64_t> population_ladder(const Problem& problem);
+std::vector<Stage> first_members(const Problem& problem, const History& history, std::size_t n);
+std::optional<Promotion> next_to_go_on(const Problem& problem, const History& history, bool last);
+
+}  // namespace fettle::search

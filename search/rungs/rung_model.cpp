@@ -1,0 +1,227 @@
+#include "search/rungs/rung_model.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
+#include <unordered_set>
+#include <utility>
+
+#include "search/maths/normal.h"
+#include "search/rungs/rung_table.h"
+#include "search/rungs/schedule.h"
+
+namespace fettle::search {
+namespace {
+
+// The history as the model of one bracket is told it.
+class View {
+ public:
+  View(const Problem& problem, const History& history, std::int64_t bracket) : bracket_(bracket) {
+    const std::vector<double> scores = scores_from_rung(problem, history, bracket);
+    for (std::size_t trial = 0; trial < history.trials.size(); ++trial) {
+      const bool known = !std::isnan(scores[trial]);
+      add(history.trials[trial], known ? bracket_ : begun_at(history, trial));
+      if (known) tell(static_cast<std::int64_t>(trial), scores[trial], problem.resource.max);
+    }
+  }
+
+  // A trial without a value, which began at rung `began`. One that will not come to the rungs that
+  // count here is passed over (History): its place is neither known nor about to be.
+  void add(const Json& point, std::int64_t began) {
+    history_.trials.push_back(began >= bracket_ ? point : Json::object());
+  }
+  const History& history() const { return history_; }
+
+ private:
+  static std::int64_t begun_at(const History& history, std::size_t trial) {
+    return history.stages.empty() ? 0 : history.stages[trial].bracket;
+  }
+  void tell(std::int64_t trial, double score, std::int64_t step) {
+    Event event;
+    event.trial = trial;
+    event.fact.seq = static_cast<std::int64_t>(history_.events.size()) + 1;
+    event.fact.kind = api::FactKind::kResult;
+    event.fact.step = step;
+    event.fact.infeasible = std::isinf(score);
+    event.fact.values = {std::isinf(score) ? std::nullopt : std::optional(score)};
+    history_.events.push_back(std::move(event));
+  }
+
+  const std::int64_t bracket_;
+  History history_;
+};
+
+// "among the best 12 % (5 to 24 %)", with a deviation to either side, of a predicted normal score.
+std::string place_text(const Explanation& predicted) {
+  const auto percent = [](double score) {
+    return std::to_string(std::clamp(std::llround(100 * normal_cdf(score)), 1LL, 100LL));
+  };
+  std::string out = "among the best " + percent(*predicted.mean);
+  if (!predicted.deviation) return out + " %";
+  return out + " % (" + percent(*predicted.mean - *predicted.deviation) + " to " +
+         percent(*predicted.mean + *predicted.deviation) + " %)";
+}
+
+// The models of the brackets during one call. New ones each time: one more value may change the
+// places of all.
+class Models {
+ public:
+  Models(const Problem& problem, const Problem& places, const ModelFactory& factory,
+         const History& history)
+      : problem_(problem), places_(places), factory_(factory), history_(history) {
+    for (const Json& point : history.trials) tried_.insert(point.dump());
+  }
+
+  // The point of one more trial, which will begin in `bracket`; nothing if none is left.
+  std::optional<Json> next(std::int64_t bracket) {
+    std::optional<Json> point = ask(bracket);
+    // Only the lowest bracket's model knows of every trial.
+    if (!point || tried_.count(point->dump()) > 0) point = ask(0);
+    if (!point) return std::nullopt;
+    for (auto& [of, model] : models_) model.view.add(*point, bracket);
+    tried_.insert(point->dump());
+    added_.emplace_back(*point, bracket);
+    return point;
+  }
+
+ private:
+  struct Model {
+    View view;
+    std::unique_ptr<Sampler> sampler;
+  };
+
+  std::optional<Json> ask(std::int64_t bracket) {
+    auto found = models_.find(bracket);
+    if (found == models_.end()) {
+      Model model{View(problem_, history_, bracket), factory_(places_).value()};
+      for (const auto& [point, began] : added_) model.view.add(point, began);
+      found = models_.emplace(bracket, std::move(model)).first;
+    }
+    Suggestion one = found->second.sampler->suggest(found->second.view.history(), 1);
+    if (one.points.empty()) return std::nullopt;
+    return std::move(one.points.front());
+  }
+
+  const Problem& problem_;
+  const Problem& places_;
+  const ModelFactory& factory_;
+  const History& history_;
+  std::map<std::int64_t, Model> models_;  // by bracket
+  std::unordered_set<std::string> tried_;
+  std::vector<std::pair<Json, std::int64_t>> added_;  // in this call, with their brackets
+};
+
+class RungModel final : public Sampler {
+ public:
+  RungModel(Problem problem, Problem places, ModelFactory factory, std::string name)
+      : problem_(std::move(problem)),
+        places_(std::move(places)),
+        factory_(std::move(factory)),
+        name_(std::move(name)) {}
+
+  Suggestion suggest(const History& history, std::int64_t n) override {
+    Models models(problem_, places_, factory_, history);
+    Suggestion out;
+    for (const std::int64_t bracket : brackets_of(history, static_cast<std::size_t>(n))) {
+      std::optional<Json> point = models.next(bracket);
+      if (!point) {
+        out.exhausted = true;
+        break;
+      }
+      out.points.push_back(std::move(*point));
+    }
+    return out;
+  }
+  // What the model of the next trial's bracket holds of the point. It predicts places, which people
+  // are told as such: losses at its rungs do not compare.
+  std::optional<Explanation> explain(const History& history, const Json& point) override {
+    const std::int64_t bracket = brackets_of(history, 1).front();
+    const View view(problem_, history, bracket);
+    std::optional<Explanation> out = factory_(places_).value()->explain(view.history(), point);
+    if (!out) return std::nullopt;
+    const std::int64_t step = ladder_of(problem_)[static_cast<std::size_t>(bracket)];
+    const std::string at = problem_.resource.unit + " " + std::to_string(step);
+    if (out->mean) {
+      out->words = "expected " + place_text(*out) + " of the trials known at " + at +
+                   ", where it is compared first; " + out->words;
+    } else {
+      out->words = "to be compared first at " + at + "; " + out->words;
+    }
+    out->mean.reset();
+    out->deviation.reset();
+    return out;
+  }
+  std::string description() const override {
+    return problem_.algorithm.name + " (rungs at " + list_steps(ladder_of(problem_)) +
+           ", ranks within them as the objective of " + name_ + ")";
+  }
+
+ private:
+  // Where the next trials will begin.
+  std::vector<std::int64_t> brackets_of(const History& history, std::size_t n) const {
+    std::vector<std::int64_t> out(n, 0);
+    if (!promotes(problem_)) return out;
+    const std::vector<Stage> stages = first_stages(problem_, history, n);
+    for (std::size_t i = 0; i < n; ++i) out[i] = stages[i].bracket;
+    return out;
+  }
+
+  const Problem problem_;
+  const Problem places_;  // the problem as the models see it
+  const ModelFactory factory_;
+  const std::string name_;
+};
+
+// What has no finite value at any rung from `first` on, an infeasible result, or failed, has no
+// place.
+void mark_infeasible(const RungTable& table, const History& history, std::int64_t first,
+                     std::vector<double>& scores) {
+  constexpr double kNone = std::numeric_limits<double>::infinity();
+  for (std::int64_t rung = first; rung < table.rungs(); ++rung) {
+    for (const RungTable::Entry& entry : table.at(rung)) {
+      if (std::isinf(entry.loss)) scores[static_cast<std::size_t>(entry.trial)] = kNone;
+    }
+  }
+  for (const Event& event : history.events) {
+    if (event.fact.kind != api::FactKind::kFailed) continue;
+    scores[static_cast<std::size_t>(event.trial)] = kNone;
+  }
+}
+
+}  // namespace
+
+std::vector<double> scores_from_rung(const Problem& problem, const History& history,
+                                     std::int64_t first) {
+  const RungTable table(problem, history, ladder_of(problem));
+  std::vector<double> scores(history.trials.size(), std::numeric_limits<double>::quiet_NaN());
+  for (std::int64_t rung = first; rung < table.rungs(); ++rung) {
+    const std::vector<RungTable::Entry>& entries = table.at(rung);
+    const std::vector<double> fresh = normal_scores(entries);
+    std::vector<double> places;
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+      const double held = scores[static_cast<std::size_t>(entries[i].trial)];
+      places.push_back(std::isnan(held) ? fresh[i] : held);
+    }
+    std::sort(places.begin(), places.end());
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+      scores[static_cast<std::size_t>(entries[i].trial)] = places[i];
+    }
+  }
+  mark_infeasible(table, history, first, scores);
+  return scores;
+}
+
+Result<std::unique_ptr<Sampler>> make_rung_model(const Problem& problem, ModelFactory factory) {
+  Problem ranked = problem;
+  ranked.objectives.assign(1, api::Objective());
+  ranked.objectives[0].metric = "place";
+  ranked.early_stopping.reset();
+  FETTLE_ASSIGN(const std::unique_ptr<Sampler> model, factory(ranked));
+  return std::unique_ptr<Sampler>(std::make_unique<RungModel>(
+      problem, std::move(ranked), std::move(factory), model->description()));
+}
+
+}  // namespace fettle::search

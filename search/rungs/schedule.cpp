@@ -1,0 +1,203 @@
+#include "search/rungs/schedule.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "api/names.h"
+#include "base/check.h"
+#include "search/rungs/population.h"
+#include "search/rungs/rung_table.h"
+
+namespace fettle::search {
+namespace {
+
+// Rungs more than this would be closer together than their values differ.
+constexpr std::size_t kMaxRungs = 100;
+// However well the lowest rungs predict, and however badly, every bracket keeps a share.
+constexpr double kLeastTrust = 0.05;
+constexpr double kMostTrust = 0.95;
+// So much of the work goes to trials that no rung decides on. Where early values tell, little is
+// lost by it; where they mislead, it finds that out (these trials are not selected by what is to be
+// examined), and it is what the search then goes by.
+constexpr double kHedge = 0.25;
+
+double reduction_factor(const Problem& problem) {
+  if (api::pauses_trials(problem.algorithm.name)) return problem.algorithm.reduction_factor;
+  return problem.early_stopping->reduction_factor;
+}
+
+// The work, in steps, that a trial beginning at `rung` brings about: its own, and its share of what
+// the 1/eta that are promoted cost on every rung above.
+double work_of(const std::vector<std::int64_t>& steps, std::size_t rung, double eta) {
+  auto work = static_cast<double>(steps[rung]);
+  double share = 1;
+  for (std::size_t next = rung + 1; next < steps.size(); ++next) {
+    share /= eta;
+    work += share * static_cast<double>(steps[next] - steps[next - 1]);
+  }
+  return work;
+}
+
+// How many trials each bracket is to have, relative to each other: Hyperband's.
+std::vector<double> equal_work(const std::vector<std::int64_t>& steps, double eta) {
+  std::vector<double> out;
+  const auto rungs = static_cast<std::int64_t>(steps.size());
+  for (std::int64_t rung = 0; rung < rungs; ++rung) {
+    out.push_back(static_cast<double>(bracket_size(rung, rungs, eta)));
+  }
+  return out;
+}
+
+// The same by trust, of all but the hedge: rung 0 gets as much of the work as it is trusted, rung 1
+// as much of the rest as that is trusted, and so on; the last bracket what is left.
+std::vector<double> trusted_work(const RungTable& table, const std::vector<std::int64_t>& steps,
+                                 double eta) {
+  std::vector<double> out;
+  double rest = 1 - kHedge;
+  for (std::size_t rung = 0; rung < steps.size(); ++rung) {
+    const bool last = rung + 1 == steps.size();
+    const double trust = table.trust(static_cast<std::int64_t>(rung));
+    const double share = last ? 1 : std::clamp(trust, kLeastTrust, kMostTrust);
+    out.push_back((rest * share + (last ? kHedge : 0)) / work_of(steps, rung, eta));
+    rest *= 1 - share;
+  }
+  return out;
+}
+
+// Further members of a sequence in which the shares are kept as well as can be. By Webster's rule:
+// small shares come when half of one is due, so that what hedges does not come last.
+std::vector<std::size_t> in_proportion(const std::vector<double>& shares,
+                                       const std::vector<Stage>& stages, std::size_t n) {
+  std::vector<double> taken(shares.size(), 0);
+  for (const Stage& stage : stages) {
+    const auto bracket = static_cast<std::size_t>(stage.bracket);
+    taken[std::min(bracket, taken.size() - 1)] += 1;
+  }
+  std::vector<std::size_t> out;
+  while (out.size() < n) {
+    std::size_t best = 0;
+    for (std::size_t i = 1; i < shares.size(); ++i) {
+      if ((taken[i] + 0.5) / shares[i] < (taken[best] + 0.5) / shares[best]) best = i;
+    }
+    taken[best] += 1;
+    out.push_back(best);
+  }
+  return out;
+}
+
+std::optional<Promotion> promote_from(const RungTable& table, const History& history,
+                                      std::int64_t rung, std::size_t places) {
+  const std::vector<RungTable::Entry>& entries = table.at(rung);
+  for (std::size_t i = 0; i < std::min(places, entries.size()); ++i) {
+    const std::int64_t trial = entries[i].trial;
+    const Stage& stage = history.stages[static_cast<std::size_t>(trial)];
+    const bool ready =
+        stage.rung == rung && std::isfinite(entries[i].loss) && table.waits(trial, stage);
+    if (!ready) continue;
+    const Stage next{
+        .bracket = stage.bracket, .rung = rung + 1, .until_step = table.step(rung + 1)};
+    return Promotion{trial, next,
+                     "rung " + std::to_string(rung) + " (step " + std::to_string(table.step(rung)) +
+                         "): it is number " + std::to_string(i + 1) + " of " +
+                         std::to_string(entries.size())};
+  }
+  return std::nullopt;
+}
+
+bool any_runs(const RungTable& table, const History& history) {
+  for (std::size_t trial = 0; trial < history.stages.size(); ++trial) {
+    if (table.runs(static_cast<std::int64_t>(trial), history.stages[trial])) return true;
+  }
+  return false;
+}
+
+RungTable table_of(const Problem& problem, const History& history) {
+  CHECK(history.stages.size() == history.trials.size(), "each trial has a stage");
+  return {problem, history, ladder_of(problem)};
+}
+
+}  // namespace
+
+bool promotes(const Problem& problem) {
+  if (api::replaces_trials(problem.algorithm.name)) return population_ladder(problem).size() > 1;
+  if (problem.resource.min >= problem.resource.max) return false;
+  if (api::pauses_trials(problem.algorithm.name)) return true;
+  return problem.early_stopping && problem.early_stopping->promote;
+}
+
+std::vector<std::int64_t> rung_ladder(const api::Resource& resource, double reduction_factor) {
+  std::vector<std::int64_t> out = {resource.max};
+  const auto least = static_cast<double>(std::max<std::int64_t>(resource.min, 1));
+  auto exact = static_cast<double>(resource.max);
+  while (out.size() < kMaxRungs) {
+    // Rungs that would round to the same step are passed over, however small the factor.
+    exact = std::min(exact / reduction_factor, static_cast<double>(out.back()) - 0.51);
+    // A little below `min` is still at it: 81/3/3/3/3 need not be 1 to the last bit.
+    if (exact < least * (1 - 1e-9)) break;
+    out.push_back(std::llround(exact));
+  }
+  std::reverse(out.begin(), out.end());
+  return out;
+}
+
+std::int64_t bracket_size(std::int64_t rung, std::int64_t rungs, double reduction_factor) {
+  const std::int64_t above = rungs - 1 - rung;  // the paper's s
+  const std::int64_t rounds = rungs / (above + 1);
+  return rounds * std::llround(std::pow(reduction_factor, static_cast<double>(above)));
+}
+
+std::vector<std::int64_t> ladder_of(const Problem& problem) {
+  if (api::replaces_trials(problem.algorithm.name)) return population_ladder(problem);
+  if (!promotes(problem)) return {problem.resource.max};
+  return rung_ladder(problem.resource, reduction_factor(problem));
+}
+
+std::vector<Stage> first_stages(const Problem& problem, const History& history, std::size_t n) {
+  if (api::replaces_trials(problem.algorithm.name)) return first_members(problem, history, n);
+  const std::vector<std::int64_t> steps = ladder_of(problem);
+  const double eta = reduction_factor(problem);
+  std::vector<double> shares(steps.size(), 0);
+  shares[0] = 1;  // asha: a single bracket
+  if (problem.algorithm.name == "hyperband") {
+    shares = equal_work(steps, eta);
+  } else if (api::pauses_trials(problem.algorithm.name)) {
+    shares = trusted_work(table_of(problem, history), steps, eta);
+  }
+  std::vector<Stage> out;
+  for (const std::size_t bracket : in_proportion(shares, history.stages, n)) {
+    const auto rung = static_cast<std::int64_t>(bracket);
+    out.push_back({.bracket = rung, .rung = rung, .until_step = steps[bracket]});
+  }
+  return out;
+}
+
+std::optional<Promotion> next_promotion(const Problem& problem, const History& history, bool last) {
+  if (api::replaces_trials(problem.algorithm.name)) return next_to_go_on(problem, history, last);
+  const RungTable table = table_of(problem, history);
+  const double eta = reduction_factor(problem);
+  const auto promote = [&](auto&& places_of) -> std::optional<Promotion> {
+    for (std::int64_t rung = table.rungs() - 2; rung >= 0; --rung) {
+      auto promotion = promote_from(table, history, rung, places_of(table.at(rung).size()));
+      if (promotion) return promotion;
+    }
+    return std::nullopt;
+  };
+  const auto share = [eta](std::size_t entries) {
+    return static_cast<std::size_t>(std::floor(static_cast<double>(entries) / eta));
+  };
+  if (auto promotion = promote(share)) return promotion;
+  if (!last || any_runs(table, history)) return std::nullopt;
+  const auto at_least_one = [&](std::size_t entries) {
+    return std::max<std::size_t>(1, share(entries));
+  };
+  if (auto promotion = promote(at_least_one)) return promotion;
+  // Whoever was better has failed since. With one at the end it is enough.
+  if (!table.at(table.rungs() - 1).empty()) return std::nullopt;
+  return promote([](std::size_t entries) { return entries; });
+}
+
+bool any_runs(const Problem& problem, const History& history) {
+  return any_runs(table_of(problem, history), history);
+}
+
+}  // namespace fettle::search

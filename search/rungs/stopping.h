@@ -1,0 +1,51 @@
+// What the early-stopping rules share (early_stopping.cpp decides between them). Pure functions.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "search/maths/loss.h"
+#include "search/search.h"
+
+namespace fettle::search {
+
+// One Rung fact that is judged, by all that was known when it was learnt.
+struct Question {
+  const History& history;
+  std::size_t event;  // its position in the history
+  std::int64_t trial;
+  std::int64_t step;
+  double loss;
+  double sign;           // -1 where the objective is maximised
+  bool outside = false;  // a constraint, as of then
+};
+
+// "asha: rung 1 (step 3): ", and a value in it.
+std::string opening(const std::string& rule, const Judgement& judgement, const Question& question);
+std::string value_text(const Question& question, double loss);
+
+// One point of the learning curve of the trial that is judged, or of another one.
+struct CurvePoint {
+  std::int64_t step = 0;
+  double loss = 0;
+};
+// The points known of a trial at rungs, ascending, the newest value of each step.
+std::vector<CurvePoint> curve_of(const Question& question, std::int64_t trial);
+
+// The smallest value such that `share` of all are at most it, between neighbours by linear
+// interpolation. `values` is not empty.
+double quantile(std::vector<double> values, double share);
+
+// The rules. Each may set the verdict, and says why.
+void judge_asha(const Question& question, double reduction_factor, Judgement& out);
+void judge_median(const Question& question, const api::EarlyStopping& rules, Judgement& out);
+void judge_percentile(const Question& question, const api::EarlyStopping& rules, Judgement& out);
+void judge_patience(const Question& question, const api::EarlyStopping& rules, Judgement& out);
+void judge_threshold(const Question& question, const api::EarlyStopping& rules, Judgement& out);
+// `last_step`: where the learning curves end.
+void judge_curve(const Question& question, const api::EarlyStopping& rules, std::int64_t last_step,
+                 Judgement& out);
+
+}  // namespace fettle::search

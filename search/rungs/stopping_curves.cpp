@@ -1,0 +1,138 @@
+// The rules that look at the trial's own learning curve: patience (no improvement for so many
+// reports), threshold (a value that is beyond hope), curve (forecast.h: too little chance to end
+// among the best, even if the forecast is as wrong as those of other trials were).
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <map>
+#include <utility>
+
+#include "search/rungs/forecast.h"
+#include "search/rungs/stopping.h"
+
+namespace fettle::search {
+namespace {
+
+constexpr std::size_t kMostForecasts = 50;  // of other trials, for one judgement
+
+std::string percent(double probability) {
+  char buffer[32];
+  const int size = std::snprintf(buffer, sizeof buffer, "%.3g %%", 100 * probability);
+  return std::string(buffer, static_cast<std::size_t>(size));
+}
+
+// Losses of the others that came to their end, ascending.
+std::vector<double> results_of_others(const Question& question) {
+  std::vector<double> out;
+  for (std::size_t i = 0; i < question.event; ++i) {
+    const Event& event = question.history.events[i];
+    if (event.trial == question.trial || event.fact.kind != api::FactKind::kResult) continue;
+    const double loss = loss_of(event.fact, question.sign);
+    if (std::isfinite(loss)) out.push_back(loss);
+  }
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+// How far trials lie apart: the middle half of all values at rungs and of all results, or what
+// there is if that is nothing.
+double spread_of(const Question& question) {
+  std::vector<double> losses;
+  for (std::size_t i = 0; i <= question.event; ++i) {
+    const double loss = loss_of(question.history.events[i].fact, question.sign);
+    if (std::isfinite(loss)) losses.push_back(loss);
+  }
+  const double middle = quantile(losses, 0.75) - quantile(losses, 0.25);
+  if (middle > 0 && std::isfinite(middle)) return middle;
+  const double all = quantile(losses, 1) - quantile(losses, 0);
+  return all > 0 && std::isfinite(all) ? all : 1;
+}
+
+// By how much the ends of other trials differ from what would have been forecast of them at this
+// step: what an extrapolation from here has been worth in this Study. Of the newest trials that
+// came to their end.
+std::vector<double> past_errors(const Question& question, std::int64_t last_step, double spread) {
+  std::map<std::int64_t, std::map<std::int64_t, double>> curves;  // by trial, by step
+  std::vector<std::pair<std::int64_t, double>> ends;              // trial and loss, newest last
+  for (std::size_t i = 0; i < question.event; ++i) {
+    const Event& event = question.history.events[i];
+    const double loss = loss_of(event.fact, question.sign);
+    if (event.trial == question.trial || !std::isfinite(loss)) continue;
+    if (event.fact.kind == api::FactKind::kResult) ends.emplace_back(event.trial, loss);
+    const bool early = event.fact.step <= question.step;
+    if (event.fact.kind == api::FactKind::kRung && early) {
+      curves[event.trial][event.fact.step] = loss;
+    }
+  }
+  const std::size_t skipped = ends.size() - std::min(ends.size(), kMostForecasts);
+  std::vector<double> out;
+  for (std::size_t i = skipped; i < ends.size(); ++i) {
+    std::vector<CurvePoint> curve;
+    for (const auto& [step, loss] : curves[ends[i].first]) curve.push_back({step, loss});
+    if (curve.empty()) continue;
+    out.push_back(ends[i].second - Forecast(curve, last_step, spread).mean());
+  }
+  return out;
+}
+
+// The chance that a forecast gives, or, if that is larger, the one that it has when each of the
+// past errors is as likely to be made again.
+double careful_chance(const Forecast& forecast, double mark, const std::vector<double>& errors) {
+  double sum = 0;
+  for (const double error : errors) sum += forecast.probability_below(mark - error);
+  const double own = forecast.probability_below(mark);
+  return errors.empty() ? own : std::max(own, sum / static_cast<double>(errors.size()));
+}
+
+}  // namespace
+
+void judge_patience(const Question& question, const api::EarlyStopping& rules, Judgement& out) {
+  const std::vector<CurvePoint> curve = curve_of(question, question.trial);
+  double best = kWorstLoss;
+  std::int64_t without = 0;  // reports since the best one
+  for (const CurvePoint& point : curve) {
+    without = point.loss < best ? 0 : without + 1;
+    best = std::min(best, point.loss);
+  }
+  if (without >= rules.patience) out.verdict = Verdict::kStop;
+  out.reason = opening("patience", out, question) + std::to_string(without) +
+               " reports without an improvement on " + value_text(question, best) + ", " +
+               std::to_string(rules.patience) + " end a trial";
+}
+
+void judge_threshold(const Question& question, const api::EarlyStopping& rules, Judgement& out) {
+  const double limit = rules.threshold.value_or(question.sign * kWorstLoss);
+  const bool worse = question.loss > question.sign * limit || question.loss == kWorstLoss;
+  if (worse) out.verdict = Verdict::kStop;
+  out.reason = opening("threshold", out, question) + value_text(question, question.loss) + " is " +
+               (worse ? "" : "not ") + "worse than " + Json(limit).dump();
+}
+
+void judge_curve(const Question& question, const api::EarlyStopping& rules, std::int64_t last_step,
+                 Judgement& out) {
+  const std::string at = opening("curve", out, question);
+  const std::vector<double> results = results_of_others(question);
+  const auto needed = static_cast<std::size_t>(std::max(rules.min_trials, rules.top));
+  if (results.size() < needed) {
+    out.reason = at + "only " + std::to_string(results.size()) + " of " + std::to_string(needed) +
+                 " other trials have come to their end";
+    return;
+  }
+  std::vector<CurvePoint> curve = curve_of(question, question.trial);
+  std::erase_if(curve, [](const CurvePoint& point) { return !std::isfinite(point.loss); });
+  if (curve.empty()) {
+    out.verdict = Verdict::kStop;
+    out.reason = at + "its objective never had a finite value";
+    return;
+  }
+  const double mark = results[static_cast<std::size_t>(rules.top - 1)];
+  const double spread = spread_of(question);
+  const Forecast forecast(curve, last_step, spread);
+  const double chance = careful_chance(forecast, mark, past_errors(question, last_step, spread));
+  if (chance < rules.probability) out.verdict = Verdict::kStop;
+  out.reason = at + "expected to end at " + value_text(question, forecast.mean()) +
+               ", better than the best " + (rules.top == 1 ? "" : std::to_string(rules.top) + " ") +
+               "(" + value_text(question, mark) + ") with a probability of " + percent(chance);
+}
+
+}  // namespace fettle::search

@@ -1,0 +1,163 @@
+// The rules that compare a trial with others at the same step.
+//
+// asha: the stopping variant of Li et al. 2020, "A system for massively parallel hyperparameter
+// tuning": at each rung the best 1/eta of all values recorded there so far go on, and at least the
+// best one. median: Golovin et al. 2017, "Google Vizier": a trial stops whose best value so far is
+// worse than the median of the running averages of the others at that step. percentile: one stops
+// whose best value so far is worse than so many percent of the others' best values up to that step.
+#include <algorithm>
+#include <cmath>
+#include <compare>
+#include <map>
+
+#include "search/rungs/stopping.h"
+
+namespace fettle::search {
+namespace {
+
+// A value with its place: those outside a constraint, as of then, come after all others.
+struct Placed {
+  bool outside = false;
+  double loss = 0;
+  auto operator<=>(const Placed&) const = default;
+};
+
+// Of each trial the newest value at exactly this step, up to the event that is judged; best first.
+std::vector<Placed> values_at_step(const Question& question) {
+  std::map<std::int64_t, Placed> by_trial;
+  for (std::size_t i = 0; i <= question.event; ++i) {
+    const Event& event = question.history.events[i];
+    if (event.fact.kind != api::FactKind::kRung || event.fact.step != question.step) continue;
+    const double loss = loss_of(event.fact, question.sign);
+    by_trial[event.trial] = {is_outside(event.fact) || loss == kWorstLoss, loss};
+  }
+  std::vector<Placed> out;
+  for (const auto& [trial, placed] : by_trial) out.push_back(placed);
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+// Mean of each other trial's values up to the step, where it has one at that step.
+std::vector<double> running_averages(const Question& question) {
+  struct Sum {
+    double mean = 0;
+    double count = 0;
+    bool arrived = false;
+  };
+  std::map<std::int64_t, Sum> by_trial;
+  for (std::size_t i = 0; i < question.event; ++i) {
+    const Event& event = question.history.events[i];
+    if (event.fact.kind != api::FactKind::kRung || event.trial == question.trial) continue;
+    if (event.fact.step > question.step) continue;
+    Sum& sum = by_trial[event.trial];
+    const double loss = loss_of(event.fact, question.sign);
+    sum.count += 1;
+    // Term by term, so that the sum of large values is not more than a double holds.
+    sum.mean = sum.mean * ((sum.count - 1) / sum.count) + loss / sum.count;
+    sum.arrived |= event.fact.step == question.step;
+  }
+  std::vector<double> out;
+  for (const auto& [trial, sum] : by_trial) {
+    if (sum.arrived) out.push_back(sum.mean);
+  }
+  return out;
+}
+
+// Of each other trial that has come to the step, its best value up to there.
+std::vector<double> bests_of_others(const Question& question) {
+  struct Best {
+    double loss = kWorstLoss;
+    bool arrived = false;
+  };
+  std::map<std::int64_t, Best> by_trial;
+  for (std::size_t i = 0; i < question.event; ++i) {
+    const Event& event = question.history.events[i];
+    if (event.fact.kind != api::FactKind::kRung || event.trial == question.trial) continue;
+    if (event.fact.step > question.step) continue;
+    Best& best = by_trial[event.trial];
+    best.loss = std::min(best.loss, loss_of(event.fact, question.sign));
+    best.arrived |= event.fact.step == question.step;
+  }
+  std::vector<double> out;
+  for (const auto& [trial, best] : by_trial) {
+    if (best.arrived) out.push_back(best.loss);
+  }
+  return out;
+}
+
+double best_so_far(const Question& question) {
+  double best = kWorstLoss;
+  for (std::size_t i = 0; i <= question.event; ++i) {
+    const Event& event = question.history.events[i];
+    if (event.trial != question.trial || event.fact.kind != api::FactKind::kRung) continue;
+    best = std::min(best, loss_of(event.fact, question.sign));
+  }
+  return best;
+}
+
+bool too_few(std::size_t others, const api::EarlyStopping& rules, const std::string& at,
+             Judgement& out) {
+  if (others > 0 && static_cast<std::int64_t>(others) >= rules.min_trials) return false;
+  out.reason = at + "only " + std::to_string(others) + " of " + std::to_string(rules.min_trials) +
+               " other trials have come here";
+  return true;
+}
+
+}  // namespace
+
+double quantile(std::vector<double> values, double share) {
+  std::sort(values.begin(), values.end());
+  const double place = std::clamp(share, 0.0, 1.0) * static_cast<double>(values.size() - 1);
+  const auto below = static_cast<std::size_t>(place);
+  const std::size_t above = std::min(below + 1, values.size() - 1);
+  if (values[below] == values[above]) return values[below];  // also where both are infinite
+  const double part = place - static_cast<double>(below);
+  return part == 0 ? values[below] : (1 - part) * values[below] + part * values[above];
+}
+
+void judge_asha(const Question& question, double reduction_factor, Judgement& out) {
+  if (question.loss == kWorstLoss) {
+    out.verdict = Verdict::kStop;
+    out.reason = opening("asha", out, question) + "its objective has no finite value";
+    return;
+  }
+  const std::vector<Placed> values = values_at_step(question);
+  const auto recorded = static_cast<double>(values.size());
+  const auto go_on =
+      static_cast<std::size_t>(std::max(1.0, std::floor(recorded / reduction_factor)));
+  const bool among_best = Placed{question.outside, question.loss} <= values[go_on - 1];
+  if (!among_best) out.verdict = Verdict::kStop;
+  out.reason = opening("asha", out, question) + value_text(question, question.loss) +
+               (question.outside ? ", outside a constraint so far," : "") +
+               (among_best ? " is" : " is not") + " among the best " + std::to_string(go_on) +
+               " of " + std::to_string(values.size());
+}
+
+void judge_median(const Question& question, const api::EarlyStopping& rules, Judgement& out) {
+  const std::vector<double> averages = running_averages(question);
+  const std::string at = opening("median", out, question);
+  if (too_few(averages.size(), rules, at, out)) return;
+  const double best = best_so_far(question);
+  const double middle = quantile(averages, 0.5);
+  const bool worse = best > middle;
+  if (worse) out.verdict = Verdict::kStop;
+  out.reason = at + "the best value so far, " + value_text(question, best) + ", is " +
+               (worse ? "" : "not ") + "worse than the median " + value_text(question, middle) +
+               " of " + std::to_string(averages.size()) + " others";
+}
+
+void judge_percentile(const Question& question, const api::EarlyStopping& rules, Judgement& out) {
+  const std::vector<double> others = bests_of_others(question);
+  const std::string at = opening("percentile", out, question);
+  if (too_few(others.size(), rules, at, out)) return;
+  const double best = best_so_far(question);
+  const double limit = quantile(others, rules.percentile / 100);
+  const bool worse = best > limit || best == kWorstLoss;
+  if (worse) out.verdict = Verdict::kStop;
+  out.reason = at + "the best value so far, " + value_text(question, best) + ", is " +
+               (worse ? "" : "not ") + "worse than " + value_text(question, limit) +
+               ", which the best " + Json(rules.percentile).dump() + " % of " +
+               std::to_string(others.size()) + " others reached";
+}
+
+}  // namespace fettle::search

@@ -1,0 +1,97 @@
+// Parzen: a density over one group of parameters, a mixture of one kernel for each given trial and
+// one for the prior, as in Bergstra et al. 2011, multivariate: kernels are products over the
+// parameters, on the unit interval normals truncated to it (summed over a cell where the values are
+// discrete) whose width follows the gap to the farther neighbour, on choices a smoothed indicator.
+//
+// Immutable; thread-safe.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "base/philox.h"
+#include "search/space/columns.h"
+#include "search/space/space.h"
+
+namespace fettle::search {
+
+// How wide kernels are. The defaults are Fettle's: half the gap says where the good ones are while
+// there are few, and a least width that does not shrink keeps what many trials say smooth (as
+// Watanabe 2023, arXiv 2304.11127, finds). Optuna's own are {1, 0.01, true}.
+struct KernelWidths {
+  double share_of_gap = 0.5;
+  double narrowest = Columns::kNarrowest;
+  bool closing_in = false;  // none is narrower than 1 / (trials + 2) either
+};
+
+class Parzen {
+ public:
+  // `trials`: of `columns`, ascending, all active in `parameters`. `weights`: of each trial, where
+  // the prior has 1; none: by age, the newest 25 fully, older ones ever less.
+  Parzen(const Space& space, const std::vector<std::size_t>& parameters, const Columns& columns,
+         const std::vector<std::int64_t>& trials, std::vector<double> weights = {},
+         KernelWidths widths = {});
+
+  // The sum of all weights, the prior's included.
+  double weight() const { return cumulative_.back(); }
+
+  // Sets the coordinates of the group's parameters to a draw.
+  void draw(Random& random, Point& point) const;
+
+  // Logarithm of the density at the group's coordinates of each point, up to a factor that is the
+  // same for all densities over the same group.
+  std::vector<double> log_densities(const std::vector<Point>& points) const;
+  double log_density(const Point& point) const { return log_densities({point}).front(); }
+
+ private:
+  // Points are looked at so many at a time: kernels are read once for all of them.
+  static constexpr std::size_t kLanes = 8;
+  using Lanes = std::array<double, kLanes>;
+
+  // A truncated normal on the unit interval.
+  struct Kernel {
+    double centre = 0;
+    double sigma = 0;
+    bool operator==(const Kernel&) const = default;
+  };
+  // One parameter of the group and the kernels along it, the prior's last.
+  struct Axis {
+    std::size_t parameter = 0;
+    std::vector<double> choices;       // categorical: of each trial
+    std::vector<Kernel> kernels;       // otherwise
+    std::vector<double> scales;        // continuous: 1 / (sigma sqrt 2) of each kernel
+    std::vector<Kernel> distinct;      // discrete: the different kernels
+    std::vector<double> log_scales;    // discrete: of each in `distinct`
+    std::vector<std::uint32_t> slots;  // discrete: of each kernel, in `distinct`
+  };
+  // What the kernels of a discrete axis have in cells that were asked for.
+  struct CellMasses {
+    double cell = 0;
+    std::vector<double> logs;  // by place in Axis::distinct
+  };
+
+  void add_axis(std::size_t parameter, const Columns& columns,
+                const std::vector<std::int64_t>& trials);
+  void add_continuous(Axis& axis, const Columns& columns, const std::vector<std::int64_t>& trials);
+  static void add_discrete(Axis& axis, const std::vector<std::uint32_t>& ascending);
+  std::vector<double> masses(const Axis& axis, double cell) const;
+  void look_at(const Axis& axis, const Lanes& coordinates, std::vector<CellMasses>& memo,
+               std::vector<Lanes>& logs) const;
+  void look_at_continuous(const Axis& axis, const Lanes& coordinates,
+                          std::vector<Lanes>& logs) const;
+  void look_at_choices(const Axis& axis, Lanes coordinates, std::vector<Lanes>& logs) const;
+  void look_at_discrete(const Axis& axis, const Lanes& coordinates, std::vector<CellMasses>& memo,
+                        std::vector<Lanes>& logs) const;
+  static Lanes log_sums(const std::vector<Lanes>& logs);
+  double choice_share(const Axis& axis, bool same) const;
+
+  const Space& space_;
+  KernelWidths widths_;
+  std::size_t trials_;
+  std::vector<double> cumulative_;  // of the weights, the prior's last
+  std::vector<double> base_;        // logarithm of weight and normalisation, the prior's last
+  std::vector<Axis> axes_;
+};
+
+}  // namespace fettle::search

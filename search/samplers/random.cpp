@@ -1,0 +1,24 @@
+// Random search (Bergstra & Bengio 2012). Trial i is a function of (seed, i) and, where a draw was
+// tried already, of the points tried.
+#include "search/fold.h"
+#include "search/samplers/samplers.h"
+
+namespace fettle::search {
+namespace {
+
+class RandomSampler final : public FoldingSampler {
+ public:
+  RandomSampler(Space space, std::int64_t seed) : FoldingSampler(std::move(space), seed, true) {}
+  std::string description() const override { return "random"; }
+
+ protected:
+  std::optional<Point> propose(std::int64_t trial) override { return draw_untried(trial); }
+};
+
+}  // namespace
+
+std::unique_ptr<Sampler> make_random(Space space, std::int64_t seed) {
+  return std::make_unique<RandomSampler>(std::move(space), seed);
+}
+
+}  // namespace fettle::search

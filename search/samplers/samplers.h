@@ -1,0 +1,79 @@
+// The samplers, one function each; make_sampler (search.h) picks among them. All are FoldingSampler
+// (fold.h): they see each entry of the history once and share what is tried.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "api/study.h"
+#include "base/result.h"
+#include "search/cost_ledger.h"
+#include "search/search.h"
+#include "search/space/space.h"
+
+namespace fettle::search {
+
+class FoldingSampler;  // fold.h
+
+// Independent draws from the prior; without repeats in a finite space.
+std::unique_ptr<Sampler> make_random(Space space, std::int64_t seed);
+
+// Every point of the space once, by number or in a seeded random order; a continuum is visited at
+// `points` values that include both ends.
+std::unique_ptr<Sampler> make_grid(const Space& space, std::int64_t seed, std::int64_t points,
+                                   bool shuffle);
+
+// Point i of an Owen-scrambled Sobol sequence for trial i. Error: more parameters than the sequence
+// has dimensions.
+Result<std::unique_ptr<Sampler>> make_sobol(Space space, std::int64_t seed);
+
+// Tree-structured Parzen estimator (tpe.cpp).
+struct TpeSettings {
+  std::int64_t startup_trials = 10;  // Sobol points before the model is used
+  std::int64_t candidates = 24;      // drawn from the model of the good points, for each group
+};
+std::unique_ptr<FoldingSampler> make_tpe(Space space, std::int64_t seed, TpeSettings settings,
+                                         std::vector<api::Objective> objectives);
+
+// Bayesian optimisation with Gaussian processes (gp/gp_sampler.cpp). Up to kMostEhviObjectives
+// objectives have one each; more are compared by fronts.
+inline constexpr std::size_t kMostEhviObjectives = 3;
+struct GpSettings {
+  std::optional<std::int64_t> startup_trials{};  // before the model is used; nothing: by the space
+  std::int64_t candidates = 1000;  // points that the acquisition function is looked at for a start
+  std::optional<CostBudget> cost{};  // nothing: what trials cost does not count
+  bool opinion = false;              // whether what tpe would say of a point counts, too
+};
+std::unique_ptr<FoldingSampler> make_gp(Space space, std::int64_t seed, GpSettings settings,
+                                        std::vector<api::Objective> objectives);
+
+// Evolution strategy with covariance matrix adaptation (cmaes.cpp). `population`: trials of a
+// generation; nothing = by the number of parameters. Error: too many numeric parameters, since one
+// step takes time with the third power of their number.
+inline constexpr std::size_t kMaxCmaesParameters = 1000;
+Result<std::unique_ptr<Sampler>> make_cmaes(Space space, std::int64_t seed,
+                                            std::optional<std::int64_t> population,
+                                            std::vector<api::Objective> objectives);
+
+// Genetic algorithm for several objectives (nsga2.cpp).
+inline constexpr std::int64_t kNsga2Population = 20;
+std::unique_ptr<Sampler> make_nsga2(Space space, std::int64_t seed, std::int64_t population,
+                                    std::vector<api::Objective> objectives);
+
+// Differential evolution (differential_evolution.cpp), the model of dehb.
+std::unique_ptr<Sampler> make_differential_evolution(Space space, std::int64_t seed,
+                                                     std::vector<api::Objective> objectives);
+
+// Random points where trials pause at rungs (schedule.h).
+std::unique_ptr<Sampler> make_hyperband(const Problem& problem, Space space);
+
+// Where the members of a population begin (population.h). Errors: a quantile or interval that makes
+// no sense; those of make_sobol.
+Result<std::unique_ptr<Sampler>> make_population(const Problem& problem, Space space);
+
+// The first leg of a schedule, each time. Errors: no legs; parameters that are not of the space.
+Result<std::unique_ptr<Sampler>> make_schedule(const Problem& problem, const Space& space);
+
+}  // namespace fettle::search
