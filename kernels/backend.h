@@ -16,9 +16,9 @@
 // one thread; different objects may run in parallel. Buffers are 64-byte aligned (16-bit copies of
 // parameters: 32) and owned by the caller.
 //
-// Order: calls are orders to the device, carried out one after the other (a CUDA stream). On a CPU
+// Order: calls enqueue work for the device, which does it in that order (a CUDA stream). On a CPU
 // each is done when it returns. On a GPU it may not have begun by then; `download` and `wait` wait
-// for all that was ordered before. So every pointer that a call takes is memory of the backend
+// for all work enqueued before. So every pointer that a call takes is memory of the backend
 // (Backend::allocate) unless its comment says "host", whoever reads it later, and numbers that
 // change from step to step are read from there, too (StepControl). On a CPU backend any aligned
 // memory will do.
@@ -362,7 +362,7 @@ struct StepSums {
   float regroup = 0;
 };
 
-// A host may have ordered so many steps whose results it has not seen.
+// A host may enqueue this many steps before it has seen the result of the first.
 inline constexpr int kResultsBehind = 2;
 
 // What a worker's host tells a step.
@@ -451,55 +451,54 @@ class Memory {
   virtual Buffer data() = 0;
 };
 
-// Brings a value from the backend's memory to the host without waiting for it at once: first in,
-// first out, at most kResultsBehind + 1 on their way.
-class Mailbox {
+// Copies a value to the host without waiting for it at once: first in, first out, at most
+// kResultsBehind + 1 under way.
+class Readback {
  public:
-  virtual ~Mailbox() = default;
-  // Orders a copy of what `from` holds by then.
-  virtual void post(ConstBuffer from) = 0;
-  // Waits for the oldest that is on its way. `to` is host memory.
+  virtual ~Readback() = default;
+  // Enqueues a copy of what `from` holds by then.
+  virtual void enqueue(ConstBuffer from) = 0;
+  // Waits for the oldest copy under way. `to` is host memory.
   virtual void take(void* to) = 0;
 };
 
-// Brings blocks of bytes from the host while the backend works on what came before. kPlaces of them
-// are on their way or in use, in turn.
-class Feed {
+// Copies blocks of bytes from the host while the backend works on earlier ones (double buffering).
+class UploadBuffers {
  public:
   static constexpr std::int64_t kPlaces = 2;
-  virtual ~Feed() = default;
-  // Host memory for the next block, aligned to 64 bytes. What is written there is not read yet; may
-  // wait until the block before the last has left.
+  virtual ~UploadBuffers() = default;
+  // Host memory for the next block, aligned to 64 bytes. Nobody reads it before enqueue(). May wait
+  // until the copy of the block before the last is done.
   virtual std::byte* next() = 0;
-  // Orders that the first `bytes` of it be brought, and says where they are for what is ordered
-  // from now on, until next() has been called kPlaces times.
-  virtual const std::byte* send(std::int64_t bytes) = 0;
-  // Seconds that the backend has stood still because a block was still on its way; of the last
-  // kPlaces blocks it is not known yet.
+  // Enqueues a copy of its first `bytes`. The result is where work that is enqueued from now on
+  // finds them, until next() has been called kPlaces times.
+  virtual const std::byte* enqueue(std::int64_t bytes) = 0;
+  // Seconds that the backend stood still because a block had not arrived. The last kPlaces blocks
+  // are not counted yet.
   virtual double waited() const = 0;
 };
 
-// Calls that were made once and can be made again, as they were (a CUDA graph).
-class Recording {
+// Calls that were captured once and can be launched again, as they were (a CUDA graph).
+class Graph {
  public:
-  virtual ~Recording() = default;
-  virtual void run() = 0;
+  virtual ~Graph() = default;
+  virtual void launch() = 0;
 };
 
-// A moment in the order of a backend's work, where work that is not the backend's own takes turns
-// with it (a CUDA event). Belongs to the backend's thread.
-class Moment {
+// A place in the order of a backend's work, by which that work and work on other streams wait for
+// each other (a CUDA event). Belongs to the backend's thread.
+class Event {
  public:
-  virtual ~Moment() = default;
-  // It is reached when all that was ordered so far is done. May be recorded; then it is reached
-  // anew in each run.
-  virtual void mark() = 0;
-  // What is ordered from now on waits until it is reached. Never recorded.
-  virtual void await() = 0;
-  // Below 0 if it was reached before. 0 as long as one of the two has not been.
-  virtual double seconds_since(Moment& other) = 0;
-  // The cudaEvent_t, for who orders the other work.
-  virtual void* event() = 0;
+  virtual ~Event() = default;
+  // The event is reached when all work enqueued so far is done. May be captured: then it is reached
+  // anew in each launch.
+  virtual void record() = 0;
+  // Work that is enqueued from now on waits until the event is reached. Never captured.
+  virtual void wait() = 0;
+  // Negative if it was reached before `other`. 0 as long as one of the two has not been reached.
+  virtual double seconds_since(Event& other) = 0;
+  // The cudaEvent_t, for whoever enqueues the other work.
+  virtual void* handle() = 0;
 };
 
 // ---- The backend -------------------------------------------------------------------------------
@@ -560,30 +559,30 @@ class Backend {
   virtual bool shares_memory() const = 0;
   // Bytes that are left of the backend's own memory, in use by nobody; none if it is the host's.
   virtual std::optional<std::int64_t> free_memory() const = 0;
-  // Errors: there is not so much, with how much there is.
+  // Errors: there is not enough memory, and how much there is.
   virtual Result<std::unique_ptr<Memory>> allocate(std::int64_t bytes) = 0;
   // `from` is host memory, free again when the call returns.
   virtual void upload(const void* from, Buffer to, std::int64_t bytes) = 0;
   // `to` is host memory, filled when the call returns.
   virtual void download(ConstBuffer from, void* to, std::int64_t bytes) = 0;
-  // For values of so many bytes.
-  virtual std::unique_ptr<Mailbox> mailbox(std::int64_t bytes) = 0;
-  // For blocks of up to so many bytes. Errors: there is not so much memory.
-  virtual Result<std::unique_ptr<Feed>> feed(std::int64_t bytes) = 0;
+  // For values of `bytes`.
+  virtual std::unique_ptr<Readback> readback(std::int64_t bytes) = 0;
+  // For blocks of at most `bytes`. Errors: there is not enough memory.
+  virtual Result<std::unique_ptr<UploadBuffers>> upload_buffers(std::int64_t bytes) = 0;
   virtual void copy(ConstBuffer from, Buffer to, std::int64_t bytes) = 0;
   virtual void set_zero(Buffer to, std::int64_t bytes) = 0;
-  // Until everything ordered so far is done.
+  // Until all work enqueued so far is done.
   virtual void wait() = 0;
-  // Does not yet carry out what `work` orders; each run() does, with the same arguments, reading
+  // Does not carry out what `work` enqueues; each launch() does, with the same arguments, reading
   // what the memory holds by then. `work` must neither allocate, upload, download nor wait.
-  virtual std::unique_ptr<Recording> record(std::function<void()> work) = 0;
+  virtual std::unique_ptr<Graph> capture(std::function<void()> work) = 0;
   // nullptr where calls are done when they return.
-  virtual std::unique_ptr<Moment> moment() { return nullptr; }
+  virtual std::unique_ptr<Event> event() { return nullptr; }
 
   // For those who measure (profiling.h).
   virtual DeviceIdentity device() const { return {}; }
-  // Waits for what was ordered. nullptr: work is done when a call returns, so the host's clock
-  // tells all.
+  // Waits for all work enqueued so far. nullptr: work is done when a call returns, so the host's
+  // clock tells all.
   virtual std::unique_ptr<Timeline> timeline() { return nullptr; }
   // nullptr: no tool watches.
   virtual std::unique_ptr<Ranges> ranges() { return nullptr; }

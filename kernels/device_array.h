@@ -39,7 +39,7 @@ class DeviceArray {
   std::int64_t bytes() const { return size_ * std::int64_t{sizeof(T)}; }
   bool empty() const { return size_ == 0; }
 
-  // Waits for everything that was ordered before.
+  // Waits for everything that was enqueued before.
   std::vector<T> download() const {
     std::vector<T> values(static_cast<std::size_t>(size_));
     if (!empty()) backend_->download(data(), values.data(), bytes());

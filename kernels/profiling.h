@@ -16,13 +16,13 @@ struct DeviceIdentity {
   std::string uuid;  // as nvidia-smi has it, without the "GPU-" or "MIG-" before it
 };
 
-// When a device has done what was ordered, by its own clock. Mark 0 is the moment when the timeline
+// When a device has done the work that was enqueued, by its own clock. Mark 0 is when the timeline
 // was made.
 class Timeline {
  public:
   virtual ~Timeline() = default;
-  // Marks the end of all that was ordered so far. Its number: 1, 2, 3 and so on. Never in a
-  // recording.
+  // Marks the end of all that was enqueued so far. Its number: 1, 2, 3 and so on. Never
+  // captured.
   virtual std::int64_t mark() = 0;
   // Waits for all marks. Seconds from mark 0 to each, and 0 for itself.
   virtual std::vector<double> seconds() = 0;

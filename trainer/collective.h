@@ -1,4 +1,4 @@
-// Collective: how the workers of one trial add up their numbers and share what one of them knows.
+// Collective: all-reduce, all-gather and broadcast between the workers of one trial.
 //
 // Every worker calls the same functions in the same order, with as many values; each object belongs
 // to one thread. Sums are the same bits on all workers, and for one world size in every run.
@@ -16,9 +16,9 @@
 
 namespace fettle::trainer {
 
-// How the workers' GPUs add up, without their hosts: calls are orders, as a backend's are, which
-// begin when a moment of the backend is reached. Same calls in the same order on all workers, one
-// thread. Errors: as a Collective's; where no order can be made any more.
+// All-reduce between the workers' GPUs, without their hosts: calls enqueue work, as a backend's do,
+// which begins when an event of the backend is reached. Same calls in the same order on all
+// workers, one thread. Errors: as a Collective's; when nothing can be enqueued any more.
 class DeviceCollective {
  public:
   virtual ~DeviceCollective() = default;
@@ -26,11 +26,11 @@ class DeviceCollective {
   virtual std::int64_t least_message() const = 0;
 
   // Of memory of the backend. As Collective's.
-  virtual Status order_sum(std::span<float> values, kernels::Moment& after) = 0;
-  virtual Status order_all_gather(std::span<float> values, std::span<const std::int64_t> bounds,
-                                  kernels::Moment& after) = 0;
-  // `moment` is reached when all that was ordered so far is done, or given up.
-  virtual void mark(kernels::Moment& moment) = 0;
+  virtual Status enqueue_all_reduce(std::span<float> values, kernels::Event& after) = 0;
+  virtual Status enqueue_all_gather(std::span<float> values, std::span<const std::int64_t> bounds,
+                                    kernels::Event& after) = 0;
+  // `event` is reached when all work enqueued so far is done, or given up.
+  virtual void record(kernels::Event& event) = 0;
   // Not 0 from before anything ends because it was given up; for StepSettings::given_up.
   virtual const std::int32_t* given_up() const = 0;
   // Whether something was given up, and who was lost.

@@ -1,5 +1,5 @@
 // The training step on the backend for GPUs, emulated: whole networks against the reference, step
-// by step, with batches brought to the device, recordings, and results that are read two steps
+// by step, with batches brought to the device, graphs, and results that are read two steps
 // later.
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 #include "api/names.h"
 #include "base/json.h"
 #include "base/philox.h"
-#include "kernels/cuda/backend.h"
+#include "kernels/backends/cuda/backend.h"
 #include "trainer/learner.h"
 #include "trainer/model/gpt.h"
 #include "trainer/model/layer_configs.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/cuda/backend.h"
+#include "kernels/backends/cuda/backend.h"
 #include "kernels/emulator/every_streams.h"
 #include "trainer/model/layer_configs.h"
 #include "trainer/testing/synthetic.h"

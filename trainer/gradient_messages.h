@@ -1,5 +1,5 @@
-// GradientMessages: in which messages the workers add up the gradients of a step, and from when on
-// each can leave.
+// GradientMessages: the messages in which workers all-reduce the gradients of a step, and from when
+// on each can leave.
 //
 // The backward pass goes from the last layer to the first, and the weights lie in the order of the
 // layers, so the gradients of the weights become complete from their end. Cut up there, they leave

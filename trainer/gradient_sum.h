@@ -1,4 +1,4 @@
-// GradientSum: adds up a step's gradients over the workers, while the backward pass of its last
+// GradientSum: sums a step's gradients over the workers, while the backward pass of its last
 // micro-batch still goes on.
 //
 // A thread of its own sends each early message as soon as its layers are done, always in the plan's

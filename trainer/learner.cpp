@@ -114,8 +114,8 @@ void Learner::plan_sums(const NetworkPlan& plan, DeviceCollective* gpus) {
   const std::int64_t gradients = network_->parameters().gradients.size();
   gpus_ = gpus;
   if (gpus_ != nullptr) {
-    gradient_orders_.emplace(*gpus_, *backend_,
-                             plan_messages(plan, gradients, gpus_->least_message()));
+    gradient_all_reduce_.emplace(*gpus_, *backend_,
+                                 plan_messages(plan, gradients, gpus_->least_message()));
   } else {
     gradient_sum_.emplace(collective_, plan_messages(plan, gradients));
   }
@@ -146,28 +146,28 @@ void Learner::add(const Batch& batch, std::int64_t epoch, bool last_of_step) {
   const StagedBatch staged = stage_->bring(batch, epoch);
   waited_for_data_ += stage_->waited() - waited;
   if (backend_->shares_memory() && last_of_step && collective_.world_size() > 1) {
-    return order_batch(staged, [this](std::int64_t layer) {
+    return enqueue_batch(staged, [this](std::int64_t layer) {
       gradient_sum_->layer_done(layer, network_->parameters().all_gradients());
     });
   }
   run_batch(staged);
-  if (gradient_orders_ && last_of_step) {
-    gradient_orders_->pass_ordered(network_->parameters().all_gradients());
+  if (gradient_all_reduce_ && last_of_step) {
+    gradient_all_reduce_->pass_enqueued(network_->parameters().all_gradients());
   }
 }
 
 void Learner::run_batch(const StagedBatch& staged) {
   Network::LayerDone layer_done;
-  if (gradient_orders_) {
-    layer_done = [this](std::int64_t layer) { gradient_orders_->layer_done(layer); };
+  if (gradient_all_reduce_) {
+    layer_done = [this](std::int64_t layer) { gradient_all_reduce_->layer_done(layer); };
   }
-  // A part of a recording has no time of its own.
+  // A part of a graph has no time of its own.
   const bool traced = trace_ != nullptr && trace_->is_on();
-  if (!stage_->is_fixed() || traced) return order_batch(staged, layer_done);
-  batch_orders_[staged].run(*backend_, [=, this] { order_batch(staged, layer_done); });
+  if (!stage_->is_fixed() || traced) return enqueue_batch(staged, layer_done);
+  batch_graphs_[staged].run(*backend_, [=, this] { enqueue_batch(staged, layer_done); });
 }
 
-void Learner::order_batch(const StagedBatch& batch, const Network::LayerDone& layer_done) {
+void Learner::enqueue_batch(const StagedBatch& batch, const Network::LayerDone& layer_done) {
   Parameters& parameters = network_->parameters();
   if (batch.gather != nullptr) {
     const Span span(trace_, "gather");
@@ -186,7 +186,7 @@ void Learner::order_batch(const StagedBatch& batch, const Network::LayerDone& la
                network_->logits_gradient());
   }
   network_->backward(pass, batch.pixels, layer_done);
-  if (gradient_orders_) gradient_orders_->pass_done();
+  if (gradient_all_reduce_) gradient_all_reduce_->pass_done();
   backend_->add_scaled(parameters.statistics.size(), static_cast<float>(batch.predictions),
                        parameters.statistics.data(), parameters.statistic_sums());
 }
@@ -207,7 +207,7 @@ Status Learner::finish_step(const LearningRates& rates, const WorkerRequests& re
   }
   run_end();
   if (shards_optimizer()) FETTLE_TRY(gather_weights());
-  optimizer_->post_result();
+  optimizer_->enqueue_result();
   ++unsettled_;
   return success();
 }
@@ -232,10 +232,10 @@ Status Learner::sum_over_workers() {
   return summed;
 }
 
-// Where GPUs cannot add up by themselves, the host does it for them.
+// Where GPUs cannot all-reduce by themselves, the host does it for them.
 Status Learner::sum_gradients() {
   Parameters& parameters = network_->parameters();
-  if (gradient_orders_) return gradient_orders_->finish(parameters.all_gradients());
+  if (gradient_all_reduce_) return gradient_all_reduce_->finish(parameters.all_gradients());
   if (backend_->shares_memory()) return gradient_sum_->finish(parameters.all_gradients());
   if (collective_.world_size() == 1) return success();
   std::vector<float> gradients = parameters.gradients.download();
@@ -249,8 +249,8 @@ Status Learner::gather_weights() {
   const Span span(trace_, "all-gather");
   Parameters& parameters = network_->parameters();
   const auto begin = Trace::Clock::now();
-  if (gradient_orders_) {
-    FETTLE_TRY(gradient_orders_->gather(parameters.all_weights(), shard_bounds_));
+  if (gradient_all_reduce_) {
+    FETTLE_TRY(gradient_all_reduce_->gather(parameters.all_weights(), shard_bounds_));
   } else if (backend_->shares_memory()) {
     FETTLE_TRY(collective_.all_gather(parameters.all_weights(), shard_bounds_));
   } else {
@@ -284,13 +284,13 @@ Result<OptimizerState> Learner::optimizer_state() {
 
 void Learner::run_end() {
   const Span span(trace_, "update");
-  if (backend_->shares_memory()) return order_end();
-  end_orders_.run(*backend_, [this] { order_end(); });
+  if (backend_->shares_memory()) return enqueue_end();
+  end_graph_.run(*backend_, [this] { enqueue_end(); });
 }
 
-void Learner::order_end() {
+void Learner::enqueue_end() {
   Parameters& parameters = network_->parameters();
-  optimizer_->order_update();
+  optimizer_->enqueue_update();
   backend_->end_statistics(parameters.statistics.size(), optimizer_->device_control(),
                            statistics_before_.data(), parameters.statistic_sums(),
                            parameters.statistics.data());
@@ -313,7 +313,7 @@ Result<Score> Learner::evaluate(const ImageSet& images, const Indices& samples,
       share_of({0, std::ssize(samples)}, collective_.world_size(), collective_.rank());
   const std::span<const std::int64_t> all(samples);
   evaluation_sums_.set_zero();
-  order_evaluation(
+  enqueue_evaluation(
       images,
       all.subspan(static_cast<std::size_t>(share.begin), static_cast<std::size_t>(share.size())),
       writer);
@@ -338,8 +338,8 @@ StagedBatch Learner::stage_evaluation(const ImageSet& images, std::span<const st
   return stage_->bring(evaluated_, 0);
 }
 
-void Learner::order_evaluation(const ImageSet& images, std::span<const std::int64_t> left,
-                               const BatchWriter& writer) {
+void Learner::enqueue_evaluation(const ImageSet& images, std::span<const std::int64_t> left,
+                                 const BatchWriter& writer) {
   while (!left.empty()) {
     const auto size = std::min(left.size(), static_cast<std::size_t>(network_->max_samples()));
     const StagedBatch batch = stage_evaluation(images, left.first(size), writer);

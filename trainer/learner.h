@@ -6,20 +6,17 @@
 // the order of summation. Batch normalisation sees micro-batches: the whole batch, or groups of it
 // that do not depend on the workers (batching.h). Each group moves the running statistics from
 // where the step found them, and the mean of the results, by samples, is where the step leaves
-// them, whoever took the group and in whatever order.
-// Gradients of a large network leave while the step's last backward pass is still under way
-// (gradient_sum.h; between GPUs gradient_orders.h); those of a small one are one message with all
-// else that a step sums up.
+// them, whoever took the group and in whatever order. Gradients of a large network leave while the
+// step's last backward pass is still under way (gradient_sum.h; between GPUs
+// gradient_all_reduce.h); those of a small one are one message with all else that a step sums up.
 // With training.shardOptimizer each of several workers updates the weights of its shard only, and
 // the new weights are gathered (optimizer_shards.h): the same bits, for less memory and half as
-// many bytes more on the way.
-// In fp16 the loss is scaled (kernels/optimizer/step.h), and a step that overflows is skipped: it
-// changes nothing but the scale, running statistics included.
-// All this is ordered from the backend, which decides on its own whether a step is applied; where
-// batches always lie in the same place, orders are recorded once and repeated, and the host learns
-// what became of a step kResultsBehind steps later, so that the backend never waits for it. The
-// same on all workers: they learn of a step after the same step.
-// One thread.
+// many bytes more on the way. In fp16 the loss is scaled (kernels/optimizer/step.h), and a step
+// that overflows is skipped: it changes nothing but the scale, running statistics included. All
+// this is enqueued from the backend, which decides on its own whether a step is applied; where
+// batches always lie in the same place, the calls are captured once and repeated, and the host
+// learns what became of a step kResultsBehind steps later, so that the backend never waits for it.
+// The same on all workers: they learn of a step after the same step. One thread.
 #pragma once
 
 #include <array>
@@ -37,11 +34,11 @@
 #include "trainer/collective.h"
 #include "trainer/data/batch_writer.h"
 #include "trainer/data/image_set.h"
-#include "trainer/gradient_orders.h"
+#include "trainer/gradient_all_reduce.h"
 #include "trainer/gradient_sum.h"
 #include "trainer/model/network.h"
 #include "trainer/optimizer.h"
-#include "trainer/repeated_orders.h"
+#include "trainer/repeated_work.h"
 #include "trainer/stage.h"
 #include "trainer/trace.h"
 
@@ -84,9 +81,11 @@ class Learner {
 
   // Where the times of a step's parts go; nullptr: nowhere. Must outlive the steps.
   void set_trace(Trace* trace);
-  // Seconds that steps have spent adding up among the workers, waiting for each other included;
+  // Seconds that steps have spent in all-reduces, waiting for each other included;
   // between GPUs, that these have stood still for it.
-  double communicated() { return gradient_orders_ ? gradient_orders_->waited() : communicated_; }
+  double communicated() {
+    return gradient_all_reduce_ ? gradient_all_reduce_->waited() : communicated_;
+  }
   // Seconds that the backend has stood still in steps because a batch was still on its way.
   double waited_for_data() const { return waited_for_data_; }
 
@@ -95,8 +94,8 @@ class Learner {
   void weights_changed();
 
   // Forward and backward of one micro-batch; its gradients, loss and statistics are added up. With
-  // the last of a step the workers begin to add up what they have: until finish_step() nobody else
-  // may use the collective or the membership.
+  // the last of a step the workers begin to all-reduce what they have: until finish_step() nobody
+  // else may use the collective or the membership.
   void add(const Batch& batch, std::int64_t epoch, bool last_of_step = false);
 
   struct Step {
@@ -115,7 +114,7 @@ class Learner {
 
   // Enqueues the end of an optimiser step. `requests`: of this worker. Errors: a worker was lost;
   // the step is undone, unless the optimiser is sharded: then a part of its state is lost, too.
-  // Where GPUs add up, a loss may show only in the step's result.
+  // Where GPUs all-reduce, a loss may show only in the step's result.
   Status finish_step(const LearningRates& rates, const WorkerRequests& requests = {});
   // The result of the oldest step that is not settled, if there are more than `behind` of them.
   std::optional<Step> settle(std::int64_t behind = 0);
@@ -142,9 +141,9 @@ class Learner {
                   const std::optional<HeldSamples>& held);
   void plan_sums(const NetworkPlan& plan, DeviceCollective* gpus);
   void run_batch(const StagedBatch& staged);
-  // What is ordered for a micro-batch, and at the end of a step.
-  void order_batch(const StagedBatch& batch, const Network::LayerDone& layer_done = {});
-  void order_end();
+  // What is enqueued for a micro-batch, and at the end of a step.
+  void enqueue_batch(const StagedBatch& batch, const Network::LayerDone& layer_done = {});
+  void enqueue_end();
   void run_end();
   void keep_statistics();
   Status sum_over_workers();
@@ -154,8 +153,8 @@ class Learner {
   void undo_step();
   StagedBatch stage_evaluation(const ImageSet& images, std::span<const std::int64_t> samples,
                                const BatchWriter& writer);
-  void order_evaluation(const ImageSet& images, std::span<const std::int64_t> left,
-                        const BatchWriter& writer);
+  void enqueue_evaluation(const ImageSet& images, std::span<const std::int64_t> left,
+                          const BatchWriter& writer);
 
   const api::TrainingConfig config_;
   const std::uint64_t seed_;
@@ -170,16 +169,16 @@ class Learner {
   kernels::DeviceArray<kernels::LossSums> sums_;  // of this worker, since the last finish_step
   kernels::DeviceArray<kernels::LossSums> evaluation_sums_;
   kernels::DeviceArray<float> statistics_before_;  // where the step under way found them
-  std::map<StagedBatch, RepeatedOrders> batch_orders_;
-  RepeatedOrders end_orders_;
+  std::map<StagedBatch, RepeatedWork> batch_graphs_;
+  RepeatedWork end_graph_;
   std::int64_t unsettled_ = 0;
   Trace* trace_ = nullptr;
   std::optional<TracedBackend> traced_;
   double communicated_ = 0;  // by the host's clock
   double waited_for_data_ = 0;
-  DeviceCollective* gpus_ = nullptr;               // nullptr: the hosts add up
-  std::optional<GradientOrders> gradient_orders_;  // where the GPUs do, else the next
-  std::optional<GradientSum> gradient_sum_;        // last: its thread works on the gradients
+  DeviceCollective* gpus_ = nullptr;                      // nullptr: the hosts all-reduce
+  std::optional<GradientAllReduce> gradient_all_reduce_;  // where the GPUs do, else the next
+  std::optional<GradientSum> gradient_sum_;               // last: its thread works on the gradients
 };
 
 kernels::DataType data_type(api::Precision precision);

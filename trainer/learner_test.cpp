@@ -114,8 +114,8 @@ kernels::StepControl update(OneLayer& one, float samples, float learning_rate) {
   Optimizer& optimizer = one.learner->optimizer();
   one.parameters().step_sums()->samples = samples;
   optimizer.set_input({.learning_rates = {learning_rate}});
-  optimizer.order_update();
-  optimizer.post_result();
+  optimizer.enqueue_update();
+  optimizer.enqueue_result();
   return optimizer.take_result();
 }
 

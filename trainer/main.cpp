@@ -22,7 +22,7 @@
 
 #include "api/names.h"
 #include "base/file.h"
-#include "kernels/cuda/loader.h"
+#include "kernels/backends/cuda/loader.h"
 #include "trainer/bench.h"
 #include "trainer/dry_run.h"
 #include "trainer/job.h"

@@ -38,7 +38,7 @@ std::int64_t batch_bytes(const NetworkPlan& plan, std::int64_t element) {
 // What the batches take, on the host and on the device.
 void add_batches(std::int64_t batch, std::int64_t data_bytes, MemoryPlan& memory) {
   const std::int64_t whole = batch + kIndex;
-  constexpr std::int64_t kPlaces = kernels::Feed::kPlaces;  // each is on both sides
+  constexpr std::int64_t kPlaces = kernels::UploadBuffers::kPlaces;  // each is on both sides
   switch (memory.data) {
     case DataPlace::kShared:
       memory.parts.push_back({"batches", 0, kLoadedBatches * whole, true});

@@ -85,7 +85,7 @@ Result<std::unique_ptr<Optimizer>> Optimizer::create(
   FETTLE_ASSIGN(made->state2, Floats::create(backend, states.second ? updated.size() : 0));
   FETTLE_ASSIGN(made->device_control_,
                 kernels::DeviceArray<kernels::StepControl>::create(backend, 1));
-  made->results_ = backend.mailbox(sizeof(kernels::StepControl));
+  made->results_ = backend.readback(sizeof(kernels::StepControl));
   made->restore(0, {});
   made->plan_update(plan);
   return made;
@@ -133,7 +133,7 @@ void Optimizer::set_input(const kernels::StepInput& input) {
   backend_.upload(&input, &device_control_.data()->input, sizeof(input));
 }
 
-void Optimizer::order_update() {
+void Optimizer::enqueue_update() {
   kernels::StepControl* control = device_control_.data();
   backend_.sum_of_squares(parameters_.weights.size(), parameters_.gradients.data(),
                           &control->squares);

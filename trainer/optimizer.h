@@ -47,14 +47,14 @@ class Optimizer {
   // What the workers' steps are told; before the gradients are summed up.
   void set_input(const kernels::StepInput& input);
 
-  // Orders one update from gradients summed over samples: divided by their number and the scale of
-  // the loss, clipped to clipNorm as torch.nn.utils.clip_grad_norm_ does, then the formula. Nothing
-  // changes but the control if their norm is not finite. Can be recorded.
-  void order_update();
+  // Enqueues one update from gradients summed over samples: divided by their number and the scale
+  // of the loss, clipped to clipNorm as torch.nn.utils.clip_grad_norm_ does, then the formula.
+  // Nothing changes but the control if their norm is not finite. Can be recorded.
+  void enqueue_update();
 
-  // Orders the result of the last step to the host. The next set_input may be ordered before it is
-  // taken.
-  void post_result() { results_->post(device_control_.data()); }
+  // Enqueues a copy of the last step's result to the host. The next set_input may be enqueued
+  // before it is taken.
+  void enqueue_result() { results_->enqueue(device_control_.data()); }
   // How the oldest step ended whose result was not taken yet; waits for it.
   const kernels::StepControl& take_result();
 
@@ -96,7 +96,7 @@ class Optimizer {
   const Range shard_;
   std::unique_ptr<kernels::UpdateOp> update_;  // null where the shard is empty
   kernels::DeviceArray<kernels::StepControl> device_control_;
-  std::unique_ptr<kernels::Mailbox> results_;
+  std::unique_ptr<kernels::Readback> results_;
   kernels::StepControl control_;
 };
 

@@ -11,8 +11,8 @@ namespace fettle::trainer {
 
 namespace {
 
-// A block of the feed: epoch | indices | labels | pixels, each on a cache line of its own. The last
-// two are not there where the samples are held.
+// A block of the upload buffers: epoch | indices | labels | pixels, each on a cache line of its
+// own. The last two are not there where the samples are held.
 constexpr std::int64_t kLine = 64;
 
 std::int64_t in_lines(std::int64_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
@@ -55,7 +55,7 @@ Result<Stage> Stage::create(kernels::Backend& backend, const Size& size,
   Stage stage(backend, size);
   if (!stage.is_fixed()) return stage;
   const Layout layout(size);
-  FETTLE_ASSIGN(stage.feed_, backend.feed(held ? layout.labels : layout.end));
+  FETTLE_ASSIGN(stage.upload_buffers_, backend.upload_buffers(held ? layout.labels : layout.end));
   if (held) FETTLE_TRY(stage.hold(*held));
   return stage;
 }
@@ -84,7 +84,7 @@ Status Stage::hold(const HeldSamples& held) {
 std::byte* Stage::begin_block(std::span<const std::int64_t> samples, std::int64_t epoch) {
   CHECK(std::ssize(samples) <= size_.samples, "a batch that is larger than its stage");
   host_epoch_ = static_cast<std::uint32_t>(epoch);
-  std::byte* const block = feed_->next();
+  std::byte* const block = upload_buffers_->next();
   write(std::span<const std::uint32_t>(&host_epoch_, 1), block);
   write(samples, block + Layout(size_).indices);
   return block;
@@ -106,7 +106,7 @@ StagedBatch Stage::bring(const Batch& batch, std::int64_t epoch) {
   std::byte* const block = begin_block(batch.indices, epoch);
   const std::span pixels(batch.pixels.data(), static_cast<std::size_t>(batch.size() * size_.bytes));
   if (held_) {  // of other samples than those; the blocks have no room for them
-    const std::byte* const there = feed_->send(layout.labels);
+    const std::byte* const there = upload_buffers_->enqueue(layout.labels);
     pixels_.upload(pixels);
     labels_.upload(batch.labels);
     return {batch.size(),
@@ -119,7 +119,7 @@ StagedBatch Stage::bring(const Batch& batch, std::int64_t epoch) {
   }
   write(std::span<const std::int32_t>(batch.labels), block + layout.labels);
   write(pixels, block + layout.pixels);
-  const std::byte* const there = feed_->send(layout.pixels + std::ssize(pixels));
+  const std::byte* const there = upload_buffers_->enqueue(layout.pixels + std::ssize(pixels));
   return {batch.size(),
           predictions,
           there + layout.pixels,
@@ -139,7 +139,7 @@ StagedBatch Stage::bring(std::span<const std::int64_t> samples, const BatchWrite
   CHECK(held_ && holds(*held_->images, writer), "samples are gathered as they were to be held");
   const Layout layout(size_);
   begin_block(samples, epoch);
-  const std::byte* const there = feed_->send(layout.labels);
+  const std::byte* const there = upload_buffers_->enqueue(layout.labels);
   return {std::ssize(samples),
           std::ssize(samples) * size_.predictions,
           pixels_.data(),

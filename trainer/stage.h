@@ -3,8 +3,8 @@
 // Where the backend shares the host's memory that is where the batch lies already. Elsewhere the
 // batch goes into one of a few places, in turn, so that a pass which was recorded for a place finds
 // later batches there, too; it is on its way while the backend works on the batch before
-// (kernels::Feed). Or the backend holds the samples themselves: then only their indices are
-// brought, and the pass begins with gathering them. One thread.
+// (kernels::UploadBuffers). Or the backend holds the samples themselves: then only their indices
+// are brought, and the pass begins with gathering them. One thread.
 #pragma once
 
 #include <compare>
@@ -54,7 +54,7 @@ class Stage {
 
   // A batch that was only dealt is of the samples that are held, as they look in training. Where
   // the backend has memory of its own `batch` may change at once; elsewhere when it has done what
-  // is ordered with the result. The result is good until the call after the next.
+  // is enqueued with the result. The result is good until the call after the next.
   StagedBatch bring(const Batch& batch, std::int64_t epoch);
 
   // Whether a batch of these samples, as `writer` shows them, needs nothing but indices.
@@ -63,14 +63,15 @@ class Stage {
   StagedBatch bring(std::span<const std::int64_t> samples, const BatchWriter& writer,
                     std::int64_t epoch);
 
-  // Fills in what is still to be gathered. To be ordered before the batch is used; may be recorded.
+  // Fills in what is still to be gathered. To be enqueued before the batch is used; may be
+  // captured.
   void gather(const StagedBatch& batch);
 
   // Batches are brought to the same places, so passes can be recorded.
   bool is_fixed() const { return !backend_->shares_memory(); }
 
   // Seconds that the backend has stood still because a batch was still on its way.
-  double waited() const { return feed_ ? feed_->waited() : 0; }
+  double waited() const { return upload_buffers_ ? upload_buffers_->waited() : 0; }
 
  private:
   Stage(kernels::Backend& backend, const Size& size) : backend_(&backend), size_(size) {}
@@ -81,7 +82,7 @@ class Stage {
   Size size_;
   std::uint32_t host_epoch_ = 0;
   // Empty where memory is shared.
-  std::unique_ptr<kernels::Feed> feed_;
+  std::unique_ptr<kernels::UploadBuffers> upload_buffers_;
   // Empty unless samples are held: the samples, and a batch of them.
   std::optional<HeldSamples> held_;
   kernels::DeviceArray<std::uint8_t> all_pixels_;

@@ -50,8 +50,8 @@ void Trace::detach() {
   ranges_.reset();
   if (timeline_ == nullptr) return;
   const std::vector<double> seconds = timeline_->seconds();
-  const auto time_of = [&](const Moment& moment) {
-    return device_origin_ + from_seconds(seconds[static_cast<std::size_t>(moment.device)]);
+  const auto time_of = [&](const Instant& instant) {
+    return device_origin_ + from_seconds(seconds[static_cast<std::size_t>(instant.device)]);
   };
   for (std::size_t i = attached_at_; i < events_.size(); ++i) {
     events_[i].device = Times{time_of(events_[i].begin), time_of(events_[i].end)};
@@ -59,10 +59,12 @@ void Trace::detach() {
   timeline_.reset();
 }
 
-Trace::Moment Trace::now() { return {Clock::now(), timeline_ == nullptr ? -1 : timeline_->mark()}; }
+Trace::Instant Trace::now() {
+  return {Clock::now(), timeline_ == nullptr ? -1 : timeline_->mark()};
+}
 
-void Trace::add(std::string_view part, std::string_view detail, const Moment& begin,
-                const Moment& end) {
+void Trace::add(std::string_view part, std::string_view detail, const Instant& begin,
+                const Instant& end) {
   events_.push_back({name_of(part, detail), std::string(part), begin, end, std::nullopt});
 }
 

@@ -1,10 +1,10 @@
 // Trace: when each part of a few training steps began and how long it took, as a file that Perfetto
 // and chrome://tracing open (Chrome's "Trace Event Format", complete events).
 //
-// Two rows: what the host was at, and, where a backend's calls are orders to a device, from when to
-// when the device had the part: from the end of all that was ordered before it until it was done.
+// Two rows: what the host was at, and, where a backend enqueues work for a device, from when to
+// when the device had the part: from the end of all work enqueued before it until it was done.
 // Nobody waits for that; the device notes its times (kernels/profiling.h), and they are read at the
-// end. What is never ordered anew (a recorded step) has no parts.
+// end. A captured step has no parts.
 // A tool that watches the process (NVTX) is told of the same parts, in every step. A span costs two
 // branches where nothing is kept and nobody watches. One thread.
 #pragma once
@@ -44,13 +44,14 @@ class Trace {
   void detach();
 
   // By the host's clock, and which mark of the device's; -1: there is none.
-  struct Moment {
+  struct Instant {
     Clock::time_point host;
     std::int64_t device = -1;
   };
-  Moment now();
+  Instant now();
   // What of a step: "forward". `detail`: which one, "model.layers[3] (maxPool)", or "".
-  void add(std::string_view part, std::string_view detail, const Moment& begin, const Moment& end);
+  void add(std::string_view part, std::string_view detail, const Instant& begin,
+           const Instant& end);
 
   // Those of the backend that is attached; nullptr: nobody watches.
   kernels::Ranges* ranges() const { return ranges_.get(); }
@@ -69,8 +70,8 @@ class Trace {
   struct Event {
     std::string name;
     std::string category;
-    Moment begin;
-    Moment end;
+    Instant begin;
+    Instant end;
     std::optional<Times> device;
   };
   Clock::time_point origin() const;
@@ -126,7 +127,7 @@ class Span {
   std::string_view detail_;
   bool kept_ = false;
   bool named_ = false;
-  Trace::Moment begin_;
+  Trace::Instant begin_;
 };
 
 }  // namespace fettle::trainer

@@ -379,7 +379,7 @@ Result<Training::StepEnding> Training::settle_steps(std::int64_t behind) {
     }
     images_ += step->score.samples;
     requests = {requests.stop || step->requests.stop, requests.regroup || step->requests.regroup};
-    // Somebody wants to leave: all that was ordered is settled before.
+    // Somebody wants to leave: all enqueued steps are settled first.
     if (requests.stop || requests.regroup) behind = 0;
   }
   if (requests.stop) return StepEnding::kStops;

@@ -3,7 +3,7 @@
 // Everything that decides the result is a function of the configuration, the seed and the position;
 // stopping and starting again changes nothing (bit for bit on the reference backend). After every
 // epoch: validation, a durable checkpoint, a report. One thread, besides the loader's and, with
-// several workers, the one that adds up gradients (gradient_sum.h).
+// several workers, the one that all-reduces gradients (gradient_sum.h).
 //
 // With several workers each runs the same training. Rank 0 alone reads and writes checkpoints and
 // reports; what it starts from it sends to the others. All of them end after the same step.

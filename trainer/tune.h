@@ -14,7 +14,7 @@
 
 #include "base/json.h"
 #include "base/result.h"
-#include "kernels/cuda/kernel_timer.h"
+#include "kernels/backends/cuda/kernel_timer.h"
 
 namespace fettle::trainer {
 

@@ -118,9 +118,9 @@ class Ladder {
       version_ = backend_.name();
       return run();
     }
-    for (const char* simple : {"0", "1"}) {
-      ::setenv("FETTLE_CUDA_SIMPLE", simple, 1);  // NOLINT(concurrency-mt-unsafe): one thread
-      version_ = simple[0] == '1' ? "simple" : "library";
+    for (const char* own : {"0", "1"}) {
+      ::setenv("FETTLE_CUDA_OWN", own, 1);  // NOLINT(concurrency-mt-unsafe): one thread
+      version_ = own[0] == '1' ? "own" : "library";
       run();
     }
   }
@@ -219,13 +219,13 @@ class Ladder {
   void measure(const char* pass, const Work& work, const std::function<void()>& call) {
     call();
     backend_.wait();
-    const auto recording = backend_.record(call);
+    const auto graph = backend_.capture(call);
     double runs = 0;
     const auto start = std::chrono::steady_clock::now();
     std::chrono::duration<double> spent{};
     while (spent.count() < options_.seconds) {
       constexpr int kRunsAtOnce = 10;
-      for (int i = 0; i < kRunsAtOnce; ++i) recording->run();
+      for (int i = 0; i < kRunsAtOnce; ++i) graph->launch();
       backend_.wait();
       runs += kRunsAtOnce;
       spent = std::chrono::steady_clock::now() - start;

@@ -1,5 +1,5 @@
 // The ladder of the operations that a GPU spends its time in, each step timed by itself: what the
-// library does against what our simple version does, in TFLOP/s or GB/s, beside the peak of the
+// library does against what our own version does, in TFLOP/s or GB/s, beside the peak of the
 // device's data sheet.
 //
 // Works on any backend: calls are recorded once and run many times (on a GPU a CUDA graph), and

@@ -1,10 +1,10 @@
-// Communicator: how the GPUs of several workers add up, as little of it as a Collective of the
-// trainer needs (trainer/parallel/nccl_collective.h). Behind it is NCCL, in libfettle_cuda.so
-// (nccl.cpp).
+// Communicator: all-reduce and all-gather between the GPUs of several workers, as little as a
+// Collective of the trainer needs (trainer/parallel/nccl_collective.h). Behind it is NCCL, in
+// libfettle_cuda.so (nccl.cpp).
 //
-// Its calls are orders, as a backend's are, on a stream of its own: they begin when a moment of the
-// backend is reached, and the backend goes on when a moment of theirs is. The host waits for none
-// of them, so it also takes somebody who sees when one does not come to an end, and gives up.
+// Its calls enqueue work, as a backend's do, on a stream of its own: the work begins when an event
+// of the backend is reached, and the backend continues when an event of the stream is. The host
+// waits for none of it, so somebody must watch for work that does not come to an end, and abort it.
 //
 // One thread makes the calls, all workers the same ones in the same order. done(), trouble() and
 // abort() may come from another thread.
@@ -26,17 +26,17 @@ class Communicator {
 
   // Waits for the others to come.
   virtual Status meet() = 0;
-  // Orders that `values`, memory of this process's GPU, become their sums over all workers.
-  virtual Status order_sum(std::span<float> values, Moment& after) = 0;
-  // Orders that all get what worker r has in values[bounds[r]] to values[bounds[r + 1] - 1].
-  virtual Status order_gather(std::span<float> values, std::span<const std::int64_t> bounds,
-                              Moment& after) = 0;
-  // `moment` is reached when all that was ordered so far is done, or was given up.
-  virtual void mark(Moment& moment) = 0;
+  // Enqueues: `values`, memory of this process's GPU, become their sums over all workers.
+  virtual Status enqueue_all_reduce(std::span<float> values, Event& after) = 0;
+  // Enqueues: all get what worker r has in values[bounds[r]] to values[bounds[r + 1] - 1].
+  virtual Status enqueue_all_gather(std::span<float> values, std::span<const std::int64_t> bounds,
+                                    Event& after) = 0;
+  // `event` is reached when all work enqueued so far is done, or was given up.
+  virtual void record(Event& event) = 0;
 
-  // How many orders are done. Does not wait.
+  // How many calls' work is done. Does not wait.
   virtual std::int64_t done() = 0;
-  // Why what was ordered will not come to an end; "" as far as one can tell. Does not wait.
+  // Why the enqueued work will not come to an end; "" as far as one can tell. Does not wait.
   virtual std::string trouble() = 0;
   // Gives up what is under way, here and, soon, for the others. More than once does nothing.
   virtual void abort() = 0;

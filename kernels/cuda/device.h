@@ -1,5 +1,5 @@
-// Device: one GPU as its backend uses it: a stream that all work is ordered on, memory, a workspace
-// that operations share, and the launch configurations that were tuned for it.
+// Device: one GPU as its backend uses it: a stream that all work is enqueued on, memory, a
+// workspace that operations share, and the launch configurations that were tuned for it.
 //
 // Belongs to one thread, as its backend and all its operations do.
 #pragma once

@@ -1,5 +1,5 @@
-// Event: a place in a stream's order, with the time at which the GPU came to it, or, cheaper for
-// the GPU, without. Belongs to the device's thread, as the streams do.
+// cuda::Event: a place in a stream's order, with the time at which the GPU came to it, or, cheaper
+// for the GPU, without. Belongs to the device's thread, as the streams do.
 #pragma once
 
 #include <utility>
@@ -36,12 +36,14 @@ class Event {
   Event(Event&& other) noexcept : event_(std::exchange(other.event_, nullptr)) {}
   Event& operator=(Event&&) = delete;
 
-  // Outside of recordings.
+  // Never in a capture.
   void record(cudaStream_t stream) { must_succeed(cudaEventRecord(event_, stream)); }
-  // What `stream` is ordered from now on waits until the event is reached.
-  void hold_up(cudaStream_t stream) const { must_succeed(cudaStreamWaitEvent(stream, event_, 0)); }
+  // Work that is enqueued on `stream` from now on waits until the event is reached.
+  void make_wait(cudaStream_t stream) const {
+    must_succeed(cudaStreamWaitEvent(stream, event_, 0));
+  }
   // The host waits.
-  void wait() const { must_succeed(cudaEventSynchronize(event_)); }
+  void synchronize() const { must_succeed(cudaEventSynchronize(event_)); }
   // By the GPU's clock. Both have been reached.
   double seconds_since(const Event& before) const { return seconds_between(before.event_, event_); }
   static double seconds_between(cudaEvent_t before, cudaEvent_t after) {

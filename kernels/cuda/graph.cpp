@@ -5,15 +5,15 @@
 namespace fettle::kernels::cuda {
 namespace {
 
-class Graph final : public Recording {
+class StreamGraph final : public Graph {
  public:
-  Graph(cudaStream_t stream, cudaGraphExec_t executable)
+  StreamGraph(cudaStream_t stream, cudaGraphExec_t executable)
       : stream_(stream), executable_(executable) {}
-  ~Graph() override { cudaGraphExecDestroy(executable_); }
-  Graph(const Graph&) = delete;
-  Graph& operator=(const Graph&) = delete;
+  ~StreamGraph() override { cudaGraphExecDestroy(executable_); }
+  StreamGraph(const StreamGraph&) = delete;
+  StreamGraph& operator=(const StreamGraph&) = delete;
 
-  void run() override { must_succeed(cudaGraphLaunch(executable_, stream_)); }
+  void launch() override { must_succeed(cudaGraphLaunch(executable_, stream_)); }
 
  private:
   const cudaStream_t stream_;
@@ -22,7 +22,7 @@ class Graph final : public Recording {
 
 }  // namespace
 
-std::unique_ptr<Recording> capture(cudaStream_t stream, const std::function<void()>& work) {
+std::unique_ptr<Graph> capture(cudaStream_t stream, const std::function<void()>& work) {
   // Other threads may allocate and wait as they like meanwhile.
   must_succeed(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
   work();
@@ -31,7 +31,7 @@ std::unique_ptr<Recording> capture(cudaStream_t stream, const std::function<void
   cudaGraphExec_t executable = nullptr;
   must_succeed(cudaGraphInstantiate(&executable, graph, 0));
   must_succeed(cudaGraphDestroy(graph));
-  return std::make_unique<Graph>(stream, executable);
+  return std::make_unique<StreamGraph>(stream, executable);
 }
 
 }  // namespace fettle::kernels::cuda

@@ -1,5 +1,5 @@
-// A recording as a CUDA graph: what a stream was ordered while it captured, to be run as often as
-// one likes with one call. Kernel arguments are as they were; what they point to is read anew.
+// A CUDA graph: the work that was enqueued on a stream while it captured, launched any number of
+// times by one call. Kernel arguments are as they were; what they point to is read anew.
 #pragma once
 
 #include <functional>
@@ -10,8 +10,8 @@
 
 namespace fettle::kernels::cuda {
 
-// Captures what `work` orders on `stream`, without doing it. `work` orders on no other stream,
-// allocates nothing and waits for nothing: CUDA would spoil the capture, and this abort.
-std::unique_ptr<Recording> capture(cudaStream_t stream, const std::function<void()>& work);
+// Captures what `work` enqueues on `stream`, without doing it. `work` enqueues on no other stream,
+// allocates nothing and waits for nothing: CUDA would invalidate the capture, and this abort.
+std::unique_ptr<Graph> capture(cudaStream_t stream, const std::function<void()>& work);
 
 }  // namespace fettle::kernels::cuda

@@ -6,7 +6,7 @@
 // Which block is last, a counter in device memory says. atomicInc makes it zero again when the last
 // one has come, so the next launch finds it as this one did, also where a recorded graph launches
 // without a host that could clear it. It is Device::counters: as with the scratch memory that the
-// parts lie in, all kernels that use it are ordered on the device's one stream.
+// parts lie in, all kernels that use it are enqueued on the device's one stream.
 //
 // Memory order. What a block's threads write is seen by its thread 0 after the barrier; its fence
 // comes before it counts, so whoever finds the count finds what was written (fences are

@@ -74,8 +74,8 @@ void launch(const OnStream& on, const LaunchShape& shape, void (*kernel)(Paramet
                                        std::forward<Arguments>(arguments))...)] {
     std::apply(kernel, bound);
   };
-  emulator::order_launch(on.stream, reinterpret_cast<const void*>(kernel),
-                         {blocks, dim3(shape.threads), shape.shared_bytes, run_thread, on.where});
+  emulator::enqueue_launch(on.stream, reinterpret_cast<const void*>(kernel),
+                           {blocks, dim3(shape.threads), shape.shared_bytes, run_thread, on.where});
 #endif
   must_succeed(cudaGetLastError(), on.where);
 }

@@ -2,8 +2,8 @@
 //
 // NCCL's calls return at once and may go on in the background (ncclInProgress); an order lies on
 // the stream only when ncclCommGetAsyncError no longer says so, and no event may be recorded and no
-// other call be made before. That is a matter of connections that are set up with the first orders;
-// it waits for hosts, never for the GPU. Orders stay outside CUDA graphs: a graph that holds NCCL's
+// other call be made before. That is a matter of connections that are set up with the first calls;
+// it waits for hosts, never for the GPU. Calls stay outside CUDA graphs: a graph that holds NCCL's
 // work outlives the communicator that is aborted, and keeps it from being taken down.
 // ncclCommAbort is safe when no other thread is inside NCCL, so every call takes the mutex, and
 // abort() waits for it, but not for ever: a call that never returns is what abort() is for.
@@ -43,9 +43,9 @@ Error nccl_error(const std::string& what, ncclResult_t result, ncclComm_t comm) 
   return io_error(what + ": NCCL says: " + words);
 }
 
-cudaEvent_t event_of(Moment& moment) { return static_cast<cudaEvent_t>(moment.event()); }
+cudaEvent_t event_of(Event& event) { return static_cast<cudaEvent_t>(event.handle()); }
 
-// Events behind orders that are under way, used again when they are reached. One thread adds,
+// Events behind work that is under way, used again when they are reached. One thread adds,
 // another looks.
 class Trail {
  public:
@@ -132,17 +132,17 @@ class NcclCommunicator final : public Communicator {
 
   Status meet() override { return await_acceptance("meeting the other GPUs"); }
 
-  Status order_sum(std::span<float> values, Moment& after) override {
-    return order("adding up", after, [&](ncclComm_t comm) {
+  Status enqueue_all_reduce(std::span<float> values, Event& after) override {
+    return enqueue("all-reduce", after, [&](ncclComm_t comm) {
       return ncclAllReduce(values.data(), values.data(), values.size(), ncclFloat, ncclSum, comm,
                            stream_);
     });
   }
 
   // The shares differ in size, which ncclAllGather does not have; NCCL makes one of the group.
-  Status order_gather(std::span<float> values, std::span<const std::int64_t> bounds,
-                      Moment& after) override {
-    return order("gathering", after, [&](ncclComm_t comm) {
+  Status enqueue_all_gather(std::span<float> values, std::span<const std::int64_t> bounds,
+                            Event& after) override {
+    return enqueue("all-gather", after, [&](ncclComm_t comm) {
       ncclGroupStart();
       ncclResult_t result = ncclSuccess;
       for (int rank = 0; rank < world_size_ && is_accepted(result); ++rank) {
@@ -156,7 +156,7 @@ class NcclCommunicator final : public Communicator {
     });
   }
 
-  void mark(Moment& moment) override { must_succeed(cudaEventRecord(event_of(moment), stream_)); }
+  void record(Event& event) override { must_succeed(cudaEventRecord(event_of(event), stream_)); }
 
   std::int64_t done() override { return trail_.done(); }
 
@@ -179,8 +179,8 @@ class NcclCommunicator final : public Communicator {
   const std::int32_t* given_up() const override { return given_up_.word(); }
 
  private:
-  Status order(const char* what, Moment& after,
-               const std::function<ncclResult_t(ncclComm_t comm)>& call) {
+  Status enqueue(const char* what, Event& after,
+                 const std::function<ncclResult_t(ncclComm_t comm)>& call) {
     {
       const std::scoped_lock lock(mutex_);
       if (comm_ == nullptr) return gave_up();

@@ -28,7 +28,7 @@ class Pinned {
   void* data() { return memory_; }
   std::int64_t bytes() const { return bytes_; }
 
-  // What was ordered on `stream` so far is what is_done() and wait() are about.
+  // is_done() and wait() are about the work enqueued on `stream` so far.
   void mark(cudaStream_t stream) { must_succeed(cudaEventRecord(done_, stream)); }
   bool is_done() const { return is_reached(done_); }
   void wait() const { must_succeed(cudaEventSynchronize(done_)); }

@@ -2,7 +2,7 @@
 // to milliseconds and waits for the device; a piece is asked for rarely, a block often.
 //
 // Blocks begin at multiples of 256 bytes and are padded to them. A block that is given back is the
-// next one's at once: safe, because all work on it is ordered on one stream. Best fit, neighbours
+// next one's at once: safe, because all work on it is enqueued on one stream. Best fit, neighbours
 // joined. Belongs to one thread.
 #pragma once
 

@@ -2,53 +2,53 @@
 #
 # FETTLE_CUDA_SOURCES: ours; runs on a GPU and on the emulator.
 set(FETTLE_CUDA_SOURCES
-  kernels/add/cuda.cu
-  kernels/attention/simple.cu
-  kernels/batch_norm/cuda.cu
-  kernels/cast/cuda.cu
+  kernels/add/add.cu
+  kernels/attention/own_attention.cu
+  kernels/batch_norm/batch_norm.cu
+  kernels/cast/cast.cu
   kernels/conv/add_bias.cu
-  kernels/conv/simple.cu
-  kernels/cuda/backend.cpp
+  kernels/conv/own_conv.cu
+  kernels/backends/cuda/backend.cpp
   kernels/cuda/device.cpp
   kernels/cuda/errors.cpp
-  kernels/cuda/event_timer.cpp
-  kernels/cuda/feed.cpp
+  kernels/backends/cuda/event_timer.cpp
+  kernels/cuda/upload_buffers.cpp
   kernels/cuda/graph.cpp
   kernels/cuda/machine.cpp
-  kernels/cuda/mailbox.cpp
-  kernels/cuda/moment.cpp
+  kernels/cuda/readback.cpp
+  kernels/cuda/stream_event.cpp
   kernels/cuda/pool.cpp
   kernels/cuda/staging.cpp
   kernels/cuda/timeline.cpp
-  kernels/cuda/workloads.cpp
-  kernels/dropout/cuda.cu
-  kernels/embedding/cuda.cu
+  kernels/backends/cuda/workloads.cpp
+  kernels/dropout/dropout.cu
+  kernels/embedding/embedding.cu
   kernels/embedding/sort.cu
-  kernels/gather/cuda.cu
-  kernels/gelu/cuda.cu
-  kernels/layer_norm/cuda.cu
-  kernels/layer_norm/simple.cu
+  kernels/gather/gather.cu
+  kernels/gelu/gelu.cu
+  kernels/layer_norm/layer_norm.cu
+  kernels/layer_norm/any_width.cu
   kernels/linear/add_slices.cu
   kernels/linear/bias_gradient.cu
   kernels/linear/matrix_product.cu
-  kernels/linear/simple.cu
-  kernels/optimizer/cuda.cu
+  kernels/linear/own_linear.cu
+  kernels/optimizer/optimizer.cu
   kernels/optimizer/step.cu
   kernels/optimizer/table.cpp
-  kernels/pool/cuda.cu
-  kernels/relu/cuda.cu
-  kernels/softmax_cross_entropy/cuda.cu
+  kernels/pool/pool.cu
+  kernels/relu/relu.cu
+  kernels/softmax_cross_entropy/softmax_cross_entropy.cu
 )
 
 # FETTLE_CUDA_LIBRARY_SOURCES: calls cuBLASLt and cuDNN; only on a GPU.
 set(FETTLE_CUDA_LIBRARY_SOURCES
-  kernels/attention/cudnn.cpp
-  kernels/conv/cudnn.cpp
-  kernels/cuda/choice.cpp
+  kernels/attention/cudnn_attention.cpp
+  kernels/conv/cudnn_conv.cpp
+  kernels/backends/cuda/choice.cpp
   kernels/cuda/cublaslt.cpp
   kernels/cuda/cudnn.cpp
   kernels/cuda/nvtx.cpp
-  kernels/linear/cublaslt.cpp
+  kernels/linear/cublaslt_linear.cpp
 )
 
 # FETTLE_CUDA_CARRIED: what libfettle_cuda.so brings along of what the program has, too. It must not
@@ -78,6 +78,6 @@ set_source_files_properties(${PROJECT_SOURCE_DIR}/kernels/cuda/device.cpp PROPER
 # Whose formulas the CPU has, too, and which give the same bits: no product may be fused with a sum.
 # They are bound by bytes, so it costs nothing.
 set_source_files_properties(
-  ${PROJECT_SOURCE_DIR}/kernels/gather/cuda.cu ${PROJECT_SOURCE_DIR}/kernels/optimizer/cuda.cu
+  ${PROJECT_SOURCE_DIR}/kernels/gather/gather.cu ${PROJECT_SOURCE_DIR}/kernels/optimizer/optimizer.cu
   ${PROJECT_SOURCE_DIR}/kernels/optimizer/step.cu
   PROPERTIES COMPILE_OPTIONS $<$<COMPILE_LANGUAGE:CUDA>:-fmad=false>)

@@ -1,6 +1,6 @@
 // Staging: copies from the host that do not wait.
 //
-// CUDA copies from ordinary host memory only after everything that was ordered before is done, so
+// CUDA copies from ordinary host memory only after everything that was enqueued before is done, so
 // that a step's batch would arrive when the GPU has run out of work. From pinned memory it copies
 // when its turn comes. So what is uploaded goes through pinned buffers: the caller's memory is free
 // at once, and a buffer when its copy is done. One thread.
@@ -16,7 +16,7 @@ namespace fettle::kernels::cuda {
 
 class Staging {
  public:
-  // Orders a copy of `bytes` from host memory, which may change when this returns.
+  // Enqueues a copy of `bytes` from host memory, which may change when this returns.
   void upload(const void* from, void* to, std::int64_t bytes, cudaStream_t stream);
 
  private:

@@ -18,7 +18,7 @@ class StreamTimeline final : public Timeline {
 
   std::vector<double> seconds() override {
     std::vector<double> seconds;
-    events_.back().wait();
+    events_.back().synchronize();
     for (const Event& event : events_) seconds.push_back(event.seconds_since(events_.front()));
     return seconds;
   }

@@ -9,7 +9,7 @@
 
 namespace fettle::kernels::cuda {
 
-// Of a stream on which nothing is ordered that is not done.
+// For a stream on which all enqueued work is done.
 std::unique_ptr<Timeline> make_timeline(cudaStream_t stream);
 
 }  // namespace fettle::kernels::cuda

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "kernels/cuda/backend.h"
+#include "kernels/backends/cuda/backend.h"
 #include "kernels/device_array.h"
 
 namespace fettle::kernels {
@@ -31,9 +31,9 @@ TEST(CudaProfiling, ATimelineSeesThatWorkTakesTimeOnceItIsDone) {
   EXPECT_GT(seconds[2], seconds[1]);
 }
 
-TEST(CudaProfilingDeathTest, ARecordingHasNoTimesOfItsOwn) {
+TEST(CudaProfilingDeathTest, AGraphHasNoTimesOfItsOwn) {
   const auto backend = std::move(cuda_backend()).value();
-  EXPECT_DEATH(backend->record([&] { (void)backend->timeline(); }), "must neither allocate");
+  EXPECT_DEATH(backend->capture([&] { (void)backend->timeline(); }), "must neither allocate");
 }
 
 }  // namespace

@@ -134,9 +134,9 @@ cudaError_t cudaFuncSetAttribute(T* kernel, cudaFuncAttribute attribute, int val
 
 namespace fettle::kernels::emulator {
 
-// Orders a launch, as cudaLaunchKernel does, which knows the types of no arguments. `kernel` names
-// it for cudaFuncSetAttribute. An error is also the one that cudaGetLastError returns next.
-cudaError_t order_launch(cudaStream_t stream, const void* kernel, Launch launch);
+// Enqueues a launch, as cudaLaunchKernel does, which knows the types of no arguments. `kernel`
+// names it for cudaFuncSetAttribute. An error is also the one that cudaGetLastError returns next.
+cudaError_t enqueue_launch(cudaStream_t stream, const void* kernel, Launch launch);
 
 }  // namespace fettle::kernels::emulator
 

@@ -53,7 +53,7 @@ struct ncclComm {
   std::shared_ptr<Fabric> fabric;           // also of what lies on streams
   std::mutex mutex;                         // guards what is below
   std::shared_ptr<Fabric::Task> under_way;  // of the communicator itself: meeting, taking leave
-  std::vector<Call> orders;                 // not on their streams yet
+  std::vector<Call> calls;                  // not on their streams yet
   int polls = 0;                            // until they are
 };
 
@@ -62,26 +62,25 @@ namespace {
 thread_local int group_depth = 0;
 thread_local std::vector<std::pair<ncclComm_t, Call>> grouped;
 
-void put_on_stream(ncclComm& comm, const Call& order) {
+void put_on_stream(ncclComm& comm, const Call& call) {
   const auto task = std::make_shared<std::shared_ptr<Fabric::Task>>();
-  fettle::kernels::emulator::order_slow(order.stream,
-                                        [fabric = comm.fabric, ask = order.ask, task] {
-                                          if (*task == nullptr) {
-                                            if (fabric->is_given_up()) return true;
-                                            *task = ask();
-                                          }
-                                          return (*task)->done.load();
-                                        });
+  fettle::kernels::emulator::order_slow(call.stream, [fabric = comm.fabric, ask = call.ask, task] {
+    if (*task == nullptr) {
+      if (fabric->is_given_up()) return true;
+      *task = ask();
+    }
+    return (*task)->done.load();
+  });
 }
 
 void put_on_streams(ncclComm& comm) {
-  for (const Call& order : std::exchange(comm.orders, {})) put_on_stream(comm, order);
+  for (const Call& call : std::exchange(comm.calls, {})) put_on_stream(comm, call);
 }
 
-ncclResult_t submit(ncclComm_t comm, std::vector<Call> orders) {
+ncclResult_t submit(ncclComm_t comm, std::vector<Call> calls) {
   const std::scoped_lock lock(comm->mutex);
-  if (!comm->orders.empty() || comm->under_way != nullptr) return ncclInvalidUsage;
-  comm->orders = std::move(orders);
+  if (!comm->calls.empty() || comm->under_way != nullptr) return ncclInvalidUsage;
+  comm->calls = std::move(calls);
   comm->polls = polls_of_a_call();
   if (comm->polls > 0) return ncclInProgress;
   put_on_streams(*comm);
@@ -89,9 +88,9 @@ ncclResult_t submit(ncclComm_t comm, std::vector<Call> orders) {
 }
 
 ncclResult_t collective(ncclComm_t comm, cudaStream_t stream, Ask ask) {
-  Call order{stream, std::move(ask)};
-  if (group_depth == 0) return submit(comm, {std::move(order)});
-  grouped.emplace_back(comm, std::move(order));
+  Call call{stream, std::move(ask)};
+  if (group_depth == 0) return submit(comm, {std::move(call)});
+  grouped.emplace_back(comm, std::move(call));
   return ncclSuccess;
 }
 
@@ -150,7 +149,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int members, ncclUniqueId 
 
 ncclResult_t ncclCommFinalize(ncclComm_t comm) {
   const std::scoped_lock lock(comm->mutex);
-  if (!comm->orders.empty()) return ncclInvalidUsage;
+  if (!comm->calls.empty()) return ncclInvalidUsage;
   comm->under_way = comm->fabric->take_leave();
   return ncclInProgress;
 }
@@ -174,7 +173,7 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* state) {
     if (!comm->under_way->done) return ncclSuccess;
     comm->under_way = nullptr;
     *state = ncclSuccess;
-  } else if (comm->orders.empty()) {
+  } else if (comm->calls.empty()) {
     *state = ncclSuccess;
   } else if (--comm->polls <= 0) {
     put_on_streams(*comm);
@@ -190,14 +189,14 @@ ncclResult_t ncclGroupStart() {
 
 ncclResult_t ncclGroupEnd() {
   if (--group_depth > 0) return ncclSuccess;
-  std::vector<Call> orders;
+  std::vector<Call> calls;
   ncclComm_t comm = nullptr;
-  for (auto& [of, order] : std::exchange(grouped, {})) {
+  for (auto& [of, call] : std::exchange(grouped, {})) {
     if (comm != nullptr && of != comm) return ncclInvalidUsage;  // one is all that is emulated
     comm = of;
-    orders.push_back(std::move(order));
+    calls.push_back(std::move(call));
   }
-  return comm == nullptr ? ncclSuccess : submit(comm, std::move(orders));
+  return comm == nullptr ? ncclSuccess : submit(comm, std::move(calls));
 }
 
 ncclResult_t ncclAllReduce(const void* from, void* to, std::size_t count, ncclDataType_t,

@@ -148,7 +148,7 @@ Machine machine() {
   return shared().machine;
 }
 
-cudaError_t order_launch(cudaStream_t stream, const void* kernel, Launch launch) {
+cudaError_t enqueue_launch(cudaStream_t stream, const void* kernel, Launch launch) {
   std::size_t limit = kSharedBytes;
   {
     const Lock lock(shared().lock);
@@ -371,7 +371,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   return cudaSuccess;
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) { return wait_for(stream); }
-// Within a capture both are ordered already: it is of one stream.
+// Within a capture both are enqueued already: it is of one stream.
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
   if (event->mark != nullptr && !is_capturing(stream)) queue_of(stream).add_wait(event->mark);
   return cudaSuccess;

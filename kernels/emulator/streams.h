@@ -1,4 +1,4 @@
-// When the emulator does what is ordered on streams: at once, or late, when somebody waits for it.
+// When the emulator does what is enqueued on streams: at once, or late, when somebody waits for it.
 //
 // Late, a stream goes on only as far as somebody waits for, and what it waits for itself (events of
 // other streams) comes first. Then an order that forgets to wait for another stream finds what was
@@ -38,7 +38,7 @@ struct Mark {
 
 struct DeviceQueues;
 
-// What a stream has been ordered and has not done.
+// What was enqueued on a stream and is not done.
 class WorkQueue {
  public:
   WorkQueue();
@@ -78,7 +78,7 @@ class WorkQueue {
 // Of this thread's device, for work that names no stream.
 WorkQueue& default_queue();
 
-// Orders it on a stream, which must not be captured.
+// Enqueues it on a stream, which must not be captured.
 void order_slow(cudaStream_t stream, SlowWork work);
 
 // Until the mark is done.

@@ -3,8 +3,8 @@
 //   C[i, j] = sum over d of A(i, d) B(j, d)
 //
 // An operand is whatever gives a number for (index, depth): a matrix, its transpose, or the patches
-// of an image (conv/simple.cu). It says which of the two neighbours in memory, so that neighbouring
-// threads can read it so.
+// of an image (conv/own_conv.cu). It says which of the two neighbours in memory, so that
+// neighbouring threads can read it so.
 #pragma once
 
 #include <cstdint>

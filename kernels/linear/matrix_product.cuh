@@ -1,4 +1,4 @@
-// Matrix products of ours, the "simple" step of linear layers and convolutions, on the host: which
+// Matrix products of ours, for linear layers and convolutions, on the host: which
 // version of the ladder multiplies, and in how many slices.
 //
 //   tiled_product.cuh    fp32 units; for fp32

@@ -84,7 +84,7 @@ FETTLE_HOST_DEVICE inline float learning_rate_of(const StepControl& control) {
 }
 
 // Whether the sums may be incomplete. Who gives up says so before the sums can end, so it is seen
-// by what is ordered behind them; nothing else of the step means anything then.
+// by what is enqueued behind them; nothing else of the step means anything then.
 FETTLE_HOST_DEVICE inline bool is_lost(const StepSettings& settings) {
   const volatile std::int32_t* const given_up = settings.given_up;
   return given_up != nullptr && *given_up != 0;

@@ -90,7 +90,7 @@ TEST(Step, GoesOnAfterOneThatWasNotApplied) {
   EXPECT_EQ(control.updates, 1);
 }
 
-// The host ordered these steps before it knew of a skip.
+// The host enqueued these steps before it knew of a skip.
 TEST(Step, TakesTheLearningRateOfAsManyStepsAsWereApplied) {
   StepControl control = first_control(kFp16);
   control.input.learning_rates[0] = 3;

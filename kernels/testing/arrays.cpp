@@ -9,8 +9,8 @@
 
 #include "base/philox.h"
 #include "base/test_paths.h"
+#include "kernels/backends/cuda/backend.h"
 #include "kernels/cast/loops.h"
-#include "kernels/cuda/backend.h"
 
 namespace fettle::kernels::testing {
 

@@ -2,7 +2,7 @@
 //
 // All memory is the backend's, allocated at creation for at most `max_samples` samples at once: the
 // parameters, and one block for all that passes write, in which an ActivationPlan says what lies
-// where. Passes only give orders to the backend, so that they can be recorded. One thread.
+// where. Passes only enqueue work on the backend, so that they can be captured. One thread.
 #pragma once
 
 #include <cstdint>

@@ -1,11 +1,11 @@
-// CollectiveGuard: a thread that sees when what GPUs were ordered together does not come to an end,
+// CollectiveGuard: a thread that sees when work that GPUs do together does not come to an end,
 // and gives it up, with its name.
 //
-// Nobody waits for these orders while they are made, and who waits for what comes after them waits
-// in a call that may never return. So the guard looks: at the communicator's own word, at the
-// members' connections, and at the clock, which runs from when an order is the oldest that is not
-// done. It takes nothing from the connections, and is at rest where no order is under way.
-// began() and verdict() are for the thread that orders.
+// Nobody waits for this work when it is enqueued, and who waits for what comes after them waits in
+// a call that may never return. So the guard looks: at the communicator's own word, at the members'
+// connections, and at the clock, which runs from when a piece of work is the oldest that is not
+// done. It takes nothing from the connections, and is at rest where no work is under way. began()
+// and verdict() are for the thread that enqueues.
 #pragma once
 
 #include <chrono>
@@ -38,7 +38,7 @@ class CollectiveGuard {
   CollectiveGuard(const CollectiveGuard&) = delete;
   CollectiveGuard& operator=(const CollectiveGuard&) = delete;
 
-  // Before something is ordered. What is not an order of the communicator's ends with ended().
+  // Before something is enqueued. What is not the communicator's ends with ended().
   void began(std::string name);
   void ended();
   // None: all that has begun is done or may still come to an end.
@@ -58,7 +58,7 @@ class CollectiveGuard {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::string> under_way_;  // guarded by mutex_, as all below
-  std::int64_t done_ = 0;              // of the communicator's orders
+  std::int64_t done_ = 0;              // of the communicator's work
   Clock::time_point oldest_since_;
   std::optional<Clock::time_point> trouble_since_;
   std::optional<Verdict> verdict_;

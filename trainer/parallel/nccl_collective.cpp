@@ -129,17 +129,17 @@ class NcclCollective final : public Collective, public DeviceCollective {
 
   std::int64_t least_message() const override { return settings_.least_message; }
 
-  Status order_sum(std::span<float> values, kernels::Moment& after) override {
+  Status enqueue_all_reduce(std::span<float> values, kernels::Event& after) override {
     return attempt(numbered("sum of " + std::to_string(values.size()) + " values on the GPUs"),
-                   [&] { return communicator_->order_sum(values, after); });
+                   [&] { return communicator_->enqueue_all_reduce(values, after); });
   }
-  Status order_all_gather(std::span<float> values, std::span<const std::int64_t> bounds,
-                          kernels::Moment& after) override {
+  Status enqueue_all_gather(std::span<float> values, std::span<const std::int64_t> bounds,
+                            kernels::Event& after) override {
     return attempt(
         numbered("gathering of " + std::to_string(values.size()) + " values on the GPUs"),
-        [&] { return communicator_->order_gather(values, bounds, after); });
+        [&] { return communicator_->enqueue_all_gather(values, bounds, after); });
   }
-  void mark(kernels::Moment& moment) override { communicator_->mark(moment); }
+  void record(kernels::Event& event) override { communicator_->record(event); }
   const std::int32_t* given_up() const override { return communicator_->given_up(); }
 
   Status health() override {
@@ -153,15 +153,15 @@ class NcclCollective final : public Collective, public DeviceCollective {
     return name + " (collective " + std::to_string(++calls_) + ")";
   }
 
-  Status attempt(const std::string& name, const std::function<Status()>& order) {
+  Status attempt(const std::string& name, const std::function<Status()>& enqueue) {
     FETTLE_TRY(health());
     guard_.began(name);
-    const Status ordered = order();
-    if (ordered.ok()) return success();
+    const Status enqueued = enqueue();
+    if (enqueued.ok()) return success();
     communicator_->abort();
     // If the guard has given up, it knows better than who could not go on.
     return explain(
-        guard_.verdict().value_or(CollectiveGuard::Verdict{name, false, ordered.error().message}));
+        guard_.verdict().value_or(CollectiveGuard::Verdict{name, false, enqueued.error().message}));
   }
 
   Status explain(const CollectiveGuard::Verdict& verdict) {

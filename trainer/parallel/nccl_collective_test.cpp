@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "kernels/cuda/backend.h"
+#include "kernels/backends/cuda/backend.h"
 #include "kernels/device_array.h"
 #include "kernels/emulator/every_streams.h"
 #include "kernels/emulator/nccl.h"
@@ -31,12 +31,12 @@ struct Gpu {
   explicit Gpu(std::vector<float> begin) : values(array(std::move(begin))) {}
 
   std::span<float> span() { return {values.data(), static_cast<std::size_t>(values.size())}; }
-  // Orders the sum of what is there by now, and that the backend goes on behind it.
-  Status order_sum(DeviceCollective& gpus) {
-    before->mark();
-    FETTLE_TRY(gpus.order_sum(span(), *before));
-    gpus.mark(*after);
-    after->await();
+  // Enqueues the sum of what is there by now, and makes the backend wait for it.
+  Status enqueue_all_reduce(DeviceCollective& gpus) {
+    before->record();
+    FETTLE_TRY(gpus.enqueue_all_reduce(span(), *before));
+    gpus.record(*after);
+    after->wait();
     return success();
   }
 
@@ -47,8 +47,8 @@ struct Gpu {
   }
 
   std::unique_ptr<kernels::Backend> backend = *kernels::cuda_backend();
-  std::unique_ptr<kernels::Moment> before = backend->moment();
-  std::unique_ptr<kernels::Moment> after = backend->moment();
+  std::unique_ptr<kernels::Event> before = backend->event();
+  std::unique_ptr<kernels::Event> after = backend->event();
   kernels::DeviceArray<float> values;
 };
 
@@ -74,7 +74,7 @@ class NcclCollective : public testing::TestWithParam<Pace> {
   }
 };
 
-TEST_P(NcclCollective, AddsUpBehindWhatIsOrderedBeforeAndTheBackendGoesOnBehindTheSum) {
+TEST_P(NcclCollective, SumsBehindWhatIsEnqueuedBeforeAndTheBackendContinuesBehindTheSum) {
   for (const std::int64_t world_size : {2, 3, 4}) {
     SCOPED_TRACE(world_size);
     const auto all = static_cast<float>(world_size);
@@ -86,7 +86,7 @@ TEST_P(NcclCollective, AddsUpBehindWhatIsOrderedBeforeAndTheBackendGoesOnBehindT
       auto ones = gpu.array(std::vector<float>(1000, 1));
       for (int step = 0; step < 3; ++step) {
         gpu.backend->add_scaled(1000, 1, ones.data(), gpu.values.data());  // before: + 1
-        ASSERT_TRUE(gpu.order_sum(gpus).ok());
+        ASSERT_TRUE(gpu.enqueue_all_reduce(gpus).ok());
         gpu.backend->add_scaled(1000, -1, ones.data(), gpu.values.data());  // behind: - 1
       }
       float expected = all * (all - 1) / 2;  // of ranks
@@ -108,10 +108,10 @@ TEST_P(NcclCollective, GathersSharesOfAnySize) {
     const std::vector<std::int64_t> bounds = {0, 3, 3, 5};
     const auto rank = static_cast<float>((*made)->rank());
     Gpu gpu(std::vector<float>(5, rank));
-    gpu.before->mark();
-    ASSERT_TRUE((*made)->on_device()->order_all_gather(gpu.span(), bounds, *gpu.before).ok());
-    (*made)->on_device()->mark(*gpu.after);
-    gpu.after->await();
+    gpu.before->record();
+    ASSERT_TRUE((*made)->on_device()->enqueue_all_gather(gpu.span(), bounds, *gpu.before).ok());
+    (*made)->on_device()->record(*gpu.after);
+    gpu.after->wait();
     EXPECT_THAT(gpu.values.download(), ElementsAre(0, 0, 0, 2, 2));
   });
 }
@@ -123,16 +123,16 @@ TEST_P(NcclCollective, GivesUpWhatDoesNotComeToAnEndAndNamesIt) {
     ASSERT_TRUE(made.ok()) << made.error().message;
     DeviceCollective& gpus = *(*made)->on_device();
     Gpu gpu(std::vector<float>(12, 1));
-    ASSERT_TRUE(gpu.order_sum(gpus).ok());
+    ASSERT_TRUE(gpu.enqueue_all_reduce(gpus).ok());
     EXPECT_THAT(gpu.values.download(), Each(2));
     if ((*made)->rank() == 1) return both_know.arrive_and_wait();  // it hangs
-    EXPECT_TRUE(gpu.order_sum(gpus).ok()) << "the host waits for nothing";
+    EXPECT_TRUE(gpu.enqueue_all_reduce(gpus).ok()) << "the host waits for nothing";
     EXPECT_EQ(*gpus.given_up(), 0);
     gpu.backend->wait();
     EXPECT_NE(*gpus.given_up(), 0) << "known to whoever goes on behind it";
     both_know.arrive_and_wait();
     for (int attempt = 0; attempt < 2; ++attempt) {  // and it stays so
-      const Status status = attempt == 0 ? gpus.health() : gpu.order_sum(gpus);
+      const Status status = attempt == 0 ? gpus.health() : gpu.enqueue_all_reduce(gpus);
       ASSERT_FALSE(status.ok());
       EXPECT_EQ(status.error().code, ErrorCode::kUnavailable);
       EXPECT_THAT(status.error().message,
@@ -148,7 +148,7 @@ TEST_P(NcclCollective, NoticesALostWorkerBeforeTheTimeIsUp) {
     DeviceCollective& gpus = *(*made)->on_device();
     if ((*made)->rank() == 2) return;  // gone
     Gpu gpu(std::vector<float>(5, 1));
-    Status status = gpu.order_sum(gpus);
+    Status status = gpu.enqueue_all_reduce(gpus);
     gpu.backend->wait();
     if (status.ok()) status = gpus.health();
     ASSERT_FALSE(status.ok());
@@ -162,7 +162,7 @@ TEST_P(NcclCollective, ThoseThatAreLeftMeetAgain) {
     ASSERT_TRUE(made.ok()) << made.error().message;
     if (membership.rank() == 1) return;
     Gpu gpu(std::vector<float>(5, 1));
-    Status status = gpu.order_sum(*(*made)->on_device());
+    Status status = gpu.enqueue_all_reduce(*(*made)->on_device());
     gpu.backend->wait();
     if (status.ok()) status = (*made)->on_device()->health();
     ASSERT_FALSE(status.ok());
@@ -173,7 +173,7 @@ TEST_P(NcclCollective, ThoseThatAreLeftMeetAgain) {
     auto again = make_nccl_collective(membership, std::move(ring), maker.get(), {.timeout = 20s});
     ASSERT_TRUE(again.ok()) << again.error().message;
     gpu.values.upload(std::vector<float>(5, 1));
-    ASSERT_TRUE(gpu.order_sum(*(*again)->on_device()).ok());
+    ASSERT_TRUE(gpu.enqueue_all_reduce(*(*again)->on_device()).ok());
     EXPECT_THAT(gpu.values.download(), Each(2));
   });
 }

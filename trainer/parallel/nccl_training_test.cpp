@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "kernels/cuda/backend.h"
+#include "kernels/backends/cuda/backend.h"
 #include "kernels/emulator/cuda_runtime.h"
 #include "kernels/emulator/every_streams.h"
 #include "kernels/emulator/nccl.h"
@@ -75,8 +75,8 @@ void take(const Learner::Step& step, Outcome& outcome) {
 
 // The worker's part of one step, in micro-batches of one sample: over what batchNorm takes its
 // statistics must not depend on the world.
-void order_step(Learner& learner, const ImageSet& images, const BatchWriter& writer, Batch& held,
-                const Steps& run, std::int64_t number, const Collective& world) {
+void enqueue_step(Learner& learner, const ImageSet& images, const BatchWriter& writer, Batch& held,
+                  const Steps& run, std::int64_t number, const Collective& world) {
   const Range share = share_of({0, run.batch}, world.world_size(), world.rank());
   for (std::int64_t i = share.begin; i < share.end; ++i) {
     const std::vector<std::int64_t> one = {number * 7 + i};
@@ -98,7 +98,7 @@ Outcome train(std::unique_ptr<kernels::Backend> backend, const Steps& run, Colle
   const bool leaves = run.leaves_after && world.rank() == world.world_size() - 1;
   const std::int64_t steps = leaves ? *run.leaves_after : run.steps;
   for (std::int64_t number = 0; number < steps && !outcome.lost; ++number) {
-    order_step(*learner, images, writer, held, run, number, world);
+    enqueue_step(*learner, images, writer, held, run, number, world);
     if (!learner->finish_step({0.05, 0.05, 0.05}).ok()) break;
     while (const auto step = learner->settle(learner->results_behind())) take(*step, outcome);
   }
@@ -182,16 +182,16 @@ class Witness final : public Collective, public DeviceCollective {
   DeviceCollective* on_device() override { return this; }
 
   std::int64_t least_message() const override { return kLeastMessage; }
-  Status order_sum(std::span<float> values, kernels::Moment& after) override {
-    cudaEventSynchronize(static_cast<cudaEvent_t>(after.event()));
+  Status enqueue_all_reduce(std::span<float> values, kernels::Event& after) override {
+    cudaEventSynchronize(static_cast<cudaEvent_t>(after.handle()));
     sums.push_back({is_there(values), is_there(first_layer)});
     return success();
   }
-  Status order_all_gather(std::span<float>, std::span<const std::int64_t>,
-                          kernels::Moment&) override {
+  Status enqueue_all_gather(std::span<float>, std::span<const std::int64_t>,
+                            kernels::Event&) override {
     return success();
   }
-  void mark(kernels::Moment& moment) override { moment.mark(); }
+  void record(kernels::Event& event) override { event.record(); }
   const std::int32_t* given_up() const override { return nullptr; }
   Status health() override { return success(); }
 
@@ -291,7 +291,7 @@ TEST_P(TrainingOnGpus, AShardedOptimiserChangesNoBit) {
   expect_same_bits(train_on_gpus(3, run), whole[0]);
 }
 
-// The hosts have ordered steps beyond; of these nothing is seen.
+// The hosts have enqueued more steps; nothing is seen of these.
 TEST_P(TrainingOnGpus, ALostWorkerLeavesTheOthersAtTheLastStepThatAllMade) {
   constexpr std::int64_t kMade = 2;
   Steps run = steps_of();

@@ -3,7 +3,7 @@
 #include <string>
 #include <utility>
 
-#include "kernels/cuda/loader.h"
+#include "kernels/backends/cuda/loader.h"
 #include "trainer/parallel/nccl_collective.h"
 #include "trainer/parallel/ring_collective.h"
 

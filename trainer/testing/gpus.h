@@ -1,4 +1,4 @@
-// Workers with an emulated GPU each, as threads that meet over loopback and add up by emulated
+// Workers with an emulated GPU each, as threads that meet over loopback and all-reduce by emulated
 // NCCL, for tests.
 #pragma once
 

@@ -19,7 +19,7 @@
 #include <new>
 
 #include "kernels/aligned.h"
-#include "kernels/cuda/backend.h"
+#include "kernels/backends/cuda/backend.h"
 
 namespace {
 

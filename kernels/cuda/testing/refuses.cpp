@@ -1,5 +1,5 @@
 // A libfettle_cuda.so on a machine without a GPU.
-#include "kernels/cuda/plugin.h"
+#include "kernels/backends/cuda/plugin.h"
 
 extern "C" {
 const char* fettle_cuda_interface() { return FETTLE_PLUGIN_INTERFACE; }

@@ -1,5 +1,5 @@
 // A libfettle_cuda.so that finds a GPU. Its backend is none: what crosses the border is the point.
-#include "kernels/cuda/plugin.h"
+#include "kernels/backends/cuda/plugin.h"
 
 extern "C" {
 const char* fettle_cuda_interface() { return FETTLE_PLUGIN_INTERFACE; }

@@ -1,0 +1,207 @@
+#include "kernels/backends/cuda/backend.h"
+
+#include <utility>
+#include <vector>
+
+#include "kernels/add/cuda.h"
+#include "kernels/attention/cuda.h"
+#include "kernels/batch_norm/cuda.h"
+#include "kernels/cast/cuda.h"
+#include "kernels/conv/cuda.h"
+#include "kernels/cuda/device.h"
+#include "kernels/cuda/errors.h"
+#include "kernels/cuda/graph.h"
+#include "kernels/cuda/nvtx.h"
+#include "kernels/cuda/readback.h"
+#include "kernels/cuda/staging.h"
+#include "kernels/cuda/stream_event.h"
+#include "kernels/cuda/timeline.h"
+#include "kernels/cuda/upload_buffers.h"
+#include "kernels/dropout/cuda.h"
+#include "kernels/embedding/cuda.h"
+#include "kernels/gather/cuda.h"
+#include "kernels/gelu/cuda.h"
+#include "kernels/layer_norm/cuda.h"
+#include "kernels/linear/cuda.h"
+#include "kernels/optimizer/cuda.h"
+#include "kernels/pool/cuda.h"
+#include "kernels/relu/cuda.h"
+#include "kernels/shapes.h"
+#include "kernels/softmax_cross_entropy/cuda.h"
+
+namespace fettle::kernels {
+namespace {
+
+class CudaBackend final : public Backend {
+ public:
+  explicit CudaBackend(std::unique_ptr<cuda::Device> device) : device_(std::move(device)) {}
+
+  std::string_view name() const override { return "cuda"; }
+
+  Result<std::unique_ptr<LinearOp>> linear(const LinearShape& shape,
+                                           const PlanOptions& plan) override {
+    FETTLE_TRY(check_shape(shape, plan));
+    return cuda_linear(*device_, shape, plan);
+  }
+  Result<std::unique_ptr<WeightedOp>> conv(const ConvShape& shape,
+                                           const PlanOptions& plan) override {
+    FETTLE_TRY(check_shape(shape, plan));
+    return cuda_conv(*device_, shape, plan);
+  }
+  Result<std::unique_ptr<BatchNormOp>> batch_norm(const BatchNormShape& shape,
+                                                  const PlanOptions& plan) override {
+    FETTLE_TRY(check_shape(shape, plan));
+    return cuda_batch_norm(*device_, shape, plan);
+  }
+  Result<std::unique_ptr<RowNormOp>> row_norm(const RowNormShape& shape,
+                                              const PlanOptions& plan) override {
+    FETTLE_TRY(check_shape(shape, plan));
+    return cuda_row_norm(*device_, shape, plan);
+  }
+  Result<std::unique_ptr<AttentionOp>> attention(const AttentionShape& shape,
+                                                 const PlanOptions& plan) override {
+    FETTLE_TRY(check_shape(shape, plan));
+    return cuda_attention(*device_, shape, plan);
+  }
+  Result<std::unique_ptr<EmbeddingOp>> embedding(const EmbeddingShape& shape,
+                                                 const PlanOptions& plan) override {
+    FETTLE_TRY(check_shape(shape, plan));
+    return cuda_embedding(*device_, shape, plan);
+  }
+  Result<std::unique_ptr<PoolOp>> pool(const PoolShape& shape, const PlanOptions& plan) override {
+    FETTLE_TRY(check_shape(shape, plan));
+    return cuda_pool(*device_, shape, plan);
+  }
+  std::unique_ptr<ReluOp> relu(DataType type) override { return cuda_relu(*device_, type); }
+  std::unique_ptr<GeluOp> gelu(GeluForm form, std::int64_t /*max_count*/, DataType type) override {
+    return cuda_gelu(*device_, form, type);
+  }
+  std::unique_ptr<DropoutOp> dropout(float rate, std::int64_t elements_per_sample,
+                                     DataType type) override {
+    return cuda_dropout(*device_, rate, elements_per_sample, type);
+  }
+  std::unique_ptr<SoftmaxCrossEntropyOp> softmax_cross_entropy(std::int64_t classes,
+                                                               DataType type) override {
+    return cuda_softmax_cross_entropy(*device_, classes, type);
+  }
+
+  Result<std::unique_ptr<GatherOp>> gather(const Samples& samples, const ImageLook& look,
+                                           const PlanOptions& plan) override {
+    FETTLE_TRY(check_shape(samples, plan));
+    return cuda_gather(*device_, samples, look, plan);
+  }
+
+  std::unique_ptr<UpdateOp> update(UpdateRule rule, std::vector<UpdateBuffers> parts,
+                                   const UpdateSettings& settings) override {
+    auto made = cuda_update(*device_, rule, std::move(parts), settings);
+    CHECK(made.ok(), made.error().message);
+    return std::move(made).value();
+  }
+  void sum_of_squares(std::int64_t count, const float* values, double* result) override {
+    cuda_sum_of_squares(*device_, count, values, result);
+  }
+  void add_step_sums(LossSums* of_loss, const StepInput* input, StepSums* of_step) override {
+    cuda_add_step_sums(*device_, of_loss, input, of_step);
+  }
+  void decide_step(const StepSettings& settings, const StepSums* sums,
+                   StepControl* control) override {
+    cuda_decide_step(*device_, settings, sums, control);
+  }
+  void end_statistics(std::int64_t count, const StepControl* control, const float* before,
+                      const float* sums, float* statistics) override {
+    cuda_end_statistics(*device_, count, control, before, sums, statistics);
+  }
+  void add_scaled(std::int64_t count, float factor, const float* x, float* y) override {
+    cuda_add_scaled(*device_, count, factor, x, y);
+  }
+  void add(DataType type, std::int64_t count, ConstBuffer a, ConstBuffer b, Buffer y,
+           bool relu) override {
+    cuda_add(*device_, type, count, a, b, y, relu);
+  }
+  void round(DataType type, std::int64_t count, const float* from, std::uint16_t* to) override {
+    cuda_round(*device_, type, count, from, to);
+  }
+  void widen(DataType type, std::int64_t count, const std::uint16_t* from, float* to) override {
+    cuda_widen(*device_, type, count, from, to);
+  }
+
+  bool shares_memory() const override { return false; }
+  std::optional<std::int64_t> free_memory() const override { return device_->available(); }
+  Result<std::unique_ptr<Memory>> allocate(std::int64_t bytes) override {
+    check_not_capturing();
+    return device_->allocate(bytes);
+  }
+  void upload(const void* from, Buffer to, std::int64_t bytes) override {
+    check_not_capturing();
+    staging_.upload(from, to, bytes, device_->stream());
+  }
+  void download(ConstBuffer from, void* to, std::int64_t bytes) override {
+    check_not_capturing();
+    if (bytes == 0) return wait();
+    cuda::must_succeed(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes),
+                                       cudaMemcpyDeviceToHost, device_->stream()));
+    wait();
+  }
+  std::unique_ptr<Readback> readback(std::int64_t bytes) override {
+    check_not_capturing();
+    return cuda::make_readback(device_->stream(), bytes);
+  }
+  Result<std::unique_ptr<UploadBuffers>> upload_buffers(std::int64_t bytes) override {
+    check_not_capturing();
+    return cuda::make_upload_buffers(*device_, bytes);
+  }
+  // Of nothing there may be no address, and a graph takes no node for it.
+  void copy(ConstBuffer from, Buffer to, std::int64_t bytes) override {
+    if (bytes == 0) return;
+    cuda::must_succeed(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes),
+                                       cudaMemcpyDeviceToDevice, device_->stream()));
+  }
+  void set_zero(Buffer to, std::int64_t bytes) override {
+    if (bytes == 0) return;
+    cuda::must_succeed(cudaMemsetAsync(to, 0, static_cast<std::size_t>(bytes), device_->stream()));
+  }
+  void wait() override {
+    check_not_capturing();
+    cuda::must_succeed(cudaStreamSynchronize(device_->stream()));
+  }
+  std::unique_ptr<Graph> capture(std::function<void()> work) override {
+    check_not_capturing();
+    capturing_ = true;
+    auto graph = cuda::capture(device_->stream(), work);
+    capturing_ = false;
+    return graph;
+  }
+  std::unique_ptr<Event> event() override {
+    check_not_capturing();
+    return cuda::make_event(device_->stream());
+  }
+
+  DeviceIdentity device() const override { return device_->identity(); }
+  std::unique_ptr<Timeline> timeline() override {
+    wait();
+    return cuda::make_timeline(device_->stream());
+  }
+  std::unique_ptr<Ranges> ranges() override { return cuda::nvtx_ranges(); }
+
+ private:
+  void check_not_capturing() const {
+    CHECK(!capturing_,
+          "what is captured must neither allocate, upload, download, wait nor capture");
+  }
+
+  const std::unique_ptr<cuda::Device> device_;
+  cuda::Staging staging_;
+  bool capturing_ = false;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Backend>> cuda_backend() {
+  FETTLE_ASSIGN(auto device, cuda::Device::open());
+  // cuda_sum_of_squares cannot say that there is no memory.
+  FETTLE_TRY(device->reserve_scratch(kSquaresScratch));
+  FETTLE_TRY(device->reserve_counters(1));
+  return std::unique_ptr<Backend>(std::make_unique<CudaBackend>(std::move(device)));
+}
+
+}  // namespace fettle::kernels

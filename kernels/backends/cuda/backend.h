@@ -1,0 +1,15 @@
+// The backend "cuda": every operation's CUDA version behind the Backend interface.
+#pragma once
+
+#include <memory>
+
+#include "base/result.h"
+#include "kernels/backend.h"
+
+namespace fettle::kernels {
+
+// On this process's first GPU. All calls are enqueued on one stream; graphs are CUDA graphs.
+// Errors: there is no GPU that it could run on, in words (cuda/device.h).
+Result<std::unique_ptr<Backend>> cuda_backend();
+
+}  // namespace fettle::kernels

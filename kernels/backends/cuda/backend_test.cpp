@@ -1,0 +1,148 @@
+// The backend "cuda" as a whole, on the emulator: memory, uploads, readbacks and graphs keep
+// their order, also where the device does its work only when somebody waits.
+#include "kernels/backends/cuda/backend.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "kernels/device_array.h"
+#include "kernels/emulator/every_streams.h"
+
+namespace fettle::kernels {
+namespace {
+
+using ::testing::Each;
+using ::testing::ElementsAre;
+
+// With work that is done at once, and with work that is done late.
+class CudaBackend : public ::testing::TestWithParam<emulator::Streams> {
+ protected:
+  CudaBackend() { emulator::set_streams(GetParam()); }
+  ~CudaBackend() override { emulator::set_streams(emulator::Streams::kAtOnce); }
+
+  DeviceArray<float> array(std::vector<float> values) {
+    auto made = std::move(DeviceArray<float>::create(*backend_, std::ssize(values))).value();
+    made.upload(values);
+    return made;
+  }
+
+  const std::unique_ptr<Backend> backend_ = std::move(cuda_backend()).value();
+};
+
+TEST_P(CudaBackend, UploadsAreInOrderAndLeaveTheirSourceFree) {
+  auto device = std::move(DeviceArray<float>::create(*backend_, 3)).value();
+  std::vector<float> host(3);
+  for (float i = 0; i < 40; ++i) {  // more than are staged at once
+    host.assign(3, i);
+    device.upload(host);
+  }
+  host.assign(3, -1);
+  EXPECT_THAT(device.download(), Each(39.0F));
+}
+
+TEST_P(CudaBackend, AGraphDoesNothingUntilItIsLaunchedAndThenWhatItsCallsDid) {
+  auto x = array({1, 2, 3}), y = array({0, 0, 0}), z = array({9, 9, 9});
+  const auto work = [&] {
+    backend_->add_scaled(3, 2, x.data(), y.data());
+    backend_->copy(y.data(), z.data(), 12);
+    backend_->set_zero(x.data(), 4);
+  };
+  const auto graph = backend_->capture(work);
+  EXPECT_THAT(y.download(), Each(0.0F));
+
+  graph->launch();
+  EXPECT_THAT(z.download(), ElementsAre(2, 4, 6));
+  x.upload(std::vector<float>{10, 10, 10});  // is read by then
+  graph->launch();
+  const std::vector<float> replayed = z.download();
+  y.upload(std::vector<float>{2, 4, 6});
+  x.upload(std::vector<float>{10, 10, 10});
+  work();
+  EXPECT_EQ(z.download(), replayed);
+  EXPECT_THAT(replayed, ElementsAre(22, 24, 26));
+}
+
+TEST_P(CudaBackend, NothingIsCopiedAndClearedWithoutAnAddress) {
+  const auto work = [&] {
+    backend_->copy(nullptr, nullptr, 0);
+    backend_->set_zero(nullptr, 0);
+  };
+  work();
+  backend_->capture(work)->launch();
+  backend_->download(nullptr, nullptr, 0);
+}
+
+// Of a copy that is under way the host asks whether it is done; the launch behind it must not find
+// "not ready" among the errors.
+TEST_P(CudaBackend, ACopyThatIsNotDoneYetIsNoErrorOfTheNextLaunch) {
+  auto x = array({1}), y = array({1});
+  x.upload(std::vector<float>{2});
+  x.upload(std::vector<float>{3});  // is the first one's buffer free?
+  backend_->add_scaled(1, 1, x.data(), y.data());
+  EXPECT_THAT(y.download(), ElementsAre(4));
+}
+
+TEST_P(CudaBackend, AReadbackBringsValuesAsTheyWereWhenItWasEnqueued) {
+  auto value = array({1});
+  const auto readback = backend_->readback(sizeof(float));
+  readback->enqueue(value.data());
+  value.upload(std::vector<float>{2});
+  float first = 0, second = 0;
+  readback->take(&first);
+  readback->enqueue(value.data());
+  readback->take(&second);
+  EXPECT_EQ(first, 1);
+  EXPECT_EQ(second, 2);
+}
+
+// Without one of its events it would bring some block too late or too early.
+TEST_P(CudaBackend, UploadBuffersBringEveryBlockToTheWorkThatIsEnqueuedBehindIt) {
+  constexpr std::int64_t kBlocks = 7;
+  const auto upload_buffers = std::move(backend_->upload_buffers(2 * sizeof(float))).value();
+  auto found = array(std::vector<float>(2 * kBlocks, -1));
+  for (std::int64_t i = 0; i < kBlocks; ++i) {
+    auto* const block = reinterpret_cast<float*>(upload_buffers->next());
+    block[0] = static_cast<float>(i);
+    block[1] = static_cast<float>(-i);
+    const std::byte* const there = upload_buffers->enqueue(2 * sizeof(float));
+    backend_->copy(there, found.data() + 2 * i, 2 * sizeof(float));
+  }
+  EXPECT_THAT(found.download(), ElementsAre(0, 0, 1, -1, 2, -2, 3, -3, 4, -4, 5, -5, 6, -6));
+  EXPECT_GE(upload_buffers->waited(), 0);
+}
+
+TEST_P(CudaBackend, AFeedKnowsHowLongItWasWaitedFor) {
+  const auto upload_buffers = std::move(backend_->upload_buffers(std::int64_t{1} << 24)).value();
+  for (int i = 0; i < 4; ++i) {
+    (void)upload_buffers->next();
+    (void)upload_buffers->enqueue(std::int64_t{1} << 24);
+  }
+  // Only there the work comes first, and the copy afterwards.
+  EXPECT_EQ(upload_buffers->waited() > 0, GetParam() == emulator::Streams::kOthersFirst);
+}
+
+TEST_P(CudaBackend, KnowsTheMemoryThatIsLeft) {
+  const std::int64_t before = backend_->free_memory().value();
+  const auto memory = std::move(backend_->allocate(1000)).value();
+  EXPECT_EQ(backend_->free_memory(), before - 1024);
+}
+
+INSTANTIATE_TEST_SUITE_P(, CudaBackend, ::testing::ValuesIn(emulator::kEveryStreams),
+                         [](const auto& instance) { return emulator::name_of(instance.param); });
+
+TEST(CudaBackendDeathTest, WhatIsRecordedMustNotWait) {
+  const auto backend = std::move(cuda_backend()).value();
+  EXPECT_DEATH(backend->capture([&] { backend->wait(); }), "must neither allocate");
+  EXPECT_DEATH(backend->capture([&] { (void)backend->allocate(4); }), "must neither allocate");
+}
+
+TEST(CudaBackendDeathTest, MemoryMustNotOutliveIt) {
+  auto backend = std::move(cuda_backend()).value();
+  const auto memory = std::move(backend->allocate(4)).value();
+  EXPECT_DEATH(backend.reset(), "memory outlives its device");
+}
+
+}  // namespace
+}  // namespace fettle::kernels

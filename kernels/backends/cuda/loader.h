@@ -1,0 +1,48 @@
+// Finds and loads libfettle_cuda.so, so that one program runs with and without CUDA.
+//
+// Where: FETTLE_CUDA_LIBRARY alone if it is set; else the program's own folder, then ../lib from
+// there. The library stays loaded until the process ends, because objects of it may live as long.
+// Any thread. Errors name what was looked for, and say the way out.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "kernels/backend.h"
+#include "kernels/backends/cuda/kernel_timer.h"
+#include "kernels/cuda/communicator.h"
+
+namespace fettle::kernels {
+
+// `named`: FETTLE_CUDA_LIBRARY, or nullptr.
+std::vector<std::string> cuda_library_places(const char* named, const std::string& program_folder);
+// For this process.
+std::vector<std::string> cuda_library_places();
+
+class CudaLibrary {
+ public:
+  // Loads the first that exists. Errors: there is none; it lacks a library; it is of another build.
+  static Result<CudaLibrary> open(const std::vector<std::string>& places);
+
+  // A function that the library exports under this name.
+  Result<void*> find(const char* name) const;
+
+ private:
+  CudaLibrary(std::string path, void* handle) : path_(std::move(path)), handle_(handle) {}
+
+  std::string path_;
+  void* handle_;
+};
+
+// The backend "cuda".
+Result<std::unique_ptr<Backend>> load_cuda_backend(const std::vector<std::string>& places);
+// All-reduce between this process's GPU and those of others. Errors: as above, and no GPU.
+Result<std::unique_ptr<CommunicatorMaker>> load_communicators(
+    const std::vector<std::string>& places);
+
+// What measures its kernels. Errors: as above, and no GPU.
+Result<std::unique_ptr<KernelTimer>> load_kernel_timer(const std::vector<std::string>& places);
+
+}  // namespace fettle::kernels

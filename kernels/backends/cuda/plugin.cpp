@@ -1,0 +1,41 @@
+// What libfettle_cuda.so exports for the program (plugin.h). Everything else in it is hidden.
+#include "kernels/backends/cuda/plugin.h"
+
+#include "kernels/backends/cuda/backend.h"
+#include "kernels/backends/cuda/event_timer.h"
+#include "kernels/cuda/device.h"
+#include "kernels/cuda/nccl.h"
+
+namespace fettle::kernels::cuda {
+namespace {
+
+Result<std::unique_ptr<CommunicatorMaker>> communicators() {
+  FETTLE_TRY(find_gpu());
+  return nccl_communicators();
+}
+
+}  // namespace
+}  // namespace fettle::kernels::cuda
+
+extern "C" {
+
+[[gnu::visibility("default")]] const char* fettle_cuda_interface() {
+  return FETTLE_PLUGIN_INTERFACE;
+}
+
+[[gnu::visibility("default")]] void fettle_cuda_backend(
+    fettle::Result<std::unique_ptr<fettle::kernels::Backend>>* to) {
+  *to = fettle::kernels::cuda_backend();
+}
+
+[[gnu::visibility("default")]] void fettle_cuda_communicator(
+    fettle::Result<std::unique_ptr<fettle::kernels::CommunicatorMaker>>* to) {
+  *to = fettle::kernels::cuda::communicators();
+}
+
+[[gnu::visibility("default")]] void fettle_cuda_kernel_timer(
+    fettle::Result<std::unique_ptr<fettle::kernels::KernelTimer>>* to) {
+  *to = fettle::kernels::cuda::event_timer();
+}
+
+}  // extern "C"

@@ -1,0 +1,137 @@
+#include "kernels/backends/onednn/backend.h"
+
+#include <omp.h>
+
+#include "kernels/add/fast.h"
+#include "kernels/attention/fast.h"
+#include "kernels/backends/cpu/backend.h"
+#include "kernels/batch_norm/fast.h"
+#include "kernels/cast/fast.h"
+#include "kernels/dropout/reference.h"
+#include "kernels/embedding/reference.h"
+#include "kernels/gelu/fast.h"
+#include "kernels/gelu/reference.h"
+#include "kernels/layer_norm/reference.h"
+#include "kernels/linear/beside_gelu.h"
+#include "kernels/linear/fast.h"
+#include "kernels/linear/product.h"
+#include "kernels/onednn/convolution.h"
+#include "kernels/optimizer/fast.h"
+#include "kernels/pool/fast.h"
+#include "kernels/relu/fast.h"
+#include "kernels/relu/reference.h"
+#include "kernels/shapes.h"
+#include "kernels/softmax_cross_entropy/reference.h"
+
+namespace fettle::kernels {
+namespace {
+
+// Operations of our own run in bf16 on any processor.
+Status check_own_type(DataType type) {
+  if (type != DataType::kFloat16) return success();
+  return invalid(
+      "the backend onednn has no fp16: use precision bf16 or fp32, or the backend reference, which "
+      "emulates it");
+}
+
+Status check_type(DataType type) {
+  FETTLE_TRY(check_own_type(type));
+  if (type == DataType::kFloat32 || onednn_has_bfloat16()) return success();
+  return invalid(
+      "this processor has no bf16 arithmetic (AVX-512 BF16): use precision fp32, or the "
+      "backend reference, which emulates it");
+}
+
+class OnednnBackend : public CpuBackend {
+ public:
+  std::string_view name() const override { return "onednn"; }
+
+  // Our own where the processor has AVX-512; elsewhere a convolution of images of one pixel.
+  Result<std::unique_ptr<LinearOp>> linear(const LinearShape& shape,
+                                           const PlanOptions& plan) override {
+    FETTLE_TRY(check_shape(shape, plan));
+    FETTLE_TRY(check_type(plan.type));
+    if (has_fast_product(plan.type)) {
+      return beside_gelu(*this, shape, plan, fast_linear(shape, plan));
+    }
+    FETTLE_ASSIGN(
+        auto linear,
+        onednn_conv({{1, 1, shape.inputs}, shape.outputs, 1, 1, 0, shape.bias, shape.relu}, plan));
+    return beside_gelu(*this, shape, plan, std::move(linear));
+  }
+  Result<std::unique_ptr<WeightedOp>> conv(const ConvShape& shape,
+                                           const PlanOptions& plan) override {
+    FETTLE_TRY(check_shape(shape, plan));
+    FETTLE_TRY(check_type(plan.type));
+    return onednn_conv(shape, plan);
+  }
+  Result<std::unique_ptr<BatchNormOp>> batch_norm(const BatchNormShape& shape,
+                                                  const PlanOptions& plan) override {
+    FETTLE_TRY(check_shape(shape, plan));
+    FETTLE_TRY(check_own_type(plan.type));
+    return fast_batch_norm(shape, plan);
+  }
+  Result<std::unique_ptr<RowNormOp>> row_norm(const RowNormShape& shape,
+                                              const PlanOptions& plan) override {
+    FETTLE_TRY(check_shape(shape, plan));
+    return reference_row_norm(shape, plan);
+  }
+  Result<std::unique_ptr<AttentionOp>> attention(const AttentionShape& shape,
+                                                 const PlanOptions& plan) override {
+    FETTLE_TRY(check_shape(shape, plan));
+    FETTLE_TRY(check_own_type(plan.type));
+    return fast_attention(shape, plan);
+  }
+  Result<std::unique_ptr<EmbeddingOp>> embedding(const EmbeddingShape& shape,
+                                                 const PlanOptions& plan) override {
+    FETTLE_TRY(check_shape(shape, plan));
+    return reference_embedding(shape, plan);
+  }
+  Result<std::unique_ptr<PoolOp>> pool(const PoolShape& shape, const PlanOptions& plan) override {
+    FETTLE_TRY(check_shape(shape, plan));
+    FETTLE_TRY(check_own_type(plan.type));
+    return fast_pool(shape, plan);
+  }
+  std::unique_ptr<ReluOp> relu(DataType type) override {
+    return type == DataType::kFloat16 ? reference_relu(type) : fast_relu(type);
+  }
+  std::unique_ptr<GeluOp> gelu(GeluForm form, std::int64_t max_count, DataType type) override {
+    const bool fast = form == GeluForm::kTanh && type != DataType::kFloat16;
+    return fast ? fast_tanh_gelu(type) : reference_gelu(form, max_count, type);
+  }
+  std::unique_ptr<DropoutOp> dropout(float rate, std::int64_t elements_per_sample,
+                                     DataType type) override {
+    return reference_dropout(rate, elements_per_sample, type);
+  }
+  std::unique_ptr<SoftmaxCrossEntropyOp> softmax_cross_entropy(std::int64_t classes,
+                                                               DataType type) override {
+    return reference_softmax_cross_entropy(classes, type);
+  }
+
+  std::unique_ptr<UpdateOp> update(UpdateRule rule, std::vector<UpdateBuffers> parts,
+                                   const UpdateSettings& settings) override {
+    return fast_update(rule, std::move(parts), settings);
+  }
+  void sum_of_squares(std::int64_t count, const float* values, double* result) override {
+    *result = fast_sum_of_squares(count, values);
+  }
+  void add(DataType type, std::int64_t count, ConstBuffer a, ConstBuffer b, Buffer y,
+           bool relu) override {
+    fast_add(type, count, a, b, y, relu);
+  }
+  void round(DataType type, std::int64_t count, const float* from, std::uint16_t* to) override {
+    fast_round(type, count, from, to);
+  }
+  void widen(DataType type, std::int64_t count, const std::uint16_t* from, float* to) override {
+    fast_widen(type, count, from, to);
+  }
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Backend>> onednn_backend(int threads) {
+  omp_set_num_threads(threads);
+  return std::unique_ptr<Backend>(std::make_unique<OnednnBackend>());
+}
+
+}  // namespace fettle::kernels

@@ -1,0 +1,140 @@
+#include "base/check.h"
+#include "kernels/gelu/formulas.h"
+#include "kernels/linear/bias_gradient.h"
+#include "kernels/linear/cuda.h"
+#include "kernels/linear/matrix_product.cuh"
+
+namespace fettle::kernels {
+namespace {
+
+using cuda::AcrossDepth;
+using cuda::AlongDepth;
+using cuda::ProductSize;
+
+class SimpleLinear : public LinearOp {
+ public:
+  SimpleLinear(cuda::Device& device, const LinearShape& shape, DataType type)
+      : device_(device),
+        shape_(shape),
+        type_(type),
+        bias_gradient_(device, type, shape.outputs, shape.bias, shape.relu) {}
+
+  // What calls of up to so many samples need of the workspace.
+  Status reserve(std::int64_t max_samples) {
+    FETTLE_TRY(bias_gradient_.reserve(max_samples));
+    return device_.reserve_scratch(
+        cuda::sum_bytes(device_, shape_.outputs, shape_.inputs, max_samples));
+  }
+
+  void set_weights(const LayerWeights& from) override {
+    weights_ = from.weights;
+    bias_ = shape_.bias ? from.bias : nullptr;
+  }
+
+  void forward(std::int64_t samples, ConstBuffer x, Buffer y) override {
+    cuda::with_type(type_, [&](auto zero) {
+      using T = decltype(zero);
+      multiply_weights<T>(samples, x, write_result(static_cast<T*>(y)));
+    });
+  }
+
+  void forward_gelu(std::int64_t samples, ConstBuffer x, Buffer y, Buffer activated) override {
+    CHECK(shape_.gelu_after.has_value(), "a GELU comes after this layer");
+    with_gelu_form(*shape_.gelu_after, [&](auto form) {
+      cuda::with_type(type_, [&](auto zero) {
+        using T = decltype(zero);
+        multiply_weights<T>(samples, x,
+                            cuda::WriteActivated<form(), T>{write_result(static_cast<T*>(y)),
+                                                            static_cast<T*>(activated)});
+      });
+    });
+  }
+
+  void backward(std::int64_t samples, ConstBuffer x, ConstBuffer y, Buffer dy, Buffer dx,
+                float* weight_gradient, float* bias_gradient) override {
+    add_gradients(samples, x, y, dy, weight_gradient, bias_gradient);
+    if (dx == nullptr) return;
+    cuda::with_type(type_, [&](auto zero) {
+      using T = decltype(zero);
+      multiply_gradient<T>(
+          samples, dy, cuda::WriteResult<T>{static_cast<T*>(dx), nullptr, false, shape_.inputs});
+    });
+  }
+
+  void backward_gelu(std::int64_t samples, ConstBuffer before, ConstBuffer x, ConstBuffer y,
+                     Buffer dy, Buffer dx, float* weight_gradient, float* bias_gradient) override {
+    CHECK(shape_.gelu_before.has_value(), "a GELU comes before this layer");
+    add_gradients(samples, x, y, dy, weight_gradient, bias_gradient);
+    if (dx == nullptr) return;
+    with_gelu_form(*shape_.gelu_before, [&](auto form) {
+      cuda::with_type(type_, [&](auto zero) {
+        using T = decltype(zero);
+        multiply_gradient<T>(
+            samples, dy,
+            cuda::WriteBySlope<form(), T>{static_cast<T*>(dx), static_cast<const T*>(before),
+                                          shape_.inputs});
+      });
+    });
+  }
+
+ private:
+  template <class T>
+  cuda::WriteResult<T> write_result(T* y) const {
+    return {y, bias_, shape_.relu, shape_.outputs};
+  }
+
+  // x W'
+  template <class T, class Store>
+  void multiply_weights(std::int64_t samples, ConstBuffer x, const Store& store) {
+    const ProductSize size{narrow(samples), narrow(shape_.outputs), narrow(shape_.inputs)};
+    cuda::multiply(device_, size, rows<AlongDepth<T>>(x, shape_.inputs),
+                   rows<AlongDepth<T>>(weights_, shape_.inputs), store);
+  }
+
+  // dy W
+  template <class T, class Store>
+  void multiply_gradient(std::int64_t samples, ConstBuffer dy, const Store& store) {
+    const ProductSize size{narrow(samples), narrow(shape_.inputs), narrow(shape_.outputs)};
+    cuda::multiply(device_, size, rows<AlongDepth<T>>(dy, shape_.outputs),
+                   rows<AcrossDepth<T>>(weights_, shape_.inputs), store);
+  }
+
+  // Of the parameters. Masks dy by a fused ReLU first.
+  void add_gradients(std::int64_t samples, ConstBuffer x, ConstBuffer y, Buffer dy,
+                     float* weight_gradient, float* bias_gradient) {
+    bias_gradient_.run(samples, y, dy, bias_gradient);
+    cuda::with_type(type_, [&](auto zero) {
+      using T = decltype(zero);
+      const ProductSize size{narrow(shape_.outputs), narrow(shape_.inputs), narrow(samples)};
+      cuda::add_product(device_, size, rows<AcrossDepth<T>>(dy, shape_.outputs),
+                        rows<AcrossDepth<T>>(x, shape_.inputs), weight_gradient);
+    });
+  }
+
+  static int narrow(std::int64_t count) { return static_cast<int>(count); }
+
+  // A matrix in memory whose rows are `stride` apart, as an operand.
+  template <class Operand>
+  static Operand rows(ConstBuffer data, std::int64_t stride) {
+    return {static_cast<decltype(Operand::data)>(data), stride};
+  }
+
+  cuda::Device& device_;
+  const LinearShape shape_;
+  const DataType type_;
+  cuda::BiasGradient bias_gradient_;
+  ConstBuffer weights_ = nullptr;
+  const float* bias_ = nullptr;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<LinearOp>> own_linear(cuda::Device& device, const LinearShape& shape,
+                                             const PlanOptions& plan) {
+  FETTLE_TRY(cuda::check_product(plan.max_samples, shape.outputs, shape.inputs));
+  auto op = std::make_unique<SimpleLinear>(device, shape, plan.type);
+  FETTLE_TRY(op->reserve(plan.max_samples));
+  return std::unique_ptr<LinearOp>(std::move(op));
+}
+
+}  // namespace fettle::kernels
