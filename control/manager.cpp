@@ -14,7 +14,7 @@ namespace fettle::control {
 namespace {
 
 // How long run() may sleep before it asks finished() again.
-constexpr std::int64_t kMostSleepMs = 1'000;
+constexpr std::int64_t kMaxSleepMs = 1'000;
 
 // A change of a trial concerns its Study too: that is where facts are drawn from trials.
 void enqueue(BlockingQueue& queue, const Change& change) {
@@ -52,7 +52,7 @@ Manager::Manager(Store& store, Runs& runs, Clock& clock, Observer& observer,
       queue_(std::make_shared<BlockingQueue>(clock)),
       studies_(std::make_unique<StudyController>(store, runs, clock, observer)),
       trials_(std::make_unique<TrialController>(store, runs, clock, observer, *studies_)),
-      looks_(clock) {
+      in_flight_(clock) {
   store_.watch([queue = queue_](const Change& change) { enqueue(*queue, change); });
   runs_.watch([queue = queue_](const std::string& trial) {
     queue->add({Kind::kTrial, key_of(trial)});
@@ -87,7 +87,7 @@ Status Manager::work(const std::function<bool()>& finished) {
     const std::uint64_t wakes = queue_->wakes();
     if (finished()) return success();
     FETTLE_ASSIGN(const bool worked, step());
-    if (!worked) queue_->wait(std::min(kMostSleepMs, resync_at_ms_ - clock_.now_ms()), wakes);
+    if (!worked) queue_->wait(std::min(kMaxSleepMs, resync_at_ms_ - clock_.now_ms()), wakes);
   }
 }
 
@@ -102,16 +102,16 @@ Result<bool> Manager::step() {
     queue_->done(*item);
     return true;
   }
-  const Looks::Scope under_way(looks_);
-  Reconciled look;
-  look.item = *item;
+  const InFlight::Scope under_way(in_flight_);
+  ReconcileRecord record;
+  record.item = *item;
   const std::int64_t began_ms = clock_.now_ms();
-  const Result<Looked> outcome =
+  const Result<ReconcileResult> outcome =
       item->kind == Kind::kStudy ? studies_->reconcile(item->key) : trials_->reconcile(item->key);
-  look.took_ms = clock_.now_ms() - began_ms;
-  Status settled = settle(*item, outcome, look);
+  record.took_ms = clock_.now_ms() - began_ms;
+  Status settled = settle(*item, outcome, record);
   queue_->done(*item);
-  observer_.on_reconciled(look);
+  observer_.on_reconciled(record);
   if (!settled.ok()) return settled.error();
   return true;
 }
@@ -124,47 +124,49 @@ std::int64_t Manager::next_ms() const {
 std::size_t Manager::queue_depth() const { return queue_->depth(); }
 
 // What to do with the item now. Error: this cannot go on.
-Status Manager::settle(const Item& item, const Result<Looked>& outcome, Reconciled& look) {
+Status Manager::settle(const Item& item, const Result<ReconcileResult>& outcome,
+                       ReconcileRecord& record) {
   if (outcome.ok()) {
-    settle_done(item, *outcome, look);
+    settle_done(item, *outcome, record);
     return success();
   }
-  look.requeued = true;
-  look.error = outcome.error().message;
+  record.requeued = true;
+  record.error = outcome.error().message;
   queue_->retry(item);
-  if (outcome.error().code != ErrorCode::kConflict) note_refusal(item, outcome.error(), look);
+  if (outcome.error().code != ErrorCode::kConflict) note_refusal(item, outcome.error(), record);
   if (is_transient(outcome.error().code)) return success();
   const int row = count_failure(item);
-  if (options_.most_failures == 0 || row < options_.most_failures) return success();
+  if (options_.max_failures == 0 || row < options_.max_failures) return success();
   return Error(outcome.error())
       .in(item.key.name + " failed " + std::to_string(row) + " times in a row");
 }
 
-void Manager::settle_done(const Item& item, const Looked& looked, Reconciled& look) {
-  look.actions = looked.actions;
+void Manager::settle_done(const Item& item, const ReconcileResult& result,
+                          ReconcileRecord& record) {
+  record.actions = result.actions;
   queue_->forget(item);
   forget_failures(item);
-  if (looked.wake_at_ms) queue_->add_at(item, *looked.wake_at_ms);
-  const std::optional<Key> blocked = refused_.remove(item);
+  if (result.wake_at_ms) queue_->add_at(item, *result.wake_at_ms);
+  const std::optional<Key> blocked = refusals_.remove(item);
   if (item.kind == Kind::kStudy) {
-    if (looked.says_blocked) say_blocked(item.key, look);
+    if (result.has_blocked_condition) set_blocked(item.key, record);
   } else if (blocked) {
     queue_->add({Kind::kStudy, *blocked});
   }
 }
 
-void Manager::note_refusal(const Item& item, const Error& error, Reconciled& look) {
+void Manager::note_refusal(const Item& item, const Error& error, ReconcileRecord& record) {
   const Key study = study_of(item);
-  look.refused = refused_.add(item, study, error, clock_.now_ms());
-  if (!refused_.of_study(study).empty()) say_blocked(study, look);
+  record.refused = refusals_.add(item, study, error, clock_.now_ms());
+  if (!refusals_.of_study(study).empty()) set_blocked(study, record);
 }
 
 // What cannot be written onto the Study is at least seen by the observer.
-void Manager::say_blocked(const Key& study, Reconciled& look) {
-  const Status said = studies_->say_blocked(study, refused_.of_study(study));
+void Manager::set_blocked(const Key& study, ReconcileRecord& record) {
+  const Status said = studies_->set_blocked(study, refusals_.of_study(study));
   if (said.ok() || said.error().code == ErrorCode::kConflict) return;
-  look.error += (look.error.empty() ? "" : "; ") + std::string("the condition Blocked: ") +
-                said.error().message;
+  record.error += (record.error.empty() ? "" : "; ") + std::string("the condition Blocked: ") +
+                  said.error().message;
 }
 
 // The Study that the object is or belongs to.
@@ -193,14 +195,14 @@ Status Manager::resync() {
   return resync_now();
 }
 
-// Queues everything there is. Trials that have ended are looked at once by each Manager: the one
+// Queues everything there is. Trials that have ended are reconciled once by each Manager: the one
 // before may have had no time to clean up after them.
 Status Manager::resync_now() {
   const auto failed = [this](const Error& error) -> Status {
-    resync_at_ms_ = clock_.now_ms() + (kRetryFirstMs << std::min(resync_failures_, 10));
+    resync_at_ms_ = clock_.now_ms() + (kMinRetryMs << std::min(resync_failures_, 10));
     ++resync_failures_;
-    const bool go_on = options_.most_failures == 0 || resync_failures_ < options_.most_failures;
-    if (go_on) return success();
+    const bool may_retry = options_.max_failures == 0 || resync_failures_ < options_.max_failures;
+    if (may_retry) return success();
     return error;
   };
   const Result<std::vector<api::Study>> studies = store_.list_studies();
@@ -209,7 +211,7 @@ Status Manager::resync_now() {
     const Key key{study.metadata.ns, study.metadata.name};
     const Result<std::vector<api::TrialPtr>> trials = store_.list_trials(key);
     queue_->add({Kind::kStudy, key}, Urgency::kLater);
-    // Its own look says so of the Study alone; the others are seen.
+    // The Study's own reconcile reports this; the other Studies are unaffected.
     if (!trials.ok() && trials.error().code == ErrorCode::kUnavailable) continue;
     if (!trials.ok()) return failed(trials.error());
     for (const api::TrialPtr& trial : *trials) {

@@ -1,11 +1,11 @@
 // Manager: keeps every Study and Trial of a Store going, until told to stop.
 //
-// It watches the Store and the Runs, keeps a work queue of objects to look at, and lets the two
+// It watches the Store and the Runs, keeps a work queue of objects to reconcile, and lets the two
 // controllers read each object, plan it (core/plan.h) and execute the plan. Missed notices are made
 // up for by a resync. All state is in Store and Runs: a Manager can be dropped at any moment, and
 // the next one goes on.
 //
-// Nothing is refused in silence: when an object is refused the same again and again (refused.h),
+// Nothing is refused in silence: when an object is refused the same again and again (refusals.h),
 // its Study gets the condition Blocked with the words of whoever refused it, and one warning event,
 // until the refusals end. The object is asked for again all the while, with a back-off.
 //
@@ -27,9 +27,9 @@
 
 #include "base/result.h"
 #include "control/clock.h"
-#include "control/looks.h"
+#include "control/in_flight.h"
 #include "control/observer.h"
-#include "control/refused.h"
+#include "control/refusals.h"
 #include "control/runs.h"
 #include "control/store.h"
 #include "control/work_queue.h"
@@ -37,14 +37,14 @@
 namespace fettle::control {
 
 struct ManagerOptions {
-  std::int64_t resync_ms = 30'000;  // every object is looked at at least this often
-  int most_failures = 10;           // of the environment in a row, of one object; 0 = no limit
-  int workers = 1;                  // threads that look at objects, the caller of run() included
+  std::int64_t resync_ms = 30'000;  // every object is reconciled at least this often
+  int max_failures = 10;            // of the environment in a row, of one object; 0 = no limit
+  int workers = 1;                  // threads that reconcile, the caller of run() included
   // Whether all there is of a namespace can be seen; until then its objects wait. Empty: always.
   std::function<bool(const std::string& ns)> ready = {};
 };
 
-struct Looked;
+struct ReconcileResult;
 class StudyController;
 class TrialController;
 
@@ -56,34 +56,34 @@ class Manager {
   Manager(const Manager&) = delete;
   Manager& operator=(const Manager&) = delete;
 
-  // Works until `finished()` says so; the calling thread asks before each of its looks and at least
-  // once a second. Looks that are under way are finished; trials that still run are left alone.
-  // Error: kIo, when the environment failed most_failures times in a row for one object: nothing is
-  // lost, but nothing goes on either.
+  // Works until `finished()` returns true. The calling thread asks before each of its reconciles
+  // and at least once a second. Reconciles in flight are finished; trials that still run are left
+  // alone. Error: kIo, when the environment failed max_failures times in a row for one object:
+  // nothing is lost, but nothing continues either.
   Status run(const std::function<bool()>& finished);
 
   // Makes run() ask finished() at once. From any thread, not from a signal handler.
   void wake();
 
-  // For the simulator: one look at the next object that is due; false when none is. Error as run().
+  // For the simulator: reconciles the next object that is due; false when none is. Errors as run().
   Result<bool> step();
   // When step() will have something to do: 0 = now.
   std::int64_t next_ms() const;
   // Objects that are due now and have no worker yet, for metrics. From any thread.
   std::size_t queue_depth() const;
-  // For how long the oldest look under way has been so, ms; 0 = none is. From any thread.
-  std::int64_t oldest_look_ms() const { return looks_.oldest_ms(); }
+  // Age of the oldest reconcile in flight, ms; 0 = there is none. From any thread.
+  std::int64_t oldest_reconcile_ms() const { return in_flight_.oldest_ms(); }
   // Objects that are blocked now, for metrics. From any thread.
-  std::size_t blocked() const { return refused_.blocked(); }
+  std::size_t blocked() const { return refusals_.blocked(); }
 
  private:
   Status work(const std::function<bool()>& finished);
   Status resync();
   Status resync_now();
-  Status settle(const Item& item, const Result<Looked>& outcome, Reconciled& look);
-  void settle_done(const Item& item, const Looked& looked, Reconciled& look);
-  void note_refusal(const Item& item, const Error& error, Reconciled& look);
-  void say_blocked(const Key& study, Reconciled& look);
+  Status settle(const Item& item, const Result<ReconcileResult>& outcome, ReconcileRecord& record);
+  void settle_done(const Item& item, const ReconcileResult& result, ReconcileRecord& record);
+  void note_refusal(const Item& item, const Error& error, ReconcileRecord& record);
+  void set_blocked(const Key& study, ReconcileRecord& record);
   Key study_of(const Item& item);
   int count_failure(const Item& item);
   void forget_failures(const Item& item);
@@ -96,11 +96,11 @@ class Manager {
   std::shared_ptr<BlockingQueue> queue_;  // shared with the watch callbacks, which may outlive this
   std::unique_ptr<StudyController> studies_;
   std::unique_ptr<TrialController> trials_;
-  Looks looks_;
+  InFlight in_flight_;
   std::mutex failures_mutex_;
   std::map<Item, int>
       failures_;  // of the environment, in a row; conflicts neither count nor end it
-  Refused refused_;
+  Refusals refusals_;
   std::atomic<std::int64_t> resync_at_ms_ = 0;
   std::mutex resync_mutex_;  // one worker at a time; guards what follows
   int resyncs_ = 0;          // done by this Manager

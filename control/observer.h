@@ -10,13 +10,13 @@
 
 namespace fettle::control {
 
-// One look at one object, for logs and metrics.
-struct Reconciled {
+// One reconcile, for logs and metrics.
+struct ReconcileRecord {
   Item item;
   int actions = 0;        // executed
   bool requeued = false;  // the plan was stale or failed and is made again
   std::string error;      // "" or why the plan was not carried out
-  int refused = 0;        // times in a row that this object was refused the same (refused.h)
+  int refused = 0;        // times in a row that this object was refused the same (refusals.h)
   std::int64_t took_ms = 0;
 };
 
@@ -29,7 +29,7 @@ class Observer {
   virtual void on_event(const Change& about, const core::EventNote& event, std::int64_t now_ms) {
     (void)about, (void)event, (void)now_ms;
   }
-  virtual void on_reconciled(const Reconciled& look) { (void)look; }
+  virtual void on_reconciled(const ReconcileRecord& look) { (void)look; }
   // A sampler was asked for points of a Study.
   virtual void on_suggested(const Key& study, std::int64_t took_ms) { (void)study, (void)took_ms; }
 };

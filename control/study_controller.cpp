@@ -7,12 +7,14 @@
 #include <utility>
 #include <variant>
 
-#include "control/refused.h"
+#include "control/refusals.h"
 #include "core/blocked.h"
 #include "core/facts.h"
 #include "core/history.h"
 #include "core/names.h"
-#include "core/settled_search.h"
+#include "core/problem.h"
+#include "core/search_period.h"
+#include "core/study_plan.h"
 #include "core/warm_start.h"
 #include "search/space/fingerprint.h"
 
@@ -61,11 +63,11 @@ std::ptrdiff_t count_until_facts(const core::StudyPlan& plan) {
 
 }  // namespace
 
-Result<Looked> StudyController::reconcile(const Key& key) {
+Result<ReconcileResult> StudyController::reconcile(const Key& key) {
   Result<api::Study> study = store_.get_study(key);
   if (!study.ok() && study.error().code == ErrorCode::kNotFound) {
     forget(key);
-    return Looked{};
+    return ReconcileResult{};
   }
   if (!study.ok()) return study.error();
   const core::Capacity room = runs_.capacity(*study);
@@ -73,19 +75,20 @@ Result<Looked> StudyController::reconcile(const Key& key) {
   Order order(memory->order);
   FETTLE_ASSIGN(const std::vector<api::TrialPtr> trials, store_.list_trials(key));
   FETTLE_ASSIGN(const core::StudyPlan plan, this->plan(*study, trials, room, *memory));
-  Looked looked{
-      .actions = 0, .wake_at_ms = plan.wake_at_ms, .says_blocked = core::is_blocked(study->status)};
+  ReconcileResult result{.actions = 0,
+                         .wake_at_ms = plan.wake_at_ms,
+                         .has_blocked_condition = core::is_blocked(study->status)};
   Objects objects{std::move(study).value(), trials, {}};
-  const Status done = carry_out(plan, objects, looked, std::move(order), *memory);
-  if (done.ok()) return looked;
-  if (is_refusal(done.error().code)) tell_what_is_known(key);
+  const Status done = carry_out(plan, objects, result, std::move(order), *memory);
+  if (done.ok()) return result;
+  if (is_refusal(done.error().code)) record_what_is_known(key);
   return done.error();
 }
 
 // Once the facts of the plan are stored, those of trials that end may follow. What is decided after
 // them rests on the facts of the plan alone, as its basis says.
-Status StudyController::carry_out(const core::StudyPlan& plan, Objects& objects, Looked& looked,
-                                  Order order, Memory& memory) {
+Status StudyController::carry_out(const core::StudyPlan& plan, Objects& objects,
+                                  ReconcileResult& result, Order order, Memory& memory) {
   std::ptrdiff_t facts_left = count_until_facts(plan);
   for (const core::StudyAction& action : plan.actions) {
     if (facts_left-- == 0) order.unlock();
@@ -95,7 +98,7 @@ Status StudyController::carry_out(const core::StudyPlan& plan, Objects& objects,
       memory.clear();  // it has learnt facts that may never be stored as they were planned
       return done;
     }
-    ++looked.actions;
+    ++result.actions;
   }
   return success();
 }
@@ -123,7 +126,7 @@ Result<api::Trial> StudyController::store_end(const api::Study& study, const api
 
 // A trial that may not be created now (a quota) ends the plan before the status is written. What
 // became of the others is told all the same: the plan is made as if there were no room.
-void StudyController::tell_what_is_known(const Key& key) {
+void StudyController::record_what_is_known(const Key& key) {
   Result<api::Study> study = store_.get_study(key);
   const std::shared_ptr<Memory> memory = memory_of(key);
   Order order(memory->order);
@@ -131,20 +134,20 @@ void StudyController::tell_what_is_known(const Key& key) {
   if (!study.ok() || !trials.ok()) return;
   const Result<core::StudyPlan> plan = this->plan(*study, *trials, {.trials = 0}, *memory);
   if (!plan.ok()) return;
-  Looked looked;
+  ReconcileResult result;
   Objects objects{std::move(study).value(), *trials, {}};
-  (void)carry_out(*plan, objects, looked, std::move(order), *memory);
+  (void)carry_out(*plan, objects, result, std::move(order), *memory);
 }
 
-Status StudyController::say_blocked(const Key& key, const std::string& words) {
+Status StudyController::set_blocked(const Key& key, const std::string& words) {
   const Result<api::Study> study = store_.get_study(key);
   if (!study.ok() && study.error().code == ErrorCode::kNotFound) return success();
   if (!study.ok()) return study.error();
   api::Study next = *study;
   next.status = core::blocked_status(*study, words, clock_.now_ms());
   const bool was = core::is_blocked(study->status);
-  const std::string& told = core::blocked_words(next.status);
-  const bool known = was && same_reason(core::blocked_words(study->status), told);
+  const std::string& told = core::blocked_message(next.status);
+  const bool known = was && same_reason(core::blocked_message(study->status), told);
   if (words.empty() ? !was : known) return success();
   FETTLE_TRY(store_.update_study_status(next));
   if (!was) note({core::EventType::kWarning, "Blocked", told}, *study);
@@ -180,12 +183,12 @@ Result<core::StudyPlan> StudyController::plan(const api::Study& study,
   }
   const std::int64_t earlier = trials.empty() ? store_.count_earlier_trials(study) : 0;
   if (earlier > 0) return core::plan_waiting_study(study, earlier, now_ms);
-  if (core::awaits_priors(study, trials)) return plan_warm_start(study, memory);
+  if (core::needs_priors(study, trials)) return plan_warm_start(study, memory);
   memory.ledger.update(study, trials);
-  if (!core::awaits_search(study, memory.ledger, search::fingerprint())) {
+  if (!core::needs_search_period(study, memory.ledger, search::fingerprint())) {
     return plan_settled(study, trials, room, memory);
   }
-  core::StudyPlan plan = core::plan_search(study, memory.ledger, search::fingerprint());
+  core::StudyPlan plan = core::plan_search_period(study, memory.ledger, search::fingerprint());
   // What follows rests on what is written first.
   api::Study settled = study;
   settled.status = std::get<core::UpdateStudyStatus>(plan.actions.front()).status;
@@ -246,10 +249,10 @@ void StudyController::Memory::clear() {
 }
 
 Result<search::Sampler*> StudyController::sampler_of(const api::Study& study, Memory& memory) {
-  const bool is_fresh = memory.sampler != nullptr && memory.folded == memory.ledger.rewritten();
+  const bool is_fresh = memory.sampler != nullptr && memory.folded == memory.ledger.rebuilds();
   if (!is_fresh) {
     FETTLE_ASSIGN(memory.sampler, search::make_sampler(core::problem_of(study)));
-    memory.folded = memory.ledger.rewritten();
+    memory.folded = memory.ledger.rebuilds();
   }
   return memory.sampler.get();
 }

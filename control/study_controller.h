@@ -18,7 +18,7 @@
 #include "base/result.h"
 #include "control/clock.h"
 #include "control/observer.h"
-#include "control/reconcile.h"
+#include "control/reconcile_result.h"
 #include "control/runs.h"
 #include "control/store.h"
 #include "core/ledger.h"
@@ -34,7 +34,7 @@ class StudyController {
 
   // Errors are those of the first action that failed; the actions before it are done.
   // A Study that is gone is no error.
-  Result<Looked> reconcile(const Key& key);
+  Result<ReconcileResult> reconcile(const Key& key);
 
   // Stores a trial that has ended, in one write with the facts about it. The facts are left to the
   // next look where their places are not known (since the start, or since a failure) or a look is
@@ -43,7 +43,7 @@ class StudyController {
 
   // Gives the Study the condition Blocked with these words, or takes it away where there are none.
   // Writes nothing that is there already; a Study that is gone is no error.
-  Status say_blocked(const Key& key, const std::string& words);
+  Status set_blocked(const Key& key, const std::string& words);
 
  private:
   // What is kept between the looks at a Study: caches of what follows from what is stored. A
@@ -51,7 +51,7 @@ class StudyController {
   // or when somebody deletes a trial.
   struct Memory {
     core::Ledger ledger;
-    std::int64_t folded = -1;  // ledger.rewritten() when the sampler was made
+    std::int64_t folded = -1;  // ledger.rebuilds() when the sampler was made
     std::unique_ptr<search::Sampler> sampler;
 
     // The place of the newest fact; absent where that is not known.
@@ -79,12 +79,12 @@ class StudyController {
   core::StudyPlan plan_warm_start(const api::Study& study, Memory& memory);
   Result<core::StudyPlan> plan(const api::Study& study, const std::vector<api::TrialPtr>& trials,
                                core::Capacity room, Memory& memory);
-  // Once it is written down what chooses the trials (core/settled_search.h).
+  // Once it is written down what chooses the trials (core/search_period.h).
   core::StudyPlan plan_settled(const api::Study& study, const std::vector<api::TrialPtr>& trials,
                                core::Capacity room, Memory& memory);
-  Status carry_out(const core::StudyPlan& plan, Objects& objects, Looked& looked, Order order,
-                   Memory& memory);
-  void tell_what_is_known(const Key& key);
+  Status carry_out(const core::StudyPlan& plan, Objects& objects, ReconcileResult& result,
+                   Order order, Memory& memory);
+  void record_what_is_known(const Key& key);
   Status execute(const core::StudyAction& action, Objects& objects);
   Status create(const api::Trial& trial, const api::Study& study);
   Status record_facts(const core::RecordFacts& action, Objects& objects);

@@ -1,10 +1,11 @@
-// Writes carry the resourceVersion that was planned from, or that of this look's last write.
+// Writes carry the resourceVersion that was planned from, or that of this reconcile's last write.
 #include "control/trial_controller.h"
 
 #include <utility>
 #include <variant>
 
 #include "core/names.h"
+#include "core/trial_plan.h"
 
 namespace fettle::control {
 
@@ -34,52 +35,52 @@ core::Run refusal(std::int64_t run, const api::Trial& trial, const std::string& 
 
 }  // namespace
 
-Result<Looked> TrialController::reconcile(const Key& key) {
+Result<ReconcileResult> TrialController::reconcile(const Key& key) {
   FETTLE_ASSIGN(const auto stored, if_there(store_.get_trial(key)));
-  if (!stored) return Looked{};
+  if (!stored) return ReconcileResult{};
   FETTLE_ASSIGN(const auto study, if_there(store_.get_study({key.ns, (*stored)->spec.study})));
   if (!study || !core::belongs_to(**stored, *study)) return reconcile_other(**stored);
   FETTLE_ASSIGN(std::vector<core::Run> runs, runs_.observe(**stored));
-  Look look{*study, **stored, {}};
-  Result<Looked> looked = carry_out(look, runs);
-  if (!looked.ok() || look.refused.empty()) return looked;
-  runs.insert(runs.end(), look.refused.begin(), look.refused.end());
-  return carry_out(look, runs);
+  Pass pass{*study, **stored, {}};
+  Result<ReconcileResult> result = carry_out(pass, runs);
+  if (!result.ok() || pass.refused.empty()) return result;
+  runs.insert(runs.end(), pass.refused.begin(), pass.refused.end());
+  return carry_out(pass, runs);
 }
 
 // Of a Study that is gone, most trials are about to be deleted, too. Those that it left behind
 // (kubectl delete --cascade=orphan) have no owner any more.
-Result<Looked> TrialController::reconcile_other(const api::Trial& trial) {
-  if (!core::study_uid_of(trial).empty()) return Looked{};
+Result<ReconcileResult> TrialController::reconcile_other(const api::Trial& trial) {
+  if (!core::study_uid_of(trial).empty()) return ReconcileResult{};
   FETTLE_ASSIGN(const std::vector<core::Run> runs, runs_.observe(trial));
   const api::Study none;
-  Look look{none, trial, {}};
-  return execute(core::plan_orphan(trial, runs, clock_.now_ms()), look);
+  Pass pass{none, trial, {}};
+  return execute(core::plan_orphan(trial, runs, clock_.now_ms()), pass);
 }
 
-Result<Looked> TrialController::carry_out(Look& look, const std::vector<core::Run>& runs) {
-  const api::Trial seen = look.trial;
-  return execute(core::plan_trial({look.study, seen, runs}, clock_.now_ms()), look);
+Result<ReconcileResult> TrialController::carry_out(Pass& pass, const std::vector<core::Run>& runs) {
+  const api::Trial seen = pass.trial;
+  return execute(core::plan_trial({pass.study, seen, runs}, clock_.now_ms()), pass);
 }
 
-Result<Looked> TrialController::execute(const core::TrialPlan& plan, Look& look) {
-  Looked looked{.actions = 0, .wake_at_ms = plan.wake_at_ms};
+Result<ReconcileResult> TrialController::execute(const core::TrialPlan& plan, Pass& pass) {
+  ReconcileResult result{.actions = 0, .wake_at_ms = plan.wake_at_ms};
   for (const core::TrialAction& action : plan.actions) {
-    FETTLE_TRY(execute(action, look));
-    ++looked.actions;
+    FETTLE_TRY(execute(action, pass));
+    ++result.actions;
   }
-  return looked;
+  return result;
 }
 
-Status TrialController::execute(const core::TrialAction& action, Look& look) {
+Status TrialController::execute(const core::TrialAction& action, Pass& pass) {
   if (const auto* update = std::get_if<core::UpdateTrialStatus>(&action)) {
-    api::Trial next = look.trial;
+    api::Trial next = pass.trial;
     next.status = update->status;
-    FETTLE_ASSIGN(look.trial, store(next, look));
+    FETTLE_ASSIGN(pass.trial, store(next, pass));
     return success();
   }
-  const api::Trial& trial = look.trial;
-  if (const auto* begin = std::get_if<core::StartRun>(&action)) return start(*begin, look);
+  const api::Trial& trial = pass.trial;
+  if (const auto* begin = std::get_if<core::StartRun>(&action)) return start(*begin, pass);
   if (const auto* resize = std::get_if<core::ResizeRun>(&action)) {
     return runs_.resize(trial, resize->run, resize->workers);
   }
@@ -92,26 +93,26 @@ Status TrialController::execute(const core::TrialAction& action, Look& look) {
 }
 
 // The end of a trial is a fact of its Study; a trial that a Study left behind has none.
-Result<api::Trial> TrialController::store(const api::Trial& next, const Look& look) {
+Result<api::Trial> TrialController::store(const api::Trial& next, const Pass& pass) {
   const bool ends =
-      api::is_terminal(next.status.phase) && !api::is_terminal(look.trial.status.phase);
-  const bool has_study = !look.study.metadata.name.empty();
-  return ends && has_study ? studies_.store_end(look.study, next)
+      api::is_terminal(next.status.phase) && !api::is_terminal(pass.trial.status.phase);
+  const bool has_study = !pass.study.metadata.name.empty();
+  return ends && has_study ? studies_.store_end(pass.study, next)
                            : store_.update_trial_status(next);
 }
 
 // A run that can never start counts as one that failed.
-Status TrialController::start(const core::StartRun& action, Look& look) {
-  if (action.confirm) FETTLE_TRY(store_.confirm(look.trial));
-  Status started = runs_.start(look.study, look.trial, action.run);
+Status TrialController::start(const core::StartRun& action, Pass& pass) {
+  if (action.confirm) FETTLE_TRY(store_.confirm(pass.trial));
+  Status started = runs_.start(pass.study, pass.trial, action.run);
   if (started.ok()) return started;
   const Error& error = started.error();
   if (error.code == ErrorCode::kAlreadyExists) {
-    note({core::EventType::kWarning, "NameCollision", error.message}, look.trial);
+    note({core::EventType::kWarning, "NameCollision", error.message}, pass.trial);
   } else if (error.code != ErrorCode::kInvalid) {
     return started;
   }
-  look.refused.push_back(refusal(action.run, look.trial, error.message, clock_.now_ms()));
+  pass.refused.push_back(refusal(action.run, pass.trial, error.message, clock_.now_ms()));
   return success();
 }
 

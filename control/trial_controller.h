@@ -7,7 +7,7 @@
 #include "base/result.h"
 #include "control/clock.h"
 #include "control/observer.h"
-#include "control/reconcile.h"
+#include "control/reconcile_result.h"
 #include "control/runs.h"
 #include "control/store.h"
 #include "control/study_controller.h"
@@ -24,23 +24,23 @@ class TrialController {
   // Errors are those of the first action that failed; the actions before it are done.
   // A Trial that is gone is no error. One that a deleted Study left behind ends; one of another
   // Study of the same name is left alone.
-  Result<Looked> reconcile(const Key& key);
+  Result<ReconcileResult> reconcile(const Key& key);
 
  private:
-  // One look, as far as it has got.
-  struct Look {
+  // One reconcile, as far as it has got.
+  struct Pass {
     const api::Study& study;
     api::Trial trial;                // as last stored
     std::vector<core::Run> refused;  // runs that could not be started, as if they had exited
   };
 
   // Carries out the plan for what is seen.
-  Result<Looked> carry_out(Look& look, const std::vector<core::Run>& runs);
-  Result<Looked> reconcile_other(const api::Trial& trial);
-  Result<Looked> execute(const core::TrialPlan& plan, Look& look);
-  Status execute(const core::TrialAction& action, Look& look);
-  Result<api::Trial> store(const api::Trial& next, const Look& look);
-  Status start(const core::StartRun& action, Look& look);
+  Result<ReconcileResult> carry_out(Pass& pass, const std::vector<core::Run>& runs);
+  Result<ReconcileResult> reconcile_other(const api::Trial& trial);
+  Result<ReconcileResult> execute(const core::TrialPlan& plan, Pass& pass);
+  Status execute(const core::TrialAction& action, Pass& pass);
+  Result<api::Trial> store(const api::Trial& next, const Pass& pass);
+  Status start(const core::StartRun& action, Pass& pass);
   void note(const core::EventNote& event, const api::Trial& trial);
 
   Store& store_;

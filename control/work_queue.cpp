@@ -36,9 +36,9 @@ void WorkQueue::add_at(const Item& item, std::int64_t at_ms) {
 
 int WorkQueue::retry(const Item& item, std::int64_t now_ms) {
   const int row = ++retries_[item];
-  std::int64_t wait = kRetryFirstMs;
-  for (int i = 1; i < row && wait < kRetryMostMs; ++i) wait *= 2;
-  add_at(item, now_ms + std::min(wait, kRetryMostMs));
+  std::int64_t wait = kMinRetryMs;
+  for (int i = 1; i < row && wait < kMaxRetryMs; ++i) wait *= 2;
+  add_at(item, now_ms + std::min(wait, kMaxRetryMs));
   return row;
 }
 
@@ -138,9 +138,9 @@ std::uint64_t BlockingQueue::wakes() const {
   return wakes_;
 }
 
-void BlockingQueue::wait(std::int64_t most_ms, std::uint64_t seen) {
+void BlockingQueue::wait(std::int64_t max_ms, std::uint64_t seen) {
   std::unique_lock lock(mutex_);
-  const std::int64_t end_ms = clock_.now_ms() + most_ms;
+  const std::int64_t end_ms = clock_.now_ms() + max_ms;
   while (wakes_ == seen && !closed_) {
     const std::int64_t now_ms = clock_.now_ms();
     const std::int64_t until_ms = std::min(end_ms, queue_.next_ms().value_or(end_ms));

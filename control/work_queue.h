@@ -1,12 +1,12 @@
-// WorkQueue: what to look at next, with the semantics of client-go's workqueue.
+// WorkQueue: what to reconcile next, with the semantics of client-go's workqueue.
 //
 // An item is queued (waits its turn), processing (somebody works on it) or both: an item added
 // while it is processed comes back exactly once when it is done. So no item is ever worked on twice
-// at the same time, and a burst of changes costs one more look. Delayed additions keep the earliest
-// time of an item; retries back off exponentially per item until forget().
+// at the same time, and a burst of changes costs one more reconcile. Delayed additions keep
+// the earliest time of an item; retries back off exponentially per item until forget().
 //
-// What changed comes before what is only looked at once in a while (a resync): the thousand trials
-// of a Study that are all looked at do not hold up the one whose pod has ended. When all workers
+// What changed comes before what a resync adds: a thousand trials that are reconciled once in a
+// while do not hold up the one whose pod has ended. When all workers
 // are busy, one take in kLaterEvery is for the others.
 //
 // WorkQueue is pure and unsynchronised: time is handed in. BlockingQueue is the same behind a
@@ -38,9 +38,9 @@ struct Item {
 enum class Urgency { kNow, kLater };
 inline constexpr int kLaterEvery = 8;
 
-// The n-th retry in a row of an item waits kRetryFirstMs * 2^n, at most kRetryMostMs.
-inline constexpr std::int64_t kRetryFirstMs = 5;
-inline constexpr std::int64_t kRetryMostMs = 60'000;
+// The n-th retry in a row of an item waits kMinRetryMs * 2^n, at most kMaxRetryMs.
+inline constexpr std::int64_t kMinRetryMs = 5;
+inline constexpr std::int64_t kMaxRetryMs = 60'000;
 
 class WorkQueue {
  public:
@@ -102,9 +102,9 @@ class BlockingQueue {
   // Calls of wake() so far. Read it before looking for a reason to stop, then wait() for more: so
   // no wake() is missed, by any number of threads.
   std::uint64_t wakes() const;
-  // Blocks until an item is due, shut_down() is called, wakes() is no longer `seen`, or `most_ms`
+  // Blocks until an item is due, shut_down() is called, wakes() is no longer `seen`, or `max_ms`
   // have passed.
-  void wait(std::int64_t most_ms, std::uint64_t seen);
+  void wait(std::int64_t max_ms, std::uint64_t seen);
   void wake();
   void shut_down();
 

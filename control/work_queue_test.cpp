@@ -57,11 +57,11 @@ TEST(WorkQueue, ADelayedItemWaitsAndKeepsItsEarliestTime) {
 TEST(WorkQueue, RetriesBackOffUntilForgotten) {
   WorkQueue queue;
   EXPECT_EQ(queue.retry(kA, 0), 1);
-  EXPECT_EQ(queue.next_ms(), kRetryFirstMs);
-  ASSERT_EQ(queue.take(kRetryFirstMs), kA);
+  EXPECT_EQ(queue.next_ms(), kMinRetryMs);
+  ASSERT_EQ(queue.take(kMinRetryMs), kA);
   queue.done(kA);
   EXPECT_EQ(queue.retry(kA, 0), 2);
-  EXPECT_EQ(queue.next_ms(), 2 * kRetryFirstMs);
+  EXPECT_EQ(queue.next_ms(), 2 * kMinRetryMs);
   queue.forget(kA);
   EXPECT_EQ(queue.retry(kA, 0), 1);
 }
@@ -70,7 +70,7 @@ TEST(WorkQueue, BackOffHasALimit) {
   WorkQueue queue;
   for (int i = 0; i < 100; ++i) {
     queue.retry(kA, 0);
-    ASSERT_TRUE(queue.take(kRetryMostMs).has_value()) << "retry " << i;
+    ASSERT_TRUE(queue.take(kMaxRetryMs).has_value()) << "retry " << i;
     queue.done(kA);
   }
 }

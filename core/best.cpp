@@ -7,7 +7,7 @@
 
 #include "api/field.h"
 #include "core/history.h"
-#include "core/report.h"
+#include "core/measurement.h"
 #include "search/maths/pareto.h"
 
 namespace fettle::core {

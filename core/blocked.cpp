@@ -36,7 +36,7 @@ StudyPlan plan_waiting_study(const api::Study& study, std::int64_t earlier, std:
 
 bool is_blocked(const api::StudyStatus& status) { return is_true(status.conditions, kBlocked); }
 
-std::string blocked_words(const api::StudyStatus& status) {
+std::string blocked_message(const api::StudyStatus& status) {
   const api::StatusCondition* condition = find_condition(status.conditions, kBlocked);
   return condition == nullptr ? "" : condition->message;
 }
@@ -45,12 +45,13 @@ api::StudyStatus blocked_status(const api::Study& study, const std::string& word
                                 std::int64_t now_ms) {
   api::StudyStatus status = study.status;
   const bool blocked = !words.empty();
-  set_condition(status.conditions,
-                {.type = kBlocked,
-                 .status = blocked,
-                 .reason = blocked ? "Refused" : "Accepted",
-                 .message = blocked ? shorten(words) : "what was refused has been accepted"},
-                now_ms);
+  set_condition(
+      status.conditions,
+      {.type = kBlocked,
+       .status = blocked,
+       .reason = blocked ? "Refused" : "Accepted",
+       .message = blocked ? truncate_message(words) : "what was refused has been accepted"},
+      now_ms);
   status.updated_ms = now_ms;
   status.display.state = state_of(status);
   return status;

@@ -20,7 +20,7 @@ StudyPlan plan_waiting_study(const api::Study& study, std::int64_t earlier, std:
 
 bool is_blocked(const api::StudyStatus& status);
 // What the condition says; "" where there is none.
-std::string blocked_words(const api::StudyStatus& status);
+std::string blocked_message(const api::StudyStatus& status);
 
 // The Study's status with the condition Blocked: true with these words, or false where there are
 // none.

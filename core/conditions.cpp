@@ -19,6 +19,13 @@ bool is_true(const Conditions& conditions, const std::string& type) {
   return condition != nullptr && condition->status;
 }
 
+// Version 0.1 said Failed, Unreadable of a Study that it could not read: that was no end.
+bool is_finished(const api::StudyStatus& status) {
+  if (is_true(status.conditions, "Succeeded")) return true;
+  const StatusCondition* failed = find_condition(status.conditions, "Failed");
+  return failed != nullptr && failed->status && failed->reason != "Unreadable";
+}
+
 void set_condition(Conditions& conditions, StatusCondition wanted, std::int64_t now_ms) {
   wanted.since_ms = now_ms;
   for (StatusCondition& condition : conditions) {

@@ -19,6 +19,9 @@ const api::StatusCondition* find_condition(const Conditions& conditions, const s
 
 bool is_true(const Conditions& conditions, const std::string& type);
 
+// Whether the Study is over: nothing will ever happen again unless its spec changes.
+bool is_finished(const api::StudyStatus& status);
+
 // Sets condition `wanted.type`; `wanted.since_ms` is ignored. One that is false and was never there
 // is left out: "not yet" needs no entry.
 void set_condition(Conditions& conditions, api::StatusCondition wanted, std::int64_t now_ms);

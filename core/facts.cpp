@@ -4,8 +4,7 @@
 #include <algorithm>
 
 #include "core/history.h"
-#include "core/plan.h"
-#include "core/report.h"
+#include "core/measurement.h"
 #include "core/run_records.h"
 #include "core/spending.h"
 #include "search/rungs/schedule.h"
@@ -66,12 +65,12 @@ bool is_measured_by(const api::StudySpec& spec, const std::vector<HistoryPoint>&
 
 Fact rung_fact(const api::StudySpec& spec, const std::vector<HistoryPoint>& curve,
                std::int64_t rung, std::int64_t at_step, std::int64_t now_ms) {
-  Measured measured = measure_at(spec, curve, at_step);
+  Measurement measurement = measure_at(spec, curve, at_step);
   return {.seq = 0,
           .kind = FactKind::kRung,
           .step = rung,
-          .values = std::move(measured.values),
-          .infeasible = measured.infeasible,
+          .values = std::move(measurement.values),
+          .infeasible = measurement.infeasible,
           .at_ms = now_ms};
 }
 
@@ -127,11 +126,11 @@ Fact end_fact(const api::Study& study, const api::Trial& trial, std::int64_t now
   if (trial.status.report) {
     const api::Report& report = *trial.status.report;
     // Of a trial that did not come to its end no constraint has failed for good.
-    Measured measured = is_result ? measure_end(study.spec, report, /*completed=*/true)
-                                  : measure_objectives(study.spec, report);
-    fact.values = std::move(measured.values);
+    Measurement measurement = is_result ? measure_end(study.spec, report, /*completed=*/true)
+                                        : measure_objectives(study.spec, report);
+    fact.values = std::move(measurement.values);
     // A stopped trial that never reported is not infeasible: nothing is known about it.
-    fact.infeasible = measured.infeasible && (completed || !curve_of(report).empty());
+    fact.infeasible = measurement.infeasible && (completed || !curve_of(report).empty());
   }
   return fact;
 }

@@ -6,9 +6,6 @@
 #include <string_view>
 
 #include "core/ledger.h"
-#include "core/plan.h"
-#include "core/spending.h"
-#include "search/study_problem.h"
 
 namespace fettle::core {
 
@@ -112,29 +109,6 @@ const Fact* newest_end(const api::Trial& trial) {
     }
   }
   return newest;
-}
-
-namespace {
-
-search::Problem with_what_is_known(const api::Study& study, const api::SearchPeriod* period,
-                                   search::Problem out) {
-  out.priors = study.status.prior_observations;
-  const bool settled = period != nullptr && study.spec.algorithm.cost_aware;
-  out.max_cost = settled ? period->max_cost : max_cost_of(study.spec);
-  return out;
-}
-
-}  // namespace
-
-search::Problem problem_of(const api::Study& study) {
-  const auto& periods = study.status.search;
-  return with_what_is_known(study, periods.empty() ? nullptr : &periods.back(),
-                            search::problem_of(study));
-}
-
-search::Problem problem_at(const api::Study& study, std::int64_t next, std::int64_t basis) {
-  return with_what_is_known(study, search::period_at(study.status.search, next, basis),
-                            search::problem_at(study, next, basis));
 }
 
 search::History history_of(const api::Study& study, const std::vector<TrialPtr>& trials) {

@@ -6,10 +6,14 @@
 #include <string>
 #include <vector>
 
+#include "api/study.h"
 #include "api/trial.h"
 #include "search/search.h"
 
 namespace fettle::core {
+
+// The history of the Study in order of seq, for samplers and rules that stop trials early.
+search::History history_of(const api::Study& study, const std::vector<api::TrialPtr>& trials);
 
 // The index the next trial gets. `created` is what the Study's status last said: if the newest
 // trial was deleted by hand since, its index is not given to another.

@@ -7,7 +7,7 @@
 
 #include "base/check.h"
 #include "core/history.h"
-#include "core/plan.h"
+#include "core/problem.h"
 #include "search/rungs/schedule.h"
 
 namespace fettle::core {
@@ -66,7 +66,7 @@ std::int64_t& counter_of(const api::StudySpec& spec, const Trial& trial, api::Tr
 }
 
 // Whether `facts` are `known` and perhaps more.
-bool goes_on(const std::vector<Fact>& known, const std::vector<Fact>& facts) {
+bool is_prefix(const std::vector<Fact>& known, const std::vector<Fact>& facts) {
   return known.size() <= facts.size() && std::equal(known.begin(), known.end(), facts.begin());
 }
 
@@ -81,9 +81,9 @@ bool Ledger::is_of(const api::Study& study) const {
 }
 
 void Ledger::reset(const api::Study& study) {
-  const std::int64_t rewritten = rewritten_;
+  const std::int64_t rebuilds = rebuilds_;
   *this = Ledger();
-  rewritten_ = rewritten;
+  rebuilds_ = rebuilds;
   name_ = study.metadata.name;
   uid_ = study.metadata.uid;
   generation_ = study.metadata.generation;
@@ -92,7 +92,7 @@ void Ledger::reset(const api::Study& study) {
   periods_ = study.status.search;
   rungs_ = search::rung_steps(problem_.algorithm, problem_.early_stopping, problem_.resource);
   has_stages_ = search::promotes(problem_);
-  history_is_wrong_ = true;
+  history_is_stale_ = true;
 }
 
 void Ledger::update(const api::Study& study, const std::vector<TrialPtr>& trials) {
@@ -149,14 +149,14 @@ void Ledger::count(std::size_t position, const Trial& trial, bool is_there) {
 
 void Ledger::settle(std::size_t position, const Trial* before, const Trial& after) {
   const bool is_known = before != nullptr;
-  tally_is_wrong_ = tally_is_wrong_ || (is_known && !keeps_time(*before, after));
+  tally_is_stale_ = tally_is_stale_ || (is_known && !keeps_time(*before, after));
   if (is_known && is_settled(*before)) tally_.remove(*before);
   if (is_settled(after)) tally_.add(after);
   set_member(unsettled_, position, !is_settled(after));
 }
 
 void Ledger::retally() {
-  tally_is_wrong_ = false;
+  tally_is_stale_ = false;
   tally_ = {};
   for (const TrialPtr& trial : trials_) {
     if (is_settled(*trial)) tally_.add(*trial);
@@ -211,50 +211,50 @@ std::int64_t Ledger::highest_seq() const {
 
 // What `after` adds to the history. Whatever is not added at its end makes it wrong.
 void Ledger::learn(const Trial* before, const Trial& after) {
-  if (history_is_wrong_) return;
+  if (history_is_stale_) return;
   static const std::vector<Fact> kNone;
   const std::vector<Fact>& known = before == nullptr ? kNone : before->status.facts;
   const std::vector<Fact>& facts = after.status.facts;
   const bool is_next = before == nullptr && after.spec.index == next_index();
-  history_is_wrong_ = (before == nullptr && !is_next) || !goes_on(known, facts);
-  if (history_is_wrong_) return;
+  history_is_stale_ = (before == nullptr && !is_next) || !is_prefix(known, facts);
+  if (history_is_stale_) return;
   const auto at = static_cast<std::size_t>(after.spec.index);
   if (is_next) {
     history_.trials.push_back(after.spec.parameters);
     if (has_stages_) history_.stages.emplace_back();
   } else if (before->spec.parameters != after.spec.parameters) {
-    history_is_wrong_ = true;
+    history_is_stale_ = true;
     return;
   }
   if (has_stages_) history_.stages[at] = stage_of(after, next_index());
   for (std::size_t i = known.size(); i < facts.size(); ++i) {
-    news_.push_back({after.spec.index, facts[i]});
+    pending_events_.push_back({after.spec.index, facts[i]});
   }
 }
 
 // Takes the news into the history, and makes anew what turned out wrong. `created`: what the
 // Study's status says.
 void Ledger::flush(std::int64_t created) {
-  std::sort(news_.begin(), news_.end(), comes_before);
+  std::sort(pending_events_.begin(), pending_events_.end(), comes_before);
   const std::vector<search::Event>& events = history_.events;
-  const bool at_the_end =
-      news_.empty() || events.empty() || comes_before(events.back(), news_.front());
+  const bool at_the_end = pending_events_.empty() || events.empty() ||
+                          comes_before(events.back(), pending_events_.front());
   const bool is_whole = core::next_index(trials_, created) == next_index();
-  if (history_is_wrong_ || !at_the_end || !is_whole) {
-    rewrite_history(created);
+  if (history_is_stale_ || !at_the_end || !is_whole) {
+    rebuild_history(created);
   } else {
-    std::move(news_.begin(), news_.end(), std::back_inserter(history_.events));
-    news_.clear();
+    std::move(pending_events_.begin(), pending_events_.end(), std::back_inserter(history_.events));
+    pending_events_.clear();
   }
-  if (tally_is_wrong_) retally();
+  if (tally_is_stale_) retally();
 }
 
 // A trial that was deleted by hand leaves a gap: it stays in the history as a failed one without
 // parameters, so that trial i is at position i for the samplers.
-void Ledger::rewrite_history(std::int64_t created) {
-  ++rewritten_;
-  history_is_wrong_ = false;
-  news_.clear();
+void Ledger::rebuild_history(std::int64_t created) {
+  ++rebuilds_;
+  history_is_stale_ = false;
+  pending_events_.clear();
   history_ = {};
   const std::int64_t size = core::next_index(trials_, created);
   history_.trials.assign(static_cast<std::size_t>(size), Json::object());

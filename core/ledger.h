@@ -50,10 +50,10 @@ class Ledger {
   const search::Problem& problem() const { return problem_; }
   const std::vector<std::int64_t>& rungs() const { return rungs_; }  // search::rung_steps
 
-  // The history in seq order. rewritten() grows when it became another one than a longer one:
+  // The history in seq order. rebuilds() grows when it became another one than a longer one:
   // then a sampler that has folded it must be made anew.
   const search::History& history() const { return history_; }
-  std::int64_t rewritten() const { return rewritten_; }
+  std::int64_t rebuilds() const { return rebuilds_; }
   std::int64_t highest_seq() const;
   // The index the next trial gets.
   std::int64_t next_index() const { return static_cast<std::int64_t>(history_.trials.size()); }
@@ -88,7 +88,7 @@ class Ledger {
   void settle(std::size_t position, const api::Trial* before, const api::Trial& after);
   void learn(const api::Trial* before, const api::Trial& after);
   void flush(std::int64_t created);
-  void rewrite_history(std::int64_t created);
+  void rebuild_history(std::int64_t created);
   void retally();
   const Front& front() const { return results_.empty() ? stopped_ : results_; }
   std::vector<const api::Trial*> unsettled() const;
@@ -108,9 +108,9 @@ class Ledger {
   std::set<std::size_t> unjudged_;
 
   search::History history_;
-  std::vector<search::Event> news_;  // not in history_ yet
-  bool history_is_wrong_ = false;
-  std::int64_t rewritten_ = 0;
+  std::vector<search::Event> pending_events_;  // not in history_ yet
+  bool history_is_stale_ = false;
+  std::int64_t rebuilds_ = 0;
 
   std::set<std::size_t> active_;
   std::set<std::size_t> failed_;
@@ -120,7 +120,7 @@ class Ledger {
   Front results_;
   Front stopped_;
   SpendingTally tally_;
-  bool tally_is_wrong_ = false;
+  bool tally_is_stale_ = false;
 };
 
 }  // namespace fettle::core

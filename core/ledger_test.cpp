@@ -10,8 +10,11 @@
 #include "api/study_json.h"
 #include "api/trial_json.h"
 #include "base/philox.h"
+#include "core/conditions.h"
 #include "core/plan.h"
+#include "core/problem.h"
 #include "core/run_records.h"
+#include "core/study_plan.h"
 
 namespace fettle::core {
 namespace {
@@ -85,8 +88,8 @@ class World {
   // Plans by the kept ledger and by a new one, compares, and carries out a part of the plan.
   void look() {
     ledger_.update(study_, trials_);
-    if (folded_ != ledger_.rewritten()) sampler_ = make_sampler();
-    folded_ = ledger_.rewritten();
+    if (folded_ != ledger_.rebuilds()) sampler_ = make_sampler();
+    folded_ = ledger_.rebuilds();
     const StudyPlan kept = plan_study({study_, trials_, {}}, *sampler_, ledger_, now_ms_);
     const StudyPlan fresh = plan_study({study_, trials_, {}}, *make_sampler(), now_ms_);
     ASSERT_EQ(text_of(kept), text_of(fresh));
@@ -111,7 +114,7 @@ class World {
     if (random_.below(40) == 0) study_.spec.budget.trials += 3, change_spec();
   }
 
-  std::int64_t rewritten() const { return ledger_.rewritten(); }
+  std::int64_t rebuilds() const { return ledger_.rebuilds(); }
   const api::Study& study() const { return study_; }
   bool is_over() const { return is_finished(study_.status); }
 
@@ -249,10 +252,10 @@ TEST(Ledger, ReadsAgainOnlyWhatChanged) {
   EXPECT_TRUE(ledger.take_unexamined().empty());
   trials[1] = trial_of(1, 3);
   trials.push_back(trial_of(3, 0));
-  const std::int64_t before = ledger.rewritten();
+  const std::int64_t before = ledger.rebuilds();
   ledger.update(study, trials);
   EXPECT_EQ(ledger.take_unexamined(), (std::set<std::size_t>{1, 3}));
-  EXPECT_EQ(ledger.rewritten(), before) << "the history only became longer";
+  EXPECT_EQ(ledger.rebuilds(), before) << "the history only became longer";
   EXPECT_EQ(ledger.highest_seq(), 3);
 }
 
@@ -260,10 +263,10 @@ TEST(Ledger, AFactInTheMiddleRewritesTheHistory) {
   const api::Study study = plain_study();
   std::vector<TrialPtr> trials = {trial_of(0, 1), trial_of(1, 0), trial_of(2, 3)};
   Ledger ledger(study, trials);
-  const std::int64_t before = ledger.rewritten();
+  const std::int64_t before = ledger.rebuilds();
   trials[1] = trial_of(1, 2);
   ledger.update(study, trials);
-  EXPECT_GT(ledger.rewritten(), before);
+  EXPECT_GT(ledger.rebuilds(), before);
   EXPECT_EQ(ledger.history().events[1].trial, 1);
 }
 

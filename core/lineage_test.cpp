@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "api/study_json.h"
-#include "core/plan.h"
+#include "core/names.h"
 
 namespace fettle::core {
 namespace {

@@ -1,8 +1,6 @@
 // Deterministic names: a replayed or doubled write collides instead of doubling work.
 #include "core/names.h"
 
-#include "core/plan.h"
-
 namespace fettle::core {
 
 std::string trial_name(const std::string& study, std::int64_t index) {

@@ -1,12 +1,17 @@
-// Labels that tie a Trial to its Study. Names themselves are in plan.h (trial_name, run_name).
+// Names of Trials and their runs, and the labels that tie a Trial to its Study.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "api/study.h"
 #include "api/trial.h"
 
 namespace fettle::core {
+
+// "<study>-<index>" and "<trial>-r<run>".
+std::string trial_name(const std::string& study, std::int64_t index);
+std::string run_name(const std::string& trial, std::int64_t run);
 
 inline constexpr const char* kStudyLabel = "fettle.dev/study";
 // The uid tells a Study from an earlier one of the same name.

@@ -5,6 +5,7 @@
 
 #include "core/conditions.h"
 #include "core/plan.h"
+#include "core/trial_plan.h"
 
 namespace fettle::core {
 
@@ -17,7 +18,7 @@ namespace {
 constexpr const char* kReason = "Orphaned";
 constexpr const char* kMessage = "its Study was deleted and left it behind";
 // Until its runs have ended it is looked at so often.
-constexpr std::int64_t kLookMs = 5'000;
+constexpr std::int64_t kPollMs = 5'000;
 
 RunRecord* open_record(api::TrialStatus& status) {
   const bool open = !status.runs.empty() && !status.runs.back().outcome;
@@ -49,7 +50,7 @@ TrialPlan plan_orphan(const api::Trial& trial, const std::vector<Run>& runs, std
   if (any_lives) {
     RunRecord* record = open_record(status);
     if (record != nullptr && !record->stopping) record->stopping = Outcome::kStopped;
-    plan.wake_at_ms = now_ms + kLookMs;
+    plan.wake_at_ms = now_ms + kPollMs;
   } else if (!api::is_terminal(status.phase)) {
     end(status, now_ms);
     plan.actions.emplace_back(Note{{EventType::kWarning, kReason, kMessage}});

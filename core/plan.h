@@ -1,15 +1,14 @@
-// The decisions: what to do next about a Study and about a Trial.
+// Plans: what is observed of a Study and of a Trial, and what is to be done about it.
 //
-// plan_study and plan_trial are pure: no IO, no clock (now_ms is handed in), no randomness of their
-// own. The cluster, the local runner and the simulator execute the same plans. Actions are executed
-// in order, the first failing one ends the plan (the objects are read and planned again); so the
-// order is part of the contract: facts before decisions that rest on them, intent before action,
-// result before clean-up. Executing a plan twice, or half of it and then a new plan, does no harm:
-// names are deterministic and counters are derived.
+// plan_study (study_plan.h) and plan_trial (trial_plan.h) are pure: no IO, no clock (now_ms is
+// handed in), no randomness of their own. The cluster, the local runner and the simulator execute
+// the same plans. Actions are executed in order, and the first one that fails ends the plan (the
+// objects are read and planned again). So the order is part of the contract: facts before decisions
+// that rest on them, intent before action, result before clean-up. Executing a plan twice, or half
+// of it and then a new plan, does no harm: names are deterministic and counters are derived.
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
@@ -17,11 +16,8 @@
 
 #include "api/study.h"
 #include "api/trial.h"
-#include "search/search.h"
 
 namespace fettle::core {
-
-class Ledger;  // ledger.h
 
 // ---- What is observed --------------------------------------------------------------------------
 
@@ -46,9 +42,9 @@ struct Run {
   std::optional<std::int64_t> running_workers;
   std::int64_t until_step = 0;  // how far it was asked to go; 0 = as the Trial says
   RunState state = RunState::kPending;
-  bool lingers = false;  // Exited, but some of its workers still live: no other run may begin
-  std::string reason;    // Pending: what it waits for. Exited: explanation
-  std::string silence;   // Exited without a report: why its output gave none; "" = nobody knows
+  bool terminating = false;  // Exited, but some of its workers still live: no other run may begin
+  std::string reason;        // Pending: what it waits for. Exited: explanation
+  std::string silence;       // Exited without a report: why its output gave none; "" = nobody knows
   std::string pod_uid;
   std::int64_t started_ms = 0;  // when it began to run; 0 = unknown
   std::int64_t seen_ms = 0;     // when it was first seen to run, if news of it may wait; 0 = not
@@ -136,36 +132,5 @@ struct TrialPlan {
   std::vector<TrialAction> actions;
   std::optional<std::int64_t> wake_at_ms;
 };
-
-// Plans one Study. `sampler` is that of the Study's problem (problem_of). Sampler and ledger are
-// only caches of what follows from the view; whoever plans a Study again and again keeps both.
-StudyPlan plan_study(const StudyView& view, search::Sampler& sampler, Ledger& ledger,
-                     std::int64_t now_ms);
-StudyPlan plan_study(const StudyView& view, search::Sampler& sampler, std::int64_t now_ms);
-
-// Plans a Study that cannot be searched (make_sampler refused it): it fails, saying why.
-StudyPlan plan_refused_study(const api::Study& study, const std::vector<api::TrialPtr>& trials,
-                             const std::string& why, std::int64_t now_ms);
-
-// Plans one Trial.
-TrialPlan plan_trial(const TrialView& view, std::int64_t now_ms);
-
-// Plans one Trial whose Study is gone and that nobody will delete: it ends.
-TrialPlan plan_orphan(const api::Trial& trial, const std::vector<Run>& runs, std::int64_t now_ms);
-
-// ---- Helpers that callers share ----------------------------------------------------------------
-
-// The search problem a Study poses: now, and when its trial `next` was created on `basis`
-// (settled_search.h); and its history in seq order.
-search::Problem problem_of(const api::Study& study);
-search::Problem problem_at(const api::Study& study, std::int64_t next, std::int64_t basis);
-search::History history_of(const api::Study& study, const std::vector<api::TrialPtr>& trials);
-
-// Names: "<study>-<index>" and "<trial>-r<run>".
-std::string trial_name(const std::string& study, std::int64_t index);
-std::string run_name(const std::string& trial, std::int64_t run);
-
-// True when nothing will ever happen again unless the spec changes.
-bool is_finished(const api::StudyStatus& status);
 
 }  // namespace fettle::core

@@ -6,9 +6,11 @@
 #include <filesystem>
 
 #include "base/test_paths.h"
+#include "core/study_plan.h"
 #include "core/testing/fake_sampler.h"
 #include "core/testing/plan_case.h"
 #include "core/testing/plan_text.h"
+#include "core/trial_plan.h"
 
 namespace fettle::core {
 namespace {

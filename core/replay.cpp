@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "core/history.h"
-#include "core/plan.h"
+#include "core/problem.h"
 #include "core/replay_population.h"
 #include "core/replay_rungs.h"
 #include "search/rungs/schedule.h"
@@ -26,9 +26,9 @@ constexpr const char* kEarlyStopped = "EarlyStopped";
 // The history as it grew: trials in the order of creation, each with the facts that its decision
 // saw. (Of its stage only the bracket is that of then; samplers look at no more.) The failure of a
 // trial that was deleted becomes known with the trial.
-class Regrowth {
+class GrowingHistory {
  public:
-  explicit Regrowth(search::History whole) : whole_(std::move(whole)) {
+  explicit GrowingHistory(search::History whole) : whole_(std::move(whole)) {
     const auto recorded = [](const search::Event& event) { return event.fact.seq > 0; };
     next_ = std::find_if(whole_.events.begin(), whole_.events.end(), recorded);
     deleted_end_ = next_;
@@ -73,23 +73,23 @@ bool stopped_at(const Trial& trial, const Fact& rung) {
 }
 
 // Two numbers as two machines compute them; anything else is equal or not.
-bool same_elsewhere(const Json& recorded, const Json& again) {
+bool is_close(const Json& recorded, const Json& again) {
   if (recorded == again) return true;
   if (recorded.is_number() && again.is_number()) {
     const double a = recorded.as_double();
     const double b = again.as_double();
-    return std::abs(a - b) <= kSameElsewhere * std::max(std::abs(a), std::abs(b));
+    return std::abs(a - b) <= kCrossMachineTolerance * std::max(std::abs(a), std::abs(b));
   }
   if (!recorded.is_object() || !again.is_object()) return false;
   if (recorded.as_object().size() != again.as_object().size()) return false;
   return std::all_of(recorded.as_object().begin(), recorded.as_object().end(),
                      [&](const auto& member) {
                        const Json* other = again.find(member.first);
-                       return other != nullptr && same_elsewhere(member.second, *other);
+                       return other != nullptr && is_close(member.second, *other);
                      });
 }
 
-void compare_suggestion(const api::Study& study, const Resuggestion& again,
+void compare_suggestion(const api::Study& study, const ReplayedSuggestion& again,
                         const std::string& computed_by, Replay& out) {
   ++out.suggestions;
   const Trial& trial = *again.trial;
@@ -97,7 +97,7 @@ void compare_suggestion(const api::Study& study, const Resuggestion& again,
   const api::SearchPeriod* period =
       search::period_at(study.status.search, trial.spec.index, trial.spec.search.basis);
   const bool elsewhere = period != nullptr && period->computed_by != computed_by;
-  if (elsewhere && again.point && same_elsewhere(trial.spec.parameters, *again.point)) {
+  if (elsewhere && again.point && is_close(trial.spec.parameters, *again.point)) {
     ++out.close;
     return;
   }
@@ -131,7 +131,7 @@ std::string words(const search::Judgement& judgement) {
   return (stop ? "stop: " : "go on: ") + judgement.reason;
 }
 
-void judge_again(const api::Study& study, const std::vector<TrialPtr>& trials, Replay& out) {
+void replay_judgements(const api::Study& study, const std::vector<TrialPtr>& trials, Replay& out) {
   const search::Problem problem = problem_of(study);
   if (!problem.early_stopping || search::promotes(problem)) return;
   const search::History whole = history_of(study, trials);
@@ -157,11 +157,11 @@ void judge_again(const api::Study& study, const std::vector<TrialPtr>& trials, R
 
 search::History history_before(const api::Study& study, const std::vector<TrialPtr>& trials,
                                std::int64_t index) {
-  Regrowth regrowth(history_of(study, trials));
+  GrowingHistory growing(history_of(study, trials));
   const search::History* known = nullptr;
   for (const TrialPtr& trial : trials) {
     if (trial->spec.index > index) break;
-    known = &regrowth.before(trial->spec.index, trial->spec.search.basis);
+    known = &growing.before(trial->spec.index, trial->spec.search.basis);
   }
   return known == nullptr ? search::History{} : *known;
 }
@@ -182,18 +182,18 @@ search::History history_at(const search::History& whole, const std::vector<Trial
   return known;
 }
 
-Result<std::vector<Resuggestion>> suggest_again(const api::Study& study,
-                                                const std::vector<TrialPtr>& trials) {
+Result<std::vector<ReplayedSuggestion>> replay_suggestions(const api::Study& study,
+                                                           const std::vector<TrialPtr>& trials) {
   Samplers samplers(study);
   FETTLE_TRY(samplers.at(0, 0));  // also where there is no trial: the rules are wrong
-  Regrowth regrowth(history_of(study, trials));
-  std::vector<Resuggestion> out;
+  GrowingHistory growing(history_of(study, trials));
+  std::vector<ReplayedSuggestion> out;
   for (const TrialPtr& trial : trials) {
     if (trial->spec.parent) continue;  // replay_population.h
     const std::int64_t basis = trial->spec.search.basis;
     FETTLE_ASSIGN(search::Sampler* const sampler, samplers.at(trial->spec.index, basis));
-    search::Suggestion suggestion = sampler->suggest(regrowth.before(trial->spec.index, basis), 1);
-    Resuggestion again{trial.get(), std::nullopt};
+    search::Suggestion suggestion = sampler->suggest(growing.before(trial->spec.index, basis), 1);
+    ReplayedSuggestion again{trial.get(), std::nullopt};
     if (!suggestion.points.empty()) again.point = std::move(suggestion.points.front());
     out.push_back(std::move(again));
   }
@@ -202,9 +202,10 @@ Result<std::vector<Resuggestion>> suggest_again(const api::Study& study,
 
 Result<Replay> replay(const api::Study& study, const std::vector<TrialPtr>& trials,
                       const std::string& computed_by) {
-  FETTLE_ASSIGN(const std::vector<Resuggestion> suggestions, suggest_again(study, trials));
+  FETTLE_ASSIGN(const std::vector<ReplayedSuggestion> suggestions,
+                replay_suggestions(study, trials));
   Replay out;
-  for (const Resuggestion& again : suggestions) {
+  for (const ReplayedSuggestion& again : suggestions) {
     compare_suggestion(study, again, computed_by, out);
   }
   for (const api::SearchPeriod& period : study.status.search) {
@@ -213,9 +214,9 @@ Result<Replay> replay(const api::Study& study, const std::vector<TrialPtr>& tria
   }
   out.deleted =
       next_index(trials, study.status.trials.created) - static_cast<std::int64_t>(trials.size());
-  judge_again(study, trials, out);
-  promote_again(study, trials, out);
-  take_over_again(study, trials, out);
+  replay_judgements(study, trials, out);
+  replay_promotions(study, trials, out);
+  replay_population(study, trials, out);
   std::stable_sort(out.differences.begin(), out.differences.end(),
                    [](const Difference& a, const Difference& b) { return a.basis < b.basis; });
   return out;

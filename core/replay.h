@@ -27,7 +27,7 @@ search::History history_at(const search::History& whole, const std::vector<api::
                            std::int64_t seq);
 
 // The point that the Study's algorithm chooses for a trial.
-struct Resuggestion {
+struct ReplayedSuggestion {
   const api::Trial* trial = nullptr;
   std::optional<Json> point;  // nothing: the space is exhausted
 };
@@ -35,8 +35,8 @@ struct Resuggestion {
 // In the order of trials, each with what was known when it was created; but for those that took
 // over from another, whose parameters are no suggestion of a sampler. `trials` are all of the
 // Study, sorted by index, and must outlive the answer. Errors: those of make_sampler.
-Result<std::vector<Resuggestion>> suggest_again(const api::Study& study,
-                                                const std::vector<api::TrialPtr>& trials);
+Result<std::vector<ReplayedSuggestion>> replay_suggestions(
+    const api::Study& study, const std::vector<api::TrialPtr>& trials);
 
 // A decision that came out otherwise, in words.
 struct Difference {
@@ -48,11 +48,11 @@ struct Difference {
 
 // Numbers that were computed elsewhere are the same if they agree to this part of the larger one
 // (docs/decisions/0038).
-inline constexpr double kSameElsewhere = 1e-6;
+inline constexpr double kCrossMachineTolerance = 1e-6;
 
 struct Replay {
-  std::int64_t suggestions = 0;   // decided again
-  std::int64_t close = 0;         // suggestions that agree to kSameElsewhere, and not to the bit
+  std::int64_t suggestions = 0;  // decided again
+  std::int64_t close = 0;  // suggestions that agree to kCrossMachineTolerance, and not to the bit
   std::int64_t judgements = 0;    // of rungs
   std::int64_t stops = 0;         // recorded ones among them
   std::int64_t promotions = 0;    // of trials that paused
@@ -64,9 +64,9 @@ struct Replay {
   std::vector<std::string> elsewhere;
 };
 
-// Decides everything again, on a machine that computes as `computed_by` says
-// (search/space/fingerprint.h). What another one chose is compared to kSameElsewhere, everything
-// else to the bit. Errors: those of suggest_again.
+// Takes every decision again, on a machine that computes as `computed_by` says
+// (search/space/fingerprint.h). Decisions of other machines are compared to
+// kCrossMachineTolerance, everything else to the bit. Errors: those of replay_suggestions.
 Result<Replay> replay(const api::Study& study, const std::vector<api::TrialPtr>& trials,
                       const std::string& computed_by = search::fingerprint());
 

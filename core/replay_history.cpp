@@ -2,8 +2,8 @@
 
 #include <utility>
 
+#include "core/history.h"
 #include "core/names.h"
-#include "core/plan.h"
 
 namespace fettle::core {
 
@@ -65,7 +65,7 @@ void ReplayHistory::add_deleted_before(std::int64_t index) {
   }
 }
 
-void ReplayHistory::go_on(const RecordedPromotion& promotion) {
+void ReplayHistory::promote(const RecordedPromotion& promotion) {
   search::Stage& stage = known_.stages[static_cast<std::size_t>(promotion.trial->spec.index)];
   ++stage.rung;
   stage.until_step = promotion.until_step;

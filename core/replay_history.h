@@ -48,7 +48,7 @@ class ReplayHistory {
   // Those of which nothing is left and that came before `index` are known from here on, as
   // history_of has them.
   void add_deleted_before(std::int64_t index);
-  void go_on(const RecordedPromotion& promotion);
+  void promote(const RecordedPromotion& promotion);
 
   // A difference at the present basis.
   Difference difference(const api::Trial& trial, std::string recorded, std::string decided) const;

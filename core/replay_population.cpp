@@ -7,7 +7,7 @@
 
 #include "api/names.h"
 #include "core/names.h"
-#include "core/plan.h"
+#include "core/problem.h"
 #include "core/replay_history.h"
 #include "search/rungs/population.h"
 
@@ -58,7 +58,7 @@ class PopulationReplay {
     if (!left_.created.empty()) history_.add_deleted_before(left_.created.front()->spec.index);
     if (search::trials_missing(problem_, history_.known()) > 0) return begin_member();
     if (const auto promotion = search::next_promotion(problem_, history_.known(), /*last=*/true)) {
-      return go_on(*promotion);
+      return promote(*promotion);
     }
     if (const auto next = search::next_replacement(problem_, history_.known(), /*last=*/true)) {
       ++out_.replacements;
@@ -68,7 +68,7 @@ class PopulationReplay {
     otherwise("nobody goes on");
   }
 
-  // Its point is compared by suggest_again.
+  // Its point is compared by replay_suggestions.
   void begin_member() {
     const search::Stage first = search::first_stages(problem_, history_.known(), 1).front();
     if (left_.created.empty()) return otherwise("a new trial begins");
@@ -86,14 +86,14 @@ class PopulationReplay {
     carry_out_creation();
   }
 
-  void go_on(const search::Promotion& again) {
+  void promote(const search::Promotion& again) {
     ++out_.promotions;
     const auto same = std::find_if(
         left_.promotions.begin(), left_.promotions.end(), [&](const RecordedPromotion& one) {
           return one.trial->spec.index == again.trial && one.until_step == again.stage.until_step;
         });
     if (same == left_.promotions.end()) return otherwise(history_.words(again));
-    history_.go_on(*same);
+    history_.promote(*same);
     left_.promotions.erase(same);
   }
 
@@ -104,7 +104,7 @@ class PopulationReplay {
       left_.promotions.erase(left_.promotions.begin());
       out_.differences.push_back(
           history_.difference(*recorded.trial, history_.words(recorded), decided));
-      history_.go_on(recorded);
+      history_.promote(recorded);
       return;
     }
     const Trial& trial = *left_.created.front();
@@ -154,7 +154,7 @@ class PopulationReplay {
 
 }  // namespace
 
-void take_over_again(const api::Study& study, const std::vector<TrialPtr>& trials, Replay& out) {
+void replay_population(const api::Study& study, const std::vector<TrialPtr>& trials, Replay& out) {
   const search::Problem problem = problem_of(study);
   if (!search::promotes(problem) || !api::replaces_trials(problem.algorithm.name)) return;
   PopulationReplay(study, trials, out).run(trials);

@@ -18,7 +18,7 @@ namespace fettle::core {
 
 // Adds to out.promotions, out.replacements and out.differences. Does nothing where trials do not
 // take over from each other.
-void take_over_again(const api::Study& study, const std::vector<api::TrialPtr>& trials,
-                     Replay& out);
+void replay_population(const api::Study& study, const std::vector<api::TrialPtr>& trials,
+                       Replay& out);
 
 }  // namespace fettle::core

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "api/names.h"
-#include "core/plan.h"
+#include "core/problem.h"
 #include "core/replay_history.h"
 #include "search/rungs/rung_table.h"
 #include "search/rungs/schedule.h"
@@ -35,7 +35,7 @@ class PromotionReplay {
       promote(promotions, /*last=*/true);
       for (const RecordedPromotion& left : promotions) {
         differ(*left.trial, history_.words(left), "nobody goes on");
-        history_.go_on(left);
+        history_.promote(left);
       }
     }
   }
@@ -55,7 +55,7 @@ class PromotionReplay {
         same = recorded.begin();
         differ(*same->trial, history_.words(*same), history_.words(*again));
       }
-      history_.go_on(*same);
+      history_.promote(*same);
       recorded.erase(same);
     }
   }
@@ -93,7 +93,7 @@ class PromotionReplay {
 
 }  // namespace
 
-void promote_again(const api::Study& study, const std::vector<TrialPtr>& trials, Replay& out) {
+void replay_promotions(const api::Study& study, const std::vector<TrialPtr>& trials, Replay& out) {
   const search::Problem problem = problem_of(study);
   if (!search::promotes(problem) || api::replaces_trials(problem.algorithm.name)) return;
   PromotionReplay(study, trials, out).run(trials);

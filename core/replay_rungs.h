@@ -18,6 +18,7 @@ namespace fettle::core {
 
 // Adds to out.promotions and out.differences. Does nothing where trials do not pause, or take over
 // from each other (replay_population.h).
-void promote_again(const api::Study& study, const std::vector<api::TrialPtr>& trials, Replay& out);
+void replay_promotions(const api::Study& study, const std::vector<api::TrialPtr>& trials,
+                       Replay& out);
 
 }  // namespace fettle::core

@@ -8,10 +8,12 @@
 #include <memory>
 #include <utility>
 
+#include "core/conditions.h"
 #include "core/history.h"
 #include "core/lineage.h"
-#include "core/plan.h"
-#include "core/settled_search.h"
+#include "core/problem.h"
+#include "core/search_period.h"
+#include "core/study_plan.h"
 #include "core/what_if.h"
 
 namespace fettle::core {
@@ -84,8 +86,9 @@ class Rehearsal {
 
   void settle() {
     const Ledger ledger(study, trials);
-    if (!awaits_search(study, ledger, machine)) return;
-    for (const StudyAction& action : plan_search(study, ledger, machine).actions) carry_out(action);
+    if (!needs_search_period(study, ledger, machine)) return;
+    const StudyPlan plan = plan_search_period(study, ledger, machine);
+    for (const StudyAction& action : plan.actions) carry_out(action);
   }
 
   void carry_out(const StudyAction& action) {
@@ -537,29 +540,11 @@ TEST(History, BeforeATrialHasOnlyWhatWasKnown) {
   }
 }
 
-TEST(WhatIf, AnotherAlgorithmHasNoMeaningWhereTrialsTakeOver) {
-  api::Study study;
-  struct Case {
-    const char* own;
-    const char* other;
-    bool has_meaning;
-  };
-  for (const auto& [own, other, has_meaning] :
-       {Case{"tpe", "gp", true}, Case{"pbt", "tpe", false}, Case{"tpe", "pb2", false},
-        Case{"pbt", "pb2", false}, Case{"schedule", "random", false}}) {
-    study.spec.algorithm.name = own;
-    const Status can = can_suggest_otherwise(study, other);
-    EXPECT_EQ(can.ok(), has_meaning) << own << ' ' << other;
-    if (can.ok()) continue;
-    EXPECT_THAT(can.error().message, HasSubstr("take over from each other"));
-  }
-}
-
 TEST(WhatIf, TheSameRuleStopsTheSameTrials) {
   Rehearsal rehearsal("random");
   rehearsal.study.spec.early_stopping = rule("asha");
   rehearsal.run();
-  const OtherStopping other = stop_otherwise(rehearsal.study, rule("asha"), rehearsal.trials);
+  const WhatIf other = simulate_stopping(rehearsal.study, rule("asha"), rehearsal.trials);
   std::size_t stopped = 0;
   for (const TrialPtr& trial : rehearsal.trials) stopped += trial->spec.stop ? 1 : 0;
   EXPECT_EQ(other.stops.size(), stopped);
@@ -569,11 +554,11 @@ TEST(WhatIf, TheSameRuleStopsTheSameTrials) {
 TEST(WhatIf, SaysWhatARuleWouldHaveSaved) {
   Rehearsal rehearsal("random");
   rehearsal.run();
-  const OtherStopping other = stop_otherwise(rehearsal.study, rule("asha"), rehearsal.trials);
+  const WhatIf other = simulate_stopping(rehearsal.study, rule("asha"), rehearsal.trials);
   EXPECT_EQ(other.steps, 20 * 9);
   ASSERT_FALSE(other.stops.empty());
   std::int64_t saved = 0;
-  for (const OtherStop& stop : other.stops) {
+  for (const WhatIfStop& stop : other.stops) {
     EXPECT_LT(stop.step, 9);
     EXPECT_EQ(stop.reached, 9);
     EXPECT_THAT(stop.reason, HasSubstr("asha: rung"));
@@ -589,7 +574,7 @@ TEST(WhatIf, DoesNotInventWhatAStoppedTrialWouldHaveComeTo) {
   rehearsal.run();
   api::EarlyStopping patient = rule("median");
   patient.min_trials = 1000;
-  const OtherStopping other = stop_otherwise(rehearsal.study, patient, rehearsal.trials);
+  const WhatIf other = simulate_stopping(rehearsal.study, patient, rehearsal.trials);
   EXPECT_TRUE(other.stops.empty());
   EXPECT_EQ(other.saved, 0);
   EXPECT_GT(other.unknown, 0);

@@ -8,7 +8,7 @@ namespace fettle::core {
 using api::Outcome;
 using api::RunRecord;
 
-bool is_own_fault(Outcome outcome) {
+bool counts_against_retries(Outcome outcome) {
   switch (outcome) {
     case Outcome::kFailed:
     case Outcome::kTimedOut:
@@ -26,10 +26,10 @@ bool is_own_fault(Outcome outcome) {
 std::int64_t failures_of(const api::TrialStatus& status) {
   if (status.runs.empty()) return 0;
   const RunRecord& newest = status.runs.back();
-  return newest.failures + (newest.outcome && is_own_fault(*newest.outcome) ? 1 : 0);
+  return newest.failures + (newest.outcome && counts_against_retries(*newest.outcome) ? 1 : 0);
 }
 
-std::int64_t fruitless_disruptions(const api::TrialStatus& status) {
+std::int64_t disruptions_without_progress(const api::TrialStatus& status) {
   std::int64_t count = 0;
   for (std::size_t i = status.runs.size(); i-- > 0;) {
     const RunRecord& record = status.runs[i];
@@ -41,9 +41,9 @@ std::int64_t fruitless_disruptions(const api::TrialStatus& status) {
 }
 
 std::int64_t backoff_ms(std::int64_t n) {
-  std::int64_t wait = kBackoffFirstMs;
-  for (std::int64_t i = 1; i < n && wait < kBackoffMostMs; ++i) wait *= 2;
-  return std::min(wait, kBackoffMostMs);
+  std::int64_t wait = kMinBackoffMs;
+  for (std::int64_t i = 1; i < n && wait < kMaxBackoffMs; ++i) wait *= 2;
+  return std::min(wait, kMaxBackoffMs);
 }
 
 namespace {
@@ -105,7 +105,7 @@ RunRecord& append_run(api::TrialStatus& status, const api::TrialSpec& spec, std:
   return status.runs.back();
 }
 
-std::string shorten(const std::string& text) {
+std::string truncate_message(const std::string& text) {
   if (text.size() <= kMaxMessageBytes) return text;
   static constexpr const char* kCut = "...";
   std::size_t from = text.size() - kMaxMessageBytes + 3;

@@ -17,21 +17,21 @@ namespace fettle::core {
 using api::kMaxRunRecords;
 // Runs in a row that were disrupted without the trial getting any further: then it fails. Fewer
 // than kMaxRunRecords, so that pruning hides none of them.
-inline constexpr std::int64_t kMaxFruitlessDisruptions = 10;
+inline constexpr std::int64_t kMaxDisruptionsWithoutProgress = 10;
 // Back-off before a retry: 1 s, 2 s, 4 s ... at most five minutes.
-inline constexpr std::int64_t kBackoffFirstMs = 1'000;
-inline constexpr std::int64_t kBackoffMostMs = 300'000;
+inline constexpr std::int64_t kMinBackoffMs = 1'000;
+inline constexpr std::int64_t kMaxBackoffMs = 300'000;
 // Longest message kept in a record or condition, bytes.
 inline constexpr std::size_t kMaxMessageBytes = 1'024;
 
 // Failed, TimedOut, Hung and OutOfMemory count against trial.retries.
-bool is_own_fault(api::Outcome outcome);
+bool counts_against_retries(api::Outcome outcome);
 
 // Runs that failed by the trial's own fault, the newest included.
 std::int64_t failures_of(const api::TrialStatus& status);
 
 // Runs at the end of the ledger that were disrupted without progress.
-std::int64_t fruitless_disruptions(const api::TrialStatus& status);
+std::int64_t disruptions_without_progress(const api::TrialStatus& status);
 
 // How long to wait before run n + 1 after the n-th failure (or disruption) in a row; n >= 1.
 std::int64_t backoff_ms(std::int64_t n);
@@ -52,6 +52,6 @@ api::RunRecord& append_run(api::TrialStatus& status, const api::TrialSpec& spec,
                            std::int64_t now_ms);
 
 // `text` cut to kMaxMessageBytes at a character boundary; the end is kept, where errors are.
-std::string shorten(const std::string& text);
+std::string truncate_message(const std::string& text);
 
 }  // namespace fettle::core

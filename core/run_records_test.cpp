@@ -64,23 +64,23 @@ TEST(RunRecords, DisruptionsAndStopsAreFree) {
 
 TEST(RunRecords, ProgressEndsARowOfDisruptions) {
   api::TrialStatus status = ledger_of(std::vector<Outcome>(5, Outcome::kDisrupted));
-  EXPECT_EQ(fruitless_disruptions(status), 5);
+  EXPECT_EQ(disruptions_without_progress(status), 5);
   for (std::size_t i = 2; i < 5; ++i) status.runs[i].last_step = 3;  // the third got further
-  EXPECT_EQ(fruitless_disruptions(status), 2);
+  EXPECT_EQ(disruptions_without_progress(status), 2);
 }
 
 TEST(RunRecords, BackoffDoublesUpToItsLimit) {
   EXPECT_EQ(backoff_ms(1), 1'000);
   EXPECT_EQ(backoff_ms(2), 2'000);
   EXPECT_EQ(backoff_ms(5), 16'000);
-  EXPECT_EQ(backoff_ms(1'000'000), kBackoffMostMs);
+  EXPECT_EQ(backoff_ms(1'000'000), kMaxBackoffMs);
 }
 
 TEST(RunRecords, LongMessagesKeepTheirEndAndTheirCharactersWhole) {
   std::string text;
   for (int i = 0; i < 1'000; ++i) text += "\u00fc";
   text += " the error";
-  const std::string cut = shorten(text);
+  const std::string cut = truncate_message(text);
   EXPECT_LE(cut.size(), kMaxMessageBytes);
   EXPECT_EQ(cut.substr(cut.size() - 10), " the error");
   EXPECT_EQ(cut.substr(0, 5), "...\u00fc");

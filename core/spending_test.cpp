@@ -5,6 +5,7 @@
 
 #include "core/ledger.h"
 #include "core/plan.h"
+#include "core/study_plan.h"
 #include "core/testing/fake_sampler.h"
 
 namespace fettle::core {

@@ -4,6 +4,8 @@
 // The ledger holds the trials as they will be once the actions so far are carried out, so each
 // decision sees the ones before it, and a plan that is cut short is taken up by the next one at the
 // same point: whatever was written is read again, and the rest follows from it as before.
+#include "core/study_plan.h"
+
 #include <algorithm>
 #include <map>
 #include <set>
@@ -12,13 +14,13 @@
 #include "api/names.h"
 #include "base/philox.h"
 #include "core/conditions.h"
-#include "core/ending.h"
 #include "core/facts.h"
 #include "core/history.h"
 #include "core/ledger.h"
 #include "core/names.h"
 #include "core/plan.h"
 #include "core/run_records.h"
+#include "core/study_end.h"
 #include "core/study_status.h"
 #include "search/rungs/population.h"
 #include "search/rungs/schedule.h"
@@ -63,7 +65,7 @@ class StudyPlanner {
     }
     if (learnt) judge_trials();
     const Spending spending = ledger_.spending(study_, now_ms_);
-    const std::optional<Ending> draining = ending_now(study_, ledger_, spending);
+    const std::optional<StudyEnd> draining = current_end(study_, ledger_, spending);
     if (draining) {
       stop_all(*draining);
     } else {
@@ -79,7 +81,7 @@ class StudyPlanner {
   bool record_facts();
   void judge_trials();
   void judge_one(std::size_t position, std::int64_t basis);
-  void stop_all(const Ending& ending);
+  void stop_all(const StudyEnd& ending);
   void stop(std::size_t position, api::Stop stop);
   void set_suspended(bool suspend);
   void fill_slots();
@@ -91,7 +93,7 @@ class StudyPlanner {
   const Trial& create_trial(Json parameters, const search::Stage& stage);
   void expire();
   void wake_when_spent(const Spending& spending);
-  void report(const Spending& spending, const std::optional<Ending>& draining);
+  void report(const Spending& spending, const std::optional<StudyEnd>& draining);
 
   // Trials at once: what the Study asks for and what there is room for.
   std::int64_t slots() const {
@@ -181,7 +183,7 @@ void StudyPlanner::judge_one(std::size_t position, std::int64_t basis) {
   stop(position, {"EarlyStopped", judgement.reason, basis});
 }
 
-void StudyPlanner::stop_all(const Ending& ending) {
+void StudyPlanner::stop_all(const StudyEnd& ending) {
   const std::int64_t basis = ledger_.highest_seq();
   const std::set<std::size_t> active = ledger_.active();
   for (const std::size_t position : active) {
@@ -192,7 +194,7 @@ void StudyPlanner::stop_all(const Ending& ending) {
 void StudyPlanner::stop(std::size_t position, api::Stop stop) {
   auto stopped = std::make_shared<Trial>(trial_at(position));
   stopped->spec.stop = std::move(stop);
-  stopped->spec.stop->message = shorten(stopped->spec.stop->message);
+  stopped->spec.stop->message = truncate_message(stopped->spec.stop->message);
   act(UpdateTrialSpec{stopped->metadata.name, stopped->spec});
   note(EventType::kNormal, stopped->spec.stop->reason,
        stopped->metadata.name + " is stopped: " + stopped->spec.stop->message);
@@ -343,13 +345,13 @@ void StudyPlanner::wake_when_spent(const Spending& spending) {
   }
 }
 
-void StudyPlanner::report(const Spending& spending, const std::optional<Ending>& draining) {
-  std::optional<Ending> ended;
+void StudyPlanner::report(const Spending& spending, const std::optional<StudyEnd>& draining) {
+  std::optional<StudyEnd> ended;
   // Of a Study that is suspended, or has no room now, paused trials may be promoted later.
   const bool held = study_.spec.suspend || slots() <= 0;
   const bool no_more = draining || (no_more_trials() && !(pauses_ && held));
   if (no_more && ledger_.active().empty()) {
-    ended = final_ending(study_, ledger_, draining, exhausted_);
+    ended = final_end(study_, ledger_, draining, exhausted_);
   }
   const StudyOutlook outlook{ledger_, spending, slots(), draining, ended, sampler_.description()};
   api::StudyStatus next = study_status(study_, outlook, now_ms_);
@@ -378,7 +380,7 @@ StudyPlan plan_refused_study(const api::Study& study, const std::vector<TrialPtr
                              const std::string& why, std::int64_t now_ms) {
   const Ledger ledger(study, trials);
   const Spending spending = ledger.spending(study, now_ms);
-  const Ending refused{false, "InvalidSpec", why};
+  const StudyEnd refused{false, "InvalidSpec", why};
   api::StudyStatus next = study_status(
       study, {ledger, spending, study.spec.budget.parallelism, std::nullopt, refused, ""}, now_ms);
   StudyPlan plan;

@@ -25,7 +25,7 @@ void set_conditions(const api::Study& study, const StudyOutlook& outlook, std::i
     condition.type = type;
     condition.status = value;
     condition.reason = reason;
-    condition.message = shorten(message);
+    condition.message = truncate_message(message);
     set_condition(status.conditions, std::move(condition), now_ms);
   };
   const bool suspended = study.spec.suspend && !outlook.ended;
@@ -160,13 +160,6 @@ std::vector<EventNote> status_notes(const StudyStatus& before, const StudyStatus
         {failed ? EventType::kWarning : EventType::kNormal, condition.reason, condition.message});
   }
   return notes;
-}
-
-// Version 0.1 said Failed, Unreadable of a Study that it could not read: that was no end.
-bool is_finished(const StudyStatus& status) {
-  if (is_true(status.conditions, "Succeeded")) return true;
-  const api::StatusCondition* failed = find_condition(status.conditions, "Failed");
-  return failed != nullptr && failed->status && failed->reason != "Unreadable";
 }
 
 }  // namespace fettle::core

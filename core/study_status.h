@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "api/study.h"
-#include "core/ending.h"
 #include "core/ledger.h"
 #include "core/plan.h"
 #include "core/spending.h"
+#include "core/study_end.h"
 
 namespace fettle::core {
 
@@ -23,11 +23,11 @@ inline constexpr std::int64_t kSpendingIntervalMs = 60'000;
 struct StudyOutlook {
   const Ledger& ledger;  // of the trials as they are once the plan is carried out
   const Spending& spending;
-  std::int64_t slots;              // trials that can run at once
-  std::optional<Ending> draining;  // trials are being stopped because of it
-  std::optional<Ending> ended;     // nothing will happen any more
-  std::string algorithm;           // the sampler's description of itself
-  std::string waiting = {};        // why nothing is begun yet; "" = nothing is in the way
+  std::int64_t slots;                // trials that can run at once
+  std::optional<StudyEnd> draining;  // trials are being stopped because of it
+  std::optional<StudyEnd> ended;     // nothing will happen any more
+  std::string algorithm;             // the sampler's description of itself
+  std::string waiting = {};          // why nothing is begun yet; "" = nothing is in the way
 };
 
 // The status that says so at `now_ms`; updated_ms is `now_ms`.

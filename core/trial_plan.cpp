@@ -21,6 +21,8 @@
 //    run is that never ran.
 //  - Started once more by somebody who read the trial, then slept through the whole of the run: its
 //    record has an outcome, so it is stopped and removed, and its reports count for nothing.
+#include "core/trial_plan.h"
+
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -30,8 +32,10 @@
 #include "api/quantity.h"
 #include "core/conditions.h"
 #include "core/history.h"
+#include "core/measurement.h"
+#include "core/names.h"
 #include "core/plan.h"
-#include "core/report.h"
+#include "core/problem.h"
 #include "core/run_records.h"
 #include "search/study_problem.h"
 
@@ -71,23 +75,23 @@ class TrialPlanner {
 
   TrialPlan plan() {
     if (trial_.metadata.deleted_ms != 0) return {};
-    if (take_in_runs()) decide();
+    if (observe_runs()) decide();
     status_.gpus = api::gpu_text(study_.trial, spec_.workers);  // alone it is not worth a write
     return assemble();
   }
 
  private:
   // Observing (false: the view is stale).
-  bool take_in_runs();
+  bool observe_runs();
   void adopt_first(const Run& run);
-  void dismiss(const Run& run);
-  void take_in(RunRecord& record, const Run& run);
-  void rewind(RunRecord& record) const;
-  void take_in_workers(RunRecord& record, const Run& run);
-  void close(RunRecord& record, const Run& run);
-  void close_lost(RunRecord& record);
+  void stop_or_delete(const Run& run);
+  void update_record(RunRecord& record, const Run& run);
+  void reset_running(RunRecord& record) const;
+  void update_workers(RunRecord& record, const Run& run);
+  void close_record(RunRecord& record, const Run& run);
+  void close_lost_record(RunRecord& record);
   Outcome judge_exit(const RunRecord& record, const Run& run, std::string& message);
-  std::string explain_missing(const RunRecord& record, const Run& run) const;
+  std::string explain_no_result(const RunRecord& record, const Run& run) const;
   std::string explain_rung(const RunRecord& record) const;
   const Run* find_run(std::int64_t id) const;
 
@@ -97,18 +101,18 @@ class TrialPlanner {
   void decide_ended(const RunRecord& record);
   void complete(const RunRecord& record);
   void supervise(RunRecord& record, const Run& run);
-  void tell_waiting(const RunRecord& record, bool running);
-  void tell_unread(const RunRecord& record);
+  void report_waiting(const RunRecord& record, bool running);
+  void report_unread(const RunRecord& record);
   void ask_to_stop(RunRecord& record, Outcome why, const std::string& message);
   void check_deadlines(RunRecord& record, const Run& run);
   void check_heartbeat(RunRecord& record, const Run& run, std::int64_t patience_ms);
-  void try_again(std::int64_t earliest_ms);
+  void retry(std::int64_t earliest_ms);
   void start_next();
-  void enter(TrialPhase phase, const std::string& reason, const std::string& message);
+  void enter_phase(TrialPhase phase, const std::string& reason, const std::string& message);
 
   TrialPlan assemble();
-  void leave_unrecorded();
-  bool can_wait();
+  void drop_idle_first_run();
+  bool can_defer_write();
   bool has_just_begun();
   bool status_changed() const;
   void note(EventType type, std::string reason, std::string message) {
@@ -137,13 +141,13 @@ const Run* TrialPlanner::find_run(std::int64_t id) const {
   return found == runs_.end() ? nullptr : &*found;
 }
 
-bool TrialPlanner::take_in_runs() {
+bool TrialPlanner::observe_runs() {
   for (const Run& run : runs_) {
     const auto record =
         std::find_if(status_.runs.begin(), status_.runs.end(),
                      [&run](const RunRecord& candidate) { return candidate.run == run.id; });
     if (record != status_.runs.end()) {
-      take_in(*record, run);
+      update_record(*record, run);
     } else if (run.id == 0 && status_.runs.empty()) {
       adopt_first(run);
     } else if (status_.runs.empty() || run.id > status_.runs.back().run) {
@@ -160,23 +164,23 @@ bool TrialPlanner::take_in_runs() {
 // before the run came to light) wants none.
 void TrialPlanner::adopt_first(const Run& run) {
   if (api::is_terminal(status_.phase)) {
-    dismiss(run);
+    stop_or_delete(run);
     return;
   }
   RunRecord& record = append_run(status_, spec_, now_ms_);
   record.workers = run.workers;
   if (run.until_step != 0) record.until_step = run.until_step;
   if (run.started_ms != 0) record.started_ms = std::min(now_ms_, run.started_ms);
-  take_in(record, run);
+  update_record(record, run);
 }
 
 // Stops a run that nobody wants, or forgets it if it has exited.
-void TrialPlanner::dismiss(const Run& run) {
+void TrialPlanner::stop_or_delete(const Run& run) {
   if (run.state != RunState::kExited) commands_.emplace_back(StopRun{run.id});
   if (run.state == RunState::kExited) cleanups_.emplace_back(DeleteRun{run.id});
 }
 
-void TrialPlanner::take_in(RunRecord& record, const Run& run) {
+void TrialPlanner::update_record(RunRecord& record, const Run& run) {
   if (!record.outcome) {
     if (run.report) {
       const api::CurveNeeds needs{search::rung_steps(whole_study_), study_.objectives};
@@ -187,44 +191,44 @@ void TrialPlanner::take_in(RunRecord& record, const Run& run) {
     }
     const bool has_run = run.state != RunState::kPending;
     if (has_run && !run.pod_uid.empty()) record.pod_uid = run.pod_uid;
-    if (run.queued) rewind(record);
+    if (run.queued) reset_running(record);
     if (record.running_ms == 0 && has_run) {
       const std::int64_t unknown = run.state == RunState::kRunning ? now_ms_ : record.started_ms;
       const std::int64_t began_ms = run.started_ms != 0 ? run.started_ms : unknown;
       // Whoever runs it may have another clock.
       record.running_ms = std::min(std::max(began_ms, record.started_ms), now_ms_);
     }
-    if (record.running_ms != 0 && run.state != RunState::kExited) take_in_workers(record, run);
+    if (record.running_ms != 0 && run.state != RunState::kExited) update_workers(record, run);
     if (run.state == RunState::kPending) wake_at(now_ms_ + kWaitingMs);
-    if (run.state == RunState::kExited) close(record, run);
+    if (run.state == RunState::kExited) close_record(record, run);
   }
-  if (record.outcome) dismiss(run);
+  if (record.outcome) stop_or_delete(run);
 }
 
 // A queue took its processes away: what they cost counts, and time in the queue is not their time.
-void TrialPlanner::rewind(RunRecord& record) const {
+void TrialPlanner::reset_running(RunRecord& record) const {
   if (record.running_ms == 0) return;
   record.earlier_seconds += worker_seconds(record, now_ms_);
   record.running_ms = 0;
   record.resizes.clear();
 }
 
-void TrialPlanner::take_in_workers(RunRecord& record, const Run& run) {
+void TrialPlanner::update_workers(RunRecord& record, const Run& run) {
   const std::int64_t unless_told = run.state == RunState::kRunning ? run.workers : 0;
   set_workers(record, run.running_workers.value_or(unless_told), now_ms_);
 }
 
-void TrialPlanner::close(RunRecord& record, const Run& run) {
+void TrialPlanner::close_record(RunRecord& record, const Run& run) {
   std::string message = run.reason;
   record.outcome = judge_exit(record, run, message);
-  record.message = shorten(message);
+  record.message = truncate_message(message);
   const std::int64_t ended_ms = run.ended_ms != 0 ? std::min(run.ended_ms, now_ms_) : now_ms_;
   record.ended_ms = std::max(ended_ms, record.running_ms);
   record.last_step = status_.report ? status_.report->step : 0;
 }
 
 // A run that was seen running and is gone without a word: its node or its object was deleted.
-void TrialPlanner::close_lost(RunRecord& record) {
+void TrialPlanner::close_lost_record(RunRecord& record) {
   record.outcome = record.stopping.value_or(Outcome::kDisrupted);
   if (!record.stopping) record.message = "the run disappeared before it ended";
   record.ended_ms = now_ms_;
@@ -232,7 +236,9 @@ void TrialPlanner::close_lost(RunRecord& record) {
 }
 
 // At the end of a sentence about a run without a report.
-std::string told(const std::string& silence) { return silence.empty() ? "" : "; " + silence; }
+std::string with_reason(const std::string& silence) {
+  return silence.empty() ? "" : "; " + silence;
+}
 
 // What the exit means. Whoever says that the last step was reached is believed, even if it was
 // asked to stop or disrupted meanwhile; a stop that we asked for explains any other exit. Whoever
@@ -243,25 +249,26 @@ Outcome TrialPlanner::judge_exit(const RunRecord& record, const Run& run, std::s
   const bool final_now = status_.report && status_.report->final_result &&
                          (reached || status_.report->step > record.last_step);
   const bool finished = final_now || reached;
-  Outcome said = run.outcome.value_or(Outcome::kFailed);
-  if (said == Outcome::kDisrupted && final_now) return Outcome::kSucceeded;
+  Outcome reported_outcome = run.outcome.value_or(Outcome::kFailed);
+  if (reported_outcome == Outcome::kDisrupted && final_now) return Outcome::kSucceeded;
   // Most programs never say "final"; this one had nothing left to do when it was interrupted.
-  const bool was_interrupted = said == Outcome::kDisrupted || said == Outcome::kStopped;
-  if (was_interrupted && reached && run.exit_code == 0) said = Outcome::kSucceeded;
-  if (record.stopping && !(said == Outcome::kSucceeded && finished)) {
+  const bool was_interrupted =
+      reported_outcome == Outcome::kDisrupted || reported_outcome == Outcome::kStopped;
+  if (was_interrupted && reached && run.exit_code == 0) reported_outcome = Outcome::kSucceeded;
+  if (record.stopping && !(reported_outcome == Outcome::kSucceeded && finished)) {
     message = record.message;
-    if (*record.stopping == Outcome::kHung) message += told(run.silence);
+    if (*record.stopping == Outcome::kHung) message += with_reason(run.silence);
     return *record.stopping;
   }
-  if (said != Outcome::kSucceeded) return said;
-  const std::string missing = explain_missing(record, run);
-  if (missing.empty()) return said;
+  if (reported_outcome != Outcome::kSucceeded) return reported_outcome;
+  const std::string missing = explain_no_result(record, run);
+  if (missing.empty()) return reported_outcome;
   message = missing;
   return Outcome::kFailed;
 }
 
 // Why a run that exited with 0 has no result; "" if it has one.
-std::string TrialPlanner::explain_missing(const RunRecord& record, const Run& run) const {
+std::string TrialPlanner::explain_no_result(const RunRecord& record, const Run& run) const {
   // What a promoted trial reported before stands, if there is nothing to add to it.
   const bool promoted = spec_.search.rung > spec_.search.bracket;
   const bool reported =
@@ -270,7 +277,7 @@ std::string TrialPlanner::explain_missing(const RunRecord& record, const Run& ru
   if (!reported) {
     return "exited with 0 but reported no metric; expected " + study_.objectives.front().metric +
            R"(, for example a line {"step": 1, ")" + study_.objectives.front().metric +
-           R"(": 0.5} on its output)" + explain_rung(record) + told(run.silence);
+           R"(": 0.5} on its output)" + explain_rung(record) + with_reason(run.silence);
   }
   const std::vector<std::string> missing = missing_metrics(study_, *status_.report);
   if (missing.empty()) return "";
@@ -308,14 +315,14 @@ void TrialPlanner::decide() {
   }
   if (newest != nullptr && !newest->outcome) return decide_open(status_.runs.back());
   if (newest != nullptr) return decide_ended(*newest);
-  if (spec_.stop) return enter(TrialPhase::kStopped, spec_.stop->reason, spec_.stop->message);
-  try_again(now_ms_);
+  if (spec_.stop) return enter_phase(TrialPhase::kStopped, spec_.stop->reason, spec_.stop->message);
+  retry(now_ms_);
 }
 
 void TrialPlanner::decide_open(RunRecord& record) {
   if (const Run* run = find_run(record.run)) return supervise(record, *run);
   if (record.running_ms != 0) {
-    close_lost(record);
+    close_lost_record(record);
     return decide_ended(record);
   }
   if (spec_.stop || spec_.suspend || record.stopping) {
@@ -336,54 +343,55 @@ void TrialPlanner::decide_ended(const RunRecord& record) {
   if (outcome == Outcome::kSucceeded && record.until_step >= spec_.until_step) {
     return complete(record);
   }
-  if (spec_.stop) return enter(TrialPhase::kStopped, spec_.stop->reason, spec_.stop->message);
+  if (spec_.stop) return enter_phase(TrialPhase::kStopped, spec_.stop->reason, spec_.stop->message);
   if (outcome == Outcome::kDisrupted) {
-    const std::int64_t row = fruitless_disruptions(status_);
-    if (row < kMaxFruitlessDisruptions) {
-      return try_again(row <= 1 ? now_ms_ : record.ended_ms + backoff_ms(row - 1));
+    const std::int64_t row = disruptions_without_progress(status_);
+    if (row < kMaxDisruptionsWithoutProgress) {
+      return retry(row <= 1 ? now_ms_ : record.ended_ms + backoff_ms(row - 1));
     }
-    return enter(TrialPhase::kFailed, "Disrupted",
-                 "disrupted " + std::to_string(row) +
-                     " times in a row without getting further: " + record.message);
+    return enter_phase(TrialPhase::kFailed, "Disrupted",
+                       "disrupted " + std::to_string(row) +
+                           " times in a row without getting further: " + record.message);
   }
-  if (!is_own_fault(outcome)) return try_again(now_ms_);
+  if (!counts_against_retries(outcome)) return retry(now_ms_);
   const std::int64_t failures = failures_of(status_);
   // Another run of a trial that ended well but measured something else would do the same again.
   const Run* run = find_run(record.run);
   const bool no_result =
       run != nullptr && run->outcome == Outcome::kSucceeded && outcome == Outcome::kFailed;
-  if (no_result) return enter(TrialPhase::kFailed, "NoResult", record.message);
+  if (no_result) return enter_phase(TrialPhase::kFailed, "NoResult", record.message);
   // Neither will the built-in trainer take a configuration that it has refused.
   const bool refused = study_.trial.trainer && run != nullptr &&
                        run->exit_code == api::kTrainerRefusesInput && outcome == Outcome::kFailed;
-  if (refused) return enter(TrialPhase::kFailed, "InvalidConfiguration", record.message);
+  if (refused) return enter_phase(TrialPhase::kFailed, "InvalidConfiguration", record.message);
   if (failures > study_.trial.retries) {
     const std::string times = failures == 1 ? "" : " (" + std::to_string(failures) + " runs)";
-    return enter(TrialPhase::kFailed, std::string(api::to_string(outcome)), record.message + times);
+    return enter_phase(TrialPhase::kFailed, std::string(api::to_string(outcome)),
+                       record.message + times);
   }
-  try_again(record.ended_ms + backoff_ms(failures));
+  retry(record.ended_ms + backoff_ms(failures));
 }
 
 void TrialPlanner::complete(const RunRecord& record) {
   const std::string asked = study_.resource.unit + " " + std::to_string(record.until_step);
   const std::int64_t reached = reached_step(status_, record.until_step);
   if (reached >= record.until_step) {
-    return enter(TrialPhase::kCompleted, "Completed", "reached " + asked);
+    return enter_phase(TrialPhase::kCompleted, "Completed", "reached " + asked);
   }
-  enter(TrialPhase::kCompleted, kShortOfUntilStep,
-        "exited with 0; its last report was of " + study_.resource.unit + " " +
-            std::to_string(reached) + ", it was asked for " + asked);
+  enter_phase(TrialPhase::kCompleted, kShortOfUntilStep,
+              "exited with 0; its last report was of " + study_.resource.unit + " " +
+                  std::to_string(reached) + ", it was asked for " + asked);
 }
 
 // The trial needs another run, not before `earliest_ms`.
-void TrialPlanner::try_again(std::int64_t earliest_ms) {
+void TrialPlanner::retry(std::int64_t earliest_ms) {
   status_.phase = spec_.suspend ? TrialPhase::kPaused : TrialPhase::kPending;
   if (spec_.suspend) return;
   if (earliest_ms <= now_ms_) return start_next();
   wake_at(earliest_ms);
   const RunRecord& record = status_.runs.back();
   const std::vector<RunRecord>& before = trial_.status.runs;
-  if (!before.empty() && before.back().outcome) return;  // said already
+  if (!before.empty() && before.back().outcome) return;  // the event was recorded already
   note(EventType::kWarning, "Retrying",
        run_name(trial_.metadata.name, record.run) + " ended " +
            std::string(api::to_string(*record.outcome)) + " (" + record.message +
@@ -392,11 +400,11 @@ void TrialPlanner::try_again(std::int64_t earliest_ms) {
 }
 
 void TrialPlanner::start_next() {
-  // One that was given up for lost may turn up alive; take_in() stops it, and then it is our turn.
+  // A run that was given up as lost may turn up alive: update_record() stops it first.
   // And workers of a run that has ended may live through their grace period: two runs must not
   // write the same checkpoints.
   const bool one_lives = std::any_of(runs_.begin(), runs_.end(), [](const Run& run) {
-    return run.state != RunState::kExited || run.lingers;
+    return run.state != RunState::kExited || run.terminating;
   });
   if (one_lives) return wake_at(now_ms_ + kStaleViewMs);
   const bool first = status_.runs.empty();  // and stays so until the run is seen
@@ -413,9 +421,9 @@ void TrialPlanner::supervise(RunRecord& record, const Run& run) {
   const bool running = run.state == RunState::kRunning;
   status_.phase = running ? TrialPhase::kRunning : TrialPhase::kPending;
   if (!record.stopping) {
-    record.message = shorten(run.reason);
-    tell_waiting(record, running);
-    if (running) tell_unread(record);
+    record.message = truncate_message(run.reason);
+    report_waiting(record, running);
+    if (running) report_unread(record);
     if (spec_.stop) {
       ask_to_stop(record, Outcome::kStopped, spec_.stop->message);
     } else if (spec_.suspend) {
@@ -434,12 +442,12 @@ void TrialPlanner::supervise(RunRecord& record, const Run& run) {
 
 // A run that waits for somebody to do something: a condition, and an event whenever it waits for
 // something else. Ordinary waiting has no reason, and nobody needs to know of it.
-void TrialPlanner::tell_waiting(const RunRecord& record, bool running) {
+void TrialPlanner::report_waiting(const RunRecord& record, bool running) {
   const bool waits = !running && !record.message.empty();
   const std::vector<RunRecord>& before = trial_.status.runs;
-  const bool said =
+  const bool is_recorded =
       !before.empty() && before.back().run == record.run && before.back().message == record.message;
-  if (waits && said) return;
+  if (waits && is_recorded) return;
   set_condition(status_.conditions,
                 {.type = "Waiting",
                  .status = waits,
@@ -452,18 +460,18 @@ void TrialPlanner::tell_waiting(const RunRecord& record, bool running) {
 }
 
 // A run that continues although something is the matter: its output cannot be read.
-void TrialPlanner::tell_unread(const RunRecord& record) {
+void TrialPlanner::report_unread(const RunRecord& record) {
   const std::vector<RunRecord>& before = trial_.status.runs;
-  const bool said = !before.empty() && before.back().message == record.message;
-  if (record.message.empty() || said) return;
+  const bool is_recorded = !before.empty() && before.back().message == record.message;
+  if (record.message.empty() || is_recorded) return;
   note(EventType::kWarning, "Unread",
        run_name(trial_.metadata.name, record.run) + " runs: " + record.message);
 }
 
 void TrialPlanner::ask_to_stop(RunRecord& record, Outcome why, const std::string& message) {
   record.stopping = why;
-  record.message = shorten(message);
-  if (why == Outcome::kStopped) return;  // whoever asked has said so
+  record.message = truncate_message(message);
+  if (why == Outcome::kStopped) return;  // whoever asked has recorded the event
   note(EventType::kWarning, std::string(api::to_string(why)),
        run_name(trial_.metadata.name, record.run) + " is stopped: " + message);
 }
@@ -500,7 +508,8 @@ void TrialPlanner::check_heartbeat(RunRecord& record, const Run& run, std::int64
 }
 
 // Completed, Stopped or Failed.
-void TrialPlanner::enter(TrialPhase phase, const std::string& reason, const std::string& message) {
+void TrialPlanner::enter_phase(TrialPhase phase, const std::string& reason,
+                               const std::string& message) {
   const bool failed = phase == TrialPhase::kFailed;
   status_.phase = phase;
   set_condition(
@@ -517,7 +526,7 @@ void TrialPlanner::enter(TrialPhase phase, const std::string& reason, const std:
                 {.type = failed ? "Failed" : "Complete",
                  .status = true,
                  .reason = reason,
-                 .message = shorten(message)},
+                 .message = truncate_message(message)},
                 now_ms_);
   note(failed ? EventType::kWarning : EventType::kNormal, reason, message);
 }
@@ -533,7 +542,7 @@ bool TrialPlanner::status_changed() const {
 }
 
 // A first run that only waits its turn is not worth a write.
-void TrialPlanner::leave_unrecorded() {
+void TrialPlanner::drop_idle_first_run() {
   if (!trial_.status.runs.empty() || status_.runs.size() != 1) return;
   const RunRecord& first = status_.runs.front();
   const bool silent = first.running_ms == 0 && !first.stopping && first.message.empty();
@@ -553,7 +562,7 @@ bool TrialPlanner::has_just_begun() {
 
 // Whether the status has no news but a report that nothing is decided by, soon after the last: most
 // likely the next news is the end of the run, and both are one write. Wakes when it is due.
-bool TrialPlanner::can_wait() {
+bool TrialPlanner::can_defer_write() {
   if (has_just_begun()) return true;
   const api::TrialStatus& before = trial_.status;
   const bool judged = search::problem_of(whole_study_).early_stopping.has_value();
@@ -570,8 +579,8 @@ bool TrialPlanner::can_wait() {
 
 TrialPlan TrialPlanner::assemble() {
   TrialPlan plan;
-  leave_unrecorded();
-  const bool write = status_changed() && !can_wait();
+  drop_idle_first_run();
+  const bool write = status_changed() && !can_defer_write();
   plan.wake_at_ms = wake_at_ms_;
   if (write) plan.actions.emplace_back(UpdateTrialStatus{std::move(status_)});
   for (auto* actions : {&cleanups_, &commands_}) {

@@ -159,7 +159,7 @@ std::vector<PriorObservation> within_limits(const Collection& collection) {
 
 }  // namespace
 
-bool awaits_priors(const api::Study& study, const std::vector<api::TrialPtr>& trials) {
+bool needs_priors(const api::Study& study, const std::vector<api::TrialPtr>& trials) {
   const auto& warm = study.spec.warm_start;
   if (!warm || warm->studies.empty() || study.spec.suspend) return false;
   if (study.metadata.deleted_ms != 0 || is_finished(study.status)) return false;
@@ -192,7 +192,7 @@ StudyPlan plan_warm_start(const api::Study& study, const std::vector<EarlierStud
   const std::string message =
       found + (found.empty() || complaints.empty() ? "" : "; ") + complaints;
   status.conditions.push_back(
-      {kCondition, warm, warm ? "Learnt" : "NothingLearnt", shorten(message), now_ms});
+      {kCondition, warm, warm ? "Learnt" : "NothingLearnt", truncate_message(message), now_ms});
   StudyPlan plan;
   plan.actions.emplace_back(UpdateStudyStatus{std::move(status)});
   plan.actions.emplace_back(Note{{complaints.empty() ? EventType::kNormal : EventType::kWarning,

@@ -32,7 +32,7 @@ struct EarlierStudy {
 
 // Whether the Study names earlier ones and nothing was written down of them yet. Not while it is
 // suspended, nor once it has trials.
-bool awaits_priors(const api::Study& study, const std::vector<api::TrialPtr>& trials);
+bool needs_priors(const api::Study& study, const std::vector<api::TrialPtr>& trials);
 
 // Writes down what they found: of more than api::kMaxPriorObservations feasible results, or
 // kMaxPriorBytes, the best half of so many and the newest of the others.

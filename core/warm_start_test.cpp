@@ -83,14 +83,14 @@ TEST(WarmStart, WritesDownFeasibleResults) {
 
 TEST(WarmStart, IsDoneOnceBeforeTheFirstTrial) {
   api::Study study = beginner();
-  EXPECT_TRUE(awaits_priors(study, {}));
-  EXPECT_FALSE(awaits_priors(study, {ended(0, 0.5, 1)}));
-  EXPECT_FALSE(awaits_priors(study_called("new"), {}));
+  EXPECT_TRUE(needs_priors(study, {}));
+  EXPECT_FALSE(needs_priors(study, {ended(0, 0.5, 1)}));
+  EXPECT_FALSE(needs_priors(study_called("new"), {}));
   study.spec.suspend = true;
-  EXPECT_FALSE(awaits_priors(study, {}));
+  EXPECT_FALSE(needs_priors(study, {}));
   study.spec.suspend = false;
   study.status = status_after(study, {{"old", {}, {}, "there is no study old"}});
-  EXPECT_FALSE(awaits_priors(study, {}));
+  EXPECT_FALSE(needs_priors(study, {}));
 }
 
 TEST(WarmStart, SaysWhatIsMissingAndGoesOn) {

@@ -11,7 +11,7 @@
 #include "core/facts.h"
 #include "core/history.h"
 #include "core/ledger.h"
-#include "core/plan.h"
+#include "core/problem.h"
 #include "search/search.h"
 
 namespace fettle::core {
@@ -82,7 +82,7 @@ std::int64_t reached(const Trial& trial) {
 
 }  // namespace
 
-Status can_suggest_otherwise(const api::Study& study, const std::string& algorithm) {
+Status check_what_if_algorithm(const api::Study& study, const std::string& algorithm) {
   const std::string& own = study.spec.algorithm.name;
   const bool here = api::replaces_trials(own);
   if (!here && !api::replaces_trials(algorithm)) return success();
@@ -93,9 +93,9 @@ Status can_suggest_otherwise(const api::Study& study, const std::string& algorit
                  "are made again");
 }
 
-OtherStopping stop_otherwise(const api::Study& study, const api::EarlyStopping& rules,
-                             const std::vector<TrialPtr>& trials) {
-  OtherStopping out;
+WhatIf simulate_stopping(const api::Study& study, const api::EarlyStopping& rules,
+                         const std::vector<TrialPtr>& trials) {
+  WhatIf out;
   std::map<std::int64_t, const Trial*> by_index;
   for (const TrialPtr& trial : trials) by_index[trial->spec.index] = trial.get();
   const search::Problem problem = problem_of(study);

@@ -20,26 +20,26 @@ namespace fettle::core {
 // Whether there is sense in asking what `algorithm` would have suggested of the trials of a Study:
 // not where trials take over from each other, here or there, since each of them then comes from
 // those that really ran. Error: a sentence that says so.
-Status can_suggest_otherwise(const api::Study& study, const std::string& algorithm);
+Status check_what_if_algorithm(const api::Study& study, const std::string& algorithm);
 
-struct OtherStop {
+struct WhatIfStop {
   std::string trial;
   std::int64_t step = 0;     // at which it would have been stopped
   std::int64_t reached = 0;  // the last step that it really made
   std::string reason;        // the judge's words
 };
 
-struct OtherStopping {
-  std::vector<OtherStop> stops;  // in the order in which they would have come
-  std::int64_t steps = 0;        // that all trials really made
-  std::int64_t saved = 0;        // of them
-  std::int64_t unknown = 0;      // trials that were stopped and would have gone on
-  std::string best;              // the best trial; "" = there is none
-  std::string best_left;         // the best one of those that would not have been stopped
+struct WhatIf {
+  std::vector<WhatIfStop> stops;  // in the order in which they would have come
+  std::int64_t steps = 0;         // that all trials really made
+  std::int64_t saved = 0;         // of them
+  std::int64_t unknown = 0;       // trials that were stopped and would have gone on
+  std::string best;               // the best trial; "" = there is none
+  std::string best_left;          // the best one of those that would not have been stopped
 };
 
 // `trials` are all of the Study, sorted by index.
-OtherStopping stop_otherwise(const api::Study& study, const api::EarlyStopping& rules,
-                             const std::vector<api::TrialPtr>& trials);
+WhatIf simulate_stopping(const api::Study& study, const api::EarlyStopping& rules,
+                         const std::vector<api::TrialPtr>& trials);
 
 }  // namespace fettle::core

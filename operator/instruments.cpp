@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "api/names.h"
-#include "control/refused.h"
+#include "control/refusals.h"
 
 namespace fettle::op {
 
@@ -116,7 +116,7 @@ void Instruments::on_event(const control::Change& about, const core::EventNote& 
   }
 }
 
-void Instruments::on_reconciled(const control::Reconciled& look) {
+void Instruments::on_reconciled(const control::ReconcileRecord& look) {
   const std::string kind = name_of(look.item.kind);
   metrics_.add(reconciles_, {kind, look.requeued ? "requeued" : "done"});
   metrics_.observe(reconcile_seconds_, {kind}, seconds(look.took_ms));
@@ -165,7 +165,7 @@ void Instruments::look_up() {
   }
   for (const auto& [state, count] : studies) metrics_.set(studies_, {state}, count);
   metrics_.set(queue_depth_, {}, static_cast<double>(sources_.queue_depth()));
-  metrics_.set(oldest_look_, {}, seconds(sources_.oldest_look_ms()));
+  metrics_.set(oldest_look_, {}, seconds(sources_.oldest_reconcile_ms()));
   metrics_.set(blocked_, {}, static_cast<double>(sources_.blocked()));
   metrics_.set(leader_, {}, sources_.is_leader() ? 1 : 0);
   metrics_.set(events_dropped_, {}, static_cast<double>(sources_.events_dropped()));

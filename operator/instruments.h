@@ -25,7 +25,7 @@ struct Sources {
   std::function<std::size_t()> blocked;
   std::function<std::uint64_t()> events_dropped;
   std::function<bool()> is_leader;
-  std::function<std::int64_t()> oldest_look_ms;
+  std::function<std::int64_t()> oldest_reconcile_ms;
 };
 
 class Instruments final : public control::Observer {
@@ -34,7 +34,7 @@ class Instruments final : public control::Observer {
 
   void on_event(const control::Change& about, const core::EventNote& event,
                 std::int64_t now_ms) override;
-  void on_reconciled(const control::Reconciled& look) override;
+  void on_reconciled(const control::ReconcileRecord& look) override;
   void on_suggested(const control::Key& study, std::int64_t took_ms) override;
   void on_call(const kube::CallMade& call);
 

@@ -55,7 +55,7 @@ kube::ClientOptions lease_client_options(const kube::LeaseTimes& times) {
 control::ManagerOptions manager_options(const Options& options, const Informers& informers) {
   control::ManagerOptions manager;
   manager.ready = [&informers](const std::string& ns) { return informers.complete(ns); };
-  manager.most_failures = 0;  // one bad object must not stop the others
+  manager.max_failures = 0;  // one bad object must not stop the others
   manager.workers = options.workers;
   return manager;
 }
@@ -107,7 +107,7 @@ Operator::Operator(Options options, Identity identity, kube::HttpTransport& tran
           {informers_.studies.cache(), informers_.trials.cache(),
            [this] { return manager_.queue_depth(); }, [this] { return manager_.blocked(); },
            [this] { return recorder_.dropped(); }, [this] { return working_ && may_write(); },
-           [this] { return manager_.oldest_look_ms(); }},
+           [this] { return manager_.oldest_reconcile_ms(); }},
           log),
       manager_(store_, runs_, clock_, instruments_, manager_options(options_, informers_)) {}
 
@@ -228,7 +228,7 @@ Operator::Readiness Operator::readiness() {
 
 // A worker that does not come back holds its object for ever; only a new process helps.
 std::string Operator::why_stuck() const {
-  const double seconds = static_cast<double>(manager_.oldest_look_ms()) / 1000;
+  const double seconds = static_cast<double>(manager_.oldest_reconcile_ms()) / 1000;
   if (seconds <= options_.longest_look_s) return "";
   return "a look at an object has been under way for " +
          std::to_string(static_cast<std::int64_t>(seconds)) + " seconds (--longest-look)";

@@ -7,7 +7,7 @@
 #include <optional>
 #include <utility>
 
-#include "core/plan.h"
+#include "core/problem.h"
 #include "runtime/local/run_command.h"
 #include "search/search.h"
 

@@ -45,8 +45,8 @@ void print_elsewhere(const core::Replay& replay) {
   std::cout << "Here is     " << search::fingerprint() << '\n';
   if (replay.close == 0) return;
   std::cout << "What was computed elsewhere counts as the same if its numbers agree to "
-            << core::kSameElsewhere << " of their size: so " << plural(replay.close, "suggestion")
-            << (replay.close == 1 ? " does.\n" : " do.\n");
+            << core::kCrossMachineTolerance << " of their size: so "
+            << plural(replay.close, "suggestion") << (replay.close == 1 ? " does.\n" : " do.\n");
 }
 
 int print_replay(const RunView& view, const core::Replay& replay) {
@@ -94,14 +94,14 @@ Result<api::Study> with_rules(const api::Study& study, const ReplayOptions& opti
   return invalid(api::to_string(read.errors));
 }
 
-std::string best_sentence(const core::OtherStopping& other) {
+std::string best_sentence(const core::WhatIf& other) {
   if (other.best.empty()) return "";
   if (other.best == other.best_left) return "The best trial, " + other.best + ", would be kept.\n";
   return "The best trial, " + other.best + ", would have been stopped; the best of the rest is " +
          (other.best_left.empty() ? "none" : other.best_left) + ".\n";
 }
 
-void print_stops(const api::Study& study, const core::OtherStopping& other) {
+void print_stops(const api::Study& study, const core::WhatIf& other) {
   const std::string unit = printable(study.spec.resource.unit);
   std::cout << study.spec.early_stopping->name << " would have stopped "
             << plural(count(other.stops.size()), "trial") << " and saved "
@@ -113,7 +113,7 @@ void print_stops(const api::Study& study, const core::OtherStopping& other) {
               << " go on that really were stopped: what they would have come to is not known.\n";
   }
   std::vector<Line> rows;
-  for (const core::OtherStop& stop : other.stops) {
+  for (const core::WhatIfStop& stop : other.stops) {
     rows.push_back({{stop.trial},
                     {std::to_string(stop.step)},
                     {std::to_string(stop.reached)},
@@ -127,10 +127,10 @@ void print_stops(const api::Study& study, const core::OtherStopping& other) {
 }
 
 void print_suggestions(const api::Study& study,
-                       const std::vector<core::Resuggestion>& suggestions) {
+                       const std::vector<core::ReplayedSuggestion>& suggestions) {
   std::vector<Line> rows;
   std::int64_t same = 0;
-  for (const core::Resuggestion& again : suggestions) {
+  for (const core::ReplayedSuggestion& again : suggestions) {
     const Json& recorded = again.trial->spec.parameters;
     const bool equal = again.point && *again.point == recorded;
     if (equal) ++same;
@@ -150,16 +150,16 @@ void print_suggestions(const api::Study& study,
 
 int what_if(const RunView& view, const ReplayOptions& options) {
   if (!options.algorithm.empty()) {
-    const Status can = core::can_suggest_otherwise(view.study, options.algorithm);
+    const Status can = core::check_what_if_algorithm(view.study, options.algorithm);
     if (!can.ok()) return complain(can.error());
   }
   const auto study = with_rules(view.study, options);
   if (!study.ok()) return complain(study.error());
   if (!options.early_stopping.empty()) {
-    print_stops(*study, core::stop_otherwise(*study, *study->spec.early_stopping, view.trials));
+    print_stops(*study, core::simulate_stopping(*study, *study->spec.early_stopping, view.trials));
   }
   if (options.algorithm.empty()) return kExitSucceeded;
-  const auto suggestions = core::suggest_again(*study, view.trials);
+  const auto suggestions = core::replay_suggestions(*study, view.trials);
   if (!suggestions.ok()) return complain(suggestions.error());
   if (!options.early_stopping.empty()) std::cout << '\n';
   print_suggestions(*study, *suggestions);

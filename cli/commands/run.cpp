@@ -17,7 +17,6 @@
 #include "cli/views/display.h"
 #include "cli/views/summary.h"
 #include "cli/views/text.h"
-#include "core/plan.h"
 #include "runtime/local/fitting.h"
 #include "runtime/local/pruning.h"
 #include "runtime/local/session.h"

@@ -9,6 +9,8 @@
 #include "cli/commands/check.h"
 #include "cli/views/text.h"
 #include "core/plan.h"
+#include "core/problem.h"
+#include "core/study_plan.h"
 #include "runtime/local/run_command.h"
 #include "runtime/trial_file.h"
 

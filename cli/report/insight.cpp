@@ -4,7 +4,8 @@
 #include <cmath>
 #include <vector>
 
-#include "core/plan.h"
+#include "core/history.h"
+#include "core/problem.h"
 #include "explain/model.h"
 
 namespace fettle::cli {

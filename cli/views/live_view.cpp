@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "cli/exit_code.h"
-#include "core/plan.h"
+#include "core/conditions.h"
 
 namespace fettle::cli {
 namespace {

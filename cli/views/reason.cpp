@@ -8,7 +8,7 @@
 #include "api/names.h"
 #include "cli/views/text.h"
 #include "core/best.h"
-#include "core/plan.h"
+#include "core/problem.h"
 #include "core/replay.h"
 
 namespace fettle::cli {

@@ -8,7 +8,7 @@
 #include "core/conditions.h"
 #include "core/history.h"
 #include "core/ledger.h"
-#include "core/report.h"
+#include "core/measurement.h"
 #include "core/study_status.h"
 
 namespace fettle::cli {

@@ -10,6 +10,7 @@
 #include "api/names.h"
 #include "api/study_json.h"
 #include "base/check.h"
+#include "core/names.h"
 
 namespace fettle::core {
 
@@ -197,13 +198,13 @@ api::Trial to_trial(const Json& from, const api::Study& study, std::int64_t inde
 Run to_run(const Json& from) {
   check_keys(from, {"run", "state", "outcome", "workers", "reason", "silence", "started", "seen",
                     "ended", "report", "uid", "until", "exitCode", "heard", "read", "queued",
-                    "workersRunning", "lingers"});
+                    "workersRunning", "terminating"});
   Run run;
   for (const auto& [key, value] : from.as_object()) {
     if (key == "run") run.id = value.as_integer();
     if (key == "workers") run.workers = value.as_integer();
     if (key == "workersRunning") run.running_workers = value.as_integer();
-    if (key == "lingers") run.lingers = value.as_boolean();
+    if (key == "terminating") run.terminating = value.as_boolean();
     if (key == "uid") run.pod_uid = value.as_string();
     if (key == "until") run.until_step = value.as_integer();
     if (key == "exitCode") run.exit_code = static_cast<int>(value.as_integer());

@@ -5,7 +5,6 @@
 
 #include "base/check.h"
 #include "core/names.h"
-#include "core/plan.h"
 #include "kube/resource.h"
 #include "runtime/kubernetes/job_builder.h"
 

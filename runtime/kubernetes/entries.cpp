@@ -27,7 +27,7 @@ Result<api::Trial> read_stored_trial(const Json& object) {
   return api::read_trial(object, api::UnknownFields::kIgnored);
 }
 
-// Reads `object`; where that fails, once more without what `shorten` takes out.
+// Reads `object`; where that fails, once more without what `truncate_message` takes out.
 template <class Object, class Read, class Shorten>
 Result<Object> read_or_shorten(const Json& object, const Read& read, const Shorten& take_out) {
   Result<Object> whole = read(object);
@@ -41,7 +41,7 @@ Result<Object> read_or_shorten(const Json& object, const Read& read, const Short
 // `why` it cannot be read; "" = it can.
 Readability readability_of(const Json& object, const std::string& why) {
   Readability out;
-  out.why = core::shorten(why);
+  out.why = core::truncate_message(why);
   std::string told;
   for (const Json& condition : kube::array_at(object, {"status", "conditions"})) {
     if (kube::text_at(condition, {"type"}) == kReadable) {

@@ -2,7 +2,6 @@
 
 #include "api/names.h"
 #include "core/names.h"
-#include "core/plan.h"
 #include "kube/resource.h"
 #include "runtime/kubernetes/claim.h"
 #include "runtime/kubernetes/gang.h"

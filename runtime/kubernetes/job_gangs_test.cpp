@@ -202,7 +202,7 @@ TEST_F(JobGangsTest, ARemovedRunIsSeenUntilItsLastWorkerIsGone) {
   ASSERT_TRUE(runs_->remove(trial(0), 0).ok());
   ASSERT_TRUE(runs_->remove(trial(0), 0).ok());
   ASSERT_EQ(observe(0).size(), 1u);
-  EXPECT_TRUE(observe(0)[0].lingers);
+  EXPECT_TRUE(observe(0)[0].terminating);
   place_pod(0, 1, "Failed", "node");
   EXPECT_TRUE(observe(0).empty());
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/names.h"
 #include "kube/json_path.h"
 #include "runtime/kubernetes/claim.h"
 #include "runtime/kubernetes/our_objects.h"

@@ -11,8 +11,8 @@ namespace fettle::kubernetes {
 namespace {
 
 // The n-th try of a log after one that failed comes so much later.
-constexpr std::int64_t kRetryFirstMs = 250;
-constexpr std::int64_t kRetryMostMs = 15'000;
+constexpr std::int64_t kMinRetryMs = 250;
+constexpr std::int64_t kMaxRetryMs = 15'000;
 // A log that has said nothing new for a time is read again after this part of it.
 constexpr std::int64_t kSilenceParts = 4;
 // A log whose end is still not reached by then is longer than what a kubelet keeps: it is printed
@@ -20,7 +20,7 @@ constexpr std::int64_t kSilenceParts = 4;
 constexpr int kMostPiecesUnpublished = 8;
 
 std::int64_t retry_after(int tries) {
-  return std::min(kRetryMostMs, kRetryFirstMs << std::min(tries, 10));
+  return std::min(kMaxRetryMs, kMinRetryMs << std::min(tries, 10));
 }
 
 }  // namespace

@@ -352,19 +352,20 @@ TEST(RankEnds, WorkersDoNotHoldTheirGpusForEverForOneThatFindsNoNode) {
   const core::Run run = after(120, job(2));
   EXPECT_EQ(run.outcome, Outcome::kDisrupted);
   EXPECT_THAT(run.reason, HasSubstr("worker 1 was disrupted and finds no node: no node has room"));
-  EXPECT_TRUE(run.lingers) << "worker 0 still runs";
+  EXPECT_TRUE(run.terminating) << "worker 0 still runs";
   EXPECT_EQ(after(120, elastic_job(2, 1, 2)).state, RunState::kRunning);
 }
 
 TEST(RankEnds, ARunLingersUntilItsLastWorkerIsGone) {
   const kube::Pod failed = ended(0, 1, 60);
-  EXPECT_FALSE(read(job(2), {failed, ended(1, 143, 65)}).lingers);
-  EXPECT_FALSE(read(job(2), {failed, unschedulable(1)}).lingers) << "it has never been anywhere";
-  EXPECT_TRUE(read(job(2), {failed, running(1)}).lingers);
-  EXPECT_TRUE(read(elastic_job(1, 1, 2), {ended(0, 0, 60), running(1)}).lingers);
+  EXPECT_FALSE(read(job(2), {failed, ended(1, 143, 65)}).terminating);
+  EXPECT_FALSE(read(job(2), {failed, unschedulable(1)}).terminating)
+      << "it has never been anywhere";
+  EXPECT_TRUE(read(job(2), {failed, running(1)}).terminating);
+  EXPECT_TRUE(read(elastic_job(1, 1, 2), {ended(0, 0, 60), running(1)}).terminating);
   const kube::Pod terminating = deleted(running(1), 60);  // until 90 s
   const auto at = [&](std::int64_t second) {
-    return read(job(2), {failed, terminating}, {.now_ms = kBegan + second * kSecond}).lingers;
+    return read(job(2), {failed, terminating}, {.now_ms = kBegan + second * kSecond}).terminating;
   };
   EXPECT_TRUE(at(89));
   EXPECT_TRUE(at(269));

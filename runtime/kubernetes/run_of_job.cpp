@@ -68,7 +68,7 @@ class RunReader {
     if (const auto first = pods_.find(0); first != pods_.end()) take_first(*first->second);
     if (first_succeeded() || ends_by_a_rank() || is_given_up() || all_succeeded() ||
         job_says_it_ended() || has_lost_its_first() || waits_too_long()) {
-      run_.lingers = somebody_lives();
+      run_.terminating = somebody_lives();
       return std::move(run_);
     }
     wait_or_run();

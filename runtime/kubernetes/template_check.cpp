@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "core/names.h"
-#include "core/plan.h"
 #include "runtime/kubernetes/trainer_pod.h"
 #include "runtime/metric_lines.h"
 

@@ -16,6 +16,8 @@
 
 #include "base/check.h"
 #include "control/study_controller.h"
+#include "core/problem.h"
+#include "core/study_plan.h"
 #include "runtime/kubernetes/kube_store.h"
 #include "tests/scale/crowded_study.h"
 
@@ -86,9 +88,9 @@ class Crowd {
   }
 
   void look() {
-    const Result<control::Looked> looked = controller_.reconcile({"team", "digits"});
-    CHECK(looked.ok() && looked->actions == 0,
-          looked.ok() ? "the look wrote something" : looked.error().message);
+    const Result<control::ReconcileResult> result = controller_.reconcile({"team", "digits"});
+    CHECK(result.ok() && result->actions == 0,
+          result.ok() ? "the look wrote something" : result.error().message);
   }
 
  private:

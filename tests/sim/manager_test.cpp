@@ -25,8 +25,8 @@ std::string failure_of(const std::vector<api::StatusCondition>& conditions) {
 }
 
 // What the condition Blocked says; "" where it does not hold.
-std::string blocked_words(const api::Study& study) {
-  return core::is_blocked(study.status) ? core::blocked_words(study.status) : "";
+std::string blocked_message(const api::Study& study) {
+  return core::is_blocked(study.status) ? core::blocked_message(study.status) : "";
 }
 
 TEST(Manager, ARunThatCanNeverStartIsAFailureOfItsTrialInTheWordsOfWhoRefused) {
@@ -67,14 +67,14 @@ TEST(Manager, ATrialThatIsNobodysIsNotTakenOverAndBlocksTheStudyThatWantsItsName
   simulation.expect_refusals();
   ASSERT_TRUE(simulation.store().create_trial(foreign_trial("digits-0", "")).ok());
   simulation.run_until(5);
-  EXPECT_THAT(blocked_words(simulation.study()), HasSubstr("trial digits-0 exists but is not"));
+  EXPECT_THAT(blocked_message(simulation.study()), HasSubstr("trial digits-0 exists but is not"));
   EXPECT_EQ(simulation.study().status.display.state, "Blocked");
   EXPECT_EQ(simulation.runs().started(), 0);
   const auto events = simulation.store().events();
   EXPECT_EQ(std::count(events.begin(), events.end(), "Blocked"), 1);
   simulation.store().delete_trial("digits-0");
   simulation.run_to_end();
-  EXPECT_EQ(blocked_words(simulation.study()), "");
+  EXPECT_EQ(blocked_message(simulation.study()), "");
   EXPECT_EQ(simulation.study().status.trials.completed, 12);
 }
 
@@ -125,14 +125,14 @@ TEST(Manager, WhatIsRefusedThreeTimesIsSaidAndAskedForAgain) {
   int used = 4;
   simulation.store().refuse_trials([&] { return quota + std::to_string(used++); });
   simulation.run_until(60);
-  EXPECT_THAT(blocked_words(simulation.study()), HasSubstr(quota));
+  EXPECT_THAT(blocked_message(simulation.study()), HasSubstr(quota));
   const auto events = simulation.store().events();
   EXPECT_EQ(std::count(events.begin(), events.end(), "Blocked"), 1);
   EXPECT_EQ(simulation.study().status.trials.completed, 4) << "what is known is told all the same";
   EXPECT_FALSE(core::is_finished(simulation.study().status));
   simulation.store().refuse_trials({});
   simulation.run_to_end();
-  EXPECT_EQ(blocked_words(simulation.study()), "");
+  EXPECT_EQ(blocked_message(simulation.study()), "");
   EXPECT_EQ(simulation.study().status.display.state, "Succeeded");
   EXPECT_EQ(simulation.study().status.trials.completed, 12);
 }
@@ -190,7 +190,7 @@ class Recorder : public control::Observer {
   void on_event(const control::Change& about, const core::EventNote& event, std::int64_t) override {
     events.push_back(about.key.name + " " + event.reason);
   }
-  void on_reconciled(const control::Reconciled& look) override { actions += look.actions; }
+  void on_reconciled(const control::ReconcileRecord& look) override { actions += look.actions; }
 
   std::vector<std::string> events;
   int actions = 0;

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "core/names.h"
 
 namespace fettle::sim {
 

@@ -7,6 +7,9 @@
 #include "api/names.h"
 #include "base/check.h"
 #include "base/philox.h"
+#include "core/conditions.h"
+#include "core/history.h"
+#include "core/problem.h"
 #include "search/rungs/schedule.h"
 
 namespace fettle::sim {

@@ -75,13 +75,13 @@ class Simulation {
   // An action that is refused again and again for the same reason would be for ever.
   class Refusals : public control::Observer {
    public:
-    void on_reconciled(const control::Reconciled& look) override {
+    void on_reconciled(const control::ReconcileRecord& look) override {
       CHECK(expected || look.refused < control::kBlockedAfter,
             look.item.key.name + " is refused again and again: " + look.error);
       if (look.refused > 0) newest = look;
     }
     bool expected = false;
-    control::Reconciled newest;  // that was refused
+    control::ReconcileRecord newest;  // that was refused
   };
 
   Faults faults_;

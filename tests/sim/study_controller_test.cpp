@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "core/conditions.h"
+#include "core/history.h"
+#include "core/problem.h"
 #include "tests/sim/simulation.h"
 
 namespace fettle::sim {
@@ -25,7 +27,7 @@ class StudyControllerTest : public testing::Test {
     CHECK(look().ok(), "no trials were created");
   }
 
-  Result<control::Looked> look() { return controller_.reconcile({"", "digits"}); }
+  Result<control::ReconcileResult> look() { return controller_.reconcile({"", "digits"}); }
 
   std::vector<api::TrialPtr> trials() { return store_.list_trials({"", "digits"}).value(); }
 
@@ -179,7 +181,7 @@ class TemplateCheckTest : public testing::Test {
   TemplateCheckTest() {
     CHECK(store_.create_study(digits_study()).ok(), "the Study could not be created");
   }
-  Result<control::Looked> look() { return controller_.reconcile({"", "digits"}); }
+  Result<control::ReconcileResult> look() { return controller_.reconcile({"", "digits"}); }
   api::Study study() { return store_.get_study({"", "digits"}).value(); }
   std::size_t trials() { return store_.list_trials({"", "digits"}).value().size(); }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "control/manager.h"
+#include "core/conditions.h"
 #include "tests/sim/locked.h"
 #include "tests/sim/simulation.h"
 
@@ -30,7 +31,7 @@ class FastClock : public control::Clock {
 
 class WorkersTest : public testing::Test {
  protected:
-  // Several Studies on their bad days, looked after by four workers until all have ended.
+  // Several Studies on their bad days, run by four workers until all have ended.
   Status run_studies(const std::vector<std::string>& names) {
     for (const std::string& name : names) {
       api::Study study = digits_study();
@@ -67,7 +68,7 @@ class WorkersTest : public testing::Test {
   LockedStore locked_store_{store_, mutex_};
   LockedRuns locked_runs_{runs_, mutex_};
   control::Observer observer_;
-  control::ManagerOptions options_{.resync_ms = 5'000, .most_failures = 10, .workers = 4};
+  control::ManagerOptions options_{.resync_ms = 5'000, .max_failures = 10, .workers = 4};
 };
 
 TEST_F(WorkersTest, StudiesRunSideBySideAndEachTrialEndsOnce) {
@@ -95,7 +96,7 @@ TEST_F(WorkersTest, TheFirstWorkerThatGivesUpEndsAll) {
 }
 
 TEST_F(WorkersTest, WithoutALimitOfFailuresItGoesOnUntilTheStoreRecovers) {
-  options_.most_failures = 0;
+  options_.max_failures = 0;
   store_.fail_writes(4);
   EXPECT_TRUE(run_studies({"east"}).ok());
   EXPECT_EQ(store_.trials_created(), 12);

@@ -100,7 +100,7 @@ TestOperator::TestOperator(kube::HttpTransport& server, control::Clock& clock)
       store_(client_, studies_.cache(), trials_.cache(), clock,
              [this](kube::Occurrence event) { events_.push_back(std::move(event)); }),
       runs_(client_, jobs_.cache(), pods_.cache(), store_, clock, {"fettle-trainer:test"}),
-      manager_(store_, runs_, clock, observer_, {.resync_ms = 5'000, .most_failures = 0}) {
+      manager_(store_, runs_, clock, observer_, {.resync_ms = 5'000, .max_failures = 0}) {
   studies_.start();
   trials_.start();
   jobs_.start();

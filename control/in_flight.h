@@ -1,5 +1,5 @@
-// Looks: which looks at objects are under way, and since when. A look that does not come back shows
-// that its worker is stuck. Thread-safe.
+// InFlight: which reconciles are in flight, and since when. One that never returns shows that its
+// worker is stuck. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -10,24 +10,24 @@
 
 namespace fettle::control {
 
-class Looks {
+class InFlight {
  public:
-  explicit Looks(Clock& clock) : clock_(clock) {}
+  explicit InFlight(Clock& clock) : clock_(clock) {}
 
-  // One look, from here to the end of the scope.
+  // One reconcile, from here to the end of the scope.
   class Scope {
    public:
-    explicit Scope(Looks& looks) : looks_(looks), began_(looks.begin()) {}
-    ~Scope() { looks_.end(began_); }
+    explicit Scope(InFlight& in_flight) : in_flight_(in_flight), began_(in_flight.begin()) {}
+    ~Scope() { in_flight_.end(began_); }
     Scope(const Scope&) = delete;
     Scope& operator=(const Scope&) = delete;
 
    private:
-    Looks& looks_;
+    InFlight& in_flight_;
     const std::int64_t began_;
   };
 
-  // For how long the oldest one has been under way, ms; 0 = none is.
+  // Age of the oldest one, ms; 0 = there is none.
   std::int64_t oldest_ms() const {
     const std::lock_guard lock(mutex_);
     return began_.empty() ? 0 : clock_.now_ms() - *began_.begin();

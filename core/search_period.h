@@ -20,10 +20,11 @@ namespace fettle::core {
 // changed, or something else computes (`computed_by`, search/space/fingerprint.h). Not while the
 // Study is suspended or over. Of api::kMostSearchPeriods the last one stays in force whatever
 // changes.
-bool awaits_search(const api::Study& study, const Ledger& ledger, const std::string& computed_by);
+bool needs_search_period(const api::Study& study, const Ledger& ledger,
+                         const std::string& computed_by);
 
 // Writes it down, from the next trial on. That another algorithm chooses from there is an event.
-StudyPlan plan_search(const api::Study& study, const Ledger& ledger,
-                      const std::string& computed_by);
+StudyPlan plan_search_period(const api::Study& study, const Ledger& ledger,
+                             const std::string& computed_by);
 
 }  // namespace fettle::core

@@ -1,8 +1,9 @@
-#include "core/settled_search.h"
+#include "core/search_period.h"
 
 #include <optional>
 #include <utility>
 
+#include "core/conditions.h"
 #include "core/run_records.h"
 #include "core/spending.h"
 #include "search/study_problem.h"
@@ -40,14 +41,15 @@ SearchPeriod period_from(const api::Study& study, const Ledger& ledger,
   out.since = periods.empty() ? 0 : ledger.next_index();
   out.basis = periods.empty() ? 0 : ledger.highest_seq();
   out.computed_by = computed_by;
-  out.reason = shorten(out.reason);
-  out.steps = shorten(out.steps);
+  out.reason = truncate_message(out.reason);
+  out.steps = truncate_message(out.steps);
   return out;
 }
 
 }  // namespace
 
-bool awaits_search(const api::Study& study, const Ledger& ledger, const std::string& computed_by) {
+bool needs_search_period(const api::Study& study, const Ledger& ledger,
+                         const std::string& computed_by) {
   if (study.metadata.deleted_ms != 0 || study.spec.suspend) return false;
   const bool spec_is_new = study.status.observed_generation != study.metadata.generation;
   if (is_finished(study.status) && !spec_is_new) return false;
@@ -59,8 +61,8 @@ bool awaits_search(const api::Study& study, const Ledger& ledger, const std::str
   return last.computed_by != computed_by && periods.size() < kMostForMachines;
 }
 
-StudyPlan plan_search(const api::Study& study, const Ledger& ledger,
-                      const std::string& computed_by) {
+StudyPlan plan_search_period(const api::Study& study, const Ledger& ledger,
+                             const std::string& computed_by) {
   api::StudyStatus status = study.status;
   SearchPeriod next = period_from(study, ledger, computed_by);
   const bool begins = status.search.empty();

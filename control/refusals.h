@@ -1,4 +1,4 @@
-// Refused: which objects are refused the same thing again and again, and for which Studies that is
+// Refusals: which objects are refused the same thing again and again, and for which Studies that is
 // worth a word (the condition Blocked).
 //
 // A refusal is the error of a look. Refusals of one object are in a row while they are alike: same
@@ -27,7 +27,7 @@ inline constexpr std::int64_t kBlockedAfterMs = 1'000;
 // Whether two refusals give the same reason: numbers aside.
 bool same_reason(const std::string& a, const std::string& b);
 
-class Refused {
+class Refusals {
  public:
   // One more refusal of `item`, which belongs to `study`. Returns how many this makes in a row.
   int add(const Item& item, const Key& study, const Error& error, std::int64_t now_ms);

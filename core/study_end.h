@@ -1,4 +1,4 @@
-// Endings: whether a Study is over, and why. Pure functions; usable from any thread.
+// StudyEnd: whether a Study is over, and why. Pure functions; usable from any thread.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@
 
 namespace fettle::core {
 
-struct Ending {
+struct StudyEnd {
   bool success = true;
   std::string reason;   // GoalReached, TooManyFailures, BudgetSpent, TrialsDone, SpaceExhausted,
                         // AllTrialsFailed, NoResult, NoneReachedEnd
@@ -19,15 +19,15 @@ struct Ending {
 
 // Why the trials that still run are to be stopped now: the goal is reached, too many have failed,
 // or time or GPU-hours are spent. Once true it stays true until the spec changes.
-std::optional<Ending> ending_now(const api::Study& study, const Ledger& ledger,
-                                 const Spending& spending);
+std::optional<StudyEnd> current_end(const api::Study& study, const Ledger& ledger,
+                                    const Spending& spending);
 
-// The ending of a Study in which nothing runs and nothing will be created. `cause` is what
-// ending_now said; without it the trials or the space (`exhausted`) have come to their end.
+// The end of a Study in which nothing runs and nothing will be created. `cause` is what
+// current_end said; without it the trials or the space (`exhausted`) have come to their end.
 //
 // If no trial reported the last step, the message says so. Where trials are promoted it is what all
 // the promoting was for: then a Study without any result has failed.
-Ending final_ending(const api::Study& study, const Ledger& ledger,
-                    const std::optional<Ending>& cause, bool exhausted);
+StudyEnd final_end(const api::Study& study, const Ledger& ledger,
+                   const std::optional<StudyEnd>& cause, bool exhausted);
 
 }  // namespace fettle::core

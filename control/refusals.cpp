@@ -1,4 +1,4 @@
-#include "control/refused.h"
+#include "control/refusals.h"
 
 #include <algorithm>
 
@@ -17,7 +17,7 @@ bool same_reason(const std::string& a, const std::string& b) {
   return without_digits(a) == without_digits(b);
 }
 
-int Refused::add(const Item& item, const Key& study, const Error& error, std::int64_t now_ms) {
+int Refusals::add(const Item& item, const Key& study, const Error& error, std::int64_t now_ms) {
   const std::lock_guard lock(mutex_);
   Row& row = rows_[item];
   const bool alike =
@@ -29,14 +29,14 @@ int Refused::add(const Item& item, const Key& study, const Error& error, std::in
   return row.count;
 }
 
-std::optional<Key> Refused::remove(const Item& item) {
+std::optional<Key> Refusals::remove(const Item& item) {
   const std::lock_guard lock(mutex_);
   const auto row = rows_.extract(item);
   if (row.empty() || !row.mapped().blocked) return std::nullopt;
   return row.mapped().study;
 }
 
-std::string Refused::of_study(const Key& study) const {
+std::string Refusals::of_study(const Key& study) const {
   const std::lock_guard lock(mutex_);
   for (const auto& [item, row] : rows_) {
     if (row.blocked && row.study == study) return row.words;
@@ -44,7 +44,7 @@ std::string Refused::of_study(const Key& study) const {
   return "";
 }
 
-std::size_t Refused::blocked() const {
+std::size_t Refusals::blocked() const {
   const std::lock_guard lock(mutex_);
   return static_cast<std::size_t>(std::count_if(
       rows_.begin(), rows_.end(), [](const auto& entry) { return entry.second.blocked; }));

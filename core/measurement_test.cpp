@@ -1,5 +1,5 @@
 // Measuring reports.
-#include "core/report.h"
+#include "core/measurement.h"
 
 #include <gtest/gtest.h>
 
@@ -61,17 +61,17 @@ TEST(Measure, TheEndIsWhatTheReportSaysEvenWhereTheCurveWasThinned) {
   Report report = report_at(1000, 0.5);
   report.metrics["memory"] = 12;
   report.history = {{1, {{"memory", 1}}}, {1000, {{"loss", 1}}}};
-  const Measured measured = measure_end(spec, report, /*completed=*/true);
-  EXPECT_EQ(measured.values[0], 0.5);
-  EXPECT_TRUE(measured.infeasible) << "memory was 12 in the end";
+  const Measurement measurement = measure_end(spec, report, /*completed=*/true);
+  EXPECT_EQ(measurement.values[0], 0.5);
+  EXPECT_TRUE(measurement.infeasible) << "memory was 12 in the end";
 }
 
 TEST(Measure, AMetricMayComeFromAnEarlierPointThanTheLast) {
   const api::StudySpec spec = accuracy_study();
   const std::vector<api::HistoryPoint> curve = {{1, {{"accuracy", 0.5}}}, {2, {{"loss", 1.0}}}};
-  const Measured measured = measure_at(spec, curve, 2);
-  EXPECT_EQ(measured.values[0], 0.5);
-  EXPECT_FALSE(measured.infeasible);
+  const Measurement measurement = measure_at(spec, curve, 2);
+  EXPECT_EQ(measurement.values[0], 0.5);
+  EXPECT_FALSE(measurement.infeasible);
 }
 
 TEST(Measure, AConstraintThatNothingShowsToHoldIsBrokenAtTheEndOnly) {

@@ -1,5 +1,5 @@
-// Refused: which errors are in a row, and from when on an object counts as blocked.
-#include "control/refused.h"
+// Refusals: which errors are in a row, and from when on an object counts as blocked.
+#include "control/refusals.h"
 
 #include <gtest/gtest.h>
 
@@ -14,8 +14,8 @@ Error quota(int used) {
   return {ErrorCode::kForbidden, "create Trial: exceeded quota, used: " + std::to_string(used)};
 }
 
-TEST(Refused, AlikeRefusalsAreInARowAndBlockAfterAWhile) {
-  Refused refused;
+TEST(Refusals, AlikeRefusalsAreInARowAndBlockAfterAWhile) {
+  Refusals refused;
   EXPECT_EQ(refused.add(kStudyItem, kStudy, quota(5), 0), 1);
   EXPECT_EQ(refused.add(kStudyItem, kStudy, quota(6), 10), 2) << "numbers aside";
   EXPECT_EQ(refused.add(kStudyItem, kStudy, quota(6), 20), 3);
@@ -25,15 +25,15 @@ TEST(Refused, AlikeRefusalsAreInARowAndBlockAfterAWhile) {
   EXPECT_EQ(refused.blocked(), 1u);
 }
 
-TEST(Refused, TwoRefusalsAreNotEnoughHoweverLongTheyTake) {
-  Refused refused;
+TEST(Refusals, TwoRefusalsAreNotEnoughHoweverLongTheyTake) {
+  Refusals refused;
   refused.add(kStudyItem, kStudy, quota(5), 0);
   refused.add(kStudyItem, kStudy, quota(5), 60'000);
   EXPECT_EQ(refused.of_study(kStudy), "");
 }
 
-TEST(Refused, AnotherReasonOrCodeBeginsAnew) {
-  Refused refused;
+TEST(Refusals, AnotherReasonOrCodeBeginsAnew) {
+  Refusals refused;
   refused.add(kStudyItem, kStudy, quota(5), 0);
   refused.add(kStudyItem, kStudy, quota(5), 1);
   const Error other{ErrorCode::kForbidden, "denied by a webhook"};
@@ -41,8 +41,8 @@ TEST(Refused, AnotherReasonOrCodeBeginsAnew) {
   EXPECT_EQ(refused.add(kStudyItem, kStudy, {ErrorCode::kUnavailable, other.message}, 3), 1);
 }
 
-TEST(Refused, ATrialBlocksItsStudyUntilItIsSeenToGoOn) {
-  Refused refused;
+TEST(Refusals, ATrialBlocksItsStudyUntilItIsSeenToGoOn) {
+  Refusals refused;
   for (int i = 0; i < kBlockedAfter; ++i) {
     refused.add(kTrialItem, kStudy, quota(5), i * kBlockedAfterMs);
   }

@@ -1,5 +1,5 @@
 // Curves are short (api/report_history.h), so everything here walks over them plainly.
-#include "core/report.h"
+#include "core/measurement.h"
 
 #include <algorithm>
 #include <cmath>
@@ -46,18 +46,18 @@ bool holds(const api::Constraint& constraint, double value) {
 }
 
 // `newest`: values that are known to be the newest up to `step`.
-Measured measure(const api::StudySpec& spec, const std::vector<HistoryPoint>& curve,
-                 std::int64_t step, const Metrics& newest) {
-  Measured measured;
+Measurement measure(const api::StudySpec& spec, const std::vector<HistoryPoint>& curve,
+                    std::int64_t step, const Metrics& newest) {
+  Measurement measurement;
   for (const api::Objective& objective : spec.objectives) {
     std::optional<double> value = objective.take == api::Take::kBest
                                       ? best_value(curve, step, objective)
                                       : last_value(curve, step, newest, objective.metric);
     if (value && !std::isfinite(*value)) value.reset();
-    if (!value) measured.infeasible = true;
-    measured.values.push_back(value);
+    if (!value) measurement.infeasible = true;
+    measurement.values.push_back(value);
   }
-  return measured;
+  return measurement;
 }
 
 // `needed`: a constraint whose metric is not there does not hold.
@@ -71,21 +71,21 @@ bool is_within(const api::StudySpec& spec, const std::vector<HistoryPoint>& curv
 
 }  // namespace
 
-Measured measure_at(const api::StudySpec& spec, const std::vector<HistoryPoint>& curve,
-                    std::int64_t step) {
-  Measured measured = measure(spec, curve, step, /*newest=*/{});
-  measured.infeasible |= !is_within(spec, curve, step, /*newest=*/{}, /*needed=*/false);
-  return measured;
+Measurement measure_at(const api::StudySpec& spec, const std::vector<HistoryPoint>& curve,
+                       std::int64_t step) {
+  Measurement measurement = measure(spec, curve, step, /*newest=*/{});
+  measurement.infeasible |= !is_within(spec, curve, step, /*newest=*/{}, /*needed=*/false);
+  return measurement;
 }
 
-Measured measure_end(const api::StudySpec& spec, const Report& report, bool completed) {
+Measurement measure_end(const api::StudySpec& spec, const Report& report, bool completed) {
   const std::vector<HistoryPoint> curve = curve_of(report);
-  Measured measured = measure(spec, curve, report.step, report.metrics);
-  measured.infeasible |= !is_within(spec, curve, report.step, report.metrics, completed);
-  return measured;
+  Measurement measurement = measure(spec, curve, report.step, report.metrics);
+  measurement.infeasible |= !is_within(spec, curve, report.step, report.metrics, completed);
+  return measurement;
 }
 
-Measured measure_objectives(const api::StudySpec& spec, const Report& report) {
+Measurement measure_objectives(const api::StudySpec& spec, const Report& report) {
   return measure(spec, curve_of(report), report.step, report.metrics);
 }
 
@@ -114,13 +114,13 @@ std::vector<std::string> seen_metrics(const Report& report) {
 }
 
 std::string list_names(const std::vector<std::string>& names) {
-  static constexpr std::size_t kMostNames = 10;
+  static constexpr std::size_t kMaxNames = 10;
   std::string list;
-  for (std::size_t i = 0; i < names.size() && i < kMostNames; ++i) {
+  for (std::size_t i = 0; i < names.size() && i < kMaxNames; ++i) {
     list += (i == 0 ? "" : ", ") + names[i];
   }
-  if (names.size() > kMostNames)
-    list += " and " + std::to_string(names.size() - kMostNames) + " more";
+  if (names.size() > kMaxNames)
+    list += " and " + std::to_string(names.size() - kMaxNames) + " more";
   return list;
 }
 

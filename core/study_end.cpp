@@ -1,6 +1,6 @@
 // The order of the checks matters: a goal that was reached counts more than what failed or was
 // spent.
-#include "core/ending.h"
+#include "core/study_end.h"
 
 #include <algorithm>
 
@@ -13,13 +13,13 @@ namespace fettle::core {
 
 namespace {
 
-std::optional<Ending> goal_reached(const api::Study& study, const Ledger& ledger) {
+std::optional<StudyEnd> goal_reached(const api::Study& study, const Ledger& ledger) {
   if (ledger.reaching_goals().empty()) return std::nullopt;
   const api::Trial& trial = *ledger.trials()[*ledger.reaching_goals().begin()];
   const api::Fact& result = *newest_fact(trial, api::FactKind::kResult);
-  return Ending{true, "GoalReached",
-                trial.metadata.name + " reached the goal with " + study.spec.objectives[0].metric +
-                    " " + Json(*result.values[0]).dump()};
+  return StudyEnd{true, "GoalReached",
+                  trial.metadata.name + " reached the goal with " +
+                      study.spec.objectives[0].metric + " " + Json(*result.values[0]).dump()};
 }
 
 // What the newest failed trial says of itself.
@@ -38,24 +38,25 @@ std::string last_failure(const Ledger& ledger) {
          (failed == nullptr ? "" : ": " + failed->message);
 }
 
-std::optional<Ending> too_many_failures(const api::Study& study, const Ledger& ledger) {
+std::optional<StudyEnd> too_many_failures(const api::Study& study, const Ledger& ledger) {
   const auto failed = static_cast<std::int64_t>(ledger.failed().size());
   if (failed <= study.spec.budget.failures) return std::nullopt;
-  return Ending{false, "TooManyFailures",
-                std::to_string(failed) + " trials failed, " +
-                    std::to_string(study.spec.budget.failures) +
-                    " are accepted (spec.budget.failures)" + last_failure(ledger)};
+  return StudyEnd{false, "TooManyFailures",
+                  std::to_string(failed) + " trials failed, " +
+                      std::to_string(study.spec.budget.failures) +
+                      " are accepted (spec.budget.failures)" + last_failure(ledger)};
 }
 
-std::optional<Ending> budget_spent(const api::Budget& budget, const Spending& spending) {
+std::optional<StudyEnd> budget_spent(const api::Budget& budget, const Spending& spending) {
   if (budget.wall_time && spending.active_seconds >= *budget.wall_time) {
-    return Ending{true, "BudgetSpent",
-                  "trials have run for " + api::format_duration(*budget.wall_time) +
-                      " (spec.budget.wallTime)"};
+    return StudyEnd{true, "BudgetSpent",
+                    "trials have run for " + api::format_duration(*budget.wall_time) +
+                        " (spec.budget.wallTime)"};
   }
   if (budget.gpu_hours && spending.gpu_hours >= *budget.gpu_hours) {
-    return Ending{true, "BudgetSpent",
-                  Json(*budget.gpu_hours).dump() + " GPU-hours are used up (spec.budget.gpuHours)"};
+    return StudyEnd{
+        true, "BudgetSpent",
+        Json(*budget.gpu_hours).dump() + " GPU-hours are used up (spec.budget.gpuHours)"};
   }
   return std::nullopt;
 }
@@ -86,15 +87,15 @@ bool has_result(const Ledger& ledger) {
 
 }  // namespace
 
-std::optional<Ending> ending_now(const api::Study& study, const Ledger& ledger,
-                                 const Spending& spending) {
+std::optional<StudyEnd> current_end(const api::Study& study, const Ledger& ledger,
+                                    const Spending& spending) {
   if (auto ending = goal_reached(study, ledger)) return ending;
   if (auto ending = too_many_failures(study, ledger)) return ending;
   return budget_spent(study.spec.budget, spending);
 }
 
-Ending final_ending(const api::Study& study, const Ledger& ledger,
-                    const std::optional<Ending>& cause, bool exhausted) {
+StudyEnd final_end(const api::Study& study, const Ledger& ledger,
+                   const std::optional<StudyEnd>& cause, bool exhausted) {
   if (cause && !cause->success) return *cause;
   const std::size_t count = ledger.trials().size();
   if (count > 0 && ledger.failed().size() == count) {
@@ -107,7 +108,7 @@ Ending final_ending(const api::Study& study, const Ledger& ledger,
     return {false, "NoResult",
             why + "no trial ended with finite objectives within all constraints"};
   }
-  Ending ending{true, "TrialsDone", "all " + std::to_string(count) + " trials are done"};
+  StudyEnd ending{true, "TrialsDone", "all " + std::to_string(count) + " trials are done"};
   if (cause) {
     ending = *cause;
   } else if (exhausted) {

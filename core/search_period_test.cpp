@@ -1,5 +1,5 @@
 // What is written down of a search, when, and what of it may change.
-#include "core/settled_search.h"
+#include "core/search_period.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "core/plan.h"
+#include "core/problem.h"
 #include "search/study_problem.h"
 
 namespace fettle::core {
@@ -43,15 +44,15 @@ class SettledSearchTest : public testing::Test {
   // Writes down what is to be; returns whether there was anything.
   bool settle(const std::string& machine = "one") {
     const Ledger ledger(study_, trials_);
-    if (!awaits_search(study_, ledger, machine)) return false;
-    for (const StudyAction& action : plan_search(study_, ledger, machine).actions) {
+    if (!needs_search_period(study_, ledger, machine)) return false;
+    for (const StudyAction& action : plan_search_period(study_, ledger, machine).actions) {
       if (const auto* update = std::get_if<UpdateStudyStatus>(&action)) {
         study_.status = update->status;
       } else {
         notes_.push_back(std::get<Note>(action).event.reason);
       }
     }
-    EXPECT_FALSE(awaits_search(study_, ledger, machine)) << "once is enough";
+    EXPECT_FALSE(needs_search_period(study_, ledger, machine)) << "once is enough";
     return true;
   }
 

@@ -14,23 +14,23 @@
 namespace fettle::core {
 
 // Objective values (one an objective, absent where non-finite or missing) and feasibility.
-struct Measured {
+struct Measurement {
   std::vector<std::optional<double>> values;
   bool infeasible = false;  // a value absent, or a constraint broken
 };
 
 // The values as of the last point of `curve` at or before `step`; a metric that this point lacks is
 // taken from the newest point before it.
-Measured measure_at(const api::StudySpec& spec, const std::vector<api::HistoryPoint>& curve,
-                    std::int64_t step);
+Measurement measure_at(const api::StudySpec& spec, const std::vector<api::HistoryPoint>& curve,
+                       std::int64_t step);
 
 // The values that a trial ended with: report.metrics, which a thinned curve may lack, before the
 // curve. `completed`: a metric that a constraint names must be there too, since nothing else will
 // show that it holds.
-Measured measure_end(const api::StudySpec& spec, const api::Report& report, bool completed);
+Measurement measure_end(const api::StudySpec& spec, const api::Report& report, bool completed);
 
 // Of the same values the objectives alone, whatever the constraints.
-Measured measure_objectives(const api::StudySpec& spec, const api::Report& report);
+Measurement measure_objectives(const api::StudySpec& spec, const api::Report& report);
 
 // Whether the newest values are within all constraints; those that are not known yet count as such.
 bool is_within_constraints(const api::StudySpec& spec, const api::Report& report);
