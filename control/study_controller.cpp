@@ -22,9 +22,9 @@ namespace fettle::control {
 
 namespace {
 
-// How long the end of a trial waits for a look that is deciding: less than a write takes, for a
-// sampler may take seconds, and the workers are everybody's.
-constexpr std::chrono::milliseconds kWaitForLook{5};
+// How long the end of a trial waits while other facts are stored. That takes milliseconds, unless
+// the store does not answer; and a worker that waits is missing elsewhere.
+constexpr std::chrono::milliseconds kMaxWaitForFacts{100};
 
 // The same sampler, and how long it takes.
 class TimedSampler : public search::Sampler {
@@ -52,15 +52,6 @@ bool is_refusal(ErrorCode code) {
          code == ErrorCode::kUnavailable;
 }
 
-// The number of actions up to and with the last that records facts.
-std::ptrdiff_t count_until_facts(const core::StudyPlan& plan) {
-  const auto last =
-      std::find_if(plan.actions.rbegin(), plan.actions.rend(), [](const core::StudyAction& action) {
-        return std::holds_alternative<core::RecordFacts>(action);
-      });
-  return plan.actions.rend() - last;
-}
-
 }  // namespace
 
 Result<ReconcileResult> StudyController::reconcile(const Key& key) {
@@ -71,72 +62,99 @@ Result<ReconcileResult> StudyController::reconcile(const Key& key) {
   }
   if (!study.ok()) return study.error();
   const core::Capacity room = runs_.capacity(*study);
-  const std::shared_ptr<Memory> memory = memory_of(key);
-  Order order(memory->order);
-  FETTLE_ASSIGN(const std::vector<api::TrialPtr> trials, store_.list_trials(key));
-  FETTLE_ASSIGN(const core::StudyPlan plan, this->plan(*study, trials, room, *memory));
-  ReconcileResult result{.actions = 0,
-                         .wake_at_ms = plan.wake_at_ms,
-                         .has_blocked_condition = core::is_blocked(study->status)};
-  Objects objects{std::move(study).value(), trials, {}};
-  const Status done = carry_out(plan, objects, result, std::move(order), *memory);
-  if (done.ok()) return result;
-  if (is_refusal(done.error().code)) record_what_is_known(key);
+  const std::shared_ptr<Cache> cache = cache_of(key);
+  const std::lock_guard lock(cache->mutex);
+  Pass pass{{std::move(study).value()}, room, *cache, clock_.now_ms()};
+  pass.result.has_blocked_condition = core::is_blocked(pass.objects.study.status);
+  const Status done = advance(pass);
+  if (done.ok()) return pass.result;
+  if (is_refusal(done.error().code)) record_what_is_known(key, *cache);
   return done.error();
 }
 
-// Once the facts of the plan are stored, those of trials that end may follow. What is decided after
-// them rests on the facts of the plan alone, as its basis says.
-Status StudyController::carry_out(const core::StudyPlan& plan, Objects& objects,
-                                  ReconcileResult& result, Order order, Memory& memory) {
-  std::ptrdiff_t facts_left = count_until_facts(plan);
+Status StudyController::advance(Pass& pass) {
+  FETTLE_ASSIGN(const bool searches, learn(pass));
+  return searches ? decide(pass) : success();
+}
+
+// The first half: false where there is nothing to decide. The trials are listed under the lock,
+// because whoever numbers facts has to know all that are stored.
+Result<bool> StudyController::learn(Pass& pass) {
+  Cache& cache = pass.cache;
+  const std::lock_guard lock(cache.facts_mutex);
+  cache.facts.reset();  // until all facts of the plan are stored
+  const api::Metadata& meta = pass.objects.study.metadata;
+  FETTLE_ASSIGN(pass.objects.listed, store_.list_trials({meta.ns, meta.name}));
+  FETTLE_ASSIGN(const std::optional<core::StudyPlan> instead, plan_without_search(pass));
+  if (instead) {
+    FETTLE_TRY(carry_out(*instead, pass));
+    return false;
+  }
+  FETTLE_TRY(settle_search(pass));
+  const api::Study& study = pass.objects.study;
+  const Status searchable = refresh_sampler(study, cache);
+  if (!searchable.ok()) {
+    FETTLE_TRY(carry_out(core::plan_refused_study(study, pass.objects.listed,
+                                                  searchable.error().message, pass.now_ms),
+                         pass));
+    return false;
+  }
+  const core::StudyView view{study, pass.objects.listed, pass.room};
+  FETTLE_TRY(carry_out(core::plan_facts(view, cache.ledger, pass.now_ms), pass));
+  cache.facts = {core::version_of(study), cache.ledger.rungs(), cache.ledger.highest_seq()};
+  return true;
+}
+
+// The second half. It rests on the facts in the ledger alone, as its basis says.
+Status StudyController::decide(Pass& pass) {
+  const api::Study& study = pass.objects.study;
+  TimedSampler sampler(*pass.cache.sampler, clock_, [&](std::int64_t took_ms) {
+    observer_.on_suggested({study.metadata.ns, study.metadata.name}, took_ms);
+  });
+  const core::StudyView view{study, pass.objects.listed, pass.room};
+  return carry_out(core::plan_decisions(view, sampler, pass.cache.ledger, pass.now_ms), pass);
+}
+
+Status StudyController::carry_out(const core::StudyPlan& plan, Pass& pass) {
+  pass.result.wake_at_ms = plan.wake_at_ms;
   for (const core::StudyAction& action : plan.actions) {
-    if (facts_left-- == 0) order.unlock();
-    Status done = execute(action, objects);
+    Status done = execute(action, pass.objects);
     if (!done.ok()) {
-      if (!order.owns_lock()) order.lock();
-      memory.clear();  // it has learnt facts that may never be stored as they were planned
+      pass.cache.clear();  // the ledger holds what was planned, as if it were stored
       return done;
     }
-    ++result.actions;
+    ++pass.result.actions;
   }
   return success();
 }
 
 Result<api::Trial> StudyController::store_end(const api::Study& study, const api::Trial& ended) {
-  // Never a new one: of a Study that is gone meanwhile nobody would forget it.
-  const std::shared_ptr<Memory> memory = find_memory({study.metadata.ns, study.metadata.name});
-  if (memory == nullptr) return store_.update_trial_status(ended);
-  const Order order(memory->order, kWaitForLook);
-  const bool knows_place = order.owns_lock() && memory->newest_seq && memory->ledger.is_of(study);
-  if (!knows_place) return store_.update_trial_status(ended);
+  // Never makes a cache: nobody would forget that of a Study that is gone by now.
+  const std::shared_ptr<Cache> cache = find_cache({study.metadata.ns, study.metadata.name});
+  if (cache == nullptr) return store_.update_trial_status(ended);
+  const std::unique_lock lock(cache->facts_mutex, kMaxWaitForFacts);
+  const bool knows_order =
+      lock.owns_lock() && cache->facts && cache->facts->study == core::version_of(study);
+  if (!knows_order) return store_.update_trial_status(ended);
+  FactOrder order = *std::exchange(cache->facts, std::nullopt);
   api::Trial next = ended;
-  std::int64_t seq = *memory->newest_seq;
-  for (api::Fact& fact :
-       core::unrecorded_facts(study, ended, memory->ledger.rungs(), clock_.now_ms())) {
-    fact.seq = ++seq;
+  for (api::Fact& fact : core::unrecorded_facts(study, ended, order.rungs, clock_.now_ms())) {
+    fact.seq = ++order.newest_seq;
     next.status.facts.push_back(std::move(fact));
   }
-  // A write that failed may have been done all the same.
-  memory->newest_seq.reset();
+  // If this fails, the write may have been done all the same: then the order is not known.
   FETTLE_ASSIGN(api::Trial stored, store_.update_trial_status(next));
-  memory->newest_seq = seq;
+  cache->facts = std::move(order);
   return stored;
 }
 
 // A trial that may not be created now (a quota) ends the plan before the status is written. What
-// became of the others is told all the same: the plan is made as if there were no room.
-void StudyController::record_what_is_known(const Key& key) {
+// became of the others is recorded all the same: the plan is made as if there were no room.
+void StudyController::record_what_is_known(const Key& key, Cache& cache) {
   Result<api::Study> study = store_.get_study(key);
-  const std::shared_ptr<Memory> memory = memory_of(key);
-  Order order(memory->order);
-  const Result<std::vector<api::TrialPtr>> trials = store_.list_trials(key);
-  if (!study.ok() || !trials.ok()) return;
-  const Result<core::StudyPlan> plan = this->plan(*study, *trials, {.trials = 0}, *memory);
-  if (!plan.ok()) return;
-  ReconcileResult result;
-  Objects objects{std::move(study).value(), *trials, {}};
-  (void)carry_out(*plan, objects, result, std::move(order), *memory);
+  if (!study.ok()) return;
+  Pass pass{{std::move(study).value()}, {.trials = 0}, cache, clock_.now_ms()};
+  (void)advance(pass);
 }
 
 Status StudyController::set_blocked(const Key& key, const std::string& words) {
@@ -150,12 +168,30 @@ Status StudyController::set_blocked(const Key& key, const std::string& words) {
   const bool known = was && same_reason(core::blocked_message(study->status), told);
   if (words.empty() ? !was : known) return success();
   FETTLE_TRY(store_.update_study_status(next));
-  if (!was) note({core::EventType::kWarning, "Blocked", told}, *study);
+  if (!was) record_event({core::EventType::kWarning, "Blocked", told}, *study);
   return success();
 }
 
-// One that cannot be read counts as one that is gone: the Study does not wait for it.
-core::StudyPlan StudyController::plan_warm_start(const api::Study& study, Memory& memory) {
+// What is done instead of a search: the Study is refused, waits, or has to learn from others first.
+// Nothing: it is searched.
+Result<std::optional<core::StudyPlan>> StudyController::plan_without_search(const Pass& pass) {
+  const api::Study& study = pass.objects.study;
+  const std::vector<api::TrialPtr>& trials = pass.objects.listed;
+  const Status startable = check(study, trials);
+  if (!startable.ok() && startable.error().code != ErrorCode::kInvalid) return startable.error();
+  if (!startable.ok()) {
+    return std::optional(
+        core::plan_refused_study(study, trials, startable.error().message, pass.now_ms));
+  }
+  const std::int64_t earlier = trials.empty() ? store_.count_earlier_trials(study) : 0;
+  if (earlier > 0) return std::optional(core::plan_waiting_study(study, earlier, pass.now_ms));
+  if (!core::needs_priors(study, trials)) return std::optional<core::StudyPlan>();
+  pass.cache.clear();  // it began with nothing
+  return std::optional(plan_warm_start(study, pass.now_ms));
+}
+
+// An earlier Study that cannot be read counts as one that is gone: this one does not wait for it.
+core::StudyPlan StudyController::plan_warm_start(const api::Study& study, std::int64_t now_ms) {
   std::vector<core::EarlierStudy> earlier;
   for (const std::string& name : study.spec.warm_start->studies) {
     Result<Store::StudyAndTrials> read = store_.read_other({study.metadata.ns, name});
@@ -167,52 +203,19 @@ core::StudyPlan StudyController::plan_warm_start(const api::Study& study, Memory
       earlier.back().problem = read.error().message;
     }
   }
-  memory.clear();  // it began with nothing
-  return core::plan_warm_start(study, earlier, clock_.now_ms());
+  return core::plan_warm_start(study, earlier, now_ms);
 }
 
-Result<core::StudyPlan> StudyController::plan(const api::Study& study,
-                                              const std::vector<api::TrialPtr>& trials,
-                                              core::Capacity room, Memory& memory) {
-  const std::int64_t now_ms = clock_.now_ms();
-  memory.newest_seq.reset();
-  const Status startable = check(study, trials);
-  if (!startable.ok() && startable.error().code != ErrorCode::kInvalid) return startable.error();
-  if (!startable.ok()) {
-    return core::plan_refused_study(study, trials, startable.error().message, now_ms);
-  }
-  const std::int64_t earlier = trials.empty() ? store_.count_earlier_trials(study) : 0;
-  if (earlier > 0) return core::plan_waiting_study(study, earlier, now_ms);
-  if (core::needs_priors(study, trials)) return plan_warm_start(study, memory);
-  memory.ledger.update(study, trials);
-  if (!core::needs_search_period(study, memory.ledger, search::fingerprint())) {
-    return plan_settled(study, trials, room, memory);
-  }
-  core::StudyPlan plan = core::plan_search_period(study, memory.ledger, search::fingerprint());
-  // What follows rests on what is written first.
-  api::Study settled = study;
-  settled.status = std::get<core::UpdateStudyStatus>(plan.actions.front()).status;
-  memory.ledger.update(settled, trials);
-  core::StudyPlan rest = plan_settled(settled, trials, room, memory);
-  for (core::StudyAction& action : rest.actions) plan.actions.push_back(std::move(action));
-  plan.wake_at_ms = rest.wake_at_ms;
-  return plan;
-}
-
-core::StudyPlan StudyController::plan_settled(const api::Study& study,
-                                              const std::vector<api::TrialPtr>& trials,
-                                              core::Capacity room, Memory& memory) {
-  const std::int64_t now_ms = clock_.now_ms();
-  const Result<search::Sampler*> sampler = sampler_of(study, memory);
-  if (!sampler.ok()) {
-    return core::plan_refused_study(study, trials, sampler.error().message, now_ms);
-  }
-  TimedSampler timed(**sampler, clock_, [&](std::int64_t took_ms) {
-    observer_.on_suggested({study.metadata.ns, study.metadata.name}, took_ms);
-  });
-  core::StudyPlan plan = core::plan_study({study, trials, room}, timed, memory.ledger, now_ms);
-  memory.newest_seq = memory.ledger.highest_seq();
-  return plan;
+// Writes down what chooses the trials, before it does (core/search_period.h).
+Status StudyController::settle_search(Pass& pass) {
+  const api::Study& study = pass.objects.study;
+  core::Ledger& ledger = pass.cache.ledger;
+  ledger.update(study, pass.objects.listed);
+  const std::string computed_by = search::fingerprint();
+  if (!core::needs_search_period(study, ledger, computed_by)) return success();
+  FETTLE_TRY(carry_out(core::plan_search_period(study, ledger, computed_by), pass));
+  ledger.update(study, pass.objects.listed);
+  return success();
 }
 
 // Only before the first trial: afterwards the trials themselves show whether they can start. The
@@ -225,36 +228,36 @@ Status StudyController::check(const api::Study& study, const std::vector<api::Tr
 
 void StudyController::forget(const Key& key) {
   const std::lock_guard lock(mutex_);
-  memories_.erase(key);
+  caches_.erase(key);
 }
 
-std::shared_ptr<StudyController::Memory> StudyController::memory_of(const Key& key) {
+std::shared_ptr<StudyController::Cache> StudyController::cache_of(const Key& key) {
   const std::lock_guard lock(mutex_);
-  std::shared_ptr<Memory>& memory = memories_[key];
-  if (memory == nullptr) memory = std::make_shared<Memory>();
-  return memory;
+  std::shared_ptr<Cache>& cache = caches_[key];
+  if (cache == nullptr) cache = std::make_shared<Cache>();
+  return cache;
 }
 
-std::shared_ptr<StudyController::Memory> StudyController::find_memory(const Key& key) {
+std::shared_ptr<StudyController::Cache> StudyController::find_cache(const Key& key) {
   const std::lock_guard lock(mutex_);
-  const auto found = memories_.find(key);
-  return found == memories_.end() ? nullptr : found->second;
+  const auto found = caches_.find(key);
+  return found == caches_.end() ? nullptr : found->second;
 }
 
-void StudyController::Memory::clear() {
+void StudyController::Cache::clear() {
   ledger = {};
-  folded = -1;
   sampler.reset();
-  newest_seq.reset();
+  sampler_rebuilds = -1;
 }
 
-Result<search::Sampler*> StudyController::sampler_of(const api::Study& study, Memory& memory) {
-  const bool is_fresh = memory.sampler != nullptr && memory.folded == memory.ledger.rebuilds();
-  if (!is_fresh) {
-    FETTLE_ASSIGN(memory.sampler, search::make_sampler(core::problem_of(study)));
-    memory.folded = memory.ledger.rebuilds();
-  }
-  return memory.sampler.get();
+// Makes the sampler anew where it has folded another history. kInvalid: the space cannot be
+// searched by this algorithm.
+Status StudyController::refresh_sampler(const api::Study& study, Cache& cache) {
+  const std::int64_t rebuilds = cache.ledger.rebuilds();
+  if (cache.sampler != nullptr && cache.sampler_rebuilds == rebuilds) return success();
+  FETTLE_ASSIGN(cache.sampler, search::make_sampler(core::problem_of(study)));
+  cache.sampler_rebuilds = rebuilds;
+  return success();
 }
 
 api::TrialPtr StudyController::Objects::find(const std::string& name) const {
@@ -278,7 +281,7 @@ Status StudyController::execute(const core::StudyAction& action, Objects& object
     return success();
   }
   if (std::holds_alternative<core::DeleteStudy>(action)) return store_.delete_study(objects.study);
-  note(std::get<core::Note>(action).event, objects.study);
+  record_event(std::get<core::Note>(action).event, objects.study);
   return success();
 }
 
@@ -314,7 +317,7 @@ Status StudyController::update_spec(const core::UpdateTrialSpec& action, Objects
   return success();
 }
 
-void StudyController::note(const core::EventNote& event, const api::Study& study) {
+void StudyController::record_event(const core::EventNote& event, const api::Study& study) {
   const api::Metadata& meta = study.metadata;
   const Change about{Kind::kStudy, {meta.ns, meta.name}, meta.name};
   const std::int64_t now_ms = clock_.now_ms();

@@ -1,10 +1,15 @@
-// StudyController: reads a Study and its Trials, plans, carries the plan out.
+// StudyController: reads a Study and its Trials, plans, and carries the plan out.
 //
-// The facts of a Study are in one order (Fact::seq), and it alone gives them their places: in a
-// look, or together with the end of a trial (store_end). Whoever does holds Memory::order until
-// the facts are stored, so a fact is never stored after one that follows it.
+// A reconcile has two halves. The first one learns: what the trials show is stored as facts. The
+// second one decides on the basis of those facts; it may ask a sampler and take seconds.
+// The facts of a Study are in one order (Fact::seq), and only this class numbers them: in the first
+// half of a reconcile, or together with the end of a trial (store_end). Both hold
+// Cache::facts_mutex until the facts are stored, so a fact is never stored after one that follows
+// it. The second half does not hold it: facts of trials that end meanwhile have a seq above the
+// basis of what is being decided, and the next reconcile learns of them.
+//
 // Used by the Manager, from its workers; different Studies at the same time, and store_end() beside
-// a look at the same Study.
+// a reconcile of the same Study.
 #pragma once
 
 #include <cstdint>
@@ -37,8 +42,8 @@ class StudyController {
   Result<ReconcileResult> reconcile(const Key& key);
 
   // Stores a trial that has ended, in one write with the facts about it. The facts are left to the
-  // next look where their places are not known (since the start, or since a failure) or a look is
-  // deciding and takes long.
+  // next reconcile where the newest seq is not known (since the start, or since a failure), or if
+  // other facts are being stored for longer than kMaxWaitForFacts. Never waits for a sampler.
   Result<api::Trial> store_end(const api::Study& study, const api::Trial& ended);
 
   // Gives the Study the condition Blocked with these words, or takes it away where there are none.
@@ -46,58 +51,69 @@ class StudyController {
   Status set_blocked(const Key& key, const std::string& words);
 
  private:
-  // What is kept between the looks at a Study: caches of what follows from what is stored. A
-  // sampler lasts until the history is another one than a longer one: after a change of the spec,
-  // or when somebody deletes a trial.
-  struct Memory {
-    core::Ledger ledger;
-    std::int64_t folded = -1;  // ledger.rebuilds() when the sampler was made
-    std::unique_ptr<search::Sampler> sampler;
-
-    // The place of the newest fact; absent where that is not known.
-    std::optional<std::int64_t> newest_seq;
-    std::timed_mutex order;  // guards all of it
-
-    void clear();
+  // What the next facts of a Study need to know.
+  struct FactOrder {
+    core::StudyVersion study;
+    std::vector<std::int64_t> rungs;  // search::rung_steps
+    std::int64_t newest_seq = 0;
   };
-  using Order = std::unique_lock<std::timed_mutex>;
-  // The objects of one look, as last written.
+  // What is kept between the reconciles of a Study. All of it follows from what is stored.
+  struct Cache {
+    std::mutex mutex;  // held by a reconcile from its first to its last action
+    core::Ledger ledger;
+    // Lasts until the history is rebuilt: after a change of the spec, or when somebody deletes a
+    // trial.
+    std::unique_ptr<search::Sampler> sampler;
+    std::int64_t sampler_rebuilds = -1;  // ledger.rebuilds() when the sampler was made
+
+    std::timed_mutex facts_mutex;  // taken after `mutex`; held while facts are numbered and stored
+    std::optional<FactOrder> facts;  // absent where the newest seq is not known
+
+    void clear();  // all but `facts`
+  };
+  // The objects of one reconcile, as last written.
   struct Objects {
     api::Study study;
-    const std::vector<api::TrialPtr>& listed;
-    std::map<std::string, api::TrialPtr> written;  // by name
+    std::vector<api::TrialPtr> listed = {};
+    std::map<std::string, api::TrialPtr> written = {};  // by name
 
     // The trial of an action; null if there is none.
     api::TrialPtr find(const std::string& name) const;
   };
+  // One reconcile, as far as it has got.
+  struct Pass {
+    Objects objects;
+    core::Capacity room;
+    Cache& cache;
+    const std::int64_t now_ms;
+    ReconcileResult result = {};
+  };
 
   void forget(const Key& key);
-  std::shared_ptr<Memory> memory_of(const Key& key);
-  std::shared_ptr<Memory> find_memory(const Key& key);  // null where there is none
-  Result<search::Sampler*> sampler_of(const api::Study& study, Memory& memory);
+  std::shared_ptr<Cache> cache_of(const Key& key);
+  std::shared_ptr<Cache> find_cache(const Key& key);  // null where there is none
+  Status advance(Pass& pass);
+  Result<bool> learn(Pass& pass);
+  Status decide(Pass& pass);
+  Status carry_out(const core::StudyPlan& plan, Pass& pass);
+  Result<std::optional<core::StudyPlan>> plan_without_search(const Pass& pass);
+  core::StudyPlan plan_warm_start(const api::Study& study, std::int64_t now_ms);
   Status check(const api::Study& study, const std::vector<api::TrialPtr>& trials);
-  core::StudyPlan plan_warm_start(const api::Study& study, Memory& memory);
-  Result<core::StudyPlan> plan(const api::Study& study, const std::vector<api::TrialPtr>& trials,
-                               core::Capacity room, Memory& memory);
-  // Once it is written down what chooses the trials (core/search_period.h).
-  core::StudyPlan plan_settled(const api::Study& study, const std::vector<api::TrialPtr>& trials,
-                               core::Capacity room, Memory& memory);
-  Status carry_out(const core::StudyPlan& plan, Objects& objects, ReconcileResult& result,
-                   Order order, Memory& memory);
-  void record_what_is_known(const Key& key);
+  Status settle_search(Pass& pass);
+  static Status refresh_sampler(const api::Study& study, Cache& cache);
+  void record_what_is_known(const Key& key, Cache& cache);
   Status execute(const core::StudyAction& action, Objects& objects);
   Status create(const api::Trial& trial, const api::Study& study);
   Status record_facts(const core::RecordFacts& action, Objects& objects);
   Status update_spec(const core::UpdateTrialSpec& action, Objects& objects);
-  void note(const core::EventNote& event, const api::Study& study);
+  void record_event(const core::EventNote& event, const api::Study& study);
 
   Store& store_;
   Runs& runs_;
   Clock& clock_;
   Observer& observer_;
-  std::mutex mutex_;
-  // The map is guarded by mutex_.
-  std::map<Key, std::shared_ptr<Memory>> memories_;
+  std::mutex mutex_;  // guards the map, not what is in it
+  std::map<Key, std::shared_ptr<Cache>> caches_;
 };
 
 }  // namespace fettle::control

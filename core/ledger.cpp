@@ -70,26 +70,29 @@ bool is_prefix(const std::vector<Fact>& known, const std::vector<Fact>& facts) {
   return known.size() <= facts.size() && std::equal(known.begin(), known.end(), facts.begin());
 }
 
+// Whether a rung of the trial may have to be judged that was not judged before. A stop that was
+// planned and never written has to be decided again.
+bool may_need_judging(const Trial* before, const Trial& after) {
+  return before == nullptr || before->status.facts != after.status.facts ||
+         (before->spec.stop && !after.spec.stop);
+}
+
 }  // namespace
 
 // ---- Following the trials ----------------------------------------------------------------------
 
-bool Ledger::is_of(const api::Study& study) const {
-  return name_ == study.metadata.name && uid_ == study.metadata.uid &&
-         generation_ == study.metadata.generation && periods_ == study.status.search &&
-         problem_.priors.size() == study.status.prior_observations.size();
+StudyVersion version_of(const api::Study& study) {
+  return {study.metadata.name, study.metadata.uid, study.metadata.generation, study.status.search,
+          study.status.prior_observations.size()};
 }
 
 void Ledger::reset(const api::Study& study) {
   const std::int64_t rebuilds = rebuilds_;
   *this = Ledger();
   rebuilds_ = rebuilds;
-  name_ = study.metadata.name;
-  uid_ = study.metadata.uid;
-  generation_ = study.metadata.generation;
+  version_ = version_of(study);
   spec_ = study.spec;
   problem_ = problem_of(study);
-  periods_ = study.status.search;
   rungs_ = search::rung_steps(problem_.algorithm, problem_.early_stopping, problem_.resource);
   has_stages_ = search::promotes(problem_);
   history_is_stale_ = true;
@@ -102,7 +105,8 @@ void Ledger::update(const api::Study& study, const std::vector<TrialPtr>& trials
     }
     return false;
   };
-  if (!is_of(study) || trials.size() < trials_.size() || differs_in_order()) reset(study);
+  if (version_ != version_of(study) || trials.size() < trials_.size() || differs_in_order())
+    reset(study);
   for (std::size_t i = 0; i < trials.size(); ++i) {
     if (i == trials_.size()) trials_.emplace_back();
     if (trials_[i] != trials[i]) put(i, trials[i]);
@@ -129,7 +133,7 @@ void Ledger::put(std::size_t position, TrialPtr trial) {
   settle(position, before.get(), after);
   learn(before.get(), after);
   unexamined_.insert(position);
-  unjudged_.insert(position);
+  if (may_need_judging(before.get(), after)) unjudged_.insert(position);
 }
 
 // ---- Counting ----------------------------------------------------------------------------------

@@ -27,6 +27,18 @@
 
 namespace fettle::core {
 
+// Which Study with which spec a ledger is of: what follows from another version is made anew.
+struct StudyVersion {
+  std::string name;
+  std::string uid;
+  std::int64_t generation = -1;
+  std::vector<api::SearchPeriod> periods;  // what chooses the trials (search_period.h)
+  std::size_t priors = 0;                  // observations of earlier Studies
+
+  bool operator==(const StudyVersion&) const = default;
+};
+StudyVersion version_of(const api::Study& study);
+
 class Ledger {
  public:
   Ledger() = default;
@@ -38,8 +50,8 @@ class Ledger {
   // another one or its spec was changed.
   void update(const api::Study& study, const std::vector<api::TrialPtr>& trials);
 
-  // Whether it was last made for this Study with this spec.
-  bool is_of(const api::Study& study) const;
+  // The Study that it was last made for.
+  const StudyVersion& version() const { return version_; }
 
   // What a plan decides: the trial at `position` becomes `trial`; a trial is created.
   void replace(std::size_t position, api::TrialPtr trial);
@@ -64,9 +76,9 @@ class Ledger {
   const std::set<std::size_t>& failed() const { return failed_; }
   const std::set<std::size_t>& reaching_goals() const { return reaching_goals_; }
 
-  // Positions of trials that are new or changed since they were last taken, ascending: whose facts
-  // may have to be written down, and whose rungs may have to be judged. What was found then holds
-  // for the others.
+  // Positions, ascending, of trials that are new or changed since they were last taken: whose facts
+  // may have to be recorded, and of those whose facts changed, whose rungs may have to be judged.
+  // What was found then still holds for the others.
   std::set<std::size_t> take_unexamined() { return std::exchange(unexamined_, {}); }
   std::set<std::size_t> take_unjudged() { return std::exchange(unjudged_, {}); }
 
@@ -94,12 +106,9 @@ class Ledger {
   std::vector<const api::Trial*> unsettled() const;
 
   // Of the Study.
-  std::string name_;
-  std::string uid_;
-  std::int64_t generation_ = -1;
+  StudyVersion version_;
   api::StudySpec spec_;
   search::Problem problem_;
-  std::vector<api::SearchPeriod> periods_;  // that problem_ follows
   std::vector<std::int64_t> rungs_;
   bool has_stages_ = false;
 

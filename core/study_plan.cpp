@@ -43,7 +43,8 @@ std::int64_t trial_seed(std::int64_t study_seed, std::int64_t index) {
 
 class StudyPlanner {
  public:
-  StudyPlanner(const StudyView& view, search::Sampler& sampler, Ledger& ledger, std::int64_t now_ms)
+  // Without a sampler it can only learn().
+  StudyPlanner(const StudyView& view, search::Sampler* sampler, Ledger& ledger, std::int64_t now_ms)
       : study_(view.study),
         capacity_(view.capacity),
         sampler_(sampler),
@@ -53,17 +54,20 @@ class StudyPlanner {
         pauses_(search::promotes(problem_)),
         replaces_(api::replaces_trials(view.study.spec.algorithm.name)) {}
 
-  StudyPlan plan() {
+  StudyPlan learn() {
     if (study_.metadata.deleted_ms != 0) return {};
-    const bool spec_is_new = study_.status.observed_generation != study_.metadata.generation;
-    const bool over = is_finished(study_.status) && !spec_is_new;
-    if (!over) judge_trials();  // what a crash left unjudged, before more is learnt
-    const bool learnt = record_facts();
-    if (over) {
+    if (!is_over()) judge_trials();  // what a crash left unjudged, before more is learnt
+    record_facts();
+    return std::move(plan_);
+  }
+
+  StudyPlan decide() {
+    if (study_.metadata.deleted_ms != 0) return {};
+    if (is_over()) {
       expire();
       return std::move(plan_);
     }
-    if (learnt) judge_trials();
+    judge_trials();
     const Spending spending = ledger_.spending(study_, now_ms_);
     const std::optional<StudyEnd> draining = current_end(study_, ledger_, spending);
     if (draining) {
@@ -78,7 +82,11 @@ class StudyPlanner {
   }
 
  private:
-  bool record_facts();
+  bool is_over() const {
+    const bool spec_is_new = study_.status.observed_generation != study_.metadata.generation;
+    return is_finished(study_.status) && !spec_is_new;
+  }
+  void record_facts();
   void judge_trials();
   void judge_one(std::size_t position, std::int64_t basis);
   void stop_all(const StudyEnd& ending);
@@ -125,7 +133,7 @@ class StudyPlanner {
 
   const api::Study& study_;
   const Capacity capacity_;
-  search::Sampler& sampler_;
+  search::Sampler* const sampler_;
   const std::int64_t now_ms_;
   Ledger& ledger_;  // of the trials as they are once plan_ is carried out
   StudyPlan plan_;
@@ -135,10 +143,8 @@ class StudyPlanner {
   const bool replaces_;  // trials take over from others
 };
 
-// Whether there were any.
-bool StudyPlanner::record_facts() {
-  const std::int64_t before = ledger_.highest_seq();
-  std::int64_t seq = before;
+void StudyPlanner::record_facts() {
+  std::int64_t seq = ledger_.highest_seq();
   for (const std::size_t position : ledger_.take_unexamined()) {
     const Trial& trial = trial_at(position);
     std::vector<api::Fact> facts = unrecorded_facts(study_, trial, ledger_.rungs(), now_ms_);
@@ -151,7 +157,6 @@ bool StudyPlanner::record_facts() {
     act(RecordFacts{trial.metadata.name, std::move(facts)});
     ledger_.replace(position, std::move(learnt));
   }
-  return seq > before;
 }
 
 // Judges every trial that goes on at each rung it passed since the look before, by what was known
@@ -285,7 +290,7 @@ void StudyPlanner::create_trials() {
   const std::int64_t wanted = std::min(free_slots(), trials_left());
   if (wanted <= 0) return;
   const search::History& history = ledger_.history();
-  search::Suggestion suggestion = sampler_.suggest(history, wanted);
+  search::Suggestion suggestion = sampler_->suggest(history, wanted);
   exhausted_ = suggestion.exhausted;
   std::vector<search::Stage> stages(suggestion.points.size(),
                                     {.until_step = study_.spec.resource.max});
@@ -353,7 +358,7 @@ void StudyPlanner::report(const Spending& spending, const std::optional<StudyEnd
   if (no_more && ledger_.active().empty()) {
     ended = final_end(study_, ledger_, draining, exhausted_);
   }
-  const StudyOutlook outlook{ledger_, spending, slots(), draining, ended, sampler_.description()};
+  const StudyOutlook outlook{ledger_, spending, slots(), draining, ended, sampler_->description()};
   api::StudyStatus next = study_status(study_, outlook, now_ms_);
   const auto at_ms = write_time(study_.status, next, spending.running, now_ms_);
   if (!at_ms) return;
@@ -365,10 +370,23 @@ void StudyPlanner::report(const Spending& spending, const std::optional<StudyEnd
 
 }  // namespace
 
+StudyPlan plan_facts(const StudyView& view, Ledger& ledger, std::int64_t now_ms) {
+  ledger.update(view.study, view.trials);
+  return StudyPlanner(view, /*sampler=*/nullptr, ledger, now_ms).learn();
+}
+
+StudyPlan plan_decisions(const StudyView& view, search::Sampler& sampler, Ledger& ledger,
+                         std::int64_t now_ms) {
+  return StudyPlanner(view, &sampler, ledger, now_ms).decide();
+}
+
 StudyPlan plan_study(const StudyView& view, search::Sampler& sampler, Ledger& ledger,
                      std::int64_t now_ms) {
-  ledger.update(view.study, view.trials);
-  return StudyPlanner(view, sampler, ledger, now_ms).plan();
+  StudyPlan plan = plan_facts(view, ledger, now_ms);
+  StudyPlan decisions = plan_decisions(view, sampler, ledger, now_ms);
+  for (StudyAction& action : decisions.actions) plan.actions.push_back(std::move(action));
+  plan.wake_at_ms = decisions.wake_at_ms;
+  return plan;
 }
 
 StudyPlan plan_study(const StudyView& view, search::Sampler& sampler, std::int64_t now_ms) {

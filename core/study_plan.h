@@ -13,8 +13,21 @@
 
 namespace fettle::core {
 
-// Plans one Study. `sampler` is that of the Study's problem (problem.h). Sampler and ledger are
-// only caches of what follows from the view; whoever plans a Study again and again keeps both.
+// A reconcile plans twice: first what is learnt, then what follows from it. So facts can be stored
+// before a sampler is asked, which may take seconds. Ledger and sampler are only caches of what
+// follows from the view; whoever plans a Study again and again keeps both.
+
+// Facts that the trials show and do not list yet. Before more is learnt, rungs are judged that an
+// earlier plan recorded and did not get to. Updates the ledger from the view.
+StudyPlan plan_facts(const StudyView& view, Ledger& ledger, std::int64_t now_ms);
+
+// Everything else: stops, promotions, new trials, the status. The ledger is as plan_facts() left
+// it, whose plan was carried out: its facts are all that this plan rests on (`basis`), whatever is
+// stored meanwhile. `sampler` is that of the Study's problem (problem.h).
+StudyPlan plan_decisions(const StudyView& view, search::Sampler& sampler, Ledger& ledger,
+                         std::int64_t now_ms);
+
+// Both, one after the other.
 StudyPlan plan_study(const StudyView& view, search::Sampler& sampler, Ledger& ledger,
                      std::int64_t now_ms);
 StudyPlan plan_study(const StudyView& view, search::Sampler& sampler, std::int64_t now_ms);

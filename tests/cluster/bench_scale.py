@@ -214,6 +214,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trials", type=int, default=6000)
     parser.add_argument("--parallelism", type=int, default=30)
+    parser.add_argument("--algorithms", default="random,tpe", help="of the long Studies")
     parser.add_argument("--many", type=int, default=20000)
     parser.add_argument("--wide", type=int, default=1000)
     options = parser.parse_args()
@@ -227,7 +228,7 @@ def main():
     with cluster.namespace(NAMESPACE):
         if options.trials:
             keep("plain_job_seconds", round(plain_job(options.trials, options.parallelism), 1))
-        for algorithm in ("random", "tpe") if options.trials else ():
+        for algorithm in options.algorithms.split(",") if options.trials else ():
             keep(algorithm, measure_long(options, algorithm))
             keep(f"{algorithm}_over_plain_job", round(result[algorithm]["seconds"] / result["plain_job_seconds"], 2))
         if options.wide:

@@ -4,9 +4,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <functional>
+#include <set>
+#include <thread>
+
 #include "core/conditions.h"
 #include "core/history.h"
 #include "core/problem.h"
+#include "core/replay.h"
 #include "tests/sim/simulation.h"
 
 namespace fettle::sim {
@@ -16,7 +22,18 @@ using api::TrialPhase;
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-// A tpe Study of four trials at once, driven look by look; what becomes of trials is said by hand.
+// What happens while a sampler is at work. On a thread of its own, as with another worker.
+class Meanwhile : public control::Observer {
+ public:
+  void on_suggested(const control::Key&, std::int64_t) override {
+    if (!happens) return;
+    std::thread other(happens);
+    other.join();
+  }
+  std::function<void()> happens;
+};
+
+// A tpe Study of four trials at once, reconciled by hand; what becomes of trials is said by hand.
 class StudyControllerTest : public testing::Test {
  protected:
   StudyControllerTest() : store_(faults_), runs_(faults_, clock_, all_finish, digits_curve) {
@@ -75,7 +92,7 @@ class StudyControllerTest : public testing::Test {
   SimClock clock_;
   SimStore store_;
   SimRuns runs_;
-  control::Observer observer_;
+  Meanwhile observer_;
   control::StudyController controller_{store_, runs_, clock_, observer_};
 };
 
@@ -116,6 +133,52 @@ TEST_F(StudyControllerTest, AControllerThatHasNotLookedYetLeavesFactsToItsFirstL
   const api::Study study = store_.get_study({"", "digits"}).value();
   ASSERT_TRUE(fresh.store_end(study, completed(0, 0.5)).ok());
   EXPECT_THAT(places(0), IsEmpty());
+}
+
+TEST_F(StudyControllerTest, TheEndOfATrialDoesNotWaitForASampler) {
+  std::vector<std::int64_t> meanwhile;
+  observer_.happens = [&] {
+    CHECK(end(1, 0.5).ok(), "the end could not be stored");
+    meanwhile = places(1);
+  };
+  complete(0, 0.1);
+  ASSERT_TRUE(look().ok());
+  EXPECT_THAT(places(0), ElementsAre(1));
+  EXPECT_THAT(meanwhile, ElementsAre(2)) << "stored at once, with its fact";
+  ASSERT_EQ(trials().size(), 5u);
+  EXPECT_EQ(trials()[4]->spec.search.basis, 1) << "the sampler did not know of the second fact";
+}
+
+// In every reconcile one trial has ended before, and one ends while the sampler is at work.
+TEST_F(StudyControllerTest, DecisionsRestOnTheirBasisWhateverEndsMeanwhile) {
+  const auto end_one = [&] {
+    const std::vector<api::TrialPtr> all = trials();
+    const auto active = std::find_if(all.begin(), all.end(), [](const api::TrialPtr& trial) {
+      return !api::is_terminal(trial->status.phase);
+    });
+    if (active == all.end()) return;
+    const double accuracy = digits_curve((*active)->spec.parameters, 9);
+    CHECK(end(static_cast<std::size_t>(active - all.begin()), accuracy).ok(), "it did not end");
+  };
+  observer_.happens = end_one;
+  const auto study = [&] { return store_.get_study({"", "digits"}).value(); };
+  for (int i = 0; i < 30 && !core::is_finished(study().status); ++i) {
+    end_one();
+    clock_.advance_to(clock_.now_ms() + 2'000);
+    ASSERT_TRUE(look().ok());
+  }
+  EXPECT_TRUE(core::is_finished(study().status));
+  std::set<std::int64_t> seqs;
+  for (std::size_t i = 0; i < trials().size(); ++i) {
+    ASSERT_EQ(places(i).size(), 1u) << i;
+    seqs.insert(places(i).front());
+  }
+  EXPECT_EQ(seqs.size(), trials().size()) << "no two facts have one seq";
+  EXPECT_EQ(*seqs.rbegin(), static_cast<std::int64_t>(trials().size()));
+  const auto replay = core::replay(study(), trials());
+  ASSERT_TRUE(replay.ok());
+  EXPECT_EQ(replay->suggestions, static_cast<std::int64_t>(trials().size()));
+  EXPECT_EQ(replay->differences.size(), 0u);
 }
 
 TEST_F(StudyControllerTest, UnderANewSpecFactsWaitForALook) {
