@@ -50,7 +50,8 @@ class Population {
         table_(problem, history, population_ladder(problem)),
         superseded_(history.trials.size(), false),
         failed_(history.trials.size(), false),
-        over_(history.trials.size(), false) {
+        over_(history.trials.size(), false),
+        paused_(history.trials.size()) {
     CHECK(history.stages.size() == history.trials.size(), "each trial has a stage");
     for (const Stage& stage : history.stages) {
       if (stage.replaces) superseded_[static_cast<std::size_t>(*stage.replaces)] = true;
@@ -61,6 +62,7 @@ class Population {
       if (event.fact.kind == api::FactKind::kFailed && !deleted) failed_[trial] = true;
       if (event.fact.kind == api::FactKind::kFailed && deleted) over_[trial] = true;
       if (event.fact.kind == api::FactKind::kResult) over_[trial] = true;
+      if (event.fact.kind == api::FactKind::kStopped) paused_[trial].push_back(event.fact.step);
     }
     // One that left without a value is no better than one that failed.
     for (std::int64_t trial = 0; trial < size(); ++trial) {
@@ -154,6 +156,27 @@ class Population {
     return static_cast<std::size_t>(std::min(share, std::floor(values / 2)));
   }
 
+  // Whether the trial was still training at the step of the rung, as far as its reports say. One
+  // that left before, with a patience of its own, has no checkpoint of that step.
+  bool came_to(std::int64_t trial, std::int64_t rung) const {
+    // Each leg ends in one pause: the first one at the rung that the trial was first sent to.
+    const std::int64_t leg = rung - stage(trial).bracket;
+    const std::vector<std::int64_t>& steps = paused_[static_cast<std::size_t>(trial)];
+    return leg >= 0 && leg < static_cast<std::int64_t>(steps.size()) &&
+           steps[static_cast<std::size_t>(leg)] >= table_.step(rung);
+  }
+
+  // Those at the rung whose checkpoint another trial can start from, best first. A program that
+  // evaluates every second epoch reports the step of no rung, and still comes to each: where nobody
+  // is known to have come, all may have.
+  Entries possible_parents(std::int64_t rung) const {
+    Entries out;
+    for (const RungTable::Entry& entry : at(rung)) {
+      if (came_to(entry.trial, rung)) out.push_back(entry);
+    }
+    return out.empty() ? at(rung) : out;
+  }
+
   std::string place(const RungTable::Entry& entry, std::int64_t rung) const {
     const auto same = [&](const RungTable::Entry& other) { return other.trial == entry.trial; };
     const auto found = std::find_if(at(rung).begin(), at(rung).end(), same);
@@ -175,8 +198,9 @@ class Population {
         static_cast<std::size_t>(std::find_if(all.begin(), all.end(), same) - all.begin());
     if (where + count < all.size()) return move;
     std::vector<std::int64_t> better;
-    for (std::size_t i = 0; i < count; ++i) {
-      if (std::isfinite(all[i].loss)) better.push_back(all[i].trial);
+    for (const RungTable::Entry& parent : possible_parents(rung)) {
+      if (better.size() == count || same(parent)) break;
+      if (std::isfinite(parent.loss)) better.push_back(parent.trial);
     }
     if (!better.empty()) move.parent = better[draws().below(better.size())];
     return move;
@@ -185,11 +209,12 @@ class Population {
   // Whom a member that failed is made up for by: the best, but none that failed as well if there
   // are others; where nothing is finite, whoever is there.
   std::vector<std::int64_t> best_at(std::int64_t rung) const {
+    const Entries parents = possible_parents(rung);
     Entries sound;
-    for (const RungTable::Entry& entry : at(rung)) {
+    for (const RungTable::Entry& entry : parents) {
       if (!failed_[static_cast<std::size_t>(entry.trial)]) sound.push_back(entry);
     }
-    if (sound.empty()) sound = at(rung);
+    if (sound.empty()) sound = parents;
     std::vector<std::int64_t> out;
     const std::size_t count = std::max<std::size_t>(1, fringe(rung));
     for (const RungTable::Entry& entry : sound) {
@@ -227,8 +252,9 @@ class Population {
   const History& history_;
   const RungTable table_;
   std::vector<bool> superseded_;
-  std::vector<bool> failed_;  // by itself
-  std::vector<bool> over_;    // at its last step, or deleted by hand
+  std::vector<bool> failed_;                       // by itself
+  std::vector<bool> over_;                         // at its last step, or deleted by hand
+  std::vector<std::vector<std::int64_t>> paused_;  // the steps each trial paused at, in order
 };
 
 Json explore(const Problem& problem, const History& history, const RungTable& table,

@@ -47,6 +47,12 @@ class Story {
     learns(trial, last ? api::FactKind::kResult : api::FactKind::kRung, step, loss);
     if (!last) learns(trial, api::FactKind::kStopped, step, loss);
   }
+  // Exits one step before it, having reported this value.
+  void leaves_before_its_rung(std::size_t trial, double loss) {
+    const std::int64_t step = history.stages[trial].until_step;
+    learns(trial, api::FactKind::kRung, step, loss);
+    learns(trial, api::FactKind::kStopped, step - 1, loss);
+  }
   void fails(std::size_t trial) { learns(trial, api::FactKind::kFailed, 0, std::nullopt); }
   void learns(std::size_t trial, api::FactKind kind, std::int64_t step,
               std::optional<double> value) {
@@ -144,6 +150,39 @@ TEST(Populations, WhatIsNotANumberIsReplacedAndNeverCopied) {
 }
 
 // A plateau is to be left.
+// The best one has a patience of its own: it exited after epoch 1, so there is no checkpoint of
+// epoch 2 to start from.
+TEST(Populations, WhoLeftBeforeTheRungIsNobodysParent) {
+  Story story(population_of(4, 6, 2));
+  for (const double loss : {kNaN, 0.2, 0.3, 0.9}) story.begins(loss);
+  story.leaves_before_its_rung(0, 0.1);
+  EXPECT_EQ(story.next(), "0 goes on until 4") << "from the checkpoint that it has";
+  EXPECT_EQ(story.next(), "1 goes on until 4");
+  EXPECT_EQ(story.next(), "2 goes on until 4");
+  EXPECT_EQ(story.next(), "4 takes over from 1 at 2 for 3");
+}
+
+TEST(Populations, WhereNoReportIsOfTheRungAllMayBeParents) {
+  Story story(population_of(4, 6, 2));
+  for (int i = 0; i < 4; ++i) story.begins();
+  for (const std::size_t trial : {0, 1, 2, 3}) {
+    story.leaves_before_its_rung(trial, 0.1 * static_cast<double>(trial));
+  }
+  for (int i = 0; i < 3; ++i) story.next();
+  EXPECT_EQ(story.next(), "4 takes over from 0 at 2 for 3");
+}
+
+TEST(Failures, AreNotMadeUpForByOneThatLeftBeforeTheRung) {
+  Story story(population_of(3, 6, 2));
+  for (const double loss : {kNaN, 0.2, 0.3}) story.begins(loss);
+  story.leaves_before_its_rung(0, 0.1);
+  EXPECT_EQ(story.next(), "0 goes on until 4");
+  EXPECT_EQ(story.next(), "1 goes on until 4");
+  EXPECT_EQ(story.next(), "3 takes over from 1 at 2 for 2");
+  story.fails(3);
+  EXPECT_EQ(story.next(), "4 takes over from 1 at 2 for 3");
+}
+
 TEST(Populations, OfEqualsTheYoungestIsReplaced) {
   Story story(population_of(4, 6, 2));
   for (int i = 0; i < 4; ++i) story.begins(0.5);
