@@ -42,7 +42,7 @@ void add_bound(const std::string& name, double work, double rate, const std::str
   to.bounds.push_back({name, work / rate, arithmetic});
 }
 
-// Of what is read and written so much can never be found in a cache, however well it is used.
+// The share of all reads and writes that misses the cache even in the best case.
 double share_without_cache(const Need& need, const Rates& rates) {
   const auto all = static_cast<double>(need.memory);
   return rates.cache >= all ? 0 : 1 - rates.cache / all;

@@ -1,7 +1,7 @@
 // Bounds: which part of a machine a training waits for, by arithmetic: work divided by a rate.
 //
-// Every time is the least that the part needs. Compute, memory and data are busy at the same time,
-// so a step takes at least the largest of them; what is largest binds.
+// Each time is a lower bound. Compute, memory and data work at the same time, so a step takes at
+// least the largest of their times; that part is the bottleneck.
 // Pure values and functions; usable from any thread.
 #pragma once
 
@@ -17,7 +17,7 @@
 
 namespace fettle::machine {
 
-// What a training needs, as `fettle-trainer --dry-run --output json` tells it. Of one worker.
+// What one worker of a training needs, as `fettle-trainer --dry-run --output json` prints it.
 struct Need {
   std::string precision;
   std::int64_t threads = 1;
@@ -35,14 +35,14 @@ struct Need {
 // Errors: kInvalid, what is missing.
 Result<Need> read_need(const Json& dry_run);
 
-// What a worker has of a machine: rates a second, 0 where they are not known.
+// The part of a machine that one worker has: rates per second, 0 where they are not known.
 struct Rates {
   std::string device;  // "CPU, 2 threads a worker", "NVIDIA H200"
   bool on_gpu = false;
   std::int64_t memory = 0;
   double flops = 0;
   double memory_rate = 0;
-  double cache = 0;  // bytes that need no memory; 0: not counted on
+  double cache = 0;  // bytes that stay in the cache; 0: assume none
   double data_rate = 0;
   std::string data_from;  // "the disk", "PCIe"
   double network_rate = 0;

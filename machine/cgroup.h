@@ -8,7 +8,7 @@
 
 namespace fettle::machine {
 
-// Absent: no limit, or none that can be seen.
+// Absent: there is no limit, or it cannot be read.
 struct CgroupLimits {
   std::optional<std::int64_t> memory;  // bytes
   std::optional<double> cores;

@@ -14,7 +14,7 @@ namespace {
 constexpr std::array<std::string_view, 7> kCpuFeatures = {
     "sse4_2", "avx2", "fma", "avx512f", "avx512_bf16", "amx_tile", "amx_bf16"};
 
-// Two units of so many lanes, a multiply and an add each.
+// Two units of this many lanes; each lane multiplies and adds.
 constexpr double kPlain = 8;
 constexpr double kAvx2 = 2 * 8 * 2;
 constexpr double kAvx512 = 2 * 16 * 2;

@@ -1,4 +1,4 @@
-// The NVIDIA GPUs of this machine, as the driver's management library (NVML) tells of them.
+// The NVIDIA GPUs of this machine, as the driver's management library (NVML) reports them.
 //
 // The library comes with the driver and is opened at run time, so nothing here needs it to build or
 // to start. Usable from any thread.
@@ -35,7 +35,7 @@ struct Gpu {
 };
 
 struct Gpus {
-  std::string missing;  // why there are none to tell of; "" = the library answered
+  std::string missing;  // why none can be reported; "" = the library answered
   std::string driver;   // "580.65.06"
   int cuda = 0;         // the highest version that the driver runs: 13000 is 13.0
   std::vector<Gpu> all;
@@ -44,7 +44,7 @@ struct Gpus {
 // `path`: of the library.
 Gpus find_gpus(const std::string& path = kNvmlLibrary);
 
-// What the data sheet of a GPU promises: dense operations a second, bytes a second.
+// Peak rates from the data sheet of a GPU: dense operations and bytes per second.
 struct GpuPeak {
   double fp32 = 0;  // with TF32 where it has it
   double bits16 = 0;
@@ -52,10 +52,10 @@ struct GpuPeak {
   double fp32_exact = 0;  // without TF32
 };
 
-// By the name that the driver tells, absent for those that the table does not have. Pure.
+// By the driver's name of the GPU; absent for one that the table does not have. Pure.
 std::optional<GpuPeak> peak_of_gpu(const std::string& name);
 
-// Bytes a second each way over so many links of NVLink 3 or 4. Pure.
+// Bytes per second each way over `links` links of NVLink 3 or 4. Pure.
 double nvlink_rate(int links);
 
 }  // namespace fettle::machine

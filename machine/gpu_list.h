@@ -1,4 +1,4 @@
-// The value of CUDA_VISIBLE_DEVICES, by which a process is told its GPUs. Pure.
+// The value of CUDA_VISIBLE_DEVICES, which names the GPUs of a process. Pure.
 #pragma once
 
 #include <string>

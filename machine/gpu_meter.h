@@ -1,8 +1,8 @@
-// How busy one GPU is, how much of its memory is in use and what power it draws, between one
-// question and the next, as NVML tells it.
+// How busy one GPU is, how much memory is in use and how much power it draws, from one call to the
+// next, as NVML reports it.
 //
-// All of it is the card's: what other processes do there counts, too. A part of a GPU (MIG) has its
-// memory alone; NVML knows no more of it.
+// The numbers are those of the whole card: other processes count, too. Of a part of a GPU (MIG)
+// NVML knows only the memory.
 #pragma once
 
 #include <condition_variable>
@@ -18,7 +18,7 @@
 
 namespace fettle::machine {
 
-// What NVML says at one moment; absent: it does not know.
+// One reading; absent: NVML does not know.
 struct GpuReading {
   std::optional<double> utilization;  // 0 to 1
   std::optional<double> memory;       // bytes in use
@@ -26,7 +26,7 @@ struct GpuReading {
   std::optional<double> energy;       // joules since the driver was loaded
 };
 
-// What became of a GPU's time; absent: there is no telling.
+// How a GPU was used over a time; absent: not known.
 struct GpuUse {
   std::optional<double> utilization;  // mean share of the time in which a kernel ran, 0 to 1
   std::optional<double> memory;       // most bytes that were seen in use
@@ -34,7 +34,7 @@ struct GpuUse {
   std::optional<double> energy;       // joules, of all the time since the first reading
 };
 
-// Readings into use. Pure.
+// Computes the use from readings. Pure.
 class GpuReadings {
  public:
   // `seconds`: when, by any clock that only rises.
@@ -62,13 +62,13 @@ class GpuReadings {
   std::optional<Energy> newest_;
 };
 
-// Reads every 200 ms on a thread of its own: NVML's utilisation is that of its last period, of at
-// most a second, so that a reading with each report alone would tell of the validation that went
-// before it. Usable from any thread.
+// Reads every 200 ms on a thread of its own: NVML's utilisation covers its last period, of at most
+// a second, so that one reading with each report would only cover the validation before it. Usable
+// from any thread.
 class GpuMeter {
  public:
   // The GPU with this UUID, without the prefix "GPU-" or "MIG-". nullptr: there is no NVML or no
-  // such GPU, or all that could be told is of a whole card of which this process has a part.
+  // such GPU, or only the numbers of a whole card, of which this process has a part.
   static std::unique_ptr<GpuMeter> open(const std::string& uuid,
                                         const std::string& library = kNvmlLibrary);
   ~GpuMeter();

@@ -53,7 +53,7 @@ std::optional<double> parse_pci_link(std::string_view speed, std::string_view wi
   const auto transfers = leading_number(speed);
   const auto lanes = leading_number(width);
   if (!transfers || !lanes || speed.find("GT/s") == std::string_view::npos) return std::nullopt;
-  // Of 130 bits 128 are data from 8 GT/s on (PCIe 3.0), before that of 10 bits 8.
+  // From 8 GT/s on (PCIe 3.0), 128 of 130 bits are data; before, 8 of 10.
   const double coding = *transfers >= 8 ? 128.0 / 130 : 0.8;
   return *transfers * 1e9 / 8 * coding * *lanes;
 }

@@ -1,4 +1,4 @@
-// What the kernel says about memory and network links, in its files' texts.
+// Memory, caches and links, read from the text of the kernel's files.
 // Pure functions; usable from any thread.
 #pragma once
 
@@ -22,7 +22,7 @@ double parse_cache_size(std::string_view size);
 // Reads /sys/class/net/<name>/speed: bytes a second. Absent: virtual or down ("-1", or nothing).
 std::optional<double> parse_link_speed(std::string_view speed);
 
-// Reads a PCI link, "16.0 GT/s PCIe" with so many lanes: bytes a second each way. Absent: another
+// Reads a PCI link, "16.0 GT/s PCIe", and its lanes: bytes per second each way. Absent: another
 // text.
 std::optional<double> parse_pci_link(std::string_view speed, std::string_view width);
 

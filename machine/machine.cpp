@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "base/directory.h"
 #include "base/file.h"
 #include "machine/usable.h"
 
@@ -27,7 +28,7 @@ std::string text_of(const std::string& path) {
   return text.ok() ? *text : "";
 }
 
-// cpuinfo tells the clock of this moment, the driver of the clock its highest, in kHz.
+// cpuinfo has the clock of this moment; the clock's driver has the highest one, in kHz.
 void take_highest_clock(Cpu& cpu) {
   const std::string highest = line_of("/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq");
   cpu.hertz = std::max(cpu.hertz, 1e3 * std::strtod(highest.c_str(), nullptr));
@@ -41,7 +42,7 @@ void take_cache(Cpu& cpu) {
   }
 }
 
-Disk look_at_disk(const std::string& directory) {
+Disk inspect_disk(const std::string& directory) {
   std::error_code code;
   std::filesystem::path path = std::filesystem::absolute(directory, code);
   while (!std::filesystem::is_directory(path, code) && path.has_relative_path()) {
@@ -74,9 +75,7 @@ std::optional<double> find_pci_rate(const Gpus& gpus) {
 
 std::vector<Link> find_links(const std::string& root) {
   std::vector<Link> links;
-  std::error_code code;
-  const std::string all = root + "/sys/class/net";
-  for (const auto& entry : std::filesystem::directory_iterator(all, code)) {
+  for (const auto& entry : entries_of(root + "/sys/class/net")) {
     const std::string name = entry.path().filename().string();
     if (name == "lo") continue;
     links.push_back({name, line_of(entry.path().string() + "/operstate"),
@@ -98,7 +97,7 @@ Machine inspect_machine(const std::string& directory) {
   machine.limits = cgroup_limits();
   const int threads = static_cast<int>(std::ceil(machine.cores));
   machine.memory_rate = measure_memory(std::clamp(threads, 1, kMostMeasuringThreads));
-  machine.disk = look_at_disk(directory);
+  machine.disk = inspect_disk(directory);
   machine.links = find_links();
   const auto loopback = measure_loopback();
   if (loopback.ok()) machine.loopback = *loopback;

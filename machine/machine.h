@@ -1,4 +1,4 @@
-// Machine: what this machine, or what a container leaves of it, offers a training.
+// Machine: what this machine offers a training, as far as a container leaves it to this process.
 #pragma once
 
 #include <cstdint>
@@ -42,8 +42,8 @@ struct Machine {
   std::optional<double> pci;  // bytes a second to the first GPU
 };
 
-// Looks and measures, for about a second. `directory`: whose disk; the nearest one above that
-// exists.
+// Reads and measures; takes about a second. `directory`: whose disk; if it is missing, that of its
+// nearest parent.
 Machine inspect_machine(const std::string& directory);
 
 // The parts of it that are only read. `root` replaces "/" in tests.

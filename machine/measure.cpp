@@ -44,7 +44,7 @@ class File {
   int fd_;
 };
 
-// Without a name where the file system can, else with one that is taken away at once.
+// Unnamed where the file system supports that, else unlinked at once.
 File open_scratch(const std::string& directory) {
   const int unnamed = ::open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
   if (unnamed >= 0 || (errno != EOPNOTSUPP && errno != EISDIR)) return File(unnamed);
@@ -54,7 +54,7 @@ File open_scratch(const std::string& directory) {
   return File(named);
 }
 
-// Bytes that `step` has moved at each call until the time is up or it moves no more.
+// Calls `step` until the time is up or it moves nothing; returns the bytes moved.
 template <class Step>
 std::size_t repeat(std::size_t most, Step step) {
   const auto until = Clock::now() + kTime;

@@ -1,6 +1,7 @@
-// Bandwidths that no file tells: measured, each for a fraction of a second.
+// Bandwidths that no file says: measured, each for a fraction of a second.
 //
-// They are what this process gets now, beside whatever else runs. Blocking; usable from any thread.
+// They are what this process gets now, beside everything else that runs. Blocking; usable from any
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +11,7 @@
 
 namespace fettle::machine {
 
-// Bytes a second that so many threads read and write, of blocks that no cache holds.
+// Bytes per second that `threads` threads read and write, in blocks larger than any cache.
 double measure_memory(int threads);
 
 struct DiskRate {

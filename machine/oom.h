@@ -6,8 +6,8 @@
 
 namespace fettle::machine {
 
-// Since the machine started, whether the whole of it or one group of processes had no memory left.
-// 0 where the kernel does not tell (before Linux 4.13). `root` replaces "/" in tests.
+// Since the machine started, for want of memory of the whole machine or of one cgroup.
+// 0 where the kernel does not count them (before Linux 4.13). `root` replaces "/" in tests.
 std::int64_t oom_kills(const std::string& root = "");
 
 }  // namespace fettle::machine

@@ -1,7 +1,7 @@
-// How many files a process may have open, and what that means for whoever runs many programs.
+// How many files a process may have open, and how many runs that is enough for.
 //
 // A shell gives its programs a soft limit of 1,024 for the sake of those that use select(); the
-// hard limit is what the system can bear. Usable from any thread.
+// hard limit is what the system allows. Usable from any thread.
 #pragma once
 
 #include <cstdint>

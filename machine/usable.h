@@ -1,4 +1,4 @@
-// What of this machine a process may use: containers and taskset may leave it less than there is.
+// The part of this machine that a process may use: containers and taskset may leave it less.
 // Read at each call; usable from any thread.
 #pragma once
 

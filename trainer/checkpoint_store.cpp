@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "base/directory.h"
 #include "base/file.h"
 
 namespace fettle::trainer {
@@ -50,8 +51,7 @@ Result<Checkpoint> load(const std::string& path) {
 std::vector<CheckpointStore::File> CheckpointStore::list() const {
   std::vector<File> files;
   if (directory_.empty()) return files;
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(directory_, error)) {
+  for (const auto& entry : entries_of(directory_)) {
     const std::string name = entry.path().filename().string();
     std::string_view rest = name;
     File file;
@@ -89,7 +89,7 @@ void CheckpointStore::remove_superseded() const {
     if (!is_new && !kept_for_others) std::filesystem::remove(files[i].path, ignored);
   }
   // What a process left that was killed while it wrote; this one is the only writer now.
-  for (const auto& entry : std::filesystem::directory_iterator(directory_, ignored)) {
+  for (const auto& entry : entries_of(directory_)) {
     const std::string name = entry.path().filename().string();
     const bool ours = name.starts_with(kPrefix);
     if (ours && name.find(std::string(kSuffix) + ".tmp") != std::string::npos) {

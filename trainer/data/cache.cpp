@@ -9,6 +9,7 @@
 #include <filesystem>
 
 #include "base/cache_folder.h"
+#include "base/directory.h"
 #include "base/file.h"
 #include "base/philox.h"
 
@@ -37,8 +38,8 @@ std::string copy_name(const std::string& directory, const std::string& path) {
 void remove_stale_files(const std::string& directory) {
   constexpr auto kStale = std::chrono::hours(1);
   const auto now = std::filesystem::file_time_type::clock::now();
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(directory, error)) {
+  for (const auto& entry : entries_of(directory)) {
+    std::error_code error;
     const bool temporary = entry.path().string().find(".raw.tmp") != std::string::npos;
     if (temporary && now - entry.last_write_time(error) > kStale) {
       std::filesystem::remove(entry.path(), error);
