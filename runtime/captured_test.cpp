@@ -75,6 +75,15 @@ TEST(Captured, WhatIsLearntFromRealPrograms) {
        {R"(│ (\w+) +([-+.\deE]+) │)", R"(│ training_iteration +(\d+) │)"},
        "accuracy",
        {{3, 0.75}}},
+      // Behind "(RayTrainWorker pid=3912)", whose pid is no metric.
+      {"ray_train.out.txt",
+       {R"((accuracy)=([-+.\deE]+))", R"(epoch (\d+):)"},
+       "accuracy",
+       {{1, 0.25}, {2, 0.5}, {3, 0.75}}},
+      {"ray_train.err.txt",
+       {R"('(\w+)': ([-+.\deE]+))", R"(training result (\d+))"},
+       "accuracy",
+       {{1, 0.25}, {2, 0.5}, {3, 0.75}}},
   };
   for (const Case& c : cases) {
     const Result<std::string> text = read_file(source_path("runtime/captured/") + c.file);

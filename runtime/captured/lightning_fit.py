@@ -1,3 +1,5 @@
+import importlib.util
+
 import lightning, torch
 from torch.utils.data import DataLoader, TensorDataset
 
@@ -19,7 +21,8 @@ class Net(lightning.LightningModule):
         self.log("val_loss", self.loss(batch), prog_bar=True)
 
     def on_train_epoch_end(self):
-        self.print(f"epoch {self.current_epoch + 1}: val_loss={self.trainer.callback_metrics['val_loss']:.4f}")
+        if not importlib.util.find_spec("rich"):  # its bar says the same
+            self.print(f"epoch {self.current_epoch + 1}: val_loss={self.trainer.callback_metrics['val_loss']:.4f}")
 
     def configure_optimizers(self):
         return torch.optim.Adam(self.parameters(), lr=0.05)
