@@ -13,8 +13,7 @@ namespace {
 
 constexpr std::size_t kTrees = 64;
 
-// Walks over all leaves that a place with absent coordinates meets, with the part of the cube that
-// each one has.
+// Visits all leaves that a place with absent coordinates meets, each with its part of the cube.
 class Walk {
  public:
   Walk(const std::vector<Node>& nodes, Place at)
@@ -52,7 +51,7 @@ Place places_of(const Tree& tree, const Place& at) {
   return out;
 }
 
-// What the trees that did not see a sample say of it.
+// Predictions of each sample by the trees that have not seen it (out of bag).
 class HeldOut {
  public:
   explicit HeldOut(std::size_t samples) : sums_(samples), counts_(samples) {}
@@ -94,7 +93,21 @@ double Tree::place(std::size_t column, double coordinate) const {
   return order[std::min(cell, order.size() - 1)];
 }
 
+// Most places lack nothing and lie in one leaf, which is found without any memory.
+const Node& Tree::leaf_at(const Place& complete) const {
+  const Node* node = &nodes_[0];
+  while (node->left != 0) {
+    const bool below = place(node->column, complete[node->column]) < node->threshold;
+    node = &nodes_[node->left + (below ? 0 : 1)];
+  }
+  return *node;
+}
+
 Tree::Moments Tree::predict(const Place& at) const {
+  if (std::none_of(at.begin(), at.end(), [](double value) { return std::isnan(value); })) {
+    const Node& leaf = leaf_at(at);
+    return {leaf.mean, leaf.mean * leaf.mean + leaf.variance};
+  }
   Moments out;
   Walk walk(nodes_, places_of(*this, at));
   walk.visit(0, 1, [&out](const Node& node, double volume, const Place&, const Place&) {

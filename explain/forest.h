@@ -3,10 +3,10 @@
 // (importance.h, surface.h).
 //
 // A coordinate that a sample lacks (NaN: an inactive parameter) cannot matter to it. Each tree
-// draws a value for it, so that the forest learns a function on the whole cube that is flat there;
-// a prediction integrates over what the point lacks. Thresholds are drawn between neighbours, as in
-// Hutter et al. 2014, "Algorithm runtime prediction": the mean is then close to linear between
-// samples, and trees disagree where samples are far away.
+// draws a value for it, so that the forest learns a function on the whole cube that is flat along
+// it; a prediction integrates over the coordinates that the point lacks. Thresholds are drawn
+// between neighbours, as in Hutter et al. 2014, "Algorithm runtime prediction": the mean is then
+// close to linear between samples, and trees disagree where samples are far away.
 //
 // Deterministic in samples and seed. Immutable after fit(); safe to share between threads.
 #pragma once
@@ -22,9 +22,9 @@ namespace fettle::explain {
 // Places in the unit cube; NaN = absent.
 using Place = std::vector<double>;
 
-// What one coordinate of the cube stands for.
+// The meaning of one coordinate of the cube.
 struct Column {
-  std::size_t cells = 0;     // values there are, each with its own part of [0, 1]; 0 = a continuum
+  std::size_t cells = 0;     // values, each with its own part of [0, 1]; 0 = a continuum
   bool categorical = false;  // cells without an order, all of the same width
 };
 
@@ -52,23 +52,24 @@ struct Leaf {
 
 class Tree {
  public:
-  // The mean and the mean square of what the tree says of `at`, absent coordinates integrated out.
+  // Mean and mean square of the tree at `at`, with absent coordinates integrated out.
   struct Moments {
     double mean = 0;
     double square = 0;
   };
   Moments predict(const Place& at) const;
 
-  // The leaves that lie at `given`, absent coordinates free: a partition of what is left of the
-  // cube. The corners of leaves are in the tree's own coordinates (see place).
+  // The leaves that meet `given`, whose absent coordinates are free: a partition of that slice of
+  // the cube. Corners of leaves are in the tree's own coordinates (see place).
   std::vector<Leaf> leaves(const Place& given) const;
 
-  // Each tree sorts the values of a categorical column in an order of its own, so that all regions
-  // are intervals: where a coordinate lies for this tree.
+  // The tree's own coordinate: each tree sorts the values of a categorical column, so that all its
+  // regions are intervals.
   double place(std::size_t column, double coordinate) const;
 
  private:
   friend class Grower;
+  const Node& leaf_at(const Place& complete) const;
   std::vector<Node> nodes_;
   std::vector<std::vector<double>> orders_;  // of each column's cells; empty = as they are
 };
@@ -88,8 +89,8 @@ class Forest {
   const std::vector<Tree>& trees() const { return trees_; }
   std::size_t columns() const { return columns_; }
 
-  // Share of the variance that is explained by trees which did not see the sample, at most 1; it is
-  // 0 or less where the forest knows nothing.
+  // Out-of-bag R^2: the share of the variance that trees explain of samples they have not seen. At
+  // most 1; 0 or less where the forest knows nothing.
   double quality() const { return quality_; }
 
  private:

@@ -3,15 +3,16 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <tuple>
 #include <utility>
 
 namespace fettle::explain {
 namespace {
 
-// Leaves: few enough that pairs of them can be gone through, fine enough for a curve.
+// Few enough leaves for a loop over all pairs of them, enough for a smooth curve.
 constexpr std::size_t kMaxLeaves = 256;
 constexpr std::size_t kLeastRows = 2;
-// Columns looked at for one split: 5 of 6, as in the paper, and not more than these.
+// Columns tried for one split: 5 of 6, as in the paper, and at most these.
 constexpr std::size_t kMaxCandidates = 48;
 
 std::size_t cell_of(const Column& column, double coordinate) {
@@ -32,8 +33,9 @@ Grower::Grower(const std::vector<Column>& columns, const std::vector<Sample>& sa
 Tree Grower::grow() {
   order_categories();
   fill_rows();
+  sort_columns();
   tree_.nodes_.emplace_back();
-  open_.push_back({0, 0, order_.size()});
+  open_.push_back({0, 0, values_.size()});
   while (!open_.empty()) {
     const Task task = open_.back();
     open_.pop_back();
@@ -44,8 +46,8 @@ Tree Grower::grow() {
   return std::move(tree_);
 }
 
-// By the mean of their values here (Breiman et al. 1984: with one column no grouping is better);
-// those that never came, in the middle.
+// By the mean of their values (Breiman et al. 1984: no grouping of one column is better). Those
+// without a sample get the overall mean.
 void Grower::order_categories() {
   tree_.orders_.resize(columns_.size());
   double total = 0;
@@ -77,27 +79,41 @@ void Grower::order_categories() {
 }
 
 void Grower::fill_rows() {
-  places_.reserve(rows_.size() * columns_.size());
-  for (const std::size_t row : rows_) {
+  places_.resize(rows_.size() * columns_.size());
+  values_.resize(rows_.size());
+  for (std::size_t draw = 0; draw < rows_.size(); ++draw) {
+    const Sample& sample = samples_[rows_[draw]];
     for (std::size_t column = 0; column < columns_.size(); ++column) {
-      double coordinate = samples_[row].at[column];
+      double coordinate = sample.at[column];
       if (std::isnan(coordinate)) coordinate = random_.uniform();
-      places_.push_back(tree_.place(column, coordinate));
+      places_[column * rows_.size() + draw] = tree_.place(column, coordinate);
     }
-    values_.push_back(samples_[row].value);
+    values_[draw] = sample.value;
   }
-  order_.resize(rows_.size());
-  std::iota(order_.begin(), order_.end(), std::size_t{0});
+}
+
+// Ties by value, so that sums over equal coordinates do not depend on the order of samples.
+void Grower::sort_columns() {
+  orders_.resize(places_.size());
+  is_below_.resize(values_.size());
+  for (std::size_t column = 0; column < columns_.size(); ++column) {
+    const std::span<std::uint32_t> draws = draws_of({0, 0, values_.size()}, column);
+    std::iota(draws.begin(), draws.end(), std::uint32_t{0});
+    std::sort(draws.begin(), draws.end(), [&](std::uint32_t a, std::uint32_t b) {
+      return std::tuple(at(a, column), values_[a], a) < std::tuple(at(b, column), values_[b], b);
+    });
+  }
 }
 
 void Grower::summarise(const Task& task) {
+  const std::span<const std::uint32_t> draws = draws_of(task, 0);
   double sum = 0;
-  for (std::size_t i = task.first; i < task.last; ++i) sum += values_[order_[i]];
-  const auto count = static_cast<double>(task.last - task.first);
+  for (const std::uint32_t draw : draws) sum += values_[draw];
+  const auto count = static_cast<double>(draws.size());
   const double mean = sum / count;
   double squares = 0;
-  for (std::size_t i = task.first; i < task.last; ++i) {
-    const double off = values_[order_[i]] - mean;
+  for (const std::uint32_t draw : draws) {
+    const double off = values_[draw] - mean;
     squares += off * off;
   }
   tree_.nodes_[task.node].mean = mean;
@@ -120,28 +136,25 @@ std::optional<Grower::Split> Grower::best_split(const Task& task) {
 // The split with the least squares around the two means is the one with the largest
 // sum^2 / count on both sides.
 void Grower::try_column(const Task& task, std::size_t column, Split& best) {
-  sorted_.clear();
+  const std::span<const std::uint32_t> draws = draws_of(task, column);
   const double middle = tree_.nodes_[task.node].mean;
-  for (std::size_t i = task.first; i < task.last; ++i) {
-    sorted_.emplace_back(at(order_[i], column), values_[order_[i]] - middle);
-  }
-  std::sort(sorted_.begin(), sorted_.end());
   double left = 0;
   double gain = best.gain;
   std::size_t found = 0;
-  for (std::size_t i = 1; i < sorted_.size(); ++i) {
-    left += sorted_[i - 1].second;
-    if (i < least_ || sorted_.size() - i < least_) continue;
-    if (sorted_[i - 1].first >= sorted_[i].first) continue;
+  for (std::size_t i = 1; i < draws.size(); ++i) {
+    left += values_[draws[i - 1]] - middle;
+    if (i < least_ || draws.size() - i < least_) continue;
+    if (at(draws[i - 1], column) >= at(draws[i], column)) continue;
     const auto below = static_cast<double>(i);
-    const double above = static_cast<double>(sorted_.size()) - below;
+    const double above = static_cast<double>(draws.size()) - below;
     const double here = left * left * (1 / below + 1 / above);  // the sums are left and -left
     if (here <= gain) continue;
     gain = here;
     found = i;
   }
   if (found == 0) return;
-  best = {gain, column, threshold_between(column, sorted_[found - 1].first, sorted_[found].first)};
+  best = {gain, column,
+          threshold_between(column, at(draws[found - 1], column), at(draws[found], column))};
 }
 
 double Grower::threshold_between(std::size_t column, double below, double above) {
@@ -151,12 +164,27 @@ double Grower::threshold_between(std::size_t column, double below, double above)
 }
 
 void Grower::divide(const Task& task, const Split& split) {
-  const auto begin = order_.begin() + static_cast<std::ptrdiff_t>(task.first);
-  const auto end = order_.begin() + static_cast<std::ptrdiff_t>(task.last);
-  const auto middle = std::stable_partition(
-      begin, end, [&](std::size_t row) { return at(row, split.column) < split.threshold; });
+  std::size_t below = 0;
+  for (const std::uint32_t draw : draws_of(task, split.column)) {
+    is_below_[draw] = at(draw, split.column) < split.threshold;
+    below += is_below_[draw] ? 1 : 0;
+  }
+  // A stable partition of each column's range: both halves stay sorted.
+  for (std::size_t column = 0; column < columns_.size(); ++column) {
+    const std::span<std::uint32_t> draws = draws_of(task, column);
+    above_.clear();
+    std::size_t kept = 0;
+    for (const std::uint32_t draw : draws) {
+      if (is_below_[draw]) {
+        draws[kept++] = draw;
+      } else {
+        above_.push_back(draw);
+      }
+    }
+    std::copy(above_.begin(), above_.end(), draws.begin() + static_cast<std::ptrdiff_t>(kept));
+  }
   const std::size_t left = tree_.nodes_.size();
-  const std::size_t cut = task.first + static_cast<std::size_t>(middle - begin);
+  const std::size_t cut = task.first + below;
   Node& node = tree_.nodes_[task.node];
   node.left = left;
   node.column = split.column;

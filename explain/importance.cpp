@@ -14,7 +14,7 @@
 namespace fettle::explain {
 namespace {
 
-// Columns whose pairs are looked at.
+// The most important columns, whose pairs are computed.
 constexpr std::size_t kPaired = 6;
 // Variance below this share of the squared values is what is left of rounding.
 constexpr double kFlat = 1e-18;
@@ -51,8 +51,8 @@ class TreeVariance {
     return sum;
   }
 
-  // Of each column. Two leaves that are apart in one coordinate only are seen as one by who does
-  // not know that coordinate; those apart in more are not.
+  // Of each column. Averaged over a coordinate, two leaves overlap if that coordinate alone keeps
+  // them apart; leaves that two coordinates keep apart never do.
   std::vector<double> totals() const {
     std::vector<double> known(columns_, 0.0);  // variance that is left without the column
     for (std::size_t a = 0; a < leaves_.size(); ++a) {

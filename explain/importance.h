@@ -1,4 +1,4 @@
-// Importance: how much of what a forest says is due to which coordinate (functional analysis of
+// Importance: how much of a forest's variance each coordinate explains (functional analysis of
 // variance; Hutter, Hoos, Leyton-Brown 2014, "An efficient approach for assessing hyperparameter
 // importance"). Exact for each tree, averaged over trees. Pure functions; usable from any thread.
 #pragma once

@@ -17,8 +17,8 @@ constexpr std::uint64_t kSeed = 0x6578706C61696EULL;  // "explain"; the answer i
 constexpr std::size_t kCurvePoints = 33;              // along a parameter with many values
 constexpr std::size_t kSurfacePoints = 21;            // the same, where there are two parameters
 constexpr std::size_t kMaxContexts = 16;
-constexpr std::uint64_t kRandomPoints = 500;  // that a point is compared with
-// A value is an outlier that lies so many times the range of the middle nine tenths away from them.
+constexpr std::uint64_t kRandomPoints = 500;  // a point is compared with these
+// A value is an outlier if it lies this many ranges of the middle nine tenths away from them.
 constexpr double kOutlier = 5;
 constexpr double kTail = 0.05;
 // Differences of values within it are finite.
@@ -184,7 +184,7 @@ std::optional<Prediction> Model::predict(const Json& parameters) const {
   return Prediction{scaling_.centre + scaling_.size * found.mean, scaling_.size * found.deviation};
 }
 
-// The same points for every question: what is expected of them is found once.
+// The same points for every question, so their expected values are computed once.
 void Model::set_random_means() {
   random_means_.reserve(kRandomPoints);
   for (std::uint64_t i = 0; i < kRandomPoints; ++i) {

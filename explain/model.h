@@ -22,7 +22,7 @@
 
 namespace fettle::explain {
 
-// Fewer trials than these teach nothing about parameters.
+// Fewer trials than these say nothing about parameters.
 inline constexpr std::size_t kLeastTrials = 4;
 // More values than these are thinned, evenly in the order in which they were learnt. The cost of a
 // fit grows a little faster than their number.
@@ -59,11 +59,11 @@ class Model {
   static Result<Model> fit(const search::Problem& problem, const search::History& history,
                            std::size_t objective, std::size_t most_samples = kMaxSamples);
 
-  // At the last step. Nothing: the point is not of the space.
+  // At the last step. Nothing: the point is not in the space.
   std::optional<Prediction> predict(const Json& parameters) const;
 
-  // Share of random points of which a lower value is expected than `mean`, in [0, 1]. Those with
-  // the same value count half. Cheap: what is expected of them is found once, by fit().
+  // Share of random points whose expected value is below `mean`, in [0, 1]; equal ones count half.
+  // Cheap: fit() has computed their expected values.
   double share_below(double mean) const;
 
   // Columns are parameters, by index.
@@ -74,7 +74,7 @@ class Model {
 
   std::size_t trials() const { return trials_; }        // that it learnt from
   double quality() const { return forest_.quality(); }  // see Forest
-  std::size_t clipped() const { return clipped_; }      // outliers that were brought nearer
+  std::size_t clipped() const { return clipped_; }      // outliers
 
  private:
   // What is done to values before they are learnt: outliers are clipped, and the rest is brought
@@ -103,7 +103,7 @@ class Model {
   std::vector<std::vector<Place>> contexts_;
   Forest forest_;
   Scaling scaling_;
-  std::vector<double> random_means_;  // what is expected of random points, ascending
+  std::vector<double> random_means_;  // expected values of random points, ascending
   std::size_t trials_ = 0;
   std::size_t clipped_ = 0;
 };

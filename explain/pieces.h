@@ -1,4 +1,4 @@
-// Pieces: what a tree says along one coordinate, averaged over all others: a step function.
+// Pieces: a tree's mean along one coordinate, over all others: a step function.
 // Pure functions; usable from any thread.
 #pragma once
 

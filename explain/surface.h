@@ -1,4 +1,4 @@
-// What a tree says along two coordinates, averaged over all others.
+// A tree's mean along two coordinates, over all others.
 // Pure function; usable from any thread.
 #pragma once
 
@@ -9,7 +9,7 @@
 
 namespace fettle::explain {
 
-// Places to look at along a column, as coordinates of the tree's own in [0, 1].
+// Places along a column, as the tree's own coordinates in [0, 1].
 struct Axis {
   std::size_t column = 0;
   std::vector<double> places;
