@@ -84,7 +84,7 @@ journey: build ## The example, smaller, from the YAML to the best trial
 
 .PHONY: rude-programs
 rude-programs: build # programs as people write them, under every way of stopping early
-	@tests/rude_programs.py $(BUILD)/bin/fettle
+	@tests/rude_programs/run.py $(BUILD)/bin/fettle
 
 .PHONY: report-page
 report-page: build # the report page in headless Chromium
