@@ -20,7 +20,7 @@ struct Place {
   std::string kubeconfig;          // on a cluster; "" = as kubectl finds it
   std::string context;             // "" = the kubeconfig's current one
   std::string ns;                  // "" = the context's
-  std::string program = "fettle";  // how hints call this program, to look at the same place
+  std::string program = "fettle";  // how hints call this program, to read the same place
 };
 
 struct RunOptions {
@@ -30,7 +30,7 @@ struct RunOptions {
   Output output = Output::kText;
   bool fresh = false;                       // begin anew; what is there is moved aside
   std::optional<std::int64_t> parallelism;  // instead of the file's budget.parallelism
-  std::string resume;                       // the command line that goes on with this run
+  std::string resume;                       // the command line that resumes this run
 };
 int run_command(const RunOptions& options);
 

@@ -10,7 +10,7 @@ enum ExitCode : int {
   kExitFailed = 1,         // the study failed
   kExitInvalid = 2,        // the input is wrong
   kExitEnvironment = 3,    // disk, permissions, processes, or somebody else has the study
-  kExitInterrupted = 130,  // stopped by a signal or suspended; running again goes on
+  kExitInterrupted = 130,  // stopped by a signal or suspended; running it again resumes
 };
 
 // The code for an error that ends a command.

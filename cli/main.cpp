@@ -16,7 +16,7 @@
 #include "cli/exit_code.h"
 #include "cli/suggest/suggest.h"
 #include "cli/views/text.h"
-#include "runtime/local/supervisor.h"
+#include "runtime/local/process/supervisor.h"
 
 namespace {
 
@@ -56,7 +56,7 @@ void add_output(CLI::App& command, Output& output, const std::vector<std::string
   command
       .add_option_function<std::string>(
           "--output", [&output](const std::string& name) { output = kOutputs.at(name); },
-          "How to print it; text if left out")
+          "Output format; default: text")
       ->check(CLI::IsMember(names))
       ->type_name("");
 }
@@ -68,10 +68,10 @@ void add_run(CLI::App& app, Arguments& arguments) {
   command->add_option("--study", arguments.run.study, "Which Study of a file with several");
   command->add_option("--parallelism", arguments.run.parallelism, "Trials at once")->type_name("N");
   command->add_flag("--fresh", arguments.run.fresh,
-                    "Begin anew; what there is is moved aside, not deleted");
+                    "Start over; the old study is moved aside, not deleted");
   command->footer(
-      "Running the same file again goes on where it was. Ctrl-C stops the trials gently.\n"
-      "With --on cluster, applies the Study and follows it; Ctrl-C ends only the following.\n"
+      "Running the same file again resumes the study. Ctrl-C stops the trials gently.\n"
+      "With --on cluster, applies the Study and follows it; Ctrl-C only stops following.\n"
       "Exit codes: 0 succeeded, 1 failed, 2 invalid input, 3 environment, 130 interrupted.\n"
       "Examples:\n"
       "  fettle run examples/shell.yaml\n"
@@ -80,8 +80,7 @@ void add_run(CLI::App& app, Arguments& arguments) {
 }
 
 void add_validate(CLI::App& app, Arguments& arguments) {
-  CLI::App* command =
-      app.add_subcommand("validate", "Say everything that is wrong with study files");
+  CLI::App* command = app.add_subcommand("validate", "Report every error in study files");
   command->add_option("files", arguments.validate.files, "Study files; - is standard input")
       ->required();
   command->footer("Example:\n  fettle validate examples/*.yaml");
@@ -89,20 +88,21 @@ void add_validate(CLI::App& app, Arguments& arguments) {
 
 void add_doctor(CLI::App& app, Arguments& arguments) {
   CLI::App* command = app.add_subcommand(
-      "doctor", "Say what this machine offers, and which part of it bounds a study");
+      "doctor", "Show what this machine offers, and which part of it limits a study");
   command->add_option("file", arguments.doctor.file,
                       "Study file (YAML), or a configuration of the built-in trainer (JSON)");
   add_output(*command, arguments.doctor.output, {"text", "json"});
   command->footer(
-      "Looks and measures for about a second. Of a study it looks at the first trial.\n"
-      "Exit codes: 0 fine, 1 something that the file needs is missing, 2 invalid input.\n"
+      "Measures for about a second. Of a study it judges the first trial.\n"
+      "Exit codes: 0 fine, 1 something the file needs is missing, 2 invalid input.\n"
       "Examples:\n  fettle doctor\n  fettle doctor study.yaml");
 }
 
 void add_status(CLI::App& app, Arguments& arguments) {
-  CLI::App* command = app.add_subcommand("status", "Show how a study stands, or list all studies");
+  CLI::App* command =
+      app.add_subcommand("status", "Show the state of a study, or list all studies");
   command->add_option("study", arguments.status.study, "Name of the study");
-  command->add_flag("--events", arguments.status.events, "Show what happened, oldest first");
+  command->add_flag("--events", arguments.status.events, "Show its events, oldest first");
   add_output(*command, arguments.status.output, {"text", "json"});
 }
 
@@ -118,7 +118,7 @@ void add_best(CLI::App& app, Arguments& arguments) {
       app.add_subcommand("best", "Print the best configuration of a study, ready to paste");
   command->add_option("study", arguments.best.study, "Name of the study")->required();
   command->add_flag("--schedule", arguments.best.schedule,
-                    "Which parameters it was trained with from step to step (pbt, pb2)");
+                    "The parameters it was trained with, step by step (pbt, pb2)");
   add_output(*command, arguments.best.output, {"text", "json", "yaml"});
   command->footer(
       "Text is YAML already; with --schedule, yaml is a Study that trains the schedule again.\n"
@@ -128,26 +128,27 @@ void add_best(CLI::App& app, Arguments& arguments) {
 }
 
 void add_logs(CLI::App& app, Arguments& arguments) {
-  CLI::App* command = app.add_subcommand("logs", "Print what a trial printed");
+  CLI::App* command = app.add_subcommand("logs", "Print the output of a trial");
   command->add_option("trial", arguments.logs.trial, "Name of the trial: digits-3")->required();
-  command->add_option("--run", arguments.logs.run, "Which of its runs; the newest if left out")
+  command->add_option("--run", arguments.logs.run, "Number of the run; default: the newest")
       ->type_name("N");
-  command->add_flag("-f,--follow", arguments.logs.follow, "Go on until the run ends");
+  command->add_flag("-f,--follow", arguments.logs.follow, "Keep printing until the run ends");
   command->footer(
-      "Of a log over 16 MiB the beginning and the end are kept, also while it grows; a line says "
-      "how\n"
-      "much is missing between. --follow ends with exit code 3 when fettle run was killed.");
+      "A log over 16 MiB keeps its beginning and its end; a line between them says how much is "
+      "left\n"
+      "out. --follow exits with 3 when fettle run was killed.");
 }
 
 void add_scale(CLI::App& app, Arguments& arguments) {
-  CLI::App* command = app.add_subcommand("scale", "Give a trial that runs more or fewer workers");
+  CLI::App* command =
+      app.add_subcommand("scale", "Change the number of workers of a running trial");
   command->add_option("trial", arguments.scale.trial, "Name of the trial: digits-3")->required();
-  command->add_option("workers", arguments.scale.workers, "How many it is to have")
+  command->add_option("workers", arguments.scale.workers, "The number of workers it should have")
       ->required()
       ->type_name("N");
   command->footer(
-      "Within trial.workers' min and max. The training goes on where it is; with globalBatch its\n"
-      "result stays the same.\n"
+      "Within trial.workers' min and max. The training continues from its current step; with\n"
+      "globalBatch its result stays the same.\n"
       "Example:\n  fettle scale digits-3 4");
 }
 
@@ -156,35 +157,35 @@ void add_report(CLI::App& app, Arguments& arguments) {
   command->add_option("study", arguments.report.study, "Name of the study")->required();
   command
       ->add_option("-o,--out", arguments.report.file,
-                   "HTML file to write; - is standard output; <study>.html if left out")
+                   "HTML file to write, - for standard output; default: <study>.html")
       ->type_name("FILE");
   command->footer(
-      "One file that any browser opens, without a network: curves, importance, dependence, "
-      "trials.\n"
+      "One file that any browser opens, without a network: learning curves, importance of the\n"
+      "parameters, and all trials.\n"
       "Example:\n  fettle report digits -o digits.html");
 }
 
 void add_why(CLI::App& app, Arguments& arguments) {
   CLI::App* command =
-      app.add_subcommand("why", "Say why a trial was tried, what was expected and what came of it");
+      app.add_subcommand("why", "Show why a trial was tried, what was expected, and its result");
   command->add_option("trial", arguments.why.trial, "Name of the trial: digits-3")->required();
   add_output(*command, arguments.why.output, {"text", "json"});
 }
 
 void add_replay(CLI::App& app, Arguments& arguments) {
   CLI::App* command =
-      app.add_subcommand("replay", "Decide everything again from the recorded facts, and compare");
+      app.add_subcommand("replay", "Repeat every decision from the recorded facts, and compare");
   command->add_option("study", arguments.replay.study, "Name of the study")->required();
   command
       ->add_option("--algorithm", arguments.replay.algorithm,
-                   "What this one would have suggested, knowing the same")
+                   "What this algorithm would have suggested from the same facts")
       ->type_name("NAME");
   command
       ->add_option("--early-stopping", arguments.replay.early_stopping,
-                   "Whom this rule would have stopped, and what that would have saved")
+                   "Which trials this rule would have stopped, and the steps saved")
       ->type_name("NAME");
   command->footer(
-      "Exit codes: 0 all decisions come out as recorded, 1 some do not.\n"
+      "Exit codes: 0 all decisions are as recorded, 1 some differ.\n"
       "Examples:\n  fettle replay digits\n  fettle replay digits --early-stopping median");
 }
 
@@ -209,7 +210,7 @@ void add_hidden(CLI::App& app, Arguments& arguments) {
 void describe(CLI::App& app, Arguments& arguments) {
   app.set_version_flag("--version", "fettle " FETTLE_VERSION);
   app.add_option("-C,--directory", arguments.directory,
-                 "Where .fettle lies, in which studies are kept")
+                 "The directory of .fettle, which holds the studies")
       ->type_name("DIR");
   app.add_option("--on", arguments.on,
                  "Where studies run: local (this machine) or cluster (Kubernetes)")
@@ -247,7 +248,7 @@ void describe(CLI::App& app, Arguments& arguments) {
       "  fettle logs digits-3 --follow\n"
       "  fettle report digits\n"
       "  fettle why digits-3\n"
-      "As `kubectl fettle` the same commands look at the cluster of the kubeconfig.");
+      "As `kubectl fettle`, the same commands work on the cluster of the kubeconfig.");
 }
 
 // kubectl runs plugins by their file name.
@@ -255,8 +256,8 @@ bool is_kubectl_plugin(std::string_view program) {
   return program.substr(program.rfind('/') + 1) == "kubectl-fettle";
 }
 
-// Decides where to look, and how hints call this program so that it looks there again. Returns what
-// is wrong with it, or "".
+// Decides which place the command reads, and how hints call this program to read the same place.
+// Returns an error for people, or "".
 std::string complete_place(bool is_plugin, Arguments& arguments) {
   fettle::cli::Place& place = arguments.place;
   const auto add = [&place](const char* option, const std::string& value) {
@@ -281,7 +282,7 @@ std::string complete_place(bool is_plugin, Arguments& arguments) {
   return "";
 }
 
-// Fills in what follows from more than one argument. Returns what is wrong with them, or "".
+// Fills in what follows from more than one argument. Returns an error for people, or "".
 std::string complete(bool is_plugin, Arguments& arguments) {
   std::string wrong = complete_place(is_plugin, arguments);
   const fettle::cli::Place& place = arguments.place;
@@ -296,7 +297,7 @@ std::string complete(bool is_plugin, Arguments& arguments) {
   return wrong;
 }
 
-// Says what is wrong with the command line; returns the exit code.
+// Prints the error of the command line; returns the exit code.
 int complain(const CLI::App& app, const CLI::ParseError& error) {
   const std::vector<std::string> rest = app.remaining();
   if (!app.get_subcommands().empty() || rest.empty() || error.get_exit_code() == 0) {

@@ -20,7 +20,7 @@ namespace fettle::cli {
 using LogHint = std::function<std::string(const std::string& trial, std::int64_t run)>;
 
 struct SeenStudy {
-  RunView view;  // happenings: the newest events; of an interrupted study as it was then
+  RunView view;  // timeline: the newest events; of an interrupted study as it was then
   LogHint log;
   std::int64_t now_ms = 0;  // the wall clock
 };
@@ -40,11 +40,11 @@ class StudySource {
   virtual Result<std::vector<std::string>> names() = 0;
   // kNotFound names the studies there are.
   virtual Result<SeenStudy> read(const std::string& study, Detail detail) = 0;
-  // Prints what run `run` (absent: the newest) of the trial printed; with `follow`, goes on until
-  // it ends. kNotFound, in words: no such trial, no such run, nothing kept of it.
+  // Prints what run `run` (absent: the newest) of the trial printed; with `follow`, keeps printing
+  // until it ends. kNotFound, in words: no such trial, no such run, nothing kept of it.
   virtual Status print_log(const std::string& trial, std::optional<std::int64_t> run, bool follow,
                            const LogPrinter& print) = 0;
-  // Asks for so many workers of the trial. Errors: nobody hears it; it is not allowed.
+  // Asks for this number of workers of the trial. Errors: nobody runs it; it is not allowed.
   virtual Status scale(const std::string& trial, std::int64_t workers) = 0;
 };
 

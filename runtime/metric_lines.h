@@ -16,8 +16,8 @@
 //
 // Bounds: a line counts up to kMaxLineBytes (of a longer one regular expressions see the end), a
 // report holds kMaxMetrics metrics, first of all those that the Study asks for. Names that are not
-// UTF-8 or hold a NUL are left out, so that api::read_report accepts every report. Never fails: the
-// bytes are a stranger's. Not synchronised; no IO; the time comes in from outside.
+// UTF-8 or hold a NUL are left out, so that api::read_report accepts every report. Never fails,
+// whatever the bytes. Not synchronised; no IO; the caller passes the time.
 #pragma once
 
 #include <cstddef>
@@ -52,10 +52,10 @@ struct MetricLinesOptions {
 // Of a trial of `study`.
 MetricLinesOptions metric_options(const api::Study& study);
 
-// kInvalid, in words: a regular expression cannot be read, or has not the groups it needs.
+// kInvalid, in words: a regular expression is malformed or lacks a group.
 Status check_metrics_filter(const api::MetricsFilter& filter);
 
-// A compiled filter, which many MetricLines may share, on any threads: what it caches may be
+// A compiled filter. Many MetricLines share one, on any threads, since its cache may take
 // megabytes. It must have passed check_metrics_filter.
 struct MetricPattern;
 std::shared_ptr<const MetricPattern> compile_metrics_filter(const api::MetricsFilter& filter);

@@ -59,6 +59,14 @@ for folder in base machine kernels kernels/bench api crds search explain core co
 $upward"
 done
 
+# Rooms of the local runner (runtime/local/README.md).
+local_upward() {  # ROOM WHAT: a room and what it must not include
+  git grep -nE "^#include \"runtime/local/($2)" -- "runtime/local/$1/*" ':!*_test.cpp' || true
+}
+upward="$(local_upward store 'run/|process/|session')$(local_upward process 'run/|store/|session')$(local_upward run session)"
+[ -z "$upward" ] || fail "an include that points up:
+$upward"
+
 scripts/names_lint.py "${sources[@]}" "${inline_parts[@]}" || failed=1
 scripts/rooms_lint.py kernels || failed=1
 

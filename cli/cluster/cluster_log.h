@@ -12,7 +12,7 @@ namespace fettle::cli {
 
 struct PodLogOptions {
   std::optional<std::int64_t> run;  // absent: the newest
-  bool follow = false;              // wait for the container to start, and go on until it ends
+  bool follow = false;              // wait for the container to start, and print until it ends
 };
 
 // Prints what the trial's container printed in the newest pod of rank 0. kNotFound, in words: no

@@ -42,7 +42,7 @@ std::string one_cause_a_line(std::string message) {
 }
 
 Farewell farewell_of(const RunOptions& options, const Cluster& cluster, const std::string& study) {
-  return {"No longer following; study " + study + " goes on.\n" + ways_on(cluster, study),
+  return {"No longer following; study " + study + " keeps running.\n" + ways_on(cluster, study),
           options.resume};
 }
 

@@ -22,22 +22,22 @@ std::int64_t time_of(const Json& event) {
                    kube::time_at(event, {"metadata", "creationTimestamp"})});
 }
 
-Happening happening_of(const Json& event) {
+TimelineEntry entry_of(const Json& event) {
   const std::string about = kube::text_at(event, {"regarding", "name"});
   const std::string reason = kube::text_at(event, {"reason"});
   const std::string note = kube::text_at(event, {"note"});
   const std::int64_t times = kube::integer_at(event, {"series", "count"});
-  Happening happening;
-  happening.at_ms = time_of(event);
-  happening.warning = kube::text_at(event, {"type"}) == "Warning";
-  happening.text = printable(about) + ' ' + printable(reason) + ": " + printable(note);
-  if (times > 1) happening.text += " (" + std::to_string(times) + " times)";
-  happening.data = Json::object({{"event", reason},
-                                 {"timeMs", happening.at_ms},
-                                 {"about", about},
-                                 {"warning", happening.warning},
-                                 {"message", note}});
-  return happening;
+  TimelineEntry entry;
+  entry.at_ms = time_of(event);
+  entry.warning = kube::text_at(event, {"type"}) == "Warning";
+  entry.text = printable(about) + ' ' + printable(reason) + ": " + printable(note);
+  if (times > 1) entry.text += " (" + std::to_string(times) + " times)";
+  entry.data = Json::object({{"event", reason},
+                             {"timeMs", entry.at_ms},
+                             {"about", about},
+                             {"warning", entry.warning},
+                             {"message", note}});
+  return entry;
 }
 
 bool is_about(const Json& event, const RunView& view) {
@@ -91,28 +91,28 @@ Result<SeenStudy> ClusterSource::read(const std::string& name, Detail detail) {
   }
   sort_by_index(seen.view.trials);
   if (detail == Detail::kWithEvents) {
-    FETTLE_ASSIGN(seen.view.happenings, read_events(seen.view));
+    FETTLE_ASSIGN(seen.view.timeline, read_events(seen.view));
   }
   bring_up_to_date(seen.view);
   return seen;
 }
 
 // Events are for people: who may not read them sees the rest.
-Result<std::vector<Happening>> ClusterSource::read_events(const RunView& view) {
-  std::vector<Happening> happenings;
+Result<std::vector<TimelineEntry>> ClusterSource::read_events(const RunView& view) {
+  std::vector<TimelineEntry> timeline;
   const auto events = client_.list(kube::kEvents, cluster_.ns);
-  if (!events.ok() && events.error().code == ErrorCode::kForbidden) return happenings;
+  if (!events.ok() && events.error().code == ErrorCode::kForbidden) return timeline;
   if (!events.ok()) return events.error();
   for (const Json& event : *events) {
-    if (is_about(event, view)) happenings.push_back(happening_of(event));
+    if (is_about(event, view)) timeline.push_back(entry_of(event));
   }
-  std::stable_sort(happenings.begin(), happenings.end(),
-                   [](const Happening& a, const Happening& b) { return a.at_ms < b.at_ms; });
-  if (happenings.size() > kMostEvents) {
-    happenings.erase(happenings.begin(),
-                     happenings.end() - static_cast<std::ptrdiff_t>(kMostEvents));
+  std::stable_sort(
+      timeline.begin(), timeline.end(),
+      [](const TimelineEntry& a, const TimelineEntry& b) { return a.at_ms < b.at_ms; });
+  if (timeline.size() > kMostEvents) {
+    timeline.erase(timeline.begin(), timeline.end() - static_cast<std::ptrdiff_t>(kMostEvents));
   }
-  return happenings;
+  return timeline;
 }
 
 Status ClusterSource::scale(const std::string& trial, std::int64_t workers) {

@@ -23,7 +23,7 @@ class ClusterSource final : public StudySource {
   Status scale(const std::string& trial, std::int64_t workers) override;
 
  private:
-  Result<std::vector<Happening>> read_events(const RunView& view);
+  Result<std::vector<TimelineEntry>> read_events(const RunView& view);
 
   const Cluster cluster_;
   kube::Client client_;

@@ -123,9 +123,9 @@ TEST_F(ClusterTest, TellsTheEventsOfAStudyAndItsTrialsAndNoOthers) {
   }
   const auto seen = ClusterSource(cluster_).read("digits", Detail::kWithEvents);
   ASSERT_TRUE(seen.ok()) << seen.error().message;
-  ASSERT_EQ(seen->view.happenings.size(), 1u);
-  EXPECT_EQ(seen->view.happenings[0].text, "digits-1 Retrying: exit code 3 (4 times)");
-  EXPECT_TRUE(seen->view.happenings[0].warning);
+  ASSERT_EQ(seen->view.timeline.size(), 1u);
+  EXPECT_EQ(seen->view.timeline[0].text, "digits-1 Retrying: exit code 3 (4 times)");
+  EXPECT_TRUE(seen->view.timeline[0].warning);
 }
 
 TEST_F(ClusterTest, SaysThatFettleMayNotBeInstalled) {
@@ -209,10 +209,10 @@ TEST_F(ClusterTest, RefusalsAreToldInTheServersWordsOneALine) {
 // Keeps what it is told.
 class Recorder final : public Display {
  public:
-  void show(const RunView& view, const std::vector<Happening>& news) override {
+  void show(const RunView& view, const std::vector<TimelineEntry>& news) override {
     ++shown;
     trials = view.trials.size();
-    for (const Happening& happening : news) told.push_back(happening.text);
+    for (const TimelineEntry& entry : news) told.push_back(entry.text);
   }
   void say(const std::string& message) override { said.push_back(message); }
   void finish(const RunView&, const Farewell&) override {}

@@ -15,7 +15,7 @@ namespace {
 
 // The first lists must have come by then.
 constexpr std::chrono::seconds kMostPatience{30};
-// An operator looks at a new Study within a fraction of a second.
+// An operator reconciles a new Study within a fraction of a second.
 constexpr std::chrono::seconds kOperatorPatience{10};
 
 kube::InformerOptions watch_of(const kube::Resource& resource, const std::string& ns,
@@ -84,7 +84,7 @@ void Follower::say_what_is_wrong() {
   if (trouble) return say("the API server does not answer as it should; trying on: " + *trouble);
   const bool waits = seen_ && view().study.status.observed_generation == 0;
   if (waits && std::chrono::steady_clock::now() - begin_ > kOperatorPatience) {
-    say("no operator has looked at the Study yet; is Fettle installed, and does it watch "
+    say("no operator has reconciled the Study yet; is Fettle installed, and does it watch "
         "namespace " +
         cluster_.ns + "?");
   }

@@ -1,5 +1,5 @@
 // Follower: watches a Study and its Trials on a cluster, and shows them until the Study ends or a
-// signal comes. It changes nothing: the Study goes on without it.
+// signal comes. It changes nothing: the Study runs without it.
 //
 // One thread looks and draws; informers keep copies up to date on theirs.
 #pragma once

@@ -8,9 +8,9 @@
 #include "api/field_errors.h"
 #include "api/study_json.h"
 #include "base/file.h"
-#include "runtime/local/private_root.h"
-#include "runtime/local/pruning.h"
-#include "runtime/local/sqlite_store.h"
+#include "runtime/local/store/private_root.h"
+#include "runtime/local/store/pruning.h"
+#include "runtime/local/store/sqlite_store.h"
 
 namespace fettle::cli {
 namespace {

@@ -8,8 +8,8 @@
 #include "base/json.h"
 #include "base/result.h"
 #include "control/store.h"
-#include "runtime/local/layout.h"
-#include "runtime/local/study_lock.h"
+#include "runtime/local/store/layout.h"
+#include "runtime/local/store/study_lock.h"
 
 namespace fettle::cli {
 
@@ -29,7 +29,7 @@ Result<Adopted> adopt_study(control::Store& store, const api::Study& wanted, con
 // Moves what is kept of the study to <root>/.old/<study>-<n> and returns that path; "" when there
 // is nothing. Takes the study's lock meanwhile, so nothing can be running. Deletes nothing but the
 // oldest run directories of what was moved aside earlier, where they are over kMostRunBytes
-// (runtime/local/pruning.h).
+// (runtime/local/store/pruning.h).
 Result<std::string> move_aside(const local::Layout& layout, const local::StudyLockOptions& lock);
 
 }  // namespace fettle::cli

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "api/study_json.h"
-#include "runtime/local/sqlite_store.h"
+#include "runtime/local/store/sqlite_store.h"
 
 namespace fettle::cli {
 namespace {

@@ -4,7 +4,7 @@
 #include "cli/commands.h"
 #include "cli/exit_code.h"
 #include "cli/study_source.h"
-#include "cli/views/schedule.h"
+#include "cli/views/best_schedule.h"
 #include "cli/views/summary.h"
 
 namespace fettle::cli {

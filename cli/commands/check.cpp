@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "core/problem.h"
-#include "runtime/local/run_command.h"
+#include "runtime/local/run/run_command.h"
 #include "search/search.h"
 
 namespace fettle::cli {

@@ -1,4 +1,4 @@
-// fettle logs: what a trial printed, also while it goes on printing.
+// fettle logs: the output of a trial, also while it grows.
 #include <iostream>
 
 #include "cli/commands.h"

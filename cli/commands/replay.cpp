@@ -110,7 +110,7 @@ void print_stops(const api::Study& study, const core::WhatIf& other) {
             << best_sentence(other);
   if (other.unknown > 0) {
     std::cout << "It would have let " << plural(other.unknown, "trial")
-              << " go on that really were stopped: what they would have come to is not known.\n";
+              << " continue that were stopped: their further results are not known.\n";
   }
   std::vector<Line> rows;
   for (const core::WhatIfStop& stop : other.stops) {

@@ -17,9 +17,9 @@
 #include "cli/views/display.h"
 #include "cli/views/summary.h"
 #include "cli/views/text.h"
-#include "runtime/local/fitting.h"
-#include "runtime/local/pruning.h"
+#include "runtime/local/run/fitting.h"
 #include "runtime/local/session.h"
+#include "runtime/local/store/pruning.h"
 
 namespace fettle::cli {
 namespace {
@@ -91,7 +91,7 @@ void announce(const api::Study& study, Display& display) {
 Farewell farewell_of(const Result<StudyState>& state, const RunOptions& options) {
   if (!state.ok()) return {"", options.resume};
   if (*state == StudyState::kFinished) return {};
-  return {"Interrupted; nothing is lost. To go on: " + options.resume, options.resume};
+  return {"Interrupted; nothing is lost. To resume: " + options.resume, options.resume};
 }
 
 // Of a study that has ended: what a person may still want to read stays, whatever its age.

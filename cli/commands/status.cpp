@@ -58,10 +58,9 @@ int list_studies(StudySource& source, Output output, const Style& style) {
 }
 
 void print_events(const RunView& view, Output output) {
-  for (const Happening& happening : view.happenings) {
-    std::cout << (output == Output::kJson
-                      ? happening.data.dump()
-                      : render_happening(happening, view.study.status.started_ms))
+  for (const TimelineEntry& entry : view.timeline) {
+    std::cout << (output == Output::kJson ? entry.data.dump()
+                                          : render_entry(entry, view.study.status.started_ms))
               << '\n';
   }
 }

@@ -12,9 +12,9 @@
 #include "cli/doctor/trainer_program.h"
 #include "cli/exit_code.h"
 #include "cli/views/text.h"
-#include "runtime/local/claims.h"
-#include "runtime/local/network_disk.h"
-#include "runtime/local/proc_table.h"
+#include "runtime/local/process/proc_table.h"
+#include "runtime/local/run/claims.h"
+#include "runtime/local/store/network_disk.h"
 
 namespace fettle::cli {
 namespace {

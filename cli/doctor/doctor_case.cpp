@@ -11,7 +11,7 @@
 #include "core/plan.h"
 #include "core/problem.h"
 #include "core/study_plan.h"
-#include "runtime/local/run_command.h"
+#include "runtime/local/run/run_command.h"
 #include "runtime/trial_file.h"
 
 namespace fettle::cli {

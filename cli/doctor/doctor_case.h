@@ -1,4 +1,4 @@
-// What `fettle doctor FILE` looks at: a trainer's configuration by itself, or of each Study in a
+// What `fettle doctor FILE` judges: a trainer's configuration by itself, or of each Study in a
 // file the first trial that it would begin with.
 #pragma once
 

@@ -10,7 +10,7 @@
 #include "cli/doctor/doctor_case.h"
 #include "machine/bounds.h"
 #include "machine/machine.h"
-#include "runtime/local/room.h"
+#include "runtime/local/run/room.h"
 
 namespace fettle::cli {
 

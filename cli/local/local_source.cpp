@@ -12,11 +12,11 @@
 #include "base/file.h"
 #include "cli/views/text.h"
 #include "control/clock.h"
-#include "runtime/local/pruning.h"
-#include "runtime/local/scaling.h"
-#include "runtime/local/sqlite_store.h"
-#include "runtime/local/study_lock.h"
-#include "runtime/local/trial_log_reader.h"
+#include "runtime/local/process/trial_log_reader.h"
+#include "runtime/local/store/pruning.h"
+#include "runtime/local/store/scaling.h"
+#include "runtime/local/store/sqlite_store.h"
+#include "runtime/local/store/study_lock.h"
 
 namespace fettle::cli {
 namespace {
@@ -24,17 +24,17 @@ namespace {
 constexpr std::int64_t kMostEvents = 1000;
 constexpr auto kFollowInterval = std::chrono::milliseconds(200);
 
-Happening happening_of(const local::StoredEvent& event) {
-  Happening happening;
-  happening.at_ms = event.at_ms;
-  happening.warning = event.warning;
-  happening.text = event.name + ' ' + event.reason + ": " + printable(event.message);
-  happening.data = Json::object({{"event", event.reason},
-                                 {"timeMs", event.at_ms},
-                                 {"about", event.name},
-                                 {"warning", event.warning},
-                                 {"message", event.message}});
-  return happening;
+TimelineEntry entry_of(const local::StoredEvent& event) {
+  TimelineEntry entry;
+  entry.at_ms = event.at_ms;
+  entry.warning = event.warning;
+  entry.text = event.name + ' ' + event.reason + ": " + printable(event.message);
+  entry.data = Json::object({{"event", event.reason},
+                             {"timeMs", event.at_ms},
+                             {"about", event.name},
+                             {"warning", event.warning},
+                             {"message", event.message}});
+  return entry;
 }
 
 // When something was last written about the study.
@@ -51,7 +51,7 @@ std::int64_t last_sign_of_life(const RunView& view) {
 
 bool exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
 
-// .fettle is its user's alone (runtime/local/private_root.h): to others it must not look empty.
+// .fettle is its user's alone (store/private_root.h): to others it must not look empty.
 Status check_readable(const std::string& root) {
   if (::access(root.c_str(), R_OK | X_OK) == 0 || errno != EACCES) return success();
   return io_error(root + " cannot be read: " + system_message(errno) +
@@ -127,7 +127,7 @@ Result<SeenStudy> LocalSource::read(const std::string& name, Detail detail) {
   FETTLE_ASSIGN(seen.view.trials, (*store)->list_trials(key));
   if (detail == Detail::kWithEvents) {
     FETTLE_ASSIGN(const auto events, (*store)->list_events(key, kMostEvents));
-    for (const auto& event : events) seen.view.happenings.push_back(happening_of(event));
+    for (const auto& event : events) seen.view.timeline.push_back(entry_of(event));
   }
   seen.view.study = *std::move(study);
   seen.view.interrupted =
@@ -166,8 +166,8 @@ Status LocalSource::print_log(const std::string& trial, std::optional<std::int64
 
 Status LocalSource::scale(const std::string& trial, std::int64_t workers) {
   FETTLE_ASSIGN(const SeenStudy seen, read_study_of(*this, trial));
-  return local::wish_workers(local::make_layout(root_, seen.view.study.metadata.name),
-                             {trial, workers});
+  return local::request_workers(local::make_layout(root_, seen.view.study.metadata.name),
+                                {trial, workers});
 }
 
 }  // namespace fettle::cli

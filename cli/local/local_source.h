@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cli/study_source.h"
-#include "runtime/local/layout.h"
+#include "runtime/local/store/layout.h"
 
 namespace fettle::cli {
 

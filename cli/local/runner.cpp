@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/local/scaling.h"
+#include "runtime/local/store/scaling.h"
 
 namespace fettle::cli {
 namespace {
@@ -109,15 +109,15 @@ bool Runner::is_patient() {
   return waited < 2 * kLastPatience;
 }
 
-void Runner::grant_wishes() {
-  for (const local::WorkersWish& wish : local::take_wishes(session_.layout())) {
+void Runner::apply_workers_requests() {
+  for (const local::WorkersRequest& request : local::take_workers_requests(session_.layout())) {
     // Somebody else may write to the trial at the same time; then it is read again.
     Status granted = Error{ErrorCode::kConflict, ""};
     while (!granted.ok() && granted.error().code == ErrorCode::kConflict) {
-      const auto found = session_.store().get_trial({key_.ns, wish.trial});
+      const auto found = session_.store().get_trial({key_.ns, request.trial});
       if (!found.ok()) break;
       api::Trial trial = **found;
-      trial.spec.workers = wish.workers;
+      trial.spec.workers = request.workers;
       const auto written = session_.store().update_trial_spec(trial);
       granted = written.ok() ? success() : Status(written.error());
     }
@@ -143,7 +143,7 @@ void Runner::watch_disk() {
 // Reads the store and shows what is new.
 Status Runner::look() {
   watch_disk();
-  grant_wishes();
+  apply_workers_requests();
   FETTLE_ASSIGN(api::Study study, session_.store().get_study(key_));
   FETTLE_ASSIGN(std::vector<api::TrialPtr> trials, session_.store().list_trials(key_));
   live_.show(std::move(study), std::move(trials), session_.clock().now_ms());

@@ -53,7 +53,7 @@ class Runner {
   // Says when the disk is full and when there is room again, and looks for it.
   void watch_disk();
   // What other processes have asked for (fettle scale).
-  void grant_wishes();
+  void apply_workers_requests();
 
   local::Session& session_;
   Interrupt& interrupt_;

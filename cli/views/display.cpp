@@ -23,7 +23,7 @@ class LiveDisplay final : public Display {
   LiveDisplay(LogHint log, std::string program)
       : log_(std::move(log)), program_(std::move(program)), style_(style_of_stdout()) {}
 
-  void show(const RunView& view, const std::vector<Happening>&) override {
+  void show(const RunView& view, const std::vector<TimelineEntry>&) override {
     const TerminalSize room = screen_.room();
     RunView noted = view;
     noted.notice = notice_;
@@ -50,10 +50,10 @@ class LineDisplay final : public Display {
   LineDisplay(LogHint log, std::string program)
       : log_(std::move(log)), program_(std::move(program)) {}
 
-  void show(const RunView& view, const std::vector<Happening>& news) override {
+  void show(const RunView& view, const std::vector<TimelineEntry>& news) override {
     std::string text;
-    for (const Happening& happening : news) {
-      text += render_happening(happening, view.study.status.started_ms) + '\n';
+    for (const TimelineEntry& entry : news) {
+      text += render_entry(entry, view.study.status.started_ms) + '\n';
     }
     write_stdout(text);
   }
@@ -73,9 +73,9 @@ class JsonDisplay final : public Display {
  public:
   explicit JsonDisplay(LogHint log) : log_(std::move(log)) {}
 
-  void show(const RunView&, const std::vector<Happening>& news) override {
+  void show(const RunView&, const std::vector<TimelineEntry>& news) override {
     std::string text;
-    for (const Happening& happening : news) text += happening.data.dump() + '\n';
+    for (const TimelineEntry& entry : news) text += entry.data.dump() + '\n';
     write_stdout(text);
   }
 

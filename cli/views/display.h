@@ -1,4 +1,4 @@
-// Display: how `fettle run` shows what goes on: a live screen, plain lines, or JSON lines.
+// Display: how `fettle run` shows its progress: a live screen, plain lines, or JSON lines.
 //
 // show() is called several times a second from the main thread, with what happened since the last
 // call; say() with what the runner itself has to tell; finish() once, at the end.
@@ -17,13 +17,13 @@ namespace fettle::cli {
 // What is said after everything else.
 struct Farewell {
   std::string text;    // for people; "" = nothing
-  std::string resume;  // the command that goes on with the study; for machines
+  std::string resume;  // the command that resumes the study; for machines
 };
 
 class Display {
  public:
   virtual ~Display() = default;
-  virtual void show(const RunView& view, const std::vector<Happening>& news) = 0;
+  virtual void show(const RunView& view, const std::vector<TimelineEntry>& news) = 0;
   virtual void say(const std::string& message) = 0;
   virtual void finish(const RunView& view, const Farewell& farewell) = 0;
 };

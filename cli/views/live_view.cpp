@@ -10,7 +10,7 @@
 namespace fettle::cli {
 namespace {
 
-constexpr std::size_t kMostHappenings = 100;  // kept for the screen
+constexpr std::size_t kMostEntries = 100;  // kept for the screen
 
 // Whether a trial of a suspended study has stopped.
 bool rests(const api::TrialPtr& trial) {
@@ -38,11 +38,11 @@ void LiveView::show(api::Study study, std::vector<api::TrialPtr> trials, std::in
   view_.trials = std::move(trials);
   view_.now_ms = now_ms;
   bring_up_to_date(view_);
-  const std::vector<Happening> news = chronicle_.observe(view_.study, view_.trials);
-  auto& kept = view_.happenings;
+  const std::vector<TimelineEntry> news = timeline_.observe(view_.study, view_.trials);
+  auto& kept = view_.timeline;
   kept.insert(kept.end(), news.begin(), news.end());
-  if (kept.size() > kMostHappenings) {
-    kept.erase(kept.begin(), kept.end() - static_cast<std::ptrdiff_t>(kMostHappenings));
+  if (kept.size() > kMostEntries) {
+    kept.erase(kept.begin(), kept.end() - static_cast<std::ptrdiff_t>(kMostEntries));
   }
   display_.show(view_, news);
 }

@@ -1,4 +1,4 @@
-// LiveView: a study that goes on, looked at again and again: what is new goes to the display.
+// LiveView: reads a running study again and again, and hands what is new to the display.
 #pragma once
 
 #include <cstdint>
@@ -6,8 +6,8 @@
 
 #include "api/study.h"
 #include "api/trial.h"
-#include "cli/views/chronicle.h"
 #include "cli/views/display.h"
+#include "cli/views/timeline.h"
 #include "cli/views/view.h"
 
 namespace fettle::cli {
@@ -32,7 +32,7 @@ class LiveView {
 
  private:
   Display& display_;
-  Chronicle chronicle_;
+  Timeline timeline_;
   RunView view_;
 };
 

@@ -51,7 +51,7 @@ std::optional<Expectation> expect(const api::StudySpec& spec, const explain::Mod
                      model.trials()};
 }
 
-std::optional<Standing> standing_of(const RunView& view, const api::Trial& trial) {
+std::optional<Ranking> ranking_of(const RunView& view, const api::Trial& trial) {
   const std::vector<TrialResult> results = results_in_order(view.study.spec, view.trials);
   const auto own = std::find_if(results.begin(), results.end(), [&](const TrialResult& result) {
     return result.trial == trial.metadata.name;
@@ -60,7 +60,7 @@ std::optional<Standing> standing_of(const RunView& view, const api::Trial& trial
   const auto better = std::count_if(results.begin(), results.end(), [&](const TrialResult& result) {
     return core::is_better(view.study.spec.objectives[0], result.value, own->value);
   });
-  return Standing{own->value, better + 1, static_cast<std::int64_t>(results.size())};
+  return Ranking{own->value, better + 1, static_cast<std::int64_t>(results.size())};
 }
 
 std::string metric_text(const RunView& view, double value) {
@@ -110,9 +110,9 @@ std::string best_text(const RunView& view, const Reason& reason, const api::Tria
   const api::BestTrial& best = view.study.status.best.front();
   if (best.trial == trial.metadata.name) return ", the best of all";
   std::string text;
-  if (reason.standing) {
-    text += ", number " + format_count(reason.standing->rank) + " of " +
-            plural(reason.standing->of, "result");
+  if (reason.ranking) {
+    text += ", number " + format_count(reason.ranking->rank) + " of " +
+            plural(reason.ranking->of, "result");
   }
   return text + "; the best is " + best.trial + " with " + objectives_text(view.study.spec, best);
 }
@@ -162,7 +162,7 @@ Result<Reason> reason_of(const RunView& view, const api::Trial& trial) {
   reason.explanation = sampler->explain(history, trial.spec.parameters);
   const auto model = explain::Model::fit(problem, history, 0);
   if (model.ok()) reason.expectation = expect(view.study.spec, *model, trial.spec.parameters);
-  reason.standing = standing_of(view, trial);
+  reason.ranking = ranking_of(view, trial);
   return reason;
 }
 
@@ -238,7 +238,7 @@ Json reason_json(const RunView& view, const api::Trial& trial, const Reason& rea
     out.set("replaces", trial.spec.search.replaces);
   }
   if (const auto cost = recorded_cost(trial)) out.set("cost", *cost);
-  if (reason.standing) out.set("rank", reason.standing->rank);
+  if (reason.ranking) out.set("rank", reason.ranking->rank);
   if (trial.spec.stop) {
     out.set("stop", Json::object({{"reason", trial.spec.stop->reason},
                                   {"message", trial.spec.stop->message},

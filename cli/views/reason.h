@@ -29,7 +29,7 @@ struct KnownBefore {
 };
 
 // How the trial's final first objective compares with all results there are now.
-struct Standing {
+struct Ranking {
   double value = 0;
   std::int64_t rank = 0;  // 1 = the best
   std::int64_t of = 0;    // results
@@ -40,7 +40,7 @@ struct Reason {
   KnownBefore before;
   std::optional<search::Explanation> explanation;  // the sampler's own
   std::optional<Expectation> expectation;          // nothing: too few trials had ended
-  std::optional<Standing> standing;                // nothing: no feasible result
+  std::optional<Ranking> ranking;                  // nothing: no feasible result
 };
 
 // `trial` is one of view.trials. Errors: those of make_sampler.

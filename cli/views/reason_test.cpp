@@ -63,9 +63,9 @@ TEST(Reason, OfALaterTrialSaysWhatWasExpected) {
   EXPECT_EQ(reason->before.best, 0.05 + 0.09 * 9);
   ASSERT_TRUE(reason->explanation.has_value());
   EXPECT_TRUE(reason->explanation->acquisition.has_value());
-  ASSERT_TRUE(reason->standing.has_value());
-  EXPECT_EQ(reason->standing->rank, 7);
-  EXPECT_EQ(reason->standing->of, 10);
+  ASSERT_TRUE(reason->ranking.has_value());
+  EXPECT_EQ(reason->ranking->rank, 7);
+  EXPECT_EQ(reason->ranking->of, 10);
   const std::string text = render_reason(view, *view.trials[9], *reason);
   EXPECT_THAT(text, HasSubstr("the best until then was accuracy 0.86"));
   EXPECT_THAT(text,

@@ -218,11 +218,11 @@ std::string budget_text(const RunView& view) {
 Lines event_section(const RunView& view, int most) {
   Lines lines;
   const std::size_t shown =
-      std::min(view.happenings.size(), static_cast<std::size_t>(std::clamp(most, 0, kMostEvents)));
-  for (std::size_t i = view.happenings.size() - shown; i < view.happenings.size(); ++i) {
-    const Happening& happening = view.happenings[i];
-    lines.push_back({{render_happening(happening, view.study.status.started_ms),
-                      happening.warning ? Ink::kBad : Ink::kDim}});
+      std::min(view.timeline.size(), static_cast<std::size_t>(std::clamp(most, 0, kMostEvents)));
+  for (std::size_t i = view.timeline.size() - shown; i < view.timeline.size(); ++i) {
+    const TimelineEntry& entry = view.timeline[i];
+    lines.push_back({{render_entry(entry, view.study.status.started_ms),
+                      entry.warning ? Ink::kBad : Ink::kDim}});
   }
   return lines;
 }

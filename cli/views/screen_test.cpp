@@ -23,8 +23,8 @@ std::vector<std::string> lines_of(const std::string& text) {
 
 TEST(Screen, ShowsAStudyInTheMiddle) {
   RunView view = view_in_the_middle();
-  view.happenings = {{kStartMs + 14'000, true, "digits-2 failed: exit code 3", {}},
-                     {kStartMs + 40'000, false, "digits-3 started: optimizer=adam", {}}};
+  view.timeline = {{kStartMs + 14'000, true, "digits-2 failed: exit code 3", {}},
+                   {kStartMs + 40'000, false, "digits-3 started: optimizer=adam", {}}};
   view.notice = "stopping";
   EXPECT_EQ(render_screen(view, 80, 40, kPlain),
             R"(digits · running                                                  1m 00s elapsed
@@ -83,7 +83,7 @@ front  10 trials, hypervolume 3.25
 TEST(Screen, FitsEverySize) {
   RunView view = view_in_the_middle();
   for (int i = 0; i < 20; ++i) view.trials.push_back(view.trials[3]);
-  view.happenings.assign(30, {kStartMs, false, std::string(200, 'x'), {}});
+  view.timeline.assign(30, {kStartMs, false, std::string(200, 'x'), {}});
   view.notice = "stopping";
   for (const int columns : {1, 10, 20, 40, 80, 200}) {
     for (const int rows : {1, 2, 5, 8, 12, 24, 60}) {

@@ -146,8 +146,8 @@ std::string hints_text(const RunView& view, const std::string& program) {
   return text + "; " + program + " status " + study + '\n';
 }
 
-// The reason with every number replaced, so that "exit code 3" of two trials falls together even
-// where it goes on with a process id or a time.
+// The reason with every number replaced, so that reasons that differ in a process id or a time
+// count as one.
 std::string without_numbers(const std::string& reason) {
   std::string key;
   for (const char c : reason) {

@@ -10,7 +10,7 @@
 
 namespace fettle::cli {
 
-// Slot-seconds: one slot is room for one trial at a time. The five parts add up to
+// Slot-seconds: one slot is room for one trial at a time. The five parts sum to
 // slots * wall_seconds.
 struct TimeSpent {
   std::int64_t slots = 0;    // the most trials that ran at once

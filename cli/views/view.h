@@ -11,14 +11,14 @@
 
 #include "api/study.h"
 #include "api/trial.h"
-#include "cli/views/chronicle.h"
+#include "cli/views/timeline.h"
 
 namespace fettle::cli {
 
 struct RunView {
   api::Study study;
-  std::vector<api::TrialPtr> trials;  // sorted by spec.index
-  std::vector<Happening> happenings;  // oldest first; the renderers show the newest
+  std::vector<api::TrialPtr> trials;    // sorted by spec.index
+  std::vector<TimelineEntry> timeline;  // oldest first; the renderers show the newest
   std::int64_t now_ms = 0;
   bool interrupted = false;  // no runner is there, though the study has not ended
   std::string notice;        // what the runner itself has to say ("stopping ...")

@@ -9,8 +9,8 @@
 #include "api/quantity.h"
 #include "base/file.h"
 #include "machine/open_files.h"
-#include "runtime/local/private_root.h"
-#include "runtime/local/supervisor_client.h"
+#include "runtime/local/process/supervisor_client.h"
+#include "runtime/local/store/private_root.h"
 
 namespace fettle::local {
 namespace {

@@ -1,5 +1,5 @@
-// Session: everything one `fettle run` needs of this machine, opened in the one right order:
-// directory, lock, supervisor, store, runs.
+// Session: what one `fettle run` needs of this machine, opened in the only safe order: directory,
+// lock, supervisor, store, runs.
 //
 // Lives on the main thread. shutdown() blocks; kill() may be called from any other thread while it
 // does. When the process dies without either, the supervisor does what shutdown() would have done.
@@ -11,10 +11,10 @@
 #include <string>
 
 #include "base/result.h"
-#include "runtime/local/layout.h"
-#include "runtime/local/process_runs.h"
-#include "runtime/local/sqlite_store.h"
-#include "runtime/local/study_lock.h"
+#include "runtime/local/run/process_runs.h"
+#include "runtime/local/store/layout.h"
+#include "runtime/local/store/sqlite_store.h"
+#include "runtime/local/store/study_lock.h"
 
 namespace fettle::local {
 
@@ -25,9 +25,9 @@ struct SessionOptions {
   std::string executable = "/proc/self/exe";
   std::string trainer;                          // the built-in one; "" = find_trainer()
   std::int64_t lock_wait_ms = 120'000;          // for a supervisor that is still cleaning up
-  std::function<void(const std::string&)> say;  // told what is being waited for
+  std::function<void(const std::string&)> say;  // receives sentences for people
   std::optional<Room> room;                     // absent: this_machine()
-  std::optional<std::string> claims;            // where Sessions share it: claims_directory()
+  std::optional<std::string> claims;            // where Sessions share the room: claims_directory()
 };
 
 // The program of the built-in trainer: $FETTLE_TRAINER, else fettle-trainer beside this executable,
@@ -46,9 +46,9 @@ class Session {
   // The one that the store stamps new objects with.
   control::Clock& clock() { return *clock_; }
 
-  // Ctrl-C: stops all trials gently (each has its grace period), returns when the last has ended.
+  // Ctrl-C: stops all trials gently, each within its grace period; returns when the last has ended.
   void shutdown() { runs_->shutdown(); }
-  // Ctrl-C again: no more patience.
+  // Ctrl-C again: kills all trials.
   void kill() { runs_->kill(); }
 
  private:

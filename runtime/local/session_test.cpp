@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "base/file.h"
-#include "runtime/local/process_test.h"
-#include "runtime/local/process_tree.h"
+#include "runtime/local/process/process_tree.h"
+#include "runtime/local/testing/process_test.h"
 
 namespace fettle::local {
 namespace {
@@ -158,7 +158,7 @@ TEST(Session, ShutdownIsGentleAndKillIsNot) {
   EXPECT_THAT(runs.observe(shell_trial(0))->front().reason, HasSubstr("was interrupted"));
   EXPECT_EQ(runs.observe(shell_trial(1))->front().state, core::RunState::kRunning);
   (*session)->kill();
-  ASSERT_EQ(done.wait_for(std::chrono::seconds(10)), std::future_status::ready);
+  ASSERT_EQ(done.wait_for(std::chrono::seconds(240)), std::future_status::ready);
   EXPECT_EQ(runs.observe(shell_trial(1))->front().state, core::RunState::kExited);
   EXPECT_EQ(runs.start(patient, shell_trial(2), 1).error().code, ErrorCode::kUnavailable);
 }

@@ -1,0 +1,181 @@
+#include "cli/views/timeline.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "api/names.h"
+#include "cli/views/text.h"
+#include "cli/views/view.h"
+#include "core/history.h"
+
+namespace fettle::cli {
+namespace {
+
+std::string progress_text(const api::Study& study, const api::Trial& trial) {
+  const std::int64_t step = trial.status.report ? trial.status.report->step : 0;
+  return study.spec.resource.unit + ' ' + std::to_string(step);
+}
+
+std::string objective_text(const api::Study& study, const api::Trial& trial) {
+  const auto value = objective_now(study.spec, trial);
+  if (!value) return "";
+  return printable(study.spec.objectives[0].metric) + ' ' + format_number(*value);
+}
+
+Json objectives_json(const api::Study& study, const api::Trial& trial) {
+  Json values = Json::object();
+  for (std::size_t i = 0; i < study.spec.objectives.size(); ++i) {
+    const auto value = objective_now(study.spec, trial, i);
+    values.set(study.spec.objectives[i].metric, value ? Json(*value) : Json());
+  }
+  return values;
+}
+
+Json event_json(const char* event, std::int64_t at_ms, const api::Study& study) {
+  return Json::object({{"event", event}, {"timeMs", at_ms}, {"study", study.metadata.name}});
+}
+
+// A run that began. Every run but a trial's first says why there had to be another one.
+TimelineEntry started(const api::Study& study, const api::Trial& trial, std::size_t at) {
+  const api::RunRecord& run = trial.status.runs[at];
+  TimelineEntry entry;
+  entry.at_ms = run.started_ms;
+  entry.text = trial.metadata.name;
+  const api::RunRecord* before = at > 0 ? &trial.status.runs[at - 1] : nullptr;
+  if (before != nullptr && before->outcome) {
+    entry.warning = *before->outcome != api::Outcome::kStopped;
+    entry.text += " started again (run " + std::to_string(run.run) + "); the last run ended " +
+                  std::string(to_string(*before->outcome));
+    if (!before->message.empty()) entry.text += ": " + printable(before->message);
+  } else {
+    entry.text += " started: " + format_parameters(trial.spec.parameters);
+  }
+  entry.data = event_json("trialStarted", entry.at_ms, study);
+  entry.data.set("trial", trial.metadata.name);
+  entry.data.set("run", run.run);
+  entry.data.set("parameters", trial.spec.parameters);
+  return entry;
+}
+
+// A run that has not begun and says why.
+bool is_waiting(const api::RunRecord& run) {
+  return run.running_ms == 0 && !run.outcome && !run.stopping && !run.message.empty();
+}
+
+TimelineEntry waits(const api::Study& study, const api::Trial& trial, const api::RunRecord& run) {
+  TimelineEntry entry;
+  entry.at_ms = run.started_ms;
+  entry.text = trial.metadata.name + " waits: " + printable(run.message);
+  entry.data = event_json("trialWaiting", entry.at_ms, study);
+  entry.data.set("trial", trial.metadata.name);
+  entry.data.set("run", run.run);
+  entry.data.set("message", run.message);
+  return entry;
+}
+
+std::int64_t ended_at(const api::Trial& trial) {
+  std::int64_t at_ms = 0;
+  for (const api::RunRecord& run : trial.status.runs) at_ms = std::max(at_ms, run.ended_ms);
+  for (const api::Fact& fact : trial.status.facts) at_ms = std::max(at_ms, fact.at_ms);
+  return at_ms;
+}
+
+std::string completed_text(const api::Study& study, const api::Trial& trial,
+                           const std::vector<api::TrialPtr>& trials) {
+  std::string text = trial.metadata.name + " completed: ";
+  const api::Fact* end = core::newest_end(trial);
+  if (end != nullptr && end->infeasible) return text + "infeasible, " + progress_text(study, trial);
+  text += objective_text(study, trial) + " at " + progress_text(study, trial);
+  for (const TrialResult& result : results_in_order(study.spec, trials)) {
+    if (result.trial == trial.metadata.name && result.best_so_far) text += ", the best so far";
+  }
+  return text;
+}
+
+TimelineEntry ended(const api::Study& study, const api::Trial& trial,
+                    const std::vector<api::TrialPtr>& trials) {
+  TimelineEntry entry;
+  entry.at_ms = ended_at(trial);
+  const char* event = "trialCompleted";
+  const std::string why = printable(ending_of(trial));
+  if (trial.status.phase == api::TrialPhase::kCompleted) {
+    entry.text = completed_text(study, trial, trials);
+  } else if (trial.status.phase == api::TrialPhase::kStopped) {
+    event = "trialStopped";
+    entry.text = trial.metadata.name + " stopped at " + progress_text(study, trial) + ": " + why;
+  } else {
+    event = "trialFailed";
+    entry.warning = true;
+    entry.text = trial.metadata.name + " failed: " + why;
+  }
+  entry.data = event_json(event, entry.at_ms, study);
+  entry.data.set("trial", trial.metadata.name);
+  entry.data.set("step", trial.status.report ? trial.status.report->step : 0);
+  entry.data.set("objectives", objectives_json(study, trial));
+  if (!why.empty()) entry.data.set("message", why);
+  return entry;
+}
+
+TimelineEntry condition_changed(const api::Study& study, const api::StatusCondition& condition) {
+  TimelineEntry entry;
+  entry.at_ms = condition.since_ms;
+  entry.warning = condition.type == "Failed";
+  entry.text = study.metadata.name + ' ' + state_of(study) + ": " +
+               printable(condition.message.empty() ? condition.reason : condition.message);
+  entry.data = event_json("study", condition.since_ms, study);
+  entry.data.set("condition", condition.type);
+  entry.data.set("reason", condition.reason);
+  entry.data.set("message", condition.message);
+  return entry;
+}
+
+}  // namespace
+
+std::vector<TimelineEntry> Timeline::observe(const api::Study& study,
+                                             const std::vector<api::TrialPtr>& trials) {
+  std::vector<TimelineEntry> timeline;
+  for (const api::TrialPtr& trial : trials) {
+    Seen& seen = seen_[trial->metadata.name];
+    if (seen.trial == trial) continue;
+    seen.trial = trial;
+    for (std::size_t i = 0; i < trial->status.runs.size(); ++i) {
+      const api::RunRecord& run = trial->status.runs[i];
+      if (is_waiting(run)) {
+        if (run.run > seen.waiting_run && !first_) timeline.push_back(waits(study, *trial, run));
+        seen.waiting_run = std::max(seen.waiting_run, run.run);
+        continue;
+      }
+      if (run.run <= seen.newest_run) continue;
+      seen.newest_run = run.run;
+      if (!first_) timeline.push_back(started(study, *trial, i));
+      const bool waited = run.run <= seen.waiting_run && run.running_ms != 0;
+      if (first_ || !waited) continue;
+      timeline.back().at_ms = run.running_ms;
+      timeline.back().data.set("timeMs", run.running_ms);
+    }
+    const bool ends = api::is_terminal(trial->status.phase);
+    if (ends && !seen.ended && !first_) timeline.push_back(ended(study, *trial, trials));
+    seen.ended = ends;
+  }
+  for (const api::StatusCondition& condition : study.status.conditions) {
+    const auto known = std::find_if(
+        conditions_.begin(), conditions_.end(), [&](const api::StatusCondition& other) {
+          return other.type == condition.type && other.status == condition.status;
+        });
+    if (known != conditions_.end() || first_ || !condition.status) continue;
+    if (condition.type != "Running") timeline.push_back(condition_changed(study, condition));
+  }
+  conditions_ = study.status.conditions;
+  first_ = false;
+  std::stable_sort(
+      timeline.begin(), timeline.end(),
+      [](const TimelineEntry& a, const TimelineEntry& b) { return a.at_ms < b.at_ms; });
+  return timeline;
+}
+
+std::string render_entry(const TimelineEntry& entry, std::int64_t start_ms) {
+  const double seconds = static_cast<double>(std::max<std::int64_t>(entry.at_ms - start_ms, 0));
+  return '[' + padded(format_elapsed(seconds / 1000), 7, true) + "] " + entry.text;
+}
+
+}  // namespace fettle::cli

@@ -1,0 +1,48 @@
+// Timeline: what happened in a study, told from one observation to the next.
+//
+// It compares objects, so it needs no events of its own and misses nothing that counts: every
+// start, wait, retry and end of a trial, and every change of the study's conditions, is told
+// exactly once. Not synchronised.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "api/study.h"
+#include "api/trial.h"
+#include "base/json.h"
+
+namespace fettle::cli {
+
+struct TimelineEntry {
+  std::int64_t at_ms = 0;
+  bool warning = false;
+  std::string text;  // for people, one line
+  Json data;         // for machines: {"event": ..., ...}
+};
+
+class Timeline {
+ public:
+  // What happened since the last call, oldest first. The first call takes what is there as known.
+  std::vector<TimelineEntry> observe(const api::Study& study,
+                                     const std::vector<api::TrialPtr>& trials);
+
+ private:
+  struct Seen {
+    api::TrialPtr trial;
+    std::int64_t newest_run = -1;   // of which its start was told
+    std::int64_t waiting_run = -1;  // of which it was told that it waits
+    bool ended = false;
+  };
+
+  bool first_ = true;
+  std::map<std::string, Seen> seen_;
+  std::vector<api::StatusCondition> conditions_;
+};
+
+// "[ 1m 12s] text": plain mode's lines; times count from start_ms.
+std::string render_entry(const TimelineEntry& entry, std::int64_t start_ms);
+
+}  // namespace fettle::cli

@@ -1,0 +1,81 @@
+#include "runtime/local/process/environment.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+namespace fettle::local {
+namespace {
+
+// What programs need to be found, to find their libraries, data and home, to reach the network as
+// this machine does, to use its hardware, and to speak the user's language. Everything else a Study
+// says itself, so that a trial depends on the Study, not on the shell it was started from. No
+// secrets: those a Study asks for by name.
+constexpr std::array kInheritedVariables = {
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "LANG",
+    "LANGUAGE",
+    "TZ",
+    "TMPDIR",
+    "LD_LIBRARY_PATH",
+    "VIRTUAL_ENV",
+    "PYTHONPATH",
+    "HF_HOME",
+    "CONDA_PREFIX",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+    "XDG_CACHE_HOME",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+    "ALL_PROXY",
+    "all_proxy",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "REQUESTS_CA_BUNDLE",
+    "CURL_CA_BUNDLE",
+    "HF_HUB_CACHE",
+    "HF_DATASETS_CACHE",
+    "TORCH_HOME",
+    "KERAS_HOME",
+    "XLA_FLAGS",
+    "PYTORCH_ALLOC_CONF",
+    "PYTORCH_CUDA_ALLOC_CONF",
+    "CUBLAS_WORKSPACE_CONFIG",
+    "FETTLE_CUDA_LIBRARY",
+    "FETTLE_DATA_CACHE",
+    "FETTLE_KERNEL_CACHE",
+    "FETTLE_TENSORBOARD",
+};
+constexpr std::array kInheritedPrefixes = {"LC_",   "CUDA_",     "NVIDIA_", "NCCL_",
+                                           "GLOO_", "OMP_",      "GOMP_",   "KMP_",
+                                           "MKL_",  "OPENBLAS_", "NUMEXPR_"};
+
+bool is_inherited(std::string_view name) {
+  const auto begins = [&](std::string_view prefix) { return name.starts_with(prefix); };
+  return std::find(kInheritedVariables.begin(), kInheritedVariables.end(), name) !=
+             kInheritedVariables.end() ||
+         std::any_of(kInheritedPrefixes.begin(), kInheritedPrefixes.end(), begins);
+}
+
+}  // namespace
+
+std::vector<std::string> inherited_environment(const std::vector<std::string>& passed) {
+  std::vector<std::string> out;
+  for (char** entry = ::environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    const std::string_view name = text.substr(0, text.find('='));
+    if (is_inherited(name) || std::find(passed.begin(), passed.end(), name) != passed.end())
+      out.emplace_back(text);
+  }
+  return out;
+}
+
+}  // namespace fettle::local

@@ -1,0 +1,38 @@
+// How a run ended: from what the system reported to an Outcome and a sentence for people, which
+// names the cause and, if there is one, the way out. Pure.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "runtime/local/process/guard.h"
+#include "runtime/local/process/supervisor_wire.h"
+
+namespace fettle::local {
+
+// Why the run was told to end before it ended by itself.
+enum class StopCause { kNone, kAsked, kShutdown, kRunnerGone, kMemory };
+
+struct RunEnd {
+  bool reported = true;  // false: the guard was killed before it could report
+  GuardReport report;
+  StopCause cause = StopCause::kNone;
+  bool killed_after_grace = false;  // it did not end on SIGTERM
+  bool has_metrics = false;
+  bool final_result = false;  // it said so
+  bool has_others = false;    // the trial has several workers
+  std::int64_t grace_ms = 0;
+  std::int64_t memory_limit = 0;  // bytes; 0 = none
+  std::int64_t peak_memory = 0;   // the most at one time, mapped files excepted
+  std::int64_t oom_kills = 0;     // processes that the kernel killed for want of memory as it ended
+  std::int64_t machine_memory = 0;
+  std::string command;  // arguments[0]
+  std::string directory;
+  std::string last_lines;  // of its output
+  std::string log_error;
+};
+
+// Fills in outcome, message, exit_code, signal and peak_memory.
+RunOutcome explain(const RunEnd& end);
+
+}  // namespace fettle::local

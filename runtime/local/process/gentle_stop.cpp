@@ -1,0 +1,112 @@
+#include "runtime/local/process/gentle_stop.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/local/process/process_tree.h"
+
+namespace fettle::local {
+namespace {
+
+// For a supervisor that is late; when it hangs, its guards see to the end of the grace period.
+constexpr auto kSupervisorDelay = std::chrono::seconds(2);
+
+// It neither dies of SIGTERM nor does anything about it as long as its command runs.
+bool passes_on(const Process& process) {
+  return process.is_shell && process.on_term != Process::OnTerm::kDies;
+}
+
+// The guard's children, and what shells with traps run in the foreground. What such a shell runs
+// after it was told is its trap.
+std::vector<const Process*> front_of(pid_t guard, const std::vector<Process>& tree,
+                                     const std::set<ProcessId>& told,
+                                     const std::set<ProcessId>& later) {
+  std::vector<const Process*> front;
+  for (const Process& process : tree) {
+    if (process.parent == guard) front.push_back(&process);
+  }
+  for (std::size_t i = 0; i < front.size(); ++i) {
+    const Process& shell = *front[i];
+    if (!passes_on(shell)) continue;
+    const bool runs_trap = shell.on_term == Process::OnTerm::kCatches && told.count(shell.id) > 0;
+    for (const Process& process : tree) {
+      if (process.parent != shell.id.first || process.in_background) continue;
+      if (!runs_trap || later.count(process.id) > 0) front.push_back(&process);
+    }
+  }
+  return front;
+}
+
+// Its input ends when those that write it have ended.
+bool has_a_writer(const Process& reader, const std::vector<Process>& tree) {
+  if (reader.input == 0) return false;
+  return std::ranges::any_of(tree, [&](const Process& writer) {
+    return writer.id != reader.id && writer.on_term != Process::OnTerm::kIgnores &&
+           std::ranges::find(writer.outputs, reader.input) != writer.outputs.end();
+  });
+}
+
+std::vector<Process> processes_below(pid_t guard) {
+  std::vector<Process> tree;
+  for (const pid_t pid : descendants(guard)) {
+    if (auto process = inspect(pid)) tree.push_back(*std::move(process));
+  }
+  return tree;
+}
+
+}  // namespace
+
+Turns whose_turn(pid_t guard, const std::vector<Process>& tree, const std::set<ProcessId>& told,
+                 const std::set<ProcessId>& later) {
+  Turns turns;
+  for (const Process* const process : front_of(guard, tree, told, later)) {
+    if (told.count(process->id) > 0) continue;
+    (has_a_writer(*process, tree) ? turns.later : turns.now).push_back(process->id);
+  }
+  if (!turns.now.empty() || turns.later.empty()) return turns;
+  // They read from each other, or from one that nobody tells: then nobody would begin.
+  const bool somebody_ends =
+      std::ranges::any_of(tree, [&](const Process& process) { return told.count(process.id) > 0; });
+  if (!somebody_ends) std::swap(turns.now, turns.later);
+  return turns;
+}
+
+void GentleStop::begin(Time now) {
+  has_supervisor_ = true;
+  if (!since_) since_ = now;
+}
+
+void GentleStop::overhear(Time now) {
+  if (repeated_) return;
+  if (!since_) since_ = now;
+  for (const Process& process : processes_below(::getpid())) told_.try_emplace(process.id, false);
+}
+
+void GentleStop::tell(Time now) {
+  if (!repeated_ && now >= *since_ + grace_ / 3) {
+    repeated_ = true;
+    std::erase_if(told_, [](const auto& entry) { return !entry.second; });
+  }
+  const std::vector<Process> tree = processes_below(::getpid());
+  std::set<ProcessId> told;
+  for (const Process& process : tree) {
+    if (told_.count(process.id) > 0) told.insert(process.id);
+  }
+  std::erase_if(told_, [&](const auto& entry) { return told.count(entry.first) == 0; });
+  const Turns turns = whose_turn(::getpid(), tree, told, later_);
+  for (const ProcessId& id : turns.now) {
+    ::kill(id.first, SIGTERM);
+    told_[id] = true;
+  }
+  later_ = {turns.later.begin(), turns.later.end()};
+}
+
+bool GentleStop::is_over(Time now) const {
+  if (!since_) return false;
+  return now >= *since_ + grace_ + (has_supervisor_ ? kSupervisorDelay : std::chrono::seconds(0));
+}
+
+}  // namespace fettle::local

@@ -1,0 +1,496 @@
+#include "runtime/local/process/guard.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <ctime>
+#include <initializer_list>
+#include <optional>
+#include <sstream>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+#include "api/trainer_config.h"
+#include "base/file.h"
+#include "machine/open_files.h"
+#include "runtime/local/process/gentle_stop.h"
+#include "runtime/local/process/process_tree.h"
+
+namespace fettle::local {
+namespace {
+
+constexpr auto kKillInterval = std::chrono::milliseconds(2);
+// 20 s: what is left then cannot be killed (it hangs in the kernel).
+constexpr int kKillRounds = 10'000;
+// Whoever is killed again and again is killed for a reason.
+constexpr int kMostSuccessors = 16;
+// A program that cannot be started now is tried again this often, for 30 s.
+constexpr auto kStartInterval = std::chrono::milliseconds(250);
+constexpr int kStartAttempts = 120;
+// How often processes that are to end are looked through: at most, at first, and at last.
+constexpr auto kLeastCheck = std::chrono::milliseconds(10);
+constexpr auto kFirstCheck = std::chrono::milliseconds(20);
+constexpr auto kLastCheck = std::chrono::milliseconds(200);
+
+using Clock = std::chrono::steady_clock;
+
+struct Pipe {
+  int read = -1;
+  int write = -1;
+};
+
+struct Pipes {
+  Pipe status;
+  Pipe output;
+  Pipe errors;
+
+  void close_ends(int Pipe::*end) {
+    for (Pipe* pipe : {&status, &output, &errors}) {
+      if (pipe->*end >= 0) ::close(pipe->*end);
+      pipe->*end = -1;
+    }
+  }
+};
+
+Result<Pipes> make_pipes() {
+  Pipes pipes;
+  for (Pipe* pipe : {&pipes.status, &pipes.output, &pipes.errors}) {
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC) != 0) {
+      const int code = errno;
+      pipes.close_ends(&Pipe::read);
+      pipes.close_ends(&Pipe::write);
+      return io_error("cannot make a pipe: " + system_message(code));
+    }
+    pipe->read = ends[0];
+    pipe->write = ends[1];
+    ::fcntl(pipe->read, F_SETFL, O_NONBLOCK);
+  }
+  return pipes;
+}
+
+std::vector<char*> pointers(const std::vector<std::string>& strings) {
+  std::vector<char*> out;
+  for (const std::string& text : strings) out.push_back(const_cast<char*>(text.c_str()));
+  out.push_back(nullptr);
+  return out;
+}
+
+void send_report(int fd, const GuardReport& report) {
+  // Less than PIPE_BUF, so it is written whole.
+  while (::write(fd, &report, sizeof(report)) < 0 && errno == EINTR) {
+  }
+}
+
+[[noreturn]] void give_up(int status_fd, GuardReport::Failure failure) {
+  GuardReport report;
+  report.failure = failure;
+  report.error = errno;
+  send_report(status_fd, report);
+  ::_exit(127);
+}
+
+void reset_signals() {
+  for (int signal = 1; signal < NSIG; ++signal) ::signal(signal, SIG_DFL);
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+}
+
+// With the GPUs that the file says now, where it has a line for this worker.
+std::vector<std::string> environment_of(const GuardRequest& request, std::size_t rank) {
+  std::vector<std::string> environment = request.environments[rank];
+  if (request.gpus_file.empty()) return environment;
+  const Result<std::string> text = read_file(request.gpus_file);
+  if (!text.ok()) return environment;
+  std::istringstream lines(*text);
+  std::string line;
+  for (std::size_t i = 0; i <= rank; ++i) {
+    if (!std::getline(lines, line)) return environment;
+  }
+  constexpr std::string_view kVisible = "CUDA_VISIBLE_DEVICES=";
+  std::erase_if(environment, [&](const std::string& entry) { return entry.starts_with(kVisible); });
+  environment.push_back(std::string(kVisible) + line);
+  return environment;
+}
+
+// What may be otherwise in a moment, and says nothing about the Study.
+bool is_for_now(int code) {
+  return code == EAGAIN || code == ENOMEM || code == ETXTBSY || code == EMFILE || code == ENFILE;
+}
+
+// Returns if the program cannot be started. SIGTERM ends the waiting.
+void start_program(const std::vector<char*>& arguments) {
+  for (int attempt = 0; attempt < kStartAttempts; ++attempt) {
+    ::execvp(arguments[0], arguments.data());
+    if (!is_for_now(errno)) return;
+    const int code = errno;
+    std::this_thread::sleep_for(kStartInterval);
+    errno = code;
+  }
+}
+
+// A process of the trial's own, until exec.
+[[noreturn]] void become_trial(const GuardRequest& request, std::size_t rank, const Pipes& pipes,
+                               pid_t guard) {
+  ::setsid();  // a group and a session of its own: no terminal, and Ctrl-C does not reach it
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != guard) ::_exit(127);
+  reset_signals();
+  machine::limit_open_files(request.open_files);
+  const int null = ::open("/dev/null", O_RDONLY);
+  if (null >= 0) ::dup2(null, STDIN_FILENO);
+  ::dup2(rank == 0 ? pipes.output.write : pipes.errors.write, STDOUT_FILENO);
+  ::dup2(pipes.errors.write, STDERR_FILENO);
+  if (null > STDERR_FILENO) ::close(null);
+  if (!request.directory.empty() && ::chdir(request.directory.c_str()) != 0) {
+    give_up(pipes.status.write, GuardReport::kDirectory);
+  }
+  const std::vector<std::string> strings = environment_of(request, rank);
+  std::vector<char*> environment = pointers(strings);
+  const std::vector<char*> arguments = pointers(request.arguments);
+  ::environ = environment.data();  // so that execvp uses the PATH of the trial
+  start_program(arguments);
+  give_up(pipes.status.write, is_for_now(errno) ? GuardReport::kNoRoom : GuardReport::kExec);
+}
+
+// Everything but the standard streams and what the guard needs: other runs' pipes, the socket.
+void close_all_but(std::vector<int> kept) {
+  std::sort(kept.begin(), kept.end());
+  unsigned from = STDERR_FILENO + 1;
+  for (const int fd : kept) {
+    if (fd < static_cast<int>(from)) continue;
+    if (fd > static_cast<int>(from)) ::close_range(from, static_cast<unsigned>(fd) - 1, 0);
+    from = static_cast<unsigned>(fd) + 1;
+  }
+  ::close_range(from, ~0U, 0);
+}
+
+constexpr int kExitAfterSigterm = 143;
+
+struct Worker {
+  pid_t pid = 0;  // 0: it has not begun
+  bool ended = false;
+  int status = 0;       // as waitpid has it, once it ended
+  bool leaves = false;  // it was told to
+  bool lost = false;    // it was killed, and is to have a successor
+  bool runs() const { return pid != 0 && !ended; }
+};
+
+// Also one that was stopped: its peers are stopped, too.
+bool ended_well(const Worker& worker) {
+  return WIFEXITED(worker.status) &&
+         (WEXITSTATUS(worker.status) == 0 || WEXITSTATUS(worker.status) == kExitAfterSigterm);
+}
+
+// It says that another worker failed first.
+bool misses_others(const Worker& worker) {
+  return WIFEXITED(worker.status) && WEXITSTATUS(worker.status) == api::kWorkerMissesOthers;
+}
+
+// From outside, like an evicted pod. One that fails by itself would fail again.
+bool was_killed(const Worker& worker) {
+  return WIFSIGNALED(worker.status) && WTERMSIG(worker.status) == SIGKILL;
+}
+
+bool was_told_to_end(const Worker& worker) {
+  return (WIFSIGNALED(worker.status) && WTERMSIG(worker.status) == SIGTERM) ||
+         (WIFEXITED(worker.status) && WEXITSTATUS(worker.status) == kExitAfterSigterm);
+}
+
+// The workers of a trial, and what their ends mean.
+class Workers {
+ public:
+  Workers(const GuardRequest& request, const Pipes& pipes)
+      : request_(request),
+        pipes_(pipes),
+        least_(request.least_workers),
+        workers_(request.environments.size()) {
+    resize(static_cast<int>(request.workers));
+  }
+
+  // Reaps all that have ended, adopted orphans included. False if no process is left.
+  bool reap() {
+    pid_t ended = 0;
+    int status = 0;
+    while ((ended = ::waitpid(-1, &status, WNOHANG)) > 0) note(ended, status);
+    return ended == 0 || errno != ECHILD;
+  }
+
+  void resize(int wanted) {
+    const auto most = static_cast<std::int64_t>(workers_.size());
+    wanted_ = std::clamp<std::int64_t>(wanted, std::min(least_, most), most);
+  }
+
+  // The trial is to end: nobody is started any more.
+  void close() { closing_ = true; }
+
+  // Starts the workers that are missing, and stops those above the wanted number.
+  void settle() {
+    if (closing_ || is_parting()) return;
+    for (std::size_t rank = 0; rank < workers_.size(); ++rank) {
+      Worker& worker = workers_[rank];
+      const bool wanted = static_cast<std::int64_t>(rank) < wanted_;
+      const bool is_missing = worker.pid == 0 || (worker.ended && (worker.leaves || worker.lost));
+      if (wanted && is_missing && !begin(rank)) return;
+      if (wanted || !worker.runs() || worker.leaves) continue;
+      worker.leaves = true;
+      ::kill(worker.pid, SIGTERM);
+    }
+  }
+
+  // Some of those that are wanted could not be started; settle() is to be tried again.
+  bool waits_for_room() const { return failed_starts_ > 0 && !closing_ && !is_parting(); }
+  // errno; 0: enough of them run, or may still be started.
+  int start_error() const {
+    const bool gives_up = failed_starts_ >= kStartAttempts && left() < least_;
+    return gives_up || (closing_ && decider().pid == 0) ? start_error_ : 0;
+  }
+
+  bool all_ended() const { return left() == 0 && !waits_for_room(); }
+  // The trial has ended as far as its result goes, but not yet all its workers.
+  bool is_parting() const { return workers_[0].ended || decider_ > 0; }
+
+  // The first that failed where all were needed, else worker 0.
+  std::int32_t rank() const { return decider_; }
+  std::int32_t wait_status() const { return decider().status; }
+  // By SIGTERM, if not from us.
+  bool were_told_to_end() const { return was_told_to_end(decider()); }
+
+  // Process groups as well: /proc may miss a process that was forked a moment ago.
+  void kill_groups() const {
+    for (const Worker& worker : workers_) {
+      if (worker.runs()) ::kill(-worker.pid, SIGKILL);
+    }
+  }
+
+ private:
+  const Worker& decider() const { return workers_[static_cast<std::size_t>(decider_)]; }
+
+  std::int64_t left() const {
+    return std::ranges::count_if(workers_, [](const Worker& worker) { return worker.runs(); });
+  }
+
+  // False: there is no room for it now.
+  bool begin(std::size_t rank) {
+    const pid_t guard = ::getpid();
+    const pid_t pid = ::fork();
+    if (pid == 0) become_trial(request_, rank, pipes_, guard);
+    if (pid < 0) start_error_ = errno;
+    failed_starts_ = pid < 0 ? failed_starts_ + 1 : 0;
+    if (pid > 0) workers_[rank] = {pid};
+    return pid > 0;
+  }
+
+  void note(pid_t pid, int status) {
+    for (std::size_t rank = 0; rank < workers_.size(); ++rank) {
+      Worker& worker = workers_[rank];
+      if (worker.pid != pid) continue;
+      worker.ended = true;
+      worker.status = status;
+      if (ended_well(worker)) continue;
+      // The first failure decides how the trial ended, unless that worker says that it failed for
+      // want of the others: then the next one does.
+      if (is_parting()) {
+        if (decider().ended && misses_others(decider())) decider_ = static_cast<std::int32_t>(rank);
+        continue;
+      }
+      // With too few left the trial has failed. Otherwise it continues, and in an open trial one
+      // that was killed from outside is replaced, like a pod that is evicted.
+      if (left() < least_) decider_ = static_cast<std::int32_t>(rank);
+      if (left() < least_ || !request_.open || !was_killed(worker)) continue;
+      worker.lost = successors_++ < kMostSuccessors;
+    }
+  }
+
+  const GuardRequest& request_;
+  const Pipes& pipes_;
+  const std::int64_t least_;
+  std::vector<Worker> workers_;  // by rank, those that there can be
+  std::int64_t wanted_ = 1;      // how many should run, from rank 0 on
+  bool closing_ = false;
+  int failed_starts_ = 0;  // in a row
+  int start_error_ = 0;    // errno of the last one
+  int successors_ = 0;
+  std::int32_t decider_ = 0;
+};
+
+// Kills and reaps until this process has no children left. Returns how many were in the way.
+int kill_all(Workers& workers) {
+  int killed = 0;
+  for (int round = 0; round < kKillRounds; ++round) {
+    if (!workers.reap()) return killed;
+    workers.kill_groups();
+    const auto found = static_cast<int>(signal_tree(::getpid(), SIGKILL));
+    killed = std::max(killed, found);
+    std::this_thread::sleep_for(kKillInterval);
+  }
+  return killed;
+}
+
+sigset_t set_of(std::initializer_list<int> signals) {
+  sigset_t set;
+  ::sigemptyset(&set);
+  for (const int signal : signals) ::sigaddset(&set, signal);
+  return set;
+}
+
+// Blocked from before the guard's first instruction on, so that none is lost.
+sigset_t guard_commands() {
+  return set_of({SIGTERM, guard_resize_signal(), guard_stop_signal(), guard_kill_signal()});
+}
+
+// The life of a trial from its start to its end. It ends by itself, stops gently, or is killed.
+class Watch {
+ public:
+  Watch(Workers& workers, const GuardRequest& request)
+      : workers_(workers), parting_time_(request.parting_time), stop_(request.grace) {}
+
+  // Until what is left of the trial is to be killed.
+  void run() {
+    while (!killed_) {
+      const bool some_left = workers_.reap();
+      workers_.settle();
+      if (workers_.start_error() != 0 || is_over(some_left, Clock::now())) return;
+      wait();
+    }
+  }
+
+ private:
+  bool is_over(bool some_left, Clock::time_point now) {
+    // SIGTERM from elsewhere ended the trial's own process. It may have been sent to all, and others
+    // may still be saving: they get the grace period.
+    const bool ended = workers_.all_ended();
+    if (ended && some_left && !stop_.has_begun() && workers_.were_told_to_end()) overhear(now);
+    if (!stop_.has_begun()) return ended || parting_is_over(now);
+    if (!some_left || stop_.is_over(now)) return true;
+    if (now < told_at_ + kLeastCheck) return false;
+    stop_.tell(now);
+    told_at_ = now;
+    return false;
+  }
+
+  bool parting_is_over(Clock::time_point now) {
+    if (!workers_.is_parting()) return false;
+    if (!parting_until_) parting_until_ = now + parting_time_;
+    return now >= *parting_until_;
+  }
+
+  void overhear(Clock::time_point now) {
+    workers_.close();
+    stop_.overhear(now);
+  }
+
+  // Commands first: in a tree that keeps forking, SIGCHLD is always pending and would hide them.
+  void wait() {
+    const sigset_t commands = guard_commands();
+    sigset_t all = commands;
+    ::sigaddset(&all, SIGCHLD);
+    const timespec at_once{};
+    siginfo_t info{};
+    int signal = ::sigtimedwait(&commands, &info, &at_once);
+    if (signal < 0) {
+      const auto left = std::chrono::ceil<std::chrono::nanoseconds>(patience());
+      const timespec time{left.count() / 1'000'000'000, left.count() % 1'000'000'000};
+      signal = ::sigtimedwait(&all, &info, &time);
+    }
+    if (signal > 0) next_check_ = kFirstCheck;
+    obey(signal, info);
+  }
+
+  Clock::duration patience() {
+    if (stop_.has_begun())
+      return std::exchange(next_check_, std::min<Clock::duration>(2 * next_check_, kLastCheck));
+    if (workers_.waits_for_room()) return kStartInterval;
+    if (!parting_until_) return kLongestWait;
+    return std::max<Clock::duration>(*parting_until_ - Clock::now(), {});
+  }
+
+  void obey(int signal, const siginfo_t& info) {
+    if (signal == guard_kill_signal()) killed_ = true;
+    if (signal == guard_resize_signal()) workers_.resize(info.si_value.sival_int);
+    if (signal == SIGTERM) overhear(Clock::now());
+    if (signal != guard_stop_signal()) return;
+    workers_.close();
+    stop_.begin(Clock::now());
+  }
+
+  static constexpr auto kLongestWait = std::chrono::hours(1);
+
+  Workers& workers_;
+  const std::chrono::milliseconds parting_time_;
+  std::optional<Clock::time_point> parting_until_;
+  GentleStop stop_;
+  Clock::time_point told_at_{};
+  Clock::duration next_check_ = kFirstCheck;
+  bool killed_ = false;
+};
+
+GuardReport report_of(const Workers& workers) {
+  GuardReport report;
+  if (workers.start_error() != 0) {
+    report.failure = GuardReport::kNoRoom;
+    report.error = workers.start_error();
+  }
+  report.rank = workers.rank();
+  report.wait_status = workers.wait_status();
+  return report;
+}
+
+[[noreturn]] void become_guard(const GuardRequest& request, Pipes pipes, pid_t supervisor) {
+  // All signals are blocked, and commands are waited for. The trial unblocks them again.
+  sigset_t all;
+  ::sigfillset(&all);
+  ::sigprocmask(SIG_SETMASK, &all, nullptr);
+  for (const int signal : {SIGTERM, SIGCHLD}) ::signal(signal, SIG_DFL);
+  ::prctl(PR_SET_NAME, "fettle-guard");
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  ::prctl(PR_SET_PDEATHSIG, guard_kill_signal());
+  if (::getppid() != supervisor) ::_exit(1);
+  close_all_but({pipes.status.write, pipes.output.write, pipes.errors.write, request.lock_fd,
+                 request.claim_fd});
+
+  Workers workers(request, pipes);
+  workers.settle();
+  if (!request.open && !workers.waits_for_room()) {  // else later workers need them
+    ::close(pipes.output.write);
+    ::close(pipes.errors.write);
+  }
+  Watch(workers, request).run();
+  const bool ended = workers.all_ended() || workers.is_parting();
+  const int killed = kill_all(workers);
+  GuardReport report = report_of(workers);
+  report.left_behind = ended ? killed : 0;
+  send_report(pipes.status.write, report);
+  ::_exit(0);
+}
+
+}  // namespace
+
+Result<Guard> start_guard(const GuardRequest& request) {
+  FETTLE_ASSIGN(Pipes pipes, make_pipes());
+  const pid_t supervisor = ::getpid();
+  // A command that comes before the guard listens must wait for it, not be lost.
+  const sigset_t signals = guard_commands();
+  sigset_t before;
+  ::sigprocmask(SIG_BLOCK, &signals, &before);
+  const pid_t pid = ::fork();
+  if (pid == 0) become_guard(request, pipes, supervisor);
+  const int code = errno;
+  ::sigprocmask(SIG_SETMASK, &before, nullptr);
+  pipes.close_ends(&Pipe::write);
+  if (pid < 0) {
+    pipes.close_ends(&Pipe::read);
+    return io_error("cannot make a process: " + system_message(code));
+  }
+  return Guard{pid, pipes.status.read, pipes.output.read, pipes.errors.read};
+}
+
+}  // namespace fettle::local

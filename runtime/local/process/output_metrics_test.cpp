@@ -1,0 +1,54 @@
+// Whose report counts: that of standard output or that of standard error.
+#include "runtime/local/process/output_metrics.h"
+
+#include <gtest/gtest.h>
+
+namespace fettle::local {
+namespace {
+
+using Stream = OutputMetrics::Stream;
+using Metrics = std::map<std::string, double>;
+
+runtime::MetricLinesOptions options() {
+  runtime::MetricLinesOptions options{.filter = {"(\\w+)=(\\S+)"}};
+  options.objectives.emplace_back().metric = "accuracy";
+  return options;
+}
+
+TEST(OutputMetrics, ProgressBarsAndLoggingAreReadOffStandardError) {
+  OutputMetrics metrics(options());
+  metrics.feed(Stream::kErrors, "\rloss=3 accuracy=0.1\rloss=2 accuracy=0.4\n", 1);
+  metrics.feed(Stream::kOutput, "batch=32\n", 1);
+  EXPECT_EQ(metrics.report().metrics, (Metrics{{"accuracy", 0.4}, {"loss", 2}}));
+  metrics.feed(Stream::kErrors, "\rloss=3 accuracy=0.5", 1);
+  metrics.finish(2);
+  EXPECT_EQ(metrics.report().metrics.at("accuracy"), 0.5);
+  EXPECT_EQ(metrics.report().step, 2);
+}
+
+// A program prints the loss of batches by a bar, and the accuracy of epochs. Both are read in
+// whatever order they come through their pipes.
+TEST(OutputMetrics, TheTwoAreNotMixed) {
+  for (const bool bar_first : {false, true}) {
+    OutputMetrics metrics(options());
+    const auto bar = [&] { metrics.feed(Stream::kErrors, "\rloss=3\rloss=2\n\rloss=1\n", 1); };
+    if (bar_first) bar();
+    metrics.feed(Stream::kOutput, "accuracy=0.5\naccuracy=0.6\naccuracy=0.7\n", 1);
+    if (!bar_first) bar();
+    EXPECT_EQ(metrics.report().step, 3);
+    EXPECT_EQ(metrics.report().metrics, (Metrics{{"accuracy", 0.7}}));
+  }
+}
+
+TEST(OutputMetrics, SilenceIsExplainedForBoth) {
+  OutputMetrics metrics(options());
+  EXPECT_NE(metrics.silence().find("nothing was printed"), std::string::npos);
+  metrics.feed(Stream::kErrors, "accuracy: 0.5\n", 1);
+  metrics.feed(Stream::kOutput, "hello\n", 1);
+  EXPECT_NE(metrics.silence().find("\"accuracy: 0.5\", is not matched"), std::string::npos);
+  metrics.feed(Stream::kOutput, "accuracy=0.5\n", 1);
+  EXPECT_EQ(metrics.silence(), "");
+}
+
+}  // namespace
+}  // namespace fettle::local

@@ -1,0 +1,275 @@
+#include "runtime/local/process/supervised_run.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "base/file.h"
+#include "machine/oom.h"
+#include "machine/usable.h"
+#include "runtime/local/process/outcome_file.h"
+#include "runtime/local/process/process_tree.h"
+
+namespace fettle::local {
+namespace {
+
+constexpr std::size_t kReadBytes = 64 << 10;
+constexpr int kDrainReads = 64;  // what can still be in a pipe (1 MiB at most) when it has ended
+constexpr std::int64_t kReportIntervalMs = 100;
+constexpr std::int64_t kLimitIntervalMs = 100;  // memory of a run that has a limit
+constexpr std::int64_t kPeakIntervalMs = 1000;  // of one that has none
+constexpr std::int64_t kOomIntervalMs = 5000;
+constexpr std::int64_t kKillIntervalMs = 1000;  // the command to kill is repeated this often
+constexpr int kLastLines = 5;
+constexpr const char* kLog = "/output.log";
+
+void close_fd(int& fd) {
+  if (fd >= 0) ::close(fd);
+  fd = -1;
+}
+
+// The runner has locked it until it hears that the run has begun, so this lock is never refused. A
+// file that is gone counts for nobody: then there is nothing to hold.
+int hold_claim(const std::string& path) {
+  if (path.empty()) return -1;
+  int fd = ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+  if (fd >= 0 && ::flock(fd, LOCK_SH | LOCK_NB) != 0) close_fd(fd);
+  return fd;
+}
+
+// How often the kernel killed a process for want of memory, a moment ago and now; one for all runs.
+// A process with much memory takes seconds to go, so the moment is a few of them.
+class OomWatch {
+ public:
+  void look(std::int64_t now_ms) {
+    if (now_ms < looked_ms_ + kOomIntervalMs) return;
+    const std::int64_t kills = machine::oom_kills();
+    // While nothing ran nobody looked, and what was killed then was none of ours.
+    before_ = now_ms > looked_ms_ + 2 * kOomIntervalMs ? kills : newest_;
+    newest_ = kills;
+    looked_ms_ = now_ms;
+  }
+  // In the last 5 to 10 s that something ran.
+  std::int64_t lately() const { return looked_ms_ == 0 ? 0 : machine::oom_kills() - before_; }
+
+ private:
+  std::int64_t before_ = 0;
+  std::int64_t newest_ = 0;
+  std::int64_t looked_ms_ = 0;
+};
+
+OomWatch& oom_watch() {
+  static OomWatch watch;
+  return watch;
+}
+
+}  // namespace
+
+SupervisedRun::SupervisedRun(const SupervisorCommand& command,
+                             std::vector<std::vector<std::string>> environments, int lock_fd,
+                             std::int64_t open_files, std::int64_t now_ms)
+    : command_(command),
+      started_ms_(now_ms),
+      log_(command.run_directory + kLog),
+      metrics_(command.metrics) {
+  GuardRequest request;
+  request.arguments = command.arguments;
+  request.environments = std::move(environments);
+  request.least_workers = command.least_workers;
+  request.workers = std::max<std::int64_t>(command.worker_count, 1);
+  request.open = command.open;
+  // A Study whose trials must go at once does not wait for the last words of their workers.
+  request.parting_time =
+      std::min(request.parting_time, std::chrono::milliseconds(command.grace_ms));
+  request.grace = std::chrono::milliseconds(command.grace_ms);
+  request.directory = command.directory;
+  request.lock_fd = lock_fd;
+  request.claim_fd = hold_claim(command.claim_file);
+  if (command.open) request.gpus_file = gpus_file_in(command.run_directory);
+  request.open_files = open_files;
+  const Result<Guard> started = start_guard(request);
+  close_fd(request.claim_fd);  // the guard has it now
+  if (started.ok()) {
+    guard_ = *started;
+  } else {
+    start_error_ = started.error().message;
+    ended_ = true;
+  }
+  memory_at_ms_ = now_ms + (command_.memory_limit > 0 ? kLimitIntervalMs : kPeakIntervalMs);
+  oom_watch().look(now_ms);
+}
+
+SupervisedRun::~SupervisedRun() {
+  close_fd(guard_.status);
+  close_fd(guard_.output);
+  close_fd(guard_.errors);
+}
+
+void SupervisedRun::add_polls(std::vector<pollfd>& polls) const {
+  for (const int fd : {guard_.output, guard_.errors, guard_.status}) {
+    if (fd >= 0) polls.push_back({fd, POLLIN, 0});
+  }
+}
+
+void SupervisedRun::read(std::int64_t now_ms) {
+  read_stream(guard_.output, OutputMetrics::Stream::kOutput, now_ms);
+  read_stream(guard_.errors, OutputMetrics::Stream::kErrors, now_ms);
+  read_status(now_ms);
+}
+
+// True if there may be more.
+bool SupervisedRun::read_stream(int& fd, OutputMetrics::Stream stream, std::int64_t now_ms) {
+  char buffer[kReadBytes];
+  if (fd < 0) return false;
+  const ssize_t got = ::read(fd, buffer, sizeof(buffer));
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return false;
+  if (got <= 0) {
+    close_fd(fd);
+    return false;
+  }
+  const std::string_view bytes(buffer, static_cast<std::size_t>(got));
+  log_.append(bytes);
+  // With several workers, standard error is what all but the first one print, too.
+  const bool of_others = stream == OutputMetrics::Stream::kErrors && command_.workers.size() > 1;
+  if (of_others) return true;
+  metrics_.feed(stream, bytes, now_ms);
+  urgent_ = metrics_.take_urgent() || urgent_;
+  return true;
+}
+
+// The guard's report; after it end of file, when the guard and all below it have gone.
+void SupervisedRun::read_status(std::int64_t now_ms) {
+  if (guard_.status < 0) return;
+  char buffer[sizeof(GuardReport)];
+  for (;;) {
+    const ssize_t got = ::read(guard_.status, buffer, sizeof(buffer));
+    if (got < 0) return;  // nothing yet
+    if (got == 0) break;
+    status_bytes_.append(buffer, static_cast<std::size_t>(got));
+    // A failure to start comes first and counts; the guard's own report follows it.
+    status_bytes_.resize(std::min(status_bytes_.size(), sizeof(GuardReport)));
+  }
+  close_fd(guard_.status);
+  ::waitpid(guard_.pid, nullptr, 0);  // it is on its last instruction, or was killed
+  end_.reported = status_bytes_.size() == sizeof(GuardReport);
+  if (end_.reported) std::memcpy(&end_.report, status_bytes_.data(), sizeof(GuardReport));
+  drain(now_ms);
+  ended_ = true;
+}
+
+void SupervisedRun::drain(std::int64_t now_ms) {
+  const auto drain_stream = [&](int& fd, OutputMetrics::Stream stream) {
+    for (int i = 0; i < kDrainReads && read_stream(fd, stream, now_ms); ++i) {
+    }
+  };
+  drain_stream(guard_.output, OutputMetrics::Stream::kOutput);
+  drain_stream(guard_.errors, OutputMetrics::Stream::kErrors);
+  close_fd(guard_.output);
+  close_fd(guard_.errors);
+  // The last line of a program that was killed may end within a number. A shell says 137 of that.
+  const int status = end_.report.wait_status;
+  const bool ended_well = end_.reported && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  if (ended_well) metrics_.finish(now_ms);
+}
+
+void SupervisedRun::tick(std::int64_t now_ms) {
+  if (ended_) return;
+  if (now_ms >= memory_at_ms_) check_memory(now_ms);
+  if (kill_at_ms_ == 0 || now_ms < kill_at_ms_) return;
+  end_.killed_after_grace = end_.killed_after_grace || !killing_;
+  kill(end_.cause, now_ms);
+}
+
+void SupervisedRun::check_memory(std::int64_t now_ms) {
+  oom_watch().look(now_ms);
+  const std::int64_t limit = command_.memory_limit;
+  const std::int64_t bytes = tree_memory(guard_.pid, limit);
+  end_.peak_memory = std::max(end_.peak_memory, bytes);
+  memory_at_ms_ = now_ms + (limit > 0 ? kLimitIntervalMs : kPeakIntervalMs);
+  if (limit > 0 && bytes > limit) kill(StopCause::kMemory, now_ms);
+}
+
+std::int64_t SupervisedRun::wake_ms() const {
+  if (ended_) return 0;
+  return kill_at_ms_ > 0 ? std::min(memory_at_ms_, kill_at_ms_) : memory_at_ms_;
+}
+
+std::int64_t SupervisedRun::report_wake_ms() const {
+  if (metrics_.lines() == reported_lines_) return std::numeric_limits<std::int64_t>::max();
+  return urgent_ ? 0 : reported_ms_ + kReportIntervalMs;
+}
+
+void SupervisedRun::resize(std::int64_t workers) {
+  if (ended_ || !command_.open || workers < 1) return;
+  sigval value{};
+  value.sival_int = static_cast<int>(workers);
+  (void)::sigqueue(guard_.pid, guard_resize_signal(), value);
+}
+
+void SupervisedRun::stop(StopCause cause, std::int64_t now_ms) {
+  if (ended_ || kill_at_ms_ > 0) return;
+  if (end_.cause == StopCause::kNone) end_.cause = cause;
+  ::kill(guard_.pid, guard_stop_signal());
+  kill_at_ms_ = now_ms + std::max<std::int64_t>(command_.grace_ms, 1);
+}
+
+void SupervisedRun::kill(StopCause cause, std::int64_t now_ms) {
+  if (ended_) return;
+  if (end_.cause == StopCause::kNone) end_.cause = cause;
+  ::kill(guard_.pid, guard_kill_signal());
+  killing_ = true;
+  kill_at_ms_ = now_ms + kKillIntervalMs;
+}
+
+std::string SupervisedRun::no_room() const {
+  if (!start_error_.empty()) return start_error_;
+  // A worker that came later may have failed to begin.
+  const bool began = metrics_.has_report() || !log_.last_lines(1).empty();
+  if (!end_.reported || began || end_.report.failure != GuardReport::kNoRoom) return "";
+  return "cannot make a process: " + system_message(end_.report.error);
+}
+
+void SupervisedRun::forget() const { ::unlink((command_.run_directory + kLog).c_str()); }
+
+RunOutcome SupervisedRun::finish(std::int64_t now_ms) {
+  log_.finish();
+  end_.has_metrics = metrics_.has_report();
+  end_.final_result = metrics_.report().final_result;
+  end_.has_others = command_.workers.size() > 1;
+  end_.grace_ms = command_.grace_ms;
+  end_.memory_limit = command_.memory_limit;
+  end_.oom_kills = oom_watch().lately();
+  end_.machine_memory = machine::usable_memory();
+  end_.command = command_.arguments[0];
+  end_.directory = command_.directory;
+  end_.last_lines = log_.last_lines(kLastLines);
+  end_.log_error = log_.error();
+  RunOutcome outcome = explain(end_);
+  outcome.pod_uid = command_.pod_uid;
+  outcome.started_ms = started_ms_;
+  outcome.ended_ms = now_ms;
+  if (metrics_.has_report()) outcome.report = metrics_.report();
+  outcome.silence = metrics_.silence();
+  const Status written = write_outcome_file(command_.run_directory, outcome);
+  if (!written.ok()) outcome.message += "; " + written.error().message;
+  return outcome;
+}
+
+bool SupervisedRun::report_due(std::int64_t now_ms) const { return now_ms >= report_wake_ms(); }
+
+const api::Report& SupervisedRun::take_report(std::int64_t now_ms) {
+  reported_lines_ = metrics_.lines();
+  reported_ms_ = now_ms;
+  urgent_ = false;
+  return metrics_.report();
+}
+
+}  // namespace fettle::local

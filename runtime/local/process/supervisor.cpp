@@ -1,0 +1,305 @@
+#include "runtime/local/process/supervisor.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/file.h"
+#include "control/clock.h"
+#include "machine/open_files.h"
+#include "runtime/local/process/environment.h"
+#include "runtime/local/process/proc_table.h"
+#include "runtime/local/process/process_tree.h"
+#include "runtime/local/process/supervised_run.h"
+#include "runtime/local/process/supervisor_wire.h"
+
+namespace fettle::local {
+namespace {
+
+// Reports wait when this much is unsent: the runner is slow, and only the newest report counts.
+constexpr std::size_t kMaxBacklogBytes = 1 << 20;
+constexpr std::size_t kMaxRuns = 4096;
+constexpr std::int64_t kLongestSleepMs = 1000;
+constexpr int kExitEnvironment = 3;
+
+// A variable that is set replaces an earlier one.
+void set_all(const Variables& variables, std::vector<std::string>& environment) {
+  for (const auto& [name, value] : variables) {
+    const std::string begin = name + "=";
+    std::erase_if(environment,
+                  [&](const std::string& entry) { return entry.rfind(begin, 0) == 0; });
+    environment.push_back(begin + value);
+  }
+}
+
+// Of each worker: what is inherited, then what the command sets.
+std::vector<std::vector<std::string>> environments_of(const SupervisorCommand& command) {
+  std::vector<std::string> common = inherited_environment(command.pass_environment);
+  set_all(command.environment, common);
+  std::vector<std::vector<std::string>> environments(
+      std::max<std::size_t>(command.workers.size(), 1), common);
+  for (std::size_t rank = 0; rank < command.workers.size(); ++rank) {
+    set_all(command.workers[rank], environments[rank]);
+  }
+  return environments;
+}
+
+class Supervisor {
+ public:
+  // `open_files`: the soft limit that trials are given.
+  Supervisor(int control_fd, std::int64_t open_files)
+      : control_(control_fd), open_files_(open_files) {}
+
+  int run() {
+    while (!done()) {
+      const std::vector<SupervisedRun*> ready = wait();
+      const std::int64_t now = clock_.now_ms();
+      for (SupervisedRun* run : ready) run->read(now);
+      receive(now);
+      for (auto& [key, run] : runs_) run->tick(now);
+      collect(now);
+      report(now);
+      send();
+    }
+    return failure_.empty() ? 0 : kExitEnvironment;
+  }
+
+ private:
+  using RunKey = std::pair<std::string, std::int64_t>;
+
+  bool done() const { return (control_ < 0 || (shutdown_ && outgoing_.empty())) && runs_.empty(); }
+
+  bool backlogged() const { return outgoing_.size() > kMaxBacklogBytes; }
+
+  // Sleeps until something is to be done. Returns the runs that have something to read.
+  std::vector<SupervisedRun*> wait() {
+    std::vector<pollfd> polls;
+    std::vector<SupervisedRun*> owners;  // of each of `polls`
+    const std::int64_t now = clock_.now_ms();
+    std::int64_t wake = now + kLongestSleepMs;
+    for (const auto& [key, run] : runs_) {
+      run->add_polls(polls);
+      owners.resize(polls.size(), run.get());
+      wake = std::min(wake, run->wake_ms());
+      // With a backlog it is the runner that wakes the loop, by reading.
+      if (!backlogged()) wake = std::min(wake, run->report_wake_ms());
+    }
+    const short events = static_cast<short>(POLLIN | (outgoing_.empty() ? 0 : POLLOUT));
+    if (control_ >= 0) polls.push_back({control_, events, 0});
+    ::poll(polls.data(), polls.size(), static_cast<int>(std::max<std::int64_t>(wake - now, 0)));
+    std::vector<SupervisedRun*> ready;
+    for (std::size_t i = 0; i < owners.size(); ++i) {
+      const bool again = !ready.empty() && ready.back() == owners[i];
+      if (polls[i].revents != 0 && !again) ready.push_back(owners[i]);
+    }
+    return ready;
+  }
+
+  void receive(std::int64_t now) {
+    char buffer[64 << 10];
+    while (control_ >= 0) {
+      const ssize_t got = ::recv(control_, buffer, sizeof(buffer), MSG_DONTWAIT);
+      if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+      if (got <= 0) return lose_runner(now);
+      incoming_.append(buffer, static_cast<std::size_t>(got));
+      obey_all(now);
+    }
+  }
+
+  void obey_all(std::int64_t now) {
+    std::size_t from = 0;
+    std::size_t newline = 0;
+    while ((newline = incoming_.find('\n', from)) != std::string::npos) {
+      const Result<SupervisorCommand> command =
+          read_command(incoming_.substr(from, newline - from));
+      from = newline + 1;
+      if (!command.ok()) return fail("unreadable command: " + command.error().message, now);
+      obey(*command, now);
+    }
+    incoming_.erase(0, from);
+    if (incoming_.size() > kMaxMessageBytes) fail("a command is too long", now);
+  }
+
+  void obey(const SupervisorCommand& command, std::int64_t now) {
+    switch (command.kind) {
+      case SupervisorCommand::Kind::kHello:
+        return greet(command);
+      case SupervisorCommand::Kind::kStart:
+        return start(command, now);
+      case SupervisorCommand::Kind::kStop: {
+        const auto found = runs_.find({command.trial, command.run});
+        if (found != runs_.end()) found->second->stop(StopCause::kAsked, now);
+        return;
+      }
+      case SupervisorCommand::Kind::kResize: {
+        const auto found = runs_.find({command.trial, command.run});
+        if (found != runs_.end()) found->second->resize(command.worker_count);
+        return;
+      }
+      case SupervisorCommand::Kind::kShutdown:
+        shutdown_ = true;
+        for (auto& [key, run] : runs_) run->stop(StopCause::kShutdown, now);
+        return;
+      case SupervisorCommand::Kind::kKill:
+        for (auto& [key, run] : runs_) run->kill(StopCause::kShutdown, now);
+        return;
+    }
+  }
+
+  // What a runner and a supervisor that were both killed left behind goes before anything starts.
+  void greet(const SupervisorCommand& command) {
+    lock_ = static_cast<int>(command.lock_fd);
+    if (lock_ >= 0) ::fcntl(lock_, F_SETFD, FD_CLOEXEC);
+    sweep(command.study_directory);
+    const std::string trouble = trouble_with_proc();
+    if (!trouble.empty()) std::fprintf(stderr, "fettle: %s\n", trouble.c_str());
+    say({SupervisorEvent::Kind::kReady, "", 0, 0, {}, {}, ""});
+  }
+
+  void start(const SupervisorCommand& command, std::int64_t now) {
+    const RunKey key{command.trial, command.run};
+    if (runs_.count(key) > 0 || shutdown_) return;
+    if (runs_.size() >= kMaxRuns) {
+      return refuse(key, "one supervisor runs " + std::to_string(kMaxRuns) + " trials at most");
+    }
+    auto run =
+        std::make_unique<SupervisedRun>(command, environments_of(command), lock_, open_files_, now);
+    if (run->ended() && !run->no_room().empty()) {
+      run->forget();
+      return refuse(key, run->no_room());
+    }
+    say({SupervisorEvent::Kind::kStarted, key.first, key.second, now, {}, {}, ""});
+    runs_.emplace(key, std::move(run));
+  }
+
+  void refuse(const RunKey& key, const std::string& reason) {
+    SupervisorEvent event{SupervisorEvent::Kind::kRefused, key.first, key.second, 0, {}, {}, ""};
+    event.reason = reason;
+    say(event);
+  }
+
+  void collect(std::int64_t now) {
+    bool guard_lost = false;
+    for (auto it = runs_.begin(); it != runs_.end();) {
+      if (!it->second->ended()) {
+        ++it;
+        continue;
+      }
+      if (const std::string missing = it->second->no_room(); !missing.empty()) {
+        it->second->forget();
+        refuse(it->first, missing);
+        it = runs_.erase(it);
+        continue;
+      }
+      SupervisorEvent event{
+          SupervisorEvent::Kind::kExited, it->first.first, it->first.second, 0, {}, {}, ""};
+      event.outcome = it->second->finish(now);
+      guard_lost = guard_lost || event.outcome->outcome == api::Outcome::kDisrupted;
+      say(event);
+      it = runs_.erase(it);
+    }
+    if (guard_lost) kill_strays();
+  }
+
+  // A guard that was killed from outside leaves its orphans to this process, as a subreaper.
+  void kill_strays() {
+    const auto is_guard = [&](pid_t pid) {
+      return std::any_of(runs_.begin(), runs_.end(),
+                         [&](const auto& entry) { return entry.second->guard() == pid; });
+    };
+    for (const pid_t pid : children(::getpid())) {
+      if (is_guard(pid)) continue;
+      signal_tree(pid, SIGKILL);
+      ::kill(pid, SIGKILL);
+      ::waitpid(pid, nullptr, WNOHANG);
+    }
+  }
+
+  void report(std::int64_t now) {
+    for (auto& [key, run] : runs_) {
+      if (backlogged()) return;
+      if (!run->report_due(now)) continue;
+      SupervisorEvent event{SupervisorEvent::Kind::kReport, key.first, key.second, 0, {}, {}, ""};
+      event.report = run->take_report(now);
+      say(event);
+    }
+  }
+
+  void say(const SupervisorEvent& event) {
+    if (control_ >= 0) outgoing_ += write_event(event);
+  }
+
+  void send() {
+    std::size_t sent = 0;
+    while (control_ >= 0 && sent < outgoing_.size()) {
+      const ssize_t wrote = ::send(control_, outgoing_.data() + sent, outgoing_.size() - sent,
+                                   MSG_DONTWAIT | MSG_NOSIGNAL);
+      if (wrote < 0 && errno == EINTR) continue;
+      if (wrote < 0 && errno == EAGAIN) break;
+      if (wrote < 0) {
+        lose_runner(clock_.now_ms());
+        return;
+      }
+      sent += static_cast<std::size_t>(wrote);
+    }
+    outgoing_.erase(0, sent);
+  }
+
+  void lose_runner(std::int64_t now) {
+    ::close(control_);
+    control_ = -1;
+    outgoing_.clear();
+    const StopCause cause = shutdown_ ? StopCause::kShutdown : StopCause::kRunnerGone;
+    for (auto& [key, run] : runs_) run->stop(cause, now);
+  }
+
+  void fail(const std::string& what, std::int64_t now) {
+    failure_ = what;
+    std::fprintf(stderr, "fettle supervise: %s\n", what.c_str());
+    incoming_.clear();
+    lose_runner(now);
+  }
+
+  int control_;
+  const std::int64_t open_files_;
+  int lock_ = -1;
+  control::SystemClock clock_;
+  std::string incoming_;
+  std::string outgoing_;
+  std::map<RunKey, std::unique_ptr<SupervisedRun>> runs_;
+  bool shutdown_ = false;
+  std::string failure_;
+};
+
+}  // namespace
+
+int run_supervisor(int control_fd) {
+  ::setsid();  // Ctrl-C in the terminal is for the runner alone
+  ::signal(SIGPIPE, SIG_IGN);
+  ::signal(SIGTERM, SIG_IGN);  // it ends when its runner does, after the trials
+  ::signal(SIGHUP, SIG_IGN);
+  ::signal(SIGINT, SIG_IGN);
+  ::signal(SIGCHLD, SIG_DFL);
+  if (::prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) {
+    std::fprintf(stderr, "fettle supervise: %s\n", system_message(errno).c_str());
+    return kExitEnvironment;
+  }
+  ::prctl(PR_SET_NAME, "fettle-supervis");  // 15 characters is what a kernel keeps
+  ::fcntl(control_fd, F_SETFD, FD_CLOEXEC);
+  return Supervisor(control_fd, machine::raise_open_files()).run();
+}
+
+}  // namespace fettle::local

@@ -1,0 +1,390 @@
+#include "runtime/local/run/claims.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <pwd.h>
+#include <sched.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <functional>
+#include <limits>
+#include <random>
+#include <thread>
+#include <utility>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "machine/open_files.h"
+#include "machine/usable.h"
+
+namespace fettle::local {
+namespace {
+
+constexpr const char* kSuffix = ".claim";
+constexpr const char* kSharedDirectory = "/tmp/fettle-machine";
+constexpr std::size_t kMostBytes = 64 << 10;  // of a claim
+constexpr std::size_t kMostClaims = 16'384;   // that are read
+constexpr int kLockTries = 50;
+constexpr auto kLockInterval = std::chrono::milliseconds(2);
+
+std::int64_t unix_ms() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+// When a run begins to wait; no two of a process at once, so that they are served in their order.
+std::int64_t next_us() {
+  static std::atomic<std::int64_t> last = 0;
+  std::int64_t before = last;
+  std::int64_t next = 0;
+  do {
+    next = std::max(unix_ms() * 1000, before + 1);
+  } while (!last.compare_exchange_weak(before, next));
+  return next;
+}
+
+// A descriptor that is closed at the end of its scope.
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  ~Descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const { return fd_; }
+  int release() { return std::exchange(fd_, -1); }
+
+ private:
+  int fd_;
+};
+
+int open_directory(const std::string& directory) {
+  return ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+// Everybody may add files, and nobody may remove those of others, as in /tmp.
+std::string make_shared_directory(const std::string& directory) {
+  if (::mkdir(directory.c_str(), 0777) == 0) (void)::chmod(directory.c_str(), 01777);
+  const Descriptor opened(open_directory(directory));
+  if (opened.get() < 0) return directory + ": " + system_message(errno);
+  if (::faccessat(opened.get(), ".", W_OK | X_OK, 0) != 0) {
+    return directory + ": " + system_message(errno);
+  }
+  return "";
+}
+
+// Exclusive, of the directory; false where somebody else has it all the time.
+bool lock_directory(int fd) {
+  for (int i = 0; i < kLockTries; ++i) {
+    if (::flock(fd, LOCK_EX | LOCK_NB) == 0) return true;
+    std::this_thread::sleep_for(kLockInterval);
+  }
+  return false;
+}
+
+std::string user_name() {
+  if (const passwd* const entry = ::getpwuid(::getuid())) return entry->pw_name;
+  return std::to_string(::getuid());
+}
+
+// Process ids are not enough: containers that share the directory count them from 1 each.
+std::string new_name() {
+  std::random_device entropy;
+  std::string name;
+  for (int i = 0; i < 3; ++i) name += std::to_string(entropy()) + (i < 2 ? "-" : "");
+  return name + kSuffix;
+}
+
+std::vector<int> usable_cpus() {
+  std::vector<int> cpus;
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (::sched_getaffinity(0, sizeof(set), &set) != 0) return cpus;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (CPU_ISSET(cpu, &set)) cpus.push_back(cpu);
+  }
+  return cpus;
+}
+
+std::string write_claim(const Claim& claim) {
+  Json gpus = Json::array();
+  for (const std::string& gpu : claim.gpus) gpus.push_back(gpu);
+  Json cpus = Json::array();
+  for (const int cpu : claim.cpus) cpus.push_back(cpu);
+  return Json::object({{"study", claim.study},
+                       {"run", claim.run},
+                       {"user", claim.user},
+                       {"runner", static_cast<std::int64_t>(claim.runner)},
+                       {"granted", claim.granted},
+                       {"sinceUs", claim.since_us},
+                       {"wantsGpus", claim.need.gpus},
+                       {"cores", claim.need.cores},
+                       {"memory", claim.need.memory},
+                       {"gpus", std::move(gpus)},
+                       {"cpus", std::move(cpus)}})
+             .dump() +
+         "\n";
+}
+
+// What others wrote: each member may be missing or of another type, and then reads as nothing.
+Claim read_claim(const std::string& name, const Json& document) {
+  const auto text = [&](const char* key) -> std::string {
+    const Json* const member = document.find(key);
+    return member != nullptr && member->is_string() ? member->as_string() : "";
+  };
+  const auto number = [&](const char* key) {
+    const Json* const member = document.find(key);
+    return member != nullptr && member->is_number() ? std::max(member->as_double(), 0.0) : 0.0;
+  };
+  const auto items = [&](const char* key) -> const Json::Array& {
+    static const Json::Array kNone;
+    const Json* const member = document.find(key);
+    return member != nullptr && member->is_array() ? member->as_array() : kNone;
+  };
+  const auto whole = [&](const char* key) {
+    return static_cast<std::int64_t>(std::min(number(key), 0x1p62));
+  };
+  Claim claim;
+  claim.name = name;
+  claim.study = text("study");
+  claim.run = text("run");
+  claim.user = text("user");
+  claim.runner = static_cast<pid_t>(std::min<std::int64_t>(whole("runner"), 1 << 30));
+  const Json* const granted = document.find("granted");
+  claim.granted = granted != nullptr && granted->is_boolean() && granted->as_boolean();
+  claim.since_us = whole("sinceUs");
+  claim.need = {whole("wantsGpus"), number("cores"), whole("memory")};
+  for (const Json& gpu : items("gpus")) {
+    if (gpu.is_string()) claim.gpus.push_back(gpu.as_string());
+  }
+  for (const Json& cpu : items("cpus")) {
+    if (cpu.is_integer()) claim.cpus.push_back(static_cast<int>(cpu.as_integer()));
+  }
+  return claim;
+}
+
+std::string read_all(int fd) {
+  std::string text(kMostBytes, '\0');
+  const ssize_t got = ::pread(fd, text.data(), text.size(), 0);
+  text.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+  return text;
+}
+
+// The claim in that file, if somebody holds it; a file that nobody holds is removed.
+void visit(int directory, const std::string& name, std::int64_t now_ms, std::vector<Claim>& out) {
+  const Descriptor file(
+      ::openat(directory, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  struct stat about {};
+  if (file.get() < 0 || ::fstat(file.get(), &about) != 0 || !S_ISREG(about.st_mode)) return;
+  if (::flock(file.get(), LOCK_EX | LOCK_NB) == 0) {
+    (void)::unlinkat(directory, name.c_str(), 0);
+    return;
+  }
+  const Result<Json> document = parse_json(read_all(file.get()));
+  if (!document.ok() || !document->is_object()) return;
+  Claim claim = read_claim(name, *document);
+  const std::int64_t seen_ms = std::int64_t{about.st_mtim.tv_sec} * 1000;
+  if (!claim.granted && seen_ms + kStillHereMs < now_ms) return;
+  out.push_back(std::move(claim));
+}
+
+void for_each_claim_file(int directory, const std::function<void(const std::string&)>& see) {
+  DIR* const dir = ::fdopendir(::fcntl(directory, F_DUPFD_CLOEXEC, 0));
+  if (dir == nullptr) return;
+  ::rewinddir(dir);  // the place in the directory is shared with whoever read it before
+  std::size_t seen = 0;
+  while (const dirent* entry = ::readdir(dir)) {
+    const std::string name = entry->d_name;
+    const std::size_t suffix = std::string(kSuffix).size();
+    const bool is_claim =
+        name.size() > suffix && name.compare(name.size() - suffix, suffix, kSuffix) == 0;
+    if (is_claim && ++seen <= kMostClaims) see(name);
+  }
+  ::closedir(dir);
+}
+
+}  // namespace
+
+std::string claims_directory() {
+  const char* const chosen = std::getenv("FETTLE_MACHINE_DIR");
+  return chosen != nullptr && *chosen != '\0' ? chosen : kSharedDirectory;
+}
+
+Room this_machine() {
+  Room room;
+  VisibleGpus gpus = visible_gpus();
+  room.gpus = std::move(gpus.names);
+  room.gpus_by_pci = gpus.by_pci;
+  room.cores = machine::usable_cores();
+  room.cpus = usable_cpus();
+  room.memory = machine::usable_memory();
+  room.runs = machine::runs_within(machine::most_open_files());
+  return room;
+}
+
+std::vector<Claim> read_claims(const std::string& directory) {
+  std::vector<Claim> claims;
+  const Descriptor opened(open_directory(directory));
+  if (opened.get() < 0 || !lock_directory(opened.get())) return claims;
+  for_each_claim_file(
+      opened.get(), [&](const std::string& name) { visit(opened.get(), name, unix_ms(), claims); });
+  return claims;
+}
+
+Claims::Claims(std::string study, Room room, std::string directory)
+    : study_(std::move(study)), room_(std::move(room)), directory_(std::move(directory)) {
+  problem_ = directory_.empty() ? "no directory is shared" : make_shared_directory(directory_);
+}
+
+Claims::~Claims() {
+  while (!own_.empty()) release(own_.begin()->first);
+}
+
+// Called with the directory locked, if there is one.
+Result<Grant> Claims::decide(const Claim& wanted) const {
+  std::vector<Claim> claims;
+  for (const auto& [run, own] : own_) {
+    if (own.claim.name != wanted.name) claims.push_back(own.claim);
+  }
+  if (!problem_.empty()) return grant(room_, claims, wanted);
+  const auto is_own = [&](const std::string& name) {
+    return std::any_of(own_.begin(), own_.end(),
+                       [&](const auto& entry) { return entry.second.claim.name == name; });
+  };
+  const Descriptor opened(open_directory(directory_));
+  if (opened.get() < 0) return grant(room_, claims, wanted);
+  for_each_claim_file(opened.get(), [&](const std::string& name) {
+    if (name != wanted.name && !is_own(name)) visit(opened.get(), name, unix_ms(), claims);
+  });
+  return grant(room_, claims, wanted);
+}
+
+// In place, since the lock belongs to the file. Called with the directory locked.
+Status Claims::store(Own& own) {
+  if (!problem_.empty()) return success();
+  const std::string file = path(own.claim.name);
+  int fd = own.fd;
+  if (fd < 0) {
+    fd = ::open(file.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644);
+    if (fd >= 0 && ::flock(fd, LOCK_SH | LOCK_NB) != 0) ::close(std::exchange(fd, -1));
+  }
+  const std::string text = write_claim(own.claim);
+  const auto size = static_cast<ssize_t>(text.size());
+  const bool written =
+      fd >= 0 && ::pwrite(fd, text.data(), text.size(), 0) == size && ::ftruncate(fd, size) == 0;
+  const int code = errno;
+  if (own.fd < 0 && !written && fd >= 0) ::close(fd);
+  if (!written) {
+    return Error{ErrorCode::kUnavailable, "cannot write " + file + ": " + system_message(code)};
+  }
+  own.fd = fd;
+  return success();
+}
+
+Result<std::vector<GpuName>> Claims::take(const std::string& run, const Need& need) {
+  const std::lock_guard<std::mutex> guard(mutex_);
+  const Descriptor opened(problem_.empty() ? open_directory(directory_) : -1);
+  if (opened.get() >= 0 && !lock_directory(opened.get())) {
+    return Error{ErrorCode::kUnavailable, "somebody has locked " + directory_};
+  }
+  const auto found = own_.find(run);
+  Own own = found == own_.end() ? Own{} : found->second;
+  if (found == own_.end()) {
+    own.claim.since_us = next_us();
+    own.claim.name = new_name();
+  }
+  own.claim.study = study_;
+  own.claim.run = run;
+  own.claim.user = user_name();
+  own.claim.runner = ::getpid();
+  own.claim.granted = false;
+  own.claim.need = clamp(need, room_);
+  own.claim.cpus = room_.cpus;
+  own.claim.gpus.clear();
+  if (need.gpus > 0) {
+    for (const GpuName& gpu : room_.gpus) own.claim.gpus.push_back(gpu.id);
+  }
+  FETTLE_ASSIGN(const Grant given, decide(own.claim));
+  own.claim.granted = given.waits_for.empty();
+  if (own.claim.granted) {
+    own.claim.gpus.clear();
+    for (const GpuName& gpu : given.gpus) own.claim.gpus.push_back(gpu.id);
+  }
+  const Status stored = store(own);
+  if (!stored.ok()) own.claim.granted = false;
+  own_[run] = own;
+  if (!stored.ok()) return stored.error();
+  if (!given.waits_for.empty()) return Error{ErrorCode::kUnavailable, given.waits_for};
+  return given.gpus;
+}
+
+Result<std::vector<GpuName>> Claims::add(const std::string& run, const Need& more) {
+  const std::lock_guard<std::mutex> guard(mutex_);
+  const auto found = own_.find(run);
+  if (found == own_.end()) return Error{ErrorCode::kUnavailable, run + " has not begun"};
+  const Descriptor opened(problem_.empty() ? open_directory(directory_) : -1);
+  if (opened.get() >= 0 && !lock_directory(opened.get())) {
+    return Error{ErrorCode::kUnavailable, "somebody has locked " + directory_};
+  }
+  // Cores and memory of a run that grows are written down, but only GPUs can be missing.
+  Claim wanted = found->second.claim;
+  wanted.name += '+';
+  wanted.granted = false;
+  wanted.since_us = std::numeric_limits<std::int64_t>::max();  // after all who wait
+  wanted.need = {more.gpus, 0, 0};
+  wanted.gpus.clear();
+  for (const GpuName& gpu : room_.gpus) wanted.gpus.push_back(gpu.id);
+  FETTLE_ASSIGN(const Grant given, decide(wanted));
+  if (!given.waits_for.empty()) return Error{ErrorCode::kUnavailable, given.waits_for};
+  Own grown = found->second;
+  grown.claim.need.gpus += more.gpus;
+  grown.claim.need.cores += more.cores;
+  grown.claim.need.memory += more.memory;
+  for (const GpuName& gpu : given.gpus) grown.claim.gpus.push_back(gpu.id);
+  const bool handed_over = grown.fd < 0;
+  FETTLE_TRY(store(grown));
+  if (handed_over && grown.fd >= 0) ::close(std::exchange(grown.fd, -1));
+  found->second = std::move(grown);
+  return given.gpus;
+}
+
+std::string Claims::file(const std::string& run) const {
+  const std::lock_guard<std::mutex> guard(mutex_);
+  const auto found = own_.find(run);
+  return found == own_.end() || !problem_.empty() ? "" : path(found->second.claim.name);
+}
+
+void Claims::hand_over(const std::string& run) {
+  const std::lock_guard<std::mutex> guard(mutex_);
+  const auto found = own_.find(run);
+  if (found == own_.end() || found->second.fd < 0) return;
+  ::close(std::exchange(found->second.fd, -1));
+}
+
+void Claims::release(const std::string& run) {
+  const std::lock_guard<std::mutex> guard(mutex_);
+  const auto found = own_.find(run);
+  if (found == own_.end()) return;
+  if (problem_.empty()) (void)::unlink(path(found->second.claim.name).c_str());
+  if (found->second.fd >= 0) ::close(found->second.fd);
+  own_.erase(found);
+}
+
+void Claims::touch() {
+  const std::lock_guard<std::mutex> guard(mutex_);
+  if (!problem_.empty()) return;
+  for (const auto& [run, own] : own_) {
+    (void)::utimensat(AT_FDCWD, path(own.claim.name).c_str(), nullptr, AT_SYMLINK_NOFOLLOW);
+  }
+}
+
+}  // namespace fettle::local

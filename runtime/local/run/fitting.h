@@ -1,0 +1,27 @@
+// Fitting: how many trials of a Study one machine can run at once, and which field decides. Pure.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "api/study.h"
+#include "runtime/local/run/room.h"
+
+namespace fettle::local {
+
+// What a run with that many workers takes.
+Need need_of(const api::Study& study, std::int64_t workers);
+
+struct Fitting {
+  std::int64_t trials = 1;  // at least one: a trial alone may have the whole machine
+  std::string why;          // "this machine has 2 cores and each trial takes 1 (...)"
+};
+
+// With the fewest workers that a trial may have.
+Fitting fitting_trials(const api::Study& study, const Room& room);
+
+// For people, once: that fewer trials run at once than the Study's parallelism says, and what
+// decides. "" = as many run as it says.
+std::string tell_fitting(const api::Study& study, const Room& room);
+
+}  // namespace fettle::local

@@ -1,0 +1,80 @@
+#include "runtime/local/run/fitting.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace fettle::local {
+namespace {
+
+using testing::HasSubstr;
+
+api::Study study_with(const Json& resources, std::int64_t parallelism) {
+  api::Study study;
+  study.spec.budget.parallelism = parallelism;
+  study.spec.budget.trials = 100;
+  Json container = Json::object({{"name", "trainer"}});
+  container.set("command", Json(Json::Array{"true"}));
+  container.set("resources", Json::object({{"requests", resources}}));
+  study.spec.trial.pod_template = Json::object(
+      {{"spec", Json::object({{"containers", Json(Json::Array{std::move(container)})}})}});
+  return study;
+}
+
+Room two_cores() {
+  Room room;
+  room.cores = 2;
+  room.memory = std::int64_t{16} << 30;
+  return room;
+}
+
+TEST(Fitting, TheTightestResourceDecides) {
+  const struct {
+    Json resources;
+    std::int64_t gpus;  // of a trial
+    std::int64_t trials;
+    const char* why;
+  } rows[] = {
+      {Json::object(), 0, 2, "has 2 cores, and each trial takes 1 (resources.requests.cpu"},
+      {Json::object({{"cpu", "100m"}}), 0, 20, "each trial takes 0.1"},
+      {Json::object({{"cpu", "100m"}, {"memory", "4Gi"}}), 0, 4,
+       "16.0 GiB of memory, and each trial takes 4.00 GiB (resources.requests.memory"},
+      {Json::object({{"memory", "1Ti"}}), 0, 1, "each trial takes 1"},
+      {Json::object({{"cpu", "10m"}}), 2, 2, "has 4 GPUs, and each trial takes 2 (spec.trial.gpu)"},
+      {Json::object({{"cpu", "1m"}}), 0, 160, "limit on open files of this machine (ulimit -Hn)"},
+      {Json::object({{"cpu", 64}}), 0, 1, "each trial takes 64"},
+  };
+  for (const auto& row : rows) {
+    Room room = two_cores();
+    room.runs = 160;
+    api::Study study = study_with(row.resources, 30);
+    if (row.gpus > 0) {
+      study.spec.trial.gpu.emplace().count = row.gpus;
+      room.gpus = {{"a", "0"}, {"b", "1"}, {"c", "2"}, {"d", "3"}};
+    }
+    const Fitting fitting = fitting_trials(study, room);
+    EXPECT_EQ(fitting.trials, row.trials) << row.why;
+    EXPECT_THAT(fitting.why, HasSubstr(row.why));
+  }
+}
+
+TEST(Fitting, IsToldWhereItIsLessThanTheStudyAllows) {
+  EXPECT_EQ(tell_fitting(study_with(Json::object(), 2), two_cores()), "");
+  EXPECT_EQ(tell_fitting(study_with(Json::object(), 30), two_cores()),
+            "2 trials run at once, although parallelism is 30: this machine has 2 cores, and each "
+            "trial takes 1 (resources.requests.cpu of its container)");
+  api::Study few = study_with(Json::object(), 30);
+  few.spec.budget.trials = 2;
+  EXPECT_EQ(tell_fitting(few, two_cores()), "");
+}
+
+TEST(Fitting, WorkersEachTakeWhatTheContainerAsksFor) {
+  api::Study study = study_with(Json::object({{"cpu", 2}, {"memory", "1Gi"}}), 4);
+  study.spec.trial.gpu.emplace().count = 2;
+  const Need need = need_of(study, 3);
+  EXPECT_EQ(need.gpus, 6);
+  EXPECT_EQ(need.cores, 6);
+  EXPECT_EQ(need.memory, std::int64_t{3} << 30);
+}
+
+}  // namespace
+}  // namespace fettle::local

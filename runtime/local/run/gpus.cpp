@@ -1,0 +1,106 @@
+#include "runtime/local/run/gpus.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdlib>
+#include <string_view>
+
+#include "machine/gpu_list.h"
+
+namespace fettle::local {
+namespace {
+
+constexpr int kMaxGpus = 64;
+
+bool is_cut(const machine::Gpu& gpu) { return gpu.mig.value_or(false); }
+
+// What of the card a process can be given.
+std::vector<std::string> uuids_of(const machine::Gpu& gpu) {
+  if (!is_cut(gpu)) return {gpu.uuid};
+  std::vector<std::string> parts;
+  for (const machine::GpuInstance& instance : gpu.instances) parts.push_back(instance.uuid);
+  return parts;
+}
+
+// Whether CUDA's numbers follow the driver's: cards of one kind are in the order of their buses
+// anyhow, others only if CUDA is told so. It counts the parts of a card otherwise.
+bool counts_as_driver(const GpuSources& sources) {
+  const std::vector<machine::Gpu>& all = sources.driver.all;
+  if (std::any_of(all.begin(), all.end(), is_cut)) return false;
+  return sources.by_pci || std::all_of(all.begin(), all.end(), [&](const machine::Gpu& gpu) {
+           return gpu.name == all.front().name;
+         });
+}
+
+// The card at that place, in the order of buses.
+std::optional<std::string> uuid_at(const GpuSources& sources, std::size_t place) {
+  std::vector<machine::Gpu> all = sources.driver.all;
+  std::stable_sort(all.begin(), all.end(),
+                   [](const auto& one, const auto& other) { return one.pci < other.pci; });
+  if (!counts_as_driver(sources) || place >= all.size()) return std::nullopt;
+  return all[place].uuid;
+}
+
+// The id of what CUDA_VISIBLE_DEVICES calls `name`: a number, or a UUID or its beginning.
+std::string id_of(const std::string& name, const GpuSources& sources) {
+  const bool is_number =
+      std::all_of(name.begin(), name.end(), [](unsigned char c) { return c >= '0' && c <= '9'; });
+  if (is_number && name.size() < 6) {
+    return uuid_at(sources, std::stoul(name)).value_or("cuda:" + name);
+  }
+  for (const machine::Gpu& gpu : sources.driver.all) {
+    for (const std::string& uuid : uuids_of(gpu)) {
+      if (uuid.rfind(name, 0) == 0) return uuid;
+    }
+  }
+  return name;
+}
+
+std::vector<int> device_nodes() {
+  std::vector<int> nodes;
+  for (int n = 0; n < kMaxGpus; ++n) {
+    if (::access(("/dev/nvidia" + std::to_string(n)).c_str(), F_OK) == 0) nodes.push_back(n);
+  }
+  return nodes;
+}
+
+}  // namespace
+
+VisibleGpus name_gpus(const GpuSources& sources) {
+  VisibleGpus visible;
+  const auto add = [&](const std::string& id, const std::string& cuda) {
+    const bool known = std::any_of(visible.names.begin(), visible.names.end(),
+                                   [&](const GpuName& name) { return name.id == id; });
+    if (!known && !id.empty()) visible.names.push_back({id, cuda});
+  };
+  if (sources.chosen) {
+    for (const std::string& name : machine::split_gpus(*sources.chosen)) {
+      add(id_of(name, sources), name);
+    }
+    return visible;
+  }
+  for (const machine::Gpu& gpu : sources.driver.all) {
+    for (const std::string& uuid : uuids_of(gpu)) add(uuid, uuid);
+  }
+  if (!sources.driver.all.empty()) return visible;
+  visible.by_pci = true;
+  for (std::size_t place = 0; place < sources.nodes.size(); ++place) {
+    add("nvidia" + std::to_string(sources.nodes[place]), std::to_string(place));
+  }
+  return visible;
+}
+
+VisibleGpus visible_gpus() {
+  static const machine::Gpus kDriver = machine::find_gpus();
+  GpuSources sources;
+  if (const char* const chosen = std::getenv("CUDA_VISIBLE_DEVICES")) sources.chosen = chosen;
+  const char* const order = std::getenv("CUDA_DEVICE_ORDER");
+  sources.by_pci = order != nullptr && std::string_view(order) == "PCI_BUS_ID";
+  sources.driver = kDriver;
+  sources.nodes = device_nodes();
+  return name_gpus(sources);
+}
+
+}  // namespace fettle::local

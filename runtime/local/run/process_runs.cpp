@@ -1,0 +1,596 @@
+#include "runtime/local/run/process_runs.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <iterator>
+#include <system_error>
+
+#include "api/resolve.h"
+#include "api/trial_file.h"
+#include "base/file.h"
+#include "control/clock.h"
+#include "core/names.h"
+#include "machine/gpu_list.h"
+#include "runtime/local/process/guard.h"
+#include "runtime/local/process/outcome_file.h"
+#include "runtime/local/run/fitting.h"
+#include "runtime/local/run/run_command.h"
+#include "runtime/local/run/workers.h"
+#include "runtime/trial_file.h"
+
+namespace fettle::local {
+namespace {
+
+constexpr double kMaxGraceSeconds = 7 * 24 * 3600.0;
+constexpr auto kAskInterval = std::chrono::milliseconds(250);  // while a run waits for room
+constexpr auto kKeepInterval = std::chrono::minutes(10);       // while none does
+constexpr std::int64_t kRefusedPauseMs = 1'000;                // after an error that time may mend
+
+void take_outcome(const RunOutcome& outcome, core::Run& run) {
+  run.state = core::RunState::kExited;
+  run.outcome = outcome.outcome;
+  if (outcome.exit_code) run.exit_code = static_cast<int>(*outcome.exit_code);
+  run.reason = outcome.message;
+  run.silence = outcome.silence;
+  run.started_ms = outcome.started_ms;
+  run.ended_ms = outcome.ended_ms;
+  if (outcome.report) run.report = outcome.report;
+}
+
+std::string list_of(std::vector<GpuName>::const_iterator from, std::int64_t count) {
+  std::vector<std::string> names;
+  for (std::int64_t i = 0; i < count; ++i) names.push_back((from + i)->cuda);
+  return machine::join_gpus(names);
+}
+
+// One line a worker.
+std::string lines_of(const std::vector<GpuName>& gpus, std::int64_t each) {
+  std::string lines;
+  for (auto next = gpus.begin(); gpus.end() - next >= each; next += each) {
+    lines += list_of(next, each) + "\n";
+  }
+  return lines;
+}
+
+std::int64_t now_ms() { return control::SystemClock().now_ms(); }
+
+// What a run waits for, without what changes all the time: how many are free, and who has them.
+std::string essence(const std::string& reason) { return reason.substr(0, reason.find(", and ")); }
+
+std::int64_t workers_of(const api::Trial& trial) {
+  return std::max<std::int64_t>(trial.spec.workers, 1);
+}
+
+}  // namespace
+
+ProcessRuns::ProcessRuns(Layout layout, std::string trainer,
+                         std::unique_ptr<SupervisorClient> supervisor,
+                         std::unique_ptr<Claims> claims)
+    : layout_(std::move(layout)),
+      trainer_(std::move(trainer)),
+      claims_(std::move(claims)),
+      supervisor_(std::move(supervisor)) {
+  supervisor_->listen([this](const SupervisorEvent& event) { on_event(event); },
+                      [this](const std::string& reason) { on_lost(reason); });
+  starter_ = std::thread([this] { start_waiting(); });
+}
+
+ProcessRuns::~ProcessRuns() { close(); }
+
+// ---- Starting ----------------------------------------------------------------------------------
+
+Status ProcessRuns::start(const api::Study& study, const api::Trial& trial, std::int64_t run) {
+  const RunKey key{trial.metadata.name, run};
+  const std::lock_guard<std::mutex> starting(start_mutex_);
+  {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    if (runs_.count(key) > 0) return success();
+    if (closing_) return Error{ErrorCode::kUnavailable, "fettle run is shutting down"};
+    if (!failure_.empty()) return io_error(failure_ + "; run fettle run again to resume");
+  }
+  // What can never start is said at once, room or not.
+  const Result<RunCommand> possible = make_command(study, trial, run, layout_, trainer_);
+  if (!possible.ok()) return possible.error();
+  {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    Known& known = runs_[key];
+    known.run.id = run;
+    known.run.workers = workers_of(trial);
+    known.wanted = std::make_shared<const Wanted>(Wanted{study, trial});
+    queue_.push_back(key);
+  }
+  Status begun = begin(key);
+  const bool waits = !begun.ok() && begun.error().code == ErrorCode::kUnavailable;
+  {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    if (!begun.ok() && !waits) {
+      leave_queue(key);
+      runs_.erase(key);
+      return begun;
+    }
+    look_again_ = look_again_ || waits;
+    room_made_.notify_all();
+  }
+  if (waits) notify(key.first);
+  return success();
+}
+
+// Starts a run that waits. kUnavailable: there is no room, so it keeps waiting; another error: it
+// has no claim any more, and what becomes of it is for the caller to say. Needs start_mutex_.
+Status ProcessRuns::begin(const RunKey& key) {
+  std::shared_ptr<const Wanted> wanted;
+  std::int64_t living = 0;
+  {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    const auto found = runs_.find(key);
+    if (found == runs_.end()) return success();
+    wanted = found->second.wanted;
+    living = std::ranges::count_if(
+        runs_, [](const auto& entry) { return entry.second.run.state != core::RunState::kExited; });
+    living -= std::ssize(queue_);
+  }
+  const std::string name = core::run_name(key.first, key.second);
+  Result<std::vector<GpuName>> gpus =
+      claims_->take(name, need_of(wanted->study, workers_of(wanted->trial)));
+  if (gpus.ok() && living >= claims_->room().runs) {
+    claims_->release(name);
+    gpus = Error{ErrorCode::kUnavailable, "the limit on open files (ulimit -Hn) is enough for " +
+                                              std::to_string(living) + " trials at once"};
+  }
+  if (!gpus.ok()) {
+    wait(key, gpus.error().message, 0);
+    return gpus.error();
+  }
+  SupervisorCommand command;
+  Status prepared = prepare(*wanted, key, *gpus, command);
+  if (!prepared.ok()) {
+    claims_->release(name);
+    return prepared;
+  }
+  command.claim_file = claims_->file(name);
+  {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    Known& known = runs_[key];
+    known.gpus = *gpus;
+    known.run.pod_uid = command.pod_uid;
+    known.run.reason.clear();
+    leave_queue(key);
+  }
+  Status sent = supervisor_->send(command);
+  if (!sent.ok()) claims_->release(name);
+  return sent;
+}
+
+// Whole GPUs for those workers that begin; workers that come later get theirs when they do.
+Status ProcessRuns::give_gpus(const Wanted& wanted, const std::vector<GpuName>& gpus,
+                              SupervisorCommand& command) const {
+  if (gpus.empty()) return success();
+  const std::int64_t each = api::whole_gpus(wanted.study.spec.trial);
+  const auto give = [&](const std::string& list, Variables& worker) {
+    worker.emplace_back("CUDA_VISIBLE_DEVICES", list);
+    if (claims_->room().gpus_by_pci) worker.emplace_back("CUDA_DEVICE_ORDER", "PCI_BUS_ID");
+    // torchrun and its like start a process on each, as fettle-trainer does.
+    worker.emplace_back("PET_NPROC_PER_NODE", std::to_string(each));
+  };
+  if (command.workers.empty()) give(list_of(gpus.begin(), each), command.environment);
+  auto next = gpus.begin();
+  for (Variables& worker : command.workers) {
+    const bool has = gpus.end() - next >= each;
+    give(has ? list_of(next, each) : "", worker);
+    next += has ? each : 0;
+  }
+  if (!command.open) return success();
+  return write_file(gpus_file_in(command.run_directory), lines_of(gpus, each));
+}
+
+// Everything a run needs on disk, and the command that starts it.
+Status ProcessRuns::prepare(const Wanted& wanted, const RunKey& key,
+                            const std::vector<GpuName>& gpus, SupervisorCommand& command) const {
+  const auto& [study, trial] = wanted;
+  const std::int64_t run = key.second;
+  FETTLE_ASSIGN(RunCommand what, make_command(study, trial, run, layout_, trainer_));
+  FETTLE_ASSIGN(api::TrialFile file,
+                runtime::make_trial_file(study, trial, run, layout_.checkpoint_root()));
+  const std::int64_t workers = workers_of(trial);
+  file.workers = workers;
+  command.worker_count = workers;
+  command.open = file.least_workers.has_value();
+  command.least_workers = file.least_workers.value_or(workers);
+  const std::int64_t most =
+      command.open ? std::max(workers, study.spec.trial.workers.max) : workers;
+  if (most > 1) {
+    FETTLE_ASSIGN(command.workers, worker_variables(workers, most));
+  }
+  const std::string& name = trial.metadata.name;
+  FETTLE_TRY(make_directories(layout_.run_directory(name, run)));
+  FETTLE_TRY(make_directories(file.checkpoints.directory));
+  // An earlier Study of this name may have left them, and a log says that a run has begun.
+  ::unlink(layout_.outcome_file(name, run).c_str());
+  ::unlink(layout_.log_file(name, run).c_str());
+  FETTLE_TRY(reserve_outcome(layout_.run_directory(name, run)));
+  FETTLE_TRY(write_file(layout_.trial_file(name, run), api::write_trial_file(file).dump(2) + "\n"));
+  command.kind = SupervisorCommand::Kind::kStart;
+  command.trial = name;
+  command.run = run;
+  command.pod_uid = pod_uid_of(trial, run);
+  command.run_directory = layout_.run_directory(name, run);
+  command.arguments = std::move(what.arguments);
+  command.environment = std::move(what.environment);
+  command.directory = std::move(what.directory);
+  command.memory_limit = what.memory_limit;
+  const double grace = std::clamp(study.spec.trial.grace_period, 0.0, kMaxGraceSeconds);
+  command.grace_ms = std::llround(grace * 1000);
+  command.pass_environment = study.spec.trial.pass_environment;
+  command.metrics = runtime::metric_options(study);
+  command.metrics.rungs = file.rungs;
+  return give_gpus(wanted, gpus, command);
+}
+
+// ---- Waiting -----------------------------------------------------------------------------------
+
+// It stays in the queue, or comes back to its end. Needs start_mutex_.
+void ProcessRuns::wait(const RunKey& key, const std::string& reason, std::int64_t pause_ms) {
+  const std::lock_guard<std::mutex> guard(mutex_);
+  const auto found = runs_.find(key);
+  if (found == runs_.end()) return;
+  Known& known = found->second;
+  const std::string words = "no room on this machine yet: " + reason;
+  if (essence(known.run.reason) != essence(words)) known.run.reason = words;
+  known.try_at_ms = now_ms() + pause_ms;
+  if (std::find(queue_.begin(), queue_.end(), key) == queue_.end()) queue_.push_back(key);
+}
+
+// Needs mutex_.
+void ProcessRuns::leave_queue(const RunKey& key) { std::erase(queue_, key); }
+
+// The life of the thread that starts runs which waited: as soon as one of this Session has ended,
+// and otherwise from time to time, since other Sessions say nothing.
+void ProcessRuns::start_waiting() {
+  std::int64_t touched_ms = now_ms();
+  std::unique_lock<std::mutex> lock(mutex_);
+  while (!closing_) {
+    const auto pause = queue_.empty() ? kKeepInterval : kAskInterval;
+    room_made_.wait_for(lock, pause, [this] { return closing_ || look_again_; });
+    look_again_ = false;
+    if (closing_) return;
+    lock.unlock();
+    serve_queue();
+    if (now_ms() > touched_ms + kStillHereMs / 4) {
+      claims_->touch();
+      touched_ms = now_ms();
+    }
+    lock.lock();
+  }
+}
+
+// Asks for each of them: no more wait than the machine could run at once (capacity). Who is first
+// is for the claims to say.
+void ProcessRuns::serve_queue() {
+  const std::lock_guard<std::mutex> starting(start_mutex_);
+  std::vector<RunKey> waiting;
+  {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    if (closing_ || !failure_.empty()) return;
+    std::ranges::copy_if(queue_, std::back_inserter(waiting),
+                         [this](const RunKey& key) { return runs_[key].try_at_ms <= now_ms(); });
+  }
+  for (const RunKey& key : waiting) {
+    const Status begun = begin(key);
+    if (!begun.ok() && begun.error().code == ErrorCode::kUnavailable) continue;
+    if (!begun.ok() && begun.error().code != ErrorCode::kInvalid) {
+      wait(key, begun.error().message, kRefusedPauseMs);
+      continue;
+    }
+    if (!begun.ok()) end_unbegun(key, api::Outcome::kFailed, begun.error().message);
+    notify(key.first);
+  }
+}
+
+// Needs start_mutex_.
+void ProcessRuns::end_unbegun(const RunKey& key, api::Outcome outcome, const std::string& reason) {
+  claims_->release(core::run_name(key.first, key.second));
+  const std::lock_guard<std::mutex> guard(mutex_);
+  leave_queue(key);
+  const auto found = runs_.find(key);
+  if (found == runs_.end()) return;
+  found->second.run.state = core::RunState::kExited;
+  found->second.run.outcome = outcome;
+  found->second.run.reason = reason;
+  found->second.wanted.reset();
+}
+
+// Those that wait have not begun, so nothing is to be told of them.
+void ProcessRuns::drop_queue() {
+  const std::lock_guard<std::mutex> guard(mutex_);
+  for (const RunKey& key : queue_) {
+    claims_->release(core::run_name(key.first, key.second));
+    runs_.erase(key);
+  }
+  queue_.clear();
+}
+
+// Nothing begins any more.
+void ProcessRuns::close() {
+  {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    closing_ = true;
+    room_made_.notify_all();
+  }
+  if (starter_.joinable()) starter_.join();
+  const std::lock_guard<std::mutex> starting(start_mutex_);
+  drop_queue();
+}
+
+// ---- Changing ----------------------------------------------------------------------------------
+
+Status ProcessRuns::resize(const api::Trial& trial, std::int64_t run, std::int64_t workers) {
+  const RunKey key{trial.metadata.name, run};
+  const std::lock_guard<std::mutex> starting(start_mutex_);
+  {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    const auto found = runs_.find(key);
+    if (found == runs_.end()) return success();
+    if (std::find(queue_.begin(), queue_.end(), key) != queue_.end()) {
+      found->second.wanted =
+          std::make_shared<const Wanted>(Wanted{found->second.wanted->study, trial});
+      found->second.run.workers = workers;
+      return success();
+    }
+  }
+  FETTLE_TRY(grow(key, workers));
+  SupervisorCommand command;
+  command.kind = SupervisorCommand::Kind::kResize;
+  command.trial = trial.metadata.name;
+  command.run = run;
+  command.worker_count = workers;
+  FETTLE_TRY(supervisor_->send(command));
+  const std::lock_guard<std::mutex> guard(mutex_);
+  const auto found = runs_.find(key);
+  if (found != runs_.end()) found->second.run.workers = workers;
+  return success();
+}
+
+// Takes what more workers need, if nobody waits for it who came earlier. Needs start_mutex_.
+Status ProcessRuns::grow(const RunKey& key, std::int64_t workers) {
+  Known known;
+  {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    known = runs_[key];
+  }
+  if (!known.wanted || known.run.state == core::RunState::kExited) return success();
+  const api::TrialTemplate& trial = known.wanted->study.spec.trial;
+  const bool is_elastic = trial.workers.min < trial.workers.max;
+  const std::int64_t each = api::whole_gpus(trial);
+  const std::int64_t has =
+      trial.gpu ? std::ssize(known.gpus) / each : std::max<std::int64_t>(known.run.workers, 1);
+  const std::int64_t wanted = std::min(workers, trial.workers.max);
+  if (!is_elastic || wanted <= has) return success();
+  const auto more = claims_->add(core::run_name(key.first, key.second),
+                                 need_of(known.wanted->study, wanted - has));
+  if (!more.ok()) {
+    return Error(more.error())
+        .in("trial " + key.first + " cannot have " + std::to_string(wanted) + " workers now");
+  }
+  if (more->empty()) return success();
+  known.gpus.insert(known.gpus.end(), more->begin(), more->end());
+  {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    runs_[key].gpus = known.gpus;
+  }
+  return write_file(gpus_file_in(layout_.run_directory(key.first, key.second)),
+                    lines_of(known.gpus, each));
+}
+
+// One that waits has stopped before it began.
+Status ProcessRuns::stop(const api::Trial& trial, std::int64_t run) {
+  const RunKey key{trial.metadata.name, run};
+  const std::lock_guard<std::mutex> starting(start_mutex_);
+  bool waited = false;
+  {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    const auto found = runs_.find(key);
+    if (found == runs_.end() || found->second.run.state == core::RunState::kExited) {
+      return success();
+    }
+    waited = std::find(queue_.begin(), queue_.end(), key) != queue_.end();
+  }
+  if (waited) {
+    end_unbegun(key, api::Outcome::kStopped, "stopped before it began");
+    notify(key.first);
+    return success();
+  }
+  SupervisorCommand command;
+  command.kind = SupervisorCommand::Kind::kStop;
+  command.trial = trial.metadata.name;
+  command.run = run;
+  return supervisor_->send(command);
+}
+
+Status ProcessRuns::remove(const api::Trial& trial, std::int64_t run) {
+  claims_->release(core::run_name(trial.metadata.name, run));
+  const std::lock_guard<std::mutex> guard(mutex_);
+  leave_queue({trial.metadata.name, run});
+  runs_.erase({trial.metadata.name, run});
+  return success();
+}
+
+// ---- Observing ---------------------------------------------------------------------------------
+
+// Runs of this process come from memory. Those of an earlier one are looked up on disk, but only
+// where the trial still waits for their outcome: all others are recorded and forgotten.
+Result<std::vector<core::Run>> ProcessRuns::observe(const api::Trial& trial) {
+  const std::lock_guard<std::mutex> guard(mutex_);
+  const std::string& name = trial.metadata.name;
+  for (const api::RunRecord& record : trial.status.runs) {
+    const RunKey key{name, record.run};
+    if (record.outcome || runs_.count(key) > 0) continue;
+    if (auto recalled = recall(trial, record.run)) runs_[key].run = std::move(*recalled);
+  }
+  const bool unrecorded = trial.status.runs.empty() && runs_.count({name, 0}) == 0;
+  if (unrecorded && was_prepared(trial, 0)) {
+    if (auto recalled = recall(trial, 0)) runs_[{name, 0}].run = std::move(*recalled);
+  }
+  std::vector<core::Run> runs;
+  const RunKey first{name, 0};
+  for (auto it = runs_.lower_bound(first); it != runs_.end() && it->first.first == name; ++it) {
+    runs.push_back(it->second.run);
+  }
+  return runs;
+}
+
+// Whether start() got as far as writing the trial file of a run that no record tells of. One of an
+// equally named trial of a Study that was deleted since does not count.
+bool ProcessRuns::was_prepared(const api::Trial& trial, std::int64_t run) const {
+  const auto uid = trial.metadata.labels.find(core::kStudyUidLabel);
+  const Result<std::string> text = read_file(layout_.trial_file(trial.metadata.name, run));
+  if (!text.ok() || uid == trial.metadata.labels.end()) return false;
+  const Result<Json> document = parse_json(*text);
+  if (!document.ok()) return false;
+  const Result<api::TrialFile> file = api::read_trial_file(*document);
+  return file.ok() && file->study_uid == uid->second;
+}
+
+// Nothing where it has not begun: it was prepared at most, and is started as if nothing had been.
+std::optional<core::Run> ProcessRuns::recall(const api::Trial& trial, std::int64_t run) const {
+  std::error_code code;
+  const std::string& name = trial.metadata.name;
+  const bool prepared = std::filesystem::exists(layout_.trial_file(name, run), code);
+  const bool begun = std::filesystem::exists(layout_.log_file(name, run), code) ||
+                     std::filesystem::exists(layout_.outcome_file(name, run), code);
+  if (!prepared || !begun) return std::nullopt;
+  core::Run recalled;
+  recalled.id = run;
+  recalled.pod_uid = pod_uid_of(trial, run);
+  recalled.state = core::RunState::kExited;
+  recalled.outcome = api::Outcome::kDisrupted;
+  recalled.reason = "fettle run and its supervisor were killed while it ran";
+  release_outcome(layout_.run_directory(trial.metadata.name, run));
+  const Result<std::string> text =
+      read_file(layout_.outcome_file(trial.metadata.name, run), kMaxMessageBytes);
+  if (!text.ok()) return recalled;
+  const Result<Json> document = parse_json(*text);
+  if (!document.ok()) return recalled;
+  const Result<RunOutcome> outcome = read_outcome(*document);
+  // One of an equally named trial of a Study that was deleted since says nothing about this one.
+  if (!outcome.ok() || outcome->pod_uid != recalled.pod_uid) return recalled;
+  take_outcome(*outcome, recalled);
+  // Its clock may have been fast (future_times.h).
+  const std::int64_t ahead_ms =
+      std::max<std::int64_t>(0, recalled.ended_ms - control::SystemClock().now_ms());
+  recalled.started_ms -= ahead_ms;
+  recalled.ended_ms -= ahead_ms;
+  if (recalled.report) recalled.report->at_ms -= ahead_ms;
+  return recalled;
+}
+
+// Of the whole machine: when others use it, those that are created wait for their turn.
+core::Capacity ProcessRuns::capacity(const api::Study& study) {
+  return {fitting_trials(study, claims_->room()).trials};
+}
+
+void ProcessRuns::watch(std::function<void(const std::string& trial)> listener) {
+  const std::lock_guard<std::mutex> guard(mutex_);
+  listener_ = std::move(listener);
+}
+
+void ProcessRuns::shutdown() {
+  close();
+  SupervisorCommand command;
+  command.kind = SupervisorCommand::Kind::kShutdown;
+  // If it cannot be reached it has gone, and that is what was wanted.
+  (void)supervisor_->send(command);
+  supervisor_->join();
+}
+
+void ProcessRuns::kill() {
+  SupervisorCommand command;
+  command.kind = SupervisorCommand::Kind::kKill;
+  (void)supervisor_->send(command);
+}
+
+std::string ProcessRuns::failure() const {
+  const std::lock_guard<std::mutex> guard(mutex_);
+  return failure_;
+}
+
+void ProcessRuns::on_event(const SupervisorEvent& event) {
+  const RunKey key{event.trial, event.run};
+  {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    const auto found = runs_.find(key);
+    if (found == runs_.end()) return;
+    take(event, key, found->second);
+  }
+  notify(event.trial);
+}
+
+// Needs mutex_.
+void ProcessRuns::take(const SupervisorEvent& event, const RunKey& key, Known& known) {
+  core::Run& run = known.run;
+  const std::string name = core::run_name(key.first, key.second);
+  if (event.kind == SupervisorEvent::Kind::kStarted) {
+    run.state = core::RunState::kRunning;
+    run.queued = false;
+    run.reason.clear();
+    run.started_ms = event.started_ms;
+    claims_->hand_over(name);
+  }
+  if (event.kind == SupervisorEvent::Kind::kRefused) {
+    // What tells of a run on disk goes with it: it has not begun.
+    ::unlink(layout_.trial_file(key.first, key.second).c_str());
+    claims_->release(name);
+    run.queued = run.state == core::RunState::kRunning;
+    run.state = core::RunState::kPending;
+    run.started_ms = 0;
+    run.reason = "no room on this machine yet: " + event.reason;
+    known.try_at_ms = now_ms() + kRefusedPauseMs;
+    if (closing_) {
+      runs_.erase(key);
+      return;
+    }
+    queue_.push_back(key);
+  }
+  if (event.report) run.report = event.report;
+  if (event.outcome) {
+    take_outcome(*event.outcome, run);
+    known.wanted.reset();
+    claims_->release(name);
+  }
+  look_again_ = look_again_ || event.outcome.has_value() || !event.reason.empty();
+  if (look_again_) room_made_.notify_all();
+}
+
+void ProcessRuns::on_lost(const std::string& reason) {
+  std::vector<std::string> changed;
+  const std::lock_guard<std::mutex> starting(start_mutex_);
+  drop_queue();
+  {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    failure_ = closing_ ? "fettle run is shutting down" : reason;
+    for (auto& [key, known] : runs_) {
+      if (known.run.state == core::RunState::kExited) continue;
+      known.run.state = core::RunState::kExited;
+      known.run.outcome = api::Outcome::kDisrupted;
+      known.run.reason = reason;
+      known.wanted.reset();
+      changed.push_back(key.first);
+      claims_->release(core::run_name(key.first, key.second));
+    }
+  }
+  for (const std::string& trial : changed) notify(trial);
+}
+
+void ProcessRuns::notify(const std::string& trial) {
+  std::function<void(const std::string&)> listener;
+  {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    listener = listener_;
+  }
+  if (listener) listener(trial);
+}
+
+}  // namespace fettle::local

@@ -1,0 +1,116 @@
+// ProcessRuns: control::Runs as child processes of a supervisor.
+//
+// A run is a directory (layout.h) and, while it lives, a process tree that the supervisor owns.
+// observe() answers from memory, after a restart from outcome.json: a run that has begun (its log
+// is there), has no outcome and no process was Disrupted. Nothing blocks on a trial.
+//
+// A run takes what it needs of the machine (claims.h) before anything of it is written. While the
+// machine has no room it is Pending and says what it waits for; it has its place in a queue, and
+// leaves no trace on disk. So "not now" is neither a failure nor a disruption.
+// Thread-safe. A thread of its own reads what the supervisor says, another starts runs that waited;
+// the listener is called from both.
+#pragma once
+
+#include <sys/types.h>
+
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "control/runs.h"
+#include "runtime/local/process/supervisor_client.h"
+#include "runtime/local/process/supervisor_wire.h"
+#include "runtime/local/run/claims.h"
+#include "runtime/local/store/layout.h"
+
+namespace fettle::local {
+
+class ProcessRuns final : public control::Runs {
+ public:
+  // `trainer`: path of fettle-trainer, for Studies that use the built-in one (need not exist
+  // otherwise). `supervisor` is started, and for this Study alone.
+  ProcessRuns(Layout layout, std::string trainer, std::unique_ptr<SupervisorClient> supervisor,
+              std::unique_ptr<Claims> claims);
+  ~ProcessRuns() override;
+
+  Status start(const api::Study& study, const api::Trial& trial, std::int64_t run) override;
+  // Between trial.workers' min and max; a run whose workers are all needed stays as it is.
+  // kUnavailable: there are no GPUs for more workers now. A run keeps its GPUs to its end.
+  Status resize(const api::Trial& trial, std::int64_t run, std::int64_t workers) override;
+  Status stop(const api::Trial& trial, std::int64_t run) override;
+  Status remove(const api::Trial& trial, std::int64_t run) override;
+  Result<std::vector<core::Run>> observe(const api::Trial& trial) override;
+  core::Capacity capacity(const api::Study& study) override;
+  void watch(std::function<void(const std::string& trial)> listener) override;
+
+  // Stops all runs gently and lets the supervisor end; returns when it has. Runs then read as
+  // Disrupted, Stopped where that was asked before. Afterwards start() fails with kUnavailable.
+  void shutdown();
+  // From any thread, also during shutdown(): SIGKILL to every run now.
+  void kill();
+  pid_t supervisor_pid() const { return supervisor_->pid(); }
+  // "" while the supervisor lives, otherwise why no run can be started any more.
+  std::string failure() const;
+  // What this Session may use of the machine.
+  const Room& room() const { return claims_->room(); }
+
+ private:
+  using RunKey = std::pair<std::string, std::int64_t>;  // trial, run
+
+  // What a run is made of, until it has ended.
+  struct Wanted {
+    api::Study study;
+    api::Trial trial;
+  };
+  struct Known {
+    core::Run run;
+    std::shared_ptr<const Wanted> wanted;
+    std::vector<GpuName> gpus;
+    std::int64_t try_at_ms = 0;  // of one that waits: not before
+  };
+
+  Status begin(const RunKey& key);
+  Status prepare(const Wanted& wanted, const RunKey& key, const std::vector<GpuName>& gpus,
+                 SupervisorCommand& command) const;
+  Status give_gpus(const Wanted& wanted, const std::vector<GpuName>& gpus,
+                   SupervisorCommand& command) const;
+  Status grow(const RunKey& key, std::int64_t workers);
+  void wait(const RunKey& key, const std::string& reason, std::int64_t pause_ms);
+  void leave_queue(const RunKey& key);
+  void end_unbegun(const RunKey& key, api::Outcome outcome, const std::string& reason);
+  void start_waiting();
+  void serve_queue();
+  void drop_queue();
+  void close();
+  void on_event(const SupervisorEvent& event);
+  void on_lost(const std::string& reason);
+  void take(const SupervisorEvent& event, const RunKey& key, Known& known);
+  bool was_prepared(const api::Trial& trial, std::int64_t run) const;
+  std::optional<core::Run> recall(const api::Trial& trial, std::int64_t run) const;
+  void notify(const std::string& trial);
+
+  const Layout layout_;
+  const std::string trainer_;
+  const std::unique_ptr<Claims> claims_;
+  std::mutex start_mutex_;  // one run begins at a time; taken before mutex_
+  mutable std::mutex mutex_;
+  std::condition_variable room_made_;
+  bool look_again_ = false;       // there may be room, or somebody new who waits for it
+  std::map<RunKey, Known> runs_;  // that were started here or recalled, and not removed
+  std::vector<RunKey> queue_;     // those of them that wait for room, the first one longest
+  std::string failure_;
+  bool closing_ = false;
+  std::function<void(const std::string&)> listener_;
+  std::thread starter_;
+  std::unique_ptr<SupervisorClient> supervisor_;  // last: its thread uses the members above
+};
+
+}  // namespace fettle::local

@@ -1,0 +1,169 @@
+#include "runtime/local/run/room.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdio>
+#include <map>
+
+#include "machine/units.h"
+
+namespace fettle::local {
+namespace {
+
+constexpr double kRounding = 1e-6;  // of sums of cores
+constexpr std::size_t kMostHolders = 4;
+
+bool contains(const std::vector<std::string>& list, const std::string& text) {
+  return std::find(list.begin(), list.end(), text) != list.end();
+}
+
+std::string number(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3g", value);
+  return text;
+}
+
+std::string count(double value, const std::string& noun) {
+  return number(value) + " " + noun + (value == 1 ? "" : "s");
+}
+
+std::string bytes(std::int64_t value) { return machine::bytes_text(static_cast<double>(value)); }
+
+// The part of the claim's processors that is ours, too.
+double shared_part(const Claim& claim, const Room& room) {
+  if (claim.cpus.empty() || room.cpus.empty()) return 1;
+  const auto common = std::ranges::count_if(claim.cpus, [&](int cpu) {
+    return std::find(room.cpus.begin(), room.cpus.end(), cpu) != room.cpus.end();
+  });
+  return static_cast<double>(common) / static_cast<double>(claim.cpus.size());
+}
+
+// What is left of a room.
+class Rest {
+ public:
+  explicit Rest(const Room& room)
+      : room_(room), gpus_(room.gpus), cores_(room.cores), memory_(room.memory) {}
+
+  void take(const Claim& claim) {
+    std::erase_if(gpus_, [&](const GpuName& gpu) { return contains(claim.gpus, gpu.id); });
+    take_cores(claim);
+    memory_ -= claim.need.memory;
+  }
+
+  // Leaves somebody who waits what it lacks; if it lacks nothing, all that it is about to take.
+  void reserve(const Claim& claim) {
+    const bool fits = has_gpus(claim) && has_cores(claim) && has_memory(claim);
+    if (fits || !has_gpus(claim)) {
+      std::int64_t left = claim.need.gpus;
+      std::erase_if(gpus_, [&](const GpuName& gpu) {
+        const bool gone = left > 0 && contains(claim.gpus, gpu.id);
+        left -= gone ? 1 : 0;
+        return gone;
+      });
+    }
+    if (fits || !has_cores(claim)) take_cores(claim);
+    if (fits || !has_memory(claim)) memory_ -= claim.need.memory;
+  }
+
+  bool has_gpus(const Claim& claim) const {
+    return std::ranges::count_if(gpus_, [&](const GpuName& gpu) {
+             return contains(claim.gpus, gpu.id);
+           }) >= claim.need.gpus;
+  }
+  bool has_cores(const Claim& claim) const {
+    return claim.need.cores * shared_part(claim, room_) <= cores_ + kRounding;
+  }
+  bool has_memory(const Claim& claim) const {
+    return room_.memory <= 0 || claim.need.memory <= std::max<std::int64_t>(memory_, 0);
+  }
+
+  const std::vector<GpuName>& gpus() const { return gpus_; }
+  double cores() const { return std::max(cores_, 0.0); }
+  std::int64_t memory() const { return std::max<std::int64_t>(memory_, 0); }
+
+ private:
+  void take_cores(const Claim& claim) { cores_ -= claim.need.cores * shared_part(claim, room_); }
+
+  const Room& room_;
+  std::vector<GpuName> gpus_;
+  double cores_;
+  std::int64_t memory_;
+};
+
+bool waits_longer(const Claim& one, const Claim& other) {
+  return one.since_us != other.since_us ? one.since_us < other.since_us : one.name < other.name;
+}
+
+std::string in_brackets(const std::string& text) { return text.empty() ? "" : " (" + text + ")"; }
+
+std::string missing_gpus(const Room& room, const Rest& rest, const std::vector<Claim>& claims,
+                         const Claim& wanted) {
+  const auto all = static_cast<double>(room.gpus.size());
+  const auto free = static_cast<double>(rest.gpus().size());
+  return "it needs " + count(static_cast<double>(wanted.need.gpus), "GPU") + ", and " +
+         number(free) + " of " + number(all) + " are free" +
+         in_brackets(holders(claims, Resource::kGpus, wanted.user));
+}
+
+}  // namespace
+
+Need clamp(const Need& need, const Room& room) {
+  Need clamped = need;
+  clamped.cores = std::min(need.cores, room.cores);
+  if (room.memory > 0) clamped.memory = std::min(need.memory, room.memory);
+  return clamped;
+}
+
+Grant grant(const Room& room, const std::vector<Claim>& claims, const Claim& wanted) {
+  Rest rest(room);
+  std::vector<Claim> earlier;  // that wait, too
+  for (const Claim& claim : claims) {
+    if (claim.granted) rest.take(claim);
+    if (!claim.granted && waits_longer(claim, wanted)) earlier.push_back(claim);
+  }
+  std::sort(earlier.begin(), earlier.end(), waits_longer);
+  for (const Claim& claim : earlier) rest.reserve(claim);
+  if (!rest.has_gpus(wanted)) return {{}, missing_gpus(room, rest, claims, wanted)};
+  if (!rest.has_cores(wanted)) {
+    return {{},
+            "it needs " + count(wanted.need.cores, "core") + ", and " + number(rest.cores()) +
+                " of " + number(room.cores) + " are free" +
+                in_brackets(holders(claims, Resource::kCores, wanted.user))};
+  }
+  if (!rest.has_memory(wanted)) {
+    return {{},
+            "it needs " + bytes(wanted.need.memory) + " of memory, and " + bytes(rest.memory()) +
+                " of " + bytes(room.memory) + " are free" +
+                in_brackets(holders(claims, Resource::kMemory, wanted.user))};
+  }
+  Grant given;
+  for (const GpuName& gpu : rest.gpus()) {
+    const bool wants_more = std::ssize(given.gpus) < wanted.need.gpus;
+    if (wants_more && contains(wanted.gpus, gpu.id)) given.gpus.push_back(gpu);
+  }
+  return given;
+}
+
+std::string holders(const std::vector<Claim>& claims, Resource what, const std::string& user) {
+  std::map<std::string, double> amounts;
+  for (const Claim& claim : claims) {
+    if (!claim.granted) continue;
+    const double amount = what == Resource::kGpus    ? static_cast<double>(claim.gpus.size())
+                          : what == Resource::kCores ? claim.need.cores
+                                                     : static_cast<double>(claim.need.memory);
+    const std::string of = claim.user == user ? "" : " of " + claim.user;
+    if (amount > 0) amounts["study " + claim.study + of] += amount;
+  }
+  std::string list;
+  std::size_t said = 0;
+  for (const auto& [name, amount] : amounts) {
+    if (said++ == kMostHolders) return list + ", others";
+    const std::string text =
+        what == Resource::kMemory ? machine::bytes_text(amount) : number(amount);
+    list += (list.empty() ? "" : ", ") + name + ": " + text;
+  }
+  return list;
+}
+
+}  // namespace fettle::local

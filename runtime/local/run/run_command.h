@@ -1,0 +1,46 @@
+// What a trial's process is given: command line, environment, working directory; and what a local
+// run cannot give, said before anything starts.
+//
+// A template's container is expanded exactly as Kubernetes does it (expand.h): values are data and
+// never pass through a shell. Pure, but for check_study, which asks whether this machine has a GPU
+// and the variables that spec.trial.passEnvironment names.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "api/study.h"
+#include "api/trial.h"
+#include "base/result.h"
+#include "runtime/local/process/supervisor_wire.h"
+#include "runtime/local/store/layout.h"
+
+namespace fettle::local {
+
+struct RunCommand {
+  std::vector<std::string> arguments;  // arguments[0] is looked up in PATH
+  // In addition to what is inherited (process/environment.h).
+  Variables environment;
+  std::string directory;          // "" = that of `fettle run`
+  std::int64_t memory_limit = 0;  // bytes, as tree_memory counts them; 0 = none
+};
+
+// What of this Study a local run cannot do, in words: kInvalid. Call before the first trial.
+Status check_study(const api::Study& study);
+
+// The command of run `run`. `trainer` is the path of the built-in trainer.
+Result<RunCommand> make_command(const api::Study& study, const api::Trial& trial, std::int64_t run,
+                                const Layout& layout, const std::string& trainer);
+
+// What tells this run apart from those of equally named trials: FETTLE_POD_UID.
+std::string pod_uid_of(const api::Trial& trial, std::int64_t run);
+
+// Cores one trial asks for: training.threads, or the container's cpu request; at least 0.001.
+double cores_per_trial(const api::Study& study);
+
+// Bytes that one worker asks for: the container's memory request, else its limit; 0 = it says none.
+std::int64_t memory_per_trial(const api::Study& study);
+
+}  // namespace fettle::local

@@ -1,0 +1,48 @@
+// Layout: where the things of one Study lie on a local disk.
+//
+//   <root>/<study>.db                            the store (SQLite)
+//   <root>/<study>.lock                          held while a runner or its supervisor lives
+//   <root>/<study>.lock.runner                   held while a runner lives (study_lock.h)
+//   <root>/<study>/<trial>/r<run>/trial.json     what FETTLE_TRIAL points to
+//                                /output.log     what the run printed, bounded
+//                                /outcome.json   how it ended; absent until it has
+//                                /outcome.room   room for that, while it runs (outcome_file.h)
+//   <root>/<study>/checkpoints/<uid>/<trial>/    checkpoints, by the Study's uid
+//
+// Pure, but for make_layout (asks for the working directory) and recorded_runs (lists a directory).
+// A value type, safe to share.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace fettle::local {
+
+struct Layout {
+  std::string root;   // absolute, without a trailing slash
+  std::string study;  // the Study's name
+
+  std::string database() const;
+  std::string lock() const;
+  std::string study_directory() const;
+  std::string trial_directory(const std::string& trial) const;
+  std::string run_directory(const std::string& trial, std::int64_t run) const;
+  std::string trial_file(const std::string& trial, std::int64_t run) const;
+  std::string log_file(const std::string& trial, std::int64_t run) const;
+  std::string outcome_file(const std::string& trial, std::int64_t run) const;
+  std::string checkpoint_root() const;  // of all trials: runtime/trial_file.h
+};
+
+// `root` may be relative to the working directory (".fettle").
+Layout make_layout(const std::string& root, const std::string& study);
+
+// The numbers of the runs of `trial` that have a directory, ascending. Empty where there are none.
+std::vector<std::int64_t> recorded_runs(const Layout& layout, const std::string& trial);
+
+// The names of the Studies that have a database under `root`, sorted.
+std::vector<std::string> recorded_studies(const std::string& root);
+
+}  // namespace fettle::local
