@@ -1,16 +1,18 @@
-// What runner and supervisor say to each other: JSON objects, one a line, over a stream socket.
+// The messages between runner and supervisor: JSON objects, one a line, over a stream socket.
 //
 // Both ends are the same executable, so there is no version to negotiate. A line is at most
-// kMaxMessageBytes; a longer or unreadable one means that the other end is broken. Pure functions.
+// kMaxMessageBytes; a longer or unreadable one means that the other end is broken. The fields of a
+// message are listed once, in supervisor_wire.cpp (api/field.h). Pure functions.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
+#include "api/names.h"
 #include "api/study.h"
 #include "api/trial.h"
 #include "base/json.h"
@@ -21,7 +23,13 @@ namespace fettle::local {
 
 inline constexpr std::size_t kMaxMessageBytes = 4 << 20;
 
-using Variables = std::vector<std::pair<std::string, std::string>>;
+// An environment variable.
+struct Variable {
+  std::string name;
+  std::string value;
+  bool operator==(const Variable&) const = default;
+};
+using Variables = std::vector<Variable>;
 
 // Runner to supervisor.
 struct SupervisorCommand {
@@ -36,7 +44,7 @@ struct SupervisorCommand {
   Kind kind = Kind::kHello;
 
   std::string study_directory;
-  int lock_fd = -1;
+  std::int64_t lock_fd = -1;
 
   std::string trial;
   std::int64_t run = 0;
@@ -45,16 +53,16 @@ struct SupervisorCommand {
   std::string claim_file;     // that the guard is to hold (claims.h); "" = none
   std::vector<std::string> arguments;
   Variables environment;  // of all workers
-  // What each worker has besides that there can be; empty: one, with nothing besides.
+  // Of each worker that there can be, by rank, in addition; empty: one worker, with nothing more.
   std::vector<Variables> workers;
-  std::int64_t worker_count = 1;   // so many of them there are to be
-  bool open = false;               // their number may change, and who is killed is replaced
-  std::int64_t least_workers = 1;  // so many can go on when others fail
+  std::int64_t worker_count = 1;   // workers that are to run
+  bool open = false;               // their number may change, and one that is killed is replaced
+  std::int64_t least_workers = 1;  // the fewest that can continue when others fail
   std::string directory;           // working directory; "" = the supervisor's
   std::int64_t memory_limit = 0;   // bytes; 0 = none
   std::int64_t grace_ms = 0;
   std::vector<std::string> pass_environment;  // names of variables of the supervisor's own
-  runtime::MetricLinesOptions metrics;        // of objectives: metric and direction
+  runtime::MetricLinesOptions metrics;
 };
 
 // How a run ended: what outcome.json holds.
@@ -63,8 +71,8 @@ struct RunOutcome {
   api::Outcome outcome = api::Outcome::kFailed;
   std::string message;  // for people
   std::string silence;  // without a report: why its output gave none
-  std::optional<int> exit_code;
-  std::optional<int> signal;
+  std::optional<std::int64_t> exit_code;
+  std::optional<std::int64_t> signal;
   std::int64_t started_ms = 0;
   std::int64_t ended_ms = 0;
   std::int64_t peak_memory = 0;  // bytes of the process tree, mapped files excepted
@@ -95,6 +103,16 @@ std::string write_event(const SupervisorEvent& event);  // ends in a newline
 Result<SupervisorEvent> read_event(const std::string& line);
 
 Json write_outcome(const RunOutcome& outcome);
+// Also one that another version of fettle wrote.
 Result<RunOutcome> read_outcome(const Json& document);
 
 }  // namespace fettle::local
+
+namespace fettle::api {
+
+template <>
+std::span<const EnumName<local::SupervisorCommand::Kind>> enum_names();
+template <>
+std::span<const EnumName<local::SupervisorEvent::Kind>> enum_names();
+
+}  // namespace fettle::api
