@@ -134,14 +134,10 @@ std::string disk_filling_study() {
 }
 
 bool have_ended(const Workshop& shop) {
-  const auto ended = [&] {
+  return shop.wait_until([&] {
     return shop.exists(".fettle/digits/digits-0/r0/outcome.json") &&
            shop.exists(".fettle/digits/digits-1/r0/outcome.json");
-  };
-  for (int i = 0; i < 1000 && !ended(); ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  }
-  return ended();
+  });
 }
 
 TEST(Disk, FullOfTheStoreHoldsTheStudyUntilThereIsRoom) {
@@ -170,8 +166,7 @@ TEST(Disk, FullWhenTrialsEndKeepsTheirResultsForTheNextRun) {
   if (!disk.mounted()) GTEST_SKIP() << "only root can mount";
   const pid_t running = shop.start({"run", "study.yaml"});
   ASSERT_TRUE(have_ended(shop));
-  ::kill(running, SIGKILL);
-  EXPECT_EQ(shop.finish(running).code, 128 + SIGKILL);
+  EXPECT_EQ(shop.interrupt(running, SIGKILL).code, 128 + SIGKILL);
   ASSERT_TRUE(disk.resize("20m"));
   const Finished done = shop.fettle({"run", "study.yaml"});
   EXPECT_EQ(done.code, 0) << done.out << done.err;

@@ -60,7 +60,9 @@ INSTANTIATE_TEST_SUITE_P(
                  "    timeout: 0.2s\n", "", "TimedOut", "timeout"},
         BadTrial{"GoesSilent", "echo '{\"step\": 0, \"value\": 1}'; sleep 300",
                  "    heartbeat: 0.3s\n", "", "Hung", "heartbeat"},
-        BadTrial{"EatsMemory", "exec awk 'BEGIN {s = \"x\"; while (1) s = s s}'", "",
+        // And stays there, until somebody notices.
+        BadTrial{"EatsMemory",
+                 "exec awk 'BEGIN {s = \"x\"; while (length(s) < 2 ^ 27) s = s s; while (1);}'", "",
                  "{limits: {memory: 50Mi}}", "OutOfMemory", "memory"}),
     [](const auto& tested) { return tested.param.name; });
 

@@ -57,13 +57,11 @@ TEST_F(Doctor, SaysWhatTrialsCanHaveAndWhoHasItNow) {
               AllOf(ContainsRegex("for trials +[0-9.]+ cores, .* of memory, "),
                     HasSubstr("open files for "), HasSubstr("no trial runs on this machine now")));
   StudyText study;
-  study.script = "echo begun >> begun; sleep 100";
+  study.script = kUntilGo;
   study.trial = "    gracePeriod: 0.1s\n";
   study.resources = "{requests: {cpu: 500m, memory: 1Mi}}";
   study.budget = "{trials: 1, parallelism: 1}";
-  shop_.write("other.yaml", study.yaml());
-  const pid_t runner = shop_.start({"run", "other.yaml"});
-  ASSERT_TRUE(shop_.wait_for_lines("begun", 1));
+  const pid_t runner = shop_.run_until_begun(study, 1);
   EXPECT_THAT(shop_.fettle({"doctor"}).out,
               ContainsRegex("Studies +digits of .* \\(process " + std::to_string(runner) +
                             "\\): 1 trial with 0.5 cores, 1.00 MiB of memory"));

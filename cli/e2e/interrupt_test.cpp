@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -22,7 +23,7 @@ using testing::HasSubstr;
 StudyText guarded_study() {
   StudyText text;
   text.budget = "{trials: 24, parallelism: 4}";
-  text.trial = "    gracePeriod: 5s\n";
+  text.trial = "    gracePeriod: 100s\n";
   text.script =
       "trial=$(basename \"$(dirname \"$(dirname \"$FETTLE_TRIAL\")\")\")\n"
       "trap 'rmdir \"held-$trial\"; exit 143' TERM\n"
@@ -37,13 +38,10 @@ StudyText guarded_study() {
 
 TEST(Killed, AtAnyMomentGoesOnWhereItWas) {
   Workshop shop;
-  shop.write("study.yaml", guarded_study().yaml());
   // Before there is anything, as trials begin, and as some end and others begin.
   for (const std::size_t trials_begun : {0, 1, 4, 9, 16}) {
-    const pid_t runner = shop.start({"run", "study.yaml"});
-    ASSERT_TRUE(shop.wait_for_lines("began", trials_begun));
-    ::kill(runner, SIGKILL);
-    EXPECT_EQ(shop.finish(runner).code, 128 + SIGKILL);
+    const pid_t runner = shop.run_until_begun(guarded_study(), trials_begun);
+    EXPECT_EQ(shop.interrupt(runner, SIGKILL).code, 128 + SIGKILL);
   }
   shop.write("go", "");
   const Finished done = shop.fettle({"run", "study.yaml"});
@@ -58,28 +56,19 @@ TEST(Killed, LeavesNoProcessBehind) {
   StudyText text;
   text.script = "echo x >> began; sleep 300 & sleep 300";
   text.trial = "    gracePeriod: 1s\n";
-  shop.write("study.yaml", text.yaml());
-  const pid_t runner = shop.start({"run", "study.yaml"});
-  ASSERT_TRUE(shop.wait_for_lines("began", 2));
-  ::kill(runner, SIGKILL);
-  shop.finish(runner);
-  for (int i = 0; i < 1000 && !shop.trial_processes().empty(); ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  }
-  EXPECT_EQ(shop.trial_processes().size(), 0U);
+  const pid_t runner = shop.run_until_begun(text, 2);
+  shop.interrupt(runner, SIGKILL);
+  EXPECT_TRUE(shop.wait_until_no_trial_runs());
   EXPECT_THAT(shop.fettle({"status", "digits"}).out, HasSubstr("digits · interrupted"));
 }
 
 TEST(Killed, FreshMovesAllThatWasRecordedAsideInOneFile) {
   Workshop shop;
   StudyText text;
-  text.script = "echo x >> began; while [ ! -e go ]; do sleep 0.05; done; echo '{\"value\": 1}'";
+  text.script = kUntilGo;
   text.trial = "    gracePeriod: 1s\n";
-  shop.write("study.yaml", text.yaml());
-  const pid_t runner = shop.start({"run", "study.yaml"});
-  ASSERT_TRUE(shop.wait_for_lines("began", 2));
-  ::kill(runner, SIGKILL);
-  shop.finish(runner);
+  const pid_t runner = shop.run_until_begun(text, 2);
+  shop.interrupt(runner, SIGKILL);
   ASSERT_TRUE(shop.exists(".fettle/digits.db-wal"));
   shop.write("go", "");
   EXPECT_EQ(shop.fettle({"run", "study.yaml", "--fresh"}).code, 0);
@@ -97,15 +86,12 @@ TEST_P(Signalled, StopsGentlyAndSaysHowToGoOn) {
   text.script =
       "trap 'echo x >> gentle; exit 143' TERM\n"
       "echo x >> began\n"
-      "i=0; while [ ! -e go ] && [ $i -lt 600 ]; do sleep 0.05; i=$((i + 1)); done\n"
+      "while [ ! -e go ]; do sleep 0.05; done\n"
       "echo '{\"value\": 1}'\n";
-  shop.write("study.yaml", text.yaml());
-  const pid_t runner = shop.start({"run", "study.yaml"});
-  ASSERT_TRUE(shop.wait_for_lines("began", 2));
-  ::kill(runner, GetParam());
-  const Finished stopped = shop.finish(runner);
+  const pid_t runner = shop.run_until_begun(text, 2);
+  const Finished stopped = shop.interrupt(runner, GetParam());
   EXPECT_EQ(stopped.code, 130) << stopped.out << stopped.err;
-  EXPECT_THAT(stopped.out, HasSubstr("To go on: fettle run study.yaml"));
+  EXPECT_THAT(stopped.out, HasSubstr("To resume: fettle run study.yaml"));
   EXPECT_EQ(shop.count_lines("gentle"), 2U);
   EXPECT_EQ(shop.trial_processes().size(), 0U);
 
@@ -123,14 +109,11 @@ TEST(Signalled, TwiceKillsAtOnce) {
   text.trial = "    gracePeriod: 300s\n";
   text.script =
       "trap 'echo x >> told' TERM; trap '' INT; echo x >> began; while :; do sleep 0.05; done";
-  shop.write("study.yaml", text.yaml());
-  const pid_t runner = shop.start({"run", "study.yaml"});
-  ASSERT_TRUE(shop.wait_for_lines("began", 2));
+  const pid_t runner = shop.run_until_begun(text, 2);
   ::kill(runner, SIGINT);
   ASSERT_TRUE(shop.wait_for_lines("told", 2));
   EXPECT_FALSE(shop.trial_processes().empty());
-  ::kill(runner, SIGINT);
-  EXPECT_EQ(shop.finish(runner).code, 130);
+  EXPECT_EQ(shop.interrupt(runner, SIGINT).code, 130);
   EXPECT_EQ(shop.trial_processes().size(), 0U);
 }
 
@@ -146,9 +129,7 @@ TEST(Signalled, WithAllItsProcessesItLeavesTheTrialsTheirGracePeriod) {
   text.budget = "{trials: 2, parallelism: 2}";
   text.trial = "    gracePeriod: 60s\n";
   text.script = "sh save.sh; true";
-  shop.write("study.yaml", text.yaml());
-  const pid_t runner = shop.start({"run", "study.yaml"});
-  ASSERT_TRUE(shop.wait_for_lines("began", 2));
+  const pid_t runner = shop.run_until_begun(text, 2);
   std::vector<pid_t> all = shop.descendants(runner);
   EXPECT_GE(all.size(), 7U) << "a supervisor, and two guards, shells, and programs";
   all.push_back(runner);
@@ -165,12 +146,10 @@ TEST(Signalled, WhatWasIgnoredFromTheStartDoesNotStopIt) {
   Workshop shop;
   StudyText text;
   text.budget = "{trials: 2, parallelism: 2}";
-  text.script = "echo x >> began; while [ ! -e go ]; do sleep 0.05; done; echo '{\"value\": 1}'";
-  shop.write("study.yaml", text.yaml());
+  text.script = kUntilGo;
   shop.ignore(SIGHUP);
   shop.ignore(SIGINT);
-  const pid_t runner = shop.start({"run", "study.yaml"});
-  ASSERT_TRUE(shop.wait_for_lines("began", 2));
+  const pid_t runner = shop.run_until_begun(text, 2);
   ::kill(runner, SIGHUP);
   ::kill(runner, SIGINT);
   std::this_thread::sleep_for(std::chrono::seconds(1));
@@ -187,33 +166,36 @@ TEST(Signalled, AThirdTimeItLeavesWhateverHangs) {
   StudyText text;
   text.trial = "    gracePeriod: 300s\n";
   text.script = "trap '' TERM; echo x >> began; while :; do sleep 0.05; done";
-  shop.write("study.yaml", text.yaml());
-  const pid_t runner = shop.start({"run", "study.yaml"});
-  ASSERT_TRUE(shop.wait_for_lines("began", 2));
+  const pid_t runner = shop.run_until_begun(text, 2);
   const std::vector<pid_t> below = shop.descendants(runner);
   ASSERT_FALSE(below.empty());
   ::kill(below[0], SIGSTOP);
-  for (int i = 0; i < 3; ++i) {
+  // Two that come before the first was taken count as one, so it is asked until it has left.
+  const auto has_ended = [&] {
+    siginfo_t info{};
+    return ::waitid(P_PID, static_cast<id_t>(runner), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+           info.si_pid == runner;
+  };
+  int asked = 0;
+  EXPECT_TRUE(shop.wait_until([&] {
     ::kill(runner, SIGINT);
-    std::this_thread::sleep_for(std::chrono::milliseconds(500));
-  }
-  const Finished left = shop.finish(runner, 30);
+    ++asked;
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    return has_ended();
+  }));
+  EXPECT_GE(asked, 3);
+  const Finished left = shop.finish(runner);
   EXPECT_EQ(left.code, 130) << left.out << left.err;
   EXPECT_THAT(left.err, HasSubstr("the supervisor does not answer"));
-  for (int i = 0; i < 1000 && !shop.trial_processes().empty(); ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  }
-  EXPECT_EQ(shop.trial_processes().size(), 0U);
+  EXPECT_TRUE(shop.wait_until_no_trial_runs());
 }
 
 TEST(Locked, ASecondRunIsRefused) {
   Workshop shop;
   StudyText text;
   text.budget = "{trials: 1}";
-  text.script = "echo x >> began; while [ ! -e go ]; do sleep 0.05; done; echo '{\"value\": 1}'";
-  shop.write("study.yaml", text.yaml());
-  const pid_t first = shop.start({"run", "study.yaml"});
-  ASSERT_TRUE(shop.wait_for_lines("began", 1));
+  text.script = kUntilGo;
+  const pid_t first = shop.run_until_begun(text, 1);
   for (const char* fresh : {"--output", "--fresh"}) {
     std::vector<std::string> words = {"run", "study.yaml", fresh};
     if (words.back() == "--output") words.emplace_back("text");

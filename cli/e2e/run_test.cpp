@@ -1,4 +1,4 @@
-// fettle run from a study file to a result, and the commands that look at it.
+// fettle run from a study file to a result, and the commands that show it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -82,33 +82,32 @@ TEST(Run, SaysOnceWhichFieldHoldsParallelismBack) {
   EXPECT_EQ(all.find(said), all.rfind(said));
 }
 
-// Each of four trials has its GPU to itself, whichever Study it is of.
+// Each of four trials has its GPU to itself, whichever Study it is of. Those of the Study that came
+// first hold both until the other one has said that it waits.
 TEST(Run, TwoStudiesShareTheGpusOfTheMachine) {
   Workshop shop;
   ::setenv("CUDA_VISIBLE_DEVICES", "0,1", 1);
   StudyText text;
   text.script =
-      "gpu=gpu-$$CUDA_VISIBLE_DEVICES; mkdir $$gpu || echo $$gpu >> clashes; sleep 0.3; "
-      "rmdir $$gpu; echo '{\"value\": 1}'";
+      "gpu=gpu-$$CUDA_VISIBLE_DEVICES; mkdir $$gpu || echo $$gpu >> clashes; echo x >> began; "
+      "while [ ! -e go ]; do sleep 0.05; done; sleep 0.1; rmdir $$gpu; echo '{\"value\": 1}'";
   text.trial = "    gpu: {count: 1}\n";
   text.budget = "{trials: 4, parallelism: 2, failures: 0}";
-  std::vector<pid_t> runners;
-  for (const char* name : {"one", "two"}) {
-    text.name = name;
-    shop.write(std::string(name) + ".yaml", text.yaml());
-    runners.push_back(shop.start({"run", std::string(name) + ".yaml"}));
-  }
+  text.name = "one";
+  const pid_t first = shop.run_until_begun(text, 2);
+  text.name = "two";
+  shop.write("two.yaml", text.yaml());
+  const pid_t second = shop.start({"run", "two.yaml"});
   ::unsetenv("CUDA_VISIBLE_DEVICES");
-  int waits = 0;
-  for (const pid_t runner : runners) {
+  EXPECT_TRUE(shop.wait_until_said(
+      second, " waits: no room on this machine yet: it needs 1 GPU, and 0 of 2 are"));
+  shop.write("go", "");
+  for (const pid_t runner : {first, second}) {
     const Finished done = shop.finish(runner);
     EXPECT_EQ(done.code, 0) << done.out << done.err;
     EXPECT_THAT(done.out, HasSubstr("4 trials: 4 completed, 0 stopped early, 0 failed"));
     EXPECT_THAT(done.out, testing::Not(HasSubstr("isrupted")));
-    waits += done.out.find(" waits: no room on this machine yet: it needs 1 GPU, and 0 of 2 are") !=
-             std::string::npos;
   }
-  EXPECT_GE(waits, 1);
   EXPECT_FALSE(shop.exists("clashes")) << shop.read("clashes");
 }
 
@@ -195,7 +194,7 @@ TEST(Run, ReturnsFromASuspendedStudyAndGoesOnLater) {
   text.script = kValueIsX;
   const std::string yaml = text.yaml();
   shop.write("study.yaml", yaml + "  suspend: true\n");
-  const Finished suspended = shop.fettle({"run", "study.yaml"}, "", 20);
+  const Finished suspended = shop.fettle({"run", "study.yaml"});
   EXPECT_EQ(suspended.code, 130) << suspended.out;
   EXPECT_THAT(suspended.err, HasSubstr("set suspend: false in study.yaml and run it again"));
   EXPECT_EQ(shop.trials().as_array().size(), 0U);
@@ -209,7 +208,7 @@ TEST(Run, ATrialThatPrintsOddNamesStillEnds) {
   StudyText text;
   text.script = "printf '%s\\n' '{\"value\": 1, \"a\\u0000b\": 2, \"checkpoint\": \"c\\u0000d\"}'";
   shop.write("study.yaml", text.yaml());
-  EXPECT_EQ(shop.fettle({"run", "study.yaml"}, "", 20).code, 0);
+  EXPECT_EQ(shop.fettle({"run", "study.yaml"}).code, 0);
   EXPECT_EQ(shop.count_phase("Completed"), 4U);
 }
 
@@ -245,7 +244,7 @@ TEST(Run, NeverListsABillionPointGrid) {
       "{name: c, type: Integer, min: 1, max: 1000}]");
   put("name: random", "name: grid");
   shop.write("study.yaml", yaml);
-  const Finished done = shop.fettle({"run", "study.yaml"}, "", 10);
+  const Finished done = shop.fettle({"run", "study.yaml"});
   EXPECT_EQ(done.code, 0) << done.out << done.err;
   EXPECT_EQ(shop.count_phase("Completed"), 4U);
 }
@@ -287,13 +286,11 @@ TEST(Look, StatusTrialsAndLogsShowWhatHappened) {
 TEST(Look, WorksWhileTheStudyRuns) {
   Workshop shop;
   StudyText text;
-  text.script = "echo x >> ran; echo '{\"value\": 1}'; while [ ! -e go ]; do sleep 0.05; done";
+  text.script = kUntilGo;
   text.budget = "{trials: 2, parallelism: 2}";
-  shop.write("study.yaml", text.yaml());
-  const pid_t runner = shop.start({"run", "study.yaml"});
-  ASSERT_TRUE(shop.wait_for_lines("ran", 2));
+  const pid_t runner = shop.run_until_begun(text, 2);
+  EXPECT_TRUE(shop.wait_until([&] { return shop.count_phase("Running") == 2; }));
   EXPECT_THAT(shop.fettle({"status", "digits"}).out, HasSubstr("digits · running"));
-  EXPECT_EQ(shop.count_phase("Running"), 2U);
   const pid_t follower = shop.start({"logs", "digits-0", "--follow"});
   shop.write("go", "");
   EXPECT_EQ(shop.finish(runner).code, 0);
@@ -306,17 +303,15 @@ TEST(Look, WorksWhileTheStudyRuns) {
 TEST(Look, FollowingALogEndsWhenRunnerAndSupervisorAreKilled) {
   Workshop shop;
   StudyText text;
-  text.script = "echo working; echo x >> ran; sleep 300";
+  text.script = "echo working; echo x >> began; sleep 300";
   text.budget = "{trials: 1}";
-  shop.write("study.yaml", text.yaml());
-  const pid_t runner = shop.start({"run", "study.yaml"});
-  ASSERT_TRUE(shop.wait_for_lines("ran", 1));
+  const pid_t runner = shop.run_until_begun(text, 1);
   const pid_t follower = shop.start({"logs", "digits-0", "--follow"});
+  EXPECT_TRUE(shop.wait_until_said(follower, "working\n"));
   const std::string supervisor = child_of(runner);
   ::kill(runner, SIGSTOP);  // so that it cannot notice
   ::kill(static_cast<pid_t>(std::stol(supervisor)), SIGKILL);
-  ::kill(runner, SIGKILL);
-  shop.finish(runner);
+  shop.interrupt(runner, SIGKILL);
   const Finished followed = shop.finish(follower);
   EXPECT_EQ(followed.code, 3);
   EXPECT_THAT(followed.out, HasSubstr("working\n"));

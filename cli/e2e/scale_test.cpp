@@ -3,9 +3,6 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
-#include <chrono>
-#include <thread>
-
 #include "cli/e2e/workshop.h"
 
 namespace fettle::e2e {
@@ -36,11 +33,9 @@ spec:
 
 // Until the newest log of the trial says so.
 bool await_log(Workshop& shop, const std::string& text) {
-  for (int i = 0; i < 600; ++i) {
-    if (shop.fettle({"logs", "small-0"}).out.find(text) != std::string::npos) return true;
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  }
-  return false;
+  return shop.wait_until([&] {
+    return shop.fettle({"logs", "small-0"}).out.find(text) != std::string::npos;
+  });
 }
 
 TEST(Scale, GivesARunningTrialMoreWorkersAndFewer) {
@@ -60,8 +55,7 @@ TEST(Scale, GivesARunningTrialMoreWorkersAndFewer) {
   EXPECT_THAT(done.err, HasSubstr("found 4 workers, expected 1 to 3 (trial.workers)"));
   EXPECT_EQ(shop.fettle({"scale", "small-7", "2"}).code, 2);
 
-  ASSERT_EQ(::kill(runner, SIGINT), 0);
-  EXPECT_EQ(shop.finish(runner).code, 130);
+  EXPECT_EQ(shop.interrupt(runner, SIGINT).code, 130);
   done = shop.fettle({"scale", "small-0", "2"});
   EXPECT_EQ(done.code, 3);
   EXPECT_THAT(done.err, HasSubstr("study small is not running here"));

@@ -1,6 +1,7 @@
 #include "cli/e2e/workshop.h"
 
 #include <fcntl.h>
+#include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -10,7 +11,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <functional>
 #include <iterator>
 #include <sstream>
 #include <thread>
@@ -27,15 +27,6 @@ using Clock = std::chrono::steady_clock;
 std::string slurp(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(in), {}};
-}
-
-bool wait_until(const std::function<bool()>& done, int seconds) {
-  const auto deadline = Clock::now() + std::chrono::seconds(seconds);
-  while (!done()) {
-    if (Clock::now() > deadline) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  return true;
 }
 
 void redirect(const std::string& path, int flags, int fd) {
@@ -114,8 +105,8 @@ Workshop::~Workshop() {
     ::kill(pid, SIGKILL);
     ::waitpid(pid, nullptr, 0);
   }
-  wait_until([this] { return trial_processes().empty(); }, 10);
   for (const pid_t pid : trial_processes()) ::kill(pid, SIGKILL);
+  wait_until_no_trial_runs();
   std::error_code ignored;
   fs::permissions(directory_, fs::perms::owner_all, ignored);
   fs::remove_all(directory_, ignored);
@@ -134,9 +125,8 @@ std::size_t Workshop::count_lines(const std::string& name) const {
   return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
 }
 
-Finished Workshop::fettle(const std::vector<std::string>& arguments, const std::string& input,
-                          int seconds) {
-  return finish(start(arguments, input), seconds);
+Finished Workshop::fettle(const std::vector<std::string>& arguments, const std::string& input) {
+  return finish(start(arguments, input));
 }
 
 pid_t Workshop::start(const std::vector<std::string>& arguments, const std::string& input) {
@@ -145,7 +135,7 @@ pid_t Workshop::start(const std::vector<std::string>& arguments, const std::stri
   std::vector<char*> pointers;
   for (std::string& word : words) pointers.push_back(word.data());
   pointers.push_back(nullptr);
-  const std::string files = path(".child-" + std::to_string(started_.size()));
+  const std::string files = files_of(started_.size());
   std::ofstream(files + ".in", std::ios::binary) << input;
   const pid_t pid = ::fork();
   CHECK(pid >= 0, "no process");
@@ -154,24 +144,63 @@ pid_t Workshop::start(const std::vector<std::string>& arguments, const std::stri
   return pid;
 }
 
-Finished Workshop::finish(pid_t pid, int seconds) {
-  const auto at = std::find(started_.begin(), started_.end(), pid);
-  CHECK(at != started_.end(), "not started here");
+Finished Workshop::finish(pid_t pid) {
+  const std::size_t command = command_of(pid);
   int status = 0;
-  const bool ended = wait_until([&] { return ::waitpid(pid, &status, WNOHANG) == pid; }, seconds);
+  const bool ended = wait_until([&] { return ::waitpid(pid, &status, WNOHANG) == pid; });
   if (!ended) {
     ::kill(pid, SIGKILL);
     ::waitpid(pid, &status, 0);
   }
-  const std::string files = path(".child-" + std::to_string(at - started_.begin()));
+  const std::string files = files_of(command);
   Finished finished{-1, slurp(files + ".out"), slurp(files + ".err")};
   if (ended) finished.code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-  *at = 0;  // the files keep their numbers
+  started_[command] = 0;  // the files keep their numbers
   return finished;
 }
 
-bool Workshop::wait_for_lines(const std::string& name, std::size_t lines, int seconds) const {
-  return wait_until([&] { return count_lines(name) >= lines; }, seconds);
+std::string Workshop::files_of(std::size_t command) const {
+  return path(".child-" + std::to_string(command));
+}
+
+std::size_t Workshop::command_of(pid_t pid) const {
+  const auto at = std::find(started_.begin(), started_.end(), pid);
+  CHECK(at != started_.end(), "not started here");
+  return static_cast<std::size_t>(at - started_.begin());
+}
+
+pid_t Workshop::run_until_begun(const StudyText& study, std::size_t lines) {
+  write("study.yaml", study.yaml());
+  const pid_t runner = start({"run", "study.yaml"});
+  EXPECT_TRUE(wait_for_lines("began", lines)) << read("began");
+  return runner;
+}
+
+Finished Workshop::interrupt(pid_t pid, int signal) {
+  ::kill(pid, signal);
+  return finish(pid);
+}
+
+bool Workshop::wait_until(const std::function<bool()>& holds) const {
+  const auto deadline = Clock::now() + std::chrono::seconds(kPatience);
+  while (!holds()) {
+    if (Clock::now() > deadline) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return true;
+}
+
+bool Workshop::wait_for_lines(const std::string& name, std::size_t lines) const {
+  return wait_until([&] { return count_lines(name) >= lines; });
+}
+
+bool Workshop::wait_until_no_trial_runs() const {
+  return wait_until([this] { return trial_processes().empty(); });
+}
+
+bool Workshop::wait_until_said(pid_t pid, const std::string& text) const {
+  const std::string out = files_of(command_of(pid)) + ".out";
+  return wait_until([&] { return slurp(out).find(text) != std::string::npos; });
 }
 
 Json Workshop::trials(const std::string& study) {

@@ -1,16 +1,25 @@
 // Workshop: a directory of its own in which a test runs the built fettle as its users do.
 //
+// Tests wait for events, never for a length of time, so that they pass on a machine of any speed.
 // Everything that a test starts is killed, and the directory removed, when the Workshop goes.
 #pragma once
 
 #include <sys/types.h>
 
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "base/json.h"
 
 namespace fettle::e2e {
+
+// Seconds after which something that did not happen never will.
+inline constexpr int kPatience = 240;
+
+// A script that notes in the file `began` that it runs, and ends once there is the file `go`.
+inline constexpr const char* kUntilGo =
+    "echo x >> began; while [ ! -e go ]; do sleep 0.05; done; echo '{\"value\": 1}'";
 
 // What a finished command left behind.
 struct Finished {
@@ -48,17 +57,25 @@ class Workshop {
   std::size_t count_lines(const std::string& name) const;
 
   // Runs `fettle arguments...` in the directory to its end. `input` is its standard input.
-  Finished fettle(const std::vector<std::string>& arguments, const std::string& input = "",
-                  int seconds = 60);
+  Finished fettle(const std::vector<std::string>& arguments, const std::string& input = "");
   // Starts it and returns its process id; finish() waits for it.
   pid_t start(const std::vector<std::string>& arguments, const std::string& input = "");
   // What is started from now on ignores the signal from its beginning, as under nohup. Whatever
   // these tests were started with, all other signals do what they do by default.
   void ignore(int signal) { ignored_.push_back(signal); }
-  Finished finish(pid_t pid, int seconds = 60);
+  Finished finish(pid_t pid);
+  // Starts `fettle run study.yaml` with this study, and returns its process id once the file
+  // `began` has `lines` lines: that many trials are at work. The test fails if that never comes.
+  pid_t run_until_begun(const StudyText& study, std::size_t lines);
+  // Sends the signal and waits for the end.
+  Finished interrupt(pid_t pid, int signal);
 
-  // Waits until the file has that many lines; false after `seconds`.
-  bool wait_for_lines(const std::string& name, std::size_t lines, int seconds = 30) const;
+  // Each waits at most kPatience for it, and says whether it came.
+  bool wait_until(const std::function<bool()>& holds) const;
+  bool wait_for_lines(const std::string& name, std::size_t lines) const;
+  bool wait_until_no_trial_runs() const;
+  // Until the command of that process, started here, has printed this text.
+  bool wait_until_said(pid_t pid, const std::string& text) const;
 
   // The trials of a study as `fettle trials --output json` gives them.
   Json trials(const std::string& study = "digits");
@@ -70,6 +87,10 @@ class Workshop {
   std::vector<pid_t> trial_processes() const;
 
  private:
+  // The files of a command's input and output, without .in, .out and .err.
+  std::string files_of(std::size_t command) const;
+  std::size_t command_of(pid_t pid) const;
+
   std::string directory_;
   std::vector<pid_t> started_;
   std::vector<int> ignored_;
