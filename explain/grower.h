@@ -2,8 +2,8 @@
 // synchronised.
 //
 // The draws are sorted once along each column. A node owns the same range in the order of every
-// column, and a split divides each range stably, so that its halves stay sorted: a level of the tree
-// costs rows times columns, and no node sorts.
+// column, and a split divides each range stably, so that its halves stay sorted: a level of the
+// tree costs rows times columns, and no node sorts.
 #pragma once
 
 #include <cstddef>

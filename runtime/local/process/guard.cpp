@@ -365,8 +365,8 @@ class Watch {
 
  private:
   bool is_over(bool some_left, Clock::time_point now) {
-    // SIGTERM from elsewhere ended the trial's own process. It may have been sent to all, and others
-    // may still be saving: they get the grace period.
+    // SIGTERM from elsewhere ended the trial's own process. It may have been sent to all, and
+    // others may still be saving: they get the grace period.
     const bool ended = workers_.all_ended();
     if (ended && some_left && !stop_.has_begun() && workers_.were_told_to_end()) overhear(now);
     if (!stop_.has_begun()) return ended || parting_is_over(now);
