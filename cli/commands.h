@@ -1,6 +1,6 @@
 // The commands of fettle, one file each; main.cpp maps command lines to them.
 //
-// Each returns the exit code of the process (exit_code.h). Results go to stdout, complaints to
+// Each returns the exit code of the process (exit_code.h). Results go to stdout, errors to
 // stderr. Called once, from the main thread.
 #pragma once
 
@@ -28,7 +28,7 @@ struct RunOptions {
   std::string file;
   std::string study;  // which one of a file with several; "" = the only one
   Output output = Output::kText;
-  bool fresh = false;                       // begin anew; what is there is moved aside
+  bool fresh = false;                       // start over; the old study is moved aside
   std::optional<std::int64_t> parallelism;  // instead of the file's budget.parallelism
   std::string resume;                       // the command line that resumes this run
 };
@@ -66,7 +66,7 @@ struct BestOptions {
   Place place;
   std::string study;
   Output output = Output::kText;
-  bool schedule = false;  // how the best trial's parameters changed on the way
+  bool schedule = false;  // the parameters of the best trial, step by step
 };
 int best_command(const BestOptions& options);
 
@@ -102,8 +102,8 @@ int why_command(const WhyOptions& options);
 struct ReplayOptions {
   Place place;
   std::string study;
-  std::string algorithm;       // what if it were this one; "" = the Study's
-  std::string early_stopping;  // what if it were this one; "" = the Study's
+  std::string algorithm;       // replay with this one; "" = the Study's
+  std::string early_stopping;  // replay with this one; "" = the Study's
 };
 int replay_command(const ReplayOptions& options);
 

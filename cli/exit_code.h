@@ -1,4 +1,4 @@
-// What the exit code of fettle means.
+// The exit codes of fettle.
 #pragma once
 
 #include "base/result.h"
@@ -19,7 +19,7 @@ constexpr ExitCode exit_code_of(ErrorCode code) {
                                                                      : kExitEnvironment;
 }
 
-// Says what is wrong on standard error; returns exit_code_of it.
+// Prints the error to standard error; returns exit_code_of it.
 int complain(const Error& error);
 
 }  // namespace fettle::cli

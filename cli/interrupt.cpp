@@ -20,7 +20,7 @@ constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
 constexpr int kLastSignal = 3;
 constexpr int kExitAfterInterrupt = 130;
 
-// All that a signal handler can reach.
+// The state that a signal handler can reach.
 std::atomic<int> handler_pipe{-1};
 std::atomic<int> untaken{0};
 std::atomic<std::int64_t> first_untaken{0};  // seconds

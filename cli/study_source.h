@@ -1,5 +1,5 @@
-// StudySource: where the commands that only look get Studies, trials and logs from: what is kept on
-// this machine (local_source.h), or a cluster's API server (cluster_source.h).
+// StudySource: where the commands that only read get Studies, trials and logs from: this machine's
+// disk (local_source.h) or a cluster's API server (cluster_source.h).
 #pragma once
 
 #include <cstdint>
@@ -56,7 +56,7 @@ Result<SeenStudy> read_study_of(StudySource& source, const std::string& trial);
 Result<std::unique_ptr<StudySource>> open_source(const Place& place);
 
 // The sentence for a study that is not there; `place` as StudySource::place(), `hint` says where
-// else to look.
+// else it may be.
 Error no_such_study(const std::string& name, const std::string& place,
                     const std::vector<std::string>& studies, const std::string& hint);
 

@@ -11,13 +11,13 @@
 
 namespace fettle::cli {
 
-inline constexpr const char* kManager = "fettle-cli";  // of the fields that are applied from here
+inline constexpr const char* kManager = "fettle-cli";  // field manager of what is applied from here
 
 struct Cluster {
   std::shared_ptr<kube::HttpTransport> transport;
   std::string ns;
   std::string program;  // how hints call this program
-  std::string kubectl;  // and kubectl, with the options that lead there
+  std::string kubectl;  // how they call kubectl, with the options for this cluster
 };
 
 // From the kubeconfig, as kubectl finds it. Nothing is sent yet. kInvalid or kNotFound, with the

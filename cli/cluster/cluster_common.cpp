@@ -1,5 +1,5 @@
-// What the commands that speak to a cluster share: how they call, and what is said where Fettle is
-// not installed.
+// Shared by the commands that talk to a cluster: the call, and the message where Fettle is not
+// installed.
 #include "cli/cluster/cluster.h"
 
 namespace fettle::cli {

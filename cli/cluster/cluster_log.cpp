@@ -22,7 +22,7 @@ namespace {
 constexpr const char* kRankLabel = "batch.kubernetes.io/job-completion-index";
 constexpr std::chrono::milliseconds kWaitInterval{500};
 
-// A pod of the trial, and which of its containers is the trial (the worker contract): the one named
+// A pod of the trial, and the container that is the trial (the worker contract): the one named
 // `trainer`, else the first.
 struct TrialPod {
   kube::Pod pod;
@@ -72,7 +72,7 @@ Result<std::optional<TrialPod>> find_pod(kube::Client& client, const kube::Objec
   return best;
 }
 
-// Why there is no pod to ask.
+// Why there is no pod.
 Error explain_no_pod(kube::Client& client, const kube::ObjectKey& key,
                      const std::optional<std::int64_t>& run) {
   const auto object = client.get(kube::kTrials, key);

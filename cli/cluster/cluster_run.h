@@ -10,14 +10,14 @@
 namespace fettle::cli {
 
 // `document` is the Study as its file says. Returns the exit code (exit_code.h): of the study, or
-// kExitInterrupted when a signal ended the following.
+// kExitInterrupted when a signal came first.
 int run_on_cluster(const RunOptions& options, Json document);
 
 // Server-side apply as manager fettle-cli, into `cluster.ns`. kInvalid and others in the words of
 // the API server, one cause a line.
 Status apply_study(const Cluster& cluster, Json document);
 
-// What a person may want to do with a study that nobody follows any more.
+// What a person can do next with a study that is no longer followed.
 std::string ways_on(const Cluster& cluster, const std::string& study);
 
 }  // namespace fettle::cli

@@ -13,7 +13,7 @@
 namespace fettle::cli {
 namespace {
 
-// The first lists must have come by then.
+// By then the first lists must have arrived.
 constexpr std::chrono::seconds kMostPatience{30};
 // An operator reconciles a new Study within a fraction of a second.
 constexpr std::chrono::seconds kOperatorPatience{10};
@@ -77,7 +77,7 @@ Result<StudyState> Follower::look() {
   return study_state_of(*study, trials);
 }
 
-// Trouble with the API server, or a cluster in which nobody cares for Studies; each once.
+// Trouble with the API server, or a cluster without an operator; each is said once.
 void Follower::say_what_is_wrong() {
   std::optional<std::string> trouble = studies_.last_error();
   if (!trouble) trouble = trials_.last_error();

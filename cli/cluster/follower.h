@@ -1,7 +1,7 @@
 // Follower: watches a Study and its Trials on a cluster, and shows them until the Study ends or a
 // signal comes. It changes nothing: the Study runs without it.
 //
-// One thread looks and draws; informers keep copies up to date on theirs.
+// One thread reads and draws; informers keep copies up to date on theirs.
 #pragma once
 
 #include <chrono>
@@ -24,7 +24,7 @@ class Follower {
            Display& display);
   ~Follower();
 
-  // Until the Study has finished, or was suspended and its trials have stopped; kGoesOn: a signal
+  // Until the Study has finished, or was suspended and its trials have stopped; kActive: a signal
   // came. kNotFound: the Study was deleted. kUnavailable: nothing could be read from the beginning.
   Result<StudyState> run();
 
@@ -33,7 +33,7 @@ class Follower {
   const RunView& view() const { return live_.view(); }
 
  private:
-  // Shows what there is; kGoesOn while there is nothing yet, too.
+  // Shows what there is; kActive also while there is nothing yet.
   Result<StudyState> look();
   void say_what_is_wrong();
   void say(const std::string& message);

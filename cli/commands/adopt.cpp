@@ -27,7 +27,7 @@ std::string refusal(const std::string& name, const std::vector<api::FieldError>&
   return text + "Or begin anew with --fresh: what there is is moved aside, not deleted.";
 }
 
-// Puts back what differs although nobody wrote it: the default was another one when the study
+// Restores what differs although nobody wrote it: the default was another one when the study
 // began. `written`: what the file says here; nullptr: nothing.
 class Defaults {
  public:
@@ -77,7 +77,8 @@ Adopted keep_defaults(const api::Study& stored, const api::Study& wanted, const 
   Defaults defaults;
   defaults.keep(api::write_study_spec(stored.spec), said, api::FieldPath("spec"), *spec);
   api::ReadStudy read = api::read_study(document);
-  if (!read.errors.empty()) return {wanted, {}};  // the two do not go together: a change after all
+  if (!read.errors.empty())
+    return {wanted, {}};  // the mixture is invalid, so it is a change after all
   return {std::move(read.study), std::move(defaults.kept())};
 }
 

@@ -1,4 +1,4 @@
-// Bringing the Study of a file and the one in the store together, before anything runs.
+// Reconciles the Study of a file with the one in the store, before anything runs.
 #pragma once
 
 #include <string>
@@ -20,10 +20,9 @@ struct Adopted {
   std::vector<std::string> kept;
 };
 
-// The Study as it is stored from now on: created; or gone on with, the changes that a study with
-// trials allows written down. `written` is the document that `wanted` was read from: what it leaves
-// out is nobody's wish to change anything. kInvalid names every other change, with both values and
-// the way out.
+// The Study as it is stored from now on: created, or resumed with the changes that a study with
+// trials allows. `written` is the document that `wanted` was read from: a field that it leaves out
+// changes nothing. kInvalid names every other change, with both values and the way out.
 Result<Adopted> adopt_study(control::Store& store, const api::Study& wanted, const Json& written);
 
 // Moves what is kept of the study to <root>/.old/<study>-<n> and returns that path; "" when there

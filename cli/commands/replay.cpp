@@ -1,5 +1,5 @@
-// fettle replay: decides everything again from the recorded facts and compares; or says what
-// another algorithm or another early stopping would have made of them.
+// fettle replay: repeats every decision from the recorded facts and compares; or shows what another
+// algorithm or another early stopping would have decided.
 #include "core/replay.h"
 
 #include <algorithm>
@@ -35,7 +35,7 @@ std::string judged(const core::Replay& replay) {
   return plural(replay.judgements, "judgement") + " (" + plural(replay.stops, "stop") + ")";
 }
 
-// What else than this program on this machine has decided, if that shows.
+// Whether another program or another machine has decided, as far as the records tell.
 void print_elsewhere(const core::Replay& replay) {
   if (replay.elsewhere.empty() || (replay.close == 0 && replay.differences.empty())) return;
   for (const std::string& other : replay.elsewhere) {

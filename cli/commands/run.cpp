@@ -49,8 +49,7 @@ Result<std::size_t> choose_study(const std::vector<api::Study>& studies,
                  "; there are: " + names_of(studies));
 }
 
-// Writes what the command line says instead of the file into `study` and `document`, under the
-// rules for files.
+// Writes what the command line overrides into `study` and `document`, under the rules for files.
 Status override_fields(const RunOptions& options, api::Study& study, Json& document) {
   if (!options.parallelism) return success();
   Json* spec = document.find("spec");
@@ -87,14 +86,14 @@ void announce(const api::Study& study, Display& display) {
               plural(planned_trials(study), "trial") + " have ended");
 }
 
-// A failure says its reason, and nothing beside it; whoever stopped the study is told the way back.
+// A failure says its reason alone; whoever stopped the study is told how to resume.
 Farewell farewell_of(const Result<StudyState>& state, const RunOptions& options) {
   if (!state.ok()) return {"", options.resume};
   if (*state == StudyState::kFinished) return {};
   return {"Interrupted; nothing is lost. To resume: " + options.resume, options.resume};
 }
 
-// Of a study that has ended: what a person may still want to read stays, whatever its age.
+// Of a finished study: the logs that a person may still want stay, however old.
 void prune_logs(const local::Layout& layout, const RunView& view) {
   std::set<std::string> keep;
   for (const api::BestTrial& best : view.study.status.best) {

@@ -1,4 +1,4 @@
-// fettle status: how a study stands, or all studies in a list. Works while one runs and after.
+// fettle status: the state of a study, or a list of all studies. Works while one runs and after.
 #include <iostream>
 
 #include "cli/commands.h"

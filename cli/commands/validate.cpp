@@ -1,4 +1,4 @@
-// fettle validate: says everything that is wrong with study files, without running anything.
+// fettle validate: reports every error in study files, without running anything.
 #include <iostream>
 
 #include "cli/commands.h"

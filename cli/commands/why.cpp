@@ -1,4 +1,4 @@
-// fettle why: why a trial's point was chosen, what was expected of it, and what came of it.
+// fettle why: why a trial's point was chosen, what was expected of it, and its result.
 #include <iostream>
 
 #include "cli/commands.h"

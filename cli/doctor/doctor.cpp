@@ -1,4 +1,4 @@
-// fettle doctor: what this machine offers, and which part of it bounds a configuration.
+// fettle doctor: what this machine offers, and which part of it limits a configuration.
 #include <unistd.h>
 
 #include <filesystem>
@@ -54,7 +54,7 @@ bool is_ready(const Json& backends, const std::string& name) {
   return state != nullptr && state->is_string() && state->as_string() == "ready";
 }
 
-// What needs no arithmetic.
+// The checks that need no arithmetic.
 void check_parts(const Examination& examination, const DoctorCase& about,
                  machine::Verdict& verdict) {
   if (!about.cannot_run.empty()) verdict.missing.push_back(about.cannot_run);
@@ -104,7 +104,7 @@ Diagnosis diagnose(const Examination& examination, DoctorCase about) {
   return diagnosis;
 }
 
-// Asked as a Session of no runs would be.
+// Read as a Session without runs reads it.
 Shared look_around() {
   Shared shared;
   shared.room = local::this_machine();

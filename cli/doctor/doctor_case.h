@@ -1,5 +1,5 @@
-// What `fettle doctor FILE` judges: a trainer's configuration by itself, or of each Study in a
-// file the first trial that it would begin with.
+// What `fettle doctor FILE` judges: a trainer's configuration by itself, or the first trial
+// of each Study in a file.
 #pragma once
 
 #include <cstdint>

@@ -31,7 +31,7 @@ std::string row(const std::string& name, const std::string& value) {
   return "  " + padded(name, kNameColumn) + value + "\n";
 }
 
-// What the trials of one Study have.
+// The resources that the trials of one Study hold.
 struct Use {
   std::int64_t running = 0;
   std::int64_t waiting = 0;
@@ -131,7 +131,7 @@ std::string gpu_rows(const machine::Machine& machine) {
   return text;
 }
 
-// What trials of `fettle run` can have here, and what others have of it.
+// What trials of `fettle run` can use here, and what others use now.
 std::string shared_rows(const Shared& shared) {
   const local::Room& room = shared.room;
   std::string names;

@@ -14,7 +14,7 @@
 
 namespace fettle::cli {
 
-// What was found out about a case.
+// The verdict on a case.
 struct Diagnosis {
   DoctorCase about;
   std::optional<machine::Need> need;  // absent: nothing is known of it
@@ -28,7 +28,7 @@ struct Diagnosis {
 // What a local run may use of this machine, and what others use of it now.
 struct Shared {
   local::Room room;
-  std::string directory;  // where Sessions on this machine tell each other
+  std::string directory;  // where Sessions on this machine claim it
   std::string problem;    // why it cannot be used; "" = it can
   std::vector<local::Claim> claims;
 };
@@ -38,7 +38,7 @@ struct Examination {
   Shared shared;
   Json backends;  // of fettle-trainer: {"reference": "ready", ...}; null: it did not answer
   std::string trainer_missing;
-  std::string processes;  // "" or what is the matter with watching over those of trials
+  std::string processes;  // "", or why the processes of trials cannot be watched
   std::vector<Diagnosis> diagnoses;
 };
 

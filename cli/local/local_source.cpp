@@ -58,7 +58,7 @@ Status check_readable(const std::string& root) {
                   "; it is kept from other users until its own opens it (chmod)");
 }
 
-// What there is to know of a run that is followed.
+// The state of a run that is followed.
 enum class Life { kRuns, kEnded, kAbandoned };
 
 // Abandoned: fettle run and its supervisor are gone, and nothing says how the run ended. The lock

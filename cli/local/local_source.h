@@ -1,5 +1,5 @@
-// LocalSource: what is kept of studies on this machine's disk: while they run, after they ended,
-// and after their runner was killed.
+// LocalSource: reads studies from this machine's disk: while they run, after they ended, and after
+// their runner was killed.
 #pragma once
 
 #include <set>
@@ -28,7 +28,7 @@ class LocalSource final : public StudySource {
   Error no_such(const std::string& study);
 
   const std::string root_;
-  std::set<std::string> said_;  // of stores, what is not as it should be
+  std::set<std::string> said_;  // sentences about broken stores, each printed once
 };
 
 // Log files of a local study.

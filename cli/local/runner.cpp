@@ -15,7 +15,7 @@ namespace fettle::cli {
 namespace {
 
 constexpr std::int64_t kLookForRoomMs = 1'000;
-// After the third signal: for the supervisor to do as it was told, then for its end.
+// After the third signal: how long the supervisor has to obey, and then to end.
 constexpr auto kLastPatience = std::chrono::seconds(2);
 
 }  // namespace
@@ -37,7 +37,7 @@ Runner::~Runner() {
 Result<StudyState> Runner::run() {
   FETTLE_TRY(look());
   std::thread worker([this] { work(); });
-  Status seen = success();  // the first failure to look
+  Status seen = success();  // the first failure to read the store
   while (!done_) {
     wait();
     on_signals(interrupt_.take());
@@ -57,7 +57,7 @@ Result<StudyState> Runner::run() {
   return study_state();
 }
 
-// The worker thread's whole life.
+// Runs on the worker thread.
 void Runner::work() {
   outcome_ = manager_.run([this] {
     return stopping_ || !session_.runs().failure().empty() || study_state() != StudyState::kActive;

@@ -2,8 +2,8 @@
 // display on this one.
 //
 // The first signal stops the trials gently, a second one kills them. After a third one a supervisor
-// that does not answer (it was stopped, its disk hangs) is killed, and in the end waited for no
-// more. Everything that counts is in the store, so that nothing here needs saving.
+// that does not answer (it was stopped, its disk hangs) is killed, and in the end abandoned. All
+// state is in the store, so nothing here needs saving.
 #pragma once
 
 #include <atomic>
@@ -29,11 +29,11 @@ class Runner {
 
   // Until the study has finished, or was suspended or a signal came and the trials have stopped;
   // kActive: a signal did it.
-  // kIo: the environment failed; the study can be gone on with.
+  // kIo: the environment failed; the study can be resumed.
   Result<StudyState> run();
 
-  // run() returned although something hangs that only the end of the process gets rid of: nothing
-  // may be destroyed any more.
+  // run() returned although something hangs that only the end of the process stops: destroy nothing
+  // any more.
   bool has_abandoned() const { return abandoned_; }
 
   // The study as it was last seen.
@@ -43,16 +43,16 @@ class Runner {
   using Clock = std::chrono::steady_clock;
 
   void work();
-  // As far as the store says.
+  // As the store says.
   StudyState study_state();
   void wait();
   void on_signals(int count);
   // Whether there is something left to wait for, after the third signal.
   bool is_patient();
   Status look();
-  // Says when the disk is full and when there is room again, and looks for it.
+  // Says when the disk is full and when there is room again; checks for room meanwhile.
   void watch_disk();
-  // What other processes have asked for (fettle scale).
+  // Applies what other processes have asked for (fettle scale).
   void apply_workers_requests();
 
   local::Session& session_;

@@ -65,7 +65,7 @@ Json dependence_data(const std::vector<explain::DependencePoint>& points) {
                        {"deviations", std::move(deviations)}});
 }
 
-// Of the two that act together most, as far as there is such a thing.
+// Of the two parameters with the largest interaction, if there is one.
 Json surface_data(const std::vector<api::Parameter>& parameters, const explain::Model& model,
                   const explain::Shares& shares) {
   for (const explain::PairShare& pair : shares.pairs) {

@@ -8,7 +8,7 @@
 namespace fettle::cli {
 namespace {
 
-// In page.html, each on the place of what it stands for.
+// Placeholders in page.html.
 constexpr std::string_view kOpen = "{{";
 constexpr std::string_view kClose = "}}";
 

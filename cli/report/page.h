@@ -1,7 +1,7 @@
 // The page of `fettle report`: one HTML file that needs no other, and no network.
 //
-// Data and program are apart: everything about the Study is one block of JSON, which the page reads
-// and only ever writes as text, never as markup. Pure.
+// Data and program are separate: everything about the Study is one block of JSON, which the page
+// writes as text only, never as markup. Pure.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@
 
 namespace fettle::cli {
 
-// What the page is to show: see study.js, which reads it.
+// The data of the page; study.js reads it.
 Json page_data(const RunView& view);
 
 // The page with that data.

@@ -1,4 +1,4 @@
-// page_data: what is known about a Study, as the page wants it. Times are milliseconds since the
+// page_data: a Study as the page reads it. Times are milliseconds since the
 // Study began; a value that is absent or not finite is null.
 #include <algorithm>
 #include <cmath>
@@ -141,7 +141,7 @@ Json runs_data(const RunView& view, const api::Trial& trial) {
   return out;
 }
 
-// What the built-in trainer's newest report says of the GPU, by its names; without one nothing.
+// GPU metrics of the newest report, by the built-in trainer's names; empty without one.
 Json device_data(const api::Trial& trial) {
   namespace metric = trainer::metric;
   Json out = Json::object();

@@ -10,7 +10,7 @@
 namespace fettle::cli {
 namespace {
 
-// What text displays print at the end.
+// Printed by text displays at the end.
 std::string ending_text(const RunView& view, const LogHint& log, const std::string& program,
                         const Farewell& farewell) {
   std::string text = render_summary(view, log, program, style_of_stdout());

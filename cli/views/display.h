@@ -1,7 +1,7 @@
 // Display: how `fettle run` shows its progress: a live screen, plain lines, or JSON lines.
 //
-// show() is called several times a second from the main thread, with what happened since the last
-// call; say() with what the runner itself has to tell; finish() once, at the end.
+// show() is called several times a second from the main thread, with the new entries of the
+// timeline; say() with messages of the runner itself; finish() once, at the end.
 #pragma once
 
 #include <memory>
@@ -14,7 +14,7 @@
 
 namespace fettle::cli {
 
-// What is said after everything else.
+// The last words.
 struct Farewell {
   std::string text;    // for people; "" = nothing
   std::string resume;  // the command that resumes the study; for machines

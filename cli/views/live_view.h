@@ -14,11 +14,11 @@ namespace fettle::cli {
 
 inline constexpr int kLookIntervalMs = 150;  // between redraws
 
-// How far a study has come by what its objects say: kActive until it is finished or suspended.
+// The state of a study by its objects: kActive until it is finished or suspended.
 enum class StudyState { kActive, kFinished, kSuspended };
 StudyState study_state_of(const api::Study& study, const std::vector<api::TrialPtr>& trials);
 
-// What `fettle run` returns for a study that has finished.
+// The exit code of `fettle run` for a finished study.
 int exit_code_of_study(const api::Study& study);
 
 class LiveView {

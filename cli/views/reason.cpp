@@ -14,9 +14,8 @@
 namespace fettle::cli {
 namespace {
 
-// For the expectations of all trials a model is fitted anew when the number of facts has grown by
-// this factor, and from at most this number of values: thousands of trials take some twenty quick
-// fits.
+// For the expectations of all trials, a new model is fitted when the number of facts has grown by
+// this factor, from at most this number of values: thousands of trials take some twenty fast fits.
 constexpr double kRefit = 1.5;
 constexpr std::size_t kExpectationSamples = 1000;
 

@@ -1,5 +1,5 @@
-// Reason: why a trial is what it is: what was known when its point was chosen, what was to be
-// expected of it, and what came of it. Pure.
+// Reason: why a trial was tried: what was known when its point was chosen, what was expected of it,
+// and its result. Pure.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace fettle::cli {
 
-// What a forest over the results so far said of the point (explain/model.h).
+// What a forest over the results so far predicts at the point (explain/model.h).
 struct Expectation {
   double mean = 0;  // of the first objective
   double deviation = 0;
@@ -46,12 +46,11 @@ struct Reason {
 // `trial` is one of view.trials. Errors: those of make_sampler.
 Result<Reason> reason_of(const RunView& view, const api::Trial& trial);
 
-// What was to be expected of every trial, by index. Models are fitted anew whenever there are a
-// quarter more results, so an expectation may rest on fewer than were known.
+// What was expected of every trial, by index. A new model is fitted when there are half as many
+// facts again, so an expectation may rest on fewer than were known.
 std::map<std::int64_t, Expectation> expectations_of(const RunView& view);
 
-// What the trial has cost by its end, in units of cost_unit; nothing where that does not count
-// (algorithm.costAware).
+// The cost of the trial, in units of cost_unit; nothing without algorithm.costAware.
 std::optional<double> recorded_cost(const api::Trial& trial);
 const char* cost_unit(const api::StudySpec& spec);
 
