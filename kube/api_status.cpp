@@ -8,7 +8,7 @@
 namespace fettle::kube {
 namespace {
 
-constexpr std::size_t kLongestExcerpt = 160;
+constexpr std::size_t kMaxExcerpt = 160;
 
 // "spec.template: Required value" for each cause the message does not tell itself.
 std::string with_causes(std::string message, const Json& status) {
@@ -61,7 +61,7 @@ std::string visible_text(std::string_view body) {
   std::string out;
   bool in_tag = false;
   for (const char c : body) {
-    if (out.size() >= kLongestExcerpt) break;
+    if (out.size() >= kMaxExcerpt) break;
     if (c == '<') {
       in_tag = true;
     } else if (c == '>') {
@@ -75,7 +75,7 @@ std::string visible_text(std::string_view body) {
     }
   }
   while (!out.empty() && out.back() == ' ') out.pop_back();
-  return utf8_excerpt(out, kLongestExcerpt);
+  return utf8_excerpt(out, kMaxExcerpt);
 }
 
 }  // namespace

@@ -30,7 +30,7 @@
 namespace fettle::kube {
 
 // Deletions remembered, so that news from before them changes nothing; the oldest are forgotten.
-inline constexpr std::size_t kMostTombstones = 4096;
+inline constexpr std::size_t kMaxTombstones = 4096;
 
 // Which part of a cache a list covered, and when it was asked for.
 struct ListScope {

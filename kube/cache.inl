@@ -201,7 +201,7 @@ template <class T>
 void Cache<T>::bury(const ObjectKey& key, const std::string& uid, const std::string& version) {
   tombstones_[key] = {uid, version, mark_};
   burials_.emplace_back(mark_, key);
-  while (burials_.size() > kMostTombstones) {
+  while (burials_.size() > kMaxTombstones) {
     const auto& [changed, oldest] = burials_.front();
     const auto grave = tombstones_.find(oldest);
     if (grave != tombstones_.end() && grave->second.changed == changed) tombstones_.erase(grave);

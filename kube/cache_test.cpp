@@ -179,7 +179,7 @@ TEST_F(CacheTest, ListsOfNamespacesLeaveOthersAlone) {
 }
 
 TEST_F(CacheTest, TombstonesAreBounded) {
-  for (std::size_t i = 0; i <= kMostTombstones; ++i) {
+  for (std::size_t i = 0; i <= kMaxTombstones; ++i) {
     cache_.erase({"team", "t-" + std::to_string(i)}, "u", "5");
   }
   cache_.put(thing("t-1", "4"));

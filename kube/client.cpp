@@ -14,11 +14,11 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-constexpr int kMostRetries = 10;
+constexpr int kMaxRetries = 10;
 constexpr milliseconds kReadRetryFirst{100};  // doubles
 constexpr int kPageSize = 500;
 // A page is at most this many after one another; more is a server that repeats itself.
-constexpr int kMostPages = 10'000;
+constexpr int kMaxPages = 10'000;
 // Nothing may come from a quiet container for long; a dead peer is found by the pod's end.
 constexpr milliseconds kLogIdle{std::chrono::hours(24)};
 // A node that has not answered by then is asked again later.
@@ -73,7 +73,7 @@ Result<std::vector<Json>> Client::list(const Resource& resource, const std::stri
                                        const ListOptions& options) {
   std::vector<Json> out;
   std::string next;
-  for (int page = 0; page < kMostPages; ++page) {
+  for (int page = 0; page < kMaxPages; ++page) {
     HttpRequest request;
     request.target = path_of(resource, ns) + query_of({{"labelSelector", options.label_selector},
                                                        {"fieldSelector", options.field_selector},
@@ -245,7 +245,7 @@ Result<HttpResponse> Client::send(const HttpRequest& request, const Call& call) 
                call.what + (unknown ? ": outcome unknown: " : ": ") + failure.message};
       if (!reads) return error;
     }
-    if (retry == kMostRetries || left <= wait) return error;
+    if (retry == kMaxRetries || left <= wait) return error;
     pause(wait);
     left -= wait;
     wait = std::min(wait * 2, options_.deadline);

@@ -37,7 +37,7 @@ void EventRecorder::record(Occurrence occurrence) {
   if (occurrence.at_ms == 0) occurrence.at_ms = unix_now();
   {
     const std::lock_guard lock(mutex_);
-    if (queue_.size() < kMostQueuedEvents) {
+    if (queue_.size() < kMaxQueuedEvents) {
       queue_.push_back(std::move(occurrence));
       changed_.notify_all();
       return;
@@ -78,7 +78,7 @@ void EventRecorder::write(const EventWrite& event, const std::stop_token& stop) 
     const Status written = try_write(event);
     if (written.ok()) return;
     const bool later = written.error().code == ErrorCode::kUnavailable;
-    if (!later || tries == kMostEventTries || stop.stop_requested()) {
+    if (!later || tries == kMaxEventTries || stop.stop_requested()) {
       return drop(written.error().message);
     }
     std::unique_lock lock(mutex_);

@@ -19,8 +19,8 @@
 
 namespace fettle::kube {
 
-inline constexpr std::size_t kMostQueuedEvents = 1000;
-inline constexpr int kMostEventTries = 12;
+inline constexpr std::size_t kMaxQueuedEvents = 1000;
+inline constexpr int kMaxEventTries = 12;
 // What is queued when the recorder is stopped is written for so long, and the call under way then
 // is waited for.
 inline constexpr std::chrono::milliseconds kEventFarewell{2'000};

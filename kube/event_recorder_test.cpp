@@ -53,7 +53,7 @@ TEST_F(EventRecorderTest, WritesEventsAndTheirSeries) {
 }
 
 TEST_F(EventRecorderTest, TriesAgainWhileTheServerIsAway) {
-  fail(Fault::Kind::kRefused, kMostEventTries - 1);
+  fail(Fault::Kind::kRefused, kMaxEventTries - 1);
   recorder_->start();
   record("running");
   for (int i = 0; i < 2'000 && server_.list(kEvents).empty(); ++i)
@@ -87,11 +87,11 @@ TEST_F(EventRecorderTest, WhatIsRefusedOrTooMuchIsDropped) {
   server_.on_admission([](const Admission&) -> Status {
     return Error{ErrorCode::kForbidden, "no events here"};
   });
-  for (std::size_t i = 0; i < kMostQueuedEvents + 5; ++i) record(std::to_string(i));
+  for (std::size_t i = 0; i < kMaxQueuedEvents + 5; ++i) record(std::to_string(i));
   EXPECT_EQ(recorder_->dropped(), 5U);
   recorder_->start();
   recorder_->stop();
-  EXPECT_EQ(recorder_->dropped(), kMostQueuedEvents + 5);
+  EXPECT_EQ(recorder_->dropped(), kMaxQueuedEvents + 5);
   EXPECT_EQ(server_.list(kEvents).size(), 0U);
 }
 

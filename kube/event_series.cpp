@@ -13,7 +13,7 @@ namespace fettle::kube {
 namespace {
 
 // Names of objects have at most 253 characters; 17 are for what tells events apart.
-constexpr std::size_t kLongestPrefix = 253 - 17;
+constexpr std::size_t kMaxPrefix = 253 - 17;
 
 std::string identity_of(const Occurrence& occurrence) {
   const char separator = '\0';
@@ -38,7 +38,7 @@ Json regarding(const EventSubject& about) {
 }  // namespace
 
 EventSeries::EventSeries(std::string controller, std::string_view instance)
-    : controller_(std::move(controller)), instance_(utf8_excerpt(instance, kLongestReason)) {}
+    : controller_(std::move(controller)), instance_(utf8_excerpt(instance, kMaxReason)) {}
 
 std::optional<EventWrite> EventSeries::add(const Occurrence& occurrence) {
   const std::string identity = identity_of(occurrence);
@@ -52,7 +52,7 @@ std::optional<EventWrite> EventSeries::add(const Occurrence& occurrence) {
   }
   const ObjectKey key = next_key(occurrence);
   Json event = make_event(occurrence, key);
-  if (series_.size() < kMostSeries) {
+  if (series_.size() < kMaxSeries) {
     series_[identity] = {key, event, 1, occurrence.at_ms, occurrence.at_ms, 1};
   }
   return EventWrite{key, true, event, event};
@@ -90,7 +90,7 @@ ObjectKey EventSeries::next_key(const Occurrence& occurrence) {
   std::snprintf(suffix, sizeof suffix, ".%016" PRIx64, mix_keys(process, made_++));
   const ObjectKey& about = occurrence.about.key;
   return {about.ns.empty() ? "default" : about.ns,
-          about.name.substr(0, kLongestPrefix) + std::string(suffix)};
+          about.name.substr(0, kMaxPrefix) + std::string(suffix)};
 }
 
 Json EventSeries::make_event(const Occurrence& occurrence, const ObjectKey& key) const {
@@ -100,9 +100,9 @@ Json EventSeries::make_event(const Occurrence& occurrence, const ObjectKey& key)
                        {"metadata", Json::object({{"name", key.name}, {"namespace", key.ns}})},
                        {"eventTime", format_micro_time(occurrence.at_ms)},
                        {"type", occurrence.warning ? "Warning" : "Normal"},
-                       {"reason", utf8_excerpt(occurrence.reason, kLongestReason)},
-                       {"action", utf8_excerpt(action, kLongestReason)},
-                       {"note", utf8_excerpt(occurrence.note, kLongestNote)},
+                       {"reason", utf8_excerpt(occurrence.reason, kMaxReason)},
+                       {"action", utf8_excerpt(action, kMaxReason)},
+                       {"note", utf8_excerpt(occurrence.note, kMaxNote)},
                        {"reportingController", controller_},
                        {"reportingInstance", instance_},
                        {"regarding", regarding(occurrence.about)}});

@@ -23,10 +23,10 @@ namespace fettle::kube {
 inline constexpr std::int64_t kSeriesRefreshMs = 30 * 60'000;
 inline constexpr std::int64_t kSeriesQuietMs = 6 * 60'000;
 // Things that may be remembered at a time; of more, each occurrence is an event of its own.
-inline constexpr std::size_t kMostSeries = 1000;
+inline constexpr std::size_t kMaxSeries = 1000;
 // Limits of the API (pkg/apis/core/validation/events.go), in bytes.
-inline constexpr std::size_t kLongestNote = 1024;
-inline constexpr std::size_t kLongestReason = 128;
+inline constexpr std::size_t kMaxNote = 1024;
+inline constexpr std::size_t kMaxReason = 128;
 
 // What an event is about.
 struct EventSubject {
@@ -41,7 +41,7 @@ struct Occurrence {
   bool warning = false;
   std::string reason;  // CamelCase
   std::string action;  // what was done or tried, CamelCase; "" = the reason
-  std::string note;    // for people; cut at kLongestNote
+  std::string note;    // for people; cut at kMaxNote
   std::int64_t at_ms = 0;
 };
 

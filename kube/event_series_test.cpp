@@ -101,17 +101,17 @@ TEST_F(EventSeriesTest, TextsKeepTheLimitsOfTheApi) {
   long_one.about.key.name = std::string(253, 'n');
   const auto write = series_.add(long_one);
   const std::string note = text_at(write->body, {"note"});
-  EXPECT_LE(note.size(), kLongestNote);
+  EXPECT_LE(note.size(), kMaxNote);
   EXPECT_TRUE(note.ends_with("ä...")) << note;
-  EXPECT_EQ(text_at(write->body, {"reason"}).size(), kLongestReason);
+  EXPECT_EQ(text_at(write->body, {"reason"}).size(), kMaxReason);
   EXPECT_EQ(write->key.name.size(), 253U);
 }
 
 TEST_F(EventSeriesTest, WhatIsRememberedIsBounded) {
-  for (std::size_t i = 0; i < kMostSeries + 1; ++i) {
+  for (std::size_t i = 0; i < kMaxSeries + 1; ++i) {
     (void)series_.add(occurrence(kStart, std::to_string(i)));
   }
-  EXPECT_TRUE(series_.add(occurrence(kStart, std::to_string(kMostSeries)))->create);
+  EXPECT_TRUE(series_.add(occurrence(kStart, std::to_string(kMaxSeries)))->create);
   EXPECT_FALSE(series_.add(occurrence(kStart, "0"))->create);
 }
 

@@ -51,12 +51,12 @@ class HttpTransport {
   // Sends a GET and hands the lines of a 200 answer, without their newline, to `on_line` as they
   // come; the server waits while it runs. Ends when the server ends the answer, `on_line` returns
   // false, `stop` is requested, or nothing came for `idle` (an HttpFailure). Lines longer than
-  // kLongestLine are an HttpFailure.
+  // kMaxLine are an HttpFailure.
   virtual HttpResult stream(const HttpRequest& request,
                             const std::function<bool(std::string_view line)>& on_line,
                             std::chrono::milliseconds idle, std::stop_token stop) = 0;
 };
 
-inline constexpr std::size_t kLongestLine = 4u << 20;
+inline constexpr std::size_t kMaxLine = 4u << 20;
 
 }  // namespace fettle::kube

@@ -184,7 +184,7 @@ class Stepper {
 
   // The same version again, unless that has failed too often.
   milliseconds resume(const std::string& message) {
-    if (++state_.resumes > kMostResumes) return start_over(message);
+    if (++state_.resumes > kMaxResumes) return start_over(message);
     return fail(message);
   }
 

@@ -12,7 +12,7 @@
 //   ended within a second,
 //   with nothing seen        the same, after a back-off
 //   network, 429, 5xx,
-//   a line that is no JSON   the same; after kMostResumes in a row list again
+//   a line that is no JSON   the same; after kMaxResumes in a row list again
 //   410, "too large version" list again, at once the first time
 //   anything else            list again after a back-off
 // A list that finds an object missing is how a missed deletion is noticed.
@@ -38,7 +38,7 @@ inline constexpr BackoffRules kWatchBackoff{std::chrono::milliseconds(800),
                                             std::chrono::milliseconds(30'000),
                                             std::chrono::milliseconds(120'000)};
 inline constexpr std::chrono::milliseconds kVeryShortWatch{1'000};
-inline constexpr int kMostResumes = 5;
+inline constexpr int kMaxResumes = 5;
 inline constexpr int kPageSize = 500;
 
 // What to list and watch.

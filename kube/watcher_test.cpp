@@ -231,7 +231,7 @@ TEST_F(WatcherTest, AnEventCutAtAnyByteIsNeverTakenForAnother) {
 TEST_F(WatcherTest, AWatchThatEndsAtOnceAgainAndAgainBacksOffAndThenLists) {
   give(Begin{});
   give(ListAnswered{ok(list_of("10"))});
-  for (int i = 0; i < kMostResumes; ++i) {
+  for (int i = 0; i < kMaxResumes; ++i) {
     now_ += milliseconds(900);
     EXPECT_THAT(give(WatchEnded{ok()}), ElementsAre("failed: the watch ended at once", "wait"));
     EXPECT_THAT(give(Begin{}), ElementsAre(HasSubstr("resourceVersion=10"))) << i;

@@ -98,7 +98,7 @@ void HttpServer::run() {
   std::vector<pollfd> polled;
   while (true) {
     polled.assign(1, {stop_fd_, POLLIN, 0});
-    const bool room = connections_.size() < kMostConnections;
+    const bool room = connections_.size() < kMaxConnections;
     for (const Listener& listener : listeners_) {
       polled.push_back({listener.fd, static_cast<short>(room ? POLLIN : 0), 0});
     }
@@ -132,7 +132,7 @@ void HttpServer::run() {
 }
 
 void HttpServer::accept_from(const Listener& listener, Time now) {
-  while (connections_.size() < kMostConnections) {
+  while (connections_.size() < kMaxConnections) {
     const int fd = ::accept4(listener.fd, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd < 0) return;
     Connection connection;
@@ -169,7 +169,7 @@ bool HttpServer::read(Connection& connection, Time now) {
     answer(connection, refusal(head.status), false, now);
   } else if (head.state == HttpRequestHead::State::kGood) {
     answer(connection, connection.listener->handler(head.path), head.head, now);
-  } else if (connection.received.size() >= kMostRequestBytes) {
+  } else if (connection.received.size() >= kMaxRequestBytes) {
     answer(connection, refusal(431), false, now);
   } else {
     return expire(connection, now);

@@ -21,8 +21,8 @@
 
 namespace fettle::op {
 
-inline constexpr std::size_t kMostConnections = 64;
-inline constexpr std::size_t kMostRequestBytes = 8'192;
+inline constexpr std::size_t kMaxConnections = 64;
+inline constexpr std::size_t kMaxRequestBytes = 8'192;
 
 // How long each part of a connection may take.
 struct HttpTimes {

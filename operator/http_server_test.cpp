@@ -192,7 +192,7 @@ TEST_F(HttpServerTest, ABigAnswerArrivesWhole) {
 
 TEST_F(HttpServerTest, SlowClientsInEverySlotHoldUpOthersOnlyForAMoment) {
   std::vector<std::unique_ptr<Socket>> loris;
-  for (std::size_t i = 0; i < kMostConnections + 8; ++i) {
+  for (std::size_t i = 0; i < kMaxConnections + 8; ++i) {
     loris.push_back(std::make_unique<Socket>(port_, false));
     ASSERT_TRUE(loris.back()->send("GET /hel"));
   }

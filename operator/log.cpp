@@ -26,9 +26,7 @@ spdlog::level::level_enum level_of(LogLevel level) {
   return spdlog::level::err;
 }
 
-std::string quoted(std::string_view text) {
-  return Json(utf8_excerpt(text, kLongestLogValue)).dump();
-}
+std::string quoted(std::string_view text) { return Json(utf8_excerpt(text, kMaxLogValue)).dump(); }
 
 }  // namespace
 

@@ -18,7 +18,7 @@ enum class LogFormat { kText, kJson };
 enum class LogLevel { kDebug, kInfo, kWarning, kError };
 
 // A value longer than this is cut.
-inline constexpr std::size_t kLongestLogValue = 2'048;
+inline constexpr std::size_t kMaxLogValue = 2'048;
 
 using LogFields = std::initializer_list<std::pair<std::string_view, std::string_view>>;
 

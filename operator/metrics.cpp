@@ -71,7 +71,7 @@ Metrics::Series* Metrics::series_of(Id id, const Labels& labels) {
   CHECK(labels.size() == family.description.labels.size(), family.description.name);
   const auto found = family.series.find(labels);
   if (found != family.series.end()) return &found->second;
-  if (family.series.size() >= kMostSeries) return nullptr;
+  if (family.series.size() >= kMaxSeries) return nullptr;
   Series& series = family.series[labels];
   series.counts.resize(family.description.buckets.size());
   return &series;

@@ -1,5 +1,5 @@
 // Metrics: counters, gauges and histograms, and the text that Prometheus reads (exposition format
-// 0.0.4). A family has at most kMostSeries label sets; what would be one more is left out, so that
+// 0.0.4). A family has at most kMaxSeries label sets; what would be one more is left out, so that
 // nothing users name can fill the memory. Thread-safe.
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace fettle::op {
 
-inline constexpr std::size_t kMostSeries = 1'000;
+inline constexpr std::size_t kMaxSeries = 1'000;
 
 class Metrics {
  public:

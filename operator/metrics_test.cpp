@@ -62,9 +62,9 @@ TEST(Metrics, ClearedValuesAreGone) {
 TEST(Metrics, AFamilyHoldsABoundedNumberOfSeries) {
   Metrics metrics;
   const auto gauge = metrics.declare({"g", "G.", Metrics::Type::kGauge, {"name"}, {}});
-  for (std::size_t i = 0; i < kMostSeries + 10; ++i) metrics.set(gauge, {std::to_string(i)}, 1);
+  for (std::size_t i = 0; i < kMaxSeries + 10; ++i) metrics.set(gauge, {std::to_string(i)}, 1);
   const std::string text = metrics.text();
-  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 2 + kMostSeries);
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 2 + kMaxSeries);
   metrics.set(gauge, {"0"}, 5);  // those that are there still change
   EXPECT_NE(metrics.text().find("g{name=\"0\"} 5\n"), std::string::npos);
 }

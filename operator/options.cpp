@@ -15,8 +15,8 @@ namespace fettle::op {
 
 namespace {
 
-constexpr int kMostWorkers = 64;
-constexpr int kLongestLeaseSeconds = 3600;
+constexpr int kMaxWorkers = 64;
+constexpr int kMaxLeaseSeconds = 3600;
 
 const std::map<std::string, LogLevel> kLevels = {{"debug", LogLevel::kDebug},
                                                  {"info", LogLevel::kInfo},
@@ -27,7 +27,7 @@ const std::map<std::string, LogFormat> kFormats = {{"text", LogFormat::kText},
 
 // A DNS label, as names of namespaces and Leases are. "" = it is one.
 std::string check_dns_label(const std::string& text) {
-  const bool good = text.size() <= api::kLongestLabelName && api::is_dns_label(text);
+  const bool good = text.size() <= api::kMaxLabelName && api::is_dns_label(text);
   return good ? "" : "'" + text + "' is not a name: up to 63 of a-z, 0-9 and -";
 }
 
@@ -66,7 +66,7 @@ void add_seconds(CLI::App& app, const std::string& flag, std::chrono::millisecon
   app.add_option_function<int>(
          flag, [&time](int seconds) { time = std::chrono::seconds(seconds); },
          help + " (" + fallback + ")")
-      ->check(CLI::Range(1, kLongestLeaseSeconds))
+      ->check(CLI::Range(1, kMaxLeaseSeconds))
       ->type_name("SECONDS");
 }
 
@@ -121,7 +121,7 @@ void add_rest(CLI::App& app, Options& options) {
   app.add_option("--health-port", options.health_port, "Port of /healthz and /readyz (8081)")
       ->type_name("PORT");
   app.add_option("--workers", options.workers, "Threads that look after Studies and Trials (4)")
-      ->check(CLI::Range(1, kMostWorkers))
+      ->check(CLI::Range(1, kMaxWorkers))
       ->type_name("N");
   app.add_option("--gang-timeout", options.gang_timeout,
                  "Seconds in which the workers of a trial must all have a node (120)")

@@ -104,7 +104,7 @@ Status read_output(int fd, SteadyTime end, std::string& out) {
 Result<std::string> run(const ExecConfig& exec, const std::string& info, bool interactive) {
   FETTLE_ASSIGN(const Child child, start(exec, info, interactive));
   std::string output;
-  Status read = read_output(child.output, std::chrono::steady_clock::now() + kLongestExec, output);
+  Status read = read_output(child.output, std::chrono::steady_clock::now() + kMaxExec, output);
   ::close(child.output);
   if (!read.ok()) ::kill(child.pid, SIGKILL);
   int status = 0;

@@ -12,8 +12,8 @@
 namespace fettle::kube {
 
 // Runs the plugin of `config` when a credential is needed, and again when it has expired or was
-// refused. Somebody may have to log in: it may take kLongestExec.
-inline constexpr std::chrono::minutes kLongestExec{5};
+// refused. Somebody may have to log in: it may take kMaxExec.
+inline constexpr std::chrono::minutes kMaxExec{5};
 std::unique_ptr<TokenSource> exec_credentials(const ClusterConfig& config);
 
 // What a plugin is told in KUBERNETES_EXEC_INFO. Pure, but for a CA that is in a file.

@@ -6,9 +6,9 @@
 namespace fettle::kube {
 namespace {
 
-constexpr std::chrono::seconds kLongestRetryAfter = std::chrono::hours(24);
+constexpr std::chrono::seconds kMaxRetryAfter = std::chrono::hours(24);
 // A server that warns more often than this about one request has nothing more to say.
-constexpr std::size_t kMostWarnings = 32;
+constexpr std::size_t kMaxWarnings = 32;
 
 // The quoted string that `text` begins with, unescaped; `text` then begins after it. Absent when
 // its end is missing.
@@ -34,7 +34,7 @@ bool is_header_value(std::string_view value) {
 
 std::vector<std::string> read_warnings(std::string_view header) {
   std::vector<std::string> out;
-  while (out.size() < kMostWarnings) {
+  while (out.size() < kMaxWarnings) {
     // A warning is a code, an agent, a quoted text and perhaps a quoted date.
     const std::size_t start = header.find('"');
     if (start == std::string_view::npos) break;
@@ -55,9 +55,9 @@ std::optional<std::chrono::seconds> read_retry_after(std::string_view header) {
   const char* const end = header.data() + header.size();
   const auto [stopped, error] = std::from_chars(header.data(), end, seconds);
   if (stopped != end || header.empty() || seconds < 0) return std::nullopt;
-  if (error == std::errc::result_out_of_range) return kLongestRetryAfter;
+  if (error == std::errc::result_out_of_range) return kMaxRetryAfter;
   if (error != std::errc{}) return std::nullopt;
-  return std::min(std::chrono::seconds(seconds), kLongestRetryAfter);
+  return std::min(std::chrono::seconds(seconds), kMaxRetryAfter);
 }
 
 }  // namespace fettle::kube

@@ -53,14 +53,14 @@ HttpResult Transport::call_once(const HttpRequest& request, const Credential& cr
   waiting.until = [end] { return end; };
   waiting.timeout_text = "no whole answer within " + seconds_text(deadline);
   waiting.on_block = [&](int, std::string_view block) {
-    too_large = body.size() + block.size() > kLargestBody;
+    too_large = body.size() + block.size() > kMaxBody;
     if (!too_large) body += block;
     return !too_large;
   };
   HttpResult result = wire_->exchange(Wire::Purpose::kCall, request, credential, waiting);
   if (too_large) {
     return HttpFailure{
-        true, server_ + ": the answer is larger than " + std::to_string(kLargestBody) + " bytes"};
+        true, server_ + ": the answer is larger than " + std::to_string(kMaxBody) + " bytes"};
   }
   if (auto* const response = std::get_if<HttpResponse>(&result)) response->body = std::move(body);
   return result;
@@ -69,7 +69,7 @@ HttpResult Transport::call_once(const HttpRequest& request, const Credential& cr
 HttpResult Transport::stream_once(const HttpRequest& request, const Credential& credential,
                                   const std::function<bool(std::string_view line)>& on_line,
                                   std::chrono::milliseconds idle, const std::stop_token& stop) {
-  LineSplitter lines(on_line, kLongestLine);
+  LineSplitter lines(on_line, kMaxLine);
   LineSplitter::Verdict verdict = LineSplitter::Verdict::kGoOn;
   std::string refusal;
   Waiting waiting;
@@ -78,8 +78,8 @@ HttpResult Transport::stream_once(const HttpRequest& request, const Credential& 
   waiting.stop = stop;
   waiting.on_block = [&](int status, std::string_view block) {
     if (status != 200) {
-      refusal += block.substr(0, kLongestLine - std::min(kLongestLine, refusal.size()));
-      return refusal.size() < kLongestLine;
+      refusal += block.substr(0, kMaxLine - std::min(kMaxLine, refusal.size()));
+      return refusal.size() < kMaxLine;
     }
     verdict = lines.take(block);
     return verdict == LineSplitter::Verdict::kGoOn;
@@ -89,7 +89,7 @@ HttpResult Transport::stream_once(const HttpRequest& request, const Credential& 
   if (response == nullptr) return result;
   if (verdict == LineSplitter::Verdict::kTooLong) {
     return HttpFailure{true, server_ + ": a line of the answer is longer than " +
-                                 std::to_string(kLongestLine) + " bytes"};
+                                 std::to_string(kMaxLine) + " bytes"};
   }
   if (verdict == LineSplitter::Verdict::kGoOn && !stop.stop_requested()) lines.finish();
   response->body = std::move(refusal);

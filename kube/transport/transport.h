@@ -13,7 +13,7 @@
 namespace fettle::kube {
 
 // Of the answer to a call. A page of 500 objects is a few megabytes.
-inline constexpr std::size_t kLargestBody = 64u << 20;
+inline constexpr std::size_t kMaxBody = 64u << 20;
 
 class Transport final : public HttpTransport {
  public:

@@ -1,6 +1,6 @@
-// The claim on which a Study's checkpoints lie: the user's, which stays, or one that is made for
-// the Study, belongs to it, and is removed with it by the garbage collector. Pure; usable from any
-// thread.
+// The PersistentVolumeClaim of a Study's checkpoints: either the user's, which stays, or one
+// created for the Study, which owns it, so that the garbage collector removes it with the Study.
+// Pure; usable from any thread.
 #pragma once
 
 #include <string>
@@ -10,13 +10,13 @@
 
 namespace fettle::kubernetes {
 
-// Its name; "": checkpoints go with their pod.
+// The claim's name; "": checkpoints are deleted with their pod.
 std::string claim_of(const api::Study& study);
 
-// Whether one is to be made for the Study.
+// Whether a claim is created for the Study.
 bool makes_claim(const api::Study& study);
 
-// The PersistentVolumeClaim to make; makes_claim(study) holds.
+// The claim to create. Requires makes_claim(study).
 Json build_claim(const api::Study& study);
 
 }  // namespace fettle::kubernetes

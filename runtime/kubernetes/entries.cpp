@@ -27,9 +27,9 @@ Result<api::Trial> read_stored_trial(const Json& object) {
   return api::read_trial(object, api::UnknownFields::kIgnored);
 }
 
-// Reads `object`; where that fails, once more without what `truncate_message` takes out.
-template <class Object, class Read, class Shorten>
-Result<Object> read_or_shorten(const Json& object, const Read& read, const Shorten& take_out) {
+// Reads `object`; if that fails, again without the part that `take_out` removes.
+template <class Object, class Read, class TakeOut>
+Result<Object> read_or_shorten(const Json& object, const Read& read, const TakeOut& take_out) {
   Result<Object> whole = read(object);
   if (whole.ok()) return whole;
   Json less = object;
@@ -41,19 +41,19 @@ Result<Object> read_or_shorten(const Json& object, const Read& read, const Short
 // `why` it cannot be read; "" = it can.
 Readability readability_of(const Json& object, const std::string& why) {
   Readability out;
-  out.why = core::truncate_message(why);
-  std::string told;
+  out.why = core::shorten(why);
+  std::string stored;
   for (const Json& condition : kube::array_at(object, {"status", "conditions"})) {
     if (kube::text_at(condition, {"type"}) == kReadable) {
-      told = kube::text_at(condition, {"message"});
+      stored = kube::text_at(condition, {"message"});
     }
   }
-  out.said = told == out.why;
-  if (!out.said) out.conditions = Json(kube::array_at(object, {"status", "conditions"}));
+  out.reported = stored == out.why;
+  if (!out.reported) out.conditions = Json(kube::array_at(object, {"status", "conditions"}));
   return out;
 }
 
-// Leaves out what nobody needs of a trial that is done. Whether there was anything.
+// Drops the learning curve of a finished trial. Returns whether there was one.
 bool trim(api::Trial& trial) {
   if (!core::is_done(trial) || !trial.status.report) return false;
   std::vector<api::HistoryPoint>& curve = trial.status.report->history;
@@ -62,7 +62,7 @@ bool trim(api::Trial& trial) {
   return was_there;
 }
 
-// The condition is about the object, not about the Study or the Trial.
+// Readable is about the stored object; the Study or Trial itself does not have it.
 void leave_out_readable(std::vector<api::StatusCondition>& conditions) {
   std::erase_if(conditions, [](const auto& condition) { return condition.type == kReadable; });
 }

@@ -1,13 +1,12 @@
-// Studies and Trials as the caches keep them: read, or with the reason why they cannot be.
+// Cache entries of Studies and Trials: the parsed object, or the reason why it cannot be read.
 //
-// What the API server stores is read leniently: a field that this version does not know was
-// written, or filled in as a default, by a newer one, and says nothing about the rest. An object
-// that cannot be read all the same must not stop the others, nor end: it gets the condition
-// Readable, False, until it can be read again. What only reports (a Study's status, a Trial's
-// status.report) is left out where it cannot be read: it is derived again. The learning curve of a
-// trial that is done is left out, too: it is most of what a cache would hold of thousands of
-// trials, and nobody asks for it.
-// Values; reading is pure and usable from any thread.
+// Stored objects are read leniently: an unknown field was written, or defaulted, by a newer version
+// and does not invalidate the rest. An object that still cannot be read must neither block others
+// nor be ended: it gets the condition Readable=False until it can be read. Derived parts (a Study's
+// status, a Trial's status.report) are dropped if unreadable, since they are derived again. The
+// learning curve of a finished trial is dropped as well: nothing reads it, and it would be most of
+// the cache's memory for thousands of trials.
+// Values; parsing is pure and usable from any thread.
 #pragma once
 
 #include <memory>
@@ -20,11 +19,11 @@
 
 namespace fettle::kubernetes {
 
-// Whether an object can be read, and whether its conditions say the same.
+// Whether an object can be read, and whether its condition Readable agrees.
 struct Readability {
-  std::string why;    // not, for people, shortened; "" = it can be read
-  bool said = false;  // by the condition Readable, or by there being none
-  Json conditions;    // as they are, where something is left to say
+  std::string why;        // the error, shortened; "" = it can be read
+  bool reported = false;  // the condition Readable agrees
+  Json conditions;        // as stored, unless `reported`
 };
 
 struct StudyEntry {
@@ -37,17 +36,17 @@ struct TrialEntry {
   api::Metadata metadata;
   api::TrialPtr trial;      // null when it cannot be read
   std::string study;        // spec.study, "" where there is none
-  std::string study_uid;    // of the Study that owns it, by its owner references; "" = none
-  bool is_trimmed = false;  // the trial is done, and its learning curve is left out
+  std::string study_uid;    // of the Study that owns it, by owner reference; "" = none
+  bool is_trimmed = false;  // the trial is finished and its learning curve was dropped
   Readability readability;
 };
 
-// Errors: it has no name, so it is no object at all. The label with the uid of a trial's Study
-// (core/names.h) is what the owner references say, whatever is written on the object.
+// Fails only for an object without a name. The label with the uid of a trial's Study (core/names.h)
+// is set from the owner references, whatever the object's own label says.
 Result<StudyEntry> read_study_entry(const Json& object);
 Result<TrialEntry> read_trial_entry(const Json& object);
 
-// The object's conditions with what there is to say.
+// The object's conditions, with Readable added or removed.
 Json conditions_with(const Readability& readability, std::int64_t now_ms);
 
 }  // namespace fettle::kubernetes

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "api/timestamp.h"
-#include "runtime/kubernetes/our_objects.h"
+#include "runtime/kubernetes/ownership.h"
 
 namespace fettle::kubernetes {
 namespace {
@@ -37,7 +37,7 @@ bool is_before(const Gang& a, const Gang& b) {
   return place(*a.job) < place(*b.job);
 }
 
-// Its pods are there, by our doing or by somebody's who resumed it by hand.
+// Its pods exist, because the operator or a user resumed it.
 bool is_open(const kube::Job& job) {
   const GangState state = gang_state(job);
   return !job.suspended && (state == GangState::kOpen || state == GangState::kWaiting);
@@ -74,7 +74,7 @@ bool is_suspended_by_others(const kube::Job& job) {
 
 std::string domain_of(const kube::Job& job) { return annotation_of(job, kGangDomainAnnotation); }
 
-bool is_in_line(const kube::Job& job) {
+bool is_in_queue(const kube::Job& job) {
   const GangState state = gang_state(job);
   const bool stands =
       state == GangState::kWaiting || state == GangState::kOpen || state == GangState::kReturned;
@@ -102,11 +102,12 @@ std::vector<GangStep> next_gang_steps(std::vector<Gang> gangs, std::int64_t now_
     if (gang_state(*job) == GangState::kReturned) steps.push_back({job, GangState::kReturned});
     if (!is_open(*job)) continue;
     const bool late = now_ms >= gang_opened_ms(*job) + timeout_ms;
-    // One that holds nothing is in nobody's way while nobody waits: perhaps nodes are being made.
-    const bool in_the_way = with_node > 0 || next != gangs.end();
+    // A gang without nodes blocks nobody while no other one waits: an autoscaler may be adding
+    // nodes.
+    const bool blocks = with_node > 0 || next != gangs.end();
     if (with_node >= job->completions) {
       steps.push_back({job, GangState::kGathered});
-    } else if (late && in_the_way) {
+    } else if (late && blocks) {
       steps.push_back({job, GangState::kReturned});
     } else {
       gathering = true;

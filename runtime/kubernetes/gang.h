@@ -1,15 +1,15 @@
-// Gangs: runs whose workers must all have a node before any of them can work.
+// Gang scheduling: all workers of a run must have a node before any of them can work.
 //
-// Two gangs that each hold a part of the GPUs would wait for each other for ever. So the Job of a
-// gang is made suspended, and Jobs are opened one at a time, the oldest first; the next one when
-// all pods of the one before have a node. At most one gang of an operator is therefore incomplete
-// in each domain: pods that compete for the same nodes, told apart by node selector and GPU
-// resource. Others may take what it waits for; so a gang that does not gather in time is returned:
-// its Job is deleted, which frees its GPUs, and the run is started again at the end of the line.
-// A deletion and not another suspension, because workers that are suspended may exit with 0, and
-// the Job controller would count their part as done.
+// Two gangs that each hold a part of the GPUs would deadlock. So the Job of a gang is created
+// suspended, and Jobs are resumed one at a time, oldest first: the next one once all pods of the
+// previous one have a node. So in each domain, the pods that compete for the same nodes (same node
+// selector and GPU resource), at most one gang of an operator is incomplete. Other workloads may
+// take the nodes that it waits for, so a gang that is not complete in time is returned to the
+// queue: its Job is deleted, which frees its GPUs, and its run starts again at the tail. The Job is
+// deleted rather than suspended again because suspended workers may exit with 0, which the Job
+// controller would count as completed indexes.
 //
-// Where a gang stands is written on its Job, so that this is a function of what is seen.
+// The state of a gang is an annotation of its Job, so these are functions of observed objects.
 // Pure; usable from any thread.
 #pragma once
 
@@ -21,33 +21,33 @@
 
 namespace fettle::kubernetes {
 
-// Of a Job of several workers: its GangState in words.
+// On a Job of several workers: its GangState.
 inline constexpr const char* kGangAnnotation = "fettle.dev/gang";
-// When it was opened, by the operator's clock.
+// When the Job was resumed, by the operator's clock.
 inline constexpr const char* kGangOpenedAnnotation = "fettle.dev/gang-opened";
 inline constexpr const char* kGangDomainAnnotation = "fettle.dev/gang-domain";
 
 enum class GangState {
-  kNone,      // no gang: one worker
-  kWaiting,   // suspended by us until it is its turn
-  kOpen,      // its pods are made and look for nodes
-  kGathered,  // all have had a node; what comes later is no matter of the line
-  kReturned,  // it did not gather in time: to be deleted, and started again
-  kStopped,   // suspended by us because the run was to stop
+  kNone,      // one worker, so no gang
+  kWaiting,   // suspended by the operator until its turn
+  kOpen,      // resumed; its pods are being scheduled
+  kGathered,  // all workers have had a node; it has left the queue
+  kReturned,  // not complete in time: its Job is deleted and its run starts again
+  kStopped,   // suspended by the operator to stop the run
 };
 const char* to_string(GangState state);
 GangState gang_state(const kube::Job& job);
-// When its pods began to look for nodes.
+// Since when its pods can be scheduled.
 std::int64_t gang_opened_ms(const kube::Job& job);
-// Suspended, but not by us: a queue such as Kueue, or somebody by hand.
+// Suspended, but not by the operator: by a queue such as Kueue, or by hand.
 bool is_suspended_by_others(const kube::Job& job);
 
-// The pods that compete with the Job's for nodes; "" = no gang.
+// Identifies the pods that compete with the Job's for nodes; "" = no gang.
 std::string domain_of(const kube::Job& job);
-// Whether it is, or may become, incomplete.
-bool is_in_line(const kube::Job& job);
+// Whether the gang is, or may become, incomplete.
+bool is_in_queue(const kube::Job& job);
 
-// How many ranks of the Job have a node.
+// The number of ranks of the Job that have a node.
 std::int64_t workers_with_node(const kube::Job& job, const std::vector<PodPtr>& pods);
 
 struct Gang {
@@ -55,14 +55,14 @@ struct Gang {
   std::int64_t with_node = 0;
 };
 
-// What is to be done about a gang: `to` is the state it comes into.
+// A transition of a gang to the state `to`.
 struct GangStep {
   JobPtr job;
   GangState to = GangState::kOpen;
 };
 
-// The steps for the gangs of one domain, in order. Steps that were taken already come again until
-// they show.
+// The transitions for the gangs of one domain, in order. A transition is repeated until it is
+// observed.
 std::vector<GangStep> next_gang_steps(std::vector<Gang> gangs, std::int64_t now_ms,
                                       std::int64_t timeout_ms);
 

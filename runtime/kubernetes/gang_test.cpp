@@ -138,14 +138,14 @@ TEST(GangLine, WhatAGangWaitsForIsTold) {
     std::string said;
   } cases[] = {
       {waiting("a", kNow - 1'000), false, ""},
-      {waiting("a", kNow - 60'000), false, "it waits for its turn"},
+      {waiting("a", kNow - 60'000), false, "it waits in the queue for nodes"},
       {{"a", "open", 5, 3, kNow - 1'000}, true, "no node has room for it"},
       {{"a", "open", 5, 3, kNow - 6'000},
        true,
        "3 of 4 workers have a node; no node has room for it: 0/2 nodes are available"},
       {{"a", "open", 5, 3, kNow - 1'000}, false, ""},
-      {{"a", "open", 5, 3, kNow - 6'000}, false, "no pod could be made yet"},
-      {{"a", "returned", 5, 3}, true, "waits for its turn again"},
+      {{"a", "open", 5, 3, kNow - 6'000}, false, "no pod could be created yet"},
+      {{"a", "returned", 5, 3}, true, "waits in the queue for nodes"},
   };
   for (const auto& c : cases) {
     const kube::Job job = job_of(c.job);

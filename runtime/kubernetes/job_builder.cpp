@@ -14,7 +14,7 @@ namespace fettle::kubernetes {
 namespace {
 
 // Pods are named "<job>-<rank>", with a rank of at most 1023, and that must be a DNS label.
-constexpr std::size_t kLongestPodPrefix = 63;
+constexpr std::size_t kMaxPodPrefix = 63;
 
 constexpr std::string_view kSharedByNodes = "ReadWriteMany";
 constexpr std::string_view kOfOnePod = "ReadWriteOncePod";
@@ -29,7 +29,7 @@ Json object_in(const Json& object, std::string_view key) {
 
 Status check_name(const std::string& job, std::int64_t workers) {
   const std::string pod = job + "-" + std::to_string(workers - 1);
-  if (pod.size() <= kLongestPodPrefix) return success();
+  if (pod.size() <= kMaxPodPrefix) return success();
   return invalid("its pods would be called " + pod + ", " + std::to_string(pod.size()) +
                  " characters; Kubernetes allows 63; give the Study a shorter name");
 }
@@ -43,7 +43,7 @@ Json failure_policy() {
   return Json::object({{"rules", Json(Json::Array{disrupted})}});
 }
 
-// What is on a volume of a pod goes with it, and its successors would begin anew.
+// A volume of the pod itself is deleted with it, and a child trial would find no checkpoint.
 Status check_checkpoints(const api::Study& study) {
   const std::string& algorithm = study.spec.algorithm.name;
   if (!api::replaces_trials(algorithm) || !claim_of(study).empty()) return success();
@@ -67,7 +67,7 @@ Status check_claim(const api::Study& study) {
       "trials have several workers; give ReadWriteMany, or ReadWriteOnce for workers on one node");
 }
 
-// Affinity to themselves: the first pod goes where it likes, the others follow.
+// Pod affinity to itself: the first pod is placed freely, the others follow it.
 void keep_on_one_node(const std::string& job, Json& pod_template) {
   const Json selector =
       Json::object({{"matchLabels", Json::object({{"batch.kubernetes.io/job-name", job}})}});
@@ -84,7 +84,7 @@ void keep_on_one_node(const std::string& job, Json& pod_template) {
   spec.set("affinity", std::move(affinity));
 }
 
-// What pods compete for: see gang.h.
+// The gang domain (gang.h): what pods compete for.
 std::string domain_of(const api::Study& study, const Json& pod_template) {
   const Result<std::optional<GpuRequest>> gpus = request_gpus(study.spec.trial);
   return Json::object({{"gpu", gpus.ok() && *gpus ? (*gpus)->resource : ""},
@@ -98,7 +98,7 @@ void add_workers(const api::Study& study, const api::Trial& trial, const std::st
   annotations.set(kServiceAnnotation, service_of(job));
   annotations.set(kWorkersAnnotation, std::to_string(trial.spec.workers));
   if (const auto least = runtime::least_workers(study)) {
-    annotations.set(kLeastWorkersAnnotation, std::to_string(*least));
+    annotations.set(kMinWorkersAnnotation, std::to_string(*least));
   }
   if (needs_one_node(study)) annotations.set(kOneNodeAnnotation, "true");
   if (!is_gang(trial)) return;
@@ -179,7 +179,7 @@ Json build_service(const kube::Job& job) {
     const auto found = job.metadata.labels.find(label);
     if (found != job.metadata.labels.end()) labels.set(label, found->second);
   }
-  // Of a Job that an earlier version made the Service has the Job's name.
+  // "true": a Job of an earlier version, whose Service has the Job's name.
   const std::string named = job.metadata.annotations.at(kServiceAnnotation);
   const Json metadata = Json::object(
       {{"name", named == "true" ? job.metadata.name : named},
@@ -187,7 +187,7 @@ Json build_service(const kube::Job& job) {
        {"labels", labels},
        {"ownerReferences", Json(Json::Array{owner_reference("batch/v1", "Job", job.metadata)})}});
   const Json port = Json::object({{"name", "rendezvous"}, {"port", kRendezvousPort}});
-  // Workers must find each other before they are ready: that is how they become so.
+  // Workers become ready by finding each other, so names must resolve before they are ready.
   const Json spec = Json::object(
       {{"clusterIP", "None"},
        {"publishNotReadyAddresses", true},

@@ -1,11 +1,11 @@
-// The Job of a run, and what belongs to it: pure functions from Study and Trial to Kubernetes
+// Builds the Job of a run and its Service: pure functions from Study and Trial to Kubernetes
 // objects, following the worker contract.
 //
-// A Job is Indexed with completions = parallelism = workers, so that both can be changed together.
-// It replaces disrupted pods by itself and nothing else: every other retry is a new run. A user's
-// template is kept as it is; labels, the trial file, the checkpoints and the environment are added,
-// and a variable that the user sets too stays the user's. Values are data: `$` is written `$$`,
-// because Kubernetes expands $(NAME) in values. Usable from any thread.
+// The Job is Indexed with completions = parallelism = workers, which can be changed together to
+// resize it. It replaces disrupted pods and nothing else: every other retry is a new run. A user's
+// template is preserved; labels, the trial file, the checkpoints and the environment are added, and
+// a variable that the user sets wins. Values are data: `$` is escaped as `$$`, because Kubernetes
+// expands $(NAME) in values. Usable from any thread.
 #pragma once
 
 #include <cstdint>
@@ -19,22 +19,22 @@
 
 namespace fettle::kubernetes {
 
-// Labels of Jobs, pods and Services; informers select on the trial's.
+// Labels of Jobs, pods and Services; informers select on kTrialLabel.
 inline constexpr const char* kTrialLabel = "fettle.dev/trial";
 inline constexpr const char* kRunLabel = "fettle.dev/run";
-// Of a Job: which container is the trial; absent: the one named kTrainerContainer.
+// On a Job: the name of the trial's container; absent: kTrainerContainer.
 inline constexpr const char* kContainerAnnotation = "fettle.dev/container";
-// Of a Job whose workers find each other through a headless Service: its name.
+// On a Job whose workers find each other through a headless Service: the Service's name.
 inline constexpr const char* kServiceAnnotation = "fettle.dev/service";
-// Of such a Job: with how many workers it was made, which its pods go by whatever comes later; and,
-// where workers may come and go, how many must be left.
+// On such a Job: the number of workers at its creation, which its pods have as WORLD_SIZE whatever
+// resizes follow; and, if it is elastic, the minimum number of workers.
 inline constexpr const char* kWorkersAnnotation = "fettle.dev/workers";
-inline constexpr const char* kLeastWorkersAnnotation = "fettle.dev/least-workers";
-// Of a Job whose workers are kept on one node, because only one node mounts their checkpoints.
+inline constexpr const char* kMinWorkersAnnotation = "fettle.dev/least-workers";
+// On a Job whose workers are placed on one node, because only one node can mount their checkpoints.
 inline constexpr const char* kOneNodeAnnotation = "fettle.dev/one-node";
-// Of a Job: the step it was asked to reach.
+// On a Job: the step to train to.
 inline constexpr const char* kUntilStepAnnotation = "fettle.dev/until-step";
-// Of a pod: the trial file as JSON, which the pod sees at kTrialFile.
+// On a pod: the trial file as JSON, mounted at kTrialFile.
 inline constexpr const char* kTrialFileAnnotation = "fettle.dev/trial";
 
 inline constexpr const char* kTrainerContainer = "trainer";
@@ -44,24 +44,24 @@ inline constexpr int kRendezvousPort = 29500;
 
 struct JobOptions {
   std::string trainer_image;  // of the built-in trainer
-  Json trainer_pod = {};      // laid over its pod (pod_patch.h); null = nothing
-  // How long the workers of a trial may take until all have a node (gang.h).
+  Json trainer_pod = {};      // patch of its pod (pod_patch.h); null = none
+  // How long the workers of a gang may wait until all have a node (gang.h).
   std::int64_t gang_timeout_ms = 120'000;
 };
 
-// The Service of a Job of several workers. Services may not begin with a digit before Kubernetes
-// 1.36, Studies may; and no Study's Service can have the name that another's has.
+// The name of the Service of a Job of several workers. The prefix is there because the name of a
+// Service may not start with a digit before Kubernetes 1.36, and a Study's may.
 std::string service_of(const std::string& job);
 
-// An ownerReference that says "this is mine": the object goes when its owner does.
+// The controller ownerReference to `owner`: the object is garbage-collected with it.
 Json owner_reference(std::string_view api_version, std::string_view kind,
                      const api::Metadata& owner);
 
-// The Job of run `run`. kInvalid, in words: it can never be, as the Study is written.
+// The Job of run `run`. kInvalid: the Study can never run as it is written, with the reason.
 Result<Json> build_job(const api::Study& study, const api::Trial& trial, std::int64_t run,
                        const JobOptions& options);
 
-// A pod as the Job controller would make it from `job`, for a dry run.
+// The pod that the Job controller would create from `job`, for a dry run.
 Json pod_of(const Json& job);
 
 // The headless Service through which the pods of `job` find each other.

@@ -1,11 +1,11 @@
-// The part of JobRuns that looks after gangs (gang.h says what is to be done).
+// The part of JobRuns that carries out the transitions of gangs (gang.h decides them).
 #include <algorithm>
 #include <utility>
 
 #include "api/quantity.h"
 #include "api/timestamp.h"
 #include "runtime/kubernetes/job_runs.h"
-#include "runtime/kubernetes/our_objects.h"
+#include "runtime/kubernetes/ownership.h"
 #include "runtime/kubernetes/rank_ends.h"
 
 namespace fettle::kubernetes {
@@ -27,24 +27,24 @@ std::vector<Gang> JobRuns::gangs_of(const std::string& domain) {
   return gangs;
 }
 
-// A step that fails is the last one: those after it rest on it. One that rested on an old view is
-// taken again at the look that the newer one brings; what else goes wrong is told at the look at
-// the gang itself.
-Status JobRuns::tend_gangs(const kube::Job& job) {
+// Stops at the first step that fails, because later ones depend on it. A conflict means that the
+// cache was stale, and the update that resolves it triggers another reconcile. Any other error is
+// returned by the reconcile of the gang that it is about.
+Status JobRuns::reconcile_gangs(const kube::Job& job) {
   const GangState state = gang_state(job);
   if (state == GangState::kNone || state == GangState::kGathered) return success();
   const std::lock_guard lock(gang_mutex_);
   const auto steps =
       next_gang_steps(gangs_of(domain_of(job)), clock_.now_ms(), options_.gang_timeout_ms);
   for (const GangStep& step : steps) {
-    Status taken = take_gang_step(step);
+    Status taken = apply_gang_step(step);
     if (taken.ok()) continue;
     return step.job->metadata.uid == job.metadata.uid ? unless_gone(std::move(taken)) : success();
   }
   return success();
 }
 
-Status JobRuns::take_gang_step(const GangStep& step) {
+Status JobRuns::apply_gang_step(const GangStep& step) {
   const kube::Job& job = *step.job;
   if (step.to == GangState::kReturned) return return_gang(job, options_.gang_timeout_ms);
   Json spec = Json::object();
@@ -60,8 +60,8 @@ std::string JobRuns::why_returned(const kube::Job& job) {
          "; they give way to others, and are tried again at the end of the line";
 }
 
-// Deletes the Job of a run that is started again, but not for `hold_ms`. Written down first: a Job
-// that is gone would count as one that somebody deleted.
+// Deletes the Job of a run that starts again after `hold_ms`. The annotation comes first: without
+// it a deleted Job counts as one that a user deleted.
 Status JobRuns::return_gang(const kube::Job& job, std::int64_t hold_ms) {
   if (gang_state(job) != GangState::kReturned) {
     FETTLE_TRY(set_gang_state(job, GangState::kReturned, Json::object()));
@@ -78,7 +78,7 @@ Status JobRuns::return_gang(const kube::Job& job, std::int64_t hold_ms) {
   return unless_gone(client_.remove(kube::kJobs, key_of(job.metadata), options));
 }
 
-// Fails if the Job is not what was seen: perhaps its run was stopped meanwhile.
+// Guarded by the resourceVersion: the run may have been stopped since.
 Status JobRuns::set_gang_state(const kube::Job& job, GangState state, Json spec) {
   Json annotations = Json::object({{kGangAnnotation, to_string(state)}});
   if (state == GangState::kOpen) {
@@ -91,15 +91,15 @@ Status JobRuns::set_gang_state(const kube::Job& job, GangState state, Json spec)
       client_.patch(kube::kJobs, key_of(job.metadata), "",
                     Json::object({{"metadata", metadata}, {"spec", std::move(spec)}}));
   if (!written.ok()) return written.error();
-  return keep(written->object);
+  return cache_job(written->object);
 }
 
-// A worker that was taken away and has not ended yet.
+// A worker that a resize removed and that has not ended yet.
 bool JobRuns::has_surplus_workers(const kube::Job& job) {
   const std::string container = trial_container_of(job);
   const std::vector<PodPtr> pods = pods_.group(job.metadata.uid);
   return std::any_of(pods.begin(), pods.end(), [&](const PodPtr& pod) {
-    return rank_of(*pod) >= job.completions && may_live(*pod, container, clock_.now_ms());
+    return rank_of(*pod) >= job.completions && may_be_alive(*pod, container, clock_.now_ms());
   });
 }
 

@@ -6,7 +6,7 @@
 #include "core/names.h"
 #include "kube/json_path.h"
 #include "runtime/kubernetes/claim.h"
-#include "runtime/kubernetes/our_objects.h"
+#include "runtime/kubernetes/ownership.h"
 #include "runtime/kubernetes/rank_ends.h"
 #include "runtime/kubernetes/run_of_job.h"
 #include "runtime/kubernetes/template_check.h"
@@ -17,9 +17,9 @@ namespace {
 
 using core::RunState;
 
-// Nobody tells us that a Service or a claim was deleted: each is asked for again after so long.
-constexpr std::int64_t kBelieveMs = 60'000;
-// Whose owner has not asked for so long is forgotten.
+// Services and claims are not watched: each is created again, if missing, at this interval.
+constexpr std::int64_t kTrustMs = 60'000;
+// Entries of owners that were not reconciled for this long are dropped.
 constexpr std::int64_t kForgetMs = 3'600'000;
 
 const api::RunRecord* find_record(const api::Trial& trial, std::int64_t run) {
@@ -45,7 +45,7 @@ int count_refusals(const api::Trial& trial, std::int64_t run) {
   return count;
 }
 
-// Whether the last words of a pod say nothing that the trainer has not reported itself.
+// Whether the trainer has already reported what its termination message says.
 bool is_reported(const api::Trial& trial, const api::Report& words) {
   const auto& known = trial.status.report;
   return known && known->step >= words.step && known->final_result >= words.final_result;
@@ -112,12 +112,12 @@ Status JobRuns::start(const api::Study& study, const api::Trial& trial, std::int
     refusals_.add(name_of(trial, run), trial.spec.workers,
                   "it is not admitted now: " + created.error().message, clock_.now_ms());
   }
-  notify(trial.metadata.ns, trial.metadata.name);  // no watch will: there is no Job
+  notify(trial.metadata.ns, trial.metadata.name);  // without a Job no watch does
   return success();
 }
 
-// A pod of an earlier run that may still work: its Job was deleted, and it has its grace period.
-// One on a lost node is given up as its run was. "" = there is none.
+// The pod of an earlier run that may still be working, in its grace period after its Job was
+// deleted. A pod on a lost node no longer counts, as for its run. "" = there is none.
 std::string JobRuns::why_held(const api::Trial& trial, std::int64_t run) const {
   if (run == 0) return "";
   const std::int64_t now_ms = clock_.now_ms();
@@ -134,7 +134,7 @@ std::string JobRuns::why_held(const api::Trial& trial, std::int64_t run) const {
   return "";
 }
 
-// Those that need not wait any more are not there, and are started again.
+// A run that need not wait any longer is left out, so that the controller starts it again.
 void JobRuns::add_held(const api::Trial& trial, std::vector<core::Run>& runs) {
   std::vector<RunName> held;
   {
@@ -167,10 +167,10 @@ Status JobRuns::create(const Json& job, const api::Trial& trial, std::int64_t ru
     const std::lock_guard lock(mutex_);
     refusals_.remove(name_of(trial, run));
   }
-  return keep(written->object);
+  return cache_job(written->object);
 }
 
-// A Job of that name is ours if our trial owns it: then it is this start, done before.
+// A Job of that name that the trial owns was created by an earlier attempt at this start.
 Status JobRuns::adopt(const api::Trial& trial, const std::string& name) {
   FETTLE_ASSIGN(const Json object, client_.get(kube::kJobs, {trial.metadata.ns, name}));
   FETTLE_ASSIGN(const kube::Job job, kube::read_job(object));
@@ -182,24 +182,24 @@ Status JobRuns::adopt(const api::Trial& trial, const std::string& name) {
   if (job.metadata.deleted_ms != 0) {
     return Error{ErrorCode::kUnavailable, "the Job " + name + " is still being deleted"};
   }
-  return keep(object);
+  return cache_job(object);
 }
 
-Status JobRuns::keep(const Json& object) {
+Status JobRuns::cache_job(const Json& object) {
   FETTLE_ASSIGN(kube::Job job, kube::read_job(object));
   const kube::Job kept = job;
   jobs_.put(std::move(job));
   return ensure_service(kept);
 }
 
-// Not before the Job: it owns the Service. A crash in between is made up for by observe().
+// The Service comes after the Job, which owns it. observe() repeats this after a crash in between.
 Status JobRuns::ensure_service(const kube::Job& job) {
   if (job.metadata.annotations.count(kServiceAnnotation) == 0) return success();
   const auto made = ensure(kube::kServices, job.metadata, [&] { return build_service(job); });
   return made.ok() ? success() : Status(made.error());
 }
 
-// Its name holds the Study's uid: where there is one, it is this Study's.
+// The claim's name contains the Study's uid, so an existing one belongs to this Study.
 Status JobRuns::ensure_claim(const api::Study& study) {
   if (!makes_claim(study)) return success();
   const auto again = ensure(kube::kClaims, study.metadata, [&] { return build_claim(study); });
@@ -213,23 +213,23 @@ Status JobRuns::ensure_claim(const api::Study& study) {
   return success();
 }
 
-// Makes what `owner` needs beside it, unless it is believed to be there. True if it had been there
-// and was not any more.
+// Creates an object that `owner` needs, unless it was ensured recently. True if it had existed and
+// was missing.
 Result<bool> JobRuns::ensure(const kube::Resource& resource, const api::Metadata& owner,
                              const std::function<Json()>& build) {
   const std::int64_t now_ms = clock_.now_ms();
   bool known = false;
   {
     const std::lock_guard lock(mutex_);
-    const auto served = served_.find(owner.uid);
-    known = served != served_.end();
+    const auto served = ensured_until_.find(owner.uid);
+    known = served != ensured_until_.end();
     if (known && now_ms < served->second) return false;
   }
   const auto written = client_.create(resource, owner.ns, build());
   if (!written.ok() && written.error().code != ErrorCode::kAlreadyExists) return written.error();
   const std::lock_guard lock(mutex_);
-  std::erase_if(served_, [&](const auto& one) { return one.second + kForgetMs < now_ms; });
-  served_[owner.uid] = now_ms + kBelieveMs;
+  std::erase_if(ensured_until_, [&](const auto& one) { return one.second + kForgetMs < now_ms; });
+  ensured_until_[owner.uid] = now_ms + kTrustMs;
   return known && written.ok();
 }
 
@@ -245,7 +245,7 @@ Status JobRuns::patch_spec(const kube::Job& job, Json spec) {
       {{"metadata", Json::object({{"uid", job.metadata.uid}})}, {"spec", std::move(spec)}});
   const auto written = client_.patch(kube::kJobs, key_of(job.metadata), "", patch);
   if (!written.ok()) return unless_gone(written.error());
-  return keep(written->object);
+  return cache_job(written->object);
 }
 
 Status JobRuns::resize(const api::Trial& trial, std::int64_t run, std::int64_t workers) {
@@ -253,9 +253,10 @@ Status JobRuns::resize(const api::Trial& trial, std::int64_t run, std::int64_t w
   if (job == nullptr || job->completions == workers) return success();
   const api::RunRecord* record = find_record(trial, run);
   const bool has_run = record != nullptr && record->running_ms != 0;
-  // Its pods go by the number that the Job was made with, and would wait for all of them.
+  // Its pods have the world size of the Job's creation in their environment, and would wait for
+  // all.
   if (!has_run && gang_state(*job) != GangState::kNone) return return_gang(*job, 0);
-  // The end of a worker that was taken away would be that of the run, were it wanted again.
+  // Growing again before a removed worker has ended would make its end the end of the run.
   if (workers > job->completions && has_surplus_workers(*job)) return success();
   return patch_spec(*job, Json::object({{"completions", workers}, {"parallelism", workers}}));
 }
@@ -283,10 +284,11 @@ Status JobRuns::remove(const api::Trial& trial, std::int64_t run) {
   if (is_being_removed(*job)) return success();
   kube::RemoveOptions options;
   options.uid = job->metadata.uid;
-  // Seen until the last of its workers has gone: they share checkpoints with the next run's.
+  // Foreground: the Job stays until its last worker is gone, which shares checkpoints with the next
+  // run's workers.
   options.foreground = job->metadata.annotations.count(kServiceAnnotation) > 0;
   {
-    // Before the deletion: the watch may tell of it before the answer does, and clears this.
+    // Before the call, because the watch event, which clears this, may precede the answer.
     const std::lock_guard lock(mutex_);
     removed_.insert(options.uid);
   }
@@ -325,18 +327,18 @@ bool JobRuns::is_being_removed(const kube::Job& job) {
   return removed_.count(job.metadata.uid) > 0;
 }
 
-// Deleted by us, and nothing of it lives.
+// Deleted by the operator, and no pod of it is alive.
 bool JobRuns::is_removed(const kube::Job& job) {
   if (!is_being_removed(job)) return false;
   const std::string container = trial_container_of(job);
   const std::vector<PodPtr> pods = pods_.group(job.metadata.uid);
   return std::none_of(pods.begin(), pods.end(), [&](const PodPtr& pod) {
-    return may_live(*pod, container, clock_.now_ms());
+    return may_be_alive(*pod, container, clock_.now_ms());
   });
 }
 
-// The pods of a Job that has ended. Jobs and pods are watched apart: if the watch of pods lags, the
-// API server is asked, because without its pod a Job does not tell what its trial reported.
+// The pods of a Job. Jobs and pods are separate watches: if the Job has ended and the watch of pods
+// lags, pods are listed, because the trial's last report is only in its pod.
 Result<std::vector<PodPtr>> JobRuns::pods_of(const kube::Job& job) {
   std::vector<PodPtr> pods = pods_.group(job.metadata.uid);
   const std::string container = trial_container_of(job);
@@ -357,9 +359,10 @@ Result<std::vector<PodPtr>> JobRuns::pods_of(const kube::Job& job) {
 }
 
 Result<core::Run> JobRuns::observe_one(const kube::Job& job, const api::Trial& trial) {
-  // It is there but for a crash at the wrong moment; if it cannot be made now, then next time.
+  // Missing only after a crash between the two creations. An error is ignored: the next reconcile
+  // retries.
   (void)ensure_service(job);
-  FETTLE_TRY(tend_gangs(job));
+  FETTLE_TRY(reconcile_gangs(job));
   FETTLE_ASSIGN(const std::vector<PodPtr> pods, pods_of(job));
   const std::int64_t number = run_of(job).run;
   const std::string container = trial_container_of(job);
@@ -382,8 +385,8 @@ Result<core::Run> JobRuns::observe_one(const kube::Job& job, const api::Trial& t
   if (run.report && is_reported(trial, *run.report)) run.report.reset();
   const Result<api::Study> study = store_.get_study({trial.metadata.ns, trial.spec.study});
   if (!study.ok()) return run;
-  // A run that waits may wait for a claim that somebody deleted. What cannot be made now is made at
-  // a later look.
+  // A pending run may wait for a claim that a user deleted. An error is ignored: the next reconcile
+  // retries.
   if (run.state == RunState::kPending) (void)ensure_claim(*study);
   if (!study->spec.trial.trainer) read_log(job, *study, trial, pods, run);
   return run;
@@ -391,11 +394,11 @@ Result<core::Run> JobRuns::observe_one(const kube::Job& job, const api::Trial& t
 
 // ---- Logs --------------------------------------------------------------------------------------
 
-// For images without a reporter. A run is over once its log was read to the end.
+// For images without a reporter. A run counts as exited only once its log was read to the end.
 void JobRuns::read_log(const kube::Job& job, const api::Study& study, const api::Trial& trial,
                        const std::vector<PodPtr>& pods, core::Run& run) {
   const std::string container = trial_container_of(job);
-  const PodPtr pod = first_pod(pods);
+  const PodPtr pod = rank_zero_pod(pods);
   LogReading reading;
   if (pod == nullptr) {
     const api::RunRecord* record = find_record(trial, run.id);
@@ -417,18 +420,17 @@ void JobRuns::read_log(const kube::Job& job, const api::Study& study, const api:
       run.state = RunState::kRunning;
       run.outcome.reset();
       run.reason.clear();
-      run.report.reset();  // comes with the end, in one write
+      run.report.reset();  // written with the end, in one write
       return;
     }
   }
   run.read_ms = reading.read_ms;
-  if (run.state == RunState::kRunning) run.reason = reading.trouble;
-  const bool says_more =
-      reading.report && (!run.report || reading.report->step >= run.report->step);
-  if (says_more) run.report = reading.report;
-  run.silence = reading.silence;
-  if (run.state == RunState::kExited && !reading.trouble.empty()) {
-    run.reason += (run.reason.empty() ? "" : "; ") + reading.trouble;
+  if (run.state == RunState::kRunning) run.reason = reading.read_error;
+  const bool is_newer = reading.report && (!run.report || reading.report->step >= run.report->step);
+  if (is_newer) run.report = reading.report;
+  run.silence = reading.why_no_report;
+  if (run.state == RunState::kExited && !reading.read_error.empty()) {
+    run.reason += (run.reason.empty() ? "" : "; ") + reading.read_error;
   }
 }
 
@@ -441,7 +443,7 @@ void JobRuns::watch(std::function<void(const std::string& trial)> listener) {
   listener_ = std::move(listener);
 }
 
-// ---- Telling -----------------------------------------------------------------------------------
+// ---- Notifying ---------------------------------------------------------------------------------
 
 void JobRuns::job_changed(const JobPtr& before, const JobPtr& after) {
   const api::Metadata& metadata = (after != nullptr ? after : before)->metadata;
@@ -449,8 +451,8 @@ void JobRuns::job_changed(const JobPtr& before, const JobPtr& after) {
   if (const std::string domain = domain_of(job); !domain.empty()) {
     const std::lock_guard lock(mutex_);
     std::set<kube::ObjectKey>& line = gangs_[domain];
-    if (after != nullptr && is_in_line(job)) line.insert(key_of(metadata));
-    if (after == nullptr || !is_in_line(job)) line.erase(key_of(metadata));
+    if (after != nullptr && is_in_queue(job)) line.insert(key_of(metadata));
+    if (after == nullptr || !is_in_queue(job)) line.erase(key_of(metadata));
     if (line.empty()) gangs_.erase(domain);
   }
   notify(metadata.ns, label_of(metadata, kTrialLabel));
@@ -459,7 +461,7 @@ void JobRuns::job_changed(const JobPtr& before, const JobPtr& after) {
   {
     const std::lock_guard lock(mutex_);
     removed_.erase(metadata.uid);
-    served_.erase(metadata.uid);
+    ensured_until_.erase(metadata.uid);
     run_clocks_.erase(metadata.uid);
     next = refusals_.release_one(metadata.ns);
   }

@@ -1,14 +1,14 @@
 // JobRuns: control::Runs as Jobs of a Kubernetes cluster.
 //
-// A run is the Job "<trial>-r<run>" (job_builder.h), owned by its Trial; what is seen of it comes
-// from caches of Jobs and pods (run_of_job.h). What this object writes is put into the caches at
-// once. Every write may be repeated: names are deterministic, patches and deletions name the uid.
-// All state is in the cluster; what is remembered here (refusals, logs being read, Services and
-// claims known to be there, when runs were seen to change) is found out again after a restart;
-// where a gang stands is on its Job (gang.h).
+// A run is the Job "<trial>-r<run>" (job_builder.h), owned by its Trial, and is observed through
+// caches of Jobs and pods (run_of_job.h). Writes go into the caches at once. Every write is
+// idempotent: names are deterministic, patches and deletions carry the uid as a precondition.
+// All state is in the cluster. The memory of this object (refusals, cursors of logs, known Services
+// and claims, observed times of runs) is only a cache and is rebuilt after a restart; the state of
+// a gang is on its Job (gang.h).
 //
-// Thread-safe. Client, caches, Store and clock outlive it; make it before the informers start, and
-// destroy it after they have stopped.
+// Thread-safe. Client, caches, Store and clock must outlive it. Create it before the informers
+// start and destroy it after they have stopped.
 #pragma once
 
 #include <cstddef>
@@ -41,12 +41,12 @@ class JobRuns final : public control::Runs {
           control::Store& store, control::Clock& clock, JobOptions options);
   ~JobRuns() override;
 
-  // Dry runs of the Job and of its pod (template_check.h). Tells of a volume that only one node can
-  // have at a time.
+  // Dry-runs the Job and its pod (template_check.h). Warns, by an event, of a volume that only one
+  // node can mount at a time.
   Status check(const api::Study& study) override;
   // kAlreadyExists: another object has the Job's name. A Job that the server does not admit now is
-  // no error: the run is Pending, and asked for again. So is one while pods of the trial's earlier
-  // runs have not ended: two runs must not write checkpoints to one place.
+  // not an error: the run is Pending and is retried. It is Pending, too, while pods of the trial's
+  // earlier runs are alive, because two runs must not write checkpoints to one directory.
   Status start(const api::Study& study, const api::Trial& trial, std::int64_t run) override;
   Status resize(const api::Trial& trial, std::int64_t run, std::int64_t workers) override;
   // Suspends the Job, which ends its pods.
@@ -55,14 +55,14 @@ class JobRuns final : public control::Runs {
   Result<std::vector<core::Run>> observe(const api::Trial& trial) override;
   core::Capacity capacity(const api::Study& study) override;
   void watch(std::function<void(const std::string& trial)> listener) override;
-  // Ends the threads that read logs, and with them every call that is not somebody else's.
+  // Joins the threads that read logs: afterwards only callers of this object use the client.
   void stop_reading();
 
  private:
   JobPtr find_job(const api::Trial& trial, std::int64_t run) const;
   Status create(const Json& job, const api::Trial& trial, std::int64_t run);
   Status adopt(const api::Trial& trial, const std::string& name);
-  Status keep(const Json& job);
+  Status cache_job(const Json& job);
   Status patch_spec(const kube::Job& job, Json spec);
   Status ensure_service(const kube::Job& job);
   Status ensure_claim(const api::Study& study);
@@ -75,10 +75,10 @@ class JobRuns final : public control::Runs {
   Result<core::Run> observe_one(const kube::Job& job, const api::Trial& trial);
   void read_log(const kube::Job& job, const api::Study& study, const api::Trial& trial,
                 const std::vector<std::shared_ptr<const kube::Pod>>& pods, core::Run& run);
-  // Looks after the gangs that compete with `job`; errors are those about itself.
-  Status tend_gangs(const kube::Job& job);
+  // Advances the gangs that compete with `job`; returns only errors about `job` itself.
+  Status reconcile_gangs(const kube::Job& job);
   std::vector<Gang> gangs_of(const std::string& domain);
-  Status take_gang_step(const GangStep& step);
+  Status apply_gang_step(const GangStep& step);
   std::string why_returned(const kube::Job& job);
   Status return_gang(const kube::Job& job, std::int64_t hold_ms);
   bool is_being_removed(const kube::Job& job);
@@ -97,14 +97,15 @@ class JobRuns final : public control::Runs {
   const JobOptions options_;
   std::mutex mutex_;
   Refusals refusals_;
-  std::set<RunName> held_;         // runs that wait for pods of earlier ones to end
-  std::set<std::string> removed_;  // uids of Jobs that were deleted and are still in the cache
-  // Uids of Jobs whose Service, and of Studies whose claim, is there, and until when to believe it.
-  std::map<std::string, std::int64_t> served_;
+  std::set<RunName> held_;         // runs that wait for the end of an earlier run's pods
+  std::set<std::string> removed_;  // uids of deleted Jobs that are still in the cache
+  // By uid of a Job (its Service) or a Study (its claim): until when the object is assumed to
+  // exist.
+  std::map<std::string, std::int64_t> ensured_until_;
   std::map<std::string, RunClock> run_clocks_;  // by the Job's uid
-  // By domain: the Jobs that wait for nodes, or did a moment ago.
+  // By domain: the Jobs in the queue for nodes.
   std::map<std::string, std::set<kube::ObjectKey>> gangs_;
-  std::mutex gang_mutex_;  // held while a gang is looked after; taken before mutex_
+  std::mutex gang_mutex_;  // serialises reconcile_gangs(); locked before mutex_
   std::function<void(const std::string&)> listener_;
   LogMetrics logs_;  // last: its threads call notify()
 };

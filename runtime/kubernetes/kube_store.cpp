@@ -9,7 +9,7 @@
 #include "core/names.h"
 #include "kube/json_path.h"
 #include "runtime/kubernetes/job_builder.h"
-#include "runtime/kubernetes/our_objects.h"
+#include "runtime/kubernetes/ownership.h"
 
 namespace fettle::kubernetes {
 namespace {
@@ -19,17 +19,17 @@ using control::Kind;
 
 constexpr const char* kManager = "fettle";
 constexpr const char* kTrainerManager = "fettle-trainer";
-// For so long the answer to a creation is current: far shorter than the lease of a leader, which
-// keeps every other operator away.
-constexpr std::int64_t kBelieveCreatedMs = 1'000;
-// For so long a field that the definitions do not have is left out.
-constexpr std::int64_t kBelieveUndeclaredMs = 60'000;
+// How long the answer to a creation counts as a current read: far shorter than the leader's lease,
+// during which no other operator writes.
+constexpr std::int64_t kTrustCreatedMs = 1'000;
+// How long a field that the installed CRDs lack is omitted before it is tried again.
+constexpr std::int64_t kTrustUndeclaredMs = 60'000;
 
 Error missing(const char* kind, const Key& key) {
   return not_found(std::string("there is no ") + kind + " " + key.ns + "/" + key.name);
 }
 
-// An object to write: what names it, and the resourceVersion it was planned from.
+// The frame of an object to write: its name and the resourceVersion it was planned from.
 Json envelope(const kube::Resource& resource, const api::Metadata& metadata) {
   Json meta = Json::object({{"name", metadata.name}, {"namespace", metadata.ns}});
   if (!metadata.resource_version.empty()) {
@@ -61,8 +61,8 @@ Json labels_of(const api::Metadata& metadata) {
   return labels;
 }
 
-// Which field of status the schema of the API server does not have, from its refusal of an apply:
-// ".status.search: field not declared in schema". "" = it says something else.
+// Parses the refusal of an apply, ".status.search: field not declared in schema", to the field.
+// "" for any other error.
 std::string undeclared_field(const std::string& refusal) {
   const std::size_t end = refusal.find(": field not declared in schema");
   if (end == std::string::npos) return "";
@@ -72,7 +72,7 @@ std::string undeclared_field(const std::string& refusal) {
   return refusal.substr(begin + kStatus.size(), end - begin - kStatus.size());
 }
 
-// The Study as the owner that its trials name.
+// The Study as it appears in the trial's owner references.
 api::Metadata owner_of(const api::Trial& trial) {
   api::Metadata owner;
   owner.name = trial.spec.study;
@@ -120,8 +120,8 @@ KubeStore::KubeStore(kube::Client& client, kube::Cache<StudyEntry>& studies,
 Result<api::Study> KubeStore::get_study(const Key& key) {
   auto entry = studies_.get({key.ns, key.name});
   if (entry == nullptr) return missing("Study", key);
-  if (const auto said = say_readability(kube::kStudies, *entry)) {
-    (void)keep_study(*said);
+  if (const auto said = report_readability(kube::kStudies, *entry)) {
+    (void)cache_study(*said);
     entry = studies_.get({key.ns, key.name});
   }
   if (entry == nullptr || entry->study == nullptr) return missing("readable Study", key);
@@ -131,8 +131,8 @@ Result<api::Study> KubeStore::get_study(const Key& key) {
 Result<api::TrialPtr> KubeStore::get_trial(const Key& key) {
   auto entry = trials_.get({key.ns, key.name});
   if (entry == nullptr) return missing("Trial", key);
-  if (const auto said = say_readability(kube::kTrials, *entry)) {
-    (void)keep_trial(*said);
+  if (const auto said = report_readability(kube::kTrials, *entry)) {
+    (void)cache_trial(*said);
     entry = trials_.get({key.ns, key.name});
   }
   if (entry == nullptr || entry->trial == nullptr) return missing("readable Trial", key);
@@ -171,32 +171,33 @@ std::int64_t KubeStore::count_earlier_trials(const api::Study& study) {
   });
 }
 
-// The answer to a creation is as good as that to a read that was sent at the same time.
+// The answer to a creation is as current as a read that was sent at the same time.
 Status KubeStore::confirm(const api::Trial& trial) {
   if (was_created_just_now(trial)) return success();
   FETTLE_ASSIGN(const Json object, client_.get(kube::kTrials, key_of(trial.metadata)));
-  FETTLE_ASSIGN(const api::Trial stored, keep_trial(object));
+  FETTLE_ASSIGN(const api::Trial stored, cache_trial(object));
   return same_version(stored, trial);
 }
 
 void KubeStore::remember_created(const api::Trial& trial, std::int64_t asked_ms) {
   const std::lock_guard lock(mutex_);
   const std::int64_t now_ms = clock_.now_ms();
-  std::erase_if(created_, [&](const auto& one) { return one.second + kBelieveCreatedMs < now_ms; });
+  std::erase_if(created_, [&](const auto& one) { return one.second + kTrustCreatedMs < now_ms; });
   created_[{trial.metadata.uid, trial.metadata.resource_version}] = asked_ms;
 }
 
 bool KubeStore::was_created_just_now(const api::Trial& trial) {
   const std::lock_guard lock(mutex_);
   const auto found = created_.find({trial.metadata.uid, trial.metadata.resource_version});
-  return found != created_.end() && clock_.now_ms() <= found->second + kBelieveCreatedMs;
+  return found != created_.end() && clock_.now_ms() <= found->second + kTrustCreatedMs;
 }
 
-// Said once: the entry that the answered write makes knows that it was said. A write that fails is
-// made up for at the next look.
+// Written once: the entry read from the answer has the condition. A failed write is retried by the
+// next reconcile.
 template <class Entry>
-std::optional<Json> KubeStore::say_readability(const kube::Resource& resource, const Entry& entry) {
-  if (entry.readability.said) return std::nullopt;
+std::optional<Json> KubeStore::report_readability(const kube::Resource& resource,
+                                                  const Entry& entry) {
+  if (entry.readability.reported) return std::nullopt;
   const Json conditions = conditions_with(entry.readability, clock_.now_ms());
   const Json patch = Json::object(
       {{"metadata", Json::object({{"resourceVersion", entry.metadata.resource_version}})},
@@ -208,7 +209,7 @@ std::optional<Json> KubeStore::say_readability(const kube::Resource& resource, c
 
 // ---- Writing -----------------------------------------------------------------------------------
 
-Result<api::Study> KubeStore::keep_study(const Json& object) {
+Result<api::Study> KubeStore::cache_study(const Json& object) {
   FETTLE_ASSIGN(StudyEntry entry, read_study_entry(object));
   const auto study = entry.study;
   const std::string why = entry.readability.why;
@@ -217,7 +218,7 @@ Result<api::Study> KubeStore::keep_study(const Json& object) {
   return *study;
 }
 
-Result<api::Trial> KubeStore::keep_trial(const Json& object) {
+Result<api::Trial> KubeStore::cache_trial(const Json& object) {
   FETTLE_ASSIGN(TrialEntry entry, read_trial_entry(object));
   const api::TrialPtr trial = entry.trial;
   const std::string why = entry.readability.why;
@@ -233,7 +234,7 @@ Result<api::Study> KubeStore::create_study(const api::Study& study) {
   object.set("spec", api::write_study_spec(study.spec));
   FETTLE_ASSIGN(const kube::Written written,
                 client_.create(kube::kStudies, study.metadata.ns, object));
-  return keep_study(written.object);
+  return cache_study(written.object);
 }
 
 Result<api::Study> KubeStore::update_study_spec(const api::Study& study) {
@@ -244,26 +245,26 @@ Result<api::Study> KubeStore::update_study_spec(const api::Study& study) {
         merge_patch(api::write_study_spec(before.spec), api::write_study_spec(study.spec))}});
   FETTLE_ASSIGN(const kube::Written written,
                 client_.patch(kube::kStudies, key_of(study.metadata), "", patch));
-  return keep_study(written.object);
+  return cache_study(written.object);
 }
 
 Result<api::Study> KubeStore::update_study_status(const api::Study& study) {
   Json object = envelope(kube::kStudies, study.metadata);
   object.set("status", api::write_study_status(study.status));
   FETTLE_ASSIGN(const kube::Written written, apply_status(kube::kStudies, study.metadata, object));
-  return keep_study(written.object);
+  return cache_study(written.object);
 }
 
-// Definitions that are older than this operator do not have all fields, and an apply with one of
-// those is refused as a whole. So it is left out, and tried again once in kBelieveUndeclaredMs:
-// whoever upgrades may install the definitions later.
+// CRDs that are older than this operator lack some fields, and the API server refuses an apply with
+// such a field as a whole. So the field is omitted, and tried again every kTrustUndeclaredMs: an
+// upgrade may install the CRDs after the operator.
 Result<kube::Written> KubeStore::apply_status(const kube::Resource& resource,
                                               const api::Metadata& metadata, Json& object) {
   Json& status = *object.find("status");
   {
     const std::lock_guard lock(mutex_);
     for (const auto& [field, asked_ms] : undeclared_) {
-      const bool believed = clock_.now_ms() < asked_ms + kBelieveUndeclaredMs;
+      const bool believed = clock_.now_ms() < asked_ms + kTrustUndeclaredMs;
       if (believed && field.first == resource.plural) status.erase(field.second);
     }
   }
@@ -279,7 +280,7 @@ Result<kube::Written> KubeStore::apply_status(const kube::Resource& resource,
   }
 }
 
-// As it was seen: a spec that was changed since may say that it is to stay.
+// Guarded by the resourceVersion: an edit made since may have extended ttlAfterFinished.
 Status KubeStore::delete_study(const api::Study& study) {
   const api::Metadata& seen = study.metadata;
   Status removed = client_.remove(kube::kStudies, key_of(seen),
@@ -288,7 +289,7 @@ Status KubeStore::delete_study(const api::Study& study) {
   return is_gone ? success() : removed;
 }
 
-// Errors: the Study that the trial names is gone, or on its way.
+// Fails if the trial's Study is gone or being deleted.
 Status KubeStore::check_owner(const api::Trial& trial) const {
   const auto owner = studies_.get({trial.metadata.ns, trial.spec.study});
   const bool lives = owner != nullptr && owner->metadata.uid == core::study_uid_of(trial) &&
@@ -310,7 +311,7 @@ Result<api::Trial> KubeStore::create_trial(const api::Trial& trial) {
   const std::int64_t asked_ms = clock_.now_ms();
   const Result<kube::Written> written = client_.create(kube::kTrials, trial.metadata.ns, object);
   if (written.ok()) {
-    FETTLE_ASSIGN(api::Trial created, keep_trial(written->object));
+    FETTLE_ASSIGN(api::Trial created, cache_trial(written->object));
     remember_created(created, asked_ms);
     return created;
   }
@@ -320,7 +321,7 @@ Result<api::Trial> KubeStore::create_trial(const api::Trial& trial) {
 
 Result<api::Trial> KubeStore::adopt(const api::Trial& wanted, const Error& taken) {
   FETTLE_ASSIGN(const Json object, client_.get(kube::kTrials, key_of(wanted.metadata)));
-  Result<api::Trial> stored = keep_trial(object);
+  Result<api::Trial> stored = cache_trial(object);
   if (!is_owned_by(object, core::study_uid_of(wanted))) return taken;
   return stored;
 }
@@ -333,7 +334,7 @@ Result<api::Trial> KubeStore::update_trial_spec(const api::Trial& trial) {
         merge_patch(api::write_trial_spec(before->spec), api::write_trial_spec(trial.spec))}});
   FETTLE_ASSIGN(const kube::Written written,
                 client_.patch(kube::kTrials, key_of(trial.metadata), "", patch));
-  return keep_trial(written.object);
+  return cache_trial(written.object);
 }
 
 Result<api::Trial> KubeStore::update_trial_status(const api::Trial& trial) {
@@ -345,17 +346,17 @@ Result<api::Trial> KubeStore::update_trial_status(const api::Trial& trial) {
   if (trainers) status.erase("report");
   object.set("status", std::move(status));
   FETTLE_ASSIGN(const kube::Written written, apply_status(kube::kTrials, wanted.metadata, object));
-  return keep_trial(written.object);
+  return cache_trial(written.object);
 }
 
-// A Study that cannot be asked any more has no say in reports either.
+// True, too, if the Study is gone: then nobody may take the report over.
 bool KubeStore::is_reported_by_trainer(const api::Trial& trial) const {
   const auto entry = studies_.get({trial.metadata.ns, trial.spec.study});
   return entry == nullptr || entry->study == nullptr ||
          entry->study->spec.trial.trainer.has_value();
 }
 
-// Only what the pod's last words add: then nobody else will write it any more.
+// Writes only what the termination message adds: its trainer has ended and writes no more.
 Status KubeStore::report_for_trainer(api::Trial& trial) {
   if (!trial.status.report) return success();
   const auto entry = trials_.get(key_of(trial.metadata));
@@ -366,12 +367,12 @@ Status KubeStore::report_for_trainer(api::Trial& trial) {
   object.set("status", Json::object({{"report", api::write_report(*trial.status.report)}}));
   FETTLE_ASSIGN(const kube::Written written, client_.apply(kube::kTrials, key_of(trial.metadata),
                                                            "status", object, kTrainerManager));
-  FETTLE_ASSIGN(const api::Trial stored, keep_trial(written.object));
+  FETTLE_ASSIGN(const api::Trial stored, cache_trial(written.object));
   trial.metadata.resource_version = stored.metadata.resource_version;
   return success();
 }
 
-// Applying a report without its curve would delete what is stored of it.
+// Applying a report without its curve would delete the stored curve.
 Status KubeStore::restore_curve(api::Trial& trial) {
   const auto entry = trials_.get(key_of(trial.metadata));
   if (entry == nullptr || !entry->is_trimmed || !trial.status.report) return success();
@@ -382,7 +383,7 @@ Status KubeStore::restore_curve(api::Trial& trial) {
   return success();
 }
 
-// ---- Telling -----------------------------------------------------------------------------------
+// ---- Notifying ---------------------------------------------------------------------------------
 
 void KubeStore::record_event(const control::Change& about, bool warning, const std::string& reason,
                              const std::string& message, std::int64_t now_ms) {

@@ -1,21 +1,21 @@
 // KubeStore: control::Store on the API server.
 //
-// Reads come from caches that informers keep; what this store writes is put into them at once, so a
+// Reads come from the informers' caches. A write puts its answer into the cache at once, so a
 // controller reads its own writes. Spec and status are written with the resourceVersion they were
-// planned from. Status is applied by the field manager `fettle`; status.report of a trial with the
-// built-in trainer stays the trainer's, but for one case: the pod has ended and its last words say
-// more than the trainer could report; then the report is applied in the trainer's name. Curves that
-// the caches leave out (entries.h) are read again before a report that has one is written.
+// planned from. Status is applied by the field manager `fettle`. status.report of a trial with the
+// built-in trainer belongs to the trainer, with one exception: if the pod has ended and its
+// termination message has more than the trainer reported, the store applies the report as the
+// trainer's field manager. Learning curves that the caches omit (entries.h) are read again before a
+// report with a curve is written.
 //
-// Objects that cannot be read are reported on the objects themselves (entries.h). A Study that
-// cannot be read is not there for the controllers, and its trials run on; the trials of a Study are
-// not listed while one of them cannot be read, so that nothing is decided without it.
+// An object that cannot be read says so in a condition (entries.h). Such a Study does not exist for
+// the controllers, and its trials keep running. The trials of a Study are not listed while one of
+// them cannot be read, so no decision is made without it.
 //
-// A trial is the Study's whose uid is in its owner references; any other is nobody's, whatever it
-// is called. Spec is written as a merge patch between two renderings of ours, and status by apply:
-// both leave fields alone that this version does not know. Nothing is created for a Study that is
-// being deleted.
-// Thread-safe. Client and caches outlive the store; make it before the informers start.
+// A trial belongs to the Study whose uid is in its owner references, whatever its name. Spec is
+// written as a merge patch between two serialisations, and status by server-side apply; both
+// preserve fields that this version does not know. Nothing is created for a Study being deleted.
+// Thread-safe. Client and caches must outlive the store. Create it before the informers start.
 #pragma once
 
 #include <cstdint>
@@ -36,9 +36,9 @@
 
 namespace fettle::kubernetes {
 
-// The group of a Study's trials in the cache of Trials: namespace and uid of the Study.
+// The index key of a Study's trials in the cache of Trials: namespace and uid of the Study.
 std::string trials_of(const TrialEntry& entry);
-// Its place in that group.
+// The entry's position under that key.
 std::int64_t place_of(const TrialEntry& entry);
 
 class KubeStore final : public control::Store {
@@ -59,19 +59,19 @@ class KubeStore final : public control::Store {
   Result<api::Study> update_study_spec(const api::Study& study) override;
   Result<api::Study> update_study_status(const api::Study& study) override;
   Status delete_study(const api::Study& study) override;
-  // A trial of that name that the same Study owns is the same decision, taken before: success.
+  // Idempotent: succeeds if the same Study already owns a trial of that name.
   Result<api::Trial> create_trial(const api::Trial& trial) override;
   Result<api::Trial> update_trial_spec(const api::Trial& trial) override;
   Result<api::Trial> update_trial_status(const api::Trial& trial) override;
 
-  // What is ordinary in a trial's life is no event: its status shows it.
+  // Only warnings about trials become events: status shows the rest.
   void record_event(const control::Change& about, bool warning, const std::string& reason,
                     const std::string& message, std::int64_t now_ms) override;
   void watch(std::function<void(const control::Change&)> listener) override;
 
  private:
-  Result<api::Study> keep_study(const Json& object);
-  Result<api::Trial> keep_trial(const Json& object);
+  Result<api::Study> cache_study(const Json& object);
+  Result<api::Trial> cache_trial(const Json& object);
   Status check_owner(const api::Trial& trial) const;
   void remember_created(const api::Trial& trial, std::int64_t asked_ms);
   bool was_created_just_now(const api::Trial& trial);
@@ -82,7 +82,7 @@ class KubeStore final : public control::Store {
   Status report_for_trainer(api::Trial& trial);
   Status restore_curve(api::Trial& trial);
   template <class Entry>
-  std::optional<Json> say_readability(const kube::Resource& resource, const Entry& entry);
+  std::optional<Json> report_readability(const kube::Resource& resource, const Entry& entry);
   void notify(control::Kind kind, const api::Metadata& metadata, const std::string& study);
 
   kube::Client& client_;
@@ -90,12 +90,12 @@ class KubeStore final : public control::Store {
   kube::Cache<TrialEntry>& trials_;
   control::Clock& clock_;
   const Record record_;
-  // When the creation of a trial that this process made was asked for, by uid and resourceVersion.
+  // When this process requested the creation of a trial, by uid and resourceVersion.
   using Version = std::pair<std::string, std::string>;
   std::mutex mutex_;
   std::function<void(const control::Change&)> listener_;
   std::map<Version, std::int64_t> created_;
-  // Fields of status that the definitions do not have, by resource, and when that was seen.
+  // Fields of status that the installed CRDs lack, by resource, and when the server said so.
   std::map<std::pair<std::string, std::string>, std::int64_t> undeclared_;
 };
 

@@ -27,7 +27,7 @@ std::optional<std::int64_t> parse_zone(std::string_view text) {
   return text[0] == '-' ? -offset : offset;
 }
 
-// Nodes write their own time zone, and up to nine digits.
+// Parses RFC 3339 as container runtimes write it: the node's time zone, up to nine digits.
 std::optional<std::int64_t> parse_stamp(std::string_view text) {
   if (text.size() <= kDateAndTime) return std::nullopt;
   const std::string whole = std::string(text.substr(0, kDateAndTime)) + "Z";
@@ -62,7 +62,7 @@ LogCursor::Window LogCursor::next() const {
   window.limit_bytes = limit_bytes_;
   if (last_lines_) {
     window.tail = kLastLogLines;
-    window.limit_bytes = kMostLogBytes;
+    window.limit_bytes = kMaxLogBytes;
     return window;
   }
   const std::int64_t since_ms =
@@ -77,17 +77,17 @@ bool LogCursor::take(std::string_view piece, bool ended,
   const bool any_new = take_lines(piece, ended && !full, on_line);
   if (last_lines_) return true;
   if (!full) {
-    limit_bytes_ = std::max(limit_bytes_ / 2, kLeastLogBytes);
+    limit_bytes_ = std::max(limit_bytes_ / 2, kMinLogBytes);
     last_lines_ = ended && skip_to_ms_ != 0;
     return !last_lines_;
   }
-  if (!any_new && limit_bytes_ == kMostLogBytes) skip_second(piece);
-  limit_bytes_ = std::min(limit_bytes_ * 2, kMostLogBytes);
+  if (!any_new && limit_bytes_ == kMaxLogBytes) skip_second(piece);
+  limit_bytes_ = std::min(limit_bytes_ * 2, kMaxLogBytes);
   return false;
 }
 
-// Times are compared with what was read before this piece: within it they need not ascend, for
-// standard output and error are stamped apart.
+// Timestamps are compared with those read before this piece. Within it they need not ascend,
+// because stdout and stderr are stamped by different threads of the runtime.
 bool LogCursor::take_lines(std::string_view piece, bool last_counts,
                            const std::function<void(std::string_view line)>& on_line) {
   const std::int64_t before_ns = newest_ns_;

@@ -129,7 +129,7 @@ TEST_F(LogCursorTest, AFloodIsSkippedButForItsLastLines) {
 }
 
 TEST_F(LogCursorTest, ALineLongerThanAnyPieceDoesNotHoldTheOthersUp) {
-  print(std::string(2 * kMostLogBytes, 'x'), 1);
+  print(std::string(2 * kMaxLogBytes, 'x'), 1);
   print("last", 3 * kSecond);
   std::vector<std::string> words;
   int pieces = 0;

@@ -10,23 +10,25 @@
 namespace fettle::kubernetes {
 namespace {
 
-// The n-th try of a log after one that failed comes so much later.
-constexpr std::int64_t kMinRetryMs = 250;
+// Exponential back-off between failed reads of a log.
+constexpr std::int64_t kRetryFirstMs = 250;
 constexpr std::int64_t kMaxRetryMs = 15'000;
-// A log that has said nothing new for a time is read again after this part of it.
-constexpr std::int64_t kSilenceParts = 4;
-// A log whose end is still not reached by then is longer than what a kubelet keeps: it is printed
-// as fast as it is read.
-constexpr int kMostPiecesUnpublished = 8;
+// The pause grows with the silence: a log that printed nothing new for t is read again after
+// t / kSilenceFraction.
+constexpr std::int64_t kSilenceFraction = 4;
+// If the end of a log is not reached after this many pieces, more was read than a kubelet keeps:
+// the program prints as fast as the log is read, and waiting for the end would never publish a
+// report.
+constexpr int kMaxPiecesUnpublished = 8;
 
 std::int64_t retry_after(int tries) {
-  return std::min(kMaxRetryMs, kMinRetryMs << std::min(tries, 10));
+  return std::min(kMaxRetryMs, kRetryFirstMs << std::min(tries, 10));
 }
 
 }  // namespace
 
-// Guarded by LogMetrics::mutex_, but for `source`, which never changes, and for `cursor` and
-// `lines`, which belong to the reader that has taken it.
+// Guarded by LogMetrics::mutex_, except `source`, which is constant, and `cursor` and `lines`,
+// which only the reader that took the log may touch.
 struct LogMetrics::Log {
   Log(LogSource from, std::shared_ptr<const runtime::MetricPattern> pattern)
       : source(std::move(from)), lines(source.metrics, std::move(pattern)) {}
@@ -37,11 +39,11 @@ struct LogMetrics::Log {
   std::int64_t order = 0;
   LogReading reading;
   bool ended = false;           // the pod prints no more
-  bool forgotten = false;       // nobody wants it any more
-  int tries = 0;                // in a row that failed
-  int pieces = 0;               // read
-  std::int64_t understood = 0;  // lines when they were last counted
-  std::int64_t published = 0;   // lines when they were last published
+  bool forgotten = false;       // by forget(), during a read
+  int tries = 0;                // failed reads in a row
+  int pieces = 0;               // pieces read
+  std::int64_t lines_seen = 0;  // value of lines.lines() after the last piece
+  std::int64_t published = 0;   // value of lines.lines() at the last publication
   std::int64_t published_ms = 0;
 };
 
@@ -51,7 +53,7 @@ LogMetrics::LogMetrics(kube::Client& client, control::Clock& clock, Changed chan
       clock_(clock),
       changed_(std::move(changed)),
       readers_(options.readers),
-      turns_(options.calls_per_second, options.readers) {}
+      queue_(options.calls_per_second, options.readers) {}
 
 LogMetrics::~LogMetrics() { stop(); }
 
@@ -79,8 +81,8 @@ LogReading LogMetrics::read(const LogSource& source, bool ended) {
   log->ended = ended;
   if (!reading.complete && (is_new || has_just_ended)) {
     const std::int64_t due_ms = clock_.now_ms() + (ended ? 0 : kFirstPauseMs);
-    turns_.want(source.uid, source.pod.ns, source.study, {due_ms, ended, false});
-    ++wishes_;
+    queue_.enqueue(source.uid, source.pod.ns, source.study, {due_ms, ended, false});
+    ++requests_;
     news_.notify_one();
   }
   if (is_new) drop_oldest();
@@ -101,11 +103,11 @@ void LogMetrics::forget(const std::string& uid) {
   const auto found = logs_.find(uid);
   if (found == logs_.end()) return;
   found->second->forgotten = true;
-  turns_.drop(uid);
+  queue_.remove(uid);
   logs_.erase(found);
 }
 
-// One for all logs of a Study: what a compiled expression caches may be megabytes.
+// Shared by all logs of a Study: RE2 caches megabytes for a compiled expression.
 std::shared_ptr<const runtime::MetricPattern> LogMetrics::pattern_of(
     const api::MetricsFilter& filter) {
   if (filter.regex.empty()) return nullptr;
@@ -116,9 +118,9 @@ std::shared_ptr<const runtime::MetricPattern> LogMetrics::pattern_of(
   return pattern;
 }
 
-// Those that are still read are as many as there are pods.
+// Only complete logs are dropped; the number of others is bounded by the number of pods.
 void LogMetrics::drop_oldest() {
-  if (logs_.size() <= kMostLogs) return;
+  if (logs_.size() <= kMaxLogs) return;
   auto oldest = logs_.end();
   for (auto at = logs_.begin(); at != logs_.end(); ++at) {
     if (!at->second->reading.complete) continue;
@@ -134,12 +136,12 @@ void LogMetrics::work(const std::stop_token& stop) {
     std::uint64_t wishes = 0;
     {
       const std::lock_guard lock(mutex_);
-      wishes = wishes_;
+      wishes = requests_;
     }
     if (step()) continue;
     std::unique_lock lock(mutex_);
-    const auto changed = [&] { return wishes != wishes_; };
-    if (const std::optional<std::int64_t> next_ms = turns_.next_ms()) {
+    const auto changed = [&] { return wishes != requests_; };
+    if (const std::optional<std::int64_t> next_ms = queue_.next_ms()) {
       const std::chrono::milliseconds wait(std::max<std::int64_t>(1, *next_ms - clock_.now_ms()));
       news_.wait_for(lock, stop, wait, changed);
     } else {
@@ -149,7 +151,7 @@ void LogMetrics::work(const std::stop_token& stop) {
 }
 
 LogMetrics::LogPtr LogMetrics::take() {
-  const std::optional<std::string> uid = turns_.take(clock_.now_ms());
+  const std::optional<std::string> uid = queue_.take(clock_.now_ms());
   return uid ? logs_.at(*uid) : nullptr;
 }
 
@@ -181,51 +183,51 @@ bool LogMetrics::step() {
     if (!log->forgotten && piece.ok()) {
       if (at_end) log->reading.read_ms = asked_ms;
       log->reading.complete = at_end && had_ended;
-      has_news = settle(*log, now_ms, at_end);
+      has_news = record_piece(*log, now_ms, at_end);
     } else if (!log->forgotten) {
-      has_news = settle_trouble(*log, piece.error());
+      has_news = record_error(*log, piece.error());
     }
-    turns_.done(log->source.uid);
-    ++wishes_;
+    queue_.done(log->source.uid);
+    ++requests_;
     news_.notify_one();
   }
   if (has_news) changed_(log->source.trial);
   return true;
 }
 
-// Whether the trial should be looked at.
-bool LogMetrics::settle(Log& log, std::int64_t now_ms, bool at_end) {
+// Returns whether to reconcile the trial.
+bool LogMetrics::record_piece(Log& log, std::int64_t now_ms, bool at_end) {
   log.tries = 0;
-  log.reading.trouble.clear();
+  log.reading.read_error.clear();
   ++log.pieces;
-  if (log.lines.lines() != log.understood) log.reading.heard_ms = now_ms;
-  log.understood = log.lines.lines();
+  if (log.lines.lines() != log.lines_seen) log.reading.heard_ms = now_ms;
+  log.lines_seen = log.lines.lines();
   if (log.reading.complete && !log.lines.has_report()) {
-    log.reading.silence = log.lines.near_miss().sentence(log.lines.expected_line());
+    log.reading.why_no_report = log.lines.near_miss().sentence(log.lines.expected_line());
   }
   const bool published = publish(log, now_ms);
-  if (!log.reading.complete) want_again(log, now_ms, at_end);
+  if (!log.reading.complete) enqueue_again(log, now_ms, at_end);
   return published || log.reading.complete;
 }
 
-bool LogMetrics::settle_trouble(Log& log, const Error& error) {
+bool LogMetrics::record_error(Log& log, const Error& error) {
   ++log.tries;
   const bool is_gone = error.code == ErrorCode::kNotFound;
-  const bool hopeless = is_gone || log.tries >= kMostLogTries;
-  const bool is_news = hopeless && log.reading.trouble.empty();
-  // The first words stay: others would be told as news each time.
-  if (is_news) log.reading.trouble = "its log could not be read: " + error.message;
+  const bool hopeless = is_gone || log.tries >= kMaxLogTries;
+  const bool is_news = hopeless && log.reading.read_error.empty();
+  // The first error stays: each change of its text would become another event.
+  if (is_news) log.reading.read_error = "its log could not be read: " + error.message;
   log.reading.complete = is_gone || (log.ended && hopeless);
   if (!log.reading.complete) {
-    turns_.want(log.source.uid, log.source.pod.ns, log.source.study,
-                {clock_.now_ms() + retry_after(log.tries), log.ended, true});
+    queue_.enqueue(log.source.uid, log.source.pod.ns, log.source.study,
+                   {clock_.now_ms() + retry_after(log.tries), log.ended, true});
   }
   return is_news || log.reading.complete;
 }
 
 bool LogMetrics::publish(Log& log, std::int64_t now_ms) {
   if (log.published == log.lines.lines()) return false;
-  const bool behind = log.reading.read_ms == 0 && log.pieces < kMostPiecesUnpublished;
+  const bool behind = log.reading.read_ms == 0 && log.pieces < kMaxPiecesUnpublished;
   if (behind) return false;
   const bool urgent = log.lines.take_urgent() || log.reading.complete || !log.reading.report;
   if (!urgent && now_ms < log.published_ms + kPublishMs) return false;
@@ -235,12 +237,12 @@ bool LogMetrics::publish(Log& log, std::int64_t now_ms) {
   return true;
 }
 
-void LogMetrics::want_again(const Log& log, std::int64_t now_ms, bool at_end) {
+void LogMetrics::enqueue_again(const Log& log, std::int64_t now_ms, bool at_end) {
   const std::int64_t silent_ms = now_ms - std::max(log.reading.heard_ms, log.reading.since_ms);
-  const std::int64_t pause_ms = std::clamp(silent_ms / kSilenceParts, kLeastPauseMs, kMostPauseMs);
+  const std::int64_t pause_ms = std::clamp(silent_ms / kSilenceFraction, kMinPauseMs, kMaxPauseMs);
   const bool at_once = !at_end || log.ended;
-  turns_.want(log.source.uid, log.source.pod.ns, log.source.study,
-              {now_ms + (at_once ? 0 : pause_ms), log.ended, false});
+  queue_.enqueue(log.source.uid, log.source.pod.ns, log.source.study,
+                 {now_ms + (at_once ? 0 : pause_ms), log.ended, false});
 }
 
 }  // namespace fettle::kubernetes

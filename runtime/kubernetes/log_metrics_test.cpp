@@ -88,7 +88,7 @@ TEST_F(LogMetricsTest, APodThatHasEndedIsReadOnce) {
   ASSERT_TRUE(reading.report);
   EXPECT_EQ(reading.report->step, 2);
   EXPECT_TRUE(reading.report->final_result);
-  EXPECT_EQ(reading.trouble, "");
+  EXPECT_EQ(reading.read_error, "");
   EXPECT_EQ(changes_, 1);
   EXPECT_EQ(calls(), 1u);
 }
@@ -100,7 +100,7 @@ TEST_F(LogMetricsTest, APodThatRunsIsReadAgainAndAgain) {
   EXPECT_FALSE(logs_.read(pod, false).report);
   EXPECT_EQ(logs_.read(pod, false).read_ms, clock_.now_ms());
   print("a", metric(1, 0.5));
-  pass(kLeastPauseMs);
+  pass(kMinPauseMs);
   ASSERT_TRUE(logs_.read(pod, false).report);
   EXPECT_FALSE(logs_.read(pod, false).complete);
   print("a", metric(2, 0.25));
@@ -134,7 +134,7 @@ TEST_F(LogMetricsTest, ASilentLogIsReadLessOften) {
   (void)logs_.read(source("a"), false);
   pass(600'000);
   EXPECT_LE(calls(), 60u);
-  EXPECT_GE(calls(), 600'000u / kMostPauseMs);
+  EXPECT_GE(calls(), 600'000u / kMaxPauseMs);
 }
 
 TEST_F(LogMetricsTest, ReportsArePacedButNoneIsForgotten) {
@@ -154,12 +154,12 @@ TEST_F(LogMetricsTest, RungsAndResultsAreNotHeldBack) {
   pod.metrics.rungs = {3};
   (void)logs_.read(pod, false);
   print("a", metric(1, 0.5));
-  pass(kLeastPauseMs);
+  pass(kMinPauseMs);
   print("a", metric(2, 0.5));
-  pass(kLeastPauseMs);
+  pass(kMinPauseMs);
   EXPECT_EQ(logs_.read(pod, false).report->step, 1);
   print("a", metric(3, 0.5));
-  pass(kLeastPauseMs);
+  pass(kMinPauseMs);
   EXPECT_EQ(logs_.read(pod, false).report->step, 3);
 }
 
@@ -216,13 +216,13 @@ TEST_F(LogMetricsTest, ALogThatCannotBeReadIsTriedOn) {
   LogReading reading = logs_.read(pod, false);
   EXPECT_FALSE(reading.complete);
   EXPECT_EQ(reading.read_ms, 0);
-  EXPECT_THAT(reading.trouble, HasSubstr("no rights to pods/log"));
+  EXPECT_THAT(reading.read_error, HasSubstr("no rights to pods/log"));
   EXPECT_EQ(changes_, 1) << "it is said once";
   server_.clear_faults();
   print("a", metric(1, 0.5));
   pass(20'000);
   reading = logs_.read(pod, false);
-  EXPECT_EQ(reading.trouble, "");
+  EXPECT_EQ(reading.read_error, "");
   EXPECT_TRUE(reading.report);
   EXPECT_GT(reading.read_ms, 0);
 }
@@ -262,7 +262,7 @@ TEST_F(LogMetricsTest, AFloodOfOutputHoldsNoOtherLogUp) {
     for (int i = 0; i < 3'000; ++i) print("loud", chatter);
     print("loud", metric(step, 0.5));
     print("quiet", metric(step, 0.5));
-    pass(kPublishMs + kMostPauseMs);
+    pass(kPublishMs + kMaxPauseMs);
     EXPECT_EQ(logs_.read(quiet, false).report->step, step);
     EXPECT_EQ(logs_.read(loud, false).report->step, step);
   }
@@ -297,7 +297,7 @@ TEST_F(LogMetricsTest, AThousandPodsAreAllRead) {
       ASSERT_TRUE(reading.report) << i;
       EXPECT_EQ(reading.report->step, step);
       EXPECT_EQ(reading.report->metrics.at("loss"), i);
-      EXPECT_GT(reading.read_ms, clock_.now_ms() - 2 * kMostPauseMs);
+      EXPECT_GT(reading.read_ms, clock_.now_ms() - 2 * kMaxPauseMs);
     }
   }
 }

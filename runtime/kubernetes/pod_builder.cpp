@@ -21,7 +21,7 @@ constexpr const char* kCheckpointVolume = "fettle-checkpoints";
 constexpr const char* kJobUidField = "metadata.labels['batch.kubernetes.io/controller-uid']";
 constexpr const char* kRankField = "metadata.labels['batch.kubernetes.io/job-completion-index']";
 
-// Text that Kubernetes shall not expand.
+// Escapes $ so that Kubernetes does not expand $(NAME).
 std::string escape_dollars(std::string_view text) {
   std::string out;
   for (const char c : text) {
@@ -54,9 +54,9 @@ void add_rendezvous(const api::Trial& trial, const std::string& job, Json& env) 
   env.push_back(variable("PET_MASTER_PORT", port));
   env.push_back(field_variable("PET_NODE_RANK", kRankField));
   env.push_back(variable("PET_NNODES", workers));
-  // A random number of the API server, the same for all pods of the Job and for no others.
+  // The Job's uid: random, the same for all its pods and for no others.
   env.push_back(field_variable("FETTLE_RENDEZVOUS_TOKEN", kJobUidField));
-  // Without limit: the operator takes back gangs that do not gather (gang.h).
+  // No limit: the operator deletes gangs that are not complete in time (gang.h).
   env.push_back(variable("FETTLE_RENDEZVOUS_SECONDS", "0"));
 }
 
@@ -77,10 +77,10 @@ Result<Json> trial_environment(const api::Study& study, const api::Trial& trial,
       env.push_back(variable(api::parameter_env_name(name), text));
     }
   }
-  // Python holds back what it prints into a pipe until there are 8 KiB: a trial would seem silent.
+  // Python buffers 8 KiB of output to a pipe: a trial would seem silent.
   if (!study.spec.trial.trainer) env.push_back(variable("PYTHONUNBUFFERED", "1"));
   if (is_distributed(study)) add_rendezvous(trial, job, env);
-  // torchrun and its like start a process on each, as fettle-trainer does.
+  // torchrun starts one process per GPU, as fettle-trainer does.
   const std::int64_t gpus = api::whole_gpus(study.spec.trial);
   if (is_distributed(study) || gpus > 1) {
     env.push_back(variable("PET_NPROC_PER_NODE", std::to_string(gpus)));
@@ -93,7 +93,7 @@ bool is_named(const Json& entry, const Json& name) {
   return found != nullptr && *found == name;
 }
 
-// Ours first, so that the user's variables may refer to them; the user's own win.
+// Fettle's variables come first, so that the user's may refer to them; of one name the user's wins.
 void add_environment(Json container_env, Json ours, Json& container) {
   Json env = Json::array();
   const Json::Array& theirs = container_env.as_array();
@@ -107,13 +107,13 @@ void add_environment(Json container_env, Json ours, Json& container) {
   container.set("env", std::move(env));
 }
 
-// The list `key` of `object`, empty where there is none.
+// The list `key` of `object`, empty if absent.
 Json list_of(const Json& object, std::string_view key) {
   const Json* const list = object.find(key);
   return list != nullptr && list->is_array() ? *list : Json::array();
 }
 
-// The map `key` of `object`, made where there is none.
+// The map `key` of `object`, created if absent.
 Json& map_of(Json& object, std::string_view key) {
   const Json* const found = object.find(key);
   if (found == nullptr || !found->is_object()) object.set(key, Json::object());
@@ -126,7 +126,8 @@ void append(Json& object, std::string_view key, Json item) {
   object.set(key, std::move(list));
 }
 
-// The trial file is mounted as one file, because nothing can be mounted below a read-only volume.
+// The trial file is mounted as a single file (subPath), because the checkpoints are mounted beside
+// it and nothing can be mounted below a read-only volume.
 void add_volumes(const api::Study& study, Json& pod_spec, Json& container) {
   const Json file =
       Json::object({{"path", "trial.json"},
@@ -174,7 +175,7 @@ void add_lifecycle(const api::Study& study, const std::string& job, Json& spec, 
              static_cast<std::int64_t>(std::ceil(study.spec.trial.grace_period)));
   }
   if (is_distributed(study)) spec.set("subdomain", service_of(job));
-  // So a container that fails without a message is explained by its last lines.
+  // A container that fails without a message is then explained by its last lines of output.
   if (container.find("terminationMessagePolicy") == nullptr) {
     container.set("terminationMessagePolicy", "FallbackToLogsOnError");
   }

@@ -1,5 +1,5 @@
-// The pod template of a run's Job: the built-in trainer's, or the user's with what a trial needs
-// added. Part of job_builder.h; pure, usable from any thread.
+// Builds the pod template of a run's Job: the built-in trainer's or the user's, plus what every
+// trial needs. Part of job_builder.h; pure, usable from any thread.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace fettle::kubernetes {
 // True when the Study's trials may have several workers, which then need to find each other.
 bool is_distributed(const api::Study& study);
 
-// `job`: the name of the Job that the template is for. kInvalid, in words.
+// `job`: the name of the template's Job. kInvalid: why the Study cannot run.
 Result<Json> build_pod_template(const api::Study& study, const api::Trial& trial, std::int64_t run,
                                 const std::string& job, const JobOptions& options);
 

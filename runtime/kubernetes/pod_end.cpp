@@ -15,15 +15,15 @@ using api::Outcome;
 
 constexpr int kExitAfterSigkill = 128 + 9;
 constexpr int kExitAfterSigterm = 128 + 15;  // the worker contract's "stopped gently"
-// Of a container's last words, for people; what keeps them holds a little more.
+// The part of a termination message that fits into a condition's message, in bytes.
 constexpr std::size_t kLastWords = 800;
 
-// Volumes and network of a pod are there sooner than this, or something is the matter.
+// Volumes and network of a pod are set up within this time, or something is wrong.
 constexpr std::int64_t kPrepareMs = 120'000;
 
 constexpr std::array<std::string_view, 4> kOrdinaryWaits = {"", "ContainerCreating",
                                                             "PodInitializing", "Unknown"};
-constexpr std::array<std::string_view, 6> kImageTroubles = {
+constexpr std::array<std::string_view, 6> kImageErrors = {
     "ErrImagePull",      "ImagePullBackOff",  "InvalidImageName",
     "ErrImageNeverPull", "ImageInspectError", "RegistryUnavailable"};
 
@@ -43,7 +43,7 @@ bool is_one_object(std::string_view text) {
   return !text.empty() && text.front() == '{' && text.find('\n') == std::string_view::npos;
 }
 
-// Of a character of UTF-8 that began before.
+// Whether `c` continues a UTF-8 character.
 bool is_continuation(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
 
 // "; its last output:\n..." or "".
@@ -89,8 +89,8 @@ PodEnd by_exit_code(const kube::Container& container) {
   return end;
 }
 
-// The pod failed as a whole, so its container says nothing: the kubelet did not let it in (no
-// room after all, a device gone), or an init container failed.
+// The pod failed as a whole, without an exit code: the kubelet did not admit it (no room, a device
+// gone), or an init container failed.
 PodEnd by_pod(const kube::Pod& pod) {
   if (pod.reason.empty()) {
     return make_end(
@@ -106,15 +106,16 @@ std::string disruption(const kube::TrueCondition& condition) {
   return condition.message.empty() ? words : words + ": " + condition.message;
 }
 
-// The part of an image's trouble that both the first try and the waits in between repeat.
-std::string image_trouble(const std::string& message) {
+// The part that the messages of ErrImagePull and of the following ImagePullBackOff share, so that
+// the reason does not alternate.
+std::string image_error(const std::string& message) {
   static constexpr std::string_view kMarker = "ErrImagePull: ";
   const std::size_t at = message.find(kMarker);
   return at == std::string::npos ? message : message.substr(at + kMarker.size());
 }
 
-// A pod has its sandbox, with volumes and network, before images are pulled: what is missing for
-// long is one of those.
+// A pod gets its volumes and its sandbox with the network before images are pulled: without a
+// container status for long, one of those is missing.
 std::string why_not_ready(const kube::Pod& pod, std::int64_t now_ms) {
   const auto* scheduled = kube::find_condition(pod.conditions, "PodScheduled");
   const bool prepared =
@@ -199,8 +200,8 @@ std::string why_waiting(const kube::Pod& pod, const std::string& container, std:
   if (trial == nullptr || is_one_of(trial->waiting_reason, kOrdinaryWaits)) {
     return why_not_ready(pod, now_ms);
   }
-  if (is_one_of(trial->waiting_reason, kImageTroubles)) {
-    return "its image cannot be pulled: " + image_trouble(trial->waiting_message);
+  if (is_one_of(trial->waiting_reason, kImageErrors)) {
+    return "its image cannot be pulled: " + image_error(trial->waiting_message);
   }
   return "its container cannot be started (" + trial->waiting_reason +
          "): " + trial->waiting_message;
@@ -208,7 +209,7 @@ std::string why_waiting(const kube::Pod& pod, const std::string& container, std:
 
 std::optional<api::Report> read_termination_message(const kube::Container& container) {
   const std::string_view text = trimmed(container.termination_message);
-  if (text.size() > kLongestTerminationMessage || !is_one_object(text)) return std::nullopt;
+  if (text.size() > kMaxTerminationMessage || !is_one_object(text)) return std::nullopt;
   runtime::MetricLines lines({});
   lines.feed(text, container.finished_ms);
   lines.finish(container.finished_ms);

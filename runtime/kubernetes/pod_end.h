@@ -1,4 +1,4 @@
-// What one pod says: why it waits, and how it ended. Part of run_of_job.h; pure.
+// Why one pod waits, and how it ended. Part of run_of_job.h; pure.
 #pragma once
 
 #include <cstdint>
@@ -14,21 +14,21 @@ struct PodEnd {
   api::Outcome outcome = api::Outcome::kFailed;
   std::string reason;
   std::int64_t at_ms = 0;        // 0 = unknown
-  bool replaced = false;         // disrupted: the Job controller makes another
-  std::optional<int> exit_code;  // where the trial ended by itself
+  bool replaced = false;         // disrupted: the Job controller creates another
+  std::optional<int> exit_code;  // if the trial ended by itself
 };
 
-// Nothing while the pod may still do something. `stop_asked`: we asked for its end.
+// Nothing while the pod has not ended. `stop_asked`: the operator asked for its end.
 std::optional<PodEnd> end_of_pod(const kube::Pod& pod, const std::string& container,
                                  bool stop_asked);
 
-// What a pod waits for that does not run, when somebody must do something about it; else "".
+// Why a pod does not run, if that needs somebody's action; else "".
 std::string why_waiting(const kube::Pod& pod, const std::string& container, std::int64_t now_ms);
 
-// What is said of a pod that should have ended and does not say so.
+// The reason to report for a terminating pod past its deadline.
 std::string why_overdue(const kube::Pod& pod);
 
-// The last words of a container, when they are a report.
+// The container's termination message, if it is a report.
 std::optional<api::Report> read_termination_message(const kube::Container& container);
 
 }  // namespace fettle::kubernetes

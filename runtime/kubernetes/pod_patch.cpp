@@ -9,7 +9,7 @@
 namespace fettle::kubernetes {
 namespace {
 
-// By which member the entries of a list are told apart; "" = by none.
+// The merge key of a list; "" = the list is replaced.
 std::string_view key_of_list(std::string_view list) {
   if (list == "volumeMounts") return "mountPath";
   constexpr std::string_view kNamed[] = {"containers", "env", "volumes", "imagePullSecrets"};
@@ -25,7 +25,7 @@ Json* find_entry(Json& list, std::string_view key, const Json& entry) {
   return nullptr;
 }
 
-// A variable or a volume is one of its kinds: entries but those of containers are replaced whole.
+// Only containers are merged; a variable or a volume is a union, so its entry is replaced.
 void patch_list(Json& list, const Json& patch, std::string_view name) {
   for (const Json& entry : patch.as_array()) {
     Json* const there = find_entry(list, key_of_list(name), entry);
@@ -54,7 +54,7 @@ void patch_pod(Json& object, const Json& patch) {
     if (value.is_null()) {
       object.erase(name);
     } else if (value.is_object()) {
-      // Also where there is nothing yet, so that no null is left inside.
+      // Also if the field is absent, so that no null remains inside the value.
       Json merged = there != nullptr && there->is_object() ? *there : Json::object();
       patch_pod(merged, value);
       object.set(name, std::move(merged));

@@ -1,5 +1,5 @@
-// What an administrator wants in every trainer's pod: a part of a pod template, laid over the one
-// that the operator makes. Pure functions; usable from any thread.
+// The patch that an administrator configures for every trainer's pod: a partial pod template,
+// merged into the operator's. Pure functions; usable from any thread.
 #pragma once
 
 #include "base/json.h"
@@ -7,13 +7,12 @@
 
 namespace fettle::kubernetes {
 
-// `patch` over `object`, as kubectl merges pods: maps are merged; lists of what has a name
-// (containers, env, volumes; mounts by their path) are merged by it; other lists and all else are
-// replaced; null takes a field away.
+// Merges `patch` into `object` as a strategic merge patch: maps are merged; lists with a merge key
+// (the name in containers, env, volumes; the path of mounts) are merged by it; other lists and
+// values are replaced; null removes a field.
 void patch_pod(Json& object, const Json& patch);
 
-// kInvalid, in words: `patch` is no part of a pod template, or names containers that no trainer's
-// pod has.
+// kInvalid: `patch` is not a partial pod template, or names a container other than the trainer's.
 Status check_pod_patch(const Json& patch);
 
 }  // namespace fettle::kubernetes

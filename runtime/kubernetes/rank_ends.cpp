@@ -12,9 +12,9 @@ namespace {
 
 using api::Outcome;
 
-// A worker that fails sooner than this after its start has not failed for want of the others.
+// A worker that fails sooner than this after its start has not failed for lack of its peers.
 constexpr std::int64_t kPeerPatienceMs = 10'000;
-// The pods of a Job are made within so long; one that is made later stands in for another.
+// The first pods of a Job are created within this time; a later one is a replacement.
 constexpr std::int64_t kMadeTogetherMs = 30'000;
 
 class RankReader {
@@ -47,7 +47,7 @@ class RankReader {
            one.end.exit_code == api::kWorkerMissesOthers && one.end.outcome == Outcome::kFailed;
   }
 
-  // By a worker's own doing.
+  // The earliest failure that a worker itself caused.
   std::optional<RankEnd> first_failure() const {
     std::optional<RankEnd> first;
     for (const RankEnd& one : ends_) {
@@ -57,7 +57,7 @@ class RankReader {
     return first;
   }
 
-  // What happened to a worker before `failure`, if there was one.
+  // The earliest loss of another worker before `failure`.
   std::optional<RankEnd> first_loss(const std::optional<RankEnd>& failure) const {
     std::optional<RankEnd> first;
     for (const auto& [rank, pod] : pods_) {
@@ -90,14 +90,14 @@ class RankReader {
     return failure ? absence_of(rank, pod, *failure) : std::nullopt;
   }
 
-  // The Job controller deletes those that are left when it has said that the Job fails.
+  // A pod deleted after FailureTarget was deleted by the Job controller itself.
   bool is_deleted_by_others(const kube::Pod& pod) const {
     if (pod.doomed_ms == 0) return false;
     const auto* failing = kube::find_condition(view_.job.conditions, "FailureTarget");
     return failing == nullptr || pod.doomed_ms < failing->since_ms;
   }
 
-  // Whether the worker that failed may have done so because this one was not there.
+  // The absence of this worker, if it may be why the other one failed.
   std::optional<PodEnd> absence_of(std::int64_t rank, const kube::Pod& pod,
                                    const RankEnd& failure) const {
     PodEnd loss;
@@ -125,7 +125,7 @@ class RankReader {
     return trial->finished_ms - trial->started_ms;
   }
 
-  // Nothing is seen but workers that miss others, or that were disrupted for no visible reason.
+  // All that is left: workers that miss their peers, or were disrupted for no visible reason.
   RankEnd missing_others() const {
     RankEnd first = *std::min_element(ends_.begin(), ends_.end(), is_earlier);
     if (misses_others(first)) first.end.reason = "it misses other workers: " + first.end.reason;
@@ -136,7 +136,7 @@ class RankReader {
   const JobView& view_;
   const std::string container_;
   const std::map<std::int64_t, PodPtr>& pods_;
-  std::vector<RankEnd> ends_;  // by rank; but for those that succeeded
+  std::vector<RankEnd> ends_;  // by rank; without those that succeeded
   std::int64_t first_made_ms_ = 0;
 };
 
@@ -147,7 +147,7 @@ std::optional<RankEnd> end_of_ranks(const JobView& view,
   return RankReader(view, pods).read();
 }
 
-bool may_live(const kube::Pod& pod, const std::string& container, std::int64_t now_ms) {
+bool may_be_alive(const kube::Pod& pod, const std::string& container, std::int64_t now_ms) {
   if (pod.node.empty() || has_ended(pod, container)) return false;
   return pod.metadata.deleted_ms == 0 || now_ms < pod.metadata.deleted_ms + kLostMs;
 }

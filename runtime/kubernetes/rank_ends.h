@@ -1,10 +1,10 @@
-// Which of its workers explains how a run of several ended.
+// Finds the worker whose end is the cause of a run's end.
 //
-// When one worker is lost the others fail soon after, and when one fails the Job controller ends
-// the others: what counts is what came first. A failure is the trial's own, and may be held against
-// its configuration, only where nothing had happened to another worker before it: none was
-// disrupted, deleted or made again, and none had never run. A program that says it misses the
-// others (kWorkerMissesOthers) is never at fault. Pure; usable from any thread.
+// When one worker is lost, the others fail soon after; when one fails, the Job controller ends the
+// others. So the earliest event counts. A failure counts against the trial's configuration only if
+// no other worker was disrupted, deleted or replaced before it, and none had never run. A program
+// that exits because its peers are gone (kWorkerMissesOthers) is never at fault.
+// Pure; usable from any thread.
 #pragma once
 
 #include <cstdint>
@@ -22,12 +22,12 @@ struct RankEnd {
   PodEnd end;
 };
 
-// `pods`: the newest of each rank that the Job has. Nothing: the run continues.
+// `pods`: the newest pod of each rank. Nothing: the run continues.
 std::optional<RankEnd> end_of_ranks(const JobView& view,
                                     const std::map<std::int64_t, PodPtr>& pods);
 
-// Whether the pod's program may still do something, such as write a checkpoint. A node that is lost
-// says nothing of its pods: they are given up some time after their grace period.
-bool may_live(const kube::Pod& pod, const std::string& container, std::int64_t now_ms);
+// Whether the pod's program may still run, for example to write a checkpoint. A lost node does not
+// report the end of its pods: they count as dead some time after their grace period.
+bool may_be_alive(const kube::Pod& pod, const std::string& container, std::int64_t now_ms);
 
 }  // namespace fettle::kubernetes

@@ -101,7 +101,7 @@ kube::Job job(std::int64_t workers) {
 kube::Job elastic_job(std::int64_t workers, std::int64_t least, std::int64_t at_start) {
   kube::Job out = job(workers);
   out.metadata.annotations[kWorkersAnnotation] = std::to_string(at_start);
-  out.metadata.annotations[kLeastWorkersAnnotation] = std::to_string(least);
+  out.metadata.annotations[kMinWorkersAnnotation] = std::to_string(least);
   return out;
 }
 

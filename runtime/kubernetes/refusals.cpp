@@ -6,17 +6,17 @@
 namespace fettle::kubernetes {
 
 void Refusals::add(const RunName& run, std::int64_t workers, std::string why, std::int64_t now_ms) {
-  keep(run, {workers, std::move(why), now_ms, now_ms + kAskAgainMs, true});
+  insert(run, {workers, std::move(why), now_ms, now_ms + kRetryRefusedMs, true});
 }
 
 void Refusals::hold_back(const RunName& run, std::int64_t workers, std::string why,
                          std::int64_t now_ms, std::int64_t until_ms) {
-  keep(run, {workers, std::move(why), now_ms, until_ms, false});
+  insert(run, {workers, std::move(why), now_ms, until_ms, false});
 }
 
-void Refusals::keep(const RunName& run, Refusal refusal) {
+void Refusals::insert(const RunName& run, Refusal refusal) {
   refusals_[run] = std::move(refusal);
-  if (refusals_.size() <= kMostRefusals) return;
+  if (refusals_.size() <= kMaxRefusals) return;
   refusals_.erase(std::min_element(
       refusals_.begin(), refusals_.end(),
       [](const auto& a, const auto& b) { return a.second.since_ms < b.second.since_ms; }));

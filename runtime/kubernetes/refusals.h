@@ -1,9 +1,10 @@
-// Refusals: runs that have no Job now, and when to ask for one again: the API server does not admit
-// it (quota, rights, a namespace that is on its way), or its workers did not all get a node.
+// Refusals: runs without a Job, and when to retry them. Either the API server does not admit the
+// Job (quota, RBAC, a namespace being deleted), or its workers did not all get a node.
 //
-// Such a run is Pending with a reason. When its time has come, or as soon as a Job of the namespace
-// is gone where the server refused it, it is not there any more, so that the controller starts it
-// again; nothing has to be kept beyond this memory. Not synchronised.
+// Such a run is reported as Pending with a reason. After its back-off, or, if the API server
+// refused it, as soon as another Job of the namespace is gone, it is no longer reported, so the
+// controller starts it again. Losing this memory in a restart only causes an earlier retry. Not
+// synchronised.
 #pragma once
 
 #include <cstddef>
@@ -17,11 +18,11 @@
 
 namespace fettle::kubernetes {
 
-inline constexpr std::int64_t kAskAgainMs = 15'000;
-// Of more refusals than this the oldest are forgotten, and their runs asked for again.
-inline constexpr std::size_t kMostRefusals = 4'096;
+inline constexpr std::int64_t kRetryRefusedMs = 15'000;
+// Beyond this the oldest refusal is dropped, so that its run is retried.
+inline constexpr std::size_t kMaxRefusals = 4'096;
 
-// Which run: the trial's namespace, name and uid, and the run's number.
+// Identifies a run: the trial's namespace, name and uid, and the run's number.
 struct RunName {
   std::string ns;
   std::string trial;
@@ -33,13 +34,13 @@ struct RunName {
 class Refusals {
  public:
   void add(const RunName& run, std::int64_t workers, std::string why, std::int64_t now_ms);
-  // Not before `until_ms`, whatever ends meanwhile.
+  // Retried not before `until_ms`, whichever Jobs end before.
   void hold_back(const RunName& run, std::int64_t workers, std::string why, std::int64_t now_ms,
                  std::int64_t until_ms);
   void remove(const RunName& run);
-  // What there is to say of the trial's refused runs now.
+  // The trial's refused runs, as Pending.
   std::vector<core::Run> of_trial(const RunName& trial, std::int64_t now_ms) const;
-  // There may be room in this namespace: the run that was refused first is to be asked for again.
+  // A Job of the namespace is gone: releases the run that was refused first, to be retried.
   std::optional<RunName> release_one(const std::string& ns);
 
  private:
@@ -50,7 +51,7 @@ class Refusals {
     std::int64_t until_ms = 0;
     bool may_be_released = true;
   };
-  void keep(const RunName& run, Refusal refusal);
+  void insert(const RunName& run, Refusal refusal);
 
   std::map<RunName, Refusal> refusals_;
 };

@@ -17,11 +17,11 @@ using api::Outcome;
 using core::Run;
 using core::RunState;
 
-// Waiting for one's turn is not worth a word before.
+// Waiting in the queue of gangs is reported after this.
 constexpr std::int64_t kTurnPatienceMs = 30'000;
 constexpr const char* kRankLabel = "batch.kubernetes.io/job-completion-index";
 
-// Of labels or annotations; 0 where there is none.
+// The number in a label or annotation; 0 if absent.
 std::int64_t number_in(const std::map<std::string, std::string>& labels, const char* label) {
   const auto found = labels.find(label);
   std::int64_t number = 0;
@@ -30,14 +30,14 @@ std::int64_t number_in(const std::map<std::string, std::string>& labels, const c
   return number;
 }
 
-// Newest attempts first: a rank has a second pod once its first one was disrupted.
+// A rank has a second pod once its first one was disrupted; the newest counts.
 bool is_newer_pod(const PodPtr& a, const PodPtr& b) {
   return a->metadata.created_ms != b->metadata.created_ms
              ? a->metadata.created_ms > b->metadata.created_ms
              : a->metadata.name > b->metadata.name;
 }
 
-// The newest pod of every rank that the Job has, by rank.
+// The newest pod of each rank below completions.
 std::map<std::int64_t, PodPtr> newest_pods(const kube::Job& job, const std::vector<PodPtr>& pods) {
   std::map<std::int64_t, PodPtr> newest;
   for (const PodPtr& pod : pods) {
@@ -66,9 +66,9 @@ class RunReader {
     run_.until_step = number_in(job_.metadata.annotations, kUntilStepAnnotation);
     if (is_returned()) return std::move(run_);
     if (const auto first = pods_.find(0); first != pods_.end()) take_first(*first->second);
-    if (first_succeeded() || ends_by_a_rank() || is_given_up() || all_succeeded() ||
-        job_says_it_ended() || has_lost_its_first() || waits_too_long()) {
-      run_.terminating = somebody_lives();
+    if (first_succeeded() || ends_by_a_rank() || is_node_lost() || all_succeeded() ||
+        has_job_ended() || was_rank_zero_replaced() || has_gang_timed_out()) {
+      run_.lingers = any_pod_alive();
       return std::move(run_);
     }
     wait_or_run();
@@ -80,20 +80,20 @@ class RunReader {
   void take_first(const kube::Pod& pod);
   bool first_succeeded();
   bool ends_by_a_rank();
-  bool is_given_up();
+  bool is_node_lost();
   std::int64_t overdue_ms(const kube::Pod& pod) const;
   bool is_queued() const { return is_suspended_by_others(job_) && !view_.stop_asked; }
   bool all_succeeded();
-  bool job_says_it_ended();
-  bool has_lost_its_first();
-  bool waits_too_long();
+  bool has_job_ended();
+  bool was_rank_zero_replaced();
+  bool has_gang_timed_out();
   void wait_or_run();
   std::int64_t needed() const;
   std::string why_no_pods() const;
   std::string why_incomplete() const;
-  bool somebody_lives() const {
+  bool any_pod_alive() const {
     return std::any_of(view_.pods.begin(), view_.pods.end(), [this](const PodPtr& pod) {
-      return may_live(*pod, container_, view_.now_ms);
+      return may_be_alive(*pod, container_, view_.now_ms);
     });
   }
   void exit(Outcome outcome, std::string reason, std::int64_t at_ms) {
@@ -110,20 +110,20 @@ class RunReader {
   Run run_;
 };
 
-// Its GPUs are given back; the run is not over, and starts again as another Job.
+// The gang gave its GPUs back; the run is not over and starts again as another Job.
 bool RunReader::is_returned() {
   if (gang_state(job_) != GangState::kReturned || view_.stop_asked) return false;
-  run_.reason = "its Job is made anew, and waits for its turn again";
+  run_.reason = "its Job is created again and waits in the queue for nodes";
   return true;
 }
 
-// Its uid is given only once it runs: before, there is nothing to tell its reports apart.
+// The uid is reported once the pod runs: it tells the reports of two pods apart.
 void RunReader::take_first(const kube::Pod& pod) {
   if (!is_running(pod, container_) && !has_ended(pod, container_)) return;
   run_.pod_uid = pod.metadata.uid;
   const kube::Container* container = trial_container_in(pod, container_);
   run_.started_ms = container == nullptr ? pod.started_ms : container->started_ms;
-  // The node's clock may be wrong; the scheduler's is that of the control plane.
+  // The node's clock may be wrong, the scheduler's is the control plane's.
   const auto* scheduled = kube::find_condition(pod.conditions, "PodScheduled");
   if (run_.started_ms != 0 && scheduled != nullptr) {
     run_.started_ms = std::min(std::max(run_.started_ms, scheduled->since_ms), view_.now_ms);
@@ -134,7 +134,7 @@ void RunReader::take_first(const kube::Pod& pod) {
   }
 }
 
-// Where workers may come and go, rank 0 has the result, and those that come too late find nobody.
+// In an elastic run rank 0 has the result; a worker that joins after its end finds no peers.
 bool RunReader::first_succeeded() {
   const auto first = pods_.find(0);
   if (!is_elastic(job_) || first == pods_.end()) return false;
@@ -146,15 +146,15 @@ bool RunReader::first_succeeded() {
 
 bool RunReader::ends_by_a_rank() {
   const std::optional<RankEnd> found = end_of_ranks(view_, pods_);
-  // Of workers that were to stop, rank 0 may still write the checkpoint.
-  if (!found || (view_.stop_asked && somebody_lives())) return false;
+  // While a run stops, rank 0 may still be writing the checkpoint.
+  if (!found || (view_.stop_asked && any_pod_alive())) return false;
   const auto& [rank, end] = *found;
   if (is_queued() && pods_.at(rank)->metadata.deleted_ms != 0) return false;
   const bool one_of_many = job_.completions > 1;
   const std::string who = one_of_many ? "worker " + std::to_string(rank) + ": " : std::string();
-  if (was_refused(end.reason) && view_.refused_before >= kMostAdmissionErrors) {
+  if (was_refused(end.reason) && view_.refused_before >= kMaxAdmissionErrors) {
     exit(Outcome::kFailed,
-         who + end.reason + "; nodes refused its pod " + std::to_string(kMostAdmissionErrors + 1) +
+         who + end.reason + "; nodes refused its pod " + std::to_string(kMaxAdmissionErrors + 1) +
              " times in a row: can they give what its template asks for?",
          end.at_ms);
     return true;
@@ -164,16 +164,16 @@ bool RunReader::ends_by_a_rank() {
   return true;
 }
 
-// How long ago the pod should have ended; 0 = it has ended, or still has time to.
+// How long the pod is past its deadline; 0 = it has ended, or may still take time.
 std::int64_t RunReader::overdue_ms(const kube::Pod& pod) const {
   if (!is_ending(pod, container_)) return 0;
-  // Its deadline is by the API server's clock; by our own it is at least as new as what we saw.
+  // deleted_ms is the deadline by the API server's clock, which may be behind the operator's.
   const std::int64_t since_ms = std::max(pod.metadata.deleted_ms, view_.ending_ms);
   const std::int64_t over_ms = view_.now_ms - since_ms;
   return over_ms >= kOverdueMs ? over_ms : 0;
 }
 
-bool RunReader::is_given_up() {
+bool RunReader::is_node_lost() {
   for (const auto& [rank, pod] : pods_) {
     if (overdue_ms(*pod) < kLostMs) continue;
     if (view_.stop_asked) {
@@ -201,8 +201,8 @@ bool RunReader::all_succeeded() {
   return true;
 }
 
-// For when the pods are gone, or too few to tell.
-bool RunReader::job_says_it_ended() {
+// Used when the pods that would decide are gone.
+bool RunReader::has_job_ended() {
   if (const auto* complete = kube::find_condition(job_.conditions, "Complete")) {
     exit(Outcome::kSucceeded, "", complete->since_ms);
     return true;
@@ -219,8 +219,8 @@ bool RunReader::job_says_it_ended() {
     }
     return true;
   }
-  const bool going = job_.metadata.deleted_ms != 0;
-  if (view_.pods.empty() && (going || (view_.stop_asked && job_.suspended && job_.active == 0))) {
+  const bool deleted = job_.metadata.deleted_ms != 0;
+  if (view_.pods.empty() && (deleted || (view_.stop_asked && job_.suspended && job_.active == 0))) {
     exit(view_.stop_asked ? Outcome::kStopped : Outcome::kDisrupted,
          view_.stop_asked ? "stopped" : "the Job was deleted by somebody else", view_.now_ms);
     return true;
@@ -228,9 +228,9 @@ bool RunReader::job_says_it_ended() {
   return false;
 }
 
-// The pods of a Job know the number of workers that it was made with. Where some of those were
-// taken away, a rank 0 that is made again would wait for them.
-bool RunReader::has_lost_its_first() {
+// Pods have the world size of the Job's creation in their environment. After the run has shrunk, a
+// replaced rank 0 would wait for workers that are gone.
+bool RunReader::was_rank_zero_replaced() {
   const auto first = pods_.find(0);
   const bool is_another = first != pods_.end() && !view_.first_uid.empty() &&
                           first->second->metadata.uid != view_.first_uid;
@@ -239,8 +239,8 @@ bool RunReader::has_lost_its_first() {
   return true;
 }
 
-// A gang that has run and cannot continue without a worker that finds no node.
-bool RunReader::waits_too_long() {
+// A gang that was running waits for a replaced worker that finds no node.
+bool RunReader::has_gang_timed_out() {
   if (view_.gang_timeout_ms == 0 || view_.first_uid.empty()) return false;
   if (is_elastic(job_) || job_.completions == 1) return false;
   for (const auto& [rank, pod] : pods_) {
@@ -259,23 +259,24 @@ std::string RunReader::why_no_pods() const {
   const GangState gang = gang_state(job_);
   if (job_.suspended && gang == GangState::kWaiting) {
     if (view_.now_ms - job_.metadata.created_ms < kTurnPatienceMs) return "";
-    return "it waits for its turn: the workers of one trial after the other get their nodes, so "
-           "that no two trials wait for each other";
+    return "it waits in the queue for nodes: trials of several workers are scheduled one at a "
+           "time, "
+           "so that no two of them wait for each other";
   }
   if (is_queued()) {
-    return "the Job is suspended: a queue such as Kueue starts it when it is its turn, or whoever "
-           "suspended it";
+    return "the Job is suspended: a queue such as Kueue, or whoever suspended it, must resume it";
   }
   if (job_.suspended) return "";
   const std::int64_t since_ms =
       gang == GangState::kNone ? job_.metadata.created_ms : gang_opened_ms(job_);
   if (view_.now_ms - since_ms < kPodsPatienceMs) return "";
-  return "no pod could be made yet; quota, limits or Pod Security of the namespace may forbid it: "
+  return "no pod could be created yet; quota, limits or Pod Security of the namespace may forbid "
+         "it: "
          "kubectl describe job -n " +
          job_.metadata.ns + " " + job_.metadata.name + " says which";
 }
 
-// "3 of 4 workers have a node"; "" where all have one, or may still get one.
+// "3 of 4 workers have a node"; "" if all have one or may still get one.
 std::string RunReader::why_incomplete() const {
   const std::int64_t with_node = workers_with_node(job_, view_.pods);
   const bool gathers = gang_state(job_) == GangState::kOpen && !job_.suspended;
@@ -292,13 +293,13 @@ std::string RunReader::why_incomplete() const {
   return words;
 }
 
-// How many workers must run for the run to be one that runs.
+// The number of running workers from which the run counts as running.
 std::int64_t RunReader::needed() const {
   const std::int64_t at_start = std::min(workers_at_start(job_), job_.completions);
   if (view_.first_uid.empty()) return at_start;
   if (view_.stop_asked) return 1;
   if (!is_elastic(job_)) return job_.completions;
-  return std::min(number_in(job_.metadata.annotations, kLeastWorkersAnnotation), job_.completions);
+  return std::min(number_in(job_.metadata.annotations, kMinWorkersAnnotation), job_.completions);
 }
 
 void RunReader::wait_or_run() {
@@ -322,7 +323,7 @@ void RunReader::wait_or_run() {
   if (const std::string few = why_incomplete(); !few.empty()) {
     run_.reason = few + (run_.reason.empty() ? "" : "; " + run_.reason);
   }
-  // Nothing continues without rank 0.
+  // Rank 0 holds the rendezvous: without it no worker continues.
   if (run_.queued || running < needed() || !(first_runs || view_.stop_asked)) return;
   run_.state = RunState::kRunning;
   run_.reason.clear();
@@ -336,12 +337,12 @@ std::int64_t workers_at_start(const kube::Job& job) {
 }
 
 bool is_elastic(const kube::Job& job) {
-  return job.metadata.annotations.count(kLeastWorkersAnnotation) > 0;
+  return job.metadata.annotations.count(kMinWorkersAnnotation) > 0;
 }
 
 Run run_of_job(const JobView& view) { return RunReader(view).read(); }
 
-PodPtr first_pod(const std::vector<PodPtr>& pods) {
+PodPtr rank_zero_pod(const std::vector<PodPtr>& pods) {
   PodPtr first;
   for (const PodPtr& pod : pods) {
     if (rank_of(*pod) == 0 && (first == nullptr || is_newer_pod(pod, first))) first = pod;

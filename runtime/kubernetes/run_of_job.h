@@ -1,24 +1,24 @@
-// What a Job and its pods say of a run.
+// Derives the state of a run from its Job and pods.
 //
-// What decides is the pod's end, not the Job's conditions: those come a second later, once all pods
-// are gone. A disrupted pod (preempted, evicted, its node lost) is replaced by the Job controller,
-// so the run goes on as Pending. A pod that somebody deleted, or that is gone with its result, was
-// disrupted too, but the Job gives up: that ends the run. The termination message is a stranger's:
-// it counts only if it is one line of metrics as on the output, and is bounded.
+// The end of the pods decides, not the Job's conditions, which follow a second later when all pods
+// are gone. The Job controller replaces a disrupted pod (preempted, evicted, node lost), so the run
+// becomes Pending again. A pod that a user deleted, or that disappeared with its result, was
+// disrupted too, but fails the Job, which ends the run. The termination message is untrusted input:
+// it counts only if it is one line of metrics, as on stdout, and it is bounded.
 //
-// A pod that is deleted and does not end has a node that does not answer. It is waited for, and
-// then given up: the run was disrupted. Whether its processes still run on a node that only lost
-// its network cannot be known from here; a ReadWriteOnce volume keeps them apart from their
-// successors, a shared one does not.
+// A deleted pod that does not end is on a node that does not answer. After a timeout the run counts
+// as disrupted. Its processes may still be running if the node only lost its network: a
+// ReadWriteOnce volume keeps them from the next run's checkpoints, a shared volume does not.
 //
-// A Job that somebody else suspends after it ran waits for its queue (Kueue): that its pods were
-// ended is no end of the run.
+// A running Job that something else suspends waits in a queue (Kueue). The end of its pods is not
+// the end of the run.
 //
-// Workers above the Job's completions are on their way out and count for nothing. A run of several
-// begins to run when all its workers do; then an elastic one runs as long as its least number does.
+// Workers with a rank at or above the Job's completions are being removed and are ignored. A run of
+// several workers starts when all of them run; after that an elastic one runs as long as at least
+// its minimum runs.
 //
-// Ordinary waiting (a pod is made, scheduled, its image pulled) has no reason, so that nothing is
-// written down for it; waiting that somebody must do something about has one.
+// Normal waiting (pod created, scheduled, image pulled) has no reason, so nothing is written for
+// it. Waiting that needs somebody's action has one.
 // Pure; usable from any thread.
 #pragma once
 
@@ -37,47 +37,48 @@ using PodPtr = std::shared_ptr<const kube::Pod>;
 struct JobView {
   const kube::Job& job;
   const std::vector<PodPtr>& pods;  // of this Job, in any order
-  bool stop_asked = false;          // we asked this run to stop
+  bool stop_asked = false;          // the operator asked this run to stop
   std::int64_t now_ms = 0;
-  std::int64_t ending_ms = 0;  // a pod was first seen on its way out, our own clock; 0 = none was
-  int refused_before = 0;      // runs right before this one whose pods a node refused
-  std::string first_uid = {};  // pod of rank 0 as recorded: the run has run; "" = it has not
-  // A worker that is made again gets a node within so long, or the run ends: the others wait for it
-  // and hold their GPUs. 0 = however long that takes.
+  std::int64_t ending_ms = 0;  // when a terminating pod was first seen, operator's clock; 0 = none
+  int refused_before = 0;      // consecutive runs before this one whose pods a node refused
+  std::string first_uid = {};  // recorded pod of rank 0; "" = the run has not run yet
+  // How long a replaced worker may wait for a node before the run ends, since the other workers
+  // wait for it and hold their GPUs. 0 = no limit.
   std::int64_t gang_timeout_ms = 0;
 };
 
-// A Job without pods for longer than this cannot make them: quota, limits, Pod Security.
+// A Job without pods for longer than this cannot create them: quota, limits, Pod Security.
 inline constexpr std::int64_t kPodsPatienceMs = 5'000;
-// A pod that should have ended so long ago is waited for, and so long ago, given up.
+// How long after its deadline a terminating pod is reported as overdue, and as lost.
 inline constexpr std::int64_t kOverdueMs = 30'000;
 inline constexpr std::int64_t kLostMs = 180'000;
-// Runs in a row that nodes may refuse (UnexpectedAdmissionError) before it is the template's fault.
-inline constexpr int kMostAdmissionErrors = 2;
-// Longer termination messages are the kubelet's mistake; no metric is read from them.
-inline constexpr std::size_t kLongestTerminationMessage = 4096;
+// Consecutive runs that nodes may refuse (UnexpectedAdmissionError) before the template is at
+// fault.
+inline constexpr int kMaxAdmissionErrors = 2;
+// The kubelet's limit, in bytes; a longer message is ignored.
+inline constexpr std::size_t kMaxTerminationMessage = 4096;
 
 core::Run run_of_job(const JobView& view);
 
-// With how many workers the Job was made.
+// The number of workers at the Job's creation.
 std::int64_t workers_at_start(const kube::Job& job);
-// Whether workers may come and go while it runs.
+// Whether workers may join and leave while it runs.
 bool is_elastic(const kube::Job& job);
 // The pod of rank 0, newest attempt; null where there is none.
-PodPtr first_pod(const std::vector<PodPtr>& pods);
+PodPtr rank_zero_pod(const std::vector<PodPtr>& pods);
 // The name of the container that is the trial.
 std::string trial_container_of(const kube::Job& job);
-// The trial's container in `pod`; null while the kubelet has not said anything of it.
+// The trial's container in `pod`; null while the kubelet has not reported its status.
 const kube::Container* trial_container_in(const kube::Pod& pod, const std::string& name);
 // Rank of a pod, 0 ... workers - 1.
 std::int64_t rank_of(const kube::Pod& pod);
-// Whether the pod's trial runs now.
+// Whether the trial's container runs.
 bool is_running(const kube::Pod& pod, const std::string& container);
-// Whether a pod was deleted and its trial has not ended.
+// Whether the pod is terminating: deleted, and its trial has not ended.
 bool is_ending(const kube::Pod& pod, const std::string& container);
-// Whether a run with this record or reason was refused by the node of its pod.
+// Whether a run with this reason was refused by the node of its pod.
 bool was_refused(const std::string& reason);
-// Whether the pod's trial will print no more.
+// Whether the trial's container has ended, so that it prints no more.
 bool has_ended(const kube::Pod& pod, const std::string& container);
 
 }  // namespace fettle::kubernetes

@@ -156,7 +156,7 @@ TEST(RunOfJob, WaitingThatSomebodyMustEndSaysWhy) {
       {job(),
        {with(pod("Pending"), waiting("CreateContainerConfigError", "no secret s"))},
        "its container cannot be started (CreateContainerConfigError): no secret s"},
-      {old, {}, "no pod could be made yet; quota"},
+      {old, {}, "no pod could be created yet; quota"},
       {suspended(job()), {}, "the Job is suspended: a queue such as Kueue"},
   };
   for (const auto& c : cases) {

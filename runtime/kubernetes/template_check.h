@@ -1,7 +1,8 @@
-// Whether the API server takes a Study's Jobs and pods, asked by dry runs before any trial is made.
+// Checks by dry runs, before any trial is created, whether the API server accepts a Study's Jobs
+// and pods.
 //
-// A Job with a forbidden template is taken, and its pods are refused later; so the pod is tried
-// too. A quota that is full now says nothing about the template. Makes two calls; thread-safe.
+// The server accepts a Job with a forbidden pod template and refuses its pods later; so the pod is
+// checked as well. An exhausted quota is no fault of the template. Two calls; thread-safe.
 #pragma once
 
 #include "api/study.h"
@@ -11,12 +12,12 @@
 
 namespace fettle::kubernetes {
 
-// kInvalid: it can never start, in the API server's words. kUnavailable: it could not be asked, or
-// an administrator may mend it: rights of the operator, a priority class or account that is not
-// there.
+// kInvalid: it can never start, with the API server's reason. kUnavailable: the server cannot be
+// reached, or an administrator must act: missing RBAC of the operator, priority class or service
+// account.
 Status check_template(kube::Client& client, const api::Study& study, const JobOptions& options);
 
-// Whether a refusal (kForbidden) is about how much there is already, and passes.
-bool is_about_quota(const Error& error);
+// Whether a kForbidden is an exhausted quota, which is temporary.
+bool is_quota_error(const Error& error);
 
 }  // namespace fettle::kubernetes

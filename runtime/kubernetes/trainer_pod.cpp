@@ -13,7 +13,7 @@ namespace {
 // The user of the trainer's image.
 constexpr std::int64_t kUser = 65532;
 constexpr const char* kTokenDirectory = "/var/run/secrets/kubernetes.io/serviceaccount";
-// The kubelet renews it in time; a stolen one is soon worthless.
+// The kubelet rotates it before it expires; a stolen one expires soon.
 constexpr std::int64_t kTokenSeconds = 3600;
 constexpr const char* kMemoryRequest = "512Mi";
 
@@ -32,7 +32,7 @@ Json container_security() {
                        {"capabilities", Json::object({{"drop", Json(Json::Array{"ALL"})}})}});
 }
 
-// What a pod gets by default, but only for this container, and for no longer than needed.
+// The default token mount of a pod, but short-lived and for this container only.
 Json token_volume() {
   const Json token =
       Json::object({{"serviceAccountToken",
@@ -57,7 +57,7 @@ Json scratch_volume(const char* name) {
   return Json::object({{"name", name}, {"emptyDir", Json::object()}});
 }
 
-// NCCL's, between GPUs that do not reach each other; a container has 64 MiB of it otherwise.
+// For NCCL between GPUs without peer access; a container's default /dev/shm has 64 MiB.
 Json shared_memory_volume() {
   return Json::object({{"name", "fettle-shm"}, {"emptyDir", Json::object({{"medium", "Memory"}})}});
 }

@@ -1,6 +1,6 @@
-// The pod of the built-in trainer: what the restricted Pod Security Standard asks for, a read-only
-// root file system, and a token with which it may report and nothing else; over that what the
-// administrator wants in every trainer's pod, and over that spec.trial.pod.
+// The pod of the built-in trainer: it meets the restricted Pod Security Standard, has a read-only
+// root file system and a token that allows reporting and nothing else. The administrator's patch is
+// merged into it, and then spec.trial.pod.
 // Pure; usable from any thread.
 #pragma once
 
@@ -14,7 +14,7 @@ namespace fettle::kubernetes {
 // The service account whose pods may write reports; the chart makes it.
 inline constexpr const char* kTrainerAccount = "fettle-trainer";
 
-// A pod template without what every trial gets (pod_builder.h). kInvalid: no trainer_image.
+// The template without what every trial gets (pod_builder.h). kInvalid: no trainer_image.
 Result<Json> trainer_pod(const api::Study& study, const JobOptions& options);
 
 }  // namespace fettle::kubernetes

@@ -173,7 +173,7 @@ check_dry_runs() {
 
 # Helm leaves a chart's crds folder alone when it upgrades; this chart's definitions it must not.
 check_upgrade() {
-  cp -r "$chart" "$work/newer"
+  cp -rL "$chart" "$work/newer"
   local definition
   for definition in "$work"/newer/files/crds/*.yaml; do
     sed -i 's/additionalPrinterColumns:/&\n    - {name: Newer, type: string, jsonPath: .kind}/' "$definition"

@@ -1,4 +1,4 @@
-#include "runtime/kubernetes/our_objects.h"
+#include "runtime/kubernetes/ownership.h"
 
 #include <charconv>
 

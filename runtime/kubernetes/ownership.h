@@ -1,4 +1,5 @@
-// Whose a Job or a pod is, by its labels and owners. Pure; usable from any thread.
+// Which trial and run a Job or a pod belongs to, by its labels and owner references.
+// Pure; usable from any thread.
 #pragma once
 
 #include <cstdint>
@@ -16,20 +17,20 @@ namespace fettle::kubernetes {
 std::string label_of(const api::Metadata& metadata, const char* label);
 kube::ObjectKey key_of(const api::Metadata& metadata);
 
-// The groups of the two caches: the Jobs of a trial, the pods of a Job.
+// Index keys of the two caches: the Jobs of a trial, the pods of a Job.
 std::string trial_group(const std::string& ns, const std::string& trial);
 std::string group_of(const kube::Job& job);
 std::string group_of(const kube::Pod& pod);
 
 bool is_owned_by(const kube::Job& job, const api::Trial& trial);
 RunName name_of(const api::Trial& trial, std::int64_t run);
-// The run that a Job of ours is.
+// The run that a Job is.
 RunName run_of(const kube::Job& job);
 
 bool has_ended(const kube::Job& job);
 
-// Of a write to an object: that it has gone, or another one has its name, is no error, for what was
-// to be done to it is done.
+// Turns kNotFound and kConflict into success: for a write whose object is gone, or was replaced by
+// another of the same name, nothing is left to do.
 Status unless_gone(Status done);
 
 }  // namespace fettle::kubernetes
