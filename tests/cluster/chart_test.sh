@@ -7,6 +7,8 @@
 # the operator's pods only seem to run.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
+# shellcheck source=settings.sh
+source tests/cluster/settings.sh # patience
 readonly release=fettle namespace=fettle-system team=chart-team chart=helm/fettle
 readonly kept='fettle-(study|trial|workers|report)'
 readonly operator=system:serviceaccount:$namespace:$release-operator
@@ -55,7 +57,7 @@ operator: {tolerations: [{key: kwok.x-k8s.io/node, operator: Exists}], nodeSelec
 VALUES
   helm upgrade --install --take-ownership "$release" "$1" --namespace "$namespace" \
     --values "$work/values.yaml" --set "studyNamespaces={$team}" \
-    --wait --timeout 180s "${@:2}" > "$work/notes" && return
+    --wait --timeout "${patience}s" "${@:2}" > "$work/notes" && return
   kubectl --namespace "$namespace" get pods >&2
   kubectl --namespace "$namespace" get events --sort-by=.lastTimestamp | tail -n 10 >&2
   complain "helm cannot install $1"
@@ -69,7 +71,7 @@ check_notes() {
   mapfile -t commands < <(sed -n 's/^  \(kubectl .*\)/\1/p' "$work/notes" | head -n 3)
   [ "${#commands[@]}" -eq 3 ] || complain "the notes do not say three commands: $(cat "$work/notes")"
   for command in "${commands[@]}"; do
-    timeout 180 bash -c "$command" > "$work/said" 2>&1 ||
+    timeout "$patience" bash -c "$command" > "$work/said" 2>&1 ||
       complain "the notes say \"$command\", which fails: $(cat "$work/said")"
   done
   kubectl --namespace "$team" delete -f examples/fashion-mnist.yaml > /dev/null

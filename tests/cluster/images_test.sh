@@ -5,6 +5,8 @@
 # Needs the real node (cluster up --node) and fettle-operator:0.1.0 and fettle-trainer:0.1.0 on it
 # (image.sh). Nothing stays behind.
 set -euo pipefail
+# shellcheck source=settings.sh
+source "$(dirname "$0")/settings.sh" # patience
 readonly namespace=images-test version=0.1.0
 failed=0
 
@@ -43,7 +45,7 @@ POD
 
 # says PROGRAM WORDS: it has ended well and printed them.
 says() {
-  k wait "pod/$1" --for=jsonpath='{.status.phase}'=Succeeded --timeout=180s > /dev/null ||
+  k wait "pod/$1" --for=jsonpath='{.status.phase}'=Succeeded --timeout="${patience}s" > /dev/null ||
     complain "$1 did not succeed: $(k describe pod "$1" | tail -n 8)"
   local -r log=$(k logs "$1")
   [[ $log == *"$2"* ]] || complain "$1 should say \"$2\", but says: $log"

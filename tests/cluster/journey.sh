@@ -5,6 +5,8 @@
 # Needs the real node (cluster up --node) and fettle-operator:0.1.0 and fettle-trainer:0.1.0 on it (image.sh).
 set -euo pipefail
 cd "$(dirname "$0")/../.."
+# shellcheck source=settings.sh
+source tests/cluster/settings.sh # patience
 PATH=$(realpath "${1:-build}")/bin:$PATH
 export PATH
 readonly system=fettle-system team=journey study=fashion-mnist trials=4 epochs=5 elastic_epochs=12
@@ -49,7 +51,7 @@ expect_nothing() {
 
 # expect_log TRIAL WORDS: it soon prints them.
 expect_log() {
-  local -r end=$((SECONDS + 180))
+  local -r end=$((SECONDS + patience))
   while [ "$SECONDS" -lt "$end" ]; do
     kubectl fettle logs "$1" --namespace "$team" > "$work/log" 2>&1 && grep -q "$2" "$work/log" && return
     sleep 0.1
@@ -72,7 +74,7 @@ make_study() {
 
 # Definitions and policies may be there, from other tests.
 install() {
-  helm install --take-ownership fettle helm/fettle --namespace "$system" --set "studyNamespaces={$team}" --wait --timeout 180s \
+  helm install --take-ownership fettle helm/fettle --namespace "$system" --set "studyNamespaces={$team}" --wait --timeout "${patience}s" \
     > "$work/notes" 2>&1 || fail "helm install fails: $(cat "$work/notes")"
 }
 
@@ -95,7 +97,7 @@ suspend_and_resume() {
     sleep 0.1
   done
   suspend true
-  k wait --for=condition=Suspended "study/$study" --timeout=180s > /dev/null || fail 'the Study is not suspended'
+  k wait --for=condition=Suspended "study/$study" --timeout="${patience}s" > /dev/null || fail 'the Study is not suspended'
   expect_nothing 'the suspended Study' k get pods --output=name
   stopped=$(stopped_trial)
   [ -n "$stopped" ] || fail 'no trial was stopped in the middle'
@@ -149,7 +151,7 @@ spec:
   budget: {trials: 2, parallelism: 2}
   resource: {unit: step, max: 9}
   trial:
-    heartbeat: 60s
+    heartbeat: 10m
     metrics: {regex: 'step (?P<step>\d+) (?P<name>\w+)=(?P<value>\S+)'}
     template:
       spec:
@@ -165,7 +167,7 @@ YAML
 
 check_printing() {
   make_printing_study | k apply -f - > /dev/null
-  k wait --for=condition=Succeeded study/printing --timeout=180s > /dev/null || fail 'the printing Study does not succeed'
+  k wait --for=condition=Succeeded study/printing --timeout="${patience}s" > /dev/null || fail 'the printing Study does not succeed'
   expect '9 0.9' k get trial printing-1 -o 'jsonpath={.status.report.step} {.status.report.metrics.loss}'
   k delete study printing > /dev/null
 }
@@ -205,7 +207,7 @@ scale_up_and_down() {
   make_single whole 1 | k apply -f - > /dev/null
   local name
   for name in elastic whole; do
-    k wait --for=condition=Succeeded "study/$name" --timeout=300s > /dev/null || fail "the Study $name does not succeed"
+    k wait --for=condition=Succeeded "study/$name" --timeout="${patience}s" > /dev/null || fail "the Study $name does not succeed"
     k get trial "$name-0" -o json > "$work/$name.json"
   done
   python3 - "$work/elastic.json" "$work/whole.json" << 'PYTHON' || fail 'a trial that grew and shrank is not what it would have been'
@@ -248,10 +250,10 @@ make_namespace "$team"
 install
 helm test fettle --namespace "$system" > "$work/said" 2>&1 || fail "helm test fails: $(cat "$work/said")"
 make_study | k apply -f - > /dev/null
-k wait --for=condition=Running "study/$study" --timeout=180s > /dev/null || fail 'the Study does not begin'
+k wait --for=condition=Running "study/$study" --timeout="${patience}s" > /dev/null || fail 'the Study does not begin'
 suspend_and_resume
 expect_log "$stopped" step
-k wait --for=condition=Succeeded "study/$study" --timeout=600s > /dev/null || fail 'the Study does not succeed'
+k wait --for=condition=Succeeded "study/$study" --timeout="${patience}s" > /dev/null || fail 'the Study does not succeed'
 check_story
 check_reports
 check_printing

@@ -20,8 +20,8 @@ pause_image=localhost/pause:1
 # Kubelet's control groups hang below one of ours, so that they can be told from anybody else's.
 machine_cgroup=fettle-$(cksum <<< "$cluster_dir" | cut -d' ' -f1)
 
-# Seconds until a wait fails; nothing else takes that long, but the machine may have a lot else to do.
-patience=180
+# Seconds until a wait fails. Only a failure takes that long; the machine may be slow or busy.
+patience=600
 exit_cannot=3 # this machine cannot do it, whatever the code under test
 
 say() { printf 'cluster: %s\n' "$*" >&2; }

@@ -38,8 +38,10 @@ PATHS = {
     "studies": "apis/fettle.dev/v1alpha1",
     "trials": "apis/fettle.dev/v1alpha1",
 }
-# Only a failure waits as long as this: the machine may have a lot else to do.
-PATIENCE = 180
+# Seconds until a wait fails. Only a failure takes that long; the machine may be slow or busy.
+PATIENCE = 600
+# On a busy machine a renewal of the Lease may take longer than the 10 s that the default allows.
+PATIENT_LEASE = ("--lease-duration=40", "--lease-renew=30")
 
 
 class Refused(Exception):
@@ -127,7 +129,7 @@ def wait_for(what, condition):
         if value:
             return value
         if time.monotonic() > end:
-            raise AssertionError(f"waited {PATIENCE} s in vain for: {what}")
+            raise AssertionError(f"not within {PATIENCE} s: {what}")
         time.sleep(0.1)
 
 
@@ -196,7 +198,7 @@ class Operator:
     # The cluster's network is its own: below the ports that the kernel gives out, nobody else listens.
     _ports = itertools.count(18080)
 
-    def __init__(self, release, namespace=None, name="operator", arguments=()):
+    def __init__(self, release, namespace=None, name="operator", arguments=(), lease=PATIENT_LEASE):
         self.home = namespace or SYSTEM
         self.account = f"{release}-operator"
         self.metrics_port = next(self._ports)
@@ -214,6 +216,7 @@ class Operator:
             f"--metrics-port={self.metrics_port}",
             f"--health-port={self.health_port}",
             *([f"--namespace={namespace}"] if namespace else []),
+            *lease,
             *arguments,
         ]
         self.process = None

@@ -10,7 +10,8 @@ GANG = "fettle.dev/gang"
 class GangScenario(Scenario):
     """Each test has a node of its own with six GPUs."""
 
-    arguments = ("--gang-timeout=8",)
+    # No gang must be returned that gathers: a slow machine may take seconds to schedule four pods.
+    arguments = ("--gang-timeout=120",)
 
     def setUp(self):
         super().setUp()
@@ -101,6 +102,9 @@ class GangsThatGather(GangScenario):
 
 
 class GangsThatDoNotGather(GangScenario):
+    # How far a gang is shows from 5 s on, for as long as this allows.
+    arguments = ("--gang-timeout=15",)
+
     def test_an_incomplete_gang_gives_way_and_comes_back(self):
         self.take_gpus(3)
         self.apply_gangs(trials=1, annotations={"fake.fettle.dev/forever": "yes"})

@@ -33,7 +33,7 @@ def phase(trial):
 class LogsTest(Scenario):
     def test_two_hundred_trials_report_while_they_run(self):
         """All fake pods have one log. Other scenarios take its lines for chatter: it is no JSON."""
-        heartbeat = 90
+        heartbeat = 150  # on a slow machine a step may need a minute to show in all trials
         FAKE_LOG.write_text("")
         self.apply(
             budget={"trials": MANY, "parallelism": MANY},
@@ -45,7 +45,7 @@ class LogsTest(Scenario):
         )
         started = time.monotonic()
         wait_for("all trials to report", lambda: self.print_step() and all(self.steps()))
-        while time.monotonic() - started < 2 * heartbeat:
+        while time.monotonic() - started < 1.2 * heartbeat:
             step = self.print_step()
             wait_for(f"step {step} of all trials", lambda: self.steps() == [step] * MANY)
         self.assertEqual({phase(t) for t in self.trials()}, {"Running"})

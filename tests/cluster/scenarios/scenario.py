@@ -20,6 +20,7 @@ class Scenario(unittest.TestCase):
     # retry which never ends, and fails the test.
     expects_refusals = False
     arguments = ()  # of the operator
+    lease = cluster.PATIENT_LEASE
 
     def setUp(self):
         name = self._testMethodName.removeprefix("test_").replace("_", "-")
@@ -29,7 +30,7 @@ class Scenario(unittest.TestCase):
 
     def start_operator(self, release, namespace=None, name="", arguments=()):
         """It leads, and is stopped at the end of the test."""
-        operator = Operator(release, namespace, self._testMethodName + name, arguments)
+        operator = Operator(release, namespace, self._testMethodName + name, arguments, self.lease)
         self.addCleanup(self.clean_up, operator)
         return operator.start().wait_until_leader()
 
