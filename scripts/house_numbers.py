@@ -1,0 +1,176 @@
+#!/usr/bin/env python3
+"""Counts what the sources look like at a commit: lines, folders that include each other, floors, words.
+
+Usage: scripts/house_numbers.py [COMMIT...]   (default HEAD; several are printed side by side)
+
+Needs git alone; nothing is checked out. What is counted:
+
+- Production lines: all lines of C++, CUDA, Python and shell files and of the chart that are neither tests nor test
+  doubles (*_test.*, test_*, testing/, tests/, e2e/, testdata/, the GPU emulator). Generated YAML counts, too.
+- Mutual includes: pairs of folders of which each includes the other. Arrows: pairs of which one includes the other.
+- Floors: the longest chain of includes between the folders below a top-level folder; folders that include each other
+  directly or through others are on one floor. For folders without sub-folders, the same between modules (a header
+  and its source).
+- Words of this project for things that the field has words for, in prose: comments, strings, Markdown, YAML.
+"""
+import collections
+import io
+import pathlib
+import re
+import subprocess
+import sys
+import tarfile
+
+SOURCE = {".h", ".cpp", ".inl", ".cu", ".cuh"}
+OTHER_PRODUCTION = {".py", ".sh", ".yaml", ".tpl", ".txt", ".js", ".html", ".css", ".json"}
+PROSE = SOURCE | {".md", ".yaml", ".py", ".sh"}
+TEST = re.compile(r"(^|/)(tests|testing|testdata|e2e|emulator)/|_test\.|(^|/)(test|fake)_|process_test|_testing\.")
+# Folders of programs; the others are examples, documents and configuration.
+FOLDERS = ("api", "base", "cli", "control", "core", "crds", "explain", "helm", "images", "kernels", "kube", "machine",
+           "operator", "runtime", "scripts", "search", "trainer")
+WORDS = ("so many", "so much", "so long", "dear", "borne", "became of", "go on", "goes on", "anew", "afresh",
+         "add up", "look at", "a look", "looks at", "whoever", "somebody", "nobody", "wishes", "farewell", "happening",
+         "in vain", "Moment", "Recording", "Mailbox", "is told", "says so")
+COLUMNS = 34
+
+
+def files_of(commit):
+    """Path -> text of the tracked text files, without symbolic links."""
+    archive = subprocess.run(["git", "archive", commit], capture_output=True, check=True).stdout
+    found = {}
+    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+        for member in tar:
+            if member.isfile():
+                found[member.name] = tar.extractfile(member).read().decode("utf-8", "replace")
+    return found
+
+
+def is_production(path):
+    suffix = pathlib.PurePath(path).suffix
+    return path.split("/")[0] in FOLDERS and not TEST.search(path) and suffix in SOURCE | OTHER_PRODUCTION
+
+
+def lines_by_folder(files):
+    count = collections.Counter()
+    for path, text in files.items():
+        if is_production(path):
+            count[path.split("/")[0]] += text.count("\n")
+    return count
+
+
+def includes(files):
+    """(from, to) for the includes among production sources."""
+    for path, text in files.items():
+        if is_production(path) and pathlib.PurePath(path).suffix in SOURCE:
+            for to in re.findall(r'^#include "([^"]+)"', text, re.MULTILINE):
+                if to in files and is_production(to):
+                    yield path, to
+
+
+def arrows_between(pairs, name_of):
+    return {(a, b) for a, b in ((name_of(f), name_of(t)) for f, t in pairs) if a != b}
+
+
+def mutual(arrows):
+    return sorted({tuple(sorted(arrow)) for arrow in arrows if arrow[::-1] in arrows})
+
+
+def reachable(arrows):
+    """Node -> all that it includes, directly or not."""
+    after = collections.defaultdict(set)
+    for a, b in arrows:
+        after[a].add(b)
+    closure = {}
+    for start in set(sum(arrows, ())):
+        seen, todo = set(), [start]
+        while todo:
+            for node in after[todo.pop()] - seen:
+                seen.add(node)
+                todo.append(node)
+        closure[start] = seen
+    return closure
+
+
+def floors(arrows):
+    """Nodes on the longest chain once those that reach each other are one."""
+    closure = reachable(arrows)
+    knot = {node: frozenset({node} | {other for other in seen if node in closure[other]})
+            for node, seen in closure.items()}
+    below = collections.defaultdict(set)
+    for a, b in arrows:
+        if knot[a] != knot[b]:
+            below[knot[a]].add(knot[b])
+    height = {}
+
+    def height_of(node):
+        if node not in height:
+            height[node] = 1 + max((height_of(other) for other in below[node]), default=0)
+        return height[node]
+
+    return max((height_of(node) for node in set(knot.values())), default=1)
+
+
+def folder_of(path):
+    return str(pathlib.PurePath(path).parent)
+
+
+def module_of(path):
+    return str(pathlib.PurePath(path).with_suffix(""))
+
+
+def prose(path, text):
+    if pathlib.PurePath(path).suffix in SOURCE:
+        return "\n".join(re.findall(r'//[^\n]*|"(?:[^"\\\n]|\\.)*"', text))
+    return text
+
+
+def words(files):
+    count = collections.Counter()
+    for path, text in files.items():
+        if pathlib.PurePath(path).suffix in PROSE and path != "scripts/house_numbers.py":
+            # A phrase may be broken over two lines of a comment.
+            flat = re.sub(r"\s*\n\s*(//|#)?\s*", " ", prose(path, text))
+            for word in WORDS:
+                count[word] += len(re.findall(rf"\b{word}\b", flat))
+    return count
+
+
+def measure(commit):
+    """(name, number) in the order in which they are printed."""
+    files = files_of(commit)
+    lines = lines_by_folder(files)
+    pairs = list(includes(files))
+    folders = arrows_between(pairs, folder_of)
+    rows = [("production lines", sum(lines.values()))]
+    rows += [(f"  {folder}", lines[folder]) for folder in FOLDERS]
+    rows += [("mutual includes between folders", len(mutual(folders))), ("arrows between folders", len(folders))]
+    for top in ("kernels", "search", "cli", "runtime", "trainer", "kube"):
+        inside = [(f, t) for f, t in pairs if f.startswith(top + "/") and t.startswith(top + "/")]
+        between = arrows_between(inside, folder_of)
+        rows += [(f"{top}: folders", len({folder_of(f) for f in files if f.startswith(top + "/") and is_production(f)})),
+                 (f"{top}: mutual includes", len(mutual(between))), (f"{top}: arrows between folders", len(between)),
+                 (f"{top}: floors of folders", floors(between)),
+                 (f"{top}: floors of modules", floors(arrows_between(inside, module_of)))]
+    tops = {path.split("/")[0] for path in files}
+    rows.append(("folders with a README.md", sum(path.endswith("/README.md") for path in files)))
+    rows.append(("  of the top-level ones", sum(f"{top}/README.md" in files for top in tops)))
+    said = words(files)
+    rows.append(("home-made words", sum(said.values())))
+    rows += [(f'  "{word}"', said[word]) for word in WORDS]
+    return rows
+
+
+def main():
+    commits = sys.argv[1:] or ["HEAD"]
+    if any(commit.startswith("-") for commit in commits):
+        print(__doc__.strip())
+        return 0 if commits[0] in ("-h", "--help") else 2
+    columns = [measure(commit) for commit in commits]
+    print(" " * COLUMNS + "".join(f"{commit[:12]:>14}" for commit in commits))
+    for row in zip(*columns):
+        print(f"{row[0][0]:<{COLUMNS}}" + "".join(f"{number:>14,}" for _, number in row))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
