@@ -24,6 +24,11 @@ inline constexpr std::size_t kLongestMetricName = 64;  // bytes
 inline constexpr std::size_t kLongestCheckpointName = 512;
 inline constexpr std::size_t kMaxHistoryValues = 256;  // of all points of the curve
 
+// The field manager of status.report on a cluster.
+inline constexpr const char* kReportManager = "fettle-trainer";
+// The kubelet's limit of a container's termination message, in bytes; it truncates longer ones.
+inline constexpr std::size_t kMaxTerminationMessage = 4096;
+
 // What a training says at one moment.
 struct ReportLine {
   std::int64_t step = 0;

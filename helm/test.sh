@@ -137,7 +137,7 @@ check_measures() {
   grep -oE 'fettle_[a-z_]+' "$work/all.yaml" | sed 's/_bucket$//' | sort -u > "$work/names"
   [ "$(wc -l < "$work/names")" -ge 10 ] || fail 'alerts and the dashboard ask for next to nothing'
   while read -r name; do
-    grep -q "\"$name\"" operator/instruments.cpp || fail "the operator does not measure $name"
+    grep -q "\"$name\"" operator/instruments.h || fail "the operator does not measure $name"
   done < "$work/names"
   python3 -m json.tool helm/fettle/files/dashboard.json > /dev/null || fail 'the dashboard is no JSON'
 }

@@ -1,5 +1,5 @@
-// Refusals of the API server in words: its Status objects, and answers that are none because
-// something between us and it spoke instead. Pure functions; usable from any thread.
+// Parses refusals of the API server: its Status objects, and answers that are none because a proxy
+// or load balancer answered instead. Pure functions; usable from any thread.
 #pragma once
 
 #include <optional>
@@ -21,15 +21,15 @@ struct ApiStatus {
   bool terminating = false;  // refused because the namespace is being deleted
 };
 
-// Nothing for what is no Status.
+// Nothing if it is not a Status.
 std::optional<ApiStatus> read_status(const Json& object);
 std::optional<ApiStatus> read_status(const HttpResponse& response);
 
-// An answer that is no success, as an Error (codes: client.h) whose message starts with `what`:
+// An unsuccessful answer as an Error (codes: client.h) whose message starts with `what`:
 // "create Job team/digits-0-r0: exceeded quota: ...".
 Error read_error(const HttpResponse& response, const std::string& what);
 
-// What came instead of JSON, for a message: "HTML (HTTP 502): Bad gateway".
+// Describes a body that is not JSON, for messages: "HTML (HTTP 502): Bad gateway".
 std::string describe_body(const HttpResponse& response);
 
 }  // namespace fettle::kube

@@ -1,6 +1,6 @@
-// Backoff: how long to wait after the n-th failure in a row: twice as long each time, up to a
-// limit, and up to as much again by chance, so that many clients do not come back together.
-// A pure value: time and chance are handed in.
+// Backoff: exponential back-off with jitter. The delay after the n-th failure in a row doubles up
+// to a limit; up to 100 % of it is added at random, so that many clients do not retry together. A
+// pure value: time and random numbers are arguments.
 #pragma once
 
 #include <algorithm>

@@ -1,11 +1,11 @@
-// Cache: what is known of the objects of one resource, as typed values, never parsed JSON.
+// Cache: the objects of one resource, as typed values, never parsed JSON.
 //
-// Two kinds of callers write: the informer, from lists and watches, and whoever wrote to the API
-// server, with what came back (read your writes). So an object only ever becomes newer, by
-// resourceVersion: what is older than what is here, than its deletion, or than what the informer
-// has seen without it, changes nothing. A list is the exception: the server answers it from its
-// newest state, so it overrules whatever was known before it was asked for, also when versions
-// went back (etcd restored from a backup).
+// There are two writers: the informer, from lists and watches, and callers that wrote to the API
+// server, with its answer (read your writes). So an object is only replaced by a newer
+// resourceVersion; a version that is older than the cached one, than a deletion, or than the
+// informer's progress is ignored. A list is the exception: the server answers it from its newest
+// state, so it overrules everything cached before its request, even if versions went back (etcd
+// restored from a backup).
 //
 // Listeners are called from the thread that changed the cache, one at a time, in the order of the
 // changes; they may read the cache but not change it, and must return quickly. Thread-safe.
@@ -29,10 +29,10 @@
 
 namespace fettle::kube {
 
-// Deletions remembered, so that news from before them changes nothing; the oldest are forgotten.
+// Deletions kept as tombstones, so that older versions are ignored; the oldest are dropped.
 inline constexpr std::size_t kMaxTombstones = 4096;
 
-// Which part of a cache a list covered, and when it was asked for.
+// The part of a cache that a list covered, and when it was requested.
 struct ListScope {
   std::string ns;          // "" = all namespaces
   std::uint64_t mark = 0;  // Cache::mark() before the list was sent; 0 = unknown

@@ -58,7 +58,7 @@ void EventRecorder::run(const std::stop_token& stop) {
     }
     for (const EventWrite& event : series_.due(unix_now())) write(event, stop);
   }
-  farewell();
+  drain();
 }
 
 // The next of the queue, or nothing when `most` passed.
@@ -98,8 +98,8 @@ Status EventRecorder::try_write(const EventWrite& event) {
   return created.error();
 }
 
-void EventRecorder::farewell() {
-  const auto end = std::chrono::steady_clock::now() + kEventFarewell;
+void EventRecorder::drain() {
+  const auto end = std::chrono::steady_clock::now() + kEventDrain;
   const auto write_once = [&](const EventWrite& event) {
     if (std::chrono::steady_clock::now() >= end) return drop("stopped before it was written");
     if (const Status written = try_write(event); !written.ok()) drop(written.error().message);
@@ -117,7 +117,7 @@ void EventRecorder::drop(const std::string& why) {
     const std::lock_guard lock(mutex_);
     ++dropped_;
   }
-  if (options_.on_trouble) options_.on_trouble("an event was dropped: " + why);
+  if (options_.on_error) options_.on_error("an event was dropped: " + why);
 }
 
 }  // namespace fettle::kube

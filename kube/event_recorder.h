@@ -1,6 +1,6 @@
-// EventRecorder: writes events for people (kubectl describe, kubectl get events), on a thread of
-// its own. Events are a courtesy: nothing waits for them, and when the queue is full they are
-// dropped and counted. start() and stop() are called by one thread, the rest by any.
+// EventRecorder: writes events for people (kubectl describe, kubectl get events) on its own thread.
+// Events are best effort: nothing waits for them, and a full queue drops and counts them. start()
+// and stop() are called by one thread, the rest by any.
 #pragma once
 
 #include <chrono>
@@ -21,15 +21,14 @@ namespace fettle::kube {
 
 inline constexpr std::size_t kMaxQueuedEvents = 1000;
 inline constexpr int kMaxEventTries = 12;
-// What is queued when the recorder is stopped is written for so long, and the call under way then
-// is waited for.
-inline constexpr std::chrono::milliseconds kEventFarewell{2'000};
+// How long stop() writes queued events; it then waits for the call in flight.
+inline constexpr std::chrono::milliseconds kEventDrain{2'000};
 
 struct EventRecorderOptions {
-  std::string controller = "fettle.dev/operator";              // reportingController
-  std::string instance;                                        // this process: its pod's name
-  std::chrono::milliseconds retry{10'000};                     // between the tries of one event
-  std::function<void(const std::string& message)> on_trouble;  // for the log; may be empty
+  std::string controller = "fettle.dev/operator";            // reportingController
+  std::string instance;                                      // this process: its pod's name
+  std::chrono::milliseconds retry{10'000};                   // between the tries of one event
+  std::function<void(const std::string& message)> on_error;  // for the log; may be empty
 };
 
 class EventRecorder {
@@ -52,7 +51,7 @@ class EventRecorder {
   std::optional<Occurrence> next(std::chrono::milliseconds most, const std::stop_token& stop);
   void write(const EventWrite& event, const std::stop_token& stop);
   Status try_write(const EventWrite& event);
-  void farewell();
+  void drain();
   void drop(const std::string& why);
 
   Client& client_;

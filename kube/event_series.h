@@ -1,10 +1,10 @@
-// Which events (events.k8s.io/v1) to write when the same thing happens again and again.
+// Decides which events (events.k8s.io/v1) to write when the same thing happens repeatedly.
 //
 // The first occurrence creates an Event; the second makes it a series at once; further ones are
-// counted and written every kSeriesRefresh, and once more when nothing came for kSeriesQuiet, which
+// counted and written every kSeriesRefresh, and a last time after kSeriesQuiet without one, which
 // ends the series. Two occurrences are the same when object, type, reason, action and note are.
 // These are client-go's rules, except that the note counts too: a patch of a series cannot change
-// it. Pure: time is handed in. Not synchronised.
+// it. Pure: time is an argument. Not synchronised.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ namespace fettle::kube {
 
 inline constexpr std::int64_t kSeriesRefreshMs = 30 * 60'000;
 inline constexpr std::int64_t kSeriesQuietMs = 6 * 60'000;
-// Things that may be remembered at a time; of more, each occurrence is an event of its own.
+// Series in memory at a time; beyond that each occurrence is an event of its own.
 inline constexpr std::size_t kMaxSeries = 1000;
 // Limits of the API (pkg/apis/core/validation/events.go), in bytes.
 inline constexpr std::size_t kMaxNote = 1024;
@@ -49,7 +49,7 @@ struct EventWrite {
   ObjectKey key;
   bool create = true;  // else a merge patch of the series
   Json body;
-  Json whole;  // what to create when a patch finds no event (they expire after an hour)
+  Json whole;  // created if a patch finds no event (they expire after an hour)
 };
 
 class EventSeries {

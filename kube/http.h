@@ -1,10 +1,10 @@
-// HttpTransport: the one way to the network. Behind it cpprestsdk (transport/), in tests
-// a fake API server (fake_api_server.h) or one that injects faults.
+// HttpTransport: the only way to the network. Implemented by cpprestsdk (transport/), in tests by
+// an API server in memory (testing/fake_api_server.h) or one that injects faults.
 //
 // A transport knows the server's address, TLS and credentials; requests name path and query only.
-// It may repeat a request by itself on a connection that broke (cpprestsdk does), so every write
-// must be safe to replay: deterministic names, resourceVersion and uid preconditions, server-side
-// apply. Thread-safe: calls and streams may run from any number of threads at once.
+// It may repeat a request when a connection breaks (cpprestsdk does), so every write must be safe
+// to replay: deterministic names, resourceVersion and uid preconditions, server-side apply.
+// Thread-safe: calls and streams may run from any number of threads at once.
 #pragma once
 
 #include <chrono>
@@ -34,7 +34,7 @@ struct HttpResponse {
 
 // The request did not end in an answer.
 struct HttpFailure {
-  // False: the server cannot have seen it. True: it may have been carried out; read, then decide.
+  // False: the server cannot have received it. True: it may have been carried out.
   bool maybe_done = true;
   std::string message;
 };
@@ -45,13 +45,13 @@ class HttpTransport {
  public:
   virtual ~HttpTransport() = default;
 
-  // Sends, and waits for the whole answer, at most `deadline` in all.
+  // Sends the request and waits for the whole answer, at most `deadline` in all.
   virtual HttpResult call(const HttpRequest& request, std::chrono::milliseconds deadline) = 0;
 
-  // Sends a GET and hands the lines of a 200 answer, without their newline, to `on_line` as they
-  // come; the server waits while it runs. Ends when the server ends the answer, `on_line` returns
-  // false, `stop` is requested, or nothing came for `idle` (an HttpFailure). Lines longer than
-  // kMaxLine are an HttpFailure.
+  // Sends a GET and passes the lines of a 200 answer, without their newline, to `on_line` as they
+  // arrive; meanwhile nothing more is received. Ends when the server ends the answer, `on_line`
+  // returns false, `stop` is requested, or nothing arrives for `idle` (an HttpFailure). Lines
+  // longer than kMaxLine are an HttpFailure.
   virtual HttpResult stream(const HttpRequest& request,
                             const std::function<bool(std::string_view line)>& on_line,
                             std::chrono::milliseconds idle, std::stop_token stop) = 0;

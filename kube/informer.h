@@ -1,8 +1,8 @@
 // Informer: a Cache (cache.h) kept up to date by list and watch.
 //
-// The protocol is in watcher.h, a pure state machine; watch_loop.h drives it: one thread and one
-// connection per namespace watched. An object that cannot be read (somebody edited it by hand) is
-// reported as trouble, and what was known of it before is kept.
+// The protocol is in watcher.h, a pure state machine; watch_loop.h drives it with one thread and
+// one connection per watched namespace. An object that cannot be read (edited by hand) is reported
+// as an error, and its last readable version stays in the cache.
 //
 // An Informer is started and stopped by one thread; cache(), wait_synced() and last_error() may be
 // used by any. Set the cache's index and listeners before start().
@@ -35,7 +35,7 @@ struct InformerOptions {
   int page_size = kPageSize;  // fewer where objects are large: a page is parsed as a whole
   // For metrics and the log; from the informer's threads; may be empty.
   std::function<void(const CallMade&)> on_call;
-  std::function<void(const std::string& message)> on_trouble;
+  std::function<void(const std::string& message)> on_error;
 };
 
 template <class T>
@@ -92,7 +92,7 @@ class Informer {
 
   std::optional<T> read(const Json& object);
   void trouble(const std::string& message) const {
-    if (options_.on_trouble) options_.on_trouble(message);
+    if (options_.on_error) options_.on_error(message);
   }
 
   HttpTransport& transport_;

@@ -33,7 +33,7 @@ class InformerTest : public testing::Test {
     options.namespaces = std::move(namespaces);
     options.label_selector = "app=fettle";
     options.backoff.first = first_pause_;
-    options.on_trouble = [this](const std::string& message) {
+    options.on_error = [this](const std::string& message) {
       const std::lock_guard lock(mutex_);
       troubles_.push_back(message);
     };

@@ -1,4 +1,4 @@
-// Reading JSON of the API server leniently: what is missing or of another type is empty.
+// Reads the API server's JSON leniently: a missing value, or one of another type, is empty.
 // Pure functions; usable from any thread.
 #pragma once
 
@@ -15,22 +15,22 @@ namespace fettle::kube {
 
 using JsonPath = std::initializer_list<std::string_view>;
 
-// The value at the end of `path` through objects; nullptr where there is none.
+// The value at the end of `path` through objects; nullptr if absent.
 const Json* value_at(const Json& object, JsonPath path);
-// "" for what is no string.
+// "" if it is not a string.
 std::string text_at(const Json& object, JsonPath path);
 std::int64_t integer_at(const Json& object, JsonPath path, std::int64_t otherwise = 0);
 bool boolean_at(const Json& object, JsonPath path, bool otherwise = false);
-// Unix milliseconds; 0 for what is no RFC 3339 time.
+// Unix milliseconds; 0 if it is not an RFC 3339 time.
 std::int64_t time_at(const Json& object, JsonPath path);
-// The members of an array; none for what is no array.
+// The members of an array; none if it is not an array.
 const Json::Array& array_at(const Json& object, JsonPath path);
 
 // metadata.namespace and metadata.name.
 ObjectKey key_of(const Json& object);
 api::Metadata read_metadata(const Json& object);
 
-// Items of lists come without their kind and apiVersion: sets them.
+// Sets kind and apiVersion, which items of lists lack.
 void fill_in_kind(Json& object, const Resource& resource);
 
 }  // namespace fettle::kube

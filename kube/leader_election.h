@@ -1,12 +1,12 @@
-// Leader election by a Lease (coordination.k8s.io/v1) as a pure state machine: no IO, clock or
-// entropy of its own. The rules are those of client-go's leaderelection.
+// Leader election with a Lease (coordination.k8s.io/v1) as a pure state machine without IO, clock
+// or entropy. The rules are those of client-go's leaderelection.
 //
-// The times in the record are not trusted, since clocks differ: a candidate takes over when the
-// record has not changed for a whole lease duration since it saw it first. The leader writes again
-// every retry period and gives up when it did not succeed for the renew deadline, which ends before
-// anybody else can take over. The lease does not fence: a leader that was stopped in its tracks may
-// still have a write under way. So writes must be safe with two leaders (names that collide,
-// resourceVersions), and a leader asks may_write() before each.
+// The times in the record are not trusted, since clocks differ: a candidate takes over once the
+// record has not changed for a whole lease duration by its own clock. The leader renews every retry
+// period and gives up if no renewal succeeds for the renew deadline, which ends before another
+// candidate can take over. A lease does not fence: a paused leader may still have a write in
+// flight. So writes must be safe with two leaders (deterministic names, resourceVersions), and a
+// leader asks may_write() before each.
 #pragma once
 
 #include <chrono>
@@ -30,11 +30,11 @@ struct LeaseTimes {
 
 struct LeaseTerms {
   ObjectKey key;
-  std::string identity;  // of this candidate; no two alike
+  std::string identity;  // of this candidate; unique
   LeaseTimes times;
 };
 
-// Time since some fixed moment, never going back, and the wall clock for people who read the Lease.
+// Monotonic time, and the wall clock for people who read the Lease.
 struct LeaseNow {
   std::chrono::milliseconds steady{0};
   std::int64_t unix_ms = 0;
@@ -45,8 +45,8 @@ struct LeaseState {
   Phase phase = Phase::kCandidate;
   Json record;                              // the Lease as last seen or written; null = none
   std::chrono::milliseconds seen_at{0};     // when this record was first seen
-  std::chrono::milliseconds sent_at{0};     // when the request under way was sent
-  std::chrono::milliseconds renewed_at{0};  // when the last write that succeeded was sent
+  std::chrono::milliseconds sent_at{0};     // when the request in flight was sent
+  std::chrono::milliseconds renewed_at{0};  // when the last successful write was sent
   Random random{0};
 };
 

@@ -1,9 +1,8 @@
-// LeaderElector: takes part in leader election (leader_election.h) on a thread of its own.
+// LeaderElector: runs leader election (leader_election.h) on its own thread.
 //
-// Give it a Client of its own, without rate limit and with a deadline well under the renew
-// deadline, over a transport of its own: renewals must not wait behind other calls. A leader that
-// is lost stays lost; the program exits and starts anew. start() and stop() are called by one
-// thread, the rest by any.
+// It needs its own Client and transport, without rate limit and with a deadline well below the
+// renew deadline: renewals must not queue behind other calls. Lost leadership is final: the program
+// exits and is restarted. start() and stop() are called by one thread, the rest by any.
 #pragma once
 
 #include <chrono>

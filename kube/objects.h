@@ -1,5 +1,5 @@
-// The parts of Jobs and Pods that Fettle reads, as C++ values: caches keep these, never parsed
-// JSON. Reading is lenient: what is missing is empty. Plain values; usable from any thread.
+// The fields of Jobs and Pods that Fettle reads, as C++ values: caches hold these, never parsed
+// JSON. Reading is lenient: a missing field is empty. Plain values; usable from any thread.
 #pragma once
 
 #include <cstdint>

@@ -26,19 +26,19 @@ inline constexpr std::chrono::milliseconds kListDeadline{30'000};
 // Bookmarks come about every minute, so a watch that is silent for longer is dead.
 inline constexpr std::chrono::milliseconds kWatchIdle{150'000};
 
-// Where the objects go.
+// Receives the objects.
 class WatchSink {
  public:
   virtual ~WatchSink() = default;
-  // A list replaces what was known; list_begins() comes before it is asked for. Without list_ends()
-  // it failed.
+  // A list replaces what is cached; list_begins() precedes its request. Without list_ends() it
+  // failed.
   virtual void list_begins() = 0;
   virtual void listed(const Json& object) = 0;
   virtual void list_ends(const std::string& version) = 0;
   virtual void changed(const Json& object) = 0;
   virtual void gone(const Json& object) = 0;
   virtual void advanced(const std::string& version) = 0;
-  // Something for the log.
+  // An error for the log.
   virtual void trouble(const std::string& message) = 0;
 };
 
@@ -52,11 +52,11 @@ class WatchLoop {
   void request_stop();
   void join();
 
-  // False when `most` passed or the loop was stopped.
+  // False if `most` passed or the loop was stopped.
   bool wait_listed(std::chrono::milliseconds most);
   std::optional<std::string> last_error() const;
-  // Whether the newest list was refused: we may not, or there is no such thing. It is asked for
-  // again all the same.
+  // Whether the latest list was refused: no rights, or no such resource. It is retried all the
+  // same.
   bool is_refused() const;
 
  private:

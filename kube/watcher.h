@@ -1,13 +1,13 @@
-// The list and watch protocol of the Kubernetes API as a pure state machine: no IO, clock or
-// entropy of its own; watch_loop.h drives it.
+// The list and watch protocol of the Kubernetes API as a pure state machine without IO, clock or
+// entropy; watch_loop.h drives it.
 //
 //   kIdle ─▶ kListing ─▶ kWatching ◀─▶ kWaiting
 //               ▲  └────▶ kWaiting        │
 //               └─────────────────────────┘
 //
-// It lists with resourceVersion "" (the newest state there is; "0" would let a restarted process go
-// back in time), page by page, and watches from the list's version with bookmarks. What ends a
-// watch decides how it goes on:
+// It lists with resourceVersion "" (the newest state; with "0" a restarted process could go back in
+// time), page by page, and watches from the list's version with bookmarks. The reason for the end
+// of a watch decides what follows:
 //   ended by the server      watch again from the last version seen, at once
 //   ended within a second,
 //   with nothing seen        the same, after a back-off
@@ -15,8 +15,8 @@
 //   a line that is no JSON   the same; after kMaxResumes in a row list again
 //   410, "too large version" list again, at once the first time
 //   anything else            list again after a back-off
-// A list that finds an object missing is how a missed deletion is noticed.
-// Rules and numbers are those of client-go's reflector; the shape is kube-rs's.
+// A list that finds an object missing is how a missed deletion is noticed. Rules and numbers are
+// those of client-go's reflector; the shape is kube-rs's.
 #pragma once
 
 #include <chrono>
@@ -50,17 +50,17 @@ struct WatchTarget {
   int page_size = kPageSize;  // objects a page of a list
 };
 
-// Time since some fixed moment, never going back.
+// Monotonic time.
 using SteadyTime = std::chrono::milliseconds;
 
 struct WatcherState {
   enum class Phase { kIdle, kListing, kWatching, kWaiting };
   Phase phase = Phase::kIdle;
   std::string version;         // seen up to here; "" = list next
-  std::string continue_token;  // of the list under way
+  std::string continue_token;  // of the list in progress
   Random random{0};
 
-  // Of the watch under way.
+  // Of the current watch.
   SteadyTime began{0};
   bool saw_news = false;
   bool ending = false;  // told to end; what follows is decided already

@@ -12,7 +12,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// A leader renews its Lease; that it does is seen from outside without comparing clocks.
+// A change of the Lease shows that a leader renews it, without comparing clocks.
 Status check_leader(kube::Client& client, const Options& options, const std::string& home,
                     Log& log) {
   const kube::ObjectKey key{options.lease_namespace.empty() ? home : options.lease_namespace,

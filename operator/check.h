@@ -1,5 +1,5 @@
-// `fettle-operator --check`: whether an operator that was started with the same options works, seen
-// from the API server. What `helm test` runs.
+// `fettle-operator --check`: checks through the API server that an operator with the same options
+// works. `helm test` runs it.
 #pragma once
 
 #include <string>
@@ -11,8 +11,8 @@
 
 namespace fettle::op {
 
-// Waits at most one lease duration for a sign of life. Logs each thing that it finds; an error, in
-// words, for the first that is wrong. `home`: the namespace it runs in.
+// Waits at most one lease duration for a renewal. Logs each check; the error is the first failure.
+// `home`: the namespace it runs in.
 Status check_installation(kube::Client& client, const Options& options, const std::string& home,
                           Log& log);
 

@@ -1,4 +1,4 @@
-// Connection: the way from fettle-operator to its API server.
+// Connection: fettle-operator's transports to its API server.
 #pragma once
 
 #include <memory>
@@ -11,13 +11,13 @@ namespace fettle::op {
 
 struct Connection {
   std::string server;
-  std::string ns;  // the namespace we run in, or the kubeconfig's
+  std::string ns;  // the pod's namespace, or the kubeconfig's
   std::unique_ptr<kube::HttpTransport> transport;
-  std::unique_ptr<kube::HttpTransport> lease_transport;  // so that renewals wait for nothing else
+  std::unique_ptr<kube::HttpTransport> lease_transport;  // so that renewals wait for no other call
 };
 
-// With the service account of the pod, or outside of one by kubectl's rules; a kubeconfig that is
-// named ("" = none) comes first. Programs that a kubeconfig names are not run. Sends nothing yet.
+// By the pod's service account, outside of a pod by kubectl's rules; a named kubeconfig ("" = none)
+// wins. Exec plugins are not run. Sends nothing.
 Result<Connection> connect(const std::string& kubeconfig);
 
 }  // namespace fettle::op

@@ -1,7 +1,8 @@
-// FencedTransport: lets writes through only while we may write. Reads always pass.
+// FencedTransport: sends writes only while this replica may write. Reads always pass.
 //
-// The last line of defence against a leader that does not know yet that it is none: whatever is in
-// flight when the lease runs out, nothing new is sent. Thread-safe, as what is behind it.
+// The last defence against a leader that does not yet know that its lease has expired: what is in
+// flight may still be carried out, but nothing new is sent. Thread-safe, like the transport behind
+// it.
 #pragma once
 
 #include <functional>

@@ -1,84 +1,146 @@
-// A connection is read until its request is whole, answered, and closed by the client, or by us
-// when it takes too long. Closing at once would let the kernel throw away an answer that the client
-// has not read yet, if more of its request arrives.
+// libmicrohttpd is driven by this server's own loop (its external epoll mode), because its timeout
+// is one of idleness, in seconds: a client that sends a byte now and then would never meet it.
 #include "operator/http_server.h"
 
-#include <netinet/in.h>
+#include <microhttpd.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <utility>
-
-#include "operator/http_request.h"
+#include <vector>
 
 namespace fettle::op {
 
 namespace {
 
-constexpr int kBacklog = 64;
+using Clock = std::chrono::steady_clock;
+
+// How often lifetimes are checked while there are connections.
+constexpr std::uint64_t kTickMs = 100;
 
 std::string last_error() { return std::strerror(errno); }
 
-// A socket that listens on `port` of all addresses, or -1 with errno.
-int open_listener(int family, std::uint16_t port) {
-  const int fd = ::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-  if (fd < 0) return -1;
-  const int yes = 1;
-  const int no = 0;
-  ::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-  sockaddr_in6 six{};
-  six.sin6_family = AF_INET6;
-  six.sin6_port = htons(port);
-  sockaddr_in four{};
-  four.sin_family = AF_INET;
-  four.sin_port = htons(port);
-  if (family == AF_INET6) ::setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no);
-  const int bound = family == AF_INET6
-                        ? ::bind(fd, reinterpret_cast<const sockaddr*>(&six), sizeof six)
-                        : ::bind(fd, reinterpret_cast<const sockaddr*>(&four), sizeof four);
-  if (bound == 0 && ::listen(fd, kBacklog) == 0) return fd;
-  const int error = errno;
-  ::close(fd);
-  errno = error;
-  return -1;
+bool announces_body(MHD_Connection* request) {
+  const auto header = [request](const char* name) {
+    const char* value = MHD_lookup_connection_value(request, MHD_HEADER_KIND, name);
+    return std::string_view(value == nullptr ? "" : value);
+  };
+  const std::string_view length = header(MHD_HTTP_HEADER_CONTENT_LENGTH);
+  return !header(MHD_HTTP_HEADER_TRANSFER_ENCODING).empty() || !(length.empty() || length == "0");
 }
 
-std::uint16_t port_of(int fd) {
-  sockaddr_storage address{};
-  socklen_t size = sizeof address;
-  ::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size);
-  // The port lies at the same place in both families.
-  return ntohs(reinterpret_cast<const sockaddr_in*>(&address)->sin_port);
+bool is_printable(std::string_view text) {
+  return std::all_of(text.begin(), text.end(), [](char c) { return c > 0x20 && c < 0x7f; });
 }
 
-HttpAnswer refusal(int status) {
-  return {status, "text/plain; charset=utf-8", std::string(reason_phrase(status)) + "\n"};
+// Why a request is refused, as a status; 0 = it is not.
+unsigned refuse(MHD_Connection* request, std::string_view path, std::string_view method,
+                std::string_view version) {
+  if (version != MHD_HTTP_VERSION_1_1 && version != MHD_HTTP_VERSION_1_0) {
+    return MHD_HTTP_HTTP_VERSION_NOT_SUPPORTED;
+  }
+  if (path.empty() || path.front() != '/' || !is_printable(path)) return MHD_HTTP_BAD_REQUEST;
+  if (method != MHD_HTTP_METHOD_GET && method != MHD_HTTP_METHOD_HEAD) {
+    return MHD_HTTP_METHOD_NOT_ALLOWED;
+  }
+  return announces_body(request) ? MHD_HTTP_CONTENT_TOO_LARGE : 0;
+}
+
+MHD_Result send(MHD_Connection* request, const HttpAnswer& answer) {
+  MHD_Response* response = MHD_create_response_from_buffer(
+      answer.body.size(), const_cast<char*>(answer.body.data()), MHD_RESPMEM_MUST_COPY);
+  if (response == nullptr) return MHD_NO;
+  MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, answer.content_type.c_str());
+  MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
+  if (answer.status == MHD_HTTP_METHOD_NOT_ALLOWED) {
+    MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
+  }
+  const MHD_Result queued =
+      MHD_queue_response(request, static_cast<unsigned>(answer.status), response);
+  MHD_destroy_response(response);  // the connection has its own reference
+  return queued;
+}
+
+// Called once the header of a request is complete: the answer need not wait for a body.
+MHD_Result on_request(void* handler, MHD_Connection* request, const char* path, const char* method,
+                      const char* version, const char*, std::size_t*, void**) {
+  if (const unsigned status = refuse(request, path, method, version)) {
+    const std::string reason = MHD_get_reason_phrase_for(status);
+    return send(request, {static_cast<int>(status), "text/plain; charset=utf-8", reason + "\n"});
+  }
+  return send(request, (*static_cast<HttpServer::Handler*>(handler))(path));
 }
 
 }  // namespace
 
-HttpServer::HttpServer(HttpTimes times)
-    : times_(times), stop_fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+struct HttpServer::Listener {
+  struct Open {
+    int fd = -1;
+    Clock::time_point until;
+  };
+
+  Handler handler;
+  std::chrono::milliseconds lifetime{};
+  std::vector<Open> connections;
+  MHD_Daemon* daemon = nullptr;
+
+  ~Listener() {
+    if (daemon != nullptr) MHD_stop_daemon(daemon);
+  }
+
+  static void on_connection(void* self, MHD_Connection* connection, void**,
+                            MHD_ConnectionNotificationCode code) {
+    auto& listener = *static_cast<Listener*>(self);
+    const int fd =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+    if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+      listener.connections.push_back({fd, Clock::now() + listener.lifetime});
+    } else {
+      std::erase_if(listener.connections, [fd](const Open& open) { return open.fd == fd; });
+    }
+  }
+
+  // libmicrohttpd closes a connection whose socket has been shut down.
+  void end_expired() {
+    for (const Open& open : connections) {
+      if (Clock::now() >= open.until) ::shutdown(open.fd, SHUT_RDWR);
+    }
+  }
+};
+
+HttpServer::HttpServer(std::chrono::milliseconds lifetime)
+    : lifetime_(lifetime), stop_fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
 
 HttpServer::~HttpServer() {
   stop();
-  for (const Listener& listener : listeners_) ::close(listener.fd);
   if (stop_fd_ >= 0) ::close(stop_fd_);
 }
 
 Result<std::uint16_t> HttpServer::listen(std::uint16_t port, Handler handler) {
-  int fd = open_listener(AF_INET6, port);
-  if (fd < 0 && errno != EADDRINUSE && errno != EACCES) fd = open_listener(AF_INET, port);
-  if (fd < 0)
+  auto listener = std::make_unique<Listener>();
+  listener->handler = std::move(handler);
+  listener->lifetime = lifetime_;
+  // Without IPv6 in the kernel the second try listens on IPv4 alone.
+  for (const unsigned family : {MHD_USE_DUAL_STACK, MHD_NO_FLAG}) {
+    errno = 0;
+    listener->daemon = MHD_start_daemon(
+        MHD_USE_EPOLL | MHD_USE_SUPPRESS_DATE_NO_CLOCK | family, port, nullptr, nullptr, on_request,
+        &listener->handler, MHD_OPTION_CONNECTION_LIMIT, static_cast<unsigned>(kMaxConnections),
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, 2 * kMaxRequestBytes, MHD_OPTION_NOTIFY_CONNECTION,
+        Listener::on_connection, listener.get(), MHD_OPTION_END);
+    if (listener->daemon != nullptr || errno == EADDRINUSE || errno == EACCES) break;
+  }
+  if (listener->daemon == nullptr) {
     return io_error("cannot listen on port " + std::to_string(port) + ": " + last_error());
-  listeners_.push_back({fd, std::move(handler)});
-  return port_of(fd);
+  }
+  const auto bound = MHD_get_daemon_info(listener->daemon, MHD_DAEMON_INFO_BIND_PORT)->port;
+  listeners_.push_back(std::move(listener));
+  return bound;
 }
 
 Status HttpServer::start() {
@@ -92,123 +154,30 @@ void HttpServer::stop() {
   const std::uint64_t one = 1;
   [[maybe_unused]] const ssize_t written = ::write(stop_fd_, &one, sizeof one);
   thread_.join();
+  listeners_.clear();
 }
 
 void HttpServer::run() {
-  std::vector<pollfd> polled;
-  while (true) {
-    polled.assign(1, {stop_fd_, POLLIN, 0});
-    const bool room = connections_.size() < kMaxConnections;
-    for (const Listener& listener : listeners_) {
-      polled.push_back({listener.fd, static_cast<short>(room ? POLLIN : 0), 0});
-    }
-    Time next = Time::max();
-    for (const Connection& connection : connections_) {
-      const bool writes = connection.stage == Stage::kAnswering;
-      polled.push_back({connection.fd, static_cast<short>(writes ? POLLOUT : POLLIN), 0});
-      next = std::min(next, connection.until);
-    }
-    int wait_ms = -1;
-    if (next != Time::max()) {
-      const auto left =
-          std::chrono::ceil<std::chrono::milliseconds>(next - std::chrono::steady_clock::now());
-      wait_ms = static_cast<int>(std::max<std::int64_t>(0, left.count()));
-    }
-    ::poll(polled.data(), polled.size(), wait_ms);
-    if (polled[0].revents != 0) break;
-    const Time now = std::chrono::steady_clock::now();
-    std::size_t i = 1 + listeners_.size();
-    for (auto it = connections_.begin(); it != connections_.end(); ++i) {
-      const bool goes_on = polled[i].revents != 0 ? advance(*it, now) : expire(*it, now);
-      if (!goes_on) ::close(it->fd);
-      it = goes_on ? std::next(it) : connections_.erase(it);
-    }
-    for (std::size_t at = 0; at < listeners_.size(); ++at) {
-      if (polled[at + 1].revents != 0) accept_from(listeners_[at], now);
-    }
+  std::vector<pollfd> polled = {{stop_fd_, POLLIN, 0}};
+  for (const auto& listener : listeners_) {
+    const int fd = MHD_get_daemon_info(listener->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
+    polled.push_back({fd, POLLIN, 0});
   }
-  for (const Connection& connection : connections_) ::close(connection.fd);
-  connections_.clear();
-}
-
-void HttpServer::accept_from(const Listener& listener, Time now) {
-  while (connections_.size() < kMaxConnections) {
-    const int fd = ::accept4(listener.fd, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
-    if (fd < 0) return;
-    Connection connection;
-    connection.fd = fd;
-    connection.listener = &listener;
-    connection.until = now + times_.request;
-    connections_.push_back(std::move(connection));
+  while (polled[0].revents == 0) {
+    std::uint64_t wait_ms = 1'000;
+    for (const auto& listener : listeners_) {
+      // Also once after the last connection has ended: new ones may wait that were over the limit.
+      if (!listener->connections.empty()) wait_ms = kTickMs;
+      MHD_run(listener->daemon);
+      listener->end_expired();
+      MHD_UNSIGNED_LONG_LONG due_ms = 0;
+      if (MHD_get_timeout(listener->daemon, &due_ms) == MHD_YES) {
+        wait_ms = std::min<std::uint64_t>(wait_ms, due_ms);
+      }
+      if (!listener->connections.empty()) wait_ms = std::min(wait_ms, kTickMs);
+    }
+    ::poll(polled.data(), polled.size(), static_cast<int>(wait_ms));
   }
-}
-
-bool HttpServer::advance(Connection& connection, Time now) {
-  switch (connection.stage) {
-    case Stage::kReading:
-      return read(connection, now);
-    case Stage::kAnswering:
-      return write(connection, now);
-    case Stage::kLingering:
-      break;
-  }
-  std::array<char, 4096> ignored{};
-  const ssize_t got = ::recv(connection.fd, ignored.data(), ignored.size(), 0);
-  return got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR)) ? expire(connection, now)
-                                                                     : false;
-}
-
-bool HttpServer::read(Connection& connection, Time now) {
-  std::array<char, 4096> bytes{};
-  const ssize_t got = ::recv(connection.fd, bytes.data(), bytes.size(), 0);
-  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return expire(connection, now);
-  if (got <= 0) return false;
-  connection.received.append(bytes.data(), static_cast<std::size_t>(got));
-  const HttpRequestHead head = read_request_head(connection.received);
-  if (head.state == HttpRequestHead::State::kBad) {
-    answer(connection, refusal(head.status), false, now);
-  } else if (head.state == HttpRequestHead::State::kGood) {
-    answer(connection, connection.listener->handler(head.path), head.head, now);
-  } else if (connection.received.size() >= kMaxRequestBytes) {
-    answer(connection, refusal(431), false, now);
-  } else {
-    return expire(connection, now);
-  }
-  return write(connection, now);
-}
-
-void HttpServer::answer(Connection& connection, const HttpAnswer& answer, bool head, Time now) {
-  connection.stage = Stage::kAnswering;
-  connection.until = now + times_.answer;
-  connection.received.clear();
-  connection.answer = "HTTP/1.1 " + std::to_string(answer.status) + " " +
-                      std::string(reason_phrase(answer.status)) +
-                      "\r\nContent-Type: " + answer.content_type +
-                      "\r\nContent-Length: " + std::to_string(answer.body.size()) +
-                      (answer.status == 405 ? "\r\nAllow: GET, HEAD" : "") +
-                      "\r\nConnection: close\r\n\r\n" + (head ? "" : answer.body);
-}
-
-bool HttpServer::write(Connection& connection, Time now) {
-  while (connection.sent < connection.answer.size()) {
-    const ssize_t sent = ::send(connection.fd, connection.answer.data() + connection.sent,
-                                connection.answer.size() - connection.sent, MSG_NOSIGNAL);
-    if (sent < 0 && (errno == EAGAIN || errno == EINTR)) return expire(connection, now);
-    if (sent <= 0) return false;
-    connection.sent += static_cast<std::size_t>(sent);
-  }
-  ::shutdown(connection.fd, SHUT_WR);
-  connection.stage = Stage::kLingering;
-  connection.until = now + times_.linger;
-  return true;
-}
-
-// Who is slow with a request hears so; who is slow to read does not.
-bool HttpServer::expire(Connection& connection, Time now) {
-  if (now < connection.until) return true;
-  if (connection.stage != Stage::kReading) return false;
-  answer(connection, refusal(408), false, now);
-  return write(connection, now);
 }
 
 }  // namespace fettle::op

@@ -20,7 +20,7 @@ kube::InformerOptions watching(const kube::Resource& resource, const InformersOp
   out.label_selector = std::move(selector);
   out.seed = options.seed + (stream << 32);
   out.on_call = options.on_call;
-  out.on_trouble = options.on_trouble;
+  out.on_error = options.on_error;
   return out;
 }
 

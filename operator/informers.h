@@ -1,8 +1,7 @@
-// The four informers that the controllers live on: Studies, Trials, and the Jobs and pods of
-// trials.
+// The four informers of the controllers: Studies, Trials, and the Jobs and pods of trials.
 //
-// Make KubeStore and JobRuns between making these and starting them, for they set the caches'
-// indexes and listeners. Started and stopped by one thread.
+// KubeStore and JobRuns set the caches' indexes and listeners: create them after the informers and
+// before start(). Started and stopped by one thread.
 #pragma once
 
 #include <cstdint>
@@ -21,23 +20,23 @@ struct InformersOptions {
   std::vector<std::string> namespaces;  // empty = all
   std::uint64_t seed = 0;               // of the jitter of reconnections
   std::function<void(const kube::CallMade&)> on_call;
-  std::function<void(const std::string& message)> on_trouble;
+  std::function<void(const std::string& message)> on_error;
 };
 
 class Informers {
  public:
-  // `transport` outlives the informers.
+  // `transport` must outlive the informers.
   Informers(kube::HttpTransport& transport, const InformersOptions& options);
 
   void start();
   void stop();
-  // Whether all there is of a namespace was listed once.
+  // Whether all four resources of a namespace were listed once.
   bool complete(const std::string& ns) const;
-  // The namespaces that are not complete ("" = all there are), one entry each.
+  // The namespaces that are not complete ("" = the whole cluster), one entry each.
   struct Missing {
     std::string ns;
-    std::string why;       // of the first list that is missing; "" = it is under way
-    bool refused = false;  // the API server answers, but does not list it: it may be deleted
+    std::string why;       // error of the first missing list; "" = it is in progress
+    bool refused = false;  // the API server refuses the list: the namespace may be deleted
   };
   std::vector<Missing> missing() const;
 

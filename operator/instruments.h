@@ -1,7 +1,8 @@
-// Instruments: what fettle-operator measures of itself (the names are in instruments.cpp).
+// Instruments: the metrics of fettle-operator, and its log of events and errors.
 //
-// Counts and times are taken as things happen; how many trials are in which state and the like is
-// looked up when somebody asks. Thread-safe. The caches outlive it.
+// Counters and histograms are updated as things happen; gauges such as the number of trials in each
+// state are computed at a scrape. Thread-safe, but text() is called by one thread. The caches must
+// outlive it.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,7 @@
 
 namespace fettle::op {
 
-// What Instruments asks for when it is looked at.
+// What gauges are computed from at a scrape.
 struct Sources {
   const kube::Cache<kubernetes::StudyEntry>& studies;
   const kube::Cache<kubernetes::TrialEntry>& trials;
@@ -34,38 +35,60 @@ class Instruments final : public control::Observer {
 
   void on_event(const control::Change& about, const core::EventNote& event,
                 std::int64_t now_ms) override;
-  void on_reconciled(const control::ReconcileRecord& look) override;
+  void on_reconciled(const control::Reconciled& reconciled) override;
   void on_suggested(const control::Key& study, std::int64_t took_ms) override;
   void on_call(const kube::CallMade& call);
 
-  // Whether all of the chart's admission policies are in force.
+  // Whether all of the chart's admission policies exist.
   void on_policies(bool complete);
 
-  // For Prometheus.
+  // The exposition format of Prometheus, 0.0.4.
   std::string text();
 
  private:
-  void look_up();
+  void refresh();
 
   const Sources sources_;
   Log& log_;
-  Metrics metrics_;
-  const Metrics::Id build_;
-  const Metrics::Id leader_;
-  const Metrics::Id studies_;
-  const Metrics::Id trials_;
-  const Metrics::Id gpu_hours_;
-  const Metrics::Id queue_depth_;
-  const Metrics::Id oldest_look_;
-  const Metrics::Id blocked_;
-  const Metrics::Id reconciles_;
-  const Metrics::Id refused_;
-  const Metrics::Id reconcile_seconds_;
-  const Metrics::Id suggest_seconds_;
-  const Metrics::Id calls_;
-  const Metrics::Id call_seconds_;
-  const Metrics::Id events_dropped_;
-  const Metrics::Id policies_;
+  prometheus::Registry registry_;
+  Gauges build_{registry_, "fettle_build_info", "The version that runs.", {"version"}};
+  Gauges leader_{registry_, "fettle_leader", "1 while this replica may write."};
+  Gauges studies_{registry_, "fettle_studies", "Studies by state.", {"state"}};
+  Gauges trials_{registry_, "fettle_trials", "Trials by state.", {"state"}};
+  Gauges gpu_hours_{registry_,
+                    "fettle_gpu_hours",
+                    "GPU-hours that the existing Studies have spent.",
+                    {"namespace", "study"}};
+  Gauges queue_depth_{registry_, "fettle_queue_depth", "Objects that wait for a worker."};
+  Gauges oldest_reconcile_{registry_, "fettle_oldest_reconcile_seconds",
+                           "Age of the oldest reconcile in progress."};
+  Gauges blocked_{registry_, "fettle_blocked",
+                  "Objects with an action that is refused repeatedly for the same reason."};
+  Counters reconciles_{registry_,
+                       "fettle_reconciles_total",
+                       "Reconciles of objects; requeued ones are repeated.",
+                       {"kind", "outcome"}};
+  Counters refused_{registry_,
+                    "fettle_refused_total",
+                    "Actions refused for the same reason three times in a row.",
+                    {"kind"}};
+  Histograms reconcile_seconds_{
+      registry_, "fettle_reconcile_seconds", "Duration of a reconcile.", {"kind"}};
+  Histograms suggest_seconds_{registry_, "fettle_suggest_seconds",
+                              "Time in which a sampler suggests points."};
+  Counters calls_{registry_,
+                  "fettle_api_calls_total",
+                  "Calls to the API server; code 0 means no answer.",
+                  {"verb", "resource", "code"}};
+  Histograms call_seconds_{registry_,
+                           "fettle_api_call_seconds",
+                           "Duration of calls to the API server, without watches and logs.",
+                           {"verb"}};
+  Counters events_dropped_{registry_, "fettle_events_dropped_total",
+                           "Events that could not be written."};
+  Gauges policies_{
+      registry_, "fettle_admission_policies",
+      "1 if all admission policies existed when this replica started to lead, else 0."};
 };
 
 }  // namespace fettle::op

@@ -1,5 +1,5 @@
 // Log: lines for people or for machines, on standard error. A message is constant, so that it can
-// be searched for; what varies comes as keys and values after it. Thread-safe.
+// be searched for; variable parts follow as keys and values. Thread-safe.
 #pragma once
 
 #include <initializer_list>

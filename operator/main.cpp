@@ -26,10 +26,10 @@ using fettle::Status;
 namespace kube = fettle::kube;
 namespace op = fettle::op;
 
-// Few threads do little each: small stacks, and two heaps instead of one a thread.
+// Many threads with little work each: small stacks, and two heaps instead of one per thread.
 void save_memory() {
   constexpr std::size_t kStack = 1 << 20;
-  constexpr int kKeep = 1 << 20;  // unused bytes at the end of the heap go back to the system
+  constexpr int kKeep = 1 << 20;  // unused bytes at the end of the heap are returned to the system
   ::mallopt(M_ARENA_MAX, 2);
   ::mallopt(M_TRIM_THRESHOLD, kKeep);
   pthread_attr_t attributes;
@@ -54,13 +54,13 @@ op::Identity make_identity(const std::string& ns) {
   return identity;
 }
 
-// Runs the Operator on a thread of its own; this one waits for signals, which all others block.
+// Runs the Operator on its own thread; this one waits for signals, which all others block.
 Status run_until_signal(op::Operator& program, op::Log& log, const sigset_t& signals) {
   Status outcome = fettle::success();
   const pthread_t waiter = ::pthread_self();
   std::thread worker([&] {
     outcome = program.run();
-    ::pthread_kill(waiter, SIGUSR1);  // it is over
+    ::pthread_kill(waiter, SIGUSR1);  // the Operator has ended
   });
   for (int signal = 0; ::sigwait(&signals, &signal) == 0 && signal != SIGUSR1;) {
     log.info("stopping", {{"signal", signal == SIGTERM ? "SIGTERM" : "SIGINT"}});

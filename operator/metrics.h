@@ -1,61 +1,100 @@
-// Metrics: counters, gauges and histograms, and the text that Prometheus reads (exposition format
-// 0.0.4). A family has at most kMaxSeries label sets; what would be one more is left out, so that
-// nothing users name can fill the memory. Thread-safe.
+// BoundedFamily: a family of Prometheus metrics with at most kMaxSeries sets of label values, so
+// that names chosen by users cannot fill the memory. Prometheus-cpp keeps and serialises the
+// metrics; it has no such bound itself.
+// Thread-safe. The registry must outlive it.
 #pragma once
 
+#include <prometheus/counter.h>
+#include <prometheus/gauge.h>
+#include <prometheus/histogram.h>
+#include <prometheus/registry.h>
+
 #include <cstddef>
-#include <cstdint>
-#include <functional>
 #include <map>
 #include <mutex>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
+
+#include "base/check.h"
 
 namespace fettle::op {
 
 inline constexpr std::size_t kMaxSeries = 1'000;
 
-class Metrics {
+// Upper bounds of all histograms, in seconds: from a reconcile in memory to a slow API call.
+inline const std::vector<double> kBuckets = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05,
+                                             0.1,   0.25,   0.5,   1,    2.5,   10};
+
+template <class Metric>
+class BoundedFamily {
  public:
-  enum class Type { kCounter, kGauge, kHistogram };
-  struct Description {
-    std::string name;  // [a-z_]+; counters end in _total, times in _seconds
-    std::string help;
-    Type type = Type::kCounter;
-    std::vector<std::string> labels;  // their names
-    std::vector<double> buckets;      // of a histogram: upper bounds, ascending, without +Inf
-  };
-  // Which family: what declare() returned.
-  using Id = std::size_t;
-  using Labels = std::vector<std::string>;  // values, in the order of the names
+  // `labels`: the label names. Names of counters end in _total, of times in _seconds.
+  BoundedFamily(prometheus::Registry& registry, const std::string& name, const std::string& help,
+                std::vector<std::string> labels = {})
+      : family_(build().Name(name).Help(help).Register(registry)), labels_(std::move(labels)) {}
 
-  // Families are shown in the order in which they were declared.
-  Id declare(Description description);
+  // The metric with these label values, in the order of the names. Beyond kMaxSeries: one that is
+  // not collected. The reference is valid until clear().
+  Metric& at(const std::vector<std::string>& values) {
+    CHECK(values.size() == labels_.size(), family_.GetName());
+    const std::lock_guard lock(mutex_);
+    const auto known = series_.find(values);
+    if (known != series_.end()) return *known->second;
+    if (series_.size() >= kMaxSeries) return excess_;
+    prometheus::Labels named;
+    for (std::size_t i = 0; i < values.size(); ++i) named[labels_[i]] = values[i];
+    Metric& added = add(named);
+    series_[values] = &added;
+    return added;
+  }
 
-  void add(Id counter, const Labels& labels, double amount = 1);
-  void set(Id gauge, const Labels& labels, double value);
-  void observe(Id histogram, const Labels& labels, double value);
-  // Takes all values of a family away, to set those that there are now.
-  void clear(Id id);
-
-  std::string text() const;
+  // Removes all metrics, to add those that exist now.
+  void clear() {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [values, metric] : series_) family_.Remove(metric);
+    series_.clear();
+  }
 
  private:
-  struct Series {
-    double value = 0;                   // counter, gauge; histogram: the sum
-    std::uint64_t count = 0;            // histogram
-    std::vector<std::uint64_t> counts;  // histogram: of each bucket alone
-  };
-  struct Family {
-    Description description;
-    std::map<Labels, Series> series;
-  };
+  static constexpr bool kIsHistogram = std::is_same_v<Metric, prometheus::Histogram>;
 
-  Series* series_of(Id id, const Labels& labels);
-  static void write(const Family& family, std::string& text);
+  static auto build() {
+    if constexpr (kIsHistogram) {
+      return prometheus::BuildHistogram();
+    } else if constexpr (std::is_same_v<Metric, prometheus::Gauge>) {
+      return prometheus::BuildGauge();
+    } else {
+      return prometheus::BuildCounter();
+    }
+  }
 
-  mutable std::mutex mutex_;
-  std::vector<Family> families_;
+  static Metric make_excess() {
+    if constexpr (kIsHistogram) {
+      return Metric(kBuckets);
+    } else {
+      return Metric();
+    }
+  }
+
+  Metric& add(const prometheus::Labels& named) {
+    if constexpr (kIsHistogram) {
+      return family_.Add(named, kBuckets);
+    } else {
+      return family_.Add(named);
+    }
+  }
+
+  prometheus::Family<Metric>& family_;
+  const std::vector<std::string> labels_;
+  std::mutex mutex_;
+  std::map<std::vector<std::string>, Metric*> series_;
+  Metric excess_ = make_excess();
 };
+
+using Counters = BoundedFamily<prometheus::Counter>;
+using Gauges = BoundedFamily<prometheus::Gauge>;
+using Histograms = BoundedFamily<prometheus::Histogram>;
 
 }  // namespace fettle::op

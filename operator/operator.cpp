@@ -11,10 +11,10 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// How often waiting looks whether it is to stop.
-constexpr milliseconds kGlance{250};
-// While the lists do not come, the log says so once in so long.
-constexpr milliseconds kSayAgain{30'000};
+// How often a wait checks whether to stop.
+constexpr milliseconds kPollStop{250};
+// How often the log repeats that lists are missing.
+constexpr milliseconds kLogMissingEvery{30'000};
 constexpr double kUnlimited = 1e6;
 
 kube::LeaderOptions leader_options(const Options& options, const Identity& identity, Log& log,
@@ -30,7 +30,7 @@ kube::LeaderOptions leader_options(const Options& options, const Identity& ident
   leader.on_lost = std::move(on_lost);
   leader.why_not_renew = std::move(why_not_renew);
   leader.on_holder = [&log](const std::string& holder) {
-    log.info("somebody leads", {{"holder", holder}});
+    log.info("another replica leads", {{"holder", holder}});
   };
   return leader;
 }
@@ -38,13 +38,13 @@ kube::LeaderOptions leader_options(const Options& options, const Identity& ident
 kube::EventRecorderOptions recorder_options(const Identity& identity, Log& log) {
   kube::EventRecorderOptions options;
   options.instance = identity.name;
-  options.on_trouble = [&log](const std::string& message) {
+  options.on_error = [&log](const std::string& message) {
     log.warning("event not written", {{"error", message}});
   };
   return options;
 }
 
-// A renewal that does not come through leaves time for another before the lease is lost.
+// A renewal that times out leaves time for another one before the lease is lost.
 kube::ClientOptions lease_client_options(const kube::LeaseTimes& times) {
   kube::ClientOptions options;
   options.deadline = times.renew * 2 / 5;
@@ -75,8 +75,8 @@ InformersOptions Operator::informers_options() {
   options.namespaces = options_.namespaces;
   options.seed = identity_.seed;
   options.on_call = [this](const kube::CallMade& call) { instruments_.on_call(call); };
-  options.on_trouble = [this](const std::string& message) {
-    log_.warning("watching is in trouble", {{"error", message}});
+  options.on_error = [this](const std::string& message) {
+    log_.warning("watch failed", {{"error", message}});
   };
   return options;
 }
@@ -128,7 +128,7 @@ Status Operator::run() {
   informers_.start();
   Status worked = work();
   shut_down();
-  if (lost_) return io_error("the lease was lost; another replica goes on");
+  if (lost_) return io_error("the lease was lost; another replica takes over");
   return worked;
 }
 
@@ -146,17 +146,17 @@ bool Operator::await_lease() {
   if (!options_.leader_elect) return !stopping_;
   elector_.start();
   while (!stopping_) {
-    if (elector_.wait_leading(kGlance)) return true;
+    if (elector_.wait_leading(kPollStop)) return true;
   }
   return false;
 }
 
-// Each namespace is worked on as soon as all of it is seen; none waits for another one.
+// Each namespace is reconciled as soon as all its objects are listed; none waits for another.
 Status Operator::work() {
-  look_at_policies();
+  check_policies();
   working_ = true;
   const auto began = std::chrono::steady_clock::now();
-  auto say_at = began + kSayAgain;
+  auto log_at = began + kLogMissingEvery;
   bool all_seen = false;
   return manager_.run([&] {
     const auto now = std::chrono::steady_clock::now();
@@ -165,19 +165,18 @@ Status Operator::work() {
       log_.info("working", {{"studies", std::to_string(informers_.studies.cache().size())},
                             {"trials", std::to_string(informers_.trials.cache().size())},
                             {"workers", std::to_string(options_.workers)}});
-    } else if (!all_seen && now >= say_at) {
-      say_at = now + kSayAgain;
-      say_missing();
+    } else if (!all_seen && now >= log_at) {
+      log_at = now + kLogMissingEvery;
+      log_missing();
     }
     return stopping_.load();
   });
 }
 
-void Operator::look_at_policies() {
+void Operator::check_policies() {
   const auto missing = missing_policies(client_);
   if (!missing.ok()) {
-    log_.info("whether the admission policies are there cannot be seen",
-              {{"error", missing.error().message}});
+    log_.info("cannot read the admission policies", {{"error", missing.error().message}});
     return;
   }
   instruments_.on_policies(missing->empty());
@@ -189,14 +188,15 @@ void Operator::look_at_policies() {
   }
 }
 
-void Operator::say_missing() {
+void Operator::log_missing() {
   for (const Informers::Missing& missing : informers_.missing()) {
-    log_.warning("not all is seen, so nothing is done here",
+    log_.warning("not all objects are listed, so this namespace is not reconciled",
                  {{"namespace", missing.ns.empty() ? "(all)" : missing.ns}, {"why", missing.why}});
   }
 }
 
-// In this order: who writes, who feeds them, and last what lets others write.
+// Order matters: first those that write, then their sources, last the lease, which lets others
+// write.
 void Operator::shut_down() {
   working_ = false;
   informers_.stop();
@@ -206,12 +206,12 @@ void Operator::shut_down() {
   http_.stop();
 }
 
-// A namespace that the API server does not list was deleted, or is not ours: the others are worked
-// on, and the words beside "ok" name it.
+// A namespace that the API server refuses to list was deleted or is not ours: the others are
+// reconciled, and the text after "ok" names it.
 Operator::Readiness Operator::readiness() {
   if (!working_) {
-    // A replica in reserve is ready when it can see who leads.
-    if (!options_.leader_elect) return {false, "it starts"};
+    // A standby is ready if it can read who leads.
+    if (!options_.leader_elect) return {false, "starting"};
     const std::string nobody = elector_.holder().empty() ? "nobody leads yet" : "";
     const std::string why = elector_.last_error().value_or(nobody);
     return {why.empty(), why};
@@ -226,21 +226,21 @@ Operator::Readiness Operator::readiness() {
   return out;
 }
 
-// A worker that does not come back holds its object for ever; only a new process helps.
+// A reconcile that never returns blocks its object for good; only a restart helps.
 std::string Operator::why_stuck() const {
-  const double seconds = static_cast<double>(manager_.oldest_reconcile_ms()) / 1000;
-  if (seconds <= options_.longest_look_s) return "";
-  return "a look at an object has been under way for " +
-         std::to_string(static_cast<std::int64_t>(seconds)) + " seconds (--longest-look)";
+  const double seconds = static_cast<double>(manager_.oldest_look_ms()) / 1000;
+  if (seconds <= options_.reconcile_timeout_s) return "";
+  return "a reconcile has been running for " + std::to_string(static_cast<std::int64_t>(seconds)) +
+         " seconds (--reconcile-timeout)";
 }
 
 HttpAnswer Operator::answer_health(std::string_view path) {
-  const bool is_ready_asked = path == "/readyz";
-  if (path != "/healthz" && !is_ready_asked) {
+  const bool asks_readiness = path == "/readyz";
+  if (path != "/healthz" && !asks_readiness) {
     return {404, "text/plain; charset=utf-8", "try /healthz or /readyz\n"};
   }
   const std::string stuck = why_stuck();
-  const Readiness now = is_ready_asked ? readiness() : Readiness{stuck.empty(), stuck};
+  const Readiness now = asks_readiness ? readiness() : Readiness{stuck.empty(), stuck};
   const std::string first = now.ready ? "ok\n" : "";
   const std::string rest = now.words.empty() ? "" : now.words + "\n";
   return {now.ready ? 200 : 503, "text/plain; charset=utf-8", first + rest};

@@ -1,11 +1,10 @@
-// Operator: everything between the API server and the controllers, put together, started and
-// stopped in the right order.
+// Operator: assembles client, informers, controllers and HTTP server, and starts and stops them in
+// the right order.
 //
-// Listen for probes; wait for the lease; list and watch; let the Manager work, on each namespace as
-// soon as all of it was listed; and at the end stop the workers first, then the informers and the
-// events, and give the lease back last, when nothing is written any more. A replica that waits for
-// the lease holds no copy of the cluster: it lists anew when it takes over, so that it sees
-// everything its predecessor wrote.
+// Start: listen for probes, wait for the lease, list and watch, run the Manager, which reconciles
+// each namespace once it is listed. Stop: first the workers, then informers and events, and last
+// the lease, when nothing is written any more. A standby caches nothing: it lists when it takes
+// over, so it sees everything its predecessor wrote.
 //
 // run() is called once, by one thread; stop() by any, also before run() and more than once.
 #pragma once
@@ -31,29 +30,29 @@
 
 namespace fettle::op {
 
-// Who and where this replica is.
+// The identity of this replica.
 struct Identity {
-  std::string name;  // no two alike: the pod's name and something random
+  std::string name;  // unique: the pod's name and a random suffix
   std::string ns;    // the namespace it runs in
   std::uint64_t seed = 0;
 };
 
 class Operator {
  public:
-  // `transport` is for everything but the lease, which has its own, so that renewals wait for
-  // nothing. Both outlive the Operator.
+  // The lease has its own transport, so that renewals wait for no other call. Both transports must
+  // outlive the Operator.
   Operator(Options options, Identity identity, kube::HttpTransport& transport,
            kube::HttpTransport& lease_transport, Log& log);
   ~Operator();
 
-  // Returns when it was asked to stop, or with an error: a port is taken, or the lease was lost.
+  // Returns after stop(), or with an error: a port is in use, or the lease was lost.
   Status run();
   void stop();
 
-  // The ports that were bound, for tests that ask for any (0).
+  // The bound ports, for tests that ask for any free one (0).
   std::uint16_t metrics_port() const { return metrics_port_; }
   std::uint16_t health_port() const { return health_port_; }
-  // What they answer.
+  // The answers of the two ports.
   HttpAnswer answer_health(std::string_view path);
   HttpAnswer answer_metrics(std::string_view path);
 
@@ -61,14 +60,14 @@ class Operator {
   Status listen();
   // False when it was stopped first.
   bool await_lease();
-  // Says what the chart would have installed and is not there.
-  void look_at_policies();
+  // Logs which of the chart's admission policies are missing.
+  void check_policies();
   Status work();
-  void say_missing();
+  void log_missing();
   void shut_down();
 
   bool may_write() const { return !options_.leader_elect || elector_.may_write(); }
-  // Whether this replica does its part, and what is to be said beside that.
+  // Whether /readyz succeeds, and the text of its answer.
   struct Readiness {
     bool ready = false;
     std::string words;

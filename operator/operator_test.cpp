@@ -249,14 +249,15 @@ TEST(OperatorLiveness, ALookThatDoesNotComeBackFailsTheProbeAndShowsInTheMetrics
   Options options;
   options.metrics_port = 0;
   options.health_port = 0;
-  options.longest_look_s = 0.1;
+  options.reconcile_timeout_s = 0.1;
   Operator program(options, Identity{"one", "system", 7}, stuck, server, log);
   std::thread thread([&] { EXPECT_TRUE(program.run().ok()); });
   server.set(kube::kStudies, demo_study());
   ASSERT_TRUE(eventually([&] { return stuck.was_met(); }));
   EXPECT_TRUE(eventually([&] { return program.answer_health("/healthz").status == 503; }));
-  EXPECT_THAT(program.answer_health("/healthz").body, HasSubstr("--longest-look"));
-  EXPECT_THAT(program.answer_metrics("/metrics").body, HasSubstr("fettle_oldest_look_seconds 0."));
+  EXPECT_THAT(program.answer_health("/healthz").body, HasSubstr("--reconcile-timeout"));
+  EXPECT_THAT(program.answer_metrics("/metrics").body,
+              HasSubstr("fettle_oldest_reconcile_seconds 0."));
   stuck.let_go();
   EXPECT_TRUE(eventually([&] { return program.answer_health("/healthz").status == 200; }));
   program.stop();

@@ -27,7 +27,7 @@ const std::map<std::string, LogFormat> kFormats = {{"text", LogFormat::kText},
 
 // A DNS label, as names of namespaces and Leases are. "" = it is one.
 std::string check_dns_label(const std::string& text) {
-  const bool good = text.size() <= api::kMaxLabelName && api::is_dns_label(text);
+  const bool good = text.size() <= api::kLongestLabelName && api::is_dns_label(text);
   return good ? "" : "'" + text + "' is not a name: up to 63 of a-z, 0-9 and -";
 }
 
@@ -132,11 +132,10 @@ void add_rest(CLI::App& app, Options& options) {
       ->check(CLI::Range(1.0, 1e6))
       ->type_name("N");
   app.add_flag("--check", options.check,
-               "Look whether an operator started with the same flags works, and end");
+               "Check that an operator started with the same flags works, and exit");
   app.add_option(
-         "--longest-look", options.longest_look_s,
-         "Seconds after which a look at an object is stuck: /healthz fails and the lease is "
-         "given up (300)")
+         "--reconcile-timeout", options.reconcile_timeout_s,
+         "Seconds after which a reconcile is stuck: /healthz fails and the lease is given up (300)")
       ->check(CLI::Range(1.0, 1e6))
       ->type_name("SECONDS");
   add_choice(app, "--log-level", options.log_level, kLevels, "What to log");

@@ -1,4 +1,4 @@
-// What fettle-operator is told on its command line. The only file that knows CLI11 is options.cpp.
+// The command line of fettle-operator. Only options.cpp uses CLI11.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct Options {
   std::vector<std::string> namespaces;  // empty = all
   std::string kubeconfig;               // "" = in a pod its service account, else kubectl's rules
   std::string trainer_image;
-  Json trainer_pod = {};  // what the file said (runtime/kubernetes/pod_patch.h); null = none
+  Json trainer_pod = {};  // the file's content (runtime/kubernetes/pod_patch.h); null = none
   bool leader_elect = true;
   std::string lease_namespace;  // "" = the one we run in
   std::string lease_name = "fettle-operator";
@@ -25,20 +25,20 @@ struct Options {
   std::uint16_t health_port = 8081;
   double gang_timeout = 120;  // seconds in which the workers of a trial must all have a node
   int workers = 4;
-  double calls_per_second = 1'000;  // to the API server, watches and the Lease aside
-  double longest_look_s = 300;      // a look at an object that takes longer is stuck
+  double calls_per_second = 1'000;   // to the API server, watches and the Lease aside
+  double reconcile_timeout_s = 300;  // a reconcile that takes longer is stuck
   LogLevel log_level = LogLevel::kInfo;
   LogFormat log_format = LogFormat::kText;
-  bool check = false;  // look whether an operator with these options works, and end
+  bool check = false;  // check that an operator with these options works, and exit
 };
 
-// The program ends at once: after --help, --version or a flag that is wrong.
+// The program exits at once: after --help, --version or an invalid flag.
 struct Farewell {
   int exit_code = 0;
   std::string text;  // on standard output when the code is 0, else on standard error
 };
 
-// Reads the files that are named, too.
+// Also reads the files that options name.
 std::variant<Options, Farewell> read_options(int argc, const char* const* argv);
 
 }  // namespace fettle::op

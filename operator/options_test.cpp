@@ -22,14 +22,14 @@ TEST(Options, FlagsAreRead) {
   const auto options =
       std::get<Options>(read({"--namespace", "a", "--namespace", "b", "--leader-elect=false",
                               "--metrics-port", "9", "--log-level", "error", "--log-format", "json",
-                              "--trainer-image", "t:1", "--longest-look", "60"}));
+                              "--trainer-image", "t:1", "--reconcile-timeout", "60"}));
   EXPECT_THAT(options.namespaces, ElementsAre("a", "b"));
   EXPECT_FALSE(options.leader_elect);
   EXPECT_EQ(options.metrics_port, 9);
   EXPECT_EQ(options.log_level, LogLevel::kError);
   EXPECT_EQ(options.log_format, LogFormat::kJson);
   EXPECT_EQ(options.trainer_image, "t:1");
-  EXPECT_EQ(options.longest_look_s, 60);
+  EXPECT_EQ(options.reconcile_timeout_s, 60);
 }
 
 TEST(Options, WhatIsLeftOutHasADefault) {
@@ -80,7 +80,7 @@ TEST(Options, WrongFlagsAreNamed) {
        std::vector<std::pair<std::vector<const char*>, std::string>>{
            {{"--wrokers", "2"}, "--wrokers"},
            {{"--workers", "0"}, "--workers"},
-           {{"--longest-look", "0"}, "--longest-look"},
+           {{"--reconcile-timeout", "0"}, "--reconcile-timeout"},
            {{"--metrics-port", "70000"}, "--metrics-port"},
            {{"--namespace", "Team"}, "'Team' is not a name"},
            {{"--log-level", "loud"}, "loud"}}) {

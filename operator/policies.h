@@ -1,5 +1,5 @@
-// The admission policies that the chart installs for all of a cluster, seen from the operator: it
-// works without them, but then a trial's pod may write what it likes into its namespace's Trials.
+// Checks for the admission policies that the chart installs for the cluster. The operator works
+// without them, but then a trial's pod may write anything into the Trials of its namespace.
 // No state; usable from any thread.
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace fettle::op {
 
-// The names of policies that are not there, or bound to nothing. An error: it cannot be seen.
+// The names of policies that are missing or not bound. Fails if they cannot be read.
 Result<std::vector<std::string>> missing_policies(kube::Client& client);
 
 }  // namespace fettle::op

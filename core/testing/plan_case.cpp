@@ -10,7 +10,7 @@
 #include "api/names.h"
 #include "api/study_json.h"
 #include "base/check.h"
-#include "core/names.h"
+#include "base/merge_patch.h"
 
 namespace fettle::core {
 
@@ -44,20 +44,6 @@ Json to_json(const YAML::Node& node) {
   if (!node.IsScalar()) return Json();
   const Result<Json> value = parse_json(node.Scalar());
   return value.ok() && node.Tag() != "!" ? *value : Json(node.Scalar());
-}
-
-// Lays `over` over `base`: objects member by member, null removes, the rest replaces.
-void merge(Json& base, const Json& over) {
-  for (const auto& [key, value] : over.as_object()) {
-    Json* member = base.find(key);
-    if (value.is_null()) {
-      base.erase(key);
-    } else if (member != nullptr && member->is_object() && value.is_object()) {
-      merge(*member, value);
-    } else {
-      base.set(key, value);
-    }
-  }
 }
 
 std::int64_t to_ms(const Json& seconds) {
@@ -238,10 +224,10 @@ api::Study to_study(const Json* over) {
       if (found == nullptr) continue;
       Json wrapped = Json::object();
       wrapped.set(part, *found);
-      merge(document, wrapped);
+      merge_patch(document, wrapped);
       spec.erase(part);
     }
-    merge(*document.find("spec"), spec);
+    merge_patch(*document.find("spec"), spec);
   }
   const api::ReadStudy read = api::read_study(document);
   for (const api::FieldError& error : read.errors) {

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/merge_patch.h"
 #include "kube/json_path.h"
-#include "kube/merge_patch.h"
 #include "kube/testing/fake_target.h"
 
 namespace fettle::kube {

@@ -4,8 +4,8 @@
 #include <chrono>
 
 #include "api/timestamp.h"
+#include "base/merge_patch.h"
 #include "kube/json_path.h"
-#include "kube/merge_patch.h"
 
 namespace fettle::kube {
 namespace {

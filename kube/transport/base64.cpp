@@ -1,47 +1,44 @@
 #include "kube/transport/base64.h"
 
-#include <cstdint>
+#include <openssl/evp.h>
+
+#include <string>
 
 namespace fettle::kube {
 namespace {
 
-constexpr std::string_view kAlphabet =
-    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+// OpenSSL counts bytes as int; certificates and keys are far smaller.
+constexpr std::size_t kMaxLetters = 64 << 20;
+
+const unsigned char* bytes_of(std::string_view text) {
+  return reinterpret_cast<const unsigned char*>(text.data());
+}
 
 }  // namespace
 
 std::string encode_base64(std::string_view bytes) {
-  std::string out;
-  for (std::size_t at = 0; at < bytes.size(); at += 3) {
-    const std::string_view group = bytes.substr(at, 3);
-    std::uint32_t bits = 0;
-    for (std::size_t i = 0; i < 3; ++i) {
-      bits = bits << 8 | (i < group.size() ? static_cast<unsigned char>(group[i]) : 0u);
-    }
-    for (std::size_t i = 0; i < 4; ++i) {
-      out += i <= group.size() ? kAlphabet[bits >> (18 - 6 * i) & 63] : '=';
-    }
-  }
+  // EVP_EncodeBlock writes a terminating NUL, for which a std::string has room.
+  std::string out((bytes.size() + 2) / 3 * 4, '\0');
+  EVP_EncodeBlock(reinterpret_cast<unsigned char*>(out.data()), bytes_of(bytes),
+                  static_cast<int>(bytes.size()));
   return out;
 }
 
 std::optional<std::string> decode_base64(std::string_view text) {
-  std::string out;
-  std::uint32_t bits = 0;
-  int letters = 0;
-  int padding = 0;
-  for (const char letter : text) {
-    if (letter == '\n' || letter == '\r') continue;
-    const std::size_t value = letter == '=' ? 0 : kAlphabet.find(letter);
-    if (value == std::string_view::npos || (padding > 0 && letter != '=')) return std::nullopt;
-    if (letter == '=') ++padding;
-    bits = bits << 6 | static_cast<std::uint32_t>(value);
-    if (++letters % 4 != 0) continue;
-    for (const int shift : {16, 8, 0}) out += static_cast<char>(bits >> shift & 255);
-    bits = 0;
-  }
-  if (letters % 4 != 0 || padding > 2) return std::nullopt;
-  out.resize(out.size() - static_cast<std::size_t>(padding));
+  std::string letters(text);
+  std::erase_if(letters, [](char c) { return c == '\n' || c == '\r'; });
+  // EVP_DecodeBlock trims blanks, takes padding for zeros wherever it stands, and does not say how
+  // much of it there was.
+  const std::size_t padding = letters.size() - (letters.find_last_not_of('=') + 1);
+  const bool is_formed = letters.size() % 4 == 0 && padding <= 2 &&
+                         letters.find('=') >= letters.size() - padding &&
+                         letters.find_first_of(" \t") == std::string::npos;
+  if (!is_formed || letters.size() > kMaxLetters) return std::nullopt;
+  std::string out(letters.size() / 4 * 3, '\0');
+  const int decoded = EVP_DecodeBlock(reinterpret_cast<unsigned char*>(out.data()),
+                                      bytes_of(letters), static_cast<int>(letters.size()));
+  if (decoded < 0) return std::nullopt;
+  out.resize(static_cast<std::size_t>(decoded) - padding);
   return out;
 }
 

@@ -1,5 +1,5 @@
-// ClusterConfig: which API server, and who we are to it; from a kubeconfig file or, in a pod, from
-// its service account. connect() makes the transport.
+// ClusterConfig: address and credentials of an API server, from a kubeconfig file or, in a pod,
+// from its service account. connect() makes the transport.
 #pragma once
 
 #include <functional>
@@ -20,20 +20,20 @@ struct ExecConfig {
   enum class Interactive { kNever, kIfAvailable, kAlways };
   std::string command;
   std::vector<std::string> arguments;
-  std::vector<std::pair<std::string, std::string>> environment;  // on top of ours
-  std::string api_version;                                       // of what it is told, and answers
-  std::string install_hint;                                      // said when it is not there
+  std::vector<std::pair<std::string, std::string>> environment;  // in addition to this process's
+  std::string api_version;                                       // of its input and output
+  std::string install_hint;                                      // shown if the command is missing
   Interactive interactive = Interactive::kIfAvailable;
-  bool wants_cluster = false;  // it is told of the cluster too
+  bool wants_cluster = false;  // its input includes the cluster
   bool operator==(const ExecConfig&) const = default;
 };
 
 struct ClusterConfig {
   std::string server;  // "https://10.0.0.1:6443", perhaps with a path
-  std::string ns;      // where to look when nobody says
+  std::string ns;      // the default namespace
   TlsConfig tls;
   std::string token;
-  std::string token_file;  // wins, and is read again
+  std::string token_file;  // wins over `token`, and is re-read
   std::optional<ExecConfig> exec;
   bool operator==(const ClusterConfig&) const = default;
 };

@@ -47,7 +47,7 @@ using web::http::client::http_client_config;
 // How long somebody who gives up waits for the library to let go of the connection.
 constexpr std::chrono::milliseconds kFarewell{250};
 // How long the destructor waits for what was given up.
-constexpr std::chrono::seconds kMaxFarewell{5};
+constexpr std::chrono::seconds kMaxShutdown{5};
 // The library's own time-out; ours are shorter.
 constexpr std::chrono::hours kNever{24 * 365};
 
@@ -363,7 +363,7 @@ class CpprestWire final : public Wire {
 CpprestWire::~CpprestWire() {
   {
     std::unique_lock lock(pending_->mutex);
-    pending_->changed.wait_for(lock, kMaxFarewell, [this] { return pending_->count == 0; });
+    pending_->changed.wait_for(lock, kMaxShutdown, [this] { return pending_->count == 0; });
   }
   // What the library's thread is doing at this moment may still hold a connection. It also ends too
   // late to give back what OpenSSL keeps for each thread.
@@ -372,7 +372,7 @@ CpprestWire::~CpprestWire() {
     OPENSSL_thread_stop();
     passed->set_value();
   });
-  passed->get_future().wait_for(kMaxFarewell);
+  passed->get_future().wait_for(kMaxShutdown);
 }
 
 HttpResult CpprestWire::exchange(Purpose purpose, const HttpRequest& request,

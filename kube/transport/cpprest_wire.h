@@ -1,7 +1,7 @@
-// The Wire over cpprestsdk: the only place that knows that library.
+// The Wire over cpprestsdk. cpprest_wire.cpp is the only file that includes the library, and
+// explains its defects and their workarounds.
 //
-// HTTP/1.1. The library's handlers all run on one thread of its own, the same for all wires. What
-// it does wrong, and what is done about it, stands in cpprest_wire.cpp.
+// HTTP/1.1. All handlers of the library run on one thread, shared by all wires.
 #pragma once
 
 #include <memory>

@@ -1,9 +1,9 @@
-// Credentials: who we are to the API server, from where it is kept. Every request asks anew, so
-// that tokens may be rotated while we run.
+// Credentials for the API server and their sources. Every request asks for the current one, so that
+// tokens can be rotated while the program runs.
 //
 // The rules are client-go's (transport/token_source.go): a token read from a file is used for a
-// minute, read again 10 seconds before that is over, and kept when the file cannot be read just
-// then. Thread-safe.
+// minute, re-read 10 seconds before that ends, and kept if the file cannot be read at that moment.
+// Thread-safe.
 #pragma once
 
 #include <chrono>
@@ -37,7 +37,7 @@ class TokenSource {
   virtual void reject(SteadyTime sent) = 0;
 };
 
-// The same token for ever; "" = none.
+// A constant token; "" = none.
 class StaticToken : public TokenSource {
  public:
   explicit StaticToken(std::string token) : credential_{std::move(token), {}, {}} {}
@@ -48,7 +48,7 @@ class StaticToken : public TokenSource {
   const Credential credential_;
 };
 
-// A credential that is fetched from somewhere, and cached until it expires or is rejected.
+// A fetched credential, cached until it expires or is rejected.
 class CachedToken : public TokenSource {
  public:
   static constexpr std::chrono::seconds kLeeway{10};

@@ -1,6 +1,6 @@
 // Kubeconfig: the file in which kubectl keeps clusters, users and contexts (client-go's
-// clientcmd/api/v1). Read here by kubectl's rules; fields we have no use for are skipped, and what
-// would change whom we are or whom we talk to but is not supported is an error when it is used.
+// clientcmd/api/v1), read by kubectl's rules. Unused fields are skipped; an unsupported field that
+// changes identity or server is an error when its context is used.
 // Pure functions; usable from any thread.
 #pragma once
 
@@ -55,10 +55,10 @@ struct Kubeconfig {
 // file, line and column, what was found and what was expected.
 Result<Kubeconfig> parse_kubeconfig(std::string_view text, const std::string& file);
 
-// Of what both name, `first` has it: kubectl's rule for several files in $KUBECONFIG.
+// `first` wins for names in both: kubectl's rule for several files in $KUBECONFIG.
 Kubeconfig merge(Kubeconfig first, Kubeconfig second);
 
-// What a context (name "" = current-context) comes to.
+// Resolves a context (name "" = current-context).
 Result<ClusterConfig> choose_context(const Kubeconfig& config, const std::string& name);
 
 }  // namespace fettle::kube

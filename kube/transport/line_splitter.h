@@ -1,6 +1,6 @@
-// LineSplitter: cuts a stream of bytes, which arrives in pieces of any size, into lines.
+// LineSplitter: splits a stream of bytes, which arrives in pieces of any size, into lines.
 //
-// Holds at most one unfinished line, and of that at most `longest` bytes. No IO; used by one
+// Buffers at most one unfinished line of at most `longest` bytes. No IO; used by one
 // thread.
 #pragma once
 
@@ -14,8 +14,8 @@ namespace fettle::kube {
 class LineSplitter {
  public:
   enum class Verdict {
-    kGoOn,
-    kEnough,   // `on_line` returned false
+    kContinue,
+    kStopped,  // `on_line` returned false
     kTooLong,  // a line has more than `longest` bytes
   };
 
@@ -24,13 +24,13 @@ class LineSplitter {
       : on_line_(on_line), longest_(longest) {}
 
   Verdict take(std::string_view bytes);
-  // The stream has ended as it should: what is left is the last line.
+  // The stream ended normally: the rest is the last line.
   Verdict finish();
 
  private:
   const std::function<bool(std::string_view)>& on_line_;
   const std::size_t longest_;
-  std::string begun_;  // the beginning of a line whose end has not come
+  std::string begun_;  // an unfinished line
 };
 
 }  // namespace fettle::kube

@@ -19,11 +19,11 @@ TEST(LineSplitter, LinesOfTheLongestKindPassAndLongerOnesDoNot) {
     return true;
   };
   LineSplitter splitter(keep, 4);
-  EXPECT_EQ(splitter.take("1234\n12"), Verdict::kGoOn);
-  EXPECT_EQ(splitter.take("34"), Verdict::kGoOn);
-  EXPECT_EQ(splitter.take("\n"), Verdict::kGoOn);
+  EXPECT_EQ(splitter.take("1234\n12"), Verdict::kContinue);
+  EXPECT_EQ(splitter.take("34"), Verdict::kContinue);
+  EXPECT_EQ(splitter.take("\n"), Verdict::kContinue);
   EXPECT_THAT(lines, ElementsAre("1234", "1234"));
-  EXPECT_EQ(splitter.take("12"), Verdict::kGoOn);
+  EXPECT_EQ(splitter.take("12"), Verdict::kContinue);
   EXPECT_EQ(splitter.take("345\n"), Verdict::kTooLong);
 }
 
@@ -34,7 +34,7 @@ TEST(LineSplitter, NothingFollowsALineThatWasEnough) {
     return false;
   };
   LineSplitter splitter(once, 100);
-  EXPECT_EQ(splitter.take("a\nb\n"), Verdict::kEnough);
+  EXPECT_EQ(splitter.take("a\nb\n"), Verdict::kStopped);
   EXPECT_EQ(lines, 1);
 }
 

@@ -1,8 +1,8 @@
-// Tls: whom we trust and with which certificate we show up, for OpenSSL.
+// Tls: trusted CAs and client certificate of connections, for OpenSSL.
 //
-// prepare() is called for each new connection and reads files again, so a rotated CA or client
-// certificate counts from the next connection on; while a file cannot be read or holds nonsense,
-// what it held before counts. Thread-safe.
+// prepare() is called for each new connection and re-reads files, so a rotated CA or client
+// certificate applies from the next connection on. If a file cannot be read or parsed, its last
+// good content applies. Thread-safe.
 #pragma once
 
 #include <openssl/ssl.h>
@@ -27,17 +27,17 @@ struct Pem {
 };
 
 struct TlsConfig {
-  Pem ca;  // the only ones trusted; empty = those of the system
+  Pem ca;  // the only trusted ones; empty = the system's
   Pem certificate;
   Pem key;
-  std::string server_name;  // what the server's certificate must be for; "" = the host of the URL
+  std::string server_name;  // expected in the server's certificate; "" = the URL's host
   bool insecure = false;    // the server's certificate is not checked
   bool operator==(const TlsConfig&) const = default;
 };
 
 class Tls {
  public:
-  // Reads everything once, so that what is wrong is said at the start: kInvalid or kNotFound.
+  // Reads everything once, so that errors show at the start: kInvalid or kNotFound.
   static Result<std::shared_ptr<Tls>> make(TlsConfig config);
   explicit Tls(TlsConfig config);
 
@@ -45,7 +45,7 @@ class Tls {
   // `credential`, or else the configured one.
   Status prepare(SSL_CTX* context, const Credential& credential);
 
-  // Why a handshake failed since `start`, in words; "" = nothing is known.
+  // Why a handshake failed since `start`; "" = unknown.
   std::string problem_since(SteadyTime start) const;
 
   const TlsConfig& config() const { return config_; }

@@ -70,7 +70,7 @@ HttpResult Transport::stream_once(const HttpRequest& request, const Credential& 
                                   const std::function<bool(std::string_view line)>& on_line,
                                   std::chrono::milliseconds idle, const std::stop_token& stop) {
   LineSplitter lines(on_line, kMaxLine);
-  LineSplitter::Verdict verdict = LineSplitter::Verdict::kGoOn;
+  LineSplitter::Verdict verdict = LineSplitter::Verdict::kContinue;
   std::string refusal;
   Waiting waiting;
   waiting.until = [idle] { return std::chrono::steady_clock::now() + idle; };
@@ -82,7 +82,7 @@ HttpResult Transport::stream_once(const HttpRequest& request, const Credential& 
       return refusal.size() < kMaxLine;
     }
     verdict = lines.take(block);
-    return verdict == LineSplitter::Verdict::kGoOn;
+    return verdict == LineSplitter::Verdict::kContinue;
   };
   HttpResult result = wire_->exchange(Wire::Purpose::kStream, request, credential, waiting);
   auto* const response = std::get_if<HttpResponse>(&result);
@@ -91,7 +91,7 @@ HttpResult Transport::stream_once(const HttpRequest& request, const Credential& 
     return HttpFailure{true, server_ + ": a line of the answer is longer than " +
                                  std::to_string(kMaxLine) + " bytes"};
   }
-  if (verdict == LineSplitter::Verdict::kGoOn && !stop.stop_requested()) lines.finish();
+  if (verdict == LineSplitter::Verdict::kContinue && !stop.stop_requested()) lines.finish();
   response->body = std::move(refusal);
   return result;
 }

@@ -1,5 +1,5 @@
-// Transport: the HttpTransport of production, over a Wire. It finds lines, bounds bodies, and asks
-// for a newer token when one is refused.
+// Transport: the HttpTransport of production, over a Wire. It splits lines, bounds bodies, and
+// retries with a newer token if one is refused.
 // Thread-safe. Destroyed when no call or stream is running, before main() ends.
 #pragma once
 
@@ -12,12 +12,12 @@
 
 namespace fettle::kube {
 
-// Of the answer to a call. A page of 500 objects is a few megabytes.
+// Bytes of an answer. A page of 500 objects has a few megabytes.
 inline constexpr std::size_t kMaxBody = 64u << 20;
 
 class Transport final : public HttpTransport {
  public:
-  // `server` is what messages call it.
+  // `server`: its name in messages.
   Transport(std::string server, std::unique_ptr<Wire> wire, std::unique_ptr<TokenSource> tokens)
       : server_(std::move(server)), wire_(std::move(wire)), tokens_(std::move(tokens)) {}
 
@@ -27,7 +27,7 @@ class Transport final : public HttpTransport {
                     std::chrono::milliseconds idle, std::stop_token stop) override;
 
  private:
-  // Sends once more when the token was refused and there is a newer one.
+  // Sends again if the token was refused and there is a newer one.
   HttpResult authorised(const std::function<HttpResult(const Credential&)>& send);
   HttpResult call_once(const HttpRequest& request, const Credential& credential,
                        std::chrono::milliseconds deadline, SteadyTime end);

@@ -1,5 +1,5 @@
-// Wire: one HTTP request and its answer, block by block; what a transport (transport.h) needs of an
-// HTTP library. Thread-safe.
+// Wire: one HTTP request and its answer, block by block: the part of an HTTP library that a
+// transport (transport.h) needs. Thread-safe.
 #pragma once
 
 #include <chrono>
@@ -15,12 +15,12 @@
 
 namespace fettle::kube {
 
-// How the caller of Wire::exchange waits for an answer, and what it does with it.
+// How the caller of Wire::exchange waits for an answer and consumes it.
 struct Waiting {
-  std::function<SteadyTime()> until;  // asked before each block
-  std::string timeout_text;           // what to say when it was that late
+  std::function<SteadyTime()> until;  // evaluated before each block
+  std::string timeout_text;           // the error after that time
   std::stop_token stop;
-  // A part of the body, and whether to go on. The server waits while it runs.
+  // Gets a part of the body and returns whether to continue. Meanwhile nothing is received.
   std::function<bool(int status, std::string_view block)> on_block;
 };
 
@@ -31,8 +31,8 @@ class Wire {
 
   virtual ~Wire() = default;
 
-  // The answer without its body, which `waiting` gets, on the calling thread. With a status also
-  // when it was stopped, or had enough, after the head of the answer.
+  // Returns the answer without its body, which `waiting` gets on the calling thread. It has a
+  // status also if the caller stopped after the header of the answer.
   virtual HttpResult exchange(Purpose purpose, const HttpRequest& request,
                               const Credential& credential, const Waiting& waiting) = 0;
 };

@@ -6,6 +6,7 @@
 #include "api/report.h"
 #include "api/study_json.h"
 #include "api/trial_json.h"
+#include "base/merge_patch.h"
 #include "core/names.h"
 #include "kube/json_path.h"
 #include "runtime/kubernetes/job_builder.h"
@@ -18,7 +19,6 @@ using control::Key;
 using control::Kind;
 
 constexpr const char* kManager = "fettle";
-constexpr const char* kTrainerManager = "fettle-trainer";
 // How long the answer to a creation counts as a current read: far shorter than the leader's lease,
 // during which no other operator writes.
 constexpr std::int64_t kTrustCreatedMs = 1'000;
@@ -38,21 +38,6 @@ Json envelope(const kube::Resource& resource, const api::Metadata& metadata) {
   return Json::object({{"apiVersion", kube::api_version(resource)},
                        {"kind", resource.kind},
                        {"metadata", std::move(meta)}});
-}
-
-// A merge patch from one object to another: members that are gone become null, lists are replaced.
-Json merge_patch(const Json& from, const Json& to) {
-  Json patch = Json::object();
-  for (const auto& [key, value] : to.as_object()) {
-    const Json* before = from.find(key);
-    if (before != nullptr && *before == value) continue;
-    const bool both_maps = before != nullptr && before->is_object() && value.is_object();
-    patch.set(key, both_maps ? merge_patch(*before, value) : value);
-  }
-  for (const auto& [key, value] : from.as_object()) {
-    if (to.find(key) == nullptr) patch.set(key, nullptr);
-  }
-  return patch;
 }
 
 Json labels_of(const api::Metadata& metadata) {
@@ -242,7 +227,7 @@ Result<api::Study> KubeStore::update_study_spec(const api::Study& study) {
   Json patch = Json::object(
       {{"metadata", Json::object({{"resourceVersion", study.metadata.resource_version}})},
        {"spec",
-        merge_patch(api::write_study_spec(before.spec), api::write_study_spec(study.spec))}});
+        make_merge_patch(api::write_study_spec(before.spec), api::write_study_spec(study.spec))}});
   FETTLE_ASSIGN(const kube::Written written,
                 client_.patch(kube::kStudies, key_of(study.metadata), "", patch));
   return cache_study(written.object);
@@ -331,7 +316,7 @@ Result<api::Trial> KubeStore::update_trial_spec(const api::Trial& trial) {
   Json patch = Json::object(
       {{"metadata", Json::object({{"resourceVersion", trial.metadata.resource_version}})},
        {"spec",
-        merge_patch(api::write_trial_spec(before->spec), api::write_trial_spec(trial.spec))}});
+        make_merge_patch(api::write_trial_spec(before->spec), api::write_trial_spec(trial.spec))}});
   FETTLE_ASSIGN(const kube::Written written,
                 client_.patch(kube::kTrials, key_of(trial.metadata), "", patch));
   return cache_trial(written.object);
@@ -366,7 +351,7 @@ Status KubeStore::report_for_trainer(api::Trial& trial) {
   Json object = envelope(kube::kTrials, trial.metadata);
   object.set("status", Json::object({{"report", api::write_report(*trial.status.report)}}));
   FETTLE_ASSIGN(const kube::Written written, client_.apply(kube::kTrials, key_of(trial.metadata),
-                                                           "status", object, kTrainerManager));
+                                                           "status", object, api::kReportManager));
   FETTLE_ASSIGN(const api::Trial stored, cache_trial(written.object));
   trial.metadata.resource_version = stored.metadata.resource_version;
   return success();

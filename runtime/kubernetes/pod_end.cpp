@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "api/report.h"
 #include "runtime/kubernetes/run_of_job.h"
 #include "runtime/metric_lines.h"
 
@@ -209,7 +210,7 @@ std::string why_waiting(const kube::Pod& pod, const std::string& container, std:
 
 std::optional<api::Report> read_termination_message(const kube::Container& container) {
   const std::string_view text = trimmed(container.termination_message);
-  if (text.size() > kMaxTerminationMessage || !is_one_object(text)) return std::nullopt;
+  if (text.size() > api::kMaxTerminationMessage || !is_one_object(text)) return std::nullopt;
   runtime::MetricLines lines({});
   lines.feed(text, container.finished_ms);
   lines.finish(container.finished_ms);

@@ -55,8 +55,6 @@ inline constexpr std::int64_t kLostMs = 180'000;
 // Consecutive runs that nodes may refuse (UnexpectedAdmissionError) before the template is at
 // fault.
 inline constexpr int kMaxAdmissionErrors = 2;
-// The kubelet's limit, in bytes; a longer message is ignored.
-inline constexpr std::size_t kMaxTerminationMessage = 4096;
 
 core::Run run_of_job(const JobView& view);
 

@@ -28,7 +28,7 @@ Json trial_with(std::size_t metrics, std::size_t name_bytes) {
 
 TEST(StoredReport, WithinBoundsIsRead) {
   const auto entry =
-      read_trial_entry(trial_with(api::kMaxReportMetrics, api::kMaxMetricName)).value();
+      read_trial_entry(trial_with(api::kMaxReportMetrics, api::kLongestMetricName)).value();
   ASSERT_TRUE(entry.trial != nullptr) << entry.readability.why;
   EXPECT_TRUE(entry.trial->status.report.has_value());
 }

@@ -32,7 +32,7 @@ ReporterSettings settings_of(const api::TrialFile& trial, const std::string& ns,
 
 kube::ClientOptions client_options() {
   kube::ClientOptions options;
-  options.field_manager = kReportManager;
+  options.field_manager = api::kReportManager;
   options.deadline = kCallDeadline;
   return options;
 }

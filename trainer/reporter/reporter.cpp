@@ -122,8 +122,8 @@ Status Reporter::send(const api::Report& report) {
                               {"metadata", Json::object({{"name", settings_.trial.name},
                                                          {"namespace", settings_.trial.ns}})},
                               {"status", Json::object({{"report", api::write_report(joined)}})}});
-  FETTLE_ASSIGN(const kube::Written written,
-                client_.apply(kube::kTrials, settings_.trial, "status", object, kReportManager));
+  FETTLE_ASSIGN(const kube::Written written, client_.apply(kube::kTrials, settings_.trial, "status",
+                                                           object, api::kReportManager));
   heed(written.object);
   return success();
 }

@@ -27,8 +27,6 @@
 
 namespace fettle::trainer {
 
-inline constexpr const char* kReportManager = "fettle-trainer";
-
 struct ReporterSettings {
   kube::ObjectKey trial;
   api::CurveNeeds needs;  // what the curve keeps; its rungs are reported at once

@@ -5,17 +5,18 @@
 
 #include <cerrno>
 
+#include "api/report.h"
 #include "base/file.h"
 
 namespace fettle::trainer {
 
 std::string termination_message(Report report) {
   std::string line = to_line(report);
-  while (line.size() > kLongestTerminationMessage && !report.metrics.empty()) {
+  while (line.size() > api::kMaxTerminationMessage && !report.metrics.empty()) {
     report.metrics.pop_back();
     line = to_line(report);
   }
-  if (line.size() <= kLongestTerminationMessage) return line;
+  if (line.size() <= api::kMaxTerminationMessage) return line;
   report.checkpoint.clear();
   return to_line(report);
 }

@@ -2,7 +2,6 @@
 // could not be reached in time. Thread-safe.
 #pragma once
 
-#include <cstddef>
 #include <string>
 
 #include "base/result.h"
@@ -10,10 +9,8 @@
 
 namespace fettle::trainer {
 
-// Of one container; the kubelet cuts off the rest.
-inline constexpr std::size_t kLongestTerminationMessage = 4096;
-
-// The report's line as on standard output, without so many of the last metrics that it fits.
+// The report's line as on standard output, with as many metrics as api::kMaxTerminationMessage
+// allows.
 std::string termination_message(Report report);
 
 // Writes `message` into the file that the kubelet mounted at `path`. kNotFound where there is none:

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "api/report.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "trainer/testing/synthetic.h"
@@ -29,15 +30,15 @@ TEST(TerminationMessage, FitsWhateverIsReportedAndKeepsWhatCameFirst) {
   for (int i = 0; i < 200; ++i) report.metrics.emplace_back("metric_" + std::to_string(i), 1.5);
   report.checkpoint = std::string(500, 'c');
   const std::string message = termination_message(report);
-  EXPECT_LE(message.size(), kLongestTerminationMessage);
-  EXPECT_GT(message.size(), kLongestTerminationMessage - 100);
+  EXPECT_LE(message.size(), api::kMaxTerminationMessage);
+  EXPECT_GT(message.size(), api::kMaxTerminationMessage - 100);
   const auto json = parse_json(message, {.allow_non_finite = true});
   ASSERT_TRUE(json.ok()) << json.error().message;
   EXPECT_EQ(*json->find("validation_accuracy"), Json(0.9012));
   EXPECT_EQ(*json->find("final"), Json(true));
 
   report.checkpoint = std::string(5000, 'c');
-  EXPECT_LE(termination_message(report).size(), kLongestTerminationMessage);
+  EXPECT_LE(termination_message(report).size(), api::kMaxTerminationMessage);
 }
 
 TEST(TerminationMessage, ReplacesWhatIsInTheFileButMakesNone) {

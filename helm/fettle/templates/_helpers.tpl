@@ -172,7 +172,7 @@ run, whoever may create pods can take the operator's account; so Studies are kep
 - --workers={{ .Values.operator.workers }}
 - --calls-per-second={{ .Values.operator.callsPerSecond }}
 - --gang-timeout={{ .Values.operator.gangTimeoutSeconds }}
-- --longest-look={{ .Values.operator.longestLookSeconds }}
+- --reconcile-timeout={{ .Values.operator.reconcileTimeoutSeconds }}
 - --log-level={{ .Values.operator.logLevel }}
 - --log-format={{ .Values.operator.logFormat }}
 {{- with .Values.operator.extraArgs }}

@@ -1,9 +1,10 @@
 #include "runtime/local/store/sqlite_store.h"
 
 #include <algorithm>
+#include <boost/uuid/random_generator.hpp>
+#include <boost/uuid/uuid_io.hpp>
 #include <charconv>
 #include <filesystem>
-#include <random>
 #include <system_error>
 #include <type_traits>
 #include <utility>
@@ -40,16 +41,7 @@ std::string describe(Kind kind, const std::string& name) {
 control::Key key_of(const api::Metadata& metadata) { return {metadata.ns, metadata.name}; }
 
 // A version 4 UUID, as Kubernetes gives out.
-std::string random_uid() {
-  static constexpr char kHex[] = "0123456789abcdef";
-  std::random_device device;
-  std::string uid = "xxxxxxxx-xxxx-4xxx-yxxx-xxxxxxxxxxxx";
-  for (char& c : uid) {
-    if (c == 'x') c = kHex[device() & 15];
-    if (c == 'y') c = kHex[8 | (device() & 3)];
-  }
-  return uid;
-}
+std::string random_uid() { return boost::uuids::to_string(boost::uuids::random_generator()()); }
 
 std::int64_t version_of(const api::Metadata& metadata) {
   std::int64_t version = 0;

@@ -271,7 +271,7 @@ class Operator:
 
     def refusals(self):
         """What was refused three times in a row for the same reason."""
-        return [line for line in self.words().splitlines() if "refused again and again" in line]
+        return [line for line in self.words().splitlines() if "refused repeatedly" in line]
 
     def ask(self, port, path):
         try:
