@@ -23,7 +23,7 @@ render() {
   helm template fettle "$chart" --namespace fettle-system --values "$1" "${@:2}"
 }
 
-# What somebody may do, and to whom it is given: the part of a chart whose changes must be seen.
+# Roles and their bindings: the part of a chart whose changes must be reviewed.
 rendered_rbac() {
   local template
   for template in operator-rbac people-rbac trainer serviceaccount admission-policies operator-policies flow-control; do

@@ -1,4 +1,4 @@
-"""Runs a program for so long and keeps the JSON lines that it has written by then; for scripts/bench_gpu.py."""
+"""Runs a program for a limited time and keeps the JSON lines that it wrote; for scripts/bench_gpu.py."""
 
 import json
 import subprocess

@@ -1,5 +1,5 @@
 """Whole trainings of both, for scripts/bench_gpu.py: how long a trial takes from the start of its process, and whether
-loss curves from the same weights lie on top of each other. `left`: how many of so many seconds there are."""
+loss curves from the same weights lie on top of each other. `left`: the seconds that are left."""
 
 import json
 import pathlib
@@ -74,7 +74,7 @@ def peer(config, model, epochs, way, device):
 
 
 def epochs_in(target, seconds, lines):
-    """How many epochs take so long, start included, where those of `lines` took `seconds`; at least as many."""
+    """The number of epochs that fit into the time, start included, at the pace of `lines`; at least as many as in `lines`."""
     return len(lines) + max(0, int((target - seconds) / min(line["seconds"] for line in lines)))
 
 

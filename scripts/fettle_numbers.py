@@ -71,7 +71,7 @@ def read_weights(path):
 
 
 def blocks(sizes, begin=0):
-    """Where blocks of so many floats lie, one after the other, and where the next one would."""
+    """Offsets of consecutive blocks of these numbers of floats, and the offset after the last."""
     places = []
     for size in sizes:
         places.append(begin)

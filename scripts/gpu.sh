@@ -7,7 +7,7 @@
 #                                    eight small files at most; the rest stays in build-gpu)
 #
 # Each part has a limit, and what the earlier ones have written stays. Ten minutes are enough for the tests and most of
-# the steps; a second call goes on where the first one ended (bench_gpu.py). PARTS names some of the parts, ROUNDS some
+# the steps; a second call resumes where the first one ended (bench_gpu.py). PARTS names some of the parts, ROUNDS some
 # of torch.compile's modes: make gpu PARTS=steps,trial ROUNDS=max-autotune. Only by name: PARTS=ladder times operations
 # by themselves, the library's against ours and fused against separate (ladder.jsonl). Without a GPU and without a
 # build: scripts/bench_gpu.py --rehearse.
@@ -40,7 +40,7 @@ nvcc=$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2> /dev/null || true)
 
 echo "gpu: building with ${nvcc:-the nvcc of $wheels} and the libraries of $wheels"
 log=$results/build.txt
-# A warning of a compiler that nobody here has tried must not cost the machine's minutes.
+# A warning of an untested compiler must not cost the machine's minutes.
 cmake -S . -B $build -G Ninja --log-level=WARNING -DFETTLE_TRAINER_ONLY=ON -DFETTLE_KUBE=OFF -DFETTLE_ONEDNN=OFF \
   -DFETTLE_WERROR=OFF -DFETTLE_CUDA=ON -DFETTLE_GOOGLETEST="$bundle/googletest" \
   -DFETTLE_CUDNN_FRONTEND="$bundle/cudnn-frontend/include" -DNVIDIA_WHEELS="$wheels" ${nvcc:+-DCMAKE_CUDA_COMPILER="$nvcc"} > "$log" 2>&1 &&

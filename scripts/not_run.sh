@@ -2,7 +2,7 @@
 #
 # FETTLE_REQUIRE lists the needs, separated by commas, that a machine must meet: there, a part that
 # cannot run fails with exit code 1. Anywhere else it says so and ends with exit code 77, which
-# automake gave the meaning "skipped". A need that nobody knows is an error in every part.
+# automake gave the meaning "skipped". An unknown need is an error in every part.
 # shellcheck shell=bash
 
 known_needs='cluster browser gpu-toolchain'

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Tests not_run.sh: the exit code and the words of a part that cannot run.
+# Tests not_run.sh: the exit code and message of a part that cannot run.
 set -euo pipefail
 cd "$(dirname "$0")"
 failed=0

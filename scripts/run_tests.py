@@ -71,7 +71,7 @@ def lanes(build):
 
 @dataclasses.dataclass
 class Outcome:
-    """What became of a part: passed, failed, skipped, or not begun."""
+    """The result of a part: passed, failed, skipped, or not begun."""
 
     state: str
     wall: float = 0

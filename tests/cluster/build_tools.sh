@@ -42,7 +42,7 @@ version_flags() {
 }
 
 # Go's own caches (4 GB): they make the next version a matter of minutes, and may be removed at any time.
-# A fifth of the compiler's CPU time would go into debug information, which nobody reads, and into collecting garbage:
+# A fifth of the compiler's CPU time would go into debug information, which is not needed, and into garbage collection:
 # without, a process of the compiler rarely needs 1 GiB.
 go_install() {
   (cd "$modules" && GOTOOLCHAIN=local CGO_ENABLED=0 GOFLAGS='-buildvcs=false -modcacherw -mod=readonly -trimpath' \

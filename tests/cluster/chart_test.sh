@@ -64,7 +64,7 @@ VALUES
   exit 1
 }
 
-# The three commands of the notes, as somebody would copy them.
+# Runs the three commands of the notes.
 check_notes() {
   local -a commands
   local command
@@ -220,7 +220,7 @@ check_home() {
   kubectl delete -f "$work/home.yaml" > /dev/null
 }
 
-# What people and trainers may do is the policies' work, which says so where it is not understood.
+# The policies restrict people and trainers; the API server reports expressions that do not type-check.
 check_policies() {
   kubectl get validatingadmissionpolicies -o jsonpath='{range .items[*]}{.metadata.name}: {.status.typeChecking}{"\n"}{end}' \
     > "$work/said"

@@ -14,7 +14,7 @@ storage=$cluster_cache/images
 
 [ $# -ge 3 ] || { sed -n '2,5s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 [ "$(id -u)" -eq 0 ] || cannot 'building images needs root; run it as root'
-# What is mounted on the way is seen by nobody else, and goes when this ends.
+# Mounts made here are private to this process and end with it.
 [ -n "${FETTLE_IMAGE_MOUNTS:-}" ] ||
   FETTLE_IMAGE_MOUNTS=private exec unshare --mount --propagation private "$0" "$@"
 name=$1 dockerfile=$2 context=$3

@@ -38,7 +38,7 @@ expect() {
   grep -q -- "$words" "$work/said" || fail "\"$*\" should say \"$words\", but says: $(cat "$work/said")"
 }
 
-# expect_nothing WHAT COMMAND...: it soon prints nothing; pods take a moment to end.
+# expect_nothing WHAT COMMAND...: waits until the command prints nothing; pods take a moment to end.
 expect_nothing() {
   local -r what=$1
   shift
@@ -49,7 +49,7 @@ expect_nothing() {
   fail "$what leaves: $("$@")"
 }
 
-# expect_log TRIAL WORDS: it soon prints them.
+# expect_log TRIAL TEXT: waits until the trial's log contains it.
 expect_log() {
   local -r end=$((SECONDS + patience))
   while [ "$SECONDS" -lt "$end" ]; do
@@ -90,7 +90,7 @@ for trial in json.load(sys.stdin)["items"]:
         print(trial["metadata"]["name"])' | head -n 1
 }
 
-# In the middle of a trial, which then goes on from its checkpoint in another pod. Sets `stopped` to its name.
+# Suspends in the middle of a trial, which then resumes from its checkpoint in another pod. Sets `stopped` to its name.
 suspend_and_resume() {
   for _ in $(seq 1800); do
     k get trials --output=jsonpath='{.items[*].status.report.step}' | grep -q '[1-9]' && break
@@ -105,7 +105,7 @@ suspend_and_resume() {
   expect_log "$stopped" 'goes on from /fettle/checkpoints'
 }
 
-# What `kubectl get`, `describe` and `kubectl fettle` tell of a Study that is over.
+# `kubectl get`, `describe` and `kubectl fettle` of a finished Study.
 check_story() {
   local -r status="$work/study.json"
   k get study "$study" -o json > "$status"
@@ -139,7 +139,7 @@ check_reports() {
   grep -q '"manager": "fettle-trainer"' "$work/trials.json" || fail "the reports are not the trainers' own"
 }
 
-# An image that only prints: what it says is read off its log.
+# An image that only prints: its metrics are read from its log.
 make_printing_study() {
   cat << 'YAML'
 apiVersion: fettle.dev/v1alpha1
@@ -180,7 +180,7 @@ make_single() {
     -e '/batchNorm/d' -e "s/timeout: 10m/&\n    workers: {min: 1, max: $2}/" examples/fashion-mnist.yaml
 }
 
-# expect_workers COUNT: that many soon train the trial, as rank 0 reports.
+# expect_workers COUNT: waits until rank 0 reports that world size.
 expect_workers() {
   for _ in $(seq 1800); do
     [ "$(k get trial elastic-0 --output=jsonpath='{.status.report.metrics.world_size}')" != "$1" ] || return 0

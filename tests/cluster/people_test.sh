@@ -108,7 +108,7 @@ wait_for() {
   exit 1
 }
 
-# patched USER OBJECT PATCH: the words for admitted and refused, one a line.
+# patched USER OBJECT PATCH: the arguments of admitted and refused, one per line.
 patched() { printf '%s\n' "$1" "$namespace" '' patch "$2" --type=merge --patch "$3"; }
 
 readonly rights='may not create Jobs in namespace'

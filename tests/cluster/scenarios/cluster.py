@@ -1,4 +1,4 @@
-"""What scenarios need of a cluster: kubectl, waiting, namespaces, and operators as plain processes.
+"""The scenarios' access to a cluster: kubectl, waiting, namespaces, and operators as plain processes.
 
 Everything runs in the test cluster's network (tests/cluster/in_cluster), as its administrator; the
 operators run with the account and the role that the chart gives them. Scenarios run beside each
@@ -45,7 +45,7 @@ PATIENT_LEASE = ("--lease-duration=40", "--lease-renew=30")
 
 
 class Refused(Exception):
-    """kubectl failed; the text is what it said."""
+    """kubectl failed; the text is its standard error."""
 
 
 def kubectl(*arguments, document=None, check=True):
@@ -72,8 +72,8 @@ def connection():
 
 
 class Reader(threading.local):
-    """Asks the API server on one connection a thread: a kubectl for each look would keep the
-    processors busy with nothing else."""
+    """Reads from the API server on one connection per thread: a kubectl process for each poll would
+    keep the processors busy."""
 
     connection = None
     headers = None
@@ -122,7 +122,7 @@ def apply(document):
 
 
 def wait_for(what, condition):
-    """Until condition() is true; returns its value."""
+    """Polls condition() until it is true; returns its value."""
     end = time.monotonic() + PATIENCE
     while True:
         value = condition()
@@ -195,7 +195,7 @@ class Operator:
     """One fettle-operator process with the ServiceAccount that a release of the chart has made; its
     log is in LOGS. `namespace` is where it works; all of the cluster if none is given."""
 
-    # The cluster's network is its own: below the ports that the kernel gives out, nobody else listens.
+    # In the cluster's own network no other process listens below the ephemeral ports.
     _ports = itertools.count(18080)
 
     def __init__(self, release, namespace=None, name="operator", arguments=(), lease=PATIENT_LEASE):
@@ -243,7 +243,7 @@ class Operator:
         return self
 
     def lease_holder(self):
-        """The process that the Lease names; "" or None if nobody holds it."""
+        """The process that the Lease names; "" or None if the Lease is free."""
         return get("leases", self.account, self.home)["spec"].get("holderIdentity")
 
     def kill(self):
@@ -266,11 +266,11 @@ class Operator:
         return code
 
     def words(self):
-        """Its log so far, of all its lives."""
+        """Its log so far, across restarts."""
         return self.log_path.read_text(errors="replace")
 
     def refusals(self):
-        """What was refused three times in a row for the same reason."""
+        """Log lines about actions refused three times in a row for the same reason."""
         return [line for line in self.words().splitlines() if "refused repeatedly" in line]
 
     def ask(self, port, path):

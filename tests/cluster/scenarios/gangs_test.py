@@ -1,4 +1,4 @@
-"""Trials of several workers: they gather one after the other, give way, and are not held at fault."""
+"""Trials of several workers: gang scheduling, its timeout, and who is at fault when a worker ends."""
 import cluster
 from cluster import TOLERATIONS, condition, get, items, kubectl, wait_for
 from scenario import Scenario
@@ -51,7 +51,7 @@ class GangScenario(Scenario):
         )
 
     def take_gpus(self, count):
-        """A pod of somebody else's holds them until it is deleted."""
+        """Another pod holds them until it is deleted."""
         cluster.apply({
             "apiVersion": "v1",
             "kind": "Pod",
@@ -74,7 +74,7 @@ class GangScenario(Scenario):
         return get("trials", trial, self.ns).get("status", {}).get("runs", [])
 
     def waits(self, trial="s-0"):
-        """What the Trial says that it waits for."""
+        """The message of the Trial's condition Waiting."""
         return (condition(get("trials", trial, self.ns), "Waiting") or {}).get("message", "")
 
 

@@ -1,4 +1,4 @@
-"""Scenarios: what trials print, clocks that are wrong, nodes that do not answer, volumes that go."""
+"""Scenarios: metrics from logs, wrong clocks, lost nodes, deleted volumes."""
 import datetime
 import json
 import os
@@ -32,7 +32,7 @@ def phase(trial):
 
 class LogsTest(Scenario):
     def test_two_hundred_trials_report_while_they_run(self):
-        """All fake pods have one log. Other scenarios take its lines for chatter: it is no JSON."""
+        """All fake pods share one log. Other scenarios ignore its lines, which are not JSON."""
         heartbeat = 150  # on a slow machine a step may need a minute to show in all trials
         FAKE_LOG.write_text("")
         self.apply(
@@ -113,7 +113,7 @@ class ClocksTest(Scenario):
 
 class NodesTest(Scenario):
     def test_pod_that_does_not_end_is_given_up(self):
-        """As on a node that is lost: the pod is deleted, and nobody says that it has ended."""
+        """As on a lost node: the pod is deleted and its end is never reported."""
         pod = self.run_for_ever()
         kubectl("annotate", "pod", pod, "-n", self.ns, "fake.fettle.dev/terminating=1h")
         kubectl("delete", "pod", pod, "-n", self.ns, "--wait=false", "--grace-period=1")
@@ -127,7 +127,7 @@ class NodesTest(Scenario):
         kubectl("delete", "pod", pod, "-n", self.ns, "--force", "--grace-period=0")  # or the namespace stays
 
     def test_job_that_a_queue_suspends_waits(self):
-        """As Kueue does when something more important comes: no run is spent."""
+        """As Kueue does for a workload of higher priority: no run is spent."""
         pod = self.run_for_ever()
         job = items("jobs", self.ns)[0]["metadata"]["name"]
         self.suspend(job, True)

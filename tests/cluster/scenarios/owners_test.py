@@ -1,4 +1,4 @@
-"""Whose trials are whose: Studies made again at once, and Trials that nobody owns."""
+"""Ownership of trials: a Study that is recreated at once, and Trials without an owner."""
 import cluster
 from cluster import Refused, get, items, kubectl, wait_for
 from scenario import Scenario

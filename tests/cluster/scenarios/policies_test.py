@@ -1,4 +1,4 @@
-"""What the operator says of the chart's admission policies, which are there for the whole cluster."""
+"""The operator reports missing admission policies, which exist once for the whole cluster."""
 import subprocess
 
 from cluster import kubectl, wait_for
@@ -17,7 +17,7 @@ class PoliciesTest(Scenario):
         return self.operator.metric(name)
 
     def check(self):
-        """What `helm test` runs: its exit code and its words."""
+        """Runs what `helm test` runs; returns its exit code and output."""
         done = subprocess.run([*self.operator.arguments, "--check"], capture_output=True, text=True)
         return done.returncode, done.stdout + done.stderr
 

@@ -1,4 +1,4 @@
-"""What an administrator can mend is said by the condition Blocked, asked for again, and never an end."""
+"""What an administrator can repair sets the condition Blocked, is retried, and never fails a Study."""
 import base64
 import http.server
 import os
@@ -30,7 +30,7 @@ class RefusalsTest(Scenario):
     expects_refusals = True
 
     def blocked(self, name="s"):
-        """The server's words."""
+        """The message of the condition Blocked."""
         return cluster.wait_for_condition(name, self.ns, "Blocked")["message"]
 
     def assert_goes_on(self, **expected):
@@ -71,7 +71,7 @@ class RefusalsTest(Scenario):
         return {"url": f"https://127.0.0.1:{server.server_port}/", "caBundle": authority}
 
     def refusal_of_a_trial(self):
-        """What the API server says to a Trial that somebody makes; "" if it takes it."""
+        """The API server's refusal of a Trial; "" if it is accepted."""
         trial = {"apiVersion": "fettle.dev/v1alpha1", "kind": "Trial",
                  "metadata": {"name": "probe", "namespace": self.ns}, "spec": {"study": "nobody"}}  # fmt: skip
         try:

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Runs the scenarios, and prints each with its seconds as it ends.
 
-Those that disturb others (`alone`) run first, one after the other; the rest side by side. They
-mostly wait, so there may be more of them at a time than processors.
+Those that disturb others (`alone`) run first, one at a time; the rest run in parallel. They mostly
+wait, so more of them run at once than there are processors.
 
 Usage: run.py [--jobs N] [--only alone|together] [WORD...]   (WORD: scenarios with it in their name)
 """
@@ -31,7 +31,7 @@ def scenarios(words):
 
 
 def log_tails(test):
-    """The last words of the scenario's operators."""
+    """The ends of the logs of the scenario's operators."""
     text = ""
     for log in sorted(LOGS.glob(f"{test._testMethodName}*.log")):
         lines = log.read_text(errors="replace").splitlines(keepends=True)
@@ -40,7 +40,7 @@ def log_tails(test):
 
 
 def run(test):
-    """Whether it has passed, which it says."""
+    """Runs and reports one scenario; returns whether it passed."""
     started = time.monotonic()
     result = unittest.TestResult()
     test.run(result)

@@ -1,4 +1,4 @@
-"""Scenario: what the tests of the operator on a real control plane have in common."""
+"""Scenario: the base class of the operator's tests on a real control plane."""
 import json
 import time
 import unittest
@@ -7,12 +7,12 @@ import cluster
 from cluster import Operator, get, items, kubectl, study, wait_for
 from setup import SCENARIO, install_in
 
-# What can only be shown by nothing happening: the operator retries and answers events well within.
+# How long nothing may happen: the operator retries, and reacts to events, well within.
 QUIET_SECONDS = 5
 
 
 class Scenario(unittest.TestCase):
-    """A namespace and a running operator for each test; run.py runs them beside each other."""
+    """A namespace and a running operator for each test; run.py runs them in parallel."""
 
     alone = False
     settings = ""  # further values of the chart
@@ -64,7 +64,7 @@ class Scenario(unittest.TestCase):
         self.assertEqual(len(points), trials, "every trial has a point of its own")
 
     def assert_quiet(self):
-        """Nothing is left running, and soon nothing is written any more."""
+        """Waits until no Job is left and the operator writes nothing more."""
         wait_for("all Jobs to be deleted", lambda: not items("jobs", self.ns))
         wait_for("the operator to be quiet", self.is_quiet)
 

@@ -1,5 +1,5 @@
-"""Brings what operators need into the cluster: the definitions, the policies, and the chart's
-accounts and roles, but no operator of its own; the scenarios start those."""
+"""Installs the CRDs, the admission policies and the chart's accounts and roles, but no operator:
+scenarios start operators themselves."""
 import subprocess
 
 from cluster import ROOT, SYSTEM, kubectl

@@ -1,4 +1,4 @@
-"""The definitions change under Studies that run: to newer ones, and back."""
+"""The CRDs are upgraded and downgraded while Studies run."""
 import copy
 import json
 import subprocess
@@ -9,7 +9,7 @@ from cluster import ROOT, get, kubectl, wait_for
 from scenario import Scenario
 from setup import install_definitions
 
-# Of the release before: the last commit that changed its definitions. Set anew with each release.
+# The last commit that changed the definitions of the previous release. Update it with each release.
 RELEASE_BEFORE = "4bf521748a13b484bdebe83304a3c1900daa321c"
 FILES = ("studies.yaml", "trials.yaml")
 
@@ -40,7 +40,7 @@ def schema_of(definition):
 
 
 def definitions_of_the_future():
-    """With new fields everywhere, which the API server fills into what it stores and answers."""
+    """With new defaulted fields everywhere, which the API server adds to what it stores and returns."""
     future = copy.deepcopy(definitions_now())
     text = {"type": "string", "default": "tomorrow"}
     for definition in future:
