@@ -81,11 +81,11 @@ run, whoever may create pods can take the operator's account; so Studies are kep
 {{/* What the operator may do where Studies run. Golden files in helm/tests show it rendered. */}}
 {{- define "fettle.operatorRules" -}}
 # Studies are the user's; the operator writes their status, and deletes those whose
-# ttlAfterFinished has passed. Trials go with their Study, by the hand of the garbage collector.
+# ttlAfterFinished has passed. The garbage collector deletes Trials with their Study.
 - apiGroups: [fettle.dev]
   resources: [studies]
   verbs: [get, list, watch, delete]
-# `operate` is no verb of the API server's: the admission policies know an operator by it.
+# `operate` is not a verb of the API server: the admission policies recognise an operator by it.
 - apiGroups: [fettle.dev]
   resources: [trials]
   verbs: [get, list, watch, create, patch, operate]
@@ -106,7 +106,7 @@ run, whoever may create pods can take the operator's account; so Studies are kep
 - apiGroups: [""]
   resources: [pods]
   verbs: [get, list, watch]
-# Metrics of images that print them.
+# For metrics of images without a reporter.
 - apiGroups: [""]
   resources: [pods/log]
   verbs: [get]
@@ -136,7 +136,7 @@ run, whoever may create pods can take the operator's account; so Studies are kep
 {{- range $field := list "resources" "env" "volumeMounts" -}}
 {{- with get $trainer $field }}{{ $_ := set $container $field . }}{{ end -}}
 {{- end -}}
-{{- /* A value that is null is not there: Helm takes it out. */ -}}
+{{- /* Helm removes values that are null. */ -}}
 {{- $user := ternary $trainer.runAsUser nil (hasKey $trainer "runAsUser") -}}
 {{- $security := dict "runAsUser" $user "runAsGroup" $user "fsGroup" $user -}}
 {{- $spec := dict "containers" (list $container) "securityContext" $security -}}
