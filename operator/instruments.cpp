@@ -69,7 +69,7 @@ void Instruments::on_call(const kube::CallMade& call) {
   call_seconds_.at({verb}).Observe(static_cast<double>(call.took.count()) / 1e6);
 }
 
-void Instruments::on_policies(bool complete) { metrics_.set(policies_, {}, complete ? 1 : 0); }
+void Instruments::on_policies(bool complete) { policies_.at({}).Set(complete ? 1 : 0); }
 
 // States without a trial are shown as 0.
 void Instruments::refresh() {

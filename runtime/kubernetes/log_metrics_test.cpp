@@ -191,7 +191,7 @@ TEST_F(LogMetricsTest, AReadThatFailsIsMadeAgain) {
   pass(5'000);
   EXPECT_TRUE(logs_.read(pod, true).complete);
   EXPECT_TRUE(logs_.read(pod, true).report);
-  EXPECT_EQ(logs_.read(pod, true).trouble, "");
+  EXPECT_EQ(logs_.read(pod, true).read_error, "");
 }
 
 TEST_F(LogMetricsTest, ALogThatIsGoneIsGivenUpInWords) {
@@ -200,7 +200,7 @@ TEST_F(LogMetricsTest, ALogThatIsGoneIsGivenUpInWords) {
   (void)logs_.read(pod, true);
   pass();
   EXPECT_TRUE(logs_.recall(pod.uid).complete);
-  EXPECT_THAT(logs_.recall(pod.uid).trouble, HasSubstr("its log could not be read"));
+  EXPECT_THAT(logs_.recall(pod.uid).read_error, HasSubstr("its log could not be read"));
 }
 
 // Of a pod that runs it is said, and tried on; what was silent meanwhile is not known.
