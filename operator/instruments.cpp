@@ -44,7 +44,7 @@ void Instruments::on_event(const control::Change& about, const core::EventNote& 
   }
 }
 
-void Instruments::on_reconciled(const control::Reconciled& reconciled) {
+void Instruments::on_reconciled(const control::ReconcileRecord& reconciled) {
   const std::string kind = name_of(reconciled.item.kind);
   reconciles_.at({kind, reconciled.requeued ? "requeued" : "done"}).Increment();
   reconcile_seconds_.at({kind}).Observe(seconds(reconciled.took_ms));

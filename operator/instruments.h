@@ -35,7 +35,7 @@ class Instruments final : public control::Observer {
 
   void on_event(const control::Change& about, const core::EventNote& event,
                 std::int64_t now_ms) override;
-  void on_reconciled(const control::Reconciled& reconciled) override;
+  void on_reconciled(const control::ReconcileRecord& reconciled) override;
   void on_suggested(const control::Key& study, std::int64_t took_ms) override;
   void on_call(const kube::CallMade& call);
 

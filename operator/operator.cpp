@@ -228,7 +228,7 @@ Operator::Readiness Operator::readiness() {
 
 // A reconcile that never returns blocks its object for good; only a restart helps.
 std::string Operator::why_stuck() const {
-  const double seconds = static_cast<double>(manager_.oldest_look_ms()) / 1000;
+  const double seconds = static_cast<double>(manager_.oldest_reconcile_ms()) / 1000;
   if (seconds <= options_.reconcile_timeout_s) return "";
   return "a reconcile has been running for " + std::to_string(static_cast<std::int64_t>(seconds)) +
          " seconds (--reconcile-timeout)";

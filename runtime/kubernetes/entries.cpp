@@ -41,7 +41,7 @@ Result<Object> read_or_shorten(const Json& object, const Read& read, const TakeO
 // `why` it cannot be read; "" = it can.
 Readability readability_of(const Json& object, const std::string& why) {
   Readability out;
-  out.why = core::shorten(why);
+  out.why = core::truncate_message(why);
   std::string stored;
   for (const Json& condition : kube::array_at(object, {"status", "conditions"})) {
     if (kube::text_at(condition, {"type"}) == kReadable) {

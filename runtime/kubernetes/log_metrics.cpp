@@ -11,7 +11,7 @@ namespace fettle::kubernetes {
 namespace {
 
 // Exponential back-off between failed reads of a log.
-constexpr std::int64_t kRetryFirstMs = 250;
+constexpr std::int64_t kMinRetryMs = 250;
 constexpr std::int64_t kMaxRetryMs = 15'000;
 // The pause grows with the silence: a log that printed nothing new for t is read again after
 // t / kSilenceFraction.
@@ -22,7 +22,7 @@ constexpr std::int64_t kSilenceFraction = 4;
 constexpr int kMaxPiecesUnpublished = 8;
 
 std::int64_t retry_after(int tries) {
-  return std::min(kMaxRetryMs, kRetryFirstMs << std::min(tries, 10));
+  return std::min(kMaxRetryMs, kMinRetryMs << std::min(tries, 10));
 }
 
 }  // namespace

@@ -68,7 +68,7 @@ class RunReader {
     if (const auto first = pods_.find(0); first != pods_.end()) take_first(*first->second);
     if (first_succeeded() || ends_by_a_rank() || is_node_lost() || all_succeeded() ||
         has_job_ended() || was_rank_zero_replaced() || has_gang_timed_out()) {
-      run_.lingers = any_pod_alive();
+      run_.terminating = any_pod_alive();
       return std::move(run_);
     }
     wait_or_run();
