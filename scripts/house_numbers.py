@@ -24,7 +24,9 @@ import tarfile
 SOURCE = {".h", ".cpp", ".inl", ".cu", ".cuh"}
 OTHER_PRODUCTION = {".py", ".sh", ".yaml", ".tpl", ".txt", ".js", ".html", ".css", ".json"}
 PROSE = SOURCE | {".md", ".yaml", ".py", ".sh"}
-TEST = re.compile(r"(^|/)(tests|testing|testdata|e2e|emulator)/|_test\.|(^|/)(test|fake)_|process_test|_testing\.")
+# The last line names test doubles that had no folder of their own at first.
+TEST = re.compile(r"(^|/)(tests|testing|testdata|captured|e2e|emulator)/|_test\.|(^|/)(test|fake)_|_testing\."
+                  r"|process_test|random_documents|(^|/)plan_(case|text)\.|^search/(gp/)?testing\.")
 # Folders of programs; the others are examples, documents and configuration.
 FOLDERS = ("api", "base", "cli", "control", "core", "crds", "explain", "helm", "images", "kernels", "kube", "machine",
            "operator", "runtime", "scripts", "search", "trainer")
