@@ -11,6 +11,7 @@
 #include "api/study_json.h"
 #include "base/check.h"
 #include "base/merge_patch.h"
+#include "core/names.h"
 
 namespace fettle::core {
 
