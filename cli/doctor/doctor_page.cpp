@@ -290,7 +290,7 @@ Json shared_json(const Shared& shared) {
     runs.push_back(Json::object({{"study", claim.study},
                                  {"run", claim.run},
                                  {"user", claim.user},
-                                 {"process", static_cast<std::int64_t>(claim.runner)},
+                                 {"process", claim.runner},
                                  {"waits", !claim.granted},
                                  {"cores", claim.need.cores},
                                  {"memory", claim.need.memory},

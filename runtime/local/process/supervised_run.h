@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/local/process/explain.h"
+#include "runtime/local/process/run_end.h"
 #include "runtime/local/process/guard.h"
 #include "runtime/local/process/output_metrics.h"
 #include "runtime/local/process/supervisor_wire.h"

@@ -19,12 +19,32 @@
 #include <thread>
 #include <utility>
 
+#include "api/field_reader.h"
+#include "api/field_writer.h"
+#include "api/trial_fields.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "machine/open_files.h"
 #include "machine/usable.h"
 
 namespace fettle::local {
+
+// Every user may write any file there, so all is bounded.
+template <class Visitor, api::Like<Claim> T>
+void visit_fields(Visitor& v, T& c) {
+  v.field("study", c.study, "The name of its Study.");
+  v.field("run", c.run, "The name of the run.");
+  v.field("user", c.user, "Who runs it.");
+  v.field("runner", c.runner, "The process of the runner.", api::whole(0, 1 << 30));
+  v.field("granted", c.granted, "Whether it has what it needs.");
+  v.field("sinceUs", c.since_us, "When it began to wait.", api::count_from(0));
+  v.field("wantsGpus", c.need.gpus, "GPUs.", api::count_from(0));
+  v.field("cores", c.need.cores, "Cores.", api::number(0, api::kLargestBound));
+  v.field("memory", c.need.memory, "Bytes.", api::count_from(0));
+  v.field("gpus", c.gpus, "Ids of GPUs.", api::list(0, 4096));
+  v.field("cpus", c.cpus, "Processors that it may use.", api::list(0, 65'536));
+}
+
 namespace {
 
 constexpr const char* kSuffix = ".claim";
@@ -104,8 +124,8 @@ std::string new_name() {
   return name + kSuffix;
 }
 
-std::vector<int> usable_cpus() {
-  std::vector<int> cpus;
+std::vector<std::int64_t> usable_cpus() {
+  std::vector<std::int64_t> cpus;
   cpu_set_t set;
   CPU_ZERO(&set);
   if (::sched_getaffinity(0, sizeof(set), &set) != 0) return cpus;
@@ -115,68 +135,20 @@ std::vector<int> usable_cpus() {
   return cpus;
 }
 
-std::string write_claim(const Claim& claim) {
-  Json gpus = Json::array();
-  for (const std::string& gpu : claim.gpus) gpus.push_back(gpu);
-  Json cpus = Json::array();
-  for (const int cpu : claim.cpus) cpus.push_back(cpu);
-  return Json::object({{"study", claim.study},
-                       {"run", claim.run},
-                       {"user", claim.user},
-                       {"runner", static_cast<std::int64_t>(claim.runner)},
-                       {"granted", claim.granted},
-                       {"sinceUs", claim.since_us},
-                       {"wantsGpus", claim.need.gpus},
-                       {"cores", claim.need.cores},
-                       {"memory", claim.need.memory},
-                       {"gpus", std::move(gpus)},
-                       {"cpus", std::move(cpus)}})
-             .dump() +
-         "\n";
-}
-
-// What others wrote: each member may be missing or of another type, and then reads as nothing.
-Claim read_claim(const std::string& name, const Json& document) {
-  const auto text = [&](const char* key) -> std::string {
-    const Json* const member = document.find(key);
-    return member != nullptr && member->is_string() ? member->as_string() : "";
-  };
-  const auto number = [&](const char* key) {
-    const Json* const member = document.find(key);
-    return member != nullptr && member->is_number() ? std::max(member->as_double(), 0.0) : 0.0;
-  };
-  const auto items = [&](const char* key) -> const Json::Array& {
-    static const Json::Array kNone;
-    const Json* const member = document.find(key);
-    return member != nullptr && member->is_array() ? member->as_array() : kNone;
-  };
-  const auto whole = [&](const char* key) {
-    return static_cast<std::int64_t>(std::min(number(key), 0x1p62));
-  };
-  Claim claim;
-  claim.name = name;
-  claim.study = text("study");
-  claim.run = text("run");
-  claim.user = text("user");
-  claim.runner = static_cast<pid_t>(std::min<std::int64_t>(whole("runner"), 1 << 30));
-  const Json* const granted = document.find("granted");
-  claim.granted = granted != nullptr && granted->is_boolean() && granted->as_boolean();
-  claim.since_us = whole("sinceUs");
-  claim.need = {whole("wantsGpus"), number("cores"), whole("memory")};
-  for (const Json& gpu : items("gpus")) {
-    if (gpu.is_string()) claim.gpus.push_back(gpu.as_string());
-  }
-  for (const Json& cpu : items("cpus")) {
-    if (cpu.is_integer()) claim.cpus.push_back(static_cast<int>(cpu.as_integer()));
-  }
-  return claim;
-}
-
 std::string read_all(int fd) {
   std::string text(kMostBytes, '\0');
   const ssize_t got = ::pread(fd, text.data(), text.size(), 0);
   text.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
   return text;
+}
+
+// What is missing, malformed or out of bounds keeps its default.
+Claim read_claim(const std::string& name, const Json& document) {
+  Claim claim;
+  api::FieldErrors ignored(api::UnknownFields::kIgnored);
+  api::read_struct(document, api::FieldPath(), claim, ignored);
+  claim.name = name;
+  return claim;
 }
 
 // The claim in that file, if somebody holds it; a file that nobody holds is removed.
@@ -268,16 +240,18 @@ Result<Grant> Claims::decide(const Claim& wanted) const {
   return grant(room_, claims, wanted);
 }
 
-// In place, since the lock belongs to the file. Called with the directory locked.
+// Written in place, since the lock belongs to the open file: a file that replaced it would be free.
+// Called with the directory locked.
 Status Claims::store(Own& own) {
   if (!problem_.empty()) return success();
   const std::string file = path(own.claim.name);
   int fd = own.fd;
   if (fd < 0) {
     fd = ::open(file.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644);
+    // Shared, since the guard of the run locks the file as well; a reader tries an exclusive lock.
     if (fd >= 0 && ::flock(fd, LOCK_SH | LOCK_NB) != 0) ::close(std::exchange(fd, -1));
   }
-  const std::string text = write_claim(own.claim);
+  const std::string text = api::write_struct(own.claim).dump() + "\n";
   const auto size = static_cast<ssize_t>(text.size());
   const bool written =
       fd >= 0 && ::pwrite(fd, text.data(), text.size(), 0) == size && ::ftruncate(fd, size) == 0;
@@ -309,6 +283,7 @@ Result<std::vector<GpuName>> Claims::take(const std::string& run, const Need& ne
   own.claim.granted = false;
   own.claim.need = clamp(need, room_);
   own.claim.cpus = room_.cpus;
+  // While it waits it names every GPU that it could use, so that others leave those to it.
   own.claim.gpus.clear();
   if (need.gpus > 0) {
     for (const GpuName& gpu : room_.gpus) own.claim.gpus.push_back(gpu.id);
@@ -337,7 +312,7 @@ Result<std::vector<GpuName>> Claims::add(const std::string& run, const Need& mor
   }
   // Cores and memory of a run that grows are written down, but only GPUs can be missing.
   Claim wanted = found->second.claim;
-  wanted.name += '+';
+  wanted.name += '+';  // beside the claim that it already has
   wanted.granted = false;
   wanted.since_us = std::numeric_limits<std::int64_t>::max();  // after all who wait
   wanted.need = {more.gpus, 0, 0};

@@ -1,12 +1,13 @@
-// Claims: what the runs of one Session have of this machine, told to all other Sessions on it.
+// Claims: the GPUs, cores and memory that the runs of one Session hold, visible to all other
+// Sessions on this machine.
 //
-// Each run has a file in a directory that everybody on the machine shares. Its text says what the
-// run has or waits for; flock() on it says that this still holds. The runner locks it (shared)
-// until the run has begun; the run's guard has it locked from then on, so that it is free when the
-// last process of the run is gone, however runner and supervisor ended. A file that nobody locks
-// counts for nothing. Whoever decides reads and writes under a lock on the directory itself.
-// A run that waits says so once in kStillHereMs; if its runner was stopped, others pass it.
-// Where the directory cannot be used, each Session counts its own runs (problem() says why).
+// Each run has a file in a directory that all users of the machine share. Its text says what the
+// run holds or waits for; flock() on it says that this is still true. The runner locks it (shared)
+// until the run has begun, and the run's guard from then on, so it is free when the last process of
+// the run has ended, in whatever way runner and supervisor did. A file without a lock does not
+// count. Every decision reads and writes under a lock on the directory itself.
+// A run that waits renews its file at least every kStillHereMs; if its runner was stopped, others
+// overtake it. Where the directory cannot be used, each Session counts its own runs (problem()).
 // Thread-safe. Nothing waits longer than a few milliseconds.
 #pragma once
 
@@ -38,21 +39,21 @@ class Claims {
   Claims& operator=(const Claims&) = delete;
 
   const Room& room() const { return room_; }
-  // Why other Sessions are not heard of; "" = they are.
+  // Why other Sessions are not counted; "" = they are.
   const std::string& problem() const { return problem_; }
 
-  // Gives `run` what it needs. kUnavailable: not now, and in words what it waits for; from then on
-  // it has its place in the queue, until it is asked again or release() is called.
+  // Gives `run` what it needs. kUnavailable: not now, with what it waits for in words; it then
+  // keeps its place in the queue until it asks again or release() is called.
   Result<std::vector<GpuName>> take(const std::string& run, const Need& need);
-  // Gives a run that has begun that much more; all or nothing. Who waits goes first.
+  // Gives a run that has begun more, all or nothing, after all runs that wait.
   Result<std::vector<GpuName>> add(const std::string& run, const Need& more);
   // The file that the guard of a run is to hold; "" = none.
   std::string file(const std::string& run) const;
-  // The guard holds the file, or soon will not be there any more.
+  // The guard holds the file from now on.
   void hand_over(const std::string& run);
-  // The run has ended, or wants nothing any more.
+  // The run has ended, or no longer waits.
   void release(const std::string& run);
-  // Says that the runs that wait still do, and keeps those who tidy /tmp from the files.
+  // Renews the files: the runs still wait, and what cleans /tmp leaves recent files alone.
   void touch();
 
  private:
@@ -73,7 +74,7 @@ class Claims {
   std::map<std::string, Own> own_;  // by run
 };
 
-// What all Sessions have and wait for in that directory.
+// What all Sessions hold and wait for, by the files in that directory.
 std::vector<Claim> read_claims(const std::string& directory);
 
 }  // namespace fettle::local

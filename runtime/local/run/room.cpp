@@ -33,7 +33,7 @@ std::string bytes(std::int64_t value) { return machine::bytes_text(static_cast<d
 // The part of the claim's processors that is ours, too.
 double shared_part(const Claim& claim, const Room& room) {
   if (claim.cpus.empty() || room.cpus.empty()) return 1;
-  const auto common = std::ranges::count_if(claim.cpus, [&](int cpu) {
+  const auto common = std::ranges::count_if(claim.cpus, [&](std::int64_t cpu) {
     return std::find(room.cpus.begin(), room.cpus.end(), cpu) != room.cpus.end();
   });
   return static_cast<double>(common) / static_cast<double>(claim.cpus.size());

@@ -20,9 +20,9 @@ struct Room {
   std::vector<GpuName> gpus;
   bool gpus_by_pci = false;  // as VisibleGpus::by_pci
   double cores = 1;
-  std::vector<int> cpus;          // the processors that these cores are of; empty: all
-  std::int64_t memory = 0;        // bytes; 0: unknown, and nobody is held back
-  std::int64_t runs = 1'000'000;  // at once, which the open files of the supervisor allow
+  std::vector<std::int64_t> cpus;  // the processors that these cores are of; empty: all
+  std::int64_t memory = 0;         // bytes; 0: unknown, and nobody is held back
+  std::int64_t runs = 1'000'000;   // at once, which the open files of the supervisor allow
 };
 
 struct Need {
@@ -37,12 +37,12 @@ struct Claim {
   std::string study;
   std::string run;
   std::string user;
-  pid_t runner = 0;
+  std::int64_t runner = 0;  // process id
   bool granted = false;
   std::int64_t since_us = 0;  // microseconds of Unix time: when it began to wait
   Need need;
-  std::vector<std::string> gpus;  // ids: granted, what it has; waiting, what it could use
-  std::vector<int> cpus;          // as in Room
+  std::vector<std::string> gpus;   // ids: granted, what it has; waiting, what it could use
+  std::vector<std::int64_t> cpus;  // as in Room
 };
 
 struct Grant {

@@ -87,7 +87,7 @@ TEST(Room, CoresOfOthersCountWhereTheyAreOursToo) {
   room.cpus = {0, 1};
   Claim other = has("b", {}, 2);
   const struct {
-    std::vector<int> cpus;
+    std::vector<std::int64_t> cpus;
     bool fits;
   } rows[] = {{{2, 3}, true}, {{0, 1}, false}, {{1, 2}, true}, {{}, false}};
   for (const auto& row : rows) {

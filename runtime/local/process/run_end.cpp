@@ -1,4 +1,4 @@
-#include "runtime/local/process/explain.h"
+#include "runtime/local/process/run_end.h"
 
 #include <signal.h>
 #include <string.h>

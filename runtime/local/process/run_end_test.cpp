@@ -1,5 +1,5 @@
 // How runs end, in words: one row a way to end.
-#include "runtime/local/process/explain.h"
+#include "runtime/local/process/run_end.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
