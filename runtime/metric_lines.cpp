@@ -225,7 +225,7 @@ void MetricLines::json_line(std::string_view text) {
                  "holds " + found.metrics.begin()->first + ", but not " + *wanted_.begin());
 }
 
-// A line that is no JSON object by its looks.
+// A line that does not begin like a JSON object.
 void MetricLines::miss_json(std::string_view text) {
   if (!names_a_wish(text)) return;
   const std::size_t brace = text.find('{');

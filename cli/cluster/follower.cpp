@@ -52,14 +52,14 @@ Result<StudyState> Follower::run() {
   trials_.start();
   for (;;) {
     pollfd polled{interrupt_.fd(), POLLIN, 0};
-    ::poll(&polled, 1, kLookIntervalMs);
+    ::poll(&polled, 1, kRefreshIntervalMs);
     if (interrupt_.take() > 0) return StudyState::kActive;
-    FETTLE_ASSIGN(const StudyState state, look());
+    FETTLE_ASSIGN(const StudyState state, refresh());
     if (state != StudyState::kActive) return state;
   }
 }
 
-Result<StudyState> Follower::look() {
+Result<StudyState> Follower::refresh() {
   say_what_is_wrong();
   if (!studies_.cache().synced() || !trials_.cache().synced()) {
     if (seen_ || std::chrono::steady_clock::now() - begin_ < kMostPatience) {

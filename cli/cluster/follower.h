@@ -34,7 +34,7 @@ class Follower {
 
  private:
   // Shows what there is; kActive also while there is nothing yet.
-  Result<StudyState> look();
+  Result<StudyState> refresh();
   void say_what_is_wrong();
   void say(const std::string& message);
 

@@ -14,7 +14,7 @@
 namespace fettle::cli {
 namespace {
 
-constexpr std::int64_t kLookForRoomMs = 1'000;
+constexpr std::int64_t kCheckRoomMs = 1'000;
 // After the third signal: how long the supervisor has to obey, and then to end.
 constexpr auto kLastPatience = std::chrono::seconds(2);
 
@@ -35,14 +35,14 @@ Runner::~Runner() {
 }
 
 Result<StudyState> Runner::run() {
-  FETTLE_TRY(look());
+  FETTLE_TRY(refresh());
   std::thread worker([this] { work(); });
   Status seen = success();  // the first failure to read the store
   while (!done_) {
     wait();
     on_signals(interrupt_.take());
-    Status look_now = look();
-    if (seen.ok()) seen = std::move(look_now);
+    Status refreshed = refresh();
+    if (seen.ok()) seen = std::move(refreshed);
     if (!seen.ok()) stopping_ = true;
     if (!done_ && !is_patient()) {
       abandoned_ = true;
@@ -52,7 +52,7 @@ Result<StudyState> Runner::run() {
   }
   worker.join();
   if (!seen.ok()) return seen.error();
-  FETTLE_TRY(look());
+  FETTLE_TRY(refresh());
   if (!outcome_.ok()) return outcome_.error();
   return study_state();
 }
@@ -78,7 +78,7 @@ StudyState Runner::study_state() {
 
 void Runner::wait() {
   pollfd polled[] = {{interrupt_.fd(), POLLIN, 0}, {done_fd_, POLLIN, 0}};
-  ::poll(polled, 2, kLookIntervalMs);
+  ::poll(polled, 2, kRefreshIntervalMs);
 }
 
 void Runner::on_signals(int count) {
@@ -127,9 +127,9 @@ void Runner::apply_workers_requests() {
 void Runner::watch_disk() {
   local::SqliteStore& store = session_.store();
   const std::int64_t now_ms = session_.clock().now_ms();
-  if (disk_is_full_ && now_ms >= look_for_room_ms_) {
-    store.look_for_room();
-    look_for_room_ms_ = now_ms + kLookForRoomMs;
+  if (disk_is_full_ && now_ms >= check_room_ms_) {
+    store.check_room();
+    check_room_ms_ = now_ms + kCheckRoomMs;
   }
   const std::string no_room = store.no_room();
   if (no_room.empty() == !disk_is_full_) return;
@@ -141,7 +141,7 @@ void Runner::watch_disk() {
 }
 
 // Reads the store and shows what is new.
-Status Runner::look() {
+Status Runner::refresh() {
   watch_disk();
   apply_workers_requests();
   FETTLE_ASSIGN(api::Study study, session_.store().get_study(key_));

@@ -49,7 +49,7 @@ class Runner {
   void on_signals(int count);
   // Whether there is something left to wait for, after the third signal.
   bool is_patient();
-  Status look();
+  Status refresh();
   // Says when the disk is full and when there is room again; checks for room meanwhile.
   void watch_disk();
   // Applies what other processes have asked for (fettle scale).
@@ -64,7 +64,7 @@ class Runner {
   LiveView live_;
   int signals_ = 0;
   bool disk_is_full_ = false;
-  std::int64_t look_for_room_ms_ = 0;
+  std::int64_t check_room_ms_ = 0;
   std::optional<Clock::time_point> last_signal_;  // the third
   bool supervisor_killed_ = false;
   bool abandoned_ = false;

@@ -227,8 +227,8 @@ function draw_importance() {
   const note = document.getElementById('importance-note');
   const rows = [...(insight.importance ?? [])].sort((a, b) => b.total - a.total).slice(0, 20);
   const any = rows.some((row) => row.total > 0);
-  note.textContent = insight.why ? '' : 'Share of the variation of ' + metric() +
-    ' that is due to a parameter: alone (solid), with others (pale). A forest over ' +
+  note.textContent = insight.why ? '' : 'Share of the variance of ' + metric() +
+    ' that a parameter explains: alone (solid), with others (pale). A forest over ' +
     insight.trials + ' trials' + quality_text(insight.quality);
   document.getElementById('pairs').textContent = (insight.pairs ?? []).slice(0, 4).map((pair) =>
     pair.first + ' × ' + pair.second + ' ' + percent_text(pair.share)).join(' · ');
@@ -423,12 +423,12 @@ function draw_expectation() {
     {type: 'line', data: ends, borderColor: colors.quiet, borderDash: [5, 5], borderWidth: 1,
       pointRadius: 0, pointHitRadius: 0},
   ];
-  const scales = {x: scale_of(axis, 'expected'), y: scale_of(axis, 'found')};
+  const scales = {x: scale_of(axis, 'predicted'), y: scale_of(axis, 'result')};
   const options = trial_options(scales);
   options.plugins.tooltip.callbacks.afterTitle = (items) =>
     items[0]?.raw.trial ? expected_text(items[0].raw.trial) : '';
   draw(section, points.length > 0 && {data: {datasets}, options},
-    'Too few trials have ended to expect anything.');
+    'Too few trials have ended to predict anything.');
 }
 
 function expected_text(trial) {

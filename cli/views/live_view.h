@@ -12,7 +12,7 @@
 
 namespace fettle::cli {
 
-inline constexpr int kLookIntervalMs = 150;  // between redraws
+inline constexpr int kRefreshIntervalMs = 150;  // between redraws
 
 // The state of a study by its objects: kActive until it is finished or suspended.
 enum class StudyState { kActive, kFinished, kSuspended };

@@ -34,7 +34,7 @@ constexpr int kMostSuccessors = 16;
 // A program that cannot be started now is tried again this often, for 30 s.
 constexpr auto kStartInterval = std::chrono::milliseconds(250);
 constexpr int kStartAttempts = 120;
-// How often processes that are to end are looked through: at most, at first, and at last.
+// Intervals between checks of processes that should end: the least, the first, and the longest.
 constexpr auto kLeastCheck = std::chrono::milliseconds(10);
 constexpr auto kFirstCheck = std::chrono::milliseconds(20);
 constexpr auto kLastCheck = std::chrono::milliseconds(200);

@@ -72,7 +72,7 @@ struct Guard {
 // or no pipe could be made.
 Result<Guard> start_guard(const GuardRequest& request);
 
-// Where the supervised runs of open trials look for GuardRequest::gpus_file.
+// The path of GuardRequest::gpus_file.
 inline std::string gpus_file_in(const std::string& run_directory) {
   return run_directory + "/gpus";
 }

@@ -1,7 +1,7 @@
 // Single processes as /proc shows them: the parent, the start time, the reaction to SIGTERM, the
 // pipes that are read and written.
 //
-// `proc` is where the file system is mounted; tests hand in a directory that looks like it.
+// `proc` is where the file system is mounted; tests pass a directory with the same layout.
 // Everything here may be outdated the moment it is returned. Thread-safe.
 #pragma once
 

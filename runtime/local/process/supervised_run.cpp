@@ -49,21 +49,21 @@ int hold_claim(const std::string& path) {
 // A process with much memory takes seconds to go, so the moment is a few of them.
 class OomWatch {
  public:
-  void look(std::int64_t now_ms) {
-    if (now_ms < looked_ms_ + kOomIntervalMs) return;
+  void sample(std::int64_t now_ms) {
+    if (now_ms < sampled_ms_ + kOomIntervalMs) return;
     const std::int64_t kills = machine::oom_kills();
-    // While nothing ran nobody looked, and what was killed then was none of ours.
-    before_ = now_ms > looked_ms_ + 2 * kOomIntervalMs ? kills : newest_;
+    // While nothing ran nobody counted, and what was killed then was none of ours.
+    before_ = now_ms > sampled_ms_ + 2 * kOomIntervalMs ? kills : newest_;
     newest_ = kills;
-    looked_ms_ = now_ms;
+    sampled_ms_ = now_ms;
   }
   // In the last 5 to 10 s that something ran.
-  std::int64_t lately() const { return looked_ms_ == 0 ? 0 : machine::oom_kills() - before_; }
+  std::int64_t lately() const { return sampled_ms_ == 0 ? 0 : machine::oom_kills() - before_; }
 
  private:
   std::int64_t before_ = 0;
   std::int64_t newest_ = 0;
-  std::int64_t looked_ms_ = 0;
+  std::int64_t sampled_ms_ = 0;
 };
 
 OomWatch& oom_watch() {
@@ -104,7 +104,7 @@ SupervisedRun::SupervisedRun(const SupervisorCommand& command,
     ended_ = true;
   }
   memory_at_ms_ = now_ms + (command_.memory_limit > 0 ? kLimitIntervalMs : kPeakIntervalMs);
-  oom_watch().look(now_ms);
+  oom_watch().sample(now_ms);
 }
 
 SupervisedRun::~SupervisedRun() {
@@ -189,7 +189,7 @@ void SupervisedRun::tick(std::int64_t now_ms) {
 }
 
 void SupervisedRun::check_memory(std::int64_t now_ms) {
-  oom_watch().look(now_ms);
+  oom_watch().sample(now_ms);
   const std::int64_t limit = command_.memory_limit;
   const std::int64_t bytes = tree_memory(guard_.pid, limit);
   end_.peak_memory = std::max(end_.peak_memory, bytes);

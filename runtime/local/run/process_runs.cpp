@@ -112,7 +112,7 @@ Status ProcessRuns::start(const api::Study& study, const api::Trial& trial, std:
       runs_.erase(key);
       return begun;
     }
-    look_again_ = look_again_ || waits;
+    retry_ = retry_ || waits;
     room_made_.notify_all();
   }
   if (waits) notify(key.first);
@@ -254,8 +254,8 @@ void ProcessRuns::start_waiting() {
   std::unique_lock<std::mutex> lock(mutex_);
   while (!closing_) {
     const auto pause = queue_.empty() ? kKeepInterval : kAskInterval;
-    room_made_.wait_for(lock, pause, [this] { return closing_ || look_again_; });
-    look_again_ = false;
+    room_made_.wait_for(lock, pause, [this] { return closing_ || retry_; });
+    retry_ = false;
     if (closing_) return;
     lock.unlock();
     serve_queue();
@@ -420,7 +420,7 @@ Status ProcessRuns::remove(const api::Trial& trial, std::int64_t run) {
 
 // ---- Observing ---------------------------------------------------------------------------------
 
-// Runs of this process come from memory. Those of an earlier one are looked up on disk, but only
+// Runs of this process come from memory. Those of an earlier one are read from the disk, but only
 // where the trial still waits for their outcome: all others are recorded and forgotten.
 Result<std::vector<core::Run>> ProcessRuns::observe(const api::Trial& trial) {
   const std::lock_guard<std::mutex> guard(mutex_);
@@ -560,8 +560,8 @@ void ProcessRuns::take(const SupervisorEvent& event, const RunKey& key, Known& k
     known.wanted.reset();
     claims_->release(name);
   }
-  look_again_ = look_again_ || event.outcome.has_value() || !event.reason.empty();
-  if (look_again_) room_made_.notify_all();
+  retry_ = retry_ || event.outcome.has_value() || !event.reason.empty();
+  if (retry_) room_made_.notify_all();
 }
 
 void ProcessRuns::on_lost(const std::string& reason) {

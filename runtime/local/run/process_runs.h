@@ -103,7 +103,7 @@ class ProcessRuns final : public control::Runs {
   std::mutex start_mutex_;  // one run begins at a time; taken before mutex_
   mutable std::mutex mutex_;
   std::condition_variable room_made_;
-  bool look_again_ = false;       // there may be room, or somebody new who waits for it
+  bool retry_ = false;            // there may be room, or a new run waits for it
   std::map<RunKey, Known> runs_;  // that were started here or recalled, and not removed
   std::vector<RunKey> queue_;     // those of them that wait for room, the first one longest
   std::string failure_;

@@ -430,7 +430,7 @@ std::string SqliteStore::no_room() {
   return no_room_;
 }
 
-void SqliteStore::look_for_room() {
+void SqliteStore::check_room() {
   std::vector<control::Change> waiting;
   {
     const std::lock_guard<std::mutex> guard(mutex_);

@@ -11,7 +11,7 @@
 // back is refused (kInvalid).
 // Objects of other versions are read leniently: fields that this one does not know decide nothing
 // and stay as they are (stored_json.h), and values that another version took are not checked again.
-// One writer at a time (StudyLock sees to it) and any number of read-only ones, which look again
+// One writer at a time (StudyLock sees to it) and any number of read-only ones, which read again
 // whenever the file has changed. Thread-safe: one mutex; the listener is called after it is
 // released, from the writing thread.
 #pragma once
@@ -83,7 +83,7 @@ class SqliteStore final : public control::Store {
   std::string no_room();
   // Tries whether there is room again. If so, the listener is called for all objects, so that what
   // had to wait is done now.
-  void look_for_room();
+  void check_room();
 
   // Events are for people: one that cannot be written is dropped. The newest kMaxEvents are kept.
   void record_event(const control::Change& about, bool warning, const std::string& reason,
