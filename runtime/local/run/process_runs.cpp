@@ -5,9 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <filesystem>
 #include <iterator>
-#include <system_error>
 
 #include "api/resolve.h"
 #include "api/trial_file.h"
@@ -18,6 +16,7 @@
 #include "runtime/local/process/guard.h"
 #include "runtime/local/process/outcome_file.h"
 #include "runtime/local/run/fitting.h"
+#include "runtime/local/run/recorded_run.h"
 #include "runtime/local/run/run_command.h"
 #include "runtime/local/run/workers.h"
 #include "runtime/trial_file.h"
@@ -29,17 +28,6 @@ constexpr double kMaxGraceSeconds = 7 * 24 * 3600.0;
 constexpr auto kAskInterval = std::chrono::milliseconds(250);  // while a run waits for room
 constexpr auto kKeepInterval = std::chrono::minutes(10);       // while none does
 constexpr std::int64_t kRefusedPauseMs = 1'000;                // after an error that time may mend
-
-void take_outcome(const RunOutcome& outcome, core::Run& run) {
-  run.state = core::RunState::kExited;
-  run.outcome = outcome.outcome;
-  if (outcome.exit_code) run.exit_code = static_cast<int>(*outcome.exit_code);
-  run.reason = outcome.message;
-  run.silence = outcome.silence;
-  run.started_ms = outcome.started_ms;
-  run.ended_ms = outcome.ended_ms;
-  if (outcome.report) run.report = outcome.report;
-}
 
 std::string list_of(std::vector<GpuName>::const_iterator from, std::int64_t count) {
   std::vector<std::string> names;
@@ -428,11 +416,12 @@ Result<std::vector<core::Run>> ProcessRuns::observe(const api::Trial& trial) {
   for (const api::RunRecord& record : trial.status.runs) {
     const RunKey key{name, record.run};
     if (record.outcome || runs_.count(key) > 0) continue;
-    if (auto recalled = recall(trial, record.run)) runs_[key].run = std::move(*recalled);
+    if (auto recalled = recall_run(layout_, trial, record.run))
+      runs_[key].run = std::move(*recalled);
   }
   const bool unrecorded = trial.status.runs.empty() && runs_.count({name, 0}) == 0;
-  if (unrecorded && was_prepared(trial, 0)) {
-    if (auto recalled = recall(trial, 0)) runs_[{name, 0}].run = std::move(*recalled);
+  if (unrecorded && was_prepared(layout_, trial, 0)) {
+    if (auto recalled = recall_run(layout_, trial, 0)) runs_[{name, 0}].run = std::move(*recalled);
   }
   std::vector<core::Run> runs;
   const RunKey first{name, 0};
@@ -440,51 +429,6 @@ Result<std::vector<core::Run>> ProcessRuns::observe(const api::Trial& trial) {
     runs.push_back(it->second.run);
   }
   return runs;
-}
-
-// Whether start() got as far as writing the trial file of a run that no record tells of. One of an
-// equally named trial of a Study that was deleted since does not count.
-bool ProcessRuns::was_prepared(const api::Trial& trial, std::int64_t run) const {
-  const auto uid = trial.metadata.labels.find(core::kStudyUidLabel);
-  const Result<std::string> text = read_file(layout_.trial_file(trial.metadata.name, run));
-  if (!text.ok() || uid == trial.metadata.labels.end()) return false;
-  const Result<Json> document = parse_json(*text);
-  if (!document.ok()) return false;
-  const Result<api::TrialFile> file = api::read_trial_file(*document);
-  return file.ok() && file->study_uid == uid->second;
-}
-
-// Nothing where it has not begun: it was prepared at most, and is started as if nothing had been.
-std::optional<core::Run> ProcessRuns::recall(const api::Trial& trial, std::int64_t run) const {
-  std::error_code code;
-  const std::string& name = trial.metadata.name;
-  const bool prepared = std::filesystem::exists(layout_.trial_file(name, run), code);
-  const bool begun = std::filesystem::exists(layout_.log_file(name, run), code) ||
-                     std::filesystem::exists(layout_.outcome_file(name, run), code);
-  if (!prepared || !begun) return std::nullopt;
-  core::Run recalled;
-  recalled.id = run;
-  recalled.pod_uid = pod_uid_of(trial, run);
-  recalled.state = core::RunState::kExited;
-  recalled.outcome = api::Outcome::kDisrupted;
-  recalled.reason = "fettle run and its supervisor were killed while it ran";
-  release_outcome(layout_.run_directory(trial.metadata.name, run));
-  const Result<std::string> text =
-      read_file(layout_.outcome_file(trial.metadata.name, run), kMaxMessageBytes);
-  if (!text.ok()) return recalled;
-  const Result<Json> document = parse_json(*text);
-  if (!document.ok()) return recalled;
-  const Result<RunOutcome> outcome = read_outcome(*document);
-  // One of an equally named trial of a Study that was deleted since says nothing about this one.
-  if (!outcome.ok() || outcome->pod_uid != recalled.pod_uid) return recalled;
-  take_outcome(*outcome, recalled);
-  // Its clock may have been fast (future_times.h).
-  const std::int64_t ahead_ms =
-      std::max<std::int64_t>(0, recalled.ended_ms - control::SystemClock().now_ms());
-  recalled.started_ms -= ahead_ms;
-  recalled.ended_ms -= ahead_ms;
-  if (recalled.report) recalled.report->at_ms -= ahead_ms;
-  return recalled;
 }
 
 // Of the whole machine: when others use it, those that are created wait for their turn.

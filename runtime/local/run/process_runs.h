@@ -93,8 +93,6 @@ class ProcessRuns final : public control::Runs {
   void on_event(const SupervisorEvent& event);
   void on_lost(const std::string& reason);
   void take(const SupervisorEvent& event, const RunKey& key, Known& known);
-  bool was_prepared(const api::Trial& trial, std::int64_t run) const;
-  std::optional<core::Run> recall(const api::Trial& trial, std::int64_t run) const;
   void notify(const std::string& trial);
 
   const Layout layout_;

@@ -1,0 +1,26 @@
+// The runs of an earlier `fettle run`, as it left them on the disk. Reads files; thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "api/trial.h"
+#include "core/plan.h"
+#include "runtime/local/process/supervisor_wire.h"
+#include "runtime/local/store/layout.h"
+
+namespace fettle::local {
+
+// Whether the trial file of a run was written that has no record. The file of a trial of the same
+// name, of a Study that was deleted since, does not count.
+bool was_prepared(const Layout& layout, const api::Trial& trial, std::int64_t run);
+
+// How the run ended: as outcome.json says, else Disrupted. Nothing if it has not begun: then it was
+// prepared at most, and is started as if it were new.
+std::optional<core::Run> recall_run(const Layout& layout, const api::Trial& trial,
+                                    std::int64_t run);
+
+// Writes an outcome into the run that has ended with it.
+void take_outcome(const RunOutcome& outcome, core::Run& run);
+
+}  // namespace fettle::local
