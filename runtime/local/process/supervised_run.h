@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "runtime/local/process/run_end.h"
 #include "runtime/local/process/guard.h"
 #include "runtime/local/process/output_metrics.h"
+#include "runtime/local/process/run_end.h"
 #include "runtime/local/process/supervisor_wire.h"
 #include "runtime/local/process/trial_log.h"
 
