@@ -23,6 +23,10 @@ void check_sets(const StudySpec& spec, const FieldPath& path, FieldErrors& error
 void check_trial(const StudySpec& spec, const FieldPath& path, FieldErrors& errors);
 // `path`: of the built-in trainer's pod.
 void check_pod(const TrialTemplate& trial, const FieldPath& path, FieldErrors& errors);
+// An entry of a container's env, and the requests and limits of its resources, a map; `path`: of
+// each.
+void check_env_entry(const Json& entry, const FieldPath& path, FieldErrors& errors);
+void check_amounts(const Json& resources, const FieldPath& path, FieldErrors& errors);
 // `path`: of the template.
 void check_pod_template(const Json& pod_template, const FieldPath& path, FieldErrors& errors);
 // `path`: of the trainer's configuration.

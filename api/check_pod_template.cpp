@@ -35,18 +35,11 @@ void check_words(const Json& container, std::string_view name, const FieldPath& 
   }
 }
 
-void check_env_entry(const Json& entry, const FieldPath& path, FieldErrors& errors) {
-  if (!entry.is_object()) return expect(entry, "a map of name and value", path, errors);
-  const Json* name = entry.find("name");
-  if (!is_text(name) || name->as_string().empty() ||
-      name->as_string().find('=') != std::string::npos) {
-    expect(name == nullptr ? Json() : *name, "the name of an environment variable",
-           path.member("name"), errors);
-  }
-  const Json* value = entry.find("value");
-  if (value != nullptr && !value->is_null() && !value->is_string()) {
-    expect(*value, "a text; put it in quotes", path.member("value"), errors);
-  }
+// Whether there is a map to look into; complains about anything else that is there.
+bool is_map_if_there(const Json* value, const FieldPath& path, FieldErrors& errors) {
+  if (value == nullptr || value->is_null()) return false;
+  if (!value->is_object()) expect(*value, "a map of fields", path, errors);
+  return value->is_object();
 }
 
 void check_env(const Json& container, const FieldPath& path, FieldErrors& errors) {
@@ -61,30 +54,10 @@ void check_env(const Json& container, const FieldPath& path, FieldErrors& errors
   }
 }
 
-// Whether there is a map to look into; complains about anything else that is there.
-bool is_map_if_there(const Json* value, const FieldPath& path, FieldErrors& errors) {
-  if (value == nullptr || value->is_null()) return false;
-  if (!value->is_object()) expect(*value, "a map of fields", path, errors);
-  return value->is_object();
-}
-
 void check_resources(const Json& container, const FieldPath& path, FieldErrors& errors) {
   const Json* resources = container.find("resources");
   const FieldPath field = path.member("resources");
-  if (!is_map_if_there(resources, field, errors)) return;
-  for (const std::string_view kind : {"requests", "limits"}) {
-    const Json* amounts = resources->find(kind);
-    const FieldPath place = field.member(kind);
-    if (!is_map_if_there(amounts, place, errors)) continue;
-    for (const auto& [name, amount] : amounts->as_object()) {
-      if (amount.is_null()) continue;
-      const bool fits = amount.is_number()
-                            ? amount.as_double() >= 0
-                            : amount.is_string() && parse_quantity(amount.as_string()).ok() &&
-                                  *parse_quantity(amount.as_string()) >= 0;
-      if (!fits) expect(amount, "a number such as 2, 500m or 4Gi", place.member(name), errors);
-    }
-  }
+  if (is_map_if_there(resources, field, errors)) check_amounts(*resources, field, errors);
 }
 
 void check_container(const Json& container, bool is_trial, const FieldPath& path,
@@ -136,6 +109,36 @@ void check_container_names(const Json::Array& containers, const FieldPath& path,
 }
 
 }  // namespace
+
+void check_env_entry(const Json& entry, const FieldPath& path, FieldErrors& errors) {
+  if (!entry.is_object()) return expect(entry, "a map of name and value", path, errors);
+  const Json* name = entry.find("name");
+  if (!is_text(name) || name->as_string().empty() ||
+      name->as_string().find('=') != std::string::npos) {
+    expect(name == nullptr ? Json() : *name, "the name of an environment variable",
+           path.member("name"), errors);
+  }
+  const Json* value = entry.find("value");
+  if (value != nullptr && !value->is_null() && !value->is_string()) {
+    expect(*value, "a text; put it in quotes", path.member("value"), errors);
+  }
+}
+
+void check_amounts(const Json& resources, const FieldPath& path, FieldErrors& errors) {
+  for (const std::string_view kind : {"requests", "limits"}) {
+    const Json* amounts = resources.find(kind);
+    const FieldPath place = path.member(kind);
+    if (!is_map_if_there(amounts, place, errors)) continue;
+    for (const auto& [name, amount] : amounts->as_object()) {
+      if (amount.is_null()) continue;
+      const bool fits = amount.is_number()
+                            ? amount.as_double() >= 0
+                            : amount.is_string() && parse_quantity(amount.as_string()).ok() &&
+                                  *parse_quantity(amount.as_string()) >= 0;
+      if (!fits) expect(amount, "a number such as 2, 500m or 4Gi", place.member(name), errors);
+    }
+  }
+}
 
 void check_pod_template(const Json& pod_template, const FieldPath& path, FieldErrors& errors) {
   if (const std::size_t size = pod_template.dump().size(); size > kLargestTemplate) {

@@ -96,6 +96,24 @@ void check_gpu(const TrialTemplate& trial, const FieldPath& path, FieldErrors& e
   }
 }
 
+void check_queue(const TrialTemplate& trial, const FieldPath& path, FieldErrors& errors) {
+  const FieldPath priority = path.member("queuePriorityClass");
+  if (errors.any_under(path.member("queue")) || errors.any_under(path.member("gang"))) return;
+  if (trial.gang == "kai" && trial.queue.empty()) {
+    errors.add(
+        path.member("queue"),
+        "is missing; expected a queue of KAI beside gang kai: without one it places nothing");
+  }
+  if (trial.queue_priority.empty()) return;
+  if (trial.queue.empty()) {
+    errors.add(priority, "found without queue; expected queue beside it: it ranks trials in there");
+  } else if (gang_has_queue(trial.gang)) {
+    errors.add(priority, "found with gang " + trial.gang +
+                             ", whose queues know no WorkloadPriorityClass; use priorityClassName "
+                             "of the pods");
+  }
+}
+
 void check_checkpoints(const TrialTemplate& trial, const FieldPath& path, FieldErrors& errors) {
   if (!trial.checkpoints || errors.any_under(path)) return;
   const Checkpoints& wanted = *trial.checkpoints;
@@ -165,6 +183,7 @@ void check_trial(const StudySpec& spec, const FieldPath& path, FieldErrors& erro
   check_order(trial.workers.min, trial.workers.max, path.member("workers"), errors);
   check_gpu(trial, path.member("gpu"), errors);
   check_checkpoints(trial, path.member("checkpoints"), errors);
+  check_queue(trial, path, errors);
   check_pod(trial, path.member("pod"), errors);
   const FieldPath trainer = path.member("trainer");
   const FieldPath pod = path.member("template");

@@ -115,6 +115,8 @@ constexpr std::array<EnumName<FactKind>, 4> kFactKinds{{
 }};
 constexpr std::array<std::string_view, 3> kAccessModes{"ReadWriteOnce", "ReadWriteOncePod",
                                                        "ReadWriteMany"};
+constexpr std::string_view kGangs[] = {"auto", "none", "native", "coscheduling", "volcano", "kai"};
+constexpr std::string_view kImagePullPolicies[] = {"Always", "IfNotPresent", "Never"};
 constexpr auto kAlgorithms = std::to_array<std::string_view>({
     "auto",
     "grid",
@@ -217,6 +219,9 @@ std::span<const EnumName<FactKind>> enum_names() {
 std::span<const std::string_view> algorithm_names() { return kAlgorithms; }
 
 std::span<const std::string_view> access_mode_names() { return kAccessModes; }
+std::span<const std::string_view> gang_names() { return kGangs; }
+bool gang_has_queue(std::string_view gang) { return gang == "volcano" || gang == "kai"; }
+std::span<const std::string_view> image_pull_policy_names() { return kImagePullPolicies; }
 std::span<const std::string_view> early_stopping_names() { return kEarlyStoppingRules; }
 
 bool pauses_trials(std::string_view algorithm) {

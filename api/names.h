@@ -86,6 +86,12 @@ std::optional<E> from_string(std::string_view name) {
 std::span<const std::string_view> algorithm_names();
 // Those of PersistentVolumeClaims.
 std::span<const std::string_view> access_mode_names();
+// What brings the workers of a trial together on a cluster.
+std::span<const std::string_view> gang_names();
+// Whether trial.queue names a queue of the scheduler that the gang is for, and not Kueue's.
+bool gang_has_queue(std::string_view gang);
+// Those of containers.
+std::span<const std::string_view> image_pull_policy_names();
 std::span<const std::string_view> early_stopping_names();
 // The rule that stops nobody, for those who do not leave it to `auto`.
 inline constexpr std::string_view kNoEarlyStopping = "none";

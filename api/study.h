@@ -194,13 +194,28 @@ struct Toleration {
   bool operator==(const Toleration&) const = default;
 };
 
-// What the built-in trainer's pods say of the nodes they may run on; a template says so itself.
-// Local runs do not look at it.
+// What the built-in trainer's pods have beside what Fettle gives them; a template says so itself.
+// What is Kubernetes' own is kept as it was written. Local runs do not look at it.
 struct TrainerPod {
+  std::map<std::string, std::string> labels;
+  std::map<std::string, std::string> annotations;
   std::map<std::string, std::string> node_selector;
   std::vector<Toleration> tolerations;
-  std::string runtime_class;   // "" = the node's own
-  std::string priority_class;  // "" = the cluster's default
+  Json affinity;
+  std::vector<Json> topology_spread;
+  std::string scheduler;        // "" = the cluster's default
+  std::string runtime_class;    // "" = the node's own
+  std::string priority_class;   // "" = the cluster's default
+  std::string service_account;  // "" = the one that may report
+  Json security_context;
+  std::vector<Json> volumes;
+  // Of its container.
+  std::string image_pull_policy;  // "" = by the image's tag
+  Json container_security_context;
+  Json resources;
+  std::vector<Json> volume_mounts;
+  std::vector<Json> env;
+  std::vector<Json> env_from;
   bool operator==(const TrainerPod&) const = default;
 };
 
@@ -213,6 +228,11 @@ struct TrialTemplate {
   std::optional<Checkpoints> checkpoints;
   std::optional<Gpu> gpu;
   Workers workers;
+  // A cluster's: who admits a trial, by the queue's name; "" = nobody, it starts at once. Kueue's
+  // LocalQueue, or with gang volcano or kai a queue of that scheduler.
+  std::string queue;
+  std::string queue_priority;  // Kueue's WorkloadPriorityClass; "" = by the pods' PriorityClass
+  std::string gang = "auto";   // who sees to it that all workers get a node: one of gang_names()
   Execution execution = Execution::kJob;
   // Variables of the environment of `fettle run` that its trials see, by name; local runs only.
   std::vector<std::string> pass_environment;

@@ -21,6 +21,13 @@ inline constexpr std::size_t kLongestName = 63;
 inline constexpr std::size_t kLongestMessage = 4096;
 inline constexpr std::size_t kMostSelectors = 16;  // of a pod's nodes
 inline constexpr std::size_t kMostTolerations = 16;
+inline constexpr std::size_t kMostPodLabels = 32;  // and annotations
+inline constexpr std::size_t kLongestAnnotation = 4096;
+inline constexpr std::size_t kMostSpreads = 16;
+inline constexpr std::size_t kMostVolumes = 32;
+inline constexpr std::size_t kMostMounts = 64;
+inline constexpr std::size_t kMostPodVariables = 256;  // of the environment of a trainer's pod
+inline constexpr std::size_t kMostEnvSources = 32;
 inline constexpr std::size_t kMostPassedVariables = 64;
 inline constexpr std::size_t kLongestVariable = 128;  // bytes of a name
 inline constexpr double kLongestDuration = 10.0 * 365 * 86400;
@@ -272,16 +279,60 @@ void visit_fields(Visitor& v, T& c) {
           whole(0, kLargestWhole));
 }
 
-// Named as in the spec of a pod, into which they are copied.
+inline FieldRules object() { return FieldRules{}.as(Form::kObject); }
+inline FieldRules objects(std::size_t most) { return list(0, most).as(Form::kObject); }
+
+// Of the container of the built-in trainer; named as there, but for its securityContext.
+template <class Visitor, Like<TrainerPod> T>
+void visit_container_fields(Visitor& v, T& c) {
+  v.field("imagePullPolicy", c.image_pull_policy, "When the image is pulled.",
+          one_of(image_pull_policy_names()));
+  v.field("containerSecurityContext", c.container_security_context,
+          "The securityContext of the container, laid over the one of the restricted standard.",
+          object());
+  v.field("resources", c.resources,
+          "Requests and limits of CPU, memory and the like; GPUs are asked for by trial.gpu.",
+          object());
+  v.field("volumeMounts", c.volume_mounts, "Where volumes appear; not below /fettle.",
+          objects(kMostMounts));
+  v.field("env", c.env, "Variables of the environment; those that Fettle sets cannot be changed.",
+          objects(kMostPodVariables));
+  v.field("envFrom", c.env_from, "ConfigMaps and Secrets whose entries become variables.",
+          objects(kMostEnvSources));
+}
+
+// Named as in a pod, into which they are copied.
 template <class Visitor, Like<TrainerPod> T>
 void visit_fields(Visitor& v, T& c) {
+  const FieldRules values = list(0, kMostSelectors).as(Form::kLabelValue).by_label();
+  v.field(
+      "labels", c.labels, "Labels of the pods; those of fettle.dev/ are Fettle's.",
+      values.of_text(kLongestLabelName).with([](FieldRules& r) { r.max_size = kMostPodLabels; }));
+  v.field("annotations", c.annotations,
+          "Annotations of the pods; those of fettle.dev/ are Fettle's.",
+          list(0, kMostPodLabels).of_text(kLongestAnnotation).by_label());
   v.field("nodeSelector", c.node_selector, "Labels that a node must have.",
-          list(0, kMostSelectors).as(Form::kLabelValue).of_text(kLongestLabelName).by_label());
+          values.of_text(kLongestLabelName));
   v.field("tolerations", c.tolerations, "Taints of nodes that do not keep the pods away.",
           list(0, kMostTolerations));
+  v.field("affinity", c.affinity, "Nodes and pods to be near, or away from.", object());
+  v.field("topologySpreadConstraints", c.topology_spread, "How the pods spread over the cluster.",
+          objects(kMostSpreads));
+  v.field("schedulerName", c.scheduler, "The scheduler, where it is not the cluster's default.",
+          dns_subdomain());
   v.field("runtimeClassName", c.runtime_class, "The RuntimeClass, such as nvidia.",
           dns_subdomain());
   v.field("priorityClassName", c.priority_class, "The PriorityClass.", dns_subdomain());
+  v.field("serviceAccountName", c.service_account,
+          "The ServiceAccount, which must be allowed to report; left out: fettle-trainer.",
+          dns_subdomain());
+  v.field("securityContext", c.security_context,
+          "The securityContext of the pods, laid over the one of the restricted standard.",
+          object());
+  v.field("volumes", c.volumes,
+          "Volumes, such as a claim with data; names of fettle- are Fettle's.",
+          objects(kMostVolumes));
+  visit_container_fields(v, c);
 }
 
 template <class Visitor, Like<TrialTemplate> T>
@@ -297,6 +348,17 @@ void visit_fields(Visitor& v, T& c) {
       "Where checkpoints go, and how many are kept. With a template: its image goes on from them.");
   v.field("gpu", c.gpu, "GPUs of each worker; left out: CPU.");
   v.field("workers", c.workers, "Data-parallel workers.");
+  v.field("queue", c.queue,
+          "On a cluster: the queue that admits the trials: a LocalQueue of Kueue, or with gang "
+          "volcano or kai a queue of that scheduler.",
+          text(1, kLongestLabelName).as(Form::kDnsSubdomain));
+  v.field("queuePriorityClass", c.queue_priority, "The WorkloadPriorityClass in Kueue's queue.",
+          text(1, kLongestLabelName).as(Form::kDnsSubdomain));
+  v.field("gang", c.gang,
+          "On a cluster: what gives all workers of a trial a node at once. auto: Kueue where there "
+          "is a queue, else Fettle itself, one trial after the other; none: nothing; native, "
+          "coscheduling, volcano, kai: a PodGroup of Kubernetes or of that scheduler.",
+          one_of(gang_names()));
   v.field("execution", c.execution,
           "Job: one a trial. Pool: warm workers that run many trials; in this version the same as "
           "Job.");
@@ -308,7 +370,8 @@ void visit_fields(Visitor& v, T& c) {
             r.min_text = 1;
             r.max_text = kLongestVariable;
           }));
-  v.field("pod", c.pod, "Where pods of the built-in trainer may run; a template says so itself.");
+  v.field("pod", c.pod,
+          "What pods of the built-in trainer have besides; a template says so itself.");
   v.field("trainer", c.trainer, "The built-in trainer.");
   v.field("template", c.pod_template, "Any pod template: your own image or command.",
           FieldRules{}.as(Form::kObject));

@@ -120,7 +120,19 @@ INSTANTIATE_TEST_SUITE_P(
                   R"({"tolerations":[{"key":"a","operator":"Equal","value":"b",)"
                   R"("effect":"NoExecute","tolerationSeconds":0}]})"},
         std::pair{R"({"priorityClassName": "low", "runtimeClassName": "nvidia"})",
-                  R"({"runtimeClassName":"nvidia","priorityClassName":"low"})"}));
+                  R"({"runtimeClassName":"nvidia","priorityClassName":"low"})"},
+        std::pair{R"({"labels": {"team": "vision"}, "annotations": {"a.b/c": "any: text"},
+                      "resources": {"limits": {"memory": "8Gi", "cpu": 1.5}},
+                      "securityContext": {"runAsUser": 1000}, "imagePullPolicy": "Never",
+                      "volumes": [{"name": "data", "emptyDir": {}}],
+                      "volumeMounts": [{"name": "data", "mountPath": "/fettled"}],
+                      "env": [{"name": "RANKED", "value": ""}], "envFrom": [{}]})",
+                  R"({"labels":{"team":"vision"},"annotations":{"a.b/c":"any: text"},)"
+                  R"("securityContext":{"runAsUser":1000},)"
+                  R"("volumes":[{"name":"data","emptyDir":{}}],"imagePullPolicy":"Never",)"
+                  R"("resources":{"limits":{"memory":"8Gi","cpu":1.5}},)"
+                  R"("volumeMounts":[{"name":"data","mountPath":"/fettled"}],)"
+                  R"("env":[{"name":"RANKED","value":""}],"envFrom":[{}]})"}));
 
 }  // namespace
 }  // namespace fettle::api

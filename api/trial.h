@@ -100,6 +100,9 @@ struct Resize {
 };
 inline constexpr std::size_t kMaxResizes = 50;
 
+// RunRecord::reason: Disrupted by its queue, which may do so as often as it likes.
+inline constexpr const char* kPreempted = "Preempted";
+
 inline constexpr std::int64_t kMaxTrialIndex = 1'000'000;
 
 // One run of a trial, from intent to outcome. Old records are pruned, so each carries on what would
@@ -118,6 +121,7 @@ struct RunRecord {
   double earlier_seconds = 0;       // worker-seconds of all earlier runs (see core/run_records.h)
   std::optional<Outcome> stopping;  // why we asked it to stop; absent = we did not
   std::optional<Outcome> outcome;
+  std::string reason;   // for machines: kPreempted; "" = the outcome says it all
   std::string message;  // for people: "exit code 3: ... last lines of output"
   bool operator==(const RunRecord&) const = default;
 };

@@ -86,6 +86,8 @@ void visit_fields(Visitor& v, T& c) {
           number(0, kLargestBound));
   v.field("stopping", c.stopping, "Why it was asked to stop.");
   v.field("outcome", c.outcome, "How it ended.");
+  v.field("reason", c.reason, "For machines. Preempted: its queue took its nodes back.",
+          message_text(64));
   v.field("message", c.message, "For people.", message_text(kLongestMessage));
 }
 

@@ -55,7 +55,9 @@ struct Run {
   // Times by our own clock, for whoever writes reports may have another one.
   std::int64_t heard_ms = 0;            // its newest report was first seen; 0 = as the report says
   std::optional<std::int64_t> read_ms;  // all output up to here was read; absent = it is not read
-  bool queued = false;  // Pending: a queue took its processes away and will start it again
+  // A queue took its processes away. Pending: it will start them again. Exited, with kDisrupted: it
+  // ended by that, and the next run waits in the queue.
+  bool queued = false;
 };
 
 struct TrialView {

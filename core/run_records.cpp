@@ -35,7 +35,7 @@ std::int64_t disruptions_without_progress(const api::TrialStatus& status) {
     const RunRecord& record = status.runs[i];
     const std::int64_t before = i == 0 ? 0 : status.runs[i - 1].last_step;
     if (record.outcome != Outcome::kDisrupted || record.last_step > before) break;
-    ++count;
+    if (record.reason != api::kPreempted) ++count;
   }
   return count;
 }

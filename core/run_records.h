@@ -30,7 +30,7 @@ bool counts_against_retries(api::Outcome outcome);
 // Runs that failed by the trial's own fault, the newest included.
 std::int64_t failures_of(const api::TrialStatus& status);
 
-// Runs at the end of the ledger that were disrupted without progress.
+// Runs at the end of the ledger that were disrupted without progress, but for those by a queue.
 std::int64_t disruptions_without_progress(const api::TrialStatus& status);
 
 // How long to wait before run n + 1 after the n-th failure (or disruption) in a row; n >= 1.

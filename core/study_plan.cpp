@@ -13,6 +13,7 @@
 
 #include "api/names.h"
 #include "base/philox.h"
+#include "core/backlog.h"
 #include "core/conditions.h"
 #include "core/facts.h"
 #include "core/history.h"
@@ -287,7 +288,9 @@ void StudyPlanner::promote(const search::Promotion& promotion) {
 }
 
 void StudyPlanner::create_trials() {
-  const std::int64_t wanted = std::min(free_slots(), trials_left());
+  const std::int64_t free = std::min(free_slots(), trials_left());
+  if (free <= 0) return;
+  const std::int64_t wanted = room_beside(backlog_of(ledger_), free);
   if (wanted <= 0) return;
   const search::History& history = ledger_.history();
   search::Suggestion suggestion = sampler_->suggest(history, wanted);
@@ -358,7 +361,8 @@ void StudyPlanner::report(const Spending& spending, const std::optional<StudyEnd
   if (no_more && ledger_.active().empty()) {
     ended = final_end(study_, ledger_, draining, exhausted_);
   }
-  const StudyOutlook outlook{ledger_, spending, slots(), draining, ended, sampler_->description()};
+  StudyOutlook outlook{ledger_, spending, slots(), draining, ended, sampler_->description()};
+  if (!ended) outlook.all_wait = why_all_wait(backlog_of(ledger_));
   api::StudyStatus next = study_status(study_, outlook, now_ms_);
   const auto at_ms = write_time(study_.status, next, spending.running, now_ms_);
   if (!at_ms) return;

@@ -37,6 +37,8 @@ void set_conditions(const api::Study& study, const StudyOutlook& outlook, std::i
     set("Running", false, "Suspended", "spec.suspend is true");
   } else if (outlook.draining) {
     set("Running", true, "Stopping", outlook.draining->message);
+  } else if (!outlook.all_wait.empty()) {
+    set("Running", true, "Waiting", outlook.all_wait);
   } else {
     set("Running", true, "Searching", "trials are being run");
   }

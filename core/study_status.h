@@ -28,6 +28,7 @@ struct StudyOutlook {
   std::optional<StudyEnd> ended;     // nothing will happen any more
   std::string algorithm;             // the sampler's description of itself
   std::string waiting = {};          // why nothing is begun yet; "" = nothing is in the way
+  std::string all_wait = {};         // why of those that have begun none runs
 };
 
 // The status that says so at `now_ms`; updated_ms is `now_ms`.

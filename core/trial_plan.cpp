@@ -221,6 +221,7 @@ void TrialPlanner::update_workers(RunRecord& record, const Run& run) {
 void TrialPlanner::close_record(RunRecord& record, const Run& run) {
   std::string message = run.reason;
   record.outcome = judge_exit(record, run, message);
+  if (run.queued && record.outcome == Outcome::kDisrupted) record.reason = api::kPreempted;
   record.message = truncate_message(message);
   const std::int64_t ended_ms = run.ended_ms != 0 ? std::min(run.ended_ms, now_ms_) : now_ms_;
   record.ended_ms = std::max(ended_ms, record.running_ms);

@@ -131,6 +131,7 @@ api::RunRecord to_record(const Json& from, const api::TrialSpec& spec) {
     if (key == "stopping") record.stopping = to_enum<api::Outcome>(value);
     if (key == "outcome") record.outcome = to_enum<api::Outcome>(value);
     if (key == "message") record.message = value.as_string();
+    if (key == "reason") record.reason = value.as_string();
   }
   return record;
 }

@@ -8,6 +8,7 @@
 
 #include "api/timestamp.h"
 #include "runtime/kubernetes/ownership.h"
+#include "runtime/kubernetes/queue.h"
 
 namespace fettle::kubernetes {
 namespace {
@@ -55,7 +56,9 @@ const char* to_string(GangState state) {
   return found == kStates.end() ? "" : found->second;
 }
 
+// One that Kueue manages is Kueue's to suspend and to resume, whatever its workers are.
 GangState gang_state(const kube::Job& job) {
+  if (!queue_of(job).empty()) return GangState::kNone;
   const std::string text = annotation_of(job, kGangAnnotation);
   const auto* const found = std::find_if(kStates.begin(), kStates.end(),
                                          [&](const auto& one) { return one.second == text; });

@@ -55,6 +55,14 @@ std::vector<std::string> steps(const std::vector<Stands>& line) {
   return out;
 }
 
+TEST(GangLine, AJobThatKueueManagesIsNone) {
+  kube::Job job = job_of(waiting("a", 5));
+  EXPECT_EQ(gang_state(job), GangState::kWaiting);
+  job.metadata.labels["kueue.x-k8s.io/queue-name"] = "team";
+  EXPECT_EQ(gang_state(job), GangState::kNone);
+  EXPECT_TRUE(is_suspended_by_others(job));
+}
+
 TEST(GangLine, TheOldestIsOpenedThenTheName) {
   EXPECT_THAT(steps({waiting("b", 5), waiting("a", 9)}), ElementsAre("b open"));
   EXPECT_THAT(steps({waiting("b", 5), waiting("a", 5)}), ElementsAre("a open"));

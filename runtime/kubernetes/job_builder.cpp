@@ -7,6 +7,8 @@
 #include "runtime/kubernetes/gang.h"
 #include "runtime/kubernetes/gpu_request.h"
 #include "runtime/kubernetes/pod_builder.h"
+#include "runtime/kubernetes/pod_group.h"
+#include "runtime/kubernetes/queue.h"
 #include "runtime/pod_template.h"
 #include "runtime/trial_file.h"
 
@@ -19,7 +21,15 @@ constexpr std::size_t kMaxPodPrefix = 63;
 constexpr std::string_view kSharedByNodes = "ReadWriteMany";
 constexpr std::string_view kOfOnePod = "ReadWriteOncePod";
 
-bool is_gang(const api::Trial& trial) { return trial.spec.workers > 1; }
+// Several workers that Fettle itself brings together, alone (gang.h) or by a group (pod_group.h).
+bool is_gang(const api::Study& study, const api::Trial& trial) {
+  const api::TrialTemplate& wanted = study.spec.trial;
+  return trial.spec.workers > 1 && wanted.gang != "none" && !names_kueue(wanted);
+}
+
+bool has_group(const api::Study& study, const api::Trial& trial) {
+  return trial.spec.workers > 1 && !pod_group_resources(study.spec.trial.gang).empty();
+}
 
 // The member `key` of `object`, empty where there is none.
 Json object_in(const Json& object, std::string_view key) {
@@ -84,8 +94,12 @@ void keep_on_one_node(const std::string& job, Json& pod_template) {
   spec.set("affinity", std::move(affinity));
 }
 
-// The gang domain (gang.h): what pods compete for.
-std::string domain_of(const api::Study& study, const Json& pod_template) {
+// The gang domain (gang.h): what pods compete for. A pod group takes no node before it can have all
+// that it needs, so its Job is a domain of its own.
+std::string domain_of(const api::Study& study, const std::string& job, const Json& pod_template) {
+  if (!pod_group_resources(study.spec.trial.gang).empty()) {
+    return Json::object({{"group", job}, {"namespace", study.metadata.ns}}).dump();
+  }
   const Result<std::optional<GpuRequest>> gpus = request_gpus(study.spec.trial);
   return Json::object({{"gpu", gpus.ok() && *gpus ? (*gpus)->resource : ""},
                        {"nodeSelector", object_in(*pod_template.find("spec"), "nodeSelector")}})
@@ -101,9 +115,10 @@ void add_workers(const api::Study& study, const api::Trial& trial, const std::st
     annotations.set(kMinWorkersAnnotation, std::to_string(*least));
   }
   if (needs_one_node(study)) annotations.set(kOneNodeAnnotation, "true");
-  if (!is_gang(trial)) return;
+  if (has_group(study, trial)) add_pod_group_annotations(study.spec.trial, annotations);
+  if (!is_gang(study, trial)) return;
   annotations.set(kGangAnnotation, to_string(GangState::kWaiting));
-  annotations.set(kGangDomainAnnotation, domain_of(study, pod_template));
+  annotations.set(kGangDomainAnnotation, domain_of(study, job, pod_template));
 }
 
 Json job_annotations(const api::Study& study, const api::Trial& trial) {
@@ -145,6 +160,7 @@ Result<Json> build_job(const api::Study& study, const api::Trial& trial, std::in
                                                          {kTrialLabel, trial.metadata.name},
                                                          {kRunLabel, std::to_string(run)}})}});
   if (needs_one_node(study)) keep_on_one_node(name, pod_template);
+  join_pod_group(study.spec.trial, name, has_group(study, trial), pod_template);
   Json annotations = job_annotations(study, trial);
   add_workers(study, trial, name, pod_template, annotations);
   metadata.set("annotations", std::move(annotations));
@@ -157,9 +173,11 @@ Result<Json> build_job(const api::Study& study, const api::Trial& trial, std::in
                             {"podReplacementPolicy", "Failed"},
                             {"podFailurePolicy", failure_policy()},
                             {"template", std::move(pod_template)}});
-  if (is_gang(trial)) spec.set("suspend", true);
-  return Json::object(
+  if (is_gang(study, trial)) spec.set("suspend", true);
+  Json job = Json::object(
       {{"apiVersion", "batch/v1"}, {"kind", "Job"}, {"metadata", metadata}, {"spec", spec}});
+  if (names_kueue(study.spec.trial)) join_queue(study.spec.trial, job);
+  return job;
 }
 
 Json pod_of(const Json& job) {

@@ -14,6 +14,7 @@
 #include "runtime/kubernetes/claim.h"
 #include "runtime/kubernetes/gang.h"
 #include "runtime/kubernetes/pod_builder.h"
+#include "runtime/kubernetes/pod_group.h"
 #include "runtime/kubernetes/pod_patch.h"
 
 namespace fettle::kubernetes {
@@ -74,7 +75,7 @@ TEST_P(JobBuilderGolden, IsAsExpected) {
 
 INSTANTIATE_TEST_SUITE_P(All, JobBuilderGolden,
                          testing::Values("trainer", "template", "workers", "gpus", "checkpoints",
-                                         "pod"),
+                                         "pod", "pod_own"),
                          [](const auto& about) { return std::string(about.param); });
 
 TEST(JobBuilder, WhatTheAdministratorWantsIsLaidOverTheTrainersPod) {
@@ -144,6 +145,38 @@ TEST(JobBuilder, TheServiceBelongsToItsJob) {
   job.metadata.annotations[kServiceAnnotation] = "true";
   EXPECT_EQ(*build_service(job).find("metadata")->find("name"), Json("digits-4-r2"))
       << "the pods of a Job that an earlier version made look for it under this name";
+}
+
+// Each with the group that its Job owns; of the queue of Kueue the Job alone.
+TEST(JobBuilder, WorkersAreAGroupOfTheSchedulerThatTheStudyNames) {
+  for (const char* const gang : {"native", "coscheduling", "volcano", "kai", "kueue", "none"}) {
+    api::Study study = load("workers");
+    study.spec.trial.gang = gang == std::string("kueue") ? "auto" : gang;
+    study.spec.trial.queue = gang == std::string("none") ? "" : "team-a";
+    if (gang == std::string("kueue")) study.spec.trial.queue_priority = "low";
+    const Json job = build_job(study, trial_of(study), 0, {kImage}).value();
+    kube::Job made = kube::read_job(job).value();
+    made.metadata.uid = "job-uid";
+    Json objects = Json::object({{"job", job}});
+    for (const kube::Resource& resource : pod_group_resources(pod_group_of(made))) {
+      objects.set(kube::api_version(resource), build_pod_group(made, resource));
+    }
+    expect_golden(std::string("gang_") + gang, objects);
+  }
+}
+
+TEST(JobBuilder, AGroupIsOpenedAtOnceAndATrialOfOneWorkerIsNone) {
+  api::Study study = load("workers");
+  study.spec.trial.gang = "volcano";
+  api::Trial trial = trial_of(study);
+  const kube::Job job = kube::read_job(build_job(study, trial, 0, {kImage}).value()).value();
+  trial.metadata.name = "digits-5";
+  const kube::Job other = kube::read_job(build_job(study, trial, 0, {kImage}).value()).value();
+  EXPECT_NE(domain_of(job), domain_of(other)) << "neither waits for the other";
+  trial.spec.workers = 1;
+  const Json alone = build_job(study, trial, 0, {kImage}).value();
+  EXPECT_EQ(pod_group_of(kube::read_job(alone).value()), "");
+  EXPECT_THAT(alone.dump(), HasSubstr(R"("schedulerName":"volcano")"));
 }
 
 TEST(JobBuilder, AJobOfOneWorkerIsNoGang) {

@@ -72,10 +72,7 @@ Status JobRuns::return_gang(const kube::Job& job, std::int64_t hold_ms) {
     const std::lock_guard lock(mutex_);
     refusals_.hold_back(run_of(job), job.completions, std::move(why), now_ms, now_ms + hold_ms);
   }
-  kube::RemoveOptions options;
-  options.uid = job.metadata.uid;
-  options.foreground = true;
-  return unless_gone(client_.remove(kube::kJobs, key_of(job.metadata), options));
+  return delete_with_pods(job);
 }
 
 // Guarded by the resourceVersion: the run may have been stopped since.

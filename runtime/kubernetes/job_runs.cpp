@@ -7,6 +7,8 @@
 #include "kube/json_path.h"
 #include "runtime/kubernetes/claim.h"
 #include "runtime/kubernetes/ownership.h"
+#include "runtime/kubernetes/pod_group.h"
+#include "runtime/kubernetes/queue.h"
 #include "runtime/kubernetes/rank_ends.h"
 #include "runtime/kubernetes/run_of_job.h"
 #include "runtime/kubernetes/template_check.h"
@@ -97,7 +99,7 @@ void JobRuns::warn_of_volume(const api::Study& study) {
 // ---- Starting ----------------------------------------------------------------------------------
 
 Status JobRuns::start(const api::Study& study, const api::Trial& trial, std::int64_t run) {
-  if (const JobPtr job = find_job(trial, run)) return ensure_service(*job);
+  if (const JobPtr job = find_job(trial, run)) return ensure_company(*job);
   FETTLE_ASSIGN(const Json job, build_job(study, trial, run, options_));
   if (!why_held(trial, run).empty()) {
     const std::lock_guard lock(mutex_);
@@ -189,7 +191,13 @@ Status JobRuns::cache_job(const Json& object) {
   FETTLE_ASSIGN(kube::Job job, kube::read_job(object));
   const kube::Job kept = job;
   jobs_.put(std::move(job));
-  return ensure_service(kept);
+  return ensure_company(kept);
+}
+
+// Not before the Job, which owns them. A crash in between is made up for by observe().
+Status JobRuns::ensure_company(const kube::Job& job) {
+  FETTLE_TRY(ensure_service(job));
+  return ensure_pod_group(job);
 }
 
 // The Service comes after the Job, which owns it. observe() repeats this after a crash in between.
@@ -197,6 +205,18 @@ Status JobRuns::ensure_service(const kube::Job& job) {
   if (job.metadata.annotations.count(kServiceAnnotation) == 0) return success();
   const auto made = ensure(kube::kServices, job.metadata, [&] { return build_service(job); });
   return made.ok() ? success() : Status(made.error());
+}
+
+// In the newest version that the cluster has.
+Status JobRuns::ensure_pod_group(const kube::Job& job) {
+  Status made = success();
+  for (const kube::Resource& resource : pod_group_resources(pod_group_of(job))) {
+    const auto done =
+        ensure(resource, job.metadata, [&] { return build_pod_group(job, resource); });
+    made = done.ok() ? success() : Status(done.error());
+    if (made.ok() || made.error().code != ErrorCode::kNotFound) break;
+  }
+  return made;
 }
 
 // The claim's name contains the Study's uid, so an existing one belongs to this Study.
@@ -218,10 +238,11 @@ Status JobRuns::ensure_claim(const api::Study& study) {
 Result<bool> JobRuns::ensure(const kube::Resource& resource, const api::Metadata& owner,
                              const std::function<Json()>& build) {
   const std::int64_t now_ms = clock_.now_ms();
+  const std::string key = owner.uid + "/" + std::string(resource.plural);
   bool known = false;
   {
     const std::lock_guard lock(mutex_);
-    const auto served = ensured_until_.find(owner.uid);
+    const auto served = ensured_until_.find(key);
     known = served != ensured_until_.end();
     if (known && now_ms < served->second) return false;
   }
@@ -229,7 +250,7 @@ Result<bool> JobRuns::ensure(const kube::Resource& resource, const api::Metadata
   if (!written.ok() && written.error().code != ErrorCode::kAlreadyExists) return written.error();
   const std::lock_guard lock(mutex_);
   std::erase_if(ensured_until_, [&](const auto& one) { return one.second + kForgetMs < now_ms; });
-  ensured_until_[owner.uid] = now_ms + kTrustMs;
+  ensured_until_[key] = now_ms + kTrustMs;
   return known && written.ok();
 }
 
@@ -253,6 +274,8 @@ Status JobRuns::resize(const api::Trial& trial, std::int64_t run, std::int64_t w
   if (job == nullptr || job->completions == workers) return success();
   const api::RunRecord* record = find_record(trial, run);
   const bool has_run = record != nullptr && record->running_ms != 0;
+  // Kueue would not admit a Job that changes; it is resized once it runs.
+  if (!has_run && !queue_of(*job).empty()) return success();
   // Its pods have the world size of the Job's creation in their environment, and would wait for
   // all.
   if (!has_run && gang_state(*job) != GangState::kNone) return return_gang(*job, 0);
@@ -270,12 +293,21 @@ Status JobRuns::stop(const api::Trial& trial, std::int64_t run) {
   const JobPtr job = find_job(trial, run);
   if (job == nullptr) notify(trial.metadata.ns, trial.metadata.name);
   if (job == nullptr || job->metadata.deleted_ms != 0) return success();
+  if (!queue_of(*job).empty()) return delete_with_pods(*job);
   const GangState state = gang_state(*job);
   const bool leaves_line = state != GangState::kNone && state != GangState::kStopped;
   if (job->suspended && !leaves_line) return success();
   Json suspended = Json::object({{"suspend", true}});
   if (!leaves_line) return patch_spec(*job, std::move(suspended));
   return set_gang_state(*job, GangState::kStopped, std::move(suspended));
+}
+
+// Its pods get SIGTERM and their grace period; the Job is seen until the last of them is gone.
+Status JobRuns::delete_with_pods(const kube::Job& job) {
+  kube::RemoveOptions options;
+  options.uid = job.metadata.uid;
+  options.foreground = true;
+  return unless_gone(client_.remove(kube::kJobs, key_of(job.metadata), options));
 }
 
 Status JobRuns::remove(const api::Trial& trial, std::int64_t run) {
@@ -362,6 +394,7 @@ Result<core::Run> JobRuns::observe_one(const kube::Job& job, const api::Trial& t
   // Missing only after a crash between the two creations. An error is ignored: the next reconcile
   // retries.
   (void)ensure_service(job);
+  FETTLE_TRY(ensure_pod_group(job));  // before its pods
   FETTLE_TRY(reconcile_gangs(job));
   FETTLE_ASSIGN(const std::vector<PodPtr> pods, pods_of(job));
   const std::int64_t number = run_of(job).run;
@@ -461,7 +494,9 @@ void JobRuns::job_changed(const JobPtr& before, const JobPtr& after) {
   {
     const std::lock_guard lock(mutex_);
     removed_.erase(metadata.uid);
-    ensured_until_.erase(metadata.uid);
+    // All keys that begin with "uid/"; '0' follows '/'.
+    ensured_until_.erase(ensured_until_.lower_bound(metadata.uid + "/"),
+                         ensured_until_.lower_bound(metadata.uid + "0"));
     run_clocks_.erase(metadata.uid);
     next = refusals_.release_one(metadata.ns);
   }

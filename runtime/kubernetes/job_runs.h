@@ -49,7 +49,7 @@ class JobRuns final : public control::Runs {
   // earlier runs are alive, because two runs must not write checkpoints to one directory.
   Status start(const api::Study& study, const api::Trial& trial, std::int64_t run) override;
   Status resize(const api::Trial& trial, std::int64_t run, std::int64_t workers) override;
-  // Suspends the Job, which ends its pods.
+  // Suspends the Job, which ends its pods; deletes one that a queue would resume.
   Status stop(const api::Trial& trial, std::int64_t run) override;
   Status remove(const api::Trial& trial, std::int64_t run) override;
   Result<std::vector<core::Run>> observe(const api::Trial& trial) override;
@@ -64,10 +64,13 @@ class JobRuns final : public control::Runs {
   Status adopt(const api::Trial& trial, const std::string& name);
   Status cache_job(const Json& job);
   Status patch_spec(const kube::Job& job, Json spec);
+  Status ensure_company(const kube::Job& job);
   Status ensure_service(const kube::Job& job);
+  Status ensure_pod_group(const kube::Job& job);
   Status ensure_claim(const api::Study& study);
   Result<bool> ensure(const kube::Resource& resource, const api::Metadata& owner,
                       const std::function<Json()>& build);
+  Status delete_with_pods(const kube::Job& job);
   std::string why_held(const api::Trial& trial, std::int64_t run) const;
   void add_held(const api::Trial& trial, std::vector<core::Run>& runs);
   void warn_of_volume(const api::Study& study);
@@ -99,8 +102,7 @@ class JobRuns final : public control::Runs {
   Refusals refusals_;
   std::set<RunName> held_;         // runs that wait for the end of an earlier run's pods
   std::set<std::string> removed_;  // uids of deleted Jobs that are still in the cache
-  // By uid of a Job (its Service) or a Study (its claim): until when the object is assumed to
-  // exist.
+  // By "uid/resource" of what a Job or a Study owns: until when the object is assumed to exist.
   std::map<std::string, std::int64_t> ensured_until_;
   std::map<std::string, RunClock> run_clocks_;  // by the Job's uid
   // By domain: the Jobs in the queue for nodes.

@@ -8,6 +8,7 @@
 #include "runtime/kubernetes/gang.h"
 #include "runtime/kubernetes/job_builder.h"
 #include "runtime/kubernetes/pod_end.h"
+#include "runtime/kubernetes/queue.h"
 #include "runtime/kubernetes/rank_ends.h"
 
 namespace fettle::kubernetes {
@@ -66,8 +67,8 @@ class RunReader {
     run_.until_step = number_in(job_.metadata.annotations, kUntilStepAnnotation);
     if (is_returned()) return std::move(run_);
     if (const auto first = pods_.find(0); first != pods_.end()) take_first(*first->second);
-    if (first_succeeded() || ends_by_a_rank() || is_node_lost() || all_succeeded() ||
-        has_job_ended() || was_rank_zero_replaced() || has_gang_timed_out()) {
+    if (was_preempted() || first_succeeded() || ends_by_a_rank() || is_node_lost() ||
+        all_succeeded() || has_job_ended() || was_rank_zero_replaced() || has_gang_timed_out()) {
       run_.terminating = any_pod_alive();
       return std::move(run_);
     }
@@ -78,6 +79,7 @@ class RunReader {
  private:
   bool is_returned();
   void take_first(const kube::Pod& pod);
+  bool was_preempted();
   bool first_succeeded();
   bool ends_by_a_rank();
   bool is_node_lost();
@@ -132,6 +134,26 @@ void RunReader::take_first(const kube::Pod& pod) {
     run_.report = read_termination_message(*container);
     run_.exit_code = container->exit_code;
   }
+}
+
+// A queue suspended the Job, and its workers ended as the Job controller does not forgive: it has
+// failed, or counts what they had done as all there was to do. The queue's doing and not the
+// trial's, however they exited; the next run is the same in the queue's eyes.
+bool RunReader::was_preempted() {
+  if (!is_queued()) return false;
+  const bool over = kube::find_condition(job_.conditions, "Complete") != nullptr ||
+                    kube::find_condition(job_.conditions, "Failed") != nullptr;
+  const bool taken_away = std::all_of(pods_.begin(), pods_.end(), [](const auto& pod) {
+    return pod.second->metadata.deleted_ms != 0;
+  });
+  if (!over || !taken_away) return false;
+  exit(Outcome::kDisrupted, "its queue took its nodes back", 0);
+  run_.queued = true;
+  const auto first = pods_.find(0);
+  const kube::Container* const container =
+      first == pods_.end() ? nullptr : trial_container_in(*first->second, container_);
+  if (container != nullptr && container->terminated) run_.exit_code = container->exit_code;
+  return true;
 }
 
 // In an elastic run rank 0 has the result; a worker that joins after its end finds no peers.
@@ -262,6 +284,10 @@ std::string RunReader::why_no_pods() const {
     return "it waits in the queue for nodes: trials of several workers are scheduled one at a "
            "time, "
            "so that no two of them wait for each other";
+  }
+  if (is_queued() && !queue_of(job_).empty()) {
+    if (view_.now_ms - job_.metadata.created_ms < kTurnPatienceMs) return "";
+    return why_queued(job_);
   }
   if (is_queued()) {
     return "the Job is suspended: a queue such as Kueue, or whoever suspended it, must resume it";

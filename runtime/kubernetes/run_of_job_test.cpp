@@ -311,6 +311,43 @@ TEST(RunOfJob, AJobThatAQueueSuspendsAfterItRanWaits) {
   EXPECT_EQ(read(queued, {deleted(with(pod("Failed"), ended(143)))}).outcome, Outcome::kDisrupted);
 }
 
+kube::Job in_queue(kube::Job about) {
+  about.metadata.uid = "job-uid";
+  about.metadata.labels["kueue.x-k8s.io/queue-name"] = "vision";
+  return suspended(about);
+}
+
+TEST(RunOfJob, AQueueThatDoesNotAdmitIsToldAfterAWhile) {
+  kube::Job about = in_queue(job());
+  EXPECT_EQ(read(about, {}).reason, "") << "it has just been made";
+  EXPECT_TRUE(read(about, {}).queued);
+  about.metadata.created_ms = kNow - 60'000;
+  EXPECT_THAT(read(about, {}).reason, HasSubstr("queue vision has not admitted it"));
+  EXPECT_THAT(read(about, {}).reason, HasSubstr("-l kueue.x-k8s.io/job-uid=job-uid"));
+}
+
+// The Job controller fails a suspended Job whose pod ends with another code than is forgiven, and
+// completes one whose pod ends with 0: neither is what the trial came to.
+TEST(RunOfJob, AJobThatEndsBecauseItsQueueTookItsNodesBackWasPreempted) {
+  for (const char* const end : {"Failed", "Complete"}) {
+    kube::Job about = in_queue(job());
+    about.conditions.push_back({end, "", "BackoffLimitExceeded", kNow});
+    for (const int code : {0, 1, 137}) {
+      const core::Run run = read(about, {deleted(with(pod("Failed"), ended(code)))});
+      EXPECT_EQ(run.outcome, Outcome::kDisrupted) << end << code;
+      EXPECT_TRUE(run.queued);
+      EXPECT_EQ(run.exit_code, code);
+      EXPECT_EQ(run.reason, "its queue took its nodes back");
+    }
+    EXPECT_EQ(read(about, {}).outcome, Outcome::kDisrupted);
+    EXPECT_EQ(read(about, {deleted(with(pod("Failed"), ended(1)))}, true).outcome,
+              Outcome::kStopped);
+    EXPECT_EQ(read(about, {with(pod("Failed"), ended(1))}).outcome, Outcome::kFailed)
+        << "it had ended by itself";
+    EXPECT_FALSE(read(about, {with(pod("Failed"), ended(1))}).queued);
+  }
+}
+
 TEST(RunOfJob, APodThatNoNodeTakesIsDisruptedTwiceAndThenTheTemplatesFault) {
   const std::vector<PodPtr> pods =
       share({refused(pod("Failed"), "UnexpectedAdmissionError", "Allocate failed: no device")});

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/names.h"
+#include "runtime/kubernetes/pod_group.h"
 #include "runtime/kubernetes/trainer_pod.h"
 #include "runtime/metric_lines.h"
 
@@ -80,6 +81,24 @@ Status dry_run_create(kube::Client& client, const kube::Resource& resource, cons
   return written.ok() ? check_warnings(written->warnings) : judge(written.error(), what);
 }
 
+// Whether the cluster has what spec.trial.gang asks for. No discovery: what is not served, or not
+// this operator's to make, is refused in the same words as when a trial starts.
+Status try_pod_group(kube::Client& client, const api::Study& study, const Json& job) {
+  const std::string& gang = study.spec.trial.gang;
+  FETTLE_ASSIGN(kube::Job owner, kube::read_job(job));
+  owner.metadata.uid = study.metadata.uid;
+  for (const kube::Resource& resource : pod_group_resources(gang)) {
+    const Result<kube::Written> written = client.create(
+        resource, study.metadata.ns, build_pod_group(owner, resource), {.dry_run = true});
+    if (written.ok()) return success();
+    if (written.error().code != ErrorCode::kNotFound) return judge(written.error(), "PodGroup");
+  }
+  return Error{ErrorCode::kUnavailable, "spec.trial.gang: this cluster has no PodGroups of " +
+                                            std::string(pod_group_resources(gang).front().group) +
+                                            ", which gang " + gang +
+                                            " needs; use auto, which needs none"};
+}
+
 }  // namespace
 
 bool is_quota_error(const Error& error) {
@@ -98,6 +117,10 @@ Status check_template(kube::Client& client, const api::Study& study, const JobOp
   }
   FETTLE_ASSIGN(const Json job, build_job(study, sample_trial(study), 0, options));
   FETTLE_TRY(dry_run_create(client, kube::kJobs, job, study.metadata.ns, "Job"));
+  const bool grouped = study.spec.trial.workers.max > 1;
+  if (grouped && !pod_group_resources(study.spec.trial.gang).empty()) {
+    FETTLE_TRY(try_pod_group(client, study, job));
+  }
   return dry_run_create(client, kube::kPods, pod_of(job), study.metadata.ns, "pod");
 }
 

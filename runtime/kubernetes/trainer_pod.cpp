@@ -86,6 +86,47 @@ Json trainer_container(const api::Study& study, const std::string& image) {
        {"volumeMounts", std::move(mounts)}});
 }
 
+// A resource with a limit alone is requested up to it, as Kubernetes has it, and not as much as a
+// trainer usually is.
+Json resources_patch(const Json& wanted) {
+  Json resources = wanted;
+  const Json* const limits = wanted.find("limits");
+  if (limits == nullptr || !limits->is_object()) return resources;
+  const Json* const there = wanted.find("requests");
+  Json requests = there != nullptr && there->is_object() ? *there : Json::object();
+  for (const auto& [name, amount] : limits->as_object()) {
+    if (requests.find(name) == nullptr) requests.set(name, Json());
+  }
+  return resources.set("requests", std::move(requests));
+}
+
+// Moves the member `from` of `spec` into `target`, as `to`.
+void move_member(Json& spec, std::string_view from, Json& target, std::string_view to) {
+  const Json* const found = spec.find(from);
+  if (found == nullptr) return;
+  target.set(to, *found);
+  spec.erase(from);
+}
+
+// spec.trial.pod as a part of a pod template: what it does not have as a pod's spec has it belongs
+// to the pod's metadata or to its container.
+Json patch_of(const api::TrainerPod& wanted) {
+  Json spec = api::write_struct(wanted);
+  Json metadata = Json::object();
+  for (const char* const name : {"labels", "annotations"}) move_member(spec, name, metadata, name);
+  Json container = Json::object({{"name", kTrainerContainer}});
+  for (const char* const name :
+       {"imagePullPolicy", "resources", "volumeMounts", "env", "envFrom"}) {
+    move_member(spec, name, container, name);
+  }
+  move_member(spec, "containerSecurityContext", container, "securityContext");
+  if (const Json* const resources = container.find("resources")) {
+    container.set("resources", resources_patch(*resources));
+  }
+  spec.set("containers", Json(Json::Array{std::move(container)}));
+  return Json::object({{"metadata", std::move(metadata)}, {"spec", std::move(spec)}});
+}
+
 }  // namespace
 
 Result<Json> trainer_pod(const api::Study& study, const JobOptions& options) {
@@ -106,9 +147,7 @@ Result<Json> trainer_pod(const api::Study& study, const JobOptions& options) {
        {"volumes", std::move(volumes)}});
   Json pod = Json::object({{"metadata", Json::object()}, {"spec", std::move(spec)}});
   if (options.trainer_pod.is_object()) patch_pod(pod, options.trainer_pod);
-  if (study.spec.trial.pod) {
-    patch_pod(pod, Json::object({{"spec", api::write_struct(*study.spec.trial.pod)}}));
-  }
+  if (study.spec.trial.pod) patch_pod(pod, patch_of(*study.spec.trial.pod));
   return pod;
 }
 

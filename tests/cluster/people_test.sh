@@ -60,6 +60,21 @@ spec:
 STUDY
 }
 
+# trained [TRIAL_FIELDS]: one of the built-in trainer.
+trained() {
+  cat << STUDY
+apiVersion: fettle.dev/v1alpha1
+kind: Study
+metadata: {name: people}
+spec:
+  objectives: [{metric: loss, direction: Minimize}]
+  parameters: [{name: rate, type: Double, min: 0.1, max: 1, sets: training.learningRate}]
+  trial:
+    trainer: {data: {trainImages: a, trainLabels: b}, model: {layers: [{type: linear, units: 2}]}}
+    ${1:-}
+STUDY
+}
+
 trial() {
   cat << TRIAL
 apiVersion: fettle.dev/v1alpha1
@@ -147,6 +162,10 @@ refused "an operator's account" 'robot is the account of an operator' \
   author "$namespace" "$(study 'serviceAccountName: robot,')" create
 refused "an operator's account by the field's old name" 'robot is the account of an operator' \
   author "$namespace" "$(study 'serviceAccount: robot,')" create
+refused "an operator's account for the built-in trainer" 'spec.trial.pod.serviceAccountName: robot is' \
+  author "$namespace" "$(trained 'pod: {serviceAccountName: robot}')" create
+admitted 'an account of the namespace for the built-in trainer' \
+  author "$namespace" "$(trained 'pod: {serviceAccountName: somebody}')" create
 refused "the release's operator's account" "$operator is the account of an operator" \
   author "$home" "$(study "serviceAccountName: $operator,")" create
 

@@ -120,6 +120,10 @@ run, whoever may create pods can take the operator's account; so Studies are kep
 - apiGroups: [""]
   resources: [services]
   verbs: [create]
+# Workers that a scheduler places as a group (trial.gang), where the cluster has one that does.
+- apiGroups: [scheduling.k8s.io, scheduling.x-k8s.io, scheduling.volcano.sh, scheduling.run.ai]
+  resources: [podgroups]
+  verbs: [create]
 # Checkpoints of a Study that asks for a volume of its own.
 - apiGroups: [""]
   resources: [persistentvolumeclaims]

@@ -1,0 +1,110 @@
+#include "runtime/kubernetes/pod_group.h"
+
+#include <charconv>
+#include <utility>
+
+#include "api/names.h"
+#include "core/names.h"
+#include "runtime/kubernetes/job_builder.h"
+#include "runtime/kubernetes/run_of_job.h"
+
+namespace fettle::kubernetes {
+namespace {
+
+constexpr kube::Resource kNative{"scheduling.k8s.io", "v1beta1", "podgroups", "PodGroup"};
+constexpr kube::Resource kNativeAlpha{"scheduling.k8s.io", "v1alpha2", "podgroups", "PodGroup"};
+constexpr kube::Resource kCoscheduling{"scheduling.x-k8s.io", "v1alpha1", "podgroups", "PodGroup"};
+constexpr kube::Resource kVolcano{"scheduling.volcano.sh", "v1beta1", "podgroups", "PodGroup"};
+constexpr kube::Resource kKai{"scheduling.run.ai", "v2alpha2", "podgroups", "PodGroup"};
+
+// What pods, Jobs and PodGroups say to their schedulers.
+constexpr const char* kCoschedulingLabel = "scheduling.x-k8s.io/pod-group";
+constexpr const char* kVolcanoGroup = "scheduling.k8s.io/group-name";
+constexpr const char* kVolcanoQueue = "volcano.sh/queue-name";
+constexpr const char* kKaiGroup = "pod-group-name";
+constexpr const char* kKaiSkip = "kai.scheduler/skip-podgrouper";
+constexpr const char* kKaiQueue = "kai.scheduler/queue";
+
+Json& map_of(Json& object, std::string_view key) {
+  const Json* const found = object.find(key);
+  if (found == nullptr || !found->is_object()) object.set(key, Json::object());
+  return *object.find(key);
+}
+
+void use_scheduler(const char* name, Json& pod_template) {
+  Json& spec = map_of(pod_template, "spec");
+  if (spec.find("schedulerName") == nullptr) spec.set("schedulerName", name);
+}
+
+std::string annotation_of(const kube::Job& job, const char* name) {
+  const auto found = job.metadata.annotations.find(name);
+  return found == job.metadata.annotations.end() ? "" : found->second;
+}
+
+}  // namespace
+
+std::vector<kube::Resource> pod_group_resources(std::string_view gang) {
+  if (gang == "native") return {kNative, kNativeAlpha};
+  if (gang == "coscheduling") return {kCoscheduling};
+  if (gang == "volcano") return {kVolcano};
+  if (gang == "kai") return {kKai};
+  return {};
+}
+
+void join_pod_group(const api::TrialTemplate& trial, const std::string& job, bool grouped,
+                    Json& pod_template) {
+  Json& metadata = map_of(pod_template, "metadata");
+  if (trial.gang == "native" && grouped) {
+    map_of(pod_template, "spec").set("schedulingGroup", Json::object({{"podGroupName", job}}));
+  } else if (trial.gang == "coscheduling" && grouped) {
+    map_of(metadata, "labels").set(kCoschedulingLabel, job);
+  } else if (trial.gang == "volcano") {
+    use_scheduler("volcano", pod_template);
+    if (grouped) map_of(metadata, "annotations").set(kVolcanoGroup, job);
+    if (!trial.queue.empty()) map_of(metadata, "annotations").set(kVolcanoQueue, trial.queue);
+  } else if (trial.gang == "kai") {
+    use_scheduler("kai-scheduler", pod_template);
+    if (grouped) map_of(metadata, "annotations").set(kKaiGroup, job);
+    map_of(metadata, "labels").set(kKaiQueue, trial.queue);
+  }
+}
+
+void add_pod_group_annotations(const api::TrialTemplate& trial, Json& annotations) {
+  annotations.set(kPodGroupAnnotation, trial.gang);
+  if (api::gang_has_queue(trial.gang) && !trial.queue.empty()) {
+    annotations.set(kPodGroupQueueAnnotation, trial.queue);
+  }
+  // KAI makes a group of its own for the pods of a Job that does not say so.
+  if (trial.gang == "kai") annotations.set(kKaiSkip, "true");
+}
+
+std::string pod_group_of(const kube::Job& job) { return annotation_of(job, kPodGroupAnnotation); }
+
+Json build_pod_group(const kube::Job& job, const kube::Resource& resource) {
+  std::int64_t members = workers_at_start(job);
+  const std::string least = annotation_of(job, kMinWorkersAnnotation);
+  std::from_chars(least.data(), least.data() + least.size(), members);
+  const bool native = resource.group == kNative.group;
+  Json spec =
+      native ? Json::object({{"schedulingPolicy",
+                              Json::object({{"gang", Json::object({{"minCount", members}})}})}})
+             : Json::object({{"minMember", members}});
+  const std::string queue = annotation_of(job, kPodGroupQueueAnnotation);
+  if (!queue.empty()) spec.set("queue", queue);
+  Json labels = Json::object();
+  for (const char* const label : {core::kStudyLabel, kTrialLabel}) {
+    const auto found = job.metadata.labels.find(label);
+    if (found != job.metadata.labels.end()) labels.set(label, found->second);
+  }
+  return Json::object(
+      {{"apiVersion", kube::api_version(resource)},
+       {"kind", resource.kind},
+       {"metadata", Json::object({{"name", job.metadata.name},
+                                  {"namespace", job.metadata.ns},
+                                  {"labels", std::move(labels)},
+                                  {"ownerReferences", Json(Json::Array{owner_reference(
+                                                          "batch/v1", "Job", job.metadata)})}})},
+       {"spec", std::move(spec)}});
+}
+
+}  // namespace fettle::kubernetes
