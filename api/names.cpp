@@ -23,6 +23,10 @@ constexpr std::array<EnumName<Take>, 2> kTakes{{
     {Take::kLast, "Last"},
     {Take::kBest, "Best"},
 }};
+constexpr std::array<EnumName<WorkersSizing>, 2> kWorkersSizings{{
+    {WorkersSizing::kAuto, "Auto"},
+    {WorkersSizing::kManual, "Manual"},
+}};
 constexpr std::array<EnumName<Execution>, 2> kExecutions{{
     {Execution::kJob, "Job"},
     {Execution::kPool, "Pool"},
@@ -162,6 +166,10 @@ std::span<const EnumName<Direction>> enum_names() {
 template <>
 std::span<const EnumName<Take>> enum_names() {
   return kTakes;
+}
+template <>
+std::span<const EnumName<WorkersSizing>> enum_names() {
+  return kWorkersSizings;
 }
 template <>
 std::span<const EnumName<Execution>> enum_names() {

@@ -34,6 +34,8 @@ std::span<const EnumName<Take>> enum_names();
 template <>
 std::span<const EnumName<Execution>> enum_names();
 template <>
+std::span<const EnumName<WorkersSizing>> enum_names();
+template <>
 std::span<const EnumName<TolerationOperator>> enum_names();
 template <>
 std::span<const EnumName<TaintEffect>> enum_names();

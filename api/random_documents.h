@@ -186,6 +186,7 @@ class RandomDocuments {
     if (coin()) trial.pass_environment = {"HF_TOKEN", "_x1"};
     if (coin()) trial.gpu = Gpu{{}, {}, 0x1p30 * static_cast<double>(whole(1, 80))};
     trial.workers = {1, whole(1, 8)};
+    if (coin()) trial.workers.sizing = WorkersSizing::kManual;
     trial.pod_template = Json::object(
         {{"spec", Json::object({{"containers", Json(Json::Array{Json::object(
                                                    {{"name", "t"},

@@ -173,9 +173,13 @@ struct Gpu {
   bool operator==(const Gpu&) const = default;
 };
 
+// Who decides how many workers a trial has, between min and max.
+enum class WorkersSizing { kAuto, kManual };
+
 struct Workers {
   std::int64_t min = 1;
   std::int64_t max = 1;
+  std::optional<WorkersSizing> sizing = {};  // absent: see core/elastic.h
   bool operator==(const Workers&) const = default;
 };
 

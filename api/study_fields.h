@@ -264,6 +264,9 @@ template <class Visitor, Like<Workers> T>
 void visit_fields(Visitor& v, T& c) {
   v.field("min", c.min, "Fewest data-parallel workers.", whole(1, 1024));
   v.field("max", c.max, "Most data-parallel workers.", whole(1, 1024));
+  v.field("sizing", c.sizing,
+          "Auto: trials grow while GPUs are free and shrink while a trial waits. Manual: only "
+          "fettle scale changes them. Left out: Auto with the built-in trainer, else Manual.");
 }
 
 template <class Visitor, Like<Toleration> T>

@@ -54,6 +54,15 @@ struct Stop {
   bool operator==(const Stop&) const = default;
 };
 
+// What the elastic policy last decided about the number of workers (core/elastic.h).
+struct Sizing {
+  std::int64_t at_ms = 0;
+  std::int64_t workers = 1;
+  // It found no place for more when this many trials of the Study had ended; absent: it did not.
+  std::optional<std::int64_t> no_room_after;
+  bool operator==(const Sizing&) const = default;
+};
+
 struct TrialSpec {
   // Defined in trial.cpp: long code, once (docs/decisions/0027).
   TrialSpec();
@@ -69,6 +78,7 @@ struct TrialSpec {
   std::int64_t seed = 0;             // the trainer's seed
   std::int64_t until_step = 1;       // only grows
   std::int64_t workers = 1;          // now wanted
+  std::optional<Sizing> sizing;      // absent: the policy has not changed it
   std::string worker_pod;            // Pool: which worker has it
   std::optional<Parent> parent;
   SearchOrigin search;
@@ -109,12 +119,14 @@ inline constexpr std::int64_t kMaxTrialIndex = 1'000'000;
 // be lost with its predecessors: the newest alone says how many retries are spent.
 struct RunRecord {
   std::int64_t run = 0;
-  std::string pod_uid;              // of rank 0; local: "<uid of the trial>-r<run>"
-  std::int64_t workers = 1;         // it was started with
-  std::vector<Resize> resizes;      // in order of time; the newest kMaxResizes
-  std::int64_t until_step = 1;      // how far this run was asked to go
-  std::int64_t started_ms = 0;      // intent written
-  std::int64_t running_ms = 0;      // first seen running; 0 = never
+  std::string pod_uid;          // of rank 0; local: "<uid of the trial>-r<run>"
+  std::int64_t workers = 1;     // it was started with
+  std::vector<Resize> resizes;  // in order of time; the newest kMaxResizes
+  std::int64_t until_step = 1;  // how far this run was asked to go
+  std::int64_t started_ms = 0;  // intent written
+  std::int64_t running_ms = 0;  // first seen running; 0 = never
+  // Since when some of its workers have found no place; 0 = all have one, or nobody asks.
+  std::int64_t unplaced_ms = 0;
   std::int64_t ended_ms = 0;        // 0 = not ended
   std::int64_t last_step = 0;       // the trial's newest reported step when the run ended
   std::int64_t failures = 0;        // earlier runs that failed by the trial's own fault

@@ -46,6 +46,15 @@ void visit_fields(Visitor& v, T& c) {
   v.field("basis", c.basis, "Highest seq that the decision saw.", count_from(0));
 }
 
+template <class Visitor, Like<Sizing> T>
+void visit_fields(Visitor& v, T& c) {
+  v.field("time", c.at_ms, "When the number of workers was decided.", timestamp());
+  v.field("workers", c.workers, "The number that was decided.", whole(1, 1024));
+  v.field("noRoomAfter", c.no_room_after,
+          "Trials of the Study that had ended when no place was found for more workers.",
+          count_from(0));
+}
+
 template <class Visitor, Like<TrialSpec> T>
 void visit_fields(Visitor& v, T& c) {
   v.field("study", c.study, "The name of its Study.", dns_label().needed());
@@ -55,6 +64,7 @@ void visit_fields(Visitor& v, T& c) {
   v.field("seed", c.seed, "The trainer's seed.");
   v.field("untilStep", c.until_step, "Step to reach; only grows.", count_from(0));
   v.field("workers", c.workers, "Workers now wanted.", whole(1, 1024));
+  v.field("sizing", c.sizing, "What the elastic policy last decided about workers.");
   v.field("workerPod", c.worker_pod, "Pool: the worker that has it.", text(0, 253));
   v.field("parent", c.parent, "Checkpoint to start from.");
   v.field("search", c.search, "The decision that created it.");
@@ -78,6 +88,8 @@ void visit_fields(Visitor& v, T& c) {
   v.field("untilStep", c.until_step, "How far it was asked to go.", count_from(0));
   v.field("startTime", c.started_ms, "When the intent was written.", timestamp());
   v.field("runningTime", c.running_ms, "When it was first seen running.", timestamp());
+  v.field("unplacedTime", c.unplaced_ms,
+          "Since when some of its workers have found no place; of elastic trials.", timestamp());
   v.field("endTime", c.ended_ms, "When it had ended.", timestamp());
   v.field("lastStep", c.last_step, "The trial's newest step when the run ended.", count_from(0));
   v.field("failures", c.failures, "Earlier runs that failed by the trial's own fault.",

@@ -24,6 +24,8 @@ namespace fettle::core {
 // What runs can be had now. Local: worker slots on this machine.
 struct Capacity {
   std::optional<std::int64_t> trials;  // most trials at once here; absent = no limit but the budget
+  // Since when a worker of another Study has found no place; absent: all have one, or nobody knows.
+  std::optional<std::int64_t> waiting_elsewhere_ms = std::nullopt;
 };
 
 struct StudyView {
@@ -40,6 +42,7 @@ struct Run {
   std::int64_t workers = 1;  // now wanted
   // How many of them run now; absent: all where the run is Running, else none.
   std::optional<std::int64_t> running_workers;
+  std::int64_t unplaced_workers = 0;  // of those that are wanted: they find no place to run
   std::int64_t until_step = 0;  // how far it was asked to go; 0 = as the Trial says
   RunState state = RunState::kPending;
   bool terminating = false;  // Exited, but some of its workers still live: no other run may begin
@@ -86,11 +89,12 @@ struct RecordFacts {
   std::string trial;
   std::vector<api::Fact> facts;
 };
-// Changes of a Trial's spec: stop, suspend, resume, promotion.
+// Changes of a Trial's spec: stop, suspend, resume, promotion, number of workers.
 struct UpdateTrialSpec {
   std::string trial;
   api::TrialSpec spec;
   bool promotion = false;
+  bool resize = false;
 };
 struct UpdateStudyStatus {
   api::StudyStatus status;

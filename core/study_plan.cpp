@@ -15,6 +15,7 @@
 #include "base/philox.h"
 #include "core/backlog.h"
 #include "core/conditions.h"
+#include "core/elastic.h"
 #include "core/facts.h"
 #include "core/history.h"
 #include "core/ledger.h"
@@ -75,7 +76,10 @@ class StudyPlanner {
       stop_all(*draining);
     } else {
       set_suspended(study_.spec.suspend);
-      if (!study_.spec.suspend) fill_slots();
+      if (!study_.spec.suspend) {
+        fill_slots();
+        set_sizes();
+      }
       wake_when_spent(spending);
     }
     report(spending, draining);
@@ -99,6 +103,7 @@ class StudyPlanner {
   void replace(search::Replacement replacement);
   void stop_replaced();
   void create_trials();
+  void set_sizes();
   const Trial& create_trial(Json parameters, const search::Stage& stage);
   void expire();
   void wake_when_spent(const Spending& spending);
@@ -328,6 +333,29 @@ const Trial& StudyPlanner::create_trial(Json parameters, const search::Stage& st
   act(CreateTrial{trial});
   ledger_.append(std::make_shared<Trial>(std::move(trial)));
   return *ledger_.trials().back();
+}
+
+// New trials come first: what they need is not free.
+void StudyPlanner::set_sizes() {
+  if (!sizes_itself(study_.spec)) return;
+  std::vector<std::size_t> positions(ledger_.active().begin(), ledger_.active().end());
+  std::vector<TrialPtr> active;
+  for (const std::size_t position : positions) active.push_back(ledger_.trials()[position]);
+  const api::TrialCounts& counts = ledger_.counts();
+  const SizingView view{study_.spec.trial.workers.min, study_.spec.trial.workers.max,
+                        counts.completed + counts.stopped + counts.failed,
+                        capacity_.waiting_elsewhere_ms};
+  SizePlan sizes = plan_sizes(view, active, now_ms_);
+  if (sizes.wake_at_ms) wake_at(*sizes.wake_at_ms);
+  if (!sizes.change) return;
+  SizeChange& change = *sizes.change;
+  auto resized = std::make_shared<Trial>(*active[change.trial]);
+  resized->spec.workers = change.workers;
+  resized->spec.sizing = change.sizing;
+  const std::string& name = resized->metadata.name;
+  act(UpdateTrialSpec{.trial = name, .spec = resized->spec, .resize = true});
+  note(EventType::kNormal, "Resized", name + " " + change.reason);
+  ledger_.replace(positions[change.trial], std::move(resized));
 }
 
 // A Study that is over is deleted after a time, if its spec says so.

@@ -31,6 +31,7 @@
 #include "api/names.h"
 #include "api/quantity.h"
 #include "core/conditions.h"
+#include "core/elastic.h"
 #include "core/history.h"
 #include "core/measurement.h"
 #include "core/names.h"
@@ -87,6 +88,7 @@ class TrialPlanner {
   void stop_or_delete(const Run& run);
   void update_record(RunRecord& record, const Run& run);
   void reset_running(RunRecord& record) const;
+  void update_unplaced(RunRecord& record, const Run& run);
   void update_workers(RunRecord& record, const Run& run);
   void close_record(RunRecord& record, const Run& run);
   void close_lost_record(RunRecord& record);
@@ -102,7 +104,7 @@ class TrialPlanner {
   void complete(const RunRecord& record);
   void supervise(RunRecord& record, const Run& run);
   void report_waiting(const RunRecord& record, bool running);
-  void report_unread(const RunRecord& record);
+  void report_trouble(const RunRecord& record, const Run& run);
   void ask_to_stop(RunRecord& record, Outcome why, const std::string& message);
   void check_deadlines(RunRecord& record, const Run& run);
   void check_heartbeat(RunRecord& record, const Run& run, std::int64_t patience_ms);
@@ -199,6 +201,7 @@ void TrialPlanner::update_record(RunRecord& record, const Run& run) {
       record.running_ms = std::min(std::max(began_ms, record.started_ms), now_ms_);
     }
     if (record.running_ms != 0 && run.state != RunState::kExited) update_workers(record, run);
+    update_unplaced(record, run);
     if (run.state == RunState::kPending) wake_at(now_ms_ + kWaitingMs);
     if (run.state == RunState::kExited) close_record(record, run);
   }
@@ -211,6 +214,18 @@ void TrialPlanner::reset_running(RunRecord& record) const {
   record.earlier_seconds += worker_seconds(record, now_ms_);
   record.running_ms = 0;
   record.resizes.clear();
+}
+
+// Only the elastic policy asks, and each change is a write.
+void TrialPlanner::update_unplaced(RunRecord& record, const Run& run) {
+  if (!sizes_itself(study_)) return;
+  const bool waits = run.state != RunState::kExited && run.unplaced_workers > 0;
+  if (waits && record.unplaced_ms == 0) record.unplaced_ms = now_ms_;
+  if (!waits) record.unplaced_ms = 0;
+  const std::int64_t running = run.running_workers.value_or(run.workers);
+  if (run.state == RunState::kRunning && (waits || running < run.workers)) {
+    wake_at(now_ms_ + kWaitingMs);  // nothing happens when a worker finds no place
+  }
 }
 
 void TrialPlanner::update_workers(RunRecord& record, const Run& run) {
@@ -424,7 +439,7 @@ void TrialPlanner::supervise(RunRecord& record, const Run& run) {
   if (!record.stopping) {
     record.message = truncate_message(run.reason);
     report_waiting(record, running);
-    if (running) report_unread(record);
+    if (running) report_trouble(record, run);
     if (spec_.stop) {
       ask_to_stop(record, Outcome::kStopped, spec_.stop->message);
     } else if (spec_.suspend) {
@@ -460,12 +475,13 @@ void TrialPlanner::report_waiting(const RunRecord& record, bool running) {
        run_name(trial_.metadata.name, record.run) + " waits: " + record.message);
 }
 
-// A run that continues although something is the matter: its output cannot be read.
-void TrialPlanner::report_unread(const RunRecord& record) {
+// A run that continues although something is the matter: its output cannot be read, or it is to have
+// more workers than there is room for.
+void TrialPlanner::report_trouble(const RunRecord& record, const Run& run) {
   const std::vector<RunRecord>& before = trial_.status.runs;
   const bool is_recorded = !before.empty() && before.back().message == record.message;
   if (record.message.empty() || is_recorded) return;
-  note(EventType::kWarning, "Unread",
+  note(EventType::kWarning, run.unplaced_workers > 0 ? "NoPlace" : "Unread",
        run_name(trial_.metadata.name, record.run) + " runs: " + record.message);
 }
 
@@ -546,7 +562,8 @@ bool TrialPlanner::status_changed() const {
 void TrialPlanner::drop_idle_first_run() {
   if (!trial_.status.runs.empty() || status_.runs.size() != 1) return;
   const RunRecord& first = status_.runs.front();
-  const bool silent = first.running_ms == 0 && !first.stopping && first.message.empty();
+  const bool silent =
+      first.running_ms == 0 && !first.stopping && first.message.empty() && first.unplaced_ms == 0;
   if (silent && !first.outcome) status_.runs.clear();
 }
 

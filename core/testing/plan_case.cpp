@@ -124,6 +124,7 @@ api::RunRecord to_record(const Json& from, const api::TrialSpec& spec) {
     if (key == "until") record.until_step = value.as_integer();
     if (key == "started") record.started_ms = to_ms(value);
     if (key == "running") record.running_ms = to_ms(value);
+    if (key == "unplaced") record.unplaced_ms = to_ms(value);
     if (key == "ended") record.ended_ms = to_ms(value);
     if (key == "last") record.last_step = value.as_integer();
     if (key == "failures") record.failures = value.as_integer();
@@ -142,10 +143,17 @@ void check_keys(const Json& from, const std::set<std::string>& known) {
   }
 }
 
+api::Sizing to_sizing(const Json& from) {
+  check_keys(from, {"at", "workers", "noRoomAfter"});
+  api::Sizing sizing{to_ms(*from.find("at")), from.find("workers")->as_integer(), std::nullopt};
+  if (from.find("noRoomAfter")) sizing.no_room_after = from.find("noRoomAfter")->as_integer();
+  return sizing;
+}
+
 api::Trial to_trial(const Json& from, const api::Study& study, std::int64_t index) {
-  check_keys(from,
-             {"index", "x", "phase", "until", "workers", "stop", "suspend", "records", "facts",
-              "report", "deleted", "bracket", "rung", "parent", "replaces", "conditions"});
+  check_keys(
+      from, {"index", "x", "phase", "until", "workers", "stop", "suspend", "records", "facts",
+             "report", "deleted", "bracket", "rung", "parent", "replaces", "conditions", "sizing"});
   const auto find = [&from](const char* key) { return from.find(key); };
   api::Trial trial;
   trial.spec.study = study.metadata.name;
@@ -162,6 +170,7 @@ api::Trial to_trial(const Json& from, const api::Study& study, std::int64_t inde
   }
   if (find("replaces")) trial.spec.search.replaces = find("replaces")->as_string();
   if (find("workers")) trial.spec.workers = find("workers")->as_integer();
+  if (find("sizing")) trial.spec.sizing = to_sizing(*find("sizing"));
   if (find("stop")) trial.spec.stop = api::Stop{find("stop")->as_string(), "as decided", 0};
   if (find("suspend")) trial.spec.suspend = find("suspend")->as_boolean();
   if (find("deleted")) trial.metadata.deleted_ms = to_ms(*find("deleted"));
@@ -186,11 +195,12 @@ api::Trial to_trial(const Json& from, const api::Study& study, std::int64_t inde
 Run to_run(const Json& from) {
   check_keys(from, {"run", "state", "outcome", "workers", "reason", "silence", "started", "seen",
                     "ended", "report", "uid", "until", "exitCode", "heard", "read", "queued",
-                    "workersRunning", "terminating"});
+                    "workersRunning", "workersUnplaced", "terminating"});
   Run run;
   for (const auto& [key, value] : from.as_object()) {
     if (key == "run") run.id = value.as_integer();
     if (key == "workers") run.workers = value.as_integer();
+    if (key == "workersUnplaced") run.unplaced_workers = value.as_integer();
     if (key == "workersRunning") run.running_workers = value.as_integer();
     if (key == "terminating") run.terminating = value.as_boolean();
     if (key == "uid") run.pod_uid = value.as_string();
@@ -240,7 +250,7 @@ api::Study to_study(const Json* over) {
 
 PlanCase to_case(const Json& from) {
   check_keys(from, {"case", "now", "study", "trials", "trial", "runs", "orphan", "capacity",
-                    "space", "expect"});
+                    "waitingElsewhere", "space", "expect"});
   PlanCase plan_case;
   plan_case.name = from.find("case")->as_string();
   plan_case.now_ms = to_ms(*from.find("now"));
@@ -249,6 +259,8 @@ PlanCase to_case(const Json& from) {
   plan_case.orphan = from.find("orphan") != nullptr && from.find("orphan")->as_boolean();
   const Json* capacity = from.find("capacity");
   if (capacity != nullptr) plan_case.capacity.trials = capacity->as_integer();
+  const Json* waiting = from.find("waitingElsewhere");
+  if (waiting != nullptr) plan_case.capacity.waiting_elsewhere_ms = to_ms(*waiting);
   plan_case.space = from.find("space") ? from.find("space")->as_integer() : 1'000;
   if (plan_case.is_study) {
     std::int64_t index = 0;

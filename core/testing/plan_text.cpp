@@ -103,6 +103,10 @@ std::string text_of(const UpdateTrialSpec& update) {
     return "promote " + update.trial + " until " + std::to_string(spec.until_step) + ", basis " +
            std::to_string(spec.search.promotions.back().basis);
   }
+  if (update.resize) {
+    return "size " + update.trial + " to " + std::to_string(spec.workers) +
+           (spec.sizing->no_room_after ? ", no room" : "");
+  }
   return (spec.suspend ? "suspend " : "resume ") + update.trial;
 }
 

@@ -20,6 +20,8 @@ using core::RunState;
 
 // Waiting in the queue of gangs is reported after this.
 constexpr std::int64_t kTurnPatienceMs = 30'000;
+// In which pods are made and bound where there is room.
+constexpr std::int64_t kPlacingMs = 3'000;
 constexpr const char* kRankLabel = "batch.kubernetes.io/job-completion-index";
 
 // The number in a label or annotation; 0 if absent.
@@ -91,6 +93,7 @@ class RunReader {
   bool has_gang_timed_out();
   void wait_or_run();
   std::int64_t needed() const;
+  std::int64_t unplaced() const;
   std::string why_no_pods() const;
   std::string why_incomplete() const;
   bool any_pod_alive() const {
@@ -328,8 +331,20 @@ std::int64_t RunReader::needed() const {
   return std::min(number_in(job_.metadata.annotations, kMinWorkersAnnotation), job_.completions);
 }
 
+// Workers without a node, once the scheduler has had time to find one.
+std::int64_t RunReader::unplaced() const {
+  std::int64_t placed = 0;
+  for (const auto& [rank, pod] : pods_) {
+    const bool is_new = view_.now_ms - pod->metadata.created_ms < kPlacingMs;
+    if (!pod->node.empty() || is_new) ++placed;
+  }
+  if (view_.now_ms - job_.metadata.created_ms < kPlacingMs) return 0;
+  return std::max<std::int64_t>(0, job_.completions - placed);
+}
+
 void RunReader::wait_or_run() {
   run_.queued = is_queued();
+  run_.unplaced_workers = unplaced();
   if (pods_.empty() || run_.queued) run_.reason = why_no_pods();
   std::int64_t running = 0;
   bool first_runs = false;

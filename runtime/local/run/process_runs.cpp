@@ -329,7 +329,12 @@ Status ProcessRuns::resize(const api::Trial& trial, std::int64_t run, std::int64
       return success();
     }
   }
-  FETTLE_TRY(grow(key, workers));
+  const Status grown = grow(key, workers);
+  if (!grown.ok() && grown.error().code == ErrorCode::kUnavailable) {
+    lack(key, workers, grown.error().message);
+    return success();
+  }
+  FETTLE_TRY(grown);
   SupervisorCommand command;
   command.kind = SupervisorCommand::Kind::kResize;
   command.trial = trial.metadata.name;
@@ -338,8 +343,22 @@ Status ProcessRuns::resize(const api::Trial& trial, std::int64_t run, std::int64
   FETTLE_TRY(supervisor_->send(command));
   const std::lock_guard<std::mutex> guard(mutex_);
   const auto found = runs_.find(key);
-  if (found != runs_.end()) found->second.run.workers = workers;
+  if (found == runs_.end()) return success();
+  Known& known = found->second;
+  known.run.workers = workers;
+  if (known.run.unplaced_workers > 0) known.run.reason.clear();
+  known.run.unplaced_workers = 0;
   return success();
+}
+
+// The workers that it has go on without those there is no room for; who asked may ask again.
+void ProcessRuns::lack(const RunKey& key, std::int64_t workers, const std::string& why) {
+  const std::lock_guard<std::mutex> guard(mutex_);
+  const auto found = runs_.find(key);
+  if (found == runs_.end()) return;
+  core::Run& run = found->second.run;
+  run.unplaced_workers = std::max<std::int64_t>(0, workers - run.workers);
+  if (essence(run.reason) != essence(why)) run.reason = why;
 }
 
 // Takes what more workers need, if nobody waits for it who came earlier. Needs start_mutex_.
@@ -427,6 +446,8 @@ Result<std::vector<core::Run>> ProcessRuns::observe(const api::Trial& trial) {
   const RunKey first{name, 0};
   for (auto it = runs_.lower_bound(first); it != runs_.end() && it->first.first == name; ++it) {
     runs.push_back(it->second.run);
+    const bool waits = std::find(queue_.begin(), queue_.end(), it->first) != queue_.end();
+    if (waits) runs.back().unplaced_workers = runs.back().workers;
   }
   return runs;
 }

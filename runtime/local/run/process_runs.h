@@ -82,6 +82,7 @@ class ProcessRuns final : public control::Runs {
                  SupervisorCommand& command) const;
   Status give_gpus(const Wanted& wanted, const std::vector<GpuName>& gpus,
                    SupervisorCommand& command) const;
+  void lack(const RunKey& key, std::int64_t workers, const std::string& why);
   Status grow(const RunKey& key, std::int64_t workers);
   void wait(const RunKey& key, const std::string& reason, std::int64_t pause_ms);
   void leave_queue(const RunKey& key);
