@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/elastic.h"
 #include "core/names.h"
 #include "kube/json_path.h"
 #include "runtime/kubernetes/claim.h"
@@ -469,7 +470,35 @@ void JobRuns::read_log(const kube::Job& job, const api::Study& study, const api:
 
 void JobRuns::stop_reading() { logs_.stop(); }
 
-core::Capacity JobRuns::capacity(const api::Study&) { return {}; }
+core::Capacity JobRuns::capacity(const api::Study& study) {
+  core::Capacity capacity;
+  if (core::sizes_itself(study.spec)) capacity.waiting_elsewhere_ms = waiting_elsewhere(study);
+  return capacity;
+}
+
+// When the oldest pod of another Study was made that the scheduler finds no node for. Node selectors
+// are not compared: a trial that gives GPUs back in vain gets them again.
+std::optional<std::int64_t> JobRuns::waiting_elsewhere(const api::Study& study) {
+  std::optional<std::int64_t> oldest_ms;
+  std::map<control::Key, bool> competes;
+  for (const PodPtr& pod : pods_.all()) {
+    const api::Metadata& metadata = pod->metadata;
+    if (pod->unschedulable.empty() || !pod->node.empty() || metadata.deleted_ms != 0) continue;
+    const auto label = metadata.labels.find(core::kStudyLabel);
+    if (label == metadata.labels.end()) continue;
+    const control::Key key{metadata.ns, label->second};
+    if (key.ns == study.metadata.ns && key.name == study.metadata.name) continue;
+    const auto [known, is_new] = competes.try_emplace(key, false);
+    if (is_new) {
+      const Result<api::Study> other = store_.get_study(key);
+      known->second =
+          other.ok() && other->spec.trial.gpu.has_value() == study.spec.trial.gpu.has_value();
+    }
+    if (known->second)
+      oldest_ms = std::min(metadata.created_ms, oldest_ms.value_or(metadata.created_ms));
+  }
+  return oldest_ms;
+}
 
 void JobRuns::watch(std::function<void(const std::string& trial)> listener) {
   const std::lock_guard lock(mutex_);

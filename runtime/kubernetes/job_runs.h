@@ -60,6 +60,7 @@ class JobRuns final : public control::Runs {
 
  private:
   JobPtr find_job(const api::Trial& trial, std::int64_t run) const;
+  std::optional<std::int64_t> waiting_elsewhere(const api::Study& study);
   Status create(const Json& job, const api::Trial& trial, std::int64_t run);
   Status adopt(const api::Trial& trial, const std::string& name);
   Status cache_job(const Json& job);

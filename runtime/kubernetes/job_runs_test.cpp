@@ -10,6 +10,7 @@
 #include "api/study_json.h"
 #include "api/timestamp.h"
 #include "api/yaml/study_file.h"
+#include "core/names.h"
 #include "kube/json_path.h"
 #include "runtime/kubernetes/run_of_job.h"
 #include "runtime/kubernetes/testing/fake_cluster.h"
@@ -428,6 +429,48 @@ TEST_F(JobRunsTest, AClusterHasNoEnvironmentToPassOn) {
   ASSERT_FALSE(checked.ok());
   EXPECT_THAT(checked.error().message, HasSubstr("spec.trial.passEnvironment: a cluster has not"));
   EXPECT_THAT(checked.error().message, HasSubstr("env or envFrom"));
+}
+
+// A pod of Study `other` that no node has room for, made at `created`.
+Json waiting_pod(const std::string& other, const std::string& name, const std::string& created) {
+  const Json condition = Json::object({{"type", "PodScheduled"},
+                                       {"status", "False"},
+                                       {"reason", "Unschedulable"},
+                                       {"message", "0/2 nodes: Insufficient nvidia.com/gpu"}});
+  return Json::object(
+      {{"apiVersion", "v1"},
+       {"kind", "Pod"},
+       {"metadata", Json::object({{"name", name},
+                                  {"namespace", "team"},
+                                  {"creationTimestamp", created},
+                                  {"labels", Json::object({{core::kStudyLabel, other},
+                                                           {kTrialLabel, other + "-0"}})}})},
+       {"status",
+        Json::object({{"phase", "Pending"}, {"conditions", Json(Json::Array{condition})}})}});
+}
+
+// core/elastic.h makes room for it.
+TEST_F(JobRunsTest, AnElasticStudyHearsOfTrialsOfOtherStudiesThatWaitForGpus) {
+  study_.spec.trial.workers = {1, 4, api::WorkersSizing::kAuto};
+  study_.spec.trial.gpu.emplace().count = 1;
+  const auto waiting = [this] { return runs().capacity(study_).waiting_elsewhere_ms; };
+  std::string with_gpu = template_study(1) + "    gpu: {count: 1}\n";
+  with_gpu.replace(with_gpu.find("name: digits"), 12, "name: letters");
+  cluster_.apply(with_gpu, "letters-uid");
+  std::string without = template_study(1);
+  without.replace(without.find("name: digits"), 12, "name: cpu-only");
+  cluster_.apply(without, "cpu-only-uid");
+
+  cluster_.server.set(kube::kPods, waiting_pod("digits", "a", "1970-01-01T00:00:01Z"));
+  cluster_.server.set(kube::kPods, waiting_pod("cpu-only", "b", "1970-01-01T00:00:02Z"));
+  cluster_.server.set(kube::kPods, waiting_pod("letters", "c", "1970-01-01T00:00:04Z"));
+  ASSERT_TRUE(eventually([&] { return waiting().has_value(); }));
+  EXPECT_EQ(waiting(), 4'000) << "its own pods do not count, nor those without GPUs";
+  cluster_.server.set(kube::kPods, waiting_pod("letters", "d", "1970-01-01T00:00:03Z"));
+  EXPECT_TRUE(eventually([&] { return waiting() == 3'000; })) << "the one that waits longest";
+
+  study_.spec.trial.workers.sizing = api::WorkersSizing::kManual;
+  EXPECT_EQ(waiting(), std::nullopt) << "nobody asks";
 }
 
 }  // namespace

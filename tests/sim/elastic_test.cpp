@@ -1,7 +1,6 @@
 // The elastic policy (core/elastic.h) against fixed world sizes, on the same trace: 200 trials on
 // four nodes of eight GPUs that come and go. The table that this prints is in docs/gpus.md.
 #include "core/elastic.h"
-#include "core/study_status.h"
 
 #include <gtest/gtest.h>
 
@@ -14,6 +13,7 @@
 
 #include "base/philox.h"
 #include "control/manager.h"
+#include "core/conditions.h"
 #include "tests/sim/gpu_nodes.h"
 #include "tests/sim/sim_clock.h"
 #include "tests/sim/simulation.h"
