@@ -43,7 +43,7 @@ struct Run {
   // How many of them run now; absent: all where the run is Running, else none.
   std::optional<std::int64_t> running_workers;
   std::int64_t unplaced_workers = 0;  // of those that are wanted: they find no place to run
-  std::int64_t until_step = 0;  // how far it was asked to go; 0 = as the Trial says
+  std::int64_t until_step = 0;        // how far it was asked to go; 0 = as the Trial says
   RunState state = RunState::kPending;
   bool terminating = false;  // Exited, but some of its workers still live: no other run may begin
   std::string reason;        // Pending: what it waits for. Exited: explanation

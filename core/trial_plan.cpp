@@ -35,6 +35,7 @@
 #include "core/history.h"
 #include "core/measurement.h"
 #include "core/names.h"
+#include "core/no_result.h"
 #include "core/plan.h"
 #include "core/problem.h"
 #include "core/run_records.h"
@@ -93,8 +94,6 @@ class TrialPlanner {
   void close_record(RunRecord& record, const Run& run);
   void close_lost_record(RunRecord& record);
   Outcome judge_exit(const RunRecord& record, const Run& run, std::string& message);
-  std::string explain_no_result(const RunRecord& record, const Run& run) const;
-  std::string explain_rung(const RunRecord& record) const;
   const Run* find_run(std::int64_t id) const;
 
   // Deciding.
@@ -251,11 +250,6 @@ void TrialPlanner::close_lost_record(RunRecord& record) {
   record.last_step = status_.report ? status_.report->step : 0;
 }
 
-// At the end of a sentence about a run without a report.
-std::string with_reason(const std::string& silence) {
-  return silence.empty() ? "" : "; " + silence;
-}
-
 // What the exit means. Whoever says that the last step was reached is believed, even if it was
 // asked to stop or disrupted meanwhile; a stop that we asked for explains any other exit. Whoever
 // exits with 0 before has ended all the same, and is judged by what it reported.
@@ -277,40 +271,10 @@ Outcome TrialPlanner::judge_exit(const RunRecord& record, const Run& run, std::s
     return *record.stopping;
   }
   if (reported_outcome != Outcome::kSucceeded) return reported_outcome;
-  const std::string missing = explain_no_result(record, run);
+  const std::string missing = explain_no_result(study_, spec_, status_.report, record, run);
   if (missing.empty()) return reported_outcome;
   message = missing;
   return Outcome::kFailed;
-}
-
-// Why a run that exited with 0 has no result; "" if it has one.
-std::string TrialPlanner::explain_no_result(const RunRecord& record, const Run& run) const {
-  // What a promoted trial reported before stands, if there is nothing to add to it.
-  const bool promoted = spec_.search.rung > spec_.search.bracket;
-  const bool reported =
-      status_.report && (promoted || run.report || status_.report->step > record.last_step ||
-                         status_.report->step >= record.until_step);
-  if (!reported) {
-    return "exited with 0 but reported no metric; expected " + study_.objectives.front().metric +
-           R"(, for example a line {"step": 1, ")" + study_.objectives.front().metric +
-           R"(": 0.5} on its output)" + explain_rung(record) + with_reason(run.silence);
-  }
-  const std::vector<std::string> missing = missing_metrics(study_, *status_.report);
-  if (missing.empty()) return "";
-  const std::vector<std::string> seen = seen_metrics(*status_.report);
-  return "exited with 0 but never reported the objective " + list_names(missing) +
-         "; it reported " + (seen.empty() ? "no metric" : list_names(seen)) + explain_rung(record);
-}
-
-// One that was to pause at a rung may only have been too early for it; "" for any other.
-std::string TrialPlanner::explain_rung(const RunRecord& record) const {
-  if (record.until_step >= study_.resource.max) return "";
-  const std::string& algorithm = study_.algorithm.name;
-  const std::string field = algorithm == "schedule"           ? "algorithm.legs[].untilStep"
-                            : api::replaces_trials(algorithm) ? "algorithm.interval"
-                                                              : "resource.min";
-  return "; it was sent to " + study_.resource.unit + " " + std::to_string(record.until_step) +
-         " first: if " + study_.objectives.front().metric + " comes later, raise " + field;
 }
 
 // ---- Deciding ----------------------------------------------------------------------------------
@@ -475,8 +439,8 @@ void TrialPlanner::report_waiting(const RunRecord& record, bool running) {
        run_name(trial_.metadata.name, record.run) + " waits: " + record.message);
 }
 
-// A run that continues although something is the matter: its output cannot be read, or it is to have
-// more workers than there is room for.
+// A run that continues although something is the matter: its output cannot be read, or there is no
+// room for all the workers that it is to have.
 void TrialPlanner::report_trouble(const RunRecord& record, const Run& run) {
   const std::vector<RunRecord>& before = trial_.status.runs;
   const bool is_recorded = !before.empty() && before.back().message == record.message;

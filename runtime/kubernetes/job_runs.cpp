@@ -476,8 +476,8 @@ core::Capacity JobRuns::capacity(const api::Study& study) {
   return capacity;
 }
 
-// When the oldest pod of another Study was made that the scheduler finds no node for. Node selectors
-// are not compared: a trial that gives GPUs back in vain gets them again.
+// When the oldest pod of another Study was made that the scheduler finds no node for. Node
+// selectors are not compared: a trial that gives GPUs back in vain gets them again.
 std::optional<std::int64_t> JobRuns::waiting_elsewhere(const api::Study& study) {
   std::optional<std::int64_t> oldest_ms;
   std::map<control::Key, bool> competes;

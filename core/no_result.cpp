@@ -1,0 +1,53 @@
+#include "core/no_result.h"
+
+#include <vector>
+
+#include "api/names.h"
+#include "core/measurement.h"
+
+namespace fettle::core {
+
+using api::RunRecord;
+using api::StudySpec;
+using api::TrialSpec;
+
+namespace {
+
+// One that was to pause at a rung may only have been too early for it; "" for any other.
+std::string explain_rung(const StudySpec& study, const RunRecord& record) {
+  if (record.until_step >= study.resource.max) return "";
+  const std::string& algorithm = study.algorithm.name;
+  const std::string field = algorithm == "schedule"           ? "algorithm.legs[].untilStep"
+                            : api::replaces_trials(algorithm) ? "algorithm.interval"
+                                                              : "resource.min";
+  return "; it was sent to " + study.resource.unit + " " + std::to_string(record.until_step) +
+         " first: if " + study.objectives.front().metric + " comes later, raise " + field;
+}
+
+}  // namespace
+
+std::string with_reason(const std::string& silence) {
+  return silence.empty() ? "" : "; " + silence;
+}
+
+std::string explain_no_result(const StudySpec& study, const TrialSpec& trial,
+                              const std::optional<api::Report>& report, const RunRecord& record,
+                              const Run& run) {
+  // What a promoted trial reported before stands, if there is nothing to add to it.
+  const bool promoted = trial.search.rung > trial.search.bracket;
+  const bool reported = report && (promoted || run.report || report->step > record.last_step ||
+                                   report->step >= record.until_step);
+  if (!reported) {
+    return "exited with 0 but reported no metric; expected " + study.objectives.front().metric +
+           R"(, for example a line {"step": 1, ")" + study.objectives.front().metric +
+           R"(": 0.5} on its output)" + explain_rung(study, record) + with_reason(run.silence);
+  }
+  const std::vector<std::string> missing = missing_metrics(study, *report);
+  if (missing.empty()) return "";
+  const std::vector<std::string> seen = seen_metrics(*report);
+  return "exited with 0 but never reported the objective " + list_names(missing) +
+         "; it reported " + (seen.empty() ? "no metric" : list_names(seen)) +
+         explain_rung(study, record);
+}
+
+}  // namespace fettle::core
