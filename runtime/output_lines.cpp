@@ -10,8 +10,8 @@ constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 bool is_between(char c, char low, char high) { return c >= low && c <= high; }
 
-// One escape sequence at the beginning of a text: its length, and whether the text before it is no
-// longer to be seen.
+// One escape sequence at the beginning of a text: its length, and whether it erases the text before
+// it.
 struct Escape {
   std::size_t length = 0;
   bool hides = false;

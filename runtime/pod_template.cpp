@@ -5,7 +5,7 @@ namespace {
 
 constexpr const char* kTrainer = "trainer";
 
-// One body for templates that may be changed and those that may not.
+// One body for const and mutable templates.
 template <class J>
 J* find_trial_container(J& pod_template) {
   J* const spec = pod_template.find("spec");

@@ -12,7 +12,7 @@ std::string checkpoint_directory(const std::string& root, const std::string& stu
   return root + "/" + study_uid + "/" + trial;
 }
 
-// Programs that are not ours are not known to continue without one of their workers.
+// A program of the user's own may not continue without one of its workers.
 std::optional<std::int64_t> least_workers(const api::Study& study) {
   const api::Workers& workers = study.spec.trial.workers;
   if (!study.spec.trial.trainer || workers.min >= workers.max) return std::nullopt;
@@ -52,7 +52,7 @@ Result<api::TrialFile> make_trial_file(const api::Study& study, const api::Trial
   }
   if (study.spec.trial.trainer) {
     FETTLE_ASSIGN(file.trainer, api::resolve_trainer(study.spec, trial.spec.parameters));
-    // On the CPU it would keep GPUs from others, and nobody would notice.
+    // On the CPU it would block GPUs, and nobody would notice.
     api::BackendKind& backend = file.trainer->training.backend;
     const bool has_gpus = study.spec.trial.gpu.has_value();
     if (has_gpus && backend == api::BackendKind::kAuto) backend = api::BackendKind::kCuda;

@@ -15,7 +15,7 @@
 namespace fettle::local {
 namespace {
 
-constexpr std::int64_t kWorthAWordMs = 60'000;  // clocks differ by less at any time
+constexpr std::int64_t kWorthAWordMs = 60'000;  // clocks often differ by less
 
 }  // namespace
 
@@ -31,7 +31,7 @@ std::string find_trainer() {
 
 namespace {
 
-// Nobody decides by times that have not come yet, and what is odd about the store is said.
+// Times in the future are set back, and anything wrong with the store is said.
 Status make_trustworthy(SqliteStore& store, const SessionOptions& options) {
   std::vector<std::string> words = store.caveats();
   FETTLE_ASSIGN(const std::int64_t ahead_ms, store.end_future());

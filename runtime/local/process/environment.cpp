@@ -9,10 +9,9 @@
 namespace fettle::local {
 namespace {
 
-// What programs need to be found, to find their libraries, data and home, to reach the network as
-// this machine does, to use its hardware, and to speak the user's language. Everything else a Study
-// says itself, so that a trial depends on the Study, not on the shell it was started from. No
-// secrets: those a Study asks for by name.
+// Variables by which programs are found and find libraries, data and home, reach the network, use
+// the hardware, and choose the language. A Study sets everything else, so that a trial depends on
+// the Study and not on the shell it was started from. No secrets: a Study asks for those by name.
 constexpr std::array kInheritedVariables = {
     "PATH",
     "HOME",

@@ -11,16 +11,16 @@
 namespace fettle::local {
 namespace {
 
-// For a supervisor that is late; when it hangs, its guards see to the end of the grace period.
+// Added for a supervisor that is late. If it hangs, its guards end the grace period.
 constexpr auto kSupervisorDelay = std::chrono::seconds(2);
 
-// It neither dies of SIGTERM nor does anything about it as long as its command runs.
+// A shell that neither dies of SIGTERM nor handles it while its command runs.
 bool passes_on(const Process& process) {
   return process.is_shell && process.on_term != Process::OnTerm::kDies;
 }
 
-// The guard's children, and what shells with traps run in the foreground. What such a shell runs
-// after it was told is its trap.
+// The guard's children, and the foreground commands of shells with traps. What such a shell starts
+// after SIGTERM is its trap.
 std::vector<const Process*> front_of(pid_t guard, const std::vector<Process>& tree,
                                      const std::set<ProcessId>& told,
                                      const std::set<ProcessId>& later) {
@@ -40,7 +40,7 @@ std::vector<const Process*> front_of(pid_t guard, const std::vector<Process>& tr
   return front;
 }
 
-// Its input ends when those that write it have ended.
+// Its input ends when its writers have ended.
 bool has_a_writer(const Process& reader, const std::vector<Process>& tree) {
   if (reader.input == 0) return false;
   return std::ranges::any_of(tree, [&](const Process& writer) {
@@ -67,7 +67,8 @@ Turns whose_turn(pid_t guard, const std::vector<Process>& tree, const std::set<P
     (has_a_writer(*process, tree) ? turns.later : turns.now).push_back(process->id);
   }
   if (!turns.now.empty() || turns.later.empty()) return turns;
-  // They read from each other, or from one that nobody tells: then nobody would begin.
+  // They read from each other, or from one that gets no signal: otherwise none would ever come
+  // next.
   const bool somebody_ends =
       std::ranges::any_of(tree, [&](const Process& process) { return told.count(process.id) > 0; });
   if (!somebody_ends) std::swap(turns.now, turns.later);

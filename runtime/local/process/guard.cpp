@@ -29,7 +29,7 @@ namespace {
 constexpr auto kKillInterval = std::chrono::milliseconds(2);
 // 20 s: what is left then cannot be killed (it hangs in the kernel).
 constexpr int kKillRounds = 10'000;
-// Whoever is killed again and again is killed for a reason.
+// A worker that is killed again and again is killed for a reason.
 constexpr int kMostSuccessors = 16;
 // A program that cannot be started now is tried again this often, for 30 s.
 constexpr auto kStartInterval = std::chrono::milliseconds(250);
@@ -121,7 +121,7 @@ std::vector<std::string> environment_of(const GuardRequest& request, std::size_t
   return environment;
 }
 
-// What may be otherwise in a moment, and says nothing about the Study.
+// Errors that may be gone in a moment, and that the Study did not cause.
 bool is_for_now(int code) {
   return code == EAGAIN || code == ENOMEM || code == ETXTBSY || code == EMFILE || code == ENFILE;
 }
@@ -137,7 +137,7 @@ void start_program(const std::vector<char*>& arguments) {
   }
 }
 
-// A process of the trial's own, until exec.
+// The worker's process, up to exec.
 [[noreturn]] void become_trial(const GuardRequest& request, std::size_t rank, const Pipes& pipes,
                                pid_t guard) {
   ::setsid();  // a group and a session of its own: no terminal, and Ctrl-C does not reach it
@@ -179,8 +179,8 @@ struct Worker {
   pid_t pid = 0;  // 0: it has not begun
   bool ended = false;
   int status = 0;       // as waitpid has it, once it ended
-  bool leaves = false;  // it was told to
-  bool lost = false;    // it was killed, and is to have a successor
+  bool leaves = false;  // it got SIGTERM because it is above the wanted number
+  bool lost = false;    // it was killed, and will be replaced
   bool runs() const { return pid != 0 && !ended; }
 };
 
@@ -246,19 +246,19 @@ class Workers {
     }
   }
 
-  // Some of those that are wanted could not be started; settle() is to be tried again.
+  // Some workers could not be started; call settle() again.
   bool waits_for_room() const { return failed_starts_ > 0 && !closing_ && !is_parting(); }
-  // errno; 0: enough of them run, or may still be started.
+  // errno; 0: enough workers run, or may still start.
   int start_error() const {
     const bool gives_up = failed_starts_ >= kStartAttempts && left() < least_;
     return gives_up || (closing_ && decider().pid == 0) ? start_error_ : 0;
   }
 
   bool all_ended() const { return left() == 0 && !waits_for_room(); }
-  // The trial has ended as far as its result goes, but not yet all its workers.
+  // The trial's result is decided, but some workers still run.
   bool is_parting() const { return workers_[0].ended || decider_ > 0; }
 
-  // The first that failed where all were needed, else worker 0.
+  // Of the worker that decides: the first that failed where all were needed, else worker 0.
   std::int32_t rank() const { return decider_; }
   std::int32_t wait_status() const { return decider().status; }
   // By SIGTERM, if not from us.
@@ -322,7 +322,7 @@ class Workers {
   std::int32_t decider_ = 0;
 };
 
-// Kills and reaps until this process has no children left. Returns how many were in the way.
+// Kills and reaps until this process has no children left. Returns how many there were.
 int kill_all(Workers& workers) {
   int killed = 0;
   for (int round = 0; round < kKillRounds; ++round) {
@@ -347,13 +347,13 @@ sigset_t guard_commands() {
   return set_of({SIGTERM, guard_resize_signal(), guard_stop_signal(), guard_kill_signal()});
 }
 
-// The life of a trial from its start to its end. It ends by itself, stops gently, or is killed.
+// Watches a trial from its start to its end: it ends by itself, stops gently, or is killed.
 class Watch {
  public:
   Watch(Workers& workers, const GuardRequest& request)
       : workers_(workers), parting_time_(request.parting_time), stop_(request.grace) {}
 
-  // Until what is left of the trial is to be killed.
+  // Returns when everything that is left of the trial should be killed.
   void run() {
     while (!killed_) {
       const bool some_left = workers_.reap();
@@ -445,7 +445,7 @@ GuardReport report_of(const Workers& workers) {
 }
 
 [[noreturn]] void become_guard(const GuardRequest& request, Pipes pipes, pid_t supervisor) {
-  // All signals are blocked, and commands are waited for. The trial unblocks them again.
+  // All signals are blocked, and sigtimedwait() takes the commands. The trial unblocks them.
   sigset_t all;
   ::sigfillset(&all);
   ::sigprocmask(SIG_SETMASK, &all, nullptr);

@@ -26,7 +26,7 @@ bool overwrite(int fd, std::string_view content) {
   return ::ftruncate(fd, static_cast<off_t>(content.size())) == 0;
 }
 
-// Into blocks that the file has already.
+// Overwrites blocks that the file already has.
 bool write_into_room(const std::string& run_directory, std::string_view content) {
   if (content.size() > kOutcomeRoom) return false;
   const std::string room = room_of(run_directory);
@@ -41,7 +41,7 @@ bool write_into_room(const std::string& run_directory, std::string_view content)
 }  // namespace
 
 Status reserve_outcome(const std::string& run_directory) {
-  // Not zeros: some file systems take no room for those.
+  // Not zeros: some file systems store those without taking room.
   return write_file(room_of(run_directory), std::string(kOutcomeRoom, '\n'));
 }
 

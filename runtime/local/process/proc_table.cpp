@@ -20,7 +20,7 @@ namespace {
 constexpr std::array<std::string_view, 10> kShells = {"sh",  "dash", "bash", "ash",  "busybox",
                                                       "zsh", "ksh",  "mksh", "yash", "fish"};
 
-// Where numbers stand in /proc/<pid>/stat, counted from behind the process's name.
+// Positions of numbers in /proc/<pid>/stat, counted after the process's name.
 constexpr std::size_t kParent = 0;
 constexpr std::size_t kTerminal = 3;
 constexpr std::size_t kStartTime = 18;

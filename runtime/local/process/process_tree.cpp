@@ -86,7 +86,7 @@ bool has_entry(const std::string& environment, const std::string& begin) {
   return environment.rfind(begin, 0) == 0 || environment.find('\0' + begin) != std::string::npos;
 }
 
-// Somebody who tries a trial by hand sets FETTLE_TRIAL, but hardly FETTLE_POD_UID, and sits at a
+// A person who runs a trial by hand sets FETTLE_TRIAL, but hardly FETTLE_POD_UID, and sits at a
 // terminal, which no process of a trial has.
 bool is_stray(pid_t pid, const std::string& study_directory) {
   const auto environment = read_file(proc(pid, "environ"));
@@ -94,8 +94,8 @@ bool is_stray(pid_t pid, const std::string& study_directory) {
          has_entry(*environment, "FETTLE_POD_UID=") && terminal_of(pid) == 0;
 }
 
-// Kills the process if it is a stray. Its descriptor was opened before anything was read of it, so
-// another process that gets its number meanwhile is not meant. False: it is none of ours.
+// Kills the process if it is a stray. The pidfd is opened before anything is read of it, so a new
+// process that reuses the number is never killed. False: it is not ours.
 bool kill_stray(pid_t pid, const std::string& study_directory) {
   // glibc 2.36 declares pidfd_open() and its like without C linkage.
   const int process = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));

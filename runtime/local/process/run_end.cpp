@@ -47,7 +47,7 @@ std::string cannot_start(const RunEnd& end) {
   }
 }
 
-// What is for now: said of the machine, not of the Study.
+// Temporary: a fault of the machine, not of the Study.
 std::string no_room(const RunEnd& end) {
   const std::string text =
       "cannot start " + end.command + " now: " + system_message(end.report.error);
@@ -88,7 +88,7 @@ std::string stop_sentence(const RunEnd& end) {
   return text;
 }
 
-// Its own fault, so that it is not run again for ever: the next life needs as much.
+// Its own fault, so that it does not retry for ever: the next run needs as much.
 void by_oom_kill(const RunEnd& end, const std::string& what, RunOutcome& out) {
   out.outcome = api::Outcome::kOutOfMemory;
   out.message = what + " by the kernel, because memory ran out; it was last seen to hold " +
@@ -145,8 +145,8 @@ void by_end(const RunEnd& end, RunOutcome& out) {
     by_exit_code(end, WEXITSTATUS(status), out);
   }
   if (end.cause == StopCause::kNone) return;
-  // One that finished before it noticed has succeeded all the same. Exit code 0 alone does not say
-  // that: many programs leave so on SIGTERM.
+  // A run that finished before it noticed has succeeded. Exit code 0 alone does not prove that:
+  // many programs exit with 0 on SIGTERM.
   if (out.outcome == api::Outcome::kSucceeded && end.final_result) return;
   if (end.cause == StopCause::kMemory) return by_memory_limit(end, out);
   out.outcome = end.cause == StopCause::kAsked ? api::Outcome::kStopped : api::Outcome::kDisrupted;
@@ -174,7 +174,7 @@ RunOutcome explain(const RunEnd& end) {
     return out;
   } else {
     by_end(end, out);
-    // Worker 0 speaks for the trial; of another it must be said.
+    // Worker 0 stands for the trial; any other is named.
     if (end.report.rank > 0 && !out.message.empty()) {
       out.message = "rank " + std::to_string(end.report.rank) + " of its workers: " + out.message;
     }

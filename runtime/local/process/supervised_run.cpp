@@ -36,8 +36,8 @@ void close_fd(int& fd) {
   fd = -1;
 }
 
-// The runner has locked it until it hears that the run has begun, so this lock is never refused. A
-// file that is gone counts for nobody: then there is nothing to hold.
+// The runner keeps its lock until it hears that the run has begun, and both are shared, so this one
+// is never refused. Without a file there is nothing to hold.
 int hold_claim(const std::string& path) {
   if (path.empty()) return -1;
   int fd = ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
@@ -46,7 +46,7 @@ int hold_claim(const std::string& path) {
 }
 
 // How often the kernel killed a process for want of memory, a moment ago and now; one for all runs.
-// A process with much memory takes seconds to go, so the moment is a few of them.
+// A process with much memory takes seconds to end, so "a moment" is a few seconds.
 class OomWatch {
  public:
   void sample(std::int64_t now_ms) {
@@ -86,7 +86,7 @@ SupervisedRun::SupervisedRun(const SupervisorCommand& command,
   request.least_workers = command.least_workers;
   request.workers = std::max<std::int64_t>(command.worker_count, 1);
   request.open = command.open;
-  // A Study whose trials must go at once does not wait for the last words of their workers.
+  // A short grace period also bounds the time that workers have for their last output.
   request.parting_time =
       std::min(request.parting_time, std::chrono::milliseconds(command.grace_ms));
   request.grace = std::chrono::milliseconds(command.grace_ms);
@@ -137,7 +137,7 @@ bool SupervisedRun::read_stream(int& fd, OutputMetrics::Stream stream, std::int6
   }
   const std::string_view bytes(buffer, static_cast<std::size_t>(got));
   log_.append(bytes);
-  // With several workers, standard error is what all but the first one print, too.
+  // With several workers, standard error also holds the output of all but the first.
   const bool of_others = stream == OutputMetrics::Stream::kErrors && command_.workers.size() > 1;
   if (of_others) return true;
   metrics_.feed(stream, bytes, now_ms);
@@ -145,7 +145,7 @@ bool SupervisedRun::read_stream(int& fd, OutputMetrics::Stream stream, std::int6
   return true;
 }
 
-// The guard's report; after it end of file, when the guard and all below it have gone.
+// The guard's report, then end of file, when the guard and all below it have ended.
 void SupervisedRun::read_status(std::int64_t now_ms) {
   if (guard_.status < 0) return;
   char buffer[sizeof(GuardReport)];
@@ -158,7 +158,7 @@ void SupervisedRun::read_status(std::int64_t now_ms) {
     status_bytes_.resize(std::min(status_bytes_.size(), sizeof(GuardReport)));
   }
   close_fd(guard_.status);
-  ::waitpid(guard_.pid, nullptr, 0);  // it is on its last instruction, or was killed
+  ::waitpid(guard_.pid, nullptr, 0);  // it is about to exit, or was killed
   end_.reported = status_bytes_.size() == sizeof(GuardReport);
   if (end_.reported) std::memcpy(&end_.report, status_bytes_.data(), sizeof(GuardReport));
   drain(now_ms);
@@ -174,7 +174,7 @@ void SupervisedRun::drain(std::int64_t now_ms) {
   drain_stream(guard_.errors, OutputMetrics::Stream::kErrors);
   close_fd(guard_.output);
   close_fd(guard_.errors);
-  // The last line of a program that was killed may end within a number. A shell says 137 of that.
+  // The last line of a killed program may end within a number. A shell reports it as 137.
   const int status = end_.report.wait_status;
   const bool ended_well = end_.reported && WIFEXITED(status) && WEXITSTATUS(status) == 0;
   if (ended_well) metrics_.finish(now_ms);

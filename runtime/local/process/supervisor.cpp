@@ -84,7 +84,7 @@ class Supervisor {
 
   bool backlogged() const { return outgoing_.size() > kMaxBacklogBytes; }
 
-  // Sleeps until something is to be done. Returns the runs that have something to read.
+  // Sleeps until there is work. Returns the runs that have something to read.
   std::vector<SupervisedRun*> wait() {
     std::vector<pollfd> polls;
     std::vector<SupervisedRun*> owners;  // of each of `polls`
@@ -159,7 +159,7 @@ class Supervisor {
     }
   }
 
-  // What a runner and a supervisor that were both killed left behind goes before anything starts.
+  // First removes the processes that an earlier runner and supervisor, both killed, left behind.
   void greet(const SupervisorCommand& command) {
     lock_ = static_cast<int>(command.lock_fd);
     if (lock_ >= 0) ::fcntl(lock_, F_SETFD, FD_CLOEXEC);

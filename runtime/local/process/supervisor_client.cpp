@@ -16,7 +16,7 @@
 namespace fettle::local {
 namespace {
 
-// What the supervisor finds its end of the socket and the lock at.
+// The descriptors at which the supervisor finds its end of the socket and the lock.
 constexpr int kControlFd = 3;
 constexpr int kLockFd = 4;
 
@@ -145,8 +145,8 @@ Result<std::string> SupervisorClient::read_line() {
   }
 }
 
-// What cannot be read may have been the end of a run. So the supervisor is made to stop all runs
-// and to go: then nothing is left that somebody would wait for in vain.
+// The message that cannot be read may have been the end of a run. So the supervisor is made to stop
+// all runs and to exit: then nothing waits for a run that has ended.
 void SupervisorClient::give_up(const std::string& why) {
   ::shutdown(fd_, SHUT_RDWR);
   how_it_ended(pid_);

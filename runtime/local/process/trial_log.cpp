@@ -155,7 +155,7 @@ void TrialLog::finish() {
     if (tail.ok()) write(*tail);
     close();
   }
-  // Where they could not be brought in, they are still there to be read.
+  // Pieces that could not be merged stay readable.
   if (!error_.empty()) return;
   for (const std::int64_t number : tail_pieces(path_)) ::unlink(tail_piece(path_, number).c_str());
 }
@@ -183,7 +183,7 @@ std::string TrialLog::last_lines(int lines) const {
 }
 
 void TrialLog::write(std::string_view bytes) {
-  // A disk is asked once in a while, not at every line.
+  // The free space is checked once in a while, not at every line.
   unasked_ += static_cast<std::int64_t>(bytes.size());
   if (fd_ >= 0 && unasked_ >= kAskEvery) {
     if (!has_room_for_log(fd_, unasked_)) {

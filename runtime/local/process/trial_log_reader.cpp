@@ -40,7 +40,7 @@ class ReadOnly {
   int fd_;
 };
 
-// What the note says that stands behind the head of a log that was cut.
+// The numbers of the note behind the head of a log that was cut.
 struct Cut {
   std::int64_t note_bytes = 0;   // its own length
   std::int64_t tail_offset = 0;  // where in the output the bytes behind it were

@@ -60,7 +60,7 @@ std::int64_t unix_ms() {
       .count();
 }
 
-// When a run begins to wait; no two of a process at once, so that they are served in their order.
+// When a run begins to wait. Unique in this process, so that runs are served in their order.
 std::int64_t next_us() {
   static std::atomic<std::int64_t> last = 0;
   std::int64_t before = last;
@@ -102,7 +102,7 @@ std::string make_shared_directory(const std::string& directory) {
   return "";
 }
 
-// Exclusive, of the directory; false where somebody else has it all the time.
+// Exclusive, of the directory; false where another process keeps it.
 bool lock_directory(int fd) {
   for (int i = 0; i < kLockTries; ++i) {
     if (::flock(fd, LOCK_EX | LOCK_NB) == 0) return true;

@@ -16,7 +16,7 @@ constexpr int kMaxGpus = 64;
 
 bool is_cut(const machine::Gpu& gpu) { return gpu.mig.value_or(false); }
 
-// What of the card a process can be given.
+// The parts of the card that a process can be given.
 std::vector<std::string> uuids_of(const machine::Gpu& gpu) {
   if (!is_cut(gpu)) return {gpu.uuid};
   std::vector<std::string> parts;

@@ -27,7 +27,7 @@ namespace {
 constexpr double kMaxGraceSeconds = 7 * 24 * 3600.0;
 constexpr auto kAskInterval = std::chrono::milliseconds(250);  // while a run waits for room
 constexpr auto kKeepInterval = std::chrono::minutes(10);       // while none does
-constexpr std::int64_t kRefusedPauseMs = 1'000;                // after an error that time may mend
+constexpr std::int64_t kRefusedPauseMs = 1'000;                // after an error that may go away
 
 std::string list_of(std::vector<GpuName>::const_iterator from, std::int64_t count) {
   std::vector<std::string> names;
@@ -46,7 +46,7 @@ std::string lines_of(const std::vector<GpuName>& gpus, std::int64_t each) {
 
 std::int64_t now_ms() { return control::SystemClock().now_ms(); }
 
-// What a run waits for, without what changes all the time: how many are free, and who has them.
+// The reason why a run waits, without the part that changes often: how many are free, who has them.
 std::string essence(const std::string& reason) { return reason.substr(0, reason.find(", and ")); }
 
 std::int64_t workers_of(const api::Trial& trial) {
@@ -80,7 +80,7 @@ Status ProcessRuns::start(const api::Study& study, const api::Trial& trial, std:
     if (closing_) return Error{ErrorCode::kUnavailable, "fettle run is shutting down"};
     if (!failure_.empty()) return io_error(failure_ + "; run fettle run again to resume");
   }
-  // What can never start is said at once, room or not.
+  // A run that can never start is refused at once, room or not.
   const Result<RunCommand> possible = make_command(study, trial, run, layout_, trainer_);
   if (!possible.ok()) return possible.error();
   {
@@ -108,7 +108,7 @@ Status ProcessRuns::start(const api::Study& study, const api::Trial& trial, std:
 }
 
 // Starts a run that waits. kUnavailable: there is no room, so it keeps waiting; another error: it
-// has no claim any more, and what becomes of it is for the caller to say. Needs start_mutex_.
+// has no claim any more, and the caller decides what to do. Needs start_mutex_.
 Status ProcessRuns::begin(const RunKey& key) {
   std::shared_ptr<const Wanted> wanted;
   std::int64_t living = 0;
@@ -153,7 +153,7 @@ Status ProcessRuns::begin(const RunKey& key) {
   return sent;
 }
 
-// Whole GPUs for those workers that begin; workers that come later get theirs when they do.
+// Whole GPUs for the workers that begin; later workers get theirs when they start.
 Status ProcessRuns::give_gpus(const Wanted& wanted, const std::vector<GpuName>& gpus,
                               SupervisorCommand& command) const {
   if (gpus.empty()) return success();
@@ -220,7 +220,7 @@ Status ProcessRuns::prepare(const Wanted& wanted, const RunKey& key,
 
 // ---- Waiting -----------------------------------------------------------------------------------
 
-// It stays in the queue, or comes back to its end. Needs start_mutex_.
+// It stays in the queue, or is appended again. Needs start_mutex_.
 void ProcessRuns::wait(const RunKey& key, const std::string& reason, std::int64_t pause_ms) {
   const std::lock_guard<std::mutex> guard(mutex_);
   const auto found = runs_.find(key);
@@ -235,8 +235,8 @@ void ProcessRuns::wait(const RunKey& key, const std::string& reason, std::int64_
 // Needs mutex_.
 void ProcessRuns::leave_queue(const RunKey& key) { std::erase(queue_, key); }
 
-// The life of the thread that starts runs which waited: as soon as one of this Session has ended,
-// and otherwise from time to time, since other Sessions say nothing.
+// The thread that starts runs that wait: as soon as a run of this Session has ended, and otherwise
+// from time to time, since other Sessions send no notice.
 void ProcessRuns::start_waiting() {
   std::int64_t touched_ms = now_ms();
   std::unique_lock<std::mutex> lock(mutex_);
@@ -255,8 +255,8 @@ void ProcessRuns::start_waiting() {
   }
 }
 
-// Asks for each of them: no more wait than the machine could run at once (capacity). Who is first
-// is for the claims to say.
+// Asks for each of them; no more wait than the machine could run at once (capacity). The claims
+// decide which comes first.
 void ProcessRuns::serve_queue() {
   const std::lock_guard<std::mutex> starting(start_mutex_);
   std::vector<RunKey> waiting;
@@ -291,7 +291,7 @@ void ProcessRuns::end_unbegun(const RunKey& key, api::Outcome outcome, const std
   found->second.wanted.reset();
 }
 
-// Those that wait have not begun, so nothing is to be told of them.
+// Runs that wait have not begun, so nothing is recorded of them.
 void ProcessRuns::drop_queue() {
   const std::lock_guard<std::mutex> guard(mutex_);
   for (const RunKey& key : queue_) {
@@ -351,7 +351,8 @@ Status ProcessRuns::resize(const api::Trial& trial, std::int64_t run, std::int64
   return success();
 }
 
-// The workers that it has go on without those there is no room for; who asked may ask again.
+// Records that there is no room for more workers. The run continues with those it has, and the
+// caller may ask again.
 void ProcessRuns::lack(const RunKey& key, std::int64_t workers, const std::string& why) {
   const std::lock_guard<std::mutex> guard(mutex_);
   const auto found = runs_.find(key);
@@ -361,7 +362,7 @@ void ProcessRuns::lack(const RunKey& key, std::int64_t workers, const std::strin
   if (essence(run.reason) != essence(why)) run.reason = why;
 }
 
-// Takes what more workers need, if nobody waits for it who came earlier. Needs start_mutex_.
+// Takes what more workers need, unless an earlier run waits for it. Needs start_mutex_.
 Status ProcessRuns::grow(const RunKey& key, std::int64_t workers) {
   Known known;
   {
@@ -452,7 +453,7 @@ Result<std::vector<core::Run>> ProcessRuns::observe(const api::Trial& trial) {
   return runs;
 }
 
-// Of the whole machine: when others use it, those that are created wait for their turn.
+// Of the whole machine: while others use it, new trials wait.
 core::Capacity ProcessRuns::capacity(const api::Study& study) {
   return {fitting_trials(study, claims_->room()).trials};
 }
@@ -466,7 +467,7 @@ void ProcessRuns::shutdown() {
   close();
   SupervisorCommand command;
   command.kind = SupervisorCommand::Kind::kShutdown;
-  // If it cannot be reached it has gone, and that is what was wanted.
+  // If it cannot be reached it has already exited.
   (void)supervisor_->send(command);
   supervisor_->join();
 }
@@ -505,7 +506,7 @@ void ProcessRuns::take(const SupervisorEvent& event, const RunKey& key, Known& k
     claims_->hand_over(name);
   }
   if (event.kind == SupervisorEvent::Kind::kRefused) {
-    // What tells of a run on disk goes with it: it has not begun.
+    // It has not begun, so its trial file goes.
     ::unlink(layout_.trial_file(key.first, key.second).c_str());
     claims_->release(name);
     run.queued = run.state == core::RunState::kRunning;

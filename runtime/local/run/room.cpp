@@ -30,7 +30,7 @@ std::string count(double value, const std::string& noun) {
 
 std::string bytes(std::int64_t value) { return machine::bytes_text(static_cast<double>(value)); }
 
-// The part of the claim's processors that is ours, too.
+// The share of the claim's processors that are also ours.
 double shared_part(const Claim& claim, const Room& room) {
   if (claim.cpus.empty() || room.cpus.empty()) return 1;
   const auto common = std::ranges::count_if(claim.cpus, [&](std::int64_t cpu) {
@@ -51,7 +51,7 @@ class Rest {
     memory_ -= claim.need.memory;
   }
 
-  // Leaves somebody who waits what it lacks; if it lacks nothing, all that it is about to take.
+  // Sets aside for a run that waits what it lacks; if it lacks nothing, all that it will take.
   void reserve(const Claim& claim) {
     const bool fits = has_gpus(claim) && has_cores(claim) && has_memory(claim);
     if (fits || !has_gpus(claim)) {

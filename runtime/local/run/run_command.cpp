@@ -136,7 +136,7 @@ Status check_resources(const api::TrialTemplate& trial) {
                  ", this machine has " + has + "; leave gpu out to train on the CPU");
 }
 
-// Before the first trial, not by sixty that fail.
+// Said before the first trial, not by sixty that fail.
 Status check_passed(const std::vector<std::string>& names) {
   for (const std::string& name : names) {
     if (std::getenv(name.c_str()) != nullptr) continue;
@@ -176,8 +176,8 @@ void set_threads(const api::Study& study, Variables& variables) {
   set_variable(variables, "OMP_NUM_THREADS", std::to_string(threads));
 }
 
-// Python holds back what it prints into a pipe until there are 8 KiB, so a trial would seem silent.
-// Any value but the empty one switches that off.
+// Python buffers 8 KiB of what it prints into a pipe, so a trial would seem silent. Any value but
+// the empty one switches that off.
 void set_unbuffered(const api::Study& study, Variables& variables) {
   constexpr const char* kName = "PYTHONUNBUFFERED";
   const auto& passed = study.spec.trial.pass_environment;

@@ -16,8 +16,8 @@ namespace {
 constexpr const char* kLoopback = "127.0.0.1";
 constexpr int kTokenWords = 4;  // of 32 bits
 
-// Nobody holds it until worker 0 takes it: if another process is faster, the run fails and is tried
-// again like any other.
+// The port is free until worker 0 takes it. If another process is faster, the run fails and is
+// retried like any other.
 Result<std::string> free_port() {
   sockaddr_in address{};
   address.sin_family = AF_INET;

@@ -54,7 +54,7 @@ Error missing(Kind kind, const std::string& name) {
   return not_found("there is no " + describe(kind, name));
 }
 
-// As strictly as a document that a person wrote, or as it was stored by whatever version.
+// Strictly, as a document that a person wrote, or leniently, as any version may have stored it.
 Result<api::Study> read_object(const Json& document, api::UnknownFields unknown,
                                const api::Study*) {
   api::ReadStudy read = api::read_study(document, unknown);
@@ -76,8 +76,8 @@ Result<Object> read_stored(const Json& document) {
 Json write_object(const api::Study& study) { return api::write_study(study); }
 Json write_object(const api::Trial& trial) { return api::write_trial(trial); }
 
-// One object that cannot be read back would take the whole store with it. What is new has to be
-// right; what is there may be right for another version alone.
+// One object that cannot be read back would make the whole store unreadable. New fields must be
+// valid; what is stored may be valid for another version only.
 template <class Object>
 Status check_readable(const Object& object, const std::string& json, bool is_new) {
   FETTLE_ASSIGN(const Json document, parse_json(json));
@@ -120,7 +120,7 @@ Result<std::unique_ptr<SqliteStore>> SqliteStore::open(const std::string& path, 
   if (mode == Mode::kReadWrite) {
     FETTLE_TRY(store->choose_journal());
     if (schema < kSchemaVersion) FETTLE_TRY(store->make_schema());
-    // Learn now, not at the first write, that there can be none.
+    // Fail now rather than at the first write.
     FETTLE_TRY(store->database_->run("BEGIN IMMEDIATE"));
     FETTLE_TRY(store->database_->run("ROLLBACK"));
   }
@@ -130,8 +130,8 @@ Result<std::unique_ptr<SqliteStore>> SqliteStore::open(const std::string& path, 
   return store;
 }
 
-// A write-ahead log wants memory that all readers share, which a network file system does not have;
-// another one may refuse it as well, and then answers so.
+// A write-ahead log needs memory that all readers share, which a network file system lacks. Other
+// file systems may refuse it as well; SQLite then says so.
 Status SqliteStore::choose_journal() {
   const std::string network = network_file_system(path_);
   has_log_ = network.empty();
@@ -149,7 +149,7 @@ Status SqliteStore::choose_journal() {
   return database_->set_durable(!has_log_);
 }
 
-// What a version that knows more fields has written decides nothing here, and people should know.
+// Fields of a newer version decide nothing here, so people are told.
 void SqliteStore::note_unknown() {
   std::string names;
   for (const auto& [key, document] : foreign_) {
@@ -194,7 +194,7 @@ Status SqliteStore::load() {
   by_study_.clear();
   foreign_.clear();
   FETTLE_ASSIGN(const std::int64_t schema, database_->number("PRAGMA user_version"));
-  if (schema == 0) return success();  // made by a runner that has not come further yet
+  if (schema == 0) return success();  // a runner is just creating it
   Status loaded = success();
   FETTLE_TRY(database_->run("SELECT kind, json FROM objects", {}, [&](const Sqlite::Row& row) {
     const auto* kind = std::get_if<std::string>(&row[0]);
@@ -297,7 +297,7 @@ Status SqliteStore::put(Kind kind, const api::Metadata& metadata, const std::str
   return written;
 }
 
-// Of an object that another version wrote, what only that knows is written again.
+// Fields of another version, which this one does not know, are kept.
 template <class Object>
 Status SqliteStore::write(const Object* before, const Object& after) {
   Json document = write_object(after);

@@ -26,7 +26,7 @@ struct flock whole_file(short type) {
 
 std::string runner_file(const std::string& path) { return path + ".runner"; }
 
-// Of a holder on another machine the kernel knows no pid that means anything here.
+// For a holder on another machine the kernel has no pid that is valid here.
 pid_t holder_of(int fd) {
   struct flock range = whole_file(F_WRLCK);
   if (::fcntl(fd, F_GETLK, &range) != 0 || range.l_type == F_UNLCK) return 0;
