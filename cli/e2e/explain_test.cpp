@@ -12,12 +12,13 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-// Twelve trials of three steps, worse ones stopped early.
-std::string stopped_study(const std::string& algorithm = "tpe") {
+// Twelve trials of three steps, worse ones stopped early, if that comes within `pause` seconds.
+std::string stopped_study(const std::string& algorithm = "tpe", const std::string& pause = "0.05") {
   StudyText text;
   text.script =
       "for s in 1 2 3; do echo \"{\\\"step\\\": $s, \\\"value\\\": $FETTLE_PARAM_X}\"; "
-      "sleep 0.05; done";
+      "sleep " +
+      pause + "; done";
   text.budget = "{trials: 12, parallelism: 3}";
   text.steps = 3;
   std::string yaml = text.yaml();
@@ -108,7 +109,7 @@ TEST_F(Explain, WhyTellsWhatAGaussianProcessExpected) {
 }
 
 TEST_F(Explain, AutoStopsTrialsWhereTimeIsLimited) {
-  std::string yaml = stopped_study();
+  std::string yaml = stopped_study("tpe", "0.5");
   const auto replace = [&yaml](const std::string& from, const std::string& to) {
     yaml.replace(yaml.find(from), from.size(), to);
   };
