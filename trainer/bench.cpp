@@ -23,7 +23,7 @@
 #include "trainer/model/model_flops.h"
 #include "trainer/model/resnet.h"
 #include "trainer/open_backend.h"
-#include "trainer/report.h"
+#include "trainer/training_report.h"
 
 namespace fettle::trainer {
 

@@ -1,7 +1,12 @@
 #include "trainer/checkpoint_store.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
+#include <cstdio>
 #include <filesystem>
 #include <utility>
 
@@ -16,6 +21,7 @@ namespace {
 constexpr std::string_view kPrefix = "update-";
 constexpr std::string_view kEpoch = ".epoch-";
 constexpr std::string_view kSuffix = ".checkpoint";
+constexpr std::string_view kTemporary = ".tmp";  // after the suffix: not yet a checkpoint
 constexpr std::size_t kMaxBytes = std::size_t{32} << 30;
 
 std::string name_of(const Checkpoint& checkpoint) {
@@ -70,9 +76,33 @@ Result<std::string> CheckpointStore::save(const Checkpoint& checkpoint) const {
   if (directory_.empty()) return std::string();
   FETTLE_TRY(make_directories(directory_));
   const std::string path = directory_ + "/" + name_of(checkpoint);
-  FETTLE_TRY(write_file(path, encode_checkpoint(checkpoint), Durability::kPower));
+  const std::string unnamed = path + std::string(kTemporary) + (fence_ ? fence_->name() : "");
+  FETTLE_TRY(may_write());  // else minutes of writing may be for nothing
+  Status written = write_file(unnamed, encode_checkpoint(checkpoint), Durability::kPower);
+  if (written.ok()) written = give_name(unnamed, path);
+  if (!written.ok()) {
+    std::error_code ignored;
+    std::filesystem::remove(unnamed, ignored);
+    // A new owner removes what it finds half written, and that is why then.
+    FETTLE_TRY(may_write());
+    return written.error();
+  }
   remove_superseded();
   return path;
+}
+
+// The fence is asked as late as can be: nothing but the rename comes between.
+Status CheckpointStore::give_name(const std::string& unnamed, const std::string& path) const {
+  FETTLE_TRY(may_write());
+  if (::rename(unnamed.c_str(), path.c_str()) != 0) {
+    return io_error("cannot write " + path + ": " + system_message(errno));
+  }
+  // The new name is durable when its directory is.
+  const int fd = ::open(directory_.c_str(), O_RDONLY | O_CLOEXEC);
+  const bool durable = fd >= 0 && ::fsync(fd) == 0;
+  const int code = errno;
+  if (fd >= 0) ::close(fd);
+  return durable ? success() : io_error("cannot write " + path + ": " + system_message(code));
 }
 
 bool CheckpointStore::is_at_rung(const File& file) const {
@@ -92,7 +122,7 @@ void CheckpointStore::remove_superseded() const {
   for (const auto& entry : entries_of(directory_)) {
     const std::string name = entry.path().filename().string();
     const bool ours = name.starts_with(kPrefix);
-    if (ours && name.find(std::string(kSuffix) + ".tmp") != std::string::npos) {
+    if (ours && name.find(std::string(kSuffix) + std::string(kTemporary)) != std::string::npos) {
       std::filesystem::remove(entry.path(), ignored);
     }
   }

@@ -2,7 +2,8 @@
 // those that other trials may start from.
 //
 // Writing is atomic and durable: after a crash or a power cut the directory holds whole files
-// only, the older ones untouched. One process at a time may write to a directory.
+// only, the older ones untouched. One process at a time may write to a directory; with a fence
+// (checkpoint_fence.h) one that another has replaced gets an error instead.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +13,7 @@
 
 #include "base/result.h"
 #include "trainer/checkpoint.h"
+#include "trainer/checkpoint_fence.h"
 
 namespace fettle::trainer {
 
@@ -24,12 +26,17 @@ struct CheckpointsKept {
 
 class CheckpointStore {
  public:
-  // `directory` "" keeps nothing: save() does nothing and newest() finds nothing.
-  explicit CheckpointStore(std::string directory, CheckpointsKept kept = {})
-      : directory_(std::move(directory)), kept_(std::move(kept)) {}
+  // `directory` "" keeps nothing: save() does nothing and newest() finds nothing. `fence`: this
+  // process's claim to the directory; none: nobody else writes there.
+  explicit CheckpointStore(std::string directory, CheckpointsKept kept = {},
+                           std::optional<CheckpointFence> fence = {})
+      : directory_(std::move(directory)), kept_(std::move(kept)), fence_(std::move(fence)) {}
+
+  bool keeps_any() const { return !directory_.empty(); }
 
   // Returns the file's path ("" without a directory) once it is durable, then removes those that
-  // are not to be kept. Errors: the directory cannot be made, a full disk; older files stay.
+  // are not to be kept. Errors: the directory cannot be made, a full disk; kConflict: another
+  // process owns the directory now. Then all files stay as they are.
   Result<std::string> save(const Checkpoint& checkpoint) const;
 
   struct Found {
@@ -53,10 +60,13 @@ class CheckpointStore {
   };
   std::vector<File> list() const;  // newest first
   void remove_superseded() const;
+  Status give_name(const std::string& unnamed, const std::string& path) const;
+  Status may_write() const { return fence_ ? fence_->check() : success(); }
   bool is_at_rung(const File& file) const;
 
   const std::string directory_;
   const CheckpointsKept kept_;
+  const std::optional<CheckpointFence> fence_;
 };
 
 }  // namespace fettle::trainer

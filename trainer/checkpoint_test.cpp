@@ -6,6 +6,9 @@
 
 #include <algorithm>
 #include <csignal>
+#include <optional>
+#include <thread>
+#include <vector>
 
 #include "base/file.h"
 #include "trainer/checkpoint_store.h"
@@ -139,6 +142,70 @@ TEST_F(CheckpointStoreTest, RemovesWhatAKilledWriterLeft) {
   ASSERT_TRUE(write_file(directory_.file("notes.txt"), "mine").ok());
   ASSERT_TRUE(store_.save(example(4, {4, 0})).ok());
   EXPECT_THAT(names(), ElementsAre("notes.txt", "update-4.epoch-4.checkpoint"));
+}
+
+// ---- Two processes on one directory ------------------------------------------------------------
+
+class CheckpointFenceTest : public CheckpointStoreTest {
+ protected:
+  CheckpointStore store_of(std::int64_t run, const std::string& owner) {
+    auto fence = CheckpointFence::claim(directory_.path(), run, owner);
+    EXPECT_TRUE(fence.ok()) << fence.error().message;
+    return CheckpointStore(directory_.path(), {}, *std::move(fence));
+  }
+  static void expect_refused(const CheckpointStore& store, const std::string& by) {
+    const auto saved = store.save(example(9, {9, 0}));
+    ASSERT_FALSE(saved.ok());
+    EXPECT_EQ(saved.error().code, ErrorCode::kConflict);
+    EXPECT_THAT(saved.error().message, HasSubstr(by));
+  }
+};
+
+TEST_F(CheckpointFenceTest, OneThatSleptWritesNothingAfterAnotherRunTookOver) {
+  const CheckpointStore slept = store_of(1, "pod a");
+  ASSERT_TRUE(slept.save(example(1, {1, 0})).ok());
+  const CheckpointStore next = store_of(2, "pod b");
+  expect_refused(slept, "belong to run 2 of the trial now (pod b)");
+  ASSERT_TRUE(next.save(example(2, {2, 0})).ok());
+  expect_refused(slept, "pod b");
+  EXPECT_THAT(names(), ElementsAre("owner-1-1", "owner-2-1", "update-1.epoch-1.checkpoint",
+                                   "update-2.epoch-2.checkpoint"));
+}
+
+TEST_F(CheckpointFenceTest, OfOneRunThePodThatCameLastOwnsIt) {
+  const CheckpointStore first = store_of(3, "pod a");
+  const CheckpointStore second = store_of(3, "pod b");
+  expect_refused(first, "run 3 of the trial now (pod b)");
+  EXPECT_TRUE(second.save(example(1)).ok());
+  EXPECT_THAT(names(), ElementsAre("owner-3-2", "update-1.epoch-2.checkpoint"));
+}
+
+TEST_F(CheckpointFenceTest, AnEarlierRunDoesNotTakeOver) {
+  const CheckpointStore later = store_of(2, "pod b");
+  const auto earlier = CheckpointFence::claim(directory_.path(), 1, "pod a");
+  ASSERT_FALSE(earlier.ok());
+  EXPECT_EQ(earlier.error().code, ErrorCode::kConflict);
+  EXPECT_TRUE(later.save(example(1)).ok());
+}
+
+TEST_F(CheckpointFenceTest, OfManyThatClaimAtOnceOneOwnsIt) {
+  std::vector<std::optional<CheckpointFence>> fences(8);
+  {
+    std::vector<std::jthread> claimants;
+    for (auto& fence : fences) {
+      claimants.emplace_back([&] {
+        auto claimed = CheckpointFence::claim(directory_.path(), 0, "one of many");
+        if (claimed.ok()) fence.emplace(*std::move(claimed));
+      });
+    }
+  }
+  EXPECT_EQ(std::ranges::count_if(fences, [](const auto& f) { return f && f->check().ok(); }), 1);
+}
+
+TEST_F(CheckpointFenceTest, ADirectoryThatCannotBeWrittenIsNamed) {
+  const auto claimed = CheckpointFence::claim("/proc/none", 0, "me");
+  ASSERT_FALSE(claimed.ok());
+  EXPECT_THAT(claimed.error().message, HasSubstr("/proc/none"));
 }
 
 TEST_F(CheckpointStoreTest, AFullDiskLosesNothing) {

@@ -28,7 +28,7 @@ constexpr std::size_t kRoomForAll = std::size_t{64} << 20;
 struct Problem {
   std::string name;
   TrainingData data;
-  TrainingJob job;
+  TrainingTask task;
 };
 
 Problem problem_of(const std::string& name, ImageSet images) {
@@ -39,19 +39,19 @@ Problem problem_of(const std::string& name, ImageSet images) {
     (i < 32 ? split.train : split.validation).push_back(i * 11);
   }
   problem.data.normalize = {0.3, 0.2};
-  problem.job.config.training.momentum = 0.9;
-  problem.job.config.training.global_batch = 14;  // in micro-batches of 5, 5 and 4; the last of 4
-  problem.job.config.training.max_per_worker = 5;
-  problem.job.config.training.epochs = problem.job.until_epoch = kEpochs;
-  problem.job.seed = 4;
+  problem.task.config.training.momentum = 0.9;
+  problem.task.config.training.global_batch = 14;  // in micro-batches of 5, 5 and 4; the last of 4
+  problem.task.config.training.max_per_worker = 5;
+  problem.task.config.training.epochs = problem.task.until_epoch = kEpochs;
+  problem.task.seed = 4;
   return problem;
 }
 
 Problem augmented_images() {
   Problem problem = problem_of("images", SyntheticImages(20'000).set());
   problem.data.test = SyntheticImages(9, 7).set();
-  problem.job.config.data.augment = {.flip = true, .shift = 2};
-  problem.job.config.model.layers = {conv(4), simple(LayerType::kRelu), dropout(0.2), linear(4)};
+  problem.task.config.data.augment = {.flip = true, .shift = 2};
+  problem.task.config.model.layers = {conv(4), simple(LayerType::kRelu), dropout(0.2), linear(4)};
   return problem;
 }
 
@@ -66,8 +66,8 @@ Problem text() {
   }
   Problem problem =
       problem_of("text", ImageSet::of_text(Bytes::copy_of(tokens), kLength, kVocabulary));
-  problem.job.config.data.format = "tokens";
-  problem.job.config.model.gpt = {.layers = 1, .heads = 2, .width = 8};
+  problem.task.config.data.format = "tokens";
+  problem.task.config.model.gpt = {.layers = 1, .heads = 2, .width = 8};
   return problem;
 }
 
@@ -88,7 +88,7 @@ Result<Outcome> train(std::unique_ptr<kernels::Backend> backend, const Problem& 
   hooks.log = [&](const std::string& line) { outcome.log += line + "\n"; };
   hooks.should_stop = [] { return false; };
   FETTLE_ASSIGN(const auto training,
-                Training::create_on(std::move(backend), problem.job, problem.data, single, hooks));
+                Training::create_on(std::move(backend), problem.task, problem.data, single, hooks));
   FETTLE_TRY(training->run());
   outcome.weights = training->learner().network().parameters().weights.download();
   return outcome;
@@ -106,7 +106,7 @@ Result<Outcome> train_on_gpu(std::size_t memory, const Problem& problem) {
 
 // With which the samples are not held, because too little is left over beside them.
 std::size_t room_for_less_than_all(const Problem& problem) {
-  const api::TrainerConfig& config = problem.job.config;
+  const api::TrainerConfig& config = problem.task.config;
   const TrainingWorld world = world_of(problem.data, 1);
   const auto plan = plan_network(config.model, problem.data.format());
   return static_cast<std::size_t>(plan_memory(config, *plan, world, DataPlace::kHeld).total());
@@ -166,7 +166,7 @@ INSTANTIATE_TEST_SUITE_P(, DataPlaceTest, testing::ValuesIn(kernels::emulator::k
 // But for what operations plan for themselves, which is the same for both.
 TEST(DataPlace, TheDeviceAllocatesWhatIsPlanned) {
   const Problem problem = augmented_images();
-  const api::TrainerConfig& config = problem.job.config;
+  const api::TrainerConfig& config = problem.task.config;
   const auto network = plan_network(config.model, problem.data.format());
   const BatchWriter writer(problem.data.normalize, {}, kernels::DataType::kFloat32, 0);
   std::map<DataPlace, std::int64_t> unplanned;

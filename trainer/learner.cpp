@@ -101,8 +101,8 @@ Status Learner::allocate(const NetworkPlan& plan, std::int64_t max_samples,
       plan.tokens ? std::int64_t{sizeof(std::int32_t)} : kernels::size_of(type);
   FETTLE_ASSIGN(
       stage_,
-      Stage::create(*backend_, {max_samples, plan.input.size() * bytes, plan.predictions(), type},
-                    held));
+      BatchStaging::create(
+          *backend_, {max_samples, plan.input.size() * bytes, plan.predictions(), type}, held));
   FETTLE_ASSIGN(sums_, Sums::create(*backend_, 1));
   FETTLE_ASSIGN(evaluation_sums_, Sums::create(*backend_, 1));
   FETTLE_ASSIGN(statistics_before_,

@@ -31,6 +31,7 @@
 #include "base/result.h"
 #include "kernels/backend.h"
 #include "kernels/device_array.h"
+#include "trainer/batch_staging.h"
 #include "trainer/collective.h"
 #include "trainer/data/batch_writer.h"
 #include "trainer/data/image_set.h"
@@ -39,7 +40,6 @@
 #include "trainer/model/network.h"
 #include "trainer/optimizer.h"
 #include "trainer/repeated_work.h"
-#include "trainer/stage.h"
 #include "trainer/trace.h"
 
 namespace fettle::trainer {
@@ -164,7 +164,7 @@ class Learner {
   std::unique_ptr<kernels::SoftmaxCrossEntropyOp> loss_;
   std::vector<std::int64_t> shard_bounds_;  // empty: every worker has the whole optimiser
   std::unique_ptr<Optimizer> optimizer_;
-  std::optional<Stage> stage_;
+  std::optional<BatchStaging> stage_;
   Batch evaluated_;                               // reused by evaluate()
   kernels::DeviceArray<kernels::LossSums> sums_;  // of this worker, since the last finish_step
   kernels::DeviceArray<kernels::LossSums> evaluation_sums_;

@@ -126,22 +126,22 @@ TEST_F(MemoryPlanTest, TheBatchesOfALoaderAreWhatIsAllocated) {
 
 TEST_F(MemoryPlanTest, ACheckpointIsAsLargeAsItSays) {
   const TemporaryDirectory directory;
-  TrainingJob job;
-  job.config = config_;
-  job.config.data = write_synthetic(directory, 400);
-  job.config.training.optimizer = api::OptimizerKind::kLamb;
-  job.checkpoints = directory.file("checkpoints");
+  TrainingTask task;
+  task.config = config_;
+  task.config.data = write_synthetic(directory, 400);
+  task.config.training.optimizer = api::OptimizerKind::kLamb;
+  task.checkpoints = directory.file("checkpoints");
   DataCache off("");
-  const auto data = load_training_data(job.config.data, off);
+  const auto data = load_training_data(task.config.data, off);
   SingleProcess single;
   TrainingHooks hooks;
   std::string path;
   hooks.report = [&](const Report& report) { path = report.checkpoint; };
   hooks.log = [](const std::string&) {};
   hooks.should_stop = [] { return false; };
-  ASSERT_TRUE((*Training::create(job, *data, single, hooks))->run().ok());
+  ASSERT_TRUE((*Training::create(task, *data, single, hooks))->run().ok());
   const auto found = static_cast<double>(std::filesystem::file_size(path));
-  const MemoryPlan planned = plan_memory(job.config, network(), {1, 300});
+  const MemoryPlan planned = plan_memory(task.config, network(), {1, 300});
   EXPECT_NEAR(static_cast<double>(planned.checkpoint_file), found, 512) << "but for the scores";
 }
 

@@ -11,7 +11,7 @@
 
 #include "api/trial_file.h"
 #include "base/result.h"
-#include "trainer/report.h"
+#include "trainer/training_report.h"
 
 namespace fettle::trainer {
 

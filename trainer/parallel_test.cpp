@@ -110,19 +110,19 @@ INSTANTIATE_TEST_SUITE_P(B, GlobalBatch, testing::Values(128, 250, 256, 512));
 
 // ---- Whole trainings ---------------------------------------------------------------------------
 
-TrainingJob job_of(const TemporaryDirectory& directory) {
-  TrainingJob job;
-  job.config.data = write_synthetic(directory, 400);
-  job.config.data.augment.shift = 1;
-  job.config.model = model_with_batch_norm();
-  job.config.training.backend = api::BackendKind::kReference;
-  job.config.training.optimizer = api::OptimizerKind::kAdam;
-  job.config.training.global_batch = 50;
-  job.config.training.norm_group = 10;
-  job.config.training.epochs = 3;
-  job.seed = 5;
-  job.until_epoch = 3;
-  return job;
+TrainingTask task_of(const TemporaryDirectory& directory) {
+  TrainingTask task;
+  task.config.data = write_synthetic(directory, 400);
+  task.config.data.augment.shift = 1;
+  task.config.model = model_with_batch_norm();
+  task.config.training.backend = api::BackendKind::kReference;
+  task.config.training.optimizer = api::OptimizerKind::kAdam;
+  task.config.training.global_batch = 50;
+  task.config.training.norm_group = 10;
+  task.config.training.epochs = 3;
+  task.seed = 5;
+  task.until_epoch = 3;
+  return task;
 }
 
 struct Ended {
@@ -132,10 +132,10 @@ struct Ended {
 };
 
 // `should_stop`: asked by rank.
-Ended train(const TrainingJob& job, std::int64_t world_size,
+Ended train(const TrainingTask& task, std::int64_t world_size,
             const std::function<bool(std::int64_t rank)>& should_stop = {}) {
   DataCache off("");
-  const TrainingData data = *load_training_data(job.config.data, off);
+  const TrainingData data = *load_training_data(task.config.data, off);
   Ended ended;
   ended.weights.resize(static_cast<std::size_t>(world_size));
   ended.endings.resize(static_cast<std::size_t>(world_size));
@@ -148,7 +148,7 @@ Ended train(const TrainingJob& job, std::int64_t world_size,
     };
     hooks.log = [](const std::string&) {};
     hooks.should_stop = [&should_stop, rank] { return should_stop && should_stop(rank); };
-    const auto training = Training::create(job, data, collective, hooks);
+    const auto training = Training::create(task, data, collective, hooks);
     ASSERT_TRUE(training.ok()) << training.error().message;
     const auto ending = (*training)->run();
     ASSERT_TRUE(ending.ok()) << ending.error().message;
@@ -170,11 +170,11 @@ double metric(const Report& report, const std::string& name) {
 
 TEST(Workers, ReportTheCurveOfOne) {
   const TemporaryDirectory directory;
-  const TrainingJob job = job_of(directory);
-  const Ended one = train(job, 1);
+  const TrainingTask task = task_of(directory);
+  const Ended one = train(task, 1);
   for (const std::int64_t world_size : {2, 3, 7}) {
     SCOPED_TRACE(testing::Message() << "W=" << world_size);
-    const Ended several = train(job, world_size);
+    const Ended several = train(task, world_size);
     ASSERT_EQ(several.reports.size(), 3U);
     for (std::size_t i = 0; i < 3; ++i) {
       for (const char* name : {"loss", "validation_loss", "learning_rate"}) {
@@ -188,35 +188,36 @@ TEST(Workers, ReportTheCurveOfOne) {
 // With batchPerWorker the batch grows with the world, and the learning rate with the batch.
 TEST(Workers, TheLearningRateFollowsTheGlobalBatch) {
   const TemporaryDirectory directory;
-  TrainingJob job = job_of(directory);
-  job.config.training.optimizer = api::OptimizerKind::kSgd;
-  job.config.training.global_batch.reset();
-  job.config.training.batch_per_worker = 20;
-  const Ended three = train(job, 3);
+  TrainingTask task = task_of(directory);
+  task.config.training.optimizer = api::OptimizerKind::kSgd;
+  task.config.training.global_batch.reset();
+  task.config.training.batch_per_worker = 20;
+  const Ended three = train(task, 3);
   EXPECT_EQ(metric(three.reports[0], "global_batch"), 60);
-  EXPECT_NEAR(metric(three.reports[0], "learning_rate"), 3 * job.config.training.learning_rate,
+  EXPECT_NEAR(metric(three.reports[0], "learning_rate"), 3 * task.config.training.learning_rate,
               1e-12);
 }
 
 TEST(Workers, OneThatIsToStopStopsAllAfterTheSameStep) {
   const TemporaryDirectory directory;
-  TrainingJob job = job_of(directory);
-  job.checkpoints = directory.file("checkpoints");
+  TrainingTask task = task_of(directory);
+  task.checkpoints = directory.file("checkpoints");
   int steps = 0;
-  const Ended stopped = train(job, 3, [&](std::int64_t rank) { return rank == 2 && ++steps >= 8; });
+  const Ended stopped =
+      train(task, 3, [&](std::int64_t rank) { return rank == 2 && ++steps >= 8; });
   EXPECT_THAT(stopped.endings, testing::Each(Ending::kStopped));
-  const Ended resumed = train(job, 2);
-  const Ended whole = train(job_of(directory), 1);
+  const Ended resumed = train(task, 2);
+  const Ended whole = train(task_of(directory), 1);
   EXPECT_NEAR(metric(resumed.reports.back(), "validation_loss"),
               metric(whole.reports.back(), "validation_loss"), 2e-5);
 }
 
 TEST(Workers, Fp16SkipsTheSameStepsOnAll) {
   const TemporaryDirectory directory;
-  TrainingJob job = job_of(directory);
-  job.config.training.precision = api::Precision::kFp16;
-  const Ended one = train(job, 1);
-  const Ended three = train(job, 3);
+  TrainingTask task = task_of(directory);
+  task.config.training.precision = api::Precision::kFp16;
+  const Ended one = train(task, 1);
+  const Ended three = train(task, 3);
   EXPECT_EQ(metric(three.reports.back(), "loss_scale"), metric(one.reports.back(), "loss_scale"));
   EXPECT_EQ(metric(three.reports.back(), "skipped_steps"),
             metric(one.reports.back(), "skipped_steps"));
@@ -229,18 +230,18 @@ class Sharded : public testing::TestWithParam<std::tuple<api::OptimizerKind, api
 
 TEST_P(Sharded, TrainsToTheSameBits) {
   const TemporaryDirectory directory;
-  TrainingJob job = job_of(directory);
-  std::tie(job.config.training.optimizer, job.config.training.precision) = GetParam();
-  job.config.training.momentum = 0.9;
-  job.config.training.weight_decay = 0.01;
-  job.config.training.clip_norm = 0.5;
-  job.until_epoch = 2;
+  TrainingTask task = task_of(directory);
+  std::tie(task.config.training.optimizer, task.config.training.precision) = GetParam();
+  task.config.training.momentum = 0.9;
+  task.config.training.weight_decay = 0.01;
+  task.config.training.clip_norm = 0.5;
+  task.until_epoch = 2;
   for (const std::int64_t world_size : {1, 2, 3, 7}) {
     SCOPED_TRACE(testing::Message() << "W=" << world_size);
-    job.config.training.shard_optimizer.reset();
-    const Ended whole = train(job, world_size);
-    job.config.training.shard_optimizer = true;
-    const Ended sharded = train(job, world_size);
+    task.config.training.shard_optimizer.reset();
+    const Ended whole = train(task, world_size);
+    task.config.training.shard_optimizer = true;
+    const Ended sharded = train(task, world_size);
     EXPECT_EQ(sharded.weights, whole.weights);
     EXPECT_EQ(metric(sharded.reports.back(), "validation_loss"),
               metric(whole.reports.back(), "validation_loss"));
@@ -258,19 +259,19 @@ INSTANTIATE_TEST_SUITE_P(
                     std::tuple(api::OptimizerKind::kLamb, api::Precision::kBf16)));
 
 // Ended by a worker in the middle of an epoch.
-Checkpoint checkpoint_of(TrainingJob job, const std::string& directory, bool sharded) {
-  job.checkpoints = directory;
-  job.config.training.shard_optimizer = sharded;
+Checkpoint checkpoint_of(TrainingTask task, const std::string& directory, bool sharded) {
+  task.checkpoints = directory;
+  task.config.training.shard_optimizer = sharded;
   int steps = 0;
-  train(job, 3, [&](std::int64_t rank) { return rank == 2 && ++steps >= 8; });
+  train(task, 3, [&](std::int64_t rank) { return rank == 2 && ++steps >= 8; });
   return *CheckpointStore(directory).newest()->checkpoint;
 }
 
 TEST(ShardedOptimizer, WritesTheCheckpointThatAWholeOneWrites) {
   const TemporaryDirectory directory;
-  const TrainingJob job = job_of(directory);
-  Checkpoint whole = checkpoint_of(job, directory.file("whole"), false);
-  Checkpoint sharded = checkpoint_of(job, directory.file("sharded"), true);
+  const TrainingTask task = task_of(directory);
+  Checkpoint whole = checkpoint_of(task, directory.file("whole"), false);
+  Checkpoint sharded = checkpoint_of(task, directory.file("sharded"), true);
   EXPECT_GT(whole.position.offset, 0);
   EXPECT_GT(*std::ranges::max_element(whole.state2), 0);
   EXPECT_EQ(sharded, whole);
@@ -278,16 +279,16 @@ TEST(ShardedOptimizer, WritesTheCheckpointThatAWholeOneWrites) {
 
 TEST(ShardedOptimizer, GoesOnFromAnyCheckpointAsIfNothingHadHappened) {
   const TemporaryDirectory directory;
-  TrainingJob job = job_of(directory);
-  const Ended undisturbed = train(job, 3);
+  TrainingTask task = task_of(directory);
+  const Ended undisturbed = train(task, 3);
   for (const bool before : {false, true}) {
     for (const bool after : {false, true}) {
       for (const std::int64_t world_size : {1, 2, 3}) {
         SCOPED_TRACE(testing::Message() << before << after << " W=" << world_size);
         const std::string name =
             directory.file(std::to_string(4 * world_size + 2 * before + after));
-        checkpoint_of(job, name, before);
-        TrainingJob resumed = job;
+        checkpoint_of(task, name, before);
+        TrainingTask resumed = task;
         resumed.checkpoints = name;
         resumed.config.training.shard_optimizer = after;
         const Ended ended = train(resumed, world_size);
@@ -301,19 +302,19 @@ TEST(ShardedOptimizer, GoesOnFromAnyCheckpointAsIfNothingHadHappened) {
 
 TEST(ShardedOptimizer, TakesUpItsShareOfAParents) {
   const TemporaryDirectory directory;
-  TrainingJob job = job_of(directory);
-  job.checkpoints = directory.file("parent");
-  job.until_epoch = 1;
-  train(job, 1);
-  job.checkpoints.clear();
-  job.parent = {directory.file("parent"), 1};
-  job.until_epoch = 3;
+  TrainingTask task = task_of(directory);
+  task.checkpoints = directory.file("parent");
+  task.until_epoch = 1;
+  train(task, 1);
+  task.checkpoints.clear();
+  task.parent = {directory.file("parent"), 1};
+  task.until_epoch = 3;
   for (const auto optimizer : {api::OptimizerKind::kAdam, api::OptimizerKind::kSgd}) {
-    job.config.training.optimizer = optimizer;  // of sgd it is another's, and left alone
-    job.config.training.shard_optimizer = false;
-    const Ended whole = train(job, 3);
-    job.config.training.shard_optimizer = true;
-    EXPECT_EQ(train(job, 3).weights, whole.weights);
+    task.config.training.optimizer = optimizer;  // of sgd it is another's, and left alone
+    task.config.training.shard_optimizer = false;
+    const Ended whole = train(task, 3);
+    task.config.training.shard_optimizer = true;
+    EXPECT_EQ(train(task, 3).weights, whole.weights);
   }
 }
 

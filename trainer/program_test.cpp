@@ -101,6 +101,35 @@ TEST_F(ProgramTest, SigtermMeansCheckpointReportAnd143) {
   EXPECT_EQ(line.find("final"), nullptr);
 }
 
+// As a node that was paused, or cut off, and comes back when its trial has a new run elsewhere.
+TEST_F(ProgramTest, OneThatSleptDoesNotWriteOverTheRunThatReplacedIt) {
+  trial_.trainer->training.epochs = trial_.until_step = 1'000'000;
+  const pid_t slept = start(write_trial());
+  for (int i = 0; i < 3000 && out().find("\"step\": 2,") == std::string::npos; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  kill(slept, SIGSTOP);
+  const std::string said_before = err();
+  trial_.run = 1;
+  const std::string replacement = directory_.file("replacement.json");
+  ASSERT_TRUE(write_file(replacement, api::write_trial_file(trial_).dump()).ok());
+  const pid_t test = getpid();
+  const pid_t next = fork();
+  if (next == 0) {
+    become_trainer(test, replacement, directory_.file("next.out"), directory_.file("next.err"));
+  }
+  const auto next_err = [this] { return written_to(directory_.file("next.err")); };
+  for (int i = 0; i < 3000 && next_err().find("goes on from") == std::string::npos; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  kill(slept, SIGCONT);
+  EXPECT_EQ(exit_code(slept), 1) << err();
+  EXPECT_THAT(err().substr(said_before.size()),
+              HasSubstr("belong to run 1 of the trial now (process "));
+  kill(next, SIGTERM);
+  EXPECT_EQ(exit_code(next), 143) << next_err();
+}
+
 TEST_F(ProgramTest, DivergingIsAResult) {
   trial_.trainer->training.learning_rate = 1e6;
   trial_.trainer->training.momentum = 0.99;

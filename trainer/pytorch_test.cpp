@@ -14,7 +14,7 @@
 #include "base/json.h"
 #include "base/test_paths.h"
 #include "trainer/learner.h"
-#include "trainer/schedule.h"
+#include "trainer/learning_rate.h"
 #include "trainer/testing/step.h"
 
 namespace fettle::trainer {

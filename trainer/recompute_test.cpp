@@ -80,39 +80,39 @@ struct Case {
 
 class Recomputation : public testing::TestWithParam<std::tuple<std::string, Case>> {
  protected:
-  TrainingJob job_for(const Case& what) const {
-    TrainingJob job;
-    job.config.model = what.model();
+  TrainingTask job_for(const Case& what) const {
+    TrainingTask task;
+    task.config.model = what.model();
     if (what.text) {
       std::string text;
       Random random(1);
       while (text.size() < 900) text += static_cast<char>('a' + random.below(5));
       EXPECT_TRUE(write_file(directory_.file("text"), text).ok());
-      job.config.data.format = "text";
-      job.config.data.train_text = directory_.file("text");
-      job.config.data.context = 12;
+      task.config.data.format = "text";
+      task.config.data.train_text = directory_.file("text");
+      task.config.data.context = 12;
     } else {
-      job.config.data = write_synthetic(directory_, 120);
+      task.config.data = write_synthetic(directory_, 120);
     }
-    api::TrainingConfig& training = job.config.training;
+    api::TrainingConfig& training = task.config.training;
     training.optimizer = api::OptimizerKind::kAdam;
     training.learning_rate = 0.01;
     training.global_batch = 4 * kHeldAtOnce;
-    training.epochs = job.until_epoch = kEpochs;
+    training.epochs = task.until_epoch = kEpochs;
     training.backend = std::get<0>(GetParam()) == "onednn" ? api::BackendKind::kOnednn
                                                            : api::BackendKind::kReference;
-    if (api::has_batch_norm(job.config.model)) {
+    if (api::has_batch_norm(task.config.model)) {
       training.norm_group = kHeldAtOnce;
     } else {
       training.max_per_worker = kHeldAtOnce;
     }
-    return job;
+    return task;
   }
 
   // Two workers with two micro-batches a step.
-  static Outcome train(const TrainingJob& job) {
+  static Outcome train(const TrainingTask& task) {
     DataCache off("");
-    const auto data = load_training_data(job.config.data, off);
+    const auto data = load_training_data(task.config.data, off);
     Outcome outcome;
     Threads::run(2, [&](Collective& member) {
       TrainingHooks hooks;
@@ -123,7 +123,7 @@ class Recomputation : public testing::TestWithParam<std::tuple<std::string, Case
       };
       hooks.log = [](const std::string&) {};
       hooks.should_stop = [] { return false; };
-      const auto training = *Training::create(job, *data, member, hooks);
+      const auto training = *Training::create(task, *data, member, hooks);
       EXPECT_TRUE(training->run().ok());
       if (member.rank() != 0) return;
       Network& network = training->learner().network();
@@ -140,10 +140,10 @@ class Recomputation : public testing::TestWithParam<std::tuple<std::string, Case
 TEST_P(Recomputation, ChangesNoBit) {
   const auto& [backend, what] = GetParam();
   if (!kernels::make_backend(backend, 1).ok()) GTEST_SKIP() << "not in this build";
-  TrainingJob job = job_for(what);
-  const Outcome kept = train(job);
-  job.config.training.recompute = true;
-  Outcome repeated = train(job);
+  TrainingTask task = job_for(what);
+  const Outcome kept = train(task);
+  task.config.training.recompute = true;
+  Outcome repeated = train(task);
   EXPECT_EQ(kept.losses.size(), 2 * kEpochs);
   EXPECT_EQ(kept.repeated, 0);
   EXPECT_GT(repeated.repeated, 0) << "the test is of no use";

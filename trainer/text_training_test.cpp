@@ -41,18 +41,18 @@ class TextTraining : public testing::Test {
  protected:
   TextTraining() {
     write_text("abcdef ");
-    job_.config.data.format = "text";
-    job_.config.data.train_text = directory_.file("text");
-    job_.config.data.context = 12;
-    job_.config.model.gpt = {.layers = 2, .heads = 2, .width = 16};
-    job_.config.model.dropout = 0.1;
-    job_.config.training.backend = api::BackendKind::kReference;
-    job_.config.training.optimizer = api::OptimizerKind::kAdamW;
-    job_.config.training.learning_rate = 0.01;
-    job_.config.training.global_batch = 16;  // 111 samples: seven steps, the last one partial
-    job_.config.training.epochs = 3;
-    job_.seed = 5;
-    job_.until_epoch = 3;
+    task_.config.data.format = "text";
+    task_.config.data.train_text = directory_.file("text");
+    task_.config.data.context = 12;
+    task_.config.model.gpt = {.layers = 2, .heads = 2, .width = 16};
+    task_.config.model.dropout = 0.1;
+    task_.config.training.backend = api::BackendKind::kReference;
+    task_.config.training.optimizer = api::OptimizerKind::kAdamW;
+    task_.config.training.learning_rate = 0.01;
+    task_.config.training.global_batch = 16;  // 111 samples: seven steps, the last one partial
+    task_.config.training.epochs = 3;
+    task_.seed = 5;
+    task_.until_epoch = 3;
   }
 
   void write_text(const std::string& alphabet) {
@@ -60,32 +60,32 @@ class TextTraining : public testing::Test {
   }
 
   // Stops after `steps` optimiser steps, if given.
-  Result<Outcome> run(const TrainingJob& job, int steps = -1) {
+  Result<Outcome> run(const TrainingTask& task, int steps = -1) {
     DataCache off("");
-    FETTLE_ASSIGN(const TrainingData data, load_training_data(job.config.data, off));
+    FETTLE_ASSIGN(const TrainingData data, load_training_data(task.config.data, off));
     SingleProcess single;
     Outcome result;
     TrainingHooks hooks;
     hooks.report = [&](const Report& report) { result.reports.push_back(report); };
     hooks.log = [](const std::string&) {};
     hooks.should_stop = [&steps] { return steps >= 0 && --steps <= 0; };
-    FETTLE_ASSIGN(const auto training, Training::create(job, data, single, hooks));
+    FETTLE_ASSIGN(const auto training, Training::create(task, data, single, hooks));
     FETTLE_TRY(training->run());
     result.weights = training->learner().network().parameters().weights.download();
     return result;
   }
 
   TemporaryDirectory directory_;
-  TrainingJob job_;
+  TrainingTask task_;
 };
 
 // Two of three characters follow from those before, the third is one of three: that is, a loss of
 // log(3) / 3 and an accuracy of 7/9 at best.
 TEST_F(TextTraining, LearnsWhatFollowsFromWhat) {
-  job_.config.training.epochs = job_.until_epoch = 12;
+  task_.config.training.epochs = task_.until_epoch = 12;
   for (const auto backend : {api::BackendKind::kReference, api::BackendKind::kAuto}) {
-    job_.config.training.backend = backend;
-    const auto done = run(job_);
+    task_.config.training.backend = backend;
+    const auto done = run(task_);
     ASSERT_TRUE(done.ok()) << done.error().message;
     EXPECT_LT(metric(done->reports.back(), "validation_loss"), 1.25 * std::log(3) / 3);
     EXPECT_GT(metric(done->reports.back(), "validation_accuracy"), 0.7);
@@ -93,7 +93,7 @@ TEST_F(TextTraining, LearnsWhatFollowsFromWhat) {
 }
 
 TEST_F(TextTraining, ReportsPerplexityAndBitsPerCharacter) {
-  const auto done = run(job_);
+  const auto done = run(task_);
   ASSERT_TRUE(done.ok()) << done.error().message;
   const Report& report = done->reports.back();
   const double loss = metric(report, "validation_loss");
@@ -103,24 +103,24 @@ TEST_F(TextTraining, ReportsPerplexityAndBitsPerCharacter) {
 }
 
 TEST_F(TextTraining, GoesOnBitForBit) {
-  const auto whole = run(job_);
+  const auto whole = run(task_);
   ASSERT_TRUE(whole.ok()) << whole.error().message;
-  job_.checkpoints = directory_.file("checkpoints");
-  ASSERT_TRUE(run(job_, 10).ok());  // within the second epoch
-  const auto rest = run(job_);
+  task_.checkpoints = directory_.file("checkpoints");
+  ASSERT_TRUE(run(task_, 10).ok());  // within the second epoch
+  const auto rest = run(task_);
   ASSERT_TRUE(rest.ok()) << rest.error().message;
   EXPECT_EQ(rest->weights, whole->weights);
   EXPECT_EQ(metric(rest->reports.back(), "loss"), metric(whole->reports.back(), "loss"));
 }
 
 TEST_F(TextTraining, MicroBatchesMakeTheSameSteps) {
-  job_.config.training.optimizer = api::OptimizerKind::kSgd;  // Adam divides by tiny numbers
-  job_.config.training.learning_rate = 0.1;
-  const auto whole = run(job_);
+  task_.config.training.optimizer = api::OptimizerKind::kSgd;  // Adam divides by tiny numbers
+  task_.config.training.learning_rate = 0.1;
+  const auto whole = run(task_);
   ASSERT_TRUE(whole.ok()) << whole.error().message;
   for (const std::int64_t held : {1, 5}) {
-    job_.config.training.max_per_worker = held;
-    const auto pieces = run(job_);
+    task_.config.training.max_per_worker = held;
+    const auto pieces = run(task_);
     ASSERT_TRUE(pieces.ok()) << pieces.error().message;
     ASSERT_EQ(pieces->weights.size(), whole->weights.size());
     for (std::size_t i = 0; i < whole->weights.size(); ++i) {
@@ -131,18 +131,18 @@ TEST_F(TextTraining, MicroBatchesMakeTheSameSteps) {
 
 TEST_F(TextTraining, TrainsIn16Bits) {
   for (const auto precision : {api::Precision::kBf16, api::Precision::kFp16}) {
-    job_.config.training.precision = precision;
-    const auto done = run(job_);
+    task_.config.training.precision = precision;
+    const auto done = run(task_);
     ASSERT_TRUE(done.ok()) << done.error().message;
     EXPECT_LT(metric(done->reports.back(), "validation_loss"), 1.2);
   }
 }
 
 TEST_F(TextTraining, RefusesACheckpointOfOtherCharacters) {
-  job_.checkpoints = directory_.file("checkpoints");
-  ASSERT_TRUE(run(job_, 10).ok());
+  task_.checkpoints = directory_.file("checkpoints");
+  ASSERT_TRUE(run(task_, 10).ok());
   write_text("uvwxyz ");  // as many
-  const auto refused = run(job_);
+  const auto refused = run(task_);
   ASSERT_FALSE(refused.ok());
   EXPECT_THAT(refused.error().message,
               HasSubstr("belongs to another model: it has 7 characters 20616263646566"));
@@ -150,8 +150,8 @@ TEST_F(TextTraining, RefusesACheckpointOfOtherCharacters) {
 }
 
 TEST_F(TextTraining, RefusesMoreTokensThanAStepCanCount) {
-  job_.config.training.global_batch = 2'000'000;
-  const auto refused = run(job_);
+  task_.config.training.global_batch = 2'000'000;
+  const auto refused = run(task_);
   ASSERT_FALSE(refused.ok());
   EXPECT_THAT(refused.error().message,
               HasSubstr("a batch of 2000000 samples of 12 tokens has more than 16777216 tokens"));

@@ -38,9 +38,9 @@ double base_rate_of(const api::TrainingConfig& config, std::int64_t global_batch
                                                     static_cast<double>(*config.reference_batch));
 }
 
-TrainingJob with_defaults(TrainingJob job) {
-  api::fill_in_defaults(job.config.training, job.until_epoch);
-  return job;
+TrainingTask with_defaults(TrainingTask task) {
+  api::fill_in_defaults(task.config.training, task.until_epoch);
+  return task;
 }
 
 Status check_world(const api::TrainerConfig& config, std::int64_t world_size) {
@@ -57,44 +57,45 @@ bool fits(const std::vector<float>& from, const kernels::DeviceArray<float>& to)
 
 }  // namespace
 
-Training::Training(const TrainingJob& job, const TrainingData& data, Collective& collective,
+Training::Training(const TrainingTask& task, const TrainingData& data, Collective& collective,
                    TrainingHooks hooks)
-    : job_(with_defaults(job)),
+    : task_(with_defaults(task)),
       data_(data),
       collective_(collective),
       hooks_(std::move(hooks)),
       nowhere_(collective.rank(), 0),
       trace_(hooks_.trace != nullptr ? *hooks_.trace : nowhere_),
-      epochs_(*job_.config.training.epochs),
-      global_batch_(global_batch_of(job_.config.training, collective.world_size())),
+      epochs_(*task_.config.training.epochs),
+      global_batch_(global_batch_of(task_.config.training, collective.world_size())),
       norm_group_(
-          norm_group_of(job_.config, std::min(global_batch_, std::ssize(data.split.train)))),
-      max_samples_(max_samples_of(job_.config.training, norm_group_,
+          norm_group_of(task_.config, std::min(global_batch_, std::ssize(data.split.train)))),
+      max_samples_(max_samples_of(task_.config.training, norm_group_,
                                   std::min(global_batch_, std::ssize(data.split.train)),
                                   collective.world_size())),
-      base_rate_(base_rate_of(job_.config.training, global_batch_)),
+      base_rate_(base_rate_of(task_.config.training, global_batch_)),
       length_{steps_per_epoch(std::ssize(data.split.train), global_batch_), epochs_},
-      train_writer_(data.normalize, job.config.data.augment,
-                    data_type(job.config.training.precision), job.seed),
-      evaluation_writer_(data.normalize, {}, data_type(job.config.training.precision), job.seed),
-      store_(job.checkpoints, job.keep) {}
+      train_writer_(data.normalize, task.config.data.augment,
+                    data_type(task.config.training.precision), task.seed),
+      evaluation_writer_(data.normalize, {}, data_type(task.config.training.precision), task.seed),
+      store_(task.checkpoints, task.keep, task.fence) {}
 
-Result<std::unique_ptr<Training>> Training::create(const TrainingJob& job, const TrainingData& data,
-                                                   Collective& collective, TrainingHooks hooks,
+Result<std::unique_ptr<Training>> Training::create(const TrainingTask& task,
+                                                   const TrainingData& data, Collective& collective,
+                                                   TrainingHooks hooks,
                                                    const std::optional<Checkpoint>& from) {
-  FETTLE_ASSIGN(auto backend, open_backend(job.config.training));
-  return create_on(std::move(backend), job, data, collective, std::move(hooks), from);
+  FETTLE_ASSIGN(auto backend, open_backend(task.config.training));
+  return create_on(std::move(backend), task, data, collective, std::move(hooks), from);
 }
 
 Result<std::unique_ptr<Training>> Training::create_on(std::unique_ptr<kernels::Backend> backend,
-                                                      const TrainingJob& job,
+                                                      const TrainingTask& task,
                                                       const TrainingData& data,
                                                       Collective& collective, TrainingHooks hooks,
                                                       const std::optional<Checkpoint>& from) {
-  FETTLE_TRY(check_world(job.config, collective.world_size()));
-  std::unique_ptr<Training> training(new Training(job, data, collective, std::move(hooks)));
-  if (job.until_epoch > training->epochs_) {
-    return invalid("the trial is to run until epoch " + std::to_string(job.until_epoch) +
+  FETTLE_TRY(check_world(task.config, collective.world_size()));
+  std::unique_ptr<Training> training(new Training(task, data, collective, std::move(hooks)));
+  if (task.until_epoch > training->epochs_) {
+    return invalid("the trial is to run until epoch " + std::to_string(task.until_epoch) +
                    ", but training.epochs is " + std::to_string(training->epochs_));
   }
   FETTLE_TRY(training->make_learner(std::move(backend)));
@@ -104,10 +105,10 @@ Result<std::unique_ptr<Training>> Training::create_on(std::unique_ptr<kernels::B
 }
 
 Status Training::make_learner(std::unique_ptr<kernels::Backend> backend) {
-  const api::TrainerConfig& config = job_.config;
+  const api::TrainerConfig& config = task_.config;
   FETTLE_ASSIGN(const NetworkPlan plan, plan_network(config.model, data_.format()));
   const TrainingWorld world = world_of(data_, collective_.world_size());
-  const MemoryThere there = memory_there(*backend, job_.processes_here);
+  const MemoryThere there = memory_there(*backend, task_.processes_here);
   place_ = place_data(config, plan, world, there);
   FETTLE_TRY(check_memory(config, plan_memory(config, plan, world, place_), there));
   std::optional<HeldSamples> held;
@@ -115,7 +116,7 @@ Status Training::make_learner(std::unique_ptr<kernels::Backend> backend) {
     held = HeldSamples{&data_.images, &train_writer_, &evaluation_writer_};
   }
   FETTLE_ASSIGN(learner_, Learner::create_on(std::move(backend), config.training, plan,
-                                             max_samples_, job_.seed, collective_, held));
+                                             max_samples_, task_.seed, collective_, held));
   learner_->set_trace(&trace_);
   if (collective_.rank() == 0) {
     gpu_meter_ = machine::GpuMeter::open(learner_->backend().device().uuid);
@@ -177,7 +178,7 @@ Status Training::share(Restored restored) {
 Status Training::refuse_another_training(const Checkpoint& checkpoint,
                                          const std::string& from) const {
   const std::string different =
-      difference(checkpoint.settings, settings_of(job_.config, job_.seed));
+      difference(checkpoint.settings, settings_of(task_.config, task_.seed));
   if (different.empty()) return success();
   return invalid(from + " belongs to another training: " + different);
 }
@@ -185,7 +186,7 @@ Status Training::refuse_another_training(const Checkpoint& checkpoint,
 Training::Restored Training::restore_from_disk() {
   FETTLE_ASSIGN(CheckpointStore::Found found, store_.newest());
   for (const std::string& reason : found.skipped) hooks_.log("skipped a checkpoint: " + reason);
-  if (!found.checkpoint) return job_.parent ? adopt_parent() : Restored(std::nullopt);
+  if (!found.checkpoint) return task_.parent ? adopt_parent() : Restored(std::nullopt);
   if (Status other = refuse_another_training(*found.checkpoint, found.path); !other.ok()) {
     return invalid(other.error().message + "; use another directory or remove it");
   }
@@ -234,20 +235,20 @@ std::optional<OptimizerState> Training::adopt_optimizer(Checkpoint& checkpoint) 
 }
 
 Training::Restored Training::adopt_parent() {
-  const CheckpointStore parents(job_.parent->directory);
-  FETTLE_ASSIGN(Checkpoint checkpoint, parents.at_epoch(job_.parent->step));
-  const Json settings = settings_of(job_.config, job_.seed);
+  const CheckpointStore parents(task_.parent->directory);
+  FETTLE_ASSIGN(Checkpoint checkpoint, parents.at_epoch(task_.parent->step));
+  const Json settings = settings_of(task_.config, task_.seed);
   const auto optimizer_of = [](const Json& all) {
     const Json* training = all.find("training");
     const Json* optimizer = training == nullptr ? nullptr : training->find("optimizer");
     return optimizer == nullptr ? Json() : *optimizer;
   };
-  FETTLE_TRY(adopt(checkpoint, job_.parent->directory));
+  FETTLE_TRY(adopt(checkpoint, task_.parent->directory));
   // A parent that used another optimiser has other state: then this one's starts afresh.
   const bool same_optimizer = optimizer_of(checkpoint.settings) == optimizer_of(settings);
   auto adopted = same_optimizer ? adopt_optimizer(checkpoint) : std::nullopt;
   if (!adopted) hooks_.log("the parent's optimiser kept other state; this one's starts afresh");
-  hooks_.log("starts from step " + std::to_string(job_.parent->step) + " of its parent");
+  hooks_.log("starts from step " + std::to_string(task_.parent->step) + " of its parent");
   return adopted;
 }
 
@@ -263,7 +264,7 @@ Result<Checkpoint> Training::snapshot() const {
 Checkpoint Training::snapshot_without_state() const {
   Checkpoint checkpoint;
   checkpoint.layout = layout_of(learner_->network().plan());
-  checkpoint.settings = settings_of(job_.config, job_.seed);
+  checkpoint.settings = settings_of(task_.config, task_.seed);
   checkpoint.position = position_;
   const kernels::StepControl& control = learner_->optimizer().control();
   checkpoint.updates = control.updates;
@@ -284,8 +285,8 @@ Result<Ending> Training::run() {
     FETTLE_TRY(save_and_report(scores_, true));
     return Ending::kReached;
   }
-  const LoaderSettings settings{.seed = job_.seed,
-                                .epochs = job_.until_epoch,
+  const LoaderSettings settings{.seed = task_.seed,
+                                .epochs = task_.until_epoch,
                                 .global_batch = global_batch_,
                                 .world_size = collective_.world_size(),
                                 .rank = collective_.rank(),
@@ -372,6 +373,7 @@ Result<Training::StepEnding> Training::settle_steps(std::int64_t behind) {
       return learner_->health().error();
     }
     begun_at_.pop_front();
+    ++steps_;
     if (!step->finite) return StepEnding::kDiverged;
     if (std::isfinite(step->score.loss)) {  // a step that was skipped may not have one
       sums_.loss += step->score.loss;
@@ -408,9 +410,9 @@ Result<WorkerRequests> Training::all_requests() {
 }
 
 void Training::add_text_scores(const Score& score) {
-  if (!is_text(job_.config.data)) return;
+  if (!is_text(task_.config.data)) return;
   scores_.emplace_back(metric::kValidationPerplexity, std::exp(score.mean_loss()));
-  if (job_.config.data.format == "text") {
+  if (task_.config.data.format == "text") {
     scores_.emplace_back(metric::kValidationBits, score.mean_loss() / std::numbers::ln2);
   }
 }
@@ -437,7 +439,7 @@ Ending Training::end_diverged(const std::string& what) {
              ": this configuration diverges; its result is NaN");
   constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
   Report report;
-  report.step = job_.until_epoch;  // more training would not change it
+  report.step = task_.until_epoch;  // more training would not change it
   report.metrics = {{metric::kValidationAccuracy, kNaN},
                     {metric::kValidationLoss, kNaN},
                     {metric::kLoss, kNaN},
@@ -460,7 +462,7 @@ Result<Ending> Training::stop_within_epoch() {
 // ---- Reports -----------------------------------------------------------------------------------
 
 double Training::learning_rate(std::int64_t step) const {
-  return base_rate_ * schedule_factor(job_.config.training.schedule, length_, step);
+  return base_rate_ * schedule_factor(task_.config.training.schedule, length_, step);
 }
 
 double Training::waited_for_data(const Loader& loader) const {
@@ -472,8 +474,8 @@ std::string Training::describe() {
          std::to_string(data_.split.train.size()) + " training and " +
          std::to_string(data_.split.validation.size()) + " validation samples, backend " +
          std::string(learner_->backend().name()) + ", " +
-         std::string(api::to_string(job_.config.training.precision)) + ", data " +
-         std::string(to_string(place_)) + ", until epoch " + std::to_string(job_.until_epoch);
+         std::string(api::to_string(task_.config.training.precision)) + ", data " +
+         std::string(to_string(place_)) + ", until epoch " + std::to_string(task_.until_epoch);
 }
 
 Metrics Training::measure_epoch(const Loader& loader, double seconds) {
@@ -502,7 +504,7 @@ Metrics Training::measure_epoch(const Loader& loader, double seconds) {
   };
   append(metrics, compute_metrics(
                       flops, busy,
-                      peak_flops_of(learner_->backend().device(), job_.config.training.precision),
+                      peak_flops_of(learner_->backend().device(), task_.config.training.precision),
                       world_size));
   if (gpu_meter_) append(metrics, gpu_metrics(gpu_meter_->take()));
   if (world_size > 1) {

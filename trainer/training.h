@@ -26,19 +26,20 @@
 #include "trainer/data/loader.h"
 #include "trainer/data/training_data.h"
 #include "trainer/learner.h"
+#include "trainer/learning_rate.h"
 #include "trainer/memory_plan.h"
-#include "trainer/report.h"
-#include "trainer/schedule.h"
 #include "trainer/trace.h"
+#include "trainer/training_report.h"
 
 namespace fettle::trainer {
 
-struct TrainingJob {
+struct TrainingTask {
   api::TrainerConfig config;  // defaults need not be filled in
   std::uint64_t seed = 0;
   std::int64_t until_epoch = 1;  // stops there; the schedule is always training.epochs long
   std::string checkpoints;       // directory; "" = none are written
   CheckpointsKept keep;
+  std::optional<CheckpointFence> fence;  // rank 0's claim to that directory; none: nobody shares it
   std::optional<api::ParentPlace> parent;  // where a new trial takes its weights from
   std::int64_t processes_here = 1;         // of this worker, which share the host's memory
 };
@@ -66,12 +67,13 @@ class Training {
   // parent's. Errors: a model that does not fit the data; a backend that is not there; a
   // checkpoint of another model or another configuration; only damaged checkpoints; a worker whose
   // configuration is not that of rank 0. `from`: where rank 0 starts instead, in its memory.
-  static Result<std::unique_ptr<Training>> create(const TrainingJob& job, const TrainingData& data,
-                                                  Collective& collective, TrainingHooks hooks,
+  static Result<std::unique_ptr<Training>> create(const TrainingTask& task,
+                                                  const TrainingData& data, Collective& collective,
+                                                  TrainingHooks hooks,
                                                   const std::optional<Checkpoint>& from = {});
   // On this backend instead of the one that the configuration names.
   static Result<std::unique_ptr<Training>> create_on(std::unique_ptr<kernels::Backend> backend,
-                                                     const TrainingJob& job,
+                                                     const TrainingTask& task,
                                                      const TrainingData& data,
                                                      Collective& collective, TrainingHooks hooks,
                                                      const std::optional<Checkpoint>& from = {});
@@ -85,9 +87,11 @@ class Training {
 
   Learner& learner() { return *learner_; }
   const Position& position() const { return position_; }
+  // Optimiser steps whose results this training has taken.
+  std::int64_t steps() const { return steps_; }
 
  private:
-  Training(const TrainingJob& job, const TrainingData& data, Collective& collective,
+  Training(const TrainingTask& task, const TrainingData& data, Collective& collective,
            TrainingHooks hooks);
 
   // Errors: there is too little memory.
@@ -139,9 +143,9 @@ class Training {
 
   double learning_rate(std::int64_t step) const;
   double waited_for_data(const Loader& loader) const;
-  bool is_final() const { return position_.epoch >= job_.until_epoch; }
+  bool is_final() const { return position_.epoch >= task_.until_epoch; }
 
-  const TrainingJob job_;
+  const TrainingTask task_;
   const TrainingData& data_;
   Collective& collective_;
   const TrainingHooks hooks_;
@@ -162,6 +166,7 @@ class Training {
 
   Position position_;
   std::deque<std::int64_t> begun_at_;  // offsets of the steps that are not settled
+  std::int64_t steps_ = 0;             // settled, and not undone
   EpochSums sums_;
   Metrics scores_;           // loss and accuracies after the newest whole epoch
   StepTimes times_;          // of this epoch in this run

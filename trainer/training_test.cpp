@@ -36,49 +36,49 @@ struct Outcome {
 class TrainingTest : public testing::Test {
  protected:
   TrainingTest() {
-    job_.config.data = write_synthetic(directory_, kSamples);
-    job_.config.model.layers = {linear(32), simple(LayerType::kRelu), dropout(0.1), linear(4)};
-    job_.config.training.backend = api::BackendKind::kReference;
-    job_.config.training.optimizer = api::OptimizerKind::kAdam;
-    job_.config.training.global_batch = 32;  // 300 samples: ten steps, the last one partial
-    job_.config.training.epochs = 4;
-    job_.config.training.schedule = {.name = api::ScheduleKind::kCosine, .warmup_epochs = 0.5};
-    job_.config.data.augment.shift = 1;
-    job_.seed = 5;
-    job_.until_epoch = 4;
-    job_.checkpoints = directory_.file("checkpoints");
+    task_.config.data = write_synthetic(directory_, kSamples);
+    task_.config.model.layers = {linear(32), simple(LayerType::kRelu), dropout(0.1), linear(4)};
+    task_.config.training.backend = api::BackendKind::kReference;
+    task_.config.training.optimizer = api::OptimizerKind::kAdam;
+    task_.config.training.global_batch = 32;  // 300 samples: ten steps, the last one partial
+    task_.config.training.epochs = 4;
+    task_.config.training.schedule = {.name = api::ScheduleKind::kCosine, .warmup_epochs = 0.5};
+    task_.config.data.augment.shift = 1;
+    task_.seed = 5;
+    task_.until_epoch = 4;
+    task_.checkpoints = directory_.file("checkpoints");
   }
 
-  // Runs `job`; stops after `steps` optimiser steps, if given.
-  Result<Outcome> run(const TrainingJob& job, int steps = -1) {
+  // Runs `task`; stops after `steps` optimiser steps, if given.
+  Result<Outcome> run(const TrainingTask& task, int steps = -1) {
     DataCache off("");
-    FETTLE_ASSIGN(const TrainingData data, load_training_data(job.config.data, off));
+    FETTLE_ASSIGN(const TrainingData data, load_training_data(task.config.data, off));
     SingleProcess single;
     Outcome result;
     TrainingHooks hooks;
     hooks.report = [&](const Report& report) { result.reports.push_back(report); };
     hooks.log = [&](const std::string& line) { result.log.push_back(line); };
     hooks.should_stop = [&steps] { return steps >= 0 && --steps <= 0; };
-    FETTLE_ASSIGN(const auto training, Training::create(job, data, single, hooks));
+    FETTLE_ASSIGN(const auto training, Training::create(task, data, single, hooks));
     FETTLE_ASSIGN(result.ending, training->run());
     result.weights = training->learner().network().parameters().weights.download();
     return result;
   }
 
-  // The same job with a checkpoint directory of its own.
-  TrainingJob apart(const std::string& name) {
-    TrainingJob job = job_;
-    job.checkpoints = directory_.file(name);
-    return job;
+  // The same task with a checkpoint directory of its own.
+  TrainingTask apart(const std::string& name) {
+    TrainingTask task = task_;
+    task.checkpoints = directory_.file(name);
+    return task;
   }
 
   TemporaryDirectory directory_;
-  TrainingJob job_;
+  TrainingTask task_;
 };
 
 TEST_F(TrainingTest, LearnsWhatCanBeLearnt) {
-  job_.config.training.learning_rate = 0.01;
-  const auto done = run(job_);
+  task_.config.training.learning_rate = 0.01;
+  const auto done = run(task_);
   ASSERT_TRUE(done.ok()) << done.error().message;
   ASSERT_EQ(done->reports.size(), 4U);
   const Report& last = done->reports.back();
@@ -90,8 +90,8 @@ TEST_F(TrainingTest, LearnsWhatCanBeLearnt) {
 }
 
 TEST_F(TrainingTest, ReportsWhatWasDoneAndHowFast) {
-  job_.config.training.max_per_worker = 10;
-  const auto done = run(job_);
+  task_.config.training.max_per_worker = 10;
+  const auto done = run(task_);
   ASSERT_TRUE(done.ok()) << done.error().message;
   const Report& first = done->reports.front();
   EXPECT_EQ(metric(first, "global_batch"), 32);
@@ -113,33 +113,33 @@ TEST_F(TrainingTest, ReportsWhatWasDoneAndHowFast) {
 
 TEST_F(TrainingTest, TheBitsAreTheSameHoweverOftenItIsInterrupted) {
   for (const auto precision : {api::Precision::kFp32, api::Precision::kBf16}) {
-    for (const auto& layers : {job_.config.model.layers,
+    for (const auto& layers : {task_.config.model.layers,
                                std::vector<api::LayerConfig>{
                                    conv(3), simple(LayerType::kBatchNorm), simple(LayerType::kRelu),
                                    simple(LayerType::kMaxPool), dropout(0.2), linear(4)}}) {
-      job_.config.training.precision = precision;
-      job_.config.model.layers = layers;
-      TrainingJob straight = apart("straight");
+      task_.config.training.precision = precision;
+      task_.config.model.layers = layers;
+      TrainingTask straight = apart("straight");
       const auto whole = run(straight);
       ASSERT_TRUE(whole.ok()) << whole.error().message;
 
       // Two epochs, then promoted to four.
-      TrainingJob job = apart("promoted");
-      job.until_epoch = 2;
-      const auto half = run(job);
+      TrainingTask task = apart("promoted");
+      task.until_epoch = 2;
+      const auto half = run(task);
       EXPECT_TRUE(half->reports.back().final_result);
-      job.until_epoch = 4;
-      const auto promoted = run(job);
+      task.until_epoch = 4;
+      const auto promoted = run(task);
       EXPECT_EQ(promoted->reports.size(), 2U);
       EXPECT_EQ(promoted->weights, whole->weights);
 
       // Stopped in the middle of epochs, at their ends and right after the start.
-      job = apart("stopped");
+      task = apart("stopped");
       for (const int steps : {1, 6, 3, 10, 12}) {
-        const auto stopped = run(job, steps);
+        const auto stopped = run(task, steps);
         EXPECT_EQ(stopped->ending, Ending::kStopped);
       }
-      const auto last = run(job);
+      const auto last = run(task);
       EXPECT_EQ(last->ending, Ending::kReached);
       EXPECT_EQ(last->weights, whole->weights);
       EXPECT_EQ(metric(last->reports.back(), "loss"), metric(whole->reports.back(), "loss"));
@@ -152,8 +152,8 @@ TEST_F(TrainingTest, TheBitsAreTheSameHoweverOftenItIsInterrupted) {
 }
 
 TEST_F(TrainingTest, TrainsInFp16) {
-  job_.config.training.precision = api::Precision::kFp16;
-  const auto done = run(job_);
+  task_.config.training.precision = api::Precision::kFp16;
+  const auto done = run(task_);
   ASSERT_TRUE(done.ok()) << done.error().message;
   EXPECT_GT(metric(done->reports.back(), "validation_accuracy"), 0.9);
   EXPECT_EQ(metric(done->reports.back(), "skipped_steps"), 0);
@@ -162,48 +162,48 @@ TEST_F(TrainingTest, TrainsInFp16) {
 
 // A batch of one that is classified altogether wrongly has a gradient of 1 at its label: times
 // 65536 it is infinite in fp16.
-TrainingJob overflowing(TrainingJob job) {
-  job.config.data.train_samples = 20;
-  job.config.data.normalize = {0, 0.002};
-  api::TrainingConfig& training = job.config.training;
+TrainingTask overflowing(TrainingTask task) {
+  task.config.data.train_samples = 20;
+  task.config.data.normalize = {0, 0.002};
+  api::TrainingConfig& training = task.config.training;
   training.precision = api::Precision::kFp16;
   training.optimizer = api::OptimizerKind::kSgd;
   training.global_batch = 1;
   training.learning_rate = 1e-6;
   training.schedule = {.name = api::ScheduleKind::kLinear};
-  training.epochs = job.until_epoch = 2;
-  return job;
+  training.epochs = task.until_epoch = 2;
+  return task;
 }
 
 TEST_F(TrainingTest, TheScheduleGoesByStepsThatWereNotSkipped) {
-  const TrainingJob job = overflowing(job_);
-  const auto done = run(job);
+  const TrainingTask task = overflowing(task_);
+  const auto done = run(task);
   ASSERT_TRUE(done.ok()) << done.error().message;
   ASSERT_EQ(done->ending, Ending::kReached);
   const Report& report = done->reports.back();
   const double skipped = metric(report, "skipped_steps");
   EXPECT_GE(skipped, 1);
   EXPECT_EQ(metric(report, "loss_scale"), std::ldexp(65536.0, -static_cast<int>(skipped)));
-  const double expected = schedule_factor(job.config.training.schedule, {20, 2},
+  const double expected = schedule_factor(task.config.training.schedule, {20, 2},
                                           39 - static_cast<std::int64_t>(skipped));
   EXPECT_NEAR(metric(report, "learning_rate"), 1e-6 * expected, 1e-12);
 }
 
 TEST_F(TrainingTest, TheLossScaleIsResumedBitForBit) {
   const auto whole = run(overflowing(apart("whole")));
-  const TrainingJob job = overflowing(apart("parts"));
-  for (const int steps : {1, 2, 5, 20}) ASSERT_EQ(run(job, steps)->ending, Ending::kStopped);
-  const auto last = run(job);
+  const TrainingTask task = overflowing(apart("parts"));
+  for (const int steps : {1, 2, 5, 20}) ASSERT_EQ(run(task, steps)->ending, Ending::kStopped);
+  const auto last = run(task);
   EXPECT_EQ(last->weights, whole->weights);
   EXPECT_EQ(metric(last->reports.back(), "skipped_steps"),
             metric(whole->reports.back(), "skipped_steps"));
 }
 
 TEST_F(TrainingTest, FailsInFp16WhereNoScaleHelps) {
-  job_.config.training.precision = api::Precision::kFp16;
-  job_.config.data.normalize = {0, 1e-6};  // inputs up to a million: infinite in fp16
-  job_.config.training.global_batch = 4;
-  const auto done = run(job_);
+  task_.config.training.precision = api::Precision::kFp16;
+  task_.config.data.normalize = {0, 1e-6};  // inputs up to a million: infinite in fp16
+  task_.config.training.global_batch = 4;
+  const auto done = run(task_);
   ASSERT_TRUE(done.ok()) << done.error().message;
   EXPECT_EQ(done->ending, Ending::kDiverged);
   EXPECT_THAT(done->log, testing::Contains(HasSubstr("even at the smallest loss scale")));
@@ -211,18 +211,18 @@ TEST_F(TrainingTest, FailsInFp16WhereNoScaleHelps) {
 
 TEST_F(TrainingTest, AProcessThatDiedGoesOnFromTheNewestCheckpoint) {
   const auto whole = run(apart("straight"));
-  TrainingJob job = apart("killed");
-  job.keep.newest = 4;
-  ASSERT_TRUE(run(job, 25).ok());
+  TrainingTask task = apart("killed");
+  task.keep.newest = 4;
+  ASSERT_TRUE(run(task, 25).ok());
   // The checkpoint of the gentle stop was never written; those of the epochs are there.
-  std::filesystem::remove(job.checkpoints + "/update-25.checkpoint");
-  const auto resumed = run(job);
+  std::filesystem::remove(task.checkpoints + "/update-25.checkpoint");
+  const auto resumed = run(task);
   EXPECT_EQ(resumed->reports.front().step, 3);
   EXPECT_EQ(resumed->weights, whole->weights);
 }
 
 TEST_F(TrainingTest, AGentleStopReportsTheCheckpointAndNoMetrics) {
-  const auto stopped = run(job_, 14);
+  const auto stopped = run(task_, 14);
   ASSERT_EQ(stopped->reports.size(), 2U);
   const Report& report = stopped->reports.back();
   EXPECT_EQ(report.step, 1);
@@ -232,8 +232,8 @@ TEST_F(TrainingTest, AGentleStopReportsTheCheckpointAndNoMetrics) {
 }
 
 TEST_F(TrainingTest, ATrialThatIsDoneReportsItsResultAgain) {
-  const auto done = run(job_);
-  const auto again = run(job_);
+  const auto done = run(task_);
+  const auto again = run(task_);
   ASSERT_EQ(again->reports.size(), 1U);
   EXPECT_TRUE(again->reports[0].final_result);
   EXPECT_EQ(metric(again->reports[0], "validation_accuracy"),
@@ -241,9 +241,9 @@ TEST_F(TrainingTest, ATrialThatIsDoneReportsItsResultAgain) {
 }
 
 TEST_F(TrainingTest, ADivergingConfigurationEndsWithNaN) {
-  job_.config.training.optimizer = api::OptimizerKind::kSgd;
-  job_.config.training.learning_rate = 1e30;
-  const auto done = run(job_);
+  task_.config.training.optimizer = api::OptimizerKind::kSgd;
+  task_.config.training.learning_rate = 1e30;
+  const auto done = run(task_);
   ASSERT_TRUE(done.ok()) << done.error().message;
   EXPECT_EQ(done->ending, Ending::kDiverged);
   const Report& report = done->reports.back();
@@ -254,18 +254,18 @@ TEST_F(TrainingTest, ADivergingConfigurationEndsWithNaN) {
 }
 
 TEST_F(TrainingTest, TheTestSetIsScoredOnceAtTheEnd) {
-  job_.config.data.test_images = job_.config.data.train_images;
-  job_.config.data.test_labels = job_.config.data.train_labels;
-  const auto done = run(job_);
+  task_.config.data.test_images = task_.config.data.train_images;
+  task_.config.data.test_labels = task_.config.data.train_labels;
+  const auto done = run(task_);
   ASSERT_TRUE(done.ok()) << done.error().message;
   EXPECT_GT(metric(done->reports.back(), "test_accuracy"), 0);
   for (const auto& [name, value] : done->reports[2].metrics) EXPECT_NE(name, "test_accuracy");
 }
 
 TEST_F(TrainingTest, RefusesACheckpointOfAnotherConfiguration) {
-  ASSERT_TRUE(run(job_).ok());
-  job_.config.training.learning_rate = 0.5;
-  const auto refused = run(job_);
+  ASSERT_TRUE(run(task_).ok());
+  task_.config.training.learning_rate = 0.5;
+  const auto refused = run(task_);
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().code, ErrorCode::kInvalid);
   EXPECT_THAT(refused.error().message, HasSubstr("belongs to another training"));
@@ -273,17 +273,17 @@ TEST_F(TrainingTest, RefusesACheckpointOfAnotherConfiguration) {
 }
 
 TEST_F(TrainingTest, WhatChangesOnlySpeedMayChange) {
-  ASSERT_TRUE(run(job_, 12).ok());
-  job_.config.training.max_per_worker = 16;
-  job_.config.training.threads = 2;
-  EXPECT_TRUE(run(job_).ok());
+  ASSERT_TRUE(run(task_, 12).ok());
+  task_.config.training.max_per_worker = 16;
+  task_.config.training.threads = 2;
+  EXPECT_TRUE(run(task_).ok());
 }
 
 TEST_F(TrainingTest, AChildStartsFromItsParent) {
-  TrainingJob parent = apart("parent");
+  TrainingTask parent = apart("parent");
   parent.until_epoch = 2;
   ASSERT_TRUE(run(parent).ok());
-  TrainingJob child = apart("child");
+  TrainingTask child = apart("child");
   child.parent = {parent.checkpoints, 2};
   child.seed = 77;
   child.config.training.learning_rate = 0.02;
@@ -301,12 +301,12 @@ TEST_F(TrainingTest, AChildStartsFromItsParent) {
 }
 
 TEST_F(TrainingTest, AChildWhoseOptimizerKeepsOtherStateStartsThatAfresh) {
-  TrainingJob parent = apart("parent");
+  TrainingTask parent = apart("parent");
   parent.config.training.optimizer = api::OptimizerKind::kRmsprop;
   parent.until_epoch = 2;
   parent.config.training.momentum = 0.9;  // a mean square and a momentum buffer
   ASSERT_TRUE(run(parent).ok());
-  TrainingJob child = apart("child");
+  TrainingTask child = apart("child");
   child.parent = {parent.checkpoints, 2};
   child.config.training.optimizer = api::OptimizerKind::kRmsprop;  // a mean square alone
 
@@ -323,12 +323,12 @@ TEST_F(TrainingTest, AChildWhoseOptimizerKeepsOtherStateStartsThatAfresh) {
 }
 
 TEST_F(TrainingTest, RefusesItsOwnCheckpointWithoutTheOptimizersState) {
-  const auto half = run(job_, 14);
+  const auto half = run(task_, 14);
   const std::string path = half->reports.back().checkpoint;
   Checkpoint checkpoint = *decode_checkpoint(*read_file(path), path);
   checkpoint.state2.pop_back();
   ASSERT_TRUE(write_file(path, encode_checkpoint(checkpoint)).ok());
-  const auto refused = run(job_);
+  const auto refused = run(task_);
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().code, ErrorCode::kInvalid);
   EXPECT_THAT(refused.error().message,
@@ -336,22 +336,22 @@ TEST_F(TrainingTest, RefusesItsOwnCheckpointWithoutTheOptimizersState) {
 }
 
 TEST_F(TrainingTest, DamagedCheckpointsAreSkippedAndNamed) {
-  job_.keep.newest = 4;
-  const auto whole = run(job_);
+  task_.keep.newest = 4;
+  const auto whole = run(task_);
   const std::string newest = whole->reports.back().checkpoint;
   ASSERT_TRUE(write_file(newest, read_file(newest)->substr(0, 100)).ok());
-  const auto again = run(job_);
+  const auto again = run(task_);
   ASSERT_TRUE(again.ok()) << again.error().message;
   EXPECT_THAT(again->log.front(), HasSubstr("skipped a checkpoint: " + newest + " is cut short"));
   EXPECT_EQ(again->weights, whole->weights);
 }
 
 TEST_F(TrainingTest, RefusesAModelThatDoesNotFitTheData) {
-  job_.config.model.layers.back() = linear(10);
-  EXPECT_THAT(run(job_).error().message,
+  task_.config.model.layers.back() = linear(10);
+  EXPECT_THAT(run(task_).error().message,
               HasSubstr("ends with 10 outputs, but the data have 4 classes"));
-  job_.until_epoch = 5;
-  EXPECT_THAT(run(job_).error().message, HasSubstr("until epoch 5, but training.epochs is 4"));
+  task_.until_epoch = 5;
+  EXPECT_THAT(run(task_).error().message, HasSubstr("until epoch 5, but training.epochs is 4"));
 }
 
 }  // namespace

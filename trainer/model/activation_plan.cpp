@@ -1,12 +1,12 @@
 #include "trainer/model/activation_plan.h"
 
 #include <algorithm>
-#include <limits>
-#include <numeric>
 #include <utility>
 
 #include "trainer/model/backward_plan.h"
 #include "trainer/model/layer_kinds.h"
+#include "trainer/model/liveness.h"
+#include "trainer/model/segments.h"
 
 namespace fettle::trainer {
 
@@ -14,227 +14,202 @@ namespace {
 
 // 32 elements of two bytes, or 16 of four, are one line of 64 bytes.
 constexpr std::int64_t kElementsPerLine = 32;
-// More limits than that are not tried; they are then evenly spaced among those there are.
-constexpr std::size_t kMostLimits = 200;
 
-std::int64_t room_for(std::int64_t elements) {
-  return (elements + kElementsPerLine - 1) / kElementsPerLine * kElementsPerLine;
+// Elements that what a layer gives takes in memory: whole lines.
+std::int64_t elements_of(const LayerPlan& layer) {
+  return (layer.output.size() + kElementsPerLine - 1) / kElementsPerLine * kElementsPerLine;
 }
 
-// Taken from step `begin` to step `end`, both included.
-struct Buffer {
-  std::int64_t size = 0;
-  std::int64_t begin = 0;
-  std::int64_t end = 0;
-  bool meets(const Buffer& other) const { return begin <= other.end && other.begin <= end; }
+// A pass that is written down step by step. In its plan places are still numbers of buffers.
+// Every function that adds a step takes its number, `now`: what that step touches is live then.
+struct Draft {
+  const NetworkPlan& network;
+  const BackwardPlan& backward;
+  std::vector<std::int64_t> ends;       // the last layer of each segment, ascending
+  std::vector<bool> has_backward = {};  // by layer
+  Liveness live = {};
+  std::vector<std::int64_t> output_of = {};    // by layer: the buffer with what it gave last
+  std::vector<std::int64_t> gradient_in = {};  // by slot of the backward plan: its buffer
+  ActivationPlan plan = {};
+
+  // The loss is a step of its own between the two passes.
+  std::int64_t forward_steps() const { return std::ssize(plan.forward); }
+  std::int64_t backward_steps() const { return forward_steps() + 1 + std::ssize(plan.backward); }
 };
 
-// Every step of a pass with its buffers. In the steps places are still numbers of buffers.
-class Timeline {
- public:
-  // `ends`: the last layer of each segment, rising; the last is the network's.
-  Timeline(const NetworkPlan& network, const BackwardPlan& backward, std::vector<std::int64_t> ends)
-      : network_(network),
-        backward_(backward),
-        ends_(std::move(ends)),
-        output_of_(network.layers.size(), kNowhere),
-        gradient_in_(static_cast<std::size_t>(backward.slots), kNowhere),
-        steps_back_(network.layers.size(), false) {
-    for (const BackwardStep& step : backward.steps) {
-      steps_back_[static_cast<std::size_t>(step.layer)] = true;
-    }
-    run(std::vector<bool>(network.layers.size(), true), 0, plan_.forward);
-    take_logits_gradient();
-    run_back();
-  }
+// ---- What a step reads and writes --------------------------------------------------------------
 
-  const std::vector<Buffer>& buffers() const { return buffers_; }
-  const ActivationPlan& plan() const { return plan_; }
-
-  // Most elements that are taken at the same time: what no arrangement can do without.
-  std::int64_t peak() const {
-    std::vector<std::int64_t> change(static_cast<std::size_t>(now_) + 1, 0);
-    for (const Buffer& buffer : buffers_) {
-      change[static_cast<std::size_t>(buffer.begin)] += buffer.size;
-      change[static_cast<std::size_t>(buffer.end) + 1] -= buffer.size;
-    }
-    std::int64_t taken = 0;
-    std::int64_t most = 0;
-    for (const std::int64_t by : change) most = std::max(most, taken += by);
-    return most;
-  }
-
- private:
-  const LayerPlan& layer(std::int64_t i) const { return network_.layer(i); }
-
-  std::int64_t take(const LayerPlan& giver) {
-    buffers_.push_back({room_for(giver.output.size()), now_, now_});
-    return std::ssize(buffers_) - 1;
-  }
-  std::int64_t take_output(std::int64_t i) {
-    return output_of_[static_cast<std::size_t>(i)] = take(layer(i));
-  }
-  std::int64_t use(std::int64_t buffer) {
-    buffers_[static_cast<std::size_t>(buffer)].end = now_;
-    return buffer;
-  }
-  std::int64_t use_output(std::int64_t of) {
-    return of == kNetworkInput ? kAtInput : use(output_of_[static_cast<std::size_t>(of)]);
-  }
-  std::int64_t use_gradient(std::int64_t slot) {
-    return slot == kNoSlot ? kNowhere : use(gradient_in_[static_cast<std::size_t>(slot)]);
-  }
-  std::int64_t take_gradient(std::int64_t slot, const LayerPlan& giver) {
-    return gradient_in_[static_cast<std::size_t>(slot)] = take(giver);
-  }
-
-  // Of the layers from `first` on those that are wanted.
-  void run(const std::vector<bool>& wanted, std::int64_t first,
-           std::vector<ActivationStep>& steps) {
-    for (std::size_t n = 0; n < wanted.size(); ++n) {
-      if (!wanted[n]) continue;
-      const std::int64_t i = first + static_cast<std::int64_t>(n);
-      const bool with_next = n + 1 < wanted.size() && wanted[n + 1] && runs_with_next(i);
-      steps.push_back(with_next ? run_both(i) : run_one(i));
-      n += with_next ? 1 : 0;
-      ++now_;
-    }
-  }
-
-  // Not over a cut: the second layer will run again by itself, and is to give the same bits then.
-  bool runs_with_next(std::int64_t i) const {
-    const LayerPlan& next = layer(i + 1);
-    const bool takes =
-        next.source == i || (next.type == api::LayerType::kAdd && next.shortcut == i);
-    return takes && run_together(layer(i), next) && !std::ranges::binary_search(ends_, i);
-  }
-
-  ActivationStep run_one(std::int64_t i) {
-    const LayerPlan& plan = layer(i);
-    ActivationStep step{.layer = i, .x = use_output(plan.source)};
-    if (plan.type == api::LayerType::kAdd) step.shortcut = use_output(plan.shortcut);
-    step.y = take_output(i);
-    return step;
-  }
-
-  // Layer i and the next. What a batch norm gives besides is not written.
-  ActivationStep run_both(std::int64_t i) {
-    const LayerPlan& next = layer(i + 1);
-    if (next.type == api::LayerType::kAdd) {
-      const std::int64_t other = next.source == i ? next.shortcut : next.source;
-      return {.layer = i,
-              .x = use_output(layer(i).source),
-              .y = take_output(i + 1),
-              .shortcut = use_output(other)};
-    }
-    ActivationStep step = run_one(i);
-    if (next.type == api::LayerType::kGelu) {
-      step.gelu = take_output(i + 1);
-      return step;
-    }
-    step.layer = i + 1;
-    step.sum = std::exchange(step.y, take_output(i + 1));
-    return step;
-  }
-
-  // The loss may write it over the logits, unless the last layer reads these again.
-  void take_logits_gradient() {
-    const std::int64_t logits = use(output_of_.back());
-    const bool again = steps_back_.back() && reads_of(network_.layers.back()).output;
-    plan_.logits_gradient = gradient_in_[0] = again ? take(network_.layers.back()) : logits;
-    ++now_;
-  }
-
-  void run_back() {
-    std::size_t segment = ends_.size() - 1;
-    for (const BackwardStep& step : backward_.steps) {
-      while (segment > 0 && step.layer <= ends_[segment - 1]) {
-        --segment;
-        run_again(segment == 0 ? kNetworkInput : ends_[segment - 1], ends_[segment]);
-      }
-      step_back(step);
-    }
-  }
-
-  void step_back(const BackwardStep& back) {
-    const LayerPlan& plan = layer(back.layer);
-    const BackwardReads reads = reads_of(plan);
-    ActivationStep step{.forward = false, .layer = back.layer};
-    if (reads.input) step.x = use_output(plan.source);
-    if (reads.output) step.y = use_output(back.layer);
-    if (plan.gelu_before) step.before = use_output(network_.gradient_target(plan));
-    step.dy = use_gradient(back.dy);
-    step.sum = use_gradient(back.sum);
-    step.adds = back.adds;
-    if (back.adds) step.dx = use_gradient(back.dx);
-    if (back.dx != kNoSlot && !back.adds) step.dx = take_gradient(back.dx, layer(plan.source));
-    plan_.backward.push_back(step);
-    ++now_;
-  }
-
-  // The layers between `before` and `end`, whose own outputs are kept, as far as the gradients of
-  // that segment need what they give.
-  void run_again(std::int64_t before, std::int64_t end) {
-    const auto count = static_cast<std::size_t>(end - before);
-    std::vector<bool> wanted(count, false);
-    const auto want = [&](std::int64_t i) {
-      if (i > before && i < end) wanted[static_cast<std::size_t>(i - before - 1)] = true;
-    };
-    for (std::int64_t i = end; i > before; --i) {
-      const LayerPlan& plan = layer(i);
-      const BackwardReads reads = reads_of(plan);
-      const bool steps_back = steps_back_[static_cast<std::size_t>(i)];
-      if (steps_back && reads.output) want(i);
-      const bool runs = wanted[static_cast<std::size_t>(i - before - 1)];
-      if (runs || (steps_back && reads.input)) want(plan.source);
-      if (steps_back && plan.gelu_before) want(network_.gradient_target(plan));
-      if (runs && plan.type == api::LayerType::kAdd) want(plan.shortcut);
-    }
-    run(wanted, before + 1, plan_.backward);
-    plan_.repeated += std::ranges::count(wanted, true);
-  }
-
-  const NetworkPlan& network_;
-  const BackwardPlan& backward_;
-  const std::vector<std::int64_t> ends_;
-  std::vector<std::int64_t> output_of_;    // by layer: the newest buffer
-  std::vector<std::int64_t> gradient_in_;  // by slot
-  std::vector<bool> steps_back_;           // by layer
-  std::vector<Buffer> buffers_;
-  std::int64_t now_ = 0;
-  ActivationPlan plan_;
-};
-
-// Places of buffers, the largest first, each as low as it can lie (Pisarchyk and Lee 2020,
-// "Efficient Memory Management for Deep Neural Net Inference", greedy by size).
-std::vector<std::int64_t> arrange(const std::vector<Buffer>& buffers) {
-  std::vector<std::size_t> order(buffers.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return buffers[a].size > buffers[b].size; });
-  std::vector<std::int64_t> places(buffers.size(), 0);
-  std::vector<std::size_t> placed;  // by their places
-  for (const std::size_t i : order) {
-    std::int64_t place = 0;
-    for (const std::size_t other : placed) {
-      if (!buffers[i].meets(buffers[other])) continue;
-      if (place + buffers[i].size <= places[other]) break;
-      place = std::max(place, places[other] + buffers[other].size);
-    }
-    places[i] = place;
-    const auto after = [&](std::int64_t value, std::size_t other) { return value < places[other]; };
-    placed.insert(std::upper_bound(placed.begin(), placed.end(), place, after), i);
-  }
-  return places;
+std::int64_t write_output(Draft& draft, std::int64_t layer, std::int64_t now) {
+  return draft.output_of[static_cast<std::size_t>(layer)] =
+             draft.live.add(elements_of(draft.network.layer(layer)), now);
 }
 
-ActivationPlan arranged(const Timeline& timeline) {
-  const std::vector<Buffer>& buffers = timeline.buffers();
-  const std::vector<std::int64_t> places = arrange(buffers);
-  const auto put = [&](std::int64_t& place) {
-    if (place >= 0) place = places[static_cast<std::size_t>(place)];
+std::int64_t read_output(Draft& draft, std::int64_t layer, std::int64_t now) {
+  if (layer == kNetworkInput) return kAtInput;
+  return draft.live.extend(draft.output_of[static_cast<std::size_t>(layer)], now);
+}
+
+std::int64_t write_gradient(Draft& draft, std::int64_t slot, const LayerPlan& by_output_of,
+                            std::int64_t now) {
+  return draft.gradient_in[static_cast<std::size_t>(slot)] =
+             draft.live.add(elements_of(by_output_of), now);
+}
+
+std::int64_t use_gradient(Draft& draft, std::int64_t slot, std::int64_t now) {
+  if (slot == kNoSlot) return kNowhere;
+  return draft.live.extend(draft.gradient_in[static_cast<std::size_t>(slot)], now);
+}
+
+// ---- Forward -----------------------------------------------------------------------------------
+
+// Layers i and i + 1 run as one, unless a cut lies between them: layer i + 1 runs again by itself
+// then, and has to give the same bits as the first time.
+bool runs_with_next(const Draft& draft, std::int64_t i) {
+  const LayerPlan& next = draft.network.layer(i + 1);
+  const bool takes_it =
+      next.source == i || (next.type == api::LayerType::kAdd && next.shortcut == i);
+  return takes_it && run_together(draft.network.layer(i), next) &&
+         !std::ranges::binary_search(draft.ends, i);
+}
+
+ActivationStep forward_one(Draft& draft, std::int64_t i, std::int64_t now) {
+  const LayerPlan& layer = draft.network.layer(i);
+  ActivationStep step{.layer = i, .x = read_output(draft, layer.source, now)};
+  if (layer.type == api::LayerType::kAdd) step.shortcut = read_output(draft, layer.shortcut, now);
+  step.y = write_output(draft, i, now);
+  return step;
+}
+
+// The step belongs to the layer of the two that has parameters.
+ActivationStep forward_both(Draft& draft, std::int64_t i, std::int64_t now) {
+  const LayerPlan& next = draft.network.layer(i + 1);
+  if (next.type == api::LayerType::kAdd) {
+    // A batch norm that ends a block: its own output is never written, only the sum's.
+    const std::int64_t other = next.source == i ? next.shortcut : next.source;
+    const std::int64_t x = read_output(draft, draft.network.layer(i).source, now);
+    const std::int64_t y = write_output(draft, i + 1, now);
+    return {.layer = i, .x = x, .y = y, .shortcut = read_output(draft, other, now)};
+  }
+  ActivationStep step = forward_one(draft, i, now);
+  const std::int64_t second = write_output(draft, i + 1, now);
+  if (next.type == api::LayerType::kGelu) {
+    step.gelu = second;
+    return step;
+  }
+  // A norm that works out the sum in front of it.
+  step.layer = i + 1;
+  step.sum = std::exchange(step.y, second);
+  return step;
+}
+
+// Adds the layers from `first` on that are wanted to `steps`, a list of the draft.
+void add_forward(Draft& draft, const std::vector<bool>& wanted, std::int64_t first,
+                 std::vector<ActivationStep>& steps) {
+  const bool again = &steps == &draft.plan.backward;
+  for (std::size_t n = 0; n < wanted.size(); ++n) {
+    if (!wanted[n]) continue;
+    const std::int64_t i = first + static_cast<std::int64_t>(n);
+    const std::int64_t now = again ? draft.backward_steps() : draft.forward_steps();
+    const bool both = n + 1 < wanted.size() && wanted[n + 1] && runs_with_next(draft, i);
+    steps.push_back(both ? forward_both(draft, i, now) : forward_one(draft, i, now));
+    if (both) ++n;
+  }
+}
+
+// ---- Loss and backward -------------------------------------------------------------------------
+
+// The loss may write its gradient over the logits, unless the last layer reads these again.
+void add_loss(Draft& draft) {
+  const std::int64_t now = draft.forward_steps();
+  const LayerPlan& last = draft.network.layers.back();
+  const std::int64_t logits = read_output(draft, std::ssize(draft.network.layers) - 1, now);
+  const bool read_again = draft.has_backward.back() && reads_of(last).output;
+  draft.gradient_in[0] = logits;
+  if (read_again) write_gradient(draft, 0, last, now);
+  draft.plan.logits_gradient = draft.gradient_in[0];
+}
+
+void add_backward_step(Draft& draft, const BackwardStep& back) {
+  const std::int64_t now = draft.backward_steps();
+  const LayerPlan& layer = draft.network.layer(back.layer);
+  const BackwardReads reads = reads_of(layer);
+  ActivationStep step{.forward = false, .layer = back.layer};
+  if (reads.input) step.x = read_output(draft, layer.source, now);
+  if (reads.output) step.y = read_output(draft, back.layer, now);
+  if (layer.gelu_before)
+    step.before = read_output(draft, draft.network.gradient_target(layer), now);
+  step.dy = use_gradient(draft, back.dy, now);
+  step.sum = use_gradient(draft, back.sum, now);
+  step.adds = back.adds;
+  if (back.dx != kNoSlot) {
+    step.dx = back.adds ? use_gradient(draft, back.dx, now)
+                        : write_gradient(draft, back.dx, draft.network.layer(layer.source), now);
+  }
+  draft.plan.backward.push_back(step);
+}
+
+// Which layers of a segment run again: those between `before` and `end`, whose own outputs are
+// kept, whose output the gradients of that segment need, or a layer that runs again.
+std::vector<bool> layers_to_repeat(const Draft& draft, std::int64_t before, std::int64_t end) {
+  std::vector<bool> wanted(static_cast<std::size_t>(end - before), false);
+  const auto want = [&](std::int64_t i) {
+    if (i > before && i < end) wanted[static_cast<std::size_t>(i - before - 1)] = true;
   };
-  ActivationPlan plan = timeline.plan();
+  for (std::int64_t i = end; i > before; --i) {
+    const LayerPlan& layer = draft.network.layer(i);
+    const BackwardReads reads = reads_of(layer);
+    const bool has_backward = draft.has_backward[static_cast<std::size_t>(i)];
+    if (has_backward && reads.output) want(i);
+    const bool runs = wanted[static_cast<std::size_t>(i - before - 1)];
+    if (runs || (has_backward && reads.input)) want(layer.source);
+    if (has_backward && layer.gelu_before) want(draft.network.gradient_target(layer));
+    if (runs && layer.type == api::LayerType::kAdd) want(layer.shortcut);
+  }
+  return wanted;
+}
+
+// Before the first gradient of a segment the segment runs again; the last one has only just run.
+void add_backward(Draft& draft) {
+  std::size_t segment = draft.ends.size() - 1;
+  for (const BackwardStep& back : draft.backward.steps) {
+    while (segment > 0 && back.layer <= draft.ends[segment - 1]) {
+      --segment;
+      const std::int64_t before = segment == 0 ? kNetworkInput : draft.ends[segment - 1];
+      const std::vector<bool> wanted = layers_to_repeat(draft, before, draft.ends[segment]);
+      add_forward(draft, wanted, before + 1, draft.plan.backward);
+      draft.plan.repeated += std::ranges::count(wanted, true);
+    }
+    add_backward_step(draft, back);
+  }
+}
+
+// `ends`: the last layer of each segment, ascending; the last of them is the network's.
+Draft draft_of(const NetworkPlan& network, const BackwardPlan& backward,
+               std::vector<std::int64_t> ends) {
+  const std::size_t layers = network.layers.size();
+  Draft draft{.network = network, .backward = backward, .ends = std::move(ends)};
+  draft.has_backward.resize(layers, false);
+  for (const BackwardStep& step : backward.steps) {
+    draft.has_backward[static_cast<std::size_t>(step.layer)] = true;
+  }
+  draft.output_of.resize(layers, kNowhere);
+  draft.gradient_in.resize(static_cast<std::size_t>(backward.slots), kNowhere);
+  add_forward(draft, std::vector<bool>(layers, true), 0, draft.plan.forward);
+  add_loss(draft);
+  add_backward(draft);
+  return draft;
+}
+
+// ---- Places ------------------------------------------------------------------------------------
+
+// The draft's plan, with places in the block instead of numbers of buffers.
+ActivationPlan arranged(const Draft& draft) {
+  const Liveness::Arrangement arrangement = draft.live.arrange();
+  const auto put = [&arrangement](std::int64_t& place) {
+    if (place >= 0) place = arrangement.offsets[static_cast<std::size_t>(place)];
+  };
+  ActivationPlan plan = draft.plan;
+  plan.elements = arrangement.elements;
   put(plan.logits_gradient);
   for (auto* steps : {&plan.forward, &plan.backward}) {
     for (ActivationStep& step : *steps) {
@@ -244,110 +219,40 @@ ActivationPlan arranged(const Timeline& timeline) {
       }
     }
   }
-  for (std::size_t i = 0; i < buffers.size(); ++i) {
-    plan.elements = std::max(plan.elements, places[i] + buffers[i].size);
-  }
   return plan;
 }
 
-// Where a network can be cut, and what lies between.
-class Cuts {
- public:
-  explicit Cuts(const NetworkPlan& network) {
-    std::int64_t lowest = std::numeric_limits<std::int64_t>::max();  // read by a later layer
-    const auto reads = [&lowest](std::int64_t source) {
-      if (source != kNetworkInput) lowest = std::min(lowest, source);
-    };
-    for (std::int64_t i = std::ssize(network.layers) - 1; i >= 0; --i) {
-      const LayerPlan& layer = network.layers[static_cast<std::size_t>(i)];
-      if (lowest >= i && !layer.ends_block) ends_.push_back(i);
-      reads(layer.source);
-      if (layer.type == api::LayerType::kAdd) reads(layer.shortcut);
-    }
-    std::reverse(ends_.begin(), ends_.end());
-    before_.push_back(0);
-    for (const LayerPlan& layer : network.layers) {
-      before_.push_back(before_.back() + (layer.ends_block ? 0 : room_for(layer.output.size())));
-    }
+std::vector<std::int64_t> written_elements(const NetworkPlan& network) {
+  std::vector<std::int64_t> elements;
+  for (const LayerPlan& layer : network.layers) {
+    elements.push_back(layer.ends_block ? 0 : elements_of(layer));
   }
-
-  // Sizes that a segment can have, rising.
-  std::vector<std::int64_t> limits() const {
-    std::vector<std::int64_t> all;
-    for (std::size_t end = 0; end < ends_.size(); ++end) {
-      for (std::size_t from = 0; from <= end; ++from) all.push_back(between(from, end));
-    }
-    std::sort(all.begin(), all.end());
-    all.erase(std::unique(all.begin(), all.end()), all.end());
-    if (all.size() <= kMostLimits) return all;
-    std::vector<std::int64_t> some;
-    for (std::size_t i = 1; i <= kMostLimits; ++i) {
-      some.push_back(all[i * all.size() / kMostLimits - 1]);
-    }
-    return some;
-  }
-
-  // Ends of segments of at most `limit` elements, such that what is kept is least; empty: there are
-  // none.
-  std::vector<std::int64_t> segments(std::int64_t limit) const {
-    constexpr std::int64_t kImpossible = std::numeric_limits<std::int64_t>::max();
-    std::vector<std::int64_t> kept(ends_.size() + 1, kImpossible);  // up to the cut before that
-    std::vector<std::size_t> begin(ends_.size(), 0);
-    kept[0] = 0;
-    for (std::size_t end = 0; end < ends_.size(); ++end) {
-      for (std::size_t after = end + 1; after > 0; --after) {
-        const std::size_t from = after - 1;
-        if (between(from, end) > limit) break;
-        if (kept[from] == kImpossible || kept[from] + size_of(end) >= kept[end + 1]) continue;
-        kept[end + 1] = kept[from] + size_of(end);
-        begin[end] = from;
-      }
-    }
-    std::vector<std::int64_t> result;
-    if (kept.back() == kImpossible) return result;
-    for (std::size_t end = ends_.size(); end > 0; end = begin[end - 1]) {
-      result.push_back(ends_[end - 1]);
-    }
-    std::reverse(result.begin(), result.end());
-    return result;
-  }
-
- private:
-  std::int64_t size_of(std::size_t cut) const {
-    const auto i = static_cast<std::size_t>(ends_[cut]);
-    return before_[i + 1] - before_[i];
-  }
-  // What the layers give that lie after cut `from` - 1 (0: after the input) and before cut `end`.
-  std::int64_t between(std::size_t from, std::size_t end) const {
-    const auto first = from == 0 ? 0 : static_cast<std::size_t>(ends_[from - 1] + 1);
-    return before_[static_cast<std::size_t>(ends_[end])] - before_[first];
-  }
-
-  std::vector<std::int64_t> ends_;    // layers
-  std::vector<std::int64_t> before_;  // elements of all layers before
-};
+  return elements;
+}
 
 }  // namespace
 
+// Every limit on the inside of a segment has its cheapest cuts; the least memory wins, then the
+// fewest layers that run again. Without cuts nothing runs again.
 ActivationPlan plan_activations(const NetworkPlan& network, bool recompute) {
   const BackwardPlan backward = plan_backward(network);
-  Timeline best(network, backward, {std::ssize(network.layers) - 1});
-  if (!recompute) return arranged(best);
-  const auto cost = [](const Timeline& timeline) {
-    return std::pair(timeline.peak(), timeline.plan().repeated);
+  std::vector<std::int64_t> best = {std::ssize(network.layers) - 1};
+  const Draft whole = draft_of(network, backward, best);
+  if (!recompute) return arranged(whole);
+  const auto cost = [](const Draft& draft) {
+    return std::pair(draft.live.peak(), draft.plan.repeated);
   };
-  auto best_segments = std::vector<std::int64_t>{std::ssize(network.layers) - 1};
-  auto least = cost(best);
-  const Cuts cuts(network);
-  for (const std::int64_t limit : cuts.limits()) {
-    std::vector<std::int64_t> segments = cuts.segments(limit);
-    if (segments.empty()) continue;
-    const auto found = cost(Timeline(network, backward, segments));
+  auto least = cost(whole);
+  const Segments segments(network, written_elements(network));
+  for (const std::int64_t limit : segments.sizes()) {
+    std::vector<std::int64_t> ends = segments.cheapest_cuts(limit);
+    if (ends.empty()) continue;
+    const auto found = cost(draft_of(network, backward, ends));
     if (found >= least) continue;
     least = found;
-    best_segments = std::move(segments);
+    best = std::move(ends);
   }
-  return arranged(Timeline(network, backward, std::move(best_segments)));
+  return arranged(draft_of(network, backward, std::move(best)));
 }
 
 }  // namespace fettle::trainer

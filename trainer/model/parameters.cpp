@@ -1,33 +1,15 @@
 #include "trainer/model/parameters.h"
 
-#include <algorithm>
 #include <vector>
 
 #include "base/philox.h"
+#include "trainer/model/initial_values.h"
 
 namespace fettle::trainer {
 
 namespace {
 
 constexpr std::uint64_t kInitialPurpose = 0x696E6974;  // "init"
-
-void draw(const Block& block, std::uint64_t key, std::uint64_t stream, float* to) {
-  float* begin = to + block.offset;
-  if (!block.drawn()) {
-    std::fill_n(begin, block.count, block.fill);
-    return;
-  }
-  Random random(key, stream);
-  if (block.deviation > 0) {
-    for (std::int64_t i = 0; i < block.count; ++i) {
-      begin[i] = static_cast<float>(block.deviation * random.normal());
-    }
-    return;
-  }
-  for (std::int64_t i = 0; i < block.count; ++i) {
-    begin[i] = static_cast<float>((2 * random.uniform() - 1) * block.bound);
-  }
-}
 
 }  // namespace
 
@@ -46,14 +28,15 @@ Result<Parameters> Parameters::initial(const NetworkPlan& plan, kernels::DataTyp
   }
   std::vector<float> weights(static_cast<std::size_t>(plan.parameters));
   std::vector<float> statistics(static_cast<std::size_t>(plan.statistics));
+  const std::int64_t threads = threads_for_drawing();
   for (const LayerPlan& layer : plan.layers) {
     const std::uint64_t key =
         mix_keys(mix_keys(seed, kInitialPurpose), static_cast<std::uint64_t>(layer.index));
-    draw(layer.weights, key, 0, weights.data());
-    draw(layer.biases, key, 1, weights.data());
-    draw(layer.positions, key, 4, weights.data());
-    draw(layer.running_mean, key, 2, statistics.data());
-    draw(layer.running_variance, key, 3, statistics.data());
+    draw_initial(layer.weights, key, 0, threads, weights.data());
+    draw_initial(layer.biases, key, 1, threads, weights.data());
+    draw_initial(layer.positions, key, 4, threads, weights.data());
+    draw_initial(layer.running_mean, key, 2, threads, statistics.data());
+    draw_initial(layer.running_variance, key, 3, threads, statistics.data());
   }
   made.weights.upload(weights);
   made.statistics.upload(statistics);

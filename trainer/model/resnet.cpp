@@ -76,13 +76,13 @@ std::vector<api::LayerConfig> resnet18(std::int64_t classes, ResNetStem stem) {
 }
 
 std::vector<api::LayerConfig> resnet50(std::int64_t classes, ResNetStem stem) {
-  struct Stage {
+  struct BatchStaging {
     std::int64_t channels;
     int blocks;
   };
   Builder network;
   add_stem(network, stem);
-  for (const auto& [channels, blocks] : {Stage{64, 3}, {128, 4}, {256, 6}, {512, 3}}) {
+  for (const auto& [channels, blocks] : {BatchStaging{64, 3}, {128, 4}, {256, 6}, {512, 3}}) {
     for (int block = 0; block < blocks; ++block) {
       const std::int64_t stride = block == 0 && channels > 64 ? 2 : 1;
       network.add(LayerType::kResidual).conv_norm_relu(channels, 1);

@@ -44,17 +44,21 @@ Socket make_socket(const addrinfo& address) {
   return Socket(::socket(address.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 }
 
-// A machine that loses its power says nothing; this notices within half a minute.
+// A machine that loses its power, or a network that is cut, says nothing; this notices within half
+// a minute. Keep-alive probes watch an idle connection only: while sent bytes are unacknowledged
+// the kernel retransmits instead (tcp(7)), for 15 minutes unless TCP_USER_TIMEOUT limits it.
 void set_options(int fd) {
   const int yes = 1;
   const int idle_seconds = 10;
   const int interval_seconds = 5;
   const int probes = 4;
+  const auto unacknowledged = static_cast<unsigned>(kUnacknowledgedTime.count());
   ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
   ::setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof yes);
   ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_seconds, sizeof idle_seconds);
   ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval_seconds, sizeof interval_seconds);
   ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
+  ::setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unacknowledged, sizeof unacknowledged);
 }
 
 // False if the deadline passes first.
@@ -96,6 +100,13 @@ std::string host_of(const sockaddr_storage& address, socklen_t size, std::string
   const std::string_view name = host;
   return std::string(name.substr(0, kMapped.size()) == kMapped ? name.substr(kMapped.size())
                                                                : name);
+}
+
+std::string host_of_peer(int fd, std::string* port) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  ::getpeername(fd, reinterpret_cast<sockaddr*>(&address), &size);
+  return host_of(address, size, port);
 }
 
 bool is_loopback(const std::string& host) {
@@ -199,12 +210,11 @@ std::string Connection::local_host() const {
   return host_of(address, size, nullptr);
 }
 
+std::string Connection::peer_host() const { return host_of_peer(fd(), nullptr); }
+
 std::string Connection::peer() const {
-  sockaddr_storage address{};
-  socklen_t size = sizeof address;
-  ::getpeername(fd(), reinterpret_cast<sockaddr*>(&address), &size);
   std::string port;
-  const std::string host = host_of(address, size, &port);
+  const std::string host = host_of_peer(fd(), &port);
   return host + ":" + port;
 }
 

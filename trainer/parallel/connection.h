@@ -21,6 +21,9 @@ namespace fettle::trainer {
 // Before each frame.
 inline constexpr std::size_t kLengthBytes = 4;
 
+// A connection is cut when what was sent is not acknowledged for this long.
+inline constexpr std::chrono::milliseconds kUnacknowledgedTime = std::chrono::seconds(30);
+
 using Deadline = std::chrono::steady_clock::time_point;
 
 inline Deadline in(std::chrono::milliseconds time) {
@@ -64,6 +67,7 @@ class Connection {
 
   int fd() const { return socket_.fd(); }
   std::string local_host() const;  // this end, as a number: where others reach this machine
+  std::string peer_host() const;   // the other end's address: "10.0.0.8"
   std::string peer() const;        // for people: "10.0.0.8:40112"
 
  private:

@@ -22,6 +22,9 @@ const std::string kContribution = "=";  // begins a contribution that is handed 
 // Connections that have not said yet who they are; more have to wait.
 constexpr std::size_t kMostStrangers = 64;
 constexpr auto kGreetingTime = std::chrono::seconds(10);
+// A worker greets as soon as it is connected. Where there is no room for another stranger, one that
+// has been silent for longer than this is sent away.
+constexpr auto kSilence = std::chrono::seconds(1);
 // Workers whose collective has run out of time say so at about the same moment.
 constexpr auto kLateGrace = std::chrono::seconds(5);
 
@@ -38,8 +41,9 @@ Error stopped() { return missing("it was to stop before all workers were there")
 // Each begins what is said when a collective has failed.
 constexpr const char* kFailedWord = "failed";  // to rank 0
 constexpr const char* kBreakWord = "break";    // by rank 0
-// With kFailedWord: the time was up.
+// With kFailedWord: the time was up, and whom the worker could not reach.
 constexpr const char* kLateWord = "late";
+constexpr const char* kUnreachableWord = "unreachable";
 
 std::string seconds(std::chrono::milliseconds time) {
   return Json(static_cast<double>(time.count()) / 1000).dump() + " s";
@@ -212,12 +216,26 @@ Status Membership::gather_members() {
 }
 
 void Membership::look_at_strangers() {
+  std::erase_if(strangers_, [this](Stranger& stranger) { return is_settled(stranger); });
+  make_room_for_strangers();
   while (strangers_.size() < kMostStrangers) {
     std::optional<Connection> came = listener_->accept();
     if (!came) break;
-    strangers_.push_back({*std::move(came), in(kGreetingTime)});
+    strangers_.push_back({*std::move(came), std::chrono::steady_clock::now()});
+    if (is_settled(strangers_.back())) strangers_.pop_back();
   }
-  std::erase_if(strangers_, [this](Stranger& stranger) { return is_settled(stranger); });
+}
+
+// Silent connections must not keep the workers out: anybody who reaches the port can open many.
+void Membership::make_room_for_strangers() {
+  if (strangers_.size() < kMostStrangers) return;
+  const Deadline now = std::chrono::steady_clock::now();
+  const auto sent_away = std::erase_if(
+      strangers_, [now](const Stranger& stranger) { return now - stranger.since > kSilence; });
+  if (sent_away > 0) {
+    request_.log("sent " + std::to_string(sent_away) +
+                 " connections away that had not said which worker they are");
+  }
 }
 
 bool Membership::somebody_waits() {
@@ -232,9 +250,9 @@ bool Membership::somebody_waits() {
 bool Membership::is_settled(Stranger& stranger) {
   const auto greeting = stranger.connection.receive_now(kLongestGreeting);
   if (!greeting.ok()) return true;
-  if (!*greeting) return std::chrono::steady_clock::now() >= stranger.until;
+  if (!*greeting) return std::chrono::steady_clock::now() >= stranger.since + kGreetingTime;
   const Json said = object_in(**greeting);
-  const std::string reason = reason_to_refuse(said);
+  const std::string reason = reason_to_refuse(said, stranger.connection.peer_host());
   if (reason.empty()) {
     const std::int64_t rank = number_of(said, "rank");
     seat({rank, rank, std::move(stranger.connection), text_of(said, "card")});
@@ -256,7 +274,7 @@ bool Membership::is_seated(std::int64_t name) const {
 }
 
 // "" for one that belongs. What the token does not cover is said only to who has it.
-std::string Membership::reason_to_refuse(const Json& said) const {
+std::string Membership::reason_to_refuse(const Json& said, const std::string& host) const {
   const std::string trial = text_of(said, "trial");
   const std::int64_t rank = number_of(said, "rank");
   const std::int64_t world_size = number_of(said, "world");
@@ -276,6 +294,9 @@ std::string Membership::reason_to_refuse(const Json& said) const {
   if (rank < 1 || (rank >= world_size && !request_.open)) {
     return "it is rank " + std::to_string(rank) + ", expected 1 to " +
            std::to_string(world_size - 1);
+  }
+  for (const LeftOut& one : left_out_) {
+    if (one.name == rank && one.host == host) return one.reason;
   }
   for (const Member& member : members_) {
     if (member.name == rank && !request_.open) {
@@ -320,6 +341,7 @@ void Membership::end_all(const std::string& reason) {
 
 void Membership::welcome_all() {
   shared_id_ = make_shared_id();
+  met_ = names_of_members();
   for (Member& member : members_) {
     const Json welcome = Json::object({{"rank", member.rank}, {"world", world_size_}});
     // Whoever has gone is missed in what all do next.
@@ -358,7 +380,10 @@ Result<std::vector<std::string>> Membership::gather_and_send(const std::string& 
       continue;
     }
     // It missed a worker in the collective before this one, and waits for the verdict.
-    failed = failed || object_in(*received).find(kFailedWord) != nullptr;
+    if (const Json word = object_in(*received); word.find(kFailedWord) != nullptr) {
+      failed = true;
+      take_report(member.rank, number_of(word, kUnreachableWord));
+    }
     all[static_cast<std::size_t>(member.rank)] = *std::move(received);
   }
   if (failed || !lost.empty()) return missing("meeting: " + tell_lost(lost));
@@ -393,8 +418,15 @@ Result<std::vector<std::string>> Membership::send_and_hear(const std::string& mi
 
 // ---- Coming apart ------------------------------------------------------------------------------
 
-std::string Membership::explain_loss(const std::string& collective, bool late) {
-  if (rank_ != 0) return collective + ": " + hear_lost(collective, late);
+std::string Membership::explain_loss(const std::string& collective, bool late,
+                                     std::optional<std::int64_t> unreachable) {
+  if (rank_ != 0) {
+    Json failed = Json::object({{kFailedWord, collective}});
+    if (late) failed.set(kLateWord, true);
+    if (unreachable) failed.set(kUnreachableWord, *unreachable);
+    return collective + ": " + hear_lost(failed);
+  }
+  if (unreachable) take_report(0, *unreachable);
   const auto wait =
       late ? std::min<std::chrono::milliseconds>(kLateGrace, request_.timeout) : request_.timeout;
   const std::string word = Json::object({{kBreakWord, collective}}).dump();
@@ -418,8 +450,10 @@ std::vector<Membership::Lost> Membership::find_lost(Deadline deadline) {
       const auto heard = unheard[i]->connection.receive(kLongestAnswer, deadline);
       if (!heard.ok()) {
         lost.push_back({unheard[i]->rank, std::chrono::steady_clock::now() >= deadline});
-      } else if (object_in(*heard).find(kLateWord) != nullptr) {
-        deadline = std::min(deadline, in(kLateGrace));
+      } else {
+        const Json word = object_in(*heard);
+        take_report(unheard[i]->rank, number_of(word, kUnreachableWord));
+        if (word.find(kLateWord) != nullptr) deadline = std::min(deadline, in(kLateGrace));
       }
       unheard.erase(unheard.begin() + static_cast<std::ptrdiff_t>(i));
     }
@@ -445,12 +479,17 @@ std::string Membership::tell_lost(const std::vector<Lost>& lost) {
   return sentence;
 }
 
-std::string Membership::hear_lost(const std::string& collective, bool late) {
+std::vector<std::int64_t> Membership::names_of_members() const {
+  std::vector<std::int64_t> names;
+  for (const Member& member : members_) names.push_back(member.name);
+  return names;
+}
+
+// Says `word` to rank 0, and returns what it answers.
+std::string Membership::hear_lost(const Json& word) {
   Connection& master = members_[0].connection;
   // Rank 0 may still be at work, and then waits for the others.
   const Deadline deadline = in(2 * request_.timeout + kLateGrace);
-  Json word = Json::object({{kFailedWord, collective}});
-  if (late) word.set(kLateWord, true);
   Status sent = master.send(word.dump(), deadline);
   if (!sent.ok()) return "rank 0 is gone, its connection was cut";
   auto verdict = master.receive(kLongestAnswer, deadline);
@@ -463,19 +502,23 @@ std::string Membership::hear_lost(const std::string& collective, bool late) {
   return silent ? "rank 0 did not take part in time" : "rank 0 is gone, its connection was cut";
 }
 
-Status Membership::form_next_epoch(std::int64_t least, bool leaves) {
+Status Membership::form_next_epoch(const NextEpoch& next) {
   ++epoch_;
   if (rank_ != 0) {
-    const Json intent = Json::object({{"leaves", leaves}});
+    const Json intent = Json::object({{"leaves", next.leaves}});
     Status sent = members_[0].connection.send(intent.dump(), in(request_.timeout));
     if (!sent.ok()) return missing("rank 0 is gone, its connection was cut");
-    return leaves ? success() : hear_welcome(in(2 * request_.timeout));
+    return next.leaves ? success() : hear_welcome(in(2 * request_.timeout));
   }
+  const std::vector<std::int64_t> before = std::exchange(met_, {});
   count_those_that_stay();
+  // Others than those that have failed together may well succeed.
+  unreachable_.end_epoch(next.progress || before != names_of_members());
+  if (unreachable_.is_stuck()) FETTLE_TRY(leave_out_unreachable());
   world_size_ = std::ssize(members_) + 1;
-  if (world_size_ < least) {
-    const std::string reason =
-        std::to_string(world_size_) + " of at least " + std::to_string(least) + " workers are left";
+  if (world_size_ < next.least) {
+    const std::string reason = std::to_string(world_size_) + " of at least " +
+                               std::to_string(next.least) + " workers are left";
     end_all(reason);
     return missing(reason);
   }
@@ -496,6 +539,48 @@ void Membership::count_those_that_stay() {
   std::erase_if(waiting_, [this](Member& member) {
     if (is_seated(member.name)) return false;
     members_.push_back(std::move(member));
+    return true;
+  });
+}
+
+// ---- Workers that do not reach one another -----------------------------------------------------
+
+// `unreachable`: a rank of the epoch under way; below 0: none.
+void Membership::take_report(std::int64_t reporter, std::int64_t unreachable) {
+  const auto name_of = [this](std::int64_t rank) -> std::optional<std::int64_t> {
+    if (rank == 0) return 0;
+    const auto found = std::ranges::find(members_, rank, &Member::rank);
+    return found == members_.end() ? std::nullopt : std::optional(found->name);
+  };
+  const auto from = name_of(reporter);
+  const auto to = name_of(unreachable);
+  if (from && to) unreachable_.report(*from, *to);
+}
+
+// Errors: nobody was reported, so nobody can be left out.
+Status Membership::leave_out_unreachable() {
+  const auto pair = unreachable_.worst();
+  if (!pair) {
+    const std::string reason = "all workers are connected with rank 0, but " +
+                               std::to_string(kMostFruitlessEpochs) +
+                               " times in a row they could not make a step together";
+    end_all(reason);
+    return missing(reason);
+  }
+  leave_out(pair->higher, "rank " + std::to_string(pair->lower) + " and rank " +
+                              std::to_string(pair->higher) + " did not reach each other " +
+                              std::to_string(kMostFruitlessEpochs) + " times in a row");
+  unreachable_ = {};
+  return success();
+}
+
+void Membership::leave_out(std::int64_t name, const std::string& reason) {
+  request_.log("leaves out rank " + std::to_string(name) + ": " + reason);
+  std::erase_if(members_, [&](Member& member) {
+    if (member.name != name) return false;
+    left_out_.push_back({name, member.connection.peer_host(), reason});
+    const Json word = Json::object({{"ended", "this worker is left out: " + reason}});
+    (void)member.connection.send(word.dump(), in(kGreetingTime));
     return true;
   });
 }

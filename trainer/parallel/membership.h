@@ -8,7 +8,8 @@
 //
 // The members of one epoch are fixed. A new epoch has those that are left and, where workers may
 // come later, those that have come; they are numbered anew in the order of their ranks, so rank 0
-// stays what it is. Without it nobody goes on.
+// stays what it is. Without it nobody goes on. A worker that reaches rank 0 but not its neighbours
+// is left out after a few epochs (unreachable_pairs.h).
 // The token keeps strays and mistakes out; the connections are not encrypted.
 // One thread. Errors: kUnavailable where somebody is missing, kInvalid where one does not belong.
 #pragma once
@@ -24,6 +25,7 @@
 #include "base/json.h"
 #include "base/result.h"
 #include "trainer/parallel/connection.h"
+#include "trainer/parallel/unreachable_pairs.h"
 
 namespace fettle::trainer {
 
@@ -42,6 +44,13 @@ struct RendezvousRequest {
   bool patient = false;
   std::function<bool()> should_stop;  // asked while it waits for the others; may be empty
   std::function<void(const std::string&)> log;
+};
+
+// How a worker goes into the next epoch of the membership.
+struct NextEpoch {
+  std::int64_t least = 1;  // fewer workers are too few
+  bool leaves = false;     // this worker does not take part in it
+  bool progress = true;    // the last one made a step, or ended as all had agreed; rank 0's counts
 };
 
 // What rank 0 makes up and all know: what NCCL calls a unique id.
@@ -78,16 +87,18 @@ class Membership {
   Result<std::vector<std::string>> all_gather(const std::string& mine);
 
   // A collective has failed here: agrees with those that are left on who is missing, and says it in
-  // words. `late`: nobody was seen to go, somebody did not come in time.
-  std::string explain_loss(const std::string& collective, bool late);
+  // words. `late`: nobody was seen to go, somebody did not come in time. `unreachable`: the rank
+  // that this worker could not reach, where that is why, and not that others had given up before.
+  std::string explain_loss(const std::string& collective, bool late,
+                           std::optional<std::int64_t> unreachable = {});
 
   // At rank 0: whether somebody has come that the next epoch would have. Does not wait.
   bool somebody_waits();
 
   // After a failed collective, or at a step that all agree on: all that are left call it and make
-  // the next epoch, but for those that leave. Fewer than `least` are too few.
-  // Errors: rank 0 was lost; too few are left.
-  Status form_next_epoch(std::int64_t least, bool leaves = false);
+  // the next epoch, but for those that leave. Errors: rank 0 was lost; too few are left; this
+  // worker was left out; the workers are connected with rank 0 but cannot work together.
+  Status form_next_epoch(const NextEpoch& next);
 
  private:
   struct Member {
@@ -100,7 +111,13 @@ class Membership {
   // A connection that has not said yet who it is.
   struct Stranger {
     Connection connection;
-    Deadline until;
+    Deadline since;
+  };
+  // A worker that others could not reach; it would be as unreachable again.
+  struct LeftOut {
+    std::int64_t name = 0;
+    std::string host;
+    std::string reason;
   };
   struct Lost {
     std::int64_t rank = 0;
@@ -121,16 +138,21 @@ class Membership {
   bool is_settled(Stranger& stranger);
   void seat(Member member);
   bool is_seated(std::int64_t name) const;
-  std::string reason_to_refuse(const Json& said) const;
+  std::string reason_to_refuse(const Json& said, const std::string& host) const;
   void forget_those_that_left(std::vector<Member>& members);
   void count_those_that_stay();
+  std::vector<std::int64_t> names_of_members() const;
+  void take_report(std::int64_t reporter, std::int64_t unreachable);
+  Status leave_out_unreachable();
+  void leave_out(std::int64_t name, const std::string& reason);
+  void make_room_for_strangers();
   Status give_up_waiting();
   void end_all(const std::string& reason);
   void welcome_all();
   std::vector<Lost> find_lost(Deadline deadline);
   std::string tell_lost(const std::vector<Lost>& lost);
 
-  std::string hear_lost(const std::string& collective, bool late);
+  std::string hear_lost(const Json& word);
 
   Result<std::vector<std::string>> gather_and_send(const std::string& mine);  // rank 0
   Result<std::vector<std::string>> send_and_hear(const std::string& mine);    // the others
@@ -146,7 +168,10 @@ class Membership {
   // Of rank 0.
   std::optional<Listener> listener_;  // while workers may come
   std::vector<Stranger> strangers_;
-  std::vector<Member> waiting_;  // for the next epoch
+  std::vector<Member> waiting_;    // for the next epoch
+  std::vector<std::int64_t> met_;  // names of those that the epoch under way began with
+  UnreachablePairs unreachable_;
+  std::vector<LeftOut> left_out_;
 };
 
 }  // namespace fettle::trainer

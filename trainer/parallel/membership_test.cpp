@@ -3,6 +3,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <atomic>
@@ -237,6 +240,34 @@ TEST_F(MembershipTest, NoiseOnThePortKeepsNobodyOut) {
   EXPECT_TRUE(joined->ok()) << joined->error().message;
 }
 
+// Anybody who reaches the port can open connections and say nothing; each is heard for ten seconds.
+TEST_F(MembershipTest, SilentStrangersKeepNobodyOut) {
+  request_.timeout = 8s;
+  std::optional<Joined> joined;
+  std::vector<Connection> silent;
+  for (int i = 0; i < 64; ++i) silent.push_back(*Connection::open(request_.master, in(5s)));
+  std::jthread worker = start(as(1, 2), joined);
+  const auto host = Membership::host(as(0, 2), *std::move(listener_));
+  ASSERT_TRUE(host.ok()) << host.error().message;
+  worker.join();
+  EXPECT_TRUE(joined->ok()) << joined->error().message;
+  EXPECT_THAT(log_, HasSubstr("connections away that had not said which worker they are"));
+}
+
+// Keep-alive does not watch a connection with bytes on their way.
+TEST(ConnectionTest, IsCutWhenNothingIsAcknowledged) {
+  Listener listener = *Listener::open({"127.0.0.1", 0});
+  const Connection near = *Connection::open({"127.0.0.1", listener.port()}, in(5s));
+  std::optional<Connection> far;
+  while (!far) far = listener.accept();
+  for (const int fd : {near.fd(), far->fd()}) {
+    unsigned milliseconds = 0;
+    socklen_t size = sizeof milliseconds;
+    ASSERT_EQ(getsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &milliseconds, &size), 0);
+    EXPECT_EQ(milliseconds, 30'000U);
+  }
+}
+
 // ---- A worker is lost while not all have noticed -----------------------------------------------
 
 // Rank 2 of three is lost. Rank 0 and rank 1 learn of it in different calls; then they form the
@@ -258,7 +289,7 @@ class LostWhileMeetingTest : public MembershipTest {
     const auto continue_after = [](const Joined& joined, const Call& call) {
       ASSERT_TRUE(joined.ok()) << joined.error().message;
       call(**joined);
-      const Status formed = (*joined)->form_next_epoch(2, false);
+      const Status formed = (*joined)->form_next_epoch({.least = 2});
       ASSERT_TRUE(formed.ok()) << formed.error().message;
       EXPECT_EQ((*joined)->world_size(), 2);
       const auto all = (*joined)->all_gather("of rank " + std::to_string((*joined)->rank()));

@@ -167,7 +167,7 @@ TEST_P(NcclCollective, ThoseThatAreLeftMeetAgain) {
     if (status.ok()) status = (*made)->on_device()->health();
     ASSERT_FALSE(status.ok());
     made->reset();
-    ASSERT_TRUE(membership.form_next_epoch(2).ok());
+    ASSERT_TRUE(membership.form_next_epoch({.least = 2}).ok());
     auto ring = *make_ring_collective(membership, 20s);
     const auto maker = *kernels::cuda::nccl_communicators();
     auto again = make_nccl_collective(membership, std::move(ring), maker.get(), {.timeout = 20s});

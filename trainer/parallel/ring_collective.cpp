@@ -61,8 +61,9 @@ class RingCollective final : public Collective {
     const std::string mine =
         Json::object({{"host", host}, {"port", static_cast<int>(listener.port())}}).dump();
     FETTLE_ASSIGN(const std::vector<std::string> all, membership_.all_gather(mine));
-    const bool joined = reach_next(all) && await_previous(listener);
-    return joined ? success() : fail("meeting", false);
+    const std::int64_t next = wrapped(rank() + 1);
+    if (!reach_next(all)) return fail("meeting", false, next);
+    return await_previous(listener) ? success() : fail("meeting", false, wrapped(rank() - 1));
   }
 
   std::int64_t world_size() const override { return membership_.world_size(); }
@@ -236,11 +237,16 @@ class RingCollective final : public Collective {
     return action() ? success() : fail(name, std::chrono::steady_clock::now() >= deadline_);
   }
 
-  // That the connections close tells the neighbours.
-  Status fail(const std::string& name, bool late) {
+  // That the connections close tells the neighbours. `unreachable`: the neighbour that this worker
+  // did not meet. It is to blame only where no other worker has given up before: one that gives up
+  // closes its listener, so its neighbour does not reach it either.
+  Status fail(const std::string& name, bool late, std::optional<std::int64_t> unreachable = {}) {
     next_.reset();
     previous_.reset();
-    broken_ = membership_.explain_loss(name + " (collective " + std::to_string(calls_) + ")", late);
+    std::vector<int> watched = membership_.connections();
+    if (unreachable && find_trouble(watched)) unreachable.reset();
+    broken_ = membership_.explain_loss(name + " (collective " + std::to_string(calls_) + ")", late,
+                                       unreachable);
     return lost(broken_);
   }
 

@@ -146,7 +146,7 @@ TEST(Ring, ThoseThatAreLeftMakeTheNextEpoch) {
     if (collective.rank() == 1) return;
     const std::int64_t before = collective.rank();
     ASSERT_FALSE(collective.barrier().ok());
-    ASSERT_TRUE(membership.form_next_epoch(2).ok());
+    ASSERT_TRUE(membership.form_next_epoch({.least = 2}).ok());
     EXPECT_EQ(membership.epoch(), 1);
     EXPECT_EQ(membership.world_size(), 3);
     EXPECT_EQ(membership.rank(), before == 0 ? 0 : before - 1);
@@ -162,7 +162,7 @@ TEST(Ring, TooFewThatAreLeftEnd) {
   run(2, 20s, [](Membership& membership, Collective& collective) {
     if (collective.rank() == 1) return;
     ASSERT_FALSE(collective.barrier().ok());
-    const Status formed = membership.form_next_epoch(2);
+    const Status formed = membership.form_next_epoch({.least = 2});
     ASSERT_FALSE(formed.ok());
     EXPECT_EQ(formed.error().message, "1 of at least 2 workers are left");
   });

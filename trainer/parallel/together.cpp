@@ -22,6 +22,7 @@ struct Attempt {
   Result<Ending> ending;
   std::optional<Checkpoint> reached;  // at rank 0, where it is not the end
   bool state_lost = false;            // the newest checkpoint is all there is to go on from
+  bool progress = false;              // a step was made, or it ended as all had agreed
 };
 
 bool is_loss(const Error& error) { return error.code == ErrorCode::kUnavailable; }
@@ -34,43 +35,45 @@ Error unsaved_state(const Error& loss) {
 }
 
 // In one epoch of the membership.
-Attempt train_in_epoch(const TrainingJob& job, const TrainingData& data, Collective& collective,
+Attempt train_in_epoch(const TrainingTask& task, const TrainingData& data, Collective& collective,
                        const TrainingHooks& hooks, const std::optional<Checkpoint>& from) {
-  auto training = Training::create(job, data, collective, hooks, from);
+  auto training = Training::create(task, data, collective, hooks, from);
   if (!training.ok()) return {training.error(), from};
   Result<Ending> ending = (*training)->run();
+  const bool progress = ending.ok() || (*training)->steps() > 0;
   const bool shards = (*training)->learner().shards_optimizer();
-  if (!ending.ok() && shards) return {ending.error(), {}, true};
-  if (ending.ok() && *ending != Ending::kRegroups) return {ending, {}};
+  if (!ending.ok() && shards) return {ending.error(), {}, true, progress};
+  if (ending.ok() && *ending != Ending::kRegroups) return {ending, {}, false, progress};
   Result<Checkpoint> reached = (*training)->snapshot();
-  if (!reached.ok()) return {reached.error(), {}, true};
-  if (collective.rank() != 0) return {std::move(ending), {}};
-  return {std::move(ending), *std::move(reached)};
+  if (!reached.ok()) return {reached.error(), {}, true, progress};
+  if (collective.rank() != 0) return {std::move(ending), {}, false, progress};
+  return {std::move(ending), *std::move(reached), false, progress};
 }
 
 // Between GPUs if all workers have one, else over TCP.
-Result<std::unique_ptr<Collective>> make_collective(const TrainingJob& job, Membership& membership,
+Result<std::unique_ptr<Collective>> make_collective(const TrainingTask& task,
+                                                    Membership& membership,
                                                     std::chrono::milliseconds timeout) {
   FETTLE_ASSIGN(auto ring, make_ring_collective(membership, timeout));
-  const api::BackendKind backend = job.config.training.backend;
+  const api::BackendKind backend = task.config.training.backend;
   if (backend != api::BackendKind::kAuto && backend != api::BackendKind::kCuda) return ring;
   auto maker = kernels::load_communicators(kernels::cuda_library_places());
   return make_nccl_collective(membership, std::move(ring), maker.ok() ? maker->get() : nullptr,
                               {.timeout = timeout});
 }
 
-Attempt meet_and_train(const TrainingJob& job, const TrainingData& data, const WorkerPlace& place,
+Attempt meet_and_train(const TrainingTask& task, const TrainingData& data, const WorkerPlace& place,
                        Membership& membership, const TrainingHooks& hooks,
                        const std::optional<Checkpoint>& from) {
   hooks.log("rank " + std::to_string(membership.rank()) + " of " +
             std::to_string(membership.world_size()) + " workers");
   if (membership.world_size() == 1) {
     SingleProcess alone;
-    return train_in_epoch(job, data, alone, hooks, from);
+    return train_in_epoch(task, data, alone, hooks, from);
   }
-  const auto collective = make_collective(job, membership, place.collective_time);
+  const auto collective = make_collective(task, membership, place.collective_time);
   if (!collective.ok()) return {collective.error(), from};
-  return train_in_epoch(job, data, **collective, hooks, from);
+  return train_in_epoch(task, data, **collective, hooks, from);
 }
 
 // Rank 0 looks for workers that have come; another that is to stop wants to leave instead, where
@@ -119,7 +122,7 @@ Result<std::optional<WorkerPlace>> place_of_worker(const Variable& variable, boo
   return std::optional(std::move(place));
 }
 
-Result<Together> train_together(const TrainingJob& job, const TrainingData& data,
+Result<Together> train_together(const TrainingTask& task, const TrainingData& data,
                                 const WorkerPlace& place, std::int64_t least,
                                 const TrainingHooks& hooks) {
   RendezvousRequest request = place.rendezvous;
@@ -137,18 +140,18 @@ Result<Together> train_together(const TrainingJob& job, const TrainingData& data
   for (std::int64_t left_over = kMostBrokenEpochs;;) {
     const TrainingHooks asked =
         place.rendezvous.open ? hooks_of_open_world(hooks, *membership, least, leaves) : hooks;
-    Attempt attempt = meet_and_train(job, data, place, *membership, asked, reached);
+    Attempt attempt = meet_and_train(task, data, place, *membership, asked, reached);
     const Result<Ending>& ending = attempt.ending;
     if (ending.ok() && *ending != Ending::kRegroups) return Together{*ending, false};
     if (!ending.ok()) {
       const bool over = !is_loss(ending.error()) || membership->world_size() <= least;
       if (over || left_over-- == 0) return ending.error();
-      if (attempt.state_lost && job.checkpoints.empty()) return unsaved_state(ending.error());
+      if (attempt.state_lost && task.checkpoints.empty()) return unsaved_state(ending.error());
       hooks.log(ending.error().message + "; the others go on" +
                 (attempt.state_lost ? " from the newest checkpoint" : ""));
     }
     reached = std::move(attempt.reached);
-    FETTLE_TRY(membership->form_next_epoch(least, leaves));
+    FETTLE_TRY(membership->form_next_epoch({least, leaves, attempt.progress}));
     if (leaves) return Together{Ending::kStopped, true};
   }
 }

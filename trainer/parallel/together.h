@@ -36,7 +36,7 @@ struct Together {
 // optimiser from the newest checkpoint, because a part of its state was lost. In an open world a
 // worker that is to stop leaves, if enough are left without it; rank 0 stops all.
 // Errors: as Training, and kUnavailable: a worker did not come or was lost, and too few are left.
-Result<Together> train_together(const TrainingJob& job, const TrainingData& data,
+Result<Together> train_together(const TrainingTask& task, const TrainingData& data,
                                 const WorkerPlace& place, std::int64_t least,
                                 const TrainingHooks& hooks);
 

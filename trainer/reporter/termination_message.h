@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/result.h"
-#include "trainer/report.h"
+#include "trainer/training_report.h"
 
 namespace fettle::trainer {
 

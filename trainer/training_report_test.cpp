@@ -1,4 +1,4 @@
-#include "trainer/report.h"
+#include "trainer/training_report.h"
 
 #include <gtest/gtest.h>
 

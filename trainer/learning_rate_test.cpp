@@ -1,4 +1,4 @@
-#include "trainer/schedule.h"
+#include "trainer/learning_rate.h"
 
 #include <gtest/gtest.h>
 

@@ -20,8 +20,8 @@ struct ByHand {
   std::optional<std::int64_t> gpus;  // of this worker
 };
 
-struct Assignment {
-  TrainingJob job;
+struct ProcessTask {
+  TrainingTask task;
   std::optional<api::TrialFile> trial;  // absent: a configuration by itself
   // That this worker is to use; of several each has a process of its own, which is a rank.
   std::int64_t gpus = 1;
@@ -29,6 +29,6 @@ struct Assignment {
 
 // Errors name the file: missing, not JSON, wrong fields (all of them), a trial for another image, a
 // unit other than epochs.
-Result<Assignment> read_assignment(const std::string& path, const ByHand& by_hand);
+Result<ProcessTask> read_process_task(const std::string& path, const ByHand& by_hand);
 
 }  // namespace fettle::trainer

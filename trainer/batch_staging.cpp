@@ -1,4 +1,4 @@
-#include "trainer/stage.h"
+#include "trainer/batch_staging.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -18,7 +18,7 @@ constexpr std::int64_t kLine = 64;
 std::int64_t in_lines(std::int64_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
 
 struct Layout {
-  explicit Layout(const Stage::Size& size)
+  explicit Layout(const BatchStaging::Size& size)
       : labels(indices + in_lines(size.samples * std::int64_t{sizeof(std::int64_t)})),
         pixels(labels +
                in_lines(size.samples * size.predictions * std::int64_t{sizeof(std::int32_t)})),
@@ -50,9 +50,9 @@ void upload_in_pieces(kernels::Backend& backend, const void* from, void* to, std
 
 }  // namespace
 
-Result<Stage> Stage::create(kernels::Backend& backend, const Size& size,
-                            const std::optional<HeldSamples>& held) {
-  Stage stage(backend, size);
+Result<BatchStaging> BatchStaging::create(kernels::Backend& backend, const Size& size,
+                                          const std::optional<HeldSamples>& held) {
+  BatchStaging stage(backend, size);
   if (!stage.is_fixed()) return stage;
   const Layout layout(size);
   FETTLE_ASSIGN(stage.upload_buffers_, backend.upload_buffers(held ? layout.labels : layout.end));
@@ -60,7 +60,7 @@ Result<Stage> Stage::create(kernels::Backend& backend, const Size& size,
   return stage;
 }
 
-Status Stage::hold(const HeldSamples& held) {
+Status BatchStaging::hold(const HeldSamples& held) {
   using Pixels = kernels::DeviceArray<std::uint8_t>;
   using Labels = kernels::DeviceArray<std::int32_t>;
   kernels::Samples samples = held.images->samples();
@@ -81,7 +81,7 @@ Status Stage::hold(const HeldSamples& held) {
   return success();
 }
 
-std::byte* Stage::begin_block(std::span<const std::int64_t> samples, std::int64_t epoch) {
+std::byte* BatchStaging::begin_block(std::span<const std::int64_t> samples, std::int64_t epoch) {
   CHECK(std::ssize(samples) <= size_.samples, "a batch that is larger than its stage");
   host_epoch_ = static_cast<std::uint32_t>(epoch);
   std::byte* const block = upload_buffers_->next();
@@ -90,7 +90,7 @@ std::byte* Stage::begin_block(std::span<const std::int64_t> samples, std::int64_
   return block;
 }
 
-StagedBatch Stage::bring(const Batch& batch, std::int64_t epoch) {
+StagedBatch BatchStaging::bring(const Batch& batch, std::int64_t epoch) {
   if (batch.is_dealt()) {
     CHECK(held_.has_value(), "a batch without samples, which nobody holds");
     return bring(batch.indices, *held_->training, epoch);
@@ -129,13 +129,13 @@ StagedBatch Stage::bring(const Batch& batch, std::int64_t epoch) {
           nullptr};
 }
 
-bool Stage::holds(const ImageSet& images, const BatchWriter& writer) const {
+bool BatchStaging::holds(const ImageSet& images, const BatchWriter& writer) const {
   return held_ && held_->images == &images &&
          (held_->training == &writer || held_->evaluation == &writer);
 }
 
-StagedBatch Stage::bring(std::span<const std::int64_t> samples, const BatchWriter& writer,
-                         std::int64_t epoch) {
+StagedBatch BatchStaging::bring(std::span<const std::int64_t> samples, const BatchWriter& writer,
+                                std::int64_t epoch) {
   CHECK(held_ && holds(*held_->images, writer), "samples are gathered as they were to be held");
   const Layout layout(size_);
   begin_block(samples, epoch);
@@ -149,7 +149,7 @@ StagedBatch Stage::bring(std::span<const std::int64_t> samples, const BatchWrite
           (&writer == held_->training ? training_ : evaluation_).get()};
 }
 
-void Stage::gather(const StagedBatch& batch) {
+void BatchStaging::gather(const StagedBatch& batch) {
   if (batch.gather == nullptr) return;
   batch.gather->run(batch.samples, batch.indices, batch.epoch, pixels_.data(), labels_.data());
 }

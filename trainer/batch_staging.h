@@ -1,4 +1,4 @@
-// Stage: brings a micro-batch to where the backend reads it.
+// BatchStaging: brings a micro-batch to where the backend reads it.
 //
 // Where the backend shares the host's memory that is where the batch lies already. Elsewhere the
 // batch goes into one of a few places, in turn, so that a pass which was recorded for a place finds
@@ -40,7 +40,7 @@ struct StagedBatch {
   auto operator<=>(const StagedBatch&) const = default;
 };
 
-class Stage {
+class BatchStaging {
  public:
   struct Size {
     std::int64_t samples = 0;      // at most, in a batch
@@ -49,8 +49,8 @@ class Stage {
     kernels::DataType type = kernels::DataType::kFloat32;
   };
   // `backend` must outlive the stage. Errors: too little memory.
-  static Result<Stage> create(kernels::Backend& backend, const Size& size,
-                              const std::optional<HeldSamples>& held);
+  static Result<BatchStaging> create(kernels::Backend& backend, const Size& size,
+                                     const std::optional<HeldSamples>& held);
 
   // A batch that was only dealt is of the samples that are held, as they look in training. Where
   // the backend has memory of its own `batch` may change at once; elsewhere when it has done what
@@ -74,7 +74,7 @@ class Stage {
   double waited() const { return upload_buffers_ ? upload_buffers_->waited() : 0; }
 
  private:
-  Stage(kernels::Backend& backend, const Size& size) : backend_(&backend), size_(size) {}
+  BatchStaging(kernels::Backend& backend, const Size& size) : backend_(&backend), size_(size) {}
   Status hold(const HeldSamples& held);
   std::byte* begin_block(std::span<const std::int64_t> samples, std::int64_t epoch);
 

@@ -1,0 +1,36 @@
+// Segments: where a network may be cut for recomputation (activation_plan.h), and which cuts keep
+// least. A cut after a layer is possible where all that comes later depends on that layer's output
+// alone. What a segment's last layer gives is kept; what lies inside runs again.
+//
+// A plain value; usable from any thread.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "trainer/model/network_plan.h"
+
+namespace fettle::trainer {
+
+class Segments {
+ public:
+  // `elements`: of each layer's output in memory, by layer; 0 where it is never written.
+  Segments(const NetworkPlan& network, const std::vector<std::int64_t>& elements);
+
+  // Sizes that the inside of a segment can have, ascending. Where there are very many of them a
+  // few hundred, evenly spaced among all.
+  std::vector<std::int64_t> sizes() const;
+
+  // The last layers of the segments, ascending, such that no inside is larger than `limit` elements
+  // and the sum of what is kept is least. Empty: there are no such segments. O(n^2) in the cuts.
+  std::vector<std::int64_t> cheapest_cuts(std::int64_t limit) const;
+
+ private:
+  std::int64_t kept(std::size_t cut) const;
+  std::int64_t inside(std::size_t from, std::size_t to) const;
+
+  std::vector<std::int64_t> cuts_;    // layers after which a cut is possible, ascending
+  std::vector<std::int64_t> before_;  // elements of all layers before this one
+};
+
+}  // namespace fettle::trainer

@@ -1,0 +1,41 @@
+// The command line of fettle-trainer. One table lists every option with its section, its value, its
+// help and what it does; parsing, --help and the error messages all come from it.
+//
+// Pure but for the environment variable FETTLE_TRIAL. Used once, before there are threads.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+#include "trainer/bench.h"
+#include "trainer/process_task.h"
+#include "trainer/tune.h"
+
+namespace fettle::trainer {
+
+struct Arguments {
+  std::string file;  // a trial file or a trainer's configuration; "": none
+  ByHand by_hand;
+  BenchSettings bench;
+  bool benches = false;
+  bool dry_run = false;
+  std::optional<std::int64_t> profiled_steps;
+  std::string trace;  // "": beside the checkpoints
+  bool backends = false;
+  bool tune_kernels = false;
+  TimedLaunch launch;  // of the kernel that is timed, if it has a name
+  bool as_json = false;
+  std::optional<std::int64_t> workers;
+  bool help = false;
+  bool version = false;
+};
+
+// Errors: an unknown option, a value that is missing, not wanted or out of range, several files.
+Result<Arguments> read_arguments(int argc, const char* const* argv);
+
+// What --help prints: options, environment variables and exit codes, at most 80 columns wide.
+std::string help_text();
+
+}  // namespace fettle::trainer

@@ -1,0 +1,97 @@
+#include "trainer/program/arguments.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <sstream>
+#include <vector>
+
+namespace fettle::trainer {
+namespace {
+
+using testing::HasSubstr;
+
+Result<Arguments> read(std::vector<const char*> words) {
+  words.insert(words.begin(), "fettle-trainer");
+  return read_arguments(static_cast<int>(words.size()), words.data());
+}
+
+TEST(Arguments, OptionsMayStandBeforeAndAfterTheFile) {
+  const auto read_ones =
+      read({"--seed", "7", "trial.json", "--until-epoch=3", "--checkpoints", "kept", "--gpus=2"});
+  ASSERT_TRUE(read_ones.ok()) << read_ones.error().message;
+  EXPECT_EQ(read_ones->file, "trial.json");
+  EXPECT_EQ(read_ones->by_hand.seed, 7U);
+  EXPECT_EQ(read_ones->by_hand.until_epoch, 3);
+  EXPECT_EQ(read_ones->by_hand.checkpoints, "kept");
+  EXPECT_EQ(read_ones->by_hand.gpus, 2);
+}
+
+TEST(Arguments, AnOptionalValueIsNotTheNextArgument) {
+  const auto without = read({"--profile", "trial.json"});
+  ASSERT_TRUE(without.ok());
+  EXPECT_EQ(without->profiled_steps, 10);
+  EXPECT_EQ(without->file, "trial.json");
+  EXPECT_EQ(read({"--profile=4"})->profiled_steps, 4);
+}
+
+TEST(Arguments, WithoutAFileItIsTheOneOfTheEnvironment) {
+  setenv("FETTLE_TRIAL", "of-environment.json", 1);
+  EXPECT_EQ(read({"--dry-run"})->file, "of-environment.json");
+  EXPECT_EQ(read({"named.json"})->file, "named.json");
+  unsetenv("FETTLE_TRIAL");
+  EXPECT_EQ(read({})->file, "");
+  EXPECT_EQ(read({"--", "--odd-name.json"})->file, "--odd-name.json");
+}
+
+TEST(Arguments, ThreadsAreOfTheBenchmarkAndOfATimedKernel) {
+  const auto threads = read({"--bench", "mlp", "--threads", "4"});
+  EXPECT_EQ(threads->bench.model, "mlp");
+  EXPECT_EQ(threads->bench.training.threads, 4);
+  EXPECT_EQ(threads->launch.threads, 4);
+}
+
+TEST(Arguments, WhatIsWrongIsNamedWithTheWayOut) {
+  const struct {
+    std::vector<const char*> words;
+    const char* said;
+  } cases[] = {
+      {{"--sead", "7"}, "there is no option --sead; see fettle-trainer --help"},
+      {{"-s"}, "there is no option -s"},
+      {{"--seed"}, "--seed needs a value, N"},
+      {{"--seed", "x"}, "--seed is \"x\", expected a number of at least 0"},
+      {{"--seed", "-1"}, "--seed is \"-1\""},
+      {{"--dry-run=yes"}, "--dry-run takes no value"},
+      {{"--gpus", "65"}, "--gpus is \"65\", expected a number from 1 to 64"},
+      {{"--elements", "1.5"}, "--elements is \"1.5\", expected a whole number from 1 to 2^40"},
+      {{"--output", "xml"}, "--output is \"xml\", expected text or json"},
+      {{"--precision", "fp8"}, "--precision has no \"fp8\""},
+      {{"a.json", "b.json"}, "more than one file: a.json and b.json"},
+  };
+  for (const auto& c : cases) {
+    const auto refused = read(c.words);
+    ASSERT_FALSE(refused.ok()) << c.said;
+    EXPECT_EQ(refused.error().code, ErrorCode::kInvalid);
+    EXPECT_THAT(refused.error().message, HasSubstr(c.said));
+  }
+}
+
+// From one table: what is parsed is in the help, and fits a terminal.
+TEST(Arguments, TheHelpNamesEveryOptionOnceAndFitsATerminal) {
+  const std::string help = help_text();
+  for (const char* option : {"--seed N", "--profile[=STEPS]", "--blocks-per-multiprocessor N",
+                             "--output text|json", "--version", "RANK, WORLD_SIZE", "75 "}) {
+    const std::size_t at = help.find(option);
+    ASSERT_NE(at, std::string::npos) << option;
+    EXPECT_EQ(help.find("\n  " + std::string(option), at), std::string::npos) << option;
+  }
+  std::istringstream lines(help);
+  for (std::string line; std::getline(lines, line);) {
+    EXPECT_LE(line.size(), 80U) << line;
+    EXPECT_FALSE(line.ends_with(' ')) << line;
+  }
+}
+
+}  // namespace
+}  // namespace fettle::trainer

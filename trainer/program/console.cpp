@@ -1,0 +1,42 @@
+#include "trainer/program/console.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+
+namespace fettle::trainer {
+namespace {
+
+// " 2" for one of several workers, "" for one alone.
+std::string speaker() {
+  const char* const rank = std::getenv("RANK");
+  const char* const world_size = std::getenv("WORLD_SIZE");
+  const bool several = world_size != nullptr && std::string_view(world_size) != "1";
+  return several && rank != nullptr ? std::string(" ") + rank : "";
+}
+
+}  // namespace
+
+void print_line(const std::string& line) {
+  std::printf("%s\n", line.c_str());
+  std::fflush(stdout);  // a report must not wait in a buffer
+}
+
+void log_line(const std::string& line) {
+  std::fprintf(stderr, "fettle-trainer%s: %s\n", speaker().c_str(), line.c_str());
+}
+
+int fail(const Error& error) {
+  log_line(error.message);
+  switch (error.code) {
+    case ErrorCode::kInvalid:
+    case ErrorCode::kNotFound:
+      return kWrongInput;
+    default:
+      return kFailed;
+  }
+}
+
+int exit_code(const Status& done) { return done.ok() ? 0 : fail(done.error()); }
+
+}  // namespace fettle::trainer

@@ -1,0 +1,79 @@
+#include "trainer/program/tools.h"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+
+#include "api/names.h"
+#include "base/json.h"
+#include "kernels/backends/cuda/loader.h"
+#include "trainer/dry_run.h"
+#include "trainer/open_backend.h"
+#include "trainer/process_task.h"
+#include "trainer/program/console.h"
+
+namespace fettle::trainer {
+namespace {
+
+Result<DryRun> plan_without_training(const Arguments& arguments) {
+  FETTLE_ASSIGN(const ProcessTask process, read_process_task(arguments.file, arguments.by_hand));
+  const api::TrainerConfig& config = process.task.config;
+  DataCache cache = DataCache::from_environment();
+  FETTLE_ASSIGN(const TrainingData data, load_training_data(config.data, cache));
+  FETTLE_ASSIGN(const NetworkPlan plan, plan_network(config.model, data.format()));
+  const std::int64_t of_trial = process.trial ? process.trial->workers : 1;
+  const TrainingWorld world = world_of(
+      data, std::max<std::int64_t>(arguments.workers.value_or(of_trial), 1) * process.gpus);
+  return plan_run(config, plan, world, memory_there(config.training, process.gpus));
+}
+
+Status tune(const Arguments& arguments) {
+  FETTLE_ASSIGN(const auto timer, kernels::load_kernel_timer(kernels::cuda_library_places()));
+  FETTLE_ASSIGN(const Tuning tuning, tune_kernels(*timer, arguments.launch.elements, log_line));
+  print_line(arguments.as_json ? to_json(tuning).dump() : to_text(tuning));
+  FETTLE_ASSIGN(const std::string path,
+                kernels::cuda::save_launch_configs(tuning.device, tuning.configs()));
+  log_line("kept in " + path);
+  return success();
+}
+
+Status time_kernel_of(const Arguments& arguments) {
+  FETTLE_ASSIGN(const auto timer, kernels::load_kernel_timer(kernels::cuda_library_places()));
+  FETTLE_ASSIGN(const Json line, time_kernel(*timer, arguments.launch));
+  print_line(line.dump());
+  return success();
+}
+
+}  // namespace
+
+int dry_run(const Arguments& arguments) {
+  const auto planned = plan_without_training(arguments);
+  if (!planned.ok()) return fail(planned.error());
+  print_line(arguments.as_json ? to_json(*planned).dump() : to_text(*planned));
+  return 0;
+}
+
+// {"reference": "ready", "onednn": "this build has no onednn backend: ..."}.
+int print_backends() {
+  Json found = Json::object();
+  for (const auto& [kind, name] : api::enum_names<api::BackendKind>()) {
+    if (kind == api::BackendKind::kAuto) continue;
+    const auto backend = kernels::make_backend(name, 1);
+    found.set(name, backend.ok() ? "ready" : backend.error().message);
+  }
+  print_line(found.dump());
+  return 0;
+}
+
+int bench(const Arguments& arguments) {
+  const auto line = run_bench(arguments.bench);
+  if (!line.ok()) return fail(line.error());
+  print_line(*line);
+  return 0;
+}
+
+int tune_kernels_and_keep(const Arguments& arguments) { return exit_code(tune(arguments)); }
+
+int time_one_kernel(const Arguments& arguments) { return exit_code(time_kernel_of(arguments)); }
+
+}  // namespace fettle::trainer

@@ -1,0 +1,227 @@
+#include "trainer/program/train.h"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/file.h"
+#include "trainer/outlet.h"
+#include "trainer/parallel/rank_processes.h"
+#include "trainer/parallel/together.h"
+#include "trainer/parallel/worker_ranks.h"
+#include "trainer/process_task.h"
+#include "trainer/program/console.h"
+#include "trainer/tensorboard.h"
+#include "trainer/training.h"
+
+namespace fettle::trainer {
+namespace {
+
+std::atomic<int> signal_received{0};
+static_assert(std::atomic<int>::is_always_lock_free, "set by a signal handler");
+
+void on_signal(int number) { signal_received = number; }
+
+// ---- Reports -----------------------------------------------------------------------------------
+
+double seconds_since_1970() {
+  const auto since = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration<double>(since).count();
+}
+
+// Null where FETTLE_TENSORBOARD is not set.
+Result<std::unique_ptr<TensorBoardFile>> open_tensorboard(const ProcessTask& process) {
+  const char* root = std::getenv("FETTLE_TENSORBOARD");
+  if (root == nullptr || *root == '\0') return std::unique_ptr<TensorBoardFile>();
+  std::string directory = root;
+  if (directory.front() != '/') {
+    return invalid("FETTLE_TENSORBOARD is \"" + directory +
+                   "\", expected a path that begins with /: trials have folders of their own");
+  }
+  if (process.trial) directory += "/" + process.trial->study + "/" + process.trial->trial;
+  FETTLE_ASSIGN(TensorBoardFile file, TensorBoardFile::create(directory, seconds_since_1970()));
+  return std::make_unique<TensorBoardFile>(std::move(file));
+}
+
+// Where the reports of rank 0 go besides standard output; both may be null.
+struct Reporting {
+  std::unique_ptr<Outlet> outlet;
+  std::unique_ptr<TensorBoardFile> scalars;
+};
+
+Result<Reporting> open_reporting(const ProcessTask& process) {
+  Reporting reporting;
+  if (process.trial) {
+    FETTLE_ASSIGN(reporting.outlet, make_outlet(*process.trial, log_line));
+  }
+  FETTLE_ASSIGN(reporting.scalars, open_tensorboard(process));
+  return reporting;
+}
+
+// `reporting` must outlive them.
+TrainingHooks make_hooks(const Reporting& reporting, Trace* trace) {
+  Outlet* const outlet = reporting.outlet.get();
+  TensorBoardFile* const scalars = reporting.scalars.get();
+  TrainingHooks hooks;
+  hooks.trace = trace;
+  hooks.report = [outlet, scalars](const Report& report) {
+    print_line(to_line(report));
+    if (outlet != nullptr) outlet->submit(report);
+    if (scalars == nullptr) return;
+    // A chart that cannot be drawn is no reason to lose a training.
+    const Status drawn = scalars->add(report.step, report.metrics, seconds_since_1970());
+    if (!drawn.ok()) log_line(drawn.error().message);
+  };
+  hooks.log = log_line;
+  hooks.should_stop = [outlet, trace] {
+    if (trace != nullptr && trace->is_full()) return true;
+    // As if somebody had sent SIGTERM, so that the exit code is the same.
+    if (outlet != nullptr && outlet->stop_wanted() && signal_received == 0) {
+      signal_received = SIGTERM;
+    }
+    return signal_received != 0;
+  };
+  return hooks;
+}
+
+// ---- The trace of --profile --------------------------------------------------------------------
+
+std::string trace_path(const Arguments& arguments, const TrainingTask& task, std::int64_t rank) {
+  std::string path = arguments.trace;
+  if (path.empty())
+    path = task.checkpoints.empty() ? "trace.json" : task.checkpoints + "/trace.json";
+  if (rank == 0) return path;
+  const std::filesystem::path whole(path);
+  return whole.parent_path() /
+         (whole.stem().string() + "." + std::to_string(rank) + whole.extension().string());
+}
+
+Status write_trace(const Trace& trace, const std::string& path) {
+  const std::string directory = std::filesystem::path(path).parent_path();
+  if (!directory.empty()) FETTLE_TRY(make_directories(directory));
+  FETTLE_TRY(trace.write(path));
+  log_line("wrote " + path + "; https://ui.perfetto.dev opens it");
+  return success();
+}
+
+// ---- Workers -----------------------------------------------------------------------------------
+
+// Which worker of the trial this is, if there are several.
+Result<std::optional<WorkerPlace>> find_place(const ProcessTask& process) {
+  const bool open = process.trial && process.trial->least_workers;
+  FETTLE_ASSIGN(std::optional<WorkerPlace> place, place_of_worker(std::getenv, open));
+  const std::int64_t world_size = place ? place->rendezvous.world_size : 1;
+  if (const auto& trial = process.trial) {
+    const std::int64_t ranks = trial->workers * process.gpus;
+    if (ranks != world_size) {
+      return invalid("the trial has " + std::to_string(ranks) +
+                     (process.gpus > 1 ? " GPUs" : " workers") + ", but WORLD_SIZE says " +
+                     std::to_string(world_size));
+    }
+    if (place) place->rendezvous.trial = trial->study_uid + "/" + trial->trial;
+    if (place) place->rendezvous.run = trial->run;
+  }
+  if (place) place->rendezvous.log = log_line;
+  return place;
+}
+
+// How many ranks have to be left for the others to continue when one is lost.
+std::int64_t least_ranks(const ProcessTask& process, const WorkerPlace& place) {
+  const bool open = process.trial && process.trial->least_workers;
+  return open ? *process.trial->least_workers * process.gpus : place.rendezvous.world_size;
+}
+
+// For people who read why another process may not write checkpoints any more.
+std::string name_of_this_process() {
+  const char* const pod = std::getenv("FETTLE_POD_UID");
+  if (pod != nullptr && *pod != '\0') return std::string("pod ") + pod;
+  char host[256] = "";
+  ::gethostname(host, sizeof host - 1);
+  return "process " + std::to_string(::getpid()) + " on " + host;
+}
+
+// Before anything is read there, so that what is read stays the newest.
+Status claim_checkpoints(const ProcessTask& process, TrainingTask& task) {
+  if (task.checkpoints.empty()) return success();
+  const std::int64_t run = process.trial ? process.trial->run : 0;
+  FETTLE_ASSIGN(task.fence, CheckpointFence::claim(task.checkpoints, run, name_of_this_process()));
+  return success();
+}
+
+Result<Together> train_alone(const TrainingTask& task, const TrainingData& data,
+                             const TrainingHooks& hooks) {
+  SingleProcess collective;
+  FETTLE_ASSIGN(const auto training, Training::create(task, data, collective, hooks));
+  FETTLE_ASSIGN(const Ending ending, training->run());
+  return Together{ending, false};
+}
+
+Result<Together> train(const Arguments& arguments, const ProcessTask& process) {
+  TrainingTask task = process.task;
+  FETTLE_ASSIGN(const std::optional<WorkerPlace> place, find_place(process));
+  const std::int64_t rank = place ? place->rendezvous.rank : 0;
+  Reporting reporting;
+  if (rank == 0) {
+    FETTLE_ASSIGN(reporting, open_reporting(process));
+    FETTLE_TRY(claim_checkpoints(process, task));
+  }
+  DataCache cache = DataCache::from_environment();
+  FETTLE_ASSIGN(const TrainingData data, load_training_data(task.config.data, cache));
+  std::optional<Trace> trace;
+  if (arguments.profiled_steps) trace.emplace(rank, *arguments.profiled_steps);
+  const TrainingHooks hooks = make_hooks(reporting, trace ? &*trace : nullptr);
+  Result<Together> trained =
+      place ? train_together(task, data, *place, least_ranks(process, *place), hooks)
+            : train_alone(task, data, hooks);
+  if (reporting.outlet != nullptr && trained.ok()) {
+    reporting.outlet->finish(trained->ending == Ending::kStopped);
+  }
+  if (trace && trained.ok()) {
+    FETTLE_TRY(write_trace(*trace, trace_path(arguments, task, rank)));
+    if (signal_received == 0) trained->ending = Ending::kReached;  // it stopped for the trace
+  }
+  return trained;
+}
+
+// A process for each GPU of this worker.
+Result<int> train_on_several(const ProcessTask& process, char** argv) {
+  FETTLE_ASSIGN(const Meeting alone, meet_on_loopback());
+  FETTLE_ASSIGN(const auto ranks, rank_variables(std::getenv, process.gpus, alone));
+  return run_ranks(ranks, argv, log_line);
+}
+
+int exit_code_of(const Result<Together>& trained) {
+  if (!trained.ok()) {
+    const int code = fail(trained.error());
+    return trained.error().code == ErrorCode::kUnavailable ? kMissesOthers : code;
+  }
+  if (trained->ending != Ending::kStopped) return 0;
+  if (trained->began) {
+    log_line(trained->left ? "left; the others continue" : "stopped; the checkpoint is written");
+  }
+  // This process has received no signal where another worker was told to stop.
+  return kSignalled + (signal_received != 0 ? signal_received.load() : SIGTERM);
+}
+
+}  // namespace
+
+int train_here(const Arguments& arguments, char** argv) {
+  const auto process = read_process_task(arguments.file, arguments.by_hand);
+  if (!process.ok()) return fail(process.error());
+  if (process->gpus > 1 && !is_rank_of_worker(std::getenv)) {
+    const auto code = train_on_several(*process, argv);
+    return code.ok() ? *code : fail(code.error());
+  }
+  std::signal(SIGTERM, on_signal);
+  std::signal(SIGINT, on_signal);
+  return exit_code_of(train(arguments, *process));
+}
+
+}  // namespace fettle::trainer

@@ -1,0 +1,16 @@
+// What fettle-trainer does with a trial or a configuration: finds its place among the workers, takes
+// over the checkpoints, loads the data, trains, and delivers reports.
+//
+// One thread, besides those of the parts. Handles SIGTERM and SIGINT from here on: each ends the
+// training after the step under way.
+#pragma once
+
+#include "trainer/program/arguments.h"
+
+namespace fettle::trainer {
+
+// Returns the exit code. `argv`: of this program, which is started once more for each of several
+// GPUs.
+int train_here(const Arguments& arguments, char** argv);
+
+}  // namespace fettle::trainer
