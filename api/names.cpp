@@ -71,8 +71,10 @@ constexpr std::array<EnumName<OptimizerKind>, 5> kOptimizers{{
     {OptimizerKind::kRmsprop, "rmsprop"},
     {OptimizerKind::kLamb, "lamb"},
 }};
-constexpr std::array<EnumName<Precision>, 3> kPrecisions{{
+constexpr std::array<EnumName<Precision>, 5> kPrecisions{{
+    {Precision::kAuto, "auto"},
     {Precision::kFp32, "fp32"},
+    {Precision::kTf32, "tf32"},
     {Precision::kBf16, "bf16"},
     {Precision::kFp16, "fp16"},
 }};

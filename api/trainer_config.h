@@ -25,7 +25,7 @@ struct NormalizeConfig {
 
 struct AugmentConfig {
   bool flip = false;       // mirror left-right with probability 1/2
-  std::int64_t shift = 0;  // move by up to so many pixels in each direction, zeros moved in:
+  std::int64_t shift = 0;  // move by up to this many pixels in each direction, zeros moved in:
                            // torchvision's RandomCrop(size, padding=shift)
   bool operator==(const AugmentConfig&) const = default;
 };
@@ -76,6 +76,7 @@ enum class LayerType {
   kResidual,   // begins a block; what follows, up to add, is summed with its shortcut
   kShortcut,   // begins the shortcut's own layers; without it the shortcut is the block's input
   kAdd,        // ends the block
+  kCast,       // between fp32 and 16 bits; the trainer's own, nobody can write it
 };
 
 enum class GeluApproximation { kNone, kTanh };  // torch.nn.GELU's `approximate`
@@ -113,7 +114,7 @@ struct ModelConfig {
 };
 
 enum class OptimizerKind { kSgd, kAdam, kAdamW, kRmsprop, kLamb };
-enum class Precision { kFp32, kBf16, kFp16 };
+enum class Precision { kAuto, kFp32, kTf32, kBf16, kFp16 };
 enum class ScheduleKind { kConstant, kStep, kCosine, kLinear };
 enum class ScalingRule { kAuto, kNone, kLinear, kSqrt };
 enum class BackendKind { kAuto, kReference, kOnednn, kCuda };
@@ -121,7 +122,7 @@ enum class BackendKind { kAuto, kReference, kOnednn, kCuda };
 struct ScheduleConfig {
   ScheduleKind name = ScheduleKind::kConstant;
   double warmup_epochs = 0;  // from 0 to the learning rate, linearly, by optimiser steps
-  double step_epochs = 10;   // step: multiply by gamma every so many epochs
+  double step_epochs = 10;   // step: multiply by gamma whenever this many epochs have passed
   double gamma = 0.1;
   double final_fraction = 0;  // cosine, linear: learning rate at the end / at the start
   bool operator==(const ScheduleConfig&) const = default;
@@ -136,7 +137,8 @@ struct TrainingConfig {
   std::optional<std::int64_t> max_per_worker;   // most samples held at once; default: no limit
   std::optional<std::int64_t> norm_group;       // batchNorm; default: the whole batch
   std::optional<std::int64_t> epochs;           // default: the Study's resource.max
-  Precision precision = Precision::kFp32;
+  Precision precision = Precision::kAuto;
+  bool residual_in_fp32 = false;  // in 16 bits: of streams that begin at an embedding
   OptimizerKind optimizer = OptimizerKind::kSgd;
   double learning_rate = 0.01;
   ScalingRule learning_rate_scaling = ScalingRule::kAuto;

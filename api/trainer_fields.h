@@ -29,9 +29,10 @@ void visit_fields(Visitor& v, T& c) {
 template <class Visitor, Like<AugmentConfig> T>
 void visit_fields(Visitor& v, T& c) {
   v.field("flip", c.flip, "Mirror training images left-right with probability 1/2.");
-  v.field("shift", c.shift,
-          "Move training images by up to so many pixels: a random crop of the zero-padded image.",
-          whole(0, 64));
+  v.field(
+      "shift", c.shift,
+      "Move training images by at most this many pixels: a random crop of the zero-padded image.",
+      whole(0, 64));
 }
 
 template <class Visitor, Like<DataConfig> T>
@@ -121,8 +122,8 @@ template <class Visitor, Like<ScheduleConfig> T>
 void visit_fields(Visitor& v, T& c) {
   v.field("name", c.name, "How the learning rate changes after the warm-up.");
   v.field("warmupEpochs", c.warmup_epochs, "Linear rise from 0, in epochs.", number(0, 1e6));
-  v.field("stepEpochs", c.step_epochs, "step: multiply by gamma every so many epochs.",
-          above(0, 1e6));
+  v.field("stepEpochs", c.step_epochs,
+          "step: the number of epochs between two multiplications by gamma.", above(0, 1e6));
   v.field("gamma", c.gamma, "step: the factor.", above(0, 1));
   v.field("finalFraction", c.final_fraction,
           "cosine, linear: learning rate at the end as a share of the start's.", number(0, 1));
@@ -168,7 +169,13 @@ void visit_fields(Visitor& v, T& c) {
   v.field("epochs", c.epochs, "Passes over the training samples; default resource.max.",
           whole(1, 1'000'000));
   v.field("precision", c.precision,
-          "Type of activations; bf16, fp16 keep fp32 master weights, fp16 scales the loss.");
+          "auto is tf32 on a GPU, fp32 on a CPU. tf32: fp32 with products of 10-bit mantissas on "
+          "tensor "
+          "cores. bf16, fp16: 16-bit activations, fp32 master weights; fp16 scales the loss.");
+  v.field(
+      "residualInFp32", c.residual_in_fp32,
+      "With bf16 or fp16: the residual stream of a model that begins with an embedding is fp32, as "
+      "torch.autocast has it.");
   visit_optimizer_fields(v, c);
   v.field("recompute", c.recompute,
           "Activations are computed again instead of kept: less memory, the same results.");

@@ -5,6 +5,7 @@
 // backend shares its memory with the host. One thread.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -45,17 +46,22 @@ class DeviceArray {
     if (!empty()) backend_->download(data(), values.data(), bytes());
     return values;
   }
-  // `values`: host memory, as many as there are elements or fewer.
+  // `values`: host memory, as many as there are elements or fewer. In pieces, because a backend
+  // keeps staging memory as large as the largest upload.
   void upload(std::span<const T> values) {
     CHECK(std::ssize(values) <= size_, "more values than the array has elements");
-    if (values.empty()) return;
-    backend_->upload(values.data(), data(), std::ssize(values) * std::int64_t{sizeof(T)});
+    for (std::int64_t begin = 0; begin < std::ssize(values); begin += kUploadedAtOnce) {
+      const std::int64_t count = std::min(kUploadedAtOnce, std::ssize(values) - begin);
+      backend_->upload(values.data() + begin, data() + begin, count * std::int64_t{sizeof(T)});
+    }
   }
   void set_zero() {
     if (!empty()) backend_->set_zero(data(), bytes());
   }
 
  private:
+  static constexpr std::int64_t kUploadedAtOnce = (std::int64_t{4} << 20) / sizeof(T);
+
   Backend* backend_ = nullptr;
   std::unique_ptr<Memory> memory_;
   std::int64_t size_ = 0;

@@ -107,7 +107,9 @@ Rates rates_of_gpu(const Machine& machine, const Need& need) {
   rates.on_gpu = true;
   rates.memory = gpu.memory;
   if (const auto peak = peak_of_gpu(gpu.name)) {
-    rates.flops = need.precision == "fp32" ? peak->fp32 : peak->bits16;
+    rates.flops = need.precision == "fp32"   ? peak->fp32_exact
+                  : need.precision == "tf32" ? peak->fp32
+                                             : peak->bits16;
     rates.memory_rate = peak->memory;
   }
   rates.data_rate = machine.pci.value_or(0);

@@ -39,39 +39,23 @@ const T* at(const std::byte* block, std::int64_t offset) {
   return reinterpret_cast<const T*>(block + offset);
 }
 
-// What is uploaded at once stays in pinned memory for a while: so not a whole data set.
-void upload_in_pieces(kernels::Backend& backend, const void* from, void* to, std::int64_t bytes) {
-  constexpr std::int64_t kPiece = std::int64_t{4} << 20;
-  for (std::int64_t begin = 0; begin < bytes; begin += kPiece) {
-    backend.upload(static_cast<const std::byte*>(from) + begin, static_cast<std::byte*>(to) + begin,
-                   std::min(kPiece, bytes - begin));
-  }
-}
-
 }  // namespace
 
-Result<BatchStaging> BatchStaging::create(kernels::Backend& backend, const Size& size,
+Result<BatchStaging> BatchStaging::create(TrainingDevice& device, const Size& size,
                                           const std::optional<HeldSamples>& held) {
-  BatchStaging stage(backend, size);
-  if (!stage.is_fixed()) return stage;
+  BatchStaging staging(device.backend(), size);
+  if (!staging.is_fixed()) return staging;
   const Layout layout(size);
-  FETTLE_ASSIGN(stage.upload_buffers_, backend.upload_buffers(held ? layout.labels : layout.end));
-  if (held) FETTLE_TRY(stage.hold(*held));
-  return stage;
+  FETTLE_ASSIGN(staging.upload_buffers_,
+                device.backend().upload_buffers(held ? layout.labels : layout.end));
+  if (held) FETTLE_TRY(staging.hold(*held, device));
+  return staging;
 }
 
-Status BatchStaging::hold(const HeldSamples& held) {
+Status BatchStaging::hold(const HeldSamples& held, TrainingDevice& device) {
   using Pixels = kernels::DeviceArray<std::uint8_t>;
   using Labels = kernels::DeviceArray<std::int32_t>;
-  kernels::Samples samples = held.images->samples();
-  FETTLE_ASSIGN(all_pixels_, Pixels::create(*backend_, held.images->pixel_bytes()));
-  upload_in_pieces(*backend_, samples.pixels, all_pixels_.data(), all_pixels_.bytes());
-  samples.pixels = all_pixels_.data();
-  if (samples.labels != nullptr) {
-    FETTLE_ASSIGN(all_labels_, Labels::create(*backend_, held.images->size()));
-    upload_in_pieces(*backend_, samples.labels, all_labels_.data(), all_labels_.bytes());
-    samples.labels = all_labels_.data();
-  }
+  FETTLE_ASSIGN(const kernels::Samples samples, device.hold(*held.images));
   const kernels::PlanOptions plan{.max_samples = size_.samples, .type = size_.type};
   FETTLE_ASSIGN(training_, backend_->gather(samples, held.training->look(), plan));
   FETTLE_ASSIGN(evaluation_, backend_->gather(samples, held.evaluation->look(), plan));

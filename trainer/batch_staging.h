@@ -17,6 +17,7 @@
 #include "kernels/backend.h"
 #include "kernels/device_array.h"
 #include "trainer/data/batch_writer.h"
+#include "trainer/training_device.h"
 
 namespace fettle::trainer {
 
@@ -48,8 +49,8 @@ class BatchStaging {
     std::int64_t predictions = 1;  // of a sample
     kernels::DataType type = kernels::DataType::kFloat32;
   };
-  // `backend` must outlive the stage. Errors: too little memory.
-  static Result<BatchStaging> create(kernels::Backend& backend, const Size& size,
+  // `device` must outlive the staging. Errors: too little memory.
+  static Result<BatchStaging> create(TrainingDevice& device, const Size& size,
                                      const std::optional<HeldSamples>& held);
 
   // A batch that was only dealt is of the samples that are held, as they look in training. Where
@@ -75,7 +76,7 @@ class BatchStaging {
 
  private:
   BatchStaging(kernels::Backend& backend, const Size& size) : backend_(&backend), size_(size) {}
-  Status hold(const HeldSamples& held);
+  Status hold(const HeldSamples& held, TrainingDevice& device);
   std::byte* begin_block(std::span<const std::int64_t> samples, std::int64_t epoch);
 
   kernels::Backend* backend_;
@@ -83,10 +84,8 @@ class BatchStaging {
   std::uint32_t host_epoch_ = 0;
   // Empty where memory is shared.
   std::unique_ptr<kernels::UploadBuffers> upload_buffers_;
-  // Empty unless samples are held: the samples, and a batch of them.
+  // Empty unless samples are held: what gathers them, and a batch of them.
   std::optional<HeldSamples> held_;
-  kernels::DeviceArray<std::uint8_t> all_pixels_;
-  kernels::DeviceArray<std::int32_t> all_labels_;
   std::unique_ptr<kernels::GatherOp> training_;
   std::unique_ptr<kernels::GatherOp> evaluation_;
   kernels::DeviceArray<std::uint8_t> pixels_;

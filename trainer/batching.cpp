@@ -15,7 +15,7 @@ std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b;
 Range share_of(Range whole, std::int64_t parts, std::int64_t part) {
   CHECK(parts >= 1 && part >= 0 && part < parts, "no such part");
   const std::int64_t each = whole.size() / parts;
-  const std::int64_t larger = whole.size() % parts;  // the first so many parts get one more
+  const std::int64_t larger = whole.size() % parts;  // the first `larger` parts get one more
   const std::int64_t begin = whole.begin + part * each + std::min(part, larger);
   return {begin, begin + each + (part < larger ? 1 : 0)};
 }

@@ -110,8 +110,8 @@ Result<double> timed_step(Loader& loader, Learner& learner, double rate, std::in
   const auto start = Clock::now();
   for (bool last = false; !last;) {
     const LoadedBatch& loaded = loader.next();
-    learner.add(loaded.batch, 0);
     last = loaded.last_of_step;
+    learner.add(loaded.batch, 0, last);
   }
   FETTLE_TRY(learner.finish_step({rate, rate, rate}));
   while (const auto step = learner.settle(learner.results_behind())) images += step->score.samples;
@@ -122,10 +122,13 @@ Result<double> timed_step(Loader& loader, Learner& learner, double rate, std::in
 
 Result<std::string> run_bench(const BenchSettings& settings) {
   FETTLE_ASSIGN(const Workload workload, workload_named(settings.model));
-  FETTLE_ASSIGN(const NetworkPlan plan, plan_network(workload.model, workload.format));
   api::TrainingConfig training = settings.training;
   training.momentum = 0.9;  // SGD as it is mostly used, in scripts/bench_pytorch.py as well
   api::fill_in_defaults(training, 1);
+  api::TrainerConfig config;
+  config.model = workload.model;
+  config.training = training;
+  FETTLE_ASSIGN(const NetworkPlan plan, plan_network(config, workload.format));
   const std::int64_t batch = *training.global_batch;
   const ImageSet images = random_samples(workload.format, batch);
   CHECK(images.size() % batch == 0, "a step that is smaller than the batch");
@@ -160,7 +163,8 @@ Result<std::string> run_bench(const BenchSettings& settings) {
   Json result = Json::object();
   result.set("model", settings.model);
   result.set("backend", learner->backend().name());
-  result.set("precision", api::to_string(training.precision));
+  const api::Precision precision = precision_on(learner->backend(), training.precision);
+  result.set("precision", api::to_string(precision));
   result.set("threads", training.threads);
   result.set("batch", batch);
   result.set(plan.tokens ? metric::kTokens : metric::kImages,
@@ -170,7 +174,7 @@ Result<std::string> run_bench(const BenchSettings& settings) {
   result.set(metric::kStepP99, 1e3 * times.quantile(0.99));
   result.set(metric::kDataWait,
              (loader.waited() + learner->waited_for_data() - waited) / times.total());
-  const auto peak = peak_flops_of(learner->backend().device(), training.precision);
+  const auto peak = peak_flops_of(learner->backend().device(), precision);
   Metrics of_device = compute_metrics(model_flops(plan) * samples, times.total(), peak);
   if (meter) append(of_device, gpu_metrics(meter->take()));
   for (const auto& [name, value] : of_device) result.set(name, value);

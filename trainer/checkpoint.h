@@ -1,4 +1,4 @@
-// Checkpoint: everything a training needs to go on bit for bit, as one file.
+// Checkpoint: everything a training needs to resume bit for bit, as one file.
 //
 // File: magic, version, length of the metadata, size of the file, checksum of what follows; then
 // the metadata as JSON and the arrays of floats, little-endian. A reader trusts nothing before the

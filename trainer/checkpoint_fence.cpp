@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
-#include <filesystem>
 #include <string_view>
 
+#include "base/directory.h"
 #include "base/file.h"
 
 namespace fettle::trainer {
@@ -36,8 +36,7 @@ std::string CheckpointFence::path_of(const std::string& directory, const Claim& 
 // {0, 0}, which nobody can have, where there is none.
 CheckpointFence::Claim CheckpointFence::highest_in(const std::string& directory) {
   Claim highest;
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(directory, error)) {
+  for (const auto& entry : entries_of(directory)) {
     const std::string name = entry.path().filename().string();
     std::string_view rest = name;
     Claim claim;
@@ -56,9 +55,8 @@ Result<bool> CheckpointFence::create(const std::string& path, const std::string&
   const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
   if (fd < 0 && errno == EEXIST) return false;
   const std::string line = owner.substr(0, kLongestOwner - 1) + "\n";
-  const bool written = fd >= 0 &&
-                       ::write(fd, line.data(), line.size()) == std::ssize(line) &&
-                       ::fsync(fd) == 0;
+  const bool written =
+      fd >= 0 && ::write(fd, line.data(), line.size()) == std::ssize(line) && ::fsync(fd) == 0;
   const int code = errno;
   if (fd >= 0) ::close(fd);
   if (!written) return io_error("cannot write " + path + ": " + system_message(code));

@@ -1,7 +1,7 @@
 // CheckpointFence: which process may write to a trial's directory of checkpoints.
 //
 // A process that slept (a paused node, a partition) may wake when another has taken over its trial.
-// Both would then write to one directory, and the next run might go on from the older training. So
+// Both would then write to one directory, and the next run might resume from the older training. So
 // whoever begins to train claims the directory: it creates the file owner-RUN-N with O_EXCL, N
 // being one more than there is of its run. The highest (RUN, N) owns the directory, and a writer
 // asks for it immediately before a checkpoint gets its name. What remains is the moment between

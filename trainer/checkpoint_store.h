@@ -20,7 +20,7 @@ namespace fettle::trainer {
 // Which checkpoints stay when another is written.
 struct CheckpointsKept {
   std::int64_t newest = 2;
-  std::int64_t at_rungs = 0;        // and so many of the newest at the end of one of these epochs,
+  std::int64_t at_rungs = 0;        // and as many of the newest at the end of one of these epochs,
   std::vector<std::int64_t> rungs;  // ascending: other trials may start from them
 };
 

@@ -38,6 +38,7 @@ struct Problem {
   std::string name;
   std::vector<api::LayerConfig> layers;
   bool text = false;
+  bool residual_in_fp32 = false;
 };
 
 ImageSet data_of(const Problem& problem) {
@@ -61,12 +62,13 @@ void take(const Learner::Step& step, Outcome& outcome) {
 Outcome train(std::unique_ptr<kernels::Backend> backend, const Problem& problem,
               const api::TrainingConfig& config) {
   const ImageSet data = data_of(problem);
-  api::ModelConfig model;
-  model.layers = problem.layers;
+  api::TrainerConfig trainer;
+  trainer.model.layers = problem.layers;
+  trainer.training = config;
   const SampleFormat format{data.shape(), data.classes(), problem.text, ""};
   SingleProcess single;
   constexpr std::int64_t kHeld = 5;
-  auto learner = *Learner::create_on(std::move(backend), config, *plan_network(model, format),
+  auto learner = *Learner::create_on(std::move(backend), config, *plan_network(trainer, format),
                                      kHeld, 4, single);
   if (config.precision == api::Precision::kFp16) {
     // So large that the first steps overflow.
@@ -83,7 +85,7 @@ Outcome train(std::unique_ptr<kernels::Backend> backend, const Problem& problem,
     for (std::size_t begin = 0; begin < samples.size(); begin += kHeld) {
       const std::size_t size = std::min<std::size_t>(kHeld, samples.size() - begin);
       writer.write(data, samples.subspan(begin, size), number, batch);
-      learner->add(batch, number);
+      learner->add(batch, number, begin + kHeld >= samples.size());
     }
     EXPECT_TRUE(learner->finish_step({0.05, 0.05, 0.05}).ok());
     while (const auto step = learner->settle(learner->results_behind())) take(*step, outcome);
@@ -112,6 +114,7 @@ void expect_like_the_reference(const Problem& problem, api::Precision precision,
   config.weight_decay = 0.01;
   config.label_smoothing = 0.1;
   config.clip_norm = 1;
+  config.residual_in_fp32 = problem.residual_in_fp32;
   const Outcome expected = train(*kernels::make_backend("reference", 1), problem, config);
   const Outcome found = train(*kernels::cuda_backend(), problem, config);
   ASSERT_EQ(found.losses.size(), static_cast<std::size_t>(kSteps));
@@ -136,7 +139,9 @@ std::vector<Problem> problems() {
                conv(4), norm, relu, simple(LayerType::kAdd), simple(LayerType::kResidual), conv(4),
                norm, simple(LayerType::kAdd), relu, simple(LayerType::kGlobalPool), linear(4)}};
   Problem text{"gpt", gpt({.layers = 1, .heads = 2, .width = 8}), true};
-  return {mlp, cnn, text};
+  Problem wide{"gpt with an fp32 residual stream", gpt({.layers = 2, .heads = 2, .width = 8}), true,
+               true};
+  return {mlp, cnn, text, wide};
 }
 
 TEST(TrainingOnCuda, IsTheReferencesInFp32) {
@@ -156,6 +161,26 @@ TEST(TrainingOnCuda, IsTheReferencesInFp16WithItsSkippedSteps) {
   for (const Problem& problem : problems()) {
     expect_like_the_reference(problem, api::Precision::kFp16, 1e-2);
   }
+}
+
+// The emulator computes all of them alike; what matters is what operations are asked for.
+TEST(TrainingOnCuda, AutoIsTf32AndFp32IsExact) {
+  const auto tf32_of = [](std::unique_ptr<kernels::Backend> backend, api::Precision precision) {
+    api::ModelConfig model;
+    model.layers = {linear(4)};
+    api::TrainingConfig config;
+    config.precision = precision;
+    SingleProcess single;
+    const auto learner = *Learner::create_on(std::move(backend), config,
+                                             *plan_network(model, {8, 8, 1}, 4), 5, 0, single);
+    EXPECT_EQ(learner->network().options().type, kernels::DataType::kFloat32);
+    return learner->network().options().tf32;
+  };
+  EXPECT_TRUE(tf32_of(*kernels::cuda_backend(), api::Precision::kAuto));
+  EXPECT_TRUE(tf32_of(*kernels::cuda_backend(), api::Precision::kTf32));
+  EXPECT_FALSE(tf32_of(*kernels::cuda_backend(), api::Precision::kFp32));
+  EXPECT_FALSE(tf32_of(*kernels::make_backend("reference", 1), api::Precision::kAuto));
+  EXPECT_FALSE(tf32_of(*kernels::make_backend("reference", 1), api::Precision::kTf32));
 }
 
 TEST(TrainingOnCuda, ATraceShowsWhatTheDeviceDid) {

@@ -8,7 +8,15 @@ std::optional<double> peak_flops_of(const kernels::DeviceIdentity& device,
                                     api::Precision precision) {
   const std::optional<machine::GpuPeak> peak = machine::peak_of_gpu(device.name);
   if (!peak) return std::nullopt;
-  return precision == api::Precision::kFp32 ? peak->fp32_exact : peak->bits16;
+  switch (precision) {
+    case api::Precision::kFp32:
+      return peak->fp32_exact;
+    case api::Precision::kAuto:  // on a GPU
+    case api::Precision::kTf32:
+      return peak->fp32;
+    default:
+      return peak->bits16;
+  }
 }
 
 Metrics compute_metrics(double model_flops, double seconds, std::optional<double> peak,

@@ -25,6 +25,8 @@ TEST(DevicePeak, IsThatOfThePrecision) {
   EXPECT_EQ(peak_flops_of(kH100, api::Precision::kBf16), 989.4e12);
   EXPECT_EQ(peak_flops_of(kH100, api::Precision::kFp16), 989.4e12);
   EXPECT_EQ(peak_flops_of(kH100, api::Precision::kFp32), 66.9e12) << "not TF32's";
+  EXPECT_EQ(peak_flops_of(kH100, api::Precision::kTf32), 494.7e12);
+  EXPECT_EQ(peak_flops_of(kH100, api::Precision::kAuto), 494.7e12);
 }
 
 TEST(DevicePeak, OfWhatIsNotInTheTableIsNotGuessed) {

@@ -4,6 +4,7 @@
 
 #include "api/names.h"
 #include "machine/units.h"
+#include "trainer/open_backend.h"
 
 namespace fettle::trainer {
 
@@ -62,6 +63,7 @@ DryRun plan_run(const api::TrainerConfig& config, const NetworkPlan& plan,
                 const TrainingWorld& world, const MemoryThere& there) {
   DryRun run;
   run.training = config.training;
+  run.training.precision = precision_on(there.has_device, config.training.precision);
   run.parameters = plan.trained();
   run.world = world;
   run.step = plan_step(config, world);

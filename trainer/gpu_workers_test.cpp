@@ -67,7 +67,7 @@ TEST_F(GpuWorkersTest, WithAShardedOptimiserThoseThatAreLeftGoOnFromTheCheckpoin
   await(0, "out", "\"step\": 3");
   kill(workers_[1], SIGKILL);
   EXPECT_THAT(exit_codes(), testing::ElementsAre(0, -SIGKILL, 0)) << content(0, "err");
-  EXPECT_THAT(content(0, "err"), HasSubstr("the others go on from the newest checkpoint"));
+  EXPECT_THAT(content(0, "err"), HasSubstr("the others continue from the newest checkpoint"));
   expect_undisturbed();
 }
 

@@ -53,8 +53,9 @@ class GradientAllReduce {
     std::unique_ptr<kernels::Event> over;
     bool enqueued = false;
   };
-  // A step waits twice at most, and what it left is read when its result is.
-  static constexpr std::size_t kWaits = 2 * (kernels::kResultsBehind + 1);
+  // A step waits three times at most (for its gradients, and for two kinds of weights where the
+  // optimiser is sharded), and what it left is read when its result is.
+  static constexpr std::size_t kWaits = 3 * (kernels::kResultsBehind + 1);
 
   Status enqueue_early(std::span<float> gradients);
   Wait& begin_wait();

@@ -1,5 +1,5 @@
 // GradientSum: sums a step's gradients over the workers, while the backward pass of its last
-// micro-batch still goes on.
+// micro-batch is still under way.
 //
 // A thread of its own sends each early message as soon as its layers are done, always in the plan's
 // order; finish() sends what is left. A worker without samples in a step, or whose gradients lie in

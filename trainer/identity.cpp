@@ -6,11 +6,11 @@
 
 namespace fettle::trainer {
 
-// Without dropout, which has nothing to keep and is no layer at all at rate 0.
+// Without dropout and casts, which have nothing to keep, and are no layers in other trainings.
 std::string layout_of(const NetworkPlan& plan) {
   std::string text = plan.vocabulary.empty() ? "" : plan.vocabulary + "; ";
   for (const LayerPlan& layer : plan.layers) {
-    if (layer.type == api::LayerType::kDropout) continue;
+    if (layer.type == api::LayerType::kDropout || layer.type == api::LayerType::kCast) continue;
     text += std::string(api::to_string(layer.type)) + " " + to_string(layer.input) + " to " +
             to_string(layer.output);
     if (layer.type == api::LayerType::kAdd && layer.shortcut != kNetworkInput) {

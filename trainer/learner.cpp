@@ -51,8 +51,15 @@ kernels::DataType data_type(api::Precision precision) {
   }
 }
 
-Learner::Learner(const api::TrainingConfig& config, std::uint64_t seed, Collective& collective)
-    : config_(config), seed_(seed), collective_(collective) {}
+// ---- Creation ----------------------------------------------------------------------------------
+
+Learner::Learner(TrainingDevice& device, const api::TrainingConfig& config, std::uint64_t seed,
+                 Collective& collective)
+    : device_(device),
+      backend_(device.backend()),
+      config_(config),
+      seed_(seed),
+      collective_(collective) {}
 
 Result<std::unique_ptr<Learner>> Learner::create(const api::TrainingConfig& config,
                                                  const NetworkPlan& plan, std::int64_t max_samples,
@@ -61,36 +68,63 @@ Result<std::unique_ptr<Learner>> Learner::create(const api::TrainingConfig& conf
   return create_on(std::move(backend), config, plan, max_samples, seed, collective);
 }
 
-Result<std::unique_ptr<Learner>> Learner::create_on(std::unique_ptr<kernels::Backend> opened,
+Result<std::unique_ptr<Learner>> Learner::create_on(std::unique_ptr<kernels::Backend> backend,
                                                     const api::TrainingConfig& config,
                                                     const NetworkPlan& plan,
                                                     std::int64_t max_samples, std::uint64_t seed,
                                                     Collective& collective,
                                                     const std::optional<HeldSamples>& held) {
-  const std::int64_t batch = global_batch_of(config, collective.world_size());
-  FETTLE_TRY(check_predictions(batch, plan.predictions()));
-  std::unique_ptr<Learner> learner(new Learner(config, seed, collective));
-  learner->backend_ = std::move(opened);
-  kernels::Backend& backend = *learner->backend_;
-  const kernels::DataType type = data_type(config.precision);
-  FETTLE_ASSIGN(learner->network_,
-                Network::create(plan, backend, {max_samples, type}, seed, config.recompute));
-  learner->loss_ = backend.softmax_cross_entropy(plan.classes, type);
-  Parameters& parameters = learner->network_->parameters();
-  std::optional<Range> shard;
-  if (config.shard_optimizer.value_or(false) && collective.world_size() > 1) {
-    learner->shard_bounds_ = shard_bounds(plan, config.optimizer, collective.world_size());
-    const auto rank = static_cast<std::size_t>(collective.rank());
-    shard = {learner->shard_bounds_[rank], learner->shard_bounds_[rank + 1]};
-  }
-  DeviceCollective* const gpus = backend.shares_memory() ? nullptr : collective.on_device();
-  FETTLE_ASSIGN(learner->optimizer_,
-                Optimizer::create(config, plan, batch * plan.predictions(), backend, parameters,
-                                  shard, gpus == nullptr ? nullptr : gpus->given_up()));
-  learner->plan_sums(plan, gpus);
-  FETTLE_TRY(learner->allocate(plan, max_samples, held));
-  learner->keep_statistics();
+  auto device = std::make_unique<TrainingDevice>(std::move(backend));
+  FETTLE_ASSIGN(auto learner,
+                create_on(*device, config, plan, max_samples, seed, collective, held));
+  learner->own_device_ = std::move(device);
   return learner;
+}
+
+Result<std::unique_ptr<Learner>> Learner::create_on(TrainingDevice& device,
+                                                    const api::TrainingConfig& config,
+                                                    const NetworkPlan& plan,
+                                                    std::int64_t max_samples, std::uint64_t seed,
+                                                    Collective& collective,
+                                                    const std::optional<HeldSamples>& held) {
+  std::unique_ptr<Learner> learner(new Learner(device, config, seed, collective));
+  FETTLE_TRY(learner->prepare(plan, max_samples, held));
+  return learner;
+}
+
+Status Learner::prepare(const NetworkPlan& plan, std::int64_t max_samples,
+                        const std::optional<HeldSamples>& held) {
+  const std::int64_t batch = global_batch_of(config_, collective_.world_size());
+  FETTLE_TRY(check_predictions(batch, plan.predictions()));
+  if (config_.shard_optimizer.value_or(false) && collective_.world_size() > 1) plan_shards(plan);
+  gpus_ = backend_.shares_memory() ? nullptr : collective_.on_device();
+  const kernels::DataType type = data_type(config_.precision);
+  const bool tf32 = precision_on(backend_, config_.precision) == api::Precision::kTf32;
+  FETTLE_ASSIGN(network_, device_.network(plan, {max_samples, type, tf32}, seed_, config_.recompute,
+                                          shard()));
+  loss_ = backend_.softmax_cross_entropy(plan.classes, type);
+  FETTLE_ASSIGN(optimizer_, Optimizer::create(config_, plan, batch * plan.predictions(), backend_,
+                                              network_->parameters(), shard(),
+                                              gpus_ == nullptr ? nullptr : gpus_->given_up()));
+  plan_sums(plan);
+  FETTLE_TRY(allocate(plan, max_samples, held));
+  keep_statistics();
+  return success();
+}
+
+void Learner::plan_shards(const NetworkPlan& plan) {
+  shard_bounds_ = shard_bounds(plan, config_.optimizer, collective_.world_size());
+  for (const std::int64_t bound : shard_bounds_) {
+    decayed_bounds_.push_back(std::min(bound, plan.decayed));
+    other_bounds_.push_back(std::max(bound, plan.decayed) - plan.decayed);
+  }
+}
+
+// The parameters that this worker updates; none: all.
+std::optional<Range> Learner::shard() const {
+  if (!shards_optimizer()) return std::nullopt;
+  const auto rank = static_cast<std::size_t>(collective_.rank());
+  return Range{shard_bounds_[rank], shard_bounds_[rank + 1]};
 }
 
 Status Learner::allocate(const NetworkPlan& plan, std::int64_t max_samples,
@@ -99,44 +133,42 @@ Status Learner::allocate(const NetworkPlan& plan, std::int64_t max_samples,
   const kernels::DataType type = data_type(config_.precision);
   const std::int64_t bytes =
       plan.tokens ? std::int64_t{sizeof(std::int32_t)} : kernels::size_of(type);
-  FETTLE_ASSIGN(
-      stage_,
-      BatchStaging::create(
-          *backend_, {max_samples, plan.input.size() * bytes, plan.predictions(), type}, held));
-  FETTLE_ASSIGN(sums_, Sums::create(*backend_, 1));
-  FETTLE_ASSIGN(evaluation_sums_, Sums::create(*backend_, 1));
-  FETTLE_ASSIGN(statistics_before_,
-                kernels::DeviceArray<float>::create(*backend_, plan.statistics));
+  const BatchStaging::Size size{max_samples, plan.input.size() * bytes, plan.predictions(), type};
+  FETTLE_ASSIGN(stage_, BatchStaging::create(device_, size, held));
+  FETTLE_ASSIGN(sums_, Sums::create(backend_, 1));
+  FETTLE_ASSIGN(evaluation_sums_, Sums::create(backend_, 1));
+  FETTLE_ASSIGN(statistics_before_, kernels::DeviceArray<float>::create(backend_, plan.statistics));
   return success();
 }
 
-void Learner::plan_sums(const NetworkPlan& plan, DeviceCollective* gpus) {
+void Learner::plan_sums(const NetworkPlan& plan) {
   const std::int64_t gradients = network_->parameters().gradients.size();
-  gpus_ = gpus;
   if (gpus_ != nullptr) {
-    gradient_all_reduce_.emplace(*gpus_, *backend_,
+    gradient_all_reduce_.emplace(*gpus_, backend_,
                                  plan_messages(plan, gradients, gpus_->least_message()));
   } else {
     gradient_sum_.emplace(collective_, plan_messages(plan, gradients));
   }
 }
 
+// ---- Steps -------------------------------------------------------------------------------------
+
 void Learner::set_trace(Trace* trace) {
   trace_ = trace;
   traced_.reset();  // before it is another's
-  if (trace != nullptr) traced_.emplace(*trace, *backend_);
+  if (trace != nullptr) traced_.emplace(*trace, backend_);
   network_->set_trace(trace);
 }
 
 void Learner::weights_changed() {
-  network_->parameters().round_weights(*backend_);
+  network_->parameters().round_weights(backend_);
   network_->weights_changed();
   keep_statistics();
 }
 
 void Learner::keep_statistics() {
-  backend_->copy(network_->parameters().statistics.data(), statistics_before_.data(),
-                 statistics_before_.bytes());
+  backend_.copy(network_->parameters().statistics.data(), statistics_before_.data(),
+                statistics_before_.bytes());
 }
 
 void Learner::add(const Batch& batch, std::int64_t epoch, bool last_of_step) {
@@ -145,7 +177,11 @@ void Learner::add(const Batch& batch, std::int64_t epoch, bool last_of_step) {
   const double waited = stage_->waited();
   const StagedBatch staged = stage_->bring(batch, epoch);
   waited_for_data_ += stage_->waited() - waited;
-  if (backend_->shares_memory() && last_of_step && collective_.world_size() > 1) {
+  if (last_of_step && ends_in_one_graph()) {
+    deferred_ = staged;
+    return;
+  }
+  if (backend_.shares_memory() && last_of_step && collective_.world_size() > 1) {
     return enqueue_batch(staged, [this](std::int64_t layer) {
       gradient_sum_->layer_done(layer, network_->parameters().all_gradients());
     });
@@ -156,15 +192,18 @@ void Learner::add(const Batch& batch, std::int64_t epoch, bool last_of_step) {
   }
 }
 
+// Between GPUs the all-reduce comes between them, and a part of a graph has no time of its own.
+bool Learner::ends_in_one_graph() const {
+  return stage_->is_fixed() && collective_.world_size() == 1 && !is_traced();
+}
+
 void Learner::run_batch(const StagedBatch& staged) {
   Network::LayerDone layer_done;
   if (gradient_all_reduce_) {
     layer_done = [this](std::int64_t layer) { gradient_all_reduce_->layer_done(layer); };
   }
-  // A part of a graph has no time of its own.
-  const bool traced = trace_ != nullptr && trace_->is_on();
-  if (!stage_->is_fixed() || traced) return enqueue_batch(staged, layer_done);
-  batch_graphs_[staged].run(*backend_, [=, this] { enqueue_batch(staged, layer_done); });
+  if (!stage_->is_fixed() || is_traced()) return enqueue_batch(staged, layer_done);
+  batch_graphs_[staged].run(backend_, [=, this] { enqueue_batch(staged, layer_done); });
 }
 
 void Learner::enqueue_batch(const StagedBatch& batch, const Network::LayerDone& layer_done) {
@@ -174,8 +213,8 @@ void Learner::enqueue_batch(const StagedBatch& batch, const Network::LayerDone& 
     stage_->gather(batch);
   }
   // Every micro-batch of a step starts from the same statistics.
-  backend_->copy(statistics_before_.data(), parameters.statistics.data(),
-                 statistics_before_.bytes());
+  backend_.copy(statistics_before_.data(), parameters.statistics.data(),
+                statistics_before_.bytes());
   const Pass pass{true, batch.samples, seed_, batch.epoch, batch.indices};
   const kernels::ConstBuffer logits = network_->forward(pass, batch.pixels);
   const kernels::LossOptions options{static_cast<float>(config_.label_smoothing),
@@ -187,8 +226,8 @@ void Learner::enqueue_batch(const StagedBatch& batch, const Network::LayerDone& 
   }
   network_->backward(pass, batch.pixels, layer_done);
   if (gradient_all_reduce_) gradient_all_reduce_->pass_done();
-  backend_->add_scaled(parameters.statistics.size(), static_cast<float>(batch.predictions),
-                       parameters.statistics.data(), parameters.statistic_sums());
+  backend_.add_scaled(parameters.statistics.size(), static_cast<float>(batch.predictions),
+                      parameters.statistics.data(), parameters.statistic_sums());
 }
 
 Status Learner::finish_step(const LearningRates& rates, const WorkerRequests& requests) {
@@ -199,17 +238,35 @@ Status Learner::finish_step(const LearningRates& rates, const WorkerRequests& re
   input.regroup = requests.regroup ? 1.0F : 0.0F;
   input.known_skips = optimizer_->control().loss_scale.skipped_steps;
   optimizer_->set_input(input);
-  backend_->add_step_sums(sums_.data(), &optimizer_->device_control()->input,
-                          network_->parameters().step_sums());
+  if (deferred_) {
+    const Span span(trace_, "micro-batch and update");
+    const StagedBatch last = *std::exchange(deferred_, std::nullopt);
+    step_graphs_[last].run(backend_, [=, this] {
+      enqueue_batch(last);
+      enqueue_step_sums();
+      enqueue_end();
+    });
+  } else {
+    FETTLE_TRY(run_end_with_others());
+  }
+  optimizer_->enqueue_result();
+  ++unsettled_;
+  return success();
+}
+
+Status Learner::run_end_with_others() {
+  enqueue_step_sums();
   if (Status summed = sum_over_workers(); !summed.ok()) {
     undo_step();
     return summed.error();
   }
   run_end();
-  if (shards_optimizer()) FETTLE_TRY(gather_weights());
-  optimizer_->enqueue_result();
-  ++unsettled_;
-  return success();
+  return shards_optimizer() ? gather_weights() : success();
+}
+
+void Learner::enqueue_step_sums() {
+  backend_.add_step_sums(sums_.data(), &optimizer_->device_control()->input,
+                         network_->parameters().step_sums());
 }
 
 std::optional<Learner::Step> Learner::settle(std::int64_t behind) {
@@ -236,7 +293,7 @@ Status Learner::sum_over_workers() {
 Status Learner::sum_gradients() {
   Parameters& parameters = network_->parameters();
   if (gradient_all_reduce_) return gradient_all_reduce_->finish(parameters.all_gradients());
-  if (backend_->shares_memory()) return gradient_sum_->finish(parameters.all_gradients());
+  if (backend_.shares_memory()) return gradient_sum_->finish(parameters.all_gradients());
   if (collective_.world_size() == 1) return success();
   std::vector<float> gradients = parameters.gradients.download();
   FETTLE_TRY(gradient_sum_->finish(gradients));
@@ -245,23 +302,48 @@ Status Learner::sum_gradients() {
 }
 
 // Also where the step was not applied: then all bring what they had, and nobody need ask.
+// Operations read 16-bit copies of most weights; the others are gathered as they are.
 Status Learner::gather_weights() {
   const Span span(trace_, "all-gather");
   Parameters& parameters = network_->parameters();
   const auto begin = Trace::Clock::now();
-  if (gradient_all_reduce_) {
-    FETTLE_TRY(gradient_all_reduce_->gather(parameters.all_weights(), shard_bounds_));
-  } else if (backend_->shares_memory()) {
-    FETTLE_TRY(collective_.all_gather(parameters.all_weights(), shard_bounds_));
+  if (parameters.kept) {
+    std::vector<std::int64_t> pairs;
+    for (const std::int64_t bound : shard_bounds_) pairs.push_back(bound / 2);
+    FETTLE_TRY(gather(parameters.rounded_in_pairs(), pairs));
+    FETTLE_TRY(gather(parameters.all_weights(), other_bounds_));
   } else {
-    std::vector<float> weights = parameters.weights.download();
-    FETTLE_TRY(collective_.all_gather(weights, shard_bounds_));
-    parameters.weights.upload(weights);
+    FETTLE_TRY(gather(parameters.all_weights(), shard_bounds_));
   }
   communicated_ += std::chrono::duration<double>(Trace::Clock::now() - begin).count();
-  parameters.round_weights(*backend_);
+  parameters.round_weights(backend_);
   network_->weights_changed();
   return success();
+}
+
+// Worker r's part of `values`, in the backend's memory, comes to all.
+Status Learner::gather(std::span<float> values, std::span<const std::int64_t> bounds) {
+  if (values.empty()) return success();
+  if (gradient_all_reduce_) return gradient_all_reduce_->gather(values, bounds);
+  if (backend_.shares_memory()) return collective_.all_gather(values, bounds);
+  std::vector<float> on_host(values.size());
+  const auto bytes = static_cast<std::int64_t>(values.size_bytes());
+  backend_.download(values.data(), on_host.data(), bytes);
+  FETTLE_TRY(collective_.all_gather(on_host, bounds));
+  backend_.upload(on_host.data(), values.data(), bytes);
+  return success();
+}
+
+Result<std::vector<float>> Learner::whole_weights() {
+  const Parameters& parameters = network_->parameters();
+  const bool here = collective_.rank() == 0;
+  if (!parameters.kept) return here ? parameters.weights.download() : std::vector<float>();
+  FETTLE_ASSIGN(std::vector<float> all,
+                gather_shards(collective_, parameters.shard.download(), decayed_bounds_));
+  if (!here) return all;
+  const std::vector<float> others = parameters.weights.download();
+  all.insert(all.end(), others.begin(), others.end());
+  return all;
 }
 
 Result<OptimizerState> Learner::optimizer_state() {
@@ -284,16 +366,16 @@ Result<OptimizerState> Learner::optimizer_state() {
 
 void Learner::run_end() {
   const Span span(trace_, "update");
-  if (backend_->shares_memory()) return enqueue_end();
-  end_graph_.run(*backend_, [this] { enqueue_end(); });
+  if (backend_.shares_memory()) return enqueue_end();
+  end_graph_.run(backend_, [this] { enqueue_end(); });
 }
 
 void Learner::enqueue_end() {
   Parameters& parameters = network_->parameters();
   optimizer_->enqueue_update();
-  backend_->end_statistics(parameters.statistics.size(), optimizer_->device_control(),
-                           statistics_before_.data(), parameters.statistic_sums(),
-                           parameters.statistics.data());
+  backend_.end_statistics(parameters.statistics.size(), optimizer_->device_control(),
+                          statistics_before_.data(), parameters.statistic_sums(),
+                          parameters.statistics.data());
   keep_statistics();
   parameters.gradients.set_zero();
   if (!shards_optimizer()) network_->weights_changed();
@@ -302,8 +384,8 @@ void Learner::enqueue_end() {
 void Learner::undo_step() {
   Parameters& parameters = network_->parameters();
   parameters.gradients.set_zero();
-  backend_->copy(statistics_before_.data(), parameters.statistics.data(),
-                 statistics_before_.bytes());
+  backend_.copy(statistics_before_.data(), parameters.statistics.data(),
+                statistics_before_.bytes());
 }
 
 Result<Score> Learner::evaluate(const ImageSet& images, const Indices& samples,
@@ -311,12 +393,14 @@ Result<Score> Learner::evaluate(const ImageSet& images, const Indices& samples,
   const Span span(trace_, "evaluation", "", /*always=*/true);
   const Range share =
       share_of({0, std::ssize(samples)}, collective_.world_size(), collective_.rank());
-  const std::span<const std::int64_t> all(samples);
+  auto left = std::span(samples).subspan(static_cast<std::size_t>(share.begin),
+                                         static_cast<std::size_t>(share.size()));
   evaluation_sums_.set_zero();
-  enqueue_evaluation(
-      images,
-      all.subspan(static_cast<std::size_t>(share.begin), static_cast<std::size_t>(share.size())),
-      writer);
+  while (!left.empty()) {
+    const auto size = std::min(left.size(), static_cast<std::size_t>(network_->max_samples()));
+    run_evaluation(stage_evaluation(images, left.first(size), writer));
+    left = left.subspan(size);
+  }
   const kernels::LossSums mine = evaluation_sums_.download()[0];
   std::array<double, 3> sums = {mine.loss, static_cast<double>(mine.correct),
                                 static_cast<double>(mine.samples)};
@@ -326,11 +410,7 @@ Result<Score> Learner::evaluate(const ImageSet& images, const Indices& samples,
 
 StagedBatch Learner::stage_evaluation(const ImageSet& images, std::span<const std::int64_t> samples,
                                       const BatchWriter& writer) {
-  if (stage_->holds(images, writer)) {
-    const StagedBatch batch = stage_->bring(samples, writer, 0);
-    stage_->gather(batch);
-    return batch;
-  }
+  if (stage_->holds(images, writer)) return stage_->bring(samples, writer, 0);
   if (evaluated_.pixels.empty()) {
     evaluated_ = writer.make_batch(images, network_->max_samples());
   }
@@ -338,16 +418,18 @@ StagedBatch Learner::stage_evaluation(const ImageSet& images, std::span<const st
   return stage_->bring(evaluated_, 0);
 }
 
-void Learner::enqueue_evaluation(const ImageSet& images, std::span<const std::int64_t> left,
-                                 const BatchWriter& writer) {
-  while (!left.empty()) {
-    const auto size = std::min(left.size(), static_cast<std::size_t>(network_->max_samples()));
-    const StagedBatch batch = stage_evaluation(images, left.first(size), writer);
-    left = left.subspan(size);
-    const Pass pass{false, batch.samples};
-    const kernels::ConstBuffer logits = network_->forward(pass, batch.pixels);
-    loss_->run(batch.predictions, logits, batch.labels, {}, evaluation_sums_.data(), nullptr);
-  }
+// The remainder comes once a validation, so capturing it would not pay.
+void Learner::run_evaluation(const StagedBatch& batch) {
+  const bool whole = batch.samples == network_->max_samples();
+  if (!whole || !stage_->is_fixed() || is_traced()) return enqueue_evaluation(batch);
+  evaluation_graphs_[batch].run(backend_, [=, this] { enqueue_evaluation(batch); });
+}
+
+void Learner::enqueue_evaluation(const StagedBatch& batch) {
+  if (batch.gather != nullptr) stage_->gather(batch);
+  const Pass pass{false, batch.samples};
+  const kernels::ConstBuffer logits = network_->forward(pass, batch.pixels);
+  loss_->run(batch.predictions, logits, batch.labels, {}, evaluation_sums_.data(), nullptr);
 }
 
 }  // namespace fettle::trainer

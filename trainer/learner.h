@@ -41,6 +41,7 @@
 #include "trainer/optimizer.h"
 #include "trainer/repeated_work.h"
 #include "trainer/trace.h"
+#include "trainer/training_device.h"
 
 namespace fettle::trainer {
 
@@ -65,8 +66,15 @@ class Learner {
   static Result<std::unique_ptr<Learner>> create(const api::TrainingConfig& config,
                                                  const NetworkPlan& plan, std::int64_t max_samples,
                                                  std::uint64_t seed, Collective& collective);
-  // On this backend instead of the one that the configuration names. `held`: samples that it holds,
-  // if its memory is not the host's.
+  // On this device instead, which must outlive the learner and be used by no other meanwhile.
+  // `held`: samples that it holds, if its memory is not the host's.
+  static Result<std::unique_ptr<Learner>> create_on(TrainingDevice& device,
+                                                    const api::TrainingConfig& config,
+                                                    const NetworkPlan& plan,
+                                                    std::int64_t max_samples, std::uint64_t seed,
+                                                    Collective& collective,
+                                                    const std::optional<HeldSamples>& held = {});
+  // On a device of its own with this backend.
   static Result<std::unique_ptr<Learner>> create_on(std::unique_ptr<kernels::Backend> backend,
                                                     const api::TrainingConfig& config,
                                                     const NetworkPlan& plan,
@@ -76,7 +84,7 @@ class Learner {
 
   Network& network() { return *network_; }
   Optimizer& optimizer() { return *optimizer_; }
-  kernels::Backend& backend() { return *backend_; }
+  kernels::Backend& backend() { return backend_; }
   bool scales_loss() const { return config_.precision == api::Precision::kFp16; }
 
   // Where the times of a step's parts go; nullptr: nowhere. Must outlive the steps.
@@ -93,7 +101,7 @@ class Learner {
   // date.
   void weights_changed();
 
-  // Forward and backward of one micro-batch; its gradients, loss and statistics are added up. With
+  // Forward and backward of one micro-batch; its gradients, loss and statistics are summed. With
   // the last of a step the workers begin to all-reduce what they have: until finish_step() nobody
   // else may use the collective or the membership.
   void add(const Batch& batch, std::int64_t epoch, bool last_of_step = false);
@@ -120,49 +128,67 @@ class Learner {
   std::optional<Step> settle(std::int64_t behind = 0);
   // How many steps' results may be left for later without making the backend wait.
   std::int64_t results_behind() const {
-    return backend_->shares_memory() ? 0 : kernels::kResultsBehind;
+    return backend_.shares_memory() ? 0 : kernels::kResultsBehind;
   }
 
   // Why a step's result is lost. Success: none is, as far as one knows.
   Status health();
 
   bool shards_optimizer() const { return !shard_bounds_.empty(); }
-  // Of the whole optimiser, at rank 0; elsewhere empty. Where it is sharded, all workers call it.
-  // Errors: a worker was lost; never where it is not sharded.
+  // The state of the whole optimiser, and the masters of all weights, at rank 0; elsewhere empty.
+  // Where the optimiser is sharded, all workers call them. Errors: a worker was lost; never where
+  // it is not sharded.
   Result<OptimizerState> optimizer_state();
+  Result<std::vector<float>> whole_weights();
 
   // Loss without label smoothing and accuracy on these samples, with running statistics. Each
   // worker takes its share of them. Errors: a worker was lost.
   Result<Score> evaluate(const ImageSet& images, const Indices& samples, const BatchWriter& writer);
 
  private:
-  Learner(const api::TrainingConfig& config, std::uint64_t seed, Collective& collective);
+  Learner(TrainingDevice& device, const api::TrainingConfig& config, std::uint64_t seed,
+          Collective& collective);
+  Status prepare(const NetworkPlan& plan, std::int64_t max_samples,
+                 const std::optional<HeldSamples>& held);
+  void plan_shards(const NetworkPlan& plan);
+  std::optional<Range> shard() const;
   Status allocate(const NetworkPlan& plan, std::int64_t max_samples,
                   const std::optional<HeldSamples>& held);
-  void plan_sums(const NetworkPlan& plan, DeviceCollective* gpus);
+  void plan_sums(const NetworkPlan& plan);
+  bool is_traced() const { return trace_ != nullptr && trace_->is_on(); }
+  // A step's last micro-batch and its end are one graph: nothing comes between them.
+  bool ends_in_one_graph() const;
   void run_batch(const StagedBatch& staged);
   // What is enqueued for a micro-batch, and at the end of a step.
   void enqueue_batch(const StagedBatch& batch, const Network::LayerDone& layer_done = {});
+  void enqueue_step_sums();
   void enqueue_end();
   void run_end();
+  Status run_end_with_others();
   void keep_statistics();
   Status sum_over_workers();
   Status gather_weights();
+  Status gather(std::span<float> values, std::span<const std::int64_t> bounds);
   Status sum_gradients();
   // Everything but the scale is as the step found it.
   void undo_step();
   StagedBatch stage_evaluation(const ImageSet& images, std::span<const std::int64_t> samples,
                                const BatchWriter& writer);
-  void enqueue_evaluation(const ImageSet& images, std::span<const std::int64_t> left,
-                          const BatchWriter& writer);
+  void run_evaluation(const StagedBatch& batch);
+  void enqueue_evaluation(const StagedBatch& batch);
 
+  std::unique_ptr<TrainingDevice> own_device_;  // first: all else is in its memory; may be none
+  TrainingDevice& device_;
+  kernels::Backend& backend_;
   const api::TrainingConfig config_;
   const std::uint64_t seed_;
   Collective& collective_;
-  std::unique_ptr<kernels::Backend> backend_;  // before what is made by it
-  std::unique_ptr<Network> network_;
+  Network* network_ = nullptr;  // the device's
   std::unique_ptr<kernels::SoftmaxCrossEntropyOp> loss_;
   std::vector<std::int64_t> shard_bounds_;  // empty: every worker has the whole optimiser
+  // Of the workers' shards: what they have of the decayed parameters, and of those behind.
+  std::vector<std::int64_t> decayed_bounds_;
+  std::vector<std::int64_t> other_bounds_;
   std::unique_ptr<Optimizer> optimizer_;
   std::optional<BatchStaging> stage_;
   Batch evaluated_;                               // reused by evaluate()
@@ -170,7 +196,10 @@ class Learner {
   kernels::DeviceArray<kernels::LossSums> evaluation_sums_;
   kernels::DeviceArray<float> statistics_before_;  // where the step under way found them
   std::map<StagedBatch, RepeatedWork> batch_graphs_;
+  std::map<StagedBatch, RepeatedWork> step_graphs_;  // of a last micro-batch, with the step's end
+  std::map<StagedBatch, RepeatedWork> evaluation_graphs_;
   RepeatedWork end_graph_;
+  std::optional<StagedBatch> deferred_;  // the last micro-batch, which finish_step() runs
   std::int64_t unsettled_ = 0;
   Trace* trace_ = nullptr;
   std::optional<TracedBackend> traced_;

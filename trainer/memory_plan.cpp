@@ -27,6 +27,19 @@ std::int64_t state_arrays(const api::TrainingConfig& config) {
   return (states.first ? 1 : 0) + (states.second ? 1 : 0);
 }
 
+// Rank 0's, which no other's is larger than; none: the optimiser is not sharded.
+std::optional<Range> largest_shard(const api::TrainingConfig& config, const NetworkPlan& plan,
+                                   std::int64_t world_size) {
+  if (world_size == 1 || !config.shard_optimizer.value_or(false)) return std::nullopt;
+  return Range{0, shard_bounds(plan, config.optimizer, world_size)[1]};
+}
+
+std::int64_t master_count(const NetworkPlan& plan, const std::optional<Range>& shard,
+                          kernels::DataType type) {
+  const std::optional<Range> kept = masters_kept(plan, shard, type);
+  return kept ? kept->size() + plan.parameters - plan.decayed : plan.parameters;
+}
+
 constexpr std::int64_t kIndex = sizeof(std::int64_t);  // of a sample of a batch
 
 // But for the index.
@@ -140,15 +153,14 @@ MemoryPlan plan_memory(const api::TrainerConfig& config, const NetworkPlan& plan
   const std::int64_t element = kernels::size_of(type);
   const std::int64_t rounded = type == kernels::DataType::kFloat32 ? 0 : element;
   const ActivationPlan activations = plan_activations(plan, config.training.recompute);
-  const bool shards = config.training.shard_optimizer.value_or(false);
-  const std::int64_t kept =
-      shards ? shard_bounds(plan, config.training.optimizer, world.world_size)[1] : plan.parameters;
+  const std::optional<Range> shard = largest_shard(config.training, plan, world.world_size);
+  const std::int64_t kept = shard ? shard->size() : plan.parameters;
   MemoryPlan memory;
   memory.data = data;
   memory.samples = plan_step(config, world).dealing.limit;
   memory.checkpoint_file = checkpoint_bytes(config, plan);
   memory.parts = {
-      {"parameters", plan.parameters * kFloat, 0},
+      {"parameters", master_count(plan, shard, type) * kFloat, 0},
       {"rounded_copies", plan.parameters * rounded, 0},
       {"gradients", (plan.parameters + plan.statistics + kStepSums) * kFloat, 0},
       {"optimizer_state", kept * state_arrays(config.training) * kFloat, 0},

@@ -53,7 +53,7 @@ struct StepShape {
   std::int64_t samples() const;   // of this worker a step
 };
 
-// Bytes of one purpose: a fixed number, and so many for each sample held at once.
+// Bytes of one purpose: a fixed number, and a number for each sample held at once.
 struct MemoryPart {
   std::string_view name;  // "optimizer_state"
   std::int64_t fixed = 0;

@@ -5,6 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+#include <string_view>
+
 #include "kernels/aligned.h"
 #include "trainer/learner.h"
 #include "trainer/model/layer_configs.h"
@@ -110,6 +113,26 @@ TEST_F(MemoryPlanTest, IsWhatIsAllocated) {
       EXPECT_EQ(bytes_of_learner() - small, growth);
     }
   }
+}
+
+// Of the weights, in 16 bits; operations read the biases in fp32, so these stay whole.
+TEST_F(MemoryPlanTest, AShardedOptimiserSharesOutTheMasters) {
+  config_.training.shard_optimizer = true;
+  config_.training.optimizer = api::OptimizerKind::kAdamW;
+  const std::int64_t weights = 64 * 32 + 32 * 4;
+  const std::int64_t biases = 32 + 16;
+  const auto parts_of = [this](std::int64_t world_size) {
+    std::map<std::string_view, std::int64_t> parts;
+    for (const MemoryPart& part : plan(world_size).parts) parts[part.name] = part.fixed;
+    return parts;
+  };
+  EXPECT_EQ(parts_of(2)["parameters"], (weights + biases) * 4) << "in fp32";
+  config_.training.precision = api::Precision::kBf16;
+  EXPECT_EQ(parts_of(1)["parameters"], (weights + biases) * 4);
+  const std::int64_t shard = 1120;  // half of all, in whole cache lines
+  EXPECT_EQ(parts_of(2)["parameters"], (shard + biases) * 4);
+  EXPECT_EQ(parts_of(2)["optimizer_state"], 2 * shard * 4);
+  EXPECT_EQ(parts_of(2)["rounded_copies"], (weights + biases) * 2);
 }
 
 TEST_F(MemoryPlanTest, TheBatchesOfALoaderAreWhatIsAllocated) {

@@ -115,15 +115,12 @@ void Optimizer::plan_update(const NetworkPlan& plan) {
 kernels::UpdateBuffers Optimizer::part(const Range& range, bool decays) {
   kernels::UpdateBuffers buffers;
   buffers.count = range.size();
-  buffers.weights = parameters_.weights.data() + range.begin;
+  buffers.weights = parameters_.master(range.begin);
   buffers.gradient = parameters_.gradients.data() + range.begin;
   const std::int64_t in_shard = range.begin - shard_.begin;
   if (!state1.empty()) buffers.state1 = state1.data() + in_shard;
   if (!state2.empty()) buffers.state2 = state2.data() + in_shard;
-  // Those of a shard are rounded with all others, once they are gathered.
-  if (is_whole() && !parameters_.rounded.empty()) {
-    buffers.rounded = parameters_.rounded.data() + range.begin;
-  }
+  if (!parameters_.rounded.empty()) buffers.rounded = parameters_.rounded.data() + range.begin;
   buffers.rounded_type = parameters_.rounded_type;
   buffers.weight_decay = decays ? static_cast<float>(config_.weight_decay) : 0;
   return buffers;
@@ -135,8 +132,7 @@ void Optimizer::set_input(const kernels::StepInput& input) {
 
 void Optimizer::enqueue_update() {
   kernels::StepControl* control = device_control_.data();
-  backend_.sum_of_squares(parameters_.weights.size(), parameters_.gradients.data(),
-                          &control->squares);
+  backend_.sum_of_squares(parameters_.count, parameters_.gradients.data(), &control->squares);
   backend_.decide_step(settings_, parameters_.step_sums(), control);
   if (update_) update_->run(control);
 }
@@ -151,21 +147,23 @@ void Optimizer::restore(std::int64_t updates, const kernels::LossScale& scale) {
   device_control_.upload(std::span(&control_, 1));
 }
 
-bool Optimizer::restore_state(const OptimizerState& whole) {
+bool Optimizer::fits(std::size_t first, std::size_t second) const {
   const OptimizerStates states = states_of(config_);
-  const auto all = static_cast<std::size_t>(parameters_.weights.size());
-  if (whole.first.size() != (states.first ? all : 0)) return false;
-  if (whole.second.size() != (states.second ? all : 0)) return false;
+  const auto all = static_cast<std::size_t>(parameters_.count);
+  return first == (states.first ? all : 0) && second == (states.second ? all : 0);
+}
+
+void Optimizer::restore_state(std::span<const float> first, std::span<const float> second) {
+  CHECK(fits(first.size(), second.size()), "the state of another optimiser");
   const auto begin = static_cast<std::size_t>(shard_.begin);
   const auto size = static_cast<std::size_t>(shard_.size());
-  if (states.first) state1.upload(std::span(whole.first).subspan(begin, size));
-  if (states.second) state2.upload(std::span(whole.second).subspan(begin, size));
-  return true;
+  if (!first.empty()) state1.upload(first.subspan(begin, size));
+  if (!second.empty()) state2.upload(second.subspan(begin, size));
 }
 
 OptimizerState Optimizer::fresh_state() const {
   const OptimizerStates states = states_of(config_);
-  const auto all = static_cast<std::size_t>(parameters_.weights.size());
+  const auto all = static_cast<std::size_t>(parameters_.count);
   return {std::vector<float>(states.first ? all : 0), std::vector<float>(states.second ? all : 0)};
 }
 

@@ -1,7 +1,7 @@
 // Optimizer: turns summed gradients into new weights, with the backend's formulas (torch.optim's).
 //
-// Owns its state (momentum, moments) and what goes on from step to step: the number of updates and
-// the loss scale. Where the state is sharded over workers it owns its shard, and updates the
+// Owns its state (momentum, moments) and what each step hands to the next: the number of updates
+// and the loss scale. Where the state is sharded over workers it owns its shard, and updates the
 // weights of that alone (optimizer_shards.h). Weight decay applies to the weights of linear and
 // conv layers, never to biases and normalisation. One thread.
 #pragma once
@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "api/trainer_config.h"
@@ -62,9 +63,10 @@ class Optimizer {
   const kernels::StepControl& control() const { return control_; }
   // Goes on from a checkpoint.
   void restore(std::int64_t updates, const kernels::LossScale& scale);
-  // Takes its shard of a whole state. False, and nothing changed, where that is another
-  // optimiser's.
-  bool restore_state(const OptimizerState& whole);
+  // Whether whole states of these sizes are this optimiser's and network's.
+  bool fits(std::size_t first, std::size_t second) const;
+  // Takes its shard of a whole state that fits. Host memory.
+  void restore_state(std::span<const float> first, std::span<const float> second);
   // All zeros, as it begins.
   OptimizerState fresh_state() const;
 
@@ -87,7 +89,6 @@ class Optimizer {
             kernels::Backend& backend, Parameters& parameters, const Range& shard);
   void plan_update(const NetworkPlan& plan);
   kernels::UpdateBuffers part(const Range& range, bool decays);
-  bool is_whole() const { return shard_.size() == parameters_.weights.size(); }
 
   const api::TrainingConfig config_;
   const kernels::StepSettings settings_;

@@ -8,6 +8,8 @@
 
 #include "trainer/learner.h"
 #include "trainer/model/layer_configs.h"
+#include "trainer/testing/step.h"
+#include "trainer/testing/synthetic.h"
 #include "trainer/testing/threads.h"
 
 namespace fettle::trainer {
@@ -99,6 +101,60 @@ TEST(ShardedOptimizer, AWorkerKeepsItsShareOfTheState) {
       EXPECT_EQ(optimizer.state_mib(),
                 static_cast<double>(2 * 4 * optimizer.state1.size()) / (1 << 20));
     });
+  }
+}
+
+struct Trained {
+  std::vector<float> weights;          // masters of all, at rank 0
+  std::vector<std::uint16_t> rounded;  // of rank `world_size - 1`
+  std::int64_t masters = 0;            // fp32 numbers that rank 0 keeps
+};
+
+// Three steps of AdamW in bf16.
+Trained train_in_bf16(bool sharded, OptimizerKind optimizer) {
+  constexpr std::int64_t kWorld = 4;
+  const ImageSet images = SyntheticImages(60).set();
+  api::TrainingConfig config;
+  config.optimizer = optimizer;
+  config.weight_decay = 0.01;
+  config.precision = api::Precision::kBf16;
+  config.backend = api::BackendKind::kReference;
+  config.shard_optimizer = sharded;
+  Trained trained;
+  Threads::run(kWorld, [&](Collective& world) {
+    auto learner = *Learner::create(config, small_plan(), 5, 0, world);
+    const BatchWriter writer({0.3, 0.2}, {}, kernels::DataType::kBFloat16, 4);
+    Batch batch = writer.make_batch(images, 5);
+    for (std::int64_t step = 0; step < 3; ++step) {
+      Indices samples(5);
+      std::iota(samples.begin(), samples.end(), 20 * step + 5 * world.rank());
+      writer.write(images, samples, 0, batch);
+      learner->add(batch, 0, true);
+      end_step(*learner, 0.05);
+    }
+    Parameters& parameters = learner->network().parameters();
+    const auto weights = learner->whole_weights();
+    ASSERT_TRUE(weights.ok());
+    if (world.rank() == 0) {
+      trained.weights = *weights;
+      trained.masters = parameters.weights.size() + parameters.shard.size();
+    }
+    if (world.rank() == kWorld - 1) trained.rounded = parameters.rounded.download();
+  });
+  return trained;
+}
+
+// A quarter of the decayed masters, and all others; the same bits as if all had all of them.
+TEST(ShardedOptimizer, AWorkerKeepsItsShareOfTheMasters) {
+  for (const OptimizerKind optimizer : {OptimizerKind::kAdamW, OptimizerKind::kLamb}) {
+    const Trained whole = train_in_bf16(false, optimizer);
+    const Trained sharded = train_in_bf16(true, optimizer);
+    EXPECT_EQ(whole.masters, 1120);
+    const std::int64_t share = optimizer == OptimizerKind::kLamb ? 1024 : 1120 / 4 + 8;
+    EXPECT_EQ(sharded.masters, share + 32);
+    EXPECT_NE(whole.weights, initial_values(small_plan(), 0).weights) << "it has trained";
+    EXPECT_EQ(sharded.weights, whole.weights);
+    EXPECT_EQ(sharded.rounded, whole.rounded);
   }
 }
 

@@ -17,6 +17,7 @@
 #include "trainer/testing/step.h"
 #include "trainer/testing/synthetic.h"
 #include "trainer/testing/threads.h"
+#include "trainer/testing/weights.h"
 #include "trainer/training.h"
 
 namespace fettle::trainer {
@@ -154,7 +155,7 @@ Ended train(const TrainingTask& task, std::int64_t world_size,
     ASSERT_TRUE(ending.ok()) << ending.error().message;
     const auto index = static_cast<std::size_t>(rank);
     ended.endings[index] = *ending;
-    ended.weights[index] = (*training)->learner().network().parameters().weights.download();
+    ended.weights[index] = weights_of((*training)->learner(), collective);
   });
   for (const auto& weights : ended.weights) EXPECT_EQ(weights, ended.weights[0]);
   for (const Ending ending : ended.endings) EXPECT_EQ(ending, ended.endings[0]);

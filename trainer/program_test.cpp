@@ -84,7 +84,7 @@ TEST_F(ProgramTest, TrainsToTheStepThatIsAskedFor) {
   trial_.until_step = 3;  // promoted: goes on
   ASSERT_EQ(run(), 0) << err();
   EXPECT_EQ(*last_line().find("step"), Json(3));
-  EXPECT_THAT(err(), HasSubstr("goes on from " + trial_.checkpoints.directory));
+  EXPECT_THAT(err(), HasSubstr("resumes from " + trial_.checkpoints.directory));
 }
 
 TEST_F(ProgramTest, SigtermMeansCheckpointReportAnd143) {
@@ -119,7 +119,7 @@ TEST_F(ProgramTest, OneThatSleptDoesNotWriteOverTheRunThatReplacedIt) {
     become_trainer(test, replacement, directory_.file("next.out"), directory_.file("next.err"));
   }
   const auto next_err = [this] { return written_to(directory_.file("next.err")); };
-  for (int i = 0; i < 3000 && next_err().find("goes on from") == std::string::npos; ++i) {
+  for (int i = 0; i < 3000 && next_err().find("resumes from") == std::string::npos; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
   kill(slept, SIGCONT);

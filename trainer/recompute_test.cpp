@@ -76,6 +76,7 @@ struct Case {
   const char* name;
   api::ModelConfig (*model)();
   bool text = false;
+  bool residual_in_fp32 = false;
 };
 
 class Recomputation : public testing::TestWithParam<std::tuple<std::string, Case>> {
@@ -95,6 +96,10 @@ class Recomputation : public testing::TestWithParam<std::tuple<std::string, Case
       task.config.data = write_synthetic(directory_, 120);
     }
     api::TrainingConfig& training = task.config.training;
+    if (what.residual_in_fp32) {
+      training.residual_in_fp32 = true;
+      training.precision = api::Precision::kBf16;
+    }
     training.optimizer = api::OptimizerKind::kAdam;
     training.learning_rate = 0.01;
     training.global_batch = 4 * kHeldAtOnce;
@@ -155,7 +160,8 @@ INSTANTIATE_TEST_SUITE_P(
     , Recomputation,
     testing::Combine(testing::Values("reference", "onednn"),
                      testing::Values(Case{"Mlp", mlp}, Case{"Cnn", cnn}, Case{"Residual", residual},
-                                     Case{"Gpt", small_gpt, true})),
+                                     Case{"Gpt", small_gpt, true},
+                                     Case{"GptWithFp32Residuals", small_gpt, true, true})),
     [](const auto& test) { return std::get<0>(test.param) + std::get<1>(test.param).name; });
 
 }  // namespace

@@ -27,7 +27,8 @@ constexpr double kPassesOverGradients = 2;
 double moved_outputs(const NetworkPlan& plan) {
   double sum = 0;
   for (const LayerPlan& layer : plan.layers) {
-    sum += static_cast<double>(layer.output.size()) * passes_over(plan, layer);
+    const double width = layer.wide ? 2 : 1;  // in numbers of 16 bits
+    sum += static_cast<double>(layer.output.size()) * width * passes_over(plan, layer);
   }
   return sum;
 }

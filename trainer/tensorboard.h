@@ -20,7 +20,7 @@ namespace fettle::trainer {
 class TensorBoardFile {
  public:
   // Makes the directory, and in it a new file: TensorBoard reads all files of a directory as one
-  // run, so a run that goes on after a restart goes on there, too. `seconds` since 1970, as in
+  // run, so a run that resumes after a restart continues there. `seconds` since 1970, as in
   // add(). Errors: the directory or the file cannot be made.
   static Result<TensorBoardFile> create(const std::string& directory, double seconds);
 

@@ -12,7 +12,6 @@
 #include "api/resolve.h"
 #include "trainer/batching.h"
 #include "trainer/device_metrics.h"
-#include "trainer/identity.h"
 #include "trainer/metric_names.h"
 #include "trainer/model/model_flops.h"
 #include "trainer/open_backend.h"
@@ -49,10 +48,6 @@ Status check_world(const api::TrainerConfig& config, std::int64_t world_size) {
   }
   return invalid("the statistics of batchNorm would depend on there being " +
                  std::to_string(world_size) + " workers; set training.normGroup");
-}
-
-bool fits(const std::vector<float>& from, const kernels::DeviceArray<float>& to) {
-  return std::ssize(from) == to.size();
 }
 
 }  // namespace
@@ -92,188 +87,64 @@ Result<std::unique_ptr<Training>> Training::create_on(std::unique_ptr<kernels::B
                                                       const TrainingData& data,
                                                       Collective& collective, TrainingHooks hooks,
                                                       const std::optional<Checkpoint>& from) {
+  auto device = std::make_unique<TrainingDevice>(std::move(backend));
+  FETTLE_ASSIGN(auto training, create_on(*device, task, data, collective, std::move(hooks), from));
+  training->own_device_ = std::move(device);
+  return training;
+}
+
+Result<std::unique_ptr<Training>> Training::create_on(TrainingDevice& device,
+                                                      const TrainingTask& task,
+                                                      const TrainingData& data,
+                                                      Collective& collective, TrainingHooks hooks,
+                                                      const std::optional<Checkpoint>& from) {
   FETTLE_TRY(check_world(task.config, collective.world_size()));
   std::unique_ptr<Training> training(new Training(task, data, collective, std::move(hooks)));
   if (task.until_epoch > training->epochs_) {
     return invalid("the trial is to run until epoch " + std::to_string(task.until_epoch) +
                    ", but training.epochs is " + std::to_string(training->epochs_));
   }
-  FETTLE_TRY(training->make_learner(std::move(backend)));
-  FETTLE_TRY(training->check_sharding());
+  FETTLE_TRY(training->make_learner(device));
+  FETTLE_TRY(training->agree_with_others());
   FETTLE_TRY(training->restore(from));
   return training;
 }
 
-Status Training::make_learner(std::unique_ptr<kernels::Backend> backend) {
+Status Training::make_learner(TrainingDevice& device) {
   const api::TrainerConfig& config = task_.config;
-  FETTLE_ASSIGN(const NetworkPlan plan, plan_network(config.model, data_.format()));
+  FETTLE_ASSIGN(const NetworkPlan plan, plan_network(config, data_.format()));
   const TrainingWorld world = world_of(data_, collective_.world_size());
-  const MemoryThere there = memory_there(*backend, task_.processes_here);
+  MemoryThere there = memory_there(device.backend(), task_.processes_here);
+  // What the training before has left there is used again, or makes room.
+  if (there.device) *there.device += device.kept_bytes();
   place_ = place_data(config, plan, world, there);
   FETTLE_TRY(check_memory(config, plan_memory(config, plan, world, place_), there));
   std::optional<HeldSamples> held;
   if (place_ == DataPlace::kHeld) {
     held = HeldSamples{&data_.images, &train_writer_, &evaluation_writer_};
+  } else {
+    device.release_samples();
   }
-  FETTLE_ASSIGN(learner_, Learner::create_on(std::move(backend), config.training, plan,
-                                             max_samples_, task_.seed, collective_, held));
+  FETTLE_ASSIGN(learner_, Learner::create_on(device, config.training, plan, max_samples_,
+                                             task_.seed, collective_, held));
   learner_->set_trace(&trace_);
+  if (device.reused_network()) hooks_.log("keeps its network, with its plans and memory");
   if (collective_.rank() == 0) {
     gpu_meter_ = machine::GpuMeter::open(learner_->backend().device().uuid);
   }
   return success();
 }
 
-Status Training::check_sharding() const {
+Status Training::agree_with_others() {
   const auto workers = static_cast<double>(collective_.world_size());
-  double sharding = learner_->shards_optimizer() ? 1 : 0;
-  FETTLE_TRY(collective_.sum(std::span(&sharding, 1)));
-  if (sharding == 0 || sharding == workers) return success();
+  const bool keeps = collective_.rank() == 0 && store_.keeps_any();
+  std::array<double, 2> sums = {learner_->shards_optimizer() ? 1.0 : 0.0, keeps ? 1.0 : 0.0};
+  FETTLE_TRY(collective_.sum(std::span<double>(sums)));
+  keeps_checkpoints_ = sums[1] > 0;
+  if (sums[0] == 0 || sums[0] == workers) return success();
   return invalid("training.shardOptimizer is true for " +
-                 std::to_string(static_cast<std::int64_t>(sharding)) + " of " +
+                 std::to_string(static_cast<std::int64_t>(sums[0])) + " of " +
                  std::to_string(collective_.world_size()) + " workers; expected all or none");
-}
-
-// ---- Checkpoints -------------------------------------------------------------------------------
-
-Status Training::restore(const std::optional<Checkpoint>& from) {
-  Restored restored = std::optional<OptimizerState>();
-  if (collective_.rank() == 0) {
-    restored = from ? restore_from_memory(*from, "the memory") : restore_from_disk();
-  }
-  if (collective_.world_size() > 1) return share(std::move(restored));
-  return restored.ok() ? success() : restored.error();
-}
-
-Training::Restored Training::restore_from_memory(Checkpoint checkpoint, const std::string& from) {
-  FETTLE_TRY(refuse_another_training(checkpoint, from));
-  FETTLE_TRY(adopt(checkpoint, from));
-  auto adopted = adopt_optimizer(checkpoint);
-  CHECK(adopted.has_value(), "the same configuration has the same optimiser");
-  return adopted;
-}
-
-Status Training::share(Restored restored) {
-  std::string error = restored.ok() ? "" : restored.error().message;
-  FETTLE_TRY(broadcast_bytes(collective_, error));
-  if (!restored.ok()) return restored.error();
-  if (!error.empty()) return invalid("rank 0 cannot begin: " + error);
-  const bool first = collective_.rank() == 0;
-  std::string bytes;
-  if (first) {
-    Checkpoint start = snapshot_without_state();
-    OptimizerState state = *restored ? **std::move(restored) : learner_->optimizer().fresh_state();
-    start.state1 = std::move(state.first);
-    start.state2 = std::move(state.second);
-    bytes = encode_checkpoint(start);
-  }
-  FETTLE_TRY(broadcast_bytes(collective_, bytes));
-  if (first) return success();
-  const std::string from = "what rank 0 starts from";
-  FETTLE_ASSIGN(Checkpoint checkpoint, decode_checkpoint(bytes, from));
-  FETTLE_TRY(restore_from_memory(std::move(checkpoint), from));
-  return success();
-}
-
-Status Training::refuse_another_training(const Checkpoint& checkpoint,
-                                         const std::string& from) const {
-  const std::string different =
-      difference(checkpoint.settings, settings_of(task_.config, task_.seed));
-  if (different.empty()) return success();
-  return invalid(from + " belongs to another training: " + different);
-}
-
-Training::Restored Training::restore_from_disk() {
-  FETTLE_ASSIGN(CheckpointStore::Found found, store_.newest());
-  for (const std::string& reason : found.skipped) hooks_.log("skipped a checkpoint: " + reason);
-  if (!found.checkpoint) return task_.parent ? adopt_parent() : Restored(std::nullopt);
-  if (Status other = refuse_another_training(*found.checkpoint, found.path); !other.ok()) {
-    return invalid(other.error().message + "; use another directory or remove it");
-  }
-  FETTLE_TRY(adopt(*found.checkpoint, found.path));
-  auto adopted = adopt_optimizer(*found.checkpoint);
-  if (!adopted) {
-    return invalid(found.path +
-                   " has another number of optimiser values than the model; remove it");
-  }
-  hooks_.log("goes on from " + found.path);
-  return adopted;
-}
-
-Status Training::adopt(const Checkpoint& checkpoint, const std::string& from) {
-  Network& network = learner_->network();
-  const std::string layout = layout_of(network.plan());
-  if (checkpoint.layout != layout) {
-    return invalid(from + " belongs to another model: it has " + checkpoint.layout +
-                   "this one has " + layout + "use another directory or remove it");
-  }
-  Parameters& parameters = network.parameters();
-  if (!fits(checkpoint.weights, parameters.weights) ||
-      !fits(checkpoint.statistics, parameters.statistics)) {
-    return invalid(from + " has another number of parameters than the model");
-  }
-  parameters.weights.upload(checkpoint.weights);
-  parameters.statistics.upload(checkpoint.statistics);
-  learner_->weights_changed();
-  position_ = checkpoint.position;
-  sums_ = checkpoint.sums;
-  learner_->optimizer().restore(0, checkpoint.loss_scale);
-  scores_.clear();
-  for (const auto& [name, value] : checkpoint.metrics.as_object()) {
-    constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();  // null in JSON
-    scores_.emplace_back(name, value.is_number() ? value.as_double() : kNaN);
-  }
-  return success();
-}
-
-std::optional<OptimizerState> Training::adopt_optimizer(Checkpoint& checkpoint) {
-  Optimizer& optimizer = learner_->optimizer();
-  OptimizerState state{std::move(checkpoint.state1), std::move(checkpoint.state2)};
-  if (!optimizer.restore_state(state)) return {};
-  optimizer.restore(checkpoint.updates, checkpoint.loss_scale);
-  return state;
-}
-
-Training::Restored Training::adopt_parent() {
-  const CheckpointStore parents(task_.parent->directory);
-  FETTLE_ASSIGN(Checkpoint checkpoint, parents.at_epoch(task_.parent->step));
-  const Json settings = settings_of(task_.config, task_.seed);
-  const auto optimizer_of = [](const Json& all) {
-    const Json* training = all.find("training");
-    const Json* optimizer = training == nullptr ? nullptr : training->find("optimizer");
-    return optimizer == nullptr ? Json() : *optimizer;
-  };
-  FETTLE_TRY(adopt(checkpoint, task_.parent->directory));
-  // A parent that used another optimiser has other state: then this one's starts afresh.
-  const bool same_optimizer = optimizer_of(checkpoint.settings) == optimizer_of(settings);
-  auto adopted = same_optimizer ? adopt_optimizer(checkpoint) : std::nullopt;
-  if (!adopted) hooks_.log("the parent's optimiser kept other state; this one's starts afresh");
-  hooks_.log("starts from step " + std::to_string(task_.parent->step) + " of its parent");
-  return adopted;
-}
-
-Result<Checkpoint> Training::snapshot() const {
-  FETTLE_ASSIGN(OptimizerState state, learner_->optimizer_state());
-  if (collective_.rank() != 0) return Checkpoint{};
-  Checkpoint checkpoint = snapshot_without_state();
-  checkpoint.state1 = std::move(state.first);
-  checkpoint.state2 = std::move(state.second);
-  return checkpoint;
-}
-
-Checkpoint Training::snapshot_without_state() const {
-  Checkpoint checkpoint;
-  checkpoint.layout = layout_of(learner_->network().plan());
-  checkpoint.settings = settings_of(task_.config, task_.seed);
-  checkpoint.position = position_;
-  const kernels::StepControl& control = learner_->optimizer().control();
-  checkpoint.updates = control.updates;
-  checkpoint.sums = sums_;
-  checkpoint.loss_scale = control.loss_scale;
-  for (const auto& [name, value] : scores_) checkpoint.metrics.set(name, value);
-  checkpoint.weights = learner_->network().parameters().weights.download();
-  checkpoint.statistics = learner_->network().parameters().statistics.download();
-  return checkpoint;
 }
 
 // ---- The loop ----------------------------------------------------------------------------------
@@ -353,7 +224,7 @@ Result<Training::StepEnding> Training::run_step(Loader& loader) {
     learner_->add(loaded.batch, position_.epoch, last);
   }
   if (Status finished = learner_->finish_step(learning_rates(), requests); !finished.ok()) {
-    (void)settle_steps(0);  // of those before, from where the others go on
+    (void)settle_steps(0);  // of those before, where the others resume
     return finished.error();
   }
   begun_at_.push_back(position_.offset);
@@ -469,13 +340,17 @@ double Training::waited_for_data(const Loader& loader) const {
   return loader.waited() + learner_->waited_for_data();
 }
 
+api::Precision Training::precision() const {
+  return precision_on(learner_->backend(), task_.config.training.precision);
+}
+
 std::string Training::describe() {
   return std::to_string(learner_->network().plan().trained()) + " parameters, " +
          std::to_string(data_.split.train.size()) + " training and " +
          std::to_string(data_.split.validation.size()) + " validation samples, backend " +
-         std::string(learner_->backend().name()) + ", " +
-         std::string(api::to_string(task_.config.training.precision)) + ", data " +
-         std::string(to_string(place_)) + ", until epoch " + std::to_string(task_.until_epoch);
+         std::string(learner_->backend().name()) + ", " + std::string(api::to_string(precision())) +
+         ", data " + std::string(to_string(place_)) + ", until epoch " +
+         std::to_string(task_.until_epoch);
 }
 
 Metrics Training::measure_epoch(const Loader& loader, double seconds) {
@@ -502,10 +377,9 @@ Metrics Training::measure_epoch(const Loader& loader, double seconds) {
       {metric::kAccumulation, static_cast<double>(accumulation_steps(global_batch_, dealing))},
       {metric::kSeconds, seconds},
   };
-  append(metrics, compute_metrics(
-                      flops, busy,
-                      peak_flops_of(learner_->backend().device(), task_.config.training.precision),
-                      world_size));
+  append(metrics,
+         compute_metrics(flops, busy, peak_flops_of(learner_->backend().device(), precision()),
+                         world_size));
   if (gpu_meter_) append(metrics, gpu_metrics(gpu_meter_->take()));
   if (world_size > 1) {
     metrics.emplace_back(metric::kCommunicationShare,
@@ -518,7 +392,9 @@ Metrics Training::measure_epoch(const Loader& loader, double seconds) {
   return metrics;
 }
 
+// Nothing is downloaded or gathered where nobody keeps it.
 Result<std::string> Training::save_checkpoint() {
+  if (!keeps_checkpoints_) return std::string();
   const Span span(&trace_, "checkpoint", "", /*always=*/true);
   FETTLE_ASSIGN(const Checkpoint reached, snapshot());
   return collective_.rank() == 0 ? store_.save(reached) : std::string();

@@ -29,6 +29,7 @@
 #include "trainer/learning_rate.h"
 #include "trainer/memory_plan.h"
 #include "trainer/trace.h"
+#include "trainer/training_device.h"
 #include "trainer/training_report.h"
 
 namespace fettle::trainer {
@@ -58,7 +59,7 @@ enum class Ending {
   kReached,   // until_epoch is done
   kDiverged,  // the loss is not finite: reported as a final NaN, a result like any other
   kStopped,   // should_stop said so; a checkpoint was written
-  kRegroups,  // should_regroup said so, and nobody is to stop; snapshot() is where to go on
+  kRegroups,  // should_regroup said so, and nobody is to stop; snapshot() is where to resume
 };
 
 class Training {
@@ -71,7 +72,13 @@ class Training {
                                                   const TrainingData& data, Collective& collective,
                                                   TrainingHooks hooks,
                                                   const std::optional<Checkpoint>& from = {});
-  // On this backend instead of the one that the configuration names.
+  // On this device instead, which must outlive the training and be used by no other meanwhile.
+  static Result<std::unique_ptr<Training>> create_on(TrainingDevice& device,
+                                                     const TrainingTask& task,
+                                                     const TrainingData& data,
+                                                     Collective& collective, TrainingHooks hooks,
+                                                     const std::optional<Checkpoint>& from = {});
+  // On a device of its own with this backend.
   static Result<std::unique_ptr<Training>> create_on(std::unique_ptr<kernels::Backend> backend,
                                                      const TrainingTask& task,
                                                      const TrainingData& data,
@@ -81,7 +88,7 @@ class Training {
   // Once. Errors: a checkpoint cannot be written; kUnavailable: a worker was lost.
   Result<Ending> run();
 
-  // All there is to go on from, at rank 0 (elsewhere nothing): the end of the last step that all
+  // All that is needed to resume, at rank 0 (elsewhere nothing): the end of the last step that all
   // workers made. Where the optimiser is sharded all call it, and its errors are a worker's loss.
   Result<Checkpoint> snapshot() const;
 
@@ -95,26 +102,23 @@ class Training {
            TrainingHooks hooks);
 
   // Errors: there is too little memory.
-  Status make_learner(std::unique_ptr<kernels::Backend> backend);
-  // What a worker sends depends on it, so it must be the same for all.
-  Status check_sharding() const;
+  Status make_learner(TrainingDevice& device);
+  // What the workers do together depends on it: whether the optimiser is sharded, which must be the
+  // same for all, and whether rank 0 keeps checkpoints.
+  Status agree_with_others();
+
+  // Where a training starts; none: from the initial values of its seed.
+  using Start = Result<std::optional<Checkpoint>>;
   Status restore(const std::optional<Checkpoint>& from);
-  // Each gives the whole state of the optimiser that this begins with, because more than a worker's
-  // shard of it is nowhere else; none: it begins afresh.
-  using Restored = Result<std::optional<OptimizerState>>;
-  Restored restore_from_memory(Checkpoint checkpoint, const std::string& from);
-  Restored restore_from_disk();
-  Restored adopt_parent();
-  // Rank 0 sends what `restored` has brought it to, or its error; the others take it over.
-  Status share(Restored restored);
-  // But for the optimiser's state.
-  Checkpoint snapshot_without_state() const;
+  Start start_from_disk();
+  Start start_from_parent();
+  Checkpoint fresh_start() const;
+  // Rank 0 sends where it starts, or its error, to the others.
+  Status share(Start start);
   Status refuse_another_training(const Checkpoint& checkpoint, const std::string& from) const;
-  // Weights, position and scores.
-  Status adopt(const Checkpoint& checkpoint, const std::string& from);
-  // The optimiser's state, which it takes out of the checkpoint; none, and nothing changed, where
-  // it is another optimiser's.
-  std::optional<OptimizerState> adopt_optimizer(Checkpoint& checkpoint);
+  Status refuse_another_model(const Checkpoint& checkpoint, const std::string& from) const;
+  // Weights, the optimiser's state, position and scores.
+  Status adopt(const Checkpoint& checkpoint);
 
   enum class StepEnding { kGoesOn, kStops, kRegroups, kDiverged };
   const LoadedBatch& next_batch(Loader& loader);
@@ -131,6 +135,7 @@ class Training {
   Status finish_epoch(Loader& loader, double seconds);
 
   void add_text_scores(const Score& score);
+  api::Precision precision() const;  // that `auto` stands for here
   std::string describe();
   Metrics measure_epoch(const Loader& loader, double seconds);
   // Its path, at rank 0.
@@ -145,6 +150,7 @@ class Training {
   double waited_for_data(const Loader& loader) const;
   bool is_final() const { return position_.epoch >= task_.until_epoch; }
 
+  std::unique_ptr<TrainingDevice> own_device_;  // first: the learner is on it; may be none
   const TrainingTask task_;
   const TrainingData& data_;
   Collective& collective_;
@@ -160,6 +166,7 @@ class Training {
   BatchWriter train_writer_;
   BatchWriter evaluation_writer_;
   CheckpointStore store_;
+  bool keeps_checkpoints_ = false;  // rank 0 does; known to all workers
   std::unique_ptr<Learner> learner_;
   DataPlace place_ = DataPlace::kShared;
   std::unique_ptr<machine::GpuMeter> gpu_meter_;  // rank 0's GPU, if it has one

@@ -58,6 +58,7 @@ class TrainingTest : public testing::Test {
     TrainingHooks hooks;
     hooks.report = [&](const Report& report) { result.reports.push_back(report); };
     hooks.log = [&](const std::string& line) { result.log.push_back(line); };
+    hooks.trace = trace_;
     hooks.should_stop = [&steps] { return steps >= 0 && --steps <= 0; };
     FETTLE_ASSIGN(const auto training, Training::create(task, data, single, hooks));
     FETTLE_ASSIGN(result.ending, training->run());
@@ -73,6 +74,7 @@ class TrainingTest : public testing::Test {
   }
 
   TemporaryDirectory directory_;
+  Trace* trace_ = nullptr;
   TrainingTask task_;
 };
 
@@ -352,6 +354,20 @@ TEST_F(TrainingTest, RefusesAModelThatDoesNotFitTheData) {
               HasSubstr("ends with 10 outputs, but the data have 4 classes"));
   task_.until_epoch = 5;
   EXPECT_THAT(run(task_).error().message, HasSubstr("until epoch 5, but training.epochs is 4"));
+}
+
+// Downloading the weights and the optimiser's state takes longer than an epoch of a small network.
+TEST_F(TrainingTest, WithoutAPlaceForCheckpointsNoneIsTaken) {
+  task_.until_epoch = 2;
+  for (const bool keeps : {true, false}) {
+    if (!keeps) task_.checkpoints.clear();
+    Trace trace(0, 1000);
+    trace_ = &trace;
+    const auto ran = run(task_);
+    ASSERT_TRUE(ran.ok()) << ran.error().message;
+    EXPECT_EQ(trace.to_json().find("checkpoint") != std::string::npos, keeps);
+    EXPECT_EQ(ran->reports.back().checkpoint.empty(), !keeps);
+  }
 }
 
 }  // namespace

@@ -102,7 +102,7 @@ suspend_and_resume() {
   stopped=$(stopped_trial)
   [ -n "$stopped" ] || fail 'no trial was stopped in the middle'
   suspend false
-  expect_log "$stopped" 'goes on from /fettle/checkpoints'
+  expect_log "$stopped" 'resumes from /fettle/checkpoints'
 }
 
 # `kubectl get`, `describe` and `kubectl fettle` of a finished Study.

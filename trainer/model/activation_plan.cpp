@@ -15,9 +15,11 @@ namespace {
 // 32 elements of two bytes, or 16 of four, are one line of 64 bytes.
 constexpr std::int64_t kElementsPerLine = 32;
 
-// Elements that what a layer gives takes in memory: whole lines.
+// Elements of the network's type that what a layer gives takes in memory: whole lines. An fp32
+// number in a 16-bit network takes two.
 std::int64_t elements_of(const LayerPlan& layer) {
-  return (layer.output.size() + kElementsPerLine - 1) / kElementsPerLine * kElementsPerLine;
+  const std::int64_t elements = layer.output.size() * (layer.wide ? 2 : 1);
+  return (elements + kElementsPerLine - 1) / kElementsPerLine * kElementsPerLine;
 }
 
 // A pass that is written down step by step. In its plan places are still numbers of buffers.

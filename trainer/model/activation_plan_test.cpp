@@ -13,6 +13,7 @@
 #include "trainer/model/layer_configs.h"
 #include "trainer/model/layer_kinds.h"
 #include "trainer/model/resnet.h"
+#include "trainer/model/wide_residuals.h"
 
 namespace fettle::trainer {
 namespace {
@@ -58,7 +59,8 @@ class Memory {
   static constexpr std::int64_t kLine = 32;
 
   std::span<std::string> lines_of(std::int64_t layer, std::int64_t place) {
-    const std::int64_t size = network_.layers[static_cast<std::size_t>(layer)].output.size();
+    const LayerPlan& giver = network_.layer(layer);
+    const std::int64_t size = giver.output.size() * (giver.wide ? 2 : 1);
     EXPECT_EQ(place % kLine, 0);
     const std::int64_t end = (place + size + kLine - 1) / kLine;
     EXPECT_LE(end, std::ssize(lines_));
@@ -156,6 +158,7 @@ TEST(ActivationPlan, EveryStepFindsWhatItReads) {
                   conv(2), kNorm, kAdd, linear(3)}),
       network_of(resnet18(3, ResNetStem::kSmall)),
       gpt2_small(),
+      with_fp32_residuals(gpt2_small()),
   };
   for (const NetworkPlan& network : networks) {
     for (const bool recompute : {false, true}) {

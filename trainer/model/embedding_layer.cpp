@@ -17,8 +17,8 @@ class EmbeddingLayer final : public Layer {
       : plan_(plan), parameters_(parameters), op_(std::move(op)) {}
 
   void forward(const Pass& pass, const ForwardBuffers& at) override {
-    op_->forward(pass.samples, static_cast<const std::int32_t*>(at.x),
-                 parameters_.typed(plan_.weights), parameters_.typed(plan_.positions), at.y);
+    op_->forward(pass.samples, static_cast<const std::int32_t*>(at.x), table(plan_.weights),
+                 table(plan_.positions), at.y);
   }
 
   void backward(const Pass& pass, const BackwardBuffers& at) override {
@@ -27,6 +27,10 @@ class EmbeddingLayer final : public Layer {
   }
 
  private:
+  kernels::ConstBuffer table(const Block& block) {
+    return plan_.wide ? parameters_.values(block) : parameters_.typed(block);
+  }
+
   const LayerPlan plan_;
   Parameters& parameters_;
   std::unique_ptr<kernels::EmbeddingOp> op_;

@@ -7,10 +7,11 @@
 namespace fettle::trainer {
 
 const LayerKind& kind_of(api::LayerType type) {
-  static const std::array<const LayerKind*, 15> kKinds = {
-      &kLinearKind,  &kConvKind,      &kBatchNormKind, &kLayerNormKind,   &kRmsNormKind,
-      &kReluKind,    &kGeluKind,      &kMaxPoolKind,   &kAveragePoolKind, &kGlobalPoolKind,
-      &kDropoutKind, &kEmbeddingKind, &kAttentionKind, &kHeadKind,        &kAddKind,
+  static const std::array<const LayerKind*, 16> kKinds = {
+      &kLinearKind,      &kConvKind,       &kBatchNormKind, &kLayerNormKind,
+      &kRmsNormKind,     &kReluKind,       &kGeluKind,      &kMaxPoolKind,
+      &kAveragePoolKind, &kGlobalPoolKind, &kDropoutKind,   &kEmbeddingKind,
+      &kAttentionKind,   &kHeadKind,       &kAddKind,       &kCastKind,
   };
   for (const LayerKind* kind : kKinds) {
     if (kind->type == type) return *kind;

@@ -55,5 +55,6 @@ extern const LayerKind kEmbeddingKind;  // embedding_layer.cpp
 extern const LayerKind kHeadKind;
 extern const LayerKind kAttentionKind;  // attention_layer.cpp
 extern const LayerKind kAddKind;        // add_layer.cpp
+extern const LayerKind kCastKind;       // cast_layer.cpp
 
 }  // namespace fettle::trainer

@@ -8,15 +8,25 @@ namespace fettle::trainer {
 
 Result<std::unique_ptr<Network>> Network::create(const NetworkPlan& plan, kernels::Backend& backend,
                                                  const kernels::PlanOptions& options,
-                                                 std::uint64_t seed, bool recompute) {
-  FETTLE_ASSIGN(Parameters parameters, Parameters::initial(plan, options.type, seed, backend));
+                                                 std::uint64_t seed, bool recompute,
+                                                 const std::optional<Range>& shard) {
+  FETTLE_ASSIGN(Parameters parameters, Parameters::create(plan, options.type, backend));
   std::unique_ptr<Network> network(
       new Network(plan, backend, options, std::move(parameters), recompute));
   FETTLE_TRY(network->allocate());
   FETTLE_TRY(network->make_layers());
-  network->parameters_.round_weights(backend);
-  network->weights_changed();
+  FETTLE_TRY(network->restart(seed, shard));
   return network;
+}
+
+Status Network::restart(std::uint64_t seed, const std::optional<Range>& shard) {
+  FETTLE_TRY(parameters_.keep_masters_of(masters_kept(plan_, shard, options_.type), backend_));
+  const InitialValues values = initial_values(plan_, seed);
+  FETTLE_TRY(parameters_.set_weights(values.weights, backend_));
+  parameters_.statistics.upload(values.statistics);
+  parameters_.gradients.set_zero();
+  weights_changed();
+  return success();
 }
 
 Network::Network(const NetworkPlan& plan, kernels::Backend& backend,
@@ -37,13 +47,19 @@ Status Network::allocate() {
 }
 
 Status Network::make_layers() {
-  const LayerContext context{backend_, options_, parameters_};
   for (const LayerPlan& plan : plan_.layers) {
+    LayerContext context{backend_, options_, parameters_};
+    // A cast is the layer that knows both types.
+    if (plan.type != api::LayerType::kCast) context.options.type = type_of(plan);
     auto layer = kind_of(plan.type).make(plan, context);
     if (!layer.ok()) return Error(layer.error()).in(plan.name);
     layers_.push_back(std::move(layer).value());
   }
   return success();
+}
+
+kernels::DataType Network::type_of(const LayerPlan& layer) const {
+  return layer.wide ? kernels::DataType::kFloat32 : options_.type;
 }
 
 void Network::weights_changed() {
@@ -90,8 +106,10 @@ void Network::step_back(const Pass& pass, const ActivationStep& step, kernels::C
                                                                  .dx = at(step.dx),
                                                                  .adds = step.adds});
   if (step.sum == kNowhere) return;
-  const std::int64_t elements = pass.samples * plan_.layer(step.layer).input.size();
-  backend_.add(options_.type, elements, at(step.sum), at(step.dx), at(step.sum), /*relu=*/false);
+  const LayerPlan& layer = plan_.layer(step.layer);
+  const std::int64_t elements = pass.samples * layer.input.size();
+  const kernels::DataType type = type_of(plan_.layer(layer.source));
+  backend_.add(type, elements, at(step.sum), at(step.dx), at(step.sum), /*relu=*/false);
 }
 
 kernels::Buffer Network::at(std::int64_t place) {

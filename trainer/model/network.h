@@ -25,18 +25,25 @@ namespace fettle::trainer {
 class Network {
  public:
   // `backend` must outlive the network. `recompute`: layers run forward twice where that saves
-  // memory; it changes no bit of any result. Errors: a layer that the backend cannot run, by name;
-  // too little memory.
+  // memory; it changes no bit of any result. `shard`: the parameters that this worker updates,
+  // where several share the optimiser. Errors: a layer that the backend cannot run, by name; too
+  // little memory.
   static Result<std::unique_ptr<Network>> create(const NetworkPlan& plan, kernels::Backend& backend,
                                                  const kernels::PlanOptions& options,
-                                                 std::uint64_t seed, bool recompute = false);
+                                                 std::uint64_t seed, bool recompute = false,
+                                                 const std::optional<Range>& shard = {});
   Network(const Network&) = delete;
   Network& operator=(const Network&) = delete;
+
+  // As create() left it, with the same operations and what they have planned: initial values, no
+  // gradients. Errors: too little memory.
+  Status restart(std::uint64_t seed, const std::optional<Range>& shard);
 
   const NetworkPlan& plan() const { return plan_; }
   Parameters& parameters() { return parameters_; }
   const ActivationPlan& activations() const { return activations_; }
   std::int64_t max_samples() const { return options_.max_samples; }
+  const kernels::PlanOptions& options() const { return options_; }
   // Where each layer's times go; nullptr: nowhere. Must outlive the passes.
   void set_trace(Trace* trace) { trace_ = trace; }
 
@@ -62,6 +69,7 @@ class Network {
           Parameters parameters, bool recompute);
   Status allocate();
   Status make_layers();
+  kernels::DataType type_of(const LayerPlan& layer) const;  // of what it gives
   const std::string& name_of(const ActivationStep& step) const {
     return plan_.layers[static_cast<std::size_t>(step.layer)].name;
   }

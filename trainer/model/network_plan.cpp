@@ -5,6 +5,7 @@
 #include "api/names.h"
 #include "trainer/model/gpt.h"
 #include "trainer/model/layer_kinds.h"
+#include "trainer/model/wide_residuals.h"
 
 namespace fettle::trainer {
 
@@ -323,6 +324,19 @@ Result<NetworkPlan> plan_network(const api::ModelConfig& config, const SampleFor
                    std::to_string(kMaxParameters) + " are possible");
   }
   return plan;
+}
+
+Result<NetworkPlan> plan_network(const api::TrainerConfig& config, const SampleFormat& format) {
+  FETTLE_ASSIGN(NetworkPlan plan, plan_network(config.model, format));
+  if (!config.training.residual_in_fp32) return plan;
+  if (plan.layers.front().type != api::LayerType::kEmbedding) {
+    return invalid(
+        "training.residualInFp32 is for models that begin with an embedding; torch.autocast keeps "
+        "the sums of others in 16 bits, too");
+  }
+  const api::Precision precision = config.training.precision;
+  const bool is_16_bit = precision == api::Precision::kBf16 || precision == api::Precision::kFp16;
+  return is_16_bit ? with_fp32_residuals(plan) : plan;
 }
 
 Result<NetworkPlan> plan_network(const api::ModelConfig& model, const kernels::ImageShape& input,

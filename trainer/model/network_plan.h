@@ -53,6 +53,7 @@ struct LayerPlan {
   kernels::ImageShape input;
   kernels::ImageShape output;
   bool tokens = false;  // its input is a sequence: one pixel a token
+  bool wide = false;    // what it gives is fp32 whatever the network's type (wide_residuals.h)
   bool relu = false;    // a ReLU that follows is fused into this layer
   bool bias = false;
   std::int64_t kernel_height = 0;
@@ -88,7 +89,7 @@ struct NetworkPlan {
   bool tokens = false;     // the input are token ids
   std::string vocabulary;  // of text: which token is which
   std::vector<LayerPlan> layers;
-  std::int64_t decayed = 0;     // parameters that weight decay applies to: the first so many
+  std::int64_t decayed = 0;     // weight decay applies to the first `decayed` parameters
   std::int64_t parameters = 0;  // all of them, with the gaps between blocks
   std::int64_t statistics = 0;
 
@@ -109,6 +110,8 @@ struct NetworkPlan {
 
 // Errors name the layer, what was found and what was expected.
 Result<NetworkPlan> plan_network(const api::ModelConfig& model, const SampleFormat& format);
+// The same, with the residual streams that the training asks for.
+Result<NetworkPlan> plan_network(const api::TrainerConfig& config, const SampleFormat& format);
 // The same for images.
 Result<NetworkPlan> plan_network(const api::ModelConfig& model, const kernels::ImageShape& input,
                                  std::int64_t classes);

@@ -9,6 +9,7 @@
 #include "base/philox.h"
 #include "kernels/aligned.h"
 #include "trainer/model/layer_configs.h"
+#include "trainer/model/wide_residuals.h"
 #include "trainer/testing/elements.h"
 
 namespace fettle::trainer {
@@ -19,11 +20,12 @@ using api::LayerType;
 // A network with its loss on fixed random inputs, as a function of its parameters.
 class Problem {
  public:
-  Problem(std::vector<api::LayerConfig> layers, const SampleFormat& format)
+  Problem(std::vector<api::LayerConfig> layers, const SampleFormat& format, bool wide)
       : images_(kSamples * format.input.size()), tokens_(kSamples * format.input.size()) {
     api::ModelConfig model;
     model.layers = std::move(layers);
-    const NetworkPlan plan = *plan_network(model, format);
+    NetworkPlan plan = *plan_network(model, format);
+    if (wide) plan = with_fp32_residuals(plan);
     network_ = *Network::create(plan, *backend_, {kSamples, kernels::DataType::kFloat32}, 11);
     loss_ = backend_->softmax_cross_entropy(plan.classes, kernels::DataType::kFloat32);
     input_ = plan.tokens ? static_cast<const void*>(tokens_.data()) : images_.data();
@@ -72,8 +74,9 @@ class Problem {
 // Compares the gradient along random directions with central differences. A direction that crosses
 // a kink (of ReLU, of max pooling) within the distance may disagree, most must not.
 void expect_gradients_fit(std::vector<api::LayerConfig> layers,
-                          const SampleFormat& format = {{6, 6, 2}, 3, false, ""}) {
-  Problem problem(std::move(layers), format);
+                          const SampleFormat& format = {{6, 6, 2}, 3, false, ""},
+                          bool wide = false) {
+  Problem problem(std::move(layers), format, wide);
   Parameters& parameters = problem.network().parameters();
   problem.loss(true);
   const std::vector<float> start = parameters.weights.download();
@@ -117,15 +120,29 @@ TEST(Network, GradientsFitWhereNothingIsFused) {
                         simple(LayerType::kBatchNorm), linear(3)});
 }
 
-// The embedding's gradient has three parts: of its tokens, their places, and the tied head.
+// The embedding's gradient has three parts: of its tokens, their places, and the tied head. With
+// casts between its layers, which only copy in fp32, all gradients must still find their way.
 TEST(Network, GradientsOfAGptFitFiniteDifferences) {
   const auto layer_norm = simple(LayerType::kLayerNorm);
+  for (const bool wide : {false, true}) {
+    SCOPED_TRACE(wide ? "with an fp32 residual stream" : "");
+    expect_gradients_fit(
+        {embedding(8), dropout(0.1), simple(LayerType::kResidual), layer_norm, linear(24),
+         attention(2), linear(8), dropout(0.2), simple(LayerType::kAdd),
+         simple(LayerType::kResidual), layer_norm, linear(12), simple(LayerType::kGelu), linear(8),
+         simple(LayerType::kAdd), layer_norm, simple(LayerType::kHead)},
+        {{7, 1, 1}, 5, true, ""}, wide);
+  }
+}
+
+// A linear layer and a sum that take the stream itself, and a norm behind the sum.
+TEST(Network, GradientsFitWhereLayersTakeTheFp32StreamAsItIs) {
   expect_gradients_fit(
-      {embedding(8), simple(LayerType::kResidual), layer_norm, linear(24), attention(2), linear(8),
-       dropout(0.2), simple(LayerType::kAdd), simple(LayerType::kResidual), layer_norm, linear(12),
-       simple(LayerType::kGelu), linear(8), simple(LayerType::kAdd), layer_norm,
-       simple(LayerType::kHead)},
-      {{7, 1, 1}, 5, true, ""});
+      {embedding(8), simple(LayerType::kResidual), linear(8), simple(LayerType::kAdd),
+       simple(LayerType::kRmsNorm), simple(LayerType::kResidual), linear(8),
+       simple(LayerType::kGelu), simple(LayerType::kShortcut), linear(8), simple(LayerType::kAdd),
+       linear(5)},
+      {{7, 1, 1}, 5, true, ""}, /*wide=*/true);
 }
 
 TEST(Network, GradientsFitWithRowNormsAndGelu) {
@@ -190,14 +207,9 @@ TEST(Network, StartsAsTorchDoesAndDependsOnTheSeedAlone) {
   api::ModelConfig model;
   model.layers = {linear(50), simple(LayerType::kBatchNorm), linear(3)};
   const NetworkPlan plan = *plan_network(model, {10, 10, 1}, 3);
-  const auto backend = *kernels::make_backend("reference", 1);
-  const auto initial = [&](std::uint64_t seed) {
-    return *Parameters::initial(plan, kernels::DataType::kFloat32, seed, *backend);
-  };
-  const Parameters one = initial(1);
-  const std::vector<float> weights = one.weights.download();
-  EXPECT_EQ(weights, initial(1).weights.download());
-  EXPECT_NE(weights, initial(2).weights.download());
+  const std::vector<float> weights = initial_values(plan, 1).weights;
+  EXPECT_EQ(weights, initial_values(plan, 1).weights);
+  EXPECT_NE(weights, initial_values(plan, 2).weights);
 
   double squares = 0;
   for (std::size_t i = 0; i < 5000; ++i) {
@@ -205,11 +217,10 @@ TEST(Network, StartsAsTorchDoesAndDependsOnTheSeedAlone) {
     squares += double{weights[i]} * weights[i];
   }
   EXPECT_NEAR(squares / 5000, 0.1 * 0.1 / 3, 2e-4);
-  EXPECT_EQ(one.values(plan.layers[1].weights)[49], 1.0F);
-  EXPECT_EQ(one.values(plan.layers[1].biases)[49], 0.0F);
-  EXPECT_EQ(
-      elements(one.statistics)[static_cast<std::size_t>(plan.layers[1].running_variance.offset)],
-      1.0F);
+  EXPECT_EQ(weights[static_cast<std::size_t>(plan.layers[1].weights.offset) + 49], 1.0F);
+  EXPECT_EQ(weights[static_cast<std::size_t>(plan.layers[1].biases.offset) + 49], 0.0F);
+  const std::vector<float> statistics = initial_values(plan, 1).statistics;
+  EXPECT_EQ(statistics[static_cast<std::size_t>(plan.layers[1].running_variance.offset)], 1.0F);
 }
 
 }  // namespace

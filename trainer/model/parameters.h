@@ -1,16 +1,23 @@
 // Parameters: the numbers that training changes, in flat arrays of a backend, laid out by a
 // NetworkPlan.
 //
+// Where the optimiser is sharded and operations read 16-bit copies, a worker keeps the fp32 masters
+// of its shard only (ZeRO, stage 1; Rajbhandari et al. 2020). Parameters behind `decayed` (biases,
+// normalisation), which operations read in fp32 whatever the precision, stay whole on every worker:
+// they are few.
 // Invariant: the gaps between blocks stay zero in all arrays, so that sums over whole arrays need
 // not know the blocks. One thread.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <vector>
 
 #include "base/result.h"
 #include "kernels/backend.h"
 #include "kernels/device_array.h"
+#include "trainer/batching.h"
 #include "trainer/model/network_plan.h"
 
 namespace fettle::trainer {
@@ -18,24 +25,50 @@ namespace fettle::trainer {
 // Floats that a step's sums take behind its gradients.
 inline constexpr std::int64_t kStepSums = sizeof(kernels::StepSums) / sizeof(float);
 
+// What a network starts with, in host memory: as torch.nn does (Kaiming-uniform with a = sqrt(5),
+// which is uniform within 1 / sqrt(fan in), for weights and biases; 1 and 0 for normalisation),
+// keyed by (seed, layer): a layer starts the same whatever stands before it.
+struct InitialValues {
+  std::vector<float> weights;
+  std::vector<float> statistics;
+};
+InitialValues initial_values(const NetworkPlan& plan, std::uint64_t seed);
+
+// Which parameters of the decayed ones a worker keeps in fp32, where its optimiser is sharded and
+// operations read 16-bit copies of `type`; none: all.
+std::optional<Range> masters_kept(const NetworkPlan& plan, const std::optional<Range>& shard,
+                                  kernels::DataType type);
+
 struct Parameters {
-  kernels::DeviceArray<float> weights;  // fp32 masters
+  std::int64_t count = 0;    // of all parameters, with the gaps
+  std::int64_t decayed = 0;  // the first of them, as in NetworkPlan
+  // fp32 masters: of all parameters, or where masters are sharded of those from `decayed` on.
+  kernels::DeviceArray<float> weights;
+  std::optional<Range> kept;          // the decayed ones of this worker; none: all
+  kernels::DeviceArray<float> shard;  // the masters of `kept`
   // Sums over the samples of an optimiser step: of the weights' gradients, of the statistics that
   // each sample's micro-batch gave, then step_sums(), so that one message between workers carries
   // all of it.
   kernels::DeviceArray<float> gradients;
-  kernels::DeviceArray<std::uint16_t> rounded;  // 16-bit copies of the masters; empty in fp32
+  kernels::DeviceArray<std::uint16_t> rounded;  // 16-bit copies of all masters; empty in fp32
   kernels::DataType rounded_type = kernels::DataType::kBFloat16;
   kernels::DeviceArray<float> statistics;  // running means and variances
 
-  // Draws the initial values as torch.nn does (Kaiming-uniform with a = sqrt(5), which is uniform
-  // within 1 / sqrt(fan in), for weights and biases; 1 and 0 for normalisation), keyed by (seed,
-  // layer): a layer starts the same whatever stands before it. `rounded` is not yet filled.
-  // Errors: there is not so much memory.
-  static Result<Parameters> initial(const NetworkPlan& plan, kernels::DataType type,
-                                    std::uint64_t seed, kernels::Backend& backend);
+  // All zeros, with all masters. Errors: there is not enough memory.
+  static Result<Parameters> create(const NetworkPlan& plan, kernels::DataType type,
+                                   kernels::Backend& backend);
+  // Keeps the masters of these decayed parameters from now on (none: of all); the values of the
+  // masters are lost. Errors: there is not enough memory.
+  Status keep_masters_of(const std::optional<Range>& decayed_range, kernels::Backend& backend);
 
-  float* statistic_sums() { return gradients.data() + weights.size(); }
+  // Replaces all weights, of which it takes the masters that it keeps, and their 16-bit copies.
+  // Errors: there is not enough memory for a piece of them.
+  Status set_weights(std::span<const float> all, kernels::Backend& backend);
+
+  // The master of a parameter, and of those behind it in its array. It must be kept here.
+  float* master(std::int64_t parameter);
+
+  float* statistic_sums() { return gradients.data() + count; }
   kernels::StepSums* step_sums() {
     return reinterpret_cast<kernels::StepSums*>(statistic_sums() + statistics.size());
   }
@@ -43,17 +76,22 @@ struct Parameters {
   std::span<float> all_gradients() {
     return {gradients.data(), static_cast<std::size_t>(gradients.size())};
   }
-
   std::span<float> all_weights() {
     return {weights.data(), static_cast<std::size_t>(weights.size())};
   }
+  // The 16-bit copies, two to a float, for what moves floats and changes no bit.
+  std::span<float> rounded_in_pairs() {
+    return {reinterpret_cast<float*>(rounded.data()), static_cast<std::size_t>(count / 2)};
+  }
 
-  // Brings the 16-bit copies up to date with the masters.
+  // Brings the 16-bit copies up to date with the masters. Where these are sharded the copies come
+  // from the other workers instead.
   void round_weights(kernels::Backend& backend);
 
   // A block in the type that operations take.
-  kernels::ConstBuffer typed(const Block& block) const;
-  const float* values(const Block& block) const { return weights.data() + block.offset; }
+  kernels::ConstBuffer typed(const Block& block);
+  // A block that operations read in fp32.
+  const float* values(const Block& block) { return master(block.offset); }
   float* gradient(const Block& block) { return gradients.data() + block.offset; }
 };
 

@@ -50,7 +50,7 @@ class WeightedLayer : public Layer {
   const std::int64_t rows_;  // of a sample: one, or one a token
 };
 
-// Rows that a linear layer takes of a sample, and options for so many.
+// How many rows of a sample a linear layer takes, and options for that many samples.
 inline std::int64_t rows_of(const LayerPlan& plan) { return plan.tokens ? plan.input.height : 1; }
 inline kernels::PlanOptions by_rows(kernels::PlanOptions options, const LayerPlan& plan) {
   options.max_samples *= rows_of(plan);

@@ -1,5 +1,5 @@
 // Connection: a TCP connection between two workers, which carries frames: four bytes of length,
-// little-endian, then so many bytes. And Listener: where they come in.
+// little-endian, then that many bytes. And Listener: where they come in.
 //
 // Nothing waits longer than its deadline. Who is at the other end is not known before a frame has
 // said so, so every reader says how long a frame may be. Errors are kUnavailable: the other end has

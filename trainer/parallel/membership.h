@@ -2,14 +2,14 @@
 //
 // Rank 0 listens where MASTER_ADDR and MASTER_PORT say, the others come to it and say who they are:
 // of which trial, with which token, as which rank of how many. Whoever does not belong gets a
-// sentence that says why, and rank 0 goes on waiting; whoever is missing when the time is up is
-// named to all. The connections stay open: over them the workers exchange what a way of adding up
+// sentence that says why, and rank 0 keeps waiting; whoever is missing when the time is up is
+// named to all. The connections stay open: over them the workers exchange what a collective
 // needs to find its peers, and learn who was lost when a collective failed.
 //
 // The members of one epoch are fixed. A new epoch has those that are left and, where workers may
 // come later, those that have come; they are numbered anew in the order of their ranks, so rank 0
-// stays what it is. Without it nobody goes on. A worker that reaches rank 0 but not its neighbours
-// is left out after a few epochs (unreachable_pairs.h).
+// stays what it is. Without it nobody continues. A worker that reaches rank 0 but not its
+// neighbours is left out after a few epochs (unreachable_pairs.h).
 // The token keeps strays and mistakes out; the connections are not encrypted.
 // One thread. Errors: kUnavailable where somebody is missing, kInvalid where one does not belong.
 #pragma once

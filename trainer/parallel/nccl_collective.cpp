@@ -159,7 +159,7 @@ class NcclCollective final : public Collective, public DeviceCollective {
     const Status enqueued = enqueue();
     if (enqueued.ok()) return success();
     communicator_->abort();
-    // If the guard has given up, it knows better than who could not go on.
+    // If the guard has given up, it knows better than the call that failed.
     return explain(
         guard_.verdict().value_or(CollectiveGuard::Verdict{name, false, enqueued.error().message}));
   }

@@ -17,6 +17,7 @@
 #include "trainer/testing/gpus.h"
 #include "trainer/testing/synthetic.h"
 #include "trainer/testing/threads.h"
+#include "trainer/testing/weights.h"
 
 namespace fettle::trainer {
 namespace {
@@ -104,7 +105,8 @@ Outcome train(std::unique_ptr<kernels::Backend> backend, const Steps& run, Colle
   }
   while (const auto step = learner->settle()) take(*step, outcome);
   outcome.communicated = learner->communicated();
-  outcome.weights = learner->network().parameters().weights.download();
+  outcome.weights = outcome.lost ? learner->network().parameters().weights.download()
+                                 : weights_of(*learner, world);
   outcome.statistics = learner->network().parameters().statistics.download();
   return outcome;
 }

@@ -1,7 +1,7 @@
 // Adds up over TCP, for workers that train on CPUs: each is connected with the next and the last
-// with the first, and sums go around twice in pieces, once to be added up and once to be handed
+// with the first, and pieces go around twice, once to be summed and once to be handed
 // out. So each sends and receives twice its numbers, however many workers there are, and the order
-// in which a number is added up depends on the world size alone.
+// in which numbers are added depends on the world size alone.
 //
 // While it waits for a neighbour it looks at the members' connections, too: whoever is lost, and
 // wherever a collective has failed, all break it off at once; the membership finds out who is

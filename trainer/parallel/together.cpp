@@ -21,7 +21,7 @@ constexpr std::int64_t kCollectiveSeconds = 300;
 struct Attempt {
   Result<Ending> ending;
   std::optional<Checkpoint> reached;  // at rank 0, where it is not the end
-  bool state_lost = false;            // the newest checkpoint is all there is to go on from
+  bool state_lost = false;            // only the newest checkpoint is left to resume from
   bool progress = false;              // a step was made, or it ended as all had agreed
 };
 
@@ -31,13 +31,19 @@ bool is_loss(const Error& error) { return error.code == ErrorCode::kUnavailable;
 Error unsaved_state(const Error& loss) {
   return {loss.code, loss.message +
                          "; its part of the optimiser's state is lost with it, and without "
-                         "checkpoints there is nothing to go on from"};
+                         "checkpoints there is nothing to resume from"};
 }
 
-// In one epoch of the membership.
-Attempt train_in_epoch(const TrainingTask& task, const TrainingData& data, Collective& collective,
+// In one epoch of the membership. Opens the device in the first.
+Attempt train_in_epoch(const TrainingTask& task, const TrainingData& data,
+                       std::unique_ptr<TrainingDevice>& device, Collective& collective,
                        const TrainingHooks& hooks, const std::optional<Checkpoint>& from) {
-  auto training = Training::create(task, data, collective, hooks, from);
+  if (device == nullptr) {
+    auto opened = TrainingDevice::open(task.config.training);
+    if (!opened.ok()) return {opened.error(), from};
+    device = *std::move(opened);
+  }
+  auto training = Training::create_on(*device, task, data, collective, hooks, from);
   if (!training.ok()) return {training.error(), from};
   Result<Ending> ending = (*training)->run();
   const bool progress = ending.ok() || (*training)->steps() > 0;
@@ -63,17 +69,17 @@ Result<std::unique_ptr<Collective>> make_collective(const TrainingTask& task,
 }
 
 Attempt meet_and_train(const TrainingTask& task, const TrainingData& data, const WorkerPlace& place,
-                       Membership& membership, const TrainingHooks& hooks,
-                       const std::optional<Checkpoint>& from) {
+                       std::unique_ptr<TrainingDevice>& device, Membership& membership,
+                       const TrainingHooks& hooks, const std::optional<Checkpoint>& from) {
   hooks.log("rank " + std::to_string(membership.rank()) + " of " +
             std::to_string(membership.world_size()) + " workers");
   if (membership.world_size() == 1) {
     SingleProcess alone;
-    return train_in_epoch(task, data, alone, hooks, from);
+    return train_in_epoch(task, data, device, alone, hooks, from);
   }
   const auto collective = make_collective(task, membership, place.collective_time);
   if (!collective.ok()) return {collective.error(), from};
-  return train_in_epoch(task, data, **collective, hooks, from);
+  return train_in_epoch(task, data, device, **collective, hooks, from);
 }
 
 // Rank 0 looks for workers that have come; another that is to stop wants to leave instead, where
@@ -135,19 +141,20 @@ Result<Together> train_together(const TrainingTask& task, const TrainingData& da
   }
   if (!joined.ok()) return joined.error();
   const std::unique_ptr<Membership>& membership = *joined;
+  std::unique_ptr<TrainingDevice> device;  // for all epochs of the membership
   std::optional<Checkpoint> reached;
   bool leaves = false;
   for (std::int64_t left_over = kMostBrokenEpochs;;) {
     const TrainingHooks asked =
         place.rendezvous.open ? hooks_of_open_world(hooks, *membership, least, leaves) : hooks;
-    Attempt attempt = meet_and_train(task, data, place, *membership, asked, reached);
+    Attempt attempt = meet_and_train(task, data, place, device, *membership, asked, reached);
     const Result<Ending>& ending = attempt.ending;
     if (ending.ok() && *ending != Ending::kRegroups) return Together{*ending, false};
     if (!ending.ok()) {
       const bool over = !is_loss(ending.error()) || membership->world_size() <= least;
       if (over || left_over-- == 0) return ending.error();
       if (attempt.state_lost && task.checkpoints.empty()) return unsaved_state(ending.error());
-      hooks.log(ending.error().message + "; the others go on" +
+      hooks.log(ending.error().message + "; the others continue" +
                 (attempt.state_lost ? " from the newest checkpoint" : ""));
     }
     reached = std::move(attempt.reached);

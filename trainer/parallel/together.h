@@ -27,7 +27,7 @@ Result<std::optional<WorkerPlace>> place_of_worker(const Variable& variable, boo
 
 struct Together {
   Ending ending = Ending::kReached;
-  bool left = false;  // this worker was to stop, and the others go on without it
+  bool left = false;  // this worker was to stop, and the others continue without it
   bool began = true;  // false: it was to stop before all were there
 };
 

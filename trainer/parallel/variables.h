@@ -15,7 +15,7 @@ namespace fettle::trainer {
 using Variable = std::function<const char*(const char*)>;  // std::getenv, or a test's own
 using Variables = std::vector<std::pair<std::string, std::string>>;
 
-// At most so many ranks train one trial.
+// The most ranks that train one trial.
 inline constexpr std::int64_t kMostRanks = 1024;
 
 // A whole number from `least` to `most`, or `otherwise` where the variable is not set and that is

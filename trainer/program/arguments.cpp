@@ -163,9 +163,15 @@ const Option kOptions[] = {
        to.bench.model = text;
        return success();
      }},
-    {kBenchmarks, "precision", "NAME", "fp32, bf16 or fp16 (fp32)",
+    {kBenchmarks, "precision", "NAME", "auto, fp32, tf32, bf16 or fp16 (auto)",
      [](string_view text, Arguments& to) {
        return read_name("precision", text, to.bench.training.precision);
+     }},
+    {kBenchmarks, "residual-fp32", "",
+     "with bf16 or fp16 of a GPT: its residual stream is fp32, as under torch.autocast",
+     [](string_view, Arguments& to) {
+       to.bench.training.residual_in_fp32 = true;
+       return success();
      }},
     {kBenchmarks, "backend", "NAME", "auto, reference, onednn or cuda (auto)",
      [](string_view text, Arguments& to) {

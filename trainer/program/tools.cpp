@@ -20,7 +20,7 @@ Result<DryRun> plan_without_training(const Arguments& arguments) {
   const api::TrainerConfig& config = process.task.config;
   DataCache cache = DataCache::from_environment();
   FETTLE_ASSIGN(const TrainingData data, load_training_data(config.data, cache));
-  FETTLE_ASSIGN(const NetworkPlan plan, plan_network(config.model, data.format()));
+  FETTLE_ASSIGN(const NetworkPlan plan, plan_network(config, data.format()));
   const std::int64_t of_trial = process.trial ? process.trial->workers : 1;
   const TrainingWorld world = world_of(
       data, std::max<std::int64_t>(arguments.workers.value_or(of_trial), 1) * process.gpus);

@@ -1,5 +1,5 @@
-// What fettle-trainer does with a trial or a configuration: finds its place among the workers, takes
-// over the checkpoints, loads the data, trains, and delivers reports.
+// What fettle-trainer does with a trial or a configuration: finds its place among the workers,
+// takes over the checkpoints, loads the data, trains, and delivers reports.
 //
 // One thread, besides those of the parts. Handles SIGTERM and SIGINT from here on: each ends the
 // training after the step under way.

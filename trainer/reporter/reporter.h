@@ -2,10 +2,10 @@
 //
 // A thread of its own sends, by server-side apply as manager fettle-trainer; the newest report
 // wins, so that nothing ever queues up. It owns the whole of status.report, so it first reads, with
-// a patch that changes nothing, what earlier runs wrote there, and goes on from that: a trainer may
-// patch its Trial's status and nothing else, not even read it. Whatever the API server says, a 403
-// because the operator has not recorded this pod yet, or nothing at all, is tried again (pace.h)
-// and never the training's concern.
+// a patch that changes nothing, what earlier runs wrote there, and continues from that: a trainer
+// may patch its Trial's status and nothing else, not even read it. Whatever the API server says, a
+// 403 because the operator has not recorded this pod yet, or nothing at all, is tried again
+// (pace.h) and never the training's concern.
 //
 // submit(), stop_wanted() and finish() are called by the training's thread and, but for finish(),
 // never wait for the network.

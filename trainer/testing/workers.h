@@ -60,7 +60,7 @@ class WorkersTest : public testing::Test {
     for (const pid_t worker : workers_) waitpid(worker, nullptr, 0);
   }
 
-  // A world of so many, with checkpoints of its own.
+  // A world of this size, with checkpoints of its own.
   void begin(std::int64_t world_size, const std::string& name) {
     name_ = name;
     port_ = free_port();

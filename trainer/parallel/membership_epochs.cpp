@@ -1,0 +1,189 @@
+// From one epoch of a membership to the next: who is lost, who is left out, who takes part.
+#include <poll.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "trainer/parallel/membership.h"
+#include "trainer/parallel/membership_words.h"
+
+namespace fettle::trainer {
+namespace {
+
+// Workers whose collective has run out of time say so at about the same time.
+constexpr auto kLateGrace = std::chrono::seconds(5);
+
+}  // namespace
+
+// ---- Coming apart ------------------------------------------------------------------------------
+
+std::string Membership::explain_loss(const std::string& collective, bool late,
+                                     std::optional<std::int64_t> unreachable) {
+  if (rank_ != 0) {
+    Json failed = Json::object({{kFailedWord, collective}});
+    if (late) failed.set(kLateWord, true);
+    if (unreachable) failed.set(kUnreachableWord, *unreachable);
+    return collective + ": " + hear_lost(failed);
+  }
+  if (unreachable) take_report(0, *unreachable);
+  const auto wait =
+      late ? std::min<std::chrono::milliseconds>(kLateGrace, request_.timeout) : request_.timeout;
+  const std::string word = Json::object({{kBreakWord, collective}}).dump();
+  for (Member& member : members_) (void)member.connection.send(word, in(kGreetingTime));
+  const std::vector<Lost> lost = find_lost(in(wait));
+  return collective + ": " + tell_lost(lost);
+}
+
+// Those that are left say so; the others have gone, or are silent until the deadline. Where one has
+// waited long enough already, the others are not waited for as long again.
+std::vector<Membership::Lost> Membership::find_lost(Deadline deadline) {
+  std::vector<Lost> lost;
+  std::vector<Member*> unheard;
+  for (Member& member : members_) unheard.push_back(&member);
+  while (!unheard.empty()) {
+    std::vector<pollfd> polled;
+    for (const Member* member : unheard) polled.push_back({member->connection.fd(), POLLIN, 0});
+    if (::poll(polled.data(), polled.size(), milliseconds_until(deadline)) == 0) break;
+    for (std::size_t i = polled.size(); i-- > 0;) {
+      if (polled[i].revents == 0) continue;
+      const auto heard = unheard[i]->connection.receive(kLongestAnswer, deadline);
+      if (!heard.ok()) {
+        lost.push_back({unheard[i]->rank, std::chrono::steady_clock::now() >= deadline});
+      } else {
+        const Json word = object_in(*heard);
+        take_report(unheard[i]->rank, number_of(word, kUnreachableWord));
+        if (word.find(kLateWord) != nullptr) deadline = std::min(deadline, in(kLateGrace));
+      }
+      unheard.erase(unheard.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+  }
+  for (const Member* member : unheard) lost.push_back({member->rank, true});
+  std::ranges::sort(lost, {}, &Lost::rank);
+  return lost;
+}
+
+std::string Membership::tell_lost(const std::vector<Lost>& lost) {
+  std::string sentence;
+  for (const Lost& one : lost) {
+    sentence += (sentence.empty() ? "rank " : "; rank ") + std::to_string(one.rank) +
+                (one.silent ? " did not take part in time" : " is gone, its connection was cut");
+  }
+  if (lost.empty()) sentence = "a connection between workers was cut, all are still there";
+  std::erase_if(members_, [&lost](const Member& member) {
+    return std::ranges::any_of(lost,
+                               [&member](const Lost& one) { return one.rank == member.rank; });
+  });
+  const std::string verdict = Json::object({{"lost", sentence}}).dump();
+  for (Member& member : members_) (void)member.connection.send(verdict, in(kGreetingTime));
+  return sentence;
+}
+
+std::vector<std::int64_t> Membership::names_of_members() const {
+  std::vector<std::int64_t> names;
+  for (const Member& member : members_) names.push_back(member.name);
+  return names;
+}
+
+// Says `word` to rank 0, and returns what it answers.
+std::string Membership::hear_lost(const Json& word) {
+  Connection& master = members_[0].connection;
+  // Rank 0 may still be at work, and then waits for the others.
+  const Deadline deadline = in(2 * request_.timeout + kLateGrace);
+  Status sent = master.send(word.dump(), deadline);
+  if (!sent.ok()) return "rank 0 is gone, its connection was cut";
+  auto verdict = master.receive(kLongestAnswer, deadline);
+  // First it says to all that the collective has failed.
+  if (verdict.ok() && object_in(*verdict).find(kBreakWord) != nullptr) {
+    verdict = master.receive(kLongestAnswer, deadline);
+  }
+  if (verdict.ok()) return text_of(object_in(*verdict), "lost");
+  const bool silent = std::chrono::steady_clock::now() >= deadline;
+  return silent ? "rank 0 did not take part in time" : "rank 0 is gone, its connection was cut";
+}
+
+Status Membership::form_next_epoch(const NextEpoch& next) {
+  ++epoch_;
+  if (rank_ != 0) {
+    const Json intent = Json::object({{"leaves", next.leaves}});
+    Status sent = members_[0].connection.send(intent.dump(), in(request_.timeout));
+    if (!sent.ok()) return missing("rank 0 is gone, its connection was cut");
+    return next.leaves ? success() : hear_welcome(in(2 * request_.timeout));
+  }
+  const std::vector<std::int64_t> before = std::exchange(met_, {});
+  count_those_that_stay();
+  // Others than those that have failed together may well succeed.
+  unreachable_.end_epoch(next.progress || before != names_of_members());
+  if (unreachable_.is_stuck()) FETTLE_TRY(leave_out_unreachable());
+  world_size_ = std::ssize(members_) + 1;
+  if (world_size_ < next.least) {
+    const std::string reason = std::to_string(world_size_) + " of at least " +
+                               std::to_string(next.least) + " workers are left";
+    end_all(reason);
+    return missing(reason);
+  }
+  std::int64_t rank = 0;
+  for (Member& member : members_) member.rank = ++rank;
+  welcome_all();
+  return success();
+}
+
+// And those that have come.
+void Membership::count_those_that_stay() {
+  const Deadline deadline = in(request_.timeout);
+  std::erase_if(members_, [deadline](Member& member) {
+    const auto intent = member.connection.receive(kLongestAnswer, deadline);
+    return !intent.ok() || object_in(*intent).find("leaves") == nullptr ||
+           *object_in(*intent).find("leaves") == Json(true);
+  });
+  std::erase_if(waiting_, [this](Member& member) {
+    if (is_seated(member.name)) return false;
+    members_.push_back(std::move(member));
+    return true;
+  });
+}
+
+// ---- Workers that do not reach one another -----------------------------------------------------
+
+// `unreachable`: a rank of the epoch under way; below 0: none.
+void Membership::take_report(std::int64_t reporter, std::int64_t unreachable) {
+  const auto name_of = [this](std::int64_t rank) -> std::optional<std::int64_t> {
+    if (rank == 0) return 0;
+    const auto found = std::ranges::find(members_, rank, &Member::rank);
+    return found == members_.end() ? std::nullopt : std::optional(found->name);
+  };
+  const auto from = name_of(reporter);
+  const auto to = name_of(unreachable);
+  if (from && to) unreachable_.report(*from, *to);
+}
+
+// Errors: nobody was reported, so nobody can be left out.
+Status Membership::leave_out_unreachable() {
+  const auto pair = unreachable_.worst();
+  if (!pair) {
+    const std::string reason = "all workers are connected with rank 0, but " +
+                               std::to_string(kMostFruitlessEpochs) +
+                               " times in a row they could not make a step together";
+    end_all(reason);
+    return missing(reason);
+  }
+  leave_out(pair->higher, "rank " + std::to_string(pair->lower) + " and rank " +
+                              std::to_string(pair->higher) + " did not reach each other " +
+                              std::to_string(kMostFruitlessEpochs) + " times in a row");
+  unreachable_ = {};
+  return success();
+}
+
+void Membership::leave_out(std::int64_t name, const std::string& reason) {
+  request_.log("leaves out rank " + std::to_string(name) + ": " + reason);
+  std::erase_if(members_, [&](Member& member) {
+    if (member.name != name) return false;
+    left_out_.push_back({name, member.connection.peer_host(), reason});
+    const Json word = Json::object({{"ended", "this worker is left out: " + reason}});
+    (void)member.connection.send(word.dump(), in(kGreetingTime));
+    return true;
+  });
+}
+
+}  // namespace fettle::trainer

@@ -1,0 +1,46 @@
+// What the members of a trial say to one another, and how long they wait for it. For membership.cpp
+// and membership_epochs.cpp only.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/json.h"
+#include "base/result.h"
+
+namespace fettle::trainer {
+
+inline constexpr std::size_t kLongestAnswer = 64 << 10;
+// For a frame that the other end sends at once.
+inline constexpr auto kGreetingTime = std::chrono::seconds(10);
+
+// Each begins what is said when a collective has failed.
+inline constexpr const char* kFailedWord = "failed";  // to rank 0
+inline constexpr const char* kBreakWord = "break";    // by rank 0
+// With kFailedWord: the time was up, and whom the worker could not reach.
+inline constexpr const char* kLateWord = "late";
+inline constexpr const char* kUnreachableWord = "unreachable";
+
+inline Error missing(std::string message) { return {ErrorCode::kUnavailable, std::move(message)}; }
+
+// What others say is not trusted: "", -1 and {} where it is not of the type that is expected.
+inline std::string text_of(const Json& object, std::string_view key) {
+  const Json* const member = object.find(key);
+  return member != nullptr && member->is_string() ? member->as_string() : "";
+}
+
+inline std::int64_t number_of(const Json& object, std::string_view key) {
+  const Json* const member = object.find(key);
+  return member != nullptr && member->is_integer() ? member->as_integer() : -1;
+}
+
+inline Json object_in(const std::string& frame) {
+  Result<Json> parsed = parse_json(frame);
+  return parsed.ok() && parsed->is_object() ? *std::move(parsed) : Json::object();
+}
+
+}  // namespace fettle::trainer

@@ -1,0 +1,70 @@
+#include "trainer/training_device.h"
+
+#include "trainer/identity.h"
+#include "trainer/open_backend.h"
+
+namespace fettle::trainer {
+namespace {
+
+bool same(const kernels::PlanOptions& a, const kernels::PlanOptions& b) {
+  return a.max_samples == b.max_samples && a.type == b.type && a.tf32 == b.tf32;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<TrainingDevice>> TrainingDevice::open(const api::TrainingConfig& config) {
+  FETTLE_ASSIGN(auto backend, open_backend(config));
+  return std::make_unique<TrainingDevice>(std::move(backend));
+}
+
+Result<Network*> TrainingDevice::network(const NetworkPlan& plan,
+                                         const kernels::PlanOptions& options, std::uint64_t seed,
+                                         bool recompute, const std::optional<Range>& shard) {
+  const std::string layout = layout_of(plan);
+  const bool fits = network_ != nullptr && layout == layout_ && recompute == recompute_ &&
+                    same(options, network_->options());
+  reused_ = fits;
+  if (fits) {
+    FETTLE_TRY(network_->restart(seed, shard));
+    return network_.get();
+  }
+  network_.reset();  // its memory may be needed for the next
+  network_bytes_ = 0;
+  const std::int64_t before = free_memory();
+  FETTLE_ASSIGN(network_, Network::create(plan, *backend_, options, seed, recompute, shard));
+  layout_ = layout;
+  recompute_ = recompute;
+  network_bytes_ = before - free_memory();
+  return network_.get();
+}
+
+Result<kernels::Samples> TrainingDevice::hold(const ImageSet& images) {
+  kernels::Samples samples = images.samples();
+  if (held_ != &images) {
+    release_samples();
+    const std::int64_t before = free_memory();
+    using Pixels = kernels::DeviceArray<std::uint8_t>;
+    using Labels = kernels::DeviceArray<std::int32_t>;
+    FETTLE_ASSIGN(pixels_, Pixels::create(*backend_, images.pixel_bytes()));
+    const auto* const pixels = static_cast<const std::uint8_t*>(samples.pixels);
+    pixels_.upload({pixels, static_cast<std::size_t>(images.pixel_bytes())});
+    if (samples.labels != nullptr) {
+      FETTLE_ASSIGN(labels_, Labels::create(*backend_, images.size()));
+      labels_.upload({samples.labels, static_cast<std::size_t>(images.size())});
+    }
+    held_ = &images;
+    sample_bytes_ = before - free_memory();
+  }
+  samples.pixels = pixels_.data();
+  if (samples.labels != nullptr) samples.labels = labels_.data();
+  return samples;
+}
+
+void TrainingDevice::release_samples() {
+  held_ = nullptr;
+  pixels_ = {};
+  labels_ = {};
+  sample_bytes_ = 0;
+}
+
+}  // namespace fettle::trainer

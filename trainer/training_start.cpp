@@ -1,0 +1,157 @@
+// Where a training starts: the newest checkpoint, a parent's, rank 0's memory or initial values;
+// and the snapshot that the next one starts from.
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "trainer/identity.h"
+#include "trainer/training.h"
+
+namespace fettle::trainer {
+
+Status Training::restore(const std::optional<Checkpoint>& from) {
+  Start start = std::optional<Checkpoint>();
+  if (collective_.rank() == 0) start = from ? Start(from) : start_from_disk();
+  if (collective_.world_size() > 1) return share(std::move(start));
+  if (!start.ok()) return start.error();
+  return *start ? adopt(**start) : success();
+}
+
+// All workers start from rank 0's bits, also afresh: their machines' mathematical libraries may
+// differ.
+Status Training::share(Start start) {
+  std::string error = start.ok() ? "" : start.error().message;
+  FETTLE_TRY(broadcast_bytes(collective_, error));
+  if (!start.ok()) return start.error();
+  if (!error.empty()) return invalid("rank 0 cannot begin: " + error);
+  std::string bytes;
+  if (collective_.rank() == 0) {
+    if (!*start) start = Start(fresh_start());
+    bytes = encode_checkpoint(**start);
+  }
+  FETTLE_TRY(broadcast_bytes(collective_, bytes));
+  if (collective_.rank() == 0) return adopt(**start);
+  const std::string from = "what rank 0 starts from";
+  FETTLE_ASSIGN(const Checkpoint checkpoint, decode_checkpoint(bytes, from));
+  FETTLE_TRY(refuse_another_training(checkpoint, from));
+  FETTLE_TRY(refuse_another_model(checkpoint, from));
+  return adopt(checkpoint);
+}
+
+Checkpoint Training::fresh_start() const {
+  const NetworkPlan& plan = learner_->network().plan();
+  Checkpoint fresh;
+  fresh.layout = layout_of(plan);
+  fresh.settings = settings_of(task_.config, task_.seed);
+  InitialValues values = initial_values(plan, task_.seed);
+  fresh.weights = std::move(values.weights);
+  fresh.statistics = std::move(values.statistics);
+  OptimizerState state = learner_->optimizer().fresh_state();
+  fresh.state1 = std::move(state.first);
+  fresh.state2 = std::move(state.second);
+  return fresh;
+}
+
+Status Training::refuse_another_training(const Checkpoint& checkpoint,
+                                         const std::string& from) const {
+  const std::string different =
+      difference(checkpoint.settings, settings_of(task_.config, task_.seed));
+  if (different.empty()) return success();
+  return invalid(from + " belongs to another training: " + different);
+}
+
+Status Training::refuse_another_model(const Checkpoint& checkpoint, const std::string& from) const {
+  const NetworkPlan& plan = learner_->network().plan();
+  const std::string layout = layout_of(plan);
+  if (checkpoint.layout != layout) {
+    return invalid(from + " belongs to another model: it has " + checkpoint.layout +
+                   "this one has " + layout + "use another directory or remove it");
+  }
+  if (std::ssize(checkpoint.weights) == plan.parameters &&
+      std::ssize(checkpoint.statistics) == plan.statistics) {
+    return success();
+  }
+  return invalid(from + " has another number of parameters than the model");
+}
+
+Training::Start Training::start_from_disk() {
+  FETTLE_ASSIGN(CheckpointStore::Found found, store_.newest());
+  for (const std::string& reason : found.skipped) hooks_.log("skipped a checkpoint: " + reason);
+  if (!found.checkpoint) return task_.parent ? start_from_parent() : Start(std::nullopt);
+  const Checkpoint& checkpoint = *found.checkpoint;
+  if (Status other = refuse_another_training(checkpoint, found.path); !other.ok()) {
+    return invalid(other.error().message + "; use another directory or remove it");
+  }
+  FETTLE_TRY(refuse_another_model(checkpoint, found.path));
+  if (!learner_->optimizer().fits(checkpoint.state1.size(), checkpoint.state2.size())) {
+    return invalid(found.path +
+                   " has another number of optimiser values than the model; remove it");
+  }
+  hooks_.log("resumes from " + found.path);
+  return std::move(found.checkpoint);
+}
+
+Training::Start Training::start_from_parent() {
+  const CheckpointStore parents(task_.parent->directory);
+  FETTLE_ASSIGN(Checkpoint checkpoint, parents.at_epoch(task_.parent->step));
+  FETTLE_TRY(refuse_another_model(checkpoint, task_.parent->directory));
+  const Json settings = settings_of(task_.config, task_.seed);
+  const auto optimizer_of = [](const Json& all) {
+    const Json* training = all.find("training");
+    const Json* optimizer = training == nullptr ? nullptr : training->find("optimizer");
+    return optimizer == nullptr ? Json() : *optimizer;
+  };
+  // A parent that used another optimiser has other state: then this one's starts afresh.
+  const bool same_optimizer = optimizer_of(checkpoint.settings) == optimizer_of(settings);
+  if (!same_optimizer ||
+      !learner_->optimizer().fits(checkpoint.state1.size(), checkpoint.state2.size())) {
+    OptimizerState fresh = learner_->optimizer().fresh_state();
+    checkpoint.state1 = std::move(fresh.first);
+    checkpoint.state2 = std::move(fresh.second);
+    checkpoint.updates = 0;
+    hooks_.log("the parent's optimiser kept other state; this one's starts afresh");
+  }
+  checkpoint.settings = settings;
+  hooks_.log("starts from step " + std::to_string(task_.parent->step) + " of its parent");
+  return std::optional(std::move(checkpoint));
+}
+
+Status Training::adopt(const Checkpoint& checkpoint) {
+  Parameters& parameters = learner_->network().parameters();
+  FETTLE_TRY(parameters.set_weights(checkpoint.weights, learner_->backend()));
+  parameters.statistics.upload(checkpoint.statistics);
+  learner_->weights_changed();
+  Optimizer& optimizer = learner_->optimizer();
+  optimizer.restore_state(checkpoint.state1, checkpoint.state2);
+  optimizer.restore(checkpoint.updates, checkpoint.loss_scale);
+  position_ = checkpoint.position;
+  sums_ = checkpoint.sums;
+  scores_.clear();
+  for (const auto& [name, value] : checkpoint.metrics.as_object()) {
+    constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();  // null in JSON
+    scores_.emplace_back(name, value.is_number() ? value.as_double() : kNaN);
+  }
+  return success();
+}
+
+Result<Checkpoint> Training::snapshot() const {
+  FETTLE_ASSIGN(std::vector<float> weights, learner_->whole_weights());
+  FETTLE_ASSIGN(OptimizerState state, learner_->optimizer_state());
+  Checkpoint checkpoint;
+  if (collective_.rank() != 0) return checkpoint;
+  checkpoint.layout = layout_of(learner_->network().plan());
+  checkpoint.settings = settings_of(task_.config, task_.seed);
+  checkpoint.position = position_;
+  const kernels::StepControl& control = learner_->optimizer().control();
+  checkpoint.updates = control.updates;
+  checkpoint.sums = sums_;
+  checkpoint.loss_scale = control.loss_scale;
+  for (const auto& [name, value] : scores_) checkpoint.metrics.set(name, value);
+  checkpoint.weights = std::move(weights);
+  checkpoint.statistics = learner_->network().parameters().statistics.download();
+  checkpoint.state1 = std::move(state.first);
+  checkpoint.state2 = std::move(state.second);
+  return checkpoint;
+}
+
+}  // namespace fettle::trainer
