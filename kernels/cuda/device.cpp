@@ -1,6 +1,10 @@
 #include "kernels/cuda/device.h"
 
+#include <charconv>
 #include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/check.h"
@@ -11,6 +15,8 @@ namespace fettle::kernels::cuda {
 namespace {
 
 constexpr std::int64_t kPieceBytes = std::int64_t{32} << 20;
+// A context, its kernels and those of the libraries. Reported as 300 to 500 MB; not measured here.
+constexpr std::int64_t kContextBytes = std::int64_t{512} << 20;
 
 class Block : public Memory {
  public:
@@ -75,6 +81,26 @@ std::string uuid_text(const cudaUUID_t& uuid) {
 
 Status find_gpu() { return check_machine(ask_runtime(), FETTLE_CUDA_ARCHITECTURES); }
 
+// What a process that shares its GPU may allocate: FETTLE_GPU_MEMORY, in MiB, less what CUDA itself
+// keeps there. Absent where the GPU is its own.
+Result<std::optional<std::int64_t>> share_of_memory() {
+  const char* const text = std::getenv("FETTLE_GPU_MEMORY");  // NOLINT(concurrency-mt-unsafe)
+  if (text == nullptr || *text == '\0') return std::optional<std::int64_t>();
+  std::int64_t mebibytes = 0;
+  const char* const end = text + std::string_view(text).size();
+  const auto read = std::from_chars(text, end, mebibytes);
+  constexpr std::int64_t kMost = std::int64_t{1} << 30;
+  if (read.ec != std::errc() || read.ptr != end || mebibytes > kMost) {
+    return invalid("FETTLE_GPU_MEMORY is \"" + std::string(text) +
+                   "\", expected a whole number of MiB");
+  }
+  const std::int64_t bytes = (mebibytes << 20) - kContextBytes;
+  if (bytes > 0) return std::optional(bytes);
+  return invalid("FETTLE_GPU_MEMORY is " + std::to_string(mebibytes) +
+                 " MiB, and CUDA itself needs " + std::to_string(kContextBytes >> 20) +
+                 " of them: ask for a larger part of the GPU");
+}
+
 Result<std::unique_ptr<Device>> Device::open() {
   const MachineFacts facts = ask_runtime();
   FETTLE_TRY(check_machine(facts, FETTLE_CUDA_ARCHITECTURES));
@@ -82,7 +108,9 @@ Result<std::unique_ptr<Device>> Device::open() {
   FETTLE_TRY(status_of(cudaGetDeviceProperties(&properties, 0), "asking what the GPU is"));
   FETTLE_TRY(status_of(cudaSetDevice(0), "choosing the GPU"));
   // Where the GPU's memory is the host's, a block is what was asked for: tools see who leaves it.
-  std::unique_ptr<Device> device(new Device(properties.integrated != 0 ? 0 : kPieceBytes));
+  const std::int64_t piece_bytes = properties.integrated != 0 ? 0 : kPieceBytes;
+  FETTLE_ASSIGN(const std::optional<std::int64_t> share_bytes, share_of_memory());
+  std::unique_ptr<Device> device(new Device(piece_bytes, share_bytes));
   device->identity_ = {properties.name, uuid_text(properties.uuid)};
   device->kind_ = kind_of(facts);
   device->launch_configs_ = configs_for(device->kind_);

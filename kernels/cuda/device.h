@@ -79,7 +79,8 @@ class Device {
   void set_launch_config(std::string_view kernel, const LaunchConfig& config);
 
  private:
-  explicit Device(std::int64_t piece_bytes) : pool_(piece_bytes) {}
+  Device(std::int64_t piece_bytes, std::optional<std::int64_t> share_bytes)
+      : pool_(piece_bytes, share_bytes) {}
 
   cudaStream_t stream_ = nullptr;
   DeviceIdentity identity_;

@@ -211,5 +211,52 @@ TEST(Pool, UsesWhatIsLeftOfTheDevice) {
   pool.give_back(second);
 }
 
+// Of a card that others use too it takes no more than its part, whatever is free.
+TEST(Pool, KeepsToItsShare) {
+  Pool pool(4 << 10, 10 << 10);
+  void* const first = std::move(pool.take(8 << 10)).value();
+  EXPECT_EQ(pool.available(), 2 << 10);
+  const auto beyond = pool.take(3 << 10);
+  ASSERT_FALSE(beyond.ok());
+  EXPECT_THAT(beyond.error().message, HasSubstr("out of memory: this trial's part of the GPU"));
+  void* const last = std::move(pool.take(2 << 10)).value();
+  EXPECT_EQ(pool.available(), 0);
+  pool.give_back(first);
+  EXPECT_EQ(pool.available(), 8 << 10) << "what was given back is its own";
+  pool.give_back(last);
+}
+
+TEST(Pool, KeepsToItsShareWithoutPiecesToo) {
+  Pool pool(0, 4 << 10);
+  void* const block = std::move(pool.take(4 << 10)).value();
+  EXPECT_FALSE(pool.take(256).ok());
+  pool.give_back(block);
+  void* const again = std::move(pool.take(4 << 10)).value();
+  pool.give_back(again);
+}
+
+class SharedDevice : public ::testing::Test {
+ protected:
+  ~SharedDevice() override { unsetenv("FETTLE_GPU_MEMORY"); }
+  static Result<std::unique_ptr<Device>> open_with(const char* mebibytes) {
+    setenv("FETTLE_GPU_MEMORY", mebibytes, 1);
+    return Device::open();
+  }
+};
+
+TEST_F(SharedDevice, HasWhatItsPartOfTheMemoryLeavesBesideTheContext) {
+  const auto device = open_with("1024");
+  ASSERT_TRUE(device.ok()) << device.error().message;
+  EXPECT_EQ((*device)->available(), std::int64_t{512} << 20);
+}
+
+TEST_F(SharedDevice, SaysWhatIsWrongWithItsPart) {
+  for (const char* const text : {"20Gi", "-5", "512", "99999999999999"}) {
+    const auto device = open_with(text);
+    ASSERT_FALSE(device.ok()) << text;
+    EXPECT_THAT(device.error().message, HasSubstr("FETTLE_GPU_MEMORY is"));
+  }
+}
+
 }  // namespace
 }  // namespace fettle::kernels::cuda

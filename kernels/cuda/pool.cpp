@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <iterator>
+#include <limits>
 #include <string>
 
 #include "kernels/cuda/errors.h"
@@ -54,6 +55,7 @@ Result<void*> Pool::take(std::int64_t bytes) {
       }
       if (!piece.ok()) return piece.error();
       pieces_.push_back(piece.value());
+      held_ += got;
       add_free(static_cast<std::byte*>(piece.value()), got);
       from = best();
     }
@@ -63,6 +65,7 @@ Result<void*> Pool::take(std::int64_t bytes) {
     free_bytes_ -= size;
     block = begin;
   }
+  if (piece_bytes_ == 0) held_ += size;
   taken_[block] = size;
   used_ += size;
   peak_ = std::max(peak_, used_);
@@ -72,10 +75,24 @@ Result<void*> Pool::take(std::int64_t bytes) {
 std::int64_t Pool::available() const {
   std::size_t of_device = 0, total = 0;
   must_succeed(cudaMemGetInfo(&of_device, &total));
-  return free_bytes_ + static_cast<std::int64_t>(of_device);
+  return free_bytes_ + std::min(static_cast<std::int64_t>(of_device), left_of_share());
 }
 
+std::int64_t Pool::left_of_share() const {
+  if (!share_bytes_) return std::numeric_limits<std::int64_t>::max();
+  return std::max<std::int64_t>(0, *share_bytes_ - held_);
+}
+
+// Beyond the share it is this process that goes without, and not a neighbour on the card: most ways
+// to share a GPU keep nobody to his part.
 Result<void*> Pool::take_from_device(std::int64_t bytes) {
+  if (bytes > left_of_share()) {
+    return invalid("out of memory: this trial's part of the GPU has no " + megabytes(bytes) +
+                   " more: of its " + megabytes(*share_bytes_) + ", " +
+                   megabytes(left_of_share() + free_bytes_) +
+                   " are free; a smaller training.maxPerWorker needs less, a larger "
+                   "trial.gpu.fraction or trial.gpu.memory has more");
+  }
   void* memory = nullptr;
   const cudaError_t error =
       cudaMalloc(&memory, static_cast<std::size_t>(std::max<std::int64_t>(bytes, 1)));
@@ -99,6 +116,7 @@ void Pool::give_back(void* block) {
   used_ -= size;
   if (piece_bytes_ == 0) {
     must_succeed(cudaFree(block));
+    held_ -= size;
   } else {
     add_free(static_cast<std::byte*>(block), size);
   }

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "base/result.h"
@@ -18,7 +19,9 @@ namespace fettle::kernels::cuda {
 class Pool {
  public:
   // `piece_bytes`: the least to ask the device for; 0: every block is asked for by itself.
-  explicit Pool(std::int64_t piece_bytes) : piece_bytes_(piece_bytes) {}
+  // `share_bytes`: the most to hold of the device, where others use it too; absent: all of it.
+  explicit Pool(std::int64_t piece_bytes, std::optional<std::int64_t> share_bytes = std::nullopt)
+      : piece_bytes_(piece_bytes), share_bytes_(share_bytes) {}
   ~Pool();
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
@@ -30,18 +33,23 @@ class Pool {
   // In blocks that are out, padding included; and the most that ever was.
   std::int64_t used() const { return used_; }
   std::int64_t peak() const { return peak_; }
-  // What can still be taken, if no other process takes it.
+  // What can still be taken, if no other process takes it, within the share.
   std::int64_t available() const;
 
  private:
   Result<void*> take_from_device(std::int64_t bytes);
   void add_free(std::byte* begin, std::int64_t bytes);
 
+  // Of the share, in pieces or blocks that the device has not given yet.
+  std::int64_t left_of_share() const;
+
   const std::int64_t piece_bytes_;
+  const std::optional<std::int64_t> share_bytes_;
   std::vector<void*> pieces_;
   std::map<std::byte*, std::int64_t> free_;  // begin -> bytes
   std::map<void*, std::int64_t> taken_;
   std::int64_t free_bytes_ = 0;  // in pieces
+  std::int64_t held_ = 0;        // of the device: in pieces, or in blocks without pieces
   std::int64_t used_ = 0;
   std::int64_t peak_ = 0;
 };
