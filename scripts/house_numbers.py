@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Counts what the sources look like at a commit: lines, folders that include each other, floors, words.
 
-Usage: scripts/house_numbers.py [COMMIT...]   (default HEAD; several are printed side by side)
+Usage: scripts/house_numbers.py [COMMIT...]          (default HEAD; several are printed side by side)
+       scripts/house_numbers.py --commits FROM..TO   (production lines that each commit added, less those it removed)
 
 Needs git alone; nothing is checked out. What is counted:
 
@@ -162,7 +163,30 @@ def measure(commit):
     return rows
 
 
+def lines_by_commit(span):
+    """(net production lines, title) of each commit, oldest first. Moves count as removals and additions."""
+    log = subprocess.run(["git", "log", "--reverse", "--no-renames", "--numstat", "--format=%x00%s", span],
+                         capture_output=True, text=True, check=True).stdout
+    for commit in log.split("\0")[1:]:
+        title, *rows = commit.strip("\n").split("\n")
+        net = 0
+        for added, removed, path in (row.split("\t") for row in rows if "\t" in row):
+            if added != "-" and is_production(path):
+                net += int(added) - int(removed)
+        yield net, title
+
+
+def print_commits(span):
+    rows = list(lines_by_commit(span))
+    for net, title in rows:
+        print(f"{net:>+8,}  {title}")
+    print(f"{sum(net for net, _ in rows):>+8,}  in all")
+
+
 def main():
+    if len(sys.argv) == 3 and sys.argv[1] == "--commits":
+        print_commits(sys.argv[2])
+        return 0
     commits = sys.argv[1:] or ["HEAD"]
     if any(commit.startswith("-") for commit in commits):
         print(__doc__.strip())
