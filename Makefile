@@ -136,7 +136,7 @@ crds: setup ## Write crds/*.yaml anew, from the field lists in api/ and crds/rul
 	@$(BUILD)/bin/fettle-crds crds
 
 .PHONY: gpu
-gpu: ## On a machine with a GPU: tests, then benchmarks against PyTorch; needs .gpu/ and no network; PARTS=tests,steps,trial,curves ROUNDS=default RESULTS=FOLDER
+gpu: ## On a machine with a GPU: tests, then benchmarks against PyTorch; needs .gpu/ and no network; PARTS=smoke,tests,checkers,ladder,steps,trial,curves ROUNDS=default RESULTS=FOLDER; REHEARSE=1 on a CPU
 	@scripts/gpu.sh $(RESULTS)
 
 .PHONY: gpu-bundle

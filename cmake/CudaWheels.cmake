@@ -12,8 +12,14 @@ if(NOT FETTLE_CACHE)
 endif()
 set(NVIDIA_WHEELS "${FETTLE_CACHE}/fettle/cuda-13.0.2/nvidia" CACHE PATH
     "The folder `nvidia` of a Python's site-packages, with cu13, cudnn and nccl")
-set(FETTLE_CUDNN_FRONTEND "${NVIDIA_WHEELS}/../include" CACHE PATH
-    "Headers of cudnn-frontend 1.32: the folder that has cudnn_frontend.h")
+# 1.19 was made for cuDNN 9.19; 1.32 has later mends (docs/decisions/0016-cuda-toolchain.md).
+set(FETTLE_CUDNN_FRONTEND_VERSION 1.32.0 CACHE STRING
+    "Which of the installed versions of cudnn-frontend: 1.19.0 or 1.32.0")
+set(FETTLE_CUDNN_FRONTEND "" CACHE PATH
+    "Headers of another cudnn-frontend: the folder that has cudnn_frontend.h")
+if(NOT FETTLE_CUDNN_FRONTEND)
+  set(FETTLE_CUDNN_FRONTEND "${NVIDIA_WHEELS}/../cudnn-frontend-${FETTLE_CUDNN_FRONTEND_VERSION}/include")
+endif()
 
 if(NOT EXISTS "${NVIDIA_WHEELS}/cu13")
   message(FATAL_ERROR "FETTLE_CUDA is on, and there is no CUDA toolchain in ${NVIDIA_WHEELS}. Run "

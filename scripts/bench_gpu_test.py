@@ -15,7 +15,7 @@ import bench_gpu
 import bench_gpu_trials
 import curve_picture
 import fettle_numbers
-from bench_gpu_run import lines_of
+from bench_gpu_run import Run, lines_of, run_of
 
 TRAINER = sys.argv.pop(1) if len(sys.argv) > 1 else "build/bin/fettle-trainer"
 CLASSES, RATE, MOMENTUM, EPOCHS, BATCH = 10, 0.5, 0.9, 2, 128
@@ -80,6 +80,10 @@ class Running(unittest.TestCase):
     def test_what_failed_says_why(self):
         self.assertEqual(lines_of([sys.executable, "-c", "import sys; sys.exit('no GPU')"], 20), ([], "no GPU"))
 
+    def test_notes_come_back_from_a_program_that_went_well(self):
+        run = run_of(["sh", "-c", "echo note: no plan >&2; echo chatter >&2; echo '{\"a\": 1}'"], 20)
+        self.assertEqual(run, Run([{"a": 1}], "", ["note: no plan"]))
+
     def test_what_there_is_no_time_for_is_left_out_and_said_to_be(self):
         with tempfile.TemporaryDirectory() as folder:
             options = types.SimpleNamespace(
@@ -121,7 +125,8 @@ class GoingOn(unittest.TestCase):
 
         benchmark = bench_gpu.Benchmark(self.options)
         benchmark.left = lambda seconds: seconds if len(self.commands) < most else 0
-        with mock.patch.object(bench_gpu, "lines_of", run):
+        with (mock.patch.object(bench_gpu, "lines_of", run),
+              mock.patch.object(bench_gpu, "run_of", lambda *args: Run(*run(*args), ["note: no plan"]))):
             benchmark.steps()
         return benchmark.report
 
@@ -131,9 +136,9 @@ class GoingOn(unittest.TestCase):
         report = self.steps()
         self.assertEqual(["--bench" in command for command in first], [True, False, True])
         self.assertEqual([command.split("--ways ")[-1].split(" --")[0] for command in self.commands],
-                         ["eager,graph", "default", "default"])
+                         ["eager,graph", "default,default+graph", "default,default+graph"])
         self.assertEqual([[line["way"] for line in row["pytorch"]] for row in report["steps"]],
-                         2 * [["eager", "graph", "default"]])
+                         2 * [["eager", "graph", "default", "default+graph"]])
         self.assertEqual([row["ratio"] for row in report["steps"]], [1.0, 1.0])
 
     def test_what_was_not_asked_for_stays(self):
@@ -143,6 +148,16 @@ class GoingOn(unittest.TestCase):
         self.assertTrue(all("chargpt" in command for command in self.commands))
         self.assertEqual([command.startswith("env FETTLE_CUDA_ATTENTION=fast fettle --bench chargpt")
                           for command in self.commands], [False, True, False, False])
+
+    def test_attention_is_also_measured_as_cudnn_has_it(self):
+        self.options.workloads = (("gpt2", 32, 1.0), ("mlp", 128, 2.0))
+        report = self.steps()
+        ways = [[line["way"] for line in row["pytorch"]] for row in report["steps"]]
+        self.assertIn("graph+cudnn-attention", ways[0])
+        self.assertIn("graph+cudnn-attention+bf16-residual", ways[0])
+        self.assertNotIn("graph+cudnn-attention", ways[1])
+        self.assertEqual(report["steps"][0]["notes"], ["note: no plan"])
+        self.assertIn("gpt2 32: note: no plan", bench_gpu.text_of(report))
 
     def test_other_sources_begin_anew(self):
         self.steps()

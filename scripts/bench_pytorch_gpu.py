@@ -5,10 +5,13 @@
 
 bf16 autocast with fp32 master weights, SGD with momentum, fused; channels_last for convolutions; random samples
 that lie on the device. Ways: eager, compile (default, reduce-overhead, max-autotune), graph (the whole step, optimiser
-included, captured once). One JSON line a way: median of the blocks.
+included, captured once), default+graph (what is compiled, in such a graph). With "+cudnn-attention" attention is
+cuDNN's, with "+bf16-residual" what runs past the blocks of a GPT is bf16 (autocast leaves it fp32), as Fettle's is.
+One JSON line a way: median of the blocks.
 """
 
 import argparse
+import contextlib
 import json
 import statistics
 import sys
@@ -17,8 +20,10 @@ import time
 import torch
 from torch import nn
 import torch.nn.functional as F
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
-WAYS = ("eager", "graph", "default", "reduce-overhead", "max-autotune")
+WAYS = ("eager", "graph", "default", "default+graph", "reduce-overhead", "max-autotune")
+MODES = ("default", "reduce-overhead", "max-autotune")  # of torch.compile
 
 
 class Residual(nn.Module):
@@ -84,10 +89,11 @@ class Gpt(nn.Module):
         super().__init__()
         self.table, self.positions = nn.Embedding(vocabulary, width), nn.Parameter(torch.zeros(length, width))
         self.blocks = nn.Sequential(*[Block(width, heads) for _ in range(layers)])
-        self.norm = nn.LayerNorm(width)
+        self.norm, self.residual = nn.LayerNorm(width), torch.float32
 
     def forward(self, tokens):
-        x = self.norm(self.blocks(self.table(tokens) + self.positions))
+        x = (self.table(tokens) + self.positions).to(self.residual)
+        x = self.norm(self.blocks(x))
         return F.linear(x, self.table.weight).flatten(0, 1)  # tied
 
 
@@ -115,6 +121,9 @@ def make_step(make_model, x, labels, way):
     torch.manual_seed(0)
     device = labels.device.type
     model = make_model().to(device).to(memory_format=torch.channels_last)
+    parts = way.split("+")
+    if "bf16-residual" in parts:
+        model.residual = torch.bfloat16
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3, momentum=0.9, fused=True)
 
     def loss_of(x, labels):
@@ -122,14 +131,23 @@ def make_step(make_model, x, labels, way):
             return F.cross_entropy(model(x), labels)
 
     # With the loss, or fp32 logits of 50304 classes would come and go by themselves.
-    run = loss_of if way in ("eager", "graph") else torch.compile(loss_of, mode=way)
+    mode = next((part for part in parts if part in MODES), None)
+    run = torch.compile(loss_of, mode=mode) if mode else loss_of
 
     def step():
         optimizer.zero_grad(set_to_none=True)
-        run(x, labels).backward()
+        with attention_of(parts):
+            run(x, labels).backward()
         optimizer.step()
 
-    return capture(step) if way == "graph" else step
+    return capture(step) if "graph" in parts else step
+
+
+def attention_of(parts):
+    """Which kernel scaled_dot_product_attention is to take."""
+    if "cudnn-attention" not in parts:
+        return contextlib.nullcontext()
+    return sdpa_kernel([SDPBackend.CUDNN_ATTENTION])
 
 
 def capture(step):

@@ -20,6 +20,7 @@ import time
 
 VERSION = "13.0.2"  # of the toolkit, as its makers number the whole
 LIST = pathlib.Path(__file__).resolve().parent / "cuda_packages.txt"
+FRONTEND = "nvidia-cudnn-frontend=="  # each version goes into a folder of its own, cudnn-frontend-VERSION
 FETCHED_MB = 1200
 NEEDED_MB = 3200  # on disk while it is installed: what is fetched and what is unpacked
 
@@ -58,12 +59,27 @@ def megabytes(folder):
     return total >> 20
 
 
+def groups():
+    """What is installed together: folder below the toolchain's, and packages."""
+    lines = [line.strip() for line in LIST.read_text().splitlines()]
+    packages = [line for line in lines if line and not line.startswith("#")]
+    frontends = [package for package in packages if package.startswith(FRONTEND)]
+    yield "", [package for package in packages if package not in frontends]
+    for package in frontends:
+        yield f"cudnn-frontend-{package.removeprefix(FRONTEND)}", [package]
+
+
 def install(staging):
-    """Runs pip, and says every few seconds how far it is."""
     (staging / "tmp").mkdir()
+    for folder, packages in groups():
+        install_group(staging, staging / "site" / folder, packages)
+
+
+def install_group(staging, target, packages):
+    """Runs pip, and says every few seconds how far it is."""
     environment = dict(os.environ, TMPDIR=str(staging / "tmp"), PIP_DISABLE_PIP_VERSION_CHECK="1")
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-compile", "--no-cache-dir",
-               "--only-binary", ":all:", "--target", str(staging / "site"), "-r", str(LIST)]
+               "--only-binary", ":all:", "--target", str(target), *packages]
     log = staging / "log"
     with open(log, "wb") as out:
         pip = subprocess.Popen(command, env=environment, stdout=out, stderr=subprocess.STDOUT)

@@ -1,21 +1,21 @@
 #!/usr/bin/env bash
-# make gpu-bundle: gathers in .gpu/ what `make gpu` needs on a machine without network or Debian packages, under
-# 64 MB: GoogleTest's sources, cudnn-frontend's headers, Fashion-MNIST and Shakespeare. Copy it along with the
-# checkout. Does nothing to what is there.
+# make gpu-bundle: gathers in .gpu/ what `make gpu` needs on a machine without network or Debian packages, a few MB:
+# GoogleTest's sources and the headers of each version of cudnn-frontend. Copy it along with the checkout. Does nothing
+# to what is there.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 bundle=$here/../.gpu
-most_mb=64
+most_mb=32
 mkdir -p "$bundle"
-"$here/setup.sh" googletest dataset-fashion-mnist
+"$here/setup.sh" googletest
 [ -d "$bundle/googletest" ] || cp -r /usr/src/googletest "$bundle/googletest"
-[ -d "$bundle/fashion-mnist" ] || cp -r /usr/share/datasets/fashion-mnist "$bundle/fashion-mnist"
-"$here/shakespeare.sh" "$bundle/shakespeare.txt"
-if [ ! -d "$bundle/cudnn-frontend" ]; then
-  wheels=$("$here/cuda.py")
-  mkdir -p "$bundle/cudnn-frontend/include"  # the headers name their folder
-  cp -r "$wheels"/include/cudnn_* "$bundle/cudnn-frontend/include/"
-fi
+wheels=
+for frontend in $(sed -n 's/^nvidia-cudnn-frontend==//p' "$here/cuda_packages.txt"); do
+  [ ! -d "$bundle/cudnn-frontend-$frontend" ] || continue
+  wheels=${wheels:-$("$here/cuda.py")}
+  mkdir -p "$bundle/cudnn-frontend-$frontend/include" # the headers name their folder
+  cp -r "$wheels/cudnn-frontend-$frontend"/include/cudnn_* "$bundle/cudnn-frontend-$frontend/include/"
+done
 size=$(du -sm "$bundle" | cut -f1)
 if [ "$size" -ge $most_mb ]; then
   echo "gpu-bundle: .gpu is $size MB, expected less than $most_mb" >&2

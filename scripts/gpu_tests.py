@@ -6,14 +6,15 @@
 
 Of tests that run over several backends only those called .../cuda are run; suites without any of these are all run in
 one process. What ends a process (an abort, an error that stays with a GPU's context, a test that hangs) takes only its
-own test along: another process goes on behind it. Tests of kernels read what they wait for in no other way than by
+own test along: another process continues behind it. Suites that plan for long are a process per test. Tests of kernels read what they wait for in no other way than by
 CUDA_LAUNCH_BLOCKING=1 (kernels/cuda/testing/gpu_memory.cpp): that is the caller's to set.
 
-Adds to the report a line per suite, as soon as it has ended, and then the ends of the logs of those that failed. Exit
-code 1: a test failed, or one had no time, or none of a suite's was run at all.
+Adds to the report a line per suite, as soon as it has ended, then the notes in their logs (a library without a plan
+says so in one), and the ends of the logs of those that failed. Exit code 1: a test failed, or one had no time, or none of a suite's was run at all.
 """
 
 import argparse
+import collections
 import concurrent.futures
 import pathlib
 import re
@@ -22,8 +23,9 @@ import sys
 import time
 
 BACKEND = "/cuda"
-# They have many plans to make; the longest should not begin last.
-FIRST = ("Conv", "Attention", "Linear", "PyTorch")
+# They have many plans to make: each test by itself, and these begin first.
+SPLIT = ("Conv", "Attention", "Linear", "LinearGelu", "Large")
+FIRST = (*SPLIT, "PyTorch")
 MOST_LOG_LINES = 60
 
 
@@ -41,7 +43,11 @@ def suites_of(listing):
         if all("/" not in test.rsplit(".", 1)[1] for test in tests):
             plain += tests
         elif wanted := [test for test in tests if test.endswith(BACKEND)]:
-            chosen[suite.rstrip(".")] = wanted
+            name = suite.rstrip(".")
+            if name in SPLIT:
+                chosen |= {test.removesuffix(BACKEND): [test] for test in wanted}
+            else:
+                chosen[name] = wanted
     if plain:
         chosen["suites without backends"] = plain
     return chosen
@@ -131,7 +137,19 @@ def all_suites(programs, logs):
             log = logs / (re.sub(r"\W+", "-", f"{pathlib.Path(program).name}-{name}") + ".txt")
             log.unlink(missing_ok=True)
             suites.append(Suite(program, name, tests, log))
-    return sorted(suites, key=lambda suite: FIRST.index(suite.name) if suite.name in FIRST else len(FIRST))
+    return sorted(suites, key=lambda suite: place(suite.name.split(".")[0]))
+
+
+def place(name):
+    return FIRST.index(name) if name in FIRST else len(FIRST)
+
+
+def notes_in(logs):
+    """Lines that begin with "note:", with how many of the logs have each."""
+    found = collections.Counter(line for log in logs if log.exists()
+                                for line in set(log.read_text(errors="replace").splitlines())
+                                if line.startswith("note:"))
+    return [f"{count:4} x  {line}" for line, count in sorted(found.items())]
 
 
 def run_all(suites, jobs, suite_seconds, deadline, report):
@@ -143,6 +161,9 @@ def run_all(suites, jobs, suite_seconds, deadline, report):
             line = done.result().line()
             print(line, flush=True)
             print(line, file=report, flush=True)
+    for line in notes_in([suite.log for suite in suites]):
+        print(line, flush=True)
+        report.write(f"{line}\n")
     for suite in suites:
         if not suite.well() and suite.log.exists():
             report.write(f"\n==== {suite.name}, the end of {suite.log.name}\n")

@@ -14,7 +14,7 @@ FAKE = '''#!/usr/bin/env python3
 import os, sys, time
 TESTS = {"Good.": ["A/reference", "A/cuda", "B/cuda"], "Bad.": ["A/cuda", "B/cuda"], "Aborts.": ["A/cuda", "B/cuda"],
          "Skips.": ["A/cuda"], "Prefix/Good.": ["A/cuda"], "Plain.": ["A", "B"], "Leaves.": ["A/cuda"],
-         "OnlyCpu.": ["A/reference"]}
+         "OnlyCpu.": ["A/reference"], "Conv.": ["A/cuda", "A/reference", "B/cuda"]}
 if "hanging" in sys.argv[0]:
     TESTS = {"Hangs.": ["A/cuda"]}
 if sys.argv[1] == "--gtest_list_tests":
@@ -27,6 +27,8 @@ if sys.argv[1] == "--gtest_list_tests":
 code = 0
 for name in sys.argv[1].removeprefix("--gtest_filter=").split(":"):
     print("[ RUN      ] " + name, flush=True)
+    if name.startswith("Conv."):
+        print("note: cuDNN has no plan; our own kernels do it", flush=True)
     if name == "Bad.A/cuda":
         print("expected 1, found 2\\n[  FAILED  ] Bad.A/cuda, where GetParam() = \\"cuda\\" (3 ms)")
         code = 1
@@ -81,6 +83,13 @@ class GpuTests(unittest.TestCase):
     def test_suites_without_backends_run_too(self):
         self.expect("suites without backends", "2 passed")
 
+    def test_a_suite_that_plans_for_long_is_a_process_per_test(self):
+        self.expect("Conv.A", "1 passed")
+        self.expect("Conv.B", "1 passed")
+
+    def test_notes_are_counted(self):
+        self.assertIn("   2 x  note: cuDNN has no plan; our own kernels do it\n", self.report)
+
     def test_what_fails_is_named_once_and_its_words_are_kept(self):
         self.expect("Bad", "1 passed; FAILED: Bad.A/cuda")
         self.assertIn("expected 1, found 2", self.report)
@@ -102,7 +111,7 @@ class GpuTests(unittest.TestCase):
 
     def test_the_exit_code_says_that_something_failed(self):
         self.assertEqual(self.code, 1)
-        self.assertEqual(self.printed.count(" s  "), 7)
+        self.assertEqual(self.printed.count(" s  "), 9)
 
     def test_a_program_that_cannot_begin_says_why_in_the_report(self):
         folder = pathlib.Path(self.folder.name)
