@@ -4,6 +4,7 @@
 
 #include "api/check.h"
 #include "api/nearest.h"
+#include "api/quantity.h"
 #include "api/study_fields.h"
 
 namespace fettle::api {
@@ -87,10 +88,10 @@ void check_gpu(const TrialTemplate& trial, const FieldPath& path, FieldErrors& e
     errors.add(path, "found " + std::to_string(chosen) +
                          " of count, fraction and memory, expected exactly one; leave gpu out for "
                          "trials on the CPU");
-  } else if (gpu.fraction && trial.workers.max > 1) {
-    errors.add(path.member("fraction"),
-               "found " + describe(*gpu.fraction) + " with up to " +
-                   std::to_string(trial.workers.max) +
+  } else if (!gpu.count && trial.workers.max > 1) {
+    errors.add(path.member(gpu.fraction ? "fraction" : "memory"),
+               "found " + (gpu.fraction ? describe(*gpu.fraction) : format_quantity(*gpu.memory)) +
+                   " with up to " + std::to_string(trial.workers.max) +
                    " workers; two workers on one GPU can block each other for ever: use count: 1, "
                    "or one worker");
   }

@@ -58,7 +58,7 @@ std::string throughput_text(const std::map<std::string, double>& metrics) {
 
 std::string gpu_text(const TrialTemplate& trial, std::int64_t workers) {
   if (!trial.gpu) return "";
-  const auto& [count, fraction, memory] = *trial.gpu;
+  const auto& [count, fraction, memory, model] = *trial.gpu;
   if (!fraction && !memory) return std::to_string(count.value_or(1) * workers);
   const std::string each = fraction ? short_number(*fraction) : format_quantity(*memory);
   return workers == 1 ? each : std::to_string(workers) + "x" + each;

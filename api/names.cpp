@@ -40,6 +40,22 @@ constexpr std::array<EnumName<TaintEffect>, 3> kTaintEffects{{
     {TaintEffect::kPreferNoSchedule, "PreferNoSchedule"},
     {TaintEffect::kNoExecute, "NoExecute"},
 }};
+constexpr std::array<EnumName<GpuSharing>, 9> kGpuSharings{{
+    {GpuSharing::kWhole, "Whole"},
+    {GpuSharing::kMig, "MIG"},
+    {GpuSharing::kMps, "MPS"},
+    {GpuSharing::kTimeSlicing, "TimeSlicing"},
+    {GpuSharing::kDra, "DRA"},
+    {GpuSharing::kKai, "KAI"},
+    {GpuSharing::kHami, "HAMi"},
+    {GpuSharing::kVolcano, "Volcano"},
+    {GpuSharing::kOther, "Other"},
+}};
+constexpr std::array<EnumName<GpuEnforcement>, 3> kGpuEnforcements{{
+    {GpuEnforcement::kNothing, "Nothing"},
+    {GpuEnforcement::kMemory, "Memory"},
+    {GpuEnforcement::kHardware, "Hardware"},
+}};
 constexpr std::array<EnumName<LayerType>, 18> kLayerTypes{{
     {LayerType::kLinear, "linear"},
     {LayerType::kConv, "conv"},
@@ -184,6 +200,14 @@ std::span<const EnumName<TolerationOperator>> enum_names() {
 template <>
 std::span<const EnumName<TaintEffect>> enum_names() {
   return kTaintEffects;
+}
+template <>
+std::span<const EnumName<GpuSharing>> enum_names() {
+  return kGpuSharings;
+}
+template <>
+std::span<const EnumName<GpuEnforcement>> enum_names() {
+  return kGpuEnforcements;
 }
 template <>
 std::span<const EnumName<LayerType>> enum_names() {

@@ -7,6 +7,7 @@
 #include <span>
 #include <string_view>
 
+#include "api/gpu_profile.h"
 #include "api/study.h"
 #include "api/trainer_config.h"
 #include "api/trial.h"
@@ -39,6 +40,10 @@ template <>
 std::span<const EnumName<TolerationOperator>> enum_names();
 template <>
 std::span<const EnumName<TaintEffect>> enum_names();
+template <>
+std::span<const EnumName<GpuSharing>> enum_names();
+template <>
+std::span<const EnumName<GpuEnforcement>> enum_names();
 template <>
 std::span<const EnumName<LayerType>> enum_names();
 template <>

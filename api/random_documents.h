@@ -184,14 +184,26 @@ class RandomDocuments {
     if (trial.metrics && coin()) trial.metrics->step = "epoch (\\d+)";
     if (trial.metrics) trial.metrics->first_step = whole(0, 1);
     if (coin()) trial.pass_environment = {"HF_TOKEN", "_x1"};
-    if (coin()) trial.gpu = Gpu{{}, {}, 0x1p30 * static_cast<double>(whole(1, 80))};
     trial.workers = {1, whole(1, 8)};
     if (coin()) trial.workers.sizing = WorkersSizing::kManual;
+    if (coin()) trial.gpu = any_gpu(trial.workers.max);
     trial.pod_template = Json::object(
         {{"spec", Json::object({{"containers", Json(Json::Array{Json::object(
                                                    {{"name", "t"},
                                                     {"args", Json(Json::Array{Json(any_text())})},
                                                     {"image", any_text()}})})}})}});
+  }
+
+  // Only one worker may have a part of a card.
+  Gpu any_gpu(std::int64_t workers) {
+    Gpu gpu;
+    if (workers > 1) {
+      gpu.count = whole(1, 8);
+    } else {
+      gpu.memory = 0x1p30 * static_cast<double>(whole(1, 80));
+    }
+    if (coin()) gpu.model = "NVIDIA-H100";
+    return gpu;
   }
 
   Random random_;

@@ -165,11 +165,12 @@ struct Checkpoints {
   bool operator==(const Checkpoints&) const = default;
 };
 
-// Exactly one of the three; all absent: a CPU trial.
+// GPUs of each worker: exactly one of count, fraction and memory.
 struct Gpu {
   std::optional<std::int64_t> count;
   std::optional<double> fraction;  // in (0, 1)
   std::optional<double> memory;    // bytes
+  std::string model = {};          // words of the card's name, "H100"; "" = any card
   bool operator==(const Gpu&) const = default;
 };
 
@@ -329,6 +330,18 @@ struct SearchPeriod {
 };
 inline constexpr std::size_t kMostSearchPeriods = 16;
 
+// Where the GPUs of trials come from on a cluster: the administrator's profile (gpu_profile.h) that
+// was chosen for the newest runs, and why.
+struct GpuChoice {
+  std::string profile;
+  std::string sharing;                          // GpuSharing
+  std::string enforces;                         // GpuEnforcement
+  double gpus = 1;                              // of each worker: 2, 0.25
+  std::optional<double> memory = std::nullopt;  // bytes that each worker has; absent: not known
+  std::string reason;                           // a sentence
+  bool operator==(const GpuChoice&) const = default;
+};
+
 // Short texts for the columns of tables.
 struct StudyDisplay {
   std::string state;      // "Searching", "Stopping", "Suspended", "Succeeded", "Failed"
@@ -359,7 +372,8 @@ struct StudyStatus {
   // Several objectives: the volume between the front and the references, each the objective's own
   // or the worst value of a feasible trial; absent where it is too costly to compute or no number.
   std::optional<double> hypervolume;
-  std::string algorithm;  // the sampler in use and, for auto, why
+  std::string algorithm;         // the sampler in use and, for auto, why
+  std::optional<GpuChoice> gpu;  // absent: CPU, a local run, or not chosen yet
   double gpu_hours = 0;
   double active_seconds = 0;    // time in which at least one trial was running
   std::int64_t started_ms = 0;  // 0 = not yet

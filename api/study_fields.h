@@ -254,10 +254,12 @@ void visit_fields(Visitor& v, T& c) {
 template <class Visitor, Like<Gpu> T>
 void visit_fields(Visitor& v, T& c) {
   v.field("count", c.count, "Whole GPUs for each worker.", whole(1, 64));
-  v.field("fraction", c.fraction, "Share of one GPU; not given out by this version.",
+  v.field("fraction", c.fraction, "Share of one GPU; needs a cluster that shares GPUs.",
           above(0, 1).with([](FieldRules& r) { r.below_max = true; }));
-  v.field("memory", c.memory, "Memory of one GPU; not given out by this version.",
+  v.field("memory", c.memory, "Memory of one GPU; needs a cluster that shares GPUs.",
           above(0, 1e15).as(Form::kQuantity));
+  v.field("model", c.model, "Words of the name of the card, such as H100; left out: any card.",
+          text(0, kLongestName).as(Form::kLabelValue));
 }
 
 template <class Visitor, Like<Workers> T>
@@ -470,6 +472,17 @@ void visit_fields(Visitor& v, T& c) {
           message_text(256));
 }
 
+template <class Visitor, Like<GpuChoice> T>
+void visit_fields(Visitor& v, T& c) {
+  v.field("profile", c.profile, "Its name.", message_text(kLongestName));
+  v.field("sharing", c.sharing, "How cards are shared.", message_text(kLongestName));
+  v.field("enforces", c.enforces, "What keeps a pod to its share.", message_text(kLongestName));
+  v.field("gpus", c.gpus, "GPUs of each worker.", number(0, 1024));
+  v.field("memory", c.memory, "Memory of a card that each worker has.",
+          number(0, 1e15).as(Form::kQuantity));
+  v.field("reason", c.reason, "Why this profile.", message_text(1024));
+}
+
 template <class Visitor, Like<StudyDisplay> T>
 void visit_fields(Visitor& v, T& c) {
   v.field("state", c.state, "What goes on.", message_text(64));
@@ -495,6 +508,7 @@ void visit_fields(Visitor& v, T& c) {
   v.field("hypervolume", c.hypervolume, "What the Pareto front covers, up to the references.",
           amount);
   v.field("algorithm", c.algorithm, "The sampler in use.", message_text(1024));
+  v.field("gpu", c.gpu, "Where the GPUs of trials come from.");
   v.field("gpuHours", c.gpu_hours, "GPU-hours spent.", amount);
   v.field("activeSeconds", c.active_seconds, "Time in which a trial was running.", amount);
   v.field("startTime", c.started_ms, "When the first trial was created.", timestamp());

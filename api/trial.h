@@ -121,6 +121,7 @@ struct RunRecord {
   std::int64_t run = 0;
   std::string pod_uid;          // of rank 0; local: "<uid of the trial>-r<run>"
   std::int64_t workers = 1;     // it was started with
+  std::optional<double> gpus;   // of each worker: 2, 0.25; absent: as the Study says
   std::vector<Resize> resizes;  // in order of time; the newest kMaxResizes
   std::int64_t until_step = 1;  // how far this run was asked to go
   std::int64_t started_ms = 0;  // intent written

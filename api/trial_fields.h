@@ -83,6 +83,7 @@ void visit_fields(Visitor& v, T& c) {
   v.field("run", c.run, "0, 1, 2 ... within the trial.", count_from(0));
   v.field("podUID", c.pod_uid, "Of rank 0; local: UID of the trial, -r and the run.", text(0, 64));
   v.field("workers", c.workers, "Workers it was started with.", whole(0, 1024));
+  v.field("gpus", c.gpus, "GPUs of each worker; left out: as the Study says.", number(0, 1024));
   v.field("resizes", c.resizes, "Changes of the number of workers, in order.",
           list(0, kMaxResizes));
   v.field("untilStep", c.until_step, "How far it was asked to go.", count_from(0));

@@ -27,6 +27,14 @@ void visit_fields(Visitor& v, T& c) {
   v.field("step", c.step, "The parent's step.", count_from(0));
 }
 
+template <class Visitor, Like<GpuPart> T>
+void visit_fields(Visitor& v, T& c) {
+  v.field("share", c.share, "Of the card.", above(0, 1).needed());
+  v.field("memory", c.memory, "Bytes of its memory.", count_from(0));
+  v.field("sharing", c.sharing, "How the card is shared.");
+  v.field("enforces", c.enforces, "What keeps a worker to its part.");
+}
+
 template <class Visitor, Like<TrialFile> T>
 void visit_fields(Visitor& v, T& c) {
   v.field("study", c.study, "Name of the Study.", text(0, kLongestName));
@@ -43,6 +51,7 @@ void visit_fields(Visitor& v, T& c) {
           whole(1, 1024));
   v.field("gpusPerWorker", c.gpus_per_worker, "GPUs of each worker, where it has several.",
           whole(1, 64));
+  v.field("gpuPart", c.gpu_part, "The part of one GPU that a worker has.");
   v.field("resource", c.resource, "What a step counts.", FieldRules{}.needed());
   v.field("rungs", c.rungs, "Steps that early stopping looks at.", list(0, 100'000));
   v.field("objectives", c.objectives, "What is measured.", list(0, kMostObjectives));

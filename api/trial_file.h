@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "api/gpu_profile.h"
 #include "api/study.h"
 #include "api/trainer_config.h"
 #include "base/json.h"
@@ -36,6 +37,15 @@ struct ParentPlace {
   bool operator==(const ParentPlace&) const = default;
 };
 
+// The part of one card that a worker has.
+struct GpuPart {
+  double share = 1;                    // of the card; above 0
+  std::optional<std::int64_t> memory;  // bytes; absent: not known
+  GpuSharing sharing = GpuSharing::kWhole;
+  GpuEnforcement enforces = GpuEnforcement::kNothing;
+  bool operator==(const GpuPart&) const = default;
+};
+
 struct TrialFile {
   std::string study;
   std::string study_uid;
@@ -49,6 +59,7 @@ struct TrialFile {
   // So many go on when others are lost; absent: all are needed.
   std::optional<std::int64_t> least_workers;
   std::optional<std::int64_t> gpus_per_worker;  // absent: one, a part of one, or none
+  std::optional<GpuPart> gpu_part;              // absent: whole GPUs, or none
   Resource resource;
   std::vector<std::int64_t> rungs;  // steps that early stopping looks at, ascending
   std::vector<ObjectiveName> objectives;

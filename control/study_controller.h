@@ -18,6 +18,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -82,6 +83,10 @@ class StudyController {
   };
   // One reconcile, as far as it has got.
   struct Pass {
+    // Not an aggregate: GCC 12 takes what such a one destroys after an exception for uninitialised.
+    Pass(Objects all, core::Capacity capacity, Cache& kept, std::int64_t now)
+        : objects(std::move(all)), room(std::move(capacity)), cache(kept), now_ms(now) {}
+
     Objects objects;
     core::Capacity room;
     Cache& cache;

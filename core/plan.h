@@ -26,6 +26,8 @@ struct Capacity {
   std::optional<std::int64_t> trials;  // most trials at once here; absent = no limit but the budget
   // Since when a worker of another Study has found no place; absent: all have one, or nobody knows.
   std::optional<std::int64_t> waiting_elsewhere_ms = std::nullopt;
+  // On a cluster: where the GPUs of its trials come from now; null = not known, or CPU.
+  std::shared_ptr<const api::GpuChoice> gpu = nullptr;
 };
 
 struct StudyView {
@@ -42,6 +44,7 @@ struct Run {
   std::int64_t workers = 1;  // now wanted
   // How many of them run now; absent: all where the run is Running, else none.
   std::optional<std::int64_t> running_workers;
+  std::optional<double> gpus;         // of each worker; absent: as the Study says
   std::int64_t unplaced_workers = 0;  // of those that are wanted: they find no place to run
   std::int64_t until_step = 0;        // how far it was asked to go; 0 = as the Trial says
   RunState state = RunState::kPending;

@@ -391,6 +391,7 @@ void StudyPlanner::report(const Spending& spending, const std::optional<StudyEnd
   }
   StudyOutlook outlook{ledger_, spending, slots(), draining, ended, sampler_->description()};
   if (!ended) outlook.all_wait = why_all_wait(backlog_of(ledger_));
+  outlook.gpu = capacity_.gpu;
   api::StudyStatus next = study_status(study_, outlook, now_ms_);
   const auto at_ms = write_time(study_.status, next, spending.running, now_ms_);
   if (!at_ms) return;

@@ -105,6 +105,7 @@ StudyStatus study_status(const api::Study& study, const StudyOutlook& outlook,
   status.best = ledger.best();
   status.hypervolume = ledger.hypervolume();
   if (!outlook.algorithm.empty()) status.algorithm = outlook.algorithm;
+  if (outlook.gpu && !outlook.ended) status.gpu = *outlook.gpu;
   status.gpu_hours = outlook.spending.gpu_hours;
   status.active_seconds = outlook.spending.active_seconds;
   status.eta_seconds.reset();
@@ -143,6 +144,9 @@ std::vector<EventNote> status_notes(const StudyStatus& before, const StudyStatus
   };
   if (before.started_ms == 0 && next.started_ms != 0) {
     notes.push_back({EventType::kNormal, "Started", "searching with " + next.algorithm});
+  }
+  if (next.gpu && before.gpu != next.gpu) {
+    notes.push_back({EventType::kNormal, "GpuProfileChosen", next.gpu->reason});
   }
   if (turned("Waiting", true)) {
     const api::StatusCondition& condition = *find_condition(next.conditions, "Waiting");

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -29,6 +30,7 @@ struct StudyOutlook {
   std::string algorithm;             // the sampler's description of itself
   std::string waiting = {};          // why nothing is begun yet; "" = nothing is in the way
   std::string all_wait = {};         // why of those that have begun none runs
+  std::shared_ptr<const api::GpuChoice> gpu = nullptr;  // null: status.gpu stays as it is
 };
 
 // The status that says so at `now_ms`; updated_ms is `now_ms`.
@@ -39,7 +41,7 @@ api::StudyStatus study_status(const api::Study& study, const StudyOutlook& outlo
 std::optional<std::int64_t> write_time(const api::StudyStatus& before, const api::StudyStatus& next,
                                        bool running, std::int64_t now_ms);
 
-// Events for what changed between two statuses: started, suspended, resumed, ended.
+// Events for what changed between two statuses: started, GPUs chosen, suspended, resumed, ended.
 std::vector<EventNote> status_notes(const api::StudyStatus& before, const api::StudyStatus& next);
 
 // For the column "Status" of tables, from the conditions.

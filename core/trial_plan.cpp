@@ -198,6 +198,7 @@ void TrialPlanner::update_record(RunRecord& record, const Run& run) {
       const std::int64_t began_ms = run.started_ms != 0 ? run.started_ms : unknown;
       // Whoever runs it may have another clock.
       record.running_ms = std::min(std::max(began_ms, record.started_ms), now_ms_);
+      record.gpus = run.gpus;
     }
     if (record.running_ms != 0 && run.state != RunState::kExited) update_workers(record, run);
     update_unplaced(record, run);

@@ -30,6 +30,10 @@ inline constexpr Resource kJobs{"batch", "v1", "jobs", "Job"};
 inline constexpr Resource kPods{"", "v1", "pods", "Pod"};
 inline constexpr Resource kServices{"", "v1", "services", "Service"};
 inline constexpr Resource kClaims{"", "v1", "persistentvolumeclaims", "PersistentVolumeClaim"};
+inline constexpr Resource kResourceClaims{"resource.k8s.io", "v1", "resourceclaims",
+                                          "ResourceClaim"};
+inline constexpr Resource kResourceClaimTemplates{"resource.k8s.io", "v1", "resourceclaimtemplates",
+                                                  "ResourceClaimTemplate"};
 inline constexpr Resource kLeases{"coordination.k8s.io", "v1", "leases", "Lease"};
 inline constexpr Resource kEvents{"events.k8s.io", "v1", "events", "Event"};
 

@@ -5,6 +5,7 @@
 
 #include "kube/json_path.h"
 #include "operator/policies.h"
+#include "runtime/kubernetes/gpu/catalogue.h"
 
 namespace fettle::op {
 
@@ -53,6 +54,16 @@ Status check_policies(kube::Client& client, Log& log) {
   return success();
 }
 
+// Studies that ask for GPUs wait while the list is wrong.
+Status check_gpu_profiles(const Options& options, Log& log) {
+  if (options.gpu_profiles.empty()) return success();
+  kubernetes::GpuCatalogue catalogue(options.gpu_profiles);
+  const auto profiles = catalogue.profiles(0);
+  if (!profiles.ok()) return profiles.error();
+  log.info("the GPU profiles can be used", {{"profiles", std::to_string((*profiles)->size())}});
+  return success();
+}
+
 }  // namespace
 
 Status check_installation(kube::Client& client, const Options& options, const std::string& home,
@@ -60,6 +71,7 @@ Status check_installation(kube::Client& client, const Options& options, const st
   if (options.leader_elect) FETTLE_TRY(check_leader(client, options, home, log));
   if (options.namespaces.empty()) FETTLE_TRY(check_studies(client, "", log));
   for (const std::string& ns : options.namespaces) FETTLE_TRY(check_studies(client, ns, log));
+  FETTLE_TRY(check_gpu_profiles(options, log));
   return check_policies(client, log);
 }
 

@@ -1,6 +1,7 @@
 #include "operator/operator.h"
 
 #include <chrono>
+#include <memory>
 #include <utility>
 
 #include "operator/policies.h"
@@ -60,6 +61,22 @@ control::ManagerOptions manager_options(const Options& options, const Informers&
   return manager;
 }
 
+kubernetes::JobOptions job_options(const Options& options, Log& log, std::int64_t now_ms) {
+  kubernetes::JobOptions out{options.trainer_image, options.trainer_pod,
+                             static_cast<std::int64_t>(options.gang_timeout * 1000)};
+  if (options.gpu_profiles.empty()) return out;
+  out.gpu_catalogue = std::make_shared<kubernetes::GpuCatalogue>(
+      options.gpu_profiles, [&log](bool is_wrong, const std::string& message) {
+        if (is_wrong) {
+          log.error("GPU profiles are wrong; those before stay in force", {{"error", message}});
+        } else {
+          log.info("GPU profiles are in force", {{"profiles", message}});
+        }
+      });
+  (void)out.gpu_catalogue->profiles(now_ms);  // so that what is wrong is told at once
+  return out;
+}
+
 }  // namespace
 
 kube::ClientOptions Operator::client_options() {
@@ -101,8 +118,7 @@ Operator::Operator(Options options, Identity identity, kube::HttpTransport& tran
       store_(client_, informers_.studies.cache(), informers_.trials.cache(), clock_,
              [this](kube::Occurrence event) { recorder_.record(std::move(event)); }),
       runs_(client_, informers_.jobs.cache(), informers_.pods.cache(), store_, clock_,
-            {options_.trainer_image, options_.trainer_pod,
-             static_cast<std::int64_t>(options_.gang_timeout * 1000)}),
+            job_options(options_, log, clock_.now_ms())),
       instruments_(
           {informers_.studies.cache(), informers_.trials.cache(),
            [this] { return manager_.queue_depth(); }, [this] { return manager_.blocked(); },

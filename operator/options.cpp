@@ -92,6 +92,10 @@ void add_places(CLI::App& app, Options& options) {
          [&options](const std::string& path) { options.trainer_pod = read_trainer_pod(path); },
          "JSON of a pod template, laid over the pods of the built-in trainer")
       ->type_name("FILE");
+  app.add_option("--gpu-profiles", options.gpu_profiles,
+                 "JSON list of GPU profiles; read again when it changes (whole GPUs of "
+                 "nvidia.com/gpu)")
+      ->type_name("FILE");
 }
 
 void add_election(CLI::App& app, Options& options) {

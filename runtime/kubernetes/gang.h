@@ -3,11 +3,14 @@
 // Two gangs that each hold a part of the GPUs would deadlock. So the Job of a gang is created
 // suspended, and Jobs are resumed one at a time, oldest first: the next one once all pods of the
 // previous one have a node. So in each domain, the pods that compete for the same nodes (same node
-// selector and GPU resource), at most one gang of an operator is incomplete. Other workloads may
+// selector and GPU profile), at most one gang of an operator is incomplete. Other workloads may
 // take the nodes that it waits for, so a gang that is not complete in time is returned to the
 // queue: its Job is deleted, which frees its GPUs, and its run starts again at the tail. The Job is
 // deleted rather than suspended again because suspended workers may exit with 0, which the Job
 // controller would count as completed indexes.
+//
+// Pods that must not reach their scheduler in bulk (GpuPlacement::is_paced) queue in the same way:
+// each is a gang of one.
 //
 // The state of a gang is an annotation of its Job, so these are functions of observed objects.
 // Pure; usable from any thread.
@@ -21,14 +24,14 @@
 
 namespace fettle::kubernetes {
 
-// On a Job of several workers: its GangState.
+// On a Job that queues for nodes: its GangState.
 inline constexpr const char* kGangAnnotation = "fettle.dev/gang";
 // When the Job was resumed, by the operator's clock.
 inline constexpr const char* kGangOpenedAnnotation = "fettle.dev/gang-opened";
 inline constexpr const char* kGangDomainAnnotation = "fettle.dev/gang-domain";
 
 enum class GangState {
-  kNone,      // one worker, so no gang
+  kNone,      // one worker that does not queue
   kWaiting,   // suspended by the operator until its turn
   kOpen,      // resumed; its pods are being scheduled
   kGathered,  // all workers have had a node; it has left the queue

@@ -5,7 +5,8 @@
 #include "kube/resource.h"
 #include "runtime/kubernetes/claim.h"
 #include "runtime/kubernetes/gang.h"
-#include "runtime/kubernetes/gpu_request.h"
+#include "runtime/kubernetes/gpu/placement.h"
+#include "runtime/kubernetes/gpu/pod_gpus.h"
 #include "runtime/kubernetes/pod_builder.h"
 #include "runtime/kubernetes/pod_group.h"
 #include "runtime/kubernetes/queue.h"
@@ -96,18 +97,18 @@ void keep_on_one_node(const std::string& job, Json& pod_template) {
 
 // The gang domain (gang.h): what pods compete for. A pod group takes no node before it can have all
 // that it needs, so its Job is a domain of its own.
-std::string domain_of(const api::Study& study, const std::string& job, const Json& pod_template) {
+std::string domain_of(const api::Study& study, const std::string& job,
+                      const std::optional<GpuPlacement>& gpus, const Json& pod_template) {
   if (!pod_group_resources(study.spec.trial.gang).empty()) {
     return Json::object({{"group", job}, {"namespace", study.metadata.ns}}).dump();
   }
-  const Result<std::optional<GpuRequest>> gpus = request_gpus(study.spec.trial);
-  return Json::object({{"gpu", gpus.ok() && *gpus ? (*gpus)->resource : ""},
+  return Json::object({{"gpu", gpus ? gpus->profile : ""},
                        {"nodeSelector", object_in(*pod_template.find("spec"), "nodeSelector")}})
       .dump();
 }
 
 void add_workers(const api::Study& study, const api::Trial& trial, const std::string& job,
-                 const Json& pod_template, Json& annotations) {
+                 Json& annotations) {
   if (!is_distributed(study)) return;
   annotations.set(kServiceAnnotation, service_of(job));
   annotations.set(kWorkersAnnotation, std::to_string(trial.spec.workers));
@@ -116,9 +117,13 @@ void add_workers(const api::Study& study, const api::Trial& trial, const std::st
   }
   if (needs_one_node(study)) annotations.set(kOneNodeAnnotation, "true");
   if (has_group(study, trial)) add_pod_group_annotations(study.spec.trial, annotations);
-  if (!is_gang(study, trial)) return;
-  annotations.set(kGangAnnotation, to_string(GangState::kWaiting));
-  annotations.set(kGangDomainAnnotation, domain_of(study, job, pod_template));
+}
+
+// Whether its pods get their nodes when it is its turn (gang.h). A queue opens Jobs by itself.
+bool takes_turns(const api::Study& study, const api::Trial& trial,
+                 const std::optional<GpuPlacement>& gpus) {
+  const bool paced = gpus && gpus->is_paced() && !names_kueue(study.spec.trial);
+  return is_gang(study, trial) || paced;
 }
 
 Json job_annotations(const api::Study& study, const api::Trial& trial) {
@@ -153,6 +158,7 @@ Result<Json> build_job(const api::Study& study, const api::Trial& trial, std::in
   FETTLE_TRY(check_name(name, trial.spec.workers));
   FETTLE_TRY(check_checkpoints(study));
   FETTLE_TRY(check_claim(study));
+  FETTLE_ASSIGN(const auto gpus, place_gpus(study.spec, options.gpu_profiles));
   FETTLE_ASSIGN(Json pod_template, build_pod_template(study, trial, run, name, options));
   Json metadata = Json::object({{"name", name},
                                 {"namespace", trial.metadata.ns},
@@ -162,7 +168,15 @@ Result<Json> build_job(const api::Study& study, const api::Trial& trial, std::in
   if (needs_one_node(study)) keep_on_one_node(name, pod_template);
   join_pod_group(study.spec.trial, name, has_group(study, trial), pod_template);
   Json annotations = job_annotations(study, trial);
-  add_workers(study, trial, name, pod_template, annotations);
+  if (gpus) {
+    annotations.set(kGpusAnnotation, Json(gpus->gpus).dump());
+    annotations.set(kGpuProfileAnnotation, gpus->profile);
+  }
+  add_workers(study, trial, name, annotations);
+  if (takes_turns(study, trial, gpus)) {
+    annotations.set(kGangAnnotation, to_string(GangState::kWaiting));
+    annotations.set(kGangDomainAnnotation, domain_of(study, name, gpus, pod_template));
+  }
   metadata.set("annotations", std::move(annotations));
   metadata.set("ownerReferences", Json(Json::Array{owner_reference(kube::api_version(kube::kTrials),
                                                                    "Trial", trial.metadata)}));
@@ -173,7 +187,7 @@ Result<Json> build_job(const api::Study& study, const api::Trial& trial, std::in
                             {"podReplacementPolicy", "Failed"},
                             {"podFailurePolicy", failure_policy()},
                             {"template", std::move(pod_template)}});
-  if (is_gang(study, trial)) spec.set("suspend", true);
+  if (takes_turns(study, trial, gpus)) spec.set("suspend", true);
   Json job = Json::object(
       {{"apiVersion", "batch/v1"}, {"kind", "Job"}, {"metadata", metadata}, {"spec", spec}});
   if (names_kueue(study.spec.trial)) join_queue(study.spec.trial, job);

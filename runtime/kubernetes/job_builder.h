@@ -9,13 +9,17 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <vector>
 
+#include "api/gpu_profile.h"
 #include "api/study.h"
 #include "api/trial.h"
 #include "base/json.h"
 #include "base/result.h"
 #include "kube/objects.h"
+#include "runtime/kubernetes/gpu/catalogue.h"
 
 namespace fettle::kubernetes {
 
@@ -47,6 +51,9 @@ struct JobOptions {
   Json trainer_pod = {};      // patch of its pod (pod_patch.h); null = none
   // How long the workers of a gang may wait until all have a node (gang.h).
   std::int64_t gang_timeout_ms = 120'000;
+  std::vector<api::GpuProfile> gpu_profiles = api::default_gpu_profiles();  // in order
+  // Where JobRuns reads them anew; null = they stay what they are.
+  std::shared_ptr<GpuCatalogue> gpu_catalogue = nullptr;
 };
 
 // The name of the Service of a Job of several workers. The prefix is there because the name of a

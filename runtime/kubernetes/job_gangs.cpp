@@ -54,9 +54,14 @@ Status JobRuns::apply_gang_step(const GangStep& step) {
 
 std::string JobRuns::why_returned(const kube::Job& job) {
   const std::int64_t with_node = workers_with_node(job, pods_.group(job.metadata.uid));
+  const std::string time =
+      api::format_duration(static_cast<double>(options_.gang_timeout_ms) / 1000);
+  if (job.completions == 1) {
+    return "its pod has no node after " + time +
+           "; it gives way to others, and is tried again at the end of the line";
+  }
   return std::to_string(with_node) + " of " + std::to_string(job.completions) +
-         " workers have a node after " +
-         api::format_duration(static_cast<double>(options_.gang_timeout_ms) / 1000) +
+         " workers have a node after " + time +
          "; they give way to others, and are tried again at the end of the line";
 }
 

@@ -54,6 +54,11 @@ bool is_reported(const api::Trial& trial, const api::Report& words) {
   return known && known->step >= words.step && known->final_result >= words.final_result;
 }
 
+// By which ensure() knows what `owner` has one of.
+std::string key_of_owned(const api::Metadata& owner, const kube::Resource& resource) {
+  return owner.uid + "/" + std::string(resource.plural);
+}
+
 }  // namespace
 
 JobRuns::JobRuns(kube::Client& client, kube::Cache<kube::Job>& jobs, kube::Cache<kube::Pod>& pods,
@@ -78,7 +83,8 @@ JobRuns::JobRuns(kube::Client& client, kube::Cache<kube::Job>& jobs, kube::Cache
 JobRuns::~JobRuns() = default;
 
 Status JobRuns::check(const api::Study& study) {
-  FETTLE_TRY(check_template(client_, study, options_));
+  FETTLE_ASSIGN(const JobOptions options, options_for(study));
+  FETTLE_TRY(check_template(client_, study, options));
   warn_of_volume(study);
   return success();
 }
@@ -101,13 +107,16 @@ void JobRuns::warn_of_volume(const api::Study& study) {
 
 Status JobRuns::start(const api::Study& study, const api::Trial& trial, std::int64_t run) {
   if (const JobPtr job = find_job(trial, run)) return ensure_company(*job);
-  FETTLE_ASSIGN(const Json job, build_job(study, trial, run, options_));
+  FETTLE_ASSIGN(const JobOptions options, options_for(study));
+  FETTLE_ASSIGN(const std::optional<GpuPlacement> gpus, place_now(study, options));
+  FETTLE_ASSIGN(const Json job, build_job(study, trial, run, options));
   if (!why_held(trial, run).empty()) {
     const std::lock_guard lock(mutex_);
     held_.insert(name_of(trial, run));
     return success();
   }
   Status created = ensure_claim(study);
+  if (created.ok() && gpus) created = ensure_gpu_claim(study, *gpus);
   if (created.ok()) created = create(job, trial, run);
   if (created.ok() || created.error().code != ErrorCode::kForbidden) return created;
   {
@@ -204,7 +213,9 @@ Status JobRuns::ensure_company(const kube::Job& job) {
 // The Service comes after the Job, which owns it. observe() repeats this after a crash in between.
 Status JobRuns::ensure_service(const kube::Job& job) {
   if (job.metadata.annotations.count(kServiceAnnotation) == 0) return success();
-  const auto made = ensure(kube::kServices, job.metadata, [&] { return build_service(job); });
+  const auto made =
+      ensure(kube::kServices, job.metadata.ns, key_of_owned(job.metadata, kube::kServices),
+             [&] { return build_service(job); });
   return made.ok() ? success() : Status(made.error());
 }
 
@@ -212,8 +223,8 @@ Status JobRuns::ensure_service(const kube::Job& job) {
 Status JobRuns::ensure_pod_group(const kube::Job& job) {
   Status made = success();
   for (const kube::Resource& resource : pod_group_resources(pod_group_of(job))) {
-    const auto done =
-        ensure(resource, job.metadata, [&] { return build_pod_group(job, resource); });
+    const auto done = ensure(resource, job.metadata.ns, key_of_owned(job.metadata, resource),
+                             [&] { return build_pod_group(job, resource); });
     made = done.ok() ? success() : Status(done.error());
     if (made.ok() || made.error().code != ErrorCode::kNotFound) break;
   }
@@ -223,7 +234,9 @@ Status JobRuns::ensure_pod_group(const kube::Job& job) {
 // The claim's name contains the Study's uid, so an existing one belongs to this Study.
 Status JobRuns::ensure_claim(const api::Study& study) {
   if (!makes_claim(study)) return success();
-  const auto again = ensure(kube::kClaims, study.metadata, [&] { return build_claim(study); });
+  const auto again =
+      ensure(kube::kClaims, study.metadata.ns, key_of_owned(study.metadata, kube::kClaims),
+             [&] { return build_claim(study); });
   if (!again.ok()) return again.error();
   if (!*again) return success();
   store_.record_event({control::Kind::kStudy, {study.metadata.ns, study.metadata.name}, ""},
@@ -234,12 +247,11 @@ Status JobRuns::ensure_claim(const api::Study& study) {
   return success();
 }
 
-// Creates an object that `owner` needs, unless it was ensured recently. True if it had existed and
-// was missing.
-Result<bool> JobRuns::ensure(const kube::Resource& resource, const api::Metadata& owner,
-                             const std::function<Json()>& build) {
+// Creates an object that a Job needs, known here as `key`, unless it was ensured recently. True if
+// it had existed and was missing.
+Result<bool> JobRuns::ensure(const kube::Resource& resource, const std::string& ns,
+                             const std::string& key, const std::function<Json()>& build) {
   const std::int64_t now_ms = clock_.now_ms();
-  const std::string key = owner.uid + "/" + std::string(resource.plural);
   bool known = false;
   {
     const std::lock_guard lock(mutex_);
@@ -247,7 +259,7 @@ Result<bool> JobRuns::ensure(const kube::Resource& resource, const api::Metadata
     known = served != ensured_until_.end();
     if (known && now_ms < served->second) return false;
   }
-  const auto written = client_.create(resource, owner.ns, build());
+  const auto written = client_.create(resource, ns, build());
   if (!written.ok() && written.error().code != ErrorCode::kAlreadyExists) return written.error();
   const std::lock_guard lock(mutex_);
   std::erase_if(ensured_until_, [&](const auto& one) { return one.second + kForgetMs < now_ms; });
@@ -421,7 +433,10 @@ Result<core::Run> JobRuns::observe_one(const kube::Job& job, const api::Trial& t
   if (!study.ok()) return run;
   // A pending run may wait for a claim that a user deleted. An error is ignored: the next reconcile
   // retries.
-  if (run.state == RunState::kPending) (void)ensure_claim(*study);
+  if (run.state == RunState::kPending) {
+    (void)ensure_claim(*study);
+    restore_gpu_claim(*study);
+  }
   if (!study->spec.trial.trainer) read_log(job, *study, trial, pods, run);
   return run;
 }
@@ -472,6 +487,7 @@ void JobRuns::stop_reading() { logs_.stop(); }
 
 core::Capacity JobRuns::capacity(const api::Study& study) {
   core::Capacity capacity;
+  capacity.gpu = gpu_choice(study);
   if (core::sizes_itself(study.spec)) capacity.waiting_elsewhere_ms = waiting_elsewhere(study);
   return capacity;
 }

@@ -17,6 +17,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -28,6 +29,7 @@
 #include "kube/client.h"
 #include "kube/objects.h"
 #include "runtime/kubernetes/gang.h"
+#include "runtime/kubernetes/gpu/placement.h"
 #include "runtime/kubernetes/job_builder.h"
 #include "runtime/kubernetes/log_metrics.h"
 #include "runtime/kubernetes/refusals.h"
@@ -69,9 +71,17 @@ class JobRuns final : public control::Runs {
   Status ensure_service(const kube::Job& job);
   Status ensure_pod_group(const kube::Job& job);
   Status ensure_claim(const api::Study& study);
-  Result<bool> ensure(const kube::Resource& resource, const api::Metadata& owner,
+  Result<bool> ensure(const kube::Resource& resource, const std::string& ns, const std::string& key,
                       const std::function<Json()>& build);
   Status delete_with_pods(const kube::Job& job);
+  // The options with the GPU profiles that are in force now. kUnavailable: there are none.
+  Result<JobOptions> options_for(const api::Study& study);
+  static Result<std::optional<GpuPlacement>> place_now(const api::Study& study,
+                                                       const JobOptions& options);
+  Status ensure_gpu_claim(const api::Study& study, const GpuPlacement& placement);
+  void restore_gpu_claim(const api::Study& study);
+  // What its workers get now; null: nothing, or the profiles offer nothing that fits.
+  std::shared_ptr<const api::GpuChoice> gpu_choice(const api::Study& study);
   std::string why_held(const api::Trial& trial, std::int64_t run) const;
   void add_held(const api::Trial& trial, std::vector<core::Run>& runs);
   void warn_of_volume(const api::Study& study);
@@ -103,7 +113,8 @@ class JobRuns final : public control::Runs {
   Refusals refusals_;
   std::set<RunName> held_;         // runs that wait for the end of an earlier run's pods
   std::set<std::string> removed_;  // uids of deleted Jobs that are still in the cache
-  // By "uid/resource" of what a Job or a Study owns: until when the object is assumed to exist.
+  // By the owner's uid and the name or resource of what a Job or a Study owns: until when the
+  // object is assumed to exist.
   std::map<std::string, std::int64_t> ensured_until_;
   std::map<std::string, RunClock> run_clocks_;  // by the Job's uid
   // By domain: the Jobs in the queue for nodes.

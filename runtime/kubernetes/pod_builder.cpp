@@ -8,7 +8,9 @@
 #include "api/resolve.h"
 #include "core/names.h"
 #include "runtime/kubernetes/claim.h"
-#include "runtime/kubernetes/gpu_request.h"
+#include "runtime/kubernetes/gpu/placement.h"
+#include "runtime/kubernetes/gpu/pod_gpus.h"
+#include "runtime/kubernetes/pod_json.h"
 #include "runtime/kubernetes/trainer_pod.h"
 #include "runtime/pod_template.h"
 #include "runtime/trial_file.h"
@@ -107,25 +109,6 @@ void add_environment(Json container_env, Json ours, Json& container) {
   container.set("env", std::move(env));
 }
 
-// The list `key` of `object`, empty if absent.
-Json list_of(const Json& object, std::string_view key) {
-  const Json* const list = object.find(key);
-  return list != nullptr && list->is_array() ? *list : Json::array();
-}
-
-// The map `key` of `object`, created if absent.
-Json& map_of(Json& object, std::string_view key) {
-  const Json* const found = object.find(key);
-  if (found == nullptr || !found->is_object()) object.set(key, Json::object());
-  return *object.find(key);
-}
-
-void append(Json& object, std::string_view key, Json item) {
-  Json list = list_of(object, key);
-  list.push_back(std::move(item));
-  object.set(key, std::move(list));
-}
-
 // The trial file is mounted as a single file (subPath), because the checkpoints are mounted beside
 // it and nothing can be mounted below a read-only volume.
 void add_volumes(const api::Study& study, Json& pod_spec, Json& container) {
@@ -152,10 +135,10 @@ void add_volumes(const api::Study& study, Json& pod_spec, Json& container) {
          Json::object({{"name", kCheckpointVolume}, {"mountPath", kCheckpoints}}));
 }
 
-void add_gpus(const std::optional<GpuRequest>& gpus, Json& container) {
-  if (!gpus) return;
-  Json& limits = map_of(map_of(container, "resources"), "limits");
-  if (limits.find(gpus->resource) == nullptr) limits.set(gpus->resource, gpus->count);
+// The part of a card that each worker has; nothing where it has whole ones, or none.
+std::optional<api::GpuPart> part_of(const std::optional<GpuPlacement>& gpus) {
+  if (!gpus || !gpus->is_share()) return std::nullopt;
+  return api::GpuPart{gpus->gpus, gpus->memory, gpus->sharing, gpus->enforces};
 }
 
 void add_metadata(const api::Study& study, const api::Trial& trial, std::int64_t run,
@@ -187,9 +170,10 @@ bool is_distributed(const api::Study& study) { return study.spec.trial.workers.m
 
 Result<Json> build_pod_template(const api::Study& study, const api::Trial& trial, std::int64_t run,
                                 const std::string& job, const JobOptions& options) {
-  FETTLE_ASSIGN(const auto gpus, request_gpus(study.spec.trial));
-  FETTLE_ASSIGN(const api::TrialFile file,
-                runtime::make_trial_file(study, trial, run, kCheckpoints));
+  FETTLE_ASSIGN(const auto gpus, place_gpus(study.spec, options.gpu_profiles));
+  FETTLE_ASSIGN(api::TrialFile file, runtime::make_trial_file(study, trial, run, kCheckpoints));
+  file.gpu_part = part_of(gpus);
+  if (gpus) file.grace_period = std::max(file.grace_period, gpus->least_grace);
   FETTLE_ASSIGN(Json env, trial_environment(study, trial, job));
   Json pod_template = study.spec.trial.pod_template;
   if (study.spec.trial.trainer) {
@@ -203,8 +187,8 @@ Result<Json> build_pod_template(const api::Study& study, const api::Trial& trial
   Json& container = *runtime::trial_container(pod_template);
   add_lifecycle(study, job, spec, container);
   add_environment(list_of(container, "env"), std::move(env), container);
-  add_gpus(gpus, container);
   add_volumes(study, spec, container);
+  if (gpus) FETTLE_TRY(apply(*gpus, study, pod_template, container));
   return pod_template;
 }
 

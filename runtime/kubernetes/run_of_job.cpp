@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "runtime/kubernetes/gang.h"
+#include "runtime/kubernetes/gpu/pod_gpus.h"
 #include "runtime/kubernetes/job_builder.h"
 #include "runtime/kubernetes/pod_end.h"
 #include "runtime/kubernetes/queue.h"
@@ -51,6 +52,23 @@ std::map<std::int64_t, PodPtr> newest_pods(const kube::Job& job, const std::vect
   return newest;
 }
 
+// What the Job was made with; absent on one without GPUs, or of an earlier version.
+std::optional<double> gpus_of(const kube::Job& job) {
+  const auto found = job.metadata.annotations.find(kGpusAnnotation);
+  if (found == job.metadata.annotations.end()) return std::nullopt;
+  const std::string& text = found->second;
+  double gpus = 0;
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), gpus);
+  return read.ec == std::errc() && gpus > 0 ? std::optional(gpus) : std::nullopt;
+}
+
+// Whose requests the nodes must meet.
+std::string asked_by(const kube::Job& job) {
+  const auto profile = job.metadata.annotations.find(kGpuProfileAnnotation);
+  if (profile == job.metadata.annotations.end()) return "its template asks";
+  return "its template and GPU profile " + profile->second + " ask";
+}
+
 std::string of_workers(std::int64_t count, const kube::Job& job) {
   return std::to_string(count) + " of " + std::to_string(job.completions) + " workers";
 }
@@ -67,6 +85,7 @@ class RunReader {
     run_.id = number_in(job_.metadata.labels, kRunLabel);
     run_.workers = job_.completions;
     run_.until_step = number_in(job_.metadata.annotations, kUntilStepAnnotation);
+    run_.gpus = gpus_of(job_);
     if (is_returned()) return std::move(run_);
     if (const auto first = pods_.find(0); first != pods_.end()) take_first(*first->second);
     if (was_preempted() || first_succeeded() || ends_by_a_rank() || is_node_lost() ||
@@ -180,7 +199,7 @@ bool RunReader::ends_by_a_rank() {
   if (was_refused(end.reason) && view_.refused_before >= kMaxAdmissionErrors) {
     exit(Outcome::kFailed,
          who + end.reason + "; nodes refused its pod " + std::to_string(kMaxAdmissionErrors + 1) +
-             " times in a row: can they give what its template asks for?",
+             " times in a row: can they give what " + asked_by(job_) + " for?",
          end.at_ms);
     return true;
   }
@@ -284,9 +303,12 @@ std::string RunReader::why_no_pods() const {
   const GangState gang = gang_state(job_);
   if (job_.suspended && gang == GangState::kWaiting) {
     if (view_.now_ms - job_.metadata.created_ms < kTurnPatienceMs) return "";
+    if (job_.completions == 1) {
+      return "it waits in the queue for nodes: trials that share GPUs are scheduled one at a time, "
+             "because their scheduler packs too many on a card when they come at once";
+    }
     return "it waits in the queue for nodes: trials of several workers are scheduled one at a "
-           "time, "
-           "so that no two of them wait for each other";
+           "time, so that no two of them wait for each other";
   }
   if (is_queued() && !queue_of(job_).empty()) {
     if (view_.now_ms - job_.metadata.created_ms < kTurnPatienceMs) return "";
@@ -309,7 +331,7 @@ std::string RunReader::why_no_pods() const {
 std::string RunReader::why_incomplete() const {
   const std::int64_t with_node = workers_with_node(job_, view_.pods);
   const bool gathers = gang_state(job_) == GangState::kOpen && !job_.suspended;
-  if (!gathers || with_node >= job_.completions ||
+  if (!gathers || job_.completions == 1 || with_node >= job_.completions ||
       view_.now_ms - gang_opened_ms(job_) < kPodsPatienceMs) {
     return "";
   }

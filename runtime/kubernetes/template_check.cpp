@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "core/names.h"
+#include "runtime/kubernetes/gpu/placement.h"
+#include "runtime/kubernetes/gpu/pod_gpus.h"
 #include "runtime/kubernetes/pod_group.h"
 #include "runtime/kubernetes/trainer_pod.h"
 #include "runtime/metric_lines.h"
@@ -52,7 +54,7 @@ bool needs_administrator(const Error& error) {
          mentions(error, "failed to configure binding");
 }
 
-// Maps a refusal to the error of check_template(). `what`: "Job" or "pod".
+// What an answered refusal means for the Study. `what`: "Job", "pod" or the kind of claim.
 Status judge(const Error& error, const std::string& what) {
   const std::string where = "the API server refuses the " + what + " of a trial";
   if (error.code == ErrorCode::kInvalid) return Error{ErrorCode::kInvalid, error.message}.in(where);
@@ -116,6 +118,12 @@ Status check_template(kube::Client& client, const api::Study& study, const JobOp
         "container");
   }
   FETTLE_ASSIGN(const Json job, build_job(study, sample_trial(study), 0, options));
+  FETTLE_ASSIGN(const auto gpus, place_gpus(study.spec, options.gpu_profiles));
+  if (gpus && !gpus->claim.is_null()) {
+    const kube::Resource& resource = gpu_claim_resource(*gpus);
+    FETTLE_TRY(dry_run_create(client, resource, build_gpu_claim(study, *gpus), study.metadata.ns,
+                              std::string(resource.kind)));
+  }
   FETTLE_TRY(dry_run_create(client, kube::kJobs, job, study.metadata.ns, "Job"));
   const bool grouped = study.spec.trial.workers.max > 1;
   if (grouped && !pod_group_resources(study.spec.trial.gang).empty()) {

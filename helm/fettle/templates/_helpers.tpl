@@ -128,6 +128,18 @@ run, whoever may create pods can take the operator's account; so Studies are kep
 - apiGroups: [""]
   resources: [persistentvolumeclaims]
   verbs: [create]
+{{- $claims := list }}
+{{- range .Values.gpuProfiles }}
+{{- if .put.claim }}
+{{- $claims = append $claims (ternary "resourceclaims" "resourceclaimtemplates" (.put.sharedClaim | default false)) }}
+{{- end }}
+{{- end }}
+{{- with $claims | uniq | sortAlpha }}
+# GPUs that are claimed (gpuProfiles with put.claim).
+- apiGroups: [resource.k8s.io]
+  resources: {{ . | toJson }}
+  verbs: [create]
+{{- end }}
 - apiGroups: [events.k8s.io]
   resources: [events]
   verbs: [create, patch]
@@ -163,6 +175,7 @@ run, whoever may create pods can take the operator's account; so Studies are kep
 {{- end }}
 - --trainer-image={{ include "fettle.image" (dict "image" .Values.trainer.image "root" .) }}
 - --trainer-pod=/etc/fettle/trainer-pod.json
+- --gpu-profiles=/etc/fettle-gpus/gpu-profiles.json
 - --leader-elect={{ .Values.operator.leaderElection }}
 {{- if .Values.operator.leaderElection }}
 - --lease-namespace={{ .Release.Namespace }}
@@ -207,6 +220,8 @@ tolerations:
 volumes:
 - name: trainer-pod
   configMap: {name: {{ include "fettle.operator" . }}-trainer-pod}
+- name: gpu-profiles
+  configMap: {name: {{ include "fettle.operator" . }}-gpu-profiles}
 {{- end -}}
 
 {{/* And their container. */}}
@@ -215,6 +230,7 @@ image: {{ include "fettle.image" (dict "image" .Values.operator.image "root" .) 
 imagePullPolicy: {{ .Values.operator.image.pullPolicy }}
 volumeMounts:
 - {name: trainer-pod, mountPath: /etc/fettle, readOnly: true}
+- {name: gpu-profiles, mountPath: /etc/fettle-gpus, readOnly: true}
 {{- with .Values.operator.containerSecurityContext }}
 securityContext:
   {{- toYaml . | nindent 2 }}

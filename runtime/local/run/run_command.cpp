@@ -126,7 +126,13 @@ Status check_template(const Json& pod_template) {
 Status check_resources(const api::TrialTemplate& trial) {
   if (!trial.gpu) return success();
   if (trial.gpu->fraction || trial.gpu->memory) {
-    return invalid("spec.trial.gpu: a local run cannot divide a GPU; use count, or leave gpu out");
+    return invalid(
+        "spec.trial.gpu: a local run cannot divide a GPU; use count, leave gpu out, or run it on a "
+        "cluster that shares GPUs (--on cluster)");
+  }
+  if (!trial.gpu->model.empty()) {
+    return invalid(
+        "spec.trial.gpu.model: a local run takes the GPUs of this machine; remove model");
   }
   const auto wanted = static_cast<std::size_t>(api::whole_gpus(trial) * trial.workers.min);
   const std::size_t found = visible_gpus().names.size();

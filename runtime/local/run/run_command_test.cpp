@@ -122,6 +122,8 @@ TEST(RunCommand, WhatALocalRunCannotDoIsRefusedInWords) {
   api::Study shared = study_of(R"({"command": ["a"]})");
   shared.spec.trial.gpu = api::Gpu{{}, 0.5, {}};
   EXPECT_THAT(check_study(shared).error().message, HasSubstr("cannot divide a GPU"));
+  shared.spec.trial.gpu = api::Gpu{1, {}, {}, "H100"};
+  EXPECT_THAT(check_study(shared).error().message, HasSubstr("takes the GPUs of this machine"));
 }
 
 TEST(RunCommand, ANulCharacterIsRefused) {

@@ -35,6 +35,8 @@ PATHS = {
     "leases": "apis/coordination.k8s.io/v1",
     "namespaces": "api/v1",
     "pods": "api/v1",
+    "resourceclaims": "apis/resource.k8s.io/v1",
+    "resourceclaimtemplates": "apis/resource.k8s.io/v1",
     "studies": "apis/fettle.dev/v1alpha1",
     "trials": "apis/fettle.dev/v1alpha1",
 }

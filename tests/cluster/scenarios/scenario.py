@@ -15,7 +15,8 @@ class Scenario(unittest.TestCase):
     """A namespace and a running operator for each test; run.py runs them in parallel."""
 
     alone = False
-    settings = ""  # further values of the chart
+    settings = ""  # further values of the chart, as --set takes them
+    values = None  # and as a document
     # Whether an action is refused three times in a row for the same reason. Otherwise that is a
     # retry which never ends, and fails the test.
     expects_refusals = False
@@ -25,7 +26,7 @@ class Scenario(unittest.TestCase):
     def setUp(self):
         name = self._testMethodName.removeprefix("test_").replace("_", "-")
         self.ns = self.enterContext(cluster.namespace(name[:40]))
-        install_in(self.ns, self.settings)
+        install_in(self.ns, self.settings, values=self.values)
         self.operator = self.start_operator(SCENARIO, self.ns, arguments=self.arguments)
 
     def start_operator(self, release, namespace=None, name="", arguments=()):

@@ -1,5 +1,6 @@
 """Installs the CRDs, the admission policies and the chart's accounts and roles, but no operator:
 scenarios start operators themselves."""
+import json
 import subprocess
 
 from cluster import ROOT, SYSTEM, kubectl
@@ -8,8 +9,10 @@ RELEASE = "fettle"  # of an operator that works in the whole cluster
 SCENARIO = "fettle-scenario"  # of one that works in its own namespace alone
 
 
-def helm(*arguments):
-    subprocess.run(["helm", *arguments], check=True, stdout=subprocess.DEVNULL)
+def helm(*arguments, values=None):
+    subprocess.run(["helm", *arguments, "--values", "-"] if values else ["helm", *arguments],
+                   input=json.dumps(values) if values else None,
+                   check=True, stdout=subprocess.DEVNULL, text=True)  # fmt: skip
 
 
 # What is for all releases of the cluster; install_definitions() has brought it.
@@ -37,10 +40,10 @@ def uninstall():
     helm("uninstall", RELEASE, "--namespace", SYSTEM)
 
 
-def install_in(namespace, settings="", others=()):
+def install_in(namespace, settings="", others=(), values=None):
     """A further release for that namespace, and for others, which goes with it: it has nothing that lives in none."""
     namespaces = ",".join([namespace, *others])
     helm("upgrade", "--install", SCENARIO, str(ROOT / "helm/fettle"), "--namespace", namespace,
          "--set", f"operator.replicas=0,{NOTHING_SHARED}", "--set", f"studyNamespaces={{{namespaces}}}",
          "--set", "studiesBesideOperator=true,admissionPolicies.ofOperator=false,flowControl.operator.enabled=false",
-         "--set", settings or "admissionPolicies.check=false")  # fmt: skip
+         "--set", settings or "admissionPolicies.check=false", values=values)  # fmt: skip

@@ -1,0 +1,105 @@
+// GpuProfile: one way in which a cluster gives out GPUs, as its administrator describes it.
+//
+// The administrator's list is in order of preference. A profile says what it offers (whole GPUs,
+// shares, amounts of memory), what keeps a pod to its share, and what to put on a pod to get it.
+// Values of what is put may hold slots (gpu_slots.h), which take the numbers of a request; nothing
+// that a user writes is spliced into them. Profiles that came from read_gpu_profiles() are valid.
+// Value types: safe to share while nobody changes them.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/field_errors.h"
+#include "api/study.h"
+#include "base/json.h"
+#include "base/result.h"
+
+namespace fettle::api {
+
+enum class GpuSharing {
+  kWhole,        // a card for each request
+  kMig,          // partitions of the hardware
+  kMps,          // NVIDIA's device plugin with sharing.mps
+  kTimeSlicing,  // NVIDIA's device plugin with sharing.timeSlicing
+  kDra,          // dynamic resource allocation: a ResourceClaim
+  kKai,          // KAI-Scheduler, Run:ai
+  kHami,         // HAMi
+  kVolcano,      // Volcano's vGPU
+  kOther,        // any other vendor's resource
+};
+
+// What keeps a pod from using more than its share. In ascending order.
+enum class GpuEnforcement { kNothing, kMemory, kHardware };
+
+// Parts of one card: multiples of `step`, from one step up to `max`.
+struct GpuFractions {
+  double step = 1;
+  std::optional<double> max;  // absent: the largest below 1
+  bool operator==(const GpuFractions&) const = default;
+};
+
+// Memory of one card in bytes: multiples of `step`, from one step up to `max`.
+struct GpuMemories {
+  double step = 1;
+  std::optional<double> max;  // absent: the memory of a card
+  bool operator==(const GpuMemories&) const = default;
+};
+
+// At least one of the three.
+struct GpuOffers {
+  std::optional<std::int64_t> count;  // the most whole GPUs of one worker
+  std::optional<GpuFractions> fraction;
+  std::optional<GpuMemories> memory;
+  bool operator==(const GpuOffers&) const = default;
+};
+
+struct GpuPut {
+  Json limits;  // of the trial's container: resource to a whole number, or a text with slots
+  std::map<std::string, std::string> labels;
+  std::map<std::string, std::string> annotations;
+  std::map<std::string, std::string> node_selector;
+  std::map<std::string, std::string> env;
+  std::vector<Toleration> tolerations;
+  std::string scheduler_name;
+  std::string runtime_class;
+  Json claim;                 // the spec of a ResourceClaim
+  bool shared_claim = false;  // one claim for all pods of a Study; else one for each pod
+  bool operator==(const GpuPut&) const = default;
+};
+
+struct GpuProfile {
+  std::string name;
+  GpuSharing sharing = GpuSharing::kWhole;
+  std::vector<std::string> models;  // of its cards, as the label nvidia.com/gpu.product has them
+  std::optional<double> memory;     // bytes of one card
+  GpuOffers offers;
+  GpuEnforcement enforces = GpuEnforcement::kNothing;
+  GpuPut put;
+  bool operator==(const GpuProfile&) const = default;
+};
+
+inline constexpr std::size_t kMostGpuProfiles = 64;
+
+// Whether it offers one size, such as a MIG slice or one of N replicas, and says both its fraction
+// and its memory.
+bool is_one_slice(const GpuProfile& profile);
+// The largest fraction of a card, and the most bytes of one, that it offers; absent: none.
+std::optional<double> largest_fraction(const GpuProfile& profile);
+std::optional<double> largest_memory(const GpuProfile& profile);
+
+// Checks across the fields of one profile, `path` being where it stands (check_gpu_profile.cpp).
+void check_gpu_profile(const GpuProfile& profile, const FieldPath& path, FieldErrors& errors);
+
+// Reads the list. The error names each profile with what is wrong in it, one line each.
+Result<std::vector<GpuProfile>> read_gpu_profiles(const Json& list);
+Json write_gpu_profiles(const std::vector<GpuProfile>& profiles);
+
+// What a cluster is taken to offer whose administrator says nothing: whole GPUs of NVIDIA's device
+// plugin.
+const std::vector<GpuProfile>& default_gpu_profiles();
+
+}  // namespace fettle::api

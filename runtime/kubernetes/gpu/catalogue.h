@@ -1,0 +1,51 @@
+// GpuCatalogue: the administrator's GPU profiles, read from a file that may change at any time.
+//
+// On a cluster the file is a key of a mounted ConfigMap, which the kubelet replaces within a minute
+// or so of a change. The file is read again when somebody asks and the last reading is kAgainMs
+// old; nothing runs in between. A list that is wrong never replaces one that was right: it is told
+// once, and the earlier one stays in force. Before there was a right one nothing is placed.
+// Thread-safe; `tell` is called on the thread that asks.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "api/gpu_profile.h"
+#include "base/result.h"
+
+namespace fettle::kubernetes {
+
+class GpuCatalogue {
+ public:
+  using Profiles = std::shared_ptr<const std::vector<api::GpuProfile>>;
+  // What was read: a list that is in force from now on, or why it is not.
+  using Tell = std::function<void(bool is_wrong, const std::string& message)>;
+
+  static constexpr std::int64_t kAgainMs = 10'000;
+
+  // Whole GPUs of NVIDIA's device plugin, for ever.
+  GpuCatalogue();
+  explicit GpuCatalogue(std::string path, Tell tell = {});
+
+  // The list in force. kUnavailable: there never was a right one; says what is wrong.
+  Result<Profiles> profiles(std::int64_t now_ms);
+
+ private:
+  void read(std::int64_t now_ms);
+
+  const std::string path_;  // "" = none
+  const Tell tell_;
+
+  std::mutex mutex_;
+  Profiles profiles_;  // null: none yet
+  std::string text_;   // the file as it was last read
+  std::string trouble_;
+  std::int64_t read_ms_ = 0;
+  bool was_read_ = false;
+};
+
+}  // namespace fettle::kubernetes

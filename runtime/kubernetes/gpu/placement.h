@@ -1,0 +1,84 @@
+// Placement: what a trial asks of GPUs, put on one of the cluster's GPU profiles, or refused.
+//
+// A profile fits if it offers exactly what is asked for: a count up to its own, a fraction that is
+// a multiple of its step, or at least as much memory. Of those that fit the one is chosen that
+// enforces most, and of equals the first in the administrator's list. The same request and profiles
+// give the same placement. Pure functions; usable from any thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "api/gpu_profile.h"
+#include "api/study.h"
+#include "base/json.h"
+#include "base/result.h"
+
+namespace fettle::kubernetes {
+
+// What each worker asks for: exactly one of count, fraction and memory.
+struct GpuRequest {
+  std::optional<std::int64_t> count;
+  std::optional<double> fraction;
+  std::optional<double> memory;  // bytes
+  std::string model;             // "" = any card
+  std::int64_t workers = 1;      // the most of one trial
+  std::int64_t parallelism = 1;  // trials of the Study at once
+};
+
+// What the pod of a worker gets.
+struct GpuPlacement {
+  std::string profile;  // its name
+  api::GpuSharing sharing = api::GpuSharing::kWhole;
+  api::GpuEnforcement enforces = api::GpuEnforcement::kNothing;
+  std::string why;  // a sentence
+
+  double gpus = 1;                     // of each worker: 2, 0.25
+  std::optional<std::int64_t> memory;  // bytes of one card that the worker has; absent: not known
+  double least_grace = 0;              // seconds between SIGTERM and SIGKILL, at least
+
+  std::map<std::string, std::int64_t> limits;
+  std::map<std::string, std::string> labels;
+  std::map<std::string, std::string> annotations;
+  std::map<std::string, std::string> node_selector;
+  std::map<std::string, std::string> env;
+  std::vector<api::Toleration> tolerations;
+  std::string scheduler;      // "" = the cluster's default
+  std::string runtime_class;  // "" = the node's own
+  Json claim;                 // the spec of a ResourceClaim; null = none
+  bool shared_claim = false;  // one for all pods of the Study; else one for each pod
+
+  bool is_share() const { return gpus < 1; }
+  // KAI-Scheduler packs too many on a card when shares come in bulk (KAI-Scheduler#2153), so its
+  // pods get their nodes one after the other.
+  bool is_paced() const { return is_share() && sharing == api::GpuSharing::kKai; }
+  bool operator==(const GpuPlacement&) const = default;
+};
+
+struct GpuRefusal {
+  std::string reason;                   // what was asked for, and why it cannot be had
+  std::vector<std::string> can_be_had;  // "fraction 0.25 (profile mps)"; empty: no profile has GPUs
+
+  // Both in one message, with the way out.
+  Error error() const;
+};
+
+// Nothing for a trial on the CPU.
+std::optional<GpuRequest> gpu_request(const api::StudySpec& spec);
+
+// `profiles`: in the administrator's order.
+std::variant<GpuPlacement, GpuRefusal> place(const GpuRequest& request,
+                                             const std::vector<api::GpuProfile>& profiles);
+
+// The placement of a Study's workers; nothing for the CPU. kInvalid: refused, in words.
+Result<std::optional<GpuPlacement>> place_gpus(const api::StudySpec& spec,
+                                               const std::vector<api::GpuProfile>& profiles);
+
+// What the Study's status says of it.
+api::GpuChoice choice_of(const GpuPlacement& placement);
+
+}  // namespace fettle::kubernetes

@@ -1,0 +1,175 @@
+#include "runtime/kubernetes/gpu/pod_gpus.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstdint>
+#include <utility>
+
+#include "api/field_writer.h"
+#include "api/study_fields.h"
+#include "base/check.h"
+#include "core/names.h"
+#include "runtime/kubernetes/job_builder.h"
+#include "runtime/kubernetes/pod_json.h"
+
+namespace fettle::kubernetes {
+namespace {
+
+constexpr const char* kClaimInPod = "fettle-gpu";
+constexpr const char* kGraceField = "terminationGracePeriodSeconds";
+constexpr std::string_view kNvidiaGpu = "nvidia.com/gpu";
+// Enough of the uid to tell a Study from an earlier one of its name.
+constexpr std::size_t kUidPart = 8;
+
+// Texts of ours that differ have different ones, all but certainly (FNV-1a, 32 bits).
+std::string short_hash(std::string_view text) {
+  constexpr std::uint32_t kBasis = 2'166'136'261U;
+  constexpr std::uint32_t kPrime = 16'777'619U;
+  std::uint32_t hash = kBasis;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * kPrime;
+  std::array<char, 8> digits{};
+  constexpr int kHex = 16;
+  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), hash, kHex);
+  return {digits.data(), end.ptr};
+}
+
+Error contradiction(const std::string& field, std::string_view found, const GpuPlacement& placement,
+                    const std::string& needed) {
+  return invalid("spec.trial.template.spec." + field + ": found " + std::string(found) +
+                 ", and GPU profile " + placement.profile + " needs " + needed +
+                 ": remove it from the template, or choose other GPUs in spec.trial.gpu");
+}
+
+Status add_limits(const GpuPlacement& placement, Json& container) {
+  Json& limits = map_of(map_of(container, "resources"), "limits");
+  if (placement.is_share() && placement.limits.count(std::string(kNvidiaGpu)) == 0 &&
+      limits.find(kNvidiaGpu) != nullptr) {
+    return contradiction("containers[].resources.limits", "nvidia.com/gpu", placement,
+                         "that no whole GPU is asked for beside the share");
+  }
+  for (const auto& [resource, amount] : placement.limits) {
+    if (limits.find(resource) == nullptr) limits.set(resource, amount);
+  }
+  return success();
+}
+
+void add_missing(const std::map<std::string, std::string>& texts, Json& object,
+                 std::string_view key) {
+  if (texts.empty()) return;
+  Json& map = map_of(object, key);
+  for (const auto& [name, text] : texts) {
+    if (map.find(name) == nullptr) map.set(name, text);
+  }
+}
+
+// A template's own is kept, too: labels and queues are the user's.
+void add_metadata(const GpuPlacement& placement, Json& pod_template) {
+  Json& metadata = map_of(pod_template, "metadata");
+  add_missing(placement.labels, metadata, "labels");
+  if (placement.annotations.empty()) return;
+  Json& annotations = map_of(metadata, "annotations");
+  for (const auto& [name, text] : placement.annotations) annotations.set(name, text);
+}
+
+Status add_scheduling(const GpuPlacement& placement, Json& spec) {
+  const std::string_view scheduler = text_of(spec, "schedulerName");
+  if (!placement.scheduler.empty()) {
+    if (!scheduler.empty() && scheduler != placement.scheduler) {
+      return contradiction("schedulerName", scheduler, placement, placement.scheduler);
+    }
+    spec.set("schedulerName", placement.scheduler);
+  }
+  if (!placement.node_selector.empty()) {
+    Json& selector = map_of(spec, "nodeSelector");
+    for (const auto& [label, value] : placement.node_selector) {
+      const std::string_view found = text_of(selector, label);
+      if (!found.empty() && found != value) {
+        return contradiction("nodeSelector", label + "=" + std::string(found), placement, value);
+      }
+      selector.set(label, value);
+    }
+  }
+  for (const api::Toleration& toleration : placement.tolerations) {
+    append(spec, "tolerations", api::write_struct(toleration));
+  }
+  if (!placement.runtime_class.empty() && spec.find("runtimeClassName") == nullptr) {
+    spec.set("runtimeClassName", placement.runtime_class);
+  }
+  return success();
+}
+
+void add_env(const GpuPlacement& placement, Json& container) {
+  const Json known = list_of(container, "env");
+  const auto is_set = [&](const std::string& name) {
+    return std::any_of(known.as_array().begin(), known.as_array().end(),
+                       [&](const Json& variable) { return text_of(variable, "name") == name; });
+  };
+  for (const auto& [name, text] : placement.env) {
+    if (is_set(name)) continue;
+    append(container, "env", Json::object({{"name", name}, {"value", text}}));
+  }
+}
+
+void add_claim(const GpuPlacement& placement, const api::Study& study, Json& spec,
+               Json& container) {
+  const char* const kind =
+      placement.shared_claim ? "resourceClaimName" : "resourceClaimTemplateName";
+  append(spec, "resourceClaims",
+         Json::object({{"name", kClaimInPod}, {kind, gpu_claim_name(study, placement)}}));
+  append(map_of(container, "resources"), "claims", Json::object({{"name", kClaimInPod}}));
+}
+
+// Raised where it is too short for neighbours on the card.
+void add_grace(const GpuPlacement& placement, Json& spec) {
+  const auto least = static_cast<std::int64_t>(std::ceil(placement.least_grace));
+  const Json* const found = spec.find(kGraceField);
+  const bool enough = found != nullptr && found->is_integer() && found->as_integer() >= least;
+  if (least > 0 && !enough) spec.set(kGraceField, least);
+}
+
+}  // namespace
+
+Status apply(const GpuPlacement& placement, const api::Study& study, Json& pod_template,
+             Json& container) {
+  Json& spec = *pod_template.find("spec");
+  FETTLE_TRY(add_scheduling(placement, spec));
+  FETTLE_TRY(add_limits(placement, container));
+  add_metadata(placement, pod_template);
+  add_env(placement, container);
+  add_grace(placement, spec);
+  if (!placement.claim.is_null()) add_claim(placement, study, spec, container);
+  return success();
+}
+
+std::string gpu_claim_name(const api::Study& study, const GpuPlacement& placement) {
+  return study.metadata.name + "-gpu-" + study.metadata.uid.substr(0, kUidPart) + "-" +
+         short_hash(placement.claim.dump());
+}
+
+const kube::Resource& gpu_claim_resource(const GpuPlacement& placement) {
+  return placement.shared_claim ? kube::kResourceClaims : kube::kResourceClaimTemplates;
+}
+
+Json build_gpu_claim(const api::Study& study, const GpuPlacement& placement) {
+  CHECK(!placement.claim.is_null(), "there is no claim to make");
+  const kube::Resource& resource = gpu_claim_resource(placement);
+  const Json labels = Json::object({{core::kStudyLabel, study.metadata.name}});
+  const Json owner =
+      owner_reference(kube::api_version(kube::kStudies), kube::kStudies.kind, study.metadata);
+  const Json metadata = Json::object({{"name", gpu_claim_name(study, placement)},
+                                      {"namespace", study.metadata.ns},
+                                      {"labels", labels},
+                                      {"ownerReferences", Json(Json::Array{owner})}});
+  const Json spec = placement.shared_claim
+                        ? placement.claim
+                        : Json::object({{"metadata", Json::object({{"labels", labels}})},
+                                        {"spec", placement.claim}});
+  return Json::object({{"apiVersion", kube::api_version(resource)},
+                       {"kind", resource.kind},
+                       {"metadata", metadata},
+                       {"spec", spec}});
+}
+
+}  // namespace fettle::kubernetes

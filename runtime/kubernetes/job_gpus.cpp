@@ -1,0 +1,56 @@
+// The part of JobRuns that knows which GPU profiles are in force, and makes the claims that pods
+// refer to.
+#include <memory>
+#include <utility>
+
+#include "runtime/kubernetes/gpu/placement.h"
+#include "runtime/kubernetes/gpu/pod_gpus.h"
+#include "runtime/kubernetes/job_runs.h"
+
+namespace fettle::kubernetes {
+
+Result<JobOptions> JobRuns::options_for(const api::Study& study) {
+  JobOptions options = options_;
+  if (!study.spec.trial.gpu || options.gpu_catalogue == nullptr) return options;
+  FETTLE_ASSIGN(const GpuCatalogue::Profiles profiles,
+                options.gpu_catalogue->profiles(clock_.now_ms()));
+  options.gpu_profiles = *profiles;
+  return options;
+}
+
+// What could be had when the Study began, and cannot now, an administrator has taken away: no run
+// fails by that.
+Result<std::optional<GpuPlacement>> JobRuns::place_now(const api::Study& study,
+                                                       const JobOptions& options) {
+  auto placed = place_gpus(study.spec, options.gpu_profiles);
+  if (placed.ok()) return placed;
+  return Error{ErrorCode::kUnavailable, placed.error().message};
+}
+
+std::shared_ptr<const api::GpuChoice> JobRuns::gpu_choice(const api::Study& study) {
+  const Result<JobOptions> options = options_for(study);
+  if (!options.ok()) return nullptr;
+  const auto gpus = place_gpus(study.spec, options->gpu_profiles);
+  if (!gpus.ok() || !*gpus) return nullptr;
+  return std::make_shared<const api::GpuChoice>(choice_of(**gpus));
+}
+
+// Its name says whose it is and what is claimed: where there is one, it is this.
+Status JobRuns::ensure_gpu_claim(const api::Study& study, const GpuPlacement& placement) {
+  if (placement.claim.is_null()) return success();
+  const std::string key = study.metadata.uid + "/" + gpu_claim_name(study, placement);
+  const auto made = ensure(gpu_claim_resource(placement), study.metadata.ns, key,
+                           [&] { return build_gpu_claim(study, placement); });
+  return made.ok() ? success() : Status(made.error());
+}
+
+// The claim of a run that waits, perhaps because somebody deleted it. What cannot be made now is
+// made at a later look.
+void JobRuns::restore_gpu_claim(const api::Study& study) {
+  const Result<JobOptions> options = options_for(study);
+  if (!options.ok()) return;
+  const auto gpus = place_gpus(study.spec, options->gpu_profiles);
+  if (gpus.ok() && *gpus) (void)ensure_gpu_claim(study, **gpus);
+}
+
+}  // namespace fettle::kubernetes
