@@ -250,7 +250,7 @@ TEST(Model, TakesAParameterOfOneValue) {
   EXPECT_EQ(model.dependence(2).size(), 1U);
 }
 
-// Spaces as the samplers are tested on: every answer is finite and adds up.
+// Spaces as the samplers are tested on: every answer is finite and sums to its parts.
 TEST(Model, StandsRandomSpaces) {
   for (std::uint64_t i = 0; i < 40; ++i) {
     Random random(11, i);

@@ -67,6 +67,25 @@ upward="$(local_upward store 'run/|process/|session')$(local_upward process 'run
 [ -z "$upward" ] || fail "an include that points up:
 $upward"
 
+# The same between the rooms of search; the files at its top tie them together, and the rooms see
+# only the three that say what a sampler is.
+room_allowed() {
+  local contract='search/(search|fold|cost_ledger)\.h'
+  case $1 in
+    maths) echo 'search/maths/' ;;
+    space) echo 'search/(maths|space)/' ;;
+    samplers) echo "search/(maths|space|samplers)/|$contract" ;;
+    gp) echo "search/(maths|space|samplers|gp)/|$contract" ;;
+    rungs) echo "search/(maths|space|samplers|gp|rungs)/|$contract" ;;
+  esac
+}
+for room in maths space samplers gp rungs; do
+  upward=$(git grep -nE '^#include "search/' -- "search/$room/*.h" "search/$room/*.cpp" ':!*_test.cpp' |
+    grep -vE "#include \"($(room_allowed "$room"))" || true)
+  [ -z "$upward" ] || fail "an include that points up within search:
+$upward"
+done
+
 scripts/names_lint.py "${sources[@]}" "${inline_parts[@]}" || failed=1
 scripts/rooms_lint.py kernels || failed=1
 
@@ -74,6 +93,21 @@ scripts/rooms_lint.py kernels || failed=1
 wide=$(LC_ALL=C.UTF-8 grep -nE '^.{101,}$' "${sources[@]}" "${inline_parts[@]}" | grep -E '^[^:]+:[0-9]+:(.* )?// ' || true)
 [ -z "$wide" ] || fail "comments over 100 columns:
 $wide"
+
+# Words that the field has better ones for (docs/glossary.md). A folder is added once it is clean.
+refuse() {  # WORDS BETTER PATH...
+  local words=$1 better=$2 found
+  shift 2
+  found=$(git grep -nE "$words" -- "$@" ':!docs/glossary.md' ':!docs/decisions/0049-*' ':!scripts/lint.sh' ':!*/testdata/*' ':!*.json' || true)
+  [ -z "$found" ] || fail "write $better (docs/glossary.md):
+$found"
+}
+plain=(base docs examples explain machine search control operator
+  runtime tests README.md)
+refuse '\b[Ss]o many\b' 'N, or this many' "${plain[@]}"
+refuse '\b[Dd]ear(er|est)?\b' expensive ':!scripts/house_numbers.py'
+refuse '\b[Aa]dd(s|ed|ing)? up\b' 'all-reduce, or sum' "${plain[@]}"
+refuse '\bborne\b|\b([Ww]hat|that) (came|became) of\b' 'tolerated; results, state' "${plain[@]}"
 
 # A path in a document is that of a file or a folder, or a pattern that some match.
 folders=$(git ls-tree -d --name-only HEAD | grep -v '^\.' | paste -sd'|')

@@ -17,18 +17,19 @@ struct Choice {
   std::string reason;     // completes "..., because "
 };
 
-// Whether a Gaussian process is worth its cost: not with so many parameters, conditions or trials
-// that it would be slow and TPE as good.
+// Whether a Gaussian process is worth its cost. With too many parameters, conditions or trials it
+// is slow, and TPE as good.
 bool is_worth_gp(const Problem& problem, const Space& space);
 
 // What decides whether steps can be saved, and are worth it.
 struct Fidelity {
-  bool resumes = false;      // a trial that pauses goes on from its checkpoint
+  bool resumes = false;      // a trial that pauses resumes from its checkpoint
   bool limits_work = false;  // the budget is time or GPU-hours, not only a number of trials
   bool few_trials = false;   // at most kFewTrials of them
 };
 
-// So many trials cost no more to their end than a search that saves steps needs to be as good.
+// This many trials, all run to their end, cost no more than a search that saves steps needs to be
+// as good.
 inline constexpr std::int64_t kFewTrials = 25;
 
 // Settles what `auto` does about steps: puts `bohb`, or a rule of early stopping, into the problem

@@ -28,7 +28,7 @@ struct CostBudget {
 
 class CostLedger {
  public:
-  // Costs that are this many times above or below the median count as just so many: one that was
+  // Costs that are further than this factor from the median count as if at it: one that was
   // measured wrongly must not flatten all others.
   static constexpr double kFarthest = 1e4;
   // Trials that a model of the cost is fitted to, at most.

@@ -1,4 +1,4 @@
-// Search: what to try next (Sampler) and who goes on (judge).
+// Search: what to try next (Sampler) and which trials continue (judge).
 //
 // Both are pure functions of the problem and the history: no clock, no randomness but what follows
 // from the seed, no IO. A sampler is a fold over the history in order; it may cache what it folded,
@@ -153,7 +153,7 @@ std::vector<std::int64_t> rung_steps(const api::Algorithm& algorithm,
                                      const std::optional<api::EarlyStopping>& rules,
                                      const api::Resource& resource);
 
-// Whether `trial` goes on, given its newest Rung event in `history` and all events before that.
+// Whether `trial` continues, given its newest Rung event in `history` and all events before that.
 // Events after seq `basis` do not count.
 Judgement judge(const Problem& problem, const api::EarlyStopping& rules, const History& history,
                 std::int64_t trial, std::int64_t basis = std::numeric_limits<std::int64_t>::max());

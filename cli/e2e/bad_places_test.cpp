@@ -147,7 +147,7 @@ TEST(Disk, FullOfTheStoreHoldsTheStudyUntilThereIsRoom) {
   if (!disk.mounted()) GTEST_SKIP() << "only root can mount";
   const pid_t running = shop.start({"run", "study.yaml"});
   ASSERT_TRUE(have_ended(shop));
-  // Longer than a failing store used to be borne.
+  // Longer than a failing store used to be tolerated.
   std::this_thread::sleep_for(std::chrono::seconds(6));
   EXPECT_EQ(shop.count_lines("begun"), 2U) << "nothing new starts";
   ASSERT_TRUE(disk.resize("20m"));

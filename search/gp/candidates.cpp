@@ -9,8 +9,8 @@ namespace {
 
 constexpr double kMeanChanges = 2;        // parameters that a perturbation changes, about
 constexpr double kLargestStep = 0.5;      // of the unit interval
-constexpr double kStepRange = 100;        // the smallest step is so many times smaller
-constexpr std::uint64_t kManyCells = 24;  // rounding to one of so many hardly matters
+constexpr double kStepRange = 100;        // ratio of the largest to the smallest step
+constexpr std::uint64_t kManyCells = 24;  // rounding to one of this many hardly matters
 
 double reflect(double unit) {
   unit = std::abs(unit);

@@ -3,7 +3,7 @@
 // costs multiply and span decades, as those of trainings do.
 //
 // What is predicted is the median. The mean of a log-normal cost would count a place that is not
-// known as dear, the mean of its inverse as cheap: exploring is the improvement's business.
+// known as expensive, the mean of its inverse as cheap: exploring is the improvement's business.
 // Invariant: a function of what the ledger was told, whatever was asked before. Not synchronised.
 #pragma once
 

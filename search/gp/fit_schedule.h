@@ -13,7 +13,7 @@
 namespace fettle::search::gp {
 
 inline constexpr std::int64_t kEveryOutcome = 32;     // up to here
-inline constexpr std::int64_t kShareOfOutcomes = 20;  // later: when one in so many is new
+inline constexpr std::int64_t kShareOfOutcomes = 20;  // later: when one in this many is new
 inline constexpr std::int64_t kFirstAnchor = 8;
 
 // The length after `count` at which hyperparameters are fitted again.

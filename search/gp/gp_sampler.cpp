@@ -155,7 +155,7 @@ class GpSampler final : public FoldingSampler {
 
   // Whether an expected improvement is next to nothing in the objective's own units. The warp of
   // the targets zooms in on where many good results lie: without this a search that has found a
-  // local optimum would go on to polish it for ever.
+  // local optimum would polish it forever.
   bool is_worthless(double log_improvement) {
     const std::optional<double> spread = outcomes_.spread();
     if (!spread) return false;

@@ -37,7 +37,7 @@ class Price final : public Term {
   // "0.6 times the logarithm of the predicted cost plus 2.5": what it takes off.
   std::string words() const;
 
-  // Below 0 where a point is dear. Only if prices differ.
+  // Below 0 where a point is expensive. Only if prices differ.
   double at(const Point& point) const override { return -weight_ * with_place(log_cost(point)); }
   double at(const Inputs& points, Index row, Eigen::VectorXd& slope) const override;
 

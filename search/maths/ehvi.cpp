@@ -25,7 +25,7 @@ std::vector<Losses> front_of(const std::vector<Losses>& points) {
   return out;
 }
 
-// The boxes of one slice, put on top of those `open` below it: one that goes on stays open, the
+// The boxes of one slice, put on top of those `open` below it: one that continues stays open, the
 // others end at `height` in the objective that is added. Boxes of a slice differ in their last low
 // face, by which both lists ascend.
 void stack(const std::vector<Box>& slice, double height, std::vector<Box>& open,

@@ -26,7 +26,7 @@ double box(const Losses& point, const Losses& reference, std::size_t objectives)
   return out;
 }
 
-// Hypervolumes over the first so many objectives, counting the work.
+// Hypervolumes over the first objectives, counting the work.
 class Wfg {
  public:
   explicit Wfg(const Losses& reference) : reference_(reference) {}

@@ -1,6 +1,6 @@
-// Who goes on: which rule looks at which steps, and what each needs of the history. The rules are
-// in stopping_ranks.cpp (by comparison with others at the same step) and stopping_curves.cpp (by
-// the trial's own curve).
+// Early stopping: which rule judges at which steps, and what each needs of the history. The rules
+// are in stopping_ranks.cpp (by comparison with others at the same step) and stopping_curves.cpp
+// (by the trial's own curve).
 //
 // The first objective decides. A trial without a finite value at a rung stops under asha,
 // percentile and threshold. No trial stops for a constraint: asha puts those that are outside one

@@ -1,4 +1,4 @@
-// hyperband: points from the prior; who goes on is schedule.h's business.
+// hyperband: points from the prior; schedule.h decides which trials are promoted.
 #include "search/rungs/rung_table.h"
 #include "search/samplers/samplers.h"
 

@@ -1,10 +1,10 @@
-// Populations: who goes on and who is replaced in population based training (pbt: Jaderberg et al.
-// 2017, arXiv 1711.09846; pb2: Parker-Holder et al. 2020, arXiv 2002.02518), and the replay of a
-// schedule that such a search found.
+// Populations: which trials continue and which are replaced in population based training (pbt:
+// Jaderberg et al. 2017, arXiv 1711.09846; pb2: Parker-Holder et al. 2020, arXiv 2002.02518), and
+// the replay of a schedule that such a search found.
 //
 // The members train in intervals of some steps and pause after each. Their values there are
 // compared: one of the worst is replaced by a new trial that starts from the checkpoint of one of
-// the best at the same step, with changed parameters; the others go on themselves. The population
+// the best at the same step, with changed parameters; the others continue. The population
 // is constant, and the whole of it costs what as many full trainings cost.
 //
 // Decided is whoever has come to the lowest step that members are at, as soon as half of them, and

@@ -1,5 +1,5 @@
-// The points with which the members of a population begin, and those of a schedule. Who goes on and
-// what takes over is population.h's business.
+// The points with which the members of a population begin, and those of a schedule. Which trials
+// continue and what takes over is population.h's business.
 #include "base/philox.h"
 #include "search/fold.h"
 #include "search/rungs/population.h"

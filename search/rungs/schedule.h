@@ -1,4 +1,4 @@
-// Who goes on where trials pause: asynchronous successive halving by promotion (Li et al. 2020, "A
+// Promotion where trials pause: asynchronous successive halving by promotion (Li et al. 2020, "A
 // system for massively parallel hyperparameter tuning") in the brackets of Hyperband (Li et al.
 // 2018). A trial begins at the rung of its bracket, runs to that rung's step and pauses; when it is
 // among the best 1/eta of all values at its rung it is promoted to the next one, and resumes from
@@ -35,7 +35,7 @@ struct Promotion {
   std::string reason;  // for people: "rung 1 (step 3): 0.71 is among the best 4 of 12"
 };
 
-// The trial that is to go on next, if any; highest rungs first. `last`: no new trial will be
+// The trial that is to resume next, if any; highest rungs first. `last`: no new trial will be
 // created. Then, once nothing runs, the best of each rung is promoted even if it is one of few and,
 // where that one has failed, the next best, so that a trial reaches resource.max. Only where
 // promotes().

@@ -1,10 +1,10 @@
 // The rules that compare a trial with others at the same step.
 //
 // asha: the stopping variant of Li et al. 2020, "A system for massively parallel hyperparameter
-// tuning": at each rung the best 1/eta of all values recorded there so far go on, and at least the
-// best one. median: Golovin et al. 2017, "Google Vizier": a trial stops whose best value so far is
-// worse than the median of the running averages of the others at that step. percentile: one stops
-// whose best value so far is worse than so many percent of the others' best values up to that step.
+// tuning": at each rung the best 1/eta of all values recorded there so far continue, and at least
+// the best one. median: Golovin et al. 2017, "Google Vizier": a trial stops whose best value so far
+// is worse than the median of the running averages of the others at that step. percentile: one
+// stops whose best value so far is worse than N percent of the others' best values up to that step.
 #include <algorithm>
 #include <cmath>
 #include <compare>

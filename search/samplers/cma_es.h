@@ -33,7 +33,7 @@ class CmaEs {
     Eigen::MatrixXd covariance;
   };
 
-  // The fewest positions in a generation, and the usual number for so many parameters.
+  // The fewest positions in a generation, and the usual number for this number of parameters.
   static constexpr std::int64_t kSmallestPopulation = 4;
   static std::int64_t usual_population(std::size_t parameters);
 

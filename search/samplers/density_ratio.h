@@ -45,8 +45,8 @@ class DensityRatio {
   // Goes up whenever what was drawn and weighed before is out of date.
   std::int64_t version() const { return version_; }
 
-  // Models what is known by now. To be called after the fold went on, before anything below; needs
-  // something that ended.
+  // Models what is known by now. To be called after the fold has caught up, before anything below;
+  // needs something that ended.
   void fit();
 
   // Points of which only one group's coordinates need be set, and logarithms of the densities of

@@ -45,7 +45,7 @@ class Parzen {
   double log_density(const Point& point) const { return log_densities({point}).front(); }
 
  private:
-  // Points are looked at so many at a time: kernels are read once for all of them.
+  // Points are evaluated in blocks of this size: kernels are read once for a block.
   static constexpr std::size_t kLanes = 8;
   using Lanes = std::array<double, kLanes>;
 

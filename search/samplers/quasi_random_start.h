@@ -17,7 +17,7 @@ class QuasiRandomStart {
  public:
   QuasiRandomStart(std::size_t dimensions, std::int64_t seed);
 
-  // Coordinates in the unit cube; nothing where the sequence has not so many dimensions, or the
+  // Coordinates in the unit cube; nothing where the sequence has fewer dimensions, or the
   // space has none.
   std::optional<std::vector<double>> at(std::int64_t index) const;
 

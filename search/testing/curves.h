@@ -48,7 +48,7 @@ struct Training {
   std::int64_t steps = 0;        // trained in all
   std::vector<std::string> log;  // "3 begins until 1", "3 goes on until 3"
 };
-// Trains with `workers` at once until so many ticks have passed or nothing is left to do.
+// Trains with `workers` at once until `ticks` ticks have passed or nothing is left to do.
 Training train(const Problem& problem, const Curves& loss, std::int64_t workers,
                std::int64_t ticks);
 

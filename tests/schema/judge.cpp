@@ -3,7 +3,7 @@
 //   fettle-judge < DOCUMENTS     a JSON value a line: a Study, a Trial, or {"before", "after"}: two
 //                                of either. Answers each with a line {"errors": [{"path",
 //                                "message"}], "read": the document with all defaults}.
-//   fettle-judge random COUNT    so many random Studies and Trials, one a line
+//   fettle-judge random COUNT    COUNT random Studies and Trials, one a line
 #include <cstdlib>
 #include <iostream>
 #include <string>

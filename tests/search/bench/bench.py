@@ -6,7 +6,7 @@ random search with the same budget and 100 for the optimum (for models: the best
 results). `curves`: schedulers over learning curves. `latency`: processor time of an ask, and memory. `stream`: very
 many trials through the pipe. Prints tables, and writes everything to OUT/bench-search.json. Runs are kept in
 OUT/runs.jsonl and not done twice (those of Fettle for one and the same binary), so that a long measurement can be
-broken off and go on. What dear peers reach is in recorded.jsonl: they take minutes a run, and a run is the same
+interrupted and resumed. What expensive peers reach is in recorded.jsonl: they take minutes a run, and a run is the same
 everywhere but for the processor time (--recorded with another name: measure it here)."""
 import argparse
 import hashlib
@@ -93,7 +93,7 @@ def mean_over_problems(by_problem):
 
 # ------------------------------------------------------------------------------------------ search
 def reference(name, problem):
-    """The expected loss of the best of so many random points, and the lowest seen."""
+    """The expected loss of the best of that number of random points, and the lowest seen."""
     random = drive.stream(name, "pool")
     losses = np.array([problem.loss(point_at(problem.space, random.random(len(problem.space))))
                        for _ in range(problem.pool)])
@@ -274,7 +274,7 @@ def read_options():
     add = parser.add_argument
     add("--fettle", default="build/bin/fettle", help="the program")
     add("--out", default="build/bench-search", help="folder of the results")
-    add("--recorded", default=os.path.join(HERE, "recorded.jsonl"), help="file of runs of dear peers")
+    add("--recorded", default=os.path.join(HERE, "recorded.jsonl"), help="file of runs of expensive peers")
     add("--record", action="store_true", help=f"write those of {', '.join(DEAR)} to that file at the end")
     add("--quick", action="store_true", help="a few minutes: fewer seeds, no models, quick peers")
     add("--parts", type=names, default="search,curves,latency,stream")

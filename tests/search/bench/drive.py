@@ -110,7 +110,7 @@ def optimise(argv, name, problem, seed, pending, algorithm=None):
 
 
 def latency(argv, space, loss, trials, seed=0, algorithm=None, seconds=120.0):
-    """CPU milliseconds of one ask after so many trials (median of the last 21 asks before each), wall too, and the
+    """CPU milliseconds of one ask after each number of trials (median of the last 21 asks before each), wall too, and the
     peak of memory at the end. Ends early after `seconds`."""
     more = {"algorithm": {"name": algorithm}} if algorithm else {}
     cpu, wall, start = [], [], time.monotonic()

@@ -9,8 +9,8 @@
 namespace fettle::search::families {
 namespace {
 
-constexpr double kRange = 100;        // the dearest place against the cheapest one
-constexpr std::size_t kMostDear = 2;  // parameters on which the cost depends
+constexpr double kRange = 100;             // ratio of the most expensive to the cheapest place
+constexpr std::size_t kMostExpensive = 2;  // parameters on which the cost depends
 
 // A place along one parameter, from 0 to 1; a choice anywhere, but always there.
 double along(const api::Parameter& parameter, std::uint64_t key, double at) {
@@ -28,12 +28,12 @@ CostLaw make_cost_law(const std::string& kind, std::uint64_t number, const Task&
   Random random(0x636f737473, number);
   const std::uint64_t key = random.bits64();
   std::vector<double> slopes(task.parameters.size());
-  const std::size_t dear = 1 + random.below(kMostDear);
-  for (std::size_t k = 0; k < dear; ++k) {
+  const std::size_t expensive = 1 + random.below(kMostExpensive);
+  for (std::size_t k = 0; k < expensive; ++k) {
     const std::size_t i = random.below(slopes.size());
     const double there = along(task.parameters[i], key + i, best[i]);
     const bool down = kind == "free" ? random.below(2) == 0 : there < 0.5;
-    slopes[i] = (down ? -1 : 1) * std::log(kRange) / static_cast<double>(dear);
+    slopes[i] = (down ? -1 : 1) * std::log(kRange) / static_cast<double>(expensive);
   }
   return [=, parameters = task.parameters](const Place& place) {
     double log_cost = 0;

@@ -28,8 +28,8 @@
 namespace fettle::search::families {
 namespace {
 
-constexpr int kPool = 4000;         // random points that say what is good, and what is dear
-constexpr int kEasy = kPool / 100;  // so many of them are as good as the target
+constexpr int kPool = 4000;         // random points that say what is good, and what is expensive
+constexpr int kEasy = kPool / 100;  // this many of them are as good as the target
 constexpr int kHard = kPool / 1000;
 constexpr std::int64_t kMostTrials = 2;  // times what the task is meant for, however cheap they are
 constexpr double kNotFound = 2;          // times the budget
