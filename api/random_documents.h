@@ -92,6 +92,7 @@ class RandomDocuments {
     run.started_ms = whole(1, 2'000'000'000'000);
     run.outcome = maybe<Outcome>([&] { return static_cast<Outcome>(whole(0, 6)); });
     run.earlier_seconds = positive();
+    if (coin()) run.earlier_gpu_seconds = positive();
     run.message = any_text();
     t.status.runs = {run};
     t.status.facts = {{whole(1, 99),

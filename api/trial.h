@@ -128,10 +128,12 @@ struct RunRecord {
   std::int64_t running_ms = 0;  // first seen running; 0 = never
   // Since when some of its workers have found no place; 0 = all have one, or nobody asks.
   std::int64_t unplaced_ms = 0;
-  std::int64_t ended_ms = 0;        // 0 = not ended
-  std::int64_t last_step = 0;       // the trial's newest reported step when the run ended
-  std::int64_t failures = 0;        // earlier runs that failed by the trial's own fault
-  double earlier_seconds = 0;       // worker-seconds of all earlier runs (see core/run_records.h)
+  std::int64_t ended_ms = 0;   // 0 = not ended
+  std::int64_t last_step = 0;  // the trial's newest reported step when the run ended
+  std::int64_t failures = 0;   // earlier runs that failed by the trial's own fault
+  double earlier_seconds = 0;  // worker-seconds of all earlier runs (see core/run_records.h)
+  // GPU-seconds of all earlier runs; absent: earlier_seconds times the GPUs of a worker.
+  std::optional<double> earlier_gpu_seconds;
   std::optional<Outcome> stopping;  // why we asked it to stop; absent = we did not
   std::optional<Outcome> outcome;
   std::string reason;   // for machines: kPreempted; "" = the outcome says it all

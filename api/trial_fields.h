@@ -97,6 +97,9 @@ void visit_fields(Visitor& v, T& c) {
           count_from(0));
   v.field("earlierSeconds", c.earlier_seconds, "Worker-seconds of all earlier runs.",
           number(0, kLargestBound));
+  v.field("earlierGPUSeconds", c.earlier_gpu_seconds,
+          "GPU-seconds of all earlier runs; left out: worker-seconds times the GPUs of a worker.",
+          number(0, kLargestBound));
   v.field("stopping", c.stopping, "Why it was asked to stop.");
   v.field("outcome", c.outcome, "How it ended.");
   v.field("reason", c.reason, "For machines. Preempted: its queue took its nodes back.",

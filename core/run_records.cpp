@@ -65,14 +65,29 @@ void set_workers(RunRecord& record, std::int64_t workers, std::int64_t now_ms) {
   if (workers == workers_now(record)) return;
   std::vector<api::Resize>& resizes = record.resizes;
   if (is_full(record)) {
-    record.earlier_seconds += seconds_of(resizes[0].workers, resizes[0].at_ms, resizes[1].at_ms);
+    carry_seconds(record, seconds_of(resizes[0].workers, resizes[0].at_ms, resizes[1].at_ms));
     resizes.erase(resizes.begin());
     resizes.push_back({now_ms, workers});
     return;
   }
   resizes.push_back({now_ms, workers});
   if (!is_full(record)) return;
-  record.earlier_seconds += seconds_of(record.workers, record.running_ms, resizes[0].at_ms);
+  carry_seconds(record, seconds_of(record.workers, record.running_ms, resizes[0].at_ms));
+}
+
+void carry_seconds(RunRecord& record, double seconds) {
+  if (record.gpus) {
+    const double before = record.earlier_seconds * *record.gpus;
+    record.earlier_gpu_seconds =
+        record.earlier_gpu_seconds.value_or(before) + seconds * *record.gpus;
+  }
+  record.earlier_seconds += seconds;
+}
+
+std::optional<double> gpu_seconds(const RunRecord& record, std::int64_t now_ms) {
+  if (!record.gpus) return record.earlier_gpu_seconds;
+  const double earlier = record.earlier_gpu_seconds.value_or(record.earlier_seconds * *record.gpus);
+  return earlier + worker_seconds(record, now_ms) * *record.gpus;
 }
 
 double worker_seconds(const RunRecord& record, std::int64_t now_ms) {
@@ -94,6 +109,7 @@ RunRecord& append_run(api::TrialStatus& status, const api::TrialSpec& spec, std:
     const RunRecord& previous = status.runs.back();
     next.run = previous.run + 1;
     next.earlier_seconds = previous.earlier_seconds + worker_seconds(previous, now_ms);
+    next.earlier_gpu_seconds = gpu_seconds(previous, now_ms);
   }
   next.failures = failures_of(status);
   next.workers = spec.workers;

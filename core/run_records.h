@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "api/trial.h"
@@ -46,6 +47,11 @@ void set_workers(api::RunRecord& record, std::int64_t workers, std::int64_t now_
 // Seconds the run has been running, until `now_ms` if it still is; those of each worker. Of a run
 // with kMaxResizes resizes what was before the oldest is in earlier_seconds.
 double worker_seconds(const api::RunRecord& record, std::int64_t now_ms);
+// Adds seconds of this run's workers to what earlier runs have cost.
+void carry_seconds(api::RunRecord& record, double seconds);
+// GPU-seconds of this run and all earlier ones, exact for parts of a GPU; absent where the record
+// does not say how many GPUs a worker has.
+std::optional<double> gpu_seconds(const api::RunRecord& record, std::int64_t now_ms);
 
 // Appends the intent of the next run, with what it carries on, and prunes. Returns the record.
 api::RunRecord& append_run(api::TrialStatus& status, const api::TrialSpec& spec,

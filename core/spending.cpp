@@ -30,7 +30,8 @@ void add_intervals(const api::Trial& trial, std::int64_t now_ms, std::vector<Int
   }
 }
 
-// A request for GPU memory counts as a whole GPU: what share it is depends on the card.
+// Where no record says what a worker had: a request for GPU memory then counts as a whole GPU, for
+// what part it is depends on the card.
 double gpus_per_worker(const api::TrialTemplate& trial) {
   if (!trial.gpu) return 0;
   if (trial.gpu->fraction) return *trial.gpu->fraction;
@@ -45,6 +46,15 @@ double seconds_of(const api::Trial& trial, std::int64_t now_ms) {
 
 std::int64_t worker_ms(const api::Trial& trial, std::int64_t now_ms) {
   return std::llround(seconds_of(trial, now_ms) * 1000);
+}
+
+// GPU time; absent where the records do not say how many GPUs a worker has.
+std::optional<std::int64_t> gpu_ms(const api::Trial& trial, std::int64_t now_ms) {
+  const std::vector<RunRecord>& runs = trial.status.runs;
+  if (runs.empty()) return std::nullopt;
+  const std::optional<double> seconds = gpu_seconds(runs.back(), now_ms);
+  if (!seconds) return std::nullopt;
+  return std::llround(*seconds * 1000);
 }
 
 double as_seconds(std::int64_t ms) { return static_cast<double>(ms) / 1000.0; }
@@ -63,6 +73,7 @@ double price_of_second(const api::TrialTemplate& trial) {
 }  // namespace
 
 double cost_of(const api::Study& study, const api::Trial& trial, std::int64_t now_ms) {
+  if (const auto ms = gpu_ms(trial, now_ms)) return as_seconds(*ms);
   return seconds_of(trial, now_ms) * price_of_second(study.spec.trial);
 }
 
@@ -102,7 +113,8 @@ void SpendingTally::remove(const api::Trial& trial) { count(trial, -1); }
 
 void SpendingTally::count(const api::Trial& trial, std::int64_t sign) {
   const std::int64_t ms = sign * worker_ms(trial, /*now_ms=*/0);
-  settled_ms_ += ms;
+  const std::optional<std::int64_t> of_gpus = gpu_ms(trial, /*now_ms=*/0);
+  (of_gpus ? settled_gpu_ms_ : settled_ms_) += of_gpus ? sign * *of_gpus : ms;
   if (!api::is_terminal(trial.status.phase)) return;
   ended_ms_ += ms;
   ended_ += sign;
@@ -114,16 +126,19 @@ Spending SpendingTally::spending(const api::Study& study,
   Spending spending;
   std::vector<Interval> intervals;
   std::int64_t ms = settled_ms_;
+  std::int64_t of_gpus_ms = settled_gpu_ms_;
   const double gpus = gpus_per_worker(study.spec.trial);
   for (const api::Trial* trial : unsettled) {
     add_intervals(*trial, now_ms, intervals);
-    ms += worker_ms(*trial, now_ms);
+    const std::optional<std::int64_t> of_gpus = gpu_ms(*trial, now_ms);
+    (of_gpus ? of_gpus_ms : ms) += of_gpus ? *of_gpus : worker_ms(*trial, now_ms);
     if (!runs_now(*trial)) continue;
+    const RunRecord& run = trial->status.runs.back();
     spending.running = true;
-    spending.gpus_in_use += gpus * static_cast<double>(workers_now(trial->status.runs.back()));
+    spending.gpus_in_use += run.gpus.value_or(gpus) * static_cast<double>(workers_now(run));
   }
   spending.active_seconds = as_seconds(covered_.length_with(intervals));
-  spending.gpu_hours = as_seconds(ms) * gpus / 3600.0;
+  spending.gpu_hours = (as_seconds(ms) * gpus + as_seconds(of_gpus_ms)) / 3600.0;
   return spending;
 }
 

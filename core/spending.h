@@ -46,8 +46,10 @@ class SpendingTally {
   void count(const api::Trial& trial, std::int64_t sign);
 
   IntervalUnion covered_;
-  std::int64_t settled_ms_ = 0;  // of all workers
-  std::int64_t ended_ms_ = 0;    // of those trials that have ended
+  // What the GPUs of a worker were is in the records, or as the Study says.
+  std::int64_t settled_gpu_ms_ = 0;  // of the former: GPU time
+  std::int64_t settled_ms_ = 0;      // of the latter: time of all workers
+  std::int64_t ended_ms_ = 0;        // time of all workers of those trials that have ended
   std::int64_t ended_ = 0;
 };
 

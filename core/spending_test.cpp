@@ -5,6 +5,7 @@
 
 #include "core/ledger.h"
 #include "core/plan.h"
+#include "core/run_records.h"
 #include "core/study_plan.h"
 #include "core/testing/fake_sampler.h"
 
@@ -91,6 +92,39 @@ TEST(Spending, AGangThatHasNotGatheredCostsNothing) {
   waiting.started_ms = 1'000;
   EXPECT_EQ(spending_with(waiting, 9'000'000).gpu_hours, 0);
   EXPECT_EQ(spending_with(waiting, 9'000'000).gpus_in_use, 0);
+}
+
+// Parts of a GPU as what they are, over resizes and over runs with different parts: the second run
+// was given more memory than the first.
+TEST(Spending, PartsOfAGpuCountExactly) {
+  constexpr std::int64_t kHour = 3'600'000;
+  api::Study study;
+  study.spec.trial.gpu.emplace().memory = 20e9;
+  auto trial = std::make_shared<api::Trial>();
+  api::TrialSpec spec;
+  api::RunRecord& first = append_run(trial->status, spec, kHour);
+  first.running_ms = kHour;
+  first.gpus = 0.25;
+  set_workers(first, 2, 3 * kHour);
+  first.outcome = api::Outcome::kOutOfMemory;
+  first.ended_ms = 4 * kHour;  // 2 hours with one worker, 1 with two: 4 worker-hours
+  EXPECT_DOUBLE_EQ(Ledger(study, {trial}).spending(study, 9 * kHour).gpu_hours, 1);
+
+  api::RunRecord& second = append_run(trial->status, spec, 5 * kHour);
+  second.running_ms = 5 * kHour;
+  second.gpus = 0.5;
+  const Spending now = Ledger(study, {trial}).spending(study, 8 * kHour);
+  EXPECT_DOUBLE_EQ(now.gpu_hours, 1 + 1.5);
+  EXPECT_DOUBLE_EQ(now.gpus_in_use, 0.5);
+  EXPECT_DOUBLE_EQ(cost_of(study, *trial, 8 * kHour), 2.5 * 3600);
+}
+
+TEST(Spending, WhatAQueueTookAwayIsPaidInPartsOfAGpuToo) {
+  api::RunRecord run;
+  run.gpus = 0.25;
+  carry_seconds(run, 400);
+  EXPECT_EQ(gpu_seconds(run, 0), 100);
+  EXPECT_EQ(run.earlier_seconds, 400);
 }
 
 }  // namespace

@@ -211,7 +211,7 @@ void TrialPlanner::update_record(RunRecord& record, const Run& run) {
 // A queue took its processes away: what they cost counts, and time in the queue is not their time.
 void TrialPlanner::reset_running(RunRecord& record) const {
   if (record.running_ms == 0) return;
-  record.earlier_seconds += worker_seconds(record, now_ms_);
+  carry_seconds(record, worker_seconds(record, now_ms_));
   record.running_ms = 0;
   record.resizes.clear();
 }
