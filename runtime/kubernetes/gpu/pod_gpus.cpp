@@ -100,13 +100,26 @@ Status add_scheduling(const GpuPlacement& placement, Json& spec) {
   return success();
 }
 
+// What a process needs to know to keep to its part by itself, whatever the cards enforce.
+std::map<std::string, std::string> env_of(const GpuPlacement& placement) {
+  std::map<std::string, std::string> env = placement.env;
+  if (!placement.is_share()) return env;
+  if (placement.memory) env.emplace("FETTLE_GPU_MEMORY", std::to_string(*placement.memory >> 20));
+  if (placement.sharing == api::GpuSharing::kMps) {
+    // It may be below what the daemon allows, never above.
+    const auto percent = std::max<std::int64_t>(1, std::llround(placement.gpus * 100));
+    env.emplace("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE", std::to_string(percent));
+  }
+  return env;
+}
+
 void add_env(const GpuPlacement& placement, Json& container) {
   const Json known = list_of(container, "env");
   const auto is_set = [&](const std::string& name) {
     return std::any_of(known.as_array().begin(), known.as_array().end(),
                        [&](const Json& variable) { return text_of(variable, "name") == name; });
   };
-  for (const auto& [name, text] : placement.env) {
+  for (const auto& [name, text] : env_of(placement)) {
     if (is_set(name)) continue;
     append(container, "env", Json::object({{"name", name}, {"value", text}}));
   }
