@@ -135,7 +135,7 @@ Status Manager::settle(const Item& item, const Result<ReconcileResult>& outcome,
   queue_->retry(item);
   if (outcome.error().code != ErrorCode::kConflict) note_refusal(item, outcome.error(), record);
   if (is_transient(outcome.error().code)) return success();
-  const int row = count_failure(item);
+  const int row = refusals_.count_failure(item);
   if (options_.max_failures == 0 || row < options_.max_failures) return success();
   return Error(outcome.error())
       .in(item.key.name + " failed " + std::to_string(row) + " times in a row");
@@ -145,7 +145,6 @@ void Manager::settle_done(const Item& item, const ReconcileResult& result,
                           ReconcileRecord& record) {
   record.actions = result.actions;
   queue_->forget(item);
-  forget_failures(item);
   if (result.wake_at_ms) queue_->add_at(item, *result.wake_at_ms);
   const std::optional<Key> blocked = refusals_.remove(item);
   if (item.kind == Kind::kStudy) {
@@ -174,16 +173,6 @@ Key Manager::study_of(const Item& item) {
   if (item.kind == Kind::kStudy) return item.key;
   const Result<api::TrialPtr> trial = store_.get_trial(item.key);
   return {item.key.ns, trial.ok() ? (*trial)->spec.study : ""};
-}
-
-int Manager::count_failure(const Item& item) {
-  const std::lock_guard lock(failures_mutex_);
-  return ++failures_[item];
-}
-
-void Manager::forget_failures(const Item& item) {
-  const std::lock_guard lock(failures_mutex_);
-  failures_.erase(item);
 }
 
 // If it is time, and no other worker is at it.

@@ -11,7 +11,7 @@
 //
 // run() or step() are called from one thread, the first worker; run() adds workers of its own.
 // Items are independent, and the queue never hands one to two workers, so workers share nothing but
-// the queue, the count of failures and the map of samplers. wake() and the watch callbacks may come
+// the queue, the refusals and the map of samplers. wake() and the watch callbacks may come
 // from any thread. Store, Runs, Clock and Observer outlive the Manager; callbacks that arrive after
 // its end do nothing.
 #pragma once
@@ -85,8 +85,6 @@ class Manager {
   void note_refusal(const Item& item, const Error& error, ReconcileRecord& record);
   void set_blocked(const Key& study, ReconcileRecord& record);
   Key study_of(const Item& item);
-  int count_failure(const Item& item);
-  void forget_failures(const Item& item);
 
   Store& store_;
   Runs& runs_;
@@ -97,9 +95,6 @@ class Manager {
   std::unique_ptr<StudyController> studies_;
   std::unique_ptr<TrialController> trials_;
   InFlight in_flight_;
-  std::mutex failures_mutex_;
-  std::map<Item, int>
-      failures_;  // of the environment, in a row; conflicts neither count nor end it
   Refusals refusals_;
   std::atomic<std::int64_t> resync_at_ms_ = 0;
   std::mutex resync_mutex_;  // one worker at a time; guards what follows

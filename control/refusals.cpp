@@ -22,11 +22,22 @@ int Refusals::add(const Item& item, const Key& study, const Error& error, std::i
   Row& row = rows_[item];
   const bool alike =
       row.count > 0 && row.code == error.code && same_reason(row.words, error.message);
-  if (!alike) row = {.study = study, .code = error.code, .words = {}, .since_ms = now_ms};
+  if (!alike) {
+    row = {.study = study,
+           .code = error.code,
+           .words = {},
+           .since_ms = now_ms,
+           .failures = row.failures};
+  }
   row.words = error.message;
   ++row.count;
   row.blocked = row.count >= kBlockedAfter && now_ms - row.since_ms >= kBlockedAfterMs;
   return row.count;
+}
+
+int Refusals::count_failure(const Item& item) {
+  const std::lock_guard lock(mutex_);
+  return ++rows_[item].failures;
 }
 
 std::optional<Key> Refusals::remove(const Item& item) {

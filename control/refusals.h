@@ -33,6 +33,9 @@ class Refusals {
   int add(const Item& item, const Key& study, const Error& error, std::int64_t now_ms);
   // A look at the item was carried out. Returns the Study that it blocked, if it did.
   std::optional<Key> remove(const Item& item);
+  // The refusal just added is a failure of the environment, which no retry mends by itself. Returns
+  // how many there were, whatever their reasons, since the item was last reconciled.
+  int count_failure(const Item& item);
 
   // Why the Study or one of its trials is blocked now, in the words of whoever refuses it; "" when
   // nothing is. Of several the first by kind and name.
@@ -48,6 +51,7 @@ class Refusals {
     std::int64_t since_ms = 0;
     int count = 0;
     bool blocked = false;
+    int failures = 0;  // see count_failure()
   };
 
   mutable std::mutex mutex_;

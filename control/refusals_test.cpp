@@ -25,6 +25,20 @@ TEST(Refusals, AlikeRefusalsAreInARowAndBlockAfterAWhile) {
   EXPECT_EQ(refused.blocked(), 1u);
 }
 
+TEST(Refusals, FailuresOfTheEnvironmentCountWhateverTheirReasons) {
+  Refusals refused;
+  const Error disk{ErrorCode::kIo, "no space left on device"};
+  const Error other{ErrorCode::kIo, "input/output error"};
+  refused.add(kStudyItem, kStudy, disk, 0);
+  EXPECT_EQ(refused.count_failure(kStudyItem), 1);
+  refused.add(kStudyItem, kStudy, quota(5), 1);  // one that passes neither counts nor ends the row
+  EXPECT_EQ(refused.add(kStudyItem, kStudy, other, 2), 1);
+  EXPECT_EQ(refused.count_failure(kStudyItem), 2);
+  refused.remove(kStudyItem);
+  refused.add(kStudyItem, kStudy, disk, 3);
+  EXPECT_EQ(refused.count_failure(kStudyItem), 1);
+}
+
 TEST(Refusals, TwoRefusalsAreNotEnoughHoweverLongTheyTake) {
   Refusals refused;
   refused.add(kStudyItem, kStudy, quota(5), 0);

@@ -113,8 +113,9 @@ class Cache {
   }
 
   // These require mutex_.
-  bool is_news(const ObjectKey& key, const T& object) const;
-  bool keeps(const Entry& entry, const std::string& listed_version, std::uint64_t mark) const;
+  bool is_newer_than_cached(const ObjectKey& key, const T& object) const;
+  bool survives_list(const Entry& entry, const std::string& listed_version,
+                     std::uint64_t mark) const;
   void set(const ObjectKey& key, Pointer object, Changes& changes);
   void unset(const ObjectKey& key, const std::string& uid, const std::string& version,
              Changes& changes);
@@ -124,7 +125,7 @@ class Cache {
   void join_group(const Pointer& object);
   void leave_group(const Pointer& object);
 
-  void tell(const Changes& changes) const;
+  void notify(const Changes& changes) const;
 
   std::function<std::string(const T&)> index_;
   std::function<std::int64_t(const T&)> order_;

@@ -54,10 +54,10 @@ void Cache<T>::put(T object) {
   {
     const std::lock_guard lock(mutex_);
     const ObjectKey key = key_of(object);
-    if (!is_news(key, object)) return;
+    if (!is_newer_than_cached(key, object)) return;
     set(key, std::make_shared<const T>(std::move(object)), changes);
   }
-  tell(changes);
+  notify(changes);
 }
 
 template <class T>
@@ -69,12 +69,12 @@ void Cache<T>::erase(const ObjectKey& key, const std::string& uid, const std::st
     const auto found = objects_.find(key);
     if (found != objects_.end()) {
       const Pointer& here = found->second.object;
-      // Another object of the name that came after this deletion stays.
+      // The notice is late: a newer object of the same name, with another uid, stays.
       if (here->metadata.uid != uid && !is_newer(version, version_of(here))) return;
     }
     unset(key, uid, version, changes);
   }
-  tell(changes);
+  notify(changes);
 }
 
 template <class T>
@@ -91,13 +91,13 @@ void Cache<T>::replace(std::vector<T> objects, const std::string& version, const
     std::vector<std::pair<ObjectKey, std::string>> gone;
     for (const auto& [key, entry] : objects_) {
       if (listed.contains(key) || (!scope.ns.empty() && key.ns != scope.ns)) continue;
-      if (!keeps(entry, version, scope.mark)) gone.emplace_back(key, entry.object->metadata.uid);
+      if (!survives_list(entry, version, scope.mark)) gone.emplace_back(key, entry.object->metadata.uid);
     }
     for (const auto& [key, uid] : gone) unset(key, uid, version, changes);
     seen_[scope.ns] = version;
     unsynced_.erase(scope.ns);
   }
-  tell(changes);
+  notify(changes);
 }
 
 template <class T>
@@ -132,7 +132,7 @@ bool Cache<T>::synced(const std::string& ns) const {
 }
 
 template <class T>
-bool Cache<T>::is_news(const ObjectKey& key, const T& object) const {
+bool Cache<T>::is_newer_than_cached(const ObjectKey& key, const T& object) const {
   const std::string& version = object.metadata.resource_version;
   if (const auto found = objects_.find(key); found != objects_.end()) {
     return is_newer(version, version_of(found->second.object));
@@ -141,16 +141,18 @@ bool Cache<T>::is_news(const ObjectKey& key, const T& object) const {
     if (grave->second.uid == object.metadata.uid) return false;
     if (!is_newer(version, grave->second.version)) return false;
   }
-  // The informer has seen this version and the object is not here: it is gone since.
+  // The informer has progressed past this version without the object: it was deleted since. Without
+  // this an answer to an old write could resurrect an object whose tombstone was dropped.
   auto seen = seen_.find(key.ns);
   if (seen == seen_.end()) seen = seen_.find("");
   return seen == seen_.end() || is_newer(version, seen->second);
 }
 
-// Whether an entry outlives a list that shows the object at `listed_version`, or, at that version
-// of the list, does not show it.
+// Whether an entry survives a list that shows the object at `listed_version`, or does not show it
+// at that version of the list. Only an entry that changed after the list was requested, and to a
+// newer version, does: it was written while the list was on its way.
 template <class T>
-bool Cache<T>::keeps(const Entry& entry, const std::string& listed_version,
+bool Cache<T>::survives_list(const Entry& entry, const std::string& listed_version,
                      std::uint64_t mark) const {
   return entry.changed > mark && is_newer(version_of(entry.object), listed_version);
 }
@@ -159,7 +161,8 @@ template <class T>
 void Cache<T>::list_one(T object, const ListScope& scope, Changes& changes) {
   const ObjectKey key = key_of(object);
   if (const auto found = objects_.find(key); found != objects_.end()) {
-    if (keeps(found->second, object.metadata.resource_version, scope.mark)) return;
+    if (survives_list(found->second, object.metadata.resource_version, scope.mark)) return;
+    // An unchanged object is no change: listeners hear nothing of it.
     const api::Metadata& here = found->second.object->metadata;
     if (here.uid == object.metadata.uid &&
         here.resource_version == object.metadata.resource_version) {
@@ -167,6 +170,7 @@ void Cache<T>::list_one(T object, const ListScope& scope, Changes& changes) {
     }
   }
   const auto grave = tombstones_.find(key);
+  // Deleted after the list was requested: the list shows the past.
   if (grave != tombstones_.end() && grave->second.uid == object.metadata.uid &&
       grave->second.changed > scope.mark) {
     return;
@@ -209,7 +213,7 @@ void Cache<T>::bury(const ObjectKey& key, const std::string& uid, const std::str
   }
 }
 
-// Where `object` is in the group, or belongs.
+// The position of `object` in the sorted group, or where to insert it.
 template <class T>
 typename Cache<T>::Group::iterator Cache<T>::place_of(Group& group, const T& object) const {
   const std::int64_t order = order_(object);
@@ -238,7 +242,7 @@ void Cache<T>::leave_group(const Pointer& object) {
 }
 
 template <class T>
-void Cache<T>::tell(const Changes& changes) const {
+void Cache<T>::notify(const Changes& changes) const {
   for (const Change& change : changes) {
     for (const Listener& listener : listeners_) listener(change.before, change.after);
   }

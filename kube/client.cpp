@@ -222,7 +222,8 @@ Result<Written> Client::write(const HttpRequest& request, const Call& call) {
   return Written{std::move(body).value(), std::move(response->warnings)};
 }
 
-// Tries until there is a success, an answer that stands, or no time left.
+// Retries until success, a final answer, or the deadline. Only reads are repeated after a network
+// failure; a write is repeated only if the server refused it with Retry-After.
 Result<HttpResponse> Client::send(const HttpRequest& request, const Call& call) {
   const bool reads = request.method == "GET";
   milliseconds left = options_.deadline;

@@ -12,7 +12,7 @@
 namespace fettle::kube {
 namespace {
 
-// Names of objects have at most 253 characters; 17 are for what tells events apart.
+// Names of objects have at most 253 characters; the suffix that makes a name unique has 17.
 constexpr std::size_t kMaxPrefix = 253 - 17;
 
 std::string identity_of(const Occurrence& occurrence) {
@@ -82,7 +82,7 @@ EventWrite EventSeries::write(Series& series, std::int64_t now_ms) {
   return {series.key, false, Json::object({{"series", std::move(state)}}), std::move(whole)};
 }
 
-// A name that no other event has, also not one of this process before it was restarted.
+// A name that no other event has, not even one of this process before a restart.
 ObjectKey EventSeries::next_key(const Occurrence& occurrence) {
   const auto process =
       std::hash<std::string>{}(instance_) ^ static_cast<std::uint64_t>(occurrence.at_ms);

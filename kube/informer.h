@@ -80,7 +80,7 @@ class Informer {
     void changed(const Json& object) override;
     void gone(const Json& object) override;
     void advanced(const std::string& version) override;
-    void trouble(const std::string& message) override { informer_.trouble(message); }
+    void error(const std::string& message) override { informer_.report_error(message); }
     const std::string& ns() const { return ns_; }
 
    private:
@@ -91,7 +91,7 @@ class Informer {
   };
 
   std::optional<T> read(const Json& object);
-  void trouble(const std::string& message) const {
+  void report_error(const std::string& message) const {
     if (options_.on_error) options_.on_error(message);
   }
 

@@ -66,7 +66,7 @@ std::optional<T> Informer<T>::read(const Json& object) {
   Result<T> value = read_(object);
   if (value.ok()) return std::move(value).value();
   const ObjectKey key = key_of(object);
-  trouble("cannot read " + describe(options_.resource, key) + ": " + value.error().message);
+  report_error("cannot read " + describe(options_.resource, key) + ": " + value.error().message);
   const typename Cache<T>::Pointer before = cache_.get(key);
   if (before == nullptr) return std::nullopt;
   return *before;

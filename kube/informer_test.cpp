@@ -35,7 +35,7 @@ class InformerTest : public testing::Test {
     options.backoff.first = first_pause_;
     options.on_error = [this](const std::string& message) {
       const std::lock_guard lock(mutex_);
-      troubles_.push_back(message);
+      errors_.push_back(message);
     };
     informer_.emplace(server_, std::move(options), std::move(read));
     informer_->cache().on_change([this](const auto&, const auto&) {
@@ -58,10 +58,10 @@ class InformerTest : public testing::Test {
     }
     return false;
   }
-  std::string trouble() {
+  std::string errors() {
     const std::lock_guard lock(mutex_);
     std::string out;
-    for (const std::string& message : troubles_) out += message + '\n';
+    for (const std::string& message : errors_) out += message + '\n';
     return out;
   }
   static Fault fault(Fault::Kind kind, const std::string& query) {
@@ -76,7 +76,7 @@ class InformerTest : public testing::Test {
   std::chrono::milliseconds first_pause_ = 20ms;  // after a failure
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<std::string> troubles_;
+  std::vector<std::string> errors_;
   FakeApiServer server_;
   std::optional<Informer<Pod>> informer_;
 };
@@ -151,7 +151,7 @@ TEST_F(InformerTest, ACutLineIsNoEvent) {
   ASSERT_TRUE(server_.wait_for_watches(1, 10s));
   server_.set(kPods, pod("new"));
   EXPECT_TRUE(soon([&] { return phase("new") == "Pending"; }));
-  EXPECT_THAT(trouble(), HasSubstr("a line of the watch is no JSON"));
+  EXPECT_THAT(errors(), HasSubstr("a line of the watch is not JSON"));
 }
 
 TEST_F(InformerTest, AnObjectThatCannotBeReadKeepsItsLastState) {
@@ -165,7 +165,7 @@ TEST_F(InformerTest, AnObjectThatCannotBeReadKeepsItsLastState) {
   server_.set(kPods, pod("q", "Running"));
   EXPECT_TRUE(soon([&] { return phase("q") == "Running"; }));
   EXPECT_EQ(phase("p"), "Running");
-  EXPECT_THAT(trouble(), HasSubstr("cannot read Pod team/p: phase is Nonsense"));
+  EXPECT_THAT(errors(), HasSubstr("cannot read Pod team/p: phase is Nonsense"));
   server_.compact();
   server_.disconnect_watches();
   server_.set(kPods, pod("r", "Running"));

@@ -14,14 +14,14 @@ using Phase = LeaseState::Phase;
 
 constexpr double kJitter = 1.2;  // a candidate waits retry * (1 .. 1 + kJitter)
 
-// Rounded up: others must not think that the term is shorter than it is.
+// Rounded up: with a shorter published duration another candidate could take over too early.
 std::int64_t in_seconds(milliseconds time) {
   return std::chrono::ceil<std::chrono::seconds>(time).count();
 }
 
 std::string holder_in(const Json& lease) { return text_at(lease, {"spec", "holderIdentity"}); }
 
-// One step under way; each function returns what to do next.
+// One transition; each function returns the next action.
 class Stepper {
  public:
   Stepper(const LeaseTerms& terms, LeaseState& state, LeaseNow now)
@@ -57,15 +57,16 @@ class Stepper {
     if (answer.lease.ok()) {
       state_.record = *answer.lease;
       state_.seen_at = now_.steady;
+      // From when it was sent, not answered: others count from when they saw it, which is later.
       state_.renewed_at = state_.sent_at;
       state_.phase = Phase::kLeader;
       return retry();
     }
-    // Somebody wrote in between; the leader looks at once whether it was itself, by a write whose
-    // answer was lost.
-    const bool look = state_.phase == Phase::kLeader &&
-                      answer.lease.error().code == ErrorCode::kConflict && !is_expired();
-    return look ? read() : retry();
+    // A conflict: another process wrote, or this one did by a write whose answer was lost. The
+    // leader reads at once to find out, because waiting could cost it the lease.
+    const bool reread = state_.phase == Phase::kLeader &&
+                        answer.lease.error().code == ErrorCode::kConflict && !is_expired();
+    return reread ? read() : retry();
   }
 
  private:

@@ -60,12 +60,12 @@ bool WatchLoop::is_refused() const {
 void WatchLoop::run(const std::stop_token& stop) {
   feed(Begin{}, stop);
   while (!stop.stop_requested()) {
-    CHECK(next_.has_value(), "the watcher says what to do next");
+    CHECK(next_.has_value(), "every step of the watcher has one next action");
     const WatcherOutput next = *std::exchange(next_, std::nullopt);
     std::visit(Overloaded{[&](const SendList& send) { list(send, stop); },
                           [&](const SendWatch& send) { watch(send, stop); },
                           [&](const Wait& wait) { pause(wait.time, stop); },
-                          [](const auto&) { CHECK(false, "not something to do next"); }},
+                          [](const auto&) { CHECK(false, "not an action"); }},
                next);
   }
 }
@@ -114,10 +114,10 @@ void WatchLoop::feed(const WatcherInput& input, const std::stop_token& stop) {
   if (stop.stop_requested()) return;
   WatcherStep done = step(target_, std::move(state_), input, steady_now());
   state_ = std::move(done.state);
-  for (WatcherOutput& output : done.outputs) carry_out(output);
+  for (WatcherOutput& output : done.outputs) execute(output);
 }
 
-void WatchLoop::carry_out(WatcherOutput& output) {
+void WatchLoop::execute(WatcherOutput& output) {
   std::visit(Overloaded{[&](const Listed& page) {
                           for (const Json& object : page.objects) sink_.listed(object);
                         },
@@ -130,9 +130,9 @@ void WatchLoop::carry_out(WatcherOutput& output) {
                         [&](const Changed& change) { sink_.changed(change.object); },
                         [&](const Gone& gone) { sink_.gone(gone.object); },
                         [&](const Advanced& now) { sink_.advanced(now.version); },
-                        [&](const Skipped& skipped) { tell(skipped.message); },
+                        [&](const Skipped& skipped) { log(skipped.message); },
                         [&](const Failed& failed) {
-                          tell(failed.message);
+                          log(failed.message);
                           set_error(failed.message);
                         },
                         [&](const Recovered&) { set_error(std::nullopt); },
@@ -143,7 +143,7 @@ void WatchLoop::carry_out(WatcherOutput& output) {
              output);
 }
 
-void WatchLoop::tell(const std::string& message) const { sink_.trouble(name() + ": " + message); }
+void WatchLoop::log(const std::string& message) const { sink_.error(name() + ": " + message); }
 
 void WatchLoop::set_error(const std::optional<std::string>& message) {
   const std::lock_guard lock(mutex_);

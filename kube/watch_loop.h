@@ -39,7 +39,7 @@ class WatchSink {
   virtual void gone(const Json& object) = 0;
   virtual void advanced(const std::string& version) = 0;
   // An error for the log.
-  virtual void trouble(const std::string& message) = 0;
+  virtual void error(const std::string& message) = 0;
 };
 
 class WatchLoop {
@@ -65,8 +65,8 @@ class WatchLoop {
   void watch(const SendWatch& send, const std::stop_token& stop);
   void pause(std::chrono::milliseconds time, const std::stop_token& stop);
   void feed(const WatcherInput& input, const std::stop_token& stop);
-  void carry_out(WatcherOutput& output);
-  void tell(const std::string& message) const;
+  void execute(WatcherOutput& output);
+  void log(const std::string& message) const;
   void set_error(const std::optional<std::string>& message);
   std::string name() const;
   void count(std::string_view verb, const HttpResult& result, SteadyTime began) const;

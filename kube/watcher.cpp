@@ -11,12 +11,13 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Watches end by themselves after 5 to 10 minutes, so that their load moves between API servers.
+// Watches end by themselves after 5 to 10 minutes, so that their load is rebalanced over API
+// servers.
 constexpr std::int64_t kWatchSeconds = 300;
 
-bool is_passing(int code) { return code == 429 || code >= 500; }
+bool is_transient(int code) { return code == 429 || code >= 500; }
 
-// One step under way: the state so far, and what is to be done.
+// One transition: the new state and the outputs collected so far.
 class Stepper {
  public:
   Stepper(const WatchTarget& target, WatcherState state, SteadyTime now)
@@ -24,7 +25,7 @@ class Stepper {
 
   WatcherStep take() && { return {std::move(state_), std::move(outputs_)}; }
 
-  void operator()(const Begin&) { go_on(); }
+  void operator()(const Begin&) { proceed(); }
 
   void operator()(const ListAnswered& answer) {
     state_.phase = WatcherState::Phase::kIdle;
@@ -37,7 +38,7 @@ class Stepper {
     if (!list.ok()) return fail_list("cannot list: expected JSON, got " + describe_body(response));
     const std::string version = text_at(*list, {"metadata", "resourceVersion"});
     if (version.empty()) return fail_list("cannot list: the answer has no resourceVersion");
-    hand_on_page(*list);
+    emit_page(*list);
     state_.continue_token = text_at(*list, {"metadata", "continue"});
     if (!state_.continue_token.empty()) return send_list();
     state_.version = version;
@@ -51,7 +52,7 @@ class Stepper {
     if (state_.ending) return;
     Result<Json> event = parse_json(came.line);
     if (!event.ok()) {
-      return end_watch(resume("a line of the watch is no JSON: " + event.error().message));
+      return end_watch(resume("a line of the watch is not JSON: " + event.error().message));
     }
     const std::string type = text_at(*event, {"type"});
     Json* object = event->find("object");
@@ -70,7 +71,7 @@ class Stepper {
     }
     const std::string version = text_at(*object, {"metadata", "resourceVersion"});
     if (version.empty()) return end_watch(resume("an event without a resourceVersion"));
-    hand_on_event(bookmark, type == "DELETED", std::move(*object), version);
+    emit_event(bookmark, type == "DELETED", std::move(*object), version);
   }
 
   void operator()(const WatchEnded& ended) {
@@ -82,17 +83,17 @@ class Stepper {
     const auto& response = std::get<HttpResponse>(ended.result);
     if (response.status == 200) {
       const bool very_short = now_ - state_.began < kVeryShortWatch && !state_.saw_news;
-      return very_short ? wait(resume("the watch ended at once")) : go_on();
+      return very_short ? wait(resume("the watch ended at once")) : proceed();
     }
     const std::optional<ApiStatus> status = read_status(response);
     if (response.status == 410 || (status && status->list_again)) return wait(list_again());
     const std::string message = read_error(response, "cannot watch").message;
-    if (!is_passing(response.status)) return wait(start_over(message));
+    if (!is_transient(response.status)) return wait(start_over(message));
     wait(std::max(resume(message), retry_after(response)));
   }
 
  private:
-  void go_on() {
+  void proceed() {
     if (state_.version.empty()) {
       send_list();
     } else {
@@ -100,7 +101,7 @@ class Stepper {
     }
   }
 
-  // resourceVersion is left out: the newest state there is.
+  // Without resourceVersion the list is a consistent read of the newest state.
   void send_list() {
     state_.phase = WatcherState::Phase::kListing;
     const std::string limit = std::to_string(target_.page_size);
@@ -127,7 +128,7 @@ class Stepper {
   }
 
   void wait(milliseconds time) {
-    if (time <= milliseconds(0)) return go_on();
+    if (time <= milliseconds(0)) return proceed();
     state_.phase = WatcherState::Phase::kWaiting;
     outputs_.emplace_back(Wait{time});
   }
@@ -138,7 +139,7 @@ class Stepper {
     outputs_.emplace_back(EndWatch{});
   }
 
-  void hand_on_page(Json& list) {
+  void emit_page(Json& list) {
     Listed page;
     if (Json* items = list.find("items"); items != nullptr && items->is_array()) {
       page.objects = std::move(items->as_array());
@@ -147,13 +148,13 @@ class Stepper {
     outputs_.emplace_back(std::move(page));
   }
 
-  void hand_on_event(bool bookmark, bool deleted, Json object, const std::string& version) {
+  void emit_event(bool bookmark, bool deleted, Json object, const std::string& version) {
     state_.version = version;
     state_.saw_news = true;
     state_.resumes = 0;
     state_.listed_at_once = false;
     if (bookmark) {
-      // Nothing to hand on but how far the watch has come.
+      // A bookmark only advances the version from which a new watch resumes.
     } else if (deleted) {
       outputs_.emplace_back(Gone{std::move(object)});
     } else {
@@ -168,7 +169,7 @@ class Stepper {
     if (status.list_again) return end_watch(list_again());
     const std::string message =
         "error within the watch: " + (status.message.empty() ? object.dump() : status.message);
-    end_watch(is_passing(status.code) ? resume(message) : start_over(message));
+    end_watch(is_transient(status.code) ? resume(message) : start_over(message));
   }
 
   void list_refused(const HttpResponse& response) {
@@ -180,9 +181,9 @@ class Stepper {
 
   void fail_list(const std::string& message) { wait(start_over(message)); }
 
-  // What follows a failure; each returns how long to wait before it.
+  // The reactions to a failure; each returns the delay before it.
 
-  // The same version again, unless that has failed too often.
+  // Watches from the same version again, unless that has failed too often.
   milliseconds resume(const std::string& message) {
     if (++state_.resumes > kMaxResumes) return start_over(message);
     return fail(message);
@@ -195,7 +196,8 @@ class Stepper {
     return fail(message);
   }
 
-  // The version is too old (or too new): nobody's fault, unless it happens again at once.
+  // The version is too old (or too new), which is normal after a long pause. Twice in a row without
+  // an event in between is an error, with back-off: otherwise it would list in a tight loop.
   milliseconds list_again() {
     if (std::exchange(state_.listed_at_once, true)) {
       return start_over("the history ended again before anything new was seen");

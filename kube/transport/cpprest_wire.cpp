@@ -1,22 +1,24 @@
-// What cpprestsdk does, and what is done about it:
+// Defects of cpprestsdk, and their workarounds:
 //
 // - It sends a request a second time when a connection from its pool breaks before the answer.
-//   Bodies are therefore seekable, and everybody above keeps writes safe to replay (kube/http.h).
-// - Its time-out is one of inactivity. It is switched off; the caller's thread keeps the time and
-//   cancels.
-// - Cancelling closes the socket under the feet of whatever runs on it, which crashes now and then
-//   under TLS. The library therefore gets one thread, and cancellations are posted to it like
-//   everything else: nothing about a connection ever happens twice at a time. It also means that a
-//   finished call's connection is back in the pool before its caller goes on.
-// - It buffers bodies without bound. Ours (ReplyBuffer) passes each block to the waiting caller,
-//   and the library reads on only when that one is done with it. (One chunk of a chunked body is
+//   Bodies are therefore seekable, and all callers keep writes safe to repeat (kube/http.h).
+// - Its timeout is one of inactivity. It is disabled; the caller's thread measures time and
+// cancels. - Cancelling closes the socket while other threads use it, which sometimes crashes under
+// TLS. The
+//   library therefore gets one thread, and cancellations are posted to it like everything else, so
+//   operations on a connection never overlap. It also means that a finished call's connection is
+//   back in the pool before its caller continues.
+// - It buffers bodies without bound. ReplyBuffer passes each block to the waiting caller, and the
+//   library continues to read only when the caller has consumed it. (One chunk of a chunked body is
 //   always buffered whole; API servers write 32 KiB at most.)
-// - Closing a stream buffer after an error waits on the library's thread for the library's thread.
-//   ReplyBuffer closes without.
-// - A failed task that nobody looks at kills the process. Each ends in a continuation that looks.
-// - It would follow redirects with our token, and send line breaks inside headers. It may not.
-// - A name lookup cannot be cancelled. A caller does not wait for it beyond the deadline; what it
-//   leaves behind is shared, and ends by itself.
+// - Closing a stream buffer after an error deadlocks: the library's thread waits for itself.
+//   ReplyBuffer closes without waiting.
+// - A failed task whose exception is not observed terminates the process. Each task ends in a
+//   continuation that observes it.
+// - It would follow redirects with the token, and send line breaks inside headers. Both are
+//   prevented.
+// - A name lookup cannot be cancelled. A caller does not wait for it beyond the deadline; the state
+//   that the lookup still needs is shared with it and freed when it ends.
 // - https://[::1] does not resolve, and the name in the certificate can only be chosen by the Host
 //   header.
 #include "kube/transport/cpprest_wire.h"
