@@ -55,6 +55,12 @@ struct StatusOptions {
 };
 int status_command(const StatusOptions& options);
 
+struct GpusOptions {
+  Place place;
+  Output output = Output::kText;
+};
+int gpus_command(const GpusOptions& options);
+
 struct TrialsOptions {
   Place place;
   std::string study;

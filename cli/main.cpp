@@ -25,12 +25,13 @@ using fettle::cli::Output;
 const std::map<std::string, Output> kOutputs = {{"text", Output::kText},
                                                 {"csv", Output::kCsv},
                                                 {"json", Output::kJson},
-                                                {"yaml", Output::kYaml}};
+                                                {"yaml", Output::kYaml},
+                                                {"values", Output::kYaml}};
 
 // Those that people type.
-constexpr std::array<std::string_view, 12> kCommands = {"run",    "scale",  "validate", "doctor",
-                                                        "status", "trials", "best",     "logs",
-                                                        "report", "why",    "replay",   "suggest"};
+constexpr std::array<std::string_view, 13> kCommands = {
+    "run",  "scale", "validate", "doctor", "status", "trials", "best",
+    "logs", "gpus",  "report",   "why",    "replay", "suggest"};
 
 // What the command line asks for.
 struct Arguments {
@@ -41,6 +42,7 @@ struct Arguments {
   fettle::cli::ValidateOptions validate;
   fettle::cli::DoctorOptions doctor;
   fettle::cli::StatusOptions status;
+  fettle::cli::GpusOptions gpus;
   fettle::cli::TrialsOptions trials;
   fettle::cli::BestOptions best;
   fettle::cli::LogsOptions logs;
@@ -104,6 +106,18 @@ void add_status(CLI::App& app, Arguments& arguments) {
   command->add_option("study", arguments.status.study, "Name of the study");
   command->add_flag("--events", arguments.status.events, "Show its events, oldest first");
   add_output(*command, arguments.status.output, {"text", "json"});
+}
+
+void add_gpus(CLI::App& app, Arguments& arguments) {
+  CLI::App* command = app.add_subcommand(
+      "gpus", "Show the GPUs of a cluster, and profiles with which to give them out");
+  add_output(*command, arguments.gpus.output, {"text", "json", "values"});
+  command->footer(
+      "For administrators: reads nodes, pods, DeviceClasses and ResourceSlices with your rights, "
+      "and\n"
+      "says which are missing. Example:\n"
+      "  kubectl fettle gpus --output values > gpus.yaml\n"
+      "  helm upgrade fettle helm/fettle --reuse-values --values gpus.yaml");
 }
 
 void add_trials(CLI::App& app, Arguments& arguments) {
@@ -228,6 +242,7 @@ void describe(CLI::App& app, Arguments& arguments) {
   add_validate(app, arguments);
   add_doctor(app, arguments);
   add_status(app, arguments);
+  add_gpus(app, arguments);
   add_trials(app, arguments);
   add_best(app, arguments);
   add_logs(app, arguments);
@@ -287,7 +302,7 @@ std::string complete(bool is_plugin, Arguments& arguments) {
   std::string wrong = complete_place(is_plugin, arguments);
   const fettle::cli::Place& place = arguments.place;
   arguments.run.place = arguments.validate.place = arguments.status.place = place;
-  arguments.doctor.place = arguments.scale.place = place;
+  arguments.doctor.place = arguments.scale.place = arguments.gpus.place = place;
   arguments.trials.place = arguments.best.place = arguments.logs.place = place;
   arguments.report.place = arguments.why.place = arguments.replay.place = place;
   arguments.run.resume = place.program + " run " + fettle::cli::shell_word(arguments.run.file);
@@ -313,6 +328,7 @@ int dispatch(const CLI::App& app, const Arguments& arguments) {
   if (app.got_subcommand("run")) return fettle::cli::run_command(arguments.run);
   if (app.got_subcommand("validate")) return fettle::cli::validate_command(arguments.validate);
   if (app.got_subcommand("doctor")) return fettle::cli::doctor_command(arguments.doctor);
+  if (app.got_subcommand("gpus")) return fettle::cli::gpus_command(arguments.gpus);
   if (app.got_subcommand("status")) return fettle::cli::status_command(arguments.status);
   if (app.got_subcommand("trials")) return fettle::cli::trials_command(arguments.trials);
   if (app.got_subcommand("best")) return fettle::cli::best_command(arguments.best);

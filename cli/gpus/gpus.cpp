@@ -1,0 +1,189 @@
+// fettle gpus: what a cluster has of GPUs, and the profiles that its administrator may give the
+// operator. Reads with the rights of whoever asks.
+#include "cli/gpus/gpus.h"
+
+#include <iostream>
+#include <string>
+#include <utility>
+
+#include "api/yaml/yaml_text.h"
+#include "cli/cluster/cluster.h"
+#include "cli/commands.h"
+#include "cli/exit_code.h"
+#include "cli/gpus/proposal.h"
+#include "cli/views/terminal.h"
+#include "cli/views/text.h"
+
+namespace fettle::cli {
+namespace {
+
+constexpr std::int64_t kMibOfGib = 1024;
+
+std::string memory_text(std::int64_t mib) {
+  if (mib == 0) return "-";
+  return mib % kMibOfGib == 0 ? std::to_string(mib / kMibOfGib) + "Gi" : std::to_string(mib) + "Mi";
+}
+
+std::string free_text(const GpuResource& resource) {
+  return resource.used ? format_count(resource.total - *resource.used) : "?";
+}
+
+Line row_of(const GpuNode& node, const std::string& name, const GpuResource& resource) {
+  const std::string sharing = node.hami ? "HAMi" : node.sharing.empty() ? "-" : node.sharing;
+  return {{printable(node.name), Ink::kBold},
+          {node.model.empty() ? "-" : printable(node.model)},
+          {memory_text(node.mib)},
+          {sharing},
+          {printable(name)},
+          {format_count(resource.total)},
+          {resource.used ? format_count(*resource.used) : "?"},
+          {free_text(resource)}};
+}
+
+void append(std::string& out, const std::vector<Line>& lines, const Style& style) {
+  for (const Line& line : lines) out += render_line(line, kAnyWidth, style) + '\n';
+}
+
+std::string describe_devices(const GpuDevices& devices) {
+  if (devices.by_memory) return "shared by memory";
+  std::string text = devices.mig_profile.empty() ? "whole" : "MIG " + devices.mig_profile;
+  return devices.partitioned ? text + ", on demand" : text;
+}
+
+Json node_json(const GpuNode& node) {
+  Json resources = Json::object();
+  for (const auto& [name, resource] : node.resources) {
+    Json one = Json::object({{"total", resource.total}});
+    if (resource.used) one.set("used", *resource.used);
+    resources.set(name, std::move(one));
+  }
+  return Json::object({{"name", node.name},
+                       {"model", node.model},
+                       {"memoryMiB", node.mib},
+                       {"sharing", node.hami ? "hami" : node.sharing},
+                       {"replicas", node.replicas},
+                       {"resources", std::move(resources)}});
+}
+
+Json texts_json(const std::vector<std::string>& texts) {
+  Json list = Json::array();
+  for (const std::string& text : texts) list.push_back(text);
+  return list;
+}
+
+}  // namespace
+
+std::string render_gpus(const GpuInventory& inventory, const std::string& program,
+                        const Style& style) {
+  std::string out;
+  std::vector<Line> rows;
+  for (const GpuNode& node : inventory.nodes) {
+    for (const auto& [name, resource] : node.resources) {
+      rows.push_back(row_of(node, name, resource));
+    }
+  }
+  if (!rows.empty()) {
+    append(out,
+           table({{"node"},
+                  {"card"},
+                  {"memory", true},
+                  {"shared by"},
+                  {"resource"},
+                  {"total", true},
+                  {"used", true},
+                  {"free", true}},
+                 rows),
+           style);
+  }
+  rows.clear();
+  for (const GpuDevices& devices : inventory.devices) {
+    rows.push_back({{printable(devices.driver), Ink::kBold},
+                    {devices.model.empty() ? "-" : printable(devices.model)},
+                    {memory_text(devices.mib)},
+                    {printable(describe_devices(devices))},
+                    {format_count(devices.count)}});
+  }
+  if (!rows.empty()) {
+    if (!out.empty()) out += '\n';
+    append(out, table({{"driver"}, {"card"}, {"memory", true}, {"devices"}, {"count", true}}, rows),
+           style);
+  }
+  if (out.empty()) out = "No GPUs were found.\n";
+  if (!inventory.schedulers.empty()) {
+    out += "\nAlso installed:";
+    for (std::size_t i = 0; i < inventory.schedulers.size(); ++i) {
+      out += (i == 0 ? " " : ", ") + inventory.schedulers[i];
+    }
+    out += ".\n";
+  }
+  for (const std::string& note : inventory.notes) out += "\nNote: " + printable(note) + ".\n";
+  for (const std::string& missing : inventory.missing) {
+    out += "\nMissing right: " + printable(missing) + ".\n";
+  }
+  const std::size_t profiles = propose_profiles(inventory).size();
+  if (profiles > 0) {
+    out += "\n`" + program + " gpus --output values` prints " +
+           plural(static_cast<std::int64_t>(profiles), "profile") +
+           " for the chart's gpuProfiles; docs/gpus.md explains them.\n";
+  }
+  return out;
+}
+
+std::string render_gpu_values(const GpuInventory& inventory) {
+  std::string out;
+  for (const std::string& note : inventory.notes) out += "# " + printable(note) + ".\n";
+  for (const std::string& missing : inventory.missing) {
+    out += "# Missing right: " + printable(missing) + ".\n";
+  }
+  const Json profiles = api::write_gpu_profiles(propose_profiles(inventory));
+  if (profiles.as_array().empty()) return out + "gpuProfiles: []\n";
+  return out +
+         api::to_yaml(Json::object({{"gpuProfiles", profiles}}), 0, api::YamlLists::kLineEachField);
+}
+
+Json gpus_json(const GpuInventory& inventory) {
+  Json nodes = Json::array();
+  for (const GpuNode& node : inventory.nodes) nodes.push_back(node_json(node));
+  Json devices = Json::array();
+  for (const GpuDevices& one : inventory.devices) {
+    devices.push_back(Json::object({{"driver", one.driver},
+                                    {"model", one.model},
+                                    {"memoryMiB", one.mib},
+                                    {"migProfile", one.mig_profile},
+                                    {"sharedByMemory", one.by_memory},
+                                    {"partitioned", one.partitioned},
+                                    {"count", one.count}}));
+  }
+  return Json::object({{"nodes", nodes},
+                       {"devices", devices},
+                       {"schedulers", texts_json(inventory.schedulers)},
+                       {"notes", texts_json(inventory.notes)},
+                       {"missingRights", texts_json(inventory.missing)},
+                       {"gpuProfiles", api::write_gpu_profiles(propose_profiles(inventory))}});
+}
+
+int gpus_command(const GpusOptions& options) {
+  if (!options.place.on_cluster) {
+    return complain(invalid(
+        "gpus looks at a cluster: use `kubectl fettle gpus` or --on cluster; `fettle doctor` shows "
+        "the GPUs of this machine"));
+  }
+  const auto cluster = reach_cluster(options.place);
+  if (!cluster.ok()) return complain(cluster.error());
+  kube::Client client(*cluster->transport, client_options());
+  const auto inventory = read_gpu_inventory(client);
+  if (!inventory.ok()) return complain(inventory.error());
+  switch (options.output) {
+    case Output::kJson:
+      std::cout << gpus_json(*inventory).dump() << '\n';
+      break;
+    case Output::kYaml:
+      std::cout << render_gpu_values(*inventory);
+      break;
+    default:
+      std::cout << render_gpus(*inventory, cluster->program, style_of_stdout());
+  }
+  return kExitSucceeded;
+}
+
+}  // namespace fettle::cli

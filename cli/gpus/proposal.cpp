@@ -1,0 +1,368 @@
+#include "cli/gpus/proposal.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <cmath>
+#include <compare>
+#include <limits>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "api/label_syntax.h"
+
+namespace fettle::cli {
+namespace {
+
+using api::GpuEnforcement;
+using api::GpuProfile;
+using api::GpuSharing;
+
+constexpr double kMib = 1024.0 * 1024.0;
+constexpr double kHundredth = 0.01;
+constexpr std::int64_t kMostCount = 64;
+constexpr std::string_view kMigResource = "nvidia.com/mig-";
+constexpr std::string_view kKai = "KAI-Scheduler";
+
+double bytes(std::int64_t mib) { return static_cast<double>(mib) * kMib; }
+
+// "NVIDIA-H100-80GB-HBM3" and "mig-1g.20gb" as one DNS label.
+std::string dns_name(const std::string& text) {
+  constexpr std::size_t kLongest = 63;
+  std::string name;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    const bool fits = std::isalnum(byte) != 0;
+    if (fits) name += static_cast<char>(std::tolower(byte));
+    if (!fits && !name.empty() && name.back() != '-') name += '-';
+  }
+  if (name.size() > kLongest) name.resize(kLongest);
+  while (!name.empty() && name.back() == '-') name.pop_back();
+  return name;
+}
+
+// Nodes with the same card and the same way of sharing, taken together.
+struct Group {
+  std::int64_t most = 0;                                        // units on one node
+  std::int64_t mib = std::numeric_limits<std::int64_t>::max();  // of the smallest card
+  std::int64_t mig_mib = std::numeric_limits<std::int64_t>::max();
+  std::int64_t replicas = 1;
+  std::string product;
+  bool memory_known = true;
+};
+struct GroupKey {
+  std::string model;
+  std::string resource;
+  std::string sharing;
+  std::int64_t replicas = 1;
+  auto operator<=>(const GroupKey&) const = default;
+};
+
+// Parts of a card that people ask for: 1/8, 1/4, 1/2, 1. A MIG profile has about one of them.
+double round_part(double part) {
+  constexpr double kLeast = 0.125;
+  double nearest = 1;
+  for (double candidate = kLeast; candidate <= 1; candidate *= 2) {
+    if (std::abs(std::log(candidate / part)) < std::abs(std::log(nearest / part))) {
+      nearest = candidate;
+    }
+  }
+  return nearest;
+}
+
+// The GB in "1g.20gb" or "1g.20gb.me"; 0: there are none.
+std::int64_t nominal_gb(std::string_view profile) {
+  const std::size_t dot = profile.find("g.");
+  if (dot == std::string_view::npos) return 0;
+  std::int64_t gb = 0;
+  std::from_chars(profile.data() + dot + 2, profile.data() + profile.size(), gb);
+  return gb;
+}
+
+class Proposal {
+ public:
+  explicit Proposal(const GpuInventory& inventory) : inventory_(inventory) {}
+
+  std::vector<GpuProfile> make() {
+    for (const GpuNode& node : inventory_.nodes) gather(node);
+    for (const auto& [key, group] : groups_) propose_group(key, group);
+    for (const GpuDevices& devices : inventory_.devices) propose_devices(devices);
+    if (has_kai()) propose_kai();
+    std::stable_sort(profiles_.begin(), profiles_.end(), is_before);
+    return std::move(profiles_);
+  }
+
+ private:
+  // What enforces most; then the smallest slice, since of equals the first is chosen.
+  static bool is_before(const GpuProfile& a, const GpuProfile& b) {
+    if (a.enforces != b.enforces) return a.enforces > b.enforces;
+    return size_of(a) < size_of(b);
+  }
+
+  static double size_of(const GpuProfile& profile) {
+    return profile.offers.memory ? profile.offers.memory->step : 0;
+  }
+
+  bool has_kai() const {
+    const auto& names = inventory_.schedulers;
+    return std::find(names.begin(), names.end(), kKai) != names.end();
+  }
+
+  void gather(const GpuNode& node) {
+    for (const auto& [resource, units] : node.resources) {
+      const bool is_shared = resource == "nvidia.com/gpu.shared" ||
+                             (resource == "nvidia.com/gpu" && node.replicas > 1);
+      // Shares of which nobody says how they are shared.
+      if (is_shared && node.sharing.empty() && !node.hami) continue;
+      std::string sharing = is_shared ? node.sharing : "";
+      if (node.hami && resource == "nvidia.com/gpu") sharing = "hami";
+      const std::int64_t replicas = is_shared && !node.hami ? node.replicas : 1;
+      Group& group = groups_[{node.model, resource, sharing, replicas}];
+      group.most = std::max(group.most, units.total);
+      group.product = node.product;
+      group.replicas = replicas;
+      if (node.mib == 0) group.memory_known = false;
+      if (node.mib > 0) group.mib = std::min(group.mib, node.mib);
+      if (!resource.starts_with(kMigResource)) continue;
+      const auto mig = node.mig_mib.find(resource.substr(kMigResource.size()));
+      if (mig != node.mig_mib.end()) group.mig_mib = std::min(group.mig_mib, mig->second);
+    }
+  }
+
+  // With the name, models and memory that all profiles of the group have.
+  GpuProfile start(const std::string& kind, const std::string& model, const Group& group) const {
+    GpuProfile profile;
+    profile.name = dns_name(kind + (model.empty() ? "" : "-" + model));
+    if (!model.empty() && api::is_label_value(model)) profile.models = {model};
+    if (group.memory_known) profile.memory = bytes(group.mib);
+    return profile;
+  }
+
+  void propose_group(const GroupKey& key, const Group& group) {
+    if (key.resource.starts_with(kMigResource)) return propose_mig(key, group);
+    if (key.sharing == "hami") return propose_hami(key, group);
+    if (!key.sharing.empty()) return propose_replicas(key, group);
+    if (key.resource == "volcano.sh/vgpu-number") return propose_volcano(key, group);
+    if (key.resource == "aliyun.com/gpu-mem") return propose_aliyun(key, group);
+    const bool whole =
+        key.resource == "nvidia.com/gpu" || key.resource.starts_with("amd.com/gpu") ||
+        key.resource.starts_with("gpu.intel.com/") || key.resource.starts_with("habana.ai/");
+    if (whole) propose_whole(key, group);
+  }
+
+  void propose_whole(const GroupKey& key, const Group& group) {
+    GpuProfile profile = start("whole", key.model, group);
+    profile.sharing = GpuSharing::kWhole;
+    profile.offers.count = std::min(group.most, kMostCount);
+    profile.enforces = GpuEnforcement::kHardware;
+    profile.put.limits = Json::object({{key.resource, "{count}"}});
+    // Cards of the same resource that are of another kind would do as well.
+    if (!key.model.empty() && key.resource == "nvidia.com/gpu") {
+      profile.put.node_selector["nvidia.com/gpu.product"] = group.product;
+    }
+    add(std::move(profile));
+  }
+
+  void propose_mig(const GroupKey& key, const Group& group) {
+    const std::string mig = key.resource.substr(kMigResource.size());
+    const std::int64_t gb = nominal_gb(mig);
+    if (gb == 0 || !group.memory_known) return;
+    constexpr std::int64_t kMibOfGb = 1024;
+    const bool known = group.mig_mib != std::numeric_limits<std::int64_t>::max();
+    GpuProfile profile = start("mig-" + mig, key.model, group);
+    profile.sharing = GpuSharing::kMig;
+    const double part =
+        round_part(static_cast<double>(gb * kMibOfGb) / static_cast<double>(group.mib));
+    profile.offers.fraction = {part, part};
+    // Its name says more than it has (jax#15843); what is missing is about 5 %.
+    constexpr double kReal = 0.95;
+    const double real = known ? bytes(group.mig_mib)
+                              : std::floor(static_cast<double>(gb * kMibOfGb) * kReal) * kMib;
+    profile.offers.memory = {std::min(real, *profile.memory), std::min(real, *profile.memory)};
+    profile.enforces = GpuEnforcement::kHardware;
+    profile.put.limits = Json::object({{key.resource, 1}});
+    add(std::move(profile));
+  }
+
+  void propose_replicas(const GroupKey& key, const Group& group) {
+    const bool mps = key.sharing == "mps";
+    GpuProfile profile = start(key.sharing, key.model, group);
+    profile.sharing = mps ? GpuSharing::kMps : GpuSharing::kTimeSlicing;
+    const double part = 1 / static_cast<double>(group.replicas);
+    profile.offers.fraction = {part, part};
+    profile.enforces = mps ? GpuEnforcement::kMemory : GpuEnforcement::kNothing;
+    profile.put.limits = Json::object({{key.resource, 1}});
+    // Without a name of its own the resource is that of whole cards elsewhere.
+    if (key.resource == "nvidia.com/gpu") {
+      profile.put.node_selector["nvidia.com/gpu.sharing-strategy"] = key.sharing;
+    }
+    if (!group.product.empty()) {
+      profile.put.node_selector["nvidia.com/gpu.product"] = group.product;
+    }
+    add(std::move(profile));
+  }
+
+  void propose_hami(const GroupKey& key, const Group& group) {
+    GpuProfile profile = start("hami", key.model, group);
+    profile.sharing = GpuSharing::kHami;
+    profile.offers.count = std::min(std::max<std::int64_t>(group.most, 1), kMostCount);
+    profile.offers.fraction = {kHundredth, {}};
+    profile.enforces = GpuEnforcement::kMemory;
+    profile.put.limits = Json::object({{"nvidia.com/gpu", "{count}"},
+                                       {"nvidia.com/gpumem-percentage", "{percent}"},
+                                       {"nvidia.com/gpucores", "{percent}"}});
+    add(std::move(profile));
+    if (!group.memory_known) return;
+    GpuProfile memory = start("hami-memory", key.model, group);
+    memory.sharing = GpuSharing::kHami;
+    memory.offers.memory = {kMib, {}};
+    memory.enforces = GpuEnforcement::kMemory;
+    memory.put.limits = Json::object({{"nvidia.com/gpu", 1}, {"nvidia.com/gpumem", "{mib}"}});
+    add(std::move(memory));
+  }
+
+  void propose_volcano(const GroupKey& key, const Group& group) {
+    GpuProfile profile = start("volcano", key.model, group);
+    profile.sharing = GpuSharing::kVolcano;
+    profile.offers.count = std::min(group.most, kMostCount);
+    profile.offers.fraction = {kHundredth, {}};
+    profile.enforces = GpuEnforcement::kMemory;
+    profile.put.scheduler_name = "volcano";
+    profile.put.annotations["volcano.sh/vgpu-mode"] = "hami-core";
+    profile.put.limits = Json::object({{"volcano.sh/vgpu-number", "{count}"},
+                                       {"volcano.sh/vgpu-cores", "{percent}"},
+                                       {"volcano.sh/vgpu-memory-percentage", "{percent}"}});
+    add(std::move(profile));
+  }
+
+  void propose_aliyun(const GroupKey& key, const Group& group) {
+    if (!group.memory_known) return;
+    constexpr double kGib = 1024 * kMib;
+    GpuProfile profile = start("aliyun", key.model, group);
+    profile.sharing = GpuSharing::kOther;
+    profile.offers.memory = {kGib, {}};
+    profile.enforces = GpuEnforcement::kNothing;
+    profile.put.limits = Json::object({{"aliyun.com/gpu-mem", "{units}"}});
+    add(std::move(profile));
+  }
+
+  // Fractions that KAI-Scheduler keeps by annotations. Its mode decides what is enforced, and is
+  // not in its API: nothing, unless the administrator knows better.
+  void propose_kai() {
+    Group all;
+    all.memory_known = false;
+    for (const auto& [key, group] : groups_) {
+      if (key.resource != "nvidia.com/gpu" || !key.sharing.empty()) continue;
+      all.memory_known = group.memory_known;
+      all.mib = std::min(all.mib, group.mib);
+    }
+    GpuProfile profile = start("kai", "", all);
+    profile.sharing = GpuSharing::kKai;
+    profile.offers.fraction = {kHundredth, {}};
+    profile.put.scheduler_name = "kai-scheduler";
+    profile.put.labels["kai.scheduler/queue"] = "default-queue";
+    profile.put.annotations["gpu-fraction"] = "{fraction}";
+    add(profile);
+    if (!all.memory_known) return;
+    profile.name = "kai-memory";
+    profile.offers = {};
+    profile.offers.memory = {kMib, {}};
+    profile.put.annotations = {{"gpu-memory", "{mib}"}};
+    add(std::move(profile));
+  }
+
+  // ---- Claims ----------------------------------------------------------------------------------
+
+  // The class for the devices: that of MIG, else the one called as the driver.
+  std::string class_for(const GpuDevices& devices) const {
+    const auto& names = inventory_.device_classes;
+    const auto has = [&](const std::string& name) {
+      return std::find(names.begin(), names.end(), name) != names.end();
+    };
+    if (!devices.mig_profile.empty() && has("mig.nvidia.com")) return "mig.nvidia.com";
+    return has(devices.driver) ? devices.driver : "";
+  }
+
+  static Json claim(const std::string& device_class, std::initializer_list<Json::Member> wanted) {
+    Json exactly = Json::object({{"deviceClassName", device_class}});
+    for (const auto& [key, value] : wanted) exactly.set(key, value);
+    const Json request = Json::object({{"name", "gpu"}, {"exactly", std::move(exactly)}});
+    return Json::object({{"devices", Json::object({{"requests", Json(Json::Array{request})}})}});
+  }
+
+  void propose_devices(const GpuDevices& devices) {
+    const std::string device_class = class_for(devices);
+    if (device_class.empty()) return;
+    Group group;
+    group.memory_known = devices.mib > 0;
+    if (group.memory_known) group.mib = devices.mib;
+    if (!devices.mig_profile.empty()) return propose_claimed_mig(devices, device_class);
+    if (devices.by_memory) {
+      if (!group.memory_known) return;
+      GpuProfile profile = start("dra-memory", devices.model, group);
+      profile.sharing = GpuSharing::kDra;
+      profile.offers.memory = {kMib, {}};
+      profile.put.claim = claim(
+          device_class,
+          {{"capacity", Json::object({{"requests", Json::object({{"memory", "{mib}Mi"}})}})}});
+      return add(std::move(profile));
+    }
+    GpuProfile profile = start("dra", devices.model, group);
+    profile.sharing = GpuSharing::kDra;
+    profile.offers.count = std::min(devices.most_on_a_node, kMostCount);
+    profile.enforces = GpuEnforcement::kHardware;
+    profile.put.claim =
+        claim(device_class, {{"allocationMode", "ExactCount"}, {"count", "{count}"}});
+    add(std::move(profile));
+  }
+
+  void propose_claimed_mig(const GpuDevices& devices, const std::string& device_class) {
+    // The card's memory is that of the driver's whole devices, where there are some.
+    std::int64_t card = 0;
+    for (const GpuDevices& other : inventory_.devices) {
+      if (other.driver == devices.driver && other.mig_profile.empty()) {
+        card = std::max(card, other.mib);
+      }
+    }
+    if (devices.mib == 0 || card < devices.mib) return;
+    Group group;
+    group.mib = card;
+    GpuProfile profile = start("dra-mig-" + devices.mig_profile, devices.model, group);
+    profile.sharing = GpuSharing::kDra;
+    const double part = round_part(static_cast<double>(devices.mib) / static_cast<double>(card));
+    profile.offers.fraction = {part, part};
+    profile.offers.memory = {bytes(devices.mib), bytes(devices.mib)};
+    profile.enforces = GpuEnforcement::kHardware;
+    const std::string expression =
+        "device.attributes['" + devices.driver + "'].profile == '" + devices.mig_profile + "'";
+    const Json selector = Json::object({{"cel", Json::object({{"expression", expression}})}});
+    profile.put.claim = claim(device_class, {{"selectors", Json(Json::Array{selector})}});
+    add(std::move(profile));
+  }
+
+  // Names are unique: what is alike but for case or signs gets a number.
+  void add(GpuProfile profile) {
+    const std::string name = profile.name;
+    for (int number = 2; !names_.insert(profile.name).second; ++number) {
+      profile.name = name.substr(0, 60) + "-" + std::to_string(number);
+    }
+    profiles_.push_back(std::move(profile));
+  }
+
+  const GpuInventory& inventory_;
+  std::map<GroupKey, Group> groups_;
+  std::vector<GpuProfile> profiles_;
+  std::set<std::string> names_;
+};
+
+}  // namespace
+
+std::vector<GpuProfile> propose_profiles(const GpuInventory& inventory) {
+  return Proposal(inventory).make();
+}
+
+}  // namespace fettle::cli
