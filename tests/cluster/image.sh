@@ -49,6 +49,8 @@ exec 8< "$storage"
 flock 8 # one build at a time
 started=$SECONDS
 choose_driver
+# A build that was killed leaves its container behind, and `rmi --prune` fails while an image is in use.
+with_buildah rm --all > /dev/null 2>&1 || true
 make_base
 with_buildah build --isolation chroot --pull=never --layers --quiet --tag "$name" --file "$dockerfile" "$@" "$context" > /dev/null
 with_buildah push --quiet "$name" "docker-archive:$work/image.tar:$name"
