@@ -139,7 +139,7 @@ Json write_gpu_profiles(const std::vector<GpuProfile>& profiles) {
 }
 
 const std::vector<GpuProfile>& default_gpu_profiles() {
-  static const std::vector<GpuProfile> profiles = [] {
+  static const std::vector<GpuProfile> kProfiles = [] {
     GpuProfile whole;
     whole.name = "whole";
     whole.offers.count = 64;  // as many as a Study can ask for
@@ -147,7 +147,7 @@ const std::vector<GpuProfile>& default_gpu_profiles() {
     whole.put.limits = Json::object({{"nvidia.com/gpu", "{count}"}});
     return std::vector<GpuProfile>{whole};
   }();
-  return profiles;
+  return kProfiles;
 }
 
 }  // namespace fettle::api

@@ -60,9 +60,9 @@ std::int64_t amount_of(const Json& value) {
 }
 
 const Json& object_at(const Json& object, kube::JsonPath path) {
-  static const Json none = Json::object();
+  static const Json kNone = Json::object();
   const Json* const found = kube::value_at(object, path);
-  return found != nullptr && found->is_object() ? *found : none;
+  return found != nullptr && found->is_object() ? *found : kNone;
 }
 
 // ---- Nodes -------------------------------------------------------------------------------------

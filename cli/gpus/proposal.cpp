@@ -64,9 +64,8 @@ struct GroupKey {
 
 // Parts of a card that people ask for: 1/8, 1/4, 1/2, 1. A MIG profile has about one of them.
 double round_part(double part) {
-  constexpr double kLeast = 0.125;
   double nearest = 1;
-  for (double candidate = kLeast; candidate <= 1; candidate *= 2) {
+  for (const double candidate : {0.125, 0.25, 0.5}) {
     if (std::abs(std::log(candidate / part)) < std::abs(std::log(nearest / part))) {
       nearest = candidate;
     }

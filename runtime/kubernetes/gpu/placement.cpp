@@ -16,7 +16,6 @@ namespace {
 
 using api::GpuEnforcement;
 using api::GpuProfile;
-using api::GpuSharing;
 
 constexpr double kNoise = 1e-6;  // of multiples of a step
 constexpr double kMib = 1024.0 * 1024.0;
@@ -145,7 +144,6 @@ std::string reason_for(const GpuRequest& request, const GpuPlacement& placement,
     text += " with " +
             api::format_quantity(std::floor(static_cast<double>(*placement.memory) / kMib) * kMib);
   }
-  const std::string enforced(api::to_string(placement.enforces));
   text += placement.enforces == GpuEnforcement::kNothing
               ? "; nothing keeps a trial to its share"
               : "; enforced by the " + std::string(placement.enforces == GpuEnforcement::kHardware
@@ -189,16 +187,16 @@ GpuPlacement placement_of(const GpuRequest& request, const GpuProfile& profile, 
 // ---- Refusing ----------------------------------------------------------------------------------
 
 std::string fractions_of(const GpuProfile& profile) {
-  constexpr double kMostSpelt = 8;
+  constexpr int kMostSpelt = 8;
   const double step = profile.offers.fraction->step;
   const double most = *api::largest_fraction(profile);
-  const double steps = std::round(most / step);
+  const int steps = static_cast<int>(std::lround(most / step));
   if (steps > kMostSpelt) {
     return "fraction " + api::short_number(step) + " to " + api::short_number(most) +
            " in steps of " + api::short_number(step);
   }
   std::string text = "fraction ";
-  for (double i = 1; i <= steps; ++i) {
+  for (int i = 1; i <= steps; ++i) {
     if (i > 1) text += i == steps ? " or " : ", ";
     text += api::short_number(i * step);
   }
@@ -214,7 +212,7 @@ std::string models_of(const GpuProfile& profile) {
 void add_offers(const GpuProfile& profile, std::vector<std::string>& out) {
   std::string where = " (profile " + profile.name;
   if (!profile.models.empty()) where += ", " + models_of(profile);
-  where += ")";
+  where += ')';
   const auto& offers = profile.offers;
   if (offers.count) {
     const std::string most = std::to_string(*offers.count);
