@@ -1,4 +1,4 @@
-// plan_trial: take in what the runs say, decide what the trial needs, write it down, do it.
+// plan_trial: observe the runs, decide what the trial needs, record it, act.
 //
 //            start           running            exit 0 with a result
 //   Pending ------> Pending ---------> Running ----------------------> Completed
@@ -11,12 +11,12 @@
 // rest on what is recorded for good (RunRecord::stopping).
 //
 // The first run needs no such write: its intent is the Trial itself, which has all that the run is
-// made of. It is started after a look past all caches (StartRun::confirm), and recorded together
+// made of. It is started after an uncached read (StartRun::confirm), and recorded together
 // with the first thing there is to say of it: what it waits for, that it runs (before it can report
 // anything, since a report counts only once the pod is recorded), or how it ended. Why this is
 // safe:
 //  - Started twice, it is one run: the name is deterministic.
-//  - A crash after the start leaves a run without a record, which the next look records.
+//  - A crash after the start leaves a run without a record; the next reconcile adds it.
 //  - Gone before it was recorded, it had not been seen running: it is started again, as a recorded
 //    run is that never ran.
 //  - Started once more by somebody who read the trial, then slept through the whole of the run: its
@@ -30,14 +30,14 @@
 #include "api/display.h"
 #include "api/names.h"
 #include "api/quantity.h"
+#include "api/report.h"
 #include "core/conditions.h"
 #include "core/elastic.h"
 #include "core/history.h"
-#include "core/measurement.h"
 #include "core/names.h"
-#include "core/no_result.h"
 #include "core/plan.h"
 #include "core/problem.h"
+#include "core/run_outcome.h"
 #include "core/run_records.h"
 #include "search/study_problem.h"
 
@@ -49,19 +49,19 @@ using api::TrialPhase;
 
 namespace {
 
-// A run that was written down but is not there is started again after so long: it may only not be
+// A run that is recorded but does not exist is started again after this time: it may only not be
 // visible yet.
 constexpr std::int64_t kStartAgainMs = 1'000;
-// A run that is there but not written down means that this view is stale: look again.
+// A run that exists but is not recorded means that this view is stale: reconcile again.
 constexpr std::int64_t kStaleViewMs = 1'000;
 
-// A run that waits is looked at at least so often: why it waits is found out by time as well.
+// How often a pending run is observed: some reasons to wait show only after a time.
 constexpr std::int64_t kWaitingMs = 5'000;
 
 // That a first run runs is written once it has done so for this long: a shorter one is one write.
 constexpr std::int64_t kBriefRunMs = 200;
 
-// Reports that no decision waits for are written at most so often.
+// The least time between two writes of reports that no decision waits for.
 constexpr std::int64_t kReportIntervalMs = 1'000;
 
 class TrialPlanner {
@@ -93,7 +93,6 @@ class TrialPlanner {
   void update_workers(RunRecord& record, const Run& run);
   void close_record(RunRecord& record, const Run& run);
   void close_lost_record(RunRecord& record);
-  Outcome judge_exit(const RunRecord& record, const Run& run, std::string& message);
   const Run* find_run(std::int64_t id) const;
 
   // Deciding.
@@ -194,9 +193,10 @@ void TrialPlanner::update_record(RunRecord& record, const Run& run) {
     if (has_run && !run.pod_uid.empty()) record.pod_uid = run.pod_uid;
     if (run.queued) reset_running(record);
     if (record.running_ms == 0 && has_run) {
+      // A run that has exited unseen is charged from its start, one that runs from now on.
       const std::int64_t unknown = run.state == RunState::kRunning ? now_ms_ : record.started_ms;
       const std::int64_t began_ms = run.started_ms != 0 ? run.started_ms : unknown;
-      // Whoever runs it may have another clock.
+      // The time may be of a node whose clock is wrong: it lies between the start and now.
       record.running_ms = std::min(std::max(began_ms, record.started_ms), now_ms_);
       record.gpus = run.gpus;
     }
@@ -208,7 +208,8 @@ void TrialPlanner::update_record(RunRecord& record, const Run& run) {
   if (record.outcome) stop_or_delete(run);
 }
 
-// A queue took its processes away: what they cost counts, and time in the queue is not their time.
+// A queue took its processes away. What they have cost stays on the record; the time in the queue
+// costs nothing.
 void TrialPlanner::reset_running(RunRecord& record) const {
   if (record.running_ms == 0) return;
   carry_seconds(record, worker_seconds(record, now_ms_));
@@ -234,10 +235,10 @@ void TrialPlanner::update_workers(RunRecord& record, const Run& run) {
 }
 
 void TrialPlanner::close_record(RunRecord& record, const Run& run) {
-  std::string message = run.reason;
-  record.outcome = judge_exit(record, run, message);
+  const JudgedRun judged = judge_run(study_, spec_, status_.report, record, run);
+  record.outcome = judged.outcome;
   if (run.queued && record.outcome == Outcome::kDisrupted) record.reason = api::kPreempted;
-  record.message = truncate_message(message);
+  record.message = truncate_message(judged.message);
   const std::int64_t ended_ms = run.ended_ms != 0 ? std::min(run.ended_ms, now_ms_) : now_ms_;
   record.ended_ms = std::max(ended_ms, record.running_ms);
   record.last_step = status_.report ? status_.report->step : 0;
@@ -249,33 +250,6 @@ void TrialPlanner::close_lost_record(RunRecord& record) {
   if (!record.stopping) record.message = "the run disappeared before it ended";
   record.ended_ms = now_ms_;
   record.last_step = status_.report ? status_.report->step : 0;
-}
-
-// What the exit means. Whoever says that the last step was reached is believed, even if it was
-// asked to stop or disrupted meanwhile; a stop that we asked for explains any other exit. Whoever
-// exits with 0 before has ended all the same, and is judged by what it reported.
-Outcome TrialPlanner::judge_exit(const RunRecord& record, const Run& run, std::string& message) {
-  // A promoted trial still has the report of the run before, which was final for that one.
-  const bool reached = status_.report && status_.report->step >= record.until_step;
-  const bool final_now = status_.report && status_.report->final_result &&
-                         (reached || status_.report->step > record.last_step);
-  const bool finished = final_now || reached;
-  Outcome reported_outcome = run.outcome.value_or(Outcome::kFailed);
-  if (reported_outcome == Outcome::kDisrupted && final_now) return Outcome::kSucceeded;
-  // Most programs never say "final"; this one had nothing left to do when it was interrupted.
-  const bool was_interrupted =
-      reported_outcome == Outcome::kDisrupted || reported_outcome == Outcome::kStopped;
-  if (was_interrupted && reached && run.exit_code == 0) reported_outcome = Outcome::kSucceeded;
-  if (record.stopping && !(reported_outcome == Outcome::kSucceeded && finished)) {
-    message = record.message;
-    if (*record.stopping == Outcome::kHung) message += with_reason(run.silence);
-    return *record.stopping;
-  }
-  if (reported_outcome != Outcome::kSucceeded) return reported_outcome;
-  const std::string missing = explain_no_result(study_, spec_, status_.report, record, run);
-  if (missing.empty()) return reported_outcome;
-  message = missing;
-  return Outcome::kFailed;
 }
 
 // ---- Deciding ----------------------------------------------------------------------------------
@@ -290,7 +264,7 @@ void TrialPlanner::decide() {
                   {.type = "Complete",
                    .status = false,
                    .reason = "Promoted",
-                   .message = "goes on to step " + std::to_string(spec_.until_step)},
+                   .message = "continues to step " + std::to_string(spec_.until_step)},
                   now_ms_);
     status_.phase = TrialPhase::kPending;
   }
@@ -394,7 +368,7 @@ void TrialPlanner::start_next() {
   const bool resumed = status_.report && !status_.report->checkpoint.empty();
   note(EventType::kNormal, "Started",
        run_name(trial_.metadata.name, run) +
-           (resumed ? " goes on from step " + std::to_string(status_.report->checkpoint_step)
+           (resumed ? " continues from step " + std::to_string(status_.report->checkpoint_step)
                     : " starts"));
 }
 

@@ -6,18 +6,13 @@
 #include "kube/json_path.h"
 #include "runtime/kubernetes/gang.h"
 #include "runtime/kubernetes/testing/fake_cluster.h"
+#include "runtime/kubernetes/testing/hand_clock.h"
 
 namespace fettle::kubernetes {
 namespace {
 
 using kube::text_at;
 using testing::HasSubstr;
-
-class HandClock : public control::Clock {
- public:
-  std::int64_t now_ms() override { return now; }
-  std::int64_t now = control::SystemClock().now_ms();
-};
 
 class JobGangsTest : public testing::Test {
  protected:
@@ -62,7 +57,7 @@ class JobGangsTest : public testing::Test {
     pod.metadata.name = job_name(index) + "-" + std::to_string(rank);
     pod.metadata.ns = "team";
     pod.metadata.uid = "pod-" + pod.metadata.name;
-    pod.metadata.created_ms = clock_.now;
+    pod.metadata.created_ms = clock_.now_ms();
     pod.metadata.resource_version = std::to_string(++version_);
     pod.metadata.labels = {{"batch.kubernetes.io/job-completion-index", std::to_string(rank)},
                            {kTrialLabel, "digits-" + std::to_string(index)}};
@@ -76,7 +71,7 @@ class JobGangsTest : public testing::Test {
   }
 
   FakeCluster cluster_;
-  HandClock clock_;
+  HandClock clock_{control::SystemClock().now_ms()};
   kube::Client client_{cluster_.server, {}};
   kube::Cache<kube::Job> jobs_;
   kube::Cache<kube::Pod> pods_;
@@ -107,7 +102,7 @@ TEST_F(JobGangsTest, OneThatDoesNotGatherGivesItsNodesBackAndIsStartedAgainLater
   (void)observe(0);
   place_pods(0, 3);
   start(1);
-  clock_.now += kTimeout;
+  clock_.pass(kTimeout);
   const core::Run run = observe(0).at(0);
   EXPECT_EQ(state(0), "returned");
   EXPECT_FALSE(text_at(job(0), {"metadata", "deletionTimestamp"}).empty());
@@ -122,7 +117,7 @@ TEST_F(JobGangsTest, OneThatDoesNotGatherGivesItsNodesBackAndIsStartedAgainLater
   ASSERT_EQ(observe(0).size(), 1u);
   EXPECT_EQ(observe(0)[0].state, core::RunState::kPending);
   EXPECT_THAT(observe(0)[0].reason, HasSubstr("3 of 4 workers have a node after 1m"));
-  clock_.now += kTimeout;
+  clock_.pass(kTimeout);
   EXPECT_TRUE(observe(0).empty()) << "so it is started again";
   start(0);
   EXPECT_EQ(state(0), "waiting");
@@ -132,7 +127,7 @@ TEST_F(JobGangsTest, ACrashBetweenTheDecisionAndTheDeletionLosesNeither) {
   start(0);
   (void)observe(0);
   place_pods(0, 3);
-  clock_.now += kTimeout;
+  clock_.pass(kTimeout);
   kube::Fault lost;
   lost.kind = kube::Fault::Kind::kAnswer;
   lost.matches = [](const kube::HttpRequest& request) { return request.method == "DELETE"; };
@@ -185,7 +180,7 @@ TEST_F(JobGangsTest, ARunningOneIsResizedAndDoesNotGrowIntoWorkersThatStillLeave
   place_pods(0, 4);
   (void)observe(0);
   api::Trial running = trial(0);
-  running.status.runs.emplace_back().running_ms = clock_.now;
+  running.status.runs.emplace_back().running_ms = clock_.now_ms();
   ASSERT_TRUE(runs_->resize(running, 0, 2).ok());
   EXPECT_EQ(kube::integer_at(job(0), {"spec", "completions"}), 2);
   ASSERT_TRUE(runs_->resize(running, 0, 4).ok());

@@ -7,6 +7,7 @@
 #include "kube/json_path.h"
 #include "runtime/kubernetes/gpu/testing/test_profiles.h"
 #include "runtime/kubernetes/testing/fake_cluster.h"
+#include "runtime/kubernetes/testing/hand_clock.h"
 
 namespace fettle::kubernetes {
 namespace {
@@ -14,12 +15,6 @@ namespace {
 using testing::HasSubstr;
 
 constexpr double kGib = 1024.0 * 1024 * 1024;
-
-class HandClock : public control::Clock {
- public:
-  std::int64_t now_ms() override { return now; }
-  std::int64_t now = control::SystemClock().now_ms();
-};
 
 class JobGpusTest : public testing::Test {
  protected:
@@ -52,7 +47,7 @@ class JobGpusTest : public testing::Test {
 
   const std::string path_;
   FakeCluster cluster_;
-  HandClock clock_;
+  HandClock clock_{control::SystemClock().now_ms()};
   kube::Client client_{cluster_.server, {}};
   kube::Cache<kube::Job> jobs_;
   kube::Cache<kube::Pod> pods_;
@@ -83,7 +78,7 @@ TEST_F(JobGpusTest, AClaimTemplateThatSomebodyDeletedIsMadeAgainWhileARunWaits) 
   ASSERT_TRUE(runs_->start(study_, trial(0), 0).ok());
   const Json made = cluster_.server.list(kube::kResourceClaimTemplates).at(0);
   cluster_.server.remove(kube::kResourceClaimTemplates, kube::key_of(made));
-  clock_.now += 61'000;  // as long as it is believed to be there
+  clock_.pass(61'000);  // as long as it is believed to be there
   ASSERT_TRUE(runs_->observe(trial(0)).ok());
   EXPECT_EQ(templates(), 1U);
 }
@@ -110,7 +105,7 @@ TEST_F(JobGpusTest, WhatIsTakenAwayInTheMiddleOfAStudyIsNoFailure) {
   ASSERT_TRUE(runs_->start(study_, trial(0), 0).ok());
   EXPECT_EQ(runs_->capacity(study_).gpu->profile, "hami-memory");
   write({"whole"});
-  clock_.now += GpuCatalogue::kAgainMs;
+  clock_.pass(GpuCatalogue::kAgainMs);
   const Status refused = runs_->start(study_, trial(1), 0);
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().code, ErrorCode::kUnavailable);

@@ -138,6 +138,7 @@ std::string JobRuns::why_held(const api::Trial& trial, std::int64_t run) const {
     const bool ours = metadata.ns == trial.metadata.ns &&
                       label_of(metadata, kTrialLabel) == trial.metadata.name &&
                       label_of(metadata, kRunLabel) != std::to_string(run);
+    // As may_be_alive(), but a pod without a node counts, too: it may still get one.
     const bool over = pod->phase == "Succeeded" || pod->phase == "Failed";
     const bool lost = metadata.deleted_ms != 0 && now_ms - metadata.deleted_ms >= kLostMs;
     if (!ours || over || lost) continue;

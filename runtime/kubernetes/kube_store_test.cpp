@@ -9,18 +9,10 @@
 #include "core/names.h"
 #include "kube/testing/fake_api_server.h"
 #include "kube/testing/fake_objects.h"
+#include "runtime/kubernetes/testing/hand_clock.h"
 
 namespace fettle::kubernetes {
 namespace {
-
-class HandClock : public control::Clock {
- public:
-  std::int64_t now_ms() override { return now_; }
-  void pass(std::int64_t ms) { now_ += ms; }
-
- private:
-  std::int64_t now_ = 1'800'000'000'000;
-};
 
 class KubeStoreTest : public testing::Test {
  protected:

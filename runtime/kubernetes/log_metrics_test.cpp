@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "kube/testing/fake_api_server.h"
+#include "runtime/kubernetes/testing/hand_clock.h"
 
 namespace fettle::kubernetes {
 namespace {
@@ -20,15 +21,6 @@ using namespace std::chrono_literals;
 using testing::HasSubstr;
 
 constexpr std::int64_t kStart = 1'800'000'000'000;
-
-class HandClock : public control::Clock {
- public:
-  std::int64_t now_ms() override { return now_; }
-  void pass(std::int64_t ms) { now_ += ms; }
-
- private:
-  std::atomic<std::int64_t> now_ = kStart;
-};
 
 std::string metric(int step, double loss) {
   return R"({"step": )" + std::to_string(step) + R"(, "loss": )" + std::to_string(loss) + "}";
@@ -70,7 +62,7 @@ class LogMetricsTest : public testing::Test {
 
   kube::FakeApiServer server_;
   kube::Client client_{server_, unlimited()};
-  HandClock clock_;
+  HandClock clock_{kStart};
   std::atomic<int> changes_ = 0;
   std::int64_t printed_ = 0;
   LogMetrics logs_;

@@ -6,16 +6,13 @@
 #include <utility>
 
 #include "api/report.h"
+#include "core/endings.h"
 #include "runtime/kubernetes/run_of_job.h"
 #include "runtime/metric_lines.h"
 
 namespace fettle::kubernetes {
 namespace {
 
-using api::Outcome;
-
-constexpr int kExitAfterSigkill = 128 + 9;
-constexpr int kExitAfterSigterm = 128 + 15;  // the worker contract's "stopped gently"
 // The part of a termination message that fits into a condition's message, in bytes.
 constexpr std::size_t kLastWords = 800;
 
@@ -56,54 +53,51 @@ std::string last_words(const kube::Container& container) {
   return "; its last output:\n" + std::string(text.substr(from));
 }
 
-PodEnd make_end(Outcome outcome, std::string reason, std::int64_t at_ms = 0) {
-  PodEnd end;
-  end.outcome = outcome;
-  end.reason = std::move(reason);
-  end.at_ms = at_ms;
-  return end;
+using core::EndCondition;
+
+// What the table says of an end with this exit code, or without one.
+PodEnd judge(EndCondition condition, std::optional<int> code, std::int64_t at_ms) {
+  core::JudgedExit judged =
+      core::judge_exit({.host = core::Host::kContainer, .code = code, .condition = condition});
+  return {.outcome = judged.outcome,
+          .reason = std::move(judged.reason),
+          .at_ms = at_ms,
+          .replaced = false,
+          .exit_code = {}};
 }
 
-PodEnd by_exit_code(const kube::Container& container) {
-  const int code = container.exit_code;
+EndCondition condition_of(const kube::Container& container) {
   const std::string& why = container.terminated_reason;
-  PodEnd end =
-      make_end(Outcome::kFailed, "exit code " + std::to_string(code), container.finished_ms);
-  end.exit_code = code;
-  if (why == "OOMKilled") {
-    end.outcome = Outcome::kOutOfMemory;
-    end.reason = "used more memory than its limit (resources.limits.memory)";
-  } else if (why == "ContainerCannotRun" || why == "StartError") {
-    end.reason = "cannot start: " + std::string(trimmed(container.termination_message)) +
-                 "; correct command, args or image in the Study's template";
-    return end;
-  } else if (code == kExitAfterSigterm) {
-    end.outcome = Outcome::kDisrupted;
-    end.reason = "exit code 143: somebody else sent it SIGTERM";
-  } else if (code == kExitAfterSigkill) {
-    end.outcome = Outcome::kDisrupted;
-    end.reason =
-        "exit code 137: killed by SIGKILL, but not for its own memory limit; perhaps its node ran "
-        "out of memory";
+  if (why == "OOMKilled") return EndCondition::kOverMemoryLimit;
+  const bool never_ran = why == "ContainerCannotRun" || why == "StartError";
+  return never_ran ? EndCondition::kCannotStart : EndCondition::kNone;
+}
+
+PodEnd by_container(const kube::Container& container) {
+  const EndCondition condition = condition_of(container);
+  PodEnd end = judge(condition, container.exit_code, container.finished_ms);
+  end.exit_code = container.exit_code;
+  if (condition == EndCondition::kCannotStart) {
+    end.reason += ": " + std::string(trimmed(container.termination_message)) +
+                  "; correct command, args or image in the Study's template";
+  } else {
+    end.reason += last_words(container);
   }
-  end.reason += last_words(container);
   return end;
 }
 
 // The pod failed as a whole, without an exit code: the kubelet did not admit it (no room, a device
 // gone), or an init container failed.
 PodEnd by_pod(const kube::Pod& pod) {
-  if (pod.reason.empty()) {
-    return make_end(
-        Outcome::kFailed,
-        "its pod failed before the trial began; does an init container fail? " + pod.message);
-  }
-  return make_end(Outcome::kDisrupted,
-                  "its node refused or lost the pod: " + pod.reason + ": " + pod.message);
+  const bool began = !pod.reason.empty();
+  PodEnd end =
+      judge(began ? EndCondition::kPodRefused : EndCondition::kPodNeverBegan, std::nullopt, 0);
+  end.reason += began ? ": " + pod.reason + ": " + pod.message : " " + pod.message;
+  return end;
 }
 
-std::string disruption(const kube::TrueCondition& condition) {
-  std::string words = "its pod was disrupted (" + condition.reason + ") and is made again";
+std::string in_words(const kube::TrueCondition& condition) {
+  const std::string words = " (" + condition.reason + ") and is made again";
   return condition.message.empty() ? words : words + ": " + condition.message;
 }
 
@@ -164,21 +158,19 @@ std::optional<PodEnd> end_of_pod(const kube::Pod& pod, const std::string& contai
   const kube::Container* trial = trial_container_in(pod, container);
   const bool terminated = trial != nullptr && trial->terminated;
   const std::int64_t at_ms = terminated ? trial->finished_ms : 0;
-  if (ended_well(pod, trial)) return make_end(Outcome::kSucceeded, "", at_ms);
-  if (stop_asked) return make_end(Outcome::kStopped, "stopped", at_ms);
+  if (ended_well(pod, trial)) return judge(EndCondition::kNone, 0, at_ms);
+  if (stop_asked) return judge(EndCondition::kStopAsked, std::nullopt, at_ms);
   if (const auto* disrupted = kube::find_condition(pod.conditions, "DisruptionTarget")) {
-    PodEnd end = make_end(Outcome::kDisrupted, disruption(*disrupted), at_ms);
+    PodEnd end = judge(EndCondition::kPodDisrupted, std::nullopt, at_ms);
+    end.reason += in_words(*disrupted);
     end.replaced = true;
     return end;
   }
-  if (pod.metadata.deleted_ms != 0) {
-    return make_end(Outcome::kDisrupted, "somebody deleted its pod", at_ms);
-  }
+  if (pod.metadata.deleted_ms != 0) return judge(EndCondition::kPodDeleted, std::nullopt, at_ms);
   if (pod.reason == "DeadlineExceeded") {
-    return make_end(Outcome::kTimedOut, "ran longer than its template's activeDeadlineSeconds",
-                    at_ms);
+    return judge(EndCondition::kOverTimeLimit, std::nullopt, at_ms);
   }
-  return terminated ? by_exit_code(*trial) : by_pod(pod);
+  return terminated ? by_container(*trial) : by_pod(pod);
 }
 
 std::string why_overdue(const kube::Pod& pod) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "api/trainer_config.h"
+#include "core/endings.h"
 #include "runtime/kubernetes/job_builder.h"
 
 namespace fettle::kubernetes {
@@ -128,7 +129,9 @@ class RankReader {
   // All that is left: workers that miss their peers, or were disrupted for no visible reason.
   RankEnd missing_others() const {
     RankEnd first = *std::min_element(ends_.begin(), ends_.end(), is_earlier);
-    if (misses_others(first)) first.end.reason = "it misses other workers: " + first.end.reason;
+    if (misses_others(first)) {
+      first.end.reason = core::judge_exit({.code = first.end.exit_code, .has_peers = true}).reason;
+    }
     first.end.outcome = Outcome::kDisrupted;
     return first;
   }

@@ -238,7 +238,7 @@ TEST(RankEnds, AFailureForAnothersSakeIsADisruption) {
        job(2),
        {ended(0, 75, 60), running(1)},
        Outcome::kDisrupted,
-       "worker 0: it misses other workers: exit code 75"},
+       "worker 0: exit code 75: another worker did not come or was lost"},
   });
 }
 

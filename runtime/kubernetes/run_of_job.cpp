@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "core/endings.h"
 #include "runtime/kubernetes/gang.h"
 #include "runtime/kubernetes/gpu/pod_gpus.h"
 #include "runtime/kubernetes/job_builder.h"
@@ -16,6 +17,7 @@ namespace fettle::kubernetes {
 namespace {
 
 using api::Outcome;
+using core::EndCondition;
 using core::Run;
 using core::RunState;
 
@@ -126,6 +128,14 @@ class RunReader {
     run_.reason = std::move(reason);
     run_.ended_ms = at_ms != 0 ? at_ms : view_.now_ms;
   }
+  // The end of all pods at once; a stop that was asked for explains it. `details` follow the
+  // table's sentence.
+  void exit_for(EndCondition condition, const std::string& details, std::int64_t at_ms) {
+    if (view_.stop_asked) condition = EndCondition::kStopAsked;
+    const core::JudgedExit judged =
+        core::judge_exit({.host = core::Host::kContainer, .condition = condition});
+    exit(judged.outcome, judged.reason + (view_.stop_asked ? "" : details), at_ms);
+  }
 
   const JobView& view_;
   const kube::Job& job_;
@@ -220,11 +230,10 @@ std::int64_t RunReader::overdue_ms(const kube::Pod& pod) const {
 bool RunReader::is_node_lost() {
   for (const auto& [rank, pod] : pods_) {
     if (overdue_ms(*pod) < kLostMs) continue;
-    if (view_.stop_asked) {
-      exit(Outcome::kStopped, "stopped", 0);
-    } else {
-      exit(Outcome::kDisrupted,
-           "its node " + pod->node + " is lost: the pod should have ended, and does not say so", 0);
+    exit_for(EndCondition::kNodeLost, "", 0);
+    if (!view_.stop_asked) {
+      run_.reason =
+          "its node " + pod->node + " is lost: the pod should have ended, and does not say so";
     }
     return true;
   }
@@ -252,14 +261,11 @@ bool RunReader::has_job_ended() {
     return true;
   }
   if (const auto* failed = kube::find_condition(job_.conditions, "Failed")) {
-    if (view_.stop_asked) {
-      exit(Outcome::kStopped, "stopped", failed->since_ms);
-    } else if (failed->reason == "DeadlineExceeded") {
+    if (failed->reason == "DeadlineExceeded" && !view_.stop_asked) {
       exit(Outcome::kFailed, "the Job was ended by its own deadline: " + failed->message,
            failed->since_ms);
     } else {
-      exit(Outcome::kDisrupted, "its pod is gone, and with it how it ended: " + failed->message,
-           failed->since_ms);
+      exit_for(EndCondition::kResultLost, ": " + failed->message, failed->since_ms);
     }
     return true;
   }

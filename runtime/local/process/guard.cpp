@@ -19,6 +19,7 @@
 
 #include "api/trainer_config.h"
 #include "base/file.h"
+#include "core/endings.h"
 #include "machine/open_files.h"
 #include "runtime/local/process/gentle_stop.h"
 #include "runtime/local/process/process_tree.h"
@@ -173,8 +174,6 @@ void close_all_but(std::vector<int> kept) {
   ::close_range(from, ~0U, 0);
 }
 
-constexpr int kExitAfterSigterm = 143;
-
 struct Worker {
   pid_t pid = 0;  // 0: it has not begun
   bool ended = false;
@@ -187,7 +186,7 @@ struct Worker {
 // Also one that was stopped: its peers are stopped, too.
 bool ended_well(const Worker& worker) {
   return WIFEXITED(worker.status) &&
-         (WEXITSTATUS(worker.status) == 0 || WEXITSTATUS(worker.status) == kExitAfterSigterm);
+         (WEXITSTATUS(worker.status) == 0 || WEXITSTATUS(worker.status) == core::kStoppedBySigterm);
 }
 
 // It says that another worker failed first.
@@ -202,7 +201,7 @@ bool was_killed(const Worker& worker) {
 
 bool was_told_to_end(const Worker& worker) {
   return (WIFSIGNALED(worker.status) && WTERMSIG(worker.status) == SIGTERM) ||
-         (WIFEXITED(worker.status) && WEXITSTATUS(worker.status) == kExitAfterSigterm);
+         (WIFEXITED(worker.status) && WEXITSTATUS(worker.status) == core::kStoppedBySigterm);
 }
 
 // The workers of a trial, and what their ends mean.

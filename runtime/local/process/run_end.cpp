@@ -1,28 +1,19 @@
 #include "runtime/local/process/run_end.h"
 
 #include <signal.h>
-#include <string.h>
 #include <sys/wait.h>
 
 #include <cerrno>
 
 #include "api/quantity.h"
-#include "api/trainer_config.h"
 #include "base/file.h"
+#include "core/endings.h"
 
 namespace fettle::local {
 namespace {
 
-constexpr int kExitAfterSigterm = 128 + SIGTERM;  // the worker contract's "stopped gently"
-constexpr int kExitAfterSigkill = 128 + SIGKILL;  // what a shell makes of its program's end
-
 std::string mebibytes(std::int64_t bytes) {
   return std::to_string((bytes + (1 << 19)) >> 20) + " MiB";
-}
-
-std::string signal_name(int signal) {
-  const char* const name = ::sigabbrev_np(signal);
-  return name == nullptr ? "signal " + std::to_string(signal) : std::string("SIG") + name;
 }
 
 std::string cannot_start(const RunEnd& end) {
@@ -64,93 +55,86 @@ std::string no_room(const RunEnd& end) {
   }
 }
 
-std::string stop_sentence(const RunEnd& end) {
-  std::string text;
-  switch (end.cause) {
-    case StopCause::kShutdown:
-      text = "stopped because fettle run was interrupted";
-      break;
-    case StopCause::kRunnerGone:
-      text = "stopped because fettle run had died";
-      break;
-    default:
-      text = "stopped";
-      break;
-  }
+// `stopped`: that it was.
+std::string with_grace_period(const RunEnd& end, std::string stopped) {
   if (end.killed_after_grace) {
     const std::string who = end.report.left_behind > 0
                                 ? std::to_string(end.report.left_behind) + " of its processes"
                                 : "it";
-    text += "; " + who + " did not end within " +
-            api::format_duration(double(end.grace_ms) / 1000) + " of SIGTERM and " +
-            (end.report.left_behind > 1 ? "were" : "was") + " killed";
+    stopped += "; " + who + " did not end within " +
+               api::format_duration(double(end.grace_ms) / 1000) + " of SIGTERM and " +
+               (end.report.left_behind > 1 ? "were" : "was") + " killed";
   }
-  return text;
+  return stopped;
 }
 
-// Its own fault, so that it does not retry for ever: the next run needs as much.
-void by_oom_kill(const RunEnd& end, const std::string& what, RunOutcome& out) {
-  out.outcome = api::Outcome::kOutOfMemory;
-  out.message = what + " by the kernel, because memory ran out; it was last seen to hold " +
-                mebibytes(end.peak_memory) + " of this machine's " + mebibytes(end.machine_memory);
-}
-
-void by_exit_code(const RunEnd& end, int code, RunOutcome& out) {
-  out.exit_code = code;
-  if (code == 0) {
-    out.outcome = api::Outcome::kSucceeded;
-    if (!end.has_metrics) out.message = "exit code 0, but it printed no metric";
-  } else if (code == kExitAfterSigkill && end.oom_kills > 0) {
-    by_oom_kill(end, "exit code 137: a process of it was killed", out);
-  } else if (code == kExitAfterSigterm) {
-    out.outcome = api::Outcome::kDisrupted;
-    out.message = "exit code 143: somebody else sent it SIGTERM";
-  } else if (code == api::kWorkerMissesOthers && end.has_others) {
-    out.outcome = api::Outcome::kDisrupted;
-    out.message = "exit code 75: another worker did not come or was lost";
-  } else {
-    out.outcome = api::Outcome::kFailed;
-    out.message = "exit code " + std::to_string(code);
+// By the kernel, as far as that can be known: it says so, or the trial held most of the memory.
+bool was_killed_for_memory(const RunEnd& end, const core::Exit& exit) {
+  if (exit.signal == SIGKILL) {
+    return end.oom_kills > 0 || end.peak_memory > end.machine_memory / 2;
   }
+  return exit.code == core::kKilledBySigkill && end.oom_kills > 0;
 }
 
-void by_signal(const RunEnd& end, int signal, RunOutcome& out) {
-  out.signal = signal;
-  const bool from_outside =
-      signal == SIGKILL || signal == SIGTERM || signal == SIGINT || signal == SIGHUP;
-  out.outcome = from_outside ? api::Outcome::kDisrupted : api::Outcome::kFailed;
-  out.message = (from_outside ? "killed from outside by " : "crashed with ") + signal_name(signal);
-  if (!from_outside) out.message += std::string(" (") + ::sigdescr_np(signal) + ")";
-  if (signal == SIGKILL && end.oom_kills > 0) {
-    by_oom_kill(end, "killed by SIGKILL", out);
-  } else if (signal == SIGKILL && end.peak_memory > end.machine_memory / 2) {
-    out.outcome = api::Outcome::kOutOfMemory;
-    out.message = "killed by SIGKILL while it held " + mebibytes(end.peak_memory) + " of this " +
-                  "machine's " + mebibytes(end.machine_memory) +
-                  ": most likely by the kernel, because memory ran out";
+core::EndCondition condition_of(const RunEnd& end, const core::Exit& exit) {
+  switch (end.cause) {
+    case StopCause::kAsked:
+      return core::EndCondition::kStopAsked;
+    case StopCause::kShutdown:
+      return core::EndCondition::kRunnerInterrupted;
+    case StopCause::kRunnerGone:
+      return core::EndCondition::kRunnerDied;
+    case StopCause::kMemory:
+      return core::EndCondition::kOverMemoryLimit;
+    case StopCause::kNone:
+      break;
   }
+  return was_killed_for_memory(end, exit) ? core::EndCondition::kMachineOutOfMemory
+                                          : core::EndCondition::kNone;
 }
 
-void by_memory_limit(const RunEnd& end, RunOutcome& out) {
-  out.outcome = api::Outcome::kOutOfMemory;
-  out.message = "used " + mebibytes(end.peak_memory) + " of memory, more than its limit of " +
-                mebibytes(end.memory_limit) + " (resources.limits.memory)";
+// It counts against the trial, so that it is not run again for ever: the next run needs as much.
+std::string memory_ran_out(const RunEnd& end, const core::Exit& exit) {
+  const std::string machine = "this machine's " + mebibytes(end.machine_memory);
+  const std::string peak = mebibytes(end.peak_memory);
+  if (end.oom_kills == 0) {
+    return "killed by SIGKILL while it held " + peak + " of " + machine +
+           ": most likely by the kernel, because memory ran out";
+  }
+  const std::string what =
+      exit.code ? "exit code 137: a process of it was killed" : "killed by SIGKILL";
+  return what + " by the kernel, because memory ran out; it was last seen to hold " + peak +
+         " of " + machine;
+}
+
+// The table's sentence, or a longer one where this machine knows more.
+std::string sentence_of(const RunEnd& end, const core::Exit& exit, const core::JudgedExit& judged) {
+  if (judged.outcome == api::Outcome::kSucceeded) {
+    return end.has_metrics ? "" : "exit code 0, but it printed no metric";
+  }
+  if (judged.outcome == api::Outcome::kOutOfMemory) {
+    if (exit.condition == core::EndCondition::kMachineOutOfMemory) return memory_ran_out(end, exit);
+    return "used " + mebibytes(end.peak_memory) + " of memory, more than its limit of " +
+           mebibytes(end.memory_limit) + " (resources.limits.memory)";
+  }
+  return end.cause == StopCause::kNone ? judged.reason : with_grace_period(end, judged.reason);
 }
 
 void by_end(const RunEnd& end, RunOutcome& out) {
   const int status = end.report.wait_status;
+  core::Exit exit{
+      .host = core::Host::kProcess, .has_peers = end.has_others, .final_result = end.final_result};
   if (WIFSIGNALED(status)) {
-    by_signal(end, WTERMSIG(status), out);
+    exit.signal = WTERMSIG(status);
+    out.signal = *exit.signal;
   } else {
-    by_exit_code(end, WEXITSTATUS(status), out);
+    exit.code = WEXITSTATUS(status);
+    out.exit_code = *exit.code;
   }
-  if (end.cause == StopCause::kNone) return;
-  // A run that finished before it noticed has succeeded. Exit code 0 alone does not prove that:
-  // many programs exit with 0 on SIGTERM.
-  if (out.outcome == api::Outcome::kSucceeded && end.final_result) return;
-  if (end.cause == StopCause::kMemory) return by_memory_limit(end, out);
-  out.outcome = end.cause == StopCause::kAsked ? api::Outcome::kStopped : api::Outcome::kDisrupted;
-  out.message = stop_sentence(end);
+  exit.condition = condition_of(end, exit);
+  const core::JudgedExit judged = core::judge_exit(exit);
+  out.outcome = judged.outcome;
+  out.message = sentence_of(end, exit, judged);
 }
 
 void add_sentence(std::string& message, const std::string& sentence) {
@@ -164,13 +148,17 @@ RunOutcome explain(const RunEnd& end) {
   RunOutcome out;
   out.peak_memory = end.peak_memory;
   if (!end.reported) {
-    out.outcome = api::Outcome::kDisrupted;
-    out.message = "the process that guards it was killed from outside";
+    const auto judged = core::judge_exit({.condition = core::EndCondition::kGuardKilled});
+    out.outcome = judged.outcome;
+    out.message = judged.reason;
   } else if (end.report.failure != GuardReport::kNone) {
     const bool for_now = end.report.failure == GuardReport::kNoRoom;
-    out.outcome = for_now ? api::Outcome::kDisrupted : api::Outcome::kFailed;
+    const bool stopped = for_now && end.cause == StopCause::kAsked;
+    const auto condition = stopped   ? core::EndCondition::kStopAsked
+                           : for_now ? core::EndCondition::kCannotStartNow
+                                     : core::EndCondition::kCannotStart;
+    out.outcome = core::judge_exit({.condition = condition}).outcome;
     out.message = for_now ? no_room(end) : cannot_start(end);
-    if (for_now && end.cause == StopCause::kAsked) out.outcome = api::Outcome::kStopped;
     return out;
   } else {
     by_end(end, out);
