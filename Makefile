@@ -168,8 +168,8 @@ bench-cluster: cluster-programs ## Measure: a Study on a control plane with fake
 
 .PHONY: bench-scale
 bench-scale: cluster-programs ## Measure: 6,000 trials in one Study, 1,000 at once, 20,000 in memory
-	@cmake --build $(BUILD) --target fettle_look_bench
-	@$(BUILD)/bin/fettle-look-bench
+	@cmake --build $(BUILD) --target fettle_reconcile_bench
+	@$(BUILD)/bin/fettle-reconcile-bench
 	@tests/cluster/cluster up --fake-nodes 6
 	@tests/cluster/in_cluster python3 -B -W ignore tests/cluster/bench_scale.py $(OPTIONS)
 

@@ -1,4 +1,4 @@
-// The loop: what changed goes into the queue, what is due goes to its controller.
+// The loop: what changed is enqueued, what is due goes to its controller.
 #include "control/manager.h"
 
 #include <algorithm>
@@ -16,13 +16,13 @@ namespace {
 // How long run() may sleep before it asks finished() again.
 constexpr std::int64_t kMaxSleepMs = 1'000;
 
-// A change of a trial concerns its Study too: that is where facts are drawn from trials.
+// A change of a trial concerns its Study too, whose reconcile turns it into facts.
 void enqueue(BlockingQueue& queue, const Change& change) {
   queue.add({change.kind, change.key});
   if (change.kind == Kind::kTrial) queue.add({Kind::kStudy, {change.key.ns, change.study}});
 }
 
-// Until a namespace can be seen whole, its objects are asked for once in so long.
+// How often the objects of a namespace that is not listed completely are tried again.
 constexpr std::int64_t kUnreadyMs = 100;
 
 // "namespace/name" or "name".
@@ -32,7 +32,7 @@ Key key_of(const std::string& text) {
   return {text.substr(0, slash), text.substr(slash + 1)};
 }
 
-// Errors that go away by looking again: somebody else was faster, it is not the time yet, or an
+// Errors that another reconcile may not meet: somebody else was faster, it is too early, or an
 // administrator mends what forbids it.
 bool is_transient(ErrorCode code) {
   return code == ErrorCode::kConflict || code == ErrorCode::kAlreadyExists ||
@@ -123,7 +123,7 @@ std::int64_t Manager::next_ms() const {
 
 std::size_t Manager::queue_depth() const { return queue_->depth(); }
 
-// What to do with the item now. Error: this cannot go on.
+// What to do with the item now. Error: the Manager has to give up.
 Status Manager::settle(const Item& item, const Result<ReconcileResult>& outcome,
                        ReconcileRecord& record) {
   if (outcome.ok()) {

@@ -1,12 +1,12 @@
-// Manager: keeps every Study and Trial of a Store going, until told to stop.
+// Manager: reconciles every Study and Trial of a Store until it is told to stop.
 //
 // It watches the Store and the Runs, keeps a work queue of objects to reconcile, and lets the two
 // controllers read each object, plan it (core/plan.h) and execute the plan. Missed notices are made
 // up for by a resync. All state is in Store and Runs: a Manager can be dropped at any moment, and
-// the next one goes on.
+// the next one continues.
 //
 // Nothing is refused in silence: when an object is refused the same again and again (refusals.h),
-// its Study gets the condition Blocked with the words of whoever refused it, and one warning event,
+// its Study gets the condition Blocked with the message of the refusal, and one warning event,
 // until the refusals end. The object is asked for again all the while, with a back-off.
 //
 // run() or step() are called from one thread, the first worker; run() adds workers of its own.
@@ -40,7 +40,7 @@ struct ManagerOptions {
   std::int64_t resync_ms = 30'000;  // every object is reconciled at least this often
   int max_failures = 10;            // of the environment in a row, of one object; 0 = no limit
   int workers = 1;                  // threads that reconcile, the caller of run() included
-  // Whether all there is of a namespace can be seen; until then its objects wait. Empty: always.
+  // Whether a namespace was listed completely; until then its objects wait. Empty: always.
   std::function<bool(const std::string& ns)> ready = {};
 };
 

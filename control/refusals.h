@@ -1,10 +1,11 @@
-// Refusals: which objects are refused the same thing again and again, and for which Studies that is
-// worth a word (the condition Blocked).
+// Refusals: which objects are refused repeatedly for the same reason, and which Studies that blocks
+// (the condition Blocked).
 //
-// A refusal is the error of a look. Refusals of one object are in a row while they are alike: same
-// code, same words but for numbers, which name counts and times. A look that is carried out ends
-// the row. Conflicts are no refusals: the object has changed, and the next look plans anew.
-// What is remembered can be lost: the next looks find it out again. Thread-safe.
+// A refusal is the error of a reconcile. Refusals of one object form a row while they are alike:
+// the same code and the same message apart from numbers, which are counts and times. A reconcile
+// that succeeds ends the row. Conflicts are no refusals: the object has changed, and the next
+// reconcile plans anew. What is remembered may be lost: later reconciles find it out again.
+// Thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +21,7 @@
 namespace fettle::control {
 
 // An object is blocked after this number of refusals in a row, over at least this time. What passes
-// by itself, as the restart of a server, is not worth a word.
+// by itself, such as the restart of a server, is not reported.
 inline constexpr int kBlockedAfter = 3;
 inline constexpr std::int64_t kBlockedAfterMs = 1'000;
 
@@ -31,13 +32,13 @@ class Refusals {
  public:
   // One more refusal of `item`, which belongs to `study`. Returns how many this makes in a row.
   int add(const Item& item, const Key& study, const Error& error, std::int64_t now_ms);
-  // A look at the item was carried out. Returns the Study that it blocked, if it did.
+  // The item was reconciled. Returns the Study that it blocked, if it did.
   std::optional<Key> remove(const Item& item);
   // The refusal just added is a failure of the environment, which no retry mends by itself. Returns
   // how many there were, whatever their reasons, since the item was last reconciled.
   int count_failure(const Item& item);
 
-  // Why the Study or one of its trials is blocked now, in the words of whoever refuses it; "" when
+  // Why the Study or one of its trials is blocked now, in the message of the refusal; "" when
   // nothing is. Of several the first by kind and name.
   std::string of_study(const Key& study) const;
   // Objects that are blocked now.

@@ -1,4 +1,4 @@
-// Writes carry the resourceVersion that was planned from, or that of this look's last write.
+// Writes carry the resourceVersion that was planned from, or that of this reconcile's last write.
 #include "control/study_controller.h"
 
 #include <algorithm>
@@ -46,7 +46,7 @@ class TimedSampler : public search::Sampler {
   const std::function<void(std::int64_t)> tell_;
 };
 
-// Whether somebody said no, rather than that the plan was made from an old view.
+// Whether the write was refused, rather than planned from an old view.
 bool is_refusal(ErrorCode code) {
   return code == ErrorCode::kForbidden || code == ErrorCode::kInvalid ||
          code == ErrorCode::kUnavailable;
@@ -211,7 +211,7 @@ Status StudyController::settle_search(Pass& pass) {
   const api::Study& study = pass.objects.study;
   core::Ledger& ledger = pass.cache.ledger;
   ledger.update(study, pass.objects.listed);
-  const std::string computed_by = search::fingerprint();
+  const std::string& computed_by = search::fingerprint();
   if (!core::needs_search_period(study, ledger, computed_by)) return success();
   FETTLE_TRY(carry_out(core::plan_search_period(study, ledger, computed_by), pass));
   ledger.update(study, pass.objects.listed);
@@ -286,8 +286,8 @@ Status StudyController::execute(const core::StudyAction& action, Objects& object
 }
 
 // An existing trial of that name is this decision, taken before and not seen yet: the conflict
-// makes the Manager look again, and what is stored counts. Unless it belongs to somebody else: that
-// is for people to mend.
+// makes the Manager reconcile again, and what is stored counts. If it belongs to another Study,
+// that is for people to mend.
 Status StudyController::create(const api::Trial& trial, const api::Study& study) {
   const Result<api::Trial> created = store_.create_trial(trial);
   if (created.ok()) return success();

@@ -99,7 +99,7 @@ class BlockingQueue {
   std::optional<std::int64_t> next_ms() const;
   std::size_t depth() const;
 
-  // Calls of wake() so far. Read it before looking for a reason to stop, then wait() for more: so
+  // Calls of wake() so far. Read it before checking for a reason to stop, then wait() for more: so
   // no wake() is missed, by any number of threads.
   std::uint64_t wakes() const;
   // Blocks until an item is due, shut_down() is called, wakes() is no longer `seen`, or `max_ms`

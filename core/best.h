@@ -66,9 +66,8 @@ std::vector<api::BestTrial> best_trials(const api::StudySpec& spec, const Front&
 // As JSON. An API object of 1.5 MB is one that etcd refuses.
 inline constexpr std::size_t kMaxBestBytes = 65'536;
 
-// How that volume grew: what it was after so many results, against the references as they are in
-// the end. Points are thinned to kMaxVolumes, the last one kept; those without a volume are left
-// out.
+// How that volume grew with the number of results, measured against the final references. Points
+// are thinned to kMaxVolumes, the last one kept; those without a volume are left out.
 struct VolumePoint {
   std::int64_t results = 0;
   double volume = 0;

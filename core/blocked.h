@@ -1,5 +1,5 @@
-// What keeps a Study from continuing though nothing is wrong with it: trials of an earlier Study of
-// its name that are still being deleted, and writes that are refused again and again.
+// Why a valid Study does not proceed: trials of an earlier Study of its name are still being
+// deleted, or its writes are refused repeatedly.
 // Pure functions; usable from any thread.
 #pragma once
 
@@ -15,7 +15,7 @@ namespace fettle::core {
 inline constexpr const char* kEarlierTrials = "EarlierTrials";
 
 // Plans a Study without trials while `earlier` trials of a deleted Study have names that its own
-// will get: it says so and begins nothing. Each deletion is a reason to look again.
+// will get: it says so and begins nothing. Each deletion causes another reconcile.
 StudyPlan plan_waiting_study(const api::Study& study, std::int64_t earlier, std::int64_t now_ms);
 
 bool is_blocked(const api::StudyStatus& status);

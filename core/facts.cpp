@@ -76,7 +76,7 @@ Fact rung_fact(const api::StudySpec& spec, const std::vector<HistoryPoint>& curv
 
 // The rungs that are not among the facts yet, as far as the trial has come. Where trials pause,
 // the values are those up to the rung, for those that go past it as for those that pause there; and
-// one that exited with 0 has no more to say about any rung that it was sent to.
+// one that exited with 0 will report nothing more for any rung that it was sent to.
 void add_rung_facts(const api::Study& study, const api::Trial& trial,
                     const std::vector<std::int64_t>& rungs, std::int64_t now_ms,
                     std::vector<Fact>& facts) {

@@ -1,4 +1,4 @@
-// Reading what single trials say.
+// Pure reads of single trials; only history_of() needs all of them.
 #include "core/history.h"
 
 #include <algorithm>

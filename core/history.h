@@ -1,4 +1,4 @@
-// What a Study's trials have taught so far, read off the trials.
+// What the trials of a Study say: how far they are, how they ended, what is known of them.
 // Pure functions; usable from any thread.
 #pragma once
 
@@ -19,12 +19,12 @@ search::History history_of(const api::Study& study, const std::vector<api::Trial
 // trial was deleted by hand since, its index is not given to another.
 std::int64_t next_index(const std::vector<api::TrialPtr>& trials, std::int64_t created);
 
-// The step that the newest run of a completed trial was asked for. An exit with 0 is believed, but
-// what the trial reported may have ended before (reached_step).
+// The step that the newest run of a completed trial was asked for. Exit code 0 means that it got
+// there, although its last report may be of an earlier step (reached_step).
 std::int64_t completed_step(const api::Trial& trial);
 
-// The step of the newest report; where that is final without having come so far, the step that the
-// newest run was `asked` for: a program need not say its steps.
+// The step of the newest report. A final report counts as one of the step that the newest run was
+// `asked` for, even if it names an earlier one: programs need not report steps.
 std::int64_t reached_step(const api::TrialStatus& status, std::int64_t asked);
 
 // Whether the trial is pending, running or suspended; also if it was promoted and its next run has
@@ -35,8 +35,8 @@ bool is_active(const api::Trial& trial);
 // curve any more.
 bool is_done(const api::Trial& trial);
 
-// How often a trial that ended or paused was sent somewhere: once, and once more for each promotion
-// whose run was planned. And how often its facts say that it ended or paused.
+// How many legs a trial that ended or paused has had: one, and another for each promotion whose run
+// was planned. And how many of them its facts have recorded the end of.
 std::int64_t legs_of(const api::Trial& trial);
 std::int64_t ends_of(const api::Trial& trial);
 

@@ -213,13 +213,15 @@ std::int64_t Ledger::highest_seq() const {
   return history_.events.empty() ? 0 : history_.events.back().fact.seq;
 }
 
-// What `after` adds to the history. Whatever is not added at its end makes it wrong.
+// Collects what `after` adds to the history. Samplers have folded the history as it is, so it may
+// only grow at its end; any other change makes it stale, and flush() rebuilds it.
 void Ledger::learn(const Trial* before, const Trial& after) {
   if (history_is_stale_) return;
   static const std::vector<Fact> kNone;
   const std::vector<Fact>& known = before == nullptr ? kNone : before->status.facts;
   const std::vector<Fact>& facts = after.status.facts;
   const bool is_next = before == nullptr && after.spec.index == next_index();
+  // A trial that appears in the middle, or facts that differ from those known.
   history_is_stale_ = (before == nullptr && !is_next) || !is_prefix(known, facts);
   if (history_is_stale_) return;
   const auto at = static_cast<std::size_t>(after.spec.index);
@@ -236,11 +238,12 @@ void Ledger::learn(const Trial* before, const Trial& after) {
   }
 }
 
-// Takes the news into the history, and makes anew what turned out wrong. `created`: what the
-// Study's status says.
+// Appends the pending events to the history, or rebuilds what is stale. `created`: the number of
+// trials that the Study's status knows of; one that was deleted since leaves a gap.
 void Ledger::flush(std::int64_t created) {
   std::sort(pending_events_.begin(), pending_events_.end(), comes_before);
   const std::vector<search::Event>& events = history_.events;
+  // A fact of an earlier seq than the newest one known: another controller has written it.
   const bool at_the_end = pending_events_.empty() || events.empty() ||
                           comes_before(events.back(), pending_events_.front());
   const bool is_whole = core::next_index(trials_, created) == next_index();

@@ -1,13 +1,13 @@
-// Ledger: what the trials of a Study amount to, kept from look to look.
+// Ledger: the aggregates over all trials of a Study, kept from reconcile to reconcile.
 //
-// A look reads again only the trials that changed since the look before; everything that a plan
-// asks of all of them (the history, spending, counts, the front) is carried on. It is only a cache:
+// A reconcile reads only the trials that changed since the one before; whatever a plan asks of all
+// of them (the history, spending, counts, the front) is updated incrementally. It is only a cache:
 // a new ledger of the same trials gives the same answers, and so the same plans
 // (core/ledger_test.cpp).
 //
 // While a plan is made the ledger holds the trials as they will be once the plan is carried out:
-// the planner puts in what it decides. update() then compares with what came of it, and reads again
-// whatever is not the very object it knows.
+// the planner puts in what it decides. The next update() compares object by object with what was
+// stored, and reads every trial again that is not the very object it knows.
 // Not synchronised; one ledger for one Study.
 #pragma once
 
@@ -62,8 +62,8 @@ class Ledger {
   const search::Problem& problem() const { return problem_; }
   const std::vector<std::int64_t>& rungs() const { return rungs_; }  // search::rung_steps
 
-  // The history in seq order. rebuilds() grows when it became another one than a longer one:
-  // then a sampler that has folded it must be made anew.
+  // The history in seq order. It only grows, except when it has to be rebuilt; rebuilds() counts
+  // that. A sampler that has folded an earlier one is then discarded.
   const search::History& history() const { return history_; }
   std::int64_t rebuilds() const { return rebuilds_; }
   std::int64_t highest_seq() const;

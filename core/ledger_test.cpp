@@ -1,4 +1,4 @@
-// A ledger that is kept from look to look gives the plans of a new one: random Studies, in which
+// A ledger that is kept between reconciles gives the plans of a new one: random Studies, in which
 // trials report, end, fail and are deleted, plans are carried out in part, and the spec is changed.
 #include "core/ledger.h"
 
@@ -86,7 +86,7 @@ class World {
       : random_(seed), study_(study_of(algorithm, random_)), unsteady_(random_.below(4) == 0) {}
 
   // Plans by the kept ledger and by a new one, compares, and carries out a part of the plan.
-  void look() {
+  void reconcile() {
     ledger_.update(study_, trials_);
     if (folded_ != ledger_.rebuilds()) sampler_ = make_sampler();
     folded_ = ledger_.rebuilds();
@@ -213,7 +213,7 @@ TEST_P(KeptLedger, GivesThePlansOfANewOne) {
   for (std::uint64_t seed = 0; seed < seeds; ++seed) {
     World world(GetParam(), seed);
     for (int i = 0; i < 250; ++i) {
-      ASSERT_NO_FATAL_FAILURE(world.look()) << "seed " << seed << ", look " << i;
+      ASSERT_NO_FATAL_FAILURE(world.reconcile()) << "seed " << seed << ", reconcile " << i;
       world.live();
     }
     ends.insert(api::write_study_status(world.study().status).dump());

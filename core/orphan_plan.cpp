@@ -17,7 +17,7 @@ namespace {
 
 constexpr const char* kReason = "Orphaned";
 constexpr const char* kMessage = "its Study was deleted and left it behind";
-// Until its runs have ended it is looked at so often.
+// How often it is reconciled until its runs have ended.
 constexpr std::int64_t kPollMs = 5'000;
 
 RunRecord* open_record(api::TrialStatus& status) {

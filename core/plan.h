@@ -36,7 +36,7 @@ struct StudyView {
   Capacity capacity;
 };
 
-// What Kubernetes, a laptop and the simulator can all say about a run.
+// What is known of a run on a cluster, on one machine and in the simulator alike.
 enum class RunState { kPending, kRunning, kExited };
 
 struct Run {

@@ -24,7 +24,7 @@ namespace {
 constexpr const char* kEarlyStopped = "EarlyStopped";
 
 // The history as it grew: trials in the order of creation, each with the facts that its decision
-// saw. (Of its stage only the bracket is that of then; samplers look at no more.) The failure of a
+// saw. (Of its stage only the bracket is that of then; samplers use no more.) The failure of a
 // trial that was deleted becomes known with the trial.
 class GrowingHistory {
  public:
@@ -128,7 +128,7 @@ class Samplers {
 
 std::string words(const search::Judgement& judgement) {
   const bool stop = judgement.verdict == search::Verdict::kStop;
-  return (stop ? "stop: " : "go on: ") + judgement.reason;
+  return (stop ? "stop: " : "continue: ") + judgement.reason;
 }
 
 void replay_judgements(const api::Study& study, const std::vector<TrialPtr>& trials, Replay& out) {
@@ -147,7 +147,7 @@ void replay_judgements(const api::Study& study, const std::vector<TrialPtr>& tri
       if (stop_again == stopped && (!stopped || trial->spec.stop->message == again.reason))
         continue;
       out.differences.push_back({trial->metadata.name, fact.seq,
-                                 stopped ? "stop: " + trial->spec.stop->message : "go on",
+                                 stopped ? "stop: " + trial->spec.stop->message : "continue",
                                  words(again)});
     }
   }

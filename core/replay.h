@@ -1,7 +1,7 @@
-// Replay: taking a Study's decisions again from what was recorded, to compare or to ask what other
-// rules would have made of the same facts. Every decision recorded its `basis`, the highest seq it
-// rests on, so what was known then is a prefix of the facts.
-// Pure functions; usable from any thread.
+// Replay: takes the decisions of a Study again from what was recorded, to verify them or to ask
+// what other rules would have decided. Every decision recorded its `basis`, the highest seq that it
+// rests on, so what was known then is a prefix of the facts. Pure functions; usable from any
+// thread.
 #pragma once
 
 #include <cstddef>
@@ -46,7 +46,7 @@ struct Difference {
   std::string decided;
 };
 
-// Numbers that were computed elsewhere are the same if they agree to this part of the larger one
+// Numbers that another machine computed are equal if they differ by less than this, relatively
 // (docs/decisions/0038).
 inline constexpr double kCrossMachineTolerance = 1e-6;
 

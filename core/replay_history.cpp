@@ -12,8 +12,8 @@ using api::TrialPtr;
 
 namespace {
 
-std::string going_on(const api::Study& study, const std::string& trial, std::int64_t step) {
-  return trial + " goes on to " + study.spec.resource.unit + " " + std::to_string(step);
+std::string promotion_words(const api::Study& study, const std::string& trial, std::int64_t step) {
+  return trial + " continues to " + study.spec.resource.unit + " " + std::to_string(step);
 }
 
 }  // namespace
@@ -77,12 +77,12 @@ Difference ReplayHistory::difference(const Trial& trial, std::string recorded,
 }
 
 std::string ReplayHistory::words(const RecordedPromotion& promotion) const {
-  return going_on(study_, promotion.trial->metadata.name, promotion.until_step);
+  return promotion_words(study_, promotion.trial->metadata.name, promotion.until_step);
 }
 
 std::string ReplayHistory::words(const search::Promotion& promotion) const {
-  return going_on(study_, trial_name(study_.metadata.name, promotion.trial),
-                  promotion.stage.until_step) +
+  return promotion_words(study_, trial_name(study_.metadata.name, promotion.trial),
+                         promotion.stage.until_step) +
          ": " + promotion.reason;
 }
 

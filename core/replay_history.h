@@ -1,6 +1,6 @@
-// What was known of a Study whose trials pause at rungs, rebuilt decision by decision: the facts up
-// to a basis, and each trial at the stage to which the decisions so far had sent it. For the replay
-// of rungs and of populations (replay_rungs.h, replay_population.h). Pure; not synchronised.
+// What was known of a Study whose trials pause at rungs, replayed decision by decision: the facts
+// up to a basis, and each trial at the stage to which the decisions so far had sent it. For the
+// replay of rungs and of populations (replay_rungs.h, replay_population.h). Pure; not synchronised.
 #pragma once
 
 #include <cstddef>
@@ -41,7 +41,7 @@ class ReplayHistory {
   const search::History& known() const { return known_; }
   std::int64_t basis() const { return basis_; }
 
-  // Takes notice of all facts up to `basis`, which rises from call to call.
+  // Learns all facts up to `basis`, which rises from call to call.
   void learn(std::int64_t basis);
   // A trial was created, in the order of indices, and begins at `stage`.
   void begin(const api::Trial& trial, const search::Stage& stage);
@@ -52,7 +52,7 @@ class ReplayHistory {
 
   // A difference at the present basis.
   Difference difference(const api::Trial& trial, std::string recorded, std::string decided) const;
-  // "s-3 goes on to epoch 9", for people.
+  // "s-3 continues to epoch 9", for people.
   std::string words(const RecordedPromotion& promotion) const;
   std::string words(const search::Promotion& promotion) const;
 

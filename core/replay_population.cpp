@@ -65,7 +65,7 @@ class PopulationReplay {
       return create({next->trial, next->stage.parent, next->parameters, next->stage.seed},
                     ": " + next->reason);
     }
-    otherwise("nobody goes on");
+    otherwise("no trial is promoted");
   }
 
   // Its point is compared by replay_suggestions.

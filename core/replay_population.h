@@ -1,11 +1,11 @@
 // Replay of Studies whose trials take over from each other (search/rungs/population.h): pbt, pb2
-// and schedule. Who began, who went on, who was replaced by a trial from whose checkpoint and with
-// which parameters is decided again from what was known at the basis of each decision.
+// and schedule. Which trials began, were promoted or were replaced (by which trial, from whose
+// checkpoint, with which parameters) is decided again from what was known at each basis.
 //
-// What is not recorded is how much room there was: that the rule would have gone further at a basis
-// is no difference. The order at one basis follows from the rule alone: the population is completed
-// first, and then each move is made before the next one is looked for.
-// Pure functions; usable from any thread.
+// How much room there was is not recorded: if the rule would have decided more at a basis, that is
+// no difference. The order at one basis follows from the rule alone: the population is completed
+// first, then each move is made before the next one is sought. Pure functions; usable from any
+// thread.
 #pragma once
 
 #include <vector>

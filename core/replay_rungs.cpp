@@ -34,7 +34,7 @@ class PromotionReplay {
       for (const Trial* trial : decisions.created) create(*trial);
       promote(promotions, /*last=*/true);
       for (const RecordedPromotion& left : promotions) {
-        differ(*left.trial, history_.words(left), "nobody goes on");
+        differ(*left.trial, history_.words(left), "no trial is promoted");
         history_.promote(left);
       }
     }

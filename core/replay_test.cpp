@@ -24,7 +24,7 @@ using api::TrialPhase;
 using api::TrialPtr;
 using testing::HasSubstr;
 
-// A Study whose trials train in memory: one step of every running trial, then a look at it all.
+// A Study whose trials train in memory: one step of every running trial, then a reconcile.
 class Rehearsal {
  public:
   explicit Rehearsal(const std::string& algorithm) {
@@ -51,17 +51,17 @@ class Rehearsal {
     ++study.metadata.generation;
   }
 
-  void run(int looks = 1000) {
+  void run(int reconciles = 1000) {
     settle();
     const auto sampler = search::make_sampler(problem_of(study));
     ASSERT_TRUE(sampler.ok());
-    for (int look = 0; look < looks && !is_over(); ++look) {
+    for (int i = 0; i < reconciles && !is_over(); ++i) {
       now_ms += 1500;
       const StudyPlan plan = plan_study({study, trials, {}}, **sampler, now_ms);
       for (const StudyAction& action : plan.actions) carry_out(action);
       for (TrialPtr& trial : trials) train(trial);
     }
-    ASSERT_TRUE(is_finished(study.status) || looks < 1000);
+    ASSERT_TRUE(is_finished(study.status) || reconciles < 1000);
   }
 
   // Replaces a trial by one that `edit` changed.
@@ -270,7 +270,7 @@ TEST(Plan, GoesOnWhenABudgetOfTimeComesOrGoes) {
     rehearsal.study.spec.trial.checkpoints.emplace();
     rehearsal.study.spec.budget.trials = 30;
     if (begins_limited) rehearsal.study.spec.budget.wall_time = 1e6;
-    rehearsal.run(/*looks=*/9);
+    rehearsal.run(/*reconciles=*/9);
     ASSERT_FALSE(is_finished(rehearsal.study.status));
     rehearsal.change_budget([&](api::Budget& budget) {
       budget.wall_time.reset();
@@ -356,7 +356,7 @@ TEST(Replay, ComparesWhatWasComputedElsewhereToWhatCanBePromised) {
   for (const auto& [machine, shift, close, differences] :
        {Case{"here", 0, 0, 0}, Case{"here", 1e-11, 0, 1}, Case{"elsewhere", 0, 0, 0},
         Case{"elsewhere", 1e-11, 1, 0}, Case{"elsewhere", 1e-3, 0, 1}}) {
-    Rehearsal rehearsal("random");  // looks at no result: one number differs alone
+    Rehearsal rehearsal("random");  // ignores results: one number differs alone
     rehearsal.machine = machine;
     rehearsal.run();
     rehearsal.edit(12, [&](Trial& trial) {
@@ -386,7 +386,7 @@ TEST(Replay, NamesAPromotionThatFactsDoNotBearOut) {
   });
   const auto differences = differences_of(rehearsal);
   ASSERT_FALSE(differences.empty());
-  EXPECT_THAT(differences[0].recorded, HasSubstr("goes on to epoch"));
+  EXPECT_THAT(differences[0].recorded, HasSubstr("continues to epoch"));
 }
 
 TEST(Replay, NamesAPromotionThatIsMissing) {
@@ -395,7 +395,7 @@ TEST(Replay, NamesAPromotionThatIsMissing) {
                  [](Trial& trial) { trial.spec.search.promotions.clear(); });
   const auto differences = differences_of(rehearsal);
   ASSERT_FALSE(differences.empty());
-  EXPECT_THAT(differences[0].decided, HasSubstr("goes on to epoch"));
+  EXPECT_THAT(differences[0].decided, HasSubstr("continues to epoch"));
 }
 
 TEST(Replay, NamesATrialThatBeganElsewhere) {
@@ -462,7 +462,7 @@ TEST(Replay, NamesAMemberThatWentOnThoughItIsNotWritten) {
                  [](Trial& trial) { trial.spec.search.promotions.clear(); });
   const auto differences = differences_of(rehearsal);
   ASSERT_FALSE(differences.empty());
-  EXPECT_THAT(differences[0].decided, HasSubstr("goes on to epoch"));
+  EXPECT_THAT(differences[0].decided, HasSubstr("continues to epoch"));
 }
 
 TEST(Replay, NamesAPointThatWasChanged) {
@@ -492,7 +492,7 @@ TEST(Replay, NamesAValueThatWasChanged) {
                                   [&name](const Difference& d) { return d.trial == name; });
   ASSERT_NE(found, again->differences.end());
   EXPECT_THAT(found->recorded, HasSubstr("stop: asha"));
-  EXPECT_THAT(found->decided, HasSubstr("go on: "));
+  EXPECT_THAT(found->decided, HasSubstr("continue: "));
 }
 
 TEST(Replay, FindsAStopThatIsMissing) {
@@ -509,7 +509,7 @@ TEST(Replay, FindsAStopThatIsMissing) {
   ASSERT_TRUE(again.ok());
   ASSERT_EQ(again->judgements, 1);
   ASSERT_EQ(again->differences.size(), 1U);
-  EXPECT_EQ(again->differences[0].recorded, "go on");
+  EXPECT_EQ(again->differences[0].recorded, "continue");
 }
 
 TEST(Replay, CountsTrialsThatWereDeleted) {
@@ -519,7 +519,7 @@ TEST(Replay, CountsTrialsThatWereDeleted) {
   const auto again = replay(rehearsal.study, rehearsal.trials);
   ASSERT_TRUE(again.ok());
   EXPECT_EQ(again->deleted, 1);
-  EXPECT_TRUE(again->differences.empty());  // random does not look at results
+  EXPECT_TRUE(again->differences.empty());  // random ignores results
 }
 
 TEST(Replay, SaysWhatIsWrongWithAnAlgorithm) {

@@ -64,6 +64,8 @@ std::int64_t workers_now(const RunRecord& record) {
 void set_workers(RunRecord& record, std::int64_t workers, std::int64_t now_ms) {
   if (workers == workers_now(record)) return;
   std::vector<api::Resize>& resizes = record.resizes;
+  // A full list drops its oldest resize; the seconds up to the next one are kept as a sum. Before
+  // the list was full, that sum had nothing of this run: the last push below adds its beginning.
   if (is_full(record)) {
     carry_seconds(record, seconds_of(resizes[0].workers, resizes[0].at_ms, resizes[1].at_ms));
     resizes.erase(resizes.begin());

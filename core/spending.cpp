@@ -19,6 +19,8 @@ void add_intervals(const api::Trial& trial, std::int64_t now_ms, std::vector<Int
   if (runs.empty()) return;
   const RunRecord& oldest = runs.front();
   const auto workers = static_cast<double>(std::max<std::int64_t>(1, oldest.workers));
+  // Records that were pruned left their seconds as a sum: those runs count as one interval that
+  // ended right before the oldest run that is kept.
   const double pruned_seconds = oldest.run == 0 ? 0 : oldest.earlier_seconds / workers;
   if (pruned_seconds > 0) {
     const auto length = static_cast<std::int64_t>(pruned_seconds * 1000);

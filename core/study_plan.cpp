@@ -1,5 +1,5 @@
-// plan_study: learn, judge, end or go on (first with trials that paused or what takes their place,
-// then with new ones), report.
+// plan_study: learn, judge, then end the Study or fill its slots (first by promoting trials that
+// paused or replacing them, then by creating new ones), and write the status.
 //
 // The ledger holds the trials as they will be once the actions so far are carried out, so each
 // decision sees the ones before it, and a plan that is cut short is taken up by the next one at the
@@ -145,7 +145,7 @@ class StudyPlanner {
   StudyPlan plan_;
   bool exhausted_ = false;
   const search::Problem& problem_;
-  const bool pauses_;    // trials pause at rungs, and the best go on
+  const bool pauses_;    // trials pause at rungs, and the best are promoted
   const bool replaces_;  // trials take over from others
 };
 
@@ -165,10 +165,10 @@ void StudyPlanner::record_facts() {
   }
 }
 
-// Judges every trial that goes on at each rung it passed since the look before, by what was known
-// when that became a fact; so it does not matter how many rungs one look learns of. Not only rungs
-// that are new in this look: a stop that was decided but not written before a crash is decided
-// again. Rungs of earlier looks were judged then, and would be judged alike.
+// Judges every trial that still runs at each rung that it passed since the last reconcile, by what
+// was known when that became a fact. So it does not matter how many rungs one reconcile learns of.
+// Rungs that an earlier reconcile recorded are judged again where a crash may have come before the
+// stop was written; the verdict is the same.
 void StudyPlanner::judge_trials() {
   if (!problem_.early_stopping || pauses_) return;
   std::map<std::int64_t, std::size_t> by_seq;
@@ -178,8 +178,8 @@ void StudyPlanner::judge_trials() {
     const api::Fact* rung = newest_fact(trial, api::FactKind::kRung);
     if (rung == nullptr) continue;
     for (const api::Fact& fact : trial.status.facts) {
-      const bool same_look = fact.kind == api::FactKind::kRung && fact.at_ms == rung->at_ms;
-      if (same_look) by_seq[fact.seq] = position;
+      const bool is_as_new = fact.kind == api::FactKind::kRung && fact.at_ms == rung->at_ms;
+      if (is_as_new) by_seq[fact.seq] = position;
     }
   }
   for (const auto& [seq, position] : by_seq) {
@@ -224,7 +224,8 @@ void StudyPlanner::set_suspended(bool suspend) {
   }
 }
 
-// What was begun comes first. The last promotions wait until it is clear that no trial will be new.
+// Trials that have begun come before new ones. The last promotions, those of the best of each rung,
+// wait until it is clear that no new trial will come.
 void StudyPlanner::fill_slots() {
   stop_replaced();  // what a crash left undone
   promote_trials();
@@ -247,13 +248,13 @@ void StudyPlanner::promote_trials() {
   }
 }
 
-// The decision is the new trial: it says whose place it takes. That the other one is at its end
-// follows.
+// The decision is the creation of the trial: it names the one that it replaces. That this one is
+// stopped follows from it, also after a crash (stop_replaced).
 void StudyPlanner::replace(search::Replacement replacement) {
   const Trial& created = create_trial(std::move(replacement.parameters), replacement.stage);
   note(EventType::kNormal, "Replaced",
        created.metadata.name + " takes the place of " + created.spec.search.replaces + " (" +
-           replacement.reason + ") and goes on from " + study_.spec.resource.unit + " " +
+           replacement.reason + ") and continues from " + study_.spec.resource.unit + " " +
            std::to_string(created.spec.parent->step) + " of " + created.spec.parent->trial);
   stop_replaced();
 }
@@ -287,7 +288,7 @@ void StudyPlanner::promote(const search::Promotion& promotion) {
   promoted->spec.search.promotions.push_back({ledger_.highest_seq(), promotion.stage.until_step});
   act(UpdateTrialSpec{promoted->metadata.name, promoted->spec, /*promotion=*/true});
   note(EventType::kNormal, "Promoted",
-       promoted->metadata.name + " goes on to " + study_.spec.resource.unit + " " +
+       promoted->metadata.name + " continues to " + study_.spec.resource.unit + " " +
            std::to_string(promotion.stage.until_step) + ": " + promotion.reason);
   ledger_.replace(position, std::move(promoted));
 }

@@ -43,7 +43,7 @@ void set_conditions(const api::Study& study, const StudyOutlook& outlook, std::i
     set("Running", true, "Searching", "trials are being run");
   }
   set("Suspended", suspended, suspended ? "Requested" : "NotRequested",
-      suspended ? "spec.suspend is true; trials keep their checkpoints and go on later"
+      suspended ? "spec.suspend is true; trials keep their checkpoints and resume later"
                 : "spec.suspend is false");
   const bool waits = !outlook.waiting.empty();
   set("Waiting", waits, waits ? kEarlierTrials : "Begun",
@@ -156,7 +156,7 @@ std::vector<EventNote> status_notes(const StudyStatus& before, const StudyStatus
     notes.push_back({EventType::kNormal, "Suspended", "trials stop and keep their checkpoints"});
   }
   if (turned("Suspended", false)) {
-    notes.push_back({EventType::kNormal, "Resumed", "trials go on from their checkpoints"});
+    notes.push_back({EventType::kNormal, "Resumed", "trials resume from their checkpoints"});
   }
   for (const char* type : {"Succeeded", "Failed"}) {
     if (!turned(type, true)) continue;

@@ -1,4 +1,4 @@
-// Study.status, derived from the trials at every look. Pure functions; usable from any thread.
+// Study.status, derived from the trials at every reconcile. Pure functions; usable from any thread.
 #pragma once
 
 #include <cstdint>
@@ -15,9 +15,9 @@
 
 namespace fettle::core {
 
-// A status is written at most once in so long, unless the Study ends or its spec was changed.
+// The least time between two writes of a status, unless the Study ends or its spec was changed.
 inline constexpr std::int64_t kStatusIntervalMs = 1'000;
-// While nothing but time passes, spending and ETA are refreshed once in so long.
+// How often spending and ETA are refreshed while nothing but time passes.
 inline constexpr std::int64_t kSpendingIntervalMs = 60'000;
 
 // What plan_study found out and decided.

@@ -1,9 +1,9 @@
 // What a new Study begins with: what earlier Studies had found by then (search/warm_start.h).
 //
 // Read once, before the first trial, and written into the Study's status as points of its own
-// space; every later decision rests on that. So earlier Studies may go on, change or be deleted,
-// and a restart or a replay sees the same. One that is missing, or measures something else, is said
-// in the condition WarmStarted and an event; the Study goes on without it.
+// space; every later decision rests on that. So earlier Studies may continue, change or be deleted,
+// and a restart or a replay sees the same. The condition WarmStarted and an event name those that
+// are missing or measure something else; the Study continues without them.
 // Pure functions; usable from any thread.
 #pragma once
 
@@ -19,7 +19,7 @@
 
 namespace fettle::core {
 
-// Observations take at most so much of a Study's status, as JSON.
+// The most that observations take of a Study's status, as JSON.
 inline constexpr std::size_t kMaxPriorBytes = std::size_t{64} * 1024;
 
 // An earlier Study as it is now.
@@ -35,7 +35,7 @@ struct EarlierStudy {
 bool needs_priors(const api::Study& study, const std::vector<api::TrialPtr>& trials);
 
 // Writes down what they found: of more than api::kMaxPriorObservations feasible results, or
-// kMaxPriorBytes, the best half of so many and the newest of the others.
+// kMaxPriorBytes, half are the best ones and half the newest of the others.
 StudyPlan plan_warm_start(const api::Study& study, const std::vector<EarlierStudy>& earlier,
                           std::int64_t now_ms);
 

@@ -1,6 +1,6 @@
-// What another rule of early stopping would have made of the trials that ran: whom it would have
+// What another rule of early stopping would have done to the trials that ran: which it would have
 // stopped when, and what that would have saved. Nothing is invented: a trial that was really
-// stopped and that the other rule would have let go on is said to be unknown from there on.
+// stopped and that the other rule would have let continue counts as unknown from there on.
 //
 // Only what really was judged has a time in the records. When a value at another step became known
 // is taken to lie evenly between the moments that are recorded.
@@ -17,9 +17,9 @@
 
 namespace fettle::core {
 
-// Whether there is sense in asking what `algorithm` would have suggested of the trials of a Study:
-// not where trials take over from each other, here or there, since each of them then comes from
-// those that really ran. Error: a sentence that says so.
+// Whether it makes sense to ask what `algorithm` would have suggested for the trials of a Study. It
+// does not where trials take over from each other under either algorithm, because each of them then
+// descends from trials that really ran. Error: a sentence that explains this.
 Status check_what_if_algorithm(const api::Study& study, const std::string& algorithm);
 
 struct WhatIfStop {

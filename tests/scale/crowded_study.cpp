@@ -3,6 +3,8 @@
 #include <utility>
 
 #include "api/timestamp.h"
+#include "search/space/fingerprint.h"
+#include "search/study_problem.h"
 
 namespace fettle::scale {
 namespace {
@@ -110,6 +112,9 @@ api::Study crowded_study(const std::string& algorithm, std::int64_t ended, std::
   study.status.updated_ms = now_ms;
   study.status.started_ms = now_ms - 1'000'000;
   study.status.trials.created = ended + running;
+  api::SearchPeriod period = search::settle(study);
+  period.computed_by = search::fingerprint();
+  study.status.search.push_back(std::move(period));
   return study;
 }
 

@@ -190,7 +190,7 @@ class Recorder : public control::Observer {
   void on_event(const control::Change& about, const core::EventNote& event, std::int64_t) override {
     events.push_back(about.key.name + " " + event.reason);
   }
-  void on_reconciled(const control::ReconcileRecord& look) override { actions += look.actions; }
+  void on_reconciled(const control::ReconcileRecord& record) override { actions += record.actions; }
 
   std::vector<std::string> events;
   int actions = 0;

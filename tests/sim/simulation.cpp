@@ -16,7 +16,7 @@ namespace fettle::sim {
 
 namespace {
 
-// More looks than this without time passing is a loop.
+// More reconciles than this without time passing are a loop.
 constexpr int kMostStepsAtOnce = 100'000;
 // From a crash to the next Manager.
 constexpr std::int64_t kRestartMs = 20;

@@ -41,7 +41,7 @@ class Simulation {
   void run_until(std::int64_t at_s);
   // As run_to_end(), with two managers that read snapshots of different age in turn.
   void run_two_stale_managers(std::uint64_t seed);
-  // One look at whatever is due, and whatever that brings about.
+  // Reconciles whatever is due, and whatever becomes due by that.
   void settle() { step_through(); }
   // Drops the manager and makes a new one, as a restart does.
   void restart();
@@ -75,10 +75,10 @@ class Simulation {
   // An action that is refused again and again for the same reason would be for ever.
   class Refusals : public control::Observer {
    public:
-    void on_reconciled(const control::ReconcileRecord& look) override {
-      CHECK(expected || look.refused < control::kBlockedAfter,
-            look.item.key.name + " is refused again and again: " + look.error);
-      if (look.refused > 0) newest = look;
+    void on_reconciled(const control::ReconcileRecord& record) override {
+      CHECK(expected || record.refused < control::kBlockedAfter,
+            record.item.key.name + " is refused again and again: " + record.error);
+      if (record.refused > 0) newest = record;
     }
     bool expected = false;
     control::ReconcileRecord newest;  // that was refused

@@ -41,10 +41,10 @@ class StudyControllerTest : public testing::Test {
     study.spec.algorithm.name = "tpe";
     study.spec.algorithm.startup_trials = 1;
     CHECK(store_.create_study(study).ok(), "the Study could not be created");
-    CHECK(look().ok(), "no trials were created");
+    CHECK(reconcile().ok(), "no trials were created");
   }
 
-  Result<control::ReconcileResult> look() { return controller_.reconcile({"", "digits"}); }
+  Result<control::ReconcileResult> reconcile() { return controller_.reconcile({"", "digits"}); }
 
   std::vector<api::TrialPtr> trials() { return store_.list_trials({"", "digits"}).value(); }
 
@@ -100,9 +100,9 @@ TEST_F(StudyControllerTest, FactsThatWereNotStoredAreForgotten) {
   complete(1, 0.9);
   complete(2, 0.5);
   store_.fail_writes(1);
-  EXPECT_FALSE(look().ok());
+  EXPECT_FALSE(reconcile().ok());
   complete(0, 0.1);  // now the first to be written down
-  ASSERT_TRUE(look().ok());
+  ASSERT_TRUE(reconcile().ok());
   expect_as_without_cache(4);
 }
 
@@ -111,24 +111,24 @@ TEST_F(StudyControllerTest, TheEndOfATrialIsStoredWithItsFacts) {
   ASSERT_TRUE(end(0, 0.5).ok());
   EXPECT_THAT(places(1), ElementsAre(1));
   EXPECT_THAT(places(0), ElementsAre(2));
-  ASSERT_TRUE(look().ok());
+  ASSERT_TRUE(reconcile().ok());
   EXPECT_THAT(places(1), ElementsAre(1)) << "a fact is recorded once";
   expect_as_without_cache(4);
 }
 
-// Nobody knows whether the write that failed was done: the next look reads what is stored.
-TEST_F(StudyControllerTest, AfterAFailedWriteFactsWaitForALook) {
+// Nobody knows whether the write that failed was done: the next reconcile reads what is stored.
+TEST_F(StudyControllerTest, AfterAFailedWriteFactsWaitForAReconcile) {
   store_.fail_writes(1);
   EXPECT_FALSE(end(0, 0.1).ok());
   ASSERT_TRUE(end(1, 0.5).ok());
   EXPECT_THAT(places(1), IsEmpty());
-  ASSERT_TRUE(look().ok());
+  ASSERT_TRUE(reconcile().ok());
   EXPECT_THAT(places(1), ElementsAre(1));
   ASSERT_TRUE(end(0, 0.1).ok());
   EXPECT_THAT(places(0), ElementsAre(2));
 }
 
-TEST_F(StudyControllerTest, AControllerThatHasNotLookedYetLeavesFactsToItsFirstLook) {
+TEST_F(StudyControllerTest, ANewControllerLeavesFactsToItsFirstReconcile) {
   control::StudyController fresh(store_, runs_, clock_, observer_);
   const api::Study study = store_.get_study({"", "digits"}).value();
   ASSERT_TRUE(fresh.store_end(study, completed(0, 0.5)).ok());
@@ -142,7 +142,7 @@ TEST_F(StudyControllerTest, TheEndOfATrialDoesNotWaitForASampler) {
     meanwhile = places(1);
   };
   complete(0, 0.1);
-  ASSERT_TRUE(look().ok());
+  ASSERT_TRUE(reconcile().ok());
   EXPECT_THAT(places(0), ElementsAre(1));
   EXPECT_THAT(meanwhile, ElementsAre(2)) << "stored at once, with its fact";
   ASSERT_EQ(trials().size(), 5u);
@@ -165,7 +165,7 @@ TEST_F(StudyControllerTest, DecisionsRestOnTheirBasisWhateverEndsMeanwhile) {
   for (int i = 0; i < 30 && !core::is_finished(study().status); ++i) {
     end_one();
     clock_.advance_to(clock_.now_ms() + 2'000);
-    ASSERT_TRUE(look().ok());
+    ASSERT_TRUE(reconcile().ok());
   }
   EXPECT_TRUE(core::is_finished(study().status));
   std::set<std::int64_t> seqs;
@@ -181,7 +181,7 @@ TEST_F(StudyControllerTest, DecisionsRestOnTheirBasisWhateverEndsMeanwhile) {
   EXPECT_EQ(replay->differences.size(), 0u);
 }
 
-TEST_F(StudyControllerTest, UnderANewSpecFactsWaitForALook) {
+TEST_F(StudyControllerTest, UnderANewSpecFactsWaitForAReconcile) {
   api::Study study = store_.get_study({"", "digits"}).value();
   study.spec.budget.trials += 1;
   ASSERT_TRUE(store_.update_study_spec(study).ok());
@@ -192,11 +192,11 @@ TEST_F(StudyControllerTest, UnderANewSpecFactsWaitForALook) {
 TEST_F(StudyControllerTest, ADeletedTrialDoesNotHideWhatIsLearntAfterwards) {
   complete(0, 0.9);
   complete(1, 0.5);
-  ASSERT_TRUE(look().ok());
+  ASSERT_TRUE(reconcile().ok());
   ASSERT_EQ(trials().size(), 6u);
   store_.delete_trial("digits-3");  // it had no facts: the history gets longer at its beginning
   complete(2, 0.1);
-  ASSERT_TRUE(look().ok());
+  ASSERT_TRUE(reconcile().ok());
   expect_as_without_cache(5);
 }
 
@@ -204,20 +204,20 @@ TEST_F(StudyControllerTest, ADeletedTrialDoesNotHideWhatIsLearntAfterwards) {
 TEST_F(StudyControllerTest, AWarmStartIsWrittenDownOnceAndThenReliedOn) {
   complete(0, 0.2);
   complete(1, 0.9);
-  ASSERT_TRUE(look().ok());
+  ASSERT_TRUE(reconcile().ok());
   api::Study next = digits_study();
   next.metadata.name = "again";
   next.spec.warm_start = api::WarmStart{.studies = {"digits", "gone"}};
   ASSERT_TRUE(store_.create_study(next).ok());
-  const auto look_again = [&] { return controller_.reconcile({"", "again"}); };
-  ASSERT_TRUE(look_again().ok());
+  const auto reconcile_again = [&] { return controller_.reconcile({"", "again"}); };
+  ASSERT_TRUE(reconcile_again().ok());
   const auto stored = [&] { return store_.get_study({"", "again"}).value(); };
   ASSERT_EQ(stored().status.prior_observations.size(), 2u);
   EXPECT_TRUE(core::is_true(stored().status.conditions, "WarmStarted"));
   EXPECT_TRUE(store_.list_trials({"", "again"})->empty());
   complete(2, 0.95);  // too late
-  ASSERT_TRUE(look().ok());
-  for (int i = 0; i < 3; ++i) ASSERT_TRUE(look_again().ok());
+  ASSERT_TRUE(reconcile().ok());
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(reconcile_again().ok());
   EXPECT_EQ(stored().status.prior_observations.size(), 2u);
   const auto begun = store_.list_trials({"", "again"}).value();
   ASSERT_GE(begun.size(), 2u);
@@ -244,7 +244,7 @@ class TemplateCheckTest : public testing::Test {
   TemplateCheckTest() {
     CHECK(store_.create_study(digits_study()).ok(), "the Study could not be created");
   }
-  Result<control::ReconcileResult> look() { return controller_.reconcile({"", "digits"}); }
+  Result<control::ReconcileResult> reconcile() { return controller_.reconcile({"", "digits"}); }
   api::Study study() { return store_.get_study({"", "digits"}).value(); }
   std::size_t trials() { return store_.list_trials({"", "digits"}).value().size(); }
 
@@ -258,8 +258,8 @@ class TemplateCheckTest : public testing::Test {
 
 TEST_F(TemplateCheckTest, AStudyThatCannotStartFailsInTheWordsOfTheCheckAndIsAskedOnce) {
   runs_.refusal = "spec.trial.template: unknown field containrs";
-  ASSERT_TRUE(look().ok());
-  ASSERT_TRUE(look().ok());
+  ASSERT_TRUE(reconcile().ok());
+  ASSERT_TRUE(reconcile().ok());
   EXPECT_EQ(runs_.checks, 1);
   EXPECT_EQ(trials(), 0u);
   const api::Study refused = study();
@@ -271,13 +271,13 @@ TEST_F(TemplateCheckTest, AStudyThatCannotStartFailsInTheWordsOfTheCheckAndIsAsk
 
 TEST_F(TemplateCheckTest, AStudyThatWasMendedIsAskedAgainAndGoesOn) {
   runs_.refusal = "no";
-  ASSERT_TRUE(look().ok());
+  ASSERT_TRUE(reconcile().ok());
   runs_.refusal.clear();
   api::Study mended = study();
   mended.spec.trial.retries += 1;
   ASSERT_TRUE(store_.update_study_spec(mended).ok());
-  ASSERT_TRUE(look().ok());
-  ASSERT_TRUE(look().ok());
+  ASSERT_TRUE(reconcile().ok());
+  ASSERT_TRUE(reconcile().ok());
   EXPECT_EQ(runs_.checks, 2);
   EXPECT_GT(trials(), 0u);
   EXPECT_FALSE(core::is_finished(study().status));
@@ -286,10 +286,10 @@ TEST_F(TemplateCheckTest, AStudyThatWasMendedIsAskedAgainAndGoesOn) {
 TEST_F(TemplateCheckTest, WhatNobodyKnowsYetIsAskedAgain) {
   runs_.refusal = "the API server does not answer";
   runs_.code = ErrorCode::kUnavailable;
-  EXPECT_FALSE(look().ok());
+  EXPECT_FALSE(reconcile().ok());
   EXPECT_FALSE(core::is_finished(study().status));
   runs_.refusal.clear();
-  ASSERT_TRUE(look().ok());
+  ASSERT_TRUE(reconcile().ok());
   EXPECT_GT(trials(), 0u);
 }
 

@@ -1,7 +1,7 @@
-// How long one look at a Study takes, and what its trials weigh, by how many trials it has.
+// How long one reconcile of a Study takes, and what its trials weigh, by how many trials it has.
 //
-// look_ms: the operator's look, StudyController over KubeStore's caches. There is nothing to write:
-// one running trial has reported since the look before, and no slot is free.
+// reconcile_ms: StudyController over KubeStore's caches. There is nothing to write: one running
+// trial has reported since the reconcile before, and no slot is free.
 // turn_ms: plan_study where a trial has ended and another takes its place, without suggest_ms, the
 // time in which the sampler suggests it.
 // Memory: of the cache of Trials, and of what the controller remembers of the Study.
@@ -27,7 +27,7 @@ namespace {
 
 constexpr std::int64_t kNowMs = 1'800'000'000'000;
 constexpr std::int64_t kRunning = 30;
-constexpr int kLooks = 200;
+constexpr int kRepeats = 200;
 
 std::size_t bytes_in_use() {
   const struct mallinfo2 info = mallinfo2();
@@ -71,7 +71,7 @@ class Crowd {
     auto study = std::make_shared<api::Study>(crowded_study(algorithm, ended, kRunning, kNowMs));
     entry.metadata = study->metadata;
     entry.study = std::move(study);
-    entry.readability.said = true;  // it has nothing to write about the object
+    entry.readability.reported = true;  // it has nothing to write about the object
     studies_.put(std::move(entry));
     const std::size_t before = bytes_in_use();
     for (std::int64_t i = 0; i < ended; ++i) put(ended_trial(i, kNowMs));
@@ -89,10 +89,10 @@ class Crowd {
     put(trial);
   }
 
-  void look() {
+  void reconcile() {
     const Result<control::ReconcileResult> result = controller_.reconcile({"team", "digits"});
     CHECK(result.ok() && result->actions == 0,
-          result.ok() ? "the look wrote something" : result.error().message);
+          result.ok() ? "the reconcile wrote something" : result.error().message);
   }
 
  private:
@@ -175,7 +175,7 @@ Turn measure_turn(const api::Study& study, std::vector<api::TrialPtr> trials) {
   core::Ledger ledger;
   std::vector<double> plans;
   std::vector<double> suggestions;
-  for (int i = 0; i < kLooks; ++i) {
+  for (int i = 0; i < kRepeats; ++i) {
     auto ended = std::make_shared<api::Trial>(*trials[first + static_cast<std::size_t>(i)]);
     ended->status = trials.front()->status;
     ended->status.facts.clear();
@@ -196,19 +196,19 @@ Turn measure_turn(const api::Study& study, std::vector<api::TrialPtr> trials) {
 Json measure(const std::string& algorithm, std::int64_t ended) {
   Crowd crowd(algorithm, ended);
   const std::size_t before = bytes_in_use();
-  crowd.look();
+  crowd.reconcile();
   const auto remembered = static_cast<double>(bytes_in_use() - before);
-  std::vector<double> looks;
-  for (int i = 0; i < kLooks; ++i) {
+  std::vector<double> reconciles;
+  for (int i = 0; i < kRepeats; ++i) {
     crowd.report();
-    looks.push_back(ms_of([&] { crowd.look(); }));
+    reconciles.push_back(ms_of([&] { crowd.reconcile(); }));
   }
   api::Study study = crowded_study(algorithm, ended, kRunning, kNowMs);
-  study.spec.budget.trials += kLooks;
+  study.spec.budget.trials += kRepeats;
   const Turn turn = measure_turn(study, crowd.trials());
   return Json::object({{"algorithm", algorithm},
                        {"trials", ended},
-                       {"look_ms", median(std::move(looks))},
+                       {"reconcile_ms", median(std::move(reconciles))},
                        {"turn_ms", turn.plan_ms},
                        {"suggest_ms", turn.suggest_ms},
                        {"cached_bytes_a_trial", crowd.bytes_a_trial()},
