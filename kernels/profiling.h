@@ -16,6 +16,16 @@ struct DeviceIdentity {
   std::string uuid;  // as nvidia-smi has it, without the "GPU-" or "MIG-" before it
 };
 
+// Which implementation does a pass of an operation.
+struct Implementation {
+  std::string operation;  // "linear 768 to 3072, at most 32768 rows, bf16"
+  std::string pass;       // "forward", "backward"
+  std::string by;         // "cuBLASLt", "cuDNN", "own"
+  std::string fused;      // what the same kernel does besides: "bias, GELU"
+  std::string reason;     // why no library does it though one usually does; "": no fall-back
+  bool operator==(const Implementation&) const = default;
+};
+
 // When a device has done the work that was enqueued, by its own clock. Mark 0 is when the timeline
 // was made.
 class Timeline {

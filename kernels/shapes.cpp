@@ -13,6 +13,14 @@ constexpr std::int64_t kMaxWindow = 65535;
 constexpr std::int64_t kMaxSampleElements = 0x7FFFFFFF;
 constexpr std::int64_t kMaxElements = std::int64_t{1} << 40;
 
+std::string of_samples(const PlanOptions& plan, std::int64_t samples) {
+  const char* const type = plan.type == DataType::kBFloat16  ? "bf16"
+                           : plan.type == DataType::kFloat16 ? "fp16"
+                           : plan.tf32                       ? "tf32"
+                                                             : "fp32";
+  return ", " + std::to_string(samples) + " samples, " + type;
+}
+
 Status check_positive(std::string_view what, std::int64_t found) {
   if (found > 0) return success();
   return invalid(std::string(what) + " is " + std::to_string(found) + ", expected at least 1");
@@ -46,6 +54,23 @@ Status check_fits(std::int64_t kernel, std::int64_t length) {
 }
 
 }  // namespace
+
+std::string describe(const LinearShape& shape, const PlanOptions& plan, std::int64_t samples) {
+  return "linear " + std::to_string(shape.inputs) + " to " + std::to_string(shape.outputs) +
+         of_samples(plan, samples);
+}
+
+std::string describe(const ConvShape& s, const PlanOptions& plan, std::int64_t samples) {
+  return "conv " + std::to_string(s.input.height) + "x" + std::to_string(s.input.width) + "x" +
+         std::to_string(s.input.channels) + " to " + std::to_string(s.channels) +
+         " channels, kernel " + std::to_string(s.kernel) + ", stride " + std::to_string(s.stride) +
+         ", padding " + std::to_string(s.padding) + of_samples(plan, samples);
+}
+
+std::string describe(const AttentionShape& s, const PlanOptions& plan, std::int64_t samples) {
+  return "attention of " + std::to_string(s.length) + " tokens, " + std::to_string(s.heads) +
+         " heads of " + std::to_string(s.width) + of_samples(plan, samples);
+}
 
 Status check_shape(const LinearShape& shape, const PlanOptions& plan) {
   FETTLE_TRY(check_positive("the number of inputs of a linear layer", shape.inputs));

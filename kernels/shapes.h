@@ -2,6 +2,8 @@
 // Pure functions; usable from any thread.
 #pragma once
 
+#include <string>
+
 #include "base/result.h"
 #include "kernels/backend.h"
 
@@ -17,6 +19,11 @@ Status check_shape(const RowNormShape& shape, const PlanOptions& plan);
 Status check_shape(const AttentionShape& shape, const PlanOptions& plan);
 Status check_shape(const EmbeddingShape& shape, const PlanOptions& plan);
 Status check_shape(const Samples& samples, const PlanOptions& plan);
+
+// An operation in words, for those who plan and report: "linear 768 to 3072, 32 samples, bf16".
+std::string describe(const LinearShape& shape, const PlanOptions& plan, std::int64_t samples);
+std::string describe(const ConvShape& shape, const PlanOptions& plan, std::int64_t samples);
+std::string describe(const AttentionShape& shape, const PlanOptions& plan, std::int64_t samples);
 
 // Aborts where a call ends a block with an operation that has a ReLU of its own.
 void check_end(const BatchNormShape& shape, const BlockEnd& end);

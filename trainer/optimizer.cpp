@@ -41,12 +41,12 @@ kernels::UpdateRule rule_of(api::OptimizerKind kind) {
 
 kernels::UpdateSettings update_settings(const api::TrainingConfig& config) {
   kernels::UpdateSettings settings;
-  settings.momentum = static_cast<float>(config.momentum);
+  settings.momentum = config.momentum;
   settings.nesterov = config.nesterov;
-  settings.beta1 = static_cast<float>(config.beta1);
-  settings.beta2 = static_cast<float>(config.beta2);
-  settings.epsilon = static_cast<float>(config.epsilon);
-  settings.smoothing = static_cast<float>(config.smoothing);
+  settings.beta1 = config.beta1;
+  settings.beta2 = config.beta2;
+  settings.epsilon = config.epsilon;
+  settings.smoothing = config.smoothing;
   return settings;
 }
 

@@ -23,7 +23,7 @@ void cuda_add(cuda::Device& device, DataType type, std::int64_t count, ConstBuff
               Buffer y, bool relu) {
   cuda::with_type(type, [&](auto zero) {
     using T = decltype(zero);
-    cuda::map(device, "add/add", count, Plus{relu}, static_cast<T*>(y), static_cast<const T*>(a),
+    cuda::map(device, count, Plus{relu}, static_cast<T*>(y), static_cast<const T*>(a),
               static_cast<const T*>(b));
   });
 }
@@ -31,7 +31,7 @@ void cuda_add(cuda::Device& device, DataType type, std::int64_t count, ConstBuff
 void cuda_add_scaled(cuda::Device& device, std::int64_t count, float factor, const float* x,
                      float* y) {
   const float* before = y;
-  cuda::map(device, "add/add_scaled", count, PlusScaled{factor}, y, before, x);
+  cuda::map(device, count, PlusScaled{factor}, y, before, x);
 }
 
 }  // namespace fettle::kernels

@@ -66,7 +66,7 @@ TEST_P(Attention, AgreesWithTheReferenceInEveryType) {
                                         {37, 1, 100},
                                         {19, 2, 200}}) {
       const Case c = random_case(shape, 3);
-      auto made = backend(GetParam())->attention(shape, {4, type});
+      auto made = backend(GetParam())->attention(shape, {3, type});
       if (!made.ok() && type != DataType::kFloat32) continue;
       auto op = must(std::move(made));
       auto reference = must(backend("reference")->attention(shape, {3, DataType::kFloat32}));
@@ -79,7 +79,7 @@ TEST_P(Attention, AgreesWithTheReferenceInEveryType) {
   }
 }
 
-// Of an object that has seen a longer sample before, too.
+// Also for an object that has seen a longer sample before.
 TEST_P(Attention, ATokenSeesNothingThatComesLater) {
   const Case whole = random_case({20, 2, 4}, 1);
   auto op = make(whole.shape, 1);
@@ -97,12 +97,16 @@ TEST_P(Attention, ATokenSeesNothingThatComesLater) {
 }
 
 TEST_P(Attention, GivesTheSameBitsForTheSameBatch) {
-  const Case c = random_case({50, 3, 20}, 2);
-  auto op = make(c.shape, 2);
-  const Outcome first = run(*op, DataType::kFloat32, c);
-  const Outcome second = run(*op, DataType::kFloat32, c);
-  EXPECT_EQ(first.y, second.y);
-  EXPECT_EQ(first.dqkv, second.dqkv);
+  const Case c = random_case({50, 3, 24}, 2);
+  for (const DataType type : kTypes) {  // in 16 bits it is another library's engine on a GPU
+    auto made = backend(GetParam())->attention(c.shape, {2, type});
+    if (!made.ok() && type != DataType::kFloat32) continue;
+    auto op = must(std::move(made));
+    const Outcome first = run(*op, type, c);
+    const Outcome second = run(*op, type, c);
+    EXPECT_EQ(first.y, second.y);
+    EXPECT_EQ(first.dqkv, second.dqkv);
+  }
 }
 
 TEST_P(Attention, LargeScoresDoNotOverflow) {

@@ -42,7 +42,7 @@ struct Heads {
   __host__ __device__ std::int64_t channels() const { return std::int64_t{heads} * width; }
 };
 
-// Where the head of this block begins, and its tile.
+// This block's head and tile: where they begin.
 struct Place {
   __device__ explicit Place(const Heads& heads) {
     const std::int64_t block = blockIdx.x;
@@ -317,14 +317,15 @@ void with_width(std::int64_t width, Function function) {
   function(std::integral_constant<int, kMaxWidth>{});
 }
 
-class SimpleAttention : public AttentionOp {
+class OwnAttention : public AttentionOp {
  public:
-  SimpleAttention(cuda::Device& device, const AttentionShape& shape, DataType type,
-                  std::unique_ptr<Memory> log_sums, std::unique_ptr<Memory> means)
+  OwnAttention(cuda::Device& device, const AttentionShape& shape, DataType type, Buffer log_sums,
+               std::unique_ptr<Memory> own_log_sums, std::unique_ptr<Memory> means)
       : device_(device),
         shape_(shape),
         type_(type),
-        log_sums_(std::move(log_sums)),
+        log_sums_(static_cast<float*>(log_sums)),
+        own_log_sums_(std::move(own_log_sums)),
         means_(std::move(means)) {}
 
   void forward(std::int64_t samples, ConstBuffer qkv, Buffer y) override {
@@ -332,7 +333,7 @@ class SimpleAttention : public AttentionOp {
       using T = decltype(zero);
       constexpr int kWidth = decltype(width)::value;
       launch(samples, kRows<kWidth>, forward_attention<T, kWidth>, static_cast<const T*>(qkv),
-             static_cast<T*>(y), log_sums());
+             static_cast<T*>(y), log_sums_);
     });
   }
 
@@ -349,7 +350,7 @@ class SimpleAttention : public AttentionOp {
           {.blocks = cuda::blocks_for(rows * kThreadsARow, kMeanThreads), .threads = kMeanThreads},
           mean_gradients<T>, heads(kRows<kWidth>), rows, static_cast<const T*>(y), gradient,
           means());
-      const Saved<T> saved{static_cast<const T*>(qkv), gradient, log_sums(), means()};
+      const Saved<T> saved{static_cast<const T*>(qkv), gradient, log_sums_, means()};
       launch(samples, kRows<kWidth>, query_gradients<T, kWidth>, saved, static_cast<T*>(dqkv));
       launch(samples, kRows<kWidth>, key_gradients<T, kWidth>, saved, static_cast<T*>(dqkv));
     });
@@ -379,31 +380,35 @@ class SimpleAttention : public AttentionOp {
                  kernel, all, arguments...);
   }
 
-  float* log_sums() const { return static_cast<float*>(log_sums_->data()); }
   float* means() const { return static_cast<float*>(means_->data()); }
 
   cuda::Device& device_;
   const AttentionShape shape_;
   const DataType type_;
-  std::unique_ptr<Memory> log_sums_;  // of each query of the last forward
-  std::unique_ptr<Memory> means_;     // of each query of a backward
+  float* const log_sums_;                       // of each query of the last forward
+  const std::unique_ptr<Memory> own_log_sums_;  // where they lie; nullptr: elsewhere
+  const std::unique_ptr<Memory> means_;         // of each query of a backward
 };
 
 }  // namespace
 
 Result<std::unique_ptr<AttentionOp>> own_attention(cuda::Device& device,
                                                    const AttentionShape& shape,
-                                                   const PlanOptions& plan) {
+                                                   const PlanOptions& plan, Buffer log_sums) {
   if (shape.width > kMaxWidth) {
     return invalid("the width of a head is " + std::to_string(shape.width) + ", on a GPU at most " +
                    std::to_string(kMaxWidth) + ": use more heads");
   }
   const std::int64_t rows = plan.max_samples * shape.heads * shape.length;
   const auto bytes = rows * static_cast<std::int64_t>(sizeof(float));
-  FETTLE_ASSIGN(auto log_sums, device.allocate(bytes));
+  std::unique_ptr<Memory> own_log_sums;
+  if (log_sums == nullptr) {
+    FETTLE_ASSIGN(own_log_sums, device.allocate(bytes));
+    log_sums = own_log_sums->data();
+  }
   FETTLE_ASSIGN(auto means, device.allocate(bytes));
-  return std::unique_ptr<AttentionOp>(std::make_unique<SimpleAttention>(
-      device, shape, plan.type, std::move(log_sums), std::move(means)));
+  return std::unique_ptr<AttentionOp>(std::make_unique<OwnAttention>(
+      device, shape, plan.type, log_sums, std::move(own_log_sums), std::move(means)));
 }
 
 }  // namespace fettle::kernels

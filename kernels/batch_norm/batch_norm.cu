@@ -1,5 +1,6 @@
 #include "kernels/batch_norm/cuda.h"
 #include "kernels/cuda/columns.cuh"
+#include "kernels/cuda/reduce.h"
 #include "kernels/relu/reference.h"
 #include "kernels/shapes.h"
 
@@ -10,13 +11,13 @@ using cuda::ColumnSums;
 using cuda::ColumnThread;
 using cuda::from_float;
 using cuda::kRowsAtOnce;
-using cuda::kVectorOf;
+using cuda::kWarpSize;
+using cuda::load_pack;
 using cuda::Pack;
+using cuda::store_pack;
 using cuda::to_float;
 
-constexpr int kWarp = 32;
-
-// Of some of a channel's values: the mean, and the sum of squared deviations from it.
+// The mean of some of a channel's values, and the sum of squared deviations from it.
 struct Moments {
   float count = 0;
   float mean = 0;
@@ -32,7 +33,7 @@ __device__ Moments merge(const Moments& a, const Moments& b) {
           a.squares + b.squares + difference * difference * a.count * share};
 }
 
-// Of a channel's gradients g: their sum, and that of g x normalised x.
+// Sums over a channel's gradients g: of g, and of g x normalised x.
 struct GradientSums {
   float gradient = 0;
   float product = 0;
@@ -59,14 +60,14 @@ struct Line {
   __device__ float at(float x) const { return (x - mean) * factor + shift; }
 };
 
-template <int kVector>
+template <int kWidth>
 struct Lines {
-  Line of[kVector];
+  Line of[kWidth];
 };
 
 // Calls visit(r, row) for up to four of the thread's rows, unrolled.
-template <int kVector, class Visit>
-__device__ void for_rows(const ColumnThread<kVector>& thread, std::int64_t first, Visit visit) {
+template <int kWidth, class Visit>
+__device__ void for_rows(const ColumnThread<kWidth>& thread, std::int64_t first, Visit visit) {
 #pragma unroll
   for (int r = 0; r < kRowsAtOnce; ++r) {
     const std::int64_t row = first + r * thread.step;
@@ -74,19 +75,14 @@ __device__ void for_rows(const ColumnThread<kVector>& thread, std::int64_t first
   }
 }
 
-template <class T, int kVector>
-__device__ Pack<T, kVector> load(const T* from, std::int64_t at) {
-  return *reinterpret_cast<const Pack<T, kVector>*>(from + at);
-}
-
 // ---- Forward -----------------------------------------------------------------------------------
 
 // Moments of up to four rows, from registers, merged into what came before.
-template <class T, int kVector>
-__device__ void add_moments(const Pack<T, kVector> (&values)[kRowsAtOnce], int rows,
-                            Moments (&moments)[kVector]) {
+template <class T, int kWidth>
+__device__ void add_moments(const Pack<T, kWidth> (&values)[kRowsAtOnce], int rows,
+                            Moments (&moments)[kWidth]) {
 #pragma unroll
-  for (int v = 0; v < kVector; ++v) {
+  for (int v = 0; v < kWidth; ++v) {
     float sum = 0;
 #pragma unroll
     for (int r = 0; r < kRowsAtOnce; ++r) sum += r < rows ? to_float(values[r].at[v]) : 0;
@@ -103,25 +99,25 @@ __device__ void add_moments(const Pack<T, kVector> (&values)[kRowsAtOnce], int r
 }
 
 // slices[channel][slice], so that the second stage reads in order.
-template <class T, int kVector>
+template <class T, int kWidth>
 __global__ void measure(ColumnSums sums, const T* __restrict__ x, Moments* __restrict__ slices) {
   FETTLE_DYNAMIC_SHARED(Moments, shared);
-  const ColumnThread<kVector> thread(sums);
-  Moments moments[kVector] = {};
+  const ColumnThread<kWidth> thread(sums);
+  Moments moments[kWidth] = {};
   for (std::int64_t row = thread.row; row < thread.end; row += thread.step * kRowsAtOnce) {
-    Pack<T, kVector> values[kRowsAtOnce] = {};
+    Pack<T, kWidth> values[kRowsAtOnce] = {};
     int rows = 0;
     for_rows(thread, row, [&](int r, std::int64_t at) {
-      values[r] = load<T, kVector>(x, at * sums.channels + thread.channel);
+      values[r] = load_pack<kWidth>(x + at * sums.channels + thread.channel);
       ++rows;
     });
     add_moments(values, rows, moments);
   }
-  cuda::merge_rows<kVector>(sums.lanes, shared, moments,
-                            [](const Moments& a, const Moments& b) { return merge(a, b); });
+  cuda::merge_rows<kWidth>(sums.lanes, shared, moments,
+                           [](const Moments& a, const Moments& b) { return merge(a, b); });
   if (!thread.writes(sums)) return;
 #pragma unroll
-  for (int v = 0; v < kVector; ++v) {
+  for (int v = 0; v < kWidth; ++v) {
     slices[std::int64_t{thread.channel + v} * sums.slices + blockIdx.x] = moments[v];
   }
 }
@@ -137,14 +133,14 @@ __device__ GradientSums from_lane(const GradientSums& value, int reach) {
           __shfl_xor_sync(0xFFFFFFFFU, value.product, reach)};
 }
 
-// A warp adds up the slices of one channel; lane 0 has the result in the same order each time.
+// A warp sums the slices of one channel, in the same order each time; lane 0 has the result.
 template <class Value>
 __device__ Value merge_slices(const Value* slices, int count, int channel, int lane) {
   Value sum;
-  for (int slice = lane; slice < count; slice += kWarp) {
+  for (int slice = lane; slice < count; slice += kWarpSize) {
     sum = merge(sum, slices[std::int64_t{channel} * count + slice]);
   }
-  for (int reach = kWarp / 2; reach > 0; reach /= 2) sum = merge(sum, from_lane(sum, reach));
+  for (int reach = kWarpSize / 2; reach > 0; reach /= 2) sum = merge(sum, from_lane(sum, reach));
   return sum;
 }
 
@@ -163,8 +159,8 @@ __device__ void move_towards(float statistic, float momentum, float& running) {
 __global__ void finish_moments(ColumnSums sums, const Moments* slices, const float* scale,
                                const float* shift, Running running, Saved saved) {
   const int thread = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
-  const int channel = thread / kWarp;
-  const int lane = thread % kWarp;
+  const int channel = thread / kWarpSize;
+  const int lane = thread % kWarpSize;
   if (channel >= sums.channels) return;
   const Moments all = merge_slices(slices, sums.slices, channel, lane);
   if (lane != 0) return;
@@ -188,13 +184,13 @@ __global__ void prepare_inference(int channels, const float* scale, const float*
   saved.shift[channel] = shift[channel];
 }
 
-template <int kVector>
-__device__ Lines<kVector> lines_of(const Saved& saved, const ColumnThread<kVector>& thread,
-                                   int channels) {
-  Lines<kVector> lines = {};
+template <int kWidth>
+__device__ Lines<kWidth> lines_of(const Saved& saved, const ColumnThread<kWidth>& thread,
+                                  int channels) {
+  Lines<kWidth> lines = {};
   if (thread.channel >= channels) return lines;
 #pragma unroll
-  for (int v = 0; v < kVector; ++v) {
+  for (int v = 0; v < kWidth; ++v) {
     const int c = thread.channel + v;
     lines.of[v] = {saved.mean[c], saved.factor[c], saved.shift[c]};
   }
@@ -202,28 +198,28 @@ __device__ Lines<kVector> lines_of(const Saved& saved, const ColumnThread<kVecto
 }
 
 // `shortcut` is read with kShortcut only: without it the registers that it waits in are not taken.
-template <class T, int kVector, bool kShortcut>
+template <class T, int kWidth, bool kShortcut>
 __global__ void normalise(ColumnSums sums, Saved saved, bool with_relu, const T* __restrict__ x,
                           const T* __restrict__ shortcut, T* __restrict__ y) {
-  const ColumnThread<kVector> thread(sums);
-  const Lines<kVector> lines = lines_of(saved, thread, sums.channels);
+  const ColumnThread<kWidth> thread(sums);
+  const Lines<kWidth> lines = lines_of(saved, thread, sums.channels);
   for (std::int64_t row = thread.row; row < thread.end; row += thread.step * kRowsAtOnce) {
-    Pack<T, kVector> values[kRowsAtOnce];
-    Pack<T, kVector> summands[kShortcut ? kRowsAtOnce : 1];
+    Pack<T, kWidth> values[kRowsAtOnce];
+    Pack<T, kWidth> summands[kShortcut ? kRowsAtOnce : 1];
     for_rows(thread, row, [&](int r, std::int64_t at) {
-      values[r] = load<T, kVector>(x, at * sums.channels + thread.channel);
+      values[r] = load_pack<kWidth>(x + at * sums.channels + thread.channel);
       if constexpr (kShortcut) {
-        summands[r] = load<T, kVector>(shortcut, at * sums.channels + thread.channel);
+        summands[r] = load_pack<kWidth>(shortcut + at * sums.channels + thread.channel);
       }
     });
     for_rows(thread, row, [&](int r, std::int64_t at) {
 #pragma unroll
-      for (int v = 0; v < kVector; ++v) {
+      for (int v = 0; v < kWidth; ++v) {
         float value = lines.of[v].at(to_float(values[r].at[v]));
         if constexpr (kShortcut) value += to_float(summands[r].at[v]);
         values[r].at[v] = from_float<T>(with_relu ? relu(value) : value);
       }
-      *reinterpret_cast<Pack<T, kVector>*>(y + at * sums.channels + thread.channel) = values[r];
+      store_pack(values[r], y + at * sums.channels + thread.channel);
     });
   }
 }
@@ -244,24 +240,23 @@ struct Gradients {
   bool relu;
 };
 
-template <class T, int kVector>
+template <class T, int kWidth>
 __global__ void measure_gradients(ColumnSums sums, Saved saved, Gradients<T> from,
                                   GradientSums* __restrict__ slices) {
   FETTLE_DYNAMIC_SHARED(GradientSums, shared);
-  using Access = Pack<T, kVector>;
-  const ColumnThread<kVector> thread(sums);
-  const Lines<kVector> lines = lines_of(saved, thread, sums.channels);
-  GradientSums totals[kVector] = {};
+  const ColumnThread<kWidth> thread(sums);
+  const Lines<kWidth> lines = lines_of(saved, thread, sums.channels);
+  GradientSums totals[kWidth] = {};
   for (std::int64_t row = thread.row; row < thread.end; row += thread.step * kRowsAtOnce) {
-    Access x[kRowsAtOnce];
-    Access dy[kRowsAtOnce];
+    Pack<T, kWidth> x[kRowsAtOnce];
+    Pack<T, kWidth> dy[kRowsAtOnce];
     for_rows(thread, row, [&](int r, std::int64_t at) {
-      x[r] = load<T, kVector>(from.x, at * sums.channels + thread.channel);
-      dy[r] = load<T, kVector>(from.dy, at * sums.channels + thread.channel);
+      x[r] = load_pack<kWidth>(from.x + at * sums.channels + thread.channel);
+      dy[r] = load_pack<kWidth>(from.dy + at * sums.channels + thread.channel);
     });
     for_rows(thread, row, [&](int r, std::int64_t) {
 #pragma unroll
-      for (int v = 0; v < kVector; ++v) {
+      for (int v = 0; v < kWidth; ++v) {
         const float value = to_float(x[r].at[v]);
         const float gradient = masked(from.relu, lines.of[v], value, dy[r].at[v]);
         totals[v].gradient += gradient;
@@ -269,12 +264,12 @@ __global__ void measure_gradients(ColumnSums sums, Saved saved, Gradients<T> fro
       }
     });
   }
-  cuda::merge_rows<kVector>(
+  cuda::merge_rows<kWidth>(
       sums.lanes, shared, totals,
       [](const GradientSums& a, const GradientSums& b) { return merge(a, b); });
   if (!thread.writes(sums)) return;
 #pragma unroll
-  for (int v = 0; v < kVector; ++v) {
+  for (int v = 0; v < kWidth; ++v) {
     slices[std::int64_t{thread.channel + v} * sums.slices + blockIdx.x] = totals[v];
   }
 }
@@ -283,8 +278,8 @@ __global__ void measure_gradients(ColumnSums sums, Saved saved, Gradients<T> fro
 __global__ void finish_gradients(ColumnSums sums, const GradientSums* slices, Saved saved,
                                  float* scale_gradient, float* shift_gradient) {
   const int thread = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
-  const int channel = thread / kWarp;
-  const int lane = thread % kWarp;
+  const int channel = thread / kWarpSize;
+  const int lane = thread % kWarpSize;
   if (channel >= sums.channels) return;
   const GradientSums all = merge_slices(slices, sums.slices, channel, lane);
   if (lane != 0) return;
@@ -297,38 +292,37 @@ __global__ void finish_gradients(ColumnSums sums, const GradientSums* slices, Sa
 }
 
 // dx = scale x inverse x (g - mean of g - normalised x x mean of (g x normalised x))
-template <class T, int kVector>
+template <class T, int kWidth>
 __global__ void input_gradients(ColumnSums sums, Saved saved, Gradients<T> from,
                                 const float* __restrict__ scale, T* __restrict__ dx) {
-  using Access = Pack<T, kVector>;
-  const ColumnThread<kVector> thread(sums);
-  const Lines<kVector> lines = lines_of(saved, thread, sums.channels);
-  float factor[kVector] = {};
-  float gradient_mean[kVector] = {};
-  float slope[kVector] = {};
+  const ColumnThread<kWidth> thread(sums);
+  const Lines<kWidth> lines = lines_of(saved, thread, sums.channels);
+  float factor[kWidth] = {};
+  float gradient_mean[kWidth] = {};
+  float slope[kWidth] = {};
 #pragma unroll
-  for (int v = 0; v < kVector && thread.channel < sums.channels; ++v) {
+  for (int v = 0; v < kWidth && thread.channel < sums.channels; ++v) {
     const int c = thread.channel + v;
     factor[v] = scale[c] * saved.inverse[c];
     gradient_mean[v] = saved.gradient_mean[c];
     slope[v] = saved.product_mean[c];
   }
   for (std::int64_t row = thread.row; row < thread.end; row += thread.step * kRowsAtOnce) {
-    Access x[kRowsAtOnce];
-    Access dy[kRowsAtOnce];
+    Pack<T, kWidth> x[kRowsAtOnce];
+    Pack<T, kWidth> dy[kRowsAtOnce];
     for_rows(thread, row, [&](int r, std::int64_t at) {
-      x[r] = load<T, kVector>(from.x, at * sums.channels + thread.channel);
-      dy[r] = load<T, kVector>(from.dy, at * sums.channels + thread.channel);
+      x[r] = load_pack<kWidth>(from.x + at * sums.channels + thread.channel);
+      dy[r] = load_pack<kWidth>(from.dy + at * sums.channels + thread.channel);
     });
     for_rows(thread, row, [&](int r, std::int64_t at) {
 #pragma unroll
-      for (int v = 0; v < kVector; ++v) {
+      for (int v = 0; v < kWidth; ++v) {
         const float value = to_float(x[r].at[v]);
         const float gradient = masked(from.relu, lines.of[v], value, dy[r].at[v]);
         const float common = gradient_mean[v] + (value - lines.of[v].mean) * slope[v];
         x[r].at[v] = from_float<T>(factor[v] * (gradient - common));
       }
-      *reinterpret_cast<Access*>(dx + at * sums.channels + thread.channel) = x[r];
+      store_pack(x[r], dx + at * sums.channels + thread.channel);
     });
   }
 }
@@ -345,7 +339,7 @@ class CudaBatchNorm : public BatchNormOp {
         trained_(std::move(trained)),
         inferred_(std::move(inferred)) {}
 
-  // What calls of up to so many samples need of the workspace.
+  // Reserves the workspace for calls of up to `max_samples`.
   Status reserve(std::int64_t max_samples) {
     return device_.reserve_scratch(slices_bytes(sums_of(max_samples)));
   }
@@ -361,10 +355,10 @@ class CudaBatchNorm : public BatchNormOp {
     check_end(shape_, end);
     const ColumnSums sums = sums_of(samples);
     auto* slices = static_cast<Moments*>(device_.scratch(slices_bytes(sums)));
-    with_access([&](auto zero, auto vector) {
+    cuda::with_packs(type_, channels(), [&](auto zero, auto width) {
       using T = decltype(zero);
-      constexpr int kVector = decltype(vector)::value;
-      launch(shape_of(sums, kVector, sizeof(Moments)), measure<T, kVector>, sums,
+      constexpr int kWidth = width();
+      launch(shape_of(sums, kWidth, sizeof(Moments)), measure<T, kWidth>, sums,
              static_cast<const T*>(x), slices);
     });
     const Running running{running_mean, running_variance, shape_.momentum, shape_.epsilon};
@@ -390,16 +384,16 @@ class CudaBatchNorm : public BatchNormOp {
     const ColumnSums sums = sums_of(samples);
     const Saved saved = saved_in(*trained_);
     auto* slices = static_cast<GradientSums*>(device_.scratch(slices_bytes(sums)));
-    with_access([&](auto zero, auto vector) {
+    cuda::with_packs(type_, channels(), [&](auto zero, auto width) {
       using T = decltype(zero);
-      constexpr int kVector = decltype(vector)::value;
+      constexpr int kWidth = width();
       const Gradients<T> from{static_cast<const T*>(x), static_cast<const T*>(dy), shape_.relu};
-      launch(shape_of(sums, kVector, sizeof(GradientSums)), measure_gradients<T, kVector>, sums,
+      launch(shape_of(sums, kWidth, sizeof(GradientSums)), measure_gradients<T, kWidth>, sums,
              saved, from, slices);
       launch(warp_a_channel(), finish_gradients, sums, slices, saved, scale_gradient,
              shift_gradient);
       if (dx == nullptr) return;
-      launch(shape_of(sums, kVector, 0), input_gradients<T, kVector>, sums, saved, from, scale,
+      launch(shape_of(sums, kWidth, 0), input_gradients<T, kWidth>, sums, saved, from, scale,
              static_cast<T*>(dx));
     });
   }
@@ -411,7 +405,7 @@ class CudaBatchNorm : public BatchNormOp {
     const std::int64_t rows = samples * shape_.input.height * shape_.input.width;
     return cuda::with_type(type_, [&](auto zero) {
       return cuda::column_sums(device_, rows, channels(),
-                               cuda::vector_for<decltype(zero)>(channels()), cuda::kSumThreads);
+                               cuda::pack_width_for<decltype(zero)>(channels()), cuda::kSumThreads);
     });
   }
 
@@ -419,13 +413,13 @@ class CudaBatchNorm : public BatchNormOp {
     return std::int64_t{sums.slices} * channels() * static_cast<std::int64_t>(sizeof(Moments));
   }
 
-  cuda::LaunchShape shape_of(const ColumnSums& sums, int vector, std::size_t bytes) const {
-    return cuda::launch_shape(sums, vector, cuda::kSumThreads, bytes);
+  cuda::LaunchShape shape_of(const ColumnSums& sums, int width, std::size_t bytes) const {
+    return cuda::launch_shape(sums, width, cuda::kSumThreads, bytes);
   }
 
   cuda::LaunchShape warp_a_channel() const {
     const unsigned threads = cuda::kSumThreads;
-    return {.blocks = cuda::blocks_for(channels() * kWarp, threads), .threads = threads};
+    return {.blocks = cuda::blocks_for(channels() * kWarpSize, threads), .threads = threads};
   }
 
   Saved saved_in(Memory& memory) const {
@@ -434,27 +428,14 @@ class CudaBatchNorm : public BatchNormOp {
     return {first, first + n, first + 2 * n, first + 3 * n, first + 4 * n, first + 5 * n};
   }
 
-  // Calls function(T, std::integral_constant<int, elements of an access>).
-  template <class Function>
-  void with_access(Function function) const {
-    cuda::with_type(type_, [&](auto zero) {
-      constexpr int kMost = kVectorOf<decltype(zero)>;
-      if (channels() % kMost == 0) {
-        function(zero, std::integral_constant<int, kMost>{});
-      } else {
-        function(zero, std::integral_constant<int, 1>{});
-      }
-    });
-  }
-
   void normalise_all(const ColumnSums& sums, Memory& saved, ConstBuffer x, const BlockEnd& end,
                      Buffer y) {
-    with_access([&](auto zero, auto vector) {
+    cuda::with_packs(type_, channels(), [&](auto zero, auto width) {
       using T = decltype(zero);
-      constexpr int kVector = decltype(vector)::value;
+      constexpr int kWidth = width();
       const auto kernel =
-          end.shortcut != nullptr ? normalise<T, kVector, true> : normalise<T, kVector, false>;
-      launch(shape_of(sums, kVector, 0), kernel, sums, saved_in(saved), shape_.relu || end.relu,
+          end.shortcut != nullptr ? normalise<T, kWidth, true> : normalise<T, kWidth, false>;
+      launch(shape_of(sums, kWidth, 0), kernel, sums, saved_in(saved), shape_.relu || end.relu,
              static_cast<const T*>(x), static_cast<const T*>(end.shortcut), static_cast<T*>(y));
     });
   }

@@ -77,7 +77,7 @@ class Ladder {
     operation_ = "batch norm " + std::to_string(samples) + " x " +
                  std::to_string(shape.input.height) + "x" + std::to_string(shape.input.width) +
                  "x" + std::to_string(shape.input.channels);
-    version_ = backend_.name() == "cuda" ? "ours" : backend_.name();
+    version_ = backend_.name() == "cuda" ? "own" : backend_.name();
     type_ = type;
     auto op = made(backend_.batch_norm(shape, {samples, type}));
     if (op == nullptr) return;

@@ -2,7 +2,7 @@
 // library does against what our own version does, in TFLOP/s or GB/s, beside the peak of the
 // device's data sheet.
 //
-// Works on any backend: calls are recorded once and run many times (on a GPU a CUDA graph), and
+// Works on any backend: calls are captured once and run many times (on a GPU a CUDA graph), and
 // time is that of the clock on the wall, from before the first run until all are done.
 #pragma once
 
@@ -23,7 +23,7 @@ struct LadderOptions {
   std::string device;  // its name, for the record
 };
 
-// Prints a line of JSON a measurement.
+// Prints a line of JSON for each measurement.
 void climb_ladder(Backend& backend, const LadderOptions& options);
 
 }  // namespace fettle::kernels::bench

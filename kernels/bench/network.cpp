@@ -132,7 +132,7 @@ void Network::plan_update() {
   UpdateBuffers all{parameters_, weights_.data(), weight_gradients_.data(), momentum_.data()};
   if (!rounded_.empty()) all.rounded = rounded_.data();
   UpdateSettings settings;
-  settings.momentum = 0.9F;
+  settings.momentum = 0.9;
   update_ = backend_.update(UpdateRule::kSgd, {all}, settings);
   control_.learning_rate = 0.01F;
   control_.gradient_scale = 1.0F / kBatch;

@@ -24,15 +24,14 @@ void with_16_bit_type(DataType type, Use use) {
 void cuda_round(cuda::Device& device, DataType type, std::int64_t count, const float* from,
                 std::uint16_t* to) {
   with_16_bit_type(type, [&](auto zero) {
-    cuda::map(device, "cast/round", count, Same(), reinterpret_cast<decltype(zero)*>(to), from);
+    cuda::map(device, count, Same(), reinterpret_cast<decltype(zero)*>(to), from);
   });
 }
 
 void cuda_widen(cuda::Device& device, DataType type, std::int64_t count, const std::uint16_t* from,
                 float* to) {
   with_16_bit_type(type, [&](auto zero) {
-    cuda::map(device, "cast/widen", count, Same(), to,
-              reinterpret_cast<const decltype(zero)*>(from));
+    cuda::map(device, count, Same(), to, reinterpret_cast<const decltype(zero)*>(from));
   });
 }
 

@@ -71,7 +71,8 @@ TEST_P(Conv, AgreesWithTheReference) {
       if (!made.ok() && type != DataType::kFloat32) continue;
       auto op = must(std::move(made));
       auto reference = must(backend("reference")->conv(shape, {7, type}));
-      for (const std::int64_t samples : {7, 1, 3}) {
+      // Fewer samples than planned: one other size, because each is planned by itself on a GPU.
+      for (const std::int64_t samples : {7, 3}) {
         const WeightedInput input = input_for(shape, samples);
         expect_close(run(*op, type, input), run(*reference, type, input),
                      type == DataType::kFloat32 ? 2e-6 : 1e-2, describe(shape, samples));
@@ -80,10 +81,14 @@ TEST_P(Conv, AgreesWithTheReference) {
   }
 }
 
+// In 16 bits it is another library's engine on a GPU.
 TEST_P(Conv, GivesTheSameBitsForTheSameBatch) {
-  const ConvShape shape{{12, 12, 3}, 20, 3, 1, 1, true, true};
-  auto op = must(backend(GetParam())->conv(shape, {6, DataType::kFloat32}));
-  expect_same_bits(*op, DataType::kFloat32, input_for(shape, 6));
+  const ConvShape shape{{12, 12, 8}, 24, 3, 1, 1, true, true};
+  for (const DataType type : kTypes) {
+    auto made = backend(GetParam())->conv(shape, {6, type});
+    if (!made.ok() && type != DataType::kFloat32) continue;
+    expect_same_bits(*must(std::move(made)), type, input_for(shape, 6));
+  }
 }
 
 TEST_P(Conv, RefusesAKernelThatDoesNotFit) {

@@ -3,20 +3,24 @@
 // On an H100 a 3 x 3 convolution does 18 FLOP by in channels for each output number in bf16: with
 // 64 channels and more it is bound by arithmetic, below by bytes. So bias and ReLU are fused into
 // the forward pass where cuDNN has an engine for it; elsewhere one pass of ours adds them
-// (add_bias.h). cuDNN has deterministic engines for weight gradients in the type of the activations
-// only: they are summed in fp32, rounded once a call, and added to the fp32 gradient
-// (torch.autocast rounds there, too). One pass of ours masks dy by the ReLU and adds up the bias
-// gradient (linear/bias_gradient.h).
+// (add_bias.h). Weight gradients are asked for in fp32, so that what is added over micro-batches
+// was never rounded; where cuDNN has a deterministic engine only in the type of the activations,
+// they are summed in fp32, rounded once a call, and added to the fp32 gradient, as torch.autocast
+// does. One pass of ours masks dy by the ReLU and sums the bias gradient
+// (linear/bias_gradient.h).
 #include <algorithm>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "kernels/conv/add_bias.h"
 #include "kernels/conv/cuda.h"
 #include "kernels/cuda/cudnn.h"
-#include "kernels/cuda/errors.h"
+#include "kernels/cuda/fall_back.h"
 #include "kernels/cuda/plan_cache.h"
 #include "kernels/linear/add_slices.h"
 #include "kernels/linear/bias_gradient.h"
+#include "kernels/shapes.h"
 
 namespace fettle::kernels {
 namespace {
@@ -26,64 +30,123 @@ using cuda::Cudnn;
 using cuda::CudnnPlan;
 using cuda::Role;
 
-// Of one number of samples.
-struct Plans {
-  CudnnPlan forward;
+// Plans for one number of samples. Our own kernels do a pass that is missing here.
+struct Forward {
+  CudnnPlan plan;
+  bool fused = false;  // it has bias and ReLU
+};
+struct Backward {
   CudnnPlan input;
   CudnnPlan weights;
-  bool fused = false;  // forward has bias and ReLU
+  DataType gradient = DataType::kFloat32;  // of the weights, as the plan writes it
+};
+struct Plans {
+  std::optional<Forward> forward;
+  std::optional<Backward> backward;
 };
 
-Result<std::unique_ptr<Plans>> make_plans(const Cudnn& cudnn, const ConvShape& shape,
-                                          const PlanOptions& plan, std::int64_t samples) {
-  auto plans = std::make_unique<Plans>();
-  if (shape.bias || shape.relu) {
-    auto fused = cuda::plan_conv(cudnn, shape, plan, samples, ConvPass::kForwardFused);
-    plans->fused = fused.ok();
-    if (fused.ok()) plans->forward = std::move(fused).value();
+// Plans the passes of a layer for one number of samples.
+class Planner {
+ public:
+  Planner(cuda::Device& device, const Cudnn& cudnn, const ConvShape& shape, const PlanOptions& plan,
+          std::int64_t samples)
+      : device_(device), cudnn_(cudnn), shape_(shape), plan_(plan), samples_(samples) {}
+
+  // Errors: the library's, but for kNotFound where our own kernels may do the pass.
+  Result<std::unique_ptr<Plans>> make() {
+    auto plans = std::make_unique<Plans>();
+    Result<Forward> forward = plan_forward();
+    const bool fused = forward.ok() && forward->fused;
+    FETTLE_ASSIGN(plans->forward,
+                  cuda::plan_or_own(device_, by_library("forward", fused ? fusion() : ""),
+                                    std::move(forward)));
+    Result<Backward> backward = plan_backward();
+    Implementation by = by_library("backward", "");
+    const bool exact = backward.ok() && backward->gradient == DataType::kFloat32;
+    if (!exact) by.by += ", weight gradient rounded to 16 bits";
+    FETTLE_ASSIGN(plans->backward, cuda::plan_or_own(device_, by, std::move(backward)));
+    return plans;
   }
-  if (!plans->fused) {
-    FETTLE_ASSIGN(plans->forward, cuda::plan_conv(cudnn, shape, plan, samples, ConvPass::kForward));
+
+ private:
+  Implementation by_library(const char* pass, std::string fused) const {
+    return {describe(shape_, plan_, samples_), pass, "cuDNN", std::move(fused), ""};
   }
-  FETTLE_ASSIGN(plans->input, cuda::plan_conv(cudnn, shape, plan, samples, ConvPass::kInput));
-  FETTLE_ASSIGN(plans->weights, cuda::plan_conv(cudnn, shape, plan, samples, ConvPass::kWeights));
-  return plans;
-}
+  std::string fusion() const {
+    return std::string(shape_.bias ? "bias" : "") + (shape_.bias && shape_.relu ? ", " : "") +
+           (shape_.relu ? "ReLU" : "");
+  }
+
+  Result<Forward> plan_forward() {
+    if (shape_.bias || shape_.relu) {
+      auto fused = plan(ConvPass::kForwardFused);
+      if (fused.ok()) return Forward{std::move(fused).value(), true};
+      if (fused.error().code != ErrorCode::kNotFound) return fused.error();
+    }
+    FETTLE_ASSIGN(CudnnPlan plain, plan(ConvPass::kForward));
+    return Forward{std::move(plain), false};
+  }
+
+  // The weight gradient in fp32 where cuDNN has such an engine, else in the type of the
+  // activations.
+  Result<Backward> plan_backward() {
+    FETTLE_ASSIGN(CudnnPlan input, plan(ConvPass::kInput));
+    auto exact = plan(ConvPass::kWeightsFloat32);
+    if (exact.ok()) {
+      return Backward{std::move(input), std::move(exact).value(), DataType::kFloat32};
+    }
+    if (exact.error().code != ErrorCode::kNotFound) return exact.error();
+    FETTLE_ASSIGN(CudnnPlan weights, plan(ConvPass::kWeights));
+    return Backward{std::move(input), std::move(weights), plan_.type};
+  }
+
+  // Timed for the largest number of samples alone: remainders are rare.
+  Result<CudnnPlan> plan(ConvPass pass) {
+    const bool timed = samples_ == plan_.max_samples && !device_.is_measuring();
+    return cuda::plan_conv(cudnn_, shape_, plan_, samples_, pass, timed ? &device_ : nullptr);
+  }
+
+  cuda::Device& device_;
+  const Cudnn& cudnn_;
+  const ConvShape& shape_;
+  const PlanOptions& plan_;
+  const std::int64_t samples_;
+};
 
 class CudnnConv : public WeightedOp {
  public:
   CudnnConv(cuda::Device& device, const Cudnn& cudnn, const ConvShape& shape,
-            const PlanOptions& plan, std::unique_ptr<WeightedOp> own)
+            const PlanOptions& plan)
       : device_(device),
         cudnn_(cudnn),
         shape_(shape),
         plan_(plan),
-        bias_gradient_(device, plan.type, shape.channels, shape.bias, shape.relu),
-        own_(std::move(own)) {}
+        bias_gradient_(device, plan.type, shape.channels, shape.bias, shape.relu) {}
 
   // Plans the largest number of samples.
   Status prepare() {
     FETTLE_TRY(bias_gradient_.reserve(pixels_of(plan_.max_samples)));
     FETTLE_ASSIGN(std::unique_ptr<Plans> plans,
-                  make_plans(cudnn_, shape_, plan_, plan_.max_samples));
+                  Planner(device_, cudnn_, shape_, plan_, plan_.max_samples).make());
     FETTLE_TRY(device_.reserve_scratch(scratch_bytes(*plans)));
+    const bool complete = plans->forward && plans->backward;
     plans_.put(plan_.max_samples, std::move(plans));
-    return success();
+    return complete ? success() : make_own();
   }
 
   void set_weights(const LayerWeights& from) override {
-    own_->set_weights(from);
     from_ = from;
+    if (own_ != nullptr) own_->set_weights(from);
   }
 
   void forward(std::int64_t samples, ConstBuffer x, Buffer y) override {
-    const Plans* plans = plans_for(samples);
-    if (plans == nullptr) return own_->forward(samples, x, y);
+    const auto& plans = plans_for(samples).forward;
+    if (!plans) return own().forward(samples, x, y);
     CudnnPlan::Pointers pointers = {CudnnPlan::at(Role::kInput, x),
                                     CudnnPlan::at(Role::kWeights, from_.weights),
                                     CudnnPlan::at(Role::kOutput, y)};
     if (plans->fused && shape_.bias) pointers.insert(CudnnPlan::at(Role::kBias, from_.typed_bias));
-    run(plans->forward, std::move(pointers));
+    run(plans->plan, std::move(pointers));
     if (plans->fused || (!shape_.bias && !shape_.relu)) return;
     cuda::add_bias(device_, plan_.type, pixels_of(samples), shape_.channels,
                    shape_.bias ? from_.bias : nullptr, shape_.relu, y);
@@ -91,15 +154,14 @@ class CudnnConv : public WeightedOp {
 
   void backward(std::int64_t samples, ConstBuffer x, ConstBuffer y, Buffer dy, Buffer dx,
                 float* weight_gradient, float* bias_gradient) override {
-    const Plans* plans = plans_for(samples);
-    if (plans == nullptr) {
-      return own_->backward(samples, x, y, dy, dx, weight_gradient, bias_gradient);
-    }
+    const auto& plans = plans_for(samples).backward;
+    if (!plans) return own().backward(samples, x, y, dy, dx, weight_gradient, bias_gradient);
     bias_gradient_.run(pixels_of(samples), y, dy, bias_gradient);
-    Buffer gradient = scratch_of(*plans) + weights_offset(*plans);
+    auto* scratch = static_cast<std::byte*>(device_.scratch(weights_scratch(*plans)));
+    Buffer gradient = scratch + weights_offset(*plans);
     run(plans->weights, {CudnnPlan::at(Role::kOutput, dy), CudnnPlan::at(Role::kInput, x),
                          CudnnPlan::at(Role::kWeights, gradient)});
-    cuda::add_slice(device_, plan_.type, weights_count(), gradient, weight_gradient);
+    cuda::add_slice(device_, plans->gradient, weights_count(), gradient, weight_gradient);
     if (dx == nullptr) return;
     run(plans->input,
         {CudnnPlan::at(Role::kOutput, dy), CudnnPlan::at(Role::kWeights, from_.weights),
@@ -107,13 +169,26 @@ class CudnnConv : public WeightedOp {
   }
 
  private:
-  // A size that only we have a way for is ours: nullptr.
-  const Plans* plans_for(std::int64_t samples) {
-    return plans_.find(samples, [&](std::int64_t count) {
-      auto made = make_plans(cudnn_, shape_, plan_, count);
-      if (!made.ok()) cuda::say_ours_does_it(made.error());
-      return made.ok() ? std::move(made).value() : nullptr;
+  const Plans& plans_for(std::int64_t samples) {
+    return *plans_.find(samples, [&](std::int64_t count) {
+      auto made = Planner(device_, cudnn_, shape_, plan_, count).make();
+      CHECK(made.ok(), made.error().message);
+      return std::move(made).value();
     });
+  }
+
+  // Made when a pass first needs it: its workspace is large.
+  Status make_own() {
+    FETTLE_ASSIGN(own_, own_conv(device_, shape_, plan_));
+    own_->set_weights(from_);
+    return success();
+  }
+  WeightedOp& own() {
+    if (own_ == nullptr) {
+      const Status made = make_own();
+      CHECK(made.ok(), made.error().message);
+    }
+    return *own_;
   }
 
   std::int64_t pixels_of(std::int64_t samples) const {
@@ -123,17 +198,19 @@ class CudnnConv : public WeightedOp {
     return shape_.channels * shape_.kernel * shape_.kernel * shape_.input.channels;
   }
 
-  // The scratch: a plan's workspace, and behind it, 256-byte aligned, the weight gradient.
-  static std::int64_t weights_offset(const Plans& plans) {
+  // The scratch: the plan's workspace, and behind it, 256-byte aligned, the weight gradient.
+  static std::int64_t weights_offset(const Backward& plans) {
     constexpr std::int64_t kAlignment = 256;
     return (plans.weights.workspace_bytes() + kAlignment - 1) / kAlignment * kAlignment;
   }
-  std::int64_t scratch_bytes(const Plans& plans) const {
-    return std::max({plans.forward.workspace_bytes(), plans.input.workspace_bytes(),
-                     weights_offset(plans) + weights_count() * size_of(plan_.type)});
+  std::int64_t weights_scratch(const Backward& plans) const {
+    return weights_offset(plans) + weights_count() * size_of(plans.gradient);
   }
-  std::byte* scratch_of(const Plans& plans) {
-    return static_cast<std::byte*>(device_.scratch(scratch_bytes(plans)));
+  std::int64_t scratch_bytes(const Plans& plans) const {
+    std::int64_t bytes = plans.forward ? plans.forward->plan.workspace_bytes() : 0;
+    if (!plans.backward) return bytes;
+    return std::max(
+        {bytes, plans.backward->input.workspace_bytes(), weights_scratch(*plans.backward)});
   }
 
   void run(const CudnnPlan& plan, CudnnPlan::Pointers pointers) {
@@ -145,7 +222,7 @@ class CudnnConv : public WeightedOp {
   const ConvShape shape_;
   const PlanOptions plan_;
   cuda::BiasGradient bias_gradient_;
-  std::unique_ptr<WeightedOp> own_;
+  std::unique_ptr<WeightedOp> own_;  // nullptr as long as nothing needs it
   cuda::PlanCache<Plans> plans_;
   LayerWeights from_;
 };
@@ -155,8 +232,7 @@ class CudnnConv : public WeightedOp {
 Result<std::unique_ptr<WeightedOp>> cudnn_conv(cuda::Device& device, const ConvShape& shape,
                                                const PlanOptions& plan) {
   FETTLE_ASSIGN(Cudnn * cudnn, device.library<Cudnn>());
-  FETTLE_ASSIGN(auto own, own_conv(device, shape, plan));
-  auto op = std::make_unique<CudnnConv>(device, *cudnn, shape, plan, std::move(own));
+  auto op = std::make_unique<CudnnConv>(device, *cudnn, shape, plan);
   FETTLE_TRY(op->prepare());
   return std::unique_ptr<WeightedOp>(std::move(op));
 }

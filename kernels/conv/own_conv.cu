@@ -115,9 +115,9 @@ struct WeightsByInput {
   }
 };
 
-class SimpleConv : public WeightedOp {
+class OwnConv : public WeightedOp {
  public:
-  SimpleConv(cuda::Device& device, const ConvShape& shape, DataType type)
+  OwnConv(cuda::Device& device, const ConvShape& shape, DataType type)
       : device_(device),
         shape_(shape),
         type_(type),
@@ -126,7 +126,7 @@ class SimpleConv : public WeightedOp {
         patch_(static_cast<int>(shape.kernel * shape.kernel * shape.input.channels)),
         bias_gradient_(device, type, shape.channels, shape.bias, shape.relu) {}
 
-  // What calls of up to so many samples need of the workspace.
+  // Reserves the workspace for calls of up to `max_samples`.
   Status reserve(std::int64_t max_samples) {
     FETTLE_TRY(bias_gradient_.reserve(max_samples * pixels_));
     return device_.reserve_scratch(
@@ -191,7 +191,7 @@ Result<std::unique_ptr<WeightedOp>> own_conv(cuda::Device& device, const ConvSha
                                  places * shape.input.channels));
   FETTLE_TRY(cuda::check_product(plan.max_samples * shape.input.height * shape.input.width,
                                  shape.input.channels, places * shape.channels));
-  auto op = std::make_unique<SimpleConv>(device, shape, plan.type);
+  auto op = std::make_unique<OwnConv>(device, shape, plan.type);
   FETTLE_TRY(op->reserve(plan.max_samples));
   return std::unique_ptr<WeightedOp>(std::move(op));
 }

@@ -2,10 +2,10 @@
 // gradients of biases and the statistics of a batch norm are made of.
 //
 // Bound by bytes. The rows are cut into slices, one a block; in a block, `lanes` neighbouring
-// threads read one row, `kVector` channels (16 bytes where they fit) each, and the blockDim / lanes
+// threads read one row, `kWidth` channels (16 bytes where they fit) each, and the blockDim / lanes
 // threads above each other read rows that far apart. So a warp reads whole sectors whatever the
 // number of channels. The second stage, a launch of its own or the last block's (last_block.cuh),
-// adds up the slices: every sum is made in the same order each time, and by no atomics.
+// sums the slices: every sum is made in the same order each time, without atomics.
 #pragma once
 
 #include <algorithm>
@@ -14,14 +14,10 @@
 
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/launch.h"
-#include "kernels/cuda/numbers.h"
+#include "kernels/cuda/packs.h"
 #include "kernels/cuda/platform.h"
 
 namespace fettle::kernels::cuda {
-
-// Most elements of one access: 16 bytes.
-template <class T>
-constexpr int kVectorOf = Pack<T>::kCount;
 
 // Rows that a thread has in flight at once.
 constexpr int kRowsAtOnce = 4;
@@ -34,17 +30,17 @@ struct ColumnSums {
 };
 
 // Which channels and rows are a thread's. Threads past the last channel have no rows.
-template <int kVector>
+template <int kWidth>
 struct ColumnThread {
   __device__ explicit ColumnThread(const ColumnSums& sums)
       : channel((static_cast<int>(blockIdx.y) * sums.lanes +
                  static_cast<int>(threadIdx.x) % sums.lanes) *
-                kVector),
+                kWidth),
         step(static_cast<int>(blockDim.x) / sums.lanes),
         row(sums.rows * blockIdx.x / sums.slices + static_cast<int>(threadIdx.x) / sums.lanes),
         end(channel < sums.channels ? sums.rows * (blockIdx.x + 1) / sums.slices : 0) {}
 
-  // The first of the thread's rows: the one that writes down what its column adds up to.
+  // Whether this thread writes the sums of its columns.
   __device__ bool writes(const ColumnSums& sums) const {
     return static_cast<int>(threadIdx.x) < sums.lanes && channel < sums.channels;
   }
@@ -56,18 +52,18 @@ struct ColumnThread {
 };
 
 // The threads of a column merge what they have; the first of them ends with all of it. `shared`
-// holds kVector x blockDim.x values. Every thread of the block calls it.
-template <int kVector, class Value, class Merge>
-__device__ void merge_rows(int lanes, Value* shared, Value (&mine)[kVector], Merge merge) {
+// holds kWidth x blockDim.x values. Every thread of the block calls it.
+template <int kWidth, class Value, class Merge>
+__device__ void merge_rows(int lanes, Value* shared, Value (&mine)[kWidth], Merge merge) {
   const int thread = static_cast<int>(threadIdx.x);
   const int threads = static_cast<int>(blockDim.x);
 #pragma unroll
-  for (int v = 0; v < kVector; ++v) shared[v * threads + thread] = mine[v];
+  for (int v = 0; v < kWidth; ++v) shared[v * threads + thread] = mine[v];
   __syncthreads();
   for (int reach = threads / 2; reach >= lanes; reach /= 2) {
     if (thread < reach) {
 #pragma unroll
-      for (int v = 0; v < kVector; ++v) {
+      for (int v = 0; v < kWidth; ++v) {
         mine[v] = merge(mine[v], shared[v * threads + thread + reach]);
         shared[v * threads + thread] = mine[v];
       }
@@ -78,14 +74,7 @@ __device__ void merge_rows(int lanes, Value* shared, Value (&mine)[kVector], Mer
 
 // ---- On the host -------------------------------------------------------------------------------
 
-// The elements of one access: all rows begin at a multiple of it.
-template <class T>
-int vector_for(std::int64_t channels) {
-  return channels % kVectorOf<T> == 0 ? kVectorOf<T> : 1;
-}
-
-// Of a block that adds up: a power of two, and no more than 48 KiB of shared memory for merge_rows.
-// Not tuned, because the order of the sums depends on it (tunable.h).
+// Threads of a summing block: a power of two, and at most 48 KiB of shared memory for merge_rows.
 constexpr unsigned kSumThreads = 256;
 
 // Most threads side by side in a row.
@@ -93,9 +82,9 @@ constexpr int kMaxLanes = 32;
 
 // Slices enough to fill the device four times, as long as each thread has a few rows.
 inline ColumnSums column_sums(const Device& device, std::int64_t rows, std::int64_t channels,
-                              int vector, unsigned threads) {
+                              int width, unsigned threads) {
   constexpr std::int64_t kMaxSlices = 1024;
-  const std::int64_t groups = (channels + vector - 1) / vector;
+  const std::int64_t groups = (channels + width - 1) / width;
   const int lanes = static_cast<int>(
       std::min<std::uint64_t>(std::bit_ceil(static_cast<std::uint64_t>(groups)), kMaxLanes));
   const std::int64_t blocks_y = (groups + lanes - 1) / lanes;
@@ -106,13 +95,13 @@ inline ColumnSums column_sums(const Device& device, std::int64_t rows, std::int6
   return {rows, static_cast<int>(channels), lanes, static_cast<int>(slices)};
 }
 
-inline LaunchShape launch_shape(const ColumnSums& sums, int vector, unsigned threads,
+inline LaunchShape launch_shape(const ColumnSums& sums, int width, unsigned threads,
                                 std::size_t bytes_of_value) {
-  const int columns = sums.lanes * vector;
+  const int columns = sums.lanes * width;
   return {.blocks = static_cast<unsigned>(sums.slices),
           .blocks_y = static_cast<unsigned>((sums.channels + columns - 1) / columns),
           .threads = threads,
-          .shared_bytes = bytes_of_value * static_cast<std::size_t>(vector) * threads};
+          .shared_bytes = bytes_of_value * static_cast<std::size_t>(width) * threads};
 }
 
 }  // namespace fettle::kernels::cuda

@@ -57,7 +57,7 @@ class CommunicatorMaker {
                                                       std::int64_t rank) = 0;
 };
 
-// Of libfettle_cuda.so, as plugin.h has the backend's. Errors: no GPU.
+// The symbol of libfettle_cuda.so (plugin.h). Errors: no GPU.
 inline constexpr const char* kCommunicatorEntry = "fettle_cuda_communicator";
 using CommunicatorEntry = void(Result<std::unique_ptr<CommunicatorMaker>>* to);
 

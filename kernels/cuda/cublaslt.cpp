@@ -1,7 +1,15 @@
 #include "kernels/cuda/cublaslt.h"
 
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
+
+#include "kernels/cuda/plan_timer.h"
 
 namespace fettle::kernels::cuda {
 namespace {
@@ -91,6 +99,42 @@ std::string words_of(const MatrixShape& shape) {
          " by " + std::to_string(shape.depth) + " x " + std::to_string(shape.columns);
 }
 
+// What a plan depends on, and the version of the library that made it.
+std::string key_of(const MatrixShape& shape, const MatrixOptions& options) {
+  std::string key = "cublaslt " + std::to_string(cublasLtGetVersion()) + " matmul";
+  for (const std::int64_t number :
+       {shape.rows, shape.columns, shape.depth, std::int64_t{shape.a_transposed},
+        std::int64_t{shape.b_transposed}, static_cast<std::int64_t>(options.type),
+        static_cast<std::int64_t>(options.result), std::int64_t{options.add},
+        std::int64_t{options.tf32}, static_cast<std::int64_t>(options.epilogue)}) {
+    key += " " + std::to_string(number);
+  }
+  return key;
+}
+
+// An algorithm as its bytes, in hexadecimal digits: cuBLASLt promises that they can be kept.
+std::string text_of(const cublasLtMatmulAlgo_t& algorithm) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string text;
+  for (const std::uint64_t word : algorithm.data) {
+    for (int shift = 60; shift >= 0; shift -= 4) text += kDigits[(word >> shift) & 15U];
+  }
+  return text;
+}
+
+std::optional<cublasLtMatmulAlgo_t> algorithm_of(const std::string& text) {
+  constexpr std::size_t kDigitsOfWord = 16;
+  cublasLtMatmulAlgo_t algorithm = {};
+  if (text.size() != kDigitsOfWord * std::size(algorithm.data)) return std::nullopt;
+  const char* from = text.data();
+  for (std::uint64_t& word : algorithm.data) {
+    const auto [end, error] = std::from_chars(from, from + kDigitsOfWord, word, 16);
+    if (error != std::errc() || end != from + kDigitsOfWord) return std::nullopt;
+    from = end;
+  }
+  return algorithm;
+}
+
 class Preference {
  public:
   ~Preference() {
@@ -126,7 +170,7 @@ class Preference {
 }  // namespace
 
 Result<MatrixProduct> MatrixProduct::plan(Device& device, const MatrixShape& shape,
-                                          const MatrixOptions& options) {
+                                          const MatrixOptions& options, bool timed) {
   MatrixProduct product(device);
   FETTLE_ASSIGN(CublasLtLibrary * library, device.library<CublasLtLibrary>());
   product.handle_ = library->handle;
@@ -134,7 +178,7 @@ Result<MatrixProduct> MatrixProduct::plan(Device& device, const MatrixShape& sha
   FETTLE_TRY(device.reserve_scratch(kWorkspaceBytes));
   FETTLE_TRY(product.describe(shape, options));
   FETTLE_TRY(product.describe_epilogue(options.epilogue, shape));
-  FETTLE_TRY(product.choose_algorithm(shape));
+  FETTLE_TRY(product.choose_algorithm(shape, options, timed));
   return product;
 }
 
@@ -164,54 +208,108 @@ Status MatrixProduct::describe(const MatrixShape& shape, const MatrixOptions& op
 
 // The heuristic looks at the pointers' alignment; run() puts the right ones in.
 Status MatrixProduct::describe_epilogue(Epilogue epilogue, const MatrixShape& shape) {
+  epilogue_ = epilogue;
   if (epilogue == Epilogue::kNothing) return success();
   cublasLtMatmulDesc_t description = description_.get();
   FETTLE_TRY(set(description, CUBLASLT_MATMUL_DESC_EPILOGUE, library_epilogue(epilogue)));
   const void* aligned = static_cast<std::byte*>(device_->scratch(kWorkspaceBytes)) + kAlignment;
-  if (has_vector(epilogue)) {
-    FETTLE_TRY(set(description, CUBLASLT_MATMUL_DESC_BIAS_POINTER, aligned));
+  if (has_matrix(epilogue)) {
+    // Our rows are its columns, so the matrix is as long from one to the next as C.
+    FETTLE_TRY(set(description, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, shape.columns));
   }
-  if (!has_matrix(epilogue)) return success();
-  // Our rows are its columns, so the matrix is as long from one to the next as C.
-  FETTLE_TRY(set(description, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, shape.columns));
-  return set(description, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, aligned);
+  return set_pointers(aligned, aligned, epilogue);
 }
 
-Status MatrixProduct::choose_algorithm(const MatrixShape& shape) {
+Status MatrixProduct::choose_algorithm(const MatrixShape& shape, const MatrixOptions& options,
+                                       bool timed) {
+  PlanChooser& plans = device_->plans();
+  const std::string key = key_of(shape, options);
+  const TimedPlan* const known = plans.known(key);
+  if (known != nullptr && take_known(known->plan)) return success();
   Preference preference;
   FETTLE_TRY(preference.fill());
-  cublasLtMatmulHeuristicResult_t found = {};
+  timed = timed && plans.times() && !device_->is_measuring();
+  std::array<cublasLtMatmulHeuristicResult_t, PlanChooser::kMostTimed> found = {};
   int count = 0;
-  const cublasStatus_t status =
-      cublasLtMatmulAlgoGetHeuristic(handle_, description_.get(), b_.get(), a_.get(), c_.get(),
-                                     c_.get(), preference.get(), 1, &found, &count);
+  const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
+      handle_, description_.get(), b_.get(), a_.get(), c_.get(), c_.get(), preference.get(),
+      timed ? static_cast<int>(found.size()) : 1, found.data(), &count);
   if (status == CUBLAS_STATUS_NOT_SUPPORTED || (status == CUBLAS_STATUS_SUCCESS && count == 0)) {
     return not_found("cuBLASLt has no algorithm for " + words_of(shape) + ": " +
                      cublasLtGetStatusString(status));
   }
   FETTLE_TRY(status_of(status, "cuBLASLt, " + words_of(shape)));
-  FETTLE_TRY(status_of(found.state, "cuBLASLt, " + words_of(shape)));
-  algorithm_ = found.algo;
+  FETTLE_TRY(status_of(found[0].state, "cuBLASLt, " + words_of(shape)));
+  algorithm_ = found[0].algo;
+  if (!timed || count == 1) return success();
+  return choose_fastest(key, shape, options,
+                        std::span(found).first(static_cast<std::size_t>(count)));
+}
+
+Status MatrixProduct::choose_fastest(const std::string& key, const MatrixShape& shape,
+                                     const MatrixOptions& options,
+                                     std::span<const cublasLtMatmulHeuristicResult_t> found) {
+  const std::int64_t a_bytes = shape.rows * shape.depth * size_of(options.type);
+  const std::int64_t b_bytes = shape.depth * shape.columns * size_of(options.type);
+  const std::int64_t c_bytes = shape.rows * shape.columns * size_of(options.result);
+  const std::int64_t vector_bytes =
+      std::max(shape.rows, shape.columns) * std::int64_t{sizeof(float)};
+  const auto a = device_->allocate(a_bytes), b = device_->allocate(b_bytes);
+  const auto c = device_->allocate(c_bytes), matrix = device_->allocate(c_bytes);
+  const auto vector = device_->allocate(vector_bytes);
+  // Without the memory to try them, take the heuristic's first.
+  for (const auto* operand : {&a, &b, &c, &matrix, &vector}) {
+    if (!operand->ok()) return success();
+  }
+  FETTLE_TRY(set_pointers((*vector)->data(), (*matrix)->data(), options.epilogue));
+  std::vector<std::string> names;
+  for (const auto& one : found) names.push_back(text_of(one.algo));
+  FETTLE_ASSIGN(const std::size_t best,
+                device_->plans().choose(key, names, [&](std::size_t i) -> Result<double> {
+                  FETTLE_TRY(status_of(found[i].state, "cuBLASLt"));
+                  algorithm_ = found[i].algo;
+                  return microseconds_of(
+                      *device_, [&] { return enqueue((*a)->data(), (*b)->data(), (*c)->data()); });
+                }));
+  algorithm_ = found[best].algo;
   return success();
 }
 
-void MatrixProduct::run(ConstBuffer a, ConstBuffer b, Buffer c, const void* vector,
-                        const void* matrix) {
-  if (vector != nullptr) {
-    const Status told = set(description_.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, vector);
-    CHECK(told.ok(), told.error().message);
+bool MatrixProduct::take_known(const std::string& text) {
+  const auto known = algorithm_of(text);
+  if (!known) return false;
+  cublasLtMatmulHeuristicResult_t checked = {};
+  const cublasStatus_t status = cublasLtMatmulAlgoCheck(
+      handle_, description_.get(), b_.get(), a_.get(), c_.get(), c_.get(), &*known, &checked);
+  if (status != CUBLAS_STATUS_SUCCESS || checked.state != CUBLAS_STATUS_SUCCESS) return false;
+  if (checked.workspaceSize > static_cast<std::size_t>(kWorkspaceBytes)) return false;
+  algorithm_ = *known;
+  return true;
+}
+
+Status MatrixProduct::set_pointers(const void* vector, const void* matrix, Epilogue epilogue) {
+  cublasLtMatmulDesc_t description = description_.get();
+  if (has_vector(epilogue)) {
+    FETTLE_TRY(set(description, CUBLASLT_MATMUL_DESC_BIAS_POINTER, vector));
   }
-  if (matrix != nullptr) {
-    const Status told = set(description_.get(), CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, matrix);
-    CHECK(told.ok(), told.error().message);
-  }
+  if (!has_matrix(epilogue)) return success();
+  return set(description, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, matrix);
+}
+
+Status MatrixProduct::enqueue(ConstBuffer a, ConstBuffer b, Buffer c) {
   const float one = 1;
   const float kept = add_ ? 1 : 0;
-  const Status done = status_of(
+  return status_of(
       cublasLtMatmul(handle_, description_.get(), &one, b, b_.get(), a, a_.get(), &kept, c,
                      c_.get(), c, c_.get(), &algorithm_, device_->scratch(kWorkspaceBytes),
                      static_cast<std::size_t>(kWorkspaceBytes), device_->stream()),
       "cuBLASLt");
+}
+
+void MatrixProduct::run(ConstBuffer a, ConstBuffer b, Buffer c, const void* vector,
+                        const void* matrix) {
+  Status done = set_pointers(vector, matrix, epilogue_);
+  if (done.ok()) done = enqueue(a, b, c);
   CHECK(done.ok(), done.error().message);
 }
 

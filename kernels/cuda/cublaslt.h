@@ -3,9 +3,10 @@
 //   C[rows, columns] = A[rows, depth] B[depth, columns]      (or C +=)
 //
 // cuBLASLt thinks in columns. A row-major matrix is the transpose of a column-major one, so it is
-// asked for C' = B' A', and nothing is copied. Sums are fp32. Plans are made once, by cuBLASLt's
-// heuristic; running one allocates nothing and can be recorded in a CUDA graph. The same operands
-// give the same bits as long as one stream is used, which NVIDIA promises of every algorithm.
+// asked for C' = B' A', and nothing is copied. Sums are fp32. Plans are made once: the first few of
+// cuBLASLt's heuristic are timed (plan_chooser.h). Running one allocates nothing and can be
+// captured in a CUDA graph. The same operands give the same bits as long as one stream is used,
+// which NVIDIA promises of every algorithm.
 //
 // Host code; compiled only where there is CUDA. Belongs to the device's thread.
 #pragma once
@@ -14,6 +15,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
+#include <string>
 
 #include "base/result.h"
 #include "kernels/backend.h"
@@ -32,7 +35,8 @@ enum class Epilogue : std::uint8_t {
   kGeluGradient,  // C *= GELU'(matrix)
   kSumOfA,        // vector[row] = sum of A[row, .], fp32: a bias gradient
 };
-// Of the epilogues with GELU: `matrix` lies as C and is of its type, and this divides the columns.
+// For epilogues with GELU: `matrix` has C's layout and type, and its columns are a multiple of
+// this.
 inline constexpr std::int64_t kGeluColumns = 8;
 
 struct MatrixShape {
@@ -53,12 +57,13 @@ struct MatrixOptions {
 
 class MatrixProduct {
  public:
-  // Of the device's scratch, which may hold something else behind it.
+  // Bytes of the device's scratch; something else may follow them.
   static constexpr std::int64_t kWorkspaceBytes = std::int64_t{32} << 20;
 
-  // Errors: kNotFound where cuBLASLt has no algorithm, with the shape; otherwise its own words.
+  // Without `timed`, by the algorithm that the heuristic ranks first. Errors: kNotFound where
+  // cuBLASLt has no algorithm, with the shape; otherwise its own words.
   static Result<MatrixProduct> plan(Device& device, const MatrixShape& shape,
-                                    const MatrixOptions& options);
+                                    const MatrixOptions& options, bool timed = true);
 
   // All pointers are 32-byte aligned. `vector` and `matrix`: what the epilogue reads or writes,
   // else nullptr.
@@ -76,13 +81,22 @@ class MatrixProduct {
   explicit MatrixProduct(Device& device) : device_(&device) {}
   Status describe(const MatrixShape& shape, const MatrixOptions& options);
   Status describe_epilogue(Epilogue epilogue, const MatrixShape& shape);
-  Status choose_algorithm(const MatrixShape& shape);
+  Status choose_algorithm(const MatrixShape& shape, const MatrixOptions& options, bool timed);
+  // Sets algorithm_, among those found, to the one that is the fastest on this device.
+  Status choose_fastest(const std::string& key, const MatrixShape& shape,
+                        const MatrixOptions& options,
+                        std::span<const cublasLtMatmulHeuristicResult_t> found);
+  // Whether `text`, of an earlier process, is an algorithm that this product can run.
+  bool take_known(const std::string& text);
+  Status set_pointers(const void* vector, const void* matrix, Epilogue epilogue);
+  Status enqueue(ConstBuffer a, ConstBuffer b, Buffer c);
 
   Device* device_;
   cublasLtHandle_t handle_ = nullptr;
   Description description_;
   Layout a_, b_, c_;
   cublasLtMatmulAlgo_t algorithm_ = {};
+  Epilogue epilogue_ = Epilogue::kNothing;
   bool add_ = false;
 };
 

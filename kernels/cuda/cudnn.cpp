@@ -4,9 +4,16 @@
 #define CUDNN_FRONTEND_SKIP_JSON_LIB
 #include <cudnn_frontend.h>
 
+#include <algorithm>
 #include <cmath>
+#include <exception>
+#include <iterator>
+#include <optional>
 #include <utility>
 #include <vector>
+
+#include "kernels/cuda/plan_timer.h"
+#include "kernels/shapes.h"
 
 namespace fettle::kernels::cuda {
 namespace {
@@ -21,22 +28,59 @@ frontend::DataType_t library_type(DataType type) {
   return type == DataType::kFloat16 ? frontend::DataType_t::HALF : frontend::DataType_t::FLOAT;
 }
 
-// cuDNN goes on for pages about every engine that it tried.
+// cuDNN writes pages about every engine that it tried.
 std::string first_line(const std::string& words) { return words.substr(0, words.find('\n')); }
 
-std::string words_of(const ConvShape& s, std::int64_t samples) {
-  return "a convolution of " + std::to_string(samples) + " x " + std::to_string(s.input.height) +
-         " x " + std::to_string(s.input.width) + " x " + std::to_string(s.input.channels) + " to " +
-         std::to_string(s.channels) + " channels, kernel " + std::to_string(s.kernel) +
-         ", stride " + std::to_string(s.stride) + ", padding " + std::to_string(s.padding);
+// What `call` returns, or an error that says what the frontend threw.
+template <class Call>
+auto guarded(const std::string& what, Call call) -> decltype(call()) {
+  try {
+    return call();
+  } catch (const std::exception& thrown) {
+    const std::string words = first_line(thrown.what());
+    // Some versions say so that a graph is unsupported.
+    if (words.find("No suitable implementation") != std::string::npos) {
+      return not_found("cuDNN has no plan for " + what + ": its frontend threw \"" + words + "\"");
+    }
+    return io_error("cuDNN's frontend threw \"" + words + "\" for " + what);
+  }
 }
 
-std::string words_of(const AttentionShape& s, std::int64_t samples) {
-  return "attention of " + std::to_string(samples) + " x " + std::to_string(s.length) +
-         " tokens with " + std::to_string(s.heads) + " heads of " + std::to_string(s.width);
+// Whether cuDNN has no plan for a graph, and nothing else is wrong.
+bool is_unsupported(frontend::error_object error) {
+  using frontend::error_code_t;
+  const error_code_t code = error.get_code();
+  if (names_another_cause(error.get_message())) return false;
+  if (code == error_code_t::CUDNN_BACKEND_API_FAILED) {
+    return error.get_message().find("NOT_SUPPORTED") != std::string::npos;
+  }
+  return code == error_code_t::GRAPH_NOT_SUPPORTED ||
+         code == error_code_t::HEURISTIC_QUERY_FAILED ||
+         code == error_code_t::GRAPH_EXECUTION_PLAN_CREATION_FAILED;
+}
+
+std::int64_t bytes_of(const Tensor_attributes& tensor, DataType type) {
+  std::int64_t last = 0;
+  for (std::size_t i = 0; i < tensor.get_dim().size(); ++i) {
+    last += (tensor.get_dim()[i] - 1) * tensor.get_stride()[i];
+  }
+  return (last + 1) * size_of(type);
 }
 
 }  // namespace
+
+bool names_another_cause(std::string_view message) {
+  constexpr std::string_view kOther[] = {"RUNTIME_PREREQUISITE_MISSING",
+                                         "INCOMPATIBLE_CUDART",
+                                         "SUBLIBRARY",
+                                         "ALLOC_FAILED",
+                                         "INTERNAL_ERROR",
+                                         "NOT_INITIALIZED",
+                                         "EXECUTION_FAILED"};
+  return std::any_of(std::begin(kOther), std::end(kOther), [&](std::string_view other) {
+    return message.find(other) != std::string_view::npos;
+  });
+}
 
 // Builds one graph, step by step, and keeps the first thing that cuDNN had to say against it.
 class GraphBuilder {
@@ -72,32 +116,105 @@ class GraphBuilder {
     tensor->set_dim(like.get_dim()).set_stride(like.get_stride());
   }
 
-  // By the first engine of cuDNN's heuristics that has none of the `barred` properties.
-  Result<CudnnPlan> build(const std::vector<frontend::NumericalNote_t>& barred) {
+  // A tensor of the graph, for those that time it: its bytes.
+  void add_operand(const Tensor_attributes& tensor, DataType type) {
+    operands_.emplace_back(tensor.get_uid(), bytes_of(tensor, type));
+  }
+
+  // By an engine that has none of the `barred` properties: the fastest of the first few on `timed`,
+  // or, where that is nullptr, the first of cuDNN's heuristics.
+  Result<CudnnPlan> build(const std::vector<frontend::NumericalNote_t>& barred,
+                          const std::string& key, Device* timed) {
     FETTLE_TRY(status_of(graph_->validate()));
     FETTLE_TRY(status_of(graph_->build_operation_graph(cudnn_.handle())));
     FETTLE_TRY(status_of(
         graph_->create_execution_plans({frontend::HeurMode_t::A, frontend::HeurMode_t::FALLBACK})));
     graph_->deselect_numeric_notes(barred);
-    // Without a device this would ask for one; build_plans looks at the same.
-    if (cudnn_.handle() != nullptr) FETTLE_TRY(status_of(graph_->check_support()));
-    FETTLE_TRY(status_of(graph_->build_plans(frontend::BuildPlanPolicy_t::HEURISTICS_CHOICE)));
-    CudnnPlan plan;
-    FETTLE_TRY(status_of(graph_->get_workspace_size(plan.workspace_bytes_)));
-    FETTLE_TRY(status_of(graph_->get_plan_name(plan.name_)));
-    plan.graph_ = graph_;
-    return plan;
+    if (timed != nullptr) {
+      if (const TimedPlan* known = timed->plans().known(key)) {
+        if (auto plan = build_named(known->plan)) return *plan;
+      }
+      if (timed->plans().times()) return build_fastest(key, *timed);
+    }
+    for (std::int64_t i = 0; i < graph_->get_execution_plan_count(); ++i) {
+      if (auto plan = plan_at(i)) return *plan;
+    }
+    return none_built();
   }
 
  private:
+  // The engine at this place, built; nothing: it is barred, or cannot be built.
+  std::optional<CudnnPlan> plan_at(std::int64_t index) {
+    CudnnPlan plan;
+    if (graph_->build_plan_at_index(index).is_bad()) return std::nullopt;
+    if (graph_->get_workspace_size_plan_at_index(index, plan.workspace_bytes_).is_bad() ||
+        graph_->get_plan_name_at_index(index, plan.name_).is_bad()) {
+      return std::nullopt;
+    }
+    plan.graph_ = graph_;
+    plan.index_ = index;
+    return plan;
+  }
+
+  std::optional<CudnnPlan> build_named(const std::string& name) {
+    for (std::int64_t i = 0; i < graph_->get_execution_plan_count(); ++i) {
+      std::string found;
+      if (graph_->get_plan_name_at_index(i, found).is_good() && found == name) return plan_at(i);
+    }
+    return std::nullopt;
+  }
+
+  Result<CudnnPlan> build_fastest(const std::string& key, Device& device) {
+    std::vector<CudnnPlan> plans;
+    std::vector<std::string> names;
+    std::int64_t workspace_bytes = 0;
+    for (std::int64_t i = 0;
+         i < graph_->get_execution_plan_count() && plans.size() < PlanChooser::kMostTimed; ++i) {
+      if (auto plan = plan_at(i)) {
+        names.push_back(plan->name_);
+        workspace_bytes = std::max(workspace_bytes, plan->workspace_bytes_);
+        plans.push_back(std::move(*plan));
+      }
+    }
+    if (plans.empty()) return none_built();
+    // Without the memory to try them, take the heuristic's first.
+    std::vector<std::unique_ptr<Memory>> blocks;
+    CudnnPlan::Pointers pointers;
+    for (const auto& [uid, bytes] : operands_) {
+      auto block = device.allocate(bytes);
+      if (!block.ok()) return plans.front();
+      pointers.emplace(uid, (*block)->data());
+      blocks.push_back(std::move(block).value());
+    }
+    auto workspace = device.allocate(workspace_bytes);
+    if (!workspace.ok()) return plans.front();
+    FETTLE_ASSIGN(const std::size_t best, device.plans().choose(key, names, [&](std::size_t i) {
+      return microseconds_of(
+          device, [&] { return plans[i].enqueue(device, cudnn_, pointers, (*workspace)->data()); });
+    }));
+    return std::move(plans[best]);
+  }
+
+  // Why no engine could be built, in cuDNN's words.
+  Error none_built() {
+    const Status tried =
+        status_of(graph_->build_plans(frontend::BuildPlanPolicy_t::HEURISTICS_CHOICE));
+    return tried.ok() ? not_found("cuDNN has no plan for " + what_) : tried.error();
+  }
+
   Status status_of(frontend::error_object error) const {
     if (error.is_good()) return success();
-    return not_found("cuDNN has no plan for " + what_ + ": " + first_line(error.get_message()));
+    const std::string words = first_line(error.get_message());
+    if (is_unsupported(error)) {
+      return not_found("cuDNN has no plan for " + what_ + ": " + words);
+    }
+    return io_error("cuDNN could not plan " + what_ + ": " + words);
   }
 
   const Cudnn& cudnn_;
   const std::string what_;
   std::shared_ptr<Graph> graph_;
+  std::vector<std::pair<std::int64_t, std::int64_t>> operands_;  // uid, bytes
 };
 
 // ---- What plans are made for -------------------------------------------------------------------
@@ -134,12 +251,20 @@ Cudnn::~Cudnn() {
   if (handle_ != nullptr) cudnnDestroy(handle_);
 }
 
+Status CudnnPlan::enqueue(const Device& device, const Cudnn& cudnn, Pointers& pointers,
+                          void* workspace) const {
+  const cudnnStatus_t status = cudnnSetStream(cudnn.handle(), device.stream());
+  if (status != CUDNN_STATUS_SUCCESS) return io_error(cudnnGetErrorString(status));
+  return guarded(name_, [&]() -> Status {
+    auto error = graph_->execute_plan_at_index(cudnn.handle(), pointers, workspace, index_);
+    return error.is_good() ? success() : io_error(name_ + ": " + error.get_message());
+  });
+}
+
 void CudnnPlan::run(const Device& device, const Cudnn& cudnn, Pointers pointers,
                     void* workspace) const {
-  const cudnnStatus_t status = cudnnSetStream(cudnn.handle(), device.stream());
-  CHECK(status == CUDNN_STATUS_SUCCESS, cudnnGetErrorString(status));
-  auto error = graph_->execute(cudnn.handle(), pointers, workspace);
-  CHECK(error.is_good(), error.get_message());
+  const Status done = enqueue(device, cudnn, pointers, workspace);
+  CHECK(done.ok(), done.error().message);
 }
 
 // ---- Convolution -------------------------------------------------------------------------------
@@ -165,12 +290,15 @@ struct ConvTensors {
         output(GraphBuilder::describe_image(Role::kOutput, samples, shape.output())) {}
 };
 
+Tensor_attributes bias_tensor(const ConvShape& shape) {
+  return GraphBuilder::describe_image(Role::kBias, 1, {1, 1, shape.channels});
+}
+
 void add_forward(Graph& graph, const ConvShape& shape, const ConvTensors& tensors, bool fused) {
   Tensor y = graph.conv_fprop(graph.tensor(tensors.input), graph.tensor(tensors.weights),
                               conv_attributes<frontend::graph::Conv_fprop_attributes>(shape));
   if (fused && shape.bias) {
-    const Tensor bias =
-        graph.tensor(GraphBuilder::describe_image(Role::kBias, 1, {1, 1, shape.channels}));
+    const Tensor bias = graph.tensor(bias_tensor(shape));
     y = graph.pointwise(
         y, bias, frontend::graph::Pointwise_attributes().set_mode(frontend::PointwiseMode_t::ADD));
   }
@@ -181,30 +309,55 @@ void add_forward(Graph& graph, const ConvShape& shape, const ConvTensors& tensor
   GraphBuilder::make_output(y, tensors.output);
 }
 
-Result<CudnnPlan> plan_conv_anew(const Cudnn& cudnn, const ConvShape& shape,
-                                 const PlanOptions& plan, std::int64_t samples, ConvPass pass) {
-  GraphBuilder builder(cudnn, plan.type, words_of(shape, samples));
-  Graph& graph = builder.graph();
-  const ConvTensors tensors(shape, samples);
+void add_backward(Graph& graph, const ConvShape& shape, const ConvTensors& tensors, ConvPass pass) {
   if (pass == ConvPass::kInput) {
     const Tensor dx =
         graph.conv_dgrad(graph.tensor(tensors.output), graph.tensor(tensors.weights),
                          conv_attributes<frontend::graph::Conv_dgrad_attributes>(shape));
     GraphBuilder::make_output(dx, tensors.input);
-  } else if (pass == ConvPass::kWeights) {
-    const Tensor dw =
-        graph.conv_wgrad(graph.tensor(tensors.output), graph.tensor(tensors.input),
-                         conv_attributes<frontend::graph::Conv_wgrad_attributes>(shape));
-    GraphBuilder::make_output(dw, tensors.weights);
-  } else {
-    add_forward(graph, shape, tensors, pass == ConvPass::kForwardFused);
+    return;
   }
-  std::vector barred = {frontend::NumericalNote_t::NONDETERMINISTIC};
+  const Tensor dw =
+      graph.conv_wgrad(graph.tensor(tensors.output), graph.tensor(tensors.input),
+                       conv_attributes<frontend::graph::Conv_wgrad_attributes>(shape));
+  GraphBuilder::make_output(dw, tensors.weights);
+  if (pass == ConvPass::kWeightsFloat32) dw->set_data_type(frontend::DataType_t::FLOAT);
+}
+
+std::vector<frontend::NumericalNote_t> barred_for(const PlanOptions& plan) {
+  using frontend::NumericalNote_t;
+  std::vector barred = {NumericalNote_t::NONDETERMINISTIC};
+  if (plan.type == DataType::kFloat32) {
+    barred.insert(barred.end(), {NumericalNote_t::WINOGRAD, NumericalNote_t::WINOGRAD_TILE_4x4,
+                                 NumericalNote_t::WINOGRAD_TILE_6x6,
+                                 NumericalNote_t::WINOGRAD_TILE_13x13, NumericalNote_t::FFT});
+  }
   if (plan.type == DataType::kFloat32 && !plan.tf32) {
-    barred.push_back(frontend::NumericalNote_t::TENSOR_CORE);
-    barred.push_back(frontend::NumericalNote_t::DOWN_CONVERT_INPUTS);
+    barred.push_back(NumericalNote_t::TENSOR_CORE);
+    barred.push_back(NumericalNote_t::DOWN_CONVERT_INPUTS);
   }
-  return builder.build(barred);
+  return barred;
+}
+
+Result<CudnnPlan> plan_conv_anew(const Cudnn& cudnn, const ConvShape& shape,
+                                 const PlanOptions& plan, std::int64_t samples, ConvPass pass,
+                                 const std::string& key, Device* timed) {
+  GraphBuilder builder(cudnn, plan.type, "a " + describe(shape, plan, samples));
+  const ConvTensors tensors(shape, samples);
+  const bool forward = pass == ConvPass::kForward || pass == ConvPass::kForwardFused;
+  if (forward) {
+    add_forward(builder.graph(), shape, tensors, pass == ConvPass::kForwardFused);
+  } else {
+    add_backward(builder.graph(), shape, tensors, pass);
+  }
+  const bool exact = pass == ConvPass::kWeightsFloat32;
+  builder.add_operand(tensors.input, plan.type);
+  builder.add_operand(tensors.weights, exact ? DataType::kFloat32 : plan.type);
+  builder.add_operand(tensors.output, plan.type);
+  if (pass == ConvPass::kForwardFused && shape.bias) {
+    builder.add_operand(bias_tensor(shape), plan.type);
+  }
+  return builder.build(barred_for(plan), key, timed);
 }
 
 // The first number of a plan's key.
@@ -215,16 +368,27 @@ Cudnn::Key key_of(Numbers... numbers) {
   return {static_cast<std::int64_t>(numbers)...};
 }
 
+// As it is kept in the file of timed plans, with the version of the library that made the plan.
+std::string text_of(const Cudnn::Key& key) {
+  std::string text = "cudnn " + std::to_string(cudnnGetVersion());
+  for (const std::int64_t number : key) text += " " + std::to_string(number);
+  return text;
+}
+
 }  // namespace
 
 Result<CudnnPlan> plan_conv(const Cudnn& cudnn, const ConvShape& shape, const PlanOptions& plan,
-                            std::int64_t samples, ConvPass pass) {
+                            std::int64_t samples, ConvPass pass, Device* timed) {
   const bool fused = pass == ConvPass::kForwardFused;
-  const Cudnn::Key key =
-      key_of(PlanOf::kConv, pass, plan.type, plan.tf32, samples, shape.input.height,
-             shape.input.width, shape.input.channels, shape.channels, shape.kernel, shape.stride,
-             shape.padding, fused && shape.bias, fused && shape.relu);
-  return cudnn.plan_once(key, [&] { return plan_conv_anew(cudnn, shape, plan, samples, pass); });
+  Cudnn::Key key = key_of(PlanOf::kConv, pass, plan.type, plan.tf32, samples, shape.input.height,
+                          shape.input.width, shape.input.channels, shape.channels, shape.kernel,
+                          shape.stride, shape.padding, fused && shape.bias, fused && shape.relu);
+  const std::string text = text_of(key);
+  key.push_back(timed == nullptr ? 0 : 1);
+  return cudnn.plan_once(key, [&] {
+    return guarded("a " + describe(shape, plan, samples),
+                   [&] { return plan_conv_anew(cudnn, shape, plan, samples, pass, text, timed); });
+  });
 }
 
 // ---- Attention ---------------------------------------------------------------------------------
@@ -290,7 +454,7 @@ void add_attention_backward(Graph& graph, const AttentionShape& shape, std::int6
 
 Result<CudnnPlan> plan_attention_anew(const Cudnn& cudnn, const AttentionShape& shape,
                                       DataType type, std::int64_t samples, AttentionPass pass) {
-  GraphBuilder builder(cudnn, type, words_of(shape, samples));
+  GraphBuilder builder(cudnn, type, describe(shape, {samples, type}, samples));
   const AttentionTensors tensors(shape, samples);
   if (pass == AttentionPass::kForward) {
     add_attention(builder.graph(), shape, tensors);
@@ -299,7 +463,8 @@ Result<CudnnPlan> plan_attention_anew(const Cudnn& cudnn, const AttentionShape& 
                            pass == AttentionPass::kBackward);
   }
   // The attribute says whether it is deterministic; a bar by its engines' notes could leave none.
-  return builder.build({});
+  // Not timed: few engines have it, and each is compiled for seconds.
+  return builder.build({}, "", nullptr);
 }
 
 }  // namespace
@@ -308,8 +473,10 @@ Result<CudnnPlan> plan_attention(const Cudnn& cudnn, const AttentionShape& shape
                                  std::int64_t samples, AttentionPass pass) {
   const Cudnn::Key key =
       key_of(PlanOf::kAttention, pass, type, samples, shape.length, shape.heads, shape.width);
-  return cudnn.plan_once(key,
-                         [&] { return plan_attention_anew(cudnn, shape, type, samples, pass); });
+  return cudnn.plan_once(key, [&] {
+    return guarded(describe(shape, {samples, type}, samples),
+                   [&] { return plan_attention_anew(cudnn, shape, type, samples, pass); });
+  });
 }
 
 }  // namespace fettle::kernels::cuda

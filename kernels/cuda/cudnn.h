@@ -4,9 +4,12 @@
 //
 // A plan is made for one shape and number of samples, either for the device that is there or for
 // one that is only described: so plans can be checked where there is no GPU. Only deterministic
-// engines are taken (but for kBackwardFast), and for fp32 only those that compute in fp32, unless
-// TF32 is allowed. Running a plan allocates nothing on the device and can be recorded in a CUDA
-// graph.
+// engines are taken (but for kBackwardFast), and for fp32 only those that multiply and add in fp32,
+// unless TF32 is allowed: no Winograd and no FFT, which give 1e-7 where a sum is 0. The first few
+// that the heuristics rank are timed (plan_chooser.h). Running a plan allocates nothing on the
+// device and can be captured in a CUDA graph.
+//
+// What cuDNN's frontend throws is caught in cudnn.cpp and is an error like those that it returns.
 //
 // Host code; compiled only where there is CUDA. Belongs to the device's thread.
 #pragma once
@@ -67,8 +70,12 @@ class CudnnPlan {
   void run(const Device& device, const Cudnn& cudnn, Pointers pointers, void* workspace) const;
 
  private:
+  Status enqueue(const Device& device, const Cudnn& cudnn, Pointers& pointers,
+                 void* workspace) const;
+
   friend class GraphBuilder;
   std::shared_ptr<cudnn_frontend::graph::Graph> graph_;
+  std::int64_t index_ = 0;  // of the engine among those of the graph
   std::int64_t workspace_bytes_ = 0;
   std::string name_;
 };
@@ -112,11 +119,17 @@ enum class ConvPass : std::uint8_t {
   kForwardFused,  // the same with kBias, then max(0, .) where the shape says so
   kInput,         // kOutput (its gradient), kWeights -> kInput (its gradient)
   kWeights,       // kOutput (its gradient), kInput -> kWeights (their gradient, in the plan's type)
+  kWeightsFloat32,  // the same, the gradient in fp32
 };
 
-// Errors: kNotFound where cuDNN has no plan, with its words and the shape.
+// Whether what cuDNN says names a cause that has nothing to do with the shape: an engine that
+// cannot be built because NVRTC is missing, say, also "has no plan".
+bool names_another_cause(std::string_view message);
+
+// `timed`: a device to time candidates on; nullptr: the heuristics' first is taken. Errors:
+// kNotFound where cuDNN has no plan, with its words and the shape; others are not about the shape.
 Result<CudnnPlan> plan_conv(const Cudnn& cudnn, const ConvShape& shape, const PlanOptions& plan,
-                            std::int64_t samples, ConvPass pass);
+                            std::int64_t samples, ConvPass pass, Device* timed = nullptr);
 
 enum class AttentionPass : std::uint8_t {
   kForward,       // kQueries, kKeys, kValues -> kOutput, kStatistics

@@ -104,18 +104,30 @@ TEST_P(Plans, Float32IsNotTf32UnlessAskedFor) {
   EXPECT_NE(exact.value().name(), tf32.value().name());
 }
 
+// That there is no driver is not that there is no plan: nothing falls back for it.
 TEST_P(Plans, WhatCannotBePlannedIsSaidInWords) {
   const std::unique_ptr<Cudnn> cudnn = device_named(GetParam());
   const auto plan =
       plan_attention(*cudnn, {256, 6, 64}, DataType::kBFloat16, 64, AttentionPass::kForward);
   ASSERT_FALSE(plan.ok());
-  EXPECT_EQ(plan.error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(plan.error().code, ErrorCode::kIo);
   EXPECT_THAT(plan.error().message,
-              ::testing::HasSubstr("no plan for attention of 64 x 256 tokens with 6 heads of 64"));
+              ::testing::HasSubstr("could not plan attention of 256 tokens, 6 heads of 64, 64 "
+                                   "samples, bf16: "));
+  EXPECT_THAT(plan.error().message, ::testing::HasSubstr("driver"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Cudnn, Plans, ::testing::Values("h100", "h200"),
                          [](const auto& instance) { return std::string(instance.param); });
+
+// As cuDNN 9 names them.
+TEST(Cudnn, TellsAMissingLibraryFromAMissingPlan) {
+  EXPECT_TRUE(names_another_cause("CUDNN_STATUS_NOT_SUPPORTED_RUNTIME_PREREQUISITE_MISSING"));
+  EXPECT_TRUE(names_another_cause("error: CUDNN_STATUS_SUBLIBRARY_LOADING_FAILED"));
+  EXPECT_TRUE(names_another_cause("CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED"));
+  EXPECT_FALSE(names_another_cause("CUDNN_STATUS_NOT_SUPPORTED_SHAPE"));
+  EXPECT_FALSE(names_another_cause("No execution plans support the graph."));
+}
 
 TEST(Cudnn, RefusesADescriptionThatIsNone) {
   const auto made = Cudnn::described("{\"deviceName\": 1");

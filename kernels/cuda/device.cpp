@@ -1,5 +1,6 @@
 #include "kernels/cuda/device.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
@@ -52,16 +53,32 @@ GpuKind kind_of(const MachineFacts& facts) {
           version_text(facts.runtime_version), FETTLE_VERSION};
 }
 
-// What was tuned for the device, and the usual for the rest.
-LaunchConfigs configs_for(const GpuKind& kind) {
-  LaunchConfigs configs;
-  for (const TunableKernel& kernel : tunable_kernels()) configs.emplace(kernel.name, kernel.usual);
-  const Result<LaunchConfigs> tuned = load_launch_configs(kind);
-  if (!tuned.ok()) std::fprintf(stderr, "warning: %s\n", tuned.error().message.c_str());
-  if (!tuned.ok()) return configs;
-  for (const auto& [name, config] : *tuned) configs.insert_or_assign(name, config);
-  return configs;
+bool times_plans() {
+  const char* value = std::getenv("FETTLE_CUDA_PLANS");  // NOLINT(concurrency-mt-unsafe): read only
+  return value == nullptr || std::string_view(value) != "first";
 }
+
+void warn(const Error& error) { std::fprintf(stderr, "warning: %s\n", error.message.c_str()); }
+
+std::unique_ptr<PlanChooser> chooser_for(const GpuKind& kind) {
+  Result<TimedPlans> known = load_timed_plans(kind);
+  if (!known.ok()) warn(known.error());
+  return std::make_unique<PlanChooser>(known.ok() ? std::move(known).value() : TimedPlans{},
+                                       times_plans(),
+                                       [kind](const std::string& key, const TimedPlan& plan) {
+                                         const Status kept = keep_timed_plans(kind, {{key, plan}});
+                                         if (!kept.ok()) warn(kept.error());
+                                       });
+}
+
+// While a device measures.
+class NoBlock : public Memory {
+ public:
+  Buffer data() override { return nullptr; }
+};
+
+// Only looked at, for its alignment.
+void* no_address() { return reinterpret_cast<void*>(std::uintptr_t{4096}); }
 
 }  // namespace
 
@@ -107,13 +124,13 @@ Result<std::unique_ptr<Device>> Device::open() {
   cudaDeviceProp properties;
   FETTLE_TRY(status_of(cudaGetDeviceProperties(&properties, 0), "asking what the GPU is"));
   FETTLE_TRY(status_of(cudaSetDevice(0), "choosing the GPU"));
-  // Where the GPU's memory is the host's, a block is what was asked for: tools see who leaves it.
+  // If the GPU's memory is the host's, each block is an allocation: tools see accesses outside.
   const std::int64_t piece_bytes = properties.integrated != 0 ? 0 : kPieceBytes;
   FETTLE_ASSIGN(const std::optional<std::int64_t> share_bytes, share_of_memory());
   std::unique_ptr<Device> device(new Device(piece_bytes, share_bytes));
   device->identity_ = {properties.name, uuid_text(properties.uuid)};
   device->kind_ = kind_of(facts);
-  device->launch_configs_ = configs_for(device->kind_);
+  device->plans_ = chooser_for(device->kind_);
   device->multiprocessors_ = properties.multiProcessorCount;
   FETTLE_TRY(status_of(cudaStreamCreateWithFlags(&device->stream_, cudaStreamNonBlocking),
                        "starting work on the GPU"));
@@ -128,6 +145,10 @@ Device::~Device() {
 }
 
 Result<std::unique_ptr<Memory>> Device::allocate(std::int64_t bytes) {
+  if (measuring_) {
+    measured_.own += Pool::padded(bytes);
+    return std::unique_ptr<Memory>(std::make_unique<NoBlock>());
+  }
   FETTLE_ASSIGN(void* const data, pool_.take(bytes));
   std::unique_ptr<Memory> block = std::make_unique<Block>(pool_, data);
   must_succeed(cudaMemsetAsync(data, 0, static_cast<std::size_t>(bytes), stream_));
@@ -135,6 +156,10 @@ Result<std::unique_ptr<Memory>> Device::allocate(std::int64_t bytes) {
 }
 
 Status Device::grow(Growing& memory, std::int64_t bytes) {
+  if (measuring_) {
+    measured_.shared = std::max(measured_.shared, Pool::padded(bytes));
+    return success();
+  }
   if (bytes <= memory.bytes) return success();
   FETTLE_ASSIGN(std::unique_ptr<Memory> block, allocate(bytes));
   memory.blocks.push_back(std::move(block));
@@ -143,6 +168,7 @@ Status Device::grow(Growing& memory, std::int64_t bytes) {
 }
 
 void* Device::grown(Growing& memory, std::int64_t bytes) {
+  if (measuring_) return no_address();
   if (const Status reserved = grow(memory, bytes); !reserved.ok()) {
     CHECK(reserved.ok(), reserved.error().message);
   }
@@ -161,14 +187,9 @@ unsigned* Device::counters(std::int64_t count) {
   return static_cast<unsigned*>(grown(counters_, count * std::int64_t{sizeof(unsigned)}));
 }
 
-const LaunchConfig& Device::launch_config(std::string_view kernel) const {
-  const auto found = launch_configs_.find(kernel);
-  CHECK(found != launch_configs_.end(), "tunable.cpp does not list " + std::string(kernel));
-  return found->second;
-}
-
-void Device::set_launch_config(std::string_view kernel, const LaunchConfig& config) {
-  launch_configs_.insert_or_assign(std::string(kernel), config);
+void Device::set_measuring(bool measuring) {
+  measuring_ = measuring;
+  measured_ = {};
 }
 
 }  // namespace fettle::kernels::cuda

@@ -1,5 +1,5 @@
 // Device: one GPU as its backend uses it: a stream that all work is enqueued on, memory, a
-// workspace that operations share, and the launch configurations that were tuned for it.
+// workspace that operations share, and the plans of libraries that were timed on it.
 //
 // Belongs to one thread, as its backend and all its operations do.
 #pragma once
@@ -14,10 +14,11 @@
 
 #include "base/result.h"
 #include "kernels/backend.h"
-#include "kernels/cuda/launch_file.h"
+#include "kernels/cuda/implementations.h"
+#include "kernels/cuda/plan_chooser.h"
+#include "kernels/cuda/plan_file.h"
 #include "kernels/cuda/platform.h"
 #include "kernels/cuda/pool.h"
-#include "kernels/cuda/tunable.h"
 
 namespace fettle::kernels::cuda {
 
@@ -30,8 +31,8 @@ Status find_gpu();
 
 class Device {
  public:
-  // The GPU that find_gpu() found, or its error. A file of launch configurations that cannot be
-  // used is a warning on standard error.
+  // The GPU that find_gpu() found, or its error. A file of timed plans that cannot be used is a
+  // warning on standard error.
   static Result<std::unique_ptr<Device>> open();
   ~Device();
   Device(const Device&) = delete;
@@ -72,11 +73,14 @@ class Device {
     return static_cast<Library*>(opened.get());
   }
 
-  // How a kernel that tunable.h lists is launched: what was tuned for this GPU (launch_file.h),
-  // else the usual.
-  const LaunchConfig& launch_config(std::string_view kernel) const;
-  // `config`: one that the kernel takes (check_config).
-  void set_launch_config(std::string_view kernel, const LaunchConfig& config);
+  PlanChooser& plans() { return *plans_; }
+  Implementations& implementations() { return implementations_; }
+
+  // While true, nothing is allocated: blocks have no address, and what operations ask for is only
+  // added up. Operations that were created meanwhile cannot be run.
+  void set_measuring(bool measuring);
+  Workspace measured() const { return measured_; }
+  bool is_measuring() const { return measuring_; }
 
  private:
   Device(std::int64_t piece_bytes, std::optional<std::int64_t> share_bytes)
@@ -96,7 +100,10 @@ class Device {
   Status grow(Growing& memory, std::int64_t bytes);
   void* grown(Growing& memory, std::int64_t bytes);
   Growing scratch_, counters_;
-  LaunchConfigs launch_configs_;  // of all that can be tuned
+  std::unique_ptr<PlanChooser> plans_;
+  Implementations implementations_;
+  bool measuring_ = false;
+  Workspace measured_;
   std::map<std::type_index, std::shared_ptr<void>> libraries_;
 };
 

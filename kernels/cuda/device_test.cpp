@@ -8,9 +8,13 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <vector>
 
+#include "base/file.h"
 #include "kernels/cuda/errors.h"
 #include "kernels/cuda/event.h"
+#include "kernels/cuda/plan_timer.h"
+#include "kernels/cuda/staging.h"
 #include "kernels/emulator/emulator.h"
 
 namespace fettle::kernels::cuda {
@@ -47,16 +51,6 @@ TEST(Device, SaysWhyThereIsNone) {
               AllOf(HasSubstr("driver here is for CUDA 12.4"), HasSubstr("expected 13.0")));
   EXPECT_THAT(error_on({.major = 7, .minor = 5}),
               AllOf(HasSubstr("compute capability 7.5"), HasSubstr("this build is for")));
-}
-
-TEST(Device, ThatALibraryHasNoPlanIsSaidOnceForEachShape) {
-  ::testing::internal::CaptureStderr();
-  for (const char* shape : {"a", "b", "a"}) {
-    say_ours_does_it(not_found(std::string("cuDNN has no plan for ") + shape));
-  }
-  EXPECT_EQ(::testing::internal::GetCapturedStderr(),
-            "note: cuDNN has no plan for a; the kernel of ours does it\n"
-            "note: cuDNN has no plan for b; the kernel of ours does it\n");
 }
 
 TEST(EventDeathTest, OneWithoutTimeHasNoSeconds) {
@@ -120,47 +114,108 @@ TEST(Device, CountersAreZeroAndKeptLikewise) {
   EXPECT_EQ(first[2], 0U) << "still there";
 }
 
-// ---- Launch configurations ---------------------------------------------------------------------
+// ---- Timed plans -------------------------------------------------------------------------------
 
-class TunedDevice : public ::testing::Test {
+class DeviceWithPlans : public ::testing::Test {
  protected:
-  TunedDevice() : folder_(::testing::TempDir() + "tuned_device_" + std::to_string(::getpid())) {
+  DeviceWithPlans() : folder_(::testing::TempDir() + "device_plans_" + std::to_string(::getpid())) {
     ::setenv("FETTLE_KERNEL_CACHE", folder_.c_str(), 1);
   }
-  ~TunedDevice() override {
+  ~DeviceWithPlans() override {
     ::unsetenv("FETTLE_KERNEL_CACHE");
+    ::unsetenv("FETTLE_CUDA_PLANS");
     std::filesystem::remove_all(folder_);
+  }
+  // Which of two plans a device takes, where the second is the faster one.
+  static std::size_t choose(Device& device) {
+    const std::vector<std::string> names{"first", "second"};
+    const auto chosen = device.plans().choose(
+        "key", names, [](std::size_t i) -> Result<double> { return i == 0 ? 2.0 : 1.0; });
+    return chosen.value();
   }
   const std::string folder_;
 };
 
-TEST_F(TunedDevice, IsLaunchedAsUsualAtFirst) {
-  const auto device = std::move(Device::open()).value();
-  EXPECT_EQ(device->launch_config("relu/forward"), (LaunchConfig{256, 0}));
-  device->set_launch_config("relu/forward", {512, 0});
-  EXPECT_EQ(device->launch_config("relu/forward"), (LaunchConfig{512, 0}));
+TEST_F(DeviceWithPlans, KnowsWhatAnEarlierOneTimed) {
+  const auto first = std::move(Device::open()).value();
+  EXPECT_EQ(first->kind().name, "emulated GPU");
+  EXPECT_EQ(first->kind().compute_capability, "9.0");
+  EXPECT_EQ(first->kind().cuda, "13.0");
+  EXPECT_EQ(first->plans().known("key"), nullptr);
+  EXPECT_EQ(choose(*first), 1U);
+  const auto second = std::move(Device::open()).value();
+  ASSERT_NE(second->plans().known("key"), nullptr);
+  EXPECT_EQ(*second->plans().known("key"), (TimedPlan{"second", 1}));
 }
 
-TEST_F(TunedDevice, TakesWhatWasKeptForIt) {
-  const GpuKind kind = std::move(Device::open()).value()->kind();
-  EXPECT_EQ(kind.name, "emulated GPU");
-  EXPECT_EQ(kind.compute_capability, "9.0");
-  EXPECT_EQ(kind.cuda, "13.0");
-  ASSERT_TRUE(save_launch_configs(kind, {{"optimizer/update", {512, 4}}}).ok());
+TEST_F(DeviceWithPlans, TimesNothingWhereTheFirstIsWanted) {
+  ::setenv("FETTLE_CUDA_PLANS", "first", 1);
   const auto device = std::move(Device::open()).value();
-  EXPECT_EQ(device->launch_config("optimizer/update"), (LaunchConfig{512, 4}));
-  EXPECT_EQ(device->launch_config("relu/forward"), (LaunchConfig{256, 0}));
+  EXPECT_EQ(choose(*device), 0U);
+  EXPECT_FALSE(std::filesystem::exists(folder_));
 }
 
-TEST_F(TunedDevice, AFileThatCannotBeUsedIsAWarningNoFailure) {
+TEST_F(DeviceWithPlans, AFileThatCannotBeUsedIsAWarningNoFailure) {
   GpuKind kind = std::move(Device::open()).value()->kind();
+  const std::string path = plan_file_path(kind);
   kind.cuda = "12.8";
-  ASSERT_TRUE(save_launch_configs(kind, {{"optimizer/update", {512, 4}}}).ok());
+  std::filesystem::create_directories(folder_);
+  ASSERT_TRUE(write_file(path, to_json(kind, {{"key", {"second", 1}}}).dump()).ok());
   ::testing::internal::CaptureStderr();
   const auto device = std::move(Device::open()).value();
   EXPECT_THAT(::testing::internal::GetCapturedStderr(),
               AllOf(HasSubstr("warning: "), HasSubstr(folder_), HasSubstr("cuda: found \"12.8\"")));
-  EXPECT_EQ(device->launch_config("optimizer/update"), (LaunchConfig{256, 8}));
+  EXPECT_EQ(device->plans().known("key"), nullptr);
+  EXPECT_EQ(choose(*device), 1U);
+  EXPECT_NE(std::move(Device::open()).value()->plans().known("key"), nullptr) << "it is replaced";
+}
+
+TEST(PlanTimer, TellsMicrosecondsOfARun) {
+  const auto device = std::move(Device::open()).value();
+  int runs = 0;
+  const auto measured = microseconds_of(*device, [&] {
+    ++runs;
+    return success();
+  });
+  ASSERT_TRUE(measured.ok());
+  EXPECT_GE(*measured, 0);
+  EXPECT_GT(runs, 3);
+  const auto failed = microseconds_of(*device, []() -> Status { return io_error("does not run"); });
+  EXPECT_EQ(failed.error().message, "does not run");
+}
+
+// ---- Staging -----------------------------------------------------------------------------------
+
+TEST(Staging, PinsLittleForLargeUploads) {
+  const auto device = std::move(Device::open()).value();
+  constexpr std::int64_t kBytes = (std::int64_t{50} << 20) + 12345;
+  std::vector<unsigned char> from(kBytes), found(kBytes);
+  for (std::size_t i = 0; i < from.size(); ++i) from[i] = static_cast<unsigned char>(i % 251);
+  const auto to = std::move(device->allocate(kBytes)).value();
+  Staging staging;
+  staging.upload(from.data(), to->data(), kBytes, device->stream());
+  ASSERT_EQ(cudaStreamSynchronize(device->stream()), cudaSuccess);
+  must_succeed(cudaMemcpy(found.data(), to->data(), from.size(), cudaMemcpyDeviceToHost));
+  EXPECT_TRUE(found == from);
+  EXPECT_LE(staging.pinned_bytes(), std::int64_t{40} << 20);
+}
+
+// ---- Measuring ---------------------------------------------------------------------------------
+
+TEST(Device, MeasuresWithoutAllocating) {
+  const auto device = std::move(Device::open()).value();
+  const std::int64_t before = device->used();
+  device->set_measuring(true);
+  EXPECT_EQ((*device->allocate(1000))->data(), nullptr);
+  ASSERT_TRUE(device->allocate(1).ok());
+  ASSERT_TRUE(device->reserve_scratch(100'000).ok());
+  ASSERT_TRUE(device->reserve_scratch(5000).ok());
+  EXPECT_NE(device->scratch(10), nullptr) << "some look at its alignment";
+  EXPECT_EQ(device->measured().own, 1024 + 256);
+  EXPECT_EQ(device->measured().shared, 100'096);
+  EXPECT_EQ(device->used(), before);
+  device->set_measuring(false);
+  EXPECT_NE((*device->allocate(1000))->data(), nullptr);
 }
 
 // ---- Pieces ------------------------------------------------------------------------------------

@@ -13,7 +13,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <string_view>
 
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/launch.h"
@@ -48,20 +47,19 @@ __global__ void map_kernel(std::int64_t count, Function function, Output* output
   }
 }
 
-// `name`: of the launch configuration (tunable.h).
 template <class Function, class Output, class... Inputs>
-void map(Device& device, std::string_view name, std::int64_t count, Function function,
-         Output* output, const Inputs*... inputs) {
+void map(const Device& device, std::int64_t count, Function function, Output* output,
+         const Inputs*... inputs) {
   if (count == 0) return;
   constexpr int kWidth = std::max({kPackWidth<Output>, kPackWidth<Inputs>...});
-  const unsigned threads = device.launch_config(name).threads;
   const bool packs = (is_aligned<kWidth>(output) && ... && is_aligned<kWidth>(inputs));
   const int width = packs ? kWidth : 1;
-  launch(device.stream(),
-         {.blocks = blocks_for((count + width - 1) / width, threads), .threads = threads},
-         packs ? map_kernel<kWidth, Function, Output, Inputs...>
-               : map_kernel<1, Function, Output, Inputs...>,
-         count, function, output, inputs...);
+  launch(
+      device.stream(),
+      {.blocks = blocks_for((count + width - 1) / width, kBlockThreads), .threads = kBlockThreads},
+      packs ? map_kernel<kWidth, Function, Output, Inputs...>
+            : map_kernel<1, Function, Output, Inputs...>,
+      count, function, output, inputs...);
 }
 
 }  // namespace fettle::kernels::cuda

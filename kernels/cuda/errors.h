@@ -20,8 +20,4 @@ Status status_of(cudaError_t error, std::string_view what);
 // error in words and the place.
 void must_succeed(cudaError_t error, SourcePlace where = SourcePlace::current());
 
-// One line on standard error, once for each `reason`: a library has no plan for a shape, so that a
-// kernel of ours does its work, which may be far slower.
-void say_ours_does_it(const Error& reason);
-
 }  // namespace fettle::kernels::cuda

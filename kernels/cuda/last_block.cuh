@@ -1,6 +1,6 @@
 // Sums of a whole grid in one launch: every block writes down its part, and the block that comes
-// last adds up all parts, in an order that does not depend on which one it is. So the bits are
-// those of a second launch that adds up, and its time is saved: a launch takes longer than what
+// last sums all parts, in an order that does not depend on which one it is. So the bits are
+// those of a second launch that sums, and its time is saved: a launch takes longer than what
 // most kernels of a small network do. (CUDA's sample threadFenceReduction.)
 //
 // Which block is last, a counter in device memory says. atomicInc makes it zero again when the last
@@ -44,14 +44,14 @@ __device__ inline bool is_last_block(unsigned blocks, unsigned* counter) {
 template <int kThreads, class ValueOf>
 __device__ auto sum_as_block_of(int count, ValueOf value_of) {
   using T = decltype(value_of(0));
-  constexpr int kWarps = kThreads / kLanes;
-  static_assert(kThreads % kLanes == 0 && kWarps <= kLanes);
+  constexpr int kWarps = kThreads / kWarpSize;
+  static_assert(kThreads % kWarpSize == 0 && kWarps <= kWarpSize);
   __shared__ T of_warps[kWarps];
-  const int lane = static_cast<int>(threadIdx.x) % kLanes;
-  const int warps = static_cast<int>(blockDim.x) / kLanes;
-  for (int warp = static_cast<int>(threadIdx.x) / kLanes; warp < kWarps; warp += warps) {
+  const int lane = static_cast<int>(threadIdx.x) % kWarpSize;
+  const int warps = static_cast<int>(blockDim.x) / kWarpSize;
+  for (int warp = static_cast<int>(threadIdx.x) / kWarpSize; warp < kWarps; warp += warps) {
     T mine = 0;
-    for (int i = warp * kLanes + lane; i < count; i += kThreads) mine += value_of(i);
+    for (int i = warp * kWarpSize + lane; i < count; i += kThreads) mine += value_of(i);
     mine = warp_sum(mine);
     if (lane == 0) of_warps[warp] = mine;
   }

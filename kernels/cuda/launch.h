@@ -13,7 +13,6 @@
 #include "base/source_place.h"
 #include "kernels/cuda/errors.h"
 #include "kernels/cuda/platform.h"
-#include "kernels/cuda/tunable.h"
 
 // Declares `name`, a pointer to the block's LaunchShape::shared_bytes of shared memory, at the
 // beginning of a kernel.
@@ -28,10 +27,16 @@
 
 namespace fettle::kernels::cuda {
 
+// Threads of a block, where results do not depend on it: 2048 threads of a multiprocessor are eight
+// blocks, whose ends overlap with others' beginnings.
+inline constexpr unsigned kBlockThreads = 256;
+// Where blocks stride over the work: as many as a multiprocessor holds at a time.
+inline constexpr unsigned kBlocksPerMultiprocessor = 8;
+
 struct LaunchShape {
   unsigned blocks = 1;
   unsigned blocks_y = 1;
-  unsigned threads = 256;
+  unsigned threads = kBlockThreads;
   std::size_t shared_bytes = 0;
 };
 
@@ -42,10 +47,10 @@ inline unsigned blocks_for(std::int64_t count, unsigned threads) {
   return static_cast<unsigned>(std::clamp<std::int64_t>(blocks, 1, 0x7FFFFFFF));
 }
 
-// Blocks that go round on work for `most` of them.
-inline LaunchShape going_round(int multiprocessors, const LaunchConfig& config, unsigned most) {
-  const unsigned blocks = static_cast<unsigned>(multiprocessors) * config.blocks_per_multiprocessor;
-  return {.blocks = std::min(blocks, most), .threads = config.threads};
+// Blocks that stride over work for `most` of them.
+inline LaunchShape strided_shape(int multiprocessors, unsigned most) {
+  const unsigned resident = static_cast<unsigned>(multiprocessors) * kBlocksPerMultiprocessor;
+  return {.blocks = std::min(resident, most)};
 }
 
 // A stream, and who launches on it: for the sentence about a launch that fails.

@@ -167,7 +167,7 @@ class NcclCommunicator final : public Communicator {
     return accepted.ok() ? "" : accepted.error().message;
   }
 
-  // The flag first: the GPU goes on as soon as NCCL ends what it waits for.
+  // The flag first: the GPU continues as soon as NCCL ends what it waits for.
   void abort() override {
     const std::unique_lock lock(mutex_, kPatience);
     const ncclComm_t comm = comm_.exchange(nullptr);

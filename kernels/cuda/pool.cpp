@@ -11,12 +11,6 @@
 namespace fettle::kernels::cuda {
 namespace {
 
-constexpr std::int64_t kPadding = 256;
-
-std::int64_t padded(std::int64_t bytes) {
-  return std::max<std::int64_t>((bytes + kPadding - 1) / kPadding, 1) * kPadding;
-}
-
 std::string megabytes(std::int64_t bytes) {
   char text[32];
   std::snprintf(text, sizeof text, "%.1f MiB", static_cast<double>(bytes) / (1 << 20));
@@ -24,6 +18,11 @@ std::string megabytes(std::int64_t bytes) {
 }
 
 }  // namespace
+
+std::int64_t Pool::padded(std::int64_t bytes) {
+  constexpr std::int64_t kPadding = 256;
+  return std::max<std::int64_t>((bytes + kPadding - 1) / kPadding, 1) * kPadding;
+}
 
 Pool::~Pool() {
   CHECK(taken_.empty(), "memory outlives its device");

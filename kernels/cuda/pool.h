@@ -26,6 +26,9 @@ class Pool {
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
 
+  // What a block of `bytes` takes.
+  static std::int64_t padded(std::int64_t bytes);
+
   // Errors: what was asked for, what is free, and what to do about it.
   Result<void*> take(std::int64_t bytes);
   void give_back(void* block);

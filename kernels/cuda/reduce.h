@@ -7,7 +7,7 @@
 namespace fettle::kernels::cuda {
 
 inline constexpr unsigned kAllLanes = 0xFFFFFFFF;
-inline constexpr int kLanes = 32;
+inline constexpr int kWarpSize = 32;
 inline constexpr int kMaxWarps = 32;  // of a block
 
 struct Sum {
@@ -24,12 +24,12 @@ struct Maximum {
   }
 };
 
-// By a butterfly: lane l adds what lane l ^ 16, l ^ 8, ... has. All lanes get the same bits, as
+// A butterfly: lane l adds what lane l ^ 16, l ^ 8, ... has. All lanes get the same bits, as
 // `combine` is commutative.
 template <class T, class Combine>
 __device__ __forceinline__ T warp_reduce(T value, Combine combine) {
 #pragma unroll
-  for (int offset = kLanes / 2; offset > 0; offset /= 2) {
+  for (int offset = kWarpSize / 2; offset > 0; offset /= 2) {
     value = combine(value, __shfl_xor_sync(kAllLanes, value, offset));
   }
   return value;
@@ -49,9 +49,9 @@ __device__ __forceinline__ T warp_max(T value) {
 template <class T, class Combine>
 __device__ T block_reduce(T value, T nothing, Combine combine) {
   __shared__ T of_warps[kMaxWarps];
-  const int lane = static_cast<int>(threadIdx.x) % kLanes;
-  const int warp = static_cast<int>(threadIdx.x) / kLanes;
-  const int warps = static_cast<int>(blockDim.x) / kLanes;
+  const int lane = static_cast<int>(threadIdx.x) % kWarpSize;
+  const int warp = static_cast<int>(threadIdx.x) / kWarpSize;
+  const int warps = static_cast<int>(blockDim.x) / kWarpSize;
   value = warp_reduce(value, combine);
   if (lane == 0) of_warps[warp] = value;
   __syncthreads();

@@ -11,16 +11,16 @@ set(FETTLE_CUDA_SOURCES
   kernels/backends/cuda/backend.cpp
   kernels/cuda/device.cpp
   kernels/cuda/errors.cpp
-  kernels/backends/cuda/event_timer.cpp
+  kernels/cuda/fall_back.cpp
   kernels/cuda/upload_buffers.cpp
   kernels/cuda/graph.cpp
   kernels/cuda/machine.cpp
+  kernels/cuda/plan_timer.cpp
   kernels/cuda/readback.cpp
   kernels/cuda/stream_event.cpp
   kernels/cuda/pool.cpp
   kernels/cuda/staging.cpp
   kernels/cuda/timeline.cpp
-  kernels/backends/cuda/workloads.cpp
   kernels/dropout/dropout.cu
   kernels/embedding/embedding.cu
   kernels/embedding/sort.cu
@@ -58,15 +58,15 @@ set(FETTLE_CUDA_CARRIED
   base/check.cpp
   base/file.cpp
   base/json.cpp
-  kernels/cuda/launch_file.cpp
-  kernels/cuda/tunable.cpp
+  kernels/cuda/plan_chooser.cpp
+  kernels/cuda/plan_file.cpp
   kernels/shapes.cpp
 )
 list(TRANSFORM FETTLE_CUDA_CARRIED PREPEND ${PROJECT_SOURCE_DIR}/)
 list(TRANSFORM FETTLE_CUDA_SOURCES PREPEND ${PROJECT_SOURCE_DIR}/)
 list(TRANSFORM FETTLE_CUDA_LIBRARY_SOURCES PREPEND ${PROJECT_SOURCE_DIR}/)
 
-# Which GPUs it is for, and what the launch configurations that are kept were measured with.
+# Which GPUs it is for, and what the plans that are kept were timed with.
 set(architectures ${CMAKE_CUDA_ARCHITECTURES})
 if(NOT FETTLE_CUDA)
   set(architectures 80)  # of the emulator: from there on all

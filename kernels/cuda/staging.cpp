@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstddef>
 #include <cstring>
 
 namespace fettle::kernels::cuda {
 namespace {
 
 constexpr std::int64_t kLeastBytes = 4096;
+// The largest buffer: weights and checkpoints of gigabytes go through a few of these, in pieces.
+constexpr std::int64_t kMostPinned = std::int64_t{4} << 20;
 // Copies of about the same size that are under way before one is waited for: a few arrays of two
 // steps.
 constexpr std::ptrdiff_t kMostOfASize = 8;
@@ -15,7 +18,20 @@ constexpr std::ptrdiff_t kMostOfASize = 8;
 }  // namespace
 
 void Staging::upload(const void* from, void* to, std::int64_t bytes, cudaStream_t stream) {
-  if (bytes == 0) return;
+  for (std::int64_t begin = 0; begin < bytes; begin += kMostPinned) {
+    upload_piece(static_cast<const std::byte*>(from) + begin, static_cast<std::byte*>(to) + begin,
+                 std::min(kMostPinned, bytes - begin), stream);
+  }
+}
+
+std::int64_t Staging::pinned_bytes() const {
+  std::int64_t sum = 0;
+  for (const auto& buffer : buffers_) sum += buffer->bytes();
+  return sum;
+}
+
+void Staging::upload_piece(const std::byte* from, std::byte* to, std::int64_t bytes,
+                           cudaStream_t stream) {
   Pinned& buffer = free_buffer(bytes);
   const auto size = static_cast<std::size_t>(bytes);
   std::memcpy(buffer.data(), from, size);

@@ -6,6 +6,7 @@
 // at once, and a buffer when its copy is done. One thread.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -19,7 +20,11 @@ class Staging {
   // Enqueues a copy of `bytes` from host memory, which may change when this returns.
   void upload(const void* from, void* to, std::int64_t bytes, cudaStream_t stream);
 
+  // Pinned for good: at most eight buffers of each power of two up to 4 MiB.
+  std::int64_t pinned_bytes() const;
+
  private:
+  void upload_piece(const std::byte* from, std::byte* to, std::int64_t bytes, cudaStream_t stream);
   Pinned& free_buffer(std::int64_t bytes);
 
   std::vector<std::unique_ptr<Pinned>> buffers_;  // the longest unused first

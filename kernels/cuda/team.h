@@ -14,11 +14,11 @@ namespace fettle::kernels::cuda {
 
 // Short rows: several warps a block, which never wait for each other.
 struct WarpTeam {
-  static constexpr int kMaxThreads = kLanes;
-  static __device__ int rank() { return static_cast<int>(threadIdx.x) % kLanes; }
-  static __device__ int size() { return kLanes; }
-  static __device__ int in_block() { return static_cast<int>(blockDim.x) / kLanes; }
-  static __device__ int index() { return static_cast<int>(threadIdx.x) / kLanes; }
+  static constexpr int kMaxThreads = kWarpSize;
+  static __device__ int rank() { return static_cast<int>(threadIdx.x) % kWarpSize; }
+  static __device__ int size() { return kWarpSize; }
+  static __device__ int in_block() { return static_cast<int>(blockDim.x) / kWarpSize; }
+  static __device__ int index() { return static_cast<int>(threadIdx.x) / kWarpSize; }
   static __device__ float sum(float value) { return warp_sum(value); }
   static __device__ float largest(float value) { return warp_max(value); }
 };

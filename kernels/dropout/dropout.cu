@@ -86,24 +86,23 @@ class CudaDropout : public DropoutOp {
 
   void forward(std::int64_t samples, const std::int64_t* indices, const DropoutKey& key,
                ConstBuffer x, Buffer y) override {
-    run("dropout/forward", samples, indices, key, static_cast<const T*>(x), static_cast<T*>(y));
+    run(samples, indices, key, static_cast<const T*>(x), static_cast<T*>(y));
   }
 
   void backward(std::int64_t samples, const std::int64_t* indices, const DropoutKey& key,
                 ConstBuffer dy, Buffer dx) override {
-    run("dropout/backward", samples, indices, key, static_cast<const T*>(dy), static_cast<T*>(dx));
+    run(samples, indices, key, static_cast<const T*>(dy), static_cast<T*>(dx));
   }
 
  private:
-  void run(std::string_view name, std::int64_t samples, const std::int64_t* indices,
-           const DropoutKey& key, const T* x, T* y) {
+  void run(std::int64_t samples, const std::int64_t* indices, const DropoutKey& key, const T* x,
+           T* y) {
     constexpr int kWidth = cuda::kPackWidth<T>;
     const bool packs =
         elements_ % kWidth == 0 && cuda::is_aligned<kWidth>(x) && cuda::is_aligned<kWidth>(y);
     const std::int64_t of_thread = packs ? kWidth : kElementsOfDraw;
     const std::int64_t columns = (elements_ + of_thread - 1) / of_thread;
-    cuda::launch(device_.stream(),
-                 cuda::grid_over(samples, columns, device_.launch_config(name).threads),
+    cuda::launch(device_.stream(), cuda::grid_over(samples, columns),
                  packs ? drop_kernel<kWidth, T> : drop_kernel<1, T>, Rule{key, threshold_, scale_},
                  samples, elements_, indices, x, y);
   }

@@ -26,7 +26,7 @@ namespace fettle::kernels {
 namespace {
 
 constexpr int kChunk = 32;  // places
-// Rows that a thread asks for before it adds up the first.
+// Rows that a thread loads before it sums the first.
 constexpr int kRowsAtOnce = 4;
 
 // ---- Forward -----------------------------------------------------------------------------------
@@ -130,7 +130,7 @@ __global__ void add_chunks_kernel(Chunks chunks, int channels, const T* dy, floa
   });
 }
 
-// Where the run of `token`, which holds `begin`, ends.
+// The end of the run of `token`, which holds `begin`.
 __device__ std::int32_t end_of_run(const Chunks& chunks, std::int32_t token, std::int32_t begin) {
   std::int32_t end = chunks.count;
   while (begin < end) {
@@ -144,7 +144,7 @@ __device__ std::int32_t end_of_run(const Chunks& chunks, std::int32_t token, std
   return end;
 }
 
-// Each chunk in which a run begins that goes on after it adds up that run's parts.
+// If a run begins in a chunk and continues behind it, that chunk sums the run's parts.
 template <int width>
 __global__ void add_parts_kernel(Chunks chunks, int channels, float* parts, float* gradient) {
   const std::int64_t rows = (chunks.count + kChunk - 1) / kChunk;
@@ -168,8 +168,8 @@ __global__ void add_parts_kernel(Chunks chunks, int channels, float* parts, floa
 // ---- On the host -------------------------------------------------------------------------------
 
 // What backward needs of the workspace.
-struct Workspace {
-  Workspace(std::int64_t tokens, std::int64_t channels)
+struct Scratch {
+  Scratch(std::int64_t tokens, std::int64_t channels)
       : list_bytes(rounded_up(tokens * std::int64_t{sizeof(std::int32_t)})),
         parts_bytes(rounded_up((tokens + kChunk - 1) / kChunk * 2 * channels *
                                std::int64_t{sizeof(float)})) {}
@@ -189,7 +189,7 @@ struct Workspace {
 template <class T>
 class CudaEmbedding : public EmbeddingOp {
  public:
-  CudaEmbedding(cuda::Device& device, const EmbeddingShape& shape, const Workspace& workspace)
+  CudaEmbedding(cuda::Device& device, const EmbeddingShape& shape, const Scratch& workspace)
       : device_(device),
         shape_(shape),
         workspace_(workspace),
@@ -203,9 +203,8 @@ class CudaEmbedding : public EmbeddingOp {
     auto* output = static_cast<T*>(y);
     const std::int64_t count = samples * shape_.length;
     cuda::with_width<kWidth>(uses_packs(rows, places, output), [&](auto width) {
-      cuda::launch(device_.stream(), grid("embedding/forward", count, width),
-                   forward_kernel<width(), T>, count, length_, channels_, tokens, rows, places,
-                   output);
+      cuda::launch(device_.stream(), grid(count, width), forward_kernel<width(), T>, count, length_,
+                   channels_, tokens, rows, places, output);
     });
   }
 
@@ -214,9 +213,8 @@ class CudaEmbedding : public EmbeddingOp {
     const auto* gradient = static_cast<const T*>(dy);
     const bool packs = uses_packs(gradient, table_gradient, positions_gradient);
     cuda::with_width<kWidth>(packs, [&](auto width) {
-      cuda::launch(device_.stream(), grid("embedding/backward", shape_.length, width),
-                   add_positions_kernel<width(), T>, samples, length_, channels_, gradient,
-                   positions_gradient);
+      cuda::launch(device_.stream(), grid(shape_.length, width), add_positions_kernel<width(), T>,
+                   samples, length_, channels_, gradient, positions_gradient);
       add_to_table<width()>(samples, tokens, gradient, table_gradient);
     });
   }
@@ -229,8 +227,8 @@ class CudaEmbedding : public EmbeddingOp {
     return shape_.channels % kWidth == 0 && (cuda::is_aligned<kWidth>(pointers) && ...);
   }
 
-  cuda::LaunchShape grid(std::string_view kernel, std::int64_t rows, int width) const {
-    return cuda::grid_over(rows, channels_ / width, device_.launch_config(kernel).threads);
+  cuda::LaunchShape grid(std::int64_t rows, int width) const {
+    return cuda::grid_over(rows, channels_ / width);
   }
 
   template <int width>
@@ -244,15 +242,15 @@ class CudaEmbedding : public EmbeddingOp {
                         count};
     float* parts = workspace_.parts(begin);
     const std::int64_t rows = (count + kChunk - 1) / kChunk;
-    cuda::launch(device_.stream(), grid("embedding/backward", rows, width),
-                 add_chunks_kernel<width, T>, chunks, channels_, dy, gradient, parts);
-    cuda::launch(device_.stream(), grid("embedding/backward", rows, width), add_parts_kernel<width>,
-                 chunks, channels_, parts, gradient);
+    cuda::launch(device_.stream(), grid(rows, width), add_chunks_kernel<width, T>, chunks,
+                 channels_, dy, gradient, parts);
+    cuda::launch(device_.stream(), grid(rows, width), add_parts_kernel<width>, chunks, channels_,
+                 parts, gradient);
   }
 
   cuda::Device& device_;
   const EmbeddingShape shape_;
-  const Workspace workspace_;
+  const Scratch workspace_;
   const int length_, channels_;
 };
 
@@ -266,7 +264,7 @@ Result<std::unique_ptr<EmbeddingOp>> cuda_embedding(cuda::Device& device,
     return invalid("an embedding of " + std::to_string(tokens) +
                    " tokens at once: expected fewer than 2^31; take fewer samples at a time");
   }
-  const Workspace workspace(tokens, shape.channels);
+  const Scratch workspace(tokens, shape.channels);
   FETTLE_TRY(device.reserve_scratch(workspace.bytes()));
   return cuda::with_type(plan.type, [&](auto zero) -> std::unique_ptr<EmbeddingOp> {
     return std::make_unique<CudaEmbedding<decltype(zero)>>(device, shape, workspace);

@@ -44,15 +44,15 @@ __device__ void count_digits(const Segment& mine, const std::int32_t* tokens, in
 
 // The sum of what the threads before this one have.
 __device__ std::uint32_t sum_before(std::uint32_t value) {
-  __shared__ std::uint32_t of_warps[kThreads / kLanes];
-  const auto lane = static_cast<int>(threadIdx.x) % kLanes;
-  const auto warp = static_cast<int>(threadIdx.x) / kLanes;
+  __shared__ std::uint32_t of_warps[kThreads / kWarpSize];
+  const auto lane = static_cast<int>(threadIdx.x) % kWarpSize;
+  const auto warp = static_cast<int>(threadIdx.x) / kWarpSize;
   std::uint32_t sum = value;
-  for (int reach = 1; reach < kLanes; reach *= 2) {
+  for (int reach = 1; reach < kWarpSize; reach *= 2) {
     const std::uint32_t below = __shfl_up_sync(kAllLanes, sum, reach);
     if (lane >= reach) sum += below;
   }
-  if (lane == kLanes - 1) of_warps[warp] = sum;
+  if (lane == kWarpSize - 1) of_warps[warp] = sum;
   __syncthreads();
   for (int w = 0; w < warp; ++w) sum += of_warps[w];
   __syncthreads();

@@ -85,7 +85,7 @@ std::uint64_t shuffle(unsigned mask, std::uint64_t value, unsigned source, Sourc
 // The lanes in `mask` whose predicate holds.
 unsigned ballot(unsigned mask, bool predicate, SourcePlace where);
 unsigned lane();
-// Of this block; 16-byte aligned, filled with NaN when a block begins.
+// This block's; 16-byte aligned, filled with NaN when a block begins.
 std::byte* dynamic_shared();
 
 }  // namespace fettle::kernels::emulator

@@ -1,5 +1,5 @@
 // Fabric: what connects the emulated GPUs of one communicator: sockets on loopback, a star around
-// rank 0, which adds up in the order of the ranks.
+// rank 0, which sums in the order of the ranks.
 //
 // A thread of its own does what is asked of it, one after the other. What a lost member has a part
 // in fails, or never ends, until give_up(); afterwards all that was asked ends at once, undone.

@@ -14,7 +14,7 @@
 #include "base/check.h"
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/launch.h"
-#include "kernels/cuda/numbers.h"
+#include "kernels/cuda/packs.h"
 #include "kernels/gather/cuda.h"
 #include "kernels/gather/move.h"
 #include "kernels/gather/values.h"
@@ -90,7 +90,7 @@ struct MovedImage {
       column = 0;
       ++row;
     }
-    *reinterpret_cast<Pack<T, N>*>(to + e) = values;
+    store_pack(values, to + e);
   }
 };
 
@@ -134,7 +134,7 @@ __global__ void __launch_bounds__(kMaxThreads)
   }
 }
 
-// Of a text: tokens, and for each the one after it.
+// A text: tokens, and the next token as each one's label.
 __global__ void __launch_bounds__(kMaxThreads)
     gather_tokens(View view, const std::int64_t* indices, std::int32_t* x, std::int32_t* labels) {
   const Piece piece = piece_of_block(view);
@@ -166,8 +166,7 @@ class CudaGather final : public GatherOp {
            std::int32_t* labels) override {
     if (samples == 0) return;
     CHECK(samples <= 0x7FFFFFFF / view_.pieces, "more samples than CUDA has blocks");
-    const LaunchShape shape{.blocks = blocks_for(samples * view_.pieces, 1),
-                            .threads = device_.launch_config("gather/gather").threads};
+    const LaunchShape shape{.blocks = blocks_for(samples * view_.pieces, 1)};
     if (view_.samples.type == PixelType::kToken) {
       launch(device_.stream(), shape, gather_tokens, view_, indices, static_cast<std::int32_t*>(x),
              labels);

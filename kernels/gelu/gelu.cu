@@ -24,13 +24,12 @@ class CudaGelu : public GeluOp {
   explicit CudaGelu(cuda::Device& device) : device_(device) {}
 
   void forward(std::int64_t count, ConstBuffer x, Buffer y) override {
-    cuda::map(device_, "gelu/forward", count, Gelu<form>(), static_cast<T*>(y),
-              static_cast<const T*>(x));
+    cuda::map(device_, count, Gelu<form>(), static_cast<T*>(y), static_cast<const T*>(x));
   }
 
   void backward(std::int64_t count, ConstBuffer x, ConstBuffer dy, Buffer dx) override {
-    cuda::map(device_, "gelu/backward", count, GeluGradient<form>(), static_cast<T*>(dx),
-              static_cast<const T*>(x), static_cast<const T*>(dy));
+    cuda::map(device_, count, GeluGradient<form>(), static_cast<T*>(dx), static_cast<const T*>(x),
+              static_cast<const T*>(dy));
   }
 
  private:

@@ -5,7 +5,7 @@
 // through any_width.h.
 //
 // Backward deals the rows to a fixed number of strips, a block each. A thread's channels are the
-// same in every row, so it adds up the gradients of scale and shift in registers, beside dx, from
+// same in every row, so it sums the gradients of scale and shift in registers, beside dx, from
 // what it holds anyway. Each strip writes its sums, and a second kernel adds them up. How many
 // strips there are does not depend on the GPU: the same batch gives the same bits on any.
 #include <algorithm>
@@ -238,10 +238,10 @@ __global__ void __launch_bounds__(kMaxThreads)
 constexpr int kStripWarps = 8;
 __global__ void add_strips_kernel(std::int64_t channels, std::int64_t strips, float* strip_sums,
                                   float* scale_gradient, float* shift_gradient) {
-  __shared__ float of_warps[kStripWarps][cuda::kLanes];
-  const int lane = static_cast<int>(threadIdx.x) % cuda::kLanes;
-  const int warp = static_cast<int>(threadIdx.x) / cuda::kLanes;
-  const std::int64_t c = std::int64_t{blockIdx.x} * cuda::kLanes + lane;
+  __shared__ float of_warps[kStripWarps][cuda::kWarpSize];
+  const int lane = static_cast<int>(threadIdx.x) % cuda::kWarpSize;
+  const int warp = static_cast<int>(threadIdx.x) / cuda::kWarpSize;
+  const std::int64_t c = std::int64_t{blockIdx.x} * cuda::kWarpSize + lane;
   const float* sums = sums_of(strip_sums, static_cast<int>(blockIdx.y), 0, strips, channels);
   float sum = 0;
   if (c < channels) {
@@ -263,8 +263,8 @@ __global__ void add_strips_kernel(std::int64_t channels, std::int64_t strips, fl
 // Who shares a row of `packs`, and in blocks of how many threads.
 struct TeamChoice {
   explicit TeamChoice(std::int64_t packs)
-      : warp(packs <= kKept * cuda::kLanes),
-        threads(warp ? 4 * cuda::kLanes
+      : warp(packs <= kKept * cuda::kWarpSize),
+        threads(warp ? 4 * cuda::kWarpSize
                      : static_cast<unsigned>((packs + kKept - 1) / kKept + 31) / 32 * 32),
         rows_of_block(warp ? 4 : 1),
         fits(packs <= kKept * kMaxThreads) {}
@@ -362,9 +362,9 @@ class CudaRowNorm : public RowNormOp {
                            : backward_kernel<cuda::BlockTeam, width, T>,
                  rows, buffers, sums);
     cuda::launch(device_.stream(),
-                 {.blocks = cuda::blocks_for(rows.channels, cuda::kLanes),
+                 {.blocks = cuda::blocks_for(rows.channels, cuda::kWarpSize),
                   .blocks_y = buffers.shift_gradient == nullptr ? 1U : 2U,
-                  .threads = kStripWarps * cuda::kLanes},
+                  .threads = kStripWarps * cuda::kWarpSize},
                  add_strips_kernel, rows.channels, std::int64_t{strips}, sums,
                  buffers.scale_gradient, buffers.shift_gradient);
   }

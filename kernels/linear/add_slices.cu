@@ -5,8 +5,6 @@
 namespace fettle::kernels::cuda {
 namespace {
 
-constexpr const char* kName = "linear/add_slices";
-
 // Bound by bytes: it reads the slices and the sums and writes the sums, every access coalesced.
 template <class T>
 __global__ void add_slices_kernel(int slices, std::int64_t count, const T* __restrict__ from,
@@ -22,9 +20,7 @@ __global__ void add_slices_kernel(int slices, std::int64_t count, const T* __res
 
 template <class T>
 void launch_sums(const Device& device, int slices, std::int64_t count, const T* from, float* sums) {
-  const LaunchConfig& config = device.launch_config(kName);
-  launch(device.stream(),
-         going_round(device.multiprocessors(), config, blocks_for(count, config.threads)),
+  launch(device.stream(), strided_shape(device.multiprocessors(), blocks_for(count, kBlockThreads)),
          add_slices_kernel<T>, slices, count, from, sums);
 }
 

@@ -5,19 +5,19 @@
 namespace fettle::kernels::cuda {
 namespace {
 
-template <class T, int kVector>
-__device__ void mask(const Pack<T, kVector>& y, Pack<T, kVector>& dy) {
+template <class T, int kWidth>
+__device__ void mask(const Pack<T, kWidth>& y, Pack<T, kWidth>& dy) {
 #pragma unroll
-  for (int v = 0; v < kVector; ++v) {
+  for (int v = 0; v < kWidth; ++v) {
     if (!(to_float(y.at[v]) > 0)) dy.at[v] = from_float<T>(0.0F);
   }
 }
 
-// Adds up the slices of the block's columns, in order, a thread a column, as add_slices would in a
+// Sums the slices of the block's columns, in order, a thread a column, as add_slices would in a
 // launch of its own. A block has as many threads as columns, or more.
-template <int kVector>
+template <int kWidth>
 __device__ void add_columns(const ColumnSums& sums, const float* slices, float* gradient) {
-  const int columns = sums.lanes * kVector;
+  const int columns = sums.lanes * kWidth;
   const auto column = static_cast<int>(threadIdx.x);
   const int channel = static_cast<int>(blockIdx.y) * columns + column;
   if (column >= columns || channel >= sums.channels) return;
@@ -32,66 +32,65 @@ __device__ void add_columns(const ColumnSums& sums, const float* slices, float* 
 // slices[slice][channel] = sum of dy over the rows of the slice; the last block of some columns
 // adds the slices to the gradient. `y`: nullptr without ReLU; `gradient`: nullptr without bias;
 // `counters`: one for each blockIdx.y.
-template <class T, int kVector>
+template <class T, int kWidth>
 __global__ void sum_columns(ColumnSums sums, const T* y, T* dy, float* slices, unsigned* counters,
                             float* gradient) {
   FETTLE_DYNAMIC_SHARED(float, shared);
-  using Access = Pack<T, kVector>;
-  const ColumnThread<kVector> thread(sums);
-  float total[kVector] = {};
+  const ColumnThread<kWidth> thread(sums);
+  float total[kWidth] = {};
   for (std::int64_t row = thread.row; row < thread.end; row += thread.step * kRowsAtOnce) {
-    Access values[kRowsAtOnce];
+    Pack<T, kWidth> values[kRowsAtOnce];
 #pragma unroll
     for (int r = 0; r < kRowsAtOnce; ++r) {
       const std::int64_t at = (row + r * thread.step) * sums.channels + thread.channel;
       if (row + r * thread.step >= thread.end) break;
-      values[r] = *reinterpret_cast<const Access*>(dy + at);
+      values[r] = load_pack<kWidth>(dy + at);
       if (y == nullptr) continue;
-      mask(*reinterpret_cast<const Access*>(y + at), values[r]);
-      *reinterpret_cast<Access*>(dy + at) = values[r];
+      mask(load_pack<kWidth>(y + at), values[r]);
+      store_pack(values[r], dy + at);
     }
 #pragma unroll
     for (int r = 0; r < kRowsAtOnce; ++r) {
       if (row + r * thread.step >= thread.end) break;
 #pragma unroll
-      for (int v = 0; v < kVector; ++v) total[v] += to_float(values[r].at[v]);
+      for (int v = 0; v < kWidth; ++v) total[v] += to_float(values[r].at[v]);
     }
   }
   if (gradient == nullptr) return;
-  merge_rows<kVector>(sums.lanes, shared, total, [](float a, float b) { return a + b; });
+  merge_rows<kWidth>(sums.lanes, shared, total, [](float a, float b) { return a + b; });
   if (thread.writes(sums)) {
 #pragma unroll
-    for (int v = 0; v < kVector; ++v) {
+    for (int v = 0; v < kWidth; ++v) {
       slices[std::int64_t{blockIdx.x} * sums.channels + thread.channel + v] = total[v];
     }
   }
   if (!is_last_block(gridDim.x, counters + blockIdx.y)) return;
-  add_columns<kVector>(sums, slices, gradient);
+  add_columns<kWidth>(sums, slices, gradient);
 }
 
-int vector_of(DataType type, std::int64_t channels) {
-  return with_type(type, [&](auto zero) { return vector_for<decltype(zero)>(channels); });
+int pack_width_of(DataType type, std::int64_t channels) {
+  return with_type(type, [&](auto zero) { return pack_width_for<decltype(zero)>(channels); });
 }
 
 // Largest of any number of rows: slices never get fewer when rows are added.
 ColumnSums sums_of(const Device& device, DataType type, std::int64_t rows, std::int64_t channels) {
-  return column_sums(device, rows, channels, vector_of(type, channels), kSumThreads);
+  return column_sums(device, rows, channels, pack_width_of(type, channels), kSumThreads);
 }
 
-LaunchShape shape_of(const ColumnSums& sums, int vector) {
-  return launch_shape(sums, vector, kSumThreads, sizeof(float));
+LaunchShape shape_of(const ColumnSums& sums, int width) {
+  return launch_shape(sums, width, kSumThreads, sizeof(float));
 }
 
 std::int64_t bytes_of(const ColumnSums& sums) {
   return std::int64_t{sums.slices} * sums.channels * static_cast<std::int64_t>(sizeof(float));
 }
 
-template <class T, int kVector>
+template <class T, int kWidth>
 void launch_sums(Device& device, const ColumnSums& sums, ConstBuffer y, Buffer dy,
                  float* gradient) {
-  static_assert(kMaxLanes * kVector <= kSumThreads, "a thread adds up one column's slices");
-  const LaunchShape shape = shape_of(sums, kVector);
-  launch(device.stream(), shape, sum_columns<T, kVector>, sums, static_cast<const T*>(y),
+  static_assert(kMaxLanes * kWidth <= kSumThreads, "a thread sums one column's slices");
+  const LaunchShape shape = shape_of(sums, kWidth);
+  launch(device.stream(), shape, sum_columns<T, kWidth>, sums, static_cast<const T*>(y),
          static_cast<T*>(dy), static_cast<float*>(device.scratch(bytes_of(sums))),
          device.counters(shape.blocks_y), gradient);
 }
@@ -105,21 +104,16 @@ BiasGradient::BiasGradient(Device& device, DataType type, std::int64_t channels,
 Status BiasGradient::reserve(std::int64_t max_rows) {
   const ColumnSums sums = sums_of(device_, type_, max_rows, channels_);
   FETTLE_TRY(device_.reserve_scratch(bytes_of(sums)));
-  return device_.reserve_counters(shape_of(sums, vector_of(type_, channels_)).blocks_y);
+  return device_.reserve_counters(shape_of(sums, pack_width_of(type_, channels_)).blocks_y);
 }
 
 void BiasGradient::run(std::int64_t rows, ConstBuffer y, Buffer dy, float* bias_gradient) {
   if (!bias_ && !relu_) return;
   const ColumnSums sums = sums_of(device_, type_, rows, channels_);
-  with_type(type_, [&](auto zero) {
-    using T = decltype(zero);
-    const ConstBuffer mask_by = relu_ ? y : nullptr;
-    float* const gradient = bias_ ? bias_gradient : nullptr;
-    if (vector_for<T>(channels_) == 1) {
-      launch_sums<T, 1>(device_, sums, mask_by, dy, gradient);
-    } else {
-      launch_sums<T, kVectorOf<T>>(device_, sums, mask_by, dy, gradient);
-    }
+  const ConstBuffer mask_by = relu_ ? y : nullptr;
+  float* const gradient = bias_ ? bias_gradient : nullptr;
+  with_packs(type_, channels_, [&](auto zero, auto width) {
+    launch_sums<decltype(zero), width()>(device_, sums, mask_by, dy, gradient);
   });
 }
 

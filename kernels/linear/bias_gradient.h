@@ -1,5 +1,5 @@
 // What the backward pass of a layer with weights does before its products: masks dy by the fused
-// ReLU and adds up the bias gradient, in one pass over dy. Shared by linear layers and
+// ReLU and sums the bias gradient, in one pass over dy. Shared by linear layers and
 // convolutions, ours and the libraries'.
 // A pass over dy and, with ReLU, over y; dy is written back only with ReLU.
 #pragma once

@@ -5,7 +5,7 @@
 // 300 samples, inputs and outputs on, and by bytes, or by being launched at all, below. What can be
 // fused is, then: bias and ReLU in the forward product; the bias gradient in the product for the
 // weights, where no ReLU has to be masked first; the sum into the fp32 gradient in the same (beta
-// 1), so no 16-bit partial sum is ever rounded. With ReLU one pass of ours masks dy and adds up the
+// 1), so no 16-bit partial sum is ever rounded. With ReLU one pass of ours masks dy and sums the
 // bias gradient (bias_gradient.h).
 //
 // A GELU next to the layer is fused, too: forward the product writes what GELU takes and what it
@@ -17,16 +17,18 @@
 //
 // The bias is rounded to the layer's type, as the library wants it and torch.autocast does.
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "base/check.h"
 #include "kernels/cuda/cublaslt.h"
-#include "kernels/cuda/errors.h"
+#include "kernels/cuda/fall_back.h"
 #include "kernels/cuda/plan_cache.h"
 #include "kernels/gelu/cuda.h"
 #include "kernels/linear/add_slices.h"
 #include "kernels/linear/bias_gradient.h"
 #include "kernels/linear/cuda.h"
+#include "kernels/shapes.h"
 
 namespace fettle::kernels {
 namespace {
@@ -34,15 +36,20 @@ namespace {
 using cuda::Epilogue;
 using cuda::MatrixProduct;
 
-// Of one number of samples.
-struct Plans {
-  MatrixProduct forward;
+// Plans for one number of samples. Our own kernels do a pass that is missing here.
+struct Forward {
+  MatrixProduct plain;
+  std::optional<MatrixProduct> gelu = std::nullopt;  // where that can be fused
+};
+struct Backward {
   MatrixProduct input;
   MatrixProduct weights;
-  bool sums_bias = false;  // the last has the bias gradient, too
-  // With GELU, where that can be fused.
-  std::optional<MatrixProduct> forward_gelu = std::nullopt;
-  std::optional<MatrixProduct> input_gelu = std::nullopt;
+  bool sums_bias = false;                            // the product has the bias gradient, too
+  std::optional<MatrixProduct> gelu = std::nullopt;  // instead of `input`
+};
+struct Plans {
+  std::optional<Forward> forward;
+  std::optional<Backward> backward;
 };
 
 Epilogue forward_epilogue(const LinearShape& shape) {
@@ -50,54 +57,104 @@ Epilogue forward_epilogue(const LinearShape& shape) {
   return shape.relu ? Epilogue::kRelu : Epilogue::kNothing;
 }
 
-// With the bias gradient where that can be had.
-Result<std::pair<MatrixProduct, bool>> plan_weights(cuda::Device& device, const LinearShape& shape,
-                                                    const PlanOptions& plan, std::int64_t samples) {
-  const cuda::MatrixShape product{shape.outputs, shape.inputs, samples, /*a_transposed=*/true};
-  cuda::MatrixOptions options{plan.type, DataType::kFloat32, /*add=*/true, plan.tf32};
-  if (shape.bias && !shape.relu) {
-    options.epilogue = Epilogue::kSumOfA;
-    auto fused = MatrixProduct::plan(device, product, options);
-    if (fused.ok()) return std::pair{std::move(fused).value(), true};
-    options.epilogue = Epilogue::kNothing;
-  }
-  FETTLE_ASSIGN(MatrixProduct weights, MatrixProduct::plan(device, product, options));
-  return std::pair{std::move(weights), false};
-}
+// Plans the passes of a layer for one number of samples.
+class Planner {
+ public:
+  Planner(cuda::Device& device, const LinearShape& shape, const PlanOptions& plan,
+          std::int64_t samples)
+      : device_(device), shape_(shape), plan_(plan), samples_(samples) {}
 
-// None where there is no such GELU, or it goes by itself. What is wrong with the library altogether
-// the plain products have told.
-std::optional<MatrixProduct> plan_gelu(cuda::Device& device, std::optional<GeluForm> gelu,
-                                       const cuda::MatrixShape& product,
-                                       const cuda::MatrixOptions& options) {
-  const bool exact_numbers = options.type == DataType::kFloat32 && !options.tf32;
-  if (gelu != GeluForm::kTanh || exact_numbers || product.columns % cuda::kGeluColumns != 0) {
-    return std::nullopt;
+  // Errors: the library's, but for kNotFound where our own kernels may do the pass.
+  Result<std::unique_ptr<Plans>> make() {
+    auto plans = std::make_unique<Plans>();
+    FETTLE_ASSIGN(plans->forward, plan_pass("forward", forward()));
+    FETTLE_ASSIGN(plans->backward, plan_pass("backward", backward()));
+    return plans;
   }
-  auto planned = MatrixProduct::plan(device, product, options);
-  if (!planned.ok()) return std::nullopt;
-  return std::move(planned).value();
-}
 
-Result<std::unique_ptr<Plans>> make_plans(cuda::Device& device, const LinearShape& shape,
-                                          const PlanOptions& plan, std::int64_t samples) {
-  const cuda::MatrixShape of_output{samples, shape.outputs, shape.inputs, /*a_transposed=*/false,
-                                    /*b_transposed=*/true};
-  const cuda::MatrixShape of_input{samples, shape.inputs, shape.outputs};
-  cuda::MatrixOptions options{plan.type, plan.type, /*add=*/false, plan.tf32,
-                              forward_epilogue(shape)};
-  FETTLE_ASSIGN(MatrixProduct forward, MatrixProduct::plan(device, of_output, options));
-  options.epilogue = Epilogue::kNothing;
-  FETTLE_ASSIGN(MatrixProduct input, MatrixProduct::plan(device, of_input, options));
-  FETTLE_ASSIGN(auto weights, plan_weights(device, shape, plan, samples));
-  auto plans = std::make_unique<Plans>(
-      Plans{std::move(forward), std::move(input), std::move(weights.first), weights.second});
-  options.epilogue = shape.bias ? Epilogue::kBiasGelu : Epilogue::kGelu;
-  plans->forward_gelu = plan_gelu(device, shape.gelu_after, of_output, options);
-  options.epilogue = Epilogue::kGeluGradient;
-  plans->input_gelu = plan_gelu(device, shape.gelu_before, of_input, options);
-  return plans;
-}
+ private:
+  // `planned`: of the pass, whose fused_ is what its kernels do besides.
+  template <class Pass>
+  Result<std::optional<Pass>> plan_pass(const char* pass, Result<Pass> planned) {
+    const Implementation by{describe(shape_, plan_, samples_), pass, "cuBLASLt", fused_, ""};
+    return cuda::plan_or_own(device_, by, std::move(planned));
+  }
+
+  Result<Forward> forward() {
+    fused_ = shape_.bias ? "bias" : "";
+    if (shape_.relu) also("ReLU");
+    const cuda::MatrixShape product{samples_, shape_.outputs, shape_.inputs,
+                                    /*a_transposed=*/false, /*b_transposed=*/true};
+    cuda::MatrixOptions options = of_activations();
+    options.epilogue = forward_epilogue(shape_);
+    FETTLE_ASSIGN(MatrixProduct plain, plan(product, options));
+    options.epilogue = shape_.bias ? Epilogue::kBiasGelu : Epilogue::kGelu;
+    FETTLE_ASSIGN(auto gelu, fused_gelu(shape_.gelu_after, product, options));
+    return Forward{std::move(plain), std::move(gelu)};
+  }
+
+  Result<Backward> backward() {
+    fused_.clear();
+    const cuda::MatrixShape product{samples_, shape_.inputs, shape_.outputs};
+    cuda::MatrixOptions options = of_activations();
+    FETTLE_ASSIGN(MatrixProduct input, plan(product, options));
+    FETTLE_ASSIGN(auto weights, of_weights());
+    options.epilogue = Epilogue::kGeluGradient;
+    FETTLE_ASSIGN(auto gelu, fused_gelu(shape_.gelu_before, product, options));
+    return Backward{std::move(input), std::move(weights.first), weights.second, std::move(gelu)};
+  }
+
+  // With the bias gradient if cuBLASLt has it.
+  Result<std::pair<MatrixProduct, bool>> of_weights() {
+    const cuda::MatrixShape product{shape_.outputs, shape_.inputs, samples_, /*a_transposed=*/true};
+    cuda::MatrixOptions options{plan_.type, DataType::kFloat32, /*add=*/true, plan_.tf32};
+    if (shape_.bias && !shape_.relu) {
+      options.epilogue = Epilogue::kSumOfA;
+      FETTLE_ASSIGN(auto fused, if_there(plan(product, options)));
+      if (fused) also("bias gradient");
+      if (fused) return std::pair{std::move(*fused), true};
+      options.epilogue = Epilogue::kNothing;
+    }
+    FETTLE_ASSIGN(MatrixProduct weights, plan(product, options));
+    return std::pair{std::move(weights), false};
+  }
+
+  // None where there is no such GELU, or it is a kernel of its own.
+  Result<std::optional<MatrixProduct>> fused_gelu(std::optional<GeluForm> gelu,
+                                                  const cuda::MatrixShape& product,
+                                                  const cuda::MatrixOptions& options) {
+    const bool exact_numbers = options.type == DataType::kFloat32 && !options.tf32;
+    if (gelu != GeluForm::kTanh || exact_numbers || product.columns % cuda::kGeluColumns != 0) {
+      return std::optional<MatrixProduct>();
+    }
+    FETTLE_ASSIGN(auto fused, if_there(plan(product, options)));
+    if (fused) also("GELU");
+    return fused;
+  }
+
+  static Result<std::optional<MatrixProduct>> if_there(Result<MatrixProduct> planned) {
+    if (planned.ok()) return std::optional<MatrixProduct>(std::move(planned).value());
+    if (planned.error().code != ErrorCode::kNotFound) return planned.error();
+    return std::optional<MatrixProduct>();
+  }
+
+  cuda::MatrixOptions of_activations() const {
+    return {plan_.type, plan_.type, /*add=*/false, plan_.tf32};
+  }
+
+  // Timed for the largest number of samples alone: remainders are rare.
+  Result<MatrixProduct> plan(const cuda::MatrixShape& product, const cuda::MatrixOptions& options) {
+    return MatrixProduct::plan(device_, product, options, samples_ == plan_.max_samples);
+  }
+
+  void also(const char* what) { fused_ += (fused_.empty() ? "" : ", ") + std::string(what); }
+
+  cuda::Device& device_;
+  const LinearShape& shape_;
+  const PlanOptions& plan_;
+  const std::int64_t samples_;
+  std::string fused_;
+};
 
 // nullptr where there is none.
 std::unique_ptr<GeluOp> gelu_by_itself(cuda::Device& device, std::optional<GeluForm> form,
@@ -107,13 +164,11 @@ std::unique_ptr<GeluOp> gelu_by_itself(cuda::Device& device, std::optional<GeluF
 
 class CublasLtLinear : public LinearOp {
  public:
-  CublasLtLinear(cuda::Device& device, const LinearShape& shape, const PlanOptions& plan,
-                 std::unique_ptr<LinearOp> own)
+  CublasLtLinear(cuda::Device& device, const LinearShape& shape, const PlanOptions& plan)
       : device_(device),
         shape_(shape),
         plan_(plan),
         bias_gradient_(device, plan.type, shape.outputs, shape.bias, shape.relu),
-        own_(std::move(own)),
         gelu_after_(gelu_by_itself(device, shape.gelu_after, plan.type)),
         gelu_before_(gelu_by_itself(device, shape.gelu_before, plan.type)) {}
 
@@ -122,59 +177,57 @@ class CublasLtLinear : public LinearOp {
     FETTLE_TRY(bias_gradient_.reserve(plan_.max_samples));
     FETTLE_TRY(device_.reserve_scratch(sums_offset() + sums_bytes()));
     FETTLE_ASSIGN(std::unique_ptr<Plans> plans,
-                  make_plans(device_, shape_, plan_, plan_.max_samples));
+                  Planner(device_, shape_, plan_, plan_.max_samples).make());
+    const bool complete = plans->forward && plans->backward;
     plans_.put(plan_.max_samples, std::move(plans));
-    return success();
+    return complete ? success() : make_own();
   }
 
   void set_weights(const LayerWeights& from) override {
-    own_->set_weights(from);
-    weights_ = from.weights;
-    bias_ = shape_.bias ? from.typed_bias : nullptr;
+    from_ = from;
+    if (own_ != nullptr) own_->set_weights(from);
   }
 
   void forward(std::int64_t samples, ConstBuffer x, Buffer y) override {
-    Plans* plans = plans_for(samples);
-    if (plans == nullptr) return own_->forward(samples, x, y);
-    plans->forward.run(x, weights_, y, bias_);
+    auto& plans = plans_for(samples).forward;
+    if (!plans) return own().forward(samples, x, y);
+    plans->plain.run(x, from_.weights, y, bias());
   }
 
   void forward_gelu(std::int64_t samples, ConstBuffer x, Buffer y, Buffer activated) override {
     CHECK(gelu_after_ != nullptr, "a GELU comes after this layer");
-    Plans* plans = plans_for(samples);
-    if (plans == nullptr) return own_->forward_gelu(samples, x, y, activated);
-    if (plans->forward_gelu) return plans->forward_gelu->run(x, weights_, activated, bias_, y);
-    plans->forward.run(x, weights_, y, bias_);
+    auto& plans = plans_for(samples).forward;
+    if (!plans) return own().forward_gelu(samples, x, y, activated);
+    if (plans->gelu) return plans->gelu->run(x, from_.weights, activated, bias(), y);
+    plans->plain.run(x, from_.weights, y, bias());
     gelu_after_->forward(samples * shape_.outputs, y, activated);
   }
 
   void backward(std::int64_t samples, ConstBuffer x, ConstBuffer y, Buffer dy, Buffer dx,
                 float* weight_gradient, float* bias_gradient) override {
-    Plans* plans = plans_for(samples);
-    if (plans == nullptr) {
-      return own_->backward(samples, x, y, dy, dx, weight_gradient, bias_gradient);
-    }
+    auto& plans = plans_for(samples).backward;
+    if (!plans) return own().backward(samples, x, y, dy, dx, weight_gradient, bias_gradient);
     add_gradients(*plans, samples, x, y, dy, weight_gradient, bias_gradient);
-    if (dx != nullptr) plans->input.run(dy, weights_, dx, nullptr);
+    if (dx != nullptr) plans->input.run(dy, from_.weights, dx, nullptr);
   }
 
   void backward_gelu(std::int64_t samples, ConstBuffer before, ConstBuffer x, ConstBuffer y,
                      Buffer dy, Buffer dx, float* weight_gradient, float* bias_gradient) override {
     CHECK(gelu_before_ != nullptr, "a GELU comes before this layer");
-    Plans* plans = plans_for(samples);
-    if (plans == nullptr) {
-      return own_->backward_gelu(samples, before, x, y, dy, dx, weight_gradient, bias_gradient);
+    auto& plans = plans_for(samples).backward;
+    if (!plans) {
+      return own().backward_gelu(samples, before, x, y, dy, dx, weight_gradient, bias_gradient);
     }
     add_gradients(*plans, samples, x, y, dy, weight_gradient, bias_gradient);
     if (dx == nullptr) return;
-    if (plans->input_gelu) return plans->input_gelu->run(dy, weights_, dx, nullptr, before);
-    plans->input.run(dy, weights_, dx, nullptr);
+    if (plans->gelu) return plans->gelu->run(dy, from_.weights, dx, nullptr, before);
+    plans->input.run(dy, from_.weights, dx, nullptr);
     gelu_before_->backward(samples * shape_.inputs, before, dx, dx);
   }
 
  private:
-  // Of the parameters. Masks dy by a fused ReLU first.
-  void add_gradients(Plans& plans, std::int64_t samples, ConstBuffer x, ConstBuffer y, Buffer dy,
+  // Gradients of the parameters. Masks dy by a fused ReLU first.
+  void add_gradients(Backward& plans, std::int64_t samples, ConstBuffer x, ConstBuffer y, Buffer dy,
                      float* weight_gradient, float* bias_gradient) {
     if (!plans.sums_bias) bias_gradient_.run(samples, y, dy, bias_gradient);
     float* sums = plans.sums_bias ? scratch_sums() : nullptr;
@@ -182,14 +235,29 @@ class CublasLtLinear : public LinearOp {
     if (sums != nullptr) cuda::add_slices(device_, 1, shape_.outputs, sums, bias_gradient);
   }
 
-  // A size that only we have an algorithm for is ours: nullptr.
-  Plans* plans_for(std::int64_t samples) {
-    return plans_.find(samples, [&](std::int64_t count) {
-      auto made = make_plans(device_, shape_, plan_, count);
-      if (!made.ok()) cuda::say_ours_does_it(made.error());
-      return made.ok() ? std::move(made).value() : nullptr;
+  Plans& plans_for(std::int64_t samples) {
+    return *plans_.find(samples, [&](std::int64_t count) {
+      auto made = Planner(device_, shape_, plan_, count).make();
+      CHECK(made.ok(), made.error().message);
+      return std::move(made).value();
     });
   }
+
+  // Made when a pass first needs it: its workspace is large.
+  Status make_own() {
+    FETTLE_ASSIGN(own_, own_linear(device_, shape_, plan_));
+    own_->set_weights(from_);
+    return success();
+  }
+  LinearOp& own() {
+    if (own_ == nullptr) {
+      const Status made = make_own();
+      CHECK(made.ok(), made.error().message);
+    }
+    return *own_;
+  }
+
+  ConstBuffer bias() const { return shape_.bias ? from_.typed_bias : nullptr; }
 
   // Behind the library's workspace.
   static constexpr std::int64_t sums_offset() { return MatrixProduct::kWorkspaceBytes; }
@@ -205,19 +273,17 @@ class CublasLtLinear : public LinearOp {
   const LinearShape shape_;
   const PlanOptions plan_;
   cuda::BiasGradient bias_gradient_;
-  std::unique_ptr<LinearOp> own_;
   std::unique_ptr<GeluOp> gelu_after_, gelu_before_;  // nullptr: there is none
+  std::unique_ptr<LinearOp> own_;                     // nullptr as long as nothing needs it
   cuda::PlanCache<Plans> plans_;
-  ConstBuffer weights_ = nullptr;
-  ConstBuffer bias_ = nullptr;
+  LayerWeights from_;
 };
 
 }  // namespace
 
 Result<std::unique_ptr<LinearOp>> cublaslt_linear(cuda::Device& device, const LinearShape& shape,
                                                   const PlanOptions& plan) {
-  FETTLE_ASSIGN(auto own, own_linear(device, shape, plan));
-  auto op = std::make_unique<CublasLtLinear>(device, shape, plan, std::move(own));
+  auto op = std::make_unique<CublasLtLinear>(device, shape, plan);
   FETTLE_TRY(op->prepare());
   return std::unique_ptr<LinearOp>(std::move(op));
 }

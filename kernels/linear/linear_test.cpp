@@ -75,7 +75,7 @@ TEST_P(Linear, AgreesWithTheReference) {
       if (!made.ok() && type != DataType::kFloat32) continue;
       auto op = must(std::move(made));
       auto reference = must(backend("reference")->linear(shape, {128, type}));
-      for (const std::int64_t samples : {128, 1, 7, 33}) {
+      for (const std::int64_t samples : {128, 1, 33}) {
         const WeightedInput input = input_for(shape, samples);
         expect_close(run(*op, type, input), run(*reference, type, input),
                      type == DataType::kFloat32 ? 2e-6 : 1e-2, describe(shape, samples));
@@ -85,9 +85,12 @@ TEST_P(Linear, AgreesWithTheReference) {
 }
 
 TEST_P(Linear, GivesTheSameBitsForTheSameBatch) {
-  const LinearShape shape{70, 90, true, true};
-  auto op = must(backend(GetParam())->linear(shape, {600, DataType::kFloat32}));
-  expect_same_bits(*op, DataType::kFloat32, input_for(shape, 600));
+  const LinearShape shape{72, 96, true, true};
+  for (const DataType type : kTypes) {  // in 16 bits it is another library's kernel on a GPU
+    auto made = backend(GetParam())->linear(shape, {600, type});
+    if (!made.ok() && type != DataType::kFloat32) continue;
+    expect_same_bits(*must(std::move(made)), type, input_for(shape, 600));
+  }
 }
 
 TEST_P(Linear, RefusesShapesWithoutSense) {

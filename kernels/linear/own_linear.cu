@@ -11,15 +11,15 @@ using cuda::AcrossDepth;
 using cuda::AlongDepth;
 using cuda::ProductSize;
 
-class SimpleLinear : public LinearOp {
+class OwnLinear : public LinearOp {
  public:
-  SimpleLinear(cuda::Device& device, const LinearShape& shape, DataType type)
+  OwnLinear(cuda::Device& device, const LinearShape& shape, DataType type)
       : device_(device),
         shape_(shape),
         type_(type),
         bias_gradient_(device, type, shape.outputs, shape.bias, shape.relu) {}
 
-  // What calls of up to so many samples need of the workspace.
+  // Reserves the workspace for calls of up to `max_samples`.
   Status reserve(std::int64_t max_samples) {
     FETTLE_TRY(bias_gradient_.reserve(max_samples));
     return device_.reserve_scratch(
@@ -99,7 +99,7 @@ class SimpleLinear : public LinearOp {
                    rows<AcrossDepth<T>>(weights_, shape_.inputs), store);
   }
 
-  // Of the parameters. Masks dy by a fused ReLU first.
+  // Gradients of the parameters. Masks dy by a fused ReLU first.
   void add_gradients(std::int64_t samples, ConstBuffer x, ConstBuffer y, Buffer dy,
                      float* weight_gradient, float* bias_gradient) {
     bias_gradient_.run(samples, y, dy, bias_gradient);
@@ -132,7 +132,7 @@ class SimpleLinear : public LinearOp {
 Result<std::unique_ptr<LinearOp>> own_linear(cuda::Device& device, const LinearShape& shape,
                                              const PlanOptions& plan) {
   FETTLE_TRY(cuda::check_product(plan.max_samples, shape.outputs, shape.inputs));
-  auto op = std::make_unique<SimpleLinear>(device, shape, plan.type);
+  auto op = std::make_unique<OwnLinear>(device, shape, plan.type);
   FETTLE_TRY(op->reserve(plan.max_samples));
   return std::unique_ptr<LinearOp>(std::move(op));
 }

@@ -44,7 +44,7 @@ struct ProductOutput {
 // Whether this processor can.
 bool has_fast_product(DataType type);
 
-// The width for packing A of so many rows: tiles of even height, at most kTileRows.
+// The width for packing A with `rows` rows: tiles of even height, at most kTileRows.
 std::int64_t tile_rows_for(std::int64_t rows);
 
 // C from packed A (any width up to kTileRows) and packed B (of width kTileColumns), both of `type`

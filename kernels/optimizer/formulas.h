@@ -14,9 +14,10 @@
 //
 // Each is a struct: its constructor works out what is the same for all weights (in double), the
 // call updates one weight. No branch depends on data, so the loops around them vectorise. Written
-// once, used by the loops of every CPU backend and by the GPU's kernels (cuda.cu). Nothing here is
-// reordered by vectorising, products and sums are rounded one by one (-ffp-contract=off, under nvcc
-// -fmad=false), and +, -, *, /, sqrt are those of IEEE 754: so all backends give the same bits.
+// once, used by the loops of every CPU backend and by the GPU's kernels (optimizer.cu). Nothing
+// here is reordered by vectorising, products and sums are rounded one by one (-ffp-contract=off,
+// under nvcc -fmad=false), and +, -, *, /, sqrt are those of IEEE 754: so all backends give the
+// same bits.
 #pragma once
 
 #include <cmath>
@@ -44,10 +45,10 @@ struct SgdFormula {
                                 const StepControl& step)
       : scale(step.gradient_scale),
         rate(step.learning_rate),
-        momentum(s.momentum),
+        momentum(static_cast<float>(s.momentum)),
         decay(weight_decay),
         direct(s.nesterov ? 1.0F : 0.0F),
-        buffered(s.nesterov ? s.momentum : 1.0F) {}
+        buffered(s.nesterov ? static_cast<float>(s.momentum) : 1.0F) {}
 
   // `state2` is not used.
   FETTLE_HOST_DEVICE void operator()(float& weight, float gradient, float& buffer, float&) const {
@@ -67,10 +68,10 @@ struct AdamFormula {
       : scale(step.gradient_scale),
         decay(decoupled ? 0 : weight_decay),
         keep(decoupled ? static_cast<float>(1 - double{step.learning_rate} * weight_decay) : 1.0F),
-        blend1(static_cast<float>(1 - double{s.beta1})),
-        beta2(s.beta2),
-        blend2(static_cast<float>(1 - double{s.beta2})),
-        epsilon(s.epsilon) {
+        blend1(static_cast<float>(1 - s.beta1)),
+        beta2(static_cast<float>(s.beta2)),
+        blend2(static_cast<float>(1 - s.beta2)),
+        epsilon(static_cast<float>(s.epsilon)) {
     rate = static_cast<float>(step.learning_rate / (1 - power(s.beta1, step.updates)));
     root_correction = static_cast<float>(std::sqrt(1 - power(s.beta2, step.updates)));
   }
@@ -93,11 +94,11 @@ struct RmspropFormula {
                                     const StepControl& step)
       : scale(step.gradient_scale),
         rate(step.learning_rate),
-        momentum(s.momentum),
+        momentum(static_cast<float>(s.momentum)),
         decay(weight_decay),
-        smoothing(s.smoothing),
-        blend(static_cast<float>(1 - double{s.smoothing})),
-        epsilon(s.epsilon) {}
+        smoothing(static_cast<float>(s.smoothing)),
+        blend(static_cast<float>(1 - s.smoothing)),
+        epsilon(static_cast<float>(s.epsilon)) {}
 
   FETTLE_HOST_DEVICE void operator()(float& weight, float gradient, float& mean_square,
                                      float& buffer) const {

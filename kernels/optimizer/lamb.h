@@ -27,10 +27,10 @@ struct LambFormula {
       : scale(step.gradient_scale),
         rate(step.learning_rate),
         decay(weight_decay),
-        blend1(static_cast<float>(1 - double{s.beta1})),
-        beta2(s.beta2),
-        blend2(static_cast<float>(1 - double{s.beta2})),
-        epsilon(s.epsilon) {
+        blend1(static_cast<float>(1 - s.beta1)),
+        beta2(static_cast<float>(s.beta2)),
+        blend2(static_cast<float>(1 - s.beta2)),
+        epsilon(static_cast<float>(s.epsilon)) {
     correction1 = static_cast<float>(1 - power(s.beta1, step.updates));
     root_correction = static_cast<float>(std::sqrt(1 - power(s.beta2, step.updates)));
   }

@@ -17,7 +17,7 @@
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/last_block.cuh"
 #include "kernels/cuda/launch.h"
-#include "kernels/cuda/numbers.h"
+#include "kernels/cuda/packs.h"
 #include "kernels/cuda/reduce.h"
 #include "kernels/optimizer/cuda.h"
 #include "kernels/optimizer/formulas.h"
@@ -28,9 +28,7 @@ namespace fettle::kernels {
 namespace cuda {
 namespace {
 
-// Of blocks that add up: not tuned.
-constexpr unsigned kThreads = 256;
-constexpr LaunchConfig kSumConfig{kThreads, 8};
+constexpr unsigned kThreads = kBlockThreads;
 constexpr unsigned kSquaresBlocks = kSquaresScratch / sizeof(double);
 constexpr std::int64_t kSquaresPerBlock = 4096;  // at least
 
@@ -49,16 +47,16 @@ __device__ auto formula_of(const UpdateSettings& settings, float decay, const St
 
 // ---- Arrays, N numbers at a time ---------------------------------------------------------------
 
-// Of an array that is not there, zeros.
+// Zeros for an array that is not there.
 template <int N>
 __device__ __forceinline__ Pack<float, N> load(const float* from, std::int64_t at) {
   if (from == nullptr) return {};
-  return *reinterpret_cast<const Pack<float, N>*>(from + at);
+  return load_pack<N>(from + at);
 }
 
 template <int N>
 __device__ __forceinline__ void store(const Pack<float, N>& values, float* to, std::int64_t at) {
-  if (to != nullptr) *reinterpret_cast<Pack<float, N>*>(to + at) = values;
+  if (to != nullptr) store_pack(values, to + at);
 }
 
 template <class T, int N>
@@ -66,7 +64,7 @@ __device__ __forceinline__ void store_as(const Pack<float, N>& values, std::uint
   Pack<T, N> rounded;
 #pragma unroll
   for (int i = 0; i < N; ++i) rounded.at[i] = from_float<T>(values.at[i]);
-  *reinterpret_cast<Pack<T, N>*>(to) = rounded;
+  store_pack(rounded, reinterpret_cast<T*>(to));
 }
 
 template <int N>
@@ -143,7 +141,7 @@ struct Update {
 };
 
 template <UpdateRule kRule>
-__global__ void __launch_bounds__(kMostThreads)
+__global__ void __launch_bounds__(kThreads)
     update(UpdateView view, UpdateSettings settings, const StepControl* control) {
   if (control->apply == 0) return;
   for_each_chunk<kRule>(
@@ -236,7 +234,7 @@ __global__ void __launch_bounds__(kThreads) lamb_ratios(UpdateView view, const S
   if (threadIdx.x == 0) ratios[blockIdx.x] = lamb_ratio(sums.weights, sums.directions);
 }
 
-__global__ void __launch_bounds__(kMostThreads)
+__global__ void __launch_bounds__(kThreads)
     lamb_weights(UpdateView view, UpdateSettings settings, const StepControl* control,
                  const double* ratios) {
   if (control->apply == 0) return;
@@ -252,7 +250,7 @@ __global__ void __launch_bounds__(kMostThreads)
 
 // ---- Sums of squares ---------------------------------------------------------------------------
 
-// Block b takes elements b * per_block and on; the last one to end adds up what all have.
+// Block b sums per_block elements from b * per_block on; the block that ends last sums those.
 __global__ void __launch_bounds__(kThreads)
     sum_squares(std::int64_t count, std::int64_t per_block, const float* values, double* of_blocks,
                 unsigned* counter, double* result) {
@@ -289,8 +287,8 @@ UpdateKernel kernel_of(UpdateRule rule) {
   }
 }
 
-LaunchShape shape_of(const Device& device, const UpdateView& view, const LaunchConfig& config) {
-  return going_round(device.multiprocessors(), config, static_cast<unsigned>(view.chunk_count));
+LaunchShape shape_of(const Device& device, const UpdateView& view) {
+  return strided_shape(device.multiprocessors(), static_cast<unsigned>(view.chunk_count));
 }
 
 class CudaUpdate final : public UpdateOp {
@@ -301,8 +299,7 @@ class CudaUpdate final : public UpdateOp {
   void run(const StepControl* control) override {
     const UpdateView view = table_.view();
     if (view.chunk_count == 0) return;
-    const LaunchConfig& config = device_.launch_config("optimizer/update");
-    launch(device_.stream(), shape_of(device_, view, config), kernel_, view, settings_, control);
+    launch(device_.stream(), shape_of(device_, view), kernel_, view, settings_, control);
   }
 
  private:
@@ -330,14 +327,13 @@ class CudaLamb final : public UpdateOp {
     if (view.chunk_count == 0) return;
     auto* const squares = static_cast<Squares*>(squares_->data());
     auto* const ratios = static_cast<double*>(ratios_->data());
-    launch(device_.stream(), shape_of(device_, view, kSumConfig), lamb_moments, view, settings_,
-           control, squares);
+    launch(device_.stream(), shape_of(device_, view), lamb_moments, view, settings_, control,
+           squares);
     const LaunchShape block_a_part{.blocks = static_cast<unsigned>(view.part_count),
                                    .threads = kThreads};
     launch(device_.stream(), block_a_part, lamb_ratios, view, control, squares, ratios);
-    const LaunchConfig& config = device_.launch_config("optimizer/lamb_weights");
-    launch(device_.stream(), shape_of(device_, view, config), lamb_weights, view, settings_,
-           control, ratios);
+    launch(device_.stream(), shape_of(device_, view), lamb_weights, view, settings_, control,
+           ratios);
   }
 
  private:
@@ -364,7 +360,7 @@ void cuda_sum_of_squares(cuda::Device& device, std::int64_t count, const float* 
   using cuda::kSquaresBlocks, cuda::kSquaresPerBlock, cuda::kThreads;
   const std::int64_t per_block =
       std::max(kSquaresPerBlock, (count + kSquaresBlocks - 1) / kSquaresBlocks);
-  // Of nothing one block makes 0.
+  // If there is nothing to sum, one block writes 0.
   const auto blocks =
       static_cast<unsigned>(std::max<std::int64_t>((count + per_block - 1) / per_block, 1));
   auto* const of_blocks = static_cast<double*>(device.scratch(kSquaresScratch));

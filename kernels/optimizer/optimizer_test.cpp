@@ -49,13 +49,17 @@ void update(Backend& backend, UpdateRule rule, const UpdateSettings& settings, f
 }
 
 UpdateSettings settings_of(const Json& s) {
+  const auto number = [&](std::string_view key, double otherwise) {
+    const Json* const found = s.find(key);
+    return found == nullptr ? otherwise : found->as_double();
+  };
   UpdateSettings settings;
-  settings.momentum = number_of(s, "momentum", 0);
+  settings.momentum = number("momentum", 0);
   settings.nesterov = boolean_of(s, "nesterov");
-  settings.beta1 = number_of(s, "beta1", settings.beta1);
-  settings.beta2 = number_of(s, "beta2", settings.beta2);
-  settings.epsilon = number_of(s, "epsilon", settings.epsilon);
-  settings.smoothing = number_of(s, "smoothing", settings.smoothing);
+  settings.beta1 = number("beta1", settings.beta1);
+  settings.beta2 = number("beta2", settings.beta2);
+  settings.epsilon = number("epsilon", settings.epsilon);
+  settings.smoothing = number("smoothing", settings.smoothing);
   return settings;
 }
 
@@ -81,7 +85,7 @@ TEST_P(Optimizer, AgreesWithPyTorchStepByStep) {
 TEST_P(Optimizer, IsTheSameInEveryBackendBitForBit) {
   for (const auto& [name, rule] : kRules) {
     UpdateSettings settings;
-    settings.momentum = 0.9F;
+    settings.momentum = 0.9;
     State found = start(random_floats(5001, 1));
     State expected = start(random_floats(5001, 1));
     for (std::int64_t number = 1; number <= 3; ++number) {
@@ -191,7 +195,7 @@ TEST_P(Optimizer, UpdatesPartsOfAnySizeAnywhereBitForBit) {
   const Floats gradient = random_floats(21396, 2);
   for (const auto& [name, rule] : kRules) {
     for (const DataType rounded : {DataType::kBFloat16, DataType::kFloat16}) {
-      const UpdateSettings settings{.momentum = 0.9F, .nesterov = true};
+      const UpdateSettings settings{.momentum = 0.9, .nesterov = true};
       State found = start(random_floats(std::ssize(gradient), 1)), expected = found;
       const auto update = tested->update(rule, parts_of(found, gradient, rounded), settings);
       const auto same = reference->update(rule, parts_of(expected, gradient, rounded), settings);
@@ -207,6 +211,19 @@ TEST_P(Optimizer, UpdatesPartsOfAnySizeAnywhereBitForBit) {
       EXPECT_EQ(found.rounded, expected.rounded) << name;
     }
   }
+}
+
+// PyTorch takes 1 - beta2 in double: of 0.999 that is 0.001 to the last bit of a float.
+TEST_P(Optimizer, BlendsByDoublePrecisionSettings) {
+  for (const UpdateRule rule : {UpdateRule::kAdam, UpdateRule::kLamb}) {
+    State state = start(Floats(8));
+    update(*backend(GetParam()), rule, {}, 0, step(1), Floats(8, 1.0F), state);
+    for (const float first : state.state1) EXPECT_EQ(first, static_cast<float>(1 - 0.9));
+    for (const float second : state.state2) EXPECT_EQ(second, 0.001F);
+  }
+  State state = start(Floats(8));
+  update(*backend(GetParam()), UpdateRule::kRmsProp, {}, 0, step(1), Floats(8, 1.0F), state);
+  for (const float mean : state.state1) EXPECT_EQ(mean, static_cast<float>(1 - 0.99));
 }
 
 TEST_P(Optimizer, AgreesWithTheReferenceAfterManyUpdates) {

@@ -43,7 +43,7 @@ FETTLE_HOST_DEVICE inline double dlogits_scale(const StepSettings& settings,
   return settings.scales_loss ? loss_scale.scale / settings.batch_divisor : 1;
 }
 
-// Before the first step of a training, or of what goes on from a checkpoint.
+// Before the first step of a training, also of one that resumes from a checkpoint.
 FETTLE_HOST_DEVICE inline StepControl first_control(const StepSettings& settings,
                                                     std::int64_t updates = 0,
                                                     const LossScale& loss_scale = {}) {
@@ -119,7 +119,7 @@ FETTLE_HOST_DEVICE inline void decide(const StepSettings& settings, const StepSu
   control.dlogits_scale = static_cast<float>(dlogits_scale(settings, control.loss_scale));
 }
 
-// Where a step leaves a running statistic. `sum`: over its samples.
+// A running statistic after a step. `sum`: over its samples.
 FETTLE_HOST_DEVICE inline float statistic_after(const StepControl& control, float before,
                                                 float sum) {
   if (control.apply == 0) return before;

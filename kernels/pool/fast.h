@@ -2,7 +2,7 @@
 // up to rounding.
 //
 // The place of each maximum is kept in 16 bits. Where windows do not
-// overlap, backward writes every gradient once; where they do, it adds up one image in fp32.
+// overlap, backward writes every gradient once; where they do, it sums one image in fp32.
 #pragma once
 
 #include <memory>

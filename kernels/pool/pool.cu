@@ -164,7 +164,7 @@ class CudaPool : public PoolOp {
 
   void forward(std::int64_t samples, ConstBuffer x, Buffer y) override {
     cuda::with_width<kWidth>(uses_packs(x, y), [&](auto width) {
-      const cuda::LaunchShape grid = grid_over(samples, shape_.output(), width, "pool/forward");
+      const cuda::LaunchShape grid = grid_over(samples, shape_.output(), width);
       const auto* from = static_cast<const T*>(x);
       auto* to = static_cast<T*>(y);
       if (places_ == nullptr) {
@@ -180,7 +180,7 @@ class CudaPool : public PoolOp {
   void backward(std::int64_t samples, ConstBuffer, ConstBuffer, ConstBuffer dy,
                 Buffer dx) override {
     cuda::with_width<kWidth>(uses_packs(dy, dx), [&](auto width) {
-      const cuda::LaunchShape grid = grid_over(samples, shape_.input, width, "pool/backward");
+      const cuda::LaunchShape grid = grid_over(samples, shape_.input, width);
       cuda::launch(device_.stream(), grid,
                    places_ == nullptr ? backward_kernel<PoolKind::kAverage, width(), T, Place>
                                       : backward_kernel<PoolKind::kMax, width(), T, Place>,
@@ -197,10 +197,8 @@ class CudaPool : public PoolOp {
            cuda::is_aligned<kWidth>(static_cast<const T*>(to));
   }
 
-  cuda::LaunchShape grid_over(std::int64_t samples, const ImageShape& image, int width,
-                              std::string_view kernel) const {
-    return cuda::grid_over(samples * image.height, image.width * (image.channels / width),
-                           device_.launch_config(kernel).threads);
+  cuda::LaunchShape grid_over(std::int64_t samples, const ImageShape& image, int width) const {
+    return cuda::grid_over(samples * image.height, image.width * (image.channels / width));
   }
 
   Place* places() const {

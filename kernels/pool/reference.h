@@ -4,7 +4,8 @@
 //             NaN counts as largest, as in PyTorch.
 //   average   y = mean of the window; the gradient is spread evenly
 //
-// Windows may overlap (stride smaller than the kernel): gradients add up, in order of the windows.
+// Windows may overlap (stride smaller than the kernel): gradients are summed, in order of the
+// windows.
 #pragma once
 
 #include <memory>

@@ -32,7 +32,7 @@ class Floats {
     return target(buffer);
   }
 
-  // Where to compute what will be written to `to`. nullptr stays nullptr.
+  // The fp32 buffer in which to compute what write() puts into `to`. nullptr stays nullptr.
   float* target(Buffer to) {
     if (type_ == DataType::kFloat32 || to == nullptr) return static_cast<float*>(to);
     return scratch_.data();

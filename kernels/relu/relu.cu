@@ -21,12 +21,12 @@ class CudaRelu : public ReluOp {
   explicit CudaRelu(cuda::Device& device) : device_(device) {}
 
   void forward(std::int64_t count, ConstBuffer x, Buffer y) override {
-    cuda::map(device_, "relu/forward", count, Relu(), static_cast<T*>(y), static_cast<const T*>(x));
+    cuda::map(device_, count, Relu(), static_cast<T*>(y), static_cast<const T*>(x));
   }
 
   void backward(std::int64_t count, ConstBuffer y, ConstBuffer dy, Buffer dx) override {
-    cuda::map(device_, "relu/backward", count, ReluGradient(), static_cast<T*>(dx),
-              static_cast<const T*>(y), static_cast<const T*>(dy));
+    cuda::map(device_, count, ReluGradient(), static_cast<T*>(dx), static_cast<const T*>(y),
+              static_cast<const T*>(dy));
   }
 
  private:

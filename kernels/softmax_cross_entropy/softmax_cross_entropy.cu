@@ -14,8 +14,8 @@
 // 16 bytes of memory, not of the row: the row's first and last pack are partial, and read and
 // written one by one.
 //
-// The sums: each team adds up its rows' losses in double, in order, and the block that ends last
-// adds up the teams. Neither how many teams there are nor the order of that sum depends on the GPU.
+// The sums: each team sums its rows' losses in double, in order, and the block that ends last
+// sums the teams. Neither how many teams there are nor the order of that sum depends on the GPU.
 #include <algorithm>
 
 #include "base/check.h"
@@ -41,7 +41,7 @@ struct LossSettings {
   const float* gradient_scale = nullptr;
 };
 
-// What a team's rows add up to.
+// The sums of a team's rows.
 struct TeamSums {
   double loss = 0;
   std::int64_t correct = 0;
@@ -230,11 +230,11 @@ __global__ void __launch_bounds__(kMaxThreads, 2)
 
 // ---- On the host -------------------------------------------------------------------------------
 
-// Who shares a row of at most `packs` packs of so many bytes.
+// Which team shares a row of at most `packs` packs.
 struct TeamChoice {
   TeamChoice(int packs, std::size_t pack_bytes)
       : warp(packs <= kPacksOfWarp),
-        threads(warp ? kWarps * cuda::kLanes : kMaxThreads),
+        threads(warp ? kWarps * cuda::kWarpSize : kMaxThreads),
         teams_of_block(warp ? kWarps : 1),
         shared_bytes(static_cast<std::size_t>(teams_of_block * packs) * pack_bytes),
         kept(shared_bytes <= kMaxSharedBytes) {}

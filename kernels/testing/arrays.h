@@ -22,6 +22,13 @@ using Floats = std::vector<float>;
 // A backend may refuse the 16-bit ones.
 constexpr DataType kTypes[] = {DataType::kFloat32, DataType::kBFloat16, DataType::kFloat16};
 
+// Whether the backend "cuda" is that of a GPU, not the emulated one.
+#ifdef FETTLE_GPU_TESTS
+inline constexpr bool kOnGpu = true;
+#else
+inline constexpr bool kOnGpu = false;
+#endif
+
 // A Buffer of either type that is filled from, and read as, fp32 numbers.
 class Array {
  public:

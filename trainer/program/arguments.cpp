@@ -31,18 +31,6 @@ Status read_number(string_view option, string_view text, T& to) {
   return success();
 }
 
-// Also as people write large numbers: 1e8.
-Status read_elements(string_view text, std::int64_t& to) {
-  constexpr double kMost = 1LL << 40;
-  double number = 0;
-  FETTLE_TRY(read_number("elements", text, number));
-  if (!(number >= 1 && number <= kMost) || number != std::floor(number)) {
-    return wrong_value("elements", text, "a whole number from 1 to 2^40");
-  }
-  to = static_cast<std::int64_t>(number);
-  return success();
-}
-
 Status read_gpus(string_view text, std::int64_t& to) {
   constexpr std::int64_t kMost = 64;
   FETTLE_TRY(read_number("gpus", text, to));
@@ -74,10 +62,9 @@ Status set(string_view /*text*/, Arguments& to) {
 
 constexpr string_view kTraining = "Training, with a trainer's configuration as FILE";
 constexpr string_view kPlanning = "Without training";
-constexpr string_view kKernels = "Kernels on a GPU (backend cuda)";
 constexpr string_view kBenchmarks = "Benchmarks";
 constexpr string_view kGeneral = "General";
-constexpr string_view kSections[] = {kTraining, kPlanning, kKernels, kBenchmarks, kGeneral};
+constexpr string_view kSections[] = {kTraining, kPlanning, kBenchmarks, kGeneral};
 
 struct Option {
   string_view section;
@@ -131,30 +118,6 @@ const Option kOptions[] = {
      [](string_view text, Arguments& to) { return read_output(text, to.as_json); }},
     {kPlanning, "backends", "", "print which backends this build and machine have, as JSON",
      set<&Arguments::backends>},
-    {kKernels, "tune-kernels", "",
-     "measure which launch configuration of each kernel is the fastest on this GPU, keep them for "
-     "later trainings, and print a table (--output)",
-     set<&Arguments::tune_kernels>},
-    {kKernels, "time-kernel", "NAME",
-     "print how many microseconds one kernel takes, as a line that a Study reads "
-     "(examples/kernel-launch.yaml); an unknown NAME lists the kernels",
-     [](string_view text, Arguments& to) {
-       to.launch.kernel = text;
-       return success();
-     }},
-    {kKernels, "blocks-per-multiprocessor", "N",
-     "with --time-kernel: this many blocks (what an untuned training uses)",
-     [](string_view text, Arguments& to) {
-       return read_number("blocks-per-multiprocessor", text,
-                          to.launch.blocks_per_multiprocessor.emplace());
-     }},
-    {kKernels, "keep", "", "with --time-kernel: keep this configuration for later trainings",
-     [](string_view, Arguments& to) {
-       to.launch.keep = true;
-       return success();
-     }},
-    {kKernels, "elements", "N", "measure on N elements (33554432)",
-     [](string_view text, Arguments& to) { return read_elements(text, to.launch.elements); }},
     {kBenchmarks, "bench", "MODEL",
      "measure the training loop on synthetic samples; MODEL is mlp, cnn, resnet9, resnet18, "
      "resnet50, chargpt or gpt2",
@@ -177,11 +140,9 @@ const Option kOptions[] = {
      [](string_view text, Arguments& to) {
        return read_name("backend", text, to.bench.training.backend);
      }},
-    {kBenchmarks, "threads", "N", "threads of the CPU; with --time-kernel, of a block",
-     [](string_view text, Arguments& to) -> Status {
-       FETTLE_TRY(read_number("threads", text, to.launch.threads.emplace()));
-       to.bench.training.threads = *to.launch.threads;
-       return success();
+    {kBenchmarks, "threads", "N", "threads of the CPU",
+     [](string_view text, Arguments& to) {
+       return read_number("threads", text, to.bench.training.threads);
      }},
     {kBenchmarks, "batch", "N", "samples of an optimiser step (128)",
      [](string_view text, Arguments& to) {
@@ -205,8 +166,13 @@ constexpr Entry kEnvironment[] = {
      "directory of decompressed data files, or \"off\" (fettle/data below $XDG_CACHE_HOME or "
      "~/.cache)"},
     {"FETTLE_KERNEL_CACHE",
-     "directory of what was measured on this GPU, or \"off\" (fettle/kernels below "
-     "$XDG_CACHE_HOME or ~/.cache)"},
+     "directory of the library plans that were timed on this kind of GPU, or \"off\" "
+     "(fettle/kernels "
+     "below $XDG_CACHE_HOME or ~/.cache)"},
+    {"FETTLE_CUDA_PLANS", "\"first\": run the plans that libraries rank first, and time none"},
+    {"FETTLE_CUDA_STRICT",
+     "\"1\": an error where a library has no plan, instead of our own kernels"},
+    {"FETTLE_CUDA_OWN", "\"1\": our own kernels alone"},
     {"FETTLE_REPORT",
      "\"kubernetes\": in a pod, also write status.report of the Trial, and stop when its spec says "
      "so"},

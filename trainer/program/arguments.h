@@ -11,7 +11,6 @@
 #include "base/result.h"
 #include "trainer/bench.h"
 #include "trainer/process_task.h"
-#include "trainer/tune.h"
 
 namespace fettle::trainer {
 
@@ -24,8 +23,6 @@ struct Arguments {
   std::optional<std::int64_t> profiled_steps;
   std::string trace;  // "": beside the checkpoints
   bool backends = false;
-  bool tune_kernels = false;
-  TimedLaunch launch;  // of the kernel that is timed, if it has a name
   bool as_json = false;
   std::optional<std::int64_t> workers;
   bool help = false;

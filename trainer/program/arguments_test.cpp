@@ -64,7 +64,6 @@ TEST(Arguments, WhatIsWrongIsNamedWithTheWayOut) {
       {{"--seed", "-1"}, "--seed is \"-1\""},
       {{"--dry-run=yes"}, "--dry-run takes no value"},
       {{"--gpus", "65"}, "--gpus is \"65\", expected a number from 1 to 64"},
-      {{"--elements", "1.5"}, "--elements is \"1.5\", expected a whole number from 1 to 2^40"},
       {{"--output", "xml"}, "--output is \"xml\", expected text or json"},
       {{"--precision", "fp8"}, "--precision has no \"fp8\""},
       {{"a.json", "b.json"}, "more than one file: a.json and b.json"},

@@ -19,8 +19,6 @@ int run(int argc, char** argv) {
     return 0;
   }
   if (arguments->backends) return print_backends();
-  if (arguments->tune_kernels) return tune_kernels_and_keep(*arguments);
-  if (!arguments->launch.kernel.empty()) return time_one_kernel(*arguments);
   if (arguments->benches) return bench(*arguments);
   if (arguments->file.empty()) {
     return fail(invalid("no trial: set FETTLE_TRIAL or name a file; see fettle-trainer --help"));

@@ -6,7 +6,6 @@
 
 #include "api/names.h"
 #include "base/json.h"
-#include "kernels/backends/cuda/loader.h"
 #include "trainer/dry_run.h"
 #include "trainer/open_backend.h"
 #include "trainer/process_task.h"
@@ -25,23 +24,6 @@ Result<DryRun> plan_without_training(const Arguments& arguments) {
   const TrainingWorld world = world_of(
       data, std::max<std::int64_t>(arguments.workers.value_or(of_trial), 1) * process.gpus);
   return plan_run(config, plan, world, memory_there(config.training, process.gpus));
-}
-
-Status tune(const Arguments& arguments) {
-  FETTLE_ASSIGN(const auto timer, kernels::load_kernel_timer(kernels::cuda_library_places()));
-  FETTLE_ASSIGN(const Tuning tuning, tune_kernels(*timer, arguments.launch.elements, log_line));
-  print_line(arguments.as_json ? to_json(tuning).dump() : to_text(tuning));
-  FETTLE_ASSIGN(const std::string path,
-                kernels::cuda::save_launch_configs(tuning.device, tuning.configs()));
-  log_line("kept in " + path);
-  return success();
-}
-
-Status time_kernel_of(const Arguments& arguments) {
-  FETTLE_ASSIGN(const auto timer, kernels::load_kernel_timer(kernels::cuda_library_places()));
-  FETTLE_ASSIGN(const Json line, time_kernel(*timer, arguments.launch));
-  print_line(line.dump());
-  return success();
 }
 
 }  // namespace
@@ -71,9 +53,5 @@ int bench(const Arguments& arguments) {
   print_line(*line);
   return 0;
 }
-
-int tune_kernels_and_keep(const Arguments& arguments) { return exit_code(tune(arguments)); }
-
-int time_one_kernel(const Arguments& arguments) { return exit_code(time_kernel_of(arguments)); }
 
 }  // namespace fettle::trainer

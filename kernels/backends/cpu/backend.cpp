@@ -10,7 +10,6 @@
 #include "kernels/aligned.h"
 #include "kernels/gather/reference.h"
 #include "kernels/optimizer/step.h"
-#include "kernels/shapes.h"
 
 namespace fettle::kernels {
 namespace {
@@ -71,16 +70,16 @@ class CpuUploadBuffers final : public UploadBuffers {
   std::array<AlignedArray<std::byte>, kPlaces> places_;
 };
 
-// Of 0 bytes either may be nullptr, which memcpy does not like.
+// Either may be nullptr for 0 bytes, which memcpy does not allow.
 void copy_bytes(const void* from, void* to, std::int64_t bytes) {
   if (bytes > 0) std::memcpy(to, from, static_cast<std::size_t>(bytes));
 }
 
 }  // namespace
 
-Result<std::unique_ptr<GatherOp>> CpuBackend::gather(const Samples& samples, const ImageLook& look,
-                                                     const PlanOptions& plan) {
-  FETTLE_TRY(check_shape(samples, plan));
+Result<std::unique_ptr<GatherOp>> CpuBackend::make_gather(const Samples& samples,
+                                                          const ImageLook& look,
+                                                          const PlanOptions& plan) {
   return reference_gather(samples, look, plan);
 }
 

@@ -9,8 +9,8 @@ namespace fettle::kernels {
 
 class CpuBackend : public Backend {
  public:
-  Result<std::unique_ptr<GatherOp>> gather(const Samples& samples, const ImageLook& look,
-                                           const PlanOptions& plan) override;
+  Result<std::unique_ptr<GatherOp>> make_gather(const Samples& samples, const ImageLook& look,
+                                                const PlanOptions& plan) override;
 
   void add_step_sums(LossSums* of_loss, const StepInput* input, StepSums* of_step) override;
   void decide_step(const StepSettings& settings, const StepSums* sums,

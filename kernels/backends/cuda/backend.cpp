@@ -26,7 +26,6 @@
 #include "kernels/optimizer/cuda.h"
 #include "kernels/pool/cuda.h"
 #include "kernels/relu/cuda.h"
-#include "kernels/shapes.h"
 #include "kernels/softmax_cross_entropy/cuda.h"
 
 namespace fettle::kernels {
@@ -38,38 +37,32 @@ class CudaBackend final : public Backend {
 
   std::string_view name() const override { return "cuda"; }
 
-  Result<std::unique_ptr<LinearOp>> linear(const LinearShape& shape,
-                                           const PlanOptions& plan) override {
-    FETTLE_TRY(check_shape(shape, plan));
+  Result<std::unique_ptr<LinearOp>> make_linear(const LinearShape& shape,
+                                                const PlanOptions& plan) override {
     return cuda_linear(*device_, shape, plan);
   }
-  Result<std::unique_ptr<WeightedOp>> conv(const ConvShape& shape,
-                                           const PlanOptions& plan) override {
-    FETTLE_TRY(check_shape(shape, plan));
+  Result<std::unique_ptr<WeightedOp>> make_conv(const ConvShape& shape,
+                                                const PlanOptions& plan) override {
     return cuda_conv(*device_, shape, plan);
   }
-  Result<std::unique_ptr<BatchNormOp>> batch_norm(const BatchNormShape& shape,
-                                                  const PlanOptions& plan) override {
-    FETTLE_TRY(check_shape(shape, plan));
+  Result<std::unique_ptr<BatchNormOp>> make_batch_norm(const BatchNormShape& shape,
+                                                       const PlanOptions& plan) override {
     return cuda_batch_norm(*device_, shape, plan);
   }
-  Result<std::unique_ptr<RowNormOp>> row_norm(const RowNormShape& shape,
-                                              const PlanOptions& plan) override {
-    FETTLE_TRY(check_shape(shape, plan));
+  Result<std::unique_ptr<RowNormOp>> make_row_norm(const RowNormShape& shape,
+                                                   const PlanOptions& plan) override {
     return cuda_row_norm(*device_, shape, plan);
   }
-  Result<std::unique_ptr<AttentionOp>> attention(const AttentionShape& shape,
-                                                 const PlanOptions& plan) override {
-    FETTLE_TRY(check_shape(shape, plan));
+  Result<std::unique_ptr<AttentionOp>> make_attention(const AttentionShape& shape,
+                                                      const PlanOptions& plan) override {
     return cuda_attention(*device_, shape, plan);
   }
-  Result<std::unique_ptr<EmbeddingOp>> embedding(const EmbeddingShape& shape,
-                                                 const PlanOptions& plan) override {
-    FETTLE_TRY(check_shape(shape, plan));
+  Result<std::unique_ptr<EmbeddingOp>> make_embedding(const EmbeddingShape& shape,
+                                                      const PlanOptions& plan) override {
     return cuda_embedding(*device_, shape, plan);
   }
-  Result<std::unique_ptr<PoolOp>> pool(const PoolShape& shape, const PlanOptions& plan) override {
-    FETTLE_TRY(check_shape(shape, plan));
+  Result<std::unique_ptr<PoolOp>> make_pool(const PoolShape& shape,
+                                            const PlanOptions& plan) override {
     return cuda_pool(*device_, shape, plan);
   }
   std::unique_ptr<ReluOp> relu(DataType type) override { return cuda_relu(*device_, type); }
@@ -85,9 +78,8 @@ class CudaBackend final : public Backend {
     return cuda_softmax_cross_entropy(*device_, classes, type);
   }
 
-  Result<std::unique_ptr<GatherOp>> gather(const Samples& samples, const ImageLook& look,
-                                           const PlanOptions& plan) override {
-    FETTLE_TRY(check_shape(samples, plan));
+  Result<std::unique_ptr<GatherOp>> make_gather(const Samples& samples, const ImageLook& look,
+                                                const PlanOptions& plan) override {
     return cuda_gather(*device_, samples, look, plan);
   }
 
@@ -150,7 +142,7 @@ class CudaBackend final : public Backend {
     check_not_capturing();
     return cuda::make_upload_buffers(*device_, bytes);
   }
-  // Of nothing there may be no address, and a graph takes no node for it.
+  // Nothing may have no address, and a graph takes no node for it.
   void copy(ConstBuffer from, Buffer to, std::int64_t bytes) override {
     if (bytes == 0) return;
     cuda::must_succeed(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes),
@@ -176,7 +168,20 @@ class CudaBackend final : public Backend {
     return cuda::make_event(device_->stream());
   }
 
+  Result<Workspace> workspace(const std::function<Status()>& make) override {
+    device_->set_measuring(true);
+    const Status made = make();
+    const Workspace measured = device_->measured();
+    device_->set_measuring(false);
+    FETTLE_TRY(made);
+    return measured;
+  }
+  Status reserve_workspace(std::int64_t bytes) override { return device_->reserve_scratch(bytes); }
+
   DeviceIdentity device() const override { return device_->identity(); }
+  std::vector<Implementation> implementations() const override {
+    return device_->implementations().all();
+  }
   std::unique_ptr<Timeline> timeline() override {
     wait();
     return cuda::make_timeline(device_->stream());

@@ -16,7 +16,7 @@ namespace {
 using ::testing::Each;
 using ::testing::ElementsAre;
 
-// With work that is done at once, and with work that is done late.
+// Streams that work at once, and streams that work late.
 class CudaBackend : public ::testing::TestWithParam<emulator::Streams> {
  protected:
   CudaBackend() { emulator::set_streams(GetParam()); }
@@ -98,6 +98,60 @@ TEST_P(CudaBackend, AReadbackBringsValuesAsTheyWereWhenItWasEnqueued) {
 }
 
 // Without one of its events it would bring some block too late or too early.
+// Layers of each kind that keep memory or use the workspace.
+Status make_layers(Backend& backend, std::vector<std::shared_ptr<void>>& kept) {
+  const PlanOptions plan{16, DataType::kBFloat16};
+  const auto keep = [&](auto made) -> Status {
+    if (!made.ok()) return made.error();
+    kept.emplace_back(std::move(made).value());
+    return success();
+  };
+  FETTLE_TRY(keep(backend.linear({64, 512}, plan)));
+  FETTLE_TRY(keep(backend.conv({{16, 16, 3}, 32}, plan)));
+  FETTLE_TRY(keep(backend.batch_norm({{16, 16, 32}}, plan)));
+  FETTLE_TRY(keep(backend.row_norm({RowNormKind::kLayer, {1, 1, 64}}, plan)));
+  FETTLE_TRY(keep(backend.attention({33, 4, 16}, plan)));
+  FETTLE_TRY(keep(backend.embedding({100, 33, 64}, plan)));
+  return keep(backend.pool({PoolKind::kMax, {16, 16, 32}}, plan));
+}
+
+TEST_P(CudaBackend, SaysWhatMemoryLayersNeedBesideTheirOperands) {
+  const std::int64_t before = *backend_->free_memory();
+  const auto needed = backend_->workspace([&] {
+    std::vector<std::shared_ptr<void>> dropped;
+    return make_layers(*backend_, dropped);
+  });
+  ASSERT_TRUE(needed.ok()) << needed.error().message;
+  EXPECT_EQ(*backend_->free_memory(), before) << "nothing was allocated";
+  ASSERT_TRUE(backend_->reserve_workspace(needed->shared).ok());
+  std::vector<std::shared_ptr<void>> kept;
+  ASSERT_TRUE(make_layers(*backend_, kept).ok());
+  // Counters of blocks are a few bytes more, padding a few less.
+  constexpr std::int64_t kSlack = 16 * 1024;
+  EXPECT_NEAR(static_cast<double>(before - *backend_->free_memory()),
+              static_cast<double>(needed->total()), kSlack);
+  EXPECT_GT(needed->own, kSlack);
+  EXPECT_GT(needed->shared, kSlack);
+}
+
+TEST_P(CudaBackend, NamesWhatImplementsEachPass) {
+  std::vector<std::shared_ptr<void>> kept;
+  ASSERT_TRUE(make_layers(*backend_, kept).ok());
+  ASSERT_TRUE(make_layers(*backend_, kept).ok()) << "the same again";
+  std::vector<std::string> found;
+  for (const Implementation& one : backend_->implementations()) {
+    found.push_back(one.operation + "; " + one.pass + "; " + one.by + one.reason);
+  }
+  const std::string conv = "conv 16x16x3 to 32 channels, kernel 3, stride 1, padding 1";
+  EXPECT_THAT(found, ::testing::ElementsAre(
+                         "linear 64 to 512, 16 samples, bf16; forward; own",
+                         "linear 64 to 512, 16 samples, bf16; backward; own",
+                         conv + ", 16 samples, bf16; forward; own",
+                         conv + ", 16 samples, bf16; backward; own",
+                         "attention of 33 tokens, 4 heads of 16, 16 samples, bf16; forward; own",
+                         "attention of 33 tokens, 4 heads of 16, 16 samples, bf16; backward; own"));
+}
+
 TEST_P(CudaBackend, UploadBuffersBringEveryBlockToTheWorkThatIsEnqueuedBehindIt) {
   constexpr std::int64_t kBlocks = 7;
   const auto upload_buffers = std::move(backend_->upload_buffers(2 * sizeof(float))).value();

@@ -1,12 +1,13 @@
-// Who does the work of a matrix product, a convolution and attention on a GPU: the library, or the
-// version of our own (docs/decisions/0017). With FETTLE_CUDA_OWN=1 it is ours, for
-// comparison. The emulator has its own (emulator/choice.cpp).
+// Who does the work of a matrix product, a convolution and attention on a GPU: the library, or
+// kernels of our own (docs/decisions/0017). FETTLE_CUDA_OWN=1 gives all of it to ours, for
+// comparison. A library decides pass by pass what it has no plan for (cuda/fall_back.h). The
+// emulator has a choice of its own (emulator/choice.cpp).
 #include <cstdlib>
 #include <string_view>
 
 #include "kernels/attention/cuda.h"
+#include "kernels/backends/cuda/own.h"
 #include "kernels/conv/cuda.h"
-#include "kernels/cuda/errors.h"
 #include "kernels/linear/cuda.h"
 
 namespace fettle::kernels {
@@ -17,37 +18,28 @@ bool wants_own() {
   return value != nullptr && std::string_view(value) == "1";
 }
 
-// The library's unless it has nothing for this shape.
-template <class Op, class Own>
-Result<std::unique_ptr<Op>> or_own(Result<std::unique_ptr<Op>> made, Own own) {
-  if (made.ok() || made.error().code != ErrorCode::kNotFound) return made;
-  cuda::say_ours_does_it(made.error());
-  return own();
-}
-
 }  // namespace
 
 Result<std::unique_ptr<LinearOp>> cuda_linear(cuda::Device& device, const LinearShape& shape,
                                               const PlanOptions& plan) {
-  if (wants_own()) return own_linear(device, shape, plan);
-  return or_own(cublaslt_linear(device, shape, plan),
-                [&] { return own_linear(device, shape, plan); });
+  if (!wants_own()) return cublaslt_linear(device, shape, plan);
+  note_own(device, shape, plan);
+  return own_linear(device, shape, plan);
 }
 
 Result<std::unique_ptr<WeightedOp>> cuda_conv(cuda::Device& device, const ConvShape& shape,
                                               const PlanOptions& plan) {
-  if (wants_own()) return own_conv(device, shape, plan);
-  return or_own(cudnn_conv(device, shape, plan), [&] { return own_conv(device, shape, plan); });
+  if (!wants_own()) return cudnn_conv(device, shape, plan);
+  note_own(device, shape, plan);
+  return own_conv(device, shape, plan);
 }
 
 Result<std::unique_ptr<AttentionOp>> cuda_attention(cuda::Device& device,
                                                     const AttentionShape& shape,
                                                     const PlanOptions& plan) {
-  if (wants_own() || plan.type == DataType::kFloat32) {
-    return own_attention(device, shape, plan);
-  }
-  return or_own(cudnn_attention(device, shape, plan),
-                [&] { return own_attention(device, shape, plan); });
+  if (!wants_own() && cudnn_takes(shape, plan.type)) return cudnn_attention(device, shape, plan);
+  note_own(device, shape, plan);
+  return own_attention(device, shape, plan);
 }
 
 }  // namespace fettle::kernels

@@ -13,7 +13,7 @@
 namespace fettle::kernels {
 namespace {
 
-// Where a machine gets the libraries that libfettle_cuda.so is linked with.
+// Packages with the libraries that libfettle_cuda.so is linked with.
 struct Origin {
   std::string_view library;
   std::string_view package;
@@ -108,10 +108,6 @@ Result<std::unique_ptr<Backend>> load_cuda_backend(const std::vector<std::string
 Result<std::unique_ptr<CommunicatorMaker>> load_communicators(
     const std::vector<std::string>& places) {
   return load<CommunicatorMaker>(places, kCommunicatorEntry);
-}
-
-Result<std::unique_ptr<KernelTimer>> load_kernel_timer(const std::vector<std::string>& places) {
-  return load<KernelTimer>(places, kKernelTimerEntry);
 }
 
 }  // namespace fettle::kernels

@@ -11,7 +11,6 @@
 
 #include "base/result.h"
 #include "kernels/backend.h"
-#include "kernels/backends/cuda/kernel_timer.h"
 #include "kernels/cuda/communicator.h"
 
 namespace fettle::kernels {
@@ -41,8 +40,5 @@ Result<std::unique_ptr<Backend>> load_cuda_backend(const std::vector<std::string
 // All-reduce between this process's GPU and those of others. Errors: as above, and no GPU.
 Result<std::unique_ptr<CommunicatorMaker>> load_communicators(
     const std::vector<std::string>& places);
-
-// What measures its kernels. Errors: as above, and no GPU.
-Result<std::unique_ptr<KernelTimer>> load_kernel_timer(const std::vector<std::string>& places);
 
 }  // namespace fettle::kernels

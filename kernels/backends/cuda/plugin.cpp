@@ -2,7 +2,6 @@
 #include "kernels/backends/cuda/plugin.h"
 
 #include "kernels/backends/cuda/backend.h"
-#include "kernels/backends/cuda/event_timer.h"
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/nccl.h"
 
@@ -31,11 +30,6 @@ extern "C" {
 [[gnu::visibility("default")]] void fettle_cuda_communicator(
     fettle::Result<std::unique_ptr<fettle::kernels::CommunicatorMaker>>* to) {
   *to = fettle::kernels::cuda::communicators();
-}
-
-[[gnu::visibility("default")]] void fettle_cuda_kernel_timer(
-    fettle::Result<std::unique_ptr<fettle::kernels::KernelTimer>>* to) {
-  *to = fettle::kernels::cuda::event_timer();
 }
 
 }  // extern "C"

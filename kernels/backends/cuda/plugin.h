@@ -15,7 +15,7 @@ namespace fettle::kernels {
 
 inline constexpr const char* kCudaLibrary = "libfettle_cuda.so";
 
-// Of a symbol that the library exports; all others are hidden.
+// Names of symbols that the library exports; all others are hidden.
 inline constexpr const char* kInterfaceEntry = "fettle_cuda_interface";
 inline constexpr const char* kBackendEntry = "fettle_cuda_backend";
 

@@ -4,14 +4,11 @@
 
 #include "kernels/add/fast.h"
 #include "kernels/attention/fast.h"
-#include "kernels/backends/cpu/backend.h"
+#include "kernels/backends/reference/backend.h"
 #include "kernels/batch_norm/fast.h"
 #include "kernels/cast/fast.h"
-#include "kernels/dropout/reference.h"
-#include "kernels/embedding/reference.h"
 #include "kernels/gelu/fast.h"
 #include "kernels/gelu/reference.h"
-#include "kernels/layer_norm/reference.h"
 #include "kernels/linear/beside_gelu.h"
 #include "kernels/linear/fast.h"
 #include "kernels/linear/product.h"
@@ -20,8 +17,6 @@
 #include "kernels/pool/fast.h"
 #include "kernels/relu/fast.h"
 #include "kernels/relu/reference.h"
-#include "kernels/shapes.h"
-#include "kernels/softmax_cross_entropy/reference.h"
 
 namespace fettle::kernels {
 namespace {
@@ -42,14 +37,14 @@ Status check_type(DataType type) {
       "backend reference, which emulates it");
 }
 
-class OnednnBackend : public CpuBackend {
+// What is not here is the reference's.
+class OnednnBackend : public ReferenceBackend {
  public:
   std::string_view name() const override { return "onednn"; }
 
   // Our own where the processor has AVX-512; elsewhere a convolution of images of one pixel.
-  Result<std::unique_ptr<LinearOp>> linear(const LinearShape& shape,
-                                           const PlanOptions& plan) override {
-    FETTLE_TRY(check_shape(shape, plan));
+  Result<std::unique_ptr<LinearOp>> make_linear(const LinearShape& shape,
+                                                const PlanOptions& plan) override {
     FETTLE_TRY(check_type(plan.type));
     if (has_fast_product(plan.type)) {
       return beside_gelu(*this, shape, plan, fast_linear(shape, plan));
@@ -59,36 +54,23 @@ class OnednnBackend : public CpuBackend {
         onednn_conv({{1, 1, shape.inputs}, shape.outputs, 1, 1, 0, shape.bias, shape.relu}, plan));
     return beside_gelu(*this, shape, plan, std::move(linear));
   }
-  Result<std::unique_ptr<WeightedOp>> conv(const ConvShape& shape,
-                                           const PlanOptions& plan) override {
-    FETTLE_TRY(check_shape(shape, plan));
+  Result<std::unique_ptr<WeightedOp>> make_conv(const ConvShape& shape,
+                                                const PlanOptions& plan) override {
     FETTLE_TRY(check_type(plan.type));
     return onednn_conv(shape, plan);
   }
-  Result<std::unique_ptr<BatchNormOp>> batch_norm(const BatchNormShape& shape,
-                                                  const PlanOptions& plan) override {
-    FETTLE_TRY(check_shape(shape, plan));
+  Result<std::unique_ptr<BatchNormOp>> make_batch_norm(const BatchNormShape& shape,
+                                                       const PlanOptions& plan) override {
     FETTLE_TRY(check_own_type(plan.type));
     return fast_batch_norm(shape, plan);
   }
-  Result<std::unique_ptr<RowNormOp>> row_norm(const RowNormShape& shape,
-                                              const PlanOptions& plan) override {
-    FETTLE_TRY(check_shape(shape, plan));
-    return reference_row_norm(shape, plan);
-  }
-  Result<std::unique_ptr<AttentionOp>> attention(const AttentionShape& shape,
-                                                 const PlanOptions& plan) override {
-    FETTLE_TRY(check_shape(shape, plan));
+  Result<std::unique_ptr<AttentionOp>> make_attention(const AttentionShape& shape,
+                                                      const PlanOptions& plan) override {
     FETTLE_TRY(check_own_type(plan.type));
     return fast_attention(shape, plan);
   }
-  Result<std::unique_ptr<EmbeddingOp>> embedding(const EmbeddingShape& shape,
-                                                 const PlanOptions& plan) override {
-    FETTLE_TRY(check_shape(shape, plan));
-    return reference_embedding(shape, plan);
-  }
-  Result<std::unique_ptr<PoolOp>> pool(const PoolShape& shape, const PlanOptions& plan) override {
-    FETTLE_TRY(check_shape(shape, plan));
+  Result<std::unique_ptr<PoolOp>> make_pool(const PoolShape& shape,
+                                            const PlanOptions& plan) override {
     FETTLE_TRY(check_own_type(plan.type));
     return fast_pool(shape, plan);
   }
@@ -98,14 +80,6 @@ class OnednnBackend : public CpuBackend {
   std::unique_ptr<GeluOp> gelu(GeluForm form, std::int64_t max_count, DataType type) override {
     const bool fast = form == GeluForm::kTanh && type != DataType::kFloat16;
     return fast ? fast_tanh_gelu(type) : reference_gelu(form, max_count, type);
-  }
-  std::unique_ptr<DropoutOp> dropout(float rate, std::int64_t elements_per_sample,
-                                     DataType type) override {
-    return reference_dropout(rate, elements_per_sample, type);
-  }
-  std::unique_ptr<SoftmaxCrossEntropyOp> softmax_cross_entropy(std::int64_t classes,
-                                                               DataType type) override {
-    return reference_softmax_cross_entropy(classes, type);
   }
 
   std::unique_ptr<UpdateOp> update(UpdateRule rule, std::vector<UpdateBuffers> parts,

@@ -1,9 +1,11 @@
 // The kernels' tests on a real GPU: what they allocate, and what lies on their stack, is memory
 // that the GPU reads and writes, and the backend "cuda" is that of libfettle_cuda.so.
 //
-// operator new takes from one pinned block of host memory, in powers of two, from lists of blocks
-// that were given back. cuDNN takes from there, too, and must not fail for it: when the block is
-// used up, the rest is ordinary memory, and a kernel that reads it says so. With
+// operator new takes from pieces of pinned host memory, in powers of two, from lists of blocks that
+// were given back. A piece is pinned when the one before is used up: pinning takes seconds a
+// gigabyte, and several processes do it at once. cuDNN takes from there, too, and must not fail for
+// it: when the last piece is used up, the rest is ordinary memory, and a kernel that reads it says
+// so. With
 // CUDA_LAUNCH_BLOCKING=1 the tests find their results when a call returns, as on a CPU. Not yet run
 // on a GPU.
 #include <cuda_runtime.h>
@@ -23,7 +25,8 @@
 
 namespace {
 
-constexpr std::size_t kBytes = std::size_t{2} << 30;
+constexpr std::size_t kPieceBytes = std::size_t{256} << 20;
+constexpr std::size_t kPieces = 4;
 constexpr std::size_t kSmallest = 64;  // as AlignedArray promises
 
 // Constant-initialised, because others allocate before main.
@@ -31,15 +34,16 @@ class PinnedHeap {
  public:
   void* take(std::size_t bytes) {
     const std::scoped_lock lock(mutex_);
-    if (begin_ == nullptr) open();
+    if (count_ == 0) open();
     const std::size_t size = std::bit_ceil(std::max(bytes, kSmallest) + kSmallest);
     Block*& free = free_[static_cast<std::size_t>(std::countr_zero(size))];
     Block* block = free;
     if (block != nullptr) {
       free = block->next;
     } else {
-      if (used_ + size > kBytes) return take_elsewhere(bytes);
-      block = reinterpret_cast<Block*>(begin_ + used_);
+      if (size > kPieceBytes) return take_elsewhere(bytes);
+      if (used_ + size > kPieceBytes && !add_piece()) return take_elsewhere(bytes);
+      block = reinterpret_cast<Block*>(pieces_[count_ - 1] + used_);
       used_ += size;
     }
     block->size = size;
@@ -63,8 +67,10 @@ class PinnedHeap {
   };
 
   bool is_pinned(const void* memory) const {
-    const auto begin = reinterpret_cast<std::uintptr_t>(begin_);
-    return reinterpret_cast<std::uintptr_t>(memory) - begin < kBytes;
+    const auto address = reinterpret_cast<std::uintptr_t>(memory);
+    return std::any_of(pieces_.begin(), pieces_.end(), [&](const char* piece) {
+      return piece != nullptr && address - reinterpret_cast<std::uintptr_t>(piece) < kPieceBytes;
+    });
   }
 
   static void* take_elsewhere(std::size_t bytes) {
@@ -75,14 +81,22 @@ class PinnedHeap {
   }
 
   void open() {
-    void* memory = nullptr;
-    const cudaError_t error = cudaMallocHost(&memory, kBytes);
-    if (error != cudaSuccess) {
-      std::fprintf(stderr, "kernels_gpu_test: no GPU to test: %s\n", cudaGetErrorString(error));
-      std::_Exit(3);
-    }
-    begin_ = static_cast<char*>(memory);
+    if (!add_piece()) fail("no GPU to test", cudaGetLastError());
     register_stack();
+  }
+
+  // What is left of the last piece stays unused.
+  bool add_piece() {
+    void* memory = nullptr;
+    if (count_ == kPieces || cudaMallocHost(&memory, kPieceBytes) != cudaSuccess) return false;
+    pieces_[count_++] = static_cast<char*>(memory);
+    used_ = 0;
+    return true;
+  }
+
+  [[noreturn]] static void fail(const char* what, cudaError_t error) {
+    std::fprintf(stderr, "kernels_gpu_test: %s: %s\n", what, cudaGetErrorString(error));
+    std::_Exit(3);
   }
 
   static void register_stack() {
@@ -94,12 +108,16 @@ class PinnedHeap {
     pthread_attr_destroy(&attributes);
     // Its upper end is what tests use; the rest is not mapped yet.
     constexpr std::size_t kUsed = std::size_t{64} << 10;
-    cudaHostRegister(static_cast<char*>(lowest) + size - kUsed, kUsed, cudaHostRegisterDefault);
+    const cudaError_t error =
+        cudaHostRegister(static_cast<char*>(lowest) + size - kUsed, kUsed, cudaHostRegisterDefault);
+    // Every test that has a value on its stack would end its process.
+    if (error != cudaSuccess) fail("the GPU cannot be shown the stack", error);
   }
 
   std::mutex mutex_;
-  char* begin_ = nullptr;
-  std::size_t used_ = 0;
+  std::array<char*, kPieces> pieces_{};
+  std::size_t count_ = 0;  // of pieces
+  std::size_t used_ = 0;   // of the last one
   std::array<Block*, 64> free_{};
 };
 

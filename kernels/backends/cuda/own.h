@@ -1,0 +1,16 @@
+// Notes that kernels of our own do an operation, as they are meant to: no fall-back.
+#pragma once
+
+#include "kernels/cuda/device.h"
+#include "kernels/shapes.h"
+
+namespace fettle::kernels {
+
+template <class Shape>
+void note_own(cuda::Device& device, const Shape& shape, const PlanOptions& plan) {
+  for (const char* pass : {"forward", "backward"}) {
+    device.implementations().add({describe(shape, plan, plan.max_samples), pass, "own", "", ""});
+  }
+}
+
+}  // namespace fettle::kernels

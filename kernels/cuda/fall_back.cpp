@@ -1,0 +1,32 @@
+#include "kernels/cuda/fall_back.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+
+namespace fettle::kernels::cuda {
+namespace {
+
+bool is_strict() {
+  const char* value =
+      std::getenv("FETTLE_CUDA_STRICT");  // NOLINT(concurrency-mt-unsafe): read only
+  return value != nullptr && std::string_view(value) == "1";
+}
+
+}  // namespace
+
+Status fall_back(Device& device, Implementation pass, const Error& reason) {
+  if (is_strict()) {
+    return invalid(reason.message + "; FETTLE_CUDA_STRICT=1 does not let our own kernels do " +
+                   pass.operation + ", " + pass.pass);
+  }
+  pass.by = "own";
+  pass.fused.clear();
+  pass.reason = reason.message;
+  if (device.implementations().add(pass)) {
+    std::fprintf(stderr, "note: %s; our own kernels do it\n", reason.message.c_str());
+  }
+  return success();
+}
+
+}  // namespace fettle::kernels::cuda

@@ -1,0 +1,65 @@
+// A library without a plan: ours does the pass, and says so; nothing else falls back.
+#include "kernels/cuda/fall_back.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+namespace fettle::kernels::cuda {
+namespace {
+
+using ::testing::HasSubstr;
+
+const Implementation kPass{"attention of 256 tokens", "backward", "cuDNN", "", ""};
+
+class FallBack : public ::testing::Test {
+ protected:
+  ~FallBack() override { ::unsetenv("FETTLE_CUDA_STRICT"); }
+  // What becomes of this plan; `said_` is what standard error got.
+  Result<std::optional<int>> plan(Result<int> planned) {
+    ::testing::internal::CaptureStderr();
+    auto found = plan_or_own(*device_, kPass, std::move(planned));
+    said_ = ::testing::internal::GetCapturedStderr();
+    return found;
+  }
+
+  const std::unique_ptr<Device> device_ = std::move(Device::open()).value();
+  std::string said_;
+};
+
+TEST_F(FallBack, APlanIsTheLibrarys) {
+  EXPECT_EQ(*plan(7), std::optional(7));
+  EXPECT_EQ(said_, "");
+  EXPECT_THAT(device_->implementations().all(), ::testing::ElementsAre(kPass));
+}
+
+TEST_F(FallBack, WithoutAPlanItIsOursAndIsSaidOnce) {
+  EXPECT_EQ(*plan(not_found("cuDNN has no plan")), std::nullopt);
+  EXPECT_EQ(said_, "note: cuDNN has no plan; our own kernels do it\n");
+  const Implementation ours{kPass.operation, kPass.pass, "own", "", "cuDNN has no plan"};
+  EXPECT_THAT(device_->implementations().all(), ::testing::ElementsAre(ours));
+  EXPECT_EQ(*plan(not_found("cuDNN has no plan")), std::nullopt);
+  EXPECT_EQ(said_, "");
+}
+
+TEST_F(FallBack, AnythingElseIsAnError) {
+  const auto found = plan(io_error("NVRTC is missing"));
+  ASSERT_FALSE(found.ok());
+  EXPECT_EQ(found.error().message, "NVRTC is missing");
+  EXPECT_TRUE(device_->implementations().all().empty());
+}
+
+TEST_F(FallBack, IsAnErrorWhereItIsForbidden) {
+  ::setenv("FETTLE_CUDA_STRICT", "1", 1);
+  const auto found = plan(not_found("cuDNN has no plan"));
+  ASSERT_FALSE(found.ok());
+  EXPECT_EQ(found.error().code, ErrorCode::kInvalid);
+  EXPECT_THAT(found.error().message,
+              ::testing::AllOf(HasSubstr("cuDNN has no plan"), HasSubstr("FETTLE_CUDA_STRICT=1"),
+                               HasSubstr("attention of 256 tokens, backward")));
+  EXPECT_EQ(*plan(7), std::optional(7));
+}
+
+}  // namespace
+}  // namespace fettle::kernels::cuda

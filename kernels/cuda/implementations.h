@@ -1,0 +1,30 @@
+// Implementations: which implementation does each pass of each operation of a device, for those who
+// ask (Backend::implementations). Belongs to the device's thread.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "kernels/profiling.h"
+
+namespace fettle::kernels::cuda {
+
+class Implementations {
+ public:
+  // A network has many layers of one shape, and a training a few sizes of batches.
+  static constexpr std::size_t kMost = 1000;
+
+  // Whether it is new; beyond kMost nothing is.
+  bool add(const Implementation& pass) {
+    if (passes_.size() == kMost) return false;
+    if (std::find(passes_.begin(), passes_.end(), pass) != passes_.end()) return false;
+    passes_.push_back(pass);
+    return true;
+  }
+  const std::vector<Implementation>& all() const { return passes_; }
+
+ private:
+  std::vector<Implementation> passes_;  // in the order in which they were planned
+};
+
+}  // namespace fettle::kernels::cuda

@@ -1,0 +1,42 @@
+#include "kernels/cuda/plan_chooser.h"
+
+#include <algorithm>
+#include <optional>
+
+namespace fettle::kernels::cuda {
+
+const TimedPlan* PlanChooser::known(const std::string& key) const {
+  const auto found = known_.find(key);
+  return !times_ || found == known_.end() ? nullptr : &found->second;
+}
+
+Result<std::size_t> PlanChooser::choose(const std::string& key, std::span<const std::string> names,
+                                        const Time& microseconds) {
+  if (names.empty()) return not_found("there is no plan to choose from");
+  if (!times_) return std::size_t{0};
+  std::optional<std::size_t> best;
+  double best_time = 0;
+  double first_time = 0;  // of the first that runs
+  std::optional<Error> why_not_the_first;
+  for (std::size_t i = 0; i < std::min(names.size(), kMostTimed); ++i) {
+    const Result<double> measured = microseconds(i);
+    if (!measured.ok()) {
+      if (!why_not_the_first) why_not_the_first = measured.error();
+      continue;
+    }
+    if (!best) {
+      best = i;
+      best_time = first_time = *measured;
+    } else if (*measured < best_time && *measured < first_time * kClearly) {
+      best = i;
+      best_time = *measured;
+    }
+  }
+  if (!best) return *why_not_the_first;
+  const TimedPlan plan{names[*best], best_time};
+  known_.insert_or_assign(key, plan);
+  keep_(key, plan);
+  return *best;
+}
+
+}  // namespace fettle::kernels::cuda

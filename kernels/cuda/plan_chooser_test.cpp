@@ -1,0 +1,81 @@
+// Plans are chosen by numbers alone: fake timings show each rule.
+#include "kernels/cuda/plan_chooser.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace fettle::kernels::cuda {
+namespace {
+
+const std::string kKey = "cudnn 91900 conv";
+
+class Chooser : public ::testing::Test {
+ protected:
+  PlanChooser chooser(bool times = true, TimedPlans known = {}) {
+    return {std::move(known), times,
+            [this](const std::string& key, const TimedPlan& plan) { kept_.emplace(key, plan); }};
+  }
+  // Which plan is taken where runs take so long; below 0: it cannot be run.
+  Result<std::size_t> choose(PlanChooser& chooser, const std::vector<double>& microseconds) {
+    std::vector<std::string> names;
+    for (std::size_t i = 0; i < microseconds.size(); ++i)
+      names.push_back("plan" + std::to_string(i));
+    timed_.clear();
+    return chooser.choose(kKey, names, [&](std::size_t i) -> Result<double> {
+      timed_.push_back(i);
+      if (microseconds[i] < 0) return io_error("plan " + std::to_string(i) + " does not run");
+      return microseconds[i];
+    });
+  }
+
+  TimedPlans kept_;
+  std::vector<std::size_t> timed_;
+};
+
+TEST_F(Chooser, TakesTheFastestAndKeepsIt) {
+  PlanChooser plans = chooser();
+  EXPECT_EQ(plans.known(kKey), nullptr);
+  EXPECT_EQ(*choose(plans, {20, 12, 15}), 1U);
+  EXPECT_EQ(kept_, (TimedPlans{{kKey, {"plan1", 12}}}));
+  ASSERT_NE(plans.known(kKey), nullptr);
+  EXPECT_EQ(plans.known(kKey)->plan, "plan1");
+}
+
+TEST_F(Chooser, StaysWithTheLibrarysFirstUnlessAnotherIsClearlyFaster) {
+  PlanChooser plans = chooser();
+  EXPECT_EQ(*choose(plans, {100, 98, 99}), 0U);
+  EXPECT_EQ(*choose(plans, {100, 98, 96.9}), 2U);
+}
+
+TEST_F(Chooser, PassesOverWhatCannotBeRun) {
+  PlanChooser plans = chooser();
+  EXPECT_EQ(*choose(plans, {-1, 30, -1, 20}), 3U);
+  const auto none = choose(plans, {-1, -1});
+  ASSERT_FALSE(none.ok());
+  EXPECT_EQ(none.error().message, "plan 0 does not run");
+}
+
+TEST_F(Chooser, TimesNoMoreThanAFew) {
+  PlanChooser plans = chooser();
+  EXPECT_EQ(*choose(plans, {9, 9, 9, 9, 9, 9, 9, 9, 1}), 0U);
+  EXPECT_EQ(timed_.size(), PlanChooser::kMostTimed);
+}
+
+TEST_F(Chooser, WithoutTimingTakesTheFirstAndKnowsNothing) {
+  PlanChooser plans = chooser(/*times=*/false, {{kKey, {"plan1", 1}}});
+  EXPECT_EQ(plans.known(kKey), nullptr);
+  EXPECT_EQ(*choose(plans, {20, 12}), 0U);
+  EXPECT_TRUE(timed_.empty());
+  EXPECT_TRUE(kept_.empty());
+}
+
+TEST_F(Chooser, RemembersWhatWasTimedBefore) {
+  const PlanChooser plans = chooser(true, {{kKey, {"plan7", 5}}});
+  ASSERT_NE(plans.known(kKey), nullptr);
+  EXPECT_EQ(*plans.known(kKey), (TimedPlan{"plan7", 5}));
+}
+
+}  // namespace
+}  // namespace fettle::kernels::cuda

@@ -1,0 +1,246 @@
+// Operations at the sizes of the benchmarks, on a GPU: offsets beyond 2^31 bytes, grids of millions
+// of blocks, and the library's results beside those of our own kernels. On the emulator the same
+// tests run on small sizes, which tries them out.
+//
+// A large array repeats a block of random numbers, so the host knows what is where; compared are
+// windows at its beginning, in its middle and at its end.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+
+#include "kernels/backends/cuda/backend.h"
+#include "kernels/bfloat16.h"
+#include "kernels/device_array.h"
+#include "kernels/testing/arrays.h"
+#include "kernels/testing/device.h"
+
+namespace fettle::kernels::testing {
+namespace {
+
+using Bits = std::vector<std::uint16_t>;
+
+constexpr DataType kType = DataType::kBFloat16;
+
+// `large` on a GPU.
+constexpr std::int64_t size(std::int64_t large, std::int64_t small) {
+  return kOnGpu ? large : small;
+}
+
+constexpr std::int64_t kBlock = size(1 << 22, 1 << 12);
+constexpr std::int64_t kWindow = size(1 << 14, 1 << 8);
+
+std::vector<float> widened(const Bits& bits) {
+  std::vector<float> values;
+  for (const std::uint16_t value : bits) values.push_back(from_bfloat16(value));
+  return values;
+}
+
+Bits random_block(std::uint64_t seed, float scale) {
+  Bits block;
+  for (const float value : random_floats(kBlock, seed)) block.push_back(to_bfloat16(scale * value));
+  return block;
+}
+
+class Large : public ::testing::Test {
+ protected:
+  ~Large() override { ::unsetenv("FETTLE_CUDA_OWN"); }
+
+  DeviceArray<std::uint16_t> array(std::int64_t count) {
+    return DeviceArray<std::uint16_t>::create(*backend_, count).value();
+  }
+  DeviceArray<float> floats(std::int64_t count) {
+    return DeviceArray<float>::create(*backend_, count).value();
+  }
+
+  // The block, again and again.
+  DeviceArray<std::uint16_t> repeated(std::int64_t count, const Bits& block) {
+    auto made = array(count);
+    const std::int64_t first = std::min(count, std::ssize(block));
+    made.upload(std::span(block).first(static_cast<std::size_t>(first)));
+    for (std::int64_t there = first; there < count; there *= 2) {
+      const std::int64_t more = std::min(there, count - there);
+      backend_->copy(made.data(), made.data() + there, more * 2);
+    }
+    return made;
+  }
+
+  template <class T>
+  std::vector<float> window(const DeviceArray<T>& from, std::int64_t first) {
+    std::vector<T> values(static_cast<std::size_t>(std::min(kWindow, from.size())));
+    backend_->download(from.data() + first, values.data(),
+                       std::ssize(values) * std::int64_t{sizeof(T)});
+    if constexpr (std::is_same_v<T, float>) {
+      return values;
+    } else {
+      return widened(values);
+    }
+  }
+
+  // `tolerance`: of the largest number of a window.
+  template <class T>
+  void expect_close(const DeviceArray<T>& found, const DeviceArray<T>& expected, double tolerance,
+                    const char* what) {
+    const std::int64_t last = std::max<std::int64_t>(0, found.size() - kWindow);
+    for (const std::int64_t first : {std::int64_t{0}, last / 2, last}) {
+      SCOPED_TRACE(std::string(what) + " from " + std::to_string(first));
+      expect_near(window(found, first), window(expected, first), tolerance);
+    }
+  }
+
+  static void expect_near(const std::vector<float>& found, const std::vector<float>& expected,
+                          double tolerance) {
+    ASSERT_EQ(found.size(), expected.size());
+    double largest = 1e-3;
+    for (const float value : expected) largest = std::max(largest, std::abs(double{value}));
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      ASSERT_NEAR(found[i], expected[i], tolerance * largest) << "element " << i;
+    }
+  }
+
+  // An operation as the library makes it, and of our own.
+  template <class Make>
+  auto both(Make make) {
+    auto library = must(make());
+    ::setenv("FETTLE_CUDA_OWN", "1", 1);
+    auto own = must(make());
+    ::unsetenv("FETTLE_CUDA_OWN");
+    return std::pair{std::move(library), std::move(own)};
+  }
+
+  const std::unique_ptr<Backend> backend_ = must(cuda_backend());
+};
+
+// Forward and backward of a layer with weights by both, on the same arrays.
+struct Results {
+  DeviceArray<std::uint16_t> y, dx;
+  DeviceArray<float> dw;
+};
+
+TEST_F(Large, HeadOfALanguageModel) {
+  const std::int64_t samples = size(32768, 40), inputs = size(768, 32), outputs = size(50304, 96);
+  const auto x = repeated(samples * inputs, random_block(1, 1));
+  const auto w = repeated(outputs * inputs, random_block(2, 0.05F));
+  const auto [library, own] = both([&] {
+    return backend_->linear({inputs, outputs, false}, {samples, kType});
+  });
+  const auto run = [&](LinearOp& op) {
+    Results results{array(samples * outputs), array(samples * inputs), floats(outputs * inputs)};
+    auto dy = repeated(samples * outputs, random_block(3, 1));
+    op.set_weights({w.data(), nullptr, nullptr});
+    op.forward(samples, x.data(), results.y.data());
+    op.backward(samples, x.data(), nullptr, dy.data(), results.dx.data(), results.dw.data(),
+                nullptr);
+    return results;
+  };
+  const Results found = run(*library);
+  const Results expected = run(*own);
+  expect_close(found.y, expected.y, 1e-2, "y");
+  expect_close(found.dx, expected.dx, 1e-2, "dx");
+  expect_close(found.dw, expected.dw, 1e-2, "dw");
+}
+
+TEST_F(Large, ConvolutionOfAResNet) {
+  const std::int64_t samples = size(256, 3), side = size(112, 9), channels = size(64, 8);
+  const ConvShape shape{{side, side, channels}, channels, 3, 1, 1, false, false};
+  const std::int64_t count = samples * side * side * channels;
+  const auto x = repeated(count, random_block(1, 1));
+  const auto w = repeated(channels * 9 * channels, random_block(2, 0.1F));
+  const auto [library, own] = both([&] { return backend_->conv(shape, {samples, kType}); });
+  const auto run = [&](WeightedOp& op) {
+    Results results{array(count), array(count), floats(channels * 9 * channels)};
+    auto dy = repeated(count, random_block(3, 1));
+    op.set_weights({w.data(), nullptr, nullptr});
+    op.forward(samples, x.data(), results.y.data());
+    op.backward(samples, x.data(), nullptr, dy.data(), results.dx.data(), results.dw.data(),
+                nullptr);
+    return results;
+  };
+  const Results found = run(*library);
+  const Results expected = run(*own);
+  expect_close(found.y, expected.y, 1e-2, "y");
+  expect_close(found.dx, expected.dx, 1e-2, "dx");
+  expect_close(found.dw, expected.dw, 1e-2, "dw");
+}
+
+TEST_F(Large, AttentionOfGpt2) {
+  const std::int64_t samples = size(8, 2);
+  const AttentionShape shape{size(1024, 40), size(12, 2), size(64, 16)};
+  const std::int64_t count = samples * shape.length * shape.channels();
+  const auto qkv = repeated(3 * count, random_block(1, 2));
+  const auto dy = repeated(count, random_block(2, 1));
+  const auto [library, own] = both([&] { return backend_->attention(shape, {samples, kType}); });
+  const auto run = [&](AttentionOp& op) {
+    auto y = array(count), dqkv = array(3 * count);
+    op.forward(samples, qkv.data(), y.data());
+    op.backward(samples, qkv.data(), y.data(), dy.data(), dqkv.data());
+    return std::pair{std::move(y), std::move(dqkv)};
+  };
+  const auto [y, dqkv] = run(*library);
+  const auto [expected_y, expected_dqkv] = run(*own);
+  expect_close(y, expected_y, 2e-2, "y");
+  expect_close(dqkv, expected_dqkv, 3e-2, "dqkv");
+}
+
+// A block has whole rows of all channels, so statistics over all of it are those over one.
+TEST_F(Large, BatchNormOfAResNet) {
+  constexpr std::int64_t kChannels = 64;
+  const std::int64_t rows = size(256 * 112 * 112, 4 * (kBlock / kChannels));
+  const std::int64_t whole = rows / (kBlock / kChannels) * (kBlock / kChannels);
+  const Bits block = random_block(1, 3);
+  const Floats scale(kChannels, 1.5F), shift(kChannels, -0.25F);
+  const auto normalise = [&](Backend& backend, std::int64_t count, ConstBuffer x, Buffer y) {
+    auto op = must(backend.batch_norm({{1, 1, kChannels}}, {count, kType}));
+    auto factors = on_device(backend, scale), offsets = on_device(backend, shift);
+    auto mean = on_device(backend, Floats(kChannels)),
+         variance = on_device(backend, Floats(kChannels));
+    op->forward_training(count, x, factors.data(), offsets.data(), mean.data(), variance.data(), y,
+                         {});
+    backend.wait();
+  };
+  const auto x = repeated(whole * kChannels, block);
+  auto y = array(whole * kChannels);
+  normalise(*backend_, whole, x.data(), y.data());
+  const Array of_block(kType, widened(block));
+  Array expected(kType, kBlock);
+  normalise(*backend("reference"), kBlock / kChannels, of_block.data(), expected.data());
+  const Floats numbers = expected.floats();
+  const std::int64_t last = whole * kChannels - kBlock;
+  for (const std::int64_t first : {std::int64_t{0}, last}) {
+    expect_near(window(y, first), {numbers.begin(), numbers.begin() + kWindow}, 1e-2);
+  }
+}
+
+// Rows of logits as many as GPT-2's, each against the reference's.
+TEST_F(Large, LossOfALanguageModel) {
+  const std::int64_t samples = size(32768, 24), classes = size(50304, 100);
+  const auto logits = repeated(samples * classes, random_block(1, 2));
+  const std::vector<std::int32_t> labels(static_cast<std::size_t>(samples), 7);
+  const auto targets = on_device(*backend_, labels);
+  auto dlogits = array(samples * classes);
+  auto sums = on_device(*backend_, LossSums());
+  const float one = 1;
+  auto scale = on_device(*backend_, Floats{one});
+  backend_->softmax_cross_entropy(classes, kType)
+      ->run(samples, logits.data(), targets.data(), {0, scale.data()}, sums.data(), dlogits.data());
+  const auto reference = backend("reference")->softmax_cross_entropy(classes, kType);
+  double loss = 0;
+  for (const std::int64_t row : {std::int64_t{0}, samples / 2, samples - 1}) {
+    SCOPED_TRACE(row);
+    Bits bits(static_cast<std::size_t>(classes));
+    backend_->download(logits.data() + row * classes, bits.data(), classes * 2);
+    const Array z(kType, widened(bits));
+    Array expected(kType, classes);
+    LossSums of_row;
+    reference->run(1, z.data(), labels.data(), {0, &one}, &of_row, expected.data());
+    loss = std::max(loss, of_row.loss);
+    backend_->download(dlogits.data() + row * classes, bits.data(), classes * 2);
+    expect_near(widened(bits), expected.floats(), 1e-2);
+  }
+  EXPECT_GT(sums.download().front().loss, 0);
+  EXPECT_LT(sums.download().front().loss, 2 * loss * static_cast<double>(samples));
+}
+
+}  // namespace
+}  // namespace fettle::kernels::testing
