@@ -146,7 +146,7 @@ class GoingOn(unittest.TestCase):
         self.options.workloads, self.commands = (("mlp", 128, 2.0), ("chargpt", 64, 1.3)), []
         self.assertEqual([row["model"] for row in self.steps()["steps"]], ["mlp", "chargpt", "resnet9"])
         self.assertTrue(all("chargpt" in command for command in self.commands))
-        self.assertEqual([command.startswith("env FETTLE_CUDA_ATTENTION=fast fettle --bench chargpt")
+        self.assertEqual([command.startswith("env FETTLE_CUDA_STRICT=1 FETTLE_CUDA_ATTENTION=fast fettle --bench chargpt")
                           for command in self.commands], [False, True, False, False])
 
     def test_attention_is_also_measured_as_cudnn_has_it(self):

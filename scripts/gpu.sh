@@ -13,7 +13,8 @@
 #
 # Without PARTS: smoke,tests,steps,trial,curves. ROUNDS names some of torch.compile's modes, ONLY a workload, FRONTEND a
 # version of cudnn-frontend in .gpu/. Each part has a limit, and what earlier ones wrote stays; a later call resumes
-# with the steps in RESULTS/benchmarks.json. Seconds of each part go to times.txt.
+# with the steps in RESULTS/benchmarks.json. Seconds of each part go to times.txt. All of it is run with
+# FETTLE_CUDA_STRICT=1: where a library has no plan, that is an error (the smoke part runs without, and lists them).
 #
 # REHEARSE=1: the same parts on a CPU, small, with the programs in build/ and their emulated GPU; numbers mean nothing.
 #
@@ -129,6 +130,7 @@ if [ -z "${REHEARSE:-}" ]; then
 fi
 
 if wants smoke; then echo 'gpu: smoke'; run_smoke; part_ended smoke; fi
+export FETTLE_CUDA_STRICT=1
 for part in tests checkers ladder; do
   if wants $part; then
     echo "gpu: $part"
