@@ -84,7 +84,7 @@ class QueueTest(Scenario):
         self.apply_queued(trials=2, parallelism=2, annotations={"fake.fettle.dev/forever": "yes"})
         wait_for("two pods", lambda: len(self.running_pods()) == 2)
         self.suspend(True)
-        wait_for("both to pause", lambda: {t["status"]["phase"] for t in self.trials()} == {"Paused"})
+        wait_for("both to pause", lambda: {t.get("status", {}).get("phase") for t in self.trials()} == {"Paused"})
         self.assert_quiet()
         self.assertEqual([r["outcome"] for t in self.trials() for r in t["status"]["runs"]], ["Stopped"] * 2)
         self.assert_at_peace()
