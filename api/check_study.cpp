@@ -97,6 +97,14 @@ void check_gpu(const TrialTemplate& trial, const FieldPath& path, FieldErrors& e
   }
 }
 
+void check_auto_memory(const TrialTemplate& trial, const FieldPath& path, FieldErrors& errors) {
+  if (!trial.gpu || trial.gpu->memory != kAutoAmount || trial.trainer || errors.any_under(path))
+    return;
+  errors.add(path,
+             "found auto without the built-in trainer, which alone says what a training "
+             "needs; expected an amount such as 20Gi");
+}
+
 void check_queue(const TrialTemplate& trial, const FieldPath& path, FieldErrors& errors) {
   const FieldPath priority = path.member("queuePriorityClass");
   if (errors.any_under(path.member("queue")) || errors.any_under(path.member("gang"))) return;
@@ -184,6 +192,7 @@ void check_trial(const StudySpec& spec, const FieldPath& path, FieldErrors& erro
   check_order(trial.workers.min, trial.workers.max, path.member("workers"), errors);
   check_gpu(trial, path.member("gpu"), errors);
   check_checkpoints(trial, path.member("checkpoints"), errors);
+  check_auto_memory(trial, path.member("gpu").member("memory"), errors);
   check_queue(trial, path, errors);
   check_pod(trial, path.member("pod"), errors);
   const FieldPath trainer = path.member("trainer");

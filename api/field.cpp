@@ -60,6 +60,7 @@ std::string expected_number(const FieldRules& rules, bool is_whole) {
   std::string out = is_whole ? (rules.odd ? "an odd whole number" : "a whole number") : "a number";
   if (rules.form == Form::kDuration) out = "a duration such as 90s, 10m or 1h30m";
   if (rules.form == Form::kQuantity) out = "a number such as 0.5, 500M or 20Gi";
+  if (rules.or_auto) out = "auto, or " + out;
   const bool has_min = rules.min > -kLargestBound;
   const bool has_max = rules.max < kLargestBound;
   if (!has_min && !has_max && rules.form == Form::kPlain && !is_whole) return "a finite number";

@@ -60,6 +60,7 @@ struct FieldRules {
   bool above_min = false;  // min itself is refused
   bool below_max = false;  // max itself is refused
   bool odd = false;
+  bool or_auto = false;      // numbers: the text auto (kAutoAmount) stands for one, too
   bool label_keys = false;   // maps: the keys are those of labels
   std::size_t min_size = 0;  // lists and maps: entries
   std::size_t max_size = 64;
@@ -84,6 +85,9 @@ struct FieldRules {
   }
   FieldRules only_odd(bool condition = true) const {
     return with([&](FieldRules& r) { r.odd = condition; });
+  }
+  FieldRules or_chosen() const {
+    return with([](FieldRules& r) { r.or_auto = true; });
   }
   FieldRules as(Form new_form) const {
     return with([&](FieldRules& r) { r.form = new_form; });

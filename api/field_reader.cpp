@@ -156,6 +156,10 @@ void read_value(const ReadContext& context, double& out) {
     out = std::numeric_limits<double>::quiet_NaN();
     return;
   }
+  if (context.rules.or_auto && value == Json("auto")) {
+    out = kAutoAmount;
+    return;
+  }
   const bool plain = needs_whole_number(context.rules) ? value.is_integer() : value.is_number();
   const std::optional<double> number =
       plain ? std::optional<double>(value.as_double()) : read_notation(context);

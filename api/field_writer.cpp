@@ -18,6 +18,7 @@ Json write_value(std::int64_t value, const FieldRules& rules) {
 }
 
 Json write_value(double value, const FieldRules& rules) {
+  if (rules.or_auto && value == kAutoAmount) return "auto";
   if (rules.form == Form::kDuration) return format_duration(value);
   if (rules.form == Form::kQuantity) return format_quantity(value);
   if (!std::isfinite(value)) return Json();

@@ -13,6 +13,9 @@
 
 namespace fettle::api {
 
+// A quantity that is written "auto": whoever needs it chooses. No field that may say so takes 0.
+inline constexpr double kAutoAmount = 0;
+
 // Seconds, >= 0. Errors name what was found and the forms that are understood.
 Result<double> parse_duration(std::string_view text);
 // "1h30m", "90s" -> "1m30s", "0.25s"; the fewest parts that keep the value.

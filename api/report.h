@@ -28,6 +28,10 @@ inline constexpr std::size_t kMaxHistoryValues = 256;  // of all points of the c
 inline constexpr const char* kReportManager = "fettle-trainer";
 // The kubelet's limit of a container's termination message, in bytes; it truncates longer ones.
 inline constexpr std::size_t kMaxTerminationMessage = 4096;
+// Metrics by which the size of a trial's GPU is chosen: what the built-in trainer has planned, and
+// the most that was seen in use, both in bytes.
+inline constexpr const char* kGpuMemoryPlanned = "gpu_memory_planned_bytes";
+inline constexpr const char* kGpuMemoryUsed = "gpu_memory_bytes";
 
 // What a training says at one moment.
 struct ReportLine {

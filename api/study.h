@@ -169,7 +169,7 @@ struct Checkpoints {
 struct Gpu {
   std::optional<std::int64_t> count;
   std::optional<double> fraction;  // in (0, 1)
-  std::optional<double> memory;    // bytes
+  std::optional<double> memory;    // bytes; kAutoAmount: what each training needs
   std::string model = {};          // words of the card's name, "H100"; "" = any card
   bool operator==(const Gpu&) const = default;
 };

@@ -256,8 +256,11 @@ void visit_fields(Visitor& v, T& c) {
   v.field("count", c.count, "Whole GPUs for each worker.", whole(1, 64));
   v.field("fraction", c.fraction, "Share of one GPU; needs a cluster that shares GPUs.",
           above(0, 1).with([](FieldRules& r) { r.below_max = true; }));
-  v.field("memory", c.memory, "Memory of one GPU; needs a cluster that shares GPUs.",
-          above(0, 1e15).as(Form::kQuantity));
+  v.field(
+      "memory", c.memory,
+      "Memory of one GPU; needs a cluster that shares GPUs. auto: what the trainer says that each "
+      "training needs.",
+      above(0, 1e15).as(Form::kQuantity).or_chosen());
   v.field("model", c.model, "Words of the name of the card, such as H100; left out: any card.",
           text(0, kLongestName).as(Form::kLabelValue));
 }

@@ -17,6 +17,11 @@ inline constexpr int kTrainerRefusesInput = 2;
 // the trial's fault, whoever runs it. EX_TEMPFAIL of sysexits.h.
 inline constexpr int kWorkerMissesOthers = 75;
 
+// How the error of a training begins that has too little memory of its GPU; then comes how many
+// bytes it needs at least, and kGpuMemoryNeeded.
+inline constexpr const char* kGpuMemoryShort = "too little GPU memory (";
+inline constexpr const char* kGpuMemoryNeeded = " bytes needed)";
+
 struct NormalizeConfig {
   double mean = 0;
   double std = 1;

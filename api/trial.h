@@ -80,6 +80,8 @@ struct TrialSpec {
   std::int64_t workers = 1;          // now wanted
   std::optional<Sizing> sizing;      // absent: the policy has not changed it
   std::string worker_pod;            // Pool: which worker has it
+  // Of each worker, in bytes, for its next run: where the Study says gpu: {memory: auto}. Grows.
+  std::optional<double> gpu_memory;
   std::optional<Parent> parent;
   SearchOrigin search;
   std::optional<Stop> stop;
@@ -119,9 +121,12 @@ inline constexpr std::int64_t kMaxTrialIndex = 1'000'000;
 // be lost with its predecessors: the newest alone says how many retries are spent.
 struct RunRecord {
   std::int64_t run = 0;
-  std::string pod_uid;          // of rank 0; local: "<uid of the trial>-r<run>"
-  std::int64_t workers = 1;     // it was started with
-  std::optional<double> gpus;   // of each worker: 2, 0.25; absent: as the Study says
+  std::string pod_uid;               // of rank 0; local: "<uid of the trial>-r<run>"
+  std::int64_t workers = 1;          // it was started with
+  std::optional<double> gpus;        // of each worker: 2, 0.25; absent: as the Study says
+  std::optional<double> gpu_memory;  // TrialSpec::gpu_memory, as it was started with
+  // It ended because this was too little: at least so many bytes are needed; 0: it is not known.
+  std::optional<double> gpu_memory_short;
   std::vector<Resize> resizes;  // in order of time; the newest kMaxResizes
   std::int64_t until_step = 1;  // how far this run was asked to go
   std::int64_t started_ms = 0;  // intent written

@@ -65,6 +65,8 @@ void visit_fields(Visitor& v, T& c) {
   v.field("untilStep", c.until_step, "Step to reach; only grows.", count_from(0));
   v.field("workers", c.workers, "Workers now wanted.", whole(1, 1024));
   v.field("sizing", c.sizing, "What the elastic policy last decided about workers.");
+  v.field("gpuMemory", c.gpu_memory, "Memory of a GPU of each worker; where the Study says auto.",
+          above(0, 1e15).as(Form::kQuantity));
   v.field("workerPod", c.worker_pod, "Pool: the worker that has it.", text(0, 253));
   v.field("parent", c.parent, "Checkpoint to start from.");
   v.field("search", c.search, "The decision that created it.");
@@ -84,6 +86,11 @@ void visit_fields(Visitor& v, T& c) {
   v.field("podUID", c.pod_uid, "Of rank 0; local: UID of the trial, -r and the run.", text(0, 64));
   v.field("workers", c.workers, "Workers it was started with.", whole(0, 1024));
   v.field("gpus", c.gpus, "GPUs of each worker; left out: as the Study says.", number(0, 1024));
+  v.field("gpuMemory", c.gpu_memory, "Memory of a GPU that each worker asked for.",
+          above(0, 1e15).as(Form::kQuantity));
+  v.field("gpuMemoryShort", c.gpu_memory_short,
+          "It had too little memory of its GPU, and needs this at least; 0: it does not say.",
+          number(0, 1e15).as(Form::kQuantity));
   v.field("resizes", c.resizes, "Changes of the number of workers, in order.",
           list(0, kMaxResizes));
   v.field("untilStep", c.until_step, "How far it was asked to go.", count_from(0));

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/gpu_memory.h"
 #include "core/history.h"
 #include "core/measurement.h"
 #include "core/run_records.h"
@@ -43,6 +44,11 @@ bool end_is_recorded(const api::Study& study, const api::Trial& trial) {
   });
   return is_told &&
          (newest_fact(trial, FactKind::kFailed) != nullptr || ends_of(trial) >= legs_of(trial));
+}
+
+bool has_no_gpu(const api::Trial& trial) {
+  return trial.status.phase == TrialPhase::kCompleted && trial.spec.stop &&
+         trial.spec.stop->reason == kNoSuchGpuMemory;
 }
 
 bool has_all_objectives(const api::StudySpec& spec, const HistoryPoint& point) {
@@ -114,6 +120,11 @@ Fact end_fact(const api::Study& study, const api::Trial& trial, std::int64_t now
   if (study.spec.algorithm.cost_aware) fact.cost = cost_of(study, trial, now_ms);
   if (trial.status.phase == TrialPhase::kFailed) {
     fact.kind = FactKind::kFailed;
+    return fact;
+  }
+  // No GPU is large enough: the configuration is to be avoided, whatever its first steps were like.
+  if (has_no_gpu(trial)) {
+    fact.infeasible = true;
     return fact;
   }
   const std::int64_t last = study.spec.resource.max;

@@ -28,6 +28,7 @@ struct Capacity {
   std::optional<std::int64_t> waiting_elsewhere_ms = std::nullopt;
   // On a cluster: where the GPUs of its trials come from now; null = not known, or CPU.
   std::shared_ptr<const api::GpuChoice> gpu = nullptr;
+  std::optional<double> gpu_memory{};  // most bytes of one GPU that a worker has; absent = any
 };
 
 struct StudyView {
@@ -57,7 +58,9 @@ struct Run {
   std::int64_t ended_ms = 0;    // Exited. Running: it has ended, and its output is still read
   std::optional<api::Outcome> outcome;  // Exited
   std::optional<int> exit_code;         // Exited: of rank 0, where it ended by itself
-  std::optional<api::Report> report;    // newest report read from its output, if that is the way
+  // Exited for want of memory of its GPU: how many bytes it needs at least; 0: it does not say.
+  std::optional<double> gpu_memory_short;
+  std::optional<api::Report> report;  // newest report read from its output, if that is the way
   // Times by our own clock, for whoever writes reports may have another one.
   std::int64_t heard_ms = 0;            // its newest report was first seen; 0 = as the report says
   std::optional<std::int64_t> read_ms;  // all output up to here was read; absent = it is not read

@@ -26,6 +26,7 @@ bool counts_against_retries(Outcome outcome) {
 std::int64_t failures_of(const api::TrialStatus& status) {
   if (status.runs.empty()) return 0;
   const RunRecord& newest = status.runs.back();
+  if (newest.gpu_memory_short) return newest.failures;  // it gets more, and that is no failure
   return newest.failures + (newest.outcome && counts_against_retries(*newest.outcome) ? 1 : 0);
 }
 
@@ -115,6 +116,7 @@ RunRecord& append_run(api::TrialStatus& status, const api::TrialSpec& spec, std:
   }
   next.failures = failures_of(status);
   next.workers = spec.workers;
+  next.gpu_memory = spec.gpu_memory;
   next.until_step = spec.until_step;
   next.started_ms = now_ms;
   next.last_step = status.report ? status.report->step : 0;

@@ -12,11 +12,13 @@
 #include <utility>
 
 #include "api/names.h"
+#include "api/quantity.h"
 #include "base/philox.h"
 #include "core/backlog.h"
 #include "core/conditions.h"
 #include "core/elastic.h"
 #include "core/facts.h"
+#include "core/gpu_memory.h"
 #include "core/history.h"
 #include "core/ledger.h"
 #include "core/names.h"
@@ -76,6 +78,7 @@ class StudyPlanner {
       stop_all(*draining);
     } else {
       set_suspended(study_.spec.suspend);
+      enlarge_gpus();
       if (!study_.spec.suspend) {
         fill_slots();
         set_sizes();
@@ -97,6 +100,7 @@ class StudyPlanner {
   void stop_all(const StudyEnd& ending);
   void stop(std::size_t position, api::Stop stop);
   void set_suspended(bool suspend);
+  void enlarge_gpus();
   void fill_slots();
   void promote_trials();
   void promote(const search::Promotion& promotion);
@@ -224,6 +228,34 @@ void StudyPlanner::set_suspended(bool suspend) {
   }
 }
 
+// Trials that had too little memory of their GPU get more, or end where there is no more.
+void StudyPlanner::enlarge_gpus() {
+  if (!sizes_gpu_memory(study_.spec)) return;
+  std::vector<std::size_t> too_small;
+  for (const std::size_t position : ledger_.active()) {
+    const Trial& trial = trial_at(position);
+    if (needs_more_gpu_memory(trial) && !trial.spec.stop) too_small.push_back(position);
+  }
+  if (too_small.empty()) return;
+  const GpuMemory memory(study_.spec, ledger_);
+  for (const std::size_t position : too_small) {
+    const Trial& trial = trial_at(position);
+    const auto next = memory.wanted_next(trial, capacity_.gpu_memory);
+    if (!next) {
+      stop(position, {std::string(kNoSuchGpuMemory), why_no_larger(trial, capacity_.gpu_memory),
+                      ledger_.highest_seq()});
+      continue;
+    }
+    auto enlarged = std::make_shared<Trial>(trial);
+    enlarged->spec.gpu_memory = next;
+    act(UpdateTrialSpec{trial.metadata.name, enlarged->spec});
+    note(EventType::kNormal, "MoreGpuMemory",
+         trial.metadata.name + " gets " + api::format_quantity(*next) + " of a GPU instead of " +
+             api::format_quantity(trial.spec.gpu_memory.value_or(0)));
+    ledger_.replace(position, std::move(enlarged));
+  }
+}
+
 // Trials that have begun come before new ones. The last promotions, those of the best of each rung,
 // wait until it is clear that no new trial will come.
 void StudyPlanner::fill_slots() {
@@ -317,6 +349,10 @@ const Trial& StudyPlanner::create_trial(Json parameters, const search::Stage& st
   trial.spec.seed = stage.seed.value_or(trial_seed(study_.spec.algorithm.seed, trial.spec.index));
   trial.spec.until_step = stage.until_step;
   trial.spec.workers = study_.spec.trial.workers.min;
+  if (sizes_gpu_memory(study_.spec)) {
+    trial.spec.gpu_memory =
+        GpuMemory(study_.spec, ledger_).wanted(trial.spec.parameters, capacity_.gpu_memory);
+  }
   trial.spec.search.basis = ledger_.highest_seq();
   trial.spec.search.bracket = stage.bracket;
   trial.spec.search.rung = stage.rung;

@@ -33,6 +33,7 @@
 #include "api/report.h"
 #include "core/conditions.h"
 #include "core/elastic.h"
+#include "core/gpu_memory.h"
 #include "core/history.h"
 #include "core/names.h"
 #include "core/plan.h"
@@ -78,7 +79,7 @@ class TrialPlanner {
   TrialPlan plan() {
     if (trial_.metadata.deleted_ms != 0) return {};
     if (observe_runs()) decide();
-    status_.gpus = api::gpu_text(study_.trial, spec_.workers);  // alone it is not worth a write
+    status_.gpus = gpu_text_of(study_, spec_);  // alone it is not worth a write
     return assemble();
   }
 
@@ -98,6 +99,7 @@ class TrialPlanner {
   // Deciding.
   void decide();
   void decide_open(RunRecord& record);
+  void decide_short(const RunRecord& record);
   void decide_ended(const RunRecord& record);
   void complete(const RunRecord& record);
   void supervise(RunRecord& record, const Run& run);
@@ -238,6 +240,7 @@ void TrialPlanner::close_record(RunRecord& record, const Run& run) {
   const JudgedRun judged = judge_run(study_, spec_, status_.report, record, run);
   record.outcome = judged.outcome;
   if (run.queued && record.outcome == Outcome::kDisrupted) record.reason = api::kPreempted;
+  record_gpu_memory(study_, run, record);
   record.message = truncate_message(judged.message);
   const std::int64_t ended_ms = run.ended_ms != 0 ? std::min(run.ended_ms, now_ms_) : now_ms_;
   record.ended_ms = std::max(ended_ms, record.running_ms);
@@ -290,7 +293,20 @@ void TrialPlanner::decide_open(RunRecord& record) {
     return wake_at(record.started_ms + kStartAgainMs);
   record.started_ms = now_ms_;  // the intent is renewed: this write fails if the view is stale
   record.workers = spec_.workers;
+  record.gpu_memory = spec_.gpu_memory;
   commands_.emplace_back(StartRun{record.run, /*confirm=*/false});
+}
+
+// It had too little memory of its GPU: the Study gives it more, or says that there is no more,
+// which is a result of the configuration and no failure of the trial.
+void TrialPlanner::decide_short(const RunRecord& record) {
+  if (spec_.stop) {
+    const bool none = spec_.stop->reason == kNoSuchGpuMemory;
+    return enter_phase(none ? TrialPhase::kCompleted : TrialPhase::kStopped, spec_.stop->reason,
+                       spec_.stop->message);
+  }
+  if (spec_.gpu_memory.value_or(0) > record.gpu_memory.value_or(0)) return retry(now_ms_);
+  status_.phase = spec_.suspend ? TrialPhase::kPaused : TrialPhase::kPending;
 }
 
 void TrialPlanner::decide_ended(const RunRecord& record) {
@@ -298,6 +314,7 @@ void TrialPlanner::decide_ended(const RunRecord& record) {
   if (outcome == Outcome::kSucceeded && record.until_step >= spec_.until_step) {
     return complete(record);
   }
+  if (record.gpu_memory_short) return decide_short(record);
   if (spec_.stop) return enter_phase(TrialPhase::kStopped, spec_.stop->reason, spec_.stop->message);
   if (outcome == Outcome::kDisrupted) {
     const std::int64_t row = disruptions_without_progress(status_);
@@ -317,7 +334,8 @@ void TrialPlanner::decide_ended(const RunRecord& record) {
   if (no_result) return enter_phase(TrialPhase::kFailed, "NoResult", record.message);
   // Neither will the built-in trainer take a configuration that it has refused.
   const bool refused = study_.trial.trainer && run != nullptr &&
-                       run->exit_code == api::kTrainerRefusesInput && outcome == Outcome::kFailed;
+                       run->exit_code == api::kTrainerRefusesInput &&
+                       (outcome == Outcome::kFailed || outcome == Outcome::kOutOfMemory);
   if (refused) return enter_phase(TrialPhase::kFailed, "InvalidConfiguration", record.message);
   if (failures > study_.trial.retries) {
     const std::string times = failures == 1 ? "" : " (" + std::to_string(failures) + " runs)";

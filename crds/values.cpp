@@ -104,9 +104,10 @@ Json quantity_schema(const FieldRules& rules) {
   std::string amount = "quantity(self).compareTo(" + limit(rules.min) + ")" +
                        (rules.above_min ? " > 0" : " >= 0") + " && quantity(self).compareTo(" +
                        limit(rules.max) + ")" + (rules.below_max ? " < 0" : " <= 0");
-  add_rule(schema, {"type(self) == int ? " + cel_bounds("self", rules, true) +
-                        " : isQuantity(self) && " + amount,
-                    "expected " + api::expected_number(rules, false), "", Reason::kInvalid});
+  add_rule(schema,
+           {"type(self) == int ? " + cel_bounds("self", rules, true) + " : " +
+                (rules.or_auto ? "self == 'auto' || " : "") + "isQuantity(self) && " + amount,
+            "expected " + api::expected_number(rules, false), "", Reason::kInvalid});
   return schema;
 }
 

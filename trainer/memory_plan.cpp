@@ -192,8 +192,11 @@ Status check_memory(const api::TrainerConfig& config, const MemoryPlan& plan,
   }
   const std::optional<std::int64_t> free = plan.has_device() ? there.device : there.host;
   if (!free || plan.total() <= *free) return success();
+  // Whoever gives out GPUs reads the number.
+  const std::string number =
+      api::kGpuMemoryShort + std::to_string(plan.total()) + api::kGpuMemoryNeeded + ": ";
   const std::string found =
-      "the training needs at least " +
+      (plan.has_device() ? number : "") + "the training needs at least " +
       lacking(plan.total(), *free,
               std::string(plan.has_device() ? "the GPU's memory" : "memory") + ", with " +
                   std::to_string(plan.samples) + " samples held at once");

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "api/display.h"
+#include "api/report.h"
 
 namespace fettle::trainer::metric {
 
@@ -32,7 +33,8 @@ inline constexpr const char* kCommunicationShare = "communication_share";
 inline constexpr const char* kMemory = "memory_mib";
 inline constexpr const char* kOptimizer = "optimizer_mib";
 inline constexpr const char* kGpuUtilization = "gpu_utilization";
-inline constexpr const char* kGpuMemory = "gpu_memory_bytes";
+inline constexpr const char* kGpuMemory = api::kGpuMemoryUsed;
+inline constexpr const char* kGpuMemoryPlanned = api::kGpuMemoryPlanned;
 inline constexpr const char* kGpuPower = "gpu_power_watts";
 inline constexpr const char* kGpuEnergy = "gpu_energy_joules";
 
@@ -66,6 +68,7 @@ inline constexpr const char* kAll[] = {kLoss,
                                        kOptimizer,
                                        kGpuUtilization,
                                        kGpuMemory,
+                                       kGpuMemoryPlanned,
                                        kGpuPower,
                                        kGpuEnergy,
                                        kLearningRate,

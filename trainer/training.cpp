@@ -118,7 +118,9 @@ Status Training::make_learner(TrainingDevice& device) {
   // What the training before has left there is used again, or makes room.
   if (there.device) *there.device += device.kept_bytes();
   place_ = place_data(config, plan, world, there);
-  FETTLE_TRY(check_memory(config, plan_memory(config, plan, world, place_), there));
+  const MemoryPlan memory = plan_memory(config, plan, world, place_);
+  FETTLE_TRY(check_memory(config, memory, there));
+  if (memory.has_device()) planned_gpu_bytes_ = memory.total();
   std::optional<HeldSamples> held;
   if (place_ == DataPlace::kHeld) {
     held = HeldSamples{&data_.images, &train_writer_, &evaluation_writer_};
@@ -380,6 +382,9 @@ Metrics Training::measure_epoch(const Loader& loader, double seconds) {
   append(metrics,
          compute_metrics(flops, busy, peak_flops_of(learner_->backend().device(), precision()),
                          world_size));
+  if (planned_gpu_bytes_) {
+    metrics.emplace_back(metric::kGpuMemoryPlanned, static_cast<double>(*planned_gpu_bytes_));
+  }
   if (gpu_meter_) append(metrics, gpu_metrics(gpu_meter_->take()));
   if (world_size > 1) {
     metrics.emplace_back(metric::kCommunicationShare,

@@ -169,7 +169,8 @@ class Training {
   bool keeps_checkpoints_ = false;  // rank 0 does; known to all workers
   std::unique_ptr<Learner> learner_;
   DataPlace place_ = DataPlace::kShared;
-  std::unique_ptr<machine::GpuMeter> gpu_meter_;  // rank 0's GPU, if it has one
+  std::optional<std::int64_t> planned_gpu_bytes_;  // where the backend has memory of its own
+  std::unique_ptr<machine::GpuMeter> gpu_meter_;   // rank 0's GPU, if it has one
 
   Position position_;
   std::deque<std::int64_t> begun_at_;  // offsets of the steps that are not settled

@@ -110,6 +110,8 @@ api::Fact to_fact(const Json& from) {
   return fact;
 }
 
+double gibibytes(const Json& value) { return value.as_double() * 0x1p30; }
+
 api::RunRecord to_record(const Json& from, const api::TrialSpec& spec) {
   api::RunRecord record;
   record.until_step = spec.until_step;
@@ -133,6 +135,8 @@ api::RunRecord to_record(const Json& from, const api::TrialSpec& spec) {
     if (key == "outcome") record.outcome = to_enum<api::Outcome>(value);
     if (key == "message") record.message = value.as_string();
     if (key == "reason") record.reason = value.as_string();
+    if (key == "gpuMemory") record.gpu_memory = gibibytes(value);
+    if (key == "short") record.gpu_memory_short = gibibytes(value);
   }
   return record;
 }
@@ -151,9 +155,9 @@ api::Sizing to_sizing(const Json& from) {
 }
 
 api::Trial to_trial(const Json& from, const api::Study& study, std::int64_t index) {
-  check_keys(
-      from, {"index", "x", "phase", "until", "workers", "stop", "suspend", "records", "facts",
-             "report", "deleted", "bracket", "rung", "parent", "replaces", "conditions", "sizing"});
+  check_keys(from, {"index", "x", "phase", "until", "workers", "stop", "suspend", "records",
+                    "facts", "report", "deleted", "bracket", "rung", "parent", "replaces",
+                    "conditions", "sizing", "gpuMemory", "width"});
   const auto find = [&from](const char* key) { return from.find(key); };
   api::Trial trial;
   trial.spec.study = study.metadata.name;
@@ -172,6 +176,8 @@ api::Trial to_trial(const Json& from, const api::Study& study, std::int64_t inde
   if (find("workers")) trial.spec.workers = find("workers")->as_integer();
   if (find("sizing")) trial.spec.sizing = to_sizing(*find("sizing"));
   if (find("stop")) trial.spec.stop = api::Stop{find("stop")->as_string(), "as decided", 0};
+  if (find("gpuMemory")) trial.spec.gpu_memory = gibibytes(*find("gpuMemory"));
+  if (find("width")) trial.spec.parameters.set("width", *find("width"));
   if (find("suspend")) trial.spec.suspend = find("suspend")->as_boolean();
   if (find("deleted")) trial.metadata.deleted_ms = to_ms(*find("deleted"));
   if (find("phase")) trial.status.phase = to_enum<api::TrialPhase>(*find("phase"));
@@ -193,9 +199,10 @@ api::Trial to_trial(const Json& from, const api::Study& study, std::int64_t inde
 }
 
 Run to_run(const Json& from) {
-  check_keys(from, {"run", "state", "outcome", "workers", "reason", "silence", "started", "seen",
-                    "ended", "report", "uid", "until", "exitCode", "heard", "read", "queued",
-                    "workersRunning", "workersUnplaced", "terminating"});
+  check_keys(from, {"run",     "state",   "outcome",        "workers",         "reason",
+                    "silence", "started", "seen",           "ended",           "report",
+                    "uid",     "until",   "exitCode",       "heard",           "read",
+                    "queued",  "short",   "workersRunning", "workersUnplaced", "terminating"});
   Run run;
   for (const auto& [key, value] : from.as_object()) {
     if (key == "run") run.id = value.as_integer();
@@ -203,6 +210,7 @@ Run to_run(const Json& from) {
     if (key == "workersUnplaced") run.unplaced_workers = value.as_integer();
     if (key == "workersRunning") run.running_workers = value.as_integer();
     if (key == "terminating") run.terminating = value.as_boolean();
+    if (key == "short") run.gpu_memory_short = gibibytes(value);
     if (key == "uid") run.pod_uid = value.as_string();
     if (key == "until") run.until_step = value.as_integer();
     if (key == "exitCode") run.exit_code = static_cast<int>(value.as_integer());
@@ -250,7 +258,7 @@ api::Study to_study(const Json* over) {
 
 PlanCase to_case(const Json& from) {
   check_keys(from, {"case", "now", "study", "trials", "trial", "runs", "orphan", "capacity",
-                    "waitingElsewhere", "space", "expect"});
+                    "waitingElsewhere", "largestGpu", "space", "expect"});
   PlanCase plan_case;
   plan_case.name = from.find("case")->as_string();
   plan_case.now_ms = to_ms(*from.find("now"));
@@ -261,6 +269,8 @@ PlanCase to_case(const Json& from) {
   if (capacity != nullptr) plan_case.capacity.trials = capacity->as_integer();
   const Json* waiting = from.find("waitingElsewhere");
   if (waiting != nullptr) plan_case.capacity.waiting_elsewhere_ms = to_ms(*waiting);
+  const Json* largest = from.find("largestGpu");
+  if (largest != nullptr) plan_case.capacity.gpu_memory = gibibytes(*largest);
   plan_case.space = from.find("space") ? from.find("space")->as_integer() : 1'000;
   if (plan_case.is_study) {
     std::int64_t index = 0;

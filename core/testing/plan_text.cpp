@@ -2,6 +2,7 @@
 #include "core/testing/plan_text.h"
 
 #include "api/names.h"
+#include "api/quantity.h"
 #include "core/conditions.h"
 
 namespace fettle::core {
@@ -93,6 +94,11 @@ std::string text_of(const api::TrialStatus& status) {
   return conditions.empty() ? text : text + "; " + conditions;
 }
 
+// Where trials ask for the memory that they need.
+std::string gpu_text(const api::TrialSpec& spec) {
+  return spec.gpu_memory ? " with " + api::format_quantity(*spec.gpu_memory) : "";
+}
+
 std::string text_of(const UpdateTrialSpec& update) {
   const api::TrialSpec& spec = update.spec;
   if (spec.stop) {
@@ -107,7 +113,7 @@ std::string text_of(const UpdateTrialSpec& update) {
     return "size " + update.trial + " to " + std::to_string(spec.workers) +
            (spec.sizing->no_room_after ? ", no room" : "");
   }
-  return (spec.suspend ? "suspend " : "resume ") + update.trial;
+  return (spec.suspend ? "suspend " : "resume ") + update.trial + gpu_text(spec);
 }
 
 struct ActionText {
@@ -124,7 +130,7 @@ struct ActionText {
     std::string text = "create " + action.trial.metadata.name + " " + spec.parameters.dump();
     if (spec.parent)
       text += " from " + spec.parent->trial + " at " + std::to_string(spec.parent->step);
-    text += " until " + std::to_string(spec.until_step);
+    text += " until " + std::to_string(spec.until_step) + gpu_text(spec);
     if (!spec.search.replaces.empty()) text += " for " + spec.search.replaces;
     return text + ", basis " + std::to_string(spec.search.basis);
   }

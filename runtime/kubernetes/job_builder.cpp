@@ -1,6 +1,7 @@
 #include "runtime/kubernetes/job_builder.h"
 
 #include "api/names.h"
+#include "core/gpu_memory.h"
 #include "core/names.h"
 #include "kube/resource.h"
 #include "runtime/kubernetes/claim.h"
@@ -152,8 +153,16 @@ Json owner_reference(std::string_view api_version, std::string_view kind,
                        {"blockOwnerDeletion", true}});
 }
 
-Result<Json> build_job(const api::Study& study, const api::Trial& trial, std::int64_t run,
+api::Study sized_for(api::Study study, const api::Trial& trial) {
+  if (core::sizes_gpu_memory(study.spec)) {
+    study.spec.trial.gpu->memory = trial.spec.gpu_memory.value_or(core::kFirstGpuMemory);
+  }
+  return study;
+}
+
+Result<Json> build_job(const api::Study& of_all_trials, const api::Trial& trial, std::int64_t run,
                        const JobOptions& options) {
+  const api::Study study = sized_for(of_all_trials, trial);
   const std::string name = core::run_name(trial.metadata.name, run);
   FETTLE_TRY(check_name(name, trial.spec.workers));
   FETTLE_TRY(check_checkpoints(study));

@@ -64,6 +64,9 @@ std::string service_of(const std::string& job);
 Json owner_reference(std::string_view api_version, std::string_view kind,
                      const api::Metadata& owner);
 
+// The Study as it is for the trial: with gpu: {memory: auto} the trial says how much.
+api::Study sized_for(api::Study study, const api::Trial& trial);
+
 // The Job of run `run`. kInvalid: the Study can never run as it is written, with the reason.
 Result<Json> build_job(const api::Study& study, const api::Trial& trial, std::int64_t run,
                        const JobOptions& options);

@@ -8,11 +8,14 @@
 #include <cstdlib>
 
 #include "api/names.h"
+#include "api/quantity.h"
 #include "api/yaml/study_file.h"
 #include "base/file.h"
 #include "base/test_paths.h"
 #include "runtime/kubernetes/claim.h"
 #include "runtime/kubernetes/gang.h"
+#include "runtime/kubernetes/gpu/placement.h"
+#include "runtime/kubernetes/gpu/testing/test_profiles.h"
 #include "runtime/kubernetes/pod_builder.h"
 #include "runtime/kubernetes/pod_group.h"
 #include "runtime/kubernetes/pod_patch.h"
@@ -177,6 +180,25 @@ TEST(JobBuilder, AGroupIsOpenedAtOnceAndATrialOfOneWorkerIsNone) {
   const Json alone = build_job(study, trial, 0, {kImage}).value();
   EXPECT_EQ(pod_group_of(kube::read_job(alone).value()), "");
   EXPECT_THAT(alone.dump(), HasSubstr(R"("schedulerName":"volcano")"));
+}
+
+TEST(JobBuilder, ATrialThatSaysHowMuchMemoryItNeedsIsPlacedByThat) {
+  JobOptions options{kImage};
+  options.gpu_profiles = test_profiles();
+  api::Study study = load("trainer");
+  api::Trial trial = trial_of(study);
+  study.spec.trial.gpu.emplace().memory = 0x1p30 * 20;
+  const Result<Json> fixed = build_job(study, trial, 0, options);
+  ASSERT_TRUE(fixed.ok()) << fixed.error().message;
+  study.spec.trial.gpu->memory = api::kAutoAmount;
+  trial.spec.gpu_memory = 0x1p30 * 20;
+  EXPECT_EQ(build_job(study, trial, 0, options).value(), *fixed);
+  const double most = most_memory(study.spec, options.gpu_profiles).value();
+  trial.spec.gpu_memory = most;
+  EXPECT_TRUE(build_job(study, trial, 0, options).ok());
+  trial.spec.gpu_memory = 1.1 * most;
+  EXPECT_FALSE(build_job(study, trial, 0, options).ok());
+  EXPECT_EQ(most_memory(study.spec, api::default_gpu_profiles()), std::nullopt);
 }
 
 TEST(JobBuilder, AJobOfOneWorkerIsNoGang) {

@@ -3,6 +3,7 @@
 #include <memory>
 #include <utility>
 
+#include "core/gpu_memory.h"
 #include "runtime/kubernetes/gpu/placement.h"
 #include "runtime/kubernetes/gpu/pod_gpus.h"
 #include "runtime/kubernetes/job_runs.h"
@@ -28,11 +29,19 @@ Result<std::optional<GpuPlacement>> JobRuns::place_now(const api::Study& study,
 }
 
 std::shared_ptr<const api::GpuChoice> JobRuns::gpu_choice(const api::Study& study) {
+  if (core::sizes_gpu_memory(study.spec)) return nullptr;  // each trial has its own
   const Result<JobOptions> options = options_for(study);
   if (!options.ok()) return nullptr;
   const auto gpus = place_gpus(study.spec, options->gpu_profiles);
   if (!gpus.ok() || !*gpus) return nullptr;
   return std::make_shared<const api::GpuChoice>(choice_of(**gpus));
+}
+
+// For trials that ask for what they need.
+std::optional<double> JobRuns::most_gpu_memory(const api::Study& study) {
+  if (!core::sizes_gpu_memory(study.spec)) return std::nullopt;
+  const Result<JobOptions> options = options_for(study);
+  return options.ok() ? most_memory(study.spec, options->gpu_profiles) : std::nullopt;
 }
 
 // Its name says whose it is and what is claimed: where there is one, it is this.

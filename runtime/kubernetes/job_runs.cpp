@@ -108,7 +108,8 @@ void JobRuns::warn_of_volume(const api::Study& study) {
 Status JobRuns::start(const api::Study& study, const api::Trial& trial, std::int64_t run) {
   if (const JobPtr job = find_job(trial, run)) return ensure_company(*job);
   FETTLE_ASSIGN(const JobOptions options, options_for(study));
-  FETTLE_ASSIGN(const std::optional<GpuPlacement> gpus, place_now(study, options));
+  FETTLE_ASSIGN(const std::optional<GpuPlacement> gpus,
+                place_now(sized_for(study, trial), options));
   FETTLE_ASSIGN(const Json job, build_job(study, trial, run, options));
   if (!why_held(trial, run).empty()) {
     const std::lock_guard lock(mutex_);
@@ -436,7 +437,7 @@ Result<core::Run> JobRuns::observe_one(const kube::Job& job, const api::Trial& t
   // retries.
   if (run.state == RunState::kPending) {
     (void)ensure_claim(*study);
-    restore_gpu_claim(*study);
+    restore_gpu_claim(sized_for(*study, trial));
   }
   if (!study->spec.trial.trainer) read_log(job, *study, trial, pods, run);
   return run;
@@ -489,6 +490,7 @@ void JobRuns::stop_reading() { logs_.stop(); }
 core::Capacity JobRuns::capacity(const api::Study& study) {
   core::Capacity capacity;
   capacity.gpu = gpu_choice(study);
+  capacity.gpu_memory = most_gpu_memory(study);
   if (core::sizes_itself(study.spec)) capacity.waiting_elsewhere_ms = waiting_elsewhere(study);
   return capacity;
 }

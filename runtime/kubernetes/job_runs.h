@@ -82,6 +82,7 @@ class JobRuns final : public control::Runs {
   void restore_gpu_claim(const api::Study& study);
   // What its workers get now; null: nothing, or the profiles offer nothing that fits.
   std::shared_ptr<const api::GpuChoice> gpu_choice(const api::Study& study);
+  std::optional<double> most_gpu_memory(const api::Study& study);
   std::string why_held(const api::Trial& trial, std::int64_t run) const;
   void add_held(const api::Trial& trial, std::vector<core::Run>& runs);
   void warn_of_volume(const api::Study& study);

@@ -7,6 +7,7 @@
 
 #include "api/report.h"
 #include "core/endings.h"
+#include "runtime/kubernetes/gpu_memory_end.h"
 #include "runtime/kubernetes/run_of_job.h"
 #include "runtime/metric_lines.h"
 
@@ -63,7 +64,8 @@ PodEnd judge(EndCondition condition, std::optional<int> code, std::int64_t at_ms
           .reason = std::move(judged.reason),
           .at_ms = at_ms,
           .replaced = false,
-          .exit_code = {}};
+          .exit_code = {},
+          .gpu_memory_short = {}};
 }
 
 EndCondition condition_of(const kube::Container& container) {
@@ -81,6 +83,12 @@ PodEnd by_container(const kube::Container& container) {
     end.reason += ": " + std::string(trimmed(container.termination_message)) +
                   "; correct command, args or image in the Study's template";
   } else {
+    const bool failed = condition == EndCondition::kNone && end.outcome == Outcome::kFailed;
+    if (failed) end.gpu_memory_short = gpu_memory_short(container.termination_message);
+    if (end.gpu_memory_short) {
+      end.outcome = Outcome::kOutOfMemory;
+      end.reason += ", out of the GPU's memory (spec.trial.gpu)";
+    }
     end.reason += last_words(container);
   }
   return end;

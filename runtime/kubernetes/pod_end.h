@@ -13,9 +13,10 @@ namespace fettle::kubernetes {
 struct PodEnd {
   api::Outcome outcome = api::Outcome::kFailed;
   std::string reason;
-  std::int64_t at_ms = 0;        // 0 = unknown
-  bool replaced = false;         // disrupted: the Job controller creates another
-  std::optional<int> exit_code;  // if the trial ended by itself
+  std::int64_t at_ms = 0;                  // 0 = unknown
+  bool replaced = false;                   // disrupted: the Job controller creates another
+  std::optional<int> exit_code;            // if the trial ended by itself
+  std::optional<double> gpu_memory_short;  // gpu_memory_end.h
 };
 
 // Nothing while the pod has not ended. `stop_asked`: the operator asked for its end.

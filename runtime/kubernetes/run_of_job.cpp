@@ -214,6 +214,7 @@ bool RunReader::ends_by_a_rank() {
     return true;
   }
   exit(end.outcome, who + end.reason, end.at_ms);
+  run_.gpu_memory_short = end.gpu_memory_short;
   if (rank == 0) run_.exit_code = end.exit_code;
   return true;
 }

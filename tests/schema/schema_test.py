@@ -253,6 +253,7 @@ def written_by_core(trial):
     yield "stop with a basis alone", spec(stop={"basis": 9})
     yield "suspend", spec(suspend=True)
     yield "resize", spec(workers=1)
+    yield "more memory of a GPU", spec(gpuMemory="34Gi")
     yield "promote", spec(untilStep=9, search={**search, "rung": 2, "promotions": search["promotions"] + [promotion]})
     yield "promote twice", spec(untilStep=9, search={**search, "rung": 2, "promotions": search["promotions"] + [promotion] * 2})
 
@@ -389,7 +390,7 @@ def base_documents():
         "algorithm": {"name": "grid", "points": 5, "shuffle": True},
         "earlyStopping": {"name": "median", "minTrials": 3, "startStep": 2},
         "trial": {
-            "gpu": {"count": 1},
+            "gpu": {"memory": "auto"},
             "trainer": trainer,
             "checkpoints": {"size": "10Gi", "storageClass": "fast", "accessMode": "ReadWriteMany"},
             "pod": pod,

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "api/report.h"
 #include "base/check.h"
 #include "core/names.h"
 
@@ -39,6 +40,7 @@ Status SimRuns::start(const api::Study& study, const api::Trial& trial, std::int
     process.script = scripts_(trial.spec.index, run);
     process.step = checkpoints_[name];
     process.next_ms = clock_.now_ms() + kStartMs;
+    process.asked = trial.spec.gpu_memory.value_or(cards_.bytes);
     processes_[id] = std::move(process);
     const auto alive = std::count_if(processes_.begin(), processes_.end(), [](const auto& entry) {
       return entry.second.run.state != RunState::kExited;
@@ -130,12 +132,14 @@ std::int64_t SimRuns::finished(const std::string& trial) const {
 void SimRuns::advance(const std::string& trial, Process& process) {
   if (process.stopping) return exit(process, api::Outcome::kStopped, "exit code 143");
   if (process.run.state == RunState::kPending) {
+    if (!find_card(process)) return;
     process.run.state = RunState::kRunning;
     process.run.started_ms = clock_.now_ms();
     process.run.pod_uid = core::run_name(trial, process.run.id);
     process.next_ms = clock_.now_ms() + step_ms(process.index);
     return;
   }
+  if (!fits_card(process)) return;
   const bool fated = process.script.fate != Fate::kFinish && process.script.steps-- == 0;
   if (!fated) return take_step(trial, process);
   switch (process.script.fate) {
@@ -158,6 +162,46 @@ void SimRuns::advance(const std::string& trial, Process& process) {
   }
 }
 
+void SimRuns::set_cards(Cards cards) {
+  cards_ = std::move(cards);
+  free_.assign(static_cast<std::size_t>(cards_.count), cards_.bytes);
+  capacity_.gpu_memory = cards_.bytes;
+}
+
+// The first card with room, as a scheduler that packs; false: it waits, and asks again.
+bool SimRuns::find_card(Process& process) {
+  if (cards_.count == 0) return true;
+  const auto found =
+      std::find_if(free_.begin(), free_.end(), [&](double free) { return free >= process.asked; });
+  if (found == free_.end()) {
+    process.run.reason = "no node has room for it";
+    process.next_ms = clock_.now_ms() + kStartMs;
+    return false;
+  }
+  *found -= process.asked;
+  process.on = static_cast<std::size_t>(found - free_.begin());
+  process.run.reason.clear();
+  return true;
+}
+
+// The trainer refuses to begin with less than it plans for; one that needs more than it has planned
+// ends in the middle.
+bool SimRuns::fits_card(Process& process) {
+  if (cards_.count == 0) return true;
+  const double planned = cards_.planned(process.parameters);
+  const bool begins = planned <= process.asked;
+  if (begins && cards_.used(process.parameters) <= process.asked) {
+    const auto training = std::count_if(processes_.begin(), processes_.end(), [](const auto& one) {
+      return one.second.run.state == RunState::kRunning;
+    });
+    most_training_ = std::max<std::int64_t>(most_training_, training);
+    return true;
+  }
+  process.run.gpu_memory_short = begins ? 0 : planned;
+  exit(process, api::Outcome::kOutOfMemory, "out of the GPU's memory");
+  return false;
+}
+
 void SimRuns::take_step(const std::string& trial, Process& process) {
   if (process.step < process.until_step) {
     checkpoints_[trial] = ++process.step;
@@ -176,6 +220,10 @@ void SimRuns::report(Process& process) const {
   api::Report report = process.run.report.value_or(api::Report{});
   report.step = process.step;
   report.metrics = {{process.metric, curve_(process.parameters, process.step)}};
+  if (cards_.count > 0) {
+    report.metrics[api::kGpuMemoryPlanned] = cards_.planned(process.parameters);
+    report.metrics[api::kGpuMemoryUsed] = cards_.used(process.parameters);
+  }
   report.history.push_back({report.step, report.metrics});
   report.checkpoint = "step-" + std::to_string(process.step);
   report.checkpoint_step = process.step;
@@ -189,6 +237,8 @@ void SimRuns::exit(Process& process, api::Outcome outcome, const std::string& re
   process.run.reason = reason;
   process.run.ended_ms = clock_.now_ms();
   process.next_ms = -1;
+  if (process.on) free_[*process.on] += process.asked;
+  process.on.reset();
 }
 
 }  // namespace fettle::sim

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -37,6 +38,15 @@ using Scripts = std::function<Script(std::int64_t index, std::int64_t run)>;
 // Learning curve: the objective at a step, from the trial's parameters.
 using Curve = std::function<double(const Json& parameters, std::int64_t step)>;
 
+// Cards of GPUs, all alike. A trial holds a part of one of them: what it asks for, or all of it.
+struct Cards {
+  std::int64_t count = 0;  // 0: trials need none
+  double bytes = 0;        // of each
+  // What a training plans for and what it uses, in bytes, by its parameters.
+  std::function<double(const Json& parameters)> planned = {};
+  std::function<double(const Json& parameters)> used = {};
+};
+
 class SimRuns : public control::Runs {
  public:
   SimRuns(Faults& faults, control::Clock& clock, Scripts scripts, Curve curve)
@@ -60,11 +70,14 @@ class SimRuns : public control::Runs {
   // From now on no run can ever start, and this is why; "" ends that.
   void refuse_starts(std::string why) { refusal_ = std::move(why); }
   void set_capacity(std::int64_t trials) { capacity_.trials = trials; }
+  void set_cards(Cards cards);
 
   std::int64_t started() const { return static_cast<std::int64_t>(ever_.size()); }
   std::int64_t finished(const std::string& trial) const;  // runs that reached their last step
   std::size_t present() const { return processes_.size(); }
   std::int64_t most_at_once() const { return most_at_once_; }
+  // Trials that held a card and trained, at the best moment.
+  std::int64_t most_training() const { return most_training_; }
 
  private:
   struct Process {
@@ -77,6 +90,8 @@ class SimRuns : public control::Runs {
     std::int64_t step = 0;      // reached so far
     std::int64_t next_ms = -1;  // when it does something next; -1 = never
     bool stopping = false;
+    double asked = 0;               // bytes of a card
+    std::optional<std::size_t> on;  // the card it has a part of
   };
   using Id = std::pair<std::string, std::int64_t>;  // trial, run
 
@@ -84,6 +99,8 @@ class SimRuns : public control::Runs {
   void take_step(const std::string& trial, Process& process);
   void report(Process& process) const;
   void exit(Process& process, api::Outcome outcome, const std::string& reason);
+  bool find_card(Process& process);
+  bool fits_card(Process& process);
   void check_alone(const std::string& trial) const;
 
   Faults& faults_;
@@ -98,6 +115,9 @@ class SimRuns : public control::Runs {
   std::function<void(const std::string&)> listener_;
   core::Capacity capacity_;
   std::int64_t most_at_once_ = 0;
+  Cards cards_;
+  std::vector<double> free_;  // bytes of each card
+  std::int64_t most_training_ = 0;
   std::string refusal_;
   bool lose_events_ = false;
 };

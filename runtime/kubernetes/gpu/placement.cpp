@@ -307,6 +307,17 @@ std::variant<GpuPlacement, GpuRefusal> place(const GpuRequest& request,
   return refusal;
 }
 
+std::optional<double> most_memory(const api::StudySpec& spec,
+                                  const std::vector<GpuProfile>& profiles) {
+  std::optional<double> most;
+  for (const GpuProfile& profile : profiles) {
+    const std::optional<double> offered = api::largest_memory(profile);
+    const bool fits = offered && spec.trial.gpu && has_model(profile, spec.trial.gpu->model);
+    if (fits) most = std::max(most.value_or(0), *offered);
+  }
+  return most;
+}
+
 Result<std::optional<GpuPlacement>> place_gpus(const api::StudySpec& spec,
                                                const std::vector<GpuProfile>& profiles) {
   const std::optional<GpuRequest> request = gpu_request(spec);

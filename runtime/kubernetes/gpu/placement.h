@@ -78,6 +78,10 @@ std::variant<GpuPlacement, GpuRefusal> place(const GpuRequest& request,
 Result<std::optional<GpuPlacement>> place_gpus(const api::StudySpec& spec,
                                                const std::vector<api::GpuProfile>& profiles);
 
+// The most memory of one card, in bytes, that a profile offers to the Study; nothing: none does.
+std::optional<double> most_memory(const api::StudySpec& spec,
+                                  const std::vector<api::GpuProfile>& profiles);
+
 // What the Study's status says of it.
 api::GpuChoice choice_of(const GpuPlacement& placement);
 

@@ -1,0 +1,158 @@
+#include "core/gpu_memory.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "api/display.h"
+#include "api/quantity.h"
+#include "api/report.h"
+
+namespace fettle::core {
+namespace {
+
+// Of the context and the libraries of a training of which none has been seen yet.
+constexpr double kFirstOverhead = 512.0 * 1024 * 1024;
+constexpr double kFirstOverheadShare = 0.1;
+// Room above the most that was seen in use: no two runs are alike to the byte.
+constexpr double kRoom = 1.05;
+
+// Fields of the trainer that change how it trains, and not how large its arrays are; those below
+// end with a dot. All others count as parts of the shape.
+constexpr std::array<std::string_view, 16> kShapeless = {
+    "training.learningRate",   "training.learningRateScaling",
+    "training.momentum",       "training.nesterov",
+    "training.beta1",          "training.beta2",
+    "training.epsilon",        "training.smoothing",
+    "training.weightDecay",    "training.clipNorm",
+    "training.labelSmoothing", "training.referenceBatch",
+    "training.threads",        "model.dropout",
+    "data.splitSeed",          "training.schedule."};
+
+bool is_shapeless(std::string_view field) {
+  if (field.ends_with(".rate") || field.starts_with("data.normalize.") ||
+      field.starts_with("data.augment.")) {
+    return true;
+  }
+  return std::any_of(kShapeless.begin(), kShapeless.end(), [&](std::string_view one) {
+    return one.ends_with('.') ? field.starts_with(one) : field == one;
+  });
+}
+
+// A metric of the trial's newest report; 0 where it has none.
+double metric_of(const api::Trial& trial, const char* name) {
+  if (!trial.status.report) return 0;
+  const auto found = trial.status.report->metrics.find(name);
+  const bool said = found != trial.status.report->metrics.end() && std::isfinite(found->second);
+  return said ? std::max(0.0, found->second) : 0;
+}
+
+// The most that was seen in use; 0 where it was not seen. NVML counts what others do on a shared
+// card, too, but a trial has no more than it asked for.
+double used_by(const api::Trial& trial) {
+  const double seen = metric_of(trial, api::kGpuMemoryUsed);
+  if (seen == 0 || trial.status.runs.empty()) return 0;
+  return std::min(seen, trial.status.runs.back().gpu_memory.value_or(seen));
+}
+
+double rounded_up(double bytes) {
+  return std::max(1.0, std::ceil(bytes / kGpuMemoryStep)) * kGpuMemoryStep;
+}
+
+}  // namespace
+
+bool sizes_gpu_memory(const api::StudySpec& spec) {
+  return spec.trial.gpu && spec.trial.gpu->memory == api::kAutoAmount;
+}
+
+std::string gpu_text_of(const api::StudySpec& spec, const api::TrialSpec& trial) {
+  if (!trial.gpu_memory || !sizes_gpu_memory(spec)) {
+    return api::gpu_text(spec.trial, trial.workers);
+  }
+  return api::format_quantity(*trial.gpu_memory);
+}
+
+bool needs_more_gpu_memory(const api::Trial& trial) {
+  if (trial.status.runs.empty() || api::is_terminal(trial.status.phase)) return false;
+  const api::RunRecord& newest = trial.status.runs.back();
+  return newest.outcome && newest.gpu_memory_short &&
+         trial.spec.gpu_memory.value_or(0) <= newest.gpu_memory.value_or(0);
+}
+
+std::string why_no_larger(const api::Trial& trial, std::optional<double> most) {
+  const api::RunRecord& newest = trial.status.runs.back();
+  const double says = newest.gpu_memory_short.value_or(0);
+  const std::string needs = says > 0 ? "it needs " + api::format_quantity(says) : "it needs more";
+  if (!most) return needs + " of a GPU's memory";
+  return needs + (says > 0 ? " of a GPU's memory; " : " than that; ") +
+         api::format_quantity(*most) + " is the most that one has here";
+}
+
+void record_gpu_memory(const api::StudySpec& spec, const Run& run, api::RunRecord& record) {
+  const bool ended_well = record.stopping || record.outcome == api::Outcome::kSucceeded;
+  if (!run.gpu_memory_short || ended_well || !sizes_gpu_memory(spec)) return;
+  record.outcome = api::Outcome::kOutOfMemory;
+  record.gpu_memory_short = run.gpu_memory_short;
+}
+
+GpuMemory::GpuMemory(const api::StudySpec& spec, const Ledger& ledger) : spec_(spec) {
+  for (const api::TrialPtr& trial : ledger.trials()) {
+    const double planned = metric_of(*trial, api::kGpuMemoryPlanned);
+    const double used = used_by(*trial);
+    if (planned == 0 || used == 0) continue;
+    overhead_ = std::max(overhead_.value_or(0), used - planned);
+  }
+  for (const api::TrialPtr& trial : ledger.trials()) {
+    const double need = need_of(*trial);
+    if (need == 0) continue;
+    double& known = needed_[shape_of(trial->spec.parameters)];
+    known = std::max(known, need);
+  }
+}
+
+double GpuMemory::with_overhead(double planned) const {
+  return overhead_ ? kRoom * (planned + *overhead_)
+                   : planned + kFirstOverhead + kFirstOverheadShare * planned;
+}
+
+double GpuMemory::need_of(const api::Trial& trial) const {
+  const double planned = metric_of(trial, api::kGpuMemoryPlanned);
+  const double used = used_by(trial);
+  double need = used > 0 ? kRoom * used : planned > 0 ? with_overhead(planned) : 0;
+  for (const api::RunRecord& run : trial.status.runs) {
+    if (!run.gpu_memory_short) continue;
+    const double had = run.gpu_memory.value_or(kFirstGpuMemory);
+    const double says = *run.gpu_memory_short;
+    need = std::max(need, says > 0 ? with_overhead(says) : kMoreGpuMemory * had);
+  }
+  return need;
+}
+
+std::string GpuMemory::shape_of(const Json& parameters) const {
+  Json shape = Json::object();
+  for (const api::Parameter& parameter : spec_.parameters) {
+    const Json* const value = parameters.find(parameter.name);
+    if (value != nullptr && !is_shapeless(parameter.sets)) shape.set(parameter.name, *value);
+  }
+  return shape.dump();
+}
+
+double GpuMemory::wanted(const Json& parameters, std::optional<double> most) const {
+  const auto known = needed_.find(shape_of(parameters));
+  const double need = known != needed_.end() ? known->second : kFirstGpuMemory;
+  return std::min(rounded_up(need), most.value_or(rounded_up(need)));
+}
+
+std::optional<double> GpuMemory::wanted_next(const api::Trial& trial,
+                                             std::optional<double> most) const {
+  const api::RunRecord& newest = trial.status.runs.back();
+  const double had = newest.gpu_memory.value_or(kFirstGpuMemory);
+  const double says = newest.gpu_memory_short.value_or(0);
+  if (most && (had >= *most || says > *most)) return std::nullopt;
+  const auto known = needed_.find(shape_of(trial.spec.parameters));
+  const double need = known != needed_.end() ? known->second : need_of(trial);
+  const double next = rounded_up(std::max(need, had + kGpuMemoryStep));
+  return std::min(next, most.value_or(next));
+}
+
+}  // namespace fettle::core
