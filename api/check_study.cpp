@@ -53,7 +53,7 @@ void check_early_stopping(const StudySpec& spec, const FieldPath& path, FieldErr
   if (errors.any_under(early) || spec.early_stopping->name == kNoEarlyStopping) return;
   if (pauses_trials(spec.algorithm.name)) {
     errors.add(early, "found beside algorithm " + spec.algorithm.name +
-                          ", which decides by itself who goes on: remove one of the two");
+                          ", which itself decides which trials continue: remove one of the two");
   } else if (spec.resource.min >= spec.resource.max) {
     errors.add(early,
                "needs steps at which to stop: expected resource.max above resource.min, "

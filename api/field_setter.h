@@ -36,7 +36,7 @@ struct SetContext {
   FieldErrors& errors;
 };
 
-// Complains that the path ends at something that holds fields, or goes on behind a value.
+// Complains that the path ends at something that holds fields, or continues after a value.
 void refuse_whole(const SetContext& context);
 void refuse_deeper(const SetContext& context);
 void refuse_index(const SetContext& context, std::size_t entries);
@@ -75,7 +75,7 @@ class FieldSetter {
   void finish();
 
  private:
-  // Whether `name` is the field to go on with; complains where it does not apply.
+  // Whether `name` is the next field of the path; complains where it does not apply.
   bool reaches(std::string_view name, const FieldRules& rules);
 
   const SetContext& context_;

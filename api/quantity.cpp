@@ -34,7 +34,7 @@ constexpr std::array<Unit, 15> kQuantityUnits{{{"Ei", 0x1p60},
                                                {"m", 1e-3},
                                                {"u", 1e-6},
                                                {"n", 1e-9}}};
-constexpr std::size_t kBinaryUnits = 6;  // the first so many of kQuantityUnits
+constexpr std::size_t kBinaryUnits = 6;  // the first 6 of kQuantityUnits
 constexpr std::size_t kLongestText = 64;
 
 std::optional<double> factor_of(std::span<const Unit> units, std::string_view suffix) {

@@ -158,7 +158,7 @@ class RandomDocuments {
                               maybe<std::int64_t>([&] { return whole(0, 99); })}};
     }
     if (spec.algorithm.name == "pbt" || spec.algorithm.name == "schedule") {
-      spec.early_stopping.reset();  // they decide by themselves who goes on
+      spec.early_stopping.reset();  // they decide which trials continue
     }
     spec.budget = {whole(kLeastMembers, 99), whole(1, 9), whole(0, 9),
                    maybe<double>([&] { return positive(); }),

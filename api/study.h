@@ -109,7 +109,7 @@ struct Algorithm {
   std::optional<std::int64_t> points;          // grid: points along a Double without a step
   bool shuffle = false;                        // grid: visit the grid in a seeded random order
   std::optional<std::int64_t> population_size = std::nullopt;  // cmaes, nsga2: of a generation
-  double reduction_factor = 3;  // hyperband, bohb, dehb: one in so many goes on from each rung
+  double reduction_factor = 3;             // hyperband, bohb, dehb: one trial in N is promoted
   std::optional<std::int64_t> interval{};  // pbt, pb2: steps between comparisons
   double quantile = 0.25;              // pbt, pb2: this share is replaced, by as many of the best
   double resample_probability = 0.25;  // pbt: of a value that is drawn anew, not perturbed
@@ -120,11 +120,11 @@ struct Algorithm {
 
 struct EarlyStopping {
   std::string name;                   // one of early_stopping_names() (names.h)
-  double reduction_factor = 3;        // asha: one in so many goes on from each rung
+  double reduction_factor = 3;        // asha: one trial in N continues from each rung
   std::int64_t min_trials = 5;        // median, percentile, curve: others needed to compare with
   std::int64_t start_step = 1;        // all but asha: no trial is stopped before this step
-  bool promote = false;               // asha: trials pause at rungs, the best go on later
-  double percentile = 33;             // percentile: the best so many percent go on
+  bool promote = false;               // asha: trials pause at rungs, the best resume later
+  double percentile = 33;             // percentile: the best N percent continue
   std::int64_t patience = 5;          // patience: reports without an improvement
   std::optional<double> threshold{};  // threshold: worse values stop a trial
   double probability = 0.05;  // curve: a trial stops that is less likely to end among the best
@@ -280,7 +280,7 @@ struct StudySpec {
   bool operator==(const StudySpec&) const = default;
 };
 
-// ---- What came of it ---------------------------------------------------------------------------
+// ---- Its state ---------------------------------------------------------------------------------
 
 struct TrialCounts {
   std::int64_t created = 0;

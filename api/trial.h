@@ -1,4 +1,4 @@
-// Trial: one point of a Study's space and what came of it (fettle.dev/v1alpha1).
+// Trial: one point of a Study's space, and its results (fettle.dev/v1alpha1).
 //
 // Who writes what: spec and status are the operator's (the runner's), except status.report, which
 // belongs to whoever observes the training. Facts and decisions: before the core uses something it
@@ -22,7 +22,7 @@
 
 namespace fettle::api {
 
-// The decision that a trial which paused at a rung goes on.
+// The decision to resume a trial that paused at a rung.
 struct TrialPromotion {
   std::int64_t basis = 0;
   std::int64_t until_step = 0;
@@ -85,7 +85,7 @@ struct TrialSpec {
   std::optional<Parent> parent;
   SearchOrigin search;
   std::optional<Stop> stop;
-  bool suspend = false;  // stop gently, keep the checkpoint, go on later
+  bool suspend = false;  // stop gently, keep the checkpoint, resume later
   bool operator==(const TrialSpec&) const = default;
 };
 

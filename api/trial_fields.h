@@ -18,32 +18,32 @@ inline FieldRules metric_values() {
 
 template <class Visitor, Like<TrialPromotion> T>
 void visit_fields(Visitor& v, T& c) {
-  v.field("basis", c.basis, "Highest seq that the decision saw.", count_from(0));
-  v.field("untilStep", c.until_step, "Step it was sent to.", count_from(0));
+  v.field("basis", c.basis, "Highest seq that was known when this was decided.", count_from(0));
+  v.field("untilStep", c.until_step, "Step to which the trial was promoted.", count_from(0));
 }
 
 template <class Visitor, Like<SearchOrigin> T>
 void visit_fields(Visitor& v, T& c) {
-  v.field("basis", c.basis, "Highest seq that the decision saw.", count_from(0));
-  v.field("bracket", c.bracket, "The rung it began at, from 0.", count_from(0));
-  v.field("rung", c.rung, "The rung it was last sent to.", count_from(0));
-  v.field("promotions", c.promotions, "Decisions that it goes on from a rung.",
+  v.field("basis", c.basis, "Highest seq that was known when this was decided.", count_from(0));
+  v.field("bracket", c.bracket, "Rung at which the trial began, counted from 0.", count_from(0));
+  v.field("rung", c.rung, "Rung to which the trial was last promoted.", count_from(0));
+  v.field("promotions", c.promotions, "Promotions of the trial from rung to rung.",
           list(0, kMaxPromotions));
-  v.field("replaces", c.replaces, "The trial whose place it took in a population.",
+  v.field("replaces", c.replaces, "Name of the trial that this one replaced in a population.",
           text(0, kLongestName));
 }
 
 template <class Visitor, Like<Parent> T>
 void visit_fields(Visitor& v, T& c) {
-  v.field("trial", c.trial, "The name of the trial.", text(1, kLongestName).needed());
-  v.field("step", c.step, "Of its checkpoint.", count_from(0));
+  v.field("trial", c.trial, "Name of the trial.", text(1, kLongestName).needed());
+  v.field("step", c.step, "Step of the checkpoint.", count_from(0));
 }
 
 template <class Visitor, Like<Stop> T>
 void visit_fields(Visitor& v, T& c) {
-  v.field("reason", c.reason, "For machines.", message_text(256));
-  v.field("message", c.message, "For people.", message_text(kLongestMessage));
-  v.field("basis", c.basis, "Highest seq that the decision saw.", count_from(0));
+  v.field("reason", c.reason, "Reason in one word, for programs.", message_text(256));
+  v.field("message", c.message, "Explanation, for people.", message_text(kLongestMessage));
+  v.field("basis", c.basis, "Highest seq that was known when this was decided.", count_from(0));
 }
 
 template <class Visitor, Like<Sizing> T>
@@ -57,114 +57,130 @@ void visit_fields(Visitor& v, T& c) {
 
 template <class Visitor, Like<TrialSpec> T>
 void visit_fields(Visitor& v, T& c) {
-  v.field("study", c.study, "The name of its Study.", dns_label().needed());
-  v.field("index", c.index, "0, 1, 2 ... within the Study.", whole(0, kMaxTrialIndex));
+  v.field("study", c.study, "Name of the Study that the trial belongs to.", dns_label().needed());
+  v.field("index", c.index, "Index of the trial in its Study, counted from 0.",
+          whole(0, kMaxTrialIndex));
   v.field("parameters", c.parameters, "Values of the active parameters.",
           FieldRules{}.as(Form::kObject));
-  v.field("seed", c.seed, "The trainer's seed.");
-  v.field("untilStep", c.until_step, "Step to reach; only grows.", count_from(0));
-  v.field("workers", c.workers, "Workers now wanted.", whole(1, 1024));
-  v.field("sizing", c.sizing, "What the elastic policy last decided about workers.");
-  v.field("gpuMemory", c.gpu_memory, "Memory of a GPU of each worker; where the Study says auto.",
+  v.field("seed", c.seed, "Seed of the trainer.");
+  v.field("untilStep", c.until_step, "Step that the trial is to reach; it only grows.",
+          count_from(0));
+  v.field("workers", c.workers, "Number of workers that the trial is to have now.", whole(1, 1024));
+  v.field("sizing", c.sizing, "What the elastic policy last decided about the workers.");
+  v.field("gpuMemory", c.gpu_memory, "Memory of a GPU for each worker, where the Study says auto.",
           above(0, 1e15).as(Form::kQuantity));
-  v.field("workerPod", c.worker_pod, "Pool: the worker that has it.", text(0, 253));
-  v.field("parent", c.parent, "Checkpoint to start from.");
-  v.field("search", c.search, "The decision that created it.");
-  v.field("stop", c.stop, "The decision to end it early.");
-  v.field("suspend", c.suspend, "Stop gently, and go on later.");
+  v.field("workerPod", c.worker_pod, "With execution Pool: the worker that runs the trial.",
+          text(0, 253));
+  v.field("parent", c.parent, "Checkpoint of another trial that this one starts from.");
+  v.field("search", c.search, "Decision that created the trial.");
+  v.field("stop", c.stop, "Decision to stop the trial early.");
+  v.field("suspend", c.suspend,
+          "Whether the trial is to stop at a checkpoint until it is resumed.");
 }
 
 template <class Visitor, Like<Resize> T>
 void visit_fields(Visitor& v, T& c) {
-  v.field("time", c.at_ms, "From then on.", timestamp());
-  v.field("workers", c.workers, "That many workers run; 0: none, the run waits.", whole(0, 1024));
+  v.field("time", c.at_ms, "Time of the change.", timestamp());
+  v.field("workers", c.workers, "Number of workers from then on. 0: the run waits.",
+          whole(0, 1024));
 }
 
 template <class Visitor, Like<RunRecord> T>
 void visit_fields(Visitor& v, T& c) {
-  v.field("run", c.run, "0, 1, 2 ... within the trial.", count_from(0));
-  v.field("podUID", c.pod_uid, "Of rank 0; local: UID of the trial, -r and the run.", text(0, 64));
-  v.field("workers", c.workers, "Workers it was started with.", whole(0, 1024));
-  v.field("gpus", c.gpus, "GPUs of each worker; left out: as the Study says.", number(0, 1024));
+  v.field("run", c.run, "Number of the run in its trial, counted from 0.", count_from(0));
+  v.field(
+      "podUID", c.pod_uid,
+      "UID of the pod of rank 0. In a local run: UID of the trial, -r and the number of the run.",
+      text(0, 64));
+  v.field("workers", c.workers, "Number of workers that the run was started with.", whole(0, 1024));
+  v.field("gpus", c.gpus, "Number of GPUs of each worker. Left out: as the Study says.",
+          number(0, 1024));
   v.field("gpuMemory", c.gpu_memory, "Memory of a GPU that each worker asked for.",
           above(0, 1e15).as(Form::kQuantity));
   v.field("gpuMemoryShort", c.gpu_memory_short,
-          "It had too little memory of its GPU, and needs this at least; 0: it does not say.",
+          "Memory of a GPU that the run needed at least and did not have. 0: not known.",
           number(0, 1e15).as(Form::kQuantity));
   v.field("resizes", c.resizes, "Changes of the number of workers, in order.",
           list(0, kMaxResizes));
-  v.field("untilStep", c.until_step, "How far it was asked to go.", count_from(0));
-  v.field("startTime", c.started_ms, "When the intent was written.", timestamp());
-  v.field("runningTime", c.running_ms, "When it was first seen running.", timestamp());
+  v.field("untilStep", c.until_step, "Step that the run was to reach.", count_from(0));
+  v.field("startTime", c.started_ms, "Time at which the run was recorded, before it was started.",
+          timestamp());
+  v.field("runningTime", c.running_ms, "Time at which the run was first seen running.",
+          timestamp());
   v.field("unplacedTime", c.unplaced_ms,
-          "Since when some of its workers have found no place; of elastic trials.", timestamp());
-  v.field("endTime", c.ended_ms, "When it had ended.", timestamp());
-  v.field("lastStep", c.last_step, "The trial's newest step when the run ended.", count_from(0));
-  v.field("failures", c.failures, "Earlier runs that failed by the trial's own fault.",
+          "Time since which some workers of an elastic trial have found no node.", timestamp());
+  v.field("endTime", c.ended_ms, "Time at which the run had ended.", timestamp());
+  v.field("lastStep", c.last_step, "Newest step of the trial when the run ended.", count_from(0));
+  v.field("failures", c.failures, "Number of earlier runs whose failure the trial itself caused.",
           count_from(0));
   v.field("earlierSeconds", c.earlier_seconds, "Worker-seconds of all earlier runs.",
           number(0, kLargestBound));
   v.field("earlierGPUSeconds", c.earlier_gpu_seconds,
-          "GPU-seconds of all earlier runs; left out: worker-seconds times the GPUs of a worker.",
+          "GPU-seconds of all earlier runs. Left out: worker-seconds times the GPUs of a worker.",
           number(0, kLargestBound));
-  v.field("stopping", c.stopping, "Why it was asked to stop.");
-  v.field("outcome", c.outcome, "How it ended.");
-  v.field("reason", c.reason, "For machines. Preempted: its queue took its nodes back.",
+  v.field("stopping", c.stopping, "Outcome that the run is being stopped for.");
+  v.field("outcome", c.outcome, "Outcome of the run.");
+  v.field("reason", c.reason,
+          "Reason in one word, for programs. Preempted: the queue took the nodes back.",
           message_text(64));
-  v.field("message", c.message, "For people.", message_text(kLongestMessage));
+  v.field("message", c.message, "Explanation, for people.", message_text(kLongestMessage));
 }
 
 template <class Visitor, Like<Fact> T>
 void visit_fields(Visitor& v, T& c) {
-  v.field("seq", c.seq, "1, 2, 3 ... within the Study.", count_from(1));
-  v.field("kind", c.kind, "Rung, Result, Stopped or Failed.", FieldRules{}.needed());
-  v.field("step", c.step, "Step of the values.", count_from(0));
-  v.field("values", c.values, "One an objective; null: not finite or missing.",
+  v.field("seq", c.seq, "Number of the fact in its Study, counted from 1.", count_from(1));
+  v.field("kind", c.kind, "Kind of the fact: Rung, Result, Stopped or Failed.",
+          FieldRules{}.needed());
+  v.field("step", c.step, "Step at which the values were measured.", count_from(0));
+  v.field("values", c.values, "Value of each objective; null if it is missing or not finite.",
           list(0, kMostObjectives));
-  v.field("infeasible", c.infeasible, "Not finite or outside a constraint.");
-  v.field("time", c.at_ms, "When it was recorded.", timestamp());
-  v.field("cost", c.cost, "GPU-seconds by its end, or worker-seconds; under algorithm.costAware.",
+  v.field("infeasible", c.infeasible, "Whether a value is not finite or a constraint is violated.");
+  v.field("time", c.at_ms, "Time at which the fact was recorded.", timestamp());
+  v.field("cost", c.cost,
+          "With algorithm.costAware: GPU-seconds used by the end of the trial, or worker-seconds "
+          "without GPUs.",
           number(0, kLargestBound));
 }
 
 template <class Visitor, Like<HistoryPoint> T>
 void visit_fields(Visitor& v, T& c) {
-  v.field("step", c.step, "Steps done.", count_from(0));
-  v.field("metrics", c.metrics, "Values at that step.", metric_values());
+  v.field("step", c.step, "Number of steps done.", count_from(0));
+  v.field("metrics", c.metrics, "Metrics at that step.", metric_values());
 }
 
 template <class Visitor, Like<Report> T>
 void visit_fields(Visitor& v, T& c) {
-  v.field("step", c.step, "Steps done.", count_from(0));
-  v.field("metrics", c.metrics, "Newest values.", metric_values());
-  v.field("checkpoint", c.checkpoint, "Newest durable checkpoint.",
+  v.field("step", c.step, "Number of steps done.", count_from(0));
+  v.field("metrics", c.metrics, "Newest value of each metric.", metric_values());
+  v.field("checkpoint", c.checkpoint, "Name of the newest durable checkpoint.",
           text(0, kLongestCheckpointName));
-  v.field("checkpointStep", c.checkpoint_step, "Its step.", count_from(0));
-  v.field("final", c.final_result, "The trainer says that it reached untilStep.");
-  v.field("time", c.at_ms, "When it was made.", timestamp());
-  v.field("objective", c.objective, "For display: the newest objective values.", message_text(256));
-  v.field("throughput", c.throughput, "For display: images or tokens per second.",
+  v.field("checkpointStep", c.checkpoint_step, "Step of that checkpoint.", count_from(0));
+  v.field("final", c.final_result, "Whether the trainer has reached untilStep.");
+  v.field("time", c.at_ms, "Time at which the report was made.", timestamp());
+  v.field("objective", c.objective, "Newest objective values. For display.", message_text(256));
+  v.field("throughput", c.throughput, "Images or tokens per second. For display.",
           message_text(64));
-  v.field("history", c.history, "The learning curve, thinned.", list(0, kMaxHistoryPoints));
+  v.field("history", c.history, "Learning curve, thinned.", list(0, kMaxHistoryPoints));
 }
 
 template <class Visitor, Like<TrialStatus> T>
 void visit_fields(Visitor& v, T& c) {
-  v.field("phase", c.phase, "Where it is.");
-  v.field("conditions", c.conditions, "Complete, Failed.", list(0, 16));
-  v.field("runs", c.runs, "The newest runs.", list(0, kMaxRunRecords));
-  v.field("facts", c.facts, "What was learnt, in order.", list(0, kMostFacts));
-  v.field("report", c.report, "What the training last said of itself.");
-  v.field("gpus", c.gpus, "For display: GPUs of all workers.", message_text(64));
+  v.field("phase", c.phase, "Phase of the trial.");
+  v.field("conditions", c.conditions, "Conditions: Complete, Failed.", list(0, 16));
+  v.field("runs", c.runs, "Newest runs of the trial.", list(0, kMaxRunRecords));
+  v.field("facts", c.facts, "Facts that were learnt about the trial, in order.",
+          list(0, kMostFacts));
+  v.field("report", c.report, "Newest report of the training.");
+  v.field("gpus", c.gpus, "Number of GPUs of all workers. For display.", message_text(64));
 }
 
 template <class Visitor, Like<Trial> T>
 void visit_fields(Visitor& v, T& c) {
   v.constant("apiVersion", kApiVersion);
   v.constant("kind", "Trial");
-  v.field("metadata", c.metadata, "The name of the Trial.", FieldRules{}.needed());
-  v.field("spec", c.spec, "What to run.", FieldRules{}.needed());
-  v.field("status", c.status, "What came of it.");
+  v.field("metadata", c.metadata, "Metadata of the Trial.", FieldRules{}.needed());
+  v.field("spec", c.spec, "What to run, written by the operator.", FieldRules{}.needed());
+  v.field("status", c.status, "State of the object, written by Fettle.");
 }
 
 }  // namespace fettle::api

@@ -47,7 +47,8 @@ void visit_fields(Visitor& v, T& c) {
           FieldRules{}.as(Form::kObject));
   v.field("untilStep", c.until_step, "The step to reach.", count_from(1).needed());
   v.field("workers", c.workers, "Workers.", whole(1, 1024));
-  v.field("leastWorkers", c.least_workers, "So many go on when others are lost; default: all.",
+  v.field("leastWorkers", c.least_workers,
+          "Number of workers that can continue when others are lost. Default: all.",
           whole(1, 1024));
   v.field("gpusPerWorker", c.gpus_per_worker, "GPUs of each worker, where it has several.",
           whole(1, 64));

@@ -56,7 +56,7 @@ struct TrialFile {
   Json parameters = Json::object();
   std::int64_t until_step = 1;
   std::int64_t workers = 1;
-  // So many go on when others are lost; absent: all are needed.
+  // This many workers can continue when others are lost; absent: all are needed.
   std::optional<std::int64_t> least_workers;
   std::optional<std::int64_t> gpus_per_worker;  // absent: one, a part of one, or none
   std::optional<GpuPart> gpu_part;              // absent: whole GPUs, or none

@@ -103,11 +103,12 @@ refuse() {  # WORDS BETTER PATH...
   [ -z "$found" ] || fail "write $better (docs/glossary.md):
 $found"
 }
-plain=(base docs examples explain machine search control operator
+plain=(api base crds docs examples explain machine search cli control operator
   runtime tests README.md)
 refuse '\b[Ss]o many\b' 'N, or this many' "${plain[@]}"
 refuse '\b[Dd]ear(er|est)?\b' expensive ':!scripts/house_numbers.py'
 refuse '\b[Aa]dd(s|ed|ing)? up\b' 'all-reduce, or sum' "${plain[@]}"
+refuse '"[^"]*\b(so many|go(es)? on|look at)\b' 'N; continue, resume' 'api/*_fields.h' 'crds/rules/*.yaml'
 refuse '\bborne\b|\b([Ww]hat|that) (came|became) of\b' 'tolerated; results, state' "${plain[@]}"
 
 # A path in a document is that of a file or a folder, or a pattern that some match.

@@ -55,7 +55,7 @@ class Session {
   }
 
  private:
-  // What became of a trial so far. A paused one waits at its rung for an ask to resume it.
+  // State of a trial. A paused one waits at its rung for an ask to resume it.
   enum class State { kRunning, kPaused, kEnded };
 
   Status start(const Json& content) {
@@ -200,7 +200,7 @@ class Session {
     if (one != nullptr) list = one->is_null() ? Json::Array(objectives) : Json::Array{*one};
     if (list.size() != objectives) {
       return invalid("there are " + std::to_string(objectives) +
-                     " objectives, so values must be an array of so many; found " +
+                     " objectives, so values must be an array of as many; found " +
                      (several != nullptr ? several : one)->dump());
     }
     for (const Json& item : list) {

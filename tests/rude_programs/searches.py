@@ -64,7 +64,7 @@ class Listing:
         for name in self.names("algorithm"):
             alone = {"algorithm": {"name": name, "seed": 1, **SETTINGS.get(name, {})}}
             # The built program says which ones decide by themselves which trials continue.
-            if "decides by itself" in self.errors({**alone, "earlyStopping": {"name": rules[0]}}):
+            if "itself decides" in self.errors({**alone, "earlyStopping": {"name": rules[0]}}):
                 out.append(Search(name, alone, pauses=True))
         for name in rules:
             rule = {"name": name, **SETTINGS.get(name, {})}
