@@ -125,7 +125,7 @@ struct RunRecord {
   std::int64_t workers = 1;          // it was started with
   std::optional<double> gpus;        // of each worker: 2, 0.25; absent: as the Study says
   std::optional<double> gpu_memory;  // TrialSpec::gpu_memory, as it was started with
-  // It ended because this was too little: at least so many bytes are needed; 0: it is not known.
+  // It ended because this was too little. The bytes that are needed at least; 0: not known.
   std::optional<double> gpu_memory_short;
   std::vector<Resize> resizes;  // in order of time; the newest kMaxResizes
   std::int64_t until_step = 1;  // how far this run was asked to go
