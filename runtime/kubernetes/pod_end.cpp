@@ -83,10 +83,10 @@ PodEnd by_container(const kube::Container& container) {
     end.reason += ": " + std::string(trimmed(container.termination_message)) +
                   "; correct command, args or image in the Study's template";
   } else {
-    const bool failed = condition == EndCondition::kNone && end.outcome == Outcome::kFailed;
+    const bool failed = condition == EndCondition::kNone && end.outcome == api::Outcome::kFailed;
     if (failed) end.gpu_memory_short = gpu_memory_short(container.termination_message);
     if (end.gpu_memory_short) {
-      end.outcome = Outcome::kOutOfMemory;
+      end.outcome = api::Outcome::kOutOfMemory;
       end.reason += ", out of the GPU's memory (spec.trial.gpu)";
     }
     end.reason += last_words(container);

@@ -45,11 +45,10 @@ TEST(Arguments, WithoutAFileItIsTheOneOfTheEnvironment) {
   EXPECT_EQ(read({"--", "--odd-name.json"})->file, "--odd-name.json");
 }
 
-TEST(Arguments, ThreadsAreOfTheBenchmarkAndOfATimedKernel) {
+TEST(Arguments, ThreadsAreOfTheBenchmark) {
   const auto threads = read({"--bench", "mlp", "--threads", "4"});
   EXPECT_EQ(threads->bench.model, "mlp");
   EXPECT_EQ(threads->bench.training.threads, 4);
-  EXPECT_EQ(threads->launch.threads, 4);
 }
 
 TEST(Arguments, WhatIsWrongIsNamedWithTheWayOut) {
