@@ -177,7 +177,7 @@ check_printing() {
 make_single() {
   sed -e "s/name: fashion-mnist/name: $1/" -e 's/trials: 30, parallelism: 2/trials: 1, parallelism: 1/' \
     -e "s/max: 9}/max: $elastic_epochs}/" -e 's/validationSamples: .*/validationSamples: 1000/' -e '/earlyStopping:/d' \
-    -e '/batchNorm/d' -e "s/timeout: 10m/&\n    workers: {min: 1, max: $2}/" examples/fashion-mnist.yaml
+    -e '/batchNorm/d' -e "s/timeout: 10m/&\n    workers: {min: 1, max: $2, sizing: Manual}/" examples/fashion-mnist.yaml
 }
 
 # expect_workers COUNT: waits until rank 0 reports that world size.
