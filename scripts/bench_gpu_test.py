@@ -67,7 +67,7 @@ class FettlesNumbers(unittest.TestCase):
             self.assertEqual(wrong, "")
             reports, wrong = lines_of([TRAINER, str(path)], 60)
             self.assertEqual(wrong, "")
-            weights = fettle_numbers.read_weights(*(folder / "c").glob("*"))
+            weights = fettle_numbers.read_weights(*(folder / "c").glob("*.checkpoint"))
             for found, expected in zip([line["loss"] for line in reports], train_by_hand(config, weights), strict=True):
                 self.assertAlmostEqual(found, expected, delta=1e-5)
 

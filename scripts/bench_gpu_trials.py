@@ -117,7 +117,7 @@ def curves(options, model, precision, left):
     start, checkpoints = [options.trainer, str(config)], folder / "checkpoints"
     shutil.rmtree(checkpoints, ignore_errors=True)          # an earlier build's would be gone on with
     _, wrong = lines_of([*start, "--until-epoch", "0", "--checkpoints", str(checkpoints)], left(limit))
-    weights = sorted(checkpoints.glob("*"))
+    weights = sorted(checkpoints.glob("*.checkpoint"))
     ours, also_wrong = lines_of(start, left(limit))
     theirs, wrong_there = [], "fettle-trainer has written no checkpoint"
     if weights:

@@ -100,9 +100,10 @@ def run_to_the_end(place):
 def family_of(runner):
     """The process and all its descendants."""
     parents = {}
-    for path in pathlib.Path("/proc").glob("[0-9]*/stat"):
+    for process in filter(str.isdigit, os.listdir("/proc")):
         try:
-            parents[int(path.parent.name)] = int(path.read_text().rpartition(")")[2].split()[1])
+            stat = pathlib.Path(f"/proc/{process}/stat").read_text()
+            parents[int(process)] = int(stat.rpartition(")")[2].split()[1])
         except OSError:  # ended meanwhile
             pass
     family = [runner]

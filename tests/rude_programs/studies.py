@@ -1,5 +1,6 @@
 """A Study of one program under one search: its document, and what its user sees once it has ended."""
 import json
+import os
 import pathlib
 import subprocess
 
@@ -86,10 +87,10 @@ def processes_of(folder):
     """The processes that belong to a trial of a Study in the folder: told by their environment."""
     mark = f"FETTLE_TRIAL={folder}/".encode()
     found = []
-    for path in pathlib.Path("/proc").glob("[0-9]*/environ"):
+    for process in filter(str.isdigit, os.listdir("/proc")):
         try:
-            if mark in path.read_bytes():
-                found.append(int(path.parent.name))
+            if mark in pathlib.Path(f"/proc/{process}/environ").read_bytes():
+                found.append(int(process))
         except OSError:  # ended meanwhile, or somebody else's
             pass
     return found

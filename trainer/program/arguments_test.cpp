@@ -78,8 +78,8 @@ TEST(Arguments, WhatIsWrongIsNamedWithTheWayOut) {
 // From one table: what is parsed is in the help, and fits a terminal.
 TEST(Arguments, TheHelpNamesEveryOptionOnceAndFitsATerminal) {
   const std::string help = help_text();
-  for (const char* option : {"--seed N", "--profile[=STEPS]", "--blocks-per-multiprocessor N",
-                             "--output text|json", "--version", "RANK, WORLD_SIZE", "75 "}) {
+  for (const char* option : {"--seed N", "--profile[=STEPS]", "--output text|json", "--version",
+                             "RANK, WORLD_SIZE", "75 "}) {
     const std::size_t at = help.find(option);
     ASSERT_NE(at, std::string::npos) << option;
     EXPECT_EQ(help.find("\n  " + std::string(option), at), std::string::npos) << option;
