@@ -173,7 +173,7 @@ class CudaBackend final : public Backend {
     const Status made = make();
     const Workspace measured = device_->measured();
     device_->set_measuring(false);
-    FETTLE_TRY(made);
+    if (!made.ok()) return made.error();
     return measured;
   }
   Status reserve_workspace(std::int64_t bytes) override { return device_->reserve_scratch(bytes); }
