@@ -334,7 +334,7 @@ Status ProcessRuns::resize(const api::Trial& trial, std::int64_t run, std::int64
     lack(key, workers, grown.error().message);
     return success();
   }
-  FETTLE_TRY(grown);
+  if (!grown.ok()) return grown;
   SupervisorCommand command;
   command.kind = SupervisorCommand::Kind::kResize;
   command.trial = trial.metadata.name;
