@@ -329,7 +329,7 @@ Status ProcessRuns::resize(const api::Trial& trial, std::int64_t run, std::int64
       return success();
     }
   }
-  const Status grown = grow(key, workers);
+  Status grown = grow(key, workers);
   if (!grown.ok() && grown.error().code == ErrorCode::kUnavailable) {
     lack(key, workers, grown.error().message);
     return success();
