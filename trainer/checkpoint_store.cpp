@@ -118,8 +118,11 @@ void CheckpointStore::remove_superseded() const {
     const bool is_new = i < static_cast<std::size_t>(kept_.newest);
     if (!is_new && !kept_for_others) std::filesystem::remove(files[i].path, ignored);
   }
-  // What a process left that was killed while it wrote; this one is the only writer now.
-  for (const auto& entry : entries_of(directory_)) {
+  // What a process left that was killed while it wrote; this one is the only writer now. Asked once
+  // the names are known: those of a later owner are there only after it has taken over.
+  const auto entries = entries_of(directory_);
+  if (!may_write().ok()) return;
+  for (const auto& entry : entries) {
     const std::string name = entry.path().filename().string();
     const bool ours = name.starts_with(kPrefix);
     if (ours && name.find(std::string(kSuffix) + std::string(kTemporary)) != std::string::npos) {
