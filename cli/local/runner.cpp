@@ -52,6 +52,8 @@ Result<StudyState> Runner::run() {
   }
   worker.join();
   if (!seen.ok()) return seen.error();
+  // A retried write may have found room, and the Study its end, before the next check was due.
+  check_room_ms_ = 0;
   FETTLE_TRY(refresh());
   if (!outcome_.ok()) return outcome_.error();
   return study_state();
