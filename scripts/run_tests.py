@@ -24,6 +24,8 @@ import time
 
 CANNOT_RUN = 77
 TAIL = 80  # lines of a failed part's log that are shown
+COMPLAINT = re.compile(r"\bFAILED\b|\*\*\*|: Failure$|\berror:|Error:")  # a line that names what failed
+COMPLAINTS = 6  # of each failed part, said again below the table
 HEARTBEAT = 60  # seconds between two lines that say what is running
 
 
@@ -77,6 +79,7 @@ class Outcome:
     wall: float = 0
     cpu: float = 0  # of the processes that ended with it
     note: str = ""  # what it ran, or why it did not
+    complaints: list = dataclasses.field(default_factory=list)  # why it failed
 
 
 def counted(part, log):
@@ -86,6 +89,12 @@ def counted(part, log):
     found = re.findall(part.ran, log)
     numbers = [int(one) if one.isdigit() else 1 for one in found]
     return f"{sum(numbers)} {part.unit}" if numbers else ""
+
+
+def complaints(log):
+    """The last lines that name what failed: where only the end of all output is kept, that is in it."""
+    found = dict.fromkeys(line.strip()[:200] for line in log.splitlines() if COMPLAINT.search(line))
+    return list(found)[-COMPLAINTS:]
 
 
 def reason(log):
@@ -147,6 +156,7 @@ class Run:
         total = time.monotonic() - self.began
         cpu = sum(one.cpu for _, one in rows)
         lines.append(f"{'all':16} {clock(total):>6} {clock(cpu):>6}")
+        lines += [f"  {name}: {words}" for name, one in rows for words in one.complaints]
         states = [one.state for _, one in rows]
         skipped = [name for name, one in rows if one.state == "skipped"]
         failed = len(states) - states.count("passed") - len(skipped)
@@ -216,6 +226,7 @@ class Run:
             outcome.state, outcome.note = "skipped", reason(text)
         elif process.returncode != 0:
             outcome.state, outcome.note = "failed", f"see {path}"
+            outcome.complaints = complaints(text)
             tail = "\n".join(text.splitlines()[-TAIL:])
             self.say(f"--- the end of {path}\n{tail}\n---")
         return outcome

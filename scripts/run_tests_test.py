@@ -60,6 +60,10 @@ class RunTestsTest(unittest.TestCase):
         self.assertIn("NOT BEGUN: it needs a", self.run_of.table())
         self.assertTrue(self.run_of.table().endswith("parts: 2 passed, 2 failed, 0 skipped\nmake test: FAILED"))
 
+    def test_the_end_names_what_failed(self):
+        self.run_lanes([self.part("a", "echo fine; echo Disk.Full FAILED; seq 200; exit 1")])
+        self.assertIn("  a: Disk.Full FAILED\nparts:", self.run_of.table())
+
     def test_what_cannot_run_is_named_in_the_last_line(self):
         self.assertTrue(
             self.run_lanes([self.part("a", "echo a: NOT RUN: no browser; exit 77"), self.part("b", after=("a",))])
