@@ -16,8 +16,8 @@ namespace {
 // One that was to pause at a rung may only have been too early for it; "" for any other.
 std::string explain_rung(const StudySpec& study, const RunRecord& record) {
   if (record.until_step >= study.resource.max) return "";
-  const std::string& algorithm = study.algorithm.name;
-  const std::string field = algorithm == "schedule"           ? "algorithm.legs[].untilStep"
+  const api::AlgorithmKind algorithm = study.algorithm.name;
+  const std::string field = api::traits(algorithm).replays    ? "algorithm.legs[].untilStep"
                             : api::replaces_trials(algorithm) ? "algorithm.interval"
                                                               : "resource.min";
   return "; it was sent to " + study.resource.unit + " " + std::to_string(record.until_step) +

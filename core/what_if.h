@@ -20,7 +20,7 @@ namespace fettle::core {
 // Whether it makes sense to ask what `algorithm` would have suggested for the trials of a Study. It
 // does not where trials take over from each other under either algorithm, because each of them then
 // descends from trials that really ran. Error: a sentence that explains this.
-Status check_what_if_algorithm(const api::Study& study, const std::string& algorithm);
+Status check_what_if_algorithm(const api::Study& study, api::AlgorithmKind algorithm);
 
 struct WhatIfStop {
   std::string trial;
