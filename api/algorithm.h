@@ -92,13 +92,13 @@ std::string names_with(std::span<const Traits> table, bool Traits::*trait) {
 // names_with, made once; lives as long as the program, as FieldRules wants it.
 template <bool AlgorithmTraits::*kTrait>
 std::string_view algorithms_with() {
-  static const std::string text = names_with(all_algorithms(), kTrait);
-  return text;
+  static const std::string kText = names_with(all_algorithms(), kTrait);
+  return kText;
 }
 template <bool StoppingTraits::*kTrait>
 std::string_view stopping_rules_with() {
-  static const std::string text = names_with(all_stopping_rules(), kTrait);
-  return text;
+  static const std::string kText = names_with(all_stopping_rules(), kTrait);
+  return kText;
 }
 
 }  // namespace fettle::api
