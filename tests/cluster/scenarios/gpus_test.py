@@ -156,7 +156,7 @@ class GpusOfDevicePlugins(GpuScenario):
         kubectl("patch", "node", self.node, "--subresource=status", "--type=json", "-p", json.dumps(patch))
 
 
-class GpusByClaim(GpuScenario):
+class ClaimScenario(GpuScenario):
     """Devices of a driver that is not there: the scheduler knows them from ResourceSlices."""
 
     def setUp(self):
@@ -192,6 +192,8 @@ class GpusByClaim(GpuScenario):
         })  # fmt: skip
         self.addCleanup(kubectl, "delete", "resourceslice", f"{self.ns}-{name}", "--ignore-not-found")
 
+
+class GpusByClaim(ClaimScenario):
     def assert_claims_go_with_the_study(self):
         self.assertEqual(len(items("resourceclaimtemplates", self.ns)), 1)
         allocated = [c for c in items("resourceclaims", self.ns) if "allocation" in c.get("status", {})]
