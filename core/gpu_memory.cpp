@@ -105,8 +105,11 @@ GpuMemory::GpuMemory(const api::StudySpec& spec, const Ledger& ledger) : spec_(s
   for (const api::TrialPtr& trial : ledger.trials()) {
     const double need = need_of(*trial);
     if (need == 0) continue;
-    double& known = needed_[shape_of(trial->spec.parameters)];
-    known = std::max(known, need);
+    const std::string shape = shape_of(trial->spec.parameters);
+    needed_[shape] = std::max(needed_[shape], need);
+    for (const api::RunRecord& run : trial->status.runs) {
+      least_[shape] = std::max(least_[shape], run.gpu_memory_short.value_or(0));
+    }
   }
 }
 
@@ -138,8 +141,12 @@ std::string GpuMemory::shape_of(const Json& parameters) const {
 }
 
 double GpuMemory::wanted(const Json& parameters, std::optional<double> most) const {
-  const auto known = needed_.find(shape_of(parameters));
-  const double need = known != needed_.end() ? known->second : kFirstGpuMemory;
+  const std::string shape = shape_of(parameters);
+  const auto known = needed_.find(shape);
+  double need = known != needed_.end() ? known->second : kFirstGpuMemory;
+  // One that no GPU here holds is told so on the smallest part, and waits for no whole one.
+  const auto least = least_.find(shape);
+  if (most && least != least_.end() && least->second > *most) need = kFirstGpuMemory;
   return std::min(rounded_up(need), most.value_or(rounded_up(need)));
 }
 

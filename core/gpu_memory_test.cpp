@@ -126,6 +126,12 @@ TEST_F(GpuMemoryTest, WhatOneTrialFoundOutTheNextOneOfItsShapeKnows) {
       55.5);
 }
 
+TEST_F(GpuMemoryTest, WhatNoGpuHoldsIsToldSoWithoutWaitingForAWholeOne) {
+  EXPECT_EQ(wanted({{.width = 64, .had = 1, .short_of = 95}}, 64, 80), 1);
+  EXPECT_EQ(wanted({{.width = 64, .had = 1, .short_of = 79}}, 64, 80), 80) << "the plan fits it";
+  EXPECT_EQ(wanted({{.width = 64, .had = 80, .short_of = 0}}, 64, 80), 80) << "it may be less";
+}
+
 TEST_F(GpuMemoryTest, ATrialThatWasGivenMoreNeedsNoMore) {
   api::Trial trial = *trial_of({.width = 64, .had = 1, .short_of = 30}, 0);
   EXPECT_TRUE(needs_more_gpu_memory(trial));

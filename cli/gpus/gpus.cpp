@@ -65,6 +65,26 @@ Json node_json(const GpuNode& node) {
                        {"resources", std::move(resources)}});
 }
 
+// The profiles as people read them: without what is the default.
+Json short_profiles(const GpuInventory& inventory) {
+  Json profiles = api::write_gpu_profiles(propose_profiles(inventory));
+  for (Json& profile : profiles.as_array()) {
+    Json* const put = profile.find("put");
+    if (put != nullptr && *put->find("sharedClaim") == Json(false)) put->erase("sharedClaim");
+  }
+  return profiles;
+}
+
+// Why nothing can be shown; empty where something can.
+std::string why_nothing_is_shown(const GpuInventory& inventory) {
+  if (!inventory.nodes.empty() || !inventory.devices.empty()) return "";
+  std::string text;
+  for (const std::string& missing : inventory.missing) {
+    text += (text.empty() ? "" : "; ") + missing;
+  }
+  return text;
+}
+
 Json texts_json(const std::vector<std::string>& texts) {
   Json list = Json::array();
   for (const std::string& text : texts) list.push_back(text);
@@ -135,7 +155,7 @@ std::string render_gpu_values(const GpuInventory& inventory) {
   for (const std::string& missing : inventory.missing) {
     out += "# Missing right: " + printable(missing) + ".\n";
   }
-  const Json profiles = api::write_gpu_profiles(propose_profiles(inventory));
+  const Json profiles = short_profiles(inventory);
   if (profiles.as_array().empty()) return out + "gpuProfiles: []\n";
   return out +
          api::to_yaml(Json::object({{"gpuProfiles", profiles}}), 0, api::YamlLists::kLineEachField);
@@ -173,6 +193,12 @@ int gpus_command(const GpusOptions& options) {
   kube::Client client(*cluster->transport, client_options());
   const auto inventory = read_gpu_inventory(client);
   if (!inventory.ok()) return complain(inventory.error());
+  // An empty list would look as if there were no GPUs, and take the profiles away that there are.
+  if (const std::string why = why_nothing_is_shown(*inventory); !why.empty()) {
+    return complain(Error{ErrorCode::kForbidden,
+                          why + ": ask an administrator of the cluster, or for a role that may "
+                                "list nodes, pods, deviceclasses and resourceslices"});
+  }
   switch (options.output) {
     case Output::kJson:
       std::cout << gpus_json(*inventory).dump() << '\n';

@@ -110,6 +110,7 @@ TEST_F(GpusTest, ValuesAreReadyToPaste) {
   const auto profiles = api::read_gpu_profiles(*yaml.documents.at(0).value().find("gpuProfiles"));
   ASSERT_TRUE(profiles.ok()) << values << profiles.error().message;
   EXPECT_EQ(*profiles, propose_profiles(read()));
+  EXPECT_THAT(values, Not(HasSubstr("sharedClaim"))) << "no defaults";
 }
 
 TEST_F(GpusTest, MigSlicesHaveTheirRealMemoryAndTheSmallestIsFirst) {
@@ -126,6 +127,8 @@ TEST_F(GpusTest, MigSlicesHaveTheirRealMemoryAndTheSmallestIsFirst) {
   EXPECT_EQ(profiles[0].offers.fraction->step, 0.25);
   EXPECT_EQ(profiles[0].offers.memory->step, 20096.0 * (1 << 20));
   EXPECT_EQ(profiles[1].offers.fraction->step, 0.5);
+  EXPECT_EQ(profiles[0].put.node_selector.at("nvidia.com/gpu.product"), "NVIDIA-H100-80GB-HBM3")
+      << "other cards have slices of that name";
 }
 
 TEST_F(GpusTest, ReplicasOfACardAreAPartOfItEach) {
@@ -183,6 +186,7 @@ TEST_F(GpusTest, HamiKaiVolcanoAndOtherVendors) {
               ElementsAre("whole", "volcano", "hami-nvidia-h100-80gb-hbm3",
                           "hami-memory-nvidia-h100-80gb-hbm3", "kai", "aliyun"));
   EXPECT_THAT(render_gpus(inventory, "kubectl fettle", {}), HasSubstr("Also installed: KAI-Sch"));
+  EXPECT_EQ(propose_profiles(inventory)[2].offers.count, 8) << "cards, which count as 10 each";
 }
 
 TEST_F(GpusTest, DevicesThatCanBeClaimed) {
@@ -205,7 +209,10 @@ TEST_F(GpusTest, DevicesThatCanBeClaimed) {
   EXPECT_THAT(render_gpus(inventory, "kubectl fettle", {}), HasSubstr("MIG 1g.20gb, on demand"));
   EXPECT_EQ(propose_profiles(inventory)[0].offers.count, 2);
   EXPECT_THAT(api::write_gpu_profiles(propose_profiles(inventory)).dump(),
-              HasSubstr("device.attributes['gpu.nvidia.com'].profile == '1g.20gb'"));
+              HasSubstr("device.attributes['gpu.nvidia.com'].?profile.orValue('') == '1g.20gb'"));
+  EXPECT_THAT(api::write_gpu_profiles(propose_profiles(inventory)).dump(),
+              HasSubstr(".?productName.orValue('') == 'NVIDIA H100'"));
+  EXPECT_THAT(propose_profiles(inventory)[0].models, ElementsAre("NVIDIA-H100"));
 }
 
 TEST_F(GpusTest, RightsThatAreMissingAreNamedWithWhatTheyHide) {

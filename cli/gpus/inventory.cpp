@@ -121,6 +121,7 @@ class NodeReader {
     node_.replicas = std::max<std::int64_t>(number("nvidia.com/gpu.replicas"), 1);
     const std::string strategy = label("nvidia.com/gpu.sharing-strategy");
     if (strategy == "mps" || strategy == "time-slicing") node_.sharing = strategy;
+    node_.cards = number("nvidia.com/gpu.count");
     node_.hami = annotations_.find(kHamiAnnotation) != nullptr;
     for (const auto& [name, value] : labels_.as_object()) {
       const std::string_view key = name;
@@ -138,10 +139,9 @@ class NodeReader {
       return found == node_.resources.end() ? 0 : found->second.total;
     };
     const std::int64_t shared = units("nvidia.com/gpu.shared");
-    const std::int64_t cards = number("nvidia.com/gpu.count");
     const std::int64_t total = shared > 0 ? shared : units("nvidia.com/gpu");
-    if (!node_.hami && cards > 0 && total > 0 && cards * node_.replicas != total) {
-      note("its labels say " + std::to_string(cards) + " cards with " +
+    if (!node_.hami && node_.cards > 0 && total > 0 && node_.cards * node_.replicas != total) {
+      note("its labels say " + std::to_string(node_.cards) + " cards with " +
            std::to_string(node_.replicas) + " replicas each, its capacity says " +
            std::to_string(total) + "; the capacity is believed");
     }

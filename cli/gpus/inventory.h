@@ -26,9 +26,10 @@ struct GpuResource {
 
 struct GpuNode {
   std::string name;
-  std::string model;     // without "-SHARED" and "-MIG-..."; "" = not known
-  std::string product;   // the label nvidia.com/gpu.product as it is
-  std::int64_t mib = 0;  // memory of one card; 0 = not known
+  std::string model;       // without "-SHARED" and "-MIG-..."; "" = not known
+  std::string product;     // the label nvidia.com/gpu.product as it is
+  std::int64_t mib = 0;    // memory of one card; 0 = not known
+  std::int64_t cards = 0;  // 0 = not known
   std::int64_t replicas = 1;
   std::string sharing;                          // "mps", "time-slicing" or ""
   bool hami = false;                            // HAMi's device plugin has registered its cards

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cmath>
 #include <compare>
+#include <initializer_list>
 #include <limits>
 #include <map>
 #include <set>
@@ -48,6 +49,7 @@ std::string dns_name(const std::string& text) {
 // Nodes with the same card and the same way of sharing, taken together.
 struct Group {
   std::int64_t most = 0;                                        // units on one node
+  std::int64_t cards = 0;                                       // on one node; 0 = not known
   std::int64_t mib = std::numeric_limits<std::int64_t>::max();  // of the smallest card
   std::int64_t mig_mib = std::numeric_limits<std::int64_t>::max();
   std::int64_t replicas = 1;
@@ -122,6 +124,7 @@ class Proposal {
       const std::int64_t replicas = is_shared && !node.hami ? node.replicas : 1;
       Group& group = groups_[{node.model, resource, sharing, replicas}];
       group.most = std::max(group.most, units.total);
+      group.cards = std::max(group.cards, node.cards);
       group.product = node.product;
       group.replicas = replicas;
       if (node.mib == 0) group.memory_known = false;
@@ -136,9 +139,18 @@ class Proposal {
   GpuProfile start(const std::string& kind, const std::string& model, const Group& group) const {
     GpuProfile profile;
     profile.name = dns_name(kind + (model.empty() ? "" : "-" + model));
-    if (!model.empty() && api::is_label_value(model)) profile.models = {model};
+    // Models are compared word by word: "NVIDIA B200" may be written as a label is.
+    std::string label = model;
+    std::replace(label.begin(), label.end(), ' ', '-');
+    if (!label.empty() && api::is_label_value(label)) profile.models = {label};
     if (group.memory_known) profile.memory = bytes(group.mib);
     return profile;
+  }
+
+  // Cards of another kind may have the same resource, and less memory.
+  static void keep_to_product(const Group& group, GpuProfile& profile) {
+    if (group.product.empty()) return;
+    profile.put.node_selector["nvidia.com/gpu.product"] = group.product;
   }
 
   void propose_group(const GroupKey& key, const Group& group) {
@@ -159,10 +171,7 @@ class Proposal {
     profile.offers.count = std::min(group.most, kMostCount);
     profile.enforces = GpuEnforcement::kHardware;
     profile.put.limits = Json::object({{key.resource, "{count}"}});
-    // Cards of the same resource that are of another kind would do as well.
-    if (!key.model.empty() && key.resource == "nvidia.com/gpu") {
-      profile.put.node_selector["nvidia.com/gpu.product"] = group.product;
-    }
+    if (key.resource == "nvidia.com/gpu") keep_to_product(group, profile);
     add(std::move(profile));
   }
 
@@ -184,6 +193,7 @@ class Proposal {
     profile.offers.memory = {std::min(real, *profile.memory), std::min(real, *profile.memory)};
     profile.enforces = GpuEnforcement::kHardware;
     profile.put.limits = Json::object({{key.resource, 1}});
+    keep_to_product(group, profile);
     add(std::move(profile));
   }
 
@@ -199,18 +209,18 @@ class Proposal {
     if (key.resource == "nvidia.com/gpu") {
       profile.put.node_selector["nvidia.com/gpu.sharing-strategy"] = key.sharing;
     }
-    if (!group.product.empty()) {
-      profile.put.node_selector["nvidia.com/gpu.product"] = group.product;
-    }
+    keep_to_product(group, profile);
     add(std::move(profile));
   }
 
   void propose_hami(const GroupKey& key, const Group& group) {
     GpuProfile profile = start("hami", key.model, group);
     profile.sharing = GpuSharing::kHami;
-    profile.offers.count = std::min(std::max<std::int64_t>(group.most, 1), kMostCount);
+    // Each card counts as several in the capacity, and a pod gets as many cards as it asks for.
+    profile.offers.count = std::clamp<std::int64_t>(group.cards, 1, kMostCount);
     profile.offers.fraction = {kHundredth, {}};
     profile.enforces = GpuEnforcement::kMemory;
+    keep_to_product(group, profile);
     profile.put.limits = Json::object({{"nvidia.com/gpu", "{count}"},
                                        {"nvidia.com/gpumem-percentage", "{percent}"},
                                        {"nvidia.com/gpucores", "{percent}"}});
@@ -221,6 +231,7 @@ class Proposal {
     memory.offers.memory = {kMib, {}};
     memory.enforces = GpuEnforcement::kMemory;
     memory.put.limits = Json::object({{"nvidia.com/gpu", 1}, {"nvidia.com/gpumem", "{mib}"}});
+    keep_to_product(group, memory);
     add(std::move(memory));
   }
 
@@ -286,9 +297,21 @@ class Proposal {
     return has(devices.driver) ? devices.driver : "";
   }
 
-  static Json claim(const std::string& device_class, std::initializer_list<Json::Member> wanted) {
+  // Devices of that class, of the same card and MIG profile.
+  static Json claim(const GpuDevices& devices, const std::string& device_class,
+                    std::initializer_list<Json::Member> wanted) {
     Json exactly = Json::object({{"deviceClassName", device_class}});
     for (const auto& [key, value] : wanted) exactly.set(key, value);
+    Json selectors = Json::array();
+    for (const auto& [name, value] :
+         {std::pair("profile", &devices.mig_profile), std::pair("productName", &devices.model)}) {
+      if (value->empty() || value->find_first_of("'\\") != std::string::npos) continue;
+      // A device without the attribute is another one, and no error.
+      const std::string expression = "device.attributes['" + devices.driver + "'].?" + name +
+                                     ".orValue('') == '" + *value + "'";
+      selectors.push_back(Json::object({{"cel", Json::object({{"expression", expression}})}}));
+    }
+    if (!selectors.as_array().empty()) exactly.set("selectors", std::move(selectors));
     const Json request = Json::object({{"name", "gpu"}, {"exactly", std::move(exactly)}});
     return Json::object({{"devices", Json::object({{"requests", Json(Json::Array{request})}})}});
   }
@@ -306,7 +329,7 @@ class Proposal {
       profile.sharing = GpuSharing::kDra;
       profile.offers.memory = {kMib, {}};
       profile.put.claim = claim(
-          device_class,
+          devices, device_class,
           {{"capacity", Json::object({{"requests", Json::object({{"memory", "{mib}Mi"}})}})}});
       return add(std::move(profile));
     }
@@ -315,7 +338,7 @@ class Proposal {
     profile.offers.count = std::min(devices.most_on_a_node, kMostCount);
     profile.enforces = GpuEnforcement::kHardware;
     profile.put.claim =
-        claim(device_class, {{"allocationMode", "ExactCount"}, {"count", "{count}"}});
+        claim(devices, device_class, {{"allocationMode", "ExactCount"}, {"count", "{count}"}});
     add(std::move(profile));
   }
 
@@ -336,10 +359,7 @@ class Proposal {
     profile.offers.fraction = {part, part};
     profile.offers.memory = {bytes(devices.mib), bytes(devices.mib)};
     profile.enforces = GpuEnforcement::kHardware;
-    const std::string expression =
-        "device.attributes['" + devices.driver + "'].profile == '" + devices.mig_profile + "'";
-    const Json selector = Json::object({{"cel", Json::object({{"expression", expression}})}});
-    profile.put.claim = claim(device_class, {{"selectors", Json(Json::Array{selector})}});
+    profile.put.claim = claim(devices, device_class, {});
     add(std::move(profile));
   }
 

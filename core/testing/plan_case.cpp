@@ -131,10 +131,12 @@ api::RunRecord to_record(const Json& from, const api::TrialSpec& spec) {
     if (key == "last") record.last_step = value.as_integer();
     if (key == "failures") record.failures = value.as_integer();
     if (key == "earlier") record.earlier_seconds = value.as_double();
+    if (key == "earlierGpu") record.earlier_gpu_seconds = value.as_double();
     if (key == "stopping") record.stopping = to_enum<api::Outcome>(value);
     if (key == "outcome") record.outcome = to_enum<api::Outcome>(value);
     if (key == "message") record.message = value.as_string();
     if (key == "reason") record.reason = value.as_string();
+    if (key == "gpus") record.gpus = value.as_double();
     if (key == "gpuMemory") record.gpu_memory = gibibytes(value);
     if (key == "short") record.gpu_memory_short = gibibytes(value);
   }
@@ -202,12 +204,14 @@ Run to_run(const Json& from) {
   check_keys(from, {"run",     "state",   "outcome",        "workers",         "reason",
                     "silence", "started", "seen",           "ended",           "report",
                     "uid",     "until",   "exitCode",       "heard",           "read",
-                    "queued",  "short",   "workersRunning", "workersUnplaced", "terminating"});
+                    "queued",  "short",   "workersRunning", "workersUnplaced", "terminating",
+                    "gpus"});
   Run run;
   for (const auto& [key, value] : from.as_object()) {
     if (key == "run") run.id = value.as_integer();
     if (key == "workers") run.workers = value.as_integer();
     if (key == "workersUnplaced") run.unplaced_workers = value.as_integer();
+    if (key == "gpus") run.gpus = value.as_double();
     if (key == "workersRunning") run.running_workers = value.as_integer();
     if (key == "terminating") run.terminating = value.as_boolean();
     if (key == "short") run.gpu_memory_short = gibibytes(value);
@@ -256,9 +260,18 @@ api::Study to_study(const Json* over) {
   return read.study;
 }
 
+std::shared_ptr<const api::GpuChoice> to_choice(const Json& from) {
+  check_keys(from, {"name", "gpus"});
+  api::GpuChoice choice;
+  choice.profile = from.find("name")->as_string();
+  choice.gpus = from.find("gpus")->as_double();
+  choice.reason = "profile " + choice.profile + " was chosen";
+  return std::make_shared<const api::GpuChoice>(std::move(choice));
+}
+
 PlanCase to_case(const Json& from) {
   check_keys(from, {"case", "now", "study", "trials", "trial", "runs", "orphan", "capacity",
-                    "waitingElsewhere", "largestGpu", "space", "expect"});
+                    "waitingElsewhere", "largestGpu", "gpuProfile", "space", "expect"});
   PlanCase plan_case;
   plan_case.name = from.find("case")->as_string();
   plan_case.now_ms = to_ms(*from.find("now"));
@@ -271,6 +284,7 @@ PlanCase to_case(const Json& from) {
   if (waiting != nullptr) plan_case.capacity.waiting_elsewhere_ms = to_ms(*waiting);
   const Json* largest = from.find("largestGpu");
   if (largest != nullptr) plan_case.capacity.gpu_memory = gibibytes(*largest);
+  if (const Json* profile = from.find("gpuProfile")) plan_case.capacity.gpu = to_choice(*profile);
   plan_case.space = from.find("space") ? from.find("space")->as_integer() : 1'000;
   if (plan_case.is_study) {
     std::int64_t index = 0;

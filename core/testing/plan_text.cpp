@@ -1,6 +1,7 @@
 // One line an action. What a line leaves out (times, uids) the tables do not look at.
 #include "core/testing/plan_text.h"
 
+#include "api/display.h"
 #include "api/names.h"
 #include "api/quantity.h"
 #include "core/conditions.h"
@@ -36,6 +37,7 @@ std::string text_of(const api::RunRecord& record) {
   if (!record.resizes.empty()) {
     text += " with " + std::to_string(record.resizes.back().workers) + " workers";
   }
+  if (record.gpus) text += " on " + Json(*record.gpus).dump() + " GPU";
   if (!record.pod_uid.empty()) text += " in " + record.pod_uid;
   return text + (record.message.empty() ? "" : " (" + record.message + ")");
 }
@@ -79,6 +81,10 @@ std::string text_of(const api::StudyStatus& status) {
   for (std::size_t i = 0; i < status.best.size(); ++i) {
     text += (i == 0 ? "; best " : ", ") + status.best[i].trial;
     for (const double value : status.best[i].objectives) text += " " + Json(value).dump();
+  }
+  if (status.gpu) {
+    text += "; GPUs of " + status.gpu->profile;
+    if (status.gpu_hours > 0) text += ", " + api::short_number(status.gpu_hours) + " GPU-hours";
   }
   if (status.hypervolume) text += "; hypervolume " + Json(*status.hypervolume).dump();
   return text;

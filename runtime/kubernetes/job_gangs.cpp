@@ -6,6 +6,7 @@
 #include "api/timestamp.h"
 #include "runtime/kubernetes/job_runs.h"
 #include "runtime/kubernetes/ownership.h"
+#include "runtime/kubernetes/pod_end.h"
 #include "runtime/kubernetes/rank_ends.h"
 
 namespace fettle::kubernetes {
@@ -102,6 +103,15 @@ bool JobRuns::has_surplus_workers(const kube::Job& job) {
   const std::vector<PodPtr> pods = pods_.group(job.metadata.uid);
   return std::any_of(pods.begin(), pods.end(), [&](const PodPtr& pod) {
     return rank_of(*pod) >= job.completions && may_be_alive(*pod, container, clock_.now_ms());
+  });
+}
+
+bool JobRuns::has_begun_to_end(const kube::Job& job) {
+  const std::string container = trial_container_of(job);
+  const std::vector<PodPtr> pods = pods_.group(job.metadata.uid);
+  return std::any_of(pods.begin(), pods.end(), [&](const PodPtr& pod) {
+    const auto end = end_of_pod(*pod, container, /*stop_asked=*/false);
+    return rank_of(*pod) < job.completions && end && end->outcome == api::Outcome::kSucceeded;
   });
 }
 

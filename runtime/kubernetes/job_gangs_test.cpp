@@ -190,6 +190,20 @@ TEST_F(JobGangsTest, ARunningOneIsResizedAndDoesNotGrowIntoWorkersThatStillLeave
   EXPECT_EQ(kube::integer_at(job(0), {"spec", "completions"}), 4);
 }
 
+TEST_F(JobGangsTest, OneThatIsAtItsLastStepDoesNotGrow) {
+  start(0);
+  (void)observe(0);
+  place_pods(0, 4);
+  (void)observe(0);
+  api::Trial running = trial(0);
+  running.status.runs.emplace_back().running_ms = clock_.now_ms();
+  ASSERT_TRUE(runs_->resize(running, 0, 2).ok());
+  for (const int rank : {2, 3}) place_pod(0, rank, "Failed", "node");
+  place_pod(0, 1, "Succeeded", "node");
+  ASSERT_TRUE(runs_->resize(running, 0, 4).ok());
+  EXPECT_EQ(kube::integer_at(job(0), {"spec", "completions"}), 2) << "they would find no peers";
+}
+
 TEST_F(JobGangsTest, ARemovedRunIsSeenUntilItsLastWorkerIsGone) {
   start(0);
   place_pod(0, 0, "Failed", "node");

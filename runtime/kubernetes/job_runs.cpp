@@ -294,8 +294,10 @@ Status JobRuns::resize(const api::Trial& trial, std::int64_t run, std::int64_t w
   // Its pods have the world size of the Job's creation in their environment, and would wait for
   // all.
   if (!has_run && gang_state(*job) != GangState::kNone) return return_gang(*job, 0);
-  // Growing again before a removed worker has ended would make its end the end of the run.
-  if (workers > job->completions && has_surplus_workers(*job)) return success();
+  // Growing again before a removed worker has ended would make its end the end of the run, and one
+  // that comes when the others end finds nobody to train with.
+  const bool grows = workers > job->completions;
+  if (grows && (has_surplus_workers(*job) || has_begun_to_end(*job))) return success();
   return patch_spec(*job, Json::object({{"completions", workers}, {"parallelism", workers}}));
 }
 

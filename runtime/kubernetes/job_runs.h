@@ -99,6 +99,8 @@ class JobRuns final : public control::Runs {
   bool is_being_removed(const kube::Job& job);
   bool is_removed(const kube::Job& job);
   bool has_surplus_workers(const kube::Job& job);
+  // Whether one of its workers has done all it had to.
+  bool has_begun_to_end(const kube::Job& job);
   Status set_gang_state(const kube::Job& job, GangState state, Json spec);
   void job_changed(const JobPtr& before, const JobPtr& after);
   void notify(const std::string& ns, const std::string& trial);

@@ -150,6 +150,16 @@ class ElasticTest : public testing::Test {
     return values;
   }
 
+  void expect_same_curve(const api::Trial& undisturbed, const api::Trial& elastic) const {
+    const std::vector<double> expected = losses(undisturbed);
+    const std::vector<double> found = losses(elastic);
+    ASSERT_EQ(expected.size(), static_cast<std::size_t>(kEpochs));
+    ASSERT_EQ(found.size(), expected.size());
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      EXPECT_NEAR(found[i], expected[i], 1e-4 * expected[i]) << "of epoch " << i + 1;
+    }
+  }
+
   Scratch scratch_;
   std::unique_ptr<Session> session_;
   api::Study study_;
@@ -177,13 +187,28 @@ TEST_F(ElasticTest, WorkersThatAreLostComeAndLeaveDoNotChangeTheCurve) {
   await_workers(elastic, 3, 1);
   await_success(elastic);
 
-  const std::vector<double> expected = losses(undisturbed);
-  const std::vector<double> found = losses(elastic);
-  ASSERT_EQ(expected.size(), static_cast<std::size_t>(kEpochs));
-  ASSERT_EQ(found.size(), expected.size());
-  for (std::size_t i = 0; i < found.size(); ++i) {
-    EXPECT_NEAR(found[i], expected[i], 1e-4 * expected[i]) << "of epoch " << i + 1;
-  }
+  expect_same_curve(undisturbed, elastic);
+}
+
+TEST_F(ElasticTest, WorkersMayComeAndLeaveFromTheFirstStepToTheLast) {
+  const api::Trial undisturbed = trial(0, 1);
+  start(undisturbed);
+  await_success(undisturbed);
+
+  study_.spec.trial.workers = {1, 3};
+  const api::Trial elastic = trial(1, 1);
+  start(elastic);
+  ASSERT_TRUE(session_->runs().resize(elastic, 1, 3).ok());  // before it has made a step
+  await_workers(elastic, 3, 1);
+  ASSERT_TRUE(eventually([&] { return losses(elastic).size() + 3 >= kEpochs; }));
+  std::int64_t workers = 3;
+  ASSERT_TRUE(eventually([&] {  // until it has ended
+    workers = workers == 3 ? 1 : workers + 1;
+    (void)session_->runs().resize(elastic, 1, workers);
+    return observe(elastic).state == core::RunState::kExited;
+  }));
+  await_success(elastic);
+  expect_same_curve(undisturbed, elastic);
 }
 
 TEST_F(ElasticTest, StoppingAnElasticRunStopsAllAndReplacesNobody) {

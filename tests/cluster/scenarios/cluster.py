@@ -29,6 +29,7 @@ LOGS = BUILD / "scenario-logs"
 SYSTEM = "fettle-system"
 TOLERATIONS = [{"key": "kwok.x-k8s.io/node", "operator": "Exists"}]
 PATHS = {
+    "configmaps": "api/v1",
     "customresourcedefinitions": "apis/apiextensions.k8s.io/v1",
     "events": "apis/events.k8s.io/v1",
     "jobs": "apis/batch/v1",
@@ -193,6 +194,17 @@ def events(ns, about):
     return [e for e in items("events", ns) if e["regarding"]["name"] == about]
 
 
+def kubeconfig_of(account, namespace, folder):
+    """A file with which a program acts as that ServiceAccount."""
+    config = json.loads(kubectl("config", "view", "--raw", "--minify", "-o", "json"))
+    token = kubectl("create", "token", account, "-n", namespace, "--duration=2h").strip()
+    config["users"] = [{"name": config["users"][0]["name"], "user": {"token": token}}]
+    path = os.path.join(folder, f"kubeconfig-{account}")
+    with open(path, "w") as out:
+        json.dump(config, out)
+    return path
+
+
 class Operator:
     """One fettle-operator process with the ServiceAccount that a release of the chart has made; its
     log is in LOGS. `namespace` is where it works; all of the cluster if none is given."""
@@ -224,13 +236,7 @@ class Operator:
         self.process = None
 
     def _kubeconfig(self):
-        config = json.loads(kubectl("config", "view", "--raw", "--minify", "-o", "json"))
-        token = kubectl("create", "token", self.account, "-n", self.home, "--duration=2h").strip()
-        config["users"] = [{"name": config["users"][0]["name"], "user": {"token": token}}]
-        path = os.path.join(self.folder.name, "kubeconfig")
-        with open(path, "w") as out:
-            json.dump(config, out)
-        return path
+        return kubeconfig_of(self.account, self.home, self.folder.name)
 
     def start(self):
         self.process = subprocess.Popen(self.arguments, stdout=self.log, stderr=self.log)

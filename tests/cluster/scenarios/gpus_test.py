@@ -50,15 +50,18 @@ class GpuScenario(Scenario):
         os.replace(self.file + ".new", self.file)
 
     def add_node(self):
-        room = {"cpu": "64", "memory": "512Gi", "pods": "250"} | self.capacity
-        self.addCleanup(kubectl, "delete", "node", self.node, "--wait=false")
+        self.make_node(self.node, self.capacity)
+
+    def make_node(self, name, capacity, labels=None, annotations=None):
+        room = {"cpu": "64", "memory": "512Gi", "pods": "250"} | capacity
+        self.addCleanup(kubectl, "delete", "node", name, "--wait=false")
         cluster.apply({
             "apiVersion": "v1",
             "kind": "Node",
             "metadata": {
-                "name": self.node,
-                "labels": self.labels | {"kubernetes.io/hostname": self.node},
-                "annotations": {"kwok.x-k8s.io/node": "fake"},
+                "name": name,
+                "labels": self.labels | {"kubernetes.io/hostname": name} | (labels or {}),
+                "annotations": {"kwok.x-k8s.io/node": "fake"} | (annotations or {}),
             },
             "spec": {"taints": [{"key": "kwok.x-k8s.io/node", "value": "fake", "effect": "NoSchedule"}]},
             "status": {"capacity": room, "allocatable": room},
@@ -156,7 +159,7 @@ class GpusOfDevicePlugins(GpuScenario):
         kubectl("patch", "node", self.node, "--subresource=status", "--type=json", "-p", json.dumps(patch))
 
 
-class GpusByClaim(GpuScenario):
+class ClaimScenario(GpuScenario):
     """Devices of a driver that is not there: the scheduler knows them from ResourceSlices."""
 
     def setUp(self):
@@ -192,6 +195,8 @@ class GpusByClaim(GpuScenario):
         })  # fmt: skip
         self.addCleanup(kubectl, "delete", "resourceslice", f"{self.ns}-{name}", "--ignore-not-found")
 
+
+class GpusByClaim(ClaimScenario):
     def assert_claims_go_with_the_study(self):
         self.assertEqual(len(items("resourceclaimtemplates", self.ns)), 1)
         allocated = [c for c in items("resourceclaims", self.ns) if "allocation" in c.get("status", {})]

@@ -16,7 +16,7 @@ class Scenario(unittest.TestCase):
 
     alone = False
     settings = ""  # further values of the chart, as --set takes them
-    values = None  # and as a document
+    values = None  # and as a document, or as the text of one
     # Whether an action is refused three times in a row for the same reason. Otherwise that is a
     # retry which never ends, and fails the test.
     expects_refusals = False

@@ -11,7 +11,7 @@ SCENARIO = "fettle-scenario"  # of one that works in its own namespace alone
 
 def helm(*arguments, values=None):
     subprocess.run(["helm", *arguments, "--values", "-"] if values else ["helm", *arguments],
-                   input=json.dumps(values) if values else None,
+                   input=values if isinstance(values, str) else json.dumps(values) if values else None,
                    check=True, stdout=subprocess.DEVNULL, text=True)  # fmt: skip
 
 
