@@ -129,21 +129,18 @@ Status JobRuns::start(const api::Study& study, const api::Trial& trial, std::int
   return success();
 }
 
-// The pod of an earlier run that may still be working, in its grace period after its Job was
-// deleted. A pod on a lost node no longer counts, as for its run. "" = there is none.
+// Which pod of an earlier run may still write checkpoints, in its grace period after its Job was
+// deleted. "" = none.
 std::string JobRuns::why_held(const api::Trial& trial, std::int64_t run) const {
   if (run == 0) return "";
-  const std::int64_t now_ms = clock_.now_ms();
   for (const PodPtr& pod : pods_.all()) {
     const api::Metadata& metadata = pod->metadata;
     const bool ours = metadata.ns == trial.metadata.ns &&
                       label_of(metadata, kTrialLabel) == trial.metadata.name &&
                       label_of(metadata, kRunLabel) != std::to_string(run);
-    // As may_be_alive(), but a pod without a node counts, too: it may still get one.
-    const bool over = pod->phase == "Succeeded" || pod->phase == "Failed";
-    const bool lost = metadata.deleted_ms != 0 && now_ms - metadata.deleted_ms >= kLostMs;
-    if (!ours || over || lost) continue;
-    return "pod " + metadata.name + " of an earlier run has not ended yet";
+    if (ours && may_write(*pod, /*container=*/"", clock_.now_ms())) {
+      return "pod " + metadata.name + " of an earlier run has not ended yet";
+    }
   }
   return "";
 }

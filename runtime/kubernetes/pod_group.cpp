@@ -4,12 +4,14 @@
 #include <utility>
 
 #include "api/names.h"
-#include "core/names.h"
+#include "kube/json_write.h"
 #include "runtime/kubernetes/job_builder.h"
 #include "runtime/kubernetes/run_of_job.h"
 
 namespace fettle::kubernetes {
 namespace {
+
+using kube::map_of;
 
 constexpr kube::Resource kNative{"scheduling.k8s.io", "v1beta1", "podgroups", "PodGroup"};
 constexpr kube::Resource kNativeAlpha{"scheduling.k8s.io", "v1alpha2", "podgroups", "PodGroup"};
@@ -24,12 +26,6 @@ constexpr const char* kVolcanoQueue = "volcano.sh/queue-name";
 constexpr const char* kKaiGroup = "pod-group-name";
 constexpr const char* kKaiSkip = "kai.scheduler/skip-podgrouper";
 constexpr const char* kKaiQueue = "kai.scheduler/queue";
-
-Json& map_of(Json& object, std::string_view key) {
-  const Json* const found = object.find(key);
-  if (found == nullptr || !found->is_object()) object.set(key, Json::object());
-  return *object.find(key);
-}
 
 void use_scheduler(const char* name, Json& pod_template) {
   Json& spec = map_of(pod_template, "spec");
@@ -91,20 +87,8 @@ Json build_pod_group(const kube::Job& job, const kube::Resource& resource) {
              : Json::object({{"minMember", members}});
   const std::string queue = annotation_of(job, kPodGroupQueueAnnotation);
   if (!queue.empty()) spec.set("queue", queue);
-  Json labels = Json::object();
-  for (const char* const label : {core::kStudyLabel, kTrialLabel}) {
-    const auto found = job.metadata.labels.find(label);
-    if (found != job.metadata.labels.end()) labels.set(label, found->second);
-  }
-  return Json::object(
-      {{"apiVersion", kube::api_version(resource)},
-       {"kind", resource.kind},
-       {"metadata", Json::object({{"name", job.metadata.name},
-                                  {"namespace", job.metadata.ns},
-                                  {"labels", std::move(labels)},
-                                  {"ownerReferences", Json(Json::Array{owner_reference(
-                                                          "batch/v1", "Job", job.metadata)})}})},
-       {"spec", std::move(spec)}});
+  return kube::owned_object(resource, job.metadata.name, labels_beside(job), kube::kJobs,
+                            job.metadata, std::move(spec));
 }
 
 }  // namespace fettle::kubernetes
