@@ -114,6 +114,22 @@ void check_distinct(const std::vector<Json>& values, const FieldPath& path, Fiel
   }
 }
 
+// A trial sees its parameters as texts (environment variables), where 1 and "1" are the same.
+void check_distinct_as_texts(const std::vector<Json>& values, const FieldPath& path,
+                             FieldErrors& errors) {
+  std::map<std::string, std::size_t> seen;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const std::string text = parameter_env_value(values[i]);
+    const auto [first, is_new] = seen.try_emplace(text, i);
+    if (is_new || values[first->second] == values[i]) continue;
+    errors.add(path.item(i), "found " + describe(values[i]) + " beside " +
+                                 describe(values[first->second]) + ", entry " +
+                                 std::to_string(first->second) +
+                                 ": a trial is given both as the text " + clean_text(text, 40) +
+                                 " and could not tell them apart; remove or rename one");
+  }
+}
+
 class ConditionCheck {
  public:
   ConditionCheck(const std::vector<Parameter>& all, std::size_t index, FieldErrors& errors)
@@ -222,6 +238,7 @@ void check_parameters(const StudySpec& spec, const FieldPath& path, FieldErrors&
     if (errors.any_under(item)) continue;
     if (is_numeric(all[i])) check_range(all[i], item, errors);
     check_distinct(all[i].values, item.member("values"), errors);
+    check_distinct_as_texts(all[i].values, item.member("values"), errors);
   }
   // Only now: whether a parent can have a value depends on the parent being right.
   for (std::size_t i = 0; i < all.size(); ++i) {

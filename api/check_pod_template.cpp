@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "api/check.h"
+#include "api/pod_template.h"
 #include "api/quantity.h"
 
 namespace fettle::api {
@@ -84,15 +85,6 @@ void check_container(const Json& container, bool is_trial, const FieldPath& path
   check_resources(container, path, errors);
 }
 
-// Index of the container that is the trial: the one named "trainer", else the first.
-std::size_t trial_container(const Json::Array& containers) {
-  const auto named = std::find_if(containers.begin(), containers.end(), [](const Json& container) {
-    const Json* name = container.find("name");
-    return is_text(name) && name->as_string() == "trainer";
-  });
-  return named == containers.end() ? 0 : static_cast<std::size_t>(named - containers.begin());
-}
-
 void check_container_names(const Json::Array& containers, const FieldPath& path,
                            FieldErrors& errors) {
   std::vector<std::string_view> names;
@@ -160,9 +152,9 @@ void check_pod_template(const Json& pod_template, const FieldPath& path, FieldEr
     return;
   }
   const Json::Array& list = containers->as_array();
-  const std::size_t trial = trial_container(list);
+  const Json* const trial = trial_container(pod_template);
   for (std::size_t i = 0; i < list.size(); ++i) {
-    check_container(list[i], i == trial, list_path.item(i), errors);
+    check_container(list[i], &list[i] == trial, list_path.item(i), errors);
   }
   check_container_names(list, list_path, errors);
 }

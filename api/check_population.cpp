@@ -31,7 +31,7 @@ void check_same_network(const StudySpec& spec, const FieldPath& path, FieldError
         !sets.starts_with("model.") || sets == "model.dropout" || sets.ends_with(".rate");
     if (same) continue;
     errors.add(path.item(i).member("sets"),
-               "found " + sets + " under algorithm " + spec.algorithm.name +
+               "found " + sets + " under algorithm " + name_of(spec.algorithm.name) +
                    ", whose trials take over each other's weights and so need the same network; "
                    "fix it in trial.trainer, or use another algorithm");
   }
@@ -61,17 +61,17 @@ void check_legs(const StudySpec& spec, const FieldPath& path, FieldErrors& error
 }  // namespace
 
 void check_population(const StudySpec& spec, const FieldPath& path, FieldErrors& errors) {
-  const std::string& name = spec.algorithm.name;
+  const AlgorithmKind name = spec.algorithm.name;
   if (!replaces_trials(name) || errors.any_under(path.member("resource"))) return;
   const FieldPath algorithm = path.member("algorithm");
   check_same_network(spec, path.member("parameters"), errors);
-  if (name == "schedule") return check_legs(spec, algorithm.member("legs"), errors);
+  if (traits(name).replays) return check_legs(spec, algorithm.member("legs"), errors);
   check_interval(spec, algorithm.member("interval"), errors);
   const FieldPath budget = path.member("budget");
   if (errors.any_under(budget) || spec.budget.trials >= kLeastMembers) return;
   errors.add(budget.member("trials"),
              "found " + std::to_string(spec.budget.trials) + ", expected at least " +
-                 std::to_string(kLeastMembers) + " under algorithm " + name +
+                 std::to_string(kLeastMembers) + " under algorithm " + name_of(name) +
                  ": it is the population, of which the best replace the worst");
 }
 

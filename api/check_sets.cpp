@@ -109,27 +109,57 @@ void check_one(const StudySpec& spec, std::size_t index, const FieldPath& path,
   }
 }
 
-// The value that is hardest to fit with the other fields: the largest batch or group, of what else
-// there is the smallest or first. `p`'s values are known to fit its field.
-Json demanding_value(const Parameter& p) {
+// Whether the field at `path` is hardest to fit with the others at its largest value
+// (FieldRules::largest_is_hardest). Lives as long as one struct is visited.
+class HardestEnd {
+ public:
+  explicit HardestEnd(std::string_view path) : head_(split_path(path)) {}
+
+  template <class T>
+  void field(std::string_view name, T& member, std::string_view /*description*/,
+             const FieldRules& rules = {}) {
+    if (name != head_.name) return;
+    if constexpr (HasFields<T>) {
+      HardestEnd inner(head_.rest);
+      visit_fields(inner, member);
+      is_largest_ = inner.is_largest();
+    } else {
+      is_largest_ = rules.largest_is_hardest;
+    }
+  }
+  void constant(std::string_view /*name*/, std::string_view /*text*/) {}
+  void ignored(std::string_view /*name*/) {}
+  bool is_largest() const { return is_largest_; }
+
+ private:
+  PathHead head_;
+  bool is_largest_ = false;
+};
+
+// The value of `p` that is hardest to fit with the other fields; of what is not a number, the
+// first. The values are known to fit the field itself.
+Json hardest_value(const Parameter& p, TrainerConfig& config) {
   const std::vector<Json> values = telling_values(p);
   const auto less = [](const Json& a, const Json& b) {
     return a.is_number() && b.is_number() && a.as_double() < b.as_double();
   };
-  const bool is_batch = p.sets == "training.globalBatch" || p.sets == "training.batchPerWorker" ||
-                        p.sets == "training.normGroup";
-  if (is_batch) return *std::max_element(values.begin(), values.end(), less);
-  return *std::min_element(values.begin(), values.end(), less);
+  HardestEnd end(p.sets);
+  visit_fields(end, config);
+  return end.is_largest() ? *std::max_element(values.begin(), values.end(), less)
+                          : *std::min_element(values.begin(), values.end(), less);
 }
 
-// Of the parameters that are always there, the most demanding value of each in its field.
-TrainerConfig sample_of(const StudySpec& spec) {
+// The configuration with the hardest value of each parameter that every trial has. If the rest of
+// it is valid with these, it is valid with all.
+TrainerConfig hardest_config(const StudySpec& spec) {
   TrainerConfig config = *spec.trial.trainer;
   for (const Parameter& p : spec.parameters) {
     if (p.sets.empty() || p.when) continue;
-    FieldErrors ignored;
+    // Each value fits the configuration as the Study gives it. Where another parameter has put the
+    // field out of place since, the field keeps its value, and check_trainer judges that.
+    FieldErrors refused;
     const FieldPath root;
-    set_value(SetContext{p.sets, demanding_value(p), root, FieldRules{}, ignored}, config);
+    set_value(SetContext{p.sets, hardest_value(p, config), root, FieldRules{}, refused}, config);
   }
   return config;
 }
@@ -137,7 +167,7 @@ TrainerConfig sample_of(const StudySpec& spec) {
 // The configuration as a trial may see it; as it stands where the parameters are wrong.
 void check_sample(const StudySpec& spec, bool parameters_wrong, const FieldPath& trainer,
                   FieldErrors& errors) {
-  const TrainerConfig sample = parameters_wrong ? *spec.trial.trainer : sample_of(spec);
+  const TrainerConfig sample = parameters_wrong ? *spec.trial.trainer : hardest_config(spec);
   check_trainer(sample, trainer, errors);
   if (sample.training.batch_per_worker && spec.trial.workers.min < spec.trial.workers.max) {
     const FieldPath training = trainer.member("training");

@@ -50,9 +50,9 @@ void check_early_stopping(const StudySpec& spec, const FieldPath& path, FieldErr
   check_order(spec.resource.min, spec.resource.max, resource, errors);
   if (!spec.early_stopping || errors.any_under(resource)) return;
   const FieldPath early = path.member("earlyStopping");
-  if (errors.any_under(early) || spec.early_stopping->name == kNoEarlyStopping) return;
+  if (errors.any_under(early) || spec.early_stopping->name == StoppingKind::kNone) return;
   if (pauses_trials(spec.algorithm.name)) {
-    errors.add(early, "found beside algorithm " + spec.algorithm.name +
+    errors.add(early, "found beside algorithm " + name_of(spec.algorithm.name) +
                           ", which itself decides which trials continue: remove one of the two");
   } else if (spec.resource.min >= spec.resource.max) {
     errors.add(early,
@@ -60,7 +60,7 @@ void check_early_stopping(const StudySpec& spec, const FieldPath& path, FieldErr
                "found max " +
                    std::to_string(spec.resource.max) + " and min " +
                    std::to_string(spec.resource.min));
-  } else if (spec.early_stopping->name != "asha" &&
+  } else if (traits(spec.early_stopping->name).has_start &&
              spec.early_stopping->start_step >= spec.resource.max) {
     errors.add(early.member("startStep"), "found " +
                                               std::to_string(spec.early_stopping->start_step) +
@@ -71,10 +71,10 @@ void check_early_stopping(const StudySpec& spec, const FieldPath& path, FieldErr
 
 void check_rungs(const StudySpec& spec, const FieldPath& path, FieldErrors& errors) {
   const bool read = !errors.any_under(path.member("resource"));
-  if (!read || !pauses_trials(spec.algorithm.name) || spec.algorithm.name == "schedule") return;
+  if (!read || !pauses_trials(spec.algorithm.name) || traits(spec.algorithm.name).replays) return;
   if (spec.resource.min < spec.resource.max) return;
   errors.add(path.member("algorithm").member("name"),
-             "found " + spec.algorithm.name +
+             "found " + name_of(spec.algorithm.name) +
                  ", which compares trials on the way: expected resource.max above resource.min, "
                  "found " +
                  std::to_string(spec.resource.max) + " and " + std::to_string(spec.resource.min));
@@ -167,7 +167,7 @@ void check_warm_start(const Study& study, const FieldPath& warm_start, FieldErro
                "has neither studies nor points; expected at least one of them: studies to learn "
                "from, or points to try first");
   }
-  if (study.spec.algorithm.name == "schedule" && !errors.any_under(warm_start)) {
+  if (traits(study.spec.algorithm.name).replays && !errors.any_under(warm_start)) {
     errors.add(warm_start,
                "found beside algorithm schedule, whose legs say what is trained: remove one of the "
                "two");

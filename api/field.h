@@ -4,7 +4,7 @@
 //
 //   template <class Visitor, Like<Budget> B>
 //   void visit_fields(Visitor& v, B& budget) {
-//     v.field("trials", budget.trials, "Trials created at most.", whole(1, 1'000'000));
+//     v.field("trials", budget.trials, "Number of trials to create at most.", whole(1, 1'000'000));
 //     ...
 //   }
 //
@@ -60,9 +60,10 @@ struct FieldRules {
   bool above_min = false;  // min itself is refused
   bool below_max = false;  // max itself is refused
   bool odd = false;
-  bool or_auto = false;      // numbers: the text auto (kAutoAmount) stands for one, too
-  bool label_keys = false;   // maps: the keys are those of labels
-  std::size_t min_size = 0;  // lists and maps: entries
+  bool or_auto = false;             // numbers: the text auto (kAutoAmount) stands for one, too
+  bool largest_is_hardest = false;  // numbers: the largest is hardest to fit with other fields
+  bool label_keys = false;          // maps: the keys are those of labels
+  std::size_t min_size = 0;         // lists and maps: entries
   std::size_t max_size = 64;
   std::size_t min_text = 0;  // strings, also inside lists: bytes
   std::size_t max_text = 256;
@@ -88,6 +89,9 @@ struct FieldRules {
   }
   FieldRules or_chosen() const {
     return with([](FieldRules& r) { r.or_auto = true; });
+  }
+  FieldRules hardest_at_max() const {
+    return with([](FieldRules& r) { r.largest_is_hardest = true; });
   }
   FieldRules as(Form new_form) const {
     return with([&](FieldRules& r) { r.form = new_form; });

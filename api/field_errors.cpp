@@ -5,6 +5,18 @@
 
 namespace fettle::api {
 
+std::string_view FieldErrors::spelt(std::string_view name) {
+  if (spelling_ == Spelling::kCamelCase) return name;
+  const auto [entry, is_new] = spelt_.try_emplace(name);
+  if (!is_new) return entry->second;
+  for (const char c : name) {
+    const bool is_capital = c >= 'A' && c <= 'Z';
+    if (is_capital) entry->second += '_';
+    entry->second += is_capital ? static_cast<char>(c - 'A' + 'a') : c;
+  }
+  return entry->second;
+}
+
 void FieldErrors::add(std::string path, std::string message) {
   errors_.push_back({std::move(path), std::move(message)});
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,9 +21,18 @@ inline constexpr std::size_t kMaxErrors = 50;
 // has checked the values: there what another version took within its bounds is read as it is.
 enum class UnknownFields { kMistakes, kIgnored, kIgnoredWithBounds };
 
+// How documents spell the names of fields: as in the field lists (startupTrials), or with
+// underscores (startup_trials).
+enum class Spelling { kCamelCase, kSnakeCase };
+
 class FieldErrors {
  public:
-  explicit FieldErrors(UnknownFields unknown = UnknownFields::kMistakes) : unknown_(unknown) {}
+  explicit FieldErrors(UnknownFields unknown = UnknownFields::kMistakes,
+                       Spelling spelling = Spelling::kCamelCase)
+      : unknown_(unknown), spelling_(spelling) {}
+
+  // A name of a field list as this document spells it; lives as long as this object and `name`.
+  std::string_view spelt(std::string_view name);
 
   UnknownFields unknown_fields() const { return unknown_; }
   bool checks_bounds() const { return unknown_ != UnknownFields::kIgnoredWithBounds; }
@@ -39,6 +49,8 @@ class FieldErrors {
 
  private:
   UnknownFields unknown_;
+  Spelling spelling_;
+  std::map<std::string_view, std::string> spelt_;  // what spelt() has made
   std::vector<FieldError> errors_;
 };
 

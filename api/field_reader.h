@@ -78,8 +78,9 @@ class FieldReader {
   template <class T>
   void field(std::string_view name, T& member, std::string_view description,
              const FieldRules& rules = {}) {
-    if (const Json* value = present(name, description, rules)) {
-      const FieldPath path = path_.member(name);
+    const std::string_view spelt = errors_.spelt(name);
+    if (const Json* value = present(spelt, description, rules)) {
+      const FieldPath path = path_.member(spelt);
       read_value(ReadContext{*value, path, rules, errors_}, member);
     }
   }
@@ -92,7 +93,8 @@ class FieldReader {
   void finish();
 
  private:
-  // The value to read, or nullptr: absent, or an error that has been added.
+  // The value of a field that the document calls `name`, or nullptr: absent, or an error that has
+  // been added.
   const Json* present(std::string_view name, std::string_view description, const FieldRules& rules);
   // Whether all fields so far could be read; what is missing or out of place does not count.
   bool clean() const { return errors_.size() == errors_before_ + misplaced_; }

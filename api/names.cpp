@@ -1,6 +1,7 @@
 #include "api/names.h"
 
 #include <array>
+#include <vector>
 
 namespace fettle::api {
 namespace {
@@ -139,33 +140,14 @@ constexpr std::array<std::string_view, 3> kAccessModes{"ReadWriteOnce", "ReadWri
                                                        "ReadWriteMany"};
 constexpr std::string_view kGangs[] = {"auto", "none", "native", "coscheduling", "volcano", "kai"};
 constexpr std::string_view kImagePullPolicies[] = {"Always", "IfNotPresent", "Never"};
-constexpr auto kAlgorithms = std::to_array<std::string_view>({
-    "auto",
-    "grid",
-    "random",
-    "sobol",
-    "tpe",
-    "gp",
-    "ehvi",
-    "portfolio",
-    "cmaes",
-    "nsga2",
-    "hyperband",
-    "bohb",
-    "dehb",
-    "pbt",
-    "pb2",
-    "schedule",
-});
-constexpr auto kEarlyStoppingRules = std::to_array<std::string_view>({
-    "asha",
-    "median",
-    "percentile",
-    "patience",
-    "threshold",
-    "curve",
-    kNoEarlyStopping,
-});
+
+// A table of traits as a table of names.
+template <class Traits>
+auto names_of(std::span<const Traits> table) {
+  std::vector<EnumName<decltype(Traits::kind)>> out;
+  for (const Traits& row : table) out.push_back({row.kind, row.name});
+  return out;
+}
 
 }  // namespace
 
@@ -250,27 +232,20 @@ std::span<const EnumName<FactKind>> enum_names() {
   return kFactKinds;
 }
 
-std::span<const std::string_view> algorithm_names() { return kAlgorithms; }
+template <>
+std::span<const EnumName<AlgorithmKind>> enum_names() {
+  static const auto names = names_of(all_algorithms());
+  return names;
+}
+template <>
+std::span<const EnumName<StoppingKind>> enum_names() {
+  static const auto names = names_of(all_stopping_rules());
+  return names;
+}
 
 std::span<const std::string_view> access_mode_names() { return kAccessModes; }
 std::span<const std::string_view> gang_names() { return kGangs; }
 bool gang_has_queue(std::string_view gang) { return gang == "volcano" || gang == "kai"; }
 std::span<const std::string_view> image_pull_policy_names() { return kImagePullPolicies; }
-std::span<const std::string_view> early_stopping_names() { return kEarlyStoppingRules; }
-
-bool pauses_trials(std::string_view algorithm) {
-  return algorithm == "hyperband" || algorithm == "bohb" || algorithm == "dehb" ||
-         replaces_trials(algorithm);
-}
-
-bool counts_cost(std::string_view algorithm) {
-  return algorithm == "auto" || algorithm == "gp" || algorithm == "ehvi";
-}
-
-bool is_population(std::string_view algorithm) { return algorithm == "pbt" || algorithm == "pb2"; }
-
-bool replaces_trials(std::string_view algorithm) {
-  return is_population(algorithm) || algorithm == "schedule";
-}
 
 }  // namespace fettle::api

@@ -1,4 +1,5 @@
-// Names: how every enum, algorithm and early-stopping rule is spelt in documents. One table each.
+// Names: how every enum is spelt in documents. One table each; those of algorithms and of
+// early-stopping rules are in algorithm.h.
 // Pure functions; usable from any thread.
 #pragma once
 
@@ -7,6 +8,7 @@
 #include <span>
 #include <string_view>
 
+#include "api/algorithm.h"
 #include "api/gpu_profile.h"
 #include "api/study.h"
 #include "api/trainer_config.h"
@@ -32,6 +34,10 @@ template <>
 std::span<const EnumName<Direction>> enum_names();
 template <>
 std::span<const EnumName<Take>> enum_names();
+template <>
+std::span<const EnumName<AlgorithmKind>> enum_names();
+template <>
+std::span<const EnumName<StoppingKind>> enum_names();
 template <>
 std::span<const EnumName<Execution>> enum_names();
 template <>
@@ -88,10 +94,7 @@ std::optional<E> from_string(std::string_view name) {
   return std::nullopt;
 }
 
-// Names of algorithms and early-stopping rules that documents may use. search implements exactly
-// these; a test there holds the two lists together.
-std::span<const std::string_view> algorithm_names();
-// Those of PersistentVolumeClaims.
+// Names of the access modes of PersistentVolumeClaims.
 std::span<const std::string_view> access_mode_names();
 // What brings the workers of a trial together on a cluster.
 std::span<const std::string_view> gang_names();
@@ -99,22 +102,5 @@ std::span<const std::string_view> gang_names();
 bool gang_has_queue(std::string_view gang);
 // Those of containers.
 std::span<const std::string_view> image_pull_policy_names();
-std::span<const std::string_view> early_stopping_names();
-// The rule that stops nobody, for those who do not leave it to `auto`.
-inline constexpr std::string_view kNoEarlyStopping = "none";
-
-// Whether an algorithm also decides who goes on: its trials pause at rungs, and the best are
-// promoted. Such an algorithm excludes earlyStopping.
-bool pauses_trials(std::string_view algorithm);
-
-// Whether an algorithm can weigh what a trial may gain against what it costs (costAware).
-bool counts_cost(std::string_view algorithm);
-
-// Whether an algorithm trains a population: at the end of each interval the worst trials are
-// replaced by changed copies of the best. The population is budget.trials.
-bool is_population(std::string_view algorithm);
-// Whether trials take over from others: a population, or the replay of a schedule. What takes over
-// is not counted by budget.trials.
-bool replaces_trials(std::string_view algorithm);
 
 }  // namespace fettle::api

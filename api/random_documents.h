@@ -126,44 +126,50 @@ class RandomDocuments {
   EarlyStopping random_rule() {
     EarlyStopping rule;
     const std::int64_t which = whole(0, 5);
-    if (which == 0) rule = {.name = "asha", .promote = true};
-    if (which == 1) rule = {.name = "percentile", .percentile = 1 + 98 * random_.uniform()};
-    if (which == 2) rule = {.name = "patience", .patience = whole(1, 9)};
-    if (which == 3) rule = {.name = "threshold", .threshold = positive()};
-    if (which == 4) rule = {.name = "curve", .probability = random_.uniform(), .top = whole(1, 3)};
-    if (which == 5) rule.name = kNoEarlyStopping;
+    if (which == 0) rule = {.name = StoppingKind::kAsha, .promote = true};
+    if (which == 1)
+      rule = {.name = StoppingKind::kPercentile, .percentile = 1 + 98 * random_.uniform()};
+    if (which == 2) rule = {.name = StoppingKind::kPatience, .patience = whole(1, 9)};
+    if (which == 3) rule = {.name = StoppingKind::kThreshold, .threshold = positive()};
+    if (which == 4)
+      rule = {.name = StoppingKind::kCurve, .probability = random_.uniform(), .top = whole(1, 3)};
+    if (which == 5) rule.name = StoppingKind::kNone;
     return rule;
   }
 
   void fill_search(StudySpec& spec) {
-    if (coin()) spec.algorithm = {"tpe", whole(0, 99), whole(1, 20), whole(1, 99), {}, false};
-    if (coin()) spec.algorithm = {"grid", 0, {}, {}, whole(2, 99), coin()};
-    if (coin()) spec.algorithm = {"cmaes", 0, {}, {}, {}, false, whole(4, 99)};
+    if (coin())
+      spec.algorithm = {AlgorithmKind::kTpe, whole(0, 99), whole(1, 20), whole(1, 99), {}, false};
+    if (coin()) spec.algorithm = {AlgorithmKind::kGrid, 0, {}, {}, whole(2, 99), coin()};
+    if (coin()) spec.algorithm = {AlgorithmKind::kCmaes, 0, {}, {}, {}, false, whole(4, 99)};
     if (coin()) {
-      spec.algorithm = {"pbt", whole(0, 99), {}, {}, {}, false};
+      spec.algorithm = {AlgorithmKind::kPbt, whole(0, 99), {}, {}, {}, false};
       spec.algorithm.interval = maybe<std::int64_t>([&] { return whole(1, 9); });
       spec.algorithm.quantile = 0.5 * random_.uniform();
       spec.algorithm.resample_probability = random_.uniform();
     }
     if (whole(0, 3) == 0) {
-      spec.algorithm = {"gp", whole(0, 99), whole(1, 20), whole(1, 99), {}, false};
+      spec.algorithm = {AlgorithmKind::kGp, whole(0, 99), whole(1, 20), whole(1, 99), {}, false};
       spec.algorithm.cost_aware = coin();
     }
-    if (coin()) spec.early_stopping = EarlyStopping{"asha", 1.5 + random_.uniform(), 5, 1};
-    if (coin()) spec.early_stopping = EarlyStopping{"median", 3, whole(1, 9), whole(1, 5)};
+    if (coin())
+      spec.early_stopping = EarlyStopping{StoppingKind::kAsha, 1.5 + random_.uniform(), 5, 1};
+    if (coin())
+      spec.early_stopping = EarlyStopping{StoppingKind::kMedian, 3, whole(1, 9), whole(1, 5)};
     if (coin()) spec.early_stopping = random_rule();
     if (whole(0, 3) == 0) {
-      spec.algorithm = {"schedule", 0, {}, {}, {}, false};
+      spec.algorithm = {AlgorithmKind::kSchedule, 0, {}, {}, {}, false};
       spec.algorithm.legs = {{spec.resource.max, Json::object({{"x", positive()}}),
                               maybe<std::int64_t>([&] { return whole(0, 99); })}};
     }
-    if (spec.algorithm.name == "pbt" || spec.algorithm.name == "schedule") {
+    if (spec.algorithm.name == AlgorithmKind::kPbt ||
+        spec.algorithm.name == AlgorithmKind::kSchedule) {
       spec.early_stopping.reset();  // they decide which trials continue
     }
     spec.budget = {whole(kLeastMembers, 99), whole(1, 9), whole(0, 9),
                    maybe<double>([&] { return positive(); }),
                    maybe<double>([&] { return positive(); })};
-    const bool warm = coin() && spec.algorithm.name != "schedule";
+    const bool warm = coin() && spec.algorithm.name != AlgorithmKind::kSchedule;
     if (warm) spec.warm_start = WarmStart{{"pilot", "digits"}};
   }
 

@@ -23,6 +23,12 @@ bool same_metrics(const Metrics& a, const Metrics& b) {
   });
 }
 
+// The texts for the columns of kubectl get, from the newest values.
+void say_newest(Report& report, const std::vector<Objective>& objectives) {
+  report.objective = objective_text(objectives, report.metrics);
+  report.throughput = throughput_text(report.metrics);
+}
+
 }  // namespace
 
 void add_line(Report& report, ReportLine line, const CurveNeeds& needs, std::int64_t now_ms) {
@@ -44,8 +50,7 @@ void add_line(Report& report, ReportLine line, const CurveNeeds& needs, std::int
     report.checkpoint_step = line.checkpoint_step;
   }
   if (line.final_result) report.final_result = true;
-  report.objective = objective_text(needs.objectives, report.metrics);
-  report.throughput = throughput_text(report.metrics);
+  say_newest(report, needs.objectives);
   report.at_ms = now_ms;
 }
 
@@ -67,6 +72,7 @@ Report join_reports(const std::optional<Report>& earlier, const Report& newer,
     }
   }
   thin_history(joined.history, needs, history_room(joined));
+  say_newest(joined, needs.objectives);
   return joined;
 }
 

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "api/algorithm.h"
 #include "api/metadata.h"
 #include "api/status_condition.h"
 #include "api/trainer_config.h"
@@ -102,7 +103,7 @@ struct ScheduleLeg {
 };
 
 struct Algorithm {
-  std::string name = "auto";  // one of algorithm_names() (names.h)
+  AlgorithmKind name = AlgorithmKind::kAuto;
   std::int64_t seed = 0;
   std::optional<std::int64_t> startup_trials;  // tpe, gp: trials before the model is used
   std::optional<std::int64_t> candidates;      // tpe, gp: candidates for each suggestion
@@ -119,7 +120,7 @@ struct Algorithm {
 };
 
 struct EarlyStopping {
-  std::string name;                   // one of early_stopping_names() (names.h)
+  StoppingKind name = StoppingKind::kNone;
   double reduction_factor = 3;        // asha: one trial in N continues from each rung
   std::int64_t min_trials = 5;        // median, percentile, curve: others needed to compare with
   std::int64_t start_step = 1;        // all but asha: no trial is stopped before this step

@@ -114,60 +114,57 @@ void visit_fields(Visitor& v, T& c) {
 
 template <class Visitor, Like<Algorithm> T>
 void visit_population_fields(Visitor& v, T& c) {
-  constexpr std::string_view kPopulations = "name: pbt or pb2";
-  const bool population = is_population(c.name);
+  const AlgorithmTraits& is = traits(c.name);
+  const std::string_view populations = algorithms_with<&AlgorithmTraits::population>();
   v.field("interval", c.interval,
           "Number of steps between two comparisons of the population. Default: a tenth of "
           "resource.max.",
-          whole(1, 1'000'000'000).only_if(population, kPopulations));
+          whole(1, 1'000'000'000).only_if(is.population, populations));
   v.field("quantile", c.quantile,
           "Share of the population that is replaced at each comparison: the worst by copies of the "
           "best.",
-          above(0, 0.5).only_if(population, kPopulations));
+          above(0, 0.5).only_if(is.population, populations));
   v.field("resampleProbability", c.resample_probability,
           "Probability that a value of a copy is drawn again instead of perturbed.",
-          number(0, 1).only_if(c.name == "pbt", "name: pbt"));
+          number(0, 1).only_if(is.resamples, algorithms_with<&AlgorithmTraits::resamples>()));
   v.field("legs", c.legs, "Parameters to train with, leg after leg.",
           list(1, static_cast<std::size_t>(kMostIntervals))
               .needed()
-              .only_if(c.name == "schedule", "name: schedule"));
+              .only_if(is.replays, algorithms_with<&AlgorithmTraits::replays>()));
 }
 
 template <class Visitor, Like<Algorithm> T>
 void visit_fields(Visitor& v, T& c) {
-  v.field("name", c.name, "Algorithm that chooses the parameters of the trials.",
-          one_of(algorithm_names()));
-  const bool tpe = c.name == "tpe" || c.name == "bohb";
-  const bool gp = c.name == "gp" || c.name == "ehvi";
-  const bool model = tpe || gp;
-  const bool grid = c.name == "grid";
-  const bool halves = pauses_trials(c.name) && !replaces_trials(c.name);
+  v.field("name", c.name, "Algorithm that chooses the parameters of the trials.");
+  const AlgorithmTraits& is = traits(c.name);
+  const std::string_view models = algorithms_with<&AlgorithmTraits::fits_model>();
+  const std::string_view grids = algorithms_with<&AlgorithmTraits::walks_grid>();
   v.field("seed", c.seed,
           "Seed of the search. The same seed and the same results give the same points.",
           whole(0, kLargestWhole));
   v.field("startupTrials", c.startup_trials,
           "Number of trials at Sobol points before the model is used. Default: 10; with gp and "
           "ehvi it depends on the space.",
-          whole(0, kMaxStartupTrials).only_if(model, "name: tpe, bohb, gp or ehvi"));
+          whole(0, kMaxStartupTrials).only_if(is.fits_model, models));
   v.field("candidates", c.candidates,
           "Number of candidates evaluated for each suggestion. Default: 24; with gp and ehvi 1000.",
-          whole(1, kMaxCandidates).only_if(model, "name: tpe, bohb, gp or ehvi"));
+          whole(1, kMaxCandidates).only_if(is.fits_model, models));
   v.field("points", c.points, "Number of points along a Double that has no step. Default: 10.",
-          whole(kMinGridPoints, kMaxGridPoints).only_if(grid, "name: grid"));
+          whole(kMinGridPoints, kMaxGridPoints).only_if(is.walks_grid, grids));
   v.field("shuffle", c.shuffle, "Visit the grid in random order, by the seed.",
-          FieldRules{}.only_if(grid, "name: grid"));
-  const bool has_population = c.name == "cmaes" || c.name == "nsga2";
+          FieldRules{}.only_if(is.walks_grid, grids));
   v.field("populationSize", c.population_size,
           "Number of trials in a generation. Default: 20 with nsga2; with cmaes it grows with the "
           "number of parameters.",
-          whole(kMinPopulation, kMaxPopulation).only_if(has_population, "name: cmaes or nsga2"));
+          whole(kMinPopulation, kMaxPopulation)
+              .only_if(is.breeds, algorithms_with<&AlgorithmTraits::breeds>()));
   v.field("reductionFactor", c.reduction_factor,
           "Reduction from rung to rung: one trial in N is promoted.",
-          above(1, 1000).only_if(halves, "name: hyperband, bohb or dehb"));
+          above(1, 1000).only_if(is.halves, algorithms_with<&AlgorithmTraits::halves>()));
   visit_population_fields(v, c);
   v.field("costAware", c.cost_aware,
           "Weigh the expected gain of a trial against the GPU-seconds it is predicted to cost.",
-          FieldRules{}.only_if(counts_cost(c.name), "name: auto, gp or ehvi"));
+          FieldRules{}.only_if(is.counts_cost, algorithms_with<&AlgorithmTraits::counts_cost>()));
 }
 
 template <class Visitor, Like<EarlyStopping> T>
@@ -175,33 +172,34 @@ void visit_fields(Visitor& v, T& c) {
   v.field("name", c.name,
           "Rule that stops poor trials early. none: every trial runs to its end, also with "
           "algorithm auto.",
-          one_of(early_stopping_names()).needed());
-  const bool asha = c.name == "asha";
-  const bool waits = !asha && c.name != kNoEarlyStopping;
-  const bool curve = c.name == "curve";
-  const bool compares = c.name == "median" || c.name == "percentile" || curve;
+          FieldRules{}.needed());
+  const StoppingTraits& is = traits(c.name);
+  const std::string_view rungs = stopping_rules_with<&StoppingTraits::has_rungs>();
+  const bool curve = c.name == StoppingKind::kCurve;
   v.field("reductionFactor", c.reduction_factor,
           "Reduction from rung to rung: one trial in N is promoted.",
-          above(1, 1000).only_if(asha, "name: asha"));
+          above(1, 1000).only_if(is.has_rungs, rungs));
   v.field("promote", c.promote,
           "Pause trials at rungs and resume the best from their checkpoints, instead of stopping "
           "the rest.",
-          FieldRules{}.only_if(asha, "name: asha"));
-  v.field("minTrials", c.min_trials,
-          "Number of other trials to compare with before any trial is stopped.",
-          whole(1, 1'000'000).only_if(compares, "name: median, percentile or curve"));
+          FieldRules{}.only_if(is.has_rungs, rungs));
+  v.field(
+      "minTrials", c.min_trials,
+      "Number of other trials to compare with before any trial is stopped.",
+      whole(1, 1'000'000).only_if(is.compares, stopping_rules_with<&StoppingTraits::compares>()));
   v.field("startStep", c.start_step, "First step at which a trial may be stopped.",
-          whole(1, 1'000'000'000).only_if(waits, "a name other than asha and none"));
+          whole(1, 1'000'000'000)
+              .only_if(is.has_start, stopping_rules_with<&StoppingTraits::has_start>()));
   v.field("percentile", c.percentile, "Percentage of trials that continue: the best.",
-          above(0, 100).only_if(c.name == "percentile", "name: percentile"));
+          above(0, 100).only_if(c.name == StoppingKind::kPercentile, "name: percentile"));
   v.field("patience", c.patience,
           "Number of reports without improvement after which a trial is stopped.",
-          whole(1, 1'000'000).only_if(c.name == "patience", "name: patience"));
+          whole(1, 1'000'000).only_if(c.name == StoppingKind::kPatience, "name: patience"));
   v.field("threshold", c.threshold,
           "Objective value that a trial must not be worse than; it is stopped otherwise.",
           number(-kLargestBound, kLargestBound)
               .needed()
-              .only_if(c.name == "threshold", "name: threshold"));
+              .only_if(c.name == StoppingKind::kThreshold, "name: threshold"));
   v.field("probability", c.probability,
           "Smallest probability of ending among the best with which a trial continues.",
           above(0, 1).only_if(curve, "name: curve"));

@@ -81,7 +81,7 @@ TEST(StudyJson, DefaultsAreFilledIn) {
                    "trial": {"template": {"spec": {"containers": [
                      {"name": "t", "command": ["true"]}]}}}}})"));
   ASSERT_TRUE(read.errors.empty()) << to_string(read.errors);
-  EXPECT_EQ(read.study.spec.algorithm.name, "auto");
+  EXPECT_EQ(read.study.spec.algorithm.name, api::AlgorithmKind::kAuto);
   EXPECT_EQ(read.study.spec.budget, Budget());
   EXPECT_EQ(read.study.spec.objectives[0].goal, std::nullopt);
 }

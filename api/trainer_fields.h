@@ -173,11 +173,12 @@ void visit_optimizer_fields(Visitor& v, T& c) {
 template <class Visitor, Like<TrainingConfig> T>
 void visit_fields(Visitor& v, T& c) {
   v.field("globalBatch", c.global_batch,
-          "Number of samples in one optimiser step, over all workers.", whole(1, kLargestBatch));
+          "Number of samples in one optimiser step, over all workers.",
+          whole(1, kLargestBatch).hardest_at_max());
   v.field("batchPerWorker", c.batch_per_worker,
           "Number of samples in one optimiser step for each worker, or each of its GPUs; instead "
           "of globalBatch.",
-          whole(1, kLargestBatch));
+          whole(1, kLargestBatch).hardest_at_max());
   v.field("referenceBatch", c.reference_batch,
           "Batch for which learningRate was chosen. Default: the batch itself.",
           whole(1, kLargestBatch));
@@ -188,7 +189,7 @@ void visit_fields(Visitor& v, T& c) {
   v.field(
       "normGroup", c.norm_group,
       "Number of samples over which batchNorm computes its statistics. Default: the whole batch.",
-      whole(1, kLargestBatch));
+      whole(1, kLargestBatch).hardest_at_max());
   v.field("epochs", c.epochs, "Number of passes over the training samples. Default: resource.max.",
           whole(1, 1'000'000));
   v.field(

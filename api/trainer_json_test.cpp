@@ -122,7 +122,7 @@ TEST(ForbiddenChanges, BudgetGoalAndPatienceMayChange) {
 TEST(ForbiddenChanges, EverythingElseIsNamed) {
   StudySpec after = small_spec();
   after.parameters[1].max = 128;
-  after.algorithm.name = "gp";
+  after.algorithm.name = api::AlgorithmKind::kGp;
   after.trial.trainer->training.precision = Precision::kBf16;
   after.trial.gpu = Gpu{1, {}, {}};
   after.trial.pod.emplace().runtime_class = "nvidia";

@@ -14,7 +14,7 @@ namespace fettle::cli {
 enum class Output { kText, kJson, kCsv, kYaml };
 
 // Where studies are kept and trials run.
-struct Place {
+struct Target {
   bool on_cluster = false;
   std::string root = ".fettle";    // on this machine
   std::string kubeconfig;          // on a cluster; "" = as kubectl finds it
@@ -24,7 +24,7 @@ struct Place {
 };
 
 struct RunOptions {
-  Place place;
+  Target place;
   std::string file;
   std::string study;  // which one of a file with several; "" = the only one
   Output output = Output::kText;
@@ -35,20 +35,21 @@ struct RunOptions {
 int run_command(const RunOptions& options);
 
 struct ValidateOptions {
-  Place place;
+  Target place;
+  bool anywhere = false;           // no place was named: it is enough if a Study can run in one
   std::vector<std::string> files;  // "-" = standard input
 };
 int validate_command(const ValidateOptions& options);
 
 struct DoctorOptions {
-  Place place;
+  Target place;
   std::string file;  // a Study or a trainer's configuration; "" = the machine alone
   Output output = Output::kText;
 };
 int doctor_command(const DoctorOptions& options);
 
 struct StatusOptions {
-  Place place;
+  Target place;
   std::string study;  // "" = list all studies
   Output output = Output::kText;
   bool events = false;
@@ -56,20 +57,20 @@ struct StatusOptions {
 int status_command(const StatusOptions& options);
 
 struct GpusOptions {
-  Place place;
+  Target place;
   Output output = Output::kText;
 };
 int gpus_command(const GpusOptions& options);
 
 struct TrialsOptions {
-  Place place;
+  Target place;
   std::string study;
   Output output = Output::kText;
 };
 int trials_command(const TrialsOptions& options);
 
 struct BestOptions {
-  Place place;
+  Target place;
   std::string study;
   Output output = Output::kText;
   bool schedule = false;  // the parameters of the best trial, step by step
@@ -77,7 +78,7 @@ struct BestOptions {
 int best_command(const BestOptions& options);
 
 struct LogsOptions {
-  Place place;
+  Target place;
   std::string trial;
   std::optional<std::int64_t> run;  // absent: the newest
   bool follow = false;
@@ -85,28 +86,28 @@ struct LogsOptions {
 int logs_command(const LogsOptions& options);
 
 struct ScaleOptions {
-  Place place;
+  Target place;
   std::string trial;
   std::int64_t workers = 1;
 };
 int scale_command(const ScaleOptions& options);
 
 struct ReportOptions {
-  Place place;
+  Target place;
   std::string study;
   std::string file;  // "-" = standard output; "" = <study>.html
 };
 int report_command(const ReportOptions& options);
 
 struct WhyOptions {
-  Place place;
+  Target place;
   std::string trial;
   Output output = Output::kText;
 };
 int why_command(const WhyOptions& options);
 
 struct ReplayOptions {
-  Place place;
+  Target place;
   std::string study;
   std::string algorithm;       // replay with this one; "" = the Study's
   std::string early_stopping;  // replay with this one; "" = the Study's

@@ -37,7 +37,7 @@ constexpr std::array<std::string_view, 13> kCommands = {
 struct Arguments {
   std::string directory = ".";
   std::string on;  // local or cluster
-  fettle::cli::Place place;
+  fettle::cli::Target place;
   fettle::cli::RunOptions run;
   fettle::cli::ValidateOptions validate;
   fettle::cli::DoctorOptions doctor;
@@ -274,7 +274,7 @@ bool is_kubectl_plugin(std::string_view program) {
 // Decides which place the command reads, and how hints call this program to read the same place.
 // Returns an error for people, or "".
 std::string complete_place(bool is_plugin, Arguments& arguments) {
-  fettle::cli::Place& place = arguments.place;
+  fettle::cli::Target& place = arguments.place;
   const auto add = [&place](const char* option, const std::string& value) {
     if (!value.empty()) place.program += option + fettle::cli::shell_word(value);
   };
@@ -300,11 +300,12 @@ std::string complete_place(bool is_plugin, Arguments& arguments) {
 // Fills in what follows from more than one argument. Returns an error for people, or "".
 std::string complete(bool is_plugin, Arguments& arguments) {
   std::string wrong = complete_place(is_plugin, arguments);
-  const fettle::cli::Place& place = arguments.place;
+  const fettle::cli::Target& place = arguments.place;
   arguments.run.place = arguments.validate.place = arguments.status.place = place;
   arguments.doctor.place = arguments.scale.place = arguments.gpus.place = place;
   arguments.trials.place = arguments.best.place = arguments.logs.place = place;
   arguments.report.place = arguments.why.place = arguments.replay.place = place;
+  arguments.validate.anywhere = arguments.on.empty() && !is_plugin;
   arguments.run.resume = place.program + " run " + fettle::cli::shell_word(arguments.run.file);
   if (!arguments.run.study.empty()) {
     arguments.run.resume += " --study " + fettle::cli::shell_word(arguments.run.study);

@@ -36,7 +36,7 @@ Result<SeenStudy> read_study_of(StudySource& source, const std::string& trial) {
   return seen;
 }
 
-Result<std::unique_ptr<StudySource>> open_source(const Place& place) {
+Result<std::unique_ptr<StudySource>> open_source(const Target& place) {
   if (place.on_cluster) return open_cluster_source(place);
   return std::unique_ptr<StudySource>(std::make_unique<LocalSource>(place.root));
 }

@@ -53,7 +53,7 @@ class StudySource {
 Result<SeenStudy> read_study_of(StudySource& source, const std::string& trial);
 
 // The source that `place` names.
-Result<std::unique_ptr<StudySource>> open_source(const Place& place);
+Result<std::unique_ptr<StudySource>> open_source(const Target& place);
 
 // The sentence for a study that is not there; `place` as StudySource::place(), `hint` says where
 // else it may be.

@@ -8,7 +8,7 @@
 #include "core/measurement.h"
 #include "core/run_records.h"
 #include "core/spending.h"
-#include "search/rungs/schedule.h"
+#include "search/rungs/promotion.h"
 #include "search/study_problem.h"
 
 namespace fettle::core {

@@ -8,7 +8,7 @@
 #include "base/check.h"
 #include "core/history.h"
 #include "core/problem.h"
-#include "search/rungs/schedule.h"
+#include "search/rungs/promotion.h"
 
 namespace fettle::core {
 

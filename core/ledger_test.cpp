@@ -7,6 +7,7 @@
 #include <memory>
 #include <set>
 
+#include "api/names.h"
 #include "api/study_json.h"
 #include "api/trial_json.h"
 #include "base/philox.h"
@@ -64,7 +65,7 @@ api::Study study_of(const std::string& algorithm, Random& random) {
   x.name = "x";
   x.max = 1;
   study.spec.resource = {"epoch", 1, 9};
-  study.spec.algorithm.name = algorithm;
+  study.spec.algorithm.name = *api::from_string<api::AlgorithmKind>(algorithm);
   study.spec.algorithm.startup_trials = 4;
   study.spec.budget.trials = 20 + static_cast<std::int64_t>(random.below(30));
   study.spec.budget.parallelism = 1 + static_cast<std::int64_t>(random.below(6));
@@ -73,7 +74,8 @@ api::Study study_of(const std::string& algorithm, Random& random) {
   if (random.below(3) == 0) study.spec.objectives[0].goal = 0.01;
   study.spec.trial.gpu.emplace().count = 1;
   if (algorithm == "random") {
-    study.spec.early_stopping.emplace().name = random.below(2) == 0 ? "asha" : "median";
+    study.spec.early_stopping.emplace().name =
+        random.below(2) == 0 ? api::StoppingKind::kAsha : api::StoppingKind::kMedian;
     study.spec.early_stopping->min_trials = 2;
   }
   if (algorithm == "pbt") study.spec.algorithm.interval = 3;

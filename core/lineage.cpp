@@ -53,7 +53,7 @@ api::Study replay_of(const api::Study& study, const std::vector<Leg>& legs) {
   out.spec.budget = {};
   out.spec.budget.trials = 1;
   out.spec.algorithm = {};
-  out.spec.algorithm.name = "schedule";
+  out.spec.algorithm.name = api::AlgorithmKind::kSchedule;
   out.spec.algorithm.seed = study.spec.algorithm.seed;
   out.spec.resource.max = legs.empty() ? study.spec.resource.max : legs.back().until_step;
   out.spec.resource.min = std::min(out.spec.resource.min, out.spec.resource.max);

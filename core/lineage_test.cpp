@@ -59,7 +59,7 @@ TEST(Replay, IsAStudyThatCanBeRead) {
   study.metadata.name = "a-name-of-a-study-that-is-as-long-as-can";
   study.spec.objectives = {{"accuracy", api::Direction::kMaximize, 0.5, api::Take::kLast}};
   study.spec.resource = {"epoch", 1, 9};
-  study.spec.algorithm.name = "pbt";
+  study.spec.algorithm.name = api::AlgorithmKind::kPbt;
   study.spec.budget.trials = 4;
   api::Parameter x;
   x.name = "x";

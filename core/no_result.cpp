@@ -17,8 +17,8 @@ namespace {
 // then the Study's field to raise. "" for any other run.
 std::string explain_rung(const StudySpec& study, const RunRecord& record) {
   if (record.until_step >= study.resource.max) return "";
-  const std::string& algorithm = study.algorithm.name;
-  const std::string field = algorithm == "schedule"           ? "algorithm.legs[].untilStep"
+  const api::AlgorithmKind algorithm = study.algorithm.name;
+  const std::string field = api::traits(algorithm).replays    ? "algorithm.legs[].untilStep"
                             : api::replaces_trials(algorithm) ? "algorithm.interval"
                                                               : "resource.min";
   return "; it was sent to " + study.resource.unit + " " + std::to_string(record.until_step) +

@@ -9,7 +9,7 @@
 #include "core/problem.h"
 #include "core/replay_population.h"
 #include "core/replay_rungs.h"
-#include "search/rungs/schedule.h"
+#include "search/rungs/promotion.h"
 #include "search/study_problem.h"
 
 namespace fettle::core {

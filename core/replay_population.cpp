@@ -10,6 +10,7 @@
 #include "core/problem.h"
 #include "core/replay_history.h"
 #include "search/rungs/population.h"
+#include "search/rungs/promotion.h"
 
 namespace fettle::core {
 

@@ -7,8 +7,8 @@
 #include "api/names.h"
 #include "core/problem.h"
 #include "core/replay_history.h"
+#include "search/rungs/promotion.h"
 #include "search/rungs/rung_table.h"
-#include "search/rungs/schedule.h"
 
 namespace fettle::core {
 

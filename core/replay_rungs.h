@@ -1,5 +1,5 @@
-// Replay of Studies whose trials pause at rungs (search/rungs/schedule.h): at which rung each trial
-// began and which were promoted, decided again from what was known at each basis.
+// Replay of Studies whose trials pause at rungs (search/rungs/promotion.h): at which rung each
+// trial began and which were promoted, decided again from what was known at each basis.
 //
 // The number of free slots, and whether more trials were to come, were not recorded. So a decision
 // counts as the same if the rule makes it at the same place in the order, however many were made at

@@ -8,6 +8,7 @@
 #include <memory>
 #include <utility>
 
+#include "api/names.h"
 #include "core/conditions.h"
 #include "core/history.h"
 #include "core/lineage.h"
@@ -37,7 +38,7 @@ class Rehearsal {
     study.metadata.generation = 1;
     study.spec.parameters = {x};
     study.spec.objectives = {loss};
-    study.spec.algorithm.name = algorithm;
+    study.spec.algorithm.name = *api::from_string<api::AlgorithmKind>(algorithm);
     study.spec.algorithm.startup_trials = 4;
     study.spec.resource.max = 9;
     study.spec.budget.trials = 20;
@@ -145,7 +146,7 @@ class Rehearsal {
 
 api::EarlyStopping rule(const std::string& name) {
   api::EarlyStopping rules;
-  rules.name = name;
+  rules.name = *api::from_string<api::StoppingKind>(name);
   return rules;
 }
 
@@ -525,7 +526,8 @@ TEST(Replay, CountsTrialsThatWereDeleted) {
 TEST(Replay, SaysWhatIsWrongWithAnAlgorithm) {
   Rehearsal rehearsal("random");
   rehearsal.run();
-  rehearsal.study.spec.algorithm.name = "simplex";
+  rehearsal.study.spec.algorithm.name = api::AlgorithmKind::kTpe;
+  rehearsal.study.spec.algorithm.candidates = 0;
   EXPECT_FALSE(replay(rehearsal.study, rehearsal.trials).ok());
 }
 

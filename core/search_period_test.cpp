@@ -71,7 +71,7 @@ TEST_F(SettledSearchTest, IsWrittenBeforeTheFirstTrial) {
   EXPECT_EQ(last().trials, 60);
   EXPECT_EQ(last().computed_by, "one");
   EXPECT_THAT(last().reason, HasSubstr("fewest trials"));
-  EXPECT_EQ(problem_of(study_).chosen, "portfolio");
+  EXPECT_EQ(problem_of(study_).chosen, api::AlgorithmKind::kPortfolio);
   EXPECT_TRUE(notes_.empty());
 }
 
@@ -131,7 +131,7 @@ TEST_F(SettledSearchTest, OfAnAlgorithmThatIsNotKnownHereIsMadeAnew) {
   ASSERT_TRUE(settle());
   add_trial();
   study_.status.search.back().algorithm = "simplex";  // of a newer version
-  EXPECT_EQ(problem_of(study_).chosen, "");
+  EXPECT_EQ(problem_of(study_).chosen, std::nullopt);
   ASSERT_TRUE(settle());
   EXPECT_EQ(last().algorithm, "portfolio");
   EXPECT_THAT(notes_, ElementsAre("SearchChanged"));

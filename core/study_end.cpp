@@ -7,7 +7,7 @@
 #include "api/quantity.h"
 #include "core/conditions.h"
 #include "core/history.h"
-#include "search/rungs/schedule.h"
+#include "search/rungs/promotion.h"
 
 namespace fettle::core {
 

@@ -27,7 +27,7 @@
 #include "core/study_end.h"
 #include "core/study_status.h"
 #include "search/rungs/population.h"
-#include "search/rungs/schedule.h"
+#include "search/rungs/promotion.h"
 
 namespace fettle::core {
 

@@ -185,9 +185,7 @@ void TrialPlanner::update_record(RunRecord& record, const Run& run) {
   if (!record.outcome) {
     if (run.report) {
       const api::CurveNeeds needs{search::rung_steps(whole_study_), study_.objectives};
-      api::Report joined = join_reports(status_.report, *run.report, needs);
-      joined.objective = api::objective_text(study_.objectives, joined.metrics);
-      joined.throughput = api::throughput_text(joined.metrics);
+      const api::Report joined = join_reports(status_.report, *run.report, needs);
       if (!status_.report || !same_report(*status_.report, joined)) status_.report = joined;
     }
     const bool has_run = run.state != RunState::kPending;

@@ -82,12 +82,12 @@ std::int64_t reached(const Trial& trial) {
 
 }  // namespace
 
-Status check_what_if_algorithm(const api::Study& study, const std::string& algorithm) {
-  const std::string& own = study.spec.algorithm.name;
+Status check_what_if_algorithm(const api::Study& study, api::AlgorithmKind algorithm) {
+  const api::AlgorithmKind own = study.spec.algorithm.name;
   const bool here = api::replaces_trials(own);
   if (!here && !api::replaces_trials(algorithm)) return success();
-  return invalid("with algorithm " + (here ? own : algorithm) +
-                 " trials take over from each other, so that what " + algorithm +
+  return invalid("with algorithm " + name_of(here ? own : algorithm) +
+                 " trials take over from each other, so that what " + name_of(algorithm) +
                  " would have suggested is another search from the first replacement on; it "
                  "cannot be told from these trials. Without --algorithm the Study's own decisions "
                  "are made again");

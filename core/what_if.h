@@ -21,7 +21,7 @@ namespace fettle::core {
 // Whether the trials of a Study can tell what `algorithm` would have suggested. They cannot if
 // trials take over from each other under either algorithm, because each trial then continues one
 // that really ran. Error: a sentence that explains this.
-Status check_what_if_algorithm(const api::Study& study, const std::string& algorithm);
+Status check_what_if_algorithm(const api::Study& study, api::AlgorithmKind algorithm);
 
 struct WhatIfStop {
   std::string trial;

@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "api/names.h"
+
 namespace fettle::core {
 namespace {
 
@@ -20,8 +22,8 @@ TEST(WhatIf, AnotherAlgorithmHasNoMeaningWhereTrialsTakeOver) {
   for (const auto& [own, other, has_meaning] :
        {Case{"tpe", "gp", true}, Case{"pbt", "tpe", false}, Case{"tpe", "pb2", false},
         Case{"pbt", "pb2", false}, Case{"schedule", "random", false}}) {
-    study.spec.algorithm.name = own;
-    const Status can = check_what_if_algorithm(study, other);
+    study.spec.algorithm.name = *api::from_string<api::AlgorithmKind>(own);
+    const Status can = check_what_if_algorithm(study, *api::from_string<api::AlgorithmKind>(other));
     EXPECT_EQ(can.ok(), has_meaning) << own << ' ' << other;
     if (can.ok()) continue;
     EXPECT_THAT(can.error().message, HasSubstr("take over from each other"));

@@ -10,6 +10,8 @@
 namespace fettle::search {
 namespace {
 
+using api::AlgorithmKind;
+
 // What a Gaussian process is good for. Beyond, TPE asks in a fraction of the time and a model of
 // the whole space has little to gain: its cost grows with each parameter, its advantage does not
 // last.
@@ -25,11 +27,11 @@ std::string count(std::uint64_t n, const std::string& what) {
 
 void settle_fidelity(Problem& problem, const Fidelity& fidelity) {
   const bool is_set = problem.early_stopping.has_value();
-  if (is_set && problem.early_stopping->name == api::kNoEarlyStopping) {
+  if (is_set && problem.early_stopping->name == api::StoppingKind::kNone) {
     problem.early_stopping.reset();
   }
   const bool has_steps = problem.resource.max > problem.resource.min;
-  if (problem.algorithm.name != "auto" || is_set || !has_steps) return;
+  if (problem.algorithm.name != AlgorithmKind::kAuto || is_set || !has_steps) return;
   if (problem.objectives.size() > 1) {
     problem.fidelity =
         "every trial runs to its end, since one objective on the way tells little "
@@ -42,16 +44,16 @@ void settle_fidelity(Problem& problem, const Fidelity& fidelity) {
     problem.fidelity = "every trial runs to its end, since " + std::to_string(problem.max_trials) +
                        " are few enough for that";
   } else if (fidelity.resumes) {
-    problem.algorithm.name = "bohb";
+    problem.algorithm.name = AlgorithmKind::kBohb;
     problem.fidelity =
-        "the budget limits the work, and trials can pause and go on from their "
+        "the budget limits the work, and trials can pause and resume from their "
         "checkpoints";
   } else {
     problem.early_stopping.emplace();
-    problem.early_stopping->name = "asha";
+    problem.early_stopping->name = api::StoppingKind::kAsha;
     problem.fidelity =
         "asha stops poor trials, since the budget limits the work and nothing says "
-        "that a trial could pause and go on";
+        "that a trial could pause and resume";
   }
 }
 
@@ -66,36 +68,40 @@ Choice choose_algorithm(const Problem& problem, const Space& space) {
   const std::size_t parameters = space.dimensions();
   const std::size_t branches = space.groups().size() - 1;
   if (budget > 0 && space.size() <= trials) {
-    return {"grid", "the budget of " + std::to_string(budget) + " trials covers all of them"};
+    return {AlgorithmKind::kGrid,
+            "the budget of " + std::to_string(budget) + " trials covers all of them"};
   }
   if (budget > 1 && problem.parallelism > budget / 2) {
     const bool sobol = parameters <= SobolSequence::kMaxDimensions;
-    return {sobol ? "sobol" : "random",
+    return {sobol ? AlgorithmKind::kSobol : AlgorithmKind::kRandom,
             std::to_string(problem.parallelism) + " of " + std::to_string(budget) +
                 " trials run at once, so that there is little to learn from"};
   }
   const std::size_t objectives = problem.objectives.size();
   if (objectives > kMostEhviObjectives) {
-    return {"tpe", count(objectives, "objective") + " are more than the " +
-                       std::to_string(kMostEhviObjectives) + " that ehvi takes"};
+    return {AlgorithmKind::kTpe, count(objectives, "objective") + " are more than the " +
+                                     std::to_string(kMostEhviObjectives) + " that ehvi takes"};
   }
   if (parameters > kMostGpParameters) {
-    return {"tpe", count(parameters, "parameter") + " are more than the " +
-                       std::to_string(kMostGpParameters) + " up to which gp is worth its cost"};
+    return {AlgorithmKind::kTpe, count(parameters, "parameter") + " are more than the " +
+                                     std::to_string(kMostGpParameters) +
+                                     " up to which gp is worth its cost"};
   }
   if (branches > kMostGpBranches) {
-    return {"tpe", count(branches, "condition") + " are more than the " +
-                       std::to_string(kMostGpBranches) + " up to which gp is worth its cost"};
+    return {AlgorithmKind::kTpe, count(branches, "condition") + " are more than the " +
+                                     std::to_string(kMostGpBranches) +
+                                     " up to which gp is worth its cost"};
   }
   if (budget > kMostGpTrials) {
-    return {"tpe", std::to_string(budget) + " trials are more than the " +
-                       std::to_string(kMostGpTrials) + " up to which gp is worth its cost"};
+    return {AlgorithmKind::kTpe, std::to_string(budget) + " trials are more than the " +
+                                     std::to_string(kMostGpTrials) +
+                                     " up to which gp is worth its cost"};
   }
   std::string reason = "it needs the fewest trials for " + count(parameters, "parameter");
   if (objectives > 1) reason += ", " + count(objectives, "objective");
   if (budget > 0) reason += " and a budget of " + count(trials, "trial");
-  if (objectives > 1) return {"ehvi", reason};
-  return {problem.algorithm.cost_aware ? "gp" : "portfolio", reason};
+  if (objectives > 1) return {AlgorithmKind::kEhvi, reason};
+  return {problem.algorithm.cost_aware ? AlgorithmKind::kGp : AlgorithmKind::kPortfolio, reason};
 }
 
 }  // namespace fettle::search

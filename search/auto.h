@@ -13,8 +13,8 @@
 namespace fettle::search {
 
 struct Choice {
-  std::string algorithm;  // a name that make_sampler knows
-  std::string reason;     // completes "..., because "
+  api::AlgorithmKind algorithm = api::AlgorithmKind::kAuto;
+  std::string reason;  // completes "..., because "
 };
 
 // Whether a Gaussian process is worth its cost. With too many parameters, conditions or trials it
@@ -28,8 +28,8 @@ struct Fidelity {
   bool few_trials = false;   // at most kFewTrials of them
 };
 
-// This many trials, all run to their end, cost no more than a search that saves steps needs to be
-// as good.
+// Up to this many trials, running all to their end costs no more than a search that saves steps
+// needs to become as good.
 inline constexpr std::int64_t kFewTrials = 25;
 
 // Settles what `auto` does about steps: puts `bohb`, or a rule of early stopping, into the problem

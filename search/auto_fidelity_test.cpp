@@ -2,7 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "search/rungs/schedule.h"
+#include "api/names.h"
+#include "search/rungs/promotion.h"
 #include "search/study_problem.h"
 #include "search/testing/problems.h"
 
@@ -29,9 +30,13 @@ void with_few_trials(api::StudySpec& spec) { spec.budget.trials = 25; }
 void with_one_step(api::StudySpec& spec) { spec.resource.max = 1; }
 void with_two_objectives(api::StudySpec& spec) { spec.objectives.resize(2, spec.objectives[0]); }
 void with_costs(api::StudySpec& spec) { spec.algorithm.cost_aware = true; }
-void with_gp(api::StudySpec& spec) { spec.algorithm.name = "gp"; }
-void with_median(api::StudySpec& spec) { spec.early_stopping.emplace().name = "median"; }
-void with_none(api::StudySpec& spec) { spec.early_stopping.emplace().name = "none"; }
+void with_gp(api::StudySpec& spec) { spec.algorithm.name = api::AlgorithmKind::kGp; }
+void with_median(api::StudySpec& spec) {
+  spec.early_stopping.emplace().name = api::StoppingKind::kMedian;
+}
+void with_none(api::StudySpec& spec) {
+  spec.early_stopping.emplace().name = api::StoppingKind::kNone;
+}
 
 // What the Study's status says.
 std::string description_of(const api::StudySpec& spec) {
@@ -55,7 +60,7 @@ TEST(AutoFidelity, SettlesWhoGoesOn) {
        {with_checkpoints, with_gpu_hours},
        "bohb",
        "",
-       "go on from their checkpoints"},
+       "resume from their checkpoints"},
       {"an image says nothing", {with_wall_time}, "auto", "asha", "; asha stops poor trials"},
       {"costs count",
        {with_trainer, with_wall_time, with_costs},
@@ -87,10 +92,10 @@ TEST(AutoFidelity, SettlesWhoGoesOn) {
     api::StudySpec spec = study();
     for (const auto say : each.says) say(spec);
     const Problem problem = problem_of(spec);
-    EXPECT_EQ(problem.algorithm.name, each.algorithm);
-    EXPECT_EQ(problem.early_stopping ? problem.early_stopping->name : "", each.rule);
+    EXPECT_EQ(to_string(problem.algorithm.name), each.algorithm);
+    EXPECT_EQ(problem.early_stopping ? to_string(problem.early_stopping->name) : "", each.rule);
     EXPECT_THAT(description_of(spec), HasSubstr(each.status));
-    EXPECT_EQ(promotes(problem), problem.algorithm.name == "bohb");
+    EXPECT_EQ(promotes(problem), problem.algorithm.name == api::AlgorithmKind::kBohb);
   }
 }
 
@@ -115,7 +120,7 @@ TEST(AutoFidelity, RungsAreThoseOfWhatIsInForce) {
 TEST(AutoFidelity, NobodyIsStoppedByTheRuleNone) {
   const Problem problem = problem_of(study());
   api::EarlyStopping none;
-  none.name = "none";
+  none.name = api::StoppingKind::kNone;
   History history;
   history.trials.push_back(Json::object({{"x", 0.5}}));
   history.events.push_back(testing::fact(0, api::FactKind::kRung, 1, 1e9));

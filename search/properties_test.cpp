@@ -30,9 +30,10 @@ int random_spaces(const std::string& name) {
 
 // Makes models of few trials, so that short histories get beyond the start.
 Problem eager(Problem problem) {
-  const std::string& name = problem.algorithm.name;
-  if (name == "tpe" || name == "auto") problem.algorithm.startup_trials = 4;
-  if (name == "cmaes" || name == "nsga2") problem.algorithm.population_size = 4;
+  const api::AlgorithmKind name = problem.algorithm.name;
+  const bool fits = name == api::AlgorithmKind::kTpe || name == api::AlgorithmKind::kAuto;
+  if (fits) problem.algorithm.startup_trials = 4;
+  if (api::traits(name).breeds) problem.algorithm.population_size = 4;
   return problem;
 }
 
@@ -78,7 +79,7 @@ TEST_P(EverySampler, SuggestsValidPointsInRandomSpaces) {
 }
 
 TEST_P(EverySampler, TakesRangesOfOnePoint) {
-  if (api::is_population(GetParam())) GTEST_SKIP() << "members may begin alike";
+  if (testing::is_population(GetParam())) GTEST_SKIP() << "members may begin alike";
   const Problem problem = eager(
       problem_of({real("x", 2.5, 2.5), real("l", 1e-3, 1e-3, api::Scale::kLog), integer("n", 7, 7),
                   integer("k", 3, 3, api::Scale::kLog), choice("c", {"only"}),
@@ -136,7 +137,7 @@ TEST_P(EverySampler, BearsWithOutliers) {
 
 // What another seed began, or what the user changed meanwhile, is history like any other.
 TEST_P(EverySampler, GoesOnFromWhatAnotherSeedBegan) {
-  if (api::is_population(GetParam())) GTEST_SKIP() << "members may begin alike";
+  if (testing::is_population(GetParam())) GTEST_SKIP() << "members may begin alike";
   Problem problem = eager(problem_of({boolean("a"), integer("n", 1, 4)}, GetParam(), 1));
   History history;
   history.trials = sampler_of(problem)->suggest({}, 5).points;

@@ -1,4 +1,4 @@
-// make_sampler: which sampler an algorithm's name means.
+// make_sampler: the sampler of each algorithm.
 #include "api/names.h"
 #include "search/auto.h"
 #include "search/fold.h"
@@ -10,6 +10,7 @@
 namespace fettle::search {
 namespace {
 
+using api::AlgorithmKind;
 using Made = std::unique_ptr<Sampler>;
 
 constexpr std::int64_t kGridPoints = 10;  // along a Double without a step, unless `points` says
@@ -45,9 +46,10 @@ Status check_cost(const Problem& problem) {
     return invalid("all trials together may cost a number above 0; found " +
                    Json(*problem.max_cost).dump());
   }
-  if (!problem.algorithm.cost_aware || api::counts_cost(problem.algorithm.name)) return success();
+  if (!problem.algorithm.cost_aware || api::traits(problem.algorithm.name).counts_cost)
+    return success();
   return invalid(
-      "algorithm " + problem.algorithm.name +
+      "algorithm " + name_of(problem.algorithm.name) +
       " cannot count what trials cost; gp and ehvi can, and auto where it takes one of them");
 }
 
@@ -73,11 +75,11 @@ Result<GpSettings> gp_settings(const Problem& problem) {
   out.startup_trials = algorithm.startup_trials;
   out.candidates = algorithm.candidates.value_or(out.candidates);
   if (out.startup_trials.value_or(0) < 0) {
-    return invalid(algorithm.name + " needs 0 or more startup trials; found " +
+    return invalid(name_of(algorithm.name) + " needs 0 or more startup trials; found " +
                    std::to_string(*out.startup_trials));
   }
   if (out.candidates < 1 || out.candidates > api::kMaxCandidates) {
-    return invalid(algorithm.name + " needs 1 to " + std::to_string(api::kMaxCandidates) +
+    return invalid(name_of(algorithm.name) + " needs 1 to " + std::to_string(api::kMaxCandidates) +
                    " candidates; found " + std::to_string(out.candidates));
   }
   return out;
@@ -119,19 +121,20 @@ Result<std::unique_ptr<Sampler>> evolution_model(const Problem& problem) {
 Status check_population(const api::Algorithm& algorithm) {
   const std::int64_t size = algorithm.population_size.value_or(api::kMinPopulation);
   if (size >= api::kMinPopulation && size <= api::kMaxPopulation) return success();
-  return invalid(algorithm.name + " needs a population of " + std::to_string(api::kMinPopulation) +
-                 " to " + std::to_string(api::kMaxPopulation) + "; found " + std::to_string(size));
+  return invalid(name_of(algorithm.name) + " needs a population of " +
+                 std::to_string(api::kMinPopulation) + " to " +
+                 std::to_string(api::kMaxPopulation) + "; found " + std::to_string(size));
 }
 
 Result<std::unique_ptr<Sampler>> make_named(const Problem& problem);
 
 Result<std::unique_ptr<Sampler>> choose(const Problem& problem, const Space& space) {
-  Choice choice = problem.chosen.empty() ? choose_algorithm(problem, space)
-                                         : Choice{problem.chosen, problem.chosen_because};
+  Choice choice = problem.chosen ? Choice{*problem.chosen, problem.chosen_because}
+                                 : choose_algorithm(problem, space);
   Problem chosen = problem;
   chosen.algorithm.name = choice.algorithm;
   chosen.algorithm.shuffle = true;
-  if (problem.algorithm.cost_aware && !api::counts_cost(choice.algorithm)) {
+  if (problem.algorithm.cost_aware && !api::traits(choice.algorithm).counts_cost) {
     chosen.algorithm.cost_aware = false;
     choice.reason += "; what trials cost does not count there";
   }
@@ -141,56 +144,87 @@ Result<std::unique_ptr<Sampler>> choose(const Problem& problem, const Space& spa
       std::make_unique<Chosen>(std::move(sampler), std::move(choice.reason)));
 }
 
+Result<std::unique_ptr<Sampler>> tpe(const Problem& problem, Space space) {
+  FETTLE_ASSIGN(const TpeSettings settings, tpe_settings(problem.algorithm));
+  return Made(make_tpe(std::move(space), problem.algorithm.seed, settings, problem.objectives));
+}
+
+Result<std::unique_ptr<Sampler>> gp(const Problem& problem, Space space) {
+  FETTLE_ASSIGN(const GpSettings settings, gp_settings(problem));
+  return Made(make_gp(std::move(space), problem.algorithm.seed, settings, problem.objectives));
+}
+
+Result<std::unique_ptr<Sampler>> ehvi(const Problem& problem, Space space) {
+  FETTLE_TRY(check_objectives(problem));
+  return gp(problem, std::move(space));
+}
+
+Result<std::unique_ptr<Sampler>> portfolio(const Problem& problem, Space space) {
+  return Made(
+      make_gp(std::move(space), problem.algorithm.seed, {.opinion = true}, problem.objectives));
+}
+
+Result<std::unique_ptr<Sampler>> cmaes(const Problem& problem, Space space) {
+  const api::Algorithm& algorithm = problem.algorithm;
+  FETTLE_TRY(check_population(algorithm));
+  return make_cmaes(std::move(space), algorithm.seed, algorithm.population_size,
+                    problem.objectives);
+}
+
+Result<std::unique_ptr<Sampler>> nsga2(const Problem& problem, Space space) {
+  const api::Algorithm& algorithm = problem.algorithm;
+  FETTLE_TRY(check_population(algorithm));
+  return make_nsga2(std::move(space), algorithm.seed,
+                    algorithm.population_size.value_or(kNsga2Population), problem.objectives);
+}
+
+// A value without a case does not compile.
 Result<std::unique_ptr<Sampler>> make_named(const Problem& problem) {
   FETTLE_TRY(check_cost(problem));
   FETTLE_ASSIGN(Space space, Space::make(problem.parameters));
-  const api::Algorithm& algorithm = problem.algorithm;
-  if (algorithm.name == "random") return make_random(std::move(space), algorithm.seed);
-  if (algorithm.name == "grid") return grid(space, algorithm);
-  if (algorithm.name == "sobol") return make_sobol(std::move(space), algorithm.seed);
-  if (algorithm.name == "auto") return choose(problem, space);
-  if (algorithm.name == "tpe") {
-    FETTLE_ASSIGN(const TpeSettings settings, tpe_settings(algorithm));
-    return Made(make_tpe(std::move(space), algorithm.seed, settings, problem.objectives));
+  const std::int64_t seed = problem.algorithm.seed;
+  switch (problem.algorithm.name) {
+    case AlgorithmKind::kAuto:
+      return choose(problem, space);
+    case AlgorithmKind::kGrid:
+      return grid(space, problem.algorithm);
+    case AlgorithmKind::kRandom:
+      return make_random(std::move(space), seed);
+    case AlgorithmKind::kSobol:
+      return make_sobol(std::move(space), seed);
+    case AlgorithmKind::kTpe:
+      return tpe(problem, std::move(space));
+    case AlgorithmKind::kGp:
+      return gp(problem, std::move(space));
+    case AlgorithmKind::kEhvi:
+      return ehvi(problem, std::move(space));
+    case AlgorithmKind::kPortfolio:
+      return portfolio(problem, std::move(space));
+    case AlgorithmKind::kCmaes:
+      return cmaes(problem, std::move(space));
+    case AlgorithmKind::kNsga2:
+      return nsga2(problem, std::move(space));
+    case AlgorithmKind::kHyperband:
+      return make_hyperband(problem, std::move(space));
+    case AlgorithmKind::kBohb:
+      return make_rung_model(problem, model_of_places);
+    case AlgorithmKind::kDehb:
+      return make_rung_model(problem, evolution_model);
+    case AlgorithmKind::kPbt:
+    case AlgorithmKind::kPb2:
+      return make_population(problem, std::move(space));
+    case AlgorithmKind::kSchedule:
+      return make_schedule(problem, space);
   }
-  if (algorithm.name == "ehvi") FETTLE_TRY(check_objectives(problem));
-  if (algorithm.name == "gp" || algorithm.name == "ehvi") {
-    FETTLE_ASSIGN(const GpSettings settings, gp_settings(problem));
-    return Made(make_gp(std::move(space), algorithm.seed, settings, problem.objectives));
-  }
-  if (algorithm.name == "portfolio") {
-    return Made(make_gp(std::move(space), algorithm.seed, {.opinion = true}, problem.objectives));
-  }
-  if (algorithm.name == "cmaes") {
-    FETTLE_TRY(check_population(algorithm));
-    return make_cmaes(std::move(space), algorithm.seed, algorithm.population_size,
-                      problem.objectives);
-  }
-  if (algorithm.name == "nsga2") {
-    FETTLE_TRY(check_population(algorithm));
-    return make_nsga2(std::move(space), algorithm.seed,
-                      algorithm.population_size.value_or(kNsga2Population), problem.objectives);
-  }
-  if (algorithm.name == "hyperband") return make_hyperband(problem, std::move(space));
-  if (algorithm.name == "bohb") return make_rung_model(problem, model_of_places);
-  if (algorithm.name == "dehb") return make_rung_model(problem, evolution_model);
-  if (api::is_population(algorithm.name)) return make_population(problem, std::move(space));
-  if (algorithm.name == "schedule") return make_schedule(problem, space);
-  std::string known;
-  for (const std::string& name : sampler_names()) known += (known.empty() ? "" : ", ") + name;
-  return invalid("there is no algorithm " + Json(algorithm.name).dump() + "; there are " + known);
+  return invalid("there is no such algorithm");  // the enum has no other value
 }
 
 }  // namespace
 
-std::vector<std::string> sampler_names() {
-  const auto names = api::algorithm_names();
-  return {names.begin(), names.end()};
-}
-
 Result<std::unique_ptr<Sampler>> make_sampler(const Problem& problem) {
   FETTLE_ASSIGN(std::unique_ptr<Sampler> sampler, make_named(problem));
-  const bool by_fidelity = !problem.fidelity.empty() && problem.algorithm.name != "auto";
+  const bool by_fidelity =
+      !problem.fidelity.empty() && problem.algorithm.name != AlgorithmKind::kAuto;
   if (by_fidelity) sampler = std::make_unique<Chosen>(std::move(sampler), problem.fidelity);
   if (!starts_warm(problem)) return sampler;
   return make_warm_start(problem, std::move(sampler));

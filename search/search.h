@@ -46,9 +46,9 @@ struct Problem {
   std::optional<double> max_cost;
   // What `auto` decided about steps (auto.h), for people: a clause. Empty where it had no say.
   std::string fidelity;
-  // What `auto` was settled to stand for, and why (study_problem.h); "" = it is chosen by this
-  // problem.
-  std::string chosen;
+  // What `auto` was settled to stand for, and why (study_problem.h); nothing = this problem
+  // chooses.
+  std::optional<api::AlgorithmKind> chosen;
   std::string chosen_because;
 };
 
@@ -65,7 +65,7 @@ struct Origin {
   bool operator==(const Origin&) const = default;
 };
 
-// How far a trial has been sent where trials pause at rungs (schedule.h): from rung `bracket`,
+// How far a trial has been sent where trials pause at rungs (promotion.h): from rung `bracket`,
 // where it began, to rung `rung`, which is at until_step. Rung 0 is the lowest.
 struct Stage {
   std::int64_t bracket = 0;
@@ -78,6 +78,13 @@ struct Stage {
   std::optional<std::int64_t> replaces = std::nullopt;
   std::optional<std::int64_t> seed = std::nullopt;
   bool operator==(const Stage&) const = default;
+};
+
+// The decision to resume a trial that paused at a rung (rungs/promotion.h).
+struct Promotion {
+  std::int64_t trial = 0;
+  Stage stage;         // the next one
+  std::string reason;  // for people: "rung 1 (step 3): 0.71 is among the best 4 of 12"
 };
 
 // All there is to know. `trials[i]` are the parameters of trial i (active ones only), in the order
@@ -131,12 +138,8 @@ class Sampler {
   virtual std::string description() const = 0;
 };
 
-// The sampler that problem.algorithm names. Errors: an unknown name; a space it cannot search.
+// The sampler that problem.algorithm names. Error: a space or settings it cannot search with.
 Result<std::unique_ptr<Sampler>> make_sampler(const Problem& problem);
-
-// Names that make_sampler and judge know, for messages and for validation.
-std::vector<std::string> sampler_names();
-std::vector<std::string> early_stopping_names();
 
 enum class Verdict { kContinue, kStop };
 
@@ -147,8 +150,8 @@ struct Judgement {
 };
 
 // The steps at which a Rung fact is wanted, ascending, resource.max excluded: where trials pause,
-// the rungs (schedule.h); for asha min, min*eta, min*eta^2 ...; for the other rules every step, for
-// some of them only from start_step. Empty where nothing is judged on the way.
+// the rungs (promotion.h); for asha min, min*eta, min*eta^2 ...; for the other rules every step,
+// for some of them only from start_step. Empty where nothing is judged on the way.
 std::vector<std::int64_t> rung_steps(const api::Algorithm& algorithm,
                                      const std::optional<api::EarlyStopping>& rules,
                                      const api::Resource& resource);

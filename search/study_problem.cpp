@@ -1,6 +1,6 @@
 #include "search/study_problem.h"
 
-#include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "api/names.h"
@@ -10,7 +10,11 @@
 namespace fettle::search {
 namespace {
 
-constexpr const char* kAuto = "auto";
+constexpr api::AlgorithmKind kAuto = api::AlgorithmKind::kAuto;
+
+std::optional<api::AlgorithmKind> algorithm_of(const api::SearchPeriod& period) {
+  return api::from_string<api::AlgorithmKind>(period.algorithm);
+}
 
 Problem unsettled(const api::StudySpec& spec) {
   Problem out;
@@ -28,17 +32,13 @@ Problem unsettled(const api::StudySpec& spec) {
 // What `auto` decided about steps when the Study began.
 void keep_steps(const api::SearchPeriod& period, Problem& out) {
   const bool is_set = out.early_stopping.has_value();
-  if (is_set && out.early_stopping->name == api::kNoEarlyStopping) out.early_stopping.reset();
+  if (is_set && out.early_stopping->name == api::StoppingKind::kNone) out.early_stopping.reset();
   if (out.algorithm.name != kAuto) return;
   out.fidelity = period.steps;
-  if (!is_set && !period.early_stopping.empty()) {
-    out.early_stopping.emplace().name = period.early_stopping;
-  }
-  if (api::pauses_trials(period.algorithm)) out.algorithm.name = period.algorithm;
-}
-
-bool learns(const std::string& algorithm) {
-  return algorithm != "random" && algorithm != "sobol" && algorithm != "grid";
+  const auto rule = api::from_string<api::StoppingKind>(period.early_stopping);
+  if (!is_set && rule) out.early_stopping.emplace().name = *rule;
+  const auto algorithm = algorithm_of(period);
+  if (algorithm && api::pauses_trials(*algorithm)) out.algorithm.name = *algorithm;
 }
 
 }  // namespace
@@ -61,8 +61,9 @@ Problem problem_of(const api::StudySpec& spec, const api::SearchPeriod& period) 
   keep_steps(period, out);
   out.max_trials = period.trials;
   out.parallelism = period.parallelism;
-  if (out.algorithm.name == kAuto && period.algorithm != kAuto) {
-    out.chosen = period.algorithm;
+  const auto algorithm = algorithm_of(period);
+  if (out.algorithm.name == kAuto && algorithm != kAuto) {
+    out.chosen = algorithm;
     out.chosen_because = period.reason;
   }
   return out;
@@ -89,13 +90,8 @@ Problem problem_at(const api::Study& study, std::int64_t next, std::int64_t basi
 }
 
 bool is_known(const api::SearchPeriod& period) {
-  const auto names = api::algorithm_names();
-  const auto rules = api::early_stopping_names();
-  const auto has = [](const auto& list, const std::string& name) {
-    return std::find(list.begin(), list.end(), name) != list.end();
-  };
-  return has(names, period.algorithm) &&
-         (period.early_stopping.empty() || has(rules, period.early_stopping));
+  return algorithm_of(period) && (period.early_stopping.empty() ||
+                                  api::from_string<api::StoppingKind>(period.early_stopping));
 }
 
 api::SearchPeriod settle(const api::Study& study) {
@@ -104,19 +100,20 @@ api::SearchPeriod settle(const api::Study& study) {
   Problem problem = begins ? problem_of(study.spec) : unsettled(study.spec);
   if (!begins) keep_steps(periods.front(), problem);
   api::SearchPeriod out;
-  out.algorithm = problem.algorithm.name;
+  out.algorithm = to_string(problem.algorithm.name);
   out.trials = problem.max_trials;
   out.parallelism = problem.parallelism;
   out.steps = problem.fidelity;
   const bool adds = problem.early_stopping && !study.spec.early_stopping;
-  if (adds) out.early_stopping = problem.early_stopping->name;
+  if (adds) out.early_stopping = to_string(problem.early_stopping->name);
   if (problem.algorithm.name != kAuto) return out;
   const Result<Space> space = Space::make(problem.parameters);
   if (!space.ok()) return out;  // make_sampler says so
   const Choice choice = choose_algorithm(problem, *space);
-  const bool keeps = !begins && is_known(periods.back()) && learns(periods.back().algorithm) &&
-                     !learns(choice.algorithm);
-  out.algorithm = keeps ? periods.back().algorithm : choice.algorithm;
+  const auto before = begins ? std::nullopt : algorithm_of(periods.back());
+  const bool keeps = before && is_known(periods.back()) && api::traits(*before).learns &&
+                     !api::traits(choice.algorithm).learns;
+  out.algorithm = to_string(keeps ? *before : choice.algorithm);
   out.reason = keeps ? periods.back().reason : choice.reason;
   return out;
 }

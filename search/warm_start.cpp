@@ -16,14 +16,6 @@ constexpr std::size_t kBestTried = 3;  // best priors that are tried first
 // Keeps the draws of parameters that are left out apart from all others of the same seed.
 constexpr std::uint64_t kFillPurpose = 0x7761726D;  // "warm"
 
-// Whether the algorithm makes something of results that it did not ask for, and can be told others
-// on the way. cmaes begins where the points it is shown first are best and would otherwise have to
-// begin again; where trials pause, what they came to at the end says nothing about a rung.
-bool learns(const std::string& algorithm) {
-  return algorithm == "auto" || algorithm == "tpe" || algorithm == "gp" || algorithm == "ehvi" ||
-         algorithm == "portfolio" || algorithm == "nsga2";
-}
-
 class WarmStart final : public Sampler {
  public:
   WarmStart(const Problem& problem, Space space, std::vector<Json> first,
@@ -208,7 +200,7 @@ Result<std::unique_ptr<Sampler>> make_warm_start(const Problem& problem,
   for (std::size_t k = 0; k < std::min(kBestTried, priors.size()); ++k) {
     add_distinct(first, space.write(priors[ranked.best_first()[k]].point));
   }
-  if (!learns(problem.algorithm.name)) priors.clear();
+  if (!api::traits(problem.algorithm.name).uses_priors) priors.clear();
   return std::unique_ptr<Sampler>(std::make_unique<WarmStart>(
       problem, std::move(space), std::move(first), std::move(priors), std::move(sampler)));
 }

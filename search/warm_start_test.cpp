@@ -173,7 +173,7 @@ TEST_P(EverySampler, IsAPureFunctionOfProblemAndHistory) {
 
 // What was found before is not tried in this Study.
 TEST_P(EverySampler, ExhaustsAFiniteSpaceAllTheSame) {
-  if (api::is_population(GetParam())) GTEST_SKIP() << "members may begin alike";
+  if (testing::is_population(GetParam())) GTEST_SKIP() << "members may begin alike";
   const std::vector<api::Parameter> parameters = {boolean("a"), integer("b", 1, 6)};
   const Problem problem = warm(parameters, GetParam(), 3, 2, 12);
   const auto sampler = sampler_of(problem);

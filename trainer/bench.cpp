@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/metric_names.h"
 #include "api/names.h"
 #include "api/resolve.h"
 #include "base/check.h"
@@ -17,7 +18,6 @@
 #include "trainer/data/split.h"
 #include "trainer/device_metrics.h"
 #include "trainer/learner.h"
-#include "trainer/metric_names.h"
 #include "trainer/model/gpt.h"
 #include "trainer/model/layer_configs.h"
 #include "trainer/model/model_flops.h"
@@ -26,6 +26,8 @@
 #include "trainer/training_report.h"
 
 namespace fettle::trainer {
+
+namespace metric = api::metric;
 
 namespace {
 

@@ -1,8 +1,10 @@
 #include "trainer/device_metrics.h"
 
-#include "trainer/metric_names.h"
+#include "api/metric_names.h"
 
 namespace fettle::trainer {
+
+namespace metric = api::metric;
 
 std::optional<double> peak_flops_of(const kernels::DeviceIdentity& device,
                                     api::Precision precision) {

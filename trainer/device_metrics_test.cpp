@@ -7,12 +7,14 @@
 #include <set>
 #include <string>
 
+#include "api/metric_names.h"
 #include "api/report.h"
 #include "base/file.h"
 #include "base/test_paths.h"
-#include "trainer/metric_names.h"
 
 namespace fettle::trainer {
+
+namespace metric = api::metric;
 namespace {
 
 using ::testing::ElementsAre;

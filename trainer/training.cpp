@@ -8,15 +8,17 @@
 #include <numbers>
 #include <utility>
 
+#include "api/metric_names.h"
 #include "api/names.h"
 #include "api/resolve.h"
 #include "trainer/batching.h"
 #include "trainer/device_metrics.h"
-#include "trainer/metric_names.h"
 #include "trainer/model/model_flops.h"
 #include "trainer/open_backend.h"
 
 namespace fettle::trainer {
+
+namespace metric = api::metric;
 
 namespace {
 

@@ -40,13 +40,13 @@ class Loader {
   }
 
  private:
-  void complain(const Place& place, const std::string& path, const std::string& message) {
+  void complain(const LineColumn& place, const std::string& path, const std::string& message) {
     out_.diagnostics.push_back({file_, place.line, place.column, path, message});
   }
 
   // Text in UTF-8, without control characters: otherwise it is some other kind of file.
   bool check_characters(std::string_view text) {
-    Place place{1, 1};
+    LineColumn place{1, 1};
     while (!text.empty()) {
       const auto byte = static_cast<unsigned char>(text.front());
       const std::size_t length = utf8_length(text);
@@ -60,7 +60,8 @@ class Loader {
         return false;
       }
       text.remove_prefix(length);
-      place = byte == '\n' ? Place{place.line + 1, 1} : Place{place.line, place.column + 1};
+      place =
+          byte == '\n' ? LineColumn{place.line + 1, 1} : LineColumn{place.line, place.column + 1};
     }
     return true;
   }
@@ -72,7 +73,7 @@ class Loader {
       // The last one may only count those that were left out.
       const bool is_count =
           error.path.empty() && &error == &read.errors.back() && read.errors.size() > 1;
-      complain(is_count ? Place{} : document.find(error.path), error.path, error.message);
+      complain(is_count ? LineColumn{} : document.find(error.path), error.path, error.message);
     }
     std::stable_sort(
         out_.diagnostics.begin() + static_cast<std::ptrdiff_t>(before), out_.diagnostics.end(),

@@ -90,7 +90,7 @@ TEST(StudyFile, ReadsTheExample) {
   EXPECT_EQ(spec.parameters[0].scale, Scale::kLog);
   EXPECT_EQ(spec.parameters[0].min, 1e-4);
   EXPECT_EQ(spec.trial.timeout, 600);
-  EXPECT_EQ(spec.early_stopping->name, "asha");
+  EXPECT_EQ(spec.early_stopping->name, api::StoppingKind::kAsha);
 }
 
 TEST(StudyFile, ReadsTheExampleWithResidualBlocks) {

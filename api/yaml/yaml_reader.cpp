@@ -17,13 +17,13 @@ namespace {
 
 constexpr std::size_t kMaxDuplicates = 20;  // reported for each document
 
-Place place_of(const YAML::Mark& mark) {
-  return mark.is_null() ? Place{} : Place{mark.line + 1, mark.column + 1};
+LineColumn place_of(const YAML::Mark& mark) {
+  return mark.is_null() ? LineColumn{} : LineColumn{mark.line + 1, mark.column + 1};
 }
 
 // What yaml-cpp accepts and we do not.
 struct Refusal {
-  Place place;
+  LineColumn place;
   std::string message;
 };
 
@@ -90,7 +90,7 @@ class TreeBuilder : public YAML::EventHandler {
   struct Open {
     std::shared_ptr<YamlNode> node;
     YAML::anchor_t anchor = 0;
-    Place place;
+    LineColumn place;
     bool has_key = false;  // maps: the next node is the value of `key`
     bool key_is_twice = false;
     YamlEntry key;
@@ -176,7 +176,7 @@ class TreeBuilder : public YAML::EventHandler {
   std::vector<YAML::Mark> marks_;  // of open_
   std::map<YAML::anchor_t, std::shared_ptr<const YamlNode>> anchors_;
   std::size_t duplicates_ = 0;
-  std::optional<Place> complex_key_;
+  std::optional<LineColumn> complex_key_;
 };
 
 std::string_view line_of(std::string_view text, int line) {
@@ -195,7 +195,7 @@ bool has_tab_in_indentation(std::string_view line) {
 
 // yaml-cpp's error in our words: with the place, and the usual cause where it is plain to see.
 YamlError explain(const YAML::Exception& exception, std::string_view text) {
-  const Place place = place_of(exception.mark);
+  const LineColumn place = place_of(exception.mark);
   for (const int line : {place.line, place.line - 1, place.line + 1}) {
     const std::string_view content = line > 0 ? line_of(text, line) : std::string_view();
     if (!has_tab_in_indentation(content)) continue;
@@ -210,7 +210,7 @@ YamlError explain(const YAML::Exception& exception, std::string_view text) {
 YamlDocument::YamlDocument(std::shared_ptr<const YamlNode> root, Json value)
     : root_(std::move(root)), value_(std::move(value)) {}
 
-Place YamlDocument::find(std::string_view path) const { return find_place(*root_, path); }
+LineColumn YamlDocument::find(std::string_view path) const { return find_place(*root_, path); }
 
 ReadYaml read_yaml(std::string_view text) {
   ReadYaml out;

@@ -20,14 +20,14 @@ inline constexpr int kMaxYamlDepth = 64;
 inline constexpr std::size_t kMaxExpandedBytes = 16'000'000;
 
 // A place in a text; both count from 1. 0 = the text as a whole.
-struct Place {
+struct LineColumn {
   int line = 0;
   int column = 0;
-  bool operator==(const Place&) const = default;
+  bool operator==(const LineColumn&) const = default;
 };
 
 struct YamlError {
-  Place place;
+  LineColumn place;
   std::string message;
 };
 
@@ -40,7 +40,7 @@ class YamlDocument {
   const Json& value() const { return value_; }
   // Where the field at `path` ("spec.parameters[2].min") is written; of a field that is missing,
   // the innermost one around it that is there.
-  Place find(std::string_view path) const;
+  LineColumn find(std::string_view path) const;
 
  private:
   std::shared_ptr<const YamlNode> root_;

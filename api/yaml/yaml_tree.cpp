@@ -131,9 +131,9 @@ Json expand(const YamlNode& root, std::vector<YamlError>& errors) {
   return Expansion(errors).run(root, 0);
 }
 
-Place find_place(const YamlNode& root, std::string_view path) {
+LineColumn find_place(const YamlNode& root, std::string_view path) {
   const YamlNode* node = &root;
-  Place place = root.place;
+  LineColumn place = root.place;
   while (!path.empty() && node->kind != YamlNode::Kind::kScalar) {
     const YamlEntry* entry =
         node->kind == YamlNode::Kind::kMap ? take_entry(*node, path) : take_item(*node, path);

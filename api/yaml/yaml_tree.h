@@ -15,14 +15,14 @@ namespace fettle::api {
 struct YamlEntry {
   std::string key;     // of a map
   bool merge = false;  // a plain <<
-  Place place;         // of the key; in lists of the item
+  LineColumn place;    // of the key; in lists of the item
   std::shared_ptr<const YamlNode> value;
 };
 
 struct YamlNode {
   enum class Kind { kScalar, kList, kMap };
   Kind kind = Kind::kScalar;
-  Place place;
+  LineColumn place;
   Json scalar;
   std::vector<YamlEntry> entries;  // of lists and maps
 };
@@ -31,6 +31,6 @@ struct YamlNode {
 Json expand(const YamlNode& root, std::vector<YamlError>& errors);
 
 // See YamlDocument::find.
-Place find_place(const YamlNode& root, std::string_view path);
+LineColumn find_place(const YamlNode& root, std::string_view path);
 
 }  // namespace fettle::api

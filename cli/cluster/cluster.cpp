@@ -7,7 +7,7 @@
 
 namespace fettle::cli {
 
-Result<Cluster> reach_cluster(const Place& place) {
+Result<Cluster> reach_cluster(const Target& place) {
   kube::ConfigOptions options;
   options.kubeconfig = place.kubeconfig;
   options.context = place.context;

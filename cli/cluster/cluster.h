@@ -22,7 +22,7 @@ struct Cluster {
 
 // From the kubeconfig, as kubectl finds it. Nothing is sent yet. kInvalid or kNotFound, with the
 // way out; kIo in builds without Kubernetes.
-Result<Cluster> reach_cluster(const Place& place);
+Result<Cluster> reach_cluster(const Target& place);
 
 kube::ClientOptions client_options();
 

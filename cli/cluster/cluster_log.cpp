@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/pod_template.h"
 #include "cli/cluster/cluster_objects.h"
 #include "cli/views/text.h"
 #include "kube/json_path.h"
@@ -40,14 +41,9 @@ std::int64_t number_of(const std::string& text) {
   return number;
 }
 
-std::string trial_container(const Json& pod) {
-  std::string first;
-  for (const Json& container : kube::array_at(pod, {"spec", "containers"})) {
-    std::string name = kube::text_at(container, {"name"});
-    if (name == "trainer") return name;
-    if (first.empty()) first = name;
-  }
-  return first;
+std::string trial_container_name(const Json& pod) {
+  const Json* const container = api::trial_container(pod);
+  return container == nullptr ? "" : kube::text_at(*container, {"name"});
 }
 
 // The newest run comes first, then rank 0, then the pod that replaced the others.
@@ -66,7 +62,7 @@ Result<std::optional<TrialPod>> find_pod(kube::Client& client, const kube::Objec
   std::optional<TrialPod> best;
   for (const Json& object : objects) {
     FETTLE_ASSIGN(kube::Pod pod, kube::read_pod(object));
-    TrialPod candidate{std::move(pod), trial_container(object)};
+    TrialPod candidate{std::move(pod), trial_container_name(object)};
     if (!best || order_of(*best) < order_of(candidate)) best = std::move(candidate);
   }
   return best;

@@ -15,13 +15,13 @@ namespace {
 
 // The namespace of the file, unless the command line names another one: then that is a mistake, as
 // it is for kubectl.
-Result<Cluster> cluster_for(const Place& wanted, const Json& document) {
+Result<Cluster> cluster_for(const Target& wanted, const Json& document) {
   const std::string written = kube::text_at(document, {"metadata", "namespace"});
   if (!written.empty() && !wanted.ns.empty() && written != wanted.ns) {
     return invalid("the file says namespace: " + printable(written) + ", the command line " +
                    printable(wanted.ns) + "; leave one out");
   }
-  Place place = wanted;
+  Target place = wanted;
   if (wanted.ns.empty() && !written.empty()) {
     place.ns = written;
     place.program += " -n " + shell_word(written);

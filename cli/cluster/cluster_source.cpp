@@ -55,7 +55,7 @@ LogHint log_command_of(const std::string& program) {
   };
 }
 
-Result<std::unique_ptr<StudySource>> open_cluster_source(const Place& place) {
+Result<std::unique_ptr<StudySource>> open_cluster_source(const Target& place) {
   FETTLE_ASSIGN(Cluster cluster, reach_cluster(place));
   return std::unique_ptr<StudySource>(std::make_unique<ClusterSource>(std::move(cluster)));
 }

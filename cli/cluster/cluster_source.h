@@ -29,7 +29,7 @@ class ClusterSource final : public StudySource {
   kube::Client client_;
 };
 
-Result<std::unique_ptr<StudySource>> open_cluster_source(const Place& place);
+Result<std::unique_ptr<StudySource>> open_cluster_source(const Target& place);
 
 // The command that prints the log of a run.
 LogHint log_command_of(const std::string& program);

@@ -3,7 +3,7 @@
 
 namespace fettle::cli {
 
-Result<Cluster> reach_cluster(const Place&) {
+Result<Cluster> reach_cluster(const Target&) {
   return io_error(
       "this fettle was built without Kubernetes, so it runs studies on this machine only; build it "
       "with FETTLE_KUBE=ON");

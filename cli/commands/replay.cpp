@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iostream>
 
+#include "api/names.h"
 #include "api/study_json.h"
 #include "cli/commands.h"
 #include "cli/exit_code.h"
@@ -79,17 +80,18 @@ int print_replay(const RunView& view, const core::Replay& replay) {
 // `study` with other rules, checked like one that is read. kInvalid: every complaint, one a line.
 Result<api::Study> with_rules(const api::Study& study, const ReplayOptions& options) {
   api::Study changed = study;
-  if (!options.algorithm.empty()) {
-    changed.spec.algorithm = {};
-    changed.spec.algorithm.name = options.algorithm;
-    changed.spec.algorithm.seed = study.spec.algorithm.seed;
-    changed.status.search.clear();  // says what the Study's own algorithm stands for
+  const bool other_algorithm = !options.algorithm.empty();
+  if (other_algorithm) changed.status.search.clear();  // what the Study's own one stands for
+  Json document = api::write_study(changed);
+  Json& spec = *document.find("spec");
+  if (other_algorithm) {
+    spec.set("algorithm",
+             Json::object({{"name", options.algorithm}, {"seed", study.spec.algorithm.seed}}));
   }
   if (!options.early_stopping.empty()) {
-    changed.spec.early_stopping.emplace();
-    changed.spec.early_stopping->name = options.early_stopping;
+    spec.set("earlyStopping", Json::object({{"name", options.early_stopping}}));
   }
-  api::ReadStudy read = api::read_study(api::write_study(changed));
+  api::ReadStudy read = api::read_study(document);
   if (read.errors.empty()) return std::move(read.study);
   return invalid(api::to_string(read.errors));
 }
@@ -103,7 +105,7 @@ std::string best_sentence(const core::WhatIf& other) {
 
 void print_stops(const api::Study& study, const core::WhatIf& other) {
   const std::string unit = printable(study.spec.resource.unit);
-  std::cout << study.spec.early_stopping->name << " would have stopped "
+  std::cout << name_of(study.spec.early_stopping->name) << " would have stopped "
             << plural(count(other.stops.size()), "trial") << " and saved "
             << format_count(other.saved) << " of " << plural(other.steps, unit) << " ("
             << (other.steps > 0 ? other.saved * 100 / other.steps : 0) << " %).\n"
@@ -140,17 +142,17 @@ void print_suggestions(const api::Study& study,
                      : again.point ? format_parameters(*again.point)
                                    : "none"}});
   }
-  std::cout << study.spec.algorithm.name << " would have suggested, of "
+  std::cout << name_of(study.spec.algorithm.name) << " would have suggested, of "
             << plural(count(suggestions.size()), "point") << ", " << format_count(same)
             << " alike, knowing in each case what was known then:\n\n";
   const std::vector<Line> lines =
-      table({{"trial"}, {"recorded"}, {study.spec.algorithm.name}}, rows);
+      table({{"trial"}, {"recorded"}, {name_of(study.spec.algorithm.name)}}, rows);
   for (const Line& line : lines) std::cout << render_line(line, kAnyWidth, {}) << '\n';
 }
 
 int what_if(const RunView& view, const ReplayOptions& options) {
-  if (!options.algorithm.empty()) {
-    const Status can = core::check_what_if_algorithm(view.study, options.algorithm);
+  if (const auto other = api::from_string<api::AlgorithmKind>(options.algorithm)) {
+    const Status can = core::check_what_if_algorithm(view.study, *other);
     if (!can.ok()) return complain(can.error());
   }
   const auto study = with_rules(view.study, options);

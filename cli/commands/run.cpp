@@ -151,7 +151,8 @@ int run_here(const RunOptions& options, api::Study study, const Json& document) 
 }  // namespace
 
 int run_command(const RunOptions& options) {
-  api::LoadedFile loaded = check_study_file(options.file, options.place.on_cluster);
+  api::LoadedFile loaded =
+      check_study_file(options.file, options.place.on_cluster ? Runs::kOnCluster : Runs::kLocally);
   for (const api::Diagnostic& diagnostic : loaded.diagnostics) {
     std::cerr << api::to_string(diagnostic) << '\n';
   }

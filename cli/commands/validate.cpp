@@ -17,9 +17,22 @@ std::string describe(const api::Study& study) {
                      plural(count(spec.objectives.size()), "objective") + ", " +
                      plural(spec.budget.trials, "trial") + " at most, " +
                      format_count(spec.budget.parallelism) + " at once, algorithm " +
-                     spec.algorithm.name;
-  if (spec.early_stopping) text += " with " + spec.early_stopping->name;
+                     name_of(spec.algorithm.name);
+  if (spec.early_stopping) text += " with " + name_of(spec.early_stopping->name);
   return text;
+}
+
+// Where it can run, and what keeps it from the other place.
+std::string places(const api::Study& study) {
+  const Refusals refusals = refusals_of(study);
+  if (refusals.local) return "runs on a cluster only: " + printable(*refusals.local);
+  if (refusals.cluster) return "runs on this machine only: " + printable(*refusals.cluster);
+  return "runs on this machine and on a cluster";
+}
+
+Runs runs_of(const ValidateOptions& options) {
+  if (options.anywhere) return Runs::kAnywhere;
+  return options.place.on_cluster ? Runs::kOnCluster : Runs::kLocally;
 }
 
 }  // namespace
@@ -27,7 +40,7 @@ std::string describe(const api::Study& study) {
 int validate_command(const ValidateOptions& options) {
   int code = kExitSucceeded;
   for (const std::string& file : options.files) {
-    const api::LoadedFile loaded = check_study_file(file, options.place.on_cluster);
+    const api::LoadedFile loaded = check_study_file(file, runs_of(options));
     for (const api::Diagnostic& diagnostic : loaded.diagnostics) {
       std::cerr << api::to_string(diagnostic) << '\n';
       code = kExitInvalid;
@@ -35,6 +48,7 @@ int validate_command(const ValidateOptions& options) {
     if (!loaded.diagnostics.empty()) continue;
     for (const api::Study& study : loaded.studies) {
       std::cout << file << ": ok, " << describe(study) << '\n';
+      if (options.anywhere) std::cout << "  " << places(study) << '\n';
     }
   }
   return code;

@@ -12,7 +12,7 @@
 #include "core/problem.h"
 #include "core/study_plan.h"
 #include "runtime/local/run/run_command.h"
-#include "runtime/trial_file.h"
+#include "runtime/make_trial_file.h"
 
 namespace fettle::cli {
 namespace {
@@ -79,7 +79,7 @@ DoctorCases read_doctor_cases(const std::string& file) {
     found.cases.push_back(std::move(one));
     return found;
   }
-  api::LoadedFile loaded = check_study_file(file, /*on_cluster=*/true);
+  api::LoadedFile loaded = check_study_file(file, Runs::kOnCluster);
   found.diagnostics = std::move(loaded.diagnostics);
   for (api::Study& study : loaded.studies) {
     const std::string name = study.metadata.name;

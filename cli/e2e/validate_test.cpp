@@ -24,9 +24,12 @@ TEST(Validate, SaysWhatIsInAGoodFile) {
   shop.write("good.yaml", StudyText{}.yaml());
   const Finished done = shop.fettle({"validate", "good.yaml"});
   EXPECT_EQ(done.code, 0) << done.err;
-  EXPECT_EQ(done.out,
-            "good.yaml: ok, study digits, 1 parameter, 1 objective, 4 trials at most, 2 at once, "
-            "algorithm random\n");
+  EXPECT_EQ(
+      done.out,
+      "good.yaml: ok, study digits, 1 parameter, 1 objective, 4 trials at most, 2 at once, "
+      "algorithm random\n"
+      "  runs on this machine only: the container of spec.trial.template has no image, which a "
+      "cluster needs; add one\n");
 }
 
 TEST(Validate, ReadsStandardInput) {
@@ -98,12 +101,34 @@ INSTANTIATE_TEST_SUITE_P(
                     BadInput{"NoParallelism", with("parallelism: 2", "parallelism: 0"),
                              "spec.budget.parallelism"},
                     BadInput{"HugeNumber", with("max: 1}", "max: 1e309}"), "1e309"},
-                    BadInput{"NoCommand", with("command: [/bin/sh, -c]", "image: x"), "command"},
                     BadInput{"UnknownAlgorithm", with("name: random", "name: randon"), "random"},
                     BadInput{"AliasBomb", alias_bomb(), ""},
                     BadInput{"DeepNesting", std::string(200'000, '['), ""},
                     BadInput{"TooLong", std::string(10'000'000, '['), ""}),
     [](const auto& tested) { return tested.param.name; });
+
+TEST(Validate, SaysWhereAStudyCanRunAndWhatIsMissingForTheOtherPlace) {
+  Workshop shop;
+  shop.write("cluster.yaml", with("command: [/bin/sh, -c]", "image: x"));
+  const Finished anywhere = shop.fettle({"validate", "cluster.yaml"});
+  EXPECT_EQ(anywhere.code, 0) << anywhere.err;
+  EXPECT_THAT(anywhere.out, HasSubstr("runs on a cluster only: "));
+  EXPECT_THAT(anywhere.out, HasSubstr("command"));
+  EXPECT_EQ(shop.fettle({"--on", "cluster", "validate", "cluster.yaml"}).code, 0);
+  for (const std::vector<std::string>& line :
+       {std::vector<std::string>{"--on", "local", "validate", "cluster.yaml"},
+        std::vector<std::string>{"run", "cluster.yaml"}}) {
+    const Finished here = shop.fettle(line);
+    EXPECT_EQ(here.code, 2);
+    EXPECT_THAT(here.err, HasSubstr("command"));
+  }
+  shop.write("both.yaml", with("- name: trial\n", "- name: trial\n          image: x\n"));
+  const Finished both = shop.fettle({"validate", "both.yaml"});
+  EXPECT_EQ(both.code, 0) << both.err;
+  EXPECT_THAT(both.out, HasSubstr("runs on this machine and on a cluster"));
+  shop.write("nowhere.yaml", with("command: [/bin/sh, -c]", "tty: false"));
+  EXPECT_EQ(shop.fettle({"validate", "nowhere.yaml"}).code, 2);
+}
 
 TEST(CommandLine, ExplainsItself) {
   Workshop shop;

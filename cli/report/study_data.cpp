@@ -4,6 +4,7 @@
 #include <cmath>
 #include <set>
 
+#include "api/metric_names.h"
 #include "api/names.h"
 #include "api/report.h"
 #include "api/timestamp.h"
@@ -13,7 +14,6 @@
 #include "cli/views/time_spent.h"
 #include "core/best.h"
 #include "core/history.h"
-#include "trainer/metric_names.h"
 
 namespace fettle::cli {
 namespace {
@@ -80,7 +80,7 @@ Json study_data(const RunView& view) {
        {"state", state_of(view)},
        {"message", message_of(view.study)},
        {"algorithm", status.algorithm},
-       {"earlyStopping", spec.early_stopping ? spec.early_stopping->name : ""},
+       {"earlyStopping", spec.early_stopping ? to_string(spec.early_stopping->name) : ""},
        {"unit", spec.resource.unit},
        {"maxStep", spec.resource.max},
        {"budget", planned_trials(view.study)},
@@ -143,7 +143,7 @@ Json runs_data(const RunView& view, const api::Trial& trial) {
 
 // GPU metrics of the newest report, by the built-in trainer's names; empty without one.
 Json device_data(const api::Trial& trial) {
-  namespace metric = trainer::metric;
+  namespace metric = api::metric;
   Json out = Json::object();
   if (!trial.status.report) return out;
   for (const char* name : {metric::kMfu, metric::kGpuUtilization, metric::kGpuMemory,

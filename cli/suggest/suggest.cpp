@@ -13,7 +13,7 @@
 #include "cli/exit_code.h"
 #include "cli/suggest/suggest_study.h"
 #include "search/rungs/population.h"
-#include "search/rungs/schedule.h"
+#include "search/rungs/promotion.h"
 #include "search/search.h"
 
 namespace fettle::cli {
@@ -225,7 +225,7 @@ class Session {
     FETTLE_ASSIGN(const std::size_t trial, trial_of(content, "tell"));
     FETTLE_ASSIGN(api::Fact fact, read_fact(content));
     // A member without a result is made up for.
-    const bool replaces = promotes_ && api::is_population(problem_.algorithm.name);
+    const bool replaces = promotes_ && api::traits(problem_.algorithm.name).population;
     if (fact.infeasible && replaces) fact.kind = api::FactKind::kFailed;
     record(trial, std::move(fact));
     return success();

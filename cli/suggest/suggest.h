@@ -26,7 +26,7 @@
 // of max_trials or max_cost is used up. New trials end when the costs told come to max_cost.
 //
 // With a resource of several steps, one objective, no early_stopping and the algorithm `auto`, that
-// is `bohb`: the client is told which trials pause and which resume (search/rungs/schedule.h).
+// is `bohb`: the client is told which trials pause and which resume (search/rungs/promotion.h).
 // hyperband, bohb and the rule asha with "promote": true do the same by name. A program that cannot
 // resume uses another rule, or {"name": "none"}.
 //

@@ -37,10 +37,11 @@ std::vector<Json> serve(const std::string& input) {
 std::string study(const std::string& algorithm, const std::string& space,
                   const std::string& more = "") {
   const std::string points = algorithm == "grid" ? R"(","points":30)" : "\"";  // enough to go on
+  const api::AlgorithmKind kind = *api::from_string<api::AlgorithmKind>(algorithm);
   const std::string steps =
-      api::pauses_trials(algorithm) ? R"("resource":{"min":1,"max":9},)" : std::string();
+      api::pauses_trials(kind) ? R"("resource":{"min":1,"max":9},)" : std::string();
   const bool needs_members =
-      api::is_population(algorithm) && more.find("max_trials") == std::string::npos;
+      api::traits(kind).population && more.find("max_trials") == std::string::npos;
   const std::string members =
       needs_members ? "\"max_trials\":" + std::to_string(kTrials + 3) + "," : "";
   return R"({"study":{"seed":3,"algorithm":{"name":")" + algorithm + points + "}," + steps +
@@ -186,7 +187,8 @@ TEST_P(BadLinesForEveryAlgorithm, TheBudgetEnds) {
   std::set<std::string> points;
   for (std::size_t i = 0; i < 3; ++i) {
     // Trials that may pause may also go on: as long as some are pending, there is more to come.
-    const bool is_over = i > 0 && !api::pauses_trials(GetParam());
+    const bool is_over =
+        i > 0 && !api::pauses_trials(*api::from_string<api::AlgorithmKind>(GetParam()));
     EXPECT_EQ(replies[i].find("exhausted") != nullptr, is_over);
     for (const Json& trial : replies[i].find("trials")->as_array()) {
       points.insert(trial.find("params")->dump());
@@ -259,12 +261,12 @@ TEST(SuggestCosts, WhatCannotCountThemSaysSo) {
     return replies.empty() ? "" : replies[0].find("error")->as_string();
   };
   EXPECT_THAT(error(counting_study("tpe")),
-              HasSubstr("algorithm tpe cannot count what trials cost; gp and ehvi can"));
+              HasSubstr("algorithm.cost_aware: only makes sense with name: auto, gp or ehvi"));
   EXPECT_THAT(error(counting_study("gp", R"("max_cost":0,)")),
-              HasSubstr("max_cost must be a number above 0"));
+              HasSubstr("max_cost: found 0, expected a number above 0"));
   EXPECT_THAT(error(R"({"study":{"algorithm":{"name":"gp","cost_aware":1},"space":[]}})"
                     "\n"),
-              HasSubstr("cost_aware must be true or false; found 1"));
+              HasSubstr("algorithm.cost_aware: found 1, expected true or false"));
 }
 
 }  // namespace

@@ -272,48 +272,10 @@ TEST(Suggest, ABadLineIsNamedAndPassedOver) {
   EXPECT_THAT(replies.back(), HasSubstr("\"id\":2"));
 }
 
-TEST(Suggest, ABadStudyIsExplainedAndMayBeGivenAgain) {
-  const std::vector<std::pair<std::string, std::string>> cases = {
-      {"{\"ask\":1}\n", "ask before a study"},
-      {"{\"tell\":{\"id\":0,\"value\":1}}\n", "tell before a study"},
-      {"{\"study\":3}\n", "study must be an object; found 3"},
-      {"{\"study\":{}}\n", "space must be an array of parameters; found null"},
-      {study(""), "space must be an array of parameters; found []"},
-      {study("3"), "space[0] must be an object; found 3"},
-      {study("{}"), "space[0]: name is missing"},
-      {study(R"({"name":"x"})"), R"(space[0] "x": type is missing)"},
-      {study(R"({"name":"x","type":"double"})"), "type must be float, int, categorical or bool"},
-      {study(R"({"name":"x","type":"float","low":0})"), "high is missing"},
-      {study(R"({"name":"x","type":"float","low":"0","high":1})"), "low must be a number"},
-      {study(R"({"name":"x","type":"float","low":0,"high":1,"setp":1})"), "did you mean step?"},
-      {study(R"({"name":"x","type":"float","low":0,"high":1,"log":1})"), "log must be true or"},
-      {study(R"({"name":"x","type":"float","low":0,"high":NaN})"), "must be finite"},
-      {study(R"({"name":"x","type":"float","low":2,"high":1})"), "above the upper bound"},
-      {study(R"({"name":"x","type":"float","low":0,"high":1,"log":true})"), "above 0; found 0"},
-      {study(R"({"name":"x","type":"categorical"})"), "choices is missing"},
-      {study(R"({"name":"x","type":"categorical","choices":[]})"), "no values to choose from"},
-      {study(R"({"name":"x","type":"bool","when":{"param":"y","in":[1]}})"), "condition is on"},
-      {study(R"({"name":"x","type":"bool","when":{"param":"y"}})"), "when.in must be an array"},
-      {study(kFloat, R"("algorithm":{"name":"gpp"},)"), "there is no algorithm \"gpp\""},
-      {study(kFloat, R"("algorithm":{"name":"tpe","candidate":3},)"), "did you mean candidates?"},
-      {study(kFloat, R"("algorithm":{},)"), "name is missing"},
-      {study(kFloat, R"("max_trials":-1,)"), "max_trials must be a whole number of at least 0"},
-      {study(kFloat, R"("max_trials":1.5,)"), "found 1.5"},
-      {study(kFloat, R"("directions":[],)"), "not both"},
-      {study(kFloat, R"("early_stopping":{"name":"hyper"},)"), "one of asha, median"},
-      {study(kFloat, R"("early_stopping":{"name":"asha","reduction_factor":1},)"), "above 1"},
-      {study(kFloat, R"("early_stopping":{"name":"threshold"},)"), "threshold is missing"},
-      {study(kFloat, R"("early_stopping":{"name":"curve","probability":0},)"), "above 0"},
-      {study(kFloat, R"("resource":{"max":9},"algorithm":{"name":"pbt"},)"),
-       "needs max_trials of at least 2: it is the population"},
-      {study(kFloat, R"("algorithm":{"name":"pbt","resample_probability":2},)"), "from 0 to 1"},
-      {study(kFloat, R"("algorithm":{"name":"bohb"},)"), "give a resource with max above min"},
-      {study(
-           kFloat,
-           R"("algorithm":{"name":"bohb"},"resource":{"max":9},"early_stopping":{"name":"asha"},)"),
-       "decides by itself who goes on; leave early_stopping out"},
-      {study(std::string(kFloat) + "," + kFloat), "declared twice"},
-  };
+using BadStudies = std::vector<std::pair<std::string, std::string>>;  // line, part of the answer
+
+// Each line is answered by its error, and the study after them all is taken.
+void expect_errors(const BadStudies& cases) {
   std::string input;
   for (const auto& [line, expected] : cases) input += line;
   const auto replies = replies_to(input + study(kFloat) + "{\"ask\":1}\n");
@@ -323,6 +285,83 @@ TEST(Suggest, ABadStudyIsExplainedAndMayBeGivenAgain) {
     EXPECT_EQ(parsed(replies[i]).find("line")->as_integer(), static_cast<std::int64_t>(i) + 1);
   }
   EXPECT_THAT(replies.back(), HasSubstr("\"trials\""));
+}
+
+TEST(Suggest, ABadStudyIsExplainedAndMayBeGivenAgain) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"{\"ask\":1}\n", "ask before a study"},
+      {"{\"tell\":{\"id\":0,\"value\":1}}\n", "tell before a study"},
+      {"{\"study\":3}\n", "study must be an object; found 3"},
+      {"{\"study\":{}}\n", "space: is missing"},
+      {study(""), "space: found 0 entries"},
+      {study("3"), "space[0]: found 3, expected a map of fields"},
+      {study("{}"), "space[0].name: is missing"},
+      {study(R"({"name":"x"})"), "space[0].type: is missing"},
+      {study(R"({"name":"x","type":"double"})"), "expected float, int, categorical or bool"},
+      {study(R"({"name":"x","type":"float","low":0})"), "space[0].high: is missing"},
+      {study(R"({"name":"x","type":"float","low":"0","high":1})"),
+       R"(space[0].low: found "0", expected a finite number)"},
+      {study(R"({"name":"x","type":"float","low":0,"high":1,"setp":1})"), "did you mean step?"},
+      {study(R"({"name":"x","type":"float","low":0,"high":1,"log":1})"),
+       "space[0].log: found 1, expected true or false"},
+      {study(R"({"name":"x","type":"float","low":0,"high":NaN})"),
+       "space[0].high: found NaN (not a number), expected a finite number"},
+      {study(R"({"name":"x","type":"float","low":2,"high":1})"), "above the upper bound"},
+      {study(R"({"name":"x","type":"float","low":0,"high":1,"log":true})"), "above 0; found 0"},
+      {study(R"({"name":"x","type":"categorical"})"), "space[0].choices: is missing"},
+      {study(R"({"name":"x","type":"categorical","choices":[]})"), "no values to choose from"},
+      {study(R"({"name":"x","type":"bool","when":{"param":"y","in":[1]}})"), "condition is on"},
+      {study(R"({"name":"x","type":"bool","when":{"param":"y"}})"), "space[0].when.in: is missing"},
+      {study(kFloat, R"("algorithm":{"name":"gpp"},)"), "did you mean gp?"},
+      {study(kFloat, R"("algorithm":{"name":"tpe","candidate":3},)"), "did you mean candidates?"},
+      {study(kFloat, R"("algorithm":3,)"), "algorithm: found 3, expected a map of fields"},
+      {study(kFloat, R"("max_trials":-1,)"),
+       "max_trials: found -1, expected a whole number from 0"},
+      {study(kFloat, R"("max_trials":1.5,)"), "found 1.5"},
+      {study(kFloat, R"("directions":[],)"), "not both"},
+      {study(kFloat, R"("early_stopping":{"name":"hyper"},)"), "expected asha, median"},
+      {study(kFloat, R"("early_stopping":{"name":"asha","reduction_factor":1},)"), "above 1"},
+      {study(kFloat, R"("early_stopping":{"name":"threshold"},)"),
+       "early_stopping.threshold: is missing"},
+      {study(kFloat, R"("early_stopping":{"name":"curve","probability":0},)"), "above 0"},
+      {study(kFloat, R"("resource":{"max":9},"algorithm":{"name":"pbt"},)"),
+       "needs max_trials of at least 2: it is the population"},
+      {study(kFloat, R"("algorithm":{"name":"pbt","resample_probability":2},)"), "from 0 to 1"},
+      {study(kFloat, R"("algorithm":{"name":"bohb"},)"), "give a resource with max above min"},
+      {study(
+           kFloat,
+           R"("algorithm":{"name":"bohb"},"resource":{"max":9},"early_stopping":{"name":"asha"},)"),
+       "itself decides which trials continue; leave early_stopping out"},
+      {study(std::string(kFloat) + "," + kFloat), "declared twice"},
+  };
+  expect_errors(cases);
+}
+
+TEST(Suggest, KeepsToTheBoundsOfAStudy) {
+  const BadStudies cases = {
+      {study(kFloat, R"("early_stopping":{"name":"percentile","percentile":101},)"), "at most 100"},
+      {study(kFloat, R"("early_stopping":{"name":"asha","reduction_factor":1001},)"),
+       "early_stopping.reduction_factor: found 1001, expected a number above 1 and at most 1000"},
+      {study(kFloat, R"("early_stopping":{"name":"curve","probability":2},)"), "at most 1"},
+      {study(kFloat, R"("algorithm":{"name":"pbt","quantile":0.6},)"),
+       "algorithm.quantile: found 0.6, expected a number above 0 and at most 0.5"},
+      {study(kFloat, R"("algorithm":{"name":"cmaes","population_size":3},)"),
+       "algorithm.population_size: found 3, expected a whole number from 4 to 1000"},
+      {study(kFloat, R"("algorithm":{"name":"gp","quantile":0.2},)"),
+       "algorithm.quantile: only makes sense with name: pbt or pb2; remove it"},
+      {study(kFloat, R"("algorithm":{"name":"grid","points":1},)"), "algorithm.points: found 1"},
+      {study(kFloat, R"("resource":{"min":3,"max":2},)"), "resource.max: found 2"},
+      {study(R"({"name":"x","type":"bool","low":0})"), "only makes sense with type float or int"},
+  };
+  expect_errors(cases);
+}
+
+TEST(Suggest, SettingsOfAStudyAreTakenUnderTheirNameWithUnderscores) {
+  const auto replies =
+      replies_to(study(kFloat, R"("algorithm":{"name":"nsga2","population_size":8},"later":1,)") +
+                 "{\"ask\":1}\n");
+  ASSERT_EQ(replies.size(), 1U);
+  EXPECT_THAT(replies[0], HasSubstr("\"trials\""));
 }
 
 TEST(Suggest, NoInputNoOutput) { EXPECT_THAT(replies_to(""), IsEmpty()); }

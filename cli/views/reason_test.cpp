@@ -17,7 +17,7 @@ RunView ten_trials() {
   RunView view;
   view.study = view_at_the_end().study;
   view.study.spec.parameters[0].max = 1;
-  view.study.spec.algorithm.name = "tpe";
+  view.study.spec.algorithm.name = api::AlgorithmKind::kTpe;
   view.study.spec.algorithm.startup_trials = 5;
   for (std::int64_t i = 0; i < 10; ++i) {
     api::Trial trial;

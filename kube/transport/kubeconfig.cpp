@@ -28,7 +28,7 @@ class Reader {
 
   // "config:4:3: clusters[0].cluster.server: `message`"
   Error wrong(const std::string& path, const std::string& message) const {
-    const api::Place place = document_.find(path);
+    const api::LineColumn place = document_.find(path);
     return invalid(file_ + ":" + std::to_string(place.line) + ":" + std::to_string(place.column) +
                    ": " + path + ": " + message);
   }

@@ -1,6 +1,7 @@
 #include "runtime/kubernetes/job_builder.h"
 
 #include "api/names.h"
+#include "api/pod_template.h"
 #include "core/gpu_memory.h"
 #include "core/names.h"
 #include "kube/json_write.h"
@@ -12,8 +13,7 @@
 #include "runtime/kubernetes/pod_builder.h"
 #include "runtime/kubernetes/pod_group.h"
 #include "runtime/kubernetes/queue.h"
-#include "runtime/pod_template.h"
-#include "runtime/trial_file.h"
+#include "runtime/make_trial_file.h"
 
 namespace fettle::kubernetes {
 namespace {
@@ -58,9 +58,9 @@ Json failure_policy() {
 
 // A volume of the pod itself is deleted with it, and a child trial would find no checkpoint.
 Status check_checkpoints(const api::Study& study) {
-  const std::string& algorithm = study.spec.algorithm.name;
+  const api::AlgorithmKind algorithm = study.spec.algorithm.name;
   if (!api::replaces_trials(algorithm) || !claim_of(study).empty()) return success();
-  return invalid("under algorithm " + algorithm +
+  return invalid("under algorithm " + name_of(algorithm) +
                  " trials start from checkpoints of others, which need a volume that all pods "
                  "see; give spec.trial.checkpoints a claim or a size");
 }
@@ -131,9 +131,9 @@ bool takes_turns(const api::Study& study, const api::Trial& trial,
 Json job_annotations(const api::Study& study, const api::Trial& trial) {
   Json annotations = Json::object({{kUntilStepAnnotation, std::to_string(trial.spec.until_step)}});
   if (!study.spec.trial.trainer) {
-    const Json* container = runtime::trial_container(study.spec.trial.pod_template);
+    const Json* container = api::trial_container(study.spec.trial.pod_template);
     const Json* name = container == nullptr ? nullptr : container->find("name");
-    if (name != nullptr && !(*name == Json(kTrainerContainer))) {
+    if (name != nullptr && !(*name == Json(api::kTrialContainer))) {
       annotations.set(kContainerAnnotation, *name);
     }
   }

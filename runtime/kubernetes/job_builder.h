@@ -26,7 +26,7 @@ namespace fettle::kubernetes {
 // Labels of Jobs, pods and Services; informers select on kTrialLabel.
 inline constexpr const char* kTrialLabel = "fettle.dev/trial";
 inline constexpr const char* kRunLabel = "fettle.dev/run";
-// On a Job: the name of the trial's container; absent: kTrainerContainer.
+// On a Job: the name of the trial's container; absent: api::kTrialContainer.
 inline constexpr const char* kContainerAnnotation = "fettle.dev/container";
 // On a Job whose workers find each other through a headless Service: the Service's name.
 inline constexpr const char* kServiceAnnotation = "fettle.dev/service";
@@ -41,7 +41,6 @@ inline constexpr const char* kUntilStepAnnotation = "fettle.dev/until-step";
 // On a pod: the trial file as JSON, mounted at kTrialFile.
 inline constexpr const char* kTrialFileAnnotation = "fettle.dev/trial";
 
-inline constexpr const char* kTrainerContainer = "trainer";
 inline constexpr const char* kTrialFile = "/fettle/trial.json";
 inline constexpr const char* kCheckpoints = "/fettle/checkpoints";
 inline constexpr int kRendezvousPort = 29500;

@@ -273,7 +273,7 @@ TEST(JobBuilder, NamesThatKubernetesCannotTakeAreRefused) {
 TEST(JobBuilder, APopulationNeedsAVolumeThatAllPodsSee) {
   api::Study study = load("trainer");
   study.spec.trial.checkpoints.reset();
-  study.spec.algorithm.name = "pbt";
+  study.spec.algorithm.name = api::AlgorithmKind::kPbt;
   const Result<Json> job = build_job(study, trial_of(study), 0, {kImage});
   ASSERT_FALSE(job.ok());
   EXPECT_THAT(job.error().message, HasSubstr("under algorithm pbt trials start from checkpoints"));

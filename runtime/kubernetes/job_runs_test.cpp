@@ -7,6 +7,7 @@
 #include <chrono>
 #include <thread>
 
+#include "api/pod_template.h"
 #include "api/study_json.h"
 #include "api/timestamp.h"
 #include "api/yaml/study_file.h"
@@ -28,7 +29,7 @@ constexpr const char* kJob = "digits-0-r0";
 Json pod_of(const Json& job, const std::string& last_words) {
   const Json terminated = Json::object({{"exitCode", 0}, {"message", last_words}});
   const Json container = Json::object(
-      {{"name", kTrainerContainer}, {"state", Json::object({{"terminated", terminated}})}});
+      {{"name", api::kTrialContainer}, {"state", Json::object({{"terminated", terminated}})}});
   api::Metadata owner;
   owner.name = kJob;
   owner.uid = text_at(job, {"metadata", "uid"});
@@ -48,8 +49,8 @@ Json pod_of(const Json& job, const std::string& last_words) {
 Json running_pod(const Json& job, std::int64_t started_ms) {
   Json pod = pod_of(job, "");
   const Json running = Json::object({{"startedAt", api::format_timestamp(started_ms)}});
-  const Json container =
-      Json::object({{"name", kTrainerContainer}, {"state", Json::object({{"running", running}})}});
+  const Json container = Json::object(
+      {{"name", api::kTrialContainer}, {"state", Json::object({{"running", running}})}});
   pod.set("status", Json::object({{"phase", "Running"},
                                   {"containerStatuses", Json(Json::Array{container})}}));
   return pod;

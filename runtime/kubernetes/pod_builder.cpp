@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "api/parameter_env.h"
+#include "api/pod_template.h"
 #include "api/resolve.h"
 #include "core/names.h"
 #include "kube/json_path.h"
@@ -13,8 +14,7 @@
 #include "runtime/kubernetes/gpu/placement.h"
 #include "runtime/kubernetes/gpu/pod_gpus.h"
 #include "runtime/kubernetes/trainer_pod.h"
-#include "runtime/pod_template.h"
-#include "runtime/trial_file.h"
+#include "runtime/make_trial_file.h"
 
 namespace fettle::kubernetes {
 namespace {
@@ -183,12 +183,12 @@ Result<Json> build_pod_template(const api::Study& study, const api::Trial& trial
   if (study.spec.trial.trainer) {
     FETTLE_ASSIGN(pod_template, trainer_pod(study, options));
   }
-  if (runtime::trial_container(pod_template) == nullptr) {
+  if (api::trial_container(pod_template) == nullptr) {
     return invalid("spec.trial.template.spec.containers: expected at least one container");
   }
   add_metadata(study, trial, run, file, pod_template);
   Json& spec = *pod_template.find("spec");
-  Json& container = *runtime::trial_container(pod_template);
+  Json& container = *api::trial_container(pod_template);
   add_lifecycle(study, job, spec, container);
   add_environment(std::move(env), container);
   add_volumes(study, spec, container);

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <utility>
 
+#include "api/pod_template.h"
 #include "runtime/kubernetes/job_builder.h"
 
 namespace fettle::kubernetes {
@@ -41,8 +42,8 @@ void patch_list(Json& list, const Json& patch, std::string_view name) {
 
 Status check_container(const Json& container) {
   const Json* const name = container.find("name");
-  if (name != nullptr && *name == Json(kTrainerContainer)) return success();
-  return invalid(std::string("spec.containers: expected the container ") + kTrainerContainer +
+  if (name != nullptr && *name == Json(api::kTrialContainer)) return success();
+  return invalid(std::string("spec.containers: expected the container ") + api::kTrialContainer +
                  " alone");
 }
 

@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "api/pod_template.h"
 #include "core/endings.h"
 #include "runtime/kubernetes/gang.h"
 #include "runtime/kubernetes/gpu/pod_gpus.h"
@@ -422,7 +423,7 @@ PodPtr rank_zero_pod(const std::vector<PodPtr>& pods) {
 
 std::string trial_container_of(const kube::Job& job) {
   const auto found = job.metadata.annotations.find(kContainerAnnotation);
-  return found == job.metadata.annotations.end() ? kTrainerContainer : found->second;
+  return found == job.metadata.annotations.end() ? api::kTrialContainer : found->second;
 }
 
 std::int64_t rank_of(const kube::Pod& pod) { return number_in(pod.metadata.labels, kRankLabel); }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "api/field_writer.h"
+#include "api/pod_template.h"
 #include "api/resolve.h"
 #include "api/study_fields.h"
 #include "runtime/kubernetes/pod_patch.h"
@@ -75,7 +76,7 @@ Json trainer_container(const api::Study& study, const std::string& image) {
                           mount("fettle-cache", "/home/fettle/.cache")});
   if (api::whole_gpus(study.spec.trial) > 1) mounts.push_back(mount("fettle-shm", "/dev/shm"));
   return Json::object(
-      {{"name", kTrainerContainer},
+      {{"name", api::kTrialContainer},
        {"image", image},
        {"env", Json(Json::Array{Json::object({{"name", "FETTLE_REPORT"}, {"value", "kubernetes"}}),
                                 Json::object({{"name", "OMP_NUM_THREADS"},
@@ -114,7 +115,7 @@ Json patch_of(const api::TrainerPod& wanted) {
   Json spec = api::write_struct(wanted);
   Json metadata = Json::object();
   for (const char* const name : {"labels", "annotations"}) move_member(spec, name, metadata, name);
-  Json container = Json::object({{"name", kTrainerContainer}});
+  Json container = Json::object({{"name", api::kTrialContainer}});
   for (const char* const name :
        {"imagePullPolicy", "resources", "volumeMounts", "env", "envFrom"}) {
     move_member(spec, name, container, name);

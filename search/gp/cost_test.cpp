@@ -36,7 +36,7 @@ Event costing(std::int64_t trial, std::optional<double> cost) {
 
 Space square() { return Space::make({real("x", 0, 1), real("y", 0, 1)}).value(); }
 
-// A ledger with `trials` trials, at random points.
+// A ledger of trials at random points.
 CostLedger ledger_of(std::int64_t trials, const CostBudget& budget) {
   const Space space = square();
   Random random(1);

@@ -55,10 +55,12 @@ void Posterior::append(const Inputs& from, Index row) {
   kernel_.bend(inputs_, rows_, 1);
   Kernel::Row with;
   kernel_.row(inputs_, 0, rows_, inputs_, rows_, with);
+  // One more row of the Cholesky factor L: L l = k, and below it sqrt(k(x, x) - l'l).
   VectorXd line = with.value + kMeanVariance;
   solve(line);
   factor_.row(rows_).head(rows_) = line.transpose();
   const double left = Kernel::variance() + kernel_.noise() - line.squaredNorm();
+  // Exactly, never less than the noise; after rounding perhaps.
   factor_(rows_, rows_) = std::sqrt(std::max(left, kernel_.noise()));
   ++rows_;
 }
@@ -72,6 +74,8 @@ void Posterior::solve_transposed(VectorXd& values) const {
 
 void Posterior::set_targets(const VectorXd& targets) {
   observed_ = targets.size();
+  // alpha = K^-1 y in two steps. Halfway, L^-1 y is white noise under the model, so its mean square
+  // is the scale of the output; the prior counts as kScaleObservations of scale 1.
   alpha_ = targets;
   solve(alpha_);
   scale_ = (alpha_.squaredNorm() + kScaleObservations) /
@@ -111,6 +115,8 @@ Posterior::Prediction Posterior::predict(const Inputs& points, Index x) const {
   kernel_.row(inputs_, 0, rows_, here, 0, row);
   VectorXd solved;
   Prediction out = moments(row, solved);
+  // The mean is k' alpha, the variance v - k' K^-1 k: both slopes are sums of the kernel's slopes,
+  // weighted by alpha and by K^-1 k.
   solve_transposed(solved);
   MatrixXd weights = MatrixXd::Zero(rows_, 2);
   weights.col(0).head(observed_) = alpha_;
@@ -150,6 +156,7 @@ void Pool::add_row(Index row) {
   posterior_.kernel_.row(candidates_, 0, size(), posterior_.inputs_, row, with);
   const VectorXd line = posterior_.factor_.row(row).head(row).transpose();
   VectorXd values = with.value + kMeanVariance;
+  // The next row of L^-1 k for every candidate at once: one step of forward substitution.
   values.noalias() -= solved_.topRows(row).transpose() * line;
   values /= posterior_.factor_(row, row);
   solved_.row(row) = values.transpose();

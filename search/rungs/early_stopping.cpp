@@ -10,12 +10,14 @@
 #include <map>
 
 #include "api/names.h"
+#include "search/rungs/promotion.h"
 #include "search/rungs/rung_table.h"
-#include "search/rungs/schedule.h"
 #include "search/rungs/stopping.h"
 
 namespace fettle::search {
 namespace {
+
+using api::StoppingKind;
 
 // Steps that a rule may look at: more of them would be noise, and facts that nobody needs.
 constexpr std::int64_t kMaxRungs = 1000;
@@ -48,7 +50,7 @@ std::vector<std::int64_t> every_rung(const api::EarlyStopping& rules,
                                      const api::Resource& resource) {
   std::vector<std::int64_t> out;
   // Two rules want the whole curve, though they stop nothing before start_step.
-  const bool whole = rules.name == "patience" || rules.name == "curve";
+  const bool whole = api::traits(rules.name).wants_curve;
   const std::int64_t from = whole ? resource.min : std::max(rules.start_step, resource.min);
   const std::int64_t first = std::max<std::int64_t>(from, 1);
   if (first >= resource.max) return out;
@@ -57,10 +59,31 @@ std::vector<std::int64_t> every_rung(const api::EarlyStopping& rules,
   return out;
 }
 
+// Asks the rule. A value without a case does not compile.
+void ask(const api::EarlyStopping& rules, const Question& question, std::int64_t last_step,
+         Judgement& out) {
+  switch (rules.name) {
+    case StoppingKind::kAsha:
+      return judge_asha(question, rules.reduction_factor, out);
+    case StoppingKind::kMedian:
+      return judge_median(question, rules, out);
+    case StoppingKind::kPercentile:
+      return judge_percentile(question, rules, out);
+    case StoppingKind::kPatience:
+      return judge_patience(question, rules, out);
+    case StoppingKind::kThreshold:
+      return judge_threshold(question, rules, out);
+    case StoppingKind::kCurve:
+      return judge_curve(question, rules, last_step, out);
+    case StoppingKind::kNone:
+      return;
+  }
+}
+
 }  // namespace
 
-std::string opening(const std::string& rule, const Judgement& judgement, const Question& question) {
-  return rule + ": rung " + std::to_string(judgement.rung) + " (step " +
+std::string opening(api::StoppingKind rule, const Judgement& judgement, const Question& question) {
+  return name_of(rule) + ": rung " + std::to_string(judgement.rung) + " (step " +
          std::to_string(question.step) + "): ";
 }
 
@@ -80,11 +103,6 @@ std::vector<CurvePoint> curve_of(const Question& question, std::int64_t trial) {
   return out;
 }
 
-std::vector<std::string> early_stopping_names() {
-  const auto names = api::early_stopping_names();
-  return {names.begin(), names.end()};
-}
-
 std::vector<std::int64_t> rung_steps(const api::Algorithm& algorithm,
                                      const std::optional<api::EarlyStopping>& rules,
                                      const api::Resource& resource) {
@@ -97,20 +115,21 @@ std::vector<std::int64_t> rung_steps(const api::Algorithm& algorithm,
     out.pop_back();
     return out;
   }
-  if (!rules || rules->name == api::kNoEarlyStopping) return {};
-  return rules->name == "asha" ? asha_rungs(*rules, resource) : every_rung(*rules, resource);
+  if (!rules || rules->name == StoppingKind::kNone) return {};
+  return api::traits(rules->name).has_rungs ? asha_rungs(*rules, resource)
+                                            : every_rung(*rules, resource);
 }
 
 Judgement judge(const Problem& problem, const api::EarlyStopping& rules, const History& history,
                 std::int64_t trial, std::int64_t basis) {
   Judgement out;
-  if (rules.name == api::kNoEarlyStopping) {
+  if (rules.name == StoppingKind::kNone) {
     out.reason = "every trial runs to its end";
     return out;
   }
   const std::size_t event = newest_rung(history, trial, basis);
   if (event == history.events.size()) {
-    out.reason = rules.name + ": no rung reached yet";
+    out.reason = name_of(rules.name) + ": no rung reached yet";
     return out;
   }
   const api::Fact& fact = history.events[event].fact;
@@ -119,22 +138,12 @@ Judgement judge(const Problem& problem, const api::EarlyStopping& rules, const H
                           sign,    is_outside(fact)};
   const auto rungs = rung_steps(problem.algorithm, rules, problem.resource);
   out.rung = std::lower_bound(rungs.begin(), rungs.end(), fact.step) - rungs.begin();
-  if (rules.name != "asha" && question.step < rules.start_step) {
+  if (api::traits(rules.name).has_start && question.step < rules.start_step) {
     out.reason = opening(rules.name, out, question) + "before start step " +
                  std::to_string(rules.start_step);
-  } else if (rules.name == "median") {
-    judge_median(question, rules, out);
-  } else if (rules.name == "percentile") {
-    judge_percentile(question, rules, out);
-  } else if (rules.name == "patience") {
-    judge_patience(question, rules, out);
-  } else if (rules.name == "threshold") {
-    judge_threshold(question, rules, out);
-  } else if (rules.name == "curve") {
-    judge_curve(question, rules, problem.resource.max, out);
-  } else {
-    judge_asha(question, rules.reduction_factor, out);
+    return out;
   }
+  ask(rules, question, problem.resource.max, out);
   return out;
 }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <functional>
 
+#include "api/names.h"
 #include "search/search.h"
 #include "search/testing/problems.h"
 
@@ -20,14 +21,14 @@ constexpr Verdict kStop = Verdict::kStop;
 
 api::EarlyStopping asha(double reduction_factor) {
   api::EarlyStopping out;
-  out.name = "asha";
+  out.name = api::StoppingKind::kAsha;
   out.reduction_factor = reduction_factor;
   return out;
 }
 
 api::EarlyStopping median_rule(std::int64_t min_trials, std::int64_t start_step) {
   api::EarlyStopping out;
-  out.name = "median";
+  out.name = api::StoppingKind::kMedian;
   out.min_trials = min_trials;
   out.start_step = start_step;
   return out;
@@ -217,7 +218,7 @@ TEST(Median, TheReasonSaysWhatWasCompared) {
 
 api::EarlyStopping rule(const std::string& name) {
   api::EarlyStopping out;
-  out.name = name;
+  out.name = *api::from_string<api::StoppingKind>(name);
   return out;
 }
 

@@ -5,8 +5,9 @@
 
 #include <map>
 
+#include "api/names.h"
+#include "search/rungs/promotion.h"
 #include "search/rungs/rung_table.h"
-#include "search/rungs/schedule.h"
 #include "search/testing/curves.h"
 #include "search/testing/problems.h"
 
@@ -34,7 +35,7 @@ Problem stopped_by(const std::string& rule, const CurveProblem& curves, std::int
                    bool promote = false) {
   Problem out = problem_with("random", curves, seed);
   out.early_stopping.emplace();
-  out.early_stopping->name = rule;
+  out.early_stopping->name = *api::from_string<api::StoppingKind>(rule);
   out.early_stopping->promote = promote;
   return out;
 }

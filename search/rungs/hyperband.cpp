@@ -1,4 +1,5 @@
-// hyperband: points from the prior; schedule.h decides which trials are promoted.
+// hyperband: points from the prior; promotion.h decides which trials are promoted.
+#include "search/rungs/promotion.h"
 #include "search/rungs/rung_table.h"
 #include "search/samplers/samplers.h"
 

@@ -21,7 +21,7 @@ constexpr std::int64_t kMembers = 20;
 constexpr std::int64_t kFewestCompared = 2;
 constexpr std::int64_t kIntervals = 10;  // that a training has unless its interval is given
 
-bool is_schedule(const Problem& problem) { return problem.algorithm.name == "schedule"; }
+bool is_schedule(const Problem& problem) { return api::traits(problem.algorithm.name).replays; }
 
 std::int64_t members_wanted(const Problem& problem) {
   return problem.max_trials > 0 ? problem.max_trials : kMembers;
@@ -34,10 +34,10 @@ std::int64_t interval_of(const Problem& problem) {
                                 problem.algorithm.interval.value_or(std::max(resource.min, tenth)));
 }
 
-// What becomes of a member next: it goes on itself or, with `parent`, another takes its place.
+// What happens to a member next: it continues or, with `parent`, another takes its place.
 struct Move {
   std::int64_t trial = 0;
-  std::int64_t rung = 0;  // that the one who goes on is sent to
+  std::int64_t rung = 0;  // that the trial is sent to
   std::optional<std::int64_t> parent;
   std::string reason;
 };
@@ -242,7 +242,7 @@ class Population {
       const bool last = rung + 1 >= table_.rungs();
       if (last || !goes_on(trial) || !table_.waits(trial, stage(trial))) continue;
       return Move{trial, rung + 1, trial,
-                  "the schedule goes on at " + problem_.resource.unit + " " +
+                  "the schedule continues at " + problem_.resource.unit + " " +
                       std::to_string(table_.step(rung))};
     }
     return std::nullopt;
@@ -265,7 +265,7 @@ Json explore(const Problem& problem, const History& history, const RungTable& ta
       mix_keys(draw_key(problem.algorithm.seed, Purpose::kExplore), history.trials.size());
   Random random(key);
   const auto parent = space->read(history.trials[static_cast<std::size_t>(*move.parent)]);
-  if (problem.algorithm.name == "pb2") {
+  if (problem.algorithm.name == api::AlgorithmKind::kPb2) {
     const auto chosen = choose_by_bandit(*space, table, history, move.rung, random);
     if (chosen) return space->write(*chosen);
   }
@@ -292,13 +292,15 @@ std::vector<std::int64_t> population_ladder(const Problem& problem) {
   return out;
 }
 
+bool population_pauses(const Problem& problem) { return population_ladder(problem).size() > 1; }
+
 std::vector<Stage> first_members(const Problem& problem, const History& history, std::size_t n) {
   Stage first{.until_step = population_ladder(problem).front()};
   if (is_schedule(problem) && !problem.algorithm.legs.empty()) {
     first.seed = problem.algorithm.legs.front().seed;
   }
   std::vector<Stage> out(n, first);
-  if (!promotes(problem)) return out;
+  if (!population_pauses(problem)) return out;
   const std::vector<std::int64_t> lost = Population(problem, history).lost();
   for (std::size_t i = 0; i < std::min(n, lost.size()); ++i) out[i].replaces = lost[i];
   return out;
@@ -309,7 +311,7 @@ std::int64_t trials_missing(const Problem& problem, const History& history) {
     if (problem.max_trials <= 0) return std::numeric_limits<std::int64_t>::max();
     return problem.max_trials - static_cast<std::int64_t>(history.trials.size());
   }
-  if (!promotes(problem)) {
+  if (!population_pauses(problem)) {
     return members_wanted(problem) - static_cast<std::int64_t>(history.trials.size());
   }
   const Population population(problem, history);
@@ -317,7 +319,7 @@ std::int64_t trials_missing(const Problem& problem, const History& history) {
          static_cast<std::int64_t>(population.lost().size());
 }
 
-std::optional<Promotion> next_to_go_on(const Problem& problem, const History& history, bool last) {
+std::optional<Promotion> next_to_resume(const Problem& problem, const History& history, bool last) {
   if (!last) return std::nullopt;  // first the population is to be complete
   const Population population(problem, history);
   const std::optional<Move> move = population.next_move();
@@ -330,7 +332,7 @@ std::optional<Promotion> next_to_go_on(const Problem& problem, const History& hi
 
 std::optional<Replacement> next_replacement(const Problem& problem, const History& history,
                                             bool last) {
-  if (!last || !api::replaces_trials(problem.algorithm.name) || !promotes(problem)) {
+  if (!last || !api::replaces_trials(problem.algorithm.name) || !population_pauses(problem)) {
     return std::nullopt;
   }
   const Population population(problem, history);

@@ -7,11 +7,11 @@
 // the best at the same step, with changed parameters; the others continue. The population
 // is constant, and the whole of it costs what as many full trainings cost.
 //
-// Decided is whoever has come to the lowest step that members are at, as soon as half of them, and
-// two at least, are there; so nobody waits for the slowest, and nobody is ever more than one
+// A comparison is made at the lowest step that members are at, as soon as half of them, and at
+// least two, have reached it. So nobody waits for the slowest, and nobody is ever more than one
 // interval ahead. With fewer workers than members they take turns. A new trial may start late, when
-// its parent is one interval further and its checkpoint two: a member keeps the checkpoints of its
-// newest three intervals (kKeptIntervals), and none is missing.
+// its parent is one interval further and the checkpoint it starts from is two old: so a member
+// keeps the checkpoints of its newest three intervals (kKeptIntervals).
 //
 // That a trial takes the place of another is written down in the new one alone (Stage::replaces):
 // one decision, one write. All of this is a pure function of problem and history; usable from any
@@ -23,7 +23,6 @@
 #include <string>
 #include <vector>
 
-#include "search/rungs/schedule.h"
 #include "search/search.h"
 
 namespace fettle::search {
@@ -38,7 +37,7 @@ struct Replacement {
   std::string reason;  // for people: "step 3: 0.71 is number 8 of 8"
 };
 
-// The next one, if any. `last` as in next_promotion (schedule.h), which is asked first and again
+// The next one, if any. `last` as in next_promotion (promotion.h), which is asked first and again
 // after each; without trials that take over from others there is none.
 std::optional<Replacement> next_replacement(const Problem& problem, const History& history,
                                             bool last);
@@ -47,11 +46,13 @@ std::optional<Replacement> next_replacement(const Problem& problem, const Histor
 // what the budget has left.
 std::int64_t trials_missing(const Problem& problem, const History& history);
 
-// ---- For schedule.cpp, where trials take over from others --------------------------------------
+// ---- For promotion.cpp, where trials take over from others -------------------------------------
 
+// Whether there is an interval to pause at.
+bool population_pauses(const Problem& problem);
 // The steps of the ends of the intervals, ascending; the last one is resource.max.
 std::vector<std::int64_t> population_ladder(const Problem& problem);
 std::vector<Stage> first_members(const Problem& problem, const History& history, std::size_t n);
-std::optional<Promotion> next_to_go_on(const Problem& problem, const History& history, bool last);
+std::optional<Promotion> next_to_resume(const Problem& problem, const History& history, bool last);
 
 }  // namespace fettle::search

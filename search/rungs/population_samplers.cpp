@@ -42,7 +42,7 @@ class Legs final : public Sampler {
  public:
   explicit Legs(const Problem& problem)
       : first_(problem.algorithm.legs.front().parameters),
-        description_("schedule (legs until " + list_steps(ladder_of(problem)) + ")") {}
+        description_("schedule (legs until " + list_steps(population_ladder(problem)) + ")") {}
 
   Suggestion suggest(const History& /*history*/, std::int64_t n) override {
     Suggestion out;
@@ -61,16 +61,16 @@ class Legs final : public Sampler {
 Result<std::unique_ptr<Sampler>> make_population(const Problem& problem, Space space) {
   const api::Algorithm& algorithm = problem.algorithm;
   if (!(algorithm.quantile > 0 && algorithm.quantile <= 0.5)) {
-    return invalid(algorithm.name + " needs a quantile above 0, at most 0.5; found " +
+    return invalid(name_of(algorithm.name) + " needs a quantile above 0, at most 0.5; found " +
                    Json(algorithm.quantile).dump());
   }
   if (algorithm.interval && *algorithm.interval < 1) {
-    return invalid(algorithm.name + " needs an interval of at least 1 step; found " +
+    return invalid(name_of(algorithm.name) + " needs an interval of at least 1 step; found " +
                    std::to_string(*algorithm.interval));
   }
-  std::string what = algorithm.name;
+  std::string what = name_of(algorithm.name);
   if (problem.max_trials > 0) what += " with " + std::to_string(problem.max_trials) + " members";
-  const std::vector<std::int64_t> ladder = ladder_of(problem);
+  const std::vector<std::int64_t> ladder = population_ladder(problem);
   if (ladder.size() > 1) {
     what += ", compared every " + std::to_string(ladder.front()) + " steps";
   }

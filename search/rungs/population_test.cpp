@@ -1,5 +1,5 @@
-// Who goes on and who is replaced, by hand-worked tables; and what holds of every population,
-// whatever its trainings do.
+// Which trials continue and which are replaced, by hand-worked tables; and what holds of every
+// population, whatever its trainings do.
 #include "search/rungs/population.h"
 
 #include <gmock/gmock.h>
@@ -8,6 +8,7 @@
 #include <cmath>
 #include <limits>
 
+#include "search/rungs/promotion.h"
 #include "search/rungs/rung_table.h"
 #include "search/testing/farm.h"
 #include "search/testing/problems.h"
@@ -60,12 +61,12 @@ class Story {
     history.events.back().fact.seq = static_cast<std::int64_t>(history.events.size());
   }
 
-  // What is decided next, carried out: "1 goes on until 4", "5 takes over from 2 at 2 for 0".
+  // What is decided next, carried out: "1 resumes until 4", "5 takes over from 2 at 2 for 0".
   std::string next() {
     const bool last = trials_missing(problem, history) == 0;
     if (const auto on = next_promotion(problem, history, last)) {
       history.stages[static_cast<std::size_t>(on->trial)] = on->stage;
-      return std::to_string(on->trial) + " goes on until " + std::to_string(on->stage.until_step);
+      return std::to_string(on->trial) + " resumes until " + std::to_string(on->stage.until_step);
     }
     const auto in = next_replacement(problem, history, last);
     if (!in) return "nothing";
@@ -103,7 +104,7 @@ TEST(Populations, AreCompleteBeforeAnythingIsDecided) {
   EXPECT_EQ(trials_missing(story.problem, story.history), 1);
   EXPECT_EQ(story.next(), "nothing");
   story.begins();
-  EXPECT_EQ(story.next(), "0 goes on until 4");
+  EXPECT_EQ(story.next(), "0 resumes until 4");
 }
 
 TEST(Populations, DecideOnceHalfOfThemAreThere) {
@@ -111,11 +112,11 @@ TEST(Populations, DecideOnceHalfOfThemAreThere) {
   for (const double loss : {0.4, kNaN, kNaN, kNaN}) story.begins(loss);
   EXPECT_EQ(story.next(), "nothing");
   story.comes_to_its_rung(1, 0.3);
-  EXPECT_EQ(story.next(), "1 goes on until 4");
+  EXPECT_EQ(story.next(), "1 resumes until 4");
   EXPECT_EQ(story.next(), "4 takes over from 1 at 2 for 0");
   EXPECT_EQ(story.next(), "nothing");
   story.comes_to_its_rung(2, 0.2);
-  EXPECT_EQ(story.next(), "2 goes on until 4");
+  EXPECT_EQ(story.next(), "2 resumes until 4");
   story.comes_to_its_rung(3, 0.9);  // number 4 of 4, of which the worst one is replaced
   EXPECT_EQ(story.next(), "5 takes over from 2 at 2 for 3");
   EXPECT_EQ(trials_missing(story.problem, story.history), 0) << "those who took over are members";
@@ -124,15 +125,15 @@ TEST(Populations, DecideOnceHalfOfThemAreThere) {
 TEST(Populations, NobodyIsMoreThanOneIntervalAhead) {
   Story story(population_of(4, 8, 2));
   for (const double loss : {0.1, 0.2, 0.3, kNaN}) story.begins(loss);
-  for (const char* decided : {"0 goes on until 4", "1 goes on until 4"}) {
+  for (const char* decided : {"0 resumes until 4", "1 resumes until 4"}) {
     EXPECT_EQ(story.next(), decided);
   }
   EXPECT_THAT(story.next(), HasSubstr("4 takes over from 0 at 2 for 2"));
   for (const std::size_t trial : {0U, 1U, 4U}) story.comes_to_its_rung(trial, 0.1);
   EXPECT_EQ(story.next(), "nothing") << "3 has not come to step 2 yet";
   story.comes_to_its_rung(3, 0.15);
-  EXPECT_EQ(story.next(), "3 goes on until 4");
-  EXPECT_EQ(story.next(), "0 goes on until 6");
+  EXPECT_EQ(story.next(), "3 resumes until 4");
+  EXPECT_EQ(story.next(), "0 resumes until 6");
 }
 
 TEST(Populations, WhatIsNotANumberIsReplacedAndNeverCopied) {
@@ -142,10 +143,10 @@ TEST(Populations, WhatIsNotANumberIsReplacedAndNeverCopied) {
   story.comes_to_its_rung(1, std::nullopt);
   story.comes_to_its_rung(2, 0.7);
   story.comes_to_its_rung(3, 0.8);
-  EXPECT_EQ(story.next(), "2 goes on until 4");
-  EXPECT_EQ(story.next(), "3 goes on until 4");
+  EXPECT_EQ(story.next(), "2 resumes until 4");
+  EXPECT_EQ(story.next(), "3 resumes until 4");
   // One of four is replaced, and of the other two that are equally bad one is above it.
-  EXPECT_EQ(story.next(), "0 goes on until 4");
+  EXPECT_EQ(story.next(), "0 resumes until 4");
   EXPECT_EQ(story.next(), "4 takes over from 2 at 2 for 1");
 }
 
@@ -156,9 +157,9 @@ TEST(Populations, WhoLeftBeforeTheRungIsNobodysParent) {
   Story story(population_of(4, 6, 2));
   for (const double loss : {kNaN, 0.2, 0.3, 0.9}) story.begins(loss);
   story.leaves_before_its_rung(0, 0.1);
-  EXPECT_EQ(story.next(), "0 goes on until 4") << "from the checkpoint that it has";
-  EXPECT_EQ(story.next(), "1 goes on until 4");
-  EXPECT_EQ(story.next(), "2 goes on until 4");
+  EXPECT_EQ(story.next(), "0 resumes until 4") << "from the checkpoint that it has";
+  EXPECT_EQ(story.next(), "1 resumes until 4");
+  EXPECT_EQ(story.next(), "2 resumes until 4");
   EXPECT_EQ(story.next(), "4 takes over from 1 at 2 for 3");
 }
 
@@ -176,8 +177,8 @@ TEST(Failures, AreNotMadeUpForByOneThatLeftBeforeTheRung) {
   Story story(population_of(3, 6, 2));
   for (const double loss : {kNaN, 0.2, 0.3}) story.begins(loss);
   story.leaves_before_its_rung(0, 0.1);
-  EXPECT_EQ(story.next(), "0 goes on until 4");
-  EXPECT_EQ(story.next(), "1 goes on until 4");
+  EXPECT_EQ(story.next(), "0 resumes until 4");
+  EXPECT_EQ(story.next(), "1 resumes until 4");
   EXPECT_EQ(story.next(), "3 takes over from 1 at 2 for 2");
   story.fails(3);
   EXPECT_EQ(story.next(), "4 takes over from 1 at 2 for 3");
@@ -187,7 +188,7 @@ TEST(Populations, OfEqualsTheYoungestIsReplaced) {
   Story story(population_of(4, 6, 2));
   for (int i = 0; i < 4; ++i) story.begins(0.5);
   for (int i = 0; i < 3; ++i) {
-    EXPECT_EQ(story.next(), std::to_string(i) + " goes on until 4");
+    EXPECT_EQ(story.next(), std::to_string(i) + " resumes until 4");
   }
   EXPECT_EQ(story.next(), "4 takes over from 0 at 2 for 3");
 }
@@ -196,8 +197,8 @@ TEST(Populations, WhereNothingIsFiniteAllGoOn) {
   Story story(population_of(2, 6, 2));
   for (int i = 0; i < 2; ++i) story.begins();
   for (int i = 0; i < 2; ++i) story.comes_to_its_rung(i, std::nullopt);
-  EXPECT_EQ(story.next(), "0 goes on until 4");
-  EXPECT_EQ(story.next(), "1 goes on until 4");
+  EXPECT_EQ(story.next(), "0 resumes until 4");
+  EXPECT_EQ(story.next(), "1 resumes until 4");
 }
 
 TEST(Populations, MayHaveMoreMembersThanThereArePoints) {
@@ -215,7 +216,7 @@ TEST(Populations, TheWayUpIsTheObjectives) {
   story.problem.objectives[0].direction = api::Direction::kMaximize;
   story.begins(0.9);
   story.begins(0.1);
-  EXPECT_EQ(story.next(), "0 goes on until 4");
+  EXPECT_EQ(story.next(), "0 resumes until 4");
   EXPECT_EQ(story.next(), "2 takes over from 0 at 2 for 1");
 }
 
@@ -234,8 +235,8 @@ TEST(Failures, AtTheStartAreMadeUpForByANewMember) {
 TEST(Failures, LaterAreMadeUpForByACopyWhereTheOthersAre) {
   Story story(population_of(3, 8, 2));
   for (const double loss : {0.1, 0.2, 0.15}) story.begins(loss);
-  EXPECT_EQ(story.next(), "0 goes on until 4");
-  EXPECT_EQ(story.next(), "2 goes on until 4");
+  EXPECT_EQ(story.next(), "0 resumes until 4");
+  EXPECT_EQ(story.next(), "2 resumes until 4");
   EXPECT_EQ(story.next(), "3 takes over from 0 at 2 for 1");
   story.fails(0);
   EXPECT_EQ(story.next(), "4 takes over from 2 at 2 for 0");
@@ -251,7 +252,7 @@ TEST(Failures, OfWhatWasDeletedByHandAreNotMadeUpFor) {
   story.fails(0);
   story.history.events.back().fact.seq = 0;
   EXPECT_EQ(trials_missing(story.problem, story.history), 0);
-  EXPECT_EQ(story.next(), "1 goes on until 4");
+  EXPECT_EQ(story.next(), "1 resumes until 4");
 }
 
 TEST(Schedules, ReplaceEachTrialByItself) {
@@ -353,7 +354,7 @@ TEST(Figure2, ExploitAndExploreGetWhereNoFixedChoiceDoes) {
     problem.algorithm.seed = seed;
     EXPECT_LT(best_loss(problem, train, 2), -1.1) << seed;  // 1.2 is all there is
     problem.algorithm = {};
-    problem.algorithm.name = "grid";
+    problem.algorithm.name = api::AlgorithmKind::kGrid;
     EXPECT_GT(best_loss(problem, train, 2), -0.4);
   }
 }
@@ -373,7 +374,7 @@ TEST_P(EveryPopulation, BeatsRandomSearchAtTheSameCost) {
     problem.algorithm.seed = seed;
     gap += (best_loss(problem, train, 3) + 1.2) / static_cast<double>(seeds);
     problem.algorithm = {};
-    problem.algorithm.name = "random";
+    problem.algorithm.name = api::AlgorithmKind::kRandom;
     problem.algorithm.seed = seed;
     random_gap += (best_loss(problem, train, 3) + 1.2) / static_cast<double>(seeds);
   }

@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "search/maths/normal.h"
+#include "search/rungs/promotion.h"
 #include "search/rungs/rung_table.h"
-#include "search/rungs/schedule.h"
 
 namespace fettle::search {
 namespace {
@@ -155,7 +155,7 @@ class RungModel final : public Sampler {
     return out;
   }
   std::string description() const override {
-    return problem_.algorithm.name + " (rungs at " + list_steps(ladder_of(problem_)) +
+    return name_of(problem_.algorithm.name) + " (rungs at " + list_steps(ladder_of(problem_)) +
            ", ranks within them as the objective of " + name_ + ")";
   }
 
@@ -191,6 +191,25 @@ void mark_infeasible(const RungTable& table, const History& history, std::int64_
   }
 }
 
+// Ranks the trials of one rung, best first in `entries`, among each other, and leaves all others
+// where they are. Invariant: the trials of the rung together hold the same scores as before, so
+// each keeps its rank relative to the trials it met on lower rungs; only who holds which of these
+// scores changes.
+void merge_ranks(const std::vector<RungTable::Entry>& entries, std::vector<double>& scores) {
+  const std::vector<double> fresh = normal_scores(entries);
+  // A trial that began at this rung brings a score of its own: that of its rank here.
+  std::vector<double> held;
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const double score = scores[static_cast<std::size_t>(entries[i].trial)];
+    held.push_back(std::isnan(score) ? fresh[i] : score);
+  }
+  // The best trial at this rung gets the best of these scores, the next one the next best.
+  std::sort(held.begin(), held.end());
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    scores[static_cast<std::size_t>(entries[i].trial)] = held[i];
+  }
+}
+
 }  // namespace
 
 std::vector<double> scores_from_rung(const Problem& problem, const History& history,
@@ -198,17 +217,7 @@ std::vector<double> scores_from_rung(const Problem& problem, const History& hist
   const RungTable table(problem, history, ladder_of(problem));
   std::vector<double> scores(history.trials.size(), std::numeric_limits<double>::quiet_NaN());
   for (std::int64_t rung = first; rung < table.rungs(); ++rung) {
-    const std::vector<RungTable::Entry>& entries = table.at(rung);
-    const std::vector<double> fresh = normal_scores(entries);
-    std::vector<double> places;
-    for (std::size_t i = 0; i < entries.size(); ++i) {
-      const double held = scores[static_cast<std::size_t>(entries[i].trial)];
-      places.push_back(std::isnan(held) ? fresh[i] : held);
-    }
-    std::sort(places.begin(), places.end());
-    for (std::size_t i = 0; i < entries.size(); ++i) {
-      scores[static_cast<std::size_t>(entries[i].trial)] = places[i];
-    }
+    merge_ranks(table.at(rung), scores);
   }
   mark_infeasible(table, history, first, scores);
   return scores;

@@ -5,7 +5,7 @@
 // Each bracket has a model of its own, which knows what is known at the rung where the bracket
 // begins and above, and proposes the points of the trials that begin there. So a trial that no low
 // rung will decide on is not chosen by low rungs either: where those mislead, the brackets that
-// hedge against it (schedule.h) do not inherit the error.
+// hedge against it (halving.h) do not inherit the error.
 //
 // Values at different rungs do not compare, so only ranks within a rung count: trials are ranked at
 // the lowest rung; those that came to the next one share out the places they hold by their values

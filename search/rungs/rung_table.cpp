@@ -8,7 +8,6 @@
 #include "base/check.h"
 #include "search/maths/loss.h"
 #include "search/maths/normal.h"
-#include "search/rungs/schedule.h"
 
 namespace fettle::search {
 namespace {
@@ -88,8 +87,9 @@ void RungTable::add(const Event& event, double sign) {
     case api::FactKind::kRung:
       break;
   }
+  // Facts at other steps come from early-stopping rules that were in force before.
   const auto at = std::lower_bound(steps_.begin(), steps_.end(), fact.step);
-  if (at == steps_.end() || *at != fact.step) return;  // of other rules
+  if (at == steps_.end() || *at != fact.step) return;
   const auto rung = static_cast<std::size_t>(at - steps_.begin());
   row.losses[rung] = loss_of(fact, sign);
   row.outside[rung] = is_outside(fact);
@@ -99,6 +99,7 @@ std::optional<double> RungTable::loss(std::int64_t trial, std::int64_t rung) con
   return of(trial).losses[static_cast<std::size_t>(rung)];
 }
 
+// A leg for each rung from `bracket` to `rung` has begun; it rests when all of them have ended.
 bool RungTable::rests(std::int64_t trial, const Stage& stage) const {
   return of(trial).legs_ended > stage.rung - stage.bracket;
 }
@@ -111,6 +112,13 @@ bool RungTable::waits(std::int64_t trial, const Stage& stage) const {
 
 bool RungTable::runs(std::int64_t trial, const Stage& stage) const {
   return !of(trial).over && !stage.ended && !rests(trial, stage);
+}
+
+bool RungTable::any_runs(const std::vector<Stage>& stages) const {
+  for (std::size_t trial = 0; trial < stages.size(); ++trial) {
+    if (runs(static_cast<std::int64_t>(trial), stages[trial])) return true;
+  }
+  return false;
 }
 
 bool RungTable::is_silent(std::int64_t trial, const Stage& stage) const {
@@ -154,6 +162,7 @@ double RungTable::agreement(std::int64_t rung, std::int64_t higher, double prior
   const std::vector<double> high_scores = normal_scores(high);
   std::map<std::int64_t, double> score_above;
   for (std::size_t i = 0; i < high.size(); ++i) score_above[high[i].trial] = high_scores[i];
+  // `all`: every score at the low rung; `pairs`: those of trials with a value at both rungs.
   Moments all;
   Moments pairs;
   for (std::size_t i = 0; i < low.size(); ++i) {
@@ -161,12 +170,15 @@ double RungTable::agreement(std::int64_t rung, std::int64_t higher, double prior
     const auto above = score_above.find(low[i].trial);
     if (above != score_above.end()) pairs.add(low_scores[i], above->second);
   }
-  if (pairs.n < 3) return prior;
+  if (pairs.n < 3) return prior;  // two points always lie on a line
   const double spread = pairs.variance_x() * pairs.variance_y();
   if (!(spread > 0)) return prior;
   const double r = std::clamp(pairs.covariance() / std::sqrt(spread), 0.0, 1.0);
+  // Only the best were promoted, so the pairs span a narrower range of low scores than all trials
+  // do, which makes their correlation too small. Thorndike's case 2 undoes that.
   const double narrowed = std::min(1.0, pairs.variance_x() / all.variance_x());
   const double corrected = r == 0 ? 0 : r / std::sqrt(r * r + narrowed * (1 - r * r));
+  // As if kPriorPairs further pairs had agreed as much as `prior` says.
   return (pairs.n * corrected + kPriorPairs * prior) / (pairs.n + kPriorPairs);
 }
 

@@ -1,4 +1,4 @@
-// RungTable: a history seen from the rungs of a Study whose trials pause (schedule.h).
+// RungTable: a history seen from the rungs of a Study whose trials pause (promotion.h).
 //
 // Losses are values of the first objective turned so that less is better; infinite where not finite
 // or, of a result, infeasible. Immutable; safe to share between threads.
@@ -41,6 +41,8 @@ class RungTable {
   bool waits(std::int64_t trial, const Stage& stage) const;
   // Whether it is on its way to that rung.
   bool runs(std::int64_t trial, const Stage& stage) const;
+  // Whether any trial is; `stages` has one for each.
+  bool any_runs(const std::vector<Stage>& stages) const;
   // Whether its way there has ended without a value to compare: nothing more will come of it.
   bool is_silent(std::int64_t trial, const Stage& stage) const;
 
@@ -72,8 +74,6 @@ class RungTable {
 // Normal scores of ascending values, by place: equal ones share the mean of their places.
 std::vector<double> normal_scores(const std::vector<RungTable::Entry>& entries);
 
-// The steps of the rungs of a Study whose trials pause; a single one where they do not.
-std::vector<std::int64_t> ladder_of(const Problem& problem);
 // "1, 3, 9", for people.
 std::string list_steps(const std::vector<std::int64_t>& steps);
 

@@ -23,7 +23,7 @@ struct Question {
 };
 
 // "asha: rung 1 (step 3): ", and a value in it.
-std::string opening(const std::string& rule, const Judgement& judgement, const Question& question);
+std::string opening(api::StoppingKind rule, const Judgement& judgement, const Question& question);
 std::string value_text(const Question& question, double loss);
 
 // One point of the learning curve of the trial that is judged, or of another one.

@@ -95,7 +95,7 @@ void judge_patience(const Question& question, const api::EarlyStopping& rules, J
     best = std::min(best, point.loss);
   }
   if (without >= rules.patience) out.verdict = Verdict::kStop;
-  out.reason = opening("patience", out, question) + std::to_string(without) +
+  out.reason = opening(api::StoppingKind::kPatience, out, question) + std::to_string(without) +
                " reports without an improvement on " + value_text(question, best) + ", " +
                std::to_string(rules.patience) + " end a trial";
 }
@@ -104,13 +104,14 @@ void judge_threshold(const Question& question, const api::EarlyStopping& rules, 
   const double limit = rules.threshold.value_or(question.sign * kWorstLoss);
   const bool worse = question.loss > question.sign * limit || question.loss == kWorstLoss;
   if (worse) out.verdict = Verdict::kStop;
-  out.reason = opening("threshold", out, question) + value_text(question, question.loss) + " is " +
-               (worse ? "" : "not ") + "worse than " + Json(limit).dump();
+  out.reason = opening(api::StoppingKind::kThreshold, out, question) +
+               value_text(question, question.loss) + " is " + (worse ? "" : "not ") +
+               "worse than " + Json(limit).dump();
 }
 
 void judge_curve(const Question& question, const api::EarlyStopping& rules, std::int64_t last_step,
                  Judgement& out) {
-  const std::string at = opening("curve", out, question);
+  const std::string at = opening(api::StoppingKind::kCurve, out, question);
   const std::vector<double> results = results_of_others(question);
   const auto needed = static_cast<std::size_t>(std::max(rules.min_trials, rules.top));
   if (results.size() < needed) {

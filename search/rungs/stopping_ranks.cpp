@@ -118,7 +118,8 @@ double quantile(std::vector<double> values, double share) {
 void judge_asha(const Question& question, double reduction_factor, Judgement& out) {
   if (question.loss == kWorstLoss) {
     out.verdict = Verdict::kStop;
-    out.reason = opening("asha", out, question) + "its objective has no finite value";
+    out.reason =
+        opening(api::StoppingKind::kAsha, out, question) + "its objective has no finite value";
     return;
   }
   const std::vector<Placed> values = values_at_step(question);
@@ -127,7 +128,8 @@ void judge_asha(const Question& question, double reduction_factor, Judgement& ou
       static_cast<std::size_t>(std::max(1.0, std::floor(recorded / reduction_factor)));
   const bool among_best = Placed{question.outside, question.loss} <= values[go_on - 1];
   if (!among_best) out.verdict = Verdict::kStop;
-  out.reason = opening("asha", out, question) + value_text(question, question.loss) +
+  out.reason = opening(api::StoppingKind::kAsha, out, question) +
+               value_text(question, question.loss) +
                (question.outside ? ", outside a constraint so far," : "") +
                (among_best ? " is" : " is not") + " among the best " + std::to_string(go_on) +
                " of " + std::to_string(values.size());
@@ -135,7 +137,7 @@ void judge_asha(const Question& question, double reduction_factor, Judgement& ou
 
 void judge_median(const Question& question, const api::EarlyStopping& rules, Judgement& out) {
   const std::vector<double> averages = running_averages(question);
-  const std::string at = opening("median", out, question);
+  const std::string at = opening(api::StoppingKind::kMedian, out, question);
   if (too_few(averages.size(), rules, at, out)) return;
   const double best = best_so_far(question);
   const double middle = quantile(averages, 0.5);
@@ -148,7 +150,7 @@ void judge_median(const Question& question, const api::EarlyStopping& rules, Jud
 
 void judge_percentile(const Question& question, const api::EarlyStopping& rules, Judgement& out) {
   const std::vector<double> others = bests_of_others(question);
-  const std::string at = opening("percentile", out, question);
+  const std::string at = opening(api::StoppingKind::kPercentile, out, question);
   if (too_few(others.size(), rules, at, out)) return;
   const double best = best_so_far(question);
   const double limit = quantile(others, rules.percentile / 100);

@@ -107,7 +107,7 @@ TEST(OutsideTruth, AshaJudgesAsThePaperSays) {
     problem.resource = {"epoch", 1, 81};
     problem.objectives[0].direction = api::Direction::kMaximize;
     api::EarlyStopping rules;
-    rules.name = "asha";
+    rules.name = api::StoppingKind::kAsha;
     rules.reduction_factor = static_cast<double>(eta);
     const std::vector<std::int64_t> steps = rung_steps(problem.algorithm, rules, problem.resource);
     PlainAsha plain;

@@ -49,9 +49,9 @@ struct GpSettings {
 std::unique_ptr<FoldingSampler> make_gp(Space space, std::int64_t seed, GpSettings settings,
                                         std::vector<api::Objective> objectives);
 
-// Evolution strategy with covariance matrix adaptation (cmaes.cpp). `population`: trials of a
-// generation; nothing = by the number of parameters. Error: too many numeric parameters, since one
-// step takes time with the third power of their number.
+// Evolution strategy with covariance matrix adaptation (cma_es_sampler.cpp). `population`: trials
+// of a generation; nothing = by the number of parameters. Error: too many numeric parameters, since
+// one step takes time with the third power of their number.
 inline constexpr std::size_t kMaxCmaesParameters = 1000;
 Result<std::unique_ptr<Sampler>> make_cmaes(Space space, std::int64_t seed,
                                             std::optional<std::int64_t> population,
@@ -66,7 +66,7 @@ std::unique_ptr<Sampler> make_nsga2(Space space, std::int64_t seed, std::int64_t
 std::unique_ptr<Sampler> make_differential_evolution(Space space, std::int64_t seed,
                                                      std::vector<api::Objective> objectives);
 
-// Random points where trials pause at rungs (schedule.h).
+// Random points where trials pause at rungs (promotion.h).
 std::unique_ptr<Sampler> make_hyperband(const Problem& problem, Space space);
 
 // Where the members of a population begin (population.h). Errors: a quantile or interval that makes

@@ -5,8 +5,8 @@
 #include <limits>
 
 #include "base/check.h"
+#include "search/rungs/promotion.h"
 #include "search/rungs/rung_table.h"
-#include "search/rungs/schedule.h"
 #include "search/testing/problems.h"
 
 namespace fettle::search::testing {
@@ -141,7 +141,7 @@ class Trainer {
           const auto trial = static_cast<std::size_t>(promotion->trial);
           CHECK(std::count(running_.begin(), running_.end(), trial) == 0, "it is paused");
           history.stages[trial] = promotion->stage;
-          begin(trial, " goes on until ", promotion->stage.until_step);
+          begin(trial, " resumes until ", promotion->stage.until_step);
           continue;
         }
       }

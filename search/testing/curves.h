@@ -1,5 +1,5 @@
 // Learning curves made up for tests and measurements, and workers that train along them under
-// whatever a Problem says of who goes on. One tick is one step of every worker, so there is nothing
+// whatever a Problem says of promotions. One tick is one step of every worker, so there is nothing
 // random about it.
 #pragma once
 
@@ -46,7 +46,7 @@ struct Training {
   };
   std::vector<Best> bests;
   std::int64_t steps = 0;        // trained in all
-  std::vector<std::string> log;  // "3 begins until 1", "3 goes on until 3"
+  std::vector<std::string> log;  // "3 begins until 1", "3 resumes until 3"
 };
 // Trains with `workers` at once until `ticks` ticks have passed or nothing is left to do.
 Training train(const Problem& problem, const Curves& loss, std::int64_t workers,

@@ -7,8 +7,8 @@
 
 #include "base/philox.h"
 #include "search/rungs/population.h"
+#include "search/rungs/promotion.h"
 #include "search/rungs/rung_table.h"
-#include "search/rungs/schedule.h"
 #include "search/testing/problems.h"
 
 namespace fettle::search::testing {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <string_view>
 
+#include "api/names.h"
 #include "base/check.h"
 
 namespace fettle::search::testing {
@@ -185,14 +186,21 @@ Problem problem_of(std::vector<api::Parameter> parameters, std::string algorithm
   out.objectives = {{"loss", api::Direction::kMinimize, {}, api::Take::kLast}};
   out.algorithm.cost_aware = algorithm.ends_with(kCounting);
   if (out.algorithm.cost_aware) algorithm.resize(algorithm.size() - kCounting.size());
-  out.algorithm.name = std::move(algorithm);
+  out.algorithm.name = *api::from_string<api::AlgorithmKind>(algorithm);
   out.algorithm.seed = seed;
   return out;
 }
 
+bool is_population(const std::string& algorithm) {
+  const auto kind = api::from_string<api::AlgorithmKind>(algorithm);  // none: "gp_cost"
+  return kind && api::traits(*kind).population;
+}
+
 std::vector<std::string> searching_samplers() {
-  std::vector<std::string> names = sampler_names();
-  std::erase(names, "schedule");
+  std::vector<std::string> names;
+  for (const api::AlgorithmTraits& algorithm : api::all_algorithms()) {
+    if (!algorithm.replays) names.emplace_back(algorithm.name);
+  }
   return names;
 }
 

@@ -45,6 +45,9 @@ std::vector<Json> enumerate(const std::vector<api::Parameter>& parameters);
 Problem problem_of(std::vector<api::Parameter> parameters, std::string algorithm,
                    std::int64_t seed = 1);
 
+// Whether its trials are members of a population, which may begin alike.
+bool is_population(const std::string& algorithm);
+
 // Names of the samplers that can search any space: all but the replay of a schedule.
 std::vector<std::string> searching_samplers();
 // And those that count costs.

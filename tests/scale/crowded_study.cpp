@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "api/names.h"
 #include "api/timestamp.h"
 #include "search/space/fingerprint.h"
 #include "search/study_problem.h"
@@ -105,7 +106,7 @@ api::Study crowded_study(const std::string& algorithm, std::int64_t ended, std::
   width.min = 32;
   width.max = 64;
   study.spec.resource = {"epoch", 1, kSteps};
-  study.spec.algorithm.name = algorithm;
+  study.spec.algorithm.name = *api::from_string<api::AlgorithmKind>(algorithm);
   study.spec.budget.trials = ended + running + 1;
   study.spec.budget.parallelism = running;
   study.status.observed_generation = 1;

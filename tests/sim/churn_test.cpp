@@ -45,7 +45,8 @@ class Churn {
     for (int i = 0; i < studies; ++i) {
       api::Study study = digits_study();
       study.metadata.name = "digits-" + std::to_string(i);
-      study.spec.algorithm.name = i % 2 == 0 ? "random" : "tpe";
+      study.spec.algorithm.name =
+          i % 2 == 0 ? api::AlgorithmKind::kRandom : api::AlgorithmKind::kTpe;
       study.spec.budget.trials = 4;
       study.spec.ttl_after_finished = 3'600;
       CHECK(store_.create_study(study).ok(), "the Study could not be created");

@@ -67,7 +67,7 @@ class ElasticTrace {
     study_.spec.budget.parallelism = 8;
     study_.spec.resource = {"epoch", 1, 27};
     study_.spec.early_stopping = api::EarlyStopping{};
-    study_.spec.early_stopping->name = "asha";
+    study_.spec.early_stopping->name = api::StoppingKind::kAsha;
     CHECK(store_.create_study(study_).ok(), "the Study could not be created");
   }
 

@@ -46,10 +46,11 @@ TEST(Manager, ARunThatCanNeverStartIsAFailureOfItsTrialInTheWordsOfWhoRefused) {
 TEST(Manager, AStudyThatNoSamplerTakesFailsAndSaysWhy) {
   Simulation simulation(digits_study(), all_finish);
   api::Study study = digits_study();
-  study.spec.algorithm.name = "clairvoyance";
+  study.spec.algorithm.name = api::AlgorithmKind::kTpe;
+  study.spec.algorithm.candidates = 0;
   simulation.store().put_study(study);  // stored under other rules
   simulation.run_to_end();
-  EXPECT_THAT(failure_of(simulation.study().status.conditions), HasSubstr("clairvoyance"));
+  EXPECT_THAT(failure_of(simulation.study().status.conditions), HasSubstr("candidates"));
   EXPECT_EQ(simulation.store().trials_created(), 0);
 }
 

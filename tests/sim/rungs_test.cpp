@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "api/names.h"
 #include "core/conditions.h"
 #include "core/history.h"
 #include "core/replay.h"
@@ -45,10 +46,11 @@ api::Study study_of(const SearchCase& search) {
   study.spec.resource.min = 3;
   study.spec.budget.trials = 9;
   study.spec.budget.parallelism = 3;
-  study.spec.algorithm.name = search.algorithm;
+  study.spec.algorithm.name = *api::from_string<api::AlgorithmKind>(search.algorithm);
   study.spec.algorithm.startup_trials = 3;
   if (!search.early_stopping.empty()) {
-    study.spec.early_stopping = api::EarlyStopping{.name = search.early_stopping};
+    study.spec.early_stopping =
+        api::EarlyStopping{.name = *api::from_string<api::StoppingKind>(search.early_stopping)};
     study.spec.early_stopping->promote = search.promote;
   }
   return study;

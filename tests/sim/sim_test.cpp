@@ -86,7 +86,7 @@ TEST(Simulation, BadDaysAreSurvived) {
 
 TEST(Simulation, WhateverIsWrittenSurvivesItsDocument) {
   api::Study study = digits_study();
-  study.spec.early_stopping = api::EarlyStopping{.name = "asha"};
+  study.spec.early_stopping = api::EarlyStopping{.name = api::StoppingKind::kAsha};
   Simulation simulation(study, bad_days);
   simulation.store().check_documents();
   simulation.run_to_end();
@@ -96,7 +96,7 @@ TEST(Simulation, WhateverIsWrittenSurvivesItsDocument) {
 TEST(Simulation, AshaStopsThePoorOnes) {
   api::Study study = digits_study();
   study.spec.budget.trials = 27;
-  study.spec.early_stopping = api::EarlyStopping{.name = "asha"};
+  study.spec.early_stopping = api::EarlyStopping{.name = api::StoppingKind::kAsha};
   Simulation simulation(study, all_finish);
   simulation.run_to_end();
   const api::TrialCounts counts = simulation.study().status.trials;
@@ -109,7 +109,7 @@ TEST(Simulation, AshaStopsThePoorOnes) {
 TEST(Simulation, TrialsPauseAtRungsAndTheBestGoOnFromTheirCheckpoints) {
   api::Study study = digits_study();
   study.spec.budget.trials = 12;
-  study.spec.algorithm.name = "hyperband";
+  study.spec.algorithm.name = api::AlgorithmKind::kHyperband;
   Simulation simulation(study, all_finish);
   simulation.run_to_end();
   const api::StudyStatus status = simulation.study().status;
@@ -135,7 +135,7 @@ TEST(Simulation, TrialsPauseAtRungsAndTheBestGoOnFromTheirCheckpoints) {
 TEST(Simulation, APopulationKeepsItsSizeAndItsBest) {
   api::Study study = digits_study();
   study.spec.budget.trials = 8;
-  study.spec.algorithm.name = "pbt";
+  study.spec.algorithm.name = api::AlgorithmKind::kPbt;
   study.spec.algorithm.interval = 3;
   Simulation simulation(study, all_finish);
   simulation.run_to_end();
@@ -204,18 +204,19 @@ std::vector<CrashCase> crash_cases() {
   api::Study in_turn = digits_study();
   in_turn.spec.budget.parallelism = 1;
   in_turn.spec.budget.trials = 8;
-  in_turn.spec.algorithm.name = "tpe";
+  in_turn.spec.algorithm.name = api::AlgorithmKind::kTpe;
   in_turn.spec.algorithm.startup_trials = 3;
-  in_turn.spec.early_stopping = api::EarlyStopping{.name = "median", .min_trials = 2};
+  in_turn.spec.early_stopping =
+      api::EarlyStopping{.name = api::StoppingKind::kMedian, .min_trials = 2};
   // Trials that pause and are promoted.
   api::Study climbing = in_turn;
   climbing.spec.early_stopping.reset();
-  climbing.spec.algorithm.name = "bohb";
+  climbing.spec.algorithm.name = api::AlgorithmKind::kBohb;
   // Trials that take over from others.
   api::Study population = in_turn;
   population.spec.early_stopping.reset();
   population.spec.algorithm = {};
-  population.spec.algorithm.name = "pbt";
+  population.spec.algorithm.name = api::AlgorithmKind::kPbt;
   population.spec.algorithm.interval = 3;
   population.spec.budget.trials = 4;
   // What is known before the first trial is written down before it.
@@ -267,7 +268,7 @@ INSTANTIATE_TEST_SUITE_P(Simulation, CrashAtEveryWrite, testing::ValuesIn(crash_
 
 TEST(Simulation, ACrashAtEveryWriteUnderAshaKeepsTheInvariants) {
   api::Study study = digits_study();
-  study.spec.early_stopping = api::EarlyStopping{.name = "asha"};
+  study.spec.early_stopping = api::EarlyStopping{.name = api::StoppingKind::kAsha};
   Simulation undisturbed(study, bad_days);
   undisturbed.run_to_end();
   for (std::int64_t k = 1; k <= undisturbed.faults().writes(); k += 3) {

@@ -10,7 +10,7 @@
 #include "core/conditions.h"
 #include "core/history.h"
 #include "core/problem.h"
-#include "search/rungs/schedule.h"
+#include "search/rungs/promotion.h"
 
 namespace fettle::sim {
 
@@ -52,7 +52,7 @@ api::Study digits_study() {
   x.max = 1;
   study.spec.parameters = {x};
   study.spec.resource = {"epoch", 1, 9};
-  study.spec.algorithm.name = "random";
+  study.spec.algorithm.name = api::AlgorithmKind::kRandom;
   study.spec.algorithm.seed = 7;
   study.spec.budget.trials = 12;
   study.spec.budget.parallelism = 4;

@@ -38,7 +38,7 @@ class StudyControllerTest : public testing::Test {
  protected:
   StudyControllerTest() : store_(faults_), runs_(faults_, clock_, all_finish, digits_curve) {
     api::Study study = digits_study();
-    study.spec.algorithm.name = "tpe";
+    study.spec.algorithm.name = api::AlgorithmKind::kTpe;
     study.spec.algorithm.startup_trials = 1;
     CHECK(store_.create_study(study).ok(), "the Study could not be created");
     CHECK(reconcile().ok(), "no trials were created");

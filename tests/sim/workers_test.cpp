@@ -36,7 +36,7 @@ class WorkersTest : public testing::Test {
     for (const std::string& name : names) {
       api::Study study = digits_study();
       study.metadata.name = name;
-      study.spec.algorithm.name = "tpe";
+      study.spec.algorithm.name = api::AlgorithmKind::kTpe;
       study.spec.algorithm.startup_trials = 3;
       CHECK(store_.create_study(study).ok(), "a Study could not be created");
     }

@@ -19,7 +19,7 @@
 #include "runtime/local/run/recorded_run.h"
 #include "runtime/local/run/run_command.h"
 #include "runtime/local/run/workers.h"
-#include "runtime/trial_file.h"
+#include "runtime/make_trial_file.h"
 
 namespace fettle::local {
 namespace {

@@ -12,7 +12,7 @@
 #include "base/file.h"
 #include "core/names.h"
 #include "runtime/local/testing/process_test.h"
-#include "runtime/trial_file.h"
+#include "runtime/make_trial_file.h"
 
 namespace fettle::local {
 namespace {

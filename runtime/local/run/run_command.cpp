@@ -7,12 +7,12 @@
 #include <string_view>
 
 #include "api/parameter_env.h"
+#include "api/pod_template.h"
 #include "api/quantity.h"
 #include "api/resolve.h"
 #include "runtime/local/run/expand.h"
 #include "runtime/local/run/gpus.h"
 #include "runtime/metric_lines.h"
-#include "runtime/pod_template.h"
 
 namespace fettle::local {
 namespace {
@@ -106,7 +106,7 @@ Status check_container(const Json& container) {
 }
 
 Status check_template(const Json& pod_template) {
-  const Json* const container = runtime::trial_container(pod_template);
+  const Json* const container = api::trial_container(pod_template);
   if (container == nullptr) {
     return invalid("spec.trial.template: expected spec.containers with one container");
   }
@@ -262,7 +262,7 @@ Result<RunCommand> make_command(const api::Study& study, const api::Trial& trial
   if (study.spec.trial.trainer) {
     out.arguments = {trainer};
   } else {
-    fill_from_container(*runtime::trial_container(study.spec.trial.pod_template), out);
+    fill_from_container(*api::trial_container(study.spec.trial.pod_template), out);
   }
   FETTLE_TRY(check_no_nul(out));
   return out;
@@ -273,7 +273,7 @@ double cores_per_trial(const api::Study& study) {
   if (trial.trainer) {
     return static_cast<double>(std::max<std::int64_t>(trial.trainer->training.threads, 1));
   }
-  const Json* const container = runtime::trial_container(trial.pod_template);
+  const Json* const container = api::trial_container(trial.pod_template);
   if (container == nullptr) return 1;
   const auto request = quantity(*container, "requests", "cpu");
   const auto limit = quantity(*container, "limits", "cpu");
@@ -281,7 +281,7 @@ double cores_per_trial(const api::Study& study) {
 }
 
 std::int64_t memory_per_trial(const api::Study& study) {
-  const Json* const container = runtime::trial_container(study.spec.trial.pod_template);
+  const Json* const container = api::trial_container(study.spec.trial.pod_template);
   if (study.spec.trial.trainer || container == nullptr) return 0;
   const auto limit = quantity(*container, "limits", "memory");
   const double bytes = quantity(*container, "requests", "memory").value_or(limit.value_or(0));

@@ -33,7 +33,7 @@ struct Layout {
   std::string trial_file(const std::string& trial, std::int64_t run) const;
   std::string log_file(const std::string& trial, std::int64_t run) const;
   std::string outcome_file(const std::string& trial, std::int64_t run) const;
-  std::string checkpoint_root() const;  // of all trials: runtime/trial_file.h
+  std::string checkpoint_root() const;  // of all trials: runtime/make_trial_file.h
 };
 
 // `root` may be relative to the working directory (".fettle").

@@ -22,8 +22,9 @@
 #include <string>
 #include <vector>
 
+#include "api/names.h"
+#include "search/rungs/promotion.h"
 #include "search/rungs/rung_table.h"
-#include "search/rungs/schedule.h"
 #include "search/testing/curves.h"
 #include "search/testing/problems.h"
 
@@ -70,11 +71,10 @@ Problem problem_for(const std::string& name, const CurveProblem& curves, std::ui
   out.parallelism = kWorkers;
   if (plus == std::string::npos) return out;
   out.early_stopping.emplace();
-  out.early_stopping->name = name.substr(plus + 1);
-  if (out.early_stopping->name == "promote") {
-    out.early_stopping->name = "asha";
-    out.early_stopping->promote = true;
-  }
+  const std::string rule = name.substr(plus + 1);
+  out.early_stopping->promote = rule == "promote";
+  out.early_stopping->name =
+      api::from_string<api::StoppingKind>(rule).value_or(api::StoppingKind::kAsha);
   return out;
 }
 

@@ -1,11 +1,11 @@
-// What the numbers of a report are called: the one list of them. docs/trainer.md says what each is,
-// and a test that it says so of all.
+// What the built-in trainer calls the numbers of a report: the one list of them. docs/trainer.md
+// says what each is, and a test that it says so of all.
 #pragma once
 
 #include "api/display.h"
 #include "api/report.h"
 
-namespace fettle::trainer::metric {
+namespace fettle::api::metric {
 
 // Results.
 inline constexpr const char* kLoss = "loss";
@@ -18,8 +18,8 @@ inline constexpr const char* kTestAccuracy = "test_accuracy";
 inline constexpr const char* kDivergedEpoch = "diverged_epoch";
 
 // Speed.
-inline constexpr const char* kImages = api::kImagesPerSecond.name;
-inline constexpr const char* kTokens = api::kTokensPerSecond.name;
+inline constexpr const char* kImages = kImagesPerSecond.name;
+inline constexpr const char* kTokens = kTokensPerSecond.name;
 inline constexpr const char* kStepMedian = "step_ms_median";
 inline constexpr const char* kStepP95 = "step_ms_p95";
 inline constexpr const char* kStepP99 = "step_ms_p99";
@@ -78,4 +78,4 @@ inline constexpr const char* kAll[] = {kLoss,
                                        kLossScale,
                                        kSkippedSteps};
 
-}  // namespace fettle::trainer::metric
+}  // namespace fettle::api::metric

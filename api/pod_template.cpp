@@ -1,9 +1,7 @@
-#include "runtime/pod_template.h"
+#include "api/pod_template.h"
 
-namespace fettle::runtime {
+namespace fettle::api {
 namespace {
-
-constexpr const char* kTrainer = "trainer";
 
 // One body for const and mutable templates.
 template <class J>
@@ -15,7 +13,7 @@ J* find_trial_container(J& pod_template) {
   }
   for (J& container : containers->as_array()) {
     const Json* const name = container.find("name");
-    if (name != nullptr && *name == Json(kTrainer)) return &container;
+    if (name != nullptr && *name == Json(kTrialContainer)) return &container;
   }
   return &containers->as_array().front();
 }
@@ -25,4 +23,4 @@ J* find_trial_container(J& pod_template) {
 const Json* trial_container(const Json& pod_template) { return find_trial_container(pod_template); }
 Json* trial_container(Json& pod_template) { return find_trial_container(pod_template); }
 
-}  // namespace fettle::runtime
+}  // namespace fettle::api

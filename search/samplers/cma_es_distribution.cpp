@@ -1,4 +1,4 @@
-#include "search/samplers/cma_es.h"
+#include "search/samplers/cma_es_distribution.h"
 
 #include <Eigen/Eigenvalues>
 #include <algorithm>
@@ -174,6 +174,7 @@ VectorXd CmaEs::adopt(const VectorXd& known, Random& random) const {
   const auto n = static_cast<double>(known.size());
   const VectorXd step = (position - mean_).cwiseQuotient(stretch_) / sigma_;
   const double length = whiten(step).norm();
+  // A position from far away is pulled in to the length that the tutorial injects at most.
   const double longest = std::sqrt(n) + 2 * n / (n + 2);
   if (length > longest) position = mean_ + (longest / length) * (position - mean_);
   return into_bounds(std::move(position));
@@ -204,30 +205,36 @@ void CmaEs::update(const std::vector<RankedPosition>& generation) {
     const double weight = weights[static_cast<std::size_t>(i)];
     scaled[i] = weight >= 0 ? weight : weight * n / (whiten(steps.col(i)).squaredNorm() + kTiny);
   }
-  mean_ += sigma_ * path_step;
+  mean_ += sigma_ * path_step;  // eq. 42
   adapt_step_size(path_step, strategy.selected);
 
   const double decay = (strategy.selected + 2) / (n + strategy.selected + 5);
   const double correction =
       std::sqrt(1 - std::pow(1 - decay, 2 * (static_cast<double>(generations_) + 1)));
+  // The tutorial's h_sigma. While the path of the step size is long, sigma is still growing; the
+  // covariance path then takes no step, or the longest axis would grow too fast.
   const bool steady = sigma_path_.norm() / correction < (1.4 + 2 / (n + 1)) * expected_length(n);
   const double path = strategy.path_decay;
   covariance_path_ *= 1 - path;
   if (steady) covariance_path_ += std::sqrt(path * (2 - path) * strategy.selected) * path_step;
+  // A path without its step has too little variance; C keeps this much more of its old value.
   const double lost = steady ? 0 : path * (2 - path);
   double sum = 0;
   for (const double weight : weights) sum += weight;
+  // Eq. 47: old value, rank-one update along the path, rank-mu update along the ranked steps.
   covariance_ *= 1 + strategy.rank_one * lost - strategy.rank_one - strategy.rank_mu * sum;
   covariance_ += strategy.rank_one * covariance_path_ * covariance_path_.transpose();
   covariance_ += strategy.rank_mu * steps * scaled.asDiagonal() * steps.transpose();
   decompose();
+  // A discrete axis may have become so narrow that only one cell is ever drawn.
   for (Index i = 0; i < mean_.size(); ++i) {
     if (axes_[static_cast<std::size_t>(i)]->continuous()) continue;
     correct_margin(i, 1 / (n * static_cast<double>(count)));
   }
 }
 
-// Longer steps if the last ones went the same way, shorter ones if they cancelled each other.
+// Longer steps if the last ones went the same way, shorter ones if they cancelled each other: the
+// path is compared with the length it would have, were the steps random (eqs. 43 and 44).
 void CmaEs::adapt_step_size(const VectorXd& path_step, double selected) {
   const auto n = static_cast<double>(mean_.size());
   const double decay = (selected + 2) / (n + selected + 5);
@@ -251,18 +258,22 @@ void CmaEs::correct_margin(Index axis, double margin) {
   double below = normal_cdf((low - mean_[axis]) / width);
   double above = normal_cdf((mean_[axis] - high) / width);
   const double within = 1 - (below + above);
+  // The mean lies in an outermost cell: its only neighbour gets the margin by moving the mean.
   if (std::max(below, above) > 0.5) {
     if (std::min(below, above) >= margin) return;
     const double side = mean_[axis] < high ? -1 : 1;
     mean_[axis] = high - side * width * normal_quantile(margin);
     return;
   }
+  // Otherwise raise both sides to half the margin, and take what that adds to the total back from
+  // whatever a side has above it.
   below = std::max(below, margin / 2);
   above = std::max(above, margin / 2);
   const double total = below + within + above;
   const double excess = (1 - total) / (total - 1.5 * margin);
   below = std::clamp(below + excess * (below - margin / 2), kSmallestShare, 0.5 - kSmallestShare);
   above = std::clamp(above + excess * (above - margin / 2), kSmallestShare, 0.5 - kSmallestShare);
+  // The stretch and the mean for which exactly these probabilities lie below and above.
   const double down = -normal_quantile(below);
   const double up = -normal_quantile(above);
   stretch_[axis] = (high - low) / ((down + up) * sigma_ * std::sqrt(covariance_(axis, axis)));

@@ -1,11 +1,9 @@
-#include "search/rungs/schedule.h"
+#include "search/rungs/halving.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "api/names.h"
-#include "base/check.h"
-#include "search/rungs/population.h"
 #include "search/rungs/rung_table.h"
 
 namespace fettle::search {
@@ -16,13 +14,13 @@ constexpr std::size_t kMaxRungs = 100;
 // However well the lowest rungs predict, and however badly, every bracket keeps a share.
 constexpr double kLeastTrust = 0.05;
 constexpr double kMostTrust = 0.95;
-// So much of the work goes to trials that no rung decides on. Where early values tell, little is
-// lost by it; where they mislead, it finds that out (these trials are not selected by what is to be
-// examined), and it is what the search then goes by.
+// This share of the work goes to trials that no rung decides on. Where early values are telling,
+// little is lost by it. Where they mislead, these trials show it, since they were not selected by
+// the values that are examined, and the search then relies on them.
 constexpr double kHedge = 0.25;
 
 double reduction_factor(const Problem& problem) {
-  if (api::pauses_trials(problem.algorithm.name)) return problem.algorithm.reduction_factor;
+  if (api::traits(problem.algorithm.name).halves) return problem.algorithm.reduction_factor;
   return problem.early_stopping->reduction_factor;
 }
 
@@ -104,24 +102,11 @@ std::optional<Promotion> promote_from(const RungTable& table, const History& his
   return std::nullopt;
 }
 
-bool any_runs(const RungTable& table, const History& history) {
-  for (std::size_t trial = 0; trial < history.stages.size(); ++trial) {
-    if (table.runs(static_cast<std::int64_t>(trial), history.stages[trial])) return true;
-  }
-  return false;
-}
-
-RungTable table_of(const Problem& problem, const History& history) {
-  CHECK(history.stages.size() == history.trials.size(), "each trial has a stage");
-  return {problem, history, ladder_of(problem)};
-}
-
 }  // namespace
 
-bool promotes(const Problem& problem) {
-  if (api::replaces_trials(problem.algorithm.name)) return population_ladder(problem).size() > 1;
+bool halves(const Problem& problem) {
   if (problem.resource.min >= problem.resource.max) return false;
-  if (api::pauses_trials(problem.algorithm.name)) return true;
+  if (api::traits(problem.algorithm.name).halves) return true;
   return problem.early_stopping && problem.early_stopping->promote;
 }
 
@@ -146,22 +131,20 @@ std::int64_t bracket_size(std::int64_t rung, std::int64_t rungs, double reductio
   return rounds * std::llround(std::pow(reduction_factor, static_cast<double>(above)));
 }
 
-std::vector<std::int64_t> ladder_of(const Problem& problem) {
-  if (api::replaces_trials(problem.algorithm.name)) return population_ladder(problem);
-  if (!promotes(problem)) return {problem.resource.max};
+std::vector<std::int64_t> halving_ladder(const Problem& problem) {
   return rung_ladder(problem.resource, reduction_factor(problem));
 }
 
-std::vector<Stage> first_stages(const Problem& problem, const History& history, std::size_t n) {
-  if (api::replaces_trials(problem.algorithm.name)) return first_members(problem, history, n);
-  const std::vector<std::int64_t> steps = ladder_of(problem);
+std::vector<Stage> halving_stages(const Problem& problem, const RungTable& table,
+                                  const History& history, std::size_t n) {
+  const std::vector<std::int64_t> steps = halving_ladder(problem);
   const double eta = reduction_factor(problem);
   std::vector<double> shares(steps.size(), 0);
   shares[0] = 1;  // asha: a single bracket
-  if (problem.algorithm.name == "hyperband") {
+  if (problem.algorithm.name == api::AlgorithmKind::kHyperband) {
     shares = equal_work(steps, eta);
-  } else if (api::pauses_trials(problem.algorithm.name)) {
-    shares = trusted_work(table_of(problem, history), steps, eta);
+  } else if (api::traits(problem.algorithm.name).halves) {
+    shares = trusted_work(table, steps, eta);
   }
   std::vector<Stage> out;
   for (const std::size_t bracket : in_proportion(shares, history.stages, n)) {
@@ -171,9 +154,8 @@ std::vector<Stage> first_stages(const Problem& problem, const History& history, 
   return out;
 }
 
-std::optional<Promotion> next_promotion(const Problem& problem, const History& history, bool last) {
-  if (api::replaces_trials(problem.algorithm.name)) return next_to_go_on(problem, history, last);
-  const RungTable table = table_of(problem, history);
+std::optional<Promotion> next_halving(const Problem& problem, const RungTable& table,
+                                      const History& history, bool last) {
   const double eta = reduction_factor(problem);
   const auto promote = [&](auto&& places_of) -> std::optional<Promotion> {
     for (std::int64_t rung = table.rungs() - 2; rung >= 0; --rung) {
@@ -186,18 +168,14 @@ std::optional<Promotion> next_promotion(const Problem& problem, const History& h
     return static_cast<std::size_t>(std::floor(static_cast<double>(entries) / eta));
   };
   if (auto promotion = promote(share)) return promotion;
-  if (!last || any_runs(table, history)) return std::nullopt;
+  if (!last || table.any_runs(history.stages)) return std::nullopt;
   const auto at_least_one = [&](std::size_t entries) {
     return std::max<std::size_t>(1, share(entries));
   };
   if (auto promotion = promote(at_least_one)) return promotion;
-  // Whoever was better has failed since. With one at the end it is enough.
+  // Those that were better have failed since. One trial at the end is enough.
   if (!table.at(table.rungs() - 1).empty()) return std::nullopt;
   return promote([](std::size_t entries) { return entries; });
-}
-
-bool any_runs(const Problem& problem, const History& history) {
-  return any_runs(table_of(problem, history), history);
 }
 
 }  // namespace fettle::search

@@ -1,4 +1,4 @@
-#include "runtime/trial_file.h"
+#include "runtime/make_trial_file.h"
 
 #include "api/names.h"
 #include "api/resolve.h"

@@ -1,11 +1,12 @@
 // Rungs, brackets and promotions, by hand-worked tables.
-#include "search/rungs/schedule.h"
+#include "search/rungs/promotion.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 
+#include "search/rungs/halving.h"
 #include "search/rungs/rung_model.h"
 #include "search/rungs/rung_table.h"
 #include "search/testing/problems.h"
@@ -25,7 +26,7 @@ Problem problem_on(std::string algorithm, std::int64_t min, std::int64_t max) {
 Problem asha_on(std::int64_t min, std::int64_t max) {
   Problem out = problem_on("random", min, max);
   out.early_stopping.emplace();
-  out.early_stopping->name = "asha";
+  out.early_stopping->name = api::StoppingKind::kAsha;
   out.early_stopping->promote = true;
   return out;
 }

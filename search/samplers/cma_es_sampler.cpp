@@ -1,5 +1,5 @@
-// CMA-ES as a sampler: numeric parameters by CmaEs (cma_es.h), parameters whose values have no
-// order by CategoricalDistribution.
+// CMA-ES as a sampler: numeric parameters by CmaEs (cma_es_distribution.h), parameters whose values
+// have no order by CategoricalDistribution.
 //
 // Asynchronous: any number of trials is drawn from the distribution in force. It learns when as
 // many results as a generation has are there, whichever trials they are of, so that results out of
@@ -23,7 +23,7 @@
 #include "search/fold.h"
 #include "search/maths/ranking.h"
 #include "search/samplers/categorical_distribution.h"
-#include "search/samplers/cma_es.h"
+#include "search/samplers/cma_es_distribution.h"
 #include "search/samplers/samplers.h"
 
 namespace fettle::search {

@@ -1,0 +1,118 @@
+// The study line of the suggest protocol (suggest.h) as a struct with a field list (api/field.h).
+// Algorithm, resource and early stopping are those of a Study and share its lists, so bounds cannot
+// drift; their names are spelt with underscores here. A space has no limits but those of the
+// search.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "api/names.h"
+#include "api/study.h"
+#include "api/study_fields.h"
+#include "base/json.h"
+
+namespace fettle::cli {
+
+enum class VariableType { kFloat, kInt, kCategorical, kBool };
+enum class Aim { kMinimize, kMaximize };
+
+}  // namespace fettle::cli
+
+namespace fettle::api {
+
+template <>
+std::span<const EnumName<cli::VariableType>> enum_names();
+template <>
+std::span<const EnumName<cli::Aim>> enum_names();
+
+}  // namespace fettle::api
+
+namespace fettle::cli {
+
+inline constexpr std::size_t kMostEntries = 1'000'000;  // of a list; a line is shorter anyway
+inline constexpr std::size_t kAnyLength = 16U << 20U;   // bytes of a line
+
+struct VariableCondition {
+  std::string param;
+  std::vector<Json> in;
+};
+
+// A parameter, as clients name its fields.
+struct Variable {
+  std::string name;
+  VariableType type = VariableType::kFloat;
+  double low = 0;
+  double high = 0;
+  bool log = false;
+  std::optional<double> step;
+  std::vector<Json> choices;
+  std::optional<VariableCondition> when;
+};
+
+struct SuggestRequest {
+  std::string name;
+  std::int64_t max_trials = 0;  // 0 = no limit known
+  std::int64_t parallel = 0;    // 0 = not known
+  std::optional<double> max_cost;
+  std::optional<Aim> direction;
+  std::optional<std::vector<Aim>> directions;
+  api::Algorithm algorithm;
+  api::Resource resource{"step", 1, 0};  // max 0: as min
+  std::optional<api::EarlyStopping> early_stopping;
+  std::vector<Variable> space;
+};
+
+template <class Visitor, api::Like<VariableCondition> T>
+void visit_fields(Visitor& v, T& c) {
+  v.field("param", c.param, "Name of a parameter declared earlier.",
+          api::text(0, kAnyLength).needed());
+  v.field("in", c.in, "Values of that parameter for which this one exists.",
+          api::list(0, kMostEntries).needed());
+}
+
+template <class Visitor, api::Like<Variable> T>
+void visit_fields(Visitor& v, T& c) {
+  constexpr std::string_view kNumeric = "type float or int";
+  v.field("name", c.name, "Name of the parameter.", api::text(0, kAnyLength).needed());
+  v.field("type", c.type, "float, int, categorical or bool.", api::FieldRules{}.needed());
+  const bool is_numeric = c.type == VariableType::kFloat || c.type == VariableType::kInt;
+  const api::FieldRules bound =
+      api::number(-api::kLargestBound, api::kLargestBound).only_if(is_numeric, kNumeric);
+  v.field("low", c.low, "Smallest value, included.", bound.needed());
+  v.field("high", c.high, "Largest value, included.", bound.needed());
+  v.field("log", c.log, "Whether the scale is logarithmic.",
+          api::FieldRules{}.only_if(is_numeric, kNumeric));
+  v.field("step", c.step, "Distance between values.", bound);
+  v.field("choices", c.choices, "Values to choose from.",
+          api::list(0, kMostEntries)
+              .needed()
+              .only_if(c.type == VariableType::kCategorical, "type categorical"));
+  v.field("when", c.when, "Condition under which the parameter exists.");
+}
+
+template <class Visitor, api::Like<SuggestRequest> T>
+void visit_fields(Visitor& v, T& c) {
+  const api::FieldRules count = api::whole(0, api::kLargestWhole);
+  v.field("name", c.name, "Name of the study; not used.", api::text(0, kAnyLength));
+  // Before algorithm, whose own seed counts if it has one.
+  v.field("seed", c.algorithm.seed, "Seed of the search.",
+          api::whole(-api::kLargestWhole, api::kLargestWhole));
+  v.field("max_trials", c.max_trials, "Number of trials at most.", count);
+  v.field("parallel", c.parallel, "Number of trials that run at the same time.", count);
+  v.field("max_cost", c.max_cost, "Limit on the cost of all trials together.",
+          api::above(0, api::kLargestBound));
+  v.field("direction", c.direction, "minimize or maximize, of one objective.");
+  v.field("directions", c.directions, "One direction for each objective.",
+          api::list(1, kMostEntries));
+  v.field("algorithm", c.algorithm, "Algorithm and its settings.");
+  v.field("resource", c.resource, "Fewest and most steps of a trial: min and max.");
+  v.field("early_stopping", c.early_stopping, "Rule that stops poor trials early.");
+  v.field("space", c.space, "List of parameters.", api::list(1, kMostEntries).needed());
+}
+
+}  // namespace fettle::cli
