@@ -1,10 +1,10 @@
 #include "runtime/kubernetes/pod_group.h"
 
-#include <charconv>
 #include <utility>
 
 #include "api/names.h"
 #include "kube/json_write.h"
+#include "kube/labels.h"
 #include "runtime/kubernetes/job_builder.h"
 #include "runtime/kubernetes/run_of_job.h"
 
@@ -12,6 +12,8 @@ namespace fettle::kubernetes {
 namespace {
 
 using kube::map_of;
+using kube::number_in;
+using kube::text_in;
 
 constexpr kube::Resource kNative{"scheduling.k8s.io", "v1beta1", "podgroups", "PodGroup"};
 constexpr kube::Resource kNativeAlpha{"scheduling.k8s.io", "v1alpha2", "podgroups", "PodGroup"};
@@ -30,11 +32,6 @@ constexpr const char* kKaiQueue = "kai.scheduler/queue";
 void use_scheduler(const char* name, Json& pod_template) {
   Json& spec = map_of(pod_template, "spec");
   if (spec.find("schedulerName") == nullptr) spec.set("schedulerName", name);
-}
-
-std::string annotation_of(const kube::Job& job, const char* name) {
-  const auto found = job.metadata.annotations.find(name);
-  return found == job.metadata.annotations.end() ? "" : found->second;
 }
 
 }  // namespace
@@ -74,18 +71,20 @@ void add_pod_group_annotations(const api::TrialTemplate& trial, Json& annotation
   if (trial.gang == "kai") annotations.set(kKaiSkip, "true");
 }
 
-std::string pod_group_of(const kube::Job& job) { return annotation_of(job, kPodGroupAnnotation); }
+std::string pod_group_of(const kube::Job& job) {
+  return text_in(job.metadata.annotations, kPodGroupAnnotation);
+}
 
 Json build_pod_group(const kube::Job& job, const kube::Resource& resource) {
   std::int64_t members = workers_at_start(job);
-  const std::string least = annotation_of(job, kMinWorkersAnnotation);
-  std::from_chars(least.data(), least.data() + least.size(), members);
+  const std::int64_t least = number_in(job.metadata.annotations, kMinWorkersAnnotation);
+  if (least != 0) members = least;
   const bool native = resource.group == kNative.group;
   Json spec =
       native ? Json::object({{"schedulingPolicy",
                               Json::object({{"gang", Json::object({{"minCount", members}})}})}})
              : Json::object({{"minMember", members}});
-  const std::string queue = annotation_of(job, kPodGroupQueueAnnotation);
+  const std::string queue = text_in(job.metadata.annotations, kPodGroupQueueAnnotation);
   if (!queue.empty()) spec.set("queue", queue);
   return kube::owned_object(resource, job.metadata.name, labels_beside(job), kube::kJobs,
                             job.metadata, std::move(spec));
