@@ -234,13 +234,13 @@ std::span<const EnumName<FactKind>> enum_names() {
 
 template <>
 std::span<const EnumName<AlgorithmKind>> enum_names() {
-  static const auto names = names_of(all_algorithms());
-  return names;
+  static const auto kNames = names_of(all_algorithms());
+  return kNames;
 }
 template <>
 std::span<const EnumName<StoppingKind>> enum_names() {
-  static const auto names = names_of(all_stopping_rules());
-  return names;
+  static const auto kNames = names_of(all_stopping_rules());
+  return kNames;
 }
 
 std::span<const std::string_view> access_mode_names() { return kAccessModes; }

@@ -38,12 +38,14 @@ Status check_for_cluster(const api::Study& study) {
           "the container of spec.trial.template has no image, which a cluster needs; add one");
     }
   }
+  api::Study asked = study;
+  asked.spec.trial.gpu.reset();  // which GPUs and parts of them there are, each cluster says itself
   api::Trial first;
   first.metadata.name = core::trial_name(study.metadata.name, 0);
   first.spec.study = study.metadata.name;
   first.spec.workers = study.spec.trial.workers.min;
   first.spec.until_step = study.spec.resource.max;
-  const auto job = kubernetes::build_job(study, first, 0, {.trainer_image = "trainer"});
+  const auto job = kubernetes::build_job(asked, first, 0, {.trainer_image = "trainer"});
   return job.ok() ? success() : Status(job.error());
 }
 

@@ -130,6 +130,19 @@ TEST(Validate, SaysWhereAStudyCanRunAndWhatIsMissingForTheOtherPlace) {
   EXPECT_EQ(shop.fettle({"validate", "nowhere.yaml"}).code, 2);
 }
 
+// Which parts a cluster offers, only its profiles know; validate asks none.
+TEST(Validate, ATrialWithAPartOfAGpuRunsOnAClusterOnly) {
+  Workshop shop;
+  const std::string no_image = with("  trial:\n", "  trial:\n    gpu: {fraction: 0.25}\n");
+  shop.write("nowhere.yaml", no_image);
+  EXPECT_EQ(shop.fettle({"validate", "nowhere.yaml"}).code, 2);
+  shop.write("part.yaml",
+             replaced(no_image, "- name: trial\n", "- name: trial\n          image: x\n"));
+  const Finished part = shop.fettle({"validate", "part.yaml"});
+  EXPECT_EQ(part.code, 0) << part.err;
+  EXPECT_THAT(part.out, HasSubstr("runs on a cluster only: spec.trial.gpu"));
+}
+
 TEST(CommandLine, ExplainsItself) {
   Workshop shop;
   const Finished help = shop.fettle({"--help"});

@@ -138,7 +138,7 @@ Result<search::Problem> read_suggest_study(const Json& study) {
   problem.max_cost = request.max_cost;
   problem.algorithm = std::move(request.algorithm);
   problem.resource = std::move(request.resource);
-  problem.early_stopping = std::move(request.early_stopping);
+  problem.early_stopping = request.early_stopping;
   FETTLE_TRY(settle_fidelity(problem));
   std::transform(request.space.begin(), request.space.end(), std::back_inserter(problem.parameters),
                  [](Variable& variable) { return parameter_of(std::move(variable)); });
