@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "api/nearest.h"
-#include "cli/commands.h"
-#include "cli/exit_code.h"
+#include "cli/common/commands.h"
+#include "cli/common/exit_code.h"
 #include "cli/suggest/suggest.h"
 #include "cli/views/text.h"
 #include "runtime/local/process/supervisor.h"

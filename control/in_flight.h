@@ -1,5 +1,5 @@
-// InFlight: which reconciles are in flight, and since when. One that never returns shows that its
-// worker is stuck. Thread-safe.
+// InFlight: the reconciles in flight and the times at which they began, so that a stuck worker
+// shows as a reconcile that does not return. Thread-safe.
 #pragma once
 
 #include <cstdint>

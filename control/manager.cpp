@@ -16,13 +16,13 @@ namespace {
 // How long run() may sleep before it asks finished() again.
 constexpr std::int64_t kMaxSleepMs = 1'000;
 
-// A change of a trial concerns its Study too, whose reconcile turns it into facts.
+// A change of a trial also enqueues its Study, whose reconcile turns the change into facts.
 void enqueue(BlockingQueue& queue, const Change& change) {
   queue.add({change.kind, change.key});
   if (change.kind == Kind::kTrial) queue.add({Kind::kStudy, {change.key.ns, change.study}});
 }
 
-// How often the objects of a namespace that is not listed completely are tried again.
+// The retry interval for objects of a namespace that is not listed completely.
 constexpr std::int64_t kUnreadyMs = 100;
 
 // "namespace/name" or "name".
@@ -32,8 +32,8 @@ Key key_of(const std::string& text) {
   return {text.substr(0, slash), text.substr(slash + 1)};
 }
 
-// Errors that another reconcile may not meet: somebody else was faster, it is too early, or an
-// administrator mends what forbids it.
+// Errors that may pass: another writer was faster, an object is not there yet or still there, or an
+// administrator may allow what is forbidden.
 bool is_transient(ErrorCode code) {
   return code == ErrorCode::kConflict || code == ErrorCode::kAlreadyExists ||
          code == ErrorCode::kNotFound || code == ErrorCode::kUnavailable ||
@@ -81,7 +81,7 @@ Status Manager::run(const std::function<bool()>& finished) {
   return outcome;
 }
 
-// One worker's life.
+// The loop of one worker.
 Status Manager::work(const std::function<bool()>& finished) {
   while (true) {
     const std::uint64_t wakes = queue_->wakes();
@@ -123,7 +123,7 @@ std::int64_t Manager::next_ms() const {
 
 std::size_t Manager::queue_depth() const { return queue_->depth(); }
 
-// What to do with the item now. Error: the Manager has to give up.
+// Decides when the item is reconciled again. Error: the Manager has to give up.
 Status Manager::settle(const Item& item, const Result<ReconcileResult>& outcome,
                        ReconcileRecord& record) {
   if (outcome.ok()) {
@@ -160,7 +160,7 @@ void Manager::note_refusal(const Item& item, const Error& error, ReconcileRecord
   if (!refusals_.of_study(study).empty()) set_blocked(study, record);
 }
 
-// What cannot be written onto the Study is at least seen by the observer.
+// If the condition cannot be written, at least the observer gets the error.
 void Manager::set_blocked(const Key& study, ReconcileRecord& record) {
   const Status said = studies_->set_blocked(study, refusals_.of_study(study));
   if (said.ok() || said.error().code == ErrorCode::kConflict) return;
@@ -175,17 +175,17 @@ Key Manager::study_of(const Item& item) {
   return {item.key.ns, trial.ok() ? (*trial)->spec.study : ""};
 }
 
-// If it is time, and no other worker is at it.
+// Does nothing if it is not due, or another worker is doing it.
 Status Manager::resync() {
   const std::unique_lock lock(resync_mutex_, std::try_to_lock);
   if (!lock.owns_lock() || clock_.now_ms() < resync_at_ms_) return success();
-  // The next one is set before the lists are read: nobody else is to wait for them.
+  // Set before the lists are read, so that no other worker begins a resync meanwhile.
   resync_at_ms_ = clock_.now_ms() + options_.resync_ms;
   return resync_now();
 }
 
-// Queues everything there is. Trials that have ended are reconciled once by each Manager: the one
-// before may have had no time to clean up after them.
+// Enqueues all Studies and Trials. Trials that have ended are reconciled once by each Manager,
+// because the one before may have stopped before it cleaned up after them.
 Status Manager::resync_now() {
   const auto failed = [this](const Error& error) -> Status {
     resync_at_ms_ = clock_.now_ms() + (kMinRetryMs << std::min(resync_failures_, 10));
@@ -200,7 +200,7 @@ Status Manager::resync_now() {
     const Key key{study.metadata.ns, study.metadata.name};
     const Result<std::vector<api::TrialPtr>> trials = store_.list_trials(key);
     queue_->add({Kind::kStudy, key}, Urgency::kLater);
-    // The Study's own reconcile reports this; the other Studies are unaffected.
+    // The Study's own reconcile reports the error; other Studies are unaffected.
     if (!trials.ok() && trials.error().code == ErrorCode::kUnavailable) continue;
     if (!trials.ok()) return failed(trials.error());
     for (const api::TrialPtr& trial : *trials) {

@@ -1,13 +1,13 @@
 // Manager: reconciles every Study and Trial of a Store until it is told to stop.
 //
 // It watches the Store and the Runs, keeps a work queue of objects to reconcile, and lets the two
-// controllers read each object, plan it (core/plan.h) and execute the plan. Missed notices are made
-// up for by a resync. All state is in Store and Runs: a Manager can be dropped at any moment, and
-// the next one continues.
+// controllers read each object, plan it (core/plan.h) and execute the plan. A periodic resync
+// enqueues everything, in case a notice was missed. All state is in Store and Runs: a Manager can
+// be dropped at any moment, and the next one continues.
 //
-// Nothing is refused in silence: when an object is refused the same again and again (refusals.h),
-// its Study gets the condition Blocked with the message of the refusal, and one warning event,
-// until the refusals end. The object is asked for again all the while, with a back-off.
+// When an object is refused repeatedly for the same reason (refusals.h), its Study gets the
+// condition Blocked with the message of the refusal, and one warning event. The object is retried
+// with a back-off, and the condition is taken away when it is accepted.
 //
 // run() or step() are called from one thread, the first worker; run() adds workers of its own.
 // Items are independent, and the queue never hands one to two workers, so workers share nothing but
@@ -38,7 +38,7 @@ namespace fettle::control {
 
 struct ManagerOptions {
   std::int64_t resync_ms = 30'000;  // every object is reconciled at least this often
-  int max_failures = 10;            // of the environment in a row, of one object; 0 = no limit
+  int max_failures = 10;            // I/O failures in a row of one object; 0 = no limit
   int workers = 1;                  // threads that reconcile, the caller of run() included
   // Whether a namespace was listed completely; until then its objects wait. Empty: always.
   std::function<bool(const std::string& ns)> ready = {};
@@ -56,10 +56,10 @@ class Manager {
   Manager(const Manager&) = delete;
   Manager& operator=(const Manager&) = delete;
 
-  // Works until `finished()` returns true. The calling thread asks before each of its reconciles
-  // and at least once a second. Reconciles in flight are finished; trials that still run are left
-  // alone. Error: kIo, when the environment failed max_failures times in a row for one object:
-  // nothing is lost, but nothing continues either.
+  // Works until `finished()` returns true, which the calling thread asks before each of its
+  // reconciles and at least once a second. Reconciles in flight are finished; trials keep running.
+  // Error: one object failed max_failures times in a row, by an error that is not transient (a full
+  // disk, for example). Nothing is lost: another Manager can continue.
   Status run(const std::function<bool()>& finished);
 
   // Makes run() ask finished() at once. From any thread, not from a signal handler.
@@ -69,7 +69,7 @@ class Manager {
   Result<bool> step();
   // When step() will have something to do: 0 = now.
   std::int64_t next_ms() const;
-  // Objects that are due now and have no worker yet, for metrics. From any thread.
+  // Objects that are due and wait for a worker, for metrics. From any thread.
   std::size_t queue_depth() const;
   // Age of the oldest reconcile in flight, ms; 0 = there is none. From any thread.
   std::int64_t oldest_reconcile_ms() const { return in_flight_.oldest_ms(); }

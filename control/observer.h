@@ -1,4 +1,4 @@
-// Observer: who wants to see what the controllers do, for screens, logs and metrics.
+// Observer: is told what the controllers do, for screens, logs and metrics.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ struct ReconcileRecord {
   std::int64_t took_ms = 0;
 };
 
-// Who wants to see what happens. Called from the workers, between writes: return quickly. With
-// several workers (ManagerOptions) it is called from all of them, at the same time.
+// Called from the workers, between writes, so it must return quickly. With several workers
+// (ManagerOptions) it is called from all of them at the same time.
 class Observer {
  public:
   virtual ~Observer() = default;
@@ -29,9 +29,17 @@ class Observer {
   virtual void on_event(const Change& about, const core::EventNote& event, std::int64_t now_ms) {
     (void)about, (void)event, (void)now_ms;
   }
-  virtual void on_reconciled(const ReconcileRecord& look) { (void)look; }
+  virtual void on_reconciled(const ReconcileRecord& record) { (void)record; }
   // A sampler was asked for points of a Study.
   virtual void on_suggested(const Key& study, std::int64_t took_ms) { (void)study, (void)took_ms; }
 };
+
+// Keeps the event and shows it.
+inline void record_event(Store& store, Observer& observer, const Change& about,
+                         const core::EventNote& event, std::int64_t now_ms) {
+  const bool warning = event.type == core::EventType::kWarning;
+  store.record_event(about, warning, event.reason, event.message, now_ms);
+  observer.on_event(about, event, now_ms);
+}
 
 }  // namespace fettle::control

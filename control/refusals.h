@@ -1,10 +1,10 @@
 // Refusals: which objects are refused repeatedly for the same reason, and which Studies that blocks
 // (the condition Blocked).
 //
-// A refusal is the error of a reconcile. Refusals of one object form a row while they are alike:
-// the same code and the same message apart from numbers, which are counts and times. A reconcile
-// that succeeds ends the row. Conflicts are no refusals: the object has changed, and the next
-// reconcile plans anew. What is remembered may be lost: later reconciles find it out again.
+// A refusal is the error of a reconcile. Refusals of one object in a row count as the same while
+// they are alike: the same code and the same message apart from digits, which are counts and times.
+// A reconcile that succeeds ends the row. Conflicts are no refusals: the object has changed, and
+// the next reconcile plans with the new one. Only a cache: it fills again after a restart.
 // Thread-safe.
 #pragma once
 
@@ -20,22 +20,22 @@
 
 namespace fettle::control {
 
-// An object is blocked after this number of refusals in a row, over at least this time. What passes
-// by itself, such as the restart of a server, is not reported.
+// An object is blocked after this number of refusals in a row, over at least this time, so that the
+// restart of a server, for example, is not reported.
 inline constexpr int kBlockedAfter = 3;
 inline constexpr std::int64_t kBlockedAfterMs = 1'000;
 
-// Whether two refusals give the same reason: numbers aside.
+// Whether two messages are equal apart from digits.
 bool same_reason(const std::string& a, const std::string& b);
 
 class Refusals {
  public:
   // One more refusal of `item`, which belongs to `study`. Returns how many this makes in a row.
   int add(const Item& item, const Key& study, const Error& error, std::int64_t now_ms);
-  // The item was reconciled. Returns the Study that it blocked, if it did.
+  // The item was reconciled without an error. Returns the Study that it had blocked, if any.
   std::optional<Key> remove(const Item& item);
-  // The refusal just added is a failure of the environment, which no retry mends by itself. Returns
-  // how many there were, whatever their reasons, since the item was last reconciled.
+  // Counts the refusal just added as an error that no retry cures. Returns how many of these there
+  // were since the item was last reconciled, whatever their reasons.
   int count_failure(const Item& item);
 
   // Why the Study or one of its trials is blocked now, in the message of the refusal; "" when

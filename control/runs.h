@@ -20,22 +20,22 @@ class Runs {
  public:
   virtual ~Runs() = default;
 
-  // Whether runs of this Study can start at all as it is written; asked before its first trial is
-  // created, once for each generation. kInvalid: never, and why (the Study fails). Other errors:
-  // nobody knows yet.
+  // Whether runs of this Study can start at all; asked before its first trial is created, once for
+  // each generation. kInvalid: they never can as it is written (the Study fails). Other errors: not
+  // known yet.
   virtual Status check(const api::Study& study) {
     (void)study;
     return success();
   }
 
   // Starts run `run` of `trial` with trial.spec.workers workers, up to trial.spec.until_step.
-  // kInvalid: it can never start as the template is written; kAlreadyExists: its name is taken by
-  // something that is not ours. Either way the run then counts as failed.
+  // kInvalid: it can never start as the template is written; kAlreadyExists: a foreign object has
+  // its name. In both cases the run counts as failed.
   virtual Status start(const api::Study& study, const api::Trial& trial, std::int64_t run) = 0;
   virtual Status resize(const api::Trial& trial, std::int64_t run, std::int64_t workers) = 0;
   // SIGTERM to all its processes, SIGKILL after the grace period.
   virtual Status stop(const api::Trial& trial, std::int64_t run) = 0;
-  // Forgets a run that has exited, its log excepted.
+  // Deletes what is left of a run that has exited, except its log.
   virtual Status remove(const api::Trial& trial, std::int64_t run) = 0;
   // The runs of a trial that exist now.
   virtual Result<std::vector<core::Run>> observe(const api::Trial& trial) = 0;

@@ -28,7 +28,7 @@ struct Key {
 
 enum class Kind { kStudy, kTrial };
 
-// Something about the object changed; read it again. Missed notices are made up for by resyncs.
+// The object has changed; read it again. A resync makes up for notices that were missed.
 struct Change {
   Kind kind = Kind::kStudy;
   Key key;
@@ -45,14 +45,14 @@ class Store {
   // The trials that the Study owns (core/names.h), sorted by spec.index. kUnavailable: one of them
   // cannot be read now, and decisions without it would be wrong.
   virtual Result<std::vector<api::TrialPtr>> list_trials(const Key& study) = 0;
-  // How many trials there still are of a deleted Study that had this one's name. Stores in which a
-  // Study's trials go together with it need not override it.
+  // How many trials are left of a deleted Study that had this one's name. Stores that delete a
+  // Study together with its trials need not override it.
   virtual std::int64_t count_earlier_trials(const api::Study& study) {
     (void)study;
     return 0;
   }
 
-  // A Study and its trials, for another one to learn from; only read. kNotFound.
+  // A Study and its trials, for the warm start of another one. kNotFound.
   struct StudyAndTrials {
     api::Study study;
     std::vector<api::TrialPtr> trials;
@@ -73,8 +73,8 @@ class Store {
   virtual Result<api::Study> create_study(const api::Study& study) = 0;
   virtual Result<api::Study> update_study_spec(const api::Study& study) = 0;
   virtual Result<api::Study> update_study_status(const api::Study& study) = 0;
-  // Deletes the Study as it was seen, and in the background its trials. Studies that people keep in
-  // files are theirs to delete: such a store does nothing.
+  // Deletes the Study if it is still as it was seen, and in the background its trials. A local
+  // store does nothing: its Studies are files that belong to the user.
   virtual Status delete_study(const api::Study& study) {
     (void)study;
     return success();

@@ -22,11 +22,11 @@ namespace fettle::control {
 
 namespace {
 
-// How long the end of a trial waits while other facts are stored. That takes milliseconds, unless
-// the store does not answer; and a worker that waits is missing elsewhere.
+// How long store_end() waits while other facts are stored. Storing takes milliseconds unless the
+// store hangs, and a worker that waits cannot reconcile anything else.
 constexpr std::chrono::milliseconds kMaxWaitForFacts{100};
 
-// The same sampler, and how long it takes.
+// Passes calls on to another sampler and reports how long they take.
 class TimedSampler : public search::Sampler {
  public:
   TimedSampler(search::Sampler& sampler, Clock& clock, std::function<void(std::int64_t)> tell)
@@ -46,7 +46,7 @@ class TimedSampler : public search::Sampler {
   const std::function<void(std::int64_t)> tell_;
 };
 
-// Whether the write was refused, rather than planned from an old view.
+// Whether the write was refused; a conflict only means that it was planned from an old view.
 bool is_refusal(ErrorCode code) {
   return code == ErrorCode::kForbidden || code == ErrorCode::kInvalid ||
          code == ErrorCode::kUnavailable;
@@ -77,8 +77,8 @@ Status StudyController::advance(Pass& pass) {
   return searches ? decide(pass) : success();
 }
 
-// The first half: false where there is nothing to decide. The trials are listed under the lock,
-// because whoever numbers facts has to know all that are stored.
+// The first half; false: there is nothing to decide. Trials are listed under the lock, because the
+// next seq depends on all facts that are stored.
 Result<bool> StudyController::learn(Pass& pass) {
   Cache& cache = pass.cache;
   const std::lock_guard lock(cache.facts_mutex);
@@ -105,7 +105,7 @@ Result<bool> StudyController::learn(Pass& pass) {
   return true;
 }
 
-// The second half. It rests on the facts in the ledger alone, as its basis says.
+// The second half. It uses only the facts in the ledger: the newest of them is its basis.
 Status StudyController::decide(Pass& pass) {
   const api::Study& study = pass.objects.study;
   TimedSampler sampler(*pass.cache.sampler, clock_, [&](std::int64_t took_ms) {
@@ -129,7 +129,7 @@ Status StudyController::carry_out(const core::StudyPlan& plan, Pass& pass) {
 }
 
 Result<api::Trial> StudyController::store_end(const api::Study& study, const api::Trial& ended) {
-  // Never makes a cache: nobody would forget that of a Study that is gone by now.
+  // Never creates a cache: if the Study is gone by now, no reconcile would erase it.
   const std::shared_ptr<Cache> cache = find_cache({study.metadata.ns, study.metadata.name});
   if (cache == nullptr) return store_.update_trial_status(ended);
   const std::unique_lock lock(cache->facts_mutex, kMaxWaitForFacts);
@@ -142,14 +142,14 @@ Result<api::Trial> StudyController::store_end(const api::Study& study, const api
     fact.seq = ++order.newest_seq;
     next.status.facts.push_back(std::move(fact));
   }
-  // If this fails, the write may have been done all the same: then the order is not known.
+  // If this fails, the write may have been done all the same: cache->facts stays unset.
   FETTLE_ASSIGN(api::Trial stored, store_.update_trial_status(next));
   cache->facts = std::move(order);
   return stored;
 }
 
-// A trial that may not be created now (a quota) ends the plan before the status is written. What
-// became of the others is recorded all the same: the plan is made as if there were no room.
+// If a trial may not be created (a quota), the plan ends before the status is written. So that the
+// status still follows the other trials, a second plan is made with no room for new ones.
 void StudyController::record_what_is_known(const Key& key, Cache& cache) {
   Result<api::Study> study = store_.get_study(key);
   if (!study.ok()) return;
@@ -172,8 +172,8 @@ Status StudyController::set_blocked(const Key& key, const std::string& words) {
   return success();
 }
 
-// What is done instead of a search: the Study is refused, waits, or has to learn from others first.
-// Nothing: it is searched.
+// The plan of a Study that is refused, waits for an earlier one's trials, or reads its warm start
+// first. Absent: it can be searched.
 Result<std::optional<core::StudyPlan>> StudyController::plan_without_search(const Pass& pass) {
   const api::Study& study = pass.objects.study;
   const std::vector<api::TrialPtr>& trials = pass.objects.listed;
@@ -186,11 +186,11 @@ Result<std::optional<core::StudyPlan>> StudyController::plan_without_search(cons
   const std::int64_t earlier = trials.empty() ? store_.count_earlier_trials(study) : 0;
   if (earlier > 0) return std::optional(core::plan_waiting_study(study, earlier, pass.now_ms));
   if (!core::needs_priors(study, trials)) return std::optional<core::StudyPlan>();
-  pass.cache.clear();  // it began with nothing
+  pass.cache.clear();  // its sampler was made without the results of earlier Studies
   return std::optional(plan_warm_start(study, pass.now_ms));
 }
 
-// An earlier Study that cannot be read counts as one that is gone: this one does not wait for it.
+// An earlier Study that cannot be read counts as deleted: this one does not wait for it.
 core::StudyPlan StudyController::plan_warm_start(const api::Study& study, std::int64_t now_ms) {
   std::vector<core::EarlierStudy> earlier;
   for (const std::string& name : study.spec.warm_start->studies) {
@@ -206,7 +206,7 @@ core::StudyPlan StudyController::plan_warm_start(const api::Study& study, std::i
   return core::plan_warm_start(study, earlier, now_ms);
 }
 
-// Writes down what chooses the trials, before it does (core/search_period.h).
+// Records which algorithm and machine choose the next trials (core/search_period.h).
 Status StudyController::settle_search(Pass& pass) {
   const api::Study& study = pass.objects.study;
   core::Ledger& ledger = pass.cache.ledger;
@@ -218,8 +218,8 @@ Status StudyController::settle_search(Pass& pass) {
   return success();
 }
 
-// Only before the first trial: afterwards the trials themselves show whether they can start. The
-// status remembers the answer, by its observedGeneration.
+// Asks only before the first trial: later the trials themselves show whether they can start. That
+// the question was asked is remembered by status.observedGeneration.
 Status StudyController::check(const api::Study& study, const std::vector<api::TrialPtr>& trials) {
   const bool asked = study.status.observed_generation == study.metadata.generation;
   const bool needed = trials.empty() && !asked && study.metadata.deleted_ms == 0;
@@ -285,9 +285,9 @@ Status StudyController::execute(const core::StudyAction& action, Objects& object
   return success();
 }
 
-// An existing trial of that name is this decision, taken before and not seen yet: the conflict
-// makes the Manager reconcile again, and what is stored counts. If it belongs to another Study,
-// that is for people to mend.
+// If this Study's trial of that name exists, the decision was taken before and this view is old:
+// the conflict makes the Manager reconcile again from what is stored. If the trial belongs to
+// another Study, a person has to resolve that.
 Status StudyController::create(const api::Trial& trial, const api::Study& study) {
   const Result<api::Trial> created = store_.create_trial(trial);
   if (created.ok()) return success();
@@ -319,11 +319,8 @@ Status StudyController::update_spec(const core::UpdateTrialSpec& action, Objects
 
 void StudyController::record_event(const core::EventNote& event, const api::Study& study) {
   const api::Metadata& meta = study.metadata;
-  const Change about{Kind::kStudy, {meta.ns, meta.name}, meta.name};
-  const std::int64_t now_ms = clock_.now_ms();
-  store_.record_event(about, event.type == core::EventType::kWarning, event.reason, event.message,
-                      now_ms);
-  observer_.on_event(about, event, now_ms);
+  control::record_event(store_, observer_, {Kind::kStudy, {meta.ns, meta.name}, meta.name}, event,
+                        clock_.now_ms());
 }
 
 }  // namespace fettle::control

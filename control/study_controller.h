@@ -1,12 +1,12 @@
 // StudyController: reads a Study and its Trials, plans, and carries the plan out.
 //
-// A reconcile has two halves. The first one learns: what the trials show is stored as facts. The
-// second one decides on the basis of those facts; it may ask a sampler and take seconds.
-// The facts of a Study are in one order (Fact::seq), and only this class numbers them: in the first
-// half of a reconcile, or together with the end of a trial (store_end). Both hold
-// Cache::facts_mutex until the facts are stored, so a fact is never stored after one that follows
-// it. The second half does not hold it: facts of trials that end meanwhile have a seq above the
-// basis of what is being decided, and the next reconcile learns of them.
+// A reconcile has two halves. The first one stores what the trials' statuses show as facts. The
+// second one decides on the basis of those facts; it may ask a sampler and take seconds. The facts
+// of a Study are numbered (Fact::seq), and only this class numbers them: in the first half of a
+// reconcile, or together with the end of a trial (store_end). Both hold Cache::facts_mutex until
+// the facts are stored, so they are stored in the order of their numbers. The second half does not
+// hold it: a trial that ends meanwhile gets facts with a seq above the basis of the decision in
+// progress, and the next reconcile sees them.
 //
 // Used by the Manager, from its workers; different Studies at the same time, and store_end() beside
 // a reconcile of the same Study.
@@ -42,28 +42,28 @@ class StudyController {
   // A Study that is gone is no error.
   Result<ReconcileResult> reconcile(const Key& key);
 
-  // Stores a trial that has ended, in one write with the facts about it. The facts are left to the
-  // next reconcile where the newest seq is not known (since the start, or since a failure), or if
-  // other facts are being stored for longer than kMaxWaitForFacts. Never waits for a sampler.
+  // Stores a trial that has ended, in one write with the facts about it. Leaves the facts to the
+  // next reconcile of the Study if the newest seq is not known (before its first reconcile, or
+  // after a failed write), or if the lock takes longer than kMaxWaitForFacts. Never waits for a
+  // sampler.
   Result<api::Trial> store_end(const api::Study& study, const api::Trial& ended);
 
-  // Gives the Study the condition Blocked with these words, or takes it away where there are none.
-  // Writes nothing that is there already; a Study that is gone is no error.
+  // Sets the Study's condition Blocked with the message `words`; clears it if they are empty.
+  // Writes only changes; a Study that is gone is no error.
   Status set_blocked(const Key& key, const std::string& words);
 
  private:
-  // What the next facts of a Study need to know.
+  // What store_end() needs for numbering facts.
   struct FactOrder {
     core::StudyVersion study;
     std::vector<std::int64_t> rungs;  // search::rung_steps
     std::int64_t newest_seq = 0;
   };
-  // What is kept between the reconciles of a Study. All of it follows from what is stored.
+  // Kept between the reconciles of a Study. All of it can be derived from what is stored.
   struct Cache {
     std::mutex mutex;  // held by a reconcile from its first to its last action
     core::Ledger ledger;
-    // Lasts until the history is rebuilt: after a change of the spec, or when somebody deletes a
-    // trial.
+    // Replaced when the history is rebuilt: after a change of the spec, or of a deleted trial.
     std::unique_ptr<search::Sampler> sampler;
     std::int64_t sampler_rebuilds = -1;  // ledger.rebuilds() when the sampler was made
 
@@ -81,9 +81,9 @@ class StudyController {
     // The trial of an action; null if there is none.
     api::TrialPtr find(const std::string& name) const;
   };
-  // One reconcile, as far as it has got.
+  // The state of one reconcile.
   struct Pass {
-    // Not an aggregate: GCC 12 takes what such a one destroys after an exception for uninitialised.
+    // Not an aggregate: GCC 12 would warn of uninitialised members in its exception path.
     Pass(Objects all, core::Capacity capacity, Cache& kept, std::int64_t now)
         : objects(std::move(all)), room(std::move(capacity)), cache(kept), now_ms(now) {}
 

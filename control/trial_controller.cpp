@@ -48,8 +48,8 @@ Result<ReconcileResult> TrialController::reconcile(const Key& key) {
   return carry_out(pass, runs);
 }
 
-// Of a Study that is gone, most trials are about to be deleted, too. Those that it left behind
-// (kubectl delete --cascade=orphan) have no owner any more.
+// The garbage collector deletes most trials of a deleted Study. Those that were left behind on
+// purpose (kubectl delete --cascade=orphan) have no owner any more, and are ended here.
 Result<ReconcileResult> TrialController::reconcile_other(const api::Trial& trial) {
   if (!core::study_uid_of(trial).empty()) return ReconcileResult{};
   FETTLE_ASSIGN(const std::vector<core::Run> runs, runs_.observe(trial));
@@ -118,10 +118,7 @@ Status TrialController::start(const core::StartRun& action, Pass& pass) {
 
 void TrialController::note(const core::EventNote& event, const api::Trial& trial) {
   const Change about{Kind::kTrial, {trial.metadata.ns, trial.metadata.name}, trial.spec.study};
-  const std::int64_t now_ms = clock_.now_ms();
-  store_.record_event(about, event.type == core::EventType::kWarning, event.reason, event.message,
-                      now_ms);
-  observer_.on_event(about, event, now_ms);
+  record_event(store_, observer_, about, event, clock_.now_ms());
 }
 
 }  // namespace fettle::control

@@ -22,12 +22,12 @@ class TrialController {
       : store_(store), runs_(runs), clock_(clock), observer_(observer), studies_(studies) {}
 
   // Errors are those of the first action that failed; the actions before it are done.
-  // A Trial that is gone is no error. One that a deleted Study left behind ends; one of another
+  // A Trial that is gone is no error. A trial that outlived its Study is ended; one of an earlier
   // Study of the same name is left alone.
   Result<ReconcileResult> reconcile(const Key& key);
 
  private:
-  // One reconcile, as far as it has got.
+  // The state of one reconcile.
   struct Pass {
     const api::Study& study;
     api::Trial trial;                // as last stored

@@ -84,7 +84,8 @@ std::size_t WorkQueue::depth() const { return now_.size() + later_.size(); }
 
 // ---- BlockingQueue -----------------------------------------------------------------------------
 
-// What is due now needs one thread; a later time, all of them to wait no longer than until then.
+// An item that is due needs one thread. After an item with a time, all threads have to wait again,
+// no longer than until then.
 void BlockingQueue::add(const Item& item, Urgency urgency) {
   const std::lock_guard lock(mutex_);
   if (closed_) return;

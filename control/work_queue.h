@@ -1,13 +1,13 @@
 // WorkQueue: what to reconcile next, with the semantics of client-go's workqueue.
 //
-// An item is queued (waits its turn), processing (somebody works on it) or both: an item added
-// while it is processed comes back exactly once when it is done. So no item is ever worked on twice
-// at the same time, and a burst of changes costs one more reconcile. Delayed additions keep
-// the earliest time of an item; retries back off exponentially per item until forget().
+// An item is queued, processing (a worker has it) or both: an item added while it is processed
+// comes back exactly once when it is done. So no item is processed twice at the same time, and a
+// burst of changes costs one more reconcile. Of several delayed additions of an item the earliest
+// time counts; retries back off exponentially per item until forget().
 //
-// What changed comes before what a resync adds: a thousand trials that are reconciled once in a
-// while do not hold up the one whose pod has ended. When all workers
-// are busy, one take in kLaterEvery is for the others.
+// Items that changed come before items that a resync adds, so that a resync of a thousand trials
+// does not delay the one whose pod has ended. While both wait, one take in kLaterEvery is for the
+// latter.
 //
 // WorkQueue is pure and unsynchronised: time is handed in. BlockingQueue is the same behind a
 // mutex, for any number of threads.
@@ -55,13 +55,13 @@ class WorkQueue {
 
   // The next item that is due, now processing; nothing when none is. Pair with done().
   std::optional<Item> take(std::int64_t now_ms);
-  // Whether the item is queued again at once.
+  // True if the item was added meanwhile and is queued again.
   bool done(const Item& item);
 
   // When take() will have something: 0 = now, nothing = not before something is added.
   std::optional<std::int64_t> next_ms() const;
 
-  // Items that wait for somebody to take them now.
+  // Items that are due and not taken.
   std::size_t depth() const;
 
  private:

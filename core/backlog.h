@@ -1,9 +1,10 @@
-// The trials of a Study that have begun and do not run: they wait for a queue, a quota, a node.
+// Backlog: the trials of a Study that were created and do not run yet, because they wait for a
+// queue, a quota or a node.
 //
-// More trials would only wait as well, and their points would be chosen by less than is known when
-// there is room for them. So while one says that it waits, a Study has at most as many trials that
-// do not run as those that do: its parallelism follows what there is room for. One that waits for
-// its own reason keeps nobody from running. Pure; usable from any thread.
+// A trial that is created while others wait would wait as well, and its point would rest on fewer
+// results than are known once there is room. So while at least one trial says that it waits, new
+// trials are created only as long as fewer trials are pending than running: parallelism follows
+// the room that there is. Pure; usable from any thread.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +17,13 @@ namespace fettle::core {
 struct Backlog {
   std::int64_t running = 0;
   std::int64_t pending = 0;  // active, and not running
-  std::int64_t waiting = 0;  // of those: the condition Waiting says what for
-  std::string words;         // what the first of them says: "digits-3: ..."
+  std::int64_t waiting = 0;  // of the pending ones: those with the condition Waiting
+  std::string words;         // what the first of them waits for: "digits-3: ..."
 };
 
 Backlog backlog_of(const Ledger& ledger);
 
-// How many trials may be begun: `free` is how many the budget leaves.
+// How many trials may be created, of the `free` ones that the budget leaves.
 std::int64_t room_beside(const Backlog& backlog, std::int64_t free);
 
 // Why nothing runs, when all trials wait; "" otherwise.

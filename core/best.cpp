@@ -1,5 +1,5 @@
-// A trial that comes is compared with the front alone. One that changes may uncover any other: then
-// the front is found anew, O(trials x front), which only trials that were promoted bring about.
+// A new trial is compared with the front alone. A trial that changes may have dominated any other:
+// then the front is recomputed, O(trials x front). Only promoted trials change.
 #include "core/best.h"
 
 #include <algorithm>
@@ -55,7 +55,7 @@ BestTrial describe(const api::Trial& trial, FactKind kind) {
   return best;
 }
 
-// What it takes in a status, without the punctuation around it.
+// Its size in a status, roughly.
 std::size_t bytes_of(const BestTrial& best) {
   constexpr std::size_t kNumber = 24;
   constexpr std::size_t kKeys = 64;
@@ -191,6 +191,7 @@ std::vector<VolumePoint> hypervolume_over_time(const api::Study& study,
       std::erase_if(front, [&](const auto& other) { return search::dominates(added, other); });
       front.push_back(added);
     }
+    // Counted from the end, so that the last point is always there.
     const std::size_t left = results.size() - 1 - i;
     if (left % stride != 0) continue;
     const auto volume = search::hypervolume(front, reference);

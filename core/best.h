@@ -19,16 +19,18 @@ using api::kMaxFront;
 bool is_better(const api::Objective& objective, double a, double b);
 
 // The losses by which a trial is compared: those of its newest fact of this kind, if it is feasible
-// and has a value for each objective. One that was stopped is so if it was within all constraints
-// when it last reported: whether it would have been in the end nobody knows.
+// and has a value for each objective. A stopped trial counts as feasible if its last report was
+// within all constraints; what it would have become is unknown.
 std::optional<search::Losses> losses_of(const api::StudySpec& spec, const api::Trial& trial,
                                         api::FactKind kind);
 
-// Which trials no other one dominates, kept as they come and change. With one objective: the first
-// of the best. Trials are known by their position among those of the Study. Not synchronised.
+// Front: the trials that no other one dominates, updated as trials come and change. With one
+// objective: the first of the best. A trial is identified by its position among those of the Study.
+// Not synchronised.
 //
-// Values at different steps do not compare: of two trials that were stopped the one that came
-// further is better (as in search/maths/ranking.h). Results have no step here: theirs are all ends.
+// Values at different steps cannot be compared: of two stopped trials the one that reached the
+// higher step is better (as in search/maths/ranking.h). All results have step 0, because each is
+// the end of its training.
 class Front {
  public:
   void set(std::size_t position, std::optional<search::Losses> losses, std::int64_t step = 0);
@@ -37,9 +39,9 @@ class Front {
   // By position.
   const std::set<std::size_t>& members() const;
   const search::Losses& losses(std::size_t position) const { return losses_[position]; }
-  // What it covers between itself and the references of the objectives, or the worst values of
-  // feasible trials (search/maths/pareto.h). Nothing for a single objective, before the first
-  // feasible trial, and where the volume takes too long to compute or is no finite number.
+  // The volume between the front and the references of the objectives (where there is none: the
+  // worst value of a feasible trial), see search/maths/pareto.h. Absent for a single objective,
+  // before the first feasible trial, and where it takes too long to compute or is not finite.
   std::optional<double> hypervolume(const api::StudySpec& spec) const;
 
  private:
@@ -50,24 +52,24 @@ class Front {
   std::vector<search::Losses> losses_;  // by position; empty = it is not compared
   std::vector<std::int64_t> steps_;     // by position
   std::size_t count_ = 0;
-  // Caches. Adding a trial keeps them; if one changes they are made anew when they are asked for.
+  // Caches. Adding a trial updates them; a change marks them stale, and the next reader recomputes.
   mutable bool stale_ = false;
   mutable std::set<std::size_t> members_;
   mutable search::Losses worst_;
   mutable std::optional<std::optional<double>> volume_;
 };
 
-// What a status says of a front: the best trial or, with several objectives, those of the front,
-// best first objective first. Ties go to the trial that was created first. At most kMaxFront, and
-// at most kMaxBestBytes of them.
+// The entries of Study.status.best: the best trial or, with several objectives, the front, sorted
+// by the first objective. Ties go to the trial that was created first. At most kMaxFront entries of
+// kMaxBestBytes in all.
 std::vector<api::BestTrial> best_trials(const api::StudySpec& spec, const Front& front,
                                         const std::vector<api::TrialPtr>& trials,
                                         api::FactKind kind);
-// As JSON. An API object of 1.5 MB is one that etcd refuses.
+// As JSON. etcd refuses an object of 1.5 MB.
 inline constexpr std::size_t kMaxBestBytes = 65'536;
 
-// How that volume grew with the number of results, measured against the final references. Points
-// are thinned to kMaxVolumes, the last one kept; those without a volume are left out.
+// How the hypervolume grew with the number of results, measured against the final references. At
+// most kMaxVolumes points, the last one among them; those without a volume are left out.
 struct VolumePoint {
   std::int64_t results = 0;
   double volume = 0;

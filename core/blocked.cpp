@@ -25,12 +25,7 @@ StudyPlan plan_waiting_study(const api::Study& study, std::int64_t earlier, std:
       study, {none, {}, study.spec.budget.parallelism, std::nullopt, std::nullopt, "", waiting},
       now_ms);
   StudyPlan plan;
-  const auto at_ms = write_time(study.status, next, /*running=*/false, now_ms);
-  if (at_ms && *at_ms > now_ms) plan.wake_at_ms = at_ms;
-  if (!at_ms || *at_ms > now_ms) return plan;
-  std::vector<EventNote> notes = status_notes(study.status, next);
-  plan.actions.emplace_back(UpdateStudyStatus{std::move(next)});
-  for (EventNote& note : notes) plan.actions.emplace_back(Note{std::move(note)});
+  add_status(study.status, std::move(next), /*running=*/false, now_ms, plan);
   return plan;
 }
 

@@ -14,16 +14,17 @@ namespace fettle::core {
 // The reason of the condition Waiting.
 inline constexpr const char* kEarlierTrials = "EarlierTrials";
 
-// Plans a Study without trials while `earlier` trials of a deleted Study have names that its own
-// will get: it says so and begins nothing. Each deletion causes another reconcile.
+// Plans a Study without trials while `earlier` trials of a deleted Study still have the names that
+// its own will get: it creates nothing, and the condition Waiting says why. Each deletion of a
+// trial causes another reconcile.
 StudyPlan plan_waiting_study(const api::Study& study, std::int64_t earlier, std::int64_t now_ms);
 
 bool is_blocked(const api::StudyStatus& status);
 // What the condition says; "" where there is none.
 std::string blocked_message(const api::StudyStatus& status);
 
-// The Study's status with the condition Blocked: true with these words, or false where there are
-// none.
+// The Study's status with the condition Blocked: true with the message `words`, false if they are
+// empty.
 api::StudyStatus blocked_status(const api::Study& study, const std::string& words,
                                 std::int64_t now_ms);
 

@@ -19,7 +19,8 @@ bool is_true(const Conditions& conditions, const std::string& type) {
   return condition != nullptr && condition->status;
 }
 
-// Version 0.1 said Failed, Unreadable of a Study that it could not read: that was no end.
+// Version 0.1 set Failed with the reason Unreadable on a Study that it could not read. Such a Study
+// is not over.
 bool is_finished(const api::StudyStatus& status) {
   if (is_true(status.conditions, "Succeeded")) return true;
   const StatusCondition* failed = find_condition(status.conditions, "Failed");

@@ -10,7 +10,7 @@
 
 namespace fettle::core {
 
-// Why a trial is Complete whose last report was of an earlier step than it was asked for.
+// The reason of a Complete trial whose last report is of an earlier step than it was asked for.
 inline constexpr const char* kShortOfUntilStep = "ShortOfUntilStep";
 
 using Conditions = std::vector<api::StatusCondition>;
@@ -22,8 +22,8 @@ bool is_true(const Conditions& conditions, const std::string& type);
 // Whether the Study is over: nothing will ever happen again unless its spec changes.
 bool is_finished(const api::StudyStatus& status);
 
-// Sets condition `wanted.type`; `wanted.since_ms` is ignored. One that is false and was never there
-// is left out: "not yet" needs no entry.
+// Sets condition `wanted.type`; `wanted.since_ms` is ignored. A condition that is false and was
+// never true gets no entry.
 void set_condition(Conditions& conditions, api::StatusCondition wanted, std::int64_t now_ms);
 
 }  // namespace fettle::core

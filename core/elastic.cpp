@@ -11,7 +11,7 @@ using api::TrialPtr;
 
 namespace {
 
-// The run that is going on; null where there is none.
+// The run that has not ended; null where there is none.
 const api::RunRecord* open_run(const Trial& trial) {
   const std::vector<api::RunRecord>& runs = trial.status.runs;
   return runs.empty() || runs.back().outcome ? nullptr : &runs.back();
@@ -22,13 +22,13 @@ std::int64_t running_workers(const Trial& trial) {
   return run == nullptr || run->running_ms == 0 ? 0 : workers_now(*run);
 }
 
-// Since when some of its workers have found no place; 0 = all have one.
+// Since when some of its workers have waited for a node; 0 = all have one.
 std::int64_t unplaced_since(const Trial& trial) {
   const api::RunRecord* run = open_run(trial);
   return run == nullptr ? 0 : run->unplaced_ms;
 }
 
-// One that ends soon, or pauses, is left alone.
+// A trial that is about to end or to pause keeps its size.
 bool is_leaving(const Trial& trial) { return trial.spec.stop || trial.spec.suspend; }
 
 std::string workers_text(std::int64_t count) {
@@ -89,7 +89,7 @@ bool SizePlanner::give_back() {
     const std::int64_t running = running_workers(trial);
     const bool can = is_ours(trial) && since_ms != 0 && running >= view_.min;
     if (!can || running >= trial.spec.workers) continue;
-    // Counted from the newest request: a worker that has only just been asked for gets its time.
+    // Counted from the newest change: a worker that was just asked for gets the whole time.
     if (!is_due(std::max(since_ms, changed_ms(trial)), kGiveBackMs)) continue;
     change(i, running,
            "continues with " + workers_text(running) + ": no place was found for " +
@@ -100,7 +100,7 @@ bool SizePlanner::give_back() {
   return false;
 }
 
-// The newest of the largest, for the oldest is nearest to its end.
+// The newest of the largest trials, because the oldest is nearest to its end.
 std::optional<std::size_t> SizePlanner::largest_that_can_shrink() {
   std::optional<std::size_t> largest;
   for (std::size_t i = 0; i < trials_.size(); ++i) {
@@ -132,7 +132,7 @@ bool SizePlanner::make_room() {
     who = trial.metadata.name;
   }
   if (!since_ms || !is_due(*since_ms, kMakeRoomMs)) return false;
-  // What was made free a moment ago may not have been taken yet.
+  // GPUs that were freed a moment ago may not have been taken yet.
   for (const TrialPtr& trial : trials_) {
     if (!is_due(changed_ms(*trial), kMakeRoomMs)) return false;
   }

@@ -1,19 +1,19 @@
 // The elastic policy: how many workers each trial of a Study with spec.trial.workers {min, max}
 // gets.
 //
-// Free GPUs are found by trying, so nobody reads nodes: a trial is grown, and a worker that finds
-// no place in time is given back. The rules, in this order, one change at a time:
-//  1. Give back. Workers that have found no place for kGiveBackMs are no longer wanted. Nothing of
-//     the Study grows again before one of its trials has ended, or for kTryAgainMs.
-//  2. Make room. A trial that cannot start for kMakeRoomMs wants fewer workers itself; if it wants
-//     min already, the largest trial is halved. Trials of other Studies count as much.
-//  3. Grow. While nothing waits, the oldest trial below max is doubled; then the next one. So what
-//     a stopped trial had goes to those that remain.
-// A trial changes at most once in kSettleMs, but for what it gives back. New trials begin with min,
-// and before anything grows. Whoever scales a trial by hand keeps it: the policy leaves alone what
-// it has not set itself.
+// Free GPUs are found by trying, so that the operator need not read nodes: a trial is grown, and a
+// worker that gets no node in time is given up. The rules, in this order, one change at a time:
+//  1. Give back. Workers that got no node for kGiveBackMs are no longer wanted. No trial of the
+//     Study grows again before one of them has ended, or for kTryAgainMs.
+//  2. Make room. A trial that cannot start for kMakeRoomMs is reduced to min; if it wants min
+//     already, the largest trial is halved. A waiting trial of another Study has the same effect.
+//  3. Grow. While nothing waits, the oldest trial below max is doubled, then the next one. So the
+//     GPUs of a stopped trial go to those that remain.
+// A trial changes at most once in kSettleMs, except to give back. New trials begin with min, and
+// before any trial grows. A trial that was scaled by hand keeps its size: the policy changes only
+// sizes that it has set.
 //
-// The state of the policy is in the Trials (TrialSpec::sizing), so a new process continues it.
+// The state of the policy is in the Trials (TrialSpec::sizing): it survives a restart.
 // The global batch never follows the number of workers (spec.trial.trainer.training.globalBatch):
 // the policy changes how long a trial takes, not what it learns.
 // Pure; usable from any thread.
@@ -35,9 +35,9 @@ inline constexpr std::int64_t kMakeRoomMs = 30'000;
 inline constexpr std::int64_t kSettleMs = 60'000;
 inline constexpr std::int64_t kTryAgainMs = 300'000;
 
-// Whether the workers of the Study's trials follow the policy: min < max, and spec.trial.workers
-// does not leave it to people. Images of others take part where the Study says so: they must be
-// able to gather anew while they train.
+// Whether the workers of the Study's trials follow the policy: min < max, and
+// spec.trial.workers.sizing is Auto or, for the built-in trainer, absent. A user's own image must
+// be able to regroup its workers while it trains, so its Study has to ask for the policy.
 bool sizes_itself(const api::StudySpec& spec);
 
 // What the policy sees beside the trials.
@@ -45,7 +45,7 @@ struct SizingView {
   std::int64_t min = 1;
   std::int64_t max = 1;
   std::int64_t ended = 0;  // trials of the Study that have ended
-  // Since when a worker of another Study has found no place; absent: all have one.
+  // Since when a worker of another Study has waited for a node; absent: all have one.
   std::optional<std::int64_t> waiting_elsewhere_ms;
 };
 

@@ -42,9 +42,9 @@ constexpr std::optional<EndCondition> kWhatever;
 // The first row that fits counts. So success comes before a stop that was asked for, what the
 // system says before what an exit code suggests, and the unexplained exit code last.
 //
-// Exit code 0 of a container counts though a stop was asked for: the core knows what was reported,
-// and decides (trial_plan.cpp). A local process that was asked to stop often exits with 0, too;
-// what it reported is known here.
+// Exit code 0 of a container is a success even after we asked for a stop: whether the trial was
+// done is decided by its report, in run_outcome.h. A local process that was asked to stop often
+// exits with 0, too; here its report is known, so only a final result makes it a success.
 constexpr Rule kRules[] = {
     {Host::kContainer, kWhatever, How::kSuccess, Outcome::kSucceeded, ""},
     {Host::kProcess, kWhatever, How::kFinalSuccess, Outcome::kSucceeded, ""},

@@ -1,6 +1,6 @@
-// Endings: what the end of a process means, from its exit and what else is known of it to an
-// outcome and a sentence. One table, for containers and for processes of this machine
-// (docs/how-a-trial-ends.md). What follows from an outcome is decided in trial_plan.h.
+// Endings: translates the exit of a process, with whatever else is known about it, into an outcome
+// and a sentence. One table, for containers and for processes of this machine
+// (docs/how-a-trial-ends.md). trial_plan.h decides what follows from an outcome.
 // Pure functions; usable from any thread.
 #pragma once
 
@@ -11,14 +11,14 @@
 
 namespace fettle::core {
 
-// What a program that SIGTERM asked to stop exits with, after its checkpoint: 128 + SIGTERM. That
-// of a worker which misses others is api::kWorkerMissesOthers.
+// The exit code of a program that SIGTERM stopped, after its checkpoint: 128 + SIGTERM. (A worker
+// that misses other workers exits with api::kWorkerMissesOthers.)
 inline constexpr int kStoppedBySigterm = 143;
-// What a shell or a container runtime says of a program that SIGKILL ended: 128 + SIGKILL.
+// The exit code by which a shell or a container runtime reports SIGKILL: 128 + SIGKILL.
 inline constexpr int kKilledBySigkill = 137;
 
-// Who saw the end. A container runtime tells a signal as exit code 128 + n; for a process of this
-// machine such a code is what a shell makes of the end of a child.
+// Who saw the end. A container runtime reports a signal as exit code 128 + n; of a process of this
+// machine the signal itself is known, and such a code comes from a shell that reports its child.
 enum class Host { kContainer, kProcess };
 
 // What is known of an end besides the exit.
@@ -26,25 +26,25 @@ enum class EndCondition {
   kNone,
   kStopAsked,           // we asked for the end
   kRunnerInterrupted,   // `fettle run` was interrupted, and stopped it
-  kRunnerDied,          // `fettle run` is gone, and whoever is left stopped it
+  kRunnerDied,          // `fettle run` is gone; supervisor or guard stopped it
   kPodDisrupted,        // preempted, evicted, its node drained: the cluster says so itself
   kPodDeleted,          // by somebody else
   kPodRefused,          // the node did not let it in, or lost it
   kPodNeverBegan,       // an init container failed
   kNodeLost,            // it should have ended, and its node does not answer
-  kResultLost,          // it is gone, and nobody saw how it ended
-  kGuardKilled,         // so is the process that watched it
-  kOverTimeLimit,       // of its pod; spec.trial.timeout is a deadline of the core's
-  kOverMemoryLimit,     // its own
-  kMachineOutOfMemory,  // the kernel killed it, or a process of it
-  kCannotStart,         // as it is written
-  kCannotStartNow,      // for want of something that others use
+  kResultLost,          // its pod is gone, and its exit was not seen
+  kGuardKilled,         // the process that watched it was killed
+  kOverTimeLimit,       // its pod's; spec.trial.timeout is enforced by trial_plan.h
+  kOverMemoryLimit,     // its own limit, not the machine's
+  kMachineOutOfMemory,  // the kernel killed it or one of its processes
+  kCannotStart,         // never, as the template is written
+  kCannotStartNow,      // something it needs is in use
 };
 
 struct Exit {
   Host host = Host::kProcess;
-  std::optional<int> code = std::nullopt;    // it exited by itself
-  std::optional<int> signal = std::nullopt;  // it was ended by one
+  std::optional<int> code = std::nullopt;    // set if it exited by itself
+  std::optional<int> signal = std::nullopt;  // set if a signal ended it
   EndCondition condition = EndCondition::kNone;
   bool has_peers = false;     // it is one of several workers
   bool final_result = false;  // it said that its result is final
@@ -55,8 +55,8 @@ struct JudgedExit {
   std::string reason;  // for people; "" = it ended as it should
 };
 
-// The first row of the table that fits. Whoever knows more (how much memory, in the cluster's own
-// words) puts it in place of the reason, or behind it.
+// The first row of the table that fits. A caller that knows more (how much memory, the cluster's
+// own words) replaces the reason or appends to it.
 JudgedExit judge_exit(const Exit& exit);
 
 }  // namespace fettle::core

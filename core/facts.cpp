@@ -1,4 +1,4 @@
-// From status (phase, report) to facts, in the order in which they are to be learnt.
+// Derives facts from a trial's status (phase, report), in the order in which they get their seq.
 #include "core/facts.h"
 
 #include <algorithm>
@@ -20,8 +20,9 @@ using api::TrialPhase;
 
 namespace {
 
-// The step that the fact of the trial's end says. One that completed got no further than it was
-// asked to, unless that is the end. (An image that knows nothing of untilStep may have gone on.)
+// The step of the fact about the trial's end. A completed trial counts as ended at the step that it
+// was asked for, even if an image that ignores untilStep trained further; unless it reached the
+// last step of the Study, which is a result.
 std::int64_t ended_at(const api::Study& study, const api::Trial& trial) {
   if (trial.status.phase != TrialPhase::kCompleted) {
     return trial.status.report ? trial.status.report->step : 0;
@@ -32,8 +33,8 @@ std::int64_t ended_at(const api::Study& study, const api::Trial& trial) {
   return std::min(reached, reached >= last ? std::max(asked, last) : asked);
 }
 
-// Whether the facts already tell how the trial ended. One that pauses at rungs ends once for each
-// rung that it was sent to, perhaps no further than the time before.
+// Whether the facts already say how the trial ended. A trial that pauses at rungs has one end for
+// each rung that it was sent to, so ends are also counted: a later one may be at no higher step.
 bool end_is_recorded(const api::Study& study, const api::Trial& trial) {
   const bool failed = trial.status.phase == TrialPhase::kFailed;
   const std::int64_t reached = ended_at(study, trial);
@@ -80,16 +81,16 @@ Fact rung_fact(const api::StudySpec& spec, const std::vector<HistoryPoint>& curv
           .at_ms = now_ms};
 }
 
-// The rungs that are not among the facts yet, as far as the trial has come. Where trials pause,
-// the values are those up to the rung, for those that go past it as for those that pause there; and
-// one that exited with 0 will report nothing more for any rung that it was sent to.
+// Adds the rungs up to the trial's step that are not among its facts yet (facts.h says with which
+// values). Where trials pause, a trial that trains past a rung gets the value up to the rung, as
+// one that pauses there does: otherwise the two could not be compared.
 void add_rung_facts(const api::Study& study, const api::Trial& trial,
                     const std::vector<std::int64_t>& rungs, std::int64_t now_ms,
                     std::vector<Fact>& facts) {
   if (!trial.status.report || rungs.empty()) return;
   const api::StudySpec& spec = study.spec;
   const Fact* newest = newest_fact(trial, FactKind::kRung);
-  // What was before is the parent's.
+  // A trial that continues from its parent's checkpoint has no rungs up to that step.
   const std::int64_t begun = trial.spec.parent ? trial.spec.parent->step : -1;
   auto rung =
       std::upper_bound(rungs.begin(), rungs.end(), newest == nullptr ? begun : newest->step);
@@ -105,6 +106,7 @@ void add_rung_facts(const api::Study& study, const api::Trial& trial,
       facts.push_back(rung_fact(spec, curve, *rung, is_known ? *rung : point.step, now_ms));
     }
   }
+  // Rungs for which no point of the curve came: it exited with 0 before them.
   if (!pauses || curve.empty()) return;
   for (; rung != rungs.end() && *rung <= sent_to; ++rung) {
     const bool is_known = is_measured_by(spec, curve, *rung);
@@ -122,7 +124,7 @@ Fact end_fact(const api::Study& study, const api::Trial& trial, std::int64_t now
     fact.kind = FactKind::kFailed;
     return fact;
   }
-  // No GPU is large enough: the configuration is to be avoided, whatever its first steps were like.
+  // No GPU is large enough: samplers must avoid the configuration, however good its first steps.
   if (has_no_gpu(trial)) {
     fact.infeasible = true;
     return fact;
@@ -136,7 +138,7 @@ Fact end_fact(const api::Study& study, const api::Trial& trial, std::int64_t now
   fact.infeasible = is_result;
   if (trial.status.report) {
     const api::Report& report = *trial.status.report;
-    // Of a trial that did not come to its end no constraint has failed for good.
+    // Constraints count only at the end: before it, a metric may still come within its limit.
     Measurement measurement = is_result ? measure_end(study.spec, report, /*completed=*/true)
                                         : measure_objectives(study.spec, report);
     fact.values = std::move(measurement.values);

@@ -11,14 +11,14 @@
 namespace fettle::core {
 namespace {
 
-// Of the context and the libraries of a training of which none has been seen yet.
+// The overhead beside the plan until one was measured.
 constexpr double kFirstOverhead = 512.0 * 1024 * 1024;
 constexpr double kFirstOverheadShare = 0.1;
-// Room above the most that was seen in use: no two runs are alike to the byte.
+// Margin above the highest use that was measured, because it varies a little from run to run.
 constexpr double kRoom = 1.05;
 
-// Fields of the trainer that change how it trains, and not how large its arrays are; those below
-// end with a dot. All others count as parts of the shape.
+// Fields of the trainer that do not change the sizes of its arrays; a name that ends with a dot
+// stands for all fields below it. Every other field is part of the shape.
 constexpr std::array<std::string_view, 16> kShapeless = {
     "training.learningRate",   "training.learningRateScaling",
     "training.momentum",       "training.nesterov",
@@ -47,8 +47,8 @@ double metric_of(const api::Trial& trial, const char* name) {
   return said ? std::max(0.0, found->second) : 0;
 }
 
-// The most that was seen in use; 0 where it was not seen. NVML counts what others do on a shared
-// card, too, but a trial has no more than it asked for.
+// The highest use that was measured; 0 = none was. On a shared card NVML counts other processes,
+// too, so it is limited by what the trial had requested.
 double used_by(const api::Trial& trial) {
   const double seen = metric_of(trial, api::kGpuMemoryUsed);
   if (seen == 0 || trial.status.runs.empty()) return 0;

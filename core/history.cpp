@@ -27,6 +27,15 @@ std::optional<std::int64_t> index_of(const std::string& study, const std::string
   return known ? std::optional(index) : std::nullopt;
 }
 
+template <class Predicate>
+const Fact* newest_of(const api::Trial& trial, const Predicate& counts) {
+  const Fact* newest = nullptr;
+  for (const Fact& fact : trial.status.facts) {
+    if (counts(fact) && (newest == nullptr || fact.seq > newest->seq)) newest = &fact;
+  }
+  return newest;
+}
+
 }  // namespace
 
 search::Stage stage_of(const api::Trial& trial, std::int64_t count) {
@@ -54,7 +63,7 @@ std::int64_t reached_step(const api::TrialStatus& status, std::int64_t asked) {
   if (!status.report) return 0;
   const api::Report& report = *status.report;
   const std::vector<api::RunRecord>& runs = status.runs;
-  // What was final for the run before is not for one that had nothing to add.
+  // A promoted trial still carries the final report of the run before, which counts no more.
   const std::int64_t before = runs.size() > 1 ? runs[runs.size() - 2].last_step : 0;
   const bool is_final = report.final_result && report.step > before;
   return is_final ? std::max(report.step, asked) : report.step;
@@ -94,21 +103,11 @@ std::int64_t ends_of(const api::Trial& trial) {
 }
 
 const Fact* newest_fact(const api::Trial& trial, FactKind kind) {
-  const Fact* newest = nullptr;
-  for (const Fact& fact : trial.status.facts) {
-    if (fact.kind == kind && (newest == nullptr || fact.seq > newest->seq)) newest = &fact;
-  }
-  return newest;
+  return newest_of(trial, [kind](const Fact& fact) { return fact.kind == kind; });
 }
 
 const Fact* newest_end(const api::Trial& trial) {
-  const Fact* newest = nullptr;
-  for (const Fact& fact : trial.status.facts) {
-    if (fact.kind != FactKind::kRung && (newest == nullptr || fact.seq > newest->seq)) {
-      newest = &fact;
-    }
-  }
-  return newest;
+  return newest_of(trial, [](const Fact& fact) { return fact.kind != FactKind::kRung; });
 }
 
 search::History history_of(const api::Study& study, const std::vector<TrialPtr>& trials) {

@@ -1,4 +1,4 @@
-// What the trials of a Study say: how far they are, how they ended, what is known of them.
+// Questions about trials that their objects answer: how far they are, how they ended, their facts.
 // Pure functions; usable from any thread.
 #pragma once
 
@@ -15,37 +15,41 @@ namespace fettle::core {
 // The history of the Study in order of seq, for samplers and rules that stop trials early.
 search::History history_of(const api::Study& study, const std::vector<api::TrialPtr>& trials);
 
-// The index the next trial gets. `created` is what the Study's status last said: if the newest
-// trial was deleted by hand since, its index is not given to another.
+// The index of the next trial. `created` is the count in the Study's status: an index is not used
+// again if its trial, the newest, was deleted by hand.
 std::int64_t next_index(const std::vector<api::TrialPtr>& trials, std::int64_t created);
 
-// The step that the newest run of a completed trial was asked for. Exit code 0 means that it got
-// there, although its last report may be of an earlier step (reached_step).
+// The step that the newest run of a completed trial was asked for. Exit code 0 means that it
+// reached it, even if its last report is of an earlier step (reached_step).
 std::int64_t completed_step(const api::Trial& trial);
 
 // The step of the newest report. A final report counts as one of the step that the newest run was
 // `asked` for, even if it names an earlier one: programs need not report steps.
 std::int64_t reached_step(const api::TrialStatus& status, std::int64_t asked);
 
-// Whether the trial is pending, running or suspended; also if it was promoted and its next run has
-// not been planned yet.
+// Whether the trial is pending, running or suspended, or was promoted and its next run has not been
+// planned yet.
 bool is_active(const api::Trial& trial);
 
-// Whether the trial will never continue and its facts say how it ended: nobody needs its learning
-// curve any more.
+// Whether the trial will never continue and its facts say how it ended: its learning curve is not
+// needed any more.
 bool is_done(const api::Trial& trial);
 
-// How many legs a trial that ended or paused has had: one, and another for each promotion whose run
-// was planned. And how many of them its facts have recorded the end of.
+// A leg is the training from one pause to the next: a trial that ended or paused has had one, plus
+// one for each promotion whose run was planned. ends_of() counts the legs whose end is a fact.
 std::int64_t legs_of(const api::Trial& trial);
 std::int64_t ends_of(const api::Trial& trial);
 
-// How far the trial was sent, where trials pause at rungs. The trials it names are below `count`.
+// The trial's stage, where trials pause at rungs. Of the trials that it names only those with an
+// index below `count` are kept.
 search::Stage stage_of(const api::Trial& trial, std::int64_t count);
 
 // The trial of this name, or nullptr. `trials` are sorted by index; fast where names are those that
 // trial_name() gives.
 api::TrialPtr find_trial(const std::vector<api::TrialPtr>& trials, const std::string& name);
+
+// The reason in the stop of a trial that a rule of early stopping stopped.
+inline constexpr const char* kEarlyStopped = "EarlyStopped";
 
 // The newest fact of this kind, or nullptr.
 const api::Fact* newest_fact(const api::Trial& trial, api::FactKind kind);

@@ -10,6 +10,7 @@ void IntervalUnion::add(const Interval& interval) {
   std::int64_t to = interval.second;
   const auto first = std::partition_point(
       parts_.begin(), parts_.end(), [&](const Interval& p) { return p.second < interval.first; });
+  // [first, last) are the parts that touch the interval: they become one part with it.
   auto last = first;
   for (; last != parts_.end() && last->first <= interval.second; ++last) {
     from = std::min(from, last->first);
@@ -28,6 +29,7 @@ void IntervalUnion::add(const Interval& interval) {
 std::int64_t IntervalUnion::length_with(const std::vector<Interval>& more) const {
   IntervalUnion apart;
   for (const Interval& interval : more) apart.add(interval);
+  // Lengths are summed; what is in both unions is then counted twice and subtracted once.
   std::int64_t length = length_ + apart.length_;
   for (const auto& [from, to] : apart.parts_) {
     auto part = std::partition_point(parts_.begin(), parts_.end(),

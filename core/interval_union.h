@@ -1,4 +1,5 @@
-// The union of stretches of time, kept while they come in any order. A value; not synchronised.
+// IntervalUnion: the union of intervals of time, which are added in any order. A value; not
+// synchronised.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,7 @@ class IntervalUnion {
  public:
   // Empty intervals add nothing.
   void add(const Interval& interval);
-  // How long the union of all of them with `more` is.
+  // The length of the union of all added intervals and `more`.
   std::int64_t length_with(const std::vector<Interval>& more) const;
 
  private:

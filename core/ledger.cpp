@@ -20,7 +20,7 @@ using api::TrialPtr;
 
 namespace {
 
-// Facts of equal seq, which only two controllers at once can write, are ordered by trial.
+// Only two controllers at once can write facts of equal seq; those are ordered by trial.
 bool comes_before(const search::Event& a, const search::Event& b) {
   return std::tie(a.fact.seq, a.trial) < std::tie(b.fact.seq, b.trial);
 }
@@ -70,8 +70,8 @@ bool is_prefix(const std::vector<Fact>& known, const std::vector<Fact>& facts) {
   return known.size() <= facts.size() && std::equal(known.begin(), known.end(), facts.begin());
 }
 
-// Whether a rung of the trial may have to be judged that was not judged before. A stop that was
-// planned and never written has to be decided again.
+// Whether the trial may have a rung that was not judged. A stop that was planned but not written is
+// gone from `after`, and has to be decided again.
 bool may_need_judging(const Trial* before, const Trial& after) {
   return before == nullptr || before->status.facts != after.status.facts ||
          (before->spec.stop && !after.spec.stop);
@@ -221,7 +221,7 @@ void Ledger::learn(const Trial* before, const Trial& after) {
   const std::vector<Fact>& known = before == nullptr ? kNone : before->status.facts;
   const std::vector<Fact>& facts = after.status.facts;
   const bool is_next = before == nullptr && after.spec.index == next_index();
-  // A trial that appears in the middle, or facts that differ from those known.
+  // Stale: a trial appeared among the known ones, or known facts have changed.
   history_is_stale_ = (before == nullptr && !is_next) || !is_prefix(known, facts);
   if (history_is_stale_) return;
   const auto at = static_cast<std::size_t>(after.spec.index);
@@ -243,7 +243,7 @@ void Ledger::learn(const Trial* before, const Trial& after) {
 void Ledger::flush(std::int64_t created) {
   std::sort(pending_events_.begin(), pending_events_.end(), comes_before);
   const std::vector<search::Event>& events = history_.events;
-  // A fact of an earlier seq than the newest one known: another controller has written it.
+  // Not at the end: another controller has written a fact with a seq below the newest known one.
   const bool at_the_end = pending_events_.empty() || events.empty() ||
                           comes_before(events.back(), pending_events_.front());
   const bool is_whole = core::next_index(trials_, created) == next_index();
@@ -256,8 +256,8 @@ void Ledger::flush(std::int64_t created) {
   if (tally_is_stale_) retally();
 }
 
-// A trial that was deleted by hand leaves a gap: it stays in the history as a failed one without
-// parameters, so that trial i is at position i for the samplers.
+// A trial that was deleted by hand leaves a gap. In its place the history has a failed trial
+// without parameters, so that for the samplers trial i is at position i.
 void Ledger::rebuild_history(std::int64_t created) {
   ++rebuilds_;
   history_is_stale_ = false;

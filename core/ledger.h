@@ -5,9 +5,9 @@
 // a new ledger of the same trials gives the same answers, and so the same plans
 // (core/ledger_test.cpp).
 //
-// While a plan is made the ledger holds the trials as they will be once the plan is carried out:
-// the planner puts in what it decides. The next update() compares object by object with what was
-// stored, and reads every trial again that is not the very object it knows.
+// While a plan is made, the ledger holds the trials as they will be once it is carried out: the
+// planner puts in what it decides. The next update() compares pointers, and reads every trial again
+// that is not the very object it knows; so decisions that were not stored are forgotten.
 // Not synchronised; one ledger for one Study.
 #pragma once
 
@@ -27,7 +27,7 @@
 
 namespace fettle::core {
 
-// Which Study with which spec a ledger is of: what follows from another version is made anew.
+// What a ledger's content depends on: if any of it changes, the ledger is rebuilt.
 struct StudyVersion {
   std::string name;
   std::string uid;
@@ -46,14 +46,14 @@ class Ledger {
     update(study, trials);
   }
 
-  // Makes it the ledger of these trials, sorted by index. All of it is made anew when the Study is
-  // another one or its spec was changed.
+  // Makes it the ledger of these trials, sorted by index. Rebuilds everything if version_of(study)
+  // has changed.
   void update(const api::Study& study, const std::vector<api::TrialPtr>& trials);
 
-  // The Study that it was last made for.
+  // The version that the last update() was for.
   const StudyVersion& version() const { return version_; }
 
-  // What a plan decides: the trial at `position` becomes `trial`; a trial is created.
+  // Decisions of a plan: the trial at `position` becomes `trial`; a trial is created.
   void replace(std::size_t position, api::TrialPtr trial);
   void append(api::TrialPtr trial);
 
@@ -76,14 +76,14 @@ class Ledger {
   const std::set<std::size_t>& failed() const { return failed_; }
   const std::set<std::size_t>& reaching_goals() const { return reaching_goals_; }
 
-  // Positions, ascending, of trials that are new or changed since they were last taken: whose facts
-  // may have to be recorded, and of those whose facts changed, whose rungs may have to be judged.
-  // What was found then still holds for the others.
+  // Positions, ascending, of trials that are new or have changed since the last call: those whose
+  // status may show facts that are not recorded, and those whose facts changed, so that a rung may
+  // have to be judged. For all other trials the answers of the last time still hold.
   std::set<std::size_t> take_unexamined() { return std::exchange(unexamined_, {}); }
   std::set<std::size_t> take_unjudged() { return std::exchange(unjudged_, {}); }
 
   const api::TrialCounts& counts() const { return counts_; }  // `created` apart
-  // Of trials that reached their last step or, where there is none, of those that were stopped.
+  // The best of the trials that reached their last step or, if none has, of the stopped ones.
   std::vector<api::BestTrial> best() const;
   std::optional<double> hypervolume() const { return front().hypervolume(spec_); }
   bool has_best() const { return !front().empty(); }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "api/study_fields.h"
+#include "core/history.h"
 
 namespace fettle::core {
 
@@ -12,13 +13,6 @@ using api::TrialPtr;
 namespace {
 
 constexpr const char* kReplayed = "-again";
-
-const api::Trial* find(const std::vector<TrialPtr>& trials, const std::string& name) {
-  const auto found = std::find_if(trials.begin(), trials.end(), [&](const TrialPtr& trial) {
-    return trial->metadata.name == name;
-  });
-  return found == trials.end() ? nullptr : found->get();
-}
 
 std::vector<std::optional<double>> values_at(const api::Trial& trial, std::int64_t step) {
   for (const api::Fact& fact : trial.status.facts) {
@@ -32,14 +26,14 @@ std::vector<std::optional<double>> values_at(const api::Trial& trial, std::int64
 std::vector<Leg> lineage_of(const std::vector<TrialPtr>& trials, const std::string& trial,
                             std::int64_t step) {
   std::vector<Leg> legs;
-  const api::Trial* next = find(trials, trial);
+  const api::Trial* next = find_trial(trials, trial).get();
   // A parent was created before its child; so this ends, whatever the objects say.
   while (next != nullptr && legs.size() < trials.size()) {
     const auto& parent = next->spec.parent;
     legs.push_back({next, parent ? parent->step : 0, step, values_at(*next, step)});
     if (!parent) break;
     step = parent->step;
-    next = find(trials, parent->trial);
+    next = find_trial(trials, parent->trial).get();
   }
   std::reverse(legs.begin(), legs.end());
   return legs;

@@ -1,4 +1,4 @@
-// Curves are short (api/report_history.h), so everything here walks over them plainly.
+// Curves are short (api/report_history.h), so linear searches will do.
 #include "core/measurement.h"
 
 #include <algorithm>

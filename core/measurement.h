@@ -1,5 +1,5 @@
-// What a Study's objectives and constraints make of a Report (api/report.h).
-// Metrics may be non-finite. Pure functions; usable from any thread.
+// Measurement: the values of a Study's objectives in a Report (api/report.h), and whether its
+// constraints hold. Metrics may be non-finite. Pure functions; usable from any thread.
 #pragma once
 
 #include <cstdint>
@@ -13,29 +13,29 @@
 
 namespace fettle::core {
 
-// Objective values (one an objective, absent where non-finite or missing) and feasibility.
+// One value for each objective (absent where missing or non-finite) and feasibility.
 struct Measurement {
   std::vector<std::optional<double>> values;
   bool infeasible = false;  // a value absent, or a constraint broken
 };
 
-// The values as of the last point of `curve` at or before `step`; a metric that this point lacks is
-// taken from the newest point before it.
+// The newest value of each metric at or before `step`.
 Measurement measure_at(const api::StudySpec& spec, const std::vector<api::HistoryPoint>& curve,
                        std::int64_t step);
 
-// The values that a trial ended with: report.metrics, which a thinned curve may lack, before the
-// curve. `completed`: a metric that a constraint names must be there too, since nothing else will
-// show that it holds.
+// The values that a trial ended with: those of report.metrics, which a thinned curve may lack, then
+// those of the curve. `completed`: a metric that a constraint names must have been reported, since
+// no later report will show that the constraint holds.
 Measurement measure_end(const api::StudySpec& spec, const api::Report& report, bool completed);
 
-// Of the same values the objectives alone, whatever the constraints.
+// The same values, without regard to constraints.
 Measurement measure_objectives(const api::StudySpec& spec, const api::Report& report);
 
-// Whether the newest values are within all constraints; those that are not known yet count as such.
+// Whether the newest values are within all constraints; a metric that was not reported is no
+// breach.
 bool is_within_constraints(const api::StudySpec& spec, const api::Report& report);
 
-// The objective metrics that `report` never mentions, and those it does, for messages.
+// The objectives that `report` never mentions, and all metrics that it does, for messages.
 std::vector<std::string> missing_metrics(const api::StudySpec& spec, const api::Report& report);
 std::vector<std::string> seen_metrics(const api::Report& report);
 // "a, b, c and 4 more"

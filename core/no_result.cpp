@@ -13,7 +13,8 @@ using api::TrialSpec;
 
 namespace {
 
-// One that was to pause at a rung may only have been too early for it; "" for any other.
+// Where the run was to pause at a rung, the rung may come before the program's first evaluation:
+// then the Study's field to raise. "" for any other run.
 std::string explain_rung(const StudySpec& study, const RunRecord& record) {
   if (record.until_step >= study.resource.max) return "";
   const api::AlgorithmKind algorithm = study.algorithm.name;
@@ -33,7 +34,7 @@ std::string with_reason(const std::string& silence) {
 std::string explain_no_result(const StudySpec& study, const TrialSpec& trial,
                               const std::optional<api::Report>& report, const RunRecord& record,
                               const Run& run) {
-  // What a promoted trial reported before stands, if there is nothing to add to it.
+  // A promoted trial need not report again: its report of the run before still holds.
   const bool promoted = trial.search.rung > trial.search.bracket;
   const bool reported = report && (promoted || run.report || report->step > record.last_step ||
                                    report->step >= record.until_step);

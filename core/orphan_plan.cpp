@@ -1,5 +1,6 @@
-// plan_orphan: a trial whose Study was deleted and which was left behind. Without the Study nobody
-// knows its deadlines, its retries or what its reports mean: it is stopped, and its report stays.
+// plan_orphan: plans a trial that outlived its Study (kubectl delete --cascade=orphan). Its
+// deadlines, its retries and the meaning of its reports went with the Study, so it is stopped. Its
+// report stays.
 #include <algorithm>
 #include <utility>
 
@@ -17,7 +18,7 @@ namespace {
 
 constexpr const char* kReason = "Orphaned";
 constexpr const char* kMessage = "its Study was deleted and left it behind";
-// How often it is reconciled until its runs have ended.
+// The interval of reconciles until its runs have ended.
 constexpr std::int64_t kPollMs = 5'000;
 
 RunRecord* open_record(api::TrialStatus& status) {

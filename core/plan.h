@@ -24,9 +24,9 @@ namespace fettle::core {
 // What runs can be had now. Local: worker slots on this machine.
 struct Capacity {
   std::optional<std::int64_t> trials;  // most trials at once here; absent = no limit but the budget
-  // Since when a worker of another Study has found no place; absent: all have one, or nobody knows.
+  // Since when a worker of another Study has waited for a node; absent: all have one, or unknown.
   std::optional<std::int64_t> waiting_elsewhere_ms = std::nullopt;
-  // On a cluster: where the GPUs of its trials come from now; null = not known, or CPU.
+  // On a cluster: the GPU profile that its trials use now; null = unknown, or CPU.
   std::shared_ptr<const api::GpuChoice> gpu = nullptr;
   std::optional<double> gpu_memory{};  // most bytes of one GPU that a worker has; absent = any
 };
@@ -37,35 +37,35 @@ struct StudyView {
   Capacity capacity;
 };
 
-// What is known of a run on a cluster, on one machine and in the simulator alike.
+// A run as clusters, single machines and the simulator can all describe it.
 enum class RunState { kPending, kRunning, kExited };
 
 struct Run {
   std::int64_t id = 0;
   std::int64_t workers = 1;  // now wanted
-  // How many of them run now; absent: all where the run is Running, else none.
+  // How many of them run now; absent: all if the run is Running, else none.
   std::optional<std::int64_t> running_workers;
   std::optional<double> gpus;         // of each worker; absent: as the Study says
-  std::int64_t unplaced_workers = 0;  // of those that are wanted: they find no place to run
+  std::int64_t unplaced_workers = 0;  // wanted, and without a node
   std::int64_t until_step = 0;        // how far it was asked to go; 0 = as the Trial says
   RunState state = RunState::kPending;
   bool terminating = false;  // Exited, but some of its workers still live: no other run may begin
   std::string reason;        // Pending: what it waits for. Exited: explanation
-  std::string silence;       // Exited without a report: why its output gave none; "" = nobody knows
+  std::string silence;       // Exited without a report: what was wrong with its output, if known
   std::string pod_uid;
   std::int64_t started_ms = 0;  // when it began to run; 0 = unknown
-  std::int64_t seen_ms = 0;     // when it was first seen to run, if news of it may wait; 0 = not
+  std::int64_t seen_ms = 0;     // when it was first seen to run, if recording it may wait; 0 = not
   std::int64_t ended_ms = 0;    // Exited. Running: it has ended, and its output is still read
   std::optional<api::Outcome> outcome;  // Exited
   std::optional<int> exit_code;         // Exited: of rank 0, where it ended by itself
   // Exited for want of memory of its GPU: how many bytes it needs at least; 0: it does not say.
   std::optional<double> gpu_memory_short;
   std::optional<api::Report> report;  // newest report read from its output, if that is the way
-  // Times by our own clock, for whoever writes reports may have another one.
+  // Times by our own clock, because the clock of the process that reports may differ.
   std::int64_t heard_ms = 0;            // its newest report was first seen; 0 = as the report says
   std::optional<std::int64_t> read_ms;  // all output up to here was read; absent = it is not read
-  // A queue took its processes away. Pending: it will start them again. Exited, with kDisrupted: it
-  // ended by that, and the next run waits in the queue.
+  // A queue preempted it. Pending: the queue will start it again. Exited, with kDisrupted: that was
+  // its end, and the next run waits in the queue.
   bool queued = false;
 };
 
@@ -105,16 +105,16 @@ struct UpdateTrialSpec {
 struct UpdateStudyStatus {
   api::StudyStatus status;
 };
-// It ended spec.ttlAfterFinished ago: with its trials, where the Store does not keep Studies.
+// The Study ended spec.ttlAfterFinished ago: delete it and its trials, where the Store deletes any.
 struct DeleteStudy {};
 struct UpdateTrialStatus {
   api::TrialStatus status;
 };
-// Of spec.workers workers, up to spec.until_step.
+// With spec.workers workers, up to spec.until_step.
 struct StartRun {
   std::int64_t run = 0;
-  // No status write comes before it that would fail on a stale view: make sure first, without a
-  // cache, that the trial is still what was planned from.
+  // Read the trial without a cache first, and start only if it is still the one that was planned
+  // from. Needed where no status write, which would fail on a stale view, comes before it.
   bool confirm = false;
 };
 struct ResizeRun {

@@ -21,11 +21,9 @@ using api::TrialPtr;
 
 namespace {
 
-constexpr const char* kEarlyStopped = "EarlyStopped";
-
 // The history as it grew: trials in the order of creation, each with the facts that its decision
-// saw. (Of its stage only the bracket is that of then; samplers use no more.) The failure of a
-// trial that was deleted becomes known with the trial.
+// saw. (Stages are those of the end, except the bracket, which never changes; samplers read only
+// that.) The failure that stands for a deleted trial becomes known with the trial.
 class GrowingHistory {
  public:
   explicit GrowingHistory(search::History whole) : whole_(std::move(whole)) {
@@ -106,7 +104,8 @@ void compare_suggestion(const api::Study& study, const ReplayedSuggestion& again
                              again.point ? again.point->dump() : "no point is left"});
 }
 
-// The sampler of each period in turn: a new one is as good as one that saw it all.
+// The sampler of each period in turn. A new one may begin anywhere, because a sampler folds the
+// whole history that it is given.
 class Samplers {
  public:
   explicit Samplers(const api::Study& study) : study_(study) {}

@@ -1,7 +1,6 @@
 // Replay: takes the decisions of a Study again from what was recorded, to verify them or to ask
 // what other rules would have decided. Every decision recorded its `basis`, the highest seq that it
-// rests on, so what was known then is a prefix of the facts. Pure functions; usable from any
-// thread.
+// saw, so the facts up to it are what was known then. Pure functions; usable from any thread.
 #pragma once
 
 #include <cstddef>
@@ -32,13 +31,13 @@ struct ReplayedSuggestion {
   std::optional<Json> point;  // nothing: the space is exhausted
 };
 
-// In the order of trials, each with what was known when it was created; but for those that took
-// over from another, whose parameters are no suggestion of a sampler. `trials` are all of the
-// Study, sorted by index, and must outlive the answer. Errors: those of make_sampler.
+// The suggestion for each trial, in order, from what was known when it was created. Trials that
+// took over from another one are left out: no sampler suggested their parameters. `trials` are all
+// trials of the Study, sorted by index, and must outlive the result. Errors: those of make_sampler.
 Result<std::vector<ReplayedSuggestion>> replay_suggestions(
     const api::Study& study, const std::vector<api::TrialPtr>& trials);
 
-// A decision that came out otherwise, in words.
+// A decision that was recorded otherwise than it is decided now, in words.
 struct Difference {
   std::string trial;
   std::int64_t basis = 0;
@@ -59,14 +58,13 @@ struct Replay {
   std::int64_t replacements = 0;  // of trials that others took over from
   std::int64_t deleted = 0;       // trials of which nothing is left
   std::vector<Difference> differences;
-  // What computed decisions and is not what computes them now (search/space/fingerprint.h), one a
-  // period.
+  // Fingerprints of other machines that computed decisions (search/space/fingerprint.h), in order.
   std::vector<std::string> elsewhere;
 };
 
-// Takes every decision again, on a machine that computes as `computed_by` says
-// (search/space/fingerprint.h). Decisions of other machines are compared to
-// kCrossMachineTolerance, everything else to the bit. Errors: those of replay_suggestions.
+// Takes every decision again, on the machine with the fingerprint `computed_by`. Decisions of other
+// machines may differ by kCrossMachineTolerance, all others must agree to the bit. Errors: those of
+// replay_suggestions.
 Result<Replay> replay(const api::Study& study, const std::vector<api::TrialPtr>& trials,
                       const std::string& computed_by = search::fingerprint());
 

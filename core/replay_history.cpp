@@ -1,5 +1,6 @@
 #include "core/replay_history.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "core/history.h"
@@ -17,6 +18,18 @@ std::string promotion_words(const api::Study& study, const std::string& trial, s
 }
 
 }  // namespace
+
+std::vector<RecordedPromotion>::iterator find_same(std::vector<RecordedPromotion>& recorded,
+                                                   const search::Promotion& decided) {
+  return std::find_if(recorded.begin(), recorded.end(), [&](const RecordedPromotion& one) {
+    return one.trial->spec.index == decided.trial && one.until_step == decided.stage.until_step;
+  });
+}
+
+std::int64_t step_of_rung(const std::vector<std::int64_t>& ladder, std::int64_t rung) {
+  const auto last = static_cast<std::int64_t>(ladder.size()) - 1;
+  return ladder[static_cast<std::size_t>(std::clamp<std::int64_t>(rung, 0, last))];
+}
 
 std::map<std::int64_t, DecisionsOf> recorded_decisions(const std::vector<TrialPtr>& trials) {
   std::map<std::int64_t, DecisionsOf> out;

@@ -1,6 +1,6 @@
-// What was known of a Study whose trials pause at rungs, replayed decision by decision: the facts
-// up to a basis, and each trial at the stage to which the decisions so far had sent it. For the
-// replay of rungs and of populations (replay_rungs.h, replay_population.h). Pure; not synchronised.
+// ReplayHistory: what was known of a Study whose trials pause at rungs, decision by decision: the
+// facts up to a basis, and each trial at the stage to which the decisions so far had sent it. For
+// replay_rungs.h and replay_population.h. Pure; not synchronised.
 #pragma once
 
 #include <cstddef>
@@ -29,6 +29,13 @@ struct DecisionsOf {
   std::vector<const api::Trial*> created;  // by index
 };
 
+// The one of `recorded` that is `decided`, or the end.
+std::vector<RecordedPromotion>::iterator find_same(std::vector<RecordedPromotion>& recorded,
+                                                   const search::Promotion& decided);
+
+// The step of a rung; clamped, because the ladder may have been shortened since.
+std::int64_t step_of_rung(const std::vector<std::int64_t>& ladder, std::int64_t rung);
+
 // By basis. `trials` are sorted by index and must outlive the answer.
 std::map<std::int64_t, DecisionsOf> recorded_decisions(const std::vector<api::TrialPtr>& trials);
 
@@ -45,8 +52,7 @@ class ReplayHistory {
   void learn(std::int64_t basis);
   // A trial was created, in the order of indices, and begins at `stage`.
   void begin(const api::Trial& trial, const search::Stage& stage);
-  // Those of which nothing is left and that came before `index` are known from here on, as
-  // history_of has them.
+  // Adds the deleted trials with an index below `index`, in the form that history_of gives them.
   void add_deleted_before(std::int64_t index);
   void promote(const RecordedPromotion& promotion);
 

@@ -19,14 +19,14 @@ using api::TrialPtr;
 
 namespace {
 
-// Whom a new trial follows, and with what.
+// Which trial a new one replaces, from which checkpoint it continues, and with what.
 struct Succession {
   std::optional<std::int64_t> replaces;
   std::optional<search::Origin> parent;
   Json parameters = Json::object();
   std::optional<std::int64_t> seed;  // the trainer's, where it is prescribed
 
-  // `recorded` has a seed in any case.
+  // Every recorded trial has a seed; the rule prescribes one only for some.
   bool agrees(const Succession& recorded) const {
     return replaces == recorded.replaces && parent == recorded.parent &&
            parameters == recorded.parameters && (!seed || seed == recorded.seed);
@@ -69,7 +69,7 @@ class PopulationReplay {
     otherwise("no trial is promoted");
   }
 
-  // Its point is compared by replay_suggestions.
+  // The parameters of a first member are a sampler's; replay_suggestions compares them.
   void begin_member() {
     const search::Stage first = search::first_stages(problem_, history_.known(), 1).front();
     if (left_.created.empty()) return otherwise("a new trial begins");
@@ -89,16 +89,13 @@ class PopulationReplay {
 
   void promote(const search::Promotion& again) {
     ++out_.promotions;
-    const auto same = std::find_if(
-        left_.promotions.begin(), left_.promotions.end(), [&](const RecordedPromotion& one) {
-          return one.trial->spec.index == again.trial && one.until_step == again.stage.until_step;
-        });
+    const auto same = find_same(left_.promotions, again);
     if (same == left_.promotions.end()) return otherwise(history_.words(again));
     history_.promote(*same);
     left_.promotions.erase(same);
   }
 
-  // Something else was recorded than `decided`; it counts from there on.
+  // Something else was recorded than `decided`. The replay continues from what was recorded.
   void otherwise(const std::string& decided) {
     if (!left_.promotions.empty()) {
       const RecordedPromotion recorded = left_.promotions.front();
@@ -118,9 +115,7 @@ class PopulationReplay {
     search::Stage stage = recorded_stage(trial);
     stage.rung = stage.bracket;
     stage.ended = false;
-    const auto last = static_cast<std::int64_t>(steps_.size()) - 1;
-    stage.until_step =
-        steps_[static_cast<std::size_t>(std::clamp<std::int64_t>(stage.rung, 0, last))];
+    stage.until_step = step_of_rung(steps_, stage.rung);
     history_.begin(trial, stage);
     left_.created.erase(left_.created.begin());
   }

@@ -2,9 +2,9 @@
 // and schedule. Which trials began, were promoted or were replaced (by which trial, from whose
 // checkpoint, with which parameters) is decided again from what was known at each basis.
 //
-// How much room there was is not recorded: if the rule would have decided more at a basis, that is
-// no difference. The order at one basis follows from the rule alone: the population is completed
-// first, then each move is made before the next one is sought. Pure functions; usable from any
+// The number of free slots was not recorded, so it is no difference if the rule would have decided
+// more at a basis. The order of the decisions at one basis follows from the rule: the population is
+// completed first; then one move at a time is decided and made. Pure functions; usable from any
 // thread.
 #pragma once
 

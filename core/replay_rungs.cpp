@@ -17,7 +17,7 @@ using api::TrialPtr;
 
 namespace {
 
-// Promotions come before new trials, and those of the end after them.
+// At one basis promotions come before new trials, and the last promotions after them.
 class PromotionReplay {
  public:
   PromotionReplay(const api::Study& study, const std::vector<TrialPtr>& trials, Replay& out)
@@ -47,9 +47,7 @@ class PromotionReplay {
     while (!recorded.empty()) {
       const auto again = search::next_promotion(problem_, history_.known(), last);
       if (!again) return;
-      auto same = std::find_if(recorded.begin(), recorded.end(), [&](const auto& one) {
-        return one.trial->spec.index == again->trial && one.until_step == again->stage.until_step;
-      });
+      auto same = find_same(recorded, *again);
       ++out_.promotions;
       if (same == recorded.end()) {
         same = recorded.begin();
@@ -72,13 +70,8 @@ class PromotionReplay {
       differ(trial, "begins at rung " + std::to_string(bracket),
              "begins at rung " + std::to_string(first.bracket));
     }
-    history_.begin(trial, {.bracket = bracket, .rung = bracket, .until_step = step(bracket)});
-  }
-
-  // Of a rung that the Study as it is now may not have.
-  std::int64_t step(std::int64_t rung) const {
-    const auto last = static_cast<std::int64_t>(steps_.size()) - 1;
-    return steps_[static_cast<std::size_t>(std::clamp<std::int64_t>(rung, 0, last))];
+    const std::int64_t until_step = step_of_rung(steps_, bracket);
+    history_.begin(trial, {.bracket = bracket, .rung = bracket, .until_step = until_step});
   }
 
   void differ(const Trial& trial, std::string recorded, std::string decided) {

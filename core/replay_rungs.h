@@ -1,11 +1,10 @@
 // Replay of Studies whose trials pause at rungs (search/rungs/promotion.h): at which rung each
 // trial began and which were promoted, decided again from what was known at each basis.
 //
-// What is not recorded is how much room there was and whether more trials were to come. So a
-// decision counts as the same if the rule makes it in that place, however many were made at once;
-// and the promotions of the end (the best of each rung, once nothing else runs) if they come when
-// the rule has no other left.
-// Pure functions; usable from any thread.
+// The number of free slots, and whether more trials were to come, were not recorded. So a decision
+// counts as the same if the rule makes it at the same place in the order, however many were made at
+// once. The last promotions (of the best at each rung, once no new trial comes) count as the same
+// if the rule has no other promotion left when they come. Pure functions; usable from any thread.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,4 @@
-// What each record carries on from the one before, and what follows from the newest.
+// See run_records.h for what a record takes over from the one before.
 #include "core/run_records.h"
 
 #include <algorithm>

@@ -1,8 +1,8 @@
-// RunRecords: the ledger of a trial's runs in Trial.status.
+// RunRecords: the records of a trial's runs in Trial.status.
 //
-// At most kMaxRunRecords are kept. What is asked of the whole ledger (failures, seconds) is carried
-// on from record to record, so the newest one answers for those that were pruned. Nothing is ever
-// counted up: appending derives from the record before.
+// At most kMaxRunRecords are kept. Sums over all runs (failures, seconds) are copied from each
+// record into the next, so the newest one includes those that were pruned. No counter is
+// incremented: a new record is derived from the one before.
 // Pure functions; usable from any thread.
 #pragma once
 
@@ -16,8 +16,8 @@
 namespace fettle::core {
 
 using api::kMaxRunRecords;
-// Runs in a row that were disrupted without the trial getting any further: then it fails. Fewer
-// than kMaxRunRecords, so that pruning hides none of them.
+// After this number of disrupted runs in a row without a new step the trial fails. Fewer than
+// kMaxRunRecords, so that pruning hides none of them.
 inline constexpr std::int64_t kMaxDisruptionsWithoutProgress = 10;
 // Back-off before a retry: 1 s, 2 s, 4 s ... at most five minutes.
 inline constexpr std::int64_t kMinBackoffMs = 1'000;
@@ -31,21 +31,22 @@ bool counts_against_retries(api::Outcome outcome);
 // Runs that failed by the trial's own fault, the newest included.
 std::int64_t failures_of(const api::TrialStatus& status);
 
-// Runs at the end of the ledger that were disrupted without progress, but for those by a queue.
+// Disrupted runs without progress at the end of the list, except those that a queue preempted.
 std::int64_t disruptions_without_progress(const api::TrialStatus& status);
 
 // How long to wait before run n + 1 after the n-th failure (or disruption) in a row; n >= 1.
 std::int64_t backoff_ms(std::int64_t n);
 
-// What runs is charged: a worker that waits for a node costs nothing, and neither does a gang that
-// still gathers. Before a run has run, its record says how many workers it is to start with.
+// Only running workers are charged: a worker that waits for a node costs nothing, and neither does
+// a gang that is not complete. Until a run has run, its record has the workers it is to start with.
 //
-// How many workers of the run run now.
+// The workers of the run that run now.
 std::int64_t workers_now(const api::RunRecord& record);
-// Writes down that from now on `workers` run, if that is news. Requires running_ms.
+// Records that from now on `workers` run, if their number has changed. Requires running_ms.
 void set_workers(api::RunRecord& record, std::int64_t workers, std::int64_t now_ms);
-// Seconds the run has been running, until `now_ms` if it still is; those of each worker. Of a run
-// with kMaxResizes resizes what was before the oldest is in earlier_seconds.
+// Seconds that the run's workers have run in all, until `now_ms` if it still runs. After
+// kMaxResizes resizes, the time before the oldest resize that is kept is in earlier_seconds
+// instead.
 double worker_seconds(const api::RunRecord& record, std::int64_t now_ms);
 // Adds seconds of this run's workers to what earlier runs have cost.
 void carry_seconds(api::RunRecord& record, double seconds);

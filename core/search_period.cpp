@@ -14,7 +14,8 @@ using api::SearchPeriod;
 
 namespace {
 
-// One operator that moves between machines of two kinds must not use up all of them.
+// A change of machine begins a period only among the first half: an operator that moves to and fro
+// between two kinds of machine must not use up all periods.
 constexpr std::size_t kMostForMachines = api::kMostSearchPeriods / 2;
 
 std::optional<double> max_cost(const api::StudySpec& spec) {
@@ -29,7 +30,7 @@ bool has_room(const std::vector<SearchPeriod>& periods, std::int64_t next) {
   return periods.size() < api::kMostSearchPeriods || periods.back().since == next;
 }
 
-// The period from trial `next` on; what only computes elsewhere decides as before.
+// The period from the next trial on. If only the machine has changed, the algorithm stays.
 SearchPeriod period_from(const api::Study& study, const Ledger& ledger,
                          const std::string& computed_by) {
   const std::vector<SearchPeriod>& periods = study.status.search;

@@ -1,7 +1,7 @@
-// What chooses a Study's trials, written into its status before it does: what `auto` stands for,
-// the budget that this rests on, and the machine that computes (api::SearchPeriod, one for each
-// change of them). So a budget that is raised, or a restart elsewhere, leaves the decisions that
-// were taken as they can be taken again (docs/decisions/0038).
+// SearchPeriod: by what a Study's trials are chosen, written into its status before the first of
+// them: what `auto` stands for, the budget that it was derived from, and the machine that computes.
+// Each change of these begins a new period. So decisions can be replayed after the budget was
+// raised or the Study was moved to another machine (docs/decisions/0038).
 // Pure functions; usable from any thread.
 #pragma once
 
@@ -16,14 +16,13 @@
 
 namespace fettle::core {
 
-// Whether what is in force differs from what is written down: nothing is yet, budget.trials was
-// changed, or something else computes (`computed_by`, search/space/fingerprint.h). Not while the
-// Study is suspended or over. Of api::kMostSearchPeriods the last one stays in force whatever
-// changes.
+// Whether a new period has to be written: there is none, the budget was changed, or another machine
+// computes now (`computed_by`, search/space/fingerprint.h). False while the Study is suspended or
+// over. The last of api::kMostSearchPeriods stays in force whatever changes.
 bool needs_search_period(const api::Study& study, const Ledger& ledger,
                          const std::string& computed_by);
 
-// Writes it down, from the next trial on. That another algorithm chooses from there is an event.
+// Begins the period with the next trial. If another algorithm chooses from there, that is an event.
 StudyPlan plan_search_period(const api::Study& study, const Ledger& ledger,
                              const std::string& computed_by);
 

@@ -1,5 +1,5 @@
-// Time is the union of the runs' intervals, GPU-hours their sum. Sums are kept in whole
-// milliseconds: so they do not depend on the order in which trials come and go.
+// Time is the union of the runs' intervals, GPU-hours their sum. Sums are in whole milliseconds, so
+// that they do not depend on the order in which trials come and go.
 #include "core/spending.h"
 
 #include <algorithm>
@@ -32,8 +32,8 @@ void add_intervals(const api::Trial& trial, std::int64_t now_ms, std::vector<Int
   }
 }
 
-// Where no record says what a worker had: a request for GPU memory then counts as a whole GPU, for
-// what part it is depends on the card.
+// For runs whose record does not say what a worker had. A request for GPU memory counts as a whole
+// GPU, because the share depends on the card.
 double gpus_per_worker(const api::TrialTemplate& trial) {
   if (!trial.gpu) return 0;
   if (trial.gpu->fraction) return *trial.gpu->fraction;
@@ -66,7 +66,7 @@ bool runs_now(const api::Trial& trial) {
   return !runs.empty() && !runs.back().outcome && runs.back().running_ms > 0;
 }
 
-// What a second of a worker counts as: its GPUs, or itself.
+// The cost of a second of one worker: its number of GPUs; without GPUs 1.
 double price_of_second(const api::TrialTemplate& trial) {
   const double gpus = gpus_per_worker(trial);
   return gpus > 0 ? gpus : 1;

@@ -1,4 +1,4 @@
-// Spending: what a Study's runs have used up, read off the run records.
+// Spending: the time and GPU-hours that a Study's runs have used, from the run records.
 // Pure functions and a value; usable from any thread.
 #pragma once
 
@@ -22,17 +22,16 @@ struct Spending {
 // Whether all runs of the trial have ended, so that its spending no longer depends on the time.
 bool is_settled(const api::Trial& trial);
 
-// Whether the time of all ended runs of `before` is in the records of `after`, too. It is not when
-// records were pruned: those runs are then taken to have ended right before the oldest that is
-// kept.
+// Whether the intervals of all ended runs of `before` are among those of `after`. They are not if
+// records were pruned: pruned runs count as one interval right before the oldest record.
 bool keeps_time(const api::Trial& before, const api::Trial& after);
 
-// What settled trials have spent, kept as they come and change.
+// SpendingTally: the spending of settled trials, updated as they come and change.
 class SpendingTally {
  public:
   void add(const api::Trial& settled);
-  // Takes back what was added, except the time that it covers: so only for a trial of which a state
-  // that keeps_time() is added or handed in as unsettled.
+  // Subtracts what was added, but not its intervals, which a union cannot give back. So the caller
+  // must add, or pass as unsettled, a later state of the trial that keeps_time().
   void remove(const api::Trial& settled);
 
   // With what the trials that are not settled have spent until `now_ms`.

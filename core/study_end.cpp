@@ -22,7 +22,7 @@ std::optional<StudyEnd> goal_reached(const api::Study& study, const Ledger& ledg
                       study.spec.objectives[0].metric + " " + Json(*result.values[0]).dump()};
 }
 
-// What the newest failed trial says of itself.
+// The reason of the newest failure, as the end of a sentence.
 std::string last_failure(const Ledger& ledger) {
   const api::Trial* newest = nullptr;
   std::int64_t at_ms = -1;

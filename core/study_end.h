@@ -17,16 +17,16 @@ struct StudyEnd {
   std::string message;  // for people
 };
 
-// Why the trials that still run are to be stopped now: the goal is reached, too many have failed,
-// or time or GPU-hours are spent. Once true it stays true until the spec changes.
+// Why all running trials are to be stopped now: the goal is reached, too many trials have failed,
+// or time or GPU-hours are spent. Once set it stays so until the spec changes.
 std::optional<StudyEnd> current_end(const api::Study& study, const Ledger& ledger,
                                     const Spending& spending);
 
-// The end of a Study in which nothing runs and nothing will be created. `cause` is what
-// current_end said; without it the trials or the space (`exhausted`) have come to their end.
+// The end of a Study in which nothing runs and nothing will be created. `cause`: from current_end;
+// absent: all trials are done or, with `exhausted`, every point of the space was tried.
 //
-// If no trial reported the last step, the message says so. Where trials are promoted it is what all
-// the promoting was for: then a Study without any result has failed.
+// If no trial reported the last step, the message says so. Where trials are promoted, only the last
+// step gives a result: a Study without one has failed.
 StudyEnd final_end(const api::Study& study, const Ledger& ledger,
                    const std::optional<StudyEnd>& cause, bool exhausted);
 

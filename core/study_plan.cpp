@@ -2,8 +2,8 @@
 // paused or replacing them, then by creating new ones), and write the status.
 //
 // The ledger holds the trials as they will be once the actions so far are carried out, so each
-// decision sees the ones before it, and a plan that is cut short is taken up by the next one at the
-// same point: whatever was written is read again, and the rest follows from it as before.
+// decision sees the ones before it. If only the first actions of a plan are carried out, the next
+// plan continues there: it reads what was written, and decides the rest as before.
 #include "core/study_plan.h"
 
 #include <algorithm>
@@ -169,10 +169,10 @@ void StudyPlanner::record_facts() {
   }
 }
 
-// Judges every trial that still runs at each rung that it passed since the last reconcile, by what
-// was known when that became a fact. So it does not matter how many rungs one reconcile learns of.
-// Rungs that an earlier reconcile recorded are judged again where a crash may have come before the
-// stop was written; the verdict is the same.
+// Judges every running trial at each rung that it passed since the last reconcile, by what was
+// known when the rung became a fact. So the verdicts do not depend on how many rungs one reconcile
+// learns of. Rungs that an earlier reconcile recorded are judged again, because it may have crashed
+// before it wrote the stop; the verdict is the same.
 void StudyPlanner::judge_trials() {
   if (!problem_.early_stopping || pauses_) return;
   std::map<std::int64_t, std::size_t> by_seq;
@@ -181,6 +181,7 @@ void StudyPlanner::judge_trials() {
     if (api::is_terminal(trial.status.phase) || trial.spec.stop) continue;
     const api::Fact* rung = newest_fact(trial, api::FactKind::kRung);
     if (rung == nullptr) continue;
+    // Rungs of one reconcile have the same time: those of the newest are the ones not judged yet.
     for (const api::Fact& fact : trial.status.facts) {
       const bool is_as_new = fact.kind == api::FactKind::kRung && fact.at_ms == rung->at_ms;
       if (is_as_new) by_seq[fact.seq] = position;
@@ -195,7 +196,7 @@ void StudyPlanner::judge_one(std::size_t position, std::int64_t basis) {
   const search::Judgement judgement = search::judge(
       problem_, *problem_.early_stopping, ledger_.history(), trial_at(position).spec.index, basis);
   if (judgement.verdict == search::Verdict::kContinue) return;
-  stop(position, {"EarlyStopped", judgement.reason, basis});
+  stop(position, {kEarlyStopped, judgement.reason, basis});
 }
 
 void StudyPlanner::stop_all(const StudyEnd& ending) {
@@ -228,7 +229,7 @@ void StudyPlanner::set_suspended(bool suspend) {
   }
 }
 
-// Trials that had too little memory of their GPU get more, or end where there is no more.
+// Trials whose GPU memory was too small get more, or end if no larger GPU can be had.
 void StudyPlanner::enlarge_gpus() {
   if (!sizes_gpu_memory(study_.spec)) return;
   std::vector<std::size_t> too_small;
@@ -256,8 +257,8 @@ void StudyPlanner::enlarge_gpus() {
   }
 }
 
-// Trials that have begun come before new ones. The last promotions, those of the best of each rung,
-// wait until it is clear that no new trial will come.
+// Paused trials are promoted before new ones are created. The last promotions, of the best at each
+// rung, wait until it is certain that no new trial will come.
 void StudyPlanner::fill_slots() {
   stop_replaced();  // what a crash left undone
   promote_trials();
@@ -280,8 +281,8 @@ void StudyPlanner::promote_trials() {
   }
 }
 
-// The decision is the creation of the trial: it names the one that it replaces. That this one is
-// stopped follows from it, also after a crash (stop_replaced).
+// The decision is the creation of a trial that names the one it replaces. The stop of the replaced
+// trial follows from that, also after a crash (stop_replaced).
 void StudyPlanner::replace(search::Replacement replacement) {
   const Trial& created = create_trial(std::move(replacement.parameters), replacement.stage);
   note(EventType::kNormal, "Replaced",
@@ -372,7 +373,7 @@ const Trial& StudyPlanner::create_trial(Json parameters, const search::Stage& st
   return *ledger_.trials().back();
 }
 
-// New trials come first: what they need is not free.
+// After new trials were created: the GPUs that they need are not free for growth.
 void StudyPlanner::set_sizes() {
   if (!sizes_itself(study_.spec)) return;
   std::vector<std::size_t> positions(ledger_.active().begin(), ledger_.active().end());
@@ -420,7 +421,7 @@ void StudyPlanner::wake_when_spent(const Spending& spending) {
 
 void StudyPlanner::report(const Spending& spending, const std::optional<StudyEnd>& draining) {
   std::optional<StudyEnd> ended;
-  // Of a Study that is suspended, or has no room now, paused trials may be promoted later.
+  // While the Study is suspended or has no slots, paused trials may still be promoted later.
   const bool held = study_.spec.suspend || slots() <= 0;
   const bool no_more = draining || (no_more_trials() && !(pauses_ && held));
   if (no_more && ledger_.active().empty()) {
@@ -429,13 +430,8 @@ void StudyPlanner::report(const Spending& spending, const std::optional<StudyEnd
   StudyOutlook outlook{ledger_, spending, slots(), draining, ended, sampler_->description()};
   if (!ended) outlook.all_wait = why_all_wait(backlog_of(ledger_));
   outlook.gpu = capacity_.gpu;
-  api::StudyStatus next = study_status(study_, outlook, now_ms_);
-  const auto at_ms = write_time(study_.status, next, spending.running, now_ms_);
-  if (!at_ms) return;
-  if (*at_ms > now_ms_) return wake_at(*at_ms);
-  std::vector<EventNote> notes = status_notes(study_.status, next);
-  act(UpdateStudyStatus{std::move(next)});
-  for (EventNote& event : notes) act(Note{std::move(event)});
+  add_status(study_.status, study_status(study_, outlook, now_ms_), spending.running, now_ms_,
+             plan_);
 }
 
 }  // namespace

@@ -13,17 +13,17 @@
 
 namespace fettle::core {
 
-// A reconcile plans twice: first what is learnt, then what follows from it. So facts can be stored
-// before a sampler is asked, which may take seconds. Ledger and sampler are only caches of what
-// follows from the view; whoever plans a Study again and again keeps both.
+// A reconcile plans twice: first facts, then decisions. So facts are stored before a sampler is
+// asked, which may take seconds. Ledger and sampler are caches of what follows from the view; a
+// caller that plans a Study repeatedly keeps both.
 
-// Facts that the trials show and do not list yet. Before more is learnt, rungs are judged that an
-// earlier plan recorded and did not get to. Updates the ledger from the view.
+// The facts that follow from the trials' statuses and are not recorded yet. First judges rungs that
+// an earlier plan recorded and did not get to. Updates the ledger from the view.
 StudyPlan plan_facts(const StudyView& view, Ledger& ledger, std::int64_t now_ms);
 
-// Everything else: stops, promotions, new trials, the status. The ledger is as plan_facts() left
-// it, whose plan was carried out: its facts are all that this plan rests on (`basis`), whatever is
-// stored meanwhile. `sampler` is that of the Study's problem (problem.h).
+// Everything else: stops, promotions, new trials, the status. Requires that the plan of
+// plan_facts() was carried out, and the ledger as it left it: this plan rests on these facts alone
+// (`basis`), whatever is stored meanwhile. `sampler` is that of the Study's problem (problem.h).
 StudyPlan plan_decisions(const StudyView& view, search::Sampler& sampler, Ledger& ledger,
                          std::int64_t now_ms);
 

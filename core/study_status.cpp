@@ -1,4 +1,4 @@
-// Everything in the status follows from trials and spec, but for the times of first and last.
+// Everything in the status is derived from trials and spec, except started_ms and ended_ms.
 #include "core/study_status.h"
 
 #include <algorithm>
@@ -56,7 +56,7 @@ void set_conditions(const api::Study& study, const StudyOutlook& outlook, std::i
   set("Failed", failed, reason, message);
 }
 
-// A time for people to wait: nobody wants the seconds of an hour.
+// Rounded up for people: minutes need no seconds, and hours only quarters.
 std::string rough_duration(double seconds) {
   constexpr double kMinute = 60;
   constexpr double kHour = 3600;
@@ -73,7 +73,7 @@ api::StudyDisplay display_of(const api::Study& study, const StudyStatus& status)
   return display;
 }
 
-// `status` without what changes by the mere passing of time.
+// `status` without the fields that change as time passes.
 StudyStatus timeless(StudyStatus status) {
   status.updated_ms = 0;
   status.active_seconds = 0;
@@ -82,6 +82,37 @@ StudyStatus timeless(StudyStatus status) {
   status.display.gpu_hours.clear();
   status.display.eta.clear();
   return status;
+}
+
+std::vector<EventNote> status_notes(const StudyStatus& before, const StudyStatus& next) {
+  std::vector<EventNote> notes;
+  const auto turned = [&](const char* type, bool to) {
+    return is_true(before.conditions, type) != to && is_true(next.conditions, type) == to;
+  };
+  if (before.started_ms == 0 && next.started_ms != 0) {
+    notes.push_back({EventType::kNormal, "Started", "searching with " + next.algorithm});
+  }
+  if (next.gpu && before.gpu != next.gpu) {
+    notes.push_back({EventType::kNormal, "GpuProfileChosen", next.gpu->reason});
+  }
+  if (turned("Waiting", true)) {
+    const api::StatusCondition& condition = *find_condition(next.conditions, "Waiting");
+    notes.push_back({EventType::kNormal, condition.reason, condition.message});
+  }
+  if (turned("Suspended", true)) {
+    notes.push_back({EventType::kNormal, "Suspended", "trials stop and keep their checkpoints"});
+  }
+  if (turned("Suspended", false)) {
+    notes.push_back({EventType::kNormal, "Resumed", "trials resume from their checkpoints"});
+  }
+  for (const char* type : {"Succeeded", "Failed"}) {
+    if (!turned(type, true)) continue;
+    const api::StatusCondition& condition = *find_condition(next.conditions, type);
+    const bool failed = std::string(type) == "Failed";
+    notes.push_back(
+        {failed ? EventType::kWarning : EventType::kNormal, condition.reason, condition.message});
+  }
+  return notes;
 }
 
 }  // namespace
@@ -137,35 +168,17 @@ std::optional<std::int64_t> write_time(const StudyStatus& before, const StudySta
   return std::max(now_ms, before.updated_ms + kStatusIntervalMs);
 }
 
-std::vector<EventNote> status_notes(const StudyStatus& before, const StudyStatus& next) {
-  std::vector<EventNote> notes;
-  const auto turned = [&](const char* type, bool to) {
-    return is_true(before.conditions, type) != to && is_true(next.conditions, type) == to;
-  };
-  if (before.started_ms == 0 && next.started_ms != 0) {
-    notes.push_back({EventType::kNormal, "Started", "searching with " + next.algorithm});
+void add_status(const StudyStatus& before, StudyStatus next, bool running, std::int64_t now_ms,
+                StudyPlan& plan) {
+  const auto at_ms = write_time(before, next, running, now_ms);
+  if (!at_ms) return;
+  if (*at_ms > now_ms) {
+    plan.wake_at_ms = std::min(*at_ms, plan.wake_at_ms.value_or(*at_ms));
+    return;
   }
-  if (next.gpu && before.gpu != next.gpu) {
-    notes.push_back({EventType::kNormal, "GpuProfileChosen", next.gpu->reason});
-  }
-  if (turned("Waiting", true)) {
-    const api::StatusCondition& condition = *find_condition(next.conditions, "Waiting");
-    notes.push_back({EventType::kNormal, condition.reason, condition.message});
-  }
-  if (turned("Suspended", true)) {
-    notes.push_back({EventType::kNormal, "Suspended", "trials stop and keep their checkpoints"});
-  }
-  if (turned("Suspended", false)) {
-    notes.push_back({EventType::kNormal, "Resumed", "trials resume from their checkpoints"});
-  }
-  for (const char* type : {"Succeeded", "Failed"}) {
-    if (!turned(type, true)) continue;
-    const api::StatusCondition& condition = *find_condition(next.conditions, type);
-    const bool failed = std::string(type) == "Failed";
-    notes.push_back(
-        {failed ? EventType::kWarning : EventType::kNormal, condition.reason, condition.message});
-  }
-  return notes;
+  std::vector<EventNote> notes = status_notes(before, next);
+  plan.actions.emplace_back(UpdateStudyStatus{std::move(next)});
+  for (EventNote& note : notes) plan.actions.emplace_back(Note{std::move(note)});
 }
 
 }  // namespace fettle::core

@@ -6,21 +6,20 @@
 //      |<-- retry, disruption, resume ----+  \__ spec.suspend _______> Paused (-> Pending)
 //      |<-- until_step has grown ---- Completed  \_ retries spent ___> Failed
 //
-// Every start is preceded by a status write that fails if this view of the trial is stale, so two
-// controllers cannot both start a run; every deletion by the write that records its result. Stops
-// rest on what is recorded for good (RunRecord::stopping).
+// Before every start comes a status write that fails if this view of the trial is stale, so two
+// controllers cannot both start a run. Before every deletion comes the write that records the run's
+// result. Before every stop its cause is recorded (RunRecord::stopping), which is never taken back.
 //
-// The first run needs no such write: its intent is the Trial itself, which has all that the run is
-// made of. It is started after an uncached read (StartRun::confirm), and recorded together
-// with the first thing there is to say of it: what it waits for, that it runs (before it can report
-// anything, since a report counts only once the pod is recorded), or how it ended. Why this is
-// safe:
-//  - Started twice, it is one run: the name is deterministic.
-//  - A crash after the start leaves a run without a record; the next reconcile adds it.
-//  - Gone before it was recorded, it had not been seen running: it is started again, as a recorded
-//    run is that never ran.
-//  - Started once more by somebody who read the trial, then slept through the whole of the run: its
-//    record has an outcome, so it is stopped and removed, and its reports count for nothing.
+// The first run needs no such write: its intent is the Trial itself, which determines the run. It
+// is started after an uncached read (StartRun::confirm), and its record is written together with
+// the first news of it: what it waits for, that it runs (before it can report, since a report
+// counts only once the pod is recorded), or how it ended. Why this is safe:
+//  - Two starts make one run, because the name is deterministic.
+//  - A crash after the start leaves a run without a record; the next reconcile adds the record.
+//  - A run that disappears before it was recorded was not seen running: it is started again, like a
+//    recorded run that never ran.
+//  - A controller that read the trial, then slept until the run was over, may start it once more.
+//    Its record has an outcome by then, so it is stopped and removed, and its reports are ignored.
 #include "core/trial_plan.h"
 
 #include <algorithm>
@@ -50,16 +49,16 @@ using api::TrialPhase;
 
 namespace {
 
-// A run that is recorded but does not exist is started again after this time: it may only not be
-// visible yet.
+// A run that is recorded but not seen is started again after this time; until then it may exist and
+// not be visible yet.
 constexpr std::int64_t kStartAgainMs = 1'000;
 // A run that exists but is not recorded means that this view is stale: reconcile again.
 constexpr std::int64_t kStaleViewMs = 1'000;
 
-// How often a pending run is observed: some reasons to wait show only after a time.
+// The interval at which a pending run is observed: some reasons to wait show only after a time.
 constexpr std::int64_t kWaitingMs = 5'000;
 
-// That a first run runs is written once it has done so for this long: a shorter one is one write.
+// A first run is recorded as running after this time. A shorter one costs one write instead of two.
 constexpr std::int64_t kBriefRunMs = 200;
 
 // The least time between two writes of reports that no decision waits for.
@@ -162,8 +161,8 @@ bool TrialPlanner::observe_runs() {
   return true;
 }
 
-// The first run, seen before it has a record. A trial that ended without any run (it was to stop
-// before the run came to light) wants none.
+// Adds the record of a first run that is seen for the first time. If the trial was stopped before
+// that, the run is not wanted any more.
 void TrialPlanner::adopt_first(const Run& run) {
   if (api::is_terminal(status_.phase)) {
     stop_or_delete(run);
@@ -176,7 +175,7 @@ void TrialPlanner::adopt_first(const Run& run) {
   update_record(record, run);
 }
 
-// Stops a run that nobody wants, or forgets it if it has exited.
+// Stops a run that is not wanted, or deletes it if it has exited.
 void TrialPlanner::stop_or_delete(const Run& run) {
   if (run.state != RunState::kExited) commands_.emplace_back(StopRun{run.id});
   if (run.state == RunState::kExited) cleanups_.emplace_back(DeleteRun{run.id});
@@ -193,10 +192,11 @@ void TrialPlanner::update_record(RunRecord& record, const Run& run) {
     if (has_run && !run.pod_uid.empty()) record.pod_uid = run.pod_uid;
     if (run.queued) reset_running(record);
     if (record.running_ms == 0 && has_run) {
-      // A run that has exited unseen is charged from its start, one that runs from now on.
+      // Without a time of its own, a run that exited unseen is charged from the intent to start it,
+      // and one that runs from now on.
       const std::int64_t unknown = run.state == RunState::kRunning ? now_ms_ : record.started_ms;
       const std::int64_t began_ms = run.started_ms != 0 ? run.started_ms : unknown;
-      // The time may be of a node whose clock is wrong: it lies between the start and now.
+      // The time comes from a node, whose clock may be wrong: clamped between intent and now.
       record.running_ms = std::min(std::max(began_ms, record.started_ms), now_ms_);
       record.gpus = run.gpus;
     }
@@ -208,7 +208,7 @@ void TrialPlanner::update_record(RunRecord& record, const Run& run) {
   if (record.outcome) stop_or_delete(run);
 }
 
-// A queue took its processes away. What they have cost stays on the record; the time in the queue
+// A queue preempted the run. What it has cost so far stays on the record; the time in the queue
 // costs nothing.
 void TrialPlanner::reset_running(RunRecord& record) const {
   if (record.running_ms == 0) return;
@@ -217,7 +217,7 @@ void TrialPlanner::reset_running(RunRecord& record) const {
   record.resizes.clear();
 }
 
-// Only the elastic policy asks, and each change is a write.
+// Only for the elastic policy, because each change is a write.
 void TrialPlanner::update_unplaced(RunRecord& record, const Run& run) {
   if (!sizes_itself(study_)) return;
   const bool waits = run.state != RunState::kExited && run.unplaced_workers > 0;
@@ -225,7 +225,7 @@ void TrialPlanner::update_unplaced(RunRecord& record, const Run& run) {
   if (!waits) record.unplaced_ms = 0;
   const std::int64_t running = run.running_workers.value_or(run.workers);
   if (run.state == RunState::kRunning && (waits || running < run.workers)) {
-    wake_at(now_ms_ + kWaitingMs);  // nothing happens when a worker finds no place
+    wake_at(now_ms_ + kWaitingMs);  // no event tells that a worker still has no node
   }
 }
 
@@ -245,7 +245,7 @@ void TrialPlanner::close_record(RunRecord& record, const Run& run) {
   record.last_step = status_.report ? status_.report->step : 0;
 }
 
-// A run that was seen running and is gone without a word: its node or its object was deleted.
+// A run that was seen running has disappeared: its node or its object was deleted.
 void TrialPlanner::close_lost_record(RunRecord& record) {
   record.outcome = record.stopping.value_or(Outcome::kDisrupted);
   if (!record.stopping) record.message = "the run disappeared before it ended";
@@ -295,8 +295,8 @@ void TrialPlanner::decide_open(RunRecord& record) {
   commands_.emplace_back(StartRun{record.run, /*confirm=*/false});
 }
 
-// It had too little memory of its GPU: the Study gives it more, or says that there is no more,
-// which is a result of the configuration and no failure of the trial.
+// The run's GPU memory was too small. The Study gives the trial more, or stops it because no GPU is
+// larger, which makes the configuration infeasible and is no failure of the trial.
 void TrialPlanner::decide_short(const RunRecord& record) {
   if (spec_.stop) {
     const bool none = spec_.stop->reason == kNoSuchGpuMemory;
@@ -325,12 +325,12 @@ void TrialPlanner::decide_ended(const RunRecord& record) {
   }
   if (!counts_against_retries(outcome)) return retry(now_ms_);
   const std::int64_t failures = failures_of(status_);
-  // Another run of a trial that ended well but measured something else would do the same again.
+  // Another run of a program that succeeded without the objective would do the same again.
   const Run* run = find_run(record.run);
   const bool no_result =
       run != nullptr && run->outcome == Outcome::kSucceeded && outcome == Outcome::kFailed;
   if (no_result) return enter_phase(TrialPhase::kFailed, "NoResult", record.message);
-  // Neither will the built-in trainer take a configuration that it has refused.
+  // The built-in trainer would refuse the same configuration again.
   const bool refused = study_.trial.trainer && run != nullptr &&
                        run->exit_code == api::kTrainerRefusesInput &&
                        (outcome == Outcome::kFailed || outcome == Outcome::kOutOfMemory);
@@ -371,9 +371,9 @@ void TrialPlanner::retry(std::int64_t earliest_ms) {
 }
 
 void TrialPlanner::start_next() {
-  // A run that was given up as lost may turn up alive: update_record() stops it first.
-  // And workers of a run that has ended may live through their grace period: two runs must not
-  // write the same checkpoints.
+  // Two runs must not write the same checkpoints. A run that was given up as lost may turn out to
+  // be alive (update_record() then stops it), and workers of an ended run may be in their grace
+  // period.
   const bool one_lives = std::any_of(runs_.begin(), runs_.end(), [](const Run& run) {
     return run.state != RunState::kExited || run.terminating;
   });
@@ -411,8 +411,8 @@ void TrialPlanner::supervise(RunRecord& record, const Run& run) {
   }
 }
 
-// A run that waits for somebody to do something: a condition, and an event whenever it waits for
-// something else. Ordinary waiting has no reason, and nobody needs to know of it.
+// A run that waits with a reason: the condition Waiting, and an event whenever the reason changes.
+// Ordinary waiting has no reason and is not reported.
 void TrialPlanner::report_waiting(const RunRecord& record, bool running) {
   const bool waits = !running && !record.message.empty();
   const std::vector<RunRecord>& before = trial_.status.runs;
@@ -430,8 +430,8 @@ void TrialPlanner::report_waiting(const RunRecord& record, bool running) {
        run_name(trial_.metadata.name, record.run) + " waits: " + record.message);
 }
 
-// A run that continues although something is the matter: its output cannot be read, or there is no
-// room for all the workers that it is to have.
+// A run that continues in spite of a problem: its output cannot be read, or some of its workers
+// have no node.
 void TrialPlanner::report_trouble(const RunRecord& record, const Run& run) {
   const std::vector<RunRecord>& before = trial_.status.runs;
   const bool is_recorded = !before.empty() && before.back().message == record.message;
@@ -466,7 +466,7 @@ void TrialPlanner::check_deadlines(RunRecord& record, const Run& run) {
   if (heartbeat) check_heartbeat(record, run, milliseconds(*heartbeat));
 }
 
-// Silence is what was listened to: output that is not read yet may be full of news.
+// Silence counts only up to where the output was read: the rest may hold a report.
 void TrialPlanner::check_heartbeat(RunRecord& record, const Run& run, std::int64_t patience_ms) {
   const std::int64_t reported_ms = status_.report ? status_.report->at_ms : 0;
   const std::int64_t heard_ms = run.heard_ms != 0 ? run.heard_ms : reported_ms;
@@ -513,7 +513,7 @@ bool TrialPlanner::status_changed() const {
          before.conditions != status_.conditions;
 }
 
-// A first run that only waits its turn is not worth a write.
+// A first run that only waits, without a reason, is not worth a write.
 void TrialPlanner::drop_idle_first_run() {
   if (!trial_.status.runs.empty() || status_.runs.size() != 1) return;
   const RunRecord& first = status_.runs.front();
@@ -522,7 +522,7 @@ void TrialPlanner::drop_idle_first_run() {
   if (silent && !first.outcome) status_.runs.clear();
 }
 
-// Whether the status has no news but that a first run, whose images cannot report, runs.
+// Whether the only news is that a first run, whose image does not report by itself, runs.
 bool TrialPlanner::has_just_begun() {
   if (!trial_.status.runs.empty() || status_.runs.size() != 1) return false;
   const Run* run = find_run(status_.runs.front().run);
@@ -533,8 +533,8 @@ bool TrialPlanner::has_just_begun() {
   return true;
 }
 
-// Whether the status has no news but a report that nothing is decided by, soon after the last: most
-// likely the next news is the end of the run, and both are one write. Wakes when it is due.
+// Whether the only news is a report that no decision waits for, soon after the last write: the next
+// news is most likely the end of the run, and then both are one write. Wakes when it is due.
 bool TrialPlanner::can_defer_write() {
   if (has_just_begun()) return true;
   const api::TrialStatus& before = trial_.status;

@@ -29,7 +29,7 @@ struct Candidate {
   std::int64_t at_ms = 0;  // when its result was learnt
 };
 
-// Where in an earlier Study the objectives of this one are; or in words what is missing.
+// The position of each wanted objective among those of the earlier Study; or what is missing.
 Result<std::vector<std::size_t>> objectives_in(const api::Study& earlier,
                                                const std::vector<api::Objective>& wanted) {
   std::vector<std::size_t> out;
@@ -47,7 +47,7 @@ Result<std::vector<std::size_t>> objectives_in(const api::Study& earlier,
   return out;
 }
 
-// A feasible result's values; nothing of a trial that has none.
+// The values of a feasible result; absent if the trial has none.
 std::optional<std::vector<double>> values_of(const Fact* result,
                                              const std::vector<std::size_t>& objectives) {
   if (result == nullptr || result->infeasible) return std::nullopt;
@@ -109,7 +109,7 @@ class Collection {
     return out;
   }
 
-  // By when they were learnt.
+  // By the time at which the results were recorded.
   void sort() {
     std::stable_sort(candidates_.begin(), candidates_.end(),
                      [](const Candidate& a, const Candidate& b) { return a.at_ms < b.at_ms; });

@@ -1,9 +1,9 @@
-// What a new Study begins with: what earlier Studies had found by then (search/warm_start.h).
+// Warm start: the results of earlier Studies that a new one begins with (search/warm_start.h).
 //
-// Read once, before the first trial, and written into the Study's status as points of its own
-// space; every later decision rests on that. So earlier Studies may continue, change or be deleted,
-// and a restart or a replay sees the same. The condition WarmStarted and an event name those that
-// are missing or measure something else; the Study continues without them.
+// They are read once, before the first trial, and written into the Study's status as points of its
+// own space; later decisions use only these. So earlier Studies may continue, change or be deleted,
+// and a restart or a replay sees the same. The condition WarmStarted and an event name Studies that
+// are missing or have other objectives; the Study continues without them.
 // Pure functions; usable from any thread.
 #pragma once
 
@@ -19,7 +19,7 @@
 
 namespace fettle::core {
 
-// The most that observations take of a Study's status, as JSON.
+// The limit of all observations in a Study's status, as JSON.
 inline constexpr std::size_t kMaxPriorBytes = std::size_t{64} * 1024;
 
 // An earlier Study as it is now.
@@ -30,12 +30,13 @@ struct EarlierStudy {
   std::string problem;  // why there is no `study`
 };
 
-// Whether the Study names earlier ones and nothing was written down of them yet. Not while it is
-// suspended, nor once it has trials.
+// Whether the Study names earlier ones whose results were not written into its status yet. False
+// while it is suspended and once it has trials.
 bool needs_priors(const api::Study& study, const std::vector<api::TrialPtr>& trials);
 
-// Writes down what they found: of more than api::kMaxPriorObservations feasible results, or
-// kMaxPriorBytes, half are the best ones and half the newest of the others.
+// Writes the feasible results of `earlier` into the status. If there are more than
+// api::kMaxPriorObservations, or than kMaxPriorBytes hold, the best make up one half and the newest
+// of the others the other half.
 StudyPlan plan_warm_start(const api::Study& study, const std::vector<EarlierStudy>& earlier,
                           std::int64_t now_ms);
 

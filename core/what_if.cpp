@@ -23,7 +23,7 @@ using api::TrialPtr;
 
 namespace {
 
-// When a trial was where, as far as it is written down: milliseconds by step.
+// The recorded times at which a trial was at a step: milliseconds by step.
 std::map<std::int64_t, std::int64_t> moments_of(const Trial& trial) {
   std::map<std::int64_t, std::int64_t> moments;
   if (!trial.status.runs.empty()) {
@@ -45,7 +45,7 @@ std::int64_t moment_of(const std::map<std::int64_t, std::int64_t>& moments, std:
   return before->second + static_cast<std::int64_t>(share * between);
 }
 
-// The facts that there would have been under other rules, had nobody been stopped by them.
+// The facts that the trials would have had at the rungs of other rules.
 std::vector<search::Event> facts_under(const api::Study& study, const api::EarlyStopping& rules,
                                        const std::vector<TrialPtr>& trials) {
   const std::vector<std::int64_t> rungs =
@@ -68,7 +68,7 @@ std::vector<search::Event> facts_under(const api::Study& study, const api::Early
 }
 
 bool was_stopped_early(const Trial& trial) {
-  return trial.spec.stop && trial.spec.stop->reason == "EarlyStopped";
+  return trial.spec.stop && trial.spec.stop->reason == kEarlyStopped;
 }
 
 std::string best_of(const api::Study& study, const std::vector<TrialPtr>& trials) {

@@ -1,9 +1,10 @@
-// What another rule of early stopping would have done to the trials that ran: which it would have
-// stopped when, and what that would have saved. Nothing is invented: a trial that was really
-// stopped and that the other rule would have let continue counts as unknown from there on.
+// What another rule of early stopping would have done to the trials that ran: which of them it
+// would have stopped, when, and how much that would have saved. No values are invented: a trial
+// that was stopped, and that the other rule would have let continue, counts as unknown from there
+// on.
 //
-// Only what really was judged has a time in the records. When a value at another step became known
-// is taken to lie evenly between the moments that are recorded.
+// The records have times only for steps that were judged. The times of other steps are interpolated
+// linearly between them.
 // Pure functions; usable from any thread.
 #pragma once
 
@@ -17,9 +18,9 @@
 
 namespace fettle::core {
 
-// Whether it makes sense to ask what `algorithm` would have suggested for the trials of a Study. It
-// does not where trials take over from each other under either algorithm, because each of them then
-// descends from trials that really ran. Error: a sentence that explains this.
+// Whether the trials of a Study can tell what `algorithm` would have suggested. They cannot if
+// trials take over from each other under either algorithm, because each trial then continues one
+// that really ran. Error: a sentence that explains this.
 Status check_what_if_algorithm(const api::Study& study, api::AlgorithmKind algorithm);
 
 struct WhatIfStop {
@@ -35,7 +36,7 @@ struct WhatIf {
   std::int64_t saved = 0;         // of them
   std::int64_t unknown = 0;       // trials that were stopped and would have gone on
   std::string best;               // the best trial; "" = there is none
-  std::string best_left;          // the best one of those that would not have been stopped
+  std::string best_left;          // the best of those that the other rule would not have stopped
 };
 
 // `trials` are all of the Study, sorted by index.

@@ -190,7 +190,7 @@ void MetricLines::json_line(std::string_view text) {
   options.allow_non_finite = true;
   const Result<Json> parsed = parse_json(text, options);
   if (!parsed.ok() || !parsed->is_object()) {
-    if (lines_ > 0 || parsed.ok() || !names_a_wish(text)) return;
+    if (lines_ > 0 || parsed.ok() || !names_a_wanted_metric(text)) return;
     return near_miss_.see(NearMiss::Rank::kBroken, text, "is no JSON: " + parsed.error().message);
   }
   Found found;
@@ -227,7 +227,7 @@ void MetricLines::json_line(std::string_view text) {
 
 // A line that does not begin like a JSON object.
 void MetricLines::miss_json(std::string_view text) {
-  if (!names_a_wish(text)) return;
+  if (!names_a_wanted_metric(text)) return;
   const std::size_t brace = text.find('{');
   if (brace != text.npos && brace > 0 && text.back() == '}') {
     return near_miss_.see(NearMiss::Rank::kInside, text,
@@ -237,7 +237,7 @@ void MetricLines::miss_json(std::string_view text) {
                  "is no JSON object; spec.trial.metrics.regex says how such a line is read");
 }
 
-bool MetricLines::names_a_wish(std::string_view text) const {
+bool MetricLines::names_a_wanted_metric(std::string_view text) const {
   return std::any_of(wanted_.begin(), wanted_.end(),
                      [&](const std::string& metric) { return text.find(metric) != text.npos; });
 }
@@ -290,7 +290,7 @@ void MetricLines::regex_line(std::string_view text) {
     }
     matched_any = true;
   }
-  if (!matched_any && lines_ == 0 && names_a_wish(text)) {
+  if (!matched_any && lines_ == 0 && names_a_wanted_metric(text)) {
     near_miss_.see(NearMiss::Rank::kNamed, text, "is not matched by spec.trial.metrics.regex");
   }
   add(std::move(found), true);

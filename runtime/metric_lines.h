@@ -98,7 +98,7 @@ class MetricLines {
   void add(Found found, bool step_may_stay);
   std::int64_t step_of(const Found& found, bool step_may_stay) const;
   void miss_json(std::string_view text);
-  bool names_a_wish(std::string_view text) const;
+  bool names_a_wanted_metric(std::string_view text) const;
   bool is_wanted(const std::string& metric) const { return wanted_.count(metric) > 0; }
   void keep_room_for(Found& found);
 

@@ -87,7 +87,8 @@ $upward"
 done
 
 scripts/names_lint.py "${sources[@]}" "${inline_parts[@]}" || failed=1
-scripts/rooms_lint.py kernels || failed=1
+scripts/rooms_lint.py api base cli control core crds explain kernels kube machine operator runtime \
+  search || failed=1
 scripts/folders_lint.py || failed=1
 
 # clang-format leaves comments alone (ReflowComments), however long they are.

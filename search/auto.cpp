@@ -4,8 +4,8 @@
 #include <cstdint>
 
 #include "api/names.h"
+#include "search/maths/ehvi.h"
 #include "search/maths/sobol_sequence.h"
-#include "search/samplers/samplers.h"
 
 namespace fettle::search {
 namespace {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "search/gp/fit_schedule.h"
+#include "search/maths/fit_schedule.h"
 
 namespace fettle::search {
 
@@ -37,7 +37,7 @@ void CostLedger::add_event(const Event& event) {
   order_.push_back(event.trial);
   if (order_.size() < next_fit_) return;
   last_fit_ = observations(kMostFitted);
-  next_fit_ = static_cast<std::size_t>(gp::next_fit(static_cast<std::int64_t>(order_.size())));
+  next_fit_ = static_cast<std::size_t>(next_fit(static_cast<std::int64_t>(order_.size())));
 }
 
 CostLedger::Observations CostLedger::observations(std::size_t most) const {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/result.h"
-#include "cli/commands.h"
+#include "cli/common/commands.h"
 #include "kube/client.h"
 #include "kube/http.h"
 

@@ -14,13 +14,13 @@
 #include "cli/cluster/cluster_objects.h"
 #include "cli/views/text.h"
 #include "kube/json_path.h"
+#include "kube/labels.h"
 #include "kube/objects.h"
 #include "runtime/kubernetes/job_builder.h"
 
 namespace fettle::cli {
 namespace {
 
-constexpr const char* kRankLabel = "batch.kubernetes.io/job-completion-index";
 constexpr std::chrono::milliseconds kWaitInterval{500};
 
 // A pod of the trial, and the container that is the trial (the worker contract): the one named
@@ -30,17 +30,6 @@ struct TrialPod {
   std::string container;
 };
 
-std::string label_of(const kube::Pod& pod, const char* name) {
-  const auto found = pod.metadata.labels.find(name);
-  return found == pod.metadata.labels.end() ? "" : found->second;
-}
-
-std::int64_t number_of(const std::string& text) {
-  std::int64_t number = 0;
-  std::from_chars(text.data(), text.data() + text.size(), number);
-  return number;
-}
-
 std::string trial_container_name(const Json& pod) {
   const Json* const container = api::trial_container(pod);
   return container == nullptr ? "" : kube::text_at(*container, {"name"});
@@ -48,9 +37,9 @@ std::string trial_container_name(const Json& pod) {
 
 // The newest run comes first, then rank 0, then the pod that replaced the others.
 auto order_of(const TrialPod& candidate) {
-  const kube::Pod& pod = candidate.pod;
-  return std::tuple(number_of(label_of(pod, kubernetes::kRunLabel)),
-                    -number_of(label_of(pod, kRankLabel)), pod.metadata.created_ms);
+  const api::Metadata& pod = candidate.pod.metadata;
+  return std::tuple(kube::number_in(pod.labels, kubernetes::kRunLabel),
+                    -kube::number_in(pod.labels, kube::kRankLabel), pod.created_ms);
 }
 
 Result<std::optional<TrialPod>> find_pod(kube::Client& client, const kube::ObjectKey& trial,

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "base/result.h"
-#include "cli/study_source.h"
+#include "cli/source/study_source.h"
 #include "kube/client.h"
 
 namespace fettle::cli {

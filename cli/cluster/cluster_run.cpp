@@ -4,8 +4,8 @@
 
 #include "cli/cluster/cluster_source.h"
 #include "cli/cluster/follower.h"
-#include "cli/exit_code.h"
-#include "cli/interrupt.h"
+#include "cli/common/exit_code.h"
+#include "cli/common/interrupt.h"
 #include "cli/views/display.h"
 #include "cli/views/text.h"
 #include "kube/json_path.h"

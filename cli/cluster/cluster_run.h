@@ -5,7 +5,7 @@
 
 #include "base/result.h"
 #include "cli/cluster/cluster.h"
-#include "cli/commands.h"
+#include "cli/common/commands.h"
 
 namespace fettle::cli {
 

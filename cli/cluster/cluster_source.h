@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cli/cluster/cluster.h"
-#include "cli/study_source.h"
+#include "cli/source/study_source.h"
 
 namespace fettle::cli {
 

@@ -11,7 +11,7 @@
 #include "api/trial.h"
 #include "base/result.h"
 #include "cli/cluster/cluster.h"
-#include "cli/interrupt.h"
+#include "cli/common/interrupt.h"
 #include "cli/views/display.h"
 #include "cli/views/live_view.h"
 #include "kube/informer.h"

@@ -1,9 +1,9 @@
 // fettle best: the best configuration of a study, ready to paste.
 #include <iostream>
 
-#include "cli/commands.h"
-#include "cli/exit_code.h"
-#include "cli/study_source.h"
+#include "cli/commands/open_source.h"
+#include "cli/common/commands.h"
+#include "cli/common/exit_code.h"
 #include "cli/views/best_schedule.h"
 #include "cli/views/summary.h"
 
@@ -26,9 +26,7 @@ int print_schedule(const RunView& view, Output output) {
 }  // namespace
 
 int best_command(const BestOptions& options) {
-  auto source = open_source(options.place);
-  if (!source.ok()) return complain(source.error());
-  const auto seen = (*source)->read(options.study, Detail::kObjects);
+  const auto seen = read_study(options.place, options.study);
   if (!seen.ok()) return complain(seen.error());
   if (seen->view.study.status.best.empty()) {
     std::cerr << "fettle: study " << options.study << " has no result yet\n";

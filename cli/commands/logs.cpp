@@ -1,9 +1,9 @@
 // fettle logs: the output of a trial, also while it grows.
 #include <iostream>
 
-#include "cli/commands.h"
-#include "cli/exit_code.h"
-#include "cli/study_source.h"
+#include "cli/commands/open_source.h"
+#include "cli/common/commands.h"
+#include "cli/common/exit_code.h"
 #include "cli/views/terminal.h"
 
 namespace fettle::cli {

@@ -7,9 +7,9 @@
 
 #include "api/names.h"
 #include "api/study_json.h"
-#include "cli/commands.h"
-#include "cli/exit_code.h"
-#include "cli/study_source.h"
+#include "cli/commands/open_source.h"
+#include "cli/common/commands.h"
+#include "cli/common/exit_code.h"
 #include "cli/views/text.h"
 #include "core/what_if.h"
 
@@ -171,9 +171,7 @@ int what_if(const RunView& view, const ReplayOptions& options) {
 }  // namespace
 
 int replay_command(const ReplayOptions& options) {
-  auto source = open_source(options.place);
-  if (!source.ok()) return complain(source.error());
-  const auto seen = (*source)->read(options.study, Detail::kObjects);
+  const auto seen = read_study(options.place, options.study);
   if (!seen.ok()) return complain(seen.error());
   if (!options.algorithm.empty() || !options.early_stopping.empty()) {
     return what_if(seen->view, options);

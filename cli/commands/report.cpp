@@ -2,18 +2,16 @@
 #include <iostream>
 
 #include "base/file.h"
-#include "cli/commands.h"
-#include "cli/exit_code.h"
+#include "cli/commands/open_source.h"
+#include "cli/common/commands.h"
+#include "cli/common/exit_code.h"
 #include "cli/report/page.h"
-#include "cli/study_source.h"
 #include "cli/views/terminal.h"
 
 namespace fettle::cli {
 
 int report_command(const ReportOptions& options) {
-  auto source = open_source(options.place);
-  if (!source.ok()) return complain(source.error());
-  const auto seen = (*source)->read(options.study, Detail::kObjects);
+  const auto seen = read_study(options.place, options.study);
   if (!seen.ok()) return complain(seen.error());
   const std::string page = render_page(seen->view.study.metadata.name, page_data(seen->view));
   if (options.file == "-") {

@@ -1,9 +1,9 @@
 // fettle scale: more or fewer workers for a trial that runs, without stopping it.
 #include <iostream>
 
-#include "cli/commands.h"
-#include "cli/exit_code.h"
-#include "cli/study_source.h"
+#include "cli/commands/open_source.h"
+#include "cli/common/commands.h"
+#include "cli/common/exit_code.h"
 #include "cli/views/text.h"
 
 namespace fettle::cli {

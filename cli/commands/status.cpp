@@ -1,9 +1,9 @@
 // fettle status: the state of a study, or a list of all studies. Works while one runs and after.
 #include <iostream>
 
-#include "cli/commands.h"
-#include "cli/exit_code.h"
-#include "cli/study_source.h"
+#include "cli/commands/open_source.h"
+#include "cli/common/commands.h"
+#include "cli/common/exit_code.h"
 #include "cli/views/screen.h"
 #include "cli/views/summary.h"
 #include "cli/views/terminal.h"

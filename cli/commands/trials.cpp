@@ -3,18 +3,16 @@
 
 #include "api/names.h"
 #include "api/trial_json.h"
-#include "cli/commands.h"
-#include "cli/exit_code.h"
-#include "cli/study_source.h"
+#include "cli/commands/open_source.h"
+#include "cli/common/commands.h"
+#include "cli/common/exit_code.h"
 #include "cli/views/terminal.h"
 #include "cli/views/trial_table.h"
 
 namespace fettle::cli {
 
 int trials_command(const TrialsOptions& options) {
-  auto source = open_source(options.place);
-  if (!source.ok()) return complain(source.error());
-  const auto seen = (*source)->read(options.study, Detail::kObjects);
+  const auto seen = read_study(options.place, options.study);
   if (!seen.ok()) return complain(seen.error());
   switch (options.output) {
     case Output::kText:

@@ -1,9 +1,9 @@
 // fettle validate: reports every error in study files, without running anything.
 #include <iostream>
 
-#include "cli/commands.h"
 #include "cli/commands/check.h"
-#include "cli/exit_code.h"
+#include "cli/common/commands.h"
+#include "cli/common/exit_code.h"
 #include "cli/views/text.h"
 
 namespace fettle::cli {

@@ -1,9 +1,9 @@
 // fettle why: why a trial's point was chosen, what was expected of it, and its result.
 #include <iostream>
 
-#include "cli/commands.h"
-#include "cli/exit_code.h"
-#include "cli/study_source.h"
+#include "cli/commands/open_source.h"
+#include "cli/common/commands.h"
+#include "cli/common/exit_code.h"
 #include "cli/views/reason.h"
 
 namespace fettle::cli {

@@ -6,11 +6,11 @@
 #include <utility>
 
 #include "base/file.h"
-#include "cli/commands.h"
+#include "cli/common/commands.h"
+#include "cli/common/exit_code.h"
 #include "cli/doctor/doctor_case.h"
 #include "cli/doctor/doctor_page.h"
 #include "cli/doctor/trainer_program.h"
-#include "cli/exit_code.h"
 #include "cli/views/text.h"
 #include "runtime/local/process/proc_table.h"
 #include "runtime/local/run/claims.h"

@@ -8,8 +8,8 @@
 
 #include "api/yaml/yaml_text.h"
 #include "cli/cluster/cluster.h"
-#include "cli/commands.h"
-#include "cli/exit_code.h"
+#include "cli/common/commands.h"
+#include "cli/common/exit_code.h"
 #include "cli/gpus/proposal.h"
 #include "cli/views/terminal.h"
 #include "cli/views/text.h"

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "cli/study_source.h"
+#include "cli/source/study_source.h"
 #include "runtime/local/store/layout.h"
 
 namespace fettle::cli {

@@ -13,7 +13,7 @@
 #include <string>
 
 #include "base/result.h"
-#include "cli/interrupt.h"
+#include "cli/common/interrupt.h"
 #include "cli/views/display.h"
 #include "cli/views/live_view.h"
 #include "control/manager.h"

@@ -10,7 +10,7 @@
 
 #include "api/names.h"
 #include "base/json.h"
-#include "cli/exit_code.h"
+#include "cli/common/exit_code.h"
 #include "cli/suggest/suggest_study.h"
 #include "search/rungs/population.h"
 #include "search/rungs/promotion.h"

@@ -8,8 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/commands.h"
-#include "cli/study_source.h"
+#include "cli/common/commands.h"
 #include "cli/views/view.h"
 
 namespace fettle::cli {

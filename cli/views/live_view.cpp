@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <utility>
 
-#include "cli/exit_code.h"
+#include "cli/common/exit_code.h"
 #include "core/conditions.h"
 
 namespace fettle::cli {

@@ -5,7 +5,6 @@
 #include <string>
 
 #include "base/json.h"
-#include "cli/study_source.h"
 #include "cli/views/text.h"
 #include "cli/views/view.h"
 

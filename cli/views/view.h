@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -23,6 +24,9 @@ struct RunView {
   bool interrupted = false;  // no runner is there, though the study has not ended
   std::string notice;        // what the runner itself has to say ("stopping ...")
 };
+
+// Where the log of a run is: a file, or the command that prints it.
+using LogHint = std::function<std::string(const std::string& trial, std::int64_t run)>;
 
 // Derives counts, best trials, spending and ETA in study.status from the trials, as of now_ms: the
 // stored status lags behind them by up to a second, spending by up to a minute.

@@ -1,42 +1,11 @@
-// The small notations of this folder: lines, headers, base64.
-#include <gmock/gmock.h>
+// The small notations of this folder: headers, base64.
 #include <gtest/gtest.h>
 
 #include "kube/transport/base64.h"
 #include "kube/transport/http_headers.h"
-#include "kube/transport/line_splitter.h"
 
 namespace fettle::kube {
 namespace {
-
-using testing::ElementsAre;
-using Verdict = LineSplitter::Verdict;
-
-TEST(LineSplitter, LinesOfTheLongestKindPassAndLongerOnesDoNot) {
-  std::vector<std::string> lines;
-  const std::function<bool(std::string_view)> keep = [&](std::string_view line) {
-    lines.emplace_back(line);
-    return true;
-  };
-  LineSplitter splitter(keep, 4);
-  EXPECT_EQ(splitter.take("1234\n12"), Verdict::kContinue);
-  EXPECT_EQ(splitter.take("34"), Verdict::kContinue);
-  EXPECT_EQ(splitter.take("\n"), Verdict::kContinue);
-  EXPECT_THAT(lines, ElementsAre("1234", "1234"));
-  EXPECT_EQ(splitter.take("12"), Verdict::kContinue);
-  EXPECT_EQ(splitter.take("345\n"), Verdict::kTooLong);
-}
-
-TEST(LineSplitter, NothingFollowsALineThatWasEnough) {
-  int lines = 0;
-  const std::function<bool(std::string_view)> once = [&](std::string_view) {
-    ++lines;
-    return false;
-  };
-  LineSplitter splitter(once, 100);
-  EXPECT_EQ(splitter.take("a\nb\n"), Verdict::kStopped);
-  EXPECT_EQ(lines, 1);
-}
 
 TEST(HttpHeaders, Warnings) {
   struct Case {

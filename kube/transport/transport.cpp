@@ -1,10 +1,11 @@
 #include "kube/transport/transport.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 #include <variant>
 
-#include "kube/transport/line_splitter.h"
+#include "base/line_buffer.h"
 
 namespace fettle::kube {
 namespace {
@@ -69,8 +70,8 @@ HttpResult Transport::call_once(const HttpRequest& request, const Credential& cr
 HttpResult Transport::stream_once(const HttpRequest& request, const Credential& credential,
                                   const std::function<bool(std::string_view line)>& on_line,
                                   std::chrono::milliseconds idle, const std::stop_token& stop) {
-  LineSplitter lines(on_line, kMaxLine);
-  LineSplitter::Verdict verdict = LineSplitter::Verdict::kContinue;
+  LineBuffer lines(kMaxLine);
+  bool wants_more = true;
   std::string refusal;
   Waiting waiting;
   waiting.until = [idle] { return std::chrono::steady_clock::now() + idle; };
@@ -81,17 +82,23 @@ HttpResult Transport::stream_once(const HttpRequest& request, const Credential& 
       refusal += block.substr(0, kMaxLine - std::min(kMaxLine, refusal.size()));
       return refusal.size() < kMaxLine;
     }
-    verdict = lines.take(block);
-    return verdict == LineSplitter::Verdict::kContinue;
+    lines.add(block);
+    while (wants_more) {
+      const std::optional<std::string_view> line = lines.take();
+      if (!line) return !lines.is_too_long();
+      wants_more = on_line(*line);
+    }
+    return false;
   };
   HttpResult result = wire_->exchange(Wire::Purpose::kStream, request, credential, waiting);
   auto* const response = std::get_if<HttpResponse>(&result);
   if (response == nullptr) return result;
-  if (verdict == LineSplitter::Verdict::kTooLong) {
+  if (wants_more && lines.is_too_long()) {
     return HttpFailure{true, server_ + ": a line of the answer is longer than " +
                                  std::to_string(kMaxLine) + " bytes"};
   }
-  if (verdict == LineSplitter::Verdict::kContinue && !stop.stop_requested()) lines.finish();
+  // The stream ended normally: what is left is the last line.
+  if (wants_more && !stop.stop_requested() && !lines.rest().empty()) on_line(lines.rest());
   response->body = std::move(refusal);
   return result;
 }

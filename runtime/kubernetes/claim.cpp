@@ -2,11 +2,11 @@
 
 #include <cmath>
 #include <cstdint>
+#include <utility>
 
 #include "base/check.h"
 #include "core/names.h"
-#include "kube/resource.h"
-#include "runtime/kubernetes/job_builder.h"
+#include "kube/json_write.h"
 
 namespace fettle::kubernetes {
 namespace {
@@ -29,22 +29,14 @@ std::string claim_of(const api::Study& study) {
 Json build_claim(const api::Study& study) {
   const auto& wanted = study.spec.trial.checkpoints;
   CHECK(makes_claim(study), "there is no claim to make");
-  const Json owner =
-      owner_reference(kube::api_version(kube::kStudies), kube::kStudies.kind, study.metadata);
-  const Json metadata =
-      Json::object({{"name", claim_of(study)},
-                    {"namespace", study.metadata.ns},
-                    {"labels", Json::object({{core::kStudyLabel, study.metadata.name}})},
-                    {"ownerReferences", Json(Json::Array{owner})}});
   const auto bytes = static_cast<std::int64_t>(std::ceil(*wanted->size));
   const Json requests = Json::object({{"storage", std::to_string(bytes)}});
   Json spec = Json::object({{"accessModes", Json(Json::Array{Json(wanted->access_mode)})},
                             {"resources", Json::object({{"requests", requests}})}});
   if (!wanted->storage_class.empty()) spec.set("storageClassName", wanted->storage_class);
-  return Json::object({{"apiVersion", kube::api_version(kube::kClaims)},
-                       {"kind", kube::kClaims.kind},
-                       {"metadata", metadata},
-                       {"spec", spec}});
+  return kube::owned_object(kube::kClaims, claim_of(study),
+                            Json::object({{core::kStudyLabel, study.metadata.name}}),
+                            kube::kStudies, study.metadata, std::move(spec));
 }
 
 }  // namespace fettle::kubernetes

@@ -7,11 +7,14 @@
 #include <utility>
 
 #include "api/timestamp.h"
+#include "kube/labels.h"
 #include "runtime/kubernetes/ownership.h"
 #include "runtime/kubernetes/queue.h"
 
 namespace fettle::kubernetes {
 namespace {
+
+using kube::text_in;
 
 constexpr std::array<std::pair<GangState, const char*>, 5> kStates = {{
     {GangState::kWaiting, "waiting"},
@@ -20,11 +23,6 @@ constexpr std::array<std::pair<GangState, const char*>, 5> kStates = {{
     {GangState::kReturned, "returned"},
     {GangState::kStopped, "stopped"},
 }};
-
-std::string annotation_of(const kube::Job& job, const char* name) {
-  const auto found = job.metadata.annotations.find(name);
-  return found == job.metadata.annotations.end() ? "" : found->second;
-}
 
 bool is_leaving(const kube::Job& job) {
   return has_ended(job) || job.metadata.deleted_ms != 0 ||
@@ -59,7 +57,7 @@ const char* to_string(GangState state) {
 // One that Kueue manages is Kueue's to suspend and to resume, whatever its workers are.
 GangState gang_state(const kube::Job& job) {
   if (!queue_of(job).empty()) return GangState::kNone;
-  const std::string text = annotation_of(job, kGangAnnotation);
+  const std::string text = text_in(job.metadata.annotations, kGangAnnotation);
   const auto* const found = std::find_if(kStates.begin(), kStates.end(),
                                          [&](const auto& one) { return one.second == text; });
   return found == kStates.end() ? GangState::kNone : found->first;
@@ -67,7 +65,8 @@ GangState gang_state(const kube::Job& job) {
 
 std::int64_t gang_opened_ms(const kube::Job& job) {
   const std::int64_t otherwise = std::max(job.metadata.created_ms, job.started_ms);
-  return api::parse_timestamp(annotation_of(job, kGangOpenedAnnotation)).value_or(otherwise);
+  return api::parse_timestamp(text_in(job.metadata.annotations, kGangOpenedAnnotation))
+      .value_or(otherwise);
 }
 
 bool is_suspended_by_others(const kube::Job& job) {
@@ -75,7 +74,9 @@ bool is_suspended_by_others(const kube::Job& job) {
   return job.suspended && state != GangState::kWaiting && state != GangState::kStopped;
 }
 
-std::string domain_of(const kube::Job& job) { return annotation_of(job, kGangDomainAnnotation); }
+std::string domain_of(const kube::Job& job) {
+  return text_in(job.metadata.annotations, kGangDomainAnnotation);
+}
 
 bool is_in_queue(const kube::Job& job) {
   const GangState state = gang_state(job);

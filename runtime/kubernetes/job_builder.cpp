@@ -4,6 +4,7 @@
 #include "api/pod_template.h"
 #include "core/gpu_memory.h"
 #include "core/names.h"
+#include "kube/json_write.h"
 #include "kube/resource.h"
 #include "runtime/kubernetes/claim.h"
 #include "runtime/kubernetes/gang.h"
@@ -143,16 +144,6 @@ Json job_annotations(const api::Study& study, const api::Trial& trial) {
 
 std::string service_of(const std::string& job) { return "w-" + job; }
 
-Json owner_reference(std::string_view api_version, std::string_view kind,
-                     const api::Metadata& owner) {
-  return Json::object({{"apiVersion", api_version},
-                       {"kind", kind},
-                       {"name", owner.name},
-                       {"uid", owner.uid},
-                       {"controller", true},
-                       {"blockOwnerDeletion", true}});
-}
-
 api::Study sized_for(api::Study study, const api::Trial& trial) {
   if (core::sizes_gpu_memory(study.spec)) {
     study.spec.trial.gpu->memory = trial.spec.gpu_memory.value_or(core::kFirstGpuMemory);
@@ -187,8 +178,7 @@ Result<Json> build_job(const api::Study& of_all_trials, const api::Trial& trial,
     annotations.set(kGangDomainAnnotation, domain_of(study, name, gpus, pod_template));
   }
   metadata.set("annotations", std::move(annotations));
-  metadata.set("ownerReferences", Json(Json::Array{owner_reference(kube::api_version(kube::kTrials),
-                                                                   "Trial", trial.metadata)}));
+  metadata.set("ownerReferences", kube::owner_references(kube::kTrials, trial.metadata));
   Json spec = Json::object({{"completionMode", "Indexed"},
                             {"completions", trial.spec.workers},
                             {"parallelism", trial.spec.workers},
@@ -214,28 +204,27 @@ Json pod_of(const Json& job) {
                        {"spec", *pod_template.find("spec")}});
 }
 
-Json build_service(const kube::Job& job) {
+Json labels_beside(const kube::Job& job) {
   Json labels = Json::object();
-  for (const char* label : {core::kStudyLabel, kTrialLabel}) {
+  for (const char* const label : {core::kStudyLabel, kTrialLabel}) {
     const auto found = job.metadata.labels.find(label);
     if (found != job.metadata.labels.end()) labels.set(label, found->second);
   }
+  return labels;
+}
+
+Json build_service(const kube::Job& job) {
   // "true": a Job of an earlier version, whose Service has the Job's name.
   const std::string named = job.metadata.annotations.at(kServiceAnnotation);
-  const Json metadata = Json::object(
-      {{"name", named == "true" ? job.metadata.name : named},
-       {"namespace", job.metadata.ns},
-       {"labels", labels},
-       {"ownerReferences", Json(Json::Array{owner_reference("batch/v1", "Job", job.metadata)})}});
   const Json port = Json::object({{"name", "rendezvous"}, {"port", kRendezvousPort}});
   // Workers become ready by finding each other, so names must resolve before they are ready.
-  const Json spec = Json::object(
+  Json spec = Json::object(
       {{"clusterIP", "None"},
        {"publishNotReadyAddresses", true},
        {"selector", Json::object({{"batch.kubernetes.io/job-name", job.metadata.name}})},
        {"ports", Json(Json::Array{port})}});
-  return Json::object(
-      {{"apiVersion", "v1"}, {"kind", "Service"}, {"metadata", metadata}, {"spec", spec}});
+  return kube::owned_object(kube::kServices, named == "true" ? job.metadata.name : named,
+                            labels_beside(job), kube::kJobs, job.metadata, std::move(spec));
 }
 
 }  // namespace fettle::kubernetes

@@ -59,16 +59,15 @@ struct JobOptions {
 // Service may not start with a digit before Kubernetes 1.36, and a Study's may.
 std::string service_of(const std::string& job);
 
-// The controller ownerReference to `owner`: the object is garbage-collected with it.
-Json owner_reference(std::string_view api_version, std::string_view kind,
-                     const api::Metadata& owner);
-
 // The Study as it is for the trial: with gpu: {memory: auto} the trial says how much.
 api::Study sized_for(api::Study study, const api::Trial& trial);
 
 // The Job of run `run`. kInvalid: the Study can never run as it is written, with the reason.
 Result<Json> build_job(const api::Study& study, const api::Trial& trial, std::int64_t run,
                        const JobOptions& options);
+
+// The labels that what belongs to `job` has in common with it: of its Study and its trial.
+Json labels_beside(const kube::Job& job);
 
 // The pod that the Job controller would create from `job`, for a dry run.
 Json pod_of(const Json& job);

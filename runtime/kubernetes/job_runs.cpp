@@ -6,6 +6,7 @@
 #include "core/elastic.h"
 #include "core/names.h"
 #include "kube/json_path.h"
+#include "kube/labels.h"
 #include "runtime/kubernetes/claim.h"
 #include "runtime/kubernetes/ownership.h"
 #include "runtime/kubernetes/pod_group.h"
@@ -76,7 +77,7 @@ JobRuns::JobRuns(kube::Client& client, kube::Cache<kube::Job>& jobs, kube::Cache
       [this](const JobPtr& before, const JobPtr& after) { job_changed(before, after); });
   pods_.on_change([this](const auto& before, const auto& after) {
     const api::Metadata& metadata = (after != nullptr ? after : before)->metadata;
-    notify(metadata.ns, label_of(metadata, kTrialLabel));
+    notify(metadata.ns, kube::text_in(metadata.labels, kTrialLabel));
   });
 }
 
@@ -129,21 +130,18 @@ Status JobRuns::start(const api::Study& study, const api::Trial& trial, std::int
   return success();
 }
 
-// The pod of an earlier run that may still be working, in its grace period after its Job was
-// deleted. A pod on a lost node no longer counts, as for its run. "" = there is none.
+// Which pod of an earlier run may still write checkpoints, in its grace period after its Job was
+// deleted. "" = none.
 std::string JobRuns::why_held(const api::Trial& trial, std::int64_t run) const {
   if (run == 0) return "";
-  const std::int64_t now_ms = clock_.now_ms();
   for (const PodPtr& pod : pods_.all()) {
     const api::Metadata& metadata = pod->metadata;
     const bool ours = metadata.ns == trial.metadata.ns &&
-                      label_of(metadata, kTrialLabel) == trial.metadata.name &&
-                      label_of(metadata, kRunLabel) != std::to_string(run);
-    // As may_be_alive(), but a pod without a node counts, too: it may still get one.
-    const bool over = pod->phase == "Succeeded" || pod->phase == "Failed";
-    const bool lost = metadata.deleted_ms != 0 && now_ms - metadata.deleted_ms >= kLostMs;
-    if (!ours || over || lost) continue;
-    return "pod " + metadata.name + " of an earlier run has not ended yet";
+                      kube::text_in(metadata.labels, kTrialLabel) == trial.metadata.name &&
+                      kube::text_in(metadata.labels, kRunLabel) != std::to_string(run);
+    if (ours && may_write(*pod, /*container=*/"", clock_.now_ms())) {
+      return "pod " + metadata.name + " of an earlier run has not ended yet";
+    }
   }
   return "";
 }
@@ -395,7 +393,8 @@ Result<std::vector<PodPtr>> JobRuns::pods_of(const kube::Job& job) {
                                    [&](const PodPtr& pod) { return has_ended(*pod, container); });
   if (!has_ended(job) || ended >= job.completions) return pods;
   kube::ListOptions of_trial;
-  of_trial.label_selector = std::string(kTrialLabel) + "=" + label_of(job.metadata, kTrialLabel);
+  of_trial.label_selector =
+      std::string(kTrialLabel) + "=" + kube::text_in(job.metadata.labels, kTrialLabel);
   FETTLE_ASSIGN(const std::vector<Json> listed,
                 client_.list(kube::kPods, job.metadata.ns, of_trial));
   pods.clear();
@@ -505,9 +504,8 @@ std::optional<std::int64_t> JobRuns::waiting_elsewhere(const api::Study& study) 
   for (const PodPtr& pod : pods_.all()) {
     const api::Metadata& metadata = pod->metadata;
     if (pod->unschedulable.empty() || !pod->node.empty() || metadata.deleted_ms != 0) continue;
-    const auto label = metadata.labels.find(core::kStudyLabel);
-    if (label == metadata.labels.end()) continue;
-    const control::Key key{metadata.ns, label->second};
+    const control::Key key{metadata.ns, kube::text_in(metadata.labels, core::kStudyLabel)};
+    if (key.name.empty()) continue;
     if (key.ns == study.metadata.ns && key.name == study.metadata.name) continue;
     const auto [known, is_new] = competes.try_emplace(key, false);
     if (is_new) {
@@ -538,7 +536,7 @@ void JobRuns::job_changed(const JobPtr& before, const JobPtr& after) {
     if (after == nullptr || !is_in_queue(job)) line.erase(key_of(metadata));
     if (line.empty()) gangs_.erase(domain);
   }
-  notify(metadata.ns, label_of(metadata, kTrialLabel));
+  notify(metadata.ns, kube::text_in(metadata.labels, kTrialLabel));
   if (after != nullptr) return;
   std::optional<RunName> next;
   {

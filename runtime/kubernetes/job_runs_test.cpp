@@ -13,6 +13,7 @@
 #include "api/yaml/study_file.h"
 #include "core/names.h"
 #include "kube/json_path.h"
+#include "kube/json_write.h"
 #include "runtime/kubernetes/run_of_job.h"
 #include "runtime/kubernetes/testing/fake_cluster.h"
 
@@ -33,7 +34,7 @@ Json pod_of(const Json& job, const std::string& last_words) {
   owner.name = kJob;
   owner.uid = text_at(job, {"metadata", "uid"});
   const Json labels = Json::object({{kTrialLabel, "digits-0"}, {kRunLabel, "0"}});
-  const Json owners = Json(Json::Array{owner_reference("batch/v1", "Job", owner)});
+  const Json owners = kube::owner_references(kube::kJobs, owner);
   return Json::object(
       {{"apiVersion", "v1"},
        {"kind", "Pod"},

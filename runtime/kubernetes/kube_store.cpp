@@ -9,6 +9,7 @@
 #include "base/merge_patch.h"
 #include "core/names.h"
 #include "kube/json_path.h"
+#include "kube/json_write.h"
 #include "runtime/kubernetes/job_builder.h"
 #include "runtime/kubernetes/ownership.h"
 
@@ -289,9 +290,7 @@ Result<api::Trial> KubeStore::create_trial(const api::Trial& trial) {
   Json& metadata = *object.find("metadata");
   metadata.erase("resourceVersion");
   metadata.set("labels", labels_of(trial.metadata));
-  metadata.set("ownerReferences",
-               Json(Json::Array{
-                   owner_reference(kube::api_version(kube::kStudies), "Study", owner_of(trial))}));
+  metadata.set("ownerReferences", kube::owner_references(kube::kStudies, owner_of(trial)));
   object.set("spec", api::write_trial_spec(trial.spec));
   const std::int64_t asked_ms = clock_.now_ms();
   const Result<kube::Written> written = client_.create(kube::kTrials, trial.metadata.ns, object);

@@ -1,22 +1,16 @@
 #include "runtime/kubernetes/ownership.h"
 
-#include <charconv>
-
+#include "kube/labels.h"
 #include "runtime/kubernetes/job_builder.h"
 
 namespace fettle::kubernetes {
-
-std::string label_of(const api::Metadata& metadata, const char* label) {
-  const auto found = metadata.labels.find(label);
-  return found == metadata.labels.end() ? "" : found->second;
-}
 
 std::string trial_group(const std::string& ns, const std::string& trial) {
   return ns + "/" + trial;
 }
 
 std::string group_of(const kube::Job& job) {
-  return trial_group(job.metadata.ns, label_of(job.metadata, kTrialLabel));
+  return trial_group(job.metadata.ns, kube::text_in(job.metadata.labels, kTrialLabel));
 }
 
 std::string group_of(const kube::Pod& pod) { return pod.owner ? pod.owner->uid : ""; }
@@ -44,11 +38,8 @@ Status unless_gone(Status done) {
 }
 
 RunName run_of(const kube::Job& job) {
-  std::int64_t number = 0;
-  const std::string label = label_of(job.metadata, kRunLabel);
-  std::from_chars(label.data(), label.data() + label.size(), number);
-  return {job.metadata.ns, label_of(job.metadata, kTrialLabel), job.owner ? job.owner->uid : "",
-          number};
+  return {job.metadata.ns, kube::text_in(job.metadata.labels, kTrialLabel),
+          job.owner ? job.owner->uid : "", kube::number_in(job.metadata.labels, kRunLabel)};
 }
 
 }  // namespace fettle::kubernetes

@@ -13,8 +13,6 @@
 
 namespace fettle::kubernetes {
 
-// "" where there is none.
-std::string label_of(const api::Metadata& metadata, const char* label);
 kube::ObjectKey key_of(const api::Metadata& metadata);
 
 // Index keys of the two caches: the Jobs of a trial, the pods of a Job.

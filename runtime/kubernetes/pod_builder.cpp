@@ -8,15 +8,19 @@
 #include "api/pod_template.h"
 #include "api/resolve.h"
 #include "core/names.h"
+#include "kube/json_path.h"
+#include "kube/json_write.h"
 #include "runtime/kubernetes/claim.h"
 #include "runtime/kubernetes/gpu/placement.h"
 #include "runtime/kubernetes/gpu/pod_gpus.h"
-#include "runtime/kubernetes/pod_json.h"
 #include "runtime/kubernetes/trainer_pod.h"
 #include "runtime/make_trial_file.h"
 
 namespace fettle::kubernetes {
 namespace {
+
+using kube::append;
+using kube::map_of;
 
 constexpr const char* kTrialVolume = "fettle-trial";
 constexpr const char* kCheckpointVolume = "fettle-checkpoints";
@@ -96,9 +100,9 @@ bool is_named(const Json& entry, const Json& name) {
 }
 
 // Fettle's variables come first, so that the user's may refer to them; of one name the user's wins.
-void add_environment(Json container_env, Json ours, Json& container) {
+void add_environment(Json ours, Json& container) {
   Json env = Json::array();
-  const Json::Array& theirs = container_env.as_array();
+  const Json::Array& theirs = kube::array_at(container, {"env"});
   for (Json& entry : ours.as_array()) {
     const Json name = *entry.find("name");
     const bool taken = std::any_of(theirs.begin(), theirs.end(),
@@ -186,7 +190,7 @@ Result<Json> build_pod_template(const api::Study& study, const api::Trial& trial
   Json& spec = *pod_template.find("spec");
   Json& container = *api::trial_container(pod_template);
   add_lifecycle(study, job, spec, container);
-  add_environment(list_of(container, "env"), std::move(env), container);
+  add_environment(std::move(env), container);
   add_volumes(study, spec, container);
   if (gpus) FETTLE_TRY(apply(*gpus, study, pod_template, container));
   return pod_template;

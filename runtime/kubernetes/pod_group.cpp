@@ -1,15 +1,19 @@
 #include "runtime/kubernetes/pod_group.h"
 
-#include <charconv>
 #include <utility>
 
 #include "api/names.h"
-#include "core/names.h"
+#include "kube/json_write.h"
+#include "kube/labels.h"
 #include "runtime/kubernetes/job_builder.h"
 #include "runtime/kubernetes/run_of_job.h"
 
 namespace fettle::kubernetes {
 namespace {
+
+using kube::map_of;
+using kube::number_in;
+using kube::text_in;
 
 constexpr kube::Resource kNative{"scheduling.k8s.io", "v1beta1", "podgroups", "PodGroup"};
 constexpr kube::Resource kNativeAlpha{"scheduling.k8s.io", "v1alpha2", "podgroups", "PodGroup"};
@@ -25,20 +29,9 @@ constexpr const char* kKaiGroup = "pod-group-name";
 constexpr const char* kKaiSkip = "kai.scheduler/skip-podgrouper";
 constexpr const char* kKaiQueue = "kai.scheduler/queue";
 
-Json& map_of(Json& object, std::string_view key) {
-  const Json* const found = object.find(key);
-  if (found == nullptr || !found->is_object()) object.set(key, Json::object());
-  return *object.find(key);
-}
-
 void use_scheduler(const char* name, Json& pod_template) {
   Json& spec = map_of(pod_template, "spec");
   if (spec.find("schedulerName") == nullptr) spec.set("schedulerName", name);
-}
-
-std::string annotation_of(const kube::Job& job, const char* name) {
-  const auto found = job.metadata.annotations.find(name);
-  return found == job.metadata.annotations.end() ? "" : found->second;
 }
 
 }  // namespace
@@ -78,33 +71,23 @@ void add_pod_group_annotations(const api::TrialTemplate& trial, Json& annotation
   if (trial.gang == "kai") annotations.set(kKaiSkip, "true");
 }
 
-std::string pod_group_of(const kube::Job& job) { return annotation_of(job, kPodGroupAnnotation); }
+std::string pod_group_of(const kube::Job& job) {
+  return text_in(job.metadata.annotations, kPodGroupAnnotation);
+}
 
 Json build_pod_group(const kube::Job& job, const kube::Resource& resource) {
   std::int64_t members = workers_at_start(job);
-  const std::string least = annotation_of(job, kMinWorkersAnnotation);
-  std::from_chars(least.data(), least.data() + least.size(), members);
+  const std::int64_t least = number_in(job.metadata.annotations, kMinWorkersAnnotation);
+  if (least != 0) members = least;
   const bool native = resource.group == kNative.group;
   Json spec =
       native ? Json::object({{"schedulingPolicy",
                               Json::object({{"gang", Json::object({{"minCount", members}})}})}})
              : Json::object({{"minMember", members}});
-  const std::string queue = annotation_of(job, kPodGroupQueueAnnotation);
+  const std::string queue = text_in(job.metadata.annotations, kPodGroupQueueAnnotation);
   if (!queue.empty()) spec.set("queue", queue);
-  Json labels = Json::object();
-  for (const char* const label : {core::kStudyLabel, kTrialLabel}) {
-    const auto found = job.metadata.labels.find(label);
-    if (found != job.metadata.labels.end()) labels.set(label, found->second);
-  }
-  return Json::object(
-      {{"apiVersion", kube::api_version(resource)},
-       {"kind", resource.kind},
-       {"metadata", Json::object({{"name", job.metadata.name},
-                                  {"namespace", job.metadata.ns},
-                                  {"labels", std::move(labels)},
-                                  {"ownerReferences", Json(Json::Array{owner_reference(
-                                                          "batch/v1", "Job", job.metadata)})}})},
-       {"spec", std::move(spec)}});
+  return kube::owned_object(resource, job.metadata.name, labels_beside(job), kube::kJobs,
+                            job.metadata, std::move(spec));
 }
 
 }  // namespace fettle::kubernetes

@@ -1,12 +1,11 @@
 #include "runtime/kubernetes/queue.h"
 
 #include "api/names.h"
+#include "core/endings.h"
+#include "kube/labels.h"
 
 namespace fettle::kubernetes {
 namespace {
-
-// What a program exits with that has obeyed SIGTERM: 128 + 15.
-constexpr int kGentleExit = 143;
 
 // A queue that takes a trial's nodes back deletes its pods. The Job must not fail by that: it keeps
 // its place in the queue, and makes them again. Programs that end otherwise cost a run.
@@ -15,7 +14,8 @@ void ignore_gentle_exits(Json& spec) {
   rules.push_back(Json::object(
       {{"action", "Ignore"},
        {"onExitCodes",
-        Json::object({{"operator", "In"}, {"values", Json(Json::Array{Json(kGentleExit)})}})}}));
+        Json::object(
+            {{"operator", "In"}, {"values", Json(Json::Array{Json(core::kStoppedBySigterm)})}})}}));
 }
 
 }  // namespace
@@ -37,8 +37,7 @@ void join_queue(const api::TrialTemplate& trial, Json& job) {
 }
 
 std::string queue_of(const kube::Job& job) {
-  const auto found = job.metadata.labels.find(kQueueLabel);
-  return found == job.metadata.labels.end() ? "" : found->second;
+  return kube::text_in(job.metadata.labels, kQueueLabel);
 }
 
 std::string why_queued(const kube::Job& job) {

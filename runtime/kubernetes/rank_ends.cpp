@@ -150,9 +150,13 @@ std::optional<RankEnd> end_of_ranks(const JobView& view,
   return RankReader(view, pods).read();
 }
 
-bool may_be_alive(const kube::Pod& pod, const std::string& container, std::int64_t now_ms) {
-  if (pod.node.empty() || has_ended(pod, container)) return false;
+bool may_write(const kube::Pod& pod, const std::string& container, std::int64_t now_ms) {
+  if (has_ended(pod, container)) return false;
   return pod.metadata.deleted_ms == 0 || now_ms < pod.metadata.deleted_ms + kLostMs;
+}
+
+bool may_be_alive(const kube::Pod& pod, const std::string& container, std::int64_t now_ms) {
+  return !pod.node.empty() && may_write(pod, container, now_ms);
 }
 
 }  // namespace fettle::kubernetes

@@ -26,8 +26,11 @@ struct RankEnd {
 std::optional<RankEnd> end_of_ranks(const JobView& view,
                                     const std::map<std::int64_t, PodPtr>& pods);
 
-// Whether the pod's program may still run, for example to write a checkpoint. A lost node does not
-// report the end of its pods: they count as dead some time after their grace period.
+// Whether the pod's program runs, or may still get a node to run on, and then writes a checkpoint.
+// A lost node does not report the end of its pods: they count as dead some time after their grace
+// period. `container` "": only the pod as a whole is asked.
+bool may_write(const kube::Pod& pod, const std::string& container, std::int64_t now_ms);
+// The same of a pod that has a node.
 bool may_be_alive(const kube::Pod& pod, const std::string& container, std::int64_t now_ms);
 
 }  // namespace fettle::kubernetes

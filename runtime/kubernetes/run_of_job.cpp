@@ -7,6 +7,7 @@
 
 #include "api/pod_template.h"
 #include "core/endings.h"
+#include "kube/labels.h"
 #include "runtime/kubernetes/gang.h"
 #include "runtime/kubernetes/gpu/pod_gpus.h"
 #include "runtime/kubernetes/job_builder.h"
@@ -21,21 +22,13 @@ using api::Outcome;
 using core::EndCondition;
 using core::Run;
 using core::RunState;
+using kube::number_in;
+using kube::text_in;
 
 // Waiting in the queue of gangs is reported after this.
 constexpr std::int64_t kTurnPatienceMs = 30'000;
 // In which pods are made and bound where there is room.
 constexpr std::int64_t kPlacingMs = 3'000;
-constexpr const char* kRankLabel = "batch.kubernetes.io/job-completion-index";
-
-// The number in a label or annotation; 0 if absent.
-std::int64_t number_in(const std::map<std::string, std::string>& labels, const char* label) {
-  const auto found = labels.find(label);
-  std::int64_t number = 0;
-  if (found == labels.end()) return number;
-  std::from_chars(found->second.data(), found->second.data() + found->second.size(), number);
-  return number;
-}
 
 // A rank has a second pod once its first one was disrupted; the newest counts.
 bool is_newer_pod(const PodPtr& a, const PodPtr& b) {
@@ -57,9 +50,7 @@ std::map<std::int64_t, PodPtr> newest_pods(const kube::Job& job, const std::vect
 
 // What the Job was made with; absent on one without GPUs, or of an earlier version.
 std::optional<double> gpus_of(const kube::Job& job) {
-  const auto found = job.metadata.annotations.find(kGpusAnnotation);
-  if (found == job.metadata.annotations.end()) return std::nullopt;
-  const std::string& text = found->second;
+  const std::string text = text_in(job.metadata.annotations, kGpusAnnotation);
   double gpus = 0;
   const auto read = std::from_chars(text.data(), text.data() + text.size(), gpus);
   return read.ec == std::errc() && gpus > 0 ? std::optional(gpus) : std::nullopt;
@@ -67,9 +58,8 @@ std::optional<double> gpus_of(const kube::Job& job) {
 
 // Whose requests the nodes must meet.
 std::string asked_by(const kube::Job& job) {
-  const auto profile = job.metadata.annotations.find(kGpuProfileAnnotation);
-  if (profile == job.metadata.annotations.end()) return "its template asks";
-  return "its template and GPU profile " + profile->second + " ask";
+  const std::string profile = text_in(job.metadata.annotations, kGpuProfileAnnotation);
+  return profile.empty() ? "its template asks" : "its template and GPU profile " + profile + " ask";
 }
 
 std::string of_workers(std::int64_t count, const kube::Job& job) {
@@ -422,10 +412,12 @@ PodPtr rank_zero_pod(const std::vector<PodPtr>& pods) {
 }
 
 std::string trial_container_of(const kube::Job& job) {
-  const auto found = job.metadata.annotations.find(kContainerAnnotation);
-  return found == job.metadata.annotations.end() ? api::kTrialContainer : found->second;
+  const std::string name = text_in(job.metadata.annotations, kContainerAnnotation);
+  return name.empty() ? api::kTrialContainer : name;
 }
 
-std::int64_t rank_of(const kube::Pod& pod) { return number_in(pod.metadata.labels, kRankLabel); }
+std::int64_t rank_of(const kube::Pod& pod) {
+  return number_in(pod.metadata.labels, kube::kRankLabel);
+}
 
 }  // namespace fettle::kubernetes

@@ -7,8 +7,8 @@
 #include <functional>
 #include <numbers>
 
-#include "search/gp/fit_schedule.h"
 #include "search/gp/outcomes.h"
+#include "search/maths/fit_schedule.h"
 #include "search/search.h"
 #include "search/space/space.h"
 #include "search/testing/problems.h"
@@ -254,13 +254,13 @@ TEST(GpSampler, ExplainsWhatItHasNoModelForInWords) {
 
 TEST(FitSchedule, FitsGrowRareAndTwoBringAnyHistoryUpToDate) {
   int fits = 0;
-  for (std::int64_t count = 1; count <= 1000; count = gp::next_fit(count)) ++fits;
+  for (std::int64_t count = 1; count <= 1000; count = next_fit(count)) ++fits;
   EXPECT_LT(fits, 120);
-  EXPECT_EQ(gp::next_fit(5), 6);
-  EXPECT_EQ(gp::next_fit(100), 105);
-  EXPECT_TRUE(gp::is_anchor(64));
-  EXPECT_FALSE(gp::is_anchor(65));
-  EXPECT_FALSE(gp::is_anchor(4));
+  EXPECT_EQ(next_fit(5), 6);
+  EXPECT_EQ(next_fit(100), 105);
+  EXPECT_TRUE(is_anchor(64));
+  EXPECT_FALSE(is_anchor(65));
+  EXPECT_FALSE(is_anchor(4));
 }
 
 }  // namespace

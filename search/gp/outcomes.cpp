@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "search/gp/fit_schedule.h"
 #include "search/gp/warp.h"
+#include "search/maths/ehvi.h"
+#include "search/maths/fit_schedule.h"
 #include "search/maths/loss.h"
 #include "search/samplers/samplers.h"
 

@@ -30,6 +30,8 @@ struct Box {
   bool operator==(const Box&) const = default;
 };
 inline constexpr std::size_t kMostObjectivesInBoxes = 3;
+// The most that the sampler ehvi takes.
+inline constexpr std::size_t kMostEhviObjectives = kMostObjectivesInBoxes;
 std::vector<Box> free_boxes(const std::vector<Losses>& points, const Losses& reference);
 
 class ExpectedHypervolume {

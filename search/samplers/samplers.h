@@ -39,7 +39,6 @@ std::unique_ptr<FoldingSampler> make_tpe(Space space, std::int64_t seed, TpeSett
 
 // Bayesian optimisation with Gaussian processes (gp/gp_sampler.cpp). Up to kMostEhviObjectives
 // objectives have one each; more are compared by fronts.
-inline constexpr std::size_t kMostEhviObjectives = 3;
 struct GpSettings {
   std::optional<std::int64_t> startup_trials{};  // before the model is used; nothing: by the space
   std::int64_t candidates = 1000;  // points that the acquisition function is looked at for a start

@@ -76,6 +76,7 @@ class Churn {
       const std::int64_t manager = std::max(manager_->next_ms(), clock_.now_ms() + 1);
       clock_.advance_to(std::min(end_ms, runs < 0 ? manager : std::min(runs, manager)));
       runs_.advance();
+      (void)store_.collect_garbage(clock_.now_ms());
     }
   }
 

@@ -180,12 +180,7 @@ Status SimStore::delete_study(const api::Study& study) {
   const bool as_seen = stored.uid == study.metadata.uid &&
                        stored.resource_version == study.metadata.resource_version;
   if (!as_seen) return conflict(study.metadata.name);
-  const auto trials = trials_of(objects_, {study.metadata.ns, study.metadata.name});
-  objects_.studies.erase(found);
-  for (const api::TrialPtr& trial : trials) {
-    objects_.trials.erase({trial->metadata.ns, trial->metadata.name});
-    changed(Kind::kTrial, trial->metadata, trial->spec.study);
-  }
+  erase_study({study.metadata.ns, study.metadata.name}, /*now_ms=*/0);
   changed(Kind::kStudy, study.metadata, study.metadata.name);
   return success();
 }
@@ -241,13 +236,18 @@ void SimStore::record_event(const control::Change&, bool, const std::string& rea
 }
 
 void SimStore::delete_study(const Key& key, std::int64_t now_ms) {
-  objects_.studies.erase(key);
-  std::int64_t at_ms = now_ms;
-  for (const auto& [name, trial] : objects_.trials) {
-    const bool orphan = trial->spec.study == key.name && garbage_.count(name) == 0;
-    if (orphan) garbage_[name] = at_ms += kCollectionMs;
-  }
+  erase_study(key, now_ms);
   if (listener_) listener_({Kind::kStudy, key, key.name});
+}
+
+// The trials go in the background, one after the other, as with the garbage collector.
+void SimStore::erase_study(const Key& study, std::int64_t now_ms) {
+  std::int64_t at_ms = now_ms;
+  for (const auto& [key, trial] : objects_.trials) {
+    const bool orphan = trial->spec.study == study.name && garbage_.count(key) == 0;
+    if (orphan) garbage_[key] = at_ms += kCollectionMs;
+  }
+  objects_.studies.erase(study);
 }
 
 std::vector<std::string> SimStore::collect_garbage(std::int64_t now_ms) {

@@ -31,7 +31,6 @@ class SimStore : public control::Store {
   Result<api::Study> create_study(const api::Study& study) override;
   Result<api::Study> update_study_spec(const api::Study& study) override;
   Result<api::Study> update_study_status(const api::Study& study) override;
-  // Its trials go at once: the garbage collector is never late here.
   Status delete_study(const api::Study& study) override;
   Result<api::Trial> create_trial(const api::Trial& trial) override;
   Result<api::Trial> update_trial_spec(const api::Trial& trial) override;
@@ -61,7 +60,7 @@ class SimStore : public control::Store {
   void delete_trial(const std::string& name) { objects_.trials.erase({"", name}); }
   // Stores the Study past all rules, as it may have come in under earlier ones.
   api::Study put_study(const api::Study& study);
-  // Deletes the Study now, and its trials in the background.
+  // As a user does: without asking for a version.
   void delete_study(const control::Key& key, std::int64_t now_ms);
   // Deletes what is due by now; returns the names of the trials that are gone.
   std::vector<std::string> collect_garbage(std::int64_t now_ms);
@@ -84,6 +83,7 @@ class SimStore : public control::Store {
   Status admit();
   Status judge(const api::Trial* before, const api::Trial& after) const;
   Status judge(const api::Study* before, const api::Study& after) const;
+  void erase_study(const control::Key& key, std::int64_t now_ms);
   void changed(control::Kind kind, const api::Metadata& meta, const std::string& study);
   std::string next_version() { return std::to_string(++version_); }
   Result<api::Trial> put_trial(const api::Trial& trial, bool spec);

@@ -23,16 +23,12 @@ std::string names_of(const std::vector<api::GpuProfile>& profiles) {
 
 }  // namespace
 
-GpuCatalogue::GpuCatalogue()
-    : profiles_(std::make_shared<const std::vector<api::GpuProfile>>(api::default_gpu_profiles())) {
-}
-
 GpuCatalogue::GpuCatalogue(std::string path, Tell tell)
     : path_(std::move(path)), tell_(std::move(tell)) {}
 
 Result<GpuCatalogue::Profiles> GpuCatalogue::profiles(std::int64_t now_ms) {
   const std::lock_guard lock(mutex_);
-  if (!path_.empty() && (!was_read_ || now_ms - read_ms_ >= kAgainMs)) read(now_ms);
+  if (!was_read_ || now_ms - read_ms_ >= kAgainMs) read(now_ms);
   if (profiles_ != nullptr) return profiles_;
   return Error{ErrorCode::kUnavailable,
                "the operator's GPU profiles cannot be used; an administrator must correct the "

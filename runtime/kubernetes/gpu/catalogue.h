@@ -27,8 +27,6 @@ class GpuCatalogue {
 
   static constexpr std::int64_t kAgainMs = 10'000;
 
-  // Whole GPUs of NVIDIA's device plugin, for ever.
-  GpuCatalogue();
   explicit GpuCatalogue(std::string path, Tell tell = {});
 
   // The list in force. kUnavailable: there never was a right one; says what is wrong.
@@ -37,7 +35,7 @@ class GpuCatalogue {
  private:
   void read(std::int64_t now_ms);
 
-  const std::string path_;  // "" = none
+  const std::string path_;
   const Tell tell_;
 
   std::mutex mutex_;

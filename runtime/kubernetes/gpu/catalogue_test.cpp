@@ -33,11 +33,7 @@ class Catalogue : public testing::Test {
   std::vector<std::string> told_;
 };
 
-TEST_F(Catalogue, WithoutAFileThereAreWholeGpus) {
-  EXPECT_EQ(*GpuCatalogue().profiles(0).value(), api::default_gpu_profiles());
-}
-
-TEST_F(Catalogue, AnEmptyListIsTheSame) {
+TEST_F(Catalogue, AnEmptyListStandsForWholeGpus) {
   write("[]");
   EXPECT_EQ(*open().profiles(0).value(), api::default_gpu_profiles());
 }

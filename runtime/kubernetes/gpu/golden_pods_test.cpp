@@ -17,7 +17,6 @@
 #include "runtime/kubernetes/gpu/pod_gpus.h"
 #include "runtime/kubernetes/gpu/testing/test_profiles.h"
 #include "runtime/kubernetes/job_builder.h"
-#include "runtime/kubernetes/pod_json.h"
 
 namespace fettle::kubernetes {
 namespace {
@@ -141,10 +140,10 @@ std::int64_t plain_integer(const Json& limits, const char* name) {
 
 // pkg/binder/plugins/gpusharing/gpu-request/gpu_request_validator.go
 void check_kai(const Pod& pod) {
-  EXPECT_EQ(text_of(pod.spec, "schedulerName"), "kai-scheduler");
-  EXPECT_NE(text_of(pod.labels, "kai.scheduler/queue"), "");
-  const std::string fraction(text_of(pod.annotations, "gpu-fraction"));
-  const std::string memory(text_of(pod.annotations, "gpu-memory"));
+  EXPECT_EQ(kube::text_at(pod.spec, {"schedulerName"}), "kai-scheduler");
+  EXPECT_NE(kube::text_at(pod.labels, {"kai.scheduler/queue"}), "");
+  const std::string fraction = kube::text_at(pod.annotations, {"gpu-fraction"});
+  const std::string memory = kube::text_at(pod.annotations, {"gpu-memory"});
   if (!fraction.empty()) {
     const double value = api::parse_quantity(fraction).value();
     EXPECT_TRUE(value > 0 && value < 1) << fraction;
@@ -175,7 +174,7 @@ void check_hami(const Pod& pod) {
 
 // pkg/scheduler/api/devices/config/vgpu.go
 void check_volcano(const Pod& pod) {
-  EXPECT_EQ(text_of(pod.spec, "schedulerName"), "volcano");
+  EXPECT_EQ(kube::text_at(pod.spec, {"schedulerName"}), "volcano");
   EXPECT_GE(plain_integer(pod.limits, "volcano.sh/vgpu-number"), 1);
   for (const auto& [name, amount] : pod.limits.as_object()) {
     EXPECT_TRUE(amount.is_integer()) << name;
@@ -187,16 +186,15 @@ void check_volcano(const Pod& pod) {
 void check_replica(const Pod& pod) {
   for (const auto& [name, amount] : pod.limits.as_object()) EXPECT_EQ(amount.as_integer(), 1);
   const Json& container = pod.spec.find("containers")->as_array().at(0);
-  const Json mounts = list_of(container, "volumeMounts");
-  for (const Json& mount : mounts.as_array()) {
-    EXPECT_NE(text_of(mount, "mountPath"), "/dev/shm");
+  for (const Json& mount : kube::array_at(container, {"volumeMounts"})) {
+    EXPECT_NE(kube::text_at(mount, {"mountPath"}), "/dev/shm");
   }
 }
 
 // A claim of its own for each pod, without firstAvailable, config and constraints: what Kueue
 // admits (its KEP for dynamic resource allocation).
 bool is_for_kueue(const Pod& pod, const Json& claim) {
-  const Json one = list_of(pod.spec, "resourceClaims").as_array().at(0);
+  const Json& one = kube::array_at(pod.spec, {"resourceClaims"}).at(0);
   const bool own = one.find("resourceClaimTemplateName") != nullptr;
   const Json* const spec = kube::value_at(claim, {"spec", "spec", "devices"});
   return own && spec != nullptr && spec->find("config") == nullptr &&
@@ -206,11 +204,10 @@ bool is_for_kueue(const Pod& pod, const Json& claim) {
 
 void check_claim(const Pod& pod, const Json& claim, const std::string& profile) {
   const Json& container = pod.spec.find("containers")->as_array().at(0);
-  const Json of_container = list_of(*container.find("resources"), "claims");
-  const Json of_pod = list_of(pod.spec, "resourceClaims");
-  ASSERT_EQ(of_pod.as_array().size(), 1U);
-  EXPECT_EQ(text_of(of_container.as_array().at(0), "name"),
-            text_of(of_pod.as_array().at(0), "name"));
+  const Json::Array& of_container = kube::array_at(container, {"resources", "claims"});
+  const Json::Array& of_pod = kube::array_at(pod.spec, {"resourceClaims"});
+  ASSERT_EQ(of_pod.size(), 1U);
+  EXPECT_EQ(kube::text_at(of_container.at(0), {"name"}), kube::text_at(of_pod.at(0), {"name"}));
   EXPECT_EQ(kube::text_at(claim, {"apiVersion"}), "resource.k8s.io/v1");
   EXPECT_EQ(kube::array_at(claim, {"metadata", "ownerReferences"}).at(0).find("kind")->as_string(),
             "Study");
@@ -329,7 +326,7 @@ TEST(PodGpus, TheTrialFileSaysWhichPartOfACardThereIs) {
   const auto job = job_with("mps-quarter", "spec: {containers: [{name: trainer, image: i}]}");
   const Json pod = pod_of(job.value());
   const Json& annotations = *pod.find("metadata")->find("annotations");
-  const Json file = parse_json(text_of(annotations, kTrialFileAnnotation)).value();
+  const Json file = parse_json(kube::text_at(annotations, {kTrialFileAnnotation})).value();
   EXPECT_EQ(file.find("gpuPart")->dump(),
             R"({"share":0.25,"memory":21474836480,"sharing":"MPS","enforces":"Memory"})");
   EXPECT_EQ(file.find("gracePeriod")->as_string(), "1m");

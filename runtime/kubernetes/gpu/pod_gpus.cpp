@@ -11,11 +11,15 @@
 #include "api/study_fields.h"
 #include "base/check.h"
 #include "core/names.h"
-#include "runtime/kubernetes/job_builder.h"
-#include "runtime/kubernetes/pod_json.h"
+#include "kube/json_path.h"
+#include "kube/json_write.h"
 
 namespace fettle::kubernetes {
 namespace {
+
+using kube::append;
+using kube::map_of;
+using kube::text_at;
 
 constexpr const char* kClaimInPod = "fettle-gpu";
 constexpr const char* kGraceField = "terminationGracePeriodSeconds";
@@ -74,7 +78,7 @@ void add_metadata(const GpuPlacement& placement, Json& pod_template) {
 }
 
 Status add_scheduling(const GpuPlacement& placement, Json& spec) {
-  const std::string_view scheduler = text_of(spec, "schedulerName");
+  const std::string scheduler = text_at(spec, {"schedulerName"});
   if (!placement.scheduler.empty()) {
     if (!scheduler.empty() && scheduler != placement.scheduler) {
       return contradiction("schedulerName", scheduler, placement, placement.scheduler);
@@ -84,9 +88,9 @@ Status add_scheduling(const GpuPlacement& placement, Json& spec) {
   if (!placement.node_selector.empty()) {
     Json& selector = map_of(spec, "nodeSelector");
     for (const auto& [label, value] : placement.node_selector) {
-      const std::string_view found = text_of(selector, label);
+      const std::string found = text_at(selector, {label});
       if (!found.empty() && found != value) {
-        return contradiction("nodeSelector", label + "=" + std::string(found), placement, value);
+        return contradiction("nodeSelector", label + "=" + found, placement, value);
       }
       selector.set(label, value);
     }
@@ -114,10 +118,10 @@ std::map<std::string, std::string> env_of(const GpuPlacement& placement) {
 }
 
 void add_env(const GpuPlacement& placement, Json& container) {
-  const Json known = list_of(container, "env");
+  const Json::Array known = kube::array_at(container, {"env"});  // what is added replaces it
   const auto is_set = [&](const std::string& name) {
-    return std::any_of(known.as_array().begin(), known.as_array().end(),
-                       [&](const Json& variable) { return text_of(variable, "name") == name; });
+    return std::any_of(known.begin(), known.end(),
+                       [&](const Json& variable) { return text_at(variable, {"name"}) == name; });
   };
   for (const auto& [name, text] : env_of(placement)) {
     if (is_set(name)) continue;
@@ -167,22 +171,13 @@ const kube::Resource& gpu_claim_resource(const GpuPlacement& placement) {
 
 Json build_gpu_claim(const api::Study& study, const GpuPlacement& placement) {
   CHECK(!placement.claim.is_null(), "there is no claim to make");
-  const kube::Resource& resource = gpu_claim_resource(placement);
   const Json labels = Json::object({{core::kStudyLabel, study.metadata.name}});
-  const Json owner =
-      owner_reference(kube::api_version(kube::kStudies), kube::kStudies.kind, study.metadata);
-  const Json metadata = Json::object({{"name", gpu_claim_name(study, placement)},
-                                      {"namespace", study.metadata.ns},
-                                      {"labels", labels},
-                                      {"ownerReferences", Json(Json::Array{owner})}});
-  const Json spec = placement.shared_claim
-                        ? placement.claim
-                        : Json::object({{"metadata", Json::object({{"labels", labels}})},
-                                        {"spec", placement.claim}});
-  return Json::object({{"apiVersion", kube::api_version(resource)},
-                       {"kind", resource.kind},
-                       {"metadata", metadata},
-                       {"spec", spec}});
+  Json spec = placement.claim;
+  if (!placement.shared_claim) {
+    spec = Json::object({{"metadata", Json::object({{"labels", labels}})}, {"spec", spec}});
+  }
+  return kube::owned_object(gpu_claim_resource(placement), gpu_claim_name(study, placement), labels,
+                            kube::kStudies, study.metadata, std::move(spec));
 }
 
 }  // namespace fettle::kubernetes

@@ -8,6 +8,7 @@
 #include "api/timestamp.h"
 #include "api/yaml/study_file.h"
 #include "kube/json_path.h"
+#include "kube/json_write.h"
 #include "runtime/kubernetes/testing/fake_rules.h"
 
 namespace fettle::kubernetes {
@@ -223,7 +224,7 @@ void FakeCluster::begin_pod(const Json& job, const PodScript& pod_script) {
   api::Metadata owner;
   owner.name = name_of(job);
   owner.uid = text_at(job, {"metadata", "uid"});
-  metadata.set("ownerReferences", Json(Json::Array{owner_reference("batch/v1", "Job", owner)}));
+  metadata.set("ownerReferences", kube::owner_references(kube::kJobs, owner));
   metadata.find("labels")->set("batch.kubernetes.io/job-completion-index", "0");
   for (const std::string& line : pod_script.log) {
     server.append_log({"team", name_of(job) + "-0-x"}, "trainer", line);

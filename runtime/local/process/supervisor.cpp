@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "base/line_buffer.h"
 #include "control/clock.h"
 #include "machine/open_files.h"
 #include "runtime/local/process/environment.h"
@@ -114,23 +115,18 @@ class Supervisor {
       const ssize_t got = ::recv(control_, buffer, sizeof(buffer), MSG_DONTWAIT);
       if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
       if (got <= 0) return lose_runner(now);
-      incoming_.append(buffer, static_cast<std::size_t>(got));
+      incoming_.add({buffer, static_cast<std::size_t>(got)});
       obey_all(now);
     }
   }
 
   void obey_all(std::int64_t now) {
-    std::size_t from = 0;
-    std::size_t newline = 0;
-    while ((newline = incoming_.find('\n', from)) != std::string::npos) {
-      const Result<SupervisorCommand> command =
-          read_command(incoming_.substr(from, newline - from));
-      from = newline + 1;
+    while (const auto line = incoming_.take()) {
+      const Result<SupervisorCommand> command = read_command(std::string(*line));
       if (!command.ok()) return fail("unreadable command: " + command.error().message, now);
       obey(*command, now);
     }
-    incoming_.erase(0, from);
-    if (incoming_.size() > kMaxMessageBytes) fail("a command is too long", now);
+    if (incoming_.is_too_long()) fail("a command is too long", now);
   }
 
   void obey(const SupervisorCommand& command, std::int64_t now) {
@@ -277,7 +273,7 @@ class Supervisor {
   const std::int64_t open_files_;
   int lock_ = -1;
   control::SystemClock clock_;
-  std::string incoming_;
+  LineBuffer incoming_{kMaxMessageBytes};
   std::string outgoing_;
   std::map<RunKey, std::unique_ptr<SupervisedRun>> runs_;
   bool shutdown_ = false;

@@ -127,21 +127,14 @@ void SupervisorClient::join() {
 }
 
 Result<std::string> SupervisorClient::read_line() {
-  std::size_t searched = 0;
   for (;;) {
-    const std::size_t newline = buffer_.find('\n', searched);
-    if (newline != std::string::npos) {
-      std::string line = buffer_.substr(0, newline);
-      buffer_.erase(0, newline + 1);
-      return line;
-    }
-    searched = buffer_.size();
-    if (buffer_.size() > kMaxMessageBytes) return io_error("the supervisor says too much at once");
+    if (const auto line = received_.take()) return std::string(*line);
+    if (received_.is_too_long()) return io_error("the supervisor says too much at once");
     char bytes[64 << 10];
     const ssize_t got = ::recv(fd_, bytes, sizeof(bytes), 0);
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) return io_error(how_it_ended(pid_));
-    buffer_.append(bytes, static_cast<std::size_t>(got));
+    received_.add({bytes, static_cast<std::size_t>(got)});
   }
 }
 

@@ -12,6 +12,7 @@
 #include <string>
 #include <thread>
 
+#include "base/line_buffer.h"
 #include "base/result.h"
 #include "runtime/local/process/supervisor_wire.h"
 
@@ -43,7 +44,7 @@ class SupervisorClient {
 
   const pid_t pid_;
   const int fd_;
-  std::string buffer_;
+  LineBuffer received_{kMaxMessageBytes};
   std::mutex send_mutex_;
   std::mutex join_mutex_;
   std::function<void(const SupervisorEvent&)> on_event_;

@@ -16,8 +16,8 @@
 #include <cmath>
 #include <filesystem>
 
-#include "api/study_json.h"
 #include "base/file.h"
+#include "runtime/local/testing/store_test.h"
 
 namespace {
 
@@ -34,52 +34,9 @@ namespace fettle::local {
 namespace {
 
 using testing::HasSubstr;
+
+using SqliteStoreTest = StoreTest;
 using Mode = SqliteStore::Mode;
-
-class SqliteStoreTest : public testing::Test {
- protected:
-  SqliteStoreTest() {
-    std::string name = (std::filesystem::temp_directory_path() / "fettle-test-XXXXXX").string();
-    directory_ = ::mkdtemp(name.data());
-    path_ = directory_ + "/s.db";
-  }
-  ~SqliteStoreTest() override { std::filesystem::remove_all(directory_); }
-
-  std::unique_ptr<SqliteStore> open(Mode mode = Mode::kReadWrite) {
-    auto opened = SqliteStore::open(path_, mode);
-    EXPECT_TRUE(opened.ok()) << (opened.ok() ? "" : opened.error().message);
-    return std::move(opened).value();
-  }
-
-  static api::Study study() {
-    static const api::Study kStudy = [] {
-      const Json document = parse_json(R"({
-        "apiVersion": "fettle.dev/v1alpha1", "kind": "Study", "metadata": {"name": "s"},
-        "spec": {
-          "objectives": [{"metric": "loss", "direction": "Minimize"}],
-          "parameters": [{"name": "x", "type": "Double", "min": 0, "max": 1}],
-          "trial": {"template": {"spec": {"containers": [
-            {"name": "trainer", "image": "none", "command": ["/bin/true"]}]}}}}})")
-                                .value();
-      api::ReadStudy read = api::read_study(document);
-      for (const auto& error : read.errors) ADD_FAILURE() << error.path << ": " << error.message;
-      return read.study;
-    }();
-    return kStudy;
-  }
-
-  static api::Trial trial(std::int64_t index) {
-    api::Trial trial;
-    trial.metadata.name = "s-" + std::to_string(index);
-    trial.spec.study = "s";
-    trial.spec.index = index;
-    trial.spec.parameters = Json::object({{"x", 0.1 * static_cast<double>(index)}});
-    return trial;
-  }
-
-  std::string directory_;
-  std::string path_;
-};
 
 TEST_F(SqliteStoreTest, WhatCouldNotBeReadBackIsRefused) {
   api::Study wrong = study();

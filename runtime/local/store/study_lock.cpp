@@ -132,12 +132,6 @@ bool StudyLock::is_held(const std::string& path) {
 StudyLock::StudyLock(StudyLock&& other) noexcept
     : fd_(std::exchange(other.fd_, -1)), runner_fd_(std::exchange(other.runner_fd_, -1)) {}
 
-StudyLock& StudyLock::operator=(StudyLock&& other) noexcept {
-  std::swap(fd_, other.fd_);
-  std::swap(runner_fd_, other.runner_fd_);
-  return *this;
-}
-
 StudyLock::~StudyLock() {
   if (runner_fd_ >= 0) ::close(runner_fd_);
   if (fd_ >= 0) ::close(fd_);

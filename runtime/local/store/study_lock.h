@@ -40,7 +40,6 @@ class StudyLock {
   static bool is_held(const std::string& path);
 
   StudyLock(StudyLock&& other) noexcept;
-  StudyLock& operator=(StudyLock&& other) noexcept;
   StudyLock(const StudyLock&) = delete;
   StudyLock& operator=(const StudyLock&) = delete;
   ~StudyLock();

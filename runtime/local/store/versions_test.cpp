@@ -2,53 +2,25 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sqlite3.h>
-#include <unistd.h>
 
-#include <filesystem>
 #include <functional>
-#include <memory>
 #include <string>
 
-#include "api/study_json.h"
-#include "api/trial_json.h"
-#include "runtime/local/store/sqlite_store.h"
+#include "runtime/local/testing/store_test.h"
 
 namespace fettle::local {
 namespace {
 
 using testing::HasSubstr;
-using Mode = SqliteStore::Mode;
 
-class VersionsTest : public testing::Test {
+class VersionsTest : public StoreTest {
  protected:
   VersionsTest() {
-    std::string name = (std::filesystem::temp_directory_path() / "fettle-test-XXXXXX").string();
-    directory_ = ::mkdtemp(name.data());
-    path_ = directory_ + "/s.db";
     const auto store = open();
-    const Json document = parse_json(R"({
-      "apiVersion": "fettle.dev/v1alpha1", "kind": "Study", "metadata": {"name": "s"},
-      "spec": {
-        "objectives": [{"metric": "loss", "direction": "Minimize"}],
-        "parameters": [{"name": "x", "type": "Double", "min": 0, "max": 1}],
-        "trial": {"template": {"spec": {"containers": [
-          {"name": "trainer", "image": "none", "command": ["/bin/true"]}]}}}}})")
-                              .value();
-    EXPECT_TRUE(store->create_study(api::read_study(document).study).ok());
-    api::Trial trial;
-    trial.metadata.name = "s-0";
-    trial.spec.study = "s";
-    trial.spec.parameters = Json::object({{"x", 0.5}});
-    api::Trial created = store->create_trial(trial).value();
+    EXPECT_TRUE(store->create_study(study()).ok());
+    api::Trial created = store->create_trial(trial(0)).value();
     created.status.facts.push_back({1, api::FactKind::kRung, 3, {0.5}, false, 7});
     EXPECT_TRUE(store->update_trial_status(created).ok());
-  }
-  ~VersionsTest() override { std::filesystem::remove_all(directory_); }
-
-  std::unique_ptr<SqliteStore> open(Mode mode = Mode::kReadWrite) {
-    auto opened = SqliteStore::open(path_, mode);
-    EXPECT_TRUE(opened.ok()) << (opened.ok() ? "" : opened.error().message);
-    return opened.ok() ? std::move(opened).value() : nullptr;
   }
 
   // The stored document of an object, as the file has it.
@@ -85,9 +57,6 @@ class VersionsTest : public testing::Test {
     sqlite3_finalize(statement);
     sqlite3_close(database);
   }
-
-  std::string directory_;
-  std::string path_;
 };
 
 TEST_F(VersionsTest, FieldsOfANewerVersionDecideNothingAndStay) {

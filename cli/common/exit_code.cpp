@@ -1,4 +1,4 @@
-#include "cli/exit_code.h"
+#include "cli/common/exit_code.h"
 
 #include <iostream>
 

@@ -1,9 +1,7 @@
-#include "cli/study_source.h"
+#include "cli/source/study_source.h"
 
 #include <algorithm>
 
-#include "cli/cluster/cluster_source.h"
-#include "cli/local/local_source.h"
 #include "cli/views/text.h"
 
 namespace fettle::cli {
@@ -34,11 +32,6 @@ Result<SeenStudy> read_study_of(StudySource& source, const std::string& trial) {
                      " and none is called " + printable(trial));
   }
   return seen;
-}
-
-Result<std::unique_ptr<StudySource>> open_source(const Target& place) {
-  if (place.on_cluster) return open_cluster_source(place);
-  return std::unique_ptr<StudySource>(std::make_unique<LocalSource>(place.root));
 }
 
 Error no_such_study(const std::string& name, const std::string& place,

@@ -2,6 +2,7 @@
 #include "api/names.h"
 #include "search/auto.h"
 #include "search/fold.h"
+#include "search/maths/ehvi.h"
 #include "search/rungs/rung_model.h"
 #include "search/samplers/samplers.h"
 #include "search/search.h"

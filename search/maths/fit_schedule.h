@@ -10,7 +10,7 @@
 #include <bit>
 #include <cstdint>
 
-namespace fettle::search::gp {
+namespace fettle::search {
 
 inline constexpr std::int64_t kEveryOutcome = 32;     // up to here
 inline constexpr std::int64_t kShareOfOutcomes = 20;  // later: when one in this many is new
@@ -25,4 +25,4 @@ constexpr bool is_anchor(std::int64_t count) {
   return count >= kFirstAnchor && std::has_single_bit(static_cast<std::uint64_t>(count));
 }
 
-}  // namespace fettle::search::gp
+}  // namespace fettle::search

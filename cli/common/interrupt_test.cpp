@@ -1,5 +1,5 @@
 // What no end-to-end test can do: a main thread that hears nothing any more.
-#include "cli/interrupt.h"
+#include "cli/common/interrupt.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>

@@ -4,20 +4,15 @@
 
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/result.h"
-#include "cli/commands.h"
 #include "cli/views/view.h"
 
 namespace fettle::cli {
-
-// Where the log of a run is: a file, or the command that prints it.
-using LogHint = std::function<std::string(const std::string& trial, std::int64_t run)>;
 
 struct SeenStudy {
   RunView view;  // timeline: the newest events; of an interrupted study as it was then
@@ -51,9 +46,6 @@ class StudySource {
 // The study that has a trial of that name. kNotFound, in words: no trial's name, no such study or
 // no such trial in it.
 Result<SeenStudy> read_study_of(StudySource& source, const std::string& trial);
-
-// The source that `place` names.
-Result<std::unique_ptr<StudySource>> open_source(const Target& place);
 
 // The sentence for a study that is not there; `place` as StudySource::place(), `hint` says where
 // else it may be.
