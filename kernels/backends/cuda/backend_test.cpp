@@ -123,7 +123,7 @@ TEST_P(CudaBackend, SaysWhatMemoryLayersNeedBesideTheirOperands) {
   });
   ASSERT_TRUE(needed.ok()) << needed.error().message;
   EXPECT_EQ(*backend_->free_memory(), before) << "nothing was allocated";
-  ASSERT_TRUE(backend_->reserve_workspace(needed->shared).ok());
+  ASSERT_TRUE(backend_->reserve_workspace(*needed).ok());
   std::vector<std::shared_ptr<void>> kept;
   ASSERT_TRUE(make_layers(*backend_, kept).ok());
   // Counters of blocks are a few bytes more, padding a few less.
@@ -150,6 +150,8 @@ TEST_P(CudaBackend, NamesWhatImplementsEachPass) {
                          conv + ", 16 samples, bf16; backward; own",
                          "attention of 33 tokens, 4 heads of 16, 16 samples, bf16; forward; own",
                          "attention of 33 tokens, 4 heads of 16, 16 samples, bf16; backward; own"));
+  EXPECT_EQ(backend_->take_recent_implementations().size(), 2 * found.size());
+  EXPECT_TRUE(backend_->take_recent_implementations().empty());
 }
 
 TEST_P(CudaBackend, UploadBuffersBringEveryBlockToTheWorkThatIsEnqueuedBehindIt) {
