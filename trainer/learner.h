@@ -159,8 +159,10 @@ class Learner {
   // A step's last micro-batch and its end are one graph: nothing comes between them.
   bool ends_in_one_graph() const;
   void run_batch(const StagedBatch& staged);
-  // What is enqueued for a micro-batch, and at the end of a step.
-  void enqueue_batch(const StagedBatch& batch, const Network::LayerDone& layer_done = {});
+  // What is enqueued for a micro-batch, and at the end of a step. `ends_step`: its loss is the
+  // step's last and does what enqueue_step_sums() would.
+  void enqueue_batch(const StagedBatch& batch, const Network::LayerDone& layer_done = {},
+                     bool ends_step = false);
   void enqueue_step_sums();
   void enqueue_end();
   void run_end();
@@ -209,7 +211,5 @@ class Learner {
   std::optional<GradientAllReduce> gradient_all_reduce_;  // where the GPUs do, else the next
   std::optional<GradientSum> gradient_sum_;               // last: its thread works on the gradients
 };
-
-kernels::DataType data_type(api::Precision precision);
 
 }  // namespace fettle::trainer

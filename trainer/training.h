@@ -138,6 +138,8 @@ class Training {
   api::Precision precision() const;  // that `auto` stands for here
   std::string describe();
   Metrics measure_epoch(const Loader& loader, double seconds);
+  // What rank 0 says once a run, with its first report.
+  Json implementations_once();
   // Its path, at rank 0.
   Result<std::string> save_checkpoint();
   Status save_and_report(const Metrics& metrics, bool final_result);
@@ -171,6 +173,7 @@ class Training {
   DataPlace place_ = DataPlace::kShared;
   std::optional<std::int64_t> planned_gpu_bytes_;  // where the backend has memory of its own
   std::unique_ptr<machine::GpuMeter> gpu_meter_;   // rank 0's GPU, if it has one
+  bool said_implementations_ = false;
 
   Position position_;
   std::deque<std::int64_t> begun_at_;  // offsets of the steps that are not settled

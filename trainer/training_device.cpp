@@ -1,5 +1,7 @@
 #include "trainer/training_device.h"
 
+#include <algorithm>
+
 #include "trainer/identity.h"
 #include "trainer/open_backend.h"
 
@@ -30,12 +32,28 @@ Result<Network*> TrainingDevice::network(const NetworkPlan& plan,
   }
   network_.reset();  // its memory may be needed for the next
   network_bytes_ = 0;
+  FETTLE_ASSIGN(const std::optional<kernels::Workspace> needed, workspace(plan, options));
+  if (needed) {
+    FETTLE_TRY(backend_->reserve_workspace(*needed));
+    workspace_bytes_ = std::max(workspace_bytes_, needed->shared + needed->branch);
+  }
   const std::int64_t before = free_memory();
   FETTLE_ASSIGN(network_, Network::create(plan, *backend_, options, seed, recompute, shard));
   layout_ = layout;
   recompute_ = recompute;
   network_bytes_ = before - free_memory();
   return network_.get();
+}
+
+Result<std::optional<kernels::Workspace>> TrainingDevice::workspace(
+    const NetworkPlan& plan, const kernels::PlanOptions& options) {
+  if (backend_->shares_memory()) return std::optional<kernels::Workspace>();
+  const std::string layout = layout_of(plan);
+  if (workspace_ && asked_layout_ == layout && same(asked_options_, options)) return workspace_;
+  FETTLE_ASSIGN(workspace_, Network::workspace(plan, *backend_, options));
+  asked_layout_ = layout;
+  asked_options_ = options;
+  return workspace_;
 }
 
 Result<kernels::Samples> TrainingDevice::hold(const ImageSet& images) {

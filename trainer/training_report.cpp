@@ -35,6 +35,9 @@ std::string to_line(const Report& report) {
     line += ", \"checkpoint\": " + Json(report.checkpoint).dump() +
             ", \"checkpoint_step\": " + std::to_string(report.checkpoint_step);
   }
+  if (!report.implementations.is_null()) {
+    line += ", \"implementations\": " + report.implementations.dump();
+  }
   if (report.final_result) line += ", \"final\": true";
   return line + "}";
 }

@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/json.h"
+
 namespace fettle::trainer {
 
 using Metrics = std::vector<std::pair<std::string, double>>;
@@ -18,6 +20,7 @@ struct Report {
   std::string checkpoint;  // newest durable one, "" = none
   std::int64_t checkpoint_step = 0;
   bool final_result = false;  // untilStep is reached
+  Json implementations;       // implementations.h; null: not said on this line
 };
 
 // One object on one line, without the newline. Numbers have six significant digits; what is not

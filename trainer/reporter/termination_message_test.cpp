@@ -25,6 +25,13 @@ TEST(TerminationMessage, IsTheMetricLine) {
   EXPECT_EQ(termination_message(final_report()), to_line(final_report()));
 }
 
+TEST(TerminationMessage, LeavesTheImplementationsToTheLog) {
+  Report report = final_report();
+  report.implementations = Json::array();
+  EXPECT_EQ(termination_message(report), to_line(final_report()));
+  EXPECT_NE(to_line(report), to_line(final_report()));
+}
+
 TEST(TerminationMessage, FitsWhateverIsReportedAndKeepsWhatCameFirst) {
   Report report = final_report();
   for (int i = 0; i < 200; ++i) report.metrics.emplace_back("metric_" + std::to_string(i), 1.5);
