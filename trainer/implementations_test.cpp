@@ -61,7 +61,7 @@ std::vector<std::string> lines_on(std::unique_ptr<kernels::Backend> backend) {
   std::vector<std::string> lines;
   SingleProcess single;
   TrainingHooks hooks;
-  hooks.report = [&](const Report& report) { lines.push_back(to_line(report)); };
+  hooks.report = [&](const EpochReport& report) { lines.push_back(to_line(report)); };
   hooks.log = [](const std::string&) {};
   hooks.should_stop = [] { return false; };
   const auto training = Training::create_on(std::move(backend), task, data, single, hooks);

@@ -9,7 +9,7 @@
 
 #include "api/names.h"
 #include "api/trainer_fields.h"
-#include "trainer/batching.h"
+#include "trainer/data/batching.h"
 #include "trainer/open_backend.h"
 #include "trainer/optimizer_shards.h"
 #include "trainer/precision.h"

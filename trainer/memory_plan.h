@@ -19,7 +19,7 @@
 
 #include "api/trainer_config.h"
 #include "kernels/backend.h"
-#include "trainer/batching.h"
+#include "trainer/data/batching.h"
 #include "trainer/data/training_data.h"
 #include "trainer/model/network_plan.h"
 

@@ -93,7 +93,7 @@ Found plan_and_train(const Problem& problem) {
   found.planned = plan_memory(config, network, world, DataPlace::kHeld, *workspaces);
   SingleProcess single;
   TrainingHooks hooks;
-  hooks.report = [&](const Report& report) {
+  hooks.report = [&](const EpochReport& report) {
     for (const auto& [name, value] : report.metrics) {
       if (name == "gpu_memory_planned_bytes") found.reported = value;
     }

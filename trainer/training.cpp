@@ -10,7 +10,7 @@
 
 #include "api/names.h"
 #include "api/resolve.h"
-#include "trainer/batching.h"
+#include "trainer/data/batching.h"
 #include "trainer/device_metrics.h"
 #include "trainer/implementations.h"
 #include "trainer/metric_names.h"
@@ -263,7 +263,7 @@ Result<Training::StepEnding> Training::settle_steps(std::int64_t behind) {
     if (requests.stop || requests.regroup) behind = 0;
   }
   if (requests.stop) return StepEnding::kStops;
-  return requests.regroup ? StepEnding::kRegroups : StepEnding::kGoesOn;
+  return requests.regroup ? StepEnding::kRegroups : StepEnding::kContinues;
 }
 
 // Steps that were skipped do not count: the schedule goes by updates.
@@ -316,7 +316,7 @@ Ending Training::end_diverged(const std::string& what) {
   hooks_.log(what + " in epoch " + std::to_string(position_.epoch + 1) +
              ": this configuration diverges; its result is NaN");
   constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-  Report report;
+  EpochReport report;
   report.step = task_.until_epoch;  // more training would not change it
   report.metrics = {{metric::kValidationAccuracy, kNaN},
                     {metric::kValidationLoss, kNaN},
@@ -423,7 +423,7 @@ Result<std::string> Training::save_checkpoint() {
 Status Training::save_and_report(const Metrics& metrics, bool final_result) {
   FETTLE_ASSIGN(const std::string saved, save_checkpoint());
   if (collective_.rank() != 0) return success();
-  Report report;
+  EpochReport report;
   report.step = position_.epoch;
   report.metrics = metrics;
   report.final_result = final_result;

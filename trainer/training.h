@@ -28,7 +28,7 @@
 #include "trainer/learner.h"
 #include "trainer/learning_rate.h"
 #include "trainer/memory_plan.h"
-#include "trainer/trace.h"
+#include "trainer/trace/trace.h"
 #include "trainer/training_device.h"
 #include "trainer/training_report.h"
 
@@ -47,7 +47,7 @@ struct TrainingTask {
 
 // What the outside gives a training. All are called from the training's thread.
 struct TrainingHooks {
-  std::function<void(const Report&)> report;
+  std::function<void(const EpochReport&)> report;
   std::function<void(const std::string&)> log;  // a line for people
   // Asked in every optimiser step, near its end.
   std::function<bool()> should_stop;
@@ -120,7 +120,7 @@ class Training {
   // Weights, the optimiser's state, position and scores.
   Status adopt(const Checkpoint& checkpoint);
 
-  enum class StepEnding { kGoesOn, kStops, kRegroups, kDiverged };
+  enum class StepEnding { kContinues, kStops, kRegroups, kDiverged };
   const LoadedBatch& next_batch(Loader& loader);
   Result<StepEnding> run_step(Loader& loader);
   // Takes the results of all but the newest `behind` steps. Errors: a worker was lost; the position

@@ -1,7 +1,5 @@
 #include "trainer/training_device.h"
 
-#include <algorithm>
-
 #include "trainer/identity.h"
 #include "trainer/open_backend.h"
 
@@ -34,8 +32,10 @@ Result<Network*> TrainingDevice::network(const NetworkPlan& plan,
   network_bytes_ = 0;
   FETTLE_ASSIGN(const std::optional<kernels::Workspace> needed, workspace(plan, options));
   if (needed) {
+    const std::int64_t without = free_memory();
     FETTLE_TRY(backend_->reserve_workspace(*needed));
-    workspace_bytes_ = std::max(workspace_bytes_, needed->shared + needed->branch);
+    // Smaller blocks from before are of no use to another network.
+    if (const std::int64_t grown = without - free_memory(); grown > 0) workspace_bytes_ = grown;
   }
   const std::int64_t before = free_memory();
   FETTLE_ASSIGN(network_, Network::create(plan, *backend_, options, seed, recompute, shard));

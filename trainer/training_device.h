@@ -16,7 +16,7 @@
 #include "base/result.h"
 #include "kernels/backend.h"
 #include "kernels/device_array.h"
-#include "trainer/batching.h"
+#include "trainer/data/batching.h"
 #include "trainer/data/image_set.h"
 #include "trainer/model/network.h"
 

@@ -26,7 +26,7 @@ std::string number(double value) {
 
 }  // namespace
 
-std::string to_line(const Report& report) {
+std::string to_line(const EpochReport& report) {
   std::string line = "{\"step\": " + std::to_string(report.step);
   for (const auto& [name, value] : report.metrics) {
     line += ", " + Json(name).dump() + ": " + number(value);

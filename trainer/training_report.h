@@ -1,4 +1,4 @@
-// Report: the JSON lines by which a training tells the world how it stands (docs: the worker
+// EpochReport: the JSON lines by which a training tells the world how it stands (docs: the worker
 // contract), and the measurements of an epoch that go into them.
 // Pure values and functions, the clock readings come from outside.
 #pragma once
@@ -14,7 +14,7 @@ namespace fettle::trainer {
 
 using Metrics = std::vector<std::pair<std::string, double>>;
 
-struct Report {
+struct EpochReport {
   std::int64_t step = 0;  // epochs done
   Metrics metrics;
   std::string checkpoint;  // newest durable one, "" = none
@@ -25,7 +25,7 @@ struct Report {
 
 // One object on one line, without the newline. Numbers have six significant digits; what is not
 // finite is written NaN, Infinity or -Infinity, as Python's json does and the contract says.
-std::string to_line(const Report& report);
+std::string to_line(const EpochReport& report);
 
 // The value that a line says, so that everybody who hears of a result hears the same.
 double as_printed(double value);

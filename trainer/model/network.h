@@ -18,7 +18,7 @@
 #include "trainer/model/layer.h"
 #include "trainer/model/network_plan.h"
 #include "trainer/model/parameters.h"
-#include "trainer/trace.h"
+#include "trainer/trace/trace.h"
 
 namespace fettle::trainer {
 

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "kernels/device_array.h"
@@ -40,6 +41,18 @@ TEST_P(CudaBackend, UploadsAreInOrderAndLeaveTheirSourceFree) {
   }
   host.assign(3, -1);
   EXPECT_THAT(device.download(), Each(39.0F));
+}
+
+// More pieces than are under way at once; each is free when the call returns, and in its place.
+TEST_P(CudaBackend, ALargeUploadComesInPieces) {
+  constexpr std::int64_t kFloats = (std::int64_t{40} << 18) + 777;  // 40 MiB and a rest
+  auto device = std::move(DeviceArray<float>::create(*backend_, kFloats)).value();
+  std::vector<float> host(static_cast<std::size_t>(kFloats));
+  for (std::size_t i = 0; i < host.size(); ++i) host[i] = static_cast<float>(i % 65'521);
+  const std::vector<float> expected = host;
+  device.upload(host);
+  std::fill(host.begin(), host.end(), -1.0F);
+  EXPECT_TRUE(device.download() == expected) << "the source is free at once";
 }
 
 TEST_P(CudaBackend, AGraphDoesNothingUntilItIsLaunchedAndThenWhatItsCallsDid) {
