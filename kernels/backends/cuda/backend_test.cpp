@@ -50,7 +50,7 @@ TEST_P(CudaBackend, ALargeUploadComesInPieces) {
   std::vector<float> host(static_cast<std::size_t>(kFloats));
   for (std::size_t i = 0; i < host.size(); ++i) host[i] = static_cast<float>(i % 65'521);
   const std::vector<float> expected = host;
-  device.upload(host);
+  backend_->upload(host.data(), device.data(), device.bytes());
   std::fill(host.begin(), host.end(), -1.0F);
   EXPECT_TRUE(device.download() == expected) << "the source is free at once";
 }
