@@ -24,6 +24,7 @@ inline constexpr const char* kStepMedian = "step_ms_median";
 inline constexpr const char* kStepP95 = "step_ms_p95";
 inline constexpr const char* kStepP99 = "step_ms_p99";
 inline constexpr const char* kDataWait = "data_wait";
+inline constexpr const char* kFallbacks = "fallbacks";
 inline constexpr const char* kSeconds = "seconds";
 inline constexpr const char* kFlops = "flops_per_second";
 inline constexpr const char* kMfu = "mfu";
@@ -64,6 +65,7 @@ inline constexpr const char* kAll[] = {kLoss,
                                        kFlops,
                                        kMfu,
                                        kCommunicationShare,
+                                       kFallbacks,
                                        kMemory,
                                        kOptimizer,
                                        kGpuUtilization,

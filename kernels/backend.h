@@ -39,7 +39,8 @@ class Memory {
 struct Workspace {
   std::int64_t shared = 0;  // one block, which all operations use in turn: the largest request
   std::int64_t own = 0;     // what operations keep for themselves, together
-  std::int64_t total() const { return shared + own; }
+  std::int64_t branch = 0;  // another block like the shared one, for work that is done beside other
+  std::int64_t total() const { return shared + own + branch; }
 };
 
 // Copies a value to the host without waiting for it at once: first in, first out, at most
@@ -159,9 +160,10 @@ class Backend {
     FETTLE_TRY(make());
     return Workspace{};
   }
-  // Makes the shared block at least this large, before operations that need less have made smaller
-  // ones, which stay because graphs may hold their addresses. Errors: there is not enough memory.
-  virtual Status reserve_workspace(std::int64_t /*bytes*/) { return success(); }
+  // Makes the blocks that operations use in turn at least this large, before operations that need
+  // less have made smaller ones, which stay because graphs may hold their addresses. Errors: there
+  // is not enough memory.
+  virtual Status reserve_workspace(const Workspace& /*needed*/) { return success(); }
   // `from` is host memory, free again when the call returns.
   virtual void upload(const void* from, Buffer to, std::int64_t bytes) = 0;
   // `to` is host memory, filled when the call returns.
@@ -185,6 +187,9 @@ class Backend {
   // Which implementation does each pass of the operations that were created so far; empty where
   // there is only one.
   virtual std::vector<Implementation> implementations() const { return {}; }
+  // Of the operations that were created since the last call, those included whose shape another
+  // operation had before.
+  virtual std::vector<Implementation> take_recent_implementations() { return {}; }
   // Waits for all work enqueued so far. nullptr: work is done when a call returns, so the host's
   // clock tells all.
   virtual std::unique_ptr<Timeline> timeline() { return nullptr; }

@@ -269,10 +269,17 @@ class DropoutOp {
                         ConstBuffer dy, Buffer dx) = 0;
 };
 
+struct StepInput;
+struct StepSums;
+
 struct LossOptions {
   float label_smoothing = 0;
   // On dlogits only: lifts small gradients into the range of fp16. nullptr: 1.
   const float* gradient_scale = nullptr;
+  // Of a step's last loss: the end of its work does what Backend::add_step_sums(sums, step_input,
+  // step_sums) does, with the same bits. nullptr: nothing.
+  const StepInput* step_input = nullptr;
+  StepSums* step_sums = nullptr;
 };
 
 // Sums over the samples of several calls of a loss.

@@ -87,8 +87,8 @@ $upward"
 done
 
 scripts/names_lint.py "${sources[@]}" "${inline_parts[@]}" || failed=1
-scripts/rooms_lint.py api base cli control core crds explain kernels kube machine operator runtime \
-  search || failed=1
+scripts/rooms_lint.py api base cli control core crds explain kube kernels kube machine operator \
+  runtime search trainer || failed=1
 scripts/folders_lint.py || failed=1
 
 # clang-format leaves comments alone (ReflowComments), however long they are.
@@ -105,10 +105,11 @@ refuse() {  # WORDS BETTER PATH...
 $found"
 }
 plain=(api base crds docs examples explain machine search cli control operator
-  runtime tests README.md)
+  runtime tests trainer README.md)
 refuse '\b[Ss]o many\b' 'N, or this many' "${plain[@]}"
 refuse '\b[Dd]ear(er|est)?\b' expensive ':!scripts/house_numbers.py'
 refuse '\b[Aa]dd(s|ed|ing)? up\b' 'all-reduce, or sum' "${plain[@]}"
+refuse '\b[Gg]o(es|ing)? on\b|GoesOn|\b[Ll]ook(s|ed|ing)? at\b' 'continue, resume; check, watch' trainer
 refuse '"[^"]*\b(so many|go(es)? on|look at)\b' 'N; continue, resume' 'api/*_fields.h' 'crds/rules/*.yaml'
 refuse '\bborne\b|\b([Ww]hat|that) (came|became) of\b' 'tolerated; results, state' "${plain[@]}"
 

@@ -17,12 +17,14 @@
 #include "trainer/data/loader.h"
 #include "trainer/data/split.h"
 #include "trainer/device_metrics.h"
+#include "trainer/implementations.h"
 #include "trainer/learner.h"
 #include "trainer/model/gpt.h"
 #include "trainer/model/layer_configs.h"
 #include "trainer/model/model_flops.h"
 #include "trainer/model/resnet.h"
 #include "trainer/open_backend.h"
+#include "trainer/precision.h"
 #include "trainer/training_report.h"
 
 namespace fettle::trainer {
@@ -120,22 +122,6 @@ Result<double> timed_step(Loader& loader, Learner& learner, double rate, std::in
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// Passes that a kernel of our own does for want of a library's plan, with the reason, and what
-// kernels do besides. Nothing where a backend has one implementation only.
-void add_implementations(const kernels::Backend& backend, Json& result) {
-  const std::vector<kernels::Implementation> all = backend.implementations();
-  if (all.empty()) return;
-  Json fallbacks = Json::array();
-  Json fused = Json::array();
-  for (const kernels::Implementation& one : all) {
-    const std::string pass = one.operation + ", " + one.pass + ": ";
-    if (!one.reason.empty()) fallbacks.push_back(pass + one.reason);
-    if (!one.fused.empty()) fused.push_back(pass + one.by + " with " + one.fused);
-  }
-  result.set("fallbacks", std::move(fallbacks));
-  result.set("fused", std::move(fused));
-}
-
 }  // namespace
 
 Result<std::string> run_bench(const BenchSettings& settings) {
@@ -196,7 +182,10 @@ Result<std::string> run_bench(const BenchSettings& settings) {
   Metrics of_device = compute_metrics(model_flops(plan) * samples, times.total(), peak);
   if (meter) append(of_device, gpu_metrics(meter->take()));
   for (const auto& [name, value] : of_device) result.set(name, value);
-  add_implementations(learner->backend(), result);
+  if (const auto& passes = learner->network().implementations(); !passes.empty()) {
+    result.set(metric::kFallbacks, fallbacks(passes));
+    result.set("implementations", to_json(passes));
+  }
   return result.dump();
 }
 

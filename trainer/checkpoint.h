@@ -18,7 +18,7 @@
 
 namespace fettle::trainer {
 
-// What has been summed up over the samples of an unfinished epoch.
+// What has been summed over the samples of an unfinished epoch.
 struct EpochSums {
   double loss = 0;
   std::int64_t samples = 0;

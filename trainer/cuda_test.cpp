@@ -15,6 +15,7 @@
 #include "trainer/learner.h"
 #include "trainer/model/gpt.h"
 #include "trainer/model/layer_configs.h"
+#include "trainer/precision.h"
 #include "trainer/testing/synthetic.h"
 
 namespace fettle::trainer {

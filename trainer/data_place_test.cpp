@@ -82,7 +82,7 @@ Result<Outcome> train(std::unique_ptr<kernels::Backend> backend, const Problem& 
   SingleProcess single;
   Outcome outcome;
   TrainingHooks hooks;
-  hooks.report = [&](const Report& report) {
+  hooks.report = [&](const EpochReport& report) {
     outcome.reports.emplace_back(report.metrics.begin(), report.metrics.end());
   };
   hooks.log = [&](const std::string& line) { outcome.log += line + "\n"; };

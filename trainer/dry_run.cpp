@@ -4,7 +4,7 @@
 
 #include "api/names.h"
 #include "machine/units.h"
-#include "trainer/open_backend.h"
+#include "trainer/precision.h"
 
 namespace fettle::trainer {
 
@@ -49,6 +49,9 @@ std::string describe_memory(const DryRun& run) {
   } else {
     text += row("there is", "not known: the GPU is not here");
   }
+  if (memory.has_device() && !memory.has_workspaces()) {
+    text += row("workspaces", "not known: the GPU is not here");
+  }
   if (memory.has_device()) {
     text += "\nMemory of its host, at least:\n" + rows_of_parts(memory, false) +
             row("there is", bytes(run.there.host));
@@ -60,14 +63,16 @@ std::string describe_memory(const DryRun& run) {
 }  // namespace
 
 DryRun plan_run(const api::TrainerConfig& config, const NetworkPlan& plan,
-                const TrainingWorld& world, const MemoryThere& there) {
+                const TrainingWorld& world, const MemoryThere& there,
+                const Workspaces& workspaces) {
   DryRun run;
   run.training = config.training;
   run.training.precision = precision_on(there.has_device, config.training.precision);
   run.parameters = plan.trained();
   run.world = world;
   run.step = plan_step(config, world);
-  run.memory = plan_memory(config, plan, world, place_data(config, plan, world, there));
+  const DataPlace place = place_data(config, plan, world, there, workspaces);
+  run.memory = plan_memory(config, plan, world, place, workspaces);
   run.work = plan_work(config, plan, run.step);
   run.there = there;
   if (run.usable()) run.samples_fitting = run.memory.samples_fitting(*run.usable());

@@ -28,7 +28,8 @@ struct DryRun {
 };
 
 DryRun plan_run(const api::TrainerConfig& config, const NetworkPlan& plan,
-                const TrainingWorld& world, const MemoryThere& there);
+                const TrainingWorld& world, const MemoryThere& there,
+                const Workspaces& workspaces = {});
 
 std::string to_text(const DryRun& run);
 Json to_json(const DryRun& run);

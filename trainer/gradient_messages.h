@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "trainer/batching.h"
+#include "trainer/data/batching.h"
 #include "trainer/model/network_plan.h"
 
 namespace fettle::trainer {

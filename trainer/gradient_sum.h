@@ -33,7 +33,7 @@ class GradientSum {
   // in host memory that stays until finish() has returned.
   void layer_done(std::int64_t layer, std::span<float> gradients);
 
-  // Returns when all gradients are summed up. Errors: a worker was lost; then they are of no use.
+  // Returns when all gradients are summed. Errors: a worker was lost; then they are of no use.
   Status finish(std::span<float> gradients);
 
   const GradientMessages& messages() const { return messages_; }

@@ -38,7 +38,7 @@ TEST(GradientMessages, LeaveFromTheLastLayerOnInPiecesOfAtLeastSoMuch) {
   EXPECT_THAT(messages.early,
               ElementsAre(EarlyMessage{{2560, 3584}, 2},  // two layers, to be large enough
                           EarlyMessage{{0, 2560}, 0}));
-  EXPECT_EQ(messages.rest, (Range{3584, plan.parameters + 6})) << "biases and what a step sums up";
+  EXPECT_EQ(messages.rest, (Range{3584, plan.parameters + 6})) << "biases and what a step sums";
 }
 
 TEST(GradientMessages, TheFirstLayersMakeASmallOneOfTheirOwn) {
@@ -72,7 +72,7 @@ TEST(GradientMessages, ATiedMatrixIsCompleteWithTheEmbedding) {
 
 // ---- When they leave ---------------------------------------------------------------------------
 
-// Doubles what it sums up, as if another worker had the same; fails from the message `fails_at` on.
+// Doubles what it sums, as if another worker had the same; fails from the message `fails_at` on.
 class Doubling final : public Collective {
  public:
   explicit Doubling(int fails_at = 1000) : fails_at_(fails_at) {}
@@ -110,7 +110,7 @@ TEST(GradientSum, AMessageLeavesOnceItsLayersAreDone) {
     std::ranges::fill(gradients, 1.0F);
     sum.layer_done(5, gradients);  // nothing of it
     sum.layer_done(4, gradients);
-    await_messages(collective, 4 * step + 1);  // the backward pass still goes on
+    await_messages(collective, 4 * step + 1);  // the backward pass is still under way
     sum.layer_done(3, gradients);
     sum.layer_done(2, gradients);
     await_messages(collective, 4 * step + 2);

@@ -1,4 +1,4 @@
-// Identity: what a checkpoint belongs to. Weights fit networks of the same layout; going on bit for
+// Identity: what a checkpoint belongs to. Weights fit networks of the same layout; resuming bit for
 // bit also needs the same seed, data and training.
 // Pure functions; usable from any thread.
 #pragma once

@@ -9,9 +9,10 @@
 
 #include "api/names.h"
 #include "api/trainer_fields.h"
-#include "trainer/batching.h"
+#include "trainer/data/batching.h"
 #include "trainer/open_backend.h"
 #include "trainer/optimizer_shards.h"
+#include "trainer/precision.h"
 
 namespace fettle::trainer {
 
@@ -39,17 +40,6 @@ Status check_predictions(std::int64_t batch, std::int64_t predictions) {
 }
 
 }  // namespace
-
-kernels::DataType data_type(api::Precision precision) {
-  switch (precision) {
-    case api::Precision::kBf16:
-      return kernels::DataType::kBFloat16;
-    case api::Precision::kFp16:
-      return kernels::DataType::kFloat16;
-    default:
-      return kernels::DataType::kFloat32;
-  }
-}
 
 // ---- Creation ----------------------------------------------------------------------------------
 
@@ -98,11 +88,9 @@ Status Learner::prepare(const NetworkPlan& plan, std::int64_t max_samples,
   FETTLE_TRY(check_predictions(batch, plan.predictions()));
   if (config_.shard_optimizer.value_or(false) && collective_.world_size() > 1) plan_shards(plan);
   gpus_ = backend_.shares_memory() ? nullptr : collective_.on_device();
-  const kernels::DataType type = data_type(config_.precision);
-  const bool tf32 = precision_on(backend_, config_.precision) == api::Precision::kTf32;
-  FETTLE_ASSIGN(network_, device_.network(plan, {max_samples, type, tf32}, seed_, config_.recompute,
-                                          shard()));
-  loss_ = backend_.softmax_cross_entropy(plan.classes, type);
+  const kernels::PlanOptions options = plan_options(backend_, config_.precision, max_samples);
+  FETTLE_ASSIGN(network_, device_.network(plan, options, seed_, config_.recompute, shard()));
+  loss_ = backend_.softmax_cross_entropy(plan.classes, options.type);
   FETTLE_ASSIGN(optimizer_, Optimizer::create(config_, plan, batch * plan.predictions(), backend_,
                                               network_->parameters(), shard(),
                                               gpus_ == nullptr ? nullptr : gpus_->given_up()));
@@ -206,7 +194,8 @@ void Learner::run_batch(const StagedBatch& staged) {
   batch_graphs_[staged].run(backend_, [=, this] { enqueue_batch(staged, layer_done); });
 }
 
-void Learner::enqueue_batch(const StagedBatch& batch, const Network::LayerDone& layer_done) {
+void Learner::enqueue_batch(const StagedBatch& batch, const Network::LayerDone& layer_done,
+                            bool ends_step) {
   Parameters& parameters = network_->parameters();
   if (batch.gather != nullptr) {
     const Span span(trace_, "gather");
@@ -217,8 +206,12 @@ void Learner::enqueue_batch(const StagedBatch& batch, const Network::LayerDone& 
                 statistics_before_.bytes());
   const Pass pass{true, batch.samples, seed_, batch.epoch, batch.indices};
   const kernels::ConstBuffer logits = network_->forward(pass, batch.pixels);
-  const kernels::LossOptions options{static_cast<float>(config_.label_smoothing),
-                                     scales_loss() ? optimizer_->gradient_scale() : nullptr};
+  kernels::LossOptions options{static_cast<float>(config_.label_smoothing),
+                               scales_loss() ? optimizer_->gradient_scale() : nullptr};
+  if (ends_step) {
+    options.step_input = &optimizer_->device_control()->input;
+    options.step_sums = parameters.step_sums();
+  }
   {
     const Span span(trace_, "loss");
     loss_->run(batch.predictions, logits, batch.labels, options, sums_.data(),
@@ -242,8 +235,7 @@ Status Learner::finish_step(const LearningRates& rates, const WorkerRequests& re
     const Span span(trace_, "micro-batch and update");
     const StagedBatch last = *std::exchange(deferred_, std::nullopt);
     step_graphs_[last].run(backend_, [=, this] {
-      enqueue_batch(last);
-      enqueue_step_sums();
+      enqueue_batch(last, {}, /*ends_step=*/true);
       enqueue_end();
     });
   } else {

@@ -1,21 +1,21 @@
 // Learner: a network, its loss and its optimiser; makes optimiser steps out of micro-batches.
 //
-// Accumulation is exact: every micro-batch adds gradients summed over its samples; a step adds them
-// up over all workers, with the number of samples and the loss, and divides once by that number. So
+// Accumulation is exact: every micro-batch adds gradients summed over its samples; a step sums
+// them over all workers, with the number of samples and the loss, and divides once by it. So
 // for one global batch the step is the same for every world size and every micro-batch size, up to
 // the order of summation. Batch normalisation sees micro-batches: the whole batch, or groups of it
-// that do not depend on the workers (batching.h). Each group moves the running statistics from
+// that do not depend on the workers (data/batching.h). Each group moves the running statistics from
 // where the step found them, and the mean of the results, by samples, is where the step leaves
 // them, whoever took the group and in whatever order. Gradients of a large network leave while the
 // step's last backward pass is still under way (gradient_sum.h; between GPUs
-// gradient_all_reduce.h); those of a small one are one message with all else that a step sums up.
+// gradient_all_reduce.h); those of a small one are one message with all else that a step sums.
 // With training.shardOptimizer each of several workers updates the weights of its shard only, and
 // the new weights are gathered (optimizer_shards.h): the same bits, for less memory and half as
 // many bytes more on the way. In fp16 the loss is scaled (kernels/optimizer/step.h), and a step
 // that overflows is skipped: it changes nothing but the scale, running statistics included. All
 // this is enqueued from the backend, which decides on its own whether a step is applied; where
 // batches always lie in the same place, the calls are captured once and repeated, and the host
-// learns what became of a step kResultsBehind steps later, so that the backend never waits for it.
+// learns the result of a step kResultsBehind steps later, so that the backend never waits for it.
 // The same on all workers: they learn of a step after the same step. One thread.
 #pragma once
 
@@ -40,7 +40,7 @@
 #include "trainer/model/network.h"
 #include "trainer/optimizer.h"
 #include "trainer/repeated_work.h"
-#include "trainer/trace.h"
+#include "trainer/trace/trace.h"
 #include "trainer/training_device.h"
 
 namespace fettle::trainer {
@@ -112,7 +112,7 @@ class Learner {
     // In fp16: not even at the smallest loss scale.
     bool finite = true;
     bool skipped = false;  // fp16 only: something overflowed; the next step has a smaller scale
-    // A worker was lost before the gradients were summed up, health() says which: the step is
+    // A worker was lost before the gradients were summed, health() says which: the step is
     // undone, and so are those after it.
     bool lost = false;
     WorkerRequests requests;  // of all workers
@@ -159,8 +159,10 @@ class Learner {
   // A step's last micro-batch and its end are one graph: nothing comes between them.
   bool ends_in_one_graph() const;
   void run_batch(const StagedBatch& staged);
-  // What is enqueued for a micro-batch, and at the end of a step.
-  void enqueue_batch(const StagedBatch& batch, const Network::LayerDone& layer_done = {});
+  // What is enqueued for a micro-batch, and at the end of a step. `ends_step`: its loss is the
+  // step's last and does what enqueue_step_sums() would.
+  void enqueue_batch(const StagedBatch& batch, const Network::LayerDone& layer_done = {},
+                     bool ends_step = false);
   void enqueue_step_sums();
   void enqueue_end();
   void run_end();
@@ -209,7 +211,5 @@ class Learner {
   std::optional<GradientAllReduce> gradient_all_reduce_;  // where the GPUs do, else the next
   std::optional<GradientSum> gradient_sum_;               // last: its thread works on the gradients
 };
-
-kernels::DataType data_type(api::Precision precision);
 
 }  // namespace fettle::trainer

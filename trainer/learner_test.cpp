@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "kernels/optimizer/step.h"
-#include "trainer/batching.h"
+#include "trainer/data/batching.h"
 #include "trainer/data/split.h"
 #include "trainer/model/layer_configs.h"
 #include "trainer/testing/elements.h"
@@ -109,7 +109,7 @@ struct OneLayer {
   std::unique_ptr<Learner> learner;
 };
 
-// An update of gradients that are sums over so many samples.
+// An update of gradients that are sums over this number of samples.
 kernels::StepControl update(OneLayer& one, float samples, float learning_rate) {
   Optimizer& optimizer = one.learner->optimizer();
   one.parameters().step_sums()->samples = samples;

@@ -7,10 +7,10 @@
 #include "trainer/checkpoint.h"
 #include "trainer/data/loader.h"
 #include "trainer/identity.h"
-#include "trainer/learner.h"
 #include "trainer/model/activation_plan.h"
 #include "trainer/optimizer.h"
 #include "trainer/optimizer_shards.h"
+#include "trainer/precision.h"
 
 namespace fettle::trainer {
 
@@ -122,16 +122,24 @@ std::int64_t MemoryPlan::host_total() const {
   return bytes;
 }
 
+bool MemoryPlan::has_workspaces() const {
+  return std::ranges::any_of(parts, &MemoryPart::is_workspace);
+}
+
 std::optional<std::int64_t> MemoryPlan::samples_fitting(std::int64_t bytes) const {
   std::int64_t fixed = 0;
   std::int64_t each = 0;
+  std::int64_t workspaces = 0;
   for (const MemoryPart& part : parts) {
     if (!is_of_backend(part)) continue;
-    fixed += part.fixed;
+    (part.is_workspace ? workspaces : fixed) += part.fixed;
     each += part.per_sample;
   }
-  if (fixed + each > bytes) return std::nullopt;
-  return (bytes - fixed) / each;
+  if (fixed + workspaces + each > bytes) return std::nullopt;
+  const std::int64_t fitting = (bytes - fixed - workspaces) / each;
+  if (fitting <= samples || workspaces == 0) return fitting;
+  const std::int64_t workspace_each = (workspaces + samples - 1) / samples;
+  return std::max(samples, (bytes - fixed) / (each + workspace_each));
 }
 
 StepShape plan_step(const api::TrainerConfig& config, const TrainingWorld& world) {
@@ -148,7 +156,7 @@ StepShape plan_step(const api::TrainerConfig& config, const TrainingWorld& world
 }
 
 MemoryPlan plan_memory(const api::TrainerConfig& config, const NetworkPlan& plan,
-                       const TrainingWorld& world, DataPlace data) {
+                       const TrainingWorld& world, DataPlace data, const Workspaces& workspaces) {
   const kernels::DataType type = data_type(config.training.precision);
   const std::int64_t element = kernels::size_of(type);
   const std::int64_t rounded = type == kernels::DataType::kFloat32 ? 0 : element;
@@ -171,14 +179,21 @@ MemoryPlan plan_memory(const api::TrainerConfig& config, const NetworkPlan& plan
       {"checkpoint_copies", kCheckpointCopies * memory.checkpoint_file, 0, true},
   };
   add_batches(batch_bytes(plan, element), world.data_bytes, memory);
+  if (workspaces) {
+    memory.parts.push_back({"shared_workspace", workspaces->shared, 0, false, true});
+    memory.parts.push_back({"branch_workspace", workspaces->branch, 0, false, true});
+    memory.parts.push_back({"layer_workspaces", workspaces->own, 0, false, true});
+  }
   return memory;
 }
 
 DataPlace place_data(const api::TrainerConfig& config, const NetworkPlan& plan,
-                     const TrainingWorld& world, const MemoryThere& there) {
+                     const TrainingWorld& world, const MemoryThere& there,
+                     const Workspaces& workspaces) {
   if (!there.has_device) return DataPlace::kShared;
   if (!there.device) return DataPlace::kHeld;
-  const std::int64_t needed = plan_memory(config, plan, world, DataPlace::kHeld).total();
+  const std::int64_t needed =
+      plan_memory(config, plan, world, DataPlace::kHeld, workspaces).total();
   return needed <= *there.device - *there.device / kLeftOver ? DataPlace::kHeld
                                                              : DataPlace::kStreamed;
 }

@@ -1,9 +1,11 @@
 // MemoryPlan: how much memory one worker of a training needs, known before anything is allocated.
 //
-// It has all arrays that follow from the model, the optimiser and the batch. Not the workspaces of
-// operations, which a backend plans for itself, nor the program: so it is a lower bound, and what
-// does not fit it cannot run. The files of the data are mapped, shared by all workers and given
-// back when memory is short; they are not in it either, unless a GPU holds a copy of them.
+// It has all arrays that follow from the model, the optimiser and the batch, and on a GPU the
+// workspaces of operations, which the backend finds out without allocating any. Not the program,
+// nor what libraries keep for themselves: so it is a lower bound, and what does not fit it cannot
+// run.
+// The files of the data are mapped, shared by all workers and given back when memory is short; they
+// are not in it either, unless a GPU holds a copy of them.
 // A backend with memory of its own (a GPU) is what the plan is about then; what lies on the host
 // beside it is counted by itself.
 // Pure values and functions; usable from any thread.
@@ -16,7 +18,8 @@
 #include <vector>
 
 #include "api/trainer_config.h"
-#include "trainer/batching.h"
+#include "kernels/backend.h"
+#include "trainer/data/batching.h"
 #include "trainer/data/training_data.h"
 #include "trainer/model/network_plan.h"
 
@@ -59,6 +62,9 @@ struct MemoryPart {
   std::int64_t fixed = 0;
   std::int64_t per_sample = 0;
   bool on_host = false;  // even where the backend has memory of its own
+  // Known for the planned number of samples only: with fewer it is no more, with more it grows at
+  // most in proportion.
+  bool is_workspace = false;
 };
 
 struct MemoryPlan {
@@ -67,6 +73,7 @@ struct MemoryPlan {
   std::int64_t checkpoint_file = 0;  // bytes on disk, of each that is kept
   DataPlace data = DataPlace::kShared;
 
+  bool has_workspaces() const;  // they are known
   bool has_device() const { return data != DataPlace::kShared; }
   bool is_of_backend(const MemoryPart& part) const { return !has_device() || !part.on_host; }
 
@@ -75,21 +82,28 @@ struct MemoryPlan {
   }
   std::int64_t total() const;       // of the backend's memory
   std::int64_t host_total() const;  // of the host's beside it; 0 where that is the backend's
-  // The largest number of samples held at once with which `bytes` of the backend's memory are
-  // enough; absent: not even one.
+  // A number of samples held at once with which `bytes` of the backend's memory are enough: the
+  // largest, but for workspaces, of which it counts no less than there will be. Absent: not even
+  // one.
   std::optional<std::int64_t> samples_fitting(std::int64_t bytes) const;
 };
+
+// Of the operations of a network, for the samples of plan_step(). Absent: not known, because the
+// GPU is not here, or not asked for, because memory is the host's.
+using Workspaces = std::optional<kernels::Workspace>;
 
 // Defaults need not be filled in.
 StepShape plan_step(const api::TrainerConfig& config, const TrainingWorld& world);
 MemoryPlan plan_memory(const api::TrainerConfig& config, const NetworkPlan& plan,
-                       const TrainingWorld& world, DataPlace data = DataPlace::kShared);
+                       const TrainingWorld& world, DataPlace data = DataPlace::kShared,
+                       const Workspaces& workspaces = {});
 
 // A device holds all samples if they fit it beside all that the training plans for, and an eighth
-// of what is free now is left over: for what is not planned, as workspaces of operations and
-// libraries. Where its memory is not known they are taken to fit.
+// of what is free now is left over: for what is not planned, as that which libraries keep. Where
+// its memory is not known they are taken to fit.
 DataPlace place_data(const api::TrainerConfig& config, const NetworkPlan& plan,
-                     const TrainingWorld& world, const MemoryThere& there);
+                     const TrainingWorld& world, const MemoryThere& there,
+                     const Workspaces& workspaces = {});
 
 // kInvalid where one worker alone needs more than there is: how much is lacking, and the way out.
 Status check_memory(const api::TrainerConfig& config, const MemoryPlan& plan,

@@ -159,7 +159,7 @@ TEST_F(MemoryPlanTest, ACheckpointIsAsLargeAsItSays) {
   SingleProcess single;
   TrainingHooks hooks;
   std::string path;
-  hooks.report = [&](const Report& report) { path = report.checkpoint; };
+  hooks.report = [&](const EpochReport& report) { path = report.checkpoint; };
   hooks.log = [](const std::string&) {};
   hooks.should_stop = [] { return false; };
   ASSERT_TRUE((*Training::create(task, *data, single, hooks))->run().ok());

@@ -20,23 +20,11 @@ Result<std::unique_ptr<kernels::Backend>> open_backend(const api::TrainingConfig
   return open(BackendKind::kReference);
 }
 
-api::Precision precision_on(bool gpu, api::Precision wanted) {
-  if (!gpu && wanted == api::Precision::kTf32) return api::Precision::kFp32;
-  if (wanted != api::Precision::kAuto) return wanted;
-  return gpu ? api::Precision::kTf32 : api::Precision::kFp32;
-}
-
-api::Precision precision_on(const kernels::Backend& backend, api::Precision wanted) {
-  return precision_on(!backend.shares_memory(), wanted);
-}
-
 MemoryThere memory_there(const kernels::Backend& backend, std::int64_t processes) {
   return {machine::usable_memory() / processes, !backend.shares_memory(), backend.free_memory()};
 }
 
 MemoryThere memory_there(const api::TrainingConfig& config, std::int64_t processes) {
-  const auto backend = open_backend(config);
-  if (backend.ok()) return memory_there(**backend, processes);
   return {machine::usable_memory() / processes, config.backend == api::BackendKind::kCuda, {}};
 }
 

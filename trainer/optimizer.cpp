@@ -91,7 +91,7 @@ Result<std::unique_ptr<Optimizer>> Optimizer::create(
   return made;
 }
 
-// LAMB looks at each tensor by itself; to the others only decay makes a difference.
+// LAMB takes each tensor by itself; to the others only decay makes a difference.
 void Optimizer::plan_update(const NetworkPlan& plan) {
   std::vector<Range> ranges;
   if (config_.optimizer == api::OptimizerKind::kLamb) {

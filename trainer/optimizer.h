@@ -16,7 +16,7 @@
 #include "base/result.h"
 #include "kernels/backend.h"
 #include "kernels/device_array.h"
-#include "trainer/batching.h"
+#include "trainer/data/batching.h"
 #include "trainer/model/network_plan.h"
 #include "trainer/model/parameters.h"
 
@@ -45,7 +45,7 @@ class Optimizer {
       kernels::Backend& backend, Parameters& parameters, const std::optional<Range>& shard = {},
       const std::int32_t* given_up = nullptr);
 
-  // What the workers' steps are told; before the gradients are summed up.
+  // What the workers' steps are told; before the gradients are all-reduced.
   void set_input(const kernels::StepInput& input);
 
   // Enqueues one update from gradients summed over samples: divided by their number and the scale
@@ -61,7 +61,7 @@ class Optimizer {
 
   // As of the last take_result() or restore().
   const kernels::StepControl& control() const { return control_; }
-  // Goes on from a checkpoint.
+  // Resumes from a checkpoint.
   void restore(std::int64_t updates, const kernels::LossScale& scale);
   // Whether whole states of these sizes are this optimiser's and network's.
   bool fits(std::size_t first, std::size_t second) const;
@@ -75,7 +75,7 @@ class Optimizer {
     return static_cast<double>(state1.bytes() + state2.bytes()) / (1 << 20);
   }
 
-  // In the backend's memory, for those who order.
+  // In the backend's memory, for those who enqueue work.
   const kernels::StepControl* device_control() const { return device_control_.data(); }
   // Of dlogits: LossOptions::gradient_scale.
   const float* gradient_scale() const { return &device_control_.data()->dlogits_scale; }

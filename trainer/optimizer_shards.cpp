@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <span>
 
-#include "trainer/batching.h"
+#include "trainer/data/batching.h"
 
 namespace fettle::trainer {
 

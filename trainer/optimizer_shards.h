@@ -14,7 +14,7 @@
 namespace fettle::trainer {
 
 // Worker r has elements bounds[r] to bounds[r + 1] - 1 of the parameter array: as even as whole
-// cache lines allow. LAMB looks at whole tensors, so there a tensor belongs to the worker in whose
+// cache lines allow. LAMB takes whole tensors, so there a tensor belongs to the worker in whose
 // even share it begins.
 std::vector<std::int64_t> shard_bounds(const NetworkPlan& plan, api::OptimizerKind optimizer,
                                        std::int64_t world_size);

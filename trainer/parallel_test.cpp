@@ -1,6 +1,6 @@
 // What the design promises of several workers, for every world and every limit on what a worker
 // holds: the global batch is exact, and the gradients are those of one worker that holds it all.
-// Workers are threads that add up in the order of their ranks.
+// Workers are threads that sum in the order of their ranks.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 #include <tuple>
 #include <vector>
 
-#include "trainer/batching.h"
+#include "trainer/data/batching.h"
 #include "trainer/data/split.h"
 #include "trainer/learner.h"
 #include "trainer/model/layer_configs.h"
@@ -127,7 +127,7 @@ TrainingTask task_of(const TemporaryDirectory& directory) {
 }
 
 struct Ended {
-  std::vector<Report> reports;  // of rank 0
+  std::vector<EpochReport> reports;  // of rank 0
   std::vector<std::vector<float>> weights;
   std::vector<Ending> endings;
 };
@@ -143,7 +143,7 @@ Ended train(const TrainingTask& task, std::int64_t world_size,
   Threads::run(world_size, [&](Collective& collective) {
     const std::int64_t rank = collective.rank();
     TrainingHooks hooks;
-    hooks.report = [&](const Report& report) {
+    hooks.report = [&](const EpochReport& report) {
       EXPECT_EQ(rank, 0);
       ended.reports.push_back(report);
     };
@@ -162,7 +162,7 @@ Ended train(const TrainingTask& task, std::int64_t world_size,
   return ended;
 }
 
-double metric(const Report& report, const std::string& name) {
+double metric(const EpochReport& report, const std::string& name) {
   for (const auto& [key, value] : report.metrics) {
     if (key == name) return value;
   }
@@ -278,7 +278,7 @@ TEST(ShardedOptimizer, WritesTheCheckpointThatAWholeOneWrites) {
   EXPECT_EQ(sharded, whole);
 }
 
-TEST(ShardedOptimizer, GoesOnFromAnyCheckpointAsIfNothingHadHappened) {
+TEST(ShardedOptimizer, ResumesFromAnyCheckpointAsIfNothingHadHappened) {
   const TemporaryDirectory directory;
   TrainingTask task = task_of(directory);
   const Ended undisturbed = train(task, 3);

@@ -81,7 +81,7 @@ TEST_F(ProgramTest, TrainsToTheStepThatIsAskedFor) {
   EXPECT_EQ(*line.find("checkpoint_step"), Json(2));
   EXPECT_GT(line.find("validation_accuracy")->as_double(), 0.2);
 
-  trial_.until_step = 3;  // promoted: goes on
+  trial_.until_step = 3;  // promoted: resumes
   ASSERT_EQ(run(), 0) << err();
   EXPECT_EQ(*last_line().find("step"), Json(3));
   EXPECT_THAT(err(), HasSubstr("resumes from " + trial_.checkpoints.directory));
@@ -259,7 +259,7 @@ TEST_F(ProgramTest, AProfileIsATraceOfAFewStepsLayerByLayer) {
     EXPECT_EQ(spans[name], 2) << name;
   }
   EXPECT_GE(spans["checkpoint"], 1);
-  EXPECT_EQ(spans["all-reduce"], 0) << "one alone has nothing to add up";
+  EXPECT_EQ(spans["all-reduce"], 0) << "one alone has nothing to all-reduce";
 }
 
 TEST_F(ProgramTest, RefusesWhatIsNoTrialFile) {

@@ -85,7 +85,7 @@ api::NormalizeConfig normalize_of(const Json& golden) {
   return {number(golden, "mean"), number(golden, "std")};
 }
 
-// Of a loss. A GPU's libraries add up in an order of their own, step after step.
+// Of a loss. A GPU's libraries sum in an order of their own, step after step.
 double tolerance_of(api::BackendKind backend) {
   return backend == api::BackendKind::kCuda ? 1e-4 : 1e-5;
 }

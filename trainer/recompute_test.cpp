@@ -121,7 +121,7 @@ class Recomputation : public testing::TestWithParam<std::tuple<std::string, Case
     Outcome outcome;
     Threads::run(2, [&](Collective& member) {
       TrainingHooks hooks;
-      hooks.report = [&](const Report& report) {
+      hooks.report = [&](const EpochReport& report) {
         for (const auto& [name, value] : report.metrics) {
           if (name.ends_with("loss")) outcome.losses.push_back(value);
         }

@@ -1,15 +1,21 @@
-// How many CUDA graphs a step and a validation take: every cudaGraphLaunch of this program is
-// counted (CMakeLists.txt has the linker wrap it). On the emulated GPU.
+// How many CUDA graphs a step and a validation take, and what lies in a step's: this program's
+// calls of cudaGraphLaunch and cudaGraphInstantiate pass through here (CMakeLists.txt has the
+// linker wrap them). On the emulated GPU.
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <numeric>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "kernels/backends/cuda/backend.h"
 #include "kernels/emulator/cuda_runtime.h"
+#include "kernels/emulator/every_streams.h"
+#include "kernels/optimizer/cuda.h"
 #include "trainer/learner.h"
 #include "trainer/model/layer_configs.h"
 #include "trainer/testing/step.h"
@@ -18,6 +24,18 @@
 namespace {
 
 int& launched() {
+  static int count = 0;
+  return count;
+}
+
+// The graph that was made last.
+std::vector<fettle::kernels::emulator::GraphWork>& made() {
+  static std::vector<fettle::kernels::emulator::GraphWork> work;
+  return work;
+}
+
+// Kernels for nothing but the sums of a step.
+int& summed() {
   static int count = 0;
   return count;
 }
@@ -34,6 +52,23 @@ cudaError_t __wrap__Z15cudaGraphLaunchP14CUgraphExec_stP11CUstream_st(cudaGraphE
   ++launched();
   return __real__Z15cudaGraphLaunchP14CUgraphExec_stP11CUstream_st(graph, stream);
 }
+cudaError_t __real__Z20cudaGraphInstantiatePP14CUgraphExec_stP10CUgraph_sty(
+    cudaGraphExec_t* executable, cudaGraph_t graph, unsigned long long flags);
+cudaError_t __wrap__Z20cudaGraphInstantiatePP14CUgraphExec_stP10CUgraph_sty(
+    cudaGraphExec_t* executable, cudaGraph_t graph, unsigned long long flags) {
+  made() = fettle::kernels::emulator::work_of(graph);
+  return __real__Z20cudaGraphInstantiatePP14CUgraphExec_stP10CUgraph_sty(executable, graph, flags);
+}
+void __real__ZN6fettle7kernels18cuda_add_step_sumsERNS0_4cuda6DeviceEPNS0_8LossSumsEPKNS0_9StepInputEPNS0_8StepSumsE(
+    fettle::kernels::cuda::Device& device, fettle::kernels::LossSums* of_loss,
+    const fettle::kernels::StepInput* input, fettle::kernels::StepSums* of_step);
+void __wrap__ZN6fettle7kernels18cuda_add_step_sumsERNS0_4cuda6DeviceEPNS0_8LossSumsEPKNS0_9StepInputEPNS0_8StepSumsE(
+    fettle::kernels::cuda::Device& device, fettle::kernels::LossSums* of_loss,
+    const fettle::kernels::StepInput* input, fettle::kernels::StepSums* of_step) {
+  ++summed();
+  __real__ZN6fettle7kernels18cuda_add_step_sumsERNS0_4cuda6DeviceEPNS0_8LossSumsEPKNS0_9StepInputEPNS0_8StepSumsE(
+      device, of_loss, input, of_step);
+}
 }
 // NOLINTEND
 
@@ -45,9 +80,11 @@ constexpr std::int64_t kWarmUp = 4;  // each place of a batch is captured when i
 
 class StepGraphTest : public testing::Test {
  protected:
-  StepGraphTest() {
+  StepGraphTest() { make_learner({linear(8), simple(api::LayerType::kRelu), linear(4)}); }
+
+  void make_learner(std::vector<api::LayerConfig> layers) {
     api::ModelConfig model;
-    model.layers = {linear(8), simple(api::LayerType::kRelu), linear(4)};
+    model.layers = std::move(layers);
     api::TrainingConfig config;
     config.global_batch = 4 * kHeld;
     learner_ = *Learner::create_on(*kernels::cuda_backend(), config,
@@ -55,7 +92,7 @@ class StepGraphTest : public testing::Test {
                                    4, single_);
   }
 
-  // A step of so many samples, in the fewest micro-batches.
+  // A step of this many samples, in the fewest micro-batches.
   void step(std::int64_t samples) {
     for (std::int64_t begin = 0; begin < samples; begin += kHeld) {
       Indices some(static_cast<std::size_t>(std::min(kHeld, samples - begin)));
@@ -88,6 +125,17 @@ TEST_F(StepGraphTest, TheLastMicroBatchOfAStepIsOneGraphWithItsEnd) {
   EXPECT_EQ(launches_of([this] { step(3 * kHeld); }), 3);
 }
 
+TEST_F(StepGraphTest, TheLastLossOfAStepAlsoAddsTheStepsSums) {
+  step(2 * kHeld);
+  EXPECT_EQ(summed(), 0);
+  Trace trace(0, 100);
+  learner_->set_trace(&trace);
+  while (!trace.is_on()) trace.begin_step();
+  step(2 * kHeld);
+  EXPECT_EQ(summed(), 1) << "where a step is not enqueued as one";
+  learner_->set_trace(nullptr);
+}
+
 TEST_F(StepGraphTest, AStepThatIsTracedIsNone) {
   for (int i = 0; i < kWarmUp; ++i) step(kHeld);
   Trace trace(0, 100);
@@ -105,6 +153,73 @@ TEST_F(StepGraphTest, AValidationLaunchesAGraphForEachWholeBatch) {
   double loss = 0;
   EXPECT_EQ(launches_of([&] { loss = evaluate(); }), 4) << "and the remainder as it is";
   EXPECT_EQ(loss, eager);
+}
+
+// ---- Branches ----------------------------------------------------------------------------------
+
+// Three layers with gradients by their inputs, two of them of each kind of product; the first layer
+// has none.
+std::vector<api::LayerConfig> layers_with_branches() {
+  return {conv(3),   simple(api::LayerType::kRelu), conv(4),  simple(api::LayerType::kRelu),
+          linear(8), simple(api::LayerType::kGelu), linear(4)};
+}
+
+using kernels::emulator::GraphWork;
+
+// What a branch waits for at its fork; nothing: `work` is not the begin of a branch.
+std::optional<std::size_t> forked_at(const std::vector<GraphWork>& graph, const GraphWork& work) {
+  const auto at = std::ranges::find_if(
+      work.after, [&](std::size_t before) { return !graph[before].of_branch; });
+  if (!work.of_branch || at == work.after.end()) return std::nullopt;
+  return *at;
+}
+
+bool is_join(const std::vector<GraphWork>& graph, const GraphWork& work) {
+  return !work.of_branch && std::ranges::any_of(work.after, [&](std::size_t before) {
+    return graph[before].of_branch;
+  });
+}
+
+TEST_F(StepGraphTest, GradientsOfWeightsAreBranchesBesideThoseOfInputs) {
+  make_learner(layers_with_branches());
+  for (int i = 0; i < kWarmUp; ++i) step(kHeld);
+  const std::vector<GraphWork> graph = made();
+  std::size_t forks = 0, joins = 0;
+  for (std::size_t i = 0; i < graph.size(); ++i) {
+    if (const auto fork = forked_at(graph, graph[i])) {
+      ++forks;
+      // The gradient by the input is after the same work, and not after the branch.
+      EXPECT_TRUE(std::ranges::any_of(graph, [&](const GraphWork& other) {
+        return !other.of_branch && other.after == std::vector<std::size_t>{*fork};
+      }));
+    }
+    if (is_join(graph, graph[i])) {
+      ++joins;
+      EXPECT_EQ(graph[i].after.size(), 2U) << "both branches";
+    }
+  }
+  EXPECT_EQ(forks, 3U);
+  EXPECT_EQ(joins, 3U);
+}
+
+TEST_F(StepGraphTest, BranchesChangeNoBit) {
+  using kernels::emulator::Streams;
+  std::vector<float> serial;
+  for (const char* branches : {"0", "1"}) {
+    for (const Streams streams : kernels::emulator::kEveryStreams) {
+      kernels::emulator::set_streams(streams);
+      ASSERT_EQ(setenv("FETTLE_CUDA_BRANCHES", branches, 1), 0);
+      make_learner(layers_with_branches());
+      for (int i = 0; i < 3 * kWarmUp; ++i) step(2 * kHeld - 1);
+      const bool branched = std::ranges::any_of(made(), &GraphWork::of_branch);
+      EXPECT_EQ(branched, branches == std::string("1"));
+      const std::vector<float> weights = learner_->network().parameters().weights.download();
+      if (serial.empty()) serial = weights;
+      EXPECT_EQ(weights, serial) << branches << " " << kernels::emulator::name_of(streams);
+    }
+  }
+  kernels::emulator::set_streams(Streams::kAtOnce);
+  unsetenv("FETTLE_CUDA_BRANCHES");
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 #include "trainer/step_work.h"
 
-#include "trainer/learner.h"
 #include "trainer/optimizer.h"
+#include "trainer/precision.h"
 
 namespace fettle::trainer {
 

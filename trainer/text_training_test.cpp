@@ -14,11 +14,11 @@ namespace {
 using testing::HasSubstr;
 
 struct Outcome {
-  std::vector<Report> reports;
+  std::vector<EpochReport> reports;
   std::vector<float> weights;
 };
 
-double metric(const Report& report, const std::string& name) {
+double metric(const EpochReport& report, const std::string& name) {
   for (const auto& [key, value] : report.metrics) {
     if (key == name) return value;
   }
@@ -66,7 +66,7 @@ class TextTraining : public testing::Test {
     SingleProcess single;
     Outcome result;
     TrainingHooks hooks;
-    hooks.report = [&](const Report& report) { result.reports.push_back(report); };
+    hooks.report = [&](const EpochReport& report) { result.reports.push_back(report); };
     hooks.log = [](const std::string&) {};
     hooks.should_stop = [&steps] { return steps >= 0 && --steps <= 0; };
     FETTLE_ASSIGN(const auto training, Training::create(task, data, single, hooks));
@@ -95,14 +95,14 @@ TEST_F(TextTraining, LearnsWhatFollowsFromWhat) {
 TEST_F(TextTraining, ReportsPerplexityAndBitsPerCharacter) {
   const auto done = run(task_);
   ASSERT_TRUE(done.ok()) << done.error().message;
-  const Report& report = done->reports.back();
+  const EpochReport& report = done->reports.back();
   const double loss = metric(report, "validation_loss");
   EXPECT_NEAR(metric(report, "validation_perplexity"), std::exp(loss), 1e-9);
   EXPECT_NEAR(metric(report, "validation_bits_per_character"), std::log2(std::exp(loss)), 1e-9);
   EXPECT_GT(metric(report, "tokens_per_second"), 0);
 }
 
-TEST_F(TextTraining, GoesOnBitForBit) {
+TEST_F(TextTraining, ResumesBitForBit) {
   const auto whole = run(task_);
   ASSERT_TRUE(whole.ok()) << whole.error().message;
   task_.checkpoints = directory_.file("checkpoints");

@@ -11,10 +11,12 @@
 #include "api/metric_names.h"
 #include "api/names.h"
 #include "api/resolve.h"
-#include "trainer/batching.h"
+#include "trainer/data/batching.h"
 #include "trainer/device_metrics.h"
+#include "trainer/implementations.h"
 #include "trainer/model/model_flops.h"
 #include "trainer/open_backend.h"
+#include "trainer/precision.h"
 
 namespace fettle::trainer {
 
@@ -119,8 +121,11 @@ Status Training::make_learner(TrainingDevice& device) {
   MemoryThere there = memory_there(device.backend(), task_.processes_here);
   // What the training before has left there is used again, or makes room.
   if (there.device) *there.device += device.kept_bytes();
-  place_ = place_data(config, plan, world, there);
-  const MemoryPlan memory = plan_memory(config, plan, world, place_);
+  FETTLE_ASSIGN(const Workspaces workspaces,
+                device.workspace(
+                    plan, plan_options(device.backend(), config.training.precision, max_samples_)));
+  place_ = place_data(config, plan, world, there, workspaces);
+  const MemoryPlan memory = plan_memory(config, plan, world, place_, workspaces);
   FETTLE_TRY(check_memory(config, memory, there));
   if (memory.has_device()) planned_gpu_bytes_ = memory.total();
   std::optional<HeldSamples> held;
@@ -260,7 +265,7 @@ Result<Training::StepEnding> Training::settle_steps(std::int64_t behind) {
     if (requests.stop || requests.regroup) behind = 0;
   }
   if (requests.stop) return StepEnding::kStops;
-  return requests.regroup ? StepEnding::kRegroups : StepEnding::kGoesOn;
+  return requests.regroup ? StepEnding::kRegroups : StepEnding::kContinues;
 }
 
 // Steps that were skipped do not count: the schedule goes by updates.
@@ -313,13 +318,14 @@ Ending Training::end_diverged(const std::string& what) {
   hooks_.log(what + " in epoch " + std::to_string(position_.epoch + 1) +
              ": this configuration diverges; its result is NaN");
   constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-  Report report;
+  EpochReport report;
   report.step = task_.until_epoch;  // more training would not change it
   report.metrics = {{metric::kValidationAccuracy, kNaN},
                     {metric::kValidationLoss, kNaN},
                     {metric::kLoss, kNaN},
                     {metric::kDivergedEpoch, static_cast<double>(position_.epoch + 1)}};
   report.final_result = true;
+  report.implementations = implementations_once();
   hooks_.report(report);
   return Ending::kDiverged;
 }
@@ -387,6 +393,9 @@ Metrics Training::measure_epoch(const Loader& loader, double seconds) {
   if (planned_gpu_bytes_) {
     metrics.emplace_back(metric::kGpuMemoryPlanned, static_cast<double>(*planned_gpu_bytes_));
   }
+  if (const auto& all = learner_->network().implementations(); !all.empty()) {
+    metrics.emplace_back(metric::kFallbacks, static_cast<double>(fallbacks(all)));
+  }
   if (gpu_meter_) append(metrics, gpu_metrics(gpu_meter_->take()));
   if (world_size > 1) {
     metrics.emplace_back(metric::kCommunicationShare,
@@ -397,6 +406,12 @@ Metrics Training::measure_epoch(const Loader& loader, double seconds) {
     metrics.emplace_back(metric::kSkippedSteps, static_cast<double>(scaler.skipped_steps));
   }
   return metrics;
+}
+
+Json Training::implementations_once() {
+  const auto& all = learner_->network().implementations();
+  if (all.empty() || std::exchange(said_implementations_, true)) return {};
+  return to_json(all);
 }
 
 // Nothing is downloaded or gathered where nobody keeps it.
@@ -410,12 +425,13 @@ Result<std::string> Training::save_checkpoint() {
 Status Training::save_and_report(const Metrics& metrics, bool final_result) {
   FETTLE_ASSIGN(const std::string saved, save_checkpoint());
   if (collective_.rank() != 0) return success();
-  Report report;
+  EpochReport report;
   report.step = position_.epoch;
   report.metrics = metrics;
   report.final_result = final_result;
   report.checkpoint = saved;
   report.checkpoint_step = position_.epoch;
+  report.implementations = implementations_once();
   hooks_.report(report);
   return success();
 }

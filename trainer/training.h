@@ -28,7 +28,7 @@
 #include "trainer/learner.h"
 #include "trainer/learning_rate.h"
 #include "trainer/memory_plan.h"
-#include "trainer/trace.h"
+#include "trainer/trace/trace.h"
 #include "trainer/training_device.h"
 #include "trainer/training_report.h"
 
@@ -47,7 +47,7 @@ struct TrainingTask {
 
 // What the outside gives a training. All are called from the training's thread.
 struct TrainingHooks {
-  std::function<void(const Report&)> report;
+  std::function<void(const EpochReport&)> report;
   std::function<void(const std::string&)> log;  // a line for people
   // Asked in every optimiser step, near its end.
   std::function<bool()> should_stop;
@@ -120,7 +120,7 @@ class Training {
   // Weights, the optimiser's state, position and scores.
   Status adopt(const Checkpoint& checkpoint);
 
-  enum class StepEnding { kGoesOn, kStops, kRegroups, kDiverged };
+  enum class StepEnding { kContinues, kStops, kRegroups, kDiverged };
   const LoadedBatch& next_batch(Loader& loader);
   Result<StepEnding> run_step(Loader& loader);
   // Takes the results of all but the newest `behind` steps. Errors: a worker was lost; the position
@@ -138,6 +138,8 @@ class Training {
   api::Precision precision() const;  // that `auto` stands for here
   std::string describe();
   Metrics measure_epoch(const Loader& loader, double seconds);
+  // What rank 0 says once a run, with its first report.
+  Json implementations_once();
   // Its path, at rank 0.
   Result<std::string> save_checkpoint();
   Status save_and_report(const Metrics& metrics, bool final_result);
@@ -171,6 +173,7 @@ class Training {
   DataPlace place_ = DataPlace::kShared;
   std::optional<std::int64_t> planned_gpu_bytes_;  // where the backend has memory of its own
   std::unique_ptr<machine::GpuMeter> gpu_meter_;   // rank 0's GPU, if it has one
+  bool said_implementations_ = false;
 
   Position position_;
   std::deque<std::int64_t> begun_at_;  // offsets of the steps that are not settled

@@ -30,12 +30,30 @@ Result<Network*> TrainingDevice::network(const NetworkPlan& plan,
   }
   network_.reset();  // its memory may be needed for the next
   network_bytes_ = 0;
+  FETTLE_ASSIGN(const std::optional<kernels::Workspace> needed, workspace(plan, options));
+  if (needed) {
+    const std::int64_t without = free_memory();
+    FETTLE_TRY(backend_->reserve_workspace(*needed));
+    // Smaller blocks from before are of no use to another network.
+    if (const std::int64_t grown = without - free_memory(); grown > 0) workspace_bytes_ = grown;
+  }
   const std::int64_t before = free_memory();
   FETTLE_ASSIGN(network_, Network::create(plan, *backend_, options, seed, recompute, shard));
   layout_ = layout;
   recompute_ = recompute;
   network_bytes_ = before - free_memory();
   return network_.get();
+}
+
+Result<std::optional<kernels::Workspace>> TrainingDevice::workspace(
+    const NetworkPlan& plan, const kernels::PlanOptions& options) {
+  if (backend_->shares_memory()) return std::optional<kernels::Workspace>();
+  const std::string layout = layout_of(plan);
+  if (workspace_ && asked_layout_ == layout && same(asked_options_, options)) return workspace_;
+  FETTLE_ASSIGN(workspace_, Network::workspace(plan, *backend_, options));
+  asked_layout_ = layout;
+  asked_options_ = options;
+  return workspace_;
 }
 
 Result<kernels::Samples> TrainingDevice::hold(const ImageSet& images) {

@@ -16,7 +16,7 @@
 #include "base/result.h"
 #include "kernels/backend.h"
 #include "kernels/device_array.h"
-#include "trainer/batching.h"
+#include "trainer/data/batching.h"
 #include "trainer/data/image_set.h"
 #include "trainer/model/network.h"
 
@@ -39,6 +39,12 @@ class TrainingDevice {
   Result<Network*> network(const NetworkPlan& plan, const kernels::PlanOptions& options,
                            std::uint64_t seed, bool recompute, const std::optional<Range>& shard);
 
+  // What the operations of such a network need beside its parameters and activations; absent where
+  // the memory is the host's. Found out once for the same plan and options; nothing is allocated.
+  // Errors: a layer that the backend cannot run.
+  Result<std::optional<kernels::Workspace>> workspace(const NetworkPlan& plan,
+                                                      const kernels::PlanOptions& options);
+
   // Whether the last network() gave the one from before.
   bool reused_network() const { return reused_; }
 
@@ -47,9 +53,9 @@ class TrainingDevice {
   Result<kernels::Samples> hold(const ImageSet& images);
   void release_samples();
 
-  // Bytes of the backend's own memory that the network and the samples take; 0 where it is the
-  // host's. The next training may use them again.
-  std::int64_t kept_bytes() const { return network_bytes_ + sample_bytes_; }
+  // Bytes of the backend's own memory that the network, the workspace of its operations and the
+  // samples take; 0 where it is the host's. The next training may use them again.
+  std::int64_t kept_bytes() const { return network_bytes_ + workspace_bytes_ + sample_bytes_; }
 
  private:
   std::int64_t free_memory() const { return backend_->free_memory().value_or(0); }
@@ -60,6 +66,11 @@ class TrainingDevice {
   bool recompute_ = false;
   bool reused_ = false;
   std::int64_t network_bytes_ = 0;
+  std::int64_t workspace_bytes_ = 0;  // of the blocks that operations use in turn; only grow
+  // What workspace() was asked for last, and found.
+  std::string asked_layout_;
+  kernels::PlanOptions asked_options_;
+  std::optional<kernels::Workspace> workspace_;
   const ImageSet* held_ = nullptr;
   kernels::DeviceArray<std::uint8_t> pixels_;
   kernels::DeviceArray<std::int32_t> labels_;

@@ -26,7 +26,7 @@ std::string number(double value) {
 
 }  // namespace
 
-std::string to_line(const Report& report) {
+std::string to_line(const EpochReport& report) {
   std::string line = "{\"step\": " + std::to_string(report.step);
   for (const auto& [name, value] : report.metrics) {
     line += ", " + Json(name).dump() + ": " + number(value);
@@ -34,6 +34,9 @@ std::string to_line(const Report& report) {
   if (!report.checkpoint.empty()) {
     line += ", \"checkpoint\": " + Json(report.checkpoint).dump() +
             ", \"checkpoint_step\": " + std::to_string(report.checkpoint_step);
+  }
+  if (!report.implementations.is_null()) {
+    line += ", \"implementations\": " + report.implementations.dump();
   }
   if (report.final_result) line += ", \"final\": true";
   return line + "}";

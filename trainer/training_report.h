@@ -1,4 +1,4 @@
-// Report: the JSON lines by which a training tells the world how it stands (docs: the worker
+// EpochReport: the JSON lines by which a training tells the world how it stands (docs: the worker
 // contract), and the measurements of an epoch that go into them.
 // Pure values and functions, the clock readings come from outside.
 #pragma once
@@ -8,21 +8,24 @@
 #include <utility>
 #include <vector>
 
+#include "base/json.h"
+
 namespace fettle::trainer {
 
 using Metrics = std::vector<std::pair<std::string, double>>;
 
-struct Report {
+struct EpochReport {
   std::int64_t step = 0;  // epochs done
   Metrics metrics;
   std::string checkpoint;  // newest durable one, "" = none
   std::int64_t checkpoint_step = 0;
   bool final_result = false;  // untilStep is reached
+  Json implementations;       // implementations.h; null: not said on this line
 };
 
 // One object on one line, without the newline. Numbers have six significant digits; what is not
 // finite is written NaN, Infinity or -Infinity, as Python's json does and the contract says.
-std::string to_line(const Report& report);
+std::string to_line(const EpochReport& report);
 
 // The value that a line says, so that everybody who hears of a result hears the same.
 double as_printed(double value);

@@ -9,8 +9,8 @@
 namespace fettle::trainer {
 namespace {
 
-TEST(Report, IsOneObjectOnOneLine) {
-  Report report;
+TEST(EpochReport, IsOneObjectOnOneLine) {
+  EpochReport report;
   report.step = 3;
   report.metrics = {{"validation_accuracy", 0.8966666666}, {"global_batch", 128}};
   report.checkpoint = "/a \"b\"/c";
@@ -21,8 +21,8 @@ TEST(Report, IsOneObjectOnOneLine) {
             "\"checkpoint\": \"/a \\\"b\\\"/c\", \"checkpoint_step\": 3, \"final\": true}");
 }
 
-TEST(Report, WritesWhatIsNotFiniteAsTheContractSays) {
-  Report report;
+TEST(EpochReport, WritesWhatIsNotFiniteAsTheContractSays) {
+  EpochReport report;
   report.metrics = {{"a", NAN}, {"b", INFINITY}, {"c", -INFINITY}};
   EXPECT_EQ(to_line(report), "{\"step\": 0, \"a\": NaN, \"b\": Infinity, \"c\": -Infinity}");
   EXPECT_TRUE(parse_json(to_line(report), {.allow_non_finite = true}).ok());
@@ -38,7 +38,7 @@ TEST(StepTimes, QuantilesAreNearestRank) {
   EXPECT_EQ(times.total(), 210);
 }
 
-TEST(ReportLine, SaysWhatAsPrintedKeeps) {
+TEST(EpochReport, SaysWhatAsPrintedKeeps) {
   EXPECT_EQ(as_printed(2.174797348022461), 2.1748);
   EXPECT_EQ(as_printed(1e-300), 1e-300);
   EXPECT_TRUE(std::isnan(as_printed(NAN)));

@@ -17,8 +17,8 @@ Status Training::restore(const std::optional<Checkpoint>& from) {
   return *start ? adopt(**start) : success();
 }
 
-// All workers start from rank 0's bits, also afresh: their machines' mathematical libraries may
-// differ.
+// All workers start from rank 0's bits, also without a checkpoint: their machines' mathematical
+// libraries may differ.
 Status Training::share(Start start) {
   std::string error = start.ok() ? "" : start.error().message;
   FETTLE_TRY(broadcast_bytes(collective_, error));
@@ -101,7 +101,7 @@ Training::Start Training::start_from_parent() {
     const Json* optimizer = training == nullptr ? nullptr : training->find("optimizer");
     return optimizer == nullptr ? Json() : *optimizer;
   };
-  // A parent that used another optimiser has other state: then this one's starts afresh.
+  // A parent that used another optimiser has other state: then this one's starts from zeros.
   const bool same_optimizer = optimizer_of(checkpoint.settings) == optimizer_of(settings);
   if (!same_optimizer ||
       !learner_->optimizer().fits(checkpoint.state1.size(), checkpoint.state2.size())) {
@@ -109,7 +109,7 @@ Training::Start Training::start_from_parent() {
     checkpoint.state1 = std::move(fresh.first);
     checkpoint.state2 = std::move(fresh.second);
     checkpoint.updates = 0;
-    hooks_.log("the parent's optimiser kept other state; this one's starts afresh");
+    hooks_.log("the parent's optimiser kept other state; this one's starts from zeros");
   }
   checkpoint.settings = settings;
   hooks_.log("starts from step " + std::to_string(task_.parent->step) + " of its parent");

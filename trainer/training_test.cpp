@@ -17,7 +17,7 @@ using testing::HasSubstr;
 
 constexpr std::int64_t kSamples = 400;
 
-double metric(const Report& report, const std::string& name) {
+double metric(const EpochReport& report, const std::string& name) {
   for (const auto& [key, value] : report.metrics) {
     if (key == name) return value;
   }
@@ -28,7 +28,7 @@ double metric(const Report& report, const std::string& name) {
 // What a run of the trainer left behind.
 struct Outcome {
   Ending ending = Ending::kReached;
-  std::vector<Report> reports;
+  std::vector<EpochReport> reports;
   std::vector<std::string> log;
   std::vector<float> weights;
 };
@@ -56,7 +56,7 @@ class TrainingTest : public testing::Test {
     SingleProcess single;
     Outcome result;
     TrainingHooks hooks;
-    hooks.report = [&](const Report& report) { result.reports.push_back(report); };
+    hooks.report = [&](const EpochReport& report) { result.reports.push_back(report); };
     hooks.log = [&](const std::string& line) { result.log.push_back(line); };
     hooks.trace = trace_;
     hooks.should_stop = [&steps] { return steps >= 0 && --steps <= 0; };
@@ -83,7 +83,7 @@ TEST_F(TrainingTest, LearnsWhatCanBeLearnt) {
   const auto done = run(task_);
   ASSERT_TRUE(done.ok()) << done.error().message;
   ASSERT_EQ(done->reports.size(), 4U);
-  const Report& last = done->reports.back();
+  const EpochReport& last = done->reports.back();
   EXPECT_EQ(last.step, 4);
   EXPECT_TRUE(last.final_result);
   EXPECT_FALSE(done->reports[2].final_result);
@@ -95,7 +95,7 @@ TEST_F(TrainingTest, ReportsWhatWasDoneAndHowFast) {
   task_.config.training.max_per_worker = 10;
   const auto done = run(task_);
   ASSERT_TRUE(done.ok()) << done.error().message;
-  const Report& first = done->reports.front();
+  const EpochReport& first = done->reports.front();
   EXPECT_EQ(metric(first, "global_batch"), 32);
   EXPECT_EQ(metric(first, "world_size"), 1);
   EXPECT_EQ(metric(first, "accumulation"), 4);
@@ -182,7 +182,7 @@ TEST_F(TrainingTest, TheScheduleGoesByStepsThatWereNotSkipped) {
   const auto done = run(task);
   ASSERT_TRUE(done.ok()) << done.error().message;
   ASSERT_EQ(done->ending, Ending::kReached);
-  const Report& report = done->reports.back();
+  const EpochReport& report = done->reports.back();
   const double skipped = metric(report, "skipped_steps");
   EXPECT_GE(skipped, 1);
   EXPECT_EQ(metric(report, "loss_scale"), std::ldexp(65536.0, -static_cast<int>(skipped)));
@@ -211,7 +211,7 @@ TEST_F(TrainingTest, FailsInFp16WhereNoScaleHelps) {
   EXPECT_THAT(done->log, testing::Contains(HasSubstr("even at the smallest loss scale")));
 }
 
-TEST_F(TrainingTest, AProcessThatDiedGoesOnFromTheNewestCheckpoint) {
+TEST_F(TrainingTest, AProcessThatDiedResumesFromTheNewestCheckpoint) {
   const auto whole = run(apart("straight"));
   TrainingTask task = apart("killed");
   task.keep.newest = 4;
@@ -226,7 +226,7 @@ TEST_F(TrainingTest, AProcessThatDiedGoesOnFromTheNewestCheckpoint) {
 TEST_F(TrainingTest, AGentleStopReportsTheCheckpointAndNoMetrics) {
   const auto stopped = run(task_, 14);
   ASSERT_EQ(stopped->reports.size(), 2U);
-  const Report& report = stopped->reports.back();
+  const EpochReport& report = stopped->reports.back();
   EXPECT_EQ(report.step, 1);
   EXPECT_TRUE(report.metrics.empty());
   EXPECT_FALSE(report.final_result);
@@ -248,7 +248,7 @@ TEST_F(TrainingTest, ADivergingConfigurationEndsWithNaN) {
   const auto done = run(task_);
   ASSERT_TRUE(done.ok()) << done.error().message;
   EXPECT_EQ(done->ending, Ending::kDiverged);
-  const Report& report = done->reports.back();
+  const EpochReport& report = done->reports.back();
   EXPECT_TRUE(report.final_result);
   EXPECT_EQ(report.step, 4);
   EXPECT_TRUE(std::isnan(metric(report, "validation_accuracy")));

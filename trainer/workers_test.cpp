@@ -146,7 +146,7 @@ TEST_F(LongWorkersTest, AShardOfTheOptimiserThatNoCheckpointHasEndsTheRun) {
   }
 }
 
-TEST_F(WorkersTest, GoesOnWithAnotherNumberOfWorkers) {
+TEST_F(WorkersTest, ResumesWithAnotherNumberOfWorkers) {
   begin(1, "whole");
   start_all();
   ASSERT_THAT(exit_codes(), testing::Each(0));

@@ -129,6 +129,9 @@ class CudnnConv : public WeightedOp {
     FETTLE_ASSIGN(std::unique_ptr<Plans> plans,
                   Planner(device_, cudnn_, shape_, plan_, plan_.max_samples).make());
     FETTLE_TRY(device_.reserve_scratch(scratch_bytes(*plans)));
+    if (plans->backward) {
+      FETTLE_TRY(device_.reserve_branch_scratch(weights_scratch(*plans->backward)));
+    }
     const bool complete = plans->forward && plans->backward;
     plans_.put(plan_.max_samples, std::move(plans));
     return complete ? success() : make_own();
@@ -157,18 +160,25 @@ class CudnnConv : public WeightedOp {
     const auto& plans = plans_for(samples).backward;
     if (!plans) return own().backward(samples, x, y, dy, dx, weight_gradient, bias_gradient);
     bias_gradient_.run(pixels_of(samples), y, dy, bias_gradient);
-    auto* scratch = static_cast<std::byte*>(device_.scratch(weights_scratch(*plans)));
-    Buffer gradient = scratch + weights_offset(*plans);
-    run(plans->weights, {CudnnPlan::at(Role::kOutput, dy), CudnnPlan::at(Role::kInput, x),
-                         CudnnPlan::at(Role::kWeights, gradient)});
-    cuda::add_slice(device_, plans->gradient, weights_count(), gradient, weight_gradient);
-    if (dx == nullptr) return;
-    run(plans->input,
-        {CudnnPlan::at(Role::kOutput, dy), CudnnPlan::at(Role::kWeights, from_.weights),
-         CudnnPlan::at(Role::kInput, dx)});
+    if (dx == nullptr) return add_weight_gradient(*plans, x, dy, weight_gradient);
+    device_.run_beside([&] { add_weight_gradient(*plans, x, dy, weight_gradient); },
+                       [&] {
+                         run(plans->input, {CudnnPlan::at(Role::kOutput, dy),
+                                            CudnnPlan::at(Role::kWeights, from_.weights),
+                                            CudnnPlan::at(Role::kInput, dx)});
+                       });
   }
 
  private:
+  void add_weight_gradient(const Backward& plans, ConstBuffer x, ConstBuffer dy,
+                           float* weight_gradient) {
+    auto* scratch = static_cast<std::byte*>(device_.scratch(weights_scratch(plans)));
+    Buffer gradient = scratch + weights_offset(plans);
+    run(plans.weights, {CudnnPlan::at(Role::kOutput, dy), CudnnPlan::at(Role::kInput, x),
+                        CudnnPlan::at(Role::kWeights, gradient)});
+    cuda::add_slice(device_, plans.gradient, weights_count(), gradient, weight_gradient);
+  }
+
   const Plans& plans_for(std::int64_t samples) {
     return *plans_.find(samples, [&](std::int64_t count) {
       auto made = Planner(device_, cudnn_, shape_, plan_, count).make();

@@ -129,8 +129,10 @@ class OwnConv : public WeightedOp {
   // Reserves the workspace for calls of up to `max_samples`.
   Status reserve(std::int64_t max_samples) {
     FETTLE_TRY(bias_gradient_.reserve(max_samples * pixels_));
-    return device_.reserve_scratch(
-        cuda::sum_bytes(device_, shape_.channels, patch_, max_samples * pixels_));
+    const std::int64_t bytes =
+        cuda::sum_bytes(device_, shape_.channels, patch_, max_samples * pixels_);
+    FETTLE_TRY(device_.reserve_branch_scratch(bytes));
+    return device_.reserve_scratch(bytes);
   }
 
   void set_weights(const LayerWeights& from) override {
@@ -151,23 +153,34 @@ class OwnConv : public WeightedOp {
   void backward(std::int64_t samples, ConstBuffer x, ConstBuffer y, Buffer dy, Buffer dx,
                 float* weight_gradient, float* bias_gradient) override {
     bias_gradient_.run(pixels_of(samples), y, dy, bias_gradient);
+    if (dx == nullptr) return add_weight_gradient(samples, x, dy, weight_gradient);
+    device_.run_beside([&] { add_weight_gradient(samples, x, dy, weight_gradient); },
+                       [&] { find_input_gradient(samples, dy, dx); });
+  }
+
+ private:
+  void add_weight_gradient(std::int64_t samples, ConstBuffer x, ConstBuffer dy,
+                           float* weight_gradient) {
     cuda::with_type(type_, [&](auto zero) {
       using T = decltype(zero);
-      const T* gradient = static_cast<const T*>(dy);
       cuda::add_product(device_, {geometry_.out_channels, patch_, pixels_of(samples)},
-                        cuda::AcrossDepth<T>{gradient, shape_.channels},
+                        cuda::AcrossDepth<T>{static_cast<const T*>(dy), shape_.channels},
                         PatchesAcross<T>{geometry_, static_cast<const T*>(x)}, weight_gradient);
-      if (dx == nullptr) return;
+    });
+  }
+
+  void find_input_gradient(std::int64_t samples, ConstBuffer dy, Buffer dx) {
+    cuda::with_type(type_, [&](auto zero) {
+      using T = decltype(zero);
       const int input_pixels = static_cast<int>(samples) * geometry_.height * geometry_.width;
       const int depth = geometry_.kernel * geometry_.kernel * geometry_.out_channels;
       cuda::multiply(device_, {input_pixels, geometry_.channels, depth},
-                     OutputGradients<T>{geometry_, gradient},
+                     OutputGradients<T>{geometry_, static_cast<const T*>(dy)},
                      WeightsByInput<T>{geometry_, static_cast<const T*>(weights_)},
                      cuda::WriteResult<T>{static_cast<T*>(dx), nullptr, false, geometry_.channels});
     });
   }
 
- private:
   int pixels_of(std::int64_t samples) const { return static_cast<int>(samples) * pixels_; }
 
   cuda::Device& device_;

@@ -58,6 +58,11 @@ bool times_plans() {
   return value == nullptr || std::string_view(value) != "first";
 }
 
+bool wants_branches() {
+  const char* value = std::getenv("FETTLE_CUDA_BRANCHES");  // NOLINT(concurrency-mt-unsafe)
+  return value == nullptr || std::string_view(value) != "0";
+}
+
 void warn(const Error& error) { std::fprintf(stderr, "warning: %s\n", error.message.c_str()); }
 
 std::unique_ptr<PlanChooser> chooser_for(const GpuKind& kind) {
@@ -137,14 +142,45 @@ Result<std::unique_ptr<Device>> Device::open() {
   device->multiprocessors_ = properties.multiProcessorCount;
   FETTLE_TRY(status_of(cudaStreamCreateWithFlags(&device->stream_, cudaStreamNonBlocking),
                        "starting work on the GPU"));
+  FETTLE_TRY(status_of(cudaStreamCreateWithFlags(&device->branch_stream_, cudaStreamNonBlocking),
+                       "starting work on the GPU"));
+  for (cudaEvent_t* event : {&device->fork_, &device->join_}) {
+    FETTLE_TRY(status_of(cudaEventCreateWithFlags(event, cudaEventDisableTiming),
+                         "starting work on the GPU"));
+  }
+  device->branches_ = wants_branches();
   return device;
 }
 
 Device::~Device() {
-  if (stream_ == nullptr) return;
-  cudaStreamSynchronize(stream_);
-  libraries_.clear();  // a handle of theirs still names the stream
-  cudaStreamDestroy(stream_);
+  if (stream_ != nullptr) cudaStreamSynchronize(stream_);
+  libraries_.clear();  // a handle of theirs still names a stream
+  for (cudaStream_t stream : {stream_, branch_stream_}) {
+    if (stream != nullptr) cudaStreamDestroy(stream);
+  }
+  for (cudaEvent_t event : {fork_, join_}) {
+    if (event != nullptr) cudaEventDestroy(event);
+  }
+}
+
+// Outside a graph a fork would cost the host more calls than it saves the GPU time.
+void Device::run_beside(const std::function<void()>& branch,
+                        const std::function<void()>& meanwhile) {
+  CHECK(!in_branch_, "a branch has no branches");
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  must_succeed(cudaStreamIsCapturing(stream_, &status));
+  if (!branches_ || status == cudaStreamCaptureStatusNone) {
+    branch();
+    return meanwhile();
+  }
+  must_succeed(cudaEventRecord(fork_, stream_));
+  must_succeed(cudaStreamWaitEvent(branch_stream_, fork_, 0));
+  in_branch_ = true;
+  branch();
+  in_branch_ = false;
+  meanwhile();
+  must_succeed(cudaEventRecord(join_, branch_stream_));
+  must_succeed(cudaStreamWaitEvent(stream_, join_, 0));
 }
 
 Result<std::unique_ptr<Memory>> Device::allocate(std::int64_t bytes) {
@@ -160,7 +196,8 @@ Result<std::unique_ptr<Memory>> Device::allocate(std::int64_t bytes) {
 
 Status Device::grow(Growing& memory, std::int64_t bytes) {
   if (measuring_) {
-    measured_.shared = std::max(measured_.shared, Pool::padded(bytes));
+    std::int64_t& measured = measured_bytes(memory);
+    measured = std::max(measured, Pool::padded(bytes));
     return success();
   }
   if (bytes <= memory.bytes) return success();
@@ -168,6 +205,11 @@ Status Device::grow(Growing& memory, std::int64_t bytes) {
   memory.blocks.push_back(std::move(block));
   memory.bytes = bytes;
   return success();
+}
+
+// Counters are a few bytes beside the workspace.
+std::int64_t& Device::measured_bytes(const Growing& memory) {
+  return &memory == &branch_scratch_ ? measured_.branch : measured_.shared;
 }
 
 void* Device::grown(Growing& memory, std::int64_t bytes) {
@@ -180,13 +222,20 @@ void* Device::grown(Growing& memory, std::int64_t bytes) {
 
 Status Device::reserve_scratch(std::int64_t bytes) { return grow(scratch_, bytes); }
 
-void* Device::scratch(std::int64_t bytes) { return grown(scratch_, bytes); }
+Status Device::reserve_branch_scratch(std::int64_t bytes) {
+  return branches_ ? grow(branch_scratch_, bytes) : success();
+}
+
+void* Device::scratch(std::int64_t bytes) {
+  return grown(in_branch_ ? branch_scratch_ : scratch_, bytes);
+}
 
 Status Device::reserve_counters(std::int64_t count) {
   return grow(counters_, count * std::int64_t{sizeof(unsigned)});
 }
 
 unsigned* Device::counters(std::int64_t count) {
+  CHECK(!in_branch_, "the counters are used beside a branch");
   return static_cast<unsigned*>(grown(counters_, count * std::int64_t{sizeof(unsigned)}));
 }
 

@@ -5,7 +5,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <typeindex>
@@ -38,7 +41,14 @@ class Device {
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
 
-  cudaStream_t stream() const { return stream_; }
+  // Where work is enqueued now.
+  cudaStream_t stream() const { return in_branch_ ? branch_stream_ : stream_; }
+
+  // Enqueues both so that the GPU may do them at the same time: neither may write what the other
+  // reads or writes. In a graph that is being captured `branch` is a branch of its own, forked here
+  // and joined before this returns; elsewhere it comes first. The results are the same bits.
+  // `branch` has a workspace of its own, and no counters.
+  void run_beside(const std::function<void()>& branch, const std::function<void()>& meanwhile);
   const DeviceIdentity& identity() const { return identity_; }
   const GpuKind& kind() const { return kind_; }
   int multiprocessors() const { return multiprocessors_; }
@@ -53,6 +63,8 @@ class Device {
   // The workspace, which every operation may overwrite. An operation reserves what it needs while
   // it is created, and asks for the address in every call: it moves when the workspace grows.
   Status reserve_scratch(std::int64_t bytes);
+  // The same for what it does in a branch.
+  Status reserve_branch_scratch(std::int64_t bytes);
   // At least `bytes`; grows if that was not reserved, and aborts if there is no memory for it.
   void* scratch(std::int64_t bytes);
 
@@ -87,6 +99,10 @@ class Device {
       : pool_(piece_bytes, share_bytes) {}
 
   cudaStream_t stream_ = nullptr;
+  cudaStream_t branch_stream_ = nullptr;
+  bool branches_ = true;    // unless FETTLE_CUDA_BRANCHES=0
+  bool in_branch_ = false;  // what is enqueued now is a branch's
+  cudaEvent_t fork_ = nullptr, join_ = nullptr;
   DeviceIdentity identity_;
   GpuKind kind_;
   int multiprocessors_ = 1;
@@ -98,8 +114,9 @@ class Device {
     std::int64_t bytes = 0;
   };
   Status grow(Growing& memory, std::int64_t bytes);
+  std::int64_t& measured_bytes(const Growing& memory);
   void* grown(Growing& memory, std::int64_t bytes);
-  Growing scratch_, counters_;
+  Growing scratch_, branch_scratch_, counters_;
   std::unique_ptr<PlanChooser> plans_;
   Implementations implementations_;
   bool measuring_ = false;

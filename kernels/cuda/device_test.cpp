@@ -213,6 +213,8 @@ TEST(Device, MeasuresWithoutAllocating) {
   EXPECT_NE(device->scratch(10), nullptr) << "some look at its alignment";
   EXPECT_EQ(device->measured().own, 1024 + 256);
   EXPECT_EQ(device->measured().shared, 100'096);
+  ASSERT_TRUE(device->reserve_branch_scratch(700).ok());
+  EXPECT_EQ(device->measured().branch, 768);
   EXPECT_EQ(device->used(), before);
   device->set_measuring(false);
   EXPECT_NE((*device->allocate(1000))->data(), nullptr);

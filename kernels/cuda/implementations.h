@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "kernels/profiling.h"
@@ -16,15 +17,19 @@ class Implementations {
 
   // Whether it is new; beyond kMost nothing is.
   bool add(const Implementation& pass) {
+    if (recent_.size() < kMost) recent_.push_back(pass);
     if (passes_.size() == kMost) return false;
     if (std::find(passes_.begin(), passes_.end(), pass) != passes_.end()) return false;
     passes_.push_back(pass);
     return true;
   }
   const std::vector<Implementation>& all() const { return passes_; }
+  // What was added since the last call, new or not.
+  std::vector<Implementation> take_recent() { return std::exchange(recent_, {}); }
 
  private:
   std::vector<Implementation> passes_;  // in the order in which they were planned
+  std::vector<Implementation> recent_;
 };
 
 }  // namespace fettle::kernels::cuda

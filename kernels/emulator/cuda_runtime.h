@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstddef>
+#include <vector>
 
 #include "kernels/emulator/device_functions.h"
 #include "kernels/emulator/vector_types.h"
@@ -28,7 +29,10 @@ enum cudaError_t : int {
   cudaErrorNotReady = 600,
   cudaErrorStreamCaptureUnsupported = 900,
   cudaErrorStreamCaptureInvalidated = 901,
+  cudaErrorStreamCaptureMerge = 902,
   cudaErrorStreamCaptureUnmatched = 903,
+  cudaErrorStreamCaptureUnjoined = 904,
+  cudaErrorStreamCaptureIsolation = 905,
   cudaErrorStreamCaptureImplicit = 906,
 };
 const char* cudaGetErrorName(cudaError_t error);
@@ -163,5 +167,18 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph,
 cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream);
 cudaError_t cudaGraphDestroy(cudaGraph_t graph);
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable);
+
+namespace fettle::kernels::emulator {
+
+// A piece of a graph's work: what it waits for, by number, and whether it was captured on another
+// stream than that which began the capture.
+struct GraphWork {
+  std::vector<std::size_t> after;
+  bool of_branch = false;
+};
+// In the order in which it was captured.
+std::vector<GraphWork> work_of(cudaGraph_t graph);
+
+}  // namespace fettle::kernels::emulator
 
 // NOLINTEND(readability-identifier-naming)

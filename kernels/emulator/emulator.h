@@ -65,6 +65,7 @@ int check_shape(const Launch& launch, std::size_t shared_limit);
 // streams that nobody waits for go first.
 enum class Streams : std::uint8_t { kAtOnce, kLate, kOthersFirst };
 void set_streams(Streams streams);
+Streams streams_in_use();
 
 // Which GPU this thread sees, as if it were the only one; at first the one that comes first in
 // CUDA_VISIBLE_DEVICES. So several threads, or processes, have a GPU each.

@@ -1,10 +1,13 @@
 // The host's side of the emulator: the device's description, memory, streams, events and graphs.
 // What is shared between threads is behind one lock; work itself runs outside it.
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <memory>
 #include <mutex>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -16,17 +19,28 @@
 // NOLINTBEGIN(readability-identifier-naming): CUDA's names.
 struct Captured {
   std::function<void()> work;
-  cudaEvent_t event;  // or that this one is recorded
+  cudaEvent_t event;               // or that this one is recorded
+  std::vector<std::size_t> after;  // what it waits for, by number
+  bool of_branch;                  // it is of another stream than that which began the capture
+};
+// Of one stream, and of those that have come to it by events.
+struct Capture {
+  cudaStream_t origin;
+  cudaStreamCaptureMode mode;
+  bool spoilt = false;
+  std::vector<Captured> work;
+  std::vector<cudaStream_t> streams;
 };
 struct CUstream_st {
   fettle::kernels::emulator::WorkQueue queue;
-  cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
-  cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
-  std::vector<Captured> captured;
+  std::shared_ptr<Capture> capture;  // nullptr: none is under way
+  std::vector<std::size_t> last;  // of the capture's work, what the next on this stream waits for
 };
 struct CUevent_st {
   std::shared_ptr<fettle::kernels::emulator::Mark> mark;  // of the newest record, if any
   bool timed = true;
+  std::shared_ptr<Capture> capture = nullptr;  // the newest record was captured there,
+  std::vector<std::size_t> last = {};          // behind this work
 };
 struct CUgraph_st {
   std::vector<Captured> work;
@@ -67,8 +81,8 @@ Shared& shared() {
 }
 
 thread_local cudaError_t last_error = cudaSuccess;
-// The stream that this thread captures, if any: then calls that would wait or allocate are errors.
-thread_local cudaStream_t capturing = nullptr;
+// What this thread captures, if anything: then calls that would wait or allocate are errors.
+thread_local std::shared_ptr<Capture> capturing = nullptr;
 
 cudaError_t remember(cudaError_t error) {
   if (error != cudaSuccess) last_error = error;
@@ -78,7 +92,7 @@ cudaError_t remember(cudaError_t error) {
 // For calls that a capture does not allow: they spoil it.
 cudaError_t refuse_in_capture() {
   if (capturing == nullptr || capturing->mode == cudaStreamCaptureModeRelaxed) return cudaSuccess;
-  capturing->capture = cudaStreamCaptureStatusInvalidated;
+  capturing->spoilt = true;
   return remember(cudaErrorStreamCaptureUnsupported);
 }
 
@@ -86,23 +100,26 @@ WorkQueue& queue_of(cudaStream_t stream) {
   return stream == nullptr ? default_queue() : stream->queue;
 }
 
-bool is_capturing(cudaStream_t stream) {
-  return stream != nullptr && stream->capture != cudaStreamCaptureStatusNone;
+bool is_capturing(cudaStream_t stream) { return stream != nullptr && stream->capture != nullptr; }
+
+cudaError_t spoil(Capture& capture, cudaError_t error) {
+  capture.spoilt = true;
+  return remember(error);
 }
 
 cudaError_t order(cudaStream_t stream, Work work, cudaEvent_t event = nullptr) {
   if (stream == nullptr && capturing != nullptr) {
-    capturing->capture = cudaStreamCaptureStatusInvalidated;
-    return remember(cudaErrorStreamCaptureImplicit);
+    return spoil(*capturing, cudaErrorStreamCaptureImplicit);
   }
-  if (stream != nullptr && stream->capture == cudaStreamCaptureStatusInvalidated) {
-    return remember(cudaErrorStreamCaptureInvalidated);
-  }
-  if (stream != nullptr && stream->capture == cudaStreamCaptureStatusActive) {
-    stream->captured.push_back({std::move(work), event});
+  if (is_capturing(stream)) {
+    Capture& capture = *stream->capture;
+    if (capture.spoilt) return remember(cudaErrorStreamCaptureInvalidated);
+    capture.work.push_back({std::move(work), event, stream->last, stream != capture.origin});
+    stream->last = {capture.work.size() - 1};
     return cudaSuccess;
   }
   if (event != nullptr) {
+    event->capture = nullptr;
     event->mark = queue_of(stream).add_mark();
   } else {
     queue_of(stream).add(std::move(work));
@@ -112,10 +129,7 @@ cudaError_t order(cudaStream_t stream, Work work, cudaEvent_t event = nullptr) {
 
 // Waits for the stream; without one for everything.
 cudaError_t wait_for(cudaStream_t stream) {
-  if (is_capturing(stream)) {
-    stream->capture = cudaStreamCaptureStatusInvalidated;
-    return remember(cudaErrorStreamCaptureUnsupported);
-  }
+  if (is_capturing(stream)) return spoil(*stream->capture, cudaErrorStreamCaptureUnsupported);
   if (const cudaError_t refused = refuse_in_capture(); refused != cudaSuccess) return refused;
   if (stream == nullptr) {
     finish_all_queues();
@@ -123,6 +137,61 @@ cudaError_t wait_for(cudaStream_t stream) {
     stream->queue.finish();
   }
   return cudaSuccess;
+}
+
+// The capture takes in this stream, where it has not yet.
+cudaError_t wait_in_capture(cudaStream_t stream, const CUevent_st& event) {
+  if (event.capture == nullptr) return spoil(*stream->capture, cudaErrorStreamCaptureIsolation);
+  if (!is_capturing(stream)) {
+    stream->capture = event.capture;
+    stream->capture->streams.push_back(stream);
+  } else if (stream->capture != event.capture) {
+    return spoil(*stream->capture, cudaErrorStreamCaptureMerge);
+  }
+  stream->last.insert(stream->last.end(), event.last.begin(), event.last.end());
+  return cudaSuccess;
+}
+
+// Whether the origin waits for all that was captured.
+bool is_joined(const Capture& capture) {
+  std::vector<bool> awaited(capture.work.size());
+  std::vector<std::size_t> open = capture.origin->last;
+  while (!open.empty()) {
+    const std::size_t number = open.back();
+    open.pop_back();
+    if (awaited[number]) continue;
+    awaited[number] = true;
+    const std::vector<std::size_t>& after = capture.work[number].after;
+    open.insert(open.end(), after.begin(), after.end());
+  }
+  return std::find(awaited.begin(), awaited.end(), false) == awaited.end();
+}
+
+// The numbers of a graph's work in an order that its dependencies allow. Of several: branches by
+// turns with the rest, as late as possible, or as early.
+std::vector<std::size_t> order_of(const std::vector<Captured>& work, Streams streams) {
+  std::vector<std::size_t> ordered;
+  std::vector<bool> done(work.size());
+  const auto is_ready = [&](std::size_t number) {
+    return !done[number] && std::all_of(work[number].after.begin(), work[number].after.end(),
+                                        [&](std::size_t before) { return done[before]; });
+  };
+  bool prefers_branch = streams == Streams::kOthersFirst;
+  while (ordered.size() < work.size()) {
+    std::optional<std::size_t> next;
+    for (std::size_t number = 0; number < work.size(); ++number) {
+      if (!is_ready(number)) continue;
+      if (!next) next = number;
+      if (work[number].of_branch != prefers_branch) continue;
+      next = number;
+      break;
+    }
+    CHECK(next.has_value(), "no work waits for itself");
+    done[*next] = true;
+    ordered.push_back(*next);
+    if (streams == Streams::kAtOnce) prefers_branch = !work[*next].of_branch;
+  }
+  return ordered;
 }
 
 std::size_t used_memory() {
@@ -148,6 +217,12 @@ Machine machine() {
   return shared().machine;
 }
 
+std::vector<GraphWork> work_of(cudaGraph_t graph) {
+  std::vector<GraphWork> work;
+  for (const Captured& one : graph->work) work.push_back({one.after, one.of_branch});
+  return work;
+}
+
 cudaError_t enqueue_launch(cudaStream_t stream, const void* kernel, Launch launch) {
   std::size_t limit = kSharedBytes;
   {
@@ -167,15 +242,19 @@ namespace {
 using fettle::kernels::emulator::finish;
 using fettle::kernels::emulator::finish_all_queues;
 using fettle::kernels::emulator::is_capturing;
+using fettle::kernels::emulator::is_joined;
 using fettle::kernels::emulator::Lock;
 using fettle::kernels::emulator::machine;
 using fettle::kernels::emulator::order;
+using fettle::kernels::emulator::order_of;
 using fettle::kernels::emulator::queue_of;
 using fettle::kernels::emulator::refuse_in_capture;
 using fettle::kernels::emulator::remember;
 using fettle::kernels::emulator::shared;
+using fettle::kernels::emulator::streams_in_use;
 using fettle::kernels::emulator::used_memory;
 using fettle::kernels::emulator::wait_for;
+using fettle::kernels::emulator::wait_in_capture;
 using fettle::kernels::emulator::Work;
 
 struct ErrorText {
@@ -200,6 +279,12 @@ constexpr ErrorText kErrors[] = {
      "operation not permitted when stream is capturing"},
     {cudaErrorStreamCaptureInvalidated, "cudaErrorStreamCaptureInvalidated",
      "operation failed due to a previous error during capture"},
+    {cudaErrorStreamCaptureMerge, "cudaErrorStreamCaptureMerge",
+     "attempt to merge two separate captures"},
+    {cudaErrorStreamCaptureUnjoined, "cudaErrorStreamCaptureUnjoined",
+     "capturing stream has unjoined work"},
+    {cudaErrorStreamCaptureIsolation, "cudaErrorStreamCaptureIsolation",
+     "dependency created on uncaptured work in another stream"},
     {cudaErrorStreamCaptureUnmatched, "cudaErrorStreamCaptureUnmatched",
      "capture was not ended in the same stream as it began"},
     {cudaErrorStreamCaptureImplicit, "cudaErrorStreamCaptureImplicit",
@@ -371,9 +456,9 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   return cudaSuccess;
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) { return wait_for(stream); }
-// Within a capture both are enqueued already: it is of one stream.
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
-  if (event->mark != nullptr && !is_capturing(stream)) queue_of(stream).add_wait(event->mark);
+  if (is_capturing(stream) || event->capture != nullptr) return wait_in_capture(stream, *event);
+  if (event->mark != nullptr) queue_of(stream).add_wait(event->mark);
   return cudaSuccess;
 }
 
@@ -391,8 +476,11 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
   return cudaSuccess;
 }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
-  if (is_capturing(stream)) return order(stream, [] {});  // CUDA has no use for it outside
-  return order(stream, {}, event);
+  if (!is_capturing(stream)) return order(stream, {}, event);
+  event->mark = nullptr;
+  event->capture = stream->capture;
+  event->last = stream->last;
+  return cudaSuccess;
 }
 cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags) {
   if (flags == cudaEventRecordDefault) return cudaEventRecord(event, stream);
@@ -432,29 +520,33 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mo
   if (stream == nullptr || capturing != nullptr) {
     return remember(cudaErrorStreamCaptureUnsupported);
   }
-  stream->capture = cudaStreamCaptureStatusActive;
-  stream->mode = mode;
-  capturing = stream;
+  capturing = std::make_shared<Capture>(Capture{stream, mode, false, {}, {stream}});
+  stream->capture = capturing;
   return cudaSuccess;
 }
 
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   using fettle::kernels::emulator::capturing;
   *graph = nullptr;
-  if (stream == nullptr || stream != capturing) return remember(cudaErrorStreamCaptureUnmatched);
-  capturing = nullptr;
-  std::vector<Captured> captured = std::exchange(stream->captured, {});
-  const cudaStreamCaptureStatus status =
-      std::exchange(stream->capture, cudaStreamCaptureStatusNone);
-  if (status == cudaStreamCaptureStatusInvalidated) {
-    return remember(cudaErrorStreamCaptureInvalidated);
+  if (stream == nullptr || capturing == nullptr || stream != capturing->origin) {
+    return remember(cudaErrorStreamCaptureUnmatched);
   }
-  *graph = new CUgraph_st{std::move(captured)};
+  const std::shared_ptr<Capture> ended = std::exchange(capturing, nullptr);
+  const bool joined = is_joined(*ended);
+  for (cudaStream_t one : ended->streams) {
+    one->capture = nullptr;
+    one->last = {};
+  }
+  if (ended->spoilt) return remember(cudaErrorStreamCaptureInvalidated);
+  if (!joined) return remember(cudaErrorStreamCaptureUnjoined);
+  *graph = new CUgraph_st{std::move(ended->work)};
   return cudaSuccess;
 }
 
 cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {
-  *status = stream == nullptr ? cudaStreamCaptureStatusNone : stream->capture;
+  *status = !is_capturing(stream)     ? cudaStreamCaptureStatusNone
+            : stream->capture->spoilt ? cudaStreamCaptureStatusInvalidated
+                                      : cudaStreamCaptureStatusActive;
   return cudaSuccess;
 }
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph,
@@ -463,8 +555,11 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph,
   return cudaSuccess;
 }
 cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
-  for (const auto& [work, event] : executable->work) {
-    if (const cudaError_t error = order(stream, work, event); error != cudaSuccess) return error;
+  for (const std::size_t number : order_of(executable->work, streams_in_use())) {
+    const Captured& one = executable->work[number];
+    if (const cudaError_t error = order(stream, one.work, one.event); error != cudaSuccess) {
+      return error;
+    }
   }
   return cudaSuccess;
 }

@@ -64,6 +64,8 @@ void set_streams(Streams streams) {
   when_streams_run() = streams;
 }
 
+Streams streams_in_use() { return when_streams_run(); }
+
 WorkQueue& default_queue() {
   DeviceQueues& device = queues_of(the_device);
   const Lock lock(device.lock);

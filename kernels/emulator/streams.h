@@ -4,6 +4,8 @@
 // other streams) comes first. Then an order that forgets to wait for another stream finds what was
 // there before. Or, with "others first", the streams that nobody waits for run ahead, as far as
 // events let them: then an order that should have waited has overwritten what others still read.
+// A graph's branches are done in one of the orders that its dependencies allow: by turns with the
+// rest ("at once"), as late as possible, or as early ("others first").
 // Work may also take its time (what other GPUs have a part in): its stream stands still meanwhile,
 // and others go on.
 //

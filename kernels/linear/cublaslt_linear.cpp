@@ -176,6 +176,7 @@ class CublasLtLinear : public LinearOp {
   Status prepare() {
     FETTLE_TRY(bias_gradient_.reserve(plan_.max_samples));
     FETTLE_TRY(device_.reserve_scratch(sums_offset() + sums_bytes()));
+    FETTLE_TRY(device_.reserve_branch_scratch(sums_offset() + sums_bytes()));
     FETTLE_ASSIGN(std::unique_ptr<Plans> plans,
                   Planner(device_, shape_, plan_, plan_.max_samples).make());
     const bool complete = plans->forward && plans->backward;
@@ -207,8 +208,10 @@ class CublasLtLinear : public LinearOp {
                 float* weight_gradient, float* bias_gradient) override {
     auto& plans = plans_for(samples).backward;
     if (!plans) return own().backward(samples, x, y, dy, dx, weight_gradient, bias_gradient);
-    add_gradients(*plans, samples, x, y, dy, weight_gradient, bias_gradient);
-    if (dx != nullptr) plans->input.run(dy, from_.weights, dx, nullptr);
+    mask_and_sum(*plans, samples, y, dy, bias_gradient);
+    if (dx == nullptr) return add_gradients(*plans, x, dy, weight_gradient, bias_gradient);
+    device_.run_beside([&] { add_gradients(*plans, x, dy, weight_gradient, bias_gradient); },
+                       [&] { plans->input.run(dy, from_.weights, dx, nullptr); });
   }
 
   void backward_gelu(std::int64_t samples, ConstBuffer before, ConstBuffer x, ConstBuffer y,
@@ -218,18 +221,28 @@ class CublasLtLinear : public LinearOp {
     if (!plans) {
       return own().backward_gelu(samples, before, x, y, dy, dx, weight_gradient, bias_gradient);
     }
-    add_gradients(*plans, samples, x, y, dy, weight_gradient, bias_gradient);
-    if (dx == nullptr) return;
-    if (plans->gelu) return plans->gelu->run(dy, from_.weights, dx, nullptr, before);
-    plans->input.run(dy, from_.weights, dx, nullptr);
-    gelu_before_->backward(samples * shape_.inputs, before, dx, dx);
+    mask_and_sum(*plans, samples, y, dy, bias_gradient);
+    if (dx == nullptr) return add_gradients(*plans, x, dy, weight_gradient, bias_gradient);
+    device_.run_beside([&] { add_gradients(*plans, x, dy, weight_gradient, bias_gradient); },
+                       [&] { through_gelu(*plans, samples, before, dy, dx); });
   }
 
  private:
-  // Gradients of the parameters. Masks dy by a fused ReLU first.
-  void add_gradients(Backward& plans, std::int64_t samples, ConstBuffer x, ConstBuffer y, Buffer dy,
-                     float* weight_gradient, float* bias_gradient) {
+  // Masks dy by a fused ReLU, and sums the gradient of the bias where the library does not.
+  void mask_and_sum(const Backward& plans, std::int64_t samples, ConstBuffer y, Buffer dy,
+                    float* bias_gradient) {
     if (!plans.sums_bias) bias_gradient_.run(samples, y, dy, bias_gradient);
+  }
+
+  void through_gelu(Backward& plans, std::int64_t samples, ConstBuffer before, ConstBuffer dy,
+                    Buffer dx) {
+    if (plans.gelu) return plans.gelu->run(dy, from_.weights, dx, nullptr, before);
+    plans.input.run(dy, from_.weights, dx, nullptr);
+    gelu_before_->backward(samples * shape_.inputs, before, dx, dx);
+  }
+
+  void add_gradients(Backward& plans, ConstBuffer x, ConstBuffer dy, float* weight_gradient,
+                     float* bias_gradient) {
     float* sums = plans.sums_bias ? scratch_sums() : nullptr;
     plans.weights.run(dy, x, weight_gradient, sums);
     if (sums != nullptr) cuda::add_slices(device_, 1, shape_.outputs, sums, bias_gradient);

@@ -22,8 +22,9 @@ class OwnLinear : public LinearOp {
   // Reserves the workspace for calls of up to `max_samples`.
   Status reserve(std::int64_t max_samples) {
     FETTLE_TRY(bias_gradient_.reserve(max_samples));
-    return device_.reserve_scratch(
-        cuda::sum_bytes(device_, shape_.outputs, shape_.inputs, max_samples));
+    const std::int64_t bytes = cuda::sum_bytes(device_, shape_.outputs, shape_.inputs, max_samples);
+    FETTLE_TRY(device_.reserve_branch_scratch(bytes));
+    return device_.reserve_scratch(bytes);
   }
 
   void set_weights(const LayerWeights& from) override {
@@ -52,29 +53,26 @@ class OwnLinear : public LinearOp {
 
   void backward(std::int64_t samples, ConstBuffer x, ConstBuffer y, Buffer dy, Buffer dx,
                 float* weight_gradient, float* bias_gradient) override {
-    add_gradients(samples, x, y, dy, weight_gradient, bias_gradient);
-    if (dx == nullptr) return;
-    cuda::with_type(type_, [&](auto zero) {
-      using T = decltype(zero);
-      multiply_gradient<T>(
-          samples, dy, cuda::WriteResult<T>{static_cast<T*>(dx), nullptr, false, shape_.inputs});
-    });
+    bias_gradient_.run(samples, y, dy, bias_gradient);
+    if (dx == nullptr) return add_weight_gradient(samples, x, dy, weight_gradient);
+    device_.run_beside([&] { add_weight_gradient(samples, x, dy, weight_gradient); },
+                       [&] {
+                         cuda::with_type(type_, [&](auto zero) {
+                           using T = decltype(zero);
+                           multiply_gradient<T>(samples, dy,
+                                                cuda::WriteResult<T>{static_cast<T*>(dx), nullptr,
+                                                                     false, shape_.inputs});
+                         });
+                       });
   }
 
   void backward_gelu(std::int64_t samples, ConstBuffer before, ConstBuffer x, ConstBuffer y,
                      Buffer dy, Buffer dx, float* weight_gradient, float* bias_gradient) override {
     CHECK(shape_.gelu_before.has_value(), "a GELU comes before this layer");
-    add_gradients(samples, x, y, dy, weight_gradient, bias_gradient);
-    if (dx == nullptr) return;
-    with_gelu_form(*shape_.gelu_before, [&](auto form) {
-      cuda::with_type(type_, [&](auto zero) {
-        using T = decltype(zero);
-        multiply_gradient<T>(
-            samples, dy,
-            cuda::WriteBySlope<form(), T>{static_cast<T*>(dx), static_cast<const T*>(before),
-                                          shape_.inputs});
-      });
-    });
+    bias_gradient_.run(samples, y, dy, bias_gradient);
+    if (dx == nullptr) return add_weight_gradient(samples, x, dy, weight_gradient);
+    device_.run_beside([&] { add_weight_gradient(samples, x, dy, weight_gradient); },
+                       [&] { multiply_by_slope(samples, before, dy, dx); });
   }
 
  private:
@@ -99,10 +97,22 @@ class OwnLinear : public LinearOp {
                    rows<AcrossDepth<T>>(weights_, shape_.inputs), store);
   }
 
-  // Gradients of the parameters. Masks dy by a fused ReLU first.
-  void add_gradients(std::int64_t samples, ConstBuffer x, ConstBuffer y, Buffer dy,
-                     float* weight_gradient, float* bias_gradient) {
-    bias_gradient_.run(samples, y, dy, bias_gradient);
+  // dy W, through the GELU.
+  void multiply_by_slope(std::int64_t samples, ConstBuffer before, ConstBuffer dy, Buffer dx) {
+    with_gelu_form(*shape_.gelu_before, [&](auto form) {
+      cuda::with_type(type_, [&](auto zero) {
+        using T = decltype(zero);
+        multiply_gradient<T>(
+            samples, dy,
+            cuda::WriteBySlope<form(), T>{static_cast<T*>(dx), static_cast<const T*>(before),
+                                          shape_.inputs});
+      });
+    });
+  }
+
+  // Of dy as a fused ReLU has masked it.
+  void add_weight_gradient(std::int64_t samples, ConstBuffer x, ConstBuffer dy,
+                           float* weight_gradient) {
     cuda::with_type(type_, [&](auto zero) {
       using T = decltype(zero);
       const ProductSize size{narrow(shape_.outputs), narrow(shape_.inputs), narrow(samples)};

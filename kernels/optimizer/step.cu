@@ -13,8 +13,7 @@ namespace {
 constexpr unsigned kThreads = 256;
 
 __global__ void add_step_sums(LossSums* of_loss, const StepInput* input, StepSums* of_step) {
-  add_sums(*of_loss, *input, *of_step);
-  *of_loss = {};
+  add_and_clear(*of_loss, *input, *of_step);
 }
 
 __global__ void decide_step(StepSettings settings, const StepSums* sums, StepControl* control) {

@@ -37,6 +37,13 @@ FETTLE_HOST_DEVICE inline void add_sums(const LossSums& loss, const StepInput& i
   step.regroup += input.regroup;
 }
 
+// Backend::add_step_sums.
+FETTLE_HOST_DEVICE inline void add_and_clear(LossSums& loss, const StepInput& input,
+                                             StepSums& step) {
+  add_sums(loss, input, step);
+  loss = {};
+}
+
 // On the gradients of the sum of the losses. Powers of two, so nothing is rounded.
 FETTLE_HOST_DEVICE inline double dlogits_scale(const StepSettings& settings,
                                                const LossScale& loss_scale) {

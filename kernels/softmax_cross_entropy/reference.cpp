@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "kernels/optimizer/step.h"
 #include "kernels/reference/floats.h"
 
 namespace fettle::kernels {
@@ -33,6 +34,9 @@ class ReferenceSoftmaxCrossEntropy : public SoftmaxCrossEntropyOp {
       gradient_row += bytes_per_row_;
     }
     sums->samples += samples;
+    if (options.step_sums != nullptr) {
+      add_and_clear(*sums, *options.step_input, *options.step_sums);
+    }
   }
 
  private:

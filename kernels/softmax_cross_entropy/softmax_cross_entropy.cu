@@ -22,6 +22,7 @@
 #include "kernels/cuda/last_block.cuh"
 #include "kernels/cuda/packs.h"
 #include "kernels/cuda/team.h"
+#include "kernels/optimizer/step.h"
 #include "kernels/softmax_cross_entropy/cuda.h"
 
 namespace fettle::kernels {
@@ -39,6 +40,8 @@ struct LossSettings {
   int classes = 0;
   float label_smoothing = 0;
   const float* gradient_scale = nullptr;
+  const StepInput* step_input = nullptr;
+  StepSums* step_sums = nullptr;
 };
 
 // The sums of a team's rows.
@@ -192,7 +195,7 @@ __device__ Softmax run_row(const LossSettings& settings, const T* z, const Label
 }
 
 // In the last block: what all teams have written down, in the same order for blocks of any size.
-__device__ void add_teams(const TeamSums* team_sums, int teams, std::int64_t samples,
+__device__ void add_teams(const LossSettings& settings, const TeamSums* team_sums, int teams,
                           LossSums* sums) {
   const double loss = cuda::sum_as_block_of<kMaxThreads>(
       teams, [team_sums](int i) { return __ldcg(&team_sums[i].loss); });
@@ -201,7 +204,9 @@ __device__ void add_teams(const TeamSums* team_sums, int teams, std::int64_t sam
   if (threadIdx.x > 0) return;
   sums->loss += loss;
   sums->correct += correct;
-  sums->samples += samples;
+  sums->samples += settings.samples;
+  if (settings.step_sums == nullptr) return;
+  add_and_clear(*sums, *settings.step_input, *settings.step_sums);
 }
 
 // `packs`: most that a row has. `sums`: what the rows are added to.
@@ -225,7 +230,7 @@ __global__ void __launch_bounds__(kMaxThreads, 2)
   }
   if (Team::rank() == 0) team_sums[cuda::team_index<Team>()] = mine;
   if (!cuda::is_last_block(gridDim.x, counter)) return;
-  add_teams(team_sums, static_cast<int>(cuda::team_count<Team>()), settings.samples, sums);
+  add_teams(settings, team_sums, static_cast<int>(cuda::team_count<Team>()), sums);
 }
 
 // ---- On the host -------------------------------------------------------------------------------
@@ -266,7 +271,12 @@ class CudaSoftmaxCrossEntropy : public SoftmaxCrossEntropyOp {
 
   void run(std::int64_t samples, ConstBuffer logits, const std::int32_t* labels,
            const LossOptions& options, LossSums* sums, Buffer dlogits) override {
-    const LossSettings settings{samples, classes_, options.label_smoothing, options.gradient_scale};
+    const LossSettings settings{samples,
+                                classes_,
+                                options.label_smoothing,
+                                options.gradient_scale,
+                                options.step_input,
+                                options.step_sums};
     const auto* z = static_cast<const T*>(logits);
     auto* dz = static_cast<T*>(dlogits);
     const bool packs = cuda::is_aligned<kWidth>(z) && cuda::is_aligned<kWidth>(dz);

@@ -150,6 +150,32 @@ TEST_P(SoftmaxCrossEntropy, AddsToTheSums) {
   EXPECT_EQ(sums.samples, 32);
 }
 
+// For one block and for several.
+TEST_P(SoftmaxCrossEntropy, EndsAStepAsAddStepSumsWould) {
+  Backend& tested = *backend(GetParam());
+  for (const std::int64_t samples : {3, 50}) {
+    auto op = tested.softmax_cross_entropy(7, DataType::kFloat32);
+    const Array z(DataType::kFloat32, random_floats(samples * 7, 1));
+    const std::vector<std::int32_t> labels(static_cast<std::size_t>(samples), 5);
+    const StepInput input{.stop = 1, .regroup = 0};
+    const StepSums before{.loss = 0.3F, .correct = 2, .samples = 9};
+    LossSums apart{0.1, 1, 2}, together = apart;
+    StepSums expected = before, found = before;
+    op->run(samples, z.data(), labels.data(), {}, &apart, nullptr);
+    tested.add_step_sums(&apart, &input, &expected);
+    op->run(samples, z.data(), labels.data(), {.step_input = &input, .step_sums = &found},
+            &together, nullptr);
+    tested.wait();
+    EXPECT_EQ(found.loss, expected.loss);
+    EXPECT_EQ(found.correct, expected.correct);
+    EXPECT_EQ(found.samples, static_cast<float>(9 + 2 + samples));
+    EXPECT_EQ(found.not_finite, 0);
+    EXPECT_EQ(found.stop, 1);
+    EXPECT_EQ(together.loss, 0) << "the next step begins with nothing";
+    EXPECT_EQ(together.samples, 0);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(, SoftmaxCrossEntropy, ::testing::ValuesIn(backend_names()),
                          backend_name_of);
 

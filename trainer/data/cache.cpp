@@ -34,7 +34,7 @@ std::string copy_name(const std::string& directory, const std::string& path) {
   return directory + "/" + std::string(digits.data(), end.ptr) + ".raw";
 }
 
-// Writers that were killed leave their temporary files; nobody writes for so long.
+// Writers that were killed leave their temporary files; no file takes that long to write.
 void remove_stale_files(const std::string& directory) {
   constexpr auto kStale = std::chrono::hours(1);
   const auto now = std::filesystem::file_time_type::clock::now();

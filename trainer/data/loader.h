@@ -12,8 +12,8 @@
 #include <mutex>
 #include <thread>
 
-#include "trainer/batching.h"
 #include "trainer/data/batch_writer.h"
+#include "trainer/data/batching.h"
 #include "trainer/data/image_set.h"
 #include "trainer/data/split.h"
 

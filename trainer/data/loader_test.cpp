@@ -130,7 +130,7 @@ TEST_F(LoaderTest, MicroBatchesDoNotChangeWhichSamplesMakeAStep) {
   EXPECT_EQ(std::count(whole.begin(), whole.end(), train_[0]), 2);  // once an epoch
 }
 
-TEST_F(LoaderTest, GoesOnInTheMiddleOfAnEpoch) {
+TEST_F(LoaderTest, ResumesInTheMiddleOfAnEpoch) {
   const LoaderSettings settings{.seed = 3, .epochs = 2, .global_batch = 10, .max_samples = 4};
   const auto whole = everything(images_, train_, settings, {}, 8);
   const auto rest = everything(images_, train_, settings, {0, 20}, 6);

@@ -9,8 +9,8 @@
 #include "base/result.h"
 #include "trainer/data/cache.h"
 #include "trainer/data/image_set.h"
+#include "trainer/data/sample_format.h"
 #include "trainer/data/split.h"
-#include "trainer/model/network_plan.h"
 
 namespace fettle::trainer {
 

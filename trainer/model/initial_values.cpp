@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/philox.h"
-#include "trainer/batching.h"
+#include "trainer/data/batching.h"
 
 namespace fettle::trainer {
 namespace {

@@ -6,6 +6,49 @@
 
 namespace fettle::trainer {
 
+namespace {
+
+using Layers = std::vector<std::unique_ptr<Layer>>;
+
+kernels::DataType type_in(const kernels::PlanOptions& options, const LayerPlan& layer) {
+  return layer.wide ? kernels::DataType::kFloat32 : options.type;
+}
+
+struct MadeLayers {
+  Layers layers;
+  std::vector<LayerImplementation> implementations;
+};
+
+// `parameters` need not have values yet.
+Result<MadeLayers> make_layers(const NetworkPlan& plan, kernels::Backend& backend,
+                               const kernels::PlanOptions& options, Parameters& parameters) {
+  MadeLayers all;
+  (void)backend.take_recent_implementations();  // of others
+  for (const LayerPlan& layer : plan.layers) {
+    LayerContext context{backend, options, parameters};
+    // A cast is the layer that knows both types.
+    if (layer.type != api::LayerType::kCast) context.options.type = type_in(options, layer);
+    auto made = kind_of(layer.type).make(layer, context);
+    if (!made.ok()) return Error(made.error()).in(layer.name);
+    all.layers.push_back(std::move(made).value());
+    for (kernels::Implementation& pass : backend.take_recent_implementations()) {
+      all.implementations.push_back({layer.name, std::move(pass)});
+    }
+  }
+  return all;
+}
+
+}  // namespace
+
+Result<kernels::Workspace> Network::workspace(const NetworkPlan& plan, kernels::Backend& backend,
+                                              const kernels::PlanOptions& options) {
+  return backend.workspace([&]() -> Status {
+    Parameters none;
+    FETTLE_ASSIGN(const MadeLayers dropped, make_layers(plan, backend, options, none));
+    return success();
+  });
+}
+
 Result<std::unique_ptr<Network>> Network::create(const NetworkPlan& plan, kernels::Backend& backend,
                                                  const kernels::PlanOptions& options,
                                                  std::uint64_t seed, bool recompute,
@@ -14,7 +57,9 @@ Result<std::unique_ptr<Network>> Network::create(const NetworkPlan& plan, kernel
   std::unique_ptr<Network> network(
       new Network(plan, backend, options, std::move(parameters), recompute));
   FETTLE_TRY(network->allocate());
-  FETTLE_TRY(network->make_layers());
+  FETTLE_ASSIGN(MadeLayers made, make_layers(plan, backend, options, network->parameters_));
+  network->layers_ = std::move(made.layers);
+  network->implementations_ = std::move(made.implementations);
   FETTLE_TRY(network->restart(seed, shard));
   return network;
 }
@@ -46,20 +91,8 @@ Status Network::allocate() {
   return success();
 }
 
-Status Network::make_layers() {
-  for (const LayerPlan& plan : plan_.layers) {
-    LayerContext context{backend_, options_, parameters_};
-    // A cast is the layer that knows both types.
-    if (plan.type != api::LayerType::kCast) context.options.type = type_of(plan);
-    auto layer = kind_of(plan.type).make(plan, context);
-    if (!layer.ok()) return Error(layer.error()).in(plan.name);
-    layers_.push_back(std::move(layer).value());
-  }
-  return success();
-}
-
 kernels::DataType Network::type_of(const LayerPlan& layer) const {
-  return layer.wide ? kernels::DataType::kFloat32 : options_.type;
+  return type_in(options_, layer);
 }
 
 void Network::weights_changed() {

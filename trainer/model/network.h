@@ -18,9 +18,15 @@
 #include "trainer/model/layer.h"
 #include "trainer/model/network_plan.h"
 #include "trainer/model/parameters.h"
-#include "trainer/trace.h"
+#include "trainer/trace/trace.h"
 
 namespace fettle::trainer {
+
+// Which implementation does a pass of a layer.
+struct LayerImplementation {
+  std::string layer;
+  kernels::Implementation pass;
+};
 
 class Network {
  public:
@@ -32,6 +38,10 @@ class Network {
                                                  const kernels::PlanOptions& options,
                                                  std::uint64_t seed, bool recompute = false,
                                                  const std::optional<Range>& shard = {});
+  // What the operations of such a network need beside parameters and activations. Allocates nothing
+  // where the backend has memory of its own.
+  static Result<kernels::Workspace> workspace(const NetworkPlan& plan, kernels::Backend& backend,
+                                              const kernels::PlanOptions& options);
   Network(const Network&) = delete;
   Network& operator=(const Network&) = delete;
 
@@ -44,6 +54,8 @@ class Network {
   const ActivationPlan& activations() const { return activations_; }
   std::int64_t max_samples() const { return options_.max_samples; }
   const kernels::PlanOptions& options() const { return options_; }
+  // Of the layers that a backend has more than one implementation for, in their order.
+  const std::vector<LayerImplementation>& implementations() const { return implementations_; }
   // Where each layer's times go; nullptr: nowhere. Must outlive the passes.
   void set_trace(Trace* trace) { trace_ = trace; }
 
@@ -68,7 +80,6 @@ class Network {
   Network(const NetworkPlan& plan, kernels::Backend& backend, const kernels::PlanOptions& options,
           Parameters parameters, bool recompute);
   Status allocate();
-  Status make_layers();
   kernels::DataType type_of(const LayerPlan& layer) const;  // of what it gives
   const std::string& name_of(const ActivationStep& step) const {
     return plan_.layers[static_cast<std::size_t>(step.layer)].name;
@@ -85,6 +96,7 @@ class Network {
   Parameters parameters_;
   Trace* trace_ = nullptr;
   std::vector<std::unique_ptr<Layer>> layers_;
+  std::vector<LayerImplementation> implementations_;
   kernels::DeviceArray<std::uint8_t> memory_;  // of activations_
   // What layers that run again make of the running statistics; never read.
   kernels::DeviceArray<float> spare_statistics_;

@@ -113,15 +113,15 @@ class Planner {
 
  private:
   // What a layer gives, or the input.
-  struct Place {
+  struct Source {
     std::int64_t layer = kNetworkInput;
     kernels::ImageShape shape;
     bool tokens = false;  // a sequence
   };
   struct Block {
     std::string name;
-    Place entry;
-    std::optional<Place> main;  // the end of its layers, once its shortcut has begun
+    Source entry;
+    std::optional<Source> main;  // the end of its layers, once its shortcut has begun
   };
 
   LayerPlan next_layer(std::size_t i) const {
@@ -226,7 +226,7 @@ class Planner {
     FETTLE_TRY(check_inside(i));
     const Block block = open_.back();
     open_.pop_back();
-    const Place shortcut = block.main ? at_ : block.entry;
+    const Source shortcut = block.main ? at_ : block.entry;
     at_ = block.main.value_or(at_);
     LayerPlan layer = next_layer(i);
     layer.shortcut = shortcut.layer;
@@ -255,7 +255,7 @@ class Planner {
 
   const api::ModelConfig& model_;
   NetworkPlan& plan_;
-  Place at_;
+  Source at_;
   bool fusible_ = false;  // what comes next takes what the last layer gives, and it alone does
   bool gelu_after_linear_ = false;  // the last layer is a GELU that alone takes a linear layer's
   std::vector<Block> open_;

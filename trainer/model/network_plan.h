@@ -17,6 +17,7 @@
 #include "api/trainer_config.h"
 #include "base/result.h"
 #include "kernels/backend.h"
+#include "trainer/data/sample_format.h"
 
 namespace fettle::trainer {
 
@@ -30,14 +31,6 @@ struct Block {
   double deviation = 0;
   float fill = 0;
   bool drawn() const { return bound > 0 || deviation > 0; }
-};
-
-// What a sample is, and what is to be told of it.
-struct SampleFormat {
-  kernels::ImageShape input;  // of text: [tokens, 1, 1]
-  std::int64_t classes = 0;   // of text: how many tokens there are
-  bool tokens = false;        // the input are token ids (int32), and each has a label
-  std::string vocabulary;     // of text: which token is which, in words
 };
 
 // As a source: the network's input.

@@ -17,7 +17,7 @@
 #include "base/result.h"
 #include "kernels/backend.h"
 #include "kernels/device_array.h"
-#include "trainer/batching.h"
+#include "trainer/data/batching.h"
 #include "trainer/model/network_plan.h"
 
 namespace fettle::trainer {
@@ -72,7 +72,7 @@ struct Parameters {
   kernels::StepSums* step_sums() {
     return reinterpret_cast<kernels::StepSums*>(statistic_sums() + statistics.size());
   }
-  // All that a step sums up over the workers, in the backend's memory.
+  // All that a step sums over the workers, in the backend's memory.
   std::span<float> all_gradients() {
     return {gradients.data(), static_cast<std::size_t>(gradients.size())};
   }

@@ -10,7 +10,7 @@ namespace {
 
 constexpr auto kBetweenLooks = std::chrono::milliseconds(1);
 // A member that is done may leave before its neighbours' GPUs have all that it sent.
-constexpr auto kMoment = std::chrono::milliseconds(200);
+constexpr auto kShortWhile = std::chrono::milliseconds(200);
 
 }  // namespace
 
@@ -82,7 +82,7 @@ std::optional<CollectiveGuard::Verdict> CollectiveGuard::judge() {
     return Verdict{oldest, false, std::move(words)};
   }
   if (!trouble_since_ && somebody_is_lost()) trouble_since_ = now;
-  if (trouble_since_ && now - *trouble_since_ > kMoment) return Verdict{oldest, false, ""};
+  if (trouble_since_ && now - *trouble_since_ > kShortWhile) return Verdict{oldest, false, ""};
   if (now - oldest_since_ > limit_) return Verdict{oldest, true, ""};
   return {};
 }

@@ -2,8 +2,8 @@
 // and gives it up, with its name.
 //
 // Nobody waits for this work when it is enqueued, and who waits for what comes after them waits in
-// a call that may never return. So the guard looks: at the communicator's own word, at the members'
-// connections, and at the clock, which runs from when a piece of work is the oldest that is not
+// a call that may never return. So the guard watches: the communicator's own word, the members'
+// connections, and the clock, which runs from when a piece of work is the oldest that is not
 // done. It takes nothing from the connections, and is at rest where no work is under way. began()
 // and verdict() are for the thread that enqueues.
 #pragma once

@@ -79,7 +79,7 @@ class Membership {
   // Where the others reach this worker.
   std::string local_host() const;
 
-  // To be looked at while a collective is under way: sign_of().
+  // To be watched while a collective is under way: sign_of().
   std::vector<int> connections() const;
 
   // What each brings, in the order of ranks. All call it. After an error those that are left may

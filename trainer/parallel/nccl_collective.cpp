@@ -176,7 +176,7 @@ class NcclCollective final : public Collective, public DeviceCollective {
   Membership& membership_;
   const std::unique_ptr<Collective> ring_;
   const std::unique_ptr<kernels::Communicator> communicator_;
-  CollectiveGuard guard_;  // ends before what it looks at
+  CollectiveGuard guard_;  // ends before what it watches
   std::int64_t calls_ = 0;
   std::string broken_;  // "" or why no call can succeed any more
 };

@@ -129,7 +129,7 @@ TEST_P(NcclCollective, GivesUpWhatDoesNotComeToAnEndAndNamesIt) {
     EXPECT_TRUE(gpu.enqueue_all_reduce(gpus).ok()) << "the host waits for nothing";
     EXPECT_EQ(*gpus.given_up(), 0);
     gpu.backend->wait();
-    EXPECT_NE(*gpus.given_up(), 0) << "known to whoever goes on behind it";
+    EXPECT_NE(*gpus.given_up(), 0) << "known to all that is enqueued behind it";
     both_know.arrive_and_wait();
     for (int attempt = 0; attempt < 2; ++attempt) {  // and it stays so
       const Status status = attempt == 0 ? gpus.health() : gpu.enqueue_all_reduce(gpus);

@@ -14,6 +14,7 @@
 #include "kernels/emulator/nccl.h"
 #include "trainer/learner.h"
 #include "trainer/model/layer_configs.h"
+#include "trainer/precision.h"
 #include "trainer/testing/gpus.h"
 #include "trainer/testing/synthetic.h"
 #include "trainer/testing/threads.h"
@@ -167,8 +168,8 @@ void expect_same_bits(const std::vector<Outcome>& outcomes, const Outcome& expec
   }
 }
 
-// A communicator that lets the backend go on to where a sum may begin, and no further, and looks at
-// what gradients are there by then.
+// A communicator that lets the backend work up to where a sum may begin, and no further, and checks
+// which gradients are there by then.
 class Witness final : public Collective, public DeviceCollective {
  public:
   struct Seen {
@@ -266,7 +267,7 @@ TEST_P(TrainingOnGpus, IsThatOfOneWorkerAndOfCpusForEveryWorldSize) {
   expect_like(train_on_cpus(3, run), alone, 2e-5);
 }
 
-// Some have no sample, and order the same messages.
+// Some have no sample, and enqueue the same messages.
 TEST_P(TrainingOnGpus, OfABatchSmallerThanTheWorldIsThatOfOneWorker) {
   Steps run = steps_of();
   run.config.global_batch = run.batch = 2;

@@ -82,7 +82,7 @@ class PartitionTest : public testing::Test {
 
   Result<Together> train_as(std::int64_t rank) {
     TrainingHooks hooks;
-    hooks.report = [this](const Report&) { ++reports_; };
+    hooks.report = [this](const EpochReport&) { ++reports_; };
     hooks.log = request_.log;
     hooks.should_stop = [] { return false; };
     return train_together(task_, *data_, {as(rank), 20s}, /*least=*/2, hooks);

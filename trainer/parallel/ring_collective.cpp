@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "trainer/batching.h"
+#include "trainer/data/batching.h"
 
 namespace fettle::trainer {
 namespace {
@@ -19,7 +19,7 @@ namespace {
 // All have just been heard of, so this is for one that is lost meanwhile.
 constexpr auto kConnectTime = std::chrono::seconds(10);
 // A neighbour that is done may leave before this worker has read all that it sent.
-constexpr auto kMoment = std::chrono::milliseconds(200);
+constexpr auto kShortWhile = std::chrono::milliseconds(200);
 constexpr std::size_t kBroadcastBytes = 1 << 20;  // handed on at once
 
 // What still has to go out to the next worker, and to come in from the one before.
@@ -147,7 +147,7 @@ class RingCollective final : public Collective {
     return false;
   }
 
-  // ---- Adding up
+  // ---- Sums
 
   template <class T>
   Status sum_of(std::span<T> values) {
@@ -206,7 +206,7 @@ class RingCollective final : public Collective {
     while (send_some(transfer) && receive_some(transfer)) {
       if (transfer.done()) return true;
       if (find_trouble(watched)) {
-        deadline = std::min(deadline, in(kMoment));
+        deadline = std::min(deadline, in(kShortWhile));
         watched.clear();
       }
       if (std::chrono::steady_clock::now() >= deadline) return false;

@@ -1,9 +1,9 @@
-// Adds up over TCP, for workers that train on CPUs: each is connected with the next and the last
+// Sums over TCP, for workers that train on CPUs: each is connected with the next and the last
 // with the first, and pieces go around twice, once to be summed and once to be handed
 // out. So each sends and receives twice its numbers, however many workers there are, and the order
 // in which numbers are added depends on the world size alone.
 //
-// While it waits for a neighbour it looks at the members' connections, too: whoever is lost, and
+// While it waits for a neighbour it watches the members' connections, too: whoever is lost, and
 // wherever a collective has failed, all break it off at once; the membership finds out who is
 // missing.
 #pragma once

@@ -76,7 +76,7 @@ TEST_P(Worlds, EveryoneHasTheSameSumsAndRankZerosBytes) {
     ASSERT_TRUE(collective.sum(std::span(mine)).ok());
     sums[static_cast<std::size_t>(collective.rank())] = mine;
 
-    // Everyone brings so many floats as its rank, counted from the last.
+    // Each brings as many floats as its rank, counted from the last, says.
     std::vector<std::int64_t> bounds = {0};
     for (std::int64_t i = world_size; i-- > 0;) bounds.push_back(bounds.back() + i);
     std::vector<float> gathered(static_cast<std::size_t>(bounds.back()), NAN);

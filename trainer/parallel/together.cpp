@@ -82,7 +82,7 @@ Attempt meet_and_train(const TrainingTask& task, const TrainingData& data, const
   return train_in_epoch(task, data, device, **collective, hooks, from);
 }
 
-// Rank 0 looks for workers that have come; another that is to stop wants to leave instead, where
+// Rank 0 asks whether workers have come; another that is to stop wants to leave instead, where
 // enough are left without it.
 TrainingHooks hooks_of_open_world(const TrainingHooks& hooks, Membership& membership,
                                   std::int64_t least, bool& leaves) {

@@ -31,7 +31,7 @@ struct Together {
   bool began = true;  // false: it was to stop before all were there
 };
 
-// From meeting the others to the end. Goes on without those that are lost as long as `least` are
+// From meeting the others to the end. Continues without those that are lost as long as `least` are
 // left, rank 0 among them: from the last step that all made, out of its memory; with a sharded
 // optimiser from the newest checkpoint, because a part of its state was lost. In an open world a
 // worker that is to stop leaves, if enough are left without it; rank 0 stops all.

@@ -27,8 +27,8 @@ class UnreachablePairs {
   // progress, which forgets the rest.
   void end_epoch(bool progress);
 
-  // So many epochs in a row have failed without a step that somebody has to be left out, or, if
-  // nobody was reported, that all have to give up.
+  // More than a few epochs in a row have failed without a step: a worker has to be left out, or, if
+  // none was reported, all have to give up.
   bool is_stuck() const { return fruitless_ >= kMostFruitlessEpochs; }
 
   struct Pair {

@@ -172,6 +172,7 @@ constexpr Entry kEnvironment[] = {
     {"FETTLE_CUDA_PLANS", "\"first\": run the plans that libraries rank first, and time none"},
     {"FETTLE_CUDA_STRICT",
      "\"1\": an error where a library has no plan, instead of our own kernels"},
+    {"FETTLE_CUDA_BRANCHES", "\"0\": graphs of steps have no branches"},
     {"FETTLE_CUDA_OWN", "\"1\": our own kernels alone"},
     {"FETTLE_REPORT",
      "\"kubernetes\": in a pod, also write status.report of the Trial, and stop when its spec says "

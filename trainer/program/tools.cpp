@@ -3,13 +3,16 @@
 #include <algorithm>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "api/names.h"
 #include "base/json.h"
 #include "trainer/dry_run.h"
 #include "trainer/open_backend.h"
+#include "trainer/precision.h"
 #include "trainer/process_task.h"
 #include "trainer/program/console.h"
+#include "trainer/training_device.h"
 
 namespace fettle::trainer {
 namespace {
@@ -23,7 +26,15 @@ Result<DryRun> plan_without_training(const Arguments& arguments) {
   const std::int64_t of_trial = process.trial ? process.trial->workers : 1;
   const TrainingWorld world = world_of(
       data, std::max<std::int64_t>(arguments.workers.value_or(of_trial), 1) * process.gpus);
-  return plan_run(config, plan, world, memory_there(config.training, process.gpus));
+  auto backend = open_backend(config.training);
+  if (!backend.ok()) {
+    return plan_run(config, plan, world, memory_there(config.training, process.gpus));
+  }
+  TrainingDevice device(std::move(backend).value());
+  const kernels::PlanOptions options = plan_options(device.backend(), config.training.precision,
+                                                    plan_step(config, world).dealing.limit);
+  FETTLE_ASSIGN(const Workspaces workspaces, device.workspace(plan, options));
+  return plan_run(config, plan, world, memory_there(device.backend(), process.gpus), workspaces);
 }
 
 }  // namespace

@@ -71,7 +71,7 @@ TrainingHooks make_hooks(const Reporting& reporting, Trace* trace) {
   TensorBoardFile* const scalars = reporting.scalars.get();
   TrainingHooks hooks;
   hooks.trace = trace;
-  hooks.report = [outlet, scalars](const Report& report) {
+  hooks.report = [outlet, scalars](const EpochReport& report) {
     print_line(to_line(report));
     if (outlet != nullptr) outlet->submit(report);
     if (scalars == nullptr) return;

@@ -47,7 +47,7 @@ class KubernetesOutlet final : public Outlet {
         client_(*transport_, client_options()),
         reporter_(client_, settings_of(trial, ns, std::move(log))) {}
 
-  void submit(const Report& report) override {
+  void submit(const EpochReport& report) override {
     if (report.final_result) leave_message(report);
     api::ReportLine line;
     line.step = report.step;
@@ -67,7 +67,7 @@ class KubernetesOutlet final : public Outlet {
 
  private:
   // First thing: it needs no network.
-  void leave_message(const Report& report) {
+  void leave_message(const EpochReport& report) {
     const Status left = write_termination_message(kTerminationLog, termination_message(report));
     if (!left.ok()) log_("no termination message: " + left.error().message);
   }

@@ -19,7 +19,7 @@ std::int64_t report_interval_ms(std::int64_t trials);
 
 class Pace {
  public:
-  // `rungs`: steps that early stopping looks at, ascending.
+  // `rungs`: steps at which early stopping decides, ascending.
   Pace(std::vector<std::int64_t> rungs, std::int64_t interval_ms);
 
   // There is a new report. It is urgent if it is the final one, or the first one at or past a rung.

@@ -27,7 +27,7 @@ struct Case {
   std::vector<std::int64_t> sent_ms;
 };
 
-// When a reporter that looks every 10 ms would send, answers coming at once.
+// When a reporter that asks every 10 ms would send, answers coming at once.
 std::vector<std::int64_t> play(const Case& c) {
   constexpr std::int64_t kEnd = 60'000;
   Pace pace(c.rungs, 5'000);

@@ -151,7 +151,7 @@ TEST_F(ReporterTest, ARungIsNotHeldBack) {
   EXPECT_TRUE(eventually([&] { return stored().step == 3; }));
 }
 
-TEST_F(ReporterTest, GoesOnWithTheCurveOfEarlierRuns) {
+TEST_F(ReporterTest, ContinuesTheCurveOfEarlierRuns) {
   {
     Reporter first = make();
     api::ReportLine saved = line(2, 0.2);

@@ -10,7 +10,8 @@
 
 namespace fettle::trainer {
 
-std::string termination_message(Report report) {
+std::string termination_message(EpochReport report) {
+  report.implementations = {};  // they are in the log
   std::string line = to_line(report);
   while (line.size() > api::kMaxTerminationMessage && !report.metrics.empty()) {
     report.metrics.pop_back();

@@ -11,7 +11,7 @@ namespace fettle::trainer {
 
 // The report's line as on standard output, with as many metrics as api::kMaxTerminationMessage
 // allows.
-std::string termination_message(Report report);
+std::string termination_message(EpochReport report);
 
 // Writes `message` into the file that the kubelet mounted at `path`. kNotFound where there is none:
 // it is never created, because only the kubelet's own is read.

@@ -13,8 +13,8 @@
 namespace fettle::trainer {
 namespace {
 
-Report final_report() {
-  Report report;
+EpochReport final_report() {
+  EpochReport report;
   report.step = 9;
   report.metrics = {{"validation_accuracy", 0.9012}, {"loss", NAN}};
   report.final_result = true;
@@ -25,8 +25,15 @@ TEST(TerminationMessage, IsTheMetricLine) {
   EXPECT_EQ(termination_message(final_report()), to_line(final_report()));
 }
 
+TEST(TerminationMessage, LeavesTheImplementationsToTheLog) {
+  EpochReport report = final_report();
+  report.implementations = Json::array();
+  EXPECT_EQ(termination_message(report), to_line(final_report()));
+  EXPECT_NE(to_line(report), to_line(final_report()));
+}
+
 TEST(TerminationMessage, FitsWhateverIsReportedAndKeepsWhatCameFirst) {
-  Report report = final_report();
+  EpochReport report = final_report();
   for (int i = 0; i < 200; ++i) report.metrics.emplace_back("metric_" + std::to_string(i), 1.5);
   report.checkpoint = std::string(500, 'c');
   const std::string message = termination_message(report);

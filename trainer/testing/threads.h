@@ -1,4 +1,4 @@
-// ThreadsCollective: the workers of a trial as threads of one process, for tests. Adds up in the
+// ThreadsCollective: the workers of a trial as threads of one process, for tests. Sums in the
 // order of the ranks, in the values' own type.
 #pragma once
 

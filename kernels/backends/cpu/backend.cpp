@@ -84,8 +84,7 @@ Result<std::unique_ptr<GatherOp>> CpuBackend::make_gather(const Samples& samples
 }
 
 void CpuBackend::add_step_sums(LossSums* of_loss, const StepInput* input, StepSums* of_step) {
-  add_sums(*of_loss, *input, *of_step);
-  *of_loss = {};
+  add_and_clear(*of_loss, *input, *of_step);
 }
 
 void CpuBackend::decide_step(const StepSettings& settings, const StepSums* sums,

@@ -176,11 +176,17 @@ class CudaBackend final : public Backend {
     if (!made.ok()) return made.error();
     return measured;
   }
-  Status reserve_workspace(std::int64_t bytes) override { return device_->reserve_scratch(bytes); }
+  Status reserve_workspace(const Workspace& needed) override {
+    FETTLE_TRY(device_->reserve_scratch(needed.shared));
+    return device_->reserve_branch_scratch(needed.branch);
+  }
 
   DeviceIdentity device() const override { return device_->identity(); }
   std::vector<Implementation> implementations() const override {
     return device_->implementations().all();
+  }
+  std::vector<Implementation> take_recent_implementations() override {
+    return device_->implementations().take_recent();
   }
   std::unique_ptr<Timeline> timeline() override {
     wait();

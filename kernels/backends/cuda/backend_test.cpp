@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "kernels/device_array.h"
@@ -40,6 +41,18 @@ TEST_P(CudaBackend, UploadsAreInOrderAndLeaveTheirSourceFree) {
   }
   host.assign(3, -1);
   EXPECT_THAT(device.download(), Each(39.0F));
+}
+
+// More pieces than are under way at once; each is free when the call returns, and in its place.
+TEST_P(CudaBackend, ALargeUploadComesInPieces) {
+  constexpr std::int64_t kFloats = (std::int64_t{40} << 18) + 777;  // 40 MiB and a rest
+  auto device = std::move(DeviceArray<float>::create(*backend_, kFloats)).value();
+  std::vector<float> host(static_cast<std::size_t>(kFloats));
+  for (std::size_t i = 0; i < host.size(); ++i) host[i] = static_cast<float>(i % 65'521);
+  const std::vector<float> expected = host;
+  backend_->upload(host.data(), device.data(), device.bytes());
+  std::fill(host.begin(), host.end(), -1.0F);
+  EXPECT_TRUE(device.download() == expected) << "the source is free at once";
 }
 
 TEST_P(CudaBackend, AGraphDoesNothingUntilItIsLaunchedAndThenWhatItsCallsDid) {
@@ -123,7 +136,7 @@ TEST_P(CudaBackend, SaysWhatMemoryLayersNeedBesideTheirOperands) {
   });
   ASSERT_TRUE(needed.ok()) << needed.error().message;
   EXPECT_EQ(*backend_->free_memory(), before) << "nothing was allocated";
-  ASSERT_TRUE(backend_->reserve_workspace(needed->shared).ok());
+  ASSERT_TRUE(backend_->reserve_workspace(*needed).ok());
   std::vector<std::shared_ptr<void>> kept;
   ASSERT_TRUE(make_layers(*backend_, kept).ok());
   // Counters of blocks are a few bytes more, padding a few less.
@@ -150,6 +163,8 @@ TEST_P(CudaBackend, NamesWhatImplementsEachPass) {
                          conv + ", 16 samples, bf16; backward; own",
                          "attention of 33 tokens, 4 heads of 16, 16 samples, bf16; forward; own",
                          "attention of 33 tokens, 4 heads of 16, 16 samples, bf16; backward; own"));
+  EXPECT_EQ(backend_->take_recent_implementations().size(), 2 * found.size());
+  EXPECT_TRUE(backend_->take_recent_implementations().empty());
 }
 
 TEST_P(CudaBackend, UploadBuffersBringEveryBlockToTheWorkThatIsEnqueuedBehindIt) {

@@ -1,4 +1,4 @@
-#include "trainer/batching.h"
+#include "trainer/data/batching.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "trainer/trace.h"
+#include "trainer/trace/trace.h"
 
 #include <gtest/gtest.h>
 

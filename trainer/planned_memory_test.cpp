@@ -1,0 +1,169 @@
+// What the plan says of a GPU's memory against what a training takes there, workspaces of
+// operations included. On the emulated GPU, which counts every block.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kernels/backends/cuda/backend.h"
+#include "trainer/dry_run.h"
+#include "trainer/model/layer_configs.h"
+#include "trainer/precision.h"
+#include "trainer/testing/synthetic.h"
+#include "trainer/training.h"
+
+namespace fettle::trainer {
+namespace {
+
+using api::LayerType;
+using testing::HasSubstr;
+using testing::Not;
+
+struct Problem {
+  std::string name;
+  TrainingData data;
+  TrainingTask task;
+};
+
+Problem problem_of(const std::string& name, ImageSet images) {
+  Problem problem{name, {}, {}};
+  problem.data.images = std::move(images);
+  for (std::int64_t i = 0; i < 60; ++i) {
+    Split& split = problem.data.split;
+    (i < 40 ? split.train : split.validation).push_back(i);
+  }
+  problem.data.normalize = {0.3, 0.2};
+  problem.task.config.training.global_batch = 24;  // in micro-batches of 16 and 8
+  problem.task.config.training.max_per_worker = 16;
+  problem.task.config.training.epochs = problem.task.until_epoch = 1;
+  return problem;
+}
+
+Problem images() {
+  Problem problem = problem_of("images", SyntheticImages(200).set());
+  problem.task.config.training.norm_group = 8;
+  problem.task.config.training.optimizer = api::OptimizerKind::kLamb;
+  problem.task.config.model.layers = {conv(16),
+                                      simple(LayerType::kBatchNorm),
+                                      simple(LayerType::kRelu),
+                                      simple(LayerType::kMaxPool),
+                                      linear(96),
+                                      linear(4)};
+  return problem;
+}
+
+Problem text() {
+  constexpr std::int64_t kVocabulary = 300;
+  constexpr std::int64_t kLength = 32;
+  Random random(3);
+  std::vector<std::uint8_t> tokens;  // 16 bits each
+  for (std::int64_t i = 0; i < 100 * kLength + 1; ++i) {
+    tokens.push_back(static_cast<std::uint8_t>(random.below(250)));
+    tokens.push_back(0);
+  }
+  Problem problem =
+      problem_of("text", ImageSet::of_text(Bytes::copy_of(tokens), kLength, kVocabulary));
+  problem.task.config.data.format = "tokens";
+  problem.task.config.training.optimizer = api::OptimizerKind::kAdamW;
+  problem.task.config.model.gpt = {.layers = 1, .heads = 2, .width = 32};
+  return problem;
+}
+
+struct Found {
+  MemoryPlan planned;
+  double reported = 0;     // of the plan, by the training
+  std::int64_t taken = 0;  // by the whole training, after its last epoch
+};
+
+Found plan_and_train(const Problem& problem) {
+  TrainingDevice device(*kernels::cuda_backend());
+  const api::TrainerConfig& config = problem.task.config;
+  const NetworkPlan network = *plan_network(config, problem.data.format());
+  const TrainingWorld world = world_of(problem.data, 1);
+  const std::int64_t samples = plan_step(config, world).dealing.limit;
+  const std::int64_t free = *device.backend().free_memory();
+  const auto workspaces =
+      device.workspace(network, plan_options(device.backend(), config.training.precision, samples));
+  EXPECT_TRUE(workspaces.ok());
+  EXPECT_EQ(*device.backend().free_memory(), free) << "a plan takes no memory";
+  Found found;
+  found.planned = plan_memory(config, network, world, DataPlace::kHeld, *workspaces);
+  SingleProcess single;
+  TrainingHooks hooks;
+  hooks.report = [&](const EpochReport& report) {
+    for (const auto& [name, value] : report.metrics) {
+      if (name == "gpu_memory_planned_bytes") found.reported = value;
+    }
+  };
+  hooks.log = [](const std::string&) {};
+  hooks.should_stop = [] { return false; };
+  auto training = Training::create_on(device, problem.task, problem.data, single, hooks);
+  EXPECT_TRUE(training.ok()) << training.error().message;
+  EXPECT_TRUE((*training)->run().ok());
+  found.taken = free - *device.backend().free_memory();
+  return found;
+}
+
+std::int64_t part(const MemoryPlan& memory, std::string_view name) {
+  const auto found = std::ranges::find(memory.parts, name, &MemoryPart::name);
+  EXPECT_NE(found, memory.parts.end()) << name;
+  return found == memory.parts.end() ? 0 : memory.bytes_of(*found);
+}
+
+// Tables of the optimiser, a step's control and sums, and that blocks begin at multiples of 256.
+constexpr std::int64_t kSmallThings = 24 * 1024;
+
+TEST(PlannedMemory, IsWhatATrainingTakes) {
+  for (Problem problem : {images(), text()}) {
+    for (const auto precision : {api::Precision::kFp32, api::Precision::kBf16}) {
+      SCOPED_TRACE(problem.name + (precision == api::Precision::kBf16 ? " bf16" : " fp32"));
+      problem.task.config.training.precision = precision;
+      const Found found = plan_and_train(problem);
+      const std::int64_t planned = found.planned.total();
+      EXPECT_GE(found.taken, planned) << "at least";
+      EXPECT_LE(found.taken, planned + kSmallThings);
+      EXPECT_EQ(found.reported, static_cast<double>(planned));
+      EXPECT_GT(part(found.planned, "shared_workspace"), kSmallThings) << "or nothing is shown";
+      EXPECT_GT(part(found.planned, "layer_workspaces"), 0);
+    }
+  }
+}
+
+TEST(PlannedMemory, TheDryRunNamesTheWorkspaces) {
+  const Problem problem = images();
+  const api::TrainerConfig& config = problem.task.config;
+  const NetworkPlan network = *plan_network(config, problem.data.format());
+  const TrainingWorld world = world_of(problem.data, 1);
+  const MemoryThere there{std::int64_t{1} << 30, true, std::int64_t{1} << 30};
+  const kernels::Workspace workspaces{3 << 20, 5 << 10, 2 << 20};
+  const DryRun known = plan_run(config, network, world, there, workspaces);
+  EXPECT_THAT(to_text(known), HasSubstr("  shared workspace      3.00 MiB\n"));
+  EXPECT_THAT(to_text(known), HasSubstr("  branch workspace      2.00 MiB\n"));
+  EXPECT_THAT(to_text(known), HasSubstr("  layer workspaces      5.00 KiB\n"));
+  EXPECT_EQ(to_json(known).find("memory")->find("shared_workspace")->as_integer(), 3 << 20);
+  const DryRun unknown = plan_run(config, network, world, there);
+  EXPECT_THAT(to_text(unknown), HasSubstr("workspaces            not known"));
+  EXPECT_EQ(known.memory.total() - unknown.memory.total(), workspaces.total());
+  const DryRun of_cpu = plan_run(config, network, world, {.host = 1 << 30});
+  EXPECT_THAT(to_text(of_cpu), Not(HasSubstr("workspace")));
+}
+
+// With fewer samples workspaces are taken to be as large, with more to grow in proportion.
+TEST(PlannedMemory, SamplesThatFitLeaveRoomForWorkspaces) {
+  MemoryPlan memory;
+  memory.samples = 10;
+  memory.parts = {{"a", 1000, 100}, {"b", 500, 0, false, /*is_workspace=*/true}};
+  EXPECT_EQ(memory.total(), 2500);
+  const struct {
+    std::int64_t bytes;
+    std::optional<std::int64_t> samples;
+  } cases[] = {{1599, std::nullopt}, {1600, 1},  {2400, 9},  {2499, 9},
+               {2500, 10},           {2649, 10}, {2650, 11}, {4000, 20}};
+  for (const auto& [bytes, samples] : cases) EXPECT_EQ(memory.samples_fitting(bytes), samples);
+}
+
+}  // namespace
+}  // namespace fettle::trainer

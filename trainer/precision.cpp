@@ -1,0 +1,32 @@
+#include "trainer/precision.h"
+
+namespace fettle::trainer {
+
+kernels::DataType data_type(api::Precision precision) {
+  switch (precision) {
+    case api::Precision::kBf16:
+      return kernels::DataType::kBFloat16;
+    case api::Precision::kFp16:
+      return kernels::DataType::kFloat16;
+    default:
+      return kernels::DataType::kFloat32;
+  }
+}
+
+api::Precision precision_on(bool gpu, api::Precision wanted) {
+  if (!gpu && wanted == api::Precision::kTf32) return api::Precision::kFp32;
+  if (wanted != api::Precision::kAuto) return wanted;
+  return gpu ? api::Precision::kTf32 : api::Precision::kFp32;
+}
+
+api::Precision precision_on(const kernels::Backend& backend, api::Precision wanted) {
+  return precision_on(!backend.shares_memory(), wanted);
+}
+
+kernels::PlanOptions plan_options(const kernels::Backend& backend, api::Precision wanted,
+                                  std::int64_t max_samples) {
+  const bool tf32 = precision_on(backend, wanted) == api::Precision::kTf32;
+  return {max_samples, data_type(wanted), tf32};
+}
+
+}  // namespace fettle::trainer

@@ -1,0 +1,23 @@
+// What a configuration's precision means to a backend: types, and the options that operations are
+// made with. Pure; usable from any thread.
+#pragma once
+
+#include <cstdint>
+
+#include "api/trainer_config.h"
+#include "kernels/backend.h"
+
+namespace fettle::trainer {
+
+// Of activations and of the weights that operations read.
+kernels::DataType data_type(api::Precision precision);
+
+// What `auto` means for a backend: tf32 on a GPU, fp32 on a CPU, which has no other fp32.
+api::Precision precision_on(const kernels::Backend& backend, api::Precision wanted);
+api::Precision precision_on(bool gpu, api::Precision wanted);
+
+// For operations that take up to `max_samples` at once.
+kernels::PlanOptions plan_options(const kernels::Backend& backend, api::Precision wanted,
+                                  std::int64_t max_samples);
+
+}  // namespace fettle::trainer
