@@ -112,6 +112,7 @@ void add_rung_facts(const api::Study& study, const api::Trial& trial,
   }
 }
 
+// How the trial ended: Failed, Result (it ran to its end) or Stopped (early, or paused at a rung).
 Fact end_fact(const api::Study& study, const api::Trial& trial, std::int64_t now_ms) {
   Fact fact;
   fact.at_ms = now_ms;
@@ -124,19 +125,21 @@ Fact end_fact(const api::Study& study, const api::Trial& trial, std::int64_t now
   }
   // No GPU is large enough: the configuration is to be avoided, whatever its first steps were like.
   if (has_no_gpu(trial)) {
+    fact.kind = FactKind::kResult;
     fact.infeasible = true;
     return fact;
   }
   const std::int64_t last = study.spec.resource.max;
   const bool completed = trial.status.phase == TrialPhase::kCompleted;
-  const bool short_of_end = completed_step(trial) < last && fact.step < last;
-  const bool paused = short_of_end && search::promotes(search::problem_of(study.spec));
+  // A trial that pauses at rungs completes at each one; only at the last step is it a result.
+  const bool is_before_last = completed_step(trial) < last && fact.step < last;
+  const bool paused = is_before_last && search::promotes(search::problem_of(study.spec));
   const bool is_result = completed && !paused;
   fact.kind = is_result ? FactKind::kResult : FactKind::kStopped;
-  fact.infeasible = is_result;
+  fact.infeasible = is_result;  // a trial that completed without a report has no values
   if (trial.status.report) {
     const api::Report& report = *trial.status.report;
-    // Of a trial that did not come to its end no constraint has failed for good.
+    // Later steps could still have met a constraint: only a result is checked against them.
     Measurement measurement = is_result ? measure_end(study.spec, report, /*completed=*/true)
                                         : measure_objectives(study.spec, report);
     fact.values = std::move(measurement.values);
