@@ -21,7 +21,7 @@ bool may_change(std::string_view path);
 std::vector<FieldError> forbidden_changes(const StudySpec& before, const StudySpec& after);
 
 // The same of a Trial: how far it goes, on how many workers, and whether it stops may change; what
-// its results are results of may not.
+// its results depend on may not.
 bool trial_may_change(std::string_view path);
 
 // untilStep only grows, and promotions are only appended to.
@@ -29,6 +29,6 @@ std::vector<FieldError> forbidden_trial_changes(const TrialSpec& before, const T
 
 // Why a field of a Trial may not change.
 inline constexpr std::string_view kTrialFieldIsFixed =
-    "may not change: it is what the trial's results are results of";
+    "may not change: the trial's results depend on it";
 
 }  // namespace fettle::api

@@ -75,7 +75,7 @@ void check_volumes(const std::vector<Json>& volumes, const FieldPath& path, Fiel
     if (name.starts_with(kOurVolumes)) {
       errors.add(item.member("name"),
                  "found " + describe(Json(name)) +
-                     "; names that begin with fettle- are Fettle's: rename it");
+                     "; names that begin with fettle- are reserved for Fettle; rename it");
     } else if (!name.empty() && std::find(names.begin(), names.end(), name) != names.end()) {
       errors.add(item.member("name"),
                  "found " + describe(Json(name)) + " again; expected distinct names");
@@ -100,7 +100,7 @@ void check_mounts(const std::vector<Json>& mounts, const FieldPath& path, FieldE
     errors.add(
         item.member("mountPath"),
         "found " + describe(Json(place)) +
-            ", where Fettle has the trial, its checkpoints and its token; mount it elsewhere");
+            ", where Fettle mounts the trial, its checkpoints and its token; choose another path");
   }
 }
 
@@ -165,8 +165,7 @@ std::size_t size_of(const TrainerPod& pod) {
 void check_pod(const TrialTemplate& trial, const FieldPath& path, FieldErrors& errors) {
   if (!trial.pod) return;
   if (trial.pod_template.is_object()) {
-    errors.add(path,
-               "is for the built-in trainer; a template says all of its pods itself: remove pod");
+    errors.add(path, "is for the built-in trainer; a template describes its own pods: remove pod");
   }
   if (const std::size_t size = size_of(*trial.pod); size > kLargestPod) {
     errors.add(path, "found " + std::to_string(size) + " bytes, expected at most " +

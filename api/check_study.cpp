@@ -23,7 +23,7 @@ void check_objectives(const StudySpec& spec, const FieldPath& path, FieldErrors&
     const FieldPath item = path.item(i);
     if (metric == "step") {
       errors.add(item.member("metric"),
-                 "found \"step\", which counts progress and is no metric; name another");
+                 "found \"step\", which counts progress and is not a metric; name another metric");
     } else if (!metric.empty() && !seen.insert(metric).second) {
       errors.add(item.member("metric"),
                  "found " + describe(Json(metric)) + " again; expected a different metric each");
@@ -56,7 +56,7 @@ void check_early_stopping(const StudySpec& spec, const FieldPath& path, FieldErr
                           ", which itself decides which trials continue: remove one of the two");
   } else if (spec.resource.min >= spec.resource.max) {
     errors.add(early,
-               "needs steps at which to stop: expected resource.max above resource.min, "
+               "needs steps at which trials can stop; expected resource.max above resource.min, "
                "found max " +
                    std::to_string(spec.resource.max) + " and min " +
                    std::to_string(spec.resource.min));
@@ -92,7 +92,7 @@ void check_gpu(const TrialTemplate& trial, const FieldPath& path, FieldErrors& e
     errors.add(path.member(gpu.fraction ? "fraction" : "memory"),
                "found " + (gpu.fraction ? describe(*gpu.fraction) : format_quantity(*gpu.memory)) +
                    " with up to " + std::to_string(trial.workers.max) +
-                   " workers; two workers on one GPU can block each other for ever: use count: 1, "
+                   " workers; two workers on one GPU can block each other forever; use count: 1, "
                    "or one worker");
   }
 }
@@ -101,8 +101,8 @@ void check_auto_memory(const TrialTemplate& trial, const FieldPath& path, FieldE
   if (!trial.gpu || trial.gpu->memory != kAutoAmount || trial.trainer || errors.any_under(path))
     return;
   errors.add(path,
-             "found auto without the built-in trainer, which alone says what a training "
-             "needs; expected an amount such as 20Gi");
+             "found auto without the built-in trainer, which alone knows what a training needs; "
+             "expected an amount such as 20Gi");
 }
 
 void check_queue(const TrialTemplate& trial, const FieldPath& path, FieldErrors& errors) {
@@ -111,15 +111,17 @@ void check_queue(const TrialTemplate& trial, const FieldPath& path, FieldErrors&
   if (trial.gang == "kai" && trial.queue.empty()) {
     errors.add(
         path.member("queue"),
-        "is missing; expected a queue of KAI beside gang kai: without one it places nothing");
+        "is missing; expected a queue of KAI beside gang kai, which places no pod without one");
   }
   if (trial.queue_priority.empty()) return;
   if (trial.queue.empty()) {
-    errors.add(priority, "found without queue; expected queue beside it: it ranks trials in there");
+    errors.add(priority,
+               "found without queue; expected queue beside it: it ranks the trials in that queue");
   } else if (gang_has_queue(trial.gang)) {
-    errors.add(priority, "found with gang " + trial.gang +
-                             ", whose queues know no WorkloadPriorityClass; use priorityClassName "
-                             "of the pods");
+    errors.add(priority,
+               "found with gang " + trial.gang +
+                   ", whose queues do not support a WorkloadPriorityClass; use priorityClassName "
+                   "of the pods");
   }
 }
 
@@ -129,7 +131,7 @@ void check_checkpoints(const TrialTemplate& trial, const FieldPath& path, FieldE
   if (wanted.size && !wanted.claim.empty()) {
     errors.add(path.member("size"),
                "found beside claim; expected at most one of the two: claim is a volume of yours, "
-               "which stays; size has one made that goes with the Study");
+               "which stays; size creates one, which is deleted with the Study");
   } else if (!wanted.size && !wanted.storage_class.empty()) {
     errors.add(path.member("storageClass"),
                "found without size; expected size beside it: a claim is made only then");

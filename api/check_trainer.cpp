@@ -101,7 +101,7 @@ void check_embedding(const TrainerConfig& config, const FieldPath& path, FieldEr
       errors.add(list.item(i), "found embedding for images; expected data.format text or tokens");
     }
     if (embeds && text && i > 0) {
-      errors.add(list.item(i), "found embedding again; expected it as the first layer alone");
+      errors.add(list.item(i), "found a second embedding; expected one only, as the first layer");
     }
   }
 }

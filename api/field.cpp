@@ -90,8 +90,8 @@ std::string expected_text(const FieldRules& rules) {
       return text_size(rules, " letters, digits and any of _ . / : @ % -");
     case Form::kLabelKey:
       return "the key of a label, such as zone or nvidia.com/gpu.product: at most 63 letters, "
-             "digits, '-', '_' and '.', starting and ending with a letter or digit; before them "
-             "perhaps a domain and '/'";
+             "digits, '-', '_' and '.', starting and ending with a letter or digit; a domain and "
+             "'/' may come before them";
     case Form::kLabelValue:
       return text_size(rules,
                        " letters, digits, '-', '_' and '.', starting and ending with a letter or "

@@ -43,8 +43,8 @@ void visit_range_fields(Visitor& v, T& c, bool is_integer, bool is_numeric) {
   constexpr std::string_view kNumeric = "type Double or Integer";
   const double largest = is_integer ? static_cast<double>(kLargestWhole) : kLargestBound;
   const FieldRules bound = number(-largest, largest).needed().only_if(is_numeric, kNumeric);
-  v.field("min", c.min, "Smallest value, included.", bound);
-  v.field("max", c.max, "Largest value, included.", bound);
+  v.field("min", c.min, "Smallest value, inclusive.", bound);
+  v.field("max", c.max, "Largest value, inclusive.", bound);
   v.field("step", c.step, "Distance between values: min, min + step, min + 2 step and so on.",
           above(0, largest).only_if(is_numeric, kNumeric));
   v.field("scale", c.scale, "Linear or Log: the scale on which values are spread evenly.",
@@ -76,7 +76,7 @@ void visit_fields(Visitor& v, T& c) {
   v.field("metric", c.metric, "Name of a metric that trials report.", metric_name().needed());
   v.field("direction", c.direction, "Whether to Maximize or to Minimize the metric.",
           FieldRules{}.needed());
-  v.field("goal", c.goal, "Value at which the Study has succeeded.",
+  v.field("goal", c.goal, "Objective value at which the Study ends as succeeded.",
           number(-kLargestBound, kLargestBound));
   v.field("take", c.take, "Which report of a trial counts: Last or Best.");
   v.field("reference", c.reference,
@@ -121,11 +121,11 @@ void visit_population_fields(Visitor& v, T& c) {
           "resource.max.",
           whole(1, 1'000'000'000).only_if(is.population, populations));
   v.field("quantile", c.quantile,
-          "Share of the population that is replaced at each comparison: the worst by copies of the "
-          "best.",
+          "Share of the population that is replaced at each comparison. Copies of the best trials "
+          "replace the worst.",
           above(0, 0.5).only_if(is.population, populations));
   v.field("resampleProbability", c.resample_probability,
-          "Probability that a value of a copy is drawn again instead of perturbed.",
+          "Probability that a value of a copied trial is drawn again instead of perturbed.",
           number(0, 1).only_if(is.resamples, algorithms_with<&AlgorithmTraits::resamples>()));
   v.field("legs", c.legs, "Parameters to train with, leg after leg.",
           list(1, static_cast<std::size_t>(kMostIntervals))
@@ -151,7 +151,8 @@ void visit_fields(Visitor& v, T& c) {
           whole(1, kMaxCandidates).only_if(is.fits_model, models));
   v.field("points", c.points, "Number of points along a Double that has no step. Default: 10.",
           whole(kMinGridPoints, kMaxGridPoints).only_if(is.walks_grid, grids));
-  v.field("shuffle", c.shuffle, "Visit the grid in random order, by the seed.",
+  v.field("shuffle", c.shuffle,
+          "Whether to visit the grid in a random order, which depends on the seed.",
           FieldRules{}.only_if(is.walks_grid, grids));
   v.field("populationSize", c.population_size,
           "Number of trials in a generation. Default: 20 with nsga2; with cmaes it grows with the "
@@ -159,29 +160,30 @@ void visit_fields(Visitor& v, T& c) {
           whole(kMinPopulation, kMaxPopulation)
               .only_if(is.breeds, algorithms_with<&AlgorithmTraits::breeds>()));
   v.field("reductionFactor", c.reduction_factor,
-          "Reduction from rung to rung: one trial in N is promoted.",
+          "Reduction factor N: one trial in N is promoted to the next rung.",
           above(1, 1000).only_if(is.halves, algorithms_with<&AlgorithmTraits::halves>()));
   visit_population_fields(v, c);
   v.field("costAware", c.cost_aware,
-          "Weigh the expected gain of a trial against the GPU-seconds it is predicted to cost.",
+          "Whether to weigh the expected gain of a trial against the GPU-seconds that it is "
+          "predicted to cost.",
           FieldRules{}.only_if(is.counts_cost, algorithms_with<&AlgorithmTraits::counts_cost>()));
 }
 
 template <class Visitor, Like<EarlyStopping> T>
 void visit_fields(Visitor& v, T& c) {
   v.field("name", c.name,
-          "Rule that stops poor trials early. none: every trial runs to its end, also with "
+          "Rule that stops poor trials early. none: every trial runs to its end, even with "
           "algorithm auto.",
           FieldRules{}.needed());
   const StoppingTraits& is = traits(c.name);
   const std::string_view rungs = stopping_rules_with<&StoppingTraits::has_rungs>();
   const bool curve = c.name == StoppingKind::kCurve;
   v.field("reductionFactor", c.reduction_factor,
-          "Reduction from rung to rung: one trial in N is promoted.",
+          "Reduction factor N: one trial in N is promoted to the next rung.",
           above(1, 1000).only_if(is.has_rungs, rungs));
   v.field("promote", c.promote,
-          "Pause trials at rungs and resume the best from their checkpoints, instead of stopping "
-          "the rest.",
+          "Whether to pause trials at rungs and resume the best from their checkpoints, instead of "
+          "stopping the rest.",
           FieldRules{}.only_if(is.has_rungs, rungs));
   v.field(
       "minTrials", c.min_trials,
@@ -190,18 +192,19 @@ void visit_fields(Visitor& v, T& c) {
   v.field("startStep", c.start_step, "First step at which a trial may be stopped.",
           whole(1, 1'000'000'000)
               .only_if(is.has_start, stopping_rules_with<&StoppingTraits::has_start>()));
-  v.field("percentile", c.percentile, "Percentage of trials that continue: the best.",
+  v.field("percentile", c.percentile,
+          "Percentage of trials that continue; these are the best ones.",
           above(0, 100).only_if(c.name == StoppingKind::kPercentile, "name: percentile"));
   v.field("patience", c.patience,
           "Number of reports without improvement after which a trial is stopped.",
           whole(1, 1'000'000).only_if(c.name == StoppingKind::kPatience, "name: patience"));
   v.field("threshold", c.threshold,
-          "Objective value that a trial must not be worse than; it is stopped otherwise.",
+          "Objective value that a trial must reach; one that is worse is stopped.",
           number(-kLargestBound, kLargestBound)
               .needed()
               .only_if(c.name == StoppingKind::kThreshold, "name: threshold"));
   v.field("probability", c.probability,
-          "Smallest probability of ending among the best with which a trial continues.",
+          "Smallest probability of ending among the best at which a trial continues.",
           above(0, 1).only_if(curve, "name: curve"));
   v.field("top", c.top, "Number of results that count as the best.",
           whole(1, 1'000'000).only_if(curve, "name: curve"));
@@ -210,9 +213,9 @@ void visit_fields(Visitor& v, T& c) {
 template <class Visitor, Like<Budget> T>
 void visit_fields(Visitor& v, T& c) {
   v.field("trials", c.trials,
-          "Number of trials to create at most. With pbt and pb2: the size of the population.",
+          "Maximum number of trials to create. With pbt and pb2: the size of the population.",
           whole(1, 1'000'000));
-  v.field("parallelism", c.parallelism, "Number of trials that run at the same time, at most.",
+  v.field("parallelism", c.parallelism, "Maximum number of trials that run at the same time.",
           whole(1, 1000));
   v.field("failures", c.failures,
           "Number of failed trials that the Study tolerates; one more ends it.",
@@ -222,7 +225,7 @@ void visit_fields(Visitor& v, T& c) {
           "used up.",
           duration_above_zero());
   v.field("gpuHours", c.gpu_hours,
-          "Limit on the GPU-hours of all trials together. The Study ends when they are used up.",
+          "Limit on the total GPU-hours of all trials. The Study ends when they are used up.",
           above(0, 1e9));
 }
 
@@ -251,8 +254,7 @@ void visit_fields(Visitor& v, T& c) {
           "Storage class of the created claim. Default: that of the cluster.", text(0, 253));
   v.field("accessMode", c.access_mode, "Access mode of the created claim.",
           one_of(access_mode_names()));
-  v.field("keep", c.keep, "Number of checkpoints to keep for each trial: the newest.",
-          whole(1, 100));
+  v.field("keep", c.keep, "Number of newest checkpoints to keep for each trial.", whole(1, 100));
 }
 
 template <class Visitor, Like<Gpu> T>
@@ -261,10 +263,11 @@ void visit_fields(Visitor& v, T& c) {
   v.field("fraction", c.fraction, "Share of one GPU, on a cluster that shares GPUs.",
           above(0, 1).with([](FieldRules& r) { r.below_max = true; }));
   v.field("memory", c.memory,
-          "Memory of one GPU, on a cluster that shares GPUs. auto: what the trainer says that each "
-          "training needs.",
+          "Memory of one GPU, on a cluster that shares GPUs. auto: the amount that the trainer "
+          "says each training needs.",
           above(0, 1e15).as(Form::kQuantity).or_chosen());
-  v.field("model", c.model, "Words in the name of the card, such as H100. Left out: any card.",
+  v.field("model", c.model,
+          "Words in the name of the GPU model, such as H100. Left out: any model.",
           text(0, kLongestName).as(Form::kLabelValue));
 }
 
@@ -309,7 +312,8 @@ void visit_container_fields(Visitor& v, T& c) {
       "resources", c.resources,
       "Requests and limits of CPU, memory and other resources. GPUs are requested by trial.gpu.",
       object());
-  v.field("volumeMounts", c.volume_mounts, "Paths at which volumes are mounted; not below /fettle.",
+  v.field("volumeMounts", c.volume_mounts,
+          "Paths at which volumes are mounted. None may be at or below /fettle.",
           objects(kMostMounts));
   v.field("env", c.env, "Environment variables. Those that Fettle sets cannot be changed.",
           objects(kMostPodVariables));
@@ -368,8 +372,8 @@ void visit_fields(Visitor& v, T& c) {
           whole(0, 100));
   v.field("gracePeriod", c.grace_period, "Time between SIGTERM and SIGKILL.", grace_period());
   v.field("checkpoints", c.checkpoints,
-          "Where checkpoints are stored, and how many are kept. With a template: a promise that "
-          "its image resumes from them.");
+          "Where checkpoints are stored, and how many are kept. With a template, this promises "
+          "that its image resumes from them.");
   v.field("gpu", c.gpu, "GPUs of each worker. Left out: the trial runs on the CPU.");
   v.field("workers", c.workers, "Number of data-parallel workers.");
   v.field("queue", c.queue,
@@ -395,8 +399,9 @@ void visit_fields(Visitor& v, T& c) {
             r.min_text = 1;
             r.max_text = kLongestVariable;
           }));
-  v.field("pod", c.pod,
-          "Further settings of the pods of the built-in trainer. A template has its own.");
+  v.field(
+      "pod", c.pod,
+      "Further settings of the pods of the built-in trainer. A template describes its own pods.");
   v.field("trainer", c.trainer, "Configuration of the built-in trainer: data, model and training.");
   v.field("template", c.pod_template,
           "Pod template that runs your own image or command, instead of trainer.",
@@ -422,17 +427,17 @@ void visit_fields(Visitor& v, T& c) {
 template <class Visitor, Like<StudySpec> T>
 void visit_fields(Visitor& v, T& c) {
   v.field("objectives", c.objectives,
-          "Metrics to optimise. More than one: the Study looks for the Pareto front, and early "
-          "stopping uses the first.",
+          "Metrics to optimise. With more than one, the Study looks for the Pareto front, and "
+          "early stopping uses the first.",
           list(1, kMostObjectives).needed());
   v.field("parameters", c.parameters, "Parameters to vary.", list(1, kMostParameters).needed());
   v.field("constraints", c.constraints, "Limits on metrics. A trial outside them is infeasible.",
           list(0, kMostConstraints));
   v.field("resource", c.resource, "What one step is, and how many a trial takes.");
   v.field("algorithm", c.algorithm, "How the parameters of the next trial are chosen.");
-  v.field(
-      "earlyStopping", c.early_stopping,
-      "Rule that stops poor trials early. Left out: none, or with algorithm auto what it chooses.");
+  v.field("earlyStopping", c.early_stopping,
+          "Rule that stops poor trials early. Left out: no rule, or with algorithm auto the one "
+          "that it chooses.");
   v.field("budget", c.budget, "Limits at which the Study ends.");
   v.field("trial", c.trial, "How a trial runs: its program and its resources.",
           FieldRules{}.needed());
@@ -440,10 +445,10 @@ void visit_fields(Visitor& v, T& c) {
   v.field("suspend", c.suspend,
           "Whether the Study is suspended: its trials stop at a checkpoint, and resume once this "
           "is false.");
-  v.field("ttlAfterFinished", c.ttl_after_finished,
-          "Time after the end of the Study at which a cluster deletes it with its trials. Left "
-          "out: never.",
-          number(0, kLongestDuration).as(Form::kDuration));
+  v.field(
+      "ttlAfterFinished", c.ttl_after_finished,
+      "Time after its end at which a cluster deletes the Study, with its trials. Left out: never.",
+      number(0, kLongestDuration).as(Form::kDuration));
 }
 
 template <class Visitor, Like<StatusCondition> T>
@@ -481,7 +486,8 @@ void visit_fields(Visitor& v, T& c) {
 template <class Visitor, Like<PriorObservation> T>
 void visit_fields(Visitor& v, T& c) {
   v.field("trial", c.trial, "Name of the trial.", text(0, kLongestName));
-  v.field("parameters", c.parameters, "Parameters of the trial, in terms of this Study.",
+  v.field("parameters", c.parameters,
+          "Parameters of the trial, under the names that this Study gives them.",
           FieldRules{}.as(Form::kObject));
   v.field("values", c.values, "Objective values, in the order of spec.objectives.",
           list(0, kMostObjectives));
@@ -491,7 +497,7 @@ template <class Visitor, Like<SearchPeriod> T>
 void visit_fields(Visitor& v, T& c) {
   v.field("since", c.since, "Index of the first trial that was chosen this way.",
           whole(0, kLargestWhole));
-  v.field("basis", c.basis, "Highest seq that was known when this was decided.",
+  v.field("basis", c.basis, "Highest seq of a fact that was known when this was decided.",
           whole(0, kLargestWhole));
   v.field("algorithm", c.algorithm, "Algorithm in use; with algorithm auto, the one that it chose.",
           text(0, kLongestName));
@@ -501,24 +507,24 @@ void visit_fields(Visitor& v, T& c) {
           whole(0, kLargestWhole));
   v.field("parallelism", c.parallelism, "Value of budget.parallelism when this was decided.",
           whole(0, kLargestWhole));
-  v.field("maxCost", c.max_cost, "With costAware: limit on the cost of all trials together.",
+  v.field("maxCost", c.max_cost, "With costAware: limit on the total cost of all trials.",
           number(0, kLargestBound));
   v.field("reason", c.reason, "Why auto chose this algorithm.", message_text(512));
   v.field("steps", c.steps, "What auto decided about stopping trials early, and why.",
           message_text(512));
   v.field("computedBy", c.computed_by,
-          "Version of Fettle, processor and mathematical library that decided.", message_text(256));
+          "Version of Fettle, processor and mathematical library with which this was decided.",
+          message_text(256));
 }
 
 template <class Visitor, Like<GpuChoice> T>
 void visit_fields(Visitor& v, T& c) {
   v.field("profile", c.profile, "Name of the profile.", message_text(kLongestName));
-  v.field("sharing", c.sharing, "Way in which cards are shared.", message_text(kLongestName));
-  v.field("enforces", c.enforces, "Mechanism that keeps a pod to its share.",
+  v.field("sharing", c.sharing, "Way in which GPUs are shared.", message_text(kLongestName));
+  v.field("enforces", c.enforces, "Mechanism that confines a pod to its share.",
           message_text(kLongestName));
   v.field("gpus", c.gpus, "Number of GPUs of each worker.", number(0, 1024));
-  v.field("memory", c.memory, "Memory that each worker has on a card.",
-          number(0, 1e15).as(Form::kQuantity));
+  v.field("memory", c.memory, "GPU memory of each worker.", number(0, 1e15).as(Form::kQuantity));
   v.field("reason", c.reason, "Why this profile was chosen.", message_text(1024));
 }
 
@@ -540,10 +546,10 @@ void visit_fields(Visitor& v, T& c) {
           "Conditions: Running, Suspended, Succeeded, Failed and others.", list(0, 16));
   v.field("trials", c.trials, "Number of trials in each state.");
   v.field("best", c.best,
-          "The best trial; with several objectives as much of the Pareto front as fits in 64 KiB.",
+          "The best trial; with several objectives, as much of the Pareto front as fits in 64 KiB.",
           list(0, kMaxFront));
   v.field("priorObservations", c.prior_observations,
-          "Results of earlier Studies, taken over at the start.", list(0, kMaxPriorObservations));
+          "Results of earlier Studies, copied at the start.", list(0, kMaxPriorObservations));
   v.field("search", c.search, "Algorithms that chose the trials, each with its first trial.",
           list(0, kMostSearchPeriods));
   v.field("hypervolume", c.hypervolume,
@@ -552,16 +558,13 @@ void visit_fields(Visitor& v, T& c) {
   v.field("gpuHours", c.gpu_hours, "GPU-hours used so far.", amount);
   v.field("activeSeconds", c.active_seconds, "Seconds during which at least one trial was running.",
           amount);
-  v.field("algorithm", c.algorithm, "Description of the sampler in use.", message_text(1024));
   v.field("gpu", c.gpu, "How the cluster provides the GPUs of the trials.");
-  v.field("gpuHours", c.gpu_hours, "GPU-hours used so far.", amount);
-  v.field("activeSeconds", c.active_seconds, "Seconds during which at least one trial was running.",
-          amount);
   v.field("startTime", c.started_ms, "Time at which the first trial was created.", timestamp());
   v.field("completionTime", c.ended_ms, "Time at which the Study ended.", timestamp());
   v.field("etaSeconds", c.eta_seconds, "Estimated time to the end.", amount);
-  v.field("progress", c.progress, "Number of ended and of planned trials.", message_text(64));
-  v.field("display", c.display, "Texts for the columns of kubectl get.");
+  v.field("progress", c.progress,
+          "Number of trials that have ended and number planned, such as 12/20.", message_text(64));
+  v.field("display", c.display, "Values for the columns of kubectl get.");
 }
 
 template <class Visitor, Like<Study> T>

@@ -27,7 +27,7 @@ void visit_fields(Visitor& v, T& c) {
 
 template <class Visitor, Like<AugmentConfig> T>
 void visit_fields(Visitor& v, T& c) {
-  v.field("flip", c.flip, "Mirror training images horizontally with probability 1/2.");
+  v.field("flip", c.flip, "Whether to mirror training images horizontally with probability 1/2.");
   v.field("shift", c.shift,
           "Largest shift of training images, in pixels: a random crop of the zero-padded image.",
           whole(0, 64));
@@ -46,12 +46,13 @@ void visit_fields(Visitor& v, T& c) {
   const FieldRules text_file = text(1, kLongestFileName).only_if(tokens, kTexts);
   v.field("trainImages", c.train_images, "Path of the training images.", image_file.needed());
   v.field("trainLabels", c.train_labels, "Path of the training labels.", image_file.needed());
-  v.field("testImages", c.test_images, "Path of the test images, evaluated once, at the end.",
-          image_file);
+  v.field("testImages", c.test_images,
+          "Path of the test images. They are evaluated once, at the end.", image_file);
   v.field("testLabels", c.test_labels, "Path of the test labels.", image_file);
   v.field("trainText", c.train_text,
-          "Path of the training text; its end is held out for validation.", text_file.needed());
-  v.field("testText", c.test_text, "Path of the test text, evaluated once, at the end.", text_file);
+          "Path of the training text. Its end is held out for validation.", text_file.needed());
+  v.field("testText", c.test_text, "Path of the test text. It is evaluated once, at the end.",
+          text_file);
   v.field("context", c.context, "Number of tokens in a sample.",
           whole(1, kLongestContext).needed().only_if(tokens, kTexts));
   v.field("vocabulary", c.vocabulary,
@@ -61,14 +62,14 @@ void visit_fields(Visitor& v, T& c) {
           "Number of training samples to use. 0: all that are not held out for validation.",
           whole(0, kLargestSampleCount));
   v.field("validationSamples", c.validation_samples,
-          "Number of samples held out of the training files for validation; of text, the last "
-          "ones. 0: a sixth.",
+          "Number of samples of the training files that are held out for validation: of text, the "
+          "last ones. 0: a sixth of them.",
           whole(0, kLargestSampleCount));
   v.field("splitSeed", c.split_seed, "Seed that decides which images are held out.",
           whole(0, kLargestWhole));
   v.field("normalize", c.normalize,
-          "Normalisation of the pixels. Default: by mean and standard deviation of the training "
-          "samples.");
+          "Normalisation of the pixels. Default: by the mean and standard deviation of the "
+          "training samples.");
   v.field("augment", c.augment, "Random augmentation of training images.");
 }
 
@@ -85,12 +86,13 @@ void visit_fields(Visitor& v, T& c) {
   v.field("units", c.units, "Number of outputs of a linear layer, or dimension of an embedding.",
           whole(1, 1'000'000).needed().only_if(linear || embedding, kVectors));
   v.field("heads", c.heads,
-          "Number of attention heads; a divisor of a third of the input's channels, which hold "
-          "query, key and value.",
+          "Number of attention heads. It divides a third of the input's channels, which hold "
+          "queries, keys and values.",
           whole(1, 1024).needed().only_if(c.type == LayerType::kAttention, "type attention"));
   v.field("channels", c.channels, "Number of output channels of a convolution.",
           whole(1, 65'536).needed().only_if(conv, "type conv"));
-  v.field("kernel", c.kernel, "Side of the window. Default: model.kernel for conv, 2 for pools.",
+  v.field("kernel", c.kernel,
+          "Side length of the window. Default: model.kernel for conv, 2 for pools.",
           whole(1, 15).only_odd(conv).only_if(conv || pool, kWindow));
   v.field("stride", c.stride, "Stride of the window. Default: 1 for conv, the kernel for pools.",
           whole(1, 16).only_if(conv || pool, kWindow));
@@ -99,12 +101,13 @@ void visit_fields(Visitor& v, T& c) {
   v.field("rate", c.rate, "Share of activations that are dropped. Default: model.dropout.",
           from_to_below(0, 1).only_if(c.type == LayerType::kDropout, "type dropout"));
   v.field("bias", c.bias,
-          "Whether the layer has a bias. Default: true, unless a batchNorm follows.",
+          "Whether the layer has a bias. Default: true, but false before a batchNorm.",
           FieldRules{}.only_if(linear || conv, "type linear or conv"));
-  v.field("deviation", c.deviation,
-          "Standard deviation of the initial weights; biases are then 0. Default: as torch.nn for "
-          "linear, 0.02 for embedding.",
-          above(0, 10).only_if(linear || embedding, kVectors));
+  v.field(
+      "deviation", c.deviation,
+      "Standard deviation of the initial weights. Biases then start at 0. Default: as torch.nn for "
+      "linear, 0.02 for embedding.",
+      above(0, 10).only_if(linear || embedding, kVectors));
   v.field("approximate", c.approximate,
           "none: the exact function. tanh: the approximation that GPT-2 uses.",
           FieldRules{}.only_if(c.type == LayerType::kGelu, "type gelu"));
@@ -113,16 +116,17 @@ void visit_fields(Visitor& v, T& c) {
 template <class Visitor, Like<GptConfig> T>
 void visit_fields(Visitor& v, T& c) {
   v.field("layers", c.layers, "Number of transformer blocks.", whole(1, 96));
-  v.field("heads", c.heads, "Number of attention heads; a divisor of width.", whole(1, 1024));
+  v.field("heads", c.heads, "Number of attention heads. It divides width.", whole(1, 1024));
   v.field("width", c.width, "Dimension of the embedding of a token.", whole(1, 65'536));
 }
 
 template <class Visitor, Like<ModelConfig> T>
 void visit_fields(Visitor& v, T& c) {
-  v.field("kernel", c.kernel, "Kernel of every conv that gives none.", whole(1, 15).only_odd());
+  v.field("kernel", c.kernel, "Kernel of every conv layer that gives none.",
+          whole(1, 15).only_odd());
   v.field("dropout", c.dropout, "Rate of every dropout layer that gives none.",
           from_to_below(0, 1));
-  v.field("gpt", c.gpt, "Size of a GPT-2 for text, instead of layers.");
+  v.field("gpt", c.gpt, "Size of a GPT-2 model for text. Replaces layers.");
   v.field("layers", c.layers, "Layers of the network, from the input to the logits.",
           list(1, kMostLayers));
 }
@@ -136,7 +140,7 @@ void visit_fields(Visitor& v, T& c) {
   v.field("stepEpochs", c.step_epochs,
           "step: number of epochs after which the learning rate is multiplied by gamma.",
           above(0, 1e6));
-  v.field("gamma", c.gamma, "step: factor of the learning rate.", above(0, 1));
+  v.field("gamma", c.gamma, "step: factor by which the learning rate is multiplied.", above(0, 1));
   v.field("finalFraction", c.final_fraction,
           "cosine, linear: learning rate at the end, as a share of that at the start.",
           number(0, 1));
@@ -151,7 +155,7 @@ void visit_optimizer_fields(Visitor& v, T& c) {
           "Adam-like optimisers.");
   v.field("schedule", c.schedule, "How the learning rate changes from epoch to epoch.");
   v.field("momentum", c.momentum, "sgd, rmsprop: momentum.", from_to_below(0, 1));
-  v.field("nesterov", c.nesterov, "sgd: use Nesterov's momentum.");
+  v.field("nesterov", c.nesterov, "sgd: whether to use Nesterov momentum.");
   v.field("beta1", c.beta1, "adam, adamw, lamb: decay rate of the first moment.",
           from_to_below(0, 1));
   v.field("beta2", c.beta2, "adam, adamw, lamb: decay rate of the second moment.",
@@ -159,15 +163,17 @@ void visit_optimizer_fields(Visitor& v, T& c) {
   v.field("epsilon", c.epsilon, "All but sgd: number added to the denominator.", above(0, 1));
   v.field("smoothing", c.smoothing, "rmsprop: decay rate of the mean square.", from_to_below(0, 1));
   v.field("weightDecay", c.weight_decay,
-          "Weight decay, not applied to biases and norms; decoupled with adamw and lamb.",
+          "Weight decay. Biases and norms have none; it is decoupled with adamw and lamb.",
           number(0, 1e3));
   v.field("clipNorm", c.clip_norm,
-          "Largest global norm of the gradient; a longer gradient is scaled down to it.",
+          "Largest global norm of the gradient. A longer gradient is scaled down to it.",
           above(0, 1e9));
   v.field("shardOptimizer", c.shard_optimizer,
-          "Shard the optimiser's state over the workers. Saves memory; the results are the same.");
+          "Whether to shard the optimiser's state over the workers. This saves memory; the results "
+          "are the same.");
   v.field("labelSmoothing", c.label_smoothing,
-          "Label smoothing: probability that is spread over all classes.", from_to_below(0, 1));
+          "Label smoothing: probability that is spread evenly over all classes.",
+          from_to_below(0, 1));
 }
 
 template <class Visitor, Like<TrainingConfig> T>
@@ -180,7 +186,7 @@ void visit_fields(Visitor& v, T& c) {
           "of globalBatch.",
           whole(1, kLargestBatch).hardest_at_max());
   v.field("referenceBatch", c.reference_batch,
-          "Batch for which learningRate was chosen. Default: the batch itself.",
+          "Batch size for which learningRate was chosen. Default: the batch size in use.",
           whole(1, kLargestBatch));
   v.field(
       "maxPerWorker", c.max_per_worker,
@@ -201,11 +207,11 @@ void visit_fields(Visitor& v, T& c) {
           "fp32, as torch.autocast has it.");
   visit_optimizer_fields(v, c);
   v.field("recompute", c.recompute,
-          "Recompute activations in the backward pass instead of keeping them. Saves memory; the "
-          "results are the same.");
+          "Whether to recompute activations in the backward pass instead of keeping them. This "
+          "saves memory; the results are the same.");
   v.field("backend", c.backend,
-          "Backend that computes. auto: cuda where trial.gpu requests GPUs, else the fastest "
-          "available of cuda, onednn and reference.");
+          "Backend that does the computation. auto: cuda where trial.gpu requests GPUs, else the "
+          "fastest available of cuda, onednn and reference.");
   v.field("threads", c.threads, "Number of CPU threads of a worker.", whole(1, 1024));
 }
 

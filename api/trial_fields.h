@@ -18,13 +18,15 @@ inline FieldRules metric_values() {
 
 template <class Visitor, Like<TrialPromotion> T>
 void visit_fields(Visitor& v, T& c) {
-  v.field("basis", c.basis, "Highest seq that was known when this was decided.", count_from(0));
+  v.field("basis", c.basis, "Highest seq of a fact that was known when this was decided.",
+          count_from(0));
   v.field("untilStep", c.until_step, "Step to which the trial was promoted.", count_from(0));
 }
 
 template <class Visitor, Like<SearchOrigin> T>
 void visit_fields(Visitor& v, T& c) {
-  v.field("basis", c.basis, "Highest seq that was known when this was decided.", count_from(0));
+  v.field("basis", c.basis, "Highest seq of a fact that was known when this was decided.",
+          count_from(0));
   v.field("bracket", c.bracket, "Rung at which the trial began, counted from 0.", count_from(0));
   v.field("rung", c.rung, "Rung to which the trial was last promoted.", count_from(0));
   v.field("promotions", c.promotions, "Promotions of the trial from rung to rung.",
@@ -43,15 +45,16 @@ template <class Visitor, Like<Stop> T>
 void visit_fields(Visitor& v, T& c) {
   v.field("reason", c.reason, "Reason in one word, for programs.", message_text(256));
   v.field("message", c.message, "Explanation, for people.", message_text(kLongestMessage));
-  v.field("basis", c.basis, "Highest seq that was known when this was decided.", count_from(0));
+  v.field("basis", c.basis, "Highest seq of a fact that was known when this was decided.",
+          count_from(0));
 }
 
 template <class Visitor, Like<Sizing> T>
 void visit_fields(Visitor& v, T& c) {
-  v.field("time", c.at_ms, "When the number of workers was decided.", timestamp());
-  v.field("workers", c.workers, "The number that was decided.", whole(1, 1024));
+  v.field("time", c.at_ms, "Time at which the number of workers was decided.", timestamp());
+  v.field("workers", c.workers, "Number of workers that was decided on.", whole(1, 1024));
   v.field("noRoomAfter", c.no_room_after,
-          "Trials of the Study that had ended when no place was found for more workers.",
+          "Number of the Study's trials that had ended when no room was found for more workers.",
           count_from(0));
 }
 
@@ -63,11 +66,12 @@ void visit_fields(Visitor& v, T& c) {
   v.field("parameters", c.parameters, "Values of the active parameters.",
           FieldRules{}.as(Form::kObject));
   v.field("seed", c.seed, "Seed of the trainer.");
-  v.field("untilStep", c.until_step, "Step that the trial is to reach; it only grows.",
+  v.field("untilStep", c.until_step, "Step that the trial should reach. It never decreases.",
           count_from(0));
-  v.field("workers", c.workers, "Number of workers that the trial is to have now.", whole(1, 1024));
+  v.field("workers", c.workers, "Number of workers that the trial should have now.",
+          whole(1, 1024));
   v.field("sizing", c.sizing, "What the elastic policy last decided about the workers.");
-  v.field("gpuMemory", c.gpu_memory, "Memory of a GPU for each worker, where the Study says auto.",
+  v.field("gpuMemory", c.gpu_memory, "GPU memory for each worker, where the Study says auto.",
           above(0, 1e15).as(Form::kQuantity));
   v.field("workerPod", c.worker_pod, "With execution Pool: the worker that runs the trial.",
           text(0, 253));
@@ -75,7 +79,7 @@ void visit_fields(Visitor& v, T& c) {
   v.field("search", c.search, "Decision that created the trial.");
   v.field("stop", c.stop, "Decision to stop the trial early.");
   v.field("suspend", c.suspend,
-          "Whether the trial is to stop at a checkpoint until it is resumed.");
+          "Whether the trial should stop at a checkpoint until it is resumed.");
 }
 
 template <class Visitor, Like<Resize> T>
@@ -95,14 +99,14 @@ void visit_fields(Visitor& v, T& c) {
   v.field("workers", c.workers, "Number of workers that the run was started with.", whole(0, 1024));
   v.field("gpus", c.gpus, "Number of GPUs of each worker. Left out: as the Study says.",
           number(0, 1024));
-  v.field("gpuMemory", c.gpu_memory, "Memory of a GPU that each worker asked for.",
+  v.field("gpuMemory", c.gpu_memory, "GPU memory that each worker requested.",
           above(0, 1e15).as(Form::kQuantity));
   v.field("gpuMemoryShort", c.gpu_memory_short,
-          "Memory of a GPU that the run needed at least and did not have. 0: not known.",
+          "Least GPU memory that a run which ran out of it would have needed. 0: not known.",
           number(0, 1e15).as(Form::kQuantity));
   v.field("resizes", c.resizes, "Changes of the number of workers, in order.",
           list(0, kMaxResizes));
-  v.field("untilStep", c.until_step, "Step that the run was to reach.", count_from(0));
+  v.field("untilStep", c.until_step, "Step that the run was asked to reach.", count_from(0));
   v.field("startTime", c.started_ms, "Time at which the run was recorded, before it was started.",
           timestamp());
   v.field("runningTime", c.running_ms, "Time at which the run was first seen running.",
@@ -118,10 +122,11 @@ void visit_fields(Visitor& v, T& c) {
   v.field("earlierGPUSeconds", c.earlier_gpu_seconds,
           "GPU-seconds of all earlier runs. Left out: worker-seconds times the GPUs of a worker.",
           number(0, kLargestBound));
-  v.field("stopping", c.stopping, "Outcome that the run is being stopped for.");
+  v.field("stopping", c.stopping,
+          "Why Fettle asked the run to stop, as the outcome that it leads to.");
   v.field("outcome", c.outcome, "Outcome of the run.");
   v.field("reason", c.reason,
-          "Reason in one word, for programs. Preempted: the queue took the nodes back.",
+          "Reason in one word, for programs. Preempted: the queue took back the nodes.",
           message_text(64));
   v.field("message", c.message, "Explanation, for people.", message_text(kLongestMessage));
 }
@@ -160,7 +165,8 @@ void visit_fields(Visitor& v, T& c) {
   v.field("objective", c.objective, "Newest objective values. For display.", message_text(256));
   v.field("throughput", c.throughput, "Images or tokens per second. For display.",
           message_text(64));
-  v.field("history", c.history, "Learning curve, thinned.", list(0, kMaxHistoryPoints));
+  v.field("history", c.history, "Learning curve, with some points left out if it is long.",
+          list(0, kMaxHistoryPoints));
 }
 
 template <class Visitor, Like<TrialStatus> T>

@@ -67,8 +67,10 @@ void add_run(CLI::App& app, Arguments& arguments) {
   CLI::App* command = app.add_subcommand("run", "Run a study to its end, here or on a cluster");
   command->add_option("file", arguments.run.file, "Study file (YAML)")->required();
   add_output(*command, arguments.run.output, {"text", "json"});
-  command->add_option("--study", arguments.run.study, "Which Study of a file with several");
-  command->add_option("--parallelism", arguments.run.parallelism, "Trials at once")->type_name("N");
+  command->add_option("--study", arguments.run.study, "Name of the Study, for a file with several");
+  command
+      ->add_option("--parallelism", arguments.run.parallelism, "Maximum number of trials at once")
+      ->type_name("N");
   command->add_flag("--fresh", arguments.run.fresh,
                     "Start over; the old study is moved aside, not deleted");
   command->footer(
@@ -95,7 +97,7 @@ void add_doctor(CLI::App& app, Arguments& arguments) {
                       "Study file (YAML), or a configuration of the built-in trainer (JSON)");
   add_output(*command, arguments.doctor.output, {"text", "json"});
   command->footer(
-      "Measures for about a second. Of a study it judges the first trial.\n"
+      "Measures for about a second. With a study, judges its first trial.\n"
       "Exit codes: 0 fine, 1 something the file needs is missing, 2 invalid input.\n"
       "Examples:\n  fettle doctor\n  fettle doctor study.yaml");
 }
@@ -110,7 +112,7 @@ void add_status(CLI::App& app, Arguments& arguments) {
 
 void add_gpus(CLI::App& app, Arguments& arguments) {
   CLI::App* command = app.add_subcommand(
-      "gpus", "Show the GPUs of a cluster, and profiles with which to give them out");
+      "gpus", "Show the GPUs of a cluster, and propose profiles for sharing them");
   add_output(*command, arguments.gpus.output, {"text", "json", "values"});
   command->footer(
       "For administrators: reads nodes, pods, DeviceClasses and ResourceSlices with your rights, "
@@ -132,7 +134,7 @@ void add_best(CLI::App& app, Arguments& arguments) {
       app.add_subcommand("best", "Print the best configuration of a study, ready to paste");
   command->add_option("study", arguments.best.study, "Name of the study")->required();
   command->add_flag("--schedule", arguments.best.schedule,
-                    "The parameters it was trained with, step by step (pbt, pb2)");
+                    "Print the parameters that it was trained with, step by step (pbt, pb2)");
   add_output(*command, arguments.best.output, {"text", "json", "yaml"});
   command->footer(
       "Text is YAML already; with --schedule, yaml is a Study that trains the schedule again.\n"
@@ -143,7 +145,8 @@ void add_best(CLI::App& app, Arguments& arguments) {
 
 void add_logs(CLI::App& app, Arguments& arguments) {
   CLI::App* command = app.add_subcommand("logs", "Print the output of a trial");
-  command->add_option("trial", arguments.logs.trial, "Name of the trial: digits-3")->required();
+  command->add_option("trial", arguments.logs.trial, "Name of the trial, such as digits-3")
+      ->required();
   command->add_option("--run", arguments.logs.run, "Number of the run; default: the newest")
       ->type_name("N");
   command->add_flag("-f,--follow", arguments.logs.follow, "Keep printing until the run ends");
@@ -156,8 +159,11 @@ void add_logs(CLI::App& app, Arguments& arguments) {
 void add_scale(CLI::App& app, Arguments& arguments) {
   CLI::App* command =
       app.add_subcommand("scale", "Change the number of workers of a running trial");
-  command->add_option("trial", arguments.scale.trial, "Name of the trial: digits-3")->required();
-  command->add_option("workers", arguments.scale.workers, "The number of workers it should have")
+  command->add_option("trial", arguments.scale.trial, "Name of the trial, such as digits-3")
+      ->required();
+  command
+      ->add_option("workers", arguments.scale.workers,
+                   "Number of workers that the trial should have")
       ->required()
       ->type_name("N");
   command->footer(
@@ -182,7 +188,8 @@ void add_report(CLI::App& app, Arguments& arguments) {
 void add_why(CLI::App& app, Arguments& arguments) {
   CLI::App* command =
       app.add_subcommand("why", "Show why a trial was tried, what was expected, and its result");
-  command->add_option("trial", arguments.why.trial, "Name of the trial: digits-3")->required();
+  command->add_option("trial", arguments.why.trial, "Name of the trial, such as digits-3")
+      ->required();
   add_output(*command, arguments.why.output, {"text", "json"});
 }
 
@@ -192,11 +199,11 @@ void add_replay(CLI::App& app, Arguments& arguments) {
   command->add_option("study", arguments.replay.study, "Name of the study")->required();
   command
       ->add_option("--algorithm", arguments.replay.algorithm,
-                   "What this algorithm would have suggested from the same facts")
+                   "Show what this algorithm would have suggested from the same facts")
       ->type_name("NAME");
   command
       ->add_option("--early-stopping", arguments.replay.early_stopping,
-                   "Which trials this rule would have stopped, and the steps saved")
+                   "Show which trials this rule would have stopped, and the steps saved")
       ->type_name("NAME");
   command->footer(
       "Exit codes: 0 all decisions are as recorded, 1 some differ.\n"
@@ -212,7 +219,7 @@ void add_suggest(CLI::App& app) {
       "{..}}]}.\n"
       "With \"algorithm\": {\"name\": \"gp\", \"cost_aware\": true} in the study and \"cost\": .. "
       "in a\n"
-      "tell, what is gained counts against what a trial costs.");
+      "tell, the search weighs the gain of a trial against its cost.");
 }
 
 void add_hidden(CLI::App& app, Arguments& arguments) {
@@ -224,7 +231,7 @@ void add_hidden(CLI::App& app, Arguments& arguments) {
 void describe(CLI::App& app, Arguments& arguments) {
   app.set_version_flag("--version", "fettle " FETTLE_VERSION);
   app.add_option("-C,--directory", arguments.directory,
-                 "The directory of .fettle, which holds the studies")
+                 "Directory that contains .fettle, where studies are kept")
       ->type_name("DIR");
   app.add_option("--on", arguments.on,
                  "Where studies run: local (this machine) or cluster (Kubernetes)")

@@ -114,6 +114,7 @@ void add_rung_facts(const api::Study& study, const api::Trial& trial,
   }
 }
 
+// How the trial ended: Failed, Result (it ran to its end) or Stopped (early, or paused at a rung).
 Fact end_fact(const api::Study& study, const api::Trial& trial, std::int64_t now_ms) {
   Fact fact;
   fact.at_ms = now_ms;
@@ -126,16 +127,18 @@ Fact end_fact(const api::Study& study, const api::Trial& trial, std::int64_t now
   }
   // No GPU is large enough: samplers must avoid the configuration, however good its first steps.
   if (has_no_gpu(trial)) {
+    fact.kind = FactKind::kResult;
     fact.infeasible = true;
     return fact;
   }
   const std::int64_t last = study.spec.resource.max;
   const bool completed = trial.status.phase == TrialPhase::kCompleted;
-  const bool short_of_end = completed_step(trial) < last && fact.step < last;
-  const bool paused = short_of_end && search::promotes(search::problem_of(study.spec));
+  // A trial that pauses at rungs completes at each one; only at the last step is it a result.
+  const bool is_before_last = completed_step(trial) < last && fact.step < last;
+  const bool paused = is_before_last && search::promotes(search::problem_of(study.spec));
   const bool is_result = completed && !paused;
   fact.kind = is_result ? FactKind::kResult : FactKind::kStopped;
-  fact.infeasible = is_result;
+  fact.infeasible = is_result;  // a trial that completed without a report has no values
   if (trial.status.report) {
     const api::Report& report = *trial.status.report;
     // Constraints count only at the end: before it, a metric may still come within its limit.

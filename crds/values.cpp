@@ -211,12 +211,12 @@ Json map_schema(Json values, const FieldRules& rules) {
     add_rule(schema,
              {"self.all(key, key.matches(" + cel_text(api::kLabelKeyPattern) + ") && " +
                   cel_short_domain("key") + ")",
-              "expected as each key " + api::expected_text(FieldRules{}.as(Form::kLabelKey)), "",
+              "expected each key to be " + api::expected_text(FieldRules{}.as(Form::kLabelKey)), "",
               Reason::kInvalid});
   }
   if (rules.form == Form::kAnyNumber) {
     add_rule(schema, {"self.all(key, key.size() <= " + std::to_string(rules.max_text) + ")",
-                      "expected as each key " + api::expected_text(api::text(0, rules.max_text)),
+                      "expected each key to be " + api::expected_text(api::text(0, rules.max_text)),
                       "", Reason::kInvalid});
   }
   return schema;

@@ -83,14 +83,14 @@ void add_places(CLI::App& app, Options& options) {
       ->check(check_dns_label)
       ->type_name("NS");
   app.add_option("--kubeconfig", options.kubeconfig,
-                 "Which cluster (in a pod its service account, else as kubectl)")
+                 "Kubeconfig of the cluster (in a pod its service account, else as kubectl)")
       ->type_name("FILE");
   app.add_option("--trainer-image", options.trainer_image, "Image of the built-in trainer")
       ->type_name("IMAGE");
   app.add_option_function<std::string>(
          "--trainer-pod",
          [&options](const std::string& path) { options.trainer_pod = read_trainer_pod(path); },
-         "JSON of a pod template, laid over the pods of the built-in trainer")
+         "JSON pod template, merged into the pods of the built-in trainer")
       ->type_name("FILE");
   app.add_option("--gpu-profiles", options.gpu_profiles,
                  "JSON list of GPU profiles; read again when it changes (whole GPUs of "
@@ -113,10 +113,11 @@ void add_election(CLI::App& app, Options& options) {
       ->check(check_dns_label)
       ->type_name("NAME");
   add_seconds(app, "--lease-duration", options.lease_times.lease,
-              "After so long without a sign of life another replica takes over");
+              "Seconds without a renewal after which another replica takes over");
   add_seconds(app, "--lease-renew", options.lease_times.renew,
-              "After so long without renewing the Lease this one gives up");
-  add_seconds(app, "--lease-retry", options.lease_times.retry, "How often the Lease is renewed");
+              "Seconds without a successful renewal after which the leader gives up");
+  add_seconds(app, "--lease-retry", options.lease_times.retry,
+              "Seconds between renewals of the Lease");
 }
 
 void add_rest(CLI::App& app, Options& options) {
@@ -124,7 +125,7 @@ void add_rest(CLI::App& app, Options& options) {
       ->type_name("PORT");
   app.add_option("--health-port", options.health_port, "Port of /healthz and /readyz (8081)")
       ->type_name("PORT");
-  app.add_option("--workers", options.workers, "Threads that look after Studies and Trials (4)")
+  app.add_option("--workers", options.workers, "Threads that reconcile Studies and Trials (4)")
       ->check(CLI::Range(1, kMaxWorkers))
       ->type_name("N");
   app.add_option("--gang-timeout", options.gang_timeout,
@@ -132,7 +133,7 @@ void add_rest(CLI::App& app, Options& options) {
       ->check(CLI::Range(1.0, 86'400.0))
       ->type_name("SECONDS");
   app.add_option("--calls-per-second", options.calls_per_second,
-                 "Calls to the API server at most (1000)")
+                 "Maximum calls to the API server per second (1000)")
       ->check(CLI::Range(1.0, 1e6))
       ->type_name("N");
   app.add_flag("--check", options.check,
@@ -142,8 +143,9 @@ void add_rest(CLI::App& app, Options& options) {
          "Seconds after which a reconcile is stuck: /healthz fails and the lease is given up (300)")
       ->check(CLI::Range(1.0, 1e6))
       ->type_name("SECONDS");
-  add_choice(app, "--log-level", options.log_level, kLevels, "What to log");
-  add_choice(app, "--log-format", options.log_format, kFormats, "For people or for machines");
+  add_choice(app, "--log-level", options.log_level, kLevels, "Least severe level to log");
+  add_choice(app, "--log-format", options.log_format, kFormats,
+             "Format of the log: for people or for programs");
 }
 
 }  // namespace

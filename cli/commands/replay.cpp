@@ -77,11 +77,13 @@ int print_replay(const RunView& view, const core::Replay& replay) {
   return kExitFailed;
 }
 
-// `study` with other rules, checked like one that is read. kInvalid: every complaint, one a line.
+// `study` with the algorithm and the early stopping of the options, each with its defaults but for
+// the search's seed. Checked like a study that is read. kInvalid: every complaint, one a line.
 Result<api::Study> with_rules(const api::Study& study, const ReplayOptions& options) {
   api::Study changed = study;
   const bool other_algorithm = !options.algorithm.empty();
-  if (other_algorithm) changed.status.search.clear();  // what the Study's own one stands for
+  // The recorded choices are those of the Study's own algorithm: what auto took, for example.
+  if (other_algorithm) changed.status.search.clear();
   Json document = api::write_study(changed);
   Json& spec = *document.find("spec");
   if (other_algorithm) {

@@ -83,8 +83,8 @@ void visit_fields(Visitor& v, T& c) {
   const bool is_numeric = c.type == VariableType::kFloat || c.type == VariableType::kInt;
   const api::FieldRules bound =
       api::number(-api::kLargestBound, api::kLargestBound).only_if(is_numeric, kNumeric);
-  v.field("low", c.low, "Smallest value, included.", bound.needed());
-  v.field("high", c.high, "Largest value, included.", bound.needed());
+  v.field("low", c.low, "Smallest value, inclusive.", bound.needed());
+  v.field("high", c.high, "Largest value, inclusive.", bound.needed());
   v.field("log", c.log, "Whether the scale is logarithmic.",
           api::FieldRules{}.only_if(is_numeric, kNumeric));
   v.field("step", c.step, "Distance between values.", bound);

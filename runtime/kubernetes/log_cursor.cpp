@@ -88,19 +88,20 @@ bool LogCursor::take(std::string_view piece, bool ended,
 
 // Timestamps are compared with those read before this piece. Within it they need not ascend,
 // because stdout and stderr are stamped by different threads of the runtime.
-bool LogCursor::take_lines(std::string_view piece, bool last_counts,
+bool LogCursor::take_lines(std::string_view piece, bool last_is_whole,
                            const std::function<void(std::string_view line)>& on_line) {
-  const std::int64_t before_ns = newest_ns_;
-  const std::int64_t before_lines = at_newest_;
-  std::int64_t same = 0;
+  const std::int64_t read_to_ns = newest_ns_;
+  const std::int64_t read_at_it = at_newest_;
+  std::int64_t seen_at_it = 0;
   bool any_new = false;
   while (!piece.empty()) {
     const std::size_t newline = piece.find('\n');
-    if (newline == piece.npos && !last_counts) break;
+    if (newline == piece.npos && !last_is_whole) break;
     const std::optional<StampedLine> line = split_stamp(piece.substr(0, newline));
     piece.remove_prefix(newline == piece.npos ? piece.size() : newline + 1);
-    if (!line || line->at_ns < before_ns) continue;
-    if (line->at_ns == before_ns && ++same <= before_lines) continue;
+    if (!line || line->at_ns < read_to_ns) continue;
+    // Of the lines with the latest time read before, the first ones were read then.
+    if (line->at_ns == read_to_ns && ++seen_at_it <= read_at_it) continue;
     if (line->at_ns > newest_ns_) {
       newest_ns_ = line->at_ns;
       at_newest_ = 0;

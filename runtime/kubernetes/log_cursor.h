@@ -44,7 +44,8 @@ class LogCursor {
             const std::function<void(std::string_view line)>& on_line);
 
  private:
-  bool take_lines(std::string_view piece, bool last_counts,
+  // True if any line was new.
+  bool take_lines(std::string_view piece, bool last_is_whole,
                   const std::function<void(std::string_view line)>& on_line);
   void skip_second(std::string_view piece);
 

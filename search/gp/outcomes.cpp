@@ -47,6 +47,7 @@ void Outcomes::remove_trial() {
   pending_.erase(static_cast<std::int64_t>(points_.size()));
 }
 
+// A trial that pauses ends several times. Each time its values count anew; its end counts once.
 void Outcomes::add_event(const Event& event) {
   const auto trial = static_cast<std::size_t>(event.trial);
   if (event.fact.kind == api::FactKind::kRung || points_[trial].empty()) return;
@@ -57,11 +58,20 @@ void Outcomes::add_event(const Event& event) {
   ++version_;
   infeasible_.erase(event.trial);
   if (ranking_.infeasible(event.trial)) infeasible_.insert(event.trial);
-  if (has_ended_[trial]) return;
-  stagnation_ = improves(event.trial) ? 0 : stagnation_ + 1;
-  has_ended_[trial] = true;
-  ended_.push_back(event.trial);
-  pending_.erase(event.trial);
+  if (!has_ended_[trial]) add_end(event.trial);
+}
+
+void Outcomes::add_end(std::int64_t trial) {
+  stagnation_ = improves(trial) ? 0 : stagnation_ + 1;
+  has_ended_[static_cast<std::size_t>(trial)] = true;
+  ended_.push_back(trial);
+  pending_.erase(trial);
+  keep_prefix();
+}
+
+// Hyperparameters are fitted to the history at some lengths only, each fit starting from that at an
+// anchor (fit_schedule.h). If the history has such a length now, keeps it as it is.
+void Outcomes::keep_prefix() {
   const auto count = static_cast<std::int64_t>(ended_.size());
   const bool fits = count == next_fit_;
   if (!fits && !is_anchor(count)) return;

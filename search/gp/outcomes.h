@@ -80,6 +80,8 @@ class Outcomes {
   Ranking& ranking_of(std::size_t column) {
     return rankings_.empty() ? ranking_ : rankings_[column];
   }
+  void add_end(std::int64_t trial);
+  void keep_prefix();
   Column column(std::size_t index);
   const Column& first_column();
   bool improves(std::int64_t trial);
@@ -89,7 +91,7 @@ class Outcomes {
   double sign_ = 1;  // -1 where the first objective is maximised
   std::size_t objectives_ = 1;
   Ranking ranking_;                // by all objectives
-  std::vector<Ranking> rankings_;  // by each of several objectives
+  std::vector<Ranking> rankings_;  // by each of two or three objectives; else empty
   std::vector<Point> points_;      // by trial; empty where it is not of the space
   std::vector<bool> has_ended_;
   std::set<std::int64_t> infeasible_;

@@ -13,6 +13,9 @@ namespace {
 
 constexpr std::uint64_t kDrawKey = 0x65687669;  // any: the draws are the same for everybody
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
+// Sobol coordinates are multiples of 2^-32 from 0 up, and 0 has no normal quantile. Half a step
+// further is the middle of the cell that a coordinate stands for.
+constexpr double kHalfSobolStep = 0x1p-33;
 
 std::vector<Losses> front_of(const std::vector<Losses>& points) {
   const std::vector<std::size_t> fronts = front_numbers(points);
@@ -106,20 +109,20 @@ ExpectedHypervolume::ExpectedHypervolume(const std::vector<Losses>& points, Loss
   const std::size_t objectives = reference_.size();
   CHECK(objectives >= 2 && objectives <= kMostObjectives, "a front has 2 to 8 objectives");
   if (objectives <= kMostObjectivesInBoxes) {
-    cut(front_);
+    cut_into_cells(front_);
     return;
   }
+  // Too many boxes: the mean over fixed draws instead (drawn()).
   const SobolSequence sequence(objectives, kDrawKey);
   for (std::size_t i = 0; i < kDraws; ++i) {
     Losses draw = sequence.at(i);
-    // The middle of the cell that a coordinate stands for: 0 has no quantile.
-    for (double& coordinate : draw) coordinate = normal_quantile(coordinate + 0x1p-33);
+    for (double& coordinate : draw) coordinate = normal_quantile(coordinate + kHalfSobolStep);
     draws_.push_back(std::move(draw));
   }
 }
 
 // Many boxes share their faces: expected improvements are wanted once for each face.
-void ExpectedHypervolume::cut(const std::vector<Losses>& points) {
+void ExpectedHypervolume::cut_into_cells(const std::vector<Losses>& points) {
   const std::vector<Box> boxes = free_boxes(points, reference_);
   faces_.resize(reference_.size());
   cells_.resize(boxes.size());

@@ -57,7 +57,7 @@ class ExpectedHypervolume {
     std::vector<std::size_t> low;
     std::vector<std::size_t> high;
   };
-  void cut(const std::vector<Losses>& points);
+  void cut_into_cells(const std::vector<Losses>& points);
   double exact(const std::vector<NormalMarginal>& losses) const;
   double drawn(const std::vector<NormalMarginal>& losses) const;
 

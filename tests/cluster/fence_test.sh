@@ -183,10 +183,10 @@ while IFS='|' read -r what said size; do
   too_big "$what" "$said" apply_file "$token" fence-0/status "$work/report"
 done << 'SIZES'
 a longer curve|expected at most 256 values|9 32 64
-a longer name|expected as each key|1 1 65
+a longer name|expected each key to be|1 1 65
 more metrics|must have at most 32 items|1 33 64
 a report of 1.5 MB|must have at most|50 96 300
-a very long name|expected as each key|1 1 1000
+a very long name|expected each key to be|1 1 1000
 SIZES
 too_big 'a long name of a checkpoint' 'may not be more than 512' \
   merge "$token" fence-0/status "\"status\": {\"report\": {\"checkpoint\": \"$(printf 'c%.0s' {1..513})\"}}"

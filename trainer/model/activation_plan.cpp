@@ -104,16 +104,20 @@ ActivationStep forward_both(Draft& draft, std::int64_t i, std::int64_t now) {
   return step;
 }
 
-// Adds the layers from `first` on that are wanted to `steps`, a list of the draft.
-void add_forward(Draft& draft, const std::vector<bool>& wanted, std::int64_t first,
-                 std::vector<ActivationStep>& steps) {
-  const bool again = &steps == &draft.plan.backward;
+enum class ForwardPass { kFirst, kRepeat };  // a repeat is part of the backward pass
+
+// Appends the forward steps of some layers to their pass. `wanted[n]`: whether layer `first` + n
+// runs. Two neighbours that run together become one step.
+void add_forward(Draft& draft, ForwardPass pass, std::int64_t first,
+                 const std::vector<bool>& wanted) {
+  const bool repeat = pass == ForwardPass::kRepeat;
+  std::vector<ActivationStep>& steps = repeat ? draft.plan.backward : draft.plan.forward;
   for (std::size_t n = 0; n < wanted.size(); ++n) {
     if (!wanted[n]) continue;
-    const std::int64_t i = first + static_cast<std::int64_t>(n);
-    const std::int64_t now = again ? draft.backward_steps() : draft.forward_steps();
-    const bool both = n + 1 < wanted.size() && wanted[n + 1] && runs_with_next(draft, i);
-    steps.push_back(both ? forward_both(draft, i, now) : forward_one(draft, i, now));
+    const std::int64_t layer = first + static_cast<std::int64_t>(n);
+    const std::int64_t now = repeat ? draft.backward_steps() : draft.forward_steps();
+    const bool both = n + 1 < wanted.size() && wanted[n + 1] && runs_with_next(draft, layer);
+    steps.push_back(both ? forward_both(draft, layer, now) : forward_one(draft, layer, now));
     if (both) ++n;
   }
 }
@@ -178,7 +182,7 @@ void add_backward(Draft& draft) {
       --segment;
       const std::int64_t before = segment == 0 ? kNetworkInput : draft.ends[segment - 1];
       const std::vector<bool> wanted = layers_to_repeat(draft, before, draft.ends[segment]);
-      add_forward(draft, wanted, before + 1, draft.plan.backward);
+      add_forward(draft, ForwardPass::kRepeat, before + 1, wanted);
       draft.plan.repeated += std::ranges::count(wanted, true);
     }
     add_backward_step(draft, back);
@@ -196,7 +200,7 @@ Draft draft_of(const NetworkPlan& network, const BackwardPlan& backward,
   }
   draft.output_of.resize(layers, kNowhere);
   draft.gradient_in.resize(static_cast<std::size_t>(backward.slots), kNowhere);
-  add_forward(draft, std::vector<bool>(layers, true), 0, draft.plan.forward);
+  add_forward(draft, ForwardPass::kFirst, 0, std::vector<bool>(layers, true));
   add_loss(draft);
   add_backward(draft);
   return draft;

@@ -33,14 +33,15 @@ Status plan_attention(const api::ModelConfig&, const api::LayerConfig& config, b
   const std::int64_t channels = layer.input.channels;
   if (channels % (kParts * *config.heads) != 0) {
     return invalid(layer.name + ": takes " + std::to_string(channels) +
-                   " numbers a token, which are no queries, keys and values of " +
+                   " numbers a token, which do not split into queries, keys and values of " +
                    std::to_string(*config.heads) +
-                   " heads alike; expected a multiple of 3 x heads, from a linear layer before it");
+                   " equal heads; expected a multiple of 3 x heads, from a linear layer before it");
   }
   layer.heads = *config.heads;
   layer.output.channels = channels / kParts;
-  const std::int64_t length = layer.input.height;
-  const std::int64_t pairs = length * (length + 1) / 2;  // of a query and a key that it sees
+  const std::int64_t length = layer.input.height;        // tokens in a sample
+  const std::int64_t pairs = length * (length + 1) / 2;  // causal: a query sees no later key
+  // Two products for each pair: query times key, then its weight times the value.
   layer.multiply_adds = 2 * static_cast<double>(pairs) * static_cast<double>(layer.output.channels);
   return success();
 }

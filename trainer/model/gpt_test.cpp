@@ -87,8 +87,8 @@ TEST(Text, RefusesModelsThatDoNotFit) {
          "layers[2] (head): takes 4 numbers a token, but the embedding has units 12; make them "
          "equal"},
         {{embedding(12), linear(30), attention(4), head},
-         "layers[2] (attention): takes 30 numbers a token, which are no queries, keys and values "
-         "of 4 heads alike; expected a multiple of 3 x heads"},
+         "layers[2] (attention): takes 30 numbers a token, which do not split into queries, keys "
+         "and values of 4 equal heads; expected a multiple of 3 x heads"},
         {{embedding(12), flatten, attention(2)}, "takes a sequence of tokens"},
         {{embedding(12), linear(7), head},
          "takes 7 numbers a token, but the embedding has units 12; make them equal"},

@@ -40,7 +40,7 @@ std::int64_t Segments::inside(std::size_t from, std::size_t to) const {
 }
 
 std::vector<std::int64_t> Segments::sizes() const {
-  std::vector<std::int64_t> all;
+  std::vector<std::int64_t> all;  // one for each pair of cuts that a segment can lie between
   for (std::size_t to = 0; to < cuts_.size(); ++to) {
     for (std::size_t from = 0; from <= to; ++from) all.push_back(inside(from, to));
   }

@@ -17,8 +17,9 @@ class Segments {
   // `elements`: of each layer's output in memory, by layer; 0 where it is never written.
   Segments(const NetworkPlan& network, const std::vector<std::int64_t>& elements);
 
-  // Sizes that the inside of a segment can have, ascending. Where there are very many of them a
-  // few hundred, evenly spaced among all.
+  // Sizes that the inside of a segment can have, ascending: the limits for which cheapest_cuts()
+  // can give different answers. Where there are too many to try, a few hundred of them, evenly
+  // spaced by rank and with the largest.
   std::vector<std::int64_t> sizes() const;
 
   // The last layers of the segments, ascending, such that no inside is larger than `limit` elements

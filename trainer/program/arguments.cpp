@@ -140,11 +140,11 @@ const Option kOptions[] = {
      [](string_view text, Arguments& to) {
        return read_name("backend", text, to.bench.training.backend);
      }},
-    {kBenchmarks, "threads", "N", "threads of the CPU",
+    {kBenchmarks, "threads", "N", "number of CPU threads",
      [](string_view text, Arguments& to) {
        return read_number("threads", text, to.bench.training.threads);
      }},
-    {kBenchmarks, "batch", "N", "samples of an optimiser step (128)",
+    {kBenchmarks, "batch", "N", "samples in each optimiser step (128)",
      [](string_view text, Arguments& to) {
        return read_number("batch", text, to.bench.training.global_batch.emplace());
      }},
@@ -152,7 +152,7 @@ const Option kOptions[] = {
      [](string_view text, Arguments& to) {
        return read_number("seconds", text, to.bench.seconds);
      }},
-    {kGeneral, "help", "", "print this", set<&Arguments::help>},
+    {kGeneral, "help", "", "print this help", set<&Arguments::help>},
     {kGeneral, "version", "", "print the version", set<&Arguments::version>},
 };
 
@@ -172,13 +172,13 @@ constexpr Entry kEnvironment[] = {
     {"FETTLE_CUDA_PLANS", "\"first\": run the plans that libraries rank first, and time none"},
     {"FETTLE_CUDA_STRICT",
      "\"1\": an error where a library has no plan, instead of our own kernels"},
-    {"FETTLE_CUDA_BRANCHES", "\"0\": graphs of steps have no branches"},
-    {"FETTLE_CUDA_OWN", "\"1\": our own kernels alone"},
+    {"FETTLE_CUDA_BRANCHES", "\"0\": record the graph of a step without branches"},
+    {"FETTLE_CUDA_OWN", "\"1\": use only our own kernels"},
     {"FETTLE_REPORT",
      "\"kubernetes\": in a pod, also write status.report of the Trial, and stop when its spec says "
      "so"},
     {"RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT",
-     "of a trial with several workers: which one this is, how many there are, and where they meet "
+     "with several workers in a trial: which one this is, how many there are, and where they meet "
      "rank 0, which alone reports"},
     {"LOCAL_WORLD_SIZE",
      "set in a process that is already one of several for the GPUs of a worker; RANK and "
