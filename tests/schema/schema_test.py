@@ -21,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import urllib.parse
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -29,6 +30,7 @@ API = f"/apis/fettle.dev/v1alpha1/namespaces/{NAMESPACE}"
 RANDOM_DOCUMENTS = 40
 # Documents are put to the API server side by side: on one connection, both sides mostly wait.
 POOL = concurrent.futures.ThreadPoolExecutor(4)
+IDLE = 30  # seconds; the API server closes a connection that nobody used for 90
 
 # What api/ refuses and a schema cannot: a pattern of api/'s message, and why.
 ONLY_API = [
@@ -73,14 +75,19 @@ class Server(threading.local):
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
         self.connection = http.client.HTTPSConnection(address.hostname, address.port, context=context)
+        self.used = 0.0  # when the connection was used last
 
     def send(self, method, path, body, dry_run=True):
         """The answer's code and JSON."""
         query = "?fieldValidation=Strict" + ("&dryRun=All" if dry_run else "")
         headers = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
+        if time.monotonic() - self.used > IDLE:
+            self.connection.close()  # the next request opens it again
         self.connection.request(method, path + query, json.dumps(body), headers)
         response = self.connection.getresponse()
-        return response.status, json.loads(response.read())
+        answer = response.read()
+        self.used = time.monotonic()
+        return response.status, json.loads(answer)
 
 
 def kubectl(*arguments, check=True):
@@ -448,6 +455,7 @@ def beyond_the_schema(templated, trained):
     first = {**double, "name": "a", "when": {"parameter": "o", "in": ["sgd"]}}
     second = {**double, "name": "b", "when": {"parameter": "o", "in": ["sgd", "adam"]}}
     yield "both set momentum", with_parameters(choice, first, second)
+    yield "1 beside its text", with_parameters({"name": "t", "type": "Categorical", "values": [1, "1"]})
     whole = {"type": "Integer", "min": 8, "max": 16}
     yield "no such layer", with_parameters({**whole, "name": "n", "sets": "model.layers[7].units"})
     yield "two batches", with_parameters({**whole, "name": "n", "sets": "training.batchPerWorker"})

@@ -5,6 +5,7 @@ files of Kueue, is written in docs/decisions/0044; the numbers in the comments a
 holds its Workloads in memory, and it is strict: what Kueue's webhook would refuse is kept in
 `refused`, and each time it had to suspend a Job that somebody else had resumed, in `fought`.
 """
+import http.client
 import json
 import threading
 import time
@@ -138,8 +139,15 @@ class Kueue:
         patch.setdefault("metadata", {})["uid"] = job["metadata"]["uid"]
         path = f"/{PATHS['jobs']}/namespaces/{self.namespace}/jobs/{job['metadata']['name']}{part}"
         headers = self._headers | {"Content-Type": "application/merge-patch+json"}
-        self._connection.request("PATCH", path, json.dumps(patch), headers)
-        answer = self._connection.getresponse()
-        words = answer.read().decode()
+        try:
+            answer, words = self._send(path, json.dumps(patch), headers)
+        except (http.client.HTTPException, OSError):  # idle for 90 s, it was closed; a patch may repeat
+            self._connection.close()
+            answer, words = self._send(path, json.dumps(patch), headers)
         if answer.status not in (200, 404, 409):  # gone, or made anew, meanwhile
             self.refused.append(f"{job['metadata']['name']}: {words}")
+
+    def _send(self, path, body, headers):
+        self._connection.request("PATCH", path, body, headers)
+        answer = self._connection.getresponse()
+        return answer, answer.read().decode()
