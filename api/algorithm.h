@@ -2,7 +2,7 @@
 //
 // The names in documents, the schema, the predicates below and the fields that a document may set
 // follow from these tables. A new sampler is a value and a row here, and a line in
-// search/sampler.cpp that makes it. Pure functions; usable from any thread.
+// search/factory/make_sampler.cpp that makes it. Pure functions; usable from any thread.
 #pragma once
 
 #include <cstddef>
