@@ -69,21 +69,27 @@ class GpusCommandTest(GpuScenario):
         self.check_who_may_not_look()
         self.install_what_is_proposed()
         self.run_the_example()
-        for name, gpu, profile, share in (
-            ("whole", {"count": 8, "model": "H100"}, "whole-nvidia-h100-80gb-hbm3", 8),
-            ("half", {"memory": "40000Mi", "model": "H100"}, "mig-3g-40gb-nvidia-h100-80gb-hbm3", 0.5),
-            ("mps", {"fraction": 0.25, "model": "A100"}, "mps-nvidia-a100-sxm4-80gb", 0.25),
-            ("slow", {"fraction": 0.25, "model": "T4"}, "time-slicing-tesla-t4", 0.25),
-            ("claimed", {"count": 2, "model": "B200"}, "dra-nvidia-b200", 2),
-            ("slice", {"memory": "40Gi", "model": "B200"}, "dra-mig-1g-45gb-nvidia-b200", 0.25),
-        ):
+        self.place_others()
+
+    def place_others(self):
+        """All at once; on which profile each comes, and the GPUs of its worker."""
+        studies = {
+            "whole": ({"count": 8, "model": "H100"}, "whole-nvidia-h100-80gb-hbm3", 8),
+            "half": ({"memory": "40000Mi", "model": "H100"}, "mig-3g-40gb-nvidia-h100-80gb-hbm3", 0.5),
+            "mps": ({"fraction": 0.25, "model": "A100"}, "mps-nvidia-a100-sxm4-80gb", 0.25),
+            "slow": ({"fraction": 0.25, "model": "T4"}, "time-slicing-tesla-t4", 0.25),
+            "claimed": ({"count": 2, "model": "B200"}, "dra-nvidia-b200", 2),
+            "slice": ({"memory": "40Gi", "model": "B200"}, "dra-mig-1g-45gb-nvidia-b200", 0.25),
+        }
+        for name, (gpu, _, _) in studies.items():
             self.apply_study(name, gpu, trials=1)
+        for name, (_, profile, share) in studies.items():
             wait_for(f"the trial of {name}", lambda name=name: self.running(name))
             wait_for("its record", lambda name=name, share=share: self.shares(name) == [share])
             self.assertEqual(self.study(name)["status"]["gpu"]["profile"], profile)
         used = {row[4]: row[6] for row in self.rows() if row[0] in (f"{self.ns}-whole", f"{self.ns}-mig")}
         self.assertEqual(used, {"nvidia.com/gpu": "8", "nvidia.com/mig-1g.20gb": "0", "nvidia.com/mig-3g.40gb": "1"})
-        for name in ("whole", "half", "mps", "slow", "claimed", "slice"):
+        for name in studies:
             self.finish(name, trials=1)
 
     def rows(self):
@@ -129,7 +135,7 @@ class GpusCommandTest(GpuScenario):
             "tolerations": TOLERATIONS,
             "nodeSelector": self.labels,
         }  # fmt: skip
-        study["spec"]["budget"]["trials"] = 6
+        study["spec"]["budget"]["trials"] = 5
         cluster.apply(study)
         wait_for("four trials at once", lambda: len(self.running("fraction")) == 4)
         pods = self.running("fraction")
@@ -138,4 +144,4 @@ class GpusCommandTest(GpuScenario):
                           if env["name"] == "FETTLE_GPU_MEMORY"}, {"20096"})  # fmt: skip
         chosen = self.study("fraction")["status"]["gpu"]
         self.assertEqual((chosen["profile"], chosen["enforces"]), ("mig-1g-20gb-nvidia-h100-80gb-hbm3", "Hardware"))
-        self.finish("fraction", trials=6)
+        self.finish("fraction", trials=5)

@@ -101,7 +101,8 @@ class GpuScenario(Scenario):
 
     def let_end(self, name):
         for pod in self.running(name):
-            kubectl("annotate", "pod", pod["metadata"]["name"], "-n", self.ns, "fake.fettle.dev/forever-")
+            if "fake.fettle.dev/forever" in pod["metadata"]["annotations"]:
+                kubectl("annotate", "pod", pod["metadata"]["name"], "-n", self.ns, "fake.fettle.dev/forever-")
 
     def finish(self, name, trials=3):
         def is_done():
