@@ -27,6 +27,9 @@ constinit thread_local uint3 gridDim{};
 namespace fettle::kernels::emulator {
 namespace {
 
+
+constinit thread_local Traffic traffic{};
+
 std::string place(const SourcePlace& where) {
   return std::string(where.file_name()) + ":" + std::to_string(where.line()) + " (" +
          where.function_name() + ")";

@@ -80,6 +80,13 @@ void set_order(Order order, std::uint64_t seed = 0);
 // Waits for all threads of the block that have not ended. Returns how many predicates held.
 int barrier(bool predicate, SourcePlace where);
 // Waits for the lanes in `mask`, which call the same at the same place. Returns the value that
+// Bytes that the packs of kernels moved (kernels/cuda/packs.h), of blocks that this thread ran.
+struct Traffic {
+  std::uint64_t read = 0;
+  std::uint64_t written = 0;
+};
+extern constinit thread_local Traffic traffic;
+
 // `source` gave; of a lane that is not there all bits are set (NaN), because CUDA leaves it open.
 std::uint64_t shuffle(unsigned mask, std::uint64_t value, unsigned source, SourcePlace where);
 // The lanes in `mask` whose predicate holds.
