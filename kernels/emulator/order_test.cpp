@@ -132,8 +132,10 @@ TEST_P(EveryOrderOfThreads, GivesTheSameBits) {
   emulator::set_order(emulator::Order::kFalling);
   EXPECT_EQ(GetParam().outcome(*device.value()), expected);
   for (const std::uint64_t seed : {1, 2}) {
-    emulator::set_order(emulator::Order::kShuffled, seed);
-    EXPECT_EQ(GetParam().outcome(*device.value()), expected);
+    for (const auto order : {emulator::Order::kShuffled, emulator::Order::kInterleaved}) {
+      emulator::set_order(order, seed);
+      EXPECT_EQ(GetParam().outcome(*device.value()), expected);
+    }
   }
   emulator::set_order(emulator::Order::kRising);
 }

@@ -37,8 +37,8 @@ __global__ void add_numbers(int first, int* of_blocks, unsigned* counter, int* l
 
 // Runs the test in every order of blocks, and leaves the usual one.
 void in_every_order(const std::function<void()>& test) {
-  for (const auto order :
-       {emulator::Order::kRising, emulator::Order::kFalling, emulator::Order::kShuffled}) {
+  for (const auto order : {emulator::Order::kRising, emulator::Order::kFalling,
+                           emulator::Order::kShuffled, emulator::Order::kInterleaved}) {
     emulator::set_order(order, 3);
     test();
   }
