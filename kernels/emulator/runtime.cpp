@@ -90,7 +90,7 @@ bool is_capturing(cudaStream_t stream) {
   return stream != nullptr && stream->capture != cudaStreamCaptureStatusNone;
 }
 
-cudaError_t order(cudaStream_t stream, Work work, cudaEvent_t event = nullptr) {
+cudaError_t enqueue(cudaStream_t stream, Work work, cudaEvent_t event = nullptr) {
   if (stream == nullptr && capturing != nullptr) {
     capturing->capture = cudaStreamCaptureStatusInvalidated;
     return remember(cudaErrorStreamCaptureImplicit);
@@ -157,19 +157,19 @@ cudaError_t enqueue_launch(cudaStream_t stream, const void* kernel, Launch launc
   }
   const auto refused = static_cast<cudaError_t>(check_shape(launch, limit));
   if (refused != cudaSuccess) return remember(refused);
-  return order(stream, [launch = std::move(launch)] { run(launch); });
+  return enqueue(stream, [launch = std::move(launch)] { run(launch); });
 }
 
 }  // namespace fettle::kernels::emulator
 
 // NOLINTBEGIN(readability-identifier-naming): CUDA's names.
 namespace {
+using fettle::kernels::emulator::enqueue;
 using fettle::kernels::emulator::finish;
 using fettle::kernels::emulator::finish_all_queues;
 using fettle::kernels::emulator::is_capturing;
 using fettle::kernels::emulator::Lock;
 using fettle::kernels::emulator::machine;
-using fettle::kernels::emulator::order;
 using fettle::kernels::emulator::queue_of;
 using fettle::kernels::emulator::refuse_in_capture;
 using fettle::kernels::emulator::remember;
@@ -344,7 +344,7 @@ cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpy
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind,
                             cudaStream_t stream) {
   if (to == nullptr || from == nullptr) return remember(cudaErrorInvalidValue);
-  return order(stream, [=] {
+  return enqueue(stream, [=] {
     if (bytes != 0) std::memcpy(to, from, bytes);
   });
 }
@@ -353,7 +353,7 @@ cudaError_t cudaMemset(void* memory, int value, std::size_t bytes) {
 }
 cudaError_t cudaMemsetAsync(void* memory, int value, std::size_t bytes, cudaStream_t stream) {
   if (memory == nullptr) return remember(cudaErrorInvalidValue);
-  return order(stream, [=] {
+  return enqueue(stream, [=] {
     if (bytes != 0) std::memset(memory, value, bytes);
   });
 }
@@ -391,13 +391,13 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
   return cudaSuccess;
 }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
-  if (is_capturing(stream)) return order(stream, [] {});  // CUDA has no use for it outside
-  return order(stream, {}, event);
+  if (is_capturing(stream)) return enqueue(stream, [] {});  // CUDA has no use for it outside
+  return enqueue(stream, {}, event);
 }
 cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags) {
   if (flags == cudaEventRecordDefault) return cudaEventRecord(event, stream);
   if (!is_capturing(stream)) return remember(cudaErrorInvalidValue);
-  return order(stream, {}, event);
+  return enqueue(stream, {}, event);
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   if (const cudaError_t refused = refuse_in_capture(); refused != cudaSuccess) return refused;
@@ -464,7 +464,7 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph,
 }
 cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
   for (const auto& [work, event] : executable->work) {
-    if (const cudaError_t error = order(stream, work, event); error != cudaSuccess) return error;
+    if (const cudaError_t error = enqueue(stream, work, event); error != cudaSuccess) return error;
   }
   return cudaSuccess;
 }

@@ -9,7 +9,6 @@
 #include "kernels/batch_norm/cuda.h"
 #include "kernels/cuda/device.h"
 #include "kernels/emulator/emulator.h"
-#include "kernels/layer_norm/cuda.h"
 #include "kernels/relu/cuda.h"
 
 namespace fettle::kernels {

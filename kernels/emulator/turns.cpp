@@ -14,7 +14,9 @@ thread_local unsigned number_of_current = 0;
 Turns& Turns::of_this_thread() {
   thread_local std::unique_ptr<Turns> mine;
   // What fork() did not copy cannot be joined.
-  if (mine != nullptr && mine->process_ != getpid()) static_cast<void>(mine.release());
+  if (mine != nullptr && mine->process_ != getpid()) {
+    [[maybe_unused]] const Turns* const of_the_parent = mine.release();
+  }
   if (mine == nullptr) mine.reset(new Turns());
   return *mine;
 }
