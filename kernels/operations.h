@@ -157,8 +157,8 @@ class LinearOp : public WeightedOp {
 
 // The end of a residual block, y = relu(norm(x) + shortcut), computed in the pass that writes y,
 // before numbers are rounded to the plan's type. {}: no such end. Only for an operation without
-// fused ReLU. The caller does its backward: the gradient of `shortcut` is dy, masked by y > 0 with
-// `relu`; that gradient is also the dy of BatchNormOp::backward.
+// fused ReLU. Its gradient is that of `shortcut` and of norm(x): BatchNormOp::backward_end computes
+// it, or the caller does and calls backward with it.
 struct BlockEnd {
   ConstBuffer shortcut = nullptr;  // as large as y, which it may not overlap; it may be x
   bool relu = false;
@@ -180,6 +180,14 @@ class BatchNormOp {
   virtual void backward(std::int64_t samples, ConstBuffer x, ConstBuffer y, Buffer dy,
                         const float* scale, Buffer dx, float* scale_gradient,
                         float* shift_gradient) = 0;
+  // The same from the gradient by the output y of a BlockEnd, which may come in two parts, one from
+  // each reader of y: g = dy + other, rounded to the type, and 0 where y <= 0. Without `other`
+  // nothing is added, without `y` nothing is masked. g is written to dy, because it is the gradient
+  // of the shortcut as well. The bits are those of Backend::add, ReluOp::backward and backward, one
+  // after the other. dx may be `other`, but not dy. Only for an operation without fused ReLU.
+  virtual void backward_end(std::int64_t samples, ConstBuffer x, ConstBuffer y, Buffer dy,
+                            ConstBuffer other, const float* scale, Buffer dx, float* scale_gradient,
+                            float* shift_gradient) = 0;
 };
 
 // Each row is normalised by itself, so training and evaluation are the same.
@@ -226,6 +234,8 @@ class GeluOp {
 };
 
 // softmax(Q K' / sqrt(width)) V for each head, where a linear layer made Q, K and V of the tokens.
+// Every buffer has room for the plan's max_samples: what is beyond a call's `samples` may be read
+// and overwritten, with numbers that nothing depends on.
 class AttentionOp {
  public:
   virtual ~AttentionOp() = default;

@@ -104,7 +104,7 @@ refuse() {  # WORDS BETTER PATH...
   [ -z "$found" ] || fail "write $better (docs/glossary.md):
 $found"
 }
-plain=(api base crds docs examples explain machine search cli control operator
+plain=(api base crds docs examples explain kernels machine search cli control operator
   runtime tests trainer README.md)
 refuse '\b[Ss]o many\b' 'N, or this many' "${plain[@]}"
 refuse '\b[Dd]ear(er|est)?\b' expensive ':!scripts/house_numbers.py'

@@ -10,6 +10,10 @@
 // as many bytes to write and to read (docs/decisions/0017). FETTLE_CUDA_ATTENTION=fast takes the
 // one that sums dQ by atomics, as PyTorch does: without that workspace, and with other last bits
 // each time.
+//
+// There is one plan a pass, for the largest number of samples: cuDNN compiles each for seconds. A
+// smaller batch runs it, too. Samples do not meet in attention, and the buffers hold them all
+// (operations.h), so what it computes of those that are not there is read by nobody.
 #include <cstdlib>
 #include <optional>
 #include <string>
@@ -19,7 +23,7 @@
 #include "kernels/attention/cuda.h"
 #include "kernels/cuda/cudnn.h"
 #include "kernels/cuda/fall_back.h"
-#include "kernels/cuda/plan_cache.h"
+#include "kernels/cuda/pass_plans.h"
 #include "kernels/shapes.h"
 
 namespace fettle::kernels {
@@ -29,12 +33,6 @@ using cuda::AttentionPass;
 using cuda::Cudnn;
 using cuda::CudnnPlan;
 using cuda::Role;
-
-// Plans for one number of samples. Our own kernels do a pass that is missing here.
-struct Plans {
-  std::optional<CudnnPlan> forward;
-  std::optional<CudnnPlan> backward;
-};
 
 // Whether the backward pass may sum in any order.
 bool wants_fast() {
@@ -51,22 +49,24 @@ class CudnnAttention : public AttentionOp {
         cudnn_(cudnn),
         shape_(shape),
         plan_(plan),
-        statistics_(std::move(statistics)) {}
+        statistics_(std::move(statistics)),
+        plans_({.forward =
+                    [this](std::int64_t) { return plan_pass("forward", AttentionPass::kForward); },
+                .backward = [this](std::int64_t) { return plan_backward(); },
+                .own = [this] { return make_own(); }}) {}
 
   // Plans the largest number of samples.
   Status prepare() {
-    FETTLE_ASSIGN(std::unique_ptr<Plans> plans, make_plans(plan_.max_samples));
-    const bool complete = plans->forward && plans->backward;
-    for (const auto* pass : {&plans->forward, &plans->backward}) {
-      if (*pass) FETTLE_TRY(device_.reserve_scratch((*pass)->workspace_bytes()));
+    FETTLE_TRY(plans_.prepare(plan_.max_samples));
+    for (const CudnnPlan* pass : {forward_plan(), backward_plan()}) {
+      if (pass != nullptr) FETTLE_TRY(device_.reserve_scratch(pass->workspace_bytes()));
     }
-    plans_.put(plan_.max_samples, std::move(plans));
-    return complete ? success() : make_own();
+    return success();
   }
 
   void forward(std::int64_t samples, ConstBuffer qkv, Buffer y) override {
-    const auto& plan = plans_for(samples).forward;
-    if (!plan) return own().forward(samples, qkv, y);
+    const CudnnPlan* plan = forward_plan();
+    if (plan == nullptr) return plans_.own().forward(samples, qkv, y);
     CudnnPlan::Pointers pointers = inputs(qkv);
     pointers.insert(CudnnPlan::at(Role::kOutput, y));
     run(*plan, std::move(pointers));
@@ -74,8 +74,8 @@ class CudnnAttention : public AttentionOp {
 
   void backward(std::int64_t samples, ConstBuffer qkv, ConstBuffer y, ConstBuffer dy,
                 Buffer dqkv) override {
-    const auto& plan = plans_for(samples).backward;
-    if (!plan) return own().backward(samples, qkv, y, dy, dqkv);
+    const CudnnPlan* plan = backward_plan();
+    if (plan == nullptr) return plans_.own().backward(samples, qkv, y, dy, dqkv);
     CudnnPlan::Pointers pointers = inputs(qkv);
     pointers.insert({CudnnPlan::at(Role::kOutput, y), CudnnPlan::at(Role::kOutputGradient, dy),
                      CudnnPlan::at(Role::kQueryGradient, part(dqkv, 0)),
@@ -85,44 +85,28 @@ class CudnnAttention : public AttentionOp {
   }
 
  private:
-  // Errors: the library's, but for kNotFound where our own kernels may do the pass.
-  Result<std::unique_ptr<Plans>> make_plans(std::int64_t samples) {
-    const std::string what = describe(shape_, plan_, samples);
-    auto plans = std::make_unique<Plans>();
-    FETTLE_ASSIGN(plans->forward, cuda::plan_or_own(device_, {what, "forward", "cuDNN", "", ""},
-                                                    plan(samples, AttentionPass::kForward)));
-    const char* by = wants_fast() ? "cuDNN, not deterministic" : "cuDNN";
-    FETTLE_ASSIGN(plans->backward,
-                  cuda::plan_or_own(device_, {what, "backward", by, "", ""},
-                                    plan(samples, wants_fast() ? AttentionPass::kBackwardFast
-                                                               : AttentionPass::kBackward)));
-    return plans;
+  const CudnnPlan* forward_plan() { return plans_.forward(plan_.max_samples); }
+  const CudnnPlan* backward_plan() { return plans_.backward(plan_.max_samples); }
+
+  Result<std::optional<CudnnPlan>> plan_backward() {
+    return wants_fast()
+               ? plan_pass("backward", AttentionPass::kBackwardFast, "cuDNN, not deterministic")
+               : plan_pass("backward", AttentionPass::kBackward);
   }
 
-  Result<CudnnPlan> plan(std::int64_t samples, AttentionPass pass) {
-    return cuda::plan_attention(cudnn_, shape_, plan_.type, samples, pass);
-  }
-
-  const Plans& plans_for(std::int64_t samples) {
-    return *plans_.find(samples, [&](std::int64_t count) {
-      auto made = make_plans(count);
-      CHECK(made.ok(), made.error().message);
-      return std::move(made).value();
-    });
+  // Nothing where our own kernels may do the pass. Errors: the library's others.
+  Result<std::optional<CudnnPlan>> plan_pass(const char* name, AttentionPass pass,
+                                             const char* by = "cuDNN") {
+    cuda::Device* timed = device_.is_measuring() ? nullptr : &device_;
+    return cuda::plan_or_own(
+        device_, {describe(shape_, plan_, plan_.max_samples), name, by, "", ""},
+        cuda::plan_attention(cudnn_, shape_, plan_.type, plan_.max_samples, pass, timed));
   }
 
   // The two meet in what a forward leaves for its backward: the log-sum-exp of each query's scores,
   // [samples, heads, length] in fp32. So one pass may be the library's and the other ours.
-  Status make_own() {
-    FETTLE_ASSIGN(own_, own_attention(device_, shape_, plan_, statistics_->data()));
-    return success();
-  }
-  AttentionOp& own() {
-    if (own_ == nullptr) {
-      const Status made = make_own();
-      CHECK(made.ok(), made.error().message);
-    }
-    return *own_;
+  Result<std::unique_ptr<AttentionOp>> make_own() const {
+    return own_attention(device_, shape_, plan_, statistics_->data());
   }
 
   // The queries (0), keys (1) or values (2) of the first token.
@@ -145,8 +129,7 @@ class CudnnAttention : public AttentionOp {
   const AttentionShape shape_;
   const PlanOptions plan_;
   const std::unique_ptr<Memory> statistics_;  // of the last forward
-  std::unique_ptr<AttentionOp> own_;          // nullptr as long as nothing needs it
-  cuda::PlanCache<Plans> plans_;
+  cuda::PassPlans<CudnnPlan, CudnnPlan, AttentionOp> plans_;
 };
 
 }  // namespace

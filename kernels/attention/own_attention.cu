@@ -7,7 +7,7 @@
 //              dV = P' dY      dS = P (dY V' - D) / sqrt(width)      dQ = dS K      dK = dS' Q
 //
 // A block has one tile of queries (or, for dK and dV, of keys) of one head of one sample, eight
-// threads a row, and meets the tiles before it (after it). Nothing is added up across blocks, so
+// threads a row, and meets the tiles before it (after it). Nothing is summed across blocks, so
 // there are no atomics and the same batch gives the same bits. Products run on the fp32 units from
 // shared memory, 4 length^2 width FLOP a head forward and 10 backward, halved by causality: bound
 // by arithmetic, far below tensor cores. It is what fp32 has, and what cuDNN's is compared with.

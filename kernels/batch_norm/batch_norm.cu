@@ -65,11 +65,11 @@ struct Lines {
   Line of[kWidth];
 };
 
-// Calls visit(r, row) for up to four of the thread's rows, unrolled.
-template <int kWidth, class Visit>
+// Calls visit(r, row) for up to kRows of the thread's rows, unrolled.
+template <int kRows = kRowsAtOnce, int kWidth, class Visit>
 __device__ void for_rows(const ColumnThread<kWidth>& thread, std::int64_t first, Visit visit) {
 #pragma unroll
-  for (int r = 0; r < kRowsAtOnce; ++r) {
+  for (int r = 0; r < kRows; ++r) {
     const std::int64_t row = first + r * thread.step;
     if (row < thread.end) visit(r, row);
   }
@@ -236,29 +236,61 @@ __device__ float masked(bool relu, const Line& line, float x, T dy) {
 template <class T>
 struct Gradients {
   const T* x;
-  const T* dy;
+  T* dy;
   bool relu;
+  // Of a block's end, where they are: the other part of the gradient, and what the end gave.
+  const T* other;
+  const T* y;
 };
 
-template <class T, int kWidth>
+// Replaces dy of some rows, here and in memory, by the gradient before the end of the block.
+template <int kRows, class T, int kWidth>
+__device__ void pass_end(const ColumnThread<kWidth>& thread, std::int64_t row, int channels,
+                         const Gradients<T>& from, Pack<T, kWidth> (&dy)[kRows]) {
+  Pack<T, kWidth> other[kRows] = {};
+  Pack<T, kWidth> y[kRows] = {};
+  for_rows<kRows>(thread, row, [&](int r, std::int64_t at) {
+    const std::int64_t i = at * channels + thread.channel;
+    if (from.other != nullptr) other[r] = load_pack<kWidth>(from.other + i);
+    if (from.y != nullptr) y[r] = load_pack<kWidth>(from.y + i);
+  });
+  for_rows<kRows>(thread, row, [&](int r, std::int64_t at) {
+#pragma unroll
+    for (int v = 0; v < kWidth; ++v) {
+      T& gradient = dy[r].at[v];
+      if (from.other != nullptr) {
+        gradient = from_float<T>(to_float(gradient) + to_float(other[r].at[v]));
+      }
+      if (from.y != nullptr) {
+        gradient = from_float<T>(relu_gradient(to_float(y[r].at[v]), to_float(gradient)));
+      }
+    }
+    store_pack(dy[r], from.dy + at * channels + thread.channel);
+  });
+}
+
+// kEnd: of a block's end. It reads twice as many arrays, so of half as many rows at once.
+template <class T, int kWidth, bool kEnd>
 __global__ void measure_gradients(ColumnSums sums, Saved saved, Gradients<T> from,
                                   GradientSums* __restrict__ slices) {
   FETTLE_DYNAMIC_SHARED(GradientSums, shared);
+  constexpr int kRows = kEnd ? kRowsAtOnce / 2 : kRowsAtOnce;
   const ColumnThread<kWidth> thread(sums);
   const Lines<kWidth> lines = lines_of(saved, thread, sums.channels);
   GradientSums totals[kWidth] = {};
-  for (std::int64_t row = thread.row; row < thread.end; row += thread.step * kRowsAtOnce) {
-    Pack<T, kWidth> x[kRowsAtOnce];
-    Pack<T, kWidth> dy[kRowsAtOnce];
-    for_rows(thread, row, [&](int r, std::int64_t at) {
+  for (std::int64_t row = thread.row; row < thread.end; row += thread.step * kRows) {
+    Pack<T, kWidth> x[kRows];
+    Pack<T, kWidth> dy[kRows];
+    for_rows<kRows>(thread, row, [&](int r, std::int64_t at) {
       x[r] = load_pack<kWidth>(from.x + at * sums.channels + thread.channel);
       dy[r] = load_pack<kWidth>(from.dy + at * sums.channels + thread.channel);
     });
-    for_rows(thread, row, [&](int r, std::int64_t) {
+    if constexpr (kEnd) pass_end<kRows>(thread, row, sums.channels, from, dy);
+    for_rows<kRows>(thread, row, [&](int r, std::int64_t) {
 #pragma unroll
       for (int v = 0; v < kWidth; ++v) {
         const float value = to_float(x[r].at[v]);
-        const float gradient = masked(from.relu, lines.of[v], value, dy[r].at[v]);
+        const float gradient = masked(!kEnd && from.relu, lines.of[v], value, dy[r].at[v]);
         totals[v].gradient += gradient;
         totals[v].product += gradient * (value - lines.of[v].mean);
       }
@@ -292,9 +324,12 @@ __global__ void finish_gradients(ColumnSums sums, const GradientSums* slices, Sa
 }
 
 // dx = scale x inverse x (g - mean of g - normalised x x mean of (g x normalised x))
+// Half as many rows at once as when it measures: then two blocks fit a multiprocessor, one of which
+// loads while the other computes and stores.
 template <class T, int kWidth>
 __global__ void input_gradients(ColumnSums sums, Saved saved, Gradients<T> from,
                                 const float* __restrict__ scale, T* __restrict__ dx) {
+  constexpr int kRows = kRowsAtOnce / 2;
   const ColumnThread<kWidth> thread(sums);
   const Lines<kWidth> lines = lines_of(saved, thread, sums.channels);
   float factor[kWidth] = {};
@@ -307,14 +342,14 @@ __global__ void input_gradients(ColumnSums sums, Saved saved, Gradients<T> from,
     gradient_mean[v] = saved.gradient_mean[c];
     slope[v] = saved.product_mean[c];
   }
-  for (std::int64_t row = thread.row; row < thread.end; row += thread.step * kRowsAtOnce) {
-    Pack<T, kWidth> x[kRowsAtOnce];
-    Pack<T, kWidth> dy[kRowsAtOnce];
-    for_rows(thread, row, [&](int r, std::int64_t at) {
+  for (std::int64_t row = thread.row; row < thread.end; row += thread.step * kRows) {
+    Pack<T, kWidth> x[kRows];
+    Pack<T, kWidth> dy[kRows];
+    for_rows<kRows>(thread, row, [&](int r, std::int64_t at) {
       x[r] = load_pack<kWidth>(from.x + at * sums.channels + thread.channel);
       dy[r] = load_pack<kWidth>(from.dy + at * sums.channels + thread.channel);
     });
-    for_rows(thread, row, [&](int r, std::int64_t at) {
+    for_rows<kRows>(thread, row, [&](int r, std::int64_t at) {
 #pragma unroll
       for (int v = 0; v < kWidth; ++v) {
         const float value = to_float(x[r].at[v]);
@@ -381,15 +416,38 @@ class CudaBatchNorm : public BatchNormOp {
 
   void backward(std::int64_t samples, ConstBuffer x, ConstBuffer, Buffer dy, const float* scale,
                 Buffer dx, float* scale_gradient, float* shift_gradient) override {
+    step_back(samples, {x, dy, nullptr, nullptr, false}, scale, dx, scale_gradient, shift_gradient);
+  }
+
+  void backward_end(std::int64_t samples, ConstBuffer x, ConstBuffer y, Buffer dy,
+                    ConstBuffer other, const float* scale, Buffer dx, float* scale_gradient,
+                    float* shift_gradient) override {
+    check_end(shape_, {.relu = true});
+    step_back(samples, {x, dy, other, y, true}, scale, dx, scale_gradient, shift_gradient);
+  }
+
+ private:
+  // What a backward pass reads, of either kind.
+  struct Read {
+    ConstBuffer x;
+    Buffer dy;
+    ConstBuffer other, y;
+    bool ends;
+  };
+
+  void step_back(std::int64_t samples, const Read& read, const float* scale, Buffer dx,
+                 float* scale_gradient, float* shift_gradient) {
     const ColumnSums sums = sums_of(samples);
     const Saved saved = saved_in(*trained_);
     auto* slices = static_cast<GradientSums*>(device_.scratch(slices_bytes(sums)));
     cuda::with_packs(type_, channels(), [&](auto zero, auto width) {
       using T = decltype(zero);
       constexpr int kWidth = width();
-      const Gradients<T> from{static_cast<const T*>(x), static_cast<const T*>(dy), shape_.relu};
-      launch(shape_of(sums, kWidth, sizeof(GradientSums)), measure_gradients<T, kWidth>, sums,
-             saved, from, slices);
+      const Gradients<T> from{static_cast<const T*>(read.x), static_cast<T*>(read.dy), shape_.relu,
+                              static_cast<const T*>(read.other), static_cast<const T*>(read.y)};
+      const auto measure_all =
+          read.ends ? measure_gradients<T, kWidth, true> : measure_gradients<T, kWidth, false>;
+      launch(shape_of(sums, kWidth, sizeof(GradientSums)), measure_all, sums, saved, from, slices);
       launch(warp_a_channel(), finish_gradients, sums, slices, saved, scale_gradient,
              shift_gradient);
       if (dx == nullptr) return;
@@ -398,7 +456,6 @@ class CudaBatchNorm : public BatchNormOp {
     });
   }
 
- private:
   std::int64_t channels() const { return shape_.input.channels; }
 
   ColumnSums sums_of(std::int64_t samples) const {

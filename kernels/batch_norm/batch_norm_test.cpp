@@ -271,6 +271,83 @@ TEST_P(BatchNorm, GoesBackwardAsIfNoBlockEnded) {
   EXPECT_EQ(found.variance, expected.variance);
 }
 
+// What a backward pass through the end of a block leaves.
+struct EndGradients {
+  Floats dy, dx, dscale, dshift;
+};
+
+// `other`, `y`: nothing where the end has none. In one call, or by the operations that it is said
+// to be the same as.
+EndGradients step_back_through_the_end(Backend& tested, BatchNormOp& op, DataType type,
+                                       const Case& c, const Floats& other, const Floats& y,
+                                       bool in_one_call) {
+  const auto count = static_cast<std::int64_t>(c.x.size());
+  const Array x(type, c.x), addend(type, other), end(type, y);
+  Array dy(type, c.dy), dx(type, count), ignored(type, count);
+  EndGradients out{{}, {}, Floats(c.scale.size()), Floats(c.scale.size())};
+  Floats mean = c.mean, variance = c.variance;
+  op.forward_training(c.samples, x.data(), c.scale.data(), c.shift.data(), mean.data(),
+                      variance.data(), ignored.data(), {});
+  if (in_one_call) {
+    op.backward_end(c.samples, x.data(), y.empty() ? nullptr : end.data(), dy.data(),
+                    other.empty() ? nullptr : addend.data(), c.scale.data(), dx.data(),
+                    out.dscale.data(), out.dshift.data());
+  } else {
+    if (!other.empty()) tested.add(type, count, dy.data(), addend.data(), dy.data(), false);
+    if (!y.empty()) tested.relu(type)->backward(count, end.data(), dy.data(), dy.data());
+    op.backward(c.samples, x.data(), nullptr, dy.data(), c.scale.data(), dx.data(),
+                out.dscale.data(), out.dshift.data());
+  }
+  out.dy = dy.floats();
+  out.dx = dx.floats();
+  return out;
+}
+
+TEST_P(BatchNorm, GoesBackThroughTheEndOfABlockAsAddAndReluBeforeIt) {
+  Backend& tested = *backend(GetParam());
+  for (const std::int64_t channels : {3, 16, 100}) {
+    for (const std::int64_t samples : {1, 7, 40}) {
+      const Case c = random_case({{3, 5, channels}, 1e-5F, 0.2F, false}, samples);
+      const Floats other = random_floats(samples * c.shape.input.size(), 7);
+      const Floats y = random_floats(samples * c.shape.input.size(), 8);
+      for (const DataType type : kTypes) {
+        auto op = tested.batch_norm(c.shape, plan_for(c, type));
+        if (!op.ok() && type != DataType::kFloat32) continue;
+        for (const bool relu : {true, false}) {
+          for (const bool two : {true, false}) {
+            const auto outcome = [&](bool in_one_call) {
+              return step_back_through_the_end(tested, *op.value(), type, c, two ? other : Floats(),
+                                               relu ? y : Floats(), in_one_call);
+            };
+            const EndGradients found = outcome(true), expected = outcome(false);
+            EXPECT_EQ(found.dy, expected.dy);
+            EXPECT_EQ(found.dx, expected.dx);
+            EXPECT_EQ(found.dscale, expected.dscale);
+            EXPECT_EQ(found.dshift, expected.dshift);
+          }
+        }
+      }
+    }
+  }
+}
+
+// Where the second part of the gradient is no longer needed, its place can take dx.
+TEST_P(BatchNorm, MayWriteItsGradientOverTheOtherPart) {
+  const Case c = random_case({{2, 2, 16}, 1e-5F, 0.1F, false}, 3);
+  const auto count = static_cast<std::int64_t>(c.x.size());
+  const Floats other = random_floats(count, 7), y = random_floats(count, 8);
+  Backend& tested = *backend(GetParam());
+  auto op = must(tested.batch_norm(c.shape, {3, DataType::kFloat32}));
+  const EndGradients expected =
+      step_back_through_the_end(tested, *op, DataType::kFloat32, c, other, y, true);
+  const Array x(DataType::kFloat32, c.x), end(DataType::kFloat32, y);
+  Array dy(DataType::kFloat32, c.dy), both(DataType::kFloat32, other);
+  Floats dscale(c.scale.size()), dshift(c.scale.size());
+  op->backward_end(3, x.data(), end.data(), dy.data(), both.data(), c.scale.data(), both.data(),
+                   dscale.data(), dshift.data());
+  EXPECT_EQ(both.floats(), expected.dx);
+}
+
 void expect_nan_from(const Floats& y, std::size_t first, std::size_t step) {
   for (std::size_t i = 0; i < y.size(); ++i) {
     EXPECT_EQ(std::isnan(y[i]), i >= first && (i - first) % step == 0) << i;
@@ -308,6 +385,10 @@ TEST_P(BatchNorm, WithAReluOfItsOwnEndsNoBlock) {
   auto op = must(backend(GetParam())->batch_norm(c.shape, {2, DataType::kFloat32}));
   EXPECT_DEATH(run_to_the_end(*op, DataType::kFloat32, c, c.x, false), "ends no block");
   EXPECT_DEATH(run_to_the_end(*op, DataType::kFloat32, c, {}, true), "ends no block");
+  Array dy(DataType::kFloat32, c.dy);
+  EXPECT_DEATH(op->backward_end(2, c.x.data(), nullptr, dy.data(), nullptr, c.scale.data(), nullptr,
+                                nullptr, nullptr),
+               "ends no block");
 }
 
 INSTANTIATE_TEST_SUITE_P(, BatchNorm, ::testing::ValuesIn(backend_names()), backend_name_of);

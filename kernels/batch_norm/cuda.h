@@ -5,6 +5,10 @@
 //   inference           2 passes: read x, write y
 //   end of a block      1 more: read the shortcut; a sum of its own would be 3, a ReLU 2
 //   backward            5 passes: read x and dy for the sums; read x and dy, write dx
+//   of a block's end    8: read x, both parts of dy and y, write the masked sum; read x and that,
+//                       write dx. With a sum (3) and a ReLU (3) of their own it would be 11
+// kernels/emulator/traffic_test.cpp counts them.
+//
 // The mask of a fused ReLU is worked out again from x, which costs arithmetic but saves the two
 // passes that reading y, and the two that writing the masked dy, would take. So `dy` is left as it
 // is and `y` is not read.

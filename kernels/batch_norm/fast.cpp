@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/add/fast.h"
 #include "kernels/aligned.h"
 #include "kernels/lanes.h"
 #include "kernels/relu/fast.h"
@@ -235,6 +236,16 @@ class FastBatchNorm : public BatchNormOp {
       input_gradient({count, channels_}, input + first, gradient + first, factors(),
                      static_cast<Element*>(dx) + first);
     });
+  }
+
+  void backward_end(std::int64_t samples, ConstBuffer x, ConstBuffer y, Buffer dy,
+                    ConstBuffer other, const float* scale, Buffer dx, float* scale_gradient,
+                    float* shift_gradient) override {
+    check_end(shape_, {.relu = true});
+    const std::int64_t count = rows_of(samples) * channels_;
+    if (other != nullptr) fast_add(type_, count, dy, other, dy, /*relu=*/false);
+    if (y != nullptr) fast_relu_backward(type_, count, y, dy, dy);
+    backward(samples, x, nullptr, dy, scale, dx, scale_gradient, shift_gradient);
   }
 
  private:

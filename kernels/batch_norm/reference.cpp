@@ -84,6 +84,21 @@ class ReferenceBatchNorm : public BatchNormOp {
     dx_.write(dx, rows * channels_);
   }
 
+  void backward_end(std::int64_t samples, ConstBuffer x, ConstBuffer y, Buffer dy,
+                    ConstBuffer other, const float* scale, Buffer dx, float* scale_gradient,
+                    float* shift_gradient) override {
+    check_end(shape_, {.relu = true});
+    const std::int64_t count = rows_of(samples) * channels_;
+    if (other != nullptr) {
+      const float* addend = shortcut_.read(other, count);
+      float* sum = dy_.edit(dy, count);
+      for (std::int64_t i = 0; i < count; ++i) sum[i] += addend[i];
+      dy_.write(dy, count);
+    }
+    masked_gradient(y != nullptr, count, y_, y, dy_, dy);
+    backward(samples, x, nullptr, dy, scale, dx, scale_gradient, shift_gradient);
+  }
+
  private:
   std::int64_t rows_of(std::int64_t samples) const {
     return samples * shape_.input.height * shape_.input.width;

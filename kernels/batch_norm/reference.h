@@ -11,6 +11,7 @@
 //               ReLU gave zero:
 //               dshift += sum g,  dscale += sum g h
 //               dx = scale / sqrt(variance + epsilon) (g - (sum g + h sum g h) / n)
+//   backward_end  the same with g = dy + other, rounded, and 0 where y <= 0
 //
 // Sums run in double, in order of the rows. With n = 1 the unbiased variance does not exist; the
 // biased one (zero) is used for the running variance.

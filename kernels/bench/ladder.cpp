@@ -101,6 +101,11 @@ class Ladder {
       op->forward_training(samples, x->data(), of_channel(0), of_channel(1), of_channel(2),
                            of_channel(3), y->data(), {dy->data(), true});
     });
+    const auto other = random(count);
+    measure("backward, ending a block", {0, 8 * pass}, [&] {
+      op->backward_end(samples, x->data(), y->data(), dy->data(), other->data(), of_channel(0),
+                       dx->data(), of_channel(4), of_channel(5));
+    });
   }
 
  private:

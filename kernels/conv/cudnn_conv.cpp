@@ -17,7 +17,7 @@
 #include "kernels/conv/cuda.h"
 #include "kernels/cuda/cudnn.h"
 #include "kernels/cuda/fall_back.h"
-#include "kernels/cuda/plan_cache.h"
+#include "kernels/cuda/pass_plans.h"
 #include "kernels/linear/add_slices.h"
 #include "kernels/linear/bias_gradient.h"
 #include "kernels/shapes.h"
@@ -30,7 +30,7 @@ using cuda::Cudnn;
 using cuda::CudnnPlan;
 using cuda::Role;
 
-// Plans for one number of samples. Our own kernels do a pass that is missing here.
+// Plans for one number of samples.
 struct Forward {
   CudnnPlan plan;
   bool fused = false;  // it has bias and ReLU
@@ -40,11 +40,6 @@ struct Backward {
   CudnnPlan weights;
   DataType gradient = DataType::kFloat32;  // of the weights, as the plan writes it
 };
-struct Plans {
-  std::optional<Forward> forward;
-  std::optional<Backward> backward;
-};
-
 // Plans the passes of a layer for one number of samples.
 class Planner {
  public:
@@ -52,20 +47,19 @@ class Planner {
           std::int64_t samples)
       : device_(device), cudnn_(cudnn), shape_(shape), plan_(plan), samples_(samples) {}
 
-  // Errors: the library's, but for kNotFound where our own kernels may do the pass.
-  Result<std::unique_ptr<Plans>> make() {
-    auto plans = std::make_unique<Plans>();
-    Result<Forward> forward = plan_forward();
-    const bool fused = forward.ok() && forward->fused;
-    FETTLE_ASSIGN(plans->forward,
-                  cuda::plan_or_own(device_, by_library("forward", fused ? fusion() : ""),
-                                    std::move(forward)));
-    Result<Backward> backward = plan_backward();
+  // Nothing where our own kernels may do the pass. Errors: the library's others.
+  Result<std::optional<Forward>> forward() {
+    Result<Forward> planned = plan_forward();
+    const bool fused = planned.ok() && planned->fused;
+    return cuda::plan_or_own(device_, by_library("forward", fused ? fusion() : ""),
+                             std::move(planned));
+  }
+  Result<std::optional<Backward>> backward() {
+    Result<Backward> planned = plan_backward();
     Implementation by = by_library("backward", "");
-    const bool exact = backward.ok() && backward->gradient == DataType::kFloat32;
+    const bool exact = planned.ok() && planned->gradient == DataType::kFloat32;
     if (!exact) by.by += ", weight gradient rounded to 16 bits";
-    FETTLE_ASSIGN(plans->backward, cuda::plan_or_own(device_, by, std::move(backward)));
-    return plans;
+    return cuda::plan_or_own(device_, by, std::move(planned));
   }
 
  private:
@@ -121,30 +115,29 @@ class CudnnConv : public WeightedOp {
         cudnn_(cudnn),
         shape_(shape),
         plan_(plan),
-        bias_gradient_(device, plan.type, shape.channels, shape.bias, shape.relu) {}
+        bias_gradient_(device, plan.type, shape.channels, shape.bias, shape.relu),
+        plans_({.forward = [this](std::int64_t samples) { return planner(samples).forward(); },
+                .backward = [this](std::int64_t samples) { return planner(samples).backward(); },
+                .own = [this] { return make_own(); }}) {}
 
   // Plans the largest number of samples.
   Status prepare() {
     FETTLE_TRY(bias_gradient_.reserve(pixels_of(plan_.max_samples)));
-    FETTLE_ASSIGN(std::unique_ptr<Plans> plans,
-                  Planner(device_, cudnn_, shape_, plan_, plan_.max_samples).make());
-    FETTLE_TRY(device_.reserve_scratch(scratch_bytes(*plans)));
-    if (plans->backward) {
-      FETTLE_TRY(device_.reserve_branch_scratch(weights_scratch(*plans->backward)));
-    }
-    const bool complete = plans->forward && plans->backward;
-    plans_.put(plan_.max_samples, std::move(plans));
-    return complete ? success() : make_own();
+    FETTLE_TRY(plans_.prepare(plan_.max_samples));
+    FETTLE_TRY(device_.reserve_scratch(scratch_bytes()));
+    const Backward* backward = plans_.backward(plan_.max_samples);
+    return backward == nullptr ? success()
+                               : device_.reserve_branch_scratch(weights_scratch(*backward));
   }
 
   void set_weights(const LayerWeights& from) override {
     from_ = from;
-    if (own_ != nullptr) own_->set_weights(from);
+    if (auto* own = plans_.own_if_made()) own->set_weights(from);
   }
 
   void forward(std::int64_t samples, ConstBuffer x, Buffer y) override {
-    const auto& plans = plans_for(samples).forward;
-    if (!plans) return own().forward(samples, x, y);
+    const Forward* plans = plans_.forward(samples);
+    if (plans == nullptr) return plans_.own().forward(samples, x, y);
     CudnnPlan::Pointers pointers = {CudnnPlan::at(Role::kInput, x),
                                     CudnnPlan::at(Role::kWeights, from_.weights),
                                     CudnnPlan::at(Role::kOutput, y)};
@@ -157,8 +150,10 @@ class CudnnConv : public WeightedOp {
 
   void backward(std::int64_t samples, ConstBuffer x, ConstBuffer y, Buffer dy, Buffer dx,
                 float* weight_gradient, float* bias_gradient) override {
-    const auto& plans = plans_for(samples).backward;
-    if (!plans) return own().backward(samples, x, y, dy, dx, weight_gradient, bias_gradient);
+    const Backward* plans = plans_.backward(samples);
+    if (plans == nullptr) {
+      return plans_.own().backward(samples, x, y, dy, dx, weight_gradient, bias_gradient);
+    }
     bias_gradient_.run(pixels_of(samples), y, dy, bias_gradient);
     if (dx == nullptr) return add_weight_gradient(*plans, x, dy, weight_gradient);
     device_.run_beside([&] { add_weight_gradient(*plans, x, dy, weight_gradient); },
@@ -179,26 +174,12 @@ class CudnnConv : public WeightedOp {
     cuda::add_slice(device_, plans.gradient, weights_count(), gradient, weight_gradient);
   }
 
-  const Plans& plans_for(std::int64_t samples) {
-    return *plans_.find(samples, [&](std::int64_t count) {
-      auto made = Planner(device_, cudnn_, shape_, plan_, count).make();
-      CHECK(made.ok(), made.error().message);
-      return std::move(made).value();
-    });
-  }
+  Planner planner(std::int64_t samples) const { return {device_, cudnn_, shape_, plan_, samples}; }
 
-  // Made when a pass first needs it: its workspace is large.
-  Status make_own() {
-    FETTLE_ASSIGN(own_, own_conv(device_, shape_, plan_));
-    own_->set_weights(from_);
-    return success();
-  }
-  WeightedOp& own() {
-    if (own_ == nullptr) {
-      const Status made = make_own();
-      CHECK(made.ok(), made.error().message);
-    }
-    return *own_;
+  Result<std::unique_ptr<WeightedOp>> make_own() const {
+    FETTLE_ASSIGN(auto own, own_conv(device_, shape_, plan_));
+    own->set_weights(from_);
+    return own;
   }
 
   std::int64_t pixels_of(std::int64_t samples) const {
@@ -216,11 +197,13 @@ class CudnnConv : public WeightedOp {
   std::int64_t weights_scratch(const Backward& plans) const {
     return weights_offset(plans) + weights_count() * size_of(plans.gradient);
   }
-  std::int64_t scratch_bytes(const Plans& plans) const {
-    std::int64_t bytes = plans.forward ? plans.forward->plan.workspace_bytes() : 0;
-    if (!plans.backward) return bytes;
-    return std::max(
-        {bytes, plans.backward->input.workspace_bytes(), weights_scratch(*plans.backward)});
+  // Of the plans for the largest number of samples.
+  std::int64_t scratch_bytes() {
+    const Forward* forward = plans_.forward(plan_.max_samples);
+    const Backward* backward = plans_.backward(plan_.max_samples);
+    std::int64_t bytes = forward == nullptr ? 0 : forward->plan.workspace_bytes();
+    if (backward == nullptr) return bytes;
+    return std::max({bytes, backward->input.workspace_bytes(), weights_scratch(*backward)});
   }
 
   void run(const CudnnPlan& plan, CudnnPlan::Pointers pointers) {
@@ -232,9 +215,8 @@ class CudnnConv : public WeightedOp {
   const ConvShape shape_;
   const PlanOptions plan_;
   cuda::BiasGradient bias_gradient_;
-  std::unique_ptr<WeightedOp> own_;  // nullptr as long as nothing needs it
-  cuda::PlanCache<Plans> plans_;
   LayerWeights from_;
+  cuda::PassPlans<Forward, Backward, WeightedOp> plans_;
 };
 
 }  // namespace

@@ -52,27 +52,17 @@ __device__ T patch_element(const Geometry& g, const T* x, int pixel, int element
   return x[((std::int64_t{s} * g.height + row) * g.width + column) * g.channels + c];
 }
 
-// Forward: a row of the matrix is a pixel.
-template <class T>
+// kAlong: a row of the matrix is a pixel, as forward. Else the sum is over pixels, as in the
+// gradient by the weights.
+template <class T, bool kAlong>
 struct Patches {
   using Value = T;
-  static constexpr bool kAlongDepth = true;
+  static constexpr bool kAlongDepth = kAlong;
   Geometry geometry;
   const T* x;
   __device__ T operator()(int index, int depth) const {
-    return patch_element(geometry, x, index, depth);
-  }
-};
-
-// Gradient by the weights: the sum is over pixels.
-template <class T>
-struct PatchesAcross {
-  using Value = T;
-  static constexpr bool kAlongDepth = false;
-  Geometry geometry;
-  const T* x;
-  __device__ T operator()(int index, int depth) const {
-    return patch_element(geometry, x, depth, index);
+    return kAlong ? patch_element(geometry, x, index, depth)
+                  : patch_element(geometry, x, depth, index);
   }
 };
 
@@ -144,7 +134,7 @@ class OwnConv : public WeightedOp {
     cuda::with_type(type_, [&](auto zero) {
       using T = decltype(zero);
       cuda::multiply(device_, {pixels_of(samples), geometry_.out_channels, patch_},
-                     Patches<T>{geometry_, static_cast<const T*>(x)},
+                     Patches<T, true>{geometry_, static_cast<const T*>(x)},
                      cuda::AlongDepth<T>{static_cast<const T*>(weights_), patch_},
                      cuda::WriteResult<T>{static_cast<T*>(y), bias_, shape_.relu, shape_.channels});
     });
@@ -165,7 +155,7 @@ class OwnConv : public WeightedOp {
       using T = decltype(zero);
       cuda::add_product(device_, {geometry_.out_channels, patch_, pixels_of(samples)},
                         cuda::AcrossDepth<T>{static_cast<const T*>(dy), shape_.channels},
-                        PatchesAcross<T>{geometry_, static_cast<const T*>(x)}, weight_gradient);
+                        Patches<T, false>{geometry_, static_cast<const T*>(x)}, weight_gradient);
     });
   }
 

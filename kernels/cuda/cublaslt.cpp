@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -206,7 +207,7 @@ Status MatrixProduct::describe(const MatrixShape& shape, const MatrixOptions& op
   return success();
 }
 
-// The heuristic looks at the pointers' alignment; run() puts the right ones in.
+// The heuristic reads the pointers' alignment; run() puts the right ones in.
 Status MatrixProduct::describe_epilogue(Epilogue epilogue, const MatrixShape& shape) {
   epilogue_ = epilogue;
   if (epilogue == Epilogue::kNothing) return success();
@@ -254,23 +255,17 @@ Status MatrixProduct::choose_fastest(const std::string& key, const MatrixShape& 
   const std::int64_t c_bytes = shape.rows * shape.columns * size_of(options.result);
   const std::int64_t vector_bytes =
       std::max(shape.rows, shape.columns) * std::int64_t{sizeof(float)};
-  const auto a = device_->allocate(a_bytes), b = device_->allocate(b_bytes);
-  const auto c = device_->allocate(c_bytes), matrix = device_->allocate(c_bytes);
-  const auto vector = device_->allocate(vector_bytes);
-  // Without the memory to try them, take the heuristic's first.
-  for (const auto* operand : {&a, &b, &c, &matrix, &vector}) {
-    if (!operand->ok()) return success();
-  }
-  FETTLE_TRY(set_pointers((*vector)->data(), (*matrix)->data(), options.epilogue));
+  const std::int64_t bytes[] = {a_bytes, b_bytes, c_bytes, vector_bytes, c_bytes};
   std::vector<std::string> names;
   for (const auto& one : found) names.push_back(text_of(one.algo));
+  const auto enqueue_candidate = [&](std::size_t i, std::span<void* const> arrays) -> Status {
+    FETTLE_TRY(status_of(found[i].state, "cuBLASLt"));
+    algorithm_ = found[i].algo;
+    FETTLE_TRY(set_pointers(arrays[3], arrays[4], options.epilogue));
+    return enqueue(arrays[0], arrays[1], arrays[2]);
+  };
   FETTLE_ASSIGN(const std::size_t best,
-                device_->plans().choose(key, names, [&](std::size_t i) -> Result<double> {
-                  FETTLE_TRY(status_of(found[i].state, "cuBLASLt"));
-                  algorithm_ = found[i].algo;
-                  return microseconds_of(
-                      *device_, [&] { return enqueue((*a)->data(), (*b)->data(), (*c)->data()); });
-                }));
+                fastest_plan(*device_, key, names, bytes, enqueue_candidate));
   algorithm_ = found[best].algo;
   return success();
 }

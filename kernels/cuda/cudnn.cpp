@@ -9,6 +9,7 @@
 #include <exception>
 #include <iterator>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -177,21 +178,17 @@ class GraphBuilder {
       }
     }
     if (plans.empty()) return none_built();
-    // Without the memory to try them, take the heuristic's first.
-    std::vector<std::unique_ptr<Memory>> blocks;
-    CudnnPlan::Pointers pointers;
-    for (const auto& [uid, bytes] : operands_) {
-      auto block = device.allocate(bytes);
-      if (!block.ok()) return plans.front();
-      pointers.emplace(uid, (*block)->data());
-      blocks.push_back(std::move(block).value());
-    }
-    auto workspace = device.allocate(workspace_bytes);
-    if (!workspace.ok()) return plans.front();
-    FETTLE_ASSIGN(const std::size_t best, device.plans().choose(key, names, [&](std::size_t i) {
-      return microseconds_of(
-          device, [&] { return plans[i].enqueue(device, cudnn_, pointers, (*workspace)->data()); });
-    }));
+    std::vector<std::int64_t> bytes;
+    for (const auto& operand : operands_) bytes.push_back(operand.second);
+    bytes.push_back(workspace_bytes);
+    const auto enqueue = [&](std::size_t candidate, std::span<void* const> arrays) {
+      CudnnPlan::Pointers pointers;
+      for (std::size_t i = 0; i < operands_.size(); ++i) {
+        pointers.emplace(operands_[i].first, arrays[i]);
+      }
+      return plans[candidate].enqueue(device, cudnn_, pointers, arrays.back());
+    };
+    FETTLE_ASSIGN(const std::size_t best, fastest_plan(device, key, names, bytes, enqueue));
     return std::move(plans[best]);
   }
 
@@ -406,6 +403,8 @@ Tensor_attributes describe_tokens(Role role, const AttentionShape& shape, std::i
 struct AttentionTensors {
   static constexpr std::int64_t kPacked = 3;  // queries, keys and values in a token
   Tensor_attributes queries, keys, values, output, statistics;
+  // Of the backward pass.
+  Tensor_attributes output_gradient, query_gradient, key_gradient, value_gradient;
   AttentionTensors(const AttentionShape& shape, std::int64_t samples)
       : queries(describe_tokens(Role::kQueries, shape, samples, kPacked)),
         keys(describe_tokens(Role::kKeys, shape, samples, kPacked)),
@@ -413,7 +412,11 @@ struct AttentionTensors {
         output(describe_tokens(Role::kOutput, shape, samples, 1)),
         statistics(GraphBuilder::describe(Role::kStatistics,
                                           {samples, shape.heads, shape.length, 1},
-                                          {shape.heads * shape.length, shape.length, 1, 1})) {
+                                          {shape.heads * shape.length, shape.length, 1, 1})),
+        output_gradient(describe_tokens(Role::kOutputGradient, shape, samples, 1)),
+        query_gradient(describe_tokens(Role::kQueryGradient, shape, samples, kPacked)),
+        key_gradient(describe_tokens(Role::kKeyGradient, shape, samples, kPacked)),
+        value_gradient(describe_tokens(Role::kValueGradient, shape, samples, kPacked)) {
     statistics.set_data_type(frontend::DataType_t::FLOAT);
   }
 };
@@ -437,45 +440,53 @@ void add_attention(Graph& graph, const AttentionShape& shape, const AttentionTen
   statistics->set_data_type(frontend::DataType_t::FLOAT);
 }
 
-void add_attention_backward(Graph& graph, const AttentionShape& shape, std::int64_t samples,
+void add_attention_backward(Graph& graph, const AttentionShape& shape,
                             const AttentionTensors& tensors, bool deterministic) {
   auto attributes = causal<frontend::graph::SDPA_backward_attributes>(shape);
   attributes.set_deterministic_algorithm(deterministic);
-  const auto [dq, dk, dv] =
-      graph.sdpa_backward(graph.tensor(tensors.queries), graph.tensor(tensors.keys),
-                          graph.tensor(tensors.values), graph.tensor(tensors.output),
-                          graph.tensor(describe_tokens(Role::kOutputGradient, shape, samples, 1)),
-                          graph.tensor(tensors.statistics), attributes);
-  constexpr std::int64_t kPacked = AttentionTensors::kPacked;
-  GraphBuilder::make_output(dq, describe_tokens(Role::kQueryGradient, shape, samples, kPacked));
-  GraphBuilder::make_output(dk, describe_tokens(Role::kKeyGradient, shape, samples, kPacked));
-  GraphBuilder::make_output(dv, describe_tokens(Role::kValueGradient, shape, samples, kPacked));
+  const auto [dq, dk, dv] = graph.sdpa_backward(
+      graph.tensor(tensors.queries), graph.tensor(tensors.keys), graph.tensor(tensors.values),
+      graph.tensor(tensors.output), graph.tensor(tensors.output_gradient),
+      graph.tensor(tensors.statistics), attributes);
+  GraphBuilder::make_output(dq, tensors.query_gradient);
+  GraphBuilder::make_output(dk, tensors.key_gradient);
+  GraphBuilder::make_output(dv, tensors.value_gradient);
 }
 
 Result<CudnnPlan> plan_attention_anew(const Cudnn& cudnn, const AttentionShape& shape,
-                                      DataType type, std::int64_t samples, AttentionPass pass) {
+                                      DataType type, std::int64_t samples, AttentionPass pass,
+                                      const std::string& key, Device* timed) {
   GraphBuilder builder(cudnn, type, describe(shape, {samples, type}, samples));
   const AttentionTensors tensors(shape, samples);
+  for (const auto* tensor : {&tensors.queries, &tensors.keys, &tensors.values, &tensors.output}) {
+    builder.add_operand(*tensor, type);
+  }
+  builder.add_operand(tensors.statistics, DataType::kFloat32);
   if (pass == AttentionPass::kForward) {
     add_attention(builder.graph(), shape, tensors);
   } else {
-    add_attention_backward(builder.graph(), shape, samples, tensors,
-                           pass == AttentionPass::kBackward);
+    add_attention_backward(builder.graph(), shape, tensors, pass == AttentionPass::kBackward);
+    for (const auto* tensor : {&tensors.output_gradient, &tensors.query_gradient,
+                               &tensors.key_gradient, &tensors.value_gradient}) {
+      builder.add_operand(*tensor, type);
+    }
   }
   // The attribute says whether it is deterministic; a bar by its engines' notes could leave none.
-  // Not timed: few engines have it, and each is compiled for seconds.
-  return builder.build({}, "", nullptr);
+  return builder.build({}, key, timed);
 }
 
 }  // namespace
 
 Result<CudnnPlan> plan_attention(const Cudnn& cudnn, const AttentionShape& shape, DataType type,
-                                 std::int64_t samples, AttentionPass pass) {
-  const Cudnn::Key key =
+                                 std::int64_t samples, AttentionPass pass, Device* timed) {
+  Cudnn::Key key =
       key_of(PlanOf::kAttention, pass, type, samples, shape.length, shape.heads, shape.width);
+  const std::string text = text_of(key);
+  key.push_back(timed == nullptr ? 0 : 1);
   return cudnn.plan_once(key, [&] {
-    return guarded(describe(shape, {samples, type}, samples),
-                   [&] { return plan_attention_anew(cudnn, shape, type, samples, pass); });
+    return guarded(describe(shape, {samples, type}, samples), [&] {
+      return plan_attention_anew(cudnn, shape, type, samples, pass, text, timed);
+    });
   });
 }
 

@@ -137,8 +137,8 @@ enum class AttentionPass : std::uint8_t {
   kBackwardFast,  // the same, not deterministic
 };
 
-// Causal, with queries, keys and values side by side (backend.h). Errors as above.
+// Causal, with queries, keys and values side by side (backend.h). `timed` and errors as above.
 Result<CudnnPlan> plan_attention(const Cudnn& cudnn, const AttentionShape& shape, DataType type,
-                                 std::int64_t samples, AttentionPass pass);
+                                 std::int64_t samples, AttentionPass pass, Device* timed = nullptr);
 
 }  // namespace fettle::kernels::cuda

@@ -89,7 +89,7 @@ class Device {
   Implementations& implementations() { return implementations_; }
 
   // While true, nothing is allocated: blocks have no address, and what operations ask for is only
-  // added up. Operations that were created meanwhile cannot be run.
+  // summed. Operations that were created meanwhile cannot be run.
   void set_measuring(bool measuring);
   Workspace measured() const { return measured_; }
   bool is_measuring() const { return measuring_; }

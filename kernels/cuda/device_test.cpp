@@ -6,8 +6,10 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <span>
 #include <vector>
 
 #include "base/file.h"
@@ -184,6 +186,41 @@ TEST(PlanTimer, TellsMicrosecondsOfARun) {
   EXPECT_EQ(failed.error().message, "does not run");
 }
 
+TEST_F(DeviceWithPlans, TimesCandidatesOnArraysOfTheirOwn) {
+  const auto device = std::move(Device::open()).value();
+  const std::vector<std::string> names{"does not run", "runs"};
+  const std::vector<std::int64_t> bytes{1000, 300};
+  std::vector<std::size_t> enqueued;
+  const auto chosen = fastest_plan(*device, "key", names, bytes,
+                                   [&](std::size_t i, std::span<void* const> arrays) -> Status {
+                                     enqueued.push_back(i);
+                                     EXPECT_EQ(arrays.size(), 2U);
+                                     EXPECT_NE(arrays[0], arrays[1]);
+                                     std::fill_n(static_cast<char*>(arrays[0]), bytes[0], 'x');
+                                     std::fill_n(static_cast<char*>(arrays[1]), bytes[1], 'y');
+                                     return i == 0 ? io_error("does not run") : success();
+                                   });
+  EXPECT_EQ(*chosen, 1U);
+  EXPECT_EQ(enqueued.front(), 0U);
+  EXPECT_GT(std::count(enqueued.begin(), enqueued.end(), 1U), 3);
+  EXPECT_EQ(device->plans().known("key")->plan, "runs");
+  EXPECT_EQ(device->used(), 0);
+}
+
+TEST_F(DeviceWithPlans, TakesTheFirstWhereNoMemoryIsLeftToTimeThem) {
+  const OnMachine on({.memory = std::size_t{8} << 20});
+  const auto device = std::move(Device::open()).value();
+  const std::vector<std::string> names{"first", "second"};
+  const std::vector<std::int64_t> bytes{1000, std::int64_t{9} << 20};
+  const auto chosen =
+      fastest_plan(*device, "key", names, bytes, [](std::size_t, std::span<void* const>) -> Status {
+        ADD_FAILURE() << "nothing is run";
+        return success();
+      });
+  EXPECT_EQ(*chosen, 0U);
+  EXPECT_EQ(device->plans().known("key"), nullptr);
+}
+
 // ---- Staging -----------------------------------------------------------------------------------
 
 TEST(Staging, PinsLittleForLargeUploads) {
@@ -210,7 +247,7 @@ TEST(Device, MeasuresWithoutAllocating) {
   ASSERT_TRUE(device->allocate(1).ok());
   ASSERT_TRUE(device->reserve_scratch(100'000).ok());
   ASSERT_TRUE(device->reserve_scratch(5000).ok());
-  EXPECT_NE(device->scratch(10), nullptr) << "some look at its alignment";
+  EXPECT_NE(device->scratch(10), nullptr) << "some read its alignment";
   EXPECT_EQ(device->measured().own, 1024 + 256);
   EXPECT_EQ(device->measured().shared, 100'096);
   ASSERT_TRUE(device->reserve_branch_scratch(700).ok());

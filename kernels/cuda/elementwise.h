@@ -1,4 +1,4 @@
-// Operations that look at one element at a time: y[i] = function(inputs[i]...), in fp32.
+// Operations on one element at a time: y[i] = function(inputs[i]...), in fp32.
 //
 // Bound by bytes: on an H100 there are some 70 instructions of arithmetic in the time that it takes
 // to move 16 bytes. So a thread reads and writes packs of neighbouring elements, 16 bytes or more

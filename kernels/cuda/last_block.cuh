@@ -15,8 +15,8 @@
 // cache or a register kept from before is no matter. Parts must never be read through __ldg or a
 // pointer that says __restrict__: these read as if nobody wrote.
 //
-// The emulator runs blocks one after the other, in several orders: it shows a wrong count and a sum
-// that depends on who is last, but no fence that is missing.
+// The emulator, in its orders of blocks, shows a wrong count, a sum that depends on which block is
+// last and, interleaved, a part that is written too late, but no fence that is missing.
 #pragma once
 
 #include "kernels/cuda/reduce.h"

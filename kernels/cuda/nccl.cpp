@@ -1,10 +1,10 @@
 // The Communicator of NVIDIA GPUs: NCCL 2.28, non-blocking, so that what hangs can be given up.
 //
-// NCCL's calls return at once and may go on in the background (ncclInProgress); an order lies on
-// the stream only when ncclCommGetAsyncError no longer says so, and no event may be recorded and no
-// other call be made before. That is a matter of connections that are set up with the first calls;
-// it waits for hosts, never for the GPU. Calls stay outside CUDA graphs: a graph that holds NCCL's
-// work outlives the communicator that is aborted, and keeps it from being taken down.
+// NCCL's calls return at once and may continue in the background (ncclInProgress); work is enqueued
+// on the stream only when ncclCommGetAsyncError no longer says so, and no event may be recorded and
+// no other call be made before. That is a matter of connections that are set up with the first
+// calls; it waits for hosts, never for the GPU. Calls stay outside CUDA graphs: a graph that holds
+// NCCL's work outlives the communicator that is aborted, and keeps it from being taken down.
 // ncclCommAbort is safe when no other thread is inside NCCL, so every call takes the mutex, and
 // abort() waits for it, but not for ever: a call that never returns is what abort() is for.
 #include "kernels/cuda/nccl.h"
@@ -61,7 +61,7 @@ class Trail {
           status_of(cudaEventCreateWithFlags(&made, cudaEventDisableTiming), "an event for NCCL"));
       spare_.push_back(made);
     }
-    FETTLE_TRY(status_of(cudaEventRecord(spare_.back(), stream), "an order to NCCL"));
+    FETTLE_TRY(status_of(cudaEventRecord(spare_.back(), stream), "work for NCCL"));
     under_way_.push_back(spare_.back());
     spare_.pop_back();
     return success();

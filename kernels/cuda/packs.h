@@ -28,12 +28,18 @@ __device__ __forceinline__ void check_aligned([[maybe_unused]] const void* addre
 template <int width, class T>
 __device__ __forceinline__ Pack<T, width> load_pack(const T* from) {
   check_aligned<Pack<T, width>>(from);
+#ifndef __CUDACC__
+  emulator::traffic.read += sizeof(Pack<T, width>);
+#endif
   return *reinterpret_cast<const Pack<T, width>*>(from);
 }
 
 template <class T, int width>
 __device__ __forceinline__ void store_pack(const Pack<T, width>& pack, T* to) {
   check_aligned<Pack<T, width>>(to);
+#ifndef __CUDACC__
+  emulator::traffic.written += sizeof(Pack<T, width>);
+#endif
   *reinterpret_cast<Pack<T, width>*>(to) = pack;
 }
 

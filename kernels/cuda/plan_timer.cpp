@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <limits>
+#include <memory>
+#include <utility>
+#include <vector>
 
 #include "kernels/cuda/event.h"
 
@@ -21,6 +24,23 @@ Result<double> microseconds_of(const Device& device, const std::function<Status(
     least = std::min(least, 1e6 * end.seconds_since(start) / kRuns);
   }
   return least;
+}
+
+Result<std::size_t> fastest_plan(Device& device, const std::string& key,
+                                 std::span<const std::string> names,
+                                 std::span<const std::int64_t> bytes,
+                                 const EnqueueCandidate& enqueue) {
+  std::vector<std::unique_ptr<Memory>> blocks;
+  std::vector<void*> arrays;
+  for (const std::int64_t size : bytes) {
+    auto block = device.allocate(size);
+    if (!block.ok()) return std::size_t{0};
+    arrays.push_back((*block)->data());
+    blocks.push_back(std::move(block).value());
+  }
+  return device.plans().choose(key, names, [&](std::size_t candidate) {
+    return microseconds_of(device, [&] { return enqueue(candidate, arrays); });
+  });
 }
 
 }  // namespace fettle::kernels::cuda

@@ -47,6 +47,7 @@ set(FETTLE_CUDA_LIBRARY_SOURCES
   kernels/backends/cuda/choice.cpp
   kernels/cuda/cublaslt.cpp
   kernels/cuda/cudnn.cpp
+  kernels/cuda/driver_calls.cpp
   kernels/cuda/nvtx.cpp
   kernels/linear/cublaslt_linear.cpp
 )

@@ -11,7 +11,7 @@
 //   runs     ----a------ -b------------------------- c --d---- e
 //
 // A run that lies within a chunk (a, c, d) is added to the gradient at once. Of one that does not
-// (b), each chunk writes down its part, and a second kernel adds the parts up, in order. So a token
+// (b), each chunk writes down its part, and a second kernel sums the parts, in order. So a token
 // that is a sixth of the text keeps as many threads busy as 50,000 rare ones, and the same batch
 // gives the same bits. A vocabulary's worth of gradients is never touched, only rows that occur.
 #include <algorithm>
@@ -101,7 +101,7 @@ struct Chunks {
 };
 
 // Parts of runs that do not lie within a chunk: [chunks][2][channels], the one that begins before
-// the chunk, and the one that goes on after it.
+// the chunk, and the one that ends after it.
 __device__ float* part_of(float* parts, std::int64_t chunk, bool begins_before, int channels) {
   return parts + (chunk * 2 + (begins_before ? 0 : 1)) * channels;
 }

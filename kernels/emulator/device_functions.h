@@ -23,7 +23,7 @@
 #define __launch_bounds__(...)
 #define __align__(bytes) alignas(bytes)
 #define __constant__ static
-// Blocks run one after the other in each thread of the operating system.
+// A thread of the operating system has one block at a time (emulator.h).
 #define __shared__ static thread_local
 
 extern constinit thread_local uint3 threadIdx;
@@ -53,7 +53,7 @@ inline void __syncwarp(unsigned mask = 0xFFFFFFFF,
                        fettle::SourcePlace where = fettle::SourcePlace::current()) {
   fettle::kernels::emulator::ballot(mask, false, where);
 }
-inline void __threadfence() {}
+inline void __threadfence() { fettle::kernels::emulator::let_blocks_run(); }
 inline void __threadfence_block() {}
 
 // ---- Warp operations ---------------------------------------------------------------------------
@@ -134,12 +134,27 @@ T __shfl_xor_sync(unsigned mask, T value, int lane_mask, int width = warpSize,
 
 // ---- Atomics: the old value is returned ---------------------------------------------------------
 
+namespace fettle::kernels::emulator {
+
+// Other blocks may run before an atomic and after it, never within.
+class Atomic {
+ public:
+  Atomic() { let_blocks_run(); }
+  ~Atomic() { let_blocks_run(); }
+  Atomic(const Atomic&) = delete;
+  Atomic& operator=(const Atomic&) = delete;
+};
+
+}  // namespace fettle::kernels::emulator
+
 template <class T>
 T atomicAdd(T* address, std::type_identity_t<T> value) {
+  const fettle::kernels::emulator::Atomic atomic;
   return std::atomic_ref<T>(*address).fetch_add(value, std::memory_order_relaxed);
 }
 // Back to 0 behind `last`.
 inline unsigned atomicInc(unsigned* address, unsigned last) {
+  const fettle::kernels::emulator::Atomic atomic;
   std::atomic_ref<unsigned> at(*address);
   unsigned found = at.load(std::memory_order_relaxed);
   while (
@@ -149,23 +164,28 @@ inline unsigned atomicInc(unsigned* address, unsigned last) {
 }
 template <class T>
 T atomicExch(T* address, std::type_identity_t<T> value) {
+  const fettle::kernels::emulator::Atomic atomic;
   return std::atomic_ref<T>(*address).exchange(value, std::memory_order_relaxed);
 }
 template <class T>
 T atomicCAS(T* address, std::type_identity_t<T> expected, std::type_identity_t<T> value) {
+  const fettle::kernels::emulator::Atomic atomic;
   std::atomic_ref<T>(*address).compare_exchange_strong(expected, value, std::memory_order_relaxed);
   return expected;
 }
 template <class T>
 T atomicOr(T* address, std::type_identity_t<T> value) {
+  const fettle::kernels::emulator::Atomic atomic;
   return std::atomic_ref<T>(*address).fetch_or(value, std::memory_order_relaxed);
 }
 template <class T>
 T atomicMax(T* address, std::type_identity_t<T> value) {
+  const fettle::kernels::emulator::Atomic atomic;
   return fettle::kernels::emulator::store_better(address, value, std::greater<T>());
 }
 template <class T>
 T atomicMin(T* address, std::type_identity_t<T> value) {
+  const fettle::kernels::emulator::Atomic atomic;
   return fettle::kernels::emulator::store_better(address, value, std::less<T>());
 }
 

@@ -9,6 +9,7 @@
 #include <memory>
 #include <new>
 #include <numeric>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "base/philox.h"
 #include "kernels/emulator/cuda_runtime.h"
 #include "kernels/emulator/fiber.h"
+#include "kernels/emulator/turns.h"
 
 // NOLINTBEGIN(readability-identifier-naming): CUDA's names.
 constinit thread_local uint3 threadIdx{};
@@ -25,6 +27,9 @@ constinit thread_local uint3 gridDim{};
 // NOLINTEND(readability-identifier-naming)
 
 namespace fettle::kernels::emulator {
+
+constinit thread_local Traffic traffic{};
+
 namespace {
 
 std::string place(const SourcePlace& where) {
@@ -45,7 +50,8 @@ struct OrderSetting {
 
 [[noreturn]] void refuse_order(std::string_view text) {
   std::fprintf(stderr,
-               "FETTLE_EMULATOR_ORDER is \"%s\", expected rising, falling or shuffled:SEED\n",
+               "FETTLE_EMULATOR_ORDER is \"%s\", expected rising, falling, shuffled:SEED or "
+               "interleaved:SEED\n",
                std::string(text).c_str());
   std::exit(2);
 }
@@ -53,13 +59,15 @@ struct OrderSetting {
 OrderSetting order_from_environment() {
   const char* const value = std::getenv("FETTLE_EMULATOR_ORDER");
   const std::string_view text = value == nullptr ? "rising" : value;
-  constexpr std::string_view kShuffled = "shuffled:";
+  constexpr std::string_view kShuffled = "shuffled:", kInterleaved = "interleaved:";
   if (text == "rising") return {};
   if (text == "falling") return {Order::kFalling, 0};
-  if (!text.starts_with(kShuffled)) refuse_order(text);
-  OrderSetting setting{Order::kShuffled, 0};
+  const bool interleaved = text.starts_with(kInterleaved);
+  if (!interleaved && !text.starts_with(kShuffled)) refuse_order(text);
+  OrderSetting setting{interleaved ? Order::kInterleaved : Order::kShuffled, 0};
   const char* const end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data() + kShuffled.size(), end, setting.seed);
+  const std::size_t name = (interleaved ? kInterleaved : kShuffled).size();
+  const auto [rest, error] = std::from_chars(text.data() + name, end, setting.seed);
   if (error != std::errc() || rest != end) refuse_order(text);
   return setting;
 }
@@ -69,7 +77,7 @@ thread_local std::uint64_t shuffles = 0;
 
 void arrange(std::vector<unsigned>& items) {
   if (order_setting.order == Order::kFalling) std::reverse(items.begin(), items.end());
-  if (order_setting.order != Order::kShuffled) return;
+  if (order_setting.order == Order::kRising || order_setting.order == Order::kFalling) return;
   Random random(order_setting.seed, ++shuffles);
   for (std::size_t i = items.size(); i > 1; --i) std::swap(items[i - 1], items[random.below(i)]);
 }
@@ -84,6 +92,20 @@ std::vector<unsigned> arranged(unsigned count) {
 uint3 coordinates(unsigned index, const uint3& extent) {
   return {index % extent.x, index / extent.x % extent.y, index / extent.x / extent.y};
 }
+
+// The blocks of a grid, in the order in which they begin.
+class Blocks {
+ public:
+  explicit Blocks(const dim3& grid) : blocks_(arranged(grid.x * grid.y * grid.z)) {}
+  std::size_t count() const { return blocks_.size(); }
+  std::optional<unsigned> next() {
+    return next_ == blocks_.size() ? std::nullopt : std::optional(blocks_[next_++]);
+  }
+
+ private:
+  const std::vector<unsigned> blocks_;
+  std::size_t next_ = 0;
+};
 
 // ---- A multiprocessor --------------------------------------------------------------------------
 
@@ -101,7 +123,8 @@ struct Thread {
 // Runs one block at a time: every thread until it waits, then whoever need not wait any more.
 class Multiprocessor {
  public:
-  void run(const Launch& launch);
+  // Takes blocks until there are no more.
+  void run(const Launch& launch, Blocks& blocks);
   std::uint64_t wait(State state, const Thread& call);
   std::byte* dynamic_shared() { return shared_.data(); }
   unsigned current() const { return current_; }
@@ -131,15 +154,15 @@ class Multiprocessor {
   std::vector<std::byte> shared_;
 };
 
-void Multiprocessor::run(const Launch& launch) {
+void Multiprocessor::run(const Launch& launch, Blocks& blocks) {
   if (launch_ != nullptr) fail("a kernel launches a kernel, which is not emulated");
   launch_ = &launch;
   const auto as_uint3 = [](const dim3& d) { return uint3{d.x, d.y, d.z}; };
   blockDim = as_uint3(launch.threads);
   gridDim = as_uint3(launch.blocks);
   try {
-    for (const unsigned block : arranged(gridDim.x * gridDim.y * gridDim.z)) {
-      blockIdx = coordinates(block, gridDim);
+    while (const auto block = blocks.next()) {
+      blockIdx = coordinates(*block, gridDim);
       run_block();
     }
   } catch (const std::bad_alloc&) {
@@ -160,6 +183,7 @@ void Multiprocessor::run_block() {
       return;
     }
     if (!release_warps() && !release_barrier()) fail_stuck();
+    Turns::let_others_run();
     ready_.clear();
     for (unsigned i = 0; i < threads_.size(); ++i) {
       if (threads_[i].state == State::kReady) ready_.push_back(i);
@@ -321,9 +345,27 @@ Multiprocessor& multiprocessor() {
   return mine;
 }
 
+// Several blocks under way, each on a multiprocessor of its own.
+void run_interleaved(const Launch& launch, Blocks& blocks) {
+  constexpr std::size_t kUnderWay = 4;
+  const OrderSetting setting = order_setting;
+  const std::uint64_t stream = ++shuffles;
+  const auto count = static_cast<unsigned>(std::min(kUnderWay, blocks.count()));
+  Turns::of_this_thread().run(count, setting.seed, stream, [&](unsigned job) {
+    if (job > 0) {  // another thread, whose shuffles depend on this launch alone
+      order_setting = setting;
+      shuffles = stream << 32 | std::uint64_t{job} << 24;
+    }
+    multiprocessor().run(launch, blocks);
+  });
+}
+
 }  // namespace
 
-void set_order(Order order, std::uint64_t seed) { order_setting = {order, seed}; }
+void set_order(Order order, std::uint64_t seed) {
+  order_setting = {order, seed};
+  shuffles = 0;
+}
 
 int check_shape(const Launch& launch, std::size_t shared_limit) {
   const dim3 &blocks = launch.blocks, &threads = launch.threads;
@@ -335,7 +377,15 @@ int check_shape(const Launch& launch, std::size_t shared_limit) {
   return launch.shared_bytes > shared_limit ? cudaErrorInvalidValue : cudaSuccess;
 }
 
-void run(const Launch& launch) { multiprocessor().run(launch); }
+void run(const Launch& launch) {
+  Blocks blocks(launch.blocks);
+  if (order_setting.order == Order::kInterleaved && blocks.count() > 1) {
+    return run_interleaved(launch, blocks);
+  }
+  multiprocessor().run(launch, blocks);
+}
+
+void let_blocks_run() { Turns::let_others_run(); }
 
 int barrier(bool predicate, SourcePlace where) {
   Thread call;

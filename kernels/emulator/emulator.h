@@ -2,9 +2,13 @@
 //
 // Every thread of a block is a fiber. A thread runs until it waits (a barrier, a warp operation) or
 // ends, then the next one does, in the order that FETTLE_EMULATOR_ORDER says: `rising` (default),
-// `falling` or `shuffled:SEED`. The order is that of threads and of blocks, and a shuffled one is
-// another at every barrier, so a forgotten barrier gives different results in different orders. A
-// kernel in which no thread waits costs no switch at all. Blocks run one after the other.
+// `falling`, `shuffled:SEED` or `interleaved:SEED`. The order is that of threads and of blocks, and
+// a shuffled one is another at every barrier, so a forgotten barrier gives different results in
+// different orders. A kernel in which no thread waits costs no switch at all.
+//
+// Blocks run one after the other, except with `interleaved`: then four are under way, which take
+// turns (turns.h) at barriers, warp operations, atomics and fences, as the seed has it, and threads
+// are shuffled. That shows a block that counts on another having ended, or not having begun.
 //
 // A kernel that a GPU would hang in, or whose behaviour CUDA leaves open, ends the program with a
 // sentence: a warp operation without a lane that its mask names, a barrier that some threads wait
@@ -73,8 +77,16 @@ void use_device(int number);
 int device_in_use();
 
 // The order of threads and blocks, from FETTLE_EMULATOR_ORDER unless a test sets it.
-enum class Order : std::uint8_t { kRising, kFalling, kShuffled };
+enum class Order : std::uint8_t { kRising, kFalling, kShuffled, kInterleaved };
+// A shuffled order starts with the seed anew.
 void set_order(Order order, std::uint64_t seed = 0);
+
+// Bytes that the packs of kernels moved (kernels/cuda/packs.h), of blocks that this thread ran.
+struct Traffic {
+  std::uint64_t read = 0;
+  std::uint64_t written = 0;
+};
+extern constinit thread_local Traffic traffic;
 
 // ---- What device code is made of (device_functions.h) -------------------------------------------
 
@@ -83,6 +95,8 @@ int barrier(bool predicate, SourcePlace where);
 // Waits for the lanes in `mask`, which call the same at the same place. Returns the value that
 // `source` gave; of a lane that is not there all bits are set (NaN), because CUDA leaves it open.
 std::uint64_t shuffle(unsigned mask, std::uint64_t value, unsigned source, SourcePlace where);
+// Where blocks are interleaved: another block may run before this returns.
+void let_blocks_run();
 // The lanes in `mask` whose predicate holds.
 unsigned ballot(unsigned mask, bool predicate, SourcePlace where);
 unsigned lane();

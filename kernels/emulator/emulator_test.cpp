@@ -261,6 +261,125 @@ TEST(Emulator, AnIncrementStartsAgainBehindItsLimit) {
   EXPECT_EQ(count, 0U);
 }
 
+// ---- Blocks ------------------------------------------------------------------------------------
+
+// Adds what each block has without an atomic, though the other blocks run as well.
+__global__ void add_in_turn(int* sum) {
+  const int before = *sum;
+  __syncthreads();
+  if (threadIdx.x == 0) *sum = before + 1;
+}
+
+int added_in_turn() {
+  int sum = 0;
+  launch(nullptr, {.blocks = 8, .threads = 64}, add_in_turn, &sum);
+  return sum;
+}
+
+// Says that its number is there before it is.
+__global__ void count_too_early(int* numbers, unsigned* counter, int* sum) {
+  __shared__ unsigned place;
+  if (threadIdx.x == 0) place = atomicInc(counter, gridDim.x - 1);
+  __syncthreads();
+  if (threadIdx.x == 0) numbers[blockIdx.x] = 1;
+  if (place != gridDim.x - 1 || threadIdx.x != 0) return;
+  for (unsigned block = 0; block < gridDim.x; ++block) *sum += numbers[block];
+}
+
+int counted_too_early() {
+  std::vector<int> numbers(8);
+  unsigned counter = 0;
+  int sum = 0;
+  launch(nullptr, {.blocks = 8, .threads = 64}, count_too_early, numbers.data(), &counter, &sum);
+  return sum;
+}
+
+// Right only if blocks run one after the other, which every other order has them do.
+struct Relying {
+  const char* what;
+  int (*outcome)();
+};
+
+TEST(Emulator, InterleavedBlocksShowWhoReliesOnTheirOrder) {
+  for (const auto& [what, outcome] : {Relying{"reads, waits, writes", added_in_turn},
+                                      Relying{"counts before it writes", counted_too_early}}) {
+    SCOPED_TRACE(what);
+    for (const auto order :
+         {emulator::Order::kRising, emulator::Order::kFalling, emulator::Order::kShuffled}) {
+      const InOrder in_order(order, 1);
+      EXPECT_EQ(outcome(), 8);
+    }
+    int wrong = 0;
+    for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+      const InOrder in_order(emulator::Order::kInterleaved, seed);
+      if (outcome() != 8) ++wrong;
+    }
+    EXPECT_GE(wrong, 3) << "of 10 seeds";
+  }
+}
+
+// Blocks that are under way wait for each other: a GPU that holds them all lets them.
+__global__ void wait_for_both(int* arrived) {
+  if (threadIdx.x != 0) return;
+  atomicAdd(arrived, 1);
+  while (atomicAdd(arrived, 0) < 2) {
+  }
+}
+
+__global__ void keep_shared(int* out) {
+  __shared__ int mine[32];
+  mine[threadIdx.x] = static_cast<int>(blockIdx.x);
+  for (int i = 0; i < 4; ++i) __syncthreads();
+  out[blockIdx.x * blockDim.x + threadIdx.x] = mine[31 - threadIdx.x];
+}
+
+TEST(Emulator, InterleavedBlocksHaveSharedMemoryOfTheirOwn) {
+  const InOrder in_order(emulator::Order::kInterleaved, 1);
+  int arrived = 0;
+  launch(nullptr, {.blocks = 2, .threads = 32}, wait_for_both, &arrived);
+  EXPECT_EQ(arrived, 2);
+  std::vector<int> out(9 * 32);
+  launch(nullptr, {.blocks = 9, .threads = 32}, keep_shared, out.data());
+  for (std::size_t i = 0; i < out.size(); ++i) ASSERT_EQ(out[i], static_cast<int>(i / 32));
+}
+
+__global__ void note_turn(int* turns, int* count) {
+  for (int i = 0; i < 5; ++i) {
+    if (threadIdx.x == 0) turns[(*count)++] = static_cast<int>(blockIdx.x);
+    __syncthreads();
+  }
+}
+
+TEST(Emulator, ASeedInterleavesTheSameWayEachTime) {
+  const auto turns_of = [](std::uint64_t seed) {
+    const InOrder in_order(emulator::Order::kInterleaved, seed);
+    std::vector<int> turns(30);
+    int count = 0;
+    launch(nullptr, {.blocks = 6, .threads = 32}, note_turn, turns.data(), &count);
+    EXPECT_EQ(count, 30);
+    return turns;
+  };
+  EXPECT_EQ(turns_of(1), turns_of(1));
+  EXPECT_NE(turns_of(1), turns_of(2));
+}
+
+__global__ void wait_apart_in_many() {
+  if (threadIdx.x < 32) {  // NOLINT(bugprone-branch-clone): two barriers are what this is about
+    __syncthreads();
+  } else {
+    __syncthreads();
+  }
+}
+
+// Threads of an earlier launch are not there in the child of a fork.
+TEST(EmulatorDeathTest, FailsAsWellWhereBlocksAreInterleaved) {
+  const InOrder in_order(emulator::Order::kInterleaved, 1);
+  std::vector<int> out(9 * 32);
+  launch(nullptr, {.blocks = 9, .threads = 32}, keep_shared, out.data());
+  EXPECT_DEATH(launch(nullptr, {.blocks = 9, .threads = 64}, wait_apart_in_many),
+               "threads wait for others that wait elsewhere");
+}
+
 // ---- Shared memory -----------------------------------------------------------------------------
 
 __global__ void read_uninitialised(float* out) {

@@ -18,7 +18,7 @@
 namespace fettle::kernels::emulator {
 namespace {
 
-constexpr int kTurnMilliseconds = 5;  // between two looks at whether all is given up
+constexpr int kTurnMilliseconds = 5;  // between two checks whether all is given up
 
 sockaddr_in on_loopback(std::uint16_t port) {
   sockaddr_in address{};

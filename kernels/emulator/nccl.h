@@ -3,7 +3,7 @@
 // machine all-reduce over loopback (fabric.h). Comes first on the include path of what is built for
 // the emulator.
 //
-// As there: a call may return before its order lies on the stream (ncclInProgress), and until
+// As there: a call may return before its work is on the stream (ncclInProgress), and until
 // ncclCommGetAsyncError says that it does no other may be made; a collective whose other members
 // do not come, or are killed, never ends, and its stream with it, until the communicator is
 // aborted. Every communicator is non-blocking. Unlike there, members that make different calls end
@@ -61,7 +61,7 @@ ncclResult_t ncclBroadcast(const void* from, void* to, std::size_t count, ncclDa
 
 namespace fettle::kernels::emulator {
 
-// After how many questions a call's order lies on its stream; at first 0, or what
+// After how many questions a call's work is on its stream; at first 0, or what
 // FETTLE_EMULATOR_NCCL_POLLS says. Of the whole process.
 void set_nccl_polls(int polls);
 

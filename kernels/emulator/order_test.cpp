@@ -69,7 +69,10 @@ Floats batch_norm(cuda::Device& device) {
                                  variance.data(), y.data(), {shortcut.data(), true});
     op.value()->backward(kSamples, x.data(), nullptr, Floats(dy).data(), scale.data(), dx.data(),
                          dscale.data(), dshift.data());
-    for (const Floats& part : {y, dx, dscale, dshift, mean, variance})
+    Floats masked = dy;
+    op.value()->backward_end(kSamples, x.data(), y.data(), masked.data(), shortcut.data(),
+                             scale.data(), dx.data(), dscale.data(), dshift.data());
+    for (const Floats& part : {y, masked, dx, dscale, dshift, mean, variance})
       all.insert(all.end(), part.begin(), part.end());
   }
   return all;
@@ -129,8 +132,10 @@ TEST_P(EveryOrderOfThreads, GivesTheSameBits) {
   emulator::set_order(emulator::Order::kFalling);
   EXPECT_EQ(GetParam().outcome(*device.value()), expected);
   for (const std::uint64_t seed : {1, 2}) {
-    emulator::set_order(emulator::Order::kShuffled, seed);
-    EXPECT_EQ(GetParam().outcome(*device.value()), expected);
+    for (const auto order : {emulator::Order::kShuffled, emulator::Order::kInterleaved}) {
+      emulator::set_order(order, seed);
+      EXPECT_EQ(GetParam().outcome(*device.value()), expected);
+    }
   }
   emulator::set_order(emulator::Order::kRising);
 }

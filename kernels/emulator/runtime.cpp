@@ -107,7 +107,7 @@ cudaError_t spoil(Capture& capture, cudaError_t error) {
   return remember(error);
 }
 
-cudaError_t order(cudaStream_t stream, Work work, cudaEvent_t event = nullptr) {
+cudaError_t enqueue(cudaStream_t stream, Work work, cudaEvent_t event = nullptr) {
   if (stream == nullptr && capturing != nullptr) {
     return spoil(*capturing, cudaErrorStreamCaptureImplicit);
   }
@@ -232,20 +232,20 @@ cudaError_t enqueue_launch(cudaStream_t stream, const void* kernel, Launch launc
   }
   const auto refused = static_cast<cudaError_t>(check_shape(launch, limit));
   if (refused != cudaSuccess) return remember(refused);
-  return order(stream, [launch = std::move(launch)] { run(launch); });
+  return enqueue(stream, [launch = std::move(launch)] { run(launch); });
 }
 
 }  // namespace fettle::kernels::emulator
 
 // NOLINTBEGIN(readability-identifier-naming): CUDA's names.
 namespace {
+using fettle::kernels::emulator::enqueue;
 using fettle::kernels::emulator::finish;
 using fettle::kernels::emulator::finish_all_queues;
 using fettle::kernels::emulator::is_capturing;
 using fettle::kernels::emulator::is_joined;
 using fettle::kernels::emulator::Lock;
 using fettle::kernels::emulator::machine;
-using fettle::kernels::emulator::order;
 using fettle::kernels::emulator::order_of;
 using fettle::kernels::emulator::queue_of;
 using fettle::kernels::emulator::refuse_in_capture;
@@ -429,7 +429,7 @@ cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpy
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind,
                             cudaStream_t stream) {
   if (to == nullptr || from == nullptr) return remember(cudaErrorInvalidValue);
-  return order(stream, [=] {
+  return enqueue(stream, [=] {
     if (bytes != 0) std::memcpy(to, from, bytes);
   });
 }
@@ -438,7 +438,7 @@ cudaError_t cudaMemset(void* memory, int value, std::size_t bytes) {
 }
 cudaError_t cudaMemsetAsync(void* memory, int value, std::size_t bytes, cudaStream_t stream) {
   if (memory == nullptr) return remember(cudaErrorInvalidValue);
-  return order(stream, [=] {
+  return enqueue(stream, [=] {
     if (bytes != 0) std::memset(memory, value, bytes);
   });
 }
@@ -476,7 +476,7 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
   return cudaSuccess;
 }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
-  if (!is_capturing(stream)) return order(stream, {}, event);
+  if (!is_capturing(stream)) return enqueue(stream, {}, event);
   event->mark = nullptr;
   event->capture = stream->capture;
   event->last = stream->last;
@@ -485,7 +485,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
 cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags) {
   if (flags == cudaEventRecordDefault) return cudaEventRecord(event, stream);
   if (!is_capturing(stream)) return remember(cudaErrorInvalidValue);
-  return order(stream, {}, event);
+  return enqueue(stream, {}, event);
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   if (const cudaError_t refused = refuse_in_capture(); refused != cudaSuccess) return refused;
@@ -557,7 +557,7 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph,
 cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
   for (const std::size_t number : order_of(executable->work, streams_in_use())) {
     const Captured& one = executable->work[number];
-    if (const cudaError_t error = order(stream, one.work, one.event); error != cudaSuccess) {
+    if (const cudaError_t error = enqueue(stream, one.work, one.event); error != cudaSuccess) {
       return error;
     }
   }

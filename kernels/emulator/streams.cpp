@@ -24,7 +24,7 @@ namespace {
 
 using Lock = std::lock_guard<std::recursive_mutex>;
 
-// Between two looks at slow work that everybody waits for.
+// Between two checks of slow work that everybody waits for.
 constexpr auto kNap = std::chrono::microseconds(20);
 
 Streams streams_from_environment() {
@@ -104,7 +104,7 @@ std::shared_ptr<Mark> WorkQueue::add_mark() {
 void WorkQueue::add(Item item) {
   const Lock lock(device_.lock);
   items_.push_back(std::move(item));
-  if (when_streams_run() == Streams::kAtOnce) go_on();
+  if (when_streams_run() == Streams::kAtOnce) run_what_can();
 }
 
 bool WorkQueue::step() {
@@ -128,8 +128,8 @@ bool WorkQueue::let_others_run() {
   return ran;
 }
 
-// As far as all of them can without waiting: one may let another go on.
-void WorkQueue::go_on() {
+// As far as all of them can without waiting: one may release another.
+void WorkQueue::run_what_can() {
   do {
     while (step()) {
     }

@@ -1,13 +1,13 @@
 // When the emulator does what is enqueued on streams: at once, or late, when somebody waits for it.
 //
-// Late, a stream goes on only as far as somebody waits for, and what it waits for itself (events of
-// other streams) comes first. Then an order that forgets to wait for another stream finds what was
+// Late, a stream runs only as far as somebody waits for, and what it waits for itself (events of
+// other streams) comes first. Then work that forgets to wait for another stream finds what was
 // there before. Or, with "others first", the streams that nobody waits for run ahead, as far as
-// events let them: then an order that should have waited has overwritten what others still read.
+// events let them: then work that should have waited has overwritten what others still read.
 // A graph's branches are done in one of the orders that its dependencies allow: by turns with the
 // rest ("at once"), as late as possible, or as early ("others first").
 // Work may also take its time (what other GPUs have a part in): its stream stands still meanwhile,
-// and others go on.
+// and others run.
 //
 // Streams belong to the device of the thread that makes them. Usable from several threads at once;
 // the work of a device is done under one lock. Only runtime.cpp, nccl.cpp and tests include this
@@ -69,7 +69,7 @@ class WorkQueue {
   // Does the first of it, if it can be done now.
   bool step();
   bool let_others_run();
-  void go_on();
+  void run_what_can();
   template <class Enough>
   void run_until(Enough enough);
 

@@ -77,7 +77,7 @@ __device__ Deviations deviations(int packs, const Kept<width, T>& kept, float ce
   return {Team::sum(mine.sum), Team::sum(mine.squares)};
 }
 
-// The second look at the row corrects the mean that the first one rounded, too.
+// The second pass over the row corrects the mean that the first one rounded, too.
 template <class Team, int width, class T>
 __device__ RowStatistics measure(const NormRows& rows, int packs, const Kept<width, T>& kept) {
   const auto n = static_cast<float>(rows.channels);
@@ -233,7 +233,7 @@ __global__ void __launch_bounds__(kMaxThreads)
   }
 }
 
-// Adds up the strips: of 32 channels a block, each of its warps takes every eighth strip, and the
+// Sums the strips: of 32 channels a block, each of its warps takes every eighth strip, and the
 // warps' sums are added in order. blockIdx.y: 0 scale, 1 shift.
 constexpr int kStripWarps = 8;
 __global__ void add_strips_kernel(std::int64_t channels, std::int64_t strips, float* strip_sums,

@@ -23,7 +23,7 @@
 #include "base/check.h"
 #include "kernels/cuda/cublaslt.h"
 #include "kernels/cuda/fall_back.h"
-#include "kernels/cuda/plan_cache.h"
+#include "kernels/cuda/pass_plans.h"
 #include "kernels/gelu/cuda.h"
 #include "kernels/linear/add_slices.h"
 #include "kernels/linear/bias_gradient.h"
@@ -36,7 +36,7 @@ namespace {
 using cuda::Epilogue;
 using cuda::MatrixProduct;
 
-// Plans for one number of samples. Our own kernels do a pass that is missing here.
+// Plans for one number of samples.
 struct Forward {
   MatrixProduct plain;
   std::optional<MatrixProduct> gelu = std::nullopt;  // where that can be fused
@@ -47,11 +47,6 @@ struct Backward {
   bool sums_bias = false;                            // the product has the bias gradient, too
   std::optional<MatrixProduct> gelu = std::nullopt;  // instead of `input`
 };
-struct Plans {
-  std::optional<Forward> forward;
-  std::optional<Backward> backward;
-};
-
 Epilogue forward_epilogue(const LinearShape& shape) {
   if (shape.bias) return shape.relu ? Epilogue::kBiasRelu : Epilogue::kBias;
   return shape.relu ? Epilogue::kRelu : Epilogue::kNothing;
@@ -64,13 +59,9 @@ class Planner {
           std::int64_t samples)
       : device_(device), shape_(shape), plan_(plan), samples_(samples) {}
 
-  // Errors: the library's, but for kNotFound where our own kernels may do the pass.
-  Result<std::unique_ptr<Plans>> make() {
-    auto plans = std::make_unique<Plans>();
-    FETTLE_ASSIGN(plans->forward, plan_pass("forward", forward()));
-    FETTLE_ASSIGN(plans->backward, plan_pass("backward", backward()));
-    return plans;
-  }
+  // Nothing where our own kernels may do the pass. Errors: the library's others.
+  Result<std::optional<Forward>> forward() { return plan_pass("forward", plan_forward()); }
+  Result<std::optional<Backward>> backward() { return plan_pass("backward", plan_backward()); }
 
  private:
   // `planned`: of the pass, whose fused_ is what its kernels do besides.
@@ -80,7 +71,7 @@ class Planner {
     return cuda::plan_or_own(device_, by, std::move(planned));
   }
 
-  Result<Forward> forward() {
+  Result<Forward> plan_forward() {
     fused_ = shape_.bias ? "bias" : "";
     if (shape_.relu) also("ReLU");
     const cuda::MatrixShape product{samples_, shape_.outputs, shape_.inputs,
@@ -93,7 +84,7 @@ class Planner {
     return Forward{std::move(plain), std::move(gelu)};
   }
 
-  Result<Backward> backward() {
+  Result<Backward> plan_backward() {
     fused_.clear();
     const cuda::MatrixShape product{samples_, shape_.inputs, shape_.outputs};
     cuda::MatrixOptions options = of_activations();
@@ -170,35 +161,34 @@ class CublasLtLinear : public LinearOp {
         plan_(plan),
         bias_gradient_(device, plan.type, shape.outputs, shape.bias, shape.relu),
         gelu_after_(gelu_by_itself(device, shape.gelu_after, plan.type)),
-        gelu_before_(gelu_by_itself(device, shape.gelu_before, plan.type)) {}
+        gelu_before_(gelu_by_itself(device, shape.gelu_before, plan.type)),
+        plans_({.forward = [this](std::int64_t samples) { return planner(samples).forward(); },
+                .backward = [this](std::int64_t samples) { return planner(samples).backward(); },
+                .own = [this] { return make_own(); }}) {}
 
   // Plans the largest number of samples.
   Status prepare() {
     FETTLE_TRY(bias_gradient_.reserve(plan_.max_samples));
     FETTLE_TRY(device_.reserve_scratch(sums_offset() + sums_bytes()));
     FETTLE_TRY(device_.reserve_branch_scratch(sums_offset() + sums_bytes()));
-    FETTLE_ASSIGN(std::unique_ptr<Plans> plans,
-                  Planner(device_, shape_, plan_, plan_.max_samples).make());
-    const bool complete = plans->forward && plans->backward;
-    plans_.put(plan_.max_samples, std::move(plans));
-    return complete ? success() : make_own();
+    return plans_.prepare(plan_.max_samples);
   }
 
   void set_weights(const LayerWeights& from) override {
     from_ = from;
-    if (own_ != nullptr) own_->set_weights(from);
+    if (auto* own = plans_.own_if_made()) own->set_weights(from);
   }
 
   void forward(std::int64_t samples, ConstBuffer x, Buffer y) override {
-    auto& plans = plans_for(samples).forward;
-    if (!plans) return own().forward(samples, x, y);
+    Forward* plans = plans_.forward(samples);
+    if (plans == nullptr) return plans_.own().forward(samples, x, y);
     plans->plain.run(x, from_.weights, y, bias());
   }
 
   void forward_gelu(std::int64_t samples, ConstBuffer x, Buffer y, Buffer activated) override {
     CHECK(gelu_after_ != nullptr, "a GELU comes after this layer");
-    auto& plans = plans_for(samples).forward;
-    if (!plans) return own().forward_gelu(samples, x, y, activated);
+    Forward* plans = plans_.forward(samples);
+    if (plans == nullptr) return plans_.own().forward_gelu(samples, x, y, activated);
     if (plans->gelu) return plans->gelu->run(x, from_.weights, activated, bias(), y);
     plans->plain.run(x, from_.weights, y, bias());
     gelu_after_->forward(samples * shape_.outputs, y, activated);
@@ -206,8 +196,10 @@ class CublasLtLinear : public LinearOp {
 
   void backward(std::int64_t samples, ConstBuffer x, ConstBuffer y, Buffer dy, Buffer dx,
                 float* weight_gradient, float* bias_gradient) override {
-    auto& plans = plans_for(samples).backward;
-    if (!plans) return own().backward(samples, x, y, dy, dx, weight_gradient, bias_gradient);
+    Backward* plans = plans_.backward(samples);
+    if (plans == nullptr) {
+      return plans_.own().backward(samples, x, y, dy, dx, weight_gradient, bias_gradient);
+    }
     mask_and_sum(*plans, samples, y, dy, bias_gradient);
     if (dx == nullptr) return add_gradients(*plans, x, dy, weight_gradient, bias_gradient);
     device_.run_beside([&] { add_gradients(*plans, x, dy, weight_gradient, bias_gradient); },
@@ -217,9 +209,10 @@ class CublasLtLinear : public LinearOp {
   void backward_gelu(std::int64_t samples, ConstBuffer before, ConstBuffer x, ConstBuffer y,
                      Buffer dy, Buffer dx, float* weight_gradient, float* bias_gradient) override {
     CHECK(gelu_before_ != nullptr, "a GELU comes before this layer");
-    auto& plans = plans_for(samples).backward;
-    if (!plans) {
-      return own().backward_gelu(samples, before, x, y, dy, dx, weight_gradient, bias_gradient);
+    Backward* plans = plans_.backward(samples);
+    if (plans == nullptr) {
+      return plans_.own().backward_gelu(samples, before, x, y, dy, dx, weight_gradient,
+                                        bias_gradient);
     }
     mask_and_sum(*plans, samples, y, dy, bias_gradient);
     if (dx == nullptr) return add_gradients(*plans, x, dy, weight_gradient, bias_gradient);
@@ -248,26 +241,12 @@ class CublasLtLinear : public LinearOp {
     if (sums != nullptr) cuda::add_slices(device_, 1, shape_.outputs, sums, bias_gradient);
   }
 
-  Plans& plans_for(std::int64_t samples) {
-    return *plans_.find(samples, [&](std::int64_t count) {
-      auto made = Planner(device_, shape_, plan_, count).make();
-      CHECK(made.ok(), made.error().message);
-      return std::move(made).value();
-    });
-  }
+  Planner planner(std::int64_t samples) const { return {device_, shape_, plan_, samples}; }
 
-  // Made when a pass first needs it: its workspace is large.
-  Status make_own() {
-    FETTLE_ASSIGN(own_, own_linear(device_, shape_, plan_));
-    own_->set_weights(from_);
-    return success();
-  }
-  LinearOp& own() {
-    if (own_ == nullptr) {
-      const Status made = make_own();
-      CHECK(made.ok(), made.error().message);
-    }
-    return *own_;
+  Result<std::unique_ptr<LinearOp>> make_own() const {
+    FETTLE_ASSIGN(auto own, own_linear(device_, shape_, plan_));
+    own->set_weights(from_);
+    return own;
   }
 
   ConstBuffer bias() const { return shape_.bias ? from_.typed_bias : nullptr; }
@@ -287,9 +266,8 @@ class CublasLtLinear : public LinearOp {
   const PlanOptions plan_;
   cuda::BiasGradient bias_gradient_;
   std::unique_ptr<GeluOp> gelu_after_, gelu_before_;  // nullptr: there is none
-  std::unique_ptr<LinearOp> own_;                     // nullptr as long as nothing needs it
-  cuda::PlanCache<Plans> plans_;
   LayerWeights from_;
+  cuda::PassPlans<Forward, Backward, LinearOp> plans_;
 };
 
 }  // namespace

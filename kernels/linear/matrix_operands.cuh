@@ -15,7 +15,7 @@
 
 namespace fettle::kernels::cuda {
 
-// Rows and columns of C, and the length of the sums, cut into slices that are added up afterwards.
+// Rows and columns of C, and the length of the sums, cut into slices that are summed afterwards.
 struct ProductSize {
   int rows = 0;
   int columns = 0;

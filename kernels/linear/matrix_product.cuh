@@ -7,7 +7,7 @@
 // Where the library can it does this work (docs/decisions/0017); this is what it is compared with,
 // and what stands in where it has nothing for a shape.
 // A product with few tiles and a long sum, as a weight gradient, is cut along the depth; the slices
-// are added up in order by add_slices, so the same operands give the same bits.
+// are summed in order by add_slices, so the same operands give the same bits.
 #pragma once
 
 #include <cstdint>

@@ -6,7 +6,7 @@
 //   w -= lr |w| / |u| u             |.| over the tensor; the ratio is 1 where either norm is zero
 //
 // The function phi of the paper is the identity. Norms are sums of squares in double, in a fixed
-// order of lanes, so that every CPU backend gives the same bits. (A GPU adds up in an order of its
+// order of lanes, so that every CPU backend gives the same bits. (A GPU sums in an order of its
 // own: the ratio may differ by the last bit of a double.) Two passes over the tensor:
 // moments and norms, then the weights; u is cheaper to compute twice than to keep. Inlined into
 // functions that a backend compiles for the processors it wants.

@@ -49,7 +49,7 @@ template <class Formula>
   }
 }
 
-// In kLanes interleaved sums, added up at the end: a fixed order that vectorises.
+// In kLanes interleaved sums, merged at the end: a fixed order that vectorises.
 [[gnu::always_inline]] inline double sum_squares(std::int64_t count, const float* values) {
   constexpr std::int64_t kLanes = 16;
   double sums[kLanes] = {};

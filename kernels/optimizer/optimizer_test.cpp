@@ -25,7 +25,7 @@ const std::map<std::string, UpdateRule> kRules = {{"sgd", UpdateRule::kSgd},
                                                   {"rmsprop", UpdateRule::kRmsProp},
                                                   {"lamb", UpdateRule::kLamb}};
 
-// What a step decides, as far as an update looks at it.
+// What a step decides, as far as an update reads it.
 StepControl step(std::int64_t number, float learning_rate = 0.1F, float gradient_scale = 1) {
   StepControl control;
   control.learning_rate = learning_rate;

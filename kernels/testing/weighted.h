@@ -24,7 +24,7 @@ WeightedOutput run(WeightedOp& op, DataType type, const WeightedInput& input);
 void expect_close(const WeightedOutput& found, const WeightedOutput& expected, double tolerance,
                   const std::string& what);
 
-// Gradients of halves, added up in the same buffers, against those of the whole; the reference
+// Gradients of halves, summed in the same buffers, against those of the whole; the reference
 // gives the same bits.
 void expect_accumulates(WeightedOp& op, DataType type, const WeightedInput& input, double tolerance,
                         const std::string& what);

@@ -24,7 +24,7 @@ using Floats = std::vector<float>;
 
 // ---- The helper --------------------------------------------------------------------------------
 
-// Each block writes first + its number; the last one adds up what is there.
+// Each block writes first + its number; the last one sums what is there.
 __global__ void add_numbers(int first, int* of_blocks, unsigned* counter, int* lasts, int* sum) {
   const auto block = static_cast<int>(blockIdx.x);
   if (threadIdx.x == 33) of_blocks[block] = first + block;
@@ -37,8 +37,8 @@ __global__ void add_numbers(int first, int* of_blocks, unsigned* counter, int* l
 
 // Runs the test in every order of blocks, and leaves the usual one.
 void in_every_order(const std::function<void()>& test) {
-  for (const auto order :
-       {emulator::Order::kRising, emulator::Order::kFalling, emulator::Order::kShuffled}) {
+  for (const auto order : {emulator::Order::kRising, emulator::Order::kFalling,
+                           emulator::Order::kShuffled, emulator::Order::kInterleaved}) {
     emulator::set_order(order, 3);
     test();
   }
@@ -73,7 +73,7 @@ __global__ void sum_numbers(int count, const float* values, float* with_helper, 
   if (threadIdx.x == 0) *plain = mine;
 }
 
-TEST(LastBlock, AddsUpInTheOrderOfABlockOfAnotherSize) {
+TEST(LastBlock, SumsInTheOrderOfABlockOfAnotherSize) {
   Random random(1);
   Floats values(1000);
   for (float& value : values) value = static_cast<float>(random.normal());
@@ -99,7 +99,7 @@ Floats random_floats(std::int64_t count, std::uint64_t seed) {
   return values;
 }
 
-// Runs an operation once, by `call`, on random numbers; gives what it adds up to.
+// Runs an operation once, by `call`, on random numbers; gives its sums.
 using Call = std::function<void(const std::function<void()>&)>;
 using Outcome = std::function<std::vector<double>(Device&, std::uint64_t seed, const Call&)>;
 

@@ -109,59 +109,54 @@ class Large : public ::testing::Test {
     return std::pair{std::move(library), std::move(own)};
   }
 
-  const std::unique_ptr<Backend> backend_ = must(cuda_backend());
-};
+  // Forward and backward of a layer with weights, by the library and by ours, agree.
+  struct Layer {
+    std::int64_t samples, inputs, outputs, weights;  // numbers of all samples, and of the layer
+    float weight_scale;
+  };
+  void expect_library_agrees(const Layer& layer, WeightedOp& library, WeightedOp& own) {
+    const auto x = repeated(layer.inputs, random_block(1, 1));
+    const auto w = repeated(layer.weights, random_block(2, layer.weight_scale));
+    const auto run = [&](WeightedOp& op) {
+      Results results{array(layer.outputs), array(layer.inputs), floats(layer.weights)};
+      auto dy = repeated(layer.outputs, random_block(3, 1));
+      op.set_weights({w.data(), nullptr, nullptr});
+      op.forward(layer.samples, x.data(), results.y.data());
+      op.backward(layer.samples, x.data(), nullptr, dy.data(), results.dx.data(), results.dw.data(),
+                  nullptr);
+      return results;
+    };
+    const Results found = run(library);
+    const Results expected = run(own);
+    expect_close(found.y, expected.y, 1e-2, "y");
+    expect_close(found.dx, expected.dx, 1e-2, "dx");
+    expect_close(found.dw, expected.dw, 1e-2, "dw");
+  }
 
-// Forward and backward of a layer with weights by both, on the same arrays.
-struct Results {
-  DeviceArray<std::uint16_t> y, dx;
-  DeviceArray<float> dw;
+  const std::unique_ptr<Backend> backend_ = must(cuda_backend());
+
+ private:
+  struct Results {
+    DeviceArray<std::uint16_t> y, dx;
+    DeviceArray<float> dw;
+  };
 };
 
 TEST_F(Large, HeadOfALanguageModel) {
   const std::int64_t samples = size(32768, 40), inputs = size(768, 32), outputs = size(50304, 96);
-  const auto x = repeated(samples * inputs, random_block(1, 1));
-  const auto w = repeated(outputs * inputs, random_block(2, 0.05F));
   const auto [library, own] = both([&] {
     return backend_->linear({inputs, outputs, false}, {samples, kType});
   });
-  const auto run = [&](LinearOp& op) {
-    Results results{array(samples * outputs), array(samples * inputs), floats(outputs * inputs)};
-    auto dy = repeated(samples * outputs, random_block(3, 1));
-    op.set_weights({w.data(), nullptr, nullptr});
-    op.forward(samples, x.data(), results.y.data());
-    op.backward(samples, x.data(), nullptr, dy.data(), results.dx.data(), results.dw.data(),
-                nullptr);
-    return results;
-  };
-  const Results found = run(*library);
-  const Results expected = run(*own);
-  expect_close(found.y, expected.y, 1e-2, "y");
-  expect_close(found.dx, expected.dx, 1e-2, "dx");
-  expect_close(found.dw, expected.dw, 1e-2, "dw");
+  expect_library_agrees({samples, samples * inputs, samples * outputs, outputs * inputs, 0.05F},
+                        *library, *own);
 }
 
 TEST_F(Large, ConvolutionOfAResNet) {
   const std::int64_t samples = size(256, 3), side = size(112, 9), channels = size(64, 8);
   const ConvShape shape{{side, side, channels}, channels, 3, 1, 1, false, false};
   const std::int64_t count = samples * side * side * channels;
-  const auto x = repeated(count, random_block(1, 1));
-  const auto w = repeated(channels * 9 * channels, random_block(2, 0.1F));
   const auto [library, own] = both([&] { return backend_->conv(shape, {samples, kType}); });
-  const auto run = [&](WeightedOp& op) {
-    Results results{array(count), array(count), floats(channels * 9 * channels)};
-    auto dy = repeated(count, random_block(3, 1));
-    op.set_weights({w.data(), nullptr, nullptr});
-    op.forward(samples, x.data(), results.y.data());
-    op.backward(samples, x.data(), nullptr, dy.data(), results.dx.data(), results.dw.data(),
-                nullptr);
-    return results;
-  };
-  const Results found = run(*library);
-  const Results expected = run(*own);
-  expect_close(found.y, expected.y, 1e-2, "y");
-  expect_close(found.dx, expected.dx, 1e-2, "dx");
-  expect_close(found.dw, expected.dw, 1e-2, "dw");
+  expect_library_agrees({samples, count, count, channels * 9 * channels, 0.1F}, *library, *own);
 }
 
 TEST_F(Large, AttentionOfGpt2) {
