@@ -65,7 +65,8 @@ bool Transfer::add(Observation result) {
   return true;
 }
 
-// Euclidean on the unit cube; a choice that differs, or that only one point has, is one edge away.
+// Euclidean on the unit cube; a choice that differs is one edge away, and so is any parameter that
+// only one point has.
 double Transfer::distance(const Point& a, const Point& b) const {
   double sum = 0;
   for (std::size_t i = 0; i < a.size(); ++i) {

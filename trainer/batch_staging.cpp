@@ -123,6 +123,7 @@ StagedBatch BatchStaging::bring(std::span<const std::int64_t> samples, const Bat
   CHECK(held_ && holds(*held_->images, writer), "samples are gathered as they were to be held");
   const Layout layout(size_);
   begin_block(samples, epoch);
+  // Only what lies before the labels: epoch and indices. gather() fills in labels_ and pixels_.
   const std::byte* const there = upload_buffers_->enqueue(layout.labels);
   return {std::ssize(samples),
           std::ssize(samples) * size_.predictions,

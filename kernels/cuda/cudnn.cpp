@@ -380,6 +380,7 @@ Result<CudnnPlan> plan_conv(const Cudnn& cudnn, const ConvShape& shape, const Pl
   Cudnn::Key key = key_of(PlanOf::kConv, pass, plan.type, plan.tf32, samples, shape.input.height,
                           shape.input.width, shape.input.channels, shape.channels, shape.kernel,
                           shape.stride, shape.padding, fused && shape.bias, fused && shape.relu);
+  // Names the plan in the file of timed plans; only those in memory may be untimed as well.
   const std::string text = text_of(key);
   key.push_back(timed == nullptr ? 0 : 1);
   return cudnn.plan_once(key, [&] {
@@ -481,6 +482,7 @@ Result<CudnnPlan> plan_attention(const Cudnn& cudnn, const AttentionShape& shape
                                  std::int64_t samples, AttentionPass pass, Device* timed) {
   Cudnn::Key key =
       key_of(PlanOf::kAttention, pass, type, samples, shape.length, shape.heads, shape.width);
+  // Names the plan in the file of timed plans; only those in memory may be untimed as well.
   const std::string text = text_of(key);
   key.push_back(timed == nullptr ? 0 : 1);
   return cudnn.plan_once(key, [&] {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <iterator>
 #include <limits>
 #include <string>
 
@@ -36,33 +35,11 @@ Result<void*> Pool::take(std::int64_t bytes) {
   if (piece_bytes_ == 0) {
     FETTLE_ASSIGN(block, take_from_device(bytes));
   } else {
-    const auto best = [&] {
-      auto found = free_.end();
-      for (auto it = free_.begin(); it != free_.end(); ++it) {
-        if (it->second >= size && (found == free_.end() || it->second < found->second)) found = it;
-      }
-      return found;
-    };
-    auto from = best();
-    if (from == free_.end()) {
-      const std::int64_t piece_size = std::max(size, piece_bytes_);
-      auto piece = take_from_device(piece_size);
-      std::int64_t got = piece_size;
-      if (!piece.ok()) {
-        piece = take_from_device(size);  // not a whole piece, perhaps, but what is needed
-        got = size;
-      }
-      if (!piece.ok()) return piece.error();
-      pieces_.push_back(piece.value());
-      held_ += got;
-      add_free(static_cast<std::byte*>(piece.value()), got);
-      from = best();
+    block = free_.take(size);
+    if (block == nullptr) {
+      FETTLE_TRY(add_piece(size));
+      block = free_.take(size);
     }
-    const auto [begin, available] = *from;
-    free_.erase(from);
-    if (available > size) free_[begin + size] = available - size;
-    free_bytes_ -= size;
-    block = begin;
   }
   if (piece_bytes_ == 0) held_ += size;
   taken_[block] = size;
@@ -71,10 +48,24 @@ Result<void*> Pool::take(std::int64_t bytes) {
   return block;
 }
 
+Status Pool::add_piece(std::int64_t least) {
+  std::int64_t bytes = std::max(least, piece_bytes_);
+  auto piece = take_from_device(bytes);
+  if (!piece.ok()) {
+    bytes = least;  // not a whole piece, perhaps, but what is needed
+    piece = take_from_device(bytes);
+  }
+  if (!piece.ok()) return piece.error();
+  pieces_.push_back(piece.value());
+  held_ += bytes;
+  free_.add_piece(static_cast<std::byte*>(piece.value()), bytes);
+  return success();
+}
+
 std::int64_t Pool::available() const {
   std::size_t of_device = 0, total = 0;
   must_succeed(cudaMemGetInfo(&of_device, &total));
-  return free_bytes_ + std::min(static_cast<std::int64_t>(of_device), left_of_share());
+  return free_.bytes() + std::min(static_cast<std::int64_t>(of_device), left_of_share());
 }
 
 std::int64_t Pool::left_of_share() const {
@@ -88,7 +79,7 @@ Result<void*> Pool::take_from_device(std::int64_t bytes) {
   if (bytes > left_of_share()) {
     return invalid("out of memory: this trial's part of the GPU has no " + megabytes(bytes) +
                    " more: of its " + megabytes(*share_bytes_) + ", " +
-                   megabytes(left_of_share() + free_bytes_) +
+                   megabytes(left_of_share() + free_.bytes()) +
                    " are free; a smaller training.maxPerWorker needs less, a larger "
                    "trial.gpu.fraction or trial.gpu.memory has more");
   }
@@ -102,7 +93,7 @@ Result<void*> Pool::take_from_device(std::int64_t bytes) {
   must_succeed(cudaMemGetInfo(&free, &total));
   return invalid("the GPU has no " + megabytes(bytes) + " more: of its " +
                  megabytes(static_cast<std::int64_t>(total)) + ", " +
-                 megabytes(static_cast<std::int64_t>(free) + free_bytes_) + " are free, and " +
+                 megabytes(static_cast<std::int64_t>(free) + free_.bytes()) + " are free, and " +
                  megabytes(used_) +
                  " are in use by this process; a smaller training.maxPerWorker needs less");
 }
@@ -117,25 +108,8 @@ void Pool::give_back(void* block) {
     must_succeed(cudaFree(block));
     held_ -= size;
   } else {
-    add_free(static_cast<std::byte*>(block), size);
+    free_.give_back(static_cast<std::byte*>(block), size);
   }
-}
-
-void Pool::add_free(std::byte* begin, std::int64_t bytes) {
-  free_bytes_ += bytes;
-  auto next = free_.lower_bound(begin);
-  if (next != free_.end() && begin + bytes == next->first) {
-    bytes += next->second;
-    next = free_.erase(next);
-  }
-  if (next != free_.begin()) {
-    const auto before = std::prev(next);
-    if (before->first + before->second == begin) {
-      before->second += bytes;
-      return;
-    }
-  }
-  free_[begin] = bytes;
 }
 
 }  // namespace fettle::kernels::cuda

@@ -2,8 +2,8 @@
 // to milliseconds and waits for the device; a piece is asked for rarely, a block often.
 //
 // Blocks begin at multiples of 256 bytes and are padded to them. A block that is given back is the
-// next one's at once: safe, because all work on it is enqueued on one stream. Best fit, neighbours
-// joined. Belongs to one thread.
+// next one's at once: safe, because all work on it is enqueued on one stream, and branches of that
+// (Device::run_beside) are joined before. Belongs to one thread.
 #pragma once
 
 #include <cstddef>
@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "kernels/cuda/free_blocks.h"
 
 namespace fettle::kernels::cuda {
 
@@ -41,7 +42,8 @@ class Pool {
 
  private:
   Result<void*> take_from_device(std::int64_t bytes);
-  void add_free(std::byte* begin, std::int64_t bytes);
+  // Asks the device for a piece with at least `least` bytes.
+  Status add_piece(std::int64_t least);
 
   // Of the share, in pieces or blocks that the device has not given yet.
   std::int64_t left_of_share() const;
@@ -49,10 +51,9 @@ class Pool {
   const std::int64_t piece_bytes_;
   const std::optional<std::int64_t> share_bytes_;
   std::vector<void*> pieces_;
-  std::map<std::byte*, std::int64_t> free_;  // begin -> bytes
+  FreeBlocks free_;  // of the pieces
   std::map<void*, std::int64_t> taken_;
-  std::int64_t free_bytes_ = 0;  // in pieces
-  std::int64_t held_ = 0;        // of the device: in pieces, or in blocks without pieces
+  std::int64_t held_ = 0;  // of the device: in pieces, or in blocks without pieces
   std::int64_t used_ = 0;
   std::int64_t peak_ = 0;
 };

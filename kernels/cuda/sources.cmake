@@ -18,6 +18,7 @@ set(FETTLE_CUDA_SOURCES
   kernels/cuda/plan_timer.cpp
   kernels/cuda/readback.cpp
   kernels/cuda/stream_event.cpp
+  kernels/cuda/free_blocks.cpp
   kernels/cuda/pool.cpp
   kernels/cuda/staging.cpp
   kernels/cuda/timeline.cpp

@@ -107,6 +107,9 @@ cudaError_t spoil(Capture& capture, cudaError_t error) {
   return remember(error);
 }
 
+// Adds `work` to the stream, or, given an event, the record of that (`work` is empty then). On a
+// stream that is being captured it is only noted: each launch of the graph does it. As on a GPU, a
+// capture is spoilt when its thread uses the default stream, which would wait for it.
 cudaError_t enqueue(cudaStream_t stream, Work work, cudaEvent_t event = nullptr) {
   if (stream == nullptr && capturing != nullptr) {
     return spoil(*capturing, cudaErrorStreamCaptureImplicit);

@@ -59,7 +59,9 @@ Status use_identity(SSL_CTX* context, const std::string& certificates, const std
     return invalid("the client certificate cannot be used: " + openssl_message());
   }
   for (std::size_t i = 1; i < chain.size(); ++i) {
-    SSL_CTX_add1_chain_cert(context, chain[i].get());
+    if (SSL_CTX_add1_chain_cert(context, chain[i].get()) != 1) {
+      return invalid("the chain of the client certificate cannot be used: " + openssl_message());
+    }
   }
   const Bio bio = open_text(key);
   const Key read(PEM_read_bio_PrivateKey(bio.get(), nullptr, &no_password, nullptr),

@@ -529,6 +529,7 @@ void JobRuns::watch(std::function<void(const std::string& trial)> listener) {
 void JobRuns::job_changed(const JobPtr& before, const JobPtr& after) {
   const api::Metadata& metadata = (after != nullptr ? after : before)->metadata;
   const kube::Job& job = after != nullptr ? *after : *before;
+  // In line for nodes as long as its gang is, or may become, incomplete; no domain: no gang.
   if (const std::string domain = domain_of(job); !domain.empty()) {
     const std::lock_guard lock(mutex_);
     std::set<kube::ObjectKey>& line = gangs_[domain];
@@ -546,6 +547,7 @@ void JobRuns::job_changed(const JobPtr& before, const JobPtr& after) {
     ensured_until_.erase(ensured_until_.lower_bound(metadata.uid + "/"),
                          ensured_until_.lower_bound(metadata.uid + "0"));
     run_clocks_.erase(metadata.uid);
+    // The Job's end makes room, in a quota say: the run that was refused first is tried again.
     next = refusals_.release_one(metadata.ns);
   }
   if (next) notify(next->ns, next->trial);

@@ -15,7 +15,8 @@
 // A trial belongs to the Study whose uid is in its owner references, whatever its name. Spec is
 // written as a merge patch between two serialisations, and status by server-side apply; both
 // preserve fields that this version does not know. Nothing is created for a Study being deleted.
-// Thread-safe. Client and caches must outlive the store. Create it before the informers start.
+// Thread-safe. Client and caches must outlive the store. Create it before the informers start and
+// destroy it after they have stopped: the caches call it.
 #pragma once
 
 #include <cstdint>

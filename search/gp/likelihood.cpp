@@ -102,6 +102,7 @@ void Likelihood::add_priors(const Hyperparameters& hyperparameters, Value& out) 
   const Index lengths = hyperparameters.log_lengths.size();
   const auto from_centre = (hyperparameters.log_lengths.array() - length_centre_).eval();
   // Densities of the length and of the noise, not of their logarithms: hence the linear terms.
+  // Those of ties and bends are of the logits and logarithms. The gradient's order is pack()'s.
   out.log -= 0.5 * from_centre.square().sum() / kLengthVariance + hyperparameters.log_lengths.sum();
   out.gradient.head(lengths).array() -= from_centre / kLengthVariance + 1;
   const double noise = hyperparameters.log_noise - kNoiseCentre;

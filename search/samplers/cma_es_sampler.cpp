@@ -222,6 +222,7 @@ class CmaesSampler final : public FoldingSampler {
               [](const Member& a, const Member& b) { return a.first < b.first; });
     for (std::size_t i = 0; i < order.size(); ++i) {
       const bool ties = i > 0 && generation_.tied(order[i - 1], order[i]);
+      // Always found: add_event() adds each trial to generation_ and to members_.
       const auto member =
           std::lower_bound(members_.begin(), members_.end(), order[i],
                            [](const Member& a, std::int64_t trial) { return a.first < trial; });
@@ -231,8 +232,11 @@ class CmaesSampler final : public FoldingSampler {
     Distribution next = remembered_.front();
     if (next.numeric) next.numeric->update(positions);
     next.categorical.update(choices);
+    // Generations in a row that were all of one loss, or without a trial drawn here: after several
+    // of either the search is over.
     flat_ = generation_.tied(order.front(), order.back()) ? flat_ + 1 : 0;
     strange_ = own_ == 0 ? strange_ + 1 : 0;
+    // Most are of no remembered distribution: many run at once, so generations must be larger.
     if (2 * own_ < population_) population_ = std::min(2 * population_, kMaxPopulation);
     if (is_over(next)) next = start_anew();
     remembered_.push_front(std::move(next));

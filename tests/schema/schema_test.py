@@ -455,7 +455,8 @@ def beyond_the_schema(templated, trained):
     first = {**double, "name": "a", "when": {"parameter": "o", "in": ["sgd"]}}
     second = {**double, "name": "b", "when": {"parameter": "o", "in": ["sgd", "adam"]}}
     yield "both set momentum", with_parameters(choice, first, second)
-    yield "1 beside its text", with_parameters({"name": "t", "type": "Categorical", "values": [1, "1"]})
+    values = ("spec", "parameters", 0, "values")
+    yield "1 beside its text", changed(templated, values, ["sgd", "adam", 1, 0.5, True, "1"])
     whole = {"type": "Integer", "min": 8, "max": 16}
     yield "no such layer", with_parameters({**whole, "name": "n", "sets": "model.layers[7].units"})
     yield "two batches", with_parameters({**whole, "name": "n", "sets": "training.batchPerWorker"})

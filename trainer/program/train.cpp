@@ -113,12 +113,14 @@ Status write_trace(const Trace& trace, const std::string& path) {
 
 // ---- Workers -----------------------------------------------------------------------------------
 
-// Which worker of the trial this is, if there are several.
+// Which rank of the trial this is, if there are several or others may come. Errors: WORLD_SIZE is
+// not the number of ranks that the trial file says.
 Result<std::optional<WorkerPlace>> find_place(const ProcessTask& process) {
   const bool open = process.trial && process.trial->least_workers;
   FETTLE_ASSIGN(std::optional<WorkerPlace> place, place_of_worker(std::getenv, open));
   const std::int64_t world_size = place ? place->rendezvous.world_size : 1;
   if (const auto& trial = process.trial) {
+    // Each GPU has a process of its own, which is a rank.
     const std::int64_t ranks = trial->workers * process.gpus;
     if (ranks != world_size) {
       return invalid("the trial has " + std::to_string(ranks) +

@@ -31,6 +31,8 @@ std::vector<const Process*> front_of(pid_t guard, const std::vector<Process>& tr
   for (std::size_t i = 0; i < front.size(); ++i) {
     const Process& shell = *front[i];
     if (!passes_on(shell)) continue;
+    // What was its child when it was told was told, too, or is in `later`: any other child is of
+    // its trap, which may be saving.
     const bool runs_trap = shell.on_term == Process::OnTerm::kCatches && told.count(shell.id) > 0;
     for (const Process& process : tree) {
       if (process.parent != shell.id.first || process.in_background) continue;
