@@ -24,7 +24,7 @@ import time
 
 CANNOT_RUN = 77
 TAIL = 80  # lines of a failed part's log that are shown
-COMPLAINT = re.compile(r"\bFAILED\b|\*\*\*|: Failure$|\berror:|Error:")  # a line that names what failed
+COMPLAINT = re.compile(r"\bFAILED\b|\*\*\*|: Failure$|\berror:|Error:|^schema: \D")  # a line that names what failed
 COMPLAINTS = 6  # of each failed part, said again below the table
 HEARTBEAT = 60  # seconds between two lines that say what is running
 
