@@ -43,16 +43,8 @@ struct Problem {
 };
 
 ImageSet data_of(const Problem& problem) {
-  if (!problem.text) return SyntheticImages(64).set();
-  constexpr std::int64_t kVocabulary = 11;
-  constexpr std::int64_t kLength = 8;
-  Random random(3);
-  std::vector<std::uint8_t> tokens;  // 16 bits each
-  for (std::int64_t i = 0; i < 64 * kLength + 1; ++i) {
-    tokens.push_back(static_cast<std::uint8_t>(random.below(kVocabulary)));
-    tokens.push_back(0);
-  }
-  return ImageSet::of_text(Bytes::copy_of(tokens), kLength, kVocabulary);
+  return problem.text ? synthetic_text(/*samples=*/64, /*length=*/8, /*vocabulary=*/11)
+                      : SyntheticImages(64).set();
 }
 
 void take(const Learner::Step& step, Outcome& outcome) {

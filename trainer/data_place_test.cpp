@@ -56,16 +56,8 @@ Problem augmented_images() {
 }
 
 Problem text() {
-  constexpr std::int64_t kVocabulary = 11;
-  constexpr std::int64_t kLength = 8;
-  Random random(3);
-  std::vector<std::uint8_t> tokens;  // 16 bits each
-  for (std::int64_t i = 0; i < 80'000 * kLength + 1; ++i) {
-    tokens.push_back(static_cast<std::uint8_t>(random.below(kVocabulary)));
-    tokens.push_back(0);
-  }
   Problem problem =
-      problem_of("text", ImageSet::of_text(Bytes::copy_of(tokens), kLength, kVocabulary));
+      problem_of("text", synthetic_text(/*samples=*/80'000, /*length=*/8, /*vocabulary=*/11));
   problem.task.config.data.format = "tokens";
   problem.task.config.model.gpt = {.layers = 1, .heads = 2, .width = 8};
   return problem;

@@ -55,13 +55,14 @@ std::optional<Error> check_beyond_document(const api::Study& study, Runs runs) {
     return Error{sampler.error()}.in("spec.algorithm");
   }
   if (runs == Runs::kOnCluster) return std::nullopt;  // the API server checks the rest
-  const Refusals refusals = refusals_of(study);
-  if (!refusals.local || (runs == Runs::kAnywhere && !refusals.cluster)) return std::nullopt;
-  if (runs == Runs::kLocally || refusals.local == refusals.cluster) {
-    return invalid(*refusals.local);
-  }
-  return invalid("cannot run on this machine: " + *refusals.local +
-                 "; nor on a cluster: " + *refusals.cluster);
+  const Status here = local::check_study(study);
+  if (here.ok()) return std::nullopt;
+  if (runs == Runs::kLocally) return here.error();
+  const Status there = check_for_cluster(study);
+  if (there.ok()) return std::nullopt;
+  if (here.error().message == there.error().message) return here.error();
+  return invalid("cannot run on this machine: " + here.error().message +
+                 "; nor on a cluster: " + there.error().message);
 }
 
 }  // namespace

@@ -69,6 +69,16 @@ class JobGangsTest : public testing::Test {
   void place_pods(int index, int count) {
     for (int rank = 0; rank < count; ++rank) place_pod(index, rank, "Running", "node");
   }
+  // Starts a gang whose four workers all get a node; the trial as it is recorded to run.
+  api::Trial start_whole(int index) {
+    start(index);
+    (void)observe(index);
+    place_pods(index, 4);
+    (void)observe(index);
+    api::Trial running = trial(index);
+    running.status.runs.emplace_back().running_ms = clock_.now_ms();
+    return running;
+  }
 
   FakeCluster cluster_;
   HandClock clock_{control::SystemClock().now_ms()};
@@ -175,12 +185,7 @@ TEST_F(JobGangsTest, WorkersThatAreTakenAwayBeforeItBeganAreNotWaitedFor) {
 }
 
 TEST_F(JobGangsTest, ARunningOneIsResizedAndDoesNotGrowIntoWorkersThatStillLeave) {
-  start(0);
-  (void)observe(0);
-  place_pods(0, 4);
-  (void)observe(0);
-  api::Trial running = trial(0);
-  running.status.runs.emplace_back().running_ms = clock_.now_ms();
+  const api::Trial running = start_whole(0);
   ASSERT_TRUE(runs_->resize(running, 0, 2).ok());
   EXPECT_EQ(kube::integer_at(job(0), {"spec", "completions"}), 2);
   ASSERT_TRUE(runs_->resize(running, 0, 4).ok());
@@ -191,12 +196,7 @@ TEST_F(JobGangsTest, ARunningOneIsResizedAndDoesNotGrowIntoWorkersThatStillLeave
 }
 
 TEST_F(JobGangsTest, OneThatIsAtItsLastStepDoesNotGrow) {
-  start(0);
-  (void)observe(0);
-  place_pods(0, 4);
-  (void)observe(0);
-  api::Trial running = trial(0);
-  running.status.runs.emplace_back().running_ms = clock_.now_ms();
+  const api::Trial running = start_whole(0);
   ASSERT_TRUE(runs_->resize(running, 0, 2).ok());
   for (const int rank : {2, 3}) place_pod(0, rank, "Failed", "node");
   place_pod(0, 1, "Succeeded", "node");

@@ -1,9 +1,10 @@
-// Small learnable images for tests: each class has its own bright quadrant, under noise. And the
-// IDX files that hold them. For tests only.
+// Small learnable images for tests: each class has its own bright quadrant, under noise. The IDX
+// files that hold them, and random text. For tests only.
 #pragma once
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -57,6 +58,18 @@ struct SyntheticImages {
     return ImageSet({kSide, kSide, 1}, Bytes::copy_of(pixels), Bytes::copy_of(labels));
   }
 };
+
+// Random tokens, 16 bits each, below `vocabulary` and below 250.
+inline ImageSet synthetic_text(std::int64_t samples, std::int64_t length, std::int64_t vocabulary) {
+  const auto below = static_cast<std::uint64_t>(std::min<std::int64_t>(vocabulary, 250));
+  Random random(3);
+  std::vector<std::uint8_t> tokens;
+  for (std::int64_t i = 0; i < samples * length + 1; ++i) {
+    tokens.push_back(static_cast<std::uint8_t>(random.below(below)));
+    tokens.push_back(0);
+  }
+  return ImageSet::of_text(Bytes::copy_of(tokens), length, vocabulary);
+}
 
 inline void append_big_endian(std::string& to, std::int64_t value) {
   for (int shift = 24; shift >= 0; shift -= 8) to += static_cast<char>((value >> shift) & 255);
