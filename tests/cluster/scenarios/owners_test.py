@@ -1,4 +1,6 @@
 """Ownership of trials: a Study that is recreated at once, and Trials without an owner."""
+import json
+
 import cluster
 from cluster import Refused, get, items, kubectl, wait_for
 from scenario import Scenario
@@ -10,15 +12,23 @@ class OwnersTest(Scenario):
                 "metadata": {"name": name, "namespace": self.ns, "labels": {"fettle.dev/study": "s"}},
                 "spec": {"study": "s", "parameters": {"x": 0.5}} | spec}  # fmt: skip
 
+    def set_finalizers(self, trial, finalizers):
+        kubectl("patch", "trial", trial, "-n", self.ns, "--type=merge", "-p",
+                json.dumps({"metadata": {"finalizers": finalizers}}))  # fmt: skip
+
     def test_study_made_again_at_once_starts_afresh(self):
         self.apply(budget={"trials": 50, "parallelism": 25})
         cluster.wait_for_condition("s", self.ns, "Succeeded")
         first = self.study()["metadata"]["uid"]
+        # Held so that the new Study finds it, however fast the others are deleted.
+        self.set_finalizers("s-0", ["test.fettle.dev/hold"])
         kubectl("delete", "study", "s", "-n", self.ns)
         self.apply(budget={"trials": 6, "parallelism": 3})
         said = wait_for("it to say that it waits", lambda: [
             e for e in cluster.events(self.ns, "s") if e["reason"] == "EarlierTrials"])  # fmt: skip
         self.assertRegex(said[0]["note"], r"\d+ trials? of an earlier Study of this name (is|are) still being deleted")
+        wait_for("only the held one to be left", lambda: [t["metadata"]["name"] for t in self.trials()] == ["s-0"])
+        self.set_finalizers("s-0", [])
         self.assert_succeeded(trials=6)
         study = self.study()
         self.assertNotEqual(study["metadata"]["uid"], first)
