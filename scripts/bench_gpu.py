@@ -258,11 +258,12 @@ def read_options():
     options.samples, options.trial_seconds = 60000, 30
     options.curve_samples, options.curve_epochs = 4920, 30
     if options.rehearse:
-        options.backend, options.device, options.precision = "reference", "cpu", "fp32"
+        options.backend, options.device, options.precision = "onednn", "cpu", "fp32"
         options.ways, options.rounds, options.seconds = ("eager",), (("eager", 60),), 0.1
-        options.workloads, options.curves = (("mlp", 32, 2.0),), (("mlp", "fp32"),)
+        options.workloads = (("resnet9", 2, 1.2), ("chargpt", 2, 1.3), ("mlp", 32, 2.0))  # the others take minutes
+        options.curves = (("mlp", "fp32"), ("resnet9", "fp32"))
         options.samples, options.trial_seconds = 600, 15
-        options.curve_samples, options.curve_epochs = 600, 4
+        options.curve_samples, options.curve_epochs = 240, 4
     options.workloads = [workload for workload in options.workloads if options.only in (None, workload[0])]
     return options
 

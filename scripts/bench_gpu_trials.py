@@ -115,7 +115,7 @@ def curves(options, model, precision, left):
     config = write_config(folder, model, options.curve_samples, options.curve_epochs, precision, options.backend, 0.01)
     row = {"model": model, "precision": precision, "epochs": options.curve_epochs, "errors": []}
     start, checkpoints = [options.trainer, str(config)], folder / "checkpoints"
-    shutil.rmtree(checkpoints, ignore_errors=True)          # an earlier build's would be gone on with
+    shutil.rmtree(checkpoints, ignore_errors=True)          # or it would resume from an earlier build's
     _, wrong = lines_of([*start, "--until-epoch", "0", "--checkpoints", str(checkpoints)], left(limit))
     weights = sorted(checkpoints.glob("*.checkpoint"))
     ours, also_wrong = lines_of(start, left(limit))

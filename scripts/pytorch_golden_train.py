@@ -5,7 +5,8 @@
 
 Each case has the model and training in Fettle's own words, bytes as images, initial weights in
 Fettle's layouts (see pytorch_golden.py), the loss of every optimiser step and, at the end, loss and
-correct answers in evaluation. PyTorch computes in double, so the tests' tolerance is ours alone.
+correct answers in evaluation. PyTorch computes in double, so the tests' tolerance is ours alone;
+but where the precision is bf16, it computes as torch.autocast does on fp32 weights.
 """
 
 import json
@@ -217,6 +218,15 @@ def scheduler_of(optimizer, training, steps_per_epoch):
 
 def train(network, inputs, labels, training):
     """What a training says: the loss of each step, and at the end that of all, and right answers."""
+    is_16_bit = training.get("precision") == "bf16"
+    if is_16_bit:
+        network = network.float()
+
+    def logits_of(samples):
+        with torch.autocast("cpu", torch.bfloat16, enabled=is_16_bit):
+            logits = network(samples)
+        return logits.float() if is_16_bit else logits         # as autocast does for a loss
+
     optimizer = optimizer_of(network, training)
     samples = len(inputs)
     batches = [slice(i, min(i + BATCH, samples)) for i in range(0, samples, BATCH)]
@@ -225,7 +235,7 @@ def train(network, inputs, labels, training):
     for _ in range(EPOCHS):
         for batch in batches:
             optimizer.zero_grad()
-            loss = F.cross_entropy(network(inputs[batch]).flatten(0, -2), labels[batch].flatten(),
+            loss = F.cross_entropy(logits_of(inputs[batch]).flatten(0, -2), labels[batch].flatten(),
                                    label_smoothing=training.get("labelSmoothing", 0))
             loss.backward()
             if "clipNorm" in training:
@@ -235,7 +245,7 @@ def train(network, inputs, labels, training):
             losses.append(loss.item())
     network.eval()
     with torch.no_grad():
-        logits = network(inputs)
+        logits = logits_of(inputs)
         evaluation = F.cross_entropy(logits.flatten(0, -2), labels.flatten()).item()
         correct = int((logits.argmax(-1) == labels).sum())
     return {"losses": numbers(losses), "evaluation": float(f"{evaluation:.9g}"), "correct": correct}
@@ -245,6 +255,7 @@ def text_case(name, layers, training):
     generator = torch.Generator().manual_seed(len(name))
     tokens = torch.randint(0, VOCABULARY, (PIECES * CONTEXT + 1,), generator=generator)
     inputs, labels = tokens[:-1].view(PIECES, CONTEXT), tokens[1:].view(PIECES, CONTEXT)
+    torch.manual_seed(len(name))                               # biases are PyTorch's own
     network = Gpt(layers, generator)
     initial = network.initial()
     result = train(network, inputs, labels, training)
@@ -316,6 +327,9 @@ def main():
                                       "schedule": {"name": "cosine", "finalFraction": 0.1}}),
         text_case("gpt with its own output matrix, sgd", untied,
                   {"optimizer": "sgd", "learningRate": 0.1, "momentum": 0.9}),
+        text_case("gpt as by torch.autocast, adamw", gpt,
+                  {"optimizer": "adamw", "learningRate": 0.01, "weightDecay": 0.1, "clipNorm": 1.0,
+                   "precision": "bf16", "residualInFp32": True}),
         case("cnn, lamb", cnn, {"optimizer": "lamb", "learningRate": 0.02, "weightDecay": 0.05}),
     ]
     OUT.mkdir(parents=True, exist_ok=True)

@@ -85,9 +85,12 @@ api::NormalizeConfig normalize_of(const Json& golden) {
   return {number(golden, "mean"), number(golden, "std")};
 }
 
-// Of a loss. A GPU's libraries sum in an order of their own, step after step.
-double tolerance_of(api::BackendKind backend) {
-  return backend == api::BackendKind::kCuda ? 1e-4 : 1e-5;
+// Of a loss. In 16 bits both round the same tensors, yet sum in different orders before they do;
+// whether the residual stream is rounded makes no larger difference in networks this small (see
+// wide_residuals_test.cpp). A GPU's libraries sum in an order of their own, step after step.
+double tolerance_of(const api::TrainingConfig& training) {
+  if (training.precision == api::Precision::kBf16) return 1e-3;
+  return training.backend == api::BackendKind::kCuda ? 1e-4 : 1e-5;
 }
 
 void expect_same_curve(const Json& golden, api::BackendKind backend) {
@@ -97,7 +100,7 @@ void expect_same_curve(const Json& golden, api::BackendKind backend) {
 
   SingleProcess single;
   const bool tokens = images.pixel_type() == PixelType::kToken;
-  const auto plan = plan_network(config.model, {images.shape(), images.classes(), tokens, ""});
+  const auto plan = plan_network(config, {images.shape(), images.classes(), tokens, ""});
   ASSERT_TRUE(plan.ok()) << plan.error().message;
   auto made = Learner::create(config.training, *plan, batch_size, 0, single);
   if (!made.ok()) GTEST_SKIP() << made.error().message;
@@ -112,6 +115,7 @@ void expect_same_curve(const Json& golden, api::BackendKind backend) {
   const ScheduleLength length{(images.size() + batch_size - 1) / batch_size,
                               *config.training.epochs};
   const auto losses = numbers<double>(golden, "losses");
+  const double tolerance = tolerance_of(config.training);
   for (std::size_t step = 0; step < losses.size(); ++step) {
     const auto begin = static_cast<std::int64_t>(step) % length.steps_per_epoch * batch_size;
     const auto size = std::min(batch_size, images.size() - begin);
@@ -121,12 +125,13 @@ void expect_same_curve(const Json& golden, api::BackendKind backend) {
         config.training.learning_rate *
         schedule_factor(config.training.schedule, length, static_cast<std::int64_t>(step));
     const double loss = end_step(learner, rate).score.mean_loss();
-    EXPECT_NEAR(loss, losses[step], tolerance_of(backend) * losses[step]) << "step " << step;
+    EXPECT_NEAR(loss, losses[step], tolerance * losses[step]) << "step " << step;
   }
   const Score score = *learner.evaluate(images, order, writer);
-  EXPECT_NEAR(score.mean_loss(), number(golden, "evaluation"),
-              tolerance_of(backend) * score.mean_loss());
-  EXPECT_EQ(score.correct, number(golden, "correct"));
+  EXPECT_NEAR(score.mean_loss(), number(golden, "evaluation"), tolerance * score.mean_loss());
+  // In 16 bits two answers may be as good as equal, and either may win.
+  const double ties = config.training.precision == api::Precision::kBf16 ? 2 : 0;
+  EXPECT_NEAR(static_cast<double>(score.correct), number(golden, "correct"), ties);
 }
 
 class PyTorch : public testing::TestWithParam<api::BackendKind> {};
