@@ -69,7 +69,10 @@ std::string expected_number(const FieldRules& rules, bool is_whole) {
   };
   if (has_min) out += (rules.above_min ? " above " : " from ") + bound(rules.min);
   if (!has_max) return has_min && !rules.above_min ? out + " up" : out;
-  if (rules.below_max) return out + (has_min ? " to below " : " below ") + bound(rules.max);
+  if (rules.below_max) {
+    const bool between = has_min && !rules.above_min;
+    return out + (between ? " to below " : has_min ? " and below " : " below ") + bound(rules.max);
+  }
   if (rules.above_min) return out + " and at most " + bound(rules.max);
   return out + (has_min ? " to " : " of at most ") + bound(rules.max);
 }

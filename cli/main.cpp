@@ -349,6 +349,7 @@ int dispatch(const CLI::App& app, const Arguments& arguments) {
     std::ios::sync_with_stdio(false);  // a search may ask hundreds of thousands of times
     return fettle::cli::run_suggest(std::cin, std::cout);
   }
+  // A command is required, so it is the one that --help does not list: "supervise".
   return fettle::local::run_supervisor(arguments.control_fd);
 }
 

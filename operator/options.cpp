@@ -31,6 +31,8 @@ std::string check_dns_label(const std::string& text) {
   return good ? "" : "'" + text + "' is not a name: up to 63 of a-z, 0-9 and -";
 }
 
+// Adds an option whose value is one of `choices`, given by name. `value` holds the default and is
+// set when `app` parses, so it must live until then.
 template <class E>
 void add_choice(CLI::App& app, const std::string& flag, E& value,
                 const std::map<std::string, E>& choices, const std::string& help) {
@@ -41,7 +43,7 @@ void add_choice(CLI::App& app, const std::string& flag, E& value,
     if (choice == value) fallback = name;
   }
   app.add_option_function<std::string>(
-         flag, [&value, &choices](const std::string& name) { value = choices.at(name); },
+         flag, [&value, choices](const std::string& name) { value = choices.at(name); },
          help + " (" + fallback + ")")
       ->check(CLI::IsMember(choices))
       ->type_name(names);

@@ -202,8 +202,9 @@ Status check_memory(const api::TrainerConfig& config, const MemoryPlan& plan,
                     const MemoryThere& there) {
   if (plan.host_total() > there.host) {
     return invalid("beside the GPU the training needs at least " +
-                   lacking(plan.host_total(), there.host, "memory") +
-                   "; a smaller training.maxPerWorker needs less");
+                   lacking(plan.host_total(), there.host, "memory") + "; a smaller training." +
+                   (api::has_batch_norm(config.model) ? "normGroup" : "maxPerWorker") +
+                   " needs less");
   }
   const std::optional<std::int64_t> free = plan.has_device() ? there.device : there.host;
   if (!free || plan.total() <= *free) return success();

@@ -212,7 +212,9 @@ TEST_F(MemoryPlanTest, EachSideIsCheckedByItself) {
                              HasSubstr("1.00 KiB too little; training.maxPerWorker up to 4")));
   EXPECT_THAT(said({host - 1024, true, device}),
               testing::AllOf(HasSubstr("beside the GPU the training needs at least"),
-                             HasSubstr("1.00 KiB too little")));
+                             HasSubstr("1.00 KiB too little; a smaller training.maxPerWorker")));
+  config_.model.layers.insert(config_.model.layers.begin(), simple(LayerType::kBatchNorm));
+  EXPECT_THAT(said({host - 1024, true, device}), HasSubstr("a smaller training.normGroup"));
 }
 
 TEST_F(MemoryPlanTest, AWorkerHoldsItsShareOrWhatItMay) {

@@ -39,7 +39,7 @@ auto guarded(const std::string& what, Call call) -> decltype(call()) {
     return call();
   } catch (const std::exception& thrown) {
     const std::string words = first_line(thrown.what());
-    // Some versions say so that a graph is unsupported.
+    // Some versions throw this for a graph that they do not support.
     if (words.find("No suitable implementation") != std::string::npos) {
       return not_found("cuDNN has no plan for " + what + ": its frontend threw \"" + words + "\"");
     }

@@ -79,6 +79,8 @@ class Planner {
     cuda::MatrixOptions options = of_activations();
     options.epilogue = forward_epilogue(shape_);
     FETTLE_ASSIGN(MatrixProduct plain, plan(product, options));
+    // forward_gelu() runs this one where there is one. No ReLU is lost with the other epilogue:
+    // what has a GELU after it has no ReLU.
     options.epilogue = shape_.bias ? Epilogue::kBiasGelu : Epilogue::kGelu;
     FETTLE_ASSIGN(auto gelu, fused_gelu(shape_.gelu_after, product, options));
     return Forward{std::move(plain), std::move(gelu)};

@@ -2,6 +2,11 @@
 #include "kube/transport/credentials.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "kube/transport/exec_plugin.h"
 #include "kube/transport/testing/test_directory.h"
@@ -169,6 +174,33 @@ TEST(ExecPlugin, IsRunWithItsArgumentsAndEnvironment) {
                        print),
             "from-environment");
   EXPECT_EQ(run_plugin("read line && exit 7\n" + print), "from-environment");
+}
+
+// As envp of a process, without an entry for a name that is unset.
+class Environment {
+ public:
+  explicit Environment(std::vector<std::string> entries) : entries_(std::move(entries)) {
+    for (std::string& entry : entries_) pointers_.push_back(entry.data());
+    pointers_.push_back(nullptr);
+    environ = pointers_.data();
+  }
+  Environment(const Environment&) = delete;
+  Environment& operator=(const Environment&) = delete;
+  ~Environment() { environ = before_; }
+
+ private:
+  char** before_ = environ;
+  std::vector<std::string> entries_;
+  std::vector<char*> pointers_;
+};
+
+TEST(ExecPlugin, TheKubeconfigsEnvironmentAndOurOwnWinAndTheRestStays) {
+  const Environment odd({"TOKEN=inherited", "TOKEN=again", "without an equals sign",
+                         "KUBERNETES_EXEC_INFO=inherited", "PATH=/usr/bin:/bin", "LAST=here"});
+  const std::string print = "echo '" + credential("{\"token\":\"'$TOKEN$LAST'\"}") + "'";
+  EXPECT_EQ(run_plugin("case \"$KUBERNETES_EXEC_INFO\" in *ExecCredential*) ;; *) exit 8;; esac\n" +
+                       print),
+            "from-environmenthere");
 }
 
 TEST(ExecPlugin, WhatGoesWrongIsSaid) {

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <map>
 #include <utility>
 
 #include "api/timestamp.h"
@@ -34,15 +35,11 @@ std::vector<std::string> environment_of(const ExecConfig& exec, const std::strin
   for (char** variable = environ; *variable != nullptr; ++variable) out.emplace_back(*variable);
   for (const auto& [name, value] : exec.environment) out.push_back(name + "=" + value);
   out.push_back("KUBERNETES_EXEC_INFO=" + info);
-  // Of a name that comes twice, programs take the first: later ones win here.
-  for (std::size_t i = 0; i < out.size(); ++i) {
-    const std::string name = out[i].substr(0, out[i].find('=') + 1);
-    for (std::size_t j = out.size() - 1; j > i; --j) {
-      if (out[j].rfind(name, 0) != 0) continue;
-      out[i] = std::move(out[j]);
-      out.erase(out.begin() + static_cast<std::ptrdiff_t>(j));
-    }
-  }
+  // Programs take the first of equal names. The last of them is what counts, so only it stays.
+  std::map<std::string, std::string> by_name;
+  for (const std::string& entry : out) by_name[entry.substr(0, entry.find('='))] = entry;
+  out.clear();
+  for (auto& [name, entry] : by_name) out.push_back(std::move(entry));
   return out;
 }
 

@@ -201,7 +201,8 @@ class GpSampler final : public FoldingSampler {
     return out;
   }
 
-  // The whole cube, or every second time a box round `centre`.
+  // Sets low_ and high_, the box that is searched, in unit coordinates: the whole cube, or at every
+  // odd number of outcomes the trust region (trust_region.h) round `centre`, one of the best.
   void set_box(const Candidate& centre) {
     const std::size_t dimensions = space().dimensions();
     const bool local = model_->version() % 2 == 1;

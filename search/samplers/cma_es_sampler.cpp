@@ -103,9 +103,12 @@ class CmaesSampler final : public FoldingSampler {
 
   void add_event(const Event& event) override {
     const auto trial = static_cast<std::size_t>(event.trial);
-    if (event.fact.kind == api::FactKind::kRung || points_[trial].empty()) return;
+    if (event.fact.kind == api::FactKind::kRung) return;
+    if (points_[trial].empty()) return;  // a point outside this space
+    if (axes_.numeric.empty() && axes_.categorical.empty()) return;
+    // A trial that pauses at rungs ends several times. Its first end is its place in a generation.
     counted_.resize(std::max(counted_.size(), trial + 1), false);
-    if (counted_[trial] || (axes_.numeric.empty() && axes_.categorical.empty())) return;
+    if (counted_[trial]) return;
     counted_[trial] = true;
     const std::optional<Origin> origin = origin_of(event.trial);
     if (!searching_ && !origin) return start_from(event);

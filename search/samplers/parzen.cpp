@@ -160,8 +160,7 @@ void Parzen::draw(Random& random, Point& point) const {
   }
 }
 
-// Logarithms of what each different kernel has in a cell.
-std::vector<double> Parzen::masses(const Axis& axis, double cell) const {
+std::vector<double> Parzen::log_masses_in(const Axis& axis, double cell) const {
   const Dimension::Interval interval = space_.dimension(axis.parameter).to_unit(cell);
   const double width = interval.high - interval.low;
   const double log_width = std::log(width);
@@ -217,20 +216,22 @@ void Parzen::look_at_choices(const Axis& axis, Lanes coordinates, std::vector<La
 
 void Parzen::look_at_discrete(const Axis& axis, const Lanes& coordinates,
                               std::vector<CellMasses>& memo, std::vector<Lanes>& logs) const {
-  std::vector<Lanes> shares(axis.distinct.size());
+  std::vector<Lanes> log_masses(axis.distinct.size());
   for (std::size_t lane = 0; lane < kLanes; ++lane) {
     const double cell = coordinates[lane];
     auto known = std::find_if(memo.begin(), memo.end(),
                               [cell](const CellMasses& entry) { return entry.cell == cell; });
     if (known == memo.end()) {
       if (memo.size() == kMaxMemo) memo.clear();
-      known = memo.insert(memo.end(), {cell, masses(axis, cell)});
+      known = memo.insert(memo.end(), {cell, log_masses_in(axis, cell)});
     }
-    for (std::size_t i = 0; i < shares.size(); ++i) shares[i][lane] = known->logs[i];
+    for (std::size_t i = 0; i < log_masses.size(); ++i) {
+      log_masses[i][lane] = known->log_masses[i];
+    }
   }
   for (std::size_t k = 0; k < logs.size(); ++k) {
-    const Lanes& share = shares[axis.slots[k]];
-    for (std::size_t lane = 0; lane < kLanes; ++lane) logs[k][lane] += share[lane];
+    const Lanes& log_mass = log_masses[axis.slots[k]];
+    for (std::size_t lane = 0; lane < kLanes; ++lane) logs[k][lane] += log_mass[lane];
   }
 }
 

@@ -65,17 +65,20 @@ class Parzen {
     std::vector<double> log_scales;    // discrete: of each in `distinct`
     std::vector<std::uint32_t> slots;  // discrete: of each kernel, in `distinct`
   };
-  // What the kernels of a discrete axis have in cells that were asked for.
+  // What mass the different kernels of a discrete axis have in a cell.
   struct CellMasses {
     double cell = 0;
-    std::vector<double> logs;  // by place in Axis::distinct
+    std::vector<double> log_masses;  // by place in Axis::distinct
   };
 
   void add_axis(std::size_t parameter, const Columns& columns,
                 const std::vector<std::int64_t>& trials);
   void add_continuous(Axis& axis, const Columns& columns, const std::vector<std::int64_t>& trials);
   static void add_discrete(Axis& axis, const std::vector<std::uint32_t>& ascending);
-  std::vector<double> masses(const Axis& axis, double cell) const;
+  // By place in Axis::distinct.
+  std::vector<double> log_masses_in(const Axis& axis, double cell) const;
+  // These add to logs[k], in each lane, the logarithm of kernel k's density (discrete: its mass) at
+  // that lane's coordinate along the axis. `memo`: cells of this axis that were asked for.
   void look_at(const Axis& axis, const Lanes& coordinates, std::vector<CellMasses>& memo,
                std::vector<Lanes>& logs) const;
   void look_at_continuous(const Axis& axis, const Lanes& coordinates,

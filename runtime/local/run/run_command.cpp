@@ -91,9 +91,10 @@ Status check_container(const Json& container) {
   if (!has_items(container.find("command"))) {
     return invalid(std::string(kWhere) +
                    "command: a local run does not pull images, so it needs the command to run; "
-                   "found only " +
-                   (container.find("image") == nullptr ? "no image either"
-                                                       : "image " + text_of(container, "image")));
+                   "found " +
+                   (container.find("image") == nullptr
+                        ? "neither a command nor an image"
+                        : "only image " + text_of(container, "image")));
   }
   FETTLE_TRY(check_strings(container, "command"));
   FETTLE_TRY(check_strings(container, "args"));

@@ -14,7 +14,8 @@ constexpr int kBusyTimeoutMs = 5000;  // a reader may hold the file for a moment
 
 // "immutable" lets SQLite read a WAL database where it may not write at all.
 std::string immutable_uri(const std::string& path) {
-  std::string uri = "file:";
+  // With an empty authority, for a path may begin with two slashes.
+  std::string uri = path.starts_with('/') ? "file://" : "file:";
   for (const char c : path) {
     static constexpr char kHex[] = "0123456789ABCDEF";
     const auto byte = static_cast<unsigned char>(c);

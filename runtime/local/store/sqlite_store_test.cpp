@@ -294,10 +294,12 @@ TEST_F(SqliteStoreTest, ReadingFromAReadOnlyFileSystem) {
   ASSERT_EQ(
       ::mount(nullptr, directory_.c_str(), nullptr, MS_REMOUNT | MS_BIND | MS_RDONLY, nullptr), 0);
   const auto reader = SqliteStore::open(path_, Mode::kReadOnly);
+  const auto of_two_slashes = SqliteStore::open("/" + path_, Mode::kReadOnly);
   const auto writer = SqliteStore::open(path_, Mode::kReadWrite);
   ::umount2(directory_.c_str(), MNT_DETACH);
   ASSERT_TRUE(reader.ok()) << reader.error().message;
   EXPECT_EQ((*reader)->list_studies().value().size(), 1u);
+  EXPECT_TRUE(of_two_slashes.ok()) << of_two_slashes.error().message;
   ASSERT_FALSE(writer.ok());
   EXPECT_EQ(writer.error().code, ErrorCode::kIo);
   EXPECT_THAT(writer.error().message, HasSubstr("can its directory be read and written?"));
