@@ -6,18 +6,14 @@
 namespace fettle::kernels {
 namespace {
 
-FETTLE_FOR_EACH_PROCESSOR void add_floats(std::int64_t rows, std::int64_t channels,
-                                          const float* __restrict values, float* __restrict sums) {
-  for (std::int64_t row = 0; row < rows; ++row, values += channels) {
-    for (std::int64_t c = 0; c < channels; ++c) sums[c] += values[c];
-  }
-}
+float widen(float value) { return value; }
+float widen(std::uint16_t value) { return from_bfloat16(value); }
 
-FETTLE_FOR_EACH_PROCESSOR void add_bfloats(std::int64_t rows, std::int64_t channels,
-                                           const std::uint16_t* __restrict values,
-                                           float* __restrict sums) {
+template <class Element>
+FETTLE_FOR_EACH_PROCESSOR void add_rows(std::int64_t rows, std::int64_t channels,
+                                        const Element* __restrict values, float* __restrict sums) {
   for (std::int64_t row = 0; row < rows; ++row, values += channels) {
-    for (std::int64_t c = 0; c < channels; ++c) sums[c] += from_bfloat16(values[c]);
+    for (std::int64_t c = 0; c < channels; ++c) sums[c] += widen(values[c]);
   }
 }
 
@@ -26,9 +22,9 @@ FETTLE_FOR_EACH_PROCESSOR void add_bfloats(std::int64_t rows, std::int64_t chann
 void fast_add_rows(DataType type, std::int64_t rows, std::int64_t channels, ConstBuffer values,
                    float* sums) {
   if (type == DataType::kFloat32) {
-    add_floats(rows, channels, static_cast<const float*>(values), sums);
+    add_rows(rows, channels, static_cast<const float*>(values), sums);
   } else {
-    add_bfloats(rows, channels, static_cast<const std::uint16_t*>(values), sums);
+    add_rows(rows, channels, static_cast<const std::uint16_t*>(values), sums);
   }
 }
 

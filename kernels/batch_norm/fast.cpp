@@ -63,8 +63,7 @@ template <class Value>
 }
 
 template <class Element>
-[[gnu::always_inline]] inline void measure_chunk(const Rows& rows, const Element* x,
-                                                 const ChannelSums& out) {
+FETTLE_FOR_EACH_PROCESSOR void measure(const Rows& rows, const Element* x, const ChannelSums& out) {
   for_each_lanes(rows.channels, [&](std::int64_t c, auto lanes) [[gnu::always_inline]] {
     const auto at = [&](std::int64_t row) [[gnu::always_inline]] {
       return load_lanes(x + row * rows.channels + c, lanes);
@@ -80,9 +79,9 @@ template <class Element>
 }
 
 template <class Element>
-[[gnu::always_inline]] inline void measure_gradient_chunk(const Rows& rows, const Element* x,
-                                                          const Element* g, const float* mean,
-                                                          const ChannelSums& out) {
+FETTLE_FOR_EACH_PROCESSOR void measure_gradient(const Rows& rows, const Element* x,
+                                                const Element* g, const float* mean,
+                                                const ChannelSums& out) {
   for_each_lanes(rows.channels, [&](std::int64_t c, auto lanes) [[gnu::always_inline]] {
     const Lanes middle = load_lanes(mean + c, lanes);
     const auto gradient = [&](std::int64_t row) [[gnu::always_inline]] {
@@ -98,9 +97,9 @@ template <class Element>
 
 // y = (x - mean) factor + offset, then plus the shortcut, then ReLU.
 template <class Element>
-[[gnu::always_inline]] inline void normalise_chunk(const Rows& rows, const Element* x,
-                                                   const ChannelFactors& f, const End<Element>& end,
-                                                   Element* y) {
+FETTLE_FOR_EACH_PROCESSOR void normalise(const Rows& rows, const Element* x,
+                                         const ChannelFactors& f, const End<Element>& end,
+                                         Element* y) {
   for_each_lanes(rows.channels, [&](std::int64_t c, auto lanes) [[gnu::always_inline]] {
     const Lanes mean = load_lanes(f.mean + c, lanes);
     const Lanes factor = load_lanes(f.factor + c, lanes);
@@ -117,9 +116,8 @@ template <class Element>
 
 // dx = factor g - offset - (x - mean) slope.
 template <class Element>
-[[gnu::always_inline]] inline void gradient_chunk(const Rows& rows, const Element* x,
-                                                  const Element* g, const ChannelFactors& f,
-                                                  Element* dx) {
+FETTLE_FOR_EACH_PROCESSOR void input_gradient(const Rows& rows, const Element* x, const Element* g,
+                                              const ChannelFactors& f, Element* dx) {
   for_each_lanes(rows.channels, [&](std::int64_t c, auto lanes) [[gnu::always_inline]] {
     const Lanes mean = load_lanes(f.mean + c, lanes);
     const Lanes factor = load_lanes(f.factor + c, lanes);
@@ -131,41 +129,6 @@ template <class Element>
       store_lanes(factor * load_lanes(g + i, lanes) - offset - deviation * slope, dx + i, lanes);
     }
   });
-}
-
-FETTLE_FOR_EACH_PROCESSOR void measure(const Rows& rows, const float* x, const ChannelSums& out) {
-  measure_chunk(rows, x, out);
-}
-FETTLE_FOR_EACH_PROCESSOR void measure(const Rows& rows, const std::uint16_t* x,
-                                       const ChannelSums& out) {
-  measure_chunk(rows, x, out);
-}
-FETTLE_FOR_EACH_PROCESSOR void measure_gradient(const Rows& rows, const float* x, const float* g,
-                                                const float* mean, const ChannelSums& out) {
-  measure_gradient_chunk(rows, x, g, mean, out);
-}
-FETTLE_FOR_EACH_PROCESSOR void measure_gradient(const Rows& rows, const std::uint16_t* x,
-                                                const std::uint16_t* g, const float* mean,
-                                                const ChannelSums& out) {
-  measure_gradient_chunk(rows, x, g, mean, out);
-}
-FETTLE_FOR_EACH_PROCESSOR void normalise(const Rows& rows, const float* x, const ChannelFactors& f,
-                                         const End<float>& end, float* y) {
-  normalise_chunk(rows, x, f, end, y);
-}
-FETTLE_FOR_EACH_PROCESSOR void normalise(const Rows& rows, const std::uint16_t* x,
-                                         const ChannelFactors& f, const End<std::uint16_t>& end,
-                                         std::uint16_t* y) {
-  normalise_chunk(rows, x, f, end, y);
-}
-FETTLE_FOR_EACH_PROCESSOR void input_gradient(const Rows& rows, const float* x, const float* g,
-                                              const ChannelFactors& f, float* dx) {
-  gradient_chunk(rows, x, g, f, dx);
-}
-FETTLE_FOR_EACH_PROCESSOR void input_gradient(const Rows& rows, const std::uint16_t* x,
-                                              const std::uint16_t* g, const ChannelFactors& f,
-                                              std::uint16_t* dx) {
-  gradient_chunk(rows, x, g, f, dx);
 }
 
 template <class Element>

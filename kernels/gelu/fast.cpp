@@ -29,7 +29,7 @@ struct Point {
 }
 
 template <class Element>
-[[gnu::always_inline]] inline void forward_all(std::int64_t count, const Element* x, Element* y) {
+FETTLE_FOR_EACH_PROCESSOR void forward_all(std::int64_t count, const Element* x, Element* y) {
   for (std::int64_t i = 0; i < count; i += kLanes) {
     const std::int64_t part = std::min(kLanes, count - i);
     const Lanes input = load_lanes(x + i, part);
@@ -38,60 +38,32 @@ template <class Element>
 }
 
 template <class Element>
-[[gnu::always_inline]] inline void backward_all(std::int64_t count, const Element* x,
-                                                const Element* dy, Element* dx) {
+FETTLE_FOR_EACH_PROCESSOR void backward_all(std::int64_t count, const Element* x, const Element* dy,
+                                            Element* dx) {
   for (std::int64_t i = 0; i < count; i += kLanes) {
     const std::int64_t part = std::min(kLanes, count - i);
     store_lanes(load_lanes(dy + i, part) * point_at(load_lanes(x + i, part)).slope, dx + i, part);
   }
 }
 
-FETTLE_FOR_EACH_PROCESSOR void forward_floats(std::int64_t count, const float* x, float* y) {
-  forward_all(count, x, y);
-}
-FETTLE_FOR_EACH_PROCESSOR void forward_bfloats(std::int64_t count, const std::uint16_t* x,
-                                               std::uint16_t* y) {
-  forward_all(count, x, y);
-}
-FETTLE_FOR_EACH_PROCESSOR void backward_floats(std::int64_t count, const float* x, const float* dy,
-                                               float* dx) {
-  backward_all(count, x, dy, dx);
-}
-FETTLE_FOR_EACH_PROCESSOR void backward_bfloats(std::int64_t count, const std::uint16_t* x,
-                                                const std::uint16_t* dy, std::uint16_t* dx) {
-  backward_all(count, x, dy, dx);
-}
-
+template <class Element>
 class FastTanhGelu : public GeluOp {
  public:
-  explicit FastTanhGelu(DataType type) : type_(type) {}
-
   void forward(std::int64_t count, ConstBuffer x, Buffer y) override {
-    if (type_ == DataType::kFloat32) {
-      forward_floats(count, static_cast<const float*>(x), static_cast<float*>(y));
-    } else {
-      forward_bfloats(count, static_cast<const std::uint16_t*>(x), static_cast<std::uint16_t*>(y));
-    }
+    forward_all(count, static_cast<const Element*>(x), static_cast<Element*>(y));
   }
 
   void backward(std::int64_t count, ConstBuffer x, ConstBuffer dy, Buffer dx) override {
-    if (type_ == DataType::kFloat32) {
-      backward_floats(count, static_cast<const float*>(x), static_cast<const float*>(dy),
-                      static_cast<float*>(dx));
-    } else {
-      backward_bfloats(count, static_cast<const std::uint16_t*>(x),
-                       static_cast<const std::uint16_t*>(dy), static_cast<std::uint16_t*>(dx));
-    }
+    backward_all(count, static_cast<const Element*>(x), static_cast<const Element*>(dy),
+                 static_cast<Element*>(dx));
   }
-
- private:
-  const DataType type_;
 };
 
 }  // namespace
 
 std::unique_ptr<GeluOp> fast_tanh_gelu(DataType type) {
-  return std::make_unique<FastTanhGelu>(type);
+  if (type == DataType::kFloat32) return std::make_unique<FastTanhGelu<float>>();
+  return std::make_unique<FastTanhGelu<std::uint16_t>>();
 }
 
 }  // namespace fettle::kernels

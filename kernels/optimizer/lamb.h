@@ -73,7 +73,8 @@ FETTLE_HOST_DEVICE inline double lamb_ratio(double weights, double directions) {
   return lamb_ratio(weights, directions);
 }
 
-[[gnu::always_inline]] inline void update_lamb(const UpdateBuffers& b, const LambFormula& f) {
+// Of one tensor. The other formulas: loops.h.
+[[gnu::always_inline]] inline void update_all(const UpdateBuffers& b, const LambFormula& f) {
   const auto rate = static_cast<float>(f.rate * begin_lamb(b, f));
   for (std::int64_t i = 0; i < b.count; ++i) {
     b.weights[i] -= rate * f.direction(b.weights[i], b.state1[i], b.state2[i]);

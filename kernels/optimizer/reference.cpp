@@ -11,9 +11,6 @@ struct ReferenceLoops {
   static void run(const UpdateBuffers& part, const Formula& formula) {
     update_all(part, formula);
   }
-  static void run(const UpdateBuffers& one_tensor, const LambFormula& formula) {
-    update_lamb(one_tensor, formula);
-  }
 };
 
 }  // namespace

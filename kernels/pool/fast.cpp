@@ -55,8 +55,8 @@ template <class Visit>
 }
 
 template <class Element>
-[[gnu::always_inline]] inline void max_forward(const Geometry& g, const Element* x, Element* y,
-                                               std::uint16_t* largest) {
+FETTLE_FOR_EACH_PROCESSOR void take_max(const Geometry& g, const Element* x, Element* y,
+                                        std::uint16_t* largest) {
   for_each_window(
       g, [&](std::int64_t window, std::int64_t result, auto lanes) [[gnu::always_inline]] {
         Lanes best = load_lanes(x + window, lanes);
@@ -73,8 +73,7 @@ template <class Element>
 }
 
 template <class Element>
-[[gnu::always_inline]] inline void average_forward(const Geometry& g, const Element* x,
-                                                   Element* y) {
+FETTLE_FOR_EACH_PROCESSOR void take_average(const Geometry& g, const Element* x, Element* y) {
   for_each_window(g,
                   [&](std::int64_t window, std::int64_t result, auto lanes) [[gnu::always_inline]] {
                     Lanes sum{};
@@ -95,8 +94,8 @@ template <class Element>
 
 // `largest` is nullptr for the average. Adds where `overlapping`, otherwise writes.
 template <bool overlapping, class Element, class Target>
-[[gnu::always_inline]] inline void backward(const Geometry& g, const Element* dy,
-                                            const std::uint16_t* largest, Target* dx) {
+FETTLE_FOR_EACH_PROCESSOR void scatter(const Geometry& g, const Element* dy,
+                                       const std::uint16_t* largest, Target* dx) {
   for_each_window(
       g, [&](std::int64_t window, std::int64_t result, auto lanes) [[gnu::always_inline]] {
         const Lanes gradient = load_lanes(dy + result, lanes);
@@ -112,38 +111,6 @@ template <bool overlapping, class Element, class Target>
           store_lanes(value, to, lanes);
         });
       });
-}
-
-FETTLE_FOR_EACH_PROCESSOR void take_max(const Geometry& g, const float* x, float* y,
-                                        std::uint16_t* largest) {
-  max_forward(g, x, y, largest);
-}
-FETTLE_FOR_EACH_PROCESSOR void take_max(const Geometry& g, const std::uint16_t* x, std::uint16_t* y,
-                                        std::uint16_t* largest) {
-  max_forward(g, x, y, largest);
-}
-FETTLE_FOR_EACH_PROCESSOR void take_average(const Geometry& g, const float* x, float* y) {
-  average_forward(g, x, y);
-}
-FETTLE_FOR_EACH_PROCESSOR void take_average(const Geometry& g, const std::uint16_t* x,
-                                            std::uint16_t* y) {
-  average_forward(g, x, y);
-}
-FETTLE_FOR_EACH_PROCESSOR void scatter(const Geometry& g, const float* dy,
-                                       const std::uint16_t* largest, float* dx) {
-  backward<false>(g, dy, largest, dx);
-}
-FETTLE_FOR_EACH_PROCESSOR void scatter(const Geometry& g, const std::uint16_t* dy,
-                                       const std::uint16_t* largest, std::uint16_t* dx) {
-  backward<false>(g, dy, largest, dx);
-}
-FETTLE_FOR_EACH_PROCESSOR void add(const Geometry& g, const float* dy, const std::uint16_t* largest,
-                                   float* dx) {
-  backward<true>(g, dy, largest, dx);
-}
-FETTLE_FOR_EACH_PROCESSOR void add(const Geometry& g, const std::uint16_t* dy,
-                                   const std::uint16_t* largest, float* dx) {
-  backward<true>(g, dy, largest, dx);
 }
 
 template <class Element>
@@ -177,11 +144,11 @@ class FastPool : public PoolOp {
       const std::uint16_t* largest = largest_.empty() ? nullptr : largest_.data() + s * out_;
       if (overlapping()) {
         std::fill(sums_.begin(), sums_.end(), 0.0F);
-        add(geometry_, gradient, largest, sums_.data());
+        scatter<true>(geometry_, gradient, largest, sums_.data());
         copy_sums(input_gradient);
       } else {
         if (!covering()) std::fill_n(input_gradient, in_, Element{});
-        scatter(geometry_, gradient, largest, input_gradient);
+        scatter<false>(geometry_, gradient, largest, input_gradient);
       }
     }
   }

@@ -6,57 +6,40 @@
 namespace fettle::kernels {
 namespace {
 
-FETTLE_FOR_EACH_PROCESSOR void forward_floats(std::int64_t count, const float* x, float* y) {
+template <class Element>
+FETTLE_FOR_EACH_PROCESSOR void forward_all(std::int64_t count, const Element* x, Element* y) {
   relu_all(count, x, y);
 }
-FETTLE_FOR_EACH_PROCESSOR void forward_bfloats(std::int64_t count, const std::uint16_t* x,
-                                               std::uint16_t* y) {
-  relu_all(count, x, y);
-}
-FETTLE_FOR_EACH_PROCESSOR void backward_floats(std::int64_t count, const float* y, const float* dy,
-                                               float* dx) {
-  relu_gradient_all(count, y, dy, dx);
-}
-FETTLE_FOR_EACH_PROCESSOR void backward_bfloats(std::int64_t count, const std::uint16_t* y,
-                                                const std::uint16_t* dy, std::uint16_t* dx) {
+
+template <class Element>
+FETTLE_FOR_EACH_PROCESSOR void backward_all(std::int64_t count, const Element* y, const Element* dy,
+                                            Element* dx) {
   relu_gradient_all(count, y, dy, dx);
 }
 
+template <class Element>
 class FastRelu : public ReluOp {
  public:
-  explicit FastRelu(DataType type) : type_(type) {}
   void forward(std::int64_t count, ConstBuffer x, Buffer y) override {
-    fast_relu_forward(type_, count, x, y);
+    forward_all(count, static_cast<const Element*>(x), static_cast<Element*>(y));
   }
   void backward(std::int64_t count, ConstBuffer y, ConstBuffer dy, Buffer dx) override {
-    fast_relu_backward(type_, count, y, dy, dx);
+    backward_all(count, static_cast<const Element*>(y), static_cast<const Element*>(dy),
+                 static_cast<Element*>(dx));
   }
-
- private:
-  const DataType type_;
 };
 
 }  // namespace
 
-void fast_relu_forward(DataType type, std::int64_t count, ConstBuffer x, Buffer y) {
-  if (type == DataType::kFloat32) {
-    forward_floats(count, static_cast<const float*>(x), static_cast<float*>(y));
-  } else {
-    forward_bfloats(count, static_cast<const std::uint16_t*>(x), static_cast<std::uint16_t*>(y));
-  }
-}
-
 void fast_relu_backward(DataType type, std::int64_t count, ConstBuffer y, ConstBuffer dy,
                         Buffer dx) {
-  if (type == DataType::kFloat32) {
-    backward_floats(count, static_cast<const float*>(y), static_cast<const float*>(dy),
-                    static_cast<float*>(dx));
-  } else {
-    backward_bfloats(count, static_cast<const std::uint16_t*>(y),
-                     static_cast<const std::uint16_t*>(dy), static_cast<std::uint16_t*>(dx));
-  }
+  if (type == DataType::kFloat32) return FastRelu<float>().backward(count, y, dy, dx);
+  FastRelu<std::uint16_t>().backward(count, y, dy, dx);
 }
 
-std::unique_ptr<ReluOp> fast_relu(DataType type) { return std::make_unique<FastRelu>(type); }
+std::unique_ptr<ReluOp> fast_relu(DataType type) {
+  if (type == DataType::kFloat32) return std::make_unique<FastRelu<float>>();
+  return std::make_unique<FastRelu<std::uint16_t>>();
+}
 
 }  // namespace fettle::kernels

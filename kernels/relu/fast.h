@@ -10,10 +10,10 @@
 namespace fettle::kernels {
 
 // In place or not.
-void fast_relu_forward(DataType type, std::int64_t count, ConstBuffer x, Buffer y);
 void fast_relu_backward(DataType type, std::int64_t count, ConstBuffer y, ConstBuffer dy,
                         Buffer dx);
 
+// fp32 or bf16.
 std::unique_ptr<ReluOp> fast_relu(DataType type);
 
 }  // namespace fettle::kernels
