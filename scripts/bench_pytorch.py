@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Images per second of PyTorch's training step: the peer of kernels/bench.
+"""Images per second of PyTorch's training step: the peer of `fettle-trainer --bench`.
 
     python3 scripts/bench_pytorch.py [--blocks 5] [--seconds 1]        (needs torch 2.11)
 
-Eager, one thread, the same networks, batch and optimiser as kernels/bench/models.h. The convolutional
+Eager, one thread, the same networks, batch and optimiser as trainer/bench.cpp. The convolutional
 network runs in both of PyTorch's memory layouts; the faster one counts. bf16 is autocast, PyTorch's
 own way of keeping fp32 master weights. One JSON line a measurement.
 """

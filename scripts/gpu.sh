@@ -102,7 +102,7 @@ run_checkers() {
 
 run_ladder() {
   # shellcheck disable=SC2086  # they are words
-  timeout 120 "$bench" --ladder --backend cuda $ladder | tee "$results/ladder.jsonl" || failed=1
+  timeout 120 "$bench" --backend cuda $ladder | tee "$results/ladder.jsonl" || failed=1
 }
 
 if [ -n "${REHEARSE:-}" ]; then
