@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "kernels/backends/cuda/backend.h"
+#include "kernels/cuda/operations.h"
 #include "kernels/emulator/cuda_runtime.h"
 #include "kernels/emulator/every_streams.h"
-#include "kernels/optimizer/cuda.h"
 #include "trainer/learner.h"
 #include "trainer/model/layer_configs.h"
 #include "trainer/testing/step.h"

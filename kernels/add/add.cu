@@ -1,7 +1,7 @@
 // Bound by bytes: three numbers are moved an element, for one addition (elementwise.h).
-#include "kernels/add/cuda.h"
 #include "kernels/cuda/elementwise.h"
-#include "kernels/relu/reference.h"
+#include "kernels/cuda/operations.h"
+#include "kernels/relu/formulas.h"
 
 namespace fettle::kernels {
 namespace {

@@ -1,6 +1,6 @@
-#include "kernels/add/fast.h"
-
+// loops.h compiled for each processor.
 #include "kernels/add/loops.h"
+#include "kernels/fast_operations.h"
 #include "kernels/targets.h"
 
 namespace fettle::kernels {

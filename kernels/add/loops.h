@@ -1,4 +1,4 @@
-// y = a + b, or with `relu` max(0, a + b) where NaN passes (relu/reference.h), element by element;
+// y = a + b, or with `relu` max(0, a + b) where NaN passes (relu/formulas.h), element by element;
 // 16-bit types are widened, added in fp32 and rounded. `y` may be `a` or `b`. Inlined into
 // functions that a backend compiles for the processors it wants; the same bits in all of them.
 // Pure; usable from any thread.
@@ -9,7 +9,7 @@
 #include "kernels/backend.h"
 #include "kernels/bfloat16.h"
 #include "kernels/float16.h"
-#include "kernels/relu/reference.h"
+#include "kernels/relu/formulas.h"
 
 namespace fettle::kernels {
 

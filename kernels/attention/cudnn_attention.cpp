@@ -20,9 +20,9 @@
 #include <string_view>
 #include <utility>
 
-#include "kernels/attention/cuda.h"
 #include "kernels/cuda/cudnn.h"
 #include "kernels/cuda/fall_back.h"
+#include "kernels/cuda/operations.h"
 #include "kernels/cuda/pass_plans.h"
 #include "kernels/shapes.h"
 

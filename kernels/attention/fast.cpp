@@ -1,5 +1,10 @@
-#include "kernels/attention/fast.h"
-
+// Causal attention for CPUs; formulas as reference.cpp, in fp32.
+//
+// A head of a sample is small (its keys and values fit the second-level cache), so heads are the
+// unit of parallel work and everything below runs on one core: the head's numbers are copied
+// together, and sixteen queries at a time meet the keys before them in small matrix products
+// (product.h). Neither pass holds more than sixteen rows of the attention matrix. A head's result
+// does not depend on the number of threads.
 #include <omp.h>
 
 #include <algorithm>
@@ -10,6 +15,7 @@
 #include "kernels/attention/product.h"
 #include "kernels/bfloat16.h"
 #include "kernels/exponential.h"
+#include "kernels/fast_operations.h"
 #include "kernels/lanes.h"
 #include "kernels/targets.h"
 
@@ -91,8 +97,6 @@ FETTLE_FOR_EACH_PROCESSOR void softmax_row_backward(float* row, float* by_share,
   std::fill(by_share + count, by_share + end, 0.0F);
 }
 
-float widen(float value) { return value; }
-float widen(std::uint16_t value) { return from_bfloat16(value); }
 void narrow(float value, float& to) { to = value; }
 void narrow(float value, std::uint16_t& to) { to = to_bfloat16(value); }
 

@@ -15,9 +15,9 @@
 #include <cmath>
 #include <string>
 
-#include "kernels/attention/cuda.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/numbers.h"
+#include "kernels/cuda/operations.h"
 #include "kernels/cuda/platform.h"
 
 namespace fettle::kernels {

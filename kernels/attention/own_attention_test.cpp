@@ -6,7 +6,7 @@
 #include <cmath>
 #include <vector>
 
-#include "kernels/attention/cuda.h"
+#include "kernels/cuda/operations.h"
 
 namespace fettle::kernels {
 namespace {

@@ -13,7 +13,7 @@ Result<std::unique_ptr<Backend>> make_backend(std::string_view name, int threads
   if (threads < 1) {
     return invalid("a backend with " + std::to_string(threads) + " threads, expected at least 1");
   }
-  if (name == "reference") return reference_backend();
+  if (name == "reference") return std::unique_ptr<Backend>(std::make_unique<ReferenceBackend>());
   if (name == "onednn") {
 #ifdef FETTLE_ONEDNN
     return onednn_backend(threads);

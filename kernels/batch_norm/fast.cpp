@@ -1,12 +1,15 @@
-#include "kernels/batch_norm/fast.h"
-
+// Batch normalisation, eight channels at a time (lanes.h): formulas as reference.cpp.
+//
+// Memory is the limit, so each direction reads its inputs as seldom as it can: once for the
+// statistics and once to normalise. The statistics of a chunk of rows that fits the first-level
+// cache are taken in fp32 about the chunk's own mean, and chunks are merged in double (Chan, Golub,
+// LeVeque 1979): one pass over memory, without the cancellation of sums of squares.
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/add/fast.h"
 #include "kernels/aligned.h"
+#include "kernels/fast_operations.h"
 #include "kernels/lanes.h"
-#include "kernels/relu/fast.h"
 #include "kernels/shapes.h"
 #include "kernels/targets.h"
 

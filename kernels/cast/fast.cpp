@@ -1,6 +1,6 @@
-#include "kernels/cast/fast.h"
-
+// loops.h compiled for each processor.
 #include "kernels/cast/loops.h"
+#include "kernels/fast_operations.h"
 #include "kernels/targets.h"
 
 namespace fettle::kernels {

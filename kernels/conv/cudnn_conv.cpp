@@ -14,9 +14,9 @@
 #include <utility>
 
 #include "kernels/conv/add_bias.h"
-#include "kernels/conv/cuda.h"
 #include "kernels/cuda/cudnn.h"
 #include "kernels/cuda/fall_back.h"
+#include "kernels/cuda/operations.h"
 #include "kernels/cuda/pass_plans.h"
 #include "kernels/linear/add_slices.h"
 #include "kernels/linear/bias_gradient.h"

@@ -9,7 +9,7 @@
 //
 // Bound as the product it is; the divisions that find a patch come on top, once for each element
 // that is staged.
-#include "kernels/conv/cuda.h"
+#include "kernels/cuda/operations.h"
 #include "kernels/linear/bias_gradient.h"
 #include "kernels/linear/matrix_product.cuh"
 

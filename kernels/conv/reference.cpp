@@ -1,10 +1,18 @@
-#include "kernels/conv/reference.h"
-
+// Convolution (cross-correlation, as in every deep-learning library), CPU reference.
+//
+//   y[s, p, q, o] = b[o] + sum_{u, v, c} x[s, p S + u - P, q S + v - P, c] W[o, u, v, c]
+//                   then max(0, y) where ReLU is fused; S: stride, P: padding
+//
+// with x zero outside the image. By "image to columns": each sample is unfolded into a matrix with
+// a row for each output pixel and a column for each (u, v, c), and the layer becomes a linear one.
+// Sample after sample in order, so the order of summation is fixed and memory is that of one
+// sample.
 #include <algorithm>
 
 #include "kernels/reference/floats.h"
 #include "kernels/reference/fused.h"
 #include "kernels/reference/product.h"
+#include "kernels/reference_operations.h"
 
 namespace fettle::kernels {
 namespace {
@@ -46,7 +54,7 @@ class ReferenceConv : public WeightedOp {
       add_product(pixels_, shape_.channels, patch_, {columns_.data(), patch_, 1},
                   transposed_.data(), output + s * output_size);
     }
-    if (shape_.relu) relu_forward(samples * output_size, output, output);
+    if (shape_.relu) relu_all(samples * output_size, output, output);
     y_.write(y, samples * output_size);
   }
 

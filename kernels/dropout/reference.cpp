@@ -1,10 +1,14 @@
-#include "kernels/dropout/reference.h"
-
+// Inverted dropout (Srivastava et al., 2014), CPU reference.
+//
+//   forward    y = x / (1 - rate) where kept, 0 where dropped      backward   dx likewise from dy
+//
+// What is kept is drawn by mask.h; backward draws it again instead of remembering it.
 #include <algorithm>
 
 #include "kernels/bfloat16.h"
 #include "kernels/dropout/mask.h"
 #include "kernels/float16.h"
+#include "kernels/reference_operations.h"
 
 namespace fettle::kernels {
 namespace {

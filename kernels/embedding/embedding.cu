@@ -18,8 +18,8 @@
 #include <limits>
 #include <string>
 
+#include "kernels/cuda/operations.h"
 #include "kernels/cuda/packs.h"
-#include "kernels/embedding/cuda.h"
 #include "kernels/embedding/sort.h"
 
 namespace fettle::kernels {

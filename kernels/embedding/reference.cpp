@@ -1,7 +1,13 @@
-#include "kernels/embedding/reference.h"
-
+// Embedding of tokens with learned positions, CPU reference and, being bound by memory, the fast
+// backend's too.
+//
+//   forward    y[s, t] = table[tokens[s, t]] + positions[t]
+//   backward   dtable[tokens[s, t]] += dy[s, t],  dpositions[t] += dy[s, t]
+//
+// Sums in fp32, in order of samples, then tokens.
 #include "base/check.h"
 #include "kernels/reference/floats.h"
+#include "kernels/reference_operations.h"
 
 namespace fettle::kernels {
 namespace {

@@ -1,10 +1,8 @@
 // On the emulator there are no libraries: ours do it all (backends/cuda/choice.cpp has the choice).
 // Nor are there tools that would watch it.
-#include "kernels/attention/cuda.h"
 #include "kernels/backends/cuda/own.h"
-#include "kernels/conv/cuda.h"
 #include "kernels/cuda/nvtx.h"
-#include "kernels/linear/cuda.h"
+#include "kernels/cuda/operations.h"
 
 namespace fettle::kernels {
 

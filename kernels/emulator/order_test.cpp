@@ -8,13 +8,9 @@
 #include <vector>
 
 #include "base/philox.h"
-#include "kernels/batch_norm/cuda.h"
 #include "kernels/cuda/device.h"
-#include "kernels/embedding/cuda.h"
+#include "kernels/cuda/operations.h"
 #include "kernels/emulator/emulator.h"
-#include "kernels/layer_norm/cuda.h"
-#include "kernels/pool/cuda.h"
-#include "kernels/softmax_cross_entropy/cuda.h"
 
 namespace fettle::kernels {
 namespace {

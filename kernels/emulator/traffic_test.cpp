@@ -5,11 +5,9 @@
 #include <functional>
 #include <vector>
 
-#include "kernels/add/cuda.h"
-#include "kernels/batch_norm/cuda.h"
 #include "kernels/cuda/device.h"
+#include "kernels/cuda/operations.h"
 #include "kernels/emulator/emulator.h"
-#include "kernels/relu/cuda.h"
 
 namespace fettle::kernels {
 namespace {

@@ -14,8 +14,8 @@
 #include "base/check.h"
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/launch.h"
+#include "kernels/cuda/operations.h"
 #include "kernels/cuda/packs.h"
-#include "kernels/gather/cuda.h"
 #include "kernels/gather/move.h"
 #include "kernels/gather/values.h"
 

@@ -1,4 +1,4 @@
-// GELU at one point: what the CPU reference computes in double and a GPU in fp32 (reference.h has
+// GELU at one point: what the CPU reference computes in double and a GPU in fp32 (reference.cpp has
 // the formulas' source). Pure; usable from any thread and from device code.
 #pragma once
 

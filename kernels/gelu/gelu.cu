@@ -2,7 +2,7 @@
 // exact form erfc as well, are 20 to 50 instructions. So fp32 and one formula each; elementwise.h
 // does the rest.
 #include "kernels/cuda/elementwise.h"
-#include "kernels/gelu/cuda.h"
+#include "kernels/cuda/operations.h"
 #include "kernels/gelu/formulas.h"
 
 namespace fettle::kernels {

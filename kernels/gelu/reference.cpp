@@ -1,7 +1,14 @@
-#include "kernels/gelu/reference.h"
-
+// GELU (Hendrycks, Gimpel 2016), CPU reference; the two forms of torch.nn.GELU.
+//
+//   exact   y = x P(x), P(x) = (1 + erf(x / sqrt 2)) / 2        dx = dy (P(x) + x p(x)), p = P'
+//   tanh    y = x (1 + tanh u) / 2, u = sqrt(2 / pi) (x + 0.044715 x^3)
+//           dx = dy ((1 + tanh u) / 2 + x (1 - tanh^2 u) u' / 2)
+//
+// The exact form is the default, as in PyTorch; GPT-2 was trained with the other. Computed in
+// double, element by element. NaN passes in both directions.
 #include "kernels/gelu/formulas.h"
 #include "kernels/reference/floats.h"
+#include "kernels/reference_operations.h"
 
 namespace fettle::kernels {
 namespace {

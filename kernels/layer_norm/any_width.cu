@@ -1,11 +1,11 @@
 // A block a row, an element a thread at a time, and every sum a walk over the row: forward reads x
 // three times (mean, variance, result), backward x and dy four times in all. Rows of a few thousand
 // channels stay in the first-level cache meanwhile, so the walks cost instructions and waiting
-// rather than bytes of device memory. cuda.cu keeps the row in registers instead, as long as it
-// fits.
+// rather than bytes of device memory. layer_norm.cu keeps the row in registers instead, as
+// long as it fits.
 //
 // Gradients of scale and shift: a thread a channel walks all rows. That is what rows too long for
-// cuda.cu want, which have more channels than a GPU has threads; many short rows want strips.
+// layer_norm.cu want, which have more channels than a GPU has threads; many short rows want strips.
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/numbers.h"
 #include "kernels/cuda/reduce.h"

@@ -10,10 +10,10 @@
 // strips there are does not depend on the GPU: the same batch gives the same bits on any.
 #include <algorithm>
 
+#include "kernels/cuda/operations.h"
 #include "kernels/cuda/packs.h"
 #include "kernels/cuda/team.h"
 #include "kernels/layer_norm/any_width.h"
-#include "kernels/layer_norm/cuda.h"
 
 namespace fettle::kernels {
 namespace {

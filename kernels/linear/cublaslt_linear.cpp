@@ -1,4 +1,4 @@
-// Linear layers by cuBLASLt: the three products of reference.h on tensor cores.
+// Linear layers by cuBLASLt: the three products of reference.cpp on tensor cores.
 //
 // On an H100 a product of n samples does 2 n inputs outputs FLOP on (n inputs + n outputs +
 // inputs outputs) numbers, so in bf16 (989 TFLOP/s, 3.35 TB/s) it is bound by arithmetic from some
@@ -23,11 +23,10 @@
 #include "base/check.h"
 #include "kernels/cuda/cublaslt.h"
 #include "kernels/cuda/fall_back.h"
+#include "kernels/cuda/operations.h"
 #include "kernels/cuda/pass_plans.h"
-#include "kernels/gelu/cuda.h"
 #include "kernels/linear/add_slices.h"
 #include "kernels/linear/bias_gradient.h"
-#include "kernels/linear/cuda.h"
 #include "kernels/shapes.h"
 
 namespace fettle::kernels {

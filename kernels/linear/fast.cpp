@@ -1,15 +1,32 @@
-#include "kernels/linear/fast.h"
-
+// Linear layer on the packed matrix product (product.h): formulas as reference.cpp.
+//
+//   forward     Y  = X  W'     A = rows of X,     B = columns of W'
+//   backward    dX = G  W      A = rows of G,     B = columns of W
+//               dW += G' X     A = columns of G,  B = columns of X
+//
+// Weights are packed when they have changed, their columns not before the first backward pass. The
+// other operands are packed for every product; that costs 1/samples to 1/outputs of the arithmetic.
+// Storage is made at creation.
 #include <algorithm>
 
 #include "kernels/aligned.h"
+#include "kernels/bfloat16.h"
+#include "kernels/fast_operations.h"
 #include "kernels/linear/packed.h"
 #include "kernels/linear/product.h"
-#include "kernels/reduce.h"
-#include "kernels/relu/fast.h"
+#include "kernels/targets.h"
 
 namespace fettle::kernels {
 namespace {
+
+// sums[c] += the sum over r of values[r, c], in fp32 and in order of r.
+template <class Element>
+FETTLE_FOR_EACH_PROCESSOR void add_rows(std::int64_t rows, std::int64_t channels,
+                                        const Element* __restrict values, float* __restrict sums) {
+  for (std::int64_t row = 0; row < rows; ++row, values += channels) {
+    for (std::int64_t c = 0; c < channels; ++c) sums[c] += widen(values[c]);
+  }
+}
 
 class FastLinear : public WeightedOp {
  public:
@@ -43,7 +60,7 @@ class FastLinear : public WeightedOp {
     x_columns_.pack_columns(x, shape_.inputs, samples);
     multiply_packed(type_, dy_columns_, x_columns_,
                     {Store::kAddFloat32, weight_gradient, nullptr, false});
-    if (shape_.bias) fast_add_rows(type_, samples, shape_.outputs, dy, bias_gradient);
+    if (shape_.bias) add_bias_gradient(samples, dy, bias_gradient);
     if (dx == nullptr) return;
     if (!wants_columns_) start_packing_columns();
     dy_rows_.pack_rows(dy, samples, shape_.outputs);
@@ -53,6 +70,14 @@ class FastLinear : public WeightedOp {
  private:
   Store write() const {
     return type_ == DataType::kFloat32 ? Store::kWriteFloat32 : Store::kWriteBFloat16;
+  }
+
+  void add_bias_gradient(std::int64_t samples, ConstBuffer dy, float* sums) const {
+    if (type_ == DataType::kFloat32) {
+      add_rows(samples, shape_.outputs, static_cast<const float*>(dy), sums);
+    } else {
+      add_rows(samples, shape_.outputs, static_cast<const std::uint16_t*>(dy), sums);
+    }
   }
 
   // The first time that dx is asked for, which a network's first layer never is.

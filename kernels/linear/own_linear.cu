@@ -1,7 +1,7 @@
 #include "base/check.h"
+#include "kernels/cuda/operations.h"
 #include "kernels/gelu/formulas.h"
 #include "kernels/linear/bias_gradient.h"
-#include "kernels/linear/cuda.h"
 #include "kernels/linear/matrix_product.cuh"
 
 namespace fettle::kernels {

@@ -1,10 +1,17 @@
-#include "kernels/linear/reference.h"
-
+// Linear layer, CPU reference.
+//
+//   forward    y[s, o] = b[o] + sum_i x[s, i] W[o, i],  then max(0, y) where ReLU is fused
+//   backward   g = dy, or dy masked by y > 0 where ReLU is fused
+//              dx[s, i] = sum_o g[s, o] W[o, i]
+//              dW[o, i] += sum_s g[s, o] x[s, i]        db[o] += sum_s g[s, o]
+//
+// Three matrix products (reference/product.h), each summed in a fixed order.
 #include <algorithm>
 
 #include "kernels/reference/floats.h"
 #include "kernels/reference/fused.h"
 #include "kernels/reference/product.h"
+#include "kernels/reference_operations.h"
 
 namespace fettle::kernels {
 namespace {
@@ -39,7 +46,7 @@ class ReferenceLinear : public WeightedOp {
     fill_rows(samples, shape_.outputs, shape_.bias ? bias_.data() : nullptr, output);
     add_product(samples, shape_.outputs, shape_.inputs, {input, shape_.inputs, 1},
                 transposed_.data(), output);
-    if (shape_.relu) relu_forward(samples * shape_.outputs, output, output);
+    if (shape_.relu) relu_all(samples * shape_.outputs, output, output);
     y_.write(y, samples * shape_.outputs);
   }
 

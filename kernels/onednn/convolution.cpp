@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "kernels/aligned.h"
-#include "kernels/relu/fast.h"
+#include "kernels/fast_operations.h"
 
 namespace fettle::kernels {
 namespace {

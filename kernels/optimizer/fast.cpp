@@ -1,5 +1,5 @@
-#include "kernels/optimizer/fast.h"
-
+// loops.h and lamb.h compiled for each processor.
+#include "kernels/fast_operations.h"
 #include "kernels/optimizer/loops.h"
 #include "kernels/optimizer/update.h"
 #include "kernels/targets.h"

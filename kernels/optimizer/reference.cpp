@@ -1,7 +1,7 @@
-#include "kernels/optimizer/reference.h"
-
+// loops.h and lamb.h for any processor.
 #include "kernels/optimizer/loops.h"
 #include "kernels/optimizer/update.h"
+#include "kernels/reference_operations.h"
 
 namespace fettle::kernels {
 namespace {

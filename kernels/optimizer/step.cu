@@ -3,7 +3,7 @@
 // statistics are some thousand floats. What counts is that the host is not asked.
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/launch.h"
-#include "kernels/optimizer/cuda.h"
+#include "kernels/cuda/operations.h"
 #include "kernels/optimizer/step.h"
 
 namespace fettle::kernels {

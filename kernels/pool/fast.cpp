@@ -1,8 +1,12 @@
-#include "kernels/pool/fast.h"
-
+// Max and average pooling, eight channels at a time (lanes.h). Results as reference.cpp; averages
+// up to rounding.
+//
+// The place of each maximum is kept in 16 bits. Where windows do not
+// overlap, backward writes every gradient once; where they do, it sums one image in fp32.
 #include <algorithm>
 
 #include "kernels/aligned.h"
+#include "kernels/fast_operations.h"
 #include "kernels/lanes.h"
 #include "kernels/targets.h"
 

@@ -1,9 +1,16 @@
-#include "kernels/pool/reference.h"
-
+// Max and average pooling without padding, CPU reference.
+//
+//   max       y = largest input of the window; the gradient goes to the first such input.
+//             NaN counts as largest, as in PyTorch.
+//   average   y = mean of the window; the gradient is spread evenly
+//
+// Windows may overlap (stride smaller than the kernel): gradients are summed, in order of the
+// windows.
 #include <algorithm>
 #include <cmath>
 
 #include "kernels/reference/floats.h"
+#include "kernels/reference_operations.h"
 
 namespace fettle::kernels {
 namespace {

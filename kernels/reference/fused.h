@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "kernels/reference/floats.h"
-#include "kernels/relu/reference.h"
+#include "kernels/relu/loops.h"
 
 namespace fettle::kernels {
 
@@ -35,7 +35,7 @@ inline const float* masked_gradient(bool relu, std::int64_t count, Floats& y_flo
                                     Floats& dy_floats, Buffer dy) {
   if (!relu) return dy_floats.read(dy, count);
   float* gradient = dy_floats.edit(dy, count);
-  relu_backward(count, y_floats.read(y, count), gradient, gradient);
+  relu_gradient_all(count, y_floats.read(y, count), gradient, gradient);
   dy_floats.write(dy, count);
   return gradient;
 }

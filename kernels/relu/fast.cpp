@@ -1,5 +1,5 @@
-#include "kernels/relu/fast.h"
-
+// loops.h compiled for each processor.
+#include "kernels/fast_operations.h"
 #include "kernels/relu/loops.h"
 #include "kernels/targets.h"
 

@@ -1,10 +1,10 @@
-// The loops of ReLU (reference.h), inlined into functions that a backend compiles for the
+// The loops of ReLU (formulas.h), inlined into functions that a backend compiles for the
 // processors it wants. In place or not.
 #pragma once
 
 #include <cstdint>
 
-#include "kernels/relu/reference.h"
+#include "kernels/relu/formulas.h"
 
 namespace fettle::kernels {
 

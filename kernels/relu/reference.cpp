@@ -1,5 +1,5 @@
-#include "kernels/relu/reference.h"
-
+// loops.h for any processor; formulas.h says what ReLU is.
+#include "kernels/reference_operations.h"
 #include "kernels/relu/loops.h"
 
 namespace fettle::kernels {

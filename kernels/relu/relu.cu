@@ -1,8 +1,8 @@
 // Bound by bytes: forward moves two numbers an element, backward three; elementwise.h says what it
 // does about that.
 #include "kernels/cuda/elementwise.h"
-#include "kernels/relu/cuda.h"
-#include "kernels/relu/reference.h"
+#include "kernels/cuda/operations.h"
+#include "kernels/relu/formulas.h"
 
 namespace fettle::kernels {
 namespace {

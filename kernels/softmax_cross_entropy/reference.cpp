@@ -1,11 +1,17 @@
-#include "kernels/softmax_cross_entropy/reference.h"
-
+// Softmax and cross entropy in one, with label smoothing (Szegedy et al., 2016), CPU reference.
+//
+//   p = softmax(z),  t = (1 - a) onehot(label) + a / classes       a = label_smoothing
+//   loss = -sum_c t[c] log p[c]                                     dz = p - t
+//
+// As torch.nn.functional.cross_entropy with reduction="sum". One row is small and cold beside the
+// layers before it, so this is the implementation of every CPU backend.
 #include <algorithm>
 #include <cmath>
 
 #include "base/check.h"
 #include "kernels/optimizer/step.h"
 #include "kernels/reference/floats.h"
+#include "kernels/reference_operations.h"
 
 namespace fettle::kernels {
 namespace {

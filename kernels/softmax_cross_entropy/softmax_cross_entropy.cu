@@ -20,10 +20,10 @@
 
 #include "base/check.h"
 #include "kernels/cuda/last_block.cuh"
+#include "kernels/cuda/operations.h"
 #include "kernels/cuda/packs.h"
 #include "kernels/cuda/team.h"
 #include "kernels/optimizer/step.h"
-#include "kernels/softmax_cross_entropy/cuda.h"
 
 namespace fettle::kernels {
 namespace {

@@ -3,30 +3,16 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/add/cuda.h"
-#include "kernels/attention/cuda.h"
-#include "kernels/batch_norm/cuda.h"
-#include "kernels/cast/cuda.h"
-#include "kernels/conv/cuda.h"
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/errors.h"
 #include "kernels/cuda/graph.h"
 #include "kernels/cuda/nvtx.h"
+#include "kernels/cuda/operations.h"
 #include "kernels/cuda/readback.h"
 #include "kernels/cuda/staging.h"
 #include "kernels/cuda/stream_event.h"
 #include "kernels/cuda/timeline.h"
 #include "kernels/cuda/upload_buffers.h"
-#include "kernels/dropout/cuda.h"
-#include "kernels/embedding/cuda.h"
-#include "kernels/gather/cuda.h"
-#include "kernels/gelu/cuda.h"
-#include "kernels/layer_norm/cuda.h"
-#include "kernels/linear/cuda.h"
-#include "kernels/optimizer/cuda.h"
-#include "kernels/pool/cuda.h"
-#include "kernels/relu/cuda.h"
-#include "kernels/softmax_cross_entropy/cuda.h"
 
 namespace fettle::kernels {
 namespace {

@@ -5,10 +5,8 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "kernels/attention/cuda.h"
 #include "kernels/backends/cuda/own.h"
-#include "kernels/conv/cuda.h"
-#include "kernels/linear/cuda.h"
+#include "kernels/cuda/operations.h"
 
 namespace fettle::kernels {
 namespace {

@@ -12,10 +12,9 @@
 #include "kernels/cuda/errors.h"
 #include "kernels/cuda/graph.h"
 #include "kernels/cuda/launch.h"
+#include "kernels/cuda/operations.h"
 #include "kernels/emulator/emulator.h"
 #include "kernels/linear/bias_gradient.h"
-#include "kernels/optimizer/cuda.h"
-#include "kernels/softmax_cross_entropy/cuda.h"
 
 namespace fettle::kernels::cuda {
 namespace {

@@ -2,21 +2,13 @@
 
 #include <omp.h>
 
-#include "kernels/add/fast.h"
-#include "kernels/attention/fast.h"
 #include "kernels/backends/reference/backend.h"
-#include "kernels/batch_norm/fast.h"
-#include "kernels/cast/fast.h"
-#include "kernels/gelu/fast.h"
-#include "kernels/gelu/reference.h"
+#include "kernels/fast_operations.h"
 #include "kernels/linear/beside_gelu.h"
-#include "kernels/linear/fast.h"
 #include "kernels/linear/product.h"
 #include "kernels/onednn/convolution.h"
-#include "kernels/optimizer/fast.h"
-#include "kernels/pool/fast.h"
-#include "kernels/relu/fast.h"
-#include "kernels/relu/reference.h"
+#include "kernels/reference_operations.h"
+#include "kernels/relu/formulas.h"
 
 namespace fettle::kernels {
 namespace {
