@@ -15,11 +15,9 @@ class Pinned {
  public:
   explicit Pinned(std::int64_t bytes) : bytes_(bytes) {
     must_succeed(cudaMallocHost(&memory_, static_cast<std::size_t>(bytes)));
-    must_succeed(cudaEventCreateWithFlags(&done_, cudaEventDisableTiming));
   }
   ~Pinned() {
-    cudaEventSynchronize(done_);
-    cudaEventDestroy(done_);
+    cudaEventSynchronize(done_.get());
     cudaFreeHost(memory_);
   }
   Pinned(const Pinned&) = delete;
@@ -29,14 +27,14 @@ class Pinned {
   std::int64_t bytes() const { return bytes_; }
 
   // is_done() and wait() are about the work enqueued on `stream` so far.
-  void mark(cudaStream_t stream) { must_succeed(cudaEventRecord(done_, stream)); }
-  bool is_done() const { return is_reached(done_); }
-  void wait() const { must_succeed(cudaEventSynchronize(done_)); }
+  void mark(cudaStream_t stream) { done_.record(stream); }
+  bool is_done() const { return is_reached(done_.get()); }
+  void wait() const { done_.synchronize(); }
 
  private:
   const std::int64_t bytes_;
   void* memory_ = nullptr;
-  cudaEvent_t done_ = nullptr;
+  Event done_ = Event::without_time();
 };
 
 }  // namespace fettle::kernels::cuda

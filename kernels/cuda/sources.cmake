@@ -13,15 +13,12 @@ set(FETTLE_CUDA_SOURCES
   kernels/cuda/errors.cpp
   kernels/cuda/fall_back.cpp
   kernels/cuda/upload_buffers.cpp
-  kernels/cuda/graph.cpp
   kernels/cuda/machine.cpp
   kernels/cuda/plan_timer.cpp
-  kernels/cuda/readback.cpp
-  kernels/cuda/stream_event.cpp
+  kernels/cuda/stream.cpp
   kernels/cuda/free_blocks.cpp
   kernels/cuda/pool.cpp
   kernels/cuda/staging.cpp
-  kernels/cuda/timeline.cpp
   kernels/dropout/dropout.cu
   kernels/embedding/embedding.cu
   kernels/embedding/sort.cu

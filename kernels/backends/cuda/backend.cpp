@@ -5,13 +5,10 @@
 
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/errors.h"
-#include "kernels/cuda/graph.h"
 #include "kernels/cuda/nvtx.h"
 #include "kernels/cuda/operations.h"
-#include "kernels/cuda/readback.h"
 #include "kernels/cuda/staging.h"
-#include "kernels/cuda/stream_event.h"
-#include "kernels/cuda/timeline.h"
+#include "kernels/cuda/stream.h"
 #include "kernels/cuda/upload_buffers.h"
 
 namespace fettle::kernels {

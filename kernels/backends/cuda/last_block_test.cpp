@@ -10,9 +10,9 @@
 #include "base/philox.h"
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/errors.h"
-#include "kernels/cuda/graph.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/operations.h"
+#include "kernels/cuda/stream.h"
 #include "kernels/emulator/emulator.h"
 #include "kernels/linear/bias_gradient.h"
 
