@@ -86,7 +86,7 @@ TEST(Improvement, DerivativesAreRight) {
     const Improvement& improvement = one.first;
     const std::vector<NormalMarginal>& at = one.second;
     std::vector<NormalMarginal> slopes;
-    EXPECT_DOUBLE_EQ(improvement.log_value(at, slopes), improvement.log_value(at));
+    EXPECT_DOUBLE_EQ(improvement.log_value(at, &slopes), improvement.log_value(at));
     ASSERT_EQ(slopes.size(), at.size());
     const auto difference = [&](std::size_t k, double by_mean, double by_sigma) {
       std::vector<NormalMarginal> above = at;

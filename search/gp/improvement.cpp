@@ -16,38 +16,31 @@ constexpr double kLeastWidth = 0.2;  // of a front, in standard deviations of al
 
 }  // namespace
 
-double Improvement::gain(const std::vector<NormalMarginal>& losses) const {
-  if (front_) return std::log(std::max(front_->improvement(losses), kLeastVolume));
-  return log_augmented_improvement(best_, losses[0].mean, losses[0].sigma, noise_).value;
-}
-
 double Improvement::gain(const std::vector<NormalMarginal>& losses,
-                         std::vector<NormalMarginal>& slopes) const {
-  if (front_) {
-    const double volume = std::max(front_->improvement(losses, slopes), kLeastVolume);
-    for (NormalMarginal& slope : slopes) slope = {slope.mean / volume, slope.sigma / volume};
-    return std::log(volume);
+                         std::vector<NormalMarginal>* slopes) const {
+  if (!front_) {
+    const LogExpectedImprovement gain =
+        log_augmented_improvement(best_, losses[0].mean, losses[0].sigma, noise_);
+    if (slopes != nullptr) slopes->assign(1, {gain.by_mean, gain.by_sd});
+    return gain.value;
   }
-  const LogExpectedImprovement gain =
-      log_augmented_improvement(best_, losses[0].mean, losses[0].sigma, noise_);
-  slopes.assign(1, {gain.by_mean, gain.by_sd});
-  return gain.value;
-}
-
-double Improvement::log_value(const std::vector<NormalMarginal>& losses) const {
-  if (losses.size() == objectives_) return gain(losses);
-  const NormalMarginal& wall = losses.back();
-  return gain({losses.begin(), losses.end() - 1}) + log_probability(-wall.mean / wall.sigma).value;
+  const double volume = std::max(front_->improvement(losses, slopes), kLeastVolume);
+  if (slopes != nullptr) {
+    for (NormalMarginal& slope : *slopes) slope = {slope.mean / volume, slope.sigma / volume};
+  }
+  return std::log(volume);
 }
 
 double Improvement::log_value(const std::vector<NormalMarginal>& losses,
-                              std::vector<NormalMarginal>& slopes) const {
+                              std::vector<NormalMarginal>* slopes) const {
   if (losses.size() == objectives_) return gain(losses, slopes);
   const NormalMarginal& wall = losses.back();
   const double u = -wall.mean / wall.sigma;
   const LogProbability feasible = log_probability(u);
   const double gained = gain({losses.begin(), losses.end() - 1}, slopes);
-  slopes.push_back({-feasible.slope / wall.sigma, -feasible.slope * u / wall.sigma});
+  if (slopes != nullptr) {
+    slopes->push_back({-feasible.slope / wall.sigma, -feasible.slope * u / wall.sigma});
+  }
   return gained + feasible.value;
 }
 

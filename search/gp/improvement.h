@@ -24,14 +24,12 @@ class Improvement {
 
   // One marginal an objective, sigma > 0; one more where feasibility is modelled: of what is
   // positive where a trial is infeasible.
-  double log_value(const std::vector<NormalMarginal>& losses) const;
-  // With the derivatives by each mean and sigma.
+  // `slopes`: where the derivatives by each mean and sigma go.
   double log_value(const std::vector<NormalMarginal>& losses,
-                   std::vector<NormalMarginal>& slopes) const;
+                   std::vector<NormalMarginal>* slopes = nullptr) const;
 
  private:
-  double gain(const std::vector<NormalMarginal>& losses) const;
-  double gain(const std::vector<NormalMarginal>& losses, std::vector<NormalMarginal>& slopes) const;
+  double gain(const std::vector<NormalMarginal>& losses, std::vector<NormalMarginal>* slopes) const;
 
   std::size_t objectives_ = 1;
   double best_ = 0;

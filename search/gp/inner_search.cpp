@@ -78,7 +78,7 @@ Candidate InnerSearch::climb(const Candidate& start) const {
       losses.push_back({at.back().mean, at.back().sd});
     }
     std::vector<NormalMarginal> slopes;
-    double worth = improvement.log_value(losses, slopes);
+    double worth = improvement.log_value(losses, &slopes);
     gradient.setZero();
     for (const Term* term : terms) worth += add_term(*term, inputs, free, gradient);
     for (std::size_t k = 0; k < at.size(); ++k) {

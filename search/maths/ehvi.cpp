@@ -6,16 +6,11 @@
 
 #include "base/check.h"
 #include "search/maths/normal.h"
-#include "search/maths/sobol_sequence.h"
 
 namespace fettle::search {
 namespace {
 
-constexpr std::uint64_t kDrawKey = 0x65687669;  // any: the draws are the same for everybody
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-// Sobol coordinates are multiples of 2^-32 from 0 up, and 0 has no normal quantile. Half a step
-// further is the middle of the cell that a coordinate stands for.
-constexpr double kHalfSobolStep = 0x1p-33;
 
 std::vector<Losses> front_of(const std::vector<Losses>& points) {
   const std::vector<std::size_t> fronts = front_numbers(points);
@@ -56,10 +51,11 @@ void stack(const std::vector<Box>& slice, double height, std::vector<Box>& open,
   open = std::move(next);
 }
 
-double face_slope(double face, const NormalMarginal& loss, bool by_mean) {
-  if (face == -kInfinity) return 0;
+// Of the expected improvement on a face, by the loss's mean and sigma.
+NormalMarginal slope_at(double face, const NormalMarginal& loss) {
+  if (face == -kInfinity) return {};
   const double z = (face - loss.mean) / loss.sigma;
-  return by_mean ? -normal_cdf(z) : normal_density(z);
+  return {-normal_cdf(z), normal_density(z)};
 }
 
 }  // namespace
@@ -104,27 +100,12 @@ std::vector<Box> free_boxes(const std::vector<Losses>& points, const Losses& ref
   return done;
 }
 
-ExpectedHypervolume::ExpectedHypervolume(const std::vector<Losses>& points, Losses reference)
-    : front_(front_of(points)), reference_(std::move(reference)) {
-  const std::size_t objectives = reference_.size();
-  CHECK(objectives >= 2 && objectives <= kMostObjectives, "a front has 2 to 8 objectives");
-  if (objectives <= kMostObjectivesInBoxes) {
-    cut_into_cells(front_);
-    return;
-  }
-  // Too many boxes: the mean over fixed draws instead (drawn()).
-  const SobolSequence sequence(objectives, kDrawKey);
-  for (std::size_t i = 0; i < kDraws; ++i) {
-    Losses draw = sequence.at(i);
-    for (double& coordinate : draw) coordinate = normal_quantile(coordinate + kHalfSobolStep);
-    draws_.push_back(std::move(draw));
-  }
-}
-
 // Many boxes share their faces: expected improvements are wanted once for each face.
-void ExpectedHypervolume::cut_into_cells(const std::vector<Losses>& points) {
-  const std::vector<Box> boxes = free_boxes(points, reference_);
-  faces_.resize(reference_.size());
+ExpectedHypervolume::ExpectedHypervolume(const std::vector<Losses>& points,
+                                         const Losses& reference) {
+  CHECK(reference.size() >= 2, "a front has 2 or 3 objectives");
+  const std::vector<Box> boxes = free_boxes(front_of(points), reference);
+  faces_.resize(reference.size());
   cells_.resize(boxes.size());
   for (std::size_t i = 0; i < faces_.size(); ++i) {
     std::vector<double>& faces = faces_[i];
@@ -142,34 +123,13 @@ void ExpectedHypervolume::cut_into_cells(const std::vector<Losses>& points) {
   }
 }
 
-double ExpectedHypervolume::improvement(const std::vector<NormalMarginal>& losses) const {
-  CHECK(losses.size() == reference_.size(), "one marginal an objective");
-  return cells_.empty() ? drawn(losses) : exact(losses);
-}
-
 // The improvement is the part of the space that the new point dominates and the front does not. A
 // place u of it is dominated with probability P(Y1 < u1) P(Y2 < u2) ..., which over a box
 // integrates to a product of differences of expected improvements.
-double ExpectedHypervolume::exact(const std::vector<NormalMarginal>& losses) const {
-  std::vector<std::vector<double>> gains(losses.size());
-  for (std::size_t i = 0; i < losses.size(); ++i) {
-    for (const double face : faces_[i]) gains[i].push_back(expected_improvement(face, losses[i]));
-  }
-  double out = 0;
-  for (const Cell& cell : cells_) {
-    double volume = 1;
-    for (std::size_t i = 0; i < losses.size(); ++i) {
-      volume *= gains[i][cell.high[i]] - gains[i][cell.low[i]];
-    }
-    out += volume;
-  }
-  return std::max(out, 0.0);
-}
-
 double ExpectedHypervolume::improvement(const std::vector<NormalMarginal>& losses,
-                                        std::vector<NormalMarginal>& slopes) const {
-  CHECK(!cells_.empty() && losses.size() == reference_.size(), "slopes are of 2 or 3 objectives");
+                                        std::vector<NormalMarginal>* slopes) const {
   const std::size_t objectives = losses.size();
+  CHECK(objectives == faces_.size(), "one marginal an objective");
   struct Face {
     double gain = 0;
     NormalMarginal slope;
@@ -178,41 +138,29 @@ double ExpectedHypervolume::improvement(const std::vector<NormalMarginal>& losse
   for (std::size_t i = 0; i < objectives; ++i) {
     for (const double face : faces_[i]) {
       faces[i].push_back({expected_improvement(face, losses[i]),
-                          {face_slope(face, losses[i], true), face_slope(face, losses[i], false)}});
+                          slopes == nullptr ? NormalMarginal() : slope_at(face, losses[i])});
     }
   }
-  slopes.assign(objectives, {});
+  if (slopes != nullptr) slopes->assign(objectives, {});
   double out = 0;
   Losses sides(objectives);
   for (const Cell& cell : cells_) {
-    for (std::size_t i = 0; i < objectives; ++i) {
-      sides[i] = faces[i][cell.high[i]].gain - faces[i][cell.low[i]].gain;
-    }
     double volume = 1;
     for (std::size_t i = 0; i < objectives; ++i) {
+      sides[i] = faces[i][cell.high[i]].gain - faces[i][cell.low[i]].gain;
       volume *= sides[i];
+    }
+    out += volume;
+    for (std::size_t i = 0; slopes != nullptr && i < objectives; ++i) {
       double others = 1;
       for (std::size_t j = 0; j < objectives; ++j) others *= j == i ? 1 : sides[j];
       const NormalMarginal& high = faces[i][cell.high[i]].slope;
       const NormalMarginal& low = faces[i][cell.low[i]].slope;
-      slopes[i].mean += others * (high.mean - low.mean);
-      slopes[i].sigma += others * (high.sigma - low.sigma);
+      (*slopes)[i].mean += others * (high.mean - low.mean);
+      (*slopes)[i].sigma += others * (high.sigma - low.sigma);
     }
-    out += volume;
   }
   return std::max(out, 0.0);
-}
-
-double ExpectedHypervolume::drawn(const std::vector<NormalMarginal>& losses) const {
-  double sum = 0;
-  Losses point(losses.size());
-  for (const Losses& draw : draws_) {
-    for (std::size_t i = 0; i < losses.size(); ++i) {
-      point[i] = losses[i].mean + losses[i].sigma * draw[i];
-    }
-    sum += hypervolume_gain(front_, point, reference_).value_or(0);
-  }
-  return sum / static_cast<double>(draws_.size());
 }
 
 }  // namespace fettle::search

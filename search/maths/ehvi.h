@@ -1,9 +1,8 @@
 // Expected hypervolume improvement: how much a point whose losses are only known as independent
 // normals is expected to add to what a Pareto front dominates.
 //
-// For two and three objectives exact, with its derivatives (Emmerich et al. 2011, in the form of
-// Yang et al. 2019); for more the mean over a fixed set of quasi-random draws, the same ones at
-// each call, so that candidates are compared on equal terms. Pure; any thread.
+// For two and three objectives, exact, with its derivatives (Emmerich et al. 2011, in the form of
+// Yang et al. 2019). Pure; any thread.
 #pragma once
 
 #include <cstddef>
@@ -36,20 +35,12 @@ std::vector<Box> free_boxes(const std::vector<Losses>& points, const Losses& ref
 
 class ExpectedHypervolume {
  public:
-  static constexpr std::size_t kDraws = 512;  // of four and more objectives
-  static constexpr std::size_t kMostObjectives = 8;
+  // `points`: losses seen, dominated ones too; two or three numbers each, like the reference.
+  ExpectedHypervolume(const std::vector<Losses>& points, const Losses& reference);
 
-  // `points`: losses seen, dominated ones too; two to kMostObjectives numbers each, like the
-  // reference.
-  ExpectedHypervolume(const std::vector<Losses>& points, Losses reference);
-
-  // One marginal an objective. With four and more objectives 0 where the front is too large for
-  // hypervolume() (pareto.h).
-  double improvement(const std::vector<NormalMarginal>& losses) const;
-
-  // The same with its derivatives by each mean and sigma > 0, of two or three objectives.
+  // One marginal an objective. `slopes`: where the derivatives by each mean and sigma > 0 go.
   double improvement(const std::vector<NormalMarginal>& losses,
-                     std::vector<NormalMarginal>& slopes) const;
+                     std::vector<NormalMarginal>* slopes = nullptr) const;
 
  private:
   // A box by the places of its faces among `faces_` of each objective.
@@ -57,15 +48,8 @@ class ExpectedHypervolume {
     std::vector<std::size_t> low;
     std::vector<std::size_t> high;
   };
-  void cut_into_cells(const std::vector<Losses>& points);
-  double exact(const std::vector<NormalMarginal>& losses) const;
-  double drawn(const std::vector<NormalMarginal>& losses) const;
-
-  std::vector<Losses> front_;  // ascending by the first loss
-  Losses reference_;
   std::vector<std::vector<double>> faces_;  // of the boxes, ascending; by objective
   std::vector<Cell> cells_;
-  std::vector<Losses> draws_;  // standard normal
 };
 
 }  // namespace fettle::search

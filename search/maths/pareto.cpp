@@ -163,16 +163,4 @@ std::optional<double> hypervolume(std::vector<Losses> points, const Losses& refe
   return wfg.gave_up() || !std::isfinite(out) ? std::nullopt : std::optional(out);
 }
 
-std::optional<double> hypervolume_gain(const std::vector<Losses>& points, const Losses& point,
-                                       const Losses& reference) {
-  if (!better_everywhere(point, reference)) return 0.0;
-  std::vector<Losses> all = {point};
-  for (const Losses& other : points) {
-    if (better_everywhere(other, reference)) all.push_back(other);
-  }
-  Wfg wfg(reference);
-  const double out = wfg.exclusive(all, 0, reference.size());
-  return wfg.gave_up() || !std::isfinite(out) ? std::nullopt : std::optional(std::max(out, 0.0));
-}
-
 }  // namespace fettle::search

@@ -32,8 +32,4 @@ std::optional<double> hypervolume(std::vector<Losses> points, const Losses& refe
 // tenth of a second. A hundred points of four objectives stay well below it.
 inline constexpr std::size_t kMaxHypervolumeWork = 10'000'000;
 
-// What `point` would add to the hypervolume of `points`; nothing where hypervolume() says nothing.
-std::optional<double> hypervolume_gain(const std::vector<Losses>& points, const Losses& point,
-                                       const Losses& reference);
-
 }  // namespace fettle::search

@@ -150,20 +150,6 @@ TEST(Hypervolume, IsWhatCountingCellsGives) {
   }
 }
 
-TEST(Hypervolume, TheGainOfAPointIsTheDifferenceItMakes) {
-  Random random(3);
-  for (std::size_t objectives = 2; objectives <= 4; ++objectives) {
-    std::vector<Losses> points = random_points(random, 20, objectives, 1000);
-    const Losses reference(objectives, 0.9);
-    for (const Losses& point : random_points(random, 20, objectives, 1000)) {
-      std::vector<Losses> more = points;
-      more.push_back(point);
-      EXPECT_NEAR(*hypervolume_gain(points, point, reference),
-                  *hypervolume(more, reference) - *hypervolume(points, reference), 1e-12);
-    }
-  }
-}
-
 TEST(Hypervolume, GivesUpRatherThanTakeForEver) {
   Random random(4);
   std::vector<Losses> sphere;
