@@ -5,7 +5,7 @@
 #include <numbers>
 
 #include "base/check.h"
-#include "search/maths/unit_normal.h"
+#include "search/maths/normal.h"
 
 namespace fettle::search {
 namespace {

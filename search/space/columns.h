@@ -38,7 +38,7 @@ class Columns {
   double place(std::size_t parameter, double coordinate) const;
 
   bool in_window(std::int64_t trial) const { return trial >= window_begin(); }
-  // Of a trial in the window, active in a continuous parameter (unit_normal.h).
+  // Of a trial in the window, active in a continuous parameter (normal.h).
   double narrow_log_scale(std::size_t parameter, std::int64_t trial) const {
     return narrow_log_scales_[parameter][slot(trial)];
   }
