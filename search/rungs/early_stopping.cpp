@@ -93,11 +93,9 @@ std::string value_text(const Question& question, double loss) {
 
 std::vector<CurvePoint> curve_of(const Question& question, std::int64_t trial) {
   std::map<std::int64_t, double> by_step;
-  for (std::size_t i = 0; i <= question.event; ++i) {
-    const Event& event = question.history.events[i];
-    if (event.trial != trial || event.fact.kind != api::FactKind::kRung) continue;
-    by_step[event.fact.step] = loss_of(event.fact, question.sign);
-  }
+  for_each_rung(question, [&](const Event& event, double loss) {
+    if (event.trial == trial) by_step[event.fact.step] = loss;
+  });
   std::vector<CurvePoint> out;
   for (const auto& [step, loss] : by_step) out.push_back({step, loss});
   return out;

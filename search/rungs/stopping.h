@@ -22,6 +22,15 @@ struct Question {
   bool outside = false;  // a constraint, as of then
 };
 
+// Calls visit(event, loss) for each value at a rung that is known by then, oldest first.
+template <typename Visit>
+void for_each_rung(const Question& question, Visit visit) {
+  for (std::size_t i = 0; i <= question.event; ++i) {
+    const Event& event = question.history.events[i];
+    if (event.fact.kind == api::FactKind::kRung) visit(event, loss_of(event.fact, question.sign));
+  }
+}
+
 // "asha: rung 1 (step 3): ", and a value in it.
 std::string opening(api::StoppingKind rule, const Judgement& judgement, const Question& question);
 std::string value_text(const Question& question, double loss);

@@ -25,73 +25,48 @@ struct Placed {
 // Of each trial the newest value at exactly this step, up to the event that is judged; best first.
 std::vector<Placed> values_at_step(const Question& question) {
   std::map<std::int64_t, Placed> by_trial;
-  for (std::size_t i = 0; i <= question.event; ++i) {
-    const Event& event = question.history.events[i];
-    if (event.fact.kind != api::FactKind::kRung || event.fact.step != question.step) continue;
-    const double loss = loss_of(event.fact, question.sign);
+  for_each_rung(question, [&](const Event& event, double loss) {
+    if (event.fact.step != question.step) return;
     by_trial[event.trial] = {is_outside(event.fact) || loss == kWorstLoss, loss};
-  }
+  });
   std::vector<Placed> out;
   for (const auto& [trial, placed] : by_trial) out.push_back(placed);
   std::sort(out.begin(), out.end());
   return out;
 }
 
-// Mean of each other trial's values up to the step, where it has one at that step.
-std::vector<double> running_averages(const Question& question) {
-  struct Sum {
-    double mean = 0;
-    double count = 0;
-    bool arrived = false;
-  };
-  std::map<std::int64_t, Sum> by_trial;
-  for (std::size_t i = 0; i < question.event; ++i) {
-    const Event& event = question.history.events[i];
-    if (event.fact.kind != api::FactKind::kRung || event.trial == question.trial) continue;
-    if (event.fact.step > question.step) continue;
-    Sum& sum = by_trial[event.trial];
-    const double loss = loss_of(event.fact, question.sign);
-    sum.count += 1;
-    // Term by term, so that the sum of large values is not more than a double holds.
-    sum.mean = sum.mean * ((sum.count - 1) / sum.count) + loss / sum.count;
-    sum.arrived |= event.fact.step == question.step;
-  }
-  std::vector<double> out;
-  for (const auto& [trial, sum] : by_trial) {
-    if (sum.arrived) out.push_back(sum.mean);
-  }
-  return out;
-}
+// The values of another trial up to the step.
+struct Progress {
+  double mean = 0;
+  double best = kWorstLoss;
+  double count = 0;
+  bool arrived = false;  // has one at that step
+};
 
-// Of each other trial that has come to the step, its best value up to there.
-std::vector<double> bests_of_others(const Question& question) {
-  struct Best {
-    double loss = kWorstLoss;
-    bool arrived = false;
-  };
-  std::map<std::int64_t, Best> by_trial;
-  for (std::size_t i = 0; i < question.event; ++i) {
-    const Event& event = question.history.events[i];
-    if (event.fact.kind != api::FactKind::kRung || event.trial == question.trial) continue;
-    if (event.fact.step > question.step) continue;
-    Best& best = by_trial[event.trial];
-    best.loss = std::min(best.loss, loss_of(event.fact, question.sign));
-    best.arrived |= event.fact.step == question.step;
-  }
+// The mean, or the best, of each other trial that has come to the step.
+std::vector<double> of_others(const Question& question, double Progress::*what) {
+  std::map<std::int64_t, Progress> by_trial;
+  for_each_rung(question, [&](const Event& event, double loss) {
+    if (event.trial == question.trial || event.fact.step > question.step) return;
+    Progress& its = by_trial[event.trial];
+    its.count += 1;
+    // Term by term, so that the sum of large values is not more than a double holds.
+    its.mean = its.mean * ((its.count - 1) / its.count) + loss / its.count;
+    its.best = std::min(its.best, loss);
+    its.arrived |= event.fact.step == question.step;
+  });
   std::vector<double> out;
-  for (const auto& [trial, best] : by_trial) {
-    if (best.arrived) out.push_back(best.loss);
+  for (const auto& [trial, its] : by_trial) {
+    if (its.arrived) out.push_back(its.*what);
   }
   return out;
 }
 
 double best_so_far(const Question& question) {
   double best = kWorstLoss;
-  for (std::size_t i = 0; i <= question.event; ++i) {
-    const Event& event = question.history.events[i];
-    if (event.trial != question.trial || event.fact.kind != api::FactKind::kRung) continue;
-    best = std::min(best, loss_of(event.fact, question.sign));
-  }
+  for_each_rung(question, [&](const Event& event, double loss) {
+    if (event.trial == question.trial) best = std::min(best, loss);
+  });
   return best;
 }
 
@@ -136,7 +111,7 @@ void judge_asha(const Question& question, double reduction_factor, Judgement& ou
 }
 
 void judge_median(const Question& question, const api::EarlyStopping& rules, Judgement& out) {
-  const std::vector<double> averages = running_averages(question);
+  const std::vector<double> averages = of_others(question, &Progress::mean);
   const std::string at = opening(api::StoppingKind::kMedian, out, question);
   if (too_few(averages.size(), rules, at, out)) return;
   const double best = best_so_far(question);
@@ -149,7 +124,7 @@ void judge_median(const Question& question, const api::EarlyStopping& rules, Jud
 }
 
 void judge_percentile(const Question& question, const api::EarlyStopping& rules, Judgement& out) {
-  const std::vector<double> others = bests_of_others(question);
+  const std::vector<double> others = of_others(question, &Progress::best);
   const std::string at = opening(api::StoppingKind::kPercentile, out, question);
   if (too_few(others.size(), rules, at, out)) return;
   const double best = best_so_far(question);
