@@ -82,21 +82,15 @@ Choice choose_algorithm(const Problem& problem, const Space& space) {
     return {AlgorithmKind::kTpe, count(objectives, "objective") + " are more than the " +
                                      std::to_string(kMostEhviObjectives) + " that ehvi takes"};
   }
+  const auto beyond_gp = [](const std::string& what, std::uint64_t most) {
+    return Choice{AlgorithmKind::kTpe, what + " are more than the " + std::to_string(most) +
+                                           " up to which gp is worth its cost"};
+  };
   if (parameters > kMostGpParameters) {
-    return {AlgorithmKind::kTpe, count(parameters, "parameter") + " are more than the " +
-                                     std::to_string(kMostGpParameters) +
-                                     " up to which gp is worth its cost"};
+    return beyond_gp(count(parameters, "parameter"), kMostGpParameters);
   }
-  if (branches > kMostGpBranches) {
-    return {AlgorithmKind::kTpe, count(branches, "condition") + " are more than the " +
-                                     std::to_string(kMostGpBranches) +
-                                     " up to which gp is worth its cost"};
-  }
-  if (budget > kMostGpTrials) {
-    return {AlgorithmKind::kTpe, std::to_string(budget) + " trials are more than the " +
-                                     std::to_string(kMostGpTrials) +
-                                     " up to which gp is worth its cost"};
-  }
+  if (branches > kMostGpBranches) return beyond_gp(count(branches, "condition"), kMostGpBranches);
+  if (budget > kMostGpTrials) return beyond_gp(count(trials, "trial"), kMostGpTrials);
   std::string reason = "it needs the fewest trials for " + count(parameters, "parameter");
   if (objectives > 1) reason += ", " + count(objectives, "objective");
   if (budget > 0) reason += " and a budget of " + count(trials, "trial");

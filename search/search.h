@@ -110,10 +110,11 @@ struct Suggestion {
 
 // What a sampler holds of a point, for people; what it has no opinion of is absent.
 struct Explanation {
-  std::string words;                  // "point 7 of the quasi-random start"
-  std::optional<double> mean;         // of the first objective, predicted
-  std::optional<double> deviation;    // of that prediction
-  std::optional<double> acquisition;  // what was maximised; its unit is the sampler's
+  std::string words;                               // "point 7 of the quasi-random start"
+  std::optional<double> mean = std::nullopt;       // of the first objective, predicted
+  std::optional<double> deviation = std::nullopt;  // of that prediction
+  std::optional<double> acquisition =
+      std::nullopt;  // what was maximised; its unit is the sampler's
   // What a trial there is predicted to cost, to its end, where that counts; in the unit of
   // Fact::cost.
   std::optional<double> cost = std::nullopt;

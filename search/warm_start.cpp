@@ -57,8 +57,7 @@ class WarmStart final : public Sampler {
     const bool next = first != first_.end() && !tried_[index_of(first)];
     add_stages(history);
     if (!next) return sampler_->explain(known_, point);
-    return Explanation{
-        .words = "one of the points to try first", .mean = {}, .deviation = {}, .acquisition = {}};
+    return Explanation{.words = "one of the points to try first"};
   }
 
   std::string description() const override {

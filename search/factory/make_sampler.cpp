@@ -3,7 +3,9 @@
 #include "search/auto.h"
 #include "search/fold.h"
 #include "search/maths/ehvi.h"
+#include "search/rungs/promotion.h"
 #include "search/rungs/rung_model.h"
+#include "search/rungs/rung_table.h"
 #include "search/samplers/samplers.h"
 #include "search/search.h"
 #include "search/warm_start.h"
@@ -12,29 +14,31 @@ namespace fettle::search {
 namespace {
 
 using api::AlgorithmKind;
-using Made = std::unique_ptr<Sampler>;
 
 constexpr std::int64_t kGridPoints = 10;  // along a Double without a step, unless `points` says
 
-// A sampler with the reason why it was chosen.
-class Chosen final : public Sampler {
+// A sampler under another description.
+class Described final : public Sampler {
  public:
-  Chosen(std::unique_ptr<Sampler> sampler, std::string reason)
-      : sampler_(std::move(sampler)), reason_(std::move(reason)) {}
+  Described(std::unique_ptr<Sampler> sampler, std::string description)
+      : sampler_(std::move(sampler)), description_(std::move(description)) {}
   Suggestion suggest(const History& history, std::int64_t n) override {
     return sampler_->suggest(history, n);
   }
   std::optional<Explanation> explain(const History& history, const Json& point) override {
     return sampler_->explain(history, point);
   }
-  std::string description() const override {
-    return "auto: " + sampler_->description() + ", because " + reason_;
-  }
+  std::string description() const override { return description_; }
 
  private:
   std::unique_ptr<Sampler> sampler_;
-  std::string reason_;
+  std::string description_;
 };
+
+std::unique_ptr<Sampler> auto_chosen(std::unique_ptr<Sampler> sampler, const std::string& reason) {
+  std::string description = "auto: " + sampler->description() + ", because " + reason;
+  return std::make_unique<Described>(std::move(sampler), std::move(description));
+}
 
 // Nothing: costs do not count.
 std::optional<CostBudget> cost_budget(const Problem& problem) {
@@ -54,18 +58,23 @@ Status check_cost(const Problem& problem) {
       " cannot count what trials cost; gp and ehvi can, and auto where it takes one of them");
 }
 
+Status check_model(const std::string& name, std::int64_t startup_trials, std::int64_t candidates) {
+  if (startup_trials < 0) {
+    return invalid(name + " needs 0 or more startup trials; found " +
+                   std::to_string(startup_trials));
+  }
+  if (candidates < 1 || candidates > api::kMaxCandidates) {
+    return invalid(name + " needs 1 to " + std::to_string(api::kMaxCandidates) +
+                   " candidates; found " + std::to_string(candidates));
+  }
+  return success();
+}
+
 Result<TpeSettings> tpe_settings(const api::Algorithm& algorithm) {
   TpeSettings out;
   out.startup_trials = algorithm.startup_trials.value_or(out.startup_trials);
   out.candidates = algorithm.candidates.value_or(out.candidates);
-  if (out.startup_trials < 0) {
-    return invalid("tpe needs 0 or more startup trials; found " +
-                   std::to_string(out.startup_trials));
-  }
-  if (out.candidates < 1 || out.candidates > api::kMaxCandidates) {
-    return invalid("tpe needs 1 to " + std::to_string(api::kMaxCandidates) + " candidates; found " +
-                   std::to_string(out.candidates));
-  }
+  FETTLE_TRY(check_model("tpe", out.startup_trials, out.candidates));
   return out;
 }
 
@@ -75,14 +84,7 @@ Result<GpSettings> gp_settings(const Problem& problem) {
   out.cost = cost_budget(problem);
   out.startup_trials = algorithm.startup_trials;
   out.candidates = algorithm.candidates.value_or(out.candidates);
-  if (out.startup_trials.value_or(0) < 0) {
-    return invalid(name_of(algorithm.name) + " needs 0 or more startup trials; found " +
-                   std::to_string(*out.startup_trials));
-  }
-  if (out.candidates < 1 || out.candidates > api::kMaxCandidates) {
-    return invalid(name_of(algorithm.name) + " needs 1 to " + std::to_string(api::kMaxCandidates) +
-                   " candidates; found " + std::to_string(out.candidates));
-  }
+  FETTLE_TRY(check_model(name_of(algorithm.name), out.startup_trials.value_or(0), out.candidates));
   return out;
 }
 
@@ -109,9 +111,8 @@ Result<std::unique_ptr<Sampler>> model_of_places(const Problem& problem) {
   FETTLE_ASSIGN(const TpeSettings tpe, tpe_settings(problem.algorithm));
   FETTLE_ASSIGN(const GpSettings gp, gp_settings(problem));
   const std::int64_t seed = problem.algorithm.seed;
-  return Made(is_worth_gp(problem, space)
-                  ? make_gp(std::move(space), seed, gp, problem.objectives)
-                  : make_tpe(std::move(space), seed, tpe, problem.objectives));
+  return is_worth_gp(problem, space) ? make_gp(std::move(space), seed, gp, problem.objectives)
+                                     : make_tpe(std::move(space), seed, tpe, problem.objectives);
 }
 
 Result<std::unique_ptr<Sampler>> evolution_model(const Problem& problem) {
@@ -141,18 +142,17 @@ Result<std::unique_ptr<Sampler>> choose(const Problem& problem, const Space& spa
   }
   if (!problem.fidelity.empty()) choice.reason += "; " + problem.fidelity;
   FETTLE_ASSIGN(std::unique_ptr<Sampler> sampler, make_named(chosen));
-  return std::unique_ptr<Sampler>(
-      std::make_unique<Chosen>(std::move(sampler), std::move(choice.reason)));
+  return auto_chosen(std::move(sampler), choice.reason);
 }
 
 Result<std::unique_ptr<Sampler>> tpe(const Problem& problem, Space space) {
   FETTLE_ASSIGN(const TpeSettings settings, tpe_settings(problem.algorithm));
-  return Made(make_tpe(std::move(space), problem.algorithm.seed, settings, problem.objectives));
+  return make_tpe(std::move(space), problem.algorithm.seed, settings, problem.objectives);
 }
 
 Result<std::unique_ptr<Sampler>> gp(const Problem& problem, Space space) {
   FETTLE_ASSIGN(const GpSettings settings, gp_settings(problem));
-  return Made(make_gp(std::move(space), problem.algorithm.seed, settings, problem.objectives));
+  return make_gp(std::move(space), problem.algorithm.seed, settings, problem.objectives);
 }
 
 Result<std::unique_ptr<Sampler>> ehvi(const Problem& problem, Space space) {
@@ -160,9 +160,11 @@ Result<std::unique_ptr<Sampler>> ehvi(const Problem& problem, Space space) {
   return gp(problem, std::move(space));
 }
 
-Result<std::unique_ptr<Sampler>> portfolio(const Problem& problem, Space space) {
-  return Made(
-      make_gp(std::move(space), problem.algorithm.seed, {.opinion = true}, problem.objectives));
+// Random points where trials pause at rungs (promotion.h).
+std::unique_ptr<Sampler> hyperband(const Problem& problem, Space space) {
+  return std::make_unique<Described>(
+      make_random(std::move(space), problem.algorithm.seed),
+      "hyperband (random points, rungs at " + list_steps(ladder_of(problem)) + ")");
 }
 
 Result<std::unique_ptr<Sampler>> cmaes(const Problem& problem, Space space) {
@@ -200,13 +202,13 @@ Result<std::unique_ptr<Sampler>> make_named(const Problem& problem) {
     case AlgorithmKind::kEhvi:
       return ehvi(problem, std::move(space));
     case AlgorithmKind::kPortfolio:
-      return portfolio(problem, std::move(space));
+      return make_gp(std::move(space), seed, {.opinion = true}, problem.objectives);
     case AlgorithmKind::kCmaes:
       return cmaes(problem, std::move(space));
     case AlgorithmKind::kNsga2:
       return nsga2(problem, std::move(space));
     case AlgorithmKind::kHyperband:
-      return make_hyperband(problem, std::move(space));
+      return hyperband(problem, std::move(space));
     case AlgorithmKind::kBohb:
       return make_rung_model(problem, model_of_places);
     case AlgorithmKind::kDehb:
@@ -226,7 +228,7 @@ Result<std::unique_ptr<Sampler>> make_sampler(const Problem& problem) {
   FETTLE_ASSIGN(std::unique_ptr<Sampler> sampler, make_named(problem));
   const bool by_fidelity =
       !problem.fidelity.empty() && problem.algorithm.name != AlgorithmKind::kAuto;
-  if (by_fidelity) sampler = std::make_unique<Chosen>(std::move(sampler), problem.fidelity);
+  if (by_fidelity) sampler = auto_chosen(std::move(sampler), problem.fidelity);
   if (!starts_warm(problem)) return sampler;
   return make_warm_start(problem, std::move(sampler));
 }

@@ -273,8 +273,8 @@ class GpSampler final : public FoldingSampler {
 
 }  // namespace
 
-std::unique_ptr<FoldingSampler> make_gp(Space space, std::int64_t seed, GpSettings settings,
-                                        std::vector<api::Objective> objectives) {
+std::unique_ptr<Sampler> make_gp(Space space, std::int64_t seed, GpSettings settings,
+                                 std::vector<api::Objective> objectives) {
   return std::make_unique<GpSampler>(std::move(space), seed, settings, std::move(objectives));
 }
 

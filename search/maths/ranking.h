@@ -24,7 +24,6 @@ class Ranking {
 
   // Takes notice of a fact; a later one that ends the same trial replaces an earlier one.
   void add(std::int64_t trial, const api::Fact& fact);
-  bool contains(std::int64_t trial) const { return entries_.count(trial) > 0; }
   std::size_t size() const { return entries_.size(); }
 
   // Whether nothing but the order in which they were learnt sets two ended trials apart; with

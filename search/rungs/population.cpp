@@ -177,25 +177,20 @@ class Population {
     return out.empty() ? at(rung) : out;
   }
 
-  std::string place(const RungTable::Entry& entry, std::int64_t rung) const {
-    const auto same = [&](const RungTable::Entry& other) { return other.trial == entry.trial; };
-    const auto found = std::find_if(at(rung).begin(), at(rung).end(), same);
-    return problem_.resource.unit + " " + std::to_string(table_.step(rung)) + ": number " +
-           std::to_string(found - at(rung).begin() + 1) + " of " + std::to_string(at(rung).size());
-  }
-
   Random draws() const {
     return Random(draw_key(problem_.algorithm.seed, Purpose::kExplore),
                   static_cast<std::uint64_t>(size()));
   }
 
   Move decide(const RungTable::Entry& entry, std::int64_t rung) const {
-    Move move{entry.trial, rung + 1, std::nullopt, place(entry, rung)};
     const std::size_t count = fringe(rung);
     const Entries& all = at(rung);
     const auto same = [&](const RungTable::Entry& other) { return other.trial == entry.trial; };
     const auto where =
         static_cast<std::size_t>(std::find_if(all.begin(), all.end(), same) - all.begin());
+    Move move{entry.trial, rung + 1, std::nullopt,
+              problem_.resource.unit + " " + std::to_string(table_.step(rung)) + ": number " +
+                  std::to_string(where + 1) + " of " + std::to_string(all.size())};
     if (where + count < all.size()) return move;
     std::vector<std::int64_t> better;
     for (const RungTable::Entry& parent : possible_parents(rung)) {

@@ -17,10 +17,7 @@ std::optional<std::vector<double>> QuasiRandomStart::at(std::int64_t index) cons
 
 Explanation QuasiRandomStart::explain(std::int64_t trial) {
   return {.words = "point " + std::to_string(trial + 1) +
-                   " of a quasi-random start, before there is enough to learn from",
-          .mean = {},
-          .deviation = {},
-          .acquisition = {}};
+                   " of a quasi-random start, before there is enough to learn from"};
 }
 
 }  // namespace fettle::search

@@ -15,8 +15,6 @@
 
 namespace fettle::search {
 
-class FoldingSampler;  // fold.h
-
 // Independent draws from the prior; without repeats in a finite space.
 std::unique_ptr<Sampler> make_random(Space space, std::int64_t seed);
 
@@ -34,8 +32,8 @@ struct TpeSettings {
   std::int64_t startup_trials = 10;  // Sobol points before the model is used
   std::int64_t candidates = 24;      // drawn from the model of the good points, for each group
 };
-std::unique_ptr<FoldingSampler> make_tpe(Space space, std::int64_t seed, TpeSettings settings,
-                                         std::vector<api::Objective> objectives);
+std::unique_ptr<Sampler> make_tpe(Space space, std::int64_t seed, TpeSettings settings,
+                                  std::vector<api::Objective> objectives);
 
 // Bayesian optimisation with Gaussian processes (gp/gp_sampler.cpp). Up to kMostEhviObjectives
 // objectives have one each; more are compared by fronts.
@@ -45,8 +43,8 @@ struct GpSettings {
   std::optional<CostBudget> cost{};  // nothing: what trials cost does not count
   bool opinion = false;              // whether what tpe would say of a point counts, too
 };
-std::unique_ptr<FoldingSampler> make_gp(Space space, std::int64_t seed, GpSettings settings,
-                                        std::vector<api::Objective> objectives);
+std::unique_ptr<Sampler> make_gp(Space space, std::int64_t seed, GpSettings settings,
+                                 std::vector<api::Objective> objectives);
 
 // Evolution strategy with covariance matrix adaptation (cma_es_sampler.cpp). `population`: trials
 // of a generation; nothing = by the number of parameters. Error: too many numeric parameters, since
@@ -64,9 +62,6 @@ std::unique_ptr<Sampler> make_nsga2(Space space, std::int64_t seed, std::int64_t
 // Differential evolution (differential_evolution.cpp), the model of dehb.
 std::unique_ptr<Sampler> make_differential_evolution(Space space, std::int64_t seed,
                                                      std::vector<api::Objective> objectives);
-
-// Random points where trials pause at rungs (promotion.h).
-std::unique_ptr<Sampler> make_hyperband(const Problem& problem, Space space);
 
 // Where the members of a population begin (population.h). Errors: a quantile or interval that makes
 // no sense; those of make_sobol.

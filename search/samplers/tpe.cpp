@@ -45,8 +45,6 @@ class TpeSampler final : public FoldingSampler {
     if (starting(trial)) return QuasiRandomStart::explain(trial);
     ratio_.fit();
     return Explanation{.words = DensityRatio::kWords,
-                       .mean = {},
-                       .deviation = {},
                        .acquisition = ratio_.log_ratios({point}).front()};
   }
 
@@ -123,8 +121,8 @@ class TpeSampler final : public FoldingSampler {
 
 }  // namespace
 
-std::unique_ptr<FoldingSampler> make_tpe(Space space, std::int64_t seed, TpeSettings settings,
-                                         std::vector<api::Objective> objectives) {
+std::unique_ptr<Sampler> make_tpe(Space space, std::int64_t seed, TpeSettings settings,
+                                  std::vector<api::Objective> objectives) {
   return std::make_unique<TpeSampler>(std::move(space), seed, settings, std::move(objectives));
 }
 
