@@ -279,14 +279,19 @@ TEST_F(ProcessRunsTest, WhatHangsIsKilledAfterTheGracePeriod) {
   EXPECT_THAT(observe().reason, HasSubstr("did not end within"));
 }
 
+// Three processes that are out of reach by session, by environment, and by both: the file `pids`
+// lists them.
+std::string escaping(const std::string& pids) {
+  return "setsid sleep 1000 & echo $! > " + pids + "; (env -i sleep 1000 & echo $! >> " + pids +
+         "); (setsid env -i sleep 1000 & echo $! >> " + pids + "); ";
+}
+
 TEST_F(ProcessRunsTest, NoProcessIsLeftBehind) {
   const std::string pids = scratch_ / "pids";
-  const core::Run run =
-      run_script("setsid sleep 100 & echo $! > " + pids + "; (env -i sleep 100 & echo $! >> " +
-                 pids + "); sleep 0.05; echo '{\"loss\": 1}'");
+  const core::Run run = run_script(escaping(pids) + "sleep 0.05; echo '{\"loss\": 1}'");
   EXPECT_EQ(run.outcome, Outcome::kSucceeded) << run.reason;
   EXPECT_THAT(run.reason, HasSubstr("processes behind, which were killed"));
-  ASSERT_EQ(pids_in(pids).size(), 2u);
+  ASSERT_EQ(pids_in(pids).size(), 3u);
   for (const pid_t pid : pids_in(pids)) EXPECT_FALSE(is_alive(pid));
 }
 
@@ -389,13 +394,15 @@ TEST_F(ProcessRunsTest, AFirstRunThatACrashLeftUnrecordedIsRemembered) {
 
 TEST_F(ProcessRunsTest, ASupervisorThatIsKilledTakesItsTrialsAlong) {
   const std::string pids = scratch_ / "pids";
-  ASSERT_TRUE(
-      runs().start(shell_study("echo $$ > " + pids + "; sleep 100"), shell_trial(), 1).ok());
-  ASSERT_TRUE(eventually([&] { return pids_in(pids).size() == 1; }));
+  const std::string script = escaping(pids) + "sleep 0.05; echo $$ >> " + pids + "; sleep 1000";
+  ASSERT_TRUE(runs().start(shell_study(script), shell_trial(), 1).ok());
+  ASSERT_TRUE(eventually([&] { return pids_in(pids).size() == 4; }));
   ASSERT_EQ(::kill(runs().supervisor_pid(), SIGKILL), 0);
   ASSERT_TRUE(await_exit());
   EXPECT_EQ(observe().outcome, Outcome::kDisrupted);
-  EXPECT_TRUE(eventually([&] { return !is_alive(pids_in(pids)[0]); }));
+  for (const pid_t pid : pids_in(pids)) {
+    EXPECT_TRUE(eventually([&] { return !is_alive(pid); })) << pid;
+  }
   const Status again = runs().start(shell_study("true"), shell_trial(1), 1);
   EXPECT_THAT(again.error().message, HasSubstr("killed by signal 9"));
 }
