@@ -39,6 +39,9 @@ constexpr int kStartAttempts = 120;
 constexpr auto kLeastCheck = std::chrono::milliseconds(10);
 constexpr auto kFirstCheck = std::chrono::milliseconds(20);
 constexpr auto kLastCheck = std::chrono::milliseconds(200);
+// Between looks at the memory of a trial that has a limit, and of one that has none.
+constexpr auto kLimitInterval = std::chrono::milliseconds(100);
+constexpr auto kPeakInterval = std::chrono::milliseconds(1000);
 
 using Clock = std::chrono::steady_clock;
 
@@ -346,21 +349,30 @@ sigset_t guard_commands() {
   return set_of({SIGTERM, guard_resize_signal(), guard_stop_signal(), guard_kill_signal()});
 }
 
-// Watches a trial from its start to its end: it ends by itself, stops gently, or is killed.
+// Watches a trial from its start to its end: it ends by itself, stops gently, or is killed. Memory
+// is watched here, not in the supervisor, whose loop stands still while a disk hangs.
 class Watch {
  public:
   Watch(Workers& workers, const GuardRequest& request)
-      : workers_(workers), parting_time_(request.parting_time), stop_(request.grace) {}
+      : workers_(workers),
+        parting_time_(request.parting_time),
+        memory_limit_(request.memory_limit),
+        memory_interval_(memory_limit_ > 0 ? kLimitInterval : kPeakInterval),
+        stop_(request.grace) {}
 
   // Returns when everything that is left of the trial should be killed.
   void run() {
     while (!killed_) {
       const bool some_left = workers_.reap();
       workers_.settle();
-      if (workers_.start_error() != 0 || is_over(some_left, Clock::now())) return;
+      const Clock::time_point now = Clock::now();
+      if (workers_.start_error() != 0 || is_over(some_left, now) || is_over_memory(now)) return;
       wait();
     }
   }
+
+  std::int64_t peak_memory() const { return peak_memory_; }
+  bool was_over_memory() const { return memory_limit_ > 0 && peak_memory_ > memory_limit_; }
 
  private:
   bool is_over(bool some_left, Clock::time_point now) {
@@ -374,6 +386,13 @@ class Watch {
     stop_.tell(now);
     told_at_ = now;
     return false;
+  }
+
+  bool is_over_memory(Clock::time_point now) {
+    if (now < memory_at_) return false;
+    peak_memory_ = std::max(peak_memory_, tree_memory(::getpid(), memory_limit_));
+    memory_at_ = now + memory_interval_;
+    return was_over_memory();
   }
 
   bool parting_is_over(Clock::time_point now) {
@@ -396,7 +415,9 @@ class Watch {
     siginfo_t info{};
     int signal = ::sigtimedwait(&commands, &info, &at_once);
     if (signal < 0) {
-      const auto left = std::chrono::ceil<std::chrono::nanoseconds>(patience());
+      const auto until_look = std::max<Clock::duration>(memory_at_ - Clock::now(), {});
+      const auto left =
+          std::chrono::ceil<std::chrono::nanoseconds>(std::min(patience(), until_look));
       const timespec time{left.count() / 1'000'000'000, left.count() % 1'000'000'000};
       signal = ::sigtimedwait(&all, &info, &time);
     }
@@ -408,7 +429,7 @@ class Watch {
     if (stop_.has_begun())
       return std::exchange(next_check_, std::min<Clock::duration>(2 * next_check_, kLastCheck));
     if (workers_.waits_for_room()) return kStartInterval;
-    if (!parting_until_) return kLongestWait;
+    if (!parting_until_) return memory_interval_;
     return std::max<Clock::duration>(*parting_until_ - Clock::now(), {});
   }
 
@@ -421,10 +442,12 @@ class Watch {
     stop_.begin(Clock::now());
   }
 
-  static constexpr auto kLongestWait = std::chrono::hours(1);
-
   Workers& workers_;
   const std::chrono::milliseconds parting_time_;
+  const std::int64_t memory_limit_;
+  const std::chrono::milliseconds memory_interval_;
+  Clock::time_point memory_at_ = Clock::now() + memory_interval_;  // when to look at it again
+  std::int64_t peak_memory_ = 0;
   std::optional<Clock::time_point> parting_until_;
   GentleStop stop_;
   Clock::time_point told_at_{};
@@ -432,7 +455,7 @@ class Watch {
   bool killed_ = false;
 };
 
-GuardReport report_of(const Workers& workers) {
+GuardReport report_of(const Workers& workers, const Watch& watch) {
   GuardReport report;
   if (workers.start_error() != 0) {
     report.failure = GuardReport::kNoRoom;
@@ -440,6 +463,8 @@ GuardReport report_of(const Workers& workers) {
   }
   report.rank = workers.rank();
   report.wait_status = workers.wait_status();
+  report.over_memory = watch.was_over_memory() ? 1 : 0;
+  report.peak_memory = watch.peak_memory();
   return report;
 }
 
@@ -462,10 +487,11 @@ GuardReport report_of(const Workers& workers) {
     ::close(pipes.output.write);
     ::close(pipes.errors.write);
   }
-  Watch(workers, request).run();
+  Watch watch(workers, request);
+  watch.run();
   const bool ended = workers.all_ended() || workers.is_parting();
   const int killed = kill_all(workers);
-  GuardReport report = report_of(workers);
+  GuardReport report = report_of(workers, watch);
   report.left_behind = ended ? killed : 0;
   send_report(pipes.status.write, report);
   ::_exit(0);

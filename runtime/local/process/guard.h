@@ -5,7 +5,8 @@
 // trial's process has ended, when it is told to, or when the supervisor dies, it kills all that are
 // left and ends. A trial that is to stop has a grace period: its processes get SIGTERM in turn
 // (gentle_stop.h), and none is killed before the period is over, even if the first of them (a
-// shell, say) has ended at once. The same holds when SIGTERM comes from elsewhere.
+// shell, say) has ended at once. The same holds when SIGTERM comes from elsewhere. A trial that
+// holds more memory than it may is killed at once.
 //
 // A trial with several workers has a process for each. It has ended when all of them have, or some
 // time after one has failed that the others need. In an open trial a worker that was killed from
@@ -46,7 +47,8 @@ struct GuardRequest {
   // A file with the GPUs of each worker, a line each, as CUDA_VISIBLE_DEVICES lists them. It is
   // read when a worker starts, since the GPUs of later ones are chosen later. "" or absent = none.
   std::string gpus_file;
-  std::int64_t open_files = 0;  // soft limit of the workers; 0 = that of this process
+  std::int64_t open_files = 0;    // soft limit of the workers; 0 = that of this process
+  std::int64_t memory_limit = 0;  // of all its processes, as tree_memory counts; 0 = none
 };
 
 // What the guard writes to the status pipe, once, before it ends.
@@ -59,6 +61,8 @@ struct GuardReport {
   std::int32_t rank = 0;         // of the worker that decided how the trial ended
   std::int32_t wait_status = 0;  // of its process, as waitpid has it
   std::int32_t left_behind = 0;  // processes that were still there when it ended
+  std::int32_t over_memory = 0;  // 1: it was killed because it held more than its limit
+  std::int64_t peak_memory = 0;  // the most at one time, mapped files excepted
 };
 
 struct Guard {

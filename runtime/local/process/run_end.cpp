@@ -71,7 +71,7 @@ std::string with_grace_period(const RunEnd& end, std::string stopped) {
 // By the kernel, as far as that can be known: it says so, or the trial held most of the memory.
 bool was_killed_for_memory(const RunEnd& end, const core::Exit& exit) {
   if (exit.signal == SIGKILL) {
-    return end.oom_kills > 0 || end.peak_memory > end.machine_memory / 2;
+    return end.oom_kills > 0 || end.report.peak_memory > end.machine_memory / 2;
   }
   return exit.code == core::kKilledBySigkill && end.oom_kills > 0;
 }
@@ -84,11 +84,10 @@ core::EndCondition condition_of(const RunEnd& end, const core::Exit& exit) {
       return core::EndCondition::kRunnerInterrupted;
     case StopCause::kRunnerGone:
       return core::EndCondition::kRunnerDied;
-    case StopCause::kMemory:
-      return core::EndCondition::kOverMemoryLimit;
     case StopCause::kNone:
       break;
   }
+  if (end.report.over_memory != 0) return core::EndCondition::kOverMemoryLimit;
   return was_killed_for_memory(end, exit) ? core::EndCondition::kMachineOutOfMemory
                                           : core::EndCondition::kNone;
 }
@@ -96,7 +95,7 @@ core::EndCondition condition_of(const RunEnd& end, const core::Exit& exit) {
 // It counts against the trial, so that it is not run again for ever: the next run needs as much.
 std::string memory_ran_out(const RunEnd& end, const core::Exit& exit) {
   const std::string machine = "this machine's " + mebibytes(end.machine_memory);
-  const std::string peak = mebibytes(end.peak_memory);
+  const std::string peak = mebibytes(end.report.peak_memory);
   if (end.oom_kills == 0) {
     return "killed by SIGKILL while it held " + peak + " of " + machine +
            ": most likely by the kernel, because memory ran out";
@@ -114,7 +113,7 @@ std::string sentence_of(const RunEnd& end, const core::Exit& exit, const core::J
   }
   if (judged.outcome == api::Outcome::kOutOfMemory) {
     if (exit.condition == core::EndCondition::kMachineOutOfMemory) return memory_ran_out(end, exit);
-    return "used " + mebibytes(end.peak_memory) + " of memory, more than its limit of " +
+    return "used " + mebibytes(end.report.peak_memory) + " of memory, more than its limit of " +
            mebibytes(end.memory_limit) + " (resources.limits.memory)";
   }
   return end.cause == StopCause::kNone ? judged.reason : with_grace_period(end, judged.reason);
@@ -146,7 +145,7 @@ void add_sentence(std::string& message, const std::string& sentence) {
 
 RunOutcome explain(const RunEnd& end) {
   RunOutcome out;
-  out.peak_memory = end.peak_memory;
+  out.peak_memory = end.report.peak_memory;
   if (!end.reported) {
     const auto judged = core::judge_exit({.condition = core::EndCondition::kGuardKilled});
     out.outcome = judged.outcome;

@@ -11,7 +11,7 @@
 namespace fettle::local {
 
 // Why the run was told to end before it ended by itself.
-enum class StopCause { kNone, kAsked, kShutdown, kRunnerGone, kMemory };
+enum class StopCause { kNone, kAsked, kShutdown, kRunnerGone };
 
 struct RunEnd {
   bool reported = true;  // false: the guard was killed before it could report
@@ -23,7 +23,6 @@ struct RunEnd {
   bool has_others = false;    // the trial has several workers
   std::int64_t grace_ms = 0;
   std::int64_t memory_limit = 0;  // bytes; 0 = none
-  std::int64_t peak_memory = 0;   // the most at one time, mapped files excepted
   std::int64_t oom_kills = 0;     // processes that the kernel killed for want of memory as it ended
   std::int64_t machine_memory = 0;
   std::string command;  // arguments[0]

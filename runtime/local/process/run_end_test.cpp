@@ -25,6 +25,7 @@ struct Row {
   Outcome outcome;
   const char* said;
   std::int64_t oom_kills = 0;
+  std::int32_t over_memory = 0;
 };
 
 TEST(Explain, EveryEnd) {
@@ -60,8 +61,9 @@ TEST(Explain, EveryEnd) {
       {exited(137), StopCause::kNone, false, false, 10, Outcome::kFailed, "exit code 137"},
       {exited(1), StopCause::kNone, false, false, 10, Outcome::kFailed, "exit code 1", 1},
       {killed(SIGKILL), StopCause::kAsked, false, false, 10, Outcome::kStopped, "stopped", 1},
-      {killed(SIGKILL), StopCause::kMemory, false, false, 300, Outcome::kOutOfMemory,
-       "used 300 MiB of memory, more than its limit of 256 MiB (resources.limits.memory)"},
+      {killed(SIGKILL), StopCause::kNone, false, false, 300, Outcome::kOutOfMemory,
+       "used 300 MiB of memory, more than its limit of 256 MiB (resources.limits.memory)", 0, 1},
+      {killed(SIGKILL), StopCause::kAsked, false, false, 300, Outcome::kStopped, "stopped", 0, 1},
   };
   for (const Row& row : rows) {
     RunEnd end;
@@ -71,7 +73,8 @@ TEST(Explain, EveryEnd) {
     end.has_metrics = true;
     end.killed_after_grace = row.killed_after_grace;
     end.grace_ms = 30'000;
-    end.peak_memory = row.peak * kMiB;
+    end.report.over_memory = row.over_memory;
+    end.report.peak_memory = row.peak * kMiB;
     end.oom_kills = row.oom_kills;
     end.memory_limit = 256 * kMiB;
     end.machine_memory = 1000 * kMiB;

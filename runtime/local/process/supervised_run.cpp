@@ -16,7 +16,6 @@
 #include "machine/oom.h"
 #include "machine/usable.h"
 #include "runtime/local/process/outcome_file.h"
-#include "runtime/local/process/process_tree.h"
 
 namespace fettle::local {
 namespace {
@@ -24,8 +23,6 @@ namespace {
 constexpr std::size_t kReadBytes = 64 << 10;
 constexpr int kDrainReads = 64;  // what can still be in a pipe (1 MiB at most) when it has ended
 constexpr std::int64_t kReportIntervalMs = 100;
-constexpr std::int64_t kLimitIntervalMs = 100;  // memory of a run that has a limit
-constexpr std::int64_t kPeakIntervalMs = 1000;  // of one that has none
 constexpr std::int64_t kOomIntervalMs = 5000;
 constexpr std::int64_t kKillIntervalMs = 1000;  // the command to kill is repeated this often
 constexpr int kLastLines = 5;
@@ -95,6 +92,7 @@ SupervisedRun::SupervisedRun(const SupervisorCommand& command,
   request.claim_fd = hold_claim(command.claim_file);
   if (command.open) request.gpus_file = gpus_file_in(command.run_directory);
   request.open_files = open_files;
+  request.memory_limit = command.memory_limit;
   const Result<Guard> started = start_guard(request);
   close_fd(request.claim_fd);  // the guard has it now
   if (started.ok()) {
@@ -103,7 +101,6 @@ SupervisedRun::SupervisedRun(const SupervisorCommand& command,
     start_error_ = started.error().message;
     ended_ = true;
   }
-  memory_at_ms_ = now_ms + (command_.memory_limit > 0 ? kLimitIntervalMs : kPeakIntervalMs);
   oom_watch().sample(now_ms);
 }
 
@@ -182,24 +179,15 @@ void SupervisedRun::drain(std::int64_t now_ms) {
 
 void SupervisedRun::tick(std::int64_t now_ms) {
   if (ended_) return;
-  if (now_ms >= memory_at_ms_) check_memory(now_ms);
+  oom_watch().sample(now_ms);
   if (kill_at_ms_ == 0 || now_ms < kill_at_ms_) return;
   end_.killed_after_grace = end_.killed_after_grace || !killing_;
   kill(end_.cause, now_ms);
 }
 
-void SupervisedRun::check_memory(std::int64_t now_ms) {
-  oom_watch().sample(now_ms);
-  const std::int64_t limit = command_.memory_limit;
-  const std::int64_t bytes = tree_memory(guard_.pid, limit);
-  end_.peak_memory = std::max(end_.peak_memory, bytes);
-  memory_at_ms_ = now_ms + (limit > 0 ? kLimitIntervalMs : kPeakIntervalMs);
-  if (limit > 0 && bytes > limit) kill(StopCause::kMemory, now_ms);
-}
-
 std::int64_t SupervisedRun::wake_ms() const {
   if (ended_) return 0;
-  return kill_at_ms_ > 0 ? std::min(memory_at_ms_, kill_at_ms_) : memory_at_ms_;
+  return kill_at_ms_ > 0 ? kill_at_ms_ : std::numeric_limits<std::int64_t>::max();
 }
 
 std::int64_t SupervisedRun::report_wake_ms() const {

@@ -41,7 +41,7 @@ class SupervisedRun {
   // Reads what is there, at most kReadBytes from each: a run that prints without end gets no more
   // of the loop than any other.
   void read(std::int64_t now_ms);
-  // Memory and grace period; call when wake_ms() has come.
+  // The grace period; call when wake_ms() has come.
   void tick(std::int64_t now_ms);
   std::int64_t wake_ms() const;
   // When a report will be due; far away if there is no news.
@@ -75,7 +75,6 @@ class SupervisedRun {
   bool read_stream(int& fd, OutputMetrics::Stream stream, std::int64_t now_ms);
   void read_status(std::int64_t now_ms);
   void drain(std::int64_t now_ms);
-  void check_memory(std::int64_t now_ms);
 
   const SupervisorCommand command_;
   const std::int64_t started_ms_;
@@ -87,8 +86,7 @@ class SupervisedRun {
   bool ended_ = false;
   std::string start_error_;  // "" or why no process could be made
   bool killing_ = false;
-  std::int64_t kill_at_ms_ = 0;    // end of the grace period; 0 = not stopping
-  std::int64_t memory_at_ms_ = 0;  // when to read the memory again
+  std::int64_t kill_at_ms_ = 0;  // end of the grace period; 0 = not stopping
   bool urgent_ = false;
   std::int64_t reported_lines_ = 0;
   std::int64_t reported_ms_ = 0;

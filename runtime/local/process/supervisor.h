@@ -4,10 +4,11 @@
 // costs microseconds and its life does not hang on the runner's. A single-threaded poll loop; it
 // talks JSON lines with the runner over a socket (supervisor_wire.h). It starts every trial under a
 // guard (guard.h), reads what trials print into bounded logs (trial_log.h) and reports
-// (metric_lines.h), enforces memory limits and grace periods, and writes outcome.json when a run
-// has ended and no process of it is left. Nothing a trial does may block it or grow it without
-// bound. When the runner dies (end of file) it stops all trials gently, records them as Disrupted
-// and exits; it holds the Study's lock until then.
+// (metric_lines.h), keeps grace periods, and writes outcome.json when a run has ended and no
+// process of it is left. Nothing a trial does may block it or grow it without bound. A disk that
+// hangs does block it; what must hold even then is the guards' task. When the runner dies (end of
+// file) it stops all trials gently, records them as Disrupted and exits; it holds the Study's lock
+// until then.
 #pragma once
 
 namespace fettle::local {

@@ -1,9 +1,12 @@
 // Runs as real processes under a real supervisor: what trials do, well or badly, and what is said.
 #include "runtime/local/run/process_runs.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cmath>
@@ -11,6 +14,7 @@
 
 #include "base/file.h"
 #include "core/names.h"
+#include "runtime/local/process/trial_log.h"
 #include "runtime/local/testing/process_test.h"
 #include "runtime/make_trial_file.h"
 
@@ -329,26 +333,58 @@ TEST_F(ProcessRunsTest, GarbageIsOnlyLog) {
   EXPECT_EQ(run.report->metrics.at("loss"), 0.5);
 }
 
-TEST_F(ProcessRunsTest, TheMemoryLimitCountsTheWholeTree) {
-  api::Study study = shell_study(
-      "x=$(head -c 60000000 /dev/zero | tr '\\0' 'x'); (y=$x; sleep 20) & sleep 20; echo $y");
+api::Study limited_study(const std::string& script, const std::string& memory) {
+  api::Study study = shell_study(script);
   Json& container = study.spec.trial.pod_template.find("spec")->find("containers")->as_array()[0];
-  container.set("resources", Json::object({{"limits", Json::object({{"memory", "32Mi"}})}}));
-  const core::Run run = run_to_end(study);
+  container.set("resources", Json::object({{"limits", Json::object({{"memory", memory}})}}));
+  return study;
+}
+
+TEST_F(ProcessRunsTest, TheMemoryLimitCountsTheWholeTree) {
+  const core::Run run = run_to_end(limited_study(
+      "x=$(head -c 60000000 /dev/zero | tr '\\0' 'x'); (y=$x; sleep 20) & sleep 20; echo $y",
+      "32Mi"));
   EXPECT_EQ(run.outcome, Outcome::kOutOfMemory) << run.reason;
   EXPECT_THAT(run.reason, HasSubstr("more than its limit of 32 MiB (resources.limits.memory)"));
+}
+
+// The supervisor stands still in a write to the log. A pipe that nobody reads, in place of the
+// first piece of the log's tail, is the disk that hangs.
+TEST_F(ProcessRunsTest, TheMemoryLimitHoldsWhileTheDiskHangs) {
+  const std::string& root = scratch_.path();
+  const std::string until = "while [ ! -e " + root;
+  const api::Study study = limited_study(
+      until + "/print ]; do sleep 0.01; done; head -c 16000000 /dev/zero | tr '\\0' 'x' & " +
+          until + "/grow ]; do sleep 0.01; done; echo $$ > " + root +
+          "/pids; y=$(head -c 60000000 /dev/zero | tr '\\0' 'y'); sleep 1000; echo $y",
+      "32Mi");
+  const std::string log = session_->layout().log_file("s-0", 1);
+  ASSERT_TRUE(runs().start(study, shell_trial(), 1).ok());
+  ASSERT_TRUE(eventually([&] { return observe().state == core::RunState::kRunning; }));
+  const std::string hung = tail_piece(log, 0);
+  ASSERT_EQ(::mkfifo(hung.c_str(), 0600), 0);
+  ASSERT_TRUE(write_file(scratch_ / "print", "").ok());
+  ASSERT_TRUE(eventually([&] { return std::filesystem::file_size(log) == TrialLog::kHeadBytes; }));
+  ASSERT_TRUE(write_file(scratch_ / "grow", "").ok());
+  ASSERT_TRUE(eventually([&] { return pids_in(root + "/pids").size() == 1; }));
+  EXPECT_TRUE(eventually([&] { return !is_alive(pids_in(root + "/pids")[0]); }));
+  EXPECT_EQ(observe().state, core::RunState::kRunning) << "the supervisor still hangs";
+  const int reader = ::open(hung.c_str(), O_RDONLY | O_CLOEXEC);
+  ::close(reader);  // the rest of the log is dropped
+  ASSERT_TRUE(await_exit());
+  EXPECT_EQ(observe().outcome, Outcome::kOutOfMemory) << observe().reason;
+  EXPECT_THAT(observe().reason, HasSubstr("the log is not complete"));
 }
 
 // Pages of a file that is only read are the kernel's to take back.
 TEST_F(ProcessRunsTest, TheMemoryLimitDoesNotCountMappedFiles) {
   const std::string data = scratch_ / "data";
   ASSERT_TRUE(write_file(data, std::string(100 << 20, 'x')).ok());
-  api::Study study = shell_study(
+  const api::Study study = limited_study(
       "python3 -c \"import mmap, time; f = open('" + data +
-      "'); m = mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ); print(sum(m[i] for i in range(0, "
-      "len(m), 4096)) > 0); time.sleep(0.5)\"; echo '{\"loss\": 1}'");
-  Json& container = study.spec.trial.pod_template.find("spec")->find("containers")->as_array()[0];
-  container.set("resources", Json::object({{"limits", Json::object({{"memory", "64Mi"}})}}));
+          "'); m = mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ); print(sum(m[i] for i in range(0, "
+          "len(m), 4096)) > 0); time.sleep(0.5)\"; echo '{\"loss\": 1}'",
+      "64Mi");
   const core::Run run = run_to_end(study);
   EXPECT_EQ(run.outcome, Outcome::kSucceeded) << run.reason;
   EXPECT_THAT(log(), HasSubstr("True"));
