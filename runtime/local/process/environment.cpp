@@ -77,4 +77,11 @@ std::vector<std::string> inherited_environment(const std::vector<std::string>& p
   return out;
 }
 
+void set_variable(std::vector<std::string>& environment, const std::string& name,
+                  const std::string& value) {
+  const std::string begin = name + "=";
+  std::erase_if(environment, [&](const std::string& entry) { return entry.starts_with(begin); });
+  environment.push_back(begin + value);
+}
+
 }  // namespace fettle::local

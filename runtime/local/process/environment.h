@@ -12,4 +12,8 @@ namespace fettle::local {
 // those that always pass.
 std::vector<std::string> inherited_environment(const std::vector<std::string>& passed);
 
+// Sets a variable of an environment of NAME=value entries, in place of what it was.
+void set_variable(std::vector<std::string>& environment, const std::string& name,
+                  const std::string& value);
+
 }  // namespace fettle::local

@@ -13,7 +13,6 @@
 #include <initializer_list>
 #include <optional>
 #include <sstream>
-#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -21,6 +20,7 @@
 #include "base/file.h"
 #include "core/endings.h"
 #include "machine/open_files.h"
+#include "runtime/local/process/environment.h"
 #include "runtime/local/process/gentle_stop.h"
 #include "runtime/local/process/process_tree.h"
 
@@ -39,6 +39,9 @@ constexpr int kStartAttempts = 120;
 constexpr auto kLeastCheck = std::chrono::milliseconds(10);
 constexpr auto kFirstCheck = std::chrono::milliseconds(20);
 constexpr auto kLastCheck = std::chrono::milliseconds(200);
+// The time that the other workers have to end by themselves, and to print why, when one has failed
+// or worker 0 has ended. A short grace period bounds it.
+constexpr auto kPartingTime = std::chrono::milliseconds(5'000);
 // Between looks at the memory of a trial that has a limit, and of one that has none.
 constexpr auto kLimitInterval = std::chrono::milliseconds(100);
 constexpr auto kPeakInterval = std::chrono::milliseconds(1000);
@@ -111,17 +114,15 @@ void reset_signals() {
 // With the GPUs that the file says now, where it has a line for this worker.
 std::vector<std::string> environment_of(const GuardRequest& request, std::size_t rank) {
   std::vector<std::string> environment = request.environments[rank];
-  if (request.gpus_file.empty()) return environment;
-  const Result<std::string> text = read_file(request.gpus_file);
+  if (!request.command.open) return environment;
+  const Result<std::string> text = read_file(gpus_file_in(request.command.run_directory));
   if (!text.ok()) return environment;
   std::istringstream lines(*text);
   std::string line;
   for (std::size_t i = 0; i <= rank; ++i) {
     if (!std::getline(lines, line)) return environment;
   }
-  constexpr std::string_view kVisible = "CUDA_VISIBLE_DEVICES=";
-  std::erase_if(environment, [&](const std::string& entry) { return entry.starts_with(kVisible); });
-  environment.push_back(std::string(kVisible) + line);
+  set_variable(environment, "CUDA_VISIBLE_DEVICES", line);
   return environment;
 }
 
@@ -154,12 +155,13 @@ void start_program(const std::vector<char*>& arguments) {
   ::dup2(rank == 0 ? pipes.output.write : pipes.errors.write, STDOUT_FILENO);
   ::dup2(pipes.errors.write, STDERR_FILENO);
   if (null > STDERR_FILENO) ::close(null);
-  if (!request.directory.empty() && ::chdir(request.directory.c_str()) != 0) {
+  const std::string& directory = request.command.directory;
+  if (!directory.empty() && ::chdir(directory.c_str()) != 0) {
     give_up(pipes.status.write, GuardReport::kDirectory);
   }
   const std::vector<std::string> strings = environment_of(request, rank);
   std::vector<char*> environment = pointers(strings);
-  const std::vector<char*> arguments = pointers(request.arguments);
+  const std::vector<char*> arguments = pointers(request.command.arguments);
   ::environ = environment.data();  // so that execvp uses the PATH of the trial
   start_program(arguments);
   give_up(pipes.status.write, is_for_now(errno) ? GuardReport::kNoRoom : GuardReport::kExec);
@@ -213,9 +215,9 @@ class Workers {
   Workers(const GuardRequest& request, const Pipes& pipes)
       : request_(request),
         pipes_(pipes),
-        least_(request.least_workers),
+        least_(request.command.least_workers),
         workers_(request.environments.size()) {
-    resize(static_cast<int>(request.workers));
+    resize(static_cast<int>(request.command.worker_count));
   }
 
   // Reaps all that have ended, adopted orphans included. False if no process is left.
@@ -307,7 +309,7 @@ class Workers {
       // With too few left the trial has failed. Otherwise it continues, and in an open trial one
       // that was killed from outside is replaced, like a pod that is evicted.
       if (left() < least_) decider_ = static_cast<std::int32_t>(rank);
-      if (left() < least_ || !request_.open || !was_killed(worker)) continue;
+      if (left() < least_ || !request_.command.open || !was_killed(worker)) continue;
       worker.lost = successors_++ < kMostSuccessors;
     }
   }
@@ -355,10 +357,10 @@ class Watch {
  public:
   Watch(Workers& workers, const GuardRequest& request)
       : workers_(workers),
-        parting_time_(request.parting_time),
-        memory_limit_(request.memory_limit),
+        parting_time_(std::min(kPartingTime, std::chrono::milliseconds(request.command.grace_ms))),
+        memory_limit_(request.command.memory_limit),
         memory_interval_(memory_limit_ > 0 ? kLimitInterval : kPeakInterval),
-        stop_(request.grace) {}
+        stop_(std::chrono::milliseconds(request.command.grace_ms)) {}
 
   // Returns when everything that is left of the trial should be killed.
   void run() {
@@ -483,7 +485,7 @@ GuardReport report_of(const Workers& workers, const Watch& watch) {
 
   Workers workers(request, pipes);
   workers.settle();
-  if (!request.open && !workers.waits_for_room()) {  // else later workers need them
+  if (!request.command.open && !workers.waits_for_room()) {  // else later workers need them
     ::close(pipes.output.write);
     ::close(pipes.errors.write);
   }

@@ -19,36 +19,23 @@
 #include <signal.h>
 #include <sys/types.h>
 
-#include <chrono>
 #include <cstdint>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "base/result.h"
+#include "runtime/local/process/supervisor_wire.h"
 
 namespace fettle::local {
 
 struct GuardRequest {
-  std::vector<std::string> arguments;  // arguments[0] is looked up in the new environment's PATH
+  const SupervisorCommand& command;  // kStart
   // The complete environment, NAME=value, of each possible worker, by rank; at least one. Standard
   // output of worker 0 is the trial's; that of the others is only log.
   std::vector<std::vector<std::string>> environments;
-  std::int64_t workers = 1;        // how many start, from rank 0 on
-  bool open = false;               // workers may be added, removed and replaced
-  std::int64_t least_workers = 1;  // the fewest that can continue when others fail, with worker 0
-  // The time that the other workers have to end by themselves, and to print why, when one has
-  // failed or worker 0 has ended.
-  std::chrono::milliseconds parting_time{5'000};
-  std::chrono::milliseconds grace{0};  // the time that a trial has to stop
-  std::string directory;               // "" = stay
-  int lock_fd = -1;                    // kept open by the guard; -1 = none
-  int claim_fd = -1;                   // likewise
-  // A file with the GPUs of each worker, a line each, as CUDA_VISIBLE_DEVICES lists them. It is
-  // read when a worker starts, since the GPUs of later ones are chosen later. "" or absent = none.
-  std::string gpus_file;
-  std::int64_t open_files = 0;    // soft limit of the workers; 0 = that of this process
-  std::int64_t memory_limit = 0;  // of all its processes, as tree_memory counts; 0 = none
+  int lock_fd = -1;             // kept open by the guard; -1 = none
+  int claim_fd = -1;            // likewise
+  std::int64_t open_files = 0;  // soft limit of the workers; 0 = that of this process
 };
 
 // What the guard writes to the status pipe, once, before it ends.
@@ -76,7 +63,8 @@ struct Guard {
 // or no pipe could be made.
 Result<Guard> start_guard(const GuardRequest& request);
 
-// The path of GuardRequest::gpus_file.
+// The GPUs of each worker of an open trial, a line each, as CUDA_VISIBLE_DEVICES lists them. It is
+// read when a worker starts, since the GPUs of later ones are chosen later. It may be absent.
 inline std::string gpus_file_in(const std::string& run_directory) {
   return run_directory + "/gpus";
 }

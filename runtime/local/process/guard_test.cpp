@@ -32,10 +32,9 @@ GuardReport await_report(const Guard& guard) {
   const rlimit narrow{2, 100};
   const rlimit wide{50, 100};
   if (::setrlimit(RLIMIT_NPROC, &narrow) != 0 || ::setuid(kNobodyElse) != 0) ::_exit(1);
-  GuardRequest request;
-  request.arguments = {"/bin/sh", "-c", "exit 7"};
-  request.environments = {{"PATH=/bin"}};
-  const Result<Guard> guard = start_guard(request);
+  SupervisorCommand command;
+  command.arguments = {"/bin/sh", "-c", "exit 7"};
+  const Result<Guard> guard = start_guard({command, {{"PATH=/bin"}}});
   if (!guard.ok()) ::_exit(2);
   std::this_thread::sleep_for(std::chrono::seconds(1));
   if (::prlimit(guard->pid, RLIMIT_NPROC, &wide, nullptr) != 0) ::_exit(3);

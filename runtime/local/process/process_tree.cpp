@@ -70,14 +70,9 @@ std::int64_t proportional_memory(pid_t pid) {
 std::vector<pid_t> ancestors_and_self() {
   std::vector<pid_t> line = {::getpid()};
   while (line.back() > 1 && line.size() < 64) {
-    const auto stat = read_file(proc(line.back(), "stat"));
-    if (!stat.ok()) break;
-    // "pid (name) state ppid ...", and the name may hold anything.
-    const std::size_t close = stat->rfind(')');
-    if (close == std::string::npos) break;
-    const auto rest = numbers_in(std::string_view(*stat).substr(close));
-    if (rest.empty()) break;
-    line.push_back(static_cast<pid_t>(rest[0]));
+    const std::optional<Process> process = inspect(line.back());
+    if (!process) break;
+    line.push_back(process->parent);
   }
   return line;
 }
@@ -112,8 +107,7 @@ bool kill_stray(pid_t pid, const std::string& study_directory) {
 
 std::vector<pid_t> descendants(pid_t root) {
   if (!lists_children()) return descendants_among(root, children_by_scan());
-  std::vector<pid_t> found;
-  add_children(root, found);
+  std::vector<pid_t> found = children(root);
   for (std::size_t i = 0; i < found.size(); ++i) add_children(found[i], found);
   return found;
 }
@@ -160,20 +154,17 @@ std::size_t signal_tree(pid_t root, int signal) {
   return tree.size();
 }
 
-std::size_t sweep(const std::string& study_directory) {
+void sweep(const std::string& study_directory) {
   const std::vector<pid_t> spared = ancestors_and_self();
-  std::size_t found = 0;
   for (int round = 0; round < kSweepRounds; ++round) {
-    std::size_t left = 0;
+    bool found = false;
     for (const pid_t pid : numbered_entries(kProc)) {
       if (std::find(spared.begin(), spared.end(), pid) != spared.end()) continue;
-      if (kill_stray(pid, study_directory)) ++left;
+      found = kill_stray(pid, study_directory) || found;
     }
-    if (left == 0) break;
-    found = std::max(found, left);
+    if (!found) return;
     std::this_thread::sleep_for(kSweepInterval);
   }
-  return found;
 }
 
 }  // namespace fettle::local

@@ -34,7 +34,7 @@ std::size_t signal_tree(pid_t root, int signal);
 // SIGKILLs what a runner, its supervisor and its guards that were all killed have left of their
 // trials, until there is nothing left (or kSweepRounds rounds): processes whose environment has
 // FETTLE_TRIAL naming a file under `study_directory` and FETTLE_POD_UID, and that have no terminal.
-// Spares this process and its ancestors. Returns how many were found.
-std::size_t sweep(const std::string& study_directory);
+// Spares this process and its ancestors.
+void sweep(const std::string& study_directory);
 
 }  // namespace fettle::local

@@ -19,29 +19,30 @@ std::string mebibytes(std::int64_t bytes) {
 std::string cannot_start(const RunEnd& end) {
   const std::string why = system_message(end.report.error);
   if (end.report.failure == GuardReport::kDirectory) {
-    return "cannot start in the working directory " + end.directory + ": " + why +
+    return "cannot start in the working directory " + end.command.directory + ": " + why +
            "; correct workingDir in the Study's template";
   }
+  const std::string& program = end.command.arguments[0];
+  const std::string cannot = "cannot execute " + program + ": ";
   switch (end.report.error) {
     case ENOENT:
-      return "command not found: " + end.command +
+      return "command not found: " + program +
              "; install it, or correct the container's command in the Study's template";
     case EACCES:
-      return "cannot execute " + end.command + ": permission denied; is it a program, and is it " +
-             "executable (chmod +x)?";
+      return cannot + "permission denied; is it a program, and is it executable (chmod +x)?";
     case ENOEXEC:
-      return "cannot execute " + end.command + ": it is no program for this machine";
+      return cannot + "it is no program for this machine";
     case E2BIG:
-      return "cannot execute " + end.command + ": its arguments and environment are too long";
+      return cannot + "its arguments and environment are too long";
     default:
-      return "cannot execute " + end.command + ": " + why;
+      return cannot + why;
   }
 }
 
 // Temporary: a fault of the machine, not of the Study.
 std::string no_room(const RunEnd& end) {
   const std::string text =
-      "cannot start " + end.command + " now: " + system_message(end.report.error);
+      "cannot start " + end.command.arguments[0] + " now: " + system_message(end.report.error);
   switch (end.report.error) {
     case EAGAIN:
       return text + "; the limit on processes is reached (ulimit -u): lower budget.parallelism";
@@ -62,7 +63,7 @@ std::string with_grace_period(const RunEnd& end, std::string stopped) {
                                 ? std::to_string(end.report.left_behind) + " of its processes"
                                 : "it";
     stopped += "; " + who + " did not end within " +
-               api::format_duration(double(end.grace_ms) / 1000) + " of SIGTERM and " +
+               api::format_duration(double(end.command.grace_ms) / 1000) + " of SIGTERM and " +
                (end.report.left_behind > 1 ? "were" : "was") + " killed";
   }
   return stopped;
@@ -114,15 +115,16 @@ std::string sentence_of(const RunEnd& end, const core::Exit& exit, const core::J
   if (judged.outcome == api::Outcome::kOutOfMemory) {
     if (exit.condition == core::EndCondition::kMachineOutOfMemory) return memory_ran_out(end, exit);
     return "used " + mebibytes(end.report.peak_memory) + " of memory, more than its limit of " +
-           mebibytes(end.memory_limit) + " (resources.limits.memory)";
+           mebibytes(end.command.memory_limit) + " (resources.limits.memory)";
   }
   return end.cause == StopCause::kNone ? judged.reason : with_grace_period(end, judged.reason);
 }
 
 void by_end(const RunEnd& end, RunOutcome& out) {
   const int status = end.report.wait_status;
-  core::Exit exit{
-      .host = core::Host::kProcess, .has_peers = end.has_others, .final_result = end.final_result};
+  core::Exit exit{.host = core::Host::kProcess,
+                  .has_peers = end.command.workers.size() > 1,
+                  .final_result = end.final_result};
   if (WIFSIGNALED(status)) {
     exit.signal = WTERMSIG(status);
     out.signal = *exit.signal;

@@ -14,19 +14,15 @@ namespace fettle::local {
 enum class StopCause { kNone, kAsked, kShutdown, kRunnerGone };
 
 struct RunEnd {
+  SupervisorCommand command;
   bool reported = true;  // false: the guard was killed before it could report
   GuardReport report;
   StopCause cause = StopCause::kNone;
   bool killed_after_grace = false;  // it did not end on SIGTERM
   bool has_metrics = false;
-  bool final_result = false;  // it said so
-  bool has_others = false;    // the trial has several workers
-  std::int64_t grace_ms = 0;
-  std::int64_t memory_limit = 0;  // bytes; 0 = none
-  std::int64_t oom_kills = 0;     // processes that the kernel killed for want of memory as it ended
+  bool final_result = false;   // it said so
+  std::int64_t oom_kills = 0;  // processes that the kernel killed for want of memory as it ended
   std::int64_t machine_memory = 0;
-  std::string command;  // arguments[0]
-  std::string directory;
   std::string last_lines;  // of its output
   std::string log_error;
 };

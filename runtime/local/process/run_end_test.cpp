@@ -72,11 +72,11 @@ TEST(Explain, EveryEnd) {
     end.final_result = row.final_result;
     end.has_metrics = true;
     end.killed_after_grace = row.killed_after_grace;
-    end.grace_ms = 30'000;
+    end.command.grace_ms = 30'000;
     end.report.over_memory = row.over_memory;
     end.report.peak_memory = row.peak * kMiB;
     end.oom_kills = row.oom_kills;
-    end.memory_limit = 256 * kMiB;
+    end.command.memory_limit = 256 * kMiB;
     end.machine_memory = 1000 * kMiB;
     const RunOutcome outcome = explain(end);
     EXPECT_EQ(outcome.outcome, row.outcome) << row.said;
@@ -99,8 +99,8 @@ TEST(Explain, WhatNeverStarted) {
   };
   for (const auto& row : rows) {
     RunEnd end;
-    end.command = "train";
-    end.directory = "/data";
+    end.command.arguments = {"train"};
+    end.command.directory = "/data";
     end.report.failure = row.failure;
     end.report.error = row.error;
     EXPECT_EQ(explain(end).outcome, Outcome::kFailed);
@@ -120,7 +120,7 @@ TEST(Explain, WhatCannotStartNowIsNoFaultOfTheStudy) {
   };
   for (const auto& row : rows) {
     RunEnd end;
-    end.command = "train";
+    end.command.arguments = {"train"};
     end.report.failure = GuardReport::kNoRoom;
     end.report.error = row.error;
     EXPECT_EQ(explain(end).outcome, Outcome::kDisrupted);
@@ -136,7 +136,7 @@ TEST(Explain, WhatWasLeftAfterTheGracePeriodIsSaidOnce) {
   end.report.wait_status = killed(SIGTERM);
   end.cause = StopCause::kAsked;
   end.killed_after_grace = true;
-  end.grace_ms = 30'000;
+  end.command.grace_ms = 30'000;
   end.has_metrics = true;
   end.report.left_behind = 2;
   EXPECT_EQ(explain(end).message,
@@ -164,7 +164,7 @@ TEST(Explain, AWorkerThatMissesOthersIsNotTheTrialsFault) {
   RunEnd end;
   end.report.wait_status = 75 << 8;
   EXPECT_EQ(explain(end).outcome, Outcome::kFailed) << "one alone misses nobody";
-  end.has_others = true;
+  end.command.workers.resize(2);
   EXPECT_EQ(explain(end).outcome, Outcome::kDisrupted);
 }
 

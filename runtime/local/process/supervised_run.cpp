@@ -77,24 +77,10 @@ SupervisedRun::SupervisedRun(const SupervisorCommand& command,
       started_ms_(now_ms),
       log_(command.run_directory + kLog),
       metrics_(command.metrics) {
-  GuardRequest request;
-  request.arguments = command.arguments;
-  request.environments = std::move(environments);
-  request.least_workers = command.least_workers;
-  request.workers = std::max<std::int64_t>(command.worker_count, 1);
-  request.open = command.open;
-  // A short grace period also bounds the time that workers have for their last output.
-  request.parting_time =
-      std::min(request.parting_time, std::chrono::milliseconds(command.grace_ms));
-  request.grace = std::chrono::milliseconds(command.grace_ms);
-  request.directory = command.directory;
-  request.lock_fd = lock_fd;
-  request.claim_fd = hold_claim(command.claim_file);
-  if (command.open) request.gpus_file = gpus_file_in(command.run_directory);
-  request.open_files = open_files;
-  request.memory_limit = command.memory_limit;
-  const Result<Guard> started = start_guard(request);
-  close_fd(request.claim_fd);  // the guard has it now
+  int claim_fd = hold_claim(command.claim_file);
+  const Result<Guard> started =
+      start_guard({command_, std::move(environments), lock_fd, claim_fd, open_files});
+  close_fd(claim_fd);  // the guard has it now
   if (started.ok()) {
     guard_ = *started;
   } else {
@@ -231,13 +217,9 @@ RunOutcome SupervisedRun::finish(std::int64_t now_ms) {
   log_.finish();
   end_.has_metrics = metrics_.has_report();
   end_.final_result = metrics_.report().final_result;
-  end_.has_others = command_.workers.size() > 1;
-  end_.grace_ms = command_.grace_ms;
-  end_.memory_limit = command_.memory_limit;
+  end_.command = command_;
   end_.oom_kills = oom_watch().lately();
   end_.machine_memory = machine::usable_memory();
-  end_.command = command_.arguments[0];
-  end_.directory = command_.directory;
   end_.last_lines = log_.last_lines(kLastLines);
   end_.log_error = log_.error();
   RunOutcome outcome = explain(end_);

@@ -31,9 +31,6 @@ class SupervisedRun {
   SupervisedRun(const SupervisedRun&) = delete;
   SupervisedRun& operator=(const SupervisedRun&) = delete;
 
-  const std::string& trial() const { return command_.trial; }
-  std::int64_t run() const { return command_.run; }
-  std::int64_t started_ms() const { return started_ms_; }
   pid_t guard() const { return guard_.pid; }
 
   // The files to poll for input; closed ones are left out.

@@ -36,14 +36,8 @@ constexpr std::size_t kMaxRuns = 4096;
 constexpr std::int64_t kLongestSleepMs = 1000;
 constexpr int kExitEnvironment = 3;
 
-// A variable that is set replaces an earlier one.
 void set_all(const Variables& variables, std::vector<std::string>& environment) {
-  for (const auto& [name, value] : variables) {
-    const std::string begin = name + "=";
-    std::erase_if(environment,
-                  [&](const std::string& entry) { return entry.rfind(begin, 0) == 0; });
-    environment.push_back(begin + value);
-  }
+  for (const auto& [name, value] : variables) set_variable(environment, name, value);
 }
 
 // Of each worker: what is inherited, then what the command sets.
@@ -130,21 +124,18 @@ class Supervisor {
   }
 
   void obey(const SupervisorCommand& command, std::int64_t now) {
+    const auto addressed = runs_.find({command.trial, command.run});
     switch (command.kind) {
       case SupervisorCommand::Kind::kHello:
         return greet(command);
       case SupervisorCommand::Kind::kStart:
         return start(command, now);
-      case SupervisorCommand::Kind::kStop: {
-        const auto found = runs_.find({command.trial, command.run});
-        if (found != runs_.end()) found->second->stop(StopCause::kAsked, now);
+      case SupervisorCommand::Kind::kStop:
+        if (addressed != runs_.end()) addressed->second->stop(StopCause::kAsked, now);
         return;
-      }
-      case SupervisorCommand::Kind::kResize: {
-        const auto found = runs_.find({command.trial, command.run});
-        if (found != runs_.end()) found->second->resize(command.worker_count);
+      case SupervisorCommand::Kind::kResize:
+        if (addressed != runs_.end()) addressed->second->resize(command.worker_count);
         return;
-      }
       case SupervisorCommand::Kind::kShutdown:
         shutdown_ = true;
         for (auto& [key, run] : runs_) run->stop(StopCause::kShutdown, now);
@@ -182,9 +173,7 @@ class Supervisor {
   }
 
   void refuse(const RunKey& key, const std::string& reason) {
-    SupervisorEvent event{SupervisorEvent::Kind::kRefused, key.first, key.second, 0, {}, {}, ""};
-    event.reason = reason;
-    say(event);
+    say({SupervisorEvent::Kind::kRefused, key.first, key.second, 0, {}, {}, reason});
   }
 
   void collect(std::int64_t now) {

@@ -48,18 +48,18 @@ struct SupervisorCommand {
 
   std::string trial;
   std::int64_t run = 0;
-  std::string pod_uid;        // what FETTLE_POD_UID says
-  std::string run_directory;  // exists; log and outcome go there
-  std::string claim_file;     // that the guard is to hold (claims.h); "" = none
-  std::vector<std::string> arguments;
-  Variables environment;  // of all workers
+  std::string pod_uid;                 // what FETTLE_POD_UID says
+  std::string run_directory;           // exists; log and outcome go there
+  std::string claim_file;              // that the guard is to hold (claims.h); "" = none
+  std::vector<std::string> arguments;  // arguments[0] is looked up in the trial's PATH
+  Variables environment;               // of all workers
   // Of each worker that there can be, by rank, in addition; empty: one worker, with nothing more.
   std::vector<Variables> workers;
   std::int64_t worker_count = 1;   // workers that are to run
   bool open = false;               // their number may change, and one that is killed is replaced
-  std::int64_t least_workers = 1;  // the fewest that can continue when others fail
+  std::int64_t least_workers = 1;  // the fewest that can continue when others fail, with worker 0
   std::string directory;           // working directory; "" = the supervisor's
-  std::int64_t memory_limit = 0;   // bytes; 0 = none
+  std::int64_t memory_limit = 0;   // bytes, as tree_memory counts them; 0 = none
   std::int64_t grace_ms = 0;
   std::vector<std::string> pass_environment;  // names of variables of the supervisor's own
   runtime::MetricLinesOptions metrics;

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cmath>
 #include <iterator>
+#include <tuple>
 
 #include "api/resolve.h"
 #include "api/trial_file.h"
@@ -48,6 +49,14 @@ std::int64_t now_ms() { return control::SystemClock().now_ms(); }
 
 // The reason why a run waits, without the part that changes often: how many are free, who has them.
 std::string essence(const std::string& reason) { return reason.substr(0, reason.find(", and ")); }
+
+SupervisorCommand command_to(SupervisorCommand::Kind kind,
+                             const std::pair<std::string, std::int64_t>& run = {}) {
+  SupervisorCommand command;
+  command.kind = kind;
+  std::tie(command.trial, command.run) = run;
+  return command;
+}
 
 std::int64_t workers_of(const api::Trial& trial) {
   return std::max<std::int64_t>(trial.spec.workers, 1);
@@ -335,10 +344,7 @@ Status ProcessRuns::resize(const api::Trial& trial, std::int64_t run, std::int64
     return success();
   }
   if (!grown.ok()) return grown;
-  SupervisorCommand command;
-  command.kind = SupervisorCommand::Kind::kResize;
-  command.trial = trial.metadata.name;
-  command.run = run;
+  SupervisorCommand command = command_to(SupervisorCommand::Kind::kResize, key);
   command.worker_count = workers;
   FETTLE_TRY(supervisor_->send(command));
   const std::lock_guard<std::mutex> guard(mutex_);
@@ -411,11 +417,7 @@ Status ProcessRuns::stop(const api::Trial& trial, std::int64_t run) {
     notify(key.first);
     return success();
   }
-  SupervisorCommand command;
-  command.kind = SupervisorCommand::Kind::kStop;
-  command.trial = trial.metadata.name;
-  command.run = run;
-  return supervisor_->send(command);
+  return supervisor_->send(command_to(SupervisorCommand::Kind::kStop, key));
 }
 
 Status ProcessRuns::remove(const api::Trial& trial, std::int64_t run) {
@@ -465,18 +467,12 @@ void ProcessRuns::watch(std::function<void(const std::string& trial)> listener) 
 
 void ProcessRuns::shutdown() {
   close();
-  SupervisorCommand command;
-  command.kind = SupervisorCommand::Kind::kShutdown;
   // If it cannot be reached it has already exited.
-  (void)supervisor_->send(command);
+  (void)supervisor_->send(command_to(SupervisorCommand::Kind::kShutdown));
   supervisor_->join();
 }
 
-void ProcessRuns::kill() {
-  SupervisorCommand command;
-  command.kind = SupervisorCommand::Kind::kKill;
-  (void)supervisor_->send(command);
-}
+void ProcessRuns::kill() { (void)supervisor_->send(command_to(SupervisorCommand::Kind::kKill)); }
 
 std::string ProcessRuns::failure() const {
   const std::lock_guard<std::mutex> guard(mutex_);
