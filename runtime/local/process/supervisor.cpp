@@ -34,6 +34,8 @@ namespace {
 constexpr std::size_t kMaxBacklogBytes = 1 << 20;
 constexpr std::size_t kMaxRuns = 4096;
 constexpr std::int64_t kLongestSleepMs = 1000;
+constexpr std::int64_t kStrayIntervalMs = 10;
+constexpr std::int64_t kStrayPatienceMs = 20'000;  // what is left then hangs in the kernel
 constexpr int kExitEnvironment = 3;
 
 void set_all(const Variables& variables, std::vector<std::string>& environment) {
@@ -75,7 +77,9 @@ class Supervisor {
  private:
   using RunKey = std::pair<std::string, std::int64_t>;
 
-  bool done() const { return (control_ < 0 || (shutdown_ && outgoing_.empty())) && runs_.empty(); }
+  bool done() const {
+    return (control_ < 0 || (shutdown_ && outgoing_.empty())) && runs_.empty() && !has_strays();
+  }
 
   bool backlogged() const { return outgoing_.size() > kMaxBacklogBytes; }
 
@@ -84,7 +88,7 @@ class Supervisor {
     std::vector<pollfd> polls;
     std::vector<SupervisedRun*> owners;  // of each of `polls`
     const std::int64_t now = clock_.now_ms();
-    std::int64_t wake = now + kLongestSleepMs;
+    std::int64_t wake = now + (has_strays() ? kStrayIntervalMs : kLongestSleepMs);
     for (const auto& [key, run] : runs_) {
       run->add_polls(polls);
       owners.resize(polls.size(), run.get());
@@ -196,21 +200,28 @@ class Supervisor {
       say(event);
       it = runs_.erase(it);
     }
-    if (guard_lost) kill_strays();
+    if (guard_lost) strays_until_ms_ = now + kStrayPatienceMs;
+    if (has_strays() && (now >= strays_until_ms_ || !kill_strays())) strays_until_ms_ = 0;
   }
 
-  // A guard that was killed from outside leaves its orphans to this process, as a subreaper.
-  void kill_strays() {
+  bool has_strays() const { return strays_until_ms_ > 0; }
+
+  // A guard that was killed from outside leaves its orphans to this process, as a subreaper. True
+  // if there were any; then there may be more, forked or left behind by one that ended meanwhile.
+  bool kill_strays() {
+    bool found = false;
     const auto is_guard = [&](pid_t pid) {
       return std::any_of(runs_.begin(), runs_.end(),
                          [&](const auto& entry) { return entry.second->guard() == pid; });
     };
     for (const pid_t pid : children(::getpid())) {
       if (is_guard(pid)) continue;
+      found = true;
       signal_tree(pid, SIGKILL);
       ::kill(pid, SIGKILL);
       ::waitpid(pid, nullptr, WNOHANG);
     }
+    return found;
   }
 
   void report(std::int64_t now) {
@@ -266,6 +277,7 @@ class Supervisor {
   std::string outgoing_;
   std::map<RunKey, std::unique_ptr<SupervisedRun>> runs_;
   bool shutdown_ = false;
+  std::int64_t strays_until_ms_ = 0;  // when to give up killing them; 0: there are none
   std::string failure_;
 };
 

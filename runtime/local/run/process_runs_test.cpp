@@ -14,6 +14,7 @@
 
 #include "base/file.h"
 #include "core/names.h"
+#include "runtime/local/process/process_tree.h"
 #include "runtime/local/process/trial_log.h"
 #include "runtime/local/testing/process_test.h"
 #include "runtime/make_trial_file.h"
@@ -299,16 +300,28 @@ TEST_F(ProcessRunsTest, NoProcessIsLeftBehind) {
   for (const pid_t pid : pids_in(pids)) EXPECT_FALSE(is_alive(pid));
 }
 
+// 200 processes that keep replacing themselves.
+constexpr const char* kForkBomb =
+    "i=0; while [ $i -lt 200 ]; do (while :; do (sleep 0.02); done) & i=$((i+1)); done; "
+    "echo '{\"loss\": 1}'; wait";
+
 TEST_F(ProcessRunsTest, AForkBombIsPutOut) {
-  // 200 processes that keep replacing themselves.
-  const std::string script =
-      "i=0; while [ $i -lt 200 ]; do (while :; do (sleep 0.02); done) & i=$((i+1)); done; "
-      "echo '{\"loss\": 1}'; wait";
-  ASSERT_TRUE(runs().start(shell_study(script), shell_trial(), 1).ok());
+  ASSERT_TRUE(runs().start(shell_study(kForkBomb), shell_trial(), 1).ok());
   ASSERT_TRUE(eventually([&] { return observe().report.has_value(); }));
   ASSERT_TRUE(runs().stop(shell_trial(), 1).ok());
   ASSERT_TRUE(await_exit());
   EXPECT_EQ(observe().outcome, Outcome::kStopped);
+}
+
+TEST_F(ProcessRunsTest, AForkBombIsPutOutAlsoWhenItsGuardIsKilled) {
+  ASSERT_TRUE(runs().start(shell_study(kForkBomb), shell_trial(), 1).ok());
+  ASSERT_TRUE(eventually([&] { return observe().report.has_value(); }));
+  const std::vector<pid_t> guards = children(runs().supervisor_pid());
+  ASSERT_EQ(guards.size(), 1u);
+  ::kill(guards[0], SIGKILL);
+  ASSERT_TRUE(await_exit());
+  EXPECT_EQ(observe().outcome, Outcome::kDisrupted);
+  EXPECT_TRUE(eventually([&] { return descendants(runs().supervisor_pid()).empty(); }));
 }
 
 // Six times what the log may have.
