@@ -184,7 +184,7 @@ class BatchNormOp {
   // each reader of y: g = dy + other, rounded to the type, and 0 where y <= 0. Without `other`
   // nothing is added, without `y` nothing is masked. g is written to dy, because it is the gradient
   // of the shortcut as well. The bits are those of Backend::add, ReluOp::backward and backward, one
-  // after the other. dx may be `other`, but not dy. Only for an operation without fused ReLU.
+  // after the other. dx may be `other` or y, not dy. Only for an operation without fused ReLU.
   virtual void backward_end(std::int64_t samples, ConstBuffer x, ConstBuffer y, Buffer dy,
                             ConstBuffer other, const float* scale, Buffer dx, float* scale_gradient,
                             float* shift_gradient) = 0;

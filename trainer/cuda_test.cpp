@@ -131,10 +131,15 @@ std::vector<Problem> problems() {
               {conv(4), norm, relu, simple(LayerType::kMaxPool), simple(LayerType::kResidual),
                conv(4), norm, relu, simple(LayerType::kAdd), simple(LayerType::kResidual), conv(4),
                norm, simple(LayerType::kAdd), relu, simple(LayerType::kGlobalPool), linear(4)}};
+  const auto residual = simple(LayerType::kResidual);
+  const auto add = simple(LayerType::kAdd);
+  Problem blocks{"blocks",
+                 {conv(4), residual, conv(4), norm, add, relu, residual, conv(4), norm, add, relu,
+                  simple(LayerType::kGlobalPool), linear(4)}};
   Problem text{"gpt", gpt({.layers = 1, .heads = 2, .width = 8}), true};
   Problem wide{"gpt with an fp32 residual stream", gpt({.layers = 2, .heads = 2, .width = 8}), true,
                true};
-  return {mlp, cnn, text, wide};
+  return {mlp, cnn, blocks, text, wide};
 }
 
 TEST(TrainingOnCuda, IsTheReferencesInFp32) {

@@ -55,6 +55,22 @@ Problem images() {
   return problem;
 }
 
+Problem blocks() {
+  Problem problem = problem_of("blocks", SyntheticImages(200).set());
+  problem.task.config.training.norm_group = 8;
+  problem.task.config.model.layers = {conv(16), simple(LayerType::kMaxPool)};
+  for (int block = 0; block < 2; ++block) {
+    for (const api::LayerConfig& layer :
+         {simple(LayerType::kResidual), conv(16), simple(LayerType::kBatchNorm),
+          simple(LayerType::kAdd), simple(LayerType::kRelu)}) {
+      problem.task.config.model.layers.push_back(layer);
+    }
+  }
+  problem.task.config.model.layers.push_back(linear(96));
+  problem.task.config.model.layers.push_back(linear(4));
+  return problem;
+}
+
 Problem text() {
   Problem problem =
       problem_of("text", synthetic_text(/*samples=*/100, /*length=*/32, /*vocabulary=*/300));
@@ -109,7 +125,7 @@ std::int64_t part(const MemoryPlan& memory, std::string_view name) {
 constexpr std::int64_t kSmallThings = 24 * 1024;
 
 TEST(PlannedMemory, IsWhatATrainingTakes) {
-  for (Problem problem : {images(), text()}) {
+  for (Problem problem : {images(), blocks(), text()}) {
     for (const auto precision : {api::Precision::kFp32, api::Precision::kBf16}) {
       SCOPED_TRACE(problem.name + (precision == api::Precision::kBf16 ? " bf16" : " fp32"));
       problem.task.config.training.precision = precision;

@@ -331,8 +331,9 @@ TEST_P(BatchNorm, GoesBackThroughTheEndOfABlockAsAddAndReluBeforeIt) {
   }
 }
 
-// Where the second part of the gradient is no longer needed, its place can take dx.
-TEST_P(BatchNorm, MayWriteItsGradientOverTheOtherPart) {
+// Neither the second part of the gradient nor what the end gave is needed any more, so dx can take
+// the place of one of them.
+TEST_P(BatchNorm, MayWriteItsGradientOverWhatItAddsAndMasksBy) {
   const Case c = random_case({{2, 2, 16}, 1e-5F, 0.1F, false}, 3);
   const auto count = static_cast<std::int64_t>(c.x.size());
   const Floats other = random_floats(count, 7), y = random_floats(count, 8);
@@ -340,12 +341,17 @@ TEST_P(BatchNorm, MayWriteItsGradientOverTheOtherPart) {
   auto op = must(tested.batch_norm(c.shape, {3, DataType::kFloat32}));
   const EndGradients expected =
       step_back_through_the_end(tested, *op, DataType::kFloat32, c, other, y, true);
-  const Array x(DataType::kFloat32, c.x), end(DataType::kFloat32, y);
-  Array dy(DataType::kFloat32, c.dy), both(DataType::kFloat32, other);
-  Floats dscale(c.scale.size()), dshift(c.scale.size());
-  op->backward_end(3, x.data(), end.data(), dy.data(), both.data(), c.scale.data(), both.data(),
-                   dscale.data(), dshift.data());
-  EXPECT_EQ(both.floats(), expected.dx);
+  const Array x(DataType::kFloat32, c.x);
+  for (const bool over_y : {false, true}) {
+    Array dy(DataType::kFloat32, c.dy), addend(DataType::kFloat32, other);
+    Array end(DataType::kFloat32, y);
+    Array& dx = over_y ? end : addend;
+    Floats dscale(c.scale.size()), dshift(c.scale.size());
+    op->backward_end(3, x.data(), end.data(), dy.data(), addend.data(), c.scale.data(), dx.data(),
+                     dscale.data(), dshift.data());
+    EXPECT_EQ(dx.floats(), expected.dx);
+    EXPECT_EQ(dy.floats(), expected.dy);
+  }
 }
 
 void expect_nan_from(const Floats& y, std::size_t first, std::size_t step) {

@@ -26,8 +26,8 @@ std::int64_t elements_of(const LayerPlan& layer) {
 // Every function that adds a step takes its number, `now`: what that step touches is live then.
 struct Draft {
   const NetworkPlan& network;
-  const BackwardPlan& backward;
-  std::vector<std::int64_t> ends;       // the last layer of each segment, ascending
+  std::vector<std::int64_t> ends;  // the last layer of each segment, ascending
+  BackwardPlan backward = plan_backward(network, ends);
   std::vector<bool> has_backward = {};  // by layer
   Liveness live = {};
   std::vector<std::int64_t> output_of = {};    // by layer: the buffer with what it gave last
@@ -135,6 +135,19 @@ void add_loss(Draft& draft) {
   draft.plan.logits_gradient = draft.gradient_in[0];
 }
 
+// A new buffer, unless the gradient is added to one. A batch norm that steps back with an add has
+// read the other part of its gradient and the add's output, both for the last time, when it writes
+// dx (BatchNormOp::backward_end): that goes over one of them.
+std::int64_t place_of_dx(Draft& draft, const BackwardStep& back, std::int64_t y, std::int64_t now) {
+  if (back.dx == kNoSlot) return kNowhere;
+  const bool over_other = back.ends_block && back.dx == back.other;
+  const bool over_y = back.ends_block && !over_other && y != kNowhere;
+  if (over_y) draft.gradient_in[static_cast<std::size_t>(back.dx)] = y;
+  if (back.adds || over_other || over_y) return use_gradient(draft, back.dx, now);
+  const LayerPlan& source = draft.network.layer(draft.network.layer(back.layer).source);
+  return write_gradient(draft, back.dx, source, now);
+}
+
 void add_backward_step(Draft& draft, const BackwardStep& back) {
   const std::int64_t now = draft.backward_steps();
   const LayerPlan& layer = draft.network.layer(back.layer);
@@ -142,15 +155,17 @@ void add_backward_step(Draft& draft, const BackwardStep& back) {
   ActivationStep step{.forward = false, .layer = back.layer};
   if (reads.input) step.x = read_output(draft, layer.source, now);
   if (reads.output) step.y = read_output(draft, back.layer, now);
+  const std::int64_t add = back.layer + 1;
+  if (back.ends_block && reads_of(draft.network.layer(add)).output) {
+    step.y = read_output(draft, add, now);
+  }
   if (layer.gelu_before)
     step.before = read_output(draft, draft.network.gradient_target(layer), now);
   step.dy = use_gradient(draft, back.dy, now);
+  step.other = use_gradient(draft, back.other, now);
   step.sum = use_gradient(draft, back.sum, now);
   step.adds = back.adds;
-  if (back.dx != kNoSlot) {
-    step.dx = back.adds ? use_gradient(draft, back.dx, now)
-                        : write_gradient(draft, back.dx, draft.network.layer(layer.source), now);
-  }
+  step.dx = place_of_dx(draft, back, step.y, now);
   draft.plan.backward.push_back(step);
 }
 
@@ -190,16 +205,16 @@ void add_backward(Draft& draft) {
 }
 
 // `ends`: the last layer of each segment, ascending; the last of them is the network's.
-Draft draft_of(const NetworkPlan& network, const BackwardPlan& backward,
-               std::vector<std::int64_t> ends) {
+Draft draft_of(const NetworkPlan& network, std::vector<std::int64_t> ends) {
   const std::size_t layers = network.layers.size();
-  Draft draft{.network = network, .backward = backward, .ends = std::move(ends)};
+  Draft draft{.network = network, .ends = std::move(ends)};
   draft.has_backward.resize(layers, false);
-  for (const BackwardStep& step : backward.steps) {
+  for (const BackwardStep& step : draft.backward.steps) {
     draft.has_backward[static_cast<std::size_t>(step.layer)] = true;
+    if (step.ends_block) draft.has_backward[static_cast<std::size_t>(step.layer + 1)] = true;
   }
   draft.output_of.resize(layers, kNowhere);
-  draft.gradient_in.resize(static_cast<std::size_t>(backward.slots), kNowhere);
+  draft.gradient_in.resize(static_cast<std::size_t>(draft.backward.slots), kNowhere);
   add_forward(draft, ForwardPass::kFirst, 0, std::vector<bool>(layers, true));
   add_loss(draft);
   add_backward(draft);
@@ -220,7 +235,7 @@ ActivationPlan arranged(const Draft& draft) {
   for (auto* steps : {&plan.forward, &plan.backward}) {
     for (ActivationStep& step : *steps) {
       for (auto* place : {&step.x, &step.y, &step.shortcut, &step.sum, &step.gelu, &step.before,
-                          &step.dy, &step.dx}) {
+                          &step.dy, &step.other, &step.dx}) {
         put(*place);
       }
     }
@@ -241,9 +256,8 @@ std::vector<std::int64_t> written_elements(const NetworkPlan& network) {
 // Every limit on the inside of a segment has its cheapest cuts; the least memory wins, then the
 // fewest layers that run again. Without cuts nothing runs again.
 ActivationPlan plan_activations(const NetworkPlan& network, bool recompute) {
-  const BackwardPlan backward = plan_backward(network);
   std::vector<std::int64_t> best = {std::ssize(network.layers) - 1};
-  const Draft whole = draft_of(network, backward, best);
+  const Draft whole = draft_of(network, best);
   if (!recompute) return arranged(whole);
   const auto cost = [](const Draft& draft) {
     return std::pair(draft.live.peak(), draft.plan.repeated);
@@ -253,12 +267,12 @@ ActivationPlan plan_activations(const NetworkPlan& network, bool recompute) {
   for (const std::int64_t limit : segments.sizes()) {
     std::vector<std::int64_t> ends = segments.cheapest_cuts(limit);
     if (ends.empty()) continue;
-    const auto found = cost(draft_of(network, backward, ends));
+    const auto found = cost(draft_of(network, ends));
     if (found >= least) continue;
     least = found;
     best = std::move(ends);
   }
-  return arranged(draft_of(network, backward, std::move(best)));
+  return arranged(draft_of(network, std::move(best)));
 }
 
 }  // namespace fettle::trainer

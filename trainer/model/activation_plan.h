@@ -38,6 +38,7 @@ struct ActivationStep {
   std::int64_t gelu = kNowhere;
   std::int64_t before = kNowhere;
   std::int64_t dy = kNowhere;
+  std::int64_t other = kNowhere;
   std::int64_t dx = kNowhere;
   bool adds = false;  // as in BackwardStep
 };

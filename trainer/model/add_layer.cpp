@@ -1,7 +1,8 @@
 // Add ends a residual block (He et al. 2016): the sum of what its layers and its shortcut give,
 // and ReLU where one follows. The gradient by both is that by the sum: the first takes it over
 // where it lies, the second shares it, gets a copy, or has it added (backward_plan.h). A norm that
-// follows may work out the sum itself; then only the way back comes here.
+// follows may work out the sum itself; then only the way back comes here. A batch norm before it
+// does so, too, and mostly goes back with it as well.
 #include "trainer/model/layer_kinds.h"
 
 namespace fettle::trainer {

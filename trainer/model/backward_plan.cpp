@@ -1,6 +1,7 @@
 #include "trainer/model/backward_plan.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "trainer/model/layer_kinds.h"
 
@@ -23,16 +24,19 @@ std::vector<bool> needed_gradients(const NetworkPlan& network) {
 
 class BackwardPlanner {
  public:
-  explicit BackwardPlanner(const NetworkPlan& network)
+  BackwardPlanner(const NetworkPlan& network, std::span<const std::int64_t> cuts)
       : network_(network),
+        cuts_(cuts),
         needed_(needed_gradients(network)),
         slot_of_(network.layers.size(), kNoSlot) {}
 
   BackwardPlan run() {
     slot_of_.back() = take_slot();
-    for (std::size_t i = network_.layers.size(); i-- > 0;) {
-      if (!needed_[i] || slot_of_[i] == kNoSlot) continue;
-      if (network_.layers[i].type == api::LayerType::kAdd) {
+    for (std::int64_t i = std::ssize(network_.layers); i-- > 0;) {
+      if (!needs(i) || slot(i) == kNoSlot) continue;
+      if (steps_back_with_norm(i)) {
+        step_back_end(i);
+      } else if (network_.layer(i).type == api::LayerType::kAdd) {
         step_back_add(i);
       } else {
         step_back(i);
@@ -46,46 +50,91 @@ class BackwardPlanner {
     return layer != kNetworkInput && needed_[static_cast<std::size_t>(layer)];
   }
 
-  void step_back(std::size_t i) {
-    BackwardStep step{static_cast<std::int64_t>(i), slot_of_[i]};
-    const LayerPlan& layer = network_.layers[i];
-    const std::int64_t target = network_.gradient_target(layer);
-    if (needs(target)) {
-      std::int64_t& slot = slot_of_[static_cast<std::size_t>(target)];
-      if (slot == kNoSlot) {
-        slot = step.dx = take_slot();
-      } else if (kind_of(layer.type).adds_gradients && slot != step.dy) {
-        step.dx = slot;
-        step.adds = true;
-      } else {
-        step.sum = slot;
-        step.dx = take_slot();
-        release(step.dx);
-      }
-    }
+  std::int64_t slot(std::int64_t layer) const { return slot_of_[static_cast<std::size_t>(layer)]; }
+  std::int64_t& slot(std::int64_t layer) { return slot_of_[static_cast<std::size_t>(layer)]; }
+
+  void step_back(std::int64_t i) {
+    BackwardStep step{i, slot(i)};
+    pass_on(step);
     release(step.dy);
+    plan_.steps.push_back(step);
+  }
+
+  // Where the gradient by the input of the step's layer goes.
+  void pass_on(BackwardStep& step) {
+    const LayerPlan& layer = network_.layer(step.layer);
+    const std::int64_t target = network_.gradient_target(layer);
+    if (!needs(target)) return;
+    if (slot(target) == kNoSlot) {
+      slot(target) = step.dx = take_slot();
+    } else if (kind_of(layer.type).adds_gradients && slot(target) != step.dy) {
+      step.dx = slot(target);
+      step.adds = true;
+    } else if (completes_an_end(step.layer, target)) {
+      other_ = step.dx = take_slot();
+    } else {
+      step.sum = slot(target);
+      step.dx = take_slot();
+      release(step.dx);
+    }
+  }
+
+  // Whether the last part of the gradient of `target` comes from `layer`, and the batch norm that
+  // steps back with `target` can add it. Of all layers that take an output, the one that directly
+  // follows steps back last, and then it is the turn of `target`.
+  bool completes_an_end(std::int64_t layer, std::int64_t target) const {
+    return layer == target + 1 && steps_back_with_norm(target) &&
+           !std::ranges::binary_search(cuts_, target);
+  }
+
+  // Whether layer i is an add that steps back with the batch norm before it. Not where the gradient
+  // by its other summand is added to one that is there: a shortcut within another block.
+  bool steps_back_with_norm(std::int64_t i) const {
+    const bool ends =
+        network_.layer(i).type == api::LayerType::kAdd && i > 0 && network_.layer(i - 1).ends_block;
+    if (!ends) return false;
+    const std::int64_t other = other_summand(i);
+    return !needs(other) || slot(other) == kNoSlot;
+  }
+
+  // Of an add behind the batch norm that is one of its summands.
+  std::int64_t other_summand(std::int64_t add) const {
+    const LayerPlan& layer = network_.layer(add);
+    return layer.source == add - 1 ? layer.shortcut : layer.source;
+  }
+
+  // The other summand takes over the slot: all that the batch norm writes there is its gradient.
+  void step_back_end(std::int64_t add) {
+    BackwardStep step{.layer = add - 1,
+                      .dy = slot(add),
+                      .ends_block = true,
+                      .other = std::exchange(other_, kNoSlot)};
+    const std::int64_t other = other_summand(add);
+    if (needs(other)) slot(other) = step.dy;
+    if (step.other != kNoSlot) release(step.other);  // so that dx takes its place
+    pass_on(step);
+    if (!needs(other)) release(step.dy);
     plan_.steps.push_back(step);
   }
 
   // What the block's layers give goes to add alone, so it takes over the slot. The shortcut may be
   // the input of a block around this one, which has a sum already.
-  void step_back_add(std::size_t i) {
-    const LayerPlan& layer = network_.layers[i];
-    BackwardStep step{static_cast<std::int64_t>(i), slot_of_[i]};
+  void step_back_add(std::int64_t i) {
+    const LayerPlan& layer = network_.layer(i);
+    BackwardStep step{i, slot(i)};
     if (needs(layer.shortcut)) {
-      std::int64_t& slot = slot_of_[static_cast<std::size_t>(layer.shortcut)];
-      if (slot != kNoSlot) {
-        step.dx = slot;
+      if (slot(layer.shortcut) != kNoSlot) {
+        step.dx = slot(layer.shortcut);
         step.adds = true;
       } else if (summands_share(layer)) {
-        slot = step.dy;
-        ++users_[static_cast<std::size_t>(slot)];
+        slot(layer.shortcut) = step.dy;
+        ++users_[static_cast<std::size_t>(step.dy)];
       } else {
-        slot = step.dx = take_slot();
+        slot(layer.shortcut) = step.dx = take_slot();
       }
     }
     if (needs(layer.source)) {
-      slot_of_[static_cast<std::size_t>(layer.source)] = step.dy;
+      slot(layer.source) = step.dy;
     } else {
       release(step.dy);
     }
@@ -117,15 +166,19 @@ class BackwardPlanner {
   }
 
   const NetworkPlan& network_;
+  const std::span<const std::int64_t> cuts_;
   const std::vector<bool> needed_;
   std::vector<std::int64_t> slot_of_;  // by layer
   std::vector<std::int64_t> users_;    // by slot: layers whose gradient it still is
   std::vector<std::int64_t> free_;
+  std::int64_t other_ = kNoSlot;  // of the next step, which is that of a block's end
   BackwardPlan plan_;
 };
 
 }  // namespace
 
-BackwardPlan plan_backward(const NetworkPlan& network) { return BackwardPlanner(network).run(); }
+BackwardPlan plan_backward(const NetworkPlan& network, std::span<const std::int64_t> cuts) {
+  return BackwardPlanner(network, cuts).run();
+}
 
 }  // namespace fettle::trainer

@@ -4,12 +4,17 @@
 // to it until the layer itself has used it up. Where two contribute (the input of a residual
 // block), the second is added: by its layer, if that can, else from a slot of its own. The gradient
 // by a sum is that by both summands, which share its slot, unless one of them would write into it
-// before the other has read it. A chain needs two slots, each open block one or two more. Layers
-// that nothing trained lies before get no gradient, nor do GELUs that are fused: it goes past them.
+// before the other has read it. A batch norm that ends a block steps back together with the add
+// behind it, and adds the last part of the add's gradient itself: that stays in a slot of its own
+// until then. Not at a cut, where the layers before run forward again first (activation_plan.h) and
+// would have to leave room for two gradients instead of one. A chain needs two slots, each open
+// block one or two more. Layers that nothing trained lies before get no gradient, nor do GELUs that
+// are fused: it goes past them.
 // A pure value and function; usable from any thread.
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "trainer/model/network_plan.h"
@@ -26,6 +31,11 @@ struct BackwardStep {
   std::int64_t dx = kNoSlot;
   std::int64_t sum = kNoSlot;  // where dx is then added to
   bool adds = false;           // to what is in dx
+  // A batch norm that steps back with the add behind it: dy is the gradient by the add's output,
+  // perhaps without a last part, which is in `other`. dy is left with the gradient by the add's
+  // other summand. dx may be `other`.
+  bool ends_block = false;
+  std::int64_t other = kNoSlot;
   bool operator==(const BackwardStep&) const = default;
 };
 
@@ -34,6 +44,7 @@ struct BackwardPlan {
   std::int64_t slots = 0;           // the gradient by the logits starts in slot 0
 };
 
-BackwardPlan plan_backward(const NetworkPlan& network);
+// `cuts`: layers, ascending, before whose gradient those before them run forward again.
+BackwardPlan plan_backward(const NetworkPlan& network, std::span<const std::int64_t> cuts = {});
 
 }  // namespace fettle::trainer

@@ -11,12 +11,13 @@ namespace {
 using api::LayerType;
 using testing::ElementsAre;
 
-BackwardPlan backward(std::vector<api::LayerConfig> layers) {
+BackwardPlan backward(std::vector<api::LayerConfig> layers,
+                      const std::vector<std::int64_t>& cuts = {}) {
   api::ModelConfig model;
   model.layers = std::move(layers);
   const auto plan = plan_network(model, {6, 6, 2}, 3);
   EXPECT_TRUE(plan.ok()) << (plan.ok() ? "" : plan.error().message);
-  return plan_backward(*plan);
+  return plan_backward(*plan, cuts);
 }
 
 TEST(BackwardPlan, AChainAlternatesBetweenTwoSlots) {
@@ -90,6 +91,48 @@ TEST(BackwardPlan, ANormDoesNotAddToItsOwnGradient) {
                 simple(LayerType::kAdd), linear(3)});
   EXPECT_THAT(plan.steps, ElementsAre(BackwardStep{3, 0, 1}, BackwardStep{2, 1},
                                       BackwardStep{1, 1, 0, 1}, BackwardStep{0, 1}));
+}
+
+// 0 conv, [1 conv, 2 norm], 3 add, [4 conv, 5 norm], 6 add, 7 linear
+std::vector<api::LayerConfig> two_blocks() {
+  const auto residual = simple(LayerType::kResidual);
+  const auto norm = simple(LayerType::kBatchNorm);
+  const auto add = simple(LayerType::kAdd);
+  return {conv(2), residual, conv(2), norm, add, residual, conv(2), norm, add, linear(3)};
+}
+
+// Conv 4 gives the second part of the gradient of 3, which norm 2 adds to the first; norm 2 gives
+// its own over that. The shortcut of each block takes over the place of its sum's gradient.
+TEST(BackwardPlan, ABatchNormAtTheEndOfABlockAddsTheLastPart) {
+  const BackwardPlan plan = backward(two_blocks());
+  EXPECT_THAT(
+      plan.steps,
+      ElementsAre(BackwardStep{7, 0, 1},  //
+                  BackwardStep{.layer = 5, .dy = 1, .dx = 0, .ends_block = true},
+                  BackwardStep{4, 0, 2},
+                  BackwardStep{.layer = 2, .dy = 1, .dx = 2, .ends_block = true, .other = 2},
+                  BackwardStep{1, 2, 0, 1}, BackwardStep{0, 1}));
+  EXPECT_EQ(plan.slots, 3);
+}
+
+// The layers before 3 run forward again between conv 4 and norm 2.
+TEST(BackwardPlan, TwoPartsAreNotHeldOverACut) {
+  const BackwardPlan plan = backward(two_blocks(), {3});
+  EXPECT_EQ(plan.steps[2], (BackwardStep{4, 0, 2, 1}));
+  EXPECT_EQ(plan.steps[3].other, kNoSlot);
+}
+
+// The gradient by add 3 belongs to conv 0, too, which has that by add 5 already.
+TEST(BackwardPlan, ABlockWithinABlockEndsInTwoSteps) {
+  const auto residual = simple(LayerType::kResidual);
+  const auto add = simple(LayerType::kAdd);
+  // 0 conv, [[1 conv, 2 norm], 3 add, 4 conv], 5 add, 6 linear
+  const BackwardPlan plan = backward({conv(2), residual, residual, conv(2),
+                                      simple(LayerType::kBatchNorm), add, conv(2), add, linear(3)});
+  EXPECT_THAT(plan.steps,
+              ElementsAre(BackwardStep{6, 0, 1}, BackwardStep{5, 1}, BackwardStep{4, 1, 0},
+                          BackwardStep{3, 0, 1, kNoSlot, true}, BackwardStep{2, 0, 2},
+                          BackwardStep{1, 2, 0, 1}, BackwardStep{0, 1}));
 }
 
 TEST(BackwardPlan, GoesPastAGeluBetweenLinearLayers) {

@@ -28,8 +28,15 @@ class BatchNormLayer final : public Layer {
   }
 
   void backward(const Pass& pass, const BackwardBuffers& at) override {
-    op_->backward(pass.samples, at.x, at.y, at.dy, parameters_.values(plan_.weights), at.dx,
-                  parameters_.gradient(plan_.weights), parameters_.gradient(plan_.biases));
+    const float* scale = parameters_.values(plan_.weights);
+    float* scale_gradient = parameters_.gradient(plan_.weights);
+    float* shift_gradient = parameters_.gradient(plan_.biases);
+    if (plan_.ends_block && (at.y != nullptr || at.other != nullptr)) {
+      op_->backward_end(pass.samples, at.x, at.y, at.dy, at.other, scale, at.dx, scale_gradient,
+                        shift_gradient);
+    } else {
+      op_->backward(pass.samples, at.x, at.y, at.dy, scale, at.dx, scale_gradient, shift_gradient);
+    }
   }
 
  private:

@@ -43,10 +43,13 @@ struct ForwardBuffers {
 // Of the last forward, with its x and y; nullptr what the layer does not read (reads_of).
 struct BackwardBuffers {
   kernels::ConstBuffer x = nullptr;
-  kernels::ConstBuffer y = nullptr;
+  kernels::ConstBuffer y = nullptr;  // of a batch norm that steps back with an add: the add's
   // Of a linear layer after a GELU: x = GELU(before), and dx is the gradient by `before`.
   kernels::ConstBuffer before = nullptr;
-  kernels::Buffer dy = nullptr;  // overwritten where a ReLU is fused, and only there
+  // Overwritten where a ReLU is fused, and only there; and by a batch norm that steps back with an
+  // add, which leaves the gradient by the add's summands.
+  kernels::Buffer dy = nullptr;
+  kernels::ConstBuffer other = nullptr;  // of that batch norm: what it adds to dy first
   // The gradient by x (of an add, whose other one is dy: by the shortcut). nullptr: nobody needs
   // it.
   kernels::Buffer dx = nullptr;

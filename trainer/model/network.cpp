@@ -136,6 +136,7 @@ void Network::step_back(const Pass& pass, const ActivationStep& step, kernels::C
                                                                  .y = at(step.y),
                                                                  .before = at(step.before),
                                                                  .dy = at(step.dy),
+                                                                 .other = at(step.other),
                                                                  .dx = at(step.dx),
                                                                  .adds = step.adds});
   if (step.sum == kNowhere) return;

@@ -72,7 +72,7 @@ class Network {
 
   // Of the last forward, with the same images: adds to parameters().gradients. Overwrites
   // logits_gradient() and the logits. `layer_done` is told, from the last layer to the first, whose
-  // gradients will not change any more in this pass.
+  // gradients will not change any more in this pass; of an add only where it steps back by itself.
   using LayerDone = std::function<void(std::int64_t layer)>;
   void backward(const Pass& pass, kernels::ConstBuffer images, const LayerDone& layer_done = {});
 

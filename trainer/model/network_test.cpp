@@ -198,6 +198,8 @@ TEST(Network, GradientsFitWithNormsAroundSums) {
   const auto layer_norm = simple(LayerType::kLayerNorm);
   expect_gradients_fit({residual, batch_norm, add, relu, conv(4), residual, conv(4), batch_norm,
                         simple(LayerType::kShortcut), conv(4, 1), add, linear(3)});
+  expect_gradients_fit({conv(3), residual, conv(3), batch_norm, add, relu, residual, conv(3),
+                        batch_norm, add, relu, linear(3)});
   expect_gradients_fit({linear(6), residual, layer_norm, add, layer_norm, residual, linear(6),
                         dropout(0.2), add, simple(LayerType::kRmsNorm), linear(3)});
   expect_gradients_fit({linear(6), residual, batch_norm, add, layer_norm, linear(3)});
