@@ -39,10 +39,12 @@ struct Heads {
   int width;
   int tiles;    // of one head's tokens
   float scale;  // 1 / sqrt(width)
-  __host__ __device__ std::int64_t channels() const { return std::int64_t{heads} * width; }
+  __device__ std::int64_t channels() const { return std::int64_t{heads} * width; }
+  __device__ std::int64_t input_stride() const { return 3 * channels(); }  // from token to token
 };
 
-// This block's head and tile: where they begin.
+// This block's head and tile, where they begin, and this thread's row.
+template <int kWidth>
 struct Place {
   __device__ explicit Place(const Heads& heads) {
     const std::int64_t block = blockIdx.x;
@@ -52,11 +54,19 @@ struct Place {
     output = sample * heads.length * heads.channels() + head * heads.width;
     input = 3 * sample * heads.length * heads.channels() + head * heads.width;
     first_row = (sample * heads.heads + head) * heads.length;
+    first_token = tile * kRows<kWidth>;
+    row = static_cast<int>(threadIdx.x) / kThreadsARow;
+    lane = static_cast<int>(threadIdx.x) % kThreadsARow;
+    token = first_token + row;
   }
   int tile;
   std::int64_t output;     // in y and dy
   std::int64_t input;      // in qkv and dqkv: of the queries
   std::int64_t first_row;  // in log_sums and means
+  int first_token;         // of the tile
+  int row;                 // of the tile: a token, which is this thread's and seven others'
+  int lane;                // among these
+  int token;
 };
 
 // Tokens by channels of a head. One column more, so that a column's elements lie in other banks.
@@ -77,6 +87,16 @@ __device__ void load_tile(const Heads& heads, const T* from, std::int64_t stride
     const bool inside = first + row < heads.length && c < heads.width;
     tile[row][c] = inside ? to_float(from[(first + row) * stride + c]) : 0.0F;
   }
+}
+
+// When all threads are done with the tiles that were there; all find the new ones.
+template <int kWidth, class T>
+__device__ void load_keys_and_values(const Heads& heads, const T* input, int first,
+                                     Tile<kWidth>& keys, Tile<kWidth>& values) {
+  __syncthreads();
+  load_tile<kWidth>(heads, input + heads.channels(), heads.input_stride(), first, keys);
+  load_tile<kWidth>(heads, input + 2 * heads.channels(), heads.input_stride(), first, values);
+  __syncthreads();
 }
 
 template <int kWidth>
@@ -133,21 +153,16 @@ __global__ void __launch_bounds__(kRows<kWidth>* kThreadsARow)
   __shared__ Tile<kWidth> keys;
   __shared__ Tile<kWidth> values;
   __shared__ Scores<kWidth> shares;
-  const Place place(heads);
-  const std::int64_t stride = 3 * heads.channels();
-  const int row = static_cast<int>(threadIdx.x) / kThreadsARow;
-  const int lane = static_cast<int>(threadIdx.x) % kThreadsARow;
-  const int query = place.tile * kRows<kWidth> + row;
-  load_tile<kWidth>(heads, qkv + place.input, stride, place.tile * kRows<kWidth>, queries);
+  const Place<kWidth> place(heads);
+  const int row = place.row, lane = place.lane, query = place.token;
+  const T* const input = qkv + place.input;
+  load_tile<kWidth>(heads, input, heads.input_stride(), place.first_token, queries);
   float sums[kWidth / kThreadsARow] = {};
   float largest = -INFINITY;
   float total = 0;
   for (int tile = 0; tile <= place.tile; ++tile) {
     const int first = tile * kRows<kWidth>;
-    __syncthreads();
-    load_tile<kWidth>(heads, qkv + place.input + heads.channels(), stride, first, keys);
-    load_tile<kWidth>(heads, qkv + place.input + 2 * heads.channels(), stride, first, values);
-    __syncthreads();
+    load_keys_and_values<kWidth>(heads, input, first, keys, values);
     float tile_largest = largest;
     for (int k = lane; k < kRows<kWidth>; k += kThreadsARow) {
       const float score =
@@ -201,6 +216,17 @@ struct Saved {
   const float* means;
 };
 
+// As load_keys_and_values.
+template <int kWidth, class T>
+__device__ void load_queries_and_gradients(const Heads& heads, const Saved<T>& saved,
+                                           const Place<kWidth>& place, int first,
+                                           Tile<kWidth>& queries, Tile<kWidth>& gradients) {
+  __syncthreads();
+  load_tile<kWidth>(heads, saved.qkv + place.input, heads.input_stride(), first, queries);
+  load_tile<kWidth>(heads, saved.dy + place.output, heads.channels(), first, gradients);
+  __syncthreads();
+}
+
 // The share of a key in a query, and the gradient of its score; zero where it may not look.
 struct Pair {
   float share = 0;
@@ -224,25 +250,16 @@ __global__ void __launch_bounds__(kRows<kWidth>* kThreadsARow)
   __shared__ Tile<kWidth> values;
   __shared__ Tile<kWidth> gradients;
   __shared__ Scores<kWidth> score_gradients;
-  const Place place(heads);
-  const std::int64_t stride = 3 * heads.channels();
-  const int row = static_cast<int>(threadIdx.x) / kThreadsARow;
-  const int lane = static_cast<int>(threadIdx.x) % kThreadsARow;
-  const int first_query = place.tile * kRows<kWidth>;
-  const int query = first_query + row;
+  const Place<kWidth> place(heads);
+  const int row = place.row, lane = place.lane, query = place.token;
   const bool inside = query < heads.length;
   const float log_sum = inside ? saved.log_sums[place.first_row + query] : 0;
   const float mean = inside ? saved.means[place.first_row + query] : 0;
-  const T* input = saved.qkv + place.input;
-  load_tile<kWidth>(heads, input, stride, first_query, queries);
-  load_tile<kWidth>(heads, saved.dy + place.output, heads.channels(), first_query, gradients);
+  load_queries_and_gradients(heads, saved, place, place.first_token, queries, gradients);
   float sums[kWidth / kThreadsARow] = {};
   for (int tile = 0; tile <= place.tile; ++tile) {
     const int first = tile * kRows<kWidth>;
-    __syncthreads();
-    load_tile<kWidth>(heads, input + heads.channels(), stride, first, keys);
-    load_tile<kWidth>(heads, input + 2 * heads.channels(), stride, first, values);
-    __syncthreads();
+    load_keys_and_values<kWidth>(heads, saved.qkv + place.input, first, keys, values);
     for (int k = lane; k < kRows<kWidth>; k += kThreadsARow) {
       score_gradients[row][k] = pair_of<kWidth>(heads, query, first + k, queries[row], keys[k],
                                                 values[k], gradients[row], log_sum, mean)
@@ -252,7 +269,7 @@ __global__ void __launch_bounds__(kRows<kWidth>* kThreadsARow)
     add_rows<kWidth>(score_gradients[row], keys, lane, sums);
   }
   if (!inside) return;
-  write_row<kWidth>(heads, sums, 1, lane, dqkv + place.input + query * stride);
+  write_row<kWidth>(heads, sums, 1, lane, dqkv + place.input + query * heads.input_stride());
 }
 
 // Rows are keys here. Shares and gradients of scores go by turns through `factors`.
@@ -264,23 +281,14 @@ __global__ void __launch_bounds__(kRows<kWidth>* kThreadsARow)
   __shared__ Tile<kWidth> values;
   __shared__ Tile<kWidth> gradients;
   __shared__ Scores<kWidth> factors;
-  const Place place(heads);
-  const std::int64_t stride = 3 * heads.channels();
-  const int row = static_cast<int>(threadIdx.x) / kThreadsARow;
-  const int lane = static_cast<int>(threadIdx.x) % kThreadsARow;
-  const int key = place.tile * kRows<kWidth> + row;
-  const T* input = saved.qkv + place.input;
-  load_tile<kWidth>(heads, input + heads.channels(), stride, place.tile * kRows<kWidth>, keys);
-  load_tile<kWidth>(heads, input + 2 * heads.channels(), stride, place.tile * kRows<kWidth>,
-                    values);
+  const Place<kWidth> place(heads);
+  const int row = place.row, lane = place.lane, key = place.token;
+  load_keys_and_values<kWidth>(heads, saved.qkv + place.input, place.first_token, keys, values);
   float key_sums[kWidth / kThreadsARow] = {};
   float value_sums[kWidth / kThreadsARow] = {};
   for (int tile = place.tile; tile < heads.tiles; ++tile) {
     const int first = tile * kRows<kWidth>;
-    __syncthreads();
-    load_tile<kWidth>(heads, input, stride, first, queries);
-    load_tile<kWidth>(heads, saved.dy + place.output, heads.channels(), first, gradients);
-    __syncthreads();
+    load_queries_and_gradients(heads, saved, place, first, queries, gradients);
     constexpr int kEach = kRows<kWidth> / kThreadsARow;
     float score_gradients[kEach];
 #pragma unroll
@@ -303,7 +311,7 @@ __global__ void __launch_bounds__(kRows<kWidth>* kThreadsARow)
     add_rows<kWidth>(factors[row], queries, lane, key_sums);
   }
   if (key >= heads.length) return;
-  T* output = dqkv + place.input + key * stride;
+  T* output = dqkv + place.input + key * heads.input_stride();
   write_row<kWidth>(heads, key_sums, 1, lane, output + heads.channels());
   write_row<kWidth>(heads, value_sums, 1, lane, output + 2 * heads.channels());
 }
