@@ -7,9 +7,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <span>
+#include <thread>
 #include <vector>
 
 #include "base/file.h"
@@ -182,6 +184,12 @@ TEST(PlanTimer, TellsMicrosecondsOfARun) {
   ASSERT_TRUE(measured.ok());
   EXPECT_GE(*measured, 0);
   EXPECT_GT(runs, 3);
+  const auto of_ten_ms = microseconds_of(*device, [] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    return success();
+  });
+  EXPECT_GE(*of_ten_ms, 9'000);
+  EXPECT_LT(*of_ten_ms, 25'000) << "not of all runs together";
   const auto failed = microseconds_of(*device, []() -> Status { return io_error("does not run"); });
   EXPECT_EQ(failed.error().message, "does not run");
 }

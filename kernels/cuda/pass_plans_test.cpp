@@ -25,6 +25,7 @@ using Plans = PassPlans<Forward, Backward, Own>;
 // A library that notes what it is asked for.
 struct Library {
   bool has_backward = true;
+  bool has_own = true;
   std::vector<std::string> asked = {};
 
   Plans plans() {
@@ -36,10 +37,12 @@ struct Library {
         },
         .backward = [this](std::int64_t samples) -> Result<std::optional<Backward>> {
           asked.push_back("backward " + std::to_string(samples));
+          if (samples < 0) return io_error("no plan backward");
           return has_backward ? std::optional(Backward{samples}) : std::nullopt;
         },
         .own = [this]() -> Result<std::unique_ptr<Own>> {
           asked.push_back("own");
+          if (!has_own) return io_error("no memory for ours");
           return std::make_unique<Own>();
         },
     });
@@ -95,11 +98,15 @@ TEST(PassPlans, OursIsMadeWhenARemainderFirstNeedsIt) {
 }
 
 TEST(PassPlans, TheErrorOfTheFirstPlansIsTold) {
-  Library library;
-  Plans plans = library.plans();
-  const Status prepared = plans.prepare(0);
-  ASSERT_FALSE(prepared.ok());
-  EXPECT_EQ(prepared.error().message, "no memory");
+  const auto error_of = [](Library library, std::int64_t samples) {
+    Plans plans = library.plans();
+    const Status prepared = plans.prepare(samples);
+    return prepared.ok() ? "" : prepared.error().message;
+  };
+  EXPECT_EQ(error_of({}, 64), "");
+  EXPECT_EQ(error_of({}, 0), "no memory");
+  EXPECT_EQ(error_of({}, -1), "no plan backward");
+  EXPECT_EQ(error_of({.has_backward = false, .has_own = false}, 64), "no memory for ours");
 }
 
 }  // namespace

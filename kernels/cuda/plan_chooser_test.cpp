@@ -57,6 +57,15 @@ TEST_F(Chooser, PassesOverWhatCannotBeRun) {
   EXPECT_EQ(none.error().message, "plan 0 does not run");
 }
 
+TEST_F(Chooser, SaysWhereThereIsNoneToChoose) {
+  for (const bool times : {true, false}) {
+    PlanChooser plans = chooser(times);
+    const auto none = choose(plans, {});
+    ASSERT_FALSE(none.ok());
+    EXPECT_EQ(none.error().message, "there is no plan to choose from");
+  }
+}
+
 TEST_F(Chooser, TimesNoMoreThanAFew) {
   PlanChooser plans = chooser();
   EXPECT_EQ(*choose(plans, {9, 9, 9, 9, 9, 9, 9, 9, 1}), 0U);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <thread>
 #include <vector>
 
 #include "kernels/cuda/device.h"
@@ -127,6 +128,48 @@ TEST_P(Branches, ACaptureWaitsForNothingOutside) {
   EXPECT_EQ(cudaStreamWaitEvent(main_, event_), cudaErrorStreamCaptureIsolation);
   cudaGraph_t graph = nullptr;
   EXPECT_EQ(cudaStreamEndCapture(main_, &graph), cudaErrorStreamCaptureInvalidated);
+}
+
+TEST_P(Branches, OnlyWhatBeganACaptureEndsIt) {
+  begin();
+  join();
+  cudaGraph_t graph = nullptr;
+  EXPECT_EQ(cudaStreamEndCapture(branch_, &graph), cudaErrorStreamCaptureUnmatched);
+  EXPECT_EQ(graph, nullptr);
+  ASSERT_EQ(cudaStreamEndCapture(main_, &graph), cudaSuccess);
+  EXPECT_EQ(emulator::work_of(graph).size(), 5U);
+  cudaGraphDestroy(graph);
+}
+
+TEST_P(Branches, AnEventOfACaptureIsOfUseOutsideAgain) {
+  begin();
+  join();
+  cudaGraph_t graph = nullptr;
+  ASSERT_EQ(cudaStreamEndCapture(main_, &graph), cudaSuccess);
+  cudaGraphDestroy(graph);
+  note(branch_, log_, 5);
+  must_succeed(cudaEventRecord(event_, branch_));
+  must_succeed(cudaStreamWaitEvent(main_, event_));
+  note(main_, log_, 6);
+  must_succeed(cudaStreamSynchronize(main_));
+  EXPECT_EQ(std::vector<int>(log_.entries, log_.entries + log_.count), (std::vector<int>{5, 6}));
+}
+
+TEST_P(Branches, TwoCapturesDoNotMeet) {
+  begin();
+  join();
+  cudaStream_t other = nullptr;
+  must_succeed(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
+  std::thread([&] {
+    must_succeed(cudaStreamBeginCapture(other, cudaStreamCaptureModeThreadLocal));
+    EXPECT_EQ(cudaStreamWaitEvent(other, event_), cudaErrorStreamCaptureMerge);
+    cudaGraph_t graph = nullptr;
+    EXPECT_EQ(cudaStreamEndCapture(other, &graph), cudaErrorStreamCaptureInvalidated);
+  }).join();
+  cudaGraph_t graph = nullptr;
+  EXPECT_EQ(cudaStreamEndCapture(main_, &graph), cudaSuccess) << "the other one is as it was";
+  cudaGraphDestroy(graph);
+  must_succeed(cudaStreamDestroy(other));
 }
 
 // ---- The device's ------------------------------------------------------------------------------

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <thread>
@@ -350,6 +351,18 @@ __global__ void note_turn(int* turns, int* count) {
   }
 }
 
+// The numbers in order of their first appearance: who takes turns with whom, whoever they are.
+std::vector<int> renumbered(std::vector<int> turns) {
+  std::vector<int> seen;
+  for (int& turn : turns) {
+    const auto at = std::ranges::find(seen, turn);
+    const auto number = static_cast<int>(at - seen.begin());
+    if (at == seen.end()) seen.push_back(turn);
+    turn = number;
+  }
+  return turns;
+}
+
 TEST(Emulator, ASeedInterleavesTheSameWayEachTime) {
   const auto turns_of = [](std::uint64_t seed) {
     const InOrder in_order(emulator::Order::kInterleaved, seed);
@@ -361,6 +374,31 @@ TEST(Emulator, ASeedInterleavesTheSameWayEachTime) {
   };
   EXPECT_EQ(turns_of(1), turns_of(1));
   EXPECT_NE(turns_of(1), turns_of(2));
+  EXPECT_NE(renumbered(turns_of(1)), renumbered(turns_of(2))) << "not the order of blocks alone";
+}
+
+// out[block x threads + n]: the thread that was the block's n-th.
+__global__ void note_threads(int* out) {
+  __shared__ int count;
+  if (threadIdx.x == 0) count = 0;
+  __syncthreads();
+  out[blockIdx.x * blockDim.x + static_cast<unsigned>(count++)] = static_cast<int>(threadIdx.x);
+}
+
+TEST(Emulator, InterleavedBlocksShuffleTheirThreadsTheSameWayEachTime) {
+  constexpr int kBlocks = 9, kThreads = 32;
+  const auto threads_of = [](std::uint64_t seed) {
+    const InOrder in_order(emulator::Order::kInterleaved, seed);
+    std::vector<int> threads(kBlocks * kThreads);
+    launch(nullptr, {.blocks = kBlocks, .threads = kThreads}, note_threads, threads.data());
+    return threads;
+  };
+  const std::vector<int> threads = threads_of(1);
+  EXPECT_EQ(threads_of(1), threads);
+  EXPECT_NE(threads_of(2), threads);
+  for (auto block = threads.begin(); block != threads.end(); block += kThreads) {
+    EXPECT_FALSE(std::is_sorted(block, block + kThreads));
+  }
 }
 
 __global__ void wait_apart_in_many() {
