@@ -244,11 +244,11 @@ __global__ void normalise(ColumnSums sums, Saved saved, bool with_relu, const T*
 
 // ---- Backward ----------------------------------------------------------------------------------
 
-// g: dy, or zero where the forward pass gave zero; judged by y as it was rounded.
+// g: dy, or with a fused ReLU zero where the forward pass gave zero; judged by y as it was rounded.
 template <class T>
-__device__ float masked(bool relu, const Line& line, float x, T dy) {
-  if (relu && !(to_float(from_float<T>(line.at(x))) > 0)) return 0;
-  return to_float(dy);
+__device__ float masked(bool with_relu, const Line& line, float x, T dy) {
+  if (!with_relu) return to_float(dy);
+  return relu_gradient(to_float(from_float<T>(line.at(x))), to_float(dy));
 }
 
 template <class T>

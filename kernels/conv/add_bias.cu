@@ -1,5 +1,6 @@
 #include "kernels/conv/add_bias.h"
 #include "kernels/cuda/columns.cuh"
+#include "kernels/relu/formulas.h"
 
 namespace fettle::kernels::cuda {
 namespace {
@@ -18,7 +19,7 @@ __global__ void add_bias_kernel(ColumnSums grid, const float* __restrict__ bias,
 #pragma unroll
     for (int v = 0; v < kWidth; ++v) {
       const float value = to_float(values.at[v]) + added[v];
-      values.at[v] = from_float<T>(relu ? fmaxf(value, 0.0F) : value);
+      values.at[v] = from_float<T>(relu ? kernels::relu(value) : value);
     }
     store_pack(values, at);
   }

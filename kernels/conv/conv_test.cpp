@@ -1,4 +1,7 @@
 // Convolutions of every backend: against PyTorch, finite differences and the reference.
+#include <cmath>
+#include <limits>
+
 #include "kernels/testing/weighted.h"
 
 namespace fettle::kernels::testing {
@@ -88,6 +91,23 @@ TEST_P(Conv, GivesTheSameBitsForTheSameBatch) {
     auto made = backend(GetParam())->conv(shape, {6, type});
     if (!made.ok() && type != DataType::kFloat32) continue;
     expect_same_bits(*must(std::move(made)), type, input_for(shape, 6));
+  }
+}
+
+// As Linear's.
+TEST_P(Conv, PassesNaNThroughAFusedRelu) {
+  if (GetParam() == "onednn" || kOnGpu) GTEST_SKIP() << "the ReLU is a library's";
+  constexpr std::int64_t kChannels = 8;
+  const ConvShape shape{{4, 4, 3}, kChannels, 3, 1, 1, true, true};
+  for (const DataType type : kTypes) {
+    auto op = must(backend(GetParam())->conv(shape, {2, type}));
+    WeightedInput input = input_for(shape, 2);
+    input.bias.assign(kChannels, std::numeric_limits<float>::quiet_NaN());
+    const WeightedOutput found = run(*op, type, input);
+    for (const float y : found.y) EXPECT_TRUE(std::isnan(y));
+    Floats sums(kChannels);  // of dy, of which nothing is masked
+    for (std::size_t i = 0; i < input.dy.size(); ++i) sums[i % kChannels] += input.dy[i];
+    EXPECT_EQ(found.db, sums);
   }
 }
 

@@ -5,11 +5,12 @@
 namespace fettle::kernels::cuda {
 namespace {
 
+// As relu_gradient (relu/formulas.h): where y is NaN, dy passes.
 template <class T, int kWidth>
 __device__ void mask(const Pack<T, kWidth>& y, Pack<T, kWidth>& dy) {
 #pragma unroll
   for (int v = 0; v < kWidth; ++v) {
-    if (!(to_float(y.at[v]) > 0)) dy.at[v] = from_float<T>(0.0F);
+    if (to_float(y.at[v]) <= 0) dy.at[v] = from_float<T>(0.0F);
   }
 }
 

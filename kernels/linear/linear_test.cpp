@@ -1,4 +1,7 @@
 // Linear layers of every backend: against PyTorch, finite differences and the reference.
+#include <cmath>
+#include <limits>
+
 #include "kernels/testing/weighted.h"
 
 namespace fettle::kernels::testing {
@@ -90,6 +93,23 @@ TEST_P(Linear, GivesTheSameBitsForTheSameBatch) {
     auto made = backend(GetParam())->linear(shape, {600, type});
     if (!made.ok() && type != DataType::kFloat32) continue;
     expect_same_bits(*must(std::move(made)), type, input_for(shape, 600));
+  }
+}
+
+// A diverged network must look diverged. What a library's fused ReLU does with NaN is its own.
+TEST_P(Linear, PassesNaNThroughAFusedRelu) {
+  if (GetParam() == "onednn" || kOnGpu) GTEST_SKIP() << "the ReLU is a library's";
+  constexpr std::int64_t kOutputs = 8;
+  const LinearShape shape{16, kOutputs, true, true};
+  for (const DataType type : kTypes) {
+    auto op = must(backend(GetParam())->linear(shape, {3, type}));
+    WeightedInput input = input_for(shape, 3);
+    input.bias.assign(kOutputs, std::numeric_limits<float>::quiet_NaN());
+    const WeightedOutput found = run(*op, type, input);
+    for (const float y : found.y) EXPECT_TRUE(std::isnan(y));
+    Floats sums(kOutputs);  // of dy, of which nothing is masked
+    for (std::size_t i = 0; i < input.dy.size(); ++i) sums[i % kOutputs] += input.dy[i];
+    EXPECT_EQ(found.db, sums);
   }
 }
 

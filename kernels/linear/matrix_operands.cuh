@@ -12,6 +12,7 @@
 #include "kernels/cuda/numbers.h"
 #include "kernels/cuda/platform.h"
 #include "kernels/gelu/formulas.h"
+#include "kernels/relu/formulas.h"
 
 namespace fettle::kernels::cuda {
 
@@ -52,7 +53,7 @@ struct WriteResult {
   std::int64_t stride;
   __device__ T result(int column, float value) const {
     if (bias != nullptr) value += bias[column];
-    if (relu) value = fmaxf(value, 0.0F);
+    if (relu) value = kernels::relu(value);  // not fmaxf, which loses NaN
     return from_float<T>(value);
   }
   __device__ void operator()(int, int row, int column, float value) const {
