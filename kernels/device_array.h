@@ -24,7 +24,7 @@ class DeviceArray {
 
  public:
   DeviceArray() = default;  // empty
-  // Errors: there is not so much memory.
+  // Errors: there is not enough memory.
   static Result<DeviceArray> create(Backend& backend, std::int64_t size) {
     DeviceArray made;
     if (size == 0) return made;

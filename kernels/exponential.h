@@ -28,14 +28,14 @@ namespace fettle::kernels {
   x = clamp_lanes(x, kLowest, kHighest);
   const Lanes shifted = x * kInverseLog2 + kRounder;
   const Lanes whole = shifted - kRounder;
-  const Lanes r = x - whole * kLog2High - whole * kLog2Low;
+  const Lanes r = x - whole * kLog2High - whole * kLog2Low;  // at most log 2 / 2 from 0
   Lanes p = r * 1.9875691500e-4F + 1.3981999507e-3F;
   p = p * r + 8.3334519073e-3F;
   p = p * r + 4.1665795894e-2F;
   p = p * r + 1.6666665459e-1F;
   p = p * r + 5.0000001201e-1F;
   p = p * r * r + r + 1.0F;
-  // The last bits of `shifted` are the whole number.
+  // The last bits of `shifted` are the whole number. As an exponent they make 2^whole.
   const auto power =
       std::bit_cast<LanesOfIntegers>(shifted) - std::bit_cast<std::int32_t>(kRounder);
   const Lanes result = p * std::bit_cast<Lanes>((power + kExponentBias) << kMantissaBits);

@@ -13,7 +13,7 @@
 //
 // There is one plan a pass, for the largest number of samples: cuDNN compiles each for seconds. A
 // smaller batch runs it, too. Samples do not meet in attention, and the buffers hold them all
-// (operations.h), so what it computes of those that are not there is read by nobody.
+// (operations.h), so what it computes of those that are not there is never read.
 #include <cstdlib>
 #include <optional>
 #include <string>

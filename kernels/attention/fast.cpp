@@ -54,10 +54,11 @@ float sum_of(const Lanes& lanes) {
   return sum;
 }
 
-// Turns a query's products with `count` keys into its shares of them; the rest of the row, up to a
-// multiple of eight, becomes 0. Returns log sum exp of the scores.
+// Turns a query's products with `count` keys into its shares of them; the rest of the row, up to
+// `end`, a multiple of eight, becomes 0. Returns log sum exp of the scores.
 FETTLE_FOR_EACH_PROCESSOR float softmax_row(float* row, std::int64_t count, std::int64_t end,
                                             float scale) {
+  // Takes no share. Finite, so that no difference of infinities is NaN.
   constexpr float kNothing = -1e30F;
   std::fill(row + count, row + end, kNothing);
   Lanes largest = Lanes{} + kNothing;
@@ -83,7 +84,8 @@ FETTLE_FOR_EACH_PROCESSOR float softmax_row(float* row, std::int64_t count, std:
 }
 
 // From a query's products with the keys, and their log sum exp, its shares again; and from
-// `by_share`, the gradient by those, in place the gradient by the products.
+// `by_share`, the gradient by those, in place the gradient by the products. `mean`: the mean of
+// `by_share`, weighted by the shares.
 FETTLE_FOR_EACH_PROCESSOR void softmax_row_backward(float* row, float* by_share, std::int64_t count,
                                                     std::int64_t end, float scale, float log_sum,
                                                     float mean) {
@@ -223,6 +225,7 @@ class FastAttention : public AttentionOp {
       multiply_with_columns(queries, at.keys_transposed.data(), end, at.shares.data());
       multiply_with_columns(dy, at.values_transposed.data(), end, at.by_score.data());
       for (std::int64_t i = 0; i < kBlock; ++i) {
+        // y is the shares' mean of the values v, so dy y is their mean of dy v, the by_share.
         const float mean = dot(dy + i * width_, at.y.data() + (first + i) * width_);
         softmax_row_backward(at.shares.data() + i * length_, at.by_score.data() + i * length_,
                              first + i + 1, end, scale_, log_sums[first + i], mean);

@@ -133,7 +133,7 @@ class ReferenceAttention : public AttentionOp {
   // Leaves dq[i] in query_sums_ and adds to the sums of dk and dv.
   void backward_query(const Head& at, std::int64_t i, const float* y, const float* dy) {
     const std::int64_t width = shape_.width;
-    const double mean = dot(dy, y, width);
+    const double mean = dot(dy, y, width);  // sum over j of p[i, j] e[i, j]
     std::fill(query_sums_.begin(), query_sums_.end(), 0.0);
     for (std::int64_t j = 0; j <= i; ++j) {
       const double share = std::exp(score(at, i, j) - log_sums_[at.first_row + i]);

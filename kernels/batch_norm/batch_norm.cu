@@ -67,8 +67,10 @@ struct Saved {
   float* inverse;  // 1 / sqrt(variance + epsilon)
   float* factor;   // inverse x scale
   float* shift;
-  float* gradient_mean;  // of a backward: sums / rows
-  float* product_mean;
+  // Of a backward: the means of g and of (g x normalised x), the second times inverse, because
+  // input_gradients multiplies it by x - mean.
+  float* gradient_mean;
+  float* slope;
 };
 constexpr int kSavedArrays = 6;
 
@@ -287,7 +289,8 @@ __device__ void pass_end(const ColumnThread<kWidth>& thread, std::int64_t row, i
   });
 }
 
-// kEnd: of a block's end. It reads twice as many arrays, so of half as many rows at once.
+// kEnd: of a block's end, which has no fused ReLU. It reads twice as many arrays, so of half as
+// many rows at once.
 template <class T, int kWidth, bool kEnd>
 __global__ void measure_gradients(ColumnSums sums, Saved saved, Gradients<T> from,
                                   GradientSums* __restrict__ slices) {
@@ -324,7 +327,7 @@ __global__ void measure_gradients(ColumnSums sums, Saved saved, Gradients<T> fro
   }
 }
 
-// One warp a channel. The products came without `inverse`.
+// One warp a channel. The products that come are of g x (x - mean), without `inverse`.
 __global__ void finish_gradients(ColumnSums sums, const GradientSums* slices, Saved saved,
                                  float* scale_gradient, float* shift_gradient) {
   const int thread = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
@@ -338,7 +341,7 @@ __global__ void finish_gradients(ColumnSums sums, const GradientSums* slices, Sa
   shift_gradient[channel] += all.gradient;
   const auto rows = static_cast<float>(sums.rows);
   saved.gradient_mean[channel] = all.gradient / rows;
-  saved.product_mean[channel] = product * saved.inverse[channel] / rows;
+  saved.slope[channel] = product * saved.inverse[channel] / rows;
 }
 
 // dx = scale x inverse x (g - mean of g - normalised x x mean of (g x normalised x))
@@ -358,7 +361,7 @@ __global__ void input_gradients(ColumnSums sums, Saved saved, Gradients<T> from,
     const int c = thread.channel + v;
     factor[v] = scale[c] * saved.inverse[c];
     gradient_mean[v] = saved.gradient_mean[c];
-    slope[v] = saved.product_mean[c];
+    slope[v] = saved.slope[c];
   }
   for (std::int64_t row = thread.row; row < thread.end; row += thread.step * kRows) {
     Pack<T, kWidth> x[kRows];
@@ -424,6 +427,7 @@ class CudaBatchNorm : public BatchNormOp {
                          const float* shift, const float* running_mean,
                          const float* running_variance, Buffer y, const BlockEnd& end) override {
     check_end(shape_, end);
+    // prepare_inference only reads them.
     const Running running{const_cast<float*>(running_mean), const_cast<float*>(running_variance),
                           shape_.momentum, shape_.epsilon};
     const unsigned threads = cuda::kSumThreads;
@@ -434,23 +438,25 @@ class CudaBatchNorm : public BatchNormOp {
 
   void backward(std::int64_t samples, ConstBuffer x, ConstBuffer, Buffer dy, const float* scale,
                 Buffer dx, float* scale_gradient, float* shift_gradient) override {
-    step_back(samples, {x, dy, nullptr, nullptr, false}, scale, dx, scale_gradient, shift_gradient);
+    const Read read{.x = x, .dy = dy, .other = nullptr, .y = nullptr, .ends = false};
+    step_back(samples, read, scale, dx, scale_gradient, shift_gradient);
   }
 
   void backward_end(std::int64_t samples, ConstBuffer x, ConstBuffer y, Buffer dy,
                     ConstBuffer other, const float* scale, Buffer dx, float* scale_gradient,
                     float* shift_gradient) override {
     check_end(shape_, {.relu = true});
-    step_back(samples, {x, dy, other, y, true}, scale, dx, scale_gradient, shift_gradient);
+    const Read read{.x = x, .dy = dy, .other = other, .y = y, .ends = true};
+    step_back(samples, read, scale, dx, scale_gradient, shift_gradient);
   }
 
  private:
-  // What a backward pass reads, of either kind.
+  // What a backward pass reads: `backward` only x and dy, `backward_end` all.
   struct Read {
     ConstBuffer x;
     Buffer dy;
     ConstBuffer other, y;
-    bool ends;
+    bool ends;  // backward_end
   };
 
   void step_back(std::int64_t samples, const Read& read, const float* scale, Buffer dx,
@@ -469,8 +475,8 @@ class CudaBatchNorm : public BatchNormOp {
       launch(warp_a_channel(), finish_gradients, sums, slices, saved, scale_gradient,
              shift_gradient);
       if (dx == nullptr) return;
-      launch(shape_of(sums, kWidth, 0), input_gradients<T, kWidth>, sums, saved, from, scale,
-             static_cast<T*>(dx));
+      launch(shape_of(sums, kWidth, /*bytes_of_value=*/0), input_gradients<T, kWidth>, sums, saved,
+             from, scale, static_cast<T*>(dx));
     });
   }
 
@@ -484,12 +490,14 @@ class CudaBatchNorm : public BatchNormOp {
     });
   }
 
+  // Of the Moments of a forward; the GradientSums of a backward need less.
   std::int64_t slices_bytes(const ColumnSums& sums) const {
     return std::int64_t{sums.slices} * channels() * static_cast<std::int64_t>(sizeof(Moments));
   }
 
-  cuda::LaunchShape shape_of(const ColumnSums& sums, int width, std::size_t bytes) const {
-    return cuda::launch_shape(sums, width, cuda::kSumThreads, bytes);
+  // `bytes_of_value`: of what merge_rows merges; 0 where the kernel does not.
+  cuda::LaunchShape shape_of(const ColumnSums& sums, int width, std::size_t bytes_of_value) const {
+    return cuda::launch_shape(sums, width, cuda::kSumThreads, bytes_of_value);
   }
 
   cuda::LaunchShape warp_a_channel() const {
@@ -510,8 +518,9 @@ class CudaBatchNorm : public BatchNormOp {
       constexpr int kWidth = width();
       const auto kernel =
           end.shortcut != nullptr ? normalise<T, kWidth, true> : normalise<T, kWidth, false>;
-      launch(shape_of(sums, kWidth, 0), kernel, sums, saved_in(saved), shape_.relu || end.relu,
-             static_cast<const T*>(x), static_cast<const T*>(end.shortcut), static_cast<T*>(y));
+      launch(shape_of(sums, kWidth, /*bytes_of_value=*/0), kernel, sums, saved_in(saved),
+             shape_.relu || end.relu, static_cast<const T*>(x), static_cast<const T*>(end.shortcut),
+             static_cast<T*>(y));
     });
   }
 

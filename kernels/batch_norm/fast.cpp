@@ -194,6 +194,8 @@ class FastBatchNorm : public BatchNormOp {
       shift_gradient[c] += static_cast<float>(first_[c]);
       factor_[c] = static_cast<float>(scale[c] * inverse);
       offset_[c] = static_cast<float>(scale[c] * inverse * first_[c] / n);
+      // second_ is with x - mean, and so is what the slope is multiplied by: each of them lacks an
+      // `inverse` of the h in dx (reference.cpp).
       slope_[c] = static_cast<float>(scale[c] * inverse * inverse * inverse * second_[c] / n);
     }
     if (dx == nullptr) return;

@@ -115,8 +115,8 @@ class ReferenceBatchNorm : public BatchNormOp {
       for (std::int64_t i = 0; i < count; ++i) sum[i] += addend[i];
       dy_.write(dy, count);
     }
-    masked_gradient(y != nullptr, count, y_, y, dy_, dy);
-    backward(samples, x, nullptr, dy, scale, dx, scale_gradient, shift_gradient);
+    masked_gradient(y != nullptr, count, y_, y, dy_, dy);  // for what it writes to dy
+    backward(samples, x, /*y=*/nullptr, dy, scale, dx, scale_gradient, shift_gradient);
   }
 
  private:

@@ -77,14 +77,16 @@ class Ladder {
     operation_ = "batch norm " + std::to_string(samples) + " x " +
                  std::to_string(shape.input.height) + "x" + std::to_string(shape.input.width) +
                  "x" + std::to_string(shape.input.channels);
-    version_ = backend_.name() == "cuda" ? "own" : backend_.name();
+    version_ = backend_.name() == "cuda" ? "own" : backend_.name();  // no library does it
     type_ = type;
     auto op = made(backend_.batch_norm(shape, {samples, type}));
     if (op == nullptr) return;
     const auto x = random(count), dy = random(count), y = random(count), dx = random(count);
+    // Scale, shift, running mean, running variance, gradients of scale and shift.
     std::vector<std::unique_ptr<Memory>> channel;
     for (int i = 0; i < 6; ++i) channel.push_back(memory(shape.input.channels * 4));
     const auto of_channel = [&](std::size_t i) { return static_cast<float*>(channel[i]->data()); };
+    // Passes over an activation: batch_norm/batch_norm.cu counts them.
     measure("forward", {0, 3 * pass}, [&] {
       op->forward_training(samples, x->data(), of_channel(0), of_channel(1), of_channel(2),
                            of_channel(3), y->data(), {});
@@ -99,7 +101,7 @@ class Ladder {
     if (op == nullptr) return;
     measure("forward, ending a block", {0, 4 * pass}, [&] {
       op->forward_training(samples, x->data(), of_channel(0), of_channel(1), of_channel(2),
-                           of_channel(3), y->data(), {dy->data(), true});
+                           of_channel(3), y->data(), {.shortcut = dy->data(), .relu = true});
     });
     const auto other = random(count);
     measure("backward, ending a block", {0, 8 * pass}, [&] {
@@ -138,6 +140,7 @@ class Ladder {
     const auto x = random(samples * sizes.input), y = random(samples * sizes.output);
     const auto dy = random(samples * sizes.output), dx = random(samples * sizes.input);
     const auto weights = random(sizes.weights);
+    // Biases of zeros, which are the same bytes in fp32 and in the plan's type.
     const auto bias = memory(sizes.bias * 4), db = memory(sizes.bias * 4);
     const auto dw = memory(sizes.weights * 4);
     op->set_weights({weights->data(), static_cast<const float*>(bias->data()), bias->data()});
@@ -150,14 +153,16 @@ class Ladder {
 
   void linear_gelu_passes(std::int64_t narrow, std::int64_t wide, std::int64_t samples) {
     constexpr GeluForm kForm = GeluForm::kTanh;
-    auto up = made(backend_.linear({narrow, wide, true, false, kForm}, {samples, type_}));
-    auto down =
-        made(backend_.linear({wide, narrow, true, false, std::nullopt, kForm}, {samples, type_}));
+    auto up = made(backend_.linear({.inputs = narrow, .outputs = wide, .gelu_after = kForm},
+                                   {samples, type_}));
+    auto down = made(backend_.linear({.inputs = wide, .outputs = narrow, .gelu_before = kForm},
+                                     {samples, type_}));
     if (up == nullptr || down == nullptr) return;
     const std::int64_t count = samples * wide;
     const auto gelu = backend_.gelu(kForm, count, type_);
     const auto x = random(samples * narrow), z = random(count), a = random(count);
     const auto dy = random(samples * narrow), dz = random(count), weights = random(narrow * wide);
+    // For both layers: as large as either needs.
     const auto bias = memory(wide * 4), db = memory(wide * 4), dw = memory(narrow * wide * 4);
     for (LinearOp* op : {up.get(), down.get()}) {
       op->set_weights({weights->data(), static_cast<const float*>(bias->data()), bias->data()});
@@ -268,6 +273,9 @@ class Ladder {
 
 }  // namespace
 
+// The shapes' members in order: linear {inputs, outputs, bias, relu}; conv {input, channels,
+// kernel, stride, padding, bias, relu}; attention {length, heads, width}; batch norm {input,
+// epsilon, momentum, relu}.
 void climb_ladder(Backend& backend, const LadderOptions& options) {
   Ladder ladder(backend, options);
   for (const DataType type : {DataType::kBFloat16, DataType::kFloat32}) {

@@ -5,6 +5,7 @@
 namespace fettle::kernels::cuda {
 namespace {
 
+// `grid`: the blocks and threads of column sums, though nothing is summed.
 template <class T, int kWidth>
 __global__ void add_bias_kernel(ColumnSums grid, const float* __restrict__ bias, bool relu, T* y) {
   const ColumnThread<kWidth> thread(grid);
@@ -29,8 +30,8 @@ template <class T, int kWidth>
 void launch_add_bias(const Device& device, std::int64_t rows, std::int64_t channels,
                      const float* bias, bool relu, T* y) {
   const ColumnSums grid = column_sums(device, rows, channels, kWidth, kBlockThreads);
-  launch(device.stream(), launch_shape(grid, kWidth, kBlockThreads, 0), add_bias_kernel<T, kWidth>,
-         grid, bias, relu, y);
+  launch(device.stream(), launch_shape(grid, kWidth, kBlockThreads, /*bytes_of_value=*/0),
+         add_bias_kernel<T, kWidth>, grid, bias, relu, y);
 }
 
 }  // namespace

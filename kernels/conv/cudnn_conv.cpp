@@ -57,8 +57,8 @@ class Planner {
   Result<std::optional<Backward>> backward() {
     Result<Backward> planned = plan_backward();
     Implementation by = by_library("backward", "");
-    const bool exact = planned.ok() && planned->gradient == DataType::kFloat32;
-    if (!exact) by.by += ", weight gradient rounded to 16 bits";
+    const bool rounded = planned.ok() && planned->gradient != DataType::kFloat32;
+    if (rounded) by.by += ", weight gradient rounded to 16 bits";
     return cuda::plan_or_own(device_, by, std::move(planned));
   }
 
@@ -169,6 +169,7 @@ class CudnnConv : public WeightedOp {
                            float* weight_gradient) {
     auto* scratch = static_cast<std::byte*>(device_.scratch(weights_scratch(plans)));
     Buffer gradient = scratch + weights_offset(plans);
+    // run() asks for a part of this scratch, so its workspace is at the same address, before it.
     run(plans.weights, {CudnnPlan::at(Role::kOutput, dy), CudnnPlan::at(Role::kInput, x),
                         CudnnPlan::at(Role::kWeights, gradient)});
     cuda::add_slice(device_, plans.gradient, weights_count(), gradient, weight_gradient);

@@ -7,6 +7,8 @@
 //                                  where S divides
 //   weights   dW[o, (u, v, c)]  += sum over (s, p, q) of dY X
 //
+// S is the stride, P the padding.
+//
 // Bound as the product it is; the divisions that find a patch come on top, once for each element
 // that is staged.
 #include "kernels/cuda/operations.h"
@@ -78,6 +80,7 @@ struct OutputGradients {
     const int o = depth % g.out_channels;
     const int v = depth / g.out_channels % g.kernel;
     const int u = depth / g.out_channels / g.kernel;
+    // h + P - u and w + P - v: p and q, if the stride divides them.
     const int row = index / g.width % g.height + g.padding - u;
     const int column = index % g.width + g.padding - v;
     if (row < 0 || column < 0 || row % g.stride != 0 || column % g.stride != 0)
@@ -167,7 +170,8 @@ class OwnConv : public WeightedOp {
       cuda::multiply(device_, {input_pixels, geometry_.channels, depth},
                      OutputGradients<T>{geometry_, static_cast<const T*>(dy)},
                      WeightsByInput<T>{geometry_, static_cast<const T*>(weights_)},
-                     cuda::WriteResult<T>{static_cast<T*>(dx), nullptr, false, geometry_.channels});
+                     cuda::WriteResult<T>{static_cast<T*>(dx), /*bias=*/nullptr, /*relu=*/false,
+                                          geometry_.channels});
     });
   }
 
@@ -190,6 +194,7 @@ Result<std::unique_ptr<WeightedOp>> own_conv(cuda::Device& device, const ConvSha
                                              const PlanOptions& plan) {
   const ImageShape output = shape.output();
   const std::int64_t places = shape.kernel * shape.kernel;
+  // Forward, and the weights' gradient, which has the same three sizes; then the input's.
   FETTLE_TRY(cuda::check_product(plan.max_samples * output.height * output.width, shape.channels,
                                  places * shape.input.channels));
   FETTLE_TRY(cuda::check_product(plan.max_samples * shape.input.height * shape.input.width,

@@ -70,6 +70,7 @@ class ReferenceConv : public WeightedOp {
       add_product(shape_.channels, patch_, pixels_, {sample_gradient, 1, shape_.channels},
                   columns_.data(), weight_gradient);
       if (input_gradient == nullptr) continue;
+      // From here on columns_ is the gradient of the unfolded sample.
       std::fill_n(columns_.data(), columns_.size(), 0.0F);
       add_product(pixels_, patch_, shape_.channels, {sample_gradient, shape_.channels, 1},
                   weights_.data(), columns_.data());
@@ -86,15 +87,15 @@ class ReferenceConv : public WeightedOp {
   void for_each_run(Visit visit) const {
     const ImageShape& in = shape_.input;
     const ImageShape out = shape_.output();
-    std::int64_t column = 0;
+    std::int64_t offset = 0;
     for (std::int64_t p = 0; p < out.height; ++p) {
       for (std::int64_t q = 0; q < out.width; ++q) {
         for (std::int64_t u = 0; u < shape_.kernel; ++u) {
           const std::int64_t row = p * shape_.stride + u - shape_.padding;
-          for (std::int64_t v = 0; v < shape_.kernel; ++v, column += in.channels) {
-            const std::int64_t col = q * shape_.stride + v - shape_.padding;
-            const bool inside = row >= 0 && row < in.height && col >= 0 && col < in.width;
-            visit(column, inside ? (row * in.width + col) * in.channels : -1);
+          for (std::int64_t v = 0; v < shape_.kernel; ++v, offset += in.channels) {
+            const std::int64_t column = q * shape_.stride + v - shape_.padding;
+            const bool inside = row >= 0 && row < in.height && column >= 0 && column < in.width;
+            visit(offset, inside ? (row * in.width + column) * in.channels : -1);
           }
         }
       }
@@ -102,8 +103,8 @@ class ReferenceConv : public WeightedOp {
   }
 
   void unfold(const float* image) {
-    for_each_run([&](std::int64_t column, std::int64_t pixel) {
-      float* run = columns_.data() + column;
+    for_each_run([&](std::int64_t offset, std::int64_t pixel) {
+      float* run = columns_.data() + offset;
       if (pixel < 0) {
         std::fill_n(run, shape_.input.channels, 0.0F);
       } else {
@@ -115,9 +116,9 @@ class ReferenceConv : public WeightedOp {
   // The transpose of unfold: adds every element back to the pixel it came from.
   void fold(float* image) const {
     std::fill_n(image, shape_.input.size(), 0.0F);
-    for_each_run([&](std::int64_t column, std::int64_t pixel) {
+    for_each_run([&](std::int64_t offset, std::int64_t pixel) {
       if (pixel < 0) return;
-      const float* run = columns_.data() + column;
+      const float* run = columns_.data() + offset;
       for (std::int64_t c = 0; c < shape_.input.channels; ++c) image[pixel + c] += run[c];
     });
   }

@@ -52,7 +52,8 @@ struct ColumnThread {
 };
 
 // The threads of a column merge what they have; the first of them ends with all of it. `shared`
-// holds kWidth x blockDim.x values. Every thread of the block calls it.
+// holds kWidth x blockDim.x values. Every thread of the block calls it. Threads a multiple of
+// `lanes` apart have the same columns, and every `reach` is one: both are powers of two.
 template <int kWidth, class Value, class Merge>
 __device__ void merge_rows(int lanes, Value* shared, Value (&mine)[kWidth], Merge merge) {
   const int thread = static_cast<int>(threadIdx.x);
@@ -80,7 +81,8 @@ constexpr unsigned kSumThreads = 256;
 // Most threads side by side in a row.
 constexpr int kMaxLanes = 32;
 
-// Slices enough to fill the device four times, as long as each thread has a few rows.
+// Slices enough to fill the device four times, as long as each thread has a few rows. `width`:
+// channels that a thread reads at once; `threads`: of a block.
 inline ColumnSums column_sums(const Device& device, std::int64_t rows, std::int64_t channels,
                               int width, unsigned threads) {
   constexpr std::int64_t kMaxSlices = 1024;

@@ -4,7 +4,7 @@
 //
 // Its calls enqueue work, as a backend's do, on a stream of its own: the work begins when an event
 // of the backend is reached, and the backend continues when an event of the stream is. The host
-// waits for none of it, so somebody must watch for work that does not come to an end, and abort it.
+// waits for none of it, so the caller must watch for work that never ends, and abort it.
 //
 // One thread makes the calls, all workers the same ones in the same order. done(), trouble() and
 // abort() may come from another thread.

@@ -207,7 +207,8 @@ Status MatrixProduct::describe(const MatrixShape& shape, const MatrixOptions& op
   return success();
 }
 
-// The heuristic reads the pointers' alignment; run() puts the right ones in.
+// The heuristic reads the pointers' alignment, so it is shown an address that has kAlignment and no
+// more; run() puts the right ones in.
 Status MatrixProduct::describe_epilogue(Epilogue epilogue, const MatrixShape& shape) {
   epilogue_ = epilogue;
   if (epilogue == Epilogue::kNothing) return success();
@@ -232,6 +233,7 @@ Status MatrixProduct::choose_algorithm(const MatrixShape& shape, const MatrixOpt
   timed = timed && plans.times() && !device_->is_measuring();
   std::array<cublasLtMatmulHeuristicResult_t, PlanChooser::kMostTimed> found = {};
   int count = 0;
+  // Its C, which is added, and its D, which is written, are one matrix here.
   const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
       handle_, description_.get(), b_.get(), a_.get(), c_.get(), c_.get(), preference.get(),
       timed ? static_cast<int>(found.size()) : 1, found.data(), &count);
@@ -255,6 +257,7 @@ Status MatrixProduct::choose_fastest(const std::string& key, const MatrixShape& 
   const std::int64_t c_bytes = shape.rows * shape.columns * size_of(options.result);
   const std::int64_t vector_bytes =
       std::max(shape.rows, shape.columns) * std::int64_t{sizeof(float)};
+  // A, B, C and the epilogue's vector and matrix; the arrays below are these.
   const std::int64_t bytes[] = {a_bytes, b_bytes, c_bytes, vector_bytes, c_bytes};
   std::vector<std::string> names;
   for (const auto& one : found) names.push_back(text_of(one.algo));

@@ -123,7 +123,7 @@ class GraphBuilder {
   }
 
   // By an engine that has none of the `barred` properties: the fastest of the first few on `timed`,
-  // or, where that is nullptr, the first of cuDNN's heuristics.
+  // or, where that is nullptr, the first of cuDNN's heuristics. `key`: in the file of timed plans.
   Result<CudnnPlan> build(const std::vector<frontend::NumericalNote_t>& barred,
                           const std::string& key, Device* timed) {
     FETTLE_TRY(status_of(graph_->validate()));
@@ -180,7 +180,7 @@ class GraphBuilder {
     if (plans.empty()) return none_built();
     std::vector<std::int64_t> bytes;
     for (const auto& operand : operands_) bytes.push_back(operand.second);
-    bytes.push_back(workspace_bytes);
+    bytes.push_back(workspace_bytes);  // the last array, for all candidates
     const auto enqueue = [&](std::size_t candidate, std::span<void* const> arrays) {
       CudnnPlan::Pointers pointers;
       for (std::size_t i = 0; i < operands_.size(); ++i) {
@@ -321,6 +321,7 @@ void add_backward(Graph& graph, const ConvShape& shape, const ConvTensors& tenso
   if (pass == ConvPass::kWeightsFloat32) dw->set_data_type(frontend::DataType_t::FLOAT);
 }
 
+// What no engine may do: cudnn.h has the reasons.
 std::vector<frontend::NumericalNote_t> barred_for(const PlanOptions& plan) {
   using frontend::NumericalNote_t;
   std::vector barred = {NumericalNote_t::NONDETERMINISTIC};
@@ -347,9 +348,9 @@ Result<CudnnPlan> plan_conv_anew(const Cudnn& cudnn, const ConvShape& shape,
   } else {
     add_backward(builder.graph(), shape, tensors, pass);
   }
-  const bool exact = pass == ConvPass::kWeightsFloat32;
+  const bool fp32_gradient = pass == ConvPass::kWeightsFloat32;
   builder.add_operand(tensors.input, plan.type);
-  builder.add_operand(tensors.weights, exact ? DataType::kFloat32 : plan.type);
+  builder.add_operand(tensors.weights, fp32_gradient ? DataType::kFloat32 : plan.type);
   builder.add_operand(tensors.output, plan.type);
   if (pass == ConvPass::kForwardFused && shape.bias) {
     builder.add_operand(bias_tensor(shape), plan.type);

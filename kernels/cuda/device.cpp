@@ -33,7 +33,7 @@ class Block : public Memory {
 MachineFacts ask_runtime() {
   MachineFacts facts;
   const cudaError_t counted = cudaGetDeviceCount(&facts.devices);
-  cudaGetLastError();  // it is in the facts
+  cudaGetLastError();  // clears it: it is in the facts
   facts.error = counted;
   facts.error_text = cudaGetErrorString(counted);
   cudaDriverGetVersion(&facts.driver_version);
@@ -114,7 +114,7 @@ Result<std::optional<std::int64_t>> share_of_memory() {
   std::int64_t mebibytes = 0;
   const char* const end = text + std::string_view(text).size();
   const auto read = std::from_chars(text, end, mebibytes);
-  constexpr std::int64_t kMost = std::int64_t{1} << 30;
+  constexpr std::int64_t kMost = std::int64_t{1} << 30;  // in bytes it still fits 64 bits
   if (read.ec != std::errc() || read.ptr != end || mebibytes > kMost) {
     return invalid("FETTLE_GPU_MEMORY is \"" + std::string(text) +
                    "\", expected a whole number of MiB");
@@ -132,7 +132,8 @@ Result<std::unique_ptr<Device>> Device::open() {
   cudaDeviceProp properties;
   FETTLE_TRY(status_of(cudaGetDeviceProperties(&properties, 0), "asking what the GPU is"));
   FETTLE_TRY(status_of(cudaSetDevice(0), "choosing the GPU"));
-  // If the GPU's memory is the host's, each block is an allocation: tools see accesses outside.
+  // If the GPU's memory is the host's, as the emulated GPU's is, each block is an allocation of its
+  // own: then sanitizers see accesses outside of it.
   const std::int64_t piece_bytes = properties.integrated != 0 ? 0 : kPieceBytes;
   FETTLE_ASSIGN(const std::optional<std::int64_t> share_bytes, share_of_memory());
   std::unique_ptr<Device> device(new Device(piece_bytes, share_bytes));
@@ -173,6 +174,7 @@ void Device::run_beside(const std::function<void()>& branch,
     branch();
     return meanwhile();
   }
+  // The wait makes the branch's stream part of the capture, and the one below brings it back.
   must_succeed(cudaEventRecord(fork_, stream_));
   must_succeed(cudaStreamWaitEvent(branch_stream_, fork_, 0));
   in_branch_ = true;

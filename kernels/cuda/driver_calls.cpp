@@ -17,7 +17,7 @@ void* driver_function(const char* name) {
   const cudaError_t error =
       cudaGetDriverEntryPointByVersion(name, &found, CUDA_VERSION, cudaEnableDefault, &result);
   if (error == cudaSuccess && result == cudaDriverEntryPointSuccess) return found;
-  cudaGetLastError();  // it is told by the return value
+  cudaGetLastError();  // clears it: the return value says it
   return nullptr;
 }
 

@@ -9,11 +9,11 @@
 // parts lie in, all kernels that use it are enqueued on the device's one stream.
 //
 // Memory order. What a block's threads write is seen by its thread 0 after the barrier; its fence
-// comes before it counts, so whoever finds the count finds what was written (fences are
+// comes before it counts, so a thread that finds the count finds what was written (fences are
 // cumulative). The last block's fence and barrier do the same the other way round. __ldcg then
 // reads from the second-level cache, which all multiprocessors share: a line that the first-level
 // cache or a register kept from before is no matter. Parts must never be read through __ldg or a
-// pointer that says __restrict__: these read as if nobody wrote.
+// pointer that says __restrict__: these read as if nothing was written.
 //
 // The emulator, in its orders of blocks, shows a wrong count, a sum that depends on which block is
 // last and, interleaved, a part that is written too late, but no fence that is missing.

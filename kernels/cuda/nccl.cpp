@@ -30,7 +30,7 @@ namespace {
 
 constexpr auto kPatience = std::chrono::seconds(1);
 constexpr auto kNap = std::chrono::microseconds(20);
-// For all to say that they are done, looked at so often; whoever does not is lost.
+// Leaving is polled once a turn; a worker that has not left after all turns counts as lost.
 constexpr auto kLeaveTurn = std::chrono::milliseconds(1);
 constexpr int kLeaveTurns = 5000;
 
@@ -77,7 +77,7 @@ class Trail {
   }
 
  private:
-  // Not is_reached (event.h): an error is for those to tell who wait for the result.
+  // Not is_reached (event.h), which aborts on an error: those who wait for the result report it.
   static bool is_done(cudaEvent_t event) {
     const cudaError_t state = cudaEventQuery(event);
     if (state == cudaErrorNotReady) (void)cudaGetLastError();
@@ -139,7 +139,8 @@ class NcclCommunicator final : public Communicator {
     });
   }
 
-  // The shares differ in size, which ncclAllGather does not have; NCCL makes one of the group.
+  // A broadcast from each worker, because ncclAllGather wants shares of one size. NCCL runs a group
+  // as one operation.
   Status enqueue_all_gather(std::span<float> values, std::span<const std::int64_t> bounds,
                             Event& after) override {
     return enqueue("all-gather", after, [&](ncclComm_t comm) {
@@ -162,14 +163,14 @@ class NcclCommunicator final : public Communicator {
 
   std::string trouble() override {
     const std::unique_lock lock(mutex_, std::try_to_lock);
-    if (!lock.owns_lock() || comm_ == nullptr) return "";  // it is for the clock to tell
+    if (!lock.owns_lock() || comm_ == nullptr) return "";  // a call that hangs is the time limit's
     const Result<bool> accepted = is_on_its_way("the GPUs' connection");
     return accepted.ok() ? "" : accepted.error().message;
   }
 
   // The flag first: the GPU continues as soon as NCCL ends what it waits for.
   void abort() override {
-    const std::unique_lock lock(mutex_, kPatience);
+    const std::unique_lock lock(mutex_, kPatience);  // with it or not, see above
     const ncclComm_t comm = comm_.exchange(nullptr);
     if (comm == nullptr) return;
     given_up_.set();
@@ -179,6 +180,8 @@ class NcclCommunicator final : public Communicator {
   const std::int32_t* given_up() const override { return given_up_.word(); }
 
  private:
+  // `call`: the one call of NCCL; `what`: its name, for errors. Returns when the work lies on the
+  // stream, where it waits for `after`.
   Status enqueue(const char* what, Event& after,
                  const std::function<ncclResult_t(ncclComm_t comm)>& call) {
     {
@@ -214,7 +217,8 @@ class NcclCommunicator final : public Communicator {
     return found == ncclSuccess;
   }
 
-  // Others may still need this worker for what is done here.
+  // Others may still need this worker for what is done here. Only the destructor calls it, when no
+  // other thread uses this object: so is_on_its_way needs no mutex in the loop.
   void take_leave() {
     {
       const std::unique_lock lock(mutex_, kPatience);

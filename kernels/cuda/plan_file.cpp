@@ -87,6 +87,7 @@ Result<TimedPlans> load_timed_plans(const GpuKind& kind) {
   Result<TimedPlans> plans = text.ok() ? read_timed_plans(*text, kind) : text.error();
   if (plans.ok()) return plans;
   Error error = plans.error();
+  // An error of read_file has the path, one of the parser has not.
   const bool names_it = error.message.find(path) != std::string::npos;
   if (!names_it) error = std::move(error).in(path);
   error.message += "; plans are timed again, and the file is replaced";

@@ -33,7 +33,7 @@ Result<void*> Pool::take(std::int64_t bytes) {
   const std::int64_t size = padded(bytes);
   void* block = nullptr;
   if (piece_bytes_ == 0) {
-    FETTLE_ASSIGN(block, take_from_device(bytes));
+    FETTLE_ASSIGN(block, take_from_device(bytes));  // unpadded: sanitizers see what lies behind
   } else {
     block = free_.take(size);
     if (block == nullptr) {
@@ -73,8 +73,8 @@ std::int64_t Pool::left_of_share() const {
   return std::max<std::int64_t>(0, *share_bytes_ - held_);
 }
 
-// Beyond the share it is this process that goes without, and not a neighbour on the card: most ways
-// to share a GPU keep nobody to his part.
+// Beyond its share this process fails, so that no neighbour on the card does: most ways to share a
+// GPU enforce no limit.
 Result<void*> Pool::take_from_device(std::int64_t bytes) {
   if (bytes > left_of_share()) {
     return invalid("out of memory: this trial's part of the GPU has no " + megabytes(bytes) +

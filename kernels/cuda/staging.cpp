@@ -49,6 +49,7 @@ Pinned& Staging::free_buffer(std::int64_t bytes) {
   });
   if (found == buffers_.end() &&
       std::count_if(buffers_.begin(), buffers_.end(), of_this_size) >= kMostOfASize) {
+    // The longest unused: its copy is the first to end.
     found = std::find_if(buffers_.begin(), buffers_.end(), of_this_size);
     (*found)->wait();
   }

@@ -100,8 +100,8 @@ struct Chunks {
   }
 };
 
-// Parts of runs that do not lie within a chunk: [chunks][2][channels], the one that begins before
-// the chunk, and the one that ends after it.
+// Parts of runs that do not lie within a chunk: [chunks][2][channels]. The first is of the run that
+// begins before the chunk, also if it ends after it; the second of one that begins in the chunk.
 __device__ float* part_of(float* parts, std::int64_t chunk, bool begins_before, int channels) {
   return parts + (chunk * 2 + (begins_before ? 0 : 1)) * channels;
 }
@@ -117,14 +117,13 @@ __global__ void add_chunks_kernel(Chunks chunks, int channels, const T* dy, floa
       const std::int32_t token = chunks.token(begin);
       while (end < last && chunks.token(end) == token) ++end;
       const bool begins_before = chunks.token(begin - 1) == token;
-      const bool goes_on = chunks.token(end) == token;
+      const bool whole = !begins_before && chunks.token(end) != token;
       float* total = gradient + std::int64_t{token} * channels + c;
       Sums<width> sums;
-      if (!begins_before && !goes_on) sums.read(total);
+      if (whole) sums.read(total);
       sums.add_rows(end - begin, [&](std::int64_t i) {
         return dy + std::int64_t{chunks.sorted.places[begin + i]} * channels + c;
       });
-      const bool whole = !begins_before && !goes_on;
       sums.write(whole ? total : part_of(parts, chunk, begins_before, channels) + c);
     }
   });
@@ -156,10 +155,10 @@ __global__ void add_parts_kernel(Chunks chunks, int channels, float* parts, floa
     float* total = gradient + std::int64_t{token} * channels + c;
     Sums<width> sums;
     sums.read(total);
-    sums.add(cuda::load_pack<width>(part_of(parts, chunk, false, channels) + c));
-    const std::int64_t last = (end_of_run(chunks, token, chunks.last(chunk)) - 1) / kChunk;
-    sums.add_rows(last - chunk, [&](std::int64_t i) {
-      return part_of(parts, chunk + 1 + i, true, channels) + c;
+    sums.add(cuda::load_pack<width>(part_of(parts, chunk, /*begins_before=*/false, channels) + c));
+    const std::int64_t last_chunk = (end_of_run(chunks, token, chunks.last(chunk)) - 1) / kChunk;
+    sums.add_rows(last_chunk - chunk, [&](std::int64_t i) {
+      return part_of(parts, chunk + 1 + i, /*begins_before=*/true, channels) + c;
     });
     sums.write(total);
   });
@@ -177,6 +176,7 @@ struct Scratch {
   static std::int64_t rounded_up(std::int64_t bytes) { return (bytes + 255) / 256 * 256; }
   std::int64_t bytes() const { return 4 * list_bytes + parts_bytes; }
 
+  // Four: tokens and their places, in both buffers of the sort.
   std::int32_t* list(std::byte* begin, int which) const {
     return reinterpret_cast<std::int32_t*>(begin + which * list_bytes);
   }

@@ -59,7 +59,8 @@ __device__ std::uint32_t sum_before(std::uint32_t value) {
   return sum - value;
 }
 
-// Every counter becomes the sum of those before it, thread after thread, digit after digit.
+// Every counter becomes the sum of those before it, thread after thread, digit after digit. For
+// this the counters are one list, of which each thread has kDigits neighbours.
 __device__ void sum_counters(Counters& counters) {
   std::uint32_t* mine = &counters[0][0] + threadIdx.x * kDigits;
   std::uint32_t total = 0;
@@ -77,6 +78,7 @@ __global__ void __launch_bounds__(kThreads)
                 TokenPlaces to) {
   __shared__ Counters counters;
   const Segment mine(count);
+  // A thread counts what it has copied itself, so the first pass needs no barrier before it.
   for (std::int32_t i = mine.first; i < mine.last; ++i) {
     from.tokens[i] = tokens[i];
     from.places[i] = i;

@@ -84,6 +84,7 @@ struct MovedImage {
       const Place place = place_before(move, height, width, row, column);
       const std::int32_t at = (place.row * width + place.column) * channels + channel;
       values.at[i] = convert(place.inside ? from[at] : Pixel{});
+      // To the next element, without dividing again.
       if (++channel < channels) continue;
       channel = 0;
       if (++column < width) continue;
@@ -191,7 +192,7 @@ class CudaGather final : public GatherOp {
     must_succeed(cudaMemcpyAsync(table_->data(), from,
                                  static_cast<std::size_t>(kBytes * size_of(type_)),
                                  cudaMemcpyHostToDevice, device_.stream()));
-    must_succeed(cudaStreamSynchronize(device_.stream()));
+    must_succeed(cudaStreamSynchronize(device_.stream()));  // what is copied ends with this scope
     return success();
   }
 

@@ -40,7 +40,7 @@ __device__ RowStatistics measure(const NormRows& rows, const T* x) {
 }
 
 // The row that is normalised. Where it is a sum, each thread writes the channels that it is going
-// to read, so nobody waits.
+// to read, so no thread waits.
 template <class T>
 __device__ const T* row_of(const NormRows& rows, const RowNormForward& buffers, std::int64_t row) {
   const T* a = static_cast<const T*>(buffers.a) + row * rows.channels;

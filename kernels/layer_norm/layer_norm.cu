@@ -6,7 +6,7 @@
 //
 // Backward deals the rows to a fixed number of strips, a block each. A thread's channels are the
 // same in every row, so it sums the gradients of scale and shift in registers, beside dx, from
-// what it holds anyway. Each strip writes its sums, and a second kernel adds them up. How many
+// what it holds anyway. Each strip writes its sums, and a second kernel sums these. How many
 // strips there are does not depend on the GPU: the same batch gives the same bits on any.
 #include <algorithm>
 
@@ -77,7 +77,8 @@ __device__ Deviations deviations(int packs, const Kept<width, T>& kept, float ce
   return {Team::sum(mine.sum), Team::sum(mine.squares)};
 }
 
-// The second pass over the row corrects the mean that the first one rounded, too.
+// The first sum may be rounded; the mean of the deviations d from its center says by how much. That
+// corrects the center, and the variance, which is E[d^2] - E[d]^2.
 template <class Team, int width, class T>
 __device__ RowStatistics measure(const NormRows& rows, int packs, const Kept<width, T>& kept) {
   const auto n = static_cast<float>(rows.channels);
@@ -260,14 +261,16 @@ __global__ void add_strips_kernel(std::int64_t channels, std::int64_t strips, fl
 
 // ---- On the host -------------------------------------------------------------------------------
 
-// Who shares a row of `packs`, and in blocks of how many threads.
+// Who shares a row of `packs`, and in blocks of how many threads. A block that is one team has the
+// threads that keep the row, rounded up to whole warps.
 struct TeamChoice {
   explicit TeamChoice(std::int64_t packs)
       : warp(packs <= kKept * cuda::kWarpSize),
-        threads(warp ? 4 * cuda::kWarpSize
+        threads(warp ? kWarps * cuda::kWarpSize
                      : static_cast<unsigned>((packs + kKept - 1) / kKept + 31) / 32 * 32),
-        rows_of_block(warp ? 4 : 1),
+        rows_of_block(warp ? kWarps : 1),
         fits(packs <= kKept * kMaxThreads) {}
+  static constexpr int kWarps = 4;  // of a block, where each is a team
   bool warp;
   unsigned threads;
   std::int64_t rows_of_block;
@@ -287,7 +290,9 @@ class CudaRowNorm : public RowNormOp {
 
   void forward(std::int64_t samples, ConstBuffer x, const float* scale, const float* shift,
                Buffer y) override {
-    launch_forward<false>(rows_of(samples), {x, nullptr, nullptr, scale, shift, y, statistics()});
+    launch_forward<false>(
+        rows_of(samples),
+        {.a = x, .scale = scale, .shift = shift, .y = y, .statistics = statistics()});
   }
 
   void forward_sum(std::int64_t samples, ConstBuffer a, ConstBuffer b, Buffer sum,
@@ -298,8 +303,14 @@ class CudaRowNorm : public RowNormOp {
   void backward(std::int64_t samples, ConstBuffer x, ConstBuffer dy, const float* scale, Buffer dx,
                 bool add, float* scale_gradient, float* shift_gradient) override {
     const NormRows rows = rows_of(samples);
-    const RowNormBackward buffers{
-        x, dy, scale, statistics(), dx, add && dx != nullptr, scale_gradient, shift_gradient};
+    const RowNormBackward buffers{.x = x,
+                                  .dy = dy,
+                                  .scale = scale,
+                                  .statistics = statistics(),
+                                  .dx = dx,
+                                  .add = add && dx != nullptr,
+                                  .scale_gradient = scale_gradient,
+                                  .shift_gradient = shift_gradient};
     const bool packs = uses_packs(static_cast<const T*>(x), static_cast<const T*>(dy),
                                   static_cast<const T*>(dx), scale);
     cuda::with_width<kWidth>(packs, [&](auto width) {

@@ -57,7 +57,7 @@ class ReferenceRowNorm : public RowNormOp {
 
   void forward_sum(std::int64_t samples, ConstBuffer a, ConstBuffer b, Buffer sum,
                    const float* scale, const float* shift, Buffer y) override {
-    add_typed(type_, rows_of(samples) * channels_, a, b, sum, false);
+    add_typed(type_, rows_of(samples) * channels_, a, b, sum, /*relu=*/false);
     forward(samples, sum, scale, shift, y);
   }
 

@@ -37,6 +37,7 @@ template <class Words, int rows>
                                                 __m512 (&sums)[rows][kRegistersOfRow]) {
   const std::uint32_t* a = tile.a;
   const std::uint32_t* b = tile.b;
+  // Here and below 14 is kTileRows: registers have no index, so every loop over rows is unrolled.
 #pragma GCC unroll 14
   for (int i = 0; i < rows; ++i) sums[i][0] = sums[i][1] = _mm512_setzero_ps();
   for (std::int64_t k = 0; k < tile.words; ++k, a += tile.a_width, b += kTileColumns) {
@@ -83,7 +84,7 @@ template <int rows>
 #pragma GCC unroll 14
     for (int i = 0; i < rows; ++i) {
       __m512 value = _mm512_add_ps(sums[i][half], bias);
-      // The second operand is what comes out where one is NaN: NaN passes.
+      // Where an operand is NaN, the maximum is the second operand, so NaN passes.
       if (tile.relu) value = _mm512_maskz_max_ps(0xFFFF, _mm512_setzero_ps(), value);
       store_register(tile, i * tile.c_stride + first, mask, value);
     }

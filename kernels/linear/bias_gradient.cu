@@ -73,7 +73,7 @@ int pack_width_of(DataType type, std::int64_t channels) {
   return with_type(type, [&](auto zero) { return pack_width_for<decltype(zero)>(channels); });
 }
 
-// Largest of any number of rows: slices never get fewer when rows are added.
+// More rows never have fewer slices, so scratch for the most rows is enough for any number.
 ColumnSums sums_of(const Device& device, DataType type, std::int64_t rows, std::int64_t channels) {
   return column_sums(device, rows, channels, pack_width_of(type, channels), kSumThreads);
 }

@@ -96,7 +96,7 @@ class Planner {
     return Backward{std::move(input), std::move(weights.first), weights.second, std::move(gelu)};
   }
 
-  // With the bias gradient if cuBLASLt has it.
+  // The second: whether the product has the bias gradient, too. It does if cuBLASLt can.
   Result<std::pair<MatrixProduct, bool>> of_weights() {
     const cuda::MatrixShape product{shape_.outputs, shape_.inputs, samples_, /*a_transposed=*/true};
     cuda::MatrixOptions options{plan_.type, DataType::kFloat32, /*add=*/true, plan_.tf32};
@@ -237,9 +237,11 @@ class CublasLtLinear : public LinearOp {
 
   void add_gradients(Backward& plans, ConstBuffer x, ConstBuffer dy, float* weight_gradient,
                      float* bias_gradient) {
+    // By way of the scratch, because the library overwrites its vector (kSumOfA).
     float* sums = plans.sums_bias ? scratch_sums() : nullptr;
     plans.weights.run(dy, x, weight_gradient, sums);
-    if (sums != nullptr) cuda::add_slices(device_, 1, shape_.outputs, sums, bias_gradient);
+    if (sums == nullptr) return;
+    cuda::add_slices(device_, /*slices=*/1, shape_.outputs, sums, bias_gradient);
   }
 
   Planner planner(std::int64_t samples) const { return {device_, shape_, plan_, samples}; }

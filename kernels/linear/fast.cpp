@@ -59,12 +59,12 @@ class FastLinear : public WeightedOp {
     dy_columns_.pack_columns(dy, shape_.outputs, samples);
     x_columns_.pack_columns(x, shape_.inputs, samples);
     multiply_packed(type_, dy_columns_, x_columns_,
-                    {Store::kAddFloat32, weight_gradient, nullptr, false});
+                    {.store = Store::kAddFloat32, .c = weight_gradient});
     if (shape_.bias) add_bias_gradient(samples, dy, bias_gradient);
     if (dx == nullptr) return;
     if (!wants_columns_) start_packing_columns();
     dy_rows_.pack_rows(dy, samples, shape_.outputs);
-    multiply_packed(type_, dy_rows_, weights_columns_, {write(), dx, nullptr, false});
+    multiply_packed(type_, dy_rows_, weights_columns_, {.store = write(), .c = dx});
   }
 
  private:

@@ -109,7 +109,8 @@ struct ProductPart {
   int end;
 };
 
-// `step`: of the depth, in one pass of the block.
+// `step`: of the depth, in one pass of the block. Slices have whole passes; if they use up the
+// depth early, the last ones sum nothing, and their zeros are written as all slices are.
 __device__ inline ProductPart part_of_block(const ProductSize& size, int step) {
   const int column_tiles = (size.columns + kProductTile - 1) / kProductTile;
   const int passes = (size.depth + step - 1) / step;

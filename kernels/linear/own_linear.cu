@@ -59,9 +59,10 @@ class OwnLinear : public LinearOp {
                        [&] {
                          cuda::with_type(type_, [&](auto zero) {
                            using T = decltype(zero);
-                           multiply_gradient<T>(samples, dy,
-                                                cuda::WriteResult<T>{static_cast<T*>(dx), nullptr,
-                                                                     false, shape_.inputs});
+                           multiply_gradient<T>(
+                               samples, dy,
+                               cuda::WriteResult<T>{static_cast<T*>(dx), /*bias=*/nullptr,
+                                                    /*relu=*/false, shape_.inputs});
                          });
                        });
   }

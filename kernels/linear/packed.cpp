@@ -60,6 +60,7 @@ FETTLE_FOR_EACH_PROCESSOR void transpose_words(const PanelShape& shape, const st
       }
     }
   }
+  // What the blocks left: of their rows the last words, of the rows after them all.
   for (std::int64_t j = 0; j < shape.used; ++j) {
     const std::byte* row = from + j * row_bytes;
     for (std::int64_t k = j < whole_rows ? whole_words : 0; k < shape.words; ++k) {
@@ -68,7 +69,7 @@ FETTLE_FOR_EACH_PROCESSOR void transpose_words(const PanelShape& shape, const st
   }
 }
 
-// to[k, j] = from[k, j].
+// to[k, j] = from[k, j], where `from` has rows of `row_words`.
 FETTLE_FOR_EACH_PROCESSOR void copy_words(const PanelShape& shape, const std::uint32_t* from,
                                           std::int64_t row_words, std::uint32_t* to) {
   constexpr std::int64_t kUsual = kTileColumns;  // copied without asking how many
@@ -121,6 +122,7 @@ void PackedMatrix::pack_rows(ConstBuffer from, std::int64_t outer, std::int64_t 
     std::uint32_t* to = storage_.data() + p * words_ * width_;
     transpose_words({width_, used(p), odd ? words_ - 1 : words_}, rows, row_bytes, to);
     if (!odd) continue;
+    // The last word is half there: reading all of it could leave the buffer.
     for (std::int64_t j = 0; j < used(p); ++j) {
       std::uint16_t last = 0;
       std::memcpy(&last, rows + (j + 1) * row_bytes - 2, sizeof(last));

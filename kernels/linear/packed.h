@@ -3,7 +3,8 @@
 // A product C[i, j] = sum_k A[i, k] B[k, j] reads both factors along k. Packed, a factor is cut
 // into panels of `width` rows of A (or columns of B), and a panel holds, k by k, its `width`
 // numbers side by side: the innermost loop then reads both factors from front to back, whatever the
-// layout they came from. What is missing in the last panel is zero.
+// layout they came from. What the last panel lacks is never read of A; of B it is anything, and
+// gives columns that no tile stores.
 //
 // The unit is a word of 32 bits: one fp32 number, or two bf16 numbers that are neighbours along k
 // (the last is zero where k is odd), which is how the bf16 instruction takes them.

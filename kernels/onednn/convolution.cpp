@@ -72,6 +72,7 @@ class OnednnConv : public WeightedOp {
 
   void forward(std::int64_t samples, ConstBuffer x, Buffer y) override {
     Primitives& p = primitives_for(samples);
+    // Packs the weights if they were set after this number of samples was last run.
     if (std::exchange(p.forward_version, version_) != version_) {
       reorder(weights_.handle, p.forward_weights.handle);
     }
@@ -108,6 +109,7 @@ class OnednnConv : public WeightedOp {
   // the same two of the evaluation.
   static constexpr std::size_t kMaxPrimitives = 4;
 
+  // oneDNN names sizes O, I, H, W (images N, C, H, W); the format tag says how they lie in memory.
   memory::dims weight_sizes() const {
     return {shape_.channels, shape_.input.channels, shape_.kernel, shape_.kernel};
   }
@@ -117,6 +119,7 @@ class OnednnConv : public WeightedOp {
   memory::desc images(std::int64_t samples, const ImageShape& image) const {
     return {{samples, image.channels, image.height, image.width}, type_, memory::format_tag::nhwc};
   }
+  // In the layout that the primitive chooses.
   memory::desc packed_weights(memory::data_type type) const {
     return {weight_sizes(), type, kAuto};
   }
@@ -140,7 +143,8 @@ class OnednnConv : public WeightedOp {
     attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
     if (shape_.relu) {
       dnnl::post_ops operations;
-      operations.append_eltwise(1, dnnl::algorithm::eltwise_relu, 0, 0);
+      operations.append_eltwise(/*scale=*/1, dnnl::algorithm::eltwise_relu, /*alpha=*/0,
+                                /*beta=*/0);
       attributes.set_post_ops(operations);
     }
     return {operation, attributes, device_.engine};

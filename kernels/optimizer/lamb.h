@@ -1,5 +1,5 @@
 // LAMB (You et al. 2020, arXiv 1904.00962, algorithm 2): Adam's direction with decoupled weight
-// decay, as long as the weights of its tensor are.
+// decay, scaled to the norm of its tensor's weights.
 //
 //   m += (1 - beta1)(g - m);  v = beta2 v + (1 - beta2) g^2
 //   u = m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + epsilon) + d w

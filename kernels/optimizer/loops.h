@@ -20,7 +20,7 @@ template <bool has_state1, bool has_state2, class Formula>
                                                 const float* __restrict gradient,
                                                 float* __restrict state1,
                                                 float* __restrict state2) {
-  const Formula local = formula;
+  const Formula local = formula;  // in registers: no store to an array can change it
   for (std::int64_t i = 0; i < count; ++i) {
     float weight = weights[i];
     float first = has_state1 ? state1[i] : 0;

@@ -107,7 +107,7 @@ __device__ void for_each_chunk(const UpdateView& view, const UpdateSettings& set
     const UpdateChunk chunk = view.chunks[i];
     if (chunk.part != part) {  // for all threads of the block alike
       part = chunk.part;
-      __syncthreads();
+      __syncthreads();  // others may still read the formula of the part before
       if (threadIdx.x == 0) {
         formula = formula_of<kRule>(settings, view.parts[part].buffers.weight_decay, step);
       }
@@ -147,6 +147,7 @@ __global__ void __launch_bounds__(kThreads)
   for_each_chunk<kRule>(
       view, settings, *control,
       [](const auto& shared, const UpdatePart& part, const UpdateChunk& chunk, int) {
+        // Copies in registers: no store to an array can change them.
         const auto formula = shared;
         const UpdateBuffers buffers = part.buffers;
         Update<std::decay_t<decltype(formula)>> body{formula, buffers};

@@ -109,11 +109,12 @@ FETTLE_HOST_DEVICE inline void undo(StepControl& control) {
 FETTLE_HOST_DEVICE inline void decide(const StepSettings& settings, const StepSums& sums,
                                       StepControl& control) {
   if (is_lost(settings)) return undo(control);
+  // From the gradients of the sum of the losses, as they were scaled, to those of their mean.
   const double scale = 1 / (sums.samples * dlogits_scale(settings, control.loss_scale));
   const double norm = std::sqrt(control.squares) * scale;
   const bool good = sums.not_finite == 0 && std::isfinite(sums.loss) && std::isfinite(norm);
   control.sums = sums;
-  control.learning_rate = learning_rate_of(control);
+  control.learning_rate = learning_rate_of(control);  // before this step counts as skipped
   control.apply = good ? 1 : 0;
   control.skipped = 0;
   if (good) {

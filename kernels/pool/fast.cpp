@@ -1,8 +1,8 @@
 // Max and average pooling, eight channels at a time (lanes.h). Results as reference.cpp; averages
 // up to rounding.
 //
-// The place of each maximum is kept in 16 bits. Where windows do not
-// overlap, backward writes every gradient once; where they do, it sums one image in fp32.
+// The place of each maximum is kept in 16 bits. Where windows do not overlap, backward writes every
+// gradient once; where they do, it sums one image in fp32.
 #include <algorithm>
 
 #include "kernels/aligned.h"
@@ -33,9 +33,9 @@ struct Geometry {
   float share;                   // 1 / elements in a window
 };
 
-// Calls visit(offset of the window in the input, offset in the output, lanes in use) for sixteen
-// channels of each window. Lanes are counted by a type where all are in use: loads without a
-// branch.
+// Calls visit(offset of the window in the input, offset in the output, lanes in use) for each
+// window and kLanes of its channels. Lanes are counted by a type where all are in use: loads
+// without a branch.
 template <class Visit>
 [[gnu::always_inline]] inline void for_each_window(const Geometry& g, Visit visit) {
   std::int64_t result = 0;
@@ -63,7 +63,7 @@ FETTLE_FOR_EACH_PROCESSOR void take_max(const Geometry& g, const Element* x, Ele
                                         std::uint16_t* largest) {
   for_each_window(
       g, [&](std::int64_t window, std::int64_t result, auto lanes) [[gnu::always_inline]] {
-        Lanes best = load_lanes(x + window, lanes);
+        Lanes best = load_lanes(x + window, lanes);  // place 0
         LanesOfIntegers place{};
         for_each_element(g, [&](std::int64_t offset, std::int32_t k) [[gnu::always_inline]] {
           const Lanes candidate = load_lanes(x + window + offset, lanes);

@@ -107,7 +107,7 @@ __global__ void average_forward_kernel(Geometry g, std::int64_t samples, const T
   });
 }
 
-// Along one axis: the windows that hold an input.
+// Along one axis: the windows that hold an input. The first is the first one that ends behind it.
 struct Windows {
   __device__ Windows(int input, int kernel, int stride, int outputs)
       : first(input < kernel ? 0 : (input - kernel) / stride + 1),
@@ -127,7 +127,7 @@ __device__ __forceinline__ void for_each_window(const Geometry& g, const Pixel& 
   }
 }
 
-// `places` is read for max pooling only.
+// A thread makes one pixel of dx. `places` is read for max pooling only.
 template <PoolKind kind, int width, class T, class Place>
 __global__ void backward_kernel(Geometry g, std::int64_t samples, const Place* places, const T* dy,
                                 T* dx) {

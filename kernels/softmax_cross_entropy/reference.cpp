@@ -59,7 +59,7 @@ class ReferenceSoftmaxCrossEntropy : public SoftmaxCrossEntropyOp {
     }
     const double log_total = std::log(total_);
     const double label_loss = log_total - (static_cast<double>(z[label]) - *largest);
-    const double mean_loss = log_total - shifted_sum / static_cast<double>(classes_);
+    const double mean_loss = log_total - shifted_sum / static_cast<double>(classes_);  // of classes
     sums.loss += (1 - label_smoothing) * label_loss + label_smoothing * mean_loss;
     sums.correct += largest - z == label ? 1 : 0;
   }

@@ -6,7 +6,7 @@
 // and in registers the largest logit so far with the sum of exponentials relative to it, which is
 // scaled down whenever a larger one comes (online softmax; Milakov, Gimelshein 2018). One exchange
 // between its threads, and each turns what it kept into gradients. Shared memory is no more than
-// its threads' own store here: nobody reads what another wrote. A row of more than 99 KB, which
+// its threads' own store here: none reads what another wrote. A row of more than 99 KB, which
 // every GPU since 2020 has room for, twice on an H100, is read again instead, mostly from the
 // second-level cache.
 //
@@ -105,6 +105,7 @@ struct Label {
   float logit;
 };
 
+// Takes a pack of the row into account. `smooth`: labels are smoothed.
 template <int width, class T>
 __device__ void see(const Pack<T, width>& values, const RowPacks<width>& row, int pack,
                     const Label& label, bool smooth, Softmax& seen) {
@@ -243,8 +244,8 @@ struct TeamChoice {
         teams_of_block(warp ? kWarps : 1),
         shared_bytes(static_cast<std::size_t>(teams_of_block * packs) * pack_bytes),
         kept(shared_bytes <= kMaxSharedBytes) {}
-  static constexpr int kPacksOfWarp = 256;
-  static constexpr int kWarps = 4;
+  static constexpr int kPacksOfWarp = 256;  // with kWarps 16 KB of shared memory: always kept
+  static constexpr int kWarps = 4;          // divides kMaxTeams: whole blocks have no more teams
   bool warp;
   int threads;
   int teams_of_block;
@@ -259,8 +260,10 @@ class CudaSoftmaxCrossEntropy : public SoftmaxCrossEntropyOp {
       : device_(device), classes_(static_cast<int>(classes)) {
     constexpr std::int64_t kMaxClasses = 1 << 30;
     CHECK(classes > 0 && classes <= kMaxClasses, "a loss has between 1 and 2^30 classes");
+    // Both grow what they ask for: a constructor cannot report that a reserve_ failed.
     team_sums();
     device_.counters(1);
+    // Beyond 48 KB CUDA wants to be asked. Warps never need that (TeamChoice).
     cuda::must_succeed(cudaFuncSetAttribute(loss_kernel<cuda::BlockTeam, kWidth, true, T>,
                                             cudaFuncAttributeMaxDynamicSharedMemorySize,
                                             kMaxSharedBytes));
@@ -303,7 +306,7 @@ class CudaSoftmaxCrossEntropy : public SoftmaxCrossEntropyOp {
         .threads = static_cast<unsigned>(team.threads),
         .shared_bytes = team.kept ? team.shared_bytes : 0};
     auto* kernel = loss_kernel<cuda::BlockTeam, width, false, T>;
-    if (team.kept) kernel = loss_kernel<cuda::BlockTeam, width, true, T>;
+    if (team.kept) kernel = loss_kernel<cuda::BlockTeam, width, /*kept=*/true, T>;
     if (team.warp) kernel = loss_kernel<cuda::WarpTeam, width, true, T>;
     cuda::launch(device_.stream(), shape, kernel, settings, packs, logits, labels, dlogits,
                  team_sums(), device_.counters(1), sums);
