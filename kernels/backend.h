@@ -6,9 +6,8 @@
 // Order: calls enqueue work for the device, which does it in that order (a CUDA stream). On a CPU
 // each is done when it returns. On a GPU it may not have begun by then; `download` and `wait` wait
 // for all work enqueued before. So every pointer that a call takes is memory of the backend
-// (Backend::allocate) unless its comment says "host", whoever reads it later, and numbers that
-// change from step to step are read from there, too (StepControl). On a CPU backend any aligned
-// memory will do.
+// (Backend::allocate) unless its comment says "host", and numbers that change from step to step are
+// read from there, too (StepControl). On a CPU backend any aligned memory will do.
 #pragma once
 
 #include <cstddef>
@@ -59,7 +58,7 @@ class UploadBuffers {
  public:
   static constexpr std::int64_t kPlaces = 2;
   virtual ~UploadBuffers() = default;
-  // Host memory for the next block, aligned to 64 bytes. Nobody reads it before enqueue(). May wait
+  // Host memory for the next block, aligned to 64 bytes. It is not read before enqueue(). May wait
   // until the copy of the block before the last is done.
   virtual std::byte* next() = 0;
   // Enqueues a copy of its first `bytes`. The result is where work that is enqueued from now on
@@ -89,7 +88,7 @@ class Event {
   virtual void wait() = 0;
   // Negative if it was reached before `other`. 0 as long as one of the two has not been reached.
   virtual double seconds_since(Event& other) = 0;
-  // The cudaEvent_t, for whoever enqueues the other work.
+  // The cudaEvent_t, for those who enqueue the other work.
   virtual void* handle() = 0;
 };
 
@@ -149,7 +148,7 @@ class Backend {
 
   // Whether host memory is as good as the backend's own.
   virtual bool shares_memory() const = 0;
-  // Bytes that are left of the backend's own memory, in use by nobody; none if it is the host's.
+  // Bytes of the backend's own memory that can still be allocated; none if it is the host's.
   virtual std::optional<std::int64_t> free_memory() const = 0;
   // Errors: there is not enough memory, and how much there is.
   virtual Result<std::unique_ptr<Memory>> allocate(std::int64_t bytes) = 0;

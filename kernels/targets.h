@@ -5,7 +5,7 @@
 #pragma once
 
 #if defined(__SANITIZE_THREAD__) || defined(__clang__)
-// The loader picks before the thread sanitizer is there, which is told of every call. Clang, which
+// The loader picks before the thread sanitizer is there, which sees every call. Clang, which
 // reads the sources for clang-tidy, has no such templates.
 #define FETTLE_FOR_EACH_PROCESSOR
 #else
