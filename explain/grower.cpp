@@ -124,6 +124,7 @@ std::optional<Grower::Split> Grower::best_split(const Task& task) {
   if (task.last - task.first < 2 * least_ || tree_.nodes_[task.node].variance <= 0) return {};
   const std::size_t wanted = std::min((columns_.size() * 5 + 5) / 6, kMaxCandidates);
   Split best;
+  // The first `wanted` of a shuffle of the columns, each drawn from those that are left.
   for (std::size_t i = 0; i < wanted; ++i) {
     const std::size_t other = i + random_.below(candidates_.size() - i);
     std::swap(candidates_[i], candidates_[other]);

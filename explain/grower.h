@@ -58,7 +58,7 @@ class Grower {
   const std::vector<Sample>& samples_;
   std::vector<std::size_t> rows_;  // the sample of each draw
   Random& random_;
-  std::size_t least_ = 1;                // rows in a leaf
+  std::size_t least_ = 1;                // rows that a leaf has at least
   std::vector<double> places_;           // by column and draw; complete, the tree's own coordinates
   std::vector<double> values_;           // by draw
   std::vector<std::uint32_t> orders_;    // by column: draws, sorted within each open task

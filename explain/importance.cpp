@@ -25,6 +25,8 @@ double overlap(const Leaf& a, const Leaf& b, std::size_t column) {
   return std::min(a.high[column], b.high[column]) - std::max(a.low[column], b.low[column]);
 }
 
+// The variance of one tree over a slice of the cube, and how much of it columns explain, all by the
+// formula above. Values are centred first: then mean^2 in it is 0.
 class TreeVariance {
  public:
   TreeVariance(std::vector<Leaf> leaves, std::size_t columns)
@@ -51,8 +53,9 @@ class TreeVariance {
     return sum;
   }
 
-  // Of each column. Averaged over a coordinate, two leaves overlap if that coordinate alone keeps
-  // them apart; leaves that two coordinates keep apart never do.
+  // Of each column the variance that is lost when the tree is averaged over it: U in the formula is
+  // all the other columns. Two leaves then have a term for a column if that column alone keeps them
+  // apart; leaves that two columns keep apart have none.
   std::vector<double> totals() const {
     std::vector<double> known(columns_, 0.0);  // variance that is left without the column
     for (std::size_t a = 0; a < leaves_.size(); ++a) {
@@ -90,6 +93,8 @@ class TreeVariance {
     }
   }
 
+  // The term of a pair, for the column that keeps it apart. A leaf's volume is the product of its
+  // extents, so the formula leaves the overlaps, and the extents along the column averaged over.
   void add_pair(const Leaf& a, const Leaf& b, std::vector<double>& known) const {
     std::size_t apart = columns_;  // none yet
     double shared = 1;
@@ -107,6 +112,7 @@ class TreeVariance {
     known[apart] += 2 * a.value * b.value * shared * extent(a, apart) * extent(b, apart);
   }
 
+  // w_a v_a / (|a_j| |a_k|) of the formula.
   static double density(const Leaf& leaf, std::size_t first, std::size_t second) {
     return leaf.volume * leaf.value / (extent(leaf, first) * extent(leaf, second));
   }

@@ -16,8 +16,8 @@ constexpr double kAbsent = std::numeric_limits<double>::quiet_NaN();
 constexpr std::uint64_t kSeed = 0x6578706C61696EULL;  // "explain"; the answer is one for all
 constexpr std::size_t kCurvePoints = 33;              // along a parameter with many values
 constexpr std::size_t kSurfacePoints = 21;            // the same, where there are two parameters
-constexpr std::size_t kMaxContexts = 16;
-constexpr std::uint64_t kRandomPoints = 500;  // a point is compared with these
+constexpr std::size_t kMaxContexts = 16;              // that one parameter's answer is a mean over
+constexpr std::uint64_t kRandomPoints = 500;          // a point is compared with these
 // A value is an outlier if it lies this many ranges of the middle nine tenths away from them.
 constexpr double kOutlier = 5;
 constexpr double kTail = 0.05;
@@ -114,6 +114,7 @@ Result<Model> Model::fit(const search::Problem& problem, const search::History& 
 void Model::set_columns() {
   for (std::size_t i = 0; i < space_.dimensions(); ++i) {
     const search::Dimension& dimension = space_.dimension(i);
+    // A lattice of many values is a continuum to the forest.
     const bool many = !dimension.categorical() && dimension.cells() > kCurvePoints;
     const std::uint64_t cells = many ? 0 : dimension.cells();
     columns_.push_back({static_cast<std::size_t>(cells), dimension.categorical()});
@@ -121,7 +122,8 @@ void Model::set_columns() {
   columns_.push_back({});  // the step
 }
 
-// Declared before: the contexts of a parent are there when those of its children are made.
+// A parent is declared before its children, so its contexts are there when theirs are made. A child
+// has one context for each context of its parent and each value of the parent that it exists under.
 void Model::set_contexts(const search::Problem& problem) {
   std::map<std::string, std::size_t> index_of;
   for (const api::Parameter& parameter : problem.parameters) {
@@ -151,7 +153,9 @@ void Model::set_scaling(const std::vector<Sample>& samples) {
   const double low = quantile(sorted, kTail);
   const double high = quantile(sorted, 1 - kTail);
   const double range = high - low;
-  scaling_ = {quantile(sorted, 0.5), 1, sorted.front(), sorted.back()};
+  scaling_ = {
+      .centre = quantile(sorted, 0.5), .size = 1, .low = sorted.front(), .high = sorted.back()};
+  // Nothing is clipped where nearly all values are equal, or where the limits would overflow.
   if (range > 0 && range < kMaxValue / kOutlier) {
     scaling_.low = std::max(scaling_.low, low - kOutlier * range);
     scaling_.high = std::min(scaling_.high, high + kOutlier * range);
@@ -248,6 +252,7 @@ std::vector<Place> Model::contexts_of(std::size_t first, std::size_t second) con
   for (const Place& one : contexts_[first]) {
     for (const Place& other : contexts_[second]) {
       Place both = one;
+      // Free in each other's contexts, and no parameter set to two values at once.
       bool agree = std::isnan(one[second]) && std::isnan(other[first]);
       for (std::size_t i = 0; i < both.size(); ++i) {
         if (std::isnan(both[i])) both[i] = other[i];

@@ -24,7 +24,7 @@ namespace fettle::explain {
 
 // Fewer trials than these say nothing about parameters.
 inline constexpr std::size_t kLeastTrials = 4;
-// More values than these are thinned, evenly in the order in which they were learnt. The cost of a
+// More values than these are thinned, evenly in the order of trials and their steps. The cost of a
 // fit grows a little faster than their number.
 inline constexpr std::size_t kMaxSamples = 4000;
 
@@ -80,9 +80,9 @@ class Model {
   // What is done to values before they are learnt: outliers are clipped, and the rest is brought
   // into [-1, 1], so that squares of any double are finite.
   struct Scaling {
-    double centre = 0;
-    double size = 1;
-    double low = 0;
+    double centre = 0;  // the median; all four are in the objective's own unit
+    double size = 1;    // the distance from the centre that becomes 1
+    double low = 0;     // values below it, or above `high`, are clipped
     double high = 0;
   };
 

@@ -95,6 +95,7 @@ Choice choose_algorithm(const Problem& problem, const Space& space) {
   if (objectives > 1) reason += ", " + count(objectives, "objective");
   if (budget > 0) reason += " and a budget of " + count(trials, "trial");
   if (objectives > 1) return {AlgorithmKind::kEhvi, reason};
+  // The portfolio cannot count costs.
   return {problem.algorithm.cost_aware ? AlgorithmKind::kGp : AlgorithmKind::kPortfolio, reason};
 }
 

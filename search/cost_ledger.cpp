@@ -27,6 +27,7 @@ void CostLedger::add_event(const Event& event) {
   const api::Fact& fact = event.fact;
   const bool usable = fact.cost && std::isfinite(*fact.cost) && *fact.cost >= 0;
   if (fact.kind == api::FactKind::kRung || !usable) return;
+  // A fact says what the trial has cost altogether by then, so the newest one replaces the others.
   double& spent = spent_[event.trial];
   total_spent_ += *fact.cost - spent;
   spent = *fact.cost;
@@ -35,6 +36,7 @@ void CostLedger::add_event(const Event& event) {
   ++version_;
   if (!to_the_end_.insert_or_assign(event.trial, *cost).second) return;
   order_.push_back(event.trial);
+  // Kept as it is now: a fit must not depend on costs that become known later (fit_schedule.h).
   if (order_.size() < next_fit_) return;
   last_fit_ = observations(kMostFitted);
   next_fit_ = static_cast<std::size_t>(next_fit(static_cast<std::int64_t>(order_.size())));
@@ -49,7 +51,7 @@ CostLedger::Observations CostLedger::observations(std::size_t most) const {
     out.trials.push_back(order_[i * order_.size() / count]);
     const double cost = to_the_end_.at(out.trials.back());
     if (cost > 0) least = std::min(least, cost);
-    out.log_costs.push_back(cost);
+    out.log_costs.push_back(cost);  // the logarithm follows
   }
   if (std::isinf(least)) least = 1;  // all cost nothing, or there are none
   for (double& cost : out.log_costs) cost = std::log(std::max(cost, least));

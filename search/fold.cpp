@@ -33,7 +33,7 @@ Suggestion FoldingSampler::suggest(const History& history, std::int64_t n) {
     add(&*point);
   }
   while (!pending_keys_.empty()) remove_pending();
-  cursor_ = cursor;
+  cursor_ = cursor;  // points of this call may never be created: they are not tried for good
   return out;
 }
 

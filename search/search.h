@@ -91,7 +91,7 @@ struct Promotion {
 // of creation; trials without a terminal event (Result, Stopped, Failed) are pending. The order of
 // events is that of their seq. Trials whose parameters are not of the space (another study's, an
 // older version's) are numbered like the others and otherwise passed over. A trial that paused at a
-// rung has a Stopped event there; if it is promoted, what comes of it replaces that.
+// rung has a Stopped event there; if it is promoted, its later end replaces that.
 struct History {
   std::vector<Json> trials;
   std::vector<Event> events;

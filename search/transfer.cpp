@@ -122,12 +122,13 @@ void Transfer::compare() {
     trust += rank_correlation(expected[o], found[o]) / static_cast<double>(found.size());
   }
   const auto count = static_cast<double>(results_.size());
+  // The standard error of tau-a over `count` results where the two are independent.
   const double chance = std::sqrt(2 * (2 * count + 5) / (9 * count * (count - 1)));
   const double left = 1 - count / static_cast<double>(kOutweighed);
   const double share = std::clamp((trust - chance) * left, 0.0, 1.0);
   const auto kept = static_cast<std::size_t>(share * static_cast<double>(priors_.size()));
   in_force_.clear();
-  for (std::size_t k = 0; k < kept; ++k) {
+  for (std::size_t k = 0; k < kept; ++k) {  // evenly over the ranks
     in_force_.push_back(best_first_[k * priors_.size() / kept]);
   }
   std::sort(in_force_.begin(), in_force_.end());

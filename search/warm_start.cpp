@@ -46,6 +46,7 @@ class WarmStart final : public Sampler {
     if (before < known_.trials.size()) {
       known_.trials.resize(before);  // the caller may or may not create them
       add_stages(history);
+      // A history that got shorter makes the inner sampler forget them, too (search.h).
       sampler_->suggest(known_, 0);
     }
     return out;
@@ -113,7 +114,7 @@ class WarmStart final : public Sampler {
     }
     for (; events_ < history.events.size(); ++events_) {
       known_.events.push_back(history.events[events_]);
-      known_.events.back().trial += known_.priors;
+      known_.events.back().trial += known_.priors;  // which are in front of this Study's trials
     }
   }
 
@@ -199,6 +200,7 @@ Result<std::unique_ptr<Sampler>> make_warm_start(const Problem& problem,
   for (std::size_t k = 0; k < std::min(kBestTried, priors.size()); ++k) {
     add_distinct(first, space.write(priors[ranked.best_first()[k]].point));
   }
+  // A sampler that does not learn from priors still tries the best few of them first.
   if (!api::traits(problem.algorithm.name).uses_priors) priors.clear();
   return std::unique_ptr<Sampler>(std::make_unique<WarmStart>(
       problem, std::move(space), std::move(first), std::move(priors), std::move(sampler)));

@@ -130,12 +130,13 @@ Status check_population(const api::Algorithm& algorithm) {
 
 Result<std::unique_ptr<Sampler>> make_named(const Problem& problem);
 
+// The sampler that `auto` stands for.
 Result<std::unique_ptr<Sampler>> choose(const Problem& problem, const Space& space) {
   Choice choice = problem.chosen ? Choice{*problem.chosen, problem.chosen_because}
                                  : choose_algorithm(problem, space);
   Problem chosen = problem;
   chosen.algorithm.name = choice.algorithm;
-  chosen.algorithm.shuffle = true;
+  chosen.algorithm.shuffle = true;  // of a grid: its first trials already cover the whole space
   if (problem.algorithm.cost_aware && !api::traits(choice.algorithm).counts_cost) {
     chosen.algorithm.cost_aware = false;
     choice.reason += "; what trials cost does not count there";

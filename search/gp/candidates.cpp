@@ -21,7 +21,8 @@ double middle(const Dimension& dimension, double coordinate) {
   return dimension.to_unit(coordinate).centre();
 }
 
-// A place in another cell where there is one: the step alone may not reach it.
+// A place in another cell where there is one: the step alone may not reach it. The step is normal
+// with a deviation that is log-uniform, from kLargestStep down to kLargestStep / kStepRange.
 double change(const Dimension& dimension, double unit, Random& random) {
   const double step = kLargestStep * std::pow(kStepRange, -random.uniform()) * random.normal();
   if (dimension.continuous()) return reflect(unit + step);
@@ -35,7 +36,7 @@ double change(const Dimension& dimension, double unit, Random& random) {
   } else {
     there = dimension.from_unit(reflect(unit + step));
     if (there == here) there += step > 0 ? 1 : -1;
-    if (there < 0) there = 1;
+    if (there < 0) there = 1;  // at either end the only neighbour
     if (there >= cells) there = cells - 2;
   }
   return middle(dimension, there);

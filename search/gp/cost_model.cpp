@@ -7,6 +7,7 @@ namespace fettle::search::gp {
 namespace {
 
 constexpr int kFitEvaluations = 40;  // of the likelihood, from each start
+constexpr double kLongStart = 1.5;   // the second start's length scales: e^1.5 times the prior's
 constexpr double kFlat = 1e-9;       // deviation of logarithms that are all the same
 
 struct Standardised {
@@ -35,7 +36,8 @@ void CostModel::fit(const CostLedger& ledger) {
   const Inputs inputs = inputs_of(space_, ledger, observed.trials);
   const Standardised costs = standardise(observed.log_costs);
   const Likelihood likelihood(axes_, inputs, costs.targets);
-  fitted_ = likelihood.fit({likelihood.prior_mode(0, false), likelihood.prior_mode(1.5, false)},
+  fitted_ = likelihood.fit({likelihood.prior_mode(/*log_factor=*/0, /*bends=*/false),
+                            likelihood.prior_mode(kLongStart, /*bends=*/false)},
                            kFitEvaluations);
 }
 

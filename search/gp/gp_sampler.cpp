@@ -47,7 +47,7 @@ class GpSampler final : public FoldingSampler {
  public:
   GpSampler(Space space, std::int64_t seed, GpSettings settings,
             std::vector<api::Objective> objectives)
-      : FoldingSampler(std::move(space), seed, true),
+      : FoldingSampler(std::move(space), seed, /*random_order=*/true),
         settings_(settings),
         objectives_(std::move(objectives)),
         axes_(gp::axes_of(this->space())),
@@ -56,6 +56,7 @@ class GpSampler final : public FoldingSampler {
         opinion_(this->space(), objectives_, settings.opinion),
         sobol_(this->space().dimensions(), seed),
         fits_(this->space(), axes_) {
+    // As many as a linear model has coefficients, within bounds.
     const auto usual = static_cast<std::int64_t>(this->space().dimensions()) + 1;
     startup_ = settings.startup_trials.value_or(std::clamp(usual, kLeastStartup, kMostStartup));
   }
@@ -104,6 +105,7 @@ class GpSampler final : public FoldingSampler {
   std::optional<Point> propose(std::int64_t trial) override {
     if (starting(trial)) return start(trial);
     update_model(trial);
+    // Apart from the draws of make_candidates(), which count by version.
     const std::uint64_t key = mix_keys(draw_key(seed(), Purpose::kModel), 1);
     Random random(key, static_cast<std::uint64_t>(trial));
     const gp::Improvement improvement = model_->improvement(kPendingMargin);
@@ -132,6 +134,8 @@ class GpSampler final : public FoldingSampler {
   }
 
   void update_model(std::int64_t trial) {
+    // The budget is used by this Study's trials, points that were tried first included. What tpe
+    // knows rests on priors as well.
     price_.update(trial + unnumbered() - priors());
     opinion_.update(trial + priors());
     const bool known = model_ != nullptr && model_->version() == outcomes_.version();
@@ -194,6 +198,7 @@ class GpSampler final : public FoldingSampler {
     return out;
   }
 
+  // Point `index` of the Sobol sequence, or a draw where there is none for this many parameters.
   std::vector<double> spread(std::uint64_t index, Random& random) const {
     if (auto unit = sobol_.at(static_cast<std::int64_t>(index))) return *std::move(unit);
     std::vector<double> out(space().dimensions());
@@ -223,7 +228,7 @@ class GpSampler final : public FoldingSampler {
     const std::vector<std::int64_t> best =
         model_->best_trials(outcomes_.columns() > 1 ? kRefinedFront : kRefined);
     const auto version = static_cast<std::uint64_t>(model_->version());
-    // Of a front another part each time.
+    // Of a front another part each time. By half the version: every second one has a trust region.
     const std::size_t part = outcomes_.columns() > 1 ? version / 2 % best.size() : 0;
     set_box(gp::candidate_of(space(), outcomes_.point(best[part]), middle));
     std::vector<Candidate> out;
@@ -235,6 +240,7 @@ class GpSampler final : public FoldingSampler {
     }
     const auto half = static_cast<std::size_t>(settings_.candidates) / 2 + 1;
     Random random(draw_key(seed(), Purpose::kModel), version);
+    // Each version has its own stretch of the sequence, after the points of the start.
     for (std::size_t i = 0; i < half; ++i) {
       std::vector<double> unit =
           spread((version + 1) * half + i + static_cast<std::uint64_t>(startup_), random);

@@ -34,7 +34,7 @@ double Improvement::gain(const std::vector<NormalMarginal>& losses,
 double Improvement::log_value(const std::vector<NormalMarginal>& losses,
                               std::vector<NormalMarginal>* slopes) const {
   if (losses.size() == objectives_) return gain(losses, slopes);
-  const NormalMarginal& wall = losses.back();
+  const NormalMarginal& wall = losses.back();  // a point is feasible where it is below 0
   const double u = -wall.mean / wall.sigma;
   const LogProbability feasible = log_probability(u);
   const double gained = gain({losses.begin(), losses.end() - 1}, slopes);

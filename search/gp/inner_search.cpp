@@ -67,6 +67,7 @@ Candidate InnerSearch::climb(const Candidate& start) const {
     least[i] = low[axis];
     most[i] = high[axis];
   }
+  // Minus the value, with its gradient: the chain rule over the mean and deviation of each process.
   const auto loss = [&](const Eigen::VectorXd& x, Eigen::VectorXd& gradient) {
     for (Index i = 0; i < n; ++i) {
       inputs.at(0, static_cast<Index>(free[static_cast<std::size_t>(i)])) = x[i];
@@ -152,6 +153,7 @@ std::optional<Candidate> InnerSearch::maximise(const std::vector<Pool>& pools,
     return values[a] != values[b] ? values[a] > values[b] : a < b;
   };
   std::sort(order.begin(), order.end(), better);
+  // The best that are not too much alike, among the first kLookedAt; the very best in any case.
   std::vector<std::size_t> chosen;
   std::size_t looked_at = 0;
   for (const std::size_t i : order) {

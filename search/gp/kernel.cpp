@@ -56,7 +56,7 @@ Axes axes_of(const Space& space) {
   }
   const Point nothing(space.dimensions(), std::nan(""));
   for (const std::vector<std::size_t>& group : space.groups()) {
-    if (space.active(group.front(), nothing)) continue;
+    if (space.active(group.front(), nothing)) continue;  // the group without a condition
     for (const std::size_t i : group) out.list[i].branch = out.branches;
     ++out.branches;
   }
@@ -137,6 +137,8 @@ double Kernel::bend_slope(Index axis, double straight) const {
   return a * b * std::pow(x, a - 1) * std::pow(1 - std::pow(x, a), b - 1);
 }
 
+// Multiplies by the factor of a conditional parameter. A Matern factor is a polynomial of s times
+// exp(-s): the polynomial goes into `product`, s into `exponent`, so that row() needs one exp.
 void Kernel::multiply_conditional(Index axis, const Inputs& inputs, Index first, Index count,
                                   const Inputs& points, Index x, ArrayXd& product,
                                   ArrayXd& exponent) const {
@@ -182,6 +184,8 @@ void Kernel::row(const Inputs& inputs, Index first, Index count, const Inputs& p
   out.slope = linear * others / 3;
 }
 
+// With s^2 = sum of weight * distance^2, d k / d x = weight * (other - x) * row.slope for shared
+// numbers. A conditional one has its own s: d log(Matern) / d s = -s (1 + s) / (3 (1 + s + s^2/3)).
 MatrixXd Kernel::slopes(const Inputs& inputs, const Inputs& points, Index x, const Row& row,
                         const MatrixXd& weights) const {
   const Index count = row.value.size();
@@ -242,6 +246,8 @@ void Kernel::contract_conditional(const Inputs& inputs, Index axis, const Matrix
     ArrayXd offset = inputs.at(j, axis) - inputs.at.col(axis).segment(j + 1, count).array();
     if (categorical) offset = (offset != 0).cast<double>().eval();
     const ArrayXd s = scale * offset.abs();
+    // Times s^2 this is the derivative by log(length); times offset * weight it is, but for the
+    // sign, that by the place (see slopes()).
     const ArrayXd share = column * active * (1 + s) / (3 * (1 + s + s.square() / 3));
     by_tie += (column * (1 - active)).sum();
     by_length += (share * s.square()).sum();
@@ -251,10 +257,12 @@ void Kernel::contract_conditional(const Inputs& inputs, Index axis, const Matrix
     by_place.col(axis).segment(j + 1, count).array() += pull;
   }
   const Index branch = axes_.list[static_cast<std::size_t>(axis)].branch;
+  // Twice, for both triangles; the diagonal does not change.
   gradient[axis] += 2 * (by_length + by_tie * factor.tie_slope);
   gradient[static_cast<Index>(axes_.list.size()) + 1 + branch] += 2 * by_tie * factor.tie_change;
 }
 
+// The chain rule from places to the logarithms of the exponents a and b of bent().
 void Kernel::contract_bends(const Inputs& straight, const MatrixXd& by_place,
                             VectorXd& gradient) const {
   const Index first = gradient.size() - bends_.size();

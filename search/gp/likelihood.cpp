@@ -121,6 +121,8 @@ Likelihood::Value Likelihood::posterior(const Hyperparameters& hyperparameters) 
   out.gradient = VectorXd::Zero(hyperparameters.pack().size());
   out.log = -std::numeric_limits<double>::infinity();
   if (!factorise(hyperparameters, covariance)) return out;
+  // The prior of the scale counts as kScaleObservations targets of mean square 1. What no
+  // hyperparameter changes is left out of out.log.
   const double n = static_cast<double>(targets_.size()) + kScaleObservations;
   const double fit = covariance.fit + kScaleObservations;
   out.scale = fit / n;
@@ -146,6 +148,7 @@ Hyperparameters Likelihood::fit(const std::vector<Hyperparameters>& starts, int 
   const Index bends = starts.front().bends.size();
   VectorXd low(lengths + 1 + axes_.branches + bends);
   VectorXd high(low.size());
+  // In the order of pack().
   low << VectorXd::Constant(lengths, kShortestLogLength), std::log(kNoiseFloor),
       VectorXd::Constant(axes_.branches, -kLargestTie), VectorXd::Constant(bends, -kLargestBend);
   high << VectorXd::Constant(lengths, kLongestLogLength), 0,

@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::int64_t kBendAfter = 4;  // outcomes a parameter: numbers are bent from there on
 constexpr int kFitEvaluations = 40;     // of the likelihood, from each start
+constexpr double kLongStart = 1.5;      // the second start's length scales: e^1.5 times the prior's
 constexpr std::size_t kMostConditioned = 256;  // pending trials that the variance knows of
 constexpr std::size_t kWindowStep = 128;
 // Of the output scale: what any fit may call noise, little as its results have. What is above it
@@ -27,10 +28,11 @@ Fits::Fit Fits::fit(const Outcomes& outcomes, const Outcomes::Prefix& prefix,
   const auto add = [&](const std::vector<std::int64_t>& trials, const Eigen::VectorXd& targets) {
     const Inputs inputs = inputs_of(space_, outcomes, trials);
     const Likelihood likelihood(axes_, inputs, targets);
-    std::vector<Hyperparameters> starts = {likelihood.prior_mode(0, bends),
-                                           likelihood.prior_mode(1.5, bends)};
+    std::vector<Hyperparameters> starts = {likelihood.prior_mode(/*log_factor=*/0, bends),
+                                           likelihood.prior_mode(kLongStart, bends)};
     const std::size_t index = out.of_process.size();
     if (warm != nullptr && index < warm->of_process.size()) {
+      // The anchor's fit may be from before numbers were bent: then they start straight.
       const Eigen::VectorXd straight = starts.back().bends;
       starts.back() = warm->of_process[index];
       if (starts.back().bends.size() != straight.size()) starts.back().bends = straight;
@@ -67,7 +69,8 @@ Model::Model(const Space& space, const Axes& axes, Outcomes& outcomes,
   std::vector<std::int64_t> all = fitted.trials;
   all.insert(all.end(), ended.begin() + fitted.count, ended.end());
   trials_ = outcomes.valued(all);
-  // Rows of the prefix that the fit rests on come at once, later ones line by line.
+  // Rows of the prefix that the fit rests on come at once, later ones line by line. `first`: how
+  // many of `rows`, which begin with them, are of the prefix.
   const auto first = [&](const std::vector<std::int64_t>& rows) {
     const std::set<std::int64_t> known(fitted.trials.begin(), fitted.trials.end());
     return static_cast<std::size_t>(std::count_if(
@@ -139,7 +142,8 @@ Losses Model::means_at(const Inputs& inputs, Index row) const {
 
 void Model::set_pending(const Outcomes& outcomes) {
   const std::set<std::int64_t>& all = outcomes.pending();
-  // More than can be conditioned on: a window over the newest, moved in strides.
+  // More than can be conditioned on: a window over the newest. It moves in strides, since rows are
+  // kept only as far as the pending trials begin alike.
   std::size_t window = 0;
   while (all.size() - window > kMostConditioned) window += kWindowStep;
   const std::vector<std::int64_t> wanted(
@@ -149,7 +153,7 @@ void Model::set_pending(const Outcomes& outcomes) {
   for (std::size_t k = 0; k < posteriors_.size(); ++k) {
     posteriors_[k].truncate(observed_[k] + static_cast<Index>(same));
   }
-  for (Pool& pool : pools_) pool.update();
+  for (Pool& pool : pools_) pool.update();  // before other rows take the places of those taken back
   pending_means_.resize(same);
   const Inputs inputs = inputs_of(space_, outcomes, wanted);
   for (std::size_t i = same; i < wanted.size(); ++i) {

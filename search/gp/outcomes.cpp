@@ -111,6 +111,7 @@ Outcomes::Column Outcomes::column(std::size_t index) {
   std::size_t kept = 0;
   for (std::size_t i = 0; i < out.order.size(); ++i) {
     const Losses* losses = ranking.losses(out.order[i]);
+    // Several losses: only fronts are modelled, and a trial has no value but its rank.
     const bool has_loss = losses != nullptr && losses->size() == 1;
     if (has_loss) out.losses.push_back(losses->front());
     ranked.push_back({has_loss ? std::optional(losses->front()) : std::nullopt,

@@ -74,6 +74,7 @@ std::vector<double> warp(const std::vector<Ranked>& order, std::size_t kept) {
   if (good > 0) {
     const std::vector<double> advantage = advantages(order, good);
     const double unit = unit_of(advantage, out);
+    // From the last of the good ones, which keeps its quantile, up to the best.
     for (std::size_t i = good - 1; i-- > 0;) {
       const double step = unit > 0 ? (advantage[i] - advantage[i + 1]) / unit : 0;
       out[i] = out[i + 1] - std::min(step, kLongestStep);
@@ -89,6 +90,7 @@ double unwarp(const std::vector<double>& targets, const std::vector<double>& los
   if (target >= targets[count - 1]) return losses[count - 1];
   std::size_t above = 0;  // the first target that is larger
   while (targets[above] <= target) ++above;
+  // The two targets that the straight line goes through; beyond the best, that and the middle one.
   const std::size_t from = above == 0 ? 0 : above - 1;
   const std::size_t to = above == 0 ? (count - 1) / 2 : above;
   const double width = targets[to] - targets[from];

@@ -24,8 +24,9 @@ std::vector<Losses> front_of(const std::vector<Losses>& points) {
 }
 
 // The boxes of one slice, put on top of those `open` below it: one that continues stays open, the
-// others end at `height` in the objective that is added. Boxes of a slice differ in their last low
-// face, by which both lists ascend.
+// others end at `height` in the objective that is added. `open` has that objective's low face as an
+// additional entry. Boxes of a slice differ in their last low face (all others are minus infinity),
+// by which both lists ascend: this merges them.
 void stack(const std::vector<Box>& slice, double height, std::vector<Box>& open,
            std::vector<Box>& done) {
   const std::size_t key = slice.empty() ? 0 : slice[0].low.size() - 1;
@@ -40,7 +41,7 @@ void stack(const std::vector<Box>& slice, double height, std::vector<Box>& open,
     next.push_back(box);
     next.back().low.push_back(height);
     if (below == open.size() || open[below].low[key] != box.low[key]) continue;
-    if (open[below].high == box.high) {
+    if (open[below].high == box.high) {  // the same box: it began further down
       next.back().low.back() = open[below].low.back();
     } else {
       close(open[below]);
@@ -68,8 +69,8 @@ double expected_improvement(double threshold, const NormalMarginal& loss) {
   return std::max(gap * normal_cdf(z) + loss.sigma * normal_density(z), 0.0);
 }
 
-// A sweep along the last objective: between two neighbouring losses it is free what the points
-// below leave free in the other objectives.
+// A sweep along the last objective: between two neighbouring losses in it, the free part is what
+// the points below leave free in the other objectives.
 std::vector<Box> free_boxes(const std::vector<Losses>& points, const Losses& reference) {
   CHECK(reference.size() <= kMostObjectivesInBoxes, "boxes are of up to three objectives");
   const std::size_t last = reference.size() - 1;
@@ -93,6 +94,7 @@ std::vector<Box> free_boxes(const std::vector<Losses>& points, const Losses& ref
     stack(free_boxes(below, rest), point[last], open, done);
   }
   stack({}, reference[last], open, done);
+  // Points that share their last loss make slices of no height.
   std::erase_if(done, [&](const Box& box) { return box.low[last] == box.high[last]; });
   std::sort(done.begin(), done.end(), [&](const Box& a, const Box& b) {
     return a.low[last] != b.low[last] ? a.low[last] < b.low[last] : a.low < b.low;

@@ -10,7 +10,7 @@
 namespace fettle::search {
 namespace {
 
-// a - b and its kin, halved: the range of an objective may be wider than a double.
+// A difference, halved: the range of an objective may be wider than a double. For ratios of two.
 double half_gap(double high, double low) { return 0.5 * high - 0.5 * low; }
 
 bool better_everywhere(const Losses& point, const Losses& reference) {

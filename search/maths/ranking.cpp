@@ -23,7 +23,7 @@ Ranking::Entry Ranking::entry_of(const api::Fact& fact) const {
     out.losses.push_back(signs_[i] * *fact.values[i]);
   }
   out.kind = fact.kind == api::FactKind::kStopped ? Class::kStopped : Class::kResult;
-  out.step = out.kind == Class::kStopped ? fact.step : 0;
+  out.step = out.kind == Class::kStopped ? fact.step : 0;  // results do not compare by step
   return out;
 }
 

@@ -4,7 +4,7 @@
 //
 // The first objective decides. A trial without a finite value at a rung stops under asha,
 // percentile and threshold. No trial stops for a constraint: asha puts those that are outside one
-// so far behind the others, and the other rules do not look at constraints.
+// so far behind the others, and the other rules take no account of constraints.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -19,7 +19,7 @@ namespace {
 
 using api::StoppingKind;
 
-// Steps that a rule may look at: more of them would be noise, and facts that nobody needs.
+// Steps at which a rule judges: more of them would be noise, and facts without a use.
 constexpr std::int64_t kMaxRungs = 1000;
 
 // The newest Rung event of `trial` up to seq `basis`, as a position in the history; the size of the
@@ -41,6 +41,7 @@ std::vector<std::int64_t> asha_rungs(const api::EarlyStopping& rules,
          static_cast<std::int64_t>(out.size()) < kMaxRungs) {
     const auto step = static_cast<std::int64_t>(exact);
     if (out.empty() || step > out.back()) out.push_back(step);
+    // A factor close to 1 still advances by a step.
     exact = std::max(exact * rules.reduction_factor, std::floor(exact) + 1);
   }
   return out;
@@ -110,7 +111,7 @@ std::vector<std::int64_t> rung_steps(const api::Algorithm& algorithm,
   problem.early_stopping = rules;
   if (promotes(problem)) {
     std::vector<std::int64_t> out = ladder_of(problem);
-    out.pop_back();
+    out.pop_back();  // resource.max, where trials end
     return out;
   }
   if (!rules || rules->name == StoppingKind::kNone) return {};

@@ -19,7 +19,8 @@ constexpr double kRates[] = {3.0, 10.0, 30.0};  // decays within the whole curve
 constexpr double kLooseness = 100;
 constexpr double kNoiseShape = 1.5;
 constexpr double kNoise = 0.05;
-// No shape is right: so much of the spread a forecast is off for every factor e of steps ahead.
+// No shape is right: a forecast is off by this share of the spread for every factor e of steps
+// ahead.
 constexpr double kDiscrepancy = 0.1;
 
 struct Shape {
@@ -49,6 +50,7 @@ struct Regression {
 };
 
 Regression regress(const std::vector<double>& x, const std::vector<double>& y) {
+  // The normal equations. The precision of the prior, of mean 0, adds to both diagonal entries.
   constexpr double kPrecision = 1 / (kLooseness * kLooseness);
   double n = kPrecision;
   double sx = 0;

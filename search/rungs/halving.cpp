@@ -73,6 +73,7 @@ std::vector<std::size_t> in_proportion(const std::vector<double>& shares,
   }
   std::vector<std::size_t> out;
   while (out.size() < n) {
+    // The bracket whose next member is most overdue; with a share of 0 that is infinitely far off.
     std::size_t best = 0;
     for (std::size_t i = 1; i < shares.size(); ++i) {
       if ((taken[i] + 0.5) / shares[i] < (taken[best] + 0.5) / shares[best]) best = i;
@@ -83,6 +84,8 @@ std::vector<std::size_t> in_proportion(const std::vector<double>& shares,
   return out;
 }
 
+// The best trial that waits at `rung`, if it is among the best `places` that ever came there; those
+// that were promoted from it, or failed since, keep their places.
 std::optional<Promotion> promote_from(const RungTable& table, const History& history,
                                       std::int64_t rung, std::size_t places) {
   const std::vector<RungTable::Entry>& entries = table.at(rung);
@@ -157,6 +160,7 @@ std::vector<Stage> halving_stages(const Problem& problem, const RungTable& table
 std::optional<Promotion> next_halving(const Problem& problem, const RungTable& table,
                                       const History& history, bool last) {
   const double eta = reduction_factor(problem);
+  // `places_of`: how many of the entries of a rung are to be promoted altogether.
   const auto promote = [&](auto&& places_of) -> std::optional<Promotion> {
     for (std::int64_t rung = table.rungs() - 2; rung >= 0; --rung) {
       auto promotion = promote_from(table, history, rung, places_of(table.at(rung).size()));

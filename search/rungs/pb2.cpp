@@ -40,7 +40,7 @@ std::optional<double> loss_before(const RungTable& table, const History& history
   return table.loss(inherited ? stage.parent->trial : trial, rung - 1);
 }
 
-// The changes over one interval, as normal scores.
+// The changes of the objective over the interval that ends at `rung`, as normal scores.
 std::vector<Stretch> changes_at(const Space& space, const RungTable& table, const History& history,
                                 std::int64_t rung) {
   std::vector<RungTable::Entry> changes;
@@ -94,7 +94,7 @@ class Bandit {
         axes_(gp::axes_of(space)),
         last_rung_(static_cast<double>(std::max<std::int64_t>(1, table.rungs() - 1))) {
     axes_.numbers.push_back(static_cast<gp::Index>(axes_.list.size()));
-    axes_.list.emplace_back();  // time
+    axes_.list.emplace_back();  // time: a number that every point has, beside the parameters
     inputs_ = gp::Inputs(static_cast<gp::Index>(known.size()), columns());
     targets_.resize(static_cast<gp::Index>(known.size()));
     for (std::size_t i = 0; i < known.size(); ++i) {
@@ -103,8 +103,10 @@ class Bandit {
       targets_(row) = known[i].score;
     }
     const gp::Likelihood likelihood(axes_, inputs_, targets_);
-    const gp::Hyperparameters fitted = likelihood.fit(
-        {likelihood.prior_mode(0, false), likelihood.prior_mode(-1, false)}, kEvaluations);
+    const gp::Hyperparameters fitted =
+        likelihood.fit({likelihood.prior_mode(/*log_factor=*/0, /*bends=*/false),
+                        likelihood.prior_mode(/*log_factor=*/-1, /*bends=*/false)},
+                       kEvaluations);
     const auto rows = static_cast<gp::Index>(known.size() + pending.size());
     posterior_.emplace(axes_, fitted, inputs_, rows);
     gp::Inputs waiting(1, columns());
@@ -118,6 +120,7 @@ class Bandit {
     curiosity_ = std::sqrt(beta);
   }
 
+  // The upper confidence bound of the change's score over the interval that ends at `rung`.
   double bound(const Point& point, std::int64_t rung) const {
     gp::Inputs inputs(1, columns());
     set(inputs, 0, point, rung);
@@ -168,17 +171,18 @@ std::optional<Point> choose_by_bandit(const Space& space, const RungTable& table
   const Bandit bandit(space, table, known, pending_of(space, table, history));
   Point best;
   double highest = -std::numeric_limits<double>::infinity();
-  const auto look_at = [&](Point point) {
+  const auto consider = [&](Point point) {
     const double bound = bandit.bound(point, rung);
     if (bound <= highest && !best.empty()) return;
     highest = bound;
     best = std::move(point);
   };
-  for (int i = 0; i < kWideCandidates; ++i) look_at(space.draw(random));
+  for (int i = 0; i < kWideCandidates; ++i) consider(space.draw(random));
   for (const double width : kWidths) {
+    // All are drawn around the best so far, before any of them becomes the best.
     std::vector<Point> around;
     for (int i = 0; i < kNearCandidates; ++i) around.push_back(near(space, best, width, random));
-    for (Point& point : around) look_at(std::move(point));
+    for (Point& point : around) consider(std::move(point));
   }
   return best;
 }

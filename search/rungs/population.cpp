@@ -58,7 +58,9 @@ class Population {
     }
     for (const Event& event : history.events) {
       const auto trial = static_cast<std::size_t>(event.trial);
-      const bool deleted = event.fact.seq == 0;  // by hand: nobody is to take its place
+      // A failure without a seq stands for a trial that was deleted by hand (core/ledger.cpp): none
+      // is to take its place.
+      const bool deleted = event.fact.seq == 0;
       if (event.fact.kind == api::FactKind::kFailed && !deleted) failed_[trial] = true;
       if (event.fact.kind == api::FactKind::kFailed && deleted) over_[trial] = true;
       if (event.fact.kind == api::FactKind::kResult) over_[trial] = true;
@@ -88,10 +90,10 @@ class Population {
   std::optional<Move> next_move() const {
     if (is_schedule(problem_)) return next_leg();
     if (auto move = replace_failed()) return move;
-    const std::int64_t rung = lowest_rung(size());
+    const std::int64_t rung = lowest_rung(/*but=*/size());  // which is no trial
     if (rung < 0 || rung + 1 >= table_.rungs()) return std::nullopt;
-    // Unless nothing runs that could still come there.
-    const std::int64_t enough = std::max(kFewestCompared, (going_on() + 1) / 2);
+    // A comparison waits for half of the members, unless none that could still come is at work.
+    const std::int64_t enough = std::max(kFewestCompared, (count_continuing() + 1) / 2);
     if (any_at_work() && static_cast<std::int64_t>(at(rung).size()) < enough) return std::nullopt;
     for (const RungTable::Entry& entry : at(rung)) {
       if (waits_at(entry.trial, rung)) return decide(entry, rung);
@@ -110,7 +112,7 @@ class Population {
   }
 
   // Whether it is a member that has neither come to the end nor been stopped for good.
-  bool goes_on(std::int64_t trial) const {
+  bool continues(std::int64_t trial) const {
     const auto i = static_cast<std::size_t>(trial);
     return !superseded_[i] && !failed_[i] && !over_[i] && !stage(trial).ended;
   }
@@ -119,16 +121,16 @@ class Population {
     return failed_[i] && !superseded_[i] && !stage(trial).ended;
   }
   bool waits_at(std::int64_t trial, std::int64_t rung) const {
-    return goes_on(trial) && stage(trial).rung == rung && table_.waits(trial, stage(trial));
+    return continues(trial) && stage(trial).rung == rung && table_.waits(trial, stage(trial));
   }
-  std::int64_t going_on() const {
+  std::int64_t count_continuing() const {
     std::int64_t count = 0;
-    for (std::int64_t trial = 0; trial < size(); ++trial) count += goes_on(trial) ? 1 : 0;
+    for (std::int64_t trial = 0; trial < size(); ++trial) count += continues(trial) ? 1 : 0;
     return count;
   }
   bool any_at_work() const {
     for (std::int64_t trial = 0; trial < size(); ++trial) {
-      if (goes_on(trial) && !table_.waits(trial, stage(trial))) return true;
+      if (continues(trial) && !table_.waits(trial, stage(trial))) return true;
     }
     return false;
   }
@@ -137,7 +139,7 @@ class Population {
   std::int64_t lowest_rung(std::int64_t but) const {
     std::int64_t lowest = -1;
     for (std::int64_t trial = 0; trial < size(); ++trial) {
-      if (trial == but || !goes_on(trial)) continue;
+      if (trial == but || !continues(trial)) continue;
       if (lowest < 0 || stage(trial).rung < lowest) lowest = stage(trial).rung;
     }
     return lowest;
@@ -182,6 +184,8 @@ class Population {
                   static_cast<std::uint64_t>(size()));
   }
 
+  // What happens to a member that waits at `rung`: one of the worst is replaced by a trial that
+  // starts from one of the best, if any is better than it; every other one continues.
   Move decide(const RungTable::Entry& entry, std::int64_t rung) const {
     const std::size_t count = fringe(rung);
     const Entries& all = at(rung);
@@ -191,18 +195,18 @@ class Population {
     Move move{entry.trial, rung + 1, std::nullopt,
               problem_.resource.unit + " " + std::to_string(table_.step(rung)) + ": number " +
                   std::to_string(where + 1) + " of " + std::to_string(all.size())};
-    if (where + count < all.size()) return move;
+    if (where + count < all.size()) return move;  // not among the worst
     std::vector<std::int64_t> better;
     for (const RungTable::Entry& parent : possible_parents(rung)) {
-      if (better.size() == count || same(parent)) break;
+      if (better.size() == count || same(parent)) break;  // the rest are no better than it
       if (std::isfinite(parent.loss)) better.push_back(parent.trial);
     }
     if (!better.empty()) move.parent = better[draws().below(better.size())];
     return move;
   }
 
-  // Whom a member that failed is made up for by: the best, but none that failed as well if there
-  // are others; where nothing is finite, whoever is there.
+  // The trials from which the successor of a failed member may start: the best at the rung, but
+  // none that failed as well if there are others; where no value is finite, the first one.
   std::vector<std::int64_t> best_at(std::int64_t rung) const {
     const Entries parents = possible_parents(rung);
     Entries sound;
@@ -235,7 +239,7 @@ class Population {
     for (std::int64_t trial = 0; trial < size(); ++trial) {
       const std::int64_t rung = stage(trial).rung;
       const bool last = rung + 1 >= table_.rungs();
-      if (last || !goes_on(trial) || !table_.waits(trial, stage(trial))) continue;
+      if (last || !continues(trial) || !table_.waits(trial, stage(trial))) continue;
       return Move{trial, rung + 1, trial,
                   "the schedule continues at " + problem_.resource.unit + " " +
                       std::to_string(table_.step(rung))};
@@ -252,10 +256,12 @@ class Population {
   std::vector<std::vector<std::int64_t>> paused_;  // the steps each trial paused at, in order
 };
 
+// The parameters of the trial that takes over in a move.
 Json explore(const Problem& problem, const History& history, const RungTable& table,
              const Move& move) {
   Result<Space> space = Space::make(problem.parameters);
   CHECK(space.ok(), "the space was searched before");
+  // Apart from Population::draws(), which chose the parent.
   const std::uint64_t key =
       mix_keys(draw_key(problem.algorithm.seed, Purpose::kExplore), history.trials.size());
   Random random(key);

@@ -175,8 +175,8 @@ class RungModel final : public Sampler {
   const std::string name_;
 };
 
-// What has no finite value at any rung from `first` on, an infeasible result, or failed, has no
-// place.
+// Infinity, the score of no place, for a trial that failed or has, at one of the rungs from `first`
+// on, a value that is not finite. So has an infeasible result at the last rung (rung_table.h).
 void mark_infeasible(const RungTable& table, const History& history, std::int64_t first,
                      std::vector<double>& scores) {
   constexpr double kNone = std::numeric_limits<double>::infinity();

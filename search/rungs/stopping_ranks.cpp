@@ -99,14 +99,14 @@ void judge_asha(const Question& question, double reduction_factor, Judgement& ou
   }
   const std::vector<Placed> values = values_at_step(question);
   const auto recorded = static_cast<double>(values.size());
-  const auto go_on =
+  const auto continuing =
       static_cast<std::size_t>(std::max(1.0, std::floor(recorded / reduction_factor)));
-  const bool among_best = Placed{question.outside, question.loss} <= values[go_on - 1];
+  const bool among_best = Placed{question.outside, question.loss} <= values[continuing - 1];
   if (!among_best) out.verdict = Verdict::kStop;
   out.reason = opening(api::StoppingKind::kAsha, out, question) +
                value_text(question, question.loss) +
                (question.outside ? ", outside a constraint so far," : "") +
-               (among_best ? " is" : " is not") + " among the best " + std::to_string(go_on) +
+               (among_best ? " is" : " is not") + " among the best " + std::to_string(continuing) +
                " of " + std::to_string(values.size());
 }
 

@@ -62,6 +62,7 @@ Choices CategoricalDistribution::draw(Random& random) const {
 
 void CategoricalDistribution::update(const std::vector<RankedChoices>& generation) {
   if (shares_.empty()) return;
+  // Shares move along the gradient by step_, measured in the coordinates of `direction`.
   const std::vector<std::vector<double>> step = gradient(generation);
   const std::vector<double> direction = normalised(step);
   double length = 0;
@@ -77,7 +78,8 @@ void CategoricalDistribution::update(const std::vector<RankedChoices>& generatio
   keep_floors();
 }
 
-// The natural gradient of the expected weight.
+// The natural gradient of the expected weight: for each share the sum over the generation of
+// weight * ((the choice is this one) - share). A trial without the parameter says nothing of it.
 std::vector<std::vector<double>> CategoricalDistribution::gradient(
     const std::vector<RankedChoices>& generation) const {
   const std::vector<double> weights = weights_of(generation);
@@ -128,16 +130,25 @@ void CategoricalDistribution::adapt_step(const std::vector<double>& direction, d
   trust_ *= std::exp(rate * (path_weight_ - path_length / kSignalToNoise));
 }
 
+// Raises shares to their floor and takes what that adds back from all, in proportion to what each
+// has above it. With p parameters, each leaves its favourite with a probability of at least
+// 1 - kKept^(1/p), shared by its other choices.
 void CategoricalDistribution::keep_floors() {
   const double escape = 1 - std::pow(kKept, 1 / static_cast<double>(shares_.size()));
   for (std::vector<double>& shares : shares_) {
     const auto count = static_cast<double>(shares.size());
     const double floor = escape / (count - 1);
     double sum = 0;
-    for (double& share : shares) sum += share = std::max(share, floor);
+    for (double& share : shares) {
+      share = std::max(share, floor);
+      sum += share;
+    }
     const double above = sum - floor * count;
-    double total = 0;
-    for (double& share : shares) total += share -= (sum - 1) * (share - floor) / above;
+    double total = 0;  // 1, but for rounding
+    for (double& share : shares) {
+      share -= (sum - 1) * (share - floor) / above;
+      total += share;
+    }
     for (double& share : shares) share /= total;
   }
 }

@@ -45,10 +45,12 @@ struct Strategy {
     rank_one = 2 / ((n + 1.3) * (n + 1.3) + selected);
     rank_mu = std::min(1 - rank_one - kTiny,
                        2 * (selected - 2 + 1 / selected) / ((n + 2) * (n + 2) + selected));
+    // What the negative weights sum to: the least of the tutorial's alpha_mu, alpha_mueff and
+    // alpha_posdef. The last one keeps the covariance positive definite.
     const double negative_total =
         std::min({1 + rank_one / rank_mu, 1 + 2 * negative_selected / (selected + 2),
                   (1 - rank_one - rank_mu) / (n * rank_mu)});
-    double positive = 0;
+    double positive = 0;  // before scaling; the positive weights come to sum to 1
     double negative = 0;
     for (const double weight : weights) (weight > 0 ? positive : negative) += std::abs(weight);
     for (double& weight : weights) weight *= weight > 0 ? 1 / positive : negative_total / negative;
@@ -251,6 +253,7 @@ void CmaEs::correct_margin(Index axis, double margin) {
   const Dimension& dimension = *axes_[static_cast<std::size_t>(axis)];
   const double last = static_cast<double>(dimension.cells()) - 1;
   const double cell = dimension.from_unit(mean_[axis]);
+  // The ends of the mean's cell; in an outermost cell both are its inner end.
   const double low = dimension.to_unit(std::max(cell, 1.0)).low;
   const double high = dimension.to_unit(std::min(cell, last - 1)).high;
   const double width = deviation(axis);

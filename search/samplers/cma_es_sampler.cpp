@@ -37,7 +37,9 @@ constexpr int kMaxContinuousAttempts = 2;      // of any other: the same point t
 constexpr int kAttemptsBeforeWidening = 4;     // then the distribution is twice as wide
 constexpr std::size_t kFewKnown = 10;          // results that say where, but not how wide
 constexpr std::int64_t kMaxStrangeGenerations = 3;  // none of whose trials was drawn here
-constexpr std::uint64_t kRestartStream = 1000;      // apart from the numbers of attempts
+// What draws other than those of points are for: streams apart from the numbers of attempts.
+constexpr std::uint64_t kAdoptStream = 1000;
+constexpr std::uint64_t kRestartStream = 1001;
 
 // How a space falls apart. Parameters with one value are in neither part.
 struct Axes {
@@ -70,7 +72,7 @@ class CmaesSampler final : public FoldingSampler {
  public:
   CmaesSampler(Space space, std::int64_t seed, std::optional<std::int64_t> population,
                std::vector<api::Objective> objectives)
-      : FoldingSampler(std::move(space), seed, true),
+      : FoldingSampler(std::move(space), seed, /*random_order=*/true),
         axes_(axes_of(this->space())),
         usual_population_(population.value_or(
             CmaEs::usual_population(axes_.numeric.size() + axes_.categorical.size()))),
@@ -111,7 +113,7 @@ class CmaesSampler final : public FoldingSampler {
     if (counted_[trial]) return;
     counted_[trial] = true;
     const std::optional<Origin> origin = origin_of(event.trial);
-    if (!searching_ && !origin) return start_from(event);
+    if (!searching_ && !origin) return start_from(event);  // it was there before the search
     searching_ = true;
     if (origin && origin->restart != restarts_) return;  // of a search that has ended
     own_ += origin ? 1 : 0;
@@ -129,6 +131,7 @@ class CmaesSampler final : public FoldingSampler {
 
   int attempts() const { return space().finite() ? kMaxAttempts : kMaxContinuousAttempts; }
 
+  // `purpose`: the number of an attempt, or one of the streams above.
   Random stream(std::int64_t trial, std::uint64_t purpose) const {
     return Random(mix_keys(draw_key(seed(), Purpose::kModel), purpose),
                   static_cast<std::uint64_t>(trial));
@@ -175,7 +178,7 @@ class CmaesSampler final : public FoldingSampler {
     return out;
   }
 
-  // The distribution that a trial was drawn from, if it is remembered.
+  // The draw that made a trial, and the search it was of, if its distribution is remembered.
   std::optional<Origin> origin_of(std::int64_t trial) const {
     if (trial < unnumbered()) return std::nullopt;
     const std::uint64_t key = space().key(points_[static_cast<std::size_t>(trial)]);
@@ -183,6 +186,7 @@ class CmaesSampler final : public FoldingSampler {
       for (int attempt = 0; attempt < attempts(); ++attempt) {
         Draw found = draw(distribution, trial - unnumbered(), attempt);
         if (space().key(point_of(found)) != key) continue;
+        // Without the choices drawn for parameters that the trial does not have.
         found.choices = place_of(trial).choices;
         return Origin{distribution.restart, std::move(found)};
       }
@@ -192,7 +196,7 @@ class CmaesSampler final : public FoldingSampler {
 
   Draw adopted(std::int64_t trial) const {
     Draw out = place_of(trial);
-    Random random = stream(trial, kRestartStream);
+    Random random = stream(trial, kAdoptStream);
     const std::optional<CmaEs>& numeric = remembered_.front().numeric;
     if (numeric) out.position = numeric->adopt(out.position, random);
     return out;
@@ -260,7 +264,7 @@ class CmaesSampler final : public FoldingSampler {
     strange_ = 0;
     population_ = usual_population_;
     for (std::int64_t i = 0; i < restarts_ && population_ < kMaxPopulation; ++i) population_ *= 2;
-    Random random = stream(restarts_, kRestartStream + 1);
+    Random random = stream(restarts_, kRestartStream);
     Eigen::VectorXd mean(static_cast<Eigen::Index>(axes_.numeric.size()));
     for (double& coordinate : mean) coordinate = random.uniform();
     return distribution(start_round(std::move(mean)));

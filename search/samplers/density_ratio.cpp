@@ -125,6 +125,8 @@ std::vector<double> DensityRatio::log_ratios(std::size_t group,
   for (std::size_t i = 0; i < out.size(); ++i) out[i] -= candidates.bad[i];
   const std::optional<Parzen>& running = running_[group];
   if (!running) return out;
+  // good / (bad + share * running): densities are averages over kernels, so `running` counts by its
+  // weight beside that of the bad.
   const double share = running->weight() / models_[group].bad.weight();
   const std::vector<double> logs = running->log_densities(candidates.points);
   for (std::size_t i = 0; i < out.size(); ++i) {
@@ -136,7 +138,7 @@ std::vector<double> DensityRatio::log_ratios(std::size_t group,
 std::vector<double> DensityRatio::log_ratios(const std::vector<Point>& points) const {
   std::vector<double> out(points.size(), 0.0);
   for (std::size_t g = 0; g < space_.groups().size(); ++g) {
-    const std::size_t first = space_.groups()[g].front();
+    const std::size_t first = space_.groups()[g].front();  // active where the whole group is
     std::vector<Point> active;
     std::vector<std::size_t> rows;
     for (std::size_t i = 0; i < points.size(); ++i) {

@@ -26,7 +26,7 @@ constexpr int kMaxAttempts = 8;  // offspring that were tried already
 class DifferentialEvolution final : public FoldingSampler {
  public:
   DifferentialEvolution(Space space, std::int64_t seed, std::vector<api::Objective> objectives)
-      : FoldingSampler(std::move(space), seed, true),
+      : FoldingSampler(std::move(space), seed, /*random_order=*/true),
         objectives_(std::move(objectives)),
         ranking_(objectives_),
         population_(std::clamp(kMembersPerParameter * this->space().dimensions(), kLeastPopulation,

@@ -29,7 +29,7 @@ class Nsga2Sampler final : public FoldingSampler {
  public:
   Nsga2Sampler(Space space, std::int64_t seed, std::int64_t population,
                std::vector<api::Objective> objectives)
-      : FoldingSampler(std::move(space), seed, true),
+      : FoldingSampler(std::move(space), seed, /*random_order=*/true),
         population_(static_cast<std::size_t>(population)),
         objectives_(std::move(objectives)),
         results_(objectives_),
@@ -149,11 +149,14 @@ class Nsga2Sampler final : public FoldingSampler {
   }
 
   static double crossed(const Dimension& dimension, double mother, double father, Random& random) {
-    const bool keep = random.below(2) == 0;  // as of Deb & Agrawal 1995, half of the parameters
+    // After Deb & Agrawal 1995 half of the parameters are crossed, the others come from either
+    // parent. From here on `mother` is the one drawn.
+    const bool keep = random.below(2) == 0;
     if (random.below(2) == 0) std::swap(mother, father);
     if (keep || dimension.categorical() || mother == father) return mother;
     const double u = random.uniform();
     const double exponent = 1 / (kCrossoverIndex + 1);
+    // How far the child lies from the middle of its parents, who are at 1.
     const double spread =
         u < 0.5 ? std::pow(2 * u, exponent) : std::pow(1 / (2 * (1 - u)), exponent);
     const double a = dimension.to_unit(mother).centre();

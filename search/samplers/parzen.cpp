@@ -106,7 +106,7 @@ void Parzen::add_continuous(Axis& axis, const Columns& columns,
   }
 }
 
-// Equal kernels are looked at once. Along the axis those of one centre follow each other, and few
+// Equal kernels are evaluated once. Along the axis those of one centre follow each other, and few
 // of them differ in width: the first and the last.
 void Parzen::add_discrete(Axis& axis, const std::vector<std::uint32_t>& ascending) {
   axis.slots.resize(axis.kernels.size());
@@ -175,14 +175,14 @@ std::vector<double> Parzen::log_masses_in(const Axis& axis, double cell) const {
     const bool far = std::abs(z) - 0.5 * width / sigma > kNoMassBeyond;
     const double mass =
         far ? kSmallestMass : normal_mass(interval.low, interval.high, centre, sigma);
-    // The scale of a density is that of a mass over sigma sqrt(2 pi).
+    // log_scales are of exp(-z^2 / 2), whose integral is the normal's mass times sigma sqrt(2 pi).
     out[i] = std::log(mass * sigma) + 0.5 * std::log(2 * std::numbers::pi) + axis.log_scales[i];
   }
   return out;
 }
 
-void Parzen::look_at_continuous(const Axis& axis, const Lanes& coordinates,
-                                std::vector<Lanes>& logs) const {
+void Parzen::add_continuous_logs(const Axis& axis, const Lanes& coordinates,
+                                 std::vector<Lanes>& logs) const {
   Lanes units{};
   for (std::size_t lane = 0; lane < kLanes; ++lane) {
     units[lane] = space_.dimension(axis.parameter).to_unit(coordinates[lane]).low;
@@ -199,7 +199,7 @@ void Parzen::look_at_continuous(const Axis& axis, const Lanes& coordinates,
   }
 }
 
-void Parzen::look_at_choices(const Axis& axis, Lanes coordinates, std::vector<Lanes>& logs) const {
+void Parzen::add_choice_logs(const Axis& axis, Lanes coordinates, std::vector<Lanes>& logs) const {
   const double same = std::log(choice_share(axis, true));
   const double other = std::log(choice_share(axis, false));
   const double prior = -std::log(static_cast<double>(space_.dimension(axis.parameter).cells()));
@@ -214,8 +214,8 @@ void Parzen::look_at_choices(const Axis& axis, Lanes coordinates, std::vector<La
   for (double& log : logs.back()) log += prior;
 }
 
-void Parzen::look_at_discrete(const Axis& axis, const Lanes& coordinates,
-                              std::vector<CellMasses>& memo, std::vector<Lanes>& logs) const {
+void Parzen::add_discrete_logs(const Axis& axis, const Lanes& coordinates,
+                               std::vector<CellMasses>& memo, std::vector<Lanes>& logs) const {
   std::vector<Lanes> log_masses(axis.distinct.size());
   for (std::size_t lane = 0; lane < kLanes; ++lane) {
     const double cell = coordinates[lane];
@@ -235,15 +235,15 @@ void Parzen::look_at_discrete(const Axis& axis, const Lanes& coordinates,
   }
 }
 
-void Parzen::look_at(const Axis& axis, const Lanes& coordinates, std::vector<CellMasses>& memo,
-                     std::vector<Lanes>& logs) const {
+void Parzen::add_logs(const Axis& axis, const Lanes& coordinates, std::vector<CellMasses>& memo,
+                      std::vector<Lanes>& logs) const {
   const Dimension& dimension = space_.dimension(axis.parameter);
   if (dimension.categorical()) {
-    look_at_choices(axis, coordinates, logs);
+    add_choice_logs(axis, coordinates, logs);
   } else if (dimension.continuous()) {
-    look_at_continuous(axis, coordinates, logs);
+    add_continuous_logs(axis, coordinates, logs);
   } else {
-    look_at_discrete(axis, coordinates, memo, logs);
+    add_discrete_logs(axis, coordinates, memo, logs);
   }
 }
 
@@ -277,11 +277,11 @@ std::vector<double> Parzen::log_densities(const std::vector<Point>& points) cons
     for (std::size_t k = 0; k < base_.size(); ++k) logs[k].fill(base_[k]);
     const std::size_t count = std::min(kLanes, points.size() - begin);
     for (std::size_t a = 0; a < axes_.size(); ++a) {
-      Lanes coordinates{};  // lanes left over look at the first point again
+      Lanes coordinates{};  // lanes left over evaluate the first point again
       for (std::size_t lane = 0; lane < kLanes; ++lane) {
         coordinates[lane] = points[begin + (lane < count ? lane : 0)][axes_[a].parameter];
       }
-      look_at(axes_[a], coordinates, memo[a], logs);
+      add_logs(axes_[a], coordinates, memo[a], logs);
     }
     const Lanes sums = log_sums(logs);
     out.insert(out.end(), sums.begin(), sums.begin() + static_cast<std::ptrdiff_t>(count));

@@ -79,13 +79,13 @@ class Parzen {
   std::vector<double> log_masses_in(const Axis& axis, double cell) const;
   // These add to logs[k], in each lane, the logarithm of kernel k's density (discrete: its mass) at
   // that lane's coordinate along the axis. `memo`: cells of this axis that were asked for.
-  void look_at(const Axis& axis, const Lanes& coordinates, std::vector<CellMasses>& memo,
-               std::vector<Lanes>& logs) const;
-  void look_at_continuous(const Axis& axis, const Lanes& coordinates,
-                          std::vector<Lanes>& logs) const;
-  void look_at_choices(const Axis& axis, Lanes coordinates, std::vector<Lanes>& logs) const;
-  void look_at_discrete(const Axis& axis, const Lanes& coordinates, std::vector<CellMasses>& memo,
-                        std::vector<Lanes>& logs) const;
+  void add_logs(const Axis& axis, const Lanes& coordinates, std::vector<CellMasses>& memo,
+                std::vector<Lanes>& logs) const;
+  void add_continuous_logs(const Axis& axis, const Lanes& coordinates,
+                           std::vector<Lanes>& logs) const;
+  void add_choice_logs(const Axis& axis, Lanes coordinates, std::vector<Lanes>& logs) const;
+  void add_discrete_logs(const Axis& axis, const Lanes& coordinates, std::vector<CellMasses>& memo,
+                         std::vector<Lanes>& logs) const;
   static Lanes log_sums(const std::vector<Lanes>& logs);
   double choice_share(const Axis& axis, bool same) const;
 

@@ -8,7 +8,8 @@ namespace {
 
 class RandomSampler final : public FoldingSampler {
  public:
-  RandomSampler(Space space, std::int64_t seed) : FoldingSampler(std::move(space), seed, true) {}
+  RandomSampler(Space space, std::int64_t seed)
+      : FoldingSampler(std::move(space), seed, /*random_order=*/true) {}
   std::string description() const override { return "random"; }
 
  protected:

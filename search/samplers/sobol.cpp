@@ -10,7 +10,7 @@ namespace {
 class SobolSampler final : public FoldingSampler {
  public:
   SobolSampler(Space space, std::int64_t seed)
-      : FoldingSampler(std::move(space), seed, true),
+      : FoldingSampler(std::move(space), seed, /*random_order=*/true),
         sequence_(this->space().dimensions(), draw_key(seed, Purpose::kScramble)) {}
   std::string description() const override { return "sobol"; }
 

@@ -24,7 +24,7 @@ class TpeSampler final : public FoldingSampler {
  public:
   TpeSampler(Space space, std::int64_t seed, TpeSettings settings,
              std::vector<api::Objective> objectives)
-      : FoldingSampler(std::move(space), seed, true),
+      : FoldingSampler(std::move(space), seed, /*random_order=*/true),
         settings_(settings),
         enough_(std::clamp<std::int64_t>(settings.startup_trials, 1, DensityRatio::kEnough)),
         ratio_(this->space(), std::move(objectives)),
@@ -54,6 +54,7 @@ class TpeSampler final : public FoldingSampler {
     fill_pools();
     Point point = ratio_.choose([this](std::size_t g) { return best_of(g, pools_[g]); });
     if (!tried(point)) return point;
+    // Tried already: fresh candidates, then plain draws from the good, then the prior.
     Random random(draw_key(seed(), Purpose::kModel), static_cast<std::uint64_t>(trial));
     for (int i = 0; i < kMaxModelAttempts; ++i) {
       point = ratio_.choose(

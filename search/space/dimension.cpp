@@ -69,6 +69,7 @@ Status Dimension::set_range(const api::Parameter& parameter) {
   if (log_ && min_ <= 0) {
     return invalid("a logarithmic scale needs a lower bound above 0; found " + text(min_));
   }
+  // A range of one number is a lattice of one cell, whatever the step.
   if (integer_ || parameter.step || min_ == max_) return set_lattice(parameter);
   if (log_) {
     log_low_ = std::log(min_);
@@ -210,7 +211,7 @@ std::optional<double> Dimension::coordinate(const Json& value) const {
   const double cell = std::clamp(std::round(guess), 0.0, static_cast<double>(cells_ - 1));
   double tolerance = kStepTolerance * std::max(1.0, cell);
   if (step_ > 0) tolerance += kRounding * std::abs(wanted) / step_;
-  const bool near = std::abs(guess - cell) <= tolerance;
+  const bool near = std::abs(guess - cell) <= tolerance;  // otherwise it lies between two cells
   return near ? std::optional<double>(cell) : std::nullopt;
 }
 

@@ -86,6 +86,7 @@ void Space::count() {
   sizes_.assign(dimensions_.size(), 1);
   size_ = 1;
   for (std::size_t index = dimensions_.size(); index-- > 0;) {
+    // By value on which others depend: the points of all that hangs on it.
     std::map<double, std::uint64_t> below;
     for (const std::size_t child : children_[index]) {
       for (const double cell : parents_[child]->cells) {
@@ -94,6 +95,7 @@ void Space::count() {
       }
     }
     const Dimension& dimension = dimensions_[index];
+    // Every other value is one point.
     std::uint64_t size = dimension.continuous() ? kUnbounded : dimension.cells() - below.size();
     for (const auto& [cell, points] : below) {
       branches_[index].push_back({cell, points});
@@ -146,6 +148,7 @@ void Space::open(std::size_t parameter, double cell, std::uint64_t rest,
 
 Point Space::at(std::uint64_t index) const {
   CHECK(index < size_, "the number of a point is below the size of its space");
+  // Of each parameter: the number of a point among those of it and all that hangs on it.
   std::vector<std::uint64_t> digits(dimensions_.size(), 0);
   for (std::size_t i = dimensions_.size(); i-- > 0;) {
     if (parents_[i]) continue;

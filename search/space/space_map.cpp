@@ -20,6 +20,7 @@ Json on_step(const api::Parameter& parameter, const Json& value) {
   const bool whole = parameter.type == api::ParameterType::kInteger;
   const double step = parameter.step.value_or(whole ? 1 : 0);
   if (step > 0) {
+    // A range that is a multiple of the step but for rounding holds its end (dimension.cpp).
     const double last = std::floor((parameter.max - parameter.min) / step + 1e-9);
     const double steps = std::min(std::round((number - parameter.min) / step), last);
     number = parameter.min + steps * step;
