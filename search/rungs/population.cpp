@@ -196,9 +196,15 @@ class Population {
               problem_.resource.unit + " " + std::to_string(table_.step(rung)) + ": number " +
                   std::to_string(where + 1) + " of " + std::to_string(all.size())};
     if (where + count < all.size()) return move;  // not among the worst
+    const auto is_better = [&](const RungTable::Entry& parent) {
+      return std::any_of(
+          all.begin(), all.begin() + static_cast<std::ptrdiff_t>(where),
+          [&](const RungTable::Entry& other) { return other.trial == parent.trial; });
+    };
     std::vector<std::int64_t> better;
     for (const RungTable::Entry& parent : possible_parents(rung)) {
-      if (better.size() == count || same(parent)) break;  // the rest are no better than it
+      // The member itself may be no possible parent, and all that are may be worse than it.
+      if (better.size() == count || !is_better(parent)) break;
       if (std::isfinite(parent.loss)) better.push_back(parent.trial);
     }
     if (!better.empty()) move.parent = better[draws().below(better.size())];

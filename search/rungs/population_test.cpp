@@ -163,6 +163,21 @@ TEST(Populations, WhoLeftBeforeTheRungIsNobodysParent) {
   EXPECT_EQ(story.next(), "4 takes over from 1 at 2 for 3");
 }
 
+// All but the worst member left before the rung, so its checkpoint of the rung is the only one. The
+// second worst is not replaced by a copy of it.
+TEST(Populations, NoMemberIsReplacedFromAWorseOne) {
+  Story story(population_of(4, 6, 2));
+  story.problem.algorithm.quantile = 0.5;
+  for (const double loss : {kNaN, kNaN, kNaN, 0.9}) story.begins(loss);
+  story.leaves_before_its_rung(0, 0.1);
+  story.leaves_before_its_rung(1, 0.2);
+  story.leaves_before_its_rung(2, 0.3);
+  EXPECT_EQ(story.next(), "0 resumes until 4");
+  EXPECT_EQ(story.next(), "1 resumes until 4");
+  EXPECT_EQ(story.next(), "2 resumes until 4");
+  EXPECT_EQ(story.next(), "3 resumes until 4");
+}
+
 TEST(Populations, WhereNoReportIsOfTheRungAllMayBeParents) {
   Story story(population_of(4, 6, 2));
   for (int i = 0; i < 4; ++i) story.begins();
