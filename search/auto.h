@@ -1,5 +1,5 @@
 // What the algorithm `auto` stands for: a choice by space, objectives, budget and parallelism, with
-// the reason in words; and before that, where trials have steps and nobody has set a rule, whether
+// the reason in words; and before that, where trials have steps and the Study sets no rule, whether
 // all of them run to their end (docs/decisions/0009-learning-curves.md). Pure; usable from any
 // thread.
 #pragma once

@@ -146,7 +146,7 @@ enum class Verdict { kContinue, kStop };
 
 struct Judgement {
   Verdict verdict = Verdict::kContinue;
-  std::int64_t rung = 0;  // index of the rung that was looked at
+  std::int64_t rung = 0;  // index of the rung that was judged
   std::string reason;     // for people: "asha: rung 1 (step 3): 0.71 is not among the best 4 of 12"
 };
 

@@ -2,9 +2,9 @@
 // what is read of its algorithm and its early stopping from here on is what is in force. Pure
 // functions; usable from any thread.
 //
-// A budget may change while a Study runs, and `auto` looks at it. So what it stands for is written
-// down before the first trial (api::SearchPeriod) and holds from then on. It is asked again only
-// when budget.trials changes, and the answer counts for the trials that come
+// A budget may change while a Study runs, and `auto` decides by it. So what it stands for is
+// written down before the first trial (api::SearchPeriod) and holds from then on. It is asked again
+// only when budget.trials changes, and the answer counts for the trials that come
 // (docs/decisions/0038).
 #pragma once
 

@@ -16,7 +16,7 @@ namespace fettle::search::gp {
 
 class Improvement {
  public:
-  // On the lowest loss known; `noise`: the variance of what a trial there is told besides.
+  // On the lowest loss known; `noise`: the variance that a result there has beside the function.
   explicit Improvement(double best, double noise = 0) : best_(best), noise_(noise) {}
   // On the front of two or three losses each, as far as it is better than `reference`.
   Improvement(const std::vector<Losses>& known, const Losses& reference)

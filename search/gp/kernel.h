@@ -68,7 +68,8 @@ class Kernel {
  public:
   Kernel(const Axes& axes, const Hyperparameters& hyperparameters);
 
-  // Everything below looks at inputs that were bent: their first `count` rows from `first` on.
+  // Bends `count` rows of the inputs from `first` on, in place. All that is below but bend_slope()
+  // takes inputs that were bent.
   void bend(Inputs& inputs, Index first, Index count) const;
   // d bent / d straight at a place of a number.
   double bend_slope(Index axis, double straight) const;
@@ -94,7 +95,7 @@ class Kernel {
   // Sum over pairs of weights(j, l) * d k(j, l) / d packed hyperparameter (noise excluded: 0).
   // `weights` is symmetric, of which the lower triangle is read; `values` and `slopes` are those of
   // row() for all pairs, lower triangles; `straight` are the inputs before they were `bent`. Only
-  // the first weights.rows() rows are looked at.
+  // the first weights.rows() rows count.
   Eigen::VectorXd contract(const Inputs& straight, const Inputs& bent,
                            const Eigen::MatrixXd& values, const Eigen::MatrixXd& slopes,
                            const Eigen::MatrixXd& weights) const;

@@ -15,7 +15,7 @@ struct Minimum {
   double value = 0;
 };
 
-// The best place that was looked at, of at most `evaluations`; ends sooner where the value changes
+// The best place that was evaluated, of at most `evaluations`; ends sooner where the value changes
 // by less than `tolerance`. A value that is not finite counts as a very bad one.
 Minimum minimize(const Differentiable& function, const Eigen::VectorXd& start,
                  const Eigen::VectorXd& low, const Eigen::VectorXd& high, int evaluations,

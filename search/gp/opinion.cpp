@@ -55,8 +55,8 @@ double Opinion::at(const Point& point) const {
   return weight_ * ratio_->log_ratios({point}).front();
 }
 
-// By central differences: all points are looked at in one go. A parameter of many cells is treated
-// as a continuum, as everywhere where slopes are needed.
+// By central differences: all points are evaluated in one call. A parameter of many cells is
+// treated as a continuum, as everywhere where slopes are needed.
 double Opinion::at(const Inputs& points, Index row, Eigen::VectorXd& slope) const {
   Point here(space_.dimensions());
   for (std::size_t i = 0; i < here.size(); ++i) {

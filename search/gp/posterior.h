@@ -63,7 +63,7 @@ class Posterior {
 // Predictions at many candidates that stay, while rows are added to a Posterior and taken back.
 class Pool {
  public:
-  // Looks at `posterior` now and in update(); it must outlive the pool.
+  // Reads `posterior` now and in update(); it must outlive the pool.
   Pool(const Posterior& posterior, Inputs candidates);
 
   // After rows were added to or taken back from the posterior: O(rows * candidates) for each.

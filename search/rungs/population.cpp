@@ -169,7 +169,7 @@ class Population {
   }
 
   // Those at the rung whose checkpoint another trial can start from, best first. A program that
-  // evaluates every second epoch reports the step of no rung, and still comes to each: where nobody
+  // evaluates every second epoch reports the step of no rung, and still comes to each: where none
   // is known to have come, all may have.
   Entries possible_parents(std::int64_t rung) const {
     Entries out;

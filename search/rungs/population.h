@@ -8,7 +8,7 @@
 // is constant, and the whole of it costs what as many full trainings cost.
 //
 // A comparison is made at the lowest step that members are at, as soon as half of them, and at
-// least two, have reached it. So nobody waits for the slowest, and nobody is ever more than one
+// least two, have reached it. So none waits for the slowest, and none is ever more than one
 // interval ahead. With fewer workers than members they take turns. A new trial may start late, when
 // its parent is one interval further and the checkpoint it starts from is two old: so a member
 // keeps the checkpoints of its newest three intervals (kKeptIntervals).

@@ -16,7 +16,7 @@
 namespace fettle::search {
 namespace {
 
-// The history as the model of one bracket is told it.
+// The history as the model of one bracket gets it.
 class View {
  public:
   View(const Problem& problem, const History& history, std::int64_t bracket) : bracket_(bracket) {

@@ -1,4 +1,4 @@
-// The rules that look at the trial's own learning curve: patience (no improvement for N
+// The rules that judge by the trial's own learning curve: patience (no improvement for N
 // reports), threshold (a value that is beyond hope), curve (forecast.h: too little chance to end
 // among the best, even if the forecast is as wrong as those of other trials were).
 #include <algorithm>

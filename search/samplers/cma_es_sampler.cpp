@@ -13,7 +13,7 @@
 // points to try first) where to start: on the best of few, over the best tenth of many.
 // After it has converged it starts anew elsewhere with a generation twice as large (IPOP, Auger &
 // Hansen 2005).
-// Parameters that do not exist in a trial are drawn like the others and not looked at; so they
+// Parameters that do not exist in a trial are drawn like the others and not learnt from; so they
 // neither attract nor narrow the distribution. How trials compare: ranking.h.
 #include <algorithm>
 #include <cmath>

@@ -39,7 +39,7 @@ std::unique_ptr<Sampler> make_tpe(Space space, std::int64_t seed, TpeSettings se
 // objectives have one each; more are compared by fronts.
 struct GpSettings {
   std::optional<std::int64_t> startup_trials{};  // before the model is used; nothing: by the space
-  std::int64_t candidates = 1000;  // points that the acquisition function is looked at for a start
+  std::int64_t candidates = 1000;    // points at which the acquisition is evaluated first
   std::optional<CostBudget> cost{};  // nothing: what trials cost does not count
   bool opinion = false;              // whether what tpe would say of a point counts, too
 };
