@@ -174,8 +174,8 @@ class Checker {
                    bool is_label) {
     for (const auto& [key, text] : texts) {
       const FieldPath item = path.member(key);
-      const bool taken = std::any_of(kTakenDomains.begin(), kTakenDomains.end(),
-                                     [&key = key](auto domain) { return key.starts_with(domain); });
+      const bool taken = std::ranges::any_of(
+          kTakenDomains, [&key = key](auto domain) { return key.starts_with(domain); });
       if (taken) {
         errors_.add(item, "is written by others; expected a key of whoever shares the GPUs");
       } else if (check_slots(slots_of(text), item) && is_label && !is_label_value(filled(text))) {
@@ -225,7 +225,7 @@ class Checker {
   // Whether all of them are known and will have a value.
   bool check_slots(const std::set<std::string>& slots, const FieldPath& path) {
     for (const std::string& slot : slots) {
-      if (std::find(kGpuSlots.begin(), kGpuSlots.end(), slot) == kGpuSlots.end()) {
+      if (std::ranges::find(kGpuSlots, slot) == kGpuSlots.end()) {
         errors_.add(path, "found the slot {" + slot +
                               "}, expected {count}, {fraction}, {percent}, {mib} or {units}");
         return false;

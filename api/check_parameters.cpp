@@ -34,7 +34,7 @@ bool can_take(const Parameter& p, const Json& value) {
     case ParameterType::kBoolean:
       return value.is_boolean();
     case ParameterType::kCategorical:
-      return std::find(p.values.begin(), p.values.end(), value) != p.values.end();
+      return std::ranges::find(p.values, value) != p.values.end();
     case ParameterType::kInteger:
       if (!value.is_integer()) return false;
       break;
@@ -209,8 +209,7 @@ void check_point(const std::vector<Parameter>& all, const Json& point, const Fie
   for (const Parameter& p : all) names.push_back(p.name);
   for (const auto& [name, value] : point.as_object()) {
     const std::string& wanted = name;
-    const auto found = std::find_if(all.begin(), all.end(),
-                                    [&wanted](const Parameter& p) { return p.name == wanted; });
+    const auto found = std::ranges::find(all, wanted, &Parameter::name);
     const FieldPath member = path.member(name);
     if (found == all.end()) {
       errors.add(member, "no parameter is called that" + did_you_mean(name, names));

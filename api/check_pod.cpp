@@ -76,7 +76,7 @@ void check_volumes(const std::vector<Json>& volumes, const FieldPath& path, Fiel
       errors.add(item.member("name"),
                  "found " + describe(Json(name)) +
                      "; names that begin with fettle- are reserved for Fettle; rename it");
-    } else if (!name.empty() && std::find(names.begin(), names.end(), name) != names.end()) {
+    } else if (!name.empty() && std::ranges::find(names, name) != names.end()) {
       errors.add(item.member("name"),
                  "found " + describe(Json(name)) + " again; expected distinct names");
     }
@@ -94,8 +94,8 @@ void check_mounts(const std::vector<Json>& mounts, const FieldPath& path, FieldE
     const FieldPath item = path.item(i);
     (void)text_of(mounts[i], "name", item, errors);
     const std::string place = text_of(mounts[i], "mountPath", item, errors);
-    const bool ours = std::any_of(kOurPlaces.begin(), kOurPlaces.end(),
-                                  [&](const auto& one) { return is_at_or_below(place, one); });
+    const bool ours = std::ranges::any_of(
+        kOurPlaces, [&](const auto& one) { return is_at_or_below(place, one); });
     if (!ours) continue;
     errors.add(
         item.member("mountPath"),
@@ -112,7 +112,7 @@ void check_variables(const std::vector<Json>& env, const FieldPath& path, FieldE
     if (name == nullptr || !name->is_string()) continue;
     const std::string& text = name->as_string();
     const bool ours = text.starts_with(kOurVariables) ||
-                      std::find(kRendezvous.begin(), kRendezvous.end(), text) != kRendezvous.end();
+                      std::ranges::find(kRendezvous, text) != kRendezvous.end();
     if (!ours) continue;
     errors.add(item.member("name"),
                "found " + describe(*name) + ", which Fettle sets itself; give it another name");
@@ -125,8 +125,8 @@ void check_no_gpus(const Json& resources, const FieldPath& path, FieldErrors& er
     const Json* const amounts = resources.find(kind);
     if (amounts == nullptr || !amounts->is_object()) continue;
     for (const auto& [name, amount] : amounts->as_object()) {
-      const bool gpu = std::any_of(kGpuDomains.begin(), kGpuDomains.end(),
-                                   [&](std::string_view one) { return name.starts_with(one); });
+      const bool gpu = std::ranges::any_of(
+          kGpuDomains, [&](std::string_view one) { return name.starts_with(one); });
       if (!gpu) continue;
       errors.add(path.member(kind).member(name),
                  "is a GPU, which is asked for and charged by spec.trial.gpu; remove it");

@@ -92,7 +92,7 @@ void check_container_names(const Json::Array& containers, const FieldPath& path,
     const Json* name = containers[i].find("name");
     if (!is_text(name)) continue;
     const FieldPath item = path.item(i);
-    if (std::find(names.begin(), names.end(), name->as_string()) != names.end()) {
+    if (std::ranges::find(names, name->as_string()) != names.end()) {
       errors.add(item.member("name"),
                  "found " + describe(*name) + " again; expected distinct names");
     }

@@ -58,9 +58,8 @@ class Activity {
   }
 
   static bool disjoint(const Condition& a, const Condition& b) {
-    return a.parameter == b.parameter &&
-           std::none_of(a.in.begin(), a.in.end(), [&](const Json& value) {
-             return std::find(b.in.begin(), b.in.end(), value) != b.in.end();
+    return a.parameter == b.parameter && std::ranges::none_of(a.in, [&](const Json& value) {
+             return std::ranges::find(b.in, value) != b.in.end();
            });
   }
 
@@ -68,8 +67,8 @@ class Activity {
 };
 
 bool is_condition_of_another(const std::vector<Parameter>& all, const std::string& name) {
-  return std::any_of(all.begin(), all.end(),
-                     [&](const Parameter& p) { return p.when && p.when->parameter == name; });
+  return std::ranges::any_of(
+      all, [&](const Parameter& p) { return p.when && p.when->parameter == name; });
 }
 
 // The first value that the field refuses, in the setter's words; "" if it takes all.
@@ -145,8 +144,8 @@ Json hardest_value(const Parameter& p, TrainerConfig& config) {
   };
   HardestEnd end(p.sets);
   visit_fields(end, config);
-  return end.is_largest() ? *std::max_element(values.begin(), values.end(), less)
-                          : *std::min_element(values.begin(), values.end(), less);
+  return end.is_largest() ? *std::ranges::max_element(values, less)
+                          : *std::ranges::min_element(values, less);
 }
 
 // The configuration with the hardest value of each parameter that every trial has. If the rest of

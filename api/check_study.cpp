@@ -151,7 +151,7 @@ void check_map(const StudySpec& spec, const FieldPath& path, FieldErrors& errors
   std::vector<std::string_view> names;
   for (const Parameter& p : spec.parameters) names.push_back(p.name);
   for (const auto& [here, there] : spec.warm_start->map) {
-    if (std::find(names.begin(), names.end(), here) != names.end()) continue;
+    if (std::ranges::find(names, here) != names.end()) continue;
     errors.add(path.member(here),
                "no parameter of this Study is called that; expected its name "
                "here, and as the value what the earlier Studies call it" +

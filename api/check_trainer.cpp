@@ -160,8 +160,8 @@ void check_batch_norm(const TrainerConfig& config, const FieldPath& path, FieldE
 }  // namespace
 
 bool has_batch_norm(const ModelConfig& model) {
-  return std::any_of(model.layers.begin(), model.layers.end(),
-                     [](const LayerConfig& layer) { return layer.type == LayerType::kBatchNorm; });
+  return std::ranges::any_of(
+      model.layers, [](const LayerConfig& layer) { return layer.type == LayerType::kBatchNorm; });
 }
 
 void check_trainer(const TrainerConfig& config, const FieldPath& path, FieldErrors& errors) {

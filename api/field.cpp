@@ -1,7 +1,6 @@
 #include "api/field.h"
 
 #include <algorithm>
-#include <vector>
 
 #include "api/quantity.h"
 #include "base/utf8.h"

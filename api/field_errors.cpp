@@ -23,7 +23,7 @@ void FieldErrors::add(std::string path, std::string message) {
 
 bool FieldErrors::any_under(const FieldPath& path) const {
   const std::string prefix = path.str();
-  return std::any_of(errors_.begin(), errors_.end(), [&](const FieldError& error) {
+  return std::ranges::any_of(errors_, [&](const FieldError& error) {
     if (error.path.compare(0, prefix.size(), prefix) != 0) return false;
     if (prefix.empty() || error.path.size() == prefix.size()) return true;
     const char next = error.path[prefix.size()];

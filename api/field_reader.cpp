@@ -28,20 +28,18 @@ bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 bool is_name(std::string_view text) {
-  return !text.empty() && is_letter(text.front()) &&
-         std::all_of(text.begin(), text.end(), [](char c) {
-           return is_letter(c) || is_digit(c) || c == '_' || c == '.' || c == '-';
-         });
+  return !text.empty() && is_letter(text.front()) && std::ranges::all_of(text, [](char c) {
+    return is_letter(c) || is_digit(c) || c == '_' || c == '.' || c == '-';
+  });
 }
 
 bool is_variable_name(std::string_view text) {
   return !text.empty() && !is_digit(text.front()) &&
-         std::all_of(text.begin(), text.end(),
-                     [](char c) { return is_letter(c) || is_digit(c) || c == '_'; });
+         std::ranges::all_of(text, [](char c) { return is_letter(c) || is_digit(c) || c == '_'; });
 }
 
 bool is_metric_name(std::string_view text) {
-  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
+  return !text.empty() && std::ranges::all_of(text, [](char c) {
     return is_letter(c) || is_digit(c) ||
            std::string_view("_./:@%-").find(c) != std::string_view::npos;
   });
@@ -53,7 +51,7 @@ bool is_plain(std::string_view text) { return text.find('\0') == text.npos && is
 bool text_fits(std::string_view text, const FieldRules& rules) {
   if (text.size() < rules.min_text || text.size() > rules.max_text) return false;
   if (!rules.choices.empty()) {
-    return std::find(rules.choices.begin(), rules.choices.end(), text) != rules.choices.end();
+    return std::ranges::find(rules.choices, text) != rules.choices.end();
   }
   if (text.empty()) return true;  // an empty text is one that is left out
   switch (rules.form) {
@@ -228,7 +226,7 @@ void read_value(const ReadContext& context, std::map<std::string, double>& out) 
 std::optional<std::size_t> read_choice(const ReadContext& context,
                                        const std::vector<std::string_view>& names) {
   if (context.value.is_string()) {
-    const auto found = std::find(names.begin(), names.end(), context.value.as_string());
+    const auto found = std::ranges::find(names, context.value.as_string());
     if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
   }
   const std::string hint =
@@ -285,7 +283,7 @@ const Json* FieldReader::present(std::string_view name, std::string_view descrip
 void FieldReader::finish() {
   if (errors_.unknown_fields() != UnknownFields::kMistakes) return;
   for (const auto& [key, value] : object_.as_object()) {
-    if (std::find(known_.begin(), known_.end(), key) != known_.end()) continue;
+    if (std::ranges::find(known_, key) != known_.end()) continue;
     std::string hint = did_you_mean(key, known_);
     if (hint.empty()) hint = "; known here: " + join_names(known_, "and");
     errors_.add(path_.member(key), "unknown field" + hint);

@@ -1,6 +1,5 @@
 #include "api/gpu_slots.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include "base/check.h"

@@ -16,7 +16,7 @@ bool is_label_name(std::string_view text) { return !text.empty() && is_label_val
 bool is_label_value(std::string_view text) {
   if (text.empty()) return true;
   return text.size() <= kLongestLabelName && is_alphanumeric(text.front()) &&
-         is_alphanumeric(text.back()) && std::all_of(text.begin(), text.end(), [](char c) {
+         is_alphanumeric(text.back()) && std::ranges::all_of(text, [](char c) {
            return is_alphanumeric(c) || c == '-' || c == '_' || c == '.';
          });
 }
@@ -38,8 +38,7 @@ bool is_dns_subdomain(std::string_view text) {
 
 bool is_dns_label(std::string_view text) {
   return !text.empty() && is_lower_or_digit(text.front()) && is_lower_or_digit(text.back()) &&
-         std::all_of(text.begin(), text.end(),
-                     [](char c) { return is_lower_or_digit(c) || c == '-'; });
+         std::ranges::all_of(text, [](char c) { return is_lower_or_digit(c) || c == '-'; });
 }
 
 }  // namespace fettle::api

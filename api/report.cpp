@@ -16,7 +16,7 @@ namespace {
 using Metrics = std::map<std::string, double>;
 
 bool same_metrics(const Metrics& a, const Metrics& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const auto& x, const auto& y) {
+  return std::ranges::equal(a, b, [](const auto& x, const auto& y) {
     const bool same_value =
         x.second == y.second || (!std::isfinite(x.second) && !std::isfinite(y.second));
     return x.first == y.first && same_value;
@@ -86,8 +86,7 @@ Status check_history_values(const Report& report) {
 
 std::vector<HistoryPoint> curve_of(const Report& report) {
   std::vector<HistoryPoint> curve = report.history;
-  std::stable_sort(curve.begin(), curve.end(),
-                   [](const HistoryPoint& a, const HistoryPoint& b) { return a.step < b.step; });
+  std::ranges::stable_sort(curve, {}, &HistoryPoint::step);
   if (report.metrics.empty()) return curve;
   if (curve.empty() || curve.back().step < report.step) {
     curve.push_back({report.step, report.metrics});
@@ -102,8 +101,7 @@ bool same_report(const Report& a, const Report& b) {
   return a.step == b.step && a.checkpoint == b.checkpoint &&
          a.checkpoint_step == b.checkpoint_step && a.final_result == b.final_result &&
          a.at_ms == b.at_ms && same_metrics(a.metrics, b.metrics) &&
-         std::equal(a.history.begin(), a.history.end(), b.history.begin(), b.history.end(),
-                    same_point);
+         std::ranges::equal(a.history, b.history, same_point);
 }
 
 }  // namespace fettle::api

@@ -31,7 +31,7 @@ bool fits(const std::vector<HistoryPoint>& history, std::size_t most_bytes) {
 using Steps = std::vector<std::int64_t>;  // ascending
 
 bool is_among(const Steps& steps, const HistoryPoint& point) {
-  return std::binary_search(steps.begin(), steps.end(), point.step);
+  return std::ranges::binary_search(steps, point.step);
 }
 
 // Where the best and the newest value of each objective are.
@@ -54,7 +54,7 @@ Steps result_steps(const std::vector<HistoryPoint>& history,
     if (best_step) steps.push_back(*best_step);
     if (newest_step) steps.push_back(*newest_step);
   }
-  std::sort(steps.begin(), steps.end());
+  std::ranges::sort(steps);
   return steps;
 }
 

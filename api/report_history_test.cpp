@@ -16,8 +16,7 @@ constexpr std::size_t kBytes = 3712;  // usual room in a Report
 HistoryPoint point(std::int64_t step, double value = 0.5) { return {step, {{"loss", value}}}; }
 
 bool holds(const std::vector<HistoryPoint>& history, std::int64_t step) {
-  return std::any_of(history.begin(), history.end(),
-                     [&](const HistoryPoint& p) { return p.step == step; });
+  return std::ranges::any_of(history, [&](const HistoryPoint& p) { return p.step == step; });
 }
 
 TEST(ReportHistory, KeepsEverythingWhileItFits) {
@@ -43,7 +42,7 @@ TEST(ReportHistory, StaysBoundedOrderedAndKeepsFirstLastAndRungs) {
       ASSERT_EQ(history.front().step, 1);
     }
     for (const std::int64_t rung : rungs) {
-      const bool printed = std::binary_search(seen.begin(), seen.end(), rung);
+      const bool printed = std::ranges::binary_search(seen, rung);
       EXPECT_TRUE(!printed || holds(history, rung)) << rung;
     }
   }

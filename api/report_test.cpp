@@ -56,7 +56,7 @@ TEST(Report, LongCurvesAreThinnedLogarithmicallyAndRungsStay) {
   const std::vector<std::int64_t> steps = steps_of(*report);
   EXPECT_EQ(steps.size(), kMaxHistoryPoints);
   EXPECT_THAT(steps, testing::IsSupersetOf({1, 30, 900, 1000}));
-  EXPECT_GT(std::count_if(steps.begin(), steps.end(), [](std::int64_t s) { return s <= 100; }), 10);
+  EXPECT_GT(std::ranges::count_if(steps, [](std::int64_t s) { return s <= 100; }), 10);
 }
 
 TEST(Report, TheCurveIsBoundedEvenIfEveryStepIsARung) {

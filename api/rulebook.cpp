@@ -51,7 +51,7 @@ std::vector<FieldError> errors_of_write(const Json& before, const Json& after) {
   if (errors.empty() || before.is_null()) return errors;
   const std::vector<FieldError> known = errors_of_write(Json(), before);
   std::erase_if(errors, [&](const FieldError& error) {
-    return std::find(known.begin(), known.end(), error) != known.end();
+    return std::ranges::find(known, error) != known.end();
   });
   return errors;
 }

@@ -1,6 +1,5 @@
 #include "api/timestamp.h"
 
-#include <charconv>
 #include <chrono>
 #include <cstdio>
 

@@ -392,8 +392,8 @@ class Parser {
     std::vector<std::string_view> keys;
     keys.reserve(members.size());
     for (const auto& [key, value] : members) keys.push_back(key);
-    std::sort(keys.begin(), keys.end());
-    const auto twice = std::adjacent_find(keys.begin(), keys.end());
+    std::ranges::sort(keys);
+    const auto twice = std::ranges::adjacent_find(keys);
     if (twice == keys.end()) return true;
     at_ = last_key_at;
     return fail("the member '" + std::string(*twice) + "' comes twice in one object");
@@ -407,7 +407,7 @@ class Parser {
 
 bool equal_objects(const Json::Object& a, const Json& b) {
   if (a.size() != b.as_object().size()) return false;
-  return std::all_of(a.begin(), a.end(), [&](const Json::Member& member) {
+  return std::ranges::all_of(a, [&](const Json::Member& member) {
     const Json* other = b.find(member.first);
     return other != nullptr && *other == member.second;
   });

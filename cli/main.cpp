@@ -2,8 +2,6 @@
 // options (operator/options.cpp) the only file that knows CLI11.
 #include <CLI/CLI.hpp>
 #include <array>
-#include <cstddef>
-#include <exception>
 #include <iostream>
 #include <map>
 #include <string>

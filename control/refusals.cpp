@@ -57,8 +57,8 @@ std::string Refusals::of_study(const Key& study) const {
 
 std::size_t Refusals::blocked() const {
   const std::lock_guard lock(mutex_);
-  return static_cast<std::size_t>(std::count_if(
-      rows_.begin(), rows_.end(), [](const auto& entry) { return entry.second.blocked; }));
+  return static_cast<std::size_t>(
+      std::ranges::count_if(rows_, [](const auto& entry) { return entry.second.blocked; }));
 }
 
 }  // namespace fettle::control

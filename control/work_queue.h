@@ -20,7 +20,6 @@
 #include <mutex>
 #include <optional>
 #include <set>
-#include <string>
 #include <utility>
 
 #include "control/clock.h"

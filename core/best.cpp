@@ -27,8 +27,8 @@ double loss_of(const api::Objective& objective, double value) {
 
 bool is_usable(const api::StudySpec& spec, const Fact& fact) {
   return !fact.infeasible && fact.values.size() == spec.objectives.size() &&
-         std::all_of(fact.values.begin(), fact.values.end(),
-                     [](const std::optional<double>& value) { return value.has_value(); });
+         std::ranges::all_of(fact.values,
+                             [](const std::optional<double>& value) { return value.has_value(); });
 }
 
 // The reference of each objective: its own or the worst value that was seen.
@@ -110,8 +110,8 @@ bool Front::beats(std::size_t a, std::size_t b) const {
 
 void Front::add(std::size_t position) const {
   worsen(worst_, losses_[position]);
-  const bool is_beaten = std::any_of(members_.begin(), members_.end(),
-                                     [&](std::size_t member) { return beats(member, position); });
+  const bool is_beaten =
+      std::ranges::any_of(members_, [&](std::size_t member) { return beats(member, position); });
   if (is_beaten) return;
   std::erase_if(members_, [&](std::size_t member) { return beats(position, member); });
   members_.insert(position);
@@ -148,9 +148,8 @@ std::optional<double> Front::hypervolume(const api::StudySpec& spec) const {
 std::vector<BestTrial> best_trials(const api::StudySpec& spec, const Front& front,
                                    const std::vector<TrialPtr>& trials, FactKind kind) {
   std::vector<std::size_t> order(front.members().begin(), front.members().end());
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    return front.losses(a)[0] < front.losses(b)[0];
-  });
+  std::ranges::stable_sort(
+      order, [&](std::size_t a, std::size_t b) { return front.losses(a)[0] < front.losses(b)[0]; });
   const std::size_t most = spec.objectives.size() == 1 ? 1 : kMaxFront;
   if (order.size() > most) order.resize(most);
   std::vector<BestTrial> best;
@@ -176,17 +175,15 @@ std::vector<VolumePoint> hypervolume_over_time(const api::Study& study,
     worsen(worst, *losses);
     results.emplace_back(newest_fact(*trial, FactKind::kResult)->seq, *std::move(losses));
   }
-  std::stable_sort(results.begin(), results.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::ranges::stable_sort(results, [](const auto& a, const auto& b) { return a.first < b.first; });
   const search::Losses reference = reference_of(spec, worst);
   std::vector<VolumePoint> out;
   std::vector<search::Losses> front;
   const std::size_t stride = (results.size() + kMaxVolumes - 1) / kMaxVolumes;
   for (std::size_t i = 0; i < results.size(); ++i) {
     const search::Losses& added = results[i].second;
-    const bool dominated = std::any_of(front.begin(), front.end(), [&](const auto& other) {
-      return search::dominates(other, added);
-    });
+    const bool dominated = std::ranges::any_of(
+        front, [&](const auto& other) { return search::dominates(other, added); });
     if (!dominated) {
       std::erase_if(front, [&](const auto& other) { return search::dominates(added, other); });
       front.push_back(added);

@@ -5,7 +5,6 @@
 #include "core/conditions.h"
 #include "core/ledger.h"
 #include "core/run_records.h"
-#include "core/spending.h"
 #include "core/study_status.h"
 
 namespace fettle::core {

@@ -145,7 +145,7 @@ bool SizePlanner::make_room() {
 
 bool SizePlanner::nothing_waits() const {
   if (view_.waiting_elsewhere_ms) return false;
-  return std::all_of(trials_.begin(), trials_.end(), [](const TrialPtr& trial) {
+  return std::ranges::all_of(trials_, [](const TrialPtr& trial) {
     return is_leaving(*trial) ||
            (unplaced_since(*trial) == 0 && running_workers(*trial) == trial->spec.workers);
   });
@@ -153,7 +153,7 @@ bool SizePlanner::nothing_waits() const {
 
 // Whether growing found no room, and nothing has changed since that could have made some.
 bool SizePlanner::has_found_no_room() {
-  return std::any_of(trials_.begin(), trials_.end(), [this](const TrialPtr& trial) {
+  return std::ranges::any_of(trials_, [this](const TrialPtr& trial) {
     const std::optional<api::Sizing>& sizing = trial->spec.sizing;
     const bool refused = sizing && sizing->no_room_after == view_.ended;
     return refused && !is_due(sizing->at_ms, kTryAgainMs);

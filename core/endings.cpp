@@ -3,7 +3,6 @@
 #include <signal.h>
 #include <string.h>
 
-#include <array>
 #include <string_view>
 
 #include "api/trainer_config.h"

@@ -6,7 +6,6 @@
 #include "core/gpu_memory.h"
 #include "core/history.h"
 #include "core/measurement.h"
-#include "core/run_records.h"
 #include "core/spending.h"
 #include "search/rungs/promotion.h"
 #include "search/study_problem.h"
@@ -39,7 +38,7 @@ bool end_is_recorded(const api::Study& study, const api::Trial& trial) {
   const bool failed = trial.status.phase == TrialPhase::kFailed;
   const std::int64_t reached = ended_at(study, trial);
   const std::vector<Fact>& facts = trial.status.facts;
-  const bool is_told = std::any_of(facts.begin(), facts.end(), [&](const Fact& fact) {
+  const bool is_told = std::ranges::any_of(facts, [&](const Fact& fact) {
     if (fact.kind == FactKind::kRung) return false;
     return fact.kind == FactKind::kFailed || (!failed && fact.step >= reached);
   });
@@ -53,21 +52,19 @@ bool has_no_gpu(const api::Trial& trial) {
 }
 
 bool has_all_objectives(const api::StudySpec& spec, const HistoryPoint& point) {
-  return std::all_of(spec.objectives.begin(), spec.objectives.end(),
-                     [&point](const api::Objective& objective) {
-                       return point.metrics.count(objective.metric) > 0;
-                     });
+  return std::ranges::all_of(spec.objectives, [&point](const api::Objective& objective) {
+    return point.metrics.count(objective.metric) > 0;
+  });
 }
 
 // Whether the curve has a value of each objective at or before `step`.
 bool is_measured_by(const api::StudySpec& spec, const std::vector<HistoryPoint>& curve,
                     std::int64_t step) {
-  return std::all_of(
-      spec.objectives.begin(), spec.objectives.end(), [&](const api::Objective& objective) {
-        return std::any_of(curve.begin(), curve.end(), [&](const HistoryPoint& point) {
-          return point.step <= step && point.metrics.count(objective.metric) > 0;
-        });
-      });
+  return std::ranges::all_of(spec.objectives, [&](const api::Objective& objective) {
+    return std::ranges::any_of(curve, [&](const HistoryPoint& point) {
+      return point.step <= step && point.metrics.count(objective.metric) > 0;
+    });
+  });
 }
 
 Fact rung_fact(const api::StudySpec& spec, const std::vector<HistoryPoint>& curve,
@@ -92,8 +89,7 @@ void add_rung_facts(const api::Study& study, const api::Trial& trial,
   const Fact* newest = newest_fact(trial, FactKind::kRung);
   // A trial that continues from its parent's checkpoint has no rungs up to that step.
   const std::int64_t begun = trial.spec.parent ? trial.spec.parent->step : -1;
-  auto rung =
-      std::upper_bound(rungs.begin(), rungs.end(), newest == nullptr ? begun : newest->step);
+  auto rung = std::ranges::upper_bound(rungs, newest == nullptr ? begun : newest->step);
   const bool completed = trial.status.phase == TrialPhase::kCompleted;
   const std::int64_t sent_to = completed ? completed_step(trial) : 0;
   if (rung == rungs.end() || *rung > std::max(sent_to, trial.status.report->step)) return;

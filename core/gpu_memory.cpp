@@ -34,7 +34,7 @@ bool is_shapeless(std::string_view field) {
       field.starts_with("data.augment.")) {
     return true;
   }
-  return std::any_of(kShapeless.begin(), kShapeless.end(), [&](std::string_view one) {
+  return std::ranges::any_of(kShapeless, [&](std::string_view one) {
     return one.ends_with('.') ? field.starts_with(one) : field == one;
   });
 }

@@ -13,7 +13,6 @@
 // Derived from the trials alone; pure, usable from any thread.
 #pragma once
 
-#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>

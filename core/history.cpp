@@ -98,8 +98,8 @@ std::int64_t legs_of(const api::Trial& trial) {
 }
 
 std::int64_t ends_of(const api::Trial& trial) {
-  return std::count_if(trial.status.facts.begin(), trial.status.facts.end(),
-                       [](const Fact& fact) { return fact.kind != FactKind::kRung; });
+  return std::ranges::count_if(trial.status.facts,
+                               [](const Fact& fact) { return fact.kind != FactKind::kRung; });
 }
 
 const Fact* newest_fact(const api::Trial& trial, FactKind kind) {
@@ -118,11 +118,11 @@ TrialPtr find_trial(const std::vector<TrialPtr>& trials, const std::string& name
   std::int64_t index = -1;
   const char* end = name.data() + name.size();
   std::from_chars(name.data() + name.find_last_of('-') + 1, end, index);
-  const auto found = std::partition_point(trials.begin(), trials.end(),
-                                          [&](const TrialPtr& t) { return t->spec.index < index; });
+  const auto found = std::ranges::partition_point(
+      trials, [&](const TrialPtr& t) { return t->spec.index < index; });
   if (found != trials.end() && (*found)->metadata.name == name) return *found;
   const auto named = [&](const TrialPtr& trial) { return trial->metadata.name == name; };
-  const auto other = std::find_if(trials.begin(), trials.end(), named);
+  const auto other = std::ranges::find_if(trials, named);
   return other == trials.end() ? nullptr : *other;
 }
 

@@ -8,8 +8,8 @@ void IntervalUnion::add(const Interval& interval) {
   if (interval.second <= interval.first) return;
   std::int64_t from = interval.first;
   std::int64_t to = interval.second;
-  const auto first = std::partition_point(
-      parts_.begin(), parts_.end(), [&](const Interval& p) { return p.second < interval.first; });
+  const auto first = std::ranges::partition_point(
+      parts_, [&](const Interval& p) { return p.second < interval.first; });
   // [first, last) are the parts that touch the interval: they become one part with it.
   auto last = first;
   for (; last != parts_.end() && last->first <= interval.second; ++last) {
@@ -32,8 +32,8 @@ std::int64_t IntervalUnion::length_with(const std::vector<Interval>& more) const
   // Lengths are summed; what is in both unions is then counted twice and subtracted once.
   std::int64_t length = length_ + apart.length_;
   for (const auto& [from, to] : apart.parts_) {
-    auto part = std::partition_point(parts_.begin(), parts_.end(),
-                                     [&](const Interval& p) { return p.second <= from; });
+    auto part =
+        std::ranges::partition_point(parts_, [&](const Interval& p) { return p.second <= from; });
     for (; part != parts_.end() && part->first < to; ++part) {
       length -= std::min(to, part->second) - std::max(from, part->first);
     }

@@ -203,8 +203,8 @@ std::optional<double> Ledger::estimate_remaining(const Spending& spending, std::
 // ---- The history -------------------------------------------------------------------------------
 
 std::size_t Ledger::position_of(std::int64_t index) const {
-  const auto found = std::partition_point(trials_.begin(), trials_.end(),
-                                          [&](const TrialPtr& t) { return t->spec.index < index; });
+  const auto found = std::ranges::partition_point(
+      trials_, [&](const TrialPtr& t) { return t->spec.index < index; });
   CHECK(found != trials_.end() && (*found)->spec.index == index, "there is no such trial");
   return static_cast<std::size_t>(found - trials_.begin());
 }
@@ -241,7 +241,7 @@ void Ledger::learn(const Trial* before, const Trial& after) {
 // Appends the pending events to the history, or rebuilds what is stale. `created`: the number of
 // trials that the Study's status knows of; one that was deleted since leaves a gap.
 void Ledger::flush(std::int64_t created) {
-  std::sort(pending_events_.begin(), pending_events_.end(), comes_before);
+  std::ranges::sort(pending_events_, comes_before);
   const std::vector<search::Event>& events = history_.events;
   // Not at the end: another controller has written a fact with a seq below the newest known one.
   const bool at_the_end = pending_events_.empty() || events.empty() ||
@@ -283,7 +283,7 @@ void Ledger::rebuild_history(std::int64_t created) {
     deleted.values.resize(spec_.objectives.size());
     history_.events.push_back({static_cast<std::int64_t>(i), deleted});
   }
-  std::sort(history_.events.begin(), history_.events.end(), comes_before);
+  std::ranges::sort(history_.events, comes_before);
   for (std::size_t i = 0; i < trials_.size(); ++i) unjudged_.insert(i);
 }
 

@@ -1,7 +1,6 @@
 #include "core/lineage.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "api/study_fields.h"
 #include "core/history.h"
@@ -35,7 +34,7 @@ std::vector<Leg> lineage_of(const std::vector<TrialPtr>& trials, const std::stri
     step = parent->step;
     next = find_trial(trials, parent->trial).get();
   }
-  std::reverse(legs.begin(), legs.end());
+  std::ranges::reverse(legs);
   return legs;
 }
 

@@ -63,7 +63,7 @@ Measurement measure(const api::StudySpec& spec, const std::vector<HistoryPoint>&
 // `needed`: a constraint whose metric is not there does not hold.
 bool is_within(const api::StudySpec& spec, const std::vector<HistoryPoint>& curve,
                std::int64_t step, const Metrics& newest, bool needed) {
-  return std::all_of(spec.constraints.begin(), spec.constraints.end(), [&](const auto& constraint) {
+  return std::ranges::all_of(spec.constraints, [&](const auto& constraint) {
     const std::optional<double> value = last_value(curve, step, newest, constraint.metric);
     return value ? holds(constraint, *value) : !needed;
   });
@@ -97,7 +97,7 @@ std::vector<std::string> missing_metrics(const api::StudySpec& spec, const Repor
   const std::vector<std::string> seen = seen_metrics(report);
   std::vector<std::string> missing;
   for (const api::Objective& objective : spec.objectives) {
-    if (!std::binary_search(seen.begin(), seen.end(), objective.metric)) {
+    if (!std::ranges::binary_search(seen, objective.metric)) {
       missing.push_back(objective.metric);
     }
   }

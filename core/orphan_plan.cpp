@@ -45,8 +45,8 @@ TrialPlan plan_orphan(const api::Trial& trial, const std::vector<Run>& runs, std
   TrialPlan plan;
   const bool has_begun = !runs.empty() || !trial.status.runs.empty();
   if (trial.metadata.deleted_ms != 0 || !has_begun) return plan;
-  const bool any_lives = std::any_of(runs.begin(), runs.end(),
-                                     [](const Run& run) { return run.state != RunState::kExited; });
+  const bool any_lives =
+      std::ranges::any_of(runs, [](const Run& run) { return run.state != RunState::kExited; });
   api::TrialStatus status = trial.status;
   if (any_lives) {
     RunRecord* record = open_record(status);

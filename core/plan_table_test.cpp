@@ -20,7 +20,7 @@ std::vector<PlanCase> all_cases() {
   for (const auto& entry : std::filesystem::directory_iterator(source_path("tests/plan"))) {
     if (entry.path().extension() == ".yaml") files.push_back(entry.path().string());
   }
-  std::sort(files.begin(), files.end());
+  std::ranges::sort(files);
   std::vector<PlanCase> cases;
   for (const std::string& file : files) {
     for (PlanCase& plan_case : read_plan_cases(file)) cases.push_back(std::move(plan_case));

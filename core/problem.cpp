@@ -1,8 +1,5 @@
 #include "core/problem.h"
 
-#include <optional>
-#include <utility>
-
 #include "core/spending.h"
 #include "search/study_problem.h"
 

@@ -28,7 +28,7 @@ class GrowingHistory {
  public:
   explicit GrowingHistory(search::History whole) : whole_(std::move(whole)) {
     const auto recorded = [](const search::Event& event) { return event.fact.seq > 0; };
-    next_ = std::find_if(whole_.events.begin(), whole_.events.end(), recorded);
+    next_ = std::ranges::find_if(whole_.events, recorded);
     deleted_end_ = next_;
   }
 
@@ -59,10 +59,9 @@ class GrowingHistory {
 // A trial that had ended when its rung became known was not judged.
 bool was_judged(const Trial& trial, const Fact& rung) {
   if (trial.spec.stop && trial.spec.stop->basis < rung.seq) return false;
-  return std::none_of(
-      trial.status.facts.begin(), trial.status.facts.end(), [&rung](const Fact& fact) {
-        return fact.kind != FactKind::kRung && fact.at_ms == rung.at_ms && fact.seq > rung.seq;
-      });
+  return std::ranges::none_of(trial.status.facts, [&rung](const Fact& fact) {
+    return fact.kind != FactKind::kRung && fact.at_ms == rung.at_ms && fact.seq > rung.seq;
+  });
 }
 
 bool stopped_at(const Trial& trial, const Fact& rung) {
@@ -80,11 +79,10 @@ bool is_close(const Json& recorded, const Json& again) {
   }
   if (!recorded.is_object() || !again.is_object()) return false;
   if (recorded.as_object().size() != again.as_object().size()) return false;
-  return std::all_of(recorded.as_object().begin(), recorded.as_object().end(),
-                     [&](const auto& member) {
-                       const Json* other = again.find(member.first);
-                       return other != nullptr && is_close(member.second, *other);
-                     });
+  return std::ranges::all_of(recorded.as_object(), [&](const auto& member) {
+    const Json* other = again.find(member.first);
+    return other != nullptr && is_close(member.second, *other);
+  });
 }
 
 void compare_suggestion(const api::Study& study, const ReplayedSuggestion& again,
@@ -216,8 +214,7 @@ Result<Replay> replay(const api::Study& study, const std::vector<TrialPtr>& tria
   replay_judgements(study, trials, out);
   replay_promotions(study, trials, out);
   replay_population(study, trials, out);
-  std::stable_sort(out.differences.begin(), out.differences.end(),
-                   [](const Difference& a, const Difference& b) { return a.basis < b.basis; });
+  std::ranges::stable_sort(out.differences, {}, &Difference::basis);
   return out;
 }
 

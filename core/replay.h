@@ -3,7 +3,6 @@
 // saw, so the facts up to it are what was known then. Pure functions; usable from any thread.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>

@@ -21,7 +21,7 @@ std::string promotion_words(const api::Study& study, const std::string& trial, s
 
 std::vector<RecordedPromotion>::iterator find_same(std::vector<RecordedPromotion>& recorded,
                                                    const search::Promotion& decided) {
-  return std::find_if(recorded.begin(), recorded.end(), [&](const RecordedPromotion& one) {
+  return std::ranges::find_if(recorded, [&](const RecordedPromotion& one) {
     return one.trial->spec.index == decided.trial && one.until_step == decided.stage.until_step;
   });
 }

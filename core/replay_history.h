@@ -12,7 +12,6 @@
 #include "api/study.h"
 #include "api/trial.h"
 #include "core/replay.h"
-#include "search/rungs/promotion.h"
 #include "search/search.h"
 
 namespace fettle::core {

@@ -418,8 +418,8 @@ TEST(Replay, OfAPopulationThatStartsWarmAgrees) {
     rehearsal.run();
     EXPECT_EQ(rehearsal.trials[0]->spec.parameters, Json::object({{"x", 0.25}}));
     EXPECT_EQ(rehearsal.trials[1]->spec.parameters, Json::object({{"x", 0.75}}));
-    EXPECT_EQ(std::count_if(rehearsal.trials.begin(), rehearsal.trials.end(),
-                            [](const TrialPtr& trial) { return !trial->spec.parent; }),
+    EXPECT_EQ(std::ranges::count_if(rehearsal.trials,
+                                    [](const TrialPtr& trial) { return !trial->spec.parent; }),
               6);
     EXPECT_THAT(rehearsal.study.status.algorithm, HasSubstr("points to try first"));
     const auto differences = differences_of(rehearsal);
@@ -489,8 +489,7 @@ TEST(Replay, NamesAValueThatWasChanged) {
   const auto again = replay(rehearsal.study, rehearsal.trials);
   ASSERT_TRUE(again.ok());
   const std::string name = rehearsal.trials[stopped]->metadata.name;
-  const auto found = std::find_if(again->differences.begin(), again->differences.end(),
-                                  [&name](const Difference& d) { return d.trial == name; });
+  const auto found = std::ranges::find(again->differences, name, &Difference::trial);
   ASSERT_NE(found, again->differences.end());
   EXPECT_THAT(found->recorded, HasSubstr("stop: asha"));
   EXPECT_THAT(found->decided, HasSubstr("continue: "));

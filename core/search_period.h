@@ -5,9 +5,7 @@
 // Pure functions; usable from any thread.
 #pragma once
 
-#include <cstdint>
 #include <string>
-#include <vector>
 
 #include "api/study.h"
 #include "api/trial.h"

@@ -98,9 +98,9 @@ bool keeps_time(const api::Trial& before, const api::Trial& after) {
   add_intervals(before, /*now_ms=*/0, ended);
   std::vector<Interval> kept;
   add_intervals(after, /*now_ms=*/0, kept);
-  return std::all_of(ended.begin(), ended.end(), [&](const Interval& interval) {
+  return std::ranges::all_of(ended, [&](const Interval& interval) {
     const bool is_empty = interval.second <= interval.first;  // it runs still
-    return is_empty || std::find(kept.begin(), kept.end(), interval) != kept.end();
+    return is_empty || std::ranges::find(kept, interval) != kept.end();
   });
 }
 

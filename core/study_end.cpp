@@ -80,7 +80,7 @@ std::string shortfall(const api::Study& study, const Ledger& ledger) {
 }
 
 bool has_result(const Ledger& ledger) {
-  return std::any_of(ledger.trials().begin(), ledger.trials().end(), [](const auto& trial) {
+  return std::ranges::any_of(ledger.trials(), [](const auto& trial) {
     return newest_fact(*trial, api::FactKind::kResult) != nullptr;
   });
 }

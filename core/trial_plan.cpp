@@ -137,16 +137,13 @@ class TrialPlanner {
 // ---- Observing ---------------------------------------------------------------------------------
 
 const Run* TrialPlanner::find_run(std::int64_t id) const {
-  const auto found =
-      std::find_if(runs_.begin(), runs_.end(), [id](const Run& run) { return run.id == id; });
+  const auto found = std::ranges::find(runs_, id, &Run::id);
   return found == runs_.end() ? nullptr : &*found;
 }
 
 bool TrialPlanner::observe_runs() {
   for (const Run& run : runs_) {
-    const auto record =
-        std::find_if(status_.runs.begin(), status_.runs.end(),
-                     [&run](const RunRecord& candidate) { return candidate.run == run.id; });
+    const auto record = std::ranges::find(status_.runs, run.id, &RunRecord::run);
     if (record != status_.runs.end()) {
       update_record(*record, run);
     } else if (run.id == 0 && status_.runs.empty()) {
@@ -374,9 +371,8 @@ void TrialPlanner::start_next() {
   // Two runs must not write the same checkpoints. A run that was given up as lost may turn out to
   // be alive (update_record() then stops it), and workers of an ended run may be in their grace
   // period.
-  const bool one_lives = std::any_of(runs_.begin(), runs_.end(), [](const Run& run) {
-    return run.state != RunState::kExited || run.terminating;
-  });
+  const bool one_lives = std::ranges::any_of(
+      runs_, [](const Run& run) { return run.state != RunState::kExited || run.terminating; });
   if (one_lives) return wake_at(now_ms_ + kStaleViewMs);
   const bool first = status_.runs.empty();  // and stays so until the run is seen
   const std::int64_t run = first ? 0 : append_run(status_, spec_, now_ms_).run;

@@ -1,7 +1,6 @@
 #include "core/warm_start.h"
 
 #include <algorithm>
-#include <tuple>
 #include <utility>
 
 #include "base/philox.h"
@@ -35,9 +34,7 @@ Result<std::vector<std::size_t>> objectives_in(const api::Study& earlier,
   std::vector<std::size_t> out;
   const std::vector<api::Objective>& there = earlier.spec.objectives;
   for (const api::Objective& objective : wanted) {
-    const auto found = std::find_if(there.begin(), there.end(), [&](const api::Objective& other) {
-      return other.metric == objective.metric;
-    });
+    const auto found = std::ranges::find(there, objective.metric, &api::Objective::metric);
     if (found == there.end()) return not_found("it has no objective " + objective.metric);
     if (found->direction != objective.direction) {
       return not_found("there " + objective.metric + " goes in the other direction");
@@ -110,10 +107,7 @@ class Collection {
   }
 
   // By the time at which the results were recorded.
-  void sort() {
-    std::stable_sort(candidates_.begin(), candidates_.end(),
-                     [](const Candidate& a, const Candidate& b) { return a.at_ms < b.at_ms; });
-  }
+  void sort() { std::ranges::stable_sort(candidates_, {}, &Candidate::at_ms); }
 
   const std::string& found() const { return found_; }
   const std::string& complaints() const { return complaints_; }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <memory>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -60,10 +59,9 @@ std::vector<search::Event> facts_under(const api::Study& study, const api::Early
       events.push_back({trial->spec.index, std::move(fact)});
     }
   }
-  std::stable_sort(events.begin(), events.end(),
-                   [](const search::Event& a, const search::Event& b) {
-                     return std::tie(a.fact.at_ms, a.trial) < std::tie(b.fact.at_ms, b.trial);
-                   });
+  std::ranges::stable_sort(events, [](const search::Event& a, const search::Event& b) {
+    return std::tie(a.fact.at_ms, a.trial) < std::tie(b.fact.at_ms, b.trial);
+  });
   return events;
 }
 

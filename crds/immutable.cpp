@@ -33,7 +33,7 @@ class Immutability {
     const Json* properties = schema.find("properties");
     if (properties == nullptr) return false;
     const Json::Object& fields = properties->as_object();
-    return std::any_of(fields.begin(), fields.end(), [&](const Json::Member& field) {
+    return std::ranges::any_of(fields, [&](const Json::Member& field) {
       const std::string place = path + '.' + field.first;
       return may_change_(place) || holds_what_may_change(field.second, place);
     });
@@ -43,8 +43,7 @@ class Immutability {
     const Json* required = object.find("required");
     return object.find("properties")->find(name)->find("default") != nullptr ||
            (required != nullptr &&
-            std::find(required->as_array().begin(), required->as_array().end(), Json(name)) !=
-                required->as_array().end());
+            std::ranges::find(required->as_array(), Json(name)) != required->as_array().end());
   }
 
   static std::string unchanged(const Json& object, const std::string& name) {

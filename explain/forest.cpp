@@ -104,7 +104,7 @@ const Node& Tree::leaf_at(const Place& complete) const {
 }
 
 Tree::Moments Tree::predict(const Place& at) const {
-  if (std::none_of(at.begin(), at.end(), [](double value) { return std::isnan(value); })) {
+  if (std::ranges::none_of(at, [](double value) { return std::isnan(value); })) {
     const Node& leaf = leaf_at(at);
     return {leaf.mean, leaf.mean * leaf.mean + leaf.variance};
   }

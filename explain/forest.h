@@ -15,8 +15,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "base/philox.h"
-
 namespace fettle::explain {
 
 // Places in the unit cube; NaN = absent.

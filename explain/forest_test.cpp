@@ -7,6 +7,7 @@
 #include <functional>
 #include <limits>
 
+#include "base/philox.h"
 #include "explain/importance.h"
 #include "explain/pieces.h"
 

@@ -68,8 +68,8 @@ void Grower::order_categories() {
     const auto mean = [&](std::size_t cell) {
       return sums[cell].second > 0 ? sums[cell].first / sums[cell].second : middle;
     };
-    std::stable_sort(cells.begin(), cells.end(),
-                     [&](std::size_t a, std::size_t b) { return mean(a) < mean(b); });
+    std::ranges::stable_sort(cells,
+                             [&](std::size_t a, std::size_t b) { return mean(a) < mean(b); });
     std::vector<double>& order = tree_.orders_[column];
     order.resize(cells.size());
     for (std::size_t i = 0; i < cells.size(); ++i) {
@@ -99,7 +99,7 @@ void Grower::sort_columns() {
   for (std::size_t column = 0; column < columns_.size(); ++column) {
     const std::span<std::uint32_t> draws = draws_of({0, 0, values_.size()}, column);
     std::iota(draws.begin(), draws.end(), std::uint32_t{0});
-    std::sort(draws.begin(), draws.end(), [&](std::uint32_t a, std::uint32_t b) {
+    std::ranges::sort(draws, [&](std::uint32_t a, std::uint32_t b) {
       return std::tuple(at(a, column), values_[a], a) < std::tuple(at(b, column), values_[b], b);
     });
   }
@@ -182,7 +182,7 @@ void Grower::divide(const Task& task, const Split& split) {
         above_.push_back(draw);
       }
     }
-    std::copy(above_.begin(), above_.end(), draws.begin() + static_cast<std::ptrdiff_t>(kept));
+    std::ranges::copy(above_, draws.begin() + static_cast<std::ptrdiff_t>(kept));
   }
   const std::size_t left = tree_.nodes_.size();
   const std::size_t cut = task.first + below;

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <utility>
 
 #include "explain/pieces.h"
@@ -87,8 +86,8 @@ class TreeVariance {
  private:
   void find_used() {
     for (std::size_t column = 0; column < columns_; ++column) {
-      const bool cut = std::any_of(leaves_.begin(), leaves_.end(),
-                                   [&](const Leaf& leaf) { return extent(leaf, column) < 1; });
+      const bool cut =
+          std::ranges::any_of(leaves_, [&](const Leaf& leaf) { return extent(leaf, column) < 1; });
       if (cut) used_.push_back(column);
     }
   }
@@ -162,11 +161,11 @@ std::vector<std::size_t> most_important(const std::vector<ColumnShare>& columns)
   for (std::size_t i = 0; i < columns.size(); ++i) {
     if (columns[i].total > 0) order.push_back(i);
   }
-  std::stable_sort(order.begin(), order.end(), [&columns](std::size_t a, std::size_t b) {
+  std::ranges::stable_sort(order, [&columns](std::size_t a, std::size_t b) {
     return columns[a].total > columns[b].total;
   });
   if (order.size() > kPaired) order.resize(kPaired);
-  std::sort(order.begin(), order.end());
+  std::ranges::sort(order);
   return order;
 }
 
@@ -184,8 +183,7 @@ std::vector<PairShare> pairs_of(const std::vector<TreeVariance>& trees,
       out.push_back({chosen[i], chosen[j], sum / static_cast<double>(trees.size())});
     }
   }
-  std::stable_sort(out.begin(), out.end(),
-                   [](const PairShare& a, const PairShare& b) { return a.share > b.share; });
+  std::ranges::stable_sort(out, std::greater(), &PairShare::share);
   return out;
 }
 

@@ -149,7 +149,7 @@ void Model::set_contexts(const search::Problem& problem) {
 void Model::set_scaling(const std::vector<Sample>& samples) {
   std::vector<double> sorted;
   for (const Sample& sample : samples) sorted.push_back(sample.value);
-  std::sort(sorted.begin(), sorted.end());
+  std::ranges::sort(sorted);
   const double low = quantile(sorted, kTail);
   const double high = quantile(sorted, 1 - kTail);
   const double range = high - low;
@@ -197,7 +197,7 @@ void Model::set_random_means() {
     at.back() = 1;
     random_means_.push_back(scaling_.centre + scaling_.size * forest_.predict(at).mean);
   }
-  std::sort(random_means_.begin(), random_means_.end());
+  std::ranges::sort(random_means_);
 }
 
 double Model::share_below(double mean) const {

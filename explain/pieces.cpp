@@ -17,7 +17,7 @@ std::vector<Piece> pieces_along(const std::vector<Leaf>& leaves, std::size_t col
     changes.emplace_back(low, weight);
     changes.emplace_back(high, -weight);
   }
-  std::sort(changes.begin(), changes.end());
+  std::ranges::sort(changes);
   std::vector<Piece> pieces;
   double sum = 0;
   for (std::size_t i = 0; i < changes.size();) {
@@ -29,9 +29,7 @@ std::vector<Piece> pieces_along(const std::vector<Leaf>& leaves, std::size_t col
 }
 
 double value_at(const std::vector<Piece>& pieces, double coordinate) {
-  auto piece = std::upper_bound(
-      pieces.begin(), pieces.end(), coordinate,
-      [](double sought, const Piece& candidate) { return sought < candidate.high; });
+  auto piece = std::ranges::upper_bound(pieces, coordinate, {}, &Piece::high);
   if (piece == pieces.end()) --piece;
   return piece->mean;
 }

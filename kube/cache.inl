@@ -91,7 +91,8 @@ void Cache<T>::replace(std::vector<T> objects, const std::string& version, const
     std::vector<std::pair<ObjectKey, std::string>> gone;
     for (const auto& [key, entry] : objects_) {
       if (listed.contains(key) || (!scope.ns.empty() && key.ns != scope.ns)) continue;
-      if (!survives_list(entry, version, scope.mark)) gone.emplace_back(key, entry.object->metadata.uid);
+      if (!survives_list(entry, version, scope.mark))
+        gone.emplace_back(key, entry.object->metadata.uid);
     }
     for (const auto& [key, uid] : gone) unset(key, uid, version, changes);
     seen_[scope.ns] = version;
@@ -153,7 +154,7 @@ bool Cache<T>::is_newer_than_cached(const ObjectKey& key, const T& object) const
 // newer version, does: it was written while the list was on its way.
 template <class T>
 bool Cache<T>::survives_list(const Entry& entry, const std::string& listed_version,
-                     std::uint64_t mark) const {
+                             std::uint64_t mark) const {
   return entry.changed > mark && is_newer(version_of(entry.object), listed_version);
 }
 
@@ -218,7 +219,7 @@ template <class T>
 typename Cache<T>::Group::iterator Cache<T>::place_of(Group& group, const T& object) const {
   const std::int64_t order = order_(object);
   const ObjectKey key = key_of(object);
-  return std::partition_point(group.begin(), group.end(), [&](const Member& member) {
+  return std::ranges::partition_point(group, [&](const Member& member) {
     if (member.order != order) return member.order < order;
     return key_of(*member.object) < key;
   });

@@ -11,7 +11,6 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -22,6 +21,7 @@
 #include "base/result.h"
 #include "kube/cache.h"
 #include "kube/http.h"
+#include "kube/json_path.h"
 #include "kube/watch_loop.h"
 
 namespace fettle::kube {

@@ -1,8 +1,6 @@
 // The members of Informer (informer.h).
 #pragma once
 
-#include <thread>
-
 namespace fettle::kube {
 
 template <class T>

@@ -115,8 +115,7 @@ Result<Pod> read_pod(const Json& object) {
 
 const TrueCondition* find_condition(const std::vector<TrueCondition>& conditions,
                                     std::string_view type) {
-  const auto found = std::find_if(conditions.begin(), conditions.end(),
-                                  [&](const TrueCondition& c) { return c.type == type; });
+  const auto found = std::ranges::find(conditions, type, &TrueCondition::type);
   return found == conditions.end() ? nullptr : &*found;
 }
 

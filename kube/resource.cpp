@@ -12,7 +12,7 @@ bool is_plain(char c) {
 
 bool is_version(std::string_view text) {
   if (text.empty() || text.front() == '0') return false;
-  return std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+  return std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
 }
 
 }  // namespace

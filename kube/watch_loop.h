@@ -17,7 +17,6 @@
 #include "base/json.h"
 #include "kube/call_made.h"
 #include "kube/http.h"
-#include "kube/json_path.h"
 #include "kube/watcher.h"
 
 namespace fettle::kube {

@@ -64,9 +64,8 @@ void add_bounds(const Need& need, const Rates& rates, Verdict& to) {
             bytes_text(need.message_bytes) + " sent / " + rate_text(rates.network_rate) + " over " +
                 rates.network,
             to);
-  const auto longest =
-      std::max_element(to.bounds.begin(), to.bounds.end(),
-                       [](const Bound& a, const Bound& b) { return a.seconds < b.seconds; });
+  const auto longest = std::ranges::max_element(
+      to.bounds, [](const Bound& a, const Bound& b) { return a.seconds < b.seconds; });
   if (longest != to.bounds.end()) {
     to.binding = static_cast<std::size_t>(longest - to.bounds.begin());
   }

@@ -50,7 +50,7 @@ std::vector<std::string> known_features(std::string_view flags) {
 }  // namespace
 
 bool Cpu::has(std::string_view feature) const {
-  return std::find(features.begin(), features.end(), feature) != features.end();
+  return std::ranges::find(features, feature) != features.end();
 }
 
 Cpu parse_cpu(std::string_view cpuinfo) {

@@ -65,8 +65,8 @@ Disk inspect_disk(const std::string& directory) {
 std::optional<double> find_pci_rate(const Gpus& gpus) {
   if (gpus.all.empty() || gpus.all[0].pci.size() < 12) return std::nullopt;
   std::string address = gpus.all[0].pci.substr(gpus.all[0].pci.size() - 12);
-  std::transform(address.begin(), address.end(), address.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  std::ranges::transform(address, address.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   const std::string device = "/sys/bus/pci/devices/" + address;
   return parse_pci_link(line_of(device + "/max_link_speed"), line_of(device + "/max_link_width"));
 }
@@ -81,8 +81,7 @@ std::vector<Link> find_links(const std::string& root) {
     links.push_back({name, line_of(entry.path().string() + "/operstate"),
                      parse_link_speed(line_of(entry.path().string() + "/speed"))});
   }
-  std::sort(links.begin(), links.end(),
-            [](const Link& a, const Link& b) { return a.name < b.name; });
+  std::ranges::sort(links, {}, &Link::name);
   return links;
 }
 

@@ -4,7 +4,6 @@
 // thread.
 #pragma once
 
-#include <cstdint>
 #include <string>
 
 #include "base/result.h"

@@ -1,7 +1,6 @@
 #include "operator/connection.h"
 
 #include <cstdlib>
-#include <utility>
 
 #include "kube/transport/cluster_config.h"
 

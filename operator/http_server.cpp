@@ -35,7 +35,7 @@ bool announces_body(MHD_Connection* request) {
 }
 
 bool is_printable(std::string_view text) {
-  return std::all_of(text.begin(), text.end(), [](char c) { return c > 0x20 && c < 0x7f; });
+  return std::ranges::all_of(text, [](char c) { return c > 0x20 && c < 0x7f; });
 }
 
 // Why a request is refused, as a status; 0 = it is not.

@@ -89,7 +89,7 @@ class OperatorTest : public testing::Test {
   }
   std::size_t jobs_in(const std::string& ns) {
     const std::vector<Json> jobs = server_.list(kube::kJobs);
-    return static_cast<std::size_t>(std::count_if(jobs.begin(), jobs.end(), [&](const Json& job) {
+    return static_cast<std::size_t>(std::ranges::count_if(jobs, [&](const Json& job) {
       return job.find("metadata")->find("namespace")->as_string() == ns;
     }));
   }

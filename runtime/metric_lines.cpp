@@ -215,8 +215,9 @@ void MetricLines::json_line(std::string_view text) {
     }
   }
   const bool asked_for =
-      wanted_.empty() || std::any_of(found.metrics.begin(), found.metrics.end(),
-                                     [&](const auto& metric) { return is_wanted(metric.first); });
+      wanted_.empty() || std::ranges::any_of(found.metrics, [&](const auto& metric) {
+        return is_wanted(metric.first);
+      });
   if (asked_for || !found.checkpoint.empty() || found.final_result) {
     return add(std::move(found), false);
   }
@@ -238,8 +239,8 @@ void MetricLines::miss_json(std::string_view text) {
 }
 
 bool MetricLines::names_a_wanted_metric(std::string_view text) const {
-  return std::any_of(wanted_.begin(), wanted_.end(),
-                     [&](const std::string& metric) { return text.find(metric) != text.npos; });
+  return std::ranges::any_of(
+      wanted_, [&](const std::string& metric) { return text.find(metric) != text.npos; });
 }
 
 std::string MetricLines::expected_line() const {
@@ -312,7 +313,7 @@ void MetricLines::add(Found found, bool step_may_stay) {
   line.metrics = std::move(found.metrics);
   api::add_line(report_, std::move(line), needs_, now_ms_);
   ++lines_;
-  const bool at_rung = std::binary_search(needs_.rungs.begin(), needs_.rungs.end(), report_.step);
+  const bool at_rung = std::ranges::binary_search(needs_.rungs, report_.step);
   urgent_ = urgent_ || found.final_result || at_rung;
 }
 
@@ -320,16 +321,16 @@ std::int64_t MetricLines::step_of(const Found& found, bool step_may_stay) const 
   if (found.step) return *found.step;
   if (found.metrics.empty()) return report_.step;
   if (pattern_ && pattern_->step_re) return read_step_;
-  const bool repeats = std::any_of(found.metrics.begin(), found.metrics.end(),
-                                   [&](const auto& m) { return at_step_.count(m.first) > 0; });
+  const bool repeats = std::ranges::any_of(
+      found.metrics, [&](const auto& m) { return at_step_.count(m.first) > 0; });
   return step_may_stay && report_.step > 0 && !repeats ? report_.step : report_.step + 1;
 }
 
 // A line holds kMaxMetrics, and so does a report. What the Study asks for has its place in both.
 void MetricLines::keep_room_for(Found& found) {
   const auto drop_one = [&](std::map<std::string, double>& metrics) {
-    const auto other = std::find_if(metrics.begin(), metrics.end(),
-                                    [&](const auto& m) { return !is_wanted(m.first); });
+    const auto other =
+        std::ranges::find_if(metrics, [&](const auto& m) { return !is_wanted(m.first); });
     if (other != metrics.end()) metrics.erase(other);
   };
   for (std::size_t i = found.metrics.size(); i > kMaxMetrics; --i) drop_one(found.metrics);

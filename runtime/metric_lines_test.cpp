@@ -295,8 +295,8 @@ TEST(MetricLines, LongOutputKeepsTheBestValueOfTheObjective) {
   }
   const std::vector<api::HistoryPoint>& history = lines.report().history;
   EXPECT_EQ(history.size(), api::kMaxHistoryPoints);
-  EXPECT_TRUE(std::any_of(history.begin(), history.end(),
-                          [](const api::HistoryPoint& point) { return point.step == 737; }));
+  EXPECT_TRUE(std::ranges::any_of(
+      history, [](const api::HistoryPoint& point) { return point.step == 737; }));
 }
 
 TEST(MetricLines, RungsAndTheFinalResultAreUrgent) {

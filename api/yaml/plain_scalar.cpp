@@ -1,6 +1,5 @@
 // What a plain YAML scalar means to kubectl: the rules of go-yaml v2's resolve().
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
@@ -13,7 +12,7 @@ namespace fettle::api {
 namespace {
 
 bool is_one_of(std::string_view text, std::initializer_list<std::string_view> words) {
-  return std::find(words.begin(), words.end(), text) != words.end();
+  return std::ranges::find(words, text) != words.end();
 }
 
 std::optional<Json> resolve_word(std::string_view text) {

@@ -46,7 +46,7 @@ std::vector<std::string> bad_files() {
   for (const auto& entry : std::filesystem::directory_iterator(kBadFiles)) {
     out.push_back(entry.path().stem().string());
   }
-  std::sort(out.begin(), out.end());
+  std::ranges::sort(out);
   return out;
 }
 
@@ -76,7 +76,7 @@ TEST_P(BadFile, IsRefusedWithTheErrorsItNames) {
 
 INSTANTIATE_TEST_SUITE_P(, BadFile, ::testing::ValuesIn(bad_files()), [](const auto& test) {
   std::string name = test.param;
-  std::replace(name.begin(), name.end(), '-', '_');
+  std::ranges::replace(name, '-', '_');
   return name;
 });
 

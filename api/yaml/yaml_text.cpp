@@ -24,12 +24,12 @@ bool needs_quotes(const std::string& text) {
   if (std::isalpha(static_cast<unsigned char>(first)) == 0 && first != '_' && first != '/') {
     return true;
   }
-  if (!std::all_of(text.begin(), text.end(), is_plain_character)) return true;
+  if (!std::ranges::all_of(text, is_plain_character)) return true;
   std::string lower;
   for (const char c : text) {
     lower += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   }
-  return std::find(kReserved.begin(), kReserved.end(), lower) != kReserved.end();
+  return std::ranges::find(kReserved, lower) != kReserved.end();
 }
 
 std::string string_text(const std::string& text) {

@@ -1,7 +1,6 @@
 #include "cli/cluster/cluster_log.h"
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <iostream>
 #include <string>

@@ -26,7 +26,7 @@ Result<api::Trial> read_trial_object(const Json& object) {
 }
 
 void sort_by_index(std::vector<api::TrialPtr>& trials) {
-  std::sort(trials.begin(), trials.end(), [](const api::TrialPtr& a, const api::TrialPtr& b) {
+  std::ranges::sort(trials, [](const api::TrialPtr& a, const api::TrialPtr& b) {
     return a->spec.index < b->spec.index;
   });
 }

@@ -1,7 +1,6 @@
 // Studies and Trials as the API server gives them, for the commands. Pure functions.
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include "api/study.h"

@@ -68,7 +68,7 @@ Result<std::vector<std::string>> ClusterSource::names() {
   if (!studies.ok()) return explain_missing_resource(studies.error());
   std::vector<std::string> names;
   for (const Json& study : *studies) names.push_back(kube::text_at(study, {"metadata", "name"}));
-  std::sort(names.begin(), names.end());
+  std::ranges::sort(names);
   return names;
 }
 
@@ -106,9 +106,7 @@ Result<std::vector<TimelineEntry>> ClusterSource::read_events(const RunView& vie
   for (const Json& event : *events) {
     if (is_about(event, view)) timeline.push_back(entry_of(event));
   }
-  std::stable_sort(
-      timeline.begin(), timeline.end(),
-      [](const TimelineEntry& a, const TimelineEntry& b) { return a.at_ms < b.at_ms; });
+  std::ranges::stable_sort(timeline, {}, &TimelineEntry::at_ms);
   if (timeline.size() > kMostEvents) {
     timeline.erase(timeline.begin(), timeline.end() - static_cast<std::ptrdiff_t>(kMostEvents));
   }

@@ -10,7 +10,6 @@
 
 #include "api/study_json.h"
 #include "api/trial_json.h"
-#include "cli/cluster/cluster_objects.h"
 #include "cli/cluster/cluster_run.h"
 #include "cli/cluster/cluster_source.h"
 #include "cli/cluster/follower.h"

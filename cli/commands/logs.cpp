@@ -1,5 +1,4 @@
 // fettle logs: the output of a trial, also while it grows.
-#include <iostream>
 
 #include "cli/commands/open_source.h"
 #include "cli/common/commands.h"

@@ -1,8 +1,6 @@
 // fettle trials: the trials of a study as a table, as CSV or as JSON.
 #include <iostream>
 
-#include "api/names.h"
-#include "api/trial_json.h"
 #include "cli/commands/open_source.h"
 #include "cli/common/commands.h"
 #include "cli/common/exit_code.h"

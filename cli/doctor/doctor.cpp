@@ -11,7 +11,6 @@
 #include "cli/doctor/doctor_case.h"
 #include "cli/doctor/doctor_page.h"
 #include "cli/doctor/trainer_program.h"
-#include "cli/views/text.h"
 #include "runtime/local/process/proc_table.h"
 #include "runtime/local/run/claims.h"
 #include "runtime/local/store/network_disk.h"

@@ -122,7 +122,7 @@ bool Workshop::exists(const std::string& name) const { return fs::exists(path(na
 
 std::size_t Workshop::count_lines(const std::string& name) const {
   const std::string text = read(name);
-  return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
+  return static_cast<std::size_t>(std::ranges::count(text, '\n'));
 }
 
 Finished Workshop::fettle(const std::vector<std::string>& arguments, const std::string& input) {
@@ -164,7 +164,7 @@ std::string Workshop::files_of(std::size_t command) const {
 }
 
 std::size_t Workshop::command_of(pid_t pid) const {
-  const auto at = std::find(started_.begin(), started_.end(), pid);
+  const auto at = std::ranges::find(started_, pid);
   CHECK(at != started_.end(), "not started here");
   return static_cast<std::size_t>(at - started_.begin());
 }

@@ -4,8 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <memory>
-
 #include "api/gpu_profile.h"
 #include "api/yaml/yaml_reader.h"
 #include "cli/gpus/proposal.h"

@@ -41,8 +41,8 @@ bool is_gpu_resource(std::string_view name) {
   constexpr std::array<std::string_view, 5> kPrefixes{
       "nvidia.com/", "amd.com/gpu", "gpu.intel.com/", "habana.ai/", "volcano.sh/vgpu"};
   return name == "aliyun.com/gpu-mem" ||
-         std::any_of(kPrefixes.begin(), kPrefixes.end(),
-                     [&](std::string_view prefix) { return name.starts_with(prefix); });
+         std::ranges::any_of(kPrefixes,
+                             [&](std::string_view prefix) { return name.starts_with(prefix); });
 }
 
 std::optional<std::int64_t> whole_number(std::string_view text) {
@@ -311,8 +311,7 @@ Result<GpuInventory> read_gpu_inventory(kube::Client& client) {
   for (const ApiGroup& scheduler : kSchedulers) {
     if (has_group(client, scheduler.group)) inventory.schedulers.emplace_back(scheduler.name);
   }
-  std::sort(inventory.nodes.begin(), inventory.nodes.end(),
-            [](const GpuNode& a, const GpuNode& b) { return a.name < b.name; });
+  std::ranges::sort(inventory.nodes, {}, &GpuNode::name);
   return inventory;
 }
 

@@ -1,7 +1,6 @@
 #include "cli/gpus/proposal.h"
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <charconv>
 #include <cmath>
@@ -93,7 +92,7 @@ class Proposal {
     for (const auto& [key, group] : groups_) propose_group(key, group);
     for (const GpuDevices& devices : inventory_.devices) propose_devices(devices);
     if (has_kai()) propose_kai();
-    std::stable_sort(profiles_.begin(), profiles_.end(), is_before);
+    std::ranges::stable_sort(profiles_, is_before);
     return std::move(profiles_);
   }
 
@@ -110,7 +109,7 @@ class Proposal {
 
   bool has_kai() const {
     const auto& names = inventory_.schedulers;
-    return std::find(names.begin(), names.end(), kKai) != names.end();
+    return std::ranges::find(names, kKai) != names.end();
   }
 
   void gather(const GpuNode& node) {
@@ -141,7 +140,7 @@ class Proposal {
     profile.name = dns_name(kind + (model.empty() ? "" : "-" + model));
     // Models are compared word by word: "NVIDIA B200" may be written as a label is.
     std::string label = model;
-    std::replace(label.begin(), label.end(), ' ', '-');
+    std::ranges::replace(label, ' ', '-');
     if (!label.empty() && api::is_label_value(label)) profile.models = {label};
     if (group.memory_known) profile.memory = bytes(group.mib);
     return profile;
@@ -291,7 +290,7 @@ class Proposal {
   std::string class_for(const GpuDevices& devices) const {
     const auto& names = inventory_.device_classes;
     const auto has = [&](const std::string& name) {
-      return std::find(names.begin(), names.end(), name) != names.end();
+      return std::ranges::find(names, name) != names.end();
     };
     if (!devices.mig_profile.empty() && has("mig.nvidia.com")) return "mig.nvidia.com";
     return has(devices.driver) ? devices.driver : "";

@@ -150,7 +150,7 @@ Status LocalSource::print_log(const std::string& trial, std::optional<std::int64
   }
   if (runs.empty()) return not_found(trial + " has not run yet");
   const std::int64_t run = wanted.value_or(runs.back());
-  if (std::find(runs.begin(), runs.end(), run) == runs.end()) {
+  if (std::ranges::find(runs, run) == runs.end()) {
     return not_found(trial + " has no run " + std::to_string(run) +
                      "; there are: " + known_runs(runs));
   }

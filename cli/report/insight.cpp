@@ -44,7 +44,7 @@ std::vector<std::size_t> by_importance(const std::vector<api::Parameter>& parame
                                        const explain::Shares& shares) {
   std::vector<std::size_t> order;
   for (std::size_t i = 0; i < parameters.size(); ++i) order.push_back(i);
-  std::stable_sort(order.begin(), order.end(), [&shares](std::size_t a, std::size_t b) {
+  std::ranges::stable_sort(order, [&shares](std::size_t a, std::size_t b) {
     return shares.columns[a].total > shares.columns[b].total;
   });
   if (order.size() > kMostDependences) order.resize(kMostDependences);

@@ -14,8 +14,7 @@ constexpr std::string_view kClose = "}}";
 
 std::string_view part(std::string_view name) {
   const auto& parts = page_parts();
-  const auto found = std::find_if(parts.begin(), parts.end(),
-                                  [name](const PagePart& part) { return part.name == name; });
+  const auto found = std::ranges::find(parts, name, &PagePart::name);
   CHECK(found != parts.end(), "the template names a part of the page");
   return found->bytes;
 }

@@ -2,7 +2,6 @@
 // Study began; a value that is absent or not finite is null.
 #include <algorithm>
 #include <cmath>
-#include <set>
 
 #include "api/metric_names.h"
 #include "api/names.h"

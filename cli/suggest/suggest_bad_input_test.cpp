@@ -6,13 +6,11 @@
 #include <algorithm>
 #include <functional>
 #include <set>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include "api/names.h"
 #include "base/json.h"
-#include "cli/suggest/suggest.h"
 #include "cli/suggest/suggest_study.h"
 #include "cli/testing/test_suggest.h"
 #include "search/testing/problems.h"
@@ -207,7 +205,7 @@ TEST(AskForAMillion, IsAnswered) {
     const std::vector<std::string> replies = replies_to(input + ask(1'000'000));
     ASSERT_EQ(replies.size(), 2U) << algorithm;
     EXPECT_THAT(replies[1], ::testing::EndsWith("}}]}"));
-    EXPECT_EQ(std::count(replies[1].begin(), replies[1].end(), '{'), 2'000'001) << algorithm;
+    EXPECT_EQ(std::ranges::count(replies[1], '{'), 2'000'001) << algorithm;
   }
 }
 

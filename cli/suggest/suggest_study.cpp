@@ -140,8 +140,8 @@ Result<search::Problem> read_suggest_study(const Json& study) {
   problem.resource = std::move(request.resource);
   problem.early_stopping = request.early_stopping;
   FETTLE_TRY(settle_fidelity(problem));
-  std::transform(request.space.begin(), request.space.end(), std::back_inserter(problem.parameters),
-                 [](Variable& variable) { return parameter_of(std::move(variable)); });
+  std::ranges::transform(request.space, std::back_inserter(problem.parameters),
+                         [](Variable& variable) { return parameter_of(std::move(variable)); });
   return problem;
 }
 

@@ -25,8 +25,7 @@ StudyState study_state_of(const api::Study& study, const std::vector<api::TrialP
   if (study.status.observed_generation < study.metadata.generation) return StudyState::kActive;
   if (core::is_finished(study.status)) return StudyState::kFinished;
   if (!study.spec.suspend) return StudyState::kActive;
-  return std::all_of(trials.begin(), trials.end(), rests) ? StudyState::kSuspended
-                                                          : StudyState::kActive;
+  return std::ranges::all_of(trials, rests) ? StudyState::kSuspended : StudyState::kActive;
 }
 
 int exit_code_of_study(const api::Study& study) {

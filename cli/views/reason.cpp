@@ -52,11 +52,9 @@ std::optional<Expectation> expect(const api::StudySpec& spec, const explain::Mod
 
 std::optional<Ranking> ranking_of(const RunView& view, const api::Trial& trial) {
   const std::vector<TrialResult> results = results_in_order(view.study.spec, view.trials);
-  const auto own = std::find_if(results.begin(), results.end(), [&](const TrialResult& result) {
-    return result.trial == trial.metadata.name;
-  });
+  const auto own = std::ranges::find(results, trial.metadata.name, &TrialResult::trial);
   if (own == results.end()) return std::nullopt;
-  const auto better = std::count_if(results.begin(), results.end(), [&](const TrialResult& result) {
+  const auto better = std::ranges::count_if(results, [&](const TrialResult& result) {
     return core::is_better(view.study.spec.objectives[0], result.value, own->value);
   });
   return Ranking{own->value, better + 1, static_cast<std::int64_t>(results.size())};

@@ -110,7 +110,7 @@ TEST(Screen, SaysHowManyRunningTrialsItLeavesOut) {
 
 TEST(Screen, StaysAsciiWithoutUnicode) {
   const std::string screen = render_screen(view_in_the_middle(), 80, 40, {false, false});
-  EXPECT_TRUE(std::all_of(screen.begin(), screen.end(), [](char c) { return c > 0; })) << screen;
+  EXPECT_TRUE(std::ranges::all_of(screen, [](char c) { return c > 0; })) << screen;
 }
 
 TEST(Screen, TellsAnInterruptedStudyFromARunningOne) {

@@ -204,9 +204,7 @@ std::vector<FailureGroup> group_failures(const RunView& view, const LogHint& log
     }
     ++groups[at->second].trials;
   }
-  std::stable_sort(groups.begin(), groups.end(), [](const FailureGroup& a, const FailureGroup& b) {
-    return a.trials > b.trials;
-  });
+  std::ranges::stable_sort(groups, std::greater(), &FailureGroup::trials);
   return groups;
 }
 

@@ -182,7 +182,7 @@ std::string bar(double fraction, int columns, const Style& style) {
 
 std::string sparkline(const std::vector<double>& values, int columns, const Style& style) {
   if (!style.unicode || values.empty() || columns <= 0) return "";
-  const auto [low, high] = std::minmax_element(values.begin(), values.end());
+  const auto [low, high] = std::ranges::minmax_element(values);
   const double range = *high - *low;
   const std::size_t shown = std::min(values.size(), static_cast<std::size_t>(columns));
   std::string text;

@@ -41,7 +41,7 @@ std::int64_t most_at_once(const std::vector<Interval>& intervals) {
     edges.emplace_back(interval.begin_ms, 1);
     edges.emplace_back(interval.end_ms, -1);
   }
-  std::sort(edges.begin(), edges.end());
+  std::ranges::sort(edges);
   std::int64_t now = 0;
   std::int64_t most = 0;
   for (const auto& [at_ms, change] : edges) most = std::max(most, now += change);

@@ -1,7 +1,6 @@
 #include "cli/views/timeline.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "api/names.h"
 #include "cli/views/text.h"
@@ -158,18 +157,15 @@ std::vector<TimelineEntry> Timeline::observe(const api::Study& study,
     seen.ended = ends;
   }
   for (const api::StatusCondition& condition : study.status.conditions) {
-    const auto known = std::find_if(
-        conditions_.begin(), conditions_.end(), [&](const api::StatusCondition& other) {
-          return other.type == condition.type && other.status == condition.status;
-        });
+    const auto known = std::ranges::find_if(conditions_, [&](const api::StatusCondition& other) {
+      return other.type == condition.type && other.status == condition.status;
+    });
     if (known != conditions_.end() || first_ || !condition.status) continue;
     if (condition.type != "Running") timeline.push_back(condition_changed(study, condition));
   }
   conditions_ = study.status.conditions;
   first_ = false;
-  std::stable_sort(
-      timeline.begin(), timeline.end(),
-      [](const TimelineEntry& a, const TimelineEntry& b) { return a.at_ms < b.at_ms; });
+  std::ranges::stable_sort(timeline, {}, &TimelineEntry::at_ms);
   return timeline;
 }
 

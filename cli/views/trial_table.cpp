@@ -1,7 +1,5 @@
 #include "cli/views/trial_table.h"
 
-#include <algorithm>
-#include <utility>
 #include <vector>
 
 #include "api/names.h"

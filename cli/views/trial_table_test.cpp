@@ -41,7 +41,7 @@ TEST(TrialTable, CsvSurvivesHostileValues) {
   trial.spec.parameters = Json::object({{"a,\"b", "=cmd|'x'!A\n\"quoted\", twice"}});
   view.trials = {std::make_shared<const api::Trial>(trial)};
   const std::string csv = trials_csv(view);
-  EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 2) << csv;
+  EXPECT_EQ(std::ranges::count(csv, '\n'), 2) << csv;
   EXPECT_NE(csv.find(R"("parameters.a,""b")"), std::string::npos) << csv;
   EXPECT_NE(csv.find(R"("'=cmd|'x'!A ""quoted"", twice")"), std::string::npos) << csv;
 }

@@ -16,9 +16,9 @@ namespace {
 
 // How many trials this machine runs at once, as far as one can see: those that it runs now.
 std::int64_t slots_of(const RunView& view) {
-  const auto running = std::count_if(
-      view.trials.begin(), view.trials.end(),
-      [](const api::TrialPtr& trial) { return trial->status.phase == api::TrialPhase::kRunning; });
+  const auto running = std::ranges::count_if(view.trials, [](const api::TrialPtr& trial) {
+    return trial->status.phase == api::TrialPhase::kRunning;
+  });
   const std::int64_t most = view.study.spec.budget.parallelism;
   return running > 0 ? std::min<std::int64_t>(running, most) : most;
 }
@@ -86,8 +86,7 @@ std::vector<TrialResult> results_in_order(const api::StudySpec& spec,
     if (fact == nullptr || fact->infeasible || fact->values.empty() || !fact->values[0]) continue;
     results.push_back({fact->seq, fact->at_ms, trial->metadata.name, *fact->values[0], false});
   }
-  std::sort(results.begin(), results.end(),
-            [](const TrialResult& a, const TrialResult& b) { return a.seq < b.seq; });
+  std::ranges::sort(results, {}, &TrialResult::seq);
   std::optional<double> best;
   for (TrialResult& result : results) {
     result.best_so_far = !best || core::is_better(spec.objectives[0], result.value, *best);
@@ -97,9 +96,8 @@ std::vector<TrialResult> results_in_order(const api::StudySpec& spec,
 }
 
 const api::Trial* find_trial(const std::vector<api::TrialPtr>& trials, std::string_view name) {
-  const auto found = std::find_if(trials.begin(), trials.end(), [&](const api::TrialPtr& trial) {
-    return trial->metadata.name == name;
-  });
+  const auto found = std::ranges::find_if(
+      trials, [&](const api::TrialPtr& trial) { return trial->metadata.name == name; });
   return found == trials.end() ? nullptr : found->get();
 }
 

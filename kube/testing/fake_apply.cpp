@@ -50,7 +50,7 @@ void set_leaf(Json& target, const Json& source, const LeafPath& path) {
 
 bool owned_by_another(const LeafPath& path, const std::string& manager,
                       const LeavesByManager& owners) {
-  return std::any_of(owners.begin(), owners.end(), [&](const auto& owner) {
+  return std::ranges::any_of(owners, [&](const auto& owner) {
     return owner.first != manager && owner.second.contains(path);
   });
 }

@@ -321,12 +321,12 @@ bool FakeObjects::has_dependents(const std::string& uid) const {
 bool FakeObjects::is_garbage(const Json& object) const {
   const Json::Array& owners = array_at(object, {"metadata", "ownerReferences"});
   if (owners.empty()) return false;
-  return std::all_of(owners.begin(), owners.end(), [&](const Json& reference) {
+  return std::ranges::all_of(owners, [&](const Json& reference) {
     const Json* owner = find_uid(text_at(reference, {"uid"}));
     if (owner == nullptr) return true;
     const Json::Array& finalizers = array_at(*owner, {"metadata", "finalizers"});
-    return is_being_deleted(*owner) && std::find(finalizers.begin(), finalizers.end(),
-                                                 Json(kForegroundFinalizer)) != finalizers.end();
+    return is_being_deleted(*owner) &&
+           std::ranges::find(finalizers, Json(kForegroundFinalizer)) != finalizers.end();
   });
 }
 

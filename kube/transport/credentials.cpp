@@ -58,8 +58,8 @@ Status check_token(const std::string& token, const std::string& where) {
     return invalid(where + ": the token is longer than " + std::to_string(kMaxTokenBytes) +
                    " bytes");
   }
-  const bool visible = std::all_of(token.begin(), token.end(),
-                                   [](char letter) { return letter > 0x20 && letter < 0x7F; });
+  const bool visible =
+      std::ranges::all_of(token, [](char letter) { return letter > 0x20 && letter < 0x7F; });
   if (!visible) {
     return invalid(where + ": the token holds a space, a line break or a byte that is not ASCII");
   }

@@ -28,8 +28,7 @@ std::optional<std::string> take_quoted(std::string_view& text) {
 }  // namespace
 
 bool is_header_value(std::string_view value) {
-  return std::all_of(value.begin(), value.end(),
-                     [](char letter) { return letter >= 0x20 && letter < 0x7F; });
+  return std::ranges::all_of(value, [](char letter) { return letter >= 0x20 && letter < 0x7F; });
 }
 
 std::vector<std::string> read_warnings(std::string_view header) {

@@ -7,10 +7,8 @@
 
 #include <openssl/ssl.h>
 
-#include <chrono>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 
 #include "base/result.h"

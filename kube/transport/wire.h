@@ -2,13 +2,10 @@
 // transport (transport.h) needs. Thread-safe.
 #pragma once
 
-#include <chrono>
 #include <functional>
-#include <optional>
 #include <stop_token>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "kube/http.h"
 #include "kube/transport/credentials.h"

@@ -49,8 +49,8 @@ bool is_waiting(const kube::Job& job) {
 }  // namespace
 
 const char* to_string(GangState state) {
-  const auto* const found = std::find_if(kStates.begin(), kStates.end(),
-                                         [&](const auto& one) { return one.first == state; });
+  const auto* const found =
+      std::ranges::find_if(kStates, [&](const auto& one) { return one.first == state; });
   return found == kStates.end() ? "" : found->second;
 }
 
@@ -58,8 +58,8 @@ const char* to_string(GangState state) {
 GangState gang_state(const kube::Job& job) {
   if (!queue_of(job).empty()) return GangState::kNone;
   const std::string text = text_in(job.metadata.annotations, kGangAnnotation);
-  const auto* const found = std::find_if(kStates.begin(), kStates.end(),
-                                         [&](const auto& one) { return one.second == text; });
+  const auto* const found =
+      std::ranges::find_if(kStates, [&](const auto& one) { return one.second == text; });
   return found == kStates.end() ? GangState::kNone : found->first;
 }
 
@@ -96,10 +96,10 @@ std::int64_t workers_with_node(const kube::Job& job, const std::vector<PodPtr>& 
 
 std::vector<GangStep> next_gang_steps(std::vector<Gang> gangs, std::int64_t now_ms,
                                       std::int64_t timeout_ms) {
-  std::sort(gangs.begin(), gangs.end(), is_before);
+  std::ranges::sort(gangs, is_before);
   std::erase_if(gangs, [](const Gang& gang) { return is_leaving(*gang.job); });
-  const auto next = std::find_if(gangs.begin(), gangs.end(),
-                                 [](const Gang& gang) { return is_waiting(*gang.job); });
+  const auto next =
+      std::ranges::find_if(gangs, [](const Gang& gang) { return is_waiting(*gang.job); });
   std::vector<GangStep> steps;
   bool gathering = false;
   for (const auto& [job, with_node] : gangs) {

@@ -16,7 +16,6 @@
 #include "runtime/kubernetes/gang.h"
 #include "runtime/kubernetes/gpu/placement.h"
 #include "runtime/kubernetes/gpu/testing/test_profiles.h"
-#include "runtime/kubernetes/pod_builder.h"
 #include "runtime/kubernetes/pod_group.h"
 #include "runtime/kubernetes/pod_patch.h"
 

@@ -101,7 +101,7 @@ Status JobRuns::set_gang_state(const kube::Job& job, GangState state, Json spec)
 bool JobRuns::has_surplus_workers(const kube::Job& job) {
   const std::string container = trial_container_of(job);
   const std::vector<PodPtr> pods = pods_.group(job.metadata.uid);
-  return std::any_of(pods.begin(), pods.end(), [&](const PodPtr& pod) {
+  return std::ranges::any_of(pods, [&](const PodPtr& pod) {
     return rank_of(*pod) >= job.completions && may_be_alive(*pod, container, clock_.now_ms());
   });
 }
@@ -109,7 +109,7 @@ bool JobRuns::has_surplus_workers(const kube::Job& job) {
 bool JobRuns::has_begun_to_end(const kube::Job& job) {
   const std::string container = trial_container_of(job);
   const std::vector<PodPtr> pods = pods_.group(job.metadata.uid);
-  return std::any_of(pods.begin(), pods.end(), [&](const PodPtr& pod) {
+  return std::ranges::any_of(pods, [&](const PodPtr& pod) {
     const auto end = end_of_pod(*pod, container, /*stop_asked=*/false);
     return rank_of(*pod) < job.completions && end && end->outcome == api::Outcome::kSucceeded;
   });

@@ -1,7 +1,6 @@
 // The part of JobRuns that knows which GPU profiles are in force, and makes the claims that pods
 // refer to.
 #include <memory>
-#include <utility>
 
 #include "core/gpu_memory.h"
 #include "runtime/kubernetes/gpu/placement.h"

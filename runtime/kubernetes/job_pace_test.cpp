@@ -103,7 +103,7 @@ class PaceTest : public testing::Test {
     for (const auto& [i, card] : card_of_) {
       if (card >= 0) ++trials.at(card);
     }
-    return *std::max_element(trials.begin(), trials.end());
+    return *std::ranges::max_element(trials);
   }
 
   // Until all trials have a card.

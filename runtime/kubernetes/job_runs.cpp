@@ -14,7 +14,6 @@
 #include "runtime/kubernetes/rank_ends.h"
 #include "runtime/kubernetes/run_of_job.h"
 #include "runtime/kubernetes/template_check.h"
-#include "search/study_problem.h"
 
 namespace fettle::kubernetes {
 namespace {
@@ -28,8 +27,7 @@ constexpr std::int64_t kForgetMs = 3'600'000;
 
 const api::RunRecord* find_record(const api::Trial& trial, std::int64_t run) {
   const auto& records = trial.status.runs;
-  const auto found = std::find_if(records.begin(), records.end(),
-                                  [run](const api::RunRecord& r) { return r.run == run; });
+  const auto found = std::ranges::find(records, run, &api::RunRecord::run);
   return found == records.end() ? nullptr : &*found;
 }
 
@@ -362,8 +360,7 @@ Result<std::vector<core::Run>> JobRuns::observe(const api::Trial& trial) {
   add_held(trial, runs);
   const std::lock_guard lock(mutex_);
   for (core::Run& refused : refusals_.of_trial(name_of(trial, 0), clock_.now_ms())) {
-    const auto known = std::find_if(runs.begin(), runs.end(),
-                                    [&](const core::Run& run) { return run.id == refused.id; });
+    const auto known = std::ranges::find(runs, refused.id, &core::Run::id);
     if (known == runs.end()) runs.push_back(std::move(refused));
   }
   return runs;
@@ -379,9 +376,8 @@ bool JobRuns::is_removed(const kube::Job& job) {
   if (!is_being_removed(job)) return false;
   const std::string container = trial_container_of(job);
   const std::vector<PodPtr> pods = pods_.group(job.metadata.uid);
-  return std::none_of(pods.begin(), pods.end(), [&](const PodPtr& pod) {
-    return may_be_alive(*pod, container, clock_.now_ms());
-  });
+  return std::ranges::none_of(
+      pods, [&](const PodPtr& pod) { return may_be_alive(*pod, container, clock_.now_ms()); });
 }
 
 // The pods of a Job. Jobs and pods are separate watches: if the Job has ended and the watch of pods
@@ -389,8 +385,8 @@ bool JobRuns::is_removed(const kube::Job& job) {
 Result<std::vector<PodPtr>> JobRuns::pods_of(const kube::Job& job) {
   std::vector<PodPtr> pods = pods_.group(job.metadata.uid);
   const std::string container = trial_container_of(job);
-  const auto ended = std::count_if(pods.begin(), pods.end(),
-                                   [&](const PodPtr& pod) { return has_ended(*pod, container); });
+  const auto ended =
+      std::ranges::count_if(pods, [&](const PodPtr& pod) { return has_ended(*pod, container); });
   if (!has_ended(job) || ended >= job.completions) return pods;
   kube::ListOptions of_trial;
   of_trial.label_selector =
@@ -415,8 +411,8 @@ Result<core::Run> JobRuns::observe_one(const kube::Job& job, const api::Trial& t
   FETTLE_ASSIGN(const std::vector<PodPtr> pods, pods_of(job));
   const std::int64_t number = run_of(job).run;
   const std::string container = trial_container_of(job);
-  const bool ending = std::any_of(pods.begin(), pods.end(),
-                                  [&](const PodPtr& pod) { return is_ending(*pod, container); });
+  const bool ending =
+      std::ranges::any_of(pods, [&](const PodPtr& pod) { return is_ending(*pod, container); });
   const std::int64_t now_ms = clock_.now_ms();
   JobView view{job, pods, is_stop_asked(trial, number), now_ms};
   view.refused_before = count_refusals(trial, number);

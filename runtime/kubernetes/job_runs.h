@@ -11,7 +11,6 @@
 // start and destroy it after they have stopped.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>

@@ -10,7 +10,6 @@
 #include "core/names.h"
 #include "kube/json_path.h"
 #include "kube/json_write.h"
-#include "runtime/kubernetes/job_builder.h"
 #include "runtime/kubernetes/ownership.h"
 
 namespace fettle::kubernetes {
@@ -68,7 +67,7 @@ api::Metadata owner_of(const api::Trial& trial) {
 
 bool is_owned_by(const Json& object, const std::string& uid) {
   const Json::Array& owners = kube::array_at(object, {"metadata", "ownerReferences"});
-  return !uid.empty() && std::any_of(owners.begin(), owners.end(), [&](const Json& owner) {
+  return !uid.empty() && std::ranges::any_of(owners, [&](const Json& owner) {
     return kube::text_at(owner, {"uid"}) == uid;
   });
 }
@@ -151,7 +150,7 @@ Result<std::vector<api::TrialPtr>> KubeStore::list_trials(const Key& study) {
 
 std::int64_t KubeStore::count_earlier_trials(const api::Study& study) {
   const auto entries = trials_.all();
-  return std::count_if(entries.begin(), entries.end(), [&](const auto& entry) {
+  return std::ranges::count_if(entries, [&](const auto& entry) {
     return entry->study == study.metadata.name && entry->metadata.ns == study.metadata.ns &&
            !entry->study_uid.empty() && entry->study_uid != study.metadata.uid;
   });

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <map>
 #include <thread>
 
 #include "kube/testing/fake_api_server.h"
@@ -309,9 +308,8 @@ TEST_F(LogReadersTest, ReadersShareTheWorkAndEndAtOnce) {
   }
   const auto patience = std::chrono::steady_clock::now() + 20s;
   const auto all_read = [&] {
-    return std::all_of(pods.begin(), pods.end(), [&](const LogSource& pod) {
-      return logs_.recall(pod.uid).report.has_value();
-    });
+    return std::ranges::all_of(
+        pods, [&](const LogSource& pod) { return logs_.recall(pod.uid).report.has_value(); });
   };
   while (!all_read() && std::chrono::steady_clock::now() < patience) {
     std::this_thread::sleep_for(2ms);

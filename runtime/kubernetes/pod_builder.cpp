@@ -105,8 +105,8 @@ void add_environment(Json ours, Json& container) {
   const Json::Array& theirs = kube::array_at(container, {"env"});
   for (Json& entry : ours.as_array()) {
     const Json name = *entry.find("name");
-    const bool taken = std::any_of(theirs.begin(), theirs.end(),
-                                   [&](const Json& other) { return is_named(other, name); });
+    const bool taken =
+        std::ranges::any_of(theirs, [&](const Json& other) { return is_named(other, name); });
     if (!taken) env.push_back(std::move(entry));
   }
   for (const Json& entry : theirs) env.push_back(entry);

@@ -28,7 +28,7 @@ constexpr std::array<std::string_view, 6> kImageErrors = {
 
 template <std::size_t N>
 bool is_one_of(std::string_view text, const std::array<std::string_view, N>& list) {
-  return std::find(list.begin(), list.end(), text) != list.end();
+  return std::ranges::find(list, text) != list.end();
 }
 
 std::string_view trimmed(std::string_view text) {
@@ -144,8 +144,7 @@ bool ended_well(const kube::Pod& pod, const kube::Container* container) {
 }  // namespace
 
 const kube::Container* trial_container_in(const kube::Pod& pod, const std::string& name) {
-  const auto found = std::find_if(pod.containers.begin(), pod.containers.end(),
-                                  [&](const kube::Container& c) { return c.name == name; });
+  const auto found = std::ranges::find(pod.containers, name, &kube::Container::name);
   return found == pod.containers.end() ? nullptr : &*found;
 }
 

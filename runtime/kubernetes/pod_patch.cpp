@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "api/pod_template.h"
-#include "runtime/kubernetes/job_builder.h"
 
 namespace fettle::kubernetes {
 namespace {

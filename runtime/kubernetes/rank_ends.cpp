@@ -31,8 +31,8 @@ class RankReader {
   }
 
   std::optional<RankEnd> read() const {
-    const bool over = std::any_of(ends_.begin(), ends_.end(),
-                                  [](const RankEnd& one) { return !one.end.replaced; });
+    const bool over =
+        std::ranges::any_of(ends_, [](const RankEnd& one) { return !one.end.replaced; });
     if (!over) return std::nullopt;
     const bool alone = view_.job.completions == 1 && !misses_others(ends_.front());
     if (view_.stop_asked || alone) return ends_.front();
@@ -72,8 +72,7 @@ class RankReader {
   std::optional<PodEnd> loss_of(std::int64_t rank, const kube::Pod& pod,
                                 const std::optional<RankEnd>& failure) const {
     const std::int64_t before_ms = failure ? failure->end.at_ms : view_.now_ms;
-    const auto known = std::find_if(ends_.begin(), ends_.end(),
-                                    [rank](const RankEnd& one) { return one.rank == rank; });
+    const auto known = std::ranges::find(ends_, rank, &RankEnd::rank);
     PodEnd loss = known != ends_.end() ? known->end : PodEnd{};
     loss.outcome = Outcome::kDisrupted;
     if (const auto* target = kube::find_condition(pod.conditions, "DisruptionTarget")) {
@@ -128,7 +127,7 @@ class RankReader {
 
   // All that is left: workers that miss their peers, or were disrupted for no visible reason.
   RankEnd missing_others() const {
-    RankEnd first = *std::min_element(ends_.begin(), ends_.end(), is_earlier);
+    RankEnd first = *std::ranges::min_element(ends_, is_earlier);
     if (misses_others(first)) {
       first.end.reason = core::judge_exit({.code = first.end.exit_code, .has_peers = true}).reason;
     }

@@ -17,9 +17,9 @@ void Refusals::hold_back(const RunName& run, std::int64_t workers, std::string w
 void Refusals::insert(const RunName& run, Refusal refusal) {
   refusals_[run] = std::move(refusal);
   if (refusals_.size() <= kMaxRefusals) return;
-  refusals_.erase(std::min_element(
-      refusals_.begin(), refusals_.end(),
-      [](const auto& a, const auto& b) { return a.second.since_ms < b.second.since_ms; }));
+  refusals_.erase(std::ranges::min_element(refusals_, [](const auto& a, const auto& b) {
+    return a.second.since_ms < b.second.since_ms;
+  }));
 }
 
 void Refusals::remove(const RunName& run) { refusals_.erase(run); }

@@ -109,7 +109,7 @@ class RunReader {
   std::string why_no_pods() const;
   std::string why_incomplete() const;
   bool any_pod_alive() const {
-    return std::any_of(view_.pods.begin(), view_.pods.end(), [this](const PodPtr& pod) {
+    return std::ranges::any_of(view_.pods, [this](const PodPtr& pod) {
       return may_be_alive(*pod, container_, view_.now_ms);
     });
   }
@@ -166,9 +166,8 @@ bool RunReader::was_preempted() {
   if (!is_queued()) return false;
   const bool over = kube::find_condition(job_.conditions, "Complete") != nullptr ||
                     kube::find_condition(job_.conditions, "Failed") != nullptr;
-  const bool taken_away = std::all_of(pods_.begin(), pods_.end(), [](const auto& pod) {
-    return pod.second->metadata.deleted_ms != 0;
-  });
+  const bool taken_away = std::ranges::all_of(
+      pods_, [](const auto& pod) { return pod.second->metadata.deleted_ms != 0; });
   if (!over || !taken_away) return false;
   exit(Outcome::kDisrupted, "its queue took its nodes back", 0);
   run_.queued = true;

@@ -3,8 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <functional>
-
 #include "core/names.h"
 #include "kube/json_path.h"
 #include "runtime/kubernetes/testing/fake_cluster.h"

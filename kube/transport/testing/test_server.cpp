@@ -74,8 +74,8 @@ std::optional<TestRequest> TestConnection::read_request() {
     const std::size_t line_end = head.find("\r\n");
     const std::size_t colon = head.find(':');
     std::string name = head.substr(0, colon);
-    std::transform(name.begin(), name.end(), name.begin(),
-                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    std::ranges::transform(name, name.begin(),
+                           [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
     const std::size_t start = head.find_first_not_of(' ', colon + 1);
     request.headers[name] = head.substr(start, line_end - start);
     head.erase(0, line_end + 2);

@@ -9,7 +9,6 @@
 #include "api/gpu_slots.h"
 #include "api/names.h"
 #include "api/quantity.h"
-#include "base/check.h"
 
 namespace fettle::kubernetes {
 namespace {
@@ -61,8 +60,7 @@ bool has_model(const GpuProfile& profile, const std::string& model) {
   const auto matches = [&](const std::string& name) {
     return words_of(name).find(words) != std::string::npos;
   };
-  return !profile.models.empty() &&
-         std::all_of(profile.models.begin(), profile.models.end(), matches);
+  return !profile.models.empty() && std::ranges::all_of(profile.models, matches);
 }
 
 // ---- Fitting -----------------------------------------------------------------------------------
@@ -231,14 +229,13 @@ std::string reason_of_refusal(const GpuRequest& request, const std::vector<GpuPr
     alone.parallelism = 1;
     return fit(alone, profile).has_value();
   };
-  if (std::any_of(profiles.begin(), profiles.end(), fits_alone)) {
+  if (std::ranges::any_of(profiles, fits_alone)) {
     return found + " with budget.parallelism " + std::to_string(request.parallelism) +
            "; the profile that offers it has one claim for all trials of a Study, which is not "
            "enough for all of them at once";
   }
-  const bool model_known =
-      std::any_of(profiles.begin(), profiles.end(),
-                  [&](const GpuProfile& profile) { return has_model(profile, request.model); });
+  const bool model_known = std::ranges::any_of(
+      profiles, [&](const GpuProfile& profile) { return has_model(profile, request.model); });
   if (!model_known) return found + "; no GPU profile of this cluster is of that model";
   if (request.memory) {
     double most = 0;

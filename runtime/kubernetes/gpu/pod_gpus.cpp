@@ -120,8 +120,8 @@ std::map<std::string, std::string> env_of(const GpuPlacement& placement) {
 void add_env(const GpuPlacement& placement, Json& container) {
   const Json::Array known = kube::array_at(container, {"env"});  // what is added replaces it
   const auto is_set = [&](const std::string& name) {
-    return std::any_of(known.begin(), known.end(),
-                       [&](const Json& variable) { return text_at(variable, {"name"}) == name; });
+    return std::ranges::any_of(
+        known, [&](const Json& variable) { return text_at(variable, {"name"}) == name; });
   };
   for (const auto& [name, text] : env_of(placement)) {
     if (is_set(name)) continue;

@@ -119,7 +119,7 @@ TestOperator::~TestOperator() {
 }
 
 bool TestOperator::has_event(const std::string& reason, const std::string& words) const {
-  return std::any_of(events_.begin(), events_.end(), [&](const kube::Occurrence& event) {
+  return std::ranges::any_of(events_, [&](const kube::Occurrence& event) {
     return event.reason == reason && event.note.find(words) != std::string::npos;
   });
 }

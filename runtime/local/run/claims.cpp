@@ -229,8 +229,8 @@ Result<Grant> Claims::decide(const Claim& wanted) const {
   }
   if (!problem_.empty()) return grant(room_, claims, wanted);
   const auto is_own = [&](const std::string& name) {
-    return std::any_of(own_.begin(), own_.end(),
-                       [&](const auto& entry) { return entry.second.claim.name == name; });
+    return std::ranges::any_of(own_,
+                               [&](const auto& entry) { return entry.second.claim.name == name; });
   };
   const Descriptor opened(open_directory(directory_));
   if (opened.get() < 0) return grant(room_, claims, wanted);

@@ -12,7 +12,6 @@
 
 #include "base/file.h"
 #include "base/test_paths.h"
-#include "core/names.h"
 #include "runtime/local/run/process_runs.h"
 #include "runtime/local/testing/process_test.h"
 

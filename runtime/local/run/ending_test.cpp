@@ -187,7 +187,7 @@ TEST_P(SigtermToAllTest, LeavesTimeToSave) {
   start(GetParam().script);
   std::vector<pid_t> all = descendants(runs().supervisor_pid());
   all.push_back(runs().supervisor_pid());
-  std::sort(all.begin(), all.end());
+  std::ranges::sort(all);
   for (const pid_t pid : all) ::kill(pid, SIGTERM);
   auto done = std::async(std::launch::async, [&] { session_->shutdown(); });
   const core::Run run = end();

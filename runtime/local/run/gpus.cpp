@@ -28,8 +28,8 @@ std::vector<std::string> uuids_of(const machine::Gpu& gpu) {
 // anyhow, others only if CUDA is told so. It counts the parts of a card otherwise.
 bool counts_as_driver(const GpuSources& sources) {
   const std::vector<machine::Gpu>& all = sources.driver.all;
-  if (std::any_of(all.begin(), all.end(), is_cut)) return false;
-  return sources.by_pci || std::all_of(all.begin(), all.end(), [&](const machine::Gpu& gpu) {
+  if (std::ranges::any_of(all, is_cut)) return false;
+  return sources.by_pci || std::ranges::all_of(all, [&](const machine::Gpu& gpu) {
            return gpu.name == all.front().name;
          });
 }
@@ -37,8 +37,8 @@ bool counts_as_driver(const GpuSources& sources) {
 // The card at that place, in the order of buses.
 std::optional<std::string> uuid_at(const GpuSources& sources, std::size_t place) {
   std::vector<machine::Gpu> all = sources.driver.all;
-  std::stable_sort(all.begin(), all.end(),
-                   [](const auto& one, const auto& other) { return one.pci < other.pci; });
+  std::ranges::stable_sort(all,
+                           [](const auto& one, const auto& other) { return one.pci < other.pci; });
   if (!counts_as_driver(sources) || place >= all.size()) return std::nullopt;
   return all[place].uuid;
 }
@@ -46,7 +46,7 @@ std::optional<std::string> uuid_at(const GpuSources& sources, std::size_t place)
 // The id of what CUDA_VISIBLE_DEVICES calls `name`: a number, or a UUID or its beginning.
 std::string id_of(const std::string& name, const GpuSources& sources) {
   const bool is_number =
-      std::all_of(name.begin(), name.end(), [](unsigned char c) { return c >= '0' && c <= '9'; });
+      std::ranges::all_of(name, [](unsigned char c) { return c >= '0' && c <= '9'; });
   if (is_number && name.size() < 6) {
     return uuid_at(sources, std::stoul(name)).value_or("cuda:" + name);
   }
@@ -71,8 +71,8 @@ std::vector<int> device_nodes() {
 VisibleGpus name_gpus(const GpuSources& sources) {
   VisibleGpus visible;
   const auto add = [&](const std::string& id, const std::string& cuda) {
-    const bool known = std::any_of(visible.names.begin(), visible.names.end(),
-                                   [&](const GpuName& name) { return name.id == id; });
+    const bool known =
+        std::ranges::any_of(visible.names, [&](const GpuName& name) { return name.id == id; });
     if (!known && !id.empty()) visible.names.push_back({id, cuda});
   };
   if (sources.chosen) {

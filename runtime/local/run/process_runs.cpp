@@ -238,7 +238,7 @@ void ProcessRuns::wait(const RunKey& key, const std::string& reason, std::int64_
   const std::string words = "no room on this machine yet: " + reason;
   if (essence(known.run.reason) != essence(words)) known.run.reason = words;
   known.try_at_ms = now_ms() + pause_ms;
-  if (std::find(queue_.begin(), queue_.end(), key) == queue_.end()) queue_.push_back(key);
+  if (std::ranges::find(queue_, key) == queue_.end()) queue_.push_back(key);
 }
 
 // Needs mutex_.
@@ -331,7 +331,7 @@ Status ProcessRuns::resize(const api::Trial& trial, std::int64_t run, std::int64
     const std::lock_guard<std::mutex> guard(mutex_);
     const auto found = runs_.find(key);
     if (found == runs_.end()) return success();
-    if (std::find(queue_.begin(), queue_.end(), key) != queue_.end()) {
+    if (std::ranges::find(queue_, key) != queue_.end()) {
       found->second.wanted =
           std::make_shared<const Wanted>(Wanted{found->second.wanted->study, trial});
       found->second.run.workers = workers;
@@ -410,7 +410,7 @@ Status ProcessRuns::stop(const api::Trial& trial, std::int64_t run) {
     if (found == runs_.end() || found->second.run.state == core::RunState::kExited) {
       return success();
     }
-    waited = std::find(queue_.begin(), queue_.end(), key) != queue_.end();
+    waited = std::ranges::find(queue_, key) != queue_.end();
   }
   if (waited) {
     end_unbegun(key, api::Outcome::kStopped, "stopped before it began");
@@ -449,7 +449,7 @@ Result<std::vector<core::Run>> ProcessRuns::observe(const api::Trial& trial) {
   const RunKey first{name, 0};
   for (auto it = runs_.lower_bound(first); it != runs_.end() && it->first.first == name; ++it) {
     runs.push_back(it->second.run);
-    const bool waits = std::find(queue_.begin(), queue_.end(), it->first) != queue_.end();
+    const bool waits = std::ranges::find(queue_, it->first) != queue_.end();
     if (waits) runs.back().unplaced_workers = runs.back().workers;
   }
   return runs;

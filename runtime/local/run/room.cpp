@@ -15,7 +15,7 @@ constexpr double kRounding = 1e-6;  // of sums of cores
 constexpr std::size_t kMostHolders = 4;
 
 bool contains(const std::vector<std::string>& list, const std::string& text) {
-  return std::find(list.begin(), list.end(), text) != list.end();
+  return std::ranges::find(list, text) != list.end();
 }
 
 std::string number(double value) {
@@ -34,7 +34,7 @@ std::string bytes(std::int64_t value) { return machine::bytes_text(static_cast<d
 double shared_part(const Claim& claim, const Room& room) {
   if (claim.cpus.empty() || room.cpus.empty()) return 1;
   const auto common = std::ranges::count_if(claim.cpus, [&](std::int64_t cpu) {
-    return std::find(room.cpus.begin(), room.cpus.end(), cpu) != room.cpus.end();
+    return std::ranges::find(room.cpus, cpu) != room.cpus.end();
   });
   return static_cast<double>(common) / static_cast<double>(claim.cpus.size());
 }
@@ -122,7 +122,7 @@ Grant grant(const Room& room, const std::vector<Claim>& claims, const Claim& wan
     if (claim.granted) rest.take(claim);
     if (!claim.granted && waits_longer(claim, wanted)) earlier.push_back(claim);
   }
-  std::sort(earlier.begin(), earlier.end(), waits_longer);
+  std::ranges::sort(earlier, waits_longer);
   for (const Claim& claim : earlier) rest.reserve(claim);
   if (!rest.has_gpus(wanted)) return {{}, missing_gpus(room, rest, claims, wanted)};
   if (!rest.has_cores(wanted)) {

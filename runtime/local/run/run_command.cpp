@@ -52,9 +52,9 @@ std::optional<double> quantity(const Json& container, const char* kind, const ch
 Status check_strings(const Json& container, const char* key) {
   const Json* const list = container.find(key);
   if (list == nullptr) return success();
-  const bool good =
-      list->is_array() && std::all_of(list->as_array().begin(), list->as_array().end(),
-                                      [](const Json& item) { return item.is_string(); });
+  const bool good = list->is_array() && std::ranges::all_of(list->as_array(), [](const Json& item) {
+                      return item.is_string();
+                    });
   if (good) return success();
   return invalid(std::string(kWhere) + key + ": expected a list of strings (quote numbers)");
 }
@@ -188,7 +188,7 @@ void set_threads(const api::Study& study, Variables& variables) {
 void set_unbuffered(const api::Study& study, Variables& variables) {
   constexpr const char* kName = "PYTHONUNBUFFERED";
   const auto& passed = study.spec.trial.pass_environment;
-  if (std::find(passed.begin(), passed.end(), kName) != passed.end()) return;
+  if (std::ranges::find(passed, kName) != passed.end()) return;
   set_variable(variables, kName, "1");
 }
 

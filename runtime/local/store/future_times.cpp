@@ -1,7 +1,6 @@
 #include "runtime/local/store/future_times.h"
 
 #include <algorithm>
-#include <initializer_list>
 #include <map>
 #include <vector>
 

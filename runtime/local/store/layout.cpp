@@ -63,7 +63,7 @@ std::vector<std::int64_t> recorded_runs(const Layout& layout, const std::string&
   for (const auto& entry : entries_of(layout.trial_directory(trial))) {
     if (const auto run = run_number(entry.path().filename().string())) runs.push_back(*run);
   }
-  std::sort(runs.begin(), runs.end());
+  std::ranges::sort(runs);
   return runs;
 }
 
@@ -72,7 +72,7 @@ std::vector<std::string> recorded_studies(const std::string& root) {
   for (const auto& entry : entries_of(root)) {
     if (entry.path().extension() == ".db") studies.push_back(entry.path().stem().string());
   }
-  std::sort(studies.begin(), studies.end());
+  std::ranges::sort(studies);
   return studies;
 }
 

@@ -17,8 +17,6 @@
 #include <string>
 #include <vector>
 
-#include "base/result.h"
-
 namespace fettle::local {
 
 struct Layout {

@@ -54,7 +54,7 @@ Pruned prune_runs(const std::vector<std::string>& study_directories, std::int64_
   }
   std::int64_t held = 0;
   for (const RunDirectory& run : runs) held += run.bytes;
-  std::sort(runs.begin(), runs.end(), [](const RunDirectory& a, const RunDirectory& b) {
+  std::ranges::sort(runs, [](const RunDirectory& a, const RunDirectory& b) {
     return std::tie(a.written, a.path) < std::tie(b.written, b.path);
   });
   Pruned pruned;
@@ -79,7 +79,7 @@ std::vector<std::string> directories_aside(const Layout& layout) {
     if (!name.starts_with(prefix) || !is_number(name.substr(prefix.size()))) continue;
     found.push_back(entry.path().string() + '/' + layout.study);
   }
-  std::sort(found.begin(), found.end());
+  std::ranges::sort(found);
   return found;
 }
 

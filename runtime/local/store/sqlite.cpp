@@ -3,8 +3,6 @@
 #include <sqlite3.h>
 #include <unistd.h>
 
-#include <utility>
-
 #include "base/file.h"
 
 namespace fettle::local {

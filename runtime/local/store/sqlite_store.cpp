@@ -478,7 +478,7 @@ Result<std::vector<StoredEvent>> SqliteStore::list_events(const control::Key& st
       database_->run("SELECT at_ms, kind, name, warning, reason, message FROM events "
                      "WHERE namespace = ? AND study = ? ORDER BY id DESC LIMIT ?",
                      {study.ns, study.name, limit}, visit));
-  std::reverse(events.begin(), events.end());
+  std::ranges::reverse(events);
   return events;
 }
 

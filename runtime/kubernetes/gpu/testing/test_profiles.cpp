@@ -28,8 +28,8 @@ std::vector<api::GpuProfile> test_profiles(const std::vector<std::string>& names
   const std::vector<api::GpuProfile> all = test_profiles();
   std::vector<api::GpuProfile> out;
   for (const std::string& name : names) {
-    const auto found = std::find_if(all.begin(), all.end(),
-                                    [&](const auto& profile) { return profile.name == name; });
+    const auto found =
+        std::ranges::find_if(all, [&](const auto& profile) { return profile.name == name; });
     CHECK(found != all.end(), name);
     out.push_back(*found);
   }
