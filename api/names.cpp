@@ -143,7 +143,7 @@ constexpr std::string_view kImagePullPolicies[] = {"Always", "IfNotPresent", "Ne
 
 // A table of traits as a table of names.
 template <class Traits>
-auto names_of(std::span<const Traits> table) {
+auto as_names(std::span<const Traits> table) {
   std::vector<EnumName<decltype(Traits::kind)>> out;
   for (const Traits& row : table) out.push_back({row.kind, row.name});
   return out;
@@ -151,95 +151,33 @@ auto names_of(std::span<const Traits> table) {
 
 }  // namespace
 
-template <>
-std::span<const EnumName<ParameterType>> enum_names() {
-  return kParameterTypes;
-}
-template <>
-std::span<const EnumName<Scale>> enum_names() {
-  return kScales;
-}
-template <>
-std::span<const EnumName<Direction>> enum_names() {
-  return kDirections;
-}
-template <>
-std::span<const EnumName<Take>> enum_names() {
-  return kTakes;
-}
-template <>
-std::span<const EnumName<WorkersSizing>> enum_names() {
-  return kWorkersSizings;
-}
-template <>
-std::span<const EnumName<Execution>> enum_names() {
-  return kExecutions;
-}
-template <>
-std::span<const EnumName<TolerationOperator>> enum_names() {
-  return kTolerationOperators;
-}
-template <>
-std::span<const EnumName<TaintEffect>> enum_names() {
-  return kTaintEffects;
-}
-template <>
-std::span<const EnumName<GpuSharing>> enum_names() {
-  return kGpuSharings;
-}
-template <>
-std::span<const EnumName<GpuEnforcement>> enum_names() {
-  return kGpuEnforcements;
-}
-template <>
-std::span<const EnumName<LayerType>> enum_names() {
-  return kLayerTypes;
-}
-template <>
-std::span<const EnumName<GeluApproximation>> enum_names() {
-  return kGeluApproximations;
-}
-template <>
-std::span<const EnumName<OptimizerKind>> enum_names() {
-  return kOptimizers;
-}
-template <>
-std::span<const EnumName<Precision>> enum_names() {
-  return kPrecisions;
-}
-template <>
-std::span<const EnumName<ScheduleKind>> enum_names() {
-  return kSchedules;
-}
-template <>
-std::span<const EnumName<ScalingRule>> enum_names() {
-  return kScalingRules;
-}
-template <>
-std::span<const EnumName<BackendKind>> enum_names() {
-  return kBackends;
-}
-template <>
-std::span<const EnumName<TrialPhase>> enum_names() {
-  return kTrialPhases;
-}
-template <>
-std::span<const EnumName<Outcome>> enum_names() {
-  return kOutcomes;
-}
-template <>
-std::span<const EnumName<FactKind>> enum_names() {
-  return kFactKinds;
-}
+EnumNames<ParameterType> names_of(ParameterType /*any*/) { return kParameterTypes; }
+EnumNames<Scale> names_of(Scale /*any*/) { return kScales; }
+EnumNames<Direction> names_of(Direction /*any*/) { return kDirections; }
+EnumNames<Take> names_of(Take /*any*/) { return kTakes; }
+EnumNames<WorkersSizing> names_of(WorkersSizing /*any*/) { return kWorkersSizings; }
+EnumNames<Execution> names_of(Execution /*any*/) { return kExecutions; }
+EnumNames<TolerationOperator> names_of(TolerationOperator /*any*/) { return kTolerationOperators; }
+EnumNames<TaintEffect> names_of(TaintEffect /*any*/) { return kTaintEffects; }
+EnumNames<GpuSharing> names_of(GpuSharing /*any*/) { return kGpuSharings; }
+EnumNames<GpuEnforcement> names_of(GpuEnforcement /*any*/) { return kGpuEnforcements; }
+EnumNames<LayerType> names_of(LayerType /*any*/) { return kLayerTypes; }
+EnumNames<GeluApproximation> names_of(GeluApproximation /*any*/) { return kGeluApproximations; }
+EnumNames<OptimizerKind> names_of(OptimizerKind /*any*/) { return kOptimizers; }
+EnumNames<Precision> names_of(Precision /*any*/) { return kPrecisions; }
+EnumNames<ScheduleKind> names_of(ScheduleKind /*any*/) { return kSchedules; }
+EnumNames<ScalingRule> names_of(ScalingRule /*any*/) { return kScalingRules; }
+EnumNames<BackendKind> names_of(BackendKind /*any*/) { return kBackends; }
+EnumNames<TrialPhase> names_of(TrialPhase /*any*/) { return kTrialPhases; }
+EnumNames<Outcome> names_of(Outcome /*any*/) { return kOutcomes; }
+EnumNames<FactKind> names_of(FactKind /*any*/) { return kFactKinds; }
 
-template <>
-std::span<const EnumName<AlgorithmKind>> enum_names() {
-  static const auto kNames = names_of(all_algorithms());
+EnumNames<AlgorithmKind> names_of(AlgorithmKind /*any*/) {
+  static const auto kNames = as_names(all_algorithms());
   return kNames;
 }
-template <>
-std::span<const EnumName<StoppingKind>> enum_names() {
-  static const auto kNames = names_of(all_stopping_rules());
+EnumNames<StoppingKind> names_of(StoppingKind /*any*/) {
+  static const auto kNames = as_names(all_stopping_rules());
   return kNames;
 }
 

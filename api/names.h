@@ -24,57 +24,40 @@ struct EnumName {
 
 // All values of an enum with their names, in the order in which messages list them (names.cpp).
 template <class E>
-std::span<const EnumName<E>> enum_names() = delete;
+using EnumNames = std::span<const EnumName<E>>;
 
-template <>
-std::span<const EnumName<ParameterType>> enum_names();
-template <>
-std::span<const EnumName<Scale>> enum_names();
-template <>
-std::span<const EnumName<Direction>> enum_names();
-template <>
-std::span<const EnumName<Take>> enum_names();
-template <>
-std::span<const EnumName<AlgorithmKind>> enum_names();
-template <>
-std::span<const EnumName<StoppingKind>> enum_names();
-template <>
-std::span<const EnumName<Execution>> enum_names();
-template <>
-std::span<const EnumName<WorkersSizing>> enum_names();
-template <>
-std::span<const EnumName<TolerationOperator>> enum_names();
-template <>
-std::span<const EnumName<TaintEffect>> enum_names();
-template <>
-std::span<const EnumName<GpuSharing>> enum_names();
-template <>
-std::span<const EnumName<GpuEnforcement>> enum_names();
-template <>
-std::span<const EnumName<LayerType>> enum_names();
-template <>
-std::span<const EnumName<GeluApproximation>> enum_names();
-template <>
-std::span<const EnumName<OptimizerKind>> enum_names();
-template <>
-std::span<const EnumName<Precision>> enum_names();
-template <>
-std::span<const EnumName<ScheduleKind>> enum_names();
-template <>
-std::span<const EnumName<ScalingRule>> enum_names();
-template <>
-std::span<const EnumName<BackendKind>> enum_names();
-template <>
-std::span<const EnumName<TrialPhase>> enum_names();
-template <>
-std::span<const EnumName<Outcome>> enum_names();
-template <>
-std::span<const EnumName<FactKind>> enum_names();
+EnumNames<ParameterType> names_of(ParameterType);
+EnumNames<Scale> names_of(Scale);
+EnumNames<Direction> names_of(Direction);
+EnumNames<Take> names_of(Take);
+EnumNames<AlgorithmKind> names_of(AlgorithmKind);
+EnumNames<StoppingKind> names_of(StoppingKind);
+EnumNames<Execution> names_of(Execution);
+EnumNames<WorkersSizing> names_of(WorkersSizing);
+EnumNames<TolerationOperator> names_of(TolerationOperator);
+EnumNames<TaintEffect> names_of(TaintEffect);
+EnumNames<GpuSharing> names_of(GpuSharing);
+EnumNames<GpuEnforcement> names_of(GpuEnforcement);
+EnumNames<LayerType> names_of(LayerType);
+EnumNames<GeluApproximation> names_of(GeluApproximation);
+EnumNames<OptimizerKind> names_of(OptimizerKind);
+EnumNames<Precision> names_of(Precision);
+EnumNames<ScheduleKind> names_of(ScheduleKind);
+EnumNames<ScalingRule> names_of(ScalingRule);
+EnumNames<BackendKind> names_of(BackendKind);
+EnumNames<TrialPhase> names_of(TrialPhase);
+EnumNames<Outcome> names_of(Outcome);
+EnumNames<FactKind> names_of(FactKind);
 
 template <class E>
 concept NamedEnum = std::is_enum_v<E> && requires {
-  enum_names<E>();
+  names_of(E{});
 };
+
+template <NamedEnum E>
+EnumNames<E> enum_names() {
+  return names_of(E{});
+}
 
 // Every value is in its table, so this always finds one.
 template <NamedEnum E>

@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -21,18 +20,8 @@ namespace fettle::cli {
 enum class VariableType { kFloat, kInt, kCategorical, kBool };
 enum class Aim { kMinimize, kMaximize };
 
-}  // namespace fettle::cli
-
-namespace fettle::api {
-
-template <>
-std::span<const EnumName<cli::VariableType>> enum_names();
-template <>
-std::span<const EnumName<cli::Aim>> enum_names();
-
-}  // namespace fettle::api
-
-namespace fettle::cli {
+api::EnumNames<VariableType> names_of(VariableType);
+api::EnumNames<Aim> names_of(Aim);
 
 inline constexpr std::size_t kMostEntries = 1'000'000;  // of a list; a line is shorter anyway
 inline constexpr std::size_t kAnyLength = 16U << 20U;   // bytes of a line

@@ -1,7 +1,6 @@
 #include "cli/suggest/suggest_study.h"
 
 #include <algorithm>
-#include <array>
 #include <iterator>
 #include <utility>
 
@@ -10,35 +9,16 @@
 #include "cli/suggest/suggest_request.h"
 #include "search/auto.h"
 
-namespace fettle::api {
-namespace {
-
-constexpr std::array<EnumName<cli::VariableType>, 4> kVariableTypes{{
-    {cli::VariableType::kFloat, "float"},
-    {cli::VariableType::kInt, "int"},
-    {cli::VariableType::kCategorical, "categorical"},
-    {cli::VariableType::kBool, "bool"},
-}};
-constexpr std::array<EnumName<cli::Aim>, 2> kAims{{
-    {cli::Aim::kMinimize, "minimize"},
-    {cli::Aim::kMaximize, "maximize"},
-}};
-
-}  // namespace
-
-template <>
-std::span<const EnumName<cli::VariableType>> enum_names() {
-  return kVariableTypes;
-}
-template <>
-std::span<const EnumName<cli::Aim>> enum_names() {
-  return kAims;
-}
-
-}  // namespace fettle::api
-
 namespace fettle::cli {
 namespace {
+
+constexpr api::EnumName<VariableType> kVariableTypes[] = {
+    {VariableType::kFloat, "float"},
+    {VariableType::kInt, "int"},
+    {VariableType::kCategorical, "categorical"},
+    {VariableType::kBool, "bool"},
+};
+constexpr api::EnumName<Aim> kAims[] = {{Aim::kMinimize, "minimize"}, {Aim::kMaximize, "maximize"}};
 
 Result<SuggestRequest> read_request(const Json& json) {
   if (!json.is_object()) return invalid("study must be an object; found " + api::describe(json));
@@ -123,6 +103,9 @@ Status settle_fidelity(search::Problem& problem) {
 }
 
 }  // namespace
+
+api::EnumNames<VariableType> names_of(VariableType /*any*/) { return kVariableTypes; }
+api::EnumNames<Aim> names_of(Aim /*any*/) { return kAims; }
 
 Result<search::Problem> read_suggest_study(const Json& study) {
   FETTLE_ASSIGN(SuggestRequest request, read_request(study));

@@ -9,6 +9,17 @@ namespace fettle::local {
 
 using api::FieldRules;
 using api::Like;
+using Command = SupervisorCommand::Kind;
+using Event = SupervisorEvent::Kind;
+
+constexpr api::EnumName<Command> kCommands[] = {
+    {Command::kHello, "hello"}, {Command::kStart, "start"},       {Command::kResize, "resize"},
+    {Command::kStop, "stop"},   {Command::kShutdown, "shutdown"}, {Command::kKill, "kill"},
+};
+constexpr api::EnumName<Event> kEvents[] = {
+    {Event::kReady, "ready"},   {Event::kStarted, "started"}, {Event::kRefused, "refused"},
+    {Event::kReport, "report"}, {Event::kExited, "exited"},
+};
 
 // What fettle itself has written is read without bounds, as another version's outcome is.
 constexpr auto kTrusted = api::UnknownFields::kIgnoredWithBounds;
@@ -103,32 +114,7 @@ Result<RunOutcome> read_outcome(const Json& document) {
   return outcome;
 }
 
+api::EnumNames<Command> names_of(Command /*any*/) { return kCommands; }
+api::EnumNames<Event> names_of(Event /*any*/) { return kEvents; }
+
 }  // namespace fettle::local
-
-namespace fettle::api {
-namespace {
-
-using Command = local::SupervisorCommand::Kind;
-using Event = local::SupervisorEvent::Kind;
-
-constexpr EnumName<Command> kCommands[] = {
-    {Command::kHello, "hello"}, {Command::kStart, "start"},       {Command::kResize, "resize"},
-    {Command::kStop, "stop"},   {Command::kShutdown, "shutdown"}, {Command::kKill, "kill"},
-};
-constexpr EnumName<Event> kEvents[] = {
-    {Event::kReady, "ready"},   {Event::kStarted, "started"}, {Event::kRefused, "refused"},
-    {Event::kReport, "report"}, {Event::kExited, "exited"},
-};
-
-}  // namespace
-
-template <>
-std::span<const EnumName<Command>> enum_names() {
-  return kCommands;
-}
-template <>
-std::span<const EnumName<Event>> enum_names() {
-  return kEvents;
-}
-
-}  // namespace fettle::api

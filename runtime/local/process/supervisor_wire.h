@@ -106,13 +106,7 @@ Json write_outcome(const RunOutcome& outcome);
 // Also one that another version of fettle wrote.
 Result<RunOutcome> read_outcome(const Json& document);
 
+api::EnumNames<SupervisorCommand::Kind> names_of(SupervisorCommand::Kind);
+api::EnumNames<SupervisorEvent::Kind> names_of(SupervisorEvent::Kind);
+
 }  // namespace fettle::local
-
-namespace fettle::api {
-
-template <>
-std::span<const EnumName<local::SupervisorCommand::Kind>> enum_names();
-template <>
-std::span<const EnumName<local::SupervisorEvent::Kind>> enum_names();
-
-}  // namespace fettle::api
