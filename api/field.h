@@ -67,85 +67,54 @@ struct FieldRules {
   std::size_t max_size = 64;
   std::size_t min_text = 0;  // strings, also inside lists: bytes
   std::size_t max_text = 256;
-  std::span<const std::string_view> choices;  // strings: the only ones
+  std::span<const std::string_view> choices{};  // strings: the only ones
   bool required = false;
-  bool applies = true;          // with the fields read so far
-  std::string_view applies_to;  // "type Double or Integer": when it applies, for messages
-  bool cut = false;             // text for people: the writer cuts what is too long
+  bool applies = true;            // with the fields read so far
+  std::string_view applies_to{};  // "type Double or Integer": when it applies, for messages
+  bool cut = false;               // text for people: the writer cuts what is too long
 
   // A document must have the field (where it applies).
-  FieldRules needed() const {
-    return with([](FieldRules& r) { r.required = true; });
-  }
+  FieldRules needed() const { return with(&FieldRules::required, true); }
   // The field only makes sense when `condition` holds; `when` says so in words.
   FieldRules only_if(bool condition, std::string_view when) const {
-    return with([&](FieldRules& r) {
-      r.applies = condition;
-      r.applies_to = when;
-    });
+    return with(&FieldRules::applies, condition).with(&FieldRules::applies_to, when);
   }
-  FieldRules only_odd(bool condition = true) const {
-    return with([&](FieldRules& r) { r.odd = condition; });
-  }
-  FieldRules or_chosen() const {
-    return with([](FieldRules& r) { r.or_auto = true; });
-  }
-  FieldRules hardest_at_max() const {
-    return with([](FieldRules& r) { r.largest_is_hardest = true; });
-  }
-  FieldRules as(Form new_form) const {
-    return with([&](FieldRules& r) { r.form = new_form; });
-  }
+  FieldRules only_odd(bool condition = true) const { return with(&FieldRules::odd, condition); }
+  FieldRules or_chosen() const { return with(&FieldRules::or_auto, true); }
+  FieldRules hardest_at_max() const { return with(&FieldRules::largest_is_hardest, true); }
+  FieldRules as(Form new_form) const { return with(&FieldRules::form, new_form); }
   // Entries have the keys of labels.
-  FieldRules by_label() const {
-    return with([](FieldRules& r) { r.label_keys = true; });
-  }
+  FieldRules by_label() const { return with(&FieldRules::label_keys, true); }
   // Entries (of maps of numbers: keys) are strings of at most `bytes`.
-  FieldRules of_text(std::size_t bytes) const {
-    return with([&](FieldRules& r) { r.max_text = bytes; });
-  }
+  FieldRules of_text(std::size_t bytes) const { return with(&FieldRules::max_text, bytes); }
 
-  template <class Change>
-  FieldRules with(Change change) const {
+  // The same rules but for one member.
+  template <class T>
+  FieldRules with(T FieldRules::*member, std::type_identity_t<T> value) const {
     FieldRules copy = *this;
-    change(copy);
+    copy.*member = value;
     return copy;
   }
 };
 
-inline FieldRules number(double min, double max) {
-  return FieldRules{}.with([&](FieldRules& r) {
-    r.min = min;
-    r.max = max;
-  });
-}
+inline FieldRules number(double min, double max) { return {.min = min, .max = max}; }
 // Whole numbers are integers because their C++ type is; the rule is the same.
 inline FieldRules whole(std::int64_t min, std::int64_t max) {
   return number(static_cast<double>(min), static_cast<double>(max));
 }
 inline FieldRules above(double min, double max) {
-  return number(min, max).with([](FieldRules& r) { r.above_min = true; });
+  return {.min = min, .max = max, .above_min = true};
 }
 inline FieldRules from_to_below(double min, double max) {
-  return number(min, max).with([](FieldRules& r) { r.below_max = true; });
+  return {.min = min, .max = max, .below_max = true};
 }
 inline FieldRules text(std::size_t min, std::size_t max) {
-  return FieldRules{}.with([&](FieldRules& r) {
-    r.min_text = min;
-    r.max_text = max;
-  });
+  return {.min_text = min, .max_text = max};
 }
-inline FieldRules message_text(std::size_t max) {
-  return text(0, max).with([](FieldRules& r) { r.cut = true; });
-}
-inline FieldRules one_of(std::span<const std::string_view> choices) {
-  return FieldRules{}.with([&](FieldRules& r) { r.choices = choices; });
-}
+inline FieldRules message_text(std::size_t max) { return {.max_text = max, .cut = true}; }
+inline FieldRules one_of(std::span<const std::string_view> choices) { return {.choices = choices}; }
 inline FieldRules list(std::size_t min, std::size_t max) {
-  return FieldRules{}.with([&](FieldRules& r) {
-    r.min_size = min;
-    r.max_size = max;
-  });
+  return {.min_size = min, .max_size = max};
 }
 inline FieldRules timestamp() {
   return number(0, 253402300799999.0).as(Form::kTimestamp);  // until the year 9999

@@ -122,6 +122,18 @@ void check_key(const std::string& key, const FieldPath& path, const ReadContext&
                                expected_text(FieldRules{}.as(Form::kLabelKey)));
 }
 
+template <class T>
+void read_entries(const ReadContext& context, std::map<std::string, T>& out) {
+  if (!check_map(context)) return;
+  const Json::Object& members = context.value.as_object();
+  if (!check_size(context, members.size(), "entries")) return;
+  for (const auto& [key, value] : members) {
+    const FieldPath path = context.path.member(key);
+    check_key(key, path, context);
+    read_value(ReadContext{value, path, context.rules, context.errors}, out[key]);
+  }
+}
+
 }  // namespace
 
 void read_value(const ReadContext& context, bool& out) {
@@ -202,25 +214,11 @@ void read_value(const ReadContext& context, Json& out) {
 }
 
 void read_value(const ReadContext& context, std::map<std::string, std::string>& out) {
-  if (!check_map(context)) return;
-  const Json::Object& members = context.value.as_object();
-  if (!check_size(context, members.size(), "entries")) return;
-  for (const auto& [key, value] : members) {
-    const FieldPath path = context.path.member(key);
-    check_key(key, path, context);
-    read_value(ReadContext{value, path, context.rules, context.errors}, out[key]);
-  }
+  read_entries(context, out);
 }
 
 void read_value(const ReadContext& context, std::map<std::string, double>& out) {
-  if (!check_map(context)) return;
-  const Json::Object& members = context.value.as_object();
-  if (!check_size(context, members.size(), "entries")) return;
-  for (const auto& [key, value] : members) {
-    const FieldPath path = context.path.member(key);
-    check_key(key, path, context);
-    read_value(ReadContext{value, path, context.rules, context.errors}, out[key]);
-  }
+  read_entries(context, out);
 }
 
 std::optional<std::size_t> read_choice(const ReadContext& context,

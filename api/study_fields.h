@@ -261,7 +261,7 @@ template <class Visitor, Like<Gpu> T>
 void visit_fields(Visitor& v, T& c) {
   v.field("count", c.count, "Number of whole GPUs for each worker.", whole(1, 64));
   v.field("fraction", c.fraction, "Share of one GPU, on a cluster that shares GPUs.",
-          above(0, 1).with([](FieldRules& r) { r.below_max = true; }));
+          above(0, 1).with(&FieldRules::below_max, true));
   v.field("memory", c.memory,
           "Memory of one GPU, on a cluster that shares GPUs. auto: the amount that the trainer "
           "says each training needs.",
@@ -326,9 +326,8 @@ void visit_container_fields(Visitor& v, T& c) {
 template <class Visitor, Like<TrainerPod> T>
 void visit_fields(Visitor& v, T& c) {
   const FieldRules values = list(0, kMostSelectors).as(Form::kLabelValue).by_label();
-  v.field(
-      "labels", c.labels, "Labels of the pods. The prefix fettle.dev/ is reserved.",
-      values.of_text(kLongestLabelName).with([](FieldRules& r) { r.max_size = kMostPodLabels; }));
+  v.field("labels", c.labels, "Labels of the pods. The prefix fettle.dev/ is reserved.",
+          values.of_text(kLongestLabelName).with(&FieldRules::max_size, kMostPodLabels));
   v.field("annotations", c.annotations,
           "Annotations of the pods. The prefix fettle.dev/ is reserved.",
           list(0, kMostPodLabels).of_text(kLongestAnnotation).by_label());
@@ -394,11 +393,10 @@ void visit_fields(Visitor& v, T& c) {
   v.field("passEnvironment", c.pass_environment,
           "Names of environment variables, such as HF_TOKEN, that a local run passes on to its "
           "trials. On a cluster use env or envFrom of the template.",
-          list(0, kMostPassedVariables).with([](FieldRules& r) {
-            r.form = Form::kVariableName;
-            r.min_text = 1;
-            r.max_text = kLongestVariable;
-          }));
+          {.form = Form::kVariableName,
+           .max_size = kMostPassedVariables,
+           .min_text = 1,
+           .max_text = kLongestVariable});
   v.field(
       "pod", c.pod,
       "Further settings of the pods of the built-in trainer. A template describes its own pods.");
@@ -411,11 +409,7 @@ void visit_fields(Visitor& v, T& c) {
 template <class Visitor, Like<WarmStart> T>
 void visit_fields(Visitor& v, T& c) {
   v.field("studies", c.studies, "Names of earlier Studies whose results the search learns from.",
-          list(0, 5).with([](FieldRules& r) {
-            r.form = Form::kDnsLabel;
-            r.min_text = 1;
-            r.max_text = kLongestStudyName;
-          }));
+          {.form = Form::kDnsLabel, .max_size = 5, .min_text = 1, .max_text = kLongestStudyName});
   v.field("map", c.map,
           "For each renamed parameter of this Study: its name in the earlier Studies.",
           list(0, kMostParameters).of_text(kLongestName));
