@@ -1,10 +1,7 @@
 #include "api/changes.h"
 
-#include <algorithm>
-
 #include "api/field_errors.h"
 #include "api/study_json.h"
-#include "api/trial_json.h"
 
 namespace fettle::api {
 namespace {
@@ -50,12 +47,6 @@ class Comparison {
   FieldErrors& errors_;
 };
 
-bool starts_with(const std::vector<TrialPromotion>& list,
-                 const std::vector<TrialPromotion>& beginning) {
-  return list.size() >= beginning.size() &&
-         std::equal(beginning.begin(), beginning.end(), list.begin());
-}
-
 }  // namespace
 
 bool may_change(std::string_view path) {
@@ -73,14 +64,9 @@ bool may_change(std::string_view path) {
 }
 
 std::vector<FieldError> forbidden_changes(const StudySpec& before, const StudySpec& after) {
-  FieldErrors errors;
-  const Json old_spec = write_study_spec(before);
-  const Json new_spec = write_study_spec(after);
-  Comparison(may_change,
-             "it may not change once there are trials: put it back, or give the Study another name",
-             errors)
-      .compare(&old_spec, &new_spec, FieldPath("spec"));
-  return std::move(errors).take();
+  return forbidden_differences(
+      write_study_spec(before), write_study_spec(after), may_change,
+      "it may not change once there are trials: put it back, or give the Study another name");
 }
 
 bool trial_may_change(std::string_view path) {
@@ -90,16 +76,11 @@ bool trial_may_change(std::string_view path) {
          path == "spec.search.promotions";
 }
 
-std::vector<FieldError> forbidden_trial_changes(const TrialSpec& before, const TrialSpec& after) {
+std::vector<FieldError> forbidden_differences(const Json& before, const Json& after,
+                                              bool (*may_change)(std::string_view),
+                                              std::string_view why) {
   FieldErrors errors;
-  const Json old_spec = write_trial_spec(before);
-  const Json new_spec = write_trial_spec(after);
-  Comparison(trial_may_change, kTrialFieldIsFixed, errors)
-      .compare(&old_spec, &new_spec, FieldPath("spec"));
-  if (after.until_step < before.until_step) errors.add("spec.untilStep", "may only grow");
-  if (!starts_with(after.search.promotions, before.search.promotions)) {
-    errors.add("spec.search.promotions", "may only be appended to");
-  }
+  Comparison(may_change, why, errors).compare(&before, &after, FieldPath("spec"));
   return std::move(errors).take();
 }
 

@@ -8,7 +8,7 @@
 
 #include "api/field_error.h"
 #include "api/study.h"
-#include "api/trial.h"
+#include "base/json.h"
 
 namespace fettle::api {
 
@@ -24,8 +24,10 @@ std::vector<FieldError> forbidden_changes(const StudySpec& before, const StudySp
 // its results depend on may not.
 bool trial_may_change(std::string_view path);
 
-// untilStep only grows, and promotions are only appended to.
-std::vector<FieldError> forbidden_trial_changes(const TrialSpec& before, const TrialSpec& after);
+// What differs between two specs, as documents, and may not. `why`: what follows the two values.
+std::vector<FieldError> forbidden_differences(const Json& before, const Json& after,
+                                              bool (*may_change)(std::string_view),
+                                              std::string_view why);
 
 // Why a field of a Trial may not change.
 inline constexpr std::string_view kTrialFieldIsFixed =

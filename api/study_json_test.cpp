@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-#include "api/random_documents.h"
+#include "api/testing/random_documents.h"
 #include "api/trial_json.h"
 
 namespace fettle::api {

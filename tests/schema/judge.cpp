@@ -8,9 +8,9 @@
 #include <iostream>
 #include <string>
 
-#include "api/random_documents.h"
-#include "api/rulebook.h"
 #include "api/study_json.h"
+#include "api/testing/random_documents.h"
+#include "api/testing/rulebook.h"
 #include "api/trial_json.h"
 
 namespace fettle {

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "api/field_errors.h"
-#include "api/rulebook.h"
 #include "api/study_json.h"
+#include "api/testing/rulebook.h"
 #include "api/trial_json.h"
 #include "core/names.h"
 

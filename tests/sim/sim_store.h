@@ -1,9 +1,9 @@
 // SimStore: an API server in memory, with resourceVersions, generations, conflicts and watches,
 // that can crash its caller at any write, lose watch events and serve stale reads. One thread.
 //
-// Writes are judged by the rulebook of the API server (api/rulebook.h), and what it refuses is
-// refused here. Checked at every write besides: a fact that was written never changes. A trial is
-// the Study's whose uid it names; those of a deleted Study go one after the other, in time.
+// Writes are judged by the rulebook of the API server (api/testing/rulebook.h), and what it refuses
+// is refused here. Checked at every write besides: a fact that was written never changes. A trial
+// is the Study's whose uid it names; those of a deleted Study go one after the other, in time.
 #pragma once
 
 #include <cstdint>

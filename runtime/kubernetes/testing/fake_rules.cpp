@@ -1,7 +1,7 @@
 #include "runtime/kubernetes/testing/fake_rules.h"
 
 #include "api/field_error.h"
-#include "api/rulebook.h"
+#include "api/testing/rulebook.h"
 #include "kube/json_path.h"
 #include "kube/resource.h"
 

@@ -1,4 +1,4 @@
-#include "api/rulebook.h"
+#include "api/testing/rulebook.h"
 
 #include <algorithm>
 #include <utility>
@@ -35,6 +35,12 @@ Trial read_trial_fields(const Json& document, FieldErrors& errors) {
   return trial;
 }
 
+bool starts_with(const std::vector<TrialPromotion>& list,
+                 const std::vector<TrialPromotion>& beginning) {
+  return list.size() >= beginning.size() &&
+         std::equal(beginning.begin(), beginning.end(), list.begin());
+}
+
 std::vector<FieldError> errors_of_trial(const Json& before, const Json& after) {
   FieldErrors errors;
   const Trial trial = read_trial_fields(after, errors);
@@ -44,6 +50,19 @@ std::vector<FieldError> errors_of_trial(const Json& before, const Json& after) {
 }
 
 }  // namespace
+
+std::vector<FieldError> forbidden_trial_changes(const TrialSpec& before, const TrialSpec& after) {
+  std::vector<FieldError> found = forbidden_differences(
+      write_trial_spec(before), write_trial_spec(after), trial_may_change, kTrialFieldIsFixed);
+  const auto add = [&found](const char* path, const char* message) {
+    found.push_back({path, message});
+  };
+  if (after.until_step < before.until_step) add("spec.untilStep", "may only grow");
+  if (!starts_with(after.search.promotions, before.search.promotions)) {
+    add("spec.search.promotions", "may only be appended to");
+  }
+  return found;
+}
 
 std::vector<FieldError> errors_of_write(const Json& before, const Json& after) {
   std::vector<FieldError> errors =

@@ -1,6 +1,6 @@
 // The rulebook on what the core writes: which changes of a Trial an API server takes. That a real
 // one says the same is shown by tests/schema.
-#include "api/rulebook.h"
+#include "api/testing/rulebook.h"
 
 #include <gtest/gtest.h>
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "api/field_error.h"
+#include "api/trial.h"
 #include "base/json.h"
 
 namespace fettle::api {
@@ -17,6 +18,10 @@ namespace fettle::api {
 // empty: nothing. Its kind says whether it is a Study or a Trial. Unknown fields are errors, as
 // with fieldValidation=Strict. What was wrong in `before` already may stay as it is.
 std::vector<FieldError> errors_of_write(const Json& before, const Json& after);
+
+// The fields of a Trial that differ and may not, as forbidden_changes (api/changes.h) says of a
+// Study. untilStep only grows, and promotions are only appended to.
+std::vector<FieldError> forbidden_trial_changes(const TrialSpec& before, const TrialSpec& after);
 
 // A document without errors as it is stored: with all defaults.
 Json with_defaults(const Json& document);
