@@ -41,9 +41,7 @@ Json write_value(const std::optional<T>& value, const FieldRules& rules) {
 
 template <class T>
 Json write_value(const std::vector<T>& items, const FieldRules& rules) {
-  Json out = Json::array();
-  for (const T& item : items) out.push_back(write_value(item, rules));
-  return out;
+  return Json::array_of(items, [&](const T& item) { return write_value(item, rules); });
 }
 
 // Whether a field with this value is left out.

@@ -133,9 +133,7 @@ Result<std::vector<GpuProfile>> read_gpu_profiles(const Json& list) {
 }
 
 Json write_gpu_profiles(const std::vector<GpuProfile>& profiles) {
-  Json list = Json::array();
-  for (const GpuProfile& profile : profiles) list.push_back(write_struct(profile));
-  return list;
+  return Json::array_of(profiles, write_struct<GpuProfile>);
 }
 
 const std::vector<GpuProfile>& default_gpu_profiles() {

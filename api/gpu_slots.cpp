@@ -73,9 +73,8 @@ Json fill_slots_in(const Json& value, const GpuSlotValues& values) {
     return alone ? value_of(name_in(text), values) : Json(fill_slots(text, values));
   }
   if (value.is_array()) {
-    Json out = Json::array();
-    for (const Json& item : value.as_array()) out.push_back(fill_slots_in(item, values));
-    return out;
+    return Json::array_of(value.as_array(),
+                          [&](const Json& item) { return fill_slots_in(item, values); });
   }
   if (!value.is_object()) return value;
   Json out = Json::object();

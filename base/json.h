@@ -10,7 +10,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -46,7 +48,17 @@ class Json {
   Json(std::string value);                                       // NOLINT: implicit
   Json(std::string_view value);                                  // NOLINT: implicit
   Json(Array value);                                             // NOLINT: implicit
+  // Null where there is no value.
+  template <class T>
+  Json(const std::optional<T>& value) : Json(value ? Json(*value) : Json()) {}  // NOLINT: implicit
   static Json array();
+  // An array of what `to_json` makes of each item; without it, of the items.
+  template <class Items, class ToJson = std::identity>
+  static Json array_of(const Items& items, ToJson to_json = {}) {
+    Array out;
+    for (const auto& item : items) out.push_back(std::invoke(to_json, item));
+    return out;
+  }
   static Json object();
   static Json object(std::initializer_list<Member> members);
 

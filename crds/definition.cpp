@@ -120,7 +120,7 @@ Result<Json> definition(std::string_view kind, std::string_view plural, Json sch
   const Json spec = Json::object({{"group", group},
                                   {"names", std::move(names)},
                                   {"scope", "Namespaced"},
-                                  {"versions", Json(Json::Array{std::move(one)})}});
+                                  {"versions", Json::Array{std::move(one)}}});
   return Json::object({{"apiVersion", "apiextensions.k8s.io/v1"},
                        {"kind", "CustomResourceDefinition"},
                        {"metadata", Json::object({{"name", std::string(plural) + '.' + group}})},
@@ -131,7 +131,7 @@ Result<Json> definition(std::string_view kind, std::string_view plural, Json sch
 Json document_schema(Json schema) {
   schema.find("properties")->erase("metadata");
   Json& required = *schema.find("required");
-  required = Json(Json::Array{"spec"});
+  required = Json::Array{"spec"};
   return schema;
 }
 

@@ -51,21 +51,18 @@ bool seen_by_rules(const Json& schema) {
 Json negated(Json schema) { return Json::object({{"not", std::move(schema)}}); }
 
 Json either(Json a, Json b) {
-  return Json::object({{"anyOf", Json(Json::Array{std::move(a), std::move(b)})}});
+  return Json::object({{"anyOf", Json::Array{std::move(a), std::move(b)}}});
 }
 
 // What add_case_rules says of a field, for one that rules cannot read.
 void add_case_schemas(Json& schema, std::string_view decider, const std::vector<Case>& cases,
                       std::size_t field) {
   const CaseField& first = cases.front().fields[field];
-  Json values = Json::array();
-  for (const std::string_view value : values_where_it_applies(cases, field)) {
-    values.push_back(value);
-  }
-  const Json choice = Json::object({{"enum", std::move(values)}});
+  const Json choice =
+      Json::object({{"enum", Json::array_of(values_where_it_applies(cases, field))}});
   const Json applies =
       Json::object({{"properties", Json::object({{std::string(decider), choice}})}});
-  const Json there = Json::object({{"required", Json(Json::Array{first.name})}});
+  const Json there = Json::object({{"required", Json::Array{first.name}}});
   Json rules = Json::array();
   rules.push_back(either(applies, negated(there)));
   if (first.rules.required) {

@@ -181,9 +181,7 @@ Json text_schema(const FieldRules& rules) {
 }
 
 Json choice_schema(std::span<const std::string_view> choices) {
-  Json names = Json::array();
-  for (const std::string_view choice : choices) names.push_back(choice);
-  return typed("string").set("enum", std::move(names));
+  return typed("string").set("enum", Json::array_of(choices));
 }
 
 Json any_schema(const FieldRules& rules) {

@@ -117,10 +117,9 @@ std::string describe(const machine::Gpu& gpu) {
 std::string gpu_rows(const machine::Machine& machine) {
   const machine::Gpus& gpus = machine.gpus;
   if (!gpus.missing.empty()) return row("GPUs", "none: " + printable(gpus.missing));
-  std::string text =
-      row("GPUs", plural(static_cast<std::int64_t>(gpus.all.size()), "GPU") + "; driver " +
-                      gpus.driver + ", for CUDA up to " + std::to_string(gpus.cuda / 1000) + "." +
-                      std::to_string(gpus.cuda % 1000 / 10));
+  std::string text = row("GPUs", plural(std::ssize(gpus.all), "GPU") + "; driver " + gpus.driver +
+                                     ", for CUDA up to " + std::to_string(gpus.cuda / 1000) + "." +
+                                     std::to_string(gpus.cuda % 1000 / 10));
   for (const machine::Gpu& gpu : gpus.all) {
     text += row("", describe(gpu));
     for (const machine::GpuInstance& instance : gpu.instances) {
@@ -139,7 +138,7 @@ std::string shared_rows(const Shared& shared) {
     const std::string id = gpu.id == gpu.cuda ? gpu.cuda : gpu.cuda + " (" + gpu.id + ")";
     names += (names.empty() ? ": " : ", ") + printable(id);
   }
-  const auto gpus = static_cast<std::int64_t>(room.gpus.size());
+  const auto gpus = std::ssize(room.gpus);
   std::string text =
       row("for trials", number(room.cores, 1) + " cores, " + bytes(room.memory) + " of memory, " +
                             (gpus == 0 ? "no GPU" : plural(gpus, "GPU") + names));
@@ -220,37 +219,29 @@ std::string case_text(const Diagnosis& diagnosis) {
 
 // ---- JSON --------------------------------------------------------------------------------------
 
-Json optional_number(const std::optional<double>& value) { return value ? Json(*value) : Json(); }
+Json instance_json(const machine::GpuInstance& instance) {
+  return Json::object(
+      {{"name", instance.name}, {"uuid", instance.uuid}, {"memory", instance.memory}});
+}
 
 Json gpu_json(const machine::Gpu& gpu) {
-  Json instances = Json::array();
-  for (const machine::GpuInstance& instance : gpu.instances) {
-    instances.push_back(Json::object(
-        {{"name", instance.name}, {"uuid", instance.uuid}, {"memory", instance.memory}}));
-  }
   return Json::object(
       {{"name", gpu.name},
        {"uuid", gpu.uuid},
        {"computeCapability", std::to_string(gpu.major) + "." + std::to_string(gpu.minor)},
        {"memory", gpu.memory},
        {"memoryFree", gpu.memory_free},
-       {"mig", gpu.mig ? Json(*gpu.mig) : Json()},
-       {"instances", std::move(instances)},
+       {"mig", gpu.mig},
+       {"instances", Json::array_of(gpu.instances, instance_json)},
        {"nvlinks", gpu.nvlinks},
-       {"powerLimitWatts", optional_number(gpu.power_limit)}});
+       {"powerLimitWatts", gpu.power_limit}});
+}
+
+Json link_json(const machine::Link& link) {
+  return Json::object({{"name", link.name}, {"state", link.state}, {"bytesPerSecond", link.speed}});
 }
 
 Json machine_json(const machine::Machine& m) {
-  Json features = Json::array();
-  for (const std::string& feature : m.cpu.features) features.push_back(feature);
-  Json links = Json::array();
-  for (const machine::Link& link : m.links) {
-    links.push_back(Json::object({{"name", link.name},
-                                  {"state", link.state},
-                                  {"bytesPerSecond", optional_number(link.speed)}}));
-  }
-  Json gpus = Json::array();
-  for (const machine::Gpu& gpu : m.gpus.all) gpus.push_back(gpu_json(gpu));
   Json disk = Json::object(
       {{"directory", m.disk.directory}, {"free", m.disk.free}, {"total", m.disk.total}});
   if (m.disk.rate) disk.set("writeBytesPerSecond", m.disk.rate->write);
@@ -262,69 +253,58 @@ Json machine_json(const machine::Machine& m) {
                              {"usableCores", m.cores},
                              {"hertz", m.cpu.hertz},
                              {"peakFlopsFp32", machine::peak_flops(m.cpu, m.cores, false)},
-                             {"features", std::move(features)}})},
+                             {"features", Json::array_of(m.cpu.features)}})},
        {"memory", Json::object({{"total", m.memory.total},
                                 {"available", m.memory.available},
                                 {"usable", m.usable_memory},
                                 {"bytesPerSecond", m.memory_rate}})},
-       {"limits", Json::object({{"cores", optional_number(m.limits.cores)},
-                                {"memory", m.limits.memory ? Json(*m.limits.memory) : Json()}})},
+       {"limits", Json::object({{"cores", m.limits.cores}, {"memory", m.limits.memory}})},
        {"disk", std::move(disk)},
-       {"network",
-        Json::object({{"loopbackBytesPerSecond", m.loopback}, {"links", std::move(links)}})},
+       {"network", Json::object({{"loopbackBytesPerSecond", m.loopback},
+                                 {"links", Json::array_of(m.links, link_json)}})},
        {"driver", m.gpus.driver},
-       {"gpus", std::move(gpus)}});
+       {"gpus", Json::array_of(m.gpus.all, gpu_json)}});
+}
+
+Json gpu_name_json(const local::GpuName& gpu) {
+  return Json::object({{"id", gpu.id}, {"visibleAs", gpu.cuda}});
+}
+
+Json claim_json(const local::Claim& claim) {
+  return Json::object({{"study", claim.study},
+                       {"run", claim.run},
+                       {"user", claim.user},
+                       {"process", claim.runner},
+                       {"waits", !claim.granted},
+                       {"cores", claim.need.cores},
+                       {"memory", claim.need.memory},
+                       {"gpus", claim.granted ? Json::array_of(claim.gpus) : Json::array()}});
 }
 
 Json shared_json(const Shared& shared) {
-  Json gpus = Json::array();
-  for (const local::GpuName& gpu : shared.room.gpus) {
-    gpus.push_back(Json::object({{"id", gpu.id}, {"visibleAs", gpu.cuda}}));
-  }
-  Json runs = Json::array();
-  for (const local::Claim& claim : shared.claims) {
-    Json held = Json::array();
-    for (const std::string& gpu : claim.gpus) {
-      if (claim.granted) held.push_back(gpu);
-    }
-    runs.push_back(Json::object({{"study", claim.study},
-                                 {"run", claim.run},
-                                 {"user", claim.user},
-                                 {"process", claim.runner},
-                                 {"waits", !claim.granted},
-                                 {"cores", claim.need.cores},
-                                 {"memory", claim.need.memory},
-                                 {"gpus", std::move(held)}}));
-  }
   return Json::object({{"cores", shared.room.cores},
                        {"memory", shared.room.memory},
                        {"trialsByOpenFiles", shared.room.runs},
-                       {"gpus", std::move(gpus)},
+                       {"gpus", Json::array_of(shared.room.gpus, gpu_name_json)},
                        {"directory", shared.directory},
                        {"problem", shared.problem},
-                       {"runs", std::move(runs)}});
+                       {"runs", Json::array_of(shared.claims, claim_json)}});
 }
 
-Json strings(const std::vector<std::string>& list) {
-  Json array = Json::array();
-  for (const std::string& text : list) array.push_back(text);
-  return array;
+Json bound_json(const machine::Bound& bound) {
+  return Json::object(
+      {{"name", bound.name}, {"seconds", bound.seconds}, {"arithmetic", bound.arithmetic}});
 }
 
 Json case_json(const Diagnosis& diagnosis) {
-  Json bounds = Json::array();
-  for (const machine::Bound& bound : diagnosis.verdict.bounds) {
-    bounds.push_back(Json::object(
-        {{"name", bound.name}, {"seconds", bound.seconds}, {"arithmetic", bound.arithmetic}}));
-  }
   const auto& binding = diagnosis.verdict.binding;
   Json json =
       Json::object({{"name", diagnosis.about.name},
                     {"device", diagnosis.device},
-                    {"bounds", std::move(bounds)},
+                    {"bounds", Json::array_of(diagnosis.verdict.bounds, bound_json)},
                     {"binding", binding ? Json(diagnosis.verdict.bounds[*binding].name) : Json()},
-                    {"notes", strings(diagnosis.verdict.notes)},
-                    {"missing", strings(diagnosis.verdict.missing)}});
+                    {"notes", Json::array_of(diagnosis.verdict.notes)},
+                    {"missing", Json::array_of(diagnosis.verdict.missing)}});
   if (!diagnosis.need) return json;
   json.set("memoryOfWorker", diagnosis.need->memory);
   json.set("checkpoint", diagnosis.need->checkpoint);
@@ -350,13 +330,11 @@ std::string doctor_text(const Examination& examination) {
 }
 
 Json doctor_json(const Examination& examination) {
-  Json cases = Json::array();
-  for (const Diagnosis& diagnosis : examination.diagnoses) cases.push_back(case_json(diagnosis));
   return Json::object({{"machine", machine_json(examination.machine)},
                        {"trials", shared_json(examination.shared)},
                        {"backends", examination.backends},
                        {"processes", examination.processes},
-                       {"configurations", std::move(cases)}});
+                       {"configurations", Json::array_of(examination.diagnoses, case_json)}});
 }
 
 }  // namespace fettle::cli

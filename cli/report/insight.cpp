@@ -52,17 +52,10 @@ std::vector<std::size_t> by_importance(const std::vector<api::Parameter>& parame
 }
 
 Json dependence_data(const std::vector<explain::DependencePoint>& points) {
-  Json values = Json::array();
-  Json means = Json::array();
-  Json deviations = Json::array();
-  for (const explain::DependencePoint& point : points) {
-    values.push_back(point.value);
-    means.push_back(point.mean);
-    deviations.push_back(point.deviation);
-  }
-  return Json::object({{"values", std::move(values)},
-                       {"means", std::move(means)},
-                       {"deviations", std::move(deviations)}});
+  using explain::DependencePoint;
+  return Json::object({{"values", Json::array_of(points, &DependencePoint::value)},
+                       {"means", Json::array_of(points, &DependencePoint::mean)},
+                       {"deviations", Json::array_of(points, &DependencePoint::deviation)}});
 }
 
 // Of the two parameters with the largest interaction, if there is one.
@@ -72,17 +65,13 @@ Json surface_data(const std::vector<api::Parameter>& parameters, const explain::
     if (pair.share < kLeastPair) break;
     const auto surface = model.dependence(pair.first, pair.second);
     if (!surface) continue;
-    Json means = Json::array();
-    Json deviations = Json::array();
-    for (const double mean : surface->means) means.push_back(mean);
-    for (const double deviation : surface->deviations) deviations.push_back(deviation);
     return Json::object({{"first", parameters[pair.first].name},
                          {"second", parameters[pair.second].name},
                          {"share", pair.share},
                          {"firstValues", Json(surface->first)},
                          {"secondValues", Json(surface->second)},
-                         {"means", std::move(means)},
-                         {"deviations", std::move(deviations)}});
+                         {"means", Json::array_of(surface->means)},
+                         {"deviations", Json::array_of(surface->deviations)}});
   }
   return {};
 }

@@ -19,7 +19,7 @@ namespace {
 
 Json finite(double value) { return std::isfinite(value) ? Json(value) : Json(); }
 
-Json optional(const std::optional<double>& value) { return value ? finite(*value) : Json(); }
+Json finite(const std::optional<double>& value) { return value ? finite(*value) : Json(); }
 
 Json parameter_data(const api::Parameter& parameter) {
   Json out = Json::object({{"name", parameter.name},
@@ -28,7 +28,7 @@ Json parameter_data(const api::Parameter& parameter) {
   if (parameter.type == api::ParameterType::kCategorical) {
     out.set("values", Json(parameter.values));
   } else if (parameter.type == api::ParameterType::kBoolean) {
-    out.set("values", Json(Json::Array{Json(false), Json(true)}));
+    out.set("values", Json::Array{Json(false), Json(true)});
   } else {
     out.set("min", parameter.min).set("max", parameter.max);
   }
@@ -42,7 +42,7 @@ Json parameter_data(const api::Parameter& parameter) {
 Json objective_data(const api::Objective& objective) {
   return Json::object({{"metric", objective.metric},
                        {"maximize", objective.direction == api::Direction::kMaximize},
-                       {"goal", optional(objective.goal)}});
+                       {"goal", finite(objective.goal)}});
 }
 
 Json counts_data(const api::TrialCounts& counts) {
@@ -64,16 +64,6 @@ std::string message_of(const api::Study& study) {
 Json study_data(const RunView& view) {
   const api::StudySpec& spec = view.study.spec;
   const api::StudyStatus& status = view.study.status;
-  Json parameters = Json::array();
-  for (const api::Parameter& parameter : spec.parameters) {
-    parameters.push_back(parameter_data(parameter));
-  }
-  Json objectives = Json::array();
-  for (const api::Objective& objective : spec.objectives) {
-    objectives.push_back(objective_data(objective));
-  }
-  Json front = Json::array();
-  for (const api::BestTrial& best : status.best) front.push_back(best.trial);
   return Json::object(
       {{"name", view.study.metadata.name},
        {"state", state_of(view)},
@@ -90,22 +80,18 @@ Json study_data(const RunView& view) {
        {"activeSeconds", finite(status.active_seconds)},
        {"begun", status.started_ms > 0 ? api::format_timestamp(status.started_ms) : std::string()},
        {"written", api::format_timestamp(view.now_ms)},
-       {"parameters", std::move(parameters)},
-       {"objectives", std::move(objectives)},
-       {"front", std::move(front)},
+       {"parameters", Json::array_of(spec.parameters, parameter_data)},
+       {"objectives", Json::array_of(spec.objectives, objective_data)},
+       {"front", Json::array_of(status.best, &api::BestTrial::trial)},
        {"time", time_spent_json(time_spent(view))}});
 }
 
 // [[results, volume] ...]
 Json volumes_data(const RunView& view) {
-  Json out = Json::array();
-  for (const core::VolumePoint& point : core::hypervolume_over_time(view.study, view.trials)) {
-    Json row = Json::array();
-    row.push_back(point.results);
-    row.push_back(finite(point.volume));
-    out.push_back(std::move(row));
-  }
-  return out;
+  return Json::array_of(core::hypervolume_over_time(view.study, view.trials),
+                        [](const core::VolumePoint& point) {
+                          return Json(Json::Array{point.results, finite(point.volume)});
+                        });
 }
 
 // [[step, value of each objective ...] ...]
@@ -113,8 +99,7 @@ Json curve_data(const api::StudySpec& spec, const api::Trial& trial) {
   Json out = Json::array();
   if (!trial.status.report) return out;
   for (const api::HistoryPoint& point : api::curve_of(*trial.status.report)) {
-    Json row = Json::array();
-    row.push_back(point.step);
+    Json::Array row = {point.step};
     for (const api::Objective& objective : spec.objectives) {
       const auto found = point.metrics.find(objective.metric);
       row.push_back(found == point.metrics.end() ? Json() : finite(found->second));
@@ -131,11 +116,8 @@ Json runs_data(const RunView& view, const api::Trial& trial) {
   for (const api::RunRecord& run : trial.status.runs) {
     const std::int64_t from = run.running_ms > 0 ? run.running_ms : run.started_ms;
     const std::int64_t to = run.ended_ms > 0 ? run.ended_ms : view.now_ms;
-    Json row = Json::array();
-    row.push_back(from - began);
-    row.push_back(std::max(to, from) - began);
-    row.push_back(run.outcome ? api::to_string(*run.outcome) : "Running");
-    out.push_back(std::move(row));
+    out.push_back(Json::Array{from - began, std::max(to, from) - began,
+                              run.outcome ? api::to_string(*run.outcome) : "Running"});
   }
   return out;
 }
@@ -157,7 +139,7 @@ Json trial_data(const RunView& view, const api::Trial& trial) {
   const api::StudySpec& spec = view.study.spec;
   Json values = Json::array();
   for (std::size_t i = 0; i < spec.objectives.size(); ++i) {
-    values.push_back(optional(objective_now(spec, trial, i)));
+    values.push_back(finite(objective_now(spec, trial, i)));
   }
   const api::Fact* end = core::newest_end(trial);
   Json out = Json::object({{"name", trial.metadata.name},

@@ -24,11 +24,11 @@ std::int64_t count_ended(const search::History& history) {
   for (const search::Event& event : history.events) {
     if (event.fact.kind != api::FactKind::kRung) ended.insert(event.trial);
   }
-  return static_cast<std::int64_t>(ended.size());
+  return std::ssize(ended);
 }
 
 KnownBefore known_before(const api::StudySpec& spec, const search::History& history) {
-  KnownBefore known{static_cast<std::int64_t>(history.trials.size()), count_ended(history), {}};
+  KnownBefore known{std::ssize(history.trials), count_ended(history), {}};
   for (const search::Event& event : history.events) {
     const api::Fact& fact = event.fact;
     const bool result = fact.kind == api::FactKind::kResult && !fact.infeasible;
@@ -57,7 +57,7 @@ std::optional<Ranking> ranking_of(const RunView& view, const api::Trial& trial) 
   const auto better = std::ranges::count_if(results, [&](const TrialResult& result) {
     return core::is_better(view.study.spec.objectives[0], result.value, own->value);
   });
-  return Ranking{own->value, better + 1, static_cast<std::int64_t>(results.size())};
+  return Ranking{own->value, better + 1, std::ssize(results)};
 }
 
 std::string metric_text(const RunView& view, double value) {
@@ -145,8 +145,6 @@ std::string stopped_text(const api::Trial& trial) {
   return ending.empty() ? "" : "failed    " + printable(ending) + '\n';
 }
 
-Json optional(const std::optional<double>& value) { return value ? Json(*value) : Json(); }
-
 }  // namespace
 
 Result<Reason> reason_of(const RunView& view, const api::Trial& trial) {
@@ -212,16 +210,16 @@ Json reason_json(const RunView& view, const api::Trial& trial, const Reason& rea
                            {"basis", trial.spec.search.basis},
                            {"trialsBefore", reason.before.trials},
                            {"endedBefore", reason.before.ended},
-                           {"bestBefore", optional(reason.before.best)},
+                           {"bestBefore", reason.before.best},
                            {"phase", api::to_string(trial.status.phase)},
-                           {"objective", optional(objective_now(view.study.spec, trial))}});
+                           {"objective", objective_now(view.study.spec, trial)}});
   if (reason.explanation) {
     const search::Explanation& said = *reason.explanation;
     out.set("explanation", Json::object({{"words", said.words},
-                                         {"mean", optional(said.mean)},
-                                         {"deviation", optional(said.deviation)},
-                                         {"acquisition", optional(said.acquisition)},
-                                         {"cost", optional(said.cost)}}));
+                                         {"mean", said.mean},
+                                         {"deviation", said.deviation},
+                                         {"acquisition", said.acquisition},
+                                         {"cost", said.cost}}));
   }
   if (reason.expectation) {
     const Expectation& expected = *reason.expectation;

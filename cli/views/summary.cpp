@@ -87,8 +87,7 @@ std::string outcome_text(const RunView& view, const Style& style) {
 std::string front_text(const RunView& view) {
   const auto& front = view.study.status.best;
   if (front.size() < 2) return "";
-  std::string text =
-      "\nThe Pareto front has " + plural(static_cast<std::int64_t>(front.size()), "trial");
+  std::string text = "\nThe Pareto front has " + plural(std::ssize(front), "trial");
   const std::optional<double>& volume = view.study.status.hypervolume;
   if (volume) text += " and a hypervolume of " + format_number(*volume);
   text += ":\n";
@@ -189,6 +188,10 @@ Json best_trial_json(const RunView& view, const api::BestTrial& best) {
   return json;
 }
 
+Json failure_json(const FailureGroup& group) {
+  return Json::object({{"reason", group.reason}, {"trials", group.trials}, {"log", group.log}});
+}
+
 }  // namespace
 
 std::vector<FailureGroup> group_failures(const RunView& view, const LogHint& log) {
@@ -236,20 +239,14 @@ Json summary_json(const RunView& view, const LogHint& log) {
   const auto& front = view.study.status.best;
   json.set("best", front.empty() ? Json() : best_json(view));
   if (front.size() > 1) {
-    Json list = Json::array();
-    for (const api::BestTrial& best : front) list.push_back(best_trial_json(view, best));
-    json.set("front", std::move(list));
+    json.set("front", Json::array_of(front, [&](const api::BestTrial& best) {
+               return best_trial_json(view, best);
+             }));
   }
   const std::optional<double>& volume = view.study.status.hypervolume;
   if (volume) json.set("hypervolume", *volume);
   json.set("time", time_spent_json(time_spent(view)));
-  Json failures = Json::array();
-  for (const FailureGroup& group : group_failures(view, log)) {
-    failures.push_back(
-        Json::object({{"reason", group.reason}, {"trials", group.trials}, {"log", group.log}}));
-  }
-  json.set("failures", std::move(failures));
-  return json;
+  return json.set("failures", Json::array_of(group_failures(view, log), failure_json));
 }
 
 }  // namespace fettle::cli

@@ -24,8 +24,7 @@ std::string objective_text(const api::Study& study, const api::Trial& trial) {
 Json objectives_json(const api::Study& study, const api::Trial& trial) {
   Json values = Json::object();
   for (std::size_t i = 0; i < study.spec.objectives.size(); ++i) {
-    const auto value = objective_now(study.spec, trial, i);
-    values.set(study.spec.objectives[i].metric, value ? Json(*value) : Json());
+    values.set(study.spec.objectives[i].metric, objective_now(study.spec, trial, i));
   }
   return values;
 }
