@@ -305,13 +305,9 @@ std::string complete_place(bool is_plugin, Arguments& arguments) {
 // Fills in what follows from more than one argument. Returns an error for people, or "".
 std::string complete(bool is_plugin, Arguments& arguments) {
   std::string wrong = complete_place(is_plugin, arguments);
-  const fettle::cli::Target& place = arguments.place;
-  arguments.run.place = arguments.validate.place = arguments.status.place = place;
-  arguments.doctor.place = arguments.scale.place = arguments.gpus.place = place;
-  arguments.trials.place = arguments.best.place = arguments.logs.place = place;
-  arguments.report.place = arguments.why.place = arguments.replay.place = place;
   arguments.validate.anywhere = arguments.on.empty() && !is_plugin;
-  arguments.run.resume = place.program + " run " + fettle::cli::shell_word(arguments.run.file);
+  arguments.run.resume =
+      arguments.place.program + " run " + fettle::cli::shell_word(arguments.run.file);
   if (!arguments.run.study.empty()) {
     arguments.run.resume += " --study " + fettle::cli::shell_word(arguments.run.study);
   }
@@ -330,19 +326,21 @@ int complain(const CLI::App& app, const CLI::ParseError& error) {
   return fettle::cli::kExitInvalid;
 }
 
-int dispatch(const CLI::App& app, const Arguments& arguments) {
-  if (app.got_subcommand("run")) return fettle::cli::run_command(arguments.run);
-  if (app.got_subcommand("validate")) return fettle::cli::validate_command(arguments.validate);
-  if (app.got_subcommand("doctor")) return fettle::cli::doctor_command(arguments.doctor);
-  if (app.got_subcommand("gpus")) return fettle::cli::gpus_command(arguments.gpus);
-  if (app.got_subcommand("status")) return fettle::cli::status_command(arguments.status);
-  if (app.got_subcommand("trials")) return fettle::cli::trials_command(arguments.trials);
-  if (app.got_subcommand("best")) return fettle::cli::best_command(arguments.best);
-  if (app.got_subcommand("logs")) return fettle::cli::logs_command(arguments.logs);
-  if (app.got_subcommand("scale")) return fettle::cli::scale_command(arguments.scale);
-  if (app.got_subcommand("report")) return fettle::cli::report_command(arguments.report);
-  if (app.got_subcommand("why")) return fettle::cli::why_command(arguments.why);
-  if (app.got_subcommand("replay")) return fettle::cli::replay_command(arguments.replay);
+fettle::Result<int> dispatch(const CLI::App& app, const Arguments& arguments) {
+  const fettle::cli::Target& place = arguments.place;
+  if (app.got_subcommand("run")) return fettle::cli::run_command(place, arguments.run);
+  if (app.got_subcommand("validate"))
+    return fettle::cli::validate_command(place, arguments.validate);
+  if (app.got_subcommand("doctor")) return fettle::cli::doctor_command(place, arguments.doctor);
+  if (app.got_subcommand("gpus")) return fettle::cli::gpus_command(place, arguments.gpus);
+  if (app.got_subcommand("status")) return fettle::cli::status_command(place, arguments.status);
+  if (app.got_subcommand("trials")) return fettle::cli::trials_command(place, arguments.trials);
+  if (app.got_subcommand("best")) return fettle::cli::best_command(place, arguments.best);
+  if (app.got_subcommand("logs")) return fettle::cli::logs_command(place, arguments.logs);
+  if (app.got_subcommand("scale")) return fettle::cli::scale_command(place, arguments.scale);
+  if (app.got_subcommand("report")) return fettle::cli::report_command(place, arguments.report);
+  if (app.got_subcommand("why")) return fettle::cli::why_command(place, arguments.why);
+  if (app.got_subcommand("replay")) return fettle::cli::replay_command(place, arguments.replay);
   if (app.got_subcommand("suggest")) {
     std::ios::sync_with_stdio(false);  // a search may ask hundreds of thousands of times
     return fettle::cli::run_suggest(std::cin, std::cout);
@@ -372,5 +370,6 @@ int main(int argc, char** argv) {
     std::cerr << "fettle: " << wrong << '\n';
     return fettle::cli::kExitInvalid;
   }
-  return dispatch(app, arguments);
+  const fettle::Result<int> code = dispatch(app, arguments);
+  return code.ok() ? *code : fettle::cli::complain(code.error());
 }

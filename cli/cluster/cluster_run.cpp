@@ -52,12 +52,11 @@ RunView final_view(const Cluster& cluster, const Follower& follower) {
   return seen.ok() ? seen->view : follower.view();
 }
 
-int follow(const RunOptions& options, const Cluster& cluster, const std::string& study) {
+Result<int> follow(const RunOptions& options, const Cluster& cluster, const std::string& study) {
   const auto display =
       make_display(options.output, log_command_of(cluster.program), cluster.program);
-  auto interrupt = Interrupt::install();
-  if (!interrupt.ok()) return complain(interrupt.error());
-  Follower follower(cluster, study, **interrupt, *display);
+  FETTLE_ASSIGN(const auto interrupt, Interrupt::install());
+  Follower follower(cluster, study, *interrupt, *display);
   const auto state = follower.run();
   if (!state.ok()) {
     if (follower.has_seen()) display->finish(follower.view(), {});
@@ -103,18 +102,15 @@ Status apply_study(const Cluster& cluster, Json document) {
   return error;
 }
 
-int run_on_cluster(const RunOptions& options, Json document) {
+Result<int> run_on_cluster(const Target& place, const RunOptions& options, Json document) {
   if (options.fresh) {
-    return complain(
-        invalid("--fresh is for studies on this machine; on a cluster, delete the Study "
-                "and run it again"));
+    return invalid(
+        "--fresh is for studies on this machine; on a cluster, delete the Study and run it again");
   }
-  auto cluster = cluster_for(options.place, document);
-  if (!cluster.ok()) return complain(cluster.error());
+  FETTLE_ASSIGN(const Cluster cluster, cluster_for(place, document));
   const std::string study = kube::text_at(document, {"metadata", "name"});
-  const Status applied = apply_study(*cluster, std::move(document));
-  if (!applied.ok()) return complain(applied.error());
-  return follow(options, *cluster, study);
+  FETTLE_TRY(apply_study(cluster, std::move(document)));
+  return follow(options, cluster, study);
 }
 
 }  // namespace fettle::cli

@@ -11,7 +11,7 @@ namespace fettle::cli {
 
 // `document` is the Study as its file says. Returns the exit code (exit_code.h): of the study, or
 // kExitInterrupted when a signal came first.
-int run_on_cluster(const RunOptions& options, Json document);
+Result<int> run_on_cluster(const Target& place, const RunOptions& options, Json document);
 
 // Server-side apply as manager fettle-cli, into `cluster.ns`. kInvalid and others in the words of
 // the API server, one cause a line.

@@ -10,13 +10,12 @@
 namespace fettle::cli {
 namespace {
 
-int print_schedule(const RunView& view, Output output) {
+Result<int> print_schedule(const RunView& view, Output output) {
   if (output == Output::kJson) {
     std::cout << schedule_json(view).dump() << '\n';
   } else if (output == Output::kYaml) {
-    const Result<std::string> study = schedule_study(view);
-    if (!study.ok()) return complain(study.error());
-    std::cout << *study;
+    FETTLE_ASSIGN(const std::string study, schedule_study(view));
+    std::cout << study;
   } else {
     std::cout << render_schedule(view);
   }
@@ -25,18 +24,17 @@ int print_schedule(const RunView& view, Output output) {
 
 }  // namespace
 
-int best_command(const BestOptions& options) {
-  const auto seen = read_study(options.place, options.study);
-  if (!seen.ok()) return complain(seen.error());
-  if (seen->view.study.status.best.empty()) {
+Result<int> best_command(const Target& place, const BestOptions& options) {
+  FETTLE_ASSIGN(const SeenStudy seen, read_study(place, options.study));
+  if (seen.view.study.status.best.empty()) {
     std::cerr << "fettle: study " << options.study << " has no result yet\n";
     return kExitFailed;
   }
-  if (options.schedule) return print_schedule(seen->view, options.output);
+  if (options.schedule) return print_schedule(seen.view, options.output);
   if (options.output == Output::kJson) {
-    std::cout << best_json(seen->view).dump() << '\n';
+    std::cout << best_json(seen.view).dump() << '\n';
   } else {
-    std::cout << best_yaml(seen->view);
+    std::cout << best_yaml(seen.view);
   }
   return kExitSucceeded;
 }

@@ -49,45 +49,49 @@ Status check_for_cluster(const api::Study& study) {
   return job.ok() ? success() : Status(job.error());
 }
 
-// What the document alone cannot show.
-std::optional<Error> check_beyond_document(const api::Study& study, Runs runs) {
-  if (auto sampler = search::make_sampler(core::problem_of(study)); !sampler.ok()) {
-    return Error{sampler.error()}.in("spec.algorithm");
-  }
-  if (runs == Runs::kOnCluster) return std::nullopt;  // the API server checks the rest
-  const Status here = local::check_study(study);
-  if (here.ok()) return std::nullopt;
-  if (runs == Runs::kLocally) return here.error();
-  const Status there = check_for_cluster(study);
-  if (there.ok()) return std::nullopt;
-  if (here.error().message == there.error().message) return here.error();
-  return invalid("cannot run on this machine: " + here.error().message +
-                 "; nor on a cluster: " + there.error().message);
+std::optional<std::string> message_of(const Status& status) {
+  return status.ok() ? std::nullopt : std::optional(status.error().message);
+}
+
+// Asks only where it matters: a Study for a cluster alone is checked by the API server.
+Refusals refusals_of(const api::Study& study, Runs runs) {
+  Refusals out;
+  if (runs != Runs::kOnCluster) out.local = message_of(local::check_study(study));
+  if (runs == Runs::kAnywhere) out.cluster = message_of(check_for_cluster(study));
+  return out;
+}
+
+// Why the Study cannot run where it must; absent: it can.
+std::optional<std::string> summary_of(const Refusals& refusals, Runs runs) {
+  if (runs != Runs::kAnywhere || refusals.local == refusals.cluster) return refusals.local;
+  if (!refusals.local || !refusals.cluster) return std::nullopt;
+  return "cannot run on this machine: " + *refusals.local +
+         "; nor on a cluster: " + *refusals.cluster;
 }
 
 }  // namespace
 
-Refusals refusals_of(const api::Study& study) {
-  Refusals out;
-  if (const Status here = local::check_study(study); !here.ok()) out.local = here.error().message;
-  if (const Status there = check_for_cluster(study); !there.ok()) {
-    out.cluster = there.error().message;
-  }
-  return out;
-}
-
-api::LoadedFile check_study_file(const std::string& path, Runs runs) {
+CheckedFile check_study_file(const std::string& path, Runs runs) {
   api::LoadedFile loaded =
       path == "-" ? api::load_study_text(read_input(), "-") : api::load_study_file(path);
-  api::LoadedFile good;
+  CheckedFile good;
   for (std::size_t i = 0; i < loaded.studies.size(); ++i) {
     api::Study& study = loaded.studies[i];
-    if (const auto error = check_beyond_document(study, runs)) {
-      loaded.diagnostics.push_back({path, 0, 0, study.metadata.name, error->message});
+    std::optional<std::string> wrong;
+    Refusals refusals;
+    if (const auto sampler = search::make_sampler(core::problem_of(study)); !sampler.ok()) {
+      wrong = Error{sampler.error()}.in("spec.algorithm").message;
     } else {
-      good.studies.push_back(std::move(study));
-      good.documents.push_back(std::move(loaded.documents[i]));
+      refusals = refusals_of(study, runs);
+      wrong = summary_of(refusals, runs);
     }
+    if (wrong) {
+      loaded.diagnostics.push_back({path, 0, 0, study.metadata.name, *wrong});
+      continue;
+    }
+    good.studies.push_back(std::move(study));
+    good.documents.push_back(std::move(loaded.documents[i]));
+    good.refusals.push_back(std::move(refusals));
   }
   good.diagnostics = std::move(loaded.diagnostics);
   return good;

@@ -7,13 +7,11 @@
 
 namespace fettle::cli {
 
-int logs_command(const LogsOptions& options) {
-  auto source = open_source(options.place);
-  if (!source.ok()) return complain(source.error());
-  const Status printed =
-      (*source)->print_log(options.trial, options.run, options.follow,
-                           [](std::string_view bytes) { write_stdout(std::string(bytes)); });
-  return printed.ok() ? static_cast<int>(kExitSucceeded) : complain(printed.error());
+Result<int> logs_command(const Target& place, const LogsOptions& options) {
+  FETTLE_ASSIGN(const auto source, open_source(place));
+  FETTLE_TRY(source->print_log(options.trial, options.run, options.follow,
+                               [](std::string_view bytes) { write_stdout(std::string(bytes)); }));
+  return kExitSucceeded;
 }
 
 }  // namespace fettle::cli

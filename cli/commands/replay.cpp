@@ -124,10 +124,8 @@ void print_stops(const api::Study& study, const core::WhatIf& other) {
                     {printable(stop.reason), Ink::kDim}});
   }
   if (rows.empty()) return;
-  std::cout << '\n';
-  for (const Line& line : table({{"trial"}, {"at", true}, {"went to", true}, {"why"}}, rows)) {
-    std::cout << render_line(line, kAnyWidth, {}) << '\n';
-  }
+  const auto lines = table({{"trial"}, {"at", true}, {"went to", true}, {"why"}}, rows);
+  std::cout << '\n' << render_lines(lines, kAnyWidth, {});
 }
 
 void print_suggestions(const api::Study& study,
@@ -147,40 +145,34 @@ void print_suggestions(const api::Study& study,
   std::cout << name_of(study.spec.algorithm.name) << " would have suggested, of "
             << plural(count(suggestions.size()), "point") << ", " << format_count(same)
             << " alike, knowing in each case what was known then:\n\n";
-  const std::vector<Line> lines =
-      table({{"trial"}, {"recorded"}, {name_of(study.spec.algorithm.name)}}, rows);
-  for (const Line& line : lines) std::cout << render_line(line, kAnyWidth, {}) << '\n';
+  const auto lines = table({{"trial"}, {"recorded"}, {name_of(study.spec.algorithm.name)}}, rows);
+  std::cout << render_lines(lines, kAnyWidth, {});
 }
 
-int what_if(const RunView& view, const ReplayOptions& options) {
+Result<int> what_if(const RunView& view, const ReplayOptions& options) {
   if (const auto other = api::from_string<api::AlgorithmKind>(options.algorithm)) {
-    const Status can = core::check_what_if_algorithm(view.study, *other);
-    if (!can.ok()) return complain(can.error());
+    FETTLE_TRY(core::check_what_if_algorithm(view.study, *other));
   }
-  const auto study = with_rules(view.study, options);
-  if (!study.ok()) return complain(study.error());
+  FETTLE_ASSIGN(const api::Study study, with_rules(view.study, options));
   if (!options.early_stopping.empty()) {
-    print_stops(*study, core::simulate_stopping(*study, *study->spec.early_stopping, view.trials));
+    print_stops(study, core::simulate_stopping(study, *study.spec.early_stopping, view.trials));
   }
   if (options.algorithm.empty()) return kExitSucceeded;
-  const auto suggestions = core::replay_suggestions(*study, view.trials);
-  if (!suggestions.ok()) return complain(suggestions.error());
+  FETTLE_ASSIGN(const auto suggestions, core::replay_suggestions(study, view.trials));
   if (!options.early_stopping.empty()) std::cout << '\n';
-  print_suggestions(*study, *suggestions);
+  print_suggestions(study, suggestions);
   return kExitSucceeded;
 }
 
 }  // namespace
 
-int replay_command(const ReplayOptions& options) {
-  const auto seen = read_study(options.place, options.study);
-  if (!seen.ok()) return complain(seen.error());
+Result<int> replay_command(const Target& place, const ReplayOptions& options) {
+  FETTLE_ASSIGN(const SeenStudy seen, read_study(place, options.study));
   if (!options.algorithm.empty() || !options.early_stopping.empty()) {
-    return what_if(seen->view, options);
+    return what_if(seen.view, options);
   }
-  const auto replay = core::replay(seen->view.study, seen->view.trials);
-  if (!replay.ok()) return complain(replay.error());
-  return print_replay(seen->view, *replay);
+  FETTLE_ASSIGN(const core::Replay replay, core::replay(seen.view.study, seen.view.trials));
+  return print_replay(seen.view, replay);
 }
 
 }  // namespace fettle::cli

@@ -10,17 +10,15 @@
 
 namespace fettle::cli {
 
-int report_command(const ReportOptions& options) {
-  const auto seen = read_study(options.place, options.study);
-  if (!seen.ok()) return complain(seen.error());
-  const std::string page = render_page(seen->view.study.metadata.name, page_data(seen->view));
+Result<int> report_command(const Target& place, const ReportOptions& options) {
+  FETTLE_ASSIGN(const SeenStudy seen, read_study(place, options.study));
+  const std::string page = render_page(seen.view.study.metadata.name, page_data(seen.view));
   if (options.file == "-") {
     write_stdout(page);
     return kExitSucceeded;
   }
   const std::string file = options.file.empty() ? options.study + ".html" : options.file;
-  const Status written = write_file(file, page);
-  if (!written.ok()) return complain(written.error());
+  FETTLE_TRY(write_file(file, page));
   std::cout << "Wrote " << file << ".\n";
   return kExitSucceeded;
 }

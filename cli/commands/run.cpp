@@ -63,13 +63,13 @@ Status override_fields(const RunOptions& options, api::Study& study, Json& docum
   return success();
 }
 
-Result<std::unique_ptr<local::Session>> open_session(const RunOptions& options,
+Result<std::unique_ptr<local::Session>> open_session(const Target& place, bool fresh,
                                                      const std::string& study) {
   local::SessionOptions session;
-  session.root = options.place.root;
+  session.root = place.root;
   session.study = study;
   session.say = say;
-  if (options.fresh) {
+  if (fresh) {
     FETTLE_ASSIGN(const std::string aside,
                   move_aside(local::make_layout(session.root, study), {session.lock_wait_ms, say}));
     if (!aside.empty()) say("moved the study as it was to " + aside);
@@ -111,15 +111,14 @@ void prune_logs(const local::Layout& layout, const RunView& view) {
       std::to_string(local::kMostRunBytes >> 30) + " GiB of them are kept");
 }
 
-int run_session(const RunOptions& options, local::Session& session, const api::Study& study) {
-  const auto display =
-      make_display(options.output, log_files_of(session.layout()), options.place.program);
-  auto interrupt = Interrupt::install();
-  if (!interrupt.ok()) return complain(interrupt.error());
+Result<int> run_session(const Target& place, const RunOptions& options, local::Session& session,
+                        const api::Study& study) {
+  const auto display = make_display(options.output, log_files_of(session.layout()), place.program);
+  FETTLE_ASSIGN(const auto interrupt, Interrupt::install());
   announce(study, *display);
   const std::string held_back = local::tell_fitting(study, session.runs().room());
   if (!held_back.empty()) display->say(held_back);
-  Runner runner(session, **interrupt, *display, {study.metadata.ns, study.metadata.name});
+  Runner runner(session, *interrupt, *display, {study.metadata.ns, study.metadata.name});
   const auto state = runner.run();
   const bool finished = state.ok() && *state == StudyState::kFinished;
   const bool suspended = state.ok() && *state == StudyState::kSuspended;
@@ -133,38 +132,35 @@ int run_session(const RunOptions& options, local::Session& session, const api::S
   if (runner.has_abandoned()) ::_exit(kExitInterrupted);
   if (!state.ok()) return complain(state.error());
   if (finished) prune_logs(session.layout(), view);
-  return finished ? exit_code_of_study(view.study) : static_cast<int>(kExitInterrupted);
+  return finished ? exit_code_of_study(view.study) : kExitInterrupted;
 }
 
-int run_here(const RunOptions& options, api::Study study, const Json& document) {
+Result<int> run_here(const Target& place, const RunOptions& options, api::Study study,
+                     const Json& document) {
   study.metadata.ns.clear();  // there are no namespaces on a laptop
-  auto session = open_session(options, study.metadata.name);
-  if (!session.ok()) return complain(session.error());
-  const auto adopted = adopt_study((*session)->store(), study, document);
-  if (!adopted.ok()) return complain(adopted.error());
-  for (const std::string& kept : adopted->kept) {
+  FETTLE_ASSIGN(const auto session, open_session(place, options.fresh, study.metadata.name));
+  FETTLE_ASSIGN(const Adopted adopted, adopt_study(session->store(), study, document));
+  for (const std::string& kept : adopted.kept) {
     say("the study continues with " + kept + ", as it began; " + options.file + " leaves it out");
   }
-  return run_session(options, **session, adopted->study);
+  return run_session(place, options, *session, adopted.study);
 }
 
 }  // namespace
 
-int run_command(const RunOptions& options) {
-  api::LoadedFile loaded =
-      check_study_file(options.file, options.place.on_cluster ? Runs::kOnCluster : Runs::kLocally);
+Result<int> run_command(const Target& place, const RunOptions& options) {
+  CheckedFile loaded =
+      check_study_file(options.file, place.on_cluster ? Runs::kOnCluster : Runs::kLocally);
   for (const api::Diagnostic& diagnostic : loaded.diagnostics) {
     std::cerr << api::to_string(diagnostic) << '\n';
   }
   if (!loaded.diagnostics.empty()) return kExitInvalid;
-  const auto chosen = choose_study(loaded.studies, options);
-  if (!chosen.ok()) return complain(chosen.error());
-  api::Study& study = loaded.studies[*chosen];
-  Json& document = loaded.documents[*chosen];
-  const Status overridden = override_fields(options, study, document);
-  if (!overridden.ok()) return complain(overridden.error());
-  if (options.place.on_cluster) return run_on_cluster(options, std::move(document));
-  return run_here(options, std::move(study), document);
+  FETTLE_ASSIGN(const std::size_t chosen, choose_study(loaded.studies, options));
+  api::Study& study = loaded.studies[chosen];
+  Json& document = loaded.documents[chosen];
+  FETTLE_TRY(override_fields(options, study, document));
+  if (place.on_cluster) return run_on_cluster(place, options, std::move(document));
+  return run_here(place, options, std::move(study), document);
 }
 
 }  // namespace fettle::cli

@@ -23,18 +23,13 @@ Status check_workers(const api::Study& study, std::int64_t workers) {
                  " (trial.workers)");
 }
 
-Status scale(const ScaleOptions& options) {
-  FETTLE_ASSIGN(const auto source, open_source(options.place));
-  FETTLE_ASSIGN(const SeenStudy seen, read_study_of(*source, options.trial));
-  FETTLE_TRY(check_workers(seen.view.study, options.workers));
-  return source->scale(options.trial, options.workers);
-}
-
 }  // namespace
 
-int scale_command(const ScaleOptions& options) {
-  const Status scaled = scale(options);
-  if (!scaled.ok()) return complain(scaled.error());
+Result<int> scale_command(const Target& place, const ScaleOptions& options) {
+  FETTLE_ASSIGN(const auto source, open_source(place));
+  FETTLE_ASSIGN(const SeenStudy seen, read_study_of(*source, options.trial));
+  FETTLE_TRY(check_workers(seen.view.study, options.workers));
+  FETTLE_TRY(source->scale(options.trial, options.workers));
   std::cout << options.trial << ": " << plural(options.workers, "worker") << " wanted\n";
   return kExitSucceeded;
 }

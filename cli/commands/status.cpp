@@ -28,13 +28,12 @@ Line list_row(const SeenStudy& seen) {
           {format_elapsed(age)}};
 }
 
-int list_studies(StudySource& source, Output output, const Style& style) {
-  const auto names = source.names();
-  if (!names.ok()) return complain(names.error());
+Result<int> list_studies(StudySource& source, Output output, const Style& style) {
+  FETTLE_ASSIGN(const std::vector<std::string> names, source.names());
   int code = kExitSucceeded;
   std::vector<Line> rows;
   Json list = Json::array();
-  for (const std::string& name : *names) {
+  for (const std::string& name : names) {
     const auto seen = source.read(name, Detail::kObjects);
     if (!seen.ok()) {
       code = complain(seen.error());
@@ -51,9 +50,9 @@ int list_studies(StudySource& source, Output output, const Style& style) {
     std::cout << "No studies " << source.place() << ".\n";
     return code;
   }
-  const std::vector<Line> lines =
-      table({{"study"}, {"state"}, {"trials", true}, {"best"}, {"age", true}}, rows);
-  for (const Line& line : lines) std::cout << render_line(line, kAnyWidth, style) << '\n';
+  std::cout << render_lines(
+      table({{"study"}, {"state"}, {"trials", true}, {"best"}, {"age", true}}, rows), kAnyWidth,
+      style);
   return code;
 }
 
@@ -67,19 +66,17 @@ void print_events(const RunView& view, Output output) {
 
 }  // namespace
 
-int status_command(const StatusOptions& options) {
+Result<int> status_command(const Target& place, const StatusOptions& options) {
   const Style style = style_of_stdout();
-  auto source = open_source(options.place);
-  if (!source.ok()) return complain(source.error());
-  if (options.study.empty()) return list_studies(**source, options.output, style);
-  const auto seen = (*source)->read(options.study, Detail::kWithEvents);
-  if (!seen.ok()) return complain(seen.error());
+  FETTLE_ASSIGN(const auto source, open_source(place));
+  if (options.study.empty()) return list_studies(*source, options.output, style);
+  FETTLE_ASSIGN(const SeenStudy seen, source->read(options.study, Detail::kWithEvents));
   if (options.events) {
-    print_events(seen->view, options.output);
+    print_events(seen.view, options.output);
   } else if (options.output == Output::kJson) {
-    std::cout << summary_json(seen->view, seen->log).dump() << '\n';
+    std::cout << summary_json(seen.view, seen.log).dump() << '\n';
   } else {
-    std::cout << render_screen(seen->view, columns_of_stdout(), kAllRows, style);
+    std::cout << render_screen(seen.view, columns_of_stdout(), kAllRows, style);
   }
   return kExitSucceeded;
 }

@@ -9,19 +9,18 @@
 
 namespace fettle::cli {
 
-int trials_command(const TrialsOptions& options) {
-  const auto seen = read_study(options.place, options.study);
-  if (!seen.ok()) return complain(seen.error());
+Result<int> trials_command(const Target& place, const TrialsOptions& options) {
+  FETTLE_ASSIGN(const SeenStudy seen, read_study(place, options.study));
   switch (options.output) {
     case Output::kText:
     case Output::kYaml:  // which this command does not offer
-      std::cout << render_trials(seen->view, columns_of_stdout(), style_of_stdout());
+      std::cout << render_trials(seen.view, columns_of_stdout(), style_of_stdout());
       break;
     case Output::kCsv:
-      std::cout << trials_csv(seen->view);
+      std::cout << trials_csv(seen.view);
       break;
     case Output::kJson:
-      std::cout << trials_json(seen->view);
+      std::cout << trials_json(seen.view);
       break;
   }
   return kExitSucceeded;

@@ -23,32 +23,31 @@ std::string describe(const api::Study& study) {
 }
 
 // Where it can run, and what keeps it from the other place.
-std::string places(const api::Study& study) {
-  const Refusals refusals = refusals_of(study);
+std::string places(const Refusals& refusals) {
   if (refusals.local) return "runs on a cluster only: " + printable(*refusals.local);
   if (refusals.cluster) return "runs on this machine only: " + printable(*refusals.cluster);
   return "runs on this machine and on a cluster";
 }
 
-Runs runs_of(const ValidateOptions& options) {
+Runs runs_of(const Target& place, const ValidateOptions& options) {
   if (options.anywhere) return Runs::kAnywhere;
-  return options.place.on_cluster ? Runs::kOnCluster : Runs::kLocally;
+  return place.on_cluster ? Runs::kOnCluster : Runs::kLocally;
 }
 
 }  // namespace
 
-int validate_command(const ValidateOptions& options) {
+Result<int> validate_command(const Target& place, const ValidateOptions& options) {
   int code = kExitSucceeded;
   for (const std::string& file : options.files) {
-    const api::LoadedFile loaded = check_study_file(file, runs_of(options));
+    const CheckedFile loaded = check_study_file(file, runs_of(place, options));
     for (const api::Diagnostic& diagnostic : loaded.diagnostics) {
       std::cerr << api::to_string(diagnostic) << '\n';
       code = kExitInvalid;
     }
     if (!loaded.diagnostics.empty()) continue;
-    for (const api::Study& study : loaded.studies) {
-      std::cout << file << ": ok, " << describe(study) << '\n';
-      if (options.anywhere) std::cout << "  " << places(study) << '\n';
+    for (std::size_t i = 0; i < loaded.studies.size(); ++i) {
+      std::cout << file << ": ok, " << describe(loaded.studies[i]) << '\n';
+      if (options.anywhere) std::cout << "  " << places(loaded.refusals[i]) << '\n';
     }
   }
   return code;

@@ -8,18 +8,15 @@
 
 namespace fettle::cli {
 
-int why_command(const WhyOptions& options) {
-  auto source = open_source(options.place);
-  if (!source.ok()) return complain(source.error());
-  const auto seen = read_study_of(**source, options.trial);
-  if (!seen.ok()) return complain(seen.error());
-  const api::Trial& trial = *find_trial(seen->view.trials, options.trial);
-  const auto reason = reason_of(seen->view, trial);
-  if (!reason.ok()) return complain(reason.error());
+Result<int> why_command(const Target& place, const WhyOptions& options) {
+  FETTLE_ASSIGN(const auto source, open_source(place));
+  FETTLE_ASSIGN(const SeenStudy seen, read_study_of(*source, options.trial));
+  const api::Trial& trial = *find_trial(seen.view.trials, options.trial);
+  FETTLE_ASSIGN(const Reason reason, reason_of(seen.view, trial));
   if (options.output == Output::kJson) {
-    std::cout << reason_json(seen->view, trial, *reason).dump() << '\n';
+    std::cout << reason_json(seen.view, trial, reason).dump() << '\n';
   } else {
-    std::cout << render_reason(seen->view, trial, *reason);
+    std::cout << render_reason(seen.view, trial, reason);
   }
   return kExitSucceeded;
 }

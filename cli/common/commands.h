@@ -1,13 +1,15 @@
 // The commands of fettle, one file each; main.cpp maps command lines to them.
 //
-// Each returns the exit code of the process (exit_code.h). Results go to stdout, errors to
-// stderr. Called once, from the main thread.
+// Each returns the exit code of the process (exit_code.h), or the error that ended it, which
+// main.cpp prints. Results go to stdout, errors to stderr. Called once, from the main thread.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "base/result.h"
 
 namespace fettle::cli {
 
@@ -24,7 +26,6 @@ struct Target {
 };
 
 struct RunOptions {
-  Target place;
   std::string file;
   std::string study;  // which one of a file with several; "" = the only one
   Output output = Output::kText;
@@ -32,86 +33,75 @@ struct RunOptions {
   std::optional<std::int64_t> parallelism;  // instead of the file's budget.parallelism
   std::string resume;                       // the command line that resumes this run
 };
-int run_command(const RunOptions& options);
+Result<int> run_command(const Target& place, const RunOptions& options);
 
 struct ValidateOptions {
-  Target place;
   bool anywhere = false;           // no place was named: it is enough if a Study can run in one
   std::vector<std::string> files;  // "-" = standard input
 };
-int validate_command(const ValidateOptions& options);
+Result<int> validate_command(const Target& place, const ValidateOptions& options);
 
 struct DoctorOptions {
-  Target place;
   std::string file;  // a Study or a trainer's configuration; "" = the machine alone
   Output output = Output::kText;
 };
-int doctor_command(const DoctorOptions& options);
+Result<int> doctor_command(const Target& place, const DoctorOptions& options);
 
 struct StatusOptions {
-  Target place;
   std::string study;  // "" = list all studies
   Output output = Output::kText;
   bool events = false;
 };
-int status_command(const StatusOptions& options);
+Result<int> status_command(const Target& place, const StatusOptions& options);
 
 struct GpusOptions {
-  Target place;
   Output output = Output::kText;
 };
-int gpus_command(const GpusOptions& options);
+Result<int> gpus_command(const Target& place, const GpusOptions& options);
 
 struct TrialsOptions {
-  Target place;
   std::string study;
   Output output = Output::kText;
 };
-int trials_command(const TrialsOptions& options);
+Result<int> trials_command(const Target& place, const TrialsOptions& options);
 
 struct BestOptions {
-  Target place;
   std::string study;
   Output output = Output::kText;
   bool schedule = false;  // the parameters of the best trial, step by step
 };
-int best_command(const BestOptions& options);
+Result<int> best_command(const Target& place, const BestOptions& options);
 
 struct LogsOptions {
-  Target place;
   std::string trial;
   std::optional<std::int64_t> run;  // absent: the newest
   bool follow = false;
 };
-int logs_command(const LogsOptions& options);
+Result<int> logs_command(const Target& place, const LogsOptions& options);
 
 struct ScaleOptions {
-  Target place;
   std::string trial;
   std::int64_t workers = 1;
 };
-int scale_command(const ScaleOptions& options);
+Result<int> scale_command(const Target& place, const ScaleOptions& options);
 
 struct ReportOptions {
-  Target place;
   std::string study;
   std::string file;  // "-" = standard output; "" = <study>.html
 };
-int report_command(const ReportOptions& options);
+Result<int> report_command(const Target& place, const ReportOptions& options);
 
 struct WhyOptions {
-  Target place;
   std::string trial;
   Output output = Output::kText;
 };
-int why_command(const WhyOptions& options);
+Result<int> why_command(const Target& place, const WhyOptions& options);
 
 struct ReplayOptions {
-  Target place;
   std::string study;
   std::string algorithm;       // replay with this one; "" = the Study's
   std::string early_stopping;  // replay with this one; "" = the Study's
 };
-int replay_command(const ReplayOptions& options);
+Result<int> replay_command(const Target& place, const ReplayOptions& options);
 
 }  // namespace fettle::cli

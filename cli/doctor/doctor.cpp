@@ -115,7 +115,7 @@ Shared look_around() {
 
 }  // namespace
 
-int doctor_command(const DoctorOptions& options) {
+Result<int> doctor_command(const Target& place, const DoctorOptions& options) {
   DoctorCases found;
   if (!options.file.empty()) found = read_doctor_cases(options.file);
   for (const api::Diagnostic& diagnostic : found.diagnostics) {
@@ -123,7 +123,7 @@ int doctor_command(const DoctorOptions& options) {
   }
   if (!found.diagnostics.empty()) return kExitInvalid;
   Examination examination;
-  examination.machine = machine::inspect_machine(options.place.root);
+  examination.machine = machine::inspect_machine(place.root);
   examination.shared = look_around();
   examination.processes = local::trouble_with_proc();
   const auto backends = ask_trainer({"--backends"});
@@ -134,10 +134,10 @@ int doctor_command(const DoctorOptions& options) {
     examination.diagnoses.push_back(diagnose(examination, std::move(about)));
     if (!examination.diagnoses.back().verdict.missing.empty()) code = kExitFailed;
   }
-  const std::string& place = examination.machine.disk.directory;
-  const std::string network = local::network_file_system(place);
+  const std::string& directory = examination.machine.disk.directory;
+  const std::string network = local::network_file_system(directory);
   if (!network.empty()) {
-    std::cerr << "fettle: " << local::network_warning(place, network) << '\n';
+    std::cerr << "fettle: " << local::network_warning(directory, network) << '\n';
   }
   if (options.output == Output::kJson) {
     std::cout << doctor_json(examination).dump() << '\n';

@@ -79,7 +79,7 @@ DoctorCases read_doctor_cases(const std::string& file) {
     found.cases.push_back(std::move(one));
     return found;
   }
-  api::LoadedFile loaded = check_study_file(file, Runs::kOnCluster);
+  CheckedFile loaded = check_study_file(file, Runs::kOnCluster);
   found.diagnostics = std::move(loaded.diagnostics);
   for (api::Study& study : loaded.studies) {
     const std::string name = study.metadata.name;

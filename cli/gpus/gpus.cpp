@@ -40,10 +40,6 @@ Line row_of(const GpuNode& node, const std::string& name, const GpuResource& res
           {free_text(resource)}};
 }
 
-void append(std::string& out, const std::vector<Line>& lines, const Style& style) {
-  for (const Line& line : lines) out += render_line(line, kAnyWidth, style) + '\n';
-}
-
 std::string describe_devices(const GpuDevices& devices) {
   if (devices.by_memory) return "shared by memory";
   std::string text = devices.mig_profile.empty() ? "whole" : "MIG " + devices.mig_profile;
@@ -63,6 +59,16 @@ Json node_json(const GpuNode& node) {
                        {"sharing", node.hami ? "hami" : node.sharing},
                        {"replicas", node.replicas},
                        {"resources", std::move(resources)}});
+}
+
+Json devices_json(const GpuDevices& devices) {
+  return Json::object({{"driver", devices.driver},
+                       {"model", devices.model},
+                       {"memoryMiB", devices.mib},
+                       {"migProfile", devices.mig_profile},
+                       {"sharedByMemory", devices.by_memory},
+                       {"partitioned", devices.partitioned},
+                       {"count", devices.count}});
 }
 
 // The profiles as people read them: without what is the default.
@@ -85,12 +91,6 @@ std::string why_nothing_is_shown(const GpuInventory& inventory) {
   return text;
 }
 
-Json texts_json(const std::vector<std::string>& texts) {
-  Json list = Json::array();
-  for (const std::string& text : texts) list.push_back(text);
-  return list;
-}
-
 }  // namespace
 
 std::string render_gpus(const GpuInventory& inventory, const std::string& program,
@@ -103,17 +103,16 @@ std::string render_gpus(const GpuInventory& inventory, const std::string& progra
     }
   }
   if (!rows.empty()) {
-    append(out,
-           table({{"node"},
-                  {"card"},
-                  {"memory", true},
-                  {"shared by"},
-                  {"resource"},
-                  {"total", true},
-                  {"used", true},
-                  {"free", true}},
-                 rows),
-           style);
+    out = render_lines(table({{"node"},
+                              {"card"},
+                              {"memory", true},
+                              {"shared by"},
+                              {"resource"},
+                              {"total", true},
+                              {"used", true},
+                              {"free", true}},
+                             rows),
+                       kAnyWidth, style);
   }
   rows.clear();
   for (const GpuDevices& devices : inventory.devices) {
@@ -125,8 +124,9 @@ std::string render_gpus(const GpuInventory& inventory, const std::string& progra
   }
   if (!rows.empty()) {
     if (!out.empty()) out += '\n';
-    append(out, table({{"driver"}, {"card"}, {"memory", true}, {"devices"}, {"count", true}}, rows),
-           style);
+    out += render_lines(
+        table({{"driver"}, {"card"}, {"memory", true}, {"devices"}, {"count", true}}, rows),
+        kAnyWidth, style);
   }
   if (out.empty()) out = "No GPUs were found.\n";
   if (!inventory.schedulers.empty()) {
@@ -162,52 +162,39 @@ std::string render_gpu_values(const GpuInventory& inventory) {
 }
 
 Json gpus_json(const GpuInventory& inventory) {
-  Json nodes = Json::array();
-  for (const GpuNode& node : inventory.nodes) nodes.push_back(node_json(node));
-  Json devices = Json::array();
-  for (const GpuDevices& one : inventory.devices) {
-    devices.push_back(Json::object({{"driver", one.driver},
-                                    {"model", one.model},
-                                    {"memoryMiB", one.mib},
-                                    {"migProfile", one.mig_profile},
-                                    {"sharedByMemory", one.by_memory},
-                                    {"partitioned", one.partitioned},
-                                    {"count", one.count}}));
-  }
-  return Json::object({{"nodes", nodes},
-                       {"devices", devices},
-                       {"schedulers", texts_json(inventory.schedulers)},
-                       {"notes", texts_json(inventory.notes)},
-                       {"missingRights", texts_json(inventory.missing)},
+  return Json::object({{"nodes", Json::array_of(inventory.nodes, node_json)},
+                       {"devices", Json::array_of(inventory.devices, devices_json)},
+                       {"schedulers", Json::array_of(inventory.schedulers)},
+                       {"notes", Json::array_of(inventory.notes)},
+                       {"missingRights", Json::array_of(inventory.missing)},
                        {"gpuProfiles", api::write_gpu_profiles(propose_profiles(inventory))}});
 }
 
-int gpus_command(const GpusOptions& options) {
-  if (!options.place.on_cluster) {
-    return complain(invalid(
+Result<int> gpus_command(const Target& place, const GpusOptions& options) {
+  if (!place.on_cluster) {
+    return invalid(
         "gpus looks at a cluster: use `kubectl fettle gpus` or --on cluster; `fettle doctor` shows "
-        "the GPUs of this machine"));
+        "the GPUs of this machine");
   }
-  const auto cluster = reach_cluster(options.place);
-  if (!cluster.ok()) return complain(cluster.error());
-  kube::Client client(*cluster->transport, client_options());
-  const auto inventory = read_gpu_inventory(client);
-  if (!inventory.ok()) return complain(inventory.error());
+  FETTLE_ASSIGN(const Cluster cluster, reach_cluster(place));
+  kube::Client client(*cluster.transport, client_options());
+  FETTLE_ASSIGN(const GpuInventory inventory, read_gpu_inventory(client));
   // An empty list would look as if there were no GPUs, and take the profiles away that there are.
-  if (const std::string why = why_nothing_is_shown(*inventory); !why.empty()) {
-    return complain(Error{ErrorCode::kForbidden,
-                          why + ": ask an administrator of the cluster, or for a role that may "
-                                "list nodes, pods, deviceclasses and resourceslices"});
+  if (const std::string why = why_nothing_is_shown(inventory); !why.empty()) {
+    return Error{ErrorCode::kForbidden,
+                 why +
+                     ": ask an administrator of the cluster, or for a role that may list nodes, "
+                     "pods, deviceclasses and resourceslices"};
   }
   switch (options.output) {
     case Output::kJson:
-      std::cout << gpus_json(*inventory).dump() << '\n';
+      std::cout << gpus_json(inventory).dump() << '\n';
       break;
     case Output::kYaml:
-      std::cout << render_gpu_values(*inventory);
+      std::cout << render_gpu_values(inventory);
       break;
     default:
-      std::cout << render_gpus(*inventory, cluster->program, style_of_stdout());
+      std::cout << render_gpus(inventory, cluster.program, style_of_stdout());
   }
   return kExitSucceeded;
 }

@@ -312,7 +312,7 @@ class Proposal {
     }
     if (!selectors.as_array().empty()) exactly.set("selectors", std::move(selectors));
     const Json request = Json::object({{"name", "gpu"}, {"exactly", std::move(exactly)}});
-    return Json::object({{"devices", Json::object({{"requests", Json(Json::Array{request})}})}});
+    return Json::object({{"devices", Json::object({{"requests", Json::Array{request}}})}});
   }
 
   void propose_devices(const GpuDevices& devices) {

@@ -27,8 +27,7 @@ Result<SeenStudy> read_study_of(StudySource& source, const std::string& trial) {
   }
   FETTLE_ASSIGN(SeenStudy seen, source.read(study, Detail::kObjects));
   if (find_trial(seen.view.trials, trial) == nullptr) {
-    return not_found("study " + study + " has " +
-                     plural(static_cast<std::int64_t>(seen.view.trials.size()), "trial") +
+    return not_found("study " + study + " has " + plural(std::ssize(seen.view.trials), "trial") +
                      " and none is called " + printable(trial));
   }
   return seen;

@@ -145,7 +145,7 @@ class Session {
     for (std::size_t i = 0; i < stages.size(); ++i) {
       begin(std::move(suggestion.points[i]), stages[i], reply);
     }
-    return static_cast<std::int64_t>(stages.size());
+    return std::ssize(stages);
   }
 
   // The trial that `content` names, which has not ended.
@@ -212,7 +212,7 @@ class Session {
   }
 
   void record(std::size_t trial, api::Fact fact) {
-    fact.seq = static_cast<std::int64_t>(history_.events.size()) + 1;
+    fact.seq = std::ssize(history_.events) + 1;
     history_.events.push_back({static_cast<std::int64_t>(trial), fact});
     if (fact.kind == api::FactKind::kRung) return;
     states_[trial] = State::kEnded;

@@ -31,32 +31,27 @@ std::string render_schedule(const RunView& view) {
                     {format_parameters(leg.trial->spec.parameters)}});
   }
   const std::string unit = printable(spec.resource.unit);
-  std::string text;
-  for (const Line& line : table({{"trial"},
-                                 {"from " + unit, true},
-                                 {"until", true},
-                                 {printable(spec.objectives[0].metric), true},
-                                 {"parameters"}},
-                                rows)) {
-    text += render_line(line, kAnyWidth, {}) + '\n';
-  }
-  return text;
+  return render_lines(table({{"trial"},
+                             {"from " + unit, true},
+                             {"until", true},
+                             {printable(spec.objectives[0].metric), true},
+                             {"parameters"}},
+                            rows),
+                      kAnyWidth, {});
 }
 
 Json schedule_json(const RunView& view) {
-  Json legs = Json::array();
-  for (const core::Leg& leg : legs_of(view)) {
-    const std::optional<double> objective = objective_of(leg);
-    legs.push_back(Json::object({{"trial", leg.trial->metadata.name},
-                                 {"from", leg.from_step},
-                                 {"until", leg.until_step},
-                                 {"seed", leg.trial->spec.seed},
-                                 {"parameters", leg.trial->spec.parameters},
-                                 {"objective", objective ? Json(*objective) : Json()}}));
-  }
+  const auto leg_json = [](const core::Leg& leg) {
+    return Json::object({{"trial", leg.trial->metadata.name},
+                         {"from", leg.from_step},
+                         {"until", leg.until_step},
+                         {"seed", leg.trial->spec.seed},
+                         {"parameters", leg.trial->spec.parameters},
+                         {"objective", objective_of(leg)}});
+  };
   return Json::object({{"study", view.study.metadata.name},
                        {"trial", view.study.status.best.front().trial},
-                       {"legs", std::move(legs)}});
+                       {"legs", Json::array_of(legs_of(view), leg_json)}});
 }
 
 Result<std::string> schedule_study(const RunView& view) {

@@ -171,8 +171,7 @@ Lines best_section(const RunView& view, int columns, const Style& style) {
   if (curve.size() > 1 && !line.empty()) {
     lines.push_back({{"      "},
                      {line, Ink::kAccent},
-                     {"  best so far, " + plural(static_cast<std::int64_t>(curve.size()), "result"),
-                      Ink::kDim}});
+                     {"  best so far, " + plural(std::ssize(curve), "result"), Ink::kDim}});
   }
   return lines;
 }
@@ -181,7 +180,7 @@ Lines best_section(const RunView& view, int columns, const Style& style) {
 Lines front_section(const RunView& view) {
   const std::vector<api::BestTrial>& front = view.study.status.best;
   if (front.size() < 2) return {};
-  Line title = {{"front  ", Ink::kDim}, {plural(static_cast<std::int64_t>(front.size()), "trial")}};
+  Line title = {{"front  ", Ink::kDim}, {plural(std::ssize(front), "trial")}};
   const std::optional<double>& volume = view.study.status.hypervolume;
   if (volume) title.push_back({", hypervolume " + format_number(*volume)});
   Lines lines = {title};
@@ -267,9 +266,7 @@ std::string render_screen(const RunView& view, int columns, int rows, const Styl
   Lines lines = lay_out(view, width, rows, style);
   if (static_cast<int>(lines.size()) > rows)
     lines.resize(static_cast<std::size_t>(std::max(rows, 0)));
-  std::string out;
-  for (const Line& line : lines) out += render_line(line, columns, style) + '\n';
-  return out;
+  return render_lines(lines, columns, style);
 }
 
 }  // namespace fettle::cli

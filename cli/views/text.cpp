@@ -194,6 +194,12 @@ std::string sparkline(const std::vector<double>& values, int columns, const Styl
   return text;
 }
 
+std::string render_lines(const std::vector<Line>& lines, int columns, const Style& style) {
+  std::string text;
+  for (const Line& line : lines) text += render_line(line, columns, style) + '\n';
+  return text;
+}
+
 std::vector<Line> table(const std::vector<Column>& columns, const std::vector<Line>& rows) {
   std::vector<int> widths;
   widths.reserve(columns.size());

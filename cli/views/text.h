@@ -43,6 +43,8 @@ std::string padded(std::string text, int columns, bool right_aligned = false);
 std::string printable(std::string_view text);
 // One line, cut to `columns`, colours on where the style has them. No line break at the end.
 std::string render_line(const Line& line, int columns, const Style& style);
+// Several, with a line break after each.
+std::string render_lines(const std::vector<Line>& lines, int columns, const Style& style);
 
 // ---- Small pictures ----------------------------------------------------------------------------
 

@@ -66,7 +66,7 @@ double idle_at_the_end(const std::vector<Interval>& intervals, std::int64_t slot
 std::optional<double> epoch_seconds(const api::Trial& trial) {
   if (!trial.status.report) return std::nullopt;
   const std::vector<api::HistoryPoint> curve = api::curve_of(*trial.status.report);
-  if (static_cast<std::int64_t>(curve.size()) != trial.status.report->step) return std::nullopt;
+  if (std::ssize(curve) != trial.status.report->step) return std::nullopt;
   double sum = 0;
   for (const api::HistoryPoint& point : curve) {
     const auto found = point.metrics.find("seconds");
@@ -132,7 +132,7 @@ std::string render_time_spent(const TimeSpent& spent, const Style& style) {
                      format_elapsed(spent.wall_seconds) + '\n';
   std::vector<Line> lines = table({{""}, {"", true}, {"", true}}, rows);
   lines.erase(lines.begin());  // no header
-  for (const Line& line : lines) text += render_line(line, kAnyWidth, style) + '\n';
+  text += render_lines(lines, kAnyWidth, style);
   if (spent.queued >= 1) {
     text += "  Trials waited " + format_elapsed(spent.queued) + " in all for a slot.\n";
   }

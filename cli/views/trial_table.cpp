@@ -119,9 +119,7 @@ std::string render_trials(const RunView& view, int columns, const Style& style) 
   header.push_back({""});
   std::vector<Line> rows;
   for (const api::TrialPtr& trial : view.trials) rows.push_back(row_of(view, *trial));
-  std::string text;
-  for (const Line& line : table(header, rows)) text += render_line(line, columns, style) + '\n';
-  return text;
+  return render_lines(table(header, rows), columns, style);
 }
 
 std::string trials_csv(const RunView& view) {
