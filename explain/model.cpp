@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "explain/pieces.h"
-#include "explain/surface.h"
 
 namespace fettle::explain {
 namespace {

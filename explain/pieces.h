@@ -1,4 +1,4 @@
-// Pieces: a tree's mean along one coordinate, over all others: a step function.
+// A tree's mean over all coordinates but one (pieces, a step function), or but two (a surface).
 // Pure functions; usable from any thread.
 #pragma once
 
@@ -20,5 +20,16 @@ std::vector<Piece> pieces_along(const std::vector<Leaf>& leaves, std::size_t col
 
 // The value at a coordinate (the tree's own) in [0, 1].
 double value_at(const std::vector<Piece>& pieces, double coordinate);
+
+// Places along a column, as the tree's own coordinates in [0, 1].
+struct Axis {
+  std::size_t column = 0;
+  std::vector<double> places;
+};
+
+// One mean for each pair of places, those of `second` turning fastest. `leaves`: a partition of
+// the cube.
+std::vector<double> surface_of(const std::vector<Leaf>& leaves, const Axis& first,
+                               const Axis& second);
 
 }  // namespace fettle::explain

@@ -40,6 +40,16 @@ std::string_view dry_run(const WriteOptions& options) { return options.dry_run ?
 // Unknown fields: told as a warning in a real write, refused in one that only asks.
 std::string_view validation(const WriteOptions& options) { return options.dry_run ? "Strict" : ""; }
 
+// The answer, if it is a good one.
+Result<HttpResponse> answer_of(HttpResult result, const std::string& what) {
+  auto* response = std::get_if<HttpResponse>(&result);
+  if (response == nullptr) {
+    return Error{ErrorCode::kUnavailable, what + ": " + std::get<HttpFailure>(result).message};
+  }
+  if (!is_success(response->status)) return read_error(*response, what);
+  return std::move(*response);
+}
+
 HttpRequest writing(std::string_view method, std::string target, std::string_view content_type,
                     const Json& body) {
   return {.method = std::string(method),
@@ -79,10 +89,9 @@ Result<std::vector<Json>> Client::list(const Resource& resource, const std::stri
                                                        {"fieldSelector", options.field_selector},
                                                        {"limit", std::to_string(kPageSize)},
                                                        {"continue", next}});
-    Result<Json> list = read(request, describe_call("list", resource, {ns, "*"}, ""));
-    if (!list.ok()) return list.error();
-    next = text_at(*list, {"metadata", "continue"});
-    Json* items = list->find("items");
+    FETTLE_ASSIGN(Json list, read(request, describe_call("list", resource, {ns, "*"}, "")));
+    next = text_at(list, {"metadata", "continue"});
+    Json* items = list.find("items");
     if (items != nullptr && items->is_array()) {
       for (Json& item : items->as_array()) {
         fill_in_kind(item, resource);
@@ -139,18 +148,13 @@ Status Client::remove(const Resource& resource, const ObjectKey& key,
   if (!options.resource_version.empty()) {
     preconditions.set("resourceVersion", options.resource_version);
   }
-  HttpRequest request;
-  request.method = "DELETE";
-  request.target = path_of(resource, key.ns, key.name);
-  request.content_type = kJson;
-  request.body =
+  const Json body =
       Json::object({{"kind", "DeleteOptions"},
                     {"apiVersion", "v1"},
                     {"preconditions", std::move(preconditions)},
-                    {"propagationPolicy", options.foreground ? "Foreground" : "Background"}})
-          .dump();
-  const Result<HttpResponse> response = send(request, describe_call("delete", resource, key, ""));
-  if (!response.ok()) return response.error();
+                    {"propagationPolicy", options.foreground ? "Foreground" : "Background"}});
+  const HttpRequest request = writing("DELETE", path_of(resource, key.ns, key.name), kJson, body);
+  FETTLE_TRY(send(request, describe_call("delete", resource, key, "")));
   return success();
 }
 
@@ -166,18 +170,10 @@ Status Client::read_log(const ObjectKey& pod, const LogOptions& options,
                 {"tailLines", options.tail ? std::to_string(*options.tail) : ""},
                 {"limitBytes", options.limit_bytes ? std::to_string(*options.limit_bytes) : ""}});
   pause(limiter_.take(steady_clock::now()));
-  const auto began = steady_clock::now();
   const milliseconds idle = options.follow ? kLogIdle : options_.deadline;
-  const HttpResult result = transport_.stream(request, on_line, idle, std::move(stop));
-  const auto* response = std::get_if<HttpResponse>(&result);
-  if (options_.on_call) {
-    const auto took = std::chrono::ceil<std::chrono::microseconds>(steady_clock::now() - began);
-    options_.on_call({call.verb, call.resource, response == nullptr ? 0 : response->status, took});
-  }
-  if (response == nullptr) {
-    return Error{ErrorCode::kUnavailable, call.what + ": " + std::get<HttpFailure>(result).message};
-  }
-  if (!is_success(response->status)) return read_error(*response, call.what);
+  FETTLE_TRY(answer_of(
+      timed(call, [&] { return transport_.stream(request, on_line, idle, std::move(stop)); }),
+      call.what));
   return success();
 }
 
@@ -192,34 +188,30 @@ Result<std::string> Client::read_log_window(const ObjectKey& pod, const LogWindo
                 {"tailLines", window.tail ? std::to_string(*window.tail) : ""},
                 {"limitBytes", std::to_string(window.limit_bytes)}});
   pause(limiter_.take(steady_clock::now()));
-  HttpResult result = send_once(request, call, std::min(options_.deadline, kLogWindowDeadline));
-  auto* response = std::get_if<HttpResponse>(&result);
-  if (response == nullptr) {
-    return Error{ErrorCode::kUnavailable, call.what + ": " + std::get<HttpFailure>(result).message};
-  }
-  if (!is_success(response->status)) return read_error(*response, call.what);
-  return std::move(response->body);
+  const milliseconds deadline = std::min(options_.deadline, kLogWindowDeadline);
+  FETTLE_ASSIGN(
+      HttpResponse response,
+      answer_of(timed(call, [&] { return transport_.call(request, deadline); }), call.what));
+  return std::move(response.body);
 }
 
 Result<Json> Client::read(const HttpRequest& request, const Call& call) {
-  Result<HttpResponse> response = send(request, call);
-  if (!response.ok()) return response.error();
-  Result<Json> body = parse_json(response->body);
+  FETTLE_ASSIGN(const HttpResponse response, send(request, call));
+  Result<Json> body = parse_json(response.body);
   if (body.ok()) return body;
   return Error{ErrorCode::kUnavailable,
-               call.what + ": expected JSON, got " + describe_body(*response)};
+               call.what + ": expected JSON, got " + describe_body(response)};
 }
 
 Result<Written> Client::write(const HttpRequest& request, const Call& call) {
-  Result<HttpResponse> response = send(request, call);
-  if (!response.ok()) return response.error();
-  Result<Json> body = parse_json(response->body);
+  FETTLE_ASSIGN(HttpResponse response, send(request, call));
+  Result<Json> body = parse_json(response.body);
   if (!body.ok()) {
     // It was probably stored; only a read can tell.
     return Error{ErrorCode::kUnavailable,
-                 call.what + ": outcome unknown: expected JSON, got " + describe_body(*response)};
+                 call.what + ": outcome unknown: expected JSON, got " + describe_body(response)};
   }
-  return Written{std::move(body).value(), std::move(response->warnings)};
+  return Written{std::move(body).value(), std::move(response.warnings)};
 }
 
 // Retries until success, a final answer, or the deadline. Only reads are repeated after a network
@@ -231,7 +223,7 @@ Result<HttpResponse> Client::send(const HttpRequest& request, const Call& call) 
   for (int retry = 0;; ++retry) {
     pause(limiter_.take(steady_clock::now()));
     const auto began = steady_clock::now();
-    HttpResult result = send_once(request, call, left);
+    HttpResult result = timed(call, [&] { return transport_.call(request, left); });
     left -= std::chrono::ceil<milliseconds>(steady_clock::now() - began);
     Error error;
     if (auto* response = std::get_if<HttpResponse>(&result)) {
@@ -253,9 +245,10 @@ Result<HttpResponse> Client::send(const HttpRequest& request, const Call& call) 
   }
 }
 
-HttpResult Client::send_once(const HttpRequest& request, const Call& call, milliseconds deadline) {
+// Makes the call, and tells on_call of it.
+HttpResult Client::timed(const Call& call, const std::function<HttpResult()>& make) const {
   const auto began = steady_clock::now();
-  HttpResult result = transport_.call(request, deadline);
+  HttpResult result = make();
   if (options_.on_call) {
     const auto* response = std::get_if<HttpResponse>(&result);
     const auto took = std::chrono::ceil<std::chrono::microseconds>(steady_clock::now() - began);

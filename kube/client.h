@@ -124,8 +124,7 @@ class Client {
   Result<Json> read(const HttpRequest& request, const Call& call);
   Result<Written> write(const HttpRequest& request, const Call& call);
   Result<HttpResponse> send(const HttpRequest& request, const Call& call);
-  HttpResult send_once(const HttpRequest& request, const Call& call,
-                       std::chrono::milliseconds deadline);
+  HttpResult timed(const Call& call, const std::function<HttpResult()>& make) const;
   void pause(std::chrono::microseconds time) const;
 
   HttpTransport& transport_;

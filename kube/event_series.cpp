@@ -7,7 +7,7 @@
 
 #include "base/philox.h"
 #include "base/utf8.h"
-#include "kube/micro_time.h"
+#include "kube/json_write.h"
 
 namespace fettle::kube {
 namespace {

@@ -2,9 +2,12 @@
 
 #include <utility>
 
+#include "api/timestamp.h"
 #include "kube/json_path.h"
 
 namespace fettle::kube {
+
+Json manifest(std::string_view json) { return parse_json(json).value(); }
 
 Json owner_references(const Resource& resource, const api::Metadata& owner) {
   return Json(Json::Array{Json::object({{"apiVersion", api_version(resource)},
@@ -25,6 +28,15 @@ Json owned_object(const Resource& resource, std::string_view name, Json labels,
                        {"kind", resource.kind},
                        {"metadata", std::move(metadata)},
                        {"spec", std::move(spec)}});
+}
+
+std::string format_micro_time(std::int64_t unix_ms) {
+  std::string out = api::format_timestamp(unix_ms);
+  out.pop_back();  // the Z
+  const std::size_t dot = out.find('.');
+  if (dot == std::string::npos) return out + ".000000Z";
+  out.resize(dot + 7, '0');
+  return out + 'Z';
 }
 
 Json& map_of(Json& object, std::string_view key) {

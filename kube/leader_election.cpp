@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "kube/json_path.h"
-#include "kube/micro_time.h"
+#include "kube/json_write.h"
 
 namespace fettle::kube {
 namespace {

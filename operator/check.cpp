@@ -58,9 +58,8 @@ Status check_policies(kube::Client& client, Log& log) {
 Status check_gpu_profiles(const Options& options, Log& log) {
   if (options.gpu_profiles.empty()) return success();
   kubernetes::GpuCatalogue catalogue(options.gpu_profiles);
-  const auto profiles = catalogue.profiles(0);
-  if (!profiles.ok()) return profiles.error();
-  log.info("the GPU profiles can be used", {{"profiles", std::to_string((*profiles)->size())}});
+  FETTLE_ASSIGN(const auto profiles, catalogue.profiles(0));
+  log.info("the GPU profiles can be used", {{"profiles", std::to_string(profiles->size())}});
   return success();
 }
 

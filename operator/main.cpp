@@ -14,7 +14,6 @@
 
 #include "operator/check.h"
 #include "operator/connection.h"
-#include "operator/exit_code.h"
 #include "operator/operator.h"
 #include "operator/options.h"
 

@@ -8,7 +8,6 @@
 
 #include "api/label_syntax.h"
 #include "base/file.h"
-#include "operator/exit_code.h"
 #include "runtime/kubernetes/pod_patch.h"
 
 namespace fettle::op {

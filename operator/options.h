@@ -33,6 +33,13 @@ struct Options {
   bool check = false;  // check that an operator with these options works, and exit
 };
 
+// Exit codes of fettle-operator.
+enum ExitCode : int {
+  kExitStopped = 0,      // stopped on request
+  kExitInvalid = 2,      // a flag or the kubeconfig is wrong
+  kExitEnvironment = 3,  // the machine or the cluster failed, or the lease was lost
+};
+
 // The program exits at once: after --help, --version or an invalid flag.
 struct Farewell {
   int exit_code = 0;

@@ -165,7 +165,7 @@ MetricLines::~MetricLines() = default;
 
 void MetricLines::feed(std::string_view bytes, std::int64_t now_ms) {
   now_ms_ = now_ms;
-  near_miss_.count(static_cast<std::int64_t>(bytes.size()));
+  near_miss_.count(std::ssize(bytes));
   output_.feed(bytes, [this](std::string_view text, bool cut) { line(text, cut); });
 }
 

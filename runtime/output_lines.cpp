@@ -66,7 +66,7 @@ std::string_view shown_text(std::string_view line, std::string& room) {
 }
 
 void OutputLines::feed(std::string_view bytes, const OnLine& on_line) {
-  bytes_ += static_cast<std::int64_t>(bytes.size());
+  bytes_ += std::ssize(bytes);
   while (!bytes.empty()) {
     const std::size_t newline = bytes.find('\n');
     const std::string_view piece = bytes.substr(0, newline);

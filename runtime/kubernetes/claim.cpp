@@ -31,7 +31,7 @@ Json build_claim(const api::Study& study) {
   CHECK(makes_claim(study), "there is no claim to make");
   const auto bytes = static_cast<std::int64_t>(std::ceil(*wanted->size));
   const Json requests = Json::object({{"storage", std::to_string(bytes)}});
-  Json spec = Json::object({{"accessModes", Json(Json::Array{Json(wanted->access_mode)})},
+  Json spec = Json::object({{"accessModes", Json::Array{Json(wanted->access_mode)}},
                             {"resources", Json::object({{"requests", requests}})}});
   if (!wanted->storage_class.empty()) spec.set("storageClassName", wanted->storage_class);
   return kube::owned_object(kube::kClaims, claim_of(study),

@@ -48,13 +48,9 @@ Status check_name(const std::string& job, std::int64_t workers) {
 }
 
 // Disrupted pods are replaced and count for nothing; any other failure ends the Job at once.
-Json failure_policy() {
-  const Json disrupted = Json::object(
-      {{"action", "Ignore"},
-       {"onPodConditions",
-        Json(Json::Array{Json::object({{"type", "DisruptionTarget"}, {"status", "True"}})})}});
-  return Json::object({{"rules", Json(Json::Array{disrupted})}});
-}
+constexpr const char* kFailurePolicy = R"({"rules": [
+  {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
+]})";
 
 // A volume of the pod itself is deleted with it, and a child trial would find no checkpoint.
 Status check_checkpoints(const api::Study& study) {
@@ -184,7 +180,7 @@ Result<Json> build_job(const api::Study& of_all_trials, const api::Trial& trial,
                             {"parallelism", trial.spec.workers},
                             {"backoffLimit", 0},
                             {"podReplacementPolicy", "Failed"},
-                            {"podFailurePolicy", failure_policy()},
+                            {"podFailurePolicy", kube::manifest(kFailurePolicy)},
                             {"template", std::move(pod_template)}});
   if (takes_turns(study, trial, gpus)) spec.set("suspend", true);
   Json job = Json::object(
@@ -222,7 +218,7 @@ Json build_service(const kube::Job& job) {
       {{"clusterIP", "None"},
        {"publishNotReadyAddresses", true},
        {"selector", Json::object({{"batch.kubernetes.io/job-name", job.metadata.name}})},
-       {"ports", Json(Json::Array{port})}});
+       {"ports", Json::Array{port}}});
   return kube::owned_object(kube::kServices, named == "true" ? job.metadata.name : named,
                             labels_beside(job), kube::kJobs, job.metadata, std::move(spec));
 }

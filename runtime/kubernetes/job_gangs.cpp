@@ -90,11 +90,10 @@ Status JobRuns::set_gang_state(const kube::Job& job, GangState state, Json spec)
   const Json metadata = Json::object({{"uid", job.metadata.uid},
                                       {"resourceVersion", job.metadata.resource_version},
                                       {"annotations", std::move(annotations)}});
-  const auto written =
-      client_.patch(kube::kJobs, key_of(job.metadata), "",
-                    Json::object({{"metadata", metadata}, {"spec", std::move(spec)}}));
-  if (!written.ok()) return written.error();
-  return cache_job(written->object);
+  FETTLE_ASSIGN(const kube::Written written,
+                client_.patch(kube::kJobs, key_of(job.metadata), "",
+                              Json::object({{"metadata", metadata}, {"spec", std::move(spec)}})));
+  return cache_job(written.object);
 }
 
 // A worker that a resize removed and that has not ended yet.

@@ -211,10 +211,9 @@ Status JobRuns::ensure_company(const kube::Job& job) {
 // The Service comes after the Job, which owns it. observe() repeats this after a crash in between.
 Status JobRuns::ensure_service(const kube::Job& job) {
   if (job.metadata.annotations.count(kServiceAnnotation) == 0) return success();
-  const auto made =
-      ensure(kube::kServices, job.metadata.ns, key_of_owned(job.metadata, kube::kServices),
-             [&] { return build_service(job); });
-  return made.ok() ? success() : Status(made.error());
+  FETTLE_TRY(ensure(kube::kServices, job.metadata.ns, key_of_owned(job.metadata, kube::kServices),
+                    [&] { return build_service(job); }));
+  return success();
 }
 
 // In the newest version that the cluster has.
@@ -232,11 +231,10 @@ Status JobRuns::ensure_pod_group(const kube::Job& job) {
 // The claim's name contains the Study's uid, so an existing one belongs to this Study.
 Status JobRuns::ensure_claim(const api::Study& study) {
   if (!makes_claim(study)) return success();
-  const auto again =
-      ensure(kube::kClaims, study.metadata.ns, key_of_owned(study.metadata, kube::kClaims),
-             [&] { return build_claim(study); });
-  if (!again.ok()) return again.error();
-  if (!*again) return success();
+  FETTLE_ASSIGN(const bool is_again, ensure(kube::kClaims, study.metadata.ns,
+                                            key_of_owned(study.metadata, kube::kClaims),
+                                            [&] { return build_claim(study); }));
+  if (!is_again) return success();
   store_.record_event({control::Kind::kStudy, {study.metadata.ns, study.metadata.name}, ""},
                       /*warning=*/true, "ClaimMadeAgain",
                       "its claim " + claim_of(study) +

@@ -73,7 +73,7 @@ LogCursor::Window LogCursor::next() const {
 
 bool LogCursor::take(std::string_view piece, bool ended,
                      const std::function<void(std::string_view line)>& on_line) {
-  const bool full = static_cast<std::int64_t>(piece.size()) >= next().limit_bytes;
+  const bool full = std::ssize(piece) >= next().limit_bytes;
   const bool any_new = take_lines(piece, ended && !full, on_line);
   if (last_lines_) return true;
   if (!full) {

@@ -122,7 +122,7 @@ void add_volumes(const api::Study& study, Json& pod_spec, Json& container) {
                                                                  kTrialFileAnnotation + "']"}})}});
   append(pod_spec, "volumes",
          Json::object({{"name", kTrialVolume},
-                       {"downwardAPI", Json::object({{"items", Json(Json::Array{file})}})}}));
+                       {"downwardAPI", Json::object({{"items", Json::Array{file}}})}}));
   append(container, "volumeMounts",
          Json::object({{"name", kTrialVolume},
                        {"mountPath", kTrialFile},

@@ -65,7 +65,7 @@ TEST(PodPatch, MergesMapsAndNamedListsAndReplacesTheRest) {
   }
 }
 
-// helm/test.sh writes these files.
+// helm/tests/test.sh writes these files.
 TEST(PodPatch, WhatTheChartMakesOfItsValuesIsAccepted) {
   for (const std::string name : {"defaults", "cluster", "openshift"}) {
     const Json patch =

@@ -13,9 +13,8 @@ void ignore_gentle_exits(Json& spec) {
   Json& rules = *spec.find("podFailurePolicy")->find("rules");
   rules.push_back(Json::object(
       {{"action", "Ignore"},
-       {"onExitCodes",
-        Json::object(
-            {{"operator", "In"}, {"values", Json(Json::Array{Json(core::kStoppedBySigterm)})}})}}));
+       {"onExitCodes", Json::object({{"operator", "In"},
+                                     {"values", Json::Array{Json(core::kStoppedBySigterm)}}})}}));
 }
 
 }  // namespace

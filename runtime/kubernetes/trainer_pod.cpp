@@ -6,62 +6,49 @@
 #include "api/pod_template.h"
 #include "api/resolve.h"
 #include "api/study_fields.h"
+#include "kube/json_write.h"
 #include "runtime/kubernetes/pod_patch.h"
 
 namespace fettle::kubernetes {
 namespace {
 
-// The user of the trainer's image.
-constexpr std::int64_t kUser = 65532;
 constexpr const char* kTokenDirectory = "/var/run/secrets/kubernetes.io/serviceaccount";
-// The kubelet rotates it before it expires; a stolen one expires soon.
-constexpr std::int64_t kTokenSeconds = 3600;
 constexpr const char* kMemoryRequest = "512Mi";
 
-Json pod_security() {
-  return Json::object({{"runAsNonRoot", true},
-                       {"runAsUser", kUser},
-                       {"runAsGroup", kUser},
-                       {"fsGroup", kUser},
-                       {"fsGroupChangePolicy", "OnRootMismatch"},
-                       {"seccompProfile", Json::object({{"type", "RuntimeDefault"}})}});
-}
-
-Json container_security() {
-  return Json::object({{"allowPrivilegeEscalation", false},
-                       {"readOnlyRootFilesystem", true},
-                       {"capabilities", Json::object({{"drop", Json(Json::Array{"ALL"})}})}});
-}
-
-// The default token mount of a pod, but short-lived and for this container only.
-Json token_volume() {
-  const Json token =
-      Json::object({{"serviceAccountToken",
-                     Json::object({{"path", "token"}, {"expirationSeconds", kTokenSeconds}})}});
-  const Json authority = Json::object(
-      {{"configMap", Json::object({{"name", "kube-root-ca.crt"},
-                                   {"items", Json(Json::Array{Json::object(
-                                                 {{"key", "ca.crt"}, {"path", "ca.crt"}})})}})}});
-  const Json where = Json::object(
-      {{"downwardAPI",
-        Json::object(
-            {{"items",
-              Json(Json::Array{Json::object(
-                  {{"path", "namespace"},
-                   {"fieldRef", Json::object({{"fieldPath", "metadata.namespace"}})}})})}})}});
-  return Json::object(
-      {{"name", "fettle-token"},
-       {"projected", Json::object({{"sources", Json(Json::Array{token, authority, where})}})}});
-}
+// 65532 is the user of the trainer's image.
+constexpr const char* kPodSecurity = R"({
+  "runAsNonRoot": true,
+  "runAsUser": 65532,
+  "runAsGroup": 65532,
+  "fsGroup": 65532,
+  "fsGroupChangePolicy": "OnRootMismatch",
+  "seccompProfile": {"type": "RuntimeDefault"}
+})";
+constexpr const char* kContainerSecurity = R"({
+  "allowPrivilegeEscalation": false,
+  "readOnlyRootFilesystem": true,
+  "capabilities": {"drop": ["ALL"]}
+})";
+// The default token mount of a pod, but for this container only, and short-lived: the kubelet
+// rotates the token before it expires, and a stolen one expires soon.
+constexpr const char* kTokenVolume = R"({
+  "name": "fettle-token",
+  "projected": {
+    "sources": [
+      {"serviceAccountToken": {"path": "token", "expirationSeconds": 3600}},
+      {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
+      {"downwardAPI": {
+        "items": [{"path": "namespace", "fieldRef": {"fieldPath": "metadata.namespace"}}]}}
+    ]
+  }
+})";
 
 Json scratch_volume(const char* name) {
   return Json::object({{"name", name}, {"emptyDir", Json::object()}});
 }
 
 // For NCCL between GPUs without peer access; a container's default /dev/shm has 64 MiB.
-Json shared_memory_volume() {
-  return Json::object({{"name", "fettle-shm"}, {"emptyDir", Json::object({{"medium", "Memory"}})}});
-}
+constexpr const char* kSharedMemory = R"({"name": "fettle-shm", "emptyDir": {"medium": "Memory"}})";
 
 Json mount(const char* name, const char* path) {
   return Json::object({{"name", name}, {"mountPath", path}});
@@ -78,12 +65,12 @@ Json trainer_container(const api::Study& study, const std::string& image) {
   return Json::object(
       {{"name", api::kTrialContainer},
        {"image", image},
-       {"env", Json(Json::Array{Json::object({{"name", "FETTLE_REPORT"}, {"value", "kubernetes"}}),
-                                Json::object({{"name", "OMP_NUM_THREADS"},
-                                              {"value", std::to_string(threads)}})})},
+       {"env", Json::Array{Json::object({{"name", "FETTLE_REPORT"}, {"value", "kubernetes"}}),
+                           Json::object(
+                               {{"name", "OMP_NUM_THREADS"}, {"value", std::to_string(threads)}})}},
        {"resources", Json::object({{"requests", Json::object({{"cpu", std::to_string(threads)},
                                                               {"memory", kMemoryRequest}})}})},
-       {"securityContext", container_security()},
+       {"securityContext", kube::manifest(kContainerSecurity)},
        {"volumeMounts", std::move(mounts)}});
 }
 
@@ -124,7 +111,7 @@ Json patch_of(const api::TrainerPod& wanted) {
   if (const Json* const resources = container.find("resources")) {
     container.set("resources", resources_patch(*resources));
   }
-  spec.set("containers", Json(Json::Array{std::move(container)}));
+  spec.set("containers", Json::Array{std::move(container)});
   return Json::object({{"metadata", std::move(metadata)}, {"spec", std::move(spec)}});
 }
 
@@ -136,16 +123,16 @@ Result<Json> trainer_pod(const api::Study& study, const JobOptions& options) {
         "spec.trial.trainer: this operator was started without --trainer-image; set it, or give "
         "spec.trial.template with an image of your own");
   }
-  Json volumes(
-      Json::Array{token_volume(), scratch_volume("fettle-tmp"), scratch_volume("fettle-cache")});
-  if (api::whole_gpus(study.spec.trial) > 1) volumes.push_back(shared_memory_volume());
-  Json spec = Json::object(
-      {{"serviceAccountName", kTrainerAccount},
-       {"automountServiceAccountToken", false},
-       {"enableServiceLinks", false},
-       {"securityContext", pod_security()},
-       {"containers", Json(Json::Array{trainer_container(study, options.trainer_image)})},
-       {"volumes", std::move(volumes)}});
+  Json volumes(Json::Array{kube::manifest(kTokenVolume), scratch_volume("fettle-tmp"),
+                           scratch_volume("fettle-cache")});
+  if (api::whole_gpus(study.spec.trial) > 1) volumes.push_back(kube::manifest(kSharedMemory));
+  Json spec =
+      Json::object({{"serviceAccountName", kTrainerAccount},
+                    {"automountServiceAccountToken", false},
+                    {"enableServiceLinks", false},
+                    {"securityContext", kube::manifest(kPodSecurity)},
+                    {"containers", Json::Array{trainer_container(study, options.trainer_image)}},
+                    {"volumes", std::move(volumes)}});
   Json pod = Json::object({{"metadata", Json::object()}, {"spec", std::move(spec)}});
   if (options.trainer_pod.is_object()) patch_pod(pod, options.trainer_pod);
   if (study.spec.trial.pod) patch_pod(pod, patch_of(*study.spec.trial.pod));
