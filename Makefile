@@ -92,7 +92,7 @@ report-page: build # the report page in headless Chromium
 
 .PHONY: chart
 chart: setup # the Helm chart, as far as it can be told without a cluster
-	@helm/test.sh
+	@helm/tests/test.sh
 
 .PHONY: cluster-programs
 cluster-programs: setup

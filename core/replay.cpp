@@ -34,8 +34,8 @@ class GrowingHistory {
 
   // What was known just before trial `index` was created on `basis`. Called for rising indices.
   const search::History& before(std::int64_t index, std::int64_t basis) {
-    while (static_cast<std::int64_t>(known_.trials.size()) < index) {
-      const auto trial = static_cast<std::int64_t>(known_.trials.size());
+    while (std::ssize(known_.trials) < index) {
+      const auto trial = std::ssize(known_.trials);
       if (!whole_.stages.empty()) known_.stages.push_back(whole_.stages[known_.trials.size()]);
       known_.trials.push_back(whole_.trials[known_.trials.size()]);
       for (auto event = whole_.events.begin(); event != deleted_end_; ++event) {
@@ -209,8 +209,7 @@ Result<Replay> replay(const api::Study& study, const std::vector<TrialPtr>& tria
     const bool is_new = out.elsewhere.empty() || out.elsewhere.back() != period.computed_by;
     if (period.computed_by != computed_by && is_new) out.elsewhere.push_back(period.computed_by);
   }
-  out.deleted =
-      next_index(trials, study.status.trials.created) - static_cast<std::int64_t>(trials.size());
+  out.deleted = next_index(trials, study.status.trials.created) - std::ssize(trials);
   replay_judgements(study, trials, out);
   replay_promotions(study, trials, out);
   replay_population(study, trials, out);

@@ -27,7 +27,7 @@ std::vector<RecordedPromotion>::iterator find_same(std::vector<RecordedPromotion
 }
 
 std::int64_t step_of_rung(const std::vector<std::int64_t>& ladder, std::int64_t rung) {
-  const auto last = static_cast<std::int64_t>(ladder.size()) - 1;
+  const auto last = std::ssize(ladder) - 1;
   return ladder[static_cast<std::size_t>(std::clamp<std::int64_t>(rung, 0, last))];
 }
 
@@ -51,7 +51,7 @@ void ReplayHistory::learn(std::int64_t basis) {
   basis_ = basis;
   for (; events_ < whole_.events.size() && whole_.events[events_].fact.seq <= basis; ++events_) {
     const search::Event& event = whole_.events[events_];
-    const bool is_known = event.trial < static_cast<std::int64_t>(known_.trials.size());
+    const bool is_known = event.trial < std::ssize(known_.trials);
     if (is_known) known_.events.push_back(event);  // a deleted trial's failure comes with it
   }
   for (std::size_t i = 0; i < known_.stages.size(); ++i) {
@@ -68,8 +68,8 @@ void ReplayHistory::begin(const Trial& trial, const search::Stage& stage) {
 }
 
 void ReplayHistory::add_deleted_before(std::int64_t index) {
-  while (static_cast<std::int64_t>(known_.trials.size()) < index) {
-    const auto deleted = static_cast<std::int64_t>(known_.trials.size());
+  while (std::ssize(known_.trials) < index) {
+    const auto deleted = std::ssize(known_.trials);
     known_.trials.push_back(Json::object());
     known_.stages.emplace_back();
     for (const search::Event& event : whole_.events) {

@@ -54,8 +54,7 @@ class PopulationReplay {
  private:
   // The next decision by the rule, and what is recorded in its place.
   void decide() {
-    problem_ =
-        problem_at(study_, static_cast<std::int64_t>(history_.known().trials.size()), basis_);
+    problem_ = problem_at(study_, std::ssize(history_.known().trials), basis_);
     if (!left_.created.empty()) history_.add_deleted_before(left_.created.front()->spec.index);
     if (search::trials_missing(problem_, history_.known()) > 0) return begin_member();
     if (const auto promotion = search::next_promotion(problem_, history_.known(), /*last=*/true)) {

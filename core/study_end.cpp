@@ -39,7 +39,7 @@ std::string last_failure(const Ledger& ledger) {
 }
 
 std::optional<StudyEnd> too_many_failures(const api::Study& study, const Ledger& ledger) {
-  const auto failed = static_cast<std::int64_t>(ledger.failed().size());
+  const auto failed = std::ssize(ledger.failed());
   if (failed <= study.spec.budget.failures) return std::nullopt;
   return StudyEnd{false, "TooManyFailures",
                   std::to_string(failed) + " trials failed, " +

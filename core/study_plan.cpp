@@ -125,9 +125,7 @@ class StudyPlanner {
     }
     return search::trials_missing(problem_, ledger_.history());
   }
-  std::int64_t free_slots() const {
-    return slots() - static_cast<std::int64_t>(ledger_.active().size());
-  }
+  std::int64_t free_slots() const { return slots() - std::ssize(ledger_.active()); }
   const Trial& trial_at(std::size_t position) const { return *ledger_.trials()[position]; }
   bool no_more_trials() const { return exhausted_ || trials_left() <= 0; }
   template <class Action>

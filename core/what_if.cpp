@@ -102,7 +102,7 @@ WhatIf simulate_stopping(const api::Study& study, const api::EarlyStopping& rule
   std::set<std::int64_t> stopped;
   for (search::Event& event : facts_under(study, rules, trials)) {
     if (stopped.count(event.trial) > 0) continue;
-    event.fact.seq = static_cast<std::int64_t>(known.events.size()) + 1;
+    event.fact.seq = std::ssize(known.events) + 1;
     known.events.push_back(event);
     if (event.fact.kind != FactKind::kRung) continue;
     const search::Judgement judgement = search::judge(problem, rules, known, event.trial);
@@ -112,7 +112,7 @@ WhatIf simulate_stopping(const api::Study& study, const api::EarlyStopping& rule
     out.saved += std::max<std::int64_t>(reached(trial) - event.fact.step, 0);
     stopped.insert(event.trial);
     event.fact.kind = FactKind::kStopped;
-    event.fact.seq = static_cast<std::int64_t>(known.events.size()) + 1;
+    event.fact.seq = std::ssize(known.events) + 1;
     known.events.push_back(std::move(event));
   }
   std::vector<TrialPtr> left;

@@ -57,7 +57,7 @@ def lanes(build):
         ]),
         Lane(parts=[
             Part("cluster tools", "tests/cluster/build_tools.sh"),
-            Part("chart", "helm/test.sh", r"helm: (\d+) sets of values", "sets of values", after=("cluster tools",)),
+            Part("chart", "helm/tests/test.sh", r"helm: (\d+) sets of values", "sets of values", after=("cluster tools",)),
             Part("cluster tests", f"tests/cluster/test.sh {build}", r"scenarios: (\d+) of \d+ passed", "scenarios",
                  after=("cluster tools", "programs")),
             Part("journey", f"tests/journey.sh {build}/bin/fettle examples/fashion-mnist.yaml", r"resumed, (\d+) trials", "trials",

@@ -1,5 +1,5 @@
 // Whole trainings against PyTorch: testdata/pytorch_curves.json, by
-// scripts/pytorch_golden_train.py. In `make test` the backend "cuda" runs on the emulator (by
+// tests/golden/pytorch_golden_train.py. In `make test` the backend "cuda" runs on the emulator (by
 // FETTLE_CUDA_LIBRARY), in `make gpu` on the GPU.
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // What the kernels' tests share: typed arrays with reproducible contents, comparisons in words, the
-// backends to test, and PyTorch's numbers (scripts/pytorch_golden.py).
+// backends to test, and PyTorch's numbers (tests/golden/pytorch_golden.py).
 #pragma once
 
 #include <gmock/gmock.h>

@@ -1,5 +1,6 @@
 // The distributions of the evolution strategy: step by step what the Python package `cmaes`
-// computes (testdata/cmaes.json, made by scripts/cmaes_golden.py), and what must hold beyond that.
+// computes (testdata/cmaes.json, made by tests/golden/cmaes_golden.py), and what must hold beyond
+// that.
 #include "search/samplers/cma_es_distribution.h"
 
 #include <gtest/gtest.h>

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Tests the chart without a cluster: helm lint, every set of values in tests/values renders, RBAC
 # equals the golden files, and bad values are refused with a clear message.
-# Usage: helm/test.sh [--update]   (--update rewrites the golden files; review them with git diff)
+# Usage: helm/tests/test.sh [--update]   (--update rewrites the golden files; review them with git diff)
 # Needs helm on PATH, or builds it (tests/cluster/build_tools.sh).
 set -euo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/../.."
 readonly cases=helm/tests
 command -v helm > /dev/null || PATH=$(tests/cluster/build_tools.sh):$PATH
 work=$(mktemp -d)
@@ -41,7 +41,7 @@ check_good_values() {
   rendered_rbac "$values" | grep -vE 'helm.sh/chart|app.kubernetes.io/version' > "$work/rbac.yaml"
   [ -z "$update" ] || cp "$work/rbac.yaml" "$cases/golden/$name.yaml"
   diff -u "$cases/golden/$name.yaml" "$work/rbac.yaml" ||
-    fail "rights of $values have changed; if they should, helm/test.sh --update"
+    fail "rights of $values have changed; if they should, helm/tests/test.sh --update"
 }
 
 # The first line of each file says what the refusal must say.
@@ -151,7 +151,7 @@ check_trainer_pod() {
       sed -n '/trainer-pod.json/,$p' | sed '1d; s/^    //' > "$work/trainer-pod.json"
     [ -z "$update" ] || cp "$work/trainer-pod.json" "$cases/trainer-pod/$values.json"
     diff -u "$cases/trainer-pod/$values.json" "$work/trainer-pod.json" ||
-      fail "pods of trainers have changed with $values; if they should, helm/test.sh --update"
+      fail "pods of trainers have changed with $values; if they should, helm/tests/test.sh --update"
   done
 }
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes search/testdata/cmaes.json: what the Python package `cmaes` makes of given generations.
 
-    python3 scripts/cmaes_golden.py        (needs cmaes 0.13, numpy and scipy)
+    python3 tests/golden/cmaes_golden.py        (needs cmaes 0.13, numpy and scipy)
 
 Each case feeds the same positions, best first, to CMAwM (CMA-ES with margin) or CatCMAwM (the
 categorical part) and records the state after every generation. Runs give the same file.
@@ -13,7 +13,7 @@ import pathlib
 import numpy as np
 from cmaes import CMAwM, CatCMAwM, get_warm_start_mgd
 
-OUT = pathlib.Path(__file__).resolve().parent.parent / "search" / "testdata" / "cmaes.json"
+OUT = pathlib.Path(__file__).resolve().parents[2] / "search" / "testdata" / "cmaes.json"
 
 
 def margin_case(cells, population, generations, seed):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes kernels/testdata/*.json: what PyTorch says our layers and optimisers must compute.
 
-    python3 scripts/pytorch_golden.py        (needs torch 2.11)
+    python3 tests/golden/pytorch_golden.py        (needs torch 2.11)
 
 Inputs are fp32 numbers; PyTorch computes in double, so the files hold the true results and the tests'
 tolerance is ours alone. Tensors are flat lists in our layouts: NHWC images, [outputs, inputs] linear
@@ -14,7 +14,7 @@ import pathlib
 import torch
 import torch.nn.functional as F
 
-OUT = pathlib.Path(__file__).resolve().parent.parent / "kernels" / "testdata"
+OUT = pathlib.Path(__file__).resolve().parents[2] / "kernels" / "testdata"
 
 
 def draw(generator, *shape):

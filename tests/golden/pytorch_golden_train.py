@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes trainer/testdata/pytorch_curves.json: short trainings as PyTorch does them.
 
-    python3 scripts/pytorch_golden_train.py        (needs torch 2.11)
+    python3 tests/golden/pytorch_golden_train.py        (needs torch 2.11)
 
 Each case has the model and training in Fettle's own words, bytes as images, initial weights in
 Fettle's layouts (see pytorch_golden.py), the loss of every optimiser step and, at the end, loss and
@@ -17,7 +17,7 @@ import torch.nn.functional as F
 
 from pytorch_golden import Lamb
 
-OUT = pathlib.Path(__file__).resolve().parent.parent / "trainer" / "testdata"
+OUT = pathlib.Path(__file__).resolve().parents[2] / "trainer" / "testdata"
 SAMPLES, SIDE, CLASSES, BATCH, EPOCHS = 22, 6, 3, 8, 4      # the last batch has 6 samples
 CONTEXT, VOCABULARY, PIECES = 9, 11, 14                     # of text
 MEAN, STD = 0.5, 0.25
