@@ -8,6 +8,7 @@
 #include "core/run_records.h"
 #include "core/study_plan.h"
 #include "core/testing/fake_sampler.h"
+#include "core/trial_plan.h"
 
 namespace fettle::core {
 namespace {
@@ -127,5 +128,41 @@ TEST(Spending, WhatAQueueTookAwayIsPaidInPartsOfAGpuToo) {
   EXPECT_EQ(run.earlier_seconds, 400);
 }
 
+TEST(Spending, ARunThatItsQueueEndsIsChargedOnce) {
+  api::Study study;
+  study.metadata.name = "digits";
+  study.spec.objectives.emplace_back().metric = "accuracy";
+  for (const bool was_seen_waiting : {false, true}) {
+    api::Trial trial;
+    trial.metadata.name = "digits-0";
+    trial.status.phase = api::TrialPhase::kRunning;
+    api::RunRecord& record = trial.status.runs.emplace_back();
+    record.started_ms = 100'000;
+    record.running_ms = 110'000;
+    const auto observe = [&](const Run& run, std::int64_t now_ms) {
+      const std::vector<Run> runs = {run};
+      const TrialPlan plan = plan_trial({study, trial, runs}, now_ms);
+      for (const TrialAction& action : plan.actions) {
+        if (const auto* update = std::get_if<UpdateTrialStatus>(&action)) {
+          trial.status = update->status;
+        }
+      }
+    };
+    Run run;
+    run.queued = true;
+    run.reason = "the Job is suspended";
+    if (was_seen_waiting) observe(run, 130'000);
+    run.state = RunState::kExited;
+    run.outcome = api::Outcome::kDisrupted;
+    run.started_ms = 110'000;
+    run.ended_ms = 130'000;
+    observe(run, was_seen_waiting ? 140'000 : 130'000);
+    ASSERT_EQ(trial.status.runs.size(), 2U) << "the next run waits in the queue";
+    EXPECT_EQ(trial.status.runs.front().reason, api::kPreempted);
+    EXPECT_DOUBLE_EQ(trial.status.runs.back().earlier_seconds, 20) << was_seen_waiting;
+  }
+}
+
 }  // namespace
+
 }  // namespace fettle::core

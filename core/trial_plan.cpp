@@ -187,8 +187,10 @@ void TrialPlanner::update_record(RunRecord& record, const Run& run) {
     }
     const bool has_run = run.state != RunState::kPending;
     if (has_run && !run.pod_uid.empty()) record.pod_uid = run.pod_uid;
-    if (run.queued) reset_running(record);
-    if (record.running_ms == 0 && has_run) {
+    if (run.queued && run.state != RunState::kExited) reset_running(record);
+    // A run that exits while its queue has taken its nodes is charged up to its end, or has been
+    // charged when it was seen to wait: never from its start again.
+    if (record.running_ms == 0 && has_run && !run.queued) {
       // Without a time of its own, a run that exited unseen is charged from the intent to start it,
       // and one that runs from now on.
       const std::int64_t unknown = run.state == RunState::kRunning ? now_ms_ : record.started_ms;
