@@ -17,9 +17,14 @@ std::optional<StudyEnd> goal_reached(const api::Study& study, const Ledger& ledg
   if (ledger.reaching_goals().empty()) return std::nullopt;
   const api::Trial& trial = *ledger.trials()[*ledger.reaching_goals().begin()];
   const api::Fact& result = *newest_fact(trial, api::FactKind::kResult);
-  return StudyEnd{true, "GoalReached",
-                  trial.metadata.name + " reached the goal with " +
-                      study.spec.objectives[0].metric + " " + Json(*result.values[0]).dump()};
+  std::string values;  // of the objectives that have a goal: "loss 0.2, latency 9"
+  for (std::size_t i = 0; i < study.spec.objectives.size(); ++i) {
+    const api::Objective& objective = study.spec.objectives[i];
+    if (!objective.goal) continue;
+    values +=
+        (values.empty() ? "" : ", ") + objective.metric + " " + Json(*result.values[i]).dump();
+  }
+  return StudyEnd{true, "GoalReached", trial.metadata.name + " reached the goal with " + values};
 }
 
 // The reason of the newest failure, as the end of a sentence.
