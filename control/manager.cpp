@@ -65,7 +65,8 @@ Status Manager::run(const std::function<bool()>& finished) {
   std::atomic<bool> ending = false;
   std::mutex mutex;
   Status outcome = success();  // of the worker that failed first
-  const auto until = [&](const std::function<bool()>& over) {
+  // One worker, until `over` or an error. Either ends the others, too.
+  const auto work_until = [&](const std::function<bool()>& over) {
     Status worked = work(over);
     const std::lock_guard lock(mutex);
     if (outcome.ok()) outcome = std::move(worked);
@@ -74,9 +75,9 @@ Status Manager::run(const std::function<bool()>& finished) {
   };
   std::vector<std::thread> others;
   for (int i = 1; i < options_.workers; ++i) {
-    others.emplace_back([&] { until([&] { return ending.load(); }); });
+    others.emplace_back([&] { work_until([&] { return ending.load(); }); });
   }
-  until([&] { return ending || finished(); });
+  work_until([&] { return ending || finished(); });
   for (std::thread& other : others) other.join();
   return outcome;
 }
@@ -123,7 +124,8 @@ std::int64_t Manager::next_ms() const {
 
 std::size_t Manager::queue_depth() const { return queue_->depth(); }
 
-// Decides when the item is reconciled again. Error: the Manager has to give up.
+// Decides when the item is reconciled again, and completes the record of this reconcile. Error: the
+// Manager has to give up.
 Status Manager::settle(const Item& item, const Result<ReconcileResult>& outcome,
                        ReconcileRecord& record) {
   if (outcome.ok()) {
@@ -133,6 +135,7 @@ Status Manager::settle(const Item& item, const Result<ReconcileResult>& outcome,
   record.requeued = true;
   record.error = outcome.error().message;
   queue_->retry(item);
+  // After a conflict the next plan is another one; it says nothing of what is refused.
   if (outcome.error().code != ErrorCode::kConflict) note_refusal(item, outcome.error(), record);
   if (is_transient(outcome.error().code)) return success();
   const int row = refusals_.count_failure(item);
@@ -141,6 +144,8 @@ Status Manager::settle(const Item& item, const Result<ReconcileResult>& outcome,
       .in(item.key.name + " failed " + std::to_string(row) + " times in a row");
 }
 
+// The item was reconciled: its rows of retries and refusals end. The condition Blocked is written
+// with the Study; if a trial had blocked it, the Study is queued for that.
 void Manager::settle_done(const Item& item, const ReconcileResult& result,
                           ReconcileRecord& record) {
   record.actions = result.actions;
@@ -187,6 +192,7 @@ Status Manager::resync() {
 // Enqueues all Studies and Trials. Trials that have ended are reconciled once by each Manager,
 // because the one before may have stopped before it cleaned up after them.
 Status Manager::resync_now() {
+  // Tries again after 5 ms, 10 ms ... 5 s; the error counts once it has come too often.
   const auto failed = [this](const Error& error) -> Status {
     resync_at_ms_ = clock_.now_ms() + (kMinRetryMs << std::min(resync_failures_, 10));
     ++resync_failures_;

@@ -1,4 +1,4 @@
-// Manager: reconciles every Study and Trial of a Store until it is told to stop.
+// Manager: reconciles every Study and Trial of a Store until its caller stops it.
 //
 // It watches the Store and the Runs, keeps a work queue of objects to reconcile, and lets the two
 // controllers read each object, plan it (core/plan.h) and execute the plan. A periodic resync

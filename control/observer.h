@@ -1,4 +1,4 @@
-// Observer: is told what the controllers do, for screens, logs and metrics.
+// Observer: receives what the controllers do, for screens, logs and metrics.
 #pragma once
 
 #include <cstdint>

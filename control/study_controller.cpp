@@ -68,6 +68,7 @@ Result<ReconcileResult> StudyController::reconcile(const Key& key) {
   pass.result.has_blocked_condition = core::is_blocked(pass.objects.study.status);
   const Status done = advance(pass);
   if (done.ok()) return pass.result;
+  // The error stays that of the plan that was asked for.
   if (is_refusal(done.error().code)) record_what_is_known(key, *cache);
   return done.error();
 }
@@ -164,11 +165,13 @@ Status StudyController::set_blocked(const Key& key, const std::string& words) {
   api::Study next = *study;
   next.status = core::blocked_status(*study, words, clock_.now_ms());
   const bool was = core::is_blocked(study->status);
-  const std::string& told = core::blocked_message(next.status);
-  const bool known = was && same_reason(core::blocked_message(study->status), told);
-  if (words.empty() ? !was : known) return success();
+  const std::string message = core::blocked_message(next.status);
+  // The same refusal with other counts or times in its message is no change.
+  const bool says_it = was && same_reason(core::blocked_message(study->status), message);
+  const bool is_as_wanted = words.empty() ? !was : says_it;
+  if (is_as_wanted) return success();
   FETTLE_TRY(store_.update_study_status(next));
-  if (!was) record_event({core::EventType::kWarning, "Blocked", told}, *study);
+  if (!was) record_event({core::EventType::kWarning, "Blocked", message}, *study);
   return success();
 }
 
@@ -214,7 +217,7 @@ Status StudyController::settle_search(Pass& pass) {
   const std::string& computed_by = search::fingerprint();
   if (!core::needs_search_period(study, ledger, computed_by)) return success();
   FETTLE_TRY(carry_out(core::plan_search_period(study, ledger, computed_by), pass));
-  ledger.update(study, pass.objects.listed);
+  ledger.update(study, pass.objects.listed);  // `study` is as written: its problem has changed
   return success();
 }
 
@@ -250,8 +253,8 @@ void StudyController::Cache::clear() {
   sampler_rebuilds = -1;
 }
 
-// Makes the sampler anew where it has folded another history. kInvalid: the space cannot be
-// searched by this algorithm.
+// Makes a new sampler where the present one has folded another history. kInvalid: the space cannot
+// be searched by this algorithm.
 Status StudyController::refresh_sampler(const api::Study& study, Cache& cache) {
   const std::int64_t rebuilds = cache.ledger.rebuilds();
   if (cache.sampler != nullptr && cache.sampler_rebuilds == rebuilds) return success();

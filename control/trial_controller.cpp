@@ -44,6 +44,8 @@ Result<ReconcileResult> TrialController::reconcile(const Key& key) {
   Pass pass{*study, **stored, {}};
   Result<ReconcileResult> result = carry_out(pass, runs);
   if (!result.ok() || pass.refused.empty()) return result;
+  // A run that could not be started never exists, so no notice will come of it: its failure is
+  // planned at once.
   runs.insert(runs.end(), pass.refused.begin(), pass.refused.end());
   return carry_out(pass, runs);
 }

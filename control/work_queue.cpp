@@ -19,7 +19,7 @@ void WorkQueue::add(const Item& item, Urgency urgency) {
   Place& place = known->second;
   const bool becomes_urgent = urgency == Urgency::kNow && place.urgency == Urgency::kLater;
   if (!is_new && !becomes_urgent) return;
-  later_.erase(place.ticket);
+  later_.erase(place.ticket);  // it is there only if it becomes urgent; no item has ticket 0
   place.urgency = urgency;
   if (processing_.count(item) == 0) enqueue(item, place);
 }
@@ -55,6 +55,7 @@ void WorkQueue::release_due(std::int64_t now_ms) {
 
 std::optional<Item> WorkQueue::take(std::int64_t now_ms) {
   release_due(now_ms);
+  // From later_ where nothing is urgent, or in its turn: after kLaterEvery - 1 urgent ones.
   const bool turn_of_later = now_.empty() || in_a_row_ + 1 >= kLaterEvery;
   Queue& queue = turn_of_later && !later_.empty() ? later_ : now_;
   in_a_row_ = &queue == &now_ && !later_.empty() ? in_a_row_ + 1 : 0;

@@ -89,7 +89,7 @@ void Front::set(std::size_t position, std::optional<search::Losses> losses, std:
     steps_.resize(position + 1);
   }
   search::Losses& known = losses_[position];
-  search::Losses next = std::move(losses).value_or(search::Losses());
+  search::Losses next = std::move(losses).value_or(search::Losses());  // empty: not compared
   if (known == next && (known.empty() || steps_[position] == step)) return;
   steps_[position] = step;
   const bool is_new = known.empty();
@@ -179,6 +179,7 @@ std::vector<VolumePoint> hypervolume_over_time(const api::Study& study,
   const search::Losses reference = reference_of(spec, worst);
   std::vector<VolumePoint> out;
   std::vector<search::Losses> front;
+  // A point for every `stride` results, rounded up so that there are at most kMaxVolumes.
   const std::size_t stride = (results.size() + kMaxVolumes - 1) / kMaxVolumes;
   for (std::size_t i = 0; i < results.size(); ++i) {
     const search::Losses& added = results[i].second;

@@ -20,9 +20,15 @@ StudyPlan plan_waiting_study(const api::Study& study, std::int64_t earlier, std:
   const std::string waiting = std::to_string(earlier) + (earlier == 1 ? " trial" : " trials") +
                               " of an earlier Study of this name " + (earlier == 1 ? "is" : "are") +
                               " still being deleted; this Study begins when all are gone";
-  api::StudyStatus next = study_status(
-      study, {none, {}, study.spec.budget.parallelism, std::nullopt, std::nullopt, "", waiting},
-      now_ms);
+  const Spending nothing;
+  const StudyOutlook outlook{.ledger = none,
+                             .spending = nothing,
+                             .slots = study.spec.budget.parallelism,
+                             .draining = std::nullopt,
+                             .ended = std::nullopt,
+                             .algorithm = "",
+                             .waiting = waiting};
+  api::StudyStatus next = study_status(study, outlook, now_ms);
   StudyPlan plan;
   add_status(study.status, std::move(next), /*running=*/false, now_ms, plan);
   return plan;

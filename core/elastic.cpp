@@ -82,6 +82,7 @@ class SizePlanner {
   SizePlan plan_;
 };
 
+// Rule 1 (elastic.h). Whether a change was decided.
 bool SizePlanner::give_back() {
   for (std::size_t i = 0; i < trials_.size(); ++i) {
     const Trial& trial = *trials_[i];
@@ -94,7 +95,7 @@ bool SizePlanner::give_back() {
     change(i, running,
            "continues with " + workers_text(running) + ": no place was found for " +
                std::to_string(trial.spec.workers - running) + " more",
-           view_.ended);
+           /*no_room_after=*/view_.ended);
     return true;
   }
   return false;
@@ -112,9 +113,9 @@ std::optional<std::size_t> SizePlanner::largest_that_can_shrink() {
   return largest;
 }
 
-// Whether a change was decided.
+// Rule 2. Whether a change was decided.
 bool SizePlanner::make_room() {
-  std::optional<std::int64_t> since_ms = view_.waiting_elsewhere_ms;
+  std::optional<std::int64_t> since_ms = view_.waiting_elsewhere_ms;  // of what waits longest
   std::string who = "a trial of another Study";
   for (std::size_t i = 0; i < trials_.size(); ++i) {
     const Trial& trial = *trials_[i];
@@ -127,6 +128,7 @@ bool SizePlanner::make_room() {
                  std::to_string(trial.spec.workers));
       return true;
     }
+    // It cannot shrink, or not yet: others may have to make room for it.
     if (since_ms && *since_ms <= unplaced_ms) continue;
     since_ms = unplaced_ms;
     who = trial.metadata.name;
@@ -160,6 +162,7 @@ bool SizePlanner::has_found_no_room() {
   });
 }
 
+// Rule 3.
 void SizePlanner::grow() {
   if (!nothing_waits() || has_found_no_room()) return;
   for (std::size_t i = 0; i < trials_.size(); ++i) {

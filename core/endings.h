@@ -28,7 +28,7 @@ enum class EndCondition {
   kRunnerInterrupted,   // `fettle run` was interrupted, and stopped it
   kRunnerDied,          // `fettle run` is gone; supervisor or guard stopped it
   kPodDisrupted,        // preempted, evicted, its node drained: the cluster says so itself
-  kPodDeleted,          // by somebody else
+  kPodDeleted,          // not by us
   kPodRefused,          // the node did not let it in, or lost it
   kPodNeverBegan,       // an init container failed
   kNodeLost,            // it should have ended, and its node does not answer

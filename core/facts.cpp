@@ -38,11 +38,11 @@ bool end_is_recorded(const api::Study& study, const api::Trial& trial) {
   const bool failed = trial.status.phase == TrialPhase::kFailed;
   const std::int64_t reached = ended_at(study, trial);
   const std::vector<Fact>& facts = trial.status.facts;
-  const bool is_told = std::ranges::any_of(facts, [&](const Fact& fact) {
+  const bool has_end = std::ranges::any_of(facts, [&](const Fact& fact) {
     if (fact.kind == FactKind::kRung) return false;
     return fact.kind == FactKind::kFailed || (!failed && fact.step >= reached);
   });
-  return is_told &&
+  return has_end &&
          (newest_fact(trial, FactKind::kFailed) != nullptr || ends_of(trial) >= legs_of(trial));
 }
 
@@ -92,11 +92,13 @@ void add_rung_facts(const api::Study& study, const api::Trial& trial,
   auto rung = std::ranges::upper_bound(rungs, newest == nullptr ? begun : newest->step);
   const bool completed = trial.status.phase == TrialPhase::kCompleted;
   const std::int64_t sent_to = completed ? completed_step(trial) : 0;
+  // Before the curve is read, which takes long: most reports reach no new rung.
   if (rung == rungs.end() || *rung > std::max(sent_to, trial.status.report->step)) return;
   const bool pauses = search::promotes(search::problem_of(spec));
   const std::vector<HistoryPoint> curve = curve_of(*trial.status.report);
   for (const HistoryPoint& point : curve) {
     if (!has_all_objectives(spec, point)) continue;
+    // All rungs since the last such point: the program may report less often than at each.
     for (; rung != rungs.end() && *rung <= point.step; ++rung) {
       const bool is_known = pauses && is_measured_by(spec, curve, *rung);
       facts.push_back(rung_fact(spec, curve, *rung, is_known ? *rung : point.step, now_ms));

@@ -96,6 +96,7 @@ void record_gpu_memory(const api::StudySpec& spec, const Run& run, api::RunRecor
 }
 
 GpuMemory::GpuMemory(const api::StudySpec& spec, const Ledger& ledger) : spec_(spec) {
+  // The overhead first: need_of() adds it to plans.
   for (const api::TrialPtr& trial : ledger.trials()) {
     const double planned = metric_of(*trial, api::kGpuMemoryPlanned);
     const double used = used_by(*trial);
@@ -122,6 +123,7 @@ double GpuMemory::need_of(const api::Trial& trial) const {
   const double planned = metric_of(trial, api::kGpuMemoryPlanned);
   const double used = used_by(trial);
   double need = used > 0 ? kRoom * used : planned > 0 ? with_overhead(planned) : 0;
+  // At least what runs that had too little have asked for, or more than they had.
   for (const api::RunRecord& run : trial.status.runs) {
     if (!run.gpu_memory_short) continue;
     const double had = run.gpu_memory.value_or(kFirstGpuMemory);
@@ -144,7 +146,8 @@ double GpuMemory::wanted(const Json& parameters, std::optional<double> most) con
   const std::string shape = shape_of(parameters);
   const auto known = needed_.find(shape);
   double need = known != needed_.end() ? known->second : kFirstGpuMemory;
-  // One that no GPU here holds is told so on the smallest part, and waits for no whole one.
+  // No GPU here can hold a trial of this shape. With the smallest request its trainer soon refuses,
+  // which ends it; with a large one it would first wait for a whole GPU.
   const auto least = least_.find(shape);
   if (most && least != least_.end() && least->second > *most) need = kFirstGpuMemory;
   return std::min(rounded_up(need), most.value_or(rounded_up(need)));
@@ -158,6 +161,7 @@ std::optional<double> GpuMemory::wanted_next(const api::Trial& trial,
   if (most && (had >= *most || says > *most)) return std::nullopt;
   const auto known = needed_.find(shape_of(trial.spec.parameters));
   const double need = known != needed_.end() ? known->second : need_of(trial);
+  // A step more than it had at least, so that each retry is a larger request.
   const double next = rounded_up(std::max(need, had + kGpuMemoryStep));
   return std::min(next, most.value_or(next));
 }

@@ -43,7 +43,7 @@ std::string gpu_text_of(const api::StudySpec& spec, const api::TrialSpec& trial)
 // has not been given more since.
 bool needs_more_gpu_memory(const api::Trial& trial);
 
-// Why wanted_next() has nothing for the trial, for people.
+// Why wanted_next() has nothing for the trial, for people. `most`: as there, in bytes.
 std::string why_no_larger(const api::Trial& trial, std::optional<double> most);
 
 // Records that the run ended because its GPU memory was too small, if its Study sets that size.

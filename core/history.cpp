@@ -85,7 +85,7 @@ bool is_done(const api::Trial& trial) {
       return has_result || (was_stopped && trial.spec.stop);
     case api::TrialPhase::kFailed:
       return newest_fact(trial, FactKind::kFailed) != nullptr;
-    default:
+    default:  // Stopped
       return was_stopped && ends_of(trial) >= legs_of(trial);
   }
 }
@@ -115,9 +115,9 @@ search::History history_of(const api::Study& study, const std::vector<TrialPtr>&
 }
 
 TrialPtr find_trial(const std::vector<TrialPtr>& trials, const std::string& name) {
-  std::int64_t index = -1;
+  std::int64_t index = -1;  // stays so where the name does not end with a number
   const char* end = name.data() + name.size();
-  std::from_chars(name.data() + name.find_last_of('-') + 1, end, index);
+  std::from_chars(name.data() + name.find_last_of('-') + 1, end, index);  // npos + 1 is 0
   const auto found = std::ranges::partition_point(
       trials, [&](const TrialPtr& t) { return t->spec.index < index; });
   if (found != trials.end() && (*found)->metadata.name == name) return *found;

@@ -99,6 +99,7 @@ void Ledger::reset(const api::Study& study) {
 }
 
 void Ledger::update(const api::Study& study, const std::vector<TrialPtr>& trials) {
+  // A trial was deleted, or belongs between two known ones: positions are no longer the same.
   const auto differs_in_order = [&] {
     for (std::size_t i = 0; i < trials_.size(); ++i) {
       if (trials_[i] != trials[i] && trials_[i]->spec.index != trials[i]->spec.index) return true;
@@ -125,6 +126,8 @@ void Ledger::append(TrialPtr trial) {
   flush(next_index());
 }
 
+// Takes the trial at `position` out of all aggregates, as far as it was known, and puts `trial` in.
+// The caller must flush() afterwards.
 void Ledger::put(std::size_t position, TrialPtr trial) {
   const TrialPtr before = std::exchange(trials_[position], std::move(trial));
   const Trial& after = *trials_[position];
@@ -138,6 +141,8 @@ void Ledger::put(std::size_t position, TrialPtr trial) {
 
 // ---- Counting ----------------------------------------------------------------------------------
 
+// Adds the trial to the counts, or subtracts it (`is_there` false). Sets and fronts need no
+// subtraction: the state that is added next replaces that of the position.
 void Ledger::count(std::size_t position, const Trial& trial, bool is_there) {
   counter_of(spec_, trial, counts_) += is_there ? 1 : -1;
   if (is_infeasible(spec_, trial)) counts_.infeasible += is_there ? 1 : -1;
@@ -182,6 +187,7 @@ Spending Ledger::spending(const api::Study& study, std::int64_t now_ms) const {
   return tally_.spending(study, unsettled(), now_ms);
 }
 
+// Trials to come cost the average, those that run what is left of it; all slots are always in use.
 std::optional<double> Ledger::estimate_remaining(const Spending& spending, std::int64_t slots,
                                                  std::int64_t now_ms) const {
   const std::optional<double> average = tally_.average_seconds(unsettled(), now_ms);
@@ -278,12 +284,13 @@ void Ledger::rebuild_history(std::int64_t created) {
   }
   for (std::size_t i = 0; i < present.size(); ++i) {
     if (present[i]) continue;
-    Fact deleted;
+    Fact deleted;  // seq 0: known before all that was recorded
     deleted.kind = FactKind::kFailed;
     deleted.values.resize(spec_.objectives.size());
     history_.events.push_back({static_cast<std::int64_t>(i), deleted});
   }
   std::ranges::sort(history_.events, comes_before);
+  // The history may differ anywhere, and with it the verdict at any rung.
   for (std::size_t i = 0; i < trials_.size(); ++i) unjudged_.insert(i);
 }
 

@@ -24,7 +24,7 @@ std::vector<std::optional<double>> values_at(const api::Trial& trial, std::int64
 
 std::vector<Leg> lineage_of(const std::vector<TrialPtr>& trials, const std::string& trial,
                             std::int64_t step) {
-  std::vector<Leg> legs;
+  std::vector<Leg> legs;  // newest first, until the reversal below
   const api::Trial* next = find_trial(trials, trial).get();
   // A parent was created before its child; so this ends, whatever the objects say.
   while (next != nullptr && legs.size() < trials.size()) {
@@ -40,6 +40,7 @@ std::vector<Leg> lineage_of(const std::vector<TrialPtr>& trials, const std::stri
 
 api::Study replay_of(const api::Study& study, const std::vector<Leg>& legs) {
   api::Study out;
+  // "<study>-again", with the Study's name cut where the whole would be too long.
   std::string name = study.metadata.name;
   const std::size_t room = api::kLongestStudyName - std::string_view(kReplayed).size();
   if (name.size() > room) name.resize(room);

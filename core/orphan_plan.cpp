@@ -26,6 +26,7 @@ RunRecord* open_record(api::TrialStatus& status) {
   return open ? &status.runs.back() : nullptr;
 }
 
+// Records that the trial and its last run, if that is open, are Stopped.
 void end(api::TrialStatus& status, std::int64_t now_ms) {
   if (RunRecord* record = open_record(status)) {
     record->outcome = record->stopping.value_or(Outcome::kStopped);
@@ -43,6 +44,7 @@ void end(api::TrialStatus& status, std::int64_t now_ms) {
 
 TrialPlan plan_orphan(const api::Trial& trial, const std::vector<Run>& runs, std::int64_t now_ms) {
   TrialPlan plan;
+  // One without a run is left as it is: only its Study could have started it.
   const bool has_begun = !runs.empty() || !trial.status.runs.empty();
   if (trial.metadata.deleted_ms != 0 || !has_begun) return plan;
   const bool any_lives =

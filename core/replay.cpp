@@ -27,6 +27,7 @@ namespace {
 class GrowingHistory {
  public:
   explicit GrowingHistory(search::History whole) : whole_(std::move(whole)) {
+    // The failures of deleted trials have seq 0 and come first; [begin, deleted_end_) are these.
     const auto recorded = [](const search::Event& event) { return event.fact.seq > 0; };
     next_ = std::ranges::find_if(whole_.events, recorded);
     deleted_end_ = next_;
@@ -43,7 +44,7 @@ class GrowingHistory {
       }
     }
     for (; next_ != whole_.events.end() && next_->fact.seq <= basis; ++next_) {
-      if (next_->trial >= index) break;
+      if (next_->trial >= index) break;  // its trial does not exist yet
       known_.events.push_back(*next_);
     }
     return known_;
@@ -59,6 +60,7 @@ class GrowingHistory {
 // A trial that had ended when its rung became known was not judged.
 bool was_judged(const Trial& trial, const Fact& rung) {
   if (trial.spec.stop && trial.spec.stop->basis < rung.seq) return false;
+  // Of the same time: the planner learnt the end together with the rung.
   return std::ranges::none_of(trial.status.facts, [&rung](const Fact& fact) {
     return fact.kind != FactKind::kRung && fact.at_ms == rung.at_ms && fact.seq > rung.seq;
   });
@@ -85,6 +87,8 @@ bool is_close(const Json& recorded, const Json& again) {
   });
 }
 
+// Counts the suggestion, and notes how it differs from what was recorded. A difference of rounding
+// is none where another machine computed the recorded one.
 void compare_suggestion(const api::Study& study, const ReplayedSuggestion& again,
                         const std::string& computed_by, Replay& out) {
   ++out.suggestions;
@@ -128,6 +132,8 @@ std::string words(const search::Judgement& judgement) {
   return (stop ? "stop: " : "continue: ") + judgement.reason;
 }
 
+// Judges each recorded rung again. A stop must be recorded with the same words; where a trial
+// continued, no words were recorded.
 void replay_judgements(const api::Study& study, const std::vector<TrialPtr>& trials, Replay& out) {
   const search::Problem problem = problem_of(study);
   if (!problem.early_stopping || search::promotes(problem)) return;
@@ -167,6 +173,7 @@ search::History history_at(const search::History& whole, const std::vector<Trial
                            std::int64_t seq) {
   search::History known;
   std::size_t count = 0;
+  // A trial that was created on this fact, or a later one, came after its judgement.
   for (const TrialPtr& trial : trials) {
     if (trial->spec.search.basis < seq) count = static_cast<std::size_t>(trial->spec.index) + 1;
   }
@@ -182,7 +189,7 @@ search::History history_at(const search::History& whole, const std::vector<Trial
 Result<std::vector<ReplayedSuggestion>> replay_suggestions(const api::Study& study,
                                                            const std::vector<TrialPtr>& trials) {
   Samplers samplers(study);
-  FETTLE_TRY(samplers.at(0, 0));  // also where there is no trial: the rules are wrong
+  FETTLE_TRY(samplers.at(0, 0));  // so that wrong rules are an error even without a trial
   GrowingHistory growing(history_of(study, trials));
   std::vector<ReplayedSuggestion> out;
   for (const TrialPtr& trial : trials) {

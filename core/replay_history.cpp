@@ -57,6 +57,7 @@ void ReplayHistory::learn(std::int64_t basis) {
   for (std::size_t i = 0; i < known_.stages.size(); ++i) {
     const auto trial = by_index_.find(static_cast<std::int64_t>(i));
     if (trial == by_index_.end() || !trial->second->spec.stop) continue;
+    // A stop that rests on this basis is decided here, and known from the next one on.
     known_.stages[i].ended = trial->second->spec.stop->basis < basis;
   }
 }

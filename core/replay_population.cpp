@@ -57,6 +57,7 @@ class PopulationReplay {
     problem_ = problem_at(study_, std::ssize(history_.known().trials), basis_);
     if (!left_.created.empty()) history_.add_deleted_before(left_.created.front()->spec.index);
     if (search::trials_missing(problem_, history_.known()) > 0) return begin_member();
+    // `last`: the population is complete, so the planner had no new trial to create either.
     if (const auto promotion = search::next_promotion(problem_, history_.known(), /*last=*/true)) {
       return promote(*promotion);
     }
@@ -68,7 +69,7 @@ class PopulationReplay {
     otherwise("no trial is promoted");
   }
 
-  // The parameters of a first member are a sampler's; replay_suggestions compares them.
+  // A trial begins at step 0. Its parameters are a sampler's; replay_suggestions compares them.
   void begin_member() {
     const search::Stage first = search::first_stages(problem_, history_.known(), 1).front();
     if (left_.created.empty()) return otherwise("a new trial begins");
@@ -109,6 +110,7 @@ class PopulationReplay {
     carry_out_creation();
   }
 
+  // With the stage at which the trial began: recorded is how far it was sent in the end.
   void carry_out_creation() {
     const Trial& trial = *left_.created.front();
     search::Stage stage = recorded_stage(trial);

@@ -26,6 +26,7 @@ bool rests_on_budget(const SearchPeriod& period, const api::StudySpec& spec) {
   return period.trials == spec.budget.trials && period.max_cost == max_cost(spec);
 }
 
+// Whether another period may be written: there is room, or it replaces an empty one.
 bool has_room(const std::vector<SearchPeriod>& periods, std::int64_t next) {
   return periods.size() < api::kMostSearchPeriods || periods.back().since == next;
 }
@@ -34,9 +35,10 @@ bool has_room(const std::vector<SearchPeriod>& periods, std::int64_t next) {
 SearchPeriod period_from(const api::Study& study, const Ledger& ledger,
                          const std::string& computed_by) {
   const std::vector<SearchPeriod>& periods = study.status.search;
-  const bool moves = !periods.empty() && rests_on_budget(periods.back(), study.spec) &&
-                     search::is_known(periods.back());
-  SearchPeriod out = moves ? periods.back() : search::settle(study);
+  const bool only_machine_changed = !periods.empty() &&
+                                    rests_on_budget(periods.back(), study.spec) &&
+                                    search::is_known(periods.back());
+  SearchPeriod out = only_machine_changed ? periods.back() : search::settle(study);
   out.max_cost = max_cost(study.spec);
   // Trials that an earlier version created were chosen by what is in force now, as far as known.
   out.since = periods.empty() ? 0 : ledger.next_index();

@@ -71,6 +71,7 @@ std::string shortfall(const api::Study& study, const Ledger& ledger) {
   const api::Resource& resource = study.spec.resource;
   const api::Trial* furthest = nullptr;
   std::int64_t step = -1;
+  // The facts about an end or a pause: each is at the last step that was reported by then.
   for (const api::TrialPtr& trial : ledger.trials()) {
     for (const api::Fact& fact : trial->status.facts) {
       if (fact.kind == api::FactKind::kRung || fact.step <= step) continue;

@@ -1,4 +1,4 @@
-// When a Study ends, and what it says about it. The table tests/plan/study_endings.yaml has the rest.
+// What a Study says about its end; when it ends is in tests/plan/study_endings.yaml.
 #include "core/study_end.h"
 
 #include <gtest/gtest.h>

@@ -199,7 +199,7 @@ void StudyPlanner::judge_one(std::size_t position, std::int64_t basis) {
 
 void StudyPlanner::stop_all(const StudyEnd& ending) {
   const std::int64_t basis = ledger_.highest_seq();
-  const std::set<std::size_t> active = ledger_.active();
+  const std::set<std::size_t> active = ledger_.active();  // a copy: stop() changes the ledger
   for (const std::size_t position : active) {
     if (!trial_at(position).spec.stop) stop(position, {ending.reason, ending.message, basis});
   }
@@ -216,7 +216,7 @@ void StudyPlanner::stop(std::size_t position, api::Stop stop) {
 }
 
 void StudyPlanner::set_suspended(bool suspend) {
-  const std::set<std::size_t> active = ledger_.active();
+  const std::set<std::size_t> active = ledger_.active();  // a copy: the loop changes the ledger
   for (const std::size_t position : active) {
     const Trial& trial = trial_at(position);
     if (trial.spec.stop || trial.spec.suspend == suspend) continue;
@@ -290,9 +290,10 @@ void StudyPlanner::replace(search::Replacement replacement) {
   stop_replaced();
 }
 
+// A stop keeps a replaced trial, which has paused, from being promoted.
 void StudyPlanner::stop_replaced() {
   if (!replaces_) return;
-  const std::vector<TrialPtr> trials = ledger_.trials();
+  const std::vector<TrialPtr> trials = ledger_.trials();  // a copy: the loop changes the ledger
   std::map<std::string, TrialPtr> successors;
   for (const TrialPtr& trial : trials) {
     if (!trial->spec.search.replaces.empty()) successors[trial->spec.search.replaces] = trial;
@@ -327,7 +328,7 @@ void StudyPlanner::promote(const search::Promotion& promotion) {
 void StudyPlanner::create_trials() {
   const std::int64_t free = std::min(free_slots(), trials_left());
   if (free <= 0) return;
-  const std::int64_t wanted = room_beside(backlog_of(ledger_), free);
+  const std::int64_t wanted = room_beside(backlog_of(ledger_), free);  // backlog.h
   if (wanted <= 0) return;
   const search::History& history = ledger_.history();
   search::Suggestion suggestion = sampler_->suggest(history, wanted);
@@ -340,6 +341,7 @@ void StudyPlanner::create_trials() {
   }
 }
 
+// Its name follows from its index, so a plan that is carried out twice creates it once.
 const Trial& StudyPlanner::create_trial(Json parameters, const search::Stage& stage) {
   Trial trial;
   trial.spec.study = study_.metadata.name;
@@ -378,9 +380,10 @@ void StudyPlanner::set_sizes() {
   std::vector<TrialPtr> active;
   for (const std::size_t position : positions) active.push_back(ledger_.trials()[position]);
   const api::TrialCounts& counts = ledger_.counts();
-  const SizingView view{study_.spec.trial.workers.min, study_.spec.trial.workers.max,
-                        counts.completed + counts.stopped + counts.failed,
-                        capacity_.waiting_elsewhere_ms};
+  const SizingView view{.min = study_.spec.trial.workers.min,
+                        .max = study_.spec.trial.workers.max,
+                        .ended = counts.completed + counts.stopped + counts.failed,
+                        .waiting_elsewhere_ms = capacity_.waiting_elsewhere_ms};
   SizePlan sizes = plan_sizes(view, active, now_ms_);
   if (sizes.wake_at_ms) wake_at(*sizes.wake_at_ms);
   if (!sizes.change) return;
@@ -403,8 +406,10 @@ void StudyPlanner::expire() {
   act(DeleteStudy{});
 }
 
+// Wakes when the budget is spent, if trials spend it as fast as now.
 void StudyPlanner::wake_when_spent(const Spending& spending) {
   const api::Budget& budget = study_.spec.budget;
+  // Rounded up: a millisecond earlier, it would not be spent.
   const auto after = [this](double seconds) {
     return now_ms_ + 1 + static_cast<std::int64_t>(seconds * 1000);
   };
@@ -417,6 +422,7 @@ void StudyPlanner::wake_when_spent(const Spending& spending) {
   }
 }
 
+// Adds the status. The Study ends once nothing runs and nothing more will be created.
 void StudyPlanner::report(const Spending& spending, const std::optional<StudyEnd>& draining) {
   std::optional<StudyEnd> ended;
   // While the Study is suspended or has no slots, paused trials may still be promoted later.
@@ -463,8 +469,13 @@ StudyPlan plan_refused_study(const api::Study& study, const std::vector<TrialPtr
   const Ledger ledger(study, trials);
   const Spending spending = ledger.spending(study, now_ms);
   const StudyEnd refused{false, "InvalidSpec", why};
-  api::StudyStatus next = study_status(
-      study, {ledger, spending, study.spec.budget.parallelism, std::nullopt, refused, ""}, now_ms);
+  const StudyOutlook outlook{.ledger = ledger,
+                             .spending = spending,
+                             .slots = study.spec.budget.parallelism,
+                             .draining = std::nullopt,
+                             .ended = refused,
+                             .algorithm = ""};
+  api::StudyStatus next = study_status(study, outlook, now_ms);
   StudyPlan plan;
   if (!write_time(study.status, next, /*running=*/false, now_ms)) return plan;
   plan.actions.emplace_back(UpdateStudyStatus{std::move(next)});

@@ -50,6 +50,8 @@ void set_conditions(const api::Study& study, const StudyOutlook& outlook, std::i
       waits ? outlook.waiting : "nothing is in the way");
   const bool succeeded = outlook.ended && outlook.ended->success;
   const bool failed = outlook.ended && !outlook.ended->success;
+  // For a Study that was over before its spec was changed. Before its first end it gets neither of
+  // the two conditions: set_condition() adds none that is false.
   const std::string reason = outlook.ended ? outlook.ended->reason : "Reopened";
   const std::string message = outlook.ended ? outlook.ended->message : "the spec was changed";
   set("Succeeded", succeeded, reason, message);
@@ -84,6 +86,7 @@ StudyStatus timeless(StudyStatus status) {
   return status;
 }
 
+// The events about what changes from `before` to `next`.
 std::vector<EventNote> status_notes(const StudyStatus& before, const StudyStatus& next) {
   std::vector<EventNote> notes;
   const auto turned = [&](const char* type, bool to) {
@@ -143,6 +146,7 @@ StudyStatus study_status(const api::Study& study, const StudyOutlook& outlook,
   if (!outlook.ended && !outlook.draining && !study.spec.suspend) {
     status.eta_seconds = ledger.estimate_remaining(outlook.spending, outlook.slots, now_ms);
   }
+  // A Study that continues because its spec was changed keeps its start and loses its end.
   if (status.started_ms == 0 && outlook.waiting.empty()) status.started_ms = now_ms;
   if (!outlook.ended) {
     status.ended_ms = 0;
@@ -150,6 +154,7 @@ StudyStatus study_status(const api::Study& study, const StudyOutlook& outlook,
     status.ended_ms = now_ms;
   }
   const TrialCounts& counts = status.trials;
+  // "12/40". A population, or a budget that was lowered, may have more trials than budget.trials.
   status.progress = std::to_string(counts.completed + counts.stopped + counts.failed) + "/" +
                     std::to_string(std::max(counts.created, study.spec.budget.trials));
   set_conditions(study, outlook, now_ms, status);

@@ -149,6 +149,7 @@ bool TrialPlanner::observe_runs() {
     } else if (run.id == 0 && status_.runs.empty()) {
       adopt_first(run);
     } else if (status_.runs.empty() || run.id > status_.runs.back().run) {
+      // Its record was written before it was started, and this view does not have it yet.
       wake_at(now_ms_ + kStaleViewMs);
       return false;
     } else {  // its record was pruned long ago
@@ -166,6 +167,8 @@ void TrialPlanner::adopt_first(const Run& run) {
     return;
   }
   RunRecord& record = append_run(status_, spec_, now_ms_);
+  // As it was started, not as the spec is by now; and started_ms no later than the run's own start,
+  // because update_record() accepts no earlier time at which it began to run.
   record.workers = run.workers;
   if (run.until_step != 0) record.until_step = run.until_step;
   if (run.started_ms != 0) record.started_ms = std::min(now_ms_, run.started_ms);
@@ -229,8 +232,9 @@ void TrialPlanner::update_unplaced(RunRecord& record, const Run& run) {
 }
 
 void TrialPlanner::update_workers(RunRecord& record, const Run& run) {
-  const std::int64_t unless_told = run.state == RunState::kRunning ? run.workers : 0;
-  set_workers(record, run.running_workers.value_or(unless_told), now_ms_);
+  // A gang that is Pending again, because it lost a worker, is not charged while it waits.
+  const std::int64_t if_unknown = run.state == RunState::kRunning ? run.workers : 0;
+  set_workers(record, run.running_workers.value_or(if_unknown), now_ms_);
 }
 
 void TrialPlanner::close_record(RunRecord& record, const Run& run) {
@@ -254,6 +258,8 @@ void TrialPlanner::close_lost_record(RunRecord& record) {
 
 // ---- Deciding ----------------------------------------------------------------------------------
 
+// Whether the trial needs a run, has one that is to be supervised, or has ended. A promoted trial
+// returns here from Completed: its newest run has succeeded at an earlier step than is wanted now.
 void TrialPlanner::decide() {
   const RunRecord* newest = status_.runs.empty() ? nullptr : &status_.runs.back();
   if (api::is_terminal(status_.phase)) {
@@ -274,12 +280,14 @@ void TrialPlanner::decide() {
   retry(now_ms_);
 }
 
+// The newest run has not ended, as far as its record says.
 void TrialPlanner::decide_open(RunRecord& record) {
   if (const Run* run = find_run(record.run)) return supervise(record, *run);
   if (record.running_ms != 0) {
     close_lost_record(record);
     return decide_ended(record);
   }
+  // Recorded, but never seen: not started, or not visible yet.
   if (spec_.stop || spec_.suspend || record.stopping) {
     record.outcome = record.stopping.value_or(Outcome::kStopped);
     record.message = "stopped before it began";
@@ -306,6 +314,7 @@ void TrialPlanner::decide_short(const RunRecord& record) {
   status_.phase = spec_.suspend ? TrialPhase::kPaused : TrialPhase::kPending;
 }
 
+// The newest run has ended: the trial ends as well, or gets another run.
 void TrialPlanner::decide_ended(const RunRecord& record) {
   const Outcome outcome = *record.outcome;
   if (outcome == Outcome::kSucceeded && record.until_step >= spec_.until_step) {
@@ -316,12 +325,15 @@ void TrialPlanner::decide_ended(const RunRecord& record) {
   if (outcome == Outcome::kDisrupted) {
     const std::int64_t row = disruptions_without_progress(status_);
     if (row < kMaxDisruptionsWithoutProgress) {
+      // The first one in a row costs no back-off. `row` is 0 if the run got further, or if a queue
+      // preempted it.
       return retry(row <= 1 ? now_ms_ : record.ended_ms + backoff_ms(row - 1));
     }
     return enter_phase(TrialPhase::kFailed, "Disrupted",
                        "disrupted " + std::to_string(row) +
                            " times in a row without getting further: " + record.message);
   }
+  // Succeeded, and was promoted since; or stopped for a suspension.
   if (!counts_against_retries(outcome)) return retry(now_ms_);
   const std::int64_t failures = failures_of(status_);
   // Another run of a program that succeeded without the objective would do the same again.
@@ -329,7 +341,8 @@ void TrialPlanner::decide_ended(const RunRecord& record) {
   const bool no_result =
       run != nullptr && run->outcome == Outcome::kSucceeded && outcome == Outcome::kFailed;
   if (no_result) return enter_phase(TrialPhase::kFailed, "NoResult", record.message);
-  // The built-in trainer would refuse the same configuration again.
+  // The built-in trainer would refuse the same configuration again. (OutOfMemory: a GPU's memory of
+  // a fixed size is too small for it.)
   const bool refused = study_.trial.trainer && run != nullptr &&
                        run->exit_code == api::kTrainerRefusesInput &&
                        (outcome == Outcome::kFailed || outcome == Outcome::kOutOfMemory);
@@ -342,6 +355,7 @@ void TrialPlanner::decide_ended(const RunRecord& record) {
   retry(record.ended_ms + backoff_ms(failures));
 }
 
+// The newest run has succeeded at the step that is wanted.
 void TrialPlanner::complete(const RunRecord& record) {
   const std::string asked = study_.resource.unit + " " + std::to_string(record.until_step);
   const std::int64_t reached = reached_step(status_, record.until_step);
@@ -353,7 +367,7 @@ void TrialPlanner::complete(const RunRecord& record) {
                   std::to_string(reached) + ", it was asked for " + asked);
 }
 
-// The trial needs another run, not before `earliest_ms`.
+// The trial needs another run, not before `earliest_ms`; that is later than now only after a run.
 void TrialPlanner::retry(std::int64_t earliest_ms) {
   status_.phase = spec_.suspend ? TrialPhase::kPaused : TrialPhase::kPending;
   if (spec_.suspend) return;
@@ -369,6 +383,7 @@ void TrialPlanner::retry(std::int64_t earliest_ms) {
            api::format_duration(static_cast<double>(earliest_ms - now_ms_) / 1000));
 }
 
+// Starts the next run, after the record of its intent; the first run has none (see above).
 void TrialPlanner::start_next() {
   // Two runs must not write the same checkpoints. A run that was given up as lost may turn out to
   // be alive (update_record() then stops it), and workers of an ended run may be in their grace
@@ -386,6 +401,7 @@ void TrialPlanner::start_next() {
                     : " starts"));
 }
 
+// The newest run exists and has not exited: reports what it waits for, stops or resizes it.
 void TrialPlanner::supervise(RunRecord& record, const Run& run) {
   const bool running = run.state == RunState::kRunning;
   status_.phase = running ? TrialPhase::kRunning : TrialPhase::kPending;
@@ -441,7 +457,7 @@ void TrialPlanner::report_trouble(const RunRecord& record, const Run& run) {
 void TrialPlanner::ask_to_stop(RunRecord& record, Outcome why, const std::string& message) {
   record.stopping = why;
   record.message = truncate_message(message);
-  if (why == Outcome::kStopped) return;  // whoever asked has recorded the event
+  if (why == Outcome::kStopped) return;  // the Study's plan has recorded the event
   note(EventType::kWarning, std::string(api::to_string(why)),
        run_name(trial_.metadata.name, record.run) + " is stopped: " + message);
 }
@@ -450,7 +466,7 @@ void TrialPlanner::check_deadlines(RunRecord& record, const Run& run) {
   const auto milliseconds = [](double seconds) {
     return static_cast<std::int64_t>(seconds * 1000);
   };
-  if (run.ended_ms != 0) return;
+  if (run.ended_ms != 0) return;  // only its output is still read
   const auto& [timeout, heartbeat] = std::pair(study_.trial.timeout, study_.trial.heartbeat);
   if (timeout) {
     const std::int64_t deadline = record.running_ms + milliseconds(*timeout);
@@ -477,7 +493,8 @@ void TrialPlanner::check_heartbeat(RunRecord& record, const Run& run, std::int64
                   " (spec.trial.heartbeat)");
 }
 
-// Completed, Stopped or Failed.
+// Ends the trial: Completed, Stopped or Failed. Of the conditions Complete and Failed one becomes
+// true; the other and Waiting become false where they were true.
 void TrialPlanner::enter_phase(TrialPhase phase, const std::string& reason,
                                const std::string& message) {
   const bool failed = phase == TrialPhase::kFailed;

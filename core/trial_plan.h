@@ -12,7 +12,7 @@ namespace fettle::core {
 // Plans one Trial.
 TrialPlan plan_trial(const TrialView& view, std::int64_t now_ms);
 
-// Plans one Trial whose Study is gone and that nobody will delete: it ends (orphan_plan.cpp).
+// Plans one Trial that outlived its Study and will not be deleted: it ends (orphan_plan.cpp).
 TrialPlan plan_orphan(const api::Trial& trial, const std::vector<Run>& runs, std::int64_t now_ms);
 
 }  // namespace fettle::core

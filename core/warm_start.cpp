@@ -64,6 +64,7 @@ class Collection {
         map_(std::move(map)),
         key_(mix_keys(static_cast<std::uint64_t>(study.spec.algorithm.seed), kFillPurpose)) {}
 
+  // Takes the feasible results that lie in the new space; found() counts those outside, too.
   void add(const EarlierStudy& earlier) {
     if (!earlier.study) return complain(earlier.name, earlier.problem);
     const auto objectives = objectives_in(*earlier.study, study_.spec.objectives);
@@ -74,7 +75,7 @@ class Collection {
       const Fact* result = newest_fact(*trial, FactKind::kResult);
       auto values = values_of(result, *objectives);
       if (!values) continue;
-      Random random(key_, draws_++);
+      Random random(key_, draws_++);  // fills parameters that the earlier Study did not have
       auto point = map_.image(trial->spec.parameters, random);
       ++(point ? taken : outside);
       if (!point) continue;
@@ -140,6 +141,7 @@ class Collection {
   std::string complaints_;
 };
 
+// Halves the number of observations until they fit into a status; two always may stay.
 std::vector<PriorObservation> within_limits(const Collection& collection) {
   std::size_t most = api::kMaxPriorObservations;
   for (;;) {

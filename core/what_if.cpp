@@ -33,6 +33,8 @@ std::map<std::int64_t, std::int64_t> moments_of(const Trial& trial) {
   return moments;
 }
 
+// The time at which the trial was at `step`, interpolated between recorded ones; outside of them
+// the nearest. 0: none is recorded.
 std::int64_t moment_of(const std::map<std::int64_t, std::int64_t>& moments, std::int64_t step) {
   const auto after = moments.lower_bound(step);
   if (after == moments.end()) return moments.empty() ? 0 : moments.rbegin()->second;
@@ -53,7 +55,7 @@ std::vector<search::Event> facts_under(const api::Study& study, const api::Early
   for (const TrialPtr& trial : trials) {
     const auto moments = moments_of(*trial);
     Trial unjudged = *trial;
-    unjudged.status.facts.clear();
+    unjudged.status.facts.clear();  // so that no rung counts as recorded
     for (Fact& fact : unrecorded_facts(study, unjudged, rungs, 0)) {
       fact.at_ms = moment_of(moments, fact.step);
       events.push_back({trial->spec.index, std::move(fact)});
@@ -98,7 +100,7 @@ WhatIf simulate_stopping(const api::Study& study, const api::EarlyStopping& rule
   for (const TrialPtr& trial : trials) by_index[trial->spec.index] = trial.get();
   const search::Problem problem = problem_of(study);
   search::History known = history_of(study, trials);
-  known.events.clear();
+  known.events.clear();  // added below in the order in which they would have been learnt
   std::set<std::int64_t> stopped;
   for (search::Event& event : facts_under(study, rules, trials)) {
     if (stopped.count(event.trial) > 0) continue;
@@ -111,6 +113,7 @@ WhatIf simulate_stopping(const api::Study& study, const api::EarlyStopping& rule
     out.stops.push_back({trial.metadata.name, event.fact.step, reached(trial), judgement.reason});
     out.saved += std::max<std::int64_t>(reached(trial) - event.fact.step, 0);
     stopped.insert(event.trial);
+    // What the planner would have recorded next: the trial's end, with the values at this rung.
     event.fact.kind = FactKind::kStopped;
     event.fact.seq = std::ssize(known.events) + 1;
     known.events.push_back(std::move(event));

@@ -34,7 +34,7 @@ struct WhatIf {
   std::vector<WhatIfStop> stops;  // in the order in which they would have come
   std::int64_t steps = 0;         // that all trials really made
   std::int64_t saved = 0;         // of them
-  std::int64_t unknown = 0;       // trials that were stopped and would have gone on
+  std::int64_t unknown = 0;       // trials that were stopped and would have continued
   std::string best;               // the best trial; "" = there is none
   std::string best_left;          // the best of those that the other rule would not have stopped
 };
