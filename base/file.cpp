@@ -82,6 +82,7 @@ Result<std::string> read_file(const std::string& path, std::size_t most) {
 }
 
 Status write_file(const std::string& path, std::string_view content, Durability durability) {
+  // A name for each process, so that two that write the same file do not share this one.
   const std::string temporary = path + ".tmp" + std::to_string(::getpid());
   Status written = write_new(temporary, content, durability);
   if (written.ok() && ::rename(temporary.c_str(), path.c_str()) != 0) {

@@ -18,7 +18,7 @@ Result<std::string> read_file(const std::string& path, std::size_t most = 64 << 
 // visible to every other process (after the death of this one).
 enum class Durability { kProcess, kPower };
 
-// Replaces `path` in one step: whoever reads it sees the old bytes or the new ones, never a part.
+// Replaces `path` in one step: readers see the old bytes or the new ones, never a part.
 Status write_file(const std::string& path, std::string_view content,
                   Durability durability = Durability::kProcess);
 

@@ -61,6 +61,7 @@ void new_line(int indent, int depth, std::string& out) {
 
 void dump_value(const Json& value, int indent, int depth, std::string& out);
 
+// The brackets, commas and line breaks of an array or an object; `dump_item` writes an element.
 template <class Items, class DumpItem>
 void dump_items(const Items& items, char open, char close, int indent, int depth, std::string& out,
                 DumpItem dump_item) {
@@ -110,6 +111,7 @@ void dump_value(const Json& value, int indent, int depth, std::string& out) {
   }
 }
 
+// Appends the code point `code`, at most 0x10FFFF and no surrogate.
 void append_utf8(std::uint32_t code, std::string& out) {
   const auto put = [&](std::uint32_t byte) { out += static_cast<char>(byte); };
   if (code < 0x80) {
@@ -152,6 +154,7 @@ class Parser {
     return false;
   }
 
+  // error_, at the line and column (from 1, in bytes) of at_.
   Error located_error() const {
     std::size_t line = 1;
     std::size_t line_start = 0;
@@ -251,6 +254,7 @@ class Parser {
 
   bool convert_number(std::string_view digits, bool integral, Json& out) {
     const char* const end = digits.data() + digits.size();
+    // An integer beyond std::int64_t becomes a double.
     if (std::int64_t integer = 0;
         integral && std::from_chars(digits.data(), end, integer).ec == std::errc{}) {
       out = Json(integer);
@@ -280,6 +284,7 @@ class Parser {
     return true;
   }
 
+  // After the backslash and the u. A code point above U+FFFF takes two escapes, a surrogate pair.
   bool parse_unicode_escape(std::string& out) {
     std::uint32_t code = 0;
     if (!parse_hex4(code)) return false;
@@ -388,6 +393,7 @@ class Parser {
     }
   }
 
+  // The error is located at the last member's name, because places of others are not kept.
   bool check_unique(const Json::Object& members, std::size_t last_key_at) {
     std::vector<std::string_view> keys;
     keys.reserve(members.size());

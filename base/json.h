@@ -4,7 +4,7 @@
 // twice. 1 and 1.0 are one number: equality compares numbers by value and objects without regard to
 // order. Numbers that fit std::int64_t are kept as integers. dump() writes doubles with the fewest
 // digits that read back as the same value, and non-finite doubles as null. A value type: safe to
-// share between threads as long as nobody changes it.
+// share between threads as long as none of them changes it.
 //
 // Why our own: the trainer builds with nothing but a compiler (docs/decisions/0001).
 #pragma once

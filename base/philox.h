@@ -68,7 +68,7 @@ class Random {
 
   // Uniform in {0, ..., n - 1}, unbiased by rejection; n > 0.
   constexpr std::uint64_t below(std::uint64_t n) {
-    const std::uint64_t threshold = (0 - n) % n;
+    const std::uint64_t threshold = (0 - n) % n;  // 2^64 mod n
     for (;;) {
       const std::uint64_t bits = bits64();
       if (bits >= threshold) return bits % n;

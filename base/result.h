@@ -20,7 +20,7 @@ enum class ErrorCode {
   kAlreadyExists,  // the write would have doubled something; the first one stands
   kConflict,       // resourceVersion is stale: read again and plan again
   kForbidden,      // we may not: rights, quota, admission
-  kUnavailable,    // somebody else holds it, or try later
+  kUnavailable,    // another process holds it, or try later
   kIo,             // the environment failed: disk, permissions, processes (exit code 3)
 };
 

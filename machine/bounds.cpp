@@ -48,6 +48,7 @@ double share_without_cache(const Need& need, const Rates& rates) {
   return rates.cache >= all ? 0 : 1 - rates.cache / all;
 }
 
+// Adds the time of each part of a step whose rate is known, and finds the longest.
 void add_bounds(const Need& need, const Rates& rates, Verdict& to) {
   add_bound("compute", need.flops, rates.flops,
             flops_text(need.flops) + " / " + flops_text(rates.flops) + "/s", to);
@@ -71,6 +72,7 @@ void add_bounds(const Need& need, const Rates& rates, Verdict& to) {
   }
 }
 
+// What does not fit into memory and on the disk: without that, the training cannot run.
 void check_room(const Machine& machine, const Need& need, const Rates& rates, std::int64_t kept,
                 Verdict& to) {
   // Workers on CPUs share the machine's memory, each GPU has its own.
@@ -106,6 +108,7 @@ Rates rates_of_gpu(const Machine& machine, const Need& need) {
   rates.on_gpu = true;
   rates.memory = gpu.memory;
   if (const auto peak = peak_of_gpu(gpu.name)) {
+    // GpuPeak::fp32 is with TF32, which a training in fp32 does not use.
     rates.flops = need.precision == "fp32"   ? peak->fp32_exact
                   : need.precision == "tf32" ? peak->fp32
                                              : peak->bits16;
@@ -113,6 +116,7 @@ Rates rates_of_gpu(const Machine& machine, const Need& need) {
   }
   rates.data_rate = machine.pci.value_or(0);
   rates.data_from = "the host over PCIe";
+  // Rings of GPUs in one machine: over NVLink where there is any.
   rates.network_rate = gpu.nvlinks > 0 ? nvlink_rate(gpu.nvlinks) : machine.pci.value_or(0);
   rates.network = gpu.nvlinks > 0 ? "NVLink" : "PCIe";
   return rates;
@@ -149,7 +153,7 @@ Rates rates_for(const Machine& machine, const Need& need, bool on_gpu) {
   rates.device = "CPU, " + std::to_string(need.threads) +
                  (need.threads == 1 ? " thread a worker" : " threads a worker");
   rates.memory = machine.usable_memory;
-  rates.flops = peak_flops(machine.cpu, threads, need.precision != "fp32");
+  rates.flops = peak_flops(machine.cpu, threads, /*bits16=*/need.precision != "fp32");
   rates.memory_rate = machine.memory_rate / static_cast<double>(need.world_size);
   rates.cache = machine.cpu.cache;
   rates.data_rate = machine.disk.rate ? machine.disk.rate->read : 0;

@@ -24,12 +24,13 @@ struct Need {
   std::int64_t world_size = 1;
   std::int64_t global_batch = 1;
   std::int64_t samples_at_once = 1;
-  std::int64_t memory = 0;  // bytes, as all below
-  std::int64_t checkpoint = 0;
-  double flops = 0;  // of an optimiser step
-  double memory_bytes = 0;
-  double sample_bytes = 0;
-  double message_bytes = 0;
+  std::int64_t memory = 0;      // bytes that it allocates
+  std::int64_t checkpoint = 0;  // bytes on disk
+  // Of an optimiser step:
+  double flops = 0;
+  double memory_bytes = 0;   // read and written
+  double sample_bytes = 0;   // of its batch, as the network takes it
+  double message_bytes = 0;  // sent to other workers
 };
 
 // Errors: kInvalid, what is missing.

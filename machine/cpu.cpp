@@ -72,9 +72,11 @@ Cpu parse_cpu(std::string_view cpuinfo) {
     if (key == "cpu family") family = number<int>(value);
     if (key == "cpu MHz") cpu.hertz = std::max(cpu.hertz, 1e6 * number<double>(value));
     if (key == "physical id") sockets.insert(socket = number<int>(value));
+    // "physical id" comes before "core id"; cores of two sockets may have one id.
     if (key == "core id") cores.emplace(socket, number<int>(value));
     if (key == "flags" && cpu.features.empty()) cpu.features = known_features(value);
   }
+  // Virtual machines may say nothing of sockets and cores.
   cpu.sockets = std::max<int>(static_cast<int>(sockets.size()), cpu.logical > 0 ? 1 : 0);
   cpu.cores = cores.empty() ? cpu.logical : static_cast<int>(cores.size());
   cpu.narrow_avx512 = amd && family < kFirstWideFamily;

@@ -8,7 +8,7 @@ namespace {
 
 // The number after `key`, which begins a line; 0 without it.
 std::int64_t kibibytes(std::string_view text, std::string_view key) {
-  std::size_t at = text.find(key);
+  std::size_t at = text.find(key);  // or within a longer key, which the loop skips
   while (at != std::string_view::npos && at != 0 && text[at - 1] != '\n') {
     at = text.find(key, at + 1);
   }

@@ -45,6 +45,7 @@ void take_cache(Cpu& cpu) {
 Disk inspect_disk(const std::string& directory) {
   std::error_code code;
   std::filesystem::path path = std::filesystem::absolute(directory, code);
+  // The nearest parent that exists; "/" has no relative path.
   while (!std::filesystem::is_directory(path, code) && path.has_relative_path()) {
     path = path.parent_path();
   }

@@ -106,10 +106,10 @@ double measure_memory(int threads) {
         std::memcpy(to[i].data(), from[i].data(), kMemoryBlock);
         return static_cast<ssize_t>(kMemoryBlock);
       });
-      rates[i] = 2 * static_cast<double>(copied) / seconds_since(begin);
+      rates[i] = 2 * static_cast<double>(copied) / seconds_since(begin);  // read and written
     });
   }
-  workers.clear();
+  workers.clear();  // waits for them
   double sum = 0;
   for (const double rate : rates) sum += rate;
   return sum;
@@ -123,9 +123,11 @@ Result<DiskRate> measure_disk(const std::string& directory) {
   auto begin = Clock::now();
   const std::size_t written =
       repeat(kFileBytes, [&] { return ::write(file.fd(), block.data(), block.size()); });
+  // The time includes that in which the system brings the bytes to the disk.
   if (written == 0 || ::fdatasync(file.fd()) != 0) return failed("cannot write to " + directory);
   rate.write = static_cast<double>(written) / seconds_since(begin);
 
+  // Read from the disk and not from the page cache, if the file system does as it is asked.
   (void)::posix_fadvise(file.fd(), 0, 0, POSIX_FADV_DONTNEED);
   (void)::lseek(file.fd(), 0, SEEK_SET);
   begin = Clock::now();
@@ -142,7 +144,7 @@ Result<double> measure_loopback() {
   std::jthread sender([fd = client.fd()] {
     const std::vector<char> block(kSocketBlock, 1);
     (void)repeat(SIZE_MAX, [&] { return ::send(fd, block.data(), block.size(), MSG_NOSIGNAL); });
-    ::shutdown(fd, SHUT_WR);
+    ::shutdown(fd, SHUT_WR);  // ends the loop of recv() below
   });
   std::vector<char> block(kSocketBlock);
   const auto begin = Clock::now();

@@ -13,7 +13,7 @@ curves: losses from the same weights, epoch by epoch, with a picture of each (cu
 
 Writes benchmarks.json, and benchmarks.md as tables, after each measurement. What does not fit into the budget of
 seconds is left out, and said to be. A benchmarks.json of the same device, sources and scripts that lies in the results
-is gone on with: only what it lacks of the steps is measured. --rehearse tries all of this out on a CPU, small.
+is continued: only what it lacks of the steps is measured. --rehearse tries all of this out on a CPU, small.
 """
 
 import argparse
@@ -66,6 +66,7 @@ class Benchmark:
     def left(self, most):
         """Seconds for the next measurement; 0: there is no time for it."""
         seconds = min(most, self.deadline - time.monotonic())
+        # A few seconds of a long measurement would only be its start.
         return seconds if seconds >= min(most, 10) else 0
 
     def write(self):
@@ -86,7 +87,7 @@ class Benchmark:
 
     def trial(self):
         needed = 2.5 * self.options.trial_seconds
-        if self.left(needed) == needed:
+        if self.left(needed) == needed:  # all of it, or it would be ended before its result
             self.report["trial"] = bench_gpu_trials.whole_trial(self.options, self.left)
         else:
             self.leave_out("trial")
@@ -114,6 +115,7 @@ class Benchmark:
         return asked
 
     def measure_ours(self, row, name):
+        """`name`: where in the row the result belongs, "ours" or "ours_fast_attention"."""
         if row.get(name):
             return None
         options, limit = self.options, self.left(40)
@@ -130,6 +132,7 @@ class Benchmark:
         return None
 
     def measure_theirs(self, row, ways, most):
+        """Those of the ways, separated by commas, that the row lacks; in `most` seconds for all of them."""
         measured = {line["way"] for line in row["pytorch"]}
         ways = ",".join(way for way in ways.split(",") if way not in measured)
         if not ways:
@@ -158,7 +161,7 @@ def note_ratio(row):
     if row["ours"] and best:
         row["ratio"] = round(per_second(row["ours"]) / per_second(best), 3)
         row["best_of_pytorch"] = best["way"]
-        if "mfu" in row["ours"]:
+        if "mfu" in row["ours"]:  # the same work for each sample, so theirs is in proportion
             row["mfu_of_pytorch"] = round(row["ours"]["mfu"] / row["ratio"], 4)
 
 

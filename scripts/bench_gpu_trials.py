@@ -39,7 +39,7 @@ def write_images(folder, shape, count):
     pixels, labels = bytearray(), bytearray()
     for _ in range(count):
         kind = rng.randrange(10)
-        kept = int.from_bytes(rng.randbytes(size)) & int.from_bytes(rng.randbytes(size))
+        kept = int.from_bytes(rng.randbytes(size)) & int.from_bytes(rng.randbytes(size))  # a bit in four
         noise = int.from_bytes(rng.randbytes(size))
         pixels += ((pictures[kind] & kept) | (noise & ~kept)).to_bytes(size)
         labels.append(rng.randrange(10) if rng.random() < LABEL_NOISE else kind)
@@ -79,7 +79,8 @@ def epochs_in(target, seconds, lines):
 
 
 def epochs_for(target, folder, options, left):
-    """The faster of PyTorch's ways, and how many epochs take it so long; also what went wrong."""
+    """How many epochs the faster of PyTorch's ways makes in `target` seconds, and which way that is; also what went
+    wrong."""
     config = write_config(folder, "mlp", options.samples, 1, options.precision, options.backend, 0.02)
     found, errors = [], []
     for way in options.ways:

@@ -64,8 +64,9 @@ def resnet50():
             step = stride if block == 0 else 1
             inner = nn.Sequential(conv_norm(inputs, channels, 1), conv_norm(channels, channels, 3, step),
                                   conv_norm(channels, 4 * channels, 1, relu=False))
-            changes = block == 0
-            layers.append(Residual(inner, conv_norm(inputs, 4 * channels, 1, step, False) if changes else None))
+            # The first block of a stage changes the number of channels, so its shortcut has to, too.
+            shortcut = conv_norm(inputs, 4 * channels, 1, step, relu=False) if block == 0 else None
+            layers.append(Residual(inner, shortcut))
             inputs = 4 * channels
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(inputs, 1000))
 
@@ -130,7 +131,8 @@ def make_step(make_model, x, labels, way):
         with torch.autocast(device, torch.bfloat16):
             return F.cross_entropy(model(x), labels)
 
-    # With the loss, or fp32 logits of 50304 classes would come and go by themselves.
+    # Compiled together with the loss. Otherwise the fp32 logits, of 50304 classes, would be written to memory and read
+    # again.
     mode = next((part for part in parts if part in MODES), None)
     run = torch.compile(loss_of, mode=mode) if mode else loss_of
 
@@ -151,6 +153,8 @@ def attention_of(parts):
 
 
 def capture(step):
+    """A function that replays the step as one CUDA graph. The steps before it, on another stream as PyTorch asks for,
+    make its libraries allocate what they need."""
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())  # for what the step is about to change
     with torch.cuda.stream(side):
@@ -177,6 +181,7 @@ def seconds_a_step(step, seconds, blocks=5):
     for _ in range(5):
         step()
     wait()
+    # A block's share of the seconds, divided by the time of a step: a fifth of that of the five.
     steps = max(1, int(seconds / blocks * 5 / (time.perf_counter() - start)))
     times = []
     for _ in range(blocks):

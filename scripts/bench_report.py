@@ -77,7 +77,7 @@ def repeat_trials(database, count):
     rows = store.execute("SELECT namespace, study, json FROM objects WHERE kind = 'Trial'").fetchall()
     facts = sum(len(json.loads(row[2])["status"].get("facts", [])) for row in rows)
     draw = random.Random(7)
-    for copy in range(1, (count + len(rows) - 1) // len(rows)):
+    for copy in range(1, (count + len(rows) - 1) // len(rows)):  # the rows themselves are the first copy
         for namespace, study, document in rows:
             trial = varied(json.loads(document), copy, len(rows), facts, draw)
             if trial["spec"]["index"] >= count:

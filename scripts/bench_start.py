@@ -4,7 +4,7 @@
     bench_start.py [--build build] [--python PYTHON_WITH_TORCH] [--runs 5]
 
 Ours is a whole fettle-trainer process that reads Fashion-MNIST, makes one optimiser step on 128 images,
-validates on 128 and exits: an upper bound. "cold" decompresses the data anew, "warm" finds them in the
+validates on 128 and exits: an upper bound. "cold" decompresses the data, "warm" finds them in the
 cache that every trial but the first finds. Prints medians, and one JSON line at the end.
 """
 

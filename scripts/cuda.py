@@ -112,7 +112,7 @@ def main():
                 folder.rename(staging / "replaced")
             try:
                 (staging / "site").rename(folder)
-            except OSError:  # somebody else was faster
+            except OSError:  # another process was faster
                 if not is_installed(folder):
                     raise
     print(folder)

@@ -9,6 +9,7 @@ import struct
 MASK32, MASK64 = (1 << 32) - 1, (1 << 64) - 1
 SPLIT, EPOCH = 0x73706C6974, 0x65706F6368                   # what a permutation is for
 ALIGNED = 16                                                # floats: blocks of parameters begin on 64 bytes
+HEADER = 32                                                 # bytes of a checkpoint before its metadata
 
 
 def philox(counter, key):
@@ -64,9 +65,9 @@ def read_weights(path):
     magic, version, metadata_bytes = struct.unpack_from("<8sII", file)
     if magic != b"FETTLECP" or version != 1:
         raise ValueError(f"{path} is no checkpoint of fettle-trainer, version 1")
-    metadata = json.loads(file[32:32 + metadata_bytes])
+    metadata = json.loads(file[HEADER:HEADER + metadata_bytes])
     weights = array.array("f")
-    weights.frombytes(file[32 + metadata_bytes:][:4 * metadata["arrays"][0]])
+    weights.frombytes(file[HEADER + metadata_bytes:][:4 * metadata["arrays"][0]])  # the first array, fp32
     return weights
 
 

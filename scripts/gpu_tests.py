@@ -5,12 +5,14 @@
         [--jobs 8] PROGRAM...
 
 Of tests that run over several backends only those called .../cuda are run; suites without any of these are all run in
-one process. What ends a process (an abort, an error that stays with a GPU's context, a test that hangs) takes only its
-own test along: another process continues behind it. Suites that plan for long are a process per test. Tests of kernels read what they wait for in no other way than by
-CUDA_LAUNCH_BLOCKING=1 (kernels/cuda/testing/gpu_memory.cpp): that is the caller's to set.
+one process. What ends a process (an abort, an error that stays with a GPU's context, a test that hangs) fails only its
+own test: another process continues behind it. Suites that plan for long are a process per test. Tests of kernels do
+not wait for the GPU before they read its results: the caller has to set CUDA_LAUNCH_BLOCKING=1
+(kernels/cuda/testing/gpu_memory.cpp).
 
 Adds to the report a line per suite, as soon as it has ended, then the notes in their logs (a library without a plan
-says so in one), and the ends of the logs of those that failed. Exit code 1: a test failed, or one had no time, or none of a suite's was run at all.
+is named in one), and the ends of the logs of those that failed. Exit code 1: a test failed, or one had no time, or none of
+a suite's was run at all.
 """
 
 import argparse
@@ -40,7 +42,7 @@ def suites_of(listing):
             listed.setdefault(suite, []).append(suite + name.strip())
     chosen, plain = {}, []
     for suite, tests in listed.items():
-        if all("/" not in test.rsplit(".", 1)[1] for test in tests):
+        if all("/" not in test.rsplit(".", 1)[1] for test in tests):  # no test has a parameter
             plain += tests
         elif wanted := [test for test in tests if test.endswith(BACKEND)]:
             name = suite.rstrip(".")
@@ -98,7 +100,7 @@ class Suite:
         return text, "" if code in (0, 1) else f"exit code {code}"
 
     def take(self, text):
-        """Notes what became of tests, and returns which."""
+        """Adds the tests that have ended to passed, failed and skipped, and returns them."""
         ended = []
         for kind, into in (("      OK", self.passed), ("  FAILED ", self.failed), (" SKIPPED", self.skipped)):
             # The summary at the end names them again, without the time.

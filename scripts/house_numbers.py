@@ -95,7 +95,7 @@ def reachable(arrows):
 
 
 def floors(arrows):
-    """Nodes on the longest chain once those that reach each other are one."""
+    """Nodes on the longest chain once those that reach each other are one (a knot)."""
     closure = reachable(arrows)
     knot = {node: frozenset({node} | {other for other in seen if node in closure[other]})
             for node, seen in closure.items()}

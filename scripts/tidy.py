@@ -4,7 +4,7 @@
 Tests are left out. The compiler and the sanitizers find what they do wrong, and scripts/names_lint.py
 checks their names and the length of their functions.
 
-A file that was clean is not looked at again until it, a header it includes, or .clang-tidy changes:
+A file that was clean is not checked again until it, a header it includes, or .clang-tidy changes:
 stamps live in ~/.cache/fettle/tidy, keyed by the hash of all of those.
 Usage: tidy.py BUILD_DIRECTORY [FILE...]   (all production files)
 """

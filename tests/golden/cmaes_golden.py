@@ -30,6 +30,8 @@ def margin_case(cells, population, generations, seed):
     for _ in range(generations):
         asked = [optimizer.ask() for _ in range(population)]
         asked.sort(key=lambda pair: float(np.sum((pair[0] - optimum) ** 2)))
+        # ask() gives the point to evaluate and the raw one, for tell(). The margin's factors _A, which it has only
+        # with axes of cells, stretch the raw point around the mean; ours hands such positions over.
         stretch = getattr(optimizer, "_A", np.ones(n))
         centre = optimizer.mean.copy()
         positions = [((raw - centre) * stretch + centre).tolist() for _, raw in asked]

@@ -182,6 +182,7 @@ def numbers(values):
 
 
 def optimizer_of(network, training):
+    """Weight decay spares biases and norms, as Fettle's does."""
     decayed, spared = [], []
     drawn = (torch.nn.Conv2d, torch.nn.Linear, Embedding)
     for module in network.modules_of:
@@ -205,6 +206,7 @@ def optimizer_of(network, training):
 def scheduler_of(optimizer, training, steps_per_epoch):
     schedule = training.get("schedule", {"name": "constant"})
     total = steps_per_epoch * EPOCHS
+    # Called after each optimiser step, so its unit is steps.
     if schedule["name"] == "cosine":
         return torch.optim.lr_scheduler.CosineAnnealingLR(
             optimizer, total, eta_min=training["learningRate"] * schedule.get("finalFraction", 0))
