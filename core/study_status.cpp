@@ -105,7 +105,8 @@ std::vector<EventNote> status_notes(const StudyStatus& before, const StudyStatus
   if (turned("Suspended", true)) {
     notes.push_back({EventType::kNormal, "Suspended", "trials stop and keep their checkpoints"});
   }
-  if (turned("Suspended", false)) {
+  // A Study that ends while it is suspended is no longer Suspended, but nothing resumes.
+  if (turned("Suspended", false) && !is_finished(next)) {
     notes.push_back({EventType::kNormal, "Resumed", "trials resume from their checkpoints"});
   }
   for (const char* type : {"Succeeded", "Failed"}) {
