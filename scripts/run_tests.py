@@ -12,6 +12,7 @@ A part that fails stops only those that need it. FETTLE_REQUIRE turns 77 into a 
 
 Usage: run_tests.py BUILD   (the build folder, as `make BUILD=...` knows it)
 """
+import contextlib
 import dataclasses
 import os
 import pathlib
@@ -143,7 +144,8 @@ class Run:
         with self.lock:
             self.stopped = True
             for process, _ in self.running.values():
-                os.killpg(process.pid, signal.SIGTERM)
+                with contextlib.suppress(ProcessLookupError):  # it has just ended, and its lane waits for the lock
+                    os.killpg(process.pid, signal.SIGTERM)
             self.lock.notify_all()
 
     def table(self):

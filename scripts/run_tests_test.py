@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """Tests of run_tests.py: lanes of small shell commands instead of the parts of `make test`."""
 import pathlib
+import signal
+import subprocess
 import sys
 import tempfile
 import threading
@@ -97,6 +99,19 @@ class RunTestsTest(unittest.TestCase):
         self.assertFalse(run.run())
         stopper.join()
         self.assertEqual([run.outcomes[name].state for name in "ab"], ["failed", "not begun"])
+
+    def test_a_part_that_has_just_ended_does_not_keep_others_running(self):
+        run = run_tests.Run([], self.folder / "logs", say=lambda text, flush: None)
+        ended = subprocess.Popen(["true"], start_new_session=True)
+        ended.wait()
+        running = subprocess.Popen(["sleep", "1000"], start_new_session=True)
+        run.running = {"a": (ended, 0), "b": (running, 0)}
+        try:
+            run.stop()
+            self.assertEqual(running.wait(10), -signal.SIGTERM)
+        finally:
+            running.kill()
+            running.wait()
 
     def test_the_parts_of_make_test_need_only_parts_that_exist(self):
         names = {part.name for lane in run_tests.lanes("build") for part in lane.parts}
