@@ -37,7 +37,8 @@ struct Item {
 enum class Urgency { kNow, kLater };
 inline constexpr int kLaterEvery = 8;
 
-// The n-th retry in a row of an item waits kMinRetryMs * 2^n, at most kMaxRetryMs.
+// The first retry of an item waits kMinRetryMs, each further one in a row twice as long as the one
+// before, at most kMaxRetryMs.
 inline constexpr std::int64_t kMinRetryMs = 5;
 inline constexpr std::int64_t kMaxRetryMs = 60'000;
 
