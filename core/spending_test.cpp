@@ -139,8 +139,8 @@ TEST(Spending, ARunThatItsQueueEndsIsChargedOnce) {
     api::RunRecord& record = trial.status.runs.emplace_back();
     record.started_ms = 100'000;
     record.running_ms = 110'000;
-    const auto observe = [&](const Run& run, std::int64_t now_ms) {
-      const std::vector<Run> runs = {run};
+    const auto observe = [&](const core::Run& run, std::int64_t now_ms) {
+      const std::vector<core::Run> runs = {run};
       const TrialPlan plan = plan_trial({study, trial, runs}, now_ms);
       for (const TrialAction& action : plan.actions) {
         if (const auto* update = std::get_if<UpdateTrialStatus>(&action)) {
@@ -148,7 +148,7 @@ TEST(Spending, ARunThatItsQueueEndsIsChargedOnce) {
         }
       }
     };
-    Run run;
+    core::Run run;
     run.queued = true;
     run.reason = "the Job is suspended";
     if (was_seen_waiting) observe(run, 130'000);
