@@ -80,7 +80,7 @@ StagedBatch BatchStaging::bring(const Batch& batch, std::int64_t epoch) {
     return bring(batch.indices, *held_->training, epoch);
   }
   const std::int64_t predictions = std::ssize(batch.labels);
-  if (!is_fixed()) {
+  if (!is_fixed()) {  // where the batch lies already
     host_epoch_ = static_cast<std::uint32_t>(epoch);
     return {
         batch.size(), predictions, batch.pixels.data(), batch.labels.data(), batch.indices.data(),
@@ -89,7 +89,7 @@ StagedBatch BatchStaging::bring(const Batch& batch, std::int64_t epoch) {
   const Layout layout(size_);
   std::byte* const block = begin_block(batch.indices, epoch);
   const std::span pixels(batch.pixels.data(), static_cast<std::size_t>(batch.size() * size_.bytes));
-  if (held_) {  // of other samples than those; the blocks have no room for them
+  if (held_) {  // of other samples than those (the test set); the blocks have no room for them
     const std::byte* const there = upload_buffers_->enqueue(layout.labels);
     pixels_.upload(pixels);
     labels_.upload(batch.labels);
@@ -103,6 +103,7 @@ StagedBatch BatchStaging::bring(const Batch& batch, std::int64_t epoch) {
   }
   write(std::span<const std::int32_t>(batch.labels), block + layout.labels);
   write(pixels, block + layout.pixels);
+  // Pixels come last in a block, so what a smaller batch does not fill is not sent.
   const std::byte* const there = upload_buffers_->enqueue(layout.pixels + std::ssize(pixels));
   return {batch.size(),
           predictions,

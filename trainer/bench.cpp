@@ -35,7 +35,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::int64_t kBytes = 64 << 20;  // of images, at most, or a batch
+// Of the synthetic set: at most this much, but never less than one batch.
+constexpr std::int64_t kBytes = 64 << 20;
 constexpr std::int64_t kMostImages = 4096;
 constexpr int kWarmUpSteps = 20;
 
@@ -109,16 +110,22 @@ ImageSet random_samples(const SampleFormat& format, std::int64_t batch) {
   return ImageSet(format.input, Bytes::copy_of(pixels), Bytes::copy_of(labels));
 }
 
-// One optimiser step; returns its seconds and adds its samples.
-Result<double> timed_step(Loader& loader, Learner& learner, double rate, std::int64_t& images) {
+// One optimiser step; returns its seconds, and adds to `predictions` those of the steps whose
+// results have come: where the backend runs behind the host, of an earlier step.
+Result<double> timed_step(Loader& loader, Learner& learner, double rate,
+                          std::int64_t& predictions) {
   const auto start = Clock::now();
   for (bool last = false; !last;) {
     const LoadedBatch& loaded = loader.next();
     last = loaded.last_of_step;
-    learner.add(loaded.batch, 0, last);
+    learner.add(loaded.batch, /*epoch=*/0, last);
   }
-  FETTLE_TRY(learner.finish_step({rate, rate, rate}));
-  while (const auto step = learner.settle(learner.results_behind())) images += step->score.samples;
+  Learner::LearningRates rates;
+  rates.fill(rate);  // without a schedule it is the same, however many steps are skipped
+  FETTLE_TRY(learner.finish_step(rates));
+  while (const auto step = learner.settle(learner.results_behind())) {
+    predictions += step->score.samples;
+  }
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
@@ -136,34 +143,35 @@ Result<std::string> run_bench(const BenchSettings& settings) {
   const std::int64_t batch = *training.global_batch;
   const ImageSet images = random_samples(workload.format, batch);
   CHECK(images.size() % batch == 0, "a step that is smaller than the batch");
-  const Indices all = keyed_permutation(images.size(), 0);
-  const BatchWriter writer({0.5, 0.5}, {}, data_type(training.precision), 0);
+  const Indices all = keyed_permutation(images.size(), /*key=*/0);
+  const BatchWriter writer({.mean = 0.5, .std = 0.5}, {}, data_type(training.precision),
+                           /*seed=*/0);
   LoaderSettings loading;
   SingleProcess collective;
   FETTLE_ASSIGN(auto backend, open_backend(training));
   loading.deals_only = !backend->shares_memory();
   std::optional<HeldSamples> held;
   if (loading.deals_only) held = HeldSamples{&images, &writer, &writer};
-  FETTLE_ASSIGN(auto learner,
-                Learner::create_on(std::move(backend), training, plan, batch, 0, collective, held));
+  FETTLE_ASSIGN(auto learner, Learner::create_on(std::move(backend), training, plan, batch,
+                                                 /*seed=*/0, collective, held));
   loading.epochs = std::numeric_limits<std::int64_t>::max();
   loading.global_batch = loading.max_samples = batch;
   Loader loader(images, all, writer, loading, {});
 
-  std::int64_t count = 0;
+  std::int64_t predictions = 0;  // of text: tokens
   for (int i = 0; i < kWarmUpSteps; ++i) {
-    FETTLE_TRY(timed_step(loader, *learner, training.learning_rate, count));
+    FETTLE_TRY(timed_step(loader, *learner, training.learning_rate, predictions));
   }
-  count = 0;
+  predictions = 0;  // of the measurement alone
   const auto meter = machine::GpuMeter::open(learner->backend().device().uuid);
   StepTimes times;
-  const double waited = loader.waited() + learner->waited_for_data();
+  const double waited_before = loader.waited() + learner->waited_for_data();
   while (times.total() < settings.seconds) {
     FETTLE_ASSIGN(const double seconds,
-                  timed_step(loader, *learner, training.learning_rate, count));
+                  timed_step(loader, *learner, training.learning_rate, predictions));
     times.add(seconds);
   }
-  const auto samples = static_cast<double>(count) / static_cast<double>(plan.predictions());
+  const auto samples = static_cast<double>(predictions) / static_cast<double>(plan.predictions());
   Json result = Json::object();
   result.set("model", settings.model);
   result.set("backend", learner->backend().name());
@@ -172,12 +180,12 @@ Result<std::string> run_bench(const BenchSettings& settings) {
   result.set("threads", training.threads);
   result.set("batch", batch);
   result.set(plan.tokens ? metric::kTokens : metric::kImages,
-             static_cast<double>(count) / times.total());
+             static_cast<double>(predictions) / times.total());
   result.set(metric::kStepMedian, 1e3 * times.quantile(0.5));
   result.set(metric::kStepP95, 1e3 * times.quantile(0.95));
   result.set(metric::kStepP99, 1e3 * times.quantile(0.99));
   result.set(metric::kDataWait,
-             (loader.waited() + learner->waited_for_data() - waited) / times.total());
+             (loader.waited() + learner->waited_for_data() - waited_before) / times.total());
   const auto peak = peak_flops_of(learner->backend().device(), precision);
   Metrics of_device = compute_metrics(model_flops(plan) * samples, times.total(), peak);
   if (meter) append(of_device, gpu_metrics(meter->take()));

@@ -83,7 +83,7 @@ Result<std::string> CheckpointStore::save(const Checkpoint& checkpoint) const {
   if (!written.ok()) {
     std::error_code ignored;
     std::filesystem::remove(unnamed, ignored);
-    // A new owner removes what it finds half written, and that is why then.
+    // A new owner may have removed the half-written file: then that is the reason to give.
     FETTLE_TRY(may_write());
     return written.error();
   }

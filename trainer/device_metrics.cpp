@@ -16,7 +16,7 @@ std::optional<double> peak_flops_of(const kernels::DeviceIdentity& device,
     case api::Precision::kAuto:  // on a GPU
     case api::Precision::kTf32:
       return peak->fp32;
-    default:
+    default:  // bf16, fp16
       return peak->bits16;
   }
 }

@@ -41,7 +41,7 @@ std::string rows_of_parts(const MemoryPlan& memory, bool of_backend) {
 std::string describe_memory(const DryRun& run) {
   const MemoryPlan& memory = run.memory;
   std::string text = "\nMemory of a worker" + std::string(memory.has_device() ? "'s GPU" : "") +
-                     ", at least:\n" + rows_of_parts(memory, true);
+                     ", at least:\n" + rows_of_parts(memory, /*of_backend=*/true);
   if (run.usable()) {
     text += row("there is", bytes(*run.usable()));
     text += row("samples that fit it", run.samples_fitting ? std::to_string(*run.samples_fitting)
@@ -53,7 +53,7 @@ std::string describe_memory(const DryRun& run) {
     text += row("workspaces", "not known: the GPU is not here");
   }
   if (memory.has_device()) {
-    text += "\nMemory of its host, at least:\n" + rows_of_parts(memory, false) +
+    text += "\nMemory of its host, at least:\n" + rows_of_parts(memory, /*of_backend=*/false) +
             row("there is", bytes(run.there.host));
   }
   return text + "\nData: " + std::string(to_string(memory.data)) +

@@ -10,6 +10,7 @@ GradientMessages plan_messages(const NetworkPlan& network, std::int64_t gradient
   for (std::int64_t i = std::ssize(network.layers); i-- > 0;) {
     const Block& weights = network.layers[static_cast<std::size_t>(i)].weights;
     const std::int64_t begin = weights.offset;
+    // Weights that are not among those already sent. Those of normalisation lie behind `decayed`.
     const bool ends_here = weights.count > 0 && begin < end;
     if (!ends_here || (begin > 0 && end - begin < least)) continue;
     plan.early.push_back({{begin, end}, i});

@@ -96,7 +96,7 @@ Status Learner::prepare(const NetworkPlan& plan, std::int64_t max_samples,
                                               gpus_ == nullptr ? nullptr : gpus_->given_up()));
   plan_sums(plan);
   FETTLE_TRY(allocate(plan, max_samples, held));
-  keep_statistics();
+  keep_statistics();  // where the first step begins
   return success();
 }
 
@@ -160,15 +160,16 @@ void Learner::keep_statistics() {
 }
 
 void Learner::add(const Batch& batch, std::int64_t epoch, bool last_of_step) {
-  if (batch.size() == 0) return;
+  if (batch.size() == 0) return;  // finish_step() still sends this worker's zeros
   const Span span(trace_, "micro-batch");
-  const double waited = stage_->waited();
+  const double waited = stage_->waited();  // for evaluation, too, which does not count here
   const StagedBatch staged = stage_->bring(batch, epoch);
   waited_for_data_ += stage_->waited() - waited;
   if (last_of_step && ends_in_one_graph()) {
     deferred_ = staged;
     return;
   }
+  // On CPUs a layer's gradients leave as soon as it is done, while this thread runs the next.
   if (backend_.shares_memory() && last_of_step && collective_.world_size() > 1) {
     return enqueue_batch(staged, [this](std::int64_t layer) {
       gradient_sum_->layer_done(layer, network_->parameters().all_gradients());
@@ -219,6 +220,7 @@ void Learner::enqueue_batch(const StagedBatch& batch, const Network::LayerDone& 
   }
   network_->backward(pass, batch.pixels, layer_done);
   if (gradient_all_reduce_) gradient_all_reduce_->pass_done();
+  // Weighted by samples; end_statistics() divides by their number.
   backend_.add_scaled(parameters.statistics.size(), static_cast<float>(batch.predictions),
                       parameters.statistics.data(), parameters.statistic_sums());
 }
@@ -229,6 +231,7 @@ Status Learner::finish_step(const LearningRates& rates, const WorkerRequests& re
                          [](double rate) { return static_cast<float>(rate); });
   input.stop = requests.stop ? 1.0F : 0.0F;
   input.regroup = requests.regroup ? 1.0F : 0.0F;
+  // The backend may know of more skips by then, and picks the rate by the difference.
   input.known_skips = optimizer_->control().loss_scale.skipped_steps;
   optimizer_->set_input(input);
   if (deferred_) {
@@ -294,7 +297,9 @@ Status Learner::sum_gradients() {
 }
 
 // Also where the step was not applied: then all bring what they had, and nobody need ask.
-// Operations read 16-bit copies of most weights; the others are gathered as they are.
+// Where this worker keeps only its shard of the masters, operations read 16-bit copies of the
+// decayed weights: the copies are gathered, two to a float (bounds are even), and the other weights
+// as they are.
 Status Learner::gather_weights() {
   const Span span(trace_, "all-gather");
   Parameters& parameters = network_->parameters();
@@ -333,7 +338,7 @@ Result<std::vector<float>> Learner::whole_weights() {
   FETTLE_ASSIGN(std::vector<float> all,
                 gather_shards(collective_, parameters.shard.download(), decayed_bounds_));
   if (!here) return all;
-  const std::vector<float> others = parameters.weights.download();
+  const std::vector<float> others = parameters.weights.download();  // whole on every worker
   all.insert(all.end(), others.begin(), others.end());
   return all;
 }
@@ -394,6 +399,7 @@ Result<Score> Learner::evaluate(const ImageSet& images, const Indices& samples,
     left = left.subspan(size);
   }
   const kernels::LossSums mine = evaluation_sums_.download()[0];
+  // As doubles, which count samples exactly up to 2^53.
   std::array<double, 3> sums = {mine.loss, static_cast<double>(mine.correct),
                                 static_cast<double>(mine.samples)};
   FETTLE_TRY(collective_.sum(std::span<double>(sums)));

@@ -17,7 +17,7 @@ double learning_rate_scale(api::ScalingRule rule, api::OptimizerKind optimizer, 
       return batch / reference;
     case api::ScalingRule::kSqrt:
       return std::sqrt(batch / reference);
-    default:
+    default:  // none
       return 1;
   }
 }
@@ -40,7 +40,7 @@ double schedule_factor(const api::ScheduleConfig& schedule, const ScheduleLength
              (1 - schedule.final_fraction) * 0.5 * (1 + std::cos(std::numbers::pi * progress));
     case api::ScheduleKind::kLinear:
       return 1 + (schedule.final_fraction - 1) * progress;
-    default:
+    default:  // constant
       return 1;
   }
 }

@@ -48,22 +48,23 @@ std::int64_t batch_bytes(const NetworkPlan& plan, std::int64_t element) {
   return plan.input.size() * (plan.tokens ? kId : element) + plan.predictions() * kId;
 }
 
-// What the batches take, on the host and on the device.
+// What the batches take, on the host and on the device. `batch`: bytes of one sample of a batch.
 void add_batches(std::int64_t batch, std::int64_t data_bytes, MemoryPlan& memory) {
   const std::int64_t whole = batch + kIndex;
   constexpr std::int64_t kPlaces = kernels::UploadBuffers::kPlaces;  // each is on both sides
   switch (memory.data) {
     case DataPlace::kShared:
-      memory.parts.push_back({"batches", 0, kLoadedBatches * whole, true});
+      memory.parts.push_back({"batches", 0, kLoadedBatches * whole, /*on_host=*/true});
       return;
     case DataPlace::kStreamed:
-      memory.parts.push_back({"batches", 0, (kLoadedBatches + kPlaces) * whole, true});
-      memory.parts.push_back({"staged_batches", 0, kPlaces * whole, false});
+      memory.parts.push_back({"batches", 0, (kLoadedBatches + kPlaces) * whole, /*on_host=*/true});
+      memory.parts.push_back({"staged_batches", 0, kPlaces * whole, /*on_host=*/false});
       return;
     case DataPlace::kHeld:
-      memory.parts.push_back({"batches", 0, (Loader::kSlots + kPlaces) * kIndex, true});
-      memory.parts.push_back({"staged_batches", 0, batch + kPlaces * kIndex, false});
-      memory.parts.push_back({"data", data_bytes, 0, false});
+      // The host names samples, the device gathers one batch of them.
+      memory.parts.push_back({"batches", 0, (Loader::kSlots + kPlaces) * kIndex, /*on_host=*/true});
+      memory.parts.push_back({"staged_batches", 0, batch + kPlaces * kIndex, /*on_host=*/false});
+      memory.parts.push_back({"data", data_bytes, 0, /*on_host=*/false});
       return;
   }
 }
@@ -136,6 +137,7 @@ std::optional<std::int64_t> MemoryPlan::samples_fitting(std::int64_t bytes) cons
     each += part.per_sample;
   }
   if (fixed + workspaces + each > bytes) return std::nullopt;
+  // Up to the planned number of samples the workspaces count whole; for more, in proportion.
   const std::int64_t fitting = (bytes - fixed - workspaces) / each;
   if (fitting <= samples || workspaces == 0) return fitting;
   const std::int64_t workspace_each = (workspaces + samples - 1) / samples;
@@ -162,7 +164,7 @@ MemoryPlan plan_memory(const api::TrainerConfig& config, const NetworkPlan& plan
   const std::int64_t rounded = type == kernels::DataType::kFloat32 ? 0 : element;
   const ActivationPlan activations = plan_activations(plan, config.training.recompute);
   const std::optional<Range> shard = largest_shard(config.training, plan, world.world_size);
-  const std::int64_t kept = shard ? shard->size() : plan.parameters;
+  const std::int64_t with_state = shard ? shard->size() : plan.parameters;
   MemoryPlan memory;
   memory.data = data;
   memory.samples = plan_step(config, world).dealing.limit;
@@ -171,18 +173,21 @@ MemoryPlan plan_memory(const api::TrainerConfig& config, const NetworkPlan& plan
       {"parameters", master_count(plan, shard, type) * kFloat, 0},
       {"rounded_copies", plan.parameters * rounded, 0},
       {"gradients", (plan.parameters + plan.statistics + kStepSums) * kFloat, 0},
-      {"optimizer_state", kept * state_arrays(config.training) * kFloat, 0},
+      {"optimizer_state", with_state * state_arrays(config.training) * kFloat, 0},
       // As the micro-batch under way leaves them, as the step found them, and a spare.
       {"statistics", (activations.repeated > 0 ? 3 : 2) * plan.statistics * kFloat, 0},
       // With their gradients.
       {"activations", 0, activations.elements * element},
-      {"checkpoint_copies", kCheckpointCopies * memory.checkpoint_file, 0, true},
+      {"checkpoint_copies", kCheckpointCopies * memory.checkpoint_file, 0, /*on_host=*/true},
   };
   add_batches(batch_bytes(plan, element), world.data_bytes, memory);
   if (workspaces) {
-    memory.parts.push_back({"shared_workspace", workspaces->shared, 0, false, true});
-    memory.parts.push_back({"branch_workspace", workspaces->branch, 0, false, true});
-    memory.parts.push_back({"layer_workspaces", workspaces->own, 0, false, true});
+    const auto add = [&memory](std::string_view name, std::int64_t bytes) {
+      memory.parts.push_back({name, bytes, 0, /*on_host=*/false, /*is_workspace=*/true});
+    };
+    add("shared_workspace", workspaces->shared);
+    add("branch_workspace", workspaces->branch);
+    add("layer_workspaces", workspaces->own);
   }
   return memory;
 }
@@ -191,7 +196,7 @@ DataPlace place_data(const api::TrainerConfig& config, const NetworkPlan& plan,
                      const TrainingWorld& world, const MemoryThere& there,
                      const Workspaces& workspaces) {
   if (!there.has_device) return DataPlace::kShared;
-  if (!there.device) return DataPlace::kHeld;
+  if (!there.device) return DataPlace::kHeld;  // not known: taken to fit
   const std::int64_t needed =
       plan_memory(config, plan, world, DataPlace::kHeld, workspaces).total();
   return needed <= *there.device - *there.device / kLeftOver ? DataPlace::kHeld
@@ -208,7 +213,8 @@ Status check_memory(const api::TrainerConfig& config, const MemoryPlan& plan,
   }
   const std::optional<std::int64_t> free = plan.has_device() ? there.device : there.host;
   if (!free || plan.total() <= *free) return success();
-  // Whoever gives out GPUs reads the number.
+  // The operator finds the number by the words around it, and asks for more memory the next time
+  // (runtime/kubernetes/gpu_memory_end.cpp).
   const std::string number =
       api::kGpuMemoryShort + std::to_string(plan.total()) + api::kGpuMemoryNeeded + ": ";
   const std::string found =

@@ -86,7 +86,7 @@ Result<std::unique_ptr<Optimizer>> Optimizer::create(
   FETTLE_ASSIGN(made->device_control_,
                 kernels::DeviceArray<kernels::StepControl>::create(backend, 1));
   made->results_ = backend.readback(sizeof(kernels::StepControl));
-  made->restore(0, {});
+  made->restore(/*updates=*/0, {});
   made->plan_update(plan);
   return made;
 }
@@ -106,12 +106,14 @@ void Optimizer::plan_update(const NetworkPlan& plan) {
   std::vector<kernels::UpdateBuffers> parts;
   for (const Range& range : ranges) {
     const Range mine{std::max(range.begin, shard_.begin), std::min(range.end, shard_.end)};
-    if (mine.size() > 0) parts.push_back(part(mine, range.begin < plan.decayed));
+    // A range lies before plan.decayed, or behind it.
+    if (mine.size() > 0) parts.push_back(part(mine, /*decays=*/range.begin < plan.decayed));
   }
   if (parts.empty()) return;
   update_ = backend_.update(rule_of(config_.optimizer), std::move(parts), update_settings(config_));
 }
 
+// `range`: of parameters of this worker's shard. State has no place for those of others.
 kernels::UpdateBuffers Optimizer::part(const Range& range, bool decays) {
   kernels::UpdateBuffers buffers;
   buffers.count = range.size();

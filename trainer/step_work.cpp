@@ -37,7 +37,9 @@ double moved_outputs(const NetworkPlan& plan) {
 double update_bytes(const api::TrainingConfig& config, double parameters, double rounded) {
   const OptimizerStates states = states_of(config);
   const double arrays = (states.first ? 1 : 0) + (states.second ? 1 : 0);
-  return parameters * (kFloat * (2 + 2 * arrays + 2) + rounded);
+  constexpr double kMasters = 2;
+  constexpr double kGradients = 2;
+  return parameters * (kFloat * (kMasters + 2 * arrays + kGradients) + rounded);
 }
 
 }  // namespace
@@ -59,6 +61,7 @@ StepWork plan_work(const api::TrainerConfig& config, const NetworkPlan& plan,
       update_bytes(config.training, parameters, rounded);
   const double pixel = plan.tokens ? sizeof(std::int32_t) : element;
   work.sample_bytes = samples * static_cast<double>(plan.input.size()) * pixel;
+  // Floats of a step's all-reduce: gradients, running statistics, and the sums of loss and samples.
   const double summed = parameters + static_cast<double>(plan.statistics + kStepSums);
   work.message_bytes = summed * kFloat * 2 * (world - 1) / world;
   return work;

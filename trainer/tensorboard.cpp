@@ -111,6 +111,7 @@ Result<TensorBoardFile> TensorBoardFile::create(const std::string& directory, do
   File file(std::fopen(path.c_str(), "wbe"));
   if (!file) return io_error(path + ": " + system_message(errno));
   TensorBoardFile out(path, std::move(file));
+  // The first record of every event file.
   std::string version = event_at(seconds);
   put_bytes(version, kFileVersion, "brain.Event:2");
   FETTLE_TRY(out.write(version));

@@ -62,7 +62,7 @@ Training::Training(const TrainingTask& task, const TrainingData& data, Collectiv
       data_(data),
       collective_(collective),
       hooks_(std::move(hooks)),
-      nowhere_(collective.rank(), 0),
+      nowhere_(collective.rank(), /*steps=*/0),
       trace_(hooks_.trace != nullptr ? *hooks_.trace : nowhere_),
       epochs_(*task_.config.training.epochs),
       global_batch_(global_batch_of(task_.config.training, collective.world_size())),
@@ -161,7 +161,7 @@ Status Training::agree_with_others() {
 Result<Ending> Training::run() {
   if (collective_.rank() == 0) hooks_.log(describe());
   if (is_final()) {
-    // A run that ended between its last checkpoint and its last report.
+    // An earlier run ended between its last checkpoint and its last report: this one reports.
     FETTLE_TRY(save_and_report(scores_, true));
     return Ending::kReached;
   }
@@ -238,6 +238,7 @@ Result<Training::StepEnding> Training::run_step(Loader& loader) {
   }
   begun_at_.push_back(position_.offset);
   position_.offset = global.end;
+  // The last step of an epoch leaves none behind: the epoch's report needs the results of all.
   FETTLE_ASSIGN(const StepEnding ending, settle_steps(asks ? learner_->results_behind() : 0));
   times_.add(watch.seconds());
   return ending;
@@ -246,7 +247,7 @@ Result<Training::StepEnding> Training::run_step(Loader& loader) {
 Result<Training::StepEnding> Training::settle_steps(std::int64_t behind) {
   WorkerRequests requests;
   while (const std::optional<Learner::Step> step = learner_->settle(behind)) {
-    if (step->lost) {
+    if (step->lost) {  // undone, so this is where the next training begins
       position_.offset = begun_at_.front();
       while (learner_->settle()) {  // those after it are, too
       }
@@ -254,6 +255,7 @@ Result<Training::StepEnding> Training::settle_steps(std::int64_t behind) {
     }
     begun_at_.pop_front();
     ++steps_;
+    // The end: what the steps behind it gave does not matter.
     if (!step->finite) return StepEnding::kDiverged;
     if (std::isfinite(step->score.loss)) {  // a step that was skipped may not have one
       sums_.loss += step->score.loss;
@@ -274,6 +276,7 @@ Learner::LearningRates Training::learning_rates() const {
                         position_.offset / global_batch_ -
                         learner_->optimizer().control().loss_scale.skipped_steps;
   Learner::LearningRates rates;
+  // The first if no more steps were skipped than is known by now, the next if one more was, ...
   for (double& rate : rates) rate = learning_rate(std::max<std::int64_t>(0, number--));
   return rates;
 }
@@ -364,13 +367,15 @@ std::string Training::describe() {
 }
 
 Metrics Training::measure_epoch(const Loader& loader, double seconds) {
-  const double busy = std::max(times_.total(), 1e-9);
+  const double busy = std::max(times_.total(), 1e-9);  // seconds in steps; not 0, to divide by it
   const NetworkPlan& plan = learner_->network().plan();
+  // images_ counts predictions: of text a sample has many.
   const double flops =
       model_flops(plan) * static_cast<double>(images_) / static_cast<double>(plan.predictions());
   const std::int64_t world_size = collective_.world_size();
-  const Dealing dealing{world_size, 0, max_samples_, norm_group_};
+  const Dealing dealing{world_size, /*rank=*/0, max_samples_, norm_group_};
   const kernels::LossScale& scaler = learner_->optimizer().control().loss_scale;
+  // As the schedule counts: optimiser steps of the training, without those that were skipped.
   const std::int64_t last_step =
       (position_.epoch + 1) * length_.steps_per_epoch - 1 - scaler.skipped_steps;
   Metrics metrics = {

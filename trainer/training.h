@@ -181,7 +181,7 @@ class Training {
   EpochSums sums_;
   Metrics scores_;           // loss and accuracies after the newest whole epoch
   StepTimes times_;          // of this epoch in this run
-  std::int64_t images_ = 0;  // of text: tokens
+  std::int64_t images_ = 0;  // of the settled steps of this epoch; of text: tokens
   double waited_ = 0;        // for data, at the start of the epoch
   double communicated_ = 0;  // the learner's, then
 };

@@ -20,6 +20,7 @@ Status Training::restore(const std::optional<Checkpoint>& from) {
 // All workers start from rank 0's bits, also without a checkpoint: their machines' mathematical
 // libraries may differ.
 Status Training::share(Start start) {
+  // First whether rank 0 has anything to send: the others would wait for it in vain.
   std::string error = start.ok() ? "" : start.error().message;
   FETTLE_TRY(broadcast_bytes(collective_, error));
   if (!start.ok()) return start.error();
@@ -111,7 +112,7 @@ Training::Start Training::start_from_parent() {
     checkpoint.updates = 0;
     hooks_.log("the parent's optimiser kept other state; this one's starts from zeros");
   }
-  checkpoint.settings = settings;
+  checkpoint.settings = settings;  // this trial's own, which its checkpoints are compared with
   hooks_.log("starts from step " + std::to_string(task_.parent->step) + " of its parent");
   return std::optional(std::move(checkpoint));
 }

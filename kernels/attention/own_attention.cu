@@ -40,7 +40,8 @@ struct Heads {
   int tiles;    // of one head's tokens
   float scale;  // 1 / sqrt(width)
   __device__ std::int64_t channels() const { return std::int64_t{heads} * width; }
-  __device__ std::int64_t input_stride() const { return 3 * channels(); }  // from token to token
+  // From token to token of qkv: the queries of all heads, then all keys, then all values.
+  __device__ std::int64_t input_stride() const { return 3 * channels(); }
 };
 
 // This block's head and tile, where they begin, and this thread's row.
@@ -66,7 +67,7 @@ struct Place {
   int first_token;         // of the tile
   int row;                 // of the tile: a token, which is this thread's and seven others'
   int lane;                // among these
-  int token;
+  int token;               // past the last one in the last tile: that row is computed, not written
 };
 
 // Tokens by channels of a head. One column more, so that a column's elements lie in other banks.
@@ -107,7 +108,9 @@ __device__ float dot(const float (&a)[kWidth + 1], const float (&b)[kWidth + 1])
   return sum;
 }
 
-// The eight threads of a row agree.
+// Each of a row's eight threads gets the sum (the maximum) of what they bring. They are aligned
+// neighbours in a warp, so exchanges at distances 4, 2 and 1 stay within the row. All threads of a
+// warp have to call it.
 __device__ float row_sum(float value) {
   for (int reach = kThreadsARow / 2; reach > 0; reach /= 2) {
     value += __shfl_xor_sync(0xFFFFFFFFU, value, reach);
@@ -158,8 +161,8 @@ __global__ void __launch_bounds__(kRows<kWidth>* kThreadsARow)
   const T* const input = qkv + place.input;
   load_tile<kWidth>(heads, input, heads.input_stride(), place.first_token, queries);
   float sums[kWidth / kThreadsARow] = {};
-  float largest = -INFINITY;
-  float total = 0;
+  float largest = -INFINITY;  // score so far of this row's query
+  float total = 0;            // of exp(score - largest); `sums`: the same, times the values
   for (int tile = 0; tile <= place.tile; ++tile) {
     const int first = tile * kRows<kWidth>;
     load_keys_and_values<kWidth>(heads, input, first, keys, values);
@@ -170,6 +173,8 @@ __global__ void __launch_bounds__(kRows<kWidth>* kThreadsARow)
       shares[row][k] = score;
       tile_largest = fmaxf(tile_largest, score);
     }
+    // Finite: every query may see key 0, which is in the first tile. So the difference below is
+    // never that of two infinities, and in the first tile the correction is exp(-inf) = 0.
     tile_largest = row_max(tile_largest);
     const float correction = expf(largest - tile_largest);
     float tile_total = 0;
@@ -189,7 +194,9 @@ __global__ void __launch_bounds__(kRows<kWidth>* kThreadsARow)
   if (lane == 0) log_sums[place.first_row + query] = largest + logf(total);
 }
 
-// means[query] = dot(dy, y) of the query: D above. Eight threads a row, as everywhere here.
+// means[query] = dot(dy, y) of the query: D above, the mean of the gradients of its shares,
+// weighted by the shares. `rows`: queries of all heads and samples. Eight threads a row, as
+// everywhere here.
 template <class T>
 __global__ void mean_gradients(Heads heads, std::int64_t rows, const T* __restrict__ y,
                                const T* __restrict__ dy, float* __restrict__ means) {
@@ -200,6 +207,7 @@ __global__ void mean_gradients(Heads heads, std::int64_t rows, const T* __restri
   const std::int64_t first =
       (sample * heads.length + row % heads.length) * heads.channels() + head * heads.width;
   float sum = 0;
+  // Threads past the last row read nothing, but take part in row_sum().
   for (int c = lane; row < rows && c < heads.width; c += kThreadsARow) {
     sum += to_float(y[first + c]) * to_float(dy[first + c]);
   }
@@ -227,7 +235,8 @@ __device__ void load_queries_and_gradients(const Heads& heads, const Saved<T>& s
   __syncthreads();
 }
 
-// The share of a key in a query, and the gradient of its score; zero where it may not look.
+// The share of a key in a query, and the gradient of the product q k before it is scaled; zero
+// where the query may not see the key.
 struct Pair {
   float share = 0;
   float gradient = 0;
@@ -237,6 +246,7 @@ template <int kWidth>
 __device__ Pair pair_of(const Heads& heads, int query, int key, const float (&q)[kWidth + 1],
                         const float (&k)[kWidth + 1], const float (&v)[kWidth + 1],
                         const float (&dy)[kWidth + 1], float log_sum, float mean) {
+  // A query past the last token has no log_sum; a key past it is behind every query that has one.
   if (key > query || query >= heads.length) return {};
   const float share = expf(heads.scale * dot<kWidth>(q, k) - log_sum);
   return {share, heads.scale * share * (dot<kWidth>(dy, v) - mean)};
@@ -272,7 +282,8 @@ __global__ void __launch_bounds__(kRows<kWidth>* kThreadsARow)
   write_row<kWidth>(heads, sums, 1, lane, dqkv + place.input + query * heads.input_stride());
 }
 
-// Rows are keys here. Shares and gradients of scores go by turns through `factors`.
+// Rows are keys here, and the tiles that go by have queries: from this one's own on, because those
+// before it may not see its keys. Shares and gradients of scores use `factors` in turn.
 template <class T, int kWidth>
 __global__ void __launch_bounds__(kRows<kWidth>* kThreadsARow)
     key_gradients(Heads heads, Saved<T> saved, T* __restrict__ dqkv) {
@@ -304,7 +315,7 @@ __global__ void __launch_bounds__(kRows<kWidth>* kThreadsARow)
     }
     __syncwarp();
     add_rows<kWidth>(factors[row], gradients, lane, value_sums);
-    __syncwarp();
+    __syncwarp();  // the shares are used by all threads of the row
 #pragma unroll
     for (int i = 0; i < kEach; ++i) factors[row][lane + i * kThreadsARow] = score_gradients[i];
     __syncwarp();
@@ -316,7 +327,8 @@ __global__ void __launch_bounds__(kRows<kWidth>* kThreadsARow)
   write_row<kWidth>(heads, value_sums, 1, lane, output + 2 * heads.channels());
 }
 
-// Calls function(T, std::integral_constant<int, kWidth>) with the least width that will do.
+// Calls function(std::integral_constant<int, kWidth>) with the least width that will do. Requires
+// width <= kMaxWidth.
 template <class Function>
 void with_width(std::int64_t width, Function function) {
   if (width <= 32) return function(std::integral_constant<int, 32>{});
@@ -359,6 +371,7 @@ class OwnAttention : public AttentionOp {
           mean_gradients<T>, heads(kRows<kWidth>), rows, static_cast<const T*>(y), gradient,
           means());
       const Saved<T> saved{static_cast<const T*>(qkv), gradient, log_sums_, means()};
+      // The first writes the queries' part of dqkv, the second that of keys and values.
       launch(samples, kRows<kWidth>, query_gradients<T, kWidth>, saved, static_cast<T*>(dqkv));
       launch(samples, kRows<kWidth>, key_gradients<T, kWidth>, saved, static_cast<T*>(dqkv));
     });
@@ -407,6 +420,7 @@ Result<std::unique_ptr<AttentionOp>> own_attention(cuda::Device& device,
     return invalid("the width of a head is " + std::to_string(shape.width) + ", on a GPU at most " +
                    std::to_string(kMaxWidth) + ": use more heads");
   }
+  // Forward and backward keep one float for each query of each head.
   const std::int64_t rows = plan.max_samples * shape.heads * shape.length;
   const auto bytes = rows * static_cast<std::int64_t>(sizeof(float));
   std::unique_ptr<Memory> own_log_sums;

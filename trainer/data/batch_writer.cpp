@@ -24,6 +24,7 @@ api::NormalizeConfig measure_floats(const ImageSet& images, const Indices& sampl
     }
     return sum;
   };
+  // Twice over the samples: the squares of the differences lose no digits to a large mean.
   const double mean = sum_of([](double x) { return x; }) / total;
   const double squares = sum_of([mean](double x) { return (x - mean) * (x - mean); });
   return normalize_by(mean, std::sqrt(squares / total));

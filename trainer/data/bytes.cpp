@@ -81,13 +81,13 @@ std::int64_t announced_size(std::span<const std::uint8_t> compressed) {
 // Inflates all of `compressed` into exactly `out`; zlib checks the CRC and the size.
 bool inflate_whole(std::span<const std::uint8_t> compressed, std::span<std::uint8_t> out) {
   z_stream stream{};
-  constexpr int kGzipWindow = 15 + 16;
+  constexpr int kGzipWindow = 15 + 16;  // the largest window; + 16: with gzip's header and trailer
   if (inflateInit2(&stream, kGzipWindow) != Z_OK) return false;
   stream.next_in = const_cast<std::uint8_t*>(compressed.data());
   stream.next_out = out.data();
   constexpr std::size_t kPiece = std::size_t{1} << 30;  // zlib counts in 32 bits
   int status = Z_OK;
-  while (status == Z_OK) {
+  while (status == Z_OK) {  // Z_BUF_ERROR once there is nothing to read, or no room to write
     const std::size_t in_left =
         compressed.size() - static_cast<std::size_t>(stream.next_in - compressed.data());
     const std::size_t out_left =

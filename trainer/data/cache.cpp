@@ -24,7 +24,7 @@ std::string copy_name(const std::string& directory, const std::string& path) {
   std::error_code error;
   const std::string whole = std::filesystem::weakly_canonical(path, error).string();
   if (error) return "";
-  std::uint64_t key = 0;
+  std::uint64_t key = 0;  // mix_keys() hashes one word after the other into it
   for (const char c : whole) key = mix_keys(key, static_cast<unsigned char>(c));
   key = mix_keys(key, static_cast<std::uint64_t>(info.st_size));
   key = mix_keys(key, static_cast<std::uint64_t>(info.st_mtim.tv_sec));
@@ -68,6 +68,7 @@ Result<Bytes> DataCache::read(const std::string& path) {
 
   const std::string copy = copy_name(directory_, path);
   if (!copy.empty()) {
+    // Any error means that there is no copy yet: it is made again.
     if (auto cached = map_file(copy); cached.ok()) return cached;
   }
   FETTLE_ASSIGN(Bytes content, gunzip(source.view(), path));

@@ -39,7 +39,7 @@ Result<IdxHeader> read_header(std::span<const std::uint8_t> file, const std::str
     return invalid(path + " has " + std::to_string(file.size()) + " bytes, no IDX header" +
                    expected);
   }
-  const int count = file[3];
+  const int count = file[3];  // of dimensions
   if (file[0] != 0 || file[1] != 0 || file[2] != kUnsignedByte || count < fewest || count > most) {
     return invalid(path + " starts with " + hex(big_endian(file)) + expected);
   }
@@ -79,6 +79,7 @@ Result<IdxFile> read_idx(const std::string& path, const std::string& what, int f
                    ", it holds " + std::to_string(have));
   }
   const auto view = file.view().subspan(header.bytes);
+  // The values are a part of the file's bytes, which they keep alive.
   return IdxFile{std::move(header), Bytes(std::make_shared<Bytes>(std::move(file)), view)};
 }
 

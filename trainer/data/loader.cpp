@@ -46,6 +46,7 @@ LoadedBatch* Loader::wait_for_free_slot() {
 
 bool Loader::load_step(const Indices& order, std::int64_t epoch, Range global) {
   std::vector<Range> pieces = deal(global, settings_.dealing());
+  // An empty micro-batch, so that a worker without samples takes the step, too.
   if (pieces.empty()) pieces.push_back({global.begin, global.begin});
   for (const Range& piece : pieces) {
     LoadedBatch* loaded = wait_for_free_slot();

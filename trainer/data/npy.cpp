@@ -124,6 +124,7 @@ Result<Header> find_header(const Bytes& file, const std::string& path) {
   const Error cut = invalid(path + " is cut short: it ends within its NPY header");
   if (text.size() < kMagic.size() + 2) return cut;
   const auto byte = [&file](std::size_t i) { return std::size_t{file.view()[i]}; };
+  // Behind the magic: version (two bytes), length of the header's text (two bytes, four in 2.0).
   const std::size_t major = byte(6);
   if ((major != 1 && major != 2) || byte(7) != 0) {
     return invalid(path + " has NPY version " + std::to_string(major) + "." +
@@ -184,6 +185,7 @@ Result<std::vector<std::int32_t>> labels_of(const NpyArray& array, const std::st
 
 Result<kernels::ImageShape> image_shape(const NpyArray& array, const std::string& path) {
   const auto& sides = array.shape;
+  // All but the number of images, which read_npy() has seen to be there.
   const bool fits = std::all_of(sides.begin() + 1, sides.end(), [](std::int64_t side) {
     return side >= 1 && side <= kLargestSide;
   });
@@ -194,7 +196,7 @@ Result<kernels::ImageShape> image_shape(const NpyArray& array, const std::string
                    "; expected images: uint8 or float32 of shape [n, height, width], [n, height, "
                    "width, channels] or [n, numbers]");
   }
-  if (sides.size() == 2) return kernels::ImageShape{1, 1, sides[1]};
+  if (sides.size() == 2) return kernels::ImageShape{1, 1, sides[1]};  // one pixel
   return kernels::ImageShape{sides[1], sides[2], sides.size() == 4 ? sides[3] : 1};
 }
 
@@ -229,7 +231,7 @@ Result<NpyArray> parse_npy(Bytes file, const std::string& path) {
   }
   NpyArray array;
   FETTLE_ASSIGN(array.type, parse_type(type, path));
-  if (order == "True" && shape->size() > 1) {
+  if (order == "True" && shape->size() > 1) {  // of one dimension both orders are the same
     return invalid(path + " is in Fortran order; expected C order (numpy.ascontiguousarray)");
   }
   array.shape = *shape;

@@ -83,7 +83,7 @@ Result<Bytes> tokens_of(const Bytes& file, const std::string& path) {
                    " bytes; expected token ids of two bytes each (uint16), or a file by "
                    "numpy.save");
   }
-  return file;  // a mapping starts on a page, so the numbers are aligned
+  return file;  // mapped (from a page on) or decompressed into new memory: the numbers are aligned
 }
 
 }  // namespace

@@ -89,7 +89,7 @@ ActivationStep forward_both(Draft& draft, std::int64_t i, std::int64_t now) {
     // A batch norm that ends a block: its own output is never written, only the sum's.
     const std::int64_t other = next.source == i ? next.shortcut : next.source;
     const std::int64_t x = read_output(draft, draft.network.layer(i).source, now);
-    const std::int64_t y = write_output(draft, i + 1, now);
+    const std::int64_t y = write_output(draft, /*layer=*/i + 1, now);
     return {.layer = i, .x = x, .y = y, .shortcut = read_output(draft, other, now)};
   }
   ActivationStep step = forward_one(draft, i, now);
@@ -100,7 +100,7 @@ ActivationStep forward_both(Draft& draft, std::int64_t i, std::int64_t now) {
   }
   // A norm that works out the sum in front of it.
   step.layer = i + 1;
-  step.sum = std::exchange(step.y, second);
+  step.sum = std::exchange(step.y, second);  // y was the sum's buffer
   return step;
 }
 
@@ -155,7 +155,7 @@ void add_backward_step(Draft& draft, const BackwardStep& back) {
   ActivationStep step{.forward = false, .layer = back.layer};
   if (reads.input) step.x = read_output(draft, layer.source, now);
   if (reads.output) step.y = read_output(draft, back.layer, now);
-  const std::int64_t add = back.layer + 1;
+  const std::int64_t add = back.layer + 1;  // behind a batch norm that ends a block
   if (back.ends_block && reads_of(draft.network.layer(add)).output) {
     step.y = read_output(draft, add, now);
   }
@@ -176,6 +176,7 @@ std::vector<bool> layers_to_repeat(const Draft& draft, std::int64_t before, std:
   const auto want = [&](std::int64_t i) {
     if (i > before && i < end) wanted[static_cast<std::size_t>(i - before - 1)] = true;
   };
+  // From the last to the first: whether a layer runs is known before it asks for its own inputs.
   for (std::int64_t i = end; i > before; --i) {
     const LayerPlan& layer = draft.network.layer(i);
     const BackwardReads reads = reads_of(layer);
@@ -191,7 +192,7 @@ std::vector<bool> layers_to_repeat(const Draft& draft, std::int64_t before, std:
 
 // Before the first gradient of a segment the segment runs again; the last one has only just run.
 void add_backward(Draft& draft) {
-  std::size_t segment = draft.ends.size() - 1;
+  std::size_t segment = draft.ends.size() - 1;  // the one whose outputs lie in memory
   for (const BackwardStep& back : draft.backward.steps) {
     while (segment > 0 && back.layer <= draft.ends[segment - 1]) {
       --segment;
@@ -211,6 +212,7 @@ Draft draft_of(const NetworkPlan& network, std::vector<std::int64_t> ends) {
   draft.has_backward.resize(layers, false);
   for (const BackwardStep& step : draft.backward.steps) {
     draft.has_backward[static_cast<std::size_t>(step.layer)] = true;
+    // The add steps back in its batch norm's step.
     if (step.ends_block) draft.has_backward[static_cast<std::size_t>(step.layer + 1)] = true;
   }
   draft.output_of.resize(layers, kNowhere);
@@ -226,6 +228,7 @@ Draft draft_of(const NetworkPlan& network, std::vector<std::int64_t> ends) {
 // The draft's plan, with places in the block instead of numbers of buffers.
 ActivationPlan arranged(const Draft& draft) {
   const Liveness::Arrangement arrangement = draft.live.arrange();
+  // kNowhere and kAtInput stay.
   const auto put = [&arrangement](std::int64_t& place) {
     if (place >= 0) place = arrangement.offsets[static_cast<std::size_t>(place)];
   };

@@ -33,6 +33,8 @@ class BackwardPlanner {
   BackwardPlan run() {
     slot_of_.back() = take_slot();
     for (std::int64_t i = std::ssize(network_.layers); i-- > 0;) {
+      // No slot: the layer stepped back with the one behind it (a batch norm with its add, a fused
+      // GELU with the linear layer).
       if (!needs(i) || slot(i) == kNoSlot) continue;
       if (steps_back_with_norm(i)) {
         step_back_end(i);
@@ -65,16 +67,16 @@ class BackwardPlanner {
     const LayerPlan& layer = network_.layer(step.layer);
     const std::int64_t target = network_.gradient_target(layer);
     if (!needs(target)) return;
-    if (slot(target) == kNoSlot) {
+    if (slot(target) == kNoSlot) {  // the first part of this gradient
       slot(target) = step.dx = take_slot();
     } else if (kind_of(layer.type).adds_gradients && slot(target) != step.dy) {
       step.dx = slot(target);
       step.adds = true;
     } else if (completes_an_end(step.layer, target)) {
-      other_ = step.dx = take_slot();
+      other_ = step.dx = take_slot();  // step_back_end() takes it up
     } else {
       step.sum = slot(target);
-      step.dx = take_slot();
+      step.dx = take_slot();  // for this step alone
       release(step.dx);
     }
   }
@@ -110,6 +112,7 @@ class BackwardPlanner {
                       .ends_block = true,
                       .other = std::exchange(other_, kNoSlot)};
     const std::int64_t other = other_summand(add);
+    // It has none yet, or this add would not step back with its norm (steps_back_with_norm).
     if (needs(other)) slot(other) = step.dy;
     if (step.other != kNoSlot) release(step.other);  // so that dx takes its place
     pass_on(step);

@@ -1,6 +1,7 @@
 // BatchNorm: per channel, over the samples of the micro-batch and their pixels (Ioffe, Szegedy
-// 2015), with PyTorch's running statistics. A micro-batch is a worker's whole share of the batch:
-// with this layer a smaller maxPerWorker, which would change the statistics, is refused.
+// 2015), with PyTorch's running statistics. A micro-batch is the whole batch, or with
+// training.normGroup one group of it: with this layer maxPerWorker, which would cut the batch
+// elsewhere, is refused (data/batching.h).
 #include "trainer/model/layer_kinds.h"
 
 namespace fettle::trainer {
@@ -31,6 +32,8 @@ class BatchNormLayer final : public Layer {
     const float* scale = parameters_.values(plan_.weights);
     float* scale_gradient = parameters_.gradient(plan_.weights);
     float* shift_gradient = parameters_.gradient(plan_.biases);
+    // A batch norm that ends a block steps back with its add. Without a ReLU (y) and a second part
+    // of the gradient (other) the add has nothing to do: dy is the gradient by both summands.
     if (plan_.ends_block && (at.y != nullptr || at.other != nullptr)) {
       op_->backward_end(pass.samples, at.x, at.y, at.dy, at.other, scale, at.dx, scale_gradient,
                         shift_gradient);

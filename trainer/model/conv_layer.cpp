@@ -20,17 +20,18 @@ Status plan_conv(const api::ModelConfig& model, const api::LayerConfig& config, 
   const std::int64_t kernel = config.kernel.value_or(model.kernel);
   layer.kernel_height = layer.kernel_width = kernel;
   layer.stride = config.stride.value_or(1);
-  layer.padding = config.padding.value_or((kernel - 1) / 2);
+  layer.padding = config.padding.value_or((kernel - 1) / 2);  // an odd kernel keeps the size
   const std::int64_t height = layer.input.height + 2 * layer.padding;
   const std::int64_t width = layer.input.width + 2 * layer.padding;
   if (kernel > height || kernel > width) {
     return invalid(layer.name + ": kernel " + std::to_string(kernel) + " does not fit " +
                    std::to_string(height) + "×" + std::to_string(width) + " (with its padding)");
   }
-  layer.output.channels = *config.channels;
+  layer.output.channels = *config.channels;  // which shape_of() reads
   layer.output = shape_of(layer).output();
   plan_weights(*config.channels, kernel * kernel * layer.input.channels,
                config.bias.value_or(!before_norm), layer);
+  // Every weight is used once for each pixel of the output.
   layer.multiply_adds = static_cast<double>(layer.weights.count) *
                         static_cast<double>(layer.output.height * layer.output.width);
   return success();

@@ -28,6 +28,8 @@ api::LayerConfig tanh_gelu() {
 }  // namespace
 
 std::vector<api::LayerConfig> gpt(const api::GptConfig& size) {
+  // GPT-2: the 2 x layers projections that are added to the residual stream start smaller, so that
+  // the stream does not grow with the depth.
   const double residual = kDeviation / std::sqrt(2 * static_cast<double>(size.layers));
   std::vector<api::LayerConfig> layers = {embedding(size.width), simple(LayerType::kDropout)};
   const auto add = [&layers](const std::vector<api::LayerConfig>& more) {

@@ -29,7 +29,7 @@ Status plan_linear(const api::ModelConfig&, const api::LayerConfig& config, bool
                    LayerPlan& layer) {
   if (!config.units) return invalid(layer.name + ": units is missing; say how many outputs it has");
   const std::int64_t rows = rows_of(layer);
-  layer.output = {rows, 1, *config.units};
+  layer.output = {rows, 1, *config.units};  // a token stays a pixel of its own
   plan_weights(*config.units, layer.input.size() / rows, config.bias.value_or(!before_norm), layer);
   if (config.deviation) {
     layer.weights.bound = layer.biases.bound = 0;

@@ -23,7 +23,7 @@ struct MadeLayers {
 Result<MadeLayers> make_layers(const NetworkPlan& plan, kernels::Backend& backend,
                                const kernels::PlanOptions& options, Parameters& parameters) {
   MadeLayers all;
-  (void)backend.take_recent_implementations();  // of others
+  (void)backend.take_recent_implementations();  // of operations that were made before
   for (const LayerPlan& layer : plan.layers) {
     LayerContext context{backend, options, parameters};
     // A cast is the layer that knows both types.
@@ -43,7 +43,7 @@ Result<MadeLayers> make_layers(const NetworkPlan& plan, kernels::Backend& backen
 Result<kernels::Workspace> Network::workspace(const NetworkPlan& plan, kernels::Backend& backend,
                                               const kernels::PlanOptions& options) {
   return backend.workspace([&]() -> Status {
-    Parameters none;
+    Parameters none;  // operations are planned by shapes
     FETTLE_ASSIGN(const MadeLayers dropped, make_layers(plan, backend, options, none));
     return success();
   });
@@ -118,7 +118,7 @@ void Network::run(const Pass& pass, const ActivationStep& step, kernels::ConstBu
 }
 
 void Network::backward(const Pass& pass, kernels::ConstBuffer images, const LayerDone& layer_done) {
-  Pass again = pass;
+  Pass again = pass;  // of the layers that run forward a second time
   again.statistics = spare_statistics_.data();
   for (const ActivationStep& step : activations_.backward) {
     const Span span(trace_, step.forward ? "recompute" : "backward", name_of(step));

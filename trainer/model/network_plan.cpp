@@ -36,6 +36,7 @@ class Allocator {
   std::int64_t used_;
 };
 
+// First the blocks that weight decay applies to, in the order of the layers, then the others.
 void place_blocks(NetworkPlan& plan) {
   const auto decays = [](const LayerPlan& layer) { return kind_of(layer.type).decays; };
   Allocator decayed;
@@ -54,6 +55,7 @@ void place_blocks(NetworkPlan& plan) {
     statistics.place(layer.running_variance);
   }
   for (LayerPlan& layer : plan.layers) {
+    // Again after check_embedding(): only now the embedding's weights have their offset.
     if (layer.type == api::LayerType::kHead) layer.shared = plan.layers.front().weights;
   }
   plan.parameters = others.used();
@@ -90,7 +92,7 @@ class Planner {
         at_ = {at_.layer, {1, 1, at_.shape.size()}, false};  // the memory stays as it is
         return success();
       case api::LayerType::kResidual:
-        open_.push_back({layer_name(model_, i), at_, {}});
+        open_.push_back({layer_name(model_, i), /*entry=*/at_, /*main=*/{}});
         fusible_ = false;  // the block's input is also its shortcut's
         return success();
       case api::LayerType::kShortcut:
@@ -154,7 +156,7 @@ class Planner {
     LayerPlan layer = next_layer(i);
     FETTLE_TRY(check_embedding(layer));
     layer.vocabulary = plan_.classes;
-    FETTLE_TRY(kind_of(config.type).plan(model_, config, before_norm, layer));
+    FETTLE_TRY(kind_of(config.type).plan(model_, config, before_norm, layer));  // shapes, blocks
     FETTLE_TRY(check_size(layer));
     if (drops_nothing(layer)) return success();
     fuse_gelu(layer);
@@ -171,6 +173,7 @@ class Planner {
   void fuse_relu() {
     plan_.layers.back().relu = true;
     if (plan_.layers.size() < 2) return;
+    // Where the ReLU is an add's, the batch norm that works out its sum does it.
     LayerPlan& before = plan_.layers[plan_.layers.size() - 2];
     before.end_relu = before.ends_block;
   }
@@ -226,6 +229,7 @@ class Planner {
     FETTLE_TRY(check_inside(i));
     const Block block = open_.back();
     open_.pop_back();
+    // With {type: shortcut} the layers before this add are the shortcut's; else it is the identity.
     const Source shortcut = block.main ? at_ : block.entry;
     at_ = block.main.value_or(at_);
     LayerPlan layer = next_layer(i);
@@ -237,7 +241,7 @@ class Planner {
           "; put {type: shortcut} and a conv with kernel 1 and that stride and number of "
           "channels before it");
     }
-    LayerPlan& last = plan_.layers.back();
+    LayerPlan& last = plan_.layers.back();  // of the block's main layers, or of its shortcut's
     last.ends_block = fusible_ && last.type == api::LayerType::kBatchNorm && !last.relu;
     push(std::move(layer));
     return success();
@@ -281,15 +285,18 @@ Status check_logits(const Planner& planner, const NetworkPlan& plan) {
 
 }  // namespace
 
+// The first layer with parameters needs no gradient by its input: two products of its size instead
+// of three. An embedding has parameters and no products, so all layers behind it need three.
 double NetworkPlan::training_flops() const {
   double total = 0;
-  bool first = true;
+  bool first = true;  // no parameters so far
+  constexpr double kFlopsPerMultiplyAdd = 2;
   for (const LayerPlan& layer : layers) {
     if (layer.multiply_adds == 0) {
       first = first && !layer.has_parameters();
       continue;
     }
-    total += 2 * layer.multiply_adds * (first ? 2 : 3);
+    total += kFlopsPerMultiplyAdd * layer.multiply_adds * (first ? 2 : 3);
     first = false;
   }
   return total;

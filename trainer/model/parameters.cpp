@@ -28,6 +28,7 @@ InitialValues initial_values(const NetworkPlan& plan, std::uint64_t seed) {
   float* const weights = values.weights.data();
   float* const statistics = values.statistics.data();
   const std::int64_t threads = threads_for_drawing();
+  // The third argument is the stream of draws. Other numbers would give every seed other values.
   for (const LayerPlan& layer : plan.layers) {
     const std::uint64_t key =
         mix_keys(mix_keys(seed, kInitialPurpose), static_cast<std::uint64_t>(layer.index));
@@ -70,7 +71,7 @@ Status Parameters::keep_masters_of(const std::optional<Range>& decayed_range,
                                    kernels::Backend& backend) {
   CHECK(!decayed_range || !rounded.empty(), "in fp32 operations read the masters");
   const std::int64_t whole = decayed_range ? count - decayed : count;
-  const bool fits = whole == weights.size() && kept == decayed_range;
+  const bool fits = whole == weights.size() && kept == decayed_range;  // as before
   if (fits) return success();
   weights = {};  // before there is more of it
   shard = {};

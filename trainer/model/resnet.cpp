@@ -76,18 +76,18 @@ std::vector<api::LayerConfig> resnet18(std::int64_t classes, ResNetStem stem) {
 }
 
 std::vector<api::LayerConfig> resnet50(std::int64_t classes, ResNetStem stem) {
-  struct BatchStaging {
-    std::int64_t channels;
+  struct Stage {
+    std::int64_t channels;  // of a block's first two convolutions; its third has four times as many
     int blocks;
   };
   Builder network;
   add_stem(network, stem);
-  for (const auto& [channels, blocks] : {BatchStaging{64, 3}, {128, 4}, {256, 6}, {512, 3}}) {
+  for (const auto& [channels, blocks] : {Stage{64, 3}, {128, 4}, {256, 6}, {512, 3}}) {
     for (int block = 0; block < blocks; ++block) {
       const std::int64_t stride = block == 0 && channels > 64 ? 2 : 1;
       network.add(LayerType::kResidual).conv_norm_relu(channels, 1);
       network.conv_norm_relu(channels, 3, stride).conv_norm(4 * channels, 1);
-      network.end_block(block == 0, 4 * channels, stride);
+      network.end_block(/*changes=*/block == 0, 4 * channels, stride);
     }
   }
   return network.add(LayerType::kGlobalPool).add(linear(classes)).take();

@@ -18,6 +18,8 @@ Segments::Segments(const NetworkPlan& network, const std::vector<std::int64_t>& 
   };
   for (std::int64_t i = std::ssize(network.layers) - 1; i >= 0; --i) {
     const LayerPlan& layer = network.layer(i);
+    // Layers behind i read nothing before it. Not between a batch norm and its add: that output is
+    // never written.
     if (earliest_read >= i && !layer.ends_block) cuts_.push_back(i);
     reads(layer.source);
     if (layer.type == api::LayerType::kAdd) reads(layer.shortcut);

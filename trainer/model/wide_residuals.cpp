@@ -50,7 +50,8 @@ class Widener {
     }
   }
 
-  // Who gives, in the new plan, what layer `source` of the old one gave, in fp32 or in 16 bits.
+  // Which layer of the new plan gives what layer `source` of the old one gave, in fp32 (`wide`) or
+  // in 16 bits: the layer itself, or a cast of it, which all that need it share.
   std::int64_t operand(std::int64_t source, bool wide) {
     if (source == kNetworkInput) return source;
     const auto i = static_cast<std::size_t>(source);

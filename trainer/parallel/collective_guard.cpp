@@ -61,9 +61,10 @@ void CollectiveGuard::run() {
   }
   if (!verdict_) return;
   lock.unlock();
-  communicator_.abort();
+  communicator_.abort();  // only now: a call that it makes fail finds the verdict there
 }
 
+// Work is done in the order in which it began.
 void CollectiveGuard::count_done() {
   const std::int64_t done = communicator_.done();
   if (done == done_) return;
@@ -74,16 +75,20 @@ void CollectiveGuard::count_done() {
   trouble_since_.reset();
 }
 
+// The verdict on the oldest work that is not done. A lost member alone is none: its part may have
+// arrived, so the work has a short while to end all the same.
 std::optional<CollectiveGuard::Verdict> CollectiveGuard::judge() {
   if (under_way_.empty()) return {};
   const std::string& oldest = under_way_.front();
   const Clock::time_point now = Clock::now();
   if (std::string words = communicator_.trouble(); !words.empty()) {
-    return Verdict{oldest, false, std::move(words)};
+    return Verdict{oldest, /*late=*/false, std::move(words)};
   }
   if (!trouble_since_ && somebody_is_lost()) trouble_since_ = now;
-  if (trouble_since_ && now - *trouble_since_ > kShortWhile) return Verdict{oldest, false, ""};
-  if (now - oldest_since_ > limit_) return Verdict{oldest, true, ""};
+  if (trouble_since_ && now - *trouble_since_ > kShortWhile) {
+    return Verdict{oldest, /*late=*/false, ""};
+  }
+  if (now - oldest_since_ > limit_) return Verdict{oldest, /*late=*/true, ""};
   return {};
 }
 

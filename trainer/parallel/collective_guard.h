@@ -52,7 +52,7 @@ class CollectiveGuard {
   bool somebody_is_lost();
 
   kernels::Communicator& communicator_;
-  std::vector<int> connections_;  // of those that have not gone on to something else
+  const std::vector<int> connections_;  // of the members; only peeked at
   const std::chrono::milliseconds limit_;
 
   std::mutex mutex_;

@@ -79,6 +79,7 @@ Result<Connection> try_connect(const Endpoint& to, Deadline deadline) {
     if (socket.fd() < 0) continue;
     int code = ::connect(socket.fd(), at->ai_addr, at->ai_addrlen) == 0 ? 0 : errno;
     if (code == EINPROGRESS) {
+      // The deadline is of all addresses, so there is no time left for another.
       if (!wait_for(socket.fd(), POLLOUT, deadline)) return gone("no answer");
       socklen_t size = sizeof code;
       ::getsockopt(socket.fd(), SOL_SOCKET, SO_ERROR, &code, &size);
@@ -89,6 +90,7 @@ Result<Connection> try_connect(const Endpoint& to, Deadline deadline) {
   return gone(reason);
 }
 
+// The address as a number, "10.0.0.8"; with its port, if `port` is not null.
 std::string host_of(const sockaddr_storage& address, socklen_t size, std::string* port) {
   char host[NI_MAXHOST] = "";
   char service[NI_MAXSERV] = "";
@@ -222,7 +224,8 @@ Result<Listener> Listener::open(const Endpoint& at) {
   const Endpoint place{is_loopback(at.host) ? at.host : "", at.port};
   FETTLE_ASSIGN(const Addresses addresses, resolve(place, AI_PASSIVE));
   std::string reason;
-  // All addresses of IPv6 are those of IPv4, too, where a machine has both.
+  // A socket that listens on all addresses of IPv6 also takes those of IPv4 (IPV6_V6ONLY off), so
+  // IPv6 is tried first; IPv4 is for machines without it.
   for (const int family : {AF_INET6, AF_INET}) {
     for (const addrinfo* address = addresses.get(); address; address = address->ai_next) {
       if (address->ai_family != family) continue;

@@ -60,7 +60,9 @@ class Connection {
   // Tries again until the deadline: the other end may start later, and its name be known later.
   static Result<Connection> open(const Endpoint& to, Deadline deadline);
 
+  // After an error a part of the frame may have been sent, so the connection is of no more use.
   Status send(std::string_view frame, Deadline deadline);
+  // A frame of at most `most` bytes. Errors also: kInvalid where it is announced to be longer.
   Result<std::string> receive(std::size_t most, Deadline deadline);
   // Takes what has come; absent while the frame is not whole. For loops around poll().
   Result<std::optional<std::string>> receive_now(std::size_t most);

@@ -72,6 +72,7 @@ void wait_for_any(std::vector<pollfd>& polled, Deadline deadline) {
 }  // namespace
 
 Sign sign_of(int connection) {
+  // The length, and as much of the frame as tells the words apart: `{"failed` and `{"break`.
   char buffer[kLengthBytes + 8];
   const ssize_t got = ::recv(connection, buffer, sizeof buffer, MSG_PEEK | MSG_DONTWAIT);
   if (got < 0) return errno == EAGAIN || errno == EINTR ? Sign::kNothing : Sign::kTrouble;
@@ -120,7 +121,7 @@ Result<Connection> Membership::reach_master() const {
     auto connected = Connection::open(request_.master, std::min(deadline, in(kTryTime)));
     if (connected.ok()) return connected;
     if (is_to_stop()) return stopped();
-    if (in(kGlance) >= deadline) {
+    if (in(kGlance) >= deadline) {  // too little time for another try
       return missing("rank 0 was not to be found within " + seconds(request_.timeout) + ": " +
                      connected.error().message);
     }
@@ -159,6 +160,7 @@ Status Membership::hear_welcome(Deadline deadline) {
     return invalid("rank 0 refuses this worker: " + refusal);
   }
   if (const std::string end = text_of(answer, "ended"); !end.empty()) return missing(end);
+  // In the order in which welcome_all() sends: rank and world size, then the id by itself.
   rank_ = number_of(answer, "rank");
   world_size_ = number_of(answer, "world");
   if (rank_ < 1 || rank_ >= world_size_) return invalid("no rank 0 answers there: " + *frame);
@@ -264,10 +266,12 @@ std::string Membership::reason_to_refuse(const Json& said, const std::string& ho
     return "it expects " + std::to_string(world_size) + " workers, here are to be " +
            std::to_string(request_.world_size);
   }
+  // In an open world those that come later have ranks behind the ones it began with.
   if (rank < 1 || (rank >= world_size && !request_.open)) {
     return "it is rank " + std::to_string(rank) + ", expected 1 to " +
            std::to_string(world_size - 1);
   }
+  // From another host the same rank may be within reach of the others.
   for (const LeftOut& one : left_out_) {
     if (one.name == rank && one.host == host) return one.reason;
   }
@@ -349,7 +353,7 @@ Result<std::vector<std::string>> Membership::gather_and_send(const std::string& 
   for (Member& member : members_) {
     auto received = member.connection.receive(kLongestContribution, deadline);
     if (!received.ok()) {
-      lost.push_back({member.rank, std::chrono::steady_clock::now() >= deadline});
+      lost.push_back({member.rank, /*silent=*/std::chrono::steady_clock::now() >= deadline});
       continue;
     }
     // It missed a worker in the collective before this one, and waits for the verdict.
@@ -368,6 +372,7 @@ Result<std::vector<std::string>> Membership::gather_and_send(const std::string& 
 }
 
 Result<std::vector<std::string>> Membership::send_and_hear(const std::string& mine) {
+  // Rank 0 may begin as late as one time-out after this worker, and waits one for the others.
   const Deadline deadline = in(2 * request_.timeout);
   Connection& master = members_[0].connection;
   std::vector<std::string> all(static_cast<std::size_t>(world_size_));
@@ -381,7 +386,7 @@ Result<std::vector<std::string>> Membership::send_and_hear(const std::string& mi
       received = master.receive(kLongestAnswer, deadline);
     }
     if (!received.ok()) return missing("meeting: rank 0 is gone: " + received.error().message);
-    if (!received->starts_with(kContribution)) {
+    if (!received->starts_with(kContribution)) {  // the verdict
       return missing("meeting: " + text_of(object_in(*received), "lost"));
     }
     one = received->substr(kContribution.size());

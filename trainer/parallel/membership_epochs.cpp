@@ -27,7 +27,9 @@ std::string Membership::explain_loss(const std::string& collective, bool late,
     if (unreachable) failed.set(kUnreachableWord, *unreachable);
     return collective + ": " + hear_lost(failed);
   }
-  if (unreachable) take_report(0, *unreachable);
+  if (unreachable) take_report(/*reporter=*/0, *unreachable);
+  // Where the time is up here, it soon is for the others, too. Else they may still be at work, and
+  // say that they are there only when they come to the collective.
   const auto wait =
       late ? std::min<std::chrono::milliseconds>(kLateGrace, request_.timeout) : request_.timeout;
   const std::string word = Json::object({{kBreakWord, collective}}).dump();
@@ -46,11 +48,12 @@ std::vector<Membership::Lost> Membership::find_lost(Deadline deadline) {
     std::vector<pollfd> polled;
     for (const Member* member : unheard) polled.push_back({member->connection.fd(), POLLIN, 0});
     if (::poll(polled.data(), polled.size(), milliseconds_until(deadline)) == 0) break;
-    for (std::size_t i = polled.size(); i-- > 0;) {
+    for (std::size_t i = polled.size(); i-- > 0;) {  // from the last: some are erased on the way
       if (polled[i].revents == 0) continue;
       const auto heard = unheard[i]->connection.receive(kLongestAnswer, deadline);
       if (!heard.ok()) {
-        lost.push_back({unheard[i]->rank, std::chrono::steady_clock::now() >= deadline});
+        const bool silent = std::chrono::steady_clock::now() >= deadline;
+        lost.push_back({unheard[i]->rank, silent});
       } else {
         const Json word = object_in(*heard);
         take_report(unheard[i]->rank, number_of(word, kUnreachableWord));
@@ -59,11 +62,12 @@ std::vector<Membership::Lost> Membership::find_lost(Deadline deadline) {
       unheard.erase(unheard.begin() + static_cast<std::ptrdiff_t>(i));
     }
   }
-  for (const Member* member : unheard) lost.push_back({member->rank, true});
+  for (const Member* member : unheard) lost.push_back({member->rank, /*silent=*/true});
   std::ranges::sort(lost, {}, &Lost::rank);
   return lost;
 }
 
+// Removes the lost from the members, and sends the verdict to those that are left. Returns it.
 std::string Membership::tell_lost(const std::vector<Lost>& lost) {
   std::string sentence;
   for (const Lost& one : lost) {
@@ -129,7 +133,7 @@ Status Membership::form_next_epoch(const NextEpoch& next) {
   return success();
 }
 
-// And those that have come.
+// Keeps the members that say that they stay, and adds those that have come meanwhile.
 void Membership::count_those_that_stay() {
   const Deadline deadline = in(request_.timeout);
   std::erase_if(members_, [deadline](Member& member) {
@@ -148,6 +152,7 @@ void Membership::count_those_that_stay() {
 
 // `unreachable`: a rank of the epoch under way; below 0: none.
 void Membership::take_report(std::int64_t reporter, std::int64_t unreachable) {
+  // Ranks change from epoch to epoch, names do not.
   const auto name_of = [this](std::int64_t rank) -> std::optional<std::int64_t> {
     if (rank == 0) return 0;
     const auto found = std::ranges::find(members_, rank, &Member::rank);

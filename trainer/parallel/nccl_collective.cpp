@@ -46,6 +46,7 @@ std::string from_hex(const std::string& text) {
   return bytes;
 }
 
+// What each worker has, by rank. All call it; rank 0 brings the id that NCCL meets by.
 Result<std::vector<Introduction>> introduce(Membership& membership,
                                             kernels::CommunicatorMaker* maker) {
   Json mine = Json::object();
@@ -108,7 +109,7 @@ class NcclCollective final : public Collective, public DeviceCollective {
 
   Status meet() {
     Status met = attempt("meeting of the GPUs", [this] { return communicator_->meet(); });
-    guard_.ended();
+    guard_.ended();  // Communicator::done() does not count a meeting
     return met;
   }
 
@@ -160,8 +161,8 @@ class NcclCollective final : public Collective, public DeviceCollective {
     if (enqueued.ok()) return success();
     communicator_->abort();
     // If the guard has given up, it knows better than the call that failed.
-    return explain(
-        guard_.verdict().value_or(CollectiveGuard::Verdict{name, false, enqueued.error().message}));
+    return explain(guard_.verdict().value_or(
+        CollectiveGuard::Verdict{name, /*late=*/false, enqueued.error().message}));
   }
 
   Status explain(const CollectiveGuard::Verdict& verdict) {
@@ -188,7 +189,7 @@ Result<std::unique_ptr<Collective>> make_nccl_collective(Membership& membership,
                                                          kernels::CommunicatorMaker* maker,
                                                          const NcclSettings& settings) {
   FETTLE_ASSIGN(const std::vector<Introduction> all, introduce(membership, maker));
-  if (!all_have_cards(all)) return ring;
+  if (!all_have_cards(all)) return ring;  // the same everywhere: all have the same introductions
   FETTLE_TRY(check_introductions(all));
   FETTLE_ASSIGN(auto communicator,
                 maker->start(from_hex(all[0].id), membership.world_size(), membership.rank()));

@@ -48,7 +48,7 @@ class RankProcesses {
       return success();
     }
     const int code = errno;
-    tell_all(SIGKILL);
+    tell_all(SIGKILL);  // those that have started wait for this one in vain
     return io_error("no process for a GPU of this worker: " + system_message(code));
   }
 
@@ -91,13 +91,14 @@ class RankProcesses {
     const int code = killed ? kSignalled + WTERMSIG(status) : WEXITSTATUS(status);
     const bool stopped = !killed && is_stopped(code);
     if (stopped) stopped_ = code;
-    // One that misses others says nothing of why; whoever fails for another reason does.
+    // A rank that misses others (75) does not say why they are gone: a later failure for another
+    // reason replaces its code.
     const bool explained = failed_ && *failed_ != api::kWorkerMissesOthers;
     if (code == 0 || stopped || explained) return;
     const bool first = !failed_;
     failed_ = code;
     if (killed) failed_signal_ = WTERMSIG(status);
-    if (running_.empty() || !first) return;
+    if (running_.empty() || !first) return;  // none to stop, or they have been told already
     log_("a process of this worker has failed with exit code " + std::to_string(code) +
          "; the worker's others are stopped");
     tell_all(SIGTERM);

@@ -62,8 +62,10 @@ class RingCollective final : public Collective {
         Json::object({{"host", host}, {"port", static_cast<int>(listener.port())}}).dump();
     FETTLE_ASSIGN(const std::vector<std::string> all, membership_.all_gather(mine));
     const std::int64_t next = wrapped(rank() + 1);
-    if (!reach_next(all)) return fail("meeting", false, next);
-    return await_previous(listener) ? success() : fail("meeting", false, wrapped(rank() - 1));
+    if (!reach_next(all)) return fail("meeting", /*late=*/false, /*unreachable=*/next);
+    const std::int64_t previous = wrapped(rank() - 1);
+    return await_previous(listener) ? success()
+                                    : fail("meeting", /*late=*/false, /*unreachable=*/previous);
   }
 
   std::int64_t world_size() const override { return membership_.world_size(); }
@@ -78,7 +80,7 @@ class RingCollective final : public Collective {
                             static_cast<std::size_t>(bounds[i + 1] - bounds[i]));
     };
     const std::string name = "gathering of " + std::to_string(values.size()) + " values";
-    return attempt(name, [&] { return hand_out(rank(), piece); });
+    return attempt(name, [&] { return hand_out(/*first=*/rank(), piece); });
   }
 
   // From rank 0 to the next, and so on; the last hands nothing on.
@@ -87,8 +89,8 @@ class RingCollective final : public Collective {
     return attempt(name, [&] {
       for (auto left = bytes; !left.empty();) {
         const auto piece = left.first(std::min(left.size(), kBroadcastBytes));
-        if (rank() != 0 && !exchange({}, piece)) return false;
-        if (rank() != world_size() - 1 && !exchange(piece, {})) return false;
+        if (rank() != 0 && !exchange(/*out=*/{}, /*in=*/piece)) return false;
+        if (rank() != world_size() - 1 && !exchange(/*out=*/piece, /*in=*/{})) return false;
         left = left.subspan(piece.size());
       }
       return true;
@@ -114,15 +116,16 @@ class RingCollective final : public Collective {
     const Json* const port = address.ok() ? address->find("port") : nullptr;
     if (host == nullptr || port == nullptr) return false;
     const Endpoint endpoint{host->as_string(), static_cast<std::uint16_t>(port->as_integer())};
-    // It listens already, unless it is lost.
+    // It has listened since before it gave its address, unless it is lost: one second is enough.
     auto connection = Connection::open(endpoint, in(std::chrono::seconds(1)));
     if (!connection.ok()) return false;
     next_.emplace(*std::move(connection));
     const std::string greeting = greeting_of(rank());
-    return move({next_->fd(), std::as_bytes(std::span(greeting)), -1, {}}, in(kConnectTime));
+    return move({next_->fd(), std::as_bytes(std::span(greeting)), /*from=*/-1, {}},
+                in(kConnectTime));
   }
 
-  // Whoever else comes is sent away.
+  // Accepts connections until one begins with the greeting of the worker before. Others are closed.
   bool await_previous(Listener& listener) {
     const Deadline deadline = in(kConnectTime);
     const std::string expected = greeting_of((rank() + world_size() - 1) % world_size());
@@ -132,7 +135,7 @@ class RingCollective final : public Collective {
       if (came) {
         std::string greeting(expected.size(), '\0');
         const auto bytes = std::as_writable_bytes(std::span(greeting));
-        const bool whole = move({-1, {}, came->fd(), bytes}, deadline);
+        const bool whole = move({/*to=*/-1, /*out=*/{}, came->fd(), bytes}, deadline);
         if (whole && greeting == expected) {
           previous_.emplace(*std::move(came));
           return true;
@@ -153,10 +156,11 @@ class RingCollective final : public Collective {
   Status sum_of(std::span<T> values) {
     const std::string name = "sum of " + std::to_string(values.size()) + " values";
     const auto piece = [&](std::int64_t owner) { return piece_of(values, owner); };
-    return attempt(name, [&] { return add_up(values) && hand_out(rank() + 1, piece); });
+    return attempt(name,
+                   [&] { return reduce_scatter(values) && hand_out(/*first=*/rank() + 1, piece); });
   }
 
-  // The rank that a whole number means on the ring.
+  // The rank that a whole number means on the ring: -1 is the last one, world_size() is 0 again.
   std::int64_t wrapped(std::int64_t number) const {
     return (number % world_size() + world_size()) % world_size();
   }
@@ -169,9 +173,10 @@ class RingCollective final : public Collective {
                           static_cast<std::size_t>(range.size()));
   }
 
-  // Afterwards this worker has the whole sum of piece rank + 1.
+  // In each step a worker sends the piece to which it has just added its own numbers. Afterwards
+  // this worker has the whole sum of piece rank + 1, and parts of the others.
   template <class T>
-  bool add_up(std::span<T> values) {
+  bool reduce_scatter(std::span<T> values) {
     std::vector<T> received;
     for (std::int64_t step = 0; step < world_size() - 1; ++step) {
       const std::span<T> sent = piece_of(values, rank() - step);
@@ -183,7 +188,8 @@ class RingCollective final : public Collective {
     return true;
   }
 
-  // Before, this worker has piece `first`; afterwards it has all.
+  // Before, this worker has piece `first`, and the next one the piece after it; afterwards all have
+  // all. `piece(i)`: where piece i lies, for any whole number.
   template <class Piece>
   bool hand_out(std::int64_t first, const Piece& piece) {
     for (std::int64_t step = 0; step < world_size() - 1; ++step) {
@@ -206,6 +212,7 @@ class RingCollective final : public Collective {
     while (send_some(transfer) && receive_some(transfer)) {
       if (transfer.done()) return true;
       if (find_trouble(watched)) {
+        // What a neighbour sent before it left is still worth reading; nothing else can come.
         deadline = std::min(deadline, in(kShortWhile));
         watched.clear();
       }

@@ -34,7 +34,8 @@ Error unsaved_state(const Error& loss) {
                          "checkpoints there is nothing to resume from"};
 }
 
-// In one epoch of the membership. Opens the device in the first.
+// In one epoch of the membership. Opens the device in the first. Where it ends with an error or to
+// regroup, `reached` of the result is what rank 0 resumes from: `from` again if it did not begin.
 Attempt train_in_epoch(const TrainingTask& task, const TrainingData& data,
                        std::unique_ptr<TrainingDevice>& device, Collective& collective,
                        const TrainingHooks& hooks, const std::optional<Checkpoint>& from) {
@@ -48,12 +49,13 @@ Attempt train_in_epoch(const TrainingTask& task, const TrainingData& data,
   Result<Ending> ending = (*training)->run();
   const bool progress = ending.ok() || (*training)->steps() > 0;
   const bool shards = (*training)->learner().shards_optimizer();
-  if (!ending.ok() && shards) return {ending.error(), {}, true, progress};
-  if (ending.ok() && *ending != Ending::kRegroups) return {ending, {}, false, progress};
+  if (!ending.ok() && shards) return {ending.error(), {}, /*state_lost=*/true, progress};
+  const bool over = ending.ok() && *ending != Ending::kRegroups;
+  if (over) return {ending, {}, /*state_lost=*/false, progress};
   Result<Checkpoint> reached = (*training)->snapshot();
-  if (!reached.ok()) return {reached.error(), {}, true, progress};
-  if (collective.rank() != 0) return {std::move(ending), {}, false, progress};
-  return {std::move(ending), *std::move(reached), false, progress};
+  if (!reached.ok()) return {reached.error(), {}, /*state_lost=*/true, progress};
+  if (collective.rank() != 0) return {std::move(ending), {}, /*state_lost=*/false, progress};
+  return {std::move(ending), *std::move(reached), /*state_lost=*/false, progress};
 }
 
 // Between GPUs if all workers have one, else over TCP.
@@ -90,7 +92,7 @@ TrainingHooks hooks_of_open_world(const TrainingHooks& hooks, Membership& member
   if (membership.rank() == 0) {
     asked.should_regroup = [&membership] { return membership.somebody_waits(); };
   } else if (membership.world_size() > least) {
-    asked.should_stop = [] { return false; };
+    asked.should_stop = [] { return false; };  // which would stop all workers
     asked.should_regroup = [&hooks, &leaves] { return leaves = leaves || hooks.should_stop(); };
   }
   return asked;
@@ -123,6 +125,7 @@ Result<std::optional<WorkerPlace>> place_of_worker(const Variable& variable, boo
   FETTLE_ASSIGN(const std::int64_t collective, whole_number(variable, "FETTLE_COLLECTIVE_SECONDS",
                                                             1, kMostSeconds, kCollectiveSeconds));
   rendezvous.patient = meeting == 0;
+  // Of a meeting without limit this one is only for the answers afterwards.
   rendezvous.timeout = std::chrono::seconds(meeting == 0 ? kMeetingSeconds : meeting);
   place.collective_time = std::chrono::seconds(collective);
   return std::optional(std::move(place));
@@ -143,23 +146,23 @@ Result<Together> train_together(const TrainingTask& task, const TrainingData& da
   const std::unique_ptr<Membership>& membership = *joined;
   std::unique_ptr<TrainingDevice> device;  // for all epochs of the membership
   std::optional<Checkpoint> reached;
-  bool leaves = false;
-  for (std::int64_t left_over = kMostBrokenEpochs;;) {
+  bool leaves = false;  // set by the hooks: this worker is to stop, and the others continue
+  for (std::int64_t losses_left = kMostBrokenEpochs;;) {
     const TrainingHooks asked =
         place.rendezvous.open ? hooks_of_open_world(hooks, *membership, least, leaves) : hooks;
     Attempt attempt = meet_and_train(task, data, place, device, *membership, asked, reached);
     const Result<Ending>& ending = attempt.ending;
-    if (ending.ok() && *ending != Ending::kRegroups) return Together{*ending, false};
+    if (ending.ok() && *ending != Ending::kRegroups) return Together{*ending, /*left=*/false};
     if (!ending.ok()) {
       const bool over = !is_loss(ending.error()) || membership->world_size() <= least;
-      if (over || left_over-- == 0) return ending.error();
+      if (over || losses_left-- == 0) return ending.error();
       if (attempt.state_lost && task.checkpoints.empty()) return unsaved_state(ending.error());
       hooks.log(ending.error().message + "; the others continue" +
                 (attempt.state_lost ? " from the newest checkpoint" : ""));
     }
     reached = std::move(attempt.reached);
     FETTLE_TRY(membership->form_next_epoch({least, leaves, attempt.progress}));
-    if (leaves) return Together{Ending::kStopped, true};
+    if (leaves) return Together{Ending::kStopped, /*left=*/true};
   }
 }
 

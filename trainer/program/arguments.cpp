@@ -209,12 +209,12 @@ constexpr std::size_t kHelpColumn = 24;
 
 // `name` on the left, `help` wrapped on the right; a name that is too long has a line of its own.
 std::string entry_text(const std::string& name, string_view help) {
-  std::string text = "  " + name;
-  std::string line = text.size() + 2 > kHelpColumn ? text + "\n" : text;
-  text = line.ends_with('\n') ? std::exchange(line, "") : "";
+  std::string text;  // the lines that are done
+  std::string line = "  " + name;
+  if (line.size() + 2 > kHelpColumn) text = std::exchange(line, "") + "\n";
   line.resize(kHelpColumn, ' ');
   while (!help.empty()) {
-    const std::size_t end = std::min(help.find(' '), help.size());
+    const std::size_t end = std::min(help.find(' '), help.size());  // of the next word
     if (line.size() + end > kColumns) {
       while (line.ends_with(' ')) line.pop_back();
       text += line + "\n";
@@ -223,7 +223,7 @@ std::string entry_text(const std::string& name, string_view help) {
     line += std::string(help.substr(0, end)) + " ";
     help.remove_prefix(std::min(end + 1, help.size()));
   }
-  line.pop_back();
+  line.pop_back();  // the blank behind the last word
   return text + line + "\n";
 }
 

@@ -162,7 +162,7 @@ Result<Together> train_alone(const TrainingTask& task, const TrainingData& data,
   SingleProcess collective;
   FETTLE_ASSIGN(const auto training, Training::create(task, data, collective, hooks));
   FETTLE_ASSIGN(const Ending ending, training->run());
-  return Together{ending, false};
+  return Together{ending, /*left=*/false};
 }
 
 Result<Together> train(const Arguments& arguments, const ProcessTask& process) {
@@ -187,7 +187,8 @@ Result<Together> train(const Arguments& arguments, const ProcessTask& process) {
   }
   if (trace && trained.ok()) {
     FETTLE_TRY(write_trace(*trace, trace_path(arguments, task, rank)));
-    if (signal_received == 0) trained->ending = Ending::kReached;  // it stopped for the trace
+    // It stopped because the trace is full, which is exit code 0.
+    if (signal_received == 0) trained->ending = Ending::kReached;
   }
   return trained;
 }

@@ -92,7 +92,7 @@ void Reporter::work() {
     } else {
       pace_.failed(steady_ms());
     }
-    delivered_ = !pace_.due_ms();
+    delivered_ = !pace_.due_ms();  // not if it failed, or more was submitted meanwhile
     changed_.notify_all();
   }
 }
@@ -136,6 +136,7 @@ Status Reporter::read_earlier() {
   return success();
 }
 
+// Notes what the spec asks of this run, and says once what has changed.
 void Reporter::heed(const Json& trial) {
   const TrialDirectives directives = read_directives(trial);
   if (directives_ && *directives_ == directives) return;

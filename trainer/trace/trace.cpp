@@ -54,6 +54,7 @@ void Trace::detach() {
     return device_origin_ + from_seconds(seconds[static_cast<std::size_t>(instant.device)]);
   };
   for (std::size_t i = attached_at_; i < events_.size(); ++i) {
+    // Both instants have marks: they were taken while the timeline was attached.
     events_[i].device = Times{time_of(events_[i].begin), time_of(events_[i].end)};
   }
   timeline_.reset();
@@ -96,7 +97,7 @@ std::string Trace::to_json() const {
   const auto add_row = [&](const Event& event, const Times& times, std::int64_t row) {
     events.push_back(Json::object({{"name", event.name},
                                    {"cat", event.category},
-                                   {"ph", "X"},
+                                   {"ph", "X"},  // a complete event: "ts" and "dur" in us
                                    {"ts", microseconds(times.begin - start)},
                                    {"dur", microseconds(times.end - times.begin)},
                                    {"pid", rank_},

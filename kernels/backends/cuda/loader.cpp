@@ -82,6 +82,7 @@ Result<CudaLibrary> CudaLibrary::open(const std::vector<std::string>& places) {
   std::error_code ignored;
   for (const std::string& path : places) {
     if (!std::filesystem::exists(path, ignored)) continue;
+    // RTLD_NOW: a function that another library lacks is missed here, not in the middle of a step.
     void* const handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (handle == nullptr) return explain(path, ::dlerror());
     CudaLibrary library(path, handle);
