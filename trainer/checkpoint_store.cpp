@@ -67,8 +67,10 @@ std::vector<CheckpointStore::File> CheckpointStore::list() const {
     file.path = entry.path().string();
     files.push_back(std::move(file));
   }
-  std::sort(files.begin(), files.end(),
-            [](const File& a, const File& b) { return a.updates > b.updates; });
+  // By epoch, too: one in which every step was skipped (fp16) has no more updates than that before.
+  std::sort(files.begin(), files.end(), [](const File& a, const File& b) {
+    return std::pair(a.updates, a.epoch) > std::pair(b.updates, b.epoch);
+  });
   return files;
 }
 

@@ -95,6 +95,15 @@ TEST_F(CheckpointStoreTest, KeepsTheNewestFew) {
   EXPECT_EQ(store_.newest()->checkpoint, example(11, {11, 0}));
 }
 
+// In fp16 every step of an epoch may be skipped, and the number of updates stays as it was.
+TEST_F(CheckpointStoreTest, OfAsManyUpdatesThoseOfLaterEpochsAreNewer) {
+  for (std::int64_t epoch = 1; epoch <= 9; ++epoch) {
+    ASSERT_TRUE(store_.save(example(5, {epoch, 0})).ok());
+  }
+  EXPECT_THAT(names(), ElementsAre("update-5.epoch-8.checkpoint", "update-5.epoch-9.checkpoint"));
+  EXPECT_EQ(store_.newest()->checkpoint, example(5, {9, 0}));
+}
+
 // Of a population: some may still start from where this one was one or two intervals ago.
 TEST_F(CheckpointStoreTest, KeepsTheNewestAtRungsBesides) {
   const CheckpointStore store(directory_.path(), {1, 2, {2, 4, 6, 8}});
