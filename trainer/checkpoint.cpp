@@ -145,7 +145,8 @@ Result<Checkpoint> decode_checkpoint(std::string_view bytes, const std::string& 
                    "; this fettle-trainer reads version " + std::to_string(kVersion));
   }
   if (bytes.size() != header.file_bytes) {
-    return invalid(name + " is cut short: it has " + std::to_string(bytes.size()) + " of " +
+    return invalid(name + (bytes.size() < header.file_bytes ? " is cut short" : " is too long") +
+                   ": it has " + std::to_string(bytes.size()) + " of " +
                    std::to_string(header.file_bytes) + " bytes");
   }
   const std::string_view body = bytes.substr(sizeof(Header));

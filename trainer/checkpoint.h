@@ -42,8 +42,8 @@ struct Checkpoint {
 
 std::string encode_checkpoint(const Checkpoint& checkpoint);
 
-// Errors, each with `name` (the file's): no checkpoint at all, of another version, cut short,
-// damaged.
+// Errors, each with `name` (the file's): no checkpoint at all, of another version, cut short or too
+// long, damaged.
 Result<Checkpoint> decode_checkpoint(std::string_view bytes, const std::string& name);
 
 }  // namespace fettle::trainer

@@ -69,6 +69,8 @@ TEST(Checkpoint, SaysWhatIsWrong) {
   std::string damaged = encode_checkpoint(example());
   damaged.back() = static_cast<char>(damaged.back() ^ 1);
   EXPECT_THAT(decode_checkpoint(damaged, "file").error().message, HasSubstr("is damaged"));
+  EXPECT_THAT(decode_checkpoint(encode_checkpoint(example()) + "x", "file").error().message,
+              HasSubstr("file is too long: it has "));
 }
 
 class CheckpointStoreTest : public testing::Test {
