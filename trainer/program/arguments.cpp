@@ -38,6 +38,12 @@ Status read_gpus(string_view text, std::int64_t& to) {
   return wrong_value("gpus", text, "a number from 1 to 64");
 }
 
+Status read_batch(string_view text, std::int64_t& to) {
+  FETTLE_TRY(read_number("batch", text, to));
+  if (to >= 1) return success();
+  return wrong_value("batch", text, "a number of at least 1");
+}
+
 template <class E>
 Status read_name(string_view option, string_view text, E& to) {
   const auto value = api::from_string<E>(text);
@@ -146,7 +152,7 @@ const Option kOptions[] = {
      }},
     {kBenchmarks, "batch", "N", "samples in each optimiser step (128)",
      [](string_view text, Arguments& to) {
-       return read_number("batch", text, to.bench.training.global_batch.emplace());
+       return read_batch(text, to.bench.training.global_batch.emplace());
      }},
     {kBenchmarks, "seconds", "X", "how long to measure, after a warm-up (3)",
      [](string_view text, Arguments& to) {

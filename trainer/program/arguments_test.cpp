@@ -63,6 +63,7 @@ TEST(Arguments, WhatIsWrongIsNamedWithTheWayOut) {
       {{"--seed", "-1"}, "--seed is \"-1\""},
       {{"--dry-run=yes"}, "--dry-run takes no value"},
       {{"--gpus", "65"}, "--gpus is \"65\", expected a number from 1 to 64"},
+      {{"--batch", "0"}, "--batch is \"0\", expected a number of at least 1"},
       {{"--output", "xml"}, "--output is \"xml\", expected text or json"},
       {{"--precision", "fp8"}, "--precision has no \"fp8\""},
       {{"a.json", "b.json"}, "more than one file: a.json and b.json"},
