@@ -34,7 +34,8 @@ Result<Network*> TrainingDevice::network(const NetworkPlan& plan,
   if (needed) {
     const std::int64_t without = free_memory();
     FETTLE_TRY(backend_->reserve_workspace(*needed));
-    // Smaller blocks from before are of no use to another network.
+    // Smaller blocks from before stay (reserve_workspace), but are of no use to another network:
+    // only what is new counts as kept.
     if (const std::int64_t grown = without - free_memory(); grown > 0) workspace_bytes_ = grown;
   }
   const std::int64_t before = free_memory();

@@ -77,6 +77,7 @@ using Tile = float[kRows<kWidth>][kWidth + 1];
 template <int kWidth>
 using Scores = float[kRows<kWidth>][kRows<kWidth> + 1];
 
+// The tile of tokens from `first` on. `from`: of token 0; `stride`: elements from token to token.
 // Zeros past the last token and past the head's width.
 template <int kWidth, class T>
 __device__ void load_tile(const Heads& heads, const T* from, std::int64_t stride, int first,

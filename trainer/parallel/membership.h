@@ -149,6 +149,7 @@ class Membership {
   Status give_up_waiting();
   void end_all(const std::string& reason);
   void welcome_all();
+  // Hears one frame of each member, until `deadline`.
   std::vector<Lost> find_lost(Deadline deadline);
   std::string tell_lost(const std::vector<Lost>& lost);
 
