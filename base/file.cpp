@@ -4,7 +4,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
+#include <cstdint>
 #include <filesystem>
 #include <system_error>
 
@@ -82,8 +84,10 @@ Result<std::string> read_file(const std::string& path, std::size_t most) {
 }
 
 Status write_file(const std::string& path, std::string_view content, Durability durability) {
-  // A name for each process, so that two that write the same file do not share this one.
-  const std::string temporary = path + ".tmp" + std::to_string(::getpid());
+  // A name for each call, so that two that write the same file do not share this one.
+  static std::atomic<std::uint64_t> calls = 0;
+  const std::string temporary =
+      path + ".tmp" + std::to_string(::getpid()) + "-" + std::to_string(++calls);
   Status written = write_new(temporary, content, durability);
   if (written.ok() && ::rename(temporary.c_str(), path.c_str()) != 0) {
     written = system_error(errno);
